@@ -1,0 +1,46 @@
+/* A machine type: its GPUs, memory, links, power and price, each fact with its source in the data
+ * file (perfmodel/machines/NAME.yaml), and the memory left on it for KV cache. */
+#ifndef PERFMODEL_HARDWARE_H
+#define PERFMODEL_HARDWARE_H
+#include "perfmodel/llm.h"
+#include "sim/base/units.h"
+
+typedef struct Hardware {
+  const char *name; // dgx-h100
+  const char *gpu;  // h100-80gb: key of measured profiles
+  int64_t num_gpus;
+  int64_t gpu_memory_bytes; // HBM of one GPU
+  double dense_bf16_flops;  // of one GPU, per second
+  int64_t hbm_bandwidth;    // bytes/s of one GPU
+  int64_t nvlink_bandwidth; // bytes/s per direction of one GPU; 0: none
+  int64_t pcie_bandwidth;   // bytes/s per direction of one GPU
+  int64_t cpu_memory_bytes;
+  int64_t nic_bandwidth;     // bytes/s in each direction, all NICs of the machine
+  Tick kv_transfer_overhead; // what stays visible of a layer-wise KV transfer beyond the last layer
+  double idle_power, prefill_power, decode_power; // W, whole machine, while it does that
+  double provisioned_power;                       // W, for sizing
+  double cost_per_hour;                           // $
+} Hardware;
+
+int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
+                  Diag *diag);
+
+typedef struct KvCapacity {
+  int64_t
+      block_bytes; // one block of `block_size` tokens, all layers, over all GPUs of the instance
+  int64_t blocks;  // what fits
+} KvCapacity;
+
+typedef struct KvOptions {
+  int64_t block_size;              // tokens, 16
+  double gpu_memory_utilization;   // 0.9
+  int64_t activation_bytes;        // reserve per GPU for activations and workspace
+  int64_t num_gpu_blocks_override; // 0: computed
+} KvOptions;
+
+/* floor((utilization·HBM·tp − weights − activations·tp) / block_bytes), DESIGN §5. Error at `at`
+ * when the weights do not fit, saying which tensor_parallel_size of the machine would, when tp
+ * exceeds the GPUs or does not divide the attention heads. */
+int kv_capacity(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
+                const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag);
+#endif

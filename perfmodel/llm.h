@@ -1,0 +1,29 @@
+/* The shape of a language model: what its weights and its KV cache weigh. Field names are Hugging
+ * Face's.
+ *
+ * Read from perfmodel/models/NAME.yaml or from a Hugging Face config.json (the same keys; JSON is
+ * YAML). Formulas: calibration study §1.1, with parameters L·(h·(nq + 2·nkv)·d + nq·d·h + (3 if
+ * gated else 2)·h·ffn [+ biases] + norms)
+ *   + V·h·(1 if tied else 2) + learned positions. */
+#ifndef PERFMODEL_LLM_H
+#define PERFMODEL_LLM_H
+#include "sim/base/option.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Llm {
+  const char *name;
+  int64_t num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim;
+  int64_t intermediate_size, vocab_size, max_position_embeddings;
+  bool gated_mlp, bias, tie_word_embeddings, learned_positions;
+  int64_t dtype_bytes;        // 2 for bf16 and fp16
+  int64_t weight_bytes;       // all weights; from the shape unless the file states it
+  int64_t kv_bytes_per_token; // all layers, all heads: 2·L·nkv·d·dtype unless the file states it
+} Llm;
+
+/* `name` is a model of `data_dir`/models/ or the path of a .yaml or .json file. Unknown name:
+ * located at `at`, with near names. */
+int llm_load(Llm *self, const char *name, const char *data_dir, Place at, Arena *arena, Diag *diag);
+/* Parameters by the formula above. */
+int64_t llm_parameters(const Llm *self);
+#endif

@@ -1,0 +1,40 @@
+/* Memory of one owner, released in one call.
+ *
+ * An arena hands out zeroed memory that lives until arena_done. Two kinds of allocation share it:
+ * small ones are carved from chunks and never move; resizable ones (arena_resize) have a block of
+ * their own, and may move when they grow. Running out of memory aborts with the size and the caller
+ * (DESIGN §7.3), so no caller checks for NULL. Not thread-safe: one arena belongs to one run. */
+#ifndef SIM_BASE_ARENA_H
+#define SIM_BASE_ARENA_H
+#include <stddef.h>
+
+typedef struct ArenaBlock ArenaBlock;
+
+typedef struct Arena {
+  ArenaBlock *blocks;    // newest first; the head is the one being carved
+  ArenaBlock *resizable; // blocks of their own, one per arena_resize allocation
+  size_t bytes;          // held from the system in all
+} Arena;
+
+void arena_init(Arena *self);
+/* Releases everything the arena handed out. The arena may be initialised again. */
+void arena_done(Arena *self);
+
+/* `size` zeroed bytes, aligned to 16; size 0 gives a valid unique pointer. */
+void *arena_alloc(Arena *self, size_t size);
+/* Grows (or makes, when `old` is NULL) an allocation of its own; bytes past the old size are
+ * zeroed. `old` must come from arena_resize of the same arena and is invalid afterwards. */
+void *arena_resize(Arena *self, void *old, size_t size);
+/* A copy of `text[0..length)` with a terminating NUL. */
+char *arena_copy(Arena *self, const char *text, size_t length);
+char *arena_printf(Arena *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define ARENA_NEW(arena, Type) ((Type *)arena_alloc((arena), sizeof(Type)))
+#define ARENA_ARRAY(arena, Type, count)                                                            \
+  ((Type *)arena_alloc((arena), (size_t)(count) * sizeof(Type)))
+
+/* Makes room for index `need - 1` in a growing array: doubles `*capacity` until it fits. */
+#define ARENA_RESERVE(arena, items, capacity, need)                                                \
+  ((items) = arena_reserve((arena), (items), &(capacity), (size_t)(need), sizeof *(items)))
+void *arena_reserve(Arena *self, void *items, size_t *capacity, size_t need, size_t item_size);
+#endif

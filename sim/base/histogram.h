@@ -1,0 +1,45 @@
+/* Log-linear histogram of non-negative 64-bit values (ticks, tokens, fixed-point ratios).
+ *
+ * Error: a value is known to within 1/256 of itself (0.4%), so a quantile, which interpolates
+ * inside its bucket, is off by at most that; values below 256 are exact. Range: all of 0 …
+ * INT64_MAX. Memory: HISTOGRAM_BUCKETS counters of 8 bytes (114 KiB), of which a run touches only
+ * the octaves it meets. Mean, minimum and maximum are exact: they are kept beside the counters.
+ *
+ * Layout: value v with top bit 2^e, e >= 8, falls in octave e - 7, in one of 256 equal sub-buckets
+ * of width 2^(e-8); octave 0 holds 0 … 255 one by one. */
+#ifndef SIM_BASE_HISTOGRAM_H
+#define SIM_BASE_HISTOGRAM_H
+#include "sim/base/arena.h"
+#include <stdint.h>
+
+enum {
+  HISTOGRAM_SUB_BITS = 8,
+  HISTOGRAM_BUCKETS = (64 - HISTOGRAM_SUB_BITS) << HISTOGRAM_SUB_BITS
+};
+
+typedef struct Histogram {
+  uint64_t *counts; // [HISTOGRAM_BUCKETS], in the arena
+  uint64_t total;
+  int64_t min, max; // meaningless while total is 0
+  double sum, sum_squares;
+} Histogram;
+
+void histogram_init(Histogram *self, Arena *arena);
+/* Adds `weight` observations of `value` (>= 0, asserted). */
+void histogram_add(Histogram *self, int64_t value, uint64_t weight);
+/* Adds `weight` observations of each of first, first + step, … (`count` terms, all >= 0), in time
+ * proportional to the buckets crossed, with the same counters as adding them one by one. */
+void histogram_add_series(Histogram *self, int64_t first, int64_t step, uint64_t count,
+                          uint64_t weight);
+/* Adds all of `other`. */
+void histogram_merge(Histogram *self, const Histogram *other);
+/* Quantile q in [0, 1] with linear interpolation inside the bucket, clamped to [min, max]; 0 if
+ * empty. The rank convention is numpy's linear one: rank q·(total − 1). */
+double histogram_quantile(const Histogram *self, double q);
+double histogram_mean(const Histogram *self);
+/* Population standard deviation. */
+double histogram_stddev(const Histogram *self);
+/* Lowest value of bucket `index` and the bucket's width, for export. */
+int64_t histogram_bucket_start(int index);
+int64_t histogram_bucket_width(int index);
+#endif

@@ -1,0 +1,48 @@
+/* Options as data: one table serves binding, range checks, defaults, --help and near-miss hints.
+ *
+ * A table is an array of OptionSpec ended by a row whose key is NULL. Each row names a YAML key and
+ * the offset of the field it fills; the field's C type follows from `type`. */
+#ifndef SIM_BASE_OPTION_H
+#define SIM_BASE_OPTION_H
+#include "sim/base/yaml.h"
+#include <stddef.h>
+
+typedef enum OptionType {
+  OPTION_INT,       // int64_t; 1e6 and 2k accepted when whole
+  OPTION_REAL,      // double
+  OPTION_BOOL,      // bool: true or false
+  OPTION_STRING,    // const char *
+  OPTION_CHOICE,    // int: index into `choices`
+  OPTION_TICKS,     // Tick, from a time with unit
+  OPTION_BYTES,     // int64_t, from a size with unit
+  OPTION_BANDWIDTH, // int64_t bytes per second
+  OPTION_RATE,      // double per second
+  OPTION_POWER,     // double watts
+  OPTION_MONEY,     // double dollars per hour
+  OPTION_NODE,      // const Node *: the subtree, bound by the caller
+} OptionType;
+
+typedef struct OptionSpec {
+  const char *key;
+  OptionType type;
+  size_t offset;
+  const char *fallback;       // default as YAML text; NULL: see `required`
+  bool required;              // absent is an error; else a NULL fallback leaves the field untouched
+  double min, max;            // allowed range in base units (seconds for ticks); both 0: unchecked
+  const char *const *choices; // OPTION_CHOICE: NULL-terminated names
+  const char *help;           // one line
+} OptionSpec;
+
+/* Fills the fields of `target` with the defaults. Defaults in tables are trusted (asserted). */
+void option_defaults(const OptionSpec *specs, void *target);
+/* Defaults first, then every key of `map` (NULL: none). Reports all of: unknown key (with a
+ * near-miss hint), wrong type or unit, out of range, missing required key (placed at `map`, or
+ * `owner` if NULL). Keys in the NULL-terminated `extra` are skipped: the caller reads those.
+ * Strings live in the arena of the tree. Returns 0 or -1. */
+int option_bind(const OptionSpec *specs, const Node *map, const char *const *extra, Place owner,
+                void *target, Diag *diag);
+/* One scalar by one row; for callers that read a key by hand. */
+int option_bind_one(const OptionSpec *spec, const Node *value, void *target, Diag *diag);
+/* Aligned "  key  default  help" lines, indented by `indent` spaces. */
+void option_print(const OptionSpec *specs, int indent, FILE *out);
+#endif

@@ -1,0 +1,38 @@
+/* YAML (and so JSON) text as a tree that knows where everything stands.
+ *
+ * Read through libyaml. Refused with a located message: duplicate keys, aliases and anchors, tags,
+ * more than one document, an empty file, keys that are not plain scalars. Everything lives in the
+ * arena. */
+#ifndef SIM_BASE_YAML_H
+#define SIM_BASE_YAML_H
+#include "sim/base/arena.h"
+#include "sim/base/diag.h"
+#include <stdbool.h>
+
+typedef enum NodeKind { NODE_SCALAR, NODE_LIST, NODE_MAP } NodeKind;
+
+typedef struct Node {
+  NodeKind kind;
+  bool quoted;                        // a scalar written in quotes
+  const char *text;                   // scalar: its value; NULL otherwise
+  const char *key;                    // in a map: the key; NULL in a list and at the root
+  Place key_at;                       // where the key stands
+  Place at;                           // where the value starts
+  struct Node *parent, *first, *next; // children in the order of the file
+  int n_children;
+} Node;
+
+/* The tree of a file, or NULL with entries in `diag` (a file that cannot be read is
+ * DIAG_ENVIRONMENT). */
+Node *yaml_load(const char *path, Arena *arena, Diag *diag);
+/* The same from text; `name` stands for the path in messages. */
+Node *yaml_parse(const char *name, const char *text, size_t length, Arena *arena, Diag *diag);
+/* Applies "pools.prefill.count=30": the value is YAML (flow form allowed); missing maps on the way
+ * are made, "designs.0.x" indexes a list. Messages place it at path "--set". */
+int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag);
+/* The child of a map with this key, NULL if absent or `map` is NULL or not a map. */
+const Node *node_find(const Node *map, const char *key);
+/* Canonical text of a tree: keys in file order, flow form, quoting kept; for storing and hashing.
+ */
+char *node_text(const Node *node, Arena *arena);
+#endif
