@@ -22,6 +22,7 @@ typedef struct Hardware {
   double cost_per_hour;                           // $
 } Hardware;
 
+/* `name` is a machine of `data_dir`/machines/ or the path of a .yaml file. */
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag);
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 typedef struct Llm {
-  const char *name;
+  const char *name; // llama2-70b: key of measured profiles; the file's own name unless it says
   int64_t num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   int64_t intermediate_size, vocab_size, max_position_embeddings;
   bool gated_mlp, bias, tie_word_embeddings, learned_positions;
@@ -21,8 +21,8 @@ typedef struct Llm {
   int64_t kv_bytes_per_token; // all layers, all heads: 2·L·nkv·d·dtype unless the file states it
 } Llm;
 
-/* `name` is a model of `data_dir`/models/ or the path of a .yaml or .json file. Unknown name:
- * located at `at`, with near names. */
+/* `name` is a model of `data_dir`/models/ or the path of a .yaml file or of a Hugging Face .json,
+ * whose many other keys are ignored. Unknown name: located at `at`, with near names. */
 int llm_load(Llm *self, const char *name, const char *data_dir, Place at, Arena *arena, Diag *diag);
 /* Parameters by the formula above. */
 int64_t llm_parameters(const Llm *self);

@@ -1,6 +1,6 @@
 /* How long one iteration of a batch takes: the composed model of DESIGN §4, compiled to integers.
  *
- *   t = overhead + linear(P + n) + prefill_attention(A) + decode_attention(n, C) + head(s)
+ *   t = overhead + linear(P + n) + prefill_attention(2A) + decode_attention(n, C) + head(s)
  *
  * `linear`, `prefill_attention` and `head` are integer piecewise-linear curves; decode_attention is
  * a row per n, piecewise linear in C. A compiled model answers by table look-up, in whole ticks,
@@ -9,8 +9,9 @@
  * perfmodel_iteration of a batch without prefill equals that to the tick.
  *
  * The `splitwise-sim` form instead has the released simulator's rules: prefill only: prefill(P);
- * decode only: decode(n); mixed: mixed_factor · prefill(P + n), with lines extended at both ends
- * and no flags. */
+ * decode only: decode(n); mixed: mixed_factor · prefill(P + n), with lines extended at both ends.
+ * Its decode table starts at x = 128 but is looked up at the batch size, so most of its decode
+ * iterations are flagged: that is the released tool's quirk, reported as what it is. */
 #ifndef PERFMODEL_PERFMODEL_H
 #define PERFMODEL_PERFMODEL_H
 #include "perfmodel/pwl.h"
@@ -26,11 +27,11 @@ typedef struct BatchShape {
   int64_t logit_seqs;     // s: sequences that need logits: decodes and prompts that end here
 } BatchShape;
 
-/* How far outside the measured range an iteration was. */
+/* How far outside the measured range an iteration was; the lines go on in any case. */
 typedef enum Extrapolation {
   EXTRAPOLATION_NONE,
-  EXTRAPOLATION_NEAR, // past the range, up to twice it
-  EXTRAPOLATION_FAR,  // beyond that; the last slope still goes on
+  EXTRAPOLATION_NEAR, // from half the lower end up to twice the upper end
+  EXTRAPOLATION_FAR,  // beyond that
 } Extrapolation;
 
 /* Decode iterations over context C, start <= C < end, last base + slope·(C − start) ticks. */
@@ -43,20 +44,41 @@ typedef struct DecodePiece {
 typedef enum PerfForm { PERF_COMPOSED, PERF_SPLITWISE_SIM } PerfForm;
 
 typedef struct PerfModel {
-  const char *name;
+  const char *name; // MODEL_GPU_tpN
   PerfForm form;
   Tick overhead;
-  Pwl linear;              // of P + n            | splitwise-sim: prefill(tokens)
-  Pwl prefill_attention;   // of 2A; empty: none
-  Pwl head;                // of s; empty: none   | splitwise-sim: decode(n)
-  double mixed_factor;     // splitwise-sim only
-  int64_t max_decode_seqs; // rows compiled
-  const DecodePiece
-      *pieces; // all rows, one after the other; overhead + linear(n) + head(n) included
-  const int32_t
-      *row_first; // [max_decode_seqs + 2]: pieces of row n are row_first[n] … row_first[n+1] − 1
+  Pwl linear;            // of P + n            | splitwise-sim: prefill(tokens)
+  Pwl prefill_attention; // of 2A; empty: none
+  Pwl head;              // of s; empty: none   | splitwise-sim: decode(n)
+  double mixed_factor;   // splitwise-sim only
+  // what perfmodel_compile made
+  int64_t max_decode_seqs;   // rows compiled
+  const DecodePiece *pieces; // all rows, one after the other, each over C from 0 to INT64_MAX
+  const int32_t *row_first; // [max_decode_seqs + 2]: row n is row_first[n] … row_first[n + 1] − 1
+  const Tick *row_constant; // [max_decode_seqs + 1]: the part of row n's pieces that is not
+                            // decode_attention: overhead + linear(n) + head(n)
 } PerfModel;
 
+/* decode_attention as measured: curves over C for some n, ascending. Between two of them it is
+ * linear in n, right of the last it goes on, left of the first it holds. No curve falls in C, and
+ * none lies below the one before. */
+typedef struct DecodeRow {
+  int64_t seqs;
+  Pwl curve;
+} DecodeRow;
+
+typedef struct DecodeTable {
+  const DecodeRow *rows;
+  int32_t n_rows;    // 0: decode_attention is zero
+  int64_t low, high; // the measured range of n
+} DecodeTable;
+
+/* Fills the compiled part from the curves and `table` (used only during the call). */
+void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_decode_seqs,
+                       Arena *arena);
+
+/* Ticks of one iteration; the batch is not empty, decode_seqs <= max_decode_seqs. Without prefill,
+ * logit_seqs is taken to be decode_seqs. `ret_extrapolation` may be NULL. */
 Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
                          Extrapolation *ret_extrapolation);
 
@@ -69,13 +91,30 @@ static inline const DecodePiece *perfmodel_decode(const PerfModel *self, int64_t
   return piece;
 }
 
+static inline Tick decode_piece_ticks(const DecodePiece *piece, int64_t context) {
+  return piece->base + piece->slope * (context - piece->start);
+}
+
+/* One pure decode iteration. */
+static inline Tick perfmodel_decode_step(const PerfModel *self, int64_t seqs, int64_t context) {
+  return decode_piece_ticks(perfmodel_decode(self, seqs, context), context);
+}
+
+/* One whole prompt alone on the machine: the unloaded reference of slowdowns. */
+static inline Tick perfmodel_prefill(const PerfModel *self, int64_t prompt_tokens) {
+  BatchShape batch = {.prefill_tokens = prompt_tokens,
+                      .prefill_area2 = prompt_tokens * prompt_tokens,
+                      .logit_seqs = 1};
+  return perfmodel_iteration(self, &batch, NULL);
+}
+
 /* Loads a model file (perfmodel/README.md describes the form) and compiles rows 1 …
  * max_decode_seqs. */
 int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, Arena *arena,
                    Diag *diag);
-/* Finds the file of a set: `set` "fitted" or "splitwise-sim" gives
+/* Finds the file of a set: "fitted" gives data_dir/fitted/MODEL_GPU_tpN.yaml, any other SET
  * data_dir/fitted/SET/MODEL_GPU_tpN.yaml; a set that ends in .yaml is the path itself. Missing: a
- * located message that names the combinations there are. */
+ * message at `at` that names the combinations there are. */
 int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,
                        int64_t tensor_parallel_size, int64_t max_decode_seqs, const char *data_dir,
                        Place at, Arena *arena, Diag *diag);

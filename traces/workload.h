@@ -1,56 +1,48 @@
 /* The `workload:` block of a configuration, and opening it as a source of requests.
  *
  * Two kinds. Replay: `trace: FILE` with `format` (auto by default), `start` and `duration` (crop,
- * in the trace's own time, before scaling), `rate` (rescale time so that the mean rate of the crop
- * is this) or `rate_scale` (multiply the rate), `loop` (how often the crop is repeated, each pass
- * following the last after one mean gap), `requests` (stop after so many). Synthetic: `lengths` (a
- * table of traces/lengths/ by name, the path of such a CSV, or a map of distributions), `arrivals`,
- * `duration` or `requests`. `duration` of a synthetic source is when arrivals end, not when the run
- * ends. */
+ * in the trace's own time, before scaling; times then count from `start`), `rate` (rescale time so
+ * that the mean rate of the crop is this) or `rate_scale` (multiply the rate), `loop` (how often
+ * the crop is repeated, each pass following the last after one mean gap), `requests` (stop after so
+ * many). Synthetic: `lengths` (a table of traces/lengths/ by name, the path of such a CSV, or a map
+ * of distributions), `arrivals`, `correlation`, `seed`, `duration` or `requests`. `duration` of a
+ * synthetic source is when arrivals end, not when the run ends. */
 #ifndef TRACES_WORKLOAD_H
 #define TRACES_WORKLOAD_H
+#include "sim/base/option.h"
+#include "traces/format.h"
+#include "traces/lengths.h"
 #include "traces/trace.h"
 #include <stdbool.h>
 
 typedef enum ArrivalProcess {
   ARRIVAL_POISSON,
   ARRIVAL_GAMMA,   // gaps gamma with coefficient of variation `cv`
-  ARRIVAL_FIXED,   // one every 1/rate
+  ARRIVAL_FIXED,   // one every 1/rate, the first at 0
   ARRIVAL_AT_ONCE, // all at time 0: offline work
 } ArrivalProcess;
 
-typedef enum LengthKind {
-  LENGTH_TABLE, // quantiles, linear between them
-  LENGTH_CONSTANT,
-  LENGTH_UNIFORM, // whole numbers low … high, both included
-  LENGTH_LOGNORMAL,
-  LENGTH_EXPONENTIAL, // rounded up: geometric-like, mean as given; for queueing checks
-} LengthKind;
-
-typedef struct LengthDistribution {
-  LengthKind kind;
-  double mean, sigma;      // lognormal: mean of the length, sigma of its logarithm; constant: mean
-  double low, high;        // uniform; for the others clamps (0: none)
-  const double *quantiles; // [n_quantiles] at q = i/(n_quantiles - 1)
-  int n_quantiles;
-} LengthDistribution;
-
-struct WorkloadConfig {
-  const char *trace; // path, NULL when synthetic
-  TraceFormat format;
-  Tick start;        // crop
-  Tick duration;     // 0: to the end
-  double rate;       // requests per second; 0: as the trace has it
-  double rate_scale; // 1: as the trace has it
-  int64_t loop;      // passes, at least 1
-  int64_t requests;  // 0: no limit
+typedef struct WorkloadConfig {
+  const char *trace;         // path, NULL when synthetic
+  const TraceFormat *format; // NULL: by the first line
+  Tick start;                // crop
+  Tick duration;             // 0: to the end
+  double rate;               // requests per second; 0: as the trace has it
+  double rate_scale;         // 1: as the trace has it
+  int64_t loop;              // passes, at least 1
+  int64_t requests;          // 0: no limit
   ArrivalProcess arrivals;
   double cv;
   LengthDistribution prompt, output;
   double correlation; // rank correlation of prompt and output in (-1, 1); 0: independent
   int64_t seed;       // of arrivals and lengths; -1: the run's
   Place at;           // where the block stands
-};
+} WorkloadConfig;
+
+/* Rows of the option tables, for help and reference pages. */
+extern const OptionSpec workload_replay_options[];
+extern const OptionSpec workload_synthetic_options[];
+extern const OptionSpec workload_arrival_options[];
 
 /* Binds the block. `data_dir` holds traces/lengths/; `config_dir` is tried for relative paths that
  * do not exist from the working directory. Everything lives in `arena`. */
@@ -58,6 +50,10 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
                   const char *config_dir, Arena *arena, Diag *diag);
 /* Opens the source; NULL with entries in `diag`. `run_seed` is used when the block has no seed.
  * trace_close releases what the arena does not. Opening reads the file once when `rate` or `loop`
- * needs its span. */
+ * needs its span. The configuration must outlive the source. */
 TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena, Diag *diag);
+
+/* The two kinds behind workload_open: traces/replay.c and traces/synthetic.c. */
+TraceSource *replay_open(const WorkloadConfig *config, Arena *arena, Diag *diag);
+TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *arena);
 #endif

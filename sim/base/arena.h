@@ -6,6 +6,7 @@
  * (DESIGN §7.3), so no caller checks for NULL. Not thread-safe: one arena belongs to one run. */
 #ifndef SIM_BASE_ARENA_H
 #define SIM_BASE_ARENA_H
+#include <stdarg.h>
 #include <stddef.h>
 
 typedef struct ArenaBlock ArenaBlock;
@@ -28,13 +29,20 @@ void *arena_resize(Arena *self, void *old, size_t size);
 /* A copy of `text[0..length)` with a terminating NUL. */
 char *arena_copy(Arena *self, const char *text, size_t length);
 char *arena_printf(Arena *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+char *arena_vprintf(Arena *self, const char *format, va_list list)
+    __attribute__((format(printf, 2, 0)));
 
 #define ARENA_NEW(arena, Type) ((Type *)arena_alloc((arena), sizeof(Type)))
 #define ARENA_ARRAY(arena, Type, count)                                                            \
   ((Type *)arena_alloc((arena), (size_t)(count) * sizeof(Type)))
 
-/* Makes room for index `need - 1` in a growing array: doubles `*capacity` until it fits. */
+/* Makes room for `need` items in a growing array: doubles `capacity` until they fit. A statement;
+ * both `items` and `capacity` are assigned, and every pointer into the array may be invalid
+ * afterwards. */
 #define ARENA_RESERVE(arena, items, capacity, need)                                                \
-  ((items) = arena_reserve((arena), (items), &(capacity), (size_t)(need), sizeof *(items)))
+  ((size_t)(need) <= (capacity)                                                                    \
+       ? (void)0                                                                                   \
+       : (void)((items) = arena_reserve((arena), (items), &(capacity), (size_t)(need),             \
+                                        sizeof *(items))))
 void *arena_reserve(Arena *self, void *items, size_t *capacity, size_t need, size_t item_size);
 #endif

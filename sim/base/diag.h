@@ -9,7 +9,7 @@
  *     experiments/examples/a.yaml:12:9: error: unknown router 'jsqq'
  *       12 |   router: jsqq
  *          |           ^~~~
- *     hint: did you mean 'jsq'? */
+ *       hint: did you mean 'jsq'? */
 #ifndef SIM_BASE_DIAG_H
 #define SIM_BASE_DIAG_H
 #include "sim/base/arena.h"

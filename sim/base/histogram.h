@@ -10,6 +10,7 @@
 #ifndef SIM_BASE_HISTOGRAM_H
 #define SIM_BASE_HISTOGRAM_H
 #include "sim/base/arena.h"
+#include <assert.h>
 #include <stdint.h>
 
 enum {
@@ -20,13 +21,29 @@ enum {
 typedef struct Histogram {
   uint64_t *counts; // [HISTOGRAM_BUCKETS], in the arena
   uint64_t total;
-  int64_t min, max; // meaningless while total is 0
+  int64_t min, max; // INT64_MAX and -1 while total is 0
   double sum, sum_squares;
 } Histogram;
 
 void histogram_init(Histogram *self, Arena *arena);
-/* Adds `weight` observations of `value` (>= 0, asserted). */
-void histogram_add(Histogram *self, int64_t value, uint64_t weight);
+/* The bucket that holds `value` (>= 0). */
+static inline int histogram_bucket(int64_t value) {
+  int exponent =
+      63 - HISTOGRAM_SUB_BITS - __builtin_clzll((uint64_t)value | 1 << HISTOGRAM_SUB_BITS);
+  return (exponent << HISTOGRAM_SUB_BITS) + (int)(value >> exponent);
+}
+/* Adds `weight` observations of `value` (>= 0, asserted). Inline: a run adds one per token. */
+static inline void histogram_add(Histogram *self, int64_t value, uint64_t weight) {
+  assert(value >= 0);
+  if (weight == 0) return;
+  double times = (double)weight, real = (double)value;
+  self->counts[histogram_bucket(value)] += weight;
+  self->total += weight;
+  self->sum += times * real;
+  self->sum_squares += times * real * real;
+  if (value < self->min) self->min = value;
+  if (value > self->max) self->max = value;
+}
 /* Adds `weight` observations of each of first, first + step, … (`count` terms, all >= 0), in time
  * proportional to the buckets crossed, with the same counters as adding them one by one. */
 void histogram_add_series(Histogram *self, int64_t first, int64_t step, uint64_t count,

@@ -1,8 +1,8 @@
 /* YAML (and so JSON) text as a tree that knows where everything stands.
  *
  * Read through libyaml. Refused with a located message: duplicate keys, aliases and anchors, tags,
- * more than one document, an empty file, keys that are not plain scalars. Everything lives in the
- * arena. */
+ * more than one document, an empty file, keys that are not scalars or are longer than 160 bytes,
+ * NUL characters, more than 64 levels or 64 MiB. Everything lives in the arena. */
 #ifndef SIM_BASE_YAML_H
 #define SIM_BASE_YAML_H
 #include "sim/base/arena.h"
@@ -28,11 +28,13 @@ Node *yaml_load(const char *path, Arena *arena, Diag *diag);
 /* The same from text; `name` stands for the path in messages. */
 Node *yaml_parse(const char *name, const char *text, size_t length, Arena *arena, Diag *diag);
 /* Applies "pools.prefill.count=30": the value is YAML (flow form allowed); missing maps on the way
- * are made, "designs.0.x" indexes a list. Messages place it at path "--set". */
+ * are made, "designs.0.x" indexes a list, and a key that holds dots itself is found by its whole
+ * name ("sweep.pools.prefill.count=1..9"). Messages place it at path "--set". */
 int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag);
 /* The child of a map with this key, NULL if absent or `map` is NULL or not a map. */
 const Node *node_find(const Node *map, const char *key);
-/* Canonical text of a tree: keys in file order, flow form, quoting kept; for storing and hashing.
- */
+/* Canonical text of a tree, for storing and hashing: one line of ASCII in flow form, keys in file
+ * order, values in double quotes where they were quoted or flow form needs it. It reads back to
+ * itself. */
 char *node_text(const Node *node, Arena *arena);
 #endif

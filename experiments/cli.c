@@ -1,0 +1,163 @@
+/* Options, help and endings of commands. */
+#include "experiments/cli.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char tandem_version[] = TANDEM_VERSION;
+
+static const char *const output_names[] = {"table", "csv", "json", NULL}; // as OutputFormat
+
+int cli_usage(const CliCommand *command, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  fprintf(stderr, "tandem %s: ", command->name);
+  vfprintf(stderr, format, list);
+  fprintf(stderr, "; see 'tandem %s --help'\n", command->name);
+  va_end(list);
+  return EXIT_USAGE;
+}
+
+static void print_help(const CliCommand *command) {
+  int width = (int)strlen("--help");
+  for (const CliOption *option = command->options; option->name; option++) {
+    int length = (int)strlen(option->name);
+    if (option->value) length += 1 + (int)strlen(option->value);
+    if (length > width) width = length;
+  }
+  printf("%s\n\nusage: tandem %s %s [options]\n\n", command->summary, command->name,
+         command->operands);
+  for (const CliOption *option = command->options; option->name; option++) {
+    int used = printf("  %s%s%s", option->name, option->value ? " " : "",
+                      option->value ? option->value : "");
+    printf("%*s%s\n", width + 4 - used, "", option->help);
+  }
+  printf("  %-*s  this text\n", width, "--help");
+  if (command->notes) printf("\n%s\n", command->notes);
+  printf("\nexample: %s\n\nexit codes: %s\n", command->example, command->exit_codes);
+}
+
+static int parse_number(const char *text, int64_t *ret_number) {
+  char *end = NULL;
+  errno = 0;
+  long long number = strtoll(text, &end, 10);
+  if (end == text || *end || errno || number < 0 || text[0] < '0' || text[0] > '9') return -1;
+  *ret_number = number;
+  return 0;
+}
+
+static int find_output(const char *text, OutputFormat *ret_format) {
+  for (int i = 0; output_names[i]; i++) {
+    if (strcmp(output_names[i], text) != 0) continue;
+    *ret_format = (OutputFormat)i;
+    return 0;
+  }
+  return -1;
+}
+
+static int set_option(const CliCommand *command, const CliOption *option, const char *value,
+                      void *target, Arena *arena) {
+  void *field = (char *)target + option->offset;
+  CliList *list = field;
+  switch (option->kind) {
+  case CLI_FLAG:
+    *(bool *)field = true;
+    break;
+  case CLI_TEXT:
+    *(const char **)field = value;
+    break;
+  case CLI_LIST:
+    ARENA_RESERVE(arena, list->items, list->capacity, list->n + 2);
+    list->items[list->n++] = value;
+    list->items[list->n] = NULL;
+    break;
+  case CLI_NUMBER:
+    if (parse_number(value, field))
+      return cli_usage(command, "'%s' wants a whole number, not '%s'", option->name, value);
+    break;
+  case CLI_OUTPUT:
+    if (find_output(value, field))
+      return cli_usage(command, "'%s' is table, csv or json, not '%s'", option->name, value);
+    break;
+  }
+  return CLI_GO_ON;
+}
+
+/* The option that argument `text` names, up to a '='. */
+static const CliOption *find_option(const CliCommand *command, const char *text) {
+  size_t length = strcspn(text, "=");
+  const CliOption *option = command->options;
+  while (option->name &&
+         (strlen(option->name) != length || strncmp(option->name, text, length) != 0))
+    option++;
+  return option->name ? option : NULL;
+}
+
+static int unknown_option(const CliCommand *command, const char *text) {
+  const char *names[32] = {"--help"};
+  int n = 1;
+  for (const CliOption *option = command->options; option->name && n < 31; option++)
+    names[n++] = option->name;
+  Diag diag;
+  diag_init(&diag);
+  diag_error(&diag, place_of_file(NULL), "unknown option");
+  diag_hint_near(&diag, text, names);
+  const char *hint = diag.entries[0].hint;
+  bool near = hint && strncmp(hint, "did you mean", strlen("did you mean")) == 0;
+  cli_usage(command, "unknown option '%s'%s%s", text, near ? ", " : "", near ? hint : "");
+  diag_done(&diag);
+  return EXIT_USAGE;
+}
+
+/* Takes argument *i, and the next one when it is the value. */
+static int take_option(const CliCommand *command, int argc, char **argv, int *i, void *target,
+                       Arena *arena) {
+  const char *text = argv[*i];
+  if (strcmp(text, "--help") == 0) {
+    print_help(command);
+    return EXIT_DONE;
+  }
+  const CliOption *option = find_option(command, text);
+  if (!option) return unknown_option(command, text);
+  const char *value = strchr(text, '=');
+  if (!option->value) {
+    if (value) return cli_usage(command, "'%s' takes no value", option->name);
+    return set_option(command, option, NULL, target, arena);
+  }
+  if (!value && *i + 1 == argc)
+    return cli_usage(command, "'%s' needs a value: %s", option->name, option->value);
+  value = value ? value + 1 : argv[++*i];
+  return set_option(command, option, value, target, arena);
+}
+
+int cli_parse(const CliCommand *command, int argc, char **argv, void *target,
+              const char **ret_operands, Arena *arena) {
+  int n_operands = 0;
+  bool options_end = false;
+  memset(ret_operands, 0, (size_t)command->max_operands * sizeof *ret_operands);
+  for (int i = 1; i < argc; i++) {
+    bool is_option = !options_end && argv[i][0] == '-' && argv[i][1] != '\0';
+    if (is_option && strcmp(argv[i], "--") == 0) {
+      options_end = true;
+    } else if (is_option) {
+      int code = take_option(command, argc, argv, &i, target, arena);
+      if (code != CLI_GO_ON) return code;
+    } else if (n_operands == command->max_operands) {
+      return cli_usage(command, "'%s' is one argument too many", argv[i]);
+    } else {
+      ret_operands[n_operands++] = argv[i];
+    }
+  }
+  if (n_operands < command->min_operands)
+    return cli_usage(command, "it needs %s", command->operands);
+  return CLI_GO_ON;
+}
+
+int cli_finish(Diag *diag, int code) {
+  if (fflush(stdout) != 0 || ferror(stdout))
+    diag_environment(diag, place_of_file(NULL), "cannot write to standard output: %s",
+                     strerror(errno));
+  diag_print(diag, stderr);
+  return diag->n_entries > 0 ? diag_exit_code(diag) : code;
+}

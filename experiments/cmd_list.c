@@ -1,0 +1,180 @@
+/* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
+#include "experiments/cli.h"
+#include "experiments/config.h"
+#include "experiments/folder.h"
+#include "perfmodel/datafile.h"
+#include "traces/format.h"
+#include <string.h>
+
+static const CliOption options[] = {{0}};
+
+static const CliCommand command = {
+    .name = "list",
+    .summary = "Lists what a configuration can name; without WHAT, the names of everything.",
+    .operands = "[WHAT]",
+    .min_operands = 0,
+    .max_operands = 1,
+    .options = options,
+    .notes = "WHAT is routers, pools, batchers, transfers, kvtiers (policies with their options),\n"
+             "models, machines, perfmodels, lengths, traces (formats) or options (keys).",
+    .example = "tandem list routers",
+    .exit_codes = "0 done, 2 wrong usage",
+};
+
+/* ---- What there is ---- */
+
+typedef struct Listing {
+  const char *name;
+  void (*print)(const struct Listing *self, Arena *arena);
+  PolicyKind kind; // of policies
+} Listing;
+
+static void print_policies(const Listing *self, Arena *arena) {
+  (void)arena;
+  for (const Policy *const *policy = policy_list(self->kind); *policy; policy++) {
+    printf("%-26s %s\n", (*policy)->name, (*policy)->help);
+    if ((*policy)->options) option_print((*policy)->options, 4, stdout);
+  }
+}
+
+static const char *perfmodel_root(Arena *arena) {
+  return arena_printf(arena, "%s/perfmodel", config_data_root());
+}
+
+static void print_models(const Listing *self, Arena *arena) {
+  (void)self;
+  const char *root = perfmodel_root(arena);
+  Diag diag;
+  diag_init(&diag);
+  for (const char *const *name = datafile_names(root, "models", arena); *name; name++) {
+    Llm llm;
+    if (llm_load(&llm, *name, root, place_of_file(NULL), arena, &diag) == 0)
+      printf("%-26s %5.1f B parameters, %5.1f GB of weights, %.3f MB of KV per token\n", *name,
+             (double)llm_parameters(&llm) / 1e9, (double)llm.weight_bytes / 1e9,
+             (double)llm.kv_bytes_per_token / 1e6);
+  }
+  diag_done(&diag);
+}
+
+static void print_machines(const Listing *self, Arena *arena) {
+  (void)self;
+  const char *root = perfmodel_root(arena);
+  Diag diag;
+  diag_init(&diag);
+  for (const char *const *name = datafile_names(root, "machines", arena); *name; name++) {
+    Hardware hardware;
+    if (hardware_load(&hardware, *name, root, place_of_file(NULL), arena, &diag) == 0)
+      printf("%-26s %lld x %s, NIC %.0f GB/s, %.1f kW, %.2f $/h\n", *name,
+             (long long)hardware.num_gpus, hardware.gpu, (double)hardware.nic_bandwidth / 1e9,
+             hardware.provisioned_power / 1000, hardware.cost_per_hour);
+  }
+  diag_done(&diag);
+}
+
+static void print_set(const char *set, const char *folder, Arena *arena) {
+  const char *path = arena_printf(arena, "%s/%s", perfmodel_root(arena), folder);
+  for (const char *const *name = folder_names(path, ".yaml", arena); *name; name++)
+    printf("%-26s %s\n", set, *name);
+}
+
+/* The set 'fitted', and one for each folder in it. */
+static void print_perfmodels(const Listing *self, Arena *arena) {
+  (void)self;
+  print_set("fitted", "fitted", arena);
+  const char *path = arena_printf(arena, "%s/fitted", perfmodel_root(arena));
+  for (const char *const *set = folder_names(path, "", arena); *set; set++)
+    print_set(*set, arena_printf(arena, "fitted/%s", *set), arena);
+}
+
+static void print_lengths(const Listing *self, Arena *arena) {
+  (void)self;
+  const char *path = arena_printf(arena, "%s/traces/lengths", config_data_root());
+  for (const char *const *name = folder_names(path, ".csv", arena); *name; name++) {
+    LengthDistribution prompt, output;
+    const char *file = arena_printf(arena, "%s/%s.csv", path, *name);
+    Diag diag;
+    diag_init(&diag);
+    if (lengths_load(file, &prompt, &output, arena, &diag) == 0)
+      printf("%-26s median prompt %.0f, output %.0f tokens\n", *name,
+             prompt.quantiles[(prompt.n_quantiles - 1) / 2],
+             output.quantiles[(output.n_quantiles - 1) / 2]);
+    diag_done(&diag);
+  }
+}
+
+static void print_traces(const Listing *self, Arena *arena) {
+  (void)self;
+  (void)arena;
+  for (int i = 1; format_choices[i]; i++)
+    printf("%-26s %s\n", format_choices[i], format_at(i - 1)->help);
+}
+
+static void print_options(const Listing *self, Arena *arena) {
+  (void)self;
+  (void)arena;
+  static const struct {
+    const char *title;
+    const OptionSpec *specs;
+  } blocks[] = {
+      {"CONFIG", config_options},
+      {"pools.NAME", config_pool_options},
+      {"workload, of a trace", workload_replay_options},
+      {"workload, synthetic", workload_synthetic_options},
+      {"workload.arrivals", workload_arrival_options},
+      {"network", config_network_options},
+      {"slo", config_slo_options},
+  };
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+    printf("%s%s:\n", i > 0 ? "\n" : "", blocks[i].title);
+    option_print(blocks[i].specs, 2, stdout);
+  }
+  puts("\npolicies.KIND: a name, or {name: …, options}; see 'tandem list routers' and so on");
+}
+
+static const Listing listings[] = {
+    {"routers", print_policies, POLICY_ROUTER},   {"pools", print_policies, POLICY_POOL},
+    {"batchers", print_policies, POLICY_BATCHER}, {"transfers", print_policies, POLICY_TRANSFER},
+    {"kvtiers", print_policies, POLICY_KVTIER},   {"models", print_models, POLICY_KINDS},
+    {"machines", print_machines, POLICY_KINDS},   {"perfmodels", print_perfmodels, POLICY_KINDS},
+    {"lengths", print_lengths, POLICY_KINDS},     {"traces", print_traces, POLICY_KINDS},
+    {"options", print_options, POLICY_KINDS},
+};
+enum { N_LISTINGS = sizeof listings / sizeof *listings };
+
+static int unknown_listing(const char *what) {
+  Diag diag;
+  const char *names[N_LISTINGS + 1] = {NULL};
+  for (int i = 0; i < N_LISTINGS; i++)
+    names[i] = listings[i].name;
+  diag_init(&diag);
+  diag_error(&diag, place_of_file(NULL), "there is no list of '%s'", what);
+  diag_hint_near(&diag, what, names);
+  diag_print(&diag, stderr);
+  diag_done(&diag);
+  return EXIT_USAGE;
+}
+
+static int list(const char *what, Arena *arena) {
+  for (int i = 0; i < N_LISTINGS; i++) {
+    const Listing *listing = &listings[i];
+    if (what && strcmp(what, listing->name) != 0) continue;
+    if (!what) printf("%s%s:\n", i > 0 ? "\n" : "", listing->name);
+    listing->print(listing, arena);
+    if (what) return EXIT_DONE;
+  }
+  return what ? unknown_listing(what) : EXIT_DONE;
+}
+
+int cmd_list(int argc, char **argv) {
+  const char *what = NULL;
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  int code = cli_parse(&command, argc, argv, NULL, &what, &arena);
+  if (code == CLI_GO_ON) code = list(what, &arena);
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
+}

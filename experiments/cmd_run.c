@@ -1,0 +1,167 @@
+/* `tandem run CONFIG`: one configuration, simulated. */
+#include "experiments/cli.h"
+#include "experiments/progress.h"
+#include "experiments/results.h"
+#include <errno.h>
+#include <string.h>
+
+typedef struct Options {
+  CliList assignments;
+  const char *output, *event_log;
+  OutputFormat format;
+  int64_t seed, tie_seed; // -1: as in the file
+  bool requests, step, audit, check, require_slo, strict;
+} Options;
+
+#define OPTION(name, value, kind, field, help)                                                     \
+  { name, value, kind, offsetof(Options, field), help }
+
+static const CliOption options[] = {
+    OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set pools.prefill.count=30"),
+    OPTION("--output", "DB", CLI_TEXT, output, "adds the run to this database of results"),
+    OPTION("--requests", NULL, CLI_FLAG, requests, "stores every request too"),
+    OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
+    OPTION("--seed", "N", CLI_NUMBER, seed, "in place of the seeds in CONFIG"),
+    OPTION("--tie-seed", "N", CLI_NUMBER, tie_seed, "shuffles events of equal time"),
+    OPTION("--event-log", "FILE", CLI_TEXT, event_log, "writes what happened when, as CSV"),
+    OPTION("--step", NULL, CLI_FLAG, step, "simulates every iteration on its own"),
+    OPTION("--audit", NULL, CLI_FLAG, audit, "checks all books after every event"),
+    OPTION("--check", NULL, CLI_FLAG, check, "checks CONFIG and ends"),
+    OPTION("--require-slo", NULL, CLI_FLAG, require_slo, "exit code 1 when an SLO was missed"),
+    OPTION("--strict", NULL, CLI_FLAG, strict, "no iteration outside the measured range"),
+    {0}};
+
+static const CliCommand command = {
+    .name = "run",
+    .summary = "Simulates a cluster under a workload and prints what its users would have felt.",
+    .operands = "CONFIG",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .example = "tandem run experiments/examples/quickstart.yaml --set pools.decode.count=3",
+    .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
+                  "  4 the environment lacks something",
+};
+
+/* One run: what is open while it lasts. */
+typedef struct Run {
+  const Options *options;
+  Config config;
+  Results results;
+  FILE *event_log;
+  SimResult result;
+  Report report;
+  Arena *arena;
+  Diag *diag;
+} Run;
+
+static int open_files(Run *run) {
+  const Options *given = run->options;
+  if (config_open_trace(&run->config, run->arena, run->diag)) return -1;
+  if (given->check) return 0;
+  if (given->output &&
+      results_open(&run->results, given->output, run->config.data_root, run->arena, run->diag))
+    return -1;
+  if (!given->event_log) return 0;
+  run->event_log = fopen(given->event_log, "w");
+  if (run->event_log) return 0;
+  return diag_environment(run->diag, place_of_file(given->event_log), "cannot write '%s': %s",
+                          given->event_log, strerror(errno));
+}
+
+static int on_request(void *context, const RequestRecord *record, Diag *diag) {
+  return results_add_request(context, record, diag);
+}
+
+static int close_event_log(Run *run) {
+  if (!run->event_log) return 0;
+  bool failed = ferror(run->event_log) != 0;
+  failed |= fclose(run->event_log) != 0;
+  run->event_log = NULL;
+  if (!failed) return 0;
+  const char *path = run->options->event_log;
+  return diag_environment(run->diag, place_of_file(path), "cannot write '%s': %s", path,
+                          strerror(errno));
+}
+
+static int check_strict(const Run *run) {
+  const uint64_t outside = report_extrapolated(&run->result.totals);
+  if (!run->options->strict || outside == 0) return 0;
+  diag_error(run->diag, place_of_file(run->config.path),
+             "%llu of %.0f iterations are outside the measured range of the performance model",
+             (unsigned long long)outside, report_value(&run->report, "iterations"));
+  diag_hint(run->diag, "without --strict they are extrapolated and their share is reported");
+  return -1;
+}
+
+static int simulate(Run *run) {
+  SimConfig *sim = &run->config.sim;
+  Progress progress;
+  progress_init(&progress, &run->config.workload);
+  sim->step = run->options->step;
+  sim->audit = run->options->audit;
+  sim->event_log = run->event_log;
+  sim->on_progress = progress_update;
+  sim->on_progress_context = &progress;
+  if (run->options->output && run->options->requests) {
+    sim->on_request = on_request;
+    sim->on_request_context = &run->results;
+  }
+  const double wall = clock_monotonic(), cpu = clock_cpu();
+  int status = sim_run(sim, &run->result, run->arena, run->diag);
+  progress_done(&progress);
+  status |= close_event_log(run);
+  if (status) return -1;
+  report_init(&run->report, &run->config, &run->result, clock_cpu() - cpu, clock_monotonic() - wall,
+              run->arena);
+  return check_strict(run);
+}
+
+static int store(Run *run) {
+  uint64_t digest = 0;
+  if (!run->options->output) return 0;
+  if (config_digest(&run->config, &digest, run->diag)) return -1;
+  return results_add_run(&run->results, &run->report, digest, run->arena, run->diag);
+}
+
+/* The exit code when `diag` stays empty. */
+static int run_config(Run *run, const char *path) {
+  const Options *given = run->options;
+  const ConfigChanges changes = {given->assignments.items, given->seed, given->tie_seed};
+  if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
+    return EXIT_INPUT;
+  if (given->check) {
+    fprintf(stderr, "%s: in order\n", path);
+    return EXIT_DONE;
+  }
+  if (simulate(run) || store(run)) return EXIT_INPUT;
+  report_print(&run->report, given->format, stdout);
+  return given->require_slo && run->report.n_missed > 0 ? EXIT_SLO_MISSED : EXIT_DONE;
+}
+
+static void close_files(Run *run) {
+  if (run->config.sim.trace) trace_close(run->config.sim.trace);
+  if (run->event_log) fclose(run->event_log);
+  results_close(&run->results);
+}
+
+int cmd_run(int argc, char **argv) {
+  Options given = {.seed = -1, .tie_seed = -1};
+  const char *path = NULL;
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  int code = cli_parse(&command, argc, argv, &given, &path, &arena);
+  if (code == CLI_GO_ON && given.requests && !given.output)
+    code = cli_usage(&command, "'--requests' needs '--output'");
+  if (code == CLI_GO_ON) {
+    Run run = {.options = &given, .arena = &arena, .diag = &diag};
+    code = run_config(&run, path);
+    close_files(&run);
+  }
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
+}

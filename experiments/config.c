@@ -1,0 +1,185 @@
+/* The top level of a configuration, the digest of what decides a run, and where data lies. Pools
+ * and objectives are bound in config_pools.c, policies in config_policies.c. */
+#include "experiments/config.h"
+#include "experiments/cli.h"
+#include "perfmodel/datafile.h"
+#include "sim/base/cleanup.h"
+#include "sim/base/hash.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct TopKeys {
+  const char *model, *perfmodel;
+  const Node *workload, *pools, *network, *policies, *slo;
+  int64_t seed, tie_seed;
+} TopKeys;
+
+#define TOP(field, kind, ...)                                                                      \
+  { .key = #field, .type = kind, .offset = offsetof(TopKeys, field), __VA_ARGS__ }
+#define SEED_RANGE .min = 0, .max = INFINITY
+
+const OptionSpec config_options[] = {
+    TOP(model, OPTION_STRING, .required = true,
+        .help = "name of a model, or the path of its .yaml or Hugging Face config.json"),
+    TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
+    TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
+    TOP(network, OPTION_NODE, .help = "between machines, see below"),
+    TOP(policies, OPTION_NODE, .help = "{router, pool, batcher, transfer, kvtier}, see below"),
+    TOP(perfmodel, OPTION_STRING, .fallback = "fitted",
+        .help = "set of performance models, or the path of one"),
+    TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
+    TOP(seed, OPTION_INT, .fallback = "1", SEED_RANGE,
+        .help = "of all random draws; the workload may have its own"),
+    TOP(tie_seed, OPTION_INT, .fallback = "0", SEED_RANGE,
+        .help = "shuffles events of equal time; 0: in order of insertion"),
+    {0}};
+
+const OptionSpec config_network_options[] = {
+    {.key = "bandwidth",
+     .type = OPTION_BANDWIDTH,
+     .offset = offsetof(SimConfig, network_bandwidth),
+     .min = 1,
+     .max = 1e18,
+     .help = "per machine and direction, on top of its NIC; absent: the NIC alone"},
+    {.key = "latency",
+     .type = OPTION_TICKS,
+     .offset = offsetof(SimConfig, network_latency),
+     .fallback = "0 s",
+     .min = 0,
+     .max = 60,
+     .help = "of each transfer"},
+    {0}};
+
+const char *config_data_root(void) {
+  const char *root = getenv("TANDEM_DATA");
+  return root && *root ? root : TANDEM_DATA_ROOT;
+}
+
+Place config_place(const Node *map, const char *key) {
+  const Node *node = node_find(map, key);
+  return node ? node->at : map->key ? map->key_at : map->at;
+}
+
+const char *config_data_name(const Config *self, const char *name, Arena *arena) {
+  return datafile_is_path(name) ? path_resolve(name, self->directory, arena) : name;
+}
+
+void config_note_file(Config *self, const char *path, Arena *arena) {
+  FileList *files = &self->files;
+  for (size_t i = 0; i < files->n; i++)
+    if (!strcmp(files->paths[i], path)) return;
+  ARENA_RESERVE(arena, files->paths, files->capacity, files->n + 1);
+  files->paths[files->n++] = path;
+}
+
+static int bind_model(Config *self, const char *written, Arena *arena, Diag *diag) {
+  const char *name = config_data_name(self, written, arena);
+  Place at = config_place(self->root, "model");
+  if (llm_load(&self->model, name, self->perfmodel_root, at, arena, diag)) return -1;
+  const char *path =
+      datafile_is_path(name) ? name : datafile_find(self->perfmodel_root, "models", name, arena);
+  config_note_file(self, path, arena);
+  return 0;
+}
+
+static int bind_workload(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  if (workload_bind(&self->workload, node, self->data_root, self->directory, arena, diag))
+    return -1;
+  if (self->workload.trace) config_note_file(self, self->workload.trace, arena);
+  return 0;
+}
+
+/* All blocks, whatever is wrong with those before. */
+static int bind_root(Config *self, Arena *arena, Diag *diag) {
+  TopKeys keys = {0};
+  int status = option_bind(config_options, self->root, NULL, self->root->at, &keys, diag);
+  if (self->root->kind != NODE_MAP) return status;
+  self->perfmodel = keys.perfmodel ? config_data_name(self, keys.perfmodel, arena) : NULL;
+  self->sim.seed = (uint64_t)keys.seed;
+  self->sim.tie_seed = (uint64_t)keys.tie_seed;
+  if (keys.model) status |= bind_model(self, keys.model, arena, diag);
+  if (keys.workload) status |= bind_workload(self, keys.workload, arena, diag);
+  status |= config_bind_policies(self, keys.policies, arena, diag);
+  if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
+  status |=
+      option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  return status | config_bind_slo(self, keys.slo, arena, diag);
+}
+
+static const char *directory_of(const char *path, Arena *arena) {
+  const char *slash = strrchr(path, '/');
+  return slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
+}
+
+static int set_number(Node *root, const char *key, int64_t number, Arena *arena, Diag *diag) {
+  return yaml_set(root, arena_printf(arena, "%s=%lld", key, (long long)number), arena, diag);
+}
+
+/* All changes are made to the tree, so that its text is the whole truth about the run. */
+static int apply_changes(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag) {
+  int status = 0;
+  const char *const *assignment = changes->assignments;
+  for (; assignment && *assignment; assignment++)
+    status |= yaml_set(root, *assignment, arena, diag);
+  if (changes->seed >= 0) {
+    status |= set_number(root, "seed", changes->seed, arena, diag);
+    if (node_find(node_find(root, "workload"), "seed"))
+      status |= set_number(root, "workload.seed", changes->seed, arena, diag);
+  }
+  if (changes->tie_seed >= 0)
+    status |= set_number(root, "tie_seed", changes->tie_seed, arena, diag);
+  return status;
+}
+
+int config_load(Config *self, const char *path, const ConfigChanges *changes, Arena *arena,
+                Diag *diag) {
+  *self = (Config){.path = path, .data_root = config_data_root(), .slo = &slo_sets[0]};
+  self->directory = directory_of(path, arena);
+  self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
+  Node *root = yaml_load(path, arena, diag);
+  if (!root) return -1;
+  if (changes && apply_changes(root, changes, arena, diag)) return -1;
+  self->root = root;
+  self->text = node_text(root, arena);
+  return bind_root(self, arena, diag);
+}
+
+int config_open_trace(Config *self, Arena *arena, Diag *diag) {
+  self->sim.trace = workload_open(&self->workload, self->sim.seed, arena, diag);
+  return self->sim.trace ? 0 : -1;
+}
+
+static int fold_file(const char *path, uint64_t *hash, Diag *diag) {
+  CLEANUP_FILE FILE *file = fopen(path, "rb");
+  if (!file)
+    return diag_environment(diag, place_of_file(path), "cannot open '%s': %s", path,
+                            strerror(errno));
+  char bytes[1 << 16];
+  for (size_t got; (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
+    *hash = hash_fold(*hash, hash_bytes(bytes, got));
+  if (ferror(file))
+    return diag_environment(diag, place_of_file(path), "cannot read '%s': %s", path,
+                            strerror(errno));
+  return 0;
+}
+
+/* A table of lengths by what was read of it, so that its name does not matter. */
+static void fold_lengths(const LengthDistribution *lengths, uint64_t *hash) {
+  for (int i = 0; i < lengths->n_quantiles; i++)
+    *hash = hash_fold(*hash, hash_bytes(&lengths->quantiles[i], sizeof lengths->quantiles[i]));
+}
+
+int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
+  uint64_t hash = hash_bytes(tandem_version, strlen(tandem_version));
+  hash = hash_fold(hash, hash_bytes(self->text, strlen(self->text)));
+  fold_lengths(&self->workload.prompt, &hash);
+  fold_lengths(&self->workload.output, &hash);
+  int status = 0;
+  for (size_t i = 0; i < self->files.n; i++)
+    status |= fold_file(self->files.paths[i], &hash, diag);
+  if (status) return -1;
+  *ret_digest = hash;
+  return 0;
+}

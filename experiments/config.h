@@ -1,0 +1,87 @@
+/* The configuration of a run: a YAML file plus assignments, bound and ready for sim_run.
+ *
+ * Keys are rows of the option tables below, which also print `tandem list options`. A pool's
+ * machine is one instance of `tensor_parallel_size` GPUs; when that is less than the machine type
+ * has, its power, cost and NIC are that share of the machine type's. Machines are numbered in the
+ * order of the pools in the file. Data with names (models, machine types, performance models,
+ * lengths) is found below the data root: $TANDEM_DATA, or the source tree. Everything lives in one
+ * arena. */
+#ifndef EXPERIMENTS_CONFIG_H
+#define EXPERIMENTS_CONFIG_H
+#include "experiments/slo.h"
+#include "perfmodel/hardware.h"
+#include "sim/sim.h"
+#include "traces/workload.h"
+
+/* One entry of `pools:` as written. */
+typedef struct PoolConfig {
+  int role; // Role
+  const char *machine;
+  int64_t count, tensor_parallel_size;
+  KvOptions kv;
+  const char *perfmodel; // NULL: that of the run
+} PoolConfig;
+
+typedef struct SloConfig {
+  int name; // index into slo_sets
+  const char *machine;
+  int64_t tensor_parallel_size;
+  const char *perfmodel; // NULL: that of the run
+} SloConfig;
+
+/* Files that decide the outcome beside the text. */
+typedef struct FileList {
+  const char **paths;
+  size_t n, capacity;
+} FileList;
+
+typedef struct Config {
+  const char *path;      // as the user wrote it
+  const char *directory; // of the file; relative paths are tried from here too
+  const char *data_root;
+  const char *perfmodel_root; // data_root/perfmodel
+  const Node *root;           // the file after --set
+  const char *text;           // the same on one line
+  Llm model;
+  const char *perfmodel;   // the set, or a path
+  int64_t max_decode_seqs; // sequences that a decode batch can have
+  PoolConfig *pools;       // [sim.n_pools]
+  WorkloadConfig workload;
+  const SloSet *slo;
+  SimConfig sim; // complete but for the trace, see config_open_trace, and the callbacks
+  FileList files;
+} Config;
+
+/* What the command line changes; seeds replace all those of the file. */
+typedef struct ConfigChanges {
+  const char *const *assignments; // key=value, NULL-terminated; NULL: none
+  int64_t seed, tie_seed;         // -1: as in the file
+} ConfigChanges;
+
+extern const OptionSpec config_options[];
+extern const OptionSpec config_pool_options[];
+extern const OptionSpec config_network_options[];
+extern const OptionSpec config_slo_options[];
+
+/* $TANDEM_DATA, or the source tree. */
+const char *config_data_root(void);
+/* Reads `path`, applies `changes` (NULL: none) and binds all of it. -1 with all problems in `diag`.
+ */
+int config_load(Config *self, const char *path, const ConfigChanges *changes, Arena *arena,
+                Diag *diag);
+/* Opens the workload as sim.trace; the caller closes it. */
+int config_open_trace(Config *self, Arena *arena, Diag *diag);
+/* A digest of all that decides the outcome: version, text (with the seeds), and the contents of the
+ * files it names. Reads those files. */
+int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
+
+/* private: the parts of config_load, one file each */
+int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
+int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
+int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
+void config_note_file(Config *self, const char *path, Arena *arena);
+/* A name as it is, or a path as it is reached from here. */
+const char *config_data_name(const Config *self, const char *name, Arena *arena);
+/* Where a key's value stands, or the map when it has no such key. */
+Place config_place(const Node *map, const char *key);
+#endif

@@ -1,0 +1,175 @@
+/* The `pools:` and `slo:` blocks: machines with a model on them, and the idle machine that
+ * slowdowns are relative to. */
+#include "experiments/config.h"
+#include "perfmodel/datafile.h"
+#include <math.h>
+#include <string.h>
+
+static const char *const role_choices[] = {"prefill", "decode", "mixed", NULL}; // as Role
+
+#define POOL(field, kind, ...)                                                                     \
+  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, field), __VA_ARGS__ }
+#define KV(field, kind, ...)                                                                       \
+  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, kv.field), __VA_ARGS__ }
+
+const OptionSpec config_pool_options[] = {
+    POOL(role, OPTION_CHOICE, .fallback = "mixed", .choices = role_choices,
+         .help = "what its machines do"),
+    POOL(machine, OPTION_STRING, .required = true,
+         .help = "name of a machine type, or the path of its .yaml"),
+    POOL(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e6, .help = "machines"),
+    POOL(tensor_parallel_size, OPTION_INT, .min = 1, .max = 1024,
+         .help = "GPUs that one machine uses; absent: all the machine type has"),
+    KV(block_size, OPTION_INT, .fallback = "16", .min = 1, .max = 65536,
+       .help = "tokens per block of KV memory"),
+    KV(gpu_memory_utilization, OPTION_REAL, .fallback = "0.9", .min = 0.01, .max = 1,
+       .help = "share of the GPU's memory that is used"),
+    KV(activation_bytes, OPTION_BYTES, .fallback = "1 GiB", .max = 1e15,
+       .help = "kept free on each GPU for activations"),
+    KV(num_gpu_blocks_override, OPTION_INT, .min = 1, .max = 1e12,
+       .help = "blocks of KV memory, instead of what fits"),
+    POOL(perfmodel, OPTION_STRING, .help = "as at the top level, for this pool"),
+    {0}};
+
+#define SLO(field, kind, ...)                                                                      \
+  { .key = #field, .type = kind, .offset = offsetof(SloConfig, field), __VA_ARGS__ }
+
+const OptionSpec config_slo_options[] = {
+    SLO(name, OPTION_CHOICE, .fallback = "splitwise", .choices = slo_choices,
+        .help = "which limits"),
+    SLO(machine, OPTION_STRING, .fallback = "dgx-a100", .help = "the idle machine"),
+    SLO(tensor_parallel_size, OPTION_INT, .fallback = "8", .min = 1, .max = 1024,
+        .help = "GPUs that it uses"),
+    SLO(perfmodel, OPTION_STRING, .help = "as at the top level, for this machine"),
+    {0}};
+
+/* ---- Pools ---- */
+
+static const PerfModel *load_perfmodel(Config *self, const char *set, const Hardware *hardware,
+                                       int64_t tensor_parallel_size, int64_t max_decode_seqs,
+                                       Place at, Arena *arena, Diag *diag) {
+  PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
+  if (perfmodel_load_for(perfmodel, set, self->model.name, hardware->gpu, tensor_parallel_size,
+                         max_decode_seqs, self->perfmodel_root, at, arena, diag))
+    return NULL;
+  config_note_file(self, perfmodel->name, arena);
+  return perfmodel;
+}
+
+static int load_hardware(Config *self, Hardware *hardware, const char *written, Place at,
+                         Arena *arena, Diag *diag) {
+  const char *name = config_data_name(self, written, arena);
+  if (hardware_load(hardware, name, self->perfmodel_root, at, arena, diag)) return -1;
+  const char *path =
+      datafile_is_path(name) ? name : datafile_find(self->perfmodel_root, "machines", name, arena);
+  config_note_file(self, path, arena);
+  return 0;
+}
+
+/* The share of the machine type that one instance is. */
+static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool,
+                      const Hardware *hardware, const KvCapacity *capacity) {
+  const double share = (double)pool->tensor_parallel_size / (double)hardware->num_gpus;
+  spec->machine = hardware->name;
+  spec->role = (Role)pool->role;
+  spec->count = (uint32_t)pool->count;
+  spec->kv_blocks = capacity->blocks;
+  spec->block_size = pool->kv.block_size;
+  spec->kv_bytes_per_token = self->model.kv_bytes_per_token;
+  spec->num_hidden_layers = self->model.num_hidden_layers;
+  spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
+  spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
+  spec->idle_power = share * hardware->idle_power;
+  spec->prefill_power = share * hardware->prefill_power;
+  spec->decode_power = share * hardware->decode_power;
+  spec->provisioned_power = share * hardware->provisioned_power;
+  spec->cost_per_hour = share * hardware->cost_per_hour;
+}
+
+/* `spec` has its name; the rest is filled when all of it is in order. */
+static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec *spec, Arena *arena,
+                     Diag *diag) {
+  int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
+  if (node->kind != NODE_MAP || !pool->machine) return -1;
+  Hardware hardware;
+  Place machine_at = config_place(node, "machine");
+  if (load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
+  if (status || !self->model.name) return -1;
+  if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = hardware.num_gpus;
+  KvCapacity capacity;
+  if (kv_capacity(&self->model, &hardware, pool->tensor_parallel_size, &pool->kv,
+                  config_place(node, "tensor_parallel_size"), &capacity, diag))
+    return -1;
+  const char *set =
+      pool->perfmodel ? config_data_name(self, pool->perfmodel, arena) : self->perfmodel;
+  if (!set) return -1;
+  // A decoding sequence holds at least one block.
+  int64_t max_seqs =
+      self->max_decode_seqs < capacity.blocks ? self->max_decode_seqs : capacity.blocks;
+  spec->perfmodel =
+      load_perfmodel(self, set, &hardware, pool->tensor_parallel_size, max_seqs,
+                     pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
+  if (!spec->perfmodel) return -1;
+  fill_spec(spec, self, pool, &hardware, &capacity);
+  return 0;
+}
+
+static int check_phases(const Config *self, const Node *node, Diag *diag) {
+  static const char *const phases[] = {"prefill", "decode"}; // as Phase
+  int status = 0;
+  for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
+    bool covered = false;
+    for (uint32_t i = 0; i < self->sim.n_pools; i++)
+      covered |= role_covers((Role)self->pools[i].role, (Phase)phase);
+    if (covered) continue;
+    status = diag_error(diag, node->key_at, "no pool does %s", phases[phase]);
+    diag_hint(diag, "give one the role '%s' or 'mixed'", phases[phase]);
+  }
+  return status;
+}
+
+int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  if (node->kind != NODE_MAP || node->n_children == 0)
+    return diag_error(diag, node->at, "'pools' wants a map of names to pools, with at least one");
+  self->pools = ARENA_ARRAY(arena, PoolConfig, node->n_children);
+  PoolSpec *specs = ARENA_ARRAY(arena, PoolSpec, node->n_children);
+  int status = 0;
+  for (const Node *child = node->first; child; child = child->next) {
+    uint32_t i = self->sim.n_pools++;
+    specs[i].name = child->key;
+    status |= bind_pool(self, child, &self->pools[i], &specs[i], arena, diag);
+  }
+  self->sim.pools = specs;
+  return status ? -1 : check_phases(self, node, diag);
+}
+
+/* ---- Objectives ---- */
+
+static int load_reference(Config *self, const SloConfig *slo, const Node *node, Arena *arena,
+                          Diag *diag) {
+  Place machine_at = node->kind == NODE_MAP ? config_place(node, "machine") : node->at;
+  Hardware hardware;
+  if (load_hardware(self, &hardware, slo->machine, machine_at, arena, diag)) return -1;
+  if (!self->model.name || !self->perfmodel) return -1;
+  // One file is of one machine, hardly of this one.
+  const char *set = slo->perfmodel ? config_data_name(self, slo->perfmodel, arena)
+                    : datafile_is_path(self->perfmodel) ? "fitted"
+                                                        : self->perfmodel;
+  self->sim.slo_reference =
+      load_perfmodel(self, set, &hardware, slo->tensor_parallel_size, 1, node->at, arena, diag);
+  return self->sim.slo_reference ? 0 : -1;
+}
+
+int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  if (!node) return 0;
+  const OptionSpec bare = {.key = "slo", .type = OPTION_CHOICE, .choices = slo_choices};
+  SloConfig slo;
+  option_defaults(config_slo_options, &slo);
+  slo.perfmodel = NULL;
+  int status = node->kind == NODE_MAP
+                   ? option_bind(config_slo_options, node, NULL, node->at, &slo, diag)
+                   : option_bind_one(&bare, node, &slo, diag);
+  if (status) return -1;
+  self->slo = &slo_sets[slo.name];
+  return self->slo->n_specs > 0 ? load_reference(self, &slo, node, arena, diag) : 0;
+}

@@ -1,0 +1,60 @@
+/* The program `tandem`: finds the command and runs it. */
+#include "experiments/cli.h"
+#include <string.h>
+
+typedef struct Command {
+  const char *name;
+  int (*function)(int argc, char **argv);
+  const char *help;
+} Command;
+
+static const Command commands[] = {
+    {"list", cmd_list, "what there is: policies, models, machines, traces, options"},
+    {"query", cmd_query, "ask a results database"},
+    {"run", cmd_run, "simulate one configuration"},
+    {"trace", cmd_trace, "what a trace file holds"},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_help(void) {
+  puts("Simulates clusters that serve large language models.\n\n"
+       "usage: tandem COMMAND [arguments]\n");
+  for (int i = 0; i < N_COMMANDS; i++)
+    printf("  %-8s %s\n", commands[i].name, commands[i].help);
+  puts("\n'tandem COMMAND --help' tells more; 'tandem --version' prints the version.\n\n"
+       "example: tandem run experiments/examples/quickstart.yaml");
+}
+
+static int unknown_command(const char *name) {
+  const char *names[N_COMMANDS + 1] = {NULL};
+  for (int i = 0; i < N_COMMANDS; i++)
+    names[i] = commands[i].name;
+  Diag diag;
+  diag_init(&diag);
+  diag_error(&diag, place_of_file(NULL), "unknown command '%s'", name);
+  diag_hint_near(&diag, name, names);
+  diag_print(&diag, stderr);
+  diag_done(&diag);
+  return EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    fputs("tandem: which command? See 'tandem --help'\n", stderr);
+    return EXIT_USAGE;
+  }
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0) {
+    if (argv[1][2] == 'h')
+      print_help();
+    else
+      printf("tandem %s\n", tandem_version);
+    Diag diag;
+    diag_init(&diag);
+    int code = cli_finish(&diag, EXIT_DONE);
+    diag_done(&diag);
+    return code;
+  }
+  for (int i = 0; i < N_COMMANDS; i++)
+    if (strcmp(argv[1], commands[i].name) == 0) return commands[i].function(argc - 1, argv + 1);
+  return unknown_command(argv[1]);
+}

@@ -1,0 +1,11 @@
+-- What each pool of each run did.
+SELECT
+  pool.run_id AS run, pool.name, role, pool.machine, pool.count,
+  round(utilization, 4) AS utilization,
+  round(energy_kwh, 3) AS energy_kwh,
+  sum(prefill_iterations) AS prefill_iterations,
+  sum(decode_iterations) AS decode_iterations,
+  sum(prefill_tokens) AS prefill_tokens,
+  sum(decode_tokens) AS decode_tokens
+FROM pool JOIN machine ON machine.run_id = pool.run_id AND machine.pool = pool.pool
+GROUP BY pool.run_id, pool.pool;

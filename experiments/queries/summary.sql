@@ -1,0 +1,2 @@
+-- One row per run.
+SELECT * FROM summary ORDER BY run;

@@ -1,0 +1,147 @@
+/* Figures of a run, from its result. */
+#include "experiments/report.h"
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+const char *const report_statistics[REPORT_STATISTICS] = {"mean", "p50", "p90",
+                                                          "p95",  "p99", "max"};
+
+static const double JOULES_PER_KWH = 3.6e6;
+
+static double ratio(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+static Latency make_latency(const char *name, const Histogram *histogram) {
+  static const double quantiles[] = {0.50, 0.90, 0.95, 0.99};
+  Latency latency = {.name = name, .histogram = histogram};
+  double *seconds = latency.seconds;
+  for (int i = 0; i < REPORT_STATISTICS; i++)
+    seconds[i] = NAN;
+  if (histogram->total == 0) return latency;
+  seconds[0] = histogram_mean(histogram) / (double)TICKS_PER_SECOND;
+  for (int i = 0; i < 4; i++)
+    seconds[1 + i] = histogram_quantile(histogram, quantiles[i]) / (double)TICKS_PER_SECOND;
+  seconds[REPORT_STATISTICS - 1] = tick_seconds(histogram->max);
+  return latency;
+}
+
+static double iterations_of(const MachineTotals *totals) {
+  return (double)(totals->prefill_iterations + totals->decode_iterations);
+}
+
+uint64_t report_extrapolated(const MachineTotals *totals) {
+  return (uint64_t)(totals->extrapolated_iterations[EXTRAPOLATION_NEAR] +
+                    totals->extrapolated_iterations[EXTRAPOLATION_FAR]);
+}
+
+static PoolReport make_pool(const PoolResult *result, Arena *arena) {
+  const MachineTotals *totals = &result->totals;
+  return (PoolReport){
+      .pool = result->pool,
+      .scope = arena_printf(arena, "pool.%s", result->pool->name),
+      .scalars = {{"utilization", "", result->utilization},
+                  {"energy_kwh", "kWh", result->energy_j / JOULES_PER_KWH},
+                  {"iterations", "", iterations_of(totals)},
+                  {"prefill_tokens", "", (double)totals->prefill_tokens},
+                  {"decode_tokens", "", (double)totals->decode_tokens}},
+  };
+}
+
+static double provisioned_kw(const SimConfig *config) {
+  double watts = 0;
+  for (uint32_t i = 0; i < config->n_pools; i++)
+    watts += config->pools[i].count * config->pools[i].provisioned_power;
+  return watts / 1000;
+}
+
+static void fill_scalars(Report *self, double cpu_s, double wall_s) {
+  const SimResult *result = self->result;
+  const Metrics *metrics = &result->metrics;
+  const MachineTotals *totals = &result->totals;
+  const bool any = metrics->completed > 0;
+  const double served_s =
+      any ? tick_seconds(metrics->last_finish_at - metrics->first_arrival_at) : 0;
+  const double iterations = iterations_of(totals);
+  const double busy = (double)totals->prefill_ticks + (double)totals->decode_ticks;
+  const double outside_ticks = (double)totals->extrapolated_ticks[EXTRAPOLATION_NEAR] +
+                               (double)totals->extrapolated_ticks[EXTRAPOLATION_FAR];
+  const double far = (double)totals->extrapolated_iterations[EXTRAPOLATION_FAR];
+  const Scalar scalars[] = {
+      {"requests", "", (double)metrics->requests},
+      {"completed", "", (double)metrics->completed},
+      {"rejected", "", (double)metrics->rejected},
+      {"unfinished", "", (double)result->unfinished},
+      {"duration_s", "s", tick_seconds(result->span)},
+      {"throughput_rps", "/s", ratio((double)metrics->completed, served_s)},
+      {"output_tokens_per_s", "/s", ratio((double)metrics->output_tokens, served_s)},
+      {"energy_kwh", "kWh", result->energy_j / JOULES_PER_KWH},
+      {"cost_usd", "$", result->cost_usd},
+      {"provisioned_power_kw", "kW", provisioned_kw(&self->config->sim)},
+      {"preemptions", "", (double)metrics->preemptions},
+      {"evictions", "", (double)metrics->evictions},
+      {"transfers", "", (double)metrics->transfers},
+      {"transferred_bytes", "B", (double)metrics->transferred_bytes},
+      {"role_changes", "", (double)metrics->role_changes},
+      {"iterations", "", iterations},
+      {"events", "", (double)result->events},
+      {"cpu_s", "s", cpu_s},
+      {"wall_s", "s", wall_s},
+  };
+  _Static_assert(sizeof scalars == sizeof self->scalars, "one row each");
+  memcpy(self->scalars, scalars, sizeof scalars);
+  const Scalar extrapolated[] = {
+      {"iterations_share", "", ratio((double)report_extrapolated(totals), iterations)},
+      {"time_share", "", ratio(outside_ticks, busy)},
+      {"far_iterations_share", "", ratio(far, iterations)},
+  };
+  _Static_assert(sizeof extrapolated == sizeof self->extrapolated, "one row each");
+  memcpy(self->extrapolated, extrapolated, sizeof extrapolated);
+}
+
+void report_init(Report *self, const Config *config, const SimResult *result, double cpu_s,
+                 double wall_s, Arena *arena) {
+  const Metrics *metrics = &result->metrics;
+  *self = (Report){
+      .config = config,
+      .result = result,
+      .latencies = {make_latency("ttft_s", &metrics->ttft), make_latency("tbt_s", &metrics->tbt),
+                    make_latency("tpot_s", &metrics->tpot), make_latency("e2e_s", &metrics->e2e),
+                    make_latency("queue_s", &metrics->queue)},
+      .pools = ARENA_ARRAY(arena, PoolReport, result->n_pools),
+      .outcomes = ARENA_ARRAY(arena, SloOutcome, config->slo->n_specs),
+  };
+  fill_scalars(self, cpu_s, wall_s);
+  for (uint32_t i = 0; i < result->n_pools; i++)
+    self->pools[i] = make_pool(&result->pools[i], arena);
+  slo_eval(config->slo, metrics, self->outcomes);
+  for (int i = 0; i < config->slo->n_specs; i++)
+    self->n_missed += !self->outcomes[i].met;
+}
+
+double report_value(const Report *self, const char *name) {
+  for (int i = 0; i < REPORT_SCALARS; i++)
+    if (strcmp(self->scalars[i].name, name) == 0) return self->scalars[i].value;
+  assert(!"a scalar of this name");
+  return NAN;
+}
+
+void report_visit(const Report *self, ReportVisit visit, void *context) {
+  for (int i = 0; i < REPORT_SCALARS; i++)
+    visit(context, "run", self->scalars[i].name, "value", self->scalars[i].value,
+          self->scalars[i].unit);
+  for (int i = 0; i < REPORT_LATENCIES; i++)
+    for (int k = 0; k < REPORT_STATISTICS; k++)
+      visit(context, "run", self->latencies[i].name, report_statistics[k],
+            self->latencies[i].seconds[k], "s");
+  for (int i = 0; i < REPORT_EXTRAPOLATED; i++)
+    visit(context, "extrapolated", self->extrapolated[i].name, "value", self->extrapolated[i].value,
+          self->extrapolated[i].unit);
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    const PoolReport *pool = &self->pools[i];
+    for (int k = 0; k < REPORT_POOL_SCALARS; k++)
+      visit(context, pool->scope, pool->scalars[k].name, "value", pool->scalars[k].value,
+            pool->scalars[k].unit);
+  }
+}

@@ -1,0 +1,58 @@
+/* What a run has to say: its figures under their names, once, for the terminal, JSON, CSV and the
+ * database. */
+#ifndef EXPERIMENTS_REPORT_H
+#define EXPERIMENTS_REPORT_H
+#include "experiments/cli.h"
+#include "experiments/config.h"
+
+enum {
+  REPORT_STATISTICS = 6,
+  REPORT_LATENCIES = 5,
+  REPORT_SCALARS = 19,
+  REPORT_POOL_SCALARS = 5,
+  REPORT_EXTRAPOLATED = 3,
+};
+extern const char *const report_statistics[REPORT_STATISTICS]; // mean, p50, …
+
+typedef struct Scalar {
+  const char *name, *unit;
+  double value;
+} Scalar;
+
+typedef struct Latency {
+  const char *name; // ttft_s; tbt_s is of gaps between tokens, tpot_s of requests
+  const Histogram *histogram;
+  double seconds[REPORT_STATISTICS]; // NAN when nothing was observed
+} Latency;
+
+typedef struct PoolReport {
+  const PoolSpec *pool;
+  const char *scope; // pool.NAME
+  Scalar scalars[REPORT_POOL_SCALARS];
+} PoolReport;
+
+typedef struct Report {
+  const Config *config;
+  const SimResult *result;
+  Scalar scalars[REPORT_SCALARS];
+  Scalar extrapolated[REPORT_EXTRAPOLATED]; // outside the measured range of the performance models
+  Latency latencies[REPORT_LATENCIES];
+  PoolReport *pools;    // [result->n_pools]
+  SloOutcome *outcomes; // [config->slo->n_specs]
+  int n_missed;         // of them
+} Report;
+
+/* The figures of a run; `config` and `result` must outlive them. */
+void report_init(Report *self, const Config *config, const SimResult *result, double cpu_s,
+                 double wall_s, Arena *arena);
+/* The value of a scalar of the run by its name, which must exist. */
+double report_value(const Report *self, const char *name);
+/* Iterations outside the measured range of the performance model. */
+uint64_t report_extrapolated(const MachineTotals *totals);
+/* Calls `visit` with every figure; `scope` is run, extrapolated or pool.NAME, `statistic` is value
+ * or one of report_statistics, and `value` may be NAN. */
+typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
+                            const char *statistic, double value, const char *unit);
+void report_visit(const Report *self, ReportVisit visit, void *context);
+void report_print(const Report *self, OutputFormat format, FILE *out);
+#endif

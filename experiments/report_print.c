@@ -1,0 +1,240 @@
+/* The figures of a run on paper: a table for people, JSON and CSV for programs. */
+#include "experiments/report.h"
+#include "experiments/writer.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- JSON: one object, keys always in the same order ---- */
+
+static void json_key(const char *key, FILE *out) {
+  fprintf(out, ",\n  \"%s\": ", key);
+}
+
+/* "name": value, … without braces. */
+static void json_scalars(const Scalar *scalars, int n, FILE *out) {
+  for (int i = 0; i < n; i++) {
+    fprintf(out, "%s\"%s\": ", i ? ", " : "", scalars[i].name);
+    write_json_number(scalars[i].value, out);
+  }
+}
+
+static void json_latency(const Latency *latency, FILE *out) {
+  json_key(latency->name, out);
+  for (int k = 0; k < REPORT_STATISTICS; k++) {
+    fprintf(out, "%s\"%s\": ", k ? ", " : "{", report_statistics[k]);
+    write_json_number(latency->seconds[k], out);
+  }
+  putc('}', out);
+}
+
+static void json_pool(const PoolReport *report, FILE *out) {
+  const PoolSpec *pool = report->pool;
+  fputs("{\"name\": ", out);
+  write_json_string(pool->name, out);
+  fputs(", \"machine\": ", out);
+  write_json_string(pool->machine, out);
+  fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32 ", ", role_name(pool->role), pool->count);
+  json_scalars(report->scalars, REPORT_POOL_SCALARS, out);
+  putc('}', out);
+}
+
+static void json_outcome(const SloOutcome *outcome, FILE *out) {
+  fprintf(out, "{\"name\": \"%s\", \"slowdown\": ", outcome->spec->name);
+  write_json_number(outcome->slowdown, out);
+  fputs(", \"limit\": ", out);
+  write_json_number(outcome->spec->limit, out);
+  fprintf(out, ", \"met\": %s}", outcome->met ? "true" : "false");
+}
+
+static void print_json(const Report *self, FILE *out) {
+  fputs("{\n  \"version\": ", out);
+  write_json_string(tandem_version, out);
+  json_key("config", out);
+  write_json_string(self->config->path, out);
+  json_key("digest", out);
+  fprintf(out, "\"%016" PRIx64 "\"", self->result->digest);
+  for (int i = 0; i < REPORT_SCALARS; i++) {
+    json_key(self->scalars[i].name, out);
+    write_json_number(self->scalars[i].value, out);
+  }
+  for (int i = 0; i < REPORT_LATENCIES; i++)
+    json_latency(&self->latencies[i], out);
+  json_key("extrapolated", out);
+  putc('{', out);
+  json_scalars(self->extrapolated, REPORT_EXTRAPOLATED, out);
+  putc('}', out);
+  json_key("pools", out);
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    fputs(i ? ",\n    " : "[\n    ", out);
+    json_pool(&self->pools[i], out);
+  }
+  fputs("\n  ]", out);
+  json_key("slo", out);
+  putc('[', out);
+  for (int i = 0; i < self->config->slo->n_specs; i++) {
+    fputs(i ? ",\n    " : "\n    ", out);
+    json_outcome(&self->outcomes[i], out);
+  }
+  fputs(self->config->slo->n_specs ? "\n  ]\n}\n" : "]\n}\n", out);
+}
+
+/* ---- CSV: one line per figure ---- */
+
+static void csv_line(void *context, const char *scope, const char *name, const char *statistic,
+                     double value, const char *unit) {
+  FILE *out = context;
+  write_csv_text(scope, out);
+  fprintf(out, ",%s,%s,", name, statistic);
+  write_csv_number(value, out);
+  fprintf(out, ",%s\n", unit);
+}
+
+static void print_csv(const Report *self, FILE *out) {
+  fputs("scope,name,statistic,value,unit\n", out);
+  report_visit(self, csv_line, out);
+  for (int i = 0; i < self->config->slo->n_specs; i++) {
+    const SloOutcome *outcome = &self->outcomes[i];
+    csv_line(out, "slo", outcome->spec->name, "slowdown", outcome->slowdown, "");
+    csv_line(out, "slo", outcome->spec->name, "limit", outcome->spec->limit, "");
+    csv_line(out, "slo", outcome->spec->name, "met", outcome->met, "");
+  }
+  fprintf(out, "run,digest,value,%016" PRIx64 ",\n", self->result->digest);
+}
+
+/* ---- A table for people ---- */
+
+/* 1234567 as "1,234,567". */
+static const char *grouped(double value, char text[32]) {
+  char digits[24];
+  int n = snprintf(digits, sizeof digits, "%.0f", value), at = 0;
+  for (int i = 0; i < n; i++) {
+    if (i > 0 && (n - i) % 3 == 0) text[at++] = ',';
+    text[at++] = digits[i];
+  }
+  text[at] = '\0';
+  return text;
+}
+
+/* Three digits and a unit that fits: "81.2 ms", "3.04 s". */
+static const char *duration(double seconds, char text[32]) {
+  static const struct {
+    double scale;
+    const char *unit;
+  } units[] = {{1e-6, "us"}, {1e-3, "ms"}, {1, "s"}, {60, "min"}, {3600, "h"}};
+  if (isnan(seconds)) return strcpy(text, "-");
+  int u = 0;
+  while (u < 2 && seconds >= 0.9995 * units[u + 1].scale)
+    u++;
+  while (u >= 2 && u < 4 && seconds >= 10 * units[u + 1].scale)
+    u++;
+  double scaled = seconds / units[u].scale;
+  int decimals = scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0;
+  snprintf(text, 32, "%.*f %s", seconds > 0 ? decimals : 0, scaled, units[u].unit);
+  return text;
+}
+
+static void table_head(const Report *self, FILE *out) {
+  char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
+  fprintf(out, "%s: %s requests in %s of simulated time, %s of CPU\n\n", self->config->path,
+          grouped(report_value(self, "requests"), requests),
+          duration(report_value(self, "duration_s"), span),
+          duration(report_value(self, "cpu_s"), cpu));
+  fprintf(out, "requests     %s completed, %s rejected, %s unfinished\n",
+          grouped(report_value(self, "completed"), requests),
+          grouped(report_value(self, "rejected"), rejected),
+          grouped(report_value(self, "unfinished"), unfinished));
+  fprintf(out, "throughput   %.2f requests/s, %s output tokens/s\n",
+          report_value(self, "throughput_rps"),
+          grouped(report_value(self, "output_tokens_per_s"), requests));
+  fprintf(out, "resources    %.4g kWh, $%.2f, %.4g kW provisioned\n",
+          report_value(self, "energy_kwh"), report_value(self, "cost_usd"),
+          report_value(self, "provisioned_power_kw"));
+  fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%.3g GB)\n",
+          grouped(report_value(self, "preemptions"), requests),
+          grouped(report_value(self, "evictions"), rejected),
+          grouped(report_value(self, "transfers"), unfinished),
+          report_value(self, "transferred_bytes") / 1e9);
+}
+
+static void table_latencies(const Report *self, FILE *out) {
+  static const char *const notes[REPORT_LATENCIES] = {
+      "arrival to first token", "between tokens, over all of them", "between tokens, per request",
+      "arrival to last token", "arrival to start of prefill"};
+  fprintf(out, "\n%-9s", "latency");
+  for (int k = 0; k < REPORT_STATISTICS; k++)
+    fprintf(out, " %9s", report_statistics[k]);
+  putc('\n', out);
+  for (int i = 0; i < REPORT_LATENCIES; i++) {
+    const Latency *latency = &self->latencies[i];
+    fprintf(out, "%-9.*s", (int)strcspn(latency->name, "_"), latency->name);
+    for (int k = 0; k < REPORT_STATISTICS; k++) {
+      char text[32];
+      fprintf(out, " %9s", duration(latency->seconds[k], text));
+    }
+    fprintf(out, "  %s\n", notes[i]);
+  }
+}
+
+static int name_width(const Report *self) {
+  int width = (int)strlen("pool");
+  for (uint32_t i = 0; i < self->result->n_pools; i++)
+    if ((int)strlen(self->pools[i].pool->name) > width)
+      width = (int)strlen(self->pools[i].pool->name);
+  return width;
+}
+
+static void table_pools(const Report *self, FILE *out) {
+  const int width = name_width(self);
+  fprintf(out, "\n%-*s  role     machine          count   used       kWh   iterations\n", width,
+          "pool");
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    const PoolReport *report = &self->pools[i];
+    char iterations[32];
+    fprintf(out, "%-*s  %-7s  %-15s %6" PRIu32 " %5.1f%% %9.4g %12s\n", width, report->pool->name,
+            role_name(report->pool->role), report->pool->machine, report->pool->count,
+            100 * report->scalars[0].value, report->scalars[1].value,
+            grouped(report->scalars[2].value, iterations));
+  }
+}
+
+static void table_slo(const Report *self, FILE *out) {
+  const SloSet *slo = self->config->slo;
+  if (slo->n_specs == 0) return;
+  fprintf(out, "\nslo       slowdown  limit  margin        (%s: %d of %d met)\n", slo->name,
+          slo->n_specs - self->n_missed, slo->n_specs);
+  for (int i = 0; i < slo->n_specs; i++) {
+    const SloOutcome *outcome = &self->outcomes[i];
+    double margin = 100 * (1 - outcome->slowdown / outcome->spec->limit);
+    fprintf(out, "%-9s %8.3f %6g %6.0f%%  %s\n", outcome->spec->name, outcome->slowdown,
+            outcome->spec->limit, margin, outcome->met ? "met" : "MISSED");
+  }
+}
+
+static void table_foot(const Report *self, FILE *out) {
+  char events[32], iterations[32];
+  putc('\n', out);
+  if (report_extrapolated(&self->result->totals) > 0)
+    fprintf(out,
+            "extrapolated %.1f%% of iterations and %.1f%% of time are outside the measured range "
+            "(%.1f%% far)\n",
+            100 * self->extrapolated[0].value, 100 * self->extrapolated[1].value,
+            100 * self->extrapolated[2].value);
+  fprintf(out, "digest       %016" PRIx64 " of %s iterations in %s events\n", self->result->digest,
+          grouped(report_value(self, "iterations"), iterations),
+          grouped(report_value(self, "events"), events));
+}
+
+static void print_table(const Report *self, FILE *out) {
+  table_head(self, out);
+  table_latencies(self, out);
+  table_pools(self, out);
+  table_slo(self, out);
+  table_foot(self, out);
+}
+
+void report_print(const Report *self, OutputFormat format, FILE *out) {
+  static void (*const printers[])(const Report *, FILE *) = {
+      [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
+  printers[format](self, out);
+}

@@ -1,0 +1,34 @@
+/* The database of results: schema.sql is its contract.
+ *
+ * A run is one transaction, begun by its first row and ended by results_add_run, so it is there
+ * whole or not at all, whatever stops the program. Statements that fail leave an entry in `diag`
+ * and the transaction rolls back when the database is closed. */
+#ifndef EXPERIMENTS_RESULTS_H
+#define EXPERIMENTS_RESULTS_H
+#include "experiments/report.h"
+#include <sqlite3.h>
+
+enum { RESULTS_SCHEMA_VERSION = 1 };
+
+typedef struct Results {
+  sqlite3 *db;
+  const char *path;
+  sqlite3_stmt *request; // prepared on first use
+  int64_t run_id;        // of the transaction; 0: none has begun
+} Results;
+
+/* Opens the database for writing, and makes it when there is no file. */
+int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag);
+/* Opens an existing one for reading only. */
+int results_open_reader(Results *self, const char *path, Diag *diag);
+/* Closes it; what is not committed is undone. */
+void results_close(Results *self);
+
+/* Adds a row to `request`. */
+int results_add_request(Results *self, const RequestRecord *record, Diag *diag);
+/* Adds everything else about the run and commits. */
+int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
+                    Diag *diag);
+/* An entry for what SQLite says about `what`, such as "write"; returns -1. */
+int results_error(const Results *self, const char *what, Diag *diag);
+#endif

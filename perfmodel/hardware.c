@@ -1,0 +1,114 @@
+/* Machine types and the KV memory that a model leaves on them. */
+#include "perfmodel/hardware.h"
+#include "perfmodel/datafile.h"
+#include <assert.h>
+
+#define ROW(field, kind, ...)                                                                      \
+  {                                                                                                \
+    .key = #field, .type = kind, .offset = offsetof(Hardware, field), .required = true,            \
+    __VA_ARGS__                                                                                    \
+  }
+#define UNBOUNDED .min = 1, .max = 1e18
+
+static const OptionSpec SPECS[] = {
+    ROW(gpu, OPTION_STRING, .help = "key of measured profiles"),
+    ROW(num_gpus, OPTION_INT, .min = 1, .max = 1024, .help = "GPUs of the machine"),
+    ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "HBM of one GPU"),
+    ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED, .help = "peak of one GPU, per second"),
+    ROW(hbm_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "peak of one GPU"),
+    ROW(nvlink_bandwidth, OPTION_BANDWIDTH, .max = 1e18, .help = "per direction of one GPU"),
+    ROW(pcie_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "per direction of one GPU"),
+    ROW(cpu_memory_bytes, OPTION_BYTES, .max = 1e18, .help = "memory of the host"),
+    ROW(nic_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "in each direction, all NICs"),
+    ROW(kv_transfer_overhead, OPTION_TICKS, .max = 60,
+        .help = "visible rest of a layer-wise KV transfer"),
+    ROW(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work"),
+    ROW(prefill_power, OPTION_POWER, .max = 1e6, .help = "machine in prefill and mixed iterations"),
+    ROW(decode_power, OPTION_POWER, .max = 1e6, .help = "machine in decode iterations"),
+    ROW(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts"),
+    ROW(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine"),
+    {0}};
+
+int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
+                  Diag *diag) {
+  const char *path = datafile_resolve(data_dir, "machines", "machine", name, at, arena, diag);
+  if (!path) return -1;
+  const Node *root = yaml_load(path, arena, diag);
+  Hardware hardware = {.name = datafile_stem(path, arena)};
+  if (!root || option_bind(SPECS, root, NULL, root->at, &hardware, diag)) return -1;
+  *self = hardware;
+  return 0;
+}
+
+/* KV heads are split over the GPUs, and copied once there are fewer of them than GPUs. */
+static int64_t kv_copies(const Llm *llm, int64_t tensor_parallel_size) {
+  return tensor_parallel_size > llm->num_key_value_heads
+             ? tensor_parallel_size / llm->num_key_value_heads
+             : 1;
+}
+
+static bool splits(int64_t a, int64_t b) {
+  return a % b == 0 || b % a == 0;
+}
+
+static bool heads_divide(const Llm *llm, int64_t tensor_parallel_size) {
+  return llm->num_attention_heads % tensor_parallel_size == 0 &&
+         splits(llm->num_key_value_heads, tensor_parallel_size);
+}
+
+static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, int64_t tp,
+                              const KvOptions *options) {
+  double usable = options->gpu_memory_utilization * (double)hardware->gpu_memory_bytes * (double)tp;
+  int64_t left = (int64_t)usable - llm->weight_bytes - options->activation_bytes * tp;
+  int64_t block_bytes = options->block_size * llm->kv_bytes_per_token * kv_copies(llm, tp);
+  return (KvCapacity){block_bytes, left > 0 ? left / block_bytes : 0};
+}
+
+/* The smallest division of the machine's GPUs that leaves room for KV; 0: none. */
+static int64_t smallest_fitting(const Llm *llm, const Hardware *hardware,
+                                const KvOptions *options) {
+  for (int64_t tp = 1; tp <= hardware->num_gpus; tp++)
+    if (hardware->num_gpus % tp == 0 && heads_divide(llm, tp) &&
+        capacity_of(llm, hardware, tp, options).blocks > 0)
+      return tp;
+  return 0;
+}
+
+static int report_too_big(const Llm *llm, const Hardware *hardware, int64_t tp,
+                          const KvOptions *options, Place at, Diag *diag) {
+  char weights[32], memory[32];
+  units_format(weights, sizeof weights, DIM_BYTES, (double)llm->weight_bytes);
+  units_format(memory, sizeof memory, DIM_BYTES, (double)hardware->gpu_memory_bytes);
+  diag_error(diag, at,
+             "model '%s' does not fit with tensor_parallel_size %lld: its %s of weights leave no "
+             "KV memory in %lld x %s of machine '%s' at gpu_memory_utilization %g",
+             llm->name, (long long)tp, weights, (long long)tp, memory, hardware->name,
+             options->gpu_memory_utilization);
+  int64_t fitting = smallest_fitting(llm, hardware, options);
+  if (fitting > 0)
+    diag_hint(diag, "tensor_parallel_size %lld fits", (long long)fitting);
+  else
+    diag_hint(diag, "it does not fit on all %lld GPUs of the machine either",
+              (long long)hardware->num_gpus);
+  return -1;
+}
+
+int kv_capacity(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
+                const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag) {
+  int64_t tp = tensor_parallel_size;
+  assert(tp >= 1 && options->block_size >= 1);
+  if (tp > hardware->num_gpus)
+    return diag_error(diag, at, "tensor_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
+                      (long long)tp, (long long)hardware->num_gpus, hardware->name);
+  if (!heads_divide(llm, tp))
+    return diag_error(diag, at,
+                      "tensor_parallel_size %lld does not divide the heads of model '%s': %lld "
+                      "attention, %lld key-value",
+                      (long long)tp, llm->name, (long long)llm->num_attention_heads,
+                      (long long)llm->num_key_value_heads);
+  KvCapacity capacity = capacity_of(llm, hardware, tp, options);
+  if (capacity.blocks == 0) return report_too_big(llm, hardware, tp, options, at, diag);
+  if (options->num_gpu_blocks_override > 0) capacity.blocks = options->num_gpu_blocks_override;
+  *ret_capacity = capacity;
+  return 0;
+}

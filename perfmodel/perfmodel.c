@@ -1,0 +1,191 @@
+/* Compilation of the curves to decode pieces, and evaluation of an iteration. Loading is in
+ * perfmodel_load.c. */
+#include "perfmodel/perfmodel.h"
+#include <assert.h>
+#include <stdlib.h>
+
+__extension__ typedef __int128 Wide; // rows go on to any n
+
+/* Where the last piece of a row, which has no end, takes its slope from. */
+enum { LAST_PIECE_SPAN = 1 << 20 };
+
+static Extrapolation range_flag(int64_t low, int64_t high, int64_t x) {
+  if (x >= low && x <= high) return EXTRAPOLATION_NONE;
+  return 2 * x >= low && x <= 2 * high ? EXTRAPOLATION_NEAR : EXTRAPOLATION_FAR;
+}
+
+static Extrapolation curve_flag(const Pwl *curve, int64_t x) {
+  if (curve->n_segments == 0) return EXTRAPOLATION_NONE;
+  return range_flag(curve->low, curve->high, x);
+}
+
+static Extrapolation worse(Extrapolation a, Extrapolation b) {
+  return a > b ? a : b;
+}
+
+/* Row n as lower + (upper − lower)·numerator/denominator of two measured rows. */
+typedef struct RowMix {
+  const DecodeRow *lower, *upper;
+  int64_t numerator, denominator;
+} RowMix;
+
+static RowMix mix_of_row(const DecodeTable *table, int64_t n) {
+  const DecodeRow *rows = table->rows;
+  int32_t i = 0;
+  while (i + 2 < table->n_rows && n > rows[i + 1].seqs)
+    i++;
+  if (table->n_rows == 1 || n <= rows[0].seqs) return (RowMix){&rows[0], &rows[0], 0, 1};
+  return (RowMix){&rows[i], &rows[i + 1], n - rows[i].seqs, rows[i + 1].seqs - rows[i].seqs};
+}
+
+static int64_t mix_values(const RowMix *mix, int64_t lower, int64_t upper) {
+  Wide value = lower + (Wide)(upper - lower) * mix->numerator / mix->denominator;
+  return value < 0 ? 0 : value > PWL_TICKS_MAX ? PWL_TICKS_MAX : (int64_t)value;
+}
+
+static Tick mix_eval(const RowMix *mix, int64_t context) {
+  return mix_values(mix, pwl_eval(&mix->lower->curve, context),
+                    pwl_eval(&mix->upper->curve, context));
+}
+
+static int compare_points(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Contexts at which a row may change slope or flag, ascending from 0 without repeats. `points` has
+ * room for both curves' segments and five more. */
+static int mix_points(const RowMix *mix, int64_t low, int64_t high, int64_t *points) {
+  const int64_t bounds[] = {0, (low + 1) / 2, low, high + 1, 2 * high + 1};
+  int n = 0;
+  for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+    points[n++] = bounds[i];
+  const DecodeRow *rows[] = {mix->lower, mix->upper};
+  for (int r = 0; r < 2; r++) {
+    const Pwl *curve = &rows[r]->curve;
+    for (int32_t i = 0; i < curve->n_segments; i++)
+      points[n++] = curve->segments[i].start;
+  }
+  qsort(points, (size_t)n, sizeof *points, compare_points);
+  int kept = 1;
+  for (int i = 1; i < n; i++)
+    if (points[i] != points[kept - 1]) points[kept++] = points[i];
+  return kept;
+}
+
+typedef struct PieceList {
+  DecodePiece *items;
+  size_t count, capacity;
+  Arena *arena;
+} PieceList;
+
+static void pieces_push(PieceList *list, DecodePiece piece) {
+  ARENA_RESERVE(list->arena, list->items, list->capacity, list->count + 1);
+  list->items[list->count++] = piece;
+}
+
+/* Slopes are rounded down, so that a piece never ends above the start of the next and the row does
+ * not fall; a piece of w context tokens ends at most w ticks low. */
+static void compile_row(PieceList *list, const RowMix *mix, Tick constant, Extrapolation flag,
+                        int64_t *points) {
+  int64_t low = mix_values(mix, mix->lower->curve.low, mix->upper->curve.low);
+  int64_t high = mix_values(mix, mix->lower->curve.high, mix->upper->curve.high);
+  int n_points = mix_points(mix, low, high, points);
+  for (int i = 0; i < n_points; i++) {
+    bool last = i + 1 == n_points;
+    int64_t start = points[i];
+    int64_t next = last ? start + LAST_PIECE_SPAN : points[i + 1];
+    Tick here = mix_eval(mix, start);
+    pieces_push(list, (DecodePiece){.start = start,
+                                    .end = last ? INT64_MAX : next,
+                                    .base = constant + here,
+                                    .slope = (mix_eval(mix, next) - here) / (next - start),
+                                    .extrapolation = worse(flag, range_flag(low, high, start))});
+  }
+}
+
+static Tick constant_of_row(const PerfModel *self, int64_t n, Extrapolation *ret_flag) {
+  *ret_flag = curve_flag(&self->head, n);
+  if (self->form == PERF_SPLITWISE_SIM) return pwl_eval(&self->head, n);
+  *ret_flag = worse(*ret_flag, curve_flag(&self->linear, n));
+  return self->overhead + pwl_eval(&self->linear, n) + pwl_eval(&self->head, n);
+}
+
+static int64_t *points_alloc(const DecodeTable *table, Arena *arena) {
+  int32_t most = 0;
+  for (int32_t i = 0; i < table->n_rows; i++)
+    if (table->rows[i].curve.n_segments > most) most = table->rows[i].curve.n_segments;
+  return ARENA_ARRAY(arena, int64_t, 2 * most + 5);
+}
+
+void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_decode_seqs,
+                       Arena *arena) {
+  assert(max_decode_seqs >= 1 && max_decode_seqs < INT32_MAX / 64);
+  PieceList list = {.arena = arena};
+  int32_t *first = ARENA_ARRAY(arena, int32_t, max_decode_seqs + 2);
+  Tick *constants = ARENA_ARRAY(arena, Tick, max_decode_seqs + 1);
+  int64_t *points = points_alloc(table, arena);
+  for (int64_t n = 1; n <= max_decode_seqs; n++) {
+    Extrapolation flag;
+    constants[n] = constant_of_row(self, n, &flag);
+    if (table->n_rows == 0) {
+      pieces_push(&list, (DecodePiece){0, INT64_MAX, constants[n], 0, flag});
+    } else {
+      RowMix mix = mix_of_row(table, n);
+      flag = worse(flag, range_flag(table->low, table->high, n));
+      compile_row(&list, &mix, constants[n], flag, points);
+    }
+    first[n + 1] = (int32_t)list.count;
+  }
+  self->max_decode_seqs = max_decode_seqs;
+  self->pieces = list.items;
+  self->row_first = first;
+  self->row_constant = constants;
+}
+
+static Tick iteration_composed(const PerfModel *self, const BatchShape *batch,
+                               Extrapolation *ret_flag) {
+  int64_t n = batch->decode_seqs, tokens = batch->prefill_tokens + n;
+  Tick ticks = self->overhead + pwl_eval(&self->linear, tokens) +
+               pwl_eval(&self->prefill_attention, batch->prefill_area2) +
+               pwl_eval(&self->head, batch->logit_seqs);
+  Extrapolation flag = worse(curve_flag(&self->linear, tokens),
+                             curve_flag(&self->prefill_attention, batch->prefill_area2));
+  if (batch->logit_seqs > 0) flag = worse(flag, curve_flag(&self->head, batch->logit_seqs));
+  if (n > 0) {
+    const DecodePiece *piece = perfmodel_decode(self, n, batch->context_tokens);
+    ticks += decode_piece_ticks(piece, batch->context_tokens) - self->row_constant[n];
+    flag = worse(flag, piece->extrapolation);
+  }
+  *ret_flag = flag;
+  return ticks;
+}
+
+/* SplitwiseSim performance_model.py, get_iteration_duration. */
+static Tick iteration_splitwise_sim(const PerfModel *self, const BatchShape *batch,
+                                    Extrapolation *ret_flag) {
+  int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
+  Tick ticks = pwl_eval(&self->linear, tokens);
+  *ret_flag = curve_flag(&self->linear, tokens);
+  return batch->decode_seqs == 0 ? ticks
+                                 : tick_from_seconds(self->mixed_factor * tick_seconds(ticks));
+}
+
+Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
+                         Extrapolation *ret_extrapolation) {
+  int64_t n = batch->decode_seqs, context = batch->context_tokens;
+  assert(n >= 0 && n <= self->max_decode_seqs && batch->prefill_tokens + n > 0);
+  Tick ticks;
+  Extrapolation flag;
+  if (batch->prefill_tokens == 0) {
+    const DecodePiece *piece = perfmodel_decode(self, n, context);
+    ticks = decode_piece_ticks(piece, context);
+    flag = piece->extrapolation;
+  } else if (self->form == PERF_SPLITWISE_SIM) {
+    ticks = iteration_splitwise_sim(self, batch, &flag);
+  } else {
+    ticks = iteration_composed(self, batch, &flag);
+  }
+  if (ret_extrapolation) *ret_extrapolation = flag;
+  return ticks;
+}

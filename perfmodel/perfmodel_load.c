@@ -1,0 +1,250 @@
+/* Model files: YAML to curves, then perfmodel_compile. perfmodel/README.md describes the two forms.
+ * All problems of a file are reported at once, each where it stands. */
+#include "perfmodel/datafile.h"
+#include "perfmodel/perfmodel.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct ModelFile {
+  int form;
+  const char *model, *gpu;
+  int64_t tensor_parallel_size;
+  double mixed_factor;
+  Tick overhead;
+  const Node *prefill, *decode; // splitwise-sim
+  const Node *linear, *prefill_attention, *decode_attention, *head;
+} ModelFile;
+
+static const char *const FORMS[] = {
+    [PERF_COMPOSED] = "composed", [PERF_SPLITWISE_SIM] = "splitwise-sim", NULL};
+
+#define TERM(field, kind)                                                                          \
+  .key = #field, .type = kind, .offset = offsetof(ModelFile, field), .required = true
+#define FORM_ROW                                                                                   \
+  { TERM(form, OPTION_CHOICE), .choices = FORMS, .help = "which rules the terms follow" }
+#define HEADER_ROWS                                                                                \
+  {TERM(model, OPTION_STRING), .help = "model that was measured"},                                 \
+      {TERM(gpu, OPTION_STRING), .help = "GPU that was measured"},                                 \
+      {TERM(tensor_parallel_size, OPTION_INT), .min = 1, .max = 1024, .help = "GPUs it ran on"},   \
+      FORM_ROW
+
+static const OptionSpec FORM_SPEC = FORM_ROW;
+
+static const OptionSpec COMPOSED_SPECS[] = {
+    HEADER_ROWS,
+    {TERM(overhead, OPTION_TICKS), .max = 10, .help = "engine time of every iteration"},
+    {TERM(linear, OPTION_NODE), .help = "curve over new tokens, prefill and decode"},
+    {TERM(prefill_attention, OPTION_NODE), .help = "curve over 2A, or none"},
+    {TERM(decode_attention, OPTION_NODE), .help = "rows over sequences, or none"},
+    {TERM(head, OPTION_NODE), .help = "curve over sequences that need logits, or none"},
+    {0}};
+
+static const OptionSpec SPLITWISE_SIM_SPECS[] = {
+    HEADER_ROWS,
+    {TERM(mixed_factor, OPTION_REAL), .min = 1, .max = 10, .help = "mixed over prefill"},
+    {TERM(prefill, OPTION_NODE), .help = "curve over tokens"},
+    {TERM(decode, OPTION_NODE), .help = "curve looked up at the batch size"},
+    {0}};
+
+/* A curve as it stands in a file: a term, a row of decode_attention, or that table itself. */
+typedef struct CurveFile {
+  int64_t sequences;
+  const Node *measured, *knots, *rows;
+} CurveFile;
+
+#define PART(field, kind) .key = #field, .type = kind, .offset = offsetof(CurveFile, field)
+#define MEASURED_ROW                                                                               \
+  { PART(measured, OPTION_NODE), .help = "[low, high] of the measurements" }
+#define KNOTS_ROW                                                                                  \
+  { PART(knots, OPTION_NODE), .required = true, .help = "list of [x, seconds], x ascending" }
+
+static const OptionSpec CURVE_SPECS[] = {MEASURED_ROW, KNOTS_ROW, {0}};
+static const OptionSpec ROW_SPECS[] = {
+    {PART(sequences, OPTION_INT), .required = true, .min = 1, .max = 1e6, .help = "of this row"},
+    MEASURED_ROW,
+    KNOTS_ROW,
+    {0}};
+static const OptionSpec TABLE_SPECS[] = {
+    MEASURED_ROW,
+    {PART(rows, OPTION_NODE), .required = true, .help = "curves over context tokens"},
+    {0}};
+
+static const OptionSpec X_SPEC = {.key = "x", .type = OPTION_INT, .max = 1e15};
+static const OptionSpec SECONDS_SPEC = {.key = "seconds", .type = OPTION_REAL, .max = 1e5};
+
+/* What a load carries along. */
+typedef struct Loader {
+  bool physical; // composed: curves hold at the left and may not fall; released tables may
+  Arena *arena;
+  Diag *diag;
+} Loader;
+
+static bool is_none(const Node *node) {
+  return node->kind == NODE_SCALAR && !node->quoted && strcmp(node->text, "none") == 0;
+}
+
+static int pair_expect(const Loader *self, const Node *node, const char *what) {
+  if (node->kind == NODE_LIST && node->n_children == 2) return 0;
+  return diag_error(self->diag, node->at, "expected %s", what);
+}
+
+static int knot_load(const Loader *self, const Node *node, const PwlKnot *before, PwlKnot *knot) {
+  if (pair_expect(self, node, "a knot '[x, seconds]'")) return -1;
+  if (option_bind_one(&X_SPEC, node->first, &knot->x, self->diag) ||
+      option_bind_one(&SECONDS_SPEC, node->first->next, &knot->seconds, self->diag))
+    return -1;
+  if (before && knot->x <= before->x)
+    return diag_error(self->diag, node->first->at, "knots must ascend: %lld follows %lld",
+                      (long long)knot->x, (long long)before->x);
+  if (knot->x - (before ? before->x : 0) > PWL_RUN_MAX)
+    return diag_error(self->diag, node->first->at, "knots must be at most %lld apart",
+                      (long long)PWL_RUN_MAX);
+  if (before && self->physical && knot->seconds < before->seconds)
+    return diag_error(self->diag, node->first->next->at, "seconds must not fall: %g follows %g",
+                      knot->seconds, before->seconds);
+  return 0;
+}
+
+static int knots_load(const Loader *self, const Node *list, Pwl *curve) {
+  if (list->kind != NODE_LIST || list->n_children == 0)
+    return diag_error(self->diag, list->at, "expected a list of knots '[x, seconds]'");
+  PwlKnot *knots = ARENA_ARRAY(self->arena, PwlKnot, list->n_children);
+  int n = 0, status = 0;
+  for (const Node *node = list->first; node; node = node->next, n++)
+    if (knot_load(self, node, n > 0 ? &knots[n - 1] : NULL, &knots[n])) status = -1;
+  if (status == 0) pwl_init(curve, knots, n, !self->physical, self->arena);
+  return status;
+}
+
+static int measured_load(const Loader *self, const Node *node, int64_t *low, int64_t *high) {
+  if (!node) return 0;
+  if (pair_expect(self, node, "a range '[low, high]'")) return -1;
+  if (option_bind_one(&X_SPEC, node->first, low, self->diag) ||
+      option_bind_one(&X_SPEC, node->first->next, high, self->diag))
+    return -1;
+  if (*low > *high)
+    return diag_error(self->diag, node->at, "the range is upside down: %lld > %lld",
+                      (long long)*low, (long long)*high);
+  return 0;
+}
+
+static int curve_load(const Loader *self, const OptionSpec *specs, const Node *node,
+                      CurveFile *file, Pwl *curve) {
+  if (option_bind(specs, node, NULL, node->at, file, self->diag)) return -1;
+  if (knots_load(self, file->knots, curve)) return -1;
+  return measured_load(self, file->measured, &curve->low, &curve->high);
+}
+
+static int term_load(const Loader *self, const Node *node, Pwl *curve) {
+  CurveFile file = {0};
+  return is_none(node) ? 0 : curve_load(self, CURVE_SPECS, node, &file, curve);
+}
+
+/* The first context at which `row` is faster than `before`, or has the flatter end; -1: none. */
+static int64_t row_falls_below(const DecodeRow *row, const DecodeRow *before) {
+  const Pwl *curves[] = {&row->curve, &before->curve};
+  int64_t last = 0;
+  for (int c = 0; c < 2; c++) {
+    for (int32_t i = 0; i < curves[c]->n_segments; i++) {
+      const PwlSegment *segment = &curves[c]->segments[i];
+      if (segment->start + segment->run > last) last = segment->start + segment->run;
+      if (pwl_eval(&row->curve, segment->start) < pwl_eval(&before->curve, segment->start))
+        return segment->start;
+    }
+  }
+  Tick rise = pwl_eval(&row->curve, 2 * last) - pwl_eval(&row->curve, last);
+  Tick rise_before = pwl_eval(&before->curve, 2 * last) - pwl_eval(&before->curve, last);
+  return rise < rise_before ? last : -1;
+}
+
+static int row_load(const Loader *self, const Node *node, const DecodeRow *before, DecodeRow *row) {
+  CurveFile file = {0};
+  if (curve_load(self, ROW_SPECS, node, &file, &row->curve)) return -1;
+  row->seqs = file.sequences;
+  if (!before) return 0;
+  if (row->seqs <= before->seqs)
+    return diag_error(self->diag, node->at, "rows must ascend: %lld sequences follow %lld",
+                      (long long)row->seqs, (long long)before->seqs);
+  int64_t context = row_falls_below(row, before);
+  if (context < 0) return 0;
+  return diag_error(self->diag, node->at,
+                    "more sequences cannot be faster: row %lld falls below row %lld from %lld "
+                    "context tokens on",
+                    (long long)row->seqs, (long long)before->seqs, (long long)context);
+}
+
+static int table_load(const Loader *self, const Node *node, DecodeTable *table) {
+  CurveFile file = {0};
+  if (is_none(node)) return 0;
+  if (option_bind(TABLE_SPECS, node, NULL, node->at, &file, self->diag)) return -1;
+  if (file.rows->kind != NODE_LIST || file.rows->n_children == 0)
+    return diag_error(self->diag, file.rows->at, "expected a list of rows");
+  DecodeRow *rows = ARENA_ARRAY(self->arena, DecodeRow, file.rows->n_children);
+  int n = 0, status = 0;
+  for (const Node *row = file.rows->first; row; row = row->next, n++)
+    if (row_load(self, row, n > 0 ? &rows[n - 1] : NULL, &rows[n])) status = -1;
+  if (status) return -1;
+  *table = (DecodeTable){rows, n, rows[0].seqs, rows[n - 1].seqs};
+  return measured_load(self, file.measured, &table->low, &table->high);
+}
+
+static int terms_load(const Loader *self, const ModelFile *file, PerfModel *model,
+                      DecodeTable *table) {
+  if (!self->physical) {
+    int prefill = term_load(self, file->prefill, &model->linear);
+    return term_load(self, file->decode, &model->head) | prefill;
+  }
+  int status = term_load(self, file->linear, &model->linear);
+  status |= term_load(self, file->prefill_attention, &model->prefill_attention);
+  status |= table_load(self, file->decode_attention, table);
+  return status | term_load(self, file->head, &model->head);
+}
+
+static const char *file_name(const char *model, const char *gpu, int64_t tensor_parallel_size,
+                             Arena *arena) {
+  return arena_printf(arena, "%s_%s_tp%lld", model, gpu, (long long)tensor_parallel_size);
+}
+
+int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, Arena *arena,
+                   Diag *diag) {
+  const Node *root = yaml_load(path, arena, diag);
+  if (!root) return -1;
+  ModelFile file = {0};
+  const Node *form = node_find(root, "form");
+  if (form && option_bind_one(&FORM_SPEC, form, &file, diag)) return -1;
+  bool physical = file.form == PERF_COMPOSED;
+  if (option_bind(physical ? COMPOSED_SPECS : SPLITWISE_SIM_SPECS, root, NULL, root->at, &file,
+                  diag))
+    return -1;
+  PerfModel model = {.name = file_name(file.model, file.gpu, file.tensor_parallel_size, arena),
+                     .form = (PerfForm)file.form,
+                     .overhead = file.overhead,
+                     .mixed_factor = file.mixed_factor};
+  DecodeTable table = {0};
+  Loader loader = {physical, arena, diag};
+  if (terms_load(&loader, &file, &model, &table)) return -1;
+  perfmodel_compile(&model, &table, max_decode_seqs, arena);
+  *self = model;
+  return 0;
+}
+
+int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,
+                       int64_t tensor_parallel_size, int64_t max_decode_seqs, const char *data_dir,
+                       Place at, Arena *arena, Diag *diag) {
+  if (datafile_is_path(set)) return perfmodel_load(self, set, max_decode_seqs, arena, diag);
+  const char *folder =
+      strcmp(set, "fitted") == 0 ? "fitted" : arena_printf(arena, "fitted/%s", set);
+  const char *name = file_name(model, gpu, tensor_parallel_size, arena);
+  const char *path = datafile_find(data_dir, folder, name, arena);
+  if (path) return perfmodel_load(self, path, max_decode_seqs, arena, diag);
+  const char *const *names = datafile_names(data_dir, folder, arena);
+  if (!names[0]) {
+    diag_error(diag, at, "unknown set of performance models '%s'", set);
+    diag_hint(diag, "'fitted', 'splitwise-sim' or the path of a .yaml file");
+    return -1;
+  }
+  diag_error(diag, at, "the set '%s' has no times of '%s' on '%s' with tensor_parallel_size %lld",
+             set, model, gpu, (long long)tensor_parallel_size);
+  diag_hint(diag, "it has %s", datafile_join(names, arena));
+  return -1;
+}

@@ -1,0 +1,120 @@
+/* See audit.h. */
+#include "sim/audit.h"
+#include <assert.h>
+
+static void check_queue(const Engine *engine, const RequestQueue *queue) {
+  int32_t n = 0;
+  RequestIx previous = REQUEST_NONE;
+  for (RequestIx ix = queue->first; ix != REQUEST_NONE; ix = engine->requests.slots[ix].next) {
+    assert(engine->requests.slots[ix].previous == previous);
+    previous = ix;
+    n++;
+  }
+  assert(queue->last == previous && queue->count == n);
+}
+
+/* Requests by state against the queues and batches that hold them, and against what came and went.
+ */
+static void check_requests(const Engine *engine) {
+  uint64_t by_state[REQUEST_BLOCKED + 1] = {0};
+  for (size_t i = 0; i < engine->requests.n_slots; i++)
+    by_state[engine->requests.slots[i].state]++;
+  uint64_t prefill = 0, decode = 0, runs = 0, blocked = 0;
+  for (uint32_t m = 0; m < engine->n_machines; m++) {
+    const Machine *machine = &engine->machines[m];
+    check_queue(engine, &machine->prefill_queue);
+    check_queue(engine, &machine->decode_queue);
+    check_queue(engine, &machine->blocked);
+    check_queue(engine, &machine->inbound);
+    prefill += (uint64_t)machine->prefill_queue.count + machine->n_chunks;
+    for (size_t i = 0; i < machine->n_chunks; i++) {
+      const Request *request = &engine->requests.slots[machine->chunks[i]];
+      assert(request->state == REQUEST_PREFILLS);
+      prefill -= request->prefilled_tokens + request->chunk_tokens < request->prefill_tokens;
+    }
+    decode += (uint64_t)machine->decode_queue.count;
+    runs += machine->batch.n_seqs;
+    blocked += (uint64_t)machine->blocked.count;
+  }
+  assert(by_state[REQUEST_WAITS_PREFILL] + by_state[REQUEST_PREFILLS] == prefill);
+  assert(by_state[REQUEST_WAITS_DECODE] == decode);
+  assert(by_state[REQUEST_RUNS] == runs);
+  assert(by_state[REQUEST_BLOCKED] == blocked);
+  const Metrics *metrics = &engine->metrics;
+  assert(metrics->requests == metrics->completed + metrics->rejected + engine->requests.n_live);
+}
+
+static int64_t held_by(const Engine *engine, const Request *request, const Machine *machine) {
+  if (request->state != REQUEST_RUNS || engine->batcher->reserves_output) return request->kv_blocks;
+  const int64_t remaining = batch_remaining(&machine->batch, request);
+  return blocks_of(machine, (int64_t)request->prompt_tokens + request->output_tokens - remaining);
+}
+
+/* Where a live request's KV is: the machine that prefills it until it has moved. */
+static MachineIx holder(const Request *request) {
+  const bool moving = request->state == REQUEST_MOVES || request->transfer != TRANSFER_NONE;
+  if (moving || request->decode_machine == request->prefill_machine)
+    return request->prefill_machine;
+  const bool before_decode = request->first_token_at < 0;
+  return before_decode ? request->prefill_machine : request->decode_machine;
+}
+
+static void check_memory(const Engine *engine) {
+  for (uint32_t m = 0; m < engine->n_machines; m++) {
+    const Machine *machine = &engine->machines[m];
+    int64_t held = 0;
+    for (size_t i = 0; i < engine->requests.n_slots; i++) {
+      const Request *request = &engine->requests.slots[i];
+      if (request->state == REQUEST_FREE) continue;
+      if (holder(request) == m) held += held_by(engine, request, machine);
+      if (request->transfer == TRANSFER_NONE) continue;
+      const Transfer *transfer = &engine->transfers.slots[request->transfer];
+      if (transfer->to == m && transfer->stage != TRANSFER_WAITS)
+        held += blocks_of(machine, (int64_t)request->prompt_tokens + 1);
+    }
+    assert(machine->free_blocks + held == machine->pool->kv_blocks);
+    assert(engine_free_blocks(engine, machine) >= 0);
+  }
+}
+
+static void check_batches(const Engine *engine) {
+  for (uint32_t m = 0; m < engine->n_machines; m++) {
+    const Batch *batch = &engine->machines[m].batch;
+    int64_t context = 0;
+    for (size_t i = 0; i < batch->n_seqs; i++) {
+      const Request *request = &engine->requests.slots[batch->entries[i].request];
+      assert(request->state == REQUEST_RUNS && request->batch_index == i);
+      const int64_t remaining = batch_remaining(batch, request);
+      assert(remaining > 0 && remaining < request->output_tokens);
+      context += (int64_t)request->prompt_tokens + request->output_tokens - remaining;
+    }
+    int64_t residues = 0;
+    for (int64_t r = 0; r < batch->block_size; r++)
+      residues += batch->residues[r];
+    assert(context == batch->context_tokens && residues == (int64_t)batch->n_seqs);
+  }
+}
+
+static void check_network(const Engine *engine) {
+  const Links *links = &engine->links;
+  for (uint32_t m = 0; m < links->n_machines; m++) {
+    int64_t out = 0, in = 0;
+    int32_t n_out = 0, n_in = 0;
+    for (size_t i = 0; i < links->n_active; i++) {
+      const Flow *flow = &links->flows[links->active[i]];
+      assert(flow->active && flow->rate > 0 && flow->bytes_left >= 0);
+      if (flow->from == m) out += flow->rate, n_out++;
+      if (flow->to == m) in += flow->rate, n_in++;
+    }
+    assert(n_out == links->out[m].n_flows && n_in == links->in[m].n_flows);
+    assert(out <= links->out[m].capacity && in <= links->in[m].capacity);
+  }
+}
+
+void audit_check(const Engine *engine, Tick previous) {
+  assert(engine->now >= previous);
+  check_requests(engine);
+  check_memory(engine);
+  check_batches(engine);
+  check_network(engine);
+}

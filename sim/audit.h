@@ -1,0 +1,15 @@
+/* Checks all books of a run against each other; only reads, and asserts. On in tests, --audit
+ * elsewhere.
+ *
+ *   requests   arrived = completed + rejected + in flight; each live one is where its state says
+ *   memory     per machine: free blocks + those held by its requests and inbound transfers =
+ * capacity batches    context sum, residues and finish counts agree with the requests in them
+ *   network    per NIC: the rates of its flows sum to at most its capacity
+ *   time       never goes back */
+#ifndef SIM_AUDIT_H
+#define SIM_AUDIT_H
+#include "sim/engine.h"
+
+/* After an event; `previous` is the time of the one before. */
+void audit_check(const Engine *engine, Tick previous);
+#endif

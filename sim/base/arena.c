@@ -1,0 +1,156 @@
+/* The only place of the program that asks the system for memory.
+ *
+ * Small allocations are carved from chunks of CHUNK_BYTES that come zeroed from calloc. One larger
+ * than a quarter of a chunk has a block of its own, linked behind the head, so that the rest of the
+ * head is not lost. Resizable blocks form a list of their own, linked both ways because realloc may
+ * move any of them. */
+#include "sim/base/arena.h"
+#include <assert.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 64 << 10, ALIGNMENT = 16 };
+
+struct ArenaBlock {
+  ArenaBlock *previous, *next; // previous is kept in the resizable list only
+  size_t size, used;           // of data
+  _Alignas(ALIGNMENT) unsigned char data[];
+};
+
+static _Noreturn void out_of_memory(size_t size, const char *function, const void *caller) {
+  fprintf(stderr, "out of memory: %zu bytes asked by %s called from %p\n", size, function, caller);
+  abort();
+}
+
+/* What calloc or realloc must give for `size` bytes of data; sizes that cannot be are stopped here,
+ * so that no sum below wraps. */
+static size_t block_bytes(size_t size, const char *function, const void *caller) {
+  if (size > PTRDIFF_MAX - sizeof(ArenaBlock) - ALIGNMENT) out_of_memory(size, function, caller);
+  return sizeof(ArenaBlock) + size;
+}
+
+static ArenaBlock *block_new(Arena *arena, size_t size, const char *function, const void *caller) {
+  size_t bytes = block_bytes(size, function, caller);
+  ArenaBlock *block = calloc(1, bytes);
+  if (!block) out_of_memory(size, function, caller);
+  block->size = size;
+  arena->bytes += bytes;
+  return block;
+}
+
+static void free_list(ArenaBlock *block) {
+  while (block) {
+    ArenaBlock *next = block->next;
+    free(block);
+    block = next;
+  }
+}
+
+void arena_init(Arena *self) {
+  *self = (Arena){0};
+}
+
+void arena_done(Arena *self) {
+  free_list(self->blocks);
+  free_list(self->resizable);
+  *self = (Arena){0};
+}
+
+static void *carve(Arena *arena, size_t size, const char *function, const void *caller) {
+  if (size > PTRDIFF_MAX - ALIGNMENT) out_of_memory(size, function, caller);
+  size_t rounded = size ? (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
+  ArenaBlock *head = arena->blocks;
+  if (!head || head->size - head->used < rounded) {
+    bool own = rounded > CHUNK_BYTES / 4;
+    ArenaBlock *block = block_new(arena, own ? rounded : CHUNK_BYTES, function, caller);
+    if (own && head) {
+      block->next = head->next;
+      head->next = block;
+    } else {
+      block->next = head;
+      arena->blocks = block;
+    }
+    head = block;
+  }
+  void *memory = head->data + head->used;
+  head->used += rounded;
+  return memory;
+}
+
+void *arena_alloc(Arena *self, size_t size) {
+  return carve(self, size, "arena_alloc", __builtin_return_address(0));
+}
+
+static void *resize(Arena *arena, void *old, size_t size, const char *function,
+                    const void *caller) {
+  ArenaBlock *block = NULL;
+  if (old) {
+    ArenaBlock *before = (ArenaBlock *)((unsigned char *)old - offsetof(ArenaBlock, data));
+    size_t old_size = before->size;
+    block = realloc(before, block_bytes(size, function, caller));
+    if (!block) out_of_memory(size, function, caller);
+    if (size > old_size) memset(block->data + old_size, 0, size - old_size);
+    arena->bytes += size - old_size;
+    block->size = size;
+  } else {
+    block = block_new(arena, size, function, caller);
+    block->next = arena->resizable;
+  }
+  if (block->previous) {
+    block->previous->next = block;
+  } else {
+    arena->resizable = block;
+  }
+  if (block->next) block->next->previous = block;
+  return block->data;
+}
+
+void *arena_resize(Arena *self, void *old, size_t size) {
+  return resize(self, old, size, "arena_resize", __builtin_return_address(0));
+}
+
+void *arena_reserve(Arena *self, void *items, size_t *capacity, size_t need, size_t item_size) {
+  assert(item_size > 0);
+  if (need <= *capacity) return items;
+  const void *caller = __builtin_return_address(0);
+  if (need > PTRDIFF_MAX / 2 / item_size) out_of_memory(SIZE_MAX, "arena_reserve", caller);
+  size_t wanted = *capacity ? *capacity : 8;
+  while (wanted < need)
+    wanted *= 2;
+  *capacity = wanted;
+  return resize(self, items, wanted * item_size, "arena_reserve", caller);
+}
+
+char *arena_copy(Arena *self, const char *text, size_t length) {
+  char *copy = carve(self, length + 1, "arena_copy", __builtin_return_address(0));
+  if (length) memcpy(copy, text, length);
+  return copy;
+}
+
+static char *print(Arena *arena, const char *format, va_list list, const char *function,
+                   const void *caller) {
+  va_list again;
+  va_copy(again, list);
+  int length = vsnprintf(NULL, 0, format, again);
+  va_end(again);
+  assert(length >= 0);
+  char *text = carve(arena, (size_t)length + 1, function, caller);
+  vsnprintf(text, (size_t)length + 1, format, list);
+  return text;
+}
+
+char *arena_vprintf(Arena *self, const char *format, va_list list) {
+  return print(self, format, list, "arena_vprintf", __builtin_return_address(0));
+}
+
+char *arena_printf(Arena *self, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  char *text = print(self, format, list, "arena_printf", __builtin_return_address(0));
+  va_end(list);
+  return text;
+}

@@ -1,0 +1,184 @@
+/* Keeping, hinting and printing diagnostics. Text from the input may hold anything, so whatever is
+ * printed goes through put_text, which lets no control character reach the terminal. */
+#include "sim/base/diag.h"
+#include <assert.h>
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+  WORD_MAX = 63,     // longer words get no near-miss hint
+  LIST_MAX = 12,     // names that a hint lists in full
+  SOURCE_SHOWN = 96, // characters of a source line that are printed
+};
+
+void diag_init(Diag *self) {
+  *self = (Diag){0};
+  arena_init(&self->arena);
+}
+
+void diag_done(Diag *self) {
+  arena_done(&self->arena);
+  *self = (Diag){0};
+}
+
+static void append(Diag *diag, DiagKind kind, Place at, const char *format, va_list list) {
+  if (diag->n_entries == DIAG_MAX) {
+    diag->n_dropped++;
+    return;
+  }
+  if (at.path) at.path = arena_copy(&diag->arena, at.path, strlen(at.path));
+  if (at.source) at.source = arena_copy(&diag->arena, at.source, (size_t)at.source_length);
+  diag->entries[diag->n_entries++] =
+      (DiagEntry){.kind = kind, .at = at, .message = arena_vprintf(&diag->arena, format, list)};
+}
+
+int diag_error(Diag *self, Place at, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  append(self, DIAG_INPUT, at, format, list);
+  va_end(list);
+  return -1;
+}
+
+int diag_environment(Diag *self, Place at, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  append(self, DIAG_ENVIRONMENT, at, format, list);
+  va_end(list);
+  return -1;
+}
+
+void diag_hint(Diag *self, const char *format, ...) {
+  if (self->n_entries == 0 || self->n_dropped > 0) return;
+  va_list list;
+  va_start(list, format);
+  self->entries[self->n_entries - 1].hint = arena_vprintf(&self->arena, format, list);
+  va_end(list);
+}
+
+static int min_int(int a, int b) {
+  return a < b ? a : b;
+}
+
+/* Damerau-Levenshtein distance in its restricted form (no substring is edited twice), blind to the
+ * case of ASCII letters. Row i of the table is kept in rows[i % 3]. */
+static int edit_distance(const char *a, const char *b) {
+  int rows[3][WORD_MAX + 1];
+  int a_length = (int)strlen(a), b_length = (int)strlen(b);
+  assert(a_length <= WORD_MAX && b_length <= WORD_MAX);
+  for (int j = 0; j <= b_length; j++)
+    rows[0][j] = j;
+  for (int i = 1; i <= a_length; i++) {
+    int *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
+    row[0] = i;
+    for (int j = 1; j <= b_length; j++) {
+      int from = tolower((unsigned char)a[i - 1]), to = tolower((unsigned char)b[j - 1]);
+      row[j] = min_int(min_int(above[j], row[j - 1]) + 1, above[j - 1] + (from != to));
+      bool swapped = i > 1 && j > 1 && from == tolower((unsigned char)b[j - 2]) &&
+                     to == tolower((unsigned char)a[i - 2]);
+      if (swapped) row[j] = min_int(row[j], two_above[j - 2] + 1);
+    }
+  }
+  return rows[a_length % 3][b_length];
+}
+
+void diag_hint_near(Diag *self, const char *word, const char *const *names) {
+  const char *nearest = NULL;
+  size_t length = strlen(word);
+  int least = (int)(length / 3) + 1, n_names = 0;
+  for (; names[n_names]; n_names++) {
+    if (length > WORD_MAX || strlen(names[n_names]) > WORD_MAX) continue;
+    int distance = edit_distance(word, names[n_names]);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = names[n_names];
+  }
+  if (nearest) {
+    diag_hint(self, "did you mean '%s'?", nearest);
+  } else if (n_names > 0 && n_names <= LIST_MAX) {
+    const char *list = "";
+    for (int i = 0; i < n_names; i++)
+      list = arena_printf(&self->arena, "%s%s'%s'", list, i ? ", " : "", names[i]);
+    diag_hint(self, n_names == 1 ? "the only choice is %s" : "choose from %s", list);
+  }
+}
+
+int diag_exit_code(const Diag *self) {
+  int code = 0;
+  for (int i = 0; i < self->n_entries; i++) {
+    if (self->entries[i].kind == DIAG_INPUT) return 3;
+    code = 4;
+  }
+  return code;
+}
+
+static void put_text(FILE *out, const char *text, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    putc(iscntrl((unsigned char)text[i]) ? ' ' : text[i], out);
+}
+
+static void put_repeated(FILE *out, char c, int count) {
+  for (int i = 0; i < count; i++)
+    putc(c, out);
+}
+
+/* Bytes of the first `count` characters of UTF-8 text, or all of it if it has fewer. */
+static int span_characters(const char *text, int length, int count) {
+  int at = 0;
+  for (; at < length; at++) {
+    bool starts_character = ((unsigned char)text[at] & 0xc0) != 0x80;
+    if (starts_character && count-- == 0) break;
+  }
+  return at;
+}
+
+/* The source line and the underline. A line longer than SOURCE_SHOWN is cut on both sides of the
+ * column, so that a whole JSON file on one line does not fill the screen. */
+static void print_source(const Place *at, FILE *out) {
+  int skipped = at->column > SOURCE_SHOWN * 2 / 3 ? at->column - SOURCE_SHOWN / 3 : 0;
+  int characters = at->source_length;
+  if (span_characters(at->source, at->source_length, SOURCE_SHOWN) == characters) skipped = 0;
+  int start = span_characters(at->source, at->source_length, skipped);
+  int shown = span_characters(at->source + start, at->source_length - start, SOURCE_SHOWN);
+  int gutter = fprintf(out, "%4d", at->line);
+  fputs(" |   ", out);
+  put_text(out, at->source + start, (size_t)shown);
+  putc('\n', out);
+  if (at->column < 1) return;
+  put_repeated(out, ' ', gutter);
+  fputs(" |   ", out);
+  put_repeated(out, ' ', at->column - 1 - skipped);
+  putc('^', out);
+  put_repeated(out, '~', min_int(at->width, SOURCE_SHOWN - (at->column - 1 - skipped)) - 1);
+  putc('\n', out);
+}
+
+static void print_entry(const DiagEntry *entry, FILE *out) {
+  const Place *at = &entry->at;
+  if (at->path) {
+    put_text(out, at->path, strlen(at->path));
+    if (at->line > 0) fprintf(out, ":%d", at->line);
+    if (at->line > 0 && at->column > 0) fprintf(out, ":%d", at->column);
+    fputs(": ", out);
+  }
+  fputs("error: ", out);
+  put_text(out, entry->message, strlen(entry->message));
+  putc('\n', out);
+  if (at->path && at->line > 0 && at->source) print_source(at, out);
+  if (!entry->hint) return;
+  fputs("  hint: ", out);
+  put_text(out, entry->hint, strlen(entry->hint));
+  putc('\n', out);
+}
+
+void diag_print(const Diag *self, FILE *out) {
+  for (int i = 0; i < self->n_entries; i++)
+    print_entry(&self->entries[i], out);
+  if (self->n_dropped > 0) fprintf(out, "%d more not shown\n", self->n_dropped);
+}
+
+Place place_of_file(const char *path) {
+  return (Place){.path = path};
+}

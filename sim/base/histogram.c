@@ -1,0 +1,109 @@
+/* The parts of the histogram that are not on the hot path, and the series that spares it. */
+#include "sim/base/histogram.h"
+#include <math.h>
+
+void histogram_init(Histogram *self, Arena *arena) {
+  *self = (Histogram){
+      .counts = ARENA_ARRAY(arena, uint64_t, HISTOGRAM_BUCKETS), .min = INT64_MAX, .max = -1};
+}
+
+/* Octaves 0 and 1 both have buckets of width 1; from there on each doubles it. */
+static int width_exponent(int index) {
+  assert(index >= 0 && index < HISTOGRAM_BUCKETS);
+  int octave = index >> HISTOGRAM_SUB_BITS;
+  return octave > 0 ? octave - 1 : 0;
+}
+
+int64_t histogram_bucket_start(int index) {
+  int exponent = width_exponent(index);
+  return (int64_t)(index - (exponent << HISTOGRAM_SUB_BITS)) << exponent;
+}
+
+int64_t histogram_bucket_width(int index) {
+  return INT64_C(1) << width_exponent(index);
+}
+
+/* Sums of the terms and of their squares, for step >= 0 (every addend is positive, so nothing
+ * cancels): Σi = n(n−1)/2, Σi² = n(n−1)(2n−1)/6 over i < n. */
+static void add_series_sums(Histogram *histogram, double first, double step, double n,
+                            double weight) {
+  double sum_i = n * (n - 1) / 2, sum_i_squares = n * (n - 1) * (2 * n - 1) / 6;
+  histogram->sum += weight * (n * first + step * sum_i);
+  histogram->sum_squares +=
+      weight * (n * first * first + 2 * first * step * sum_i + step * step * sum_i_squares);
+}
+
+void histogram_add_series(Histogram *self, int64_t first, int64_t step, uint64_t count,
+                          uint64_t weight) {
+  if (step == 0 || count <= 1 || weight == 0) {
+    histogram_add(self, first, weight * count);
+    return;
+  }
+  int64_t low = first, high = first + step * (int64_t)(count - 1);
+  if (step < 0) {
+    low = high;
+    high = first;
+    step = -step;
+  }
+  assert(low >= 0);
+  add_series_sums(self, (double)low, (double)step, (double)count, (double)weight);
+  self->total += count * weight;
+  if (low < self->min) self->min = low;
+  if (high > self->max) self->max = high;
+  while (count > 0) {
+    int bucket = histogram_bucket(low);
+    int64_t room = histogram_bucket_start(bucket) + (histogram_bucket_width(bucket) - 1) - low;
+    uint64_t inside = step > room ? 1 : (uint64_t)(room / step) + 1;
+    if (inside > count) inside = count;
+    self->counts[bucket] += inside * weight;
+    count -= inside;
+    if (count > 0) low += (int64_t)inside * step;
+  }
+}
+
+void histogram_merge(Histogram *self, const Histogram *other) {
+  if (other->total == 0) return;
+  int last = histogram_bucket(other->max);
+  for (int i = histogram_bucket(other->min); i <= last; i++)
+    self->counts[i] += other->counts[i];
+  self->total += other->total;
+  self->sum += other->sum;
+  self->sum_squares += other->sum_squares;
+  if (other->min < self->min) self->min = other->min;
+  if (other->max > self->max) self->max = other->max;
+}
+
+/* Estimate of the observation of this rank (from 0, in ascending order): those of a bucket are
+ * taken to lie evenly over it. */
+static double order_statistic(const Histogram *histogram, uint64_t rank) {
+  assert(rank < histogram->total);
+  int bucket = histogram_bucket(histogram->min);
+  uint64_t below = 0;
+  while (below + histogram->counts[bucket] <= rank)
+    below += histogram->counts[bucket++];
+  double share = ((double)(rank - below) + 0.5) / (double)histogram->counts[bucket];
+  double value =
+      (double)histogram_bucket_start(bucket) + share * (double)(histogram_bucket_width(bucket) - 1);
+  return fmin(fmax(value, (double)histogram->min), (double)histogram->max);
+}
+
+double histogram_quantile(const Histogram *self, double q) {
+  assert(q >= 0 && q <= 1);
+  if (self->total == 0) return 0;
+  double position = q * (double)(self->total - 1);
+  uint64_t rank = (uint64_t)position;
+  if (rank > self->total - 1) rank = self->total - 1; // a total beyond 2^53 may round up
+  double lower = order_statistic(self, rank), fraction = position - (double)rank;
+  if (fraction <= 0 || rank + 1 == self->total) return lower;
+  return lower + fraction * (order_statistic(self, rank + 1) - lower);
+}
+
+double histogram_mean(const Histogram *self) {
+  return self->total ? self->sum / (double)self->total : 0;
+}
+
+double histogram_stddev(const Histogram *self) {
+  if (self->total == 0) return 0;
+  double mean = histogram_mean(self);
+  return sqrt(fmax(0, self->sum_squares / (double)self->total - mean * mean));
+}

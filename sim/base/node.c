@@ -1,0 +1,105 @@
+/* Looking into a tree, and its canonical text.
+ *
+ * The canonical text is one line of ASCII in flow form that yaml_parse reads back to the same tree.
+ * A plain scalar stays plain as far as flow form allows; all else is written in double quotes. */
+#include "sim/base/yaml.h"
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+const Node *node_find(const Node *map, const char *key) {
+  if (!map || map->kind != NODE_MAP) return NULL;
+  for (const Node *node = map->first; node; node = node->next)
+    if (!strcmp(node->key, key)) return node;
+  return NULL;
+}
+
+typedef struct Writer {
+  Arena *arena;
+  char *text;
+  size_t length, capacity;
+} Writer;
+
+static void write_bytes(Writer *writer, const char *bytes, size_t length) {
+  ARENA_RESERVE(writer->arena, writer->text, writer->capacity, writer->length + length + 1);
+  memcpy(writer->text + writer->length, bytes, length);
+  writer->length += length;
+  writer->text[writer->length] = '\0';
+}
+
+static void write_text(Writer *writer, const char *text) {
+  write_bytes(writer, text, strlen(text));
+}
+
+/* Only of characters that mean nothing in flow form, and no indicator or document marker first. */
+static bool is_plain_in_flow(const char *text) {
+  static const char SAFE[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                             " _./+-$~()^<=;";
+  size_t length = strlen(text);
+  if (text[strspn(text, SAFE)]) return false;
+  if (length > 0 && (text[0] == ' ' || text[length - 1] == ' ')) return false;
+  if (text[0] == '-' && (length == 1 || text[1] == ' ')) return false;
+  return strncmp(text, "---", 3) != 0 && strncmp(text, "...", 3) != 0;
+}
+
+/* Reads one character of valid UTF-8; returns its bytes. */
+static int decode(const char *text, uint32_t *ret_code) {
+  unsigned char lead = (unsigned char)text[0];
+  int size = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+  uint32_t code = size == 1 ? lead : lead & (0x7fu >> size);
+  for (int i = 1; i < size; i++)
+    code = code << 6 | ((unsigned char)text[i] & 0x3f);
+  *ret_code = code;
+  return size;
+}
+
+static void write_quoted(Writer *writer, const char *text) {
+  write_text(writer, "\"");
+  while (*text) {
+    uint32_t code = 0;
+    int size = decode(text, &code);
+    char escaped[12];
+    if (code == '"' || code == '\\') {
+      snprintf(escaped, sizeof escaped, "\\%c", (char)code);
+    } else if (code >= 0x20 && code < 0x7f) {
+      snprintf(escaped, sizeof escaped, "%c", (char)code);
+    } else {
+      snprintf(escaped, sizeof escaped, code < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)code);
+    }
+    write_text(writer, escaped);
+    text += size;
+  }
+  write_text(writer, "\"");
+}
+
+static void write_scalar(Writer *writer, const char *text, bool quoted) {
+  if (quoted || !is_plain_in_flow(text)) {
+    write_quoted(writer, text);
+  } else {
+    write_text(writer, *text ? text : "~"); // an empty value in a list would be lost
+  }
+}
+
+/* Recursion is as deep as the tree, which yaml_parse bounds. */
+static void write_node(Writer *writer, const Node *node) {
+  if (node->kind == NODE_SCALAR) {
+    write_scalar(writer, node->text, node->quoted);
+    return;
+  }
+  write_text(writer, node->kind == NODE_MAP ? "{" : "[");
+  for (const Node *child = node->first; child; child = child->next) {
+    if (child != node->first) write_text(writer, ", ");
+    if (child->key) {
+      write_scalar(writer, child->key, false);
+      write_text(writer, ": ");
+    }
+    write_node(writer, child);
+  }
+  write_text(writer, node->kind == NODE_MAP ? "}" : "]");
+}
+
+char *node_text(const Node *node, Arena *arena) {
+  Writer writer = {.arena = arena};
+  write_node(&writer, node);
+  return writer.text;
+}

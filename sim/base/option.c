@@ -1,0 +1,228 @@
+/* Binding of YAML scalars to fields by type. What a type is called, which dimension its text has
+ * and whether its field is an integer are rows of TYPES; the functions below have no case per unit.
+ */
+#include "sim/base/option.h"
+#include "sim/base/units.h"
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct TypeRow {
+  const char *wants; // what a message calls it; NULL: what its dimension is called
+  bool numeric, whole;
+  Dimension dimension;
+  double limit; // largest magnitude that the field can hold, in base units
+} TypeRow;
+
+static const TypeRow TYPES[] = {
+    [OPTION_INT] = {"a whole number such as '8192'", true, true, DIM_NONE, 9.2e18},
+    [OPTION_REAL] = {"a number such as '0.9'", true, false, DIM_NONE, INFINITY},
+    [OPTION_BOOL] = {.wants = "true or false"},
+    [OPTION_STRING] = {.wants = "text"},
+    [OPTION_CHOICE] = {.wants = "a name"},
+    [OPTION_TICKS] = {NULL, true, true, DIM_TIME, 9.2e6},
+    [OPTION_BYTES] = {NULL, true, true, DIM_BYTES, 9.2e18},
+    [OPTION_BANDWIDTH] = {NULL, true, true, DIM_BANDWIDTH, 9.2e18},
+    [OPTION_RATE] = {NULL, true, false, DIM_RATE, INFINITY},
+    [OPTION_POWER] = {NULL, true, false, DIM_POWER, INFINITY},
+    [OPTION_MONEY] = {NULL, true, false, DIM_MONEY, INFINITY},
+    [OPTION_NODE] = {.wants = "anything"},
+};
+
+static const char *type_wants(const OptionSpec *spec) {
+  const TypeRow *type = &TYPES[spec->type];
+  return type->wants ? type->wants : units_describe(type->dimension);
+}
+
+static bool is_null(const Node *node) {
+  static const char *const NULLS[] = {"", "~", "null", "Null", "NULL"};
+  if (node->kind != NODE_SCALAR || node->quoted) return false;
+  for (size_t i = 0; i < sizeof NULLS / sizeof *NULLS; i++)
+    if (!strcmp(node->text, NULLS[i])) return true;
+  return false;
+}
+
+static int wrong_type(const char *key, const char *wants, const Node *value, Diag *diag) {
+  if (value->kind == NODE_LIST)
+    return diag_error(diag, value->at, "'%s' wants %s, not a list", key, wants);
+  if (value->kind == NODE_MAP)
+    return diag_error(diag, value->at, "'%s' wants %s, not a map", key, wants);
+  if (is_null(value))
+    return diag_error(diag, value->at, "'%s' wants %s but has no value", key, wants);
+  diag_error(diag, value->at, "'%s' wants %s, not %s'%s'", key, wants,
+             value->quoted ? "the quoted text " : "", value->text);
+  if (value->quoted) diag_hint(diag, "remove the quotes");
+  return -1;
+}
+
+static int out_of_range(const OptionSpec *spec, double low, double high, const Node *value,
+                        Diag *diag) {
+  const TypeRow *type = &TYPES[spec->type];
+  char low_text[64], high_text[64];
+  units_format(low_text, sizeof low_text, type->dimension, low);
+  units_format(high_text, sizeof high_text, type->dimension, high);
+  if (high >= type->limit && low > -type->limit)
+    return diag_error(diag, value->at, "'%s' must be at least %s, not '%s'", spec->key, low_text,
+                      value->text);
+  if (low <= -type->limit && high < type->limit)
+    return diag_error(diag, value->at, "'%s' must be at most %s, not '%s'", spec->key, high_text,
+                      value->text);
+  return diag_error(diag, value->at, "'%s' must be from %s to %s, not '%s'", spec->key, low_text,
+                    high_text, value->text);
+}
+
+/* `text`, whose value as a double is `real`; exact beyond 2^53 too when it is written in digits. */
+static int64_t whole_number(const char *text, double real) {
+  char *end = NULL;
+  errno = 0;
+  long long exact = strtoll(text, &end, 10);
+  return *end || errno ? (int64_t)real : exact;
+}
+
+static int bind_number(const OptionSpec *spec, const Node *value, void *field, Diag *diag) {
+  const TypeRow *type = &TYPES[spec->type];
+  double real = 0;
+  if (value->quoted || !units_parse(value->text, type->dimension, &real) ||
+      (spec->type == OPTION_INT && real != floor(real)))
+    return wrong_type(spec->key, type_wants(spec), value, diag);
+  bool checked = spec->min != 0 || spec->max != 0;
+  double low = checked ? fmax(spec->min, -type->limit) : -type->limit;
+  double high = checked ? fmin(spec->max, type->limit) : type->limit;
+  if (real < low || real > high) return out_of_range(spec, low, high, value, diag);
+  if (!type->whole) {
+    memcpy(field, &real, sizeof real);
+    return 0;
+  }
+  int64_t whole = llround(real);
+  if (spec->type == OPTION_INT) whole = whole_number(value->text, real);
+  if (spec->type == OPTION_TICKS) whole = tick_from_seconds(real);
+  memcpy(field, &whole, sizeof whole);
+  return 0;
+}
+
+static int bind_bool(const OptionSpec *spec, const Node *value, bool *field, Diag *diag) {
+  bool yes = !strcmp(value->text, "true");
+  if (value->quoted || (!yes && strcmp(value->text, "false") != 0))
+    return wrong_type(spec->key, type_wants(spec), value, diag);
+  *field = yes;
+  return 0;
+}
+
+static int bind_choice(const OptionSpec *spec, const Node *value, int *field, Diag *diag) {
+  for (int i = 0; spec->choices[i]; i++) {
+    if (strcmp(value->text, spec->choices[i]) != 0) continue;
+    *field = i;
+    return 0;
+  }
+  diag_error(diag, value->at, "unknown %s '%s'", spec->key, value->text);
+  diag_hint_near(diag, value->text, spec->choices);
+  return -1;
+}
+
+int option_bind_one(const OptionSpec *spec, const Node *value, void *target, Diag *diag) {
+  void *field = (char *)target + spec->offset;
+  if (spec->type == OPTION_NODE) {
+    *(const Node **)field = value;
+    return 0;
+  }
+  if (value->kind != NODE_SCALAR || is_null(value))
+    return wrong_type(spec->key, type_wants(spec), value, diag);
+  switch (spec->type) {
+  case OPTION_BOOL:
+    return bind_bool(spec, value, field, diag);
+  case OPTION_CHOICE:
+    return bind_choice(spec, value, field, diag);
+  case OPTION_STRING:
+    *(const char **)field = value->text;
+    return 0;
+  default:
+    return bind_number(spec, value, field, diag);
+  }
+}
+
+void option_defaults(const OptionSpec *specs, void *target) {
+  for (const OptionSpec *spec = specs; spec->key; spec++) {
+    if (!spec->fallback) continue;
+    assert(!spec->required && spec->type != OPTION_NODE);
+    Diag diag = {0};
+    Node value = {.kind = NODE_SCALAR, .text = spec->fallback};
+    int status = option_bind_one(spec, &value, target, &diag);
+    assert(status == 0);
+  }
+}
+
+static bool is_listed(const char *const *names, const char *name) {
+  for (; names && *names; names++)
+    if (!strcmp(*names, name)) return true;
+  return false;
+}
+
+static int unknown_key(const OptionSpec *specs, const char *const *extra, const Node *node,
+                       Diag *diag) {
+  int n_specs = 0, n_extra = 0, n_names = 0;
+  while (specs[n_specs].key)
+    n_specs++;
+  while (extra && extra[n_extra])
+    n_extra++;
+  const char **names = ARENA_ARRAY(&diag->arena, const char *, n_specs + n_extra + 1);
+  for (int i = 0; i < n_specs; i++)
+    names[n_names++] = specs[i].key;
+  for (int i = 0; i < n_extra; i++)
+    names[n_names++] = extra[i];
+  diag_error(diag, node->key_at, "unknown key '%s'", node->key);
+  diag_hint_near(diag, node->key, names);
+  return -1;
+}
+
+static int missing_key(const OptionSpec *spec, const Node *map, Place owner, Diag *diag) {
+  Place at = !map ? owner : map->key ? map->key_at : map->at;
+  if (spec->type == OPTION_NODE) return diag_error(diag, at, "missing key '%s'", spec->key);
+  return diag_error(diag, at, "missing key '%s', which wants %s", spec->key, type_wants(spec));
+}
+
+int option_bind(const OptionSpec *specs, const Node *map, const char *const *extra, Place owner,
+                void *target, Diag *diag) {
+  option_defaults(specs, target);
+  if (map && map->kind != NODE_MAP)
+    return wrong_type(map->key ? map->key : map->at.path, "a map", map, diag);
+  int status = 0;
+  for (const Node *node = map ? map->first : NULL; node; node = node->next) {
+    const OptionSpec *spec = specs;
+    while (spec->key && strcmp(spec->key, node->key) != 0)
+      spec++;
+    if (spec->key) {
+      status |= option_bind_one(spec, node, target, diag);
+    } else if (!is_listed(extra, node->key)) {
+      status |= unknown_key(specs, extra, node, diag);
+    }
+  }
+  for (const OptionSpec *spec = specs; spec->key; spec++)
+    if (spec->required && !node_find(map, spec->key)) status |= missing_key(spec, map, owner, diag);
+  return status;
+}
+
+static const char *default_text(const OptionSpec *spec) {
+  if (spec->required) return "required";
+  return spec->fallback ? spec->fallback : "-";
+}
+
+static int max_int(int a, int b) {
+  return a > b ? a : b;
+}
+
+void option_print(const OptionSpec *specs, int indent, FILE *out) {
+  int key_width = 0, default_width = 0;
+  for (const OptionSpec *spec = specs; spec->key; spec++) {
+    key_width = max_int(key_width, (int)strlen(spec->key));
+    default_width = max_int(default_width, (int)strlen(default_text(spec)));
+  }
+  for (const OptionSpec *spec = specs; spec->key; spec++) {
+    fprintf(out, "%*s%-*s  %-*s  %s", indent, "", key_width, spec->key, default_width,
+            default_text(spec), spec->help);
+    for (int i = 0; spec->type == OPTION_CHOICE && spec->choices[i]; i++)
+      fprintf(out, "%s%s", i ? ", " : ": ", spec->choices[i]);
+    putc('\n', out);
+  }
+}

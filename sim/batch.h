@@ -1,0 +1,49 @@
+/* The decode batch of a machine: who runs, when the next of them finishes, what they hold.
+ *
+ * The batch counts its iterations; a sequence that joins at count c with r tokens to make finishes
+ * at c + r. A heap by that count finds the next finisher, so an iteration run costs O(log n), not
+ * O(n). Context grows by one token per sequence and iteration, so the sum needs no visit to any
+ * sequence either. With paged KV a sequence needs a new block when its context is a multiple of the
+ * block size; (context − count) mod block_size never changes while it runs, so a count of sequences
+ * per residue gives the blocks that any number of iterations will take, in closed form. */
+#ifndef SIM_BATCH_H
+#define SIM_BATCH_H
+#include "sim/request.h"
+
+typedef struct BatchEntry {
+  int64_t finish; // iteration count at which the last token is made
+  RequestIx request;
+} BatchEntry;
+
+typedef struct Batch {
+  BatchEntry *entries; // heap by (finish, request); Request.batch_index points back
+  size_t n_seqs, capacity;
+  int64_t iterations;     // made so far, ever
+  int64_t context_tokens; // sum over the sequences
+  int64_t block_size;
+  int32_t *residues; // [block_size] sequences by (context − iterations) mod block_size
+} Batch;
+
+void batch_init(Batch *self, int64_t block_size, Arena *arena);
+/* Adds a request with `context` tokens of KV and `remaining` > 0 tokens to make. */
+void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context, int64_t remaining,
+                Arena *arena);
+/* Takes a request out, wherever it is; returns the tokens it still has to make. `context` is what
+ * it has now. */
+int64_t batch_remove(Batch *self, Request *slots, RequestIx request, int64_t context);
+/* Tokens that running request `request` still has to make. */
+static inline int64_t batch_remaining(const Batch *self, const Request *request) {
+  return self->entries[request->batch_index].finish - self->iterations;
+}
+/* Iterations until the next sequence finishes; the batch must not be empty. */
+static inline int64_t batch_until_finish(const Batch *self) {
+  return self->entries[0].finish - self->iterations;
+}
+/* Makes `n` iterations, none of which may pass a finisher. */
+void batch_advance(Batch *self, int64_t n);
+
+/* KV blocks that the next `n` iterations take beyond those held. */
+int64_t batch_growth(const Batch *self, int64_t n);
+/* The most iterations, at most `limit`, whose growth fits in `free_blocks`. */
+int64_t batch_fitting(const Batch *self, int64_t free_blocks, int64_t limit);
+#endif

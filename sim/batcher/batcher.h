@@ -1,0 +1,83 @@
+/* Machine-level scheduling: which work makes up the machine's next iteration.
+ *
+ * The core keeps the queues in order of arrival (prefill_queue, decode_queue, blocked) and the
+ * decode batch; a batcher says what changes. A batcher is asked `wake` when something arrives at or
+ * leaves the machine, and `plan` when an iteration with prefill ended or the decode batch may
+ * change. */
+#ifndef SIM_BATCHER_BATCHER_H
+#define SIM_BATCHER_BATCHER_H
+#include "sim/machine.h"
+#include "sim/policy.h"
+
+typedef struct MachineView {
+  Tick now;
+  const Machine *machine;
+  const Request *requests; // by slot
+} MachineView;
+
+typedef struct PlanItem {
+  RequestIx request;
+  int32_t tokens; // of prefill
+} PlanItem;
+
+/* The next iteration as a change to the last: running decodes go on unless preempted. */
+typedef struct BatchPlan {
+  Arena *arena;
+  PlanItem *prefills;  // chunks, in the order in which their ends are handled
+  RequestIx *admits;   // from decode_queue or blocked into the batch
+  RequestIx *preempts; // from the batch to the end of `blocked`
+  size_t n_prefills, n_admits, n_preempts;
+  size_t prefills_capacity, admits_capacity, preempts_capacity;
+  bool pause_decodes; // the whole batch sits this iteration out, at no cost to the core
+} BatchPlan;
+
+/* Prefill the next `tokens` > 0 of a request of prefill_queue. The core takes KV blocks for them,
+ * and on the last chunk for the first output token: view_prefill_blocks must be free. */
+void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
+/* Let a request of decode_queue or blocked run: view_admit_blocks must be free. */
+void plan_admit(BatchPlan *plan, RequestIx request);
+/* Leave a running request out; it keeps its KV. */
+void plan_preempt(BatchPlan *plan, RequestIx request);
+
+typedef enum Wake {
+  WAKE_PREFILL, // a request was queued for prefill
+  WAKE_CHAINED, // the request just queued for prefill will be decoded here too
+  WAKE_DECODE,  // a request's KV arrived, it was queued for decode
+  WAKE_RELEASE, // KV left this machine (`request` is the one it belonged to)
+} Wake;
+
+typedef struct Batcher {
+  Policy policy;
+  size_t machine_state_size; // zeroed, one per machine
+  bool reserves_output;      // KV for the whole output is taken when a decode is first admitted
+  /* Before anything else, once per machine. Optional. */
+  void (*start)(void *state, void *machine_state, const MachineView *view, Arena *arena);
+  /* Whether the machine should begin an iteration for this: an idle one begins at once, one in a
+   * decode run ends it at the next iteration's end. */
+  bool (*wake)(void *state, void *machine_state, const MachineView *view, Wake why,
+               RequestIx request);
+  void (*plan)(void *state, void *machine_state, const MachineView *view, BatchPlan *plan);
+  /* A phase of a request ended on this machine. Optional. */
+  void (*finish)(void *state, void *machine_state, const MachineView *view, RequestIx request,
+                 Phase phase);
+} Batcher;
+
+/* Blocks that prefilling the next `tokens` of a request takes beyond those it holds. */
+static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix, int32_t tokens) {
+  const Request *request = &view->requests[ix];
+  const int64_t done = (int64_t)request->prefilled_tokens + tokens;
+  const int64_t kv = done + (done == request->prefill_tokens);
+  return blocks_of(view->machine, kv) - request->kv_blocks;
+}
+
+/* Blocks that admitting a decode takes beyond those it holds: for its next token, or for its whole
+ * output when the batcher reserves that. */
+static inline int64_t view_admit_blocks(const MachineView *view, RequestIx ix,
+                                        bool reserves_output) {
+  const Request *request = &view->requests[ix];
+  const int64_t tokens = (int64_t)request->prompt_tokens +
+                         (reserves_output ? request->output_tokens : request->generated_tokens + 1);
+  const int64_t more = blocks_of(view->machine, tokens) - request->kv_blocks;
+  return more > 0 ? more : 0;
+}
+#endif

@@ -1,0 +1,116 @@
+/* Splitwise's machine-level scheduler (Splitwise §IV-B). Prefill: prompts first come, first served,
+ * up to 2048 tokens together. Decode: first come, first served until memory is nearly full. Mixed:
+ * prompts go first, decodes fill what is left of the token budget, and those left out are preempted
+ * and keep their KV. A decode grows in priority with age: one that was left out of
+ * `max_preemptions` iterations is never left out again, and prompts make room for it. */
+#include "sim/batcher/fcfs.h"
+
+typedef struct State {
+  int64_t max_num_batched_tokens, max_num_seqs, max_preemptions;
+  double memory_reserve;
+} State;
+
+static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                 RequestIx request) {
+  (void)machine_state, (void)request;
+  return fcfs_wake(view, why, ((State *)state)->max_num_seqs, false);
+}
+
+static bool is_old(const State *self, const MachineView *view, RequestIx ix) {
+  return view->requests[ix].preemptions >= self->max_preemptions;
+}
+
+/* Running decodes that may not be left out any more. */
+static int64_t count_old(const State *self, const MachineView *view) {
+  const Batch *batch = &view->machine->batch;
+  int64_t n = 0;
+  for (size_t i = 0; i < batch->n_seqs; i++)
+    n += is_old(self, view, batch->entries[i].request);
+  return n;
+}
+
+/* The running decode that arrived last among those that may be left out and are not planned to be.
+ */
+static RequestIx newest(const State *self, const MachineView *view, uint64_t before) {
+  const Batch *batch = &view->machine->batch;
+  RequestIx best = REQUEST_NONE;
+  for (size_t i = 0; i < batch->n_seqs; i++) {
+    const RequestIx ix = batch->entries[i].request;
+    const uint64_t id = view->requests[ix].id;
+    if (is_old(self, view, ix) || id >= before) continue;
+    if (best == REQUEST_NONE || id > view->requests[best].id) best = ix;
+  }
+  return best;
+}
+
+static void leave_out(const State *self, const MachineView *view, BatchPlan *plan, int64_t n) {
+  uint64_t before = UINT64_MAX;
+  for (; n > 0; n--) {
+    const RequestIx ix = newest(self, view, before);
+    if (ix == REQUEST_NONE) return;
+    before = view->requests[ix].id;
+    plan_preempt(plan, ix);
+  }
+}
+
+/* Blocked decodes, oldest first: those that are due, or all. */
+static void resume(const State *self, const MachineView *view, bool due, BatchPlan *plan,
+                   Budget *budget) {
+  const Request *requests = view->requests;
+  for (RequestIx ix = view->machine->blocked.first; ix != REQUEST_NONE; ix = requests[ix].next) {
+    if (is_old(self, view, ix) != due) continue;
+    const int64_t blocks = view_admit_blocks(view, ix, false);
+    if (blocks > budget->blocks || (!due && (budget->tokens < 1 || budget->seqs < 1))) return;
+    plan_admit(plan, ix);
+    budget->tokens--;
+    budget->seqs--;
+    budget->blocks -= blocks;
+  }
+}
+
+static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+  (void)machine_state;
+  const State *self = state;
+  const Machine *machine = view->machine;
+  const int64_t running = (int64_t)machine->batch.n_seqs;
+  const int64_t reserve = (int64_t)(self->memory_reserve * (double)machine->pool->kv_blocks);
+  const bool empty = running + machine->blocked.count + machine->decode_queue.count == 0;
+  const int64_t free_blocks = machine->free_blocks - batch_growth(&machine->batch, 1);
+  const bool crowded = machine->prefill_queue.count > 0 && running > 0;
+  const int64_t old = crowded ? count_old(self, view) : 0;
+  Budget budget = {.tokens = self->max_num_batched_tokens - old,
+                   .seqs = self->max_num_seqs - running,
+                   .blocks = free_blocks - (empty ? 0 : reserve)};
+  resume(self, view, true, plan, &budget);
+  fcfs_prefills(view, plan, &budget);
+  const int64_t left_out = plan->n_prefills > 0 ? running - old - budget.tokens : 0;
+  if (left_out > 0) {
+    leave_out(self, view, plan, left_out);
+    return;
+  }
+  budget.tokens -= running - old;
+  resume(self, view, false, plan, &budget);
+  fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+}
+
+static const OptionSpec options[] = {
+    {"max_num_batched_tokens", OPTION_INT, offsetof(State, max_num_batched_tokens), "2048",
+     .min = 1, .max = 1e9,
+     .help = "tokens of one iteration, one per decode; a longer prompt goes alone"},
+    {"max_num_seqs", OPTION_INT, offsetof(State, max_num_seqs), "512", .min = 1, .max = 65536,
+     .help = "sequences in the batch"},
+    {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 0, .max = 1e6,
+     .help = "iterations that a decode may be left out of"},
+    {"memory_reserve", OPTION_REAL, offsetof(State, memory_reserve), "0.01", .min = 0, .max = 0.9,
+     .help = "share of KV memory kept free for running decodes to grow"},
+    {0},
+};
+
+const Batcher batcher_splitwise = {
+    .policy = {.name = "splitwise",
+               .help = "prompts first, decodes age and may be left out so often (Splitwise)",
+               .state_size = sizeof(State),
+               .options = options},
+    .wake = wake,
+    .plan = plan,
+};

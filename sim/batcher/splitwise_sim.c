@@ -1,0 +1,171 @@
+/* SplitwiseSim's SplitwiseInstance at 8f99e7d: mixed batching with a token budget, rule by rule.
+ * Selection goes through aged tasks, prompts, blocked decodes, the old batch and the rest, in this
+ * order; the first task of a batch may exceed the budget. Its ageing and its limit of preemptions
+ * have no effect, because the aged are looked for at the head of a queue that fresh arrivals enter
+ * at the head. */
+#include "sim/batcher/splitwise_sim_queues.h"
+
+typedef struct State {
+  SimLimits limits;
+  int64_t max_preemptions;
+} State;
+
+static void start(void *state, void *machine_state, const MachineView *view, Arena *arena) {
+  (void)state, (void)view;
+  sim_queues_init(machine_state, arena);
+}
+
+static int64_t tokens_of(const MachineView *view, Task task) {
+  return task.phase == PHASE_PREFILL ? view->requests[task.request].prompt_tokens : 1;
+}
+
+/* A selection in the making. */
+typedef struct Selection {
+  const SimLimits *limits;
+  const MachineView *view;
+  SimQueues *queues;
+  int64_t tokens, free_blocks;
+} Selection;
+
+static bool full(const Selection *self, Task task) {
+  const size_t count = self->queues->selected.count;
+  return (int64_t)count >= self->limits->max_num_seqs ||
+         (count > 0 &&
+          self->tokens + tokens_of(self->view, task) > self->limits->max_num_batched_tokens);
+}
+
+static bool fits(const Selection *self, Task task) {
+  return sim_task_blocked(self->view, task) ||
+         sim_task_blocks(self->view, task) <= self->free_blocks;
+}
+
+static bool taken(const Selection *self, Task task) {
+  return task_list_has_request(&self->queues->selected, task.request);
+}
+
+/* `holds_kv`: the task has its memory already. */
+static void take(Selection *self, Task task, bool holds_kv) {
+  if (!holds_kv) self->free_blocks -= sim_task_blocks(self->view, task);
+  self->tokens += tokens_of(self->view, task);
+  task_list_push(&self->queues->selected, task, self->queues->arena);
+}
+
+static void select_aged(Selection *self, int64_t max_preemptions) {
+  SimQueues *queues = self->queues;
+  for (size_t i = 0; i < queues->pending.count; i++) {
+    const Task task = queues->pending.items[i];
+    if (queues->waits[2 * (size_t)task.request + task.phase] < max_preemptions) return;
+    if (full(self, task)) return;
+    if (!taken(self, task) && fits(self, task))
+      take(self, task, sim_task_blocked(self->view, task));
+  }
+}
+
+static void select_prompts(Selection *self) {
+  const TaskList *prompts = &self->queues->prompts;
+  for (size_t i = 0; i < prompts->count; i++) {
+    if (taken(self, prompts->items[i])) continue;
+    if (full(self, prompts->items[i]) || !fits(self, prompts->items[i])) return;
+    take(self, prompts->items[i], false);
+  }
+}
+
+static void select_blocked(Selection *self) {
+  const Request *requests = self->view->requests;
+  for (RequestIx ix = self->view->machine->blocked.first; ix != REQUEST_NONE;
+       ix = requests[ix].next) {
+    const Task task = {ix, PHASE_DECODE};
+    if (taken(self, task)) continue;
+    if (full(self, task)) return;
+    take(self, task, true);
+  }
+}
+
+static void select_running(Selection *self) {
+  const TaskList *batch = &self->queues->batch;
+  for (size_t i = 0; i < batch->count; i++) {
+    if (taken(self, batch->items[i])) continue;
+    if (full(self, batch->items[i])) return;
+    take(self, batch->items[i], true);
+  }
+}
+
+static void select_rest(Selection *self) {
+  const TaskList *requests = &self->queues->requests;
+  for (size_t i = 0; i < requests->count; i++) {
+    const Task task = sim_queues_runnable(self->queues, self->view, requests->items[i].request);
+    if (taken(self, task)) continue;
+    if (full(self, task)) return;
+    const bool holds_kv =
+        sim_task_blocked(self->view, task) || task_list_has(&self->queues->batch, task);
+    if (!holds_kv && !fits(self, task)) return;
+    take(self, task, holds_kv);
+  }
+}
+
+static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+  const State *self = state;
+  SimQueues *queues = machine_state;
+  Selection selection = {.limits = &self->limits,
+                         .view = view,
+                         .queues = queues,
+                         .free_blocks = view->machine->free_blocks};
+  select_aged(&selection, self->max_preemptions);
+  select_prompts(&selection);
+  select_blocked(&selection);
+  select_running(&selection);
+  select_rest(&selection);
+  queues->batch_tokens = selection.tokens;
+  sim_queues_commit(queues, view, plan);
+}
+
+static bool arrived(const State *self, SimQueues *queues, const MachineView *view, Task task) {
+  sim_queues_arrive(queues, view, task);
+  if (view->machine->activity == ACTIVITY_IDLE)
+    return sim_task_blocks(view, task) <= view->machine->free_blocks;
+  const int64_t tokens = tokens_of(view, task);
+  const int64_t limit = self->limits.max_num_batched_tokens;
+  if ((int64_t)queues->batch.count < self->limits.max_num_seqs &&
+      queues->batch_tokens + tokens <= limit)
+    return true;
+  const int64_t decodes = (int64_t)view->machine->batch.n_seqs;
+  return task.phase == PHASE_PREFILL && decodes > 0 &&
+         queues->batch_tokens - decodes + tokens <= limit;
+}
+
+static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                 RequestIx request) {
+  const State *self = state;
+  if (why == WAKE_RELEASE) return sim_queues_released(machine_state, view, &self->limits);
+  const Phase phase = why == WAKE_PREFILL ? PHASE_PREFILL : PHASE_DECODE;
+  return arrived(self, machine_state, view, (Task){request, phase});
+}
+
+static void finish(void *state, void *machine_state, const MachineView *view, RequestIx request,
+                   Phase phase) {
+  (void)state;
+  sim_queues_finish(machine_state, view, (Task){request, phase});
+}
+
+static const OptionSpec options[] = {
+    {"max_num_batched_tokens", OPTION_INT, offsetof(State, limits.max_num_batched_tokens), "2048",
+     .min = 1, .max = 1e9, .help = "its max_batch_tokens"},
+    {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
+     .max = 65536, .help = "its max_batch_size"},
+    {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 0, .max = 1e6,
+     .help = "its max_preemptions"},
+    {0},
+};
+
+const Batcher batcher_splitwise_sim = {
+    .policy = {.name = "splitwise_sim",
+               .help = "SplitwiseSim's mixed batching instance, quirks included",
+               .state_size = sizeof(State),
+               .options = options},
+    .machine_state_size = sizeof(SimQueues),
+    .reserves_output = true,
+    .start = start,
+    .wake = wake,
+    .plan = plan,
+    .finish = finish,
+};

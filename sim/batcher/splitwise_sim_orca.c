@@ -1,0 +1,67 @@
+/* SplitwiseSim's ORCAInstance at 8f99e7d: the batch stays, tasks join in order of arrival while
+ * there is a place and memory, without a token budget or preemption. */
+#include "sim/batcher/splitwise_sim_queues.h"
+
+typedef struct State {
+  SimLimits limits;
+} State;
+
+static void start(void *state, void *machine_state, const MachineView *view, Arena *arena) {
+  (void)view;
+  ((State *)state)->limits.max_num_batched_tokens = INT64_MAX; // it has no budget
+  sim_queues_init(machine_state, arena);
+}
+
+static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+  const State *self = state;
+  SimQueues *queues = machine_state;
+  int64_t free_blocks = view->machine->free_blocks;
+  for (size_t i = 0; i < queues->batch.count; i++)
+    task_list_push(&queues->selected, queues->batch.items[i], queues->arena);
+  for (size_t i = 0; i < queues->requests.count; i++) {
+    if ((int64_t)queues->selected.count >= self->limits.max_num_seqs) break;
+    const Task task = sim_queues_runnable(queues, view, queues->requests.items[i].request);
+    if (task_list_has(&queues->selected, task)) continue;
+    if (sim_task_blocks(view, task) > free_blocks) break;
+    free_blocks -= sim_task_blocks(view, task);
+    task_list_push(&queues->selected, task, queues->arena);
+  }
+  sim_queues_commit(queues, view, plan);
+}
+
+static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                 RequestIx request) {
+  const State *self = state;
+  SimQueues *queues = machine_state;
+  if (why == WAKE_RELEASE) return sim_queues_released(queues, view, &self->limits);
+  const Task task = {request, why == WAKE_PREFILL ? PHASE_PREFILL : PHASE_DECODE};
+  sim_queues_arrive(queues, view, task);
+  if (view->machine->activity == ACTIVITY_IDLE)
+    return sim_task_blocks(view, task) <= view->machine->free_blocks;
+  return (int64_t)queues->batch.count < self->limits.max_num_seqs;
+}
+
+static void finish(void *state, void *machine_state, const MachineView *view, RequestIx request,
+                   Phase phase) {
+  (void)state;
+  sim_queues_finish(machine_state, view, (Task){request, phase});
+}
+
+static const OptionSpec options[] = {
+    {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
+     .max = 65536, .help = "its max_batch_size"},
+    {0},
+};
+
+const Batcher batcher_splitwise_sim_orca = {
+    .policy = {.name = "splitwise_sim_orca",
+               .help = "SplitwiseSim's ORCA instance: no token budget, no preemption",
+               .state_size = sizeof(State),
+               .options = options},
+    .machine_state_size = sizeof(SimQueues),
+    .reserves_output = true,
+    .start = start,
+    .wake = wake,
+    .plan = plan,
+    .finish = finish,
+};

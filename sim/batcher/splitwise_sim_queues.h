@@ -1,0 +1,56 @@
+/* The queues of SplitwiseSim's instances at 8f99e7d, which both of its batchers share.
+ *
+ * A request has up to two tasks on an instance, a prefill and a decode; a decode that stays on the
+ * machine of its prefill is queued right behind it. Three orders are kept: `batch` (order of
+ * selection), `pending` (all tasks outside the batch, inserted by a binary search on keys that keep
+ * changing, so not really sorted) and `requests` (all with a task here, by arrival). */
+#ifndef SIM_BATCHER_SPLITWISE_SIM_QUEUES_H
+#define SIM_BATCHER_SPLITWISE_SIM_QUEUES_H
+#include "sim/batcher/batcher.h"
+
+typedef struct Task {
+  RequestIx request;
+  Phase phase;
+} Task;
+
+typedef struct TaskList {
+  Task *items;
+  size_t count, capacity;
+} TaskList;
+
+typedef struct SimQueues {
+  Arena *arena;
+  TaskList batch, pending, prompts, requests, selected; // requests: phase unused
+  int32_t *waits; // [2·slot + phase] iterations begun without the task while it could run
+  size_t waits_capacity;
+  int64_t batch_tokens; // of the last selection
+} SimQueues;
+
+typedef struct SimLimits {
+  int64_t max_num_seqs, max_num_batched_tokens;
+} SimLimits;
+
+void sim_queues_init(SimQueues *self, Arena *arena);
+/* A task arrived: queues it. */
+void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task);
+/* A phase ended here. */
+void sim_queues_finish(SimQueues *self, const MachineView *view, Task task);
+/* The task of a request that may run now. */
+Task sim_queues_runnable(const SimQueues *self, const MachineView *view, RequestIx request);
+
+/* KV blocks a task takes when it first runs. */
+int64_t sim_task_blocks(const MachineView *view, Task task);
+bool sim_task_blocked(const MachineView *view, Task task);
+
+bool task_list_has(const TaskList *self, Task task);
+bool task_list_has_request(const TaskList *self, RequestIx request);
+void task_list_push(TaskList *self, Task task, Arena *arena);
+
+/* Makes `selected` the batch and writes the difference into the plan; tasks that could run and were
+ * not selected have waited once more. */
+void sim_queues_commit(SimQueues *self, const MachineView *view, BatchPlan *plan);
+
+/* Whether an idle machine begins for the task at the head of `pending`, or one in a decode run cuts
+ * it short, after KV left it. */
+bool sim_queues_released(const SimQueues *self, const MachineView *view, const SimLimits *limits);
+#endif

@@ -1,0 +1,56 @@
+/* What routers and pool policies see: the machines by role, and columns of what they are busy with.
+ *
+ * Columns are indexed by machine and kept by the core, so that a scan over all machines reads dense
+ * arrays. They change when a request is placed, when a phase of it ends and when a batch changes,
+ * never inside a run, so a policy sees the same with and without coalescing. */
+#ifndef SIM_CLUSTER_H
+#define SIM_CLUSTER_H
+#include "sim/machine.h"
+
+/* Machines of one role in the order in which they took it. */
+typedef struct RoleList {
+  MachineIx *items;
+  uint32_t count;
+} RoleList;
+
+typedef struct ClusterView {
+  Tick now;
+  uint32_t n_machines;
+  const Machine *machines;
+  const Request *requests; // by slot
+  RoleList by_role[ROLES];
+  bool roles_move; // the pool policy lets a machine take the opposite phase
+  /* by machine: */
+  int64_t
+      *pending_tokens; // prompt tokens assigned and not yet prefilled, plus one per assigned decode
+  int64_t *n_assigned; // requests with a phase assigned here that is not finished
+  int64_t *n_present;  // requests that are here now
+  int64_t *kv_blocks; // held here or promised to requests assigned here, growth as of batch changes
+} ClusterView;
+
+/* Where a request's phases run; the same machine twice means no transfer. A machine whose role does
+ * not cover its phase is claimed for the mixed pool, unless `roles_stay`: then it serves this one
+ * request across its role. */
+typedef struct Placement {
+  MachineIx prefill, decode;
+  bool roles_stay;
+} Placement;
+
+/* The first machine of `list` with the smallest value in `column`; MACHINE_NONE for an empty list.
+ */
+static inline MachineIx role_list_least(const RoleList *list, const int64_t *column) {
+  MachineIx best = MACHINE_NONE;
+  int64_t least = INT64_MAX;
+  for (uint32_t i = 0; i < list->count; i++) {
+    if (column[list->items[i]] >= least) continue;
+    best = list->items[i];
+    least = column[best];
+  }
+  return best;
+}
+
+/* Sets up the columns and lists for machines with their `home` roles set. */
+void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machines, Arena *arena);
+/* Takes a machine out of the list of `from` and appends it to that of `to`. */
+void cluster_move(ClusterView *self, MachineIx machine, Role from, Role to);
+#endif

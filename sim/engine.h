@@ -1,0 +1,107 @@
+/* The inside of a run: all of its state, and the steps its handlers are made of.
+ *
+ * engine.c runs the loop and its one switch. A handler may call the functions below but never
+ * another handler; what has to happen later is set in the agenda. Parts: placement.c  arrival,
+ * routing, roles        iteration.c  what a machine does next, and its end memory.c     blocks,
+ * growth, eviction       moving.c     KV transfers                            */
+#ifndef SIM_ENGINE_H
+#define SIM_ENGINE_H
+#include "sim/agenda.h"
+#include "sim/batcher/batcher.h"
+#include "sim/kvtier/kvtier.h"
+#include "sim/link.h"
+#include "sim/pool/pool.h"
+#include "sim/router/router.h"
+#include "sim/sim.h"
+#include "sim/transfer.h"
+
+typedef struct Engine {
+  const SimConfig *config;
+  Arena *arena;
+  Diag *diag;
+  bool failed; // a callback or the trace did; the loop stops
+  bool step;   // every iteration on its own
+
+  Tick now;
+  Event event; // being handled
+  Agenda agenda;
+  uint64_t n_events;
+
+  RequestTable requests;
+  Machine *machines;
+  uint32_t n_machines;
+  int64_t smallest_room; // tokens of KV that fit on every machine
+  Links links;
+  TransferTable transfers;
+  ClusterView view;
+  BatchPlan plan; // reused
+
+  const Router *router;
+  const PoolPolicy *pool;
+  const Batcher *batcher;
+  const TransferPolicy *transfer;
+  const KvTier *kvtier;
+  void *states[POLICY_KINDS];
+  void **batcher_states; // [n_machines]
+
+  TraceRow next_row; // the pending arrival
+  Metrics metrics;
+  EventLog log;
+} Engine;
+
+static inline MachineView engine_view(const Engine *self, const Machine *machine) {
+  return (MachineView){self->now, machine, self->requests.slots};
+}
+
+static inline void engine_log(Engine *self, Outcome outcome, const Request *request,
+                              MachineIx machine, int64_t a, int64_t b) {
+  eventlog_add(&self->log, self->now, outcome, request ? request->id : LOG_NOBODY, machine, a, b);
+}
+
+/* --- placement.c */
+
+/* Pulls the next row and sets the arrival timer. */
+void engine_pull(Engine *self);
+void engine_handle_arrival(Engine *self);
+/* Gives the machine the role its pool policy wants after a change of its batch. */
+void engine_settle(Engine *self, Machine *machine);
+/* Books the end of a request, all of whose tokens are made (or which was rejected), and frees its
+ * slot. */
+void engine_retire(Engine *self, RequestIx request, bool rejected);
+
+/* --- iteration.c */
+
+void engine_handle_iteration(Engine *self, Machine *machine);
+/* Tells the batcher what happened on a machine and begins an iteration if it wants one: now on an
+ * idle machine, at the next iteration's end in a decode run. */
+void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request);
+/* The iterations of the run in progress that have begun by now, the present one included. */
+int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
+/* Fits the length of a decode run in progress to a change of free_blocks. */
+void engine_refit_run(Engine *self, Machine *machine);
+
+/* --- memory.c */
+
+/* Blocks free right now, the growth of a run in progress taken off. */
+int64_t engine_free_blocks(const Engine *self, const Machine *machine);
+/* Whether `n` blocks are free right now. */
+bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
+/* Takes (n > 0) or gives back (n < 0) blocks. */
+void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
+/* Books blocks for a request placed on a machine its KV has not reached, and their end. */
+void engine_promise_blocks(Engine *self, Machine *machine, int64_t n);
+/* Drops the KV of a request that waits for decode or decodes; it is prefilled again on this
+ * machine. */
+void engine_evict(Engine *self, Machine *machine, RequestIx request);
+
+/* --- moving.c */
+
+/* The last chunk of a prefill that decodes elsewhere begins: chooses how its KV moves, and begins
+ * if that is layer-wise and the receiver has room. */
+void engine_prepare_transfer(Engine *self, RequestIx request);
+/* That prefill has ended. */
+void engine_begin_transfer(Engine *self, RequestIx request);
+void engine_handle_transfer(Engine *self, TransferIx transfer);
+/* Blocks were given back on a machine: begins transfers that waited for room there, in order. */
+void engine_admit_inbound(Engine *self, Machine *machine);
+#endif

@@ -1,0 +1,33 @@
+/* An event is a value: when, in which order among equals, and whose handler it is.
+ *
+ * Each (kind, target) has at most one event pending, so a pending event is a timer that can be set
+ * anew; what is to happen lives with the target. Order is (at, order): `order` is the insertion
+ * number `seq`, or a permutation of it under --tie-seed. Arrivals are numbered as if the whole
+ * trace had been inserted before the run began, so they come first among equal times. */
+#ifndef SIM_EVENT_H
+#define SIM_EVENT_H
+#include "sim/base/units.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum EventKind {
+  EVENT_ARRIVAL,   // target 0: the next request of the trace
+  EVENT_ITERATION, // target: machine, whose iteration or decode run ends
+  EVENT_TRANSFER,  // target: transfer, one of whose stages ends
+  EVENT_KINDS,
+} EventKind;
+
+typedef struct Event {
+  Tick at;
+  uint64_t order; // among equal times
+  uint64_t seq;   // insertion number
+  uint32_t kind;  // EventKind
+  uint32_t target;
+} Event;
+_Static_assert(sizeof(Event) == 32, "two events to a cache line");
+
+/* True when the moment (at, order) comes before event `event`. */
+static inline bool event_after(const Event *event, Tick at, uint64_t order) {
+  return event->at > at || (event->at == at && event->order > order);
+}
+#endif

@@ -1,0 +1,28 @@
+/* See eventlog.h. */
+#include "sim/eventlog.h"
+#include <inttypes.h>
+
+static const char *const names[OUTCOMES] = {
+    [OUTCOME_ARRIVAL] = "arrival",           [OUTCOME_PLACEMENT] = "placement",
+    [OUTCOME_REJECTION] = "rejection",       [OUTCOME_PREFILL_BEGIN] = "prefill_begin",
+    [OUTCOME_FIRST_TOKEN] = "first_token",   [OUTCOME_TRANSFER_BEGIN] = "transfer_begin",
+    [OUTCOME_TRANSFER_END] = "transfer_end", [OUTCOME_DECODE_BEGIN] = "decode_begin",
+    [OUTCOME_PREEMPTION] = "preemption",     [OUTCOME_EVICTION] = "eviction",
+    [OUTCOME_LAST_TOKEN] = "last_token",     [OUTCOME_ROLE] = "role",
+};
+
+void eventlog_init(EventLog *self, FILE *out) {
+  *self = (EventLog){.out = out};
+  if (out) fputs("time_s,event,request,machine,a,b\n", out);
+}
+
+void eventlog_write(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
+                    uint32_t machine, int64_t a, int64_t b) {
+  fprintf(self->out, "%" PRId64 ".%012" PRId64 ",%s,", at / TICKS_PER_SECOND, at % TICKS_PER_SECOND,
+          names[outcome]);
+  if (request != LOG_NOBODY) fprintf(self->out, "%" PRIu64, request);
+  if (machine == UINT32_MAX)
+    fprintf(self->out, ",,%" PRId64 ",%" PRId64 "\n", a, b);
+  else
+    fprintf(self->out, ",%" PRIu32 ",%" PRId64 ",%" PRId64 "\n", machine, a, b);
+}

@@ -1,0 +1,56 @@
+/* The outcomes of a run, each with its tick: what the digest is of, and what --event-log writes.
+ *
+ * The digest is the sum of one hash per outcome, so it depends on what happened when, not on the
+ * order in which equal times were handled or on internal steps. The log is CSV, one line per
+ * outcome: time_s,event,request,machine,a,b with the meaning of a and b by event:
+ *
+ *   arrival        prompt tokens, output tokens       transfer_begin  to machine, tokens
+ *   placement      decode machine                     transfer_end    to machine, tokens
+ *   rejection      prompt tokens, output tokens       decode_begin    -
+ *   prefill_begin  tokens                             preemption      -
+ *   first_token    -                                  eviction        tokens made so far
+ *   last_token     -                                  role            from role, to role */
+#ifndef SIM_EVENTLOG_H
+#define SIM_EVENTLOG_H
+#include "sim/base/hash.h"
+#include "sim/base/units.h"
+#include <stdio.h>
+
+typedef enum Outcome {
+  OUTCOME_ARRIVAL,
+  OUTCOME_PLACEMENT,
+  OUTCOME_REJECTION,
+  OUTCOME_PREFILL_BEGIN,
+  OUTCOME_FIRST_TOKEN,
+  OUTCOME_TRANSFER_BEGIN,
+  OUTCOME_TRANSFER_END,
+  OUTCOME_DECODE_BEGIN,
+  OUTCOME_PREEMPTION,
+  OUTCOME_EVICTION,
+  OUTCOME_LAST_TOKEN,
+  OUTCOME_ROLE,
+  OUTCOMES,
+} Outcome;
+
+typedef struct EventLog {
+  FILE *out; // NULL: digest only
+  uint64_t digest;
+} EventLog;
+
+#define LOG_NOBODY UINT64_MAX
+
+/* `out` may be NULL; it stays the caller's, who also checks it for write errors. */
+void eventlog_init(EventLog *self, FILE *out);
+/* Writes one line; private: eventlog_add. */
+void eventlog_write(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
+                    uint32_t machine, int64_t a, int64_t b);
+
+/* Books an outcome; `request` is its id, or LOG_NOBODY for a machine's own. */
+static inline void eventlog_add(EventLog *self, Tick at, Outcome outcome, uint64_t request,
+                                uint32_t machine, int64_t a, int64_t b) {
+  uint64_t what = (uint64_t)outcome << 56 ^ (uint64_t)a << 28 ^ (uint64_t)b;
+  self->digest += hash_mix(hash_mix((uint64_t)at + UINT64_C(0x9e3779b97f4a7c15) * request) ^
+                           (what + UINT64_C(0xd1342543de82ef95) * machine));
+  if (self->out) eventlog_write(self, at, outcome, request, machine, a, b);
+}
+#endif

@@ -1,0 +1,482 @@
+/* What a machine does next, and what the end of it brings.
+ *
+ * An iteration with prefill in it is one event. A batch of decodes alone runs until a sequence
+ * finishes, KV memory runs out or something must join; inside one piece of the performance model
+ * that is an arithmetic series, so a run is one event per piece. In --step mode each iteration is
+ * an event and the end of the run is found by looking, not by arithmetic; batches, plans and
+ * outcomes are the same. */
+#include "sim/engine.h"
+#include <assert.h>
+
+void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens) {
+  ARENA_RESERVE(plan->arena, plan->prefills, plan->prefills_capacity, plan->n_prefills + 1);
+  plan->prefills[plan->n_prefills++] = (PlanItem){request, tokens};
+}
+
+void plan_admit(BatchPlan *plan, RequestIx request) {
+  ARENA_RESERVE(plan->arena, plan->admits, plan->admits_capacity, plan->n_admits + 1);
+  plan->admits[plan->n_admits++] = request;
+}
+
+void plan_preempt(BatchPlan *plan, RequestIx request) {
+  ARENA_RESERVE(plan->arena, plan->preempts, plan->preempts_capacity, plan->n_preempts + 1);
+  plan->preempts[plan->n_preempts++] = request;
+}
+
+static bool batch_decodes(const Machine *machine) {
+  return machine->batch.n_seqs > 0 && !machine->decodes_paused;
+}
+
+/* --- time */
+
+static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape) {
+  Extrapolation extrapolation = EXTRAPOLATION_NONE;
+  const Executor *executor = self->config->executor;
+  const Tick ticks = executor
+                         ? executor->iteration(executor->context, machine->ix, shape)
+                         : perfmodel_iteration(machine->pool->perfmodel, shape, &extrapolation);
+  assert(ticks > 0);
+  machine->totals.extrapolated_iterations[extrapolation]++;
+  machine->totals.extrapolated_ticks[extrapolation] += ticks;
+  return ticks;
+}
+
+/* Has the event of this machine's iteration been overtaken by the one being handled? Only asked
+ * when both are at the same time. */
+static bool comes_later(const Engine *self, const Machine *machine) {
+  const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
+  assert(end);
+  return end->order > self->event.order;
+}
+
+/* Iterations of the present part that have ended by now. One that ends this very tick has ended
+ * only if its event would have been handled before the present one, so that --step agrees. */
+static int64_t ended_in_part(const Engine *self, const Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  const Tick elapsed = self->now - run->part_began_at;
+  int64_t n = series_ended(run->series, elapsed);
+  if (n > 0 && series_sum(run->series, n) == elapsed && comes_later(self, machine)) n--;
+  return n < run->part ? n : run->part - 1;
+}
+
+int64_t engine_begun_iterations(const Engine *self, const Machine *machine) {
+  return machine->run.done + ended_in_part(self, machine) + 1;
+}
+
+/* --- decode runs */
+
+/* The most iterations that finishing sequences and memory allow. */
+static int64_t run_limit(const Engine *self, const Machine *machine) {
+  const int64_t until_finish = batch_until_finish(&machine->batch);
+  if (self->batcher->reserves_output) return until_finish;
+  return batch_fitting(&machine->batch, machine->free_blocks, until_finish);
+}
+
+/* Iterations of the present part if it goes as far as the piece of the model and the run's limit
+ * do. */
+static int64_t part_length(const Machine *machine, const DecodePiece *piece) {
+  const int64_t n = (int64_t)machine->batch.n_seqs;
+  const int64_t context = machine->batch.context_tokens + n * machine->run.done;
+  const int64_t left = machine->run.limit - machine->run.done;
+  if (piece->end - context >= left * n) return left;
+  return (piece->end - context + n - 1) / n;
+}
+
+static const DecodePiece *present_piece(const Machine *machine) {
+  const int64_t n = (int64_t)machine->batch.n_seqs;
+  return perfmodel_decode(machine->pool->perfmodel, n,
+                          machine->batch.context_tokens + n * machine->run.done);
+}
+
+/* Sets up the next part of a run; its end is the caller's to put into the agenda. */
+static void lay_part(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  const int64_t n = (int64_t)machine->batch.n_seqs;
+  const int64_t context = machine->batch.context_tokens + n * run->done;
+  run->part_began_at = self->now;
+  if (self->step) {
+    const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
+    run->series = (Series){.first = iteration_ticks(self, machine, &shape)};
+    run->part = 1;
+    return;
+  }
+  const DecodePiece *piece = present_piece(machine);
+  run->series = (Series){.first = piece->base + piece->slope * (context - piece->start),
+                         .step = piece->slope * n};
+  run->part = part_length(machine, piece);
+  assert(run->part > 0);
+}
+
+static Tick part_end(const DecodeRun *run) {
+  return run->part_began_at + series_sum(run->series, run->part);
+}
+
+static void begin_run(Engine *self, Machine *machine) {
+  machine->activity = ACTIVITY_DECODE;
+  machine->run = (DecodeRun){.limit = run_limit(self, machine)};
+  assert(machine->run.limit > 0);
+  lay_part(self, machine);
+  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run));
+}
+
+/* Cuts the run to end with the iteration in progress. */
+static void shorten_run(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  if (run->ends_soon) return;
+  run->part = ended_in_part(self, machine) + 1;
+  run->limit = run->done + run->part;
+  run->ends_soon = true;
+  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
+}
+
+void engine_refit_run(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  if (run->ends_soon || self->batcher->reserves_output) return;
+  const int64_t limit = run_limit(self, machine);
+  if (limit == run->limit) return;
+  run->limit = limit;
+  if (self->step) return;
+  run->part = part_length(machine, present_piece(machine));
+  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
+  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), seq);
+}
+
+/* Does the run end here? In --step mode the plain question is asked of every sequence. */
+static bool run_over(const Engine *self, const Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  if (run->ends_soon) return true;
+  if (!self->step) return run->done == run->limit;
+  const Request *slots = self->requests.slots;
+  const Batch *batch = &machine->batch;
+  int64_t growth = 0;
+  for (size_t i = 0; i < batch->n_seqs; i++) {
+    const Request *request = &slots[batch->entries[i].request];
+    const int64_t remaining = batch->entries[i].finish - batch->iterations;
+    if (remaining == run->done) return true;
+    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
+    growth += blocks_of(machine, context + run->done + 1) - blocks_of(machine, context);
+  }
+  return !self->batcher->reserves_output && growth > machine->free_blocks;
+}
+
+/* --- gaps between tokens */
+
+/* The first token that each sequence makes after its batch changed: those that joined have waited
+ * since their last token, the others since the batch last ran. */
+static void book_first_gaps(Engine *self, const Machine *machine, Tick end) {
+  Histogram *tbt = &self->metrics.tbt;
+  uint64_t n_joined = 0;
+  for (size_t i = 0; i < self->plan.n_admits; i++) {
+    const Request *request = &self->requests.slots[self->plan.admits[i]];
+    if (request->state != REQUEST_RUNS) continue;
+    histogram_add(tbt, end - request->last_token_at, 1);
+    n_joined++;
+  }
+  const uint64_t n_others = machine->batch.n_seqs - n_joined;
+  if (n_others) histogram_add(tbt, end - machine->decoded_at, n_others);
+}
+
+/* A part of a run has ended: its time, and the gaps but for the run's first iteration. */
+static void book_part(Engine *self, Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  const int64_t skip = run->done == 0;
+  const int64_t n = run->part - skip;
+  if (n > 0)
+    histogram_add_series(&self->metrics.tbt, run->series.first + run->series.step * skip,
+                         run->series.step, (uint64_t)n, machine->batch.n_seqs);
+  const Tick ticks = series_sum(run->series, run->part);
+  machine->totals.decode_ticks += ticks;
+  machine->totals.decode_iterations += run->part;
+  machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
+  if (self->step) return; // booked by iteration_ticks
+  const Extrapolation extrapolation = present_piece(machine)->extrapolation;
+  machine->totals.extrapolated_iterations[extrapolation] += run->part;
+  machine->totals.extrapolated_ticks[extrapolation] += ticks;
+}
+
+/* --- carrying out a plan */
+
+static void apply_preempts(Engine *self, Machine *machine) {
+  Request *slots = self->requests.slots;
+  for (size_t i = 0; i < self->plan.n_preempts; i++) {
+    const RequestIx ix = self->plan.preempts[i];
+    Request *request = &slots[ix];
+    assert(request->state == REQUEST_RUNS);
+    const int64_t remaining = batch_remaining(&machine->batch, request);
+    request->generated_tokens = (int32_t)(request->output_tokens - remaining);
+    const int64_t context = (int64_t)request->prompt_tokens + request->generated_tokens;
+    batch_remove(&machine->batch, slots, ix, context);
+    if (!self->batcher->reserves_output) request->kv_blocks = (int32_t)blocks_of(machine, context);
+    request->last_token_at = machine->decoded_at;
+    request->state = REQUEST_BLOCKED;
+    request_queue_push(&machine->blocked, slots, ix);
+    self->metrics.preemptions++;
+    engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, 0, 0);
+  }
+}
+
+static void apply_admits(Engine *self, Machine *machine) {
+  Request *slots = self->requests.slots;
+  const bool reserves = self->batcher->reserves_output;
+  for (size_t i = 0; i < self->plan.n_admits; i++) {
+    const RequestIx ix = self->plan.admits[i];
+    Request *request = &slots[ix];
+    const bool blocked = request->state == REQUEST_BLOCKED;
+    assert(blocked || request->state == REQUEST_WAITS_DECODE);
+    request_queue_remove(blocked ? &machine->blocked : &machine->decode_queue, slots, ix);
+    if (reserves) {
+      const MachineView view = engine_view(self, machine);
+      const int64_t more = view_admit_blocks(&view, ix, true);
+      engine_take_blocks(self, machine, more);
+      request->kv_blocks += (int32_t)more;
+    }
+    request->state = REQUEST_RUNS;
+    batch_push(&machine->batch, slots, ix, request->prompt_tokens + request->generated_tokens,
+               request->output_tokens - request->generated_tokens, self->arena);
+    if (request->decode_began_at < 0) {
+      request->decode_began_at = self->now;
+      engine_log(self, OUTCOME_DECODE_BEGIN, request, machine->ix, 0, 0);
+    }
+  }
+}
+
+/* The first prefill of a request begins: the blocks promised for it are now taken as it goes. */
+static void begin_prefill(Engine *self, Machine *machine, Request *request) {
+  request->prefill_began_at = self->now;
+  engine_promise_blocks(self, machine, -blocks_of(machine, (int64_t)request->prompt_tokens + 1));
+  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request->prefill_tokens, 0);
+}
+
+static void apply_prefills(Engine *self, Machine *machine) {
+  Request *slots = self->requests.slots;
+  const MachineView view = engine_view(self, machine);
+  machine->n_chunks = 0;
+  for (size_t i = 0; i < self->plan.n_prefills; i++) {
+    const PlanItem item = self->plan.prefills[i];
+    Request *request = &slots[item.request];
+    assert(request->state == REQUEST_WAITS_PREFILL && item.tokens > 0 &&
+           request->prefilled_tokens + item.tokens <= request->prefill_tokens);
+    if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
+    const int64_t more = view_prefill_blocks(&view, item.request, item.tokens);
+    engine_take_blocks(self, machine, more);
+    request->kv_blocks += (int32_t)more;
+    request->state = REQUEST_PREFILLS;
+    request->chunk_tokens = item.tokens;
+    ARENA_RESERVE(self->arena, machine->chunks, machine->chunks_capacity, machine->n_chunks + 1);
+    machine->chunks[machine->n_chunks++] = item.request;
+    if (request->prefilled_tokens + item.tokens < request->prefill_tokens) continue;
+    request_queue_remove(&machine->prefill_queue, slots, item.request);
+    if (request->decode_machine != machine->ix && request->output_tokens > 1)
+      engine_prepare_transfer(self, item.request);
+  }
+}
+
+/* Evicts until the batch can grow by one token per sequence. */
+static void make_room(Engine *self, Machine *machine) {
+  if (self->batcher->reserves_output) return;
+  while (batch_decodes(machine) && batch_growth(&machine->batch, 1) > machine->free_blocks) {
+    const MachineView view = engine_view(self, machine);
+    const RequestIx victim = self->kvtier->pick(self->states[POLICY_KVTIER], &view);
+    assert(victim != REQUEST_NONE);
+    engine_evict(self, machine, victim);
+  }
+}
+
+/* Everybody left out of the iteration that begins is one older. */
+static void age_blocked(Engine *self, const Machine *machine) {
+  Request *slots = self->requests.slots;
+  for (RequestIx ix = machine->blocked.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    slots[ix].preemptions++;
+}
+
+static void carry_out(Engine *self, Machine *machine) {
+  assert(!self->plan.pause_decodes || self->plan.n_admits == 0);
+  machine->decodes_paused = self->plan.pause_decodes;
+  apply_preempts(self, machine);
+  apply_admits(self, machine);
+  apply_prefills(self, machine);
+  make_room(self, machine);
+}
+
+/* --- beginning */
+
+static BatchShape shape_of(const Engine *self, const Machine *machine) {
+  BatchShape shape = {0};
+  for (size_t i = 0; i < machine->n_chunks; i++) {
+    const Request *request = &self->requests.slots[machine->chunks[i]];
+    const int64_t past = request->prefilled_tokens, chunk = request->chunk_tokens;
+    shape.prefill_tokens += chunk;
+    shape.prefill_area2 += chunk * (2 * past + chunk);
+    shape.logit_seqs += past + chunk == request->prefill_tokens;
+  }
+  if (batch_decodes(machine)) {
+    shape.decode_seqs = (int64_t)machine->batch.n_seqs;
+    shape.context_tokens = machine->batch.context_tokens;
+    shape.logit_seqs += shape.decode_seqs;
+  }
+  return shape;
+}
+
+static void begin_prefill_iteration(Engine *self, Machine *machine) {
+  const BatchShape shape = shape_of(self, machine);
+  const Tick ticks = iteration_ticks(self, machine, &shape);
+  machine->activity = ACTIVITY_PREFILL;
+  machine->iteration_began_at = self->now;
+  machine->totals.prefill_iterations++;
+  machine->totals.prefill_ticks += ticks;
+  machine->totals.prefill_tokens += shape.prefill_tokens;
+  machine->totals.decode_tokens += shape.decode_seqs;
+  if (batch_decodes(machine)) book_first_gaps(self, machine, self->now + ticks);
+  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
+}
+
+/* Nothing can run though decodes wait, and no transfer out of here will free memory: one of them
+ * must give way. False when nothing can be done now. */
+static bool unstick(Engine *self, Machine *machine) {
+  if (machine->decode_queue.count + machine->blocked.count == 0 || machine->n_outgoing > 0)
+    return false;
+  const MachineView view = engine_view(self, machine);
+  const RequestIx victim = self->kvtier->pick(self->states[POLICY_KVTIER], &view);
+  if (victim == REQUEST_NONE) return false;
+  engine_evict(self, machine, victim);
+  return true;
+}
+
+/* Asks the batcher what is next and begins it; the machine idles if that is nothing. */
+static void begin(Engine *self, Machine *machine) {
+  BatchPlan *plan = &self->plan;
+  machine->activity = ACTIVITY_IDLE;
+  bool nothing;
+  do {
+    plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
+    plan->pause_decodes = false;
+    const MachineView view = engine_view(self, machine);
+    self->batcher->plan(self->states[POLICY_BATCHER], self->batcher_states[machine->ix], &view,
+                        plan);
+    carry_out(self, machine);
+    nothing = machine->n_chunks == 0 && !batch_decodes(machine);
+  } while (nothing && unstick(self, machine));
+  if (nothing) return;
+  age_blocked(self, machine);
+  if (machine->n_chunks > 0) {
+    begin_prefill_iteration(self, machine);
+  } else {
+    begin_run(self, machine);
+    book_first_gaps(self, machine, self->now + machine->run.series.first);
+  }
+}
+
+void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
+  const MachineView view = engine_view(self, machine);
+  if (!self->batcher->wake(self->states[POLICY_BATCHER], self->batcher_states[machine->ix], &view,
+                           why, request))
+    return;
+  if (machine->activity == ACTIVITY_IDLE)
+    begin(self, machine);
+  else if (machine->activity == ACTIVITY_DECODE)
+    shorten_run(self, machine);
+}
+
+/* --- ending */
+
+static void observe(Engine *self, RequestIx ix, Observation what, Machine *machine, Phase phase) {
+  if (self->router->observe)
+    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, what, machine->ix);
+  if (!self->batcher->finish) return;
+  const MachineView view = engine_view(self, machine);
+  self->batcher->finish(self->states[POLICY_BATCHER], self->batcher_states[machine->ix], &view, ix,
+                        phase);
+}
+
+/* The last token of a request was made on `machine`, which holds its KV. */
+static void finish(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  Machine *decode = &self->machines[request->decode_machine];
+  request->last_token_at = self->now;
+  engine_take_blocks(self, machine, -request->kv_blocks);
+  decode->n_decodes--;
+  self->view.pending_tokens[decode->ix]--;
+  self->view.n_assigned[decode->ix]--;
+  self->view.n_present[machine->ix]--;
+  if (machine != decode) // it never had to move
+    engine_promise_blocks(self, decode, -blocks_of(decode, (int64_t)request->prompt_tokens + 1));
+  observe(self, ix, OBSERVED_FINISHED, machine, PHASE_DECODE);
+  engine_retire(self, ix, false);
+}
+
+static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  request->prefilled_tokens += request->chunk_tokens;
+  if (request->prefilled_tokens < request->prefill_tokens) {
+    request->state = REQUEST_WAITS_PREFILL;
+    return;
+  }
+  if (request->first_token_at < 0) {
+    request->first_token_at = self->now;
+    engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
+  } else {
+    histogram_add(&self->metrics.tbt, self->now - request->last_token_at, 1);
+  }
+  request->generated_tokens++;
+  request->last_token_at = self->now;
+  machine->n_prefills--;
+  self->view.pending_tokens[machine->ix] -= request->prefill_tokens;
+  if (request->decode_machine != machine->ix) self->view.n_assigned[machine->ix]--;
+  observe(self, ix, OBSERVED_PREFILLED, machine, PHASE_PREFILL);
+  if (request->generated_tokens == request->output_tokens) {
+    finish(self, machine, ix);
+  } else if (request->decode_machine == machine->ix) {
+    request->state = REQUEST_WAITS_DECODE;
+    request_queue_push(&machine->decode_queue, self->requests.slots, ix);
+  } else {
+    engine_begin_transfer(self, ix);
+  }
+}
+
+/* The batch has made `n` iterations, the last of which ends now. */
+static void end_decodes(Engine *self, Machine *machine, int64_t n) {
+  Batch *batch = &machine->batch;
+  Request *slots = self->requests.slots;
+  if (!self->batcher->reserves_output) engine_take_blocks(self, machine, batch_growth(batch, n));
+  batch_advance(batch, n);
+  machine->decoded_at = self->now;
+  while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
+    const RequestIx ix = batch->entries[0].request;
+    Request *request = &slots[ix];
+    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens;
+    batch_remove(batch, slots, ix, context);
+    request->generated_tokens = request->output_tokens;
+    request->kv_blocks = (int32_t)blocks_of(machine, context);
+    finish(self, machine, ix);
+  }
+}
+
+static void end_prefill_iteration(Engine *self, Machine *machine) {
+  if (batch_decodes(machine)) end_decodes(self, machine, 1);
+  const size_t n_chunks = machine->n_chunks;
+  machine->n_chunks = 0;
+  for (size_t i = 0; i < n_chunks; i++)
+    end_prefill(self, machine, machine->chunks[i]);
+}
+
+void engine_handle_iteration(Engine *self, Machine *machine) {
+  if (machine->activity == ACTIVITY_PREFILL) {
+    machine->activity = ACTIVITY_IDLE;
+    end_prefill_iteration(self, machine);
+  } else {
+    assert(machine->activity == ACTIVITY_DECODE);
+    DecodeRun *run = &machine->run;
+    book_part(self, machine);
+    run->done += run->part;
+    if (!run_over(self, machine)) {
+      lay_part(self, machine);
+      agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
+      return;
+    }
+    machine->activity = ACTIVITY_IDLE;
+    end_decodes(self, machine, run->done);
+  }
+  engine_admit_inbound(self, machine);
+  engine_settle(self, machine);
+  begin(self, machine);
+}

@@ -1,0 +1,56 @@
+/* The network: each machine's NIC in and out, shared max-min fairly among the flows through them.
+ *
+ * Rates are recomputed whenever a flow begins or ends (progressive filling: the tightest link fixes
+ * the rate of its flows, and so on). A flow that shares neither of its NICs runs at their minimum
+ * and disturbs nobody, which is the usual case and costs O(1). Invariant between calls: per NIC,
+ * the rates of its flows sum to at most its capacity. */
+#ifndef SIM_LINK_H
+#define SIM_LINK_H
+#include "sim/request.h"
+#include <stdbool.h>
+
+typedef uint32_t FlowIx;
+
+typedef struct Flow {
+  MachineIx from, to;
+  bool active;
+  bool settled;       // private: link.c
+  int64_t bytes_left; // at updated_at
+  int64_t rate;       // bytes per second
+  Tick updated_at;
+} Flow;
+
+/* One direction of one machine's NIC. */
+typedef struct Nic {
+  int64_t capacity; // bytes per second
+  int32_t n_flows;
+  int32_t n_unsettled; // private: link.c
+  int64_t left;        // private: link.c
+} Nic;
+
+typedef struct Links {
+  Arena *arena;
+  Nic *out, *in; // by machine
+  uint32_t n_machines;
+  Flow *flows; // by FlowIx, which the caller gives out
+  size_t flows_capacity;
+  FlowIx *active;
+  size_t n_active, active_capacity;
+  FlowIx *changed; // flows whose rate the last call changed
+  size_t n_changed, changed_capacity;
+} Links;
+
+/* `capacities` in bytes per second, the same in both directions of a machine. */
+void links_init(Links *self, const int64_t *capacities, uint32_t n_machines, Arena *arena);
+
+/* Makes room for flows 0 … n_flows - 1. */
+void links_reserve(Links *self, uint32_t n_flows);
+
+/* Starts moving `bytes` > 0. Afterwards `changed` lists the flows whose end moved, this one
+ * included. */
+void links_begin(Links *self, FlowIx flow, MachineIx from, MachineIx to, int64_t bytes, Tick now);
+/* Ends an active flow, whatever is left of it; returns the bytes that were left. */
+int64_t links_end(Links *self, FlowIx flow, Tick now);
+/* When an active flow will have moved all of its bytes at its present rate. */
+Tick links_finish(const Links *self, FlowIx flow);
+#endif

@@ -1,0 +1,92 @@
+/* A machine: what waits on it, what runs on it, what its memory holds.
+ *
+ * A machine runs one iteration at a time. An iteration with prefill is one event; a batch of
+ * decodes alone is a run of many iterations in one event (DESIGN §3). What policies read of a
+ * machine (queues, batch, free_blocks) is as of the last change of its batch; a run in progress
+ * does not alter it. */
+#ifndef SIM_MACHINE_H
+#define SIM_MACHINE_H
+#include "perfmodel/perfmodel.h"
+#include "sim/batch.h"
+#include "sim/series.h"
+
+typedef enum Role { ROLE_PREFILL, ROLE_DECODE, ROLE_MIXED, ROLES } Role;
+typedef enum Phase { PHASE_PREFILL, PHASE_DECODE } Phase;
+
+/* "prefill", "decode", "mixed". */
+const char *role_name(Role role);
+static inline bool role_covers(Role role, Phase phase) {
+  return role == ROLE_MIXED || (phase == PHASE_PREFILL) == (role == ROLE_PREFILL);
+}
+
+/* Machines of one kind that start in one role. All figures are of one machine of the pool. */
+typedef struct PoolSpec {
+  const char *name;
+  const char *machine; // hardware name, for reports
+  Role role;
+  uint32_t count;
+  const PerfModel *perfmodel;
+  int64_t kv_blocks, block_size; // blocks there are; tokens per block
+  int64_t kv_bytes_per_token;
+  int64_t num_hidden_layers;
+  int64_t nic_bandwidth;     // bytes/s in each direction
+  Tick kv_transfer_overhead; // visible part of a layer-wise transfer beyond the last layer
+  double idle_power, prefill_power, decode_power, provisioned_power; // W
+  double cost_per_hour;                                              // $
+} PoolSpec;
+
+typedef enum Activity {
+  ACTIVITY_IDLE,
+  ACTIVITY_PREFILL, // one iteration with prefill in it, decodes perhaps too
+  ACTIVITY_DECODE,  // a run of decode iterations
+} Activity;
+
+/* A run of decode iterations in progress; its event ends the present part. A part is what one piece
+ * of the performance model covers (in --step mode, one iteration). */
+typedef struct DecodeRun {
+  Tick part_began_at;
+  Series series;  // of the present part
+  int64_t done;   // iterations of earlier parts
+  int64_t part;   // iterations of the present part
+  int64_t limit;  // iterations of the whole run, as far as is known
+  bool ends_soon; // something must join: the run ends with its part
+} DecodeRun;
+
+/* What a machine has done so far. */
+typedef struct MachineTotals {
+  Tick prefill_ticks, decode_ticks; // in iterations with prefill; in decode runs
+  int64_t prefill_iterations, decode_iterations;
+  int64_t extrapolated_iterations[3]; // by Extrapolation
+  Tick extrapolated_ticks[3];
+  int64_t prefill_tokens, decode_tokens;
+} MachineTotals;
+
+typedef struct Machine {
+  const PoolSpec *pool;
+  MachineIx ix;
+  Role role, home; // now; where it belongs
+  Tick role_since;
+  RequestQueue prefill_queue; // in order of arrival here, evicted requests first
+  RequestQueue decode_queue;  // KV is here, never been in the batch or evicted and prefilled again
+  RequestQueue blocked;       // left out of the batch, oldest first
+  Batch batch;
+  int64_t free_blocks;           // not held by anybody; a run's growth is taken off when it ends
+  int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished
+  uint32_t n_outgoing;           // transfers that still hold KV here
+  RequestQueue inbound;          // requests elsewhere whose KV waits for room here
+  RequestIx *chunks;             // prefilled in the current iteration, in the order of the plan
+  size_t n_chunks, chunks_capacity;
+  /* private: engine */
+  Activity activity;
+  DecodeRun run;
+  Tick iteration_began_at;
+  bool decodes_paused;     // the batch sits this iteration out
+  Tick decoded_at;         // end of the last iteration the batch took part in
+  int64_t promised_blocks; // for requests placed here whose KV is not here yet
+  MachineTotals totals;
+} Machine;
+
+static inline int64_t blocks_of(const Machine *machine, int64_t tokens) {
+  return (tokens + machine->pool->block_size - 1) / machine->pool->block_size;
+}
+#endif

@@ -1,0 +1,73 @@
+/* Blocks of KV memory: who holds how many, and who gives way when they run out (DESIGN §5).
+ *
+ * Machine.free_blocks is exact between decode runs. During one it does not know the blocks the run
+ * has taken so far; engine_free_blocks does. Whoever takes or gives blocks during a run has its
+ * length fitted to what is left, so that a run never outgrows the memory. */
+#include "sim/engine.h"
+#include <assert.h>
+
+static void publish(Engine *self, const Machine *machine) {
+  self->view.kv_blocks[machine->ix] =
+      machine->pool->kv_blocks - machine->free_blocks + machine->promised_blocks;
+}
+
+int64_t engine_free_blocks(const Engine *self, const Machine *machine) {
+  if (machine->activity != ACTIVITY_DECODE || self->batcher->reserves_output)
+    return machine->free_blocks;
+  return machine->free_blocks -
+         batch_growth(&machine->batch, engine_begun_iterations(self, machine));
+}
+
+bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
+  if (n > machine->free_blocks) return false;
+  if (machine->activity != ACTIVITY_DECODE || self->batcher->reserves_output) return true;
+  /* Enough even at the end of the run, usually: then nobody need know how far it is. */
+  const Batch *batch = &machine->batch;
+  const int64_t most = (machine->run.limit / batch->block_size + 1) * (int64_t)batch->n_seqs;
+  return n <= machine->free_blocks - most || n <= engine_free_blocks(self, machine);
+}
+
+void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
+  machine->free_blocks -= n;
+  assert(0 <= machine->free_blocks && machine->free_blocks <= machine->pool->kv_blocks);
+  publish(self, machine);
+  if (machine->activity == ACTIVITY_DECODE) engine_refit_run(self, machine);
+}
+
+void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {
+  machine->promised_blocks += n;
+  assert(machine->promised_blocks >= 0);
+  publish(self, machine);
+}
+
+void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
+  Request *slots = self->requests.slots;
+  Request *request = &slots[ix];
+  assert(machine->activity == ACTIVITY_IDLE);
+  if (request->state == REQUEST_RUNS) {
+    const int64_t remaining = batch_remaining(&machine->batch, request);
+    request->generated_tokens = (int32_t)(request->output_tokens - remaining);
+    request->last_token_at =
+        machine->decoded_at > request->last_token_at ? machine->decoded_at : request->last_token_at;
+    batch_remove(&machine->batch, slots, ix, request->prompt_tokens + request->generated_tokens);
+    request->kv_blocks =
+        (int32_t)blocks_of(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
+  } else if (request->state == REQUEST_BLOCKED) {
+    request_queue_remove(&machine->blocked, slots, ix);
+  } else {
+    assert(request->state == REQUEST_WAITS_DECODE);
+    request_queue_remove(&machine->decode_queue, slots, ix);
+  }
+  engine_take_blocks(self, machine, -request->kv_blocks);
+  request->kv_blocks = 0;
+  request->prefilled_tokens = 0;
+  request->prefill_tokens = request->prompt_tokens + request->generated_tokens;
+  request->state = REQUEST_WAITS_PREFILL;
+  request->preemptions++;
+  request->evictions++;
+  request_queue_push_front(&machine->prefill_queue, slots, ix);
+  machine->n_prefills++;
+  self->view.pending_tokens[machine->ix] += request->prefill_tokens;
+  self->metrics.evictions++;
+  engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
+}

@@ -1,0 +1,46 @@
+/* See metrics.h. */
+#include "sim/metrics.h"
+#include <assert.h>
+
+void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
+  *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
+  Histogram *const all[] = {&self->ttft,         &self->tbt,         &self->tpot,
+                            &self->e2e,          &self->queue,       &self->slowdown_ttft,
+                            &self->slowdown_tbt, &self->slowdown_e2e};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    histogram_init(all[i], arena);
+}
+
+/* The unloaded decode step that TBT is compared with. The released notebooks look it up at x =
+ * prompt tokens, not at one sequence as its simulator does. */
+static Tick reference_step(const PerfModel *reference, int64_t prompt_tokens) {
+  if (reference->form == PERF_SPLITWISE_SIM) return pwl_eval(&reference->head, prompt_tokens);
+  return perfmodel_decode_step(reference, 1, prompt_tokens);
+}
+
+static void add_slowdowns(Metrics *self, const RequestRecord *record, Tick ttft, Tick e2e) {
+  const double scale = SLOWDOWN_SCALE;
+  const double prefill = (double)perfmodel_prefill(self->reference, record->prompt_tokens);
+  const double step = (double)reference_step(self->reference, record->prompt_tokens);
+  const double tbt = (double)(e2e - ttft) / record->output_tokens;
+  const double alone = prefill + step * (record->output_tokens - 1);
+  histogram_add(&self->slowdown_ttft, (int64_t)((double)ttft / prefill * scale + 0.5), 1);
+  histogram_add(&self->slowdown_tbt, (int64_t)(tbt / step * scale + 0.5), 1);
+  histogram_add(&self->slowdown_e2e, (int64_t)((double)e2e / alone * scale + 0.5), 1);
+}
+
+void metrics_complete(Metrics *self, const RequestRecord *record) {
+  const Tick ttft = record->first_token_at - record->arrived_at;
+  const Tick e2e = record->last_token_at - record->arrived_at;
+  assert(0 < ttft && ttft <= e2e && record->prefill_began_at >= record->arrived_at);
+  self->completed++;
+  self->prompt_tokens += (uint64_t)record->prompt_tokens;
+  self->output_tokens += (uint64_t)record->output_tokens;
+  self->last_finish_at = record->last_token_at;
+  histogram_add(&self->queue, record->prefill_began_at - record->arrived_at, 1);
+  histogram_add(&self->ttft, ttft, 1);
+  histogram_add(&self->e2e, e2e, 1);
+  if (record->output_tokens > 1)
+    histogram_add(&self->tpot, (e2e - ttft) / (record->output_tokens - 1), 1);
+  if (self->reference) add_slowdowns(self, record, ttft, e2e);
+}

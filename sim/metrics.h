@@ -1,0 +1,43 @@
+/* What users of the cluster felt: latencies of requests and tokens, and counts.
+ *
+ *   queue  prefill began − arrival          TTFT  first token − arrival
+ *   E2E    last token − arrival             TBT   gap between consecutive tokens, over all tokens
+ *   TPOT   (last − first token) / (output tokens − 1), over requests with two tokens or more
+ *
+ * Slowdowns are relative to the same request alone on an idle reference machine, as SplitwiseSim's
+ * notebooks define them: TTFT / prefill(prompt), TBT mean / decode step, E2E / (prefill + (output −
+ * 1) steps), where the TBT mean is (E2E − TTFT) / output tokens. They are kept in millionths. */
+#ifndef SIM_METRICS_H
+#define SIM_METRICS_H
+#include "perfmodel/perfmodel.h"
+#include "sim/base/histogram.h"
+#include "sim/request.h"
+#include <stdbool.h>
+
+enum { SLOWDOWN_SCALE = 1000000 };
+
+/* One finished request, for tables of requests. */
+typedef struct RequestRecord {
+  uint64_t id;
+  int32_t prompt_tokens, output_tokens;
+  MachineIx prefill_machine, decode_machine; // MACHINE_NONE when rejected
+  Tick arrived_at, prefill_began_at, first_token_at, decode_began_at, last_token_at; // -1: never
+  int32_t preemptions, evictions;
+  bool rejected;
+} RequestRecord;
+
+typedef struct Metrics {
+  Histogram ttft, tbt, tpot, e2e, queue; // ticks
+  Histogram slowdown_ttft, slowdown_tbt, slowdown_e2e;
+  uint64_t requests, completed, rejected; // arrived; of those
+  uint64_t prompt_tokens, output_tokens;  // of completed requests
+  uint64_t preemptions, evictions, transfers, role_changes;
+  int64_t transferred_bytes;
+  Tick first_arrival_at, last_finish_at; // -1: none
+  const PerfModel *reference;            // NULL: no slowdowns
+} Metrics;
+
+void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);
+/* Books a request whose last token was made. */
+void metrics_complete(Metrics *self, const RequestRecord *record);
+#endif

@@ -1,0 +1,75 @@
+/* See policy.h. The .def files are read here and by the build, which takes NAME.c for each line. */
+#include "sim/policy.h"
+#include "sim/batcher/batcher.h"
+#include "sim/kvtier/kvtier.h"
+#include "sim/pool/pool.h"
+#include "sim/router/router.h"
+#include "sim/transfer/transfer_policy.h"
+#include <stddef.h>
+#include <string.h>
+
+_Static_assert(offsetof(Router, policy) == 0 && offsetof(PoolPolicy, policy) == 0 &&
+                   offsetof(Batcher, policy) == 0 && offsetof(TransferPolicy, policy) == 0 &&
+                   offsetof(KvTier, policy) == 0,
+               "a Policy may be cast to its table");
+
+#define ROUTER(name) extern const Router router_##name;
+#include "sim/router/routers.def"
+#undef ROUTER
+#define POOL(name) extern const PoolPolicy pool_##name;
+#include "sim/pool/pools.def"
+#undef POOL
+#define BATCHER(name) extern const Batcher batcher_##name;
+#include "sim/batcher/batchers.def"
+#undef BATCHER
+#define TRANSFER(name) extern const TransferPolicy transfer_##name;
+#include "sim/transfer/transfers.def"
+#undef TRANSFER
+#define KVTIER(name) extern const KvTier kvtier_##name;
+#include "sim/kvtier/kvtiers.def"
+#undef KVTIER
+
+#define ROUTER(name)   &router_##name.policy,
+#define POOL(name)     &pool_##name.policy,
+#define BATCHER(name)  &batcher_##name.policy,
+#define TRANSFER(name) &transfer_##name.policy,
+#define KVTIER(name)   &kvtier_##name.policy,
+
+static const Policy *const routers[] = {
+#include "sim/router/routers.def"
+    NULL};
+static const Policy *const pools[] = {
+#include "sim/pool/pools.def"
+    NULL};
+static const Policy *const batchers[] = {
+#include "sim/batcher/batchers.def"
+    NULL};
+static const Policy *const transfers[] = {
+#include "sim/transfer/transfers.def"
+    NULL};
+static const Policy *const kvtiers[] = {
+#include "sim/kvtier/kvtiers.def"
+    NULL};
+
+static const struct {
+  const char *name;
+  const Policy *const *list;
+} kinds[POLICY_KINDS] = {
+    [POLICY_ROUTER] = {"router", routers},    [POLICY_POOL] = {"pool", pools},
+    [POLICY_BATCHER] = {"batcher", batchers}, [POLICY_TRANSFER] = {"transfer", transfers},
+    [POLICY_KVTIER] = {"kvtier", kvtiers},
+};
+
+const char *policy_kind_name(PolicyKind kind) {
+  return kinds[kind].name;
+}
+
+const Policy *const *policy_list(PolicyKind kind) {
+  return kinds[kind].list;
+}
+
+const Policy *policy_find(PolicyKind kind, const char *name) {
+  for (const Policy *const *policy = kinds[kind].list; *policy; policy++)
+    if (strcmp((*policy)->name, name) == 0) return *policy;
+  return NULL;
+}

@@ -1,0 +1,34 @@
+/* What all policies share, and the lists of those there are.
+ *
+ * A policy is one `const` table in one file plus one line in its folder's .def list. It decides and
+ * the core acts: a hook gets a read-only view and returns a choice; it cannot push events or touch
+ * memory accounting, so it cannot break conservation. Its state is a byte count that the core
+ * allocates, and its options are offsets into that state. Hooks marked optional may be NULL. */
+#ifndef SIM_POLICY_H
+#define SIM_POLICY_H
+#include "sim/base/option.h"
+
+typedef struct Policy {
+  const char *name;          // as written in YAML
+  const char *help;          // one line, shown by `tandem list`
+  size_t state_size;         // zeroed, then the options are bound into it
+  const OptionSpec *options; // NULL if none
+} Policy;
+
+typedef enum PolicyKind {
+  POLICY_ROUTER,
+  POLICY_POOL,
+  POLICY_BATCHER,
+  POLICY_TRANSFER,
+  POLICY_KVTIER,
+  POLICY_KINDS,
+} PolicyKind;
+
+/* "router", "pool", …: the key under `policies:`. */
+const char *policy_kind_name(PolicyKind kind);
+/* All policies of a kind in the order of the .def list, NULL-terminated. Each is the first member
+ * of its table (Router, PoolPolicy, Batcher, TransferPolicy, KvTier) and may be cast to it. */
+const Policy *const *policy_list(PolicyKind kind);
+/* The policy with this name, NULL if there is none. */
+const Policy *policy_find(PolicyKind kind, const char *name);
+#endif

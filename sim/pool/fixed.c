@@ -1,0 +1,6 @@
+/* Machines keep the role they start with. */
+#include "sim/pool/pool.h"
+
+const PoolPolicy pool_fixed = {
+    .policy = {.name = "fixed", .help = "machines keep the role they start with"},
+};

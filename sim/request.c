@@ -1,0 +1,75 @@
+/* See request.h. */
+#include "sim/request.h"
+#include "sim/transfer.h"
+#include <assert.h>
+
+void request_table_init(RequestTable *self, Arena *arena) {
+  *self = (RequestTable){.arena = arena, .first_free = REQUEST_NONE};
+}
+
+RequestIx request_table_take(RequestTable *self) {
+  RequestIx request = self->first_free;
+  if (request == REQUEST_NONE) {
+    request = (RequestIx)self->n_slots++;
+    ARENA_RESERVE(self->arena, self->slots, self->capacity, self->n_slots);
+  } else {
+    self->first_free = self->slots[request].next;
+  }
+  self->n_live++;
+  self->slots[request] = (Request){.prefill_began_at = -1,
+                                   .first_token_at = -1,
+                                   .last_token_at = -1,
+                                   .decode_began_at = -1,
+                                   .prefill_machine = MACHINE_NONE,
+                                   .decode_machine = MACHINE_NONE,
+                                   .transfer = TRANSFER_NONE,
+                                   .previous = REQUEST_NONE,
+                                   .next = REQUEST_NONE,
+                                   .state = REQUEST_WAITS_PREFILL};
+  return request;
+}
+
+void request_table_release(RequestTable *self, RequestIx request) {
+  assert(self->slots[request].state != REQUEST_FREE);
+  self->slots[request].state = REQUEST_FREE;
+  self->slots[request].next = self->first_free;
+  self->first_free = request;
+  self->n_live--;
+}
+
+void request_queue_push(RequestQueue *self, Request *slots, RequestIx request) {
+  slots[request].previous = self->last;
+  slots[request].next = REQUEST_NONE;
+  if (self->last == REQUEST_NONE)
+    self->first = request;
+  else
+    slots[self->last].next = request;
+  self->last = request;
+  self->count++;
+}
+
+void request_queue_push_front(RequestQueue *self, Request *slots, RequestIx request) {
+  slots[request].previous = REQUEST_NONE;
+  slots[request].next = self->first;
+  if (self->first == REQUEST_NONE)
+    self->last = request;
+  else
+    slots[self->first].previous = request;
+  self->first = request;
+  self->count++;
+}
+
+void request_queue_remove(RequestQueue *self, Request *slots, RequestIx request) {
+  assert(self->count > 0);
+  RequestIx previous = slots[request].previous, next = slots[request].next;
+  if (previous == REQUEST_NONE)
+    self->first = next;
+  else
+    slots[previous].next = next;
+  if (next == REQUEST_NONE)
+    self->last = previous;
+  else
+    slots[next].previous = previous;
+  slots[request].previous = slots[request].next = REQUEST_NONE;
+  self->count--;
+}

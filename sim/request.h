@@ -1,0 +1,78 @@
+/* The requests in flight, in recycled slots: memory follows them, not the length of the trace.
+ *
+ * A request is in one state at a time and in at most one queue. While it is running its position in
+ * the decode batch is known by the batch (sim/batch.h); `generated_tokens` and `last_token_at` are
+ * brought up to date when it leaves the batch. KV of a request with g generated tokens is prompt +
+ * g tokens: prefill leaves room for the token it makes, each decode iteration for the next. */
+#ifndef SIM_REQUEST_H
+#define SIM_REQUEST_H
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+#include <stdint.h>
+
+typedef uint32_t RequestIx; // slot
+typedef uint32_t MachineIx;
+
+#define REQUEST_NONE UINT32_MAX
+#define MACHINE_NONE UINT32_MAX
+
+typedef enum RequestState {
+  REQUEST_FREE,          // the slot is not in use
+  REQUEST_WAITS_PREFILL, // in a machine's prefill queue, holding no KV (or that of earlier chunks)
+  REQUEST_PREFILLS,      // in the machine's current iteration
+  REQUEST_MOVES,         // prefilled, KV on its way to the decode machine
+  REQUEST_WAITS_DECODE,  // KV is on the decode machine, not yet in its batch
+  REQUEST_RUNS,          // in the decode batch
+  REQUEST_BLOCKED,       // was in the decode batch, left out for now, keeps its KV
+} RequestState;
+
+typedef struct Request {
+  uint64_t id; // place in the trace, from 0
+  Tick arrived_at;
+  Tick prefill_began_at; // first time; -1 before
+  Tick first_token_at;   // -1 before
+  Tick last_token_at;
+  Tick decode_began_at; // first time in a decode batch; -1 before
+  int32_t prompt_tokens, output_tokens;
+  int32_t generated_tokens; // as of leaving prefill or the batch
+  int32_t
+      prefill_tokens; // to be prefilled: the prompt, or prompt and output so far when recomputed
+  int32_t prefilled_tokens; // of those, done
+  int32_t chunk_tokens;     // of those, in the current iteration
+  int32_t kv_blocks;        // held on the machine it is on
+  int32_t preemptions;      // iterations it was left out of, and evictions
+  int32_t evictions;        // times its KV was dropped
+  MachineIx prefill_machine, decode_machine;
+  uint32_t transfer;        // its KV on the move; TRANSFER_NONE otherwise
+  uint32_t batch_index;     // while it runs
+  RequestIx previous, next; // in its queue
+  uint8_t state;            // RequestState
+} Request;
+_Static_assert(sizeof(Request) <= 128, "two cache lines");
+
+typedef struct RequestTable {
+  Arena *arena;
+  Request *slots;
+  size_t n_slots, capacity;
+  RequestIx first_free; // chained through `next`
+  uint64_t n_live;
+} RequestTable;
+
+void request_table_init(RequestTable *self, Arena *arena);
+/* A free slot, all fields zero but the links and times, which are NONE and -1. May move the slots.
+ */
+RequestIx request_table_take(RequestTable *self);
+void request_table_release(RequestTable *self, RequestIx request);
+
+/* A queue of requests, linked through their slots. */
+typedef struct RequestQueue {
+  RequestIx first, last;
+  int32_t count;
+} RequestQueue;
+
+#define REQUEST_QUEUE_EMPTY ((RequestQueue){REQUEST_NONE, REQUEST_NONE, 0})
+
+void request_queue_push(RequestQueue *self, Request *slots, RequestIx request);
+void request_queue_push_front(RequestQueue *self, Request *slots, RequestIx request);
+void request_queue_remove(RequestQueue *self, Request *slots, RequestIx request);
+#endif

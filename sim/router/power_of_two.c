@@ -1,0 +1,37 @@
+/* The less loaded, by pending tokens, of two machines drawn at random: most of what looking at all
+ * of them gives (Mitzenmacher 2001), for two looks. */
+#include "sim/base/rng.h"
+#include "sim/router/router.h"
+
+typedef struct State {
+  Rng rng;
+} State;
+
+static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
+  (void)view, (void)arena;
+  rng_init(&((State *)state)->rng, seed, "router");
+}
+
+static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+  (void)phase;
+  Rng *rng = &((State *)state)->rng;
+  if (list->count == 1) return list->items[0];
+  const uint64_t first = rng_below(rng, list->count);
+  uint64_t second = rng_below(rng, list->count - 1);
+  if (second >= first) second++;
+  const MachineIx a = list->items[first], b = list->items[second];
+  return view->pending_tokens[b] < view->pending_tokens[a] ? b : a;
+}
+
+static Placement pick(void *state, const ClusterView *view, RequestIx request) {
+  (void)request;
+  return router_place(view, choose, state);
+}
+
+const Router router_power_of_two = {
+    .policy = {.name = "power_of_two",
+               .help = "the less loaded of two machines drawn at random",
+               .state_size = sizeof(State)},
+    .start = start,
+    .pick = pick,
+};

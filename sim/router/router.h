@@ -1,0 +1,34 @@
+/* Cluster-level scheduling: which machine prefills a request and which decodes it.
+ *
+ * A router decides once, on arrival. It may pick a machine outside the role only when
+ * view->roles_move; the pool policy then gives that machine its new role. */
+#ifndef SIM_ROUTER_ROUTER_H
+#define SIM_ROUTER_ROUTER_H
+#include "sim/cluster.h"
+#include "sim/policy.h"
+
+typedef enum Observation {
+  OBSERVED_PREFILLED,   // the prefill of a request ended on `machine`
+  OBSERVED_TRANSFERRED, // its KV left `machine`
+  OBSERVED_FINISHED,    // its last token was made on `machine`
+} Observation;
+
+typedef struct Router {
+  Policy policy;
+  /* Before the first pick: `state` has its options. Optional. */
+  void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
+  Placement (*pick)(void *state, const ClusterView *view, RequestIx request);
+  /* Something a router may keep books on happened. Optional. */
+  void (*observe)(void *state, const ClusterView *view, RequestIx request, Observation what,
+                  MachineIx machine);
+} Router;
+
+/* Picks one machine of a list. */
+typedef MachineIx (*RouterChoice)(void *state, const ClusterView *view, const RoleList *list,
+                                  Phase phase);
+
+/* The common shape of a router: where there are prefill machines, one of them and then one of the
+ * decode machines; otherwise one mixed machine for both. A missing side is taken from the mixed
+ * machines. */
+Placement router_place(const ClusterView *view, RouterChoice choose, void *state);
+#endif

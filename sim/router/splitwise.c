@@ -1,0 +1,75 @@
+/* Splitwise's cluster-level scheduler (Splitwise §IV-A, §IV-D): join the shortest queue, in pending
+ * tokens, for the prefill and the decode machine at once. A machine whose queue is past its limit
+ * is passed over for the mixed pool, then for a machine of the opposite pool, which the pool policy
+ * turns to mixed; when those are over their limits too, both phases run on the least loaded machine
+ * of all. Role moves need a pool policy that makes them; without one the two pools stay apart and
+ * the limits have no effect. */
+#include "sim/router/router.h"
+
+typedef struct State {
+  int64_t prefill_queue_limit, decode_queue_limit;
+} State;
+
+/* The least loaded machine of a role if it can take `tokens` more within `limit`. */
+static MachineIx within(const ClusterView *view, Role role, int64_t tokens, int64_t limit) {
+  const MachineIx m = role_list_least(&view->by_role[role], view->pending_tokens);
+  const bool over =
+      m != MACHINE_NONE && view->pending_tokens[m] > 0 && view->pending_tokens[m] + tokens > limit;
+  return over ? MACHINE_NONE : m;
+}
+
+static MachineIx find(const ClusterView *view, Phase phase, int64_t tokens, int64_t limit) {
+  const bool prefill = phase == PHASE_PREFILL;
+  const Role order[ROLES] = {prefill ? ROLE_PREFILL : ROLE_DECODE, ROLE_MIXED,
+                             prefill ? ROLE_DECODE : ROLE_PREFILL};
+  for (int i = 0; i < ROLES; i++) {
+    const MachineIx m = within(view, order[i], tokens, limit);
+    if (m != MACHINE_NONE) return m;
+  }
+  return MACHINE_NONE;
+}
+
+static MachineIx least_of_all(const ClusterView *view) {
+  MachineIx best = MACHINE_NONE;
+  for (int role = 0; role < ROLES; role++) {
+    const MachineIx m = role_list_least(&view->by_role[role], view->pending_tokens);
+    if (best == MACHINE_NONE ||
+        (m != MACHINE_NONE && view->pending_tokens[m] < view->pending_tokens[best]))
+      best = m;
+  }
+  return best;
+}
+
+static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+  (void)state, (void)phase;
+  return role_list_least(list, view->pending_tokens);
+}
+
+static Placement pick(void *state, const ClusterView *view, RequestIx request) {
+  const State *self = state;
+  if (!view->roles_move) return router_place(view, choose, state);
+  const MachineIx prefill =
+      find(view, PHASE_PREFILL, view->requests[request].prompt_tokens, self->prefill_queue_limit);
+  const MachineIx decode = find(view, PHASE_DECODE, 1, self->decode_queue_limit);
+  if (prefill != MACHINE_NONE && decode != MACHINE_NONE)
+    return (Placement){.prefill = prefill, .decode = decode};
+  const MachineIx both = least_of_all(view);
+  return (Placement){both, both, .roles_stay = true};
+}
+
+static const OptionSpec options[] = {
+    {"prefill_queue_limit", OPTION_INT, offsetof(State, prefill_queue_limit), "8192", .min = 1,
+     .max = 1e12, .help = "pending tokens above which a prefill goes to the mixed pool"},
+    {"decode_queue_limit", OPTION_INT, offsetof(State, decode_queue_limit), "512", .min = 1,
+     .max = 1e12, .help = "pending tokens (sequences) above which a decode goes to the mixed pool"},
+    {0},
+};
+
+const Router router_splitwise = {
+    .policy = {.name = "splitwise",
+               .help =
+                   "both machines at once by pending tokens, mixed pool past limits (Splitwise)",
+               .state_size = sizeof(State),
+               .options = options},
+    .pick = pick,
+};

@@ -1,0 +1,20 @@
+/* SplitwiseSim's kv_jsq and overlap_kv_jsq: the fewest pending requests in each pool. Its quirk: a
+ * decode machine counts only requests whose KV has arrived, so it does not see those on their way.
+ */
+#include "sim/router/router.h"
+
+static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+  (void)state, (void)phase;
+  return role_list_least(list, view->n_present);
+}
+
+static Placement pick(void *state, const ClusterView *view, RequestIx request) {
+  (void)request;
+  return router_place(view, choose, state);
+}
+
+const Router router_splitwise_sim_kv_jsq = {
+    .policy = {.name = "splitwise_sim_kv_jsq",
+               .help = "SplitwiseSim's kv_jsq: fewest requests present, KV on its way not counted"},
+    .pick = pick,
+};

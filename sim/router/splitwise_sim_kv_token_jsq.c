@@ -1,0 +1,40 @@
+/* SplitwiseSim's kv_token_jsq and overlap_kv_token_jsq: the fewest pending tokens in each pool, by
+ * books that are only ever subtracted from (a defect of the release), so that the first machine of
+ * each pool gets nearly everything. */
+#include "sim/router/router.h"
+
+typedef struct State {
+  int64_t *pending_tokens; // [n_machines]
+} State;
+
+static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
+  (void)seed;
+  ((State *)state)->pending_tokens = ARENA_ARRAY(arena, int64_t, view->n_machines);
+}
+
+static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+  (void)view, (void)phase;
+  return role_list_least(list, ((State *)state)->pending_tokens);
+}
+
+static Placement pick(void *state, const ClusterView *view, RequestIx request) {
+  (void)request;
+  return router_place(view, choose, state);
+}
+
+static void observe(void *state, const ClusterView *view, RequestIx request, Observation what,
+                    MachineIx machine) {
+  State *self = state;
+  if (what == OBSERVED_PREFILLED)
+    self->pending_tokens[machine] -= view->requests[request].prompt_tokens;
+  if (what == OBSERVED_FINISHED) self->pending_tokens[machine]--;
+}
+
+const Router router_splitwise_sim_kv_token_jsq = {
+    .policy = {.name = "splitwise_sim_kv_token_jsq",
+               .help = "SplitwiseSim's kv_token_jsq, whose books only shrink",
+               .state_size = sizeof(State)},
+    .start = start,
+    .pick = pick,
+    .observe = observe,
+};

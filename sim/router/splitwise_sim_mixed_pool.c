@@ -1,0 +1,124 @@
+/* SplitwiseSim's mixed_pool scheduler at 8f99e7d, rule by rule.
+ *
+ *   1 prefill: for the prefill list, then the mixed one, the first machine with the fewest pending
+ * tokens; refused if tasks wait there and pending + prompt > prefill_queue_limit 2 decode: the same
+ * lists by reserved memory; refused if the request's KV would reach its capacity 3 no prefill
+ * machine: the decode machine with the fewest pending tokens turns to mixed 4 no decode machine:
+ * the prefill machine with the least reserved memory turns to mixed 5 either still missing: both
+ * phases on the machine with the fewest pending tokens of all
+ *
+ * Its books are its own: pending tokens are prompts until prefilled plus one per decode until
+ * finished; memory is reserved at placement on both machines and freed with the real allocations.
+ */
+#include "sim/router/router.h"
+
+typedef struct State {
+  int64_t prefill_queue_limit;
+  int64_t *pending_tokens;  // [n_machines]
+  int64_t *reserved_tokens; // [n_machines] of KV
+} State;
+
+static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
+  (void)seed;
+  State *self = state;
+  self->pending_tokens = ARENA_ARRAY(arena, int64_t, view->n_machines);
+  self->reserved_tokens = ARENA_ARRAY(arena, int64_t, view->n_machines);
+}
+
+/* Tasks wait on the machine outside its batch; the decode of a request in prefill here is one. */
+static bool tasks_wait(const ClusterView *view, MachineIx m) {
+  const Machine *machine = &view->machines[m];
+  if (machine->prefill_queue.count + machine->decode_queue.count + machine->blocked.count > 0)
+    return true;
+  for (size_t i = 0; i < machine->n_chunks; i++)
+    if (view->requests[machine->chunks[i]].decode_machine == m) return true;
+  return false;
+}
+
+static MachineIx find_prefill(const State *self, const ClusterView *view, const Request *request) {
+  static const Role order[] = {ROLE_PREFILL, ROLE_MIXED};
+  for (int i = 0; i < 2; i++) {
+    const MachineIx m = role_list_least(&view->by_role[order[i]], self->pending_tokens);
+    if (m == MACHINE_NONE) continue;
+    const int64_t pending = self->pending_tokens[m] + request->prompt_tokens;
+    if (pending <= self->prefill_queue_limit || !tasks_wait(view, m)) return m;
+  }
+  return MACHINE_NONE;
+}
+
+static MachineIx find_decode(const State *self, const ClusterView *view, const Request *request) {
+  static const Role order[] = {ROLE_DECODE, ROLE_MIXED};
+  const int64_t tokens = (int64_t)request->prompt_tokens + request->output_tokens;
+  for (int i = 0; i < 2; i++) {
+    const MachineIx m = role_list_least(&view->by_role[order[i]], self->reserved_tokens);
+    if (m == MACHINE_NONE) continue;
+    const PoolSpec *pool = view->machines[m].pool;
+    if (self->reserved_tokens[m] + tokens <= pool->kv_blocks * pool->block_size) return m;
+  }
+  return MACHINE_NONE;
+}
+
+/* The least loaded machine of all, in the order prefill, mixed, decode. */
+static MachineIx least_of_all(const State *self, const ClusterView *view) {
+  static const Role order[] = {ROLE_PREFILL, ROLE_MIXED, ROLE_DECODE};
+  MachineIx best = MACHINE_NONE;
+  for (int i = 0; i < ROLES; i++) {
+    const MachineIx m = role_list_least(&view->by_role[order[i]], self->pending_tokens);
+    if (m == MACHINE_NONE) continue;
+    if (best == MACHINE_NONE || self->pending_tokens[m] < self->pending_tokens[best]) best = m;
+  }
+  return best;
+}
+
+static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
+  State *self = state;
+  const Request *request = &view->requests[ix];
+  MachineIx prefill = find_prefill(self, view, request);
+  MachineIx decode = find_decode(self, view, request);
+  if (prefill == MACHINE_NONE)
+    prefill = role_list_least(&view->by_role[ROLE_DECODE], self->pending_tokens);
+  if (decode == MACHINE_NONE)
+    decode = role_list_least(&view->by_role[ROLE_PREFILL], self->reserved_tokens);
+  const bool none = prefill == MACHINE_NONE || decode == MACHINE_NONE;
+  if (none) prefill = decode = least_of_all(self, view);
+  const int64_t output = request->output_tokens - 1;
+  self->pending_tokens[prefill] += request->prompt_tokens;
+  self->pending_tokens[decode]++;
+  self->reserved_tokens[prefill] += request->prompt_tokens + 1;
+  self->reserved_tokens[decode] += output + (prefill == decode ? 0 : request->prompt_tokens + 1);
+  return (Placement){prefill, decode, .roles_stay = none};
+}
+
+static void observe(void *state, const ClusterView *view, RequestIx ix, Observation what,
+                    MachineIx machine) {
+  State *self = state;
+  const Request *request = &view->requests[ix];
+  switch (what) {
+  case OBSERVED_PREFILLED:
+    self->pending_tokens[machine] -= request->prompt_tokens;
+    break;
+  case OBSERVED_TRANSFERRED:
+    self->reserved_tokens[machine] -= request->prompt_tokens + 1;
+    break;
+  case OBSERVED_FINISHED:
+    self->pending_tokens[machine]--;
+    self->reserved_tokens[machine] -= request->prompt_tokens + request->output_tokens;
+    break;
+  }
+}
+
+static const OptionSpec options[] = {
+    {"prefill_queue_limit", OPTION_INT, offsetof(State, prefill_queue_limit), "8192", .min = 1,
+     .max = 1e12, .help = "its prompt_max_pending_batch_tokens"},
+    {0},
+};
+
+const Router router_splitwise_sim_mixed_pool = {
+    .policy = {.name = "splitwise_sim_mixed_pool",
+               .help = "SplitwiseSim's mixed_pool scheduler, quirks included",
+               .state_size = sizeof(State),
+               .options = options},
+    .start = start,
+    .pick = pick,
+    .observe = observe,
+};

@@ -1,0 +1,70 @@
+/* The simulator as a function: configuration in, results out.
+ *
+ * sim_run is a pure function of its configuration: no globals, no clock, no environment. The same
+ * configuration, trace and performance models give the same digest on any compiler. */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+#include "sim/eventlog.h"
+#include "sim/machine.h"
+#include "sim/metrics.h"
+#include "sim/policy.h"
+#include "traces/trace.h"
+
+/* A policy and its options, bound; sim_run copies the state and does not write to it. */
+typedef struct PolicyChoice {
+  const Policy *policy;
+  const void *state; // policy->state_size bytes; NULL: all zero
+} PolicyChoice;
+
+/* Another clock for the machines (DESIGN §3): how long a batch took when it was run somewhere real.
+ */
+typedef struct Executor {
+  void *context;
+  Tick (*iteration)(void *context, MachineIx machine, const BatchShape *batch); // > 0
+} Executor;
+
+typedef struct SimConfig {
+  const PoolSpec *pools;
+  uint32_t n_pools;
+  PolicyChoice policies[POLICY_KINDS];
+  int64_t
+      network_bandwidth; // bytes/s per machine and direction, on top of its NIC; 0: only the NIC
+  Tick network_latency;  // of each KV transfer
+  TraceSource *trace;
+  uint64_t seed, tie_seed;        // tie_seed 0: insertion order among equal times
+  bool step;                      // every decode iteration on its own
+  bool audit;                     // check all books after every event
+  const PerfModel *slo_reference; // an idle machine that slowdowns are relative to; NULL: none
+  const Executor *executor;       // NULL: the performance models; implies step otherwise
+  FILE *event_log;                // NULL: none
+  /* Called with each request that completes or is rejected; a negative return stops the run. */
+  int (*on_request)(void *context, const RequestRecord *record, Diag *diag);
+  void *on_request_context;
+  /* Called now and then with the requests finished so far and the simulated time. */
+  void (*on_progress)(void *context, uint64_t finished, Tick now);
+  void *on_progress_context;
+} SimConfig;
+
+typedef struct PoolResult {
+  const PoolSpec *pool;
+  MachineTotals totals; // of its machines together
+  double utilization;   // busy time / (machines × span)
+  double energy_j;
+} PoolResult;
+
+typedef struct SimResult {
+  Metrics metrics;
+  PoolResult *pools; // [n_pools]
+  MachineTotals *machines;
+  uint32_t n_pools, n_machines;
+  MachineTotals totals;
+  uint64_t digest, events;
+  uint64_t unfinished; // requests still in the cluster when nothing more could happen
+  Tick span;           // from 0 to the last event
+  double energy_j, cost_usd;
+} SimResult;
+
+/* Runs until nothing is pending. Results live in `arena`. -1 with entries in `diag` when the trace
+ * or a callback fails. */
+int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag);
+#endif

@@ -1,0 +1,353 @@
+#!/bin/sh
+# The rules of the source tree, each broken one reported as file:line: message.
+#
+#   tests/tidy.sh [ROOT]        checks the tree; exit status 1 if any rule is broken
+#   tests/tidy.sh --self-test   breaks every rule in a tree of its own and looks for the message
+#
+# Checked are the files git tracks or would track; without git, all but build folders. The patterns
+# below are spelled with brackets so that this file does not match itself.
+set -u
+export LC_ALL=C # bytes in, bytes out: the line length counts UTF-8 characters itself
+
+# --- rules about any text file -----------------------------------------------------------------
+
+words='[T]ODO|[F]IXME|[X]XX|[H]ACK'
+loose_words='[s]tub|[f]or now'
+machine_paths='/[w]ork/|/[t]mp/out|/[r]oot/'
+registry_hosts='[p]ypi\.org|[d]ebian\.org|[r]egistry\.npmjs'
+
+# grep_rule MESSAGE GREP-OPTION... : reports each line of $files that matches.
+grep_rule() {
+  message=$1
+  shift
+  tr '\n' '\0' <"$files" | xargs -0 grep -HInoE "$@" /dev/null |
+    awk -F: -v message="$message" '{ printf "%s:%s: %s \"%s\"\n", $1, $2, message, $3 }'
+}
+
+check_text() {
+  grep_rule 'banned word' -w -e "$words"
+  grep_rule 'banned word' -iw -e "$loose_words"
+  grep_rule 'path of a machine' -e "$machine_paths"
+  grep_rule 'registry host' -e "$registry_hosts"
+}
+
+# --- rules about source files ------------------------------------------------------------------
+
+check_sources() {
+  grep -E '\.(c|h|def|sh|sql|gp)$|(^|/)meson\.build$|^setup$|^\.ci/run$' "$files" >"$work/sources"
+  tr '\n' '\0' <"$work/sources" | xargs -0 awk "$source_rules" /dev/null
+}
+
+# shellcheck disable=SC2016 # the text is awk's, not the shell's
+source_rules='
+function report(line, text) { printf "%s:%d: %s\n", path, line, text }
+
+# The box a path belongs to, as in the table of include edges.
+function box(path) {
+  if (path ~ /^sim\/base\//) return "base"
+  sub(/\/.*/, "", path)
+  return path
+}
+
+# The line without comments and with empty strings, so that words in them do not count as code.
+function code_of(line,    out, mark, tail) {
+  out = ""
+  for (;;) {
+    if (in_comment) {
+      if (!match(line, /\*\//)) return out
+      line = substr(line, RSTART + 2)
+      in_comment = 0
+    }
+    if (!match(line, /["\047]|\/\*|\/\//)) return out line
+    out = out substr(line, 1, RSTART - 1)
+    mark = substr(line, RSTART, RLENGTH)
+    line = substr(line, RSTART + RLENGTH)
+    if (mark == "//") return out
+    if (mark == "/*") {
+      in_comment = 1
+      continue
+    }
+    tail = mark == "\"" ? "^([^\"\\\\]|\\\\.)*\"" : "^([^\047\\\\]|\\\\.)*\047"
+    if (match(line, tail)) line = substr(line, RLENGTH + 1)
+    out = out mark mark
+  }
+}
+
+function end_file() {
+  if (lines > 600) report(601, "file of " lines " lines, at most 600")
+  if (guard != "" && directives < 2) report(1, "no include guard " guard)
+}
+
+function begin_file() {
+  path = FILENAME
+  is_c = path ~ /\.[ch]$/
+  home = box(path)
+  is_pure = path ~ /^(sim|perfmodel|traces)\//
+  is_product = path ~ /^(sim|perfmodel|traces|calib|experiments)\//
+  may_use_heap = path == "sim/base/arena.c" || !is_product
+  in_comment = depth = directives = start = lines = 0
+  guard = ""
+  if (path ~ /\.h$/) {
+    guard = toupper(path)
+    gsub(/[\/.-]/, "_", guard)
+  }
+}
+
+function check_include(    header, to) {
+  if (!match($0, /^#[ ]*include[ ]+"/)) return
+  header = substr($0, RLENGTH + 1)
+  sub(/".*/, "", header)
+  to = box(header)
+  if (home == "kernels" && header == "calib/backend.h") return
+  if (!(to in may_include))
+    report(FNR, "include of \"" header "\" is not written from the root")
+  else if (index(may_include[home], " " to " ") == 0)
+    report(FNR, home " may not include \"" header "\"")
+}
+
+function check_guard(code) {
+  if (guard == "" || code !~ /^#/ || directives >= 2) return
+  directives++
+  if (code !~ ("^#" (directives == 1 ? "ifndef" : "define") " " guard "$")) {
+    report(FNR, "no include guard " guard)
+    guard = ""
+  }
+}
+
+function calls(code, names) { return code ~ ("(^|[^A-Za-z0-9_.>])(" names ")[ ]*\\(") }
+
+function check_words(code) {
+  if (calls(code, "strtok|gets|v?sprintf|atoi|s?rand")) report(FNR, "banned call")
+  if (is_pure && calls(code, "time")) report(FNR, "a run may not depend on the clock")
+  if (!may_use_heap && calls(code, "malloc|calloc|realloc|free"))
+    report(FNR, "heap call outside sim/base/arena.c")
+  if (home != "kernels" && code ~ /(^|[^A-Za-z0-9_])float([^A-Za-z0-9_]|$)/)
+    report(FNR, "type float in host code")
+}
+
+# A function runs from the first line of its head to the brace that closes it.
+function check_function(code,    opens, closes, was) {
+  if (code ~ /^#/) return
+  was = depth
+  opens = gsub(/{/, "{", code)
+  closes = gsub(/}/, "}", code)
+  if (was == 0 && start == 0 && code ~ /[^ ]/) {
+    start = FNR
+    is_function = 0
+  }
+  if (was == 0 && code ~ /\)[ ]*{/) is_function = 1
+  depth += opens - closes
+  if (depth == 0 && (closes > 0 || code ~ /;[ ]*$/ || code !~ /[^ ]/)) {
+    if (is_function && FNR - start + 1 > 70)
+      report(start, "function of " (FNR - start + 1) " lines, at most 70")
+    start = is_function = 0
+  }
+}
+
+BEGIN {
+  may_include["base"] = " base "
+  may_include["perfmodel"] = " base perfmodel "
+  may_include["traces"] = " base traces "
+  may_include["sim"] = " base perfmodel traces sim "
+  may_include["calib"] = " base perfmodel calib "
+  may_include["experiments"] = " base perfmodel traces sim calib experiments "
+  may_include["kernels"] = " base kernels "
+  may_include["tests"] = " base perfmodel traces sim calib experiments tests "
+}
+FNR == 1 {
+  if (path != "") end_file()
+  begin_file()
+  if (is_c && $0 !~ /^\/[*\/]/) report(1, "no comment at the head of the file")
+}
+{
+  lines = FNR
+  columns = $0
+  gsub(/[\200-\277]/, "", columns)
+  if (length(columns) > 100) report(FNR, "line of " length(columns) " columns, at most 100")
+}
+is_c {
+  if (index($0, "\t")) report(FNR, "tab")
+  code = code_of($0)
+  sub(/[ ]+$/, "", code)
+  check_include()
+  check_guard(code)
+  if (code !~ /^#[ ]*include/) check_words(code)
+  check_function(code)
+}
+END { if (path != "") end_file() }
+'
+
+# A file that is built or run stands, by its path, in the meson.build of its folder or of one above;
+# a policy stands in the .def beside it.
+check_listed() {
+  grep -E '\.c$|^tests/(cli|golden|differential)/[^/]*\.sh$' "$files" | while read -r path; do
+    folder=$(dirname "$path")
+    name=$(basename "$path" .c)
+    grep -qs "^[A-Z]*($name)" "$folder"/*.def && continue
+    while :; do
+      grep -qsF "'${path#"$folder"/}'" "$folder/meson.build" && continue 2
+      [ "$folder" = . ] && break
+      folder=$(dirname "$folder")
+    done
+    echo "$path:1: listed in no meson.build and no .def"
+  done
+}
+
+# Other major versions of clang-format lay out the same text otherwise.
+check_format() {
+  clang-format --version 2>/dev/null | grep -q 'version 14\.' || return 0
+  grep -E '\.[ch]$' "$files" | tr '\n' '\0' | xargs -0r clang-format --dry-run -Werror 2>&1 |
+    awk -F: '/: error:/ && !seen[$1]++ { print $1 ":" $2 ": not laid out by clang-format" }'
+}
+
+check_tree() {
+  cd "$1" || exit 2
+  if [ "$(git rev-parse --show-prefix 2>&1)" = '' ]; then
+    git ls-files --cached --others --exclude-standard
+  else
+    find . -type f ! -path './.git/*' ! -path './build*' | sed 's|^\./||'
+  fi | while read -r path; do [ -f "$path" ] && echo "$path"; done | sort -u >"$files"
+  { check_text; check_sources; check_listed; check_format; } | sort -t: -k1,1 -k2,2n
+}
+
+# --- self-test ---------------------------------------------------------------------------------
+
+# breaks EXPECTED PATH : the text on stdin, as PATH, must bring up EXPECTED.
+breaks() {
+  mkdir -p "$tree/$(dirname "$2")"
+  cat >"$tree/$2"
+  check_tree "$tree" >"$work/found"
+  rm "$tree/$2"
+  case $(cat "$work/found") in
+  *"$2:$1"*) ;;
+  *)
+    echo "tidy does not report $2:$1; it says:"
+    cat "$work/found"
+    failed=1
+    ;;
+  esac
+}
+
+many() { awk -v count="$1" -v text="$2" 'BEGIN { while (count-- > 0) print text }'; }
+
+# A source file with a right head, then the text.
+c_file() { printf '/* Head. */\n%s\n' "$1"; }
+
+self_test_text() {
+  for word in "TO""DO" "FIX""ME" "XX""X" "HA""CK" "st""ub" "for"" now"; do
+    echo "a $word b" | breaks "1: banned word \"$word\"" note.md
+  done
+  for path in "/wo""rk/x" "/tm""p/out" "/ro""ot/x"; do
+    echo "$path" | breaks '1: path of a machine' note.md
+  done
+  for host in "pypi"".org" "deb.debian"".org" "registry"".npmjs"; do
+    echo "https://$host/" | breaks '1: registry host' note.md
+  done
+}
+
+self_test_edges() {
+  while read -r from to; do
+    c_file "#include \"$to\"" | breaks "2: ${from%%/*} may not include" "$from"
+  done <<'END'
+perfmodel/a.c traces/trace.h
+perfmodel/a.c sim/engine.h
+perfmodel/a.c calib/plan.h
+traces/a.c perfmodel/pwl.h
+traces/a.c sim/engine.h
+sim/a.c experiments/config.h
+sim/router/a.c calib/plan.h
+sim/a.c kernels/kernels.h
+calib/a.c sim/engine.h
+calib/a.c experiments/config.h
+calib/a.c kernels/kernels.h
+experiments/a.c kernels/kernels.h
+kernels/a.c calib/plan.h
+tests/unit/a.c kernels/kernels.h
+END
+  c_file '#include "sim/engine.h"' | breaks '2: base may not include' sim/base/a.c
+  c_file '#include "engine.h"' | breaks '2: include of "engine.h" is not written from' sim/a.c
+}
+
+self_test_sources() {
+  c_file "$(many 600 'int a;')" | breaks '601: file of 601 lines' sim/a.c
+  c_file "$(printf 'static int\nf(int a) {\n%s\n}' "$(many 68 '  a++;')")" |
+    breaks '2: function of 71 lines' sim/a.c
+  c_file "// $(many 98 é | tr -d '\n')" | breaks '2: line of 101 columns' sim/a.c
+  echo "# $(many 99 a | tr -d '\n')" | breaks '1: line of 101 columns' tests/cli/a.sh
+  c_file "$(printf 'int\ta;')" | breaks '2: tab' sim/a.c
+  for call in strtok gets sprintf vsprintf atoi rand srand; do
+    c_file "int a = $call(0);" | breaks '2: banned call' experiments/a.c
+  done
+  for call in malloc calloc realloc free; do
+    c_file "int a = $call(0);" | breaks '2: heap call' experiments/a.c
+  done
+  c_file 'long a = time(0);' | breaks '2: a run may not' sim/a.c
+  c_file 'float a;' | breaks '2: type float' perfmodel/a.c
+  c_file '#define A' | breaks '2: no include guard SIM_BASE_A_H' sim/base/a.h
+  c_file 'int a;' | breaks '1: no include guard SIM_BASE_A_H' sim/base/a.h
+  echo 'int a;' | breaks '1: no comment at the head' traces/a.c
+}
+
+self_test_listed() {
+  c_file 'int a;' | breaks '1: listed in no' sim/base/a.c
+  c_file 'int a;' | breaks '1: listed in no' tests/unit/test_listed.c
+  echo 'exit 0' | breaks '1: listed in no' tests/cli/a.sh
+}
+
+self_test_format() {
+  clang-format --version 2>/dev/null | grep -q 'version 14\.' || return 0
+  c_file 'int   a;' | breaks '2: not laid out' sim/a.c
+}
+
+# What must not be reported: words in strings and comments, look-alikes, sizes at their limits.
+make_clean_tree() {
+  mkdir -p "$tree/sim/base" "$tree/sim/router"
+  echo "files('listed.c', 'base/arena.c')" >"$tree/sim/meson.build"
+  echo 'ROUTER(by_def)' >"$tree/sim/router/routers.def"
+  c_file 'int by_def;' >"$tree/sim/router/by_def.c"
+  c_file 'static void *memory = malloc(1);' >"$tree/sim/base/arena.c"
+  {
+    c_file '#include "sim/base/arena.h"'
+    cat <<'END'
+#include <float.h>
+// it's no sprintf( and no float
+/* time( */ static const char *text = "float \" free(x)"; // it's "free(
+static int run_time(int total) {
+  total += '"'; // free(
+END
+    many 66 '  total++;'
+    printf '  return total;\n}\n'
+    echo "// $(many 97 é | tr -d '\n')"
+    many 523 '//'
+  } >"$tree/sim/listed.c"
+}
+
+self_test() {
+  tree=$work/tree
+  failed=0
+  mkdir "$tree"
+  make_clean_tree
+  check_tree "$tree" >"$work/found"
+  if [ -s "$work/found" ]; then
+    echo 'tidy reports a clean tree:'
+    cat "$work/found"
+    failed=1
+  fi
+  self_test_text
+  self_test_edges
+  self_test_sources
+  self_test_listed
+  self_test_format
+  return $failed
+}
+
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+files=$work/files
+if [ "${1-}" = --self-test ]; then
+  self_test
+else
+  check_tree "${1:-.}" >"$work/broken"
+  cat "$work/broken"
+  [ ! -s "$work/broken" ]
+fi

@@ -1,0 +1,176 @@
+/* Machines and KV capacities. Pinned: the facts that other parts compute with, the ratios of
+ * Splitwise's cost and power, the capacity formula and the message when a model does not fit. */
+#include "perfmodel/hardware.h"
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Arena arena;
+static Diag diag;
+static const char *data_dir;
+
+static void setup(void) {
+  arena_init(&arena);
+  diag_init(&diag);
+  const char *source = getenv("TANDEM_SOURCE_DIR");
+  cr_assert_not_null(source);
+  data_dir = arena_printf(&arena, "%s/perfmodel", source);
+}
+
+static void teardown(void) {
+  diag_done(&diag);
+  arena_done(&arena);
+}
+
+static Hardware machine(const char *name) {
+  Hardware hardware;
+  cr_assert_eq(hardware_load(&hardware, name, data_dir, place_of_file("test"), &arena, &diag), 0);
+  return hardware;
+}
+
+static Llm model(const char *name) {
+  Llm llm;
+  cr_assert_eq(llm_load(&llm, name, data_dir, place_of_file("test"), &arena, &diag), 0);
+  return llm;
+}
+
+TestSuite(hardware, .init = setup, .fini = teardown);
+
+Test(hardware, machines_state_the_facts_of_the_paper) {
+  const struct {
+    const char *name, *gpu;
+    int64_t nic_bandwidth;
+    Tick kv_transfer_overhead;
+    double cost_per_hour;
+  } cases[] = {
+      {"dgx-a100", "a100-80gb", 200000000000, 8 * TICKS_PER_SECOND / 1000, 17.6},
+      {"dgx-h100", "h100-80gb", 400000000000, 5 * TICKS_PER_SECOND / 1000, 38},
+      {"dgx-h100-capped", "h100-80gb-pcap", 400000000000, 5 * TICKS_PER_SECOND / 1000, 38},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Hardware hardware = machine(cases[i].name);
+    cr_assert_str_eq(hardware.name, cases[i].name);
+    cr_assert_str_eq(hardware.gpu, cases[i].gpu);
+    cr_assert_eq(hardware.num_gpus, 8);
+    cr_assert_eq(hardware.gpu_memory_bytes, INT64_C(80) << 30);
+    cr_assert_eq(hardware.nic_bandwidth, cases[i].nic_bandwidth);
+    cr_assert_eq(hardware.kv_transfer_overhead, cases[i].kv_transfer_overhead);
+    cr_assert_float_eq(hardware.cost_per_hour, cases[i].cost_per_hour, 1e-9);
+    cr_assert(hardware.idle_power < hardware.decode_power);
+    cr_assert(hardware.decode_power <= hardware.prefill_power);
+    cr_assert(hardware.prefill_power <= 1.001 * hardware.provisioned_power);
+  }
+}
+
+/* Splitwise's iso-power designs (claims of the paper and its plots.ipynb): machines that the power
+ * of 40 DGX H100 feeds beside `h100` of them. */
+Test(hardware, provisioned_power_gives_the_iso_power_designs_of_splitwise) {
+  const struct {
+    const char *name;
+    int h100, others;
+  } cases[] = {{"dgx-a100", 0, 70},
+               {"dgx-a100", 35, 8},
+               {"dgx-a100", 25, 26},
+               {"dgx-h100-capped", 35, 7},
+               {"dgx-h100-capped", 25, 21}};
+  double budget = machine("dgx-h100").provisioned_power;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    double power = machine(cases[i].name).provisioned_power;
+    cr_assert_eq((int)(budget * (40 - cases[i].h100) / power), cases[i].others, "case %zu", i);
+  }
+}
+
+Test(hardware, kv_capacity_follows_the_formula) {
+  const struct {
+    const char *model;
+    int64_t tp;
+    KvOptions options;
+    int64_t block_bytes, blocks;
+  } cases[] = {
+      // floor((0.9·8·80 GiB − 352,494,485,504) / (16·4,014,080))
+      {"bloom-176b", 8, {16, 0.9, 0, 0}, 64225280, 4141},
+      // the released simulator's: everything that the weights leave, in single tokens
+      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0}, 4014080, 89234},
+      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0}, 2621440, 210645},
+      // floor((0.9·2·80 GiB − 137,953,296,384 − 2·2 GiB) / (16·327,680))
+      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0}, 5242880, 2359},
+      {"llama2-70b", 2, {16, 0.9, 0, 1000}, 5242880, 1000},
+  };
+  Hardware hardware = machine("dgx-a100");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm llm = model(cases[i].model);
+    KvCapacity capacity;
+    cr_assert_eq(kv_capacity(&llm, &hardware, cases[i].tp, &cases[i].options, place_of_file("test"),
+                             &capacity, &diag),
+                 0, "case %zu", i);
+    cr_assert_eq(capacity.block_bytes, cases[i].block_bytes, "case %zu", i);
+    cr_assert_eq(capacity.blocks, cases[i].blocks, "case %zu: %lld", i, (long long)capacity.blocks);
+  }
+}
+
+Test(hardware, kv_heads_are_copied_when_there_are_fewer_than_gpus) {
+  Hardware hardware = machine("dgx-h100");
+  Llm llm = model("llama3-8b");
+  llm.num_key_value_heads = 2;
+  llm.kv_bytes_per_token = 32768;
+  const KvOptions options = {16, 0.9, 0, 0};
+  KvCapacity two, eight;
+  cr_assert_eq(kv_capacity(&llm, &hardware, 2, &options, place_of_file("t"), &two, &diag), 0);
+  cr_assert_eq(kv_capacity(&llm, &hardware, 8, &options, place_of_file("t"), &eight, &diag), 0);
+  cr_assert_eq(two.block_bytes, 16 * 32768);
+  cr_assert_eq(eight.block_bytes, 4 * 16 * 32768);
+}
+
+Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) {
+  const struct {
+    const char *model;
+    int64_t tp;
+    double utilization;
+    const char *message, *hint;
+  } cases[] = {
+      {"bloom-176b", 4, 0.9, "does not fit with tensor_parallel_size 4", "size 8 fits"},
+      {"llama2-70b", 1, 0.9, "does not fit with tensor_parallel_size 1", "size 2 fits"},
+      {"bloom-176b", 8, 0.4, "does not fit", "does not fit on all 8 GPUs"},
+      {"llama2-70b", 16, 0.9, "exceeds the 8 GPUs", NULL},
+      {"llama2-70b", 3, 0.9, "does not divide the heads", NULL},
+  };
+  Hardware hardware = machine("dgx-a100");
+  Place at = {.path = "a.yaml", .line = 7, .column = 3, .width = 1};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm llm = model(cases[i].model);
+    KvOptions options = {16, cases[i].utilization, 0, 0};
+    KvCapacity capacity;
+    diag_done(&diag);
+    diag_init(&diag);
+    cr_assert_eq(kv_capacity(&llm, &hardware, cases[i].tp, &options, at, &capacity, &diag), -1);
+    const DiagEntry *entry = &diag.entries[0];
+    cr_assert_eq(entry->at.line, 7);
+    cr_assert_not_null(strstr(entry->message, cases[i].message), "%s", entry->message);
+    cr_assert_eq(cases[i].hint == NULL, entry->hint == NULL, "case %zu", i);
+    if (entry->hint) cr_assert_not_null(strstr(entry->hint, cases[i].hint), "%s", entry->hint);
+  }
+}
+
+Test(hardware, bad_machine_files_are_reported_where_they_are_wrong) {
+  char directory[] = "/tmp/tandem-test-XXXXXX";
+  cr_assert_not_null(mkdtemp(directory));
+  const char *path = arena_printf(&arena, "%s/machine.yaml", directory);
+  FILE *file = fopen(path, "w");
+  cr_assert_not_null(file);
+  fputs("gpu: h100-80gb\nnum_gpus: 8\nnvlinks: 4\nnic_bandwidth: 80 GiB\n", file);
+  fclose(file);
+  Hardware hardware;
+  cr_assert_eq(hardware_load(&hardware, path, data_dir, place_of_file("t"), &arena, &diag), -1);
+  unlink(path);
+  rmdir(directory);
+  bool unknown = false, unit = false, missing = false;
+  for (int i = 0; i < diag.n_entries; i++) {
+    const DiagEntry *entry = &diag.entries[i];
+    unknown |= entry->at.line == 3 && strstr(entry->message, "nvlinks");
+    unit |= entry->at.line == 4 && strstr(entry->message, "nic_bandwidth");
+    missing |= strstr(entry->message, "cost_per_hour") != NULL;
+  }
+  cr_assert(unknown && unit && missing);
+}

@@ -1,0 +1,191 @@
+/* Pinned: the bucket layout, the stated error of quantiles against sorted values, that a series
+ * gives the counters of its terms added one by one, and merging. Not pinned: the last bits of sums,
+ * which depend on the order of addition. */
+#include "sim/base/histogram.h"
+#include "sim/base/rng.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+Test(histogram, buckets_cover_all_values_without_gaps) {
+  int64_t next = 0;
+  for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+    int64_t start = histogram_bucket_start(i), width = histogram_bucket_width(i);
+    cr_assert_eq(start, next, "bucket %d", i);
+    cr_assert_eq(histogram_bucket(start), i);
+    cr_assert_eq(histogram_bucket(start + (width - 1)), i);
+    cr_assert(start < 256 ? width == 1 : width <= start / 256);
+    if (i + 1 < HISTOGRAM_BUCKETS)
+      next = start + width;
+    else
+      cr_assert_eq(start + (width - 1), INT64_MAX);
+  }
+}
+
+Test(histogram, an_empty_one_answers_zero) {
+  Arena arena;
+  arena_init(&arena);
+  Histogram empty;
+  histogram_init(&empty, &arena);
+  histogram_add(&empty, 5, 0);
+  histogram_add_series(&empty, 5, 3, 0, 2);
+  histogram_add_series(&empty, 5, 3, 4, 0);
+  cr_assert_eq(empty.total, 0);
+  cr_assert_eq(histogram_quantile(&empty, 0.5), 0);
+  cr_assert_eq(histogram_mean(&empty), 0);
+  cr_assert_eq(histogram_stddev(&empty), 0);
+  arena_done(&arena);
+}
+
+Test(histogram, small_values_have_exact_quantiles_by_the_linear_rule) {
+  static const struct {
+    double q, value;
+  } CASES[] = {{0, 1}, {0.25, 1.75}, {0.5, 2.5}, {0.75, 4.75}, {0.9, 7.9}, {1, 10}};
+  Arena arena;
+  arena_init(&arena);
+  Histogram histogram;
+  histogram_init(&histogram, &arena);
+  histogram_add(&histogram, 10, 1);
+  for (int64_t v = 1; v <= 3; v++)
+    histogram_add(&histogram, v, 1);
+  for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+    cr_assert(fabs(histogram_quantile(&histogram, CASES[i].q) - CASES[i].value) < 1e-12, "q = %g",
+              CASES[i].q);
+  cr_assert_eq(histogram_mean(&histogram), 4);
+  cr_assert(fabs(histogram_stddev(&histogram) - sqrt(12.5)) < 1e-12);
+  arena_done(&arena);
+}
+
+static int compare_values(const void *a, const void *b) {
+  int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+  return (left > right) - (left < right);
+}
+
+Test(histogram, quantiles_are_within_the_stated_error) {
+  enum { COUNT = 5000 };
+  static int64_t values[COUNT];
+  Arena arena;
+  arena_init(&arena);
+  Rng rng;
+  rng_init(&rng, 1, "quantiles");
+  for (int scale = 2; scale < 60; scale += 3) {
+    Histogram histogram;
+    histogram_init(&histogram, &arena);
+    double sum = 0;
+    for (int i = 0; i < COUNT; i++) {
+      values[i] = (int64_t)(rng_exponential(&rng) * (double)(INT64_C(1) << scale) / 16);
+      sum += (double)values[i];
+      histogram_add(&histogram, values[i], 1);
+    }
+    qsort(values, COUNT, sizeof *values, compare_values);
+    cr_assert_eq(histogram.min, values[0]);
+    cr_assert_eq(histogram.max, values[COUNT - 1]);
+    cr_assert(fabs(histogram_mean(&histogram) - sum / COUNT) <= 1e-12 * sum);
+    for (double q = 0; q <= 1; q += 0.001) {
+      double position = q * (COUNT - 1);
+      int rank = (int)position;
+      double lower = (double)values[rank];
+      double upper = (double)values[rank + 1 < COUNT ? rank + 1 : rank];
+      double exact = lower + (position - rank) * (upper - lower);
+      cr_assert(fabs(histogram_quantile(&histogram, q) - exact) <= exact / 256 + 1e-9,
+                "q = %g of scale %d", q, scale);
+    }
+  }
+  arena_done(&arena);
+}
+
+static void check_same(const Histogram *one, const Histogram *other, const char *what) {
+  cr_assert_eq(memcmp(one->counts, other->counts, HISTOGRAM_BUCKETS * sizeof *one->counts), 0, "%s",
+               what);
+  cr_assert_eq(one->total, other->total, "%s", what);
+  cr_assert_eq(one->min, other->min, "%s", what);
+  cr_assert_eq(one->max, other->max, "%s", what);
+  cr_assert(fabs(one->sum - other->sum) <= 1e-10 * other->sum, "%s", what);
+  cr_assert(fabs(one->sum_squares - other->sum_squares) <= 1e-10 * other->sum_squares, "%s", what);
+}
+
+/* Adds the series both ways to emptied histograms. */
+static void try_series(Histogram *series, Histogram *single, int64_t first, int64_t step,
+                       uint64_t count, uint64_t weight) {
+  Histogram *both[] = {series, single};
+  for (int i = 0; i < 2; i++) {
+    uint64_t *counts = both[i]->counts;
+    memset(counts, 0, HISTOGRAM_BUCKETS * sizeof *counts);
+    *both[i] = (Histogram){.counts = counts, .min = INT64_MAX, .max = -1};
+  }
+  histogram_add_series(series, first, step, count, weight);
+  for (uint64_t i = 0; i < count; i++)
+    histogram_add(single, first + (int64_t)i * step, weight);
+  char what[128];
+  snprintf(what, sizeof what, "%lld + i * %lld, %llu terms, weight %llu", (long long)first,
+           (long long)step, (unsigned long long)count, (unsigned long long)weight);
+  check_same(series, single, what);
+}
+
+Test(histogram, a_series_counts_as_its_terms_one_by_one) {
+  Arena arena;
+  arena_init(&arena);
+  Histogram series, single;
+  histogram_init(&series, &arena);
+  histogram_init(&single, &arena);
+  Rng rng;
+  rng_init(&rng, 1, "series");
+  for (int i = 0; i < 6000; i++) {
+    int64_t low = (int64_t)rng_below(&rng, UINT64_C(1) << rng_below(&rng, 60));
+    int64_t step = (int64_t)rng_below(&rng, UINT64_C(1) << rng_below(&rng, 45));
+    uint64_t count = rng_below(&rng, 600), weight = rng_below(&rng, 4);
+    int64_t high = low + (int64_t)(count ? count - 1 : 0) * step;
+    bool falls = i % 2;
+    try_series(&series, &single, falls ? high : low, falls ? -step : step, count, weight);
+  }
+  static const struct {
+    int64_t first, step;
+    uint64_t count;
+  } EDGES[] = {
+      {0, 0, 9},          {0, 1, 70000},          {255, 1, 2},           {511, 1, 3},
+      {INT64_MAX, 0, 3},  {INT64_MAX - 10, 5, 3}, {0, INT64_MAX, 2},     {INT64_MAX, -INT64_MAX, 2},
+      {70000, -1, 70001}, {7, INT64_MIN, 1},      {INT64_MAX, -3, 1000}, {1, INT64_MAX - 1, 2},
+  };
+  for (size_t i = 0; i < sizeof EDGES / sizeof *EDGES; i++)
+    try_series(&series, &single, EDGES[i].first, EDGES[i].step, EDGES[i].count, 3);
+  arena_done(&arena);
+}
+
+Test(histogram, a_series_of_billions_takes_no_longer_than_its_buckets) {
+  Arena arena;
+  arena_init(&arena);
+  Histogram histogram;
+  histogram_init(&histogram, &arena);
+  uint64_t count = UINT64_C(1) << 60;
+  histogram_add_series(&histogram, 0, 2, count, 1);
+  cr_assert_eq(histogram.total, count);
+  cr_assert_eq(histogram.counts[histogram_bucket(INT64_C(1) << 60)], count >> 9);
+  cr_assert_eq(histogram.counts[3], 0);
+  cr_assert(fabs(histogram_mean(&histogram) / (double)(count - 1) - 1) < 1e-12);
+  cr_assert(fabs(histogram_stddev(&histogram) / ((double)count / sqrt(3)) - 1) < 1e-9);
+  arena_done(&arena);
+}
+
+Test(histogram, merging_equals_adding_to_one) {
+  Arena arena;
+  arena_init(&arena);
+  Histogram parts[3], whole;
+  histogram_init(&whole, &arena);
+  for (int p = 0; p < 3; p++)
+    histogram_init(&parts[p], &arena);
+  Rng rng;
+  rng_init(&rng, 1, "merge");
+  for (int i = 0; i < 10000; i++) {
+    int64_t value = (int64_t)(rng_u64(&rng) >> (1 + rng_below(&rng, 62)));
+    histogram_add(&parts[i % 2], value, 1 + (uint64_t)i % 3);
+    histogram_add(&whole, value, 1 + (uint64_t)i % 3);
+  }
+  histogram_merge(&parts[0], &parts[1]);
+  histogram_merge(&parts[0], &parts[2]);
+  check_same(&parts[0], &whole, "merged");
+  histogram_merge(&parts[2], &whole);
+  check_same(&parts[2], &whole, "merged into an empty one");
+  arena_done(&arena);
+}

@@ -1,0 +1,177 @@
+/* Model shapes. Pinned: parameter counts and KV bytes of every shipped model, Hugging Face files of
+ * the four families, and where bad files are reported. Not pinned: comments and sources in data. */
+#include "perfmodel/llm.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Arena arena;
+static Diag diag;
+static char directory[] = "/tmp/tandem-test-XXXXXX";
+static const char *data_dir;
+
+static void setup(void) {
+  arena_init(&arena);
+  diag_init(&diag);
+  const char *source = getenv("TANDEM_SOURCE_DIR");
+  cr_assert_not_null(source);
+  data_dir = arena_printf(&arena, "%s/perfmodel", source);
+  cr_assert_not_null(mkdtemp(directory));
+}
+
+static void teardown(void) {
+  rmdir(directory);
+  diag_done(&diag);
+  arena_done(&arena);
+}
+
+/* Loads `text` as a file of that name. */
+static int load_text(Llm *llm, const char *name, const char *text) {
+  const char *path = arena_printf(&arena, "%s/%s", directory, name);
+  FILE *file = fopen(path, "w");
+  cr_assert_not_null(file);
+  fputs(text, file);
+  fclose(file);
+  int status = llm_load(llm, path, data_dir, place_of_file("test"), &arena, &diag);
+  unlink(path);
+  return status;
+}
+
+static bool reported(int line, const char *fragment) {
+  for (int i = 0; i < diag.n_entries; i++)
+    if (diag.entries[i].at.line == line && strstr(diag.entries[i].message, fragment)) return true;
+  return false;
+}
+
+TestSuite(llm, .init = setup, .fini = teardown);
+
+Test(llm, shipped_models_have_their_published_size) {
+  const struct {
+    const char *name;
+    double parameters; // billions
+    int64_t kv_bytes_per_token;
+  } cases[] = {
+      {"llama2-70b", 68.98, 327680},    {"bloom-176b", 176.25, 4014080},
+      {"opt-13b", 12.85, 819200},       {"opt-30b", 29.97, 1376256},
+      {"opt-66b", 65.72, 2359296},      {"llama-13b", 13.02, 819200},
+      {"codellama-34b", 33.74, 196608}, {"llama3-8b", 8.03, 131072},
+      {"llama3-15b", 15.01, 262144},    {"llama3-70b", 70.55, 327680},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm llm;
+    cr_assert_eq(llm_load(&llm, cases[i].name, data_dir, place_of_file("test"), &arena, &diag), 0);
+    double parameters = (double)llm_parameters(&llm) / 1e9;
+    cr_assert(fabs(parameters / cases[i].parameters - 1) < 0.005, "%s: %.3f billion", llm.name,
+              parameters);
+    cr_assert_eq(llm.weight_bytes, 2 * llm_parameters(&llm));
+    cr_assert_eq(llm.kv_bytes_per_token, cases[i].kv_bytes_per_token, "%s", llm.name);
+    cr_assert_str_eq(llm.name, cases[i].name);
+  }
+}
+
+Test(llm, splitwise_sim_models_state_their_sizes_and_keep_the_name_of_the_measured_times) {
+  const struct {
+    const char *file, *name;
+    int64_t weight_bytes, kv_bytes_per_token;
+  } cases[] = {{"llama2-70b-splitwise-sim", "llama2-70b", 135000000000, 2621440},
+               {"bloom-176b-splitwise-sim", "bloom-176b", 329000000000, 4014080}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm llm;
+    cr_assert_eq(llm_load(&llm, cases[i].file, data_dir, place_of_file("test"), &arena, &diag), 0);
+    cr_assert_str_eq(llm.name, cases[i].name);
+    cr_assert_eq(llm.weight_bytes, cases[i].weight_bytes);
+    cr_assert_eq(llm.kv_bytes_per_token, cases[i].kv_bytes_per_token);
+  }
+}
+
+Test(llm, hugging_face_files_give_the_same_shapes_as_ours) {
+  const struct {
+    const char *name, *text;
+  } cases[] = {
+      {"llama2-70b", "{\"model_type\": \"llama\", \"hidden_size\": 8192, \"num_hidden_layers\": 80,"
+                     "\"num_attention_heads\": 64, \"num_key_value_heads\": 8,"
+                     "\"intermediate_size\": 28672, \"vocab_size\": 32000, \"head_dim\": null,"
+                     "\"max_position_embeddings\": 4096, \"torch_dtype\": \"float16\","
+                     "\"architectures\": [\"LlamaForCausalLM\"], \"rms_norm_eps\": 1e-05}"},
+      {"llama-13b", "{\"model_type\": \"mistral\", \"hidden_size\": 5120,"
+                    "\"num_hidden_layers\": 40, \"num_attention_heads\": 40,"
+                    "\"intermediate_size\": 13824, \"vocab_size\": 32000,"
+                    "\"max_position_embeddings\": 2048, \"tie_word_embeddings\": false}"},
+      {"bloom-176b", "{\"model_type\": \"bloom\", \"n_embed\": 14336, \"n_layer\": 70,"
+                     "\"n_head\": 112, \"vocab_size\": 250880, \"dtype\": \"bfloat16\"}"},
+      {"opt-30b", "{\"model_type\": \"opt\", \"hidden_size\": 7168, \"num_hidden_layers\": 48,"
+                  "\"num_attention_heads\": 56, \"ffn_dim\": 28672, \"vocab_size\": 50272,"
+                  "\"max_position_embeddings\": 2048, \"torch_dtype\": \"float16\"}"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm ours, theirs;
+    cr_assert_eq(llm_load(&ours, cases[i].name, data_dir, place_of_file("test"), &arena, &diag), 0);
+    cr_assert_eq(load_text(&theirs, "config.json", cases[i].text), 0, "%s", cases[i].name);
+    cr_assert_eq(theirs.weight_bytes, ours.weight_bytes, "%s", cases[i].name);
+    cr_assert_eq(theirs.kv_bytes_per_token, ours.kv_bytes_per_token, "%s", cases[i].name);
+    cr_assert_eq(theirs.max_position_embeddings, ours.max_position_embeddings);
+  }
+}
+
+Test(llm, a_float32_file_weighs_twice_as_much) {
+  const char *text = "{\"model_type\": \"opt\", \"hidden_size\": 64, \"num_hidden_layers\": 2,"
+                     "\"num_attention_heads\": 2, \"ffn_dim\": 256, \"vocab_size\": 100,"
+                     "\"max_position_embeddings\": 10, \"torch_dtype\": \"float32\"}";
+  Llm llm;
+  cr_assert_eq(load_text(&llm, "config.json", text), 0);
+  // Two layers of 4·64² + 2·64·256 + biases 3·64 + 64 + 256 + 64 + norms 4·64; 110 embeddings of
+  // 64; a last norm of 128.
+  int64_t parameters = 2 * (16384 + 32768 + 576 + 256) + 110 * 64 + 128;
+  cr_assert_eq(llm_parameters(&llm), parameters);
+  cr_assert_eq(llm.weight_bytes, 4 * parameters);
+  cr_assert_eq(llm.kv_bytes_per_token, 2 * 2 * 64 * 4);
+}
+
+#define SHAPE                                                                                      \
+  "num_hidden_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\nintermediate_size: 256\n"        \
+  "vocab_size: 100\nmax_position_embeddings: 10\n"
+
+Test(llm, bad_files_are_reported_where_they_are_wrong) {
+  const struct {
+    const char *file, *text;
+    int line;
+    const char *fragment;
+  } cases[] = {
+      {"m.yaml", SHAPE "num_kv_heads: 2\n", 7, "num_kv_heads"},
+      {"m.yaml", SHAPE "weight_bytes: 5\n", 7, "weight_bytes"},
+      {"m.yaml", SHAPE "num_key_value_heads: 3\n", 1, "does not divide num_attention_heads 4"},
+      {"m.yaml", "num_hidden_layers: 2\n", 1, "vocab_size"},
+      {"config.json", "{\"hidden_size\": 64}\n", 1, "model_type"},
+      {"config.json", "{\n\"model_type\": \"lama\"}\n", 2, "lama"},
+      {"config.json", "{\"model_type\": \"llama\", \"hidden_size\": 64}\n", 1,
+       "missing key 'num_hidden_layers'"},
+      {"config.json", "{\"model_type\": \"llama\", \"hidden_size\": 64}\n", 1,
+       "missing key 'vocab_size'"},
+      {"config.json", "{\"model_type\": \"mixtral\",\n \"num_local_experts\": 8}\n", 2,
+       "'num_local_experts'"},
+      {"config.json", "{\"model_type\": \"deepseek_v3\",\n\"n_routed_experts\": 8}\n", 2,
+       "'n_routed_experts'"},
+      {"config.json", "{\"model_type\": \"llama\",\n\n\"kv_lora_rank\": 512}\n", 3,
+       "'kv_lora_rank'"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm llm;
+    diag_done(&diag);
+    diag_init(&diag);
+    cr_assert_eq(load_text(&llm, cases[i].file, cases[i].text), -1, "case %zu", i);
+    cr_assert(reported(cases[i].line, cases[i].fragment), "case %zu: %s", i,
+              diag.entries[0].message);
+    cr_assert_eq(diag_exit_code(&diag), 3);
+  }
+}
+
+Test(llm, an_unknown_name_is_reported_at_its_place_with_a_near_one) {
+  Llm llm;
+  Place at = {.path = "a.yaml", .line = 3, .column = 8, .width = 9};
+  cr_assert_eq(llm_load(&llm, "bloom-167b", data_dir, at, &arena, &diag), -1);
+  cr_assert(reported(3, "unknown model 'bloom-167b'"));
+  cr_assert_not_null(strstr(diag.entries[0].hint, "bloom-176b"));
+}

@@ -1,0 +1,290 @@
+/* Quantile tables, the `lengths:` key, and drawing by inversion. */
+#include "traces/lengths.h"
+#include "sim/base/option.h"
+#include "sim/base/rng.h"
+#include "traces/fields.h"
+#include <assert.h>
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- Quantile tables ---- */
+
+#define TABLE_HEADER "q,prompt,output"
+enum { TABLE_PLACES = 6, Q, PROMPT = 1, OUTPUT, COLUMNS };
+static const double PER_UNIT = 1e-6; // of a number read with TABLE_PLACES decimals
+
+typedef struct Table {
+  double *columns[COLUMNS]; // [0] is not filled
+  size_t capacity[COLUMNS];
+  int n;
+  int64_t q, step; // of the newest row, and between rows, in TABLE_PLACES decimals
+} Table;
+
+static int table_append(Table *self, const Line *line, Arena *arena, Diag *diag) {
+  static const char *const names[] = {"q", "prompt", "output"};
+  Field fields[COLUMNS];
+  int64_t numbers[COLUMNS];
+  if (line_split(line, TABLE_HEADER, fields, COLUMNS, diag)) return -1;
+  for (int i = 0; i < COLUMNS; i++)
+    if (!field_decimal(fields[i], TABLE_PLACES, &numbers[i]))
+      return field_error(line, fields[i], names[i], "a number with at most 6 decimals", diag);
+  if (self->n == 1) self->step = numbers[0];
+  if (numbers[0] != self->n * self->step || (self->n > 0 && self->step == 0))
+    return field_error(line, fields[0], "q", "in equal steps from 0", diag);
+  self->q = numbers[0];
+  for (int i = PROMPT; i <= OUTPUT; i++) {
+    double value = (double)numbers[i] * PER_UNIT;
+    if (value > INT32_MAX || (self->n > 0 && value < self->columns[i][self->n - 1]))
+      return field_error(line, fields[i], names[i], "no less than in the row before", diag);
+    ARENA_RESERVE(arena, self->columns[i], self->capacity[i], self->n + 1);
+    self->columns[i][self->n] = value;
+  }
+  self->n++;
+  return 0;
+}
+
+static int table_read(Table *self, LineReader *reader, Arena *arena, Diag *diag) {
+  Line line;
+  bool has_header = false;
+  int status = 1;
+  while ((status = line_reader_next(reader, &line, diag)) > 0) {
+    if (line.text[0] == '#') continue;
+    if (has_header) {
+      if (table_append(self, &line, arena, diag)) return -1;
+    } else if (!line_is(&line, TABLE_HEADER)) {
+      return diag_error(diag, line_place(&line, (Field){0}),
+                        "the header of a table of lengths is '%s'", TABLE_HEADER);
+    }
+    has_header = true;
+  }
+  if (status < 0) return -1;
+  if (self->n >= 2 && self->q == INT64_C(100000000)) return 0;
+  return diag_error(diag, place_of_file(reader->path), "the rows do not reach from q 0 to q 100");
+}
+
+int lengths_load(const char *path, LengthDistribution *ret_prompt, LengthDistribution *ret_output,
+                 Arena *arena, Diag *diag) {
+  LineReader reader;
+  Table table = {0};
+  if (line_reader_open(&reader, path, arena, diag)) return -1;
+  int status = table_read(&table, &reader, arena, diag);
+  line_reader_close(&reader);
+  if (status) return -1;
+  LengthDistribution of = {.kind = LENGTH_TABLE, .n_quantiles = table.n};
+  *ret_prompt = of;
+  *ret_output = of;
+  ret_prompt->quantiles = table.columns[PROMPT];
+  ret_output->quantiles = table.columns[OUTPUT];
+  return 0;
+}
+
+/* ---- The `lengths:` key ---- */
+
+typedef struct Binder {
+  const char *data_dir, *config_dir;
+  Arena *arena;
+  Diag *diag;
+} Binder;
+
+const char *path_resolve(const char *path, const char *dir, Arena *arena) {
+  struct stat status;
+  if (path[0] == '/' || !dir || stat(path, &status) == 0) return path;
+  const char *beside = arena_printf(arena, "%s/%s", dir, path);
+  return stat(beside, &status) == 0 ? beside : path;
+}
+
+static bool is_csv(const char *name) {
+  size_t length = strlen(name);
+  return length > 4 && strcmp(name + length - 4, ".csv") == 0;
+}
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* An entry that says which tables there are. */
+static int unknown_table(const Binder *self, const Node *node, const char *dir) {
+  enum { NAMES_MAX = 64 };
+  const char *names[NAMES_MAX + 1] = {NULL};
+  size_t n = 0;
+  DIR *listing = opendir(dir);
+  const struct dirent *entry = NULL;
+  while (listing && n < NAMES_MAX && (entry = readdir(listing)))
+    if (is_csv(entry->d_name))
+      names[n++] = arena_copy(self->arena, entry->d_name, strlen(entry->d_name) - 4);
+  if (listing) closedir(listing);
+  qsort(names, n, sizeof *names, compare_names);
+  diag_error(self->diag, node->at, "unknown table of lengths '%s'", node->text);
+  diag_hint_near(self->diag, node->text, names);
+  return -1;
+}
+
+/* A table by name or path; both its columns. */
+static int bind_table(const Binder *self, const Node *node, LengthDistribution ret_both[2]) {
+  if (node->kind != NODE_SCALAR)
+    return diag_error(self->diag, node->at, "a table of lengths is a name or the path of a .csv");
+  const char *path = path_resolve(node->text, self->config_dir, self->arena);
+  if (!is_csv(node->text)) {
+    const char *dir = arena_printf(self->arena, "%s/traces/lengths", self->data_dir);
+    path = arena_printf(self->arena, "%s/%s.csv", dir, node->text);
+    struct stat status;
+    if (strchr(node->text, '/') || stat(path, &status)) return unknown_table(self, node, dir);
+  }
+  return lengths_load(path, &ret_both[0], &ret_both[1], self->arena, self->diag);
+}
+
+#define TOKENS_MAX 2147483647
+#define MEAN_ROW                                                                                   \
+  {                                                                                                \
+    "mean", OPTION_REAL, offsetof(LengthDistribution, mean), NULL, true, 1, TOKENS_MAX, NULL,      \
+        "mean length in tokens"                                                                    \
+  }
+#define CLAMP_ROWS                                                                                 \
+  {"min",      OPTION_REAL, offsetof(LengthDistribution, low), NULL, false, 1,                     \
+   TOKENS_MAX, NULL,        "shorter draws become this"},                                          \
+      {"max",      OPTION_REAL, offsetof(LengthDistribution, high), NULL, false, 1,                \
+       TOKENS_MAX, NULL,        "longer draws become this"},                                       \
+  {                                                                                                \
+    0                                                                                              \
+  }
+static const OptionSpec lognormal_options[] = {MEAN_ROW,
+                                               {"sigma", OPTION_REAL,
+                                                offsetof(LengthDistribution, sigma), NULL, true, 0,
+                                                10, NULL, "standard deviation of the logarithm"},
+                                               CLAMP_ROWS};
+static const OptionSpec exponential_options[] = {MEAN_ROW, CLAMP_ROWS};
+static int bind_mean(const Binder *self, const Node *node, const OptionSpec *specs,
+                     LengthDistribution *ret) {
+  if (option_bind(specs, node, NULL, node->at, ret, self->diag)) return -1;
+  if (ret->high == 0 || ret->low <= ret->high) return 0;
+  return diag_error(self->diag, node->at, "'min' is above 'max'");
+}
+
+/* A whole length; `key` is what messages call it. */
+static int bind_tokens(const Binder *self, const Node *node, const char *key, double *ret_tokens) {
+  const OptionSpec spec = {key, OPTION_INT, 0, NULL, true, 1, TOKENS_MAX, NULL, "tokens"};
+  int64_t tokens = 0;
+  if (option_bind_one(&spec, node, &tokens, self->diag)) return -1;
+  *ret_tokens = (double)tokens;
+  return 0;
+}
+
+static int bind_uniform(const Binder *self, const Node *node, LengthDistribution *ret) {
+  if (node->kind != NODE_LIST || node->n_children != 2)
+    return diag_error(self->diag, node->at, "'uniform' is a list of two lengths, [low, high]");
+  if (bind_tokens(self, node->first, "low", &ret->low) ||
+      bind_tokens(self, node->first->next, "high", &ret->high))
+    return -1;
+  if (ret->low <= ret->high) return 0;
+  return diag_error(self->diag, node->at, "'uniform' has its low end above its high end");
+}
+
+static int bind_kind(const Binder *self, const Node *value, LengthKind kind, bool is_output,
+                     LengthDistribution *ret) {
+  *ret = (LengthDistribution){.kind = kind};
+  LengthDistribution both[2];
+  switch (kind) {
+  case LENGTH_TABLE:
+    if (bind_table(self, value, both)) return -1;
+    *ret = both[is_output];
+    return 0;
+  case LENGTH_CONSTANT:
+    return bind_tokens(self, value, "constant", &ret->mean);
+  case LENGTH_UNIFORM:
+    return bind_uniform(self, value, ret);
+  case LENGTH_LOGNORMAL:
+    return bind_mean(self, value, lognormal_options, ret);
+  case LENGTH_EXPONENTIAL:
+    return bind_mean(self, value, exponential_options, ret);
+  }
+  assert(false);
+  return -1;
+}
+
+/* One side of the map: {kind: parameters}. */
+static int bind_distribution(const Binder *self, const Node *node, bool is_output,
+                             LengthDistribution *ret) {
+  static const char *const kinds[] = {"table",     "constant",    "uniform",
+                                      "lognormal", "exponential", NULL}; // as LengthKind
+  if (node->kind != NODE_MAP || node->n_children != 1) {
+    diag_error(self->diag, node->at, "'%s' must be a map with one distribution", node->key);
+    diag_hint(self->diag, "such as {constant: 512} or {lognormal: {mean: 120, sigma: 0.9}}");
+    return -1;
+  }
+  for (int kind = 0; kinds[kind]; kind++)
+    if (strcmp(node->first->key, kinds[kind]) == 0)
+      return bind_kind(self, node->first, (LengthKind)kind, is_output, ret);
+  diag_error(self->diag, node->first->key_at, "unknown distribution '%s'", node->first->key);
+  diag_hint_near(self->diag, node->first->key, kinds);
+  return -1;
+}
+
+int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,
+                 LengthDistribution *ret_prompt, LengthDistribution *ret_output, Arena *arena,
+                 Diag *diag) {
+  static const OptionSpec sides[] = {
+      {"prompt", OPTION_NODE, 0, NULL, true, 0, 0, NULL, "lengths of prompts"},
+      {"output", OPTION_NODE, sizeof(const Node *), NULL, true, 0, 0, NULL, "lengths of outputs"},
+      {0}};
+  const Binder binder = {data_dir, config_dir, arena, diag};
+  if (node->kind != NODE_MAP) {
+    LengthDistribution both[2];
+    if (bind_table(&binder, node, both)) return -1;
+    *ret_prompt = both[0];
+    *ret_output = both[1];
+    return 0;
+  }
+  const Node *nodes[2] = {NULL, NULL};
+  if (option_bind(sides, node, NULL, node->at, nodes, diag)) return -1;
+  int status = bind_distribution(&binder, nodes[0], false, ret_prompt);
+  return bind_distribution(&binder, nodes[1], true, ret_output) || status ? -1 : 0;
+}
+
+/* ---- Drawing ---- */
+
+void length_sampler_init(LengthSampler *self, const LengthDistribution *of) {
+  *self = (LengthSampler){.of = *of, .low = 1, .high = INT32_MAX};
+  if (of->low > 1) self->low = of->low;
+  if (of->high > 0) self->high = of->high;
+  if (of->kind == LENGTH_LOGNORMAL)
+    self->location = portable_log(of->mean) - of->sigma * of->sigma / 2;
+  /* Rounded up, an exponential of this scale is geometric with success probability 1/mean. */
+  if (of->kind == LENGTH_EXPONENTIAL && of->mean > 1)
+    self->scale = -1 / portable_log(1 - 1 / of->mean);
+}
+
+static double table_at(const LengthDistribution *of, double u) {
+  double position = u * (of->n_quantiles - 1);
+  int i = (int)position;
+  if (i > of->n_quantiles - 2) i = of->n_quantiles - 2;
+  double below = of->quantiles[i], above = of->quantiles[i + 1];
+  return below + (position - i) * (above - below);
+}
+
+int32_t length_at(const LengthSampler *self, double u) {
+  const LengthDistribution *of = &self->of;
+  double length = of->mean;
+  switch (of->kind) {
+  case LENGTH_TABLE:
+    length = table_at(of, u) + 0.5;
+    break;
+  case LENGTH_CONSTANT:
+    break;
+  case LENGTH_UNIFORM:
+    length = of->low + u * (of->high - of->low + 1);
+    break;
+  case LENGTH_LOGNORMAL: {
+    double z = portable_normal_quantile(unit_open(u));
+    length = portable_exp(self->location + of->sigma * z) + 0.5;
+    break;
+  }
+  case LENGTH_EXPONENTIAL:
+    length = 1 - portable_log(1 - unit_open(u)) * self->scale;
+    break;
+  }
+  if (length < self->low) length = self->low;
+  if (length > self->high) length = self->high;
+  return (int32_t)length;
+}

@@ -1,0 +1,98 @@
+/* What all trace formats share: the header, order of time, and time as ticks. */
+#include "traces/trace_file.h"
+#include <stdio.h>
+
+/* Says that the first line is of no known format, and how those that exist begin. */
+static int unknown_format(const Line *first, Diag *diag) {
+  char known[512] = "";
+  size_t used = 0;
+  for (int i = 0; format_at(i) && used < sizeof known; i++) {
+    const TraceFormat *format = format_at(i);
+    used += (size_t)snprintf(known + used, sizeof known - used, "%s%s (%s)", i ? ", " : "",
+                             format->name, format->header ? format->header : "no header");
+  }
+  diag_error(diag, line_place(first, (Field){0}), "no known trace format begins like this");
+  diag_hint(diag, "the formats are %s", known);
+  return -1;
+}
+
+/* Reads up to the first row: finds the format if it is not set, and checks the header. */
+static int begin(TraceFile *self, Diag *diag) {
+  self->n_rows = 0;
+  Line line;
+  if (self->format && !self->format->header) return 0;
+  int status = line_reader_next(&self->reader, &line, diag);
+  if (status < 0) return -1;
+  if (status == 0) return diag_error(diag, place_of_file(self->reader.path), "the file is empty");
+  const TraceFormat *wanted = self->format;
+  if (!wanted) self->format = format_of_line(&line);
+  if (!self->format) return unknown_format(&line, diag);
+  if (!self->format->header) return line_reader_rewind(&self->reader, diag);
+  if (!wanted || line_is(&line, wanted->header)) return 0;
+  return diag_error(diag, line_place(&line, (Field){0}), "the header of format '%s' is '%s'",
+                    wanted->name, wanted->header);
+}
+
+static int begin_or_close(TraceFile *self, Diag *diag) {
+  if (begin(self, diag) == 0) return 0;
+  trace_file_close(self);
+  return -1;
+}
+
+int trace_file_open(TraceFile *self, const char *path, const TraceFormat *format, Arena *arena,
+                    Diag *diag) {
+  *self = (TraceFile){.format = format};
+  if (line_reader_open(&self->reader, path, arena, diag)) return -1;
+  return begin_or_close(self, diag);
+}
+
+int trace_file_open_text(TraceFile *self, const char *name, const char *text, size_t length,
+                         const TraceFormat *format, Arena *arena, Diag *diag) {
+  *self = (TraceFile){.format = format};
+  line_reader_open_text(&self->reader, name, text, length, arena);
+  return begin_or_close(self, diag);
+}
+
+/* Ticks from the origin to the row's time, which must not be before the row in front of it. */
+static int row_ticks(TraceFile *self, const Line *line, const RawRow *raw, Tick *ret_at,
+                     Diag *diag) {
+  if (self->n_rows == 0) self->origin = self->format->is_wall_clock ? raw->time : (TraceTime){0};
+  Tick at = 0;
+  int64_t seconds = raw->time.seconds - self->origin.seconds;
+  if (__builtin_mul_overflow(seconds, TICKS_PER_SECOND, &at) ||
+      __builtin_add_overflow(at, raw->time.fraction - self->origin.fraction, &at))
+    return diag_error(diag, line_place(line, raw->time_field),
+                      "the time is more than 106 days from the first row");
+  if (self->n_rows > 0 && at < self->previous)
+    return diag_error(diag, line_place(line, raw->time_field),
+                      "time goes back: '%.*s' comes after '%s'", raw->time_field.length,
+                      raw->time_field.text, self->previous_text);
+  *ret_at = at;
+  return 0;
+}
+
+int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
+  Line line;
+  int status = line_reader_next(&self->reader, &line, diag);
+  if (status < 0) return -1;
+  if (status == 0 && self->n_rows == 0)
+    return diag_error(diag, place_of_file(self->reader.path), "the file has no rows");
+  if (status == 0) return 0;
+  RawRow raw = {0};
+  Tick at = 0;
+  if (self->format->parse(&line, &raw, diag) || row_ticks(self, &line, &raw, &at, diag)) return -1;
+  self->n_rows++;
+  self->previous = at;
+  snprintf(self->previous_text, sizeof self->previous_text, "%.*s", raw.time_field.length,
+           raw.time_field.text);
+  *ret_row = (TraceRow){at, raw.prompt_tokens, raw.output_tokens, line_place(&line, (Field){0})};
+  return 1;
+}
+
+int trace_file_rewind(TraceFile *self, Diag *diag) {
+  return line_reader_rewind(&self->reader, diag) || begin(self, diag) ? -1 : 0;
+}
+
+void trace_file_close(TraceFile *self) {
+  line_reader_close(&self->reader);
+}

@@ -1,0 +1,30 @@
+/* The rows of one trace file, as they stand in it: no crop, no scaling.
+ *
+ * Time is checked to go forward and is given as ticks: since the first row for formats of
+ * wall-clock times, since the file's own zero for the others. */
+#ifndef TRACES_TRACE_FILE_H
+#define TRACES_TRACE_FILE_H
+#include "traces/format.h"
+#include "traces/trace.h"
+
+typedef struct TraceFile {
+  LineReader reader;
+  const TraceFormat *format;
+  int64_t n_rows;   // handed out since the start of the file
+  TraceTime origin; // what counts as 0
+  Tick previous;    // time of the newest row, and its text
+  char previous_text[48];
+} TraceFile;
+
+/* Opens a file and checks its header. `format` NULL: found by the first line. */
+int trace_file_open(TraceFile *self, const char *path, const TraceFormat *format, Arena *arena,
+                    Diag *diag);
+/* The same for a copy of `text`, which `name` stands for in messages. */
+int trace_file_open_text(TraceFile *self, const char *name, const char *text, size_t length,
+                         const TraceFormat *format, Arena *arena, Diag *diag);
+/* 1 and the next row, 0 at the end, -1 with entries; a file without a row is an error. */
+int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag);
+/* Back to the first row. */
+int trace_file_rewind(TraceFile *self, Diag *diag);
+void trace_file_close(TraceFile *self);
+#endif

@@ -1,0 +1,162 @@
+/* Binding the `workload:` block.
+ *
+ * A block is of one of two kinds, each with an option table. A key of the other kind is refused by
+ * name, so that nobody believes in a rate that was not applied. */
+#include "traces/workload.h"
+#include <math.h>
+#include <string.h>
+
+/* What the tables fill in: the configuration, and what needs a second look. */
+typedef struct Bound {
+  WorkloadConfig config;
+  int format; // index into format_choices
+  const Node *lengths, *arrivals;
+} Bound;
+
+static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_once",
+                                              NULL}; // as ArrivalProcess
+
+#define AT(field) offsetof(Bound, field)
+#define TIME_MIN  1e-9 // seconds
+#define TIME_MAX  9e6
+#define RATE_MIN  1e-6 // per second
+#define RATE_MAX  1e9
+
+const OptionSpec workload_replay_options[] = {
+    {"trace", OPTION_STRING, AT(config.trace), NULL, true, 0, 0, NULL, "trace file to replay"},
+    {"format", OPTION_CHOICE, AT(format), "auto", false, 0, 0, format_choices,
+     "its format; auto: by the first line"},
+    {"start", OPTION_TICKS, AT(config.start), NULL, false, 0, TIME_MAX, NULL,
+     "leave out what is earlier; times count from here"},
+    {"duration", OPTION_TICKS, AT(config.duration), NULL, false, TIME_MIN, TIME_MAX, NULL,
+     "leave out what is this long after the start"},
+    {"rate", OPTION_RATE, AT(config.rate), NULL, false, RATE_MIN, RATE_MAX, NULL,
+     "scale time to this mean rate"},
+    {"rate_scale", OPTION_REAL, AT(config.rate_scale), "1", false, 1e-6, 1e6, NULL,
+     "multiply the rate"},
+    {"loop", OPTION_INT, AT(config.loop), "1", false, 1, INFINITY, NULL, "passes over the trace"},
+    {"requests", OPTION_INT, AT(config.requests), NULL, false, 1, INFINITY, NULL,
+     "stop after so many"},
+    {0}};
+
+const OptionSpec workload_synthetic_options[] = {
+    {"lengths", OPTION_NODE, AT(lengths), NULL, true, 0, 0, NULL,
+     "a table by name or path, or {prompt: …, output: …}"},
+    {"arrivals", OPTION_NODE, AT(arrivals), NULL, true, 0, 0, NULL, "{process: …, rate: …}"},
+    {"correlation", OPTION_REAL, AT(config.correlation), "0", false, -0.999, 0.999, NULL,
+     "rank correlation of prompt and output"},
+    {"duration", OPTION_TICKS, AT(config.duration), NULL, false, TIME_MIN, TIME_MAX, NULL,
+     "arrivals end here"},
+    {"requests", OPTION_INT, AT(config.requests), NULL, false, 1, INFINITY, NULL,
+     "stop after so many"},
+    {"seed", OPTION_INT, AT(config.seed), NULL, false, 0, INFINITY, NULL,
+     "of arrivals and lengths; absent: the run's"},
+    {0}};
+
+const OptionSpec workload_arrival_options[] = {
+    {"process", OPTION_CHOICE, offsetof(WorkloadConfig, arrivals), "poisson", false, 0, 0,
+     process_choices, "poisson, gamma, fixed or at_once"},
+    {"rate", OPTION_RATE, offsetof(WorkloadConfig, rate), NULL, false, RATE_MIN, RATE_MAX, NULL,
+     "mean rate; not with at_once"},
+    {"cv", OPTION_REAL, offsetof(WorkloadConfig, cv), NULL, false, 1e-3, 100, NULL,
+     "coefficient of variation of gamma gaps"},
+    {0}};
+
+static bool has_key(const OptionSpec *specs, const char *key) {
+  while (specs->key && strcmp(specs->key, key) != 0)
+    specs++;
+  return specs->key != NULL;
+}
+
+/* Binds by the table of one kind; keys that only the `other` kind knows are refused by name. */
+static int bind_kind(const OptionSpec *specs, const OptionSpec *other, const char *refusal,
+                     const Node *node, Bound *bound, Diag *diag) {
+  const char *foreign[16] = {NULL};
+  int n = 0, status = 0;
+  for (; other->key; other++)
+    if (!has_key(specs, other->key)) foreign[n++] = other->key;
+  for (int i = 0; i < n; i++) {
+    const Node *child = node_find(node, foreign[i]);
+    if (child) status = diag_error(diag, child->key_at, "'%s' %s", foreign[i], refusal);
+  }
+  return option_bind(specs, node, foreign, node->at, bound, diag) || status ? -1 : 0;
+}
+
+static int bind_replay(Bound *bound, const Node *node, const char *config_dir, Arena *arena,
+                       Diag *diag) {
+  if (bind_kind(workload_replay_options, workload_synthetic_options,
+                "does not go with 'trace', which has its own arrivals and lengths", node, bound,
+                diag))
+    return -1;
+  const Node *rate_scale = node_find(node, "rate_scale");
+  if (rate_scale && node_find(node, "rate"))
+    return diag_error(diag, rate_scale->key_at, "'rate' and 'rate_scale' exclude each other");
+  WorkloadConfig *config = &bound->config;
+  if (bound->format > 0) config->format = format_at(bound->format - 1);
+  config->trace = path_resolve(config->trace, config_dir, arena);
+  return 0;
+}
+
+/* What a process needs, and what would have no effect on it. */
+static int check_arrivals(const WorkloadConfig *config, const Node *node, Diag *diag) {
+  const char *process = process_choices[config->arrivals];
+  bool wants_rate = config->arrivals != ARRIVAL_AT_ONCE;
+  bool wants_cv = config->arrivals == ARRIVAL_GAMMA;
+  const struct {
+    const char *key;
+    bool wanted;
+  } rules[] = {{"rate", wants_rate}, {"cv", wants_cv}};
+  int status = 0;
+  for (int i = 0; i < 2; i++) {
+    const Node *child = node_find(node, rules[i].key);
+    if (rules[i].wanted && !child)
+      status = diag_error(diag, node->at, "process '%s' needs '%s'", process, rules[i].key);
+    if (!rules[i].wanted && child)
+      status = diag_error(diag, child->key_at, "'%s' does not go with process '%s'", rules[i].key,
+                          process);
+  }
+  return status;
+}
+
+static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
+                          const char *config_dir, Arena *arena, Diag *diag) {
+  if (bind_kind(workload_synthetic_options, workload_replay_options,
+                "goes with 'trace' only, not with 'lengths'", node, bound, diag))
+    return -1;
+  WorkloadConfig *config = &bound->config;
+  int status = 0;
+  if (option_bind(workload_arrival_options, bound->arrivals, NULL, bound->arrivals->at, config,
+                  diag))
+    return -1;
+  status |= check_arrivals(config, bound->arrivals, diag);
+  status |= lengths_bind(bound->lengths, data_dir, config_dir, &config->prompt, &config->output,
+                         arena, diag);
+  if (config->requests == 0 && config->arrivals == ARRIVAL_AT_ONCE)
+    status = diag_error(diag, node->at, "arrivals at once need 'requests': how many");
+  else if (config->requests == 0 && config->duration == 0)
+    status = diag_error(diag, node->at, "the arrivals never end: set 'duration' or 'requests'");
+  return status;
+}
+
+int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
+                  const char *config_dir, Arena *arena, Diag *diag) {
+  if (node->kind != NODE_MAP)
+    return diag_error(diag, node->at, "'workload' must be a map with 'trace' or 'lengths'");
+  const Node *trace = node_find(node, "trace"), *lengths = node_find(node, "lengths");
+  if (trace && lengths)
+    return diag_error(diag, lengths->key_at, "'trace' and 'lengths' exclude each other");
+  if (!trace && !lengths)
+    return diag_error(diag, node->at, "the workload needs 'trace' (a file) or 'lengths' (drawn)");
+  Bound bound = {.config = {.rate_scale = 1, .loop = 1, .seed = -1, .at = node->at}};
+  int status = trace ? bind_replay(&bound, node, config_dir, arena, diag)
+                     : bind_synthetic(&bound, node, data_dir, config_dir, arena, diag);
+  if (status) return -1;
+  *self = bound.config;
+  return 0;
+}
+
+TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena,
+                           Diag *diag) {
+  if (self->trace) return replay_open(self, arena, diag);
+  return synthetic_open(self, self->seed < 0 ? run_seed : (uint64_t)self->seed, arena);
+}
