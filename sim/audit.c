@@ -13,8 +13,7 @@ static void check_queue(const Engine *engine, const RequestQueue *queue) {
   assert(queue->last == previous && queue->count == n);
 }
 
-/* Requests by state against the queues and batches that hold them, and against what came and went.
- */
+/* Requests by state against the queues and batches that hold them, and what came and went. */
 static void check_requests(const Engine *engine) {
   uint64_t by_state[REQUEST_BLOCKED + 1] = {0};
   for (size_t i = 0; i < engine->requests.n_slots; i++)

@@ -2,9 +2,9 @@
  * elsewhere.
  *
  *   requests   arrived = completed + rejected + in flight; each live one is where its state says
- *   memory     per machine: free blocks + those held by its requests and inbound transfers =
- * capacity batches    context sum, residues and finish counts agree with the requests in them
- *   network    per NIC: the rates of its flows sum to at most its capacity
+ *   memory     free blocks + those held by requests and inbound transfers = capacity, per machine
+ *   batches    context sum, residues and finish counts agree with the requests in them
+ *   network    the rates of the flows through a NIC sum to at most its capacity
  *   time       never goes back */
 #ifndef SIM_AUDIT_H
 #define SIM_AUDIT_H

@@ -21,11 +21,10 @@ typedef struct ClusterView {
   RoleList by_role[ROLES];
   bool roles_move; // the pool policy lets a machine take the opposite phase
   /* by machine: */
-  int64_t
-      *pending_tokens; // prompt tokens assigned and not yet prefilled, plus one per assigned decode
-  int64_t *n_assigned; // requests with a phase assigned here that is not finished
-  int64_t *n_present;  // requests that are here now
-  int64_t *kv_blocks; // held here or promised to requests assigned here, growth as of batch changes
+  int64_t *pending_tokens; // assigned prompt tokens not yet prefilled, plus one per decode
+  int64_t *n_assigned;     // requests with a phase assigned here that is not finished
+  int64_t *n_present;      // requests that are here now
+  int64_t *kv_blocks;      // held by or promised to requests, growth as of batch changes
 } ClusterView;
 
 /* Where a request's phases run; the same machine twice means no transfer. A machine whose role does
@@ -36,8 +35,7 @@ typedef struct Placement {
   bool roles_stay;
 } Placement;
 
-/* The first machine of `list` with the smallest value in `column`; MACHINE_NONE for an empty list.
- */
+/* The first machine of `list` with the smallest value in `column`; MACHINE_NONE if it is empty. */
 static inline MachineIx role_list_least(const RoleList *list, const int64_t *column) {
   MachineIx best = MACHINE_NONE;
   int64_t least = INT64_MAX;

@@ -62,7 +62,7 @@ static void init_policies(Engine *self) {
   }
 }
 
-static void init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag) {
+void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag) {
   *self = (Engine){.config = config, .arena = arena, .diag = diag};
   self->step = config->step || config->executor;
   self->plan.arena = arena;
@@ -75,6 +75,7 @@ static void init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   metrics_init(&self->metrics, config->slo_reference, arena);
   eventlog_init(&self->log, config->event_log);
   init_policies(self);
+  engine_pull(self);
 }
 
 static void handle(Engine *self) {
@@ -93,19 +94,25 @@ static void handle(Engine *self) {
   }
 }
 
+bool engine_step(Engine *self) {
+  if (self->failed) return false;
+  /* When all that is pending asks for room again, nobody will ever make any. */
+  if (self->agenda.n_events == self->n_retries) return engine_break_deadlock(self);
+  agenda_pop(&self->agenda, &self->event);
+  const Tick previous = self->now;
+  self->now = self->view.now = self->event.at;
+  self->n_events++;
+  handle(self);
+  if (self->config->audit) audit_check(self, previous);
+  return true;
+}
+
 static void loop(Engine *self) {
   const SimConfig *config = self->config;
-  engine_pull(self);
-  while (!self->failed && agenda_pop(&self->agenda, &self->event)) {
-    const Tick previous = self->now;
-    self->now = self->view.now = self->event.at;
-    self->n_events++;
-    handle(self);
-    if (config->audit) audit_check(self, previous);
+  while (engine_step(self))
     if (config->on_progress && self->n_events % PROGRESS_EVENTS == 0)
       config->on_progress(config->on_progress_context,
                           self->metrics.completed + self->metrics.rejected, self->now);
-  }
 }
 
 static void add_totals(MachineTotals *sum, const MachineTotals *part) {
@@ -161,7 +168,7 @@ static void sum_up(const Engine *self, SimResult *result) {
 
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {
   Engine *engine = ARENA_NEW(arena, Engine);
-  init(engine, config, arena, diag);
+  engine_init(engine, config, arena, diag);
   loop(engine);
   if (engine->failed) return -1;
   sum_up(engine, ret_result);

@@ -1,9 +1,12 @@
 /* The inside of a run: all of its state, and the steps its handlers are made of.
  *
  * engine.c runs the loop and its one switch. A handler may call the functions below but never
- * another handler; what has to happen later is set in the agenda. Parts: placement.c  arrival,
- * routing, roles        iteration.c  what a machine does next, and its end memory.c     blocks,
- * growth, eviction       moving.c     KV transfers                            */
+ * another handler; what has to happen later is set in the agenda. The parts:
+ *
+ *   placement.c   arrival, routing, roles, the end of a request
+ *   iteration.c   what a machine does next, and what the end of it brings
+ *   memory.c      blocks, growth, eviction
+ *   moving.c      KV transfers */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
 #include "sim/agenda.h"
@@ -26,6 +29,7 @@ typedef struct Engine {
   Event event; // being handled
   Agenda agenda;
   uint64_t n_events;
+  size_t n_retries; // pending events that only ask for room again
 
   RequestTable requests;
   Machine *machines;
@@ -57,6 +61,13 @@ static inline void engine_log(Engine *self, Outcome outcome, const Request *requ
                               MachineIx machine, int64_t a, int64_t b) {
   eventlog_add(&self->log, self->now, outcome, request ? request->id : LOG_NOBODY, machine, a, b);
 }
+
+/* --- engine.c */
+
+/* Sets up a run, its first arrival pending. */
+void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag);
+/* Handles the next event; false when none is left or the run has failed. */
+bool engine_step(Engine *self);
 
 /* --- placement.c */
 
@@ -90,8 +101,10 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
 /* Books blocks for a request placed on a machine its KV has not reached, and their end. */
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n);
-/* Drops the KV of a request that waits for decode or decodes; it is prefilled again on this
- * machine. */
+/* Queues a request whose KV was dropped, to be prefilled again here ahead of the others. */
+void engine_requeue(Engine *self, Machine *machine, RequestIx request);
+/* Drops the KV of a request that waits for decode or decodes on a machine between iterations, and
+ * queues it again there. */
 void engine_evict(Engine *self, Machine *machine, RequestIx request);
 
 /* --- moving.c */
@@ -104,4 +117,8 @@ void engine_begin_transfer(Engine *self, RequestIx request);
 void engine_handle_transfer(Engine *self, TransferIx transfer);
 /* Blocks were given back on a machine: begins transfers that waited for room there, in order. */
 void engine_admit_inbound(Engine *self, Machine *machine);
+/* Nothing is pending and requests are left: senders and receivers wait for each other's memory.
+ * The first in line gives up its KV and is prefilled again where it will be decoded. False when
+ * nobody is in line. */
+bool engine_break_deadlock(Engine *self);
 #endif

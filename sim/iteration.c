@@ -321,7 +321,6 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   const BatchShape shape = shape_of(self, machine);
   const Tick ticks = iteration_ticks(self, machine, &shape);
   machine->activity = ACTIVITY_PREFILL;
-  machine->iteration_began_at = self->now;
   machine->totals.prefill_iterations++;
   machine->totals.prefill_ticks += ticks;
   machine->totals.prefill_tokens += shape.prefill_tokens;

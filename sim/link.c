@@ -18,6 +18,7 @@ void links_reserve(Links *self, uint32_t n_flows) {
   ARENA_RESERVE(self->arena, self->flows, self->flows_capacity, n_flows);
   ARENA_RESERVE(self->arena, self->active, self->active_capacity, n_flows);
   ARENA_RESERVE(self->arena, self->changed, self->changed_capacity, n_flows);
+  ARENA_RESERVE(self->arena, self->touched, self->touched_capacity, 2 * (size_t)n_flows);
 }
 
 static void settle_progress(Flow *flow, Tick now) {
@@ -35,39 +36,40 @@ static void set_rate(Links *self, FlowIx ix, int64_t rate, Tick now) {
   self->changed[self->n_changed++] = ix;
 }
 
-static int64_t fair_share(const Nic *nic) {
-  return nic->n_unsettled ? nic->left / nic->n_unsettled : INT64_MAX;
+/* Puts a NIC that a flow goes through on the list of those to fill. */
+static void touch(Links *self, Nic *nic) {
+  if (nic->n_unsettled++ > 0) return;
+  nic->left = nic->capacity;
+  self->touched[self->n_touched++] = nic;
 }
 
-static Nic *tightest(Links *self) {
+/* The touched NIC with the smallest share for each of its unsettled flows; NULL when all are
+ * settled. */
+static Nic *tightest(const Links *self, int64_t *ret_share) {
   Nic *best = NULL;
-  int64_t best_share = INT64_MAX;
-  for (uint32_t m = 0; m < self->n_machines; m++) {
-    Nic *const sides[2] = {&self->out[m], &self->in[m]};
-    for (int side = 0; side < 2; side++) {
-      int64_t share = fair_share(sides[side]);
-      if (share < best_share) {
-        best_share = share;
-        best = sides[side];
-      }
-    }
+  for (size_t i = 0; i < self->n_touched; i++) {
+    Nic *nic = self->touched[i];
+    if (nic->n_unsettled == 0) continue;
+    const int64_t share = nic->left / nic->n_unsettled;
+    if (best && share >= *ret_share) continue;
+    best = nic;
+    *ret_share = share;
   }
   return best;
 }
 
 /* Progressive filling over all active flows; a share is at least one byte per second. */
 static void fill(Links *self, Tick now) {
-  for (uint32_t m = 0; m < self->n_machines; m++) {
-    Nic *out = &self->out[m], *in = &self->in[m];
-    out->left = out->capacity;
-    in->left = in->capacity;
-    out->n_unsettled = out->n_flows;
-    in->n_unsettled = in->n_flows;
+  self->n_touched = 0;
+  for (size_t i = 0; i < self->n_active; i++) {
+    Flow *flow = &self->flows[self->active[i]];
+    flow->settled = false;
+    touch(self, &self->out[flow->from]);
+    touch(self, &self->in[flow->to]);
   }
-  for (size_t i = 0; i < self->n_active; i++)
-    self->flows[self->active[i]].settled = false;
-  for (Nic *nic = tightest(self); nic; nic = tightest(self)) {
-    int64_t share = fair_share(nic) > 0 ? fair_share(nic) : 1;
+  int64_t share = 0;
+  for (Nic *nic = tightest(self, &share); nic; nic = tightest(self, &share)) {
+    if (share < 1) share = 1;
     for (size_t i = 0; i < self->n_active; i++) {
       Flow *flow = &self->flows[self->active[i]];
       Nic *out = &self->out[flow->from], *in = &self->in[flow->to];

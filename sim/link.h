@@ -38,6 +38,8 @@ typedef struct Links {
   size_t n_active, active_capacity;
   FlowIx *changed; // flows whose rate the last call changed
   size_t n_changed, changed_capacity;
+  Nic **touched; // private: link.c
+  size_t n_touched, touched_capacity;
 } Links;
 
 /* `capacities` in bytes per second, the same in both directions of a machine. */

@@ -67,7 +67,7 @@ typedef struct Machine {
   Role role, home; // now; where it belongs
   Tick role_since;
   RequestQueue prefill_queue; // in order of arrival here, evicted requests first
-  RequestQueue decode_queue;  // KV is here, never been in the batch or evicted and prefilled again
+  RequestQueue decode_queue;  // KV is here, not in the batch since it was prefilled (again)
   RequestQueue blocked;       // left out of the batch, oldest first
   Batch batch;
   int64_t free_blocks;           // not held by anybody; a run's growth is taken off when it ends
@@ -76,10 +76,9 @@ typedef struct Machine {
   RequestQueue inbound;          // requests elsewhere whose KV waits for room here
   RequestIx *chunks;             // prefilled in the current iteration, in the order of the plan
   size_t n_chunks, chunks_capacity;
-  /* private: engine */
   Activity activity;
+  /* private: engine */
   DecodeRun run;
-  Tick iteration_began_at;
   bool decodes_paused;     // the batch sits this iteration out
   Tick decoded_at;         // end of the last iteration the batch took part in
   int64_t promised_blocks; // for requests placed here whose KV is not here yet

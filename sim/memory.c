@@ -11,17 +11,19 @@ static void publish(Engine *self, const Machine *machine) {
       machine->pool->kv_blocks - machine->free_blocks + machine->promised_blocks;
 }
 
+/* Iterations of the batch that have begun and whose growth is not taken off free_blocks yet. */
+static int64_t begun_iterations(const Engine *self, const Machine *machine) {
+  if (machine->activity == ACTIVITY_DECODE) return engine_begun_iterations(self, machine);
+  return machine->activity == ACTIVITY_PREFILL && !machine->decodes_paused;
+}
+
 int64_t engine_free_blocks(const Engine *self, const Machine *machine) {
-  if (machine->activity != ACTIVITY_DECODE || self->batcher->reserves_output)
-    return machine->free_blocks;
-  return machine->free_blocks -
-         batch_growth(&machine->batch, engine_begun_iterations(self, machine));
+  if (self->batcher->reserves_output) return machine->free_blocks;
+  return machine->free_blocks - batch_growth(&machine->batch, begun_iterations(self, machine));
 }
 
 bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
-  if (n > machine->free_blocks) return false;
-  if (machine->activity != ACTIVITY_DECODE || self->batcher->reserves_output) return true;
-  /* Enough even at the end of the run, usually: then nobody need know how far it is. */
+  /* Enough even at the end of the longest run, usually: then nobody need know how far it is. */
   const Batch *batch = &machine->batch;
   const int64_t most = (machine->run.limit / batch->block_size + 1) * (int64_t)batch->n_seqs;
   return n <= machine->free_blocks - most || n <= engine_free_blocks(self, machine);
@@ -38,6 +40,21 @@ void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {
   machine->promised_blocks += n;
   assert(machine->promised_blocks >= 0);
   publish(self, machine);
+}
+
+void engine_requeue(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  assert(request->kv_blocks == 0);
+  request->prefilled_tokens = 0;
+  request->prefill_tokens = request->prompt_tokens + request->generated_tokens;
+  request->state = REQUEST_WAITS_PREFILL;
+  request->preemptions++;
+  request->evictions++;
+  request_queue_push_front(&machine->prefill_queue, self->requests.slots, ix);
+  machine->n_prefills++;
+  self->view.pending_tokens[machine->ix] += request->prefill_tokens;
+  self->metrics.evictions++;
+  engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
 }
 
 void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
@@ -60,14 +77,5 @@ void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
   }
   engine_take_blocks(self, machine, -request->kv_blocks);
   request->kv_blocks = 0;
-  request->prefilled_tokens = 0;
-  request->prefill_tokens = request->prompt_tokens + request->generated_tokens;
-  request->state = REQUEST_WAITS_PREFILL;
-  request->preemptions++;
-  request->evictions++;
-  request_queue_push_front(&machine->prefill_queue, slots, ix);
-  machine->n_prefills++;
-  self->view.pending_tokens[machine->ix] += request->prefill_tokens;
-  self->metrics.evictions++;
-  engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
+  engine_requeue(self, machine, ix);
 }

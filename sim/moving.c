@@ -103,11 +103,13 @@ static void begin_moving(Engine *self, TransferIx ix) {
 
 static void wait_for_room(Engine *self, TransferIx ix) {
   const Transfer *transfer = &self->transfers.slots[ix];
-  if (transfer->choice.retry > 0)
+  if (transfer->choice.retry > 0) {
     agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + transfer->choice.retry);
-  else
+    self->n_retries++;
+  } else {
     request_queue_push(&self->machines[transfer->to].inbound, self->requests.slots,
                        transfer->request);
+  }
 }
 
 void engine_begin_transfer(Engine *self, RequestIx ix) {
@@ -144,34 +146,72 @@ void engine_admit_inbound(Engine *self, Machine *machine) {
   }
 }
 
-/* The KV has arrived: the sender's copy goes, then the receiver learns of it, then the sender. */
-static void end_transfer(Engine *self, TransferIx slot) {
-  Transfer *transfer = &self->transfers.slots[slot];
-  const RequestIx ix = transfer->request;
+static void release_slot(Engine *self, Request *request) {
+  Transfer *transfer = &self->transfers.slots[request->transfer];
+  transfer->next_free = self->transfers.first_free;
+  self->transfers.first_free = request->transfer;
+  request->transfer = TRANSFER_NONE;
+}
+
+/* The sender's copy of the KV goes. */
+static void release_sender(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  Machine *from = &self->machines[transfer->from], *to = &self->machines[transfer->to];
-  engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
+  Machine *from = &self->machines[request->prefill_machine];
   engine_take_blocks(self, from, -request->kv_blocks);
+  request->kv_blocks = 0;
   from->n_outgoing--;
   if (self->router->observe)
     self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_TRANSFERRED,
                           from->ix);
-  request->kv_blocks = (int32_t)blocks_needed(self, transfer);
-  request->transfer = TRANSFER_NONE;
+}
+
+/* What waited for memory on the sender may have it now. */
+static void wake_sender(Engine *self, Machine *from, RequestIx ix) {
+  engine_admit_inbound(self, from);
+  engine_wake(self, from, WAKE_RELEASE, ix);
+}
+
+/* The KV has arrived: the sender's copy goes, then the receiver learns of it, then the sender. */
+static void end_transfer(Engine *self, TransferIx slot) {
+  const Transfer transfer = self->transfers.slots[slot];
+  const RequestIx ix = transfer.request;
+  Request *request = &self->requests.slots[ix];
+  Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
+  engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
+  release_sender(self, ix);
+  release_slot(self, request);
+  request->kv_blocks = (int32_t)blocks_needed(self, &transfer);
   request->state = REQUEST_WAITS_DECODE;
   request_queue_push(&to->decode_queue, self->requests.slots, ix);
   self->view.n_present[to->ix]++;
-  transfer->next_free = self->transfers.first_free;
-  self->transfers.first_free = slot;
   engine_wake(self, to, WAKE_DECODE, ix);
-  engine_admit_inbound(self, from);
-  engine_wake(self, from, WAKE_RELEASE, ix);
+  wake_sender(self, from, ix);
+}
+
+bool engine_break_deadlock(Engine *self) {
+  MachineIx m = 0;
+  while (m < self->n_machines && self->machines[m].inbound.count == 0)
+    m++;
+  if (m == self->n_machines) return false;
+  Machine *to = &self->machines[m];
+  const RequestIx ix = to->inbound.first;
+  Request *request = &self->requests.slots[ix];
+  request_queue_remove(&to->inbound, self->requests.slots, ix);
+  engine_promise_blocks(self, to, -blocks_of(to, (int64_t)request->prompt_tokens + 1));
+  release_sender(self, ix);
+  release_slot(self, request);
+  engine_requeue(self, to, ix);
+  self->view.n_present[m]++;
+  engine_wake(self, to, WAKE_PREFILL, ix);
+  wake_sender(self, &self->machines[request->prefill_machine], ix);
+  return true;
 }
 
 void engine_handle_transfer(Engine *self, TransferIx ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   switch (transfer->stage) {
   case TRANSFER_WAITS:
+    self->n_retries--;
     if (has_room(self, transfer))
       begin_moving(self, ix);
     else

@@ -23,7 +23,7 @@ typedef enum RequestState {
   REQUEST_MOVES,         // prefilled, KV on its way to the decode machine
   REQUEST_WAITS_DECODE,  // KV is on the decode machine, not yet in its batch
   REQUEST_RUNS,          // in the decode batch
-  REQUEST_BLOCKED,       // was in the decode batch, left out for now, keeps its KV
+  REQUEST_BLOCKED,       // was in the decode batch, is left out of it, keeps its KV
 } RequestState;
 
 typedef struct Request {
@@ -35,8 +35,7 @@ typedef struct Request {
   Tick decode_began_at; // first time in a decode batch; -1 before
   int32_t prompt_tokens, output_tokens;
   int32_t generated_tokens; // as of leaving prefill or the batch
-  int32_t
-      prefill_tokens; // to be prefilled: the prompt, or prompt and output so far when recomputed
+  int32_t prefill_tokens;   // to be prefilled: the prompt, and the output so far if evicted
   int32_t prefilled_tokens; // of those, done
   int32_t chunk_tokens;     // of those, in the current iteration
   int32_t kv_blocks;        // held on the machine it is on
@@ -59,8 +58,7 @@ typedef struct RequestTable {
 } RequestTable;
 
 void request_table_init(RequestTable *self, Arena *arena);
-/* A free slot, all fields zero but the links and times, which are NONE and -1. May move the slots.
- */
+/* A free slot, all zero but links (NONE) and times (-1). May move the slots. */
 RequestIx request_table_take(RequestTable *self);
 void request_table_release(RequestTable *self, RequestIx request);
 

@@ -16,8 +16,7 @@ typedef struct PolicyChoice {
   const void *state; // policy->state_size bytes; NULL: all zero
 } PolicyChoice;
 
-/* Another clock for the machines (DESIGN §3): how long a batch took when it was run somewhere real.
- */
+/* Another clock for the machines (DESIGN §3): how long a batch took where it was really run. */
 typedef struct Executor {
   void *context;
   Tick (*iteration)(void *context, MachineIx machine, const BatchShape *batch); // > 0
@@ -27,15 +26,14 @@ typedef struct SimConfig {
   const PoolSpec *pools;
   uint32_t n_pools;
   PolicyChoice policies[POLICY_KINDS];
-  int64_t
-      network_bandwidth; // bytes/s per machine and direction, on top of its NIC; 0: only the NIC
-  Tick network_latency;  // of each KV transfer
+  int64_t network_bandwidth; // bytes/s per machine and direction besides its NIC's; 0: no limit
+  Tick network_latency;      // of each KV transfer
   TraceSource *trace;
   uint64_t seed, tie_seed;        // tie_seed 0: insertion order among equal times
   bool step;                      // every decode iteration on its own
   bool audit;                     // check all books after every event
   const PerfModel *slo_reference; // an idle machine that slowdowns are relative to; NULL: none
-  const Executor *executor;       // NULL: the performance models; implies step otherwise
+  const Executor *executor;       // NULL: the performance models. Implies step
   FILE *event_log;                // NULL: none
   /* Called with each request that completes or is rejected; a negative return stops the run. */
   int (*on_request)(void *context, const RequestRecord *record, Diag *diag);

@@ -1,9 +1,12 @@
 /* KV caches on the move: the stages of each transfer and what it holds meanwhile.
  *
  * A transfer takes blocks on the receiver when it begins and gives up those on the sender when it
- * ends. Stages: waits (for its prefill to end, then for room at the receiver) → [overlaps
- * (layer-wise, during prefill)] → moves → tail (latency and the constant that stays visible). Each
- * stage has one event. */
+ * ends. Its stages, each with one event at most:
+ *
+ *   waits      for its prefill to end, then for room at the receiver
+ *   overlaps   layer-wise only: all but the last layer moves during prefill
+ *   moves      the rest moves
+ *   tail       latency, and the constant that stays visible of a layer-wise transfer */
 #ifndef SIM_TRANSFER_H
 #define SIM_TRANSFER_H
 #include "sim/link.h"

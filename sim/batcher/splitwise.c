@@ -29,8 +29,7 @@ static int64_t count_old(const State *self, const MachineView *view) {
   return n;
 }
 
-/* The running decode that arrived last among those that may be left out and are not planned to be.
- */
+/* The running decode that arrived last before request `before`, of those that may be left out. */
 static RequestIx newest(const State *self, const MachineView *view, uint64_t before) {
   const Batch *batch = &view->machine->batch;
   RequestIx best = REQUEST_NONE;

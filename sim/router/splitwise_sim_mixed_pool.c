@@ -1,15 +1,15 @@
 /* SplitwiseSim's mixed_pool scheduler at 8f99e7d, rule by rule.
  *
- *   1 prefill: for the prefill list, then the mixed one, the first machine with the fewest pending
- * tokens; refused if tasks wait there and pending + prompt > prefill_queue_limit 2 decode: the same
- * lists by reserved memory; refused if the request's KV would reach its capacity 3 no prefill
- * machine: the decode machine with the fewest pending tokens turns to mixed 4 no decode machine:
- * the prefill machine with the least reserved memory turns to mixed 5 either still missing: both
- * phases on the machine with the fewest pending tokens of all
+ *   1  prefill: for the prefill list, then the mixed one, the first machine with the fewest pending
+ *      tokens; refused if tasks wait there and pending + prompt > prefill_queue_limit
+ *   2  decode: the same lists by reserved memory; refused if the request's KV would reach capacity
+ *   3  no prefill machine: the decode machine with the fewest pending tokens turns to mixed
+ *   4  no decode machine: the prefill machine with the least reserved memory turns to mixed
+ *   5  either still missing: both phases on the machine with the fewest pending tokens of all,
+ *      whose role stays
  *
  * Its books are its own: pending tokens are prompts until prefilled plus one per decode until
- * finished; memory is reserved at placement on both machines and freed with the real allocations.
- */
+ * finished; memory is reserved at placement on both machines and freed with the allocations. */
 #include "sim/router/router.h"
 
 typedef struct State {

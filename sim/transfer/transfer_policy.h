@@ -6,20 +6,19 @@
 
 typedef enum TransferMode {
   TRANSFER_SERIALIZED, // all of it after prefill
-  TRANSFER_LAYERWISE, // layer by layer during prefill; the last layer and a constant remain visible
+  TRANSFER_LAYERWISE,  // layer by layer during prefill; the last layer and a constant are visible
 } TransferMode;
 
 typedef struct TransferChoice {
   TransferMode mode;
-  int64_t
-      private_bandwidth; // > 0: a link of its own at this rate (bytes/s): no sharing, no latency
-  Tick retry; // > 0: without room at the receiver, asks again this often; 0: waits in line
+  int64_t private_bandwidth; // bytes/s of a link of its own: no sharing, no latency; 0: none
+  Tick retry;                // without room at the receiver asks again this often; 0: waits in line
 } TransferChoice;
 
 typedef struct TransferPolicy {
   Policy policy;
-  /* On the start of the last chunk of a prefill. `bandwidth` is that of an unshared link in
-   * bytes/s. */
+  /* On the start of the last chunk of a prefill. `bandwidth` is an unshared link's,
+   * in bytes/s. */
   TransferChoice (*pick)(const void *state, const Request *request, const PoolSpec *from,
                          const PoolSpec *to, int64_t bandwidth);
 } TransferPolicy;
