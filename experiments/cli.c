@@ -94,18 +94,20 @@ static const CliOption *find_option(const CliCommand *command, const char *text)
   return option->name ? option : NULL;
 }
 
-static int unknown_option(const CliCommand *command, const char *text) {
-  const char *names[32] = {"--help"};
-  int n = 1;
-  for (const CliOption *option = command->options; option->name && n < 31; option++)
-    names[n++] = option->name;
+static int unknown_option(const CliCommand *command, const char *text, Arena *arena) {
+  const char *word = arena_copy(arena, text, strcspn(text, "="));
+  int n = 0;
+  while (command->options[n].name)
+    n++;
+  const char **names = ARENA_ARRAY(arena, const char *, n + 2);
+  names[n] = "--help";
+  while (n-- > 0)
+    names[n] = command->options[n].name;
   Diag diag;
   diag_init(&diag);
-  diag_error(&diag, place_of_file(NULL), "unknown option");
-  diag_hint_near(&diag, text, names);
-  const char *hint = diag.entries[0].hint;
-  bool near = hint && strncmp(hint, "did you mean", strlen("did you mean")) == 0;
-  cli_usage(command, "unknown option '%s'%s%s", text, near ? ", " : "", near ? hint : "");
+  diag_error(&diag, place_of_file(NULL), "unknown option '%s' of 'tandem %s'", word, command->name);
+  diag_hint_near(&diag, word, names);
+  diag_print(&diag, stderr);
   diag_done(&diag);
   return EXIT_USAGE;
 }
@@ -119,7 +121,7 @@ static int take_option(const CliCommand *command, int argc, char **argv, int *i,
     return EXIT_DONE;
   }
   const CliOption *option = find_option(command, text);
-  if (!option) return unknown_option(command, text);
+  if (!option) return unknown_option(command, text, arena);
   const char *value = strchr(text, '=');
   if (!option->value) {
     if (value) return cli_usage(command, "'%s' takes no value", option->name);

@@ -10,7 +10,7 @@ static const CliOption options[] = {{0}};
 
 static const CliCommand command = {
     .name = "list",
-    .summary = "Lists what a configuration can name; without WHAT, the names of everything.",
+    .summary = "Lists what a configuration can say; without WHAT, everything.",
     .operands = "[WHAT]",
     .min_operands = 0,
     .max_operands = 1,
@@ -23,15 +23,8 @@ static const CliCommand command = {
 
 /* ---- What there is ---- */
 
-typedef struct Listing {
-  const char *name;
-  void (*print)(const struct Listing *self, Arena *arena);
-  PolicyKind kind; // of policies
-} Listing;
-
-static void print_policies(const Listing *self, Arena *arena) {
-  (void)arena;
-  for (const Policy *const *policy = policy_list(self->kind); *policy; policy++) {
+static void print_policies(PolicyKind kind) {
+  for (const Policy *const *policy = policy_list(kind); *policy; policy++) {
     printf("%-26s %s\n", (*policy)->name, (*policy)->help);
     if ((*policy)->options) option_print((*policy)->options, 4, stdout);
   }
@@ -41,8 +34,7 @@ static const char *perfmodel_root(Arena *arena) {
   return arena_printf(arena, "%s/perfmodel", config_data_root());
 }
 
-static void print_models(const Listing *self, Arena *arena) {
-  (void)self;
+static void print_models(Arena *arena) {
   const char *root = perfmodel_root(arena);
   Diag diag;
   diag_init(&diag);
@@ -56,8 +48,7 @@ static void print_models(const Listing *self, Arena *arena) {
   diag_done(&diag);
 }
 
-static void print_machines(const Listing *self, Arena *arena) {
-  (void)self;
+static void print_machines(Arena *arena) {
   const char *root = perfmodel_root(arena);
   Diag diag;
   diag_init(&diag);
@@ -78,16 +69,14 @@ static void print_set(const char *set, const char *folder, Arena *arena) {
 }
 
 /* The set 'fitted', and one for each folder in it. */
-static void print_perfmodels(const Listing *self, Arena *arena) {
-  (void)self;
+static void print_perfmodels(Arena *arena) {
   print_set("fitted", "fitted", arena);
   const char *path = arena_printf(arena, "%s/fitted", perfmodel_root(arena));
   for (const char *const *set = folder_names(path, "", arena); *set; set++)
     print_set(*set, arena_printf(arena, "fitted/%s", *set), arena);
 }
 
-static void print_lengths(const Listing *self, Arena *arena) {
-  (void)self;
+static void print_lengths(Arena *arena) {
   const char *path = arena_printf(arena, "%s/traces/lengths", config_data_root());
   for (const char *const *name = folder_names(path, ".csv", arena); *name; name++) {
     LengthDistribution prompt, output;
@@ -102,15 +91,13 @@ static void print_lengths(const Listing *self, Arena *arena) {
   }
 }
 
-static void print_traces(const Listing *self, Arena *arena) {
-  (void)self;
+static void print_traces(Arena *arena) {
   (void)arena;
   for (int i = 1; format_choices[i]; i++)
     printf("%-26s %s\n", format_choices[i], format_at(i - 1)->help);
 }
 
-static void print_options(const Listing *self, Arena *arena) {
-  (void)self;
+static void print_options(Arena *arena) {
   (void)arena;
   static const struct {
     const char *title;
@@ -131,13 +118,22 @@ static void print_options(const Listing *self, Arena *arena) {
   puts("\npolicies.KIND: a name, or {name: …, options}; see 'tandem list routers' and so on");
 }
 
-static const Listing listings[] = {
-    {"routers", print_policies, POLICY_ROUTER},   {"pools", print_policies, POLICY_POOL},
-    {"batchers", print_policies, POLICY_BATCHER}, {"transfers", print_policies, POLICY_TRANSFER},
-    {"kvtiers", print_policies, POLICY_KVTIER},   {"models", print_models, POLICY_KINDS},
-    {"machines", print_machines, POLICY_KINDS},   {"perfmodels", print_perfmodels, POLICY_KINDS},
-    {"lengths", print_lengths, POLICY_KINDS},     {"traces", print_traces, POLICY_KINDS},
-    {"options", print_options, POLICY_KINDS},
+static const struct {
+  const char *name;
+  void (*print)(Arena *arena); // NULL: the policies of this kind
+  PolicyKind kind;
+} listings[] = {
+    {"routers", NULL, POLICY_ROUTER},
+    {"pools", NULL, POLICY_POOL},
+    {"batchers", NULL, POLICY_BATCHER},
+    {"transfers", NULL, POLICY_TRANSFER},
+    {"kvtiers", NULL, POLICY_KVTIER},
+    {.name = "models", .print = print_models},
+    {.name = "machines", .print = print_machines},
+    {.name = "perfmodels", .print = print_perfmodels},
+    {.name = "lengths", .print = print_lengths},
+    {.name = "traces", .print = print_traces},
+    {.name = "options", .print = print_options},
 };
 enum { N_LISTINGS = sizeof listings / sizeof *listings };
 
@@ -155,14 +151,17 @@ static int unknown_listing(const char *what) {
 }
 
 static int list(const char *what, Arena *arena) {
+  bool found = false;
   for (int i = 0; i < N_LISTINGS; i++) {
-    const Listing *listing = &listings[i];
-    if (what && strcmp(what, listing->name) != 0) continue;
-    if (!what) printf("%s%s:\n", i > 0 ? "\n" : "", listing->name);
-    listing->print(listing, arena);
-    if (what) return EXIT_DONE;
+    if (what && strcmp(what, listings[i].name) != 0) continue;
+    found = true;
+    if (!what) printf("%s%s:\n", i > 0 ? "\n" : "", listings[i].name);
+    if (listings[i].print)
+      listings[i].print(arena);
+    else
+      print_policies(listings[i].kind);
   }
-  return what ? unknown_listing(what) : EXIT_DONE;
+  return found ? EXIT_DONE : unknown_listing(what);
 }
 
 int cmd_list(int argc, char **argv) {

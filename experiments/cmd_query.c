@@ -4,6 +4,7 @@
 #include "experiments/results.h"
 #include "experiments/writer.h"
 #include "sim/base/cleanup.h"
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Options {
@@ -66,35 +67,46 @@ static const char *cell_short(sqlite3_stmt *statement, int column, char text[32]
   return text;
 }
 
-/* Goes through all rows twice, first for the widths, so that nothing is kept. */
-static int print_table(sqlite3_stmt *statement, Arena *arena) {
-  const int n = sqlite3_column_count(statement);
-  int *widths = ARENA_ARRAY(arena, int, n);
-  bool *right = ARENA_ARRAY(arena, bool, n);
-  char text[32];
+/* Widths of the columns, negative for those on the left. */
+static int measure(sqlite3_stmt *statement, int *widths, int n) {
   int status = SQLITE_ROW;
   for (int i = 0; i < n; i++)
-    widths[i] = (int)strlen(sqlite3_column_name(statement, i));
+    widths[i] = -(int)strlen(sqlite3_column_name(statement, i));
   while ((status = sqlite3_step(statement)) == SQLITE_ROW)
     for (int i = 0; i < n; i++) {
+      char text[32];
       const int width = (int)strlen(cell_short(statement, i, text));
-      if (width > widths[i]) widths[i] = width;
-      right[i] |= is_number(statement, i);
+      const int widest = width > abs(widths[i]) ? width : abs(widths[i]);
+      widths[i] = widths[i] > 0 || is_number(statement, i) ? widest : -widest;
     }
-  if (status != SQLITE_DONE) return status;
-  sqlite3_reset(statement);
-  for (int i = 0; i < n; i++)
-    printf("%*s%s", right[i] ? widths[i] : -widths[i], sqlite3_column_name(statement, i),
-           i + 1 < n ? "  " : "\n");
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW)
-    for (int i = 0; i < n; i++)
-      printf("%*s%s", right[i] ? widths[i] : -widths[i], cell_short(statement, i, text),
-             i + 1 < n ? "  " : "\n");
   return status;
 }
 
-static int print_csv(sqlite3_stmt *statement, Arena *arena) {
-  (void)arena;
+/* Goes through all rows twice, so that nothing is kept. */
+static int print_aligned(sqlite3_stmt *statement, int *widths, int n) {
+  int status = measure(statement, widths, n);
+  if (status != SQLITE_DONE) return status;
+  sqlite3_reset(statement);
+  for (int i = 0; i < n; i++)
+    printf("%*s%s", widths[i], sqlite3_column_name(statement, i), i + 1 < n ? "  " : "\n");
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW)
+    for (int i = 0; i < n; i++) {
+      char text[32];
+      printf("%*s%s", widths[i], cell_short(statement, i, text), i + 1 < n ? "  " : "\n");
+    }
+  return status;
+}
+
+static int print_table(sqlite3_stmt *statement) {
+  const int n = sqlite3_column_count(statement);
+  Arena arena;
+  arena_init(&arena);
+  int status = print_aligned(statement, ARENA_ARRAY(&arena, int, n), n);
+  arena_done(&arena);
+  return status;
+}
+
+static int print_csv(sqlite3_stmt *statement) {
   const int n = sqlite3_column_count(statement);
   int status = SQLITE_ROW;
   for (int i = 0; i < n; i++) {
@@ -120,8 +132,7 @@ static void print_json_cell(sqlite3_stmt *statement, int column) {
     write_json_string(cell_text(statement, column), stdout);
 }
 
-static int print_json(sqlite3_stmt *statement, Arena *arena) {
-  (void)arena;
+static int print_json(sqlite3_stmt *statement) {
   const int n = sqlite3_column_count(statement);
   int status = SQLITE_ROW;
   bool first = true;
@@ -142,8 +153,8 @@ static int print_json(sqlite3_stmt *statement, Arena *arena) {
 
 /* ---- The command ---- */
 
-static int ask(Results *results, const char *sql, OutputFormat format, Arena *arena, Diag *diag) {
-  static int (*const printers[])(sqlite3_stmt *, Arena *) = {
+static int ask(Results *results, const char *sql, OutputFormat format, Diag *diag) {
+  static int (*const printers[])(sqlite3_stmt *) = {
       [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
   sqlite3_stmt *statement = NULL;
   const char *rest = "";
@@ -152,7 +163,7 @@ static int ask(Results *results, const char *sql, OutputFormat format, Arena *ar
     sqlite3_finalize(statement);
     return diag_error(diag, place_of_file(NULL), "a query is one statement");
   }
-  if (status == SQLITE_OK) status = printers[format](statement, arena);
+  if (status == SQLITE_OK) status = printers[format](statement);
   if (status != SQLITE_DONE)
     diag_error(diag, place_of_file(NULL), "the query failed: %s", sqlite3_errmsg(results->db));
   sqlite3_finalize(statement);
@@ -164,7 +175,7 @@ static int query(const char *const *operands, const Options *given, Arena *arena
   if (results_open_reader(&results, operands[0], diag)) return -1;
   const char *name = operands[1] ? operands[1] : "summary";
   const char *sql = given->sql ? given->sql : load_query(name, arena, diag);
-  int status = sql ? ask(&results, sql, given->format, arena, diag) : -1;
+  int status = sql ? ask(&results, sql, given->format, diag) : -1;
   results_close(&results);
   return status;
 }

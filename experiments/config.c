@@ -1,11 +1,7 @@
 /* The top level of a configuration, the digest of what decides a run, and where data lies. Pools
  * and objectives are bound in config_pools.c, policies in config_policies.c. */
 #include "experiments/config.h"
-#include "experiments/cli.h"
 #include "perfmodel/datafile.h"
-#include "sim/base/cleanup.h"
-#include "sim/base/hash.h"
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,29 +62,10 @@ const char *config_data_name(const Config *self, const char *name, Arena *arena)
   return datafile_is_path(name) ? path_resolve(name, self->directory, arena) : name;
 }
 
-void config_note_file(Config *self, const char *path, Arena *arena) {
-  FileList *files = &self->files;
-  for (size_t i = 0; i < files->n; i++)
-    if (!strcmp(files->paths[i], path)) return;
-  ARENA_RESERVE(arena, files->paths, files->capacity, files->n + 1);
-  files->paths[files->n++] = path;
-}
-
 static int bind_model(Config *self, const char *written, Arena *arena, Diag *diag) {
   const char *name = config_data_name(self, written, arena);
   Place at = config_place(self->root, "model");
-  if (llm_load(&self->model, name, self->perfmodel_root, at, arena, diag)) return -1;
-  const char *path =
-      datafile_is_path(name) ? name : datafile_find(self->perfmodel_root, "models", name, arena);
-  config_note_file(self, path, arena);
-  return 0;
-}
-
-static int bind_workload(Config *self, const Node *node, Arena *arena, Diag *diag) {
-  if (workload_bind(&self->workload, node, self->data_root, self->directory, arena, diag))
-    return -1;
-  if (self->workload.trace) config_note_file(self, self->workload.trace, arena);
-  return 0;
+  return llm_load(&self->model, name, self->perfmodel_root, at, arena, diag);
 }
 
 /* All blocks, whatever is wrong with those before. */
@@ -100,7 +77,9 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   self->sim.seed = (uint64_t)keys.seed;
   self->sim.tie_seed = (uint64_t)keys.tie_seed;
   if (keys.model) status |= bind_model(self, keys.model, arena, diag);
-  if (keys.workload) status |= bind_workload(self, keys.workload, arena, diag);
+  if (keys.workload)
+    status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
+                            diag);
   status |= config_bind_policies(self, keys.policies, arena, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   status |=
@@ -149,37 +128,4 @@ int config_load(Config *self, const char *path, const ConfigChanges *changes, Ar
 int config_open_trace(Config *self, Arena *arena, Diag *diag) {
   self->sim.trace = workload_open(&self->workload, self->sim.seed, arena, diag);
   return self->sim.trace ? 0 : -1;
-}
-
-static int fold_file(const char *path, uint64_t *hash, Diag *diag) {
-  CLEANUP_FILE FILE *file = fopen(path, "rb");
-  if (!file)
-    return diag_environment(diag, place_of_file(path), "cannot open '%s': %s", path,
-                            strerror(errno));
-  char bytes[1 << 16];
-  for (size_t got; (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
-    *hash = hash_fold(*hash, hash_bytes(bytes, got));
-  if (ferror(file))
-    return diag_environment(diag, place_of_file(path), "cannot read '%s': %s", path,
-                            strerror(errno));
-  return 0;
-}
-
-/* A table of lengths by what was read of it, so that its name does not matter. */
-static void fold_lengths(const LengthDistribution *lengths, uint64_t *hash) {
-  for (int i = 0; i < lengths->n_quantiles; i++)
-    *hash = hash_fold(*hash, hash_bytes(&lengths->quantiles[i], sizeof lengths->quantiles[i]));
-}
-
-int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
-  uint64_t hash = hash_bytes(tandem_version, strlen(tandem_version));
-  hash = hash_fold(hash, hash_bytes(self->text, strlen(self->text)));
-  fold_lengths(&self->workload.prompt, &hash);
-  fold_lengths(&self->workload.output, &hash);
-  int status = 0;
-  for (size_t i = 0; i < self->files.n; i++)
-    status |= fold_file(self->files.paths[i], &hash, diag);
-  if (status) return -1;
-  *ret_digest = hash;
-  return 0;
 }

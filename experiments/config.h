@@ -29,12 +29,6 @@ typedef struct SloConfig {
   const char *perfmodel; // NULL: that of the run
 } SloConfig;
 
-/* Files that decide the outcome beside the text. */
-typedef struct FileList {
-  const char **paths;
-  size_t n, capacity;
-} FileList;
-
 typedef struct Config {
   const char *path;      // as the user wrote it
   const char *directory; // of the file; relative paths are tried from here too
@@ -49,7 +43,6 @@ typedef struct Config {
   WorkloadConfig workload;
   const SloSet *slo;
   SimConfig sim; // complete but for the trace, see config_open_trace, and the callbacks
-  FileList files;
 } Config;
 
 /* What the command line changes; seeds replace all those of the file. */
@@ -71,15 +64,14 @@ int config_load(Config *self, const char *path, const ConfigChanges *changes, Ar
                 Diag *diag);
 /* Opens the workload as sim.trace; the caller closes it. */
 int config_open_trace(Config *self, Arena *arena, Diag *diag);
-/* A digest of all that decides the outcome: version, text (with the seeds), and the contents of the
- * files it names. Reads those files. */
+/* A digest of all that decides the outcome: version, text (with the seeds), the numbers read from
+ * data files, and the trace file, which is read for it. */
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 
 /* private: the parts of config_load, one file each */
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
-void config_note_file(Config *self, const char *path, Arena *arena);
 /* A name as it is, or a path as it is reached from here. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);
 /* Where a key's value stands, or the map when it has no such key. */

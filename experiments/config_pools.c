@@ -45,25 +45,21 @@ const OptionSpec config_slo_options[] = {
 
 /* ---- Pools ---- */
 
-static const PerfModel *load_perfmodel(Config *self, const char *set, const Hardware *hardware,
-                                       int64_t tensor_parallel_size, int64_t max_decode_seqs,
-                                       Place at, Arena *arena, Diag *diag) {
+static const PerfModel *load_perfmodel(const Config *self, const char *set,
+                                       const Hardware *hardware, int64_t tensor_parallel_size,
+                                       int64_t max_decode_seqs, Place at, Arena *arena,
+                                       Diag *diag) {
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
   if (perfmodel_load_for(perfmodel, set, self->model.name, hardware->gpu, tensor_parallel_size,
                          max_decode_seqs, self->perfmodel_root, at, arena, diag))
     return NULL;
-  config_note_file(self, perfmodel->name, arena);
   return perfmodel;
 }
 
-static int load_hardware(Config *self, Hardware *hardware, const char *written, Place at,
+static int load_hardware(const Config *self, Hardware *hardware, const char *written, Place at,
                          Arena *arena, Diag *diag) {
   const char *name = config_data_name(self, written, arena);
-  if (hardware_load(hardware, name, self->perfmodel_root, at, arena, diag)) return -1;
-  const char *path =
-      datafile_is_path(name) ? name : datafile_find(self->perfmodel_root, "machines", name, arena);
-  config_note_file(self, path, arena);
-  return 0;
+  return hardware_load(hardware, name, self->perfmodel_root, at, arena, diag);
 }
 
 /* The share of the machine type that one instance is. */

@@ -150,11 +150,11 @@ static void table_head(const Report *self, FILE *out) {
   fprintf(out, "resources    %.4g kWh, $%.2f, %.4g kW provisioned\n",
           report_value(self, "energy_kwh"), report_value(self, "cost_usd"),
           report_value(self, "provisioned_power_kw"));
-  fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%.3g GB)\n",
+  fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%s GB)\n",
           grouped(report_value(self, "preemptions"), requests),
           grouped(report_value(self, "evictions"), rejected),
           grouped(report_value(self, "transfers"), unfinished),
-          report_value(self, "transferred_bytes") / 1e9);
+          grouped(report_value(self, "transferred_bytes") / 1e9, span));
 }
 
 static void table_latencies(const Report *self, FILE *out) {

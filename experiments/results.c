@@ -79,11 +79,12 @@ static int read_schema(const char *data_root, const char **ret_text, Arena *aren
 static int create_schema(Results *self, const char *data_root, Arena *arena, Diag *diag) {
   const char *schema = NULL;
   if (read_schema(data_root, &schema, arena, diag) ||
-      execute(self, "PRAGMA journal_mode = WAL; BEGIN IMMEDIATE", "create", diag))
+      execute(self, "BEGIN IMMEDIATE", "create", diag))
     return -1;
   int status = check_schema(self, diag);
   if (status == 1) status = execute(self, schema, "create", diag);
-  return status || execute(self, "COMMIT", "create", diag) ? -1 : 0;
+  if (status == 0) status = execute(self, "COMMIT", "create", diag);
+  return status;
 }
 
 /* Whether the file may be written to; SQLite itself would say so only after the run. */
@@ -99,13 +100,18 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
   if (status >= 0 && check_writable(self, diag)) status = -1;
   if (status == 1) status = create_schema(self, data_root, arena, diag);
   if (status == 0) status = execute(self, "PRAGMA foreign_keys = ON", "open", diag);
+  // WAL lets others read meanwhile. It is refused while they use the file, which does no harm: the
+  // mode stays with the file once one program has set it.
+  if (status == 0) sqlite3_exec(self->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
   if (status) results_close(self);
   return status;
 }
 
 int results_open_reader(Results *self, const char *path, Diag *diag) {
-  int status = open_database(self, path, SQLITE_OPEN_READONLY, diag);
+  // A connection that may only read cannot fold the write-ahead log into the file when it closes.
+  int status = open_database(self, path, SQLITE_OPEN_READWRITE, diag);
   if (status == 0) status = check_schema(self, diag);
+  if (status == 0) status = execute(self, "PRAGMA query_only = ON", "open", diag);
   if (status == 1) diag_error(diag, place_of_file(path), "'%s' holds no results", path);
   if (status) results_close(self);
   return status ? -1 : 0;
@@ -136,6 +142,10 @@ int results_add_request(Results *self, const RequestRecord *record, Diag *diag) 
 
 int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
                     Diag *diag) {
-  if (begin_run(self, diag) || rows_add_run(self, report, config_digest, arena, diag)) return -1;
-  return execute(self, "COMMIT", "write", diag);
+  int status = begin_run(self, diag);
+  if (status == 0) status = rows_add_run(self, report, config_digest, arena, diag);
+  if (status == 0) status = execute(self, "COMMIT", "write", diag);
+  if (status) sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
+  self->run_id = 0;
+  return status;
 }

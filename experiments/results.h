@@ -1,8 +1,8 @@
 /* The database of results: schema.sql is its contract.
  *
  * A run is one transaction, begun by its first row and ended by results_add_run, so it is there
- * whole or not at all, whatever stops the program. Statements that fail leave an entry in `diag`
- * and the transaction rolls back when the database is closed. */
+ * whole or not at all, whatever stops the program: what has no results_add_run is undone when the
+ * database is closed. */
 #ifndef EXPERIMENTS_RESULTS_H
 #define EXPERIMENTS_RESULTS_H
 #include "experiments/report.h"
@@ -26,7 +26,7 @@ void results_close(Results *self);
 
 /* Adds a row to `request`. */
 int results_add_request(Results *self, const RequestRecord *record, Diag *diag);
-/* Adds everything else about the run and commits. */
+/* Adds everything else about the run and commits; undoes all of the run when that fails. */
 int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
                     Diag *diag);
 /* An entry for what SQLite says about `what`, such as "write"; returns -1. */

@@ -26,10 +26,18 @@ static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
                    (int64_t)self->requests.slots[transfer->request].prompt_tokens + 1);
 }
 
-/* Whether the receiver has room and nobody waits for it already. */
-static bool has_room(const Engine *self, const Transfer *transfer) {
+/* Whether the receiver can take the KV and leave every sequence that runs there a block to grow
+ * into: without that margin a full machine takes KV in only to evict it again (evictions fall from
+ * 1,030 to 56 on experiments/examples/splitwise-hh.yaml). */
+static bool fits(const Engine *self, const Transfer *transfer) {
   const Machine *to = &self->machines[transfer->to];
-  return to->inbound.count == 0 && engine_has_blocks(self, to, blocks_needed(self, transfer));
+  const int64_t margin = self->batcher->reserves_output ? 0 : (int64_t)to->batch.n_seqs;
+  return engine_has_blocks(self, to, blocks_needed(self, transfer) + margin);
+}
+
+/* Whether it fits and nobody waits there already. */
+static bool has_room(const Engine *self, const Transfer *transfer) {
+  return self->machines[transfer->to].inbound.count == 0 && fits(self, transfer);
 }
 
 static void set_changed_timers(Engine *self) {
@@ -139,8 +147,7 @@ void engine_admit_inbound(Engine *self, Machine *machine) {
   while (machine->inbound.count > 0) {
     const RequestIx ix = machine->inbound.first;
     const TransferIx slot = self->requests.slots[ix].transfer;
-    if (!engine_has_blocks(self, machine, blocks_needed(self, &self->transfers.slots[slot])))
-      return;
+    if (!fits(self, &self->transfers.slots[slot])) return;
     request_queue_remove(&machine->inbound, self->requests.slots, ix);
     begin_moving(self, slot);
   }

@@ -1,0 +1,88 @@
+#!/bin/sh
+# What is wrong with a configuration is said where it stands, all of it at once, with exit code 3
+# and an empty stdout. The wording of libyaml's own messages is not pinned.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+# broken SED-SCRIPT TEXT... : the configuration, edited, is refused with each text on stderr.
+broken() {
+  config | sed "$1" >bad.yaml
+  shift
+  rejects 3 "$tandem" run bad.yaml
+  for text; do says "$text"; done
+}
+
+config >good.yaml
+expect 0 "$tandem" run good.yaml --check
+[ ! -s out ] || fail '--check prints data'
+
+# The form of a message: place, line, caret, hint.
+broken 's/router: jsq/router: jsqq/' "bad.yaml:9:11: error: unknown router 'jsqq'" \
+  '   9 |     router: jsqq' '     |             ^~~~' "  hint: did you mean 'jsq'?"
+
+# YAML itself.
+broken '1s/^/\t/' 'bad.yaml:1:1: error:' 'tab'
+broken '10s/$/\nslo: none/' "bad.yaml:11:1: error: duplicate key 'slo'"
+broken '10s/.*/slo: *other/' 'bad.yaml:10:6: error:' 'alias'
+broken '10s/.*/slo: \&name splitwise/' 'bad.yaml:10:6: error:' 'anchor'
+broken '10s/.*/slo: [splitwise/' 'bad.yaml:' 'error:'
+: >empty.yaml
+rejects 3 "$tandem" run empty.yaml
+says "empty.yaml: error: 'empty.yaml' is empty"
+rejects 4 "$tandem" run absent.yaml
+says "absent.yaml: error: cannot open 'absent.yaml'"
+
+# Keys and values.
+broken 's/^slo/slow/' "bad.yaml:10:1: error: unknown key 'slow'" "did you mean 'slo'?"
+broken '1d' "error: missing key 'model'"
+broken 's/count: 2/cuont: 2/' "bad.yaml:7:41: error: unknown key 'cuont'" "did you mean 'count'?"
+broken 's/count: 2/count: two/' "bad.yaml:7:48: error: 'count' wants a whole number"
+broken 's/count: 2/count: 2.5/' "error: 'count' wants a whole number"
+broken 's/count: 2/count: "2"/' "remove the quotes"
+broken 's/count: 2/count: 0/' "bad.yaml:7:48: error: 'count' must be from 1"
+broken 's/count: 2/count: -1/' "error: 'count' must be from 1"
+broken 's/count: 2/gpu_memory_utilization: 1.5/' \
+  "error: 'gpu_memory_utilization' must be from 0.01 to 1"
+broken 's/role: mixed/role: both/' "bad.yaml:7:15: error: unknown role 'both'"
+broken 's,4 /s,4 s,' "bad.yaml:4:36: error: 'rate' wants"
+broken 's,4 /s,4,' "error: 'rate' wants"
+broken 's,4 /s,-4 /s,' "error: 'rate' must be"
+broken '9s/$/\nnetwork: {bandwidth: 200 GB}/' "bad.yaml:10:22: error: 'bandwidth' wants"
+broken '9s/$/\nnetwork: {latency: -1 us}/' "error: 'latency' must be"
+broken 's/^pools:/pools: []\nother:/' "error: 'pools' wants a map" "unknown key 'other'"
+
+# Names.
+broken 's/llama2-70b/llama2-7b/' "bad.yaml:1:8: error: unknown model 'llama2-7b'" \
+  "did you mean 'llama2-70b'?"
+broken 's/dgx-h100/dgx-h10/' "bad.yaml:7:31: error: unknown machine 'dgx-h10'" 'did you mean'
+broken 's/splitwise/splitwize/' "bad.yaml:10:6: error: unknown slo 'splitwize'"
+broken 's/router: jsq/batcher: {name: mixd}/' "bad.yaml:9:19: error: unknown batcher 'mixd'"
+broken 's/router: jsq/batcher: {name: mixed, max_num_seq: 4}/' \
+  "bad.yaml:9:26: error: unknown key 'max_num_seq'" "did you mean 'max_num_seqs'?"
+broken 's/router: jsq/roter: jsq/' "error: unknown key 'roter'" "did you mean 'router'?"
+broken '9s/$/\nperfmodel: fited/' "unknown set of performance models 'fited'"
+broken 's/{prompt.*/azure-conv-2032/' "bad.yaml:3:12: error: unknown table of lengths"
+
+# What does not go together.
+broken 's/role: mixed/role: prefill/' 'bad.yaml:6:1: error: no pool does decode' \
+  "give one the role 'decode' or 'mixed'"
+broken 's/role: mixed/role: decode/' 'error: no pool does prefill'
+broken 's/count: 2/tensor_parallel_size: 1/' \
+  "bad.yaml:7:63: error: model 'llama2-70b' does not fit with tensor_parallel_size 1" \
+  'hint: tensor_parallel_size 2 fits'
+broken 's/count: 2/tensor_parallel_size: 16/' 'exceeds the 8 GPUs'
+broken 's/count: 2/tensor_parallel_size: 3/' 'does not divide the heads'
+broken 's/llama2-70b/opt-13b/' "the set 'fitted' has no times of 'opt-13b' on 'h100-80gb'"
+
+# All problems at once, of all blocks.
+broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: 0/; s/jsq/jsqq/; s/splitwise/x/' \
+  "unknown model 'llama'" "unknown key 'rte'" "'count' must be" "unknown router" "unknown slo"
+
+# --set is checked like the file, and placed at itself.
+rejects 3 "$tandem" run good.yaml --set pools.all.count=none
+says "--set:1:17: error: 'count' wants a whole number"
+rejects 3 "$tandem" run good.yaml --set pools.all.cont=3
+says "--set:1:11: error: unknown key 'cont'"
+rejects 3 "$tandem" run good.yaml --set pools
+says "--set:1:1: error: 'pools' has no '='"
+
+finish

@@ -1,0 +1,74 @@
+#!/bin/sh
+# A trace with a bad row ends the run with the row's place and exit code 3, whether it shows on
+# opening or in the middle of the run, and nothing is stored.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+config | sed '/lengths/,/requests/d; s/^workload:/workload: {trace: trace.csv}/' >trace.yaml
+
+# trace ROW... : an Azure trace of these rows in trace.csv.
+trace() {
+  echo 'TIMESTAMP,ContextTokens,GeneratedTokens' >trace.csv
+  for row; do echo "2023-11-16 18:15:$row"; done >>trace.csv
+}
+
+# refused TEXT... : the run of trace.csv is, and stores nothing.
+refused() {
+  rm -f runs.db
+  rejects 3 "$tandem" run trace.yaml --output runs.db --requests
+  for text; do says "$text"; done
+  expect 0 "$tandem" query runs.db --format csv \
+    --sql 'SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM request) AS rows'
+  prints 0
+}
+
+trace 46.6805900,374,44 50.9951690,396,109
+expect 0 "$tandem" run trace.yaml
+prints '2 completed'
+
+trace 46.6805900,374,44 50.9951690,abc,109
+refused 'trace.csv:3:29: error:'
+trace 46.6805900,374,44 50.9951690,396
+refused 'trace.csv:3:'
+trace 46.6805900,374,0
+refused 'trace.csv:2:33: error:' "'GeneratedTokens' must be"
+trace 46.6805900,0,44
+refused 'trace.csv:2:29: error:' "'ContextTokens' must be"
+trace 46.6805900,-5,44
+refused 'trace.csv:2:'
+trace 50.6805900,374,44 46.9951690,396,109
+refused 'trace.csv:3:'
+cat >trace.csv <<'END'
+request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,token_size
+0,2,0,-1.5,1,394,90
+END
+refused 'trace.csv:2:'
+echo 'neither,this,nor,that' >trace.csv
+rejects 3 "$tandem" run trace.yaml
+says 'trace.csv'
+: >trace.csv
+rejects 3 "$tandem" run trace.yaml
+says 'trace.csv'
+
+# A prompt that no machine's KV memory holds is the trace's fault, if the trace is a file.
+trace 46.6805900,374,44 50.9951690,100000000,109
+refused 'trace.csv:3:' '100000000'
+trace 46.6805900,374,44
+rm -f runs.db
+rejects 3 "$tandem" run trace.yaml --set pools.all.num_gpu_blocks_override=3
+says 'trace.csv:2:'
+
+# A compressed one that ends too early.
+awk 'BEGIN { print "TIMESTAMP,ContextTokens,GeneratedTokens"
+  for (i = 0; i < 5000; i++)
+    printf "2023-11-16 18:%02d:%02d.%07d,%d,%d\n", i / 60 % 60, i % 60, i * 7919 % 9999999, i + 1, 5
+}' | head -3000 | gzip >whole.gz
+head -c "$(($(wc -c <whole.gz) / 2))" whole.gz >trace.csv.gz
+rejects 3 "$tandem" run trace.yaml --set workload.trace=trace.csv.gz
+says 'trace.csv.gz'
+cp whole.gz trace.csv.gz
+expect 0 "$tandem" run trace.yaml --set workload.trace=trace.csv.gz --set workload.requests=20
+
+rejects 4 "$tandem" run trace.yaml --set workload.trace=absent.csv
+says "absent.csv"
+
+finish

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Every line of README.md's ```sh blocks that starts with build/tandem runs, from the root of the
+# sources, with the program under test. What a line leaves behind it leaves in a folder of its own:
+# the root is mirrored by links.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+[ -f "$source_dir/README.md" ] || exit 77
+
+for path in "$source_dir"/*; do
+  [ "${path##*/}" = build ] || ln -s "$path" .
+done
+mkdir build
+ln -s "$tandem" build/tandem
+
+awk '/^```/ { inside = $0 == "```sh"; next } inside && /^build\/tandem/' README.md >commands
+[ -s commands ] || fail 'README.md has no command'
+while read -r line; do
+  expect 0 sh -c "$line"
+done <commands
+
+finish

@@ -1,0 +1,124 @@
+#!/bin/sh
+# The database of results: what a run leaves in it, and that it leaves all of it or nothing. The
+# figures themselves are pinned by tests/unit/test_results.c.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+config >a.yaml
+
+# ask SQL : the one value of a query of runs.db.
+ask() {
+  expect 0 "$tandem" query runs.db --format csv --sql "$1"
+  sed -n '$p' out
+}
+
+# holds VALUE SQL
+holds() {
+  value=$(ask "$2")
+  [ "$value" = "$1" ] || fail "'$2' is '$value', not '$1'"
+}
+
+# Two runs, one with its requests.
+expect 0 "$tandem" run a.yaml --output runs.db --format json
+digest=$(sed -n 's/^  "digest": "\([0-9a-f]*\)",$/\1/p' out)
+expect 0 "$tandem" run a.yaml --output runs.db --requests --set pools.all.count=1 --seed 9
+holds 2 'SELECT count(*) FROM run'
+holds "$digest" 'SELECT digest FROM run WHERE id = 1'
+holds 2 'SELECT count(DISTINCT config_digest) FROM run'
+holds 9 'SELECT seed FROM run WHERE id = 2'
+holds 1 "SELECT value FROM param WHERE run_id = 2 AND key = 'pools.all.count'"
+holds 500 "SELECT value FROM param WHERE run_id = 1 AND key = 'workload.lengths.prompt.constant'"
+holds 3 'SELECT count(*) FROM machine'
+holds 18 'SELECT count(*) FROM slo'
+holds 0 'SELECT count(*) FROM request WHERE run_id = 1'
+holds 40 'SELECT count(*) FROM request WHERE run_id = 2 AND last_token_s > first_token_s'
+holds 40 "SELECT sum(count) FROM histogram WHERE run_id = 1 AND name = 'e2e_s'"
+holds 1 "SELECT abs(max(last_token_s - arrived_s) - (SELECT value FROM metric
+  WHERE run_id = 2 AND name = 'e2e_s' AND statistic = 'max')) < 1e-9 FROM request"
+[ ! -e runs.db-wal ] || fail 'the log of the database was not folded into it'
+
+# The same configuration has the same digest, however it is written; other data has another.
+sed 's/^slo: splitwise/slo:   splitwise # nine limits/' a.yaml >b.yaml
+expect 0 "$tandem" run b.yaml --output runs.db
+holds 1 'SELECT count(DISTINCT config_digest) FROM run WHERE id IN (1, 3)'
+
+# Queries by name and by hand, in each format.
+expect 0 "$tandem" query runs.db summary
+prints 'throughput_rps'
+[ "$(wc -l <out)" -eq 4 ] || fail 'not a header and a row per run'
+for name in pools slo; do expect 0 "$tandem" query runs.db $name; done
+expect 0 "$tandem" query runs.db --format json --sql "SELECT 1 AS a, 'x\"y' AS b, NULL AS c"
+prints '{"a": 1, "b": "x\"y", "c": null}'
+expect 0 "$tandem" query runs.db --format csv --sql "SELECT 1.5 AS a, 'x,y' AS b, NULL AS c"
+prints '1.5,"x,y",'
+rejects 3 "$tandem" query runs.db sumary
+says "did you mean 'summary'?"
+rejects 3 "$tandem" query runs.db --sql 'SELECT missing'
+says 'no such column'
+rejects 3 "$tandem" query runs.db --sql 'DELETE FROM run'
+rejects 3 "$tandem" query runs.db --sql 'SELECT 1; SELECT 2'
+holds 3 'SELECT count(*) FROM run'
+
+# A file that is something else is left as it is.
+echo 'this is text, and long enough not to be taken for an empty database file' >text.db
+cp text.db before
+rejects 3 "$tandem" run a.yaml --output text.db
+says 'text.db: error:'
+rejects 3 "$tandem" query text.db summary
+cmp -s text.db before || fail 'text.db was changed'
+rejects 4 "$tandem" query absent.db summary
+says 'absent.db: error:'
+[ ! -e absent.db ] || fail 'query made a file'
+rejects 4 "$tandem" run a.yaml --output absent/runs.db
+says "absent/runs.db: error: cannot open 'absent/runs.db'"
+rejects 4 "$tandem" run a.yaml --output .
+if command -v python3 >/dev/null 2>&1; then
+  sql() { python3 -c 'import sqlite3, sys
+db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.close()' "$@"; }
+  cp runs.db old.db
+  sql old.db 'PRAGMA user_version = 99'
+  for command in 'run a.yaml --output' query; do
+    # shellcheck disable=SC2086 # words
+    rejects 3 "$tandem" $command old.db
+    says "old.db: error: 'old.db' has schema version 99, this program has version 1"
+  done
+  sql other.db 'CREATE TABLE a (b); PRAGMA user_version = 1'
+  rejects 3 "$tandem" run a.yaml --output other.db
+  says 'is a database of another program'
+fi
+
+# A disk that fills up in the middle, here a limit on the size of files, leaves no part of the run.
+limited() (
+  trap '' XFSZ
+  ulimit -f 2000 # of 512 bytes
+  exec "$@"
+)
+cp runs.db small.db
+rejects 4 limited "$tandem" run a.yaml --requests --output small.db \
+  --set workload.arrivals.rate='50 /s' --set workload.requests=20000
+says "small.db: error: cannot write 'small.db'"
+mv small.db runs.db
+holds 3 'SELECT count(*) FROM run'
+holds 40 'SELECT count(*) FROM request'
+
+# Nor does a run that was killed.
+"$tandem" run a.yaml --requests --output runs.db --set workload.requests=100000000 >out 2>err &
+pid=$!
+sleep 1
+kill -9 "$pid" || fail 'the run that was to be killed had ended'
+wait "$pid" 2>/dev/null
+holds 3 'SELECT count(*) FROM run'
+holds 40 'SELECT count(*) FROM request'
+expect 0 "$tandem" run a.yaml --output runs.db --requests
+holds 4 'SELECT count(*) FROM run'
+holds 80 'SELECT count(*) FROM request'
+
+# Programs that start together share a new file.
+for seed in 1 2 3 4 5 6; do
+  "$tandem" run a.yaml --output many.db --seed $seed >/dev/null 2>"err$seed" &
+done
+wait
+cat err? >err
+[ ! -s err ] || fail 'runs at the same time disturb each other'
+mv many.db runs.db
+holds 6 'SELECT count(DISTINCT seed) FROM run'
+
+finish

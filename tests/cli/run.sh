@@ -1,0 +1,108 @@
+#!/bin/sh
+# What `tandem run` prints, and what its options change. Figures are checked where they follow from
+# the configuration alone.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+config >a.yaml
+
+# digest_of ARGUMENT... : the digest of a run.
+digest_of() {
+  expect 0 "$tandem" run "$@" --format json
+  sed -n 's/^  "digest": "\([0-9a-f]*\)",$/\1/p' out
+}
+
+# differs A B TEXT, same A B TEXT : about two digests.
+differs() { [ -n "$1" ] && [ "$1" != "$2" ] || fail "$3 changes nothing: '$1'"; }
+same() { [ -n "$1" ] && [ "$1" = "$2" ] || fail "$3 gives '$2', not '$1'"; }
+
+# JSON has every key, in one object; stderr stays empty when nobody looks.
+expect 0 "$tandem" run a.yaml --format json
+[ ! -s err ] || fail 'something on stderr'
+for key in version config requests completed rejected unfinished duration_s ttft_s tbt_s tpot_s \
+  e2e_s queue_s throughput_rps output_tokens_per_s pools utilization energy_kwh cost_usd \
+  provisioned_power_kw slo slowdown limit met preemptions evictions transfers transferred_bytes \
+  role_changes iterations extrapolated iterations_share time_share far_iterations_share events \
+  digest cpu_s wall_s mean p50 p90 p95 p99 max; do
+  prints "\"$key\": "
+done
+prints '"requests": 40,'
+prints '"completed": 40,'
+prints '"provisioned_power_kw": 20.4,'
+[ "$(grep -c '"limit"' out)" -eq 9 ] || fail 'not nine objectives'
+if python3 -c '' 2>/dev/null; then
+  python3 -c '
+import json, sys
+run = json.load(open("out"))
+assert len(run["digest"]) == 16 and len(run["pools"]) == 1
+for name in "ttft_s", "tbt_s", "tpot_s", "e2e_s":
+    v = run[name]
+    assert 0 < v["p50"] <= v["p90"] <= v["p95"] <= v["p99"] <= v["max"], name
+assert run["ttft_s"]["max"] <= run["e2e_s"]["max"]
+assert 0 < run["pools"][0]["utilization"] <= 1
+assert run["iterations"] == run["pools"][0]["iterations"]
+' 2>err || fail 'the JSON is not as it should be'
+fi
+
+# The table is for people: everything at a glance.
+expect 0 "$tandem" run a.yaml
+for text in '40 completed' 'ttft' 'ttft_p99' 'all   mixed    dgx-h100' 'digest'; do
+  prints "$text"
+done
+[ "$(wc -l <out)" -le 40 ] || fail 'more than 40 lines'
+expect 0 "$tandem" run a.yaml --format=csv
+prints 'scope,name,statistic,value,unit'
+prints 'run,requests,value,40,'
+prints 'run,ttft_s,p99,'
+prints 'pool.all,utilization,value,'
+
+# The same run gives the same digest, however it is simulated.
+digest=$(digest_of a.yaml)
+same "$digest" "$(digest_of a.yaml)" 'the same run'
+same "$digest" "$(digest_of a.yaml --step)" --step
+same "$digest" "$(digest_of a.yaml --audit)" --audit
+same "$digest" "$(digest_of a.yaml --set pools.all.count=2)" 'the same count'
+differs "$digest" "$(digest_of a.yaml --set pools.all.count=1)" --set
+differs "$digest" "$(digest_of a.yaml --set workload.arrivals.process=poisson)" --set
+
+# Seeds: --seed stands in for those of the file.
+sed 's/process: fixed/process: poisson/; s/^  requests: 40/&\n  seed: 7/' a.yaml >b.yaml
+digest=$(digest_of b.yaml)
+differs "$digest" "$(digest_of b.yaml --seed 8)" --seed
+same "$digest" "$(digest_of b.yaml --seed 7)" '--seed 7'
+same "$(digest_of b.yaml --seed 8)" "$(digest_of b.yaml --set seed=8 --set workload.seed=8)" --set
+
+# The event log has a line per outcome; a place that cannot be written is exit code 4.
+expect 0 "$tandem" run a.yaml --event-log log.csv
+[ "$(grep -c last_token log.csv)" -eq 40 ] || fail 'not 40 last tokens in the event log'
+rejects 4 "$tandem" run a.yaml --event-log absent/log.csv
+says "absent/log.csv: error: cannot write 'absent/log.csv'"
+if [ -w /dev/full ]; then
+  rejects 4 "$tandem" run a.yaml --event-log /dev/full --output full.db
+  says "cannot write '/dev/full'"
+  expect 0 "$tandem" query full.db --sql 'SELECT count(*) AS n FROM run' --format csv
+  prints 0
+fi
+
+# Objectives and the measured range count only when asked.
+sed 's/process: fixed, rate: 4 .s/process: at_once/' a.yaml >slow.yaml
+expect 0 "$tandem" run slow.yaml --set workload.requests=300
+prints MISSED
+expect 1 "$tandem" run slow.yaml --set workload.requests=300 --require-slo
+prints MISSED
+expect 0 "$tandem" run a.yaml --set workload.requests=1 --require-slo
+sed 's/constant: 500/constant: 60000/' slow.yaml >long.yaml
+expect 0 "$tandem" run long.yaml
+prints 'outside the measured range'
+rejects 3 "$tandem" run long.yaml --strict --output long.db
+says 'long.yaml: error:'
+says 'outside the measured range'
+expect 0 "$tandem" query long.db --sql 'SELECT count(*) AS n FROM run' --format csv
+prints 0
+
+# A configuration is found from anywhere, and so is what it names beside itself.
+mkdir -p sub
+config | sed 's,lengths:.*,lengths: mine.csv,' >sub/c.yaml
+printf 'q,prompt,output\n0,10,1\n100,20,5\n' >sub/mine.csv
+expect 0 "$tandem" run sub/c.yaml
+prints '40 completed'
+
+finish

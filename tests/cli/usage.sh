@@ -1,0 +1,72 @@
+#!/bin/sh
+# Help fits a screen and goes to stdout; wrong usage is one line on stderr and exit code 2.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+for command in '' list query run trace; do
+  # shellcheck disable=SC2086 # '' is no argument
+  expect 0 "$tandem" $command --help
+  [ ! -s err ] || fail 'something on stderr'
+  [ "$(wc -l <out)" -le 24 ] || fail "$(wc -l <out) lines of help"
+  [ "$(wc -L <out)" -le 100 ] || fail 'wider than 100 columns'
+  prints 'usage: tandem'
+  prints 'example: tandem'
+  [ -z "$command" ] || prints 'exit codes: 0 done'
+done
+expect 0 "$tandem" --version
+prints 'tandem 0.'
+
+# Every option that --help shows is understood: it says something else than 'unknown option'.
+for command in list query run; do
+  "$tandem" $command --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' >options
+  [ -s options ] || fail "no options in the help of $command"
+  while read -r option; do
+    "$tandem" $command "$option" >out 2>err
+    if grep -q 'unknown option' err; then fail "$command does not know $option"; fi
+  done <options
+done
+
+# misused TEXT ARGUMENT... : exit code 2, one message with TEXT on stderr.
+misused() {
+  text=$1
+  shift
+  rejects 2 "$tandem" "$@"
+  says "$text"
+  [ "$(wc -l <err)" -le 2 ] || fail 'more than a message and a hint'
+}
+misused 'which command'
+misused "unknown command 'rnu'" rnu
+says "did you mean 'run'?"
+misused 'it needs CONFIG' run
+misused "'b' is one argument too many" run a b
+misused "unknown option '--ouput'" run a --ouput=b
+says "did you mean '--output'?"
+misused "'--output' needs a value" run a --output
+misused "'--step' takes no value" run a --step=1
+misused "'--seed' wants a whole number, not '-1'" run a --seed -1
+misused "'--seed' wants a whole number, not '1x'" run a --seed=1x
+misused "'--format' is table, csv or json, not 'xml'" run a --format xml
+misused "'--requests' needs '--output'" run a --requests
+misused 'exclude each other' query a summary --sql 'SELECT 1'
+misused "there is no list of 'router'" list router
+says "did you mean 'routers'?"
+misused 'FILE' trace
+
+# Lists name what configurations name.
+expect 0 "$tandem" list
+for name in token_jsq splitwise_mixed layerwise recompute bloom-176b dgx-h100 azure-conv-2023 \
+  mooncake; do prints "$name"; done
+expect 0 "$tandem" list batchers
+prints 'max_num_seqs'
+expect 0 "$tandem" list options
+prints 'gpu_memory_utilization'
+expect 0 "$tandem" list perfmodels
+prints 'splitwise-sim'
+
+# A full disk behind stdout is not success.
+if [ -w /dev/full ]; then
+  "$tandem" list >/dev/full 2>err
+  [ $? -eq 4 ] || fail 'a full stdout is not exit code 4'
+  says 'cannot write to standard output'
+fi
+
+finish

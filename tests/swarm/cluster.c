@@ -1,0 +1,297 @@
+/* See cluster.h. Every time goes through `ticks`, which scales it; no other draw depends on the
+ * scale, so two scales of one seed differ in nothing else. */
+#include "tests/swarm/cluster.h"
+#include "sim/base/rng.h"
+#include "sim/batcher/batcher.h"
+#include "sim/kvtier/kvtier.h"
+#include <assert.h>
+#include <string.h>
+
+enum { MAX_REQUESTS = 80, MAX_KNOTS = 5, MAX_ROWS = 4 };
+
+#define MILLISECOND (TICKS_PER_SECOND / 1000)
+
+typedef struct Draw {
+  Rng rng;
+  Arena *arena;
+  int64_t scale;
+  bool coarse; // times are whole milliseconds, so that many are equal
+} Draw;
+
+/* --- numbers */
+
+static int64_t between(Draw *self, int64_t low, int64_t high) {
+  return low + (int64_t)rng_below(&self->rng, (uint64_t)(high - low + 1));
+}
+
+static bool one_in(Draw *self, int64_t n) {
+  return between(self, 1, n) == 1;
+}
+
+/* Every order of magnitude from `low` >= 1 to `high` is equally likely. */
+static int64_t magnitude(Draw *self, int64_t low, int64_t high) {
+  const double log_low = portable_log((double)low), log_high = portable_log((double)high);
+  const double value = portable_exp(log_low + (log_high - log_low) * rng_uniform(&self->rng));
+  return value >= (double)high ? high : value <= (double)low ? low : (int64_t)value;
+}
+
+/* A time of at least a microsecond and about `milliseconds` at most. */
+static Tick ticks(Draw *self, int64_t milliseconds) {
+  if (self->coarse) return between(self, 1, milliseconds) * MILLISECOND * self->scale;
+  return magnitude(self, MILLISECOND / 1000, milliseconds * MILLISECOND) * self->scale;
+}
+
+static Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
+  return one_in(self, 2) ? 0 : ticks(self, milliseconds);
+}
+
+/* --- performance models */
+
+/* A rising curve over x: whole slopes, so that it scales to the tick. `floor` is below it
+ * everywhere. */
+static Pwl draw_curve(Draw *self, int64_t max_x, Tick floor, bool extend_left) {
+  PwlKnot knots[MAX_KNOTS];
+  const int n = (int)between(self, 1, MAX_KNOTS);
+  int64_t x = between(self, 0, max_x / 4);
+  Tick at = floor + (extend_left ? 2 * x * (MILLISECOND / 1000) * self->scale : 0);
+  for (int i = 0; i < n; i++) {
+    knots[i] = (PwlKnot){x, tick_seconds(at)};
+    const int64_t run = between(self, 1, max_x / 2);
+    const Tick slope = one_in(self, 3) ? 0 : between(self, 0, MILLISECOND / 1000) * self->scale;
+    x += run;
+    at += run * slope;
+  }
+  Pwl curve;
+  pwl_init(&curve, knots, n, extend_left, self->arena);
+  return curve;
+}
+
+static void draw_decode_table(Draw *self, DecodeTable *table) {
+  DecodeRow *rows = ARENA_ARRAY(self->arena, DecodeRow, MAX_ROWS);
+  table->n_rows = (int32_t)between(self, 0, self->coarse ? 1 : MAX_ROWS);
+  int64_t seqs = between(self, 1, 8);
+  Tick floor = ticks_or_zero(self, 10);
+  table->low = seqs;
+  for (int32_t i = 0; i < table->n_rows; i++) {
+    rows[i] = (DecodeRow){seqs, draw_curve(self, one_in(self, 2) ? 100 : 20000, floor, false)};
+    table->high = seqs;
+    seqs += between(self, 1, 16);
+    floor = pwl_eval(&rows[i].curve, 1000000); // the next row lies above all of this one
+  }
+  table->rows = rows;
+}
+
+/* Returns whether its times scale to the tick. */
+static bool draw_model(Draw *self, PerfModel *model) {
+  *model = (PerfModel){.name = "drawn"};
+  DecodeTable table = {0};
+  if (one_in(self, 3)) {
+    model->form = PERF_SPLITWISE_SIM;
+    model->mixed_factor = 1 + rng_uniform(&self->rng);
+    model->linear = draw_curve(self, 4000, ticks(self, 50), true);
+    model->head = draw_curve(self, 100, ticks(self, 20), true);
+  } else {
+    model->form = PERF_COMPOSED;
+    model->overhead = ticks(self, 10);
+    if (!one_in(self, 4)) model->linear = draw_curve(self, 4000, ticks_or_zero(self, 20), false);
+    if (one_in(self, 2)) model->prefill_attention = draw_curve(self, 1000000, 0, false);
+    if (one_in(self, 2)) model->head = draw_curve(self, 50, 0, false);
+    draw_decode_table(self, &table);
+  }
+  perfmodel_compile(model, &table, MAX_REQUESTS, self->arena);
+  return model->form == PERF_COMPOSED && table.n_rows <= 1;
+}
+
+/* --- policies */
+
+static bool may_pair(const Policy *batcher, const Policy *kvtier) {
+  return strcmp(kvtier->name, "splitwise_sim") != 0 || ((const Batcher *)batcher)->reserves_output;
+}
+
+static uint64_t count(PolicyKind kind) {
+  uint64_t n = 0;
+  while (policy_list(kind)[n])
+    n++;
+  return n;
+}
+
+/* The allowed pair of batcher and tier with this number; `number` past the last gives how many
+ * there are. */
+static uint64_t find_pair(uint64_t number, const Policy **ret_batcher, const Policy **ret_kvtier) {
+  uint64_t n = 0;
+  for (const Policy *const *batcher = policy_list(POLICY_BATCHER); *batcher; batcher++)
+    for (const Policy *const *kvtier = policy_list(POLICY_KVTIER); *kvtier; kvtier++) {
+      if (!may_pair(*batcher, *kvtier)) continue;
+      *ret_batcher = *batcher;
+      *ret_kvtier = *kvtier;
+      if (n++ == number) return number;
+    }
+  return n;
+}
+
+static uint64_t count_pairs(void) {
+  const Policy *batcher, *kvtier;
+  return find_pair(UINT64_MAX, &batcher, &kvtier);
+}
+
+uint64_t cluster_policy_sets(void) {
+  return count(POLICY_ROUTER) * count(POLICY_POOL) * count(POLICY_TRANSFER) * count_pairs();
+}
+
+static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
+  void *field = (char *)state + spec->offset;
+  const int64_t low = spec->min > 1 ? (int64_t)spec->min : 1;
+  switch (spec->type) {
+  case OPTION_INT:
+    *(int64_t *)field = spec->min < 1 && one_in(self, 4) ? 0 : magnitude(self, low, 10000);
+    break;
+  case OPTION_REAL:
+    *(double *)field = spec->min + (spec->max - spec->min) * rng_uniform(&self->rng);
+    break;
+  case OPTION_BOOL:
+    *(bool *)field = one_in(self, 2);
+    break;
+  case OPTION_TICKS:
+    *(Tick *)field = spec->min > 0 ? ticks(self, 1000) : ticks_or_zero(self, 1000);
+    break;
+  case OPTION_BANDWIDTH:
+    *(int64_t *)field = magnitude(self, 1000000, INT64_C(1000000000000));
+    break;
+  default:
+    assert(false); // a policy with an option of a new type: say here how to draw it
+  }
+}
+
+static void scale_option(const Draw *self, const OptionSpec *spec, void *state) {
+  if (spec->type == OPTION_TICKS) *(Tick *)((char *)state + spec->offset) *= self->scale;
+}
+
+static void draw_policies(Draw *self, SimConfig *config, uint64_t number) {
+  const Policy *chosen[POLICY_KINDS];
+  const PolicyKind plain[] = {POLICY_ROUTER, POLICY_POOL, POLICY_TRANSFER};
+  for (int i = 0; i < 3; i++) {
+    chosen[plain[i]] = policy_list(plain[i])[number % count(plain[i])];
+    number /= count(plain[i]);
+  }
+  find_pair(number % count_pairs(), &chosen[POLICY_BATCHER], &chosen[POLICY_KVTIER]);
+  for (int kind = 0; kind < POLICY_KINDS; kind++) {
+    void *state = arena_alloc(self->arena, chosen[kind]->state_size);
+    config->policies[kind] = (PolicyChoice){chosen[kind], state};
+    if (!chosen[kind]->options) continue;
+    option_defaults(chosen[kind]->options, state);
+    for (const OptionSpec *spec = chosen[kind]->options; spec->key; spec++)
+      if (one_in(self, 3))
+        scale_option(self, spec, state);
+      else
+        draw_option(self, spec, state);
+  }
+}
+
+/* --- machines */
+
+static bool roles_cover(const PoolSpec *pools, uint32_t n) {
+  bool covered[2] = {false, false};
+  for (uint32_t i = 0; i < n; i++)
+    for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++)
+      covered[phase] |= role_covers(pools[i].role, phase);
+  return covered[0] && covered[1];
+}
+
+/* Room for part of the largest request, for hardly more than it, or for many. */
+static int64_t draw_kv_blocks(Draw *self, int64_t largest, int64_t block_size) {
+  static const double times[] = {0.6, 1, 1, 1.02, 1.3, 2, 5, 100};
+  const double tokens = times[between(self, 0, 7)] * (double)largest;
+  return (int64_t)tokens / block_size + 1;
+}
+
+static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
+  static const int64_t block_sizes[] = {1, 1, 2, 7, 16, 16, 32, 64};
+  SimConfig *config = &cluster->config;
+  config->n_pools = (uint32_t)between(self, 1, CLUSTER_POOLS);
+  config->pools = cluster->pools;
+  const int64_t layers = magnitude(self, 1, 100), bytes = magnitude(self, 1, 100000);
+  do {
+    for (uint32_t i = 0; i < config->n_pools; i++)
+      cluster->pools[i].role = (Role)between(self, 0, ROLES - 1);
+  } while (!roles_cover(cluster->pools, config->n_pools));
+  cluster->exact = self->coarse;
+  for (uint32_t i = 0; i < config->n_pools; i++) {
+    const int64_t block_size = block_sizes[between(self, 0, 7)];
+    cluster->exact &= draw_model(self, &cluster->models[i]);
+    cluster->pools[i] = (PoolSpec){.name = "drawn",
+                                   .machine = "drawn",
+                                   .role = cluster->pools[i].role,
+                                   .count = (uint32_t)between(self, 1, 6 / config->n_pools),
+                                   .perfmodel = &cluster->models[i],
+                                   .kv_blocks = draw_kv_blocks(self, largest, block_size),
+                                   .block_size = block_size,
+                                   .kv_bytes_per_token = bytes,
+                                   .num_hidden_layers = layers,
+                                   .nic_bandwidth = magnitude(self, 10000, INT64_C(1000000000000)),
+                                   .kv_transfer_overhead = ticks_or_zero(self, 10)};
+  }
+  config->network_bandwidth = one_in(self, 2) ? 0 : magnitude(self, 10000, 1000000000);
+  config->network_latency = ticks_or_zero(self, 5);
+}
+
+/* --- workload */
+
+static int next_row(TraceSource *source, TraceRow *ret_row, Diag *diag) {
+  (void)diag;
+  ArraySource *self = (ArraySource *)source;
+  if (self->next == self->n_rows) return 0;
+  *ret_row = self->rows[self->next++];
+  return 1;
+}
+
+void cluster_rewind(Cluster *self) {
+  self->workload.source = (TraceSource){.next = next_row, .status = 1};
+  self->workload.next = 0;
+  self->config.trace = &self->workload.source;
+}
+
+/* Returns the most tokens of one request. */
+static int64_t draw_workload(Draw *self, ArraySource *workload) {
+  const int n = (int)magnitude(self, 1, MAX_REQUESTS);
+  TraceRow *rows = ARENA_ARRAY(self->arena, TraceRow, n);
+  const int64_t prompts = magnitude(self, 1, 3000), outputs = magnitude(self, 1, 150);
+  const int64_t gap = magnitude(self, 1, 200);
+  const bool equal_prompts = one_in(self, 3), equal_outputs = one_in(self, 3);
+  const int64_t burst = one_in(self, 2) ? 1 : between(self, 2, 30);
+  int64_t largest = 0;
+  Tick at = ticks_or_zero(self, 100);
+  for (int i = 0; i < n; i++) {
+    if (i > 0 && one_in(self, burst)) at += ticks(self, gap);
+    const int64_t prompt = equal_prompts ? prompts : magnitude(self, 1, prompts);
+    const int64_t output = equal_outputs ? outputs : magnitude(self, 1, outputs);
+    rows[i] =
+        (TraceRow){.at = at, .prompt_tokens = (int32_t)prompt, .output_tokens = (int32_t)output};
+    if (prompt + output > largest) largest = prompt + output;
+  }
+  workload->rows = rows;
+  workload->n_rows = n;
+  return largest;
+}
+
+void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena) {
+  *self = (Cluster){.config = {.seed = seed}};
+  Draw draw = {.arena = arena, .scale = time_scale};
+  rng_init(&draw.rng, seed, "swarm");
+  draw.coarse = one_in(&draw, 2);
+  const int64_t largest = draw_workload(&draw, &self->workload);
+  draw_pools(&draw, self, largest);
+  draw_policies(&draw, &self->config, seed);
+  cluster_rewind(self);
+}
+
+const char *cluster_describe(const Cluster *self, Arena *arena) {
+  const SimConfig *config = &self->config;
+  const char *text = arena_printf(arena, "%d requests on", self->workload.n_rows);
+  for (uint32_t i = 0; i < config->n_pools; i++)
+    text = arena_printf(arena, "%s %u %s", text, config->pools[i].count,
+                        role_name(config->pools[i].role));
+  for (int kind = 0; kind < POLICY_KINDS; kind++)
+    text = arena_printf(arena, "%s, %s %s", text, policy_kind_name((PolicyKind)kind),
+                        config->policies[kind].policy->name);
+  return text;
+}

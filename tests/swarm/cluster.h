@@ -1,0 +1,36 @@
+/* A whole small cluster with its workload, drawn from a seed.
+ *
+ * The policies follow from the seed by counting, so that as many consecutive seeds as there are
+ * policy sets cover each of them once; everything else is drawn at random, with a liking for what
+ * hurts: equal times, equal lengths, memory for hardly more than one request, slow links. */
+#ifndef TESTS_SWARM_CLUSTER_H
+#define TESTS_SWARM_CLUSTER_H
+#include "sim/sim.h"
+
+enum { CLUSTER_POOLS = 3 };
+
+/* The workload, in memory. */
+typedef struct ArraySource {
+  TraceSource source;
+  const TraceRow *rows;
+  int n_rows, next;
+} ArraySource;
+
+typedef struct Cluster {
+  SimConfig config;
+  PoolSpec pools[CLUSTER_POOLS];
+  PerfModel models[CLUSTER_POOLS];
+  ArraySource workload;
+  bool exact; // all times scale to the tick (without network)
+} Cluster;
+
+/* How many ways of choosing the five policies there are; a tier that never evicts goes only with
+ * batchers that reserve the output. */
+uint64_t cluster_policy_sets(void);
+/* Draws the cluster of `seed` with all of its times multiplied by `time_scale`. */
+void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena);
+/* Sets the workload back to its first row. */
+void cluster_rewind(Cluster *self);
+/* The policies and sizes, in one line. */
+const char *cluster_describe(const Cluster *self, Arena *arena);
+#endif

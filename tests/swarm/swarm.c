@@ -1,0 +1,357 @@
+/* Random small clusters under the audit: nothing may be lost, and how a run is computed may not
+ * change what happens in it.
+ *
+ *     swarm [--seed N] [--clusters N] [--verbose]
+ *
+ * Each cluster, drawn from a seed of its own, is run coalesced, the same again, with --step (equal
+ * digests, requests, histograms and totals), with another order of equal times (books only) and,
+ * where that is exact, with all times doubled. By default there are so many clusters that each pair
+ * of batcher and router meets at least 200. They run in processes of their own, many to each, so
+ * that an assertion or an endless run is one failure with one line that reproduces it; a single
+ * cluster (--clusters 1) runs in this process, for a debugger. */
+#include "tests/swarm/cluster.h"
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PER_PAIR = 200, PER_PROCESS = 128, SECONDS_ALONE = 20, SECONDS_TOGETHER = 300 };
+
+/* What the clusters met, to show that the draws reach these paths. */
+typedef enum Count {
+  COUNT_REQUESTS,
+  COUNT_REJECTED,
+  COUNT_UNFINISHED,
+  COUNT_TRANSFERS,
+  COUNT_PREEMPTIONS,
+  COUNT_EVICTIONS,
+  COUNT_ROLE_CHANGES,
+  COUNT_EXTRAPOLATED,
+  COUNT_SCALED,
+  COUNT_EVENTS,
+  COUNT_STEP_EVENTS,
+  COUNTS,
+} Count;
+
+static const char *const count_names[COUNTS] = {
+    [COUNT_REQUESTS] = "requests",
+    [COUNT_REJECTED] = "rejected",
+    [COUNT_UNFINISHED] = "left unfinished by a tier that never evicts",
+    [COUNT_TRANSFERS] = "transfers",
+    [COUNT_PREEMPTIONS] = "preemptions",
+    [COUNT_EVICTIONS] = "evictions",
+    [COUNT_ROLE_CHANGES] = "role changes",
+    [COUNT_EXTRAPOLATED] = "iterations outside the measured range",
+    [COUNT_SCALED] = "clusters compared with themselves at twice the times",
+    [COUNT_EVENTS] = "events",
+    [COUNT_STEP_EVENTS] = "events with --step",
+};
+
+typedef struct Tally {
+  uint64_t counts[COUNTS];
+} Tally;
+
+/* One run of a cluster. */
+typedef struct Trial {
+  SimResult result;
+  RequestRecord *records; // [n_rows] by id
+  int n_reported;
+} Trial;
+
+static int keep_record(void *context, const RequestRecord *record, Diag *diag) {
+  (void)diag;
+  Trial *trial = context;
+  trial->records[record->id] = *record;
+  trial->n_reported++;
+  return 0;
+}
+
+static Trial *run(Cluster *cluster, bool step, uint64_t tie_seed, Arena *arena) {
+  Trial *trial = ARENA_NEW(arena, Trial);
+  trial->records = ARENA_ARRAY(arena, RequestRecord, cluster->workload.n_rows);
+  SimConfig config = cluster->config;
+  config.step = step;
+  config.tie_seed = tie_seed;
+  config.audit = true;
+  config.slo_reference = &cluster->models[0];
+  config.on_request = keep_record;
+  config.on_request_context = trial;
+  cluster_rewind(cluster);
+  Diag diag;
+  diag_init(&diag);
+  const int rc = sim_run(&config, &trial->result, arena, &diag);
+  diag_print(&diag, stdout);
+  diag_done(&diag);
+  return rc < 0 ? NULL : trial;
+}
+
+/* --- the books of one run; each check returns what is wrong, NULL if nothing */
+
+static const char *check_request(const RequestRecord *record, const TraceRow *row) {
+  if (record->prompt_tokens != row->prompt_tokens || record->output_tokens != row->output_tokens ||
+      record->arrived_at != row->at)
+    return "a request is not the one that arrived";
+  if (record->rejected) return NULL;
+  if (record->prefill_began_at < record->arrived_at) return "a prefill began before it arrived";
+  if (record->first_token_at <= record->prefill_began_at) return "a prefill took no time";
+  if (record->last_token_at < record->first_token_at) return "TTFT is above E2E";
+  if ((record->last_token_at > record->first_token_at) != (record->output_tokens > 1))
+    return "the last token is not after the first of several";
+  return NULL;
+}
+
+/* Every token of a finished request came out of a prefill or of a decode iteration. */
+static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
+  const Metrics *metrics = &trial->result.metrics;
+  int64_t prompts = 0, decoded = 0;
+  uint64_t evictions = 0;
+  for (int i = 0; i < cluster->workload.n_rows; i++) {
+    const RequestRecord *record = &trial->records[i];
+    if (record->rejected) continue;
+    prompts += record->prompt_tokens;
+    decoded += record->output_tokens - 1 - record->evictions;
+    evictions += (uint64_t)record->evictions;
+  }
+  const MachineTotals *totals = &trial->result.totals;
+  if (metrics->evictions != evictions) return "evictions are miscounted";
+  if (totals->decode_tokens != decoded) return "decode tokens are miscounted";
+  if (evictions == 0 && totals->prefill_tokens != prompts) return "prefill tokens are miscounted";
+  if (metrics->tbt.total != (uint64_t)decoded + evictions) return "a gap between tokens is missing";
+  return NULL;
+}
+
+static const char *check_books(const Cluster *cluster, const Trial *trial) {
+  if (!trial) return "the run failed";
+  const SimResult *result = &trial->result;
+  const Metrics *metrics = &result->metrics;
+  const uint64_t served = metrics->completed + metrics->rejected;
+  if (metrics->requests != (uint64_t)cluster->workload.n_rows) return "a request did not arrive";
+  if (metrics->requests != served + result->unfinished || served != (uint64_t)trial->n_reported)
+    return "a request was lost";
+  const char *kvtier = cluster->config.policies[POLICY_KVTIER].policy->name;
+  if (result->unfinished > 0)
+    return strcmp(kvtier, "splitwise_sim") == 0 ? NULL : "a request was left unfinished";
+  if (metrics->ttft.total != metrics->completed || metrics->e2e.total != metrics->completed ||
+      metrics->queue.total != metrics->completed)
+    return "a latency is missing";
+  for (int i = 0; i < cluster->workload.n_rows; i++) {
+    const char *wrong = check_request(&trial->records[i], &cluster->workload.rows[i]);
+    if (wrong) return wrong;
+  }
+  return check_tokens(cluster, trial);
+}
+
+/* --- two runs against each other */
+
+static bool same_sum(double a, double b) {
+  return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
+}
+
+static bool same_histogram(const Histogram *a, const Histogram *b) {
+  return a->total == b->total && a->min == b->min && a->max == b->max && same_sum(a->sum, b->sum) &&
+         same_sum(a->sum_squares, b->sum_squares) &&
+         memcmp(a->counts, b->counts, HISTOGRAM_BUCKETS * sizeof *a->counts) == 0;
+}
+
+static bool same_metrics(const Metrics *a, const Metrics *b) {
+  return same_histogram(&a->ttft, &b->ttft) && same_histogram(&a->tbt, &b->tbt) &&
+         same_histogram(&a->tpot, &b->tpot) && same_histogram(&a->e2e, &b->e2e) &&
+         same_histogram(&a->queue, &b->queue) &&
+         same_histogram(&a->slowdown_ttft, &b->slowdown_ttft) &&
+         same_histogram(&a->slowdown_tbt, &b->slowdown_tbt) &&
+         same_histogram(&a->slowdown_e2e, &b->slowdown_e2e) && a->completed == b->completed &&
+         a->rejected == b->rejected && a->prompt_tokens == b->prompt_tokens &&
+         a->output_tokens == b->output_tokens && a->preemptions == b->preemptions &&
+         a->evictions == b->evictions && a->transfers == b->transfers &&
+         a->role_changes == b->role_changes && a->transferred_bytes == b->transferred_bytes &&
+         a->last_finish_at == b->last_finish_at;
+}
+
+/* All fields are 64 bits wide, so there are no gaps to compare. */
+static bool same_totals(const SimResult *a, const SimResult *b) {
+  return memcmp(a->machines, b->machines, a->n_machines * sizeof *a->machines) == 0;
+}
+
+static const char *check_same(const Trial *a, const Trial *b) {
+  if (a->result.digest != b->result.digest) return "the digest differs";
+  if (!same_metrics(&a->result.metrics, &b->result.metrics)) return "the metrics differ";
+  if (!same_totals(&a->result, &b->result)) return "the totals of a machine differ";
+  if (a->result.span != b->result.span) return "the span differs";
+  return NULL;
+}
+
+static const char *check_scaled(const Cluster *cluster, const Trial *once, const Trial *twice) {
+  if (!twice) return "the run at twice the times failed";
+  for (int i = 0; i < cluster->workload.n_rows; i++) {
+    const RequestRecord *a = &once->records[i], *b = &twice->records[i];
+    if (b->first_token_at != (a->rejected ? -1 : 2 * a->first_token_at) ||
+        b->last_token_at != (a->rejected ? -1 : 2 * a->last_token_at))
+      return "twice the times do not give twice the latencies";
+  }
+  return NULL;
+}
+
+/* --- one cluster */
+
+static void tally_add(Tally *tally, const SimResult *result, const SimResult *stepped) {
+  const Metrics *metrics = &result->metrics;
+  const int64_t *extrapolated = result->totals.extrapolated_iterations;
+  const uint64_t counts[COUNTS] = {
+      [COUNT_REQUESTS] = metrics->requests,
+      [COUNT_REJECTED] = metrics->rejected,
+      [COUNT_UNFINISHED] = result->unfinished,
+      [COUNT_TRANSFERS] = metrics->transfers,
+      [COUNT_PREEMPTIONS] = metrics->preemptions,
+      [COUNT_EVICTIONS] = metrics->evictions,
+      [COUNT_ROLE_CHANGES] = metrics->role_changes,
+      [COUNT_EXTRAPOLATED] =
+          (uint64_t)(extrapolated[EXTRAPOLATION_NEAR] + extrapolated[EXTRAPOLATION_FAR]),
+      [COUNT_EVENTS] = result->events,
+      [COUNT_STEP_EVENTS] = stepped->events,
+  };
+  for (int i = 0; i < COUNTS; i++)
+    tally->counts[i] += counts[i];
+}
+
+static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
+  const Trial *first = run(cluster, false, 0, arena);
+  const char *wrong = check_books(cluster, first);
+  if (wrong) return wrong;
+  if ((wrong = check_same(first, run(cluster, false, 0, arena))))
+    return arena_printf(arena, "run again, %s", wrong);
+  const Trial *stepped = run(cluster, true, 0, arena);
+  if ((wrong = check_same(first, stepped))) return arena_printf(arena, "stepped, %s", wrong);
+  if ((wrong = check_books(cluster, run(cluster, false, seed + 1, arena))))
+    return arena_printf(arena, "with other ties, %s", wrong);
+  tally_add(tally, &first->result, &stepped->result);
+  if (!cluster->exact || first->result.metrics.transfers > 0 || first->result.unfinished > 0)
+    return NULL;
+  tally->counts[COUNT_SCALED]++;
+  cluster_draw(cluster, seed, 2, arena);
+  return check_scaled(cluster, first, run(cluster, false, 0, arena));
+}
+
+typedef enum Output { QUIET, FAILURES, ALL } Output;
+
+static bool passes(uint64_t seed, Output output, Tally *tally) {
+  Arena arena;
+  arena_init(&arena);
+  Cluster *cluster = ARENA_NEW(&arena, Cluster);
+  cluster_draw(cluster, seed, 1, &arena);
+  const char *what = cluster_describe(cluster, &arena);
+  if (output == ALL) printf("seed %" PRIu64 ": %s\n", seed, what);
+  const char *wrong = check_cluster(cluster, seed, tally, &arena);
+  if (wrong && output != QUIET)
+    printf("swarm --seed %" PRIu64 " --clusters 1: %s (%s)\n", seed, wrong, what);
+  arena_done(&arena);
+  return wrong == NULL;
+}
+
+/* --- many, in processes of their own */
+
+_Noreturn static void work(uint64_t seed, uint64_t n, Output output, int out) {
+  alarm(n > 1 ? SECONDS_TOGETHER : SECONDS_ALONE);
+  Tally tally = {0};
+  bool good = true;
+  for (uint64_t i = 0; i < n; i++)
+    good &= passes(seed + i, output, &tally);
+  good &= write(out, &tally, sizeof tally) == sizeof tally;
+  exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* The exit status of a child that tries `n` clusters, as waitpid has it; adds what they met. */
+static int try_in_child(uint64_t seed, uint64_t n, Output output, Tally *tally) {
+  int ends[2];
+  fflush(stdout);
+  if (pipe(ends) < 0) abort();
+  const pid_t child = fork();
+  if (child < 0) abort();
+  if (child == 0) work(seed, n, output, ends[1]);
+  close(ends[1]);
+  Tally met = {0};
+  const bool told = read(ends[0], &met, sizeof met) == sizeof met;
+  close(ends[0]);
+  int status;
+  if (waitpid(child, &status, 0) < 0) abort();
+  for (int i = 0; told && i < COUNTS; i++)
+    tally->counts[i] += met.counts[i];
+  return status;
+}
+
+static bool passes_in_child(uint64_t seed, Tally *tally) {
+  const int status = try_in_child(seed, 1, FAILURES, tally);
+  if (WIFSIGNALED(status))
+    printf("swarm --seed %" PRIu64 " --clusters 1: %s\n", seed,
+           WTERMSIG(status) == SIGALRM ? "it does not end" : strsignal(WTERMSIG(status)));
+  return status == 0;
+}
+
+/* The number of clusters that failed. */
+static uint64_t try_all(uint64_t seed, uint64_t n, Output output, Tally *tally) {
+  uint64_t failures = 0;
+  for (uint64_t i = 0; i < n; i += PER_PROCESS) {
+    const uint64_t part = n - i < PER_PROCESS ? n - i : PER_PROCESS;
+    Tally met = *tally;
+    if (try_in_child(seed + i, part, output, &met) == 0)
+      *tally = met;
+    else // who was it?
+      for (uint64_t j = i; j < i + part; j++)
+        failures += !passes_in_child(seed + j, tally);
+  }
+  return failures;
+}
+
+/* --- the command */
+
+static uint64_t count(PolicyKind kind) {
+  uint64_t n = 0;
+  while (policy_list(kind)[n])
+    n++;
+  return n;
+}
+
+/* So many that each pair of batcher and router meets PER_PAIR: of the policy sets, at least as many
+ * hold a given pair as there are ways to choose pool and transfer. */
+static uint64_t enough(void) {
+  const uint64_t ways = count(POLICY_POOL) * count(POLICY_TRANSFER);
+  return (PER_PAIR + ways - 1) / ways * cluster_policy_sets();
+}
+
+/* Every path that a count stands for was met; only asked of a full swarm. */
+static bool report(const Tally *tally, uint64_t clusters, uint64_t failures) {
+  printf("%" PRIu64 " clusters of %" PRIu64 " policy sets: %" PRIu64 " failed\n", clusters,
+         cluster_policy_sets(), failures);
+  bool all_met = true;
+  for (int i = 0; i < COUNTS; i++) {
+    printf("  %12" PRIu64 " %s\n", tally->counts[i], count_names[i]);
+    all_met &= tally->counts[i] > 0;
+  }
+  return all_met;
+}
+
+int main(int argc, char **argv) {
+  uint64_t seed = 1, clusters = 0;
+  Output output = QUIET;
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "--verbose") == 0) {
+      output = ALL;
+    } else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
+      seed = strtoull(argv[++i], NULL, 10);
+    } else if (strcmp(argv[i], "--clusters") == 0 && i + 1 < argc) {
+      clusters = strtoull(argv[++i], NULL, 10);
+    } else {
+      fprintf(stderr, "usage: swarm [--seed N] [--clusters N] [--verbose]\n");
+      return 2;
+    }
+  }
+  Tally tally = {0};
+  if (clusters == 1) return !passes(seed, output == ALL ? ALL : FAILURES, &tally);
+  const bool full = clusters == 0;
+  if (full) clusters = enough();
+  const uint64_t failures = try_all(seed, clusters, output, &tally);
+  const bool all_met = report(&tally, clusters, failures);
+  return failures > 0 || (full && !all_met);
+}

@@ -1,0 +1,243 @@
+/* Configurations: what is bound to what, defaults, shares of a machine, changes from the command
+ * line, and the digest. Messages about bad input are pinned by tests/cli/bad_config.sh. */
+#include "experiments/config.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Arena arena;
+static Diag diag;
+static char folder[] = "/tmp/tandem-test-XXXXXX";
+static const char *path, *data_path;
+
+static const char base[] = "model: llama2-70b\n"
+                           "workload:\n"
+                           "  lengths: azure-conv-2023\n"
+                           "  arrivals: {process: poisson, rate: 4 /s}\n"
+                           "  duration: 10 s\n"
+                           "pools:\n"
+                           "  all: {machine: dgx-h100}\n";
+
+static void write_file(const char *name, const char *text) {
+  FILE *file = fopen(name, "w");
+  cr_assert_not_null(file);
+  fputs(text, file);
+  cr_assert_eq(fclose(file), 0);
+}
+
+static void set_up(void) {
+  const char *root = getenv("TANDEM_SOURCE_DIR");
+  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
+  setenv("TANDEM_DATA", root, 1);
+  arena_init(&arena);
+  diag_init(&diag);
+  cr_assert_not_null(mkdtemp(folder));
+  path = arena_printf(&arena, "%s/config.yaml", folder);
+  data_path = arena_printf(&arena, "%s/data.csv", folder);
+}
+
+static void tear_down(void) {
+  unlink(path);
+  unlink(data_path);
+  rmdir(folder);
+  diag_done(&diag);
+  arena_done(&arena);
+}
+
+TestSuite(config, .init = set_up, .fini = tear_down);
+
+/* The base with up to three assignments. */
+static Config load(const char *text, const char *a, const char *b, const char *c) {
+  const char *const assignments[] = {a, b, c, NULL};
+  const ConfigChanges changes = {assignments, -1, -1};
+  Config config;
+  write_file(path, text);
+  int status = config_load(&config, path, &changes, &arena, &diag);
+  diag_print(&diag, stderr);
+  cr_assert_eq(status, 0);
+  return config;
+}
+
+static uint64_t digest_of(const Config *config) {
+  uint64_t digest = 0;
+  cr_assert_eq(config_digest(config, &digest, &diag), 0);
+  return digest;
+}
+
+Test(config, what_is_absent_has_its_default) {
+  static const char *const policies[POLICY_KINDS] = {
+      [POLICY_ROUTER] = "token_jsq",   [POLICY_POOL] = "fixed",       [POLICY_BATCHER] = "mixed",
+      [POLICY_TRANSFER] = "splitwise", [POLICY_KVTIER] = "recompute",
+  };
+  Config config = load(base, NULL, NULL, NULL);
+  for (int kind = 0; kind < POLICY_KINDS; kind++)
+    cr_expect_str_eq(config.sim.policies[kind].policy->name, policies[kind]);
+  cr_expect_eq(config.sim.seed, 1);
+  cr_expect_eq(config.sim.tie_seed, 0);
+  cr_expect_eq(config.sim.network_bandwidth, 0);
+  cr_expect_null(config.sim.slo_reference);
+  cr_expect_eq(config.slo->n_specs, 0);
+  const PoolSpec *pool = &config.sim.pools[0];
+  cr_expect_eq(pool->role, ROLE_MIXED);
+  cr_expect_eq(pool->count, 1);
+  cr_expect_eq(pool->block_size, 16);
+  cr_expect_eq(config.pools[0].tensor_parallel_size, 8);
+}
+
+Test(config, pools_keep_the_order_of_the_file) {
+  Config config = load("model: bloom-176b\n"
+                       "workload: {lengths: azure-conv-2023, requests: 1,"
+                       " arrivals: {process: at_once}}\n"
+                       "pools:\n"
+                       "  z: {role: decode, machine: dgx-a100, count: 3}\n"
+                       "  a: {role: prefill, machine: dgx-h100, count: 2}\n",
+                       NULL, NULL, NULL);
+  cr_assert_eq(config.sim.n_pools, 2);
+  cr_expect_str_eq(config.sim.pools[0].name, "z");
+  cr_expect_str_eq(config.sim.pools[0].machine, "dgx-a100");
+  cr_expect_eq(config.sim.pools[0].role, ROLE_DECODE);
+  cr_expect_eq(config.sim.pools[0].count, 3);
+  cr_expect_str_eq(config.sim.pools[1].name, "a");
+  cr_expect_eq(config.sim.pools[1].role, ROLE_PREFILL);
+}
+
+/* llama2-70b: 2·(69.0e9) bytes of weights, 2·80·8·128·2 bytes of KV per token. */
+Test(config, kv_memory_is_what_the_weights_leave) {
+  Config config = load(base, "pools.all.activation_bytes=2 GiB",
+                       "pools.all.gpu_memory_utilization=0.5", "pools.all.block_size=32");
+  const PoolSpec *pool = &config.sim.pools[0];
+  const double gib = 1024.0 * 1024 * 1024;
+  const double left = 0.5 * 80 * gib * 8 - (double)config.model.weight_bytes - 2 * gib * 8;
+  cr_expect_eq(pool->kv_bytes_per_token, 327680);
+  cr_expect_eq(pool->kv_blocks, (int64_t)(left / (32 * 327680.0)));
+  config = load(base, "pools.all.num_gpu_blocks_override=123", NULL, NULL);
+  cr_expect_eq(config.sim.pools[0].kv_blocks, 123);
+}
+
+Test(config, fewer_gpus_are_a_share_of_the_machine) {
+  Config whole = load(base, NULL, NULL, NULL);
+  Config half = load(base, "pools.all.tensor_parallel_size=4", NULL, NULL);
+  const PoolSpec *a = &whole.sim.pools[0], *b = &half.sim.pools[0];
+  cr_expect_eq(a->nic_bandwidth, 400000000000);
+  cr_expect_eq(b->nic_bandwidth, 200000000000);
+  cr_expect_eq(b->kv_transfer_overhead, a->kv_transfer_overhead);
+  cr_expect_eq(b->kv_bytes_per_token, a->kv_bytes_per_token);
+  const double shares[] = {b->idle_power / a->idle_power, b->prefill_power / a->prefill_power,
+                           b->decode_power / a->decode_power,
+                           b->provisioned_power / a->provisioned_power,
+                           b->cost_per_hour / a->cost_per_hour};
+  for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+    cr_expect_float_eq(shares[i], 0.5, 1e-12, "figure %zu", i);
+}
+
+Test(config, a_decode_batch_is_as_large_as_the_batcher_says) {
+  static const struct {
+    const char *max_num_seqs, *blocks;
+    int64_t expected;
+  } rows[] = {{"40", "1000", 40}, {"40", "7", 7}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const char *seqs =
+        arena_printf(&arena, "policies.batcher.max_num_seqs=%s", rows[i].max_num_seqs);
+    const char *blocks =
+        arena_printf(&arena, "pools.all.num_gpu_blocks_override=%s", rows[i].blocks);
+    Config config = load(base, seqs, blocks, NULL);
+    cr_expect_str_eq(config.sim.policies[POLICY_BATCHER].policy->name, "mixed");
+    cr_expect_eq(config.sim.pools[0].perfmodel->max_decode_seqs, rows[i].expected, "row %zu", i);
+  }
+}
+
+Test(config, network_and_objectives_are_bound) {
+  Config config = load(base, "network={bandwidth: 200 Gbps, latency: 5 us}",
+                       "slo={name: splitwise, machine: dgx-h100}", NULL);
+  cr_expect_eq(config.sim.network_bandwidth, 25000000000);
+  cr_expect_eq(config.sim.network_latency, 5000000);
+  cr_expect_str_eq(config.slo->name, "splitwise");
+  cr_assert_not_null(config.sim.slo_reference);
+  Config plain = load(base, "slo=splitwise", NULL, NULL);
+  const Tick a100 = perfmodel_prefill(plain.sim.slo_reference, 1000);
+  cr_expect_gt(a100, perfmodel_prefill(config.sim.slo_reference, 1000));
+}
+
+Test(config, a_seed_from_the_command_line_replaces_all_of_the_file) {
+  static const struct {
+    const char *workload_seed; // in the file
+    int64_t given, run, workload;
+  } rows[] = {{NULL, -1, 1, -1},
+              {NULL, 9, 9, -1},
+              {"workload.seed=3", -1, 1, 3},
+              {"workload.seed=3", 9, 9, 9}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const char *const assignments[] = {rows[i].workload_seed, NULL};
+    const ConfigChanges changes = {assignments, rows[i].given, -1};
+    Config config;
+    write_file(path, base);
+    cr_assert_eq(config_load(&config, path, &changes, &arena, &diag), 0);
+    cr_expect_eq(config.sim.seed, (uint64_t)rows[i].run, "row %zu", i);
+    cr_expect_eq(config.workload.seed, rows[i].workload, "row %zu", i);
+  }
+}
+
+Test(config, the_digest_tells_configurations_apart) {
+  static const char *const changes[] = {"seed=2",
+                                        "tie_seed=1",
+                                        "workload.duration=11 s",
+                                        "workload.lengths=azure-code-2023",
+                                        "pools.all.count=2",
+                                        "pools.all.machine=dgx-a100",
+                                        "policies.router=jsq",
+                                        "slo=splitwise"};
+  enum { N = sizeof changes / sizeof *changes };
+  uint64_t digests[N + 1];
+  Config config = load(base, NULL, NULL, NULL);
+  digests[N] = digest_of(&config);
+  for (int i = 0; i < N; i++) {
+    config = load(base, changes[i], NULL, NULL);
+    digests[i] = digest_of(&config);
+    for (int k = 0; k < i; k++)
+      cr_expect_neq(digests[i], digests[k], "%s and %s", changes[i], changes[k]);
+    cr_expect_neq(digests[i], digests[N], "%s", changes[i]);
+  }
+}
+
+Test(config, the_digest_is_blind_to_layout) {
+  Config a = load(base, NULL, NULL, NULL);
+  const uint64_t digest = digest_of(&a);
+  Config b = load(arena_printf(&arena, "# a comment\n%s# another\n", base), NULL, NULL, NULL);
+  cr_expect_eq(digest_of(&b), digest);
+}
+
+Test(config, the_digest_covers_the_files_that_are_named) {
+  static const char *const trace_texts[] = {
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,44\n",
+      "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,45\n"};
+  static const char *const table_texts[] = {"q,prompt,output\n0,1,1\n100,20,5\n",
+                                            "q,prompt,output\n0,1,1\n100,20,6\n"};
+  const struct {
+    const char *const *texts;
+    const char *change;
+  } rows[] = {{trace_texts, arena_printf(&arena, "workload={trace: %s}", data_path)},
+              {table_texts, arena_printf(&arena, "workload.lengths=%s", data_path)}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    uint64_t digests[2];
+    for (int k = 0; k < 2; k++) {
+      write_file(data_path, rows[i].texts[k]);
+      Config config = load(base, rows[i].change, NULL, NULL);
+      digests[k] = digest_of(&config);
+    }
+    cr_expect_neq(digests[0], digests[1], "%s", rows[i].change);
+  }
+}
+
+Test(config, every_example_is_in_order) {
+  static const char *const names[] = {"quickstart", "splitwise-hh", "splitwise-sim", "azure-conv",
+                                      "azure-code"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    Config config;
+    const char *file = arena_printf(&arena, "%s/experiments/examples/%s.yaml",
+                                    getenv("TANDEM_SOURCE_DIR"), names[i]);
+    int status = config_load(&config, file, NULL, &arena, &diag);
+    diag_print(&diag, stderr);
+    cr_expect_eq(status, 0, "%s", names[i]);
+  }
+}

@@ -1,0 +1,172 @@
+/* The database: what a run writes into each table, and that the schema is the one the program
+ * expects. What happens when writing fails is shown by tests/cli/results.sh. */
+#include "experiments/results.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Arena arena;
+static Diag diag;
+static char folder[] = "/tmp/tandem-test-XXXXXX";
+static const char *path;
+static Results results;
+
+static void set_up(void) {
+  const char *root = getenv("TANDEM_SOURCE_DIR");
+  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
+  setenv("TANDEM_DATA", root, 1);
+  arena_init(&arena);
+  diag_init(&diag);
+  cr_assert_not_null(mkdtemp(folder));
+  path = arena_printf(&arena, "%s/runs.db", folder);
+  cr_assert_eq(results_open(&results, path, root, &arena, &diag), 0);
+}
+
+static void tear_down(void) {
+  results_close(&results);
+  unlink(path);
+  rmdir(folder);
+  diag_done(&diag);
+  arena_done(&arena);
+}
+
+TestSuite(results, .init = set_up, .fini = tear_down);
+
+/* The single value of a query. */
+static double ask(const char *sql) {
+  sqlite3_stmt *statement = NULL;
+  cr_assert_eq(sqlite3_prepare_v2(results.db, sql, -1, &statement, NULL), SQLITE_OK, "%s: %s", sql,
+               sqlite3_errmsg(results.db));
+  cr_assert_eq(sqlite3_step(statement), SQLITE_ROW, "%s", sql);
+  double value = sqlite3_column_double(statement, 0);
+  cr_assert_eq(sqlite3_step(statement), SQLITE_DONE, "%s", sql);
+  sqlite3_finalize(statement);
+  return value;
+}
+
+/* A small cluster that has run: three machines in two pools. */
+typedef struct Ran {
+  Config config;
+  SimResult result;
+  Report report;
+} Ran;
+
+static int store_request(void *context, const RequestRecord *record, Diag *to) {
+  (void)context;
+  return results_add_request(&results, record, to);
+}
+
+static void run_small(Ran *ran, bool requests) {
+  static const char text[] = "model: llama2-70b\n"
+                             "workload: {lengths: {prompt: {constant: 300}, output: {constant: 9}},"
+                             " arrivals: {process: fixed, rate: 5 /s}, requests: 25}\n"
+                             "pools:\n"
+                             "  front: {role: prefill, machine: dgx-h100, count: 2}\n"
+                             "  back: {role: decode, machine: dgx-a100}\n"
+                             "slo: splitwise\n";
+  const char *yaml = arena_printf(&arena, "%s/small.yaml", folder);
+  FILE *file = fopen(yaml, "w");
+  cr_assert_not_null(file);
+  fputs(text, file);
+  fclose(file);
+  int status = config_load(&ran->config, yaml, NULL, &arena, &diag) ||
+               config_open_trace(&ran->config, &arena, &diag);
+  unlink(yaml);
+  if (requests) ran->config.sim.on_request = store_request;
+  if (status == 0) status = sim_run(&ran->config.sim, &ran->result, &arena, &diag);
+  diag_print(&diag, stderr);
+  cr_assert_eq(status, 0);
+  trace_close(ran->config.sim.trace);
+  report_init(&ran->report, &ran->config, &ran->result, 1.5, 2.5, &arena);
+}
+
+Test(results, the_schema_is_of_the_version_the_program_knows) {
+  cr_expect_eq(ask("PRAGMA user_version"), RESULTS_SCHEMA_VERSION);
+  results_close(&results);
+  cr_expect_eq(results_open(&results, path, "nowhere", &arena, &diag), 0, "opened again");
+}
+
+Test(results, a_run_has_its_rows_in_every_table) {
+  static const struct {
+    const char *sql;
+    double value;
+  } rows[] = {
+      {"SELECT count(*) FROM run", 1},
+      {"SELECT status = 'done' AND seed = 1 AND tie_seed = 0 FROM run", 1},
+      {"SELECT wall_s FROM run", 2.5},
+      {"SELECT cpu_s FROM run", 1.5},
+      {"SELECT config_digest = '00000000000000ab' FROM run", 1},
+      {"SELECT length(digest) FROM run", 16},
+      {"SELECT count(*) FROM param WHERE value = 'dgx-h100'", 1},
+      {"SELECT value FROM param WHERE key = 'pools.front.count'", 2},
+      {"SELECT count(*) FROM pool", 2},
+      {"SELECT count FROM pool WHERE name = 'front' AND pool = 0 AND role = 'prefill'", 2},
+      {"SELECT count(*) FROM machine", 3},
+      {"SELECT sum(prefill_tokens) FROM machine WHERE pool = 0", 25 * 300},
+      {"SELECT sum(decode_tokens) FROM machine WHERE pool = 1", 25 * 8},
+      {"SELECT value FROM metric WHERE scope = 'run' AND name = 'completed'", 25},
+      {"SELECT count(*) FROM metric WHERE name = 'ttft_s'", 6},
+      {"SELECT count(*) FROM metric WHERE scope = 'pool.back'", 5},
+      {"SELECT sum(count) FROM histogram WHERE name = 'ttft_s'", 25},
+      {"SELECT sum(count) FROM histogram WHERE name = 'tbt_s'", 25 * 8},
+      {"SELECT min(high > low) FROM histogram", 1},
+      {"SELECT count(*) FROM slo WHERE slowdown > 0", 9},
+      {"SELECT count(*) FROM request", 0},
+      {"SELECT completed FROM summary", 25},
+      {"SELECT slo_met LIKE '%/9' FROM summary", 1},
+  };
+  Ran ran;
+  run_small(&ran, false);
+  cr_assert_eq(results_add_run(&results, &ran.report, 0xab, &arena, &diag), 0);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    cr_expect_eq(ask(rows[i].sql), rows[i].value, "%s gives %g", rows[i].sql, ask(rows[i].sql));
+}
+
+/* The extremes of the histogram hold the extremes of the metric. */
+Test(results, histograms_and_metrics_are_in_the_same_unit) {
+  Ran ran;
+  run_small(&ran, false);
+  cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+  cr_expect_eq(ask("SELECT count(*) FROM metric JOIN (SELECT name, max(low) AS low, max(high) AS"
+                   " high FROM histogram GROUP BY name) USING (name) WHERE statistic = 'max' AND"
+                   " scope = 'run' AND value >= low AND value < high"),
+               REPORT_LATENCIES);
+}
+
+Test(results, requests_are_stored_with_the_run_or_not_at_all) {
+  Ran ran;
+  run_small(&ran, true);
+  cr_expect_eq(ask("SELECT count(*) FROM request"), 25);
+  results_close(&results); // without results_add_run
+  cr_assert_eq(results_open(&results, path, getenv("TANDEM_SOURCE_DIR"), &arena, &diag), 0);
+  cr_expect_eq(ask("SELECT count(*) FROM request"), 0);
+
+  run_small(&ran, true);
+  cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+  cr_expect_eq(ask("SELECT count(*) FROM request JOIN run ON run.id = run_id"), 25);
+  cr_expect_eq(ask("SELECT count(*) FROM request WHERE prompt_tokens = 300 AND output_tokens = 9"
+                   " AND prefill_machine IN (0, 1) AND decode_machine = 2 AND NOT rejected"),
+               25);
+  cr_expect_eq(ask("SELECT count(*) FROM request WHERE arrived_s <= prefill_began_s AND"
+                   " prefill_began_s < first_token_s AND first_token_s <= decode_began_s AND"
+                   " decode_began_s < last_token_s"),
+               25);
+}
+
+Test(results, runs_are_counted_up) {
+  Ran ran;
+  for (int i = 1; i <= 3; i++) {
+    run_small(&ran, false);
+    cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+    cr_expect_eq(ask("SELECT max(id) FROM run"), i);
+  }
+  cr_expect_eq(ask("SELECT count(*) FROM summary"), 3);
+}
+
+Test(results, a_reader_cannot_write) {
+  Results reader;
+  cr_assert_eq(results_open_reader(&reader, path, &diag), 0);
+  cr_expect_neq(sqlite3_exec(reader.db, "DELETE FROM run", NULL, NULL, NULL), SQLITE_OK);
+  results_close(&reader);
+}
