@@ -52,17 +52,17 @@ static void leave_out(const State *self, const MachineView *view, BatchPlan *pla
   }
 }
 
-/* Blocked decodes, oldest first: those that are due, or all. */
+/* Blocked decodes, oldest first: those that are due, or the others. They count among max_num_seqs
+ * already. */
 static void resume(const State *self, const MachineView *view, bool due, BatchPlan *plan,
                    Budget *budget) {
   const Request *requests = view->requests;
   for (RequestIx ix = view->machine->blocked.first; ix != REQUEST_NONE; ix = requests[ix].next) {
     if (is_old(self, view, ix) != due) continue;
     const int64_t blocks = view_admit_blocks(view, ix, false);
-    if (blocks > budget->blocks || (!due && (budget->tokens < 1 || budget->seqs < 1))) return;
+    if (blocks > budget->blocks || (!due && budget->tokens < 1)) return;
     plan_admit(plan, ix);
     budget->tokens--;
-    budget->seqs--;
     budget->blocks -= blocks;
   }
 }
@@ -72,14 +72,13 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   const State *self = state;
   const Machine *machine = view->machine;
   const int64_t running = (int64_t)machine->batch.n_seqs;
-  const int64_t reserve = (int64_t)(self->memory_reserve * (double)machine->pool->kv_blocks);
-  const bool empty = running + machine->blocked.count + machine->decode_queue.count == 0;
+  const double reserve = running > 0 ? self->memory_reserve : 0; // for those that grow
   const int64_t free_blocks = machine->free_blocks - batch_growth(&machine->batch, 1);
   const bool crowded = machine->prefill_queue.count > 0 && running > 0;
   const int64_t old = crowded ? count_old(self, view) : 0;
   Budget budget = {.tokens = self->max_num_batched_tokens - old,
-                   .seqs = self->max_num_seqs - running,
-                   .blocks = free_blocks - (empty ? 0 : reserve)};
+                   .seqs = self->max_num_seqs - running - machine->blocked.count,
+                   .blocks = free_blocks - (int64_t)(reserve * (double)machine->pool->kv_blocks)};
   resume(self, view, true, plan, &budget);
   fcfs_prefills(view, plan, &budget);
   const int64_t left_out = plan->n_prefills > 0 ? running - old - budget.tokens : 0;
