@@ -66,6 +66,12 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
   int status = option_bind(specs, node, NULL, self->root->at, nodes, diag);
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     status |= bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena, diag);
+  const char *conflict = status ? NULL : sim_conflict(self->sim.policies);
+  if (conflict)
+    status =
+        diag_error(diag, node ? node->key_at : self->root->at, "batcher '%s' and kvtier '%s': %s",
+                   self->sim.policies[POLICY_BATCHER].policy->name,
+                   self->sim.policies[POLICY_KVTIER].policy->name, conflict);
   const PolicyChoice *batcher = &self->sim.policies[POLICY_BATCHER];
   self->max_decode_seqs = batcher->policy ? max_decode_seqs(batcher) : DECODE_SEQS_DEFAULT;
   return status;

@@ -96,13 +96,17 @@ static void handle(Engine *self) {
 
 bool engine_step(Engine *self) {
   if (self->failed) return false;
-  /* When all that is pending asks for room again, nobody will ever make any. */
-  if (self->agenda.n_events == self->n_retries) return engine_break_deadlock(self);
+  /* When all that is pending asks for room again and has been refused since anything else
+   * happened, nobody will ever make any. */
+  const size_t pending = self->agenda.n_events;
+  if (pending == self->n_retries && self->n_refusals >= pending) return engine_break_deadlock(self);
   agenda_pop(&self->agenda, &self->event);
   const Tick previous = self->now;
   self->now = self->view.now = self->event.at;
   self->n_events++;
+  const size_t refusals = self->n_refusals;
   handle(self);
+  if (self->n_refusals == refusals) self->n_refusals = 0;
   if (self->config->audit) audit_check(self, previous);
   return true;
 }
@@ -166,7 +170,18 @@ static void sum_up(const Engine *self, SimResult *result) {
     result->machines[m] = self->machines[m].totals;
 }
 
+const char *sim_conflict(const PolicyChoice policies[POLICY_KINDS]) {
+  const Batcher *batcher = (const Batcher *)policies[POLICY_BATCHER].policy;
+  const KvTier *kvtier = (const KvTier *)policies[POLICY_KVTIER].policy;
+  if (batcher->owns_queues && kvtier->pick)
+    return "the batcher keeps queues of its own, which a tier that evicts would upset";
+  if (!batcher->reserves_output && !kvtier->pick)
+    return "the batcher lets sequences grow, so the tier must have somebody give way";
+  return NULL;
+}
+
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {
+  assert(!sim_conflict(config->policies));
   Engine *engine = ARENA_NEW(arena, Engine);
   engine_init(engine, config, arena, diag);
   loop(engine);

@@ -29,7 +29,8 @@ typedef struct Engine {
   Event event; // being handled
   Agenda agenda;
   uint64_t n_events;
-  size_t n_retries; // pending events that only ask for room again
+  size_t n_retries;  // pending events that only ask for room again
+  size_t n_refusals; // of those, since anything else happened
 
   RequestTable requests;
   Machine *machines;

@@ -276,9 +276,7 @@ static void make_room(Engine *self, Machine *machine) {
   if (self->batcher->reserves_output) return;
   while (batch_decodes(machine) && batch_growth(&machine->batch, 1) > machine->free_blocks) {
     const MachineView view = engine_view(self, machine);
-    const RequestIx victim = self->kvtier->pick(self->states[POLICY_KVTIER], &view);
-    assert(victim != REQUEST_NONE);
-    engine_evict(self, machine, victim);
+    engine_evict(self, machine, self->kvtier->pick(self->states[POLICY_KVTIER], &view));
   }
 }
 
@@ -332,12 +330,10 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
 /* Nothing can run though decodes wait, and no transfer out of here will free memory: one of them
  * must give way. False when nothing can be done now. */
 static bool unstick(Engine *self, Machine *machine) {
-  if (machine->decode_queue.count + machine->blocked.count == 0 || machine->n_outgoing > 0)
-    return false;
+  const int32_t waiting = machine->decode_queue.count + machine->blocked.count;
+  if (waiting == 0 || machine->n_outgoing > 0 || !self->kvtier->pick) return false;
   const MachineView view = engine_view(self, machine);
-  const RequestIx victim = self->kvtier->pick(self->states[POLICY_KVTIER], &view);
-  if (victim == REQUEST_NONE) return false;
-  engine_evict(self, machine, victim);
+  engine_evict(self, machine, self->kvtier->pick(self->states[POLICY_KVTIER], &view));
   return true;
 }
 

@@ -195,20 +195,38 @@ static void end_transfer(Engine *self, TransferIx slot) {
   wake_sender(self, from, ix);
 }
 
+/* A request whose KV waits for room at its receiver; REQUEST_NONE if there is none. */
+static RequestIx first_waiting(const Engine *self) {
+  const Request *slots = self->requests.slots;
+  for (RequestIx ix = 0; ix < self->requests.n_slots; ix++)
+    if (slots[ix].state == REQUEST_MOVES &&
+        self->transfers.slots[slots[ix].transfer].stage == TRANSFER_WAITS)
+      return ix;
+  return REQUEST_NONE;
+}
+
+static void stop_waiting(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  if (self->transfers.slots[request->transfer].choice.retry > 0) {
+    agenda_clear(&self->agenda, EVENT_TRANSFER, request->transfer);
+    self->n_retries--;
+  } else {
+    Machine *to = &self->machines[request->decode_machine];
+    request_queue_remove(&to->inbound, self->requests.slots, ix);
+  }
+}
+
 bool engine_break_deadlock(Engine *self) {
-  MachineIx m = 0;
-  while (m < self->n_machines && self->machines[m].inbound.count == 0)
-    m++;
-  if (m == self->n_machines) return false;
-  Machine *to = &self->machines[m];
-  const RequestIx ix = to->inbound.first;
+  const RequestIx ix = self->kvtier->pick ? first_waiting(self) : REQUEST_NONE;
+  if (ix == REQUEST_NONE) return false;
   Request *request = &self->requests.slots[ix];
-  request_queue_remove(&to->inbound, self->requests.slots, ix);
+  Machine *to = &self->machines[request->decode_machine];
+  stop_waiting(self, ix);
   engine_promise_blocks(self, to, -blocks_of(to, (int64_t)request->prompt_tokens + 1));
   release_sender(self, ix);
   release_slot(self, request);
   engine_requeue(self, to, ix);
-  self->view.n_present[m]++;
+  self->view.n_present[to->ix]++;
   engine_wake(self, to, WAKE_PREFILL, ix);
   wake_sender(self, &self->machines[request->prefill_machine], ix);
   return true;
@@ -219,10 +237,12 @@ void engine_handle_transfer(Engine *self, TransferIx ix) {
   switch (transfer->stage) {
   case TRANSFER_WAITS:
     self->n_retries--;
-    if (has_room(self, transfer))
+    if (has_room(self, transfer)) {
       begin_moving(self, ix);
-    else
-      wait_for_room(self, ix);
+      break;
+    }
+    self->n_refusals++;
+    wait_for_room(self, ix);
     break;
   case TRANSFER_OVERLAPS: // all but the last layer is across
     stop_bytes(self, ix);

@@ -43,6 +43,9 @@ typedef struct SimConfig {
   void *on_progress_context;
 } SimConfig;
 
+/* Why these policies cannot work together, in a sentence; NULL when they can. */
+const char *sim_conflict(const PolicyChoice policies[POLICY_KINDS]);
+
 typedef struct PoolResult {
   const PoolSpec *pool;
   MachineTotals totals; // of its machines together

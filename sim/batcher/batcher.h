@@ -50,6 +50,7 @@ typedef struct Batcher {
   Policy policy;
   size_t machine_state_size; // zeroed, one per machine
   bool reserves_output;      // KV for the whole output is taken when a decode is first admitted
+  bool owns_queues;          // keeps order by its own books, so nothing may be evicted under it
   /* Before anything else, once per machine. Optional. */
   void (*start)(void *state, void *machine_state, const MachineView *view, Arena *arena);
   /* Whether the machine should begin an iteration for this: an idle one begins at once, one in a

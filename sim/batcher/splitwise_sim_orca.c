@@ -60,6 +60,7 @@ const Batcher batcher_splitwise_sim_orca = {
                .options = options},
     .machine_state_size = sizeof(SimQueues),
     .reserves_output = true,
+    .owns_queues = true,
     .start = start,
     .wake = wake,
     .plan = plan,

@@ -85,6 +85,7 @@ void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task) {
 
 void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
   remove_task(&self->batch, task);
+  remove_task(&self->pending, task); // a decode with nothing to make never left it
   const bool decode_follows = task.phase == PHASE_PREFILL &&
                               view->requests[task.request].decode_machine == view->machine->ix;
   if (!decode_follows) remove_task(&self->requests, (Task){task.request, PHASE_PREFILL});

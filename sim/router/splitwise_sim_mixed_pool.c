@@ -75,9 +75,9 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
   const Request *request = &view->requests[ix];
   MachineIx prefill = find_prefill(self, view, request);
   MachineIx decode = find_decode(self, view, request);
-  if (prefill == MACHINE_NONE)
+  if (prefill == MACHINE_NONE && view->roles_move)
     prefill = role_list_least(&view->by_role[ROLE_DECODE], self->pending_tokens);
-  if (decode == MACHINE_NONE)
+  if (decode == MACHINE_NONE && view->roles_move)
     decode = role_list_least(&view->by_role[ROLE_PREFILL], self->reserved_tokens);
   const bool none = prefill == MACHINE_NONE || decode == MACHINE_NONE;
   if (none) prefill = decode = least_of_all(self, view);
