@@ -107,7 +107,7 @@ bool engine_step(Engine *self) {
   const size_t refusals = self->n_refusals;
   handle(self);
   if (self->n_refusals == refusals) self->n_refusals = 0;
-  if (self->config->audit) audit_check(self, previous);
+  if (self->config->audit && !self->failed) audit_check(self, previous);
   return true;
 }
 

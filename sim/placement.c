@@ -116,7 +116,8 @@ void engine_retire(Engine *self, RequestIx ix, bool rejected) {
   }
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;
-  if (config->on_request && config->on_request(config->on_request_context, &record, self->diag) < 0)
+  if (!self->failed && config->on_request &&
+      config->on_request(config->on_request_context, &record, self->diag) < 0)
     self->failed = true;
 }
 

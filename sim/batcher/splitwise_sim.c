@@ -152,7 +152,7 @@ static const OptionSpec options[] = {
      .min = 1, .max = 1e9, .help = "its max_batch_tokens"},
     {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
      .max = 65536, .help = "its max_batch_size"},
-    {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 0, .max = 1e6,
+    {"max_preemptions", OPTION_INT, offsetof(State, max_preemptions), "4", .min = 1, .max = 1e6,
      .help = "its max_preemptions"},
     {0},
 };
