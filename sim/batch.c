@@ -99,5 +99,5 @@ int64_t batch_fitting(const Batch *self, int64_t free_blocks, int64_t limit) {
   int64_t left = free_blocks % n_seqs;
   while (n < limit && left >= takers(self, n))
     left -= takers(self, n++);
-  return n < limit ? n : limit;
+  return n;
 }

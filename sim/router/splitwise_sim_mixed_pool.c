@@ -2,7 +2,7 @@
  *
  *   1  prefill: for the prefill list, then the mixed one, the first machine with the fewest pending
  *      tokens; refused if tasks wait there and pending + prompt > prefill_queue_limit
- *   2  decode: the same lists by reserved memory; refused if the request's KV would reach capacity
+ *   2  decode: the same lists by reserved memory; refused if the request's KV would pass capacity
  *   3  no prefill machine: the decode machine with the fewest pending tokens turns to mixed
  *   4  no decode machine: the prefill machine with the least reserved memory turns to mixed
  *   5  either still missing: both phases on the machine with the fewest pending tokens of all,

@@ -1,0 +1,188 @@
+/* See sim_testing.h. */
+#include "tests/unit/sim_testing.h"
+#include <criterion/criterion.h>
+#include <string.h>
+
+const PerfModel *plain_model(Arena *arena) {
+  static const PwlKnot linear[] = {{1, 0.001}, {1000, 1}};
+  static const PwlKnot attention[] = {{0, 0}, {10000, 0.1}};
+  PerfModel *model = ARENA_NEW(arena, PerfModel);
+  *model = (PerfModel){.name = "plain", .form = PERF_COMPOSED, .overhead = 10 * MS};
+  pwl_init(&model->linear, linear, COUNT(linear), false, arena);
+  DecodeRow only = {.seqs = 1};
+  pwl_init(&only.curve, attention, COUNT(attention), false, arena);
+  const DecodeTable table = {.rows = &only, .n_rows = 1, .low = 1, .high = 64};
+  perfmodel_compile(model, &table, 256, arena);
+  return model;
+}
+
+void *policy_state(PolicyKind kind, const char *name, const char *options, Arena *arena) {
+  const Policy *policy = policy_find(kind, name);
+  cr_assert_not_null(policy, "no %s '%s'", policy_kind_name(kind), name);
+  void *state = arena_alloc(arena, policy->state_size);
+  if (!policy->options) return state;
+  Diag diag;
+  diag_init(&diag);
+  const Node *node = options ? yaml_parse("options", options, strlen(options), arena, &diag) : NULL;
+  const int rc = option_bind(policy->options, node, NULL, place_of_file("options"), state, &diag);
+  cr_assert(rc == 0 && diag.n_entries == 0, "%s of '%s' are wrong", options, name);
+  diag_done(&diag);
+  return state;
+}
+
+PolicyChoice choose_policy(PolicyKind kind, const char *name, const char *options, Arena *arena) {
+  const void *state = policy_state(kind, name, options, arena);
+  return (PolicyChoice){policy_find(kind, name), state};
+}
+
+/* --- hooks of policies */
+
+static Role role_of(char letter) {
+  return letter == 'P' ? ROLE_PREFILL : letter == 'D' ? ROLE_DECODE : ROLE_MIXED;
+}
+
+void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block_size,
+                Arena *arena) {
+  *self = (Stage){.arena = arena,
+                  .pool = {.name = "stage", .kv_blocks = kv_blocks, .block_size = block_size},
+                  .plan.arena = arena};
+  const uint32_t n_machines = (uint32_t)strlen(roles);
+  cr_assert_leq(n_machines, (uint32_t)STAGE_MACHINES);
+  for (MachineIx m = 0; m < n_machines; m++) {
+    self->machines[m] = (Machine){.pool = &self->pool,
+                                  .ix = m,
+                                  .role = role_of(roles[m]),
+                                  .home = role_of(roles[m]),
+                                  .prefill_queue = REQUEST_QUEUE_EMPTY,
+                                  .decode_queue = REQUEST_QUEUE_EMPTY,
+                                  .blocked = REQUEST_QUEUE_EMPTY,
+                                  .inbound = REQUEST_QUEUE_EMPTY,
+                                  .free_blocks = kv_blocks};
+    batch_init(&self->machines[m].batch, block_size, arena);
+  }
+  request_table_init(&self->requests, arena);
+  cluster_init(&self->view, self->machines, n_machines, arena);
+}
+
+RequestIx stage_request(Stage *self, int32_t prompt_tokens, int32_t output_tokens) {
+  const uint64_t id = self->requests.n_live;
+  const RequestIx ix = request_table_take(&self->requests);
+  Request *request = &self->requests.slots[ix];
+  request->id = id;
+  request->arrived_at = (Tick)id;
+  request->prompt_tokens = request->prefill_tokens = prompt_tokens;
+  request->output_tokens = output_tokens;
+  self->view.requests = self->requests.slots;
+  return ix;
+}
+
+RequestIx stage_prefill(Stage *self, MachineIx machine, int32_t prompt_tokens) {
+  const RequestIx ix = stage_request(self, prompt_tokens, 10);
+  Request *slots = self->requests.slots;
+  slots[ix].prefill_machine = slots[ix].decode_machine = machine;
+  request_queue_push(&self->machines[machine].prefill_queue, slots, ix);
+  return ix;
+}
+
+RequestIx stage_decode(Stage *self, MachineIx m, RequestState state, int32_t context,
+                       int32_t remaining) {
+  const RequestIx ix = stage_request(self, context - 1, 1 + remaining);
+  Machine *machine = &self->machines[m];
+  Request *slots = self->requests.slots;
+  Request *request = &slots[ix];
+  request->prefill_machine = request->decode_machine = m;
+  request->prefilled_tokens = request->prefill_tokens;
+  request->generated_tokens = 1;
+  request->state = (uint8_t)state;
+  request->kv_blocks = (int32_t)blocks_of(machine, context);
+  machine->free_blocks -= request->kv_blocks;
+  if (state == REQUEST_RUNS)
+    batch_push(&machine->batch, slots, ix, context, remaining, self->arena);
+  else
+    request_queue_push(state == REQUEST_BLOCKED ? &machine->blocked : &machine->decode_queue, slots,
+                       ix);
+  return ix;
+}
+
+MachineView stage_view(const Stage *self, MachineIx machine) {
+  return (MachineView){self->view.now, &self->machines[machine], self->requests.slots};
+}
+
+const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, void *machine_state,
+                            MachineIx machine) {
+  BatchPlan *plan = &self->plan;
+  plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
+  plan->pause_decodes = false;
+  const MachineView view = stage_view(self, machine);
+  batcher->plan(state, machine_state, &view, plan);
+  return plan;
+}
+
+/* --- whole runs */
+
+static int next_row(TraceSource *source, TraceRow *ret_row, Diag *diag) {
+  (void)diag;
+  RowSource *self = (RowSource *)source;
+  if (self->next == self->n_rows) return 0;
+  *ret_row = self->rows[self->next++];
+  return 1;
+}
+
+TraceRow row(Tick at, int32_t prompt_tokens, int32_t output_tokens) {
+  return (TraceRow){.at = at, .prompt_tokens = prompt_tokens, .output_tokens = output_tokens};
+}
+
+static int keep_record(void *context, const RequestRecord *record, Diag *diag) {
+  (void)diag;
+  Scene *self = context;
+  cr_assert_lt(record->id, (uint64_t)SCENE_REQUESTS);
+  self->records[record->id] = *record;
+  return 0;
+}
+
+void scene_choose(Scene *self, PolicyKind kind, const char *name, const char *options) {
+  self->config.policies[kind] = choose_policy(kind, name, options, self->arena);
+}
+
+void scene_init(Scene *self, Arena *arena, Diag *diag) {
+  *self = (Scene){.arena = arena, .diag = diag};
+  self->pools[0] = (PoolSpec){.name = "all",
+                              .machine = "plain",
+                              .role = ROLE_MIXED,
+                              .count = 1,
+                              .perfmodel = plain_model(arena),
+                              .kv_blocks = 1000,
+                              .block_size = 16,
+                              .kv_bytes_per_token = 1000000,
+                              .num_hidden_layers = 10,
+                              .nic_bandwidth = 1000000000};
+  self->config = (SimConfig){.pools = self->pools,
+                             .n_pools = 1,
+                             .trace = &self->trace.source,
+                             .audit = true,
+                             .on_request = keep_record,
+                             .on_request_context = self};
+  scene_choose(self, POLICY_ROUTER, "jsq", NULL);
+  scene_choose(self, POLICY_POOL, "fixed", NULL);
+  scene_choose(self, POLICY_BATCHER, "continuous", NULL);
+  scene_choose(self, POLICY_TRANSFER, "serialized", NULL);
+  scene_choose(self, POLICY_KVTIER, "recompute", NULL);
+}
+
+void scene_split(Scene *self, uint32_t n_prefill, uint32_t n_decode) {
+  self->pools[1] = self->pools[0];
+  self->pools[0].name = "prefill";
+  self->pools[0].role = ROLE_PREFILL;
+  self->pools[0].count = n_prefill;
+  self->pools[1].name = "decode";
+  self->pools[1].role = ROLE_DECODE;
+  self->pools[1].count = n_decode;
+  self->config.n_pools = 2;
+}
+
+int scene_run(Scene *self, const TraceRow *rows, size_t n_rows) {
+  self->trace =
+      (RowSource){.source = {.next = next_row, .status = 1}, .rows = rows, .n_rows = n_rows};
+  memset(self->records, 0, sizeof self->records);
+  return sim_run(&self->config, &self->result, self->arena, self->diag);
+}

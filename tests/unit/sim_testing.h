@@ -1,0 +1,87 @@
+/* What the tests of sim/ share: a performance model for mental arithmetic, policies by name, a
+ * cluster set up by hand for the hooks of policies (Stage), and whole runs over rows given in the
+ * test (Scene). */
+#ifndef TESTS_UNIT_SIM_TESTING_H
+#define TESTS_UNIT_SIM_TESTING_H
+#include "sim/batcher/batcher.h"
+#include "sim/cluster.h"
+#include "sim/sim.h"
+
+#define MS        (TICKS_PER_SECOND / 1000)
+#define US        (TICKS_PER_SECOND / 1000000)
+#define COUNT(xs) (sizeof(xs) / sizeof *(xs))
+
+/* An iteration lasts 10 ms, and 1 ms per token prefilled or made, and 10 us per token of decode
+ * context. Measured: up to 1000 tokens, 64 sequences, 10,000 tokens of context. */
+const PerfModel *plain_model(Arena *arena);
+
+/* A policy with its options (YAML, NULL for the defaults) bound; the test fails if there is no such
+ * policy or an option is wrong. */
+PolicyChoice choose_policy(PolicyKind kind, const char *name, const char *options, Arena *arena);
+/* The same, as a state that hooks may write to. */
+void *policy_state(PolicyKind kind, const char *name, const char *options, Arena *arena);
+
+/* --- hooks of policies */
+
+enum { STAGE_MACHINES = 8 };
+
+/* Machines that nothing runs on, with queues and batches as a test fills them. */
+typedef struct Stage {
+  Arena *arena;
+  PoolSpec pool;
+  Machine machines[STAGE_MACHINES];
+  RequestTable requests;
+  ClusterView view;
+  BatchPlan plan;
+} Stage;
+
+/* `roles`: a letter per machine, p, d or m, upper case as in "PDM". */
+void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block_size,
+                Arena *arena);
+/* A request with the next id and a later arrival than all others, on no machine. */
+RequestIx stage_request(Stage *self, int32_t prompt_tokens, int32_t output_tokens);
+/* A request in the machine's prefill queue, to be decoded there too. */
+RequestIx stage_prefill(Stage *self, MachineIx machine, int32_t prompt_tokens);
+/* A request of `context` tokens of KV, the first output token among them, and `remaining` tokens to
+ * make: in the decode queue, in `blocked`, or in the batch. */
+RequestIx stage_decode(Stage *self, MachineIx machine, RequestState state, int32_t context,
+                       int32_t remaining);
+MachineView stage_view(const Stage *self, MachineIx machine);
+/* Asks a batcher for a plan of this machine, from an empty one. */
+const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, void *machine_state,
+                            MachineIx machine);
+
+/* --- whole runs */
+
+enum { SCENE_POOLS = 2, SCENE_REQUESTS = 64 };
+
+typedef struct RowSource {
+  TraceSource source;
+  const TraceRow *rows;
+  size_t n_rows, next;
+} RowSource;
+
+/* A trace row without a place. */
+TraceRow row(Tick at, int32_t prompt_tokens, int32_t output_tokens);
+
+/* A configuration to be changed by the test, and what became of each request. */
+typedef struct Scene {
+  Arena *arena;
+  Diag *diag;
+  SimConfig config;
+  PoolSpec pools[SCENE_POOLS];
+  RowSource trace;
+  RequestRecord records[SCENE_REQUESTS]; // by id
+  SimResult result;
+} Scene;
+
+/* One mixed machine of 1000 blocks of 16 tokens with the plain model, audited; jsq, fixed,
+ * continuous, serialized and recompute. */
+void scene_init(Scene *self, Arena *arena, Diag *diag);
+/* Splits it into `n_prefill` prefill and `n_decode` decode machines; a token of KV is 1 MB, the
+ * NICs move 1 GB/s (1 ms per token), a model has ten layers. */
+void scene_split(Scene *self, uint32_t n_prefill, uint32_t n_decode);
+void scene_choose(Scene *self, PolicyKind kind, const char *name, const char *options);
+/* Runs over `rows`, from scratch each time. Returns sim_run's answer. */
+int scene_run(Scene *self, const TraceRow *rows, size_t n_rows);
+#endif

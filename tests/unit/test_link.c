@@ -1,0 +1,214 @@
+/* The network. Pinned: rates of cases worked out by hand, that rates are max-min fair in random
+ * clusters (no NIC over its capacity; each flow has a full NIC on which none is faster), finish
+ * times, which flows a call reports as changed, and that bytes are the integral of rates. Not
+ * pinned: bytes lost to rounding below one per change of rate. */
+#include "sim/base/rng.h"
+#include "sim/link.h"
+#include <criterion/criterion.h>
+#include <math.h>
+
+static Arena arena;
+
+static void setup(void) {
+  arena_init(&arena);
+}
+static void teardown(void) {
+  arena_done(&arena);
+}
+
+TestSuite(link, .init = setup, .fini = teardown);
+
+enum { MACHINES = 5, FLOWS = 12 };
+
+static Links new_links(const int64_t *capacities, uint32_t n_machines) {
+  Links links;
+  links_init(&links, capacities, n_machines, &arena);
+  links_reserve(&links, FLOWS);
+  return links;
+}
+
+static bool has_changed(const Links *links, FlowIx flow) {
+  for (size_t i = 0; i < links->n_changed; i++)
+    if (links->changed[i] == flow) return true;
+  return false;
+}
+
+Test(link, a_lone_flow_runs_at_the_slower_of_its_two_nics) {
+  static const int64_t capacities[] = {1000, 400, 1000};
+  Links links = new_links(capacities, 3);
+  links_begin(&links, 0, 0, 1, 800, 0);
+  cr_expect_eq(links.flows[0].rate, 400);
+  cr_expect_eq(links_finish(&links, 0), 2 * TICKS_PER_SECOND);
+  links_begin(&links, 1, 1, 2, 200, TICKS_PER_SECOND);
+  cr_expect_eq(links.flows[1].rate, 400, "out and in of a machine are apart");
+  cr_expect_eq(links_finish(&links, 1), TICKS_PER_SECOND * 3 / 2);
+  cr_expect_not(has_changed(&links, 0));
+}
+
+Test(link, two_flows_out_of_one_nic_have_half_each_until_one_ends) {
+  static const int64_t capacities[] = {1000, 1000, 1000};
+  Links links = new_links(capacities, 3);
+  links_begin(&links, 0, 0, 1, 3000, 0); // alone for 1 s: 2000 left
+  links_begin(&links, 1, 0, 2, 1000, TICKS_PER_SECOND);
+  cr_expect(has_changed(&links, 0) && has_changed(&links, 1));
+  cr_expect_eq(links.flows[0].rate, 500);
+  cr_expect_eq(links.flows[1].rate, 500);
+  cr_expect_eq(links_finish(&links, 0), 5 * TICKS_PER_SECOND);
+  cr_expect_eq(links_finish(&links, 1), 3 * TICKS_PER_SECOND);
+  cr_expect_eq(links_end(&links, 1, 3 * TICKS_PER_SECOND), 0);
+  cr_expect_eq(links.flows[0].rate, 1000);
+  cr_expect_eq(links_finish(&links, 0), 4 * TICKS_PER_SECOND, "1000 bytes are left of it");
+  cr_expect_eq(links_end(&links, 0, 4 * TICKS_PER_SECOND), 0);
+}
+
+Test(link, flows_that_are_held_back_elsewhere_leave_their_share_to_others) {
+  static const int64_t capacities[] = {1000, 1000, 300, 1000};
+  Links links = new_links(capacities, 4);
+  links_begin(&links, 0, 0, 1, 1000000, 0);
+  links_begin(&links, 1, 0, 2, 1000000, 0);
+  links_begin(&links, 2, 3, 2, 1000000, 0);
+  cr_expect_eq(links.flows[1].rate, 150, "half of what machine 2 takes in");
+  cr_expect_eq(links.flows[2].rate, 150);
+  cr_expect_eq(links.flows[0].rate, 850, "what flow 1 leaves of machine 0");
+  links_end(&links, 2, 0);
+  cr_expect_eq(links.flows[1].rate, 300);
+  cr_expect_eq(links.flows[0].rate, 700);
+  links_end(&links, 0, 0);
+  cr_expect_eq(links.flows[1].rate, 300);
+  cr_expect_not(has_changed(&links, 1));
+}
+
+Test(link, ending_early_tells_what_is_left) {
+  static const int64_t capacities[] = {1000, 1000};
+  Links links = new_links(capacities, 2);
+  links_begin(&links, 0, 0, 1, 3000, 0);
+  cr_expect_eq(links_end(&links, 0, TICKS_PER_SECOND), 2000);
+  links_begin(&links, 0, 1, 0, 500, TICKS_PER_SECOND);
+  cr_expect_eq(links_end(&links, 0, TICKS_PER_SECOND), 500, "the flow's number is free again");
+}
+
+/* --- random clusters */
+
+static int64_t load(const Links *links, bool out, MachineIx machine) {
+  int64_t sum = 0;
+  for (FlowIx f = 0; f < FLOWS; f++) {
+    const Flow *flow = &links->flows[f];
+    if (flow->active && (out ? flow->from : flow->to) == machine) sum += flow->rate;
+  }
+  return sum;
+}
+
+/* The NIC is full but for rounding, and no flow through it is faster than `rate`. */
+static bool is_bottleneck(const Links *links, const int64_t *capacities, bool out,
+                          MachineIx machine, int64_t rate) {
+  if (load(links, out, machine) + FLOWS <= capacities[machine]) return false;
+  for (FlowIx f = 0; f < FLOWS; f++) {
+    const Flow *flow = &links->flows[f];
+    if (flow->active && (out ? flow->from : flow->to) == machine && flow->rate > rate) return false;
+  }
+  return true;
+}
+
+static void expect_fair(const Links *links, const int64_t *capacities) {
+  for (MachineIx m = 0; m < MACHINES; m++) {
+    cr_assert_leq(load(links, true, m), capacities[m]);
+    cr_assert_leq(load(links, false, m), capacities[m]);
+  }
+  for (FlowIx f = 0; f < FLOWS; f++) {
+    const Flow *flow = &links->flows[f];
+    if (!flow->active) continue;
+    cr_assert_gt(flow->rate, 0);
+    cr_assert(is_bottleneck(links, capacities, true, flow->from, flow->rate) ||
+                  is_bottleneck(links, capacities, false, flow->to, flow->rate),
+              "nothing holds flow %u at %lld", f, (long long)flow->rate);
+  }
+}
+
+/* The bytes of each flow by adding up rate · time between calls. */
+typedef struct Meter {
+  double bytes[FLOWS], moved[FLOWS];
+  Tick finish[FLOWS];
+  int changes[FLOWS];
+  Tick at;
+} Meter;
+
+static void meter_advance(Meter *self, const Links *links, Tick now) {
+  for (FlowIx f = 0; f < FLOWS; f++) {
+    if (!links->flows[f].active) continue;
+    self->moved[f] += (double)links->flows[f].rate * tick_seconds(now - self->at);
+    if (self->moved[f] > self->bytes[f]) self->moved[f] = self->bytes[f];
+  }
+  self->at = now;
+}
+
+/* After a call: an unchanged flow ends when it would have, and a changed one when its bytes say. */
+static void meter_check(Meter *self, const Links *links) {
+  for (FlowIx f = 0; f < FLOWS; f++) {
+    if (!links->flows[f].active) continue;
+    const Tick finish = links_finish(links, f);
+    if (!has_changed(links, f)) {
+      cr_assert_eq(finish, self->finish[f], "flow %u was moved silently", f);
+      continue;
+    }
+    self->finish[f] = finish;
+    self->changes[f]++;
+    const double rate = (double)links->flows[f].rate;
+    const double left = self->bytes[f] - self->moved[f];
+    cr_assert_lt(fabs(tick_seconds(finish - self->at) * rate - left), self->changes[f] + 1.0);
+  }
+}
+
+static void begin_random(Links *links, Meter *meter, FlowIx flow, Rng *rng) {
+  const MachineIx from = (MachineIx)rng_below(rng, MACHINES);
+  const MachineIx to = (from + 1 + (MachineIx)rng_below(rng, MACHINES - 1)) % MACHINES;
+  const int64_t bytes = 1 + (int64_t)rng_below(rng, 1000000);
+  links_begin(links, flow, from, to, bytes, meter->at);
+  meter->bytes[flow] = (double)bytes;
+  meter->moved[flow] = 0;
+  meter->changes[flow] = 0;
+  cr_assert(has_changed(links, flow));
+}
+
+static void end_and_check(Links *links, Meter *meter, FlowIx flow) {
+  const int64_t left = links_end(links, flow, meter->at);
+  const double moved = meter->bytes[flow] - (double)left;
+  cr_assert_lt(fabs(moved - meter->moved[flow]), meter->changes[flow] + 1.0);
+}
+
+Test(link, rates_are_max_min_fair_and_bytes_are_conserved) {
+  for (uint64_t seed = 1; seed <= 60; seed++) {
+    Rng rng;
+    rng_init(&rng, seed, "link");
+    int64_t capacities[MACHINES];
+    for (int m = 0; m < MACHINES; m++)
+      capacities[m] = 1000 + (int64_t)rng_below(&rng, seed % 2 ? 1000000 : 3) * 1000;
+    Links links = new_links(capacities, MACHINES);
+    Meter meter = {0};
+    for (int i = 0; i < 200; i++) {
+      const FlowIx flow = (FlowIx)rng_below(&rng, FLOWS);
+      const bool active = links.flows[flow].active;
+      const bool to_its_end = active && links_finish(&links, flow) < meter.at + TICKS_PER_SECOND;
+      const Tick now = to_its_end ? links_finish(&links, flow)
+                                  : meter.at + (Tick)rng_below(&rng, (uint64_t)TICKS_PER_SECOND);
+      meter_advance(&meter, &links, now > meter.at ? now : meter.at);
+      if (active)
+        end_and_check(&links, &meter, flow);
+      else
+        begin_random(&links, &meter, flow, &rng);
+      expect_fair(&links, capacities);
+      meter_check(&meter, &links);
+    }
+  }
+}
+
+Test(link, at_its_finish_nothing_is_left_of_a_flow) {
+  Rng rng;
+  rng_init(&rng, 3, "link");
+  static const int64_t capacities[] = {399999999999, 123456789012, 7};
+  for (int i = 0; i < 300; i++) {
+    Links links = new_links(capacities, 3);
+    const MachineIx to = 1 + (MachineIx)rng_below(&rng, 2);
+    links_begin(&links, 0, 0, to, 1 + (int64_t)rng_below(&rng, 1000000), 0);
+    cr_assert_leq(links_end(&links, 0, links_finish(&links, 0)), 1);
+  }
+}

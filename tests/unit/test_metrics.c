@@ -1,0 +1,79 @@
+/* What users felt. Pinned: the definition of each latency and each slowdown, worked out by hand
+ * from the time stamps of a request. TBT over tokens is booked by the engine (test_engine). */
+#include "tests/unit/sim_testing.h"
+#include <criterion/criterion.h>
+
+static Arena arena;
+static Metrics metrics;
+
+static void setup(void) {
+  arena_init(&arena);
+}
+static void teardown(void) {
+  arena_done(&arena);
+}
+
+TestSuite(metrics, .init = setup, .fini = teardown);
+
+static RequestRecord record(Tick arrived, Tick began, Tick first, Tick last, int32_t output) {
+  return (RequestRecord){.prompt_tokens = 90,
+                         .output_tokens = output,
+                         .arrived_at = arrived,
+                         .prefill_began_at = began,
+                         .first_token_at = first,
+                         .last_token_at = last};
+}
+
+/* The histogram holds `n` values whose largest is `max`. */
+static void expect(const Histogram *histogram, uint64_t n, int64_t max, const char *what) {
+  cr_expect_eq(histogram->total, n, "%s: %llu values", what, (unsigned long long)histogram->total);
+  cr_expect_eq(histogram->max, max, "%s: %lld", what, (long long)histogram->max);
+}
+
+Test(metrics, latencies_are_counted_from_the_arrival) {
+  metrics_init(&metrics, NULL, &arena);
+  const RequestRecord done = record(100 * MS, 130 * MS, 200 * MS, 500 * MS, 4);
+  metrics_complete(&metrics, &done);
+  expect(&metrics.queue, 1, 30 * MS, "queue");
+  expect(&metrics.ttft, 1, 100 * MS, "TTFT");
+  expect(&metrics.e2e, 1, 400 * MS, "E2E");
+  expect(&metrics.tpot, 1, 100 * MS, "TPOT: 300 ms over three gaps");
+  expect(&metrics.slowdown_ttft, 0, -1, "no reference, no slowdown");
+  cr_expect_eq(metrics.completed, 1u);
+  cr_expect_eq(metrics.prompt_tokens, 90u);
+  cr_expect_eq(metrics.output_tokens, 4u);
+  cr_expect_eq(metrics.last_finish_at, 500 * MS);
+}
+
+Test(metrics, one_token_alone_has_no_time_per_output_token) {
+  metrics_init(&metrics, NULL, &arena);
+  const RequestRecord done = record(0, 0, 80 * MS, 80 * MS, 1);
+  metrics_complete(&metrics, &done);
+  expect(&metrics.tpot, 0, -1, "TPOT");
+  expect(&metrics.ttft, 1, 80 * MS, "TTFT");
+  expect(&metrics.e2e, 1, 80 * MS, "E2E");
+}
+
+Test(metrics, slowdowns_are_relative_to_the_request_alone) {
+  metrics_init(&metrics, plain_model(&arena), &arena);
+  // alone: 90 tokens in 100 ms, a step of one sequence over 90 tokens in 11.9 ms
+  const RequestRecord done = record(0, 0, 150 * MS, 150 * MS + 119 * MS, 5);
+  metrics_complete(&metrics, &done);
+  expect(&metrics.slowdown_ttft, 1, 1500000, "TTFT: 150 / 100");
+  expect(&metrics.slowdown_tbt, 1, 2000000, "TBT: 119 ms / 5 tokens / 11.9 ms");
+  // 269 ms / (100 + 4 · 11.9) ms
+  expect(&metrics.slowdown_e2e, 1, 1822493, "E2E");
+}
+
+Test(metrics, the_released_notebooks_look_the_step_up_at_the_prompt) {
+  static const PwlKnot prefill[] = {{0, 0.1}, {100, 0.1}}, decode[] = {{0, 0}, {100, 0.1}};
+  PerfModel model = {.form = PERF_SPLITWISE_SIM, .mixed_factor = 1.1};
+  pwl_init(&model.linear, prefill, COUNT(prefill), true, &arena);
+  pwl_init(&model.head, decode, COUNT(decode), true, &arena);
+  perfmodel_compile(&model, &(DecodeTable){0}, 4, &arena);
+  metrics_init(&metrics, &model, &arena);
+  const RequestRecord done = record(0, 0, 100 * MS, 550 * MS, 5);
+  metrics_complete(&metrics, &done);
+  expect(&metrics.slowdown_tbt, 1, 1000000, "450 ms / 5 tokens / 90 ms");
+  expect(&metrics.slowdown_e2e, 1, 1195652, "550 ms / (100 + 4 · 90) ms");
+}
