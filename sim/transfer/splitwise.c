@@ -1,6 +1,6 @@
 /* Splitwise's choice (Splitwise §IV-C, §VI-A): serialized while that is quicker than what stays
  * visible of a layer-wise transfer. With KV bytes b per token, rate B and overhead c the break-even
- * is c·B/b tokens: about 500 for BLOOM-176B on H100 (5 ms at 400 GB/s), where the paper says 512. */
+ * is c·B/b tokens: 498 for BLOOM-176B on H100 (5 ms at 400 GB/s); the paper says 512. */
 #include "sim/transfer/transfer_policy.h"
 
 static TransferChoice pick(const void *state, const Request *request, const PoolSpec *from,

@@ -1,8 +1,8 @@
 /* See differential.h. How SplitwiseSim's overrides map to our configuration is the table in
  * `schedulers` and `pools_of`. */
-#include "differential.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/perfmodel.h"
+#include "tests/differential/differential.h"
 #include "traces/line_reader.h"
 #include "traces/workload.h"
 #include <math.h>
@@ -41,7 +41,7 @@ static int machine_number(const char *name, const char **ret_end) {
 
 /* id,p_inst,t_inst and then prompt_start,prompt_end,token_start,token_end, or
  * queue_s,prompt_s,gap_s,decode_s when `delta`. */
-static void parse_fate(Run *run, const char *text, bool delta, const double *arrivals) {
+static void parse_fate(Run *run, const char *text, bool delta) {
   char *end;
   const long id = strtol(text, &end, 10);
   Fate *fate = &run->recorded[id];
@@ -53,32 +53,32 @@ static void parse_fate(Run *run, const char *text, bool delta, const double *arr
     values[i] = strtod(at, &end);
     at = *end ? end + 1 : end;
   }
-  fate->ttft = delta ? values[0] + values[1] : values[1] - arrivals[id];
-  fate->e2e = delta ? values[0] + values[1] + values[2] + values[3] : values[3] - arrivals[id];
+  const double arrived = tick_seconds(run->arrivals[id]);
+  fate->ttft = delta ? values[0] + values[1] : values[1] - arrived;
+  fate->e2e = delta ? values[0] + values[1] + values[2] + values[3] : values[3] - arrived;
 }
 
-static int load_trace(Run *self, double **ret_arrivals, Arena *arena, Diag *diag) {
+static int load_trace(Run *self, Arena *arena, Diag *diag) {
   const WorkloadConfig workload = {.trace = self->trace_path, .rate_scale = 1, .loop = 1};
   TraceSource *source = workload_open(&workload, 0, arena, diag);
   if (!source) return -1;
   size_t recorded = 0, replayed = 0, arrivals = 0;
-  *ret_arrivals = NULL;
   TraceRow row;
   int rc;
   while ((rc = trace_next(source, &row, diag)) > 0) {
     const int n = self->n_requests++;
     ARENA_RESERVE(arena, self->recorded, recorded, n + 1);
     ARENA_RESERVE(arena, self->replayed, replayed, n + 1);
-    ARENA_RESERVE(arena, *ret_arrivals, arrivals, n + 1);
+    ARENA_RESERVE(arena, self->arrivals, arrivals, n + 1);
     self->recorded[n] = self->replayed[n] =
         (Fate){.prefill_machine = -1, .output_tokens = row.output_tokens};
-    (*ret_arrivals)[n] = tick_seconds(row.at);
+    self->arrivals[n] = row.at;
   }
   trace_close(source);
   return rc;
 }
 
-static int load_fates(Run *self, const double *arrivals, Arena *arena, Diag *diag) {
+static int load_fates(Run *self, Arena *arena, Diag *diag) {
   char *path = arena_printf(arena, "%s/requests.csv.gz", self->directory);
   FILE *file = fopen(path, "r");
   const bool delta = !file;
@@ -89,21 +89,41 @@ static int load_fates(Run *self, const double *arrivals, Arena *arena, Diag *dia
   Line line;
   int rc = line_reader_next(&reader, &line, diag); // the header
   while (rc > 0 && (rc = line_reader_next(&reader, &line, diag)) > 0)
-    parse_fate(self, arena_copy(arena, line.text, (size_t)line.length), delta, arrivals);
+    parse_fate(self, arena_copy(arena, line.text, (size_t)line.length), delta);
+  line_reader_close(&reader);
+  return rc;
+}
+
+/* The run's line of slo.csv, if it has one: name, then the nine in our order. */
+static int load_slowdowns(Run *self, const char *runs, Arena *arena, Diag *diag) {
+  LineReader reader;
+  if (line_reader_open(&reader, arena_printf(arena, "%s/slo.csv", runs), arena, diag) < 0)
+    return -1;
+  const size_t length = strlen(self->name);
+  Line line;
+  int rc;
+  while ((rc = line_reader_next(&reader, &line, diag)) > 0) {
+    const char *text = arena_copy(arena, line.text, (size_t)line.length);
+    if (strncmp(text, self->name, length) != 0 || text[length] != ',') continue;
+    char *at = (char *)text + length;
+    for (int i = 0; i < SLOWDOWNS; i++)
+      self->recorded_slowdowns[i] = strtod(at + 1, &at);
+    self->has_slowdowns = true;
+  }
   line_reader_close(&reader);
   return rc;
 }
 
 int run_load(Run *self, const char *data_dir, const char *name, Arena *arena, Diag *diag) {
   const char *runs = arena_printf(arena, "%s/splitwise-sim-runs", data_dir);
-  self->directory = arena_printf(arena, "%s/%s", runs, name);
+  *self = (Run){.name = name, .directory = arena_printf(arena, "%s/%s", runs, name)};
   self->overrides =
       yaml_load(arena_printf(arena, "%s/overrides.yaml", self->directory), arena, diag);
   if (!self->overrides) return -1;
   self->trace_path =
       arena_printf(arena, "%s/traces/%s.csv.gz", runs, override(self, "trace.filename"));
-  double *arrivals;
-  return load_trace(self, &arrivals, arena, diag) < 0 || load_fates(self, arrivals, arena, diag) < 0
+  return load_trace(self, arena, diag) < 0 || load_fates(self, arena, diag) < 0 ||
+                 load_slowdowns(self, runs, arena, diag) < 0
              ? -1
              : 0;
 }
@@ -181,7 +201,9 @@ static int pools_of(const Run *run, const char *model_dir, Setup *setup, Arena *
   }
   setup->config.n_pools = n;
   setup->config.pools = setup->pools;
-  return 0;
+  setup->config.slo_reference = &setup->reference;
+  return perfmodel_load_for(&setup->reference, "splitwise-sim", model, "a100-80gb", 8, 1024,
+                            model_dir, place_of_file(run->name), arena, diag);
 }
 
 static int choose(SimConfig *config, PolicyKind kind, const char *name, const char *options,
@@ -223,6 +245,15 @@ static int keep_fate(void *context, const RequestRecord *record, Diag *diag) {
   return 0;
 }
 
+static void keep_slowdowns(Run *run, const Metrics *metrics) {
+  const Histogram *const histograms[] = {&metrics->slowdown_ttft, &metrics->slowdown_tbt,
+                                         &metrics->slowdown_e2e};
+  static const double quantiles[] = {.5, .9, .99};
+  for (int i = 0; i < SLOWDOWNS; i++)
+    run->replayed_slowdowns[i] =
+        histogram_quantile(histograms[i / 3], quantiles[i % 3]) / SLOWDOWN_SCALE;
+}
+
 int run_replay(Run *self, const char *model_dir, Arena *arena, Diag *diag) {
   Setup *setup = ARENA_NEW(arena, Setup);
   setup->config = (SimConfig){.on_request = keep_fate, .on_request_context = self};
@@ -235,7 +266,9 @@ int run_replay(Run *self, const char *model_dir, Arena *arena, Diag *diag) {
   SimResult result;
   const int rc = sim_run(&setup->config, &result, arena, diag);
   trace_close(setup->config.trace);
-  return rc;
+  if (rc < 0) return -1;
+  keep_slowdowns(self, &result.metrics);
+  return 0;
 }
 
 /* --- comparing */
@@ -300,6 +333,10 @@ void run_compare(const Run *self, Comparison *comparison) {
     comparison->n_different += moved || !(off <= 1e-5);
     comparison->worst_seconds = fmax(comparison->worst_seconds, off);
   }
+  for (int i = 0; i < SLOWDOWNS && self->has_slowdowns; i++)
+    comparison->worst_slowdown_error =
+        fmax(comparison->worst_slowdown_error,
+             fabs(self->replayed_slowdowns[i] / self->recorded_slowdowns[i] - 1));
   Arena arena;
   arena_init(&arena);
   compare_percentiles(self, comparison, ARENA_ARRAY(&arena, double, self->n_requests));

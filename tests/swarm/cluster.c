@@ -2,10 +2,7 @@
  * scale, so two scales of one seed differ in nothing else. */
 #include "tests/swarm/cluster.h"
 #include "sim/base/rng.h"
-#include "sim/batcher/batcher.h"
-#include "sim/kvtier/kvtier.h"
 #include <assert.h>
-#include <string.h>
 
 enum { MAX_REQUESTS = 80, MAX_KNOTS = 5, MAX_ROWS = 4 };
 
@@ -57,7 +54,7 @@ static Pwl draw_curve(Draw *self, int64_t max_x, Tick floor, bool extend_left) {
   for (int i = 0; i < n; i++) {
     knots[i] = (PwlKnot){x, tick_seconds(at)};
     const int64_t run = between(self, 1, max_x / 2);
-    const Tick slope = one_in(self, 3) ? 0 : between(self, 0, MILLISECOND / 1000) * self->scale;
+    const Tick slope = one_in(self, 2) ? 0 : between(self, 0, MILLISECOND / 1000) * self->scale;
     x += run;
     at += run * slope;
   }
@@ -104,10 +101,6 @@ static bool draw_model(Draw *self, PerfModel *model) {
 
 /* --- policies */
 
-static bool may_pair(const Policy *batcher, const Policy *kvtier) {
-  return strcmp(kvtier->name, "splitwise_sim") != 0 || ((const Batcher *)batcher)->reserves_output;
-}
-
 static uint64_t count(PolicyKind kind) {
   uint64_t n = 0;
   while (policy_list(kind)[n])
@@ -115,27 +108,40 @@ static uint64_t count(PolicyKind kind) {
   return n;
 }
 
-/* The allowed pair of batcher and tier with this number; `number` past the last gives how many
- * there are. */
-static uint64_t find_pair(uint64_t number, const Policy **ret_batcher, const Policy **ret_kvtier) {
-  uint64_t n = 0;
-  for (const Policy *const *batcher = policy_list(POLICY_BATCHER); *batcher; batcher++)
-    for (const Policy *const *kvtier = policy_list(POLICY_KVTIER); *kvtier; kvtier++) {
-      if (!may_pair(*batcher, *kvtier)) continue;
-      *ret_batcher = *batcher;
-      *ret_kvtier = *kvtier;
-      if (n++ == number) return number;
-    }
+/* The choice with this number out of all, those that cannot work together included. */
+static void number_policies(uint64_t number, PolicyChoice *ret_policies) {
+  for (int kind = 0; kind < POLICY_KINDS; kind++) {
+    const uint64_t n = count((PolicyKind)kind);
+    ret_policies[kind] = (PolicyChoice){.policy = policy_list((PolicyKind)kind)[number % n]};
+    number /= n;
+  }
+}
+
+static uint64_t count_choices(void) {
+  uint64_t n = 1;
+  for (int kind = 0; kind < POLICY_KINDS; kind++)
+    n *= count((PolicyKind)kind);
   return n;
 }
 
-static uint64_t count_pairs(void) {
-  const Policy *batcher, *kvtier;
-  return find_pair(UINT64_MAX, &batcher, &kvtier);
+uint64_t cluster_policy_sets(void) {
+  uint64_t n = 0;
+  for (uint64_t i = 0; i < count_choices(); i++) {
+    PolicyChoice policies[POLICY_KINDS];
+    number_policies(i, policies);
+    n += sim_conflict(policies) == NULL;
+  }
+  return n;
 }
 
-uint64_t cluster_policy_sets(void) {
-  return count(POLICY_ROUTER) * count(POLICY_POOL) * count(POLICY_TRANSFER) * count_pairs();
+/* The set with this number among those that work together. */
+static void choose_policies(uint64_t number, PolicyChoice *ret_policies) {
+  uint64_t i = 0;
+  for (;; i++) {
+    number_policies(i, ret_policies);
+    if (sim_conflict(ret_policies)) continue;
+    if (number-- == 0) return;
+  }
 }
 
 static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
@@ -152,7 +158,7 @@ static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
     *(bool *)field = one_in(self, 2);
     break;
   case OPTION_TICKS:
-    *(Tick *)field = spec->min > 0 ? ticks(self, 1000) : ticks_or_zero(self, 1000);
+    *(Tick *)field = between(self, spec->min > 0, 1000) * MILLISECOND * self->scale;
     break;
   case OPTION_BANDWIDTH:
     *(int64_t *)field = magnitude(self, 1000000, INT64_C(1000000000000));
@@ -167,19 +173,14 @@ static void scale_option(const Draw *self, const OptionSpec *spec, void *state) 
 }
 
 static void draw_policies(Draw *self, SimConfig *config, uint64_t number) {
-  const Policy *chosen[POLICY_KINDS];
-  const PolicyKind plain[] = {POLICY_ROUTER, POLICY_POOL, POLICY_TRANSFER};
-  for (int i = 0; i < 3; i++) {
-    chosen[plain[i]] = policy_list(plain[i])[number % count(plain[i])];
-    number /= count(plain[i]);
-  }
-  find_pair(number % count_pairs(), &chosen[POLICY_BATCHER], &chosen[POLICY_KVTIER]);
+  choose_policies(number % cluster_policy_sets(), config->policies);
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
-    void *state = arena_alloc(self->arena, chosen[kind]->state_size);
-    config->policies[kind] = (PolicyChoice){chosen[kind], state};
-    if (!chosen[kind]->options) continue;
-    option_defaults(chosen[kind]->options, state);
-    for (const OptionSpec *spec = chosen[kind]->options; spec->key; spec++)
+    const Policy *policy = config->policies[kind].policy;
+    void *state = arena_alloc(self->arena, policy->state_size);
+    config->policies[kind].state = state;
+    if (!policy->options) continue;
+    option_defaults(policy->options, state);
+    for (const OptionSpec *spec = policy->options; spec->key; spec++)
       if (one_in(self, 3))
         scale_option(self, spec, state);
       else
@@ -236,22 +237,13 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
 
 /* --- workload */
 
-static int next_row(TraceSource *source, TraceRow *ret_row, Diag *diag) {
-  (void)diag;
-  ArraySource *self = (ArraySource *)source;
-  if (self->next == self->n_rows) return 0;
-  *ret_row = self->rows[self->next++];
-  return 1;
-}
-
 void cluster_rewind(Cluster *self) {
-  self->workload.source = (TraceSource){.next = next_row, .status = 1};
-  self->workload.next = 0;
+  array_trace_init(&self->workload, self->workload.rows, self->workload.n_rows);
   self->config.trace = &self->workload.source;
 }
 
 /* Returns the most tokens of one request. */
-static int64_t draw_workload(Draw *self, ArraySource *workload) {
+static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   const int n = (int)magnitude(self, 1, MAX_REQUESTS);
   TraceRow *rows = ARENA_ARRAY(self->arena, TraceRow, n);
   const int64_t prompts = magnitude(self, 1, 3000), outputs = magnitude(self, 1, 150);

@@ -6,26 +6,19 @@
 #ifndef TESTS_SWARM_CLUSTER_H
 #define TESTS_SWARM_CLUSTER_H
 #include "sim/sim.h"
+#include "tests/array_trace.h"
 
 enum { CLUSTER_POOLS = 3 };
-
-/* The workload, in memory. */
-typedef struct ArraySource {
-  TraceSource source;
-  const TraceRow *rows;
-  int n_rows, next;
-} ArraySource;
 
 typedef struct Cluster {
   SimConfig config;
   PoolSpec pools[CLUSTER_POOLS];
   PerfModel models[CLUSTER_POOLS];
-  ArraySource workload;
+  ArrayTrace workload;
   bool exact; // all times scale to the tick (without network)
 } Cluster;
 
-/* How many ways of choosing the five policies there are; a tier that never evicts goes only with
- * batchers that reserve the output. */
+/* How many ways of choosing five policies that work together there are. */
 uint64_t cluster_policy_sets(void);
 /* Draws the cluster of `seed` with all of its times multiplied by `time_scale`. */
 void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena);
