@@ -1,6 +1,14 @@
 /* See fcfs.h. */
 #include "sim/batcher/fcfs.h"
 
+const OptionSpec fcfs_options[] = {
+    {"max_num_batched_tokens", OPTION_INT, offsetof(FcfsLimits, max_num_batched_tokens), "2048",
+     .min = 1, .max = 1e9, .help = "new tokens of one iteration; a longer prompt is taken alone"},
+    {"max_num_seqs", OPTION_INT, offsetof(FcfsLimits, max_num_seqs), "256", .min = 1, .max = 65536,
+     .help = "sequences in the batch"},
+    {0},
+};
+
 void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget) {
   const Request *requests = view->requests;
   for (RequestIx ix = view->machine->prefill_queue.first; ix != REQUEST_NONE;
@@ -28,7 +36,7 @@ void fcfs_admits(const MachineView *view, const RequestQueue *queue, bool reserv
   }
 }
 
-bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs, bool reserves_output) {
+bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs) {
   const Machine *machine = view->machine;
   if (machine->activity == ACTIVITY_IDLE) return why != WAKE_CHAINED;
   if ((int64_t)machine->batch.n_seqs >= max_num_seqs) return false;
@@ -39,6 +47,12 @@ bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs, bool res
            machine->free_blocks;
   if ((why == WAKE_DECODE && machine->decode_queue.count == 1) ||
       (why == WAKE_RELEASE && decode != REQUEST_NONE))
-    return view_admit_blocks(view, decode, reserves_output) <= machine->free_blocks;
+    return view_admit_blocks(view, decode, false) <= machine->free_blocks;
   return false;
+}
+
+bool fcfs_limits_wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                      RequestIx request) {
+  (void)machine_state, (void)request;
+  return fcfs_wake(view, why, ((const FcfsLimits *)state)->max_num_seqs);
 }

@@ -3,6 +3,14 @@
 #define SIM_BATCHER_FCFS_H
 #include "sim/batcher/batcher.h"
 
+/* The limits that vLLM's batchers have, and their options. */
+typedef struct FcfsLimits {
+  int64_t max_num_batched_tokens; // of one iteration
+  int64_t max_num_seqs;           // in the batch
+} FcfsLimits;
+
+extern const OptionSpec fcfs_options[]; // of a state that is FcfsLimits
+
 /* What an iteration may still take. */
 typedef struct Budget {
   int64_t tokens; // new tokens of the iteration
@@ -21,5 +29,8 @@ void fcfs_admits(const MachineView *view, const RequestQueue *queue, bool reserv
 /* The answer to `wake` of a batcher that takes requests in order of arrival: an idle machine always
  * looks; a decode run is cut short only for a request that is next in line, when there is a
  * sequence and memory for it. */
-bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs, bool reserves_output);
+bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs);
+/* The same as a hook of a batcher whose state is FcfsLimits. */
+bool fcfs_limits_wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                      RequestIx request);
 #endif

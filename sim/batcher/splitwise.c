@@ -13,7 +13,7 @@ typedef struct State {
 static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
                  RequestIx request) {
   (void)machine_state, (void)request;
-  return fcfs_wake(view, why, ((State *)state)->max_num_seqs, false);
+  return fcfs_wake(view, why, ((State *)state)->max_num_seqs);
 }
 
 static bool is_old(const State *self, const MachineView *view, RequestIx ix) {

@@ -120,14 +120,6 @@ const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, vo
 
 /* --- whole runs */
 
-static int next_row(TraceSource *source, TraceRow *ret_row, Diag *diag) {
-  (void)diag;
-  RowSource *self = (RowSource *)source;
-  if (self->next == self->n_rows) return 0;
-  *ret_row = self->rows[self->next++];
-  return 1;
-}
-
 TraceRow row(Tick at, int32_t prompt_tokens, int32_t output_tokens) {
   return (TraceRow){.at = at, .prompt_tokens = prompt_tokens, .output_tokens = output_tokens};
 }
@@ -181,8 +173,7 @@ void scene_split(Scene *self, uint32_t n_prefill, uint32_t n_decode) {
 }
 
 int scene_run(Scene *self, const TraceRow *rows, size_t n_rows) {
-  self->trace =
-      (RowSource){.source = {.next = next_row, .status = 1}, .rows = rows, .n_rows = n_rows};
+  array_trace_init(&self->trace, rows, n_rows);
   memset(self->records, 0, sizeof self->records);
   return sim_run(&self->config, &self->result, self->arena, self->diag);
 }

@@ -6,6 +6,7 @@
 #include "sim/batcher/batcher.h"
 #include "sim/cluster.h"
 #include "sim/sim.h"
+#include "tests/array_trace.h"
 
 #define MS        (TICKS_PER_SECOND / 1000)
 #define US        (TICKS_PER_SECOND / 1000000)
@@ -55,12 +56,6 @@ const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, vo
 
 enum { SCENE_POOLS = 2, SCENE_REQUESTS = 64 };
 
-typedef struct RowSource {
-  TraceSource source;
-  const TraceRow *rows;
-  size_t n_rows, next;
-} RowSource;
-
 /* A trace row without a place. */
 TraceRow row(Tick at, int32_t prompt_tokens, int32_t output_tokens);
 
@@ -70,7 +65,7 @@ typedef struct Scene {
   Diag *diag;
   SimConfig config;
   PoolSpec pools[SCENE_POOLS];
-  RowSource trace;
+  ArrayTrace trace;
   RequestRecord records[SCENE_REQUESTS]; // by id
   SimResult result;
 } Scene;
