@@ -14,12 +14,12 @@
  * CPU time is the process's own; compare figures of one run with each other, not across
  * machines. */
 #include "perfmodel/hardware.h"
+#include "sim/base/cleanup.h"
 #include "sim/engine.h"
 #include "traces/workload.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 typedef struct Case {
@@ -107,10 +107,14 @@ static double cpu_seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Of this program alone: getrusage's figure includes what forked it. */
 static double peak_mib(void) {
-  struct rusage usage;
-  getrusage(RUSAGE_SELF, &usage);
-  return (double)usage.ru_maxrss / 1024;
+  CLEANUP_FILE FILE *status = fopen("/proc/self/status", "r");
+  char line[128];
+  double kib = 0;
+  while (status && fgets(line, sizeof line, status))
+    if (sscanf(line, "VmHWM: %lf kB", &kib) == 1) break;
+  return kib / 1024;
 }
 
 /* CPU seconds of one run, printed as a row. */
