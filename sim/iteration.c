@@ -29,6 +29,15 @@ static bool batch_decodes(const Machine *machine) {
 
 /* --- time */
 
+/* Whether `ticks` from now lie past the end of simulated time, 106 days; that stops the run. */
+static bool passes_the_end(Engine *self, double ticks) {
+  if (ticks < 0.999 * (double)(TICK_MAX - self->now)) return false;
+  if (!self->failed)
+    diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
+  self->failed = true;
+  return true;
+}
+
 static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
   const Executor *executor = self->config->executor;
@@ -36,6 +45,7 @@ static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
                          ? executor->iteration(executor->context, machine->ix, shape)
                          : perfmodel_iteration(machine->pool->perfmodel, shape, &extrapolation);
   assert(ticks > 0);
+  if (passes_the_end(self, (double)ticks)) return 1;
   machine->totals.extrapolated_iterations[extrapolation]++;
   machine->totals.extrapolated_ticks[extrapolation] += ticks;
   return ticks;
@@ -105,6 +115,10 @@ static void lay_part(Engine *self, Machine *machine) {
                          .step = piece->slope * n};
   run->part = part_length(machine, piece);
   assert(run->part > 0);
+  const double part = (double)run->part;
+  const double steps = part * (part - 1) / 2;
+  if (passes_the_end(self, (double)run->series.first * part + (double)run->series.step * steps))
+    run->series = (Series){.first = 1};
 }
 
 static Tick part_end(const DecodeRun *run) {

@@ -105,4 +105,13 @@ printf 'q,prompt,output\n0,10,1\n100,20,5\n' >sub/mine.csv
 expect 0 "$tandem" run sub/c.yaml
 prints '40 completed'
 
+# Simulated time is 64 bits of picoseconds.
+config >endless.yaml
+for way in '' --step; do
+  # shellcheck disable=SC2086 # no word when empty
+  rejects 3 "$tandem" run endless.yaml $way --set 'workload.lengths.output={constant: 2000000000}' \
+    --set pools.all.num_gpu_blocks_override=1000000000000
+  says 'the run passes 106 days of simulated time'
+done
+
 finish
