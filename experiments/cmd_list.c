@@ -54,10 +54,12 @@ static void print_machines(Arena *arena) {
   diag_init(&diag);
   for (const char *const *name = datafile_names(root, "machines", arena); *name; name++) {
     Hardware hardware;
-    if (hardware_load(&hardware, *name, root, place_of_file(NULL), arena, &diag) == 0)
-      printf("%-26s %lld x %s, NIC %.0f GB/s, %.1f kW, %.2f $/h\n", *name,
-             (long long)hardware.num_gpus, hardware.gpu, (double)hardware.nic_bandwidth / 1e9,
-             hardware.provisioned_power / 1000, hardware.cost_per_hour);
+    if (hardware_load(&hardware, *name, root, place_of_file(NULL), arena, &diag)) continue;
+    printf("%-26s %lld x %s, NIC %.4g GB/s", *name, (long long)hardware.num_gpus, hardware.gpu,
+           (double)hardware.nic_bandwidth / 1e9);
+    if (hardware.provisioned_power > 0) printf(", %.1f kW", hardware.provisioned_power / 1000);
+    if (hardware.cost_per_hour > 0) printf(", %.2f $/h", hardware.cost_per_hour);
+    putchar('\n');
   }
   diag_done(&diag);
 }
@@ -68,12 +70,13 @@ static void print_set(const char *set, const char *folder, Arena *arena) {
     printf("%-26s %s\n", set, *name);
 }
 
-/* The set 'fitted', and one for each folder in it. */
+/* The set 'fitted', one for each folder in it, and the engines of rooflines. */
 static void print_perfmodels(Arena *arena) {
   print_set("fitted", "fitted", arena);
   const char *path = arena_printf(arena, "%s/fitted", perfmodel_root(arena));
   for (const char *const *set = folder_names(path, "", arena); *set; set++)
     print_set(*set, arena_printf(arena, "fitted/%s", *set), arena);
+  print_set("roofline, preset", "presets", arena);
 }
 
 static void print_lengths(Arena *arena) {
@@ -105,6 +108,7 @@ static void print_options(Arena *arena) {
   } blocks[] = {
       {"CONFIG", config_options},
       {"pools.NAME", config_pool_options},
+      {"perfmodel", config_perfmodel_options},
       {"workload, of a trace", workload_replay_options},
       {"workload, synthetic", workload_synthetic_options},
       {"workload.arrivals", workload_arrival_options},

@@ -7,8 +7,8 @@
 #include <string.h>
 
 typedef struct TopKeys {
-  const char *model, *perfmodel;
-  const Node *workload, *pools, *network, *policies, *slo;
+  const char *model;
+  const Node *workload, *pools, *network, *policies, *perfmodel, *slo;
   int64_t seed, tie_seed;
 } TopKeys;
 
@@ -23,8 +23,8 @@ const OptionSpec config_options[] = {
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
     TOP(network, OPTION_NODE, .help = "between machines, see below"),
     TOP(policies, OPTION_NODE, .help = "{router, pool, batcher, transfer, kvtier}, see below"),
-    TOP(perfmodel, OPTION_STRING, .fallback = "fitted",
-        .help = "set of performance models, or the path of one"),
+    TOP(perfmodel, OPTION_NODE,
+        .help = "a set of performance models, fitted by default, or a map, see below"),
     TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
     TOP(seed, OPTION_INT, .fallback = "1", SEED_RANGE,
         .help = "of all random draws; the workload may have its own"),
@@ -73,7 +73,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   TopKeys keys = {0};
   int status = option_bind(config_options, self->root, NULL, self->root->at, &keys, diag);
   if (self->root->kind != NODE_MAP) return status;
-  self->perfmodel = keys.perfmodel ? config_data_name(self, keys.perfmodel, arena) : NULL;
+  status |= config_bind_perfmodel(self, keys.perfmodel, &self->perfmodel, arena, diag);
   self->sim.seed = (uint64_t)keys.seed;
   self->sim.tie_seed = (uint64_t)keys.tie_seed;
   if (keys.model) status |= bind_model(self, keys.model, arena, diag);

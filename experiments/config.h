@@ -10,8 +10,15 @@
 #define EXPERIMENTS_CONFIG_H
 #include "experiments/slo.h"
 #include "perfmodel/hardware.h"
+#include "perfmodel/presets.h"
 #include "sim/sim.h"
 #include "traces/workload.h"
+
+/* Where iteration times come from. */
+typedef struct PerfModelChoice {
+  const char *name;           // the set, or a path; NULL: the key was not in order
+  const EnginePreset *engine; // of a roofline; NULL: it is none
+} PerfModelChoice;
 
 /* One entry of `pools:` as written. */
 typedef struct PoolConfig {
@@ -19,14 +26,14 @@ typedef struct PoolConfig {
   const char *machine;
   int64_t count, tensor_parallel_size;
   KvOptions kv;
-  const char *perfmodel; // NULL: that of the run
+  const Node *perfmodel; // NULL: that of the run
 } PoolConfig;
 
 typedef struct SloConfig {
   int name; // index into slo_sets
   const char *machine;
   int64_t tensor_parallel_size;
-  const char *perfmodel; // NULL: that of the run
+  const Node *perfmodel; // NULL: that of the run
 } SloConfig;
 
 typedef struct Config {
@@ -37,7 +44,7 @@ typedef struct Config {
   const Node *root;           // the file after --set
   const char *text;           // the same on one line
   Llm model;
-  const char *perfmodel;   // the set, or a path
+  PerfModelChoice perfmodel;
   int64_t max_decode_seqs; // sequences that a decode batch can have
   PoolConfig *pools;       // [sim.n_pools]
   WorkloadConfig workload;
@@ -53,6 +60,7 @@ typedef struct ConfigChanges {
 
 extern const OptionSpec config_options[];
 extern const OptionSpec config_pool_options[];
+extern const OptionSpec config_perfmodel_options[];
 extern const OptionSpec config_network_options[];
 extern const OptionSpec config_slo_options[];
 
@@ -71,6 +79,13 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 /* private: the parts of config_load, one file each */
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* `node` is the value of a key `perfmodel`, NULL when absent: then it is 'fitted'. */
+int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
+                          Arena *arena, Diag *diag);
+/* The run's model on `hardware`; NULL with the reason at `at`. */
+const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
+                                       const Hardware *hardware, int64_t tensor_parallel_size,
+                                       int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* A name as it is, or a path as it is reached from here. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);

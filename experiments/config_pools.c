@@ -28,7 +28,7 @@ const OptionSpec config_pool_options[] = {
        .help = "kept free on each GPU for activations"),
     KV(num_gpu_blocks_override, OPTION_INT, .min = 1, .max = 1e12,
        .help = "blocks of KV memory, instead of what fits"),
-    POOL(perfmodel, OPTION_STRING, .help = "as at the top level, for this pool"),
+    POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool"),
     {0}};
 
 #define SLO(field, kind, ...)                                                                      \
@@ -40,23 +40,12 @@ const OptionSpec config_slo_options[] = {
     SLO(machine, OPTION_STRING, .fallback = "dgx-a100", .help = "the idle machine"),
     SLO(tensor_parallel_size, OPTION_INT, .fallback = "8", .min = 1, .max = 1024,
         .help = "GPUs that it uses"),
-    SLO(perfmodel, OPTION_STRING, .help = "as at the top level, for this machine"),
+    SLO(perfmodel, OPTION_NODE, .help = "as at the top level, for this machine"),
     {0}};
 
 /* ---- Pools ---- */
 
-static const PerfModel *load_perfmodel(const Config *self, const char *set,
-                                       const Hardware *hardware, int64_t tensor_parallel_size,
-                                       int64_t max_decode_seqs, Place at, Arena *arena,
-                                       Diag *diag) {
-  PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
-  if (perfmodel_load_for(perfmodel, set, self->model.name, hardware->gpu, tensor_parallel_size,
-                         max_decode_seqs, self->perfmodel_root, at, arena, diag))
-    return NULL;
-  return perfmodel;
-}
-
-static int load_hardware(const Config *self, Hardware *hardware, const char *written, Place at,
+static int load_hardware(Config *self, Hardware *hardware, const char *written, Place at,
                          Arena *arena, Diag *diag) {
   const char *name = config_data_name(self, written, arena);
   return hardware_load(hardware, name, self->perfmodel_root, at, arena, diag);
@@ -96,15 +85,16 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   if (kv_capacity(&self->model, &hardware, pool->tensor_parallel_size, &pool->kv,
                   config_place(node, "tensor_parallel_size"), &capacity, diag))
     return -1;
-  const char *set =
-      pool->perfmodel ? config_data_name(self, pool->perfmodel, arena) : self->perfmodel;
-  if (!set) return -1;
+  PerfModelChoice choice = self->perfmodel;
+  if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
+    return -1;
+  if (!choice.name) return -1;
   // A decoding sequence holds at least one block.
   int64_t max_seqs =
       self->max_decode_seqs < capacity.blocks ? self->max_decode_seqs : capacity.blocks;
-  spec->perfmodel =
-      load_perfmodel(self, set, &hardware, pool->tensor_parallel_size, max_seqs,
-                     pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
+  spec->perfmodel = config_load_perfmodel(
+      self, &choice, &hardware, pool->tensor_parallel_size, max_seqs,
+      pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(spec, self, pool, &hardware, &capacity);
   return 0;
@@ -146,13 +136,14 @@ static int load_reference(Config *self, const SloConfig *slo, const Node *node, 
   Place machine_at = node->kind == NODE_MAP ? config_place(node, "machine") : node->at;
   Hardware hardware;
   if (load_hardware(self, &hardware, slo->machine, machine_at, arena, diag)) return -1;
-  if (!self->model.name || !self->perfmodel) return -1;
+  if (!self->model.name || !self->perfmodel.name) return -1;
   // One file is of one machine, hardly of this one.
-  const char *set = slo->perfmodel ? config_data_name(self, slo->perfmodel, arena)
-                    : datafile_is_path(self->perfmodel) ? "fitted"
-                                                        : self->perfmodel;
-  self->sim.slo_reference =
-      load_perfmodel(self, set, &hardware, slo->tensor_parallel_size, 1, node->at, arena, diag);
+  PerfModelChoice choice = self->perfmodel;
+  if (datafile_is_path(choice.name)) choice = (PerfModelChoice){.name = "fitted"};
+  if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
+    return -1;
+  self->sim.slo_reference = config_load_perfmodel(
+      self, &choice, &hardware, slo->tensor_parallel_size, 1, node->at, arena, diag);
   return self->sim.slo_reference ? 0 : -1;
 }
 

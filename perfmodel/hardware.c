@@ -3,30 +3,41 @@
 #include "perfmodel/datafile.h"
 #include <assert.h>
 
-#define ROW(field, kind, ...)                                                                      \
-  {                                                                                                \
-    .key = #field, .type = kind, .offset = offsetof(Hardware, field), .required = true,            \
-    __VA_ARGS__                                                                                    \
-  }
-#define UNBOUNDED .min = 1, .max = 1e18
+#define FACT(field, kind, ...)                                                                     \
+  { .key = #field, .type = kind, .offset = offsetof(Hardware, field), __VA_ARGS__ }
+#define ROW(field, kind, ...) FACT(field, kind, .required = true, __VA_ARGS__)
+#define UNBOUNDED             .min = 1, .max = 1e18
+#define SHARE                 .min = 0.01, .max = 1
 
+/* Default shares. flops: published products of 1024 tokens reach 0.82 to 0.86 (A100, H100, H200),
+ * less where power is short. hbm: mem_bw_empirical_scaling of aiconfigurator's systems. nvlink:
+ * published all-reduces of 32 MiB over 8 GPUs reach 0.55 to 0.69. pcie: assumed. */
 static const OptionSpec SPECS[] = {
     ROW(gpu, OPTION_STRING, .help = "key of measured profiles"),
+    ROW(sm, OPTION_INT, .min = 10, .max = 1000, .help = "compute capability of a GPU, 90 for 9.0"),
     ROW(num_gpus, OPTION_INT, .min = 1, .max = 1024, .help = "GPUs of the machine"),
     ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "HBM of one GPU"),
     ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED, .help = "peak of one GPU, per second"),
+    FACT(flops_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of matrix products"),
     ROW(hbm_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "peak of one GPU"),
+    FACT(hbm_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of reading weights"),
     ROW(nvlink_bandwidth, OPTION_BANDWIDTH, .max = 1e18, .help = "per direction of one GPU"),
+    FACT(nvlink_efficiency, OPTION_REAL, SHARE, .fallback = "0.6", .help = "of an all-reduce"),
     ROW(pcie_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "per direction of one GPU"),
+    FACT(pcie_efficiency, OPTION_REAL, SHARE, .fallback = "0.6", .help = "of an all-reduce"),
+    FACT(all_reduce_latency, OPTION_TICKS, .fallback = "0 s", .max = 1,
+         .help = "the smallest all-reduce"),
     ROW(cpu_memory_bytes, OPTION_BYTES, .max = 1e18, .help = "memory of the host"),
     ROW(nic_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "in each direction, all NICs"),
-    ROW(kv_transfer_overhead, OPTION_TICKS, .max = 60,
-        .help = "visible rest of a layer-wise KV transfer"),
-    ROW(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work"),
-    ROW(prefill_power, OPTION_POWER, .max = 1e6, .help = "machine in prefill and mixed iterations"),
-    ROW(decode_power, OPTION_POWER, .max = 1e6, .help = "machine in decode iterations"),
-    ROW(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts"),
-    ROW(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine"),
+    FACT(kv_transfer_overhead, OPTION_TICKS, .fallback = "0 s", .max = 60,
+         .help = "visible rest of a layer-wise KV transfer"),
+    ROW(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "limit of one GPU"),
+    FACT(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work"),
+    FACT(prefill_power, OPTION_POWER, .max = 1e6,
+         .help = "machine in prefill and mixed iterations"),
+    FACT(decode_power, OPTION_POWER, .max = 1e6, .help = "machine in decode iterations"),
+    FACT(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts"),
+    FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine"),
     {0}};
 
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
@@ -38,6 +49,19 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   if (!root || option_bind(SPECS, root, NULL, root->at, &hardware, diag)) return -1;
   *self = hardware;
   return 0;
+}
+
+double hardware_compute_rate(const Hardware *self) {
+  return self->dense_bf16_flops * self->flops_efficiency;
+}
+
+double hardware_memory_rate(const Hardware *self) {
+  return (double)self->hbm_bandwidth * self->hbm_efficiency;
+}
+
+double hardware_link_rate(const Hardware *self) {
+  return self->nvlink_bandwidth > 0 ? (double)self->nvlink_bandwidth * self->nvlink_efficiency
+                                    : (double)self->pcie_bandwidth * self->pcie_efficiency;
 }
 
 /* KV heads are split over the GPUs, and copied once there are fewer of them than GPUs. */
@@ -93,19 +117,26 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, int64_t tp,
   return -1;
 }
 
+int hardware_check_split(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
+                         Place at, Diag *diag) {
+  if (tensor_parallel_size > hardware->num_gpus)
+    return diag_error(diag, at, "tensor_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
+                      (long long)tensor_parallel_size, (long long)hardware->num_gpus,
+                      hardware->name);
+  if (!heads_divide(llm, tensor_parallel_size))
+    return diag_error(diag, at,
+                      "tensor_parallel_size %lld does not divide the heads of model '%s': %lld "
+                      "attention, %lld key-value",
+                      (long long)tensor_parallel_size, llm->name,
+                      (long long)llm->num_attention_heads, (long long)llm->num_key_value_heads);
+  return 0;
+}
+
 int kv_capacity(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag) {
   int64_t tp = tensor_parallel_size;
   assert(tp >= 1 && options->block_size >= 1);
-  if (tp > hardware->num_gpus)
-    return diag_error(diag, at, "tensor_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
-                      (long long)tp, (long long)hardware->num_gpus, hardware->name);
-  if (!heads_divide(llm, tp))
-    return diag_error(diag, at,
-                      "tensor_parallel_size %lld does not divide the heads of model '%s': %lld "
-                      "attention, %lld key-value",
-                      (long long)tp, llm->name, (long long)llm->num_attention_heads,
-                      (long long)llm->num_key_value_heads);
+  if (hardware_check_split(llm, hardware, tp, at, diag)) return -1;
   KvCapacity capacity = capacity_of(llm, hardware, tp, options);
   if (capacity.blocks == 0) return report_too_big(llm, hardware, tp, options, at, diag);
   if (options->num_gpu_blocks_override > 0) capacity.blocks = options->num_gpu_blocks_override;

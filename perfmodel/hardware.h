@@ -1,5 +1,9 @@
 /* A machine type: its GPUs, memory, links, power and price, each fact with its source in the data
- * file (perfmodel/machines/NAME.yaml), and the memory left on it for KV cache. */
+ * file (perfmodel/machines/NAME.yaml), and the memory left on it for KV cache.
+ *
+ * A power or price of 0 is unknown: its file leaves the key out, and figures made of it are 0 too.
+ * The efficiencies are shares of a peak that the roofline models count on; their defaults, for
+ * machines without measurements, are in hardware.c. */
 #ifndef PERFMODEL_HARDWARE_H
 #define PERFMODEL_HARDWARE_H
 #include "perfmodel/llm.h"
@@ -8,15 +12,22 @@
 typedef struct Hardware {
   const char *name; // dgx-h100
   const char *gpu;  // h100-80gb: key of measured profiles
+  int64_t sm;       // compute capability of a GPU: 90 is 9.0
   int64_t num_gpus;
   int64_t gpu_memory_bytes; // HBM of one GPU
-  double dense_bf16_flops;  // of one GPU, per second
+  double dense_bf16_flops;  // of one GPU, per second; fp16 where there is no bf16
+  double flops_efficiency;  // share of it that large matrix products reach
   int64_t hbm_bandwidth;    // bytes/s of one GPU
+  double hbm_efficiency;    // share of it that reading weights reaches
   int64_t nvlink_bandwidth; // bytes/s per direction of one GPU; 0: none
-  int64_t pcie_bandwidth;   // bytes/s per direction of one GPU
+  double nvlink_efficiency; // share of it that a ring all-reduce reaches
+  int64_t pcie_bandwidth;   // bytes/s per direction of one GPU; on a superchip its link to the CPU
+  double pcie_efficiency;   // as for NVLink
+  Tick all_reduce_latency;  // of the smallest all-reduce over the machine's GPUs; 0: unknown
   int64_t cpu_memory_bytes;
   int64_t nic_bandwidth;     // bytes/s in each direction, all NICs of the machine
   Tick kv_transfer_overhead; // what stays visible of a layer-wise KV transfer beyond the last layer
+  double gpu_tdp;            // W, one GPU
   double idle_power, prefill_power, decode_power; // W, whole machine, while it does that
   double provisioned_power;                       // W, for sizing
   double cost_per_hour;                           // $
@@ -25,6 +36,16 @@ typedef struct Hardware {
 /* `name` is a machine of `data_dir`/machines/ or the path of a .yaml file. */
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag);
+
+/* Rates that one GPU reaches, per second: peaks times efficiencies. The link is that to the other
+ * GPUs, NVLink where there is any, per direction. */
+double hardware_compute_rate(const Hardware *self);
+double hardware_memory_rate(const Hardware *self);
+double hardware_link_rate(const Hardware *self);
+
+/* Error at `at` when tensor_parallel_size exceeds the GPUs or does not divide the heads. */
+int hardware_check_split(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
+                         Place at, Diag *diag);
 
 typedef struct KvCapacity {
   int64_t
@@ -40,8 +61,8 @@ typedef struct KvOptions {
 } KvOptions;
 
 /* floor((utilization·HBM·tp − weights − activations·tp) / block_bytes), DESIGN §5. Error at `at`
- * when the weights do not fit, saying which tensor_parallel_size of the machine would, when tp
- * exceeds the GPUs or does not divide the attention heads. */
+ * when hardware_check_split has one, or when the weights do not fit, saying which
+ * tensor_parallel_size of the machine would. */
 int kv_capacity(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag);
 #endif

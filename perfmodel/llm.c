@@ -79,6 +79,13 @@ static const struct {
 static const char *const DTYPES[] = {"float32", "float16", "bfloat16", NULL};
 static const int64_t DTYPE_BYTES[] = {4, 2, 2};
 
+int64_t llm_layer_matrices(const Llm *self) {
+  int64_t h = self->hidden_size;
+  int64_t q = self->num_attention_heads * self->head_dim;
+  int64_t kv = self->num_key_value_heads * self->head_dim;
+  return h * (q + 2 * kv) + q * h + (self->gated_mlp ? 3 : 2) * h * self->intermediate_size;
+}
+
 /* LayerNorm has two vectors, RMSNorm one; the models with biases are those with LayerNorm. BLOOM's
  * extra norm of the embedding (2·h) is left out. */
 int64_t llm_parameters(const Llm *self) {
@@ -86,7 +93,7 @@ int64_t llm_parameters(const Llm *self) {
   int64_t q = self->num_attention_heads * self->head_dim;
   int64_t kv = self->num_key_value_heads * self->head_dim;
   int64_t norm = self->bias ? 2 * h : h;
-  int64_t layer = h * (q + 2 * kv) + q * h + (self->gated_mlp ? 3 : 2) * h * ffn + 2 * norm;
+  int64_t layer = llm_layer_matrices(self) + 2 * norm;
   if (self->bias) layer += q + 2 * kv + h + ffn + h;
   int64_t embeddings = self->vocab_size * h * (self->tie_word_embeddings ? 1 : 2);
   if (self->learned_positions) embeddings += self->max_position_embeddings * h;

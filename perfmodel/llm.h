@@ -24,6 +24,8 @@ typedef struct Llm {
 /* `name` is a model of `data_dir`/models/ or the path of a .yaml file or of a Hugging Face .json,
  * whose many other keys are ignored. Unknown name: located at `at`, with near names. */
 int llm_load(Llm *self, const char *name, const char *data_dir, Place at, Arena *arena, Diag *diag);
+/* Parameters of one layer's matrices: what a token is multiplied by. */
+int64_t llm_layer_matrices(const Llm *self);
 /* Parameters by the formula above. */
 int64_t llm_parameters(const Llm *self);
 #endif

@@ -60,8 +60,8 @@ typedef struct PerfModel {
 } PerfModel;
 
 /* decode_attention as measured: curves over C for some n, ascending. Between two of them it is
- * linear in n, right of the last it goes on, left of the first it holds. No curve falls in C, and
- * none lies below the one before. */
+ * linear in n, right of the last it goes on, left of the first it holds. No curve falls in C, none
+ * lies below the one before, and the last two do not come closer, so that none beyond falls. */
 typedef struct DecodeRow {
   int64_t seqs;
   Pwl curve;
@@ -114,7 +114,7 @@ int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, A
                    Diag *diag);
 /* Finds the file of a set: "fitted" gives data_dir/fitted/MODEL_GPU_tpN.yaml, any other SET
  * data_dir/fitted/SET/MODEL_GPU_tpN.yaml; a set that ends in .yaml is the path itself. Missing: a
- * message at `at` that names the combinations there are. */
+ * message at `at` that names the combinations there are, nearest first. */
 int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,
                        int64_t tensor_parallel_size, int64_t max_decode_seqs, const char *data_dir,
                        Place at, Arena *arena, Diag *diag);

@@ -2,7 +2,7 @@
  * All problems of a file are reported at once, each where it stands. */
 #include "perfmodel/datafile.h"
 #include "perfmodel/perfmodel.h"
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct ModelFile {
@@ -13,6 +13,7 @@ typedef struct ModelFile {
   Tick overhead;
   const Node *prefill, *decode; // splitwise-sim
   const Node *linear, *prefill_attention, *decode_attention, *head;
+  const Node *fit; // what `tandem fit` records; fit_load.c reads it
 } ModelFile;
 
 static const char *const FORMS[] = {
@@ -37,6 +38,10 @@ static const OptionSpec COMPOSED_SPECS[] = {
     {TERM(prefill_attention, OPTION_NODE), .help = "curve over 2A, or none"},
     {TERM(decode_attention, OPTION_NODE), .help = "rows over sequences, or none"},
     {TERM(head, OPTION_NODE), .help = "curve over sequences that need logits, or none"},
+    {.key = "fit",
+     .type = OPTION_NODE,
+     .offset = offsetof(ModelFile, fit),
+     .help = "provenance and errors"},
     {0}};
 
 static const OptionSpec SPLITWISE_SIM_SPECS[] = {
@@ -157,6 +162,30 @@ static int64_t row_falls_below(const DecodeRow *row, const DecodeRow *before) {
   return rise < rise_before ? last : -1;
 }
 
+static Tick rows_apart(const DecodeRow *row, const DecodeRow *before, int64_t context) {
+  return pwl_eval(&row->curve, context) - pwl_eval(&before->curve, context);
+}
+
+/* Rows beyond the last go on by its difference to the one before: the first context from which that
+ * shrinks, so that they could fall; -1: none. Rounding down may cost it a tick. */
+static int64_t rows_approach(const DecodeRow *row, const DecodeRow *before) {
+  const Pwl *curves[] = {&row->curve, &before->curve};
+  int64_t found = -1;
+  for (int c = 0; c < 2; c++) {
+    for (int32_t i = 0; i < curves[c]->n_segments; i++) {
+      int64_t from = curves[c]->segments[i].start, to = from;
+      for (int other = 0; other < 2; other++)
+        for (int32_t k = 0; k < curves[other]->n_segments; k++) {
+          int64_t start = curves[other]->segments[k].start;
+          if (start > from && (to == from || start < to)) to = start;
+        }
+      bool shrinks = rows_apart(row, before, to) < rows_apart(row, before, from) - 1;
+      if (shrinks && (found < 0 || from < found)) found = from;
+    }
+  }
+  return found;
+}
+
 static int row_load(const Loader *self, const Node *node, const DecodeRow *before, DecodeRow *row) {
   CurveFile file = {0};
   if (curve_load(self, ROW_SPECS, node, &file, &row->curve)) return -1;
@@ -184,6 +213,13 @@ static int table_load(const Loader *self, const Node *node, DecodeTable *table) 
   for (const Node *row = file.rows->first; row; row = row->next, n++)
     if (row_load(self, row, n > 0 ? &rows[n - 1] : NULL, &rows[n])) status = -1;
   if (status) return -1;
+  int64_t context = n > 1 ? rows_approach(&rows[n - 1], &rows[n - 2]) : -1;
+  if (context >= 0)
+    return diag_error(
+        self->diag, file.rows->at,
+        "beyond %lld sequences more context would be faster: from %lld context tokens "
+        "on the last row comes closer to the one before",
+        (long long)rows[n - 1].seqs, (long long)context);
   *table = (DecodeTable){rows, n, rows[0].seqs, rows[n - 1].seqs};
   return measured_load(self, file.measured, &table->low, &table->high);
 }
@@ -228,6 +264,40 @@ int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, A
   return 0;
 }
 
+/* How far the file MODEL_GPU_tpN is from what was asked for: another model is further than another
+ * GPU, and that than another size. */
+static int64_t name_distance(const char *name, const char *model, const char *gpu,
+                             int64_t tensor_parallel_size, Arena *arena) {
+  const char *start = arena_printf(arena, "%s_", model);
+  const bool same_model = strncmp(name, start, strlen(start)) == 0;
+  const bool same_gpu = strstr(name, arena_printf(arena, "_%s_tp", gpu)) != NULL;
+  const char *size = strstr(name, "_tp");
+  const int64_t tp = size ? strtoll(size + 3, NULL, 10) : 0;
+  return (same_model ? 0 : 2 << 20) + (same_gpu ? 0 : 1 << 20) + llabs(tp - tensor_parallel_size);
+}
+
+/* The names, nearest first, and in order of the alphabet where they are as near. */
+static const char *const *names_by_distance(const char *const *names, const char *model,
+                                            const char *gpu, int64_t tensor_parallel_size,
+                                            Arena *arena) {
+  size_t n = 0;
+  while (names[n])
+    n++;
+  const char **sorted = ARENA_ARRAY(arena, const char *, n + 1);
+  int64_t *distances = ARENA_ARRAY(arena, int64_t, n);
+  for (size_t i = 0; i < n; i++) {
+    const int64_t distance = name_distance(names[i], model, gpu, tensor_parallel_size, arena);
+    size_t at = i;
+    for (; at > 0 && distances[at - 1] > distance; at--) {
+      distances[at] = distances[at - 1];
+      sorted[at] = sorted[at - 1];
+    }
+    distances[at] = distance;
+    sorted[at] = names[i];
+  }
+  return sorted;
+}
+
 int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,
                        int64_t tensor_parallel_size, int64_t max_decode_seqs, const char *data_dir,
                        Place at, Arena *arena, Diag *diag) {
@@ -240,11 +310,13 @@ int perfmodel_load_for(PerfModel *self, const char *set, const char *model, cons
   const char *const *names = datafile_names(data_dir, folder, arena);
   if (!names[0]) {
     diag_error(diag, at, "unknown set of performance models '%s'", set);
-    diag_hint(diag, "'fitted', 'splitwise-sim' or the path of a .yaml file");
+    diag_hint(diag, "'fitted', 'splitwise-sim', 'roofline' or the path of a .yaml file");
     return -1;
   }
   diag_error(diag, at, "the set '%s' has no times of '%s' on '%s' with tensor_parallel_size %lld",
              set, model, gpu, (long long)tensor_parallel_size);
-  diag_hint(diag, "it has %s", datafile_join(names, arena));
+  names = names_by_distance(names, model, gpu, tensor_parallel_size, arena);
+  diag_hint(diag, "nearest first, it has %s; 'roofline' needs no measurements",
+            datafile_join(names, arena));
   return -1;
 }

@@ -170,7 +170,22 @@ Test(hardware, bad_machine_files_are_reported_where_they_are_wrong) {
     const DiagEntry *entry = &diag.entries[i];
     unknown |= entry->at.line == 3 && strstr(entry->message, "nvlinks");
     unit |= entry->at.line == 4 && strstr(entry->message, "nic_bandwidth");
-    missing |= strstr(entry->message, "cost_per_hour") != NULL;
+    missing |= strstr(entry->message, "hbm_bandwidth") != NULL;
+    cr_assert_null(strstr(entry->message, "cost_per_hour"), "what may be unknown is not demanded");
   }
   cr_assert(unknown && unit && missing);
+}
+
+Test(hardware, what_a_file_leaves_out_is_unknown_or_a_default_share) {
+  const Hardware l4 = machine("l4-x8"), h200 = machine("dgx-h200");
+  cr_assert_eq(l4.cost_per_hour, 0);
+  cr_assert_eq(l4.decode_power, 0);
+  cr_assert_eq(l4.all_reduce_latency, 0);
+  cr_assert_float_eq(hardware_compute_rate(&l4), 0.8 * 121e12, 1);
+  cr_assert_float_eq(hardware_memory_rate(&l4), 0.8 * 300e9, 1);
+  cr_assert_float_eq(hardware_link_rate(&l4), 0.6 * 16 * 1073741824.0, 1, "PCIe");
+  cr_assert_float_eq(hardware_compute_rate(&h200), 0.82 * 989e12, 1);
+  cr_assert_float_eq(hardware_memory_rate(&h200), 0.73 * 4800e9, 1);
+  cr_assert_float_eq(hardware_link_rate(&h200), 0.69 * 450e9, 1, "NVLink");
+  cr_assert_eq(h200.all_reduce_latency, 5300000);
 }

@@ -1,0 +1,26 @@
+/* Engine presets: three times each, from a file. */
+#include "perfmodel/presets.h"
+#include "perfmodel/datafile.h"
+
+#define TIME(field, ...)                                                                           \
+  {                                                                                                \
+    .key = #field, .type = OPTION_TICKS, .offset = offsetof(EnginePreset, field),                  \
+    .fallback = "0 s", .max = 10, __VA_ARGS__                                                      \
+  }
+
+static const OptionSpec SPECS[] = {
+    TIME(per_iteration, .help = "whatever the model"),
+    TIME(per_layer, .help = "for each layer of the iteration"),
+    TIME(per_sequence, .help = "for each sequence that needs logits"),
+    {0}};
+
+int preset_load(EnginePreset *self, const char *name, const char *data_dir, Place at, Arena *arena,
+                Diag *diag) {
+  const char *path = datafile_resolve(data_dir, "presets", "preset", name, at, arena, diag);
+  if (!path) return -1;
+  const Node *root = yaml_load(path, arena, diag);
+  EnginePreset preset = {.name = datafile_stem(path, arena)};
+  if (!root || option_bind(SPECS, root, NULL, root->at, &preset, diag)) return -1;
+  *self = preset;
+  return 0;
+}

@@ -1,0 +1,18 @@
+/* What a serving engine adds to its kernels' time (perfmodel/presets/NAME.yaml, with the evidence):
+ * DESIGN §4's presets, for the roofline models. Fitted models have their engine in the data. */
+#ifndef PERFMODEL_PRESETS_H
+#define PERFMODEL_PRESETS_H
+#include "sim/base/option.h"
+#include "sim/base/units.h"
+
+typedef struct EnginePreset {
+  const char *name;   // ideal, graph-engine, eager-2023, or the stem of a user's file
+  Tick per_iteration; // whatever the model
+  Tick per_layer;     // for each layer of the iteration
+  Tick per_sequence;  // for each sequence that needs logits
+} EnginePreset;
+
+/* `name` is a preset of `data_dir`/presets/ or the path of a .yaml file. */
+int preset_load(EnginePreset *self, const char *name, const char *data_dir, Place at, Arena *arena,
+                Diag *diag);
+#endif

@@ -1,0 +1,71 @@
+/* Machine, model and preset files of any bytes: the first says which ('m', 'l', 'p'), the rest is
+ * the file. One that is refused has an entry and one that is not has none; whatever it says, a
+ * roofline can be made of it, whose times do not fall with more work. */
+#include "perfmodel/roofline.h"
+#include "sim/base/cleanup.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void write_file(const char *path, const uint8_t *data, size_t size) {
+  CLEANUP_FILE FILE *file = fopen(path, "wb");
+  if (!file || fwrite(data, 1, size, file) != size) abort();
+}
+
+static void check_times(const Llm *llm, const Hardware *hardware, const EnginePreset *preset,
+                        Arena *arena) {
+  Roofline roofline;
+  PerfModel model;
+  roofline_init(&roofline, llm, hardware, 1, 1, preset, arena);
+  roofline_compile(&roofline, &model, 4, arena);
+  Tick prefill = 0, decode = 0;
+  for (int64_t tokens = 1; tokens <= 1000000; tokens *= 10) {
+    const Tick longer = perfmodel_prefill(&model, tokens);
+    const Tick more = perfmodel_decode_step(&model, 4, tokens);
+    assert(longer >= prefill && more >= decode);
+    prefill = longer;
+    decode = more;
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size == 0) return 0;
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  Llm llm = {.name = "small",
+             .num_hidden_layers = 2,
+             .hidden_size = 64,
+             .num_attention_heads = 4,
+             .num_key_value_heads = 2,
+             .head_dim = 16,
+             .intermediate_size = 128,
+             .vocab_size = 100,
+             .dtype_bytes = 2};
+  Hardware hardware = {.gpu = "slow",
+                       .dense_bf16_flops = 1e9,
+                       .flops_efficiency = 1,
+                       .hbm_bandwidth = 1000000,
+                       .hbm_efficiency = 1,
+                       .pcie_bandwidth = 1000,
+                       .pcie_efficiency = 1};
+  EnginePreset preset = {.name = "none"};
+  char folder[] = "/tmp/tandem-fuzz-XXXXXX";
+  if (!mkdtemp(folder)) abort();
+  const char *path = arena_printf(&arena, "%s/facts.yaml", folder);
+  write_file(path, data + 1, size - 1);
+  const Place at = place_of_file("fuzz");
+  const int status = data[0] == 'm'   ? hardware_load(&hardware, path, ".", at, &arena, &diag)
+                     : data[0] == 'l' ? llm_load(&llm, path, ".", at, &arena, &diag)
+                                      : preset_load(&preset, path, ".", at, &arena, &diag);
+  unlink(path);
+  rmdir(folder);
+  assert((status < 0) == (diag.n_entries > 0));
+  if (status == 0) check_times(&llm, &hardware, &preset, &arena);
+  diag_done(&diag);
+  arena_done(&arena);
+  return 0;
+}

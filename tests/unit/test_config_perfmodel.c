@@ -1,0 +1,120 @@
+/* The key `perfmodel` of a configuration. Pinned: which model each way of writing it gives, for the
+ * run, a pool and the reference machine, what is refused and where, and that the example of a
+ * roofline runs. Not pinned: the sets themselves. */
+#include "experiments/config.h"
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Arena arena;
+static Diag diag;
+static const char *root;
+
+static void setup(void) {
+  arena_init(&arena);
+  diag_init(&diag);
+  root = getenv("TANDEM_SOURCE_DIR");
+  cr_assert_not_null(root);
+  setenv("TANDEM_DATA", root, 1);
+}
+
+static void teardown(void) {
+  diag_done(&diag);
+  arena_done(&arena);
+}
+
+TestSuite(config_perfmodel, .init = setup, .fini = teardown);
+
+/* A small cluster with more lines, which may set `perfmodel` anywhere. */
+static int load(Config *config, const char *machine, const char *pool, const char *lines) {
+  char directory[] = "/tmp/tandem-test-XXXXXX";
+  cr_assert_not_null(mkdtemp(directory));
+  const char *path = arena_printf(&arena, "%s/config.yaml", directory);
+  FILE *file = fopen(path, "w");
+  cr_assert_not_null(file);
+  fprintf(file,
+          "model: llama2-70b\n"
+          "workload: {lengths: azure-conv-2023, arrivals: {process: poisson, rate: 4 /s},\n"
+          "           duration: 10 s}\n"
+          "pools:\n"
+          "  all: {machine: %s%s}\n%s",
+          machine, pool, lines);
+  fclose(file);
+  const int status = config_load(config, path, NULL, &arena, &diag);
+  unlink(path);
+  rmdir(directory);
+  return status;
+}
+
+Test(config_perfmodel, each_way_of_writing_it_gives_its_model) {
+  const struct {
+    const char *machine, *pool, *lines, *name, *reference;
+  } cases[] = {
+      {"dgx-h100", "", "", "llama2-70b_h100-80gb_tp8", NULL},
+      {"dgx-h100", "", "perfmodel: {name: splitwise-sim}\n", "llama2-70b_h100-80gb_tp8", NULL},
+      {"a10-x8", "", "perfmodel: roofline\n", "llama2-70b_a10_tp8_roofline-graph-engine", NULL},
+      {"a10-x8", "", "perfmodel: {name: roofline, preset: eager-2023}\n",
+       "llama2-70b_a10_tp8_roofline-eager-2023", NULL},
+      {"l4-x8", ", perfmodel: {name: roofline, preset: ideal}", "slo: splitwise\n",
+       "llama2-70b_l4_tp8_roofline-ideal", "llama2-70b_a100-80gb_tp8"},
+      {"dgx-h100", ", perfmodel: fitted", "perfmodel: roofline\nslo: splitwise\n",
+       "llama2-70b_h100-80gb_tp8", "llama2-70b_a100-80gb_tp8_roofline-graph-engine"},
+      {"dgx-h100", "", "slo: {machine: dgx-h200, perfmodel: roofline}\n",
+       "llama2-70b_h100-80gb_tp8", "llama2-70b_h200-141gb_tp8_roofline-graph-engine"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Config config;
+    cr_assert_eq(load(&config, cases[i].machine, cases[i].pool, cases[i].lines), 0, "case %zu: %s",
+                 i, diag.n_entries > 0 ? diag.entries[0].message : "");
+    cr_assert_str_eq(config.sim.pools[0].perfmodel->name, cases[i].name);
+    const PerfModel *reference = config.sim.slo_reference;
+    cr_assert_eq(reference == NULL, cases[i].reference == NULL, "case %zu", i);
+    if (reference) cr_assert_str_eq(reference->name, cases[i].reference);
+  }
+}
+
+Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) {
+  const struct {
+    const char *machine, *pool, *lines, *message;
+    int line;
+  } cases[] = {
+      {"l4-x8", "", "", "the set 'fitted' has no times of 'llama2-70b' on 'l4'", 5},
+      {"dgx-h100", "", "perfmodel: {name: fitted, preset: ideal}\n", "'preset' is for 'roofline'",
+       6},
+      {"dgx-h100", "", "perfmodel: {preset: ideal}\n", "'preset' is for 'roofline'", 6},
+      {"dgx-h100", "", "perfmodel:\n  name: roofline\n  preset: idle\n", "unknown preset 'idle'",
+       8},
+      {"dgx-h100", ", perfmodel: {name: roofline, engine: ideal}", "", "unknown key 'engine'", 5},
+      {"dgx-h100", "", "perfmodel: [roofline]\n", "", 6},
+      {"dgx-h100", "", "slo: {machine: v100-32gb-x4, perfmodel: roofline}\n",
+       "tensor_parallel_size 8 exceeds the 4 GPUs of machine 'v100-32gb-x4'", 6},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Config config;
+    diag_done(&diag);
+    diag_init(&diag);
+    cr_assert_eq(load(&config, cases[i].machine, cases[i].pool, cases[i].lines), -1, "case %zu", i);
+    cr_assert_eq(diag.n_entries, 1, "case %zu: %d messages", i, diag.n_entries);
+    cr_assert_not_null(strstr(diag.entries[0].message, cases[i].message), "case %zu: %s", i,
+                       diag.entries[0].message);
+    cr_assert_eq(diag.entries[0].at.line, cases[i].line, "case %zu: line %d", i,
+                 diag.entries[0].at.line);
+  }
+}
+
+Test(config_perfmodel, the_example_of_a_roofline_runs) {
+  static const char *const assignments[] = {"workload.duration=20 s", NULL};
+  const ConfigChanges changes = {assignments, -1, -1};
+  Config config;
+  SimResult result;
+  const char *path = arena_printf(&arena, "%s/experiments/examples/roofline-gh200.yaml", root);
+  cr_assert_eq(config_load(&config, path, &changes, &arena, &diag), 0);
+  cr_assert_eq(config_open_trace(&config, &arena, &diag), 0);
+  config.sim.audit = true;
+  cr_assert_eq(sim_run(&config.sim, &result, &arena, &diag), 0);
+  trace_close(config.sim.trace);
+  cr_assert_gt(result.totals.decode_iterations, 1000);
+  cr_assert_eq(result.unfinished, 0);
+  cr_assert_eq(result.cost_usd, 0, "its price is unknown");
+}
