@@ -1,0 +1,9 @@
+/* Facts of the GPU that a row of a profile names, from whichever machine has it. */
+#ifndef PERFMODEL_GPU_FACTS_H
+#define PERFMODEL_GPU_FACTS_H
+#include "perfmodel/hardware.h"
+
+/* The first machine of data_dir/machines/, in order of names, whose `gpu` this is. False when there
+ * is none; nothing is reported. */
+bool gpu_facts_find(Hardware *ret_hardware, const char *gpu, const char *data_dir, Arena *arena);
+#endif

@@ -1,0 +1,160 @@
+/* The list of importers, and what is done after each of them. */
+#include "perfmodel/import/import.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define IMPORT(name) extern const Importer import_##name;
+#include "perfmodel/import/imports.def"
+#undef IMPORT
+
+static const Importer *const importers[] = {
+#define IMPORT(name) &import_##name,
+#include "perfmodel/import/imports.def"
+#undef IMPORT
+    NULL};
+
+const Importer *importer_at(int i) {
+  return importers[i];
+}
+
+const Importer *importer_find(const char *name) {
+  for (int i = 0; importers[i]; i++)
+    if (strcmp(importers[i]->name, name) == 0) return importers[i];
+  return NULL;
+}
+
+/* ---- For importers ---- */
+
+int import_model(const ImportInput *input, Llm *ret_llm, Arena *arena, Diag *diag) {
+  return llm_load(ret_llm, input->model, input->data_dir, place_of_file(NULL), arena, diag);
+}
+
+ProfileRow import_row(const char *model, const char *gpu, int64_t tensor_parallel_size,
+                      ProfileOp op, BatchShape batch, double median_us) {
+  return (ProfileRow){.model = model,
+                      .gpu = gpu,
+                      .tensor_parallel_size = (int32_t)tensor_parallel_size,
+                      .op = op,
+                      .mode = "",
+                      .batch = batch,
+                      .median_us = median_us,
+                      .mad_us = NAN,
+                      .p10_us = NAN,
+                      .p90_us = NAN,
+                      .power_w = NAN,
+                      .sm_clock_mhz = NAN,
+                      .mem_clock_mhz = NAN,
+                      .roofline_fraction = NAN,
+                      .stop = ""};
+}
+
+void import_count_fact(Profile *profile, const char *key, int64_t count) {
+  profile_set_fact(profile, key, arena_printf(profile->arena, "%lld", (long long)count));
+}
+
+/* ---- Configurations ---- */
+
+static int compare_points(const ProfileRow *a, const ProfileRow *b) {
+  const int64_t left[] = {a->op,
+                          a->batch.prefill_tokens,
+                          a->batch.prefill_area2,
+                          a->batch.decode_seqs,
+                          a->batch.context_tokens,
+                          a->batch.logit_seqs};
+  const int64_t right[] = {b->op,
+                           b->batch.prefill_tokens,
+                           b->batch.prefill_area2,
+                           b->batch.decode_seqs,
+                           b->batch.context_tokens,
+                           b->batch.logit_seqs};
+  for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+    if (left[i] != right[i]) return left[i] < right[i] ? -1 : 1;
+  return 0;
+}
+
+static int compare_rows(const void *a, const void *b) {
+  const ProfileRow *left = *(ProfileRow *const *)a, *right = *(ProfileRow *const *)b;
+  int order = compare_points(left, right);
+  return order ? order : (left > right) - (left < right);
+}
+
+/* Rows of the same operator and batch are replicates: they get one number, from 1 in the order in
+ * which the points first appear. */
+static void number_configurations(Profile *profile) {
+  size_t n = profile->n_rows;
+  ProfileRow **sorted = ARENA_ARRAY(profile->arena, ProfileRow *, n);
+  for (size_t i = 0; i < n; i++)
+    sorted[i] = &profile->rows[i];
+  qsort(sorted, n, sizeof *sorted, compare_rows);
+  const ProfileRow *first = NULL; // of its point; the others hold −1 − its index until numbered
+  for (size_t i = 0; i < n; i++) {
+    bool is_new = !first || compare_points(first, sorted[i]) != 0;
+    if (is_new) first = sorted[i];
+    sorted[i]->configuration = is_new ? 0 : -1 - (int64_t)(first - profile->rows);
+  }
+  int64_t configurations = 0;
+  for (size_t i = 0; i < n; i++) {
+    ProfileRow *row = &profile->rows[i];
+    row->configuration = row->configuration == 0
+                             ? ++configurations
+                             : profile->rows[-1 - row->configuration].configuration;
+  }
+}
+
+/* ---- Units ---- */
+
+static int compare_doubles(const void *a, const void *b) {
+  double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+/* The fastest and slowest that the median row of an operator can be. A model of billions of
+ * parameters is not iterated over in 50 us, nor is one operator of all layers done in 5 us; neither
+ * takes minutes. */
+static const struct {
+  double low_us, high_us;
+} PLAUSIBLE[PROFILE_OPS] = {
+    [PROFILE_ITERATION] = {50, 100e6},
+    [PROFILE_LINEAR] = {5, 100e6},
+    [PROFILE_PREFILL_ATTENTION] = {5, 100e6},
+    [PROFILE_DECODE_ATTENTION] = {5, 100e6},
+    [PROFILE_HEAD] = {0.5, 100e6},
+};
+
+/* Times of another unit are a thousand times off or more. */
+static int check_unit(const Importer *importer, const Profile *profile, Diag *diag) {
+  double *times = ARENA_ARRAY(profile->arena, double, profile->n_rows);
+  for (int op = 0; op < PROFILE_OPS; op++) {
+    size_t n = 0;
+    for (size_t i = 0; i < profile->n_rows; i++)
+      if (profile->rows[i].op == (ProfileOp)op) times[n++] = profile->rows[i].median_us;
+    if (n == 0) continue;
+    qsort(times, n, sizeof *times, compare_doubles);
+    double median = times[n / 2];
+    if (median >= PLAUSIBLE[op].low_us && median <= PLAUSIBLE[op].high_us) continue;
+    diag_error(diag, place_of_file(profile->path),
+               "the median '%s' takes %.3g us, which no machine does: the times are not in %s",
+               profile_op_name((ProfileOp)op), median, importer->units);
+    return -1;
+  }
+  return 0;
+}
+
+/* ---- Importing ---- */
+
+int import_profile(const Importer *importer, const ImportInput *input, Profile *profile,
+                   Diag *diag) {
+  profile_set_fact(profile, "source", input->paths[0]);
+  profile_set_fact(profile, "format", importer->name);
+  profile_set_fact(profile, "source_units", importer->units);
+  if (importer->read(input, profile, diag)) return -1;
+  if (profile->n_rows < 2)
+    return diag_error(diag, place_of_file(input->paths[0]),
+                      "a profile needs at least two points, found %zu", profile->n_rows);
+  if (profile->n_rows > PROFILE_MAX_ROWS)
+    return diag_error(diag, place_of_file(input->paths[0]), "makes more than %d rows",
+                      PROFILE_MAX_ROWS);
+  number_configurations(profile);
+  return check_unit(importer, profile, diag);
+}

@@ -1,0 +1,48 @@
+/* Profiles of other projects, read into ours: one const table in one file, and one line in
+ * perfmodel/import/imports.def.
+ *
+ * An importer knows the columns, units and traps of one format. It adds rows without
+ * configurations and sets the facts that say what it assumed; numbering configurations, checking
+ * that the times are of a plausible unit, and the facts that all formats share are the same for
+ * all and live in import.c. */
+#ifndef PERFMODEL_IMPORT_IMPORT_H
+#define PERFMODEL_IMPORT_IMPORT_H
+#include "perfmodel/llm.h"
+#include "perfmodel/profile.h"
+
+/* What the user said. */
+typedef struct ImportInput {
+  const char *const *paths; // NULL-terminated, at least one
+  const char *model, *gpu;  // keys of the profile; NULL: not said
+  const char *data_dir;     // where models and machines are
+} ImportInput;
+
+typedef struct Importer {
+  const char *name;
+  const char *help;  // one line: what the files are
+  const char *units; // of the source, for the facts
+  int max_paths;
+  bool needs_model; // the files do not say a name of ours or the number of layers
+  bool needs_gpu;   // the files do not say the GPU
+  int (*read)(const ImportInput *input, Profile *profile, Diag *diag); // 0, or −1 with entries
+} Importer;
+
+/* The i-th importer of the list, NULL past its end. */
+const Importer *importer_at(int i);
+/* By name, NULL if there is none. */
+const Importer *importer_find(const char *name);
+
+/* Fills `profile` (initialised by the caller) from the files. 0, or −1 with entries. */
+int import_profile(const Importer *importer, const ImportInput *input, Profile *profile,
+                   Diag *diag);
+
+/* For importers. */
+
+/* Loads the model that the user named, whose layers turn times of one layer into times of all. */
+int import_model(const ImportInput *input, Llm *ret_llm, Arena *arena, Diag *diag);
+/* A row with everything that is not said missing. */
+ProfileRow import_row(const char *model, const char *gpu, int64_t tensor_parallel_size,
+                      ProfileOp op, BatchShape batch, double median_us);
+/* "N" as the value of a fact. */
+void import_count_fact(Profile *profile, const char *key, int64_t count);
+#endif

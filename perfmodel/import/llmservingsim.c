@@ -1,0 +1,344 @@
+/* LLMServingSim's bundles: profiler/perf/HARDWARE/ORG/MODEL/VARIANT/, a folder with meta.yaml and
+ * a folder tpN for each degree of tensor parallelism, with
+ *
+ *   dense.csv         layer,tokens,time_us
+ *   per_sequence.csv  layer,sequences,time_us
+ *   attention.csv     [layer,]prefill_chunk,kv_prefill or prefill_key,n_decode,kv_decode,
+ *                     [decode_q_len,]time_us
+ *
+ * Times are microseconds of one call, so layers are added up by how often an iteration calls them.
+ * kv_prefill is the past of the one chunk; prefill_key, of newer files, is the mean over the new
+ * tokens of past + chunk/2, so 2A = 2·chunk·key. Rows of prefill and decode together, or of
+ * several query tokens per decode, are passed over: the composed model has no term for them.
+ * meta.yaml's num_hidden_layers is that of the shrunk model that was timed, so the model file's
+ * counts. */
+#include "perfmodel/import/import.h"
+#include "sim/base/csv.h"
+#include "sim/base/yaml.h"
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_TOKENS = 1 << 20, MAX_SEQUENCES = 1 << 16, MAX_DEGREE = 1 << 10 };
+
+/* What runs for the tokens of an iteration, and what for the sequences that need logits. */
+static const struct {
+  const char *name;
+  int per_layer, per_iteration; // calls
+} LAYERS[] = {
+    {"embedding", 0, 1},  {"layernorm", 2, 0},       {"qkv_proj", 1, 0},     {"qk_norm", 1, 0},
+    {"rotary_emb", 1, 0}, {"o_proj", 1, 0},          {"gate_up_proj", 1, 0}, {"act_fn", 1, 0},
+    {"down_proj", 1, 0},  {"final_layernorm", 0, 1}, {"lm_head", 0, 1},      {"sampler", 0, 1},
+};
+enum { N_LAYERS = sizeof LAYERS / sizeof *LAYERS };
+
+typedef struct Reading {
+  const char *model, *gpu;
+  Profile *profile;
+  Llm llm;
+  int64_t mixed_rows, wide_rows; // passed over
+} Reading;
+
+/* ---- dense.csv and per_sequence.csv ---- */
+
+typedef struct LayerRow {
+  const char *layer;
+  int64_t size; // tokens or sequences
+  double time_us;
+  int index; // in LAYERS
+  Place at;
+} LayerRow;
+
+#define LAYER_COLUMNS(count)                                                                       \
+  {                                                                                                \
+    CSV_FIELD(LayerRow, layer, CSV_TEXT, CSV_ANY),                                                 \
+        {.name = count,                                                                            \
+         .type = CSV_INT,                                                                          \
+         .offset = offsetof(LayerRow, size),                                                       \
+         .range = CSV_POSITIVE},                                                                   \
+        CSV_FIELD(LayerRow, time_us, CSV_REAL, CSV_POSITIVE), {                                    \
+      0                                                                                            \
+    }                                                                                              \
+  }
+
+static const CsvColumn DENSE_COLUMNS[] = LAYER_COLUMNS("tokens");
+static const CsvColumn SEQUENCE_COLUMNS[] = LAYER_COLUMNS("sequences");
+
+static int find_layer(const Csv *csv, LayerRow *row, Diag *diag) {
+  const char *names[N_LAYERS + 1] = {NULL};
+  for (row->index = 0; row->index < N_LAYERS; row->index++)
+    if (strcmp(LAYERS[row->index].name, row->layer) == 0) return 0;
+  for (int i = 0; i < N_LAYERS; i++)
+    names[i] = LAYERS[i].name;
+  diag_error(diag, csv_place(csv, "layer"), "unknown layer '%s'", row->layer);
+  diag_hint_near(diag, row->layer, names);
+  return -1;
+}
+
+static int compare_layers(const void *a, const void *b) {
+  const LayerRow *left = a, *right = b;
+  if (left->size != right->size) return left->size < right->size ? -1 : 1;
+  if (left->index != right->index) return left->index < right->index ? -1 : 1;
+  return (left->at.line > right->at.line) - (left->at.line < right->at.line);
+}
+
+/* Sums the calls of rows[0..n), which are of one size; every layer in `expected` must be there. */
+static int sum_layers(const Reading *self, const LayerRow *rows, size_t n, unsigned expected,
+                      double *ret_us, Diag *diag) {
+  unsigned seen = 0;
+  *ret_us = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (seen & 1u << rows[i].index)
+      return diag_error(diag, rows[i].at, "layer '%s' is there twice for %lld", rows[i].layer,
+                        (long long)rows[i].size);
+    seen |= 1u << rows[i].index;
+    *ret_us += rows[i].time_us *
+               ((double)LAYERS[rows[i].index].per_layer * (double)self->llm.num_hidden_layers +
+                LAYERS[rows[i].index].per_iteration);
+  }
+  for (int i = 0; i < N_LAYERS; i++)
+    if (expected & ~seen & 1u << i)
+      return diag_error(diag, rows[0].at, "layer '%s' has no time for %lld", LAYERS[i].name,
+                        (long long)rows[0].size);
+  return 0;
+}
+
+static int add_layers(Reading *self, int64_t degree, ProfileOp op, const LayerRow *rows, size_t n,
+                      Diag *diag) {
+  unsigned expected = 0;
+  int error = 0;
+  for (size_t i = 0; i < n; i++)
+    expected |= 1u << rows[i].index;
+  for (size_t first = 0, end = 0; first < n; first = end) {
+    while (end < n && rows[end].size == rows[first].size)
+      end++;
+    double us = 0;
+    if (sum_layers(self, &rows[first], end - first, expected, &us, diag)) {
+      error = -1;
+      continue;
+    }
+    BatchShape batch = {0};
+    *(op == PROFILE_HEAD ? &batch.logit_seqs : &batch.prefill_tokens) = rows[first].size;
+    ProfileRow added = import_row(self->model, self->gpu, degree, op, batch, us);
+    added.at = rows[first].at;
+    profile_add(self->profile, &added);
+  }
+  return error;
+}
+
+static int read_layers(Reading *self, const char *path, int64_t degree, ProfileOp op, Diag *diag) {
+  Csv csv;
+  Arena *arena = self->profile->arena;
+  LayerRow *rows = NULL, row = {.size = 0};
+  size_t n = 0, capacity = 0;
+  if (csv_open(&csv, path, arena, diag) ||
+      csv_header(&csv, op == PROFILE_HEAD ? SEQUENCE_COLUMNS : DENSE_COLUMNS, true, diag))
+    return -1;
+  int status = 1, error = 0;
+  while ((status = csv_next(&csv, &row, diag)) != 0) {
+    if (status > 0 && row.size > MAX_TOKENS)
+      status = diag_error(diag, csv_place(&csv, NULL), "more than %d at once", MAX_TOKENS);
+    if (status < 0 || find_layer(&csv, &row, diag)) {
+      error = -1;
+      continue;
+    }
+    row.at = csv_place(&csv, NULL);
+    ARENA_RESERVE(arena, rows, capacity, n + 1);
+    rows[n++] = row;
+  }
+  if (n > 0) qsort(rows, n, sizeof *rows, compare_layers);
+  return error | add_layers(self, degree, op, rows, n, diag);
+}
+
+/* ---- attention.csv ---- */
+
+typedef struct AttentionRow {
+  const char *layer;
+  int64_t prefill_chunk, n_decode, kv_decode, decode_q_len;
+  double kv_prefill, prefill_key; // one of them is NAN
+  double time_us;
+} AttentionRow;
+
+#define ATTENTION(field, kind, limits) CSV_FIELD(AttentionRow, field, kind, limits)
+#define MAY_MISS(field, kind)                                                                      \
+  {                                                                                                \
+    .name = #field, .type = kind, .offset = offsetof(AttentionRow, field),                         \
+    .range = CSV_NOT_NEGATIVE, .may_miss = true                                                    \
+  }
+
+static const CsvColumn ATTENTION_COLUMNS[] = {MAY_MISS(layer, CSV_TEXT),
+                                              ATTENTION(prefill_chunk, CSV_INT, CSV_NOT_NEGATIVE),
+                                              MAY_MISS(kv_prefill, CSV_REAL),
+                                              MAY_MISS(prefill_key, CSV_REAL),
+                                              ATTENTION(n_decode, CSV_INT, CSV_NOT_NEGATIVE),
+                                              ATTENTION(kv_decode, CSV_INT, CSV_NOT_NEGATIVE),
+                                              MAY_MISS(decode_q_len, CSV_INT),
+                                              ATTENTION(time_us, CSV_REAL, CSV_POSITIVE),
+                                              {0}};
+
+static int check_attention(const Csv *csv, const AttentionRow *row, Diag *diag) {
+  if (*row->layer && strcmp(row->layer, "attention") != 0)
+    return csv_error(csv, "layer", "attention: sparse attention is not modelled", diag);
+  if (row->prefill_chunk > MAX_TOKENS || row->kv_decode > MAX_TOKENS ||
+      row->n_decode > MAX_SEQUENCES || row->kv_prefill > MAX_TOKENS ||
+      row->prefill_key > MAX_TOKENS)
+    return diag_error(diag, csv_place(csv, NULL), "more than %d tokens or %d sequences", MAX_TOKENS,
+                      MAX_SEQUENCES);
+  if (row->prefill_chunk == 0 && (row->n_decode == 0 || row->kv_decode == 0))
+    return diag_error(diag, csv_place(csv, NULL), "the row has neither a prefill nor a decode");
+  if (row->prefill_chunk > 0 && isnan(row->kv_prefill) && !(row->prefill_key > 0))
+    return csv_error(csv, "prefill_key", "a number above 0", diag);
+  return 0;
+}
+
+static void add_attention(Reading *self, int64_t degree, const AttentionRow *row, Place at) {
+  if (row->prefill_chunk > 0 && row->n_decode > 0) {
+    self->mixed_rows++;
+    return;
+  }
+  if (row->decode_q_len > 1) {
+    self->wide_rows++;
+    return;
+  }
+  const double chunk = (double)row->prefill_chunk;
+  const double key = isnan(row->kv_prefill) ? row->prefill_key : row->kv_prefill + chunk / 2;
+  const bool is_prefill = row->prefill_chunk > 0;
+  const BatchShape batch = is_prefill
+                               ? (BatchShape){.prefill_tokens = row->prefill_chunk,
+                                              .prefill_area2 = llround(2 * chunk * key)}
+                               : (BatchShape){.decode_seqs = row->n_decode,
+                                              .context_tokens = row->n_decode * row->kv_decode};
+  ProfileRow added = import_row(self->model, self->gpu, degree,
+                                is_prefill ? PROFILE_PREFILL_ATTENTION : PROFILE_DECODE_ATTENTION,
+                                batch, row->time_us * (double)self->llm.num_hidden_layers);
+  added.at = at;
+  profile_add(self->profile, &added);
+}
+
+static int read_attention(Reading *self, const char *path, int64_t degree, Diag *diag) {
+  Csv csv;
+  AttentionRow row = {.time_us = 0};
+  if (csv_open(&csv, path, self->profile->arena, diag)) return -1;
+  const bool has_past = csv_has(&csv, "kv_prefill"), has_key = csv_has(&csv, "prefill_key");
+  if (csv_header(&csv, ATTENTION_COLUMNS, true, diag)) return -1;
+  if (has_past == has_key)
+    return diag_error(diag, csv_place(&csv, NULL),
+                      "one of the columns 'kv_prefill' and 'prefill_key' must be there");
+  int status = 1, error = 0;
+  while ((status = csv_next(&csv, &row, diag)) != 0) {
+    if (status < 0 || check_attention(&csv, &row, diag))
+      error = -1;
+    else
+      add_attention(self, degree, &row, csv_place(&csv, NULL));
+  }
+  return error;
+}
+
+/* ---- The bundle ---- */
+
+static const char *scalar(const Node *map, const char *key) {
+  const Node *node = node_find(map, key);
+  return node && node->kind == NODE_SCALAR ? node->text : NULL;
+}
+
+static const struct {
+  const char *fact, *key;
+} META_FACTS[] = {{"source_model", "model"},        {"gpu_name", "gpu"},
+                  {"vllm_version", "vllm_version"}, {"cuda_version", "cuda_version"},
+                  {"date", "profiled_at"},          {"precision", "variant"}};
+
+static int read_meta(Reading *self, const ImportInput *input, Diag *diag) {
+  Profile *profile = self->profile;
+  const char *path = arena_printf(profile->arena, "%s/meta.yaml", input->paths[0]);
+  const Node *meta = yaml_load(path, profile->arena, diag);
+  if (!meta) return -1;
+  self->gpu = input->gpu ? input->gpu : scalar(meta, "hardware");
+  if (!self->gpu || !*self->gpu)
+    return diag_error(diag, place_of_file(path), "'hardware' is missing, and no GPU was named");
+  for (size_t i = 0; i < sizeof META_FACTS / sizeof *META_FACTS; i++) {
+    const char *value = scalar(meta, META_FACTS[i].key);
+    if (value) profile_set_fact(profile, META_FACTS[i].fact, value);
+  }
+  return 0;
+}
+
+static int refuse_file(const char *folder, const char *name, const char *what, Arena *arena,
+                       Diag *diag) {
+  const char *path = arena_printf(arena, "%s/%s", folder, name);
+  if (access(path, F_OK) != 0) return 0;
+  return diag_error(diag, place_of_file(path), "%s is not modelled", what);
+}
+
+static int read_degree(Reading *self, const char *folder, int64_t degree, Diag *diag) {
+  Arena *arena = self->profile->arena;
+  if (refuse_file(folder, "moe.csv", "a mixture of experts", arena, diag) ||
+      refuse_file(folder, "linear_attention.csv", "linear attention", arena, diag))
+    return -1;
+  int error =
+      read_layers(self, arena_printf(arena, "%s/dense.csv", folder), degree, PROFILE_LINEAR, diag);
+  error |= read_layers(self, arena_printf(arena, "%s/per_sequence.csv", folder), degree,
+                       PROFILE_HEAD, diag);
+  error |= read_attention(self, arena_printf(arena, "%s/attention.csv", folder), degree, diag);
+  return error;
+}
+
+/* N of a name "tpN", 0 if it is another name. */
+static int64_t degree_of(const char *name) {
+  if (strncmp(name, "tp", 2) != 0 || name[2] < '1' || name[2] > '9') return 0;
+  char *stop = NULL;
+  long degree = strtol(name + 2, &stop, 10);
+  return *stop == '\0' && degree <= MAX_DEGREE ? degree : 0;
+}
+
+static int list_degrees(const char *path, bool ret_degrees[MAX_DEGREE + 1], Diag *diag) {
+  DIR *folder = opendir(path);
+  if (!folder)
+    return diag_environment(diag, place_of_file(path), "cannot open the folder: %s",
+                            strerror(errno));
+  for (struct dirent *entry; (entry = readdir(folder));)
+    ret_degrees[degree_of(entry->d_name)] = true;
+  closedir(folder);
+  return 0;
+}
+
+static void set_facts(const Reading *self) {
+  Profile *profile = self->profile;
+  profile_set_fact(profile, "engine_preset", "ideal");
+  profile_set_fact(profile, "assumption_layers",
+                   arena_printf(profile->arena,
+                                "%lld layers of the model file; two norms a layer, all else once",
+                                (long long)self->llm.num_hidden_layers));
+  profile_set_fact(profile, "assumption_all_reduce",
+                   "not in the bundle: linear times of more than 1 GPU are too short");
+  profile_set_fact(profile, "assumption_head", "lm_head and sampler");
+  import_count_fact(profile, "mixed_rows_left_out", self->mixed_rows);
+  import_count_fact(profile, "rows_of_several_query_tokens_left_out", self->wide_rows);
+}
+
+static int read_bundle(const ImportInput *input, Profile *profile, Diag *diag) {
+  Reading self = {.model = input->model, .profile = profile};
+  bool degrees[MAX_DEGREE + 1] = {false};
+  if (import_model(input, &self.llm, profile->arena, diag) ||
+      list_degrees(input->paths[0], degrees, diag) || read_meta(&self, input, diag))
+    return -1;
+  int error = 0;
+  for (int degree = 1; degree <= MAX_DEGREE; degree++)
+    if (degrees[degree])
+      error |= read_degree(&self, arena_printf(profile->arena, "%s/tp%d", input->paths[0], degree),
+                           degree, diag);
+  set_facts(&self);
+  return error;
+}
+
+const Importer import_llmservingsim = {
+    .name = "llmservingsim",
+    .help = "a bundle of LLMServingSim: the folder with meta.yaml and tpN/",
+    .units = "microseconds",
+    .max_paths = 1,
+    .needs_model = true,
+    .read = read_bundle,
+};

@@ -1,0 +1,353 @@
+/* Profiles on disk: the columns are one table, which serves reading, writing and the digest. */
+#include "perfmodel/profile.h"
+#include "sim/base/cleanup.h"
+#include "sim/base/csv.h"
+#include "sim/base/hash.h"
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const OP_NAMES[] = {
+    [PROFILE_ITERATION] = "iteration",
+    [PROFILE_LINEAR] = "linear",
+    [PROFILE_PREFILL_ATTENTION] = "prefill_attention",
+    [PROFILE_DECODE_ATTENTION] = "decode_attention",
+    [PROFILE_HEAD] = "head",
+    [PROFILE_OPS] = NULL,
+};
+
+const char *profile_op_name(ProfileOp op) {
+  assert(op >= 0 && op < PROFILE_OPS);
+  return OP_NAMES[op];
+}
+
+/* ---- Columns ---- */
+
+/* A row as the file has it: what ProfileRow keeps as an enum or a 32-bit number is read here
+ * first. */
+typedef struct FileRow {
+  ProfileRow row;
+  const char *op;
+  int64_t tensor_parallel_size;
+} FileRow;
+
+#define FIELD(name) .offset = offsetof(FileRow, row.name)
+#define BATCH(name)                                                                                \
+  { #name, CSV_INT, .offset = offsetof(FileRow, row.batch.name), .range = CSV_NOT_NEGATIVE }
+#define MISSING(name, kind)                                                                        \
+  { #name, kind, FIELD(name), .range = CSV_NOT_NEGATIVE, .may_be_empty = true }
+
+static const CsvColumn COLUMNS[] = {
+    {"model", CSV_TEXT, FIELD(model)},
+    {"gpu", CSV_TEXT, FIELD(gpu)},
+    {"tensor_parallel_size", CSV_INT, .offset = offsetof(FileRow, tensor_parallel_size),
+     .range = CSV_POSITIVE},
+    {"op", CSV_TEXT, .offset = offsetof(FileRow, op)},
+    {"mode", CSV_TEXT, FIELD(mode), .may_be_empty = true},
+    {"configuration", CSV_INT, FIELD(configuration)},
+    BATCH(prefill_tokens),
+    BATCH(prefill_area2),
+    BATCH(decode_seqs),
+    BATCH(context_tokens),
+    BATCH(logit_seqs),
+    {"median_us", CSV_REAL, FIELD(median_us), .range = CSV_POSITIVE},
+    MISSING(mad_us, CSV_REAL),
+    MISSING(p10_us, CSV_REAL),
+    MISSING(p90_us, CSV_REAL),
+    MISSING(samples, CSV_INT),
+    MISSING(power_w, CSV_REAL),
+    MISSING(sm_clock_mhz, CSV_REAL),
+    MISSING(mem_clock_mhz, CSV_REAL),
+    MISSING(roofline_fraction, CSV_REAL),
+    {"stop", CSV_TEXT, FIELD(stop), .may_be_empty = true},
+    {0}};
+
+/* ---- Building ---- */
+
+void profile_init(Profile *self, const char *path, Arena *arena) {
+  *self = (Profile){.arena = arena, .path = path};
+}
+
+static const char *copy_text(Arena *arena, const char *text) {
+  return arena_copy(arena, text, strlen(text));
+}
+
+/* Rows repeat their texts: those of the row before are shared. */
+static const char *share_text(Arena *arena, const char *before, const char *text) {
+  return before && strcmp(before, text) == 0 ? before : copy_text(arena, text);
+}
+
+void profile_add(Profile *self, const ProfileRow *row) {
+  static const ProfileRow none = {0};
+  ARENA_RESERVE(self->arena, self->rows, self->rows_capacity, self->n_rows + 1);
+  const ProfileRow *before = self->n_rows > 0 ? &self->rows[self->n_rows - 1] : &none;
+  ProfileRow *added = &self->rows[self->n_rows];
+  *added = *row;
+  added->model = share_text(self->arena, before->model, row->model);
+  added->gpu = share_text(self->arena, before->gpu, row->gpu);
+  added->mode = share_text(self->arena, before->mode, row->mode);
+  added->stop = share_text(self->arena, before->stop, row->stop);
+  self->n_rows++;
+}
+
+static ProfileFact *find_fact(const Profile *self, const char *key) {
+  for (size_t i = 0; i < self->n_facts; i++)
+    if (strcmp(self->facts[i].key, key) == 0) return &self->facts[i];
+  return NULL;
+}
+
+void profile_set_fact(Profile *self, const char *key, const char *value) {
+  ProfileFact *fact = find_fact(self, key);
+  if (!fact) {
+    ARENA_RESERVE(self->arena, self->facts, self->facts_capacity, self->n_facts + 1);
+    fact = &self->facts[self->n_facts++];
+    fact->key = copy_text(self->arena, key);
+  }
+  fact->value = copy_text(self->arena, value);
+}
+
+const char *profile_fact(const Profile *self, const char *key) {
+  const ProfileFact *fact = find_fact(self, key);
+  return fact ? fact->value : NULL;
+}
+
+/* ---- Reading ---- */
+
+static bool is_printable(const char *text) {
+  while ((unsigned char)*text >= ' ')
+    text++;
+  return *text == '\0';
+}
+
+/* "key: value". */
+static int read_fact(Profile *self, const Csv *csv, CsvField comment, Diag *diag) {
+  const char *text = arena_copy(self->arena, comment.text, (size_t)comment.length);
+  char *colon = strchr(text, ':');
+  if (!colon || colon == text || !is_printable(text))
+    return diag_error(diag, csv_place(csv, NULL), "a line of provenance must be '# key: value'");
+  const char *key = arena_copy(self->arena, text, (size_t)(colon - text));
+  if (find_fact(self, key))
+    return diag_error(diag, csv_place(csv, NULL), "'%s' is there twice", key);
+  profile_set_fact(self, key, colon + 1 + strspn(colon + 1, " "));
+  return 0;
+}
+
+/* Times in another unit have a column of another name; say so where it stands. */
+static int read_header(Csv *csv, Diag *diag) {
+  int before = diag->n_entries;
+  if (csv_header(csv, COLUMNS, true, diag) == 0) return 0;
+  if (diag->n_entries > before) diag_hint(diag, "times are in microseconds, power in watts");
+  return -1;
+}
+
+/* What the time of an operator depends on must be there. */
+static bool has_work(ProfileOp op, const BatchShape *batch) {
+  switch (op) {
+  case PROFILE_ITERATION:
+  case PROFILE_LINEAR:
+    return batch->prefill_tokens > 0 || batch->decode_seqs > 0;
+  case PROFILE_PREFILL_ATTENTION:
+    return batch->prefill_area2 > 0;
+  case PROFILE_DECODE_ATTENTION:
+    return batch->decode_seqs > 0 && batch->context_tokens > 0;
+  case PROFILE_HEAD:
+    return batch->logit_seqs > 0;
+  case PROFILE_OPS:
+    break;
+  }
+  return false;
+}
+
+/* What the columns alone do not say. */
+static int finish_row(const Csv *csv, FileRow *read, Diag *diag) {
+  int op = 0, error = 0;
+  ProfileRow *row = &read->row;
+  while (OP_NAMES[op] && strcmp(OP_NAMES[op], read->op) != 0)
+    op++;
+  row->op = (ProfileOp)op;
+  row->at = csv_place(csv, NULL);
+  if (!OP_NAMES[op]) {
+    error = diag_error(diag, csv_place(csv, "op"), "unknown operator '%s'", read->op);
+    diag_hint_near(diag, read->op, OP_NAMES);
+  } else if (!has_work(row->op, &row->batch)) {
+    error = diag_error(diag, row->at, "the batch has no work for operator '%s'", read->op);
+  }
+  if (*row->mode && strcmp(row->mode, "graph") != 0 && strcmp(row->mode, "eager") != 0)
+    error = csv_error(csv, "mode", "graph, eager or empty", diag);
+  if (read->tensor_parallel_size > INT32_MAX)
+    error = csv_error(csv, "tensor_parallel_size", "at most 2147483647", diag);
+  row->tensor_parallel_size = (int32_t)read->tensor_parallel_size;
+  if (row->p10_us > row->p90_us) error = csv_error(csv, "p10_us", "at most 'p90_us'", diag);
+  return error;
+}
+
+static int read_rows(Profile *self, Csv *csv, Diag *diag) {
+  FileRow read = {0};
+  int status = 1, error = 0;
+  size_t n = 0; // good or not
+  while ((status = csv_next(csv, &read, diag)) != 0) {
+    if (++n > PROFILE_MAX_ROWS)
+      return diag_error(diag, csv_place(csv, NULL), "more than %d rows", PROFILE_MAX_ROWS);
+    if (status < 0 || finish_row(csv, &read, diag)) {
+      error = -1;
+      continue;
+    }
+    profile_add(self, &read.row);
+  }
+  if (n < 2)
+    return diag_error(diag, place_of_file(self->path),
+                      "a profile needs at least two points, found %zu", n);
+  return error;
+}
+
+static int read_file(Profile *self, Csv *csv, Diag *diag) {
+  CsvField comment;
+  int error = 0;
+  while (csv_comment(csv, &comment))
+    error |= read_fact(self, csv, comment, diag);
+  if (read_header(csv, diag) || read_rows(self, csv, diag)) return -1;
+  return error;
+}
+
+int profile_load(Profile *self, const char *path, Arena *arena, Diag *diag) {
+  Csv csv;
+  profile_init(self, path, arena);
+  return csv_open(&csv, path, arena, diag) || read_file(self, &csv, diag) ? -1 : 0;
+}
+
+int profile_parse(Profile *self, const char *name, const char *text, size_t length, Arena *arena,
+                  Diag *diag) {
+  Csv csv;
+  profile_init(self, name, arena);
+  csv_open_text(&csv, name, text, length, arena);
+  return read_file(self, &csv, diag);
+}
+
+/* ---- Writing ---- */
+
+/* The shortest decimal that reads back to the same double. */
+static void write_real(FILE *out, double value) {
+  char text[32];
+  if (isnan(value)) return;
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  fputs(text, out);
+}
+
+static void write_text(FILE *out, const char *text) {
+  fprintf(out, strchr(text, ',') ? "\"%s\"" : "%s", text);
+}
+
+static void write_row(FILE *out, const ProfileRow *row) {
+  const FileRow file_row = {
+      .row = *row, .op = OP_NAMES[row->op], .tensor_parallel_size = row->tensor_parallel_size};
+  for (const CsvColumn *column = COLUMNS; column->name; column++) {
+    const void *field = (const char *)&file_row + column->offset;
+    if (column != COLUMNS) putc(',', out);
+    if (column->type == CSV_TEXT)
+      write_text(out, *(const char *const *)field);
+    else if (column->type == CSV_REAL)
+      write_real(out, *(const double *)field);
+    else if (*(const int64_t *)field != 0 || !column->may_be_empty)
+      fprintf(out, "%lld", (long long)*(const int64_t *)field);
+  }
+  putc('\n', out);
+}
+
+/* A text that would not read back is an error before anything is written. */
+static int check_texts(const Profile *self, const char *path, Diag *diag) {
+  Place at = place_of_file(path);
+  for (size_t i = 0; i < self->n_facts; i++) {
+    const ProfileFact *fact = &self->facts[i];
+    if (strchr(fact->key, ':') || !is_printable(fact->key) || !is_printable(fact->value))
+      return diag_error(diag, at, "the fact '%s' cannot be written on a line", fact->key);
+  }
+  for (size_t i = 0; i < self->n_rows; i++) {
+    const ProfileRow *row = &self->rows[i];
+    const char *const texts[] = {row->model, row->gpu, row->mode, row->stop};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+      if (strchr(texts[k], '"') || !is_printable(texts[k]))
+        return diag_error(diag, at, "'%s' cannot be written: it has a quote or control character",
+                          texts[k]);
+  }
+  return 0;
+}
+
+int profile_save(const Profile *self, const char *path, Diag *diag) {
+  if (check_texts(self, path, diag)) return -1;
+  CLEANUP_FILE FILE *out = fopen(path, "w");
+  if (!out) return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
+  for (size_t i = 0; i < self->n_facts; i++)
+    fprintf(out, "# %s: %s\n", self->facts[i].key, self->facts[i].value);
+  for (const CsvColumn *column = COLUMNS; column->name; column++)
+    fprintf(out, "%s%s", column == COLUMNS ? "" : ",", column->name);
+  putc('\n', out);
+  for (size_t i = 0; i < self->n_rows; i++)
+    write_row(out, &self->rows[i]);
+  bool failed = ferror(out);
+  failed |= fclose(out) != 0;
+  out = NULL;
+  if (failed)
+    return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
+  return 0;
+}
+
+/* ---- Digest and groups ---- */
+
+static uint64_t fold_real(uint64_t hash, double value) {
+  uint64_t bits = UINT64_MAX; // of a missing value
+  if (!isnan(value)) memcpy(&bits, &value, sizeof bits);
+  return hash_fold(hash, bits);
+}
+
+static uint64_t fold_text(uint64_t hash, const char *text) {
+  return hash_fold(hash, hash_bytes(text, strlen(text)));
+}
+
+uint64_t profile_digest(const Profile *self) {
+  uint64_t hash = 0;
+  for (size_t i = 0; i < self->n_rows; i++) {
+    const ProfileRow *row = &self->rows[i];
+    const FileRow file_row = {
+        .row = *row, .op = OP_NAMES[row->op], .tensor_parallel_size = row->tensor_parallel_size};
+    for (const CsvColumn *column = COLUMNS; column->name; column++) {
+      const void *field = (const char *)&file_row + column->offset;
+      if (column->type == CSV_TEXT)
+        hash = fold_text(hash, *(const char *const *)field);
+      else if (column->type == CSV_REAL)
+        hash = fold_real(hash, *(const double *)field);
+      else
+        hash = hash_fold(hash, (uint64_t) * (const int64_t *)field);
+    }
+  }
+  return hash;
+}
+
+bool profile_in_group(const ProfileRow *row, const ProfileGroup *group) {
+  return row->tensor_parallel_size == group->tensor_parallel_size &&
+         strcmp(row->model, group->model) == 0 && strcmp(row->gpu, group->gpu) == 0;
+}
+
+size_t profile_groups(const Profile *self, ProfileGroup **ret_groups, Arena *arena) {
+  ProfileGroup *groups = NULL;
+  size_t n = 0, capacity = 0, current = 0; // rows of a group mostly follow one another
+  for (size_t i = 0; i < self->n_rows; i++) {
+    const ProfileRow *row = &self->rows[i];
+    if (current >= n || !profile_in_group(row, &groups[current])) {
+      for (current = 0; current < n && !profile_in_group(row, &groups[current]);)
+        current++;
+    }
+    if (current == n) {
+      ARENA_RESERVE(arena, groups, capacity, n + 1);
+      groups[n++] = (ProfileGroup){row->model, row->gpu, row->tensor_parallel_size, 0};
+    }
+    groups[current].n_rows++;
+  }
+  *ret_groups = groups;
+  return n;
+}

@@ -1,0 +1,104 @@
+/* Others' profiles of any bytes. The first byte says which importer reads the rest ('0' the first
+ * of imports.def, …); for the one that reads a folder, the second says which file of it the rest
+ * is, and the others are sound. Whatever it holds, an error has an entry and none has none; what
+ * is imported has positive times and numbered configurations. */
+#include "perfmodel/import/import.h"
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { N_FILES = 4 };
+
+static const char *const FILES[N_FILES] = {"tp1/dense.csv", "tp1/per_sequence.csv",
+                                           "tp1/attention.csv", "meta.yaml"};
+static const char *const SOUND[N_FILES] = {
+    "layer,tokens,time_us\nqkv_proj,1,50\nqkv_proj,2,51\n",
+    "layer,sequences,time_us\nlm_head,1,9\n",
+    "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n16,0,0,0,8\n", "hardware: RTX4090\n"};
+
+static void write_file(const char *path, const void *bytes, size_t size) {
+  FILE *file = fopen(path, "wb");
+  assert(file && fwrite(bytes, 1, size, file) == size);
+  assert(fclose(file) == 0);
+}
+
+static const char *file_path(const char *folder, int i, Arena *arena) {
+  return arena_printf(arena, "%s/%s", folder, FILES[i]);
+}
+
+static void write_folder(const char *folder, int fuzzed, const uint8_t *data, size_t size,
+                         Arena *arena) {
+  assert(mkdir(arena_printf(arena, "%s/tp1", folder), 0700) == 0);
+  for (int i = 0; i < N_FILES; i++) {
+    if (i == fuzzed)
+      write_file(file_path(folder, i, arena), data, size);
+    else
+      write_file(file_path(folder, i, arena), SOUND[i], strlen(SOUND[i]));
+  }
+}
+
+static void remove_folder(const char *folder, Arena *arena) {
+  for (int i = 0; i < N_FILES; i++)
+    unlink(file_path(folder, i, arena));
+  rmdir(arena_printf(arena, "%s/tp1", folder));
+  rmdir(folder);
+}
+
+static const Importer *chosen(uint8_t digit) {
+  int n = 0;
+  while (importer_at(n))
+    n++;
+  return importer_at((digit - '0') % n < 0 ? 0 : (digit - '0') % n);
+}
+
+static void import_one(const Importer *importer, const char *path, Arena *arena) {
+  const char *source = getenv("TANDEM_SOURCE_DIR");
+  const char *paths[] = {path, NULL};
+  const ImportInput input = {.paths = paths,
+                             .model = importer->needs_model ? "llama2-70b" : NULL,
+                             .gpu = importer->needs_gpu ? "h100-80gb" : NULL,
+                             .data_dir =
+                                 arena_printf(arena, "%s/perfmodel", source ? source : ".")};
+  Diag diag;
+  Profile profile;
+  diag_init(&diag);
+  profile_init(&profile, path, arena);
+  int status = import_profile(importer, &input, &profile, &diag);
+  assert((status < 0) == (diag.n_entries > 0));
+  for (size_t i = 0; status == 0 && i < profile.n_rows; i++) {
+    const ProfileRow *row = &profile.rows[i];
+    assert(row->median_us > 0 && row->tensor_parallel_size >= 1 && row->configuration >= 1);
+    assert(row->batch.prefill_area2 >= 0 && row->batch.context_tokens >= 0);
+  }
+  diag_done(&diag);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size < 2) return 0;
+  char path[] = "/tmp/tandem-fuzz-XXXXXX";
+  Arena arena;
+  arena_init(&arena);
+  const Importer *importer = chosen(data[0]);
+  const bool is_folder = strcmp(importer->name, "llmservingsim") == 0;
+  if (is_folder) {
+    assert(mkdtemp(path));
+    write_folder(path, data[1] % N_FILES, data + 2, size - 2, &arena);
+  } else {
+    int descriptor = mkstemp(path);
+    assert(descriptor >= 0);
+    close(descriptor);
+    write_file(path, data + 1, size - 1);
+  }
+  import_one(importer, path, &arena);
+  if (is_folder)
+    remove_folder(path, &arena);
+  else
+    unlink(path);
+  arena_done(&arena);
+  return 0;
+}

@@ -1,0 +1,260 @@
+/* Checking. Pinned: a sound profile has no findings; each rule finds what was broken in it, names
+ * exactly those rows and nothing else, and cleaning takes them out; what is known to be wrong with
+ * SplitwiseSim's data is found. Not pinned: the wording of reasons. */
+#include "perfmodel/check_profile.h"
+#include "perfmodel/import/import.h"
+#include "tests/unit/trace_testing.h"
+#include <math.h>
+
+static Bench bench;
+static const char *data_dir;
+
+static void setup(void) {
+  bench_init(&bench);
+  const char *source = getenv("TANDEM_SOURCE_DIR");
+  cr_assert_not_null(source);
+  data_dir = arena_printf(&bench.arena, "%s/perfmodel", source);
+}
+static void teardown(void) {
+  bench_done(&bench);
+}
+
+TestSuite(check, .init = setup, .fini = teardown);
+
+enum { PREFILLS = 6, DECODES = 6, REPLICATES = 3 };
+
+static void add(Profile *profile, const char *gpu, int64_t configuration, BatchShape batch,
+                double median_us) {
+  ProfileRow row = import_row("llama2-70b", gpu, 8, PROFILE_ITERATION, batch, median_us);
+  row.configuration = configuration;
+  row.at.line = (int)profile->n_rows + 2;
+  profile_add(profile, &row);
+}
+
+/* Whole iterations on one GPU, linear in their work and well above the roofline. Row i of
+ * configuration c is i + c·REPLICATES; prefills come first. `factor` scales the times. */
+static void add_sound(Profile *profile, const char *gpu, double factor) {
+  for (int64_t i = 0; i < PREFILLS + DECODES; i++) {
+    const int64_t size = INT64_C(1) << (i < PREFILLS ? 7 + i : i - PREFILLS);
+    const BatchShape prefill = {
+        .prefill_tokens = size, .prefill_area2 = size * size, .logit_seqs = 1};
+    const BatchShape decode = {
+        .decode_seqs = size, .context_tokens = size * 600, .logit_seqs = size};
+    const double us = i < PREFILLS ? 20e3 + 300 * (double)size : 30e3 + 300 * (double)size;
+    for (int k = 0; k < REPLICATES; k++)
+      add(profile, gpu, i, i < PREFILLS ? prefill : decode, us * factor * (1 + 0.004 * k));
+  }
+}
+
+static Profile sound_profile(void) {
+  Profile profile;
+  profile_init(&profile, "made", &bench.arena);
+  add_sound(&profile, "h100-80gb", 1);
+  return profile;
+}
+
+static CheckReport check(const Profile *profile) {
+  CheckReport report;
+  check_profile(&report, profile, data_dir, &bench.arena);
+  return report;
+}
+
+/* Checks that there is one finding, of this rule and of rows first, first + 1, … */
+static void expect_finding(const CheckReport *report, CheckRule rule, size_t first, size_t n) {
+  cr_assert_eq(report->n_findings, 1, "%zu findings, not one of %s", report->n_findings,
+               check_rule_name(rule));
+  const CheckFinding *finding = &report->findings[0];
+  cr_expect_str_eq(check_rule_name(finding->rule), check_rule_name(rule));
+  cr_assert_eq(finding->n_rows, n, "%s: %zu rows, not %zu", finding->reason, finding->n_rows, n);
+  for (size_t i = 0; i < n; i++)
+    cr_expect_eq(report->rows[finding->first + i], first + i, "%s", finding->reason);
+}
+
+/* Cleaning leaves `rows` rows, and nothing to find in them. */
+static void expect_clean(const CheckReport *report, size_t rows) {
+  Profile cleaned;
+  check_clean(report, &cleaned, &bench.arena);
+  cr_expect_eq(cleaned.n_rows, rows, "%zu rows are left", cleaned.n_rows);
+  CheckReport again = check(&cleaned);
+  cr_expect_eq(again.n_findings, 0, "%s", again.n_findings ? again.findings[0].reason : "");
+}
+
+Test(check, a_sound_profile_has_no_findings) {
+  Profile profile = sound_profile();
+  CheckReport report = check(&profile);
+  cr_assert_eq(report.n_findings, 0, "%s", report.n_findings ? report.findings[0].reason : "");
+  cr_assert_eq(report.n_notes, 0);
+}
+
+/* 138 GB of weights on 8 GPUs of 3.35 TB/s take 5.1 ms, 4096 tokens at 989 TFLOP/s 71 ms. */
+Test(check, times_below_the_roofline_are_found) {
+  Profile profile = sound_profile();
+  for (size_t i = 0; i < PREFILLS * REPLICATES; i++)
+    profile.rows[i].median_us *= 0.3; // 17 ms for 128 tokens, 374 ms for 4096
+  CheckReport report = check(&profile);
+  cr_assert_eq(report.n_findings, 0);
+  for (size_t i = 0; i < PREFILLS * REPLICATES; i++)
+    profile.rows[i].median_us *= 0.15; // 2.6 ms and 56 ms
+  report = check(&profile);
+  expect_finding(&report, CHECK_ROOFLINE, 0, PREFILLS * REPLICATES);
+  expect_clean(&report, profile.n_rows - PREFILLS * REPLICATES);
+}
+
+Test(check, an_unknown_gpu_or_model_is_noted_once) {
+  Profile profile;
+  profile_init(&profile, "made", &bench.arena);
+  add_sound(&profile, "abacus", 1e-6);
+  CheckReport report = check(&profile);
+  cr_assert_eq(report.n_findings, 0);
+  cr_assert_eq(report.n_notes, 1);
+  cr_assert_not_null(strstr(report.notes[0], "abacus"));
+}
+
+Test(check, more_work_in_far_less_time_ran_out_of_memory) {
+  Profile profile = sound_profile();
+  const size_t first = (PREFILLS + DECODES - 1) * REPLICATES; // the largest decode
+  for (size_t i = first; i < first + REPLICATES; i++)
+    profile.rows[i].median_us *= 0.4;
+  CheckReport report = check(&profile);
+  expect_finding(&report, CHECK_OUT_OF_MEMORY, first, REPLICATES);
+  expect_clean(&report, profile.n_rows - REPLICATES);
+}
+
+Test(check, the_point_at_odds_with_most_others_is_not_monotone) {
+  static const struct {
+    size_t configuration;
+    double factor;
+  } cases[] = {{PREFILLS + 5, 0.7}, {PREFILLS, 1.5}, {PREFILLS + 2, 1.4}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile = sound_profile();
+    const size_t first = cases[i].configuration * REPLICATES;
+    for (size_t k = first; k < first + REPLICATES; k++)
+      profile.rows[k].median_us *= cases[i].factor;
+    CheckReport report = check(&profile);
+    expect_finding(&report, CHECK_NON_MONOTONE, first, REPLICATES);
+    expect_clean(&report, profile.n_rows - REPLICATES);
+  }
+}
+
+Test(check, a_dip_within_the_noise_is_no_finding) {
+  Profile profile = sound_profile();
+  const size_t first = (PREFILLS + 1) * REPLICATES; // two decodes: 0.97 of the time of one
+  for (size_t i = 0; i < REPLICATES; i++)
+    profile.rows[first + i].median_us = profile.rows[PREFILLS * REPLICATES + i].median_us * 0.97;
+  CheckReport report = check(&profile);
+  cr_expect_eq(report.n_findings, 0);
+}
+
+Test(check, many_short_prompts_may_take_longer_than_one_long) {
+  Profile profile = sound_profile();
+  add(&profile, "h100-80gb", 99,
+      (BatchShape){.prefill_tokens = 4096, .prefill_area2 = 8 * 512 * 512, .logit_seqs = 8}, 2.4e6);
+  CheckReport report = check(&profile);
+  cr_expect_eq(report.n_findings, 0, "%s", report.n_findings ? report.findings[0].reason : "");
+}
+
+Test(check, replicates_that_disagree_are_found) {
+  Profile profile = sound_profile();
+  profile.rows[4].median_us *= 1.2;
+  CheckReport report = check(&profile);
+  expect_finding(&report, CHECK_REPLICATES, 4, 1);
+  expect_clean(&report, profile.n_rows - 1);
+  profile = sound_profile();
+  profile.rows[3].median_us *= 0.8; // with the next, no two of the three agree
+  profile.rows[4].median_us *= 1.2;
+  report = check(&profile);
+  expect_finding(&report, CHECK_REPLICATES, 3, REPLICATES);
+}
+
+Test(check, copied_replicates_are_found_but_for_the_first) {
+  Profile profile = sound_profile();
+  profile.rows[7].median_us = profile.rows[8].median_us = profile.rows[6].median_us;
+  CheckReport report = check(&profile);
+  expect_finding(&report, CHECK_COPIES, 7, 2);
+  expect_clean(&report, profile.n_rows - 2);
+}
+
+Test(check, a_group_computed_from_another_is_found) {
+  Profile profile = sound_profile();
+  const size_t first = profile.n_rows;
+  add_sound(&profile, "h100-80gb-pcap", 1.3);
+  CheckReport report = check(&profile);
+  cr_assert_eq(report.n_findings, 2); // prefill and decode are looked at apart
+  for (size_t i = 0; i < 2; i++) {
+    cr_expect_eq(report.findings[i].rule, CHECK_MULTIPLE);
+    cr_expect_eq(report.findings[i].n_rows, PREFILLS * REPLICATES);
+    cr_expect_eq(report.rows[report.findings[i].first], first + i * PREFILLS * REPLICATES);
+    cr_expect_not_null(strstr(report.findings[i].reason, "1.3 times"));
+  }
+  expect_clean(&report, first);
+  profile.rows[first].median_us *= 1.001; // measured after all
+  report = check(&profile);
+  cr_expect_eq(report.n_findings, 1);
+}
+
+Test(check, zeros_for_missing_values_lose_only_the_value) {
+  Profile profile = sound_profile();
+  profile.rows[0].power_w = 0;
+  profile.rows[1].power_w = 300;
+  CheckReport report = check(&profile);
+  expect_finding(&report, CHECK_ZERO, 0, 1);
+  expect_clean(&report, profile.n_rows);
+  Profile cleaned;
+  check_clean(&report, &cleaned, &bench.arena);
+  cr_assert(isnan(cleaned.rows[0].power_w) && cleaned.rows[1].power_w == 300);
+  cr_assert_eq(profile.rows[0].power_w, 0); // the profile itself stays as it is
+}
+
+Test(check, samples_without_spread_lose_it) {
+  static const struct {
+    int64_t samples;
+    double mad_us, p10_us, p90_us;
+    bool found;
+  } cases[] = {{10, 0, NAN, NAN, true},
+               {10, NAN, 9, 9, true},
+               {10, NAN, NAN, NAN, false},
+               {1, 0, 9, 9, false},
+               {10, 1, 9, 11, false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile = sound_profile();
+    profile.rows[5].samples = cases[i].samples;
+    profile.rows[5].mad_us = cases[i].mad_us;
+    profile.rows[5].p10_us = cases[i].p10_us;
+    profile.rows[5].p90_us = cases[i].p90_us;
+    CheckReport report = check(&profile);
+    cr_expect_eq(report.n_findings, cases[i].found, "case %zu", i);
+    if (!cases[i].found) continue;
+    expect_finding(&report, CHECK_ZERO_SPREAD, 5, 1);
+    expect_clean(&report, profile.n_rows);
+  }
+}
+
+Test(check, what_is_wrong_with_splitwise_sim_is_found) {
+  const char *path =
+      data_path("TANDEM_DATA_DIR", "profiles/splitwise-sim-perf_model.csv", &bench.arena);
+  if (!path) cr_skip_test("TANDEM_DATA_DIR has no SplitwiseSim profile");
+  const char *paths[] = {path, NULL};
+  const ImportInput input = {.paths = paths, .data_dir = data_dir};
+  Profile profile;
+  profile_init(&profile, path, &bench.arena);
+  cr_assert_eq(import_profile(importer_find("splitwise-sim"), &input, &profile, &bench.diag), 0);
+  CheckReport report = check(&profile);
+  size_t multiples = 0, failed = 0, below = 0;
+  for (size_t i = 0; i < report.n_findings; i++) {
+    const CheckFinding *finding = &report.findings[i];
+    const ProfileRow *first = &profile.rows[report.rows[finding->first]];
+    if (finding->rule == CHECK_MULTIPLE) {
+      multiples += finding->n_rows;
+      cr_expect_str_eq(finding->group->gpu, "h100-80gb-pcap");
+      const char *ratio = first->batch.decode_seqs > 0 ? "is 1 times" : "is 1.3 times";
+      cr_expect_not_null(strstr(finding->reason, ratio), "%s", finding->reason);
+    }
+    bool is_failure = finding->rule == CHECK_OUT_OF_MEMORY || finding->rule == CHECK_ROOFLINE;
+    if (!is_failure) continue;
+    *(finding->rule == CHECK_ROOFLINE ? &below : &failed) += finding->n_rows;
+    cr_expect(finding->group->tensor_parallel_size == 2 && first->batch.prefill_tokens == 32768);
+  }
+  cr_expect_eq(multiples, 4 * 210);
+  cr_expect_eq(failed, 3 * 5);
+  cr_expect_eq(below, 3 * 5);
+}

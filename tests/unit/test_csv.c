@@ -1,0 +1,138 @@
+/* Tables. Pinned: what a header may lack, how cells become fields, and where each message stands.
+ * Not pinned: that files larger than the limit are refused, which would need one. */
+#include "sim/base/csv.h"
+#include "tests/unit/trace_testing.h"
+#include <math.h>
+
+typedef struct Row {
+  const char *name;
+  int64_t count;
+  double time, extra;
+} Row;
+
+static const CsvColumn COLUMNS[] = {CSV_FIELD(Row, name, CSV_TEXT, CSV_ANY),
+                                    CSV_FIELD(Row, count, CSV_INT, CSV_NOT_NEGATIVE),
+                                    CSV_FIELD(Row, time, CSV_REAL, CSV_POSITIVE),
+                                    {.name = "extra",
+                                     .type = CSV_REAL,
+                                     .offset = offsetof(Row, extra),
+                                     .may_be_empty = true,
+                                     .may_miss = true},
+                                    {0}};
+
+static Bench bench;
+
+static void setup(void) {
+  bench_init(&bench);
+}
+static void teardown(void) {
+  bench_done(&bench);
+}
+
+TestSuite(csv, .init = setup, .fini = teardown);
+
+static Csv open_text(const char *text) {
+  Csv csv;
+  csv_open_text(&csv, "test", text, strlen(text), &bench.arena);
+  return csv;
+}
+
+Test(csv, rows_fill_structs_whatever_the_order_of_columns) {
+  Csv csv = open_text("\xef\xbb\xbf# a: b\n#c\r\n\ntime,count,note,name\r\n"
+                      "1.5, 8.0 ,\"x, y\",one\n\n2e3,0,,\"two, too\"");
+  Row row = {0};
+  CsvField comment;
+  cr_assert(csv_comment(&csv, &comment));
+  cr_assert(comment.length == 4 && memcmp(comment.text, "a: b", 4) == 0);
+  cr_assert(csv_comment(&csv, &comment));
+  cr_assert_not(csv_comment(&csv, &comment));
+  cr_assert(csv_has(&csv, "note"));
+  cr_assert_not(csv_has(&csv, "not"));
+  cr_assert_eq(csv_header(&csv, COLUMNS, false, &bench.diag), 0);
+  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert(row.time == 1.5 && row.count == 8 && isnan(row.extra));
+  cr_assert_str_eq(row.name, "one");
+  cr_assert_eq(csv_place(&csv, "count").column, 6);
+  cr_assert_eq(csv_place(&csv, NULL).line, 5);
+  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert(row.time == 2000 && row.count == 0);
+  cr_assert_str_eq(row.name, "two, too");
+  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 0);
+  cr_assert_eq(bench.diag.n_entries, 0);
+}
+
+Test(csv, equal_texts_of_neighbours_are_one_pointer) {
+  Csv csv = open_text("name,count,time\na,1,1\na,1,1\nb,1,1\n");
+  Row row = {0};
+  cr_assert_eq(csv_header(&csv, COLUMNS, true, &bench.diag), 0);
+  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  const char *first = row.name;
+  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert_eq(row.name, first);
+  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert_str_eq(row.name, "b");
+  cr_assert_str_eq(first, "a");
+}
+
+Test(csv, headers_that_do_not_fit_are_located) {
+  static const struct {
+    const char *text, *part;
+    int line, column;
+  } cases[] = {
+      {"", "has no header row", 0, 0},
+      {"# only: a comment\n", "has no header row", 0, 0},
+      {"name,time\n", "column 'count' is missing", 1, 1},
+      {"name,count,time,count\n", "column 'count' is there twice", 1, 17},
+      {"name,count,time,colour\n", "unknown column 'colour'", 1, 17},
+      {"name,count,time,\n", "unknown column ''", 1, 17},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Csv csv = open_text(cases[i].text);
+    bench.diag.n_entries = 0;
+    cr_expect_eq(csv_header(&csv, COLUMNS, true, &bench.diag), -1);
+    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+  }
+}
+
+Test(csv, cells_that_do_not_fit_are_located_and_the_next_row_is_read) {
+  static const struct {
+    const char *row, *part;
+    int column;
+  } cases[] = {
+      {"a,1", "expected 3 fields as in the header, found 2", 1},
+      {"a,1,1,1", "expected 3 fields as in the header, found 4", 1},
+      {",1,1", "'name' is empty", 1},
+      {"a\tb,1,1", "'name' must be a text without quotes and control characters", 1},
+      {"a\"b,1,1", "'name' must be a text without quotes and control characters", 1},
+      {"a,,1", "'count' is empty, it must be a whole number, 0 or more", 3},
+      {"a,-1,1", "'count' must be a whole number, 0 or more, not '-1'", 3},
+      {"a,1.5,1", "'count' must be a whole number, 0 or more, not '1.5'", 3},
+      {"a,1e30,1", "'count' must be a whole number, 0 or more", 3},
+      {"a,1,0", "'time' must be a number above 0, not '0'", 5},
+      {"a,1,nan", "'time' must be a number above 0, not 'nan'", 5},
+      {"a,1,inf", "'time' must be a number above 0, not 'inf'", 5},
+      {"a,1,0x10", "'time' must be a number above 0, not '0x10'", 5},
+      {"a,1,1e999", "'time' must be a number above 0, not '1e999'", 5},
+      {"a,1,1 ms", "'time' must be a number above 0, not '1 ms'", 5},
+      {"a,1,-", "'time' must be a number above 0, not '-'", 5},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Csv csv = open_text(arena_printf(&bench.arena, "name,count,time\n%s\nb,2,3\n", cases[i].row));
+    Row row = {0};
+    bench.diag.n_entries = 0;
+    cr_assert_eq(csv_header(&csv, COLUMNS, true, &bench.diag), 0);
+    cr_expect_eq(csv_next(&csv, &row, &bench.diag), -1, "%s", cases[i].row);
+    expect_entry(&bench.diag, 0, 2, cases[i].column, cases[i].part, cases[i].row);
+    cr_expect_eq(csv_next(&csv, &row, &bench.diag), 1);
+    cr_expect(row.count == 2 && row.time == 3);
+  }
+}
+
+Test(csv, files_that_cannot_be_read_are_the_environment) {
+  static const char *const paths[] = {"/no/such/file", "/"};
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    Csv csv;
+    cr_expect_eq(csv_open(&csv, paths[i], &bench.arena, &bench.diag), -1);
+    cr_expect_eq(bench.diag.entries[i].kind, DIAG_ENVIRONMENT);
+  }
+}

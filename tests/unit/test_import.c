@@ -1,0 +1,411 @@
+/* Importing. Pinned: the rows that a few lines of each format become, by hand, with the unit and
+ * the traps of each; the facts that say what was assumed; where bad input is reported. The files
+ * are made up; the counts of SplitwiseSim's own are pinned where it is at hand. */
+#include "perfmodel/import/import.h"
+#include "tests/unit/trace_testing.h"
+#include <math.h>
+#include <sys/stat.h>
+
+static Bench bench;
+static const char *data_dir;
+
+static void setup(void) {
+  bench_init(&bench);
+  const char *source = getenv("TANDEM_SOURCE_DIR");
+  cr_assert_not_null(source);
+  data_dir = arena_printf(&bench.arena, "%s/perfmodel", source);
+}
+static void teardown(void) {
+  bench_done(&bench);
+}
+
+TestSuite(import, .init = setup, .fini = teardown);
+
+enum { MAX_FILES = 3 };
+
+/* Imports texts as files, which are gone afterwards. */
+static int import_texts(const char *format, const char *model, const char *gpu,
+                        const char *const texts[MAX_FILES], Profile *profile) {
+  const char *paths[MAX_FILES + 1] = {NULL};
+  for (int i = 0; i < MAX_FILES && texts[i]; i++)
+    paths[i] = temp_file(texts[i], strlen(texts[i]), &bench.arena);
+  const ImportInput input = {paths, model, gpu, data_dir};
+  bench.diag.n_entries = bench.diag.n_dropped = 0;
+  profile_init(profile, paths[0], &bench.arena);
+  int status = import_profile(importer_find(format), &input, profile, &bench.diag);
+  for (int i = 0; paths[i]; i++)
+    unlink(paths[i]);
+  if (status == 0) cr_expect_str_eq(profile_fact(profile, "format"), format);
+  return status;
+}
+
+static const char *first_message(void) {
+  return bench.diag.n_entries ? bench.diag.entries[0].message : "no message";
+}
+
+static void expect_row(const Profile *profile, size_t i, ProfileOp op, int degree, BatchShape batch,
+                       double median_us) {
+  cr_assert_gt(profile->n_rows, i);
+  const ProfileRow *row = &profile->rows[i];
+  cr_expect(row->op == op && row->tensor_parallel_size == degree, "row %zu is %s, tp %d", i,
+            profile_op_name(row->op), (int)row->tensor_parallel_size);
+  const int64_t pairs[][2] = {{row->batch.prefill_tokens, batch.prefill_tokens},
+                              {row->batch.prefill_area2, batch.prefill_area2},
+                              {row->batch.decode_seqs, batch.decode_seqs},
+                              {row->batch.context_tokens, batch.context_tokens},
+                              {row->batch.logit_seqs, batch.logit_seqs}};
+  for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
+    cr_expect_eq(pairs[k][0], pairs[k][1], "row %zu, number %zu of its batch", i, k);
+  cr_expect_float_eq(row->median_us, median_us, 1e-9 * median_us, "row %zu takes %g us", i,
+                     row->median_us);
+}
+
+Test(import, every_importer_has_a_name_help_and_units) {
+  int n = 0;
+  for (; importer_at(n); n++) {
+    cr_expect_eq(importer_find(importer_at(n)->name), importer_at(n));
+    cr_expect(*importer_at(n)->help && *importer_at(n)->units && importer_at(n)->max_paths > 0);
+  }
+  cr_expect_eq(n, 5);
+  cr_expect_null(importer_find("nothing"));
+}
+
+/* ---- SplitwiseSim ---- */
+
+#define SPLITWISE                                                                                  \
+  "model,hardware,prompt_size,batch_size,token_size,peak_power,average_power,prompt_time,"         \
+  "token_time,e2e_time,tensor_parallel\n"
+
+Test(import, splitwise_sim_has_two_iterations_in_each_line) {
+  static const char text[] = SPLITWISE "bloom-176b,a100-80gb,512,4,129,0.75,0.5,90.5,40,5210,8\n"
+                                       "bloom-176b,a100-80gb,512,4,129,0,0,91,41,2000,8\n"
+                                       "bloom-176b,abacus,512,4,257,1,1,91,41,10000,8\n";
+  Profile profile;
+  const int status =
+      import_texts("splitwise-sim", NULL, NULL, (const char *[]){text, NULL, NULL}, &profile);
+  cr_assert_eq(status, 0, "%s", first_message());
+  cr_assert_eq(profile.n_rows, 6);
+  const BatchShape prefill = {2048, 4 * 512 * 512, 0, 0, 4};
+  const BatchShape decode = {0, 0, 4, 4 * 512 + 2 * 129, 4};
+  const BatchShape longer = {0, 0, 4, 4 * 512 + 2 * 257, 4};
+  expect_row(&profile, 0, PROFILE_ITERATION, 8, prefill, 90500);
+  expect_row(&profile, 1, PROFILE_ITERATION, 8, decode, 40000);
+  expect_row(&profile, 2, PROFILE_ITERATION, 8, prefill, 91000);
+  expect_row(&profile, 5, PROFILE_ITERATION, 8, longer, 41000);
+  cr_expect_float_eq(profile.rows[0].power_w, 300, 1e-9); // of 400 W
+  cr_expect_float_eq(profile.rows[1].power_w, 200, 1e-9);
+  cr_expect(isnan(profile.rows[2].power_w) && isnan(profile.rows[3].power_w));
+  cr_expect(isnan(profile.rows[4].power_w)); // the TDP is not known
+  cr_expect_str_eq(profile.rows[0].stop, "");
+  cr_expect_str_eq(profile.rows[2].stop, "early_stop");
+  cr_expect_str_eq(profile.rows[3].stop, "early_stop");
+  static const int64_t configurations[] = {1, 2, 1, 2, 1, 3}; // prefill has no output length
+  for (size_t i = 0; i < 6; i++)
+    cr_expect_eq(profile.rows[i].configuration, configurations[i]);
+  cr_expect_eq(profile.rows[3].at.line, 3);
+  cr_expect_str_eq(profile_fact(&profile, "source_units"), "milliseconds");
+  cr_expect_not_null(profile_fact(&profile, "assumption_power"));
+}
+
+Test(import, splitwise_sim_lines_that_cannot_be_are_located) {
+#define LINE "m,g,512,1,128,0,0,90,40,5210,8\n"
+  static const struct {
+    const char *text, *part;
+    int line, column;
+  } cases[] = {
+      {"model,hardware\n" LINE, "column 'prompt_size' is missing", 1, 1},
+      {SPLITWISE LINE "m,g,0,1,128,0,0,90,40,5210,8\n", "'prompt_size' must be a whole number", 3,
+       5},
+      {SPLITWISE LINE "m,g,512,1,128,0,0,nan,40,5210,8\n", "'prompt_time' must be a number above 0",
+       3, 19},
+      {SPLITWISE LINE "m,g,512,1,128,0,0,90,-40,5210,8\n", "'token_time' must be a number above 0",
+       3, 22},
+      {SPLITWISE LINE "m,g,512,9999999,128,0,0,90,40,5210,8\n", "'batch_size' must be at most", 3,
+       9},
+      {SPLITWISE "m,g,512,1,128,0,0,0.009,0.004,0.521,8\n"
+                 "m,g,256,1,128,0,0,0.009,0.004,0.521,8\n",
+       "the times are not in milliseconds", 0, 0},
+      {SPLITWISE, "a profile needs at least two points, found 0", 0, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    const char *texts[MAX_FILES] = {cases[i].text};
+    cr_expect_eq(import_texts("splitwise-sim", NULL, NULL, texts, &profile), -1);
+    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+  }
+}
+
+Test(import, splitwise_sims_own_file_has_twelve_groups_of_210_rows) {
+  const char *path =
+      data_path("TANDEM_DATA_DIR", "profiles/splitwise-sim-perf_model.csv", &bench.arena);
+  if (!path) cr_skip_test("TANDEM_DATA_DIR has no SplitwiseSim profile");
+  const char *paths[] = {path, NULL};
+  const ImportInput input = {.paths = paths, .data_dir = data_dir};
+  Profile profile;
+  ProfileGroup *groups = NULL;
+  profile_init(&profile, path, &bench.arena);
+  cr_assert_eq(import_profile(importer_find("splitwise-sim"), &input, &profile, &bench.diag), 0);
+  cr_assert_eq(profile_groups(&profile, &groups, &bench.arena), 12);
+  int64_t configurations = 0;
+  size_t powered = 0;
+  for (size_t i = 0; i < 12; i++)
+    cr_expect_eq(groups[i].n_rows, 210, "%s %s", groups[i].model, groups[i].gpu);
+  for (size_t i = 0; i < profile.n_rows; i++) {
+    if (profile.rows[i].configuration > configurations)
+      configurations = profile.rows[i].configuration;
+    bool has_power = !isnan(profile.rows[i].power_w);
+    powered += has_power;
+    if (has_power) cr_expect_str_eq(profile.rows[i].gpu, "a100-80gb");
+  }
+  cr_expect_eq(configurations, 13 + 19); // prompts and batches; those and output lengths
+  cr_expect_gt(powered, 0);
+}
+
+/* ---- Vidur and Frontier ---- */
+
+#define MLP                                                                                        \
+  "time_stats.emb.median,time_stats.input_layernorm.median,time_stats.attn_pre_proj.median,"       \
+  "time_stats.attn_rope.median,time_stats.attn_post_proj.median,"                                  \
+  "time_stats.post_attention_layernorm.median,time_stats.mlp_up_proj.median,"                      \
+  "time_stats.mlp_act.median,time_stats.mlp_down_proj.median,time_stats.add.median,n_head,"        \
+  "n_kv_head,n_embd,n_expanded_embd,vocab_size,use_gated_mlp,num_tokens,"                          \
+  "num_tensor_parallel_workers\n"
+#define SHAPE "64,8,8192,28672,32768,True,"
+#define ATTENTION                                                                                  \
+  "time_stats.attn_input_reshape.median,time_stats.attn_kv_cache_save.median,"                     \
+  "time_stats.attn_prefill.median,time_stats.attn_decode.median,"                                  \
+  "time_stats.attn_output_reshape.median,n_embd,n_q_head,n_kv_head,"                               \
+  "num_tensor_parallel_workers,batch_size,prefill_chunk_size,kv_cache_size,seq_lens,"              \
+  "is_true_mixed_batch\n"
+#define NETWORK ",time_stats.all_reduce.median,rank,num_workers,size,collective,devices_per_node\n"
+
+Test(import, vidurs_operators_become_layers_with_their_all_reduces) {
+  /* Norms, add and embedding are missing at 4 GPUs: those of 1 GPU stand in. 1024 tokens make
+   * all-reduces of 16 MiB, halfway between the two sizes. */
+  static const char mlp[] = MLP "0.5,0.01,0.1,0.02,0.1,0.01,0.3,0.02,0.2,0.01," SHAPE "1024,1\n"
+                                ",,0.05,0.01,0.05,,0.1,0.01,0.1,," SHAPE "1024,4\n";
+  static const char network[] = NETWORK "0,0.01,0,4,8388608,all_reduce,4\n"
+                                        "1,0.03,0,4,25165824,all_reduce,4\n"
+                                        "2,9,0,4,16777216,all_reduce,2\n"
+                                        "3,9,0,2,16777216,all_reduce,2\n";
+  Profile profile;
+  const char *texts[MAX_FILES] = {network, mlp};
+  const int status = import_texts("vidur", "llama2-70b", "h100-80gb", texts, &profile);
+  cr_assert_eq(status, 0, "%s", first_message());
+  cr_assert_eq(profile.n_rows, 2);
+  const BatchShape batch = {.prefill_tokens = 1024};
+  expect_row(&profile, 0, PROFILE_LINEAR, 1, batch, 500 + 80 * 770.0);
+  expect_row(&profile, 1, PROFILE_LINEAR, 4, batch, 500 + 80 * (320.0 + 30 + 2 * 20));
+  cr_expect_null(profile_fact(&profile, "assumption_all_reduce"));
+  cr_expect_not_null(strstr(profile_fact(&profile, "assumption_layers"), "80 layers"));
+  texts[0] = mlp;
+  texts[1] = NULL;
+  cr_assert_eq(import_texts("vidur", "llama2-70b", "h100-80gb", texts, &profile), 0);
+  expect_row(&profile, 1, PROFILE_LINEAR, 4, batch, 500 + 80 * 350.0);
+  cr_expect_not_null(profile_fact(&profile, "assumption_all_reduce"));
+}
+
+Test(import, frontiers_attention_counts_the_kernel_of_its_own_phase) {
+  static const char text[] =
+      ATTENTION "0.01,0.02,0.3,0.007,0.01,8192,64,8,8,1,512,1024,[512],False\n"
+                "0.01,0.02,0.007,0.2,0.01,8192,64,8,8,16,0,1000,\"[1000, 1000]\",False\n"
+                "0.01,0.02,0.007,0.2,0.01,8192,64,8,8,16,0,0,[1],False\n"
+                "0.01,0.02,0.5,0.2,0.01,8192,64,8,8,16,512,0,\"[1, 2]\",True\n";
+  Profile profile;
+  const char *texts[MAX_FILES] = {text};
+  const int status = import_texts("frontier", "llama2-70b", "h800-80gb", texts, &profile);
+  cr_assert_eq(status, 0, "%s", first_message());
+  cr_assert_eq(profile.n_rows, 2);
+  const BatchShape prefill = {.prefill_tokens = 512, .prefill_area2 = 512 * (2 * 1024 + 512)};
+  const BatchShape decode = {.decode_seqs = 16, .context_tokens = 16000};
+  expect_row(&profile, 0, PROFILE_PREFILL_ATTENTION, 8, prefill, 80 * 340.0);
+  expect_row(&profile, 1, PROFILE_DECODE_ATTENTION, 8, decode, 80 * 240.0);
+  cr_expect_str_eq(profile_fact(&profile, "rows_of_unequal_prompts_left_out"), "1");
+  cr_expect_str_eq(profile_fact(&profile, "rows_without_context_left_out"), "1");
+}
+
+Test(import, vidur_tables_that_cannot_be_are_located) {
+  static const struct {
+    const char *model, *text, *part;
+    int line, column;
+  } cases[] = {
+      {"llama2-7000b", MLP, "unknown model 'llama2-7000b'", 0, 0},
+      {"llama2-70b", "a,b\n1,2\n", "is none of the tables there are", 0, 0},
+      {"bloom-176b", MLP "0.5,0.01,0.1,0.02,0.1,0.01,0.3,0.02,0.2,0.01," SHAPE "1024,1\n",
+       "the row is of 64 heads, 8 KV heads and hidden size 8192, 'bloom-176b' has 112", 2, 51},
+      {"llama2-70b", MLP "0.5,0.01,,0.02,0.1,0.01,0.3,0.02,0.2,0.01," SHAPE "1024,1\n",
+       "'time_stats.attn_pre_proj.median' is empty", 2, 10},
+      {"llama2-70b", ATTENTION "0,0,0,0.2,0,8192,64,8,8,1,512,0,[1],False\n",
+       "'time_stats.attn_prefill.median' must be a number above 0", 2, 5},
+      {"llama2-70b", "time_stats.mlp_up_proj.median\n1\n",
+       "column 'time_stats.attn_pre_proj.median' is missing", 1, 1},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    const char *texts[MAX_FILES] = {cases[i].text};
+    cr_expect_eq(import_texts("vidur", cases[i].model, "h100-80gb", texts, &profile), -1);
+    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+  }
+  Profile profile;
+  const char *twice[MAX_FILES] = {MLP, MLP};
+  cr_expect_eq(import_texts("vidur", "llama2-70b", "h100-80gb", twice, &profile), -1);
+  cr_expect_not_null(strstr(first_message(), "a second table of linear operators"));
+}
+
+/* ---- LLMServingSim ---- */
+
+static void write_text(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  cr_assert_not_null(file);
+  fputs(text, file);
+  fclose(file);
+}
+
+/* Imports a bundle of one degree, 2; the folder is gone afterwards. */
+static int import_bundle(const char *meta, const char *dense, const char *per_sequence,
+                         const char *attention, Profile *profile) {
+  const struct {
+    const char *name, *text;
+  } files[] = {{"meta.yaml", meta},
+               {"tp2/dense.csv", dense},
+               {"tp2/per_sequence.csv", per_sequence},
+               {"tp2/attention.csv", attention}};
+  const char *folder = temp_file("", 0, &bench.arena);
+  unlink(folder);
+  const char *degree = arena_printf(&bench.arena, "%s/tp2", folder);
+  cr_assert(mkdir(folder, 0700) == 0 && mkdir(degree, 0700) == 0);
+  for (size_t i = 0; i < 4; i++)
+    write_text(arena_printf(&bench.arena, "%s/%s", folder, files[i].name), files[i].text);
+  const char *paths[] = {folder, NULL};
+  const ImportInput input = {paths, "llama3-8b", NULL, data_dir};
+  bench.diag.n_entries = bench.diag.n_dropped = 0;
+  profile_init(profile, folder, &bench.arena);
+  int status = import_profile(importer_find("llmservingsim"), &input, profile, &bench.diag);
+  for (size_t i = 0; i < 4; i++)
+    unlink(arena_printf(&bench.arena, "%s/%s", folder, files[i].name));
+  rmdir(degree);
+  rmdir(folder);
+  return status;
+}
+
+static const char META[] = "hardware: RTX4090\ngpu: NVIDIA GeForce RTX 4090\n"
+                           "engine_effective: {hf_overrides: {num_hidden_layers: 1}}\n";
+static const char DENSE[] = "layer,tokens,time_us\nembedding,16,3\nembedding,1,2\nlayernorm,1,2\n"
+                            "layernorm,16,2.5\nqkv_proj,1,50\nqkv_proj,16,60\n";
+static const char SEQUENCE[] = "layer,sequences,time_us\nlm_head,4,1000\nsampler,4,30\n";
+
+Test(import, llmservingsims_layers_are_counted_by_how_often_they_run) {
+  static const char attention[] = "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n"
+                                  "16,32,0,0,8\n0,0,4,100,7\n16,32,4,100,12\n";
+  Profile profile;
+  const int status = import_bundle(META, DENSE, SEQUENCE, attention, &profile);
+  cr_assert_eq(status, 0, "%s", first_message());
+  cr_assert_eq(profile.n_rows, 5);
+  expect_row(&profile, 0, PROFILE_LINEAR, 2, (BatchShape){.prefill_tokens = 1},
+             2 + 32 * (2 * 2 + 50.0));
+  expect_row(&profile, 1, PROFILE_LINEAR, 2, (BatchShape){.prefill_tokens = 16},
+             3 + 32 * (2 * 2.5 + 60));
+  expect_row(&profile, 2, PROFILE_HEAD, 2, (BatchShape){.logit_seqs = 4}, 1030);
+  expect_row(&profile, 3, PROFILE_PREFILL_ATTENTION, 2,
+             (BatchShape){.prefill_tokens = 16, .prefill_area2 = 16 * (2 * 32 + 16)}, 32 * 8.0);
+  expect_row(&profile, 4, PROFILE_DECODE_ATTENTION, 2,
+             (BatchShape){.decode_seqs = 4, .context_tokens = 400}, 32 * 7.0);
+  cr_expect_str_eq(profile.rows[0].gpu, "RTX4090");
+  cr_expect_str_eq(profile_fact(&profile, "mixed_rows_left_out"), "1");
+  cr_expect_str_eq(profile_fact(&profile, "gpu_name"), "NVIDIA GeForce RTX 4090");
+}
+
+Test(import, llmservingsims_newer_attention_says_how_far_tokens_look_back) {
+  static const char attention[] =
+      "layer,prefill_chunk,prefill_key,n_decode,kv_decode,decode_q_len,time_us\n"
+      "attention,16,40.0,0,0,1,8\nattention,0,0.0,4,100,1,7\nattention,0,0.0,4,100,2,9\n";
+  Profile profile;
+  const int status = import_bundle(META, DENSE, SEQUENCE, attention, &profile);
+  cr_assert_eq(status, 0, "%s", first_message());
+  cr_assert_eq(profile.n_rows, 5);
+  expect_row(&profile, 3, PROFILE_PREFILL_ATTENTION, 2,
+             (BatchShape){.prefill_tokens = 16, .prefill_area2 = 16 * (2 * 32 + 16)}, 32 * 8.0);
+  cr_expect_str_eq(profile_fact(&profile, "rows_of_several_query_tokens_left_out"), "1");
+}
+
+Test(import, llmservingsim_bundles_that_cannot_be_are_located) {
+  static const char attention[] = "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n";
+  static const struct {
+    const char *meta, *dense, *attention, *part;
+    int line, column;
+  } cases[] = {
+      {"gpu: x\n", DENSE, attention, "'hardware' is missing", 0, 0},
+      {META, "layer,tokens,time_ms\nembedding,1,2\n", attention, "column 'time_us' is missing", 1,
+       1},
+      {META, "layer,tokens,time_us\nmoe,1,2\n", attention, "unknown layer 'moe'", 2, 1},
+      {META, "layer,tokens,time_us\nembedding,1,2\nembedding,2,2\nqkv_proj,1,50\n", attention,
+       "layer 'qkv_proj' has no time for 2", 3, 1},
+      {META, "layer,tokens,time_us\nqkv_proj,1,2\nqkv_proj,1,2\n", attention,
+       "layer 'qkv_proj' is there twice for 1", 3, 1},
+      {META, DENSE, "prefill_chunk,n_decode,kv_decode,time_us\n",
+       "one of the columns 'kv_prefill' and 'prefill_key' must be there", 1, 1},
+      {META, DENSE, "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n0,0,0,0,5\n",
+       "the row has neither a prefill nor a decode", 2, 1},
+      {META, "layer,tokens,time_us\nqkv_proj,1,0.05\n", attention,
+       "the times are not in microseconds", 0, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    int status =
+        import_bundle(cases[i].meta, cases[i].dense, SEQUENCE, cases[i].attention, &profile);
+    cr_expect_eq(status, -1, "case %zu", i);
+    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].part);
+  }
+}
+
+/* ---- DistServe ---- */
+
+Test(import, distserves_formulas_become_points) {
+  static const char text[] =
+      "{\"facebook/opt-13b\": {\"2\": {\"decoding_large_small_bs_threshold\": 2,"
+      " \"prefill\": [10, 0.1, 1e-5], \"decoding_smallbs\": [20, 1e-3, 0.5],"
+      " \"decoding_largebs\": [7, 2e-3, -0.5]}}}";
+  Profile profile;
+  const char *texts[MAX_FILES] = {text};
+  const int status = import_texts("distserve", NULL, "a100-80gb", texts, &profile);
+  cr_assert_eq(status, 0, "%s", first_message());
+  const size_t prefills = 8 + 8 + 7 + 6; // 1, 2, 4 and 8 prompts of 64 tokens to 16384 in all
+  cr_assert_eq(profile.n_rows, prefills + 9 * 4 - 4);
+  expect_row(&profile, 0, PROFILE_ITERATION, 2, (BatchShape){64, 64 * 64, 0, 0, 1},
+             1000 * (10 + 6.4 + 0.04096));
+  expect_row(&profile, 8, PROFILE_ITERATION, 2, (BatchShape){128, 2 * 64 * 64, 0, 0, 2},
+             1000 * (10 + 12.8 + 0.08192));
+  expect_row(&profile, prefills, PROFILE_ITERATION, 2, (BatchShape){0, 0, 1, 64, 1},
+             1000 * (20 + 0.064 + 0.5));
+  expect_row(&profile, prefills + 4, PROFILE_ITERATION, 2, (BatchShape){0, 0, 2, 128, 2},
+             1000 * (7 + 0.256 - 1));
+  cr_expect_str_eq(profile.rows[0].model, "opt-13b");
+  cr_expect_str_eq(profile_fact(&profile, "points_not_positive_left_out"), "4");
+  cr_expect_str_eq(profile.rows[0].stop, "formula");
+  cr_expect_not_null(profile_fact(&profile, "assumption_prefill_grid"));
+}
+
+Test(import, distserve_files_that_cannot_be_are_located) {
+  static const struct {
+    const char *text, *part;
+    int line, column;
+  } cases[] = {
+      {"[1]", "must be a map of models", 1, 1},
+      {"{\"m\": 1}", "must be a model's map of degrees", 1, 2},
+      {"{\"m\": {\"x\": {}}}", "'x' must be a tensor_parallel_size", 1, 8},
+      {"{\"m\": {\"1\": {\"decoding_large_small_bs_threshold\": 9, \"prefill\": [1, 2],\n"
+       "\"decoding_smallbs\": [1, 2, 3], \"decoding_largebs\": [1, 2, 3]}}}",
+       "'prefill' must be a list of 3 numbers", 1, 65},
+      {"{\"m\": {\"1\": {\"decoding_large_small_bs_threshold\": 9, \"prefill\": [1, 2, nan],\n"
+       "\"decoding_smallbs\": [1, 2, 3], \"decoding_largebs\": [1, 2, 3]}}}",
+       "must be a number", 1, 72},
+      {"{\"m\": {\"1\": {\"decoding_large_small_bs_threshold\": 9}}}", "'prefill' is missing", 1,
+       13},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    const char *texts[MAX_FILES] = {cases[i].text};
+    cr_expect_eq(import_texts("distserve", NULL, "g", texts, &profile), -1);
+    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+  }
+}

@@ -1,0 +1,200 @@
+/* Profiles on disk. Pinned: that what is written reads back to the same digest, that missing is not
+ * 0, and where each kind of bad input is reported. Not pinned: the digest's value. */
+#include "perfmodel/profile.h"
+#include "tests/unit/trace_testing.h"
+#include <math.h>
+
+#define HEADER                                                                                     \
+  "model,gpu,tensor_parallel_size,op,mode,configuration,prefill_tokens,prefill_area2,decode_seqs," \
+  "context_tokens,logit_seqs,median_us,mad_us,p10_us,p90_us,samples,power_w,sm_clock_mhz,"         \
+  "mem_clock_mhz,roofline_fraction,stop\n"
+#define GOOD "m,g,8,iteration,graph,1,512,262144,0,0,1,100,,,,,,,,,\n"
+
+static Bench bench;
+
+static void setup(void) {
+  bench_init(&bench);
+}
+static void teardown(void) {
+  bench_done(&bench);
+}
+
+TestSuite(profile, .init = setup, .fini = teardown, .timeout = 120);
+
+static ProfileRow row_of(const char *model, int32_t degree, ProfileOp op, double median_us) {
+  return (ProfileRow){.model = model,
+                      .gpu = "h100-80gb",
+                      .tensor_parallel_size = degree,
+                      .op = op,
+                      .mode = "graph",
+                      .configuration = 3,
+                      .batch = {1, 2, 3, 4, 5},
+                      .median_us = median_us,
+                      .mad_us = NAN,
+                      .p10_us = NAN,
+                      .p90_us = NAN,
+                      .power_w = NAN,
+                      .sm_clock_mhz = NAN,
+                      .mem_clock_mhz = NAN,
+                      .roofline_fraction = NAN,
+                      .stop = ""};
+}
+
+static int load_text(Profile *profile, const char *text, size_t length) {
+  bench.diag.n_entries = bench.diag.n_dropped = 0;
+  return profile_parse(profile, "test", text, length, &bench.arena, &bench.diag);
+}
+
+Test(profile, what_is_saved_loads_again) {
+  Profile profile, loaded;
+  profile_init(&profile, "made", &bench.arena);
+  profile_set_fact(&profile, "gpu", "one");
+  profile_set_fact(&profile, "plan digest", "12:34");
+  profile_set_fact(&profile, "gpu", "two");
+  for (int op = 0; op < PROFILE_OPS; op++) {
+    ProfileRow row = row_of("m", 8, (ProfileOp)op, 1.0 / 3 + op);
+    row.samples = op;
+    row.power_w = op == 0 ? NAN : 0.1 * op;
+    row.mad_us = op == 1 ? 0 : NAN; // measured, and none
+    row.p10_us = 1e-7;
+    row.p90_us = 123456789.123456789;
+    row.stop = op == 2 ? "spread, or time" : "";
+    profile_add(&profile, &row);
+  }
+  const char *path = temp_file("", 0, &bench.arena);
+  cr_assert_eq(profile_save(&profile, path, &bench.diag), 0);
+  cr_assert_eq(profile_load(&loaded, path, &bench.arena, &bench.diag), 0);
+  unlink(path);
+  cr_assert_eq(loaded.n_rows, PROFILE_OPS);
+  cr_assert_eq(profile_digest(&loaded), profile_digest(&profile));
+  cr_assert_eq(loaded.n_facts, 2);
+  cr_assert_str_eq(profile_fact(&loaded, "gpu"), "two");
+  cr_assert_str_eq(profile_fact(&loaded, "plan digest"), "12:34");
+  cr_assert_null(profile_fact(&loaded, "none"));
+  cr_assert(isnan(loaded.rows[0].power_w) && loaded.rows[1].power_w == 0.1);
+  cr_assert(loaded.rows[1].mad_us == 0 && isnan(loaded.rows[2].mad_us));
+  cr_assert_eq(loaded.rows[3].at.line, 7); // two facts and the header stand before
+}
+
+Test(profile, the_digest_is_of_rows_and_not_of_facts) {
+  Profile a, b;
+  ProfileRow row = row_of("m", 8, PROFILE_LINEAR, 10);
+  profile_init(&a, "a", &bench.arena);
+  profile_init(&b, "b", &bench.arena);
+  profile_add(&a, &row);
+  profile_add(&b, &row);
+  profile_set_fact(&b, "date", "today");
+  cr_assert_eq(profile_digest(&a), profile_digest(&b));
+  b.rows[0].power_w = 0; // is not missing
+  cr_assert_neq(profile_digest(&a), profile_digest(&b));
+  b.rows[0] = a.rows[0];
+  b.rows[0].batch.logit_seqs++;
+  cr_assert_neq(profile_digest(&a), profile_digest(&b));
+}
+
+Test(profile, groups_come_in_the_order_of_the_rows) {
+  Profile profile;
+  ProfileGroup *groups = NULL;
+  const struct {
+    const char *model;
+    int32_t degree;
+  } rows[] = {{"b", 8}, {"a", 8}, {"b", 4}, {"b", 8}, {"b", 8}};
+  profile_init(&profile, "made", &bench.arena);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    ProfileRow row = row_of(rows[i].model, rows[i].degree, PROFILE_LINEAR, 1);
+    profile_add(&profile, &row);
+  }
+  cr_assert_eq(profile_groups(&profile, &groups, &bench.arena), 3);
+  cr_assert(strcmp(groups[0].model, "b") == 0 && groups[0].tensor_parallel_size == 8);
+  cr_assert(strcmp(groups[1].model, "a") == 0 && groups[1].n_rows == 1);
+  cr_assert(groups[2].tensor_parallel_size == 4 && groups[0].n_rows == 3);
+  cr_assert(profile_in_group(&profile.rows[4], &groups[0]));
+  cr_assert_not(profile_in_group(&profile.rows[4], &groups[2]));
+}
+
+Test(profile, bad_files_are_located) {
+  static const struct {
+    const char *text, *part;
+    int line, column;
+  } cases[] = {
+      {"", "has no header row", 0, 0},
+      {HEADER, "a profile needs at least two points, found 0", 0, 0},
+      {HEADER GOOD, "a profile needs at least two points, found 1", 0, 0},
+      {"# no colon\n" HEADER GOOD GOOD, "must be '# key: value'", 1, 1},
+      {"# a: b\n# a: c\n" HEADER GOOD GOOD, "'a' is there twice", 2, 1},
+      {HEADER GOOD "m,g,8,warp,,1,512,262144,0,0,1,100,,,,,,,,,\n", "unknown operator 'warp'", 3,
+       7},
+      {HEADER GOOD "m,g,8,iteration,fast,1,512,262144,0,0,1,100,,,,,,,,,\n",
+       "'mode' must be graph, eager or empty, not 'fast'", 3, 17},
+      {HEADER GOOD "m,g,0,iteration,,1,512,262144,0,0,1,100,,,,,,,,,\n",
+       "'tensor_parallel_size' must be a whole number above 0", 3, 5},
+      {HEADER GOOD "m,g,8,iteration,,1,0,0,0,0,1,100,,,,,,,,,\n",
+       "the batch has no work for operator 'iteration'", 3, 1},
+      {HEADER GOOD "m,g,8,decode_attention,,1,0,0,4,0,4,100,,,,,,,,,\n",
+       "the batch has no work for operator 'decode_attention'", 3, 1},
+      {HEADER GOOD "m,g,8,iteration,,1,512,262144,0,0,1,nan,,,,,,,,,\n",
+       "'median_us' must be a number above 0, not 'nan'", 3, 37},
+      {HEADER GOOD "m,g,8,iteration,,1,512,262144,0,0,1,-5,,,,,,,,,\n",
+       "'median_us' must be a number above 0, not '-5'", 3, 37},
+      {HEADER GOOD "m,g,8,iteration,,1,512,262144,0,0,1,,,,,,,,,,\n", "'median_us' is empty", 3,
+       37},
+      {HEADER GOOD "m,g,8,iteration,,1,512,262144,0,0,1,100,,9,8,,,,,,\n",
+       "'p10_us' must be at most 'p90_us'", 3, 42},
+      {HEADER GOOD "m,g,8\n", "expected 21 fields", 3, 1},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    cr_expect_eq(load_text(&profile, cases[i].text, strlen(cases[i].text)), -1, "%s",
+                 cases[i].part);
+    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+    cr_expect_eq(diag_exit_code(&bench.diag), 3);
+  }
+}
+
+Test(profile, columns_of_another_unit_are_told_the_right_one) {
+  Profile profile;
+  char *text = arena_printf(&bench.arena, "%s%s%s", HEADER, GOOD, GOOD);
+  memcpy(strstr(text, "median_us"), "median_ms", 9);
+  cr_assert_eq(load_text(&profile, text, strlen(text)), -1);
+  cr_assert_eq(bench.diag.n_entries, 2); // one column is missing, one unknown
+  expect_entry(&bench.diag, 0, 1, 1, "column 'median_us' is missing", text);
+  expect_entry(&bench.diag, 1, 1, 121, "unknown column 'median_ms'", text);
+  cr_assert_not_null(strstr(bench.diag.entries[1].hint, "microseconds"));
+}
+
+Test(profile, all_problems_come_at_once) {
+  Profile profile;
+  static const char text[] = HEADER "m,g,8,iteration,,1,512,262144,0,0,1,0,,,,,,,,,\n" GOOD
+                                    "m,g,8,iteration,,x,512,262144,0,0,1,-1,,,,,,,,,\n";
+  cr_assert_eq(load_text(&profile, text, sizeof text - 1), -1);
+  cr_assert_eq(bench.diag.n_entries, 3);
+}
+
+Test(profile, a_million_rows_are_the_limit) {
+  const size_t header = sizeof HEADER - 1, row = sizeof GOOD - 1, rows = 1000 * 1000 + 1;
+  char *text = arena_alloc(&bench.arena, header + rows * row);
+  memcpy(text, HEADER, header);
+  for (size_t i = 0; i < rows; i++)
+    memcpy(text + header + i * row, GOOD, row);
+  Profile profile;
+  cr_assert_eq(load_text(&profile, text, header + rows * row), -1);
+  expect_entry(&bench.diag, 0, 1000 * 1000 + 2, 1, "more than 1000000 rows", "a million and one");
+  cr_assert_eq(load_text(&profile, text, header + (rows - 1) * row), 0);
+  cr_assert_eq(profile.n_rows, rows - 1);
+}
+
+Test(profile, texts_that_would_not_read_back_are_not_written) {
+  static const char *const models[] = {"a\"b", "a\nb"};
+  for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+    Profile profile;
+    ProfileRow row = row_of(models[i], 1, PROFILE_LINEAR, 1);
+    profile_init(&profile, "made", &bench.arena);
+    profile_add(&profile, &row);
+    cr_expect_eq(profile_save(&profile, "/no/such/folder/file", &bench.diag), -1);
+    cr_expect_eq(bench.diag.entries[i].kind, DIAG_INPUT);
+  }
+  Profile empty;
+  profile_init(&empty, "made", &bench.arena);
+  cr_expect_eq(profile_save(&empty, "/no/such/folder/file", &bench.diag), -1);
+  cr_expect_eq(bench.diag.entries[2].kind, DIAG_ENVIRONMENT);
+}
