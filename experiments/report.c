@@ -36,24 +36,41 @@ uint64_t report_extrapolated(const MachineTotals *totals) {
                     totals->extrapolated_iterations[EXTRAPOLATION_FAR]);
 }
 
+/* NAN when a fact that it rests on is 0: the machine file does not say it, since no machine costs
+ * or draws nothing. */
+static double if_known(double value, double fact) {
+  return fact > 0 ? value : NAN;
+}
+
 static PoolReport make_pool(const PoolResult *result, Arena *arena) {
   const MachineTotals *totals = &result->totals;
   return (PoolReport){
       .pool = result->pool,
       .scope = arena_printf(arena, "pool.%s", result->pool->name),
       .scalars = {{"utilization", "", result->utilization},
-                  {"energy_kwh", "kWh", result->energy_j / JOULES_PER_KWH},
+                  {"energy_kwh", "kWh",
+                   if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power)},
                   {"iterations", "", iterations_of(totals)},
                   {"prefill_tokens", "", (double)totals->prefill_tokens},
                   {"decode_tokens", "", (double)totals->decode_tokens}},
   };
 }
 
-static double provisioned_kw(const SimConfig *config) {
-  double watts = 0;
-  for (uint32_t i = 0; i < config->n_pools; i++)
-    watts += config->pools[i].count * config->pools[i].provisioned_power;
-  return watts / 1000;
+/* What all pools take together, in the units of the run. */
+typedef struct Resources {
+  double energy_kwh, cost_usd, provisioned_kw; // NAN: unknown
+} Resources;
+
+static Resources resources_of(const SimResult *result) {
+  Resources sum = {.energy_kwh = result->energy_j / JOULES_PER_KWH, .cost_usd = result->cost_usd};
+  for (uint32_t i = 0; i < result->n_pools; i++) {
+    const PoolSpec *pool = result->pools[i].pool;
+    sum.energy_kwh = if_known(sum.energy_kwh, pool->prefill_power);
+    sum.cost_usd = if_known(sum.cost_usd, pool->cost_per_hour);
+    sum.provisioned_kw +=
+        if_known(pool->count * pool->provisioned_power / 1000, pool->provisioned_power);
+  }
+  return sum;
 }
 
 static void fill_scalars(Report *self, double cpu_s, double wall_s) {
@@ -68,6 +85,7 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const double outside_ticks = (double)totals->extrapolated_ticks[EXTRAPOLATION_NEAR] +
                                (double)totals->extrapolated_ticks[EXTRAPOLATION_FAR];
   const double far = (double)totals->extrapolated_iterations[EXTRAPOLATION_FAR];
+  const Resources resources = resources_of(result);
   const Scalar scalars[] = {
       {"requests", "", (double)metrics->requests},
       {"completed", "", (double)metrics->completed},
@@ -76,9 +94,9 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
       {"duration_s", "s", tick_seconds(result->span)},
       {"throughput_rps", "/s", ratio((double)metrics->completed, served_s)},
       {"output_tokens_per_s", "/s", ratio((double)metrics->output_tokens, served_s)},
-      {"energy_kwh", "kWh", result->energy_j / JOULES_PER_KWH},
-      {"cost_usd", "$", result->cost_usd},
-      {"provisioned_power_kw", "kW", provisioned_kw(&self->config->sim)},
+      {"energy_kwh", "kWh", resources.energy_kwh},
+      {"cost_usd", "$", resources.cost_usd},
+      {"provisioned_power_kw", "kW", resources.provisioned_kw},
       {"preemptions", "", (double)metrics->preemptions},
       {"evictions", "", (double)metrics->evictions},
       {"transfers", "", (double)metrics->transfers},

@@ -134,6 +134,15 @@ static const char *duration(double seconds, char text[32]) {
   return text;
 }
 
+/* A figure as `format` says, or `unknown` in its place. */
+static const char *known(double value, const char *format, const char *unknown, char text[32]) {
+  if (isnan(value))
+    snprintf(text, 32, "%s", unknown);
+  else
+    snprintf(text, 32, format, value);
+  return text;
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   fprintf(out, "%s: %s requests in %s of simulated time, %s of CPU\n\n", self->config->path,
@@ -147,9 +156,11 @@ static void table_head(const Report *self, FILE *out) {
   fprintf(out, "throughput   %.2f requests/s, %s output tokens/s\n",
           report_value(self, "throughput_rps"),
           grouped(report_value(self, "output_tokens_per_s"), requests));
-  fprintf(out, "resources    %.4g kWh, $%.2f, %.4g kW provisioned\n",
-          report_value(self, "energy_kwh"), report_value(self, "cost_usd"),
-          report_value(self, "provisioned_power_kw"));
+  fprintf(out, "resources    %s, %s, %s\n",
+          known(report_value(self, "energy_kwh"), "%.4g kWh", "energy unknown", requests),
+          known(report_value(self, "cost_usd"), "$%.2f", "price unknown", rejected),
+          known(report_value(self, "provisioned_power_kw"), "%.4g kW provisioned", "power unknown",
+                unfinished));
   fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%s GB)\n",
           grouped(report_value(self, "preemptions"), requests),
           grouped(report_value(self, "evictions"), rejected),
@@ -190,10 +201,10 @@ static void table_pools(const Report *self, FILE *out) {
           "pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
     const PoolReport *report = &self->pools[i];
-    char iterations[32];
-    fprintf(out, "%-*s  %-7s  %-15s %6" PRIu32 " %5.1f%% %9.4g %12s\n", width, report->pool->name,
+    char energy[32], iterations[32];
+    fprintf(out, "%-*s  %-7s  %-15s %6" PRIu32 " %5.1f%% %9s %12s\n", width, report->pool->name,
             role_name(report->pool->role), report->pool->machine, report->pool->count,
-            100 * report->scalars[0].value, report->scalars[1].value,
+            100 * report->scalars[0].value, known(report->scalars[1].value, "%.4g", "-", energy),
             grouped(report->scalars[2].value, iterations));
   }
 }

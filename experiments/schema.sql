@@ -44,7 +44,7 @@ CREATE TABLE pool (
   block_size INTEGER NOT NULL,
   kv_blocks INTEGER NOT NULL, -- of one machine
   utilization REAL NOT NULL,
-  energy_kwh REAL NOT NULL,
+  energy_kwh REAL, -- NULL: the machine's power is unknown
   PRIMARY KEY (run_id, pool)
 ) WITHOUT ROWID;
 
