@@ -66,7 +66,11 @@ int cli_usage(const CliCommand *command, const char *format, ...)
 int cli_finish(Diag *diag, int code);
 
 /* The commands, one file each. */
+int cmd_check(int argc, char **argv);
+int cmd_fit(int argc, char **argv);
+int cmd_import(int argc, char **argv);
 int cmd_list(int argc, char **argv);
+int cmd_plot(int argc, char **argv);
 int cmd_query(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_trace(int argc, char **argv);

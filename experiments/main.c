@@ -9,7 +9,11 @@ typedef struct Command {
 } Command;
 
 static const Command commands[] = {
+    {"check", cmd_check, "what in a profile cannot be"},
+    {"fit", cmd_fit, "performance models from a profile, and how good they are"},
+    {"import", cmd_import, "a profile from another project's measurements"},
     {"list", cmd_list, "what there is: policies, models, machines, traces, options"},
+    {"plot", cmd_plot, "pictures of fitted models"},
     {"query", cmd_query, "ask a results database"},
     {"run", cmd_run, "simulate one configuration"},
     {"trace", cmd_trace, "what a trace file holds"},

@@ -15,10 +15,11 @@ check() {
   done
 }
 
-check quickstart c02b1da170656951
-check splitwise-hh 56b0f3d224325072
+check quickstart 6336388c8bfd1133
+check splitwise-hh 22c4142adfd93e7d
 check splitwise-sim e393204dd9242bf9
-check quickstart 4b465e6a74885c5c --set policies.batcher=continuous \
+check roofline-gh200 e1f2c22b3c4e1831
+check quickstart 70f05d043e22956d --set policies.batcher=continuous \
   --set policies.transfer=serialized
 
 finish

@@ -1,8 +1,8 @@
 /* The compiled performance model. Pinned: the terms and their interpolation on a small model worked
  * out by hand, that pieces and perfmodel_iteration agree to the tick, the released simulator's
  * double formula, every shipped file, flags, located messages; with TANDEM_DATA_DIR also the source
- * tables themselves and the errors that the fitted files state. Not pinned: how well the model
- * predicts what was never measured. */
+ * tables themselves, and how far the fitted files are from every measured point. Not pinned: how
+ * well the model predicts what was never measured (test_fit.c). */
 #include "perfmodel/perfmodel.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -327,6 +327,10 @@ Test(perfmodel, bad_files_are_reported_where_they_are_wrong) {
                   "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
                   "    - {sequences: 2, knots: [[0, 0.1], [9, 0.2]]}\n",
        12, "row 2 falls below row 1 from 9 context tokens"},
+      {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
+                  "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
+                  "    - {sequences: 2, knots: [[0, 0.2], [9, 0.35], [12, 0.45]]}\n",
+       11, "beyond 2 sequences more context would be faster: from 0 context tokens"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     PerfModel model;
@@ -345,17 +349,23 @@ Test(perfmodel, bad_files_are_reported_where_they_are_wrong) {
 Test(perfmodel, a_missing_combination_names_those_there_are) {
   const struct {
     const char *set, *model, *message, *hint;
+    int64_t tp;
   } cases[] = {
-      {"fitted", "llama3-8b", "no times of 'llama3-8b' on 'a100-80gb'", "llama2-70b_h100-80gb_tp2"},
-      {"fited", "llama2-70b", "unknown set of performance models 'fited'", "'splitwise-sim'"},
+      {"fitted", "llama3-8b", "no times of 'llama3-8b' on 'a100-80gb'",
+       "it has bloom-176b_a100-80gb_tp8, llama2-70b_a100-80gb_tp8, llama2-70b_a100-80gb_tp4, ", 8},
+      {"fitted", "llama2-70b", "no times of 'llama2-70b' on 'a100-80gb'",
+       "it has llama2-70b_a100-80gb_tp2, llama2-70b_a100-80gb_tp4, llama2-70b_a100-80gb_tp8, "
+       "llama2-70b_h100-80gb-pcap_tp2, ",
+       1},
+      {"fited", "llama2-70b", "unknown set of performance models 'fited'", "'splitwise-sim'", 8},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Place at = {.path = "a.yaml", .line = 4, .column = 1, .width = 1};
     PerfModel model;
     diag_done(&diag);
     diag_init(&diag);
-    cr_assert_eq(perfmodel_load_for(&model, cases[i].set, cases[i].model, "a100-80gb", 8, 4,
-                                    data_dir, at, &arena, &diag),
+    cr_assert_eq(perfmodel_load_for(&model, cases[i].set, cases[i].model, "a100-80gb", cases[i].tp,
+                                    4, data_dir, at, &arena, &diag),
                  -1);
     cr_assert_eq(diag.entries[0].at.line, 4);
     cr_assert_not_null(strstr(diag.entries[0].message, cases[i].message));
@@ -445,49 +455,49 @@ static int read_measured(Measured **ret_rows) {
   return (int)(row - rows);
 }
 
-/* The largest errors, in percent, that the "# Errors:" line of a fitted file states. */
-static void stated_errors(const Combination *c, double *prefill, double *decode) {
-  const char *path =
-      arena_printf(&arena, "%s/fitted/%s_%s_tp%d.yaml", data_dir, c->model, c->gpu, c->tp);
-  FILE *file = fopen(path, "r");
-  cr_assert_not_null(file);
-  char line[256];
-  int found = 0;
-  while (fgets(line, sizeof line, file) && found != 2)
-    found = sscanf(line, "# Errors: prefill MAPE %*f%%, max %lf%%; decode MAPE %*f%%, max %lf%%",
-                   prefill, decode);
-  fclose(file);
-  cr_assert_eq(found, 2, "%s states no errors", path);
-}
-
-Test(perfmodel, fitted_files_predict_every_measured_point_within_their_stated_error) {
+/* How far the medians of all rows may be from a file that was fitted to the checked ones: percent
+ * at worst. Batch 64 of tensor parallel 2 is left out, as there: out of memory. The check leaves
+ * out prompts of 128 tokens of llama2-70b on the H100, tensor parallel 8: they took longer than
+ * 512. */
+Test(perfmodel, fitted_files_predict_every_measured_point) {
+  static const struct {
+    Combination of;
+    double prefill, decode;
+  } bounds[N_COMBINATIONS] = {
+      {{"bloom-176b", "a100-80gb", 8}, 9, 3},      {{"bloom-176b", "h100-80gb", 8}, 2, 4},
+      {{"bloom-176b", "h100-80gb-pcap", 8}, 2, 3}, {{"llama2-70b", "a100-80gb", 2}, 13, 7},
+      {{"llama2-70b", "a100-80gb", 4}, 20, 5},     {{"llama2-70b", "a100-80gb", 8}, 19, 4},
+      {{"llama2-70b", "h100-80gb", 2}, 1, 5},      {{"llama2-70b", "h100-80gb", 4}, 2, 4},
+      {{"llama2-70b", "h100-80gb", 8}, 18, 8},     {{"llama2-70b", "h100-80gb-pcap", 2}, 2, 5},
+      {{"llama2-70b", "h100-80gb-pcap", 4}, 2, 4}, {{"llama2-70b", "h100-80gb-pcap", 8}, 30, 8}};
   Measured *rows;
   int n = read_measured(&rows), checked = 0;
   cr_assert_eq(n, 1260);
   for (int c = 0; c < N_COMBINATIONS; c++) {
-    const Combination *of = &COMBINATIONS[c];
+    const Combination *of = &bounds[c].of;
     PerfModel model = load_for("fitted", of->model, of->gpu, of->tp, 64);
-    double prefill_error, decode_error;
-    stated_errors(of, &prefill_error, &decode_error);
+    double prefill = 0, decode = 0;
     for (int i = 0; i < n; i++) {
       Measured at = rows[i];
       bool ours =
           strcmp(at.model, of->model) == 0 && strcmp(at.gpu, of->gpu) == 0 && at.tp == of->tp;
-      if (!ours || (at.tp == 2 && at.batch == 64)) continue; // dropped: out of memory
+      if (!ours || (at.tp == 2 && at.batch == 64)) continue;
       at = median_of_point(rows, n, i);
       BatchShape batch = {.prefill_tokens = (int64_t)at.prompt * at.batch,
                           .prefill_area2 = (int64_t)at.prompt * at.prompt * at.batch,
                           .logit_seqs = at.batch};
       double ms = 1e3 * tick_seconds(perfmodel_iteration(&model, &batch, NULL));
-      cr_assert(fabs(ms / at.prefill - 1) * 100 <= prefill_error + 1e-6, "%s: prefill %d x %d",
-                model.name, at.batch, at.prompt);
+      prefill = fmax(prefill, 100 * fabs(ms / at.prefill - 1));
       checked++;
-      if (at.output >= 512) continue; // dropped: the context is unknown
+      if (at.output >= 512) continue; // the context is unknown: many stopped early
       int64_t context = (int64_t)at.batch * (at.prompt + at.output / 2);
       ms = 1e3 * tick_seconds(perfmodel_decode_step(&model, at.batch, context));
-      cr_assert(fabs(ms / at.decode - 1) * 100 <= decode_error + 1e-6, "%s: decode %d x %d",
-                model.name, at.batch, at.prompt);
+      double error = 100 * fabs(ms / at.decode - 1);
+      decode = fmax(decode, error);
+      if (at.batch == 64) cr_assert_leq(error, 5, "%s: %.2f%% at batch 64", model.name, error);
     }
+    cr_assert_leq(prefill, bounds[c].prefill, "%s: prefill %.2f%%", model.name, prefill);
+    cr_assert_leq(decode, bounds[c].decode, "%s: decode %.2f%%", model.name, decode);
   }
   cr_assert_eq(checked, 1260 - 3 * 5);
 }

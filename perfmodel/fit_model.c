@@ -1,0 +1,231 @@
+/* Curves as columns of a linear system: hats over knots, and the limits of physics. */
+#include "perfmodel/fit_model.h"
+#include "perfmodel/fit_solve.h"
+#include <assert.h>
+
+static const ProfileOp TERMS[] = {PROFILE_LINEAR, PROFILE_PREFILL_ATTENTION,
+                                  PROFILE_DECODE_ATTENTION, PROFILE_HEAD};
+enum { N_TERMS = sizeof TERMS / sizeof *TERMS };
+
+int64_t fit_x(ProfileOp op, const BatchShape *batch) {
+  switch (op) {
+  case PROFILE_PREFILL_ATTENTION:
+    return batch->prefill_area2;
+  case PROFILE_DECODE_ATTENTION:
+    return batch->context_tokens;
+  case PROFILE_HEAD:
+    return batch->prefill_tokens > 0 ? batch->logit_seqs : batch->decode_seqs;
+  default:
+    return batch->prefill_tokens + batch->decode_seqs;
+  }
+}
+
+bool fit_has_term(ProfileOp measured, ProfileOp op, const BatchShape *batch) {
+  if (measured != PROFILE_ITERATION) return measured == op;
+  if (op == PROFILE_PREFILL_ATTENTION) return batch->prefill_tokens > 0;
+  if (op == PROFILE_DECODE_ATTENTION) return batch->decode_seqs > 0;
+  return true;
+}
+
+/* ---- One curve ---- */
+
+/* Where x falls: seconds(x) = (1 − share)·seconds[i] + share·seconds[i + 1]; the last line goes
+ * on, left of the first knot its value holds. */
+typedef struct Hat {
+  int knot;
+  double share;
+} Hat;
+
+static Hat curve_find(const FitCurve *self, int64_t x) {
+  int i = 0;
+  if (self->n_knots < 2 || x <= self->x[0]) return (Hat){0, 0};
+  while (i + 2 < self->n_knots && x >= self->x[i + 1])
+    i++;
+  return (Hat){i, (double)(x - self->x[i]) / (double)(self->x[i + 1] - self->x[i])};
+}
+
+double fit_curve_eval(const FitCurve *self, int64_t x) {
+  if (self->n_knots == 0) return 0;
+  Hat hat = curve_find(self, x);
+  double here = self->seconds[hat.knot];
+  return hat.share == 0 ? here : here + hat.share * (self->seconds[hat.knot + 1] - here);
+}
+
+static int curve_columns(const FitCurve *self) {
+  return self->n_knots - (self->n_knots > 0 && self->from_zero);
+}
+
+/* Adds factor·seconds(x) to a row of the system in which the curve's first column is `columns`. */
+static void curve_fill(const FitCurve *self, int64_t x, double factor, double *columns) {
+  if (self->n_knots == 0) return;
+  Hat hat = curve_find(self, x);
+  int first = hat.knot - self->from_zero;
+  if (first >= 0) columns[first] += factor * (1 - hat.share);
+  if (hat.share != 0) columns[first + 1] += factor * hat.share;
+}
+
+/* ---- The system ---- */
+
+typedef struct Layout {
+  int curve_first[PROFILE_OPS], row_first[FIT_ROWS_MAX];
+  int n_columns;
+} Layout;
+
+static Layout layout_of(const FitModel *self) {
+  Layout layout = {.n_columns = 0};
+  for (int t = 0; t < N_TERMS; t++) {
+    layout.curve_first[TERMS[t]] = layout.n_columns;
+    layout.n_columns += curve_columns(&self->curves[TERMS[t]]);
+  }
+  for (int r = 0; r < self->n_rows; r++) {
+    layout.row_first[r] = layout.n_columns;
+    layout.n_columns += curve_columns(&self->rows[r].curve);
+  }
+  return layout;
+}
+
+/* The row at or below n, and how far n is on the way to the next: as perfmodel_compile mixes. */
+static Hat rows_find(const FitModel *self, int64_t n) {
+  int i = 0;
+  if (self->n_rows == 1 || n <= self->rows[0].seqs) return (Hat){0, 0};
+  while (i + 2 < self->n_rows && n > self->rows[i + 1].seqs)
+    i++;
+  return (Hat){i, (double)(n - self->rows[i].seqs) /
+                      (double)(self->rows[i + 1].seqs - self->rows[i].seqs)};
+}
+
+static void term_fill(const FitModel *self, const Layout *layout, ProfileOp op,
+                      const BatchShape *batch, double factor, double *columns) {
+  int64_t x = fit_x(op, batch);
+  if (op != PROFILE_DECODE_ATTENTION || self->n_rows == 0) {
+    curve_fill(&self->curves[op], x, factor, columns + layout->curve_first[op]);
+    return;
+  }
+  Hat hat = rows_find(self, batch->decode_seqs);
+  for (int side = 0; side < (hat.share == 0 ? 1 : 2); side++) {
+    int row = hat.knot + side;
+    double part = side ? hat.share : 1 - hat.share;
+    curve_fill(&self->rows[row].curve, x, factor * part, columns + layout->row_first[row]);
+  }
+}
+
+static double term_eval(const FitModel *self, ProfileOp op, const BatchShape *batch) {
+  int64_t x = fit_x(op, batch);
+  if (op != PROFILE_DECODE_ATTENTION || self->n_rows == 0)
+    return fit_curve_eval(&self->curves[op], x);
+  Hat hat = rows_find(self, batch->decode_seqs);
+  double lower = fit_curve_eval(&self->rows[hat.knot].curve, x);
+  if (hat.share == 0) return lower;
+  return lower + hat.share * (fit_curve_eval(&self->rows[hat.knot + 1].curve, x) - lower);
+}
+
+double fit_eval(const FitModel *self, ProfileOp op, const BatchShape *batch) {
+  double seconds = op == PROFILE_ITERATION ? self->overhead : 0;
+  for (int t = 0; t < N_TERMS; t++)
+    if (fit_has_term(op, TERMS[t], batch)) seconds += term_eval(self, TERMS[t], batch);
+  return seconds;
+}
+
+/* ---- Limits ---- */
+
+typedef struct Limits {
+  double *rows;
+  int count, n_columns;
+} Limits;
+
+static double *limits_next(Limits *self) {
+  return &self->rows[self->count++ * self->n_columns];
+}
+
+static void curve_limits(const FitCurve *self, int first, Limits *limits) {
+  for (int c = 0; c < curve_columns(self); c++) {
+    double *limit = limits_next(limits);
+    limit[first + c] = 1;
+    if (c > 0) limit[first + c - 1] = -1;
+  }
+}
+
+/* A curve and its first column. */
+typedef struct Side {
+  const FitCurve *curve;
+  int first;
+} Side;
+
+/* Knots of both sides, ascending without repeats, and one x behind them. */
+static int merge_knots(Side a, Side b, int64_t *ret_x) {
+  int n = 0, i = 0, j = 0;
+  while (i < a.curve->n_knots || j < b.curve->n_knots) {
+    bool take_a = j == b.curve->n_knots || (i < a.curve->n_knots && a.curve->x[i] <= b.curve->x[j]);
+    int64_t x = take_a ? a.curve->x[i++] : b.curve->x[j++];
+    if (n == 0 || x > ret_x[n - 1]) ret_x[n++] = x;
+  }
+  ret_x[n] = 2 * ret_x[n - 1] + 1;
+  return n + 1;
+}
+
+static void add_difference(Side above, Side below, int64_t x, double sign, double *limit) {
+  curve_fill(above.curve, x, sign, limit + above.first);
+  curve_fill(below.curve, x, -sign, limit + below.first);
+}
+
+/* `above` is nowhere below `below`, nor flatter behind their knots. Of the last pair it is nowhere
+ * flatter: rows beyond go on by the difference of the two, and must not fall either. */
+static void pair_limits(Side above, Side below, bool is_last, Limits *limits) {
+  int64_t x[2 * FIT_KNOTS_MAX + 1];
+  int n = merge_knots(above, below, x);
+  for (int i = 0; i < n; i++) {
+    if (i + 1 < n) add_difference(above, below, x[i], 1, limits_next(limits));
+    if (i == 0 || (!is_last && i + 1 < n)) continue;
+    double *limit = limits_next(limits);
+    add_difference(above, below, x[i], 1, limit);
+    add_difference(above, below, x[i - 1], -1, limit);
+  }
+}
+
+static Limits limits_of(const FitModel *self, const Layout *layout, Arena *arena) {
+  int most = layout->n_columns;
+  for (int r = 1; r < self->n_rows; r++)
+    most += 2 * (self->rows[r].curve.n_knots + self->rows[r - 1].curve.n_knots);
+  size_t room = (size_t)most * (size_t)layout->n_columns;
+  Limits limits = {ARENA_ARRAY(arena, double, room), 0, layout->n_columns};
+  for (int t = 0; t < N_TERMS; t++)
+    curve_limits(&self->curves[TERMS[t]], layout->curve_first[TERMS[t]], &limits);
+  for (int r = 0; r < self->n_rows; r++) {
+    Side row = {&self->rows[r].curve, layout->row_first[r]};
+    curve_limits(row.curve, row.first, &limits);
+    if (r == 0) continue;
+    Side before = {&self->rows[r - 1].curve, layout->row_first[r - 1]};
+    pair_limits(row, before, r + 1 == self->n_rows, &limits);
+  }
+  assert(limits.count <= most);
+  return limits;
+}
+
+/* ---- Solving ---- */
+
+static void curve_set(FitCurve *self, const double *columns) {
+  for (int c = 0; c < curve_columns(self); c++)
+    self->seconds[c + self->from_zero] = columns[c] < 0 ? 0 : columns[c]; // −1e-20: rounding
+}
+
+double fit_model_solve(FitModel *self, const FitPoint *points, int n_points, Arena *arena) {
+  Layout layout = layout_of(self);
+  int p = layout.n_columns;
+  double *rows = ARENA_ARRAY(arena, double, (size_t)n_points *(size_t)p);
+  double *targets = ARENA_ARRAY(arena, double, n_points), *x = ARENA_ARRAY(arena, double, p);
+  for (int i = 0; i < n_points; i++) {
+    const FitPoint *point = &points[i];
+    targets[i] = 1; // times 1/seconds: relative errors
+    for (int t = 0; t < N_TERMS; t++)
+      if (fit_has_term(point->op, TERMS[t], &point->batch))
+        term_fill(self, &layout, TERMS[t], &point->batch, 1 / point->seconds, &rows[i * p]);
+  }
+  Limits limits = limits_of(self, &layout, arena);
+  const FitSystem system = {n_points, p, limits.count, rows, targets, limits.rows};
+  double squares = fit_solve(&system, x, NULL);
+  for (int t = 0; t < N_TERMS; t++)
+    curve_set(&self->curves[TERMS[t]], &x[layout.curve_first[TERMS[t]]]);
+  for (int r = 0; r < self->n_rows; r++)
+    curve_set(&self->rows[r].curve, &x[layout.row_first[r]]);
+  return squares;
+}

@@ -1,0 +1,56 @@
+/* The composed model while it is being fitted: curves of known knots and unknown times.
+ *
+ * Every predicted time is linear in the times at the knots, and all that physics demands (no time
+ * below zero, no curve that falls, no row of decode_attention faster or in the end flatter than the
+ * one of fewer sequences) is linear too, so one fit_solve finds all terms at once. Where whole
+ * iterations were measured, prefill and decode share `linear`, and the curves of attention start at
+ * zero: what no context costs cannot be told from `linear`. */
+#ifndef PERFMODEL_FIT_MODEL_H
+#define PERFMODEL_FIT_MODEL_H
+#include "perfmodel/profile.h"
+
+enum { FIT_KNOTS_MAX = 48, FIT_ROWS_MAX = 12 };
+
+typedef struct FitCurve {
+  int n_knots;    // 0: the term is none
+  bool from_zero; // takes no time at knot 0
+  int n_decode;   // knots among the decodes, where they are apart: the last of them and the next
+                  // one stay where they are
+  int64_t x[FIT_KNOTS_MAX];
+  double seconds[FIT_KNOTS_MAX];
+  int64_t low, high; // the measured range
+} FitCurve;
+
+typedef struct FitRow {
+  int64_t seqs;
+  FitCurve curve;
+} FitRow;
+
+/* curves[PROFILE_DECODE_ATTENTION] is the one curve of all rows where `rows` is empty: the source
+ * did not vary the context at more than one number of sequences. */
+typedef struct FitModel {
+  double overhead;
+  FitCurve curves[PROFILE_OPS]; // PROFILE_ITERATION is unused
+  FitRow rows[FIT_ROWS_MAX];
+  int n_rows;
+} FitModel;
+
+/* What is fitted to: the replicates of one batch and operator as one. */
+typedef struct FitPoint {
+  ProfileOp op;
+  BatchShape batch;
+  double seconds; // their median
+  double spread;  // mean distance from it, relative
+  int64_t rows;
+} FitPoint;
+
+/* What the curve of `op` has its knots in. */
+int64_t fit_x(ProfileOp op, const BatchShape *batch);
+/* Whether the time of `measured` contains the term of `op` for this batch. */
+bool fit_has_term(ProfileOp measured, ProfileOp op, const BatchShape *batch);
+/* Seconds of a batch: one term, or with PROFILE_ITERATION all and the overhead. */
+double fit_eval(const FitModel *self, ProfileOp op, const BatchShape *batch);
+double fit_curve_eval(const FitCurve *self, int64_t x);
+/* Finds all times at the knots, least in the sum of squared relative errors. Returns that sum. */
+double fit_model_solve(FitModel *self, const FitPoint *points, int n_points, Arena *arena);
+#endif

@@ -1,0 +1,285 @@
+/* Writes model files. Times are rounded to ticks first and then kept from falling, so that what the
+ * limits of the fit made equal stays equal in the file. */
+#include "perfmodel/fit_file.h"
+#include "sim/base/cleanup.h"
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+static Tick tick_max(Tick a, Tick b) {
+  return a > b ? a : b;
+}
+
+/* ---- Text ---- */
+
+/* In double quotes; bytes beyond ASCII as escapes, whatever they encode. */
+static void write_text(FILE *out, const char *text) {
+  putc('"', out);
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c == '"' || c == '\\')
+      fprintf(out, "\\%c", c);
+    else if (c < ' ' || c > '~')
+      fprintf(out, "\\x%02x", c);
+    else
+      putc(c, out);
+  }
+  putc('"', out);
+}
+
+/* Names stand bare where YAML cannot take them for anything else. */
+static void write_name(FILE *out, const char *name) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  bool is_word = name[0] && strchr(plain, name[0]) - plain < 52;
+  if (is_word && strspn(name, plain) == strlen(name) && strpbrk(name, "0123456789"))
+    fputs(name, out);
+  else
+    write_text(out, name);
+}
+
+static const char *base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+/* ---- Curves ---- */
+
+static void write_seconds(FILE *out, Tick ticks) {
+  fprintf(out, "%lld.%012lld", (long long)(ticks / TICKS_PER_SECOND),
+          (long long)(ticks % TICKS_PER_SECOND));
+}
+
+static void write_knot(FILE *out, const char *indent, int64_t x, Tick ticks) {
+  fprintf(out, "%s- [%lld, ", indent, (long long)x);
+  write_seconds(out, ticks);
+  fputs("]\n", out);
+}
+
+/* The knots of a line that is longer than a segment may be. */
+static void write_between(FILE *out, const char *indent, int64_t x0, Tick t0, int64_t x1, Tick t1) {
+  int64_t pieces = (x1 - x0 - 1) / PWL_RUN_MAX + 1;
+  for (int64_t i = 1; i < pieces; i++)
+    write_knot(out, indent, x0 + (x1 - x0) / pieces * i, t0 + (t1 - t0) / pieces * i);
+}
+
+static void write_knots(FILE *out, const char *indent, int n, const int64_t *x, const Tick *ticks) {
+  write_between(out, indent, 0, ticks[0], x[0], ticks[0]);
+  for (int k = 0; k < n; k++) {
+    if (k > 0) write_between(out, indent, x[k - 1], ticks[k - 1], x[k], ticks[k]);
+    write_knot(out, indent, x[k], ticks[k]);
+  }
+}
+
+static void write_curve(FILE *out, const char *key, const char *unit, const FitCurve *curve,
+                        Tick least) {
+  Tick ticks[FIT_KNOTS_MAX];
+  for (int k = 0; k < curve->n_knots; k++)
+    ticks[k] = tick_max(k > 0 ? ticks[k - 1] : least, tick_from_seconds(curve->seconds[k]));
+  if (curve->n_knots == 0 || ticks[curve->n_knots - 1] == 0) {
+    fprintf(out, "%s: none\n", key);
+    return;
+  }
+  fprintf(out, "%s:\n  measured: [%lld, %lld]\n  knots: # [%s, seconds]\n", key,
+          (long long)curve->low, (long long)curve->high, unit);
+  write_knots(out, "    ", curve->n_knots, curve->x, ticks);
+}
+
+/* ---- decode_attention ---- */
+
+enum { UNION_MAX = FIT_ROWS_MAX * (FIT_SEGMENTS_MAX + 1) };
+
+/* Inserts x into ascending items without repeats. */
+static void insert(int64_t *items, int *n, int64_t x) {
+  int at = *n;
+  while (at > 0 && items[at - 1] >= x)
+    at--;
+  if (at < *n && items[at] == x) return;
+  memmove(&items[at + 1], &items[at], (size_t)(*n - at) * sizeof *items);
+  items[at] = x;
+  ++*n;
+}
+
+static void write_row(FILE *out, int64_t seqs, int64_t low, int64_t high, int n, const int64_t *x,
+                      const Tick *ticks) {
+  fprintf(out, "    - sequences: %lld\n      measured: [%lld, %lld]\n      knots:\n",
+          (long long)seqs, (long long)low, (long long)high);
+  write_knots(out, "        ", n, x, ticks);
+}
+
+/* The tick at x, rounded so that each token since the knot before adds whole ticks: compiled pieces
+ * round slopes down, wherever they are cut. */
+static Tick whole_slope(Tick from, Tick to, int64_t run) {
+  return from + (to - from + run / 2) / run * run;
+}
+
+/* Every row over the knots of all rows, so that none can fall below another by rounding. The last
+ * rises by no less than the one before anywhere, as in the fit. */
+static void write_own_rows(FILE *out, const FitModel *model) {
+  int64_t x[UNION_MAX];
+  Tick ticks[UNION_MAX], before[UNION_MAX] = {0};
+  int n = 0;
+  for (int r = 0; r < model->n_rows; r++)
+    for (int k = 0; k < model->rows[r].curve.n_knots; k++)
+      insert(x, &n, model->rows[r].curve.x[k]);
+  for (int r = 0; r < model->n_rows; r++) {
+    const FitCurve *curve = &model->rows[r].curve;
+    for (int k = 0; k < n; k++) {
+      bool steep = k + 1 == n || r + 1 == model->n_rows;
+      Tick rise = k > 0 && steep ? before[k] - before[k - 1] : 0;
+      ticks[k] = tick_max(tick_from_seconds(fit_curve_eval(curve, x[k])), before[k]);
+      if (k == 0) continue;
+      ticks[k] = tick_max(ticks[k], ticks[k - 1] + rise);
+      ticks[k] = tick_max(whole_slope(ticks[k - 1], ticks[k], x[k] - x[k - 1]), before[k]);
+    }
+    memcpy(before, ticks, sizeof before);
+    write_row(out, model->rows[r].seqs, curve->low, curve->high, n, x, ticks);
+  }
+}
+
+/* The numbers of sequences that were measured, at most FIT_ROWS_MAX: middle ones go first. */
+static int measured_seqs(const FitResult *self, int64_t *ret_seqs) {
+  int n = 0;
+  for (int i = 0; i < self->n_points; i++) {
+    if (self->points[i].batch.decode_seqs == 0) continue;
+    insert(ret_seqs, &n, self->points[i].batch.decode_seqs);
+    if (n <= FIT_ROWS_MAX) continue;
+    n--;
+    memmove(&ret_seqs[n / 2], &ret_seqs[n / 2 + 1], (size_t)(n - n / 2) * sizeof *ret_seqs);
+  }
+  return n;
+}
+
+/* One curve for all: a row for each number of sequences that was measured says how far. Contexts
+ * reach from the least per sequence to the most in all with as many sequences or fewer. */
+static void write_shared_rows(FILE *out, const FitResult *self, const FitCurve *curve) {
+  Tick ticks[FIT_KNOTS_MAX];
+  int64_t seqs[FIT_ROWS_MAX + 1], least = INT64_MAX;
+  int n = measured_seqs(self, seqs);
+  for (int k = 0; k < curve->n_knots; k++) {
+    Tick from = k > 0 ? ticks[k - 1] : 0;
+    ticks[k] = tick_max(from, tick_from_seconds(curve->seconds[k]));
+    if (k > 0) ticks[k] = whole_slope(from, ticks[k], curve->x[k] - curve->x[k - 1]);
+  }
+  for (int i = 0; i < self->n_points; i++) {
+    const BatchShape *batch = &self->points[i].batch;
+    if (batch->decode_seqs > 0 && batch->context_tokens / batch->decode_seqs < least)
+      least = batch->context_tokens / batch->decode_seqs;
+  }
+  for (int r = 0; r < n; r++) {
+    int64_t high = 0;
+    for (int i = 0; i < self->n_points; i++) {
+      const BatchShape *batch = &self->points[i].batch;
+      if (batch->decode_seqs <= seqs[r] && batch->context_tokens > high)
+        high = batch->context_tokens;
+    }
+    write_row(out, seqs[r], seqs[r] * least, high, curve->n_knots, curve->x, ticks);
+  }
+}
+
+static void write_decode(FILE *out, const FitResult *self) {
+  const FitCurve *shared = &self->model.curves[PROFILE_DECODE_ATTENTION];
+  if (self->model.n_rows == 0 && shared->n_knots == 0) {
+    fputs("decode_attention: none\n", out);
+    return;
+  }
+  fputs("decode_attention:\n  rows: # knots: [context tokens of all sequences, seconds]\n", out);
+  if (self->model.n_rows > 0)
+    write_own_rows(out, &self->model);
+  else
+    write_shared_rows(out, self, shared);
+}
+
+/* ---- The record of the fit ---- */
+
+static void write_score(FILE *out, const char *key, const FitScore *score) {
+  if (isnan(score->mape)) return;
+  fprintf(out, ",\n      %s: [%.2f, %.2f, %.2f]", key, 100 * score->mape, 100 * score->p95,
+          100 * score->worst);
+}
+
+static void write_scores(FILE *out, const FitResult *self) {
+  fputs("  # Relative errors in percent: [mean, 95th percentile, worst].\n  scores:\n", out);
+  for (int part = 0; part < FIT_PARTS; part++) {
+    const FitPartScores *scores = &self->parts[part];
+    if (scores->rows == 0) continue;
+    fprintf(out, "    %s: {rows: %lld, configurations: %lld, noise: %.2f",
+            fit_part_name((FitPart)part), (long long)scores->rows,
+            (long long)scores->configurations, 100 * scores->noise);
+    write_score(out, "train", &scores->train);
+    write_score(out, "random", &scores->random);
+    write_score(out, "held_out", &scores->held_out);
+    write_score(out, "held_out_size", &scores->held_out_size);
+    fputs("}\n", out);
+  }
+}
+
+static void write_points(FILE *out, const FitResult *self) {
+  fputs(
+      "  # Medians: [op, prefill_tokens, prefill_area2, decode_seqs, context_tokens, logit_seqs,\n"
+      "  #   seconds]\n  points:\n",
+      out);
+  for (int i = 0; i < self->n_points; i++) {
+    const FitPoint *point = &self->points[i];
+    const BatchShape *batch = &point->batch;
+    fprintf(out, "    - [%s, %lld, %lld, %lld, %lld, %lld, ", profile_op_name(point->op),
+            (long long)batch->prefill_tokens, (long long)batch->prefill_area2,
+            (long long)batch->decode_seqs, (long long)batch->context_tokens,
+            (long long)batch->logit_seqs);
+    write_seconds(out, tick_from_seconds(point->seconds));
+    fputs("]\n", out);
+  }
+}
+
+static void write_record(FILE *out, const FitResult *self, const Profile *profile) {
+  fputs("fit:\n  profile: ", out);
+  write_text(out, base_name(profile->path));
+  fprintf(out, "\n  digest: \"%016llx\" # of all its rows\n",
+          (unsigned long long)profile_digest(profile));
+  fputs("  facts:\n", out);
+  for (size_t i = 0; i < profile->n_facts; i++) {
+    const ProfileFact *fact = &profile->facts[i];
+    fputs("    ", out);
+    write_text(out, fact->key);
+    fputs(": ", out);
+    write_text(out, strcmp(fact->key, "source") == 0 ? base_name(fact->value) : fact->value);
+    putc('\n', out);
+  }
+  if (profile->n_facts == 0) fputs("    {}\n", out);
+  fprintf(out, "  engine_preset: ");
+  write_text(out, self->options.preset);
+  fprintf(out, "\n  engine_inside: %s\n  seed: %llu\n  unused: %lld # decodes of unknown context\n",
+          self->whole ? "linear" : "overhead", (unsigned long long)self->options.seed,
+          (long long)self->unused);
+  write_scores(out, self);
+  write_points(out, self);
+}
+
+static void write_model(FILE *out, const FitResult *self, const Profile *profile) {
+  const FitCurve *curves = self->model.curves;
+  fputs("# Written by `tandem fit`; perfmodel/README.md describes it.\nform: composed\nmodel: ",
+        out);
+  write_name(out, self->group.model);
+  fputs("\ngpu: ", out);
+  write_name(out, self->group.gpu);
+  fprintf(out, "\ntensor_parallel_size: %d\noverhead: ", (int)self->group.tensor_parallel_size);
+  write_seconds(out, tick_from_seconds(self->model.overhead));
+  fputs(" s\n", out);
+  write_curve(out, "linear", "tokens of the iteration", &curves[PROFILE_LINEAR], 1);
+  write_curve(out, "prefill_attention", "sum of new * (2 * past + new)",
+              &curves[PROFILE_PREFILL_ATTENTION], 0);
+  write_decode(out, self);
+  write_curve(out, "head", "sequences that need logits", &curves[PROFILE_HEAD], 0);
+  write_record(out, self, profile);
+}
+
+int fit_save(const FitResult *self, const Profile *profile, const char *path, Diag *diag) {
+  CLEANUP_FILE FILE *out = fopen(path, "w");
+  if (!out) return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
+  write_model(out, self, profile);
+  bool failed = ferror(out);
+  failed |= fclose(out) != 0;
+  out = NULL;
+  if (failed)
+    return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
+  return 0;
+}

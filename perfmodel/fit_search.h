@@ -1,0 +1,28 @@
+/* Where the knots of a fit go, for a given number of them.
+ *
+ * The knots of a curve come from dynamic programming over its samples: the cut into segments whose
+ * own lines (gsl_fit_wlinear) miss least, at least two samples each; neighbouring lines meet in a
+ * knot. In whole iterations a curve's samples are what the other terms leave, taken from a fit in
+ * which `linear` has a knot at every measured count of tokens. Then all terms are solved together,
+ * and each knot moves on a grid, the samples and the quarters between them, while that lowers the
+ * error. Ties go to the cut further left and to the knot that is there: nothing is drawn. */
+#ifndef PERFMODEL_FIT_SEARCH_H
+#define PERFMODEL_FIT_SEARCH_H
+#include "perfmodel/fit_model.h"
+
+enum { FIT_SEGMENTS_MAX = 9 }; // eight knots between the ends
+
+/* Segments of each term's curve, of each row for decode_attention; 0: the term is none. Where every
+ * prefill has more tokens than any decode has sequences, `linear` has knots of its own among the
+ * decodes, whose kernels differ: `decode_segments` there, segments[PROFILE_LINEAR] among prefills,
+ * and one line between. */
+typedef struct FitPlan {
+  int segments[PROFILE_OPS];
+  int decode_segments;
+} FitPlan;
+
+/* `points` are all whole iterations, or all of the one operator that the plan has. A curve with
+ * fewer samples than two per segment gets fewer segments. */
+void fit_build(FitModel *self, const FitPoint *points, int n_points, const FitPlan *plan,
+               Arena *arena);
+#endif

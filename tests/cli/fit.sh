@@ -1,0 +1,97 @@
+#!/bin/sh
+# `tandem fit` and `tandem plot fit` on small profiles: what they write, and exit codes of bad
+# input.
+set -u
+tandem=$TANDEM_BINARY
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+failed=0
+
+# expect CODE TEXT COMMAND... : the exit code, and TEXT somewhere in what it prints.
+expect() {
+  code=$1
+  text=$2
+  shift 2
+  "$@" >out 2>&1
+  got=$?
+  if [ "$got" -ne "$code" ] || { [ -n "$text" ] && ! grep -qF -e "$text" out; }; then
+    echo "expected $code and '$text' from: $*"
+    echo "got $got:"
+    cat out
+    failed=1
+  fi
+}
+
+columns='model,gpu,tensor_parallel_size,op,mode,configuration,prefill_tokens,prefill_area2'
+columns="$columns,decode_seqs,context_tokens,logit_seqs,median_us,mad_us,p10_us,p90_us,samples"
+columns="$columns,power_w,sm_clock_mhz,mem_clock_mhz,roofline_fraction,stop"
+# profile GPU TP... : prefill and decode iterations whose times follow simple lines.
+profile() {
+  echo '# engine_preset: eager-2023'
+  echo '# date: 2023-11-30'
+  echo "$columns"
+  gpu=$1
+  shift
+  for tp; do
+    awk -v gpu="$gpu" -v tp="$tp" 'BEGIN {
+      for (p = 64; p <= 4096; p *= 2)
+        printf "m1,%s,%d,iteration,,%d,%d,%d,0,0,1,%d,,,,,,,,,\n", gpu, tp, p, p, p * p,
+          20000 + 50 * p
+      for (n = 1; n <= 32; n *= 2)
+        printf "m1,%s,%d,iteration,,%d,0,0,%d,%d,%d,%d,,,,,,,,,\n", gpu, tp, 5000 + n, n,
+          500 * n, n, 9000 + 100 * n
+    }'
+  done
+}
+profile g1 1 2 >two.csv
+profile g1 1 >one.csv
+{ cat one.csv && echo 'm1,g1,1,iteration,,9,100,10000,0,0,1,25000,,,,,,,,,'; } >other.csv
+head -4 one.csv >short.csv
+sed 's/iteration,,64,64/iteration,,64,x/' one.csv >bad.csv
+sed 's/median_us/median_ms/' one.csv >unit.csv
+mkdir taken
+
+expect 0 'm1_g1_tp1' "$tandem" fit one.csv -o one.yaml
+expect 0 'held out' "$tandem" fit one.csv
+expect 0 'm1,g1,2,decode,held out' "$tandem" fit two.csv --format csv -o models
+expect 0 '"kind": "held out"' "$tandem" fit one.csv --format json
+expect 0 'm1_g1_tp2' "$tandem" fit two.csv --tp 2 -o two.yaml
+expect 0 'digest' cat models/m1_g1_tp1.yaml
+expect 0 '"date": "2023-11-30"' cat models/m1_g1_tp2.yaml
+expect 0 "engine 'ideal'" "$tandem" fit one.csv --preset ideal
+expect 0 'was fitted to' "$tandem" fit --verify one.csv one.yaml
+cp one.yaml again.yaml
+expect 0 'm1' "$tandem" fit one.csv -o one.yaml
+expect 0 '' cmp one.yaml again.yaml
+
+expect 3 'was fitted to rows of digest' "$tandem" fit --verify other.csv one.yaml
+expect 3 'nearest first, it has m1_g1_tp2, m1_g1_tp1' "$tandem" fit two.csv --tp 4
+expect 3 'nearest first, it has m1_g1_tp1, m1_g1_tp2' "$tandem" fit two.csv --model m2 --tp 1
+expect 3 'several groups for one model file' "$tandem" fit two.csv -o model.yaml
+expect 3 'at least two points' "$tandem" fit short.csv
+expect 3 'bad.csv:4:' "$tandem" fit bad.csv
+expect 3 'median_us' "$tandem" fit unit.csv
+expect 3 'eager-2024' "$tandem" fit one.csv --preset eager-2024
+expect 4 'cannot write' "$tandem" fit one.csv -o nowhere/one.yaml
+expect 4 'cannot make the folder' "$tandem" fit one.csv -o one.csv
+expect 4 'absent.csv' "$tandem" fit absent.csv
+expect 2 "needs MODEL" "$tandem" fit --verify one.csv
+expect 2 "with '--verify' only" "$tandem" fit one.csv one.yaml
+expect 0 'usage: tandem fit' "$tandem" fit --help
+
+sed '/^fit:/,$d' one.yaml >bare.yaml
+expect 3 'no record of a fit' "$tandem" plot fit bare.yaml -o picture.svg
+expect 2 '.png or .svg' "$tandem" plot fit one.yaml -o picture.jpg
+expect 2 "it needs '-o FILE'" "$tandem" plot fit one.yaml
+expect 3 'was fitted to rows of digest' "$tandem" plot fit one.yaml other.csv -o picture.svg
+if command -v gnuplot >/dev/null; then
+  expect 0 '' "$tandem" plot fit one.yaml one.csv -o picture.svg
+  expect 0 'sequences' cat picture.svg
+  expect 0 '' "$tandem" plot fit one.yaml -o "it's.png"
+  expect 0 '' test -s "it's.png"
+  expect 4 'could not draw' "$tandem" plot fit one.yaml -o nowhere/picture.svg
+fi
+mkdir empty
+expect 4 "'gnuplot' was not found" env PATH="$work/empty" "$tandem" plot fit one.yaml -o picture.svg
+exit $failed
