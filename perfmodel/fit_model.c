@@ -14,7 +14,8 @@ int64_t fit_x(ProfileOp op, const BatchShape *batch) {
   case PROFILE_DECODE_ATTENTION:
     return batch->context_tokens;
   case PROFILE_HEAD:
-    return batch->prefill_tokens > 0 ? batch->logit_seqs : batch->decode_seqs;
+    return batch->prefill_tokens == 0 && batch->decode_seqs > 0 ? batch->decode_seqs
+                                                                : batch->logit_seqs;
   default:
     return batch->prefill_tokens + batch->decode_seqs;
   }

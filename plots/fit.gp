@@ -1,16 +1,19 @@
 # A fitted model: one column per part, times above, errors below. `tandem plot fit` sets the data
 # ($panel1, …: x, measured and fitted ms, error in %), title1, label1, …, panels and heading.
 set multiplot layout 2,panels columnsfirst title heading
-set logscale x 2
 set format x '%.0b%B'
 set grid
 set key top left
 set lmargin 9
 set offsets 0, 0, graph 0.04, graph 0.04
 do for [i = 1:panels] {
+  unset logscale
   set xrange [*:*]
   stats sprintf('$panel%d', i) using 1:2 nooutput name 'POINTS'
-  set xrange [0.87 * POINTS_min_x:1.15 * POINTS_max_x]
+  if (POINTS_max_x > POINTS_min_x) {
+    set logscale x 2
+    set xrange [0.87 * POINTS_min_x:1.15 * POINTS_max_x]
+  }
   if (POINTS_max_y > 10 * POINTS_min_y) { set logscale y }
   set title value(sprintf('title%d', i))
   set xlabel ''

@@ -255,6 +255,16 @@ Test(fit, overhead_is_what_iterations_take_longer_than_their_operators) {
   cr_assert_eq(fit_only(&bare, &preset)->model.overhead, 0.004);
 }
 
+Test(fit, operators_are_fitted_over_their_own_part_of_the_batch) {
+  Profile profile = bent_profile(1, 0);
+  for (int64_t n = 1; n <= 64; n *= 2)
+    add(&profile, PROFILE_HEAD, (BatchShape){.logit_seqs = n}, 0.001 + 1e-5 * (double)n, 0);
+  const FitCurve *head = &fit_only(&profile, &OPTIONS)->model.curves[PROFILE_HEAD];
+  cr_assert_eq(head->low, 1);
+  cr_assert_eq(head->high, 64);
+  cr_assert_float_eq(fit_curve_eval(head, 48), 0.00148, 1e-8);
+}
+
 Test(fit, replicates_do_not_help_a_held_out_configuration) {
   Profile once = bent_profile(1, 0.02), often;
   profile_init(&often, "often", &arena);
