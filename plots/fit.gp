@@ -4,7 +4,7 @@ set multiplot layout 2,panels columnsfirst title heading
 set format x '%.0b%B'
 set grid
 set key top left
-set lmargin 9
+set lmargin 11
 set offsets 0, 0, graph 0.04, graph 0.04
 do for [i = 1:panels] {
   unset logscale
