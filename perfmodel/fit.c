@@ -265,6 +265,8 @@ static void fit_system(FitResult *self, System *system, Errors *errors, Arena *a
   score_random(system, &errors->random, arena);
 }
 
+enum { PRESET_SEQS = 1024 };
+
 /* Over what the terms leave of whole iterations, least squares again; a preset's where none was
  * measured. */
 static void fit_overhead(FitResult *self, const System *iterations) {
@@ -282,6 +284,9 @@ static void fit_overhead(FitResult *self, const System *iterations) {
     return;
   }
   self->model.overhead = self->options.overhead;
+  if (head->n_knots == 0 && self->options.per_sequence > 0) // a line that holds for any batch
+    *head = (FitCurve){
+        .n_knots = 2, .from_zero = true, .x = {0, PRESET_SEQS}, .low = 1, .high = PRESET_SEQS};
   for (int k = 0; k < head->n_knots; k++)
     head->seconds[k] += self->options.per_sequence * (double)head->x[k];
 }
