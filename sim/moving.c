@@ -28,7 +28,7 @@ static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
 
 /* Whether the receiver can take the KV and leave every sequence that runs there a block to grow
  * into: without that margin a full machine takes KV in only to evict it again (evictions fall from
- * 1,030 to 56 on experiments/examples/splitwise-hh.yaml). */
+ * 798 to 48 on experiments/examples/splitwise-hh.yaml). */
 static bool fits(const Engine *self, const Transfer *transfer) {
   const Machine *to = &self->machines[transfer->to];
   const int64_t margin = self->batcher->reserves_output ? 0 : (int64_t)to->batch.n_seqs;

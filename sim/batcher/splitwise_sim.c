@@ -93,7 +93,7 @@ static void select_running(Selection *self) {
 static void select_rest(Selection *self) {
   const TaskList *requests = &self->queues->requests;
   for (size_t i = 0; i < requests->count; i++) {
-    const Task task = sim_queues_runnable(self->queues, self->view, requests->items[i].request);
+    const Task task = sim_runnable_task(self->view, requests->items[i].request);
     if (taken(self, task)) continue;
     if (full(self, task)) return;
     const bool holds_kv =

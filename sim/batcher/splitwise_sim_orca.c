@@ -20,7 +20,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
     task_list_push(&queues->selected, queues->batch.items[i], queues->arena);
   for (size_t i = 0; i < queues->requests.count; i++) {
     if ((int64_t)queues->selected.count >= self->limits.max_num_seqs) break;
-    const Task task = sim_queues_runnable(queues, view, queues->requests.items[i].request);
+    const Task task = sim_runnable_task(view, queues->requests.items[i].request);
     if (task_list_has(&queues->selected, task)) continue;
     if (sim_task_blocks(view, task) > free_blocks) break;
     free_blocks -= sim_task_blocks(view, task);

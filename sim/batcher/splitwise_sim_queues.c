@@ -91,8 +91,7 @@ void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
   if (!decode_follows) remove_task(&self->requests, (Task){task.request, PHASE_PREFILL});
 }
 
-Task sim_queues_runnable(const SimQueues *self, const MachineView *view, RequestIx request) {
-  (void)self;
+Task sim_runnable_task(const MachineView *view, RequestIx request) {
   const uint8_t state = view->requests[request].state;
   const bool prefill = state == REQUEST_WAITS_PREFILL || state == REQUEST_PREFILLS;
   return (Task){request, prefill ? PHASE_PREFILL : PHASE_DECODE};
@@ -112,7 +111,7 @@ bool sim_task_blocked(const MachineView *view, Task task) {
 
 static void age(SimQueues *self, const MachineView *view) {
   for (size_t i = 0; i < self->requests.count; i++) {
-    const Task task = sim_queues_runnable(self, view, self->requests.items[i].request);
+    const Task task = sim_runnable_task(view, self->requests.items[i].request);
     if (!task_list_has(&self->batch, task)) (*waits_of(self, task))++;
   }
 }

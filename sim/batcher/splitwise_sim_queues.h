@@ -36,7 +36,7 @@ void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task);
 /* A phase ended here. */
 void sim_queues_finish(SimQueues *self, const MachineView *view, Task task);
 /* The task of a request that may run now. */
-Task sim_queues_runnable(const SimQueues *self, const MachineView *view, RequestIx request);
+Task sim_runnable_task(const MachineView *view, RequestIx request);
 
 /* KV blocks a task takes when it first runs. */
 int64_t sim_task_blocks(const MachineView *view, Task task);

@@ -1,28 +1,12 @@
 /* Machines and KV capacities. Pinned: the facts that other parts compute with, the ratios of
  * Splitwise's cost and power, the capacity formula and the message when a model does not fit. */
 #include "perfmodel/hardware.h"
+#include "tests/unit/data_testing.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static Arena arena;
-static Diag diag;
-static const char *data_dir;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  const char *source = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(source);
-  data_dir = arena_printf(&arena, "%s/perfmodel", source);
-}
-
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
 static Hardware machine(const char *name) {
   Hardware hardware;

@@ -4,29 +4,13 @@
  * tables themselves, and how far the fitted files are from every measured point. Not pinned: how
  * well the model predicts what was never measured (test_fit.c). */
 #include "perfmodel/perfmodel.h"
+#include "tests/unit/data_testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static Arena arena;
-static Diag diag;
-static const char *data_dir;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  const char *source = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(source);
-  data_dir = arena_printf(&arena, "%s/perfmodel", source);
-}
-
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
 TestSuite(perfmodel, .init = setup, .fini = teardown);
 

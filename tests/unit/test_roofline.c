@@ -4,27 +4,11 @@
  * that nobody measured. */
 #include "perfmodel/datafile.h"
 #include "perfmodel/roofline.h"
+#include "tests/unit/data_testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static Arena arena;
-static Diag diag;
-static const char *data_dir;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  const char *source = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(source);
-  data_dir = arena_printf(&arena, "%s/perfmodel", source);
-}
-
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
 TestSuite(roofline, .init = setup, .fini = teardown);
 

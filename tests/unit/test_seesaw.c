@@ -2,26 +2,10 @@
  * the formulas of the paper's appendix A (attention FLOPs corrected) written out here with plain
  * numbers, and its 15% for decode on half of the GPUs. Not pinned: that any GPU keeps to them. */
 #include "perfmodel/seesaw.h"
+#include "tests/unit/data_testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-
-static Arena arena;
-static Diag diag;
-static const char *data_dir;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  const char *source = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(source);
-  data_dir = arena_printf(&arena, "%s/perfmodel", source);
-}
-
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
 TestSuite(seesaw, .init = setup, .fini = teardown);
 
