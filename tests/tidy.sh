@@ -34,7 +34,8 @@ check_text() {
 # --- rules about source files ------------------------------------------------------------------
 
 check_sources() {
-  grep -E '\.(c|h|def|sh|sql|gp)$|(^|/)meson\.build$|^setup$|^\.ci/run$' "$files" >"$work/sources"
+  grep -E '\.(c|h|cuh?|def|sh|sql|gp)$|(^|/)meson\.build$|^setup$|^\.ci/run$' "$files" \
+    >"$work/sources"
   tr '\n' '\0' <"$work/sources" | xargs -0 awk "$source_rules" /dev/null
 }
 
@@ -80,14 +81,15 @@ function end_file() {
 
 function begin_file() {
   path = FILENAME
-  is_c = path ~ /\.[ch]$/
+  is_c = path ~ /\.([ch]|cuh?)$/
   home = box(path)
   is_pure = path ~ /^(sim|perfmodel|traces)\//
   is_product = path ~ /^(sim|perfmodel|traces|calib|experiments)\//
   may_use_heap = path == "sim/base/arena.c" || !is_product
+  may_use_float = path ~ /^((tests\/)?kernels\/|calib\/cpu_)/ # elements of tensors
   in_comment = depth = directives = start = lines = 0
   guard = ""
-  if (path ~ /\.h$/) {
+  if (path ~ /\.(h|cuh)$/) {
     guard = toupper(path)
     gsub(/[\/.-]/, "_", guard)
   }
@@ -99,6 +101,7 @@ function check_include(    header, to) {
   sub(/".*/, "", header)
   to = box(header)
   if (home == "kernels" && header == "calib/backend.h") return
+  if (path ~ /^tests\/kernels\// && to == "kernels") return
   if (!(to in may_include))
     report(FNR, "include of \"" header "\" is not written from the root")
   else if (index(may_include[home], " " to " ") == 0)
@@ -121,7 +124,7 @@ function check_words(code) {
   if (is_pure && calls(code, "time")) report(FNR, "a run may not depend on the clock")
   if (!may_use_heap && calls(code, "malloc|calloc|realloc|free"))
     report(FNR, "heap call outside sim/base/arena.c")
-  if (home != "kernels" && code ~ /(^|[^A-Za-z0-9_])float([^A-Za-z0-9_]|$)/)
+  if (!may_use_float && code ~ /(^|[^A-Za-z0-9_])float([^A-Za-z0-9_]|$)/)
     report(FNR, "type float in host code")
 }
 
@@ -180,23 +183,25 @@ END { if (path != "") end_file() }
 # A file that is built or run stands, by its path, in the meson.build of its folder or of one above;
 # a policy stands in the .def beside it.
 check_listed() {
-  grep -E '\.c$|^tests/(cli|golden|differential)/[^/]*\.sh$' "$files" | while read -r path; do
-    folder=$(dirname "$path")
-    name=$(basename "$path" .c)
-    grep -qs "^[A-Z]*($name)" "$folder"/*.def && continue
-    while :; do
-      grep -qsF "'${path#"$folder"/}'" "$folder/meson.build" && continue 2
-      [ "$folder" = . ] && break
-      folder=$(dirname "$folder")
+  grep -E '\.(c|cu)$|^tests/(cli|golden|differential|kernels|slurm)/[^/]*\.sh$' "$files" |
+    while read -r path; do
+      folder=$(dirname "$path")
+      name=$(basename "$path")
+      name=${name%.*}
+      grep -qs "^[A-Z]*($name)" "$folder"/*.def && continue
+      while :; do
+        grep -qsF "'${path#"$folder"/}'" "$folder/meson.build" && continue 2
+        [ "$folder" = . ] && break
+        folder=$(dirname "$folder")
+      done
+      echo "$path:1: listed in no meson.build and no .def"
     done
-    echo "$path:1: listed in no meson.build and no .def"
-  done
 }
 
 # Other major versions of clang-format lay out the same text otherwise.
 check_format() {
   clang-format --version 2>/dev/null | grep -q 'version 14\.' || return 0
-  grep -E '\.[ch]$' "$files" | tr '\n' '\0' | xargs -0r clang-format --dry-run -Werror 2>&1 |
+  grep -E '\.([ch]|cuh?)$' "$files" | tr '\n' '\0' | xargs -0r clang-format --dry-run -Werror 2>&1 |
     awk -F: '/: error:/ && !seen[$1]++ { print $1 ":" $2 ": not laid out by clang-format" }'
 }
 
