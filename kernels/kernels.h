@@ -34,14 +34,15 @@ typedef struct KernelAttention {
 } KernelAttention;
 
 /* --- norm.cu. residual[t] += x[t] (x NULL: not), out[t] = norm(residual[t])·weight (+ bias).
- * out, x, residual [tokens][hidden]; weight, bias [hidden], bias NULL for RMSNorm. */
+ * out, x, residual [tokens][hidden]; weight, bias [hidden], bias NULL for RMSNorm. out may be x.
+ * hidden is a multiple of 8, at most 32768. */
 int kernel_norm(KernelStream stream, KernelDtype dtype, KernelNorm norm, void *out, void *residual,
                 const void *x, const void *weight, const void *bias, float epsilon, int32_t tokens,
                 int32_t hidden);
 
 /* --- rope_append.cu. qkv [tokens][(query_heads + 2·kv_heads)·head_dim]: rotates q in place and k,
  * by `positions` [tokens] (NULL: no rotation), half-split pairs as Llama has them, and writes k and
- * v to slots [tokens] (page·block_size + offset) of the pool. */
+ * v to slots [tokens] (page·block_size + offset) of the pool; those of qkv stay as they were. */
 int kernel_rope_append(KernelStream stream, const KernelAttention *shape, void *qkv, void *kv_pages,
                        const int32_t *slots, const int32_t *positions, float theta, int32_t tokens);
 
@@ -82,7 +83,8 @@ int kernel_embedding(KernelStream stream, KernelDtype dtype, void *out, const in
 int kernel_gather_rows(KernelStream stream, KernelDtype dtype, void *out, const void *in,
                        const int32_t *rows, int32_t n, int32_t hidden);
 
-/* --- argmax.cu. ids[i] = the first greatest of logits[i][0 … vocab). `partial` is a workspace. */
+/* --- argmax.cu. ids[i] = the first greatest of logits[i][0 … vocab), which may have any length;
+ * NaN is never greatest. `partial` is a workspace. */
 size_t kernel_argmax_workspace(int32_t rows, int32_t vocab);
 int kernel_argmax(KernelStream stream, KernelDtype dtype, int32_t *ids, const void *logits,
                   int32_t rows, int32_t vocab, void *partial);

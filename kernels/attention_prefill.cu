@@ -1,0 +1,391 @@
+/* Attention of chunks of new tokens over paged K and V: FlashAttention-2's loop (Dao 2023) on
+ * mma.sync, for sm_80 and later.
+ *
+ * The query heads that share a kv head are packed into the rows of one tile: row = token · group +
+ * head of the group. So a tile of 128 rows spans 128 / group tokens, every K and V that is loaded
+ * serves all of the group, and little of the causal diagonal is wasted. A block is a tile of rows
+ * of one kv head of one sequence; tiles are started from the longest context to the shortest.
+ *
+ * Four warps have 16 or 32 rows each. K and V tiles of 64 tokens take turns in a ring of three
+ * slots: K₀ V₀ K₁ V₁ …, two of them in flight while one is used. The addresses of the tile after
+ * the next are fetched from the page table meanwhile. */
+#include "kernels/attention.cuh"
+
+namespace {
+
+constexpr int warps = 4, threads = warps * 32;
+constexpr int tile_tokens = 64, granules = tile_tokens / KV_GRANULE_TOKENS;
+constexpr int stages = 3;
+
+struct Prefill {
+  KernelAttention shape;
+  void *out;
+  const void *q;
+  int64_t q_stride;
+  const int32_t *row_starts, *past;
+  int32_t group, page_shift, n_row_tiles;
+};
+
+/* What a block works on. */
+struct Chunk {
+  const int32_t *pages;
+  int32_t kv_head, row_start, past;
+  int32_t first_row, n_rows; // packed rows: the tile's first, and all of the chunk
+  int32_t first_sees;        // the last token that the tile's first row sees
+  int32_t context;           // tokens that the tile's last row sees
+
+  __device__ __forceinline__ int32_t last_row_within(int32_t row) const {
+    return min(row, n_rows - 1);
+  }
+};
+
+/* What the threads share besides tiles; it is not in registers because there is none to spare. */
+template <int rows, bool has_alibi> struct Shared {
+  Chunk chunk;
+  int32_t kv_rows[2][granules];       // kv_row of the granules of two tiles
+  uint16_t tokens[rows];              // of the packed rows, from the tile's first
+  float slopes[has_alibi ? rows : 1]; // of their heads, over the scale
+};
+
+/* Shared memory: the tile of q, the ring, and Shared. All of it is dynamic, since tiles start at
+ * multiples of 256 bytes, as dynamic memory is sure to where there is no other. */
+template <int head_dim, int m_tiles> struct Layout {
+  static constexpr int rows = warps * 16 * m_tiles;
+  static constexpr int tile_bytes = tile_tokens * Tile<head_dim>::row_bytes;
+  static constexpr int ring = rows * Tile<head_dim>::row_bytes;
+  static constexpr int shared = ring + stages * tile_bytes;
+};
+
+__device__ __forceinline__ int64_t q_element(const Prefill &args, const Chunk &chunk, int row,
+                                             int64_t stride) {
+  int packed = chunk.first_row + row, token = packed / args.group;
+  int head = chunk.kv_head * args.group + packed % args.group;
+  return (chunk.row_start + token) * stride + head * args.shape.head_dim;
+}
+
+template <class Type, int head_dim, int m_tiles>
+__device__ __forceinline__ void load_q(const Prefill &args, const Chunk &chunk, uint32_t tile) {
+  constexpr int chunks = Tile<head_dim>::chunks;
+  const auto *q = static_cast<const typename Type::Element *>(args.q);
+  int column = threadIdx.x % chunks;
+#pragma unroll 4
+  for (int row = threadIdx.x / chunks; row < Layout<head_dim, m_tiles>::rows;
+       row += threads / chunks) {
+    bool valid = chunk.first_row + row < chunk.n_rows;
+    const auto *from = q + (valid ? q_element(args, chunk, row, args.q_stride) + column * 8 : 0);
+    cp_async16_or_zero(tile + Tile<head_dim>::offset(row, column), from, valid);
+  }
+}
+
+/* kv_row of a granule of a tile; of none, past the context. */
+__device__ __forceinline__ int32_t granule_row(const Prefill &args, const Chunk &chunk, int tile,
+                                               int granule) {
+  int32_t token = tile * tile_tokens + granule * KV_GRANULE_TOKENS;
+  return token < chunk.context
+             ? kv_row(chunk.pages, token, args.page_shift, args.shape.kv_heads, chunk.kv_head)
+             : 0;
+}
+
+/* Starts copying tile `index` of K₀ V₀ K₁ V₁ … to its slot, as one group; empty past the last.
+ * kv_rows are those of its granules. */
+template <class Type, int head_dim>
+__device__ __forceinline__ void load_tile(const Prefill &args, const Chunk &chunk, int index,
+                                          uint32_t slot, const int32_t *kv_rows) {
+  constexpr int chunks = Tile<head_dim>::chunks, rows_at_once = threads / chunks;
+  int first_token = index / 2 * tile_tokens;
+  if (first_token < chunk.context) {
+    const auto *kv = static_cast<const typename Type::Element *>(args.shape.kv_pages);
+    int column = threadIdx.x % chunks, first = threadIdx.x / chunks;
+    int32_t base = index % 2 == 0 ? 0 : kv_value_rows(args.page_shift, args.shape.kv_heads);
+#pragma unroll
+    for (int i = 0; i < tile_tokens / rows_at_once; i++) {
+      int row = first + i * rows_at_once;
+      int64_t from = kv_rows[row / KV_GRANULE_TOKENS] + base + row % KV_GRANULE_TOKENS;
+      cp_async16_or_zero(slot + Tile<head_dim>::offset(row, column),
+                         kv + from * head_dim + column * 8, first_token + row < chunk.context);
+    }
+  }
+  cp_async_commit();
+}
+
+/* Divides by the sums and writes the rows of a warp, by way of its part of the tile of q. */
+template <class Type, int head_dim, int m_tiles>
+__device__ __forceinline__ void
+store_rows(const Prefill &args, const Chunk &chunk, unsigned char *tile, int first,
+           const float (&acc)[m_tiles][head_dim / 8][4], const RowState (&state)[m_tiles]) {
+  constexpr int chunks = Tile<head_dim>::chunks;
+  int lane = threadIdx.x % 32;
+  __syncwarp();
+#pragma unroll
+  for (int m = 0; m < m_tiles; m++) {
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      float inverse = 1.0f / row_sum(state[m].sum[half]);
+      int row = first + m * 16 + half * 8 + lane / 4;
+#pragma unroll
+      for (int n = 0; n < head_dim / 8; n++) {
+        auto *to = tile + Tile<head_dim>::offset(row, n) + lane % 4 * 4;
+        *reinterpret_cast<uint32_t *>(to) =
+            Type::pack(acc[m][n][2 * half] * inverse, acc[m][n][2 * half + 1] * inverse);
+      }
+    }
+  }
+  __syncwarp();
+  auto *out = static_cast<typename Type::Element *>(args.out);
+  int64_t stride = static_cast<int64_t>(args.shape.query_heads) * head_dim;
+  for (int i = lane; i < 16 * m_tiles * chunks; i += 32) {
+    int row = first + i / chunks, column = i % chunks;
+    if (chunk.first_row + row < chunk.n_rows) {
+      auto *to = out + q_element(args, chunk, row, stride) + column * 8;
+      *reinterpret_cast<uint4 *>(to) =
+          *reinterpret_cast<const uint4 *>(tile + Tile<head_dim>::offset(row, column));
+    }
+  }
+}
+
+/* The block's chunk; false if it has no such tile. */
+__device__ __forceinline__ bool find_chunk(const Prefill &args, int tile_rows, Chunk *ret_chunk) {
+  Chunk chunk;
+  int sequence = blockIdx.x / args.shape.kv_heads;
+  chunk.kv_head = blockIdx.x % args.shape.kv_heads;
+  chunk.pages = args.shape.page_table + static_cast<int64_t>(sequence) * args.shape.max_pages;
+  chunk.row_start = args.row_starts[sequence];
+  chunk.past = args.past[sequence];
+  chunk.n_rows = (args.row_starts[sequence + 1] - chunk.row_start) * args.group;
+  chunk.first_row = (args.n_row_tiles - 1 - static_cast<int>(blockIdx.y)) * tile_rows;
+  if (chunk.first_row >= chunk.n_rows) {
+    return false;
+  }
+  int last = chunk.last_row_within(chunk.first_row + tile_rows - 1);
+  chunk.first_sees = chunk.past + chunk.first_row / args.group;
+  chunk.context = chunk.past + last / args.group + 1;
+  *ret_chunk = chunk;
+  return true;
+}
+
+/* What a thread keeps while its block runs. */
+template <class Type, int head_dim, int m_tiles, bool has_alibi> struct Worker {
+  typedef Layout<head_dim, m_tiles> Memory;
+  static constexpr bool keeps_q = m_tiles == 1; // in registers; otherwise each tile reads it again
+  const Prefill &args;
+  Shared<Memory::rows, has_alibi> &shared;
+  uint32_t q, ring;
+  int used, free; // slots of the ring
+  float acc[m_tiles][head_dim / 8][4];
+  RowState state[m_tiles];
+  uint32_t q_fragments[keeps_q ? head_dim / 16 : 1][4];
+
+  __device__ __forceinline__ uint32_t slot(int i) const {
+    return ring + static_cast<uint32_t>(i * Memory::tile_bytes);
+  }
+
+  /* Waits for tile `index`, and with all warps done with the one before, loads into its slot. */
+  __device__ __forceinline__ uint32_t next_tile(int index) {
+    cp_async_wait<stages - 2>();
+    __syncthreads();
+    load(index + stages - 1, free);
+    uint32_t tile = slot(used);
+    free = used;
+    used = used + 1 == stages ? 0 : used + 1;
+    return tile;
+  }
+
+  __device__ __forceinline__ void load(int index, int to) {
+    load_tile<Type, head_dim>(args, shared.chunk, index, slot(to), shared.kv_rows[index / 2 % 2]);
+  }
+
+  __device__ __forceinline__ void begin() {
+    const Chunk &chunk = shared.chunk;
+    load_q<Type, head_dim, m_tiles>(args, chunk, q);
+    cp_async_commit();
+    if (threadIdx.x < 2 * granules) {
+      int tile = threadIdx.x / granules, granule = threadIdx.x % granules;
+      shared.kv_rows[tile][granule] = granule_row(args, chunk, tile, granule);
+    }
+    for (int row = threadIdx.x; row < Memory::rows; row += threads) {
+      int packed = chunk.last_row_within(chunk.first_row + row);
+      shared.tokens[row] =
+          static_cast<uint16_t>(packed / args.group - chunk.first_row / args.group);
+      if (has_alibi) {
+        int head = chunk.kv_head * args.group + packed % args.group;
+        shared.slopes[row] = args.shape.alibi_slopes[head] / args.shape.scale;
+      }
+    }
+    __syncthreads();
+    used = 0;
+    free = stages - 1;
+    for (int i = 0; i < stages - 1; i++) {
+      load(i, i);
+    }
+#pragma unroll
+    for (int m = 0; m < m_tiles; m++) {
+      state[m] = {{-INFINITY, -INFINITY}, {0, 0}};
+#pragma unroll
+      for (int n = 0; n < head_dim / 8; n++) {
+        acc[m][n][0] = acc[m][n][1] = acc[m][n][2] = acc[m][n][3] = 0;
+      }
+    }
+  }
+
+  /* The A fragment of an m-tile of the warp's rows, which start at `first`. */
+  __device__ __forceinline__ void read_q(int first, int m, int step,
+                                         uint32_t (&fragment)[4]) const {
+    if (keeps_q) {
+      memcpy(fragment, q_fragments[step], sizeof fragment);
+    } else {
+      uint32_t rows = q + Tile<head_dim>::lane_offset(threadIdx.x % 32);
+      ldmatrix_x4(fragment,
+                  Tile<head_dim>::step(rows + first * Tile<head_dim>::row_bytes, step, m * 16));
+    }
+  }
+
+  __device__ __forceinline__ void keep_q(int first) {
+    uint32_t rows = q + Tile<head_dim>::lane_offset(threadIdx.x % 32);
+    cp_async_wait<stages - 1>();
+    __syncthreads();
+#pragma unroll
+    for (int step = 0; step < head_dim / 16; step++) {
+      ldmatrix_x4(q_fragments[step],
+                  Tile<head_dim>::step(rows + first * Tile<head_dim>::row_bytes, step, 0));
+    }
+  }
+
+  /* From a row's own token to the lane's first token of a tile. */
+  __device__ __forceinline__ int distance(int first_token, int row) const {
+    int lane = threadIdx.x % 32;
+    return first_token + lane % 4 * 2 - (shared.chunk.first_sees + shared.tokens[row]);
+  }
+
+  /* One tile of tokens for the rows from `first` on, of which all see `all_see` tokens, and none
+   * more than `context`. */
+  __device__ __forceinline__ void run_tile(int tile, int first, int all_see, int context) {
+    int lane = threadIdx.x % 32, first_token = tile * tile_tokens;
+    float s[m_tiles][tile_tokens / 8][4];
+    uint32_t keys = next_tile(2 * tile) + Tile<head_dim>::lane_offset_of_columns(lane);
+    int32_t later = 0;
+    if (threadIdx.x < granules) {
+      later = granule_row(args, shared.chunk, tile + 2, threadIdx.x);
+    }
+    if (first_token < context) {
+#pragma unroll
+      for (int i = 0; i < 2 * m_tiles; i++) {
+        int row = first + i * 8 + lane / 4;
+        float slope = has_alibi ? shared.slopes[row] : 0.0f;
+        start_row<has_alibi>(s[i / 2], i % 2, distance(first_token, row), slope);
+      }
+      multiply_keys<Type, head_dim>(s, keys, [&](int m, int step, uint32_t(&fragment)[4]) {
+        read_q(first, m, step, fragment);
+      });
+    }
+    uint32_t values = next_tile(2 * tile + 1) + Tile<head_dim>::lane_offset(lane);
+    if (threadIdx.x < granules) {
+      shared.kv_rows[tile % 2][threadIdx.x] = later;
+    }
+    if (first_token < context) {
+      uint32_t p[m_tiles][tile_tokens / 16][4];
+      bool is_hiding = first_token + tile_tokens > all_see;
+#pragma unroll
+      for (int m = 0; m < m_tiles; m++) {
+        if (is_hiding) {
+          int row = first + m * 16 + lane / 4;
+          hide_row(s[m], 0, distance(first_token, row));
+          hide_row(s[m], 1, distance(first_token, row + 8));
+        }
+        take_logits<Type>(state[m], p[m], s[m], acc[m], args.shape.scale * log2_of_e);
+      }
+      multiply_values<Type, head_dim, m_tiles, tile_tokens / 8>(acc, p, values);
+    }
+  }
+
+  /* Everything for the warp's rows, `first` and on. */
+  __device__ __forceinline__ void run(int first) {
+    const Chunk &chunk = shared.chunk;
+    begin();
+    if (keeps_q) {
+      keep_q(first);
+    }
+    int all_see = chunk.first_sees + shared.tokens[first] + 1;
+    int context = chunk.first_sees + shared.tokens[first + 16 * m_tiles - 1] + 1;
+    context = chunk.first_row + first < chunk.n_rows ? context : 0;
+    for (int tile = 0; tile * tile_tokens < chunk.context; tile++) {
+      run_tile(tile, first, all_see, context);
+    }
+  }
+};
+
+template <class Type, int head_dim, int m_tiles, bool has_alibi>
+__global__ void __launch_bounds__(threads, 2) attention_prefill(const Prefill args) {
+  typedef Layout<head_dim, m_tiles> Memory;
+  typedef Shared<Memory::rows, has_alibi> SharedRows;
+  KERNEL_SHARED_DYNAMIC(tiles);
+  auto &shared = *reinterpret_cast<SharedRows *>(tiles + Memory::shared);
+  Chunk chunk;
+  if (!find_chunk(args, Memory::rows, &chunk)) {
+    return;
+  }
+  if (threadIdx.x == 0) {
+    shared.chunk = chunk;
+  }
+  __syncthreads();
+  uint32_t q = shared_address(tiles);
+  int first = threadIdx.x / 32 * 16 * m_tiles;
+  Worker<Type, head_dim, m_tiles, has_alibi> worker = {args, shared, q, q + Memory::ring, 0, 0,
+                                                       {},   {},     {}};
+  worker.run(first);
+  store_rows<Type, head_dim>(args, shared.chunk, tiles, first, worker.acc, worker.state);
+}
+
+template <class Type, int head_dim, int m_tiles>
+int launch(KernelStream stream, Prefill args, int32_t sequences, int32_t max_rows) {
+  typedef Layout<head_dim, m_tiles> Memory;
+  args.n_row_tiles = (max_rows + Memory::rows - 1) / Memory::rows;
+  dim3 grid(sequences * args.shape.kv_heads, args.n_row_tiles);
+  bool has_alibi = args.shape.alibi_slopes != nullptr;
+  auto *kernel = has_alibi ? attention_prefill<Type, head_dim, m_tiles, true>
+                           : attention_prefill<Type, head_dim, m_tiles, false>;
+  size_t bytes = Memory::shared + (has_alibi ? sizeof(Shared<Memory::rows, true>)
+                                             : sizeof(Shared<Memory::rows, false>));
+  return kernel_launch(kernel, grid, dim3(threads), bytes, stream, args);
+}
+
+/* Tiles of 128 rows, or of 64 where those would be fewer than run at once. */
+template <class Type, int head_dim>
+int launch_rows(KernelStream stream, const Prefill &args, int32_t sequences, int32_t max_rows) {
+  int multiprocessors = 0, error = kernel_multiprocessors(&multiprocessors);
+  if (error != 0) {
+    return error;
+  }
+  int64_t n_tiles = (max_rows + 127) / 128 * static_cast<int64_t>(sequences) * args.shape.kv_heads;
+  return n_tiles < 2 * multiprocessors
+             ? launch<Type, head_dim, 1>(stream, args, sequences, max_rows)
+             : launch<Type, head_dim, 2>(stream, args, sequences, max_rows);
+}
+
+template <class Type>
+int launch_head(KernelStream stream, const Prefill &args, int32_t sequences, int32_t max_rows) {
+  return args.shape.head_dim == 64 ? launch_rows<Type, 64>(stream, args, sequences, max_rows)
+                                   : launch_rows<Type, 128>(stream, args, sequences, max_rows);
+}
+
+} // namespace
+
+int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, void *out,
+                             const void *q, int64_t q_stride, const int32_t *row_starts,
+                             const int32_t *past, int32_t sequences, int32_t max_new) {
+  attention_require(*shape);
+  if (sequences == 0 || max_new == 0) {
+    return 0;
+  }
+  Prefill args = {*shape,
+                  out,
+                  q,
+                  q_stride,
+                  row_starts,
+                  past,
+                  shape->query_heads / shape->kv_heads,
+                  __builtin_ctz(shape->block_size),
+                  0};
+  int32_t max_rows = max_new * args.group;
+  return shape->dtype == KERNEL_BF16 ? launch_head<Bf16>(stream, args, sequences, max_rows)
+                                     : launch_head<Fp16>(stream, args, sequences, max_rows);
+}

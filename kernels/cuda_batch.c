@@ -1,0 +1,122 @@
+/* A batch onto the device: its arrays, and room for all that an iteration over it writes. */
+#include "kernels/cuda_state.h"
+#include "kernels/split_kv.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+BatchPlace lane_place(const CudaState *self, int32_t layers) {
+  const CalibModel *model = &self->model;
+  return (BatchPlace){.block_size = model->block_size,
+                      .kv_heads = self->shape.kv_heads,
+                      .layers = layers,
+                      .n_pages = self->memory.n_pages,
+                      .max_positions =
+                          model->positions == CALIB_LEARNED ? model->max_position_embeddings : 0,
+                      .decode_blocks = self->device.n_units * SPLIT_KV_BLOCKS_PER_SM,
+                      .seed = self->options.seed};
+}
+
+/* A tensor of numbers is filled when there is room for it, so that no kernel ever reads memory that
+ * nothing has written; `columns` 0: a workspace. */
+static CalibStatus reserve(CudaState *self, CudaLane *lane, CudaTensor tensor, int64_t rows,
+                           int64_t columns, int64_t workspace_bytes, char *error) {
+  const int64_t bytes = columns > 0 ? 2 * rows * columns : workspace_bytes;
+  CudaBuffer *buffer = &lane->tensors[tensor];
+  TRY(buffer_reserve(buffer, bytes, error));
+  if (columns == 0 || rows == 0) return CALIB_OK;
+  CUDA_TRY(kernel_fill_normal(lane->stream, self->dtype, buffer->data, rows * columns, 1.0f,
+                              self->options.seed * 32 + (uint64_t)tensor));
+  return CALIB_OK;
+}
+
+static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error) {
+  const LayerShape *s = &self->shape;
+  const BatchPlan *plan = &lane->plan;
+  const int32_t t = plan->tokens, n = plan->n_logits;
+  const KernelAttention attention = model_attention(self, lane, 0);
+  const struct {
+    CudaTensor tensor;
+    int64_t rows, columns, workspace_bytes;
+  } needs[] = {
+      {TENSOR_RESIDUAL, t, s->hidden, 0},
+      {TENSOR_NORMED, t, s->hidden, 0},
+      {TENSOR_ADDED, t, s->hidden, 0},
+      {TENSOR_QKV, t, s->qkv, 0},
+      {TENSOR_ATTENTION, t, s->attention, 0},
+      {TENSOR_UP, t, s->up, 0},
+      {TENSOR_ACTIVE, t, s->ffn, 0},
+      {TENSOR_ROW_STATE, n, s->hidden, 0},
+      {TENSOR_ROW_ADDED, n, s->hidden, 0},
+      {TENSOR_ROW_NORMED, n, s->hidden, 0},
+      {TENSOR_LOGITS, n, s->vocab, 0},
+      {TENSOR_IDS, 0, 0, 4 * (int64_t)n},
+      {TENSOR_ARGMAX, 0, 0, n > 0 ? (int64_t)kernel_argmax_workspace(n, s->vocab) : 0},
+      {TENSOR_SPLITS, 0, 0,
+       plan->total_splits > 0
+           ? (int64_t)kernel_attention_decode_workspace(&attention, plan->total_splits)
+           : 0},
+  };
+  for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+    TRY(reserve(self, lane, needs[i].tensor, needs[i].rows, needs[i].columns,
+                needs[i].workspace_bytes, error));
+  return CALIB_OK;
+}
+
+CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *batch, int32_t layers,
+                           char *error) {
+  const BatchPlace place = lane_place(self, layers);
+  return lane_set_batch_at(self, lane, &place, batch, error);
+}
+
+CalibStatus lane_set_batch_at(CudaState *self, CudaLane *lane, const BatchPlace *place,
+                              const CalibBatch *batch, char *error) {
+  BatchPlan plan;
+  TRY(batch_plan_init(&plan, place, batch, error));
+  batch_plan_done(&lane->plan);
+  lane->plan = plan;
+  if (plan.tokens > CUDA_IDS) {
+    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d tokens is larger than %d", (int)plan.tokens,
+             (int)CUDA_IDS);
+    return CALIB_REJECTED;
+  }
+  const size_t bytes = plan.n_words * sizeof *plan.words;
+  TRY(buffer_reserve(&lane->words, (int64_t)bytes, error));
+  CUDA_TRY(
+      cudaMemcpyAsync(lane->words.data, plan.words, bytes, cudaMemcpyHostToDevice, lane->stream));
+  lane->batch = batch_plan_arrays(&lane->plan, lane->words.data);
+  TRY(reserve_tensors(self, lane, error));
+  CUDA_TRY(cudaStreamSynchronize(lane->stream));
+  return CALIB_OK;
+}
+
+/* A table of positions may be shorter than the tokens of a point: prompts of that length then. */
+static int32_t prompt_tokens(const CudaState *self, int32_t left) {
+  const int32_t most = self->model.max_position_embeddings;
+  return self->model.positions == CALIB_LEARNED && left > most ? most : left;
+}
+
+CalibStatus lane_set_tokens(CudaState *self, CudaLane *lane, CalibOp op, int64_t tokens,
+                            int32_t layers, char *error) {
+  if (tokens < 1 || tokens > CUDA_IDS) {
+    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are not between 1 and %d", (long long)tokens,
+             (int)CUDA_IDS);
+    return CALIB_REJECTED;
+  }
+  const bool is_rows = op == CALIB_HEAD || op == CALIB_GEMM_HEAD || op == CALIB_ARGMAX;
+  CalibSequence *sequences = malloc((size_t)tokens * sizeof *sequences);
+  if (!sequences) abort();
+  CalibBatch batch = {.sequences = sequences};
+  for (int32_t left = (int32_t)tokens; left > 0;) {
+    CalibSequence *sequence = &sequences[batch.n_prefills + batch.n_decodes];
+    *sequence = (CalibSequence){.new_tokens = is_rows ? 1 : prompt_tokens(self, left)};
+    left -= sequence->new_tokens;
+    if (is_rows)
+      batch.n_decodes++;
+    else
+      batch.n_prefills++;
+  }
+  batch.n_logits = batch.n_decodes;
+  const CalibStatus status = lane_set_batch(self, lane, &batch, layers, error);
+  free(sequences);
+  return status;
+}

@@ -1,0 +1,198 @@
+/* Takes a GPU: each thing that can be missing is found here, before any work, and named in a line.
+ * Memory is plain device memory, never managed. Clocks and limits are read, never set. */
+#include "kernels/cuda_state.h"
+#include "kernels/gpu_name.h"
+#include <cublasLt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAST_SM = 80 };
+
+CalibStatus cuda_failed(int code, const char *call, char *error) {
+  cudaGetLastError(); // else the next call reports it again
+  snprintf(error, CALIB_ERROR_SIZE, "%.*s: %s", (int)strcspn(call, "("), call,
+           cudaGetErrorString((cudaError_t)code));
+  return code == cudaErrorMemoryAllocation ? CALIB_OUT_OF_MEMORY : CALIB_ENVIRONMENT;
+}
+
+// --- memory ------------------------------------------------------------------------------------
+
+/* What grows once will again: a fourth more then, or just enough if that is too much. */
+CalibStatus buffer_reserve(CudaBuffer *self, int64_t bytes, char *error) {
+  if (self->bytes >= (size_t)bytes && self->data) return CALIB_OK;
+  const size_t needed = bytes > 0 ? ((size_t)bytes + 255) / 256 * 256 : 256;
+  const bool is_again = self->data != NULL && needed < 1u << 30;
+  const size_t wanted[] = {is_again ? needed + needed / 4 / 256 * 256 : needed, needed};
+  buffer_release(self);
+  for (int i = 0; i < 2; i++) {
+    const cudaError_t code = cudaMalloc(&self->data, wanted[i]);
+    if (code == cudaSuccess) {
+      self->bytes = wanted[i];
+      return CALIB_OK;
+    }
+    self->data = NULL;
+    cudaGetLastError();
+    if (code != cudaErrorMemoryAllocation) return cuda_failed((int)code, "cudaMalloc", error);
+  }
+  snprintf(error, CALIB_ERROR_SIZE, "%.2f GiB more do not fit into the memory of the GPU",
+           (double)needed / (1024.0 * 1024 * 1024));
+  return CALIB_OUT_OF_MEMORY;
+}
+
+void buffer_release(CudaBuffer *self) {
+  if (self->data) cudaFree(self->data);
+  *self = (CudaBuffer){0};
+}
+
+CalibStatus pinned_reserve(CudaBuffer *self, int64_t bytes, char *error) {
+  if (self->bytes >= (size_t)bytes && self->data) return CALIB_OK;
+  if (self->data) cudaFreeHost(self->data);
+  *self = (CudaBuffer){0};
+  const cudaError_t code = cudaHostAlloc(&self->data, (size_t)bytes, cudaHostAllocDefault);
+  if (code != cudaSuccess) {
+    self->data = NULL;
+    cudaGetLastError();
+    snprintf(error, CALIB_ERROR_SIZE, "%.2f GiB of host memory cannot be pinned: %s",
+             (double)bytes / (1024.0 * 1024 * 1024), cudaGetErrorString(code));
+    return CALIB_OUT_OF_MEMORY;
+  }
+  self->bytes = (size_t)bytes;
+  memset(self->data, 0x3c, self->bytes); // numbers near 1 in either type
+  return CALIB_OK;
+}
+
+// --- lanes -------------------------------------------------------------------------------------
+
+CalibStatus lane_open(CudaLane *self, char *error) {
+  char why[GEMM_ERROR_SIZE];
+  if (self->stream) return CALIB_OK;
+  CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking));
+  CUDA_TRY(cudaEventCreate(&self->begin));
+  CUDA_TRY(cudaEventCreate(&self->end));
+  TRY(buffer_reserve(&self->gemm_workspace, GEMM_WORKSPACE_BYTES, error));
+  if (gemm_open(&self->gemm, self->gemm_workspace.data, GEMM_WORKSPACE_BYTES, why) >= 0)
+    return CALIB_OK;
+  self->gemm = NULL;
+  snprintf(error, CALIB_ERROR_SIZE, "%s", why);
+  return CALIB_ENVIRONMENT;
+}
+
+CalibStatus lane_upload(CudaLane *self, void *device, const void *host, size_t bytes, char *error) {
+  CUDA_TRY(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, self->stream));
+  CUDA_TRY(cudaStreamSynchronize(self->stream));
+  return CALIB_OK;
+}
+
+void lane_close(CudaLane *self) {
+  if (self->stream) cudaStreamSynchronize(self->stream);
+  if (self->graph) cudaGraphExecDestroy(self->graph);
+  if (self->gemm) gemm_close(self->gemm);
+  if (self->begin) cudaEventDestroy(self->begin);
+  if (self->end) cudaEventDestroy(self->end);
+  if (self->stream) cudaStreamDestroy(self->stream);
+  for (int i = 0; i < CUDA_N_TENSORS; i++)
+    buffer_release(&self->tensors[i]);
+  buffer_release(&self->gemm_workspace);
+  buffer_release(&self->words);
+  batch_plan_done(&self->plan);
+  *self = (CudaLane){0};
+}
+
+// --- the device --------------------------------------------------------------------------------
+
+static CalibStatus missing(char *error, const char *what) {
+  snprintf(error, CALIB_ERROR_SIZE, "%s", what);
+  return CALIB_ENVIRONMENT;
+}
+
+static CalibStatus find_device(const CudaState *self, int *ret_n_devices, char *error) {
+  int n_devices = 0;
+  const cudaError_t code = cudaGetDeviceCount(&n_devices);
+  if (code == cudaErrorInsufficientDriver) {
+    snprintf(error, CALIB_ERROR_SIZE,
+             "no NVIDIA driver is installed, or it is too old for CUDA %d.%d",
+             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    return CALIB_ENVIRONMENT;
+  }
+  if (code == cudaErrorNoDevice || (code == cudaSuccess && n_devices == 0))
+    return missing(error, "the NVIDIA driver sees no GPU");
+  if (code != cudaSuccess) return cuda_failed((int)code, "cudaGetDeviceCount", error);
+  if (self->options.device < 0 || self->options.device >= n_devices) {
+    snprintf(error, CALIB_ERROR_SIZE, "there is no GPU %d, only 0 to %d", (int)self->options.device,
+             n_devices - 1);
+    return CALIB_ENVIRONMENT;
+  }
+  *ret_n_devices = n_devices;
+  return CALIB_OK;
+}
+
+static void write_uuid(const cudaUUID_t *uuid, char *text, size_t size) {
+  const unsigned char *b = (const unsigned char *)uuid->bytes;
+  snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+           b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+           b[14], b[15]);
+}
+
+static CalibStatus describe(CudaState *self, int n_devices, char *error) {
+  CalibDevice *device = &self->device;
+  struct cudaDeviceProp properties;
+  int driver = 0, runtime = 0;
+  CUDA_TRY(cudaGetDeviceProperties(&properties, self->options.device));
+  CUDA_TRY(cudaDriverGetVersion(&driver));
+  CUDA_TRY(cudaRuntimeGetVersion(&runtime));
+  device->sm = 10 * properties.major + properties.minor;
+  device->n_units = properties.multiProcessorCount;
+  device->n_devices = n_devices;
+  device->cache_bytes = properties.l2CacheSize;
+  device->memory_bytes = (int64_t)properties.totalGlobalMem;
+  snprintf(device->name, sizeof device->name, "%.100s", properties.name);
+  gpu_key(device->name, device->memory_bytes, device->gpu, sizeof device->gpu);
+  write_uuid(&properties.uuid, device->uuid, sizeof device->uuid);
+  const size_t blas = cublasLtGetVersion();
+  snprintf(device->driver, sizeof device->driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
+  snprintf(device->runtime, sizeof device->runtime, "CUDA %d.%d", runtime / 1000,
+           runtime % 1000 / 10);
+  snprintf(device->library, sizeof device->library, "cuBLASLt %zu.%zu.%zu", blas / 10000,
+           blas / 100 % 100, blas % 100);
+  CUDA_TRY(cudaDeviceGetPCIBusId(self->pci_bus_id, sizeof self->pci_bus_id, self->options.device));
+  if (device->sm >= LEAST_SM) return CALIB_OK;
+  snprintf(error, CALIB_ERROR_SIZE, "%s has compute capability %d.%d; the kernels need %d.%d",
+           device->name, properties.major, properties.minor, LEAST_SM / 10, LEAST_SM % 10);
+  return CALIB_ENVIRONMENT;
+}
+
+CalibStatus cuda_open(CudaState *self, char *error) {
+  int n_devices = 0;
+  TRY(find_device(self, &n_devices, error));
+  TRY(describe(self, n_devices, error));
+  CUDA_TRY(cudaSetDevice(self->options.device));
+  CUDA_TRY(cudaFree(NULL)); // makes the context
+  self->nvml = nvml_open(self->pci_bus_id);
+  if (self->nvml) nvml_driver_version(self->nvml, self->device.driver, sizeof self->device.driver);
+  TRY(lane_open(&self->main, error));
+  void *gate = NULL;
+  CUDA_TRY(cudaHostAlloc(&gate, sizeof *self->gate, cudaHostAllocMapped));
+  self->gate = gate;
+  *self->gate = 1;
+  size_t free_bytes = 0, all_bytes = 0;
+  CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes));
+  self->device.free_bytes = (int64_t)free_bytes;
+  return CALIB_OK;
+}
+
+void cuda_close(CudaState *self) {
+  work_end(self);
+  lane_close(&self->main);
+  lane_close(&self->side);
+  model_unload(self);
+  buffer_release(&self->rotation);
+  buffer_release(&self->copy);
+  buffer_release(&self->pages);
+  if (self->pinned.data) cudaFreeHost(self->pinned.data);
+  if (self->gate) cudaFreeHost((void *)self->gate);
+  free(self->pageable.data);
+  nccl_close(self->nccl);
+  peer_release(self);
+  nvml_close(self->nvml);
+}

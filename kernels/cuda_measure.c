@@ -1,0 +1,332 @@
+/* Times the prepared work by events on its stream.
+ *
+ * Work that a graph can hold is captured, as many runs as make it long against the launch of a
+ * graph, or as the operator has sets of operands. While the first launches are queued, a kernel
+ * holds the stream at a gate, so that the host's time for them is not measured; what follows is
+ * queued while the device is busy. The same gate serves copies, which are no graphs. Eager work has
+ * no gate: the time between its kernels is the host's, and is what is to be measured. */
+#include "kernels/cuda_state.h"
+#include <math.h>
+#include <stdio.h>
+
+enum { MAX_GRAPH_NODES = 2048, NODES_OF_A_LAYER = 11, MAX_OPERATOR_RUNS = 1024 };
+// Work of these sizes is in the queue before the gate opens: what a queue holds for certain.
+enum { QUEUED_NODES = 512 };
+static const int64_t GATE_TIMEOUT_NS = 200 * 1000 * 1000;
+static const double GRAPH_SECONDS = 1e-3, WARM_UP_SECONDS = 10e-3;
+// The decodes beside a busy point.
+enum { BUSY_DECODES = 32, BUSY_CONTEXT = 1024 };
+
+// --- running -----------------------------------------------------------------------------------
+
+static CalibStatus run_once(CudaState *self, int64_t repetition, char *error) {
+  const CudaWork *work = &self->work;
+  if (work->parts)
+    return layers_run(self, &self->main, work->parts, work->layers, work->hot, repetition, error);
+  return operator_run(self, repetition, error);
+}
+
+static int32_t nodes_of_run(const CudaWork *work) {
+  return work->parts ? work->layers * NODES_OF_A_LAYER + 1 : 1;
+}
+
+/* Of both lanes, for what the host needs finished. */
+static CalibStatus wait_for_all(CudaState *self, char *error) {
+  CUDA_TRY(cudaStreamSynchronize(self->main.stream));
+  if (self->side.stream) CUDA_TRY(cudaStreamSynchronize(self->side.stream));
+  CUDA_TRY(cudaGetLastError());
+  return CALIB_OK;
+}
+
+static void close_gate(CudaState *self) {
+  *self->gate = 0;
+}
+
+static void open_gate(CudaState *self) {
+  *self->gate = 1;
+}
+
+static CalibStatus queue_gate(CudaState *self, char *error) {
+  close_gate(self);
+  CUDA_TRY(kernel_wait_flag(self->main.stream, self->gate, GATE_TIMEOUT_NS));
+  return CALIB_OK;
+}
+
+// --- graphs ------------------------------------------------------------------------------------
+
+static void drop_graph(CudaLane *lane) {
+  if (lane->graph) cudaGraphExecDestroy(lane->graph);
+  lane->graph = NULL;
+}
+
+typedef CalibStatus (*Runs)(CudaState *self, int32_t n, char *error);
+
+static CalibStatus main_runs(CudaState *self, int32_t n, char *error) {
+  for (int32_t i = 0; i < n; i++)
+    TRY(run_once(self, i, error));
+  return CALIB_OK;
+}
+
+static CalibStatus side_runs(CudaState *self, int32_t n, char *error) {
+  for (int32_t i = 0; i < n; i++)
+    TRY(layers_run(self, &self->side, PART_ALL, self->model.num_hidden_layers, false, i, error));
+  return CALIB_OK;
+}
+
+static CalibStatus instantiate(CudaLane *lane, cudaGraph_t graph, char *error) {
+  CUDA_TRY(cudaGraphInstantiate(&lane->graph, graph, 0));
+  CUDA_TRY(cudaGraphUpload(lane->graph, lane->stream));
+  return CALIB_OK;
+}
+
+/* A capture that has begun is ended whatever happens in it. */
+static CalibStatus capture(CudaState *self, CudaLane *lane, Runs runs, int32_t n, char *error) {
+  cudaGraph_t graph = NULL;
+  drop_graph(lane);
+  lane->unroll = n;
+  CUDA_TRY(cudaStreamBeginCapture(lane->stream, cudaStreamCaptureModeThreadLocal));
+  CalibStatus status = runs(self, n, error);
+  const cudaError_t ended = cudaStreamEndCapture(lane->stream, &graph);
+  if (status == CALIB_OK && ended != cudaSuccess)
+    status = cuda_failed((int)ended, "cudaStreamEndCapture", error);
+  if (status == CALIB_OK) status = instantiate(lane, graph, error);
+  if (graph) cudaGraphDestroy(graph);
+  if (ended != cudaSuccess) cudaGetLastError();
+  return status;
+}
+
+// --- a sample ----------------------------------------------------------------------------------
+
+/* Seconds between the events of the main lane, when both have passed. */
+static CalibStatus read_events(CudaState *self, double *ret_seconds, char *error) {
+  float ms = 0;
+  TRY(wait_for_all(self, error));
+  CUDA_TRY(cudaEventElapsedTime(&ms, self->main.begin, self->main.end));
+  *ret_seconds = (double)ms / 1e3;
+  return CALIB_OK;
+}
+
+/* What the other lane has to do with a sample: the way back of copies in both directions begins
+ * with the way there, and the sample ends when both have ended. */
+static CalibStatus fork_side(CudaState *self, char *error) {
+  if (self->work.op != CALIB_COPY_BOTH) return CALIB_OK;
+  CUDA_TRY(cudaStreamWaitEvent(self->side.stream, self->main.begin, 0));
+  return CALIB_OK;
+}
+
+static CalibStatus join_side(CudaState *self, char *error) {
+  if (self->work.op != CALIB_COPY_BOTH) return CALIB_OK;
+  CUDA_TRY(cudaEventRecord(self->side.end, self->side.stream));
+  CUDA_TRY(cudaStreamWaitEvent(self->main.stream, self->side.end, 0));
+  return CALIB_OK;
+}
+
+/* The decodes beside a busy point: two in the queue from before the sample until it has ended. */
+static CalibStatus queue_decodes(CudaState *self, int64_t ix, char *error) {
+  CUDA_TRY(cudaGraphLaunch(self->side.graph, self->side.stream));
+  CUDA_TRY(cudaEventRecord(ix % 2 == 0 ? self->side.begin : self->side.end, self->side.stream));
+  return CALIB_OK;
+}
+
+static CalibStatus begin_busy(CudaState *self, char *error) {
+  if (!self->work.busy) return CALIB_OK;
+  TRY(queue_decodes(self, 0, error));
+  return queue_decodes(self, 1, error);
+}
+
+static CalibStatus go_on_busy(CudaState *self, char *error) {
+  if (!self->work.busy) return CALIB_OK;
+  for (int64_t ix = 0;; ix++) {
+    const cudaError_t ended = cudaEventQuery(self->main.end);
+    if (ended == cudaSuccess) return CALIB_OK;
+    if (ended != cudaErrorNotReady) return cuda_failed((int)ended, "cudaEventQuery", error);
+    CUDA_TRY(cudaEventSynchronize(ix % 2 == 0 ? self->side.begin : self->side.end));
+    TRY(queue_decodes(self, ix, error));
+  }
+}
+
+/* Queues `launches` graphs, or runs where there is no graph; opens the gate on the way. */
+static CalibStatus queue_runs(CudaState *self, int32_t launches, bool has_gate, char *error) {
+  CudaLane *lane = &self->main;
+  const int32_t nodes =
+      lane->graph ? lane->unroll * nodes_of_run(&self->work) : nodes_of_run(&self->work);
+  if (has_gate) TRY(queue_gate(self, error));
+  CUDA_TRY(cudaEventRecord(lane->begin, lane->stream));
+  TRY(fork_side(self, error));
+  for (int32_t i = 0; i < launches; i++) {
+    if (lane->graph)
+      CUDA_TRY(cudaGraphLaunch(lane->graph, lane->stream));
+    else
+      TRY(run_once(self, i, error));
+    if (has_gate && ((int64_t)i + 1) * nodes >= QUEUED_NODES) open_gate(self);
+  }
+  TRY(join_side(self, error));
+  CUDA_TRY(cudaEventRecord(lane->end, lane->stream));
+  return CALIB_OK;
+}
+
+/* Copies of memory that is not pinned wait for the host, and so would for ever at the gate. */
+static bool has_gate(const CudaWork *work) {
+  return !work->is_eager && work->op != CALIB_COPY_PAGEABLE;
+}
+
+static CalibStatus sample(CudaState *self, int32_t launches, double *ret_seconds, char *error) {
+  TRY(begin_busy(self, error));
+  CalibStatus status = queue_runs(self, launches, has_gate(&self->work), error);
+  open_gate(self); // also when that has failed
+  if (status == CALIB_OK) status = go_on_busy(self, error);
+  if (status == CALIB_OK) return read_events(self, ret_seconds, error);
+  char ignored[CALIB_ERROR_SIZE];
+  (void)wait_for_all(self, ignored);
+  return status;
+}
+
+CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, char *error) {
+  if (!self->work.is_prepared || repeats < 1) {
+    snprintf(error, CALIB_ERROR_SIZE, "no point is prepared");
+    return CALIB_REJECTED;
+  }
+  const int32_t unroll = self->main.graph ? self->main.unroll : 1;
+  const int32_t launches = (repeats + unroll - 1) / unroll;
+  double seconds = 0;
+  TRY(sample(self, launches, &seconds, error));
+  *ret_seconds = seconds / ((double)launches * unroll);
+  return CALIB_OK;
+}
+
+// --- preparing ---------------------------------------------------------------------------------
+
+void work_end(CudaState *self) {
+  if (self->main.stream) cudaStreamSynchronize(self->main.stream);
+  if (self->side.stream) cudaStreamSynchronize(self->side.stream);
+  drop_graph(&self->main);
+  drop_graph(&self->side);
+  self->work = (CudaWork){0};
+}
+
+static unsigned parts_of(CalibOp op) {
+  switch (op) {
+  case CALIB_ITERATION:
+    return PART_ALL;
+  case CALIB_LINEAR:
+    return PART_LINEAR;
+  case CALIB_PREFILL_ATTENTION:
+    return PART_PREFILL;
+  case CALIB_DECODE_ATTENTION:
+    return PART_DECODE;
+  case CALIB_HEAD:
+    return PART_HEAD;
+  default:
+    return 0;
+  }
+}
+
+static CalibStatus set_operands(CudaState *self, const CalibPoint *point, char *error) {
+  const CudaWork *work = &self->work;
+  if (!work->parts) return operator_prepare(self, error);
+  if (work->op == CALIB_LINEAR || work->op == CALIB_HEAD)
+    return lane_set_tokens(self, &self->main, work->op, work->size, work->layers, error);
+  return lane_set_batch(self, &self->main, &point->batch, work->layers, error);
+}
+
+/* The products of every shape are tuned on their first call, which a capture cannot hold. One layer
+ * has them all. */
+static CalibStatus tune(CudaState *self, CudaLane *lane, unsigned parts, char *error) {
+  if (parts) TRY(layers_run(self, lane, parts, 1, false, 0, error));
+  return wait_for_all(self, error);
+}
+
+static CalibStatus prepare_side(CudaState *self, char *error) {
+  CalibSequence sequences[BUSY_DECODES];
+  const CalibBatch batch = {
+      .sequences = sequences, .n_decodes = BUSY_DECODES, .n_logits = BUSY_DECODES};
+  int32_t context = BUSY_CONTEXT;
+  if (self->model.positions == CALIB_LEARNED && self->model.max_position_embeddings < context)
+    context = self->model.max_position_embeddings;
+  for (int i = 0; i < BUSY_DECODES; i++)
+    sequences[i] = (CalibSequence){.new_tokens = 1, .past_tokens = context - 1};
+  TRY(lane_open(&self->side, error));
+  TRY(lane_set_batch(self, &self->side, &batch, self->model.num_hidden_layers, error));
+  TRY(tune(self, &self->side, PART_ALL, error));
+  return capture(self, &self->side, side_runs, 1, error);
+}
+
+/* Seconds of one run, launched alone. */
+static CalibStatus time_eagerly(CudaState *self, double *ret_seconds, char *error) {
+  CUDA_TRY(cudaEventRecord(self->main.begin, self->main.stream));
+  TRY(run_once(self, 0, error));
+  CUDA_TRY(cudaEventRecord(self->main.end, self->main.stream));
+  return read_events(self, ret_seconds, error);
+}
+
+static int32_t runs_of_graph(const CudaWork *work, double seconds) {
+  const int32_t most = work->parts ? MAX_GRAPH_NODES / nodes_of_run(work) : MAX_OPERATOR_RUNS;
+  const double runs = ceil(GRAPH_SECONDS / fmax(seconds, 1e-7));
+  int32_t n = runs < most ? (int32_t)runs : most;
+  if (n < work->copies) n = work->copies;
+  return n < 1 ? 1 : n;
+}
+
+/* Until clocks and caches are as they stay. */
+static CalibStatus warm_up(CudaState *self, char *error) {
+  for (double total = 0; total < WARM_UP_SECONDS;) {
+    double seconds = 0;
+    TRY(sample(self, 1, &seconds, error));
+    total += fmax(seconds, WARM_UP_SECONDS / 100);
+  }
+  return CALIB_OK;
+}
+
+static CalibStatus prepare(CudaState *self, const CalibPoint *point, double *ret_error,
+                           char *error) {
+  CudaWork *work = &self->work;
+  *work = (CudaWork){.op = point->op,
+                     .is_eager = point->mode == CALIB_EAGER,
+                     .hot = point->hot,
+                     .busy = point->busy,
+                     .parts = parts_of(point->op),
+                     .layers = point->layers > 0 ? point->layers : self->model.num_hidden_layers,
+                     .size = point->size,
+                     .copies = 1};
+  TRY(work_verify(self, ret_error, error));
+  TRY(set_operands(self, point, error));
+  if (work->busy) TRY(prepare_side(self, error));
+  double seconds = 0;
+  TRY(tune(self, &self->main, work->parts, error));
+  TRY(time_eagerly(self, &seconds, error)); // loads modules, tunes single products
+  if (!work->is_eager && !operator_is_copy(work->op)) {
+    if (!work->parts) TRY(time_eagerly(self, &seconds, error));
+    TRY(capture(self, &self->main, main_runs, runs_of_graph(work, seconds), error));
+  }
+  return warm_up(self, error);
+}
+
+CalibStatus work_prepare(CudaState *self, const CalibPoint *point, double *ret_error, char *error) {
+  work_end(self);
+  const CalibStatus status = prepare(self, point, ret_error, error);
+  if (status != CALIB_OK)
+    work_end(self);
+  else
+    self->work.is_prepared = true;
+  return status;
+}
+
+static CalibStatus run_batch(CudaState *self, const CalibBatch *batch, double *ret_seconds,
+                             char *error) {
+  self->work = (CudaWork){.op = CALIB_ITERATION,
+                          .parts = PART_ALL,
+                          .layers = self->model.num_hidden_layers,
+                          .copies = 1};
+  TRY(lane_set_batch(self, &self->main, batch, self->work.layers, error));
+  TRY(tune(self, &self->main, PART_ALL, error));
+  TRY(capture(self, &self->main, main_runs, 1, error));
+  return sample(self, 1, ret_seconds, error);
+}
+
+CalibStatus work_run_batch(CudaState *self, const CalibBatch *batch, double *ret_seconds,
+                           char *error) {
+  work_end(self);
+  const CalibStatus status = run_batch(self, batch, ret_seconds, error);
+  work_end(self);
+  return status;
+}

@@ -1,0 +1,181 @@
+/* Weights and KV of a model: random normal numbers made on the device, of deviation 0.02 for
+ * matrices and 1 for norms and KV, so that activations keep the size that they have in real models
+ * and matrix units draw the power that they draw there. */
+#include "kernels/cuda_state.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double WEIGHT_DEVIATION = 0.02;
+
+KernelNorm model_norm(const CudaState *self) {
+  return self->model.norm == CALIB_RMS_NORM ? KERNEL_RMS_NORM : KERNEL_LAYER_NORM;
+}
+
+KernelActivation model_activation(const CudaState *self) {
+  switch (self->model.activation) {
+  case CALIB_SWIGLU:
+    return KERNEL_SWIGLU;
+  case CALIB_GELU:
+    return KERNEL_GELU;
+  case CALIB_RELU:
+    break;
+  }
+  return KERNEL_RELU;
+}
+
+static const void *element(const void *base, int64_t i) {
+  return (const char *)base + 2 * i;
+}
+
+/* The vectors of a layer: norms with their biases, then the biases of the products. */
+CudaLayer model_layer(const CudaState *self, int64_t layer) {
+  const LayerShape *s = &self->shape;
+  const int64_t ix = layer % self->memory.layers, h = s->hidden;
+  const char *matrices = (const char *)self->matrices.data + ix * self->memory.matrix_bytes;
+  const char *vectors = (const char *)self->vectors.data + ix * self->memory.vector_bytes;
+  CudaLayer weights = {.qkv = matrices};
+  weights.o = element(weights.qkv, h * s->qkv);
+  weights.up = element(weights.o, h * s->attention);
+  weights.down = element(weights.up, h * s->up);
+  const bool norm_bias = self->model.norm == CALIB_LAYER_NORM;
+  for (int i = 0; i < 2; i++) {
+    weights.norm_weights[i] = element(vectors, i * h);
+    weights.norm_biases[i] = norm_bias ? element(vectors, (2 + i) * h) : NULL;
+  }
+  if (!self->model.bias) return weights;
+  weights.o_bias = element(vectors, 4 * h);
+  weights.down_bias = element(vectors, 5 * h);
+  weights.qkv_bias = element(vectors, 6 * h);
+  weights.up_bias = element(vectors, 6 * h + s->qkv);
+  return weights;
+}
+
+const void *model_head(const CudaState *self, int64_t copy) {
+  return (const char *)self->heads.data + copy % self->memory.heads * self->memory.head_bytes;
+}
+
+void *model_kv(const CudaState *self, const BatchPlan *plan, int64_t layer) {
+  return (char *)self->kv.data +
+         layer % plan->kv_layers * plan->part_pages * self->memory.page_bytes;
+}
+
+KernelAttention model_attention(const CudaState *self, const CudaLane *lane, int64_t layer) {
+  return (KernelAttention){.dtype = self->dtype,
+                           .query_heads = self->shape.query_heads,
+                           .kv_heads = self->shape.kv_heads,
+                           .head_dim = self->shape.head_dim,
+                           .block_size = self->model.block_size,
+                           .scale = (float)(1 / sqrt(self->shape.head_dim)),
+                           .alibi_slopes = self->slopes.data,
+                           .kv_pages = model_kv(self, &lane->plan, layer),
+                           .page_table = lane->batch.page_table,
+                           .max_pages = lane->plan.max_pages};
+}
+
+void model_unload(CudaState *self) {
+  CudaBuffer *buffers[] = {&self->matrices, &self->vectors, &self->embedding, &self->positions,
+                           &self->heads,    &self->kv,      &self->slopes,    &self->ids};
+  for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
+    buffer_release(buffers[i]);
+  self->is_loaded = false;
+  self->checked = 0;
+}
+
+static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, double deviation,
+                        uint64_t stream, char *error) {
+  if (bytes == 0) return CALIB_OK;
+  TRY(buffer_reserve(buffer, bytes, error));
+  CUDA_TRY(kernel_fill_normal(self->main.stream, self->dtype, buffer->data, bytes / 2,
+                              (float)deviation, self->options.seed * 16 + stream));
+  return CALIB_OK;
+}
+
+/* Press et al. 2022: 2^(−8i/n) for a power of two of heads, else those of the next smaller one and
+ * every second of the next greater one. The shard is the first. */
+static double alibi_slope(int32_t head, int32_t heads) {
+  int32_t below = 1;
+  while (2 * below <= heads)
+    below *= 2;
+  if (head < below) return pow(2, -8.0 * (head + 1) / below);
+  return pow(2, -4.0 * (2 * (head - below) + 1) / below);
+}
+
+static CalibStatus upload(CudaState *self, CudaBuffer *buffer, const void *host, int64_t bytes,
+                          char *error) {
+  TRY(buffer_reserve(buffer, bytes, error));
+  return lane_upload(&self->main, buffer->data, host, (size_t)bytes, error);
+}
+
+static CalibStatus make_slopes(CudaState *self, char *error) {
+  const int32_t n = self->shape.query_heads;
+  if (self->model.positions != CALIB_ALIBI) return CALIB_OK;
+  float *slopes = malloc((size_t)n * sizeof *slopes);
+  if (!slopes) abort();
+  for (int32_t i = 0; i < n; i++)
+    slopes[i] = (float)alibi_slope(i, self->model.num_attention_heads);
+  const CalibStatus status =
+      upload(self, &self->slopes, slopes, n * (int64_t)sizeof *slopes, error);
+  free(slopes);
+  return status;
+}
+
+static CalibStatus make_ids(CudaState *self, char *error) {
+  int32_t *ids = malloc(CUDA_IDS * sizeof *ids);
+  if (!ids) abort();
+  uint64_t state = self->options.seed + 1;
+  for (int32_t i = 0; i < CUDA_IDS; i++) {
+    state = state * 6364136223846793005u + 1442695040888963407u; // Knuth's multiplier
+    ids[i] = (int32_t)((state >> 33) % (uint64_t)self->shape.vocab);
+  }
+  const CalibStatus status = upload(self, &self->ids, ids, CUDA_IDS * (int64_t)sizeof *ids, error);
+  free(ids);
+  return status;
+}
+
+static CalibStatus make_tensors(CudaState *self, char *error) {
+  const MemoryPlan *memory = &self->memory;
+  const double w = WEIGHT_DEVIATION;
+  TRY(fill(self, &self->matrices, memory->layers * memory->matrix_bytes, w, 0, error));
+  TRY(fill(self, &self->vectors, (memory->layers + 1) * memory->vector_bytes, 1, 1, error));
+  TRY(fill(self, &self->embedding, memory->embedding_bytes, 1, 2, error));
+  TRY(fill(self, &self->positions, memory->position_bytes, 1, 3, error));
+  TRY(fill(self, &self->heads, memory->heads * memory->head_bytes, w, 4, error));
+  TRY(fill(self, &self->kv, memory->n_pages * memory->page_bytes, 1, 5, error));
+  TRY(make_slopes(self, error));
+  TRY(make_ids(self, error));
+  CUDA_TRY(cudaStreamSynchronize(self->main.stream));
+  return CALIB_OK;
+}
+
+static CalibStatus load(CudaState *self, char *error) {
+  size_t free_bytes = 0, all_bytes = 0;
+  self->dtype = self->model.dtype == CALIB_FP16 ? KERNEL_FP16 : KERNEL_BF16;
+  CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes));
+  TRY(memory_plan_init(&self->memory, &self->model, (int64_t)free_bytes, self->device.cache_bytes,
+                       error));
+  self->shape = layer_shape(&self->model);
+  return make_tensors(self, error);
+}
+
+/* Activations of a model before are given back first: the plan counts on free memory. */
+static void release_activations(CudaState *self) {
+  for (int i = 0; i < CUDA_N_TENSORS; i++) {
+    buffer_release(&self->main.tensors[i]);
+    buffer_release(&self->side.tensors[i]);
+  }
+  buffer_release(&self->rotation);
+  buffer_release(&self->copy);
+}
+
+CalibStatus model_load(CudaState *self, const CalibModel *model, char *error) {
+  work_end(self);
+  model_unload(self);
+  release_activations(self);
+  self->model = *model;
+  const CalibStatus status = load(self, error);
+  self->is_loaded = status == CALIB_OK;
+  if (!self->is_loaded) model_unload(self);
+  return status;
+}

@@ -1,0 +1,342 @@
+/* Single operators and copies. A cold operator has as many sets of operands as it takes to stream
+ * past the cache before one comes again, and runs over them in turn. Of a product only the weights
+ * rotate: in a layer its input was written just before. */
+#include "kernels/cuda_state.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_COPIES = 1024 };
+// Host memory that is pinned at once; a reload of more weights goes over it several times.
+static const int64_t MAX_PINNED_BYTES = INT64_C(1) << 30;
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t round_up(int64_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
+bool operator_is_copy(CalibOp op) {
+  switch (op) {
+  case CALIB_ALL_REDUCE:
+  case CALIB_COPY_H2D:
+  case CALIB_COPY_D2H:
+  case CALIB_COPY_BOTH:
+  case CALIB_COPY_D2D:
+  case CALIB_COPY_PEER:
+  case CALIB_COPY_PAGEABLE:
+  case CALIB_WEIGHT_RELOAD:
+    return true;
+  default:
+    return false;
+  }
+}
+
+// --- preparing ---------------------------------------------------------------------------------
+
+/* Bytes of an operator on vectors of the shape: what one run reads and writes. */
+static int64_t vector_operand_bytes(const CudaState *self, CalibOp op, int64_t tokens) {
+  const LayerShape *s = &self->shape;
+  const bool has_gate = self->model.activation == CALIB_SWIGLU;
+  switch (op) {
+  case CALIB_NORM:
+    return 3 * round_up(2 * tokens * s->hidden);
+  case CALIB_ROPE_APPEND:
+    return round_up(2 * tokens * s->qkv);
+  case CALIB_ACTIVATION:
+    return round_up(2 * tokens * s->ffn * (has_gate ? 2 : 1)) + round_up(2 * tokens * s->ffn);
+  case CALIB_EMBEDDING:
+    return round_up(2 * tokens * s->hidden);
+  case CALIB_ARGMAX:
+    return round_up(2 * tokens * s->vocab);
+  default:
+    return 0;
+  }
+}
+
+/* How many sets pass 2.5 times the cache, and memory for them. */
+static CalibStatus make_rotation(CudaState *self, char *error) {
+  CudaWork *work = &self->work;
+  const int64_t bytes = work->operand_bytes;
+  work->copies = 1;
+  if (bytes == 0) return CALIB_OK;
+  if (!work->hot)
+    work->copies =
+        (int32_t)least(MAX_COPIES, (5 * self->device.cache_bytes / 2 + bytes - 1) / bytes);
+  if (work->copies < 1) work->copies = 1;
+  TRY(buffer_reserve(&self->rotation, work->copies * bytes, error));
+  CUDA_TRY(kernel_fill_normal(self->main.stream, self->dtype, self->rotation.data,
+                              work->copies * bytes / 2, 1.0f, self->options.seed * 32 + 31));
+  return CALIB_OK;
+}
+
+/* Weights rotate over the distinct layers, which are enough for the smallest product. */
+static void rotate_weights(CudaState *self) {
+  const bool is_head = self->work.op == CALIB_GEMM_HEAD;
+  self->work.copies = self->work.hot ? 1 : is_head ? self->memory.heads : self->memory.layers;
+}
+
+/* Random pages of the pool, as of one sequence that was written long ago. */
+static CalibStatus prepare_pages(CudaState *self, char *error) {
+  CudaWork *work = &self->work;
+  const int64_t n = work->size;
+  const CalibSequence sequence = {.new_tokens = 1};
+  const CalibBatch batch = {.sequences = &sequence, .n_decodes = 1};
+  if (n < 1 || n > self->memory.n_pages) {
+    snprintf(error, CALIB_ERROR_SIZE, "%lld pages of KV of a layer do not fit, %lld do",
+             (long long)n, (long long)self->memory.n_pages);
+    return CALIB_OUT_OF_MEMORY;
+  }
+  /* The parts of the pool are divided as for a batch of that many pages. */
+  TRY(lane_set_batch(self, &self->main, &batch, self->model.num_hidden_layers, error));
+  BatchPlan *plan = &self->main.plan;
+  plan->kv_layers = (int32_t)least(plan->kv_layers, self->memory.n_pages / n);
+  plan->part_pages = self->memory.n_pages / plan->kv_layers;
+  if (plan->part_pages >= INT32_MAX) plan->part_pages = INT32_MAX - 1;
+  int32_t *pages = malloc((size_t)n * sizeof *pages);
+  if (!pages) abort();
+  draw_pages(pages, n, plan->part_pages, self->options.seed + 7);
+  CalibStatus status = buffer_reserve(&self->pages, n * (int64_t)sizeof *pages, error);
+  if (status == CALIB_OK)
+    status = lane_upload(&self->main, self->pages.data, pages, (size_t)n * sizeof *pages, error);
+  free(pages);
+  TRY(status);
+  work->copies = work->hot ? 1 : plan->kv_layers;
+  const int64_t bytes = n * self->memory.page_bytes;
+  return work->op == CALIB_KV_OUT ? pinned_reserve(&self->pinned, bytes, error)
+                                  : buffer_reserve(&self->copy, bytes, error);
+}
+
+static CalibStatus pageable_reserve(CudaBuffer *self, int64_t bytes, char *error) {
+  if (self->bytes >= (size_t)bytes) return CALIB_OK;
+  free(self->data);
+  *self = (CudaBuffer){.data = malloc((size_t)bytes)};
+  if (!self->data) {
+    snprintf(error, CALIB_ERROR_SIZE, "no %.2f GiB of host memory",
+             (double)bytes / (1024.0 * 1024 * 1024));
+    return CALIB_OUT_OF_MEMORY;
+  }
+  memset(self->data, 0x3c, (size_t)bytes);
+  self->bytes = (size_t)bytes;
+  return CALIB_OK;
+}
+
+/* The weights that a reload brings are those of the first layers, so that they stay weights. */
+static CalibStatus prepare_reload(CudaState *self, char *error) {
+  const int64_t all = self->memory.layers * self->memory.matrix_bytes;
+  const int64_t bytes = least(least(self->work.size, MAX_PINNED_BYTES), all);
+  self->work.operand_bytes = bytes;
+  TRY(pinned_reserve(&self->pinned, bytes, error));
+  CUDA_TRY(
+      cudaMemcpy(self->pinned.data, self->matrices.data, (size_t)bytes, cudaMemcpyDeviceToHost));
+  return CALIB_OK;
+}
+
+static CalibStatus prepare_copy(CudaState *self, char *error) {
+  CudaWork *work = &self->work;
+  const int64_t bytes = work->size;
+  work->copies = 1;
+  if (bytes < 1) {
+    snprintf(error, CALIB_ERROR_SIZE, "a copy of %lld bytes", (long long)bytes);
+    return CALIB_REJECTED;
+  }
+  switch (work->op) {
+  case CALIB_WEIGHT_RELOAD:
+    return prepare_reload(self, error);
+  case CALIB_COPY_PAGEABLE:
+    TRY(pageable_reserve(&self->pageable, bytes, error));
+    return buffer_reserve(&self->copy, bytes, error);
+  case CALIB_COPY_H2D:
+  case CALIB_COPY_D2H:
+  case CALIB_COPY_BOTH:
+    if (work->op == CALIB_COPY_BOTH) TRY(lane_open(&self->side, error));
+    TRY(pinned_reserve(&self->pinned, 2 * round_up(bytes), error));
+    return buffer_reserve(&self->copy, 2 * round_up(bytes), error);
+  case CALIB_COPY_D2D:
+    work->operand_bytes = 2 * round_up(bytes);
+    return make_rotation(self, error);
+  case CALIB_COPY_PEER:
+    TRY(buffer_reserve(&self->copy, bytes, error));
+    return peer_reserve(self, bytes, error);
+  default: // CALIB_ALL_REDUCE
+    return nccl_reserve(self, bytes, error);
+  }
+}
+
+CalibStatus operator_prepare(CudaState *self, char *error) {
+  CudaWork *work = &self->work;
+  switch (work->op) {
+  case CALIB_KV_GATHER:
+  case CALIB_KV_SCATTER:
+  case CALIB_KV_OUT:
+    return prepare_pages(self, error);
+  default:
+    break;
+  }
+  if (operator_is_copy(work->op)) return prepare_copy(self, error);
+  TRY(lane_set_tokens(self, &self->main, work->op, work->size, self->model.num_hidden_layers,
+                      error));
+  work->operand_bytes = vector_operand_bytes(self, work->op, work->size);
+  if (work->operand_bytes > 0) return make_rotation(self, error);
+  rotate_weights(self);
+  return CALIB_OK;
+}
+
+// --- running -----------------------------------------------------------------------------------
+
+static CalibStatus run_vectors(CudaState *self, int64_t set, char *error) {
+  CudaLane *lane = &self->main;
+  const LayerShape *s = &self->shape;
+  const int32_t tokens = (int32_t)self->work.size;
+  const CudaLayer weights = model_layer(self, 0);
+  char *operands = (char *)self->rotation.data + set * self->work.operand_bytes;
+  const int64_t rows = round_up(2 * (int64_t)tokens * s->hidden);
+  switch (self->work.op) {
+  case CALIB_NORM:
+    CUDA_TRY(kernel_norm(lane->stream, self->dtype, model_norm(self), operands, operands + rows,
+                         operands + 2 * rows, weights.norm_weights[0], weights.norm_biases[0],
+                         1e-5f, tokens, s->hidden));
+    break;
+  case CALIB_ROPE_APPEND: {
+    const KernelAttention attention = model_attention(self, lane, set);
+    CUDA_TRY(kernel_rope_append(
+        lane->stream, &attention, operands, model_kv(self, &lane->plan, set), lane->batch.slots,
+        self->model.positions == CALIB_ROPE ? lane->batch.positions : NULL, 1e4f, tokens));
+    break;
+  }
+  case CALIB_ACTIVATION: {
+    const int64_t out = self->work.operand_bytes - round_up(2 * (int64_t)tokens * s->ffn);
+    CUDA_TRY(kernel_activation(lane->stream, self->dtype, model_activation(self), operands + out,
+                               operands, NULL, tokens, s->ffn));
+    break;
+  }
+  case CALIB_EMBEDDING: {
+    const int64_t first = set * tokens % (CUDA_IDS - tokens + 1);
+    CUDA_TRY(kernel_embedding(lane->stream, self->dtype, operands,
+                              (const int32_t *)self->ids.data + first, self->embedding.data,
+                              self->positions.data ? lane->batch.positions : NULL,
+                              self->positions.data, tokens, s->hidden));
+    break;
+  }
+  default: // CALIB_ARGMAX
+    CUDA_TRY(kernel_argmax(lane->stream, self->dtype, lane->tensors[TENSOR_IDS].data, operands,
+                           tokens, s->vocab, lane->tensors[TENSOR_ARGMAX].data));
+    break;
+  }
+  return CALIB_OK;
+}
+
+static CalibStatus run_product(CudaState *self, int64_t set, char *error) {
+  static const struct {
+    CudaProduct product;
+    CudaTensor in, out;
+  } products[] = {
+      [CALIB_GEMM_QKV] = {PRODUCT_QKV, TENSOR_NORMED, TENSOR_QKV},
+      [CALIB_GEMM_O] = {PRODUCT_O, TENSOR_ATTENTION, TENSOR_ADDED},
+      [CALIB_GEMM_UP] = {PRODUCT_UP, TENSOR_NORMED, TENSOR_UP},
+      [CALIB_GEMM_DOWN] = {PRODUCT_DOWN, TENSOR_ACTIVE, TENSOR_ADDED},
+      [CALIB_GEMM_HEAD] = {PRODUCT_HEAD, TENSOR_ROW_NORMED, TENSOR_LOGITS},
+  };
+  CudaLane *lane = &self->main;
+  const CalibOp op = self->work.op;
+  return layer_product(self, lane, products[op].product, set, lane->tensors[products[op].out].data,
+                       lane->tensors[products[op].in].data, (int32_t)self->work.size, error);
+}
+
+static CalibStatus run_pages(CudaState *self, int64_t set, char *error) {
+  CudaLane *lane = &self->main;
+  void *layer = model_kv(self, &lane->plan, set);
+  const int32_t n = (int32_t)self->work.size;
+  const int64_t bytes = self->memory.page_bytes;
+  if (self->work.op == CALIB_KV_SCATTER)
+    CUDA_TRY(kernel_kv_scatter(lane->stream, layer, self->copy.data, self->pages.data, n, bytes));
+  else
+    CUDA_TRY(kernel_kv_gather(lane->stream,
+                              self->work.op == CALIB_KV_OUT ? self->pinned.data : self->copy.data,
+                              layer, self->pages.data, n, bytes));
+  return CALIB_OK;
+}
+
+/* Layer by layer, each as far as the pinned memory goes. */
+static CalibStatus run_reload(CudaState *self, char *error) {
+  const int64_t layer_bytes = self->memory.matrix_bytes;
+  int64_t layer = 0, at = 0;
+  for (int64_t left = self->work.size; left > 0;) {
+    const int64_t bytes = least(least(left, layer_bytes - at), self->work.operand_bytes);
+    char *to = (char *)self->matrices.data + layer % self->memory.layers * layer_bytes + at;
+    CUDA_TRY(cudaMemcpyAsync(to, self->pinned.data, (size_t)bytes, cudaMemcpyHostToDevice,
+                             self->main.stream));
+    left -= bytes;
+    at += bytes;
+    if (at < layer_bytes) continue;
+    layer++;
+    at = 0;
+  }
+  return CALIB_OK;
+}
+
+/* The way back runs on the other lane, which measuring joins to this one. */
+static CalibStatus run_both(CudaState *self, char *error) {
+  const size_t bytes = (size_t)self->work.size, half = (size_t)round_up(self->work.size);
+  CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice,
+                           self->main.stream));
+  CUDA_TRY(cudaMemcpyAsync((char *)self->pinned.data + half, (char *)self->copy.data + half, bytes,
+                           cudaMemcpyDeviceToHost, self->side.stream));
+  return CALIB_OK;
+}
+
+static CalibStatus run_copy(CudaState *self, int64_t set, char *error) {
+  const size_t bytes = (size_t)self->work.size;
+  cudaStream_t stream = self->main.stream;
+  switch (self->work.op) {
+  case CALIB_COPY_H2D:
+    CUDA_TRY(
+        cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice, stream));
+    return CALIB_OK;
+  case CALIB_COPY_D2H:
+    CUDA_TRY(
+        cudaMemcpyAsync(self->pinned.data, self->copy.data, bytes, cudaMemcpyDeviceToHost, stream));
+    return CALIB_OK;
+  case CALIB_COPY_PAGEABLE:
+    CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pageable.data, bytes, cudaMemcpyHostToDevice,
+                             stream));
+    return CALIB_OK;
+  case CALIB_COPY_D2D: {
+    char *from = (char *)self->rotation.data + set * self->work.operand_bytes;
+    CUDA_TRY(cudaMemcpyAsync(from + self->work.operand_bytes / 2, from, bytes,
+                             cudaMemcpyDeviceToDevice, stream));
+    return CALIB_OK;
+  }
+  case CALIB_COPY_BOTH:
+    return run_both(self, error);
+  case CALIB_WEIGHT_RELOAD:
+    return run_reload(self, error);
+  case CALIB_COPY_PEER:
+    CUDA_TRY(cudaMemcpyPeerAsync(self->peer.data, peer_device(self), self->copy.data,
+                                 self->options.device, bytes, stream));
+    return CALIB_OK;
+  default: // CALIB_ALL_REDUCE
+    return nccl_all_reduce(self, (int64_t)bytes, error);
+  }
+}
+
+CalibStatus operator_run(CudaState *self, int64_t repetition, char *error) {
+  const int64_t set = repetition % self->work.copies;
+  switch (self->work.op) {
+  case CALIB_GEMM_QKV:
+  case CALIB_GEMM_O:
+  case CALIB_GEMM_UP:
+  case CALIB_GEMM_DOWN:
+  case CALIB_GEMM_HEAD:
+    return run_product(self, set, error);
+  case CALIB_KV_GATHER:
+  case CALIB_KV_SCATTER:
+  case CALIB_KV_OUT:
+    return run_pages(self, set, error);
+  default:
+    return operator_is_copy(self->work.op) ? run_copy(self, set, error)
+                                           : run_vectors(self, set, error);
+  }
+}

@@ -1,0 +1,253 @@
+/* The state of the CUDA backend, and what its files ask of one another.
+ *
+ *   backend_cuda.c   the table                  cuda_layer.c    an iteration, its terms
+ *   cuda_device.c    the GPU, memory            cuda_operator.c single operators, copies
+ *   cuda_model.c     weights and the KV pool    cuda_verify.c   against kernels/reference
+ *   cuda_batch.c     a batch onto the device    cuda_measure.c  graphs, events, the gate
+ *   cuda_nvml.c      clocks and power           cuda_nccl.c     other GPUs
+ *
+ * A lane is a stream with everything that what runs on it writes, so that two lanes may run at
+ * once; weights and the KV pool are common. `main` is what is measured, `side` the decodes beside a
+ * busy point. Functions queue work unless they say that they wait; they return CALIB_OK or write
+ * one line to `error`. */
+#ifndef KERNELS_CUDA_STATE_H
+#define KERNELS_CUDA_STATE_H
+#include "calib/backend.h"
+#include "kernels/batch_plan.h"
+#include "kernels/gemm.h"
+#include "kernels/kernels.h"
+#include "kernels/memory_plan.h"
+#include <cuda_runtime_api.h>
+
+/* Device memory that grows and is never smaller than what was asked for last. */
+typedef struct CudaBuffer {
+  void *data;
+  size_t bytes;
+} CudaBuffer;
+
+/* What an iteration writes. */
+typedef enum CudaTensor {
+  TENSOR_RESIDUAL,   // [tokens][hidden], as the next
+  TENSOR_NORMED,     //
+  TENSOR_ADDED,      // what the next norm adds to the residual
+  TENSOR_QKV,        // [tokens][qkv]
+  TENSOR_ATTENTION,  // [tokens][attention]
+  TENSOR_UP,         // [tokens][up]
+  TENSOR_ACTIVE,     // [tokens][ffn]
+  TENSOR_ROW_STATE,  // [logits][hidden], as the next two
+  TENSOR_ROW_ADDED,  //
+  TENSOR_ROW_NORMED, //
+  TENSOR_LOGITS,     // [logits][vocab]
+  TENSOR_IDS,        // [logits] int32
+  TENSOR_ARGMAX,     // workspace, as the next
+  TENSOR_SPLITS,     //
+  CUDA_N_TENSORS,
+} CudaTensor;
+
+typedef struct CudaLane {
+  cudaStream_t stream;
+  cudaEvent_t begin, end;
+  Gemm *gemm;
+  CudaBuffer gemm_workspace;
+  CudaBuffer tensors[CUDA_N_TENSORS];
+  BatchPlan plan;
+  CudaBuffer words;  // plan.words on the device
+  BatchArrays batch; // in `words`
+  cudaGraphExec_t graph;
+  int32_t unroll; // runs in the graph
+} CudaLane;
+
+/* Weights of one layer; norms and biases are vectors. */
+typedef struct CudaLayer {
+  const void *qkv, *o, *up, *down;
+  const void *norm_weights[2], *norm_biases[2];
+  const void *qkv_bias, *o_bias, *up_bias, *down_bias; // NULL: the model has none
+} CudaLayer;
+
+/* The operators that are checked against their references. */
+#define CUDA_CHECKS(X)                                                                             \
+  X(NORM, "norm")                                                                                  \
+  X(ROPE_APPEND, "rope_append")                                                                    \
+  X(PREFILL_ATTENTION, "prefill attention")                                                        \
+  X(DECODE_ATTENTION, "decode attention")                                                          \
+  X(ACTIVATION, "activation")                                                                      \
+  X(EMBEDDING, "embedding")                                                                        \
+  X(ARGMAX, "argmax")                                                                              \
+  X(GEMM_QKV, "qkv product")                                                                       \
+  X(GEMM_O, "o product")                                                                           \
+  X(GEMM_UP, "up product")                                                                         \
+  X(GEMM_DOWN, "down product")                                                                     \
+  X(GEMM_HEAD, "head product")                                                                     \
+  X(KV_COPY, "copy of KV pages")                                                                   \
+  X(COPY, "copy")
+
+typedef enum CudaCheck {
+#define X(id, name) CHECK_##id,
+  CUDA_CHECKS(X)
+#undef X
+      CUDA_N_CHECKS,
+} CudaCheck;
+
+/* Parts of an iteration. */
+enum { PART_LINEAR = 1, PART_PREFILL = 2, PART_DECODE = 4, PART_HEAD = 8, PART_ALL = 15 };
+
+/* What one run of the prepared point is. */
+typedef struct CudaWork {
+  CalibOp op;
+  bool is_eager, hot, busy;
+  unsigned parts; // of an iteration; 0: a single operator
+  int32_t layers;
+  int64_t size;          // tokens, bytes or pages
+  int64_t operand_bytes; // of one set of operands that rotate
+  int32_t copies;        // sets
+  const int32_t *pages;  // of a copy of KV, on the device
+  bool is_prepared;
+} CudaWork;
+
+typedef struct Nvml Nvml;
+typedef struct Nccl Nccl;
+
+typedef struct CudaState {
+  CalibDevice device; // as found on opening
+  CalibOptions options;
+  char pci_bus_id[32];
+  CudaLane main, side;
+  volatile int32_t *gate; // pinned; the stream waits while 0
+  Nvml *nvml;             // NULL: no NVML
+  Nccl *nccl;             // opened by the first all-reduce
+
+  bool is_loaded;
+  CalibModel model;
+  LayerShape shape;
+  MemoryPlan memory;
+  KernelDtype dtype;
+  CudaBuffer matrices, vectors, embedding, positions, heads, kv, slopes, ids;
+
+  CudaWork work;
+  CudaBuffer rotation; // operands of single operators
+  CudaBuffer copy;     // the device's side of copies
+  CudaBuffer pages;    // page numbers of a copy of KV
+  CudaBuffer pinned;   // host memory
+  CudaBuffer pageable; // host memory, by malloc
+  CudaBuffer peer;     // of another device
+  unsigned checked;    // bits of CudaCheck since load
+} CudaState;
+
+enum { CUDA_IDS = 1 << 17 }; // random token numbers, and so the most tokens of a batch
+
+/* Writes "what: why" for a cudaError_t; `call` is the text of the call. */
+CalibStatus cuda_failed(int code, const char *call, char *error);
+#define CUDA_TRY(call)                                                                             \
+  do {                                                                                             \
+    const int code_ = (int)(call);                                                                 \
+    if (code_ != 0) return cuda_failed(code_, #call, error);                                       \
+  } while (0)
+#define TRY(call)                                                                                  \
+  do {                                                                                             \
+    const CalibStatus status_ = (call);                                                            \
+    if (status_ != CALIB_OK) return status_;                                                       \
+  } while (0)
+
+/* --- cuda_device.c */
+CalibStatus cuda_open(CudaState *self, char *error);
+/* Releases what cuda_open has taken, also after it failed half way. */
+void cuda_close(CudaState *self);
+/* At least `bytes`; the contents are lost when it grows, which waits for the device. */
+CalibStatus buffer_reserve(CudaBuffer *self, int64_t bytes, char *error);
+void buffer_release(CudaBuffer *self);
+CalibStatus pinned_reserve(CudaBuffer *self, int64_t bytes, char *error);
+CalibStatus lane_open(CudaLane *self, char *error);
+/* Host memory onto the device, for what is queued on the lane after it. Waits: a plain cudaMemcpy
+ * of pageable memory may return before the device has it, and other streams do not wait for it. */
+CalibStatus lane_upload(CudaLane *self, void *device, const void *host, size_t bytes, char *error);
+void lane_close(CudaLane *self);
+
+/* --- cuda_model.c */
+/* Waits. Whatever was loaded before is gone, also on failure. */
+CalibStatus model_load(CudaState *self, const CalibModel *model, char *error);
+void model_unload(CudaState *self);
+/* Weights of a model's layer: it is one of the distinct ones. */
+CudaLayer model_layer(const CudaState *self, int64_t layer);
+const void *model_head(const CudaState *self, int64_t copy);
+/* A layer's part of the pool as a batch divides it. */
+void *model_kv(const CudaState *self, const BatchPlan *plan, int64_t layer);
+KernelAttention model_attention(const CudaState *self, const CudaLane *lane, int64_t layer);
+KernelActivation model_activation(const CudaState *self);
+KernelNorm model_norm(const CudaState *self);
+
+/* --- cuda_batch.c */
+/* Where the batches of runs over so many layers lie. */
+BatchPlace lane_place(const CudaState *self, int32_t layers);
+/* lane_set_batch in a place of its own. */
+CalibStatus lane_set_batch_at(CudaState *self, CudaLane *lane, const BatchPlace *place,
+                              const CalibBatch *batch, char *error);
+/* Plans a batch, uploads its arrays and makes room for what it writes, filled with normal numbers.
+ * Waits. `layers` is how many a run goes over. */
+CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *batch, int32_t layers,
+                           char *error);
+/* The batch of a point that is described by tokens: one prompt, or `size` decodes for a head. */
+CalibStatus lane_set_tokens(CudaState *self, CudaLane *lane, CalibOp op, int64_t tokens,
+                            int32_t layers, char *error);
+
+/* --- cuda_layer.c */
+typedef enum CudaProduct {
+  PRODUCT_QKV,
+  PRODUCT_O,
+  PRODUCT_UP,
+  PRODUCT_DOWN,
+  PRODUCT_HEAD
+} CudaProduct;
+/* One of the products of a layer: out [tokens][n] = in [tokens][k] · weights [n][k]ᵀ. */
+typedef struct LayerProduct {
+  int32_t n, k;
+  const void *weights, *bias;
+  GemmEpilogue epilogue;
+} LayerProduct;
+
+LayerProduct layer_product_of(const CudaState *self, CudaProduct product, int64_t layer);
+/* out [rows][n] = in [rows][k] · W, of a layer's product or of a copy of the head. */
+CalibStatus layer_product(CudaState *self, CudaLane *lane, CudaProduct product, int64_t layer,
+                          void *out, const void *in, int32_t rows, char *error);
+/* The parts, over `layers` layers; `hot`: over the first one each time. */
+CalibStatus layers_run(CudaState *self, CudaLane *lane, unsigned parts, int32_t layers, bool hot,
+                       int64_t repetition, char *error);
+
+/* --- cuda_operator.c */
+/* Sizes of the operands of self->work, and memory for them. Waits. */
+CalibStatus operator_prepare(CudaState *self, char *error);
+CalibStatus operator_run(CudaState *self, int64_t repetition, char *error);
+/* Launches that a graph may not hold: copies that wait for the host, other GPUs. */
+bool operator_is_copy(CalibOp op);
+
+/* --- cuda_verify.c */
+/* Checks what the prepared work consists of, once per load; the greatest error, or NAN. Waits. */
+CalibStatus work_verify(CudaState *self, double *ret_error, char *error);
+
+/* --- cuda_measure.c */
+CalibStatus work_prepare(CudaState *self, const CalibPoint *point, double *ret_error, char *error);
+CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, char *error);
+CalibStatus work_run_batch(CudaState *self, const CalibBatch *batch, double *ret_seconds,
+                           char *error);
+/* Forgets the prepared point. */
+void work_end(CudaState *self);
+
+/* --- cuda_nvml.c */
+/* NULL where NVML is not to be had. */
+Nvml *nvml_open(const char *pci_bus_id);
+void nvml_close(Nvml *self);
+void nvml_driver_version(Nvml *self, char *ret_version, size_t size);
+void nvml_read(Nvml *self, CalibTelemetry *ret_telemetry);
+
+/* --- cuda_nccl.c: other GPUs */
+/* NULL, or why an all-reduce over the model's tensor_parallel_size cannot be had here. */
+const char *nccl_missing(CudaState *self);
+/* Tensors of so many bytes on every device, filled, and the communicator. Waits. */
+CalibStatus nccl_reserve(CudaState *self, int64_t bytes, char *error);
+/* Sums the tensors of all devices; this device's part is queued on the main lane. */
+CalibStatus nccl_all_reduce(CudaState *self, int64_t bytes, char *error);
+void nccl_close(Nccl *self);
+/* The device after this one, and memory there for copies. */
+int peer_device(const CudaState *self);
+CalibStatus peer_reserve(CudaState *self, int64_t bytes, char *error);
+void peer_release(CudaState *self);
+#endif

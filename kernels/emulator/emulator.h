@@ -1,0 +1,192 @@
+/* Runs the CUDA kernels on the CPU: every .cu file also compiles with
+ *   g++ -x c++ -std=c++17 -DKERNEL_EMULATOR -include kernels/emulator/emulator.h
+ * and the toolkit's include directory, whose host conversions of bf16 and fp16 it uses.
+ *
+ * Blocks run one after another. The threads of a block are fibers of one OS thread that run until
+ * they meet a barrier or a warp operation; a warp operation happens when all lanes of its mask have
+ * come to it. Emulated: thread and block indices, __syncthreads, __syncwarp, shuffles, votes, warp
+ * reductions, atomics, the intrinsics below, shared memory as launch.cuh declares it, and the PTX
+ * of ptx.cuh (cp.async, ldmatrix, mma). Not emulated: streams (a launch is done when it returns),
+ * textures, named barriers, cooperative groups, rounding of approximate intrinsics, time.
+ *
+ * What ends the program with a message and status 1: a thread missing at a barrier, or at another
+ * one; lanes of a mask that do not come to the same operation; a shuffle from a lane outside the
+ * mask; reads and writes outside a shared array or an allocation of device memory (they end at
+ * pages without access, so past the start only by more than the padding to a page); misaligned
+ * cp.async and ldmatrix; an ldmatrix of what cp.async brought, without a barrier after the wait.
+ * Shared memory starts as NaN in every block. The target of a cp.async is NaN from its issue until
+ * the wait for its group, whether hardware would be early or late.
+ *
+ * Races between warps, or between lanes without __syncwarp, show only if an order in which the
+ * fibers run brings them out: emulator_seed picks it. 0 runs warp after warp as far as each goes,
+ * an odd seed the same in a random order, an even one switches warps at random at every operation;
+ * seeded lanes run in random order too. Run a test with several. */
+#ifndef KERNELS_EMULATOR_EMULATOR_H
+#define KERNELS_EMULATOR_EMULATOR_H
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <vector_functions.h>
+#include <vector_types.h>
+
+#include "kernels/emulator/memory.h"
+
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#undef __grid_constant__
+#define __grid_constant__
+#define __CUDA_EMULATED__ 1
+
+namespace emulator {
+
+struct Thread;
+
+/* One warp operation for the lanes of a mask: lanes[i] is NULL for a lane outside of it. */
+typedef void (*Operation)(Thread *const *lanes);
+
+enum class State : uint8_t { ready, at_warp_operation, at_barrier, done };
+
+struct AsyncCopy {
+  void *to;
+  unsigned char data[16];
+  int group; // counts commits of its thread
+};
+
+struct Thread {
+  uint3 index;
+  State state;
+  Operation operation;
+  uint32_t mask;
+  void *arguments; // of the operation, results included
+  const char *file;
+  int line;
+  int groups; // of cp.async committed so far
+  std::vector<AsyncCopy> copies;
+};
+
+/* Counts since the last reset, over all launches. */
+struct Counts {
+  int64_t mma, ldmatrix;
+  int64_t bank_conflicts; // extra passes of ldmatrix over the banks of shared memory
+};
+
+extern Thread *thread; // the one that runs
+extern dim3 grid, block;
+extern uint3 block_index;
+extern Counts counts;
+
+[[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Runs call(context) once per thread of the grid. */
+void run(dim3 grid, dim3 block, size_t shared_bytes, void (*call)(void *), void *context);
+
+/* The block's array declared at file:line, filled with NaN when its first thread comes by. */
+void *shared_array(const char *file, int line, size_t bytes);
+void *shared_dynamic();
+uint64_t timer_ns();
+/* Shared memory as 32-bit addresses, which is what ptx.cuh takes. */
+uint32_t shared_address(const void *pointer);
+void *shared_pointer(uint32_t address, size_t bytes);
+
+/* What ldmatrix reads must have been copied before the warp's last __syncwarp or the block's last
+ * barrier; these note a copy of 16 bytes by this thread, and look at one. */
+void note_copy(const void *to);
+void require_copied(const void *from, const Thread *reader);
+
+/* For the scheduler: a launch with so much dynamic memory, a block, its barriers, a warp's. */
+void shared_begin_launch(size_t dynamic_bytes);
+void shared_begin_block();
+void note_block_sync();
+void note_warp_sync(int warp);
+int warp_of(const Thread *own);
+/* Ends the program if there is no memory. */
+unsigned char *map_pages(size_t bytes, int protection);
+
+/* Waits until all lanes of `mask` are here, for the operation to be done. */
+void warp_operation(Operation operation, uint32_t mask, void *arguments);
+void sync_warp(uint32_t mask);
+void barrier(const char *file, int line);
+
+void cp_async16(uint32_t to, const void *from, bool zero);
+void cp_async_commit();
+void cp_async_wait(int groups_in_flight);
+void ldmatrix_x4(uint32_t (&out)[4], uint32_t address, bool transposed);
+void mma_16816(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], bool is_bf16);
+
+template <class T> struct Shuffle {
+  T value, result;
+  int source; // lane, already checked to be in its segment
+};
+
+template <class T> T shuffle(uint32_t mask, T value, int source) {
+  Shuffle<T> shuffle = {value, value, source};
+  warp_operation(
+      [](Thread *const *lanes) {
+        for (int i = 0; i < 32; i++) {
+          if (lanes[i] == nullptr) {
+            continue;
+          }
+          auto *own = static_cast<Shuffle<T> *>(lanes[i]->arguments);
+          if (lanes[own->source] == nullptr) {
+            fail("lane %d shuffles from lane %d, which the mask leaves out", i, own->source);
+          }
+          own->result = static_cast<Shuffle<T> *>(lanes[own->source]->arguments)->value;
+        }
+      },
+      mask, &shuffle);
+  return shuffle.result;
+}
+
+inline int lane() {
+  return static_cast<int>(
+      (thread->index.x + block.x * (thread->index.y + block.y * thread->index.z)) % 32);
+}
+
+/* `pick` maps the values of all lanes, absent ones left out, to the result of every lane. */
+template <class T, class R> R reduce(uint32_t mask, T value, R (*pick)(const T *, uint32_t)) {
+  struct Arguments {
+    T value;
+    R result;
+    R (*pick)(const T *, uint32_t);
+  } arguments = {value, R(), pick};
+  warp_operation(
+      [](Thread *const *lanes) {
+        T values[32] = {};
+        uint32_t present = 0;
+        for (int i = 0; i < 32; i++) {
+          if (lanes[i] != nullptr) {
+            values[i] = static_cast<Arguments *>(lanes[i]->arguments)->value;
+            present |= 1u << i;
+          }
+        }
+        for (int i = 0; i < 32; i++) {
+          if (lanes[i] != nullptr) {
+            auto *own = static_cast<Arguments *>(lanes[i]->arguments);
+            own->result = own->pick(values, present);
+          }
+        }
+      },
+      mask, &arguments);
+  return arguments.result;
+}
+
+template <class T, class Combine> T fold(const T *values, uint32_t present, Combine combine) {
+  T sum = values[__builtin_ctz(present)];
+  for (int i = __builtin_ctz(present) + 1; i < 32; i++) {
+    sum = (present >> i & 1) != 0 ? combine(sum, values[i]) : sum;
+  }
+  return sum;
+}
+
+} // namespace emulator
+
+#include "kernels/emulator/intrinsics.h"
+#endif

@@ -1,0 +1,25 @@
+/* What a test asks of the emulator, callable from C. */
+#ifndef KERNELS_EMULATOR_MEMORY_H
+#define KERNELS_EMULATOR_MEMORY_H
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The order in which fibers run from the next launch on (emulator.h). */
+void emulator_seed(uint64_t seed);
+
+/* Memory that ends at a page without access, filled with NaN. Free it with emulator_free. */
+void *emulator_alloc(size_t bytes);
+void emulator_free(void *memory);
+
+/* Since the last call: passes over the banks of shared memory that ldmatrix made beyond the first
+ * of each 8×8 matrix; mma operations of a warp. */
+int64_t emulator_take_bank_conflicts(void);
+int64_t emulator_take_mma(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,338 @@
+/* cuBLASLt is column-major: what we call C = A·Wᵀ is to it Cᵀ [n][m] = W·Aᵀ with W stored
+ * transposed, so its first operand is W, its rows are our columns, and a bias per row of its result
+ * is ours per column. */
+#include "kernels/gemm.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_CANDIDATES = 8, RUNS = 3, ALIGNMENT_BYTES = 16, FIRST_CAPACITY = 256 };
+
+/* A candidate this much slower than the best at first sight is not run again. */
+static const double HOPELESS = 1.5;
+
+typedef struct Plan {
+  GemmShape shape; // m 0: an empty place
+  cublasLtMatmulDesc_t operation;
+  cublasLtMatrixLayout_t w, a, c;
+  cublasLtMatmulAlgo_t algorithm;
+  char text[GEMM_ALGORITHM_SIZE];
+} Plan;
+
+struct Gemm {
+  cublasLtHandle_t blas;
+  cudaEvent_t begin, end;
+  void *workspace;
+  size_t workspace_bytes;
+  Plan **plans; // a hash table by shape with open addressing, at most half full
+  size_t capacity, n_plans;
+};
+
+/* The operands of one call. */
+typedef struct Operands {
+  cudaStream_t stream;
+  void *c;
+  const void *a, *w, *bias;
+} Operands;
+
+static int fail(char *error, const char *what, const char *why) {
+  snprintf(error, GEMM_ERROR_SIZE, "%s: %s", what, why);
+  return -1;
+}
+
+static int check_cuda(cudaError_t status, const char *what, char *error) {
+  return status == cudaSuccess ? 0 : fail(error, what, cudaGetErrorString(status));
+}
+
+static int check_blas(cublasStatus_t status, const char *what, char *error) {
+  return status == CUBLAS_STATUS_SUCCESS ? 0 : fail(error, what, cublasLtGetStatusString(status));
+}
+
+// --- plans by shape ----------------------------------------------------------------------------
+
+static size_t hash(const GemmShape *shape) { // FNV-1a over words
+  const uint32_t words[] = {(uint32_t)shape->m, (uint32_t)shape->n, (uint32_t)shape->k,
+                            (uint32_t)shape->dtype, (uint32_t)shape->epilogue};
+  uint64_t sum = 14695981039346656037u;
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    sum = (sum ^ words[i]) * 1099511628211u;
+  return (size_t)(sum >> 20);
+}
+
+static bool same(const GemmShape *a, const GemmShape *b) {
+  return a->m == b->m && a->n == b->n && a->k == b->k && a->dtype == b->dtype &&
+         a->epilogue == b->epilogue;
+}
+
+/* Where the plan of a shape is, or would be. */
+static Plan **find_place(Plan **plans, size_t capacity, const GemmShape *shape) {
+  size_t i = hash(shape) % capacity;
+  while (plans[i] && !same(&plans[i]->shape, shape))
+    i = (i + 1) % capacity;
+  return &plans[i];
+}
+
+static int keep_plan(Gemm *self, Plan *plan, char *error) {
+  if (2 * (self->n_plans + 1) > self->capacity) {
+    const size_t capacity = self->capacity ? 2 * self->capacity : FIRST_CAPACITY;
+    Plan **const plans = calloc(capacity, sizeof(Plan *));
+    if (!plans) return fail(error, "plans of products", "out of memory");
+    for (size_t i = 0; i < self->capacity; i++)
+      if (self->plans[i]) *find_place(plans, capacity, &self->plans[i]->shape) = self->plans[i];
+    free(self->plans);
+    self->plans = plans;
+    self->capacity = capacity;
+  }
+  *find_place(self->plans, self->capacity, &plan->shape) = plan;
+  self->n_plans++;
+  return 0;
+}
+
+static const Plan *find_plan(const Gemm *self, const GemmShape *shape) {
+  return self->capacity ? *find_place(self->plans, self->capacity, shape) : NULL;
+}
+
+static void plan_free(Plan *plan) {
+  if (plan->a) cublasLtMatrixLayoutDestroy(plan->a);
+  if (plan->w) cublasLtMatrixLayoutDestroy(plan->w);
+  if (plan->c) cublasLtMatrixLayoutDestroy(plan->c);
+  if (plan->operation) cublasLtMatmulDescDestroy(plan->operation);
+  free(plan);
+}
+
+// --- descriptions for cuBLASLt -----------------------------------------------------------------
+
+static int describe_operation(Plan *plan, char *error) {
+  static const cublasLtEpilogue_t EPILOGUES[] = {
+      [GEMM_PLAIN] = CUBLASLT_EPILOGUE_DEFAULT,
+      [GEMM_BIAS] = CUBLASLT_EPILOGUE_BIAS,
+      [GEMM_BIAS_GELU] = CUBLASLT_EPILOGUE_GELU_BIAS,
+      [GEMM_BIAS_RELU] = CUBLASLT_EPILOGUE_RELU_BIAS,
+  };
+  const cublasOperation_t transpose = CUBLAS_OP_T;
+  const cublasLtEpilogue_t epilogue = EPILOGUES[plan->shape.epilogue];
+  cublasStatus_t status =
+      cublasLtMatmulDescCreate(&plan->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_TRANSA,
+                                            &transpose, sizeof transpose);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                            &epilogue, sizeof epilogue);
+  return check_blas(status, "describing a product", error);
+}
+
+static int describe_matrices(Plan *plan, char *error) {
+  const GemmShape *const s = &plan->shape;
+  const cudaDataType_t type = s->dtype == KERNEL_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+  const uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
+  cublasStatus_t status = cublasLtMatrixLayoutCreate(&plan->w, type, k, n, s->k);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatrixLayoutCreate(&plan->a, type, k, m, s->k);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatrixLayoutCreate(&plan->c, type, n, m, s->n);
+  return check_blas(status, "describing the matrices of a product", error);
+}
+
+/* Any operand may start at a multiple of 16 bytes, and parts of a split sum are added in fp32. */
+static cublasStatus_t limit_algorithms(const Gemm *self, cublasLtMatmulPreference_t preference) {
+  static const cublasLtMatmulPreferenceAttributes_t ALIGNMENTS[] = {
+      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+      CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
+  const uint64_t bytes = self->workspace_bytes;
+  const uint32_t alignment = ALIGNMENT_BYTES;
+  const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
+      preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
+  for (int i = 0; i < 4 && status == CUBLAS_STATUS_SUCCESS; i++)
+    status = cublasLtMatmulPreferenceSetAttribute(preference, ALIGNMENTS[i], &alignment,
+                                                  sizeof alignment);
+  return status;
+}
+
+/* The number of candidates, or below zero. */
+static int find_candidates(Gemm *self, const Plan *plan,
+                           cublasLtMatmulHeuristicResult_t found[MAX_CANDIDATES], char *error) {
+  int n = 0;
+  cublasLtMatmulPreference_t preference = NULL;
+  cublasStatus_t status = cublasLtMatmulPreferenceCreate(&preference);
+  if (status == CUBLAS_STATUS_SUCCESS) status = limit_algorithms(self, preference);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmulAlgoGetHeuristic(self->blas, plan->operation, plan->w, plan->a, plan->c,
+                                            plan->c, preference, MAX_CANDIDATES, found, &n);
+  if (preference) cublasLtMatmulPreferenceDestroy(preference);
+  if (check_blas(status, "finding an algorithm for a product", error) < 0) return -1;
+  return n > 0 ? n : fail(error, "finding an algorithm for a product", "there is none");
+}
+
+/* "algo 66 tile 20 …, best of 8, 12.3 us": what a record of a measurement should say. */
+static void describe_algorithm(Plan *plan, int n_candidates, double seconds) {
+  static const struct {
+    cublasLtMatmulAlgoConfigAttributes_t attribute;
+    size_t bytes;
+    const char *name;
+  } PARTS[] = {
+      {CUBLASLT_ALGO_CONFIG_ID, 4, "algo"},
+      {CUBLASLT_ALGO_CONFIG_TILE_ID, 4, "tile"},
+      {CUBLASLT_ALGO_CONFIG_STAGES_ID, 4, "stages"},
+      {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2, "cluster"},
+      {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4, "split-k"},
+      {CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4, "reduction"},
+      {CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4, "swizzle"},
+      {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4, "option"},
+  };
+  size_t used = 0;
+  for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
+    uint32_t value = 0;
+    size_t written = 0;
+    if (cublasLtMatmulAlgoConfigGetAttribute(&plan->algorithm, PARTS[i].attribute, &value,
+                                             PARTS[i].bytes, &written) == CUBLAS_STATUS_SUCCESS)
+      used += (size_t)snprintf(plan->text + used, sizeof plan->text - used, "%s %u ", PARTS[i].name,
+                               value);
+  }
+  snprintf(plan->text + used, sizeof plan->text - used, "best of %d, %.1f us", n_candidates,
+           1e6 * seconds);
+}
+
+// --- running and measuring ---------------------------------------------------------------------
+
+static cublasStatus_t set_bias(const Plan *plan, const Operands *o) {
+  if (plan->shape.epilogue == GEMM_PLAIN) return CUBLAS_STATUS_SUCCESS;
+  return cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                        &o->bias, sizeof o->bias);
+}
+
+static cublasStatus_t multiply(const Gemm *self, const Plan *plan,
+                               const cublasLtMatmulAlgo_t *algorithm, const Operands *o) {
+  const float one = 1, zero = 0; // the scale type of fp32 sums
+  const cublasStatus_t status = set_bias(plan, o);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  return cublasLtMatmul(self->blas, plan->operation, &one, o->w, plan->w, o->a, plan->a, &zero,
+                        o->c, plan->c, o->c, plan->c, algorithm, self->workspace,
+                        self->workspace_bytes, o->stream);
+}
+
+/* Seconds of one product after the workspace was written, which is larger than the cache and so
+ * leaves nothing else in it. Below zero: this algorithm does not run here. */
+static double measure(Gemm *self, const Plan *plan, const cublasLtMatmulAlgo_t *algorithm,
+                      const Operands *o) {
+  float milliseconds;
+  if (cudaMemsetAsync(self->workspace, 0, self->workspace_bytes, o->stream) != cudaSuccess ||
+      cudaEventRecord(self->begin, o->stream) != cudaSuccess ||
+      multiply(self, plan, algorithm, o) != CUBLAS_STATUS_SUCCESS ||
+      cudaEventRecord(self->end, o->stream) != cudaSuccess ||
+      cudaEventSynchronize(self->end) != cudaSuccess ||
+      cudaEventElapsedTime(&milliseconds, self->begin, self->end) != cudaSuccess)
+    return -1;
+  return milliseconds / 1e3;
+}
+
+/* The least of a few runs; the first one loads the kernel and does not count. */
+static double measure_least(Gemm *self, const Plan *plan, const cublasLtMatmulAlgo_t *algorithm,
+                            const Operands *o, double best) {
+  double least = measure(self, plan, algorithm, o);
+  if (least < 0) return -1;
+  least = measure(self, plan, algorithm, o);
+  for (int run = 1; run < RUNS && least >= 0 && (best < 0 || least < HOPELESS * best); run++) {
+    const double seconds = measure(self, plan, algorithm, o);
+    if (seconds < least) least = seconds;
+  }
+  return least;
+}
+
+static int choose_algorithm(Gemm *self, Plan *plan, const Operands *o, char *error) {
+  cublasLtMatmulHeuristicResult_t found[MAX_CANDIDATES];
+  if (check_blas(set_bias(plan, o), "describing a product", error) < 0) return -1;
+  const int n = find_candidates(self, plan, found, error);
+  if (n < 0) return -1;
+  double best = -1;
+  for (int i = 0; i < n; i++) {
+    if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
+    const double seconds = measure_least(self, plan, &found[i].algo, o, best);
+    if (seconds < 0 || (best >= 0 && seconds >= best)) continue;
+    best = seconds;
+    plan->algorithm = found[i].algo;
+  }
+  if (best < 0) {
+    const cudaError_t status = cudaGetLastError(); // also clears it
+    return fail(error, "no algorithm for a product runs", cudaGetErrorString(status));
+  }
+  describe_algorithm(plan, n, best);
+  return 0;
+}
+
+static int check_first_run(const GemmShape *shape, const Operands *o, char *error) {
+  if (shape->m < 1 || shape->n < 1 || shape->k < 8 || shape->k % 8)
+    return fail(error, "a product", "its depth is no multiple of 8");
+  if (shape->epilogue != GEMM_PLAIN && shape->n % 8)
+    return fail(error, "a product", "its columns are no multiple of 8, which an epilogue needs");
+  if (shape->epilogue != GEMM_PLAIN && !o->bias) return fail(error, "a product", "it has no bias");
+  enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  const cudaError_t status = cudaStreamIsCapturing(o->stream, &capture);
+  if (check_cuda(status, "a product", error) < 0) return -1;
+  if (capture != cudaStreamCaptureStatusNone)
+    return fail(error, "a product", "its first run may not be captured");
+  return 0;
+}
+
+static const Plan *make_plan(Gemm *self, const GemmShape *shape, const Operands *o, char *error) {
+  if (check_first_run(shape, o, error) < 0) return NULL;
+  Plan *const plan = calloc(1, sizeof *plan);
+  if (!plan) {
+    fail(error, "plans of products", "out of memory");
+    return NULL;
+  }
+  plan->shape = *shape;
+  if (describe_operation(plan, error) < 0 || describe_matrices(plan, error) < 0 ||
+      choose_algorithm(self, plan, o, error) < 0 || keep_plan(self, plan, error) < 0) {
+    plan_free(plan);
+    return NULL;
+  }
+  return plan;
+}
+
+int gemm_run(Gemm *self, KernelStream stream, const GemmShape *shape, void *c, const void *a,
+             const void *w, const void *bias, char *error) {
+  const Operands operands = {stream, c, a, w, bias};
+  const Plan *plan = find_plan(self, shape);
+  if (!plan) plan = make_plan(self, shape, &operands, error);
+  if (!plan) return -1;
+  return check_blas(multiply(self, plan, &plan->algorithm, &operands), "a product", error);
+}
+
+const char *gemm_algorithm(const Gemm *self, const GemmShape *shape) {
+  const Plan *const plan = find_plan(self, shape);
+  return plan ? plan->text : "";
+}
+
+int gemm_open(Gemm **ret_gemm, void *workspace, size_t workspace_bytes, char *error) {
+  Gemm *const self = calloc(1, sizeof *self);
+  if (!self) return fail(error, "cuBLASLt", "out of memory");
+  self->workspace = workspace;
+  self->workspace_bytes = workspace_bytes;
+  if (check_blas(cublasLtCreate(&self->blas), "cuBLASLt", error) < 0 ||
+      check_cuda(cudaEventCreate(&self->begin), "cuBLASLt", error) < 0 ||
+      check_cuda(cudaEventCreate(&self->end), "cuBLASLt", error) < 0) {
+    gemm_close(self);
+    return -1;
+  }
+  *ret_gemm = self;
+  return 0;
+}
+
+void gemm_close(Gemm *self) {
+  for (size_t i = 0; i < self->capacity; i++)
+    if (self->plans[i]) plan_free(self->plans[i]);
+  free(self->plans);
+  if (self->begin) cudaEventDestroy(self->begin);
+  if (self->end) cudaEventDestroy(self->end);
+  if (self->blas) cublasLtDestroy(self->blas);
+  free(self);
+}

@@ -1,0 +1,52 @@
+/* The products of a layer through cuBLASLt: C [m][n] = A [m][k] · W [n][k]ᵀ (+ epilogue), all
+ * row-major, m tokens, fp32 accumulation.
+ *
+ * cuBLASLt proposes algorithms by its heuristic; which of the first eight is fastest is measured
+ * once per shape, with operands out of the cache, and kept. Addresses start at multiples of 16
+ * bytes; k is a multiple of 8, and n too where there is an epilogue. An epilogue costs no pass over
+ * C, so a bias, and the activation of an up-projection (OPT, BLOOM), belong into it; SwiGLU needs
+ * two columns at once and stays kernel_activation. Not for several threads at once. */
+#ifndef KERNELS_GEMM_H
+#define KERNELS_GEMM_H
+#include "kernels/kernels.h"
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum GemmEpilogue {
+  GEMM_PLAIN,
+  GEMM_BIAS,      // + bias [n]
+  GEMM_BIAS_GELU, // gelu(… + bias), the tanh form
+  GEMM_BIAS_RELU,
+} GemmEpilogue;
+
+typedef struct GemmShape {
+  int32_t m, n, k;
+  KernelDtype dtype;
+  GemmEpilogue epilogue;
+} GemmShape;
+
+enum { GEMM_ERROR_SIZE = 256, GEMM_ALGORITHM_SIZE = 160 };
+enum { GEMM_WORKSPACE_BYTES = 64 << 20 }; // what to give: more than any algorithm asks for
+
+typedef struct Gemm Gemm;
+
+/* Takes the current device. `workspace` is device memory of the caller, which products use and the
+ * measuring of algorithms overwrites. Below zero: `error` [GEMM_ERROR_SIZE] says what failed. */
+int gemm_open(Gemm **ret_gemm, void *workspace, size_t workspace_bytes, char *error);
+void gemm_close(Gemm *self);
+
+/* Queues one product. The first of a shape measures its algorithms with these operands, which waits
+ * for the stream and overwrites c; it therefore fails while the stream is captured. Below zero:
+ * `error` [GEMM_ERROR_SIZE] says why. */
+int gemm_run(Gemm *self, KernelStream stream, const GemmShape *shape, void *c, const void *a,
+             const void *w, const void *bias, char *error);
+
+/* The algorithm of a shape that was run, as "algo 66 tile 20 stages 35 …" by cuBLASLt's numbers,
+ * with how many were measured and its time; "" for another shape. Lives until gemm_close. */
+const char *gemm_algorithm(const Gemm *self, const GemmShape *shape);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

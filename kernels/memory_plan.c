@@ -1,0 +1,148 @@
+/* See memory_plan.h. */
+#include "kernels/memory_plan.h"
+#include <stdio.h>
+
+enum { ELEMENT_BYTES = 2 };
+// Tokens of a batch that memory is kept for, and tokens of one layer's KV that must fit.
+enum { RESERVED_TOKENS = 16384, LEAST_KV_TOKENS = 4096 };
+static const double gib = 1024.0 * 1024 * 1024;
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t greatest(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+LayerShape layer_shape(const CalibModel *model) {
+  LayerShape shape = {.hidden = model->hidden_size,
+                      .head_dim = model->head_dim,
+                      .query_heads = calib_query_heads(model),
+                      .kv_heads = calib_kv_heads(model),
+                      .ffn = calib_ffn(model),
+                      .vocab = (calib_vocab(model) + 7) / 8 * 8};
+  shape.attention = shape.query_heads * shape.head_dim;
+  shape.qkv = (shape.query_heads + 2 * shape.kv_heads) * shape.head_dim;
+  shape.up = (model->activation == CALIB_SWIGLU ? 2 : 1) * shape.ffn;
+  return shape;
+}
+
+int64_t layer_matrix_elements(const LayerShape *s) {
+  return (int64_t)s->hidden * (s->qkv + s->attention + s->up + s->ffn);
+}
+
+int64_t layer_vector_elements(const LayerShape *s) {
+  return 6 * (int64_t)s->hidden + s->qkv + s->up; // two norms with biases, four biases
+}
+
+int64_t token_activation_bytes(const LayerShape *s) {
+  return ELEMENT_BYTES * (3 * (int64_t)s->hidden + s->qkv + s->attention + s->up + s->ffn);
+}
+
+/* So many that `cache` · 2.5 bytes pass by before one comes again. */
+static int64_t copies_past_cache(int64_t bytes, int64_t cache) {
+  return divide_up(5 * cache, 2 * bytes);
+}
+
+static void plan_weights(MemoryPlan *self, const CalibModel *model, int64_t cache_bytes) {
+  const LayerShape shape = layer_shape(model);
+  const int64_t hidden_bytes = (int64_t)ELEMENT_BYTES * shape.hidden;
+  const int64_t narrowest = least(least(shape.qkv, shape.attention), least(shape.up, shape.ffn));
+  *self = (MemoryPlan){.matrix_bytes = ELEMENT_BYTES * layer_matrix_elements(&shape),
+                       .vector_bytes = ELEMENT_BYTES * layer_vector_elements(&shape),
+                       .embedding_bytes = hidden_bytes * shape.vocab,
+                       .head_bytes = hidden_bytes * shape.vocab,
+                       .page_bytes = (int64_t)ELEMENT_BYTES * 2 * shape.kv_heads * shape.head_dim *
+                                     model->block_size};
+  if (model->positions == CALIB_LEARNED)
+    self->position_bytes = hidden_bytes * model->max_position_embeddings;
+  const int64_t copies = copies_past_cache(hidden_bytes * narrowest, cache_bytes);
+  self->layers = (int32_t)least(model->num_hidden_layers, greatest(copies, 2));
+  self->heads = (int32_t)greatest(1, copies_past_cache(self->head_bytes, cache_bytes));
+  self->weight_bytes = self->layers * self->matrix_bytes + (self->layers + 1) * self->vector_bytes +
+                       self->embedding_bytes + self->position_bytes +
+                       self->heads * self->head_bytes;
+}
+
+/* Weights, and KV of one layer of LEAST_KV_TOKENS: below this nothing can be measured. */
+static int64_t needed_bytes(const MemoryPlan *self, const CalibModel *model) {
+  return self->weight_bytes + self->reserved_bytes +
+         self->page_bytes * divide_up(LEAST_KV_TOKENS, model->block_size);
+}
+
+static bool plan(MemoryPlan *self, const CalibModel *model, int64_t free_bytes,
+                 int64_t cache_bytes) {
+  plan_weights(self, model, cache_bytes);
+  const LayerShape shape = layer_shape(model);
+  /* Activations, operands that rotate past the cache, buffers of copies, and a margin for the
+   * driver, graphs and libraries. */
+  const int64_t wanted = RESERVED_TOKENS * token_activation_bytes(&shape) + 4 * cache_bytes;
+  self->reserved_bytes = least(wanted, free_bytes / 4) + free_bytes / 16;
+  self->n_pages = (free_bytes - self->weight_bytes - self->reserved_bytes) / self->page_bytes;
+  return needed_bytes(self, model) <= free_bytes;
+}
+
+static bool is_divisible(const CalibModel *m) {
+  const int32_t parts = m->tensor_parallel_size;
+  const bool kv_divides =
+      m->num_key_value_heads % parts == 0 || parts % m->num_key_value_heads == 0;
+  return parts > 0 && m->num_attention_heads % parts == 0 && kv_divides &&
+         m->intermediate_size % parts == 0;
+}
+
+/* NULL, or what the kernels do not have. */
+static const char *unsupported(const CalibModel *m) {
+  if (m->dtype == CALIB_FP32) return "fp32 (bf16 and fp16 are)";
+  if (m->head_dim != 64 && m->head_dim != 128) return "this head_dim (64 and 128 are)";
+  if (m->block_size < 16 || (m->block_size & (m->block_size - 1)) != 0)
+    return "this block_size (powers of two from 16 are)";
+  if (m->hidden_size % 8 != 0 || calib_ffn(m) % 8 != 0)
+    return "a hidden_size or a shard of intermediate_size that is no multiple of 8";
+  if (calib_query_heads(m) % calib_kv_heads(m) != 0)
+    return "query heads that are no multiple of key and value heads";
+  return NULL;
+}
+
+static void say_what_fits(const MemoryPlan *self, const CalibModel *model, int64_t free_bytes,
+                          int64_t cache_bytes, char *error) {
+  const double need = (double)needed_bytes(self, model) / gib;
+  CalibModel shard = *model;
+  MemoryPlan smaller;
+  for (shard.tensor_parallel_size *= 2; shard.tensor_parallel_size <= 64;
+       shard.tensor_parallel_size *= 2) {
+    if (!is_divisible(&shard) || unsupported(&shard)) continue;
+    if (!plan(&smaller, &shard, free_bytes, cache_bytes)) continue;
+    snprintf(error, CALIB_ERROR_SIZE,
+             "%d distinct layers of '%s' need %.1f GiB of the %.1f GiB that are free; "
+             "tensor_parallel_size %d would fit",
+             (int)self->layers, model->name, need, (double)free_bytes / gib,
+             (int)shard.tensor_parallel_size);
+    return;
+  }
+  snprintf(error, CALIB_ERROR_SIZE,
+           "%d distinct layers of '%s' need %.1f GiB of the %.1f GiB that are free, and no "
+           "tensor_parallel_size would fit",
+           (int)self->layers, model->name, need, (double)free_bytes / gib);
+}
+
+CalibStatus memory_plan_init(MemoryPlan *self, const CalibModel *model, int64_t free_bytes,
+                             int64_t cache_bytes, char *error) {
+  if (!is_divisible(model)) {
+    snprintf(error, CALIB_ERROR_SIZE, "'%s' cannot be divided by tensor_parallel_size %d",
+             model->name, (int)model->tensor_parallel_size);
+    return CALIB_REJECTED;
+  }
+  const char *what = unsupported(model);
+  if (what) {
+    snprintf(error, CALIB_ERROR_SIZE, "the kernels are not written for %s", what);
+    return CALIB_REJECTED;
+  }
+  if (plan(self, model, free_bytes, cache_bytes)) return CALIB_OK;
+  say_what_fits(self, model, free_bytes, cache_bytes, error);
+  return CALIB_REJECTED;
+}

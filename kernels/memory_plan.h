@@ -1,0 +1,42 @@
+/* What of a model is put into a device's memory: how many distinct layers, how much KV. No CUDA
+ * needed.
+ *
+ * A run goes over all layers of the model; they are few distinct ones in turn. There are so many
+ * that even the smallest product does not meet its own weights in the cache again. What remains
+ * after the weights and room for activations is one pool of KV, which each batch divides into as
+ * many distinct layers as fit. */
+#ifndef KERNELS_MEMORY_PLAN_H
+#define KERNELS_MEMORY_PLAN_H
+#include "calib/backend.h"
+
+/* Columns of a shard's tensors, in elements. */
+typedef struct LayerShape {
+  int32_t hidden, head_dim, query_heads, kv_heads;
+  int32_t attention; // query_heads · head_dim
+  int32_t qkv;       // (query_heads + 2·kv_heads) · head_dim
+  int32_t ffn, up;   // up: 2·ffn with a gate
+  int32_t vocab;     // rounded up to a multiple of 8
+} LayerShape;
+
+LayerShape layer_shape(const CalibModel *model);
+/* Elements of the four matrices of a layer, and of its norms and biases. */
+int64_t layer_matrix_elements(const LayerShape *shape);
+int64_t layer_vector_elements(const LayerShape *shape);
+/* Of all activations of one token of a batch, logits apart. */
+int64_t token_activation_bytes(const LayerShape *shape);
+
+typedef struct MemoryPlan {
+  int32_t layers, heads; // distinct ones
+  int64_t matrix_bytes;  // of one layer
+  int64_t vector_bytes;  // of one layer, and of the final norm
+  int64_t embedding_bytes, position_bytes, head_bytes;
+  int64_t weight_bytes; // all of the above
+  int64_t reserved_bytes;
+  int64_t page_bytes, n_pages; // of KV of a layer; pages in the pool
+} MemoryPlan;
+
+/* Checks that the kernels have this shape and divides free_bytes. CALIB_REJECTED otherwise: `error`
+ * says which tensor_parallel_size would fit, if one would. */
+CalibStatus memory_plan_init(MemoryPlan *self, const CalibModel *model, int64_t free_bytes,
+                             int64_t cache_bytes, char *error);
+#endif

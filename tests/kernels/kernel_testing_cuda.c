@@ -1,0 +1,67 @@
+/* The device of kernel_testing.h where a GPU runs the kernels: the runtime's first device. */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/kernel_testing.h"
+
+static void require(cudaError_t error, const char *what) {
+  if (error != cudaSuccess) {
+    fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+    exit(1);
+  }
+}
+
+void device_begin(void) {
+  int n_devices = 0;
+  cudaError_t error = cudaGetDeviceCount(&n_devices);
+  if (error != cudaSuccess || n_devices == 0) {
+    printf("no device: %s\n", cudaGetErrorString(error));
+    exit(77);
+  }
+}
+
+bool device_is_emulated(void) {
+  return false;
+}
+
+void *device_alloc(size_t bytes) {
+  void *memory = NULL;
+  require(cudaMalloc(&memory, bytes), "cudaMalloc");
+  require(cudaMemset(memory, 0xff, bytes), "cudaMemset");
+  require(cudaDeviceSynchronize(), "cudaMemset");
+  return memory;
+}
+
+void device_free(void *memory) {
+  require(cudaFree(memory), "cudaFree");
+}
+
+void *device_alloc_pinned(size_t bytes) {
+  void *memory = NULL;
+  require(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+  memset(memory, 0, bytes);
+  return memory;
+}
+
+void device_free_pinned(void *memory) {
+  require(cudaFreeHost(memory), "cudaFreeHost");
+}
+
+void device_upload(void *device, const void *host, size_t bytes) {
+  require(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "upload");
+}
+
+void device_download(void *host, const void *device, size_t bytes) {
+  require(cudaDeviceSynchronize(), "the kernels launched before");
+  require(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "download");
+}
+
+void device_seed(uint64_t seed) {
+  (void)seed;
+}
+
+DeviceCounts device_take_counts(void) {
+  return (DeviceCounts){0, 0};
+}

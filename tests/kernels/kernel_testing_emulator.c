@@ -1,0 +1,45 @@
+/* The device of kernel_testing.h where the emulator runs the kernels. */
+#include <string.h>
+
+#include "kernels/emulator/memory.h"
+#include "tests/kernels/kernel_testing.h"
+
+void device_begin(void) {}
+
+bool device_is_emulated(void) {
+  return true;
+}
+
+void *device_alloc(size_t bytes) {
+  return emulator_alloc(bytes);
+}
+
+void device_free(void *memory) {
+  emulator_free(memory);
+}
+
+void *device_alloc_pinned(size_t bytes) {
+  void *const memory = emulator_alloc(bytes);
+  memset(memory, 0, bytes);
+  return memory;
+}
+
+void device_free_pinned(void *memory) {
+  emulator_free(memory);
+}
+
+void device_upload(void *device, const void *host, size_t bytes) {
+  memcpy(device, host, bytes);
+}
+
+void device_download(void *host, const void *device, size_t bytes) {
+  memcpy(host, device, bytes);
+}
+
+void device_seed(uint64_t seed) {
+  emulator_seed(seed);
+}
+
+DeviceCounts device_take_counts(void) {
+  return (DeviceCounts){emulator_take_mma(), emulator_take_bank_conflicts()};
+}

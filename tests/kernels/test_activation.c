@@ -1,0 +1,94 @@
+/* kernel_activation and kernel_add_bias against their references. */
+#include <stdlib.h>
+
+#include "kernels/reference/half.h"
+#include "kernels/reference/reference.h"
+#include "tests/kernels/kernel_testing.h"
+
+typedef struct Case {
+  int32_t tokens, columns;
+} Case;
+
+static const Case CASES[] = {
+    {1, 8}, {17, 448}, {129, 1000}, {5, 1792}, {3, 4096}, {17, 3456}, {1, 14336}, {1, 28672},
+};
+
+static const char *const NAMES[] = {"SwiGLU", "GELU", "ReLU"};
+
+/* Where exp overflows or vanishes. */
+static const double EXTREMES[] = {0, -0.0, 1, -1, 20, -20, 90, -90, 1000, -1000};
+
+static uint16_t *make_input(KernelDtype dtype, int64_t n) {
+  uint16_t *const in = random_elements(dtype, n, 3, 11);
+  for (int64_t i = 0; i < n && i < (int64_t)(sizeof EXTREMES / sizeof *EXTREMES); i++)
+    half_store(dtype, in, i, EXTREMES[i]);
+  return in;
+}
+
+static void check_activation(KernelDtype dtype, KernelActivation activation, Case c, bool has_bias,
+                             bool in_place) {
+  const int64_t n = (int64_t)c.tokens * c.columns, n_in = activation == KERNEL_SWIGLU ? 2 * n : n;
+  uint16_t *const in = make_input(dtype, n_in);
+  uint16_t *const bias = random_elements(dtype, c.columns, 1, 12);
+  void *const from = device_copy(in, (size_t)n_in * 2);
+  void *const shift = device_copy(bias, (size_t)c.columns * 2);
+  void *const fresh = device_alloc((size_t)n * 2), *const to = in_place ? from : fresh;
+  const int status = kernel_activation(NULL, dtype, activation, to, from, has_bias ? shift : NULL,
+                                       c.tokens, c.columns);
+  double *const expected = malloc((size_t)n * sizeof *expected);
+  reference_activation(dtype, activation, expected, in, has_bias ? bias : NULL, c.tokens,
+                       c.columns);
+  uint16_t *const got = device_fetch(to, (size_t)n * 2);
+  expect_true(status == 0, "%s returns %d", NAMES[activation], status);
+  expect_error_below(greatest_error(dtype, got, expected, n, 0.05), half_error(dtype),
+                     "%s %d of %dx%d, bias %d, in place %d", NAMES[activation], dtype, c.tokens,
+                     c.columns, has_bias, in_place);
+  free(in);
+  free(bias);
+  free(expected);
+  free(got);
+  device_free(from);
+  device_free(shift);
+  device_free(fresh);
+}
+
+static void check_add_bias(KernelDtype dtype, Case c) {
+  const int64_t n = (int64_t)c.tokens * c.columns;
+  uint16_t *const x = random_elements(dtype, n, 3, 13);
+  uint16_t *const bias = random_elements(dtype, c.columns, 1, 14);
+  void *const at = device_copy(x, (size_t)n * 2);
+  void *const shift = device_copy(bias, (size_t)c.columns * 2);
+  const int status = kernel_add_bias(NULL, dtype, at, shift, c.tokens, c.columns);
+  double *const expected = malloc((size_t)n * sizeof *expected);
+  reference_add_bias(dtype, expected, x, bias, c.tokens, c.columns);
+  uint16_t *const got = device_fetch(at, (size_t)n * 2);
+  expect_true(status == 0, "add_bias returns %d", status);
+  expect_error_below(greatest_error(dtype, got, expected, n, 0.05), half_error(dtype),
+                     "add_bias %d of %dx%d", dtype, c.tokens, c.columns);
+  free(x);
+  free(bias);
+  free(expected);
+  free(got);
+  device_free(at);
+  device_free(shift);
+}
+
+int main(int argc, char **argv) {
+  const int64_t most = is_small_run(argc, argv) ? 1 << 14 : INT64_MAX;
+  kernel_testing_begin("activation");
+  for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+    if ((int64_t)CASES[i].tokens * CASES[i].columns > most) continue;
+    device_seed(i);
+    for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++) {
+      check_activation(dtype, KERNEL_SWIGLU, CASES[i], false, false);
+      for (KernelActivation activation = KERNEL_GELU; activation <= KERNEL_RELU; activation++) {
+        check_activation(dtype, activation, CASES[i], true, true);
+        check_activation(dtype, activation, CASES[i], false, false);
+      }
+      check_add_bias(dtype, CASES[i]);
+    }
+  }
+  expect_true(kernel_activation(NULL, KERNEL_BF16, KERNEL_RELU, NULL, NULL, NULL, 1, 12) != 0,
+              "a row that is no whole number of vectors is refused");
+  return kernel_testing_end();
+}

@@ -1,0 +1,226 @@
+/* The parts of the CUDA backend that need no CUDA: names, how memory is divided, where a batch's
+ * tokens lie. */
+#include "kernels/batch_plan.h"
+#include "kernels/gpu_name.h"
+#include "kernels/memory_plan.h"
+#include "kernels/split_kv.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int n_checks, n_failures;
+
+#define EXPECT(condition) expect((condition), #condition, __LINE__)
+static void expect(bool is_true, const char *what, int line) {
+  n_checks++;
+  if (is_true) return;
+  n_failures++;
+  printf("line %d: %s\n", line, what);
+}
+
+// --- names -------------------------------------------------------------------------------------
+
+static void test_names(void) {
+  static const struct {
+    const char *name;
+    double gb;
+    const char *key;
+  } cases[] = {
+      {"NVIDIA H200", 150, "h200-141gb"},
+      {"NVIDIA H100 80GB HBM3", 85, "h100-80gb"},
+      {"NVIDIA H100 PCIe", 85, "h100-80gb-pcie"},
+      {"NVIDIA A100-SXM4-80GB", 85, "a100-80gb"},
+      {"NVIDIA A100-SXM4-40GB", 42, "a100-40gb"},
+      {"NVIDIA GH200 480GB", 101, "gh200-96gb"},
+      {"NVIDIA GH200 480GB", 151, "gh200-144gb"},
+      {"NVIDIA RTX 6000 Ada  Generation!", 48, "rtx-6000-ada-generation"},
+      {"", 1, "gpu"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char key[64];
+    gpu_key(cases[i].name, (int64_t)(cases[i].gb * 1e9), key, sizeof key);
+    EXPECT(strcmp(key, cases[i].key) == 0);
+  }
+  char cut[8];
+  gpu_key("NVIDIA Something Long", 0, cut, sizeof cut);
+  EXPECT(strcmp(cut, "somethi") == 0);
+}
+
+static void test_throttle(void) {
+  EXPECT(throttle_reasons(0x1 | 0x2 | 0x100) == 0); // idle, set by the owner, display
+  EXPECT(throttle_reasons(0x4 | 0x1) == 0x4);       // power
+  EXPECT(throttle_reasons(0x8 | 0x20 | 0x40 | 0x80) == (0x8 | 0x20 | 0x40 | 0x80)); // heat, brake
+}
+
+// --- memory ------------------------------------------------------------------------------------
+
+static const CalibModel llama2_70b = {.name = "llama2-70b",
+                                      .num_hidden_layers = 80,
+                                      .hidden_size = 8192,
+                                      .num_attention_heads = 64,
+                                      .num_key_value_heads = 8,
+                                      .head_dim = 128,
+                                      .intermediate_size = 28672,
+                                      .vocab_size = 32000,
+                                      .max_position_embeddings = 4096,
+                                      .tensor_parallel_size = 8,
+                                      .block_size = 16};
+enum { H200_CACHE = 60 << 20 };
+static const int64_t H200_FREE = INT64_C(140) << 30;
+
+static void test_shapes(void) {
+  const LayerShape shape = layer_shape(&llama2_70b);
+  EXPECT(shape.qkv == 1280 && shape.attention == 1024 && shape.up == 7168 && shape.ffn == 3584);
+  EXPECT(2 * layer_matrix_elements(&shape) == INT64_C(2) * 8192 * (1280 + 1024 + 7168 + 3584));
+  EXPECT(shape.vocab == 4000);
+  CalibModel opt = llama2_70b;
+  opt.vocab_size = 50272; // 6284 columns, which are no multiple of 8
+  EXPECT(layer_shape(&opt).vocab == 6288);
+}
+
+static void test_memory(void) {
+  char error[CALIB_ERROR_SIZE] = "";
+  MemoryPlan plan;
+  EXPECT(memory_plan_init(&plan, &llama2_70b, H200_FREE, H200_CACHE, error) == CALIB_OK);
+  /* The smallest product, of 16 MiB, must not come again within 150 MiB. */
+  EXPECT(plan.layers == 10);
+  EXPECT(plan.heads * plan.head_bytes >= 5 * (int64_t)H200_CACHE / 2);
+  EXPECT(plan.page_bytes == 2 * 1 * 128 * 16 * 2);
+  EXPECT(plan.weight_bytes + plan.reserved_bytes + plan.n_pages * plan.page_bytes <= H200_FREE);
+  EXPECT(plan.n_pages * plan.page_bytes > H200_FREE / 2);
+
+  CalibModel whole = llama2_70b;
+  whole.tensor_parallel_size = 1;
+  EXPECT(memory_plan_init(&plan, &whole, H200_FREE, H200_CACHE, error) == CALIB_OK);
+  EXPECT(plan.layers == 2);
+
+  const int64_t small = INT64_C(4) << 30;
+  EXPECT(memory_plan_init(&plan, &whole, small, H200_CACHE, error) == CALIB_REJECTED);
+  EXPECT(strstr(error, "tensor_parallel_size 2 would fit") || strstr(error, "size 4 would fit"));
+  EXPECT(memory_plan_init(&plan, &whole, 1 << 20, H200_CACHE, error) == CALIB_REJECTED);
+  EXPECT(strstr(error, "no tensor_parallel_size would fit"));
+}
+
+static void test_refusals(void) {
+  char error[CALIB_ERROR_SIZE];
+  MemoryPlan plan;
+  for (int i = 0; i < 5; i++) {
+    static const char *const says[] = {"fp32", "head_dim", "block_size", "divided",
+                                       "multiple of 8"};
+    CalibModel model = llama2_70b;
+    if (i == 0) model.dtype = CALIB_FP32;
+    if (i == 1) model.head_dim = 96;
+    if (i == 2) model.block_size = 8;
+    if (i == 3) model.tensor_parallel_size = 3;
+    if (i == 4) model.intermediate_size = 28664 / 8 * 8 + 8 * 4;
+    error[0] = '\0';
+    EXPECT(memory_plan_init(&plan, &model, H200_FREE, H200_CACHE, error) == CALIB_REJECTED);
+    EXPECT(strstr(error, says[i]));
+  }
+}
+
+// --- batches -----------------------------------------------------------------------------------
+
+static const BatchPlace place = {
+    .block_size = 16, .kv_heads = 1, .layers = 3, .n_pages = 100, .decode_blocks = 8, .seed = 5};
+
+static void test_batch_rows(void) {
+  const CalibSequence sequences[] = {{20, 0}, {5, 30}, {1, 15}, {1, 16}};
+  const CalibBatch batch = {sequences, 2, 2, 3};
+  char error[CALIB_ERROR_SIZE];
+  BatchPlan plan;
+  EXPECT(batch_plan_init(&plan, &place, &batch, error) == CALIB_OK);
+  EXPECT(plan.tokens == 27 && plan.prefill_tokens == 25 && plan.max_new == 20);
+  EXPECT(plan.max_pages == 3 && plan.pages == 2 + 3 + 1 + 2);
+  EXPECT(plan.kv_layers == 3 && plan.part_pages == 33);
+  EXPECT(plan.at.row_starts[0] == 0 && plan.at.row_starts[1] == 20 && plan.at.row_starts[2] == 25);
+  EXPECT(plan.at.past[0] == 0 && plan.at.past[1] == 30);
+  EXPECT(plan.at.contexts[0] == 16 && plan.at.contexts[1] == 17);
+  EXPECT(plan.at.positions[0] == 0 && plan.at.positions[19] == 19 && plan.at.positions[20] == 30);
+  EXPECT(plan.at.positions[25] == 15 && plan.at.positions[26] == 16);
+  /* One prompt ends here, and both decodes. */
+  EXPECT(plan.at.logit_rows[0] == 19 && plan.at.logit_rows[1] == 25 && plan.at.logit_rows[2] == 26);
+  /* Slots follow the page table, and no page belongs to two sequences. */
+  bool seen[100] = {false}, is_shared = false;
+  for (int i = 0; i < 4; i++) {
+    const int32_t *pages = plan.at.page_table + i * plan.max_pages;
+    const int32_t context = sequences[i].new_tokens + sequences[i].past_tokens;
+    for (int page = 0; page < (context + 15) / 16; page++) {
+      EXPECT(pages[page] >= 0 && pages[page] < plan.part_pages);
+      is_shared = is_shared || seen[pages[page]];
+      seen[pages[page]] = true;
+    }
+  }
+  EXPECT(!is_shared);
+  const int32_t *second = plan.at.page_table + plan.max_pages;
+  EXPECT(plan.at.slots[20] == second[1] * 16 + 14 && plan.at.slots[22] == second[2] * 16);
+  EXPECT(plan.at.slots[26] == plan.at.page_table[3 * plan.max_pages + 1] * 16);
+  EXPECT(plan.total_splits == plan.at.split_starts[2] && plan.total_splits >= 2);
+  EXPECT(plan.at.split_sequences[0] == 0 && plan.at.split_sequences[plan.total_splits - 1] == 1);
+  int32_t *copy = malloc(plan.n_words * sizeof *copy);
+  memcpy(copy, plan.words, plan.n_words * sizeof *copy);
+  const BatchArrays arrays = batch_plan_arrays(&plan, copy);
+  EXPECT(arrays.logit_rows[2] == 26 && arrays.page_table[0] == plan.at.page_table[0]);
+  free(copy);
+  batch_plan_done(&plan);
+}
+
+static void test_pool(void) {
+  const CalibSequence sequence = {.new_tokens = 1, .past_tokens = 16 * 60 - 1};
+  const CalibBatch batch = {&sequence, 0, 1, 1};
+  char error[CALIB_ERROR_SIZE];
+  BatchPlan plan;
+  EXPECT(batch_plan_init(&plan, &place, &batch, error) == CALIB_OK);
+  EXPECT(plan.kv_layers == 1 && plan.part_pages == 100); // two layers of 60 pages would not fit
+  batch_plan_done(&plan);
+  BatchPlace small = place;
+  small.n_pages = 59;
+  EXPECT(batch_plan_init(&plan, &small, &batch, error) == CALIB_OUT_OF_MEMORY);
+  EXPECT(strstr(error, "60 pages") && strstr(error, "59 fit"));
+  BatchPlace table = place;
+  table.max_positions = 959;
+  EXPECT(batch_plan_init(&plan, &table, &batch, error) == CALIB_REJECTED);
+  table.max_positions = 960;
+  EXPECT(batch_plan_init(&plan, &table, &batch, error) == CALIB_OK);
+  batch_plan_done(&plan);
+}
+
+static void test_bad_batches(void) {
+  static const CalibSequence none = {0, 5}, two = {2, 5}, one = {1, 5}, before = {1, -1};
+  const CalibBatch batches[] = {{&one, 0, 0, 0}, {&none, 1, 0, 0}, {&two, 0, 1, 0},
+                                {&one, 0, 1, 2}, {&one, 0, 1, -1}, {&before, 0, 1, 0},
+                                {&one, -1, 2, 0}};
+  for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+    char error[CALIB_ERROR_SIZE] = "";
+    BatchPlan plan;
+    EXPECT(batch_plan_init(&plan, &place, &batches[i], error) == CALIB_REJECTED);
+    EXPECT(error[0] != '\0');
+  }
+}
+
+static void test_drawing(void) {
+  int32_t pages[64];
+  bool seen[64] = {false};
+  int moved = 0;
+  draw_pages(pages, 64, 64, 3);
+  for (int i = 0; i < 64; i++) {
+    EXPECT(pages[i] >= 0 && pages[i] < 64 && !seen[pages[i]]);
+    seen[pages[i]] = true;
+    moved += pages[i] != i;
+  }
+  EXPECT(moved > 48);
+}
+
+int main(void) {
+  test_names();
+  test_throttle();
+  test_shapes();
+  test_memory();
+  test_refusals();
+  test_batch_rows();
+  test_pool();
+  test_bad_batches();
+  test_drawing();
+  printf("cuda plans: %d checks, %d failed\n", n_checks, n_failures);
+  return n_failures > 0;
+}

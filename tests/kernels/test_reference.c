@@ -1,0 +1,115 @@
+/* The references themselves, on the host: conversions by exhaustion and by their definition,
+ * Philox by its published words, products against each other and against one worked by hand. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/philox.h"
+#include "kernels/reference/half.h"
+#include "kernels/reference/reference.h"
+
+static void test_every_pattern(KernelDtype dtype) {
+  for (unsigned bits = 0; bits < 65536; bits++) {
+    const double value = half_decode(dtype, (uint16_t)bits);
+    const uint16_t back = half_encode(dtype, value);
+    assert(isnan(value) ? isnan(half_decode(dtype, back)) : back == bits);
+  }
+}
+
+/* Between each two neighbours: nearer to one, nearer to the other, and in the middle, where the
+ * even one wins. The patterns of positive numbers are in order. */
+static void test_rounding(KernelDtype dtype, uint16_t infinity) {
+  for (unsigned bits = 0; bits + 1 < infinity; bits++) {
+    const double low = half_decode(dtype, (uint16_t)bits);
+    const double high = half_decode(dtype, (uint16_t)(bits + 1));
+    const double middle = (low + high) / 2;
+    assert(half_encode(dtype, nextafter(middle, low)) == bits);
+    assert(half_encode(dtype, nextafter(middle, high)) == bits + 1);
+    assert(half_encode(dtype, middle) == bits + (bits & 1));
+    assert(half_encode(dtype, -middle) == (0x8000 | (bits + (bits & 1))));
+  }
+  const double last = half_decode(dtype, (uint16_t)(infinity - 1));
+  const double step = last - half_decode(dtype, (uint16_t)(infinity - 2));
+  assert(half_encode(dtype, nextafter(last + step / 2, 0)) == infinity - 1);
+  assert(half_encode(dtype, last + step / 2) == infinity);
+  assert(half_encode(dtype, 1e300) == infinity);
+}
+
+static void test_known_values(void) {
+  assert(half_decode(KERNEL_BF16, 0x3fc0) == 1.5 && half_decode(KERNEL_FP16, 0x3e00) == 1.5);
+  assert(half_decode(KERNEL_FP16, 0x7bff) == 65504 && half_decode(KERNEL_FP16, 1) == 0x1p-24);
+  assert(half_decode(KERNEL_BF16, 1) == 0x1p-133 && half_encode(KERNEL_BF16, 1.0) == 0x3f80);
+}
+
+/* The known answers that the generator's authors publish with it. */
+static void test_philox(void) {
+  const PhiloxWords zero = {{0}}, ones = {{~0u, ~0u, ~0u, ~0u}};
+  const PhiloxWords pi = {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}};
+  const PhiloxWords of_zero = {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}};
+  const PhiloxWords of_ones = {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}};
+  const PhiloxWords of_pi = {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}};
+  PhiloxWords got = philox_words(zero, 0);
+  assert(memcmp(&got, &of_zero, sizeof got) == 0);
+  got = philox_words(ones, UINT64_MAX);
+  assert(memcmp(&got, &of_ones, sizeof got) == 0);
+  got = philox_words(pi, 0x299f31d0a4093822u);
+  assert(memcmp(&got, &of_pi, sizeof got) == 0);
+}
+
+static void fill(KernelDtype dtype, uint16_t *elements, int64_t n, uint64_t seed) {
+  double *const values = malloc((size_t)n * sizeof *values);
+  reference_fill_normal(values, n, 1, seed);
+  for (int64_t i = 0; i < n; i++)
+    half_store(dtype, elements, i, values[i]);
+  free(values);
+}
+
+static void test_blocked(GemmShape shape) {
+  const int64_t n_a = (int64_t)shape.m * shape.k, n_w = (int64_t)shape.n * shape.k;
+  const int64_t n_c = (int64_t)shape.m * shape.n;
+  uint16_t *const a = malloc((size_t)(n_a + n_w + shape.n) * 2), *const w = a + n_a;
+  uint16_t *const bias = w + n_w;
+  double *const c = malloc((size_t)n_c * 2 * sizeof *c), *const blocked = c + n_c;
+  fill(shape.dtype, a, n_a, 1);
+  fill(shape.dtype, w, n_w, 2);
+  fill(shape.dtype, bias, shape.n, 3);
+  reference_gemm(&shape, c, a, w, bias);
+  reference_gemm_blocked(&shape, blocked, a, w, bias);
+  for (int64_t i = 0; i < n_c; i++)
+    assert(fabs(c[i] - blocked[i]) <= 1e-12 * shape.k);
+  free(a);
+  free(c);
+}
+
+/* (1 2; 3 4)·(5 6; 7 8)ᵀ = (17 23; 39 53), the second column less 40, not below 0. */
+static void test_product_by_hand(void) {
+  const GemmShape shape = {2, 2, 2, KERNEL_BF16, GEMM_BIAS_RELU};
+  uint16_t a[4], w[4], bias[2];
+  for (int i = 0; i < 4; i++)
+    half_store(KERNEL_BF16, a, i, i + 1);
+  for (int i = 0; i < 4; i++)
+    half_store(KERNEL_BF16, w, i, i + 5);
+  half_store(KERNEL_BF16, bias, 0, 0);
+  half_store(KERNEL_BF16, bias, 1, -40);
+  double c[4];
+  reference_gemm(&shape, c, a, w, bias);
+  assert(c[0] == 17 && c[1] == 0 && c[2] == 39 && c[3] == 13);
+}
+
+int main(void) {
+  for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++) {
+    test_every_pattern(dtype);
+    test_blocked((GemmShape){1, 1, 1, dtype, GEMM_PLAIN});
+    test_blocked((GemmShape){65, 70, 259, dtype, GEMM_BIAS_GELU});
+    test_blocked((GemmShape){17, 129, 512, dtype, GEMM_BIAS_RELU});
+  }
+  test_rounding(KERNEL_BF16, 0x7f80);
+  test_rounding(KERNEL_FP16, 0x7c00);
+  test_known_values();
+  test_philox();
+  test_product_by_hand();
+  puts("references: conversions, Philox and products hold");
+  return 0;
+}
