@@ -26,8 +26,8 @@ static void print_help(const CliCommand *command) {
     if (option->value) length += 1 + (int)strlen(option->value);
     if (length > width) width = length;
   }
-  printf("%s\n\nusage: tandem %s %s [options]\n\n", command->summary, command->name,
-         command->operands);
+  printf("%s\n\nusage: tandem %s%s%s [options]\n\n", command->summary, command->name,
+         *command->operands ? " " : "", command->operands);
   for (const CliOption *option = command->options; option->name; option++) {
     int used = printf("  %s%s%s", option->name, option->value ? " " : "",
                       option->value ? option->value : "");

@@ -66,6 +66,7 @@ int cli_usage(const CliCommand *command, const char *format, ...)
 int cli_finish(Diag *diag, int code);
 
 /* The commands, one file each. */
+int cmd_calibrate(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
 int cmd_import(int argc, char **argv);
@@ -74,4 +75,5 @@ int cmd_plot(int argc, char **argv);
 int cmd_query(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_validate(int argc, char **argv);
 #endif

@@ -4,7 +4,7 @@
 #include "experiments/writer.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/fit_file.h"
-#include "perfmodel/llm.h"
+#include "perfmodel/hardware.h"
 #include "perfmodel/presets.h"
 #include <errno.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 typedef struct Options {
-  const char *output_path, *model, *gpu, *preset;
+  const char *output_path, *model, *gpu, *preset, *mode, *machine;
   int64_t tensor_parallel_size, seed;
   bool verify;
   OutputFormat output;
@@ -26,6 +26,9 @@ static const CliOption fit_options[] = {
     {"--gpu", "NAME", CLI_TEXT, offsetof(Options, gpu), "only this GPU"},
     {"--tp", "N", CLI_NUMBER, offsetof(Options, tensor_parallel_size), "only this many GPUs"},
     {"--preset", "NAME", CLI_TEXT, offsetof(Options, preset), "engine  [what the profile says]"},
+    {"--mode", "M", CLI_TEXT, offsetof(Options, mode), "graph or eager, of rows of both  [graph]"},
+    {"--machine", "NAME", CLI_TEXT, offsetof(Options, machine),
+     "whose links rings of all-reduces take, where none were measured"},
     {"--seed", "N", CLI_NUMBER, offsetof(Options, seed), "of folds and splits  [1]"},
     {"--verify", NULL, CLI_FLAG, offsetof(Options, verify), "was MODEL fitted to PROFILE?"},
     {"--format", "F", CLI_OUTPUT, offsetof(Options, output), "table, csv or json  [table]"},
@@ -40,7 +43,8 @@ static const CliCommand command = {
     .max_operands = 2,
     .options = fit_options,
     .notes = "Run 'tandem check' first. MODEL is read with --verify only. A preset adds its time\n"
-             "to a profile of operators; in whole iterations the engine is there already.",
+             "to a profile of operators; in whole iterations the engine is there already, unless\n"
+             "the profile says that its engine is 'ideal'.",
     .example = "tandem fit profile.csv -o perfmodel/fitted --model llama2-70b",
     .exit_codes = "0 done, 2 wrong usage, 3 bad profile or model, 4 cannot read or write",
 };
@@ -113,22 +117,6 @@ typedef struct ScoreLine {
 
 enum { KINDS = 4 };
 
-static void describe_batch(const BatchShape *batch, char *text, size_t size) {
-  const struct {
-    const char *name;
-    int64_t value;
-  } numbers[] = {{"P", batch->prefill_tokens},
-                 {"2A", batch->prefill_area2},
-                 {"n", batch->decode_seqs},
-                 {"C", batch->context_tokens},
-                 {"s", batch->logit_seqs}};
-  size_t used = 0;
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && used < size; i++)
-    if (numbers[i].value > 0)
-      used += (size_t)snprintf(text + used, size - used, "%s%s=%lld", used > 0 ? " " : "",
-                               numbers[i].name, (long long)numbers[i].value);
-}
-
 static ScoreLine score_line(const FitResult *result, FitPart part, int kind) {
   const FitPartScores *scores = &result->parts[part];
   const struct {
@@ -140,7 +128,7 @@ static ScoreLine score_line(const FitResult *result, FitPart part, int kind) {
                     {"held-out size", &scores->held_out_size}};
   ScoreLine line = {
       .result = result, .part = part, .kind = kinds[kind].kind, .score = kinds[kind].score};
-  describe_batch(&line.score->worst_batch, line.worst_batch, sizeof line.worst_batch);
+  format_batch(&line.score->worst_batch, line.worst_batch, sizeof line.worst_batch);
   return line;
 }
 
@@ -152,17 +140,47 @@ static void print_curve(const char *name, const FitCurve *curve) {
   putchar('\n');
 }
 
+static void print_joining(const FitResult *result) {
+  if (result->joined) {
+    printf("  iterations and operators: %s", fit_way_name(result->way));
+    for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++)
+      if (result->levels.of[op] != 1)
+        printf(", %s %.3f", profile_op_name((ProfileOp)op), result->levels.of[op]);
+    putchar('\n');
+  }
+  if (result->all_reduce) printf("  all-reduce: %s\n", result->all_reduce);
+}
+
+static void print_left_out(const FitResult *result) {
+  const FitLeftOut *left_out = &result->left_out;
+  const struct {
+    int64_t rows;
+    const char *what;
+  } parts[] = {{left_out->early_stops, "decode rows of unknown context"},
+               {left_out->other_mode, "rows of the other mode"},
+               {left_out->hot_or_busy, "rows measured hot or busy"},
+               {left_out->details, "rows of operators finer than a term"},
+               {left_out->incomplete, "rows of operators, because others were not measured"}};
+  const char *before = "  left out: ";
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    if (parts[i].rows == 0) continue;
+    printf("%s%lld %s", before, (long long)parts[i].rows, parts[i].what);
+    before = ", ";
+  }
+  if (*before == ',') putchar('\n');
+}
+
 static void print_head_table(const FitResult *result, Arena *arena) {
   printf("%s\n  overhead %.6g ms, engine '%s'\n", group_name(&result->group, arena),
          1e3 * result->model.overhead, result->options.preset);
-  for (int op = PROFILE_LINEAR; op < PROFILE_OPS; op++)
+  for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++)
     print_curve(profile_op_name((ProfileOp)op), &result->model.curves[op]);
   for (int r = 0; r < result->model.n_rows; r++) {
     const FitRow *row = &result->model.rows[r];
     print_curve(arena_printf(arena, "decode_attention of %lld", (long long)row->seqs), &row->curve);
   }
-  if (result->unused > 0)
-    printf("  left out: %lld decode rows of unknown context\n", (long long)result->unused);
+  print_joining(result);
+  print_left_out(result);
   printf("  %-18s%-14s %6s %7s %7s %7s %7s %7s  %s\n", "errors in %", "", "rows", "configs",
          "noise", "MAPE", "p95", "worst", "at");
 }
@@ -229,6 +247,7 @@ static int find_preset(const Profile *profile, const ProfileGroup *group, const 
                        FitOptions *fit, Arena *arena, Diag *diag) {
   const char *fact = profile_fact(profile, "engine_preset");
   fit->preset = options->preset ? options->preset : fact ? fact : "unknown";
+  fit->adds = fact && strcmp(fact, "ideal") == 0; // kernels alone were measured
   if (!options->preset) return 0;
   const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
   Place at = place_of_file("--preset");
@@ -240,6 +259,32 @@ static int find_preset(const Profile *profile, const ProfileGroup *group, const 
   fit->overhead = tick_seconds(overhead);
   fit->per_sequence = tick_seconds(preset.per_sequence);
   fit->ideal = overhead == 0 && preset.per_sequence == 0;
+  return 0;
+}
+
+/* Two all-reduces a layer; without a model of that name nothing is known of them. */
+static int find_all_reduce(const Profile *profile, const ProfileGroup *group,
+                           const Options *options, FitAllReduce *ret_all_reduce, Arena *arena,
+                           Diag *diag) {
+  const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
+  const char *dtype = profile_fact(profile, "dtype");
+  const bool wide = dtype && strcmp(dtype, "fp32") == 0;
+  const double gpus = group->tensor_parallel_size;
+  Llm llm;
+  Hardware hardware;
+  Diag unknown;
+  diag_init(&unknown);
+  if (llm_load(&llm, group->model, data_dir, place_of_file(NULL), arena, &unknown) == 0)
+    *ret_all_reduce =
+        (FitAllReduce){.calls = 2 * llm.num_hidden_layers,
+                       .bytes_per_token = llm.hidden_size * (wide ? 4 : llm.dtype_bytes)};
+  diag_done(&unknown);
+  if (!options->machine) return 0;
+  if (hardware_load(&hardware, options->machine, data_dir, place_of_file("--machine"), arena, diag))
+    return -1;
+  ret_all_reduce->ring = hardware.name;
+  ret_all_reduce->ring_latency = tick_seconds(hardware.all_reduce_latency);
+  ret_all_reduce->ring_seconds_per_byte = 2 * (gpus - 1) / gpus / hardware_link_rate(&hardware);
   return 0;
 }
 
@@ -266,6 +311,7 @@ static int fit(const char *path, const Options *options, Arena *arena, Diag *dia
   Profile profile;
   ProfileGroup *groups = NULL;
   if (profile_load(&profile, path, arena, diag)) return EXIT_INPUT;
+  if (profile.torn) fprintf(stderr, "note: %s\n", profile_torn_note);
   size_t n_groups = profile_groups(&profile, &groups, arena);
   sort_groups(groups, n_groups, options);
   int n = count_groups(&profile, groups, n_groups, options, arena, diag);
@@ -275,8 +321,9 @@ static int fit(const char *path, const Options *options, Arena *arena, Diag *dia
   FitResult *result = ARENA_NEW(arena, FitResult);
   bool first = true;
   for (int i = 0; i < n; i++) {
-    FitOptions fit_options_of = {.seed = (uint64_t)options->seed};
+    FitOptions fit_options_of = {.seed = (uint64_t)options->seed, .mode = options->mode};
     if (find_preset(&profile, &groups[i], options, &fit_options_of, arena, diag) ||
+        find_all_reduce(&profile, &groups[i], options, &fit_options_of.all_reduce, arena, diag) ||
         fit_group(result, &profile, &groups[i], &fit_options_of, arena, diag))
       continue;
     print_result(result, options->output, first, arena);
@@ -300,6 +347,8 @@ static int verify(const char *profile_path, const char *model_path, Arena *arena
 
 static int check_usage(const Options *options, const char *model_path) {
   if (options->verify && !model_path) return cli_usage(&command, "'--verify' needs MODEL");
+  if (options->mode && strcmp(options->mode, "graph") != 0 && strcmp(options->mode, "eager") != 0)
+    return cli_usage(&command, "'--mode' is graph or eager, not '%s'", options->mode);
   if (!options->verify && model_path)
     return cli_usage(&command, "'%s' is read with '--verify' only; write with '-o'", model_path);
   return CLI_GO_ON;

@@ -87,7 +87,7 @@ const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice
                                        const Hardware *hardware, int64_t tensor_parallel_size,
                                        int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
-/* A name as it is, or a path as it is reached from here. */
+/* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);
 /* Where a key's value stands, or the map when it has no such key. */
 Place config_place(const Node *map, const char *key);

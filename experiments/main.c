@@ -9,6 +9,7 @@ typedef struct Command {
 } Command;
 
 static const Command commands[] = {
+    {"calibrate", cmd_calibrate, "measure a model's operators on the device at hand"},
     {"check", cmd_check, "what in a profile cannot be"},
     {"fit", cmd_fit, "performance models from a profile, and how good they are"},
     {"import", cmd_import, "a profile from another project's measurements"},
@@ -17,6 +18,7 @@ static const Command commands[] = {
     {"query", cmd_query, "ask a results database"},
     {"run", cmd_run, "simulate one configuration"},
     {"trace", cmd_trace, "what a trace file holds"},
+    {"validate", cmd_validate, "predictions against batches that are really run"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -24,7 +26,7 @@ static void print_help(void) {
   puts("Simulates clusters that serve large language models.\n\n"
        "usage: tandem COMMAND [arguments]\n");
   for (int i = 0; i < N_COMMANDS; i++)
-    printf("  %-8s %s\n", commands[i].name, commands[i].help);
+    printf("  %-9s %s\n", commands[i].name, commands[i].help);
   puts("\n'tandem COMMAND --help' tells more; 'tandem --version' prints the version.\n\n"
        "example: tandem run experiments/examples/quickstart.yaml");
 }

@@ -116,24 +116,6 @@ static const char *grouped(double value, char text[32]) {
   return text;
 }
 
-/* Three digits and a unit that fits: "81.2 ms", "3.04 s". */
-static const char *duration(double seconds, char text[32]) {
-  static const struct {
-    double scale;
-    const char *unit;
-  } units[] = {{1e-6, "us"}, {1e-3, "ms"}, {1, "s"}, {60, "min"}, {3600, "h"}};
-  if (isnan(seconds)) return strcpy(text, "-");
-  int u = 0;
-  while (u < 2 && seconds >= 0.9995 * units[u + 1].scale)
-    u++;
-  while (u >= 2 && u < 4 && seconds >= 10 * units[u + 1].scale)
-    u++;
-  double scaled = seconds / units[u].scale;
-  int decimals = scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0;
-  snprintf(text, 32, "%.*f %s", seconds > 0 ? decimals : 0, scaled, units[u].unit);
-  return text;
-}
-
 /* A figure as `format` says, or `unknown` in its place. */
 static const char *known(double value, const char *format, const char *unknown, char text[32]) {
   if (isnan(value))
@@ -147,8 +129,8 @@ static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   fprintf(out, "%s: %s requests in %s of simulated time, %s of CPU\n\n", self->config->path,
           grouped(report_value(self, "requests"), requests),
-          duration(report_value(self, "duration_s"), span),
-          duration(report_value(self, "cpu_s"), cpu));
+          format_duration(report_value(self, "duration_s"), span),
+          format_duration(report_value(self, "cpu_s"), cpu));
   fprintf(out, "requests     %s completed, %s rejected, %s unfinished\n",
           grouped(report_value(self, "completed"), requests),
           grouped(report_value(self, "rejected"), rejected),
@@ -181,7 +163,7 @@ static void table_latencies(const Report *self, FILE *out) {
     fprintf(out, "%-9.*s", (int)strcspn(latency->name, "_"), latency->name);
     for (int k = 0; k < REPORT_STATISTICS; k++) {
       char text[32];
-      fprintf(out, " %9s", duration(latency->seconds[k], text));
+      fprintf(out, " %9s", format_duration(latency->seconds[k], text));
     }
     fprintf(out, "  %s\n", notes[i]);
   }

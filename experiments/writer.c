@@ -48,3 +48,36 @@ void write_csv_text(const char *text, FILE *out) {
   }
   putc('"', out);
 }
+
+const char *format_duration(double seconds, char text[32]) {
+  static const struct {
+    double scale;
+    const char *unit;
+  } units[] = {{1e-6, "us"}, {1e-3, "ms"}, {1, "s"}, {60, "min"}, {3600, "h"}};
+  if (isnan(seconds)) return strcpy(text, "-");
+  int u = 0;
+  while (u < 2 && seconds >= 0.9995 * units[u + 1].scale)
+    u++;
+  while (u >= 2 && u < 4 && seconds >= 10 * units[u + 1].scale)
+    u++;
+  double scaled = seconds / units[u].scale;
+  int decimals = scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0;
+  snprintf(text, 32, "%.*f %s", seconds > 0 ? decimals : 0, scaled, units[u].unit);
+  return text;
+}
+
+void format_batch(const BatchShape *batch, char *text, size_t size) {
+  const struct {
+    const char *name;
+    int64_t value;
+  } numbers[] = {{"P", batch->prefill_tokens},
+                 {"2A", batch->prefill_area2},
+                 {"n", batch->decode_seqs},
+                 {"C", batch->context_tokens},
+                 {"s", batch->logit_seqs}};
+  size_t used = 0;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && used < size; i++)
+    if (numbers[i].value > 0)
+      used += (size_t)snprintf(text + used, size - used, "%s%s=%lld", used > 0 ? " " : "",
+                               numbers[i].name, (long long)numbers[i].value);
+}

@@ -1,6 +1,7 @@
-/* Numbers and text as JSON and CSV have them. */
+/* Numbers and text as JSON and CSV have them, and as people read them. */
 #ifndef EXPERIMENTS_WRITER_H
 #define EXPERIMENTS_WRITER_H
+#include "perfmodel/perfmodel.h"
 #include <stdio.h>
 
 /* Nine digits, or all of a whole number; null when it is not finite. */
@@ -10,4 +11,8 @@ void write_json_string(const char *text, FILE *out);
 void write_csv_number(double value, FILE *out);
 /* In quotes when it needs them (RFC 4180). */
 void write_csv_text(const char *text, FILE *out);
+/* Three digits and a unit that fits: "81.2 ms", "3.04 s"; "-" for NAN. Returns `text`. */
+const char *format_duration(double seconds, char text[32]);
+/* Its numbers that are not 0, by the letters of DESIGN §4: "P=512 2A=262144 s=1". */
+void format_batch(const BatchShape *batch, char *text, size_t size);
 #endif

@@ -66,39 +66,67 @@ static int compare_indices(const void *a, const void *b) {
 
 /* ---- Series ---- */
 
+static SeriesKind kind_of(ProfileOp op, const BatchShape *batch) {
+  switch (op) {
+  case PROFILE_ITERATION:
+    return batch->decode_seqs == 0      ? SERIES_PREFILL
+           : batch->prefill_tokens == 0 ? SERIES_DECODE
+                                        : SERIES_MIXED;
+  case PROFILE_LINEAR:
+    return SERIES_LINEAR;
+  case PROFILE_PREFILL_ATTENTION:
+    return SERIES_PREFILL_ATTENTION;
+  case PROFILE_DECODE_ATTENTION:
+    return SERIES_DECODE_ATTENTION;
+  case PROFILE_HEAD:
+    return SERIES_HEAD;
+  default:
+    return SERIES_DETAIL;
+  }
+}
+
+/* Texts of a row are empty or one of two: told apart by their first letters. */
+static int way_of(const ProfileRow *row) {
+  int mode = row->mode[0] == 'g' ? 1 : row->mode[0] == 'e' ? 2 : 0;
+  int cache = row->cache[0] == 'c' ? 1 : row->cache[0] == 'h' ? 2 : 0;
+  return (mode * 3 + cache) * 2 + (int)row->busy;
+}
+
 /* Which series a row belongs to, and its work there. */
 static SeriesPoint point_of(const ProfileRow *row, size_t index, size_t group) {
   const BatchShape *batch = &row->batch;
-  SeriesPoint point = {.row = index, .group = group};
-  switch (row->op) {
-  case PROFILE_ITERATION:
-    point.kind = batch->decode_seqs == 0      ? SERIES_PREFILL
-                 : batch->prefill_tokens == 0 ? SERIES_DECODE
-                                              : SERIES_MIXED;
+  SeriesPoint point = {.row = index,
+                       .group = group,
+                       .kind = kind_of(row->op, batch),
+                       .op = row->op,
+                       .way = way_of(row)};
+  switch (point.kind) {
+  case SERIES_PREFILL:
+    point.x = batch->prefill_tokens;
+    point.y = batch->prefill_area2;
+    point.z = batch->logit_seqs;
     break;
-  case PROFILE_LINEAR:
-    point.kind = SERIES_LINEAR;
+  case SERIES_PREFILL_ATTENTION: // few tokens after a long past read more KV than many after none
+    point.x = batch->prefill_tokens;
+    point.y = batch->prefill_area2;
+    if (point.x > 0) point.z = point.y / point.x;
     break;
-  case PROFILE_PREFILL_ATTENTION:
-    point.kind = SERIES_PREFILL_ATTENTION;
+  case SERIES_DECODE:
+  case SERIES_DECODE_ATTENTION:
+    point.x = batch->decode_seqs;
+    point.y = batch->context_tokens;
     break;
-  case PROFILE_DECODE_ATTENTION:
-    point.kind = SERIES_DECODE_ATTENTION;
+  case SERIES_MIXED:
+  case SERIES_LINEAR:
+    point.x = batch->prefill_tokens + batch->decode_seqs;
     break;
-  case PROFILE_HEAD:
-    point.kind = SERIES_HEAD;
+  case SERIES_HEAD:
+    point.x = batch->logit_seqs;
     break;
-  case PROFILE_OPS:
+  case SERIES_DETAIL:
+    point.x = row->size;
     break;
   }
-  bool prefills = point.kind == SERIES_PREFILL || point.kind == SERIES_PREFILL_ATTENTION;
-  bool decodes = point.kind == SERIES_DECODE || point.kind == SERIES_DECODE_ATTENTION;
-  point.x = prefills                    ? batch->prefill_tokens
-            : decodes                   ? batch->decode_seqs
-            : point.kind == SERIES_HEAD ? batch->logit_seqs
-                                        : batch->prefill_tokens + batch->decode_seqs;
-  point.y = prefills ? batch->prefill_area2 : decodes ? batch->context_tokens : 0;
-  point.z = point.kind == SERIES_PREFILL ? batch->logit_seqs : 0;
   return point;
 }
 
@@ -112,6 +140,8 @@ static int compare_points(const void *a, const void *b) {
   const SortedPoint *left = a, *right = b;
   const int64_t keys[][2] = {{(int64_t)left->point.group, (int64_t)right->point.group},
                              {left->point.kind, right->point.kind},
+                             {left->point.op, right->point.op},
+                             {left->point.way, right->point.way},
                              {left->point.x, right->point.x},
                              {left->point.y, right->point.y},
                              {left->point.z, right->point.z},
@@ -188,19 +218,23 @@ static void split_configurations(Series *self, const Profile *profile, Arena *ar
   }
 }
 
+static bool is_same_series(const SeriesPoint *a, const SeriesPoint *b) {
+  return a->group == b->group && a->kind == b->kind && a->op == b->op && a->way == b->way;
+}
+
 static size_t split_series(const Profile *profile, const ProfileGroup *groups, Series **ret_series,
                            Arena *arena) {
   Series *series = NULL;
   size_t n = 0, capacity = 0;
   const SeriesPoint *points = sort_points(profile, groups, arena);
   for (size_t i = 0, end = 0; i < profile->n_rows; i = end) {
-    while (end < profile->n_rows && points[end].group == points[i].group &&
-           points[end].kind == points[i].kind)
+    while (end < profile->n_rows && is_same_series(&points[end], &points[i]))
       end++;
     ARENA_RESERVE(arena, series, capacity, n + 1);
     series[n] = (Series){.group = &groups[points[i].group],
                          .kind = points[i].kind,
-                         .op = profile->rows[points[i].row].op,
+                         .op = points[i].op,
+                         .way = points[i].way,
                          .points = &points[i],
                          .n_points = end - i};
     split_configurations(&series[n++], profile, arena);
@@ -212,7 +246,7 @@ static size_t split_series(const Profile *profile, const ProfileGroup *groups, S
 /* ---- Checking ---- */
 
 static bool may_be_multiple(const Series *a, const Series *b) {
-  return a->kind == b->kind && a->group != b->group &&
+  return a->kind == b->kind && a->op == b->op && a->way == b->way && a->group != b->group &&
          a->group->tensor_parallel_size == b->group->tensor_parallel_size &&
          strcmp(a->group->model, b->group->model) == 0;
 }
@@ -221,14 +255,14 @@ void check_profile(CheckReport *self, const Profile *profile, const char *data_d
   *self = (CheckReport){.arena = arena, .profile = profile};
   ProfileGroup *groups = NULL;
   Series *series = NULL;
+  if (profile->torn) check_note(self, "%s", profile_torn_note);
   profile_groups(profile, &groups, arena);
   size_t n = split_series(profile, groups, &series, arena);
-  Roofline roofline;
-  bool has_roofline = false;
+  Peaks peaks;
   for (size_t i = 0; i < n; i++) {
     if (i == 0 || series[i].group != series[i - 1].group)
-      has_roofline = check_find_roofline(self, series[i].group, data_dir, &roofline);
-    if (has_roofline) check_roofline(self, &series[i], &roofline);
+      check_find_peaks(self, series[i].group, data_dir, &peaks);
+    check_roofline(self, &series[i], &peaks);
     check_monotone(self, &series[i]);
     check_replicates(self, &series[i]);
     for (size_t k = 0; k < i; k++)

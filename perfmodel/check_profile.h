@@ -1,11 +1,13 @@
 /* The physics of a profile, before anything is fitted to it: what cannot be, or cannot have been
  * measured.
  *
- * Rows are looked at in series: one operator of one group, whole iterations apart by prefill,
- * decode and both. Within a series, a point does more work than another when the numbers that its
- * time depends on are at least as large: (prefill_tokens, prefill_area2) in prefill, (decode_seqs,
- * context_tokens) in decode, new tokens in `linear`, logit_seqs in `head`; in whole prefills also
- * logit_seqs, because engines spend time on each prompt. */
+ * Rows are looked at in series: one operator of one group, measured in one way (mode, cache, busy),
+ * whole iterations apart by prefill, decode and both. Within a series, a point does more work than
+ * another when the numbers that its time depends on are at least as large: (prefill_tokens,
+ * prefill_area2) in prefill, (decode_seqs, context_tokens) in decode, new tokens in `linear`,
+ * logit_seqs in `head`, size in an operator finer than these; in whole prefills also logit_seqs,
+ * because engines spend time on each prompt, and in `prefill_attention` also the mean context,
+ * because few tokens after a long past read more. */
 #ifndef PERFMODEL_CHECK_PROFILE_H
 #define PERFMODEL_CHECK_PROFILE_H
 #include "perfmodel/profile.h"

@@ -18,61 +18,114 @@ static int line_of(const CheckReport *report, const Series *series,
 #define ROOFLINE_TOLERANCE 0.98 // of the least time: peaks are rounded, clocks boost
 
 /* What no kernel can beat: the FLOPs at peak, or reading once what must come from memory. The
- * activations may stay in cache, so of a term's memory line only weights and KV count. */
-static double term_floor(const RooflineTerm *term, double x, bool reads_per_unit) {
+ * activations may stay in cache, so of a term's memory line only weights and KV count, and those
+ * only where they are not in the cache themselves. */
+static double term_floor(const RooflineTerm *term, double x, bool reads_per_unit, bool is_hot) {
   double memory = term->memory_fixed + (reads_per_unit ? term->memory_slope * x : 0);
-  return fmax(memory, term->compute_slope * x);
+  return fmax(is_hot ? 0 : memory, term->compute_slope * x);
 }
 
-static double least_us(const Roofline *roofline, const ProfileRow *row) {
+static double least_of_terms(const Roofline *roofline, const ProfileRow *row, bool is_hot) {
   const BatchShape *batch = &row->batch;
   const bool whole = row->op == PROFILE_ITERATION;
+  const double tokens = (double)batch->prefill_tokens + (double)batch->decode_seqs;
+  const double area2 = (double)batch->prefill_area2, context = (double)batch->context_tokens;
   double seconds = 0;
   if (whole || row->op == PROFILE_LINEAR)
-    seconds += term_floor(&roofline->linear,
-                          (double)batch->prefill_tokens + (double)batch->decode_seqs, false);
+    seconds += term_floor(&roofline->linear, tokens, false, is_hot);
   if (whole || row->op == PROFILE_PREFILL_ATTENTION)
-    seconds += term_floor(&roofline->prefill_attention, (double)batch->prefill_area2, false);
+    seconds += term_floor(&roofline->prefill_attention, area2, false, is_hot);
   if (whole || row->op == PROFILE_DECODE_ATTENTION)
-    seconds += term_floor(&roofline->decode_attention, (double)batch->context_tokens, true);
+    seconds += term_floor(&roofline->decode_attention, context, true, is_hot);
   if ((whole || row->op == PROFILE_HEAD) && batch->logit_seqs > 0)
-    seconds += term_floor(&roofline->head, (double)batch->logit_seqs, false);
-  return seconds * 1e6;
+    seconds += term_floor(&roofline->head, (double)batch->logit_seqs, false, is_hot);
+  return seconds;
 }
 
-bool check_find_roofline(CheckReport *report, const ProfileGroup *group, const char *data_dir,
-                         Roofline *ret_roofline) {
+/* What the bytes of an operator go over. An all-reduce sends each of its bytes at least once: a
+ * switch may add them up on the way. */
+static double path_of(const Peaks *peaks, ProfileOp op) {
+  switch (op) {
+  case PROFILE_COPY_H2D:
+  case PROFILE_COPY_D2H:
+  case PROFILE_COPY_BOTH:
+  case PROFILE_COPY_PAGEABLE:
+  case PROFILE_KV_OUT:
+  case PROFILE_WEIGHT_RELOAD:
+    return peaks->host_link;
+  case PROFILE_ALL_REDUCE:
+  case PROFILE_COPY_PEER:
+    return peaks->gpu_link;
+  default:
+    return peaks->memory;
+  }
+}
+
+/* Of one operator, by the work that its row states. */
+static double least_of_detail(const Peaks *peaks, const ProfileRow *row, bool is_hot) {
+  double path = path_of(peaks, row->op);
+  bool from_cache = is_hot && path == peaks->memory;
+  double flops = isnan(row->flops) ? 0 : row->flops / peaks->flops;
+  double bytes = isnan(row->bytes) || from_cache || path == 0 ? 0 : row->bytes / path;
+  return fmax(flops, bytes);
+}
+
+static bool is_hot_row(const ProfileRow *row) {
+  return strcmp(row->cache, "hot") == 0;
+}
+
+/* 0 where nothing is known. */
+static double least_us(const Peaks *peaks, const ProfileRow *row) {
+  const bool is_hot = is_hot_row(row);
+  if (row->op < PROFILE_TERMS)
+    return peaks->has_roofline ? 1e6 * least_of_terms(&peaks->roofline, row, is_hot) : 0;
+  return peaks->has_gpu ? 1e6 * least_of_detail(peaks, row, is_hot) : 0;
+}
+
+void check_find_peaks(CheckReport *report, const ProfileGroup *group, const char *data_dir,
+                      Peaks *ret_peaks) {
   static const EnginePreset nothing = {.name = "peak"};
   Llm llm;
   Hardware hardware;
   Diag diag;
   diag_init(&diag);
   const int64_t degree = group->tensor_parallel_size;
-  bool known =
+  *ret_peaks = (Peaks){.has_gpu = gpu_facts_find(&hardware, group->gpu, data_dir, report->arena)};
+  ret_peaks->has_roofline =
+      ret_peaks->has_gpu &&
       llm_load(&llm, group->model, data_dir, place_of_file(NULL), report->arena, &diag) == 0 &&
-      llm.num_attention_heads % degree == 0 &&
-      gpu_facts_find(&hardware, group->gpu, data_dir, report->arena);
+      llm.num_attention_heads % degree == 0;
   diag_done(&diag);
-  if (!known) {
+  if (!ret_peaks->has_roofline)
     check_note(
         report,
         "no roofline for %s on %s, tensor_parallel_size %d: the model or the GPU is not known",
         group->model, group->gpu, (int)degree);
-    return false;
-  }
+  if (!ret_peaks->has_gpu) return;
   hardware.flops_efficiency = hardware.hbm_efficiency = 1;
   hardware.nvlink_efficiency = hardware.pcie_efficiency = 1;
   hardware.all_reduce_latency = 0;
-  roofline_init(ret_roofline, &llm, &hardware, degree, 1, &nothing, report->arena);
-  return true;
+  ret_peaks->flops = hardware_compute_rate(&hardware);
+  ret_peaks->memory = hardware_memory_rate(&hardware);
+  ret_peaks->host_link = (double)hardware.pcie_bandwidth;
+  ret_peaks->gpu_link = hardware_link_rate(&hardware);
+  if (ret_peaks->has_roofline)
+    roofline_init(&ret_peaks->roofline, &llm, &hardware, degree, 1, &nothing, report->arena);
 }
 
-void check_roofline(CheckReport *report, const Series *series, const Roofline *roofline) {
+/* How much of the least time a row took: by the facts known here, or as the row says. */
+static double share_of_least(const Peaks *peaks, const ProfileRow *row) {
+  double least = least_us(peaks, row), said = row->roofline_fraction;
+  double share = least > 0 ? row->median_us / least : INFINITY;
+  return said > 0 && !is_hot_row(row) ? fmin(share, 1 / said) : share;
+}
+
+void check_roofline(CheckReport *report, const Series *series, const Peaks *peaks) {
   double worst = ROOFLINE_TOLERANCE;
   const ProfileRow *worst_row = NULL;
   for (size_t i = 0; i < series->n_points; i++) {
     const ProfileRow *row = row_at(report, series, i);
-    double share = row->median_us / least_us(roofline, row);
+    double share = share_of_least(peaks, row);
     if (share >= worst) continue;
     worst = share;
     worst_row = row;
@@ -81,25 +134,26 @@ void check_roofline(CheckReport *report, const Series *series, const Roofline *r
   check_find(report, CHECK_ROOFLINE, series,
              "faster than the peaks of the GPU allow: line %d takes %.4g us, at least %.4g us are "
              "needed",
-             worst_row->at.line, worst_row->median_us, least_us(roofline, worst_row));
-  for (size_t i = 0; i < series->n_points; i++) {
-    const ProfileRow *row = row_at(report, series, i);
-    if (row->median_us < ROOFLINE_TOLERANCE * least_us(roofline, row))
+             worst_row->at.line, worst_row->median_us, worst_row->median_us / worst);
+  for (size_t i = 0; i < series->n_points; i++)
+    if (share_of_least(peaks, row_at(report, series, i)) < ROOFLINE_TOLERANCE)
       check_add_row(report, series->points[i].row);
-  }
 }
 
 /* ---- More work in less time ---- */
 
 #define NOISE_DEVIATIONS 3.0
 #define LEAST_NOISE      0.05 // of the time: what kernels of another shape may gain
+#define DETAIL_NOISE     0.10 // likewise of one alone
 #define FAILED_SHARE     0.5  // below it, less was done than the row says
 enum { WINDOW = 2048 };       // configurations before one, by work, that it is compared with
 
-static bool is_faster(const SeriesConfiguration *more, const SeriesConfiguration *less) {
+static bool is_faster(const Series *series, size_t i, size_t k) {
+  const SeriesConfiguration *more = &series->configurations[i], *less = &series->configurations[k];
   if (less->y > more->y || less->z > more->z) return false; // by x they are sorted
   double noise = NOISE_DEVIATIONS * hypot(more->deviation_us, less->deviation_us);
-  return less->median_us - more->median_us > fmax(noise, LEAST_NOISE * less->median_us);
+  double share = series->kind == SERIES_DETAIL ? DETAIL_NOISE : LEAST_NOISE;
+  return less->median_us - more->median_us > fmax(noise, share * less->median_us);
 }
 
 static size_t window_start(size_t i) {
@@ -108,11 +162,10 @@ static size_t window_start(size_t i) {
 
 /* How many others each configuration is at odds with. */
 static size_t *count_conflicts(const Series *series, Arena *arena) {
-  const SeriesConfiguration *configurations = series->configurations;
   size_t *conflicts = ARENA_ARRAY(arena, size_t, series->n_configurations);
   for (size_t i = 0; i < series->n_configurations; i++) {
     for (size_t k = window_start(i); k < i; k++) {
-      if (!is_faster(&configurations[i], &configurations[k])) continue;
+      if (!is_faster(series, i, k)) continue;
       conflicts[i]++;
       conflicts[k]++;
     }
@@ -149,7 +202,7 @@ void check_monotone(CheckReport *report, const Series *series) {
       ARENA_ARRAY(report->arena, const SeriesConfiguration *, n);
   for (size_t i = 0; i < n; i++) {
     for (size_t k = window_start(i); conflicts[i] > 0 && k < i; k++) {
-      if (!is_faster(&configurations[i], &configurations[k])) continue;
+      if (!is_faster(series, i, k)) continue;
       size_t blamed = conflicts[i] >= conflicts[k] ? i : k;
       const SeriesConfiguration *other = &configurations[blamed == i ? k : i];
       double size = fabs(log(other->median_us / configurations[blamed].median_us));

@@ -12,12 +12,15 @@ typedef enum SeriesKind {
   SERIES_PREFILL_ATTENTION,
   SERIES_DECODE_ATTENTION,
   SERIES_HEAD,
+  SERIES_DETAIL, // an operator finer than a term, by its size
 } SeriesKind;
 
 /* A row of a series and its work; a series has them by x, y, z, then configuration, then row. */
 typedef struct SeriesPoint {
   size_t row, group;
   SeriesKind kind;
+  ProfileOp op;
+  int way; // mode, cache and busy as one number: rows of another way are another series
   int64_t x, y, z;
 } SeriesPoint;
 
@@ -33,6 +36,7 @@ typedef struct Series {
   const ProfileGroup *group;
   SeriesKind kind;
   ProfileOp op;
+  int way;
   const SeriesPoint *points;
   size_t n_points;
   SeriesConfiguration *configurations;
@@ -47,12 +51,20 @@ void check_add_configuration(CheckReport *report, const Series *series,
                              const SeriesConfiguration *configuration);
 void check_note(CheckReport *report, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The roofline of a group at the peaks of its GPU; false, with a note, when a fact is missing. */
-bool check_find_roofline(CheckReport *report, const ProfileGroup *group, const char *data_dir,
-                         Roofline *ret_roofline);
+/* What a group cannot be faster than: that of its model at the peaks of its GPU, and those peaks
+ * for operators whose rows say their work. */
+typedef struct Peaks {
+  bool has_roofline, has_gpu;
+  Roofline roofline;
+  double flops, memory, host_link, gpu_link; // per second; links are of one direction
+} Peaks;
+
+/* The peaks of a group; a note says what is missing. */
+void check_find_peaks(CheckReport *report, const ProfileGroup *group, const char *data_dir,
+                      Peaks *ret_peaks);
 
 /* The rules of one series. */
-void check_roofline(CheckReport *report, const Series *series, const Roofline *roofline);
+void check_roofline(CheckReport *report, const Series *series, const Peaks *peaks);
 void check_monotone(CheckReport *report, const Series *series);
 void check_replicates(CheckReport *report, const Series *series);
 void check_zeros(CheckReport *report, const Series *series);

@@ -2,13 +2,16 @@
  *
  * A profile of whole iterations gives `linear`, `prefill_attention` and one slope or table of
  * `decode_attention`; the engine's own time is inside `linear`. A profile of operators gives each
- * term from its operator, and `overhead` last, from what its whole iterations took longer; without
- * any, from an engine preset. Replicates count once, by their median, and the loss is the sum of
- * squared relative errors (calibration study, 5.3). The number of knots is the smallest whose error
- * on held-out configurations is within one standard error of the least one. Equal inputs give equal
- * models: all that is drawn comes from `seed`. */
+ * term from its operator; its whole iterations then give `overhead`, and the level of the terms
+ * where their sum misses (fit_join.h). Without any, `overhead` is an engine preset's. Replicates
+ * count once, by their median, and the loss is the sum of squared relative errors (calibration
+ * study, 5.3). The number of knots is the smallest whose error on held-out configurations is within
+ * one standard error of the least one. Equal inputs give equal models: all that is drawn comes from
+ * `seed`. */
 #ifndef PERFMODEL_FIT_H
 #define PERFMODEL_FIT_H
+#include "perfmodel/fit_join.h"
+#include "perfmodel/fit_rows.h"
 #include "perfmodel/fit_search.h"
 
 /* What is scored apart: iterations by what is in them, and operators. */
@@ -18,7 +21,7 @@ typedef enum FitPart {
   FIT_MIXED,
   FIT_ALL_ITERATIONS,
   FIT_OPERATORS, // + ProfileOp
-  FIT_PARTS = FIT_OPERATORS + PROFILE_OPS,
+  FIT_PARTS = FIT_OPERATORS + PROFILE_TERMS,
 } FitPart;
 
 /* "prefill", "decode", …, "linear". */
@@ -39,22 +42,30 @@ typedef struct FitPartScores {
   FitScore held_out_size; // likewise, by a fit that saw none with as many tokens or sequences
 } FitPartScores;
 
-/* What an engine adds to its kernels where whole iterations do not say it. */
 typedef struct FitOptions {
+  /* What an engine adds to its kernels, where whole iterations do not say it. */
   const char *preset;            // its name, recorded
   bool ideal;                    // nothing, whatever was measured
   double overhead, per_sequence; // seconds, where no iteration was measured
+  bool adds;                     // to iterations, too: they were measured without an engine
+  const char *mode;              // graph or eager, where rows are of both; NULL: graph
+  FitAllReduce all_reduce;       // of rows that have none
   uint64_t seed;
 } FitOptions;
 
 typedef struct FitResult {
   ProfileGroup group;
   FitOptions options;
-  bool whole; // from whole iterations
+  bool whole;  // from whole iterations
+  bool joined; // from operators and iterations, in this way
+  FitWay way;
+  FitLevels levels;
   FitModel model;
-  FitPoint *points; // operators first, each ascending by batch
+  FitPoint *points; // operators first, each ascending by batch; with the all-reduces added to them
   int n_points;
-  int64_t unused; // decode rows of unknown context
+  FitLeftOut left_out;
+  const char *all_reduce; // where all-reduces came from, a phrase; NULL: none were lacking
+  bool lacks_all_reduce;  // they are in no term
   FitPartScores parts[FIT_PARTS];
 } FitResult;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct RecordFile {
-  const char *profile, *digest, *engine_preset, *engine_inside;
+  const char *profile, *digest, *engine_preset, *engine_inside, *iterations, *mode, *all_reduce;
   int64_t seed, unused;
   const Node *facts, *scores, *points;
 } RecordFile;
@@ -18,6 +18,8 @@ typedef struct PointFile {
   double seconds;
 } PointFile;
 
+#define MAYBE(field, kind, text)                                                                   \
+  { .key = #field, .type = kind, .offset = offsetof(RecordFile, field), .help = text }
 #define PART(field, kind, text)                                                                    \
   {                                                                                                \
     .key = #field, .type = kind, .offset = offsetof(RecordFile, field), .required = true,          \
@@ -32,6 +34,9 @@ static const OptionSpec RECORD_SPECS[] = {
     PART(engine_inside, OPTION_STRING, "the term with the engine's own time"),
     PART(seed, OPTION_INT, "of folds and splits"),
     PART(unused, OPTION_INT, "rows left out"),
+    MAYBE(iterations, OPTION_STRING, "how they joined operators"),
+    MAYBE(mode, OPTION_STRING, "of the rows, where there were both"),
+    MAYBE(all_reduce, OPTION_STRING, "where all-reduces came from"),
     PART(scores, OPTION_NODE, "relative errors"),
     PART(points, OPTION_NODE, "medians"),
     {0}};

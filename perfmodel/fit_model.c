@@ -2,6 +2,7 @@
 #include "perfmodel/fit_model.h"
 #include "perfmodel/fit_solve.h"
 #include <assert.h>
+#include <math.h>
 
 static const ProfileOp TERMS[] = {PROFILE_LINEAR, PROFILE_PREFILL_ATTENTION,
                                   PROFILE_DECODE_ATTENTION, PROFILE_HEAD};
@@ -68,8 +69,8 @@ static void curve_fill(const FitCurve *self, int64_t x, double factor, double *c
 /* ---- The system ---- */
 
 typedef struct Layout {
-  int curve_first[PROFILE_OPS], row_first[FIT_ROWS_MAX];
-  int n_columns;
+  int curve_first[PROFILE_TERMS], row_first[FIT_ROWS_MAX];
+  int n_columns; // the overhead's is the last where there is one
 } Layout;
 
 static Layout layout_of(const FitModel *self) {
@@ -82,6 +83,7 @@ static Layout layout_of(const FitModel *self) {
     layout.row_first[r] = layout.n_columns;
     layout.n_columns += curve_columns(&self->rows[r].curve);
   }
+  layout.n_columns += self->has_overhead;
   return layout;
 }
 
@@ -184,7 +186,7 @@ static void pair_limits(Side above, Side below, bool is_last, Limits *limits) {
 }
 
 static Limits limits_of(const FitModel *self, const Layout *layout, Arena *arena) {
-  int most = layout->n_columns;
+  int most = layout->n_columns; // one for each column, and those of pairs
   for (int r = 1; r < self->n_rows; r++)
     most += 2 * (self->rows[r].curve.n_knots + self->rows[r - 1].curve.n_knots);
   size_t room = (size_t)most * (size_t)layout->n_columns;
@@ -198,11 +200,23 @@ static Limits limits_of(const FitModel *self, const Layout *layout, Arena *arena
     Side before = {&self->rows[r - 1].curve, layout->row_first[r - 1]};
     pair_limits(row, before, r + 1 == self->n_rows, &limits);
   }
+  if (self->has_overhead) limits_next(&limits)[layout->n_columns - 1] = 1;
   assert(limits.count <= most);
   return limits;
 }
 
 /* ---- Solving ---- */
+
+/* The row of a point, times the square root of its weight over its seconds: relative errors. */
+static double point_fill(const FitModel *self, const Layout *layout, const FitPoint *point,
+                         double *columns) {
+  double weight = point->weight > 0 ? sqrt(point->weight) : 1, factor = weight / point->seconds;
+  for (int t = 0; t < N_TERMS; t++)
+    if (fit_has_term(point->op, TERMS[t], &point->batch))
+      term_fill(self, layout, TERMS[t], &point->batch, factor, columns);
+  if (self->has_overhead && point->op == PROFILE_ITERATION) columns[layout->n_columns - 1] = factor;
+  return weight;
+}
 
 static void curve_set(FitCurve *self, const double *columns) {
   for (int c = 0; c < curve_columns(self); c++)
@@ -214,13 +228,8 @@ double fit_model_solve(FitModel *self, const FitPoint *points, int n_points, Are
   int p = layout.n_columns;
   double *rows = ARENA_ARRAY(arena, double, (size_t)n_points *(size_t)p);
   double *targets = ARENA_ARRAY(arena, double, n_points), *x = ARENA_ARRAY(arena, double, p);
-  for (int i = 0; i < n_points; i++) {
-    const FitPoint *point = &points[i];
-    targets[i] = 1; // times 1/seconds: relative errors
-    for (int t = 0; t < N_TERMS; t++)
-      if (fit_has_term(point->op, TERMS[t], &point->batch))
-        term_fill(self, &layout, TERMS[t], &point->batch, 1 / point->seconds, &rows[i * p]);
-  }
+  for (int i = 0; i < n_points; i++)
+    targets[i] = point_fill(self, &layout, &points[i], &rows[i * p]);
   Limits limits = limits_of(self, &layout, arena);
   const FitSystem system = {n_points, p, limits.count, rows, targets, limits.rows};
   double squares = fit_solve(&system, x, NULL);
@@ -228,5 +237,6 @@ double fit_model_solve(FitModel *self, const FitPoint *points, int n_points, Are
     curve_set(&self->curves[TERMS[t]], &x[layout.curve_first[TERMS[t]]]);
   for (int r = 0; r < self->n_rows; r++)
     curve_set(&self->rows[r].curve, &x[layout.row_first[r]]);
+  if (self->has_overhead) self->overhead = fmax(0, x[p - 1]);
   return squares;
 }

@@ -29,8 +29,9 @@ typedef struct FitRow {
 /* curves[PROFILE_DECODE_ATTENTION] is the one curve of all rows where `rows` is empty: the source
  * did not vary the context at more than one number of sequences. */
 typedef struct FitModel {
-  double overhead;
-  FitCurve curves[PROFILE_OPS]; // PROFILE_ITERATION is unused
+  bool has_overhead; // a solve finds it; else it stays as it is, and iterations are their terms
+  double overhead;   // seconds of every iteration
+  FitCurve curves[PROFILE_TERMS]; // PROFILE_ITERATION is unused
   FitRow rows[FIT_ROWS_MAX];
   int n_rows;
 } FitModel;
@@ -40,8 +41,9 @@ typedef struct FitPoint {
   ProfileOp op;
   BatchShape batch;
   double seconds; // their median
-  double spread;  // mean distance from it, relative
+  double spread;  // mean distance from it, relative; of a row alone, that of its samples if known
   int64_t rows;
+  double weight; // of its squared relative error; 0 is 1
 } FitPoint;
 
 /* What the curve of `op` has its knots in. */
@@ -51,6 +53,7 @@ bool fit_has_term(ProfileOp measured, ProfileOp op, const BatchShape *batch);
 /* Seconds of a batch: one term, or with PROFILE_ITERATION all and the overhead. */
 double fit_eval(const FitModel *self, ProfileOp op, const BatchShape *batch);
 double fit_curve_eval(const FitCurve *self, int64_t x);
-/* Finds all times at the knots, least in the sum of squared relative errors. Returns that sum. */
+/* Finds all times at the knots, and the overhead if it has one, least in the weighted sum of
+ * squared relative errors. Returns that sum. */
 double fit_model_solve(FitModel *self, const FitPoint *points, int n_points, Arena *arena);
 #endif

@@ -249,7 +249,15 @@ static void write_record(FILE *out, const FitResult *self, const Profile *profil
   write_text(out, self->options.preset);
   fprintf(out, "\n  engine_inside: %s\n  seed: %llu\n  unused: %lld # decodes of unknown context\n",
           self->whole ? "linear" : "overhead", (unsigned long long)self->options.seed,
-          (long long)self->unused);
+          (long long)self->left_out.early_stops);
+  if (self->joined) fprintf(out, "  iterations: %s # fit_join.h\n", fit_way_name(self->way));
+  if (self->left_out.other_mode > 0)
+    fprintf(out, "  mode: %s\n", self->options.mode ? self->options.mode : "graph");
+  if (self->all_reduce) {
+    fputs("  all_reduce: ", out);
+    write_text(out, self->all_reduce);
+    putc('\n', out);
+  }
   write_scores(out, self);
   write_points(out, self);
 }

@@ -49,10 +49,11 @@ static FitPoint point_of(const ProfileRow *const *rows, int n, double *times) {
   for (int i = 0; i < n; i++)
     times[i] = 1e-6 * rows[i]->median_us;
   qsort(times, (size_t)n, sizeof *times, compare_doubles);
-  FitPoint point = {rows[0]->op, rows[0]->batch,
-                    gsl_stats_median_from_sorted_data(times, 1, (size_t)n), 0, n};
+  FitPoint point = {
+      rows[0]->op, rows[0]->batch, gsl_stats_median_from_sorted_data(times, 1, (size_t)n), 0, n, 0};
   for (int i = 0; i < n; i++)
     point.spread += fabs(times[i] / point.seconds - 1) / n;
+  if (n == 1 && rows[0]->mad_us > 0) point.spread = rows[0]->mad_us / rows[0]->median_us;
   return point;
 }
 

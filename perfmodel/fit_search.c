@@ -127,6 +127,13 @@ static void append_knots(FitCurve *self, int64_t start, const Samples *samples, 
   self->x[self->n_knots++] = end;
 }
 
+static void append_samples(FitCurve *self, const Samples *samples) {
+  int n = samples->n < FIT_KNOTS_MAX ? samples->n : FIT_KNOTS_MAX;
+  for (int k = 0; k < n; k++)
+    self->x[k] = (int64_t)samples->x[n == 1 ? 0 : k * (samples->n - 1) / (n - 1)];
+  self->n_knots = n;
+}
+
 /* The curves of contexts start at 0, so that those of rows measured apart compare. */
 static void place_knots(FitCurve *self, const Samples *samples, int segments, bool from_origin,
                         Arena *arena) {
@@ -134,7 +141,10 @@ static void place_knots(FitCurve *self, const Samples *samples, int segments, bo
   if (samples->n == 0 || segments == 0) return;
   self->low = self->from_zero ? 0 : (int64_t)samples->x[0];
   self->high = (int64_t)samples->x[samples->n - 1];
-  append_knots(self, from_origin ? 0 : self->low, samples, segments, arena);
+  if (segments == FIT_DENSE)
+    append_samples(self, samples);
+  else
+    append_knots(self, from_origin ? 0 : self->low, samples, segments, arena);
 }
 
 /* ---- The rows of decode_attention ---- */
@@ -241,14 +251,10 @@ static void place_dense(FitModel *self, const FitPoint *points, int n_points, co
       .segments = {[PROFILE_PREFILL_ATTENTION] = plan->segments[PROFILE_PREFILL_ATTENTION] > 0,
                    [PROFILE_DECODE_ATTENTION] = plan->segments[PROFILE_DECODE_ATTENTION] > 0,
                    [PROFILE_HEAD] = plan->segments[PROFILE_HEAD] > 0}};
-  for (int op = PROFILE_LINEAR + 1; op < PROFILE_OPS; op++)
+  for (int op = PROFILE_LINEAR + 1; op < PROFILE_TERMS; op++)
     place_term(self, (ProfileOp)op, points, n_points, &lines, arena);
-  FitCurve *linear = &self->curves[PROFILE_LINEAR];
   Samples samples = samples_of(self, PROFILE_LINEAR, 0, points, n_points, arena);
-  int n = samples.n < FIT_KNOTS_MAX ? samples.n : FIT_KNOTS_MAX;
-  for (int k = 0; k < n; k++)
-    linear->x[k] = (int64_t)samples.x[n == 1 ? 0 : k * (samples.n - 1) / (n - 1)];
-  linear->n_knots = n;
+  append_samples(&self->curves[PROFILE_LINEAR], &samples);
   fit_model_solve(self, points, n_points, arena);
 }
 
@@ -322,7 +328,7 @@ void fit_build(FitModel *self, const FitPoint *points, int n_points, const FitPl
   self->curves[PROFILE_DECODE_ATTENTION].from_zero = whole;
   if (whole) place_dense(self, points, n_points, plan, arena);
   FitModel dense = *self;
-  for (int op = PROFILE_LINEAR; op < PROFILE_OPS; op++) {
+  for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++) {
     FitModel placed = dense;
     if (plan->segments[op] > 0) place_term(&placed, (ProfileOp)op, points, n_points, plan, arena);
     self->curves[op] = placed.curves[op];
@@ -334,7 +340,7 @@ void fit_build(FitModel *self, const FitPoint *points, int n_points, const FitPl
   fit_model_solve(self, points, n_points, arena);
   int n_moved = n_points;
   const FitPoint *moved = thin_points(points, &n_moved, arena);
-  for (int op = 0; op < PROFILE_OPS; op++)
-    move_knots(self, (ProfileOp)op, moved, n_moved, arena);
+  for (int op = 0; op < PROFILE_TERMS; op++)
+    if (plan->segments[op] != FIT_DENSE) move_knots(self, (ProfileOp)op, moved, n_moved, arena);
   fit_model_solve(self, points, n_points, arena);
 }

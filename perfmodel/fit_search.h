@@ -10,14 +10,17 @@
 #define PERFMODEL_FIT_SEARCH_H
 #include "perfmodel/fit_model.h"
 
-enum { FIT_SEGMENTS_MAX = 9 }; // eight knots between the ends
+enum {
+  FIT_SEGMENTS_MAX = 9,             // eight knots between the ends
+  FIT_DENSE = FIT_SEGMENTS_MAX + 1, // of `linear` and `head`: a knot at every sample
+};
 
 /* Segments of each term's curve, of each row for decode_attention; 0: the term is none. Where every
  * prefill has more tokens than any decode has sequences, `linear` has knots of its own among the
  * decodes, whose kernels differ: `decode_segments` there, segments[PROFILE_LINEAR] among prefills,
  * and one line between. */
 typedef struct FitPlan {
-  int segments[PROFILE_OPS];
+  int segments[PROFILE_TERMS];
   int decode_segments;
 } FitPlan;
 

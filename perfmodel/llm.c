@@ -10,6 +10,14 @@
 #define FLAG(field, ...)                                                                           \
   { FIELD(field, OPTION_BOOL), .fallback = "false", __VA_ARGS__ }
 
+#define CHOICE(field, names, ...)                                                                  \
+  { FIELD(field, OPTION_CHOICE), .choices = names, __VA_ARGS__ }
+
+static const char *const ACTIVATIONS[] = {"silu", "gelu", "relu", NULL};
+static const char *const NORMS[] = {"rms", "layer", NULL};
+static const char *const POSITIONS[] = {"rope", "alibi", "learned", NULL};
+enum { UNSAID = -1 }; // a choice that the file leaves to llm_complete
+
 /* The limits keep the products below within 64 bits. */
 static const OptionSpec SPECS[] = {
     {FIELD(name, OPTION_STRING), .help = "key of measured profiles; the file's name by default"},
@@ -25,6 +33,9 @@ static const OptionSpec SPECS[] = {
     FLAG(bias, .help = "projections and norms have biases"),
     FLAG(tie_word_embeddings, .help = "the head is the embedding"),
     FLAG(learned_positions, .help = "positions are an embedding"),
+    CHOICE(hidden_act, ACTIVATIONS, .help = "activation of the MLP: silu, gelu or relu"),
+    CHOICE(norm, NORMS, .help = "rms or layer"),
+    CHOICE(position_embedding_type, POSITIONS, .help = "rope, alibi or learned"),
     {FIELD(dtype_bytes, OPTION_INT), .fallback = "2", .min = 1, .max = 8,
      .help = "bytes of a weight and of a KV element"},
     {FIELD(weight_bytes, OPTION_BYTES), .min = 1, .max = 1e16, .help = "instead of the shape's"},
@@ -76,6 +87,12 @@ static const struct {
     {"quantization_config", "quantized weights are not modelled"},
 };
 
+/* What Hugging Face calls the activations: close approximations are one kernel here. */
+static const char *const ACT_NAMES[] = {
+    "silu", "swish", "gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", NULL};
+static const LlmActivation ACTS[] = {LLM_SILU, LLM_SILU, LLM_GELU, LLM_GELU,
+                                     LLM_GELU, LLM_GELU, LLM_RELU};
+
 static const char *const DTYPES[] = {"float32", "float16", "bfloat16", NULL};
 static const int64_t DTYPE_BYTES[] = {4, 2, 2};
 
@@ -86,13 +103,12 @@ int64_t llm_layer_matrices(const Llm *self) {
   return h * (q + 2 * kv) + q * h + (self->gated_mlp ? 3 : 2) * h * self->intermediate_size;
 }
 
-/* LayerNorm has two vectors, RMSNorm one; the models with biases are those with LayerNorm. BLOOM's
- * extra norm of the embedding (2·h) is left out. */
+/* LayerNorm has two vectors, RMSNorm one. BLOOM's extra norm of the embedding (2·h) is left out. */
 int64_t llm_parameters(const Llm *self) {
   int64_t h = self->hidden_size, ffn = self->intermediate_size;
   int64_t q = self->num_attention_heads * self->head_dim;
   int64_t kv = self->num_key_value_heads * self->head_dim;
-  int64_t norm = self->bias ? 2 * h : h;
+  int64_t norm = self->norm == LLM_LAYER_NORM ? 2 * h : h;
   int64_t layer = llm_layer_matrices(self) + 2 * norm;
   if (self->bias) layer += q + 2 * kv + h + ffn + h;
   int64_t embeddings = self->vocab_size * h * (self->tie_word_embeddings ? 1 : 2);
@@ -100,8 +116,31 @@ int64_t llm_parameters(const Llm *self) {
   return self->num_hidden_layers * layer + embeddings + norm;
 }
 
+static void choice_complete(int *choice, int fallback) {
+  if (*choice == UNSAID) *choice = fallback;
+}
+
+/* Fills the choices that the file leaves open, like those of the family it looks like. */
+static int choices_complete(Llm *self, const Node *root, Diag *diag) {
+  if (self->position_embedding_type == LLM_LEARNED) self->learned_positions = true;
+  if (self->gated_mlp) {
+    choice_complete(&self->hidden_act, LLM_SILU);
+    choice_complete(&self->norm, LLM_RMS_NORM);
+  }
+  choice_complete(&self->hidden_act, self->learned_positions ? LLM_RELU : LLM_GELU);
+  choice_complete(&self->norm, LLM_LAYER_NORM);
+  choice_complete(&self->position_embedding_type, self->learned_positions ? LLM_LEARNED
+                                                  : self->gated_mlp       ? LLM_ROPE
+                                                                          : LLM_ALIBI);
+  if (self->learned_positions == (self->position_embedding_type == LLM_LEARNED)) return 0;
+  return diag_error(diag, node_find(root, "learned_positions")->at,
+                    "learned_positions contradicts position_embedding_type '%s'",
+                    POSITIONS[self->position_embedding_type]);
+}
+
 /* Fills what follows from the rest. */
 static int llm_complete(Llm *self, const Node *root, Diag *diag) {
+  if (choices_complete(self, root, diag)) return -1;
   if (self->num_key_value_heads == 0) self->num_key_value_heads = self->num_attention_heads;
   if (self->num_attention_heads % self->num_key_value_heads != 0)
     return diag_error(diag, root->at,
@@ -182,6 +221,17 @@ static int dtype_bind(Llm *self, const Node *root, Diag *diag) {
   return 0;
 }
 
+static int activation_bind(Llm *self, const Node *root, Diag *diag) {
+  static const OptionSpec spec = {.key = "hidden_act", .type = OPTION_CHOICE, .choices = ACT_NAMES};
+  const Node *node = find_set(root, "hidden_act");
+  if (!node) node = find_set(root, "activation_function"); // its name in OPT's files
+  int choice;
+  if (!node) return 0;
+  if (option_bind_one(&spec, node, &choice, diag)) return -1;
+  self->hidden_act = ACTS[choice];
+  return 0;
+}
+
 static int refuse(const Node *root, Diag *diag) {
   int status = 0;
   for (size_t i = 0; i < sizeof REFUSED / sizeof *REFUSED; i++) {
@@ -201,7 +251,7 @@ static int hugging_face_bind(Llm *self, const Node *root, Diag *diag) {
   self->tie_word_embeddings = family->tied;
   self->learned_positions = family->learned_positions;
   self->max_position_embeddings = family->positions;
-  int status = dtype_bind(self, root, diag);
+  int status = dtype_bind(self, root, diag) | activation_bind(self, root, diag);
   if (keys_bind(self, root, diag) || status) return -1;
   if (family->mlp_factor > 0) self->intermediate_size = family->mlp_factor * self->hidden_size;
   return keys_require(self, root, diag);
@@ -213,7 +263,10 @@ int llm_load(Llm *self, const char *name, const char *data_dir, Place at, Arena 
   if (!path) return -1;
   const Node *root = yaml_load(path, arena, diag);
   if (!root) return -1;
-  Llm llm = {.name = datafile_stem(path, arena)};
+  Llm llm = {.name = datafile_stem(path, arena),
+             .hidden_act = UNSAID,
+             .norm = UNSAID,
+             .position_embedding_type = UNSAID};
   size_t length = strlen(path);
   bool json = length > 5 && strcmp(path + length - 5, ".json") == 0;
   if (json ? hugging_face_bind(&llm, root, diag)

@@ -11,12 +11,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+typedef enum LlmActivation { LLM_SILU, LLM_GELU, LLM_RELU } LlmActivation;
+typedef enum LlmNorm { LLM_RMS_NORM, LLM_LAYER_NORM } LlmNorm;
+typedef enum LlmPositions { LLM_ROPE, LLM_ALIBI, LLM_LEARNED } LlmPositions;
+
+/* hidden_act, norm and position_embedding_type are those of the family that a file looks like
+ * where it does not say: Llama with a gated MLP, OPT with learned positions, else BLOOM. */
 typedef struct Llm {
   const char *name; // llama2-70b: key of measured profiles; the file's own name unless it says
   int64_t num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   int64_t intermediate_size, vocab_size, max_position_embeddings;
   bool gated_mlp, bias, tie_word_embeddings, learned_positions;
-  int64_t dtype_bytes;        // 2 for bf16 and fp16
+  int hidden_act, norm, position_embedding_type; // LlmActivation, LlmNorm, LlmPositions
+  int64_t dtype_bytes;                           // 2 for bf16 and fp16
   int64_t weight_bytes;       // all weights; from the shape unless the file states it
   int64_t kv_bytes_per_token; // all layers, all heads: 2·L·nkv·d·dtype unless the file states it
 } Llm;

@@ -16,7 +16,10 @@ static const char *const OP_NAMES[] = {
     [PROFILE_PREFILL_ATTENTION] = "prefill_attention",
     [PROFILE_DECODE_ATTENTION] = "decode_attention",
     [PROFILE_HEAD] = "head",
-    [PROFILE_OPS] = NULL,
+#define X(id, name) [PROFILE_##id] = name,
+    PROFILE_DETAILS(X)
+#undef X
+        [PROFILE_OPS] = NULL,
 };
 
 const char *profile_op_name(ProfileOp op) {
@@ -39,6 +42,8 @@ typedef struct FileRow {
   { #name, CSV_INT, .offset = offsetof(FileRow, row.batch.name), .range = CSV_NOT_NEGATIVE }
 #define MISSING(name, kind)                                                                        \
   { #name, kind, FIELD(name), .range = CSV_NOT_NEGATIVE, .may_be_empty = true }
+#define OPTIONAL(name, kind)                                                                       \
+  { #name, kind, FIELD(name), .range = CSV_NOT_NEGATIVE, .may_be_empty = true, .may_miss = true }
 
 static const CsvColumn COLUMNS[] = {
     {"model", CSV_TEXT, FIELD(model)},
@@ -47,12 +52,15 @@ static const CsvColumn COLUMNS[] = {
      .range = CSV_POSITIVE},
     {"op", CSV_TEXT, .offset = offsetof(FileRow, op)},
     {"mode", CSV_TEXT, FIELD(mode), .may_be_empty = true},
+    OPTIONAL(cache, CSV_TEXT),
+    OPTIONAL(busy, CSV_INT),
     {"configuration", CSV_INT, FIELD(configuration)},
     BATCH(prefill_tokens),
     BATCH(prefill_area2),
     BATCH(decode_seqs),
     BATCH(context_tokens),
     BATCH(logit_seqs),
+    OPTIONAL(size, CSV_INT),
     {"median_us", CSV_REAL, FIELD(median_us), .range = CSV_POSITIVE},
     MISSING(mad_us, CSV_REAL),
     MISSING(p10_us, CSV_REAL),
@@ -61,6 +69,8 @@ static const CsvColumn COLUMNS[] = {
     MISSING(power_w, CSV_REAL),
     MISSING(sm_clock_mhz, CSV_REAL),
     MISSING(mem_clock_mhz, CSV_REAL),
+    OPTIONAL(flops, CSV_REAL),
+    OPTIONAL(bytes, CSV_REAL),
     MISSING(roofline_fraction, CSV_REAL),
     {"stop", CSV_TEXT, FIELD(stop), .may_be_empty = true},
     {0}};
@@ -69,6 +79,24 @@ static const CsvColumn COLUMNS[] = {
 
 void profile_init(Profile *self, const char *path, Arena *arena) {
   *self = (Profile){.arena = arena, .path = path};
+}
+
+ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parallel_size) {
+  return (ProfileRow){.model = model,
+                      .gpu = gpu,
+                      .tensor_parallel_size = tensor_parallel_size,
+                      .mode = "",
+                      .cache = "",
+                      .mad_us = NAN,
+                      .p10_us = NAN,
+                      .p90_us = NAN,
+                      .power_w = NAN,
+                      .sm_clock_mhz = NAN,
+                      .mem_clock_mhz = NAN,
+                      .flops = NAN,
+                      .bytes = NAN,
+                      .roofline_fraction = NAN,
+                      .stop = ""};
 }
 
 static const char *copy_text(Arena *arena, const char *text) {
@@ -89,6 +117,7 @@ void profile_add(Profile *self, const ProfileRow *row) {
   added->model = share_text(self->arena, before->model, row->model);
   added->gpu = share_text(self->arena, before->gpu, row->gpu);
   added->mode = share_text(self->arena, before->mode, row->mode);
+  added->cache = share_text(self->arena, before->cache, row->cache);
   added->stop = share_text(self->arena, before->stop, row->stop);
   self->n_rows++;
 }
@@ -115,6 +144,8 @@ const char *profile_fact(const Profile *self, const char *key) {
 }
 
 /* ---- Reading ---- */
+
+const char profile_torn_note[] = "the last line was cut short, and is left out";
 
 static bool is_printable(const char *text) {
   while ((unsigned char)*text >= ' ')
@@ -144,8 +175,9 @@ static int read_header(Csv *csv, Diag *diag) {
 }
 
 /* What the time of an operator depends on must be there. */
-static bool has_work(ProfileOp op, const BatchShape *batch) {
-  switch (op) {
+static bool has_work(const ProfileRow *row) {
+  const BatchShape *batch = &row->batch;
+  switch (row->op) {
   case PROFILE_ITERATION:
   case PROFILE_LINEAR:
     return batch->prefill_tokens > 0 || batch->decode_seqs > 0;
@@ -155,10 +187,13 @@ static bool has_work(ProfileOp op, const BatchShape *batch) {
     return batch->decode_seqs > 0 && batch->context_tokens > 0;
   case PROFILE_HEAD:
     return batch->logit_seqs > 0;
-  case PROFILE_OPS:
-    break;
+  default:
+    return row->size > 0;
   }
-  return false;
+}
+
+static bool is_one_of(const char *text, const char *a, const char *b) {
+  return *text == '\0' || strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
 /* What the columns alone do not say. */
@@ -172,11 +207,15 @@ static int finish_row(const Csv *csv, FileRow *read, Diag *diag) {
   if (!OP_NAMES[op]) {
     error = diag_error(diag, csv_place(csv, "op"), "unknown operator '%s'", read->op);
     diag_hint_near(diag, read->op, OP_NAMES);
-  } else if (!has_work(row->op, &row->batch)) {
-    error = diag_error(diag, row->at, "the batch has no work for operator '%s'", read->op);
+  } else if (!has_work(row)) {
+    error = diag_error(diag, row->at, "the %s no work for operator '%s'",
+                       row->op < PROFILE_TERMS ? "batch has" : "size says", read->op);
   }
-  if (*row->mode && strcmp(row->mode, "graph") != 0 && strcmp(row->mode, "eager") != 0)
+  if (!is_one_of(row->mode, "graph", "eager"))
     error = csv_error(csv, "mode", "graph, eager or empty", diag);
+  if (!is_one_of(row->cache, "cold", "hot"))
+    error = csv_error(csv, "cache", "cold, hot or empty", diag);
+  if (row->busy > 1) error = csv_error(csv, "busy", "0, 1 or empty", diag);
   if (read->tensor_parallel_size > INT32_MAX)
     error = csv_error(csv, "tensor_parallel_size", "at most 2147483647", diag);
   row->tensor_parallel_size = (int32_t)read->tensor_parallel_size;
@@ -188,6 +227,7 @@ static int read_rows(Profile *self, Csv *csv, Diag *diag) {
   FileRow read = {0};
   int status = 1, error = 0;
   size_t n = 0; // good or not
+  self->torn = csv_drop_torn(csv);
   while ((status = csv_next(csv, &read, diag)) != 0) {
     if (++n > PROFILE_MAX_ROWS)
       return diag_error(diag, csv_place(csv, NULL), "more than %d rows", PROFILE_MAX_ROWS);
@@ -243,7 +283,7 @@ static void write_text(FILE *out, const char *text) {
   fprintf(out, strchr(text, ',') ? "\"%s\"" : "%s", text);
 }
 
-static void write_row(FILE *out, const ProfileRow *row) {
+void profile_write_row(const ProfileRow *row, FILE *out) {
   const FileRow file_row = {
       .row = *row, .op = OP_NAMES[row->op], .tensor_parallel_size = row->tensor_parallel_size};
   for (const CsvColumn *column = COLUMNS; column->name; column++) {
@@ -259,6 +299,14 @@ static void write_row(FILE *out, const ProfileRow *row) {
   putc('\n', out);
 }
 
+void profile_write_header(const Profile *self, FILE *out) {
+  for (size_t i = 0; i < self->n_facts; i++)
+    fprintf(out, "# %s: %s\n", self->facts[i].key, self->facts[i].value);
+  for (const CsvColumn *column = COLUMNS; column->name; column++)
+    fprintf(out, "%s%s", column == COLUMNS ? "" : ",", column->name);
+  putc('\n', out);
+}
+
 /* A text that would not read back is an error before anything is written. */
 static int check_texts(const Profile *self, const char *path, Diag *diag) {
   Place at = place_of_file(path);
@@ -269,7 +317,7 @@ static int check_texts(const Profile *self, const char *path, Diag *diag) {
   }
   for (size_t i = 0; i < self->n_rows; i++) {
     const ProfileRow *row = &self->rows[i];
-    const char *const texts[] = {row->model, row->gpu, row->mode, row->stop};
+    const char *const texts[] = {row->model, row->gpu, row->mode, row->cache, row->stop};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
       if (strchr(texts[k], '"') || !is_printable(texts[k]))
         return diag_error(diag, at, "'%s' cannot be written: it has a quote or control character",
@@ -282,13 +330,9 @@ int profile_save(const Profile *self, const char *path, Diag *diag) {
   if (check_texts(self, path, diag)) return -1;
   CLEANUP_FILE FILE *out = fopen(path, "w");
   if (!out) return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
-  for (size_t i = 0; i < self->n_facts; i++)
-    fprintf(out, "# %s: %s\n", self->facts[i].key, self->facts[i].value);
-  for (const CsvColumn *column = COLUMNS; column->name; column++)
-    fprintf(out, "%s%s", column == COLUMNS ? "" : ",", column->name);
-  putc('\n', out);
+  profile_write_header(self, out);
   for (size_t i = 0; i < self->n_rows; i++)
-    write_row(out, &self->rows[i]);
+    profile_write_row(&self->rows[i], out);
   bool failed = ferror(out);
   failed |= fclose(out) != 0;
   out = NULL;
@@ -309,6 +353,29 @@ static uint64_t fold_text(uint64_t hash, const char *text) {
   return hash_fold(hash, hash_bytes(text, strlen(text)));
 }
 
+static uint64_t fold_cell(uint64_t hash, const CsvColumn *column, const void *field) {
+  switch (column->type) {
+  case CSV_TEXT:
+    return fold_text(hash, *(const char *const *)field);
+  case CSV_REAL:
+    return fold_real(hash, *(const double *)field);
+  default:
+    return hash_fold(hash, (uint64_t) * (const int64_t *)field);
+  }
+}
+
+static bool is_empty(const CsvColumn *column, const void *field) {
+  switch (column->type) {
+  case CSV_TEXT:
+    return **(const char *const *)field == '\0';
+  case CSV_REAL:
+    return isnan(*(const double *)field);
+  default:
+    return *(const int64_t *)field == 0;
+  }
+}
+
+/* A cell of an optional column enters with the column's name, or not at all. */
 uint64_t profile_digest(const Profile *self) {
   uint64_t hash = 0;
   for (size_t i = 0; i < self->n_rows; i++) {
@@ -317,12 +384,9 @@ uint64_t profile_digest(const Profile *self) {
         .row = *row, .op = OP_NAMES[row->op], .tensor_parallel_size = row->tensor_parallel_size};
     for (const CsvColumn *column = COLUMNS; column->name; column++) {
       const void *field = (const char *)&file_row + column->offset;
-      if (column->type == CSV_TEXT)
-        hash = fold_text(hash, *(const char *const *)field);
-      else if (column->type == CSV_REAL)
-        hash = fold_real(hash, *(const double *)field);
-      else
-        hash = hash_fold(hash, (uint64_t) * (const int64_t *)field);
+      if (column->may_miss && is_empty(column, field)) continue;
+      if (column->may_miss) hash = fold_text(hash, column->name);
+      hash = fold_cell(hash, column, field);
     }
   }
   return hash;

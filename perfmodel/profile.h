@@ -3,14 +3,15 @@
  * One CSV. It begins with provenance, `# key: value` lines (machine, gpu, driver, library
  * versions, engine preset, date, commit, seed, digest of the plan, source), then one header row,
  * then one row per measured point. A row is an operator or a whole iteration at one batch,
- * described by the numbers of DESIGN §4; rows with equal `configuration` are replicates of one
- * another. A profile may hold several groups, one per (model, gpu, tensor_parallel_size). Empty
- * cells are missing values, never 0. Columns, in this order:
+ * described by the numbers of DESIGN §4, or one of the finer operators, described by its `size`;
+ * rows with equal `configuration` are replicates of one another. A profile may hold several groups,
+ * one per (model, gpu, tensor_parallel_size). Empty cells are missing values, never 0. Columns, in
+ * this order, those in brackets optional:
  *
- *   model,gpu,tensor_parallel_size,op,mode,configuration,
- *   prefill_tokens,prefill_area2,decode_seqs,context_tokens,logit_seqs,
+ *   model,gpu,tensor_parallel_size,op,mode,[cache],[busy],configuration,
+ *   prefill_tokens,prefill_area2,decode_seqs,context_tokens,logit_seqs,[size],
  *   median_us,mad_us,p10_us,p90_us,samples,
- *   power_w,sm_clock_mhz,mem_clock_mhz,roofline_fraction,stop */
+ *   power_w,sm_clock_mhz,mem_clock_mhz,[flops],[bytes],roofline_fraction,stop */
 #ifndef PERFMODEL_PROFILE_H
 #define PERFMODEL_PROFILE_H
 #include "perfmodel/perfmodel.h"
@@ -18,14 +19,45 @@
 
 enum { PROFILE_MAX_ROWS = 1000 * 1000 };
 
-/* What was timed. An operator's time is that of all layers of one tensor-parallel shard. */
+/* Operators finer than a term, of one layer or call: carried and checked, all_reduce apart not
+ * fitted. Their `size` counts tokens, bytes or pages of KV. */
+#define PROFILE_DETAILS(X)                                                                         \
+  X(GEMM_QKV, "gemm_qkv") /* tokens, as all up to argmax */                                        \
+  X(GEMM_O, "gemm_o")                                                                              \
+  X(GEMM_UP, "gemm_up") /* and gate */                                                             \
+  X(GEMM_DOWN, "gemm_down")                                                                        \
+  X(GEMM_HEAD, "gemm_head")                                                                        \
+  X(NORM, "norm")               /* with the residual added */                                      \
+  X(ROPE_APPEND, "rope_append") /* rotation, and K and V into pages */                             \
+  X(ACTIVATION, "activation")                                                                      \
+  X(EMBEDDING, "embedding")                                                                        \
+  X(ARGMAX, "argmax")                                                                              \
+  X(ALL_REDUCE, "all_reduce")       /* bytes of the tensor; of all GPUs of the group */            \
+  X(COPY_H2D, "copy_h2d")           /* bytes, as all copies; pinned */                             \
+  X(COPY_D2H, "copy_d2h")           /* pinned */                                                   \
+  X(COPY_BOTH, "copy_both")         /* both at once, bytes in each direction */                    \
+  X(COPY_D2D, "copy_d2d")           /* read once and written once */                               \
+  X(COPY_PEER, "copy_peer")         /* to another GPU */                                           \
+  X(COPY_PAGEABLE, "copy_pageable") /* host to device, not pinned */                               \
+  X(KV_GATHER, "kv_gather")         /* pages of a layer to one buffer on the device */             \
+  X(KV_SCATTER, "kv_scatter")       /* pages, back */                                              \
+  X(KV_OUT, "kv_out")               /* pages of a layer to pinned memory */                        \
+  X(WEIGHT_RELOAD, "weight_reload") /* bytes, pinned memory to weights */
+
+/* What was timed. Terms come first: the time of one is that of all layers of one tensor-parallel
+ * shard. */
 typedef enum ProfileOp {
   PROFILE_ITERATION, // all of an iteration, as an engine runs it
   PROFILE_LINEAR,    // GEMMs, norms, activations and all-reduces
   PROFILE_PREFILL_ATTENTION,
   PROFILE_DECODE_ATTENTION,
   PROFILE_HEAD,
-  PROFILE_OPS,
+  PROFILE_TERMS,
+  PROFILE_LAST_TERM = PROFILE_TERMS - 1, // details count on from here
+#define X(id, name) PROFILE_##id,
+  PROFILE_DETAILS(X)
+#undef X
+      PROFILE_OPS,
 } ProfileOp;
 
 /* "iteration", "linear", …: as in the file. */
@@ -36,10 +68,13 @@ typedef struct ProfileRow {
   int32_t tensor_parallel_size;
   ProfileOp op;
   const char *mode;      // graph, eager; "" unknown
+  const char *cache;     // cold, hot: operands were in the cache; "" unknown
+  int64_t busy;          // 1: decodes ran beside it on the same GPU
   int64_t configuration; // equal for replicates within a group
   BatchShape batch;
+  int64_t size;     // of an operator finer than a term; 0: missing
   double median_us; // > 0
-  double mad_us, p10_us, p90_us, power_w, sm_clock_mhz, mem_clock_mhz,
+  double mad_us, p10_us, p90_us, power_w, sm_clock_mhz, mem_clock_mhz, flops, bytes,
       roofline_fraction; // NAN: missing; power is that of one GPU
   int64_t samples;       // 0: missing
   const char *stop;      // why sampling stopped; "" unknown
@@ -53,11 +88,15 @@ typedef struct ProfileFact {
 typedef struct Profile {
   Arena *arena;
   const char *path;
+  bool torn; // the file's last line was cut short, and is left out
   ProfileFact *facts;
   size_t n_facts, facts_capacity;
   ProfileRow *rows;
   size_t n_rows, rows_capacity;
 } Profile;
+
+/* What to say of a torn file. */
+extern const char profile_torn_note[];
 
 void profile_init(Profile *self, const char *path, Arena *arena);
 /* Reads and validates a file: all problems located at once (missing or duplicate columns, not a
@@ -66,14 +105,21 @@ int profile_load(Profile *self, const char *path, Arena *arena, Diag *diag);
 /* The same from text; `name` stands for the path in messages. */
 int profile_parse(Profile *self, const char *name, const char *text, size_t length, Arena *arena,
                   Diag *diag);
+/* A row of nothing: texts empty, times missing. */
+ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parallel_size);
 /* Adds a row; its strings are copied. */
 void profile_add(Profile *self, const ProfileRow *row);
 /* Sets a fact, replacing one of the same key. */
 void profile_set_fact(Profile *self, const char *key, const char *value);
 const char *profile_fact(const Profile *self, const char *key); // NULL if absent
-/* Writes the file; doubles so that reading gives them back. */
+/* Facts and header, and a row, as lines of a file that is written as it is measured. Texts must be
+ * printable and without quotes; doubles are written so that reading gives them back. */
+void profile_write_header(const Profile *self, FILE *out);
+void profile_write_row(const ProfileRow *row, FILE *out);
+/* Writes the file. An error before anything is written when a text could not be read back. */
 int profile_save(const Profile *self, const char *path, Diag *diag);
-/* 64-bit digest of the rows in order, whatever the facts. */
+/* 64-bit digest of the rows in order, whatever the facts. Empty cells of optional columns do not
+ * enter it. */
 uint64_t profile_digest(const Profile *self);
 
 /* One (model, gpu, tensor_parallel_size) of a profile. */

@@ -5,6 +5,7 @@
  *
  *   placement.c   arrival, routing, roles, the end of a request
  *   iteration.c   what a machine does next, and what the end of it brings
+ *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
  *   moving.c      KV transfers */
 #ifndef SIM_ENGINE_H
@@ -39,7 +40,9 @@ typedef struct Engine {
   Links links;
   TransferTable transfers;
   ClusterView view;
-  BatchPlan plan; // reused
+  BatchPlan plan;           // reused
+  BatchSequence *sequences; // of an iteration for an executor; reused
+  size_t n_sequences, sequences_capacity;
 
   const Router *router;
   const PoolPolicy *pool;
@@ -91,6 +94,12 @@ void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request);
 int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
 /* Fits the length of a decode run in progress to a change of free_blocks. */
 void engine_refit_run(Engine *self, Machine *machine);
+
+/* --- executor.c */
+
+/* Has the configuration's executor run an iteration, `done` iterations into a decode run. Its
+ * ticks, or negative when it failed. */
+Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done);
 
 /* --- memory.c */
 

@@ -38,14 +38,15 @@ static bool passes_the_end(Engine *self, double ticks) {
   return true;
 }
 
-static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape) {
+/* `done` iterations into a decode run. */
+static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
-  const Executor *executor = self->config->executor;
-  const Tick ticks = executor
-                         ? executor->iteration(executor->context, machine->ix, shape)
+  const Tick ticks = self->config->executor
+                         ? engine_execute(self, machine, shape, done)
                          : perfmodel_iteration(machine->pool->perfmodel, shape, &extrapolation);
+  if (ticks < 0) self->failed = true;
+  if (ticks < 0 || passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0);
-  if (passes_the_end(self, (double)ticks)) return 1;
   machine->totals.extrapolated_iterations[extrapolation]++;
   machine->totals.extrapolated_ticks[extrapolation] += ticks;
   return ticks;
@@ -106,7 +107,7 @@ static void lay_part(Engine *self, Machine *machine) {
   run->part_began_at = self->now;
   if (self->step) {
     const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
-    run->series = (Series){.first = iteration_ticks(self, machine, &shape)};
+    run->series = (Series){.first = iteration_ticks(self, machine, &shape, run->done)};
     run->part = 1;
     return;
   }
@@ -331,7 +332,7 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
 
 static void begin_prefill_iteration(Engine *self, Machine *machine) {
   const BatchShape shape = shape_of(self, machine);
-  const Tick ticks = iteration_ticks(self, machine, &shape);
+  const Tick ticks = iteration_ticks(self, machine, &shape, 0);
   machine->activity = ACTIVITY_PREFILL;
   machine->totals.prefill_iterations++;
   machine->totals.prefill_ticks += ticks;

@@ -16,10 +16,24 @@ typedef struct PolicyChoice {
   const void *state; // policy->state_size bytes; NULL: all zero
 } PolicyChoice;
 
+/* A request's part of an iteration: the tokens it computes, after those whose KV it has. */
+typedef struct BatchSequence {
+  uint64_t request; // id
+  int32_t new_tokens, past_tokens;
+} BatchSequence;
+
+typedef struct ExecutorBatch {
+  MachineIx machine;
+  BatchShape shape;               // the same in sums; a decode's context is past_tokens + 1
+  const BatchSequence *sequences; // prefills, then decodes; valid during the call
+  int32_t n_prefills, n_decodes;
+} ExecutorBatch;
+
 /* Another clock for the machines (DESIGN §3): how long a batch took where it was really run. */
 typedef struct Executor {
   void *context;
-  Tick (*iteration)(void *context, MachineIx machine, const BatchShape *batch); // > 0
+  /* Ticks > 0; negative, with entries in `diag`, stops the run. */
+  Tick (*iteration)(void *context, const ExecutorBatch *batch, Diag *diag);
 } Executor;
 
 typedef struct SimConfig {

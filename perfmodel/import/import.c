@@ -32,21 +32,11 @@ int import_model(const ImportInput *input, Llm *ret_llm, Arena *arena, Diag *dia
 
 ProfileRow import_row(const char *model, const char *gpu, int64_t tensor_parallel_size,
                       ProfileOp op, BatchShape batch, double median_us) {
-  return (ProfileRow){.model = model,
-                      .gpu = gpu,
-                      .tensor_parallel_size = (int32_t)tensor_parallel_size,
-                      .op = op,
-                      .mode = "",
-                      .batch = batch,
-                      .median_us = median_us,
-                      .mad_us = NAN,
-                      .p10_us = NAN,
-                      .p90_us = NAN,
-                      .power_w = NAN,
-                      .sm_clock_mhz = NAN,
-                      .mem_clock_mhz = NAN,
-                      .roofline_fraction = NAN,
-                      .stop = ""};
+  ProfileRow row = profile_row(model, gpu, (int32_t)tensor_parallel_size);
+  row.op = op;
+  row.batch = batch;
+  row.median_us = median_us;
+  return row;
 }
 
 void import_count_fact(Profile *profile, const char *key, int64_t count) {
@@ -114,7 +104,7 @@ static int compare_doubles(const void *a, const void *b) {
  * takes minutes. */
 static const struct {
   double low_us, high_us;
-} PLAUSIBLE[PROFILE_OPS] = {
+} PLAUSIBLE[PROFILE_TERMS] = {
     [PROFILE_ITERATION] = {50, 100e6},
     [PROFILE_LINEAR] = {5, 100e6},
     [PROFILE_PREFILL_ATTENTION] = {5, 100e6},
@@ -125,7 +115,7 @@ static const struct {
 /* Times of another unit are a thousand times off or more. */
 static int check_unit(const Importer *importer, const Profile *profile, Diag *diag) {
   double *times = ARENA_ARRAY(profile->arena, double, profile->n_rows);
-  for (int op = 0; op < PROFILE_OPS; op++) {
+  for (int op = 0; op < PROFILE_TERMS; op++) {
     size_t n = 0;
     for (size_t i = 0; i < profile->n_rows; i++)
       if (profile->rows[i].op == (ProfileOp)op) times[n++] = profile->rows[i].median_us;

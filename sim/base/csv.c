@@ -228,6 +228,17 @@ int csv_header(Csv *self, const CsvColumn *columns, bool exact, Diag *diag) {
 
 /* ---- Rows ---- */
 
+bool csv_drop_torn(Csv *self) {
+  const char *line = self->end;
+  while (line > self->next && line[-1] != '\n')
+    line--;
+  const int length = (int)(self->end - line);
+  if (trim((CsvField){line, length}).length == 0 || count_fields(line, length) >= self->n_fields)
+    return false;
+  self->end = line;
+  return true;
+}
+
 /* A finite decimal number, the same in every locale. */
 static bool read_number(CsvField cell, double *ret_value) {
   char text[NUMBER_MAX + 1];

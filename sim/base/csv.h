@@ -61,6 +61,9 @@ bool csv_has(const Csv *self, const char *column);
 /* Reads the header and finds `columns` (ended by a row without name) in it, in any order. Reports
  * all that are missing or there twice, and when `exact` those that are not in the table. */
 int csv_header(Csv *self, const CsvColumn *columns, bool exact, Diag *diag);
+/* Cuts off the file's last line when it has no newline and fewer cells than the header: whatever
+ * wrote it was stopped in the middle. Whether it did; csv_header comes before. */
+bool csv_drop_torn(Csv *self);
 /* Fills `target` from the next row: 1, 0 at the end, or −1 with entries for everything wrong in it,
  * after which the next row can be read. `target` is zeroed before the first row and then handed in
  * as it was left: a text equal to the row before's is the same pointer. */

@@ -65,6 +65,48 @@ cp one.yaml again.yaml
 expect 0 'm1' "$tandem" fit one.csv -o one.yaml
 expect 0 '' cmp one.yaml again.yaml
 
+# A shard of two GPUs measured on one, in graphs and eagerly; hot rows and finer operators.
+calibrated() {
+  echo '# engine_preset: ideal'
+  echo '# all_reduce: none'
+  echo "$columns,cache,size"
+  awk -v rows="$1" 'BEGIN {
+    for (p = 1; p <= 4096; p *= 2) {
+      printf "llama2-70b,h100-80gb,2,linear,graph,%d,%d,0,0,0,0,%d,,,,,,,,,,cold,\n", p, p,
+        20000 + 50 * p
+      printf "llama2-70b,h100-80gb,2,linear,graph,%d,%d,0,0,0,0,%d,,,,,,,,,,hot,\n", p, p,
+        9000 + 50 * p
+      printf "llama2-70b,h100-80gb,2,linear,eager,%d,%d,0,0,0,0,%d,,,,,,,,,,cold,\n", p, p,
+        29000 + 50 * p
+      printf "llama2-70b,h100-80gb,2,prefill_attention,graph,%d,%d,%d,0,0,0,%d,,,,,,,,,,,\n", p, p,
+        p * p, 1000 + p * p / 1000
+      printf "llama2-70b,h100-80gb,2,iteration,graph,%d,%d,%d,0,0,1,%d,,,,,,,,,,cold,\n", p, p,
+        p * p, 22000 + 50 * p + p * p / 1000
+    }
+    for (b = 1024; rows && b <= 2 ^ 26; b *= 4)
+      printf "llama2-70b,h100-80gb,2,all_reduce,graph,%d,0,0,0,0,0,%d,,,,,,,,,,,%d\n", b,
+        10 + b / 100000, b
+    for (n = 1; n <= 8; n *= 2)
+      printf "llama2-70b,h100-80gb,2,gemm_o,graph,%d,0,0,0,0,0,%d,,,,,,,,,,cold,%d\n", n, n, n
+  }'
+}
+calibrated 0 >bare.csv
+calibrated 1 >reduced.csv
+expect 0 'left out: 13 rows of the other mode, 13 rows measured hot or busy, 4 rows of' \
+  "$tandem" fit bare.csv
+expect 0 'all-reduce: missing: measured on one GPU' "$tandem" fit bare.csv
+expect 0 "all-reduce: 160 an iteration, rings of 'dgx-h100'" "$tandem" fit bare.csv \
+  --machine dgx-h100 -o ring.yaml
+expect 0 "160 an iteration, rings of 'dgx-h100'" cat ring.yaml
+expect 0 'all-reduce: 160 an iteration, from 9 measured rows' "$tandem" fit reduced.csv -o ar.yaml
+expect 0 'was fitted to' "$tandem" fit --verify reduced.csv ar.yaml
+expect 0 'iterations and operators: ' "$tandem" fit reduced.csv
+expect 0 'overhead 0.99' "$tandem" fit bare.csv
+expect 0 'overhead 25' "$tandem" fit bare.csv --preset eager-2023
+expect 0 '' "$tandem" fit bare.csv --mode eager
+expect 2 "'--mode' is graph or eager, not 'fast'" "$tandem" fit bare.csv --mode fast
+expect 3 "dgx-h100" "$tandem" fit bare.csv --machine dgx-h10
+
 expect 3 'was fitted to rows of digest' "$tandem" fit --verify other.csv one.yaml
 expect 3 'nearest first, it has m1_g1_tp2, m1_g1_tp1' "$tandem" fit two.csv --tp 4
 expect 3 'nearest first, it has m1_g1_tp1, m1_g1_tp2' "$tandem" fit two.csv --model m2 --tp 1

@@ -100,6 +100,95 @@ Test(check, times_below_the_roofline_are_found) {
   expect_clean(&report, profile.n_rows - PREFILLS * REPLICATES);
 }
 
+/* Rows of operators finer than a term, of sizes 1024, 2048, …: FLOPs and bytes in proportion. */
+static void add_details(Profile *profile, ProfileOp op, const char *cache, double us_per_unit,
+                        double flops_per_unit, double bytes_per_unit) {
+  for (int64_t size = 1024; size <= 16384; size *= 2) {
+    ProfileRow row = profile_row("llama2-70b", "h100-80gb", 8);
+    row.op = op;
+    row.cache = cache;
+    row.size = size;
+    row.median_us = us_per_unit * (double)size;
+    row.flops = flops_per_unit * (double)size;
+    row.bytes = bytes_per_unit * (double)size;
+    row.at.line = (int)profile->n_rows + 2;
+    profile_add(profile, &row);
+  }
+}
+
+/* An H100 does 989 MFLOP, moves 3350 kB, sends 450 kB to another or 64 kB to the host in 1 us. */
+Test(check, operators_finer_than_terms_are_held_to_the_work_that_their_rows_state) {
+  static const struct {
+    ProfileOp op;
+    const char *cache;
+    double us, flops, bytes; // of a unit
+    bool possible;
+  } cases[] = {
+      {PROFILE_GEMM_UP, "cold", 1, 980e6, 1000e3, true},
+      {PROFILE_GEMM_UP, "cold", 1, 1020e6, 1000e3, false},
+      {PROFILE_GEMM_UP, "hot", 1, 1020e6, 1000e3, false},
+      {PROFILE_NORM, "cold", 1, 0, 3300e3, true},
+      {PROFILE_NORM, "cold", 1, 0, 3500e3, false},
+      {PROFILE_NORM, "hot", 1, 0, 9000e3, true},
+      {PROFILE_NORM, "cold", 1, NAN, NAN, true}, // it states none
+      {PROFILE_COPY_D2D, "cold", 1, 0, 3000e3, true},
+      {PROFILE_COPY_H2D, "", 1, 0, 60e3, true},
+      {PROFILE_COPY_H2D, "", 1, 0, 70e3, false},
+      {PROFILE_COPY_H2D, "hot", 1, 0, 70e3, false}, // a cache does not widen the link
+      {PROFILE_KV_OUT, "", 1, 0, 70e3, false},
+      {PROFILE_ALL_REDUCE, "", 1, 0, 440e3, true},
+      {PROFILE_ALL_REDUCE, "", 1, 0, 470e3, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile = sound_profile();
+    const size_t n = profile.n_rows;
+    add_details(&profile, cases[i].op, cases[i].cache, cases[i].us, cases[i].flops, cases[i].bytes);
+    CheckReport report = check(&profile);
+    if (cases[i].possible)
+      cr_expect_eq(report.n_findings, 0, "case %zu: %s", i,
+                   report.n_findings ? report.findings[0].reason : "");
+    else
+      expect_finding(&report, CHECK_ROOFLINE, n, profile.n_rows - n);
+  }
+}
+
+Test(check, a_row_that_says_itself_that_it_beats_the_roofline_is_found) {
+  Profile profile = sound_profile();
+  profile.rows[4].roofline_fraction = 1.03;
+  profile.rows[5].roofline_fraction = 1.01;
+  CheckReport report = check(&profile);
+  expect_finding(&report, CHECK_ROOFLINE, 4, 1);
+  profile.rows[4].cache = "hot";
+  report = check(&profile);
+  cr_expect_eq(report.n_findings, 0);
+}
+
+Test(check, a_larger_size_in_less_time_is_found) {
+  Profile profile = sound_profile();
+  const size_t first = profile.n_rows;
+  add_details(&profile, PROFILE_COPY_H2D, "", 1, 0, 5e3);
+  profile.rows[first + 4].median_us = 0.85 * profile.rows[first + 3].median_us;
+  CheckReport report = check(&profile);
+  expect_finding(&report, CHECK_NON_MONOTONE, first + 4, 1);
+}
+
+Test(check, rows_measured_in_other_ways_are_not_compared) {
+  Profile profile = sound_profile();
+  const size_t n = profile.n_rows;
+  for (size_t way = 0; way < 3; way++) {
+    for (size_t i = 0; i < n; i++) { // half of the time, or twice: replicates in no way
+      ProfileRow row = profile.rows[i];
+      row.mode = way == 0 ? "eager" : "";
+      row.cache = way == 1 ? "hot" : "";
+      row.busy = way == 2;
+      row.median_us *= (way == 1 ? 0.5 : 2) * (1 + 0.01 * (double)(i / REPLICATES));
+      profile_add(&profile, &row);
+    }
+  }
+  CheckReport report = check(&profile);
+  cr_assert_eq(report.n_findings, 0, "%s", report.n_findings ? report.findings[0].reason : "");
+}
+
 Test(check, an_unknown_gpu_or_model_is_noted_once) {
   Profile profile;
   profile_init(&profile, "made", &bench.arena);

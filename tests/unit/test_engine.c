@@ -351,41 +351,6 @@ Test(engine, the_log_tells_a_request_from_arrival_to_last_token) {
   free(text);
 }
 
-/* --- another clock */
-
-typedef struct Clock {
-  BatchShape shapes[8];
-  size_t n;
-} Clock;
-
-static Tick seven_ms(void *context, MachineIx machine, const BatchShape *batch) {
-  cr_assert_eq(machine, 0u);
-  Clock *clock = context;
-  cr_assert_lt(clock->n, COUNT(clock->shapes));
-  clock->shapes[clock->n++] = *batch;
-  return 7 * MS;
-}
-
-Test(engine, an_executor_is_asked_for_every_iteration) {
-  Clock clock = {0};
-  const Executor executor = {&clock, seven_ms};
-  scene.config.executor = &executor;
-  cr_assert_eq(scene_run(&scene, alone, 1), 0);
-  expect_at(scene.records[0].first_token_at, 7000, "the first token");
-  expect_at(scene.records[0].last_token_at, 21000, "the last token");
-  static const BatchShape want[] = {{90, 90 * 90, 0, 0, 1}, {0, 0, 1, 91, 1}, {0, 0, 1, 92, 1}};
-  cr_assert_eq(clock.n, COUNT(want));
-  for (size_t i = 0; i < COUNT(want); i++) {
-    const BatchShape *got = &clock.shapes[i];
-    cr_expect(got->prefill_tokens == want[i].prefill_tokens &&
-                  got->prefill_area2 == want[i].prefill_area2 &&
-                  got->decode_seqs == want[i].decode_seqs &&
-                  got->context_tokens == want[i].context_tokens &&
-                  got->logit_seqs == want[i].logit_seqs,
-              "iteration %zu", i);
-  }
-}
-
 /* --- what cannot be served, and what stops a run */
 
 Test(engine, a_request_that_no_machine_can_hold_is_rejected_and_counted) {

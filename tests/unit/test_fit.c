@@ -205,7 +205,7 @@ static double gpu_iteration(const BatchShape *batch) {
 }
 
 static Profile gpu_profile(bool operators, double noise) {
-  static double (*const terms[PROFILE_OPS])(const BatchShape *) = {
+  static double (*const terms[PROFILE_TERMS])(const BatchShape *) = {
       gpu_iteration, gpu_linear, gpu_prefill_attention, gpu_decode_attention, gpu_head};
   Profile profile;
   profile_init(&profile, "gpu", &arena);
@@ -213,7 +213,7 @@ static Profile gpu_profile(bool operators, double noise) {
     for (int64_t prompts = 1; prompts <= 16; prompts *= 2) {
       for (int64_t tokens = 64; tokens <= 4096; tokens *= 2) {
         BatchShape batch = {prompts * tokens, prompts * tokens * tokens, 0, 0, prompts};
-        for (int op = 0; op < PROFILE_OPS; op++)
+        for (int op = 0; op < PROFILE_TERMS; op++)
           if (op != PROFILE_DECODE_ATTENTION && (operators || op == PROFILE_ITERATION))
             add(&profile, (ProfileOp)op, batch, terms[op](&batch), noise);
       }
@@ -221,7 +221,7 @@ static Profile gpu_profile(bool operators, double noise) {
     for (int64_t n = 1; n <= 32; n *= 2) {
       for (int64_t context = 256; context <= 8192; context *= 2) {
         BatchShape batch = {0, 0, n, n * context, n};
-        for (int op = 0; op < PROFILE_OPS; op++)
+        for (int op = 0; op < PROFILE_TERMS; op++)
           if (op != PROFILE_PREFILL_ATTENTION && (operators || op == PROFILE_ITERATION))
             add(&profile, (ProfileOp)op, batch, terms[op](&batch), noise);
       }

@@ -113,6 +113,9 @@ Test(llm, hugging_face_files_give_the_same_shapes_as_ours) {
     cr_assert_eq(theirs.weight_bytes, ours.weight_bytes, "%s", cases[i].name);
     cr_assert_eq(theirs.kv_bytes_per_token, ours.kv_bytes_per_token, "%s", cases[i].name);
     cr_assert_eq(theirs.max_position_embeddings, ours.max_position_embeddings);
+    cr_assert_eq(theirs.hidden_act, ours.hidden_act, "%s", cases[i].name);
+    cr_assert_eq(theirs.norm, ours.norm, "%s", cases[i].name);
+    cr_assert_eq(theirs.position_embedding_type, ours.position_embedding_type);
   }
 }
 
@@ -133,6 +136,39 @@ Test(llm, a_float32_file_weighs_twice_as_much) {
 #define SHAPE                                                                                      \
   "num_hidden_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\nintermediate_size: 256\n"        \
   "vocab_size: 100\nmax_position_embeddings: 10\n"
+#define JSON_SHAPE                                                                                 \
+  "\"num_hidden_layers\": 2, \"hidden_size\": 64, \"num_attention_heads\": 4,"                     \
+  "\"intermediate_size\": 256, \"vocab_size\": 100, \"max_position_embeddings\": 10}"
+
+Test(llm, kernels_are_those_of_the_family_unless_the_file_says) {
+  const struct {
+    const char *file, *text;
+    int hidden_act, norm, positions;
+    bool learned;
+  } cases[] = {
+      {"m.yaml", SHAPE, LLM_GELU, LLM_LAYER_NORM, LLM_ALIBI, false},
+      {"m.yaml", SHAPE "gated_mlp: true\n", LLM_SILU, LLM_RMS_NORM, LLM_ROPE, false},
+      {"m.yaml", SHAPE "learned_positions: true\n", LLM_RELU, LLM_LAYER_NORM, LLM_LEARNED, true},
+      {"m.yaml", SHAPE "position_embedding_type: learned\nhidden_act: gelu\n", LLM_GELU,
+       LLM_LAYER_NORM, LLM_LEARNED, true},
+      {"m.yaml", SHAPE "gated_mlp: true\nhidden_act: gelu\nnorm: layer\n", LLM_GELU, LLM_LAYER_NORM,
+       LLM_ROPE, false},
+      {"m.yaml", SHAPE "position_embedding_type: rope\nnorm: rms\n", LLM_GELU, LLM_RMS_NORM,
+       LLM_ROPE, false},
+      {"config.json", "{\"model_type\": \"opt\", \"activation_function\": \"gelu_new\"," JSON_SHAPE,
+       LLM_GELU, LLM_LAYER_NORM, LLM_LEARNED, true},
+      {"config.json", "{\"model_type\": \"llama\", \"hidden_act\": \"silu\"," JSON_SHAPE, LLM_SILU,
+       LLM_RMS_NORM, LLM_ROPE, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm llm;
+    cr_assert_eq(load_text(&llm, cases[i].file, cases[i].text), 0, "case %zu", i);
+    cr_assert_eq(llm.hidden_act, cases[i].hidden_act, "case %zu", i);
+    cr_assert_eq(llm.norm, cases[i].norm, "case %zu", i);
+    cr_assert_eq(llm.position_embedding_type, cases[i].positions, "case %zu", i);
+    cr_assert_eq(llm.learned_positions, cases[i].learned, "case %zu", i);
+  }
+}
 
 Test(llm, bad_files_are_reported_where_they_are_wrong) {
   const struct {
@@ -144,6 +180,11 @@ Test(llm, bad_files_are_reported_where_they_are_wrong) {
       {"m.yaml", SHAPE "weight_bytes: 5\n", 7, "weight_bytes"},
       {"m.yaml", SHAPE "num_key_value_heads: 3\n", 1, "does not divide num_attention_heads 4"},
       {"m.yaml", "num_hidden_layers: 2\n", 1, "vocab_size"},
+      {"m.yaml", SHAPE "hidden_act: gelo\n", 7, "gelo"},
+      {"m.yaml", SHAPE "learned_positions: true\nposition_embedding_type: rope\n", 7,
+       "contradicts position_embedding_type 'rope'"},
+      {"config.json", "{\"model_type\": \"llama\",\n\"hidden_act\": \"mish\"," JSON_SHAPE, 2,
+       "mish"},
       {"config.json", "{\"hidden_size\": 64}\n", 1, "model_type"},
       {"config.json", "{\n\"model_type\": \"lama\"}\n", 2, "lama"},
       {"config.json", "{\"model_type\": \"llama\", \"hidden_size\": 64}\n", 1,

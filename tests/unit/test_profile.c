@@ -22,22 +22,14 @@ static void teardown(void) {
 TestSuite(profile, .init = setup, .fini = teardown, .timeout = 120);
 
 static ProfileRow row_of(const char *model, int32_t degree, ProfileOp op, double median_us) {
-  return (ProfileRow){.model = model,
-                      .gpu = "h100-80gb",
-                      .tensor_parallel_size = degree,
-                      .op = op,
-                      .mode = "graph",
-                      .configuration = 3,
-                      .batch = {1, 2, 3, 4, 5},
-                      .median_us = median_us,
-                      .mad_us = NAN,
-                      .p10_us = NAN,
-                      .p90_us = NAN,
-                      .power_w = NAN,
-                      .sm_clock_mhz = NAN,
-                      .mem_clock_mhz = NAN,
-                      .roofline_fraction = NAN,
-                      .stop = ""};
+  ProfileRow row = profile_row(model, "h100-80gb", degree);
+  row.op = op;
+  row.mode = "graph";
+  row.configuration = 3;
+  row.batch = (BatchShape){1, 2, 3, 4, 5};
+  row.size = op < PROFILE_TERMS ? 0 : 4096;
+  row.median_us = median_us;
+  return row;
 }
 
 static int load_text(Profile *profile, const char *text, size_t length) {
@@ -59,6 +51,10 @@ Test(profile, what_is_saved_loads_again) {
     row.p10_us = 1e-7;
     row.p90_us = 123456789.123456789;
     row.stop = op == 2 ? "spread, or time" : "";
+    row.cache = op == 3 ? "hot" : op == 4 ? "cold" : "";
+    row.busy = op == PROFILE_COPY_D2H;
+    row.flops = op == PROFILE_GEMM_O ? 1e18 / 3 : NAN;
+    row.bytes = op == PROFILE_COPY_D2H ? 0 : NAN; // known, and none
     profile_add(&profile, &row);
   }
   const char *path = temp_file("", 0, &bench.arena);
@@ -73,6 +69,12 @@ Test(profile, what_is_saved_loads_again) {
   cr_assert_null(profile_fact(&loaded, "none"));
   cr_assert(isnan(loaded.rows[0].power_w) && loaded.rows[1].power_w == 0.1);
   cr_assert(loaded.rows[1].mad_us == 0 && isnan(loaded.rows[2].mad_us));
+  cr_assert_str_eq(loaded.rows[3].cache, "hot");
+  cr_assert_str_eq(loaded.rows[4].cache, "cold");
+  cr_assert(loaded.rows[PROFILE_COPY_D2H].busy == 1 && loaded.rows[PROFILE_COPY_D2D].busy == 0);
+  cr_assert(loaded.rows[PROFILE_GEMM_O].flops == 1e18 / 3 && isnan(loaded.rows[0].flops));
+  cr_assert(loaded.rows[PROFILE_COPY_D2H].bytes == 0 && isnan(loaded.rows[0].bytes));
+  cr_assert(loaded.rows[PROFILE_NORM].size == 4096 && loaded.rows[0].size == 0);
   cr_assert_eq(loaded.rows[3].at.line, 7); // two facts and the header stand before
 }
 
@@ -90,6 +92,60 @@ Test(profile, the_digest_is_of_rows_and_not_of_facts) {
   b.rows[0] = a.rows[0];
   b.rows[0].batch.logit_seqs++;
   cr_assert_neq(profile_digest(&a), profile_digest(&b));
+  b.rows[0] = a.rows[0];
+  a.rows[0].flops = b.rows[0].bytes = 7;
+  cr_assert_neq(profile_digest(&a), profile_digest(&b));
+}
+
+Test(profile, files_without_the_optional_columns_load_and_keep_their_digest) {
+  static const char old[] = HEADER GOOD "m,g,8,linear,,2,512,262144,0,0,1,100,,,,,,,,,\n";
+  static const char wide[] =
+      "model,gpu,tensor_parallel_size,op,mode,cache,busy,configuration,prefill_tokens,"
+      "prefill_area2,decode_seqs,context_tokens,logit_seqs,size,median_us,mad_us,p10_us,p90_us,"
+      "samples,power_w,sm_clock_mhz,mem_clock_mhz,flops,bytes,roofline_fraction,stop\n"
+      "m,g,8,iteration,graph,,,1,512,262144,0,0,1,,100,,,,,,,,,,,\n"
+      "m,g,8,linear,,%s,2,512,262144,0,0,1,,100,,,,,,,,,,,\n";
+  static const struct {
+    const char *cells;
+    bool same;
+  } cases[] = {{",", true}, {",0", true}, {",1", false}, {"hot,", false}};
+  Profile narrow;
+  cr_assert_eq(load_text(&narrow, old, strlen(old)), 0);
+  cr_assert(isnan(narrow.rows[0].flops) && narrow.rows[0].size == 0 && !*narrow.rows[0].cache);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    const char *text = arena_printf(&bench.arena, wide, cases[i].cells);
+    cr_assert_eq(load_text(&profile, text, strlen(text)), 0, "%s", cases[i].cells);
+    cr_assert_eq(profile_digest(&profile) == profile_digest(&narrow), cases[i].same, "%s",
+                 cases[i].cells);
+  }
+}
+
+Test(profile, a_file_written_row_by_row_is_the_one_written_at_once) {
+  Profile profile;
+  profile_init(&profile, "made", &bench.arena);
+  profile_set_fact(&profile, "gpu", "one");
+  for (int op = 0; op < PROFILE_OPS; op++) {
+    ProfileRow row = row_of("m", 8, (ProfileOp)op, 1.0 / 3 + op);
+    profile_add(&profile, &row);
+  }
+  const char *paths[] = {temp_file("", 0, &bench.arena), temp_file("", 0, &bench.arena)};
+  char texts[2][8192] = {{0}};
+  cr_assert_eq(profile_save(&profile, paths[0], &bench.diag), 0);
+  FILE *out = fopen(paths[1], "w");
+  cr_assert_not_null(out);
+  profile_write_header(&profile, out);
+  for (size_t i = 0; i < profile.n_rows; i++)
+    profile_write_row(&profile.rows[i], out);
+  fclose(out);
+  for (int i = 0; i < 2; i++) {
+    FILE *in = fopen(paths[i], "r");
+    cr_assert_not_null(in);
+    cr_assert(fread(texts[i], 1, sizeof texts[i] - 1, in) > 1000);
+    fclose(in);
+    unlink(paths[i]);
+  }
+  cr_assert_str_eq(texts[0], texts[1]);
 }
 
 Test(profile, groups_come_in_the_order_of_the_rows) {
@@ -132,6 +188,8 @@ Test(profile, bad_files_are_located) {
        "the batch has no work for operator 'iteration'", 3, 1},
       {HEADER GOOD "m,g,8,decode_attention,,1,0,0,4,0,4,100,,,,,,,,,\n",
        "the batch has no work for operator 'decode_attention'", 3, 1},
+      {HEADER GOOD "m,g,8,gemm_o,,1,0,0,0,0,0,100,,,,,,,,,\n",
+       "the size says no work for operator 'gemm_o'", 3, 1},
       {HEADER GOOD "m,g,8,iteration,,1,512,262144,0,0,1,nan,,,,,,,,,\n",
        "'median_us' must be a number above 0, not 'nan'", 3, 37},
       {HEADER GOOD "m,g,8,iteration,,1,512,262144,0,0,1,-5,,,,,,,,,\n",
@@ -197,4 +255,20 @@ Test(profile, texts_that_would_not_read_back_are_not_written) {
   profile_init(&empty, "made", &bench.arena);
   cr_expect_eq(profile_save(&empty, "/no/such/folder/file", &bench.diag), -1);
   cr_expect_eq(bench.diag.entries[2].kind, DIAG_ENVIRONMENT);
+}
+
+Test(profile, a_last_line_that_was_cut_short_is_left_out) {
+  static const char whole[] = HEADER GOOD GOOD GOOD;
+  const size_t first = sizeof HEADER GOOD GOOD - 1, cells = sizeof GOOD - 2; // no newline
+  for (size_t n = 0; n <= cells; n++) {
+    Profile profile;
+    cr_assert_eq(load_text(&profile, whole, first + n), 0, "%zu characters of it", n);
+    cr_assert_eq(profile.torn, n > 0 && n < cells, "%zu characters of it", n);
+    cr_assert_eq(profile.n_rows, n < cells ? 2 : 3);
+  }
+  /* with a newline it is wrong, not cut short */
+  Profile profile;
+  const char *text = arena_printf(&bench.arena, "%.*sm,g,8\n", (int)first, whole);
+  cr_assert_eq(load_text(&profile, text, strlen(text)), -1);
+  cr_assert(!profile.torn);
 }

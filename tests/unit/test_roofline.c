@@ -277,6 +277,7 @@ Test(roofline, every_machine_runs_a_model) {
   int n = 0;
   for (const char *const *name = datafile_names(data_dir, "machines", &arena); *name; name++, n++) {
     const Hardware hardware = machine(*name);
+    if (hardware.sm == 0) continue; // any processor: its peaks are those of none
     Roofline made;
     roofline_init(&made, &llm, &hardware, hardware.num_gpus, 1, &engine, &arena);
     const BatchShape batch = prompt_of(1024);

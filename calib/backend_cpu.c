@@ -1,0 +1,182 @@
+/* The backend `cpu`: the operators of a decoder layer in fp32 on this machine's processor, products
+ * by OpenBLAS. It measures what it says, a small model on this CPU, so that the whole way from
+ * measurement to validation can be gone on any machine. */
+#include "calib/backend.h"
+#include "calib/cpu_gemm.h"
+#include "calib/cpu_machine.h"
+#include "calib/cpu_point.h"
+#include "calib/cpu_verify.h"
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { WARM_UP_RUNS = 2 };
+
+typedef struct State {
+  Arena arena;       // of this and the threads
+  Arena point_arena; // of what was prepared last
+  Arena batch_arena; // of run_batch
+  CalibOptions options;
+  CpuThreads *threads;
+  CpuModel model;
+  bool has_model, has_point, verified[CALIB_N_OPS];
+  CpuPoint point;
+} State;
+
+static CalibStatus backend_open(const CalibOptions *options, void **ret_state, char *error) {
+  const int32_t allowed = cpu_threads_allowed();
+  if (options->device != 0 || options->threads < 0 || options->threads > allowed) {
+    snprintf(error, CALIB_ERROR_SIZE,
+             "device %d with %d threads: this process may run device 0 with up to %d",
+             (int)options->device, (int)options->threads, (int)allowed);
+    return CALIB_REJECTED;
+  }
+  Arena arena;
+  arena_init(&arena);
+  State *self = ARENA_NEW(&arena, State);
+  self->options = *options;
+  self->threads = cpu_threads_open(options->threads > 0 ? options->threads : allowed, &arena);
+  self->arena = arena;
+  if (!self->threads) {
+    snprintf(error, CALIB_ERROR_SIZE, "cannot start and pin %d threads", (int)allowed);
+    arena_done(&arena);
+    return CALIB_ENVIRONMENT;
+  }
+  arena_init(&self->point_arena);
+  arena_init(&self->batch_arena);
+  cpu_gemm_open();
+  *ret_state = self;
+  return CALIB_OK;
+}
+
+static void backend_close(void *state) {
+  State *self = state;
+  if (self->has_model) cpu_model_close(&self->model);
+  arena_done(&self->batch_arena);
+  arena_done(&self->point_arena);
+  cpu_threads_close(self->threads);
+  Arena arena = self->arena; // which holds the state itself
+  arena_done(&arena);
+}
+
+static void backend_describe(void *state, CalibDevice *ret_device) {
+  State *self = state;
+  *ret_device = (CalibDevice){.gpu = "cpu",
+                              .n_units = cpu_threads_count(self->threads),
+                              .n_devices = 1,
+                              .memory_bytes = cpu_machine_memory_bytes(),
+                              .free_bytes = cpu_machine_available_bytes(),
+                              .cache_bytes = cpu_machine_cache_bytes()};
+  cpu_machine_name(ret_device->name, sizeof ret_device->name);
+  snprintf(ret_device->library, sizeof ret_device->library, "%.63s", cpu_gemm_library());
+}
+
+static CalibStatus backend_load(void *state, const CalibModel *model, char *error) {
+  State *self = state;
+  if (self->has_model) cpu_model_close(&self->model);
+  self->has_model = self->has_point = false;
+  for (int op = 0; op < CALIB_N_OPS; op++)
+    self->verified[op] = false;
+  arena_done(&self->point_arena);
+  CalibStatus status = cpu_model_open(&self->model, model, self->threads, cpu_machine_cache_bytes(),
+                                      cpu_machine_available_bytes(), self->options.seed, error);
+  self->has_model = status == CALIB_OK;
+  return status;
+}
+
+static const char *backend_supports(void *state, const CalibPoint *point) {
+  (void)state;
+  return cpu_point_supports(point);
+}
+
+static CalibStatus verify(State *self, CalibOp op, double *ret_error, char *error) {
+  CalibStatus status =
+      cpu_verify(&self->model, op, cpu_machine_available_bytes(), ret_error, error);
+  if (status) return status;
+  self->verified[op] = true;
+  if (*ret_error <= CPU_TOLERANCE) return CALIB_OK;
+  snprintf(error, CALIB_ERROR_SIZE, "relative error %.2g against the reference, at most %.2g",
+           *ret_error, CPU_TOLERANCE);
+  return CALIB_WRONG;
+}
+
+static CalibStatus backend_prepare(void *state, const CalibPoint *point, double *ret_error,
+                                   char *error) {
+  State *self = state;
+  assert(self->has_model);
+  self->has_point = false;
+  *ret_error = NAN;
+  if (self->options.verify && !self->verified[point->op]) {
+    CalibStatus status = verify(self, point->op, ret_error, error);
+    if (status) return status;
+  }
+  arena_done(&self->point_arena);
+  CalibStatus status = cpu_point_init(&self->point, &self->model, point,
+                                      cpu_machine_available_bytes(), &self->point_arena, error);
+  if (status) return status;
+  for (int i = 0; i < WARM_UP_RUNS; i++)
+    cpu_point_run(&self->point);
+  self->has_point = true;
+  return CALIB_OK;
+}
+
+static double now_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static CalibStatus backend_measure(void *state, int32_t repeats, double *ret_seconds, char *error) {
+  State *self = state;
+  (void)error;
+  assert(self->has_point && repeats >= 1);
+  cpu_threads_wake(self->threads);
+  const double begin = now_seconds();
+  for (int32_t i = 0; i < repeats; i++)
+    cpu_point_run(&self->point);
+  *ret_seconds = (now_seconds() - begin) / repeats;
+  return CALIB_OK;
+}
+
+static CalibStatus backend_run_batch(void *state, const CalibBatch *batch, double *ret_seconds,
+                                     char *error) {
+  State *self = state;
+  assert(self->has_model);
+  arena_done(&self->batch_arena);
+  CpuBatch rows;
+  CalibStatus status = cpu_batch_init(&rows, &self->model, batch, false,
+                                      cpu_machine_available_bytes(), &self->batch_arena, error);
+  if (status) return status;
+  const CpuRun run = {.parts = CPU_ALL, .layers = self->model.shape.num_hidden_layers};
+  cpu_threads_wake(self->threads);
+  const double begin = now_seconds();
+  cpu_run(&self->model, &rows, &run, 0);
+  *ret_seconds = now_seconds() - begin;
+  return CALIB_OK;
+}
+
+static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
+  (void)state;
+  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = cpu_machine_clock_mhz(),
+                                    .mem_clock_mhz = NAN,
+                                    .temperature_c = NAN,
+                                    .power_w = NAN,
+                                    .power_limit_w = NAN,
+                                    .energy_j = NAN};
+}
+
+const Backend backend_cpu = {
+    .api_version = CALIB_API_VERSION,
+    .name = "cpu",
+    .help = "a model in fp32 on this machine's processor",
+    .open = backend_open,
+    .describe = backend_describe,
+    .load = backend_load,
+    .supports = backend_supports,
+    .prepare = backend_prepare,
+    .measure = backend_measure,
+    .run_batch = backend_run_batch,
+    .telemetry = backend_telemetry,
+    .close = backend_close,
+};

@@ -1,0 +1,305 @@
+/* A backend that measures nothing: the roofline of a machine stated here, with noise, outliers, a
+ * slow wave and ways to fail. It takes no real time, and serves to test all that is around a
+ * backend. Its profiles carry a GPU of the name `fake-gpu` or `fake-cpu`, so that nobody takes them
+ * for measurements.
+ *
+ * --device chooses: 0 a GPU, 1 a CPU, 2 a GPU too old for the kernels. TANDEM_FAKE, words between
+ * spaces, makes it fail:
+ *
+ *   no-driver     opening fails            fail=N      the N-th point fails
+ *   oom=UNITS     points of more work (tokens, sequences, KiB or pages) do not fit
+ *   wrong=OP      this operator's results are wrong
+ *   noise=SHARE   of samples (0.004)       outliers=SHARE  take half as long again (0.01)
+ *   step=SHARE    after 400 samples everything is slower by this much
+ *   pace=SECONDS  each sample really takes so long */
+#include "calib/backend.h"
+#include "calib/model.h"
+#include "calib/operators.h"
+#include "sim/base/rng.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct Machine {
+  const char *name, *gpu;
+  double flops, memory, link; // reached, per second
+  double launch;              // seconds of the shortest kernel
+  double gap;                 // between two kernels that no graph holds together
+  int64_t memory_bytes, cache_bytes;
+  int32_t sm, n_units;
+} Machine;
+
+static const Machine machines[] = {
+    {"Fake GPU", "fake-gpu", 400e12, 1.6e12, 25e9, 2e-6, 4e-6, INT64_C(80) << 30, INT64_C(40) << 20,
+     80, 100},
+    {"Fake processor", "fake-cpu", 200e9, 20e9, 10e9, 1e-6, 0, INT64_C(8) << 30, INT64_C(16) << 20,
+     0, 4},
+    {"Fake old GPU", "fake-old-gpu", 100e12, 0.8e12, 12e9, 3e-6, 6e-6, INT64_C(32) << 30,
+     INT64_C(6) << 20, 70, 80},
+};
+enum { N_MACHINES = sizeof machines / sizeof *machines };
+
+typedef struct Fake {
+  Arena arena;
+  const Machine *machine;
+  bool verify;
+  Rng rng;
+  double noise, outliers, step, pace;
+  int64_t oom_units, fail_at;
+  const char *wrong;
+
+  CalibModel model;
+  double seconds; // of one run of the prepared point
+  int64_t points, samples;
+  double energy_j;
+} Fake;
+
+static CalibStatus failed(CalibStatus status, char *error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static CalibStatus failed(CalibStatus status, char *error, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  vsnprintf(error, CALIB_ERROR_SIZE, format, list);
+  va_end(list);
+  return status;
+}
+
+/* ---- Life ---- */
+
+/* The text after "KEY=" among the words, up to the next space; NULL when it is not there. */
+static const char *find_word(const char *words, const char *key, Arena *arena) {
+  const size_t length = strlen(key);
+  while (*words) {
+    words += strspn(words, " ");
+    const size_t word = strcspn(words, " ");
+    if (word > length && strncmp(words, key, length) == 0 && words[length] == '=')
+      return arena_copy(arena, words + length + 1, word - length - 1);
+    words += word;
+  }
+  return NULL;
+}
+
+static double find_number(const char *words, const char *key, double fallback, Arena *arena) {
+  const char *text = find_word(words, key, arena);
+  return text ? strtod(text, NULL) : fallback;
+}
+
+static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char *error) {
+  const char *words = getenv("TANDEM_FAKE");
+  if (!words) words = "";
+  if (strstr(words, "no-driver"))
+    return failed(CALIB_ENVIRONMENT, error, "no driver: it is told to have none");
+  if (options->device < 0 || options->device >= N_MACHINES)
+    return failed(CALIB_ENVIRONMENT, error, "no device %d: there are %d", (int)options->device,
+                  N_MACHINES);
+  Arena arena;
+  arena_init(&arena);
+  Fake *self = ARENA_NEW(&arena, Fake);
+  *self = (Fake){.machine = &machines[options->device],
+                 .verify = options->verify,
+                 .noise = find_number(words, "noise", 0.004, &arena),
+                 .outliers = find_number(words, "outliers", 0.01, &arena),
+                 .step = find_number(words, "step", 0, &arena),
+                 .pace = find_number(words, "pace", 0, &arena),
+                 .oom_units = (int64_t)find_number(words, "oom", 0, &arena),
+                 .fail_at = (int64_t)find_number(words, "fail", 0, &arena),
+                 .wrong = find_word(words, "wrong", &arena)};
+  rng_init(&self->rng, options->seed, "fake");
+  self->arena = arena; // last: it owns all of the above
+  *ret_state = self;
+  return CALIB_OK;
+}
+
+static void fake_close(void *state) {
+  Arena arena = ((Fake *)state)->arena; // it holds the state, too
+  arena_done(&arena);
+}
+
+static void fake_describe(void *state, CalibDevice *ret_device) {
+  const Machine *machine = ((Fake *)state)->machine;
+  *ret_device = (CalibDevice){.driver = "1.0",
+                              .runtime = "1.0",
+                              .library = "none",
+                              .uuid = "FAKE-0000",
+                              .sm = machine->sm,
+                              .n_units = machine->n_units,
+                              .n_devices = 1,
+                              .memory_bytes = machine->memory_bytes,
+                              .free_bytes = machine->memory_bytes,
+                              .cache_bytes = machine->cache_bytes};
+  snprintf(ret_device->name, sizeof ret_device->name, "%s", machine->name);
+  snprintf(ret_device->gpu, sizeof ret_device->gpu, "%s", machine->gpu);
+}
+
+/* ---- Models ---- */
+
+/* Bytes of weights: all layers, the embedding and the head. */
+static double weight_bytes(const CalibModel *model) {
+  const CalibPoint linear = {.op = CALIB_LINEAR, .size = 1}, head = {.op = CALIB_HEAD, .size = 1};
+  return calib_work(model, &linear).bytes + 2 * calib_work(model, &head).bytes;
+}
+
+static bool fits(const Machine *machine, const CalibModel *model) {
+  return weight_bytes(model) < 0.9 * (double)machine->memory_bytes;
+}
+
+static CalibStatus too_large(const Machine *machine, const CalibModel *model, char *error) {
+  CalibModel smaller = *model;
+  for (int32_t tp = 2 * model->tensor_parallel_size; tp <= 64; tp *= 2) {
+    smaller.tensor_parallel_size = tp;
+    if (model->num_attention_heads % tp == 0 && fits(machine, &smaller))
+      return failed(CALIB_REJECTED, error,
+                    "'%s' needs %.0f GB of weights, the device has %.0f GB; "
+                    "tensor_parallel_size %d would fit",
+                    model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
+                    (int)tp);
+  }
+  smaller = *model;
+  while (smaller.num_hidden_layers > 1 && !fits(machine, &smaller))
+    smaller.num_hidden_layers--;
+  return failed(CALIB_REJECTED, error,
+                "'%s' needs %.0f GB of weights, the device has %.0f GB; %d layers would fit",
+                model->name, 1e-9 * weight_bytes(model), 1e-9 * (double)machine->memory_bytes,
+                (int)smaller.num_hidden_layers);
+}
+
+static CalibStatus fake_load(void *state, const CalibModel *model, char *error) {
+  Fake *self = state;
+  if (!fits(self->machine, model)) return too_large(self->machine, model, error);
+  self->model = *model;
+  return CALIB_OK;
+}
+
+/* ---- Points ---- */
+
+static const char *fake_supports(void *state, const CalibPoint *point) {
+  const Fake *self = state;
+  if (point->op == CALIB_ALL_REDUCE || point->op == CALIB_COPY_PEER) return "one device";
+  if (self->machine->sm > 0) return NULL;
+  if (point->mode == CALIB_EAGER) return "a processor has no graphs";
+  return point->busy ? "a processor has no second stream" : NULL;
+}
+
+/* What TANDEM_FAKE=oom compares: sequences and tokens of a batch, or the size, bytes in KiB. */
+static int64_t units_of(const CalibPoint *point) {
+  const BatchShape shape = calib_batch_shape(&point->batch);
+  switch (calib_op_size(point->op)) {
+  case CALIB_SIZE_batch:
+    return shape.prefill_tokens + shape.decode_seqs;
+  case CALIB_SIZE_bytes:
+    return point->size / 1024;
+  default:
+    return point->size;
+  }
+}
+
+static int kernels_of(const CalibModel *model, const CalibPoint *point) {
+  enum { LINEAR_KERNELS = 8 }; // of a layer: four products, two norms, rotation, activation
+  const int layers = model->num_hidden_layers;
+  switch (point->op) {
+  case CALIB_ITERATION:
+    return layers * (LINEAR_KERNELS + 1) + 4;
+  case CALIB_LINEAR:
+    return layers * LINEAR_KERNELS + 1;
+  case CALIB_PREFILL_ATTENTION:
+  case CALIB_DECODE_ATTENTION:
+    return layers;
+  case CALIB_HEAD:
+    return 3;
+  default:
+    return 1;
+  }
+}
+
+static double run_seconds(const Fake *self, const CalibPoint *point) {
+  const Machine *machine = self->machine;
+  const CalibWork work = calib_work(&self->model, point);
+  const bool linked = (point->op >= CALIB_COPY_H2D && point->op <= CALIB_COPY_BOTH) ||
+                      point->op == CALIB_COPY_PAGEABLE || point->op == CALIB_KV_OUT ||
+                      point->op == CALIB_WEIGHT_RELOAD;
+  const double path = linked ? machine->link : point->hot ? 3 * machine->memory : machine->memory;
+  const double gap = point->mode == CALIB_EAGER ? machine->gap : 0;
+  double seconds = work.flops / machine->flops + work.bytes / path;
+  seconds += kernels_of(&self->model, point) * (machine->launch + gap);
+  return point->busy ? 1.2 * seconds : seconds;
+}
+
+static CalibStatus fake_prepare(void *state, const CalibPoint *point, double *ret_error,
+                                char *error) {
+  Fake *self = state;
+  *ret_error = self->verify ? 1e-3 : NAN;
+  if (++self->points == self->fail_at)
+    return failed(CALIB_ENVIRONMENT, error, "point %lld fails: it is told to",
+                  (long long)self->points);
+  if (self->oom_units > 0 && units_of(point) > self->oom_units)
+    return failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
+  if (self->verify && self->wrong && strcmp(self->wrong, calib_op_name(point->op)) == 0)
+    return failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
+  self->seconds = run_seconds(self, point);
+  return CALIB_OK;
+}
+
+/* A wave of 0.2% over 10,000 samples, as of a machine that warms and cools. */
+static double wave(int64_t samples) {
+  enum { PERIOD = 10000 };
+  const double phase = (double)(samples % PERIOD) / PERIOD;
+  return 1 + 0.002 * (4 * fabs(phase - 0.5) - 1);
+}
+
+static void wait_seconds(double seconds) {
+  if (seconds <= 0) return;
+  const struct timespec pause = {(time_t)seconds, (long)(1e9 * (seconds - (time_t)seconds))};
+  nanosleep(&pause, NULL);
+}
+
+static CalibStatus fake_measure(void *state, int32_t repeats, double *ret_seconds, char *error) {
+  enum { STEP_AT = 400 };
+  Fake *self = state;
+  (void)error;
+  const bool outlier = rng_uniform(&self->rng) < self->outliers;
+  double seconds = self->seconds * wave(self->samples);
+  seconds *= portable_exp(self->noise * rng_normal(&self->rng));
+  if (outlier) seconds *= 1.5;
+  if (++self->samples > STEP_AT) seconds *= 1 + self->step;
+  self->energy_j += 300 * seconds * repeats;
+  wait_seconds(self->pace);
+  *ret_seconds = seconds;
+  return CALIB_OK;
+}
+
+static CalibStatus fake_run_batch(void *state, const CalibBatch *batch, double *ret_seconds,
+                                  char *error) {
+  const CalibPoint point = {.op = CALIB_ITERATION, .batch = *batch};
+  double verified;
+  const CalibStatus status = fake_prepare(state, &point, &verified, error);
+  return status ? status : fake_measure(state, 1, ret_seconds, error);
+}
+
+static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
+  const Fake *self = state;
+  const bool is_gpu = self->machine->sm > 0;
+  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = is_gpu ? 1500 : NAN,
+                                    .mem_clock_mhz = is_gpu ? 2000 : NAN,
+                                    .temperature_c = is_gpu ? 40 : NAN,
+                                    .power_w = is_gpu ? 300 : NAN,
+                                    .power_limit_w = is_gpu ? 400 : NAN,
+                                    .energy_j = is_gpu ? self->energy_j : NAN};
+}
+
+const Backend backend_fake = {
+    .api_version = CALIB_API_VERSION,
+    .name = "fake",
+    .help = "a stated machine with noise, to try things; measures nothing",
+    .open = fake_open,
+    .describe = fake_describe,
+    .load = fake_load,
+    .supports = fake_supports,
+    .prepare = fake_prepare,
+    .measure = fake_measure,
+    .run_batch = fake_run_batch,
+    .telemetry = fake_telemetry,
+    .close = fake_close,
+};

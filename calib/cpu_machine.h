@@ -1,0 +1,16 @@
+/* What the system says of this machine's processor. Unknown numbers are 0, or NAN for the clock. */
+#ifndef CALIB_CPU_MACHINE_H
+#define CALIB_CPU_MACHINE_H
+#include <stddef.h>
+#include <stdint.h>
+
+/* "Intel(R) Xeon(R) Platinum …". */
+void cpu_machine_name(char *ret_name, size_t size);
+/* Of the last-level cache that the first CPU uses. */
+int64_t cpu_machine_cache_bytes(void);
+int64_t cpu_machine_memory_bytes(void);
+/* What a program can take without swapping. */
+int64_t cpu_machine_available_bytes(void);
+/* Of the CPU that this thread is on. */
+double cpu_machine_clock_mhz(void);
+#endif

@@ -1,0 +1,272 @@
+/* From a point to operators. */
+#include "calib/cpu_point.h"
+#include "calib/cpu_gemm.h"
+#include <stdio.h>
+
+enum { COPY_BYTES = 4096 }; // dealt out to the threads as if they were pages
+
+const char *cpu_point_supports(const CalibPoint *point) {
+  if (point->mode != CALIB_GRAPH) return "a cpu has no launches to save";
+  if (point->busy) return "a cpu runs one batch at a time";
+  switch (point->op) {
+  case CALIB_ALL_REDUCE:
+  case CALIB_COPY_PEER:
+    return "a cpu is one device";
+  case CALIB_COPY_H2D:
+  case CALIB_COPY_D2H:
+  case CALIB_COPY_BOTH:
+  case CALIB_COPY_PAGEABLE:
+  case CALIB_KV_OUT:
+  case CALIB_WEIGHT_RELOAD:
+    return "a cpu's memory is the host's";
+  default:
+    return NULL;
+  }
+}
+
+/* A batch that has `size` rows: one prompt, or for the head as many sequences. */
+static CalibBatch rows_batch(const CalibPoint *point, Arena *arena) {
+  const bool is_head =
+      point->op == CALIB_HEAD || point->op == CALIB_GEMM_HEAD || point->op == CALIB_ARGMAX;
+  const int32_t n = is_head ? (int32_t)point->size : 1;
+  CalibSequence *sequences = ARENA_ARRAY(arena, CalibSequence, n);
+  for (int32_t i = 0; i < n; i++)
+    sequences[i].new_tokens = is_head ? 1 : (int32_t)point->size;
+  return (CalibBatch){.sequences = sequences, .n_prefills = n, .n_logits = is_head ? n : 0};
+}
+
+static bool is_batch(CalibOp op) {
+  return op == CALIB_ITERATION || op == CALIB_PREFILL_ATTENTION || op == CALIB_DECODE_ATTENTION;
+}
+
+static bool is_pages(CalibOp op) {
+  return op == CALIB_KV_GATHER || op == CALIB_KV_SCATTER;
+}
+
+static CalibStatus init_rows(CpuPoint *self, int64_t available_bytes, Arena *arena, char *error) {
+  const CalibPoint *point = self->point;
+  if (!is_batch(point->op) && (point->size < 1 || point->size > INT32_MAX)) {
+    snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are no batch", (long long)point->size);
+    return CALIB_REJECTED;
+  }
+  const CalibBatch batch = is_batch(point->op) ? point->batch : rows_batch(point, arena);
+  /* In an iteration the weights lie between two uses of the same pages already. */
+  const bool rotates = point->op != CALIB_ITERATION && !point->hot;
+  return cpu_batch_init(&self->batch, self->model, &batch, rotates, available_bytes, arena, error);
+}
+
+/* Pages, or bytes twice: room in the pool for them, and as much as the weights have. */
+static CalibStatus init_memory(CpuPoint *self, int64_t available_bytes, Arena *arena, char *error) {
+  CpuModel *model = self->model;
+  const int64_t page_floats = cpu_kv_page_floats(&model->kv), n = self->point->size;
+  const int64_t page_bytes = page_floats * (int64_t)sizeof(float);
+  const int64_t asked = is_pages(self->point->op) ? n * model->n_layers : 2 * (n / page_bytes + 1);
+  const int64_t all = model->read_floats / page_floats + asked;
+  if (n < 1 || asked > available_bytes / page_bytes) {
+    snprintf(error, CALIB_ERROR_SIZE, "%lld pages or bytes do not fit in memory", (long long)n);
+    return n < 1 ? CALIB_REJECTED : CALIB_OUT_OF_MEMORY;
+  }
+  if (is_pages(self->point->op))
+    self->buffer = cpu_model_numbers(model, arena, n * page_floats, 0, 1);
+  return cpu_model_reserve_pages(model, all / model->n_layers + 1, available_bytes, error);
+}
+
+CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *point,
+                           int64_t available_bytes, Arena *arena, char *error) {
+  *self = (CpuPoint){.model = model, .point = point};
+  if (is_pages(point->op) || point->op == CALIB_COPY_D2D)
+    return init_memory(self, available_bytes, arena, error);
+  return init_rows(self, available_bytes, arena, error);
+}
+
+static void run_gemm(CpuPoint *self, float *out, const float *in, int64_t n, int64_t k) {
+  CpuModel *model = self->model;
+  const CpuGemm gemm = {.out = out,
+                        .in = in,
+                        .weights =
+                            self->point->hot ? model->weights : cpu_model_slice(model, n * k),
+                        .tokens = self->point->size,
+                        .n = n,
+                        .k = k};
+  cpu_threads_run(model->threads, cpu_gemm, &gemm);
+}
+
+static void run_norm(CpuPoint *self) {
+  CpuModel *model = self->model;
+  const CpuActivations *room = &model->activations;
+  cpu_threads_run(model->threads, cpu_norm,
+                  &(CpuNorm){.norm = model->shape.norm,
+                             .out = room->normed,
+                             .residual = room->residual,
+                             .x = room->delta,
+                             .weight = model->final_norm,
+                             .bias = model->final_norm_bias,
+                             .tokens = self->point->size,
+                             .hidden = model->shape.hidden_size});
+}
+
+static void run_rope_append(CpuPoint *self) {
+  CpuModel *model = self->model;
+  const CpuBatch *batch = &self->batch;
+  const int64_t round = self->point->hot ? 0 : self->round;
+  cpu_threads_run(
+      model->threads, cpu_rope_append,
+      &(CpuRopeAppend){.kv = model->kv,
+                       .qkv = model->activations.qkv,
+                       .pages = cpu_model_pool(model, (int32_t)(round % model->n_layers)),
+                       .rotation = batch->rotation,
+                       .slots = batch->slots + round % batch->n_sets * batch->tokens,
+                       .tokens = batch->tokens,
+                       .query_heads = model->query_heads});
+}
+
+static void run_activation(CpuPoint *self) {
+  CpuModel *model = self->model;
+  cpu_threads_run(model->threads, cpu_activate,
+                  &(CpuActivate){.activation = model->shape.activation,
+                                 .out = model->activations.ffn,
+                                 .in = model->activations.up,
+                                 .tokens = self->point->size,
+                                 .ffn = model->ffn});
+}
+
+static void run_embedding(CpuPoint *self) {
+  CpuModel *model = self->model;
+  cpu_threads_run(model->threads, cpu_embed,
+                  &(CpuEmbed){.out = model->activations.residual,
+                              .table = model->embedding,
+                              .positions_table = model->positions,
+                              .ids = self->batch.ids,
+                              .positions = self->batch.positions,
+                              .tokens = self->point->size,
+                              .hidden = model->shape.hidden_size});
+}
+
+static void run_argmax(CpuPoint *self) {
+  CpuModel *model = self->model;
+  const CpuActivations *room = &model->activations;
+  const CpuArgmax argmax = {.ids = room->argmax,
+                            .best = room->argmax_parts,
+                            .logits = room->logits,
+                            .rows = self->point->size,
+                            .vocab = model->vocab};
+  cpu_threads_run(model->threads, cpu_argmax, &argmax);
+  cpu_threads_run(model->threads, cpu_argmax_merge, &argmax);
+}
+
+/* From one part of the pool to the next. */
+static void run_copy(CpuPoint *self) {
+  CpuModel *model = self->model;
+  const int64_t n = self->point->size, pages = (n + COPY_BYTES - 1) / COPY_BYTES;
+  const int64_t all =
+      model->n_layers * model->pool_pages * cpu_kv_page_floats(&model->kv) * (int64_t)sizeof(float);
+  const int64_t parts = all / n, first = self->point->hot ? 0 : 2 * self->round;
+  const CpuCopy copy = {.to = (char *)model->pool + (first + 1) % parts * n,
+                        .from = (const char *)model->pool + first % parts * n,
+                        .n_pages = pages,
+                        .page_bytes = COPY_BYTES,
+                        .last_bytes = n - (pages - 1) * COPY_BYTES};
+  cpu_threads_run(model->threads, cpu_copy, &copy);
+}
+
+static void run_pages(CpuPoint *self) {
+  CpuModel *model = self->model;
+  const int64_t n = self->point->size, round = self->point->hot ? 0 : self->round;
+  const int64_t page_bytes = cpu_kv_page_floats(&model->kv) * (int64_t)sizeof(float);
+  const int32_t *pages = model->shuffled + round / model->n_layers % (model->pool_pages / n) * n;
+  float *pool = cpu_model_pool(model, (int32_t)(round % model->n_layers));
+  CpuCopy copy = {.n_pages = n, .page_bytes = page_bytes, .last_bytes = page_bytes};
+  if (self->point->op == CALIB_KV_GATHER) {
+    copy.from = (const char *)pool;
+    copy.from_pages = pages;
+    copy.to = (char *)self->buffer;
+  } else {
+    copy.from = (const char *)self->buffer;
+    copy.to = (char *)pool;
+    copy.to_pages = pages;
+  }
+  cpu_threads_run(model->threads, cpu_copy, &copy);
+}
+
+static void run_head(CpuPoint *self) {
+  CpuModel *model = self->model;
+  const int64_t floats = (int64_t)model->vocab * model->shape.hidden_size;
+  cpu_run_head(model, &self->batch,
+               self->point->hot ? model->head : cpu_model_slice(model, floats));
+}
+
+static void run_terms(CpuPoint *self, int parts) {
+  const int32_t layers = self->point->layers;
+  const CpuRun run = {.parts = parts,
+                      .layers = layers > 0 ? layers : self->model->shape.num_hidden_layers,
+                      .hot = self->point->hot};
+  cpu_run(self->model, &self->batch, &run, self->round);
+}
+
+static void run_products(CpuPoint *self) {
+  CpuModel *model = self->model;
+  const CpuActivations *room = &model->activations;
+  const int64_t hidden = model->shape.hidden_size;
+  const int64_t attention = (int64_t)model->query_heads * model->kv.head_dim;
+  switch (self->point->op) {
+  case CALIB_GEMM_QKV:
+    run_gemm(self, room->qkv, room->normed, model->qkv_columns, hidden);
+    break;
+  case CALIB_GEMM_O:
+    run_gemm(self, room->delta, room->attention, hidden, attention);
+    break;
+  case CALIB_GEMM_UP:
+    run_gemm(self, room->up, room->normed, model->up_columns, hidden);
+    break;
+  case CALIB_GEMM_DOWN:
+    run_gemm(self, room->delta, room->ffn, hidden, model->ffn);
+    break;
+  default:
+    run_gemm(self, room->logits, room->head_normed, model->vocab, hidden);
+  }
+}
+
+void cpu_point_run(CpuPoint *self) {
+  switch (self->point->op) {
+  case CALIB_ITERATION:
+    run_terms(self, CPU_ALL);
+    break;
+  case CALIB_LINEAR:
+    run_terms(self, CPU_LINEAR);
+    break;
+  case CALIB_PREFILL_ATTENTION:
+    run_terms(self, CPU_PREFILL);
+    break;
+  case CALIB_DECODE_ATTENTION:
+    run_terms(self, CPU_DECODE);
+    break;
+  case CALIB_HEAD:
+    run_head(self);
+    break;
+  case CALIB_NORM:
+    run_norm(self);
+    break;
+  case CALIB_ROPE_APPEND:
+    run_rope_append(self);
+    break;
+  case CALIB_ACTIVATION:
+    run_activation(self);
+    break;
+  case CALIB_EMBEDDING:
+    run_embedding(self);
+    break;
+  case CALIB_ARGMAX:
+    run_argmax(self);
+    break;
+  case CALIB_COPY_D2D:
+    run_copy(self);
+    break;
+  case CALIB_KV_GATHER:
+  case CALIB_KV_SCATTER:
+    run_pages(self);
+    break;
+  default:
+    run_products(self);
+  }
+  self->round++;
+}

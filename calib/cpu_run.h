@@ -1,0 +1,28 @@
+/* Runs a decoder's layers over a batch: the whole of an iteration, or the terms it is made of
+ * (DESIGN §4), by the same code. */
+#ifndef CALIB_CPU_RUN_H
+#define CALIB_CPU_RUN_H
+#include "calib/cpu_batch.h"
+
+typedef enum CpuParts {
+  CPU_LINEAR = 1, // embedding and all that is none of the others
+  CPU_PREFILL = 2,
+  CPU_DECODE = 4,
+  CPU_HEAD = 8,
+  CPU_ALL = 15,
+} CpuParts;
+
+typedef struct CpuRun {
+  int parts; // CpuParts
+  int32_t layers;
+  bool hot; // one layer and one set again and again
+} CpuRun;
+
+/* `round` counts runs: those that differ use other layers and sets, as far as there are. What a run
+ * computes is left in model->activations; a part that does not run leaves its results as they were.
+ */
+void cpu_run(CpuModel *model, const CpuBatch *batch, const CpuRun *run, int64_t round);
+
+/* The head alone, on weights [vocab][hidden] other than the model's own. */
+void cpu_run_head(CpuModel *model, const CpuBatch *batch, const float *weights);
+#endif

@@ -1,0 +1,34 @@
+/* Which points a plan is made of: tables, one for GPUs and a small one for CPUs.
+ *
+ * A row is the cross product of its lists. The lists of rows with equal operator may overlap: a
+ * point counts once, in the first row that has it. Sizes follow the calibration study §3.3. */
+#ifndef CALIB_GRID_H
+#define CALIB_GRID_H
+#include "calib/backend.h"
+
+/* What a run that is cut short must have first. Anchors are measured again and again, to see
+ * whether the machine drifts. */
+typedef enum PlanClass {
+  PLAN_ANCHOR,
+  PLAN_COARSE, // a valid profile: every term, from end to end
+  PLAN_FINE,   // more sizes of the same
+  PLAN_DETAIL, // single operators, copies
+  PLAN_CLASSES,
+} PlanClass;
+
+/* Lists end with −1. */
+typedef struct GridRow {
+  PlanClass class;
+  CalibOp op;
+  CalibMode mode;
+  bool hot, busy;
+  const int64_t *sizes; // of a point that is described by one
+  /* Of a batch: each of `prompts` prompts has one of `chunks` after one of `pasts`; beside them
+   * run one of `decodes` sequences with one of `contexts`. NULL: none of it; prompts NULL: one. */
+  const int64_t *prompts, *chunks, *pasts, *decodes, *contexts;
+  int64_t light; // > 0: every other decode has this context instead
+} GridRow;
+
+/* Rows, ended by one of class PLAN_CLASSES. */
+extern const GridRow grid_gpu[], grid_cpu[];
+#endif

@@ -1,0 +1,399 @@
+/* One loop over the plan, interrupted by anchors. */
+#include "calib/harness.h"
+#include "calib/backend_load.h"
+#include "calib/operators.h"
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum { MAX_REPEATS = 10000 };
+
+/* What became of a point. */
+typedef enum Outcome { MEASURED, WAIVED, STOPPED, FAILED } Outcome;
+
+typedef struct Harness {
+  const HarnessJob *job;
+  const HarnessOptions *options;
+  HarnessReport *report;
+  Diag *diag;
+  double began; // of the clock
+  size_t done;
+
+  size_t n_anchors;             // first in the plan
+  SampleStatistics *references; // [n_anchors] their newest readings; n 0: none
+  double anchored, reading;     // clock after the newest of all, and how long it took
+  size_t *block;                // points measured since
+  size_t n_block, block_row;    // and the first of their rows
+} Harness;
+
+HarnessOptions harness_options_default(void) {
+  return (HarnessOptions){.limits = sample_limits_default,
+                          .region_seconds = 0.002,
+                          .anchor_seconds = 30,
+                          .anchor_points = 100,
+                          .drift = 0.02,
+                          .seconds = INFINITY};
+}
+
+static double now(const Harness *self) {
+  return self->options->clock(self->options->clock_context) - self->began;
+}
+
+static bool is_interrupted(const Harness *self) {
+  return self->options->interrupted && *self->options->interrupted;
+}
+
+static size_t count_rows(const Harness *self) {
+  return self->job->recorder->profile.n_rows;
+}
+
+/* ---- One point ---- */
+
+typedef struct Measurement {
+  SampleStatistics statistics;
+  SampleStop stop;
+  CalibTelemetry before, after;
+} Measurement;
+
+static CalibStatus take_sample(Harness *self, int32_t repeats, double *ret_seconds, char *error) {
+  const HarnessJob *job = self->job;
+  const CalibStatus status = job->backend->measure(job->state, repeats, ret_seconds, error);
+  if (status || (isfinite(*ret_seconds) && *ret_seconds > 0)) return status;
+  snprintf(error, CALIB_ERROR_SIZE, "backend '%s' says that a run took %g s", job->backend->name,
+           *ret_seconds);
+  return CALIB_ENVIRONMENT;
+}
+
+/* Repeats that make a sample long enough; one that was is the first of the samples. */
+static CalibStatus find_repeats(Harness *self, int32_t *ret_repeats, Samples *samples,
+                                double *ret_measured, char *error) {
+  enum { TRIES = 4 };
+  const double region = self->options->region_seconds;
+  int32_t repeats = 1;
+  for (int i = 0; i < TRIES; i++) {
+    double seconds = 0;
+    const CalibStatus status = take_sample(self, repeats, &seconds, error);
+    if (status) return status;
+    *ret_repeats = repeats;
+    if (seconds * repeats >= 0.9 * region || repeats == MAX_REPEATS) {
+      samples_add(samples, seconds);
+      *ret_measured += seconds * repeats;
+      break;
+    }
+    repeats = (int32_t)fmin(MAX_REPEATS, ceil(region / seconds));
+  }
+  return CALIB_OK;
+}
+
+static CalibStatus take_samples(Harness *self, Measurement *measurement, char *error) {
+  const HarnessJob *job = self->job;
+  Samples samples = {.n = 0};
+  int32_t repeats = 1;
+  double measured = 0;
+  job->backend->telemetry(job->state, &measurement->before);
+  CalibStatus status = find_repeats(self, &repeats, &samples, &measured, error);
+  while (!status && !is_interrupted(self)) {
+    measurement->stop = samples_stop(&samples, &self->options->limits, measured);
+    if (measurement->stop != SAMPLE_MORE) break;
+    double seconds = 0;
+    status = take_sample(self, repeats, &seconds, error);
+    if (status) break;
+    samples_add(&samples, seconds);
+    measured += seconds * repeats;
+  }
+  job->backend->telemetry(job->state, &measurement->after);
+  if (!status && samples.n > 0) measurement->statistics = samples_statistics(&samples);
+  return status;
+}
+
+static void waive(Harness *self, PlanPoint *planned, const char *why) {
+  planned->waived = arena_copy(self->job->arena, why, strlen(why));
+}
+
+/* Does `a` do at least the work of `b`, in the same way? */
+static bool does_more(const PlanPoint *a, const PlanPoint *b) {
+  const CalibPoint *p = &a->point, *q = &b->point;
+  return p->op == q->op && p->mode == q->mode && p->hot == q->hot && p->busy == q->busy &&
+         p->layers == q->layers && p->size >= q->size &&
+         a->shape.prefill_tokens >= b->shape.prefill_tokens &&
+         a->shape.prefill_area2 >= b->shape.prefill_area2 &&
+         a->shape.decode_seqs >= b->shape.decode_seqs &&
+         a->shape.context_tokens >= b->shape.context_tokens;
+}
+
+/* Waives what would fail likewise. */
+static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, const char *error) {
+  Plan *plan = self->job->plan;
+  for (size_t i = 0; i < plan->n; i++) {
+    PlanPoint *other = &plan->points[i];
+    const bool alike = status == CALIB_WRONG           ? other->point.op == failed->point.op
+                       : status == CALIB_OUT_OF_MEMORY ? does_more(other, failed)
+                                                       : other == failed;
+    if (!alike || other->waived || other->measured) continue;
+    waive(self, other, error);
+    self->report->no_memory += status == CALIB_OUT_OF_MEMORY;
+  }
+  if (status == CALIB_WRONG)
+    self->report->wrong[failed->point.op] = arena_copy(self->job->arena, error, strlen(error));
+}
+
+static Outcome fail_point(Harness *self, PlanPoint *planned, CalibStatus status,
+                          const char *error) {
+  if (status != CALIB_ENVIRONMENT) {
+    waive_likes(self, planned, status, error);
+    return WAIVED;
+  }
+  const char *name = calib_op_name(planned->point.op);
+  diag_environment(self->diag, place_of_file(NULL), "backend '%s' failed at '%s': %s",
+                   self->job->backend->name, name, error);
+  return FAILED;
+}
+
+static Outcome measure_point(Harness *self, PlanPoint *planned, Measurement *ret_measurement) {
+  const HarnessJob *job = self->job;
+  char error[CALIB_ERROR_SIZE] = "";
+  double wrong = NAN;
+  Measurement measurement = {.stop = SAMPLE_MORE};
+  CalibStatus status = job->backend->prepare(job->state, &planned->point, &wrong, error);
+  if (!status) status = take_samples(self, &measurement, error);
+  if (status) return fail_point(self, planned, status, error);
+  double *worst = &self->report->worst_error[planned->point.op];
+  if (wrong > *worst) *worst = wrong;
+  if (measurement.stop == SAMPLE_MORE) return STOPPED;
+  *ret_measurement = measurement;
+  return MEASURED;
+}
+
+/* ---- Rows ---- */
+
+#define US_PER_S 1e6
+
+/* A row that beats the peaks is recorded as what it is; 'tandem check' finds it. */
+static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
+                           const Measurement *measurement) {
+  const HarnessJob *job = self->job;
+  const CalibPoint *point = &planned->point;
+  const SampleStatistics *statistics = &measurement->statistics;
+  const CalibWork work = calib_work(job->model, point);
+  ProfileRow row =
+      profile_row(job->model->name, job->device->gpu, job->model->tensor_parallel_size);
+  row.op = calib_profile_op(point->op);
+  row.mode = point->mode == CALIB_EAGER ? "eager" : "graph";
+  row.cache = point->hot ? "hot" : "cold";
+  row.busy = point->busy;
+  row.configuration = planned->configuration;
+  row.batch = planned->shape;
+  row.size = calib_is_term(point->op) ? 0 : point->size;
+  row.median_us = US_PER_S * statistics->median;
+  row.mad_us = US_PER_S * statistics->mad;
+  row.p10_us = US_PER_S * statistics->p10;
+  row.p90_us = US_PER_S * statistics->p90;
+  row.samples = statistics->n;
+  row.power_w = measurement->after.power_w;
+  row.sm_clock_mhz = measurement->after.sm_clock_mhz;
+  row.mem_clock_mhz = measurement->after.mem_clock_mhz;
+  row.flops = work.flops;
+  row.bytes = work.bytes;
+  row.stop = sample_stop_name(measurement->stop);
+  if (!job->hardware || point->hot) return row;
+  const PlanRates peaks = plan_peaks(job->hardware);
+  row.roofline_fraction = plan_run_seconds(job->model, point, &peaks) / statistics->median;
+  return row;
+}
+
+static void keep_most(double *most, double value) {
+  if (value > *most) *most = value;
+}
+
+static void book(Harness *self, const PlanPoint *planned, const Measurement *measurement) {
+  HarnessReport *report = self->report;
+  const CalibOp op = planned->point.op;
+  const double seconds = measurement->statistics.median;
+  const CalibWork work = calib_work(self->job->model, &planned->point);
+  const double watts = measurement->after.power_w;
+  const uint64_t throttle = measurement->before.throttle | measurement->after.throttle;
+  report->samples += measurement->statistics.n;
+  report->outliers += measurement->statistics.outliers;
+  keep_most(&report->best_flops, work.flops / seconds);
+  if (!planned->point.hot)
+    keep_most(plan_crosses_link(op) ? &report->best_link : &report->best_memory,
+              work.bytes / seconds);
+  if (watts > 0) {
+    keep_most(&report->most_power, watts);
+    if (report->least_power <= 0 || watts < report->least_power) report->least_power = watts;
+  }
+  report->throttled += throttle != 0;
+  report->throttle |= throttle;
+}
+
+/* Measures a point and records it. */
+static Outcome take_point(Harness *self, PlanPoint *planned, SampleStatistics *ret_statistics) {
+  Measurement measurement;
+  const Outcome outcome = measure_point(self, planned, &measurement);
+  if (outcome != MEASURED) return outcome;
+  const ProfileRow row = make_row(self, planned, &measurement);
+  if (recorder_add(self->job->recorder, &row, self->diag)) return FAILED;
+  book(self, planned, &measurement);
+  if (!planned->measured) self->report->points++;
+  planned->measured = true;
+  *ret_statistics = measurement.statistics;
+  return MEASURED;
+}
+
+/* ---- Anchors ---- */
+
+/* How far two readings are apart; 0 where their intervals meet, which is noise. */
+static double drift_between(const SampleStatistics *before, const SampleStatistics *after) {
+  if (before->n == 0 || (before->low <= after->high && after->low <= before->high)) return 0;
+  return fabs(after->median / before->median - 1);
+}
+
+/* Reads all anchors. `ret_drift`: the greatest change since the reading before; 0 at the first. */
+static Outcome read_anchors(Harness *self, double *ret_drift) {
+  const double began = now(self);
+  *ret_drift = 0;
+  for (size_t i = 0; i < self->n_anchors; i++) {
+    PlanPoint *anchor = &self->job->plan->points[i];
+    SampleStatistics statistics;
+    if (anchor->waived) continue;
+    const Outcome outcome = take_point(self, anchor, &statistics);
+    if (outcome == WAIVED) continue;
+    if (outcome != MEASURED) return outcome;
+    self->report->anchors++;
+    keep_most(ret_drift, drift_between(&self->references[i], &statistics));
+    self->references[i] = statistics;
+  }
+  self->anchored = now(self);
+  self->reading = self->anchored - began;
+  keep_most(&self->report->worst_drift, *ret_drift);
+  return MEASURED;
+}
+
+static void begin_block(Harness *self) {
+  self->n_block = 0;
+  self->block_row = count_rows(self);
+}
+
+static bool has_time(const Harness *self) {
+  return !is_interrupted(self) && now(self) < self->options->seconds;
+}
+
+/* Measures the points of the block again; *ret_drift is then that of the anchors meanwhile, and
+ * stays infinite when there was no time for all. */
+static Outcome repeat_block(Harness *self, double *ret_drift) {
+  for (size_t i = 0; i < self->n_block; i++) {
+    if (!has_time(self)) return is_interrupted(self) ? STOPPED : MEASURED;
+    SampleStatistics statistics;
+    PlanPoint *planned = &self->job->plan->points[self->block[i]];
+    const Outcome outcome = take_point(self, planned, &statistics);
+    if (outcome != MEASURED) return outcome;
+    self->report->remeasured++;
+  }
+  return read_anchors(self, ret_drift);
+}
+
+/* The anchors have moved: the block goes once more, or is flagged where there is no time. */
+static Outcome mend_block(Harness *self, size_t block_end) {
+  Recorder *recorder = self->job->recorder;
+  const size_t again = count_rows(self);
+  size_t first = self->block_row, end = block_end;
+  double drift = INFINITY;
+  Outcome outcome = MEASURED;
+  self->report->drifts++;
+  if (has_time(self)) outcome = repeat_block(self, &drift);
+  if (outcome == FAILED) return outcome;
+  if (!isinf(drift)) { // all of it was, and the anchors after it
+    recorder_drop(recorder, first, end);
+    first = again - (block_end - self->block_row);
+    end = first + self->n_block;
+  }
+  if (drift > self->options->drift) {
+    recorder_flag(recorder, first, end, "drift");
+    self->report->flagged += (int64_t)(end - first);
+  }
+  return recorder_save(recorder, self->diag) ? FAILED : outcome;
+}
+
+/* Ends a block of points by reading the anchors. */
+static Outcome end_block(Harness *self) {
+  const size_t block_end = count_rows(self);
+  double drift = 0;
+  Outcome outcome = read_anchors(self, &drift);
+  if (outcome == MEASURED && drift > self->options->drift && self->n_block > 0)
+    outcome = mend_block(self, block_end);
+  begin_block(self);
+  return outcome;
+}
+
+/* ---- The plan ---- */
+
+static void show(Harness *self) {
+  const HarnessOptions *options = self->options;
+  if (!options->progress) return;
+  const size_t left = plan_left(self->job->plan);
+  double seconds = INFINITY;
+  if (self->done > 0) seconds = now(self) / (double)self->done * (double)left;
+  options->progress(options->progress_context, self->done, left,
+                    fmin(seconds, options->seconds - now(self)));
+}
+
+/* Where points are slow, so are anchors: they take a tenth of the time at most. */
+static bool block_is_full(const Harness *self) {
+  const double seconds = now(self) - self->anchored;
+  return (int)self->n_block >= self->options->anchor_points ||
+         (seconds >= self->options->anchor_seconds && seconds >= 9 * self->reading);
+}
+
+/* All points in order, until one ends it. */
+static Outcome run_points(Harness *self) {
+  Plan *plan = self->job->plan;
+  Outcome outcome = MEASURED;
+  for (size_t i = self->n_anchors; i < plan->n && has_time(self); i++) {
+    PlanPoint *planned = &plan->points[i];
+    SampleStatistics statistics;
+    if (planned->waived || planned->measured) continue;
+    outcome = take_point(self, planned, &statistics);
+    if (outcome == STOPPED || outcome == FAILED) return outcome;
+    if (outcome == WAIVED) continue;
+    self->block[self->n_block++] = i;
+    self->done++;
+    show(self);
+    if (block_is_full(self)) outcome = end_block(self);
+    if (outcome == STOPPED || outcome == FAILED) return outcome;
+  }
+  return self->n_block > 0 && !is_interrupted(self) ? end_block(self) : MEASURED;
+}
+
+/* Small budgets shorten each point before they leave points out. */
+static SampleLimits limits_for(const HarnessJob *job, const HarnessOptions *options) {
+  const PlanRates rates = plan_rates(job->hardware, job->device);
+  const double wanted = plan_seconds(job->plan, job->model, &rates, &options->limits);
+  return wanted > options->seconds
+             ? sample_limits_shrink(&options->limits, options->seconds / wanted)
+             : options->limits;
+}
+
+int harness_run(const HarnessJob *job, const HarnessOptions *options, HarnessReport *report,
+                Diag *diag) {
+  Plan *plan = job->plan;
+  HarnessOptions shortened = *options;
+  shortened.limits = limits_for(job, options);
+  Harness self = {.job = job, .options = &shortened, .report = report, .diag = diag};
+  self.began = options->clock(options->clock_context);
+  while (self.n_anchors < plan->n && plan->points[self.n_anchors].class == PLAN_ANCHOR)
+    self.n_anchors++;
+  self.references = ARENA_ARRAY(job->arena, SampleStatistics, self.n_anchors);
+  self.block = ARENA_ARRAY(job->arena, size_t, plan->n);
+  double drift;
+  Outcome outcome = plan_left(plan) > 0 ? read_anchors(&self, &drift) : MEASURED;
+  begin_block(&self);
+  if (outcome == MEASURED) outcome = run_points(&self);
+  const size_t left = plan_left(plan);
+  report->left += (int64_t)left;
+  const HarnessEnd end = outcome == FAILED       ? HARNESS_FAILED
+                         : is_interrupted(&self) ? HARNESS_INTERRUPTED
+                         : left > 0              ? HARNESS_BUDGET
+                                                 : HARNESS_DONE;
+  if (end > report->end) report->end = end;
+  return outcome == FAILED ? -1 : 0;
+}

@@ -1,0 +1,188 @@
+/* Operators: one formula each. */
+#include "calib/operators.h"
+#include "calib/model.h"
+#include <assert.h>
+
+const char *const calib_op_names[] = {
+#define X(id, name, size) name,
+    CALIB_OPS(X)
+#undef X
+        NULL};
+
+static const CalibSize SIZES[] = {
+#define X(id, name, size) CALIB_SIZE_##size,
+    CALIB_OPS(X)
+#undef X
+};
+
+_Static_assert((int)CALIB_N_OPS == (int)PROFILE_OPS &&
+                   (int)CALIB_GEMM_QKV == (int)PROFILE_GEMM_QKV &&
+                   (int)CALIB_HEAD == (int)PROFILE_HEAD &&
+                   (int)CALIB_WEIGHT_RELOAD == (int)PROFILE_WEIGHT_RELOAD,
+               "calib_profile_op");
+
+const char *calib_op_name(CalibOp op) {
+  assert(op >= 0 && op < CALIB_N_OPS);
+  return calib_op_names[op];
+}
+
+CalibSize calib_op_size(CalibOp op) {
+  assert(op >= 0 && op < CALIB_N_OPS);
+  return SIZES[op];
+}
+
+/* ---- Batches ---- */
+
+BatchShape calib_batch_shape(const CalibBatch *batch) {
+  BatchShape shape = {.decode_seqs = batch->n_decodes, .logit_seqs = batch->n_logits};
+  const CalibSequence *sequence = batch->sequences;
+  for (int32_t i = 0; i < batch->n_prefills; i++, sequence++) {
+    const int64_t new = sequence->new_tokens, past = sequence->past_tokens;
+    shape.prefill_tokens += new;
+    shape.prefill_area2 += new *(2 * past + new);
+  }
+  for (int32_t i = 0; i < batch->n_decodes; i++, sequence++)
+    shape.context_tokens += (int64_t)sequence->past_tokens + 1;
+  return shape;
+}
+
+BatchShape calib_point_shape(const CalibPoint *point) {
+  if (calib_op_size(point->op) == CALIB_SIZE_batch) {
+    BatchShape shape = calib_batch_shape(&point->batch);
+    if (point->op != CALIB_ITERATION) shape.logit_seqs = 0;
+    return shape;
+  }
+  if (point->op == CALIB_LINEAR) return (BatchShape){.prefill_tokens = point->size};
+  if (point->op == CALIB_HEAD) return (BatchShape){.logit_seqs = point->size};
+  return (BatchShape){0};
+}
+
+/* ---- Work ---- */
+
+/* Sizes of a shard in doubles, for formulas. */
+typedef struct Shard {
+  double layers, hidden, head, query, kv, ffn, vocab, element, page;
+  bool gated, rotates;
+} Shard;
+
+static Shard shard_of(const CalibModel *m, const CalibPoint *point) {
+  const int32_t layers = point->layers > 0 ? point->layers : m->num_hidden_layers;
+  const double kv = (double)calib_kv_heads(m) * m->head_dim;
+  const double element = (double)calib_dtype_bytes(m->dtype);
+  return (Shard){.layers = layers,
+                 .hidden = m->hidden_size,
+                 .head = m->head_dim,
+                 .query = (double)calib_query_heads(m) * m->head_dim,
+                 .kv = kv,
+                 .ffn = calib_ffn(m),
+                 .vocab = calib_vocab(m),
+                 .element = element,
+                 .page = 2 * kv * m->block_size * element,
+                 .gated = m->activation == CALIB_SWIGLU,
+                 .rotates = m->positions == CALIB_ROPE};
+}
+
+static CalibWork add(CalibWork a, CalibWork b) {
+  return (CalibWork){a.flops + b.flops, a.bytes + b.bytes};
+}
+
+static double up_columns(const Shard *s) {
+  return s->gated ? 2 * s->ffn : s->ffn;
+}
+
+/* The four products of all layers; weights are read once. */
+static CalibWork linear_work(const Shard *s, double tokens) {
+  const double weights = s->hidden * (s->query + 2 * s->kv) + s->query * s->hidden +
+                         s->hidden * up_columns(s) + s->ffn * s->hidden;
+  return (CalibWork){2 * tokens * weights * s->layers, weights * s->element * s->layers};
+}
+
+static CalibWork head_work(const Shard *s, double sequences) {
+  const double weights = s->hidden * s->vocab;
+  return (CalibWork){2 * sequences * weights, weights * s->element};
+}
+
+/* A new token attends to all past ones, to those before it in its chunk, and to itself. */
+static CalibWork prefill_work(const Shard *s, const CalibBatch *batch) {
+  CalibWork work = {0};
+  for (int32_t i = 0; i < batch->n_prefills; i++) {
+    const double new = batch->sequences[i].new_tokens, past = batch->sequences[i].past_tokens;
+    const double pairs = new *past + new *(new + 1) / 2;
+    work.flops += 4 * s->query * pairs * s->layers;
+    work.bytes += 2 * (new * s->query + (past + new) * s->kv) * s->element * s->layers;
+  }
+  return work;
+}
+
+static CalibWork decode_work(const Shard *s, double context) {
+  return (CalibWork){4 * s->query * context * s->layers,
+                     2 * s->kv * context * s->element * s->layers};
+}
+
+static CalibWork iteration_work(const Shard *s, const CalibBatch *batch) {
+  const BatchShape shape = calib_batch_shape(batch);
+  CalibWork work = linear_work(s, (double)shape.prefill_tokens + (double)shape.decode_seqs);
+  work = add(work, prefill_work(s, batch));
+  work = add(work, decode_work(s, (double)shape.context_tokens));
+  return shape.logit_seqs > 0 ? add(work, head_work(s, (double)shape.logit_seqs)) : work;
+}
+
+static CalibWork product(const Shard *s, double rows, double depth, double columns) {
+  return (CalibWork){2 * rows * depth * columns,
+                     s->element * (depth * columns + rows * depth + rows * columns)};
+}
+
+/* Operators of one layer or call, of `x` rows. */
+static CalibWork detail_work(const Shard *s, CalibOp op, double x) {
+  switch (op) {
+  case CALIB_GEMM_QKV:
+    return product(s, x, s->hidden, s->query + 2 * s->kv);
+  case CALIB_GEMM_O:
+    return product(s, x, s->query, s->hidden);
+  case CALIB_GEMM_UP:
+    return product(s, x, s->hidden, up_columns(s));
+  case CALIB_GEMM_DOWN:
+    return product(s, x, s->ffn, s->hidden);
+  case CALIB_GEMM_HEAD:
+    return product(s, x, s->hidden, s->vocab);
+  case CALIB_NORM: // reads the vectors and the residual, writes both
+    return (CalibWork){4 * x * s->hidden, 4 * x * s->hidden * s->element};
+  case CALIB_ROPE_APPEND:
+    return (CalibWork){s->rotates ? 3 * x * (s->query + s->kv) : 0,
+                       2 * x * (s->query + 2 * s->kv) * s->element};
+  case CALIB_ACTIVATION:
+    return (CalibWork){6 * x * s->ffn, x * (up_columns(s) + s->ffn) * s->element};
+  case CALIB_EMBEDDING:
+    return (CalibWork){0, 2 * x * s->hidden * s->element};
+  case CALIB_ARGMAX:
+    return (CalibWork){x * s->vocab, x * s->vocab * s->element};
+  case CALIB_COPY_D2D:
+    return (CalibWork){0, 2 * x};
+  case CALIB_KV_GATHER:
+  case CALIB_KV_SCATTER:
+    return (CalibWork){0, 2 * x * s->page};
+  case CALIB_KV_OUT:
+    return (CalibWork){0, x * s->page};
+  default: // copies, per direction, and all-reduces: each byte crosses the link once at least
+    return (CalibWork){0, x};
+  }
+}
+
+CalibWork calib_work(const CalibModel *model, const CalibPoint *point) {
+  const Shard shard = shard_of(model, point);
+  const double size = (double)point->size;
+  switch (point->op) {
+  case CALIB_ITERATION:
+    return iteration_work(&shard, &point->batch);
+  case CALIB_LINEAR:
+    return linear_work(&shard, size);
+  case CALIB_PREFILL_ATTENTION:
+    return prefill_work(&shard, &point->batch);
+  case CALIB_DECODE_ATTENTION:
+    return decode_work(&shard, (double)calib_batch_shape(&point->batch).context_tokens);
+  case CALIB_HEAD:
+    return head_work(&shard, size);
+  default:
+    return detail_work(&shard, point->op, size);
+  }
+}

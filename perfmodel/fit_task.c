@@ -1,0 +1,238 @@
+/* Held-out errors choose the fit, then score it. */
+#include "perfmodel/fit_task.h"
+#include "sim/base/rng.h"
+#include <math.h>
+#include <string.h>
+
+enum { RANDOM_SPLITS = 5, DECODE_SEGMENTS_MAX = 3 };
+
+void fit_task_build(const FitTask *self, const FitPoint *points, int n_points, FitModel *ret_model,
+                    FitLevels *ret_levels, Arena *arena) {
+  FitLevels levels;
+  if (self->operators)
+    fit_join(ret_model, ret_levels ? ret_levels : &levels, self->operators, self->way, points,
+             n_points, arena);
+  else
+    fit_build(ret_model, points, n_points, &self->plan, arena);
+}
+
+/* The most segments that are tried; 0: the operator has no such term. */
+static int segments_most(ProfileOp system, ProfileOp term) {
+  if (system != PROFILE_ITERATION && system != term) return 0;
+  switch (term) {
+  case PROFILE_ITERATION:
+    return 0;
+  case PROFILE_LINEAR:
+    return FIT_SEGMENTS_MAX;
+  case PROFILE_DECODE_ATTENTION:
+    return 4;
+  case PROFILE_HEAD:
+    return system == PROFILE_HEAD ? FIT_SEGMENTS_MAX : 0; // else in `linear`
+  default:
+    return system == term ? FIT_SEGMENTS_MAX : 1; // one slope tells long prompts apart
+  }
+}
+
+/* ---- Held-out errors ---- */
+
+/* Predicts each point by a fit to the other folds; NAN where nothing would be left. */
+static void predict_held_out(const FitTask *self, const int *folds, int n_folds,
+                             double *ret_seconds) {
+  Arena scratch;
+  arena_init(&scratch);
+  FitPoint *kept = ARENA_ARRAY(&scratch, FitPoint, self->n_points + 1);
+  FitModel *model = ARENA_NEW(&scratch, FitModel);
+  for (int fold = 0; fold < n_folds; fold++) {
+    int n = 0;
+    for (int i = 0; i < self->n_points; i++)
+      if (folds[i] != fold) kept[n++] = self->points[i];
+    if (n > 0) fit_task_build(self, kept, n, model, NULL, &scratch);
+    for (int i = 0; i < self->n_points; i++)
+      if (folds[i] == fold)
+        ret_seconds[i] = n > 0 ? fit_eval(model, self->op, &self->points[i].batch) : NAN;
+  }
+  arena_done(&scratch);
+}
+
+/* The points themselves as keys of folds, or how much work they are. */
+static int make_folds(const FitTask *self, bool by_work, int *ret_folds, Arena *arena) {
+  int64_t *keys = ARENA_ARRAY(arena, int64_t, self->n_points + 1);
+  for (int i = 0; i < self->n_points; i++) {
+    const BatchShape *batch = &self->points[i].batch;
+    ProfileOp op = self->op == PROFILE_ITERATION ? PROFILE_LINEAR : self->op;
+    keys[i] = by_work ? fit_x(op, batch) : i;
+  }
+  return fit_folds(keys, self->n_points, self->seed, ret_folds, arena);
+}
+
+/* ---- How many knots ---- */
+
+/* Whether a point is one of those that the number of knots is judged by: decodes only, or the
+ * others. */
+static bool is_judge(const FitTask *self, int point, bool decodes) {
+  bool is_decode = self->op == PROFILE_ITERATION && self->points[point].batch.prefill_tokens == 0;
+  return is_decode == decodes;
+}
+
+/* Relative errors on held-out configurations. Returns how many; those for which nothing would be
+ * left to fit to do not count. */
+static int errors_with(const FitTask *self, bool decodes, const int *folds, int n_folds,
+                       double *ret_errors) {
+  int n = 0;
+  predict_held_out(self, folds, n_folds, ret_errors);
+  for (int i = 0; i < self->n_points; i++)
+    if (is_judge(self, i, decodes) && !isnan(ret_errors[i]))
+      ret_errors[n++] = fabs(ret_errors[i] / self->points[i].seconds - 1);
+  return n;
+}
+
+/* Whether a fit to all misses by more than twice the noise of the replicates, if that is known. */
+static bool is_coarse(const FitTask *self, bool decodes, Arena *arena) {
+  double missed = 0, noise = 0;
+  FitModel model;
+  fit_task_build(self, self->points, self->n_points, &model, NULL, arena);
+  for (int i = 0; i < self->n_points; i++) {
+    const FitPoint *point = &self->points[i];
+    if (!is_judge(self, i, decodes)) continue;
+    missed += fabs(fit_eval(&model, self->op, &point->batch) / point->seconds - 1);
+    noise += point->spread;
+  }
+  return noise > 0 && missed > 2 * noise;
+}
+
+static double mean_of(const double *values, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++)
+    sum += values[i];
+  return sum / n;
+}
+
+/* Whether `errors` exceed `best` by more than one standard error of their difference. */
+static bool is_worse(const double *errors, const double *best, int n) {
+  double mean = mean_of(errors, n) - mean_of(best, n), squares = 0;
+  for (int i = 0; i < n; i++) {
+    double off = errors[i] - best[i] - mean;
+    squares += off * off;
+  }
+  return mean > sqrt(squares / n / (n > 1 ? n - 1 : 1)) + 1e-9;
+}
+
+/* Sets `*segments`, a field of the plan: the least held-out error, or fewer if that is within one
+ * standard error and not coarse. The rule is there so that no noise is fitted; what exceeds the
+ * noise is worth its knots. */
+static void choose_segments(FitTask *self, int *segments, int most, bool decodes, const int *folds,
+                            int n_folds, Arena *arena) {
+  double *errors[FIT_SEGMENTS_MAX + 1];
+  int best = 1, n = 0;
+  for (int k = 1; k <= most; k++) {
+    errors[k] = ARENA_ARRAY(arena, double, self->n_points);
+    *segments = k;
+    n = errors_with(self, decodes, folds, n_folds, errors[k]);
+    if (n == 0) break;
+    if (mean_of(errors[k], n) < mean_of(errors[best], n)) best = k;
+  }
+  *segments = 1;
+  while (*segments < best &&
+         (is_worse(errors[*segments], errors[best], n) || is_coarse(self, decodes, arena)))
+    ++*segments;
+}
+
+/* Whether equal x are equal work, so that a curve can go through every point. Products jump at the
+ * edges of their tiles: no knots that other points could do without follow that. */
+static bool has_one_variable(ProfileOp op) {
+  return op == PROFILE_LINEAR || op == PROFILE_HEAD;
+}
+
+static void choose_plan(FitTask *self, Arena *arena) {
+  int *folds = ARENA_ARRAY(arena, int, self->n_points);
+  int n_folds = make_folds(self, false, folds, arena);
+  bool whole = self->op == PROFILE_ITERATION;
+  for (int op = 0; op < PROFILE_TERMS; op++)
+    self->plan.segments[op] = segments_most(self->op, (ProfileOp)op) > 0;
+  self->plan.decode_segments = whole;
+  for (int op = 0; op < PROFILE_TERMS; op++) {
+    int most = segments_most(self->op, (ProfileOp)op);
+    bool decodes = whole && op == PROFILE_DECODE_ATTENTION;
+    if (most > 1)
+      choose_segments(self, &self->plan.segments[op], most, decodes, folds, n_folds, arena);
+    if (self->op == (ProfileOp)op && has_one_variable(self->op) && is_coarse(self, decodes, arena))
+      self->plan.segments[op] = FIT_DENSE;
+  }
+  if (whole)
+    choose_segments(self, &self->plan.decode_segments, DECODE_SEGMENTS_MAX, true, folds, n_folds,
+                    arena);
+}
+
+static void choose_way(FitTask *self, Arena *arena) {
+  double *errors[FIT_WAYS];
+  int *folds = ARENA_ARRAY(arena, int, self->n_points);
+  int n_folds = make_folds(self, false, folds, arena);
+  FitWay best = FIT_SUM;
+  self->way = FIT_SUM;
+  if (n_folds < 2) return;
+  for (FitWay way = FIT_SUM; way < FIT_WAYS; way++) {
+    self->way = way;
+    errors[way] = ARENA_ARRAY(arena, double, self->n_points);
+    predict_held_out(self, folds, n_folds, errors[way]);
+    for (int i = 0; i < self->n_points; i++)
+      errors[way][i] = fabs(errors[way][i] / self->points[i].seconds - 1);
+    if (mean_of(errors[way], self->n_points) < mean_of(errors[best], self->n_points)) best = way;
+  }
+  self->way = FIT_SUM;
+  while (self->way < best && is_worse(errors[self->way], errors[best], self->n_points))
+    self->way++;
+}
+
+void fit_task_choose(FitTask *self, Arena *arena) {
+  if (self->operators)
+    choose_way(self, arena);
+  else
+    choose_plan(self, arena);
+}
+
+/* ---- Scores ---- */
+
+static void score_held_out(const FitTask *self, bool by_work, FitErrors *errors, Arena *arena) {
+  int *folds = ARENA_ARRAY(arena, int, self->n_points);
+  double *seconds = ARENA_ARRAY(arena, double, self->n_points);
+  int n_folds = make_folds(self, by_work, folds, arena);
+  predict_held_out(self, folds, n_folds, seconds);
+  for (int i = 0; i < self->n_points; i++)
+    if (!isnan(seconds[i]))
+      fit_errors_add(errors, self->op, &self->points[i].batch, self->points[i].seconds, seconds[i]);
+}
+
+static void shuffle(const ProfileRow **rows, int n, Rng *rng) {
+  for (int i = n - 1; i > 0; i--) {
+    int j = (int)rng_below(rng, (uint64_t)i + 1);
+    const ProfileRow *row = rows[i];
+    rows[i] = rows[j];
+    rows[j] = row;
+  }
+}
+
+/* A fifth of the rows by a fit to the others, as the Splitwise paper scores its model (§V-B). */
+static void score_random(const FitTask *self, FitErrors *errors, Arena *arena) {
+  Rng rng;
+  rng_init(&rng, self->seed, "fit random splits");
+  const ProfileRow **rows = ARENA_ARRAY(arena, const ProfileRow *, self->n_rows);
+  FitPoint *points = ARENA_ARRAY(arena, FitPoint, self->n_rows);
+  FitModel *model = ARENA_NEW(arena, FitModel);
+  memcpy(rows, self->rows, (size_t)self->n_rows * sizeof *rows);
+  int n_test = self->n_rows / 5;
+  for (int split = 0; split < RANDOM_SPLITS; split++) {
+    shuffle(rows, self->n_rows, &rng);
+    int n_points = fit_points(rows + n_test, self->n_rows - n_test, points, arena);
+    fit_task_build(self, points, n_points, model, NULL, arena);
+    for (int i = 0; i < n_test; i++)
+      fit_errors_add(errors, self->op, &rows[i]->batch, 1e-6 * rows[i]->median_us,
+                     fit_eval(model, self->op, &rows[i]->batch));
+  }
+}
+
+void fit_task_score(const FitTask *self, FitErrors *held_out, FitErrors *held_out_size,
+                    FitErrors *random, Arena *arena) {
+  score_held_out(self, false, held_out, arena);
+  score_held_out(self, true, held_out_size, arena);
+  score_random(self, random, arena);
+}

@@ -1,0 +1,32 @@
+/* Terms that are fitted together: how many knots they get, or how iterations join operators, and
+ * how well configurations that the fit has not seen are predicted. */
+#ifndef PERFMODEL_FIT_TASK_H
+#define PERFMODEL_FIT_TASK_H
+#include "perfmodel/fit_join.h"
+#include "perfmodel/fit_score.h"
+#include "perfmodel/fit_search.h"
+
+/* One operator; whole iterations, with all terms that they tell apart; or whole iterations beside
+ * `operators`, whose knots are known. */
+typedef struct FitTask {
+  ProfileOp op;
+  const ProfileRow **rows;
+  int n_rows;
+  FitPoint *points;
+  int n_points;
+  uint64_t seed;
+  const FitOperators *operators; // NULL: none beside the iterations
+  FitPlan plan;                  // chosen where there are none
+  FitWay way;                    // chosen where there are
+} FitTask;
+
+/* Sets `plan` or `way`: the least error on held-out configurations, or fewer knots, or a simpler
+ * way, where that is within one standard error. */
+void fit_task_choose(FitTask *self, Arena *arena);
+/* Fits as chosen to `points`, not the task's own. `ret_levels` may be NULL. */
+void fit_task_build(const FitTask *self, const FitPoint *points, int n_points, FitModel *ret_model,
+                    FitLevels *ret_levels, Arena *arena);
+/* Errors on configurations and on counts of work held out, and of random splits. */
+void fit_task_score(const FitTask *self, FitErrors *held_out, FitErrors *held_out_size,
+                    FitErrors *random, Arena *arena);
+#endif

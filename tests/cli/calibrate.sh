@@ -1,0 +1,200 @@
+#!/bin/sh
+# `tandem calibrate` on the fake backend: its profile passes `check` and `fit`, whenever it is
+# killed; `--resume` comes to the same points; and every way of failing ends with one line, a code
+# of its own, and all that was measured in the file. Needs TANDEM_STALE_BACKEND, a module.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+unset TANDEM_FAKE TANDEM_BACKEND_CUDA
+
+# fake ARGUMENT... : a small model of two layers on the fake GPU.
+fake() { "$tandem" calibrate --backend fake --model llama3-8b --layers 2 "$@"; }
+fake_with() {
+  words=$1
+  shift
+  (TANDEM_FAKE=$words && export TANDEM_FAKE && fake "$@")
+}
+
+rows() { grep -vc '^#\|^model,' "$1"; }
+# Which points a profile has: group, operator and configuration.
+points() { grep -v '^#\|^model,' "$1" | cut -d, -f1-8 | sort -u; }
+accepted() {
+  expect 0 "$tandem" check "$1"
+  expect 0 "$tandem" fit "$1" -o models
+}
+one_line() { [ "$(grep -c 'error:' err)" -eq 1 ] || fail 'not one error'; }
+
+# --- what a whole run leaves
+
+expect 0 fake -o whole.csv
+prints '599 of 641 points measured'
+prints 'waived: one device'
+accepted whole.csv
+prints 'llama3-8b-2l_fake-gpu_tp1'
+for fact in 'finished: all points' 'engine_preset: ideal' 'all_reduce: none' 'backend: fake' \
+  'seed: 1' 'dtype: bf16'; do
+  grep -qx "# $fact" whole.csv || fail "no fact '$fact'"
+done
+grep -q 'FAKE-0000' whole.csv && fail 'the uuid is in the profile'
+
+expect 0 "$tandem" calibrate --backend fake --device 1 --model llama3-8b --layers 2 --tp 1,2 \
+  -o cpu.csv
+accepted cpu.csv
+expect 0 fake --dry-run
+prints '599 points in about'
+[ ! -e fake-gpu.csv ] || fail 'a dry run wrote a file'
+expect 0 fake
+accepted fake-gpu.csv
+expect 0 fake --only linear,gemm_qkv --output some.csv
+[ "$(points some.csv | cut -d, -f4 | sort -u | tr '\n' ' ')" = 'gemm_qkv linear ' ] ||
+  fail 'other operators than asked for'
+
+# --- whatever ends it
+
+# start FILE : a slow run in the background, as soon as it has a file.
+start() {
+  rm -f "$1"
+  TANDEM_FAKE=pace=0.0005 "$tandem" calibrate --backend fake --model llama3-8b --layers 2 \
+    -o "$1" >out 2>err &
+  last="calibrate -o $1 &"
+  tries=0
+  until [ -e "$1" ] || [ "$tries" -eq 600 ]; do
+    sleep 0.1
+    tries=$((tries + 1))
+  done
+}
+
+# Killed, cut off by hand or interrupted: check and fit take what is there.
+for after in 0 0.03 0.2 1; do
+  start killed.csv
+  sleep "$after"
+  kill -9 $! 2>kill.err
+  wait $! 2>kill.err
+  accepted killed.csv
+done
+grep -qx '# finished: no' killed.csv || fail 'a killed run says that it finished'
+had=$(rows killed.csv)
+[ "$had" -lt "$(rows whole.csv)" ] || fail 'it was not killed in time'
+expect 0 fake --resume -o killed.csv
+points whole.csv >want
+points killed.csv >got
+cmp -s want got || fail 'resuming came to other points'
+accepted killed.csv
+
+head=$(grep -n '^model,' whole.csv | cut -d: -f1)
+for n in 2 3 4 5 6 8 13 21 34 55; do
+  head -n $((head + n)) whole.csv >cut.csv
+  accepted cut.csv
+done
+
+head -c "$(($(wc -c <whole.csv) - 30))" whole.csv >torn.csv
+accepted torn.csv
+says 'cut short'
+expect 0 fake --resume -o torn.csv
+points torn.csv >got
+cmp -s want got || fail 'resuming a torn file came to other points'
+[ "$(tail -c 1 torn.csv)" = '' ] || fail 'the last line is still torn'
+
+start interrupted.csv
+sleep 0.2
+kill -TERM $!
+code=0
+wait $! || code=$?
+[ "$code" -eq 143 ] || fail "exit code $code after SIGTERM"
+says 'interrupted'
+accepted interrupted.csv
+grep -qx '# finished: interrupted' interrupted.csv || fail 'the end is not recorded'
+
+expect 0 fake_with pace=0.001 --budget 0.5s -o budget.csv
+says 'out of budget'
+accepted budget.csv
+expect 0 fake --resume -o budget.csv
+points budget.csv >got
+cmp -s want got || fail 'resuming after the budget came to other points'
+
+# --- resuming something else
+
+rejects 3 fake -o whole.csv
+says 'the profile is there already'
+rejects 3 fake --resume --seed 2 -o whole.csv
+says "its 'seed' is '1', now it is '2'"
+rejects 3 fake --resume --tp 2 -o whole.csv
+says "'tensor_parallel_sizes' is '1', now it is '2'"
+rejects 3 "$tandem" calibrate --backend fake --device 1 --model llama3-8b --layers 2 --resume \
+  -o whole.csv
+says "its 'gpu' is 'fake-gpu', now it is 'fake-cpu'"
+
+# --- failing on the way
+
+expect 4 fake_with fail=60 -o failed.csv
+one_line
+says 'point 60 fails'
+accepted failed.csv
+expect 0 fake_with oom=2048 -o oom.csv
+prints 'waived: out of memory'
+says 'points do not fit in memory'
+accepted oom.csv
+expect 4 fake_with wrong=gemm_o -o wrong.csv
+says "operator 'gemm_o' gives wrong results"
+accepted wrong.csv
+points wrong.csv | grep -q gemm_o && fail 'a wrong result is in the profile'
+# A disk that is full after 40 KiB: SIGXFSZ is ignored, so write() fails as on any full disk.
+last='a full disk'
+code=0
+(trap '' XFSZ && ulimit -f 80 && fake -o disk.csv >out 2>err) || code=$?
+[ "$code" -eq 4 ] || fail "exit code $code, not 4"
+says 'disk.csv: error: cannot write'
+one_line
+accepted disk.csv
+expect 0 fake_with wrong=gemm_o --no-verify -o unverified.csv
+expect 0 fake_with step=0.1 -o drift.csv
+prints 'points measured again'
+prints ' 0 flagged'
+accepted drift.csv
+points drift.csv >got
+cmp -s want got || fail 'a drift left other points'
+
+# --- bad input
+
+rejects 3 "$tandem" calibrate --backend fke --model llama3-8b
+says "did you mean 'fake'?"
+rejects 3 "$tandem" calibrate --backend fake --model llama3-8c
+says "did you mean 'llama3-8b'?"
+rejects 3 fake --dtype fp17
+rejects 3 fake --only liner
+says "did you mean 'linear'?"
+rejects 3 fake --tp 3
+says 'tensor_parallel_size 3 does not divide the heads'
+rejects 3 fake --layers 33
+rejects 3 fake --budget soon
+says "a time such as '120 s'"
+rejects 3 fake --tp 1,x
+rejects 2 "$tandem" calibrate --backend fake
+says "it needs '--model NAME'"
+expect 3 "$tandem" calibrate --backend fake --model llama2-70b --tp 1,4 -o large.csv
+says 'tensor_parallel_size 2 would fit'
+one_line
+accepted large.csv
+
+# --- what the environment lacks
+
+rejects 4 fake_with no-driver -o none.csv
+says 'no driver'
+rejects 4 fake --device 9
+says 'no device 9'
+rejects 4 "$tandem" calibrate --backend fake --device 2 --model llama3-8b
+says 'compute capability 7.0'
+expect 4 fake -o /dev/full
+says '/dev/full: error: cannot write'
+rejects 4 env TANDEM_BACKEND_CUDA=absent.so "$tandem" calibrate --backend cuda
+says 'cannot open'
+one_line
+echo text >text.so
+rejects 4 env TANDEM_BACKEND_CUDA=text.so "$tandem" calibrate --backend cuda
+one_line
+rejects 4 env TANDEM_BACKEND_CUDA="$TANDEM_STALE_BACKEND" "$tandem" calibrate --backend cuda
+says 'build both again'
+one_line
+rejects 4 fake -o nowhere/profile.csv
+says 'nowhere/profile.csv'
+expect 0 "$tandem" calibrate --help
+prints 'usage: tandem calibrate [options]'
+finish
