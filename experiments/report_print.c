@@ -19,11 +19,11 @@ static void json_scalars(const Scalar *scalars, int n, FILE *out) {
   }
 }
 
-static void json_latency(const Latency *latency, FILE *out) {
-  json_key(latency->name, out);
+/* The object that is the value of a key. */
+static void json_distribution(const Distribution *distribution, FILE *out) {
   for (int k = 0; k < REPORT_STATISTICS; k++) {
     fprintf(out, "%s\"%s\": ", k ? ", " : "{", report_statistics[k]);
-    write_json_number(latency->seconds[k], out);
+    write_json_number(distribution->values[k], out);
   }
   putc('}', out);
 }
@@ -36,6 +36,8 @@ static void json_pool(const PoolReport *report, FILE *out) {
   write_json_string(pool->machine, out);
   fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32 ", ", role_name(pool->role), pool->count);
   json_scalars(report->scalars, REPORT_POOL_SCALARS, out);
+  fprintf(out, ", \"%s\": ", report->batch_tokens.name);
+  json_distribution(&report->batch_tokens, out);
   putc('}', out);
 }
 
@@ -58,8 +60,10 @@ static void print_json(const Report *self, FILE *out) {
     json_key(self->scalars[i].name, out);
     write_json_number(self->scalars[i].value, out);
   }
-  for (int i = 0; i < REPORT_LATENCIES; i++)
-    json_latency(&self->latencies[i], out);
+  for (int i = 0; i < REPORT_LATENCIES; i++) {
+    json_key(self->latencies[i].name, out);
+    json_distribution(&self->latencies[i], out);
+  }
   json_key("extrapolated", out);
   putc('{', out);
   json_scalars(self->extrapolated, REPORT_EXTRAPOLATED, out);
@@ -169,19 +173,25 @@ static void table_head(const Report *self, FILE *out) {
 }
 
 static void table_latencies(const Report *self, FILE *out) {
-  static const char *const notes[REPORT_LATENCIES] = {
-      "arrival to first token", "between tokens, over all of them", "between tokens, per request",
-      "arrival to last token", "arrival to start of prefill"};
-  fprintf(out, "\n%-9s", "latency");
+  static const char *const notes[REPORT_LATENCIES] = {"arrival to first token",
+                                                      "between tokens, over all of them",
+                                                      "between tokens, per request",
+                                                      "arrival to last token",
+                                                      "arrival to start of prefill",
+                                                      "first token to second",
+                                                      "end of prefill to arrival of the KV"};
+  fprintf(out, "\n%-12s", "latency");
   for (int k = 0; k < REPORT_STATISTICS; k++)
     fprintf(out, " %9s", report_statistics[k]);
   putc('\n', out);
   for (int i = 0; i < REPORT_LATENCIES; i++) {
-    const Latency *latency = &self->latencies[i];
-    fprintf(out, "%-9.*s", (int)strcspn(latency->name, "_"), latency->name);
+    const Distribution *latency = &self->latencies[i];
+    if (latency->histogram == &self->result->metrics.kv_transfer && latency->histogram->total == 0)
+      continue;
+    fprintf(out, "%-12.*s", (int)(strlen(latency->name) - strlen("_s")), latency->name);
     for (int k = 0; k < REPORT_STATISTICS; k++) {
       char text[32];
-      fprintf(out, " %9s", duration(latency->seconds[k], text));
+      fprintf(out, " %9s", duration(latency->values[k], text));
     }
     fprintf(out, "  %s\n", notes[i]);
   }

@@ -168,7 +168,7 @@ static int add_metrics(Results *self, const Report *report, Diag *diag) {
 }
 
 /* Eight buckets become one: 3% wide, enough to draw, and an eighth of the rows. */
-static int add_histogram(Results *self, sqlite3_stmt *statement, const Latency *latency,
+static int add_histogram(Results *self, sqlite3_stmt *statement, const Distribution *latency,
                          Diag *diag) {
   enum { TOGETHER = 8 };
   for (int i = 0; i < HISTOGRAM_BUCKETS; i += TOGETHER) {

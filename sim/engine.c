@@ -18,6 +18,8 @@ static void init_machines(Engine *self) {
     const PoolSpec *pool = &config->pools[p];
     const int64_t room = pool->kv_blocks * pool->block_size;
     if (room < self->smallest_room) self->smallest_room = room;
+    Histogram *batch_tokens = ARENA_NEW(self->arena, Histogram);
+    histogram_init(batch_tokens, self->arena);
     for (uint32_t i = 0; i < pool->count; i++, ix++) {
       self->machines[ix] = (Machine){.pool = pool,
                                      .ix = ix,
@@ -27,7 +29,8 @@ static void init_machines(Engine *self) {
                                      .decode_queue = REQUEST_QUEUE_EMPTY,
                                      .blocked = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
-                                     .free_blocks = pool->kv_blocks};
+                                     .free_blocks = pool->kv_blocks,
+                                     .batch_tokens = batch_tokens};
       batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
       const int64_t network = config->network_bandwidth;
       capacities[ix] = network > 0 && network < pool->nic_bandwidth ? network : pool->nic_bandwidth;
@@ -137,6 +140,7 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first) {
   const PoolSpec *pool = result->pool;
   for (uint32_t i = 0; i < pool->count; i++)
     add_totals(&result->totals, &self->machines[first + i].totals);
+  result->batch_tokens = self->machines[first].batch_tokens;
   const double span = tick_seconds(self->now) * pool->count;
   const double prefill = tick_seconds(result->totals.prefill_ticks);
   const double decode = tick_seconds(result->totals.decode_ticks);

@@ -4,9 +4,10 @@
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
-  Histogram *const all[] = {&self->ttft,         &self->tbt,         &self->tpot,
-                            &self->e2e,          &self->queue,       &self->slowdown_ttft,
-                            &self->slowdown_tbt, &self->slowdown_e2e};
+  Histogram *const all[] = {&self->ttft,        &self->tbt,           &self->tpot,
+                            &self->e2e,         &self->queue,         &self->second_token,
+                            &self->kv_transfer, &self->slowdown_ttft, &self->slowdown_tbt,
+                            &self->slowdown_e2e};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     histogram_init(all[i], arena);
 }

@@ -3,6 +3,8 @@
  *   queue  prefill began − arrival          TTFT  first token − arrival
  *   E2E    last token − arrival             TBT   gap between consecutive tokens, over all tokens
  *   TPOT   (last − first token) / (output tokens − 1), over requests with two tokens or more
+ *   second token   gap between the first two tokens: where a move of the KV cache is felt
+ *   KV transfer    end of prefill to the KV's arrival where it is decoded, waits included
  *
  * Slowdowns are relative to the same request alone on an idle reference machine, as SplitwiseSim's
  * notebooks define them: TTFT / prefill(prompt), TBT mean / decode step, E2E / (prefill + (output −
@@ -27,7 +29,7 @@ typedef struct RequestRecord {
 } RequestRecord;
 
 typedef struct Metrics {
-  Histogram ttft, tbt, tpot, e2e, queue; // ticks
+  Histogram ttft, tbt, tpot, e2e, queue, second_token, kv_transfer; // ticks
   Histogram slowdown_ttft, slowdown_tbt, slowdown_e2e;
   uint64_t requests, completed, rejected; // arrived; of those
   uint64_t prompt_tokens, output_tokens;  // of completed requests

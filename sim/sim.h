@@ -50,6 +50,8 @@ typedef struct PoolResult {
   const PoolSpec *pool;
   MachineTotals totals; // of its machines together
   double utilization;   // busy time / (machines × span)
+  /* Tokens in an iteration (of prefill chunks, and one for each decode), weighted by its ticks. */
+  const Histogram *batch_tokens;
   double energy_j;
 } PoolResult;
 

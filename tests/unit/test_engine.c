@@ -194,8 +194,23 @@ Test(engine, kv_moves_after_prefill_or_during_it) {
     expect_at(record->last_token_at, cases[i].decodes + 23830, cases[i].what);
     cr_expect_eq(scene.result.metrics.transfers, 1u);
     cr_expect_eq(scene.result.metrics.transferred_bytes, 90000000);
-    expect_at(scene.result.metrics.tbt.max, cases[i].decodes - 100000 + 11910, "the second gap");
+    const Metrics *metrics = &scene.result.metrics;
+    expect_at(metrics->tbt.max, cases[i].decodes - 100000 + 11910, "the second gap");
+    expect_at(metrics->second_token.max, cases[i].decodes - 100000 + 11910, "the second token");
+    expect_at(metrics->kv_transfer.max, cases[i].decodes - 100000, "the transfer");
+    cr_expect(metrics->second_token.total == 1 && metrics->kv_transfer.total == 1);
   }
+}
+
+/* 90 tokens for 100 ms on the first machine; one token for 23.83 ms on the other. */
+Test(engine, tokens_in_a_batch_are_weighted_by_time) {
+  scene_split(&scene, 1, 1);
+  run(alone, 1);
+  const Histogram *prefill = scene.result.pools[0].batch_tokens;
+  const Histogram *decode = scene.result.pools[1].batch_tokens;
+  cr_expect(prefill->min == 90 && prefill->max == 90 && decode->min == 1 && decode->max == 1);
+  expect_at((Tick)prefill->total, 100000, "in prefill");
+  expect_at((Tick)decode->total, 23830, "in decode");
 }
 
 Test(engine, transfers_into_one_machine_share_its_nic) {
