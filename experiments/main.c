@@ -13,9 +13,12 @@ static const Command commands[] = {
     {"fit", cmd_fit, "performance models from a profile, and how good they are"},
     {"import", cmd_import, "a profile from another project's measurements"},
     {"list", cmd_list, "what there is: policies, models, machines, traces, options"},
+    {"merge", cmd_merge, "join databases of results"},
     {"plot", cmd_plot, "pictures of fitted models"},
+    {"provision", cmd_provision, "the cheapest cluster that meets the limits"},
     {"query", cmd_query, "ask a results database"},
     {"run", cmd_run, "simulate one configuration"},
+    {"sweep", cmd_sweep, "simulate all points that axes span"},
     {"trace", cmd_trace, "what a trace file holds"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
@@ -24,7 +27,7 @@ static void print_help(void) {
   puts("Simulates clusters that serve large language models.\n\n"
        "usage: tandem COMMAND [arguments]\n");
   for (int i = 0; i < N_COMMANDS; i++)
-    printf("  %-8s %s\n", commands[i].name, commands[i].help);
+    printf("  %-9s %s\n", commands[i].name, commands[i].help);
   puts("\n'tandem COMMAND --help' tells more; 'tandem --version' prints the version.\n\n"
        "example: tandem run experiments/examples/quickstart.yaml");
 }

@@ -78,6 +78,12 @@ static Resources resources_of(const SimResult *result) {
   return sum;
 }
 
+/* NAN when there is no window. */
+static double window_rps(const Metrics *metrics) {
+  const Tick length = metrics->window.to - metrics->window.from;
+  return if_known((double)metrics->in_window / tick_seconds(length), (double)metrics->window.to);
+}
+
 static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const SimResult *result = self->result;
   const Metrics *metrics = &result->metrics;
@@ -92,12 +98,13 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const double far = (double)totals->extrapolated_iterations[EXTRAPOLATION_FAR];
   const Resources resources = resources_of(result);
   const Scalar scalars[] = {
-      {"requests", "", (double)metrics->requests},
+      {"requests", "", (double)metrics->asked.requests},
       {"completed", "", (double)metrics->completed},
       {"rejected", "", (double)metrics->rejected},
       {"unfinished", "", (double)result->unfinished},
       {"duration_s", "s", tick_seconds(result->span)},
       {"throughput_rps", "/s", ratio((double)metrics->completed, served_s)},
+      {"window_rps", "/s", window_rps(metrics)},
       {"output_tokens_per_s", "/s", ratio((double)metrics->output_tokens, served_s)},
       {"energy_kwh", "kWh", resources.energy_kwh},
       {"cost_usd", "$", resources.cost_usd},

@@ -42,10 +42,12 @@ static void json_pool(const PoolReport *report, FILE *out) {
 }
 
 static void json_outcome(const SloOutcome *outcome, FILE *out) {
-  fprintf(out, "{\"name\": \"%s\", \"slowdown\": ", outcome->spec->name);
-  write_json_number(outcome->slowdown, out);
+  fprintf(out, "{\"name\": \"%s\", \"value\": ", outcome->spec->name);
+  write_json_number(outcome->value, out);
   fputs(", \"limit\": ", out);
   write_json_number(outcome->spec->limit, out);
+  fprintf(out, ", \"unit\": \"%s\", \"margin\": ", slo_unit(outcome->spec));
+  write_json_number(outcome->margin, out);
   fprintf(out, ", \"met\": %s}", outcome->met ? "true" : "false");
 }
 
@@ -99,8 +101,10 @@ static void print_csv(const Report *self, FILE *out) {
   report_visit(self, csv_line, out);
   for (int i = 0; i < self->config->slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
-    csv_line(out, "slo", outcome->spec->name, "slowdown", outcome->slowdown, "");
-    csv_line(out, "slo", outcome->spec->name, "limit", outcome->spec->limit, "");
+    const char *unit = slo_unit(outcome->spec);
+    csv_line(out, "slo", outcome->spec->name, "value", outcome->value, unit);
+    csv_line(out, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
+    csv_line(out, "slo", outcome->spec->name, "margin", outcome->margin, "");
     csv_line(out, "slo", outcome->spec->name, "met", outcome->met, "");
   }
   fprintf(out, "run,digest,value,%016" PRIx64 ",\n", self->result->digest);
@@ -219,16 +223,26 @@ static void table_pools(const Report *self, FILE *out) {
   }
 }
 
+/* A value or limit in the unit that people read it in. */
+static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
+  if (*slo_unit(spec) && isfinite(value)) return duration(value, text);
+  const bool share = spec->statistic == SLO_GOOD_SHARE;
+  snprintf(text, 32, share ? "%.4g%%" : "%.3f", share ? 100 * value : value);
+  return text;
+}
+
 static void table_slo(const Report *self, FILE *out) {
   const SloSet *slo = self->config->slo;
   if (slo->n_specs == 0) return;
-  fprintf(out, "\nslo       slowdown  limit  margin        (%s: %d of %d met)\n", slo->name,
-          slo->n_specs - self->n_missed, slo->n_specs);
+  fprintf(out, "\n%-18s %9s %9s  margin          (%s: %d of %d met)\n", "slo", "value", "limit",
+          slo->name, slo->n_specs - self->n_missed, slo->n_specs);
   for (int i = 0; i < slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
-    double margin = 100 * (1 - outcome->slowdown / outcome->spec->limit);
-    fprintf(out, "%-9s %8.3f %6g %6.0f%%  %s\n", outcome->spec->name, outcome->slowdown,
-            outcome->spec->limit, margin, outcome->met ? "met" : "MISSED");
+    char value[32], limit[32];
+    fprintf(out, "%-18s %9s %9s %6.0f%%  %s\n", outcome->spec->name,
+            slo_text(outcome->spec, outcome->value, value),
+            slo_text(outcome->spec, outcome->spec->limit, limit), 100 * outcome->margin,
+            outcome->met ? "met" : "MISSED");
   }
 }
 

@@ -76,6 +76,8 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);
   agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
   metrics_init(&self->metrics, config->slo_reference, arena);
+  self->metrics.good_limits = config->good_limits;
+  self->metrics.window = config->window;
   eventlog_init(&self->log, config->event_log);
   init_policies(self);
   engine_pull(self);
@@ -98,7 +100,7 @@ static void handle(Engine *self) {
 }
 
 bool engine_step(Engine *self) {
-  if (self->failed) return false;
+  if (self->failed || self->stopped) return false;
   /* When all that is pending asks for room again and has been refused since anything else
    * happened, nobody will ever make any. */
   const size_t pending = self->agenda.n_events;
@@ -157,6 +159,7 @@ static void sum_up(const Engine *self, SimResult *result) {
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
                         .digest = self->log.digest,
                         .events = self->n_events,
+                        .stopped = self->stopped,
                         .unfinished = self->requests.n_live,
                         .span = self->now};
   MachineIx first = 0;

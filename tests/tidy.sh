@@ -180,7 +180,7 @@ END { if (path != "") end_file() }
 # A file that is built or run stands, by its path, in the meson.build of its folder or of one above;
 # a policy stands in the .def beside it.
 check_listed() {
-  grep -E '\.c$|^tests/(cli|golden|differential)/[^/]*\.sh$' "$files" | while read -r path; do
+  grep -E '\.c$|^tests/(cli|golden|differential|slurm)/[^/]*\.sh$' "$files" | while read -r path; do
     folder=$(dirname "$path")
     name=$(basename "$path" .c)
     grep -qs "^[A-Z]*($name)" "$folder"/*.def && continue
