@@ -17,6 +17,7 @@ static const Command commands[] = {
     {"plot", cmd_plot, "pictures of fitted models"},
     {"provision", cmd_provision, "the cheapest cluster that meets the limits"},
     {"query", cmd_query, "ask a results database"},
+    {"report", cmd_report, "the claims of papers beside what Tandem gives"},
     {"run", cmd_run, "simulate one configuration"},
     {"sweep", cmd_sweep, "simulate all points that axes span"},
     {"trace", cmd_trace, "what a trace file holds"},
