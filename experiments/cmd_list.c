@@ -2,6 +2,7 @@
 #include "experiments/cli.h"
 #include "experiments/config.h"
 #include "experiments/folder.h"
+#include "experiments/provision.h"
 #include "perfmodel/datafile.h"
 #include "traces/format.h"
 #include <string.h>
@@ -113,12 +114,22 @@ static void print_options(Arena *arena) {
       {"workload, synthetic", workload_synthetic_options},
       {"workload.arrivals", workload_arrival_options},
       {"network", config_network_options},
+      {"window", config_window_options},
       {"slo", config_slo_options},
+      {"slo.goodput", config_goodput_options},
+      {"provision, of a study", provision_options},
+      {"provision.constraint", provision_constraint_options},
   };
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
     printf("%s%s:\n", i > 0 ? "\n" : "", blocks[i].title);
     option_print(blocks[i].specs, 2, stdout);
   }
+  puts("\nslo.METRIC.STATISTIC: a time that it must lie below; METRIC: ttft, tbt, tpot, e2e,\n"
+       "  queue, second_token; STATISTIC: mean, max, or a percentile such as p50 or p99.9");
+  puts("\nsweep: its axes, for 'tandem sweep', each one of\n"
+       "  KEY: 1..40 step 3 | [70 /s, 100 /s]   values of any key, such as pools.prefill.count\n"
+       "  NAME: {KEY: VALUES, KEY: VALUES}      keys that move together\n"
+       "  NAME: {DESIGN: {KEY: VALUE, …}, …}    named sets of values");
   puts("\npolicies.KIND: a name, or {name: …, options}; see 'tandem list routers' and so on");
 }
 

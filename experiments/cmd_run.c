@@ -69,7 +69,9 @@ static int open_files(Run *run) {
                           given->event_log, strerror(errno));
 }
 
-static int on_request(void *context, const RequestRecord *record, Diag *diag) {
+static int on_request(void *context, const RequestRecord *record, const Metrics *so_far,
+                      Diag *diag) {
+  (void)so_far;
   return results_add_request(context, record, diag);
 }
 
@@ -127,7 +129,8 @@ static int store(Run *run) {
 /* The exit code when `diag` stays empty. */
 static int run_config(Run *run, const char *path) {
   const Options *given = run->options;
-  const ConfigChanges changes = {given->assignments.items, given->seed, given->tie_seed};
+  const ConfigChanges changes = {
+      .assignments = given->assignments.items, .seed = given->seed, .tie_seed = given->tie_seed};
   if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
     return EXIT_INPUT;
   if (given->check) {

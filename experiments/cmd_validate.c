@@ -119,7 +119,8 @@ int cmd_validate(int argc, char **argv) {
   if (code == CLI_GO_ON) {
     Config config;
     Results results = {0};
-    const ConfigChanges changes = {given.assignments.items, given.seed, -1};
+    const ConfigChanges changes = {
+        .assignments = given.assignments.items, .seed = given.seed, .tie_seed = -1};
     code = config_load(&config, path, &changes, &arena, &diag)
                ? EXIT_INPUT
                : run(&config, &given, &results, &arena, &diag);

@@ -9,7 +9,7 @@
 
 typedef struct TopKeys {
   const char *model;
-  const Node *workload, *pools, *network, *policies, *perfmodel, *slo;
+  const Node *workload, *pools, *network, *policies, *perfmodel, *slo, *window;
   int64_t seed, tie_seed;
 } TopKeys;
 
@@ -27,6 +27,7 @@ const OptionSpec config_options[] = {
     TOP(perfmodel, OPTION_NODE,
         .help = "a set of performance models, fitted by default, or a map, see below"),
     TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
+    TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below"),
     TOP(seed, OPTION_INT, .fallback = "1", SEED_RANGE,
         .help = "of all random draws; the workload may have its own"),
     TOP(tie_seed, OPTION_INT, .fallback = "0", SEED_RANGE,
@@ -47,6 +48,17 @@ const OptionSpec config_network_options[] = {
      .min = 0,
      .max = 60,
      .help = "of each transfer"},
+    {0}};
+
+#define WINDOW(field, ...)                                                                         \
+  {                                                                                                \
+    .key = #field, .type = OPTION_TICKS, .offset = offsetof(Window, field), .min = 0,              \
+    .max = 8.64e6, __VA_ARGS__                                                                     \
+  }
+
+const OptionSpec config_window_options[] = {
+    WINDOW(from, .fallback = "0 s", .help = "of simulated time"),
+    WINDOW(to, .required = true, .help = "of simulated time"),
     {0}};
 
 const char *config_data_root(void) {
@@ -71,16 +83,47 @@ const char *config_data_name(const Config *self, const char *name, Arena *arena)
   return is_same_file(path, self->path) ? name : path;
 }
 
+static const void *load_model(const void *context, Arena *arena, Diag *diag) {
+  const ConfigFact *fact = context;
+  Llm *model = ARENA_NEW(arena, Llm);
+  return llm_load(model, fact->name, fact->config->perfmodel_root, fact->at, arena, diag) ? NULL
+                                                                                          : model;
+}
+
 static int bind_model(Config *self, const char *written, Arena *arena, Diag *diag) {
-  const char *name = config_data_name(self, written, arena);
-  Place at = config_place(self->root, "model");
-  return llm_load(&self->model, name, self->perfmodel_root, at, arena, diag);
+  const ConfigFact fact = {self, config_data_name(self, written, arena),
+                           config_place(self->root, "model")};
+  const char *key = arena_printf(arena, "model %s", fact.name);
+  const Llm *model = config_cache_get(self->cache, key, load_model, &fact, arena, diag);
+  if (!model) return -1;
+  self->model = *model;
+  return 0;
+}
+
+static int bind_window(Window *window, const Node *node, Diag *diag) {
+  if (option_bind(config_window_options, node, NULL, node->at, window, diag)) return -1;
+  if (window->from < window->to) return 0;
+  return diag_error(diag, node->at, "'window' must end after it begins");
+}
+
+/* Blocks that other commands take off before they bind the rest. */
+static const char *const study_blocks[] = {"sweep", "provision", NULL};
+
+static int refuse_studies(const Node *root, Diag *diag) {
+  int status = 0;
+  for (int i = 0; study_blocks[i]; i++) {
+    const Node *block = node_find(root, study_blocks[i]);
+    if (block)
+      status = diag_error(diag, block->key_at, "'%s' is for 'tandem %s'", block->key, block->key);
+  }
+  return status;
 }
 
 /* All blocks, whatever is wrong with those before. */
 static int bind_root(Config *self, Arena *arena, Diag *diag) {
   TopKeys keys = {0};
-  int status = option_bind(config_options, self->root, NULL, self->root->at, &keys, diag);
+  int status = refuse_studies(self->root, diag);
+  status |= option_bind(config_options, self->root, study_blocks, self->root->at, &keys, diag);
   if (self->root->kind != NODE_MAP) return status;
   status |= config_bind_perfmodel(self, keys.perfmodel, &self->perfmodel, arena, diag);
   self->sim.seed = (uint64_t)keys.seed;
@@ -93,6 +136,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  if (keys.window) status |= bind_window(&self->sim.window, keys.window, diag);
   return status | config_bind_slo(self, keys.slo, arena, diag);
 }
 
@@ -106,7 +150,7 @@ static int set_number(Node *root, const char *key, int64_t number, Arena *arena,
 }
 
 /* All changes are made to the tree, so that its text is the whole truth about the run. */
-static int apply_changes(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag) {
+int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag) {
   int status = 0;
   const char *const *assignment = changes->assignments;
   for (; assignment && *assignment; assignment++)
@@ -118,20 +162,29 @@ static int apply_changes(Node *root, const ConfigChanges *changes, Arena *arena,
   }
   if (changes->tie_seed >= 0)
     status |= set_number(root, "tie_seed", changes->tie_seed, arena, diag);
+  for (int i = 0; i < changes->n_settings; i++) {
+    const Setting *setting = &changes->settings[i];
+    status |= node_set(root, setting->key, setting->at, setting->value, arena, diag);
+  }
   return status;
+}
+
+int config_bind(Config *self, const char *path, Node *root, const ConfigChanges *changes,
+                ConfigCache *cache, Arena *arena, Diag *diag) {
+  *self =
+      (Config){.path = path, .data_root = config_data_root(), .slo = &slo_sets[0], .cache = cache};
+  self->directory = directory_of(path, arena);
+  self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
+  const int status = changes ? config_change(root, changes, arena, diag) : 0;
+  self->root = root;
+  self->text = node_text(root, arena);
+  return status ? -1 : bind_root(self, arena, diag);
 }
 
 int config_load(Config *self, const char *path, const ConfigChanges *changes, Arena *arena,
                 Diag *diag) {
-  *self = (Config){.path = path, .data_root = config_data_root(), .slo = &slo_sets[0]};
-  self->directory = directory_of(path, arena);
-  self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
   Node *root = yaml_load(path, arena, diag);
-  if (!root) return -1;
-  if (changes && apply_changes(root, changes, arena, diag)) return -1;
-  self->root = root;
-  self->text = node_text(root, arena);
-  return bind_root(self, arena, diag);
+  return root ? config_bind(self, path, root, changes, NULL, arena, diag) : -1;
 }
 
 int config_open_trace(Config *self, Arena *arena, Diag *diag) {

@@ -8,6 +8,7 @@
  * arena. */
 #ifndef EXPERIMENTS_CONFIG_H
 #define EXPERIMENTS_CONFIG_H
+#include "experiments/config_cache.h"
 #include "experiments/slo.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/presets.h"
@@ -29,13 +30,6 @@ typedef struct PoolConfig {
   const Node *perfmodel; // NULL: that of the run
 } PoolConfig;
 
-typedef struct SloConfig {
-  int name; // index into slo_sets
-  const char *machine;
-  int64_t tensor_parallel_size;
-  const Node *perfmodel; // NULL: that of the run
-} SloConfig;
-
 typedef struct Config {
   const char *path;      // as the user wrote it
   const char *directory; // of the file; relative paths are tried from here too
@@ -43,6 +37,7 @@ typedef struct Config {
   const char *perfmodel_root; // data_root/perfmodel
   const Node *root;           // the file after --set
   const char *text;           // the same on one line
+  ConfigCache *cache;         // NULL: none
   Llm model;
   PerfModelChoice perfmodel;
   int64_t max_decode_seqs; // sequences that a decode batch can have
@@ -52,17 +47,29 @@ typedef struct Config {
   SimConfig sim; // complete but for the trace, see config_open_trace, and the callbacks
 } Config;
 
-/* What the command line changes; seeds replace all those of the file. */
+/* A value for a key, "pools.prefill.count", as a study has it. */
+typedef struct Setting {
+  const char *key;
+  Place at;          // where the key stands
+  const Node *value; // copied into the tree that it is set in
+} Setting;
+
+/* What is changed in a file before it is bound, in this order; seeds replace all those of the
+ * file. */
 typedef struct ConfigChanges {
   const char *const *assignments; // key=value, NULL-terminated; NULL: none
   int64_t seed, tie_seed;         // -1: as in the file
+  const Setting *settings;        // [n_settings]
+  int n_settings;
 } ConfigChanges;
 
 extern const OptionSpec config_options[];
 extern const OptionSpec config_pool_options[];
 extern const OptionSpec config_perfmodel_options[];
 extern const OptionSpec config_network_options[];
+extern const OptionSpec config_window_options[];
 extern const OptionSpec config_slo_options[];
+extern const OptionSpec config_goodput_options[];
 
 /* $TANDEM_DATA, or the source tree. */
 const char *config_data_root(void);
@@ -70,13 +77,29 @@ const char *config_data_root(void);
  */
 int config_load(Config *self, const char *path, const ConfigChanges *changes, Arena *arena,
                 Diag *diag);
+/* The same from a tree, as yaml_load or node_copy made it, which is changed. `cache` may be NULL;
+ * what is taken from it lives in its arena. */
+int config_bind(Config *self, const char *path, Node *root, const ConfigChanges *changes,
+                ConfigCache *cache, Arena *arena, Diag *diag);
+/* Makes the changes alone. */
+int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* Opens the workload as sim.trace; the caller closes it. */
 int config_open_trace(Config *self, Arena *arena, Diag *diag);
 /* A digest of all that decides the outcome: version, text (with the seeds), the numbers read from
  * data files, and the trace file, which is read for it. */
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
+/* The same of version and text alone, for a configuration that could not be bound. */
+uint64_t config_text_digest(const Config *self);
 
 /* private: the parts of config_load, one file each */
+
+/* A data file to load, and the place that asks for it: the context of a CacheLoad. */
+typedef struct ConfigFact {
+  const Config *config;
+  const char *name; // or a path, as config_data_name gives it
+  Place at;
+} ConfigFact;
+
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* `node` is the value of a key `perfmodel`, NULL when absent: then it is 'fitted'. */
@@ -86,6 +109,9 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
                                        const Hardware *hardware, int64_t tensor_parallel_size,
                                        int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
+/* A machine type by its name as written. */
+int config_load_hardware(Config *self, Hardware *ret_hardware, const char *written, Place at,
+                         Arena *arena, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);

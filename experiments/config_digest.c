@@ -7,10 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-static void fold(uint64_t *hash, int64_t value) {
-  *hash = hash_fold(*hash, (uint64_t)value);
-}
-
 static void fold_reals(uint64_t *hash, const double *values, int n) {
   for (int i = 0; i < n; i++)
     *hash = hash_fold(*hash, hash_bytes(&values[i], sizeof values[i]));
@@ -18,33 +14,6 @@ static void fold_reals(uint64_t *hash, const double *values, int n) {
 
 static void fold_text(uint64_t *hash, const char *text) {
   *hash = hash_fold(*hash, hash_bytes(text, strlen(text)));
-}
-
-static void fold_curve(uint64_t *hash, const Pwl *curve) {
-  for (int32_t i = 0; i < curve->n_segments; i++) {
-    const PwlSegment *segment = &curve->segments[i];
-    const int64_t fields[] = {segment->start, segment->run, segment->base, segment->slope,
-                              segment->remainder};
-    *hash = hash_fold(*hash, hash_bytes(fields, sizeof fields));
-  }
-  fold(hash, curve->low);
-  fold(hash, curve->high);
-}
-
-static void fold_perfmodel(uint64_t *hash, const PerfModel *model) {
-  fold(hash, model->form);
-  fold(hash, model->overhead);
-  fold_curve(hash, &model->linear);
-  fold_curve(hash, &model->prefill_attention);
-  fold_curve(hash, &model->head);
-  fold_reals(hash, &model->mixed_factor, 1);
-  const int32_t n_pieces = model->row_first[model->max_decode_seqs + 1];
-  for (int32_t i = 0; i < n_pieces; i++) {
-    const DecodePiece *piece = &model->pieces[i];
-    const int64_t fields[] = {piece->start, piece->end, piece->base, piece->slope,
-                              piece->extrapolation};
-    *hash = hash_fold(*hash, hash_bytes(fields, sizeof fields));
-  }
 }
 
 static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
@@ -60,7 +29,7 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
                           pool->provisioned_power, pool->cost_per_hour};
   *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
   fold_reals(hash, reals, sizeof reals / sizeof *reals);
-  fold_perfmodel(hash, pool->perfmodel);
+  *hash = hash_fold(*hash, pool->perfmodel->digest);
 }
 
 static int fold_file(uint64_t *hash, const char *path, Diag *diag) {
@@ -72,14 +41,19 @@ static int fold_file(uint64_t *hash, const char *path, Diag *diag) {
   return diag_environment(diag, place_of_file(path), "cannot read '%s': %s", path, strerror(errno));
 }
 
-int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
-  const WorkloadConfig *workload = &self->workload;
+uint64_t config_text_digest(const Config *self) {
   uint64_t hash = 0;
   fold_text(&hash, tandem_version);
   fold_text(&hash, self->text);
+  return hash;
+}
+
+int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
+  const WorkloadConfig *workload = &self->workload;
+  uint64_t hash = config_text_digest(self);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_pool(&hash, &self->sim.pools[i]);
-  if (self->sim.slo_reference) fold_perfmodel(&hash, self->sim.slo_reference);
+  if (self->sim.slo_reference) hash = hash_fold(hash, self->sim.slo_reference->digest);
   fold_reals(&hash, workload->prompt.quantiles, workload->prompt.n_quantiles);
   fold_reals(&hash, workload->output.quantiles, workload->output.n_quantiles);
   if (workload->trace && fold_file(&hash, workload->trace, diag)) return -1;

@@ -3,6 +3,7 @@
 #include "experiments/config.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/roofline.h"
+#include <inttypes.h>
 #include <string.h>
 
 static const char ROOFLINE[] = "roofline";
@@ -21,11 +22,20 @@ const OptionSpec config_perfmodel_options[] = {
         .help = "engine of a roofline: ideal, graph-engine (if absent), eager-2023, a path"),
     {0}};
 
+static const void *load_engine(const void *context, Arena *arena, Diag *diag) {
+  const ConfigFact *fact = context;
+  EnginePreset *preset = ARENA_NEW(arena, EnginePreset);
+  return preset_load(preset, fact->name, fact->config->perfmodel_root, fact->at, arena, diag)
+             ? NULL
+             : preset;
+}
+
 static const EnginePreset *load_preset(const Config *self, const char *written, Place at,
                                        Arena *arena, Diag *diag) {
-  EnginePreset *preset = ARENA_NEW(arena, EnginePreset);
   const char *name = config_data_name(self, written ? written : "graph-engine", arena);
-  return preset_load(preset, name, self->perfmodel_root, at, arena, diag) ? NULL : preset;
+  const ConfigFact fact = {self, name, at};
+  const char *key = arena_printf(arena, "preset %s", name);
+  return config_cache_get(self->cache, key, load_engine, &fact, arena, diag);
 }
 
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
@@ -49,20 +59,44 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
   return 0;
 }
 
+/* A performance model to load: what it is made of. */
+typedef struct PerfModelParts {
+  const Config *config;
+  const PerfModelChoice *choice;
+  const Hardware *hardware;
+  int64_t tensor_parallel_size, max_decode_seqs;
+  Place at;
+} PerfModelParts;
+
+static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
+  const PerfModelParts *parts = context;
+  const Config *config = parts->config;
+  const Hardware *hardware = parts->hardware;
+  const EnginePreset *engine = parts->choice->engine;
+  const int64_t gpus = parts->tensor_parallel_size;
+  PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
+  if (!engine)
+    return perfmodel_load_for(perfmodel, parts->choice->name, config->model.name, hardware->gpu,
+                              gpus, parts->max_decode_seqs, config->perfmodel_root, parts->at,
+                              arena, diag)
+               ? NULL
+               : perfmodel;
+  if (hardware_check_split(&config->model, hardware, gpus, parts->at, diag)) return NULL;
+  Roofline roofline;
+  roofline_init(&roofline, &config->model, hardware, gpus, 1, engine, arena);
+  roofline_compile(&roofline, perfmodel, parts->max_decode_seqs, arena);
+  return perfmodel;
+}
+
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
                                        const Hardware *hardware, int64_t tensor_parallel_size,
                                        int64_t max_decode_seqs, Place at, Arena *arena,
                                        Diag *diag) {
-  PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
-  if (!choice->engine)
-    return perfmodel_load_for(perfmodel, choice->name, self->model.name, hardware->gpu,
-                              tensor_parallel_size, max_decode_seqs, self->perfmodel_root, at,
-                              arena, diag)
-               ? NULL
-               : perfmodel;
-  if (hardware_check_split(&self->model, hardware, tensor_parallel_size, at, diag)) return NULL;
-  Roofline roofline;
-  roofline_init(&roofline, &self->model, hardware, tensor_parallel_size, 1, choice->engine, arena);
-  roofline_compile(&roofline, perfmodel, max_decode_seqs, arena);
-  return perfmodel;
+  const PerfModelParts parts = {self, choice, hardware, tensor_parallel_size, max_decode_seqs, at};
+  // A name that came out of a file stands for the file: each was loaded with its own.
+  const char *key =
+      arena_printf(arena, "perfmodel %s engine %p model %p machine %p tp %" PRId64 " seqs %" PRId64,
+                   choice->name, (const void *)choice->engine, (const void *)self->model.name,
+                   (const void *)hardware->name, tensor_parallel_size, max_decode_seqs);
+  return config_cache_get(self->cache, key, load_perfmodel, &parts, arena, diag);
 }

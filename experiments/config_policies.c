@@ -67,9 +67,10 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     status |= bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena, diag);
   const char *conflict = status ? NULL : sim_conflict(self->sim.policies);
+  const Node *cause = nodes[POLICY_BATCHER] ? nodes[POLICY_BATCHER] : nodes[POLICY_KVTIER];
   if (conflict)
     status =
-        diag_error(diag, node ? node->key_at : self->root->at, "batcher '%s' and kvtier '%s': %s",
+        diag_error(diag, cause ? cause->at : self->root->at, "batcher '%s' and kvtier '%s': %s",
                    self->sim.policies[POLICY_BATCHER].policy->name,
                    self->sim.policies[POLICY_KVTIER].policy->name, conflict);
   const PolicyChoice *batcher = &self->sim.policies[POLICY_BATCHER];

@@ -1,7 +1,5 @@
-/* The `pools:` and `slo:` blocks: machines with a model on them, and the idle machine that
- * slowdowns are relative to. */
+/* The `pools:` block: machines with a model on them. */
 #include "experiments/config.h"
-#include "perfmodel/datafile.h"
 #include <math.h>
 #include <string.h>
 
@@ -31,24 +29,22 @@ const OptionSpec config_pool_options[] = {
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool"),
     {0}};
 
-#define SLO(field, kind, ...)                                                                      \
-  { .key = #field, .type = kind, .offset = offsetof(SloConfig, field), __VA_ARGS__ }
+static const void *load_hardware(const void *context, Arena *arena, Diag *diag) {
+  const ConfigFact *fact = context;
+  Hardware *hardware = ARENA_NEW(arena, Hardware);
+  return hardware_load(hardware, fact->name, fact->config->perfmodel_root, fact->at, arena, diag)
+             ? NULL
+             : hardware;
+}
 
-const OptionSpec config_slo_options[] = {
-    SLO(name, OPTION_CHOICE, .fallback = "splitwise", .choices = slo_choices,
-        .help = "which limits"),
-    SLO(machine, OPTION_STRING, .fallback = "dgx-a100", .help = "the idle machine"),
-    SLO(tensor_parallel_size, OPTION_INT, .fallback = "8", .min = 1, .max = 1024,
-        .help = "GPUs that it uses"),
-    SLO(perfmodel, OPTION_NODE, .help = "as at the top level, for this machine"),
-    {0}};
-
-/* ---- Pools ---- */
-
-static int load_hardware(Config *self, Hardware *hardware, const char *written, Place at,
+int config_load_hardware(Config *self, Hardware *hardware, const char *written, Place at,
                          Arena *arena, Diag *diag) {
-  const char *name = config_data_name(self, written, arena);
-  return hardware_load(hardware, name, self->perfmodel_root, at, arena, diag);
+  const ConfigFact fact = {self, config_data_name(self, written, arena), at};
+  const char *key = arena_printf(arena, "machine %s", fact.name);
+  const Hardware *loaded = config_cache_get(self->cache, key, load_hardware, &fact, arena, diag);
+  if (!loaded) return -1;
+  *hardware = *loaded;
+  return 0;
 }
 
 /* The share of the machine type that one instance is. */
@@ -78,7 +74,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
   Place machine_at = config_place(node, "machine");
-  if (load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
+  if (config_load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
   if (status || !self->model.name) return -1;
   if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = hardware.num_gpus;
   KvCapacity capacity;
@@ -127,36 +123,4 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) 
   }
   self->sim.pools = specs;
   return status ? -1 : check_phases(self, node, diag);
-}
-
-/* ---- Objectives ---- */
-
-static int load_reference(Config *self, const SloConfig *slo, const Node *node, Arena *arena,
-                          Diag *diag) {
-  Place machine_at = node->kind == NODE_MAP ? config_place(node, "machine") : node->at;
-  Hardware hardware;
-  if (load_hardware(self, &hardware, slo->machine, machine_at, arena, diag)) return -1;
-  if (!self->model.name || !self->perfmodel.name) return -1;
-  // One file is of one machine, hardly of this one.
-  PerfModelChoice choice = self->perfmodel;
-  if (datafile_is_path(choice.name)) choice = (PerfModelChoice){.name = "fitted"};
-  if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
-    return -1;
-  self->sim.slo_reference = config_load_perfmodel(
-      self, &choice, &hardware, slo->tensor_parallel_size, 1, node->at, arena, diag);
-  return self->sim.slo_reference ? 0 : -1;
-}
-
-int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag) {
-  if (!node) return 0;
-  const OptionSpec bare = {.key = "slo", .type = OPTION_CHOICE, .choices = slo_choices};
-  SloConfig slo;
-  option_defaults(config_slo_options, &slo);
-  slo.perfmodel = NULL;
-  int status = node->kind == NODE_MAP
-                   ? option_bind(config_slo_options, node, NULL, node->at, &slo, diag)
-                   : option_bind_one(&bare, node, &slo, diag);
-  if (status) return -1;
-  self->slo = &slo_sets[slo.name];
-  return self->slo->n_specs > 0 ? load_reference(self, &slo, node, arena, diag) : 0;
 }

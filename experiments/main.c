@@ -14,9 +14,13 @@ static const Command commands[] = {
     {"fit", cmd_fit, "performance models from a profile, and how good they are"},
     {"import", cmd_import, "a profile from another project's measurements"},
     {"list", cmd_list, "what there is: policies, models, machines, traces, options"},
+    {"merge", cmd_merge, "join databases of results"},
     {"plot", cmd_plot, "pictures of fitted models"},
+    {"provision", cmd_provision, "the cheapest cluster that meets the limits"},
     {"query", cmd_query, "ask a results database"},
+    {"report", cmd_report, "the claims of papers beside what Tandem gives"},
     {"run", cmd_run, "simulate one configuration"},
+    {"sweep", cmd_sweep, "simulate all points that axes span"},
     {"trace", cmd_trace, "what a trace file holds"},
     {"validate", cmd_validate, "predictions against batches that are really run"},
 };

@@ -13,18 +13,22 @@ static double ratio(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
-static Latency make_latency(const char *name, const Histogram *histogram) {
+static Distribution make_distribution(const char *name, const char *unit, double scale,
+                                      const Histogram *histogram) {
   static const double quantiles[] = {0.50, 0.90, 0.95, 0.99};
-  Latency latency = {.name = name, .histogram = histogram};
-  double *seconds = latency.seconds;
+  Distribution made = {.name = name, .unit = unit, .histogram = histogram, .scale = scale};
   for (int i = 0; i < REPORT_STATISTICS; i++)
-    seconds[i] = NAN;
-  if (histogram->total == 0) return latency;
-  seconds[0] = histogram_mean(histogram) / (double)TICKS_PER_SECOND;
+    made.values[i] = NAN;
+  if (histogram->total == 0) return made;
+  made.values[0] = histogram_mean(histogram) / scale;
   for (int i = 0; i < 4; i++)
-    seconds[1 + i] = histogram_quantile(histogram, quantiles[i]) / (double)TICKS_PER_SECOND;
-  seconds[REPORT_STATISTICS - 1] = tick_seconds(histogram->max);
-  return latency;
+    made.values[1 + i] = histogram_quantile(histogram, quantiles[i]) / scale;
+  made.values[REPORT_STATISTICS - 1] = (double)histogram->max / scale;
+  return made;
+}
+
+static Distribution make_latency(const char *name, const Histogram *histogram) {
+  return make_distribution(name, "s", (double)TICKS_PER_SECOND, histogram);
 }
 
 static double iterations_of(const MachineTotals *totals) {
@@ -53,6 +57,7 @@ static PoolReport make_pool(const PoolResult *result, Arena *arena) {
                   {"iterations", "", iterations_of(totals)},
                   {"prefill_tokens", "", (double)totals->prefill_tokens},
                   {"decode_tokens", "", (double)totals->decode_tokens}},
+      .batch_tokens = make_distribution("batch_tokens", "", 1, result->batch_tokens),
   };
 }
 
@@ -73,6 +78,12 @@ static Resources resources_of(const SimResult *result) {
   return sum;
 }
 
+/* NAN when there is no window. */
+static double window_rps(const Metrics *metrics) {
+  const Tick length = metrics->window.to - metrics->window.from;
+  return if_known((double)metrics->in_window / tick_seconds(length), (double)metrics->window.to);
+}
+
 static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const SimResult *result = self->result;
   const Metrics *metrics = &result->metrics;
@@ -87,12 +98,13 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const double far = (double)totals->extrapolated_iterations[EXTRAPOLATION_FAR];
   const Resources resources = resources_of(result);
   const Scalar scalars[] = {
-      {"requests", "", (double)metrics->requests},
+      {"requests", "", (double)metrics->asked.requests},
       {"completed", "", (double)metrics->completed},
       {"rejected", "", (double)metrics->rejected},
       {"unfinished", "", (double)result->unfinished},
       {"duration_s", "s", tick_seconds(result->span)},
       {"throughput_rps", "/s", ratio((double)metrics->completed, served_s)},
+      {"window_rps", "/s", window_rps(metrics)},
       {"output_tokens_per_s", "/s", ratio((double)metrics->output_tokens, served_s)},
       {"energy_kwh", "kWh", resources.energy_kwh},
       {"cost_usd", "$", resources.cost_usd},
@@ -126,7 +138,9 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
       .result = result,
       .latencies = {make_latency("ttft_s", &metrics->ttft), make_latency("tbt_s", &metrics->tbt),
                     make_latency("tpot_s", &metrics->tpot), make_latency("e2e_s", &metrics->e2e),
-                    make_latency("queue_s", &metrics->queue)},
+                    make_latency("queue_s", &metrics->queue),
+                    make_latency("second_token_s", &metrics->second_token),
+                    make_latency("kv_transfer_s", &metrics->kv_transfer)},
       .pools = ARENA_ARRAY(arena, PoolReport, result->n_pools),
       .outcomes = ARENA_ARRAY(arena, SloOutcome, config->slo->n_specs),
   };
@@ -145,21 +159,27 @@ double report_value(const Report *self, const char *name) {
   return NAN;
 }
 
+static void visit_distribution(const Distribution *distribution, const char *scope,
+                               ReportVisit visit, void *context) {
+  for (int k = 0; k < REPORT_STATISTICS; k++)
+    visit(context, scope, distribution->name, report_statistics[k], distribution->values[k],
+          distribution->unit);
+}
+
+static void visit_scalars(const Scalar *scalars, int n, const char *scope, ReportVisit visit,
+                          void *context) {
+  for (int i = 0; i < n; i++)
+    visit(context, scope, scalars[i].name, "value", scalars[i].value, scalars[i].unit);
+}
+
 void report_visit(const Report *self, ReportVisit visit, void *context) {
-  for (int i = 0; i < REPORT_SCALARS; i++)
-    visit(context, "run", self->scalars[i].name, "value", self->scalars[i].value,
-          self->scalars[i].unit);
+  visit_scalars(self->scalars, REPORT_SCALARS, "run", visit, context);
   for (int i = 0; i < REPORT_LATENCIES; i++)
-    for (int k = 0; k < REPORT_STATISTICS; k++)
-      visit(context, "run", self->latencies[i].name, report_statistics[k],
-            self->latencies[i].seconds[k], "s");
-  for (int i = 0; i < REPORT_EXTRAPOLATED; i++)
-    visit(context, "extrapolated", self->extrapolated[i].name, "value", self->extrapolated[i].value,
-          self->extrapolated[i].unit);
+    visit_distribution(&self->latencies[i], "run", visit, context);
+  visit_scalars(self->extrapolated, REPORT_EXTRAPOLATED, "extrapolated", visit, context);
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
     const PoolReport *pool = &self->pools[i];
-    for (int k = 0; k < REPORT_POOL_SCALARS; k++)
-      visit(context, pool->scope, pool->scalars[k].name, "value", pool->scalars[k].value,
-            pool->scalars[k].unit);
+    visit_scalars(pool->scalars, REPORT_POOL_SCALARS, pool->scope, visit, context);
+    visit_distribution(&pool->batch_tokens, pool->scope, visit, context);
   }
 }

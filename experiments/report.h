@@ -7,8 +7,8 @@
 
 enum {
   REPORT_STATISTICS = 6,
-  REPORT_LATENCIES = 5,
-  REPORT_SCALARS = 19,
+  REPORT_LATENCIES = 7,
+  REPORT_SCALARS = 20,
   REPORT_POOL_SCALARS = 5,
   REPORT_EXTRAPOLATED = 3,
 };
@@ -19,16 +19,20 @@ typedef struct Scalar {
   double value;
 } Scalar;
 
-typedef struct Latency {
-  const char *name; // ttft_s; tbt_s is of gaps between tokens, tpot_s of requests
+/* What was observed of one quantity. Latencies: tbt_s is of gaps between tokens, tpot_s of
+ * requests. batch_tokens of a pool is weighted by time. */
+typedef struct Distribution {
+  const char *name, *unit;
   const Histogram *histogram;
-  double seconds[REPORT_STATISTICS]; // NAN when nothing was observed
-} Latency;
+  double scale;                     // of the histogram's values in one `unit`
+  double values[REPORT_STATISTICS]; // NAN when nothing was observed
+} Distribution;
 
 typedef struct PoolReport {
   const PoolSpec *pool;
   const char *scope; // pool.NAME
   Scalar scalars[REPORT_POOL_SCALARS];
+  Distribution batch_tokens;
 } PoolReport;
 
 typedef struct Report {
@@ -36,7 +40,7 @@ typedef struct Report {
   const SimResult *result;
   Scalar scalars[REPORT_SCALARS];
   Scalar extrapolated[REPORT_EXTRAPOLATED]; // outside the measured range of the performance models
-  Latency latencies[REPORT_LATENCIES];
+  Distribution latencies[REPORT_LATENCIES];
   PoolReport *pools;    // [result->n_pools]
   SloOutcome *outcomes; // [config->slo->n_specs]
   int n_missed;         // of them

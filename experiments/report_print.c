@@ -19,11 +19,11 @@ static void json_scalars(const Scalar *scalars, int n, FILE *out) {
   }
 }
 
-static void json_latency(const Latency *latency, FILE *out) {
-  json_key(latency->name, out);
+/* The object that is the value of a key. */
+static void json_distribution(const Distribution *distribution, FILE *out) {
   for (int k = 0; k < REPORT_STATISTICS; k++) {
     fprintf(out, "%s\"%s\": ", k ? ", " : "{", report_statistics[k]);
-    write_json_number(latency->seconds[k], out);
+    write_json_number(distribution->values[k], out);
   }
   putc('}', out);
 }
@@ -36,14 +36,18 @@ static void json_pool(const PoolReport *report, FILE *out) {
   write_json_string(pool->machine, out);
   fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32 ", ", role_name(pool->role), pool->count);
   json_scalars(report->scalars, REPORT_POOL_SCALARS, out);
+  fprintf(out, ", \"%s\": ", report->batch_tokens.name);
+  json_distribution(&report->batch_tokens, out);
   putc('}', out);
 }
 
 static void json_outcome(const SloOutcome *outcome, FILE *out) {
-  fprintf(out, "{\"name\": \"%s\", \"slowdown\": ", outcome->spec->name);
-  write_json_number(outcome->slowdown, out);
+  fprintf(out, "{\"name\": \"%s\", \"value\": ", outcome->spec->name);
+  write_json_number(outcome->value, out);
   fputs(", \"limit\": ", out);
   write_json_number(outcome->spec->limit, out);
+  fprintf(out, ", \"unit\": \"%s\", \"margin\": ", slo_unit(outcome->spec));
+  write_json_number(outcome->margin, out);
   fprintf(out, ", \"met\": %s}", outcome->met ? "true" : "false");
 }
 
@@ -58,8 +62,10 @@ static void print_json(const Report *self, FILE *out) {
     json_key(self->scalars[i].name, out);
     write_json_number(self->scalars[i].value, out);
   }
-  for (int i = 0; i < REPORT_LATENCIES; i++)
-    json_latency(&self->latencies[i], out);
+  for (int i = 0; i < REPORT_LATENCIES; i++) {
+    json_key(self->latencies[i].name, out);
+    json_distribution(&self->latencies[i], out);
+  }
   json_key("extrapolated", out);
   putc('{', out);
   json_scalars(self->extrapolated, REPORT_EXTRAPOLATED, out);
@@ -95,8 +101,10 @@ static void print_csv(const Report *self, FILE *out) {
   report_visit(self, csv_line, out);
   for (int i = 0; i < self->config->slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
-    csv_line(out, "slo", outcome->spec->name, "slowdown", outcome->slowdown, "");
-    csv_line(out, "slo", outcome->spec->name, "limit", outcome->spec->limit, "");
+    const char *unit = slo_unit(outcome->spec);
+    csv_line(out, "slo", outcome->spec->name, "value", outcome->value, unit);
+    csv_line(out, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
+    csv_line(out, "slo", outcome->spec->name, "margin", outcome->margin, "");
     csv_line(out, "slo", outcome->spec->name, "met", outcome->met, "");
   }
   fprintf(out, "run,digest,value,%016" PRIx64 ",\n", self->result->digest);
@@ -151,19 +159,25 @@ static void table_head(const Report *self, FILE *out) {
 }
 
 static void table_latencies(const Report *self, FILE *out) {
-  static const char *const notes[REPORT_LATENCIES] = {
-      "arrival to first token", "between tokens, over all of them", "between tokens, per request",
-      "arrival to last token", "arrival to start of prefill"};
-  fprintf(out, "\n%-9s", "latency");
+  static const char *const notes[REPORT_LATENCIES] = {"arrival to first token",
+                                                      "between tokens, over all of them",
+                                                      "between tokens, per request",
+                                                      "arrival to last token",
+                                                      "arrival to start of prefill",
+                                                      "first token to second",
+                                                      "end of prefill to arrival of the KV"};
+  fprintf(out, "\n%-12s", "latency");
   for (int k = 0; k < REPORT_STATISTICS; k++)
     fprintf(out, " %9s", report_statistics[k]);
   putc('\n', out);
   for (int i = 0; i < REPORT_LATENCIES; i++) {
-    const Latency *latency = &self->latencies[i];
-    fprintf(out, "%-9.*s", (int)strcspn(latency->name, "_"), latency->name);
+    const Distribution *latency = &self->latencies[i];
+    if (latency->histogram == &self->result->metrics.kv_transfer && latency->histogram->total == 0)
+      continue;
+    fprintf(out, "%-12.*s", (int)(strlen(latency->name) - strlen("_s")), latency->name);
     for (int k = 0; k < REPORT_STATISTICS; k++) {
       char text[32];
-      fprintf(out, " %9s", format_duration(latency->seconds[k], text));
+      fprintf(out, " %9s", format_duration(latency->values[k], text));
     }
     fprintf(out, "  %s\n", notes[i]);
   }
@@ -191,16 +205,26 @@ static void table_pools(const Report *self, FILE *out) {
   }
 }
 
+/* A value or limit in the unit that people read it in. */
+static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
+  if (*slo_unit(spec) && isfinite(value)) return format_duration(value, text);
+  const bool share = spec->statistic == SLO_GOOD_SHARE;
+  snprintf(text, 32, share ? "%.4g%%" : "%.3f", share ? 100 * value : value);
+  return text;
+}
+
 static void table_slo(const Report *self, FILE *out) {
   const SloSet *slo = self->config->slo;
   if (slo->n_specs == 0) return;
-  fprintf(out, "\nslo       slowdown  limit  margin        (%s: %d of %d met)\n", slo->name,
-          slo->n_specs - self->n_missed, slo->n_specs);
+  fprintf(out, "\n%-18s %9s %9s  margin          (%s: %d of %d met)\n", "slo", "value", "limit",
+          slo->name, slo->n_specs - self->n_missed, slo->n_specs);
   for (int i = 0; i < slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
-    double margin = 100 * (1 - outcome->slowdown / outcome->spec->limit);
-    fprintf(out, "%-9s %8.3f %6g %6.0f%%  %s\n", outcome->spec->name, outcome->slowdown,
-            outcome->spec->limit, margin, outcome->met ? "met" : "MISSED");
+    char value[32], limit[32];
+    fprintf(out, "%-18s %9s %9s %6.0f%%  %s\n", outcome->spec->name,
+            slo_text(outcome->spec, outcome->value, value),
+            slo_text(outcome->spec, outcome->spec->limit, limit), 100 * outcome->margin,
+            outcome->met ? "met" : "MISSED");
   }
 }
 

@@ -3,6 +3,7 @@
 #include "experiments/results_rows.h"
 #include "sim/base/cleanup.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -16,7 +17,7 @@ int results_error(const Results *self, const char *what, Diag *diag) {
                           self->db ? sqlite3_errmsg(self->db) : "out of memory");
 }
 
-static int execute(Results *self, const char *sql, const char *what, Diag *diag) {
+int results_execute(Results *self, const char *sql, const char *what, Diag *diag) {
   return sqlite3_exec(self->db, sql, NULL, NULL, NULL) == SQLITE_OK
              ? 0
              : results_error(self, what, diag);
@@ -55,7 +56,7 @@ static int check_schema(Results *self, Diag *diag) {
 
 static int open_database(Results *self, const char *path, int flags, Diag *diag) {
   *self = (Results){.path = path};
-  if (sqlite3_open_v2(path, &self->db, flags, NULL) != SQLITE_OK)
+  if (sqlite3_open_v2(path, &self->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
     return results_error(self, "open", diag);
   sqlite3_extended_result_codes(self->db, 0);
   sqlite3_busy_timeout(self->db, BUSY_MS);
@@ -79,11 +80,11 @@ static int read_schema(const char *data_root, const char **ret_text, Arena *aren
 static int create_schema(Results *self, const char *data_root, Arena *arena, Diag *diag) {
   const char *schema = NULL;
   if (read_schema(data_root, &schema, arena, diag) ||
-      execute(self, "BEGIN IMMEDIATE", "create", diag))
+      results_execute(self, "BEGIN IMMEDIATE", "create", diag))
     return -1;
   int status = check_schema(self, diag);
-  if (status == 1) status = execute(self, schema, "create", diag);
-  if (status == 0) status = execute(self, "COMMIT", "create", diag);
+  if (status == 1) status = results_execute(self, schema, "create", diag);
+  if (status == 0) status = results_execute(self, "COMMIT", "create", diag);
   return status;
 }
 
@@ -99,10 +100,12 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
   if (status == 0) status = check_schema(self, diag);
   if (status >= 0 && check_writable(self, diag)) status = -1;
   if (status == 1) status = create_schema(self, data_root, arena, diag);
-  if (status == 0) status = execute(self, "PRAGMA foreign_keys = ON", "open", diag);
+  if (status == 0) status = results_execute(self, "PRAGMA foreign_keys = ON", "open", diag);
   // WAL lets others read meanwhile. It is refused while they use the file, which does no harm: the
   // mode stays with the file once one program has set it.
   if (status == 0) sqlite3_exec(self->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+  // A loss of power may take the last runs, never a part of one.
+  if (status == 0) sqlite3_exec(self->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
   if (status) results_close(self);
   return status;
 }
@@ -111,7 +114,7 @@ int results_open_reader(Results *self, const char *path, Diag *diag) {
   // A connection that may only read cannot fold the write-ahead log into the file when it closes.
   int status = open_database(self, path, SQLITE_OPEN_READWRITE, diag);
   if (status == 0) status = check_schema(self, diag);
-  if (status == 0) status = execute(self, "PRAGMA query_only = ON", "open", diag);
+  if (status == 0) status = results_execute(self, "PRAGMA query_only = ON", "open", diag);
   if (status == 1) diag_error(diag, place_of_file(path), "'%s' holds no results", path);
   if (status) results_close(self);
   return status ? -1 : 0;
@@ -125,10 +128,10 @@ void results_close(Results *self) {
 
 /* The identifier is taken first: rows that refer to the run are added before its own, which is
  * written last and makes it complete. */
-static int begin_run(Results *self, Diag *diag) {
+int results_begin_run(Results *self, Diag *diag) {
   if (self->run_id != 0) return 0;
   int last = 0;
-  if (execute(self, "BEGIN IMMEDIATE; PRAGMA defer_foreign_keys = ON", "write", diag) ||
+  if (results_execute(self, "BEGIN IMMEDIATE; PRAGMA defer_foreign_keys = ON", "write", diag) ||
       query_int(self, "SELECT coalesce(max(id), 0) FROM run", &last, diag))
     return -1;
   self->run_id = last + 1;
@@ -136,16 +139,55 @@ static int begin_run(Results *self, Diag *diag) {
 }
 
 int results_add_request(Results *self, const RequestRecord *record, Diag *diag) {
-  if (begin_run(self, diag)) return -1;
+  if (results_begin_run(self, diag)) return -1;
   return rows_add_request(self, record, diag);
+}
+
+/* Ends the transaction that the rows of a run were added in. */
+static int end_run(Results *self, int status, Diag *diag) {
+  if (status == 0) status = results_execute(self, "COMMIT", "write", diag);
+  if (status) sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
+  self->run_id = 0;
+  return status;
 }
 
 int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
                     Diag *diag) {
-  int status = begin_run(self, diag);
+  int status = results_begin_run(self, diag);
   if (status == 0) status = rows_add_run(self, report, config_digest, arena, diag);
-  if (status == 0) status = execute(self, "COMMIT", "write", diag);
-  if (status) sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
-  self->run_id = 0;
-  return status;
+  return end_run(self, status, diag);
+}
+
+int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
+                        const char *reason, Arena *arena, Diag *diag) {
+  int status = results_begin_run(self, diag);
+  if (status == 0) status = rows_add_failure(self, config, config_digest, reason, arena, diag);
+  return end_run(self, status, diag);
+}
+
+static int compare_digests(const void *a, const void *b) {
+  const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+  return (one > other) - (one < other);
+}
+
+bool digest_set_has(const DigestSet *self, uint64_t digest) {
+  return self->n > 0 &&
+         bsearch(&digest, self->digests, self->n, sizeof digest, compare_digests) != NULL;
+}
+
+int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag) {
+  static const char sql[] = "SELECT config_digest FROM run WHERE status IN ('done', 'stalled')";
+  sqlite3_stmt *statement = NULL;
+  DigestSet set = {0};
+  int status = sqlite3_prepare_v2(self->db, sql, -1, &statement, NULL);
+  if (status == SQLITE_OK)
+    while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+      ARENA_RESERVE(arena, set.digests, set.capacity, set.n + 1);
+      set.digests[set.n++] = strtoull((const char *)sqlite3_column_text(statement, 0), NULL, 16);
+    }
+  sqlite3_finalize(statement);
+  if (status != SQLITE_DONE) return results_error(self, "read", diag);
+  if (set.n > 0) qsort(set.digests, set.n, sizeof *set.digests, compare_digests);
+  *ret_digests = set;
+  return 0;
 }

@@ -1,14 +1,19 @@
-/* The database of results: schema.sql is its contract.
+/* The database of results: schema.sql is its contract. One thread uses an open one.
  *
  * A run is one transaction, begun by its first row and ended by results_add_run, so it is there
  * whole or not at all, whatever stops the program: what has no results_add_run is undone when the
- * database is closed. */
+ * database is closed. Rows about sweeps are in results_sweep.h. */
 #ifndef EXPERIMENTS_RESULTS_H
 #define EXPERIMENTS_RESULTS_H
 #include "experiments/report.h"
 #include <sqlite3.h>
 
-enum { RESULTS_SCHEMA_VERSION = 1 };
+enum { RESULTS_SCHEMA_VERSION = 2 };
+
+typedef struct DigestSet {
+  uint64_t *digests; // [n], ascending
+  size_t n, capacity;
+} DigestSet;
 
 typedef struct Results {
   sqlite3 *db;
@@ -29,6 +34,16 @@ int results_add_request(Results *self, const RequestRecord *record, Diag *diag);
 /* Adds everything else about the run and commits; undoes all of the run when that fails. */
 int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
                     Diag *diag);
+/* The same for a run that failed: its configuration, as far as it is known, and why. */
+int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
+                        const char *reason, Arena *arena, Diag *diag);
+/* The config_digest of every run that ended by itself. */
+int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag);
+bool digest_set_has(const DigestSet *self, uint64_t digest);
 /* An entry for what SQLite says about `what`, such as "write"; returns -1. */
 int results_error(const Results *self, const char *what, Diag *diag);
+/* private: begins the transaction of a run that has not begun. */
+int results_begin_run(Results *self, Diag *diag);
+/* private: runs statements without results; `what` as in results_error. */
+int results_execute(Results *self, const char *sql, const char *what, Diag *diag);
 #endif

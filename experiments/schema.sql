@@ -5,23 +5,26 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL,           -- path of the configuration as it was given
   config TEXT NOT NULL,         -- the configuration after --set, canonical YAML
   config_digest TEXT NOT NULL,  -- of all that decides the outcome: config, seeds, version, data
-  digest TEXT NOT NULL,         -- of the outcomes
+  digest TEXT,                  -- of the outcomes; NULL: failed
   version TEXT NOT NULL,        -- of the program
   seed INTEGER NOT NULL,
   tie_seed INTEGER NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('done', 'stalled')), -- stalled: requests never finished
+  -- stalled: requests never finished; stopped: ended early, on purpose; failed: see reason
+  status TEXT NOT NULL CHECK (status IN ('done', 'stalled', 'stopped', 'failed')),
+  reason TEXT,                  -- why it failed; of such a run there are only params
   created_at TEXT NOT NULL,     -- UTC
   wall_s REAL NOT NULL,
   cpu_s REAL NOT NULL,
   events INTEGER NOT NULL,
-  iterations INTEGER NOT NULL
+  iterations INTEGER NOT NULL,
+  CHECK ((status = 'failed') = (reason IS NOT NULL))
 );
 CREATE INDEX run_by_config ON run (config_digest);
 
@@ -84,11 +87,14 @@ CREATE TABLE histogram (
   PRIMARY KEY (run_id, name, low)
 ) WITHOUT ROWID;
 
+-- The objectives. name is the key of the limit below `slo`: slowdown.ttft.p99, ttft.p99, goodput.
 CREATE TABLE slo (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
   name TEXT NOT NULL,
-  slowdown REAL, -- NULL: infinite
+  value REAL, -- NULL: infinite
   "limit" REAL NOT NULL,
+  unit TEXT NOT NULL, -- of both: s, or nothing for slowdowns and shares
+  margin REAL, -- share of the limit that is left, negative when it is missed; NULL: infinite
   met INTEGER NOT NULL,
   PRIMARY KEY (run_id, name)
 ) WITHOUT ROWID;
@@ -112,6 +118,94 @@ CREATE TABLE request (
   PRIMARY KEY (run_id, request)
 ) WITHOUT ROWID;
 
+-- Sweeps: which runs are the points of which. A run that was there before a sweep wanted it, of
+-- another sweep or of none, is a point of both. Points count from 0, the last axis moves fastest.
+CREATE TABLE sweep (
+  id INTEGER PRIMARY KEY,
+  digest TEXT NOT NULL UNIQUE, -- of version and config
+  name TEXT NOT NULL,          -- path of the file as it was given
+  config TEXT NOT NULL,        -- all of it after --set, canonical YAML
+  version TEXT NOT NULL,
+  points INTEGER NOT NULL,     -- of all shards together
+  created_at TEXT NOT NULL
+);
+
+-- The shards that this database was asked to hold, 1 of 1 when the sweep was not split.
+CREATE TABLE shard (
+  sweep_id INTEGER NOT NULL REFERENCES sweep (id) ON DELETE CASCADE,
+  shard INTEGER NOT NULL, -- has the points whose number is shard - 1 modulo shards
+  shards INTEGER NOT NULL,
+  PRIMARY KEY (sweep_id, shards, shard)
+) WITHOUT ROWID;
+
+CREATE TABLE axis (
+  sweep_id INTEGER NOT NULL REFERENCES sweep (id) ON DELETE CASCADE,
+  axis INTEGER NOT NULL,
+  name TEXT NOT NULL, -- the key, or the name over designs or over keys that move together
+  PRIMARY KEY (sweep_id, axis)
+) WITHOUT ROWID;
+
+CREATE TABLE point (
+  sweep_id INTEGER NOT NULL REFERENCES sweep (id) ON DELETE CASCADE,
+  point INTEGER NOT NULL,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  PRIMARY KEY (sweep_id, point)
+) WITHOUT ROWID;
+CREATE INDEX point_by_run ON point (run_id);
+
+-- Where a point is on each axis.
+CREATE TABLE point_value (
+  sweep_id INTEGER NOT NULL,
+  point INTEGER NOT NULL,
+  axis INTEGER NOT NULL,
+  value TEXT NOT NULL, -- as written; of keys that move together "1, 8"; of designs the name
+  PRIMARY KEY (sweep_id, point, axis),
+  FOREIGN KEY (sweep_id, point) REFERENCES point ON DELETE CASCADE
+) WITHOUT ROWID;
+
+-- Provisioning studies and their answers. Their runs are rows of `run`; those that were ended
+-- early, a limit being lost, have status 'stopped' and that limit alone in `slo`.
+CREATE TABLE study (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,      -- path of the file as it was given
+  config TEXT NOT NULL,    -- all of it after --set, canonical YAML
+  version TEXT NOT NULL,
+  objective TEXT NOT NULL, -- throughput, cost, power or machines
+  seeds INTEGER NOT NULL,
+  created_at TEXT NOT NULL
+);
+
+CREATE TABLE design (
+  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  low REAL, high REAL, -- of the objective over the seeds; NULL: no seed has an answer
+  mean REAL,
+  half_width REAL,     -- of the 95% t-interval of the mean; NULL: fewer than two answers
+  holds INTEGER NOT NULL,    -- seeds whose requests the first seed's answer holds
+  monotone INTEGER NOT NULL, -- 0: a larger cluster or lower rate failed where another held
+  simulations INTEGER NOT NULL,
+  grid REAL NOT NULL,  -- simulations of all counts and rates
+  why_not TEXT,        -- NULL: there is an answer
+  PRIMARY KEY (study_id, name)
+) WITHOUT ROWID;
+
+-- The best of each design on each seed; all NULL when nothing meets the limits.
+CREATE TABLE answer (
+  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,
+  design TEXT NOT NULL,
+  seed INTEGER NOT NULL,
+  rate_rps REAL,
+  prefill_machines INTEGER,
+  decode_machines INTEGER,
+  mixed_machines INTEGER,
+  machines INTEGER,
+  cost_per_hour REAL, -- NULL too when it is not known
+  power_kw REAL,
+  binds TEXT,  -- the limit with the least margin
+  margin REAL, -- its, as a share of the limit
+  PRIMARY KEY (study_id, design, seed)
+) WITHOUT ROWID;
+
 CREATE VIEW summary AS
 SELECT
   run.id AS run,
@@ -130,5 +224,5 @@ SELECT
   (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,
   run.status AS status,
   run.digest AS digest
-FROM run JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
+FROM run LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
 GROUP BY run.id;

@@ -139,9 +139,10 @@ static Tick measure_iteration(void *context, const ExecutorBatch *batch, Diag *d
 }
 
 /* A request has finished: a real run is shown at each, there are not millions of them. */
-static int count_request(void *context, const RequestRecord *record, Diag *diag) {
+static int count_request(void *context, const RequestRecord *record, const Metrics *so_far,
+                         Diag *diag) {
   Meter *self = context;
-  (void)diag;
+  (void)so_far, (void)diag;
   progress_update(&self->progress, ++self->finished, record->last_token_at);
   return 0;
 }

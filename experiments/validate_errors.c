@@ -140,7 +140,7 @@ static double latency_of(const Report *report, const char *name, const char *sta
   while (strcmp(report_statistics[at], statistic) != 0)
     at++;
   assert(latency < REPORT_LATENCIES && at < REPORT_STATISTICS);
-  return report->latencies[latency].seconds[at];
+  return report->latencies[latency].values[at];
 }
 
 static ValidateLatency compare_latency(const Validation *self, const char *name,

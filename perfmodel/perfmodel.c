@@ -1,6 +1,7 @@
 /* Compilation of the curves to decode pieces, and evaluation of an iteration. Loading is in
  * perfmodel_load.c. */
 #include "perfmodel/perfmodel.h"
+#include "sim/base/hash.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -118,6 +119,39 @@ static int64_t *points_alloc(const DecodeTable *table, Arena *arena) {
   return ARENA_ARRAY(arena, int64_t, 2 * most + 5);
 }
 
+static void fold_words(uint64_t *hash, const int64_t *words, size_t n) {
+  *hash = hash_fold(*hash, hash_bytes(words, n * sizeof *words));
+}
+
+static void fold_curve(uint64_t *hash, const Pwl *curve) {
+  for (int32_t i = 0; i < curve->n_segments; i++) {
+    const PwlSegment *segment = &curve->segments[i];
+    fold_words(hash,
+               (const int64_t[]){segment->start, segment->run, segment->base, segment->slope,
+                                 segment->remainder},
+               5);
+  }
+  fold_words(hash, (const int64_t[]){curve->low, curve->high}, 2);
+}
+
+static uint64_t digest_of(const PerfModel *model) {
+  uint64_t hash = 0;
+  fold_words(&hash, (const int64_t[]){model->form, model->overhead}, 2);
+  fold_curve(&hash, &model->linear);
+  fold_curve(&hash, &model->prefill_attention);
+  fold_curve(&hash, &model->head);
+  hash = hash_fold(hash, hash_bytes(&model->mixed_factor, sizeof model->mixed_factor));
+  const int32_t n_pieces = model->row_first[model->max_decode_seqs + 1];
+  for (int32_t i = 0; i < n_pieces; i++) {
+    const DecodePiece *piece = &model->pieces[i];
+    fold_words(&hash,
+               (const int64_t[]){piece->start, piece->end, piece->base, piece->slope,
+                                 piece->extrapolation},
+               5);
+  }
+  return hash;
+}
+
 void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_decode_seqs,
                        Arena *arena) {
   assert(max_decode_seqs >= 1 && max_decode_seqs < INT32_MAX / 64);
@@ -141,6 +175,7 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
   self->pieces = list.items;
   self->row_first = first;
   self->row_constant = constants;
+  self->digest = digest_of(self);
 }
 
 static Tick iteration_composed(const PerfModel *self, const BatchShape *batch,

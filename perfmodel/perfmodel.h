@@ -57,6 +57,7 @@ typedef struct PerfModel {
   const int32_t *row_first; // [max_decode_seqs + 2]: row n is row_first[n] … row_first[n + 1] − 1
   const Tick *row_constant; // [max_decode_seqs + 1]: the part of row n's pieces that is not
                             // decode_attention: overhead + linear(n) + head(n)
+  uint64_t digest;          // of all numbers above: equal when all times are
 } PerfModel;
 
 /* decode_attention as measured: curves over C for some n, ascending. Between two of them it is

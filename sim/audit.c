@@ -40,7 +40,8 @@ static void check_requests(const Engine *engine) {
   assert(by_state[REQUEST_RUNS] == runs);
   assert(by_state[REQUEST_BLOCKED] == blocked);
   const Metrics *metrics = &engine->metrics;
-  assert(metrics->requests == metrics->completed + metrics->rejected + engine->requests.n_live);
+  assert(metrics->asked.requests ==
+         metrics->completed + metrics->rejected + engine->requests.n_live);
 }
 
 static int64_t held_by(const Engine *engine, const Request *request, const Machine *machine) {

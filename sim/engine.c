@@ -18,6 +18,8 @@ static void init_machines(Engine *self) {
     const PoolSpec *pool = &config->pools[p];
     const int64_t room = pool->kv_blocks * pool->block_size;
     if (room < self->smallest_room) self->smallest_room = room;
+    Histogram *batch_tokens = ARENA_NEW(self->arena, Histogram);
+    histogram_init(batch_tokens, self->arena);
     for (uint32_t i = 0; i < pool->count; i++, ix++) {
       self->machines[ix] = (Machine){.pool = pool,
                                      .ix = ix,
@@ -27,7 +29,8 @@ static void init_machines(Engine *self) {
                                      .decode_queue = REQUEST_QUEUE_EMPTY,
                                      .blocked = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
-                                     .free_blocks = pool->kv_blocks};
+                                     .free_blocks = pool->kv_blocks,
+                                     .batch_tokens = batch_tokens};
       batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
       const int64_t network = config->network_bandwidth;
       capacities[ix] = network > 0 && network < pool->nic_bandwidth ? network : pool->nic_bandwidth;
@@ -73,6 +76,8 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);
   agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
   metrics_init(&self->metrics, config->slo_reference, arena);
+  self->metrics.good_limits = config->good_limits;
+  self->metrics.window = config->window;
   eventlog_init(&self->log, config->event_log);
   init_policies(self);
   engine_pull(self);
@@ -95,7 +100,7 @@ static void handle(Engine *self) {
 }
 
 bool engine_step(Engine *self) {
-  if (self->failed) return false;
+  if (self->failed || self->stopped) return false;
   /* When all that is pending asks for room again and has been refused since anything else
    * happened, nobody will ever make any. */
   const size_t pending = self->agenda.n_events;
@@ -137,6 +142,7 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first) {
   const PoolSpec *pool = result->pool;
   for (uint32_t i = 0; i < pool->count; i++)
     add_totals(&result->totals, &self->machines[first + i].totals);
+  result->batch_tokens = self->machines[first].batch_tokens;
   const double span = tick_seconds(self->now) * pool->count;
   const double prefill = tick_seconds(result->totals.prefill_ticks);
   const double decode = tick_seconds(result->totals.decode_ticks);
@@ -153,6 +159,7 @@ static void sum_up(const Engine *self, SimResult *result) {
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
                         .digest = self->log.digest,
                         .events = self->n_events,
+                        .stopped = self->stopped,
                         .unfinished = self->requests.n_live,
                         .span = self->now};
   MachineIx first = 0;

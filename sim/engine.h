@@ -23,8 +23,9 @@ typedef struct Engine {
   const SimConfig *config;
   Arena *arena;
   Diag *diag;
-  bool failed; // a callback or the trace did; the loop stops
-  bool step;   // every iteration on its own
+  bool failed;  // a callback or the trace did; the loop stops
+  bool stopped; // on_request wants no more
+  bool step;    // every iteration on its own
 
   Tick now;
   Event event; // being handled

@@ -185,6 +185,8 @@ static void book_first_gaps(Engine *self, const Machine *machine, Tick end) {
     const Request *request = &self->requests.slots[self->plan.admits[i]];
     if (request->state != REQUEST_RUNS) continue;
     histogram_add(tbt, end - request->last_token_at, 1);
+    if (request->generated_tokens == 1)
+      histogram_add(&self->metrics.second_token, end - request->last_token_at, 1);
     n_joined++;
   }
   const uint64_t n_others = machine->batch.n_seqs - n_joined;
@@ -200,6 +202,7 @@ static void book_part(Engine *self, Machine *machine) {
     histogram_add_series(&self->metrics.tbt, run->series.first + run->series.step * skip,
                          run->series.step, (uint64_t)n, machine->batch.n_seqs);
   const Tick ticks = series_sum(run->series, run->part);
+  histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs, (uint64_t)ticks);
   machine->totals.decode_ticks += ticks;
   machine->totals.decode_iterations += run->part;
   machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
@@ -334,6 +337,7 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   const BatchShape shape = shape_of(self, machine);
   const Tick ticks = iteration_ticks(self, machine, &shape, 0);
   machine->activity = ACTIVITY_PREFILL;
+  histogram_add(machine->batch_tokens, shape.prefill_tokens + shape.decode_seqs, (uint64_t)ticks);
   machine->totals.prefill_iterations++;
   machine->totals.prefill_ticks += ticks;
   machine->totals.prefill_tokens += shape.prefill_tokens;
@@ -426,6 +430,8 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
   } else {
     histogram_add(&self->metrics.tbt, self->now - request->last_token_at, 1);
+    if (request->generated_tokens == 1)
+      histogram_add(&self->metrics.second_token, self->now - request->last_token_at, 1);
   }
   request->generated_tokens++;
   request->last_token_at = self->now;

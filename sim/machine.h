@@ -7,6 +7,7 @@
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
 #include "perfmodel/perfmodel.h"
+#include "sim/base/histogram.h"
 #include "sim/batch.h"
 #include "sim/series.h"
 
@@ -82,6 +83,7 @@ typedef struct Machine {
   bool decodes_paused;     // the batch sits this iteration out
   Tick decoded_at;         // end of the last iteration the batch took part in
   int64_t promised_blocks; // for requests placed here whose KV is not here yet
+  Histogram *batch_tokens; // of its pool
   MachineTotals totals;
 } Machine;
 

@@ -4,9 +4,10 @@
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
-  Histogram *const all[] = {&self->ttft,         &self->tbt,         &self->tpot,
-                            &self->e2e,          &self->queue,       &self->slowdown_ttft,
-                            &self->slowdown_tbt, &self->slowdown_e2e};
+  Histogram *const all[] = {&self->ttft,        &self->tbt,           &self->tpot,
+                            &self->e2e,         &self->queue,         &self->second_token,
+                            &self->kv_transfer, &self->slowdown_ttft, &self->slowdown_tbt,
+                            &self->slowdown_e2e};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     histogram_init(all[i], arena);
 }
@@ -29,6 +30,10 @@ static void add_slowdowns(Metrics *self, const RequestRecord *record, Tick ttft,
   histogram_add(&self->slowdown_e2e, (int64_t)((double)e2e / alone * scale + 0.5), 1);
 }
 
+static bool within(Tick value, Tick limit) {
+  return limit == 0 || value <= limit;
+}
+
 void metrics_complete(Metrics *self, const RequestRecord *record) {
   const Tick ttft = record->first_token_at - record->arrived_at;
   const Tick e2e = record->last_token_at - record->arrived_at;
@@ -37,10 +42,16 @@ void metrics_complete(Metrics *self, const RequestRecord *record) {
   self->prompt_tokens += (uint64_t)record->prompt_tokens;
   self->output_tokens += (uint64_t)record->output_tokens;
   self->last_finish_at = record->last_token_at;
+  self->in_window +=
+      self->window.from <= record->last_token_at && record->last_token_at < self->window.to;
   histogram_add(&self->queue, record->prefill_began_at - record->arrived_at, 1);
   histogram_add(&self->ttft, ttft, 1);
   histogram_add(&self->e2e, e2e, 1);
-  if (record->output_tokens > 1)
-    histogram_add(&self->tpot, (e2e - ttft) / (record->output_tokens - 1), 1);
+  const bool paced = record->output_tokens > 1;
+  const Tick tpot = paced ? (e2e - ttft) / (record->output_tokens - 1) : 0;
+  if (paced) histogram_add(&self->tpot, tpot, 1);
+  const GoodputLimits *limits = &self->good_limits;
+  self->good +=
+      within(ttft, limits->ttft) && within(tpot, limits->tpot) && within(e2e, limits->e2e);
   if (self->reference) add_slowdowns(self, record, ttft, e2e);
 }

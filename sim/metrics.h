@@ -3,6 +3,8 @@
  *   queue  prefill began − arrival          TTFT  first token − arrival
  *   E2E    last token − arrival             TBT   gap between consecutive tokens, over all tokens
  *   TPOT   (last − first token) / (output tokens − 1), over requests with two tokens or more
+ *   second token   gap between the first two tokens: where a move of the KV cache is felt
+ *   KV transfer    end of prefill to the KV's arrival where it is decoded, waits included
  *
  * Slowdowns are relative to the same request alone on an idle reference machine, as SplitwiseSim's
  * notebooks define them: TTFT / prefill(prompt), TBT mean / decode step, E2E / (prefill + (output −
@@ -26,15 +28,43 @@ typedef struct RequestRecord {
   bool rejected;
 } RequestRecord;
 
+/* What makes a request good: each of these at most so much; 0: no limit. */
+typedef struct GoodputLimits {
+  Tick ttft, tpot, e2e;
+} GoodputLimits;
+
+/* How many observations a workload makes when all of it is served. */
+typedef struct Demand {
+  uint64_t requests;
+  uint64_t gaps;  // between tokens, of all requests
+  uint64_t paced; // requests of two tokens or more, which have a TPOT
+} Demand;
+
+static inline void demand_add(Demand *self, int32_t output_tokens) {
+  self->requests++;
+  self->gaps += (uint64_t)output_tokens - 1;
+  self->paced += output_tokens > 1;
+}
+
+/* Part of a run, apart from its start and its end. */
+typedef struct Window {
+  Tick from, to; // to 0: none
+} Window;
+
 typedef struct Metrics {
-  Histogram ttft, tbt, tpot, e2e, queue; // ticks
+  Histogram ttft, tbt, tpot, e2e, queue, second_token, kv_transfer; // ticks
   Histogram slowdown_ttft, slowdown_tbt, slowdown_e2e;
-  uint64_t requests, completed, rejected; // arrived; of those
-  uint64_t prompt_tokens, output_tokens;  // of completed requests
+  Demand asked;                          // of all that arrived
+  uint64_t completed, rejected;          // of those
+  uint64_t good;                         // completed within good_limits
+  uint64_t in_window;                    // completed from window.from on and before window.to
+  uint64_t prompt_tokens, output_tokens; // of completed requests
   uint64_t preemptions, evictions, transfers, role_changes;
   int64_t transferred_bytes;
   Tick first_arrival_at, last_finish_at; // -1: none
   const PerfModel *reference;            // NULL: no slowdowns
+  GoodputLimits good_limits;
+  Window window;
 } Metrics;
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);

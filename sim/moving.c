@@ -185,6 +185,7 @@ static void end_transfer(Engine *self, TransferIx slot) {
   Request *request = &self->requests.slots[ix];
   Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
   engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
+  histogram_add(&self->metrics.kv_transfer, self->now - request->last_token_at, 1);
   release_sender(self, ix);
   release_slot(self, request);
   request->kv_blocks = (int32_t)blocks_needed(self, &transfer);

@@ -8,7 +8,7 @@ void engine_pull(Engine *self) {
   if (rc <= 0) return;
   assert(self->next_row.at >= self->now && self->next_row.prompt_tokens > 0 &&
          self->next_row.output_tokens > 0);
-  agenda_set_arrival(&self->agenda, self->next_row.at, self->metrics.requests);
+  agenda_set_arrival(&self->agenda, self->next_row.at, self->metrics.asked.requests);
 }
 
 /* Blocks a whole phase of the request needs on a machine of this kind, at its largest. */
@@ -116,9 +116,11 @@ void engine_retire(Engine *self, RequestIx ix, bool rejected) {
   }
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;
-  if (!self->failed && config->on_request &&
-      config->on_request(config->on_request_context, &record, self->diag) < 0)
-    self->failed = true;
+  if (self->failed || self->stopped || !config->on_request) return;
+  const int status =
+      config->on_request(config->on_request_context, &record, &self->metrics, self->diag);
+  self->failed = status < 0;
+  self->stopped = status > 0;
 }
 
 /* Drops a request that can never be served; false when that stops the run. A prompt that no machine
@@ -146,7 +148,8 @@ static bool reject(Engine *self, RequestIx ix) {
 static RequestIx admit_row(Engine *self) {
   const RequestIx ix = request_table_take(&self->requests);
   Request *request = &self->requests.slots[ix];
-  request->id = self->metrics.requests++;
+  request->id = self->metrics.asked.requests;
+  demand_add(&self->metrics.asked, self->next_row.output_tokens);
   request->arrived_at = self->now;
   request->prompt_tokens = request->prefill_tokens = self->next_row.prompt_tokens;
   request->output_tokens = self->next_row.output_tokens;

@@ -47,10 +47,14 @@ typedef struct SimConfig {
   bool step;                      // every decode iteration on its own
   bool audit;                     // check all books after every event
   const PerfModel *slo_reference; // an idle machine that slowdowns are relative to; NULL: none
+  GoodputLimits good_limits;      // what makes a request a good one
+  Window window;                  // completions in it are counted apart
   const Executor *executor;       // NULL: the performance models. Implies step
   FILE *event_log;                // NULL: none
-  /* Called with each request that completes or is rejected; a negative return stops the run. */
-  int (*on_request)(void *context, const RequestRecord *record, Diag *diag);
+  /* Called with each request that completes or is rejected, booked in `so_far`. 0 goes on, 1 ends
+   * the run there, with the results so far; a negative return is a failure, with entries in `diag`.
+   */
+  int (*on_request)(void *context, const RequestRecord *record, const Metrics *so_far, Diag *diag);
   void *on_request_context;
   /* Called now and then with the requests finished so far and the simulated time. */
   void (*on_progress)(void *context, uint64_t finished, Tick now);
@@ -64,6 +68,8 @@ typedef struct PoolResult {
   const PoolSpec *pool;
   MachineTotals totals; // of its machines together
   double utilization;   // busy time / (machines × span)
+  /* Tokens in an iteration (of prefill chunks, and one for each decode), weighted by its ticks. */
+  const Histogram *batch_tokens;
   double energy_j;
 } PoolResult;
 
@@ -74,6 +80,7 @@ typedef struct SimResult {
   uint32_t n_pools, n_machines;
   MachineTotals totals;
   uint64_t digest, events;
+  bool stopped;        // by on_request; digest and figures are of what happened until then
   uint64_t unfinished; // requests still in the cluster when nothing more could happen
   Tick span;           // from 0 to the last event
   double energy_j, cost_usd;

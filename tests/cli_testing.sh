@@ -59,3 +59,39 @@ policies:
 slo: splitwise
 END
 }
+
+# rows DB : all that a database of results says, but for how long it took to compute and the order
+# in which runs ended: equal databases give equal text.
+rows() {
+  of_run() { # TABLE COLUMNS [WHERE]
+    "$tandem" query "$db" --format csv --sql "SELECT '$1', run.config_digest, $2 FROM $1 AS t
+      JOIN run ON run.id = t.run_id ${3-}" || echo "no $1"
+  }
+  of_sweep() { # TABLE COLUMNS
+    "$tandem" query "$db" --format csv --sql "SELECT '$1', sweep.digest, $2 FROM $1 AS t
+      JOIN sweep ON sweep.id = t.sweep_id" || echo "no $1"
+  }
+  db=$1
+  {
+    "$tandem" query "$db" --format csv --sql "SELECT name, config, config_digest, digest, version,
+      seed, tie_seed, status, reason, events, iterations FROM run" || echo 'no run'
+    of_run param 'key, value'
+    of_run pool 'pool, t.name, role, machine, count, kv_blocks, utilization, energy_kwh'
+    of_run machine 'machine, prefill_s, decode_s, prefill_tokens, decode_tokens'
+    of_run metric 'scope, t.name, statistic, value, unit' \
+      "WHERE t.name NOT IN ('cpu_s', 'wall_s')"
+    of_run histogram 't.name, low, high, count'
+    of_run slo 't.name, "limit", met'
+    of_run point 'point, (SELECT digest FROM sweep WHERE sweep.id = t.sweep_id)'
+    of_sweep axis 'axis, t.name'
+    of_sweep point_value 'point, axis, value'
+  } | LC_ALL=C sort
+}
+
+# same DB DB : what they say is the same.
+same() {
+  rows "$1" >rows1 2>&1
+  rows "$2" >rows2 2>&1
+  [ "$(wc -l <rows1)" -gt 100 ] || fail "$1 says hardly anything"
+  cmp -s rows1 rows2 || fail "$1 and $2 differ: $(diff rows1 rows2 | sed -n 2p)"
+}

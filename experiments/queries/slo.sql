@@ -1,3 +1,3 @@
 -- The objectives of each run, the tightest first.
-SELECT run_id AS run, name, round(slowdown, 3) AS slowdown, "limit", met
-FROM slo ORDER BY run_id, slowdown / "limit" DESC;
+SELECT run_id AS run, name, round(value, 3) AS value, "limit", unit, round(margin, 3) AS margin, met
+FROM slo ORDER BY run_id, margin;

@@ -23,15 +23,33 @@ void diag_done(Diag *self) {
   *self = (Diag){0};
 }
 
-static void append(Diag *diag, DiagKind kind, Place at, const char *format, va_list list) {
+/* A new entry without its texts, NULL when there is no room for it. */
+static DiagEntry *new_entry(Diag *diag, DiagKind kind, Place at) {
   if (diag->n_entries == DIAG_MAX) {
     diag->n_dropped++;
-    return;
+    return NULL;
   }
   if (at.path) at.path = arena_copy(&diag->arena, at.path, strlen(at.path));
   if (at.source) at.source = arena_copy(&diag->arena, at.source, (size_t)at.source_length);
-  diag->entries[diag->n_entries++] =
-      (DiagEntry){.kind = kind, .at = at, .message = arena_vprintf(&diag->arena, format, list)};
+  DiagEntry *entry = &diag->entries[diag->n_entries++];
+  *entry = (DiagEntry){.kind = kind, .at = at};
+  return entry;
+}
+
+static void append(Diag *diag, DiagKind kind, Place at, const char *format, va_list list) {
+  DiagEntry *entry = new_entry(diag, kind, at);
+  if (entry) entry->message = arena_vprintf(&diag->arena, format, list);
+}
+
+void diag_append(Diag *self, const Diag *other) {
+  for (int i = 0; i < other->n_entries; i++) {
+    const DiagEntry *from = &other->entries[i];
+    DiagEntry *entry = new_entry(self, from->kind, from->at);
+    if (!entry) continue;
+    entry->message = arena_copy(&self->arena, from->message, strlen(from->message));
+    if (from->hint) entry->hint = arena_copy(&self->arena, from->hint, strlen(from->hint));
+  }
+  self->n_dropped += other->n_dropped;
 }
 
 int diag_error(Diag *self, Place at, const char *format, ...) {

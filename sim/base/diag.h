@@ -58,6 +58,8 @@ void diag_hint(Diag *self, const char *format, ...) __attribute__((format(printf
  * length of `word` (Damerau-Levenshtein); otherwise lists them all when they are at most 12. */
 void diag_hint_near(Diag *self, const char *word, const char *const *names);
 
+/* Appends copies of all entries of `other`. */
+void diag_append(Diag *self, const Diag *other);
 /* 0 with no entry, 3 if any is DIAG_INPUT, otherwise 4. */
 int diag_exit_code(const Diag *self);
 void diag_print(const Diag *self, FILE *out);

@@ -89,13 +89,26 @@ static double order_statistic(const Histogram *histogram, uint64_t rank) {
 
 double histogram_quantile(const Histogram *self, double q) {
   assert(q >= 0 && q <= 1);
-  if (self->total == 0) return 0;
-  double position = q * (double)(self->total - 1);
+  return self->total == 0 ? 0 : histogram_at_rank(self, q * (double)(self->total - 1));
+}
+
+double histogram_at_rank(const Histogram *self, double position) {
+  assert(self->total > 0 && position >= 0);
   uint64_t rank = (uint64_t)position;
   if (rank > self->total - 1) rank = self->total - 1; // a total beyond 2^53 may round up
   double lower = order_statistic(self, rank), fraction = position - (double)rank;
   if (fraction <= 0 || rank + 1 == self->total) return lower;
   return lower + fraction * (order_statistic(self, rank + 1) - lower);
+}
+
+uint64_t histogram_count_from(const Histogram *self, double value) {
+  if (self->total == 0 || (double)self->max < value) return 0;
+  int bucket = value > 0 ? histogram_bucket((int64_t)value) : 0;
+  if ((double)histogram_bucket_start(bucket) < value) bucket++;
+  uint64_t count = 0;
+  for (const int last = histogram_bucket(self->max); bucket <= last; bucket++)
+    count += self->counts[bucket];
+  return count;
 }
 
 double histogram_mean(const Histogram *self) {

@@ -53,6 +53,10 @@ void histogram_merge(Histogram *self, const Histogram *other);
 /* Quantile q in [0, 1] with linear interpolation inside the bucket, clamped to [min, max]; 0 if
  * empty. The rank convention is numpy's linear one: rank q·(total − 1). */
 double histogram_quantile(const Histogram *self, double q);
+/* The same at a rank from 0 to total - 1, which need not be whole; not empty. */
+double histogram_at_rank(const Histogram *self, double position);
+/* Observations known to be at or above `value`: those in buckets that begin there or later. */
+uint64_t histogram_count_from(const Histogram *self, double value);
 double histogram_mean(const Histogram *self);
 /* Population standard deviation. */
 double histogram_stddev(const Histogram *self);

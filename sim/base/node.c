@@ -14,6 +14,31 @@ const Node *node_find(const Node *map, const char *key) {
   return NULL;
 }
 
+Node *node_copy(const Node *node, Arena *arena) {
+  Node *copy = ARENA_NEW(arena, Node), *last = NULL;
+  *copy = *node;
+  copy->parent = copy->first = copy->next = NULL;
+  for (const Node *child = node->first; child; child = child->next) {
+    Node *made = node_copy(child, arena);
+    made->parent = copy;
+    *(last ? &last->next : &copy->first) = made;
+    last = made;
+  }
+  return copy;
+}
+
+Node *node_take(Node *map, const char *key) {
+  Node *taken = (Node *)node_find(map, key);
+  if (!taken) return NULL;
+  Node **link = &map->first;
+  while (*link != taken)
+    link = &(*link)->next;
+  *link = taken->next;
+  map->n_children--;
+  taken->next = taken->parent = NULL;
+  return taken;
+}
+
 typedef struct Writer {
   Arena *arena;
   char *text;

@@ -17,6 +17,7 @@ typedef struct Unit {
 /* The base unit of a dimension, which is worth 1, comes first among its rows. */
 static const Unit UNITS[] = {
     {DIM_NONE, "", 1, true},
+    {DIM_NONE, "%", 0.01, false},
     {DIM_TIME, "s", 1, false},
     {DIM_TIME, "ps", 1e-12, false},
     {DIM_TIME, "ns", 1e-9, false},
@@ -105,8 +106,11 @@ bool units_parse(const char *text, Dimension dimension, double *ret_value) {
   double number = strtod(text, NULL);
   const char *unit = text + length + strspn(text + length, " \t");
   if (!*unit && text[length]) return false;
-  double value = number * unit_scale(unit, dimension);
-  if (unit_scale(unit, dimension) == 0 || !isfinite(value)) return false;
+  const double scale = unit_scale(unit, dimension);
+  if (scale == 0) return false;
+  // 1/100 is no double, 100 is: dividing keeps 57% the same number as 0.57.
+  double value = scale < 1 ? number / (1 / scale) : number * scale;
+  if (!isfinite(value)) return false;
   *ret_value = value;
   return true;
 }

@@ -23,7 +23,7 @@ static inline double tick_seconds(Tick ticks) {
 }
 
 typedef enum Dimension {
-  DIM_NONE,      // a bare number; k, M, G suffixes allowed
+  DIM_NONE,      // a bare number; k, M, G suffixes and % allowed
   DIM_TIME,      // ps ns us ms s min h d; value in seconds
   DIM_BYTES,     // B kB MB GB TB KiB MiB GiB TiB; value in bytes
   DIM_BANDWIDTH, // B/s … TB/s, KiB/s … TiB/s, bps … Tbps; value in bytes per second

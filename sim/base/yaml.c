@@ -416,6 +416,28 @@ static Place place_in(const char *text, size_t from, size_t to) {
                  .source_length = (int)strlen(text)};
 }
 
+/* Gives what text[0..length) leads to the value of `value`. Its keys stand at `fixed`, or where
+ * they do in `text` when that is NULL. */
+static int set_path(Node *root, const char *text, size_t length, const Place *fixed,
+                    const Node *value, Arena *arena, Diag *diag) {
+  Node *target = root;
+  Place at = {0};
+  for (size_t start = 0, end = 0; start <= length; start = end + 1) {
+    end = length;
+    const char *key = arena_copy(arena, text + start, end - start);
+    if (!node_find(target, key)) { // else it is a key with dots of its own, such as an axis
+      end = start + strcspn(key, ".");
+      key = arena_copy(arena, text + start, end - start);
+    }
+    at = fixed ? *fixed : place_in(text, start, end);
+    if (!*key) return diag_error(diag, at, "'%.*s' lacks a key", (int)length, text);
+    target = step_into(target, key, at, arena, diag);
+    if (!target) return -1;
+  }
+  replace_value(target, value, at);
+  return 0;
+}
+
 int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag) {
   const char *text = arena_copy(arena, assignment, strlen(assignment));
   size_t path_length = strcspn(text, "=");
@@ -433,19 +455,9 @@ int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag) {
     diag_hint(diag, "write '' for an empty text");
     return -1;
   }
-  Node *target = root;
-  for (size_t start = 0, end = 0; start <= path_length; start = end + 1) {
-    end = path_length;
-    const char *key = arena_copy(arena, text + start, end - start);
-    if (!node_find(target, key)) { // else it is a key with dots of its own, such as an axis
-      end = start + strcspn(text + start, ".=");
-      key = arena_copy(arena, text + start, end - start);
-    }
-    at = place_in(text, start, end);
-    if (!*key) return diag_error(diag, at, "'%.*s' lacks a key", (int)path_length, text);
-    target = step_into(target, key, at, arena, diag);
-    if (!target) return -1;
-  }
-  replace_value(target, value, at);
-  return 0;
+  return set_path(root, text, path_length, NULL, value, arena, diag);
+}
+
+int node_set(Node *root, const char *path, Place at, const Node *value, Arena *arena, Diag *diag) {
+  return set_path(root, path, strlen(path), &at, node_copy(value, arena), arena, diag);
 }

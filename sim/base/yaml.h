@@ -31,6 +31,13 @@ Node *yaml_parse(const char *name, const char *text, size_t length, Arena *arena
  * are made, "designs.0.x" indexes a list, and a key that holds dots itself is found by its whole
  * name ("sweep.pools.prefill.count=1..9"). Messages place it at path "--set". */
 int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag);
+/* The same for the path "pools.prefill.count" alone, with a copy of `value`; keys that it makes
+ * stand at `at`. */
+int node_set(Node *root, const char *path, Place at, const Node *value, Arena *arena, Diag *diag);
+/* A tree of its own; texts and places are shared with `node`. */
+Node *node_copy(const Node *node, Arena *arena);
+/* Takes the child with this key out of a map; NULL when there is none. */
+Node *node_take(Node *map, const char *key);
 /* The child of a map with this key, NULL if absent or `map` is NULL or not a map. */
 const Node *node_find(const Node *map, const char *key);
 /* Canonical text of a tree, for storing and hashing: one line of ASCII in flow form, keys in file

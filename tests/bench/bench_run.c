@@ -127,7 +127,7 @@ static double run_case(const Cluster *cluster, const char *name, const Case *c, 
   const double begin = cpu_seconds();
   if (sim_run(&config, &result, &arena, diag) < 0) fail(diag);
   const double seconds = cpu_seconds() - begin;
-  const double n = (double)result.metrics.requests;
+  const double n = (double)result.metrics.asked.requests;
   const int64_t iterations = result.totals.prefill_iterations + result.totals.decode_iterations;
   printf("%-22s %9.0f %8.3f %12.0f %8.0f %8.2f %10.1f %8.1f\n", name, n, seconds, n / seconds,
          1e9 * seconds / n, (double)result.events / n, (double)iterations / n, peak_mib());

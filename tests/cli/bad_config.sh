@@ -62,6 +62,19 @@ broken 's/router: jsq/roter: jsq/' "error: unknown key 'roter'" "did you mean 'r
 broken '9s/$/\nperfmodel: fited/' "unknown set of performance models 'fited'"
 broken 's/{prompt.*/azure-conv-2032/' "bad.yaml:3:12: error: unknown table of lengths"
 
+# Limits.
+broken 's/splitwise/{ttft.p99: 3}/' "bad.yaml:10:17: error: 'ttft.p99' wants a time"
+broken 's/splitwise/{ttft.q9: 3 s}/' "bad.yaml:10:7: error: unknown statistic 'q9'"
+broken 's/splitwise/{ttft: 3 s}/' "bad.yaml:10:7: error: 'ttft' wants a statistic"
+broken 's/splitwise/{tfft.p99: 3 s}/' "bad.yaml:10:7: error: unknown key 'tfft.p99'"
+broken 's/splitwise/{slowdown: {queue.p99: 3}}/' "bad.yaml:10:18: error: unknown key 'queue.p99'"
+broken 's/splitwise/{slowdown: {ttft.p99: 3 s}}/' "'ttft.p99' wants a number"
+broken 's/splitwise/{name: splitwise, slowdown: {ttft.p99: 3}}/' \
+  "'slowdown.ttft.p99' has a limit already"
+broken 's/splitwise/{goodput: {ttft: 1 s}}/' "missing key 'share'"
+broken 's/splitwise/{goodput: {share: 95%}}/' "'goodput' limits nothing"
+broken 's/splitwise/{goodput: {share: 120%, ttft: 1 s}}/' "'share' must be from 1e-06 to 1"
+
 # What does not go together.
 broken 's/role: mixed/role: prefill/' 'bad.yaml:6:1: error: no pool does decode' \
   "give one the role 'decode' or 'mixed'"

@@ -19,7 +19,8 @@ expect 0 "$tandem" run a.yaml --format json
 [ ! -s err ] || fail 'something on stderr'
 for key in version config requests completed rejected unfinished duration_s ttft_s tbt_s tpot_s \
   e2e_s queue_s throughput_rps output_tokens_per_s pools utilization energy_kwh cost_usd \
-  provisioned_power_kw slo slowdown limit met preemptions evictions transfers transferred_bytes \
+  provisioned_power_kw slo value limit unit margin met preemptions evictions transfers \
+  transferred_bytes \
   role_changes iterations extrapolated iterations_share time_share far_iterations_share events \
   digest cpu_s wall_s mean p50 p90 p95 p99 max; do
   prints "\"$key\": "
@@ -44,7 +45,7 @@ fi
 
 # The table is for people: everything at a glance.
 expect 0 "$tandem" run a.yaml
-for text in '40 completed' 'ttft' 'ttft_p99' 'all   mixed    dgx-h100' 'digest'; do
+for text in '40 completed' 'ttft' 'slowdown.ttft.p99' 'all   mixed    dgx-h100' 'digest'; do
   prints "$text"
 done
 [ "$(wc -l <out)" -le 40 ] || fail 'more than 40 lines'
@@ -89,6 +90,23 @@ prints MISSED
 expect 1 "$tandem" run slow.yaml --set workload.requests=300 --require-slo
 prints MISSED
 expect 0 "$tandem" run a.yaml --set workload.requests=1 --require-slo
+
+# Limits of one's own: in seconds, on slowdowns, and on the share of requests that keep them all.
+good='{share: 100%, ttft: 90 ms, tbt: 40 ms}'
+expect 0 "$tandem" run a.yaml --require-slo \
+  --set "slo={ttft.p99: 90 ms, e2e.mean: 1 s, slowdown: {tbt.p50: 1}, goodput: $good}"
+prints '(own: 4 of 4 met)'
+expect 1 "$tandem" run a.yaml --require-slo --set 'slo={name: splitwise}' --set 'slo.ttft.max=80 ms'
+prints '(splitwise and own: 9 of 10 met)'
+grep -Eq '^ttft.max +8[0-9.]+ ms +80.0 ms +-[0-9]+%  MISSED' out || fail 'no row for ttft.max'
+expect 1 "$tandem" run a.yaml --require-slo --format json \
+  --set 'slo={goodput: {share: 95%, ttft: 60 ms}}'
+prints '{"name": "goodput", "value": 0.'
+prints '"limit": 0.95, "unit": "", "margin": -0.'
+expect 0 "$tandem" run a.yaml --set 'slo={tbt.p90: 60 ms}' --format csv
+prints 'slo,tbt.p90,limit,0.06,s'
+expect 0 "$tandem" run a.yaml --set 'slo={machine: dgx-h100}'
+prints '(splitwise: 9 of 9 met)'
 sed 's/constant: 500/constant: 60000/' slow.yaml >long.yaml
 expect 0 "$tandem" run long.yaml
 prints 'outside the measured range'

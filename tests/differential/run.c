@@ -233,7 +233,9 @@ static int choose_policies(const Run *run, SimConfig *config, Arena *arena, Diag
              : 0;
 }
 
-static int keep_fate(void *context, const RequestRecord *record, Diag *diag) {
+static int keep_fate(void *context, const RequestRecord *record, const Metrics *so_far,
+                     Diag *diag) {
+  (void)so_far;
   (void)diag;
   const Run *run = context;
   run->replayed[record->id] =

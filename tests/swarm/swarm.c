@@ -62,7 +62,9 @@ typedef struct Trial {
   int n_reported;
 } Trial;
 
-static int keep_record(void *context, const RequestRecord *record, Diag *diag) {
+static int keep_record(void *context, const RequestRecord *record, const Metrics *so_far,
+                       Diag *diag) {
+  (void)so_far;
   (void)diag;
   Trial *trial = context;
   trial->records[record->id] = *record;
@@ -121,6 +123,8 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   if (totals->decode_tokens != decoded) return "decode tokens are miscounted";
   if (evictions == 0 && totals->prefill_tokens != prompts) return "prefill tokens are miscounted";
   if (metrics->tbt.total != (uint64_t)decoded + evictions) return "a gap between tokens is missing";
+  if (metrics->rejected == 0 && metrics->tbt.total != metrics->asked.gaps)
+    return "gaps are not those that were asked for";
   return NULL;
 }
 
@@ -129,8 +133,10 @@ static const char *check_books(const Cluster *cluster, const Trial *trial) {
   const SimResult *result = &trial->result;
   const Metrics *metrics = &result->metrics;
   const uint64_t served = metrics->completed + metrics->rejected;
-  if (metrics->requests != (uint64_t)cluster->workload.n_rows) return "a request did not arrive";
-  if (metrics->requests != served + result->unfinished || served != (uint64_t)trial->n_reported)
+  if (metrics->asked.requests != (uint64_t)cluster->workload.n_rows)
+    return "a request did not arrive";
+  if (metrics->asked.requests != served + result->unfinished ||
+      served != (uint64_t)trial->n_reported)
     return "a request was lost";
   const KvTier *kvtier = (const KvTier *)cluster->config.policies[POLICY_KVTIER].policy;
   if (result->unfinished > 0) return kvtier->pick ? "a request was left unfinished" : NULL;
@@ -200,7 +206,7 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
   const Metrics *metrics = &result->metrics;
   const int64_t *extrapolated = result->totals.extrapolated_iterations;
   const uint64_t counts[COUNTS] = {
-      [COUNT_REQUESTS] = metrics->requests,
+      [COUNT_REQUESTS] = metrics->asked.requests,
       [COUNT_REJECTED] = metrics->rejected,
       [COUNT_UNFINISHED] = result->unfinished,
       [COUNT_TRANSFERS] = metrics->transfers,

@@ -124,7 +124,9 @@ TraceRow row(Tick at, int32_t prompt_tokens, int32_t output_tokens) {
   return (TraceRow){.at = at, .prompt_tokens = prompt_tokens, .output_tokens = output_tokens};
 }
 
-static int keep_record(void *context, const RequestRecord *record, Diag *diag) {
+static int keep_record(void *context, const RequestRecord *record, const Metrics *so_far,
+                       Diag *diag) {
+  (void)so_far;
   (void)diag;
   Scene *self = context;
   cr_assert_lt(record->id, (uint64_t)SCENE_REQUESTS);

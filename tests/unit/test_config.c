@@ -50,7 +50,7 @@ TestSuite(config, .init = set_up, .fini = tear_down);
 /* The base with up to three assignments. */
 static Config load(const char *text, const char *a, const char *b, const char *c) {
   const char *const assignments[] = {a, b, c, NULL};
-  const ConfigChanges changes = {assignments, -1, -1};
+  const ConfigChanges changes = {.assignments = assignments, .seed = -1, .tie_seed = -1};
   Config config;
   write_file(path, text);
   int status = config_load(&config, path, &changes, &arena, &diag);
@@ -169,7 +169,8 @@ Test(config, a_seed_from_the_command_line_replaces_all_of_the_file) {
               {"workload.seed=3", 9, 9, 9}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const char *const assignments[] = {rows[i].workload_seed, NULL};
-    const ConfigChanges changes = {assignments, rows[i].given, -1};
+    const ConfigChanges changes = {
+        .assignments = assignments, .seed = rows[i].given, .tie_seed = -1};
     Config config;
     write_file(path, base);
     cr_assert_eq(config_load(&config, path, &changes, &arena, &diag), 0);

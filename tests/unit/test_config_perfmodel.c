@@ -105,7 +105,7 @@ Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) 
 
 Test(config_perfmodel, the_example_of_a_roofline_runs) {
   static const char *const assignments[] = {"workload.duration=20 s", NULL};
-  const ConfigChanges changes = {assignments, -1, -1};
+  const ConfigChanges changes = {.assignments = assignments, .seed = -1, .tie_seed = -1};
   Config config;
   SimResult result;
   const char *path = arena_printf(&arena, "%s/experiments/examples/roofline-gh200.yaml", root);

@@ -192,3 +192,23 @@ Test(diag, text_is_copied) {
   cr_assert_null(strchr(text, '#'), "%s", text);
   diag_done(&diag);
 }
+
+Test(diag, entries_of_another_are_copied) {
+  char text[256];
+  Diag diag, other;
+  diag_init(&diag);
+  diag_init(&other);
+  diag_error(&diag, place_of_file("a"), "one");
+  diag_environment(&other, place_of_file("b"), "two");
+  diag_error(&other, place(1, 1, 3, "key: 1"), "three");
+  diag_hint(&other, "four");
+  diag_append(&diag, &other);
+  diag_done(&other);
+  print_to(text, sizeof text, &diag);
+  cr_assert_eq(diag.n_entries, 3);
+  cr_assert_eq(diag.entries[1].kind, DIAG_ENVIRONMENT);
+  cr_assert(strstr(text, "b: error: two\n") && strstr(text, "three\n") && strstr(text, "key: 1") &&
+                strstr(text, "hint: four\n"),
+            "%s", text);
+  diag_done(&diag);
+}

@@ -40,7 +40,7 @@ static void run(const TraceRow *rows, size_t n_rows) {
     digest = scene.result.digest;
   }
   cr_assert_eq(scene.result.unfinished, 0u);
-  cr_assert_eq(scene.result.metrics.requests, n_rows);
+  cr_assert_eq(scene.result.metrics.asked.requests, n_rows);
 }
 
 /* --- one machine */
@@ -194,8 +194,23 @@ Test(engine, kv_moves_after_prefill_or_during_it) {
     expect_at(record->last_token_at, cases[i].decodes + 23830, cases[i].what);
     cr_expect_eq(scene.result.metrics.transfers, 1u);
     cr_expect_eq(scene.result.metrics.transferred_bytes, 90000000);
-    expect_at(scene.result.metrics.tbt.max, cases[i].decodes - 100000 + 11910, "the second gap");
+    const Metrics *metrics = &scene.result.metrics;
+    expect_at(metrics->tbt.max, cases[i].decodes - 100000 + 11910, "the second gap");
+    expect_at(metrics->second_token.max, cases[i].decodes - 100000 + 11910, "the second token");
+    expect_at(metrics->kv_transfer.max, cases[i].decodes - 100000, "the transfer");
+    cr_expect(metrics->second_token.total == 1 && metrics->kv_transfer.total == 1);
   }
+}
+
+/* 90 tokens for 100 ms on the first machine; one token for 23.83 ms on the other. */
+Test(engine, tokens_in_a_batch_are_weighted_by_time) {
+  scene_split(&scene, 1, 1);
+  run(alone, 1);
+  const Histogram *prefill = scene.result.pools[0].batch_tokens;
+  const Histogram *decode = scene.result.pools[1].batch_tokens;
+  cr_expect(prefill->min == 90 && prefill->max == 90 && decode->min == 1 && decode->max == 1);
+  expect_at((Tick)prefill->total, 100000, "in prefill");
+  expect_at((Tick)decode->total, 23830, "in decode");
 }
 
 Test(engine, transfers_into_one_machine_share_its_nic) {
@@ -399,7 +414,9 @@ Test(engine, an_output_of_a_file_that_no_machine_can_hold_is_only_counted) {
   cr_expect_eq(scene.result.metrics.rejected, 1u);
 }
 
-static int refuse(void *context, const RequestRecord *record, Diag *ret_diag) {
+static int refuse(void *context, const RequestRecord *record, const Metrics *so_far,
+                  Diag *ret_diag) {
+  (void)so_far;
   (void)record;
   ++*(int *)context;
   return diag_environment(ret_diag, (Place){0}, "the disk is full");
@@ -419,6 +436,25 @@ Test(engine, a_callback_that_fails_stops_the_run_and_is_not_called_again) {
     cr_expect_eq(calls, 1, "%s: %d calls", cases[i].what, calls);
     cr_expect_eq(diag.n_entries, (int)i + 1);
   }
+}
+
+static int stop_at_two(void *context, const RequestRecord *record, const Metrics *so_far,
+                       Diag *ret_diag) {
+  (void)record, (void)so_far, (void)ret_diag;
+  return ++*(int *)context == 2;
+}
+
+Test(engine, a_callback_can_end_the_run_with_what_there_is) {
+  int calls = 0;
+  scene.config.on_request = stop_at_two;
+  scene.config.on_request_context = &calls;
+  const TraceRow rows[] = {row(0, 90, 3), row(1000 * MS, 90, 3), row(2000 * MS, 90, 3)};
+  cr_expect_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+  cr_expect(scene.result.stopped);
+  cr_expect_eq(calls, 2);
+  cr_expect_eq(scene.result.metrics.completed, 2u);
+  cr_expect_lt(scene.result.span, 2000 * MS);
+  cr_expect_eq(diag.n_entries, 0);
 }
 
 static int fail(TraceSource *source, TraceRow *ret_row, Diag *ret_diag) {

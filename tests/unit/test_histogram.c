@@ -189,3 +189,47 @@ Test(histogram, merging_equals_adding_to_one) {
   check_same(&parts[2], &whole, "merged into an empty one");
   arena_done(&arena);
 }
+
+/* Counts of values at or above one, from below: what shares a bucket with smaller ones is left out.
+ */
+Test(histogram, counts_from_a_value_are_never_too_many) {
+  Arena arena;
+  arena_init(&arena);
+  Histogram histogram;
+  histogram_init(&histogram, &arena);
+  cr_assert_eq(histogram_count_from(&histogram, 0), 0);
+  Rng rng;
+  rng_init(&rng, 3, "count_from");
+  enum { N = 500 };
+  int64_t values[N];
+  for (int i = 0; i < N; i++) {
+    values[i] = (int64_t)rng_below(&rng, 100000);
+    histogram_add(&histogram, values[i], 1);
+  }
+  for (int round = 0; round < 500; round++) {
+    const double from = 110000 * rng_uniform(&rng) - 1000;
+    uint64_t exact = 0, surely = 0;
+    for (int i = 0; i < N; i++) {
+      exact += (double)values[i] >= from;
+      surely += (double)values[i] >= from * (1 + 1.0 / 128) + 1;
+    }
+    const uint64_t count = histogram_count_from(&histogram, from);
+    cr_assert(surely <= count && count <= exact, "from %g: %d of %d", from, (int)count, (int)exact);
+  }
+  cr_assert_eq(histogram_count_from(&histogram, 0), N);
+  arena_done(&arena);
+}
+
+Test(histogram, a_quantile_is_the_value_at_its_rank) {
+  Arena arena;
+  arena_init(&arena);
+  Histogram histogram;
+  histogram_init(&histogram, &arena);
+  for (int64_t value = 10; value < 15; value++)
+    histogram_add(&histogram, value, 1);
+  cr_assert_eq(histogram_at_rank(&histogram, 0), 10);
+  cr_assert_eq(histogram_at_rank(&histogram, 2.5), 12.5);
+  cr_assert_eq(histogram_at_rank(&histogram, 4), 14);
+  cr_assert_eq(histogram_quantile(&histogram, 0.625), 12.5);
+  arena_done(&arena);
+}

@@ -77,3 +77,40 @@ Test(metrics, the_released_notebooks_look_the_step_up_at_the_prompt) {
   expect(&metrics.slowdown_tbt, 1, 1000000, "450 ms / 5 tokens / 90 ms");
   expect(&metrics.slowdown_e2e, 1, 1195652, "550 ms / (100 + 4 · 90) ms");
 }
+
+Test(metrics, a_good_request_keeps_every_limit_to_the_tick) {
+  // 100 ms to the first token, 100 ms per token after it, 400 ms in all
+  const RequestRecord done = record(100 * MS, 130 * MS, 200 * MS, 500 * MS, 4);
+  static const struct {
+    GoodputLimits limits;
+    uint64_t good;
+  } rows[] = {
+      {{0, 0, 0}, 1},
+      {{100 * MS, 100 * MS, 400 * MS}, 1},
+      {{100 * MS - 1, 0, 0}, 0},
+      {{0, 100 * MS - 1, 0}, 0},
+      {{0, 0, 400 * MS - 1}, 0},
+      {{1000 * MS, 1000 * MS, 399 * MS}, 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    metrics_init(&metrics, NULL, &arena);
+    metrics.good_limits = rows[i].limits;
+    metrics_complete(&metrics, &done);
+    cr_expect_eq(metrics.good, rows[i].good, "row %zu", i);
+  }
+  const RequestRecord single = record(0, 0, 80 * MS, 80 * MS, 1);
+  metrics_init(&metrics, NULL, &arena);
+  metrics.good_limits.tpot = 1;
+  metrics_complete(&metrics, &single);
+  cr_expect_eq(metrics.good, 1, "one token has no gap that could be too long");
+}
+
+Test(metrics, demand_counts_requests_gaps_and_those_that_have_a_pace) {
+  Demand demand = {0};
+  static const int32_t outputs[] = {1, 2, 7, 1};
+  for (int i = 0; i < 4; i++)
+    demand_add(&demand, outputs[i]);
+  cr_expect_eq(demand.requests, 4);
+  cr_expect_eq(demand.gaps, 7);
+  cr_expect_eq(demand.paced, 2);
+}

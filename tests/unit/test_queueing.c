@@ -75,7 +75,9 @@ static double wait_of(const Station *station, double rate) {
 
 /* --- runs */
 
-static int keep_times(void *context, const RequestRecord *record, Diag *diag) {
+static int keep_times(void *context, const RequestRecord *record, const Metrics *so_far,
+                      Diag *diag) {
+  (void)so_far;
   (void)diag;
   Bench *bench = context;
   bench->arrived_at[record->id] = record->arrived_at;

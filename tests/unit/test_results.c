@@ -52,7 +52,9 @@ typedef struct Ran {
   Report report;
 } Ran;
 
-static int store_request(void *context, const RequestRecord *record, Diag *to) {
+static int store_request(void *context, const RequestRecord *record, const Metrics *so_far,
+                         Diag *to) {
+  (void)so_far;
   (void)context;
   return results_add_request(&results, record, to);
 }
@@ -107,11 +109,11 @@ Test(results, a_run_has_its_rows_in_every_table) {
       {"SELECT sum(decode_tokens) FROM machine WHERE pool = 1", 25 * 8},
       {"SELECT value FROM metric WHERE scope = 'run' AND name = 'completed'", 25},
       {"SELECT count(*) FROM metric WHERE name = 'ttft_s'", 6},
-      {"SELECT count(*) FROM metric WHERE scope = 'pool.back'", 5},
+      {"SELECT count(*) FROM metric WHERE scope = 'pool.back'", 5 + 6},
       {"SELECT sum(count) FROM histogram WHERE name = 'ttft_s'", 25},
       {"SELECT sum(count) FROM histogram WHERE name = 'tbt_s'", 25 * 8},
       {"SELECT min(high > low) FROM histogram", 1},
-      {"SELECT count(*) FROM slo WHERE slowdown > 0", 9},
+      {"SELECT count(*) FROM slo WHERE value > 0", 9},
       {"SELECT count(*) FROM request", 0},
       {"SELECT completed FROM summary", 25},
       {"SELECT slo_met LIKE '%/9' FROM summary", 1},
@@ -162,6 +164,35 @@ Test(results, runs_are_counted_up) {
     cr_expect_eq(ask("SELECT max(id) FROM run"), i);
   }
   cr_expect_eq(ask("SELECT count(*) FROM summary"), 3);
+}
+
+Test(results, a_run_that_failed_has_its_configuration_and_a_reason) {
+  Ran ran;
+  run_small(&ran, false);
+  cr_assert_eq(results_add_failure(&results, &ran.config, 0xcd, "no room", &arena, &diag), 0);
+  cr_expect_eq(ask("SELECT status = 'failed' AND reason = 'no room' AND digest IS NULL FROM run"),
+               1);
+  cr_expect_eq(ask("SELECT value FROM param WHERE key = 'pools.front.count'"), 2);
+  cr_expect_eq(ask("SELECT count(*) FROM metric"), 0);
+  cr_expect_eq(ask("SELECT count(*) FROM summary WHERE status = 'failed'"), 1);
+}
+
+Test(results, only_runs_that_ended_by_themselves_are_finished) {
+  static const uint64_t added[] = {0xffffffffffffffff, 5, 0x8000000000000000};
+  Ran ran;
+  run_small(&ran, false);
+  for (int i = 0; i < 3; i++)
+    cr_assert_eq(results_add_run(&results, &ran.report, added[i], &arena, &diag), 0);
+  cr_assert_eq(results_add_failure(&results, &ran.config, 6, "no room", &arena, &diag), 0);
+  ran.result.stopped = true;
+  cr_assert_eq(results_add_run(&results, &ran.report, 7, &arena, &diag), 0);
+  cr_expect_eq(ask("SELECT count(*) FROM run WHERE status = 'stopped'"), 1);
+  DigestSet set;
+  cr_assert_eq(results_finished(&results, &set, &arena, &diag), 0);
+  cr_expect_eq(set.n, 3);
+  for (int i = 0; i < 3; i++)
+    cr_expect(digest_set_has(&set, added[i]));
+  cr_expect(!digest_set_has(&set, 6) && !digest_set_has(&set, 7));
 }
 
 Test(results, a_reader_cannot_write) {

@@ -18,6 +18,8 @@ Test(units, text_is_read_in_the_base_unit_of_its_dimension) {
       {"2 Ki", DIM_NONE, 2048},
       {".5", DIM_NONE, 0.5},
       {"5.", DIM_NONE, 5},
+      {"95%", DIM_NONE, 0.95},
+      {"57 %", DIM_NONE, 0.57},
       {"+1.5E+2M", DIM_NONE, 1.5e8},
       {"120 s", DIM_TIME, 120},
       {"120s", DIM_TIME, 120},
@@ -66,6 +68,7 @@ Test(units, text_of_another_form_or_dimension_is_refused_and_leaves_the_value) {
       {"80", DIM_BYTES},       {"80 G", DIM_BYTES}, {"80 gb", DIM_BYTES}, {"80 GB/s", DIM_BYTES},
       {"80 Gbps", DIM_BYTES},  {"70 s", DIM_RATE},  {"70", DIM_RATE},     {"1 k/s", DIM_RATE},
       {"5 GB", DIM_BANDWIDTH}, {"5 W", DIM_MONEY},  {"$5", DIM_MONEY},    {"0", DIM_TIME},
+      {"5 k%", DIM_NONE},      {"5 %", DIM_TIME},
   };
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     double value = 42;

@@ -327,3 +327,39 @@ Test(yaml, canonical_text_reads_back_to_itself) {
     cr_assert_str_eq(node_text(again, &arena), CASES[i].canonical);
   }
 }
+
+Test(yaml, a_copy_is_changed_alone) {
+  Node *root = parse("a: {b: [1, 2]}\nc: 3\n");
+  Node *copy = node_copy(root, &arena);
+  cr_assert_str_eq(node_text(copy, &arena), "{a: {b: [1, 2]}, c: 3}");
+  cr_assert_eq(yaml_set(copy, "a.b=4", &arena, &diag), 0);
+  cr_assert_str_eq(node_text(copy, &arena), "{a: {b: 4}, c: 3}");
+  cr_assert_str_eq(node_text(root, &arena), "{a: {b: [1, 2]}, c: 3}");
+}
+
+Test(yaml, a_node_set_by_its_path_stands_where_it_is_said_to) {
+  Node *root = parse("a: {b: 1}\nv: [x, y]\n");
+  const Node *value = node_find(root, "v");
+  const Place at = {.path = "axes.yaml", .line = 7, .column = 3};
+  cr_assert_eq(node_set(root, "a.c.d", at, value, &arena, &diag), 0);
+  cr_assert_eq(node_set(root, "a.b", at, value->first, &arena, &diag), 0);
+  cr_assert_str_eq(node_text(root, &arena), "{a: {b: x, c: {d: [x, y]}}, v: [x, y]}");
+  const Node *made = node_find(node_find(root, "a"), "c");
+  cr_assert_eq(made->key_at.line, 7);
+  cr_assert_neq(node_find(made, "d")->first, value->first);
+  cr_assert_eq(node_set(root, "a.b.c", at, value, &arena, &diag), -1);
+  cr_assert_str_eq(diag.entries[0].message, "'c' cannot be set inside the value 'x'");
+  cr_assert_str_eq(diag.entries[0].at.path, "axes.yaml");
+}
+
+Test(yaml, a_child_is_taken_out) {
+  static const char *const KEYS[] = {"a", "b", "c"};
+  static const char *const LEFT[] = {"{b: 2, c: 3}", "{a: 1, c: 3}", "{a: 1, b: 2}"};
+  for (int i = 0; i < 3; i++) {
+    Node *root = parse("a: 1\nb: 2\nc: 3\n");
+    cr_assert_str_eq(node_take(root, KEYS[i])->key, KEYS[i]);
+    cr_assert_str_eq(node_text(root, &arena), LEFT[i]);
+    cr_assert_eq(root->n_children, 2);
+    cr_assert_null(node_take(root, KEYS[i]));
+  }
+}

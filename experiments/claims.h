@@ -1,0 +1,105 @@
+/* The claims of a paper, and what Tandem has to say about each.
+ *
+ * A folder of experiments/papers/ is a paper: paper.yaml, and one file per claim, SW-F15.yaml. Each
+ * claim is put to up to two columns: `released`, with the tables and rules of the simulator that
+ * its authors released, where there is one, and `tandem`, with the batch-true model. A column is a
+ * configuration and named designs, lists of settings on it. A claim has sources, each a name and
+ * settings on top of a design: `runs` are simulated, `models` bound, `studies` provisioned; and
+ * figures, expressions over the sources' figures with what the paper says and how far off is near
+ * enough. experiments/papers/README.md has the keys and the names of the figures. */
+#ifndef EXPERIMENTS_CLAIMS_H
+#define EXPERIMENTS_CLAIMS_H
+#include "experiments/expression.h"
+#include "experiments/trial.h"
+
+typedef enum ClaimColumn { COLUMN_RELEASED, COLUMN_TANDEM, CLAIM_COLUMNS } ClaimColumn;
+extern const char *const claim_columns[CLAIM_COLUMNS];
+
+typedef enum Verdict {
+  VERDICT_WITHIN,
+  VERDICT_OUTSIDE,
+  VERDICT_INPUT_MISSING, // a source cannot be had here
+  VERDICT_REPORTED,      // the paper gives no figure that could be held against it
+  VERDICTS,
+} Verdict;
+extern const char *const verdict_names[VERDICTS];
+
+typedef struct ClaimStudy ClaimStudy; // claims_study.c
+
+typedef enum SourceKind { SOURCE_RUN, SOURCE_MODEL, SOURCE_STUDY, SOURCE_KINDS } SourceKind;
+
+/* A source in one column. */
+typedef struct SourceOutcome {
+  bool wanted;       // the claim has it in this column
+  Trial *trial;      // of runs and models; NULL until it is loaded
+  ClaimStudy *study; // of studies; NULL until it was run
+  const char *gap;   // why it has no figures: an input is not here; NULL: it has them
+} SourceOutcome;
+
+typedef struct ClaimSource {
+  SourceKind kind;
+  const char *name;
+  const Node *node;
+  const char *text;               // of the node
+  const struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
+  SourceOutcome outcomes[CLAIM_COLUMNS];
+} ClaimSource;
+
+typedef struct ClaimFigure {
+  const char *what, *unit; // unit "%": a share, printed times 100; "yes": 1 or 0
+  const char *paper;       // as it is printed
+  const Expression *value;
+  double low, high;             // what is near enough; NAN: nothing is judged
+  double values[CLAIM_COLUMNS]; // NAN: none
+  const char *gap;              // why the value that would be judged is missing
+  Verdict verdict;              // of the first column that has a value
+} ClaimFigure;
+
+typedef struct Claim {
+  const char *path, *id, *claim, *where, *note; // note: "" or why it is as it is
+  ClaimSource *sources;
+  int n_sources;
+  ClaimFigure *figures;
+  int n_figures;
+} Claim;
+
+typedef struct PaperColumn {
+  bool present;
+  TrialBase base;
+  const Node *designs; // NULL: none
+} PaperColumn;
+
+typedef struct Paper {
+  const char *name, *folder, *title;
+  PaperColumn columns[CLAIM_COLUMNS];
+  Claim *claims; // in the order of their files' names
+  int n_claims;
+} Paper;
+
+/* Reads a folder; `only` (NULL: all) names the one claim to read. All problems at once. */
+int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, Diag *diag);
+void paper_done(Paper *self);
+/* Makes all sources and evaluates all figures, with `jobs` threads. `on_progress` (may be NULL) is
+ * told how many of the runs are done. -1 when something is wrong with a source beyond an input that
+ * is not here. */
+int paper_eval(Paper *self, int jobs, void (*on_progress)(int done, int all), Arena *arena,
+               Diag *diag);
+
+/* private: claims_load.c, claims_eval.c, claims_figures.c, claims_study.c */
+
+/* The settings of a source in a column: its design's, `set`, and those of the column's own map. */
+int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn column,
+                   Setting **ret_settings, int *ret_n, Arena *arena, Diag *diag);
+/* The figure `name` (after the source's) of a trial that was run, or of one that was only bound. */
+int claim_run_figure(const Trial *trial, const char *name, const double *arguments, int n_arguments,
+                     Place at, double *ret_value, Diag *diag);
+int claim_model_figure(const Trial *trial, const char *name, const double *arguments,
+                       int n_arguments, Place at, double *ret_value, Diag *diag);
+/* Provisions; `jobs` threads. */
+int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
+                    Diag *diag);
+void claim_study_done(ClaimStudy *self);
+/* "DESIGN.rate" and so on of a study that was run. */
+int claim_study_figure(const ClaimStudy *study, const char *name, int n_arguments, Place at,
+                       double *ret_value, Diag *diag);
+#endif

@@ -1,0 +1,202 @@
+/* From a paper that was read to its figures: all runs of all claims on one pool of threads, then
+ * the studies, then the expressions. */
+#include "experiments/claims.h"
+#include "experiments/provision.h"
+#include "experiments/workers.h"
+#include <math.h>
+#include <string.h>
+
+/* ---- Sources ---- */
+
+/* A source whose input is not here has no figures; anything else that is wrong is an error. */
+static int take_failure(SourceOutcome *outcome, Diag *diag) {
+  Trial *trial = outcome->trial;
+  const int code = diag_exit_code(&trial->diag);
+  if (code == 0) return 0;
+  if (code == 4) {
+    outcome->gap = trial_reason(trial);
+    return 0;
+  }
+  diag_append(diag, &trial->diag);
+  return -1;
+}
+
+static int load_source(Paper *paper, ClaimSource *source, ClaimColumn column, Arena *arena,
+                       Diag *diag) {
+  SourceOutcome *outcome = &source->outcomes[column];
+  ConfigChanges changes = {.seed = -1, .tie_seed = -1};
+  Setting *settings;
+  if (claim_settings(paper, source, column, &settings, &changes.n_settings, arena, diag)) return -1;
+  changes.settings = settings;
+  outcome->trial = ARENA_NEW(arena, Trial);
+  trial_init(outcome->trial);
+  if (trial_load(outcome->trial, &paper->columns[column].base, &changes) == 0) return 0;
+  return take_failure(outcome, diag);
+}
+
+/* Calls `visit` with every source that is to be made, in every column it is wanted in. */
+typedef int (*SourceVisit)(void *context, ClaimSource *source, ClaimColumn column);
+
+static int each_source(Paper *paper, SourceVisit visit, void *context) {
+  int status = 0;
+  for (int i = 0; i < paper->n_claims; i++)
+    for (int s = 0; s < paper->claims[i].n_sources; s++) {
+      ClaimSource *source = &paper->claims[i].sources[s];
+      for (int c = 0; c < CLAIM_COLUMNS; c++)
+        if (source->outcomes[c].wanted && !source->twin && status == 0)
+          status = visit(context, source, (ClaimColumn)c);
+    }
+  return status;
+}
+
+typedef struct Evaluation {
+  Paper *paper;
+  Workers workers;
+  int jobs, n_runs, n_done;
+  void (*on_progress)(int done, int all);
+  Arena *arena;
+  Diag *diag;
+} Evaluation;
+
+static int load(void *context, ClaimSource *source, ClaimColumn column) {
+  Evaluation *self = context;
+  self->n_runs += source->kind == SOURCE_RUN;
+  if (source->kind == SOURCE_STUDY) return 0;
+  return load_source(self->paper, source, column, self->arena, self->diag);
+}
+
+static void simulate(void *context) {
+  Trial *trial = context;
+  trial_run(trial); // what goes wrong is in trial->diag
+}
+
+static void take_finished(Evaluation *self) {
+  workers_pop(&self->workers);
+  self->n_done++;
+  if (self->on_progress) self->on_progress(self->n_done, self->n_runs);
+}
+
+static int run(void *context, ClaimSource *source, ClaimColumn column) {
+  Evaluation *self = context;
+  SourceOutcome *outcome = &source->outcomes[column];
+  if (source->kind != SOURCE_RUN || outcome->gap) return 0;
+  while (workers_full(&self->workers))
+    take_finished(self);
+  workers_push(&self->workers, simulate, outcome->trial);
+  return 0;
+}
+
+static int check(void *context, ClaimSource *source, ClaimColumn column) {
+  Evaluation *self = context;
+  SourceOutcome *outcome = &source->outcomes[column];
+  if (source->kind != SOURCE_RUN || outcome->gap) return 0;
+  return take_failure(outcome, self->diag);
+}
+
+static int run_all(Evaluation *self) {
+  if (workers_init(&self->workers, self->jobs, 2 * self->jobs, self->arena, self->diag)) return -1;
+  each_source(self->paper, run, self);
+  while (self->workers.n_in_flight > 0)
+    take_finished(self);
+  workers_done(&self->workers);
+  return each_source(self->paper, check, self);
+}
+
+static int run_study(void *context, ClaimSource *source, ClaimColumn column) {
+  Evaluation *self = context;
+  if (source->kind != SOURCE_STUDY) return 0;
+  return claim_run_study(self->paper, source, column, self->jobs, self->arena, self->diag);
+}
+
+/* ---- Figures ---- */
+
+typedef struct FigureScope {
+  const Claim *claim;
+  ClaimColumn column;
+  const char *gap; // of a source that was asked for
+} FigureScope;
+
+static ClaimSource *find_source(const Claim *claim, const char *name, size_t length) {
+  for (int i = 0; i < claim->n_sources; i++)
+    if (strlen(claim->sources[i].name) == length &&
+        strncmp(claim->sources[i].name, name, length) == 0)
+      return &claim->sources[i];
+  return NULL;
+}
+
+/* fill(budget, taken, each): machines that a budget leaves room for. */
+static bool find_fill(const char *name, const double *arguments, int n_arguments,
+                      double *ret_value) {
+  if (strcmp(name, "fill") != 0 || n_arguments != 3) return false;
+  *ret_value = (double)provision_fill(arguments[0], arguments[1], arguments[2]);
+  return true;
+}
+
+/* The first word of a name is the source's. */
+static int find_figure(void *context, const char *name, const double *arguments, int n_arguments,
+                       Place at, double *ret_value, Diag *diag) {
+  FigureScope *scope = context;
+  const size_t length = strcspn(name, ".");
+  if (find_fill(name, arguments, n_arguments, ret_value)) return 0;
+  const ClaimSource *source = find_source(scope->claim, name, length);
+  if (!source || name[length] == '\0')
+    return diag_error(diag, at, "'%s' names no figure of a source", name);
+  const SourceOutcome *outcome = &(source->twin ? source->twin : source)->outcomes[scope->column];
+  if (!outcome->wanted || outcome->gap) {
+    if (outcome->gap) scope->gap = outcome->gap;
+    *ret_value = NAN;
+    return 0;
+  }
+  const char *rest = name + length + 1;
+  switch (source->kind) {
+  case SOURCE_RUN:
+    return claim_run_figure(outcome->trial, rest, arguments, n_arguments, at, ret_value, diag);
+  case SOURCE_MODEL:
+    return claim_model_figure(outcome->trial, rest, arguments, n_arguments, at, ret_value, diag);
+  case SOURCE_STUDY:
+    return claim_study_figure(outcome->study, rest, n_arguments, at, ret_value, diag);
+  case SOURCE_KINDS:
+    break;
+  }
+  return -1;
+}
+
+static Verdict judge(const ClaimFigure *figure, double value) {
+  if (isnan(value)) return VERDICT_INPUT_MISSING;
+  if (isnan(figure->low)) return VERDICT_REPORTED;
+  // 2.15 + 0.2 is not 2.35 in binary
+  const double slack = 1e-9 * fmax(fabs(figure->low), fabs(figure->high));
+  const bool within = value >= figure->low - slack && value <= figure->high + slack;
+  return within ? VERDICT_WITHIN : VERDICT_OUTSIDE;
+}
+
+static int eval_figure(const Paper *paper, const Claim *claim, ClaimFigure *figure, Diag *diag) {
+  double judged = NAN;
+  int status = 0;
+  for (int c = 0; c < CLAIM_COLUMNS; c++) {
+    figure->values[c] = NAN;
+    if (!paper->columns[c].present) continue;
+    FigureScope context = {.claim = claim, .column = (ClaimColumn)c};
+    const ExpressionScope scope = {find_figure, &context};
+    status |= expression_eval(figure->value, &scope, &figure->values[c], diag);
+    if (status) return status; // once is enough
+    if (isnan(judged)) judged = figure->values[c];
+    if (context.gap && !figure->gap) figure->gap = context.gap;
+  }
+  figure->verdict = judge(figure, judged);
+  return status;
+}
+
+int paper_eval(Paper *self, int jobs, void (*on_progress)(int done, int all), Arena *arena,
+               Diag *diag) {
+  Evaluation evaluation = {
+      .paper = self, .jobs = jobs, .on_progress = on_progress, .arena = arena, .diag = diag};
+  if (each_source(self, load, &evaluation) || run_all(&evaluation) ||
+      each_source(self, run_study, &evaluation))
+    return -1;
+  int status = 0;
+  for (int i = 0; i < self->n_claims; i++)
+    for (int f = 0; f < self->claims[i].n_figures; f++)
+      status |= eval_figure(self, &self->claims[i], &self->claims[i].figures[f], diag);
+  return status;
+}

@@ -1,0 +1,140 @@
+/* Studies and the database: runs that are there already, and the answers. */
+#include "experiments/provision_probe.h"
+#include "experiments/results_values.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static double column_real(sqlite3_stmt *statement, int column, double if_null) {
+  return sqlite3_column_type(statement, column) == SQLITE_NULL
+             ? if_null
+             : sqlite3_column_double(statement, column);
+}
+
+static const SloSpec *find_spec(const SloSet *slo, const char *name) {
+  for (int i = 0; i < slo->n_specs; i++)
+    if (strcmp(slo->specs[i].name, name) == 0) return &slo->specs[i];
+  return NULL;
+}
+
+/* The outcomes of a run that was found: of all limits, or of the one that was lost. */
+static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *arena, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_prepare(results, "SELECT name, value, margin, met FROM slo WHERE run_id = ?", diag);
+  if (!statement) return -1;
+  sqlite3_bind_int64(statement, 1, run);
+  const SloSet *slo = self->trial.config.slo;
+  self->slos = ARENA_ARRAY(arena, SloOutcome, slo->n_specs);
+  self->n_slos = 0;
+  int status = SQLITE_ROW;
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+    const SloSpec *spec = find_spec(slo, (const char *)sqlite3_column_text(statement, 0));
+    if (!spec || self->n_slos == slo->n_specs) return 0;
+    self->slos[self->n_slos++] = (SloOutcome){.spec = spec,
+                                              .value = column_real(statement, 1, INFINITY),
+                                              .margin = column_real(statement, 2, -INFINITY),
+                                              .met = sqlite3_column_int(statement, 3) != 0};
+  }
+  if (status != SQLITE_DONE) return results_error(results, "read", diag);
+  return self->n_slos == (self->stopped ? 1 : slo->n_specs);
+}
+
+static const char *digest_of(const ProbeRun *self, Arena *arena) {
+  return arena_printf(arena, "%016" PRIx64, self->trial.config_digest);
+}
+
+int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena, Diag *diag) {
+  static const char sql[] =
+      "SELECT id, status = 'stopped' FROM run WHERE config_digest = ? AND id <= ? AND "
+      "status IN ('done', 'stalled', iif(?, 'stopped', NULL)) ORDER BY 2, 1 LIMIT 1";
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
+  if (!statement) return -1;
+  sqlite3_bind_text(statement, 1, digest_of(self, arena), -1, SQLITE_STATIC);
+  sqlite3_bind_int64(statement, 2, last);
+  sqlite3_bind_int(statement, 3, self->early_stop);
+  const int status = sqlite3_step(statement);
+  if (status == SQLITE_DONE) return 0;
+  if (status != SQLITE_ROW) return results_error(results, "read", diag);
+  const int64_t id = sqlite3_column_int64(statement, 0);
+  self->stopped = sqlite3_column_int(statement, 1) != 0;
+  const int found = read_outcomes(self, results, id, arena, diag);
+  self->reused = found == 1;
+  return found;
+}
+
+int probe_run_store(ProbeRun *self, Results *results, Diag *diag) {
+  Trial *trial = &self->trial;
+  int64_t id = 0;
+  const int there = results_ask(
+      results,
+      "SELECT id FROM run WHERE config_digest = ? AND status <> 'failed' AND "
+      "(status <> 'stopped' OR ?)",
+      VALUES(value_text(digest_of(self, &trial->arena)), value_whole(self->stopped)), &id, diag);
+  if (there != 0) return there < 0 ? -1 : 0;
+  return results_add_run(results, &trial->report, trial->config_digest, &trial->arena, diag);
+}
+
+/* ---- Answers ---- */
+
+static int add_answer(Results *results, sqlite3_stmt *statement, const Provision *self,
+                      const DesignOutcome *outcome, int seed, int64_t study, Diag *diag) {
+  const Answer *answer = &outcome->answers[seed];
+  const double unknown = answer->found ? 0 : NAN;
+  return results_step(results, statement, 1,
+                      VALUES(value_whole(study), value_text(outcome->design->name),
+                             value_whole(self->seed + seed), value_real(answer->rate + unknown),
+                             value_real((double)answer->n_prefill + unknown),
+                             value_real((double)answer->n_decode + unknown),
+                             value_real((double)answer->n_mixed + unknown),
+                             value_real(answer->takes.machines + unknown),
+                             value_real(answer->takes.cost_per_hour + unknown),
+                             value_real(answer->takes.power_kw + unknown),
+                             value_text(answer->binds), value_real(answer->margin + unknown)),
+                      diag);
+}
+
+static int add_design(Results *results, const DesignOutcome *outcome, int64_t study, Diag *diag) {
+  return results_change(results, "INSERT INTO design VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                        VALUES(value_whole(study), value_text(outcome->design->name),
+                               value_real(outcome->low), value_real(outcome->high),
+                               value_real(outcome->mean), value_real(outcome->half_width),
+                               value_whole(outcome->n_holds), value_whole(outcome->monotone),
+                               value_whole(outcome->n_simulations), value_real(outcome->n_grid),
+                               value_text(outcome->why_not)),
+                        diag);
+}
+
+static int add_study(const Provision *self, const DesignOutcome *outcomes, Results *results,
+                     int64_t *ret_study, Diag *diag) {
+  if (results_change(results, "DELETE FROM study WHERE name = ? AND config = ?",
+                     VALUES(value_text(self->base->path), value_text(self->text)), diag) ||
+      results_ask(results, "SELECT coalesce(max(id), 0) + 1 FROM study", NULL, 0, ret_study, diag) <
+          0 ||
+      results_change(
+          results, "INSERT INTO study VALUES (?,?,?,?,?,?,strftime('%Y-%m-%dT%H:%M:%SZ','now'))",
+          VALUES(value_whole(*ret_study), value_text(self->base->path), value_text(self->text),
+                 value_text(tandem_version), value_text(objective_names[self->objective]),
+                 value_whole(self->n_seeds)),
+          diag))
+    return -1;
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_prepare(results, "INSERT INTO answer VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", diag);
+  if (!statement) return -1;
+  for (int d = 0; d < self->n_designs; d++) {
+    if (add_design(results, &outcomes[d], *ret_study, diag)) return -1;
+    for (int s = 0; s < self->n_seeds; s++)
+      if (add_answer(results, statement, self, &outcomes[d], s, *ret_study, diag)) return -1;
+  }
+  return 0;
+}
+
+int provision_store(const Provision *self, const DesignOutcome *outcomes, Results *results,
+                    Diag *diag) {
+  int64_t study = 0;
+  if (results_execute(results, "BEGIN IMMEDIATE", "write", diag)) return -1;
+  if (add_study(self, outcomes, results, &study, diag) == 0 &&
+      results_execute(results, "COMMIT", "write", diag) == 0)
+    return 0;
+  sqlite3_exec(results->db, "ROLLBACK", NULL, NULL, NULL);
+  return -1;
+}

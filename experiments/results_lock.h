@@ -1,0 +1,18 @@
+/* One sweep at a time writes to a database: a lock on the file DB-sweep beside it, which the system
+ * releases when the process ends, however it ends. (SQLite alone would let two sweeps take turns
+ * and simulate every point twice.) */
+#ifndef EXPERIMENTS_RESULTS_LOCK_H
+#define EXPERIMENTS_RESULTS_LOCK_H
+#include "sim/base/diag.h"
+
+typedef struct ResultsLock {
+  const char *path; // of the lock's file
+  int file;
+} ResultsLock;
+
+/* Takes the lock of the database at `path`; an error of the input says which process has it. */
+int results_lock(ResultsLock *self, const char *path, Arena *arena, Diag *diag);
+void results_unlock(ResultsLock *self);
+/* Whether a sweep of another process has the database: an error if so. */
+int results_check_unlocked(const char *path, Arena *arena, Diag *diag);
+#endif

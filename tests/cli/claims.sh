@@ -1,0 +1,128 @@
+#!/bin/sh
+# `tandem report claims` on a paper of its own: figures of runs, models and studies, both columns,
+# every verdict, and what is wrong with a paper's files. That the papers in this repository can be
+# read is shown by one of their claims that needs no run.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+mkdir paper
+cat >paper/paper.yaml <<'END'
+title: A paper
+released:
+  config: base.yaml
+  designs:
+    twice: {pools.all.count: 4}
+tandem:
+  config: base.yaml
+  designs:
+    twice: {pools.all.count: 4, workload.requests: 20}
+END
+config >paper/base.yaml
+cat >paper/rates.yaml <<'END'
+provision:
+  objective: machines
+  constraint: {rate: 4 /s}
+  designs:
+    any: {pools.all.count: 1..5}
+    all: {design: twice}
+END
+
+# claim FIGURE... : writes paper/P-1.yaml with these, and the sources they may use.
+claim() {
+  cat <<'END'
+claim: what it says
+where: §1
+runs:
+  base: {}
+  twice: {design: twice, set: {workload.lengths: {prompt: {constant: 400}, output: {constant: 20}}}}
+  late: {columns: [tandem], released: {seed: 7}}
+  away: {set: {workload: {trace: nowhere.csv}}}
+models:
+  one: {}
+studies:
+  least: {study: rates.yaml}
+figures:
+END
+  for figure; do echo "  - {$figure}"; done
+}
+
+# row FIGURE VERDICT RELEASED TANDEM : what the CSV says of a figure.
+row() {
+  found=$(grep "^P-1,[^,]*,$1," out | cut -d, -f5,6,10)
+  [ "$found" = "$3,$4,$2" ] || fail "figure $1: '$found', not '$3,$4,$2'"
+}
+
+ordered='twice.ttft_s.p50 < base.ttft_s.p50 and one.prefill(400) < one.prefill(500)'
+decodes='base.busy_share(400) + base.busy_share(1e9) - base.pool.all.busy_share(400)'
+claim 'what: machines, value: twice.completed, paper: 40, tolerance: 0' \
+  'what: off, value: twice.completed, paper: 41, tolerance: 1%' \
+  'what: relative, value: twice.completed, paper: 41, tolerance: 3%' \
+  'what: ranged, value: twice.completed / base.completed, range: [1, 1.2]' \
+  'what: told, value: twice.completed - 40' \
+  'what: absent, value: away.completed, paper: 1, tolerance: 1' \
+  'what: one column, value: late.completed, paper: 40, tolerance: 0' \
+  "what: ordered, value: $ordered, paper: 'yes', range: [1, 1], unit: 'yes'" \
+  "what: decodes, value: $decodes, range: [1, 1]" \
+  'what: idle, value: base.time_share(0) + base.pool.all.utilization, paper: 1, tolerance: 1e-6' \
+  'what: searched, value: least.any.machines, paper: 1, tolerance: 0' \
+  'what: filled, value: "fill(1760, 1540, 24.8)", paper: 8, tolerance: 0' >paper/P-1.yaml
+expect 0 "$tandem" report claims ./paper --format csv
+prints 'id,claim,figure,paper,released,tandem,low,high,unit,verdict,note'
+row machines within 40 20
+row off outside 40 20
+row relative within 40 20
+row ranged within 1 0.5
+row told reported 0 -20
+row absent input-missing '' ''
+row 'one column' within '' 40
+row ordered within 1 1
+row decodes within 1 1
+row idle within 1 1
+row searched within 1 1
+row filled within 8 8
+cp out first.csv
+expect 0 "$tandem" report claims ./paper --format csv --jobs 1
+cmp -s out first.csv || fail 'another number of threads gives other figures'
+expect 0 "$tandem" report claims ./paper
+prints '1 claims: 9 within, 1 outside, 1 input-missing, 1 reported'
+prints "cannot read 'nowhere.csv'"
+expect 0 "$tandem" report claims ./paper --format json
+prints '"id": "P-1", "claim": "what it says", "figure": "off", "stated": "41", "released": 40'
+
+# What is wrong with a claim.
+broken() { # TEXT FIGURE
+  claim "$2" >paper/P-1.yaml
+  rejects 3 "$tandem" report claims ./paper
+  says "$1"
+}
+broken "paper/P-1.yaml:13:22: error: no figure 'ttft'" 'what: a, value: base.ttft'
+broken "names no figure of a source" 'what: a, value: bose.completed'
+broken "expected a number or a name at the end of '1 +'" 'what: a, value: 1 +'
+broken "a tolerance needs a number in 'paper', not 'many'" \
+  'what: a, value: 1, paper: many, tolerance: 2'
+broken "'tolerance' wants a number such as 0.2 or 20%" \
+  'what: a, value: 1, paper: 1, tolerance: some'
+broken "'range' wants [low, high]" 'what: a, value: 1, range: [2, 1]'
+broken "unknown key 'vaule'" 'what: a, vaule: 1'
+broken "'prefill' takes 1 to 2 arguments, not 0" 'what: a, value: one.prefill'
+broken "no figure 'any.rats' of this study" 'what: a, value: least.any.rats'
+
+# What is wrong with its sources, and with the folder.
+source_broken() { # TEXT SED-SCRIPT
+  claim 'what: a, value: 1' | sed "$2" >paper/P-1.yaml
+  rejects 3 "$tandem" report claims ./paper
+  says "$1"
+}
+source_broken "no design 'thrice' in column 'released'" 's/design: twice/design: thrice/'
+source_broken "unknown key 'sets'" 's/set: {workload.l/sets: {workload.l/'
+source_broken "'other' is no column of this paper" 's/\[tandem\]/[other]/'
+source_broken "paper/P-1.yaml:4:33: error: unknown router 'nobody'" \
+  's/base: {}/base: {set: {policies.router: nobody}}/'
+claim 'what: a, value: 1' >paper/P-1.yaml
+rejects 3 "$tandem" report claims ./paper --only P-2
+says "no claim P-2 in './paper'"
+rejects 4 "$tandem" report claims nowhere
+rejects 2 "$tandem" report clams
+rejects 2 "$tandem" report claims --only P-1
+expect 0 "$tandem" report claims splitwise --only SW-CFG
+prints '1 claims: 11 within, 0 outside, 0 input-missing, 0 reported'
+finish

@@ -1,0 +1,65 @@
+#!/bin/sh
+# Figures from databases of results: which rows they take, and that gnuplot draws them.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+command -v gnuplot >/dev/null || exit 77
+
+config | sed 's/^slo.*//; s/router: jsq/router: splitwise/' >split.yaml
+sed -i 's/^pools:.*//; s/^  all:.*//' split.yaml
+cat >>split.yaml <<'END'
+slo: splitwise
+pools:
+  prefill: {role: prefill, machine: dgx-h100}
+  decode: {role: decode, machine: dgx-h100}
+END
+cp split.yaml map.yaml
+cat >>map.yaml <<'END'
+sweep:
+  pools.prefill.count: 1..3
+  pools.decode.count: 1..2
+END
+cp split.yaml rates.yaml
+cat >>rates.yaml <<'END'
+sweep:
+  design:
+    small: {}
+    "it's larger": {pools.prefill.count: 2}
+  workload.arrivals.rate: [2 /s, 4 /s, 10 /s]
+END
+
+# query FILE DB : the rows of a figure.
+query() {
+  sql=$(sed 's/;$//' "$source_dir/plots/$1.sql")
+  expect 0 "$tandem" query "$2" --format csv --sql "$sql"
+}
+
+# is_png FILE : it is one, and not an empty page.
+is_png() {
+  [ "$(head -c 4 "$1" | tail -c 3)" = PNG ] || fail "$1 is no PNG"
+  [ "$(wc -c <"$1")" -gt 4000 ] || fail "$1 is empty"
+}
+
+expect 0 "$tandem" sweep map.yaml --output map.db
+query design-space map.db
+[ "$(wc -l <out)" -eq 7 ] || fail 'not a row for each of six clusters'
+[ "$(cut -d, -f2,3 out | sort -u | wc -l)" -eq 7 ] || fail 'not six different clusters'
+expect 0 "$tandem" plot design-space map.db -o map.png
+is_png map.png
+
+expect 0 "$tandem" sweep rates.yaml --output rates.db
+query rates rates.db
+prints 'series,rate,ttft_p50'
+rates=$(cut -d, -f2 out | tail -n +2 | tr '\n' ' ')
+[ "$rates" = '2.0 4.0 10.0 2.0 4.0 10.0 ' ] || fail 'rates out of order'
+expect 0 "$tandem" plot rates rates.db -o rates.png
+is_png rates.png
+expect 0 "$tandem" plot rates rates.db -o rates.svg
+grep -q '<svg' rates.svg || fail 'no SVG'
+
+rejects 3 "$tandem" plot rates map.db -o none.png
+says "'map.db' holds nothing for the figure 'rates'"
+[ ! -e none.png ] || fail 'a picture of nothing'
+rejects 2 "$tandem" plot heat map.db -o none.png
+says "there is no figure 'heat'"
+rejects 2 "$tandem" plot rates map.db split.yaml -o none.png
+rejects 4 "$tandem" plot rates absent.db -o none.png
+finish

@@ -1,0 +1,197 @@
+#!/bin/sh
+# What `tandem provision` answers for a small study, in three formats and from the database; that
+# threads change nothing of it; and what it refuses. Figures are checked where they follow from the
+# study alone; the search itself is held against brute force in tests/unit.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+# study OBJECTIVE LINE... : a study on stdout; each LINE is one of its block.
+study() {
+  cat <<'END'
+model: llama2-70b
+workload:
+  lengths: azure-conv-2023
+  arrivals: {process: poisson, rate: 8 /s}
+  duration: 20 s
+  seed: 3
+pools:
+  prefill: {role: prefill, machine: dgx-h100, count: 1}
+  decode: {role: decode, machine: dgx-h100, count: 1}
+slo: splitwise
+provision:
+END
+  for line in "$@"; do printf '  %s\n' "$line"; done
+}
+split='designs: {split: {pools.prefill.count: 1..5, pools.decode.count: 1..5}}'
+study 'objective: machines' 'seeds: 2' 'designs:' \
+  '  split: {pools.prefill.count: 1..5, pools.decode.count: 1..5}' \
+  '  whole: {pools: {all: {machine: dgx-h100}}, pools.all.count: 1..6}' >a.yaml
+
+# The table, with its evidence.
+expect 0 "$tandem" provision a.yaml
+[ ! -s err ] || fail 'something on stderr'
+for text in 'the fewest machines that hold 8 requests/s; 2 seeds' 'split' 'whole' 'binds' 'margin' \
+  '(95%); its answer holds on' 'one step further slowdown.' 'best ' \
+  'of the 62 of the whole grid'; do
+  prints "$text"
+done
+expect 0 "$tandem" provision a.yaml --dry-run
+prints 'split: pools.prefill.count=1..5 pools.decode.count=1..5'
+
+# Threads change no byte of it, nor does ending no run early change an answer.
+for jobs in 1 2 7; do
+  expect 0 "$tandem" provision a.yaml --format json --jobs $jobs
+  mv out $jobs.json
+  cmp -s 1.json $jobs.json || fail "$jobs threads give another answer than one"
+done
+expect 0 "$tandem" provision a.yaml --format csv
+mv out early.csv
+expect 0 "$tandem" provision a.yaml --format csv --full-runs
+cmp -s out early.csv || fail 'ending runs early changes an answer'
+[ "$(wc -l <out)" -eq 5 ] || fail 'not a line for each design and seed'
+grep -q '^design,seed,prefill,decode,mixed,machines,cost_per_hour,power_kw,rate_rps,' out ||
+  fail 'another header'
+if python3 -c '' 2>/dev/null; then
+  python3 -c '
+import json
+study = json.load(open("1.json"))
+assert study["objective"] == "machines" and study["unit"] == "machines"
+split, whole = study["designs"]
+assert (split["design"], whole["design"]) == ("split", "whole")
+assert split["grid"] == 50 and whole["grid"] == 12
+for design in study["designs"]:
+    answers = design["answers"]
+    assert [a["seed"] for a in answers] == [3, 4]
+    values = [a["machines"] for a in answers]
+    assert design["low"] == min(values) and design["high"] == max(values)
+    assert design["simulations"] < 0.6 * design["grid"] and design["stopped"] > 0
+    for a in answers:
+        assert a["machines"] == a["prefill"] + a["decode"] + a["mixed"]
+        assert a["cost_per_hour"] == 38 * a["machines"] and a["rate_rps"] == 8
+        assert len(a["slo"]) == 9 and all(s["value"] < s["limit"] for s in a["slo"])
+        assert abs(a["margin"] - min(s["margin"] for s in a["slo"])) < 1e-9
+best = min(study["designs"], key=lambda d: d["answers"][0]["machines"])
+assert study["best"] == best["design"]
+' 2>err || fail 'the JSON is not as it should be'
+fi
+
+# The answer is what runs say: it meets the limits, with a machine less it does not.
+expect 0 "$tandem" provision a.yaml --format csv
+IFS=, read -r _ _ prefill decode _ <<END
+$(grep '^split,3,' out)
+END
+sed '/^provision:/,$d' a.yaml >run.yaml
+expect 0 "$tandem" run run.yaml --require-slo --set "pools.prefill.count=$prefill" \
+  --set "pools.decode.count=$decode"
+[ "$decode" -le 1 ] || expect 1 "$tandem" run run.yaml --require-slo \
+  --set "pools.prefill.count=$prefill" --set "pools.decode.count=$((decode - 1))"
+
+# Runs and answers are kept; what is there is not simulated again.
+expect 0 "$tandem" provision a.yaml --format csv --output runs.db --jobs 2
+cmp -s out early.csv || fail 'the database changes an answer'
+expect 0 "$tandem" provision a.yaml --format json --output runs.db
+python3 -c '
+import json
+for design in json.load(open("out"))["designs"]:
+    assert design["reused"] == design["simulations"], design
+' 2>err || fail 'simulated what is in the database'
+expect 0 "$tandem" provision a.yaml --format csv --output runs.db
+cmp -s out early.csv || fail 'answers from the database differ'
+expect 0 "$tandem" query runs.db answers --format csv
+[ "$(grep -c '^1,machines,' out)" -eq 4 ] || fail 'not one study with four answers'
+
+# Killed at any moment, it goes on where it stopped.
+for after in 0.02 0.05 0.1; do
+  "$tandem" provision a.yaml --output killed.db >/dev/null 2>&1 &
+  sleep $after
+  kill -9 $! 2>/dev/null
+  wait $! 2>/dev/null
+done
+expect 0 "$tandem" provision a.yaml --format csv --output killed.db
+cmp -s out early.csv || fail 'a kill changes an answer'
+for table in run answer; do
+  expect 0 "$tandem" query runs.db --sql "SELECT count(*) AS n FROM $table" --format csv
+  mv out rows
+  expect 0 "$tandem" query killed.db --sql "SELECT count(*) AS n FROM $table" --format csv
+  cmp -s out rows || fail "a kill changes the rows of $table"
+done
+
+# A budget leaves as many machines as it pays for, at the prices of the study.
+study 'objective: throughput' 'constraint: {power: 440 kW}' 'tolerance: 1 /s' \
+  'prices: {dgx-h100: {power: 44 kW}, dgx-a100: {power: 24.8 kW}}' 'designs:' \
+  '  ha: {pools.prefill.count: 6, pools.decode.machine: dgx-a100, pools.decode.count: 1..99}' \
+  '  hh: {pools.prefill.count: 1..9, pools.decode.count: 1..9}' >b.yaml
+expect 0 "$tandem" provision b.yaml --format csv
+grep -q '^ha,3,6,7,0,13,' out || fail '6 + 7 machines are not what 440 kW leave'
+grep -Eq '^hh,3,([1-9]),([1-9]),0,10,380,440,' out || fail 'not ten machines'
+expect 0 "$tandem" provision b.yaml --format csv --set 'provision.rates={from: 1 /s, to: 2 /s}'
+grep -q ',2,slowdown' out || fail 'the highest rate is not 2'
+
+# Limits of one's own.
+expect 0 "$tandem" provision a.yaml --format json --set provision.seeds=1 \
+  --set 'slo={ttft.p99: 5 s, goodput: {share: 90%, ttft: 2 s, tbt: 100 ms}}'
+prints '"name": "goodput"'
+prints '"name": "ttft.p99", "unit": "s"'
+
+# What cannot be met is said with the limit and the counts, as bad input or as a missed SLO.
+expect 3 "$tandem" provision a.yaml --set 'slo={ttft.p50: 1 ms}'
+says "design 'split' meets the limits nowhere: 'ttft.p50', limit 0.001 s, is missed with"
+says 'pools.prefill.count=5 pools.decode.count=5'
+prints 'none'
+expect 1 "$tandem" provision a.yaml --set 'slo={ttft.p50: 1 ms}' --require-slo
+expect 3 "$tandem" provision b.yaml --set 'provision.constraint={power: 50 kW}'
+says "no counts of it fit power 50"
+
+# bad MESSAGE LINE... : a study with this block is refused with this message, and nothing printed.
+bad() {
+  message=$1
+  shift
+  study "$@" >bad.yaml
+  rejects 3 "$tandem" provision bad.yaml
+  says "$message"
+}
+bad "missing key 'designs'" 'objective: machines'
+bad "missing key 'objective'" "$split"
+bad "unknown objective 'cheap'" 'objective: cheap' "$split"
+bad "unknown key 'budget'" 'objective: cost' 'budget: 3' "$split"
+bad "did you mean 'count'?" 'objective: cost' 'designs: {a: {pools.prefill.cout: 3}}'
+bad "'pools.prefill.tensor_parallel_size' cannot be searched" 'objective: cost' \
+  'designs: {a: {pools.prefill.tensor_parallel_size: 1..8}}'
+bad "wants a range of machines such as '1..40', not '9..2'" 'objective: cost' \
+  'designs: {a: {pools.prefill.count: 9..2}}'
+bad "searches more than 2 counts" 'objective: cost' \
+  'designs: {a: {pools.a.count: 1..2, pools.b.count: 1..2, pools.c.count: 1..2}}'
+bad "designs 'a' and 'b' are the same" 'objective: cost' \
+  'designs: {a: {pools.prefill.count: 1..2}, b: {pools.prefill.count: 1..2}}'
+bad "duplicate key 'a'" 'objective: cost' \
+  'designs: {a: {pools.prefill.count: 1..2}, a: {pools.prefill.count: 1..3}}'
+bad "the objective is unbounded: nothing limits the machines of design 'split'" \
+  'objective: throughput' "$split"
+bad "'power' is a budget for the objective 'throughput', not for 'cost'" 'objective: cost' \
+  'constraint: {power: 3 kW}' "$split"
+bad "'rate' does not go with the objective 'throughput'" 'objective: throughput' \
+  'constraint: {rate: 3 /s}' "$split"
+bad "'constraint' has 2 budgets" 'objective: throughput' 'constraint: {power: 3 kW, machines: 2}' \
+  "$split"
+bad "'dgx-a100' is no pool and no machine type of any design" 'objective: cost' \
+  'prices: {dgx-a100: {cost: 2 $/h}}' "$split"
+bad "there is no multiple of 'tolerance'" 'objective: throughput' 'constraint: {machines: 4}' \
+  'tolerance: 5 /s' 'rates: {from: 6 /s, to: 9 /s}' "$split"
+bad "'designs' wants a map" 'objective: cost' 'designs: []'
+rejects 3 "$tandem" provision a.yaml --set slo=none
+says 'the objective is unbounded'
+rejects 3 "$tandem" provision run.yaml
+says "it has no key 'provision'"
+rejects 3 "$tandem" run a.yaml
+says "'provision' is for 'tandem provision'"
+printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n%s\n%s\n' '2023-11-16 18:15:46.6805900,374,44' \
+  '2023-11-16 18:15:50.9951690,x,109' >bad.csv
+rejects 3 "$tandem" provision a.yaml --set 'workload={trace: bad.csv}'
+says 'bad.csv:3:'
+rejects 2 "$tandem" provision
+rejects 2 "$tandem" provision a.yaml --jobs 0
+rejects 3 "$tandem" provision a.yaml --set model=opt-13b --set perfmodel=roofline \
+  --set provision.objective=cost \
+  --set 'provision.designs.gh={pools.decode.machine: gh200-96gb, pools.decode.count: 1..2}'
+says "the cost of 'gh200-96gb' in design 'gh' is not known"
+says "give it in 'prices'"
+finish

@@ -1,0 +1,223 @@
+#!/bin/sh
+# Sweeps: every point is simulated once whatever happens on the way, shards and merges give what one
+# sweep gives, and what cannot be is said. The forms of axes are pinned by tests/unit/test_sweep.c.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+# ask DB SQL : the one value of a query.
+ask() {
+  expect 0 "$tandem" query "$1" --format csv --sql "$2"
+  sed -n '$p' out
+}
+
+# holds VALUE DB SQL
+holds() {
+  value=$(ask "$2" "$3")
+  [ "$value" = "$1" ] || fail "'$3' is '$value', not '$1'"
+}
+
+# experiment AXES : a configuration with these axes, on stdout.
+experiment() {
+  config
+  echo "sweep: $1"
+}
+
+# --- What a sweep leaves, and that it goes on where it stopped.
+
+experiment '{pools.all.count: 1..3, workload.arrivals.rate: [4 /s, 8 /s]}' >s.yaml
+expect 0 "$tandem" sweep s.yaml --output s.db
+prints '6 points: 0 were there, 6 simulated, 0 failed'
+holds 6 s.db 'SELECT count(DISTINCT config_digest) FROM run'
+holds '3|8 /s' s.db "SELECT group_concat(value, '|') FROM point_value WHERE point = 5"
+holds 3 s.db "SELECT value FROM param JOIN point USING (run_id) WHERE point = 5
+  AND key = 'pools.all.count'"
+holds 0 s.db "SELECT count(*) FROM param WHERE key LIKE 'sweep%'"
+for query in points sweeps failed summary; do expect 0 "$tandem" query s.db $query; done
+expect 0 "$tandem" sweep s.yaml --output s.db
+prints '6 points: 6 were there, 0 simulated'
+holds 1 s.db 'SELECT count(*) FROM sweep'
+[ ! -e s.db-sweep ] || fail 'the lock was left behind'
+
+# A point is what `tandem run` makes of it, and one that is there is not simulated again.
+digest=$(ask s.db 'SELECT digest FROM run JOIN point ON run_id = run.id WHERE point = 4')
+config >c.yaml
+expect 0 "$tandem" run c.yaml --output c.db --set pools.all.count=3
+holds "$digest" c.db 'SELECT digest FROM run'
+expect 0 "$tandem" sweep s.yaml --output c.db
+prints '6 points: 1 were there, 5 simulated'
+holds 6 c.db 'SELECT count(*) FROM run'
+
+# A wider axis adds what is missing; --dry-run only says so.
+wider='sweep.pools.all.count=1..5'
+expect 0 "$tandem" sweep s.yaml --output s.db --set "$wider" --dry-run
+prints '10 points: 6 are there, 4 to simulate, 0 cannot be'
+prints '  6  pools.all.count=4 workload.arrivals.rate=4 /s'
+expect 0 "$tandem" sweep s.yaml --dry-run --output none.db
+prints '6 points: 0 are there, 6 to simulate'
+[ ! -e none.db ] || fail '--dry-run made a database'
+holds 6 s.db 'SELECT count(*) FROM run'
+expect 0 "$tandem" sweep s.yaml --output s.db --set "$wider"
+prints '10 points: 6 were there, 4 simulated'
+holds 2 s.db 'SELECT count(*) FROM sweep'
+holds 16 s.db 'SELECT count(*) FROM point'
+
+# However many at a time.
+for jobs in 1 5; do
+  expect 0 "$tandem" sweep s.yaml --output "jobs$jobs.db" --jobs $jobs
+done
+same jobs1.db jobs5.db
+
+# --- Points that fail are recorded, the rest goes on, and they are tried again.
+
+experiment '{pools.all.count: 0..2, pools.all.machine: [dgx-h100, dgx-a100]}' >f.yaml
+expect 0 "$tandem" sweep f.yaml --output f.db
+prints '6 points: 0 were there, 4 simulated, 2 failed'
+says "2 points failed, see 'tandem query f.db failed'; the first: f.yaml:11:"
+holds 2 f.db "SELECT count(*) FROM run WHERE status = 'failed' AND digest IS NULL
+  AND reason LIKE 'f.yaml:11:%count%'"
+cp f.db again.db
+expect 0 "$tandem" sweep f.yaml --output again.db
+prints '6 points: 4 were there, 0 simulated, 2 failed'
+same f.db again.db
+
+# --- Bad input: nothing is made.
+
+# refused TEXT AXES : this is said of these axes.
+refused() {
+  experiment "$2" >bad.yaml
+  rejects 3 "$tandem" sweep bad.yaml --output bad.db
+  says "$1"
+  [ ! -e bad.db ] || fail 'a database was made'
+}
+refused "bad.yaml:11:9: error: unknown key 'modell'" '{modell: [a, b]}'
+says "did you mean 'model'?"
+refused "bad.yaml:11:42: error: unknown key 'cuont'" \
+  '{x: {a: {pools.all.count: 1}, b: {pools.all.cuont: 1}}}'
+says "did you mean 'count'?"
+refused "unknown machine 'dgx-b999'" '{pools.all.machine: [dgx-b999, dgx-b998]}'
+refused "axes 'pools.all.count' and 'x' both move 'pools.all'" \
+  '{pools.all.count: 1..2, x: {a: {pools.all: {machine: dgx-h100}}, b: {}}}'
+refused "designs 'a' and 'b' are the same" \
+  '{x: {a: {pools.all.count: 2}, b: {pools.all.count: 2}}}'
+rejects 3 "$tandem" sweep c.yaml --output bad.db
+says "'c.yaml' has no block 'sweep'"
+rejects 3 "$tandem" run s.yaml
+says "'sweep' is for 'tandem sweep'"
+rejects 2 "$tandem" sweep s.yaml
+for shard in 0/3 4/3 1 1/ /2 1/2x; do
+  rejects 2 "$tandem" sweep s.yaml --output bad.db --shard "$shard"
+done
+rejects 4 "$tandem" sweep s.yaml --output absent/s.db
+rejects 4 "$tandem" sweep absent.yaml --output bad.db
+
+# --- Killed at ten random moments, the sweep ends with the rows of one that was left alone.
+
+experiment '{pools.all.count: 0..40, workload.arrivals.rate: 20..80 step 5 /s}' |
+  sed 's/requests: 40/requests: 1500/' >k.yaml
+began=$(date +%s%N)
+expect 0 "$tandem" sweep k.yaml --output whole.db
+whole_ms=$((($(date +%s%N) - began) / 1000000))
+prints '533 points: 0 were there, 520 simulated, 13 failed'
+kills=0
+while [ "$kills" -lt 10 ]; do
+  "$tandem" sweep k.yaml --output killed.db >out 2>err &
+  pid=$!
+  moment=$(($(od -An -N2 -tu2 /dev/urandom) % (whole_ms / 8 + 1))) # ms
+  sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
+  if kill -9 $pid 2>/dev/null && ! wait $pid 2>/dev/null && [ ! -s out ]; then
+    kills=$((kills + 1))
+  else # it had ended: the machine is fast, begin anew
+    wait $pid 2>/dev/null
+    rm -f killed.db*
+  fi
+done
+partly=$(ask killed.db 'SELECT count(*) FROM run')
+expect 0 "$tandem" sweep k.yaml --output killed.db
+[ "$partly" -gt 0 ] || fail 'no kill came after the first point'
+same whole.db killed.db
+holds ok killed.db 'PRAGMA integrity_check'
+[ ! -e killed.db-sweep ] || fail 'the lock was left behind'
+
+# --- Two sweeps into one database: the second says so, and nothing is lost.
+
+"$tandem" sweep k.yaml --output two.db --set workload.requests=20000 --jobs 1 >first 2>&1 &
+pid=$!
+while [ ! -e two.db-sweep ]; do sleep 0.01; done
+rejects 3 "$tandem" sweep k.yaml --output two.db
+says "two.db: error: 'two.db' is in use by another sweep, process $pid"
+rejects 3 "$tandem" merge merged.db two.db
+says 'is in use by another sweep'
+expect 0 "$tandem" run c.yaml --output two.db # but a run finds its turn
+kill -9 $pid
+wait $pid 2>/dev/null
+for i in 1 2 3 4; do
+  "$tandem" sweep s.yaml --output race.db >"race$i" 2>&1 &
+done
+wait
+same jobs1.db race.db
+[ "$(cat race? | grep -c -e 'in use by another sweep' -e '6 points')" -eq 4 ] ||
+  fail "not all of the sweeps that began together ended in order: $(cat race?)"
+
+# --- Shards, and how they are joined.
+
+for shard in 1 2 3; do
+  expect 0 "$tandem" sweep f.yaml --output "f$shard.db" --shard $shard/3
+done
+prints '2 points: 0 were there'
+expect 0 "$tandem" merge joined.db f1.db f2.db f3.db f2.db
+prints '6 runs of 4 databases'
+same joined.db f.db
+rejects 3 "$tandem" merge joined.db f1.db f2.db f3.db
+says "'joined.db' is there already"
+expect 0 "$tandem" sweep f.yaml --output joined.db
+prints '6 points: 4 were there, 0 simulated, 2 failed'
+
+rejects 3 "$tandem" merge part.db f1.db f3.db
+says "part.db: error: sweep 'f.yaml' lacks shard 2/3"
+[ ! -e part.db ] || fail 'an incomplete merge was left behind'
+expect 0 "$tandem" merge part.db f3.db f1.db --partial
+says "sweep 'f.yaml' lacks shard 2/3"
+holds 4 part.db 'SELECT count(*) FROM point'
+expect 0 "$tandem" merge whole-again.db part.db f2.db
+same whole-again.db f.db
+
+# Studies go along with their runs, once.
+study=$source_dir/experiments/examples/provision.yaml
+expect 0 "$tandem" provision "$study" --output study.db
+expect 0 "$tandem" merge with-study.db f1.db study.db f2.db f3.db study.db
+for table in study design answer; do
+  holds "$(ask study.db "SELECT count(*) FROM $table")" with-study.db "SELECT count(*) FROM $table"
+done
+holds "$(($(ask study.db 'SELECT count(*) FROM run') + 6))" with-study.db 'SELECT count(*) FROM run'
+
+# spoil SQL : f2.db with a change, as spoilt.db.
+spoil() {
+  cp f2.db spoilt.db
+  python3 -c 'import sqlite3, sys
+db = sqlite3.connect("spoilt.db"); db.executescript(sys.argv[1]); db.close()' "$1"
+}
+# unmergeable TEXT : spoilt.db is refused with these words.
+unmergeable() {
+  rejects 3 "$tandem" merge spoilt-out.db f1.db f2.db f3.db spoilt.db
+  says "$1"
+  [ ! -e spoilt-out.db ] || fail 'a refused merge was left behind'
+}
+if command -v python3 >/dev/null 2>&1; then
+  spoil "UPDATE run SET digest = '0123456789abcdef' WHERE status = 'done'"
+  unmergeable "'spoilt.db' has another outcome of 'f.yaml', configuration "
+  spoil "UPDATE run SET config_digest = '0123456789abcdef' WHERE status = 'done'"
+  unmergeable "'spoilt.db' was made with other data files: 'f.yaml', point "
+  spoil "UPDATE run SET version = '0.0.1'"
+  unmergeable "'spoilt.db' has runs of version '0.0.1', others of version"
+  spoil 'PRAGMA user_version = 1'
+  unmergeable "'spoilt.db' has schema version 1, this program has version 2"
+  spoil 'DELETE FROM point_value; DELETE FROM point; DELETE FROM run'
+  rejects 3 "$tandem" merge spoilt-out.db f1.db spoilt.db f3.db
+  says "sweep 'f.yaml' lacks shard 2/3"
+fi
+rejects 3 "$tandem" merge out.db s.yaml
+rejects 4 "$tandem" merge out.db absent.db
+rejects 2 "$tandem" merge out.db
+set -- out.db*
+[ ! -e "$1" ] || fail "merges that failed left $*"
+
+finish

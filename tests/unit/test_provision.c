@@ -1,0 +1,248 @@
+/* Studies: iso-power and iso-cost sizes, that ending runs early and the number of threads change
+ * nothing that is said, what an answer carries, and that it is the one of a full map. */
+#include "experiments/provision_probe.h"
+#include "sim/base/rng.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static Arena arena;
+static Diag diag;
+static char folder[] = "/tmp/tandem-test-XXXXXX";
+static const char *path;
+
+static void set_up(void) {
+  const char *root = getenv("TANDEM_SOURCE_DIR");
+  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
+  setenv("TANDEM_DATA", root, 1);
+  arena_init(&arena);
+  diag_init(&diag);
+  cr_assert_not_null(mkdtemp(folder));
+  path = arena_printf(&arena, "%s/study.yaml", folder);
+}
+
+static void tear_down(void) {
+  unlink(path);
+  rmdir(folder);
+  diag_done(&diag);
+  arena_done(&arena);
+}
+
+TestSuite(provision, .init = set_up, .fini = tear_down);
+
+/* SW-ISOP-CFG: 40 DGX-H100 in power 44 : 24.8 : 30.8 and cost 4.76 : 2.21, Splitwise §VI-B. */
+Test(provision, a_budget_leaves_the_machines_of_the_paper) {
+  static const struct {
+    double budget, first, each_first, each;
+    int64_t left;
+  } rows[] = {
+      {1760, 0, 44, 24.8, 70},     {1760, 55, 24.8, 24.8, 15},  {1760, 35, 44, 44, 5},
+      {1760, 25, 44, 44, 15},      {1760, 35, 44, 24.8, 8},     {1760, 35, 44, 30.8, 7},
+      {1760, 45, 24.8, 24.8, 25},  {1760, 25, 44, 24.8, 26},    {1760, 25, 44, 30.8, 21},
+      {190.4, 0, 4.76, 2.21, 86},  {190.4, 51, 2.21, 2.21, 35}, {190.4, 25, 4.76, 4.76, 15},
+      {190.4, 30, 4.76, 2.21, 21}, {190.4, 30, 4.76, 4.76, 10}, {1760, 33, 44, 30.8, 10},
+      {40, 25, 1, 1, 15},          {190.4, 40, 4.76, 2.21, 0},  {100, 2, 60, 1, -20},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    cr_expect_eq(provision_fill(rows[i].budget, rows[i].first * rows[i].each_first, rows[i].each),
+                 rows[i].left, "row %zu", i);
+}
+
+/* ---- Small studies ---- */
+
+static void write_study(const char *slo, const char *block) {
+  FILE *file = fopen(path, "w");
+  cr_assert_not_null(file);
+  fprintf(file,
+          "model: llama2-70b\n"
+          "workload:\n"
+          "  lengths: azure-conv-2023\n"
+          "  arrivals: {process: poisson, rate: 8 /s}\n"
+          "  duration: 20 s\n"
+          "  seed: 1\n"
+          "pools:\n"
+          "  prefill: {role: prefill, machine: dgx-h100, count: 1}\n"
+          "  decode: {role: decode, machine: dgx-h100, count: 1}\n"
+          "slo: %s\n"
+          "provision: %s\n",
+          slo, block);
+  cr_assert_eq(fclose(file), 0);
+}
+
+typedef struct Ran {
+  Provision study;
+  TrialBase base;
+  DesignOutcome *outcomes;
+} Ran;
+
+static Ran *run(int jobs, bool early_stop) {
+  Ran *ran = ARENA_NEW(&arena, Ran);
+  const int status = provision_load(&ran->study, &ran->base, path, NULL, &arena, &diag);
+  diag_print(&diag, stderr);
+  cr_assert_eq(status, 0);
+  const ProvisionOptions options = {.jobs = jobs, .no_early_stop = !early_stop};
+  cr_assert_eq(provision_run(&ran->study, &options, &ran->outcomes, &arena, &diag), 0);
+  trial_base_done(&ran->base);
+  return ran;
+}
+
+static void expect_same(const Ran *a, const Ran *b) {
+  for (int d = 0; d < a->study.n_designs; d++) {
+    const DesignOutcome *one = &a->outcomes[d], *other = &b->outcomes[d];
+    cr_expect_eq(one->n_simulations, other->n_simulations);
+    cr_expect_eq(one->n_grid, other->n_grid);
+    cr_expect_eq(one->monotone, other->monotone);
+    cr_expect_eq(one->n_holds, other->n_holds);
+    for (int s = 0; s < a->study.n_seeds; s++) {
+      const Answer *x = &one->answers[s], *y = &other->answers[s];
+      cr_expect_eq(x->found, y->found);
+      cr_expect_eq(x->counts[0], y->counts[0]);
+      cr_expect_eq(x->counts[1], y->counts[1]);
+      cr_expect_eq(x->rate, y->rate);
+      if (!x->found) continue;
+      cr_expect_eq(x->margin, y->margin);
+      cr_expect_str_eq(x->binds, y->binds);
+    }
+  }
+}
+
+static const char two_objectives[][400] = {
+    "{objective: machines, seeds: 3, designs: {"
+    "  split: {pools.prefill.count: 1..6, pools.decode.count: 1..6},"
+    "  whole: {pools: {all: {machine: dgx-h100}}, pools.all.count: 1..8}}}",
+    "{objective: throughput, constraint: {machines: 5}, tolerance: 1 /s, seeds: 2, designs: {"
+    "  split: {pools.prefill.count: 1..4, pools.decode.count: 1..4},"
+    "  fixed: {pools.prefill.count: 2, pools.decode.count: 3}}}",
+};
+
+Test(provision, threads_and_ending_early_change_no_answer) {
+  for (int i = 0; i < 2; i++) {
+    write_study("{name: splitwise, goodput: {share: 90%, ttft: 1 s}}", two_objectives[i]);
+    const Ran *plain = run(1, false);
+    const Ran *early = run(1, true);
+    expect_same(plain, early);
+    expect_same(early, run(3, true));
+    int64_t stopped = 0;
+    for (int d = 0; d < 2; d++) {
+      cr_expect(early->outcomes[d].answers[0].found);
+      cr_expect_eq(plain->outcomes[d].n_stopped, 0);
+      stopped += early->outcomes[d].n_stopped;
+    }
+    cr_expect_gt(stopped, 3);
+  }
+}
+
+/* A run by itself, ended early if it may be. */
+static ProbeVerdict verdict_of(const Provision *study, int64_t prefill, int64_t decode,
+                               bool early_stop, bool *ret_stopped) {
+  ProbeRun probe = {.probe = {{prefill, decode}, 0}, .early_stop = early_stop};
+  probe_run_load(&probe, study, &study->designs[0], 0);
+  cr_assert(!probe.failed);
+  probe_run_simulate(&probe);
+  probe_run_take(&probe, &arena);
+  cr_assert(!probe.failed);
+  probe_run_release(&probe);
+  *ret_stopped = probe.stopped;
+  return probe.verdict;
+}
+
+/* Limits of all kinds around what small clusters do. */
+Test(provision, a_run_that_was_ended_early_would_have_failed) {
+  Rng rng;
+  rng_init(&rng, 11, "provision");
+  int n_stopped = 0, n_held = 0;
+  for (int round = 0; round < 60; round++) {
+    const char *slo = arena_printf(
+        &arena,
+        "{ttft.p%d: %.3f s, tbt.p90: %.4f s, e2e.mean: %.2f s, tpot.max: %.3f s, "
+        "slowdown: {e2e.p50: %.2f}, goodput: {share: %.2f, ttft: 300 ms, tpot: 80 ms}}",
+        50 + (int)rng_below(&rng, 50), 0.1 + rng_uniform(&rng), 0.03 + 0.05 * rng_uniform(&rng),
+        3 + 12 * rng_uniform(&rng), 0.1 + rng_uniform(&rng), 0.8 + rng_uniform(&rng),
+        0.3 + 0.65 * rng_uniform(&rng));
+    write_study(slo, "{objective: machines, designs: {a: {pools.prefill.count: 1..9, "
+                     "pools.decode.count: 1..9}}}");
+    Ran *ran = ARENA_NEW(&arena, Ran);
+    cr_assert_eq(provision_load(&ran->study, &ran->base, path, NULL, &arena, &diag), 0, "%s", slo);
+    const int64_t prefill = 1 + (int64_t)rng_below(&rng, 4),
+                  decode = 1 + (int64_t)rng_below(&rng, 4);
+    bool stopped = false, never = false;
+    const ProbeVerdict early = verdict_of(&ran->study, prefill, decode, true, &stopped);
+    cr_expect_eq(early, verdict_of(&ran->study, prefill, decode, false, &never), "%s", slo);
+    cr_expect(!never && !(stopped && early == PROBE_HOLDS));
+    n_stopped += stopped;
+    n_held += early == PROBE_HOLDS;
+    trial_base_done(&ran->base);
+  }
+  cr_expect_gt(n_stopped, 20);
+  cr_expect_gt(n_held, 5);
+}
+
+Test(provision, the_answer_is_the_least_of_the_full_map) {
+  write_study("splitwise", "{objective: machines, designs: {a: {pools.prefill.count: 1..5, "
+                           "pools.decode.count: 1..5}}}");
+  const Ran *ran = run(2, true);
+  const Answer *answer = &ran->outcomes[0].answers[0];
+  cr_assert(answer->found);
+  int64_t least = INT64_MAX;
+  for (int64_t prefill = 1; prefill <= 5; prefill++)
+    for (int64_t decode = 1; decode <= 5; decode++) {
+      bool stopped = false;
+      Ran *again = ARENA_NEW(&arena, Ran);
+      cr_assert_eq(provision_load(&again->study, &again->base, path, NULL, &arena, &diag), 0);
+      if (verdict_of(&again->study, prefill, decode, true, &stopped) == PROBE_HOLDS &&
+          prefill + decode < least)
+        least = prefill + decode;
+      trial_base_done(&again->base);
+    }
+  cr_expect_eq(answer->counts[0] + answer->counts[1], least);
+  cr_expect_eq(ran->outcomes[0].n_grid, 25);
+  cr_expect_lt(ran->outcomes[0].n_simulations, 20);
+  // What it costs follows from the machine file: 38 $/h and 10.2 kW each.
+  cr_expect_float_eq(answer->takes.cost_per_hour, 38.0 * (double)least, 1e-9);
+  cr_expect_float_eq(answer->takes.power_kw, 10.2 * (double)least, 1e-9);
+  cr_expect_eq(answer->n_prefill, answer->counts[0]);
+  cr_expect_eq(answer->n_decode, answer->counts[1]);
+  cr_expect(answer->margin > 0 && answer->margin < 1);
+  cr_expect_eq(answer->n_slos, 9);
+  cr_expect_not_null(answer->next_fails);
+  for (int i = 0; i < answer->n_slos; i++)
+    cr_expect(answer->slos[i].met && answer->slos[i].margin >= answer->margin);
+}
+
+Test(provision, seeds_give_a_range_that_holds_every_answer) {
+  write_study("splitwise", two_objectives[1]);
+  const Ran *ran = run(2, true);
+  cr_assert_eq(ran->study.n_seeds, 2);
+  for (int d = 0; d < 2; d++) {
+    const DesignOutcome *outcome = &ran->outcomes[d];
+    double sum = 0;
+    for (int s = 0; s < 2; s++) {
+      const double value = provision_value(&ran->study, &outcome->answers[s]);
+      cr_expect(outcome->low <= value && value <= outcome->high);
+      sum += value;
+    }
+    cr_expect_float_eq(outcome->mean, sum / 2, 1e-9);
+    // Of two values: 12.706 · |a − b| / 2.
+    cr_expect_float_eq(outcome->half_width, 12.706 * (outcome->high - outcome->low) / 2, 1e-6);
+    cr_expect(outcome->n_holds >= 1 && outcome->n_distinct >= 1);
+  }
+  // A split of five machines is at least as good as one of its splits.
+  cr_expect_geq(ran->outcomes[0].answers[0].rate, ran->outcomes[1].answers[0].rate);
+}
+
+/* A budget counts the prices of the study, by machine type or by pool. */
+Test(provision, prices_decide_what_a_budget_leaves) {
+  write_study("splitwise",
+              "{objective: throughput, constraint: {cost: 10 $/h}, tolerance: 1 /s,"
+              " prices: {dgx-h100: {cost: 2 $/h, power: 44 kW}, decode: {cost: 3 $/h}},"
+              " designs: {a: {pools.prefill.count: 2, pools.decode.count: 1..9}}}");
+  const Ran *ran = run(1, true);
+  const Answer *answer = &ran->outcomes[0].answers[0];
+  cr_assert(answer->found);
+  cr_expect_eq(answer->n_prefill, 2);
+  cr_expect_eq(answer->n_decode, 2);
+  cr_expect_float_eq(answer->takes.cost_per_hour, 10, 1e-9);
+  cr_expect_float_eq(answer->takes.power_kw, 2 * 44 + 2 * 10.2, 1e-9);
+}
