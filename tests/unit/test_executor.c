@@ -64,15 +64,14 @@ static void expect_sums(const ExecutorBatch *batch) {
             sums.context_tokens == batch->shape.context_tokens);
 }
 
-static Clock run_on_clock(const TraceRow *rows, size_t n_rows) {
-  Clock clock = {0};
-  const Executor executor = {&clock, seven_ms};
+/* Runs the scene on an empty clock. */
+static void run_on_clock(Clock *clock, const TraceRow *rows, size_t n_rows) {
+  const Executor executor = {clock, seven_ms};
   scene.config.executor = &executor;
   cr_assert_eq(scene_run(&scene, rows, n_rows), 0);
   scene.config.executor = NULL;
-  for (size_t i = 0; i < clock.n; i++)
-    expect_sums(&clock.batches[i]);
-  return clock;
+  for (size_t i = 0; i < clock->n; i++)
+    expect_sums(&clock->batches[i]);
 }
 
 static void expect_sequence(const BatchSequence *got, uint64_t request, int32_t new_tokens,
@@ -84,7 +83,8 @@ static void expect_sequence(const BatchSequence *got, uint64_t request, int32_t 
 }
 
 Test(executor, an_executor_is_asked_for_every_iteration) {
-  Clock clock = run_on_clock(alone, 1);
+  Clock clock = {0};
+  run_on_clock(&clock, alone, 1);
   cr_expect_eq(scene.records[0].first_token_at, 7 * MS);
   cr_expect_eq(scene.records[0].last_token_at, 21 * MS);
   static const BatchShape want[] = {{90, 90 * 90, 0, 0, 1}, {0, 0, 1, 91, 1}, {0, 0, 1, 92, 1}};
@@ -128,7 +128,8 @@ static const Batcher chunks = {
 Test(executor, an_executor_sees_chunks_and_decodes_of_one_iteration_with_their_past) {
   scene.config.policies[POLICY_BATCHER] = (PolicyChoice){&chunks.policy, NULL};
   const TraceRow rows[] = {row(0, 20, 4), row(MS, 50, 2)};
-  Clock clock = run_on_clock(rows, COUNT(rows));
+  Clock clock = {0};
+  run_on_clock(&clock, rows, COUNT(rows));
   cr_assert_geq(clock.n, 3u);
   const ExecutorBatch *second = &clock.batches[1], *third = &clock.batches[2];
   cr_assert(second->n_prefills == 1 && second->n_decodes == 1);
@@ -146,7 +147,8 @@ Test(executor, an_executor_sees_chunks_and_decodes_of_one_iteration_with_their_p
 Test(executor, an_executor_sees_a_recomputed_request_with_its_output_as_prompt) {
   scene.pools[0].kv_blocks = 10;
   const TraceRow rows[] = {row(0, 70, 20), row(0, 70, 20)};
-  Clock clock = run_on_clock(rows, COUNT(rows));
+  Clock clock = {0};
+  run_on_clock(&clock, rows, COUNT(rows));
   cr_assert_eq(scene.result.metrics.evictions, 1u);
   int32_t made[2] = {0};
   bool again = false;
