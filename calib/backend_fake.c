@@ -199,16 +199,19 @@ static int64_t units_of(const CalibPoint *point) {
 static int kernels_of(const CalibModel *model, const CalibPoint *point) {
   enum { LINEAR_KERNELS = 8 }; // of a layer: four products, two norms, rotation, activation
   const int layers = model->num_hidden_layers;
+  const int linear = layers * LINEAR_KERNELS + 1, head = 3;
+  const CalibBatch *batch = &point->batch;
   switch (point->op) {
-  case CALIB_ITERATION:
-    return layers * (LINEAR_KERNELS + 1) + 4;
+  case CALIB_ITERATION: // the sum of its terms
+    return linear + layers * ((batch->n_prefills > 0) + (batch->n_decodes > 0)) +
+           (batch->n_logits > 0 ? head : 0);
   case CALIB_LINEAR:
-    return layers * LINEAR_KERNELS + 1;
+    return linear;
   case CALIB_PREFILL_ATTENTION:
   case CALIB_DECODE_ATTENTION:
     return layers;
   case CALIB_HEAD:
-    return 3;
+    return head;
   default:
     return 1;
   }

@@ -104,6 +104,14 @@ const Backend *backend_find(const char *name, Place at, Arena *arena, Diag *diag
   return NULL;
 }
 
+int backend_check_device(const CalibDevice *device, Place at, Diag *diag) {
+  enum { LEAST_SM = 80 }; // A100: what the kernels are built for
+  const int sm = (int)device->sm;
+  if (sm == 0 || sm >= LEAST_SM) return 0;
+  return diag_environment(diag, at, "'%s' has compute capability %d.%d, the kernels need %d.%d",
+                          device->name, sm / 10, sm % 10, LEAST_SM / 10, LEAST_SM % 10);
+}
+
 int backend_failed(CalibStatus status, const char *error, Place at, Diag *diag) {
   if (status == CALIB_REJECTED) return diag_error(diag, at, "%s", error);
   return diag_environment(diag, at, "%s", error);

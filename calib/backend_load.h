@@ -16,6 +16,9 @@ extern const char *const backend_names[];
  * for another CALIB_API_VERSION. */
 const Backend *backend_find(const char *name, Place at, Arena *arena, Diag *diag);
 
+/* An error at `at` when it is a GPU older than the kernels are built for. */
+int backend_check_device(const CalibDevice *device, Place at, Diag *diag);
+
 /* Adds `error`, as a backend wrote it, at `at`: DIAG_INPUT when it was rejected, else
  * DIAG_ENVIRONMENT. Returns −1. */
 int backend_failed(CalibStatus status, const char *error, Place at, Diag *diag);

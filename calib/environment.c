@@ -144,6 +144,7 @@ static void set_verified(Profile *profile, const HarnessReport *report) {
 
 void environment_end(Profile *profile, const HarnessReport *report) {
   set(profile, "finished", "%s", environment_end_name(report->end));
+  if (report->samples == 0) return; // what is said of an earlier run stays true
   set(profile, "drift", "%lld anchor readings, at most %.2f%%; %lld points again, %lld flagged",
       (long long)report->anchors, 100 * report->worst_drift, (long long)report->remeasured,
       (long long)report->flagged);
@@ -160,7 +161,7 @@ int environment_check(const Profile *found, const Profile *wanted, Diag *diag) {
   static const char *const keys[] = {
       "version", "backend", "machine",  "gpu",    "gpu_uuid_hash",         "driver",
       "runtime", "library", "host_cpu", "models", "tensor_parallel_sizes", "dtype",
-      "threads", "seed",    "plan"};
+      "threads", "units",   "seed",     "plan"};
   int error = 0;
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     const char *was = profile_fact(found, keys[i]), *is = profile_fact(wanted, keys[i]);

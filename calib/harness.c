@@ -215,9 +215,10 @@ static void book(Harness *self, const PlanPoint *planned, const Measurement *mea
   report->samples += measurement->statistics.n;
   report->outliers += measurement->statistics.outliers;
   keep_most(&report->best_flops, work.flops / seconds);
-  if (!planned->point.hot)
-    keep_most(plan_crosses_link(op) ? &report->best_link : &report->best_memory,
-              work.bytes / seconds);
+  if (plan_crosses_link(op))
+    keep_most(&report->best_link, work.bytes / seconds);
+  else if (!planned->point.hot && work.bytes > (double)self->job->device->cache_bytes)
+    keep_most(&report->best_memory, work.bytes / seconds);
   if (watts > 0) {
     keep_most(&report->most_power, watts);
     if (report->least_power <= 0 || watts < report->least_power) report->least_power = watts;
@@ -364,10 +365,21 @@ static Outcome run_points(Harness *self) {
   return self->n_block > 0 && !is_interrupted(self) ? end_block(self) : MEASURED;
 }
 
+/* A point whose preparation and fewest samples alone take longer than there is. */
+static void waive_slow(Harness *self, const PlanRates *rates) {
+  enum { RUNS_LEAST = 2 * SAMPLES_LEAST };
+  for (size_t i = 0; i < self->job->plan->n; i++) {
+    PlanPoint *planned = &self->job->plan->points[i];
+    if (planned->waived || planned->measured) continue;
+    const double run = plan_run_seconds(self->job->model, &planned->point, rates);
+    if (RUNS_LEAST * run > self->options->seconds) waive(self, planned, "slower than the budget");
+  }
+}
+
 /* Small budgets shorten each point before they leave points out. */
-static SampleLimits limits_for(const HarnessJob *job, const HarnessOptions *options) {
-  const PlanRates rates = plan_rates(job->hardware, job->device);
-  const double wanted = plan_seconds(job->plan, job->model, &rates, &options->limits);
+static SampleLimits limits_for(const HarnessJob *job, const HarnessOptions *options,
+                               const PlanRates *rates) {
+  const double wanted = plan_seconds(job->plan, job->model, rates, &options->limits);
   return wanted > options->seconds
              ? sample_limits_shrink(&options->limits, options->seconds / wanted)
              : options->limits;
@@ -376,9 +388,11 @@ static SampleLimits limits_for(const HarnessJob *job, const HarnessOptions *opti
 int harness_run(const HarnessJob *job, const HarnessOptions *options, HarnessReport *report,
                 Diag *diag) {
   Plan *plan = job->plan;
+  const PlanRates rates = plan_rates(job->hardware, job->device);
   HarnessOptions shortened = *options;
-  shortened.limits = limits_for(job, options);
   Harness self = {.job = job, .options = &shortened, .report = report, .diag = diag};
+  waive_slow(&self, &rates);
+  shortened.limits = limits_for(job, options, &rates);
   self.began = options->clock(options->clock_context);
   while (self.n_anchors < plan->n && plan->points[self.n_anchors].class == PLAN_ANCHOR)
     self.n_anchors++;

@@ -61,7 +61,7 @@ static int append(Recorder *self, const ProfileRow *row, Diag *diag) {
 static int open_file(Recorder *self, const char *path, bool anew, Diag *diag) {
   const int flags = O_WRONLY | O_APPEND | O_CREAT | (anew ? O_TRUNC : 0);
   self->file = open(path, flags, 0666);
-  if (self->file < 0) return report(path, diag);
+  if (self->file < 0) return report(self->path, diag);
   self->bytes = 0;
   return 0;
 }
@@ -84,11 +84,12 @@ static int replace(Recorder *self, Diag *diag) {
   const int before = self->file;
   const int64_t bytes_before = self->bytes;
   if (open_file(self, beside, true, diag) == 0) {
-    if (write_all(self, diag) == 0 && rename(beside, self->path) == 0) {
+    const bool written = write_all(self, diag) == 0;
+    if (written && rename(beside, self->path) == 0) {
       if (before >= 0) close(before);
       return 0;
     }
-    if (diag->n_entries == 0) report(self->path, diag);
+    if (written) report(self->path, diag);
     close_file(self);
     unlink(beside);
   }

@@ -106,8 +106,12 @@ static void print_verified(const HarnessReport *report) {
 
 void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,
                              const char *output_path) {
-  for (size_t i = 0; i < self->n_groups; i++)
+  bool any = false;
+  for (size_t i = 0; i < self->n_groups; i++) {
     print_group_summary(self, &self->groups[i]);
+    any |= !self->groups[i].rejected;
+  }
+  if (!any) return;
   printf("%s\n", self->device.name);
   print_rates(report);
   printf("  %lld samples, %lld of them outliers\n", (long long)report->samples,

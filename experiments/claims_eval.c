@@ -128,7 +128,8 @@ static ClaimSource *find_source(const Claim *claim, const char *name, size_t len
 static bool find_fill(const char *name, const double *arguments, int n_arguments,
                       double *ret_value) {
   if (strcmp(name, "fill") != 0 || n_arguments != 3) return false;
-  *ret_value = (double)provision_fill(arguments[0], arguments[1], arguments[2]);
+  const double sum = arguments[0] + arguments[1] + arguments[2]; // NAN when one of them is
+  *ret_value = isnan(sum) ? NAN : (double)provision_fill(arguments[0], arguments[1], arguments[2]);
   return true;
 }
 
@@ -161,8 +162,10 @@ static int find_figure(void *context, const char *name, const double *arguments,
   return -1;
 }
 
+/* A value that is NAN though nothing was missing, such as that of a study without an answer, lies
+ * within no range. */
 static Verdict judge(const ClaimFigure *figure, double value) {
-  if (isnan(value)) return VERDICT_INPUT_MISSING;
+  if (isnan(value) && figure->gap) return VERDICT_INPUT_MISSING;
   if (isnan(figure->low)) return VERDICT_REPORTED;
   // 2.15 + 0.2 is not 2.35 in binary
   const double slack = 1e-9 * fmax(fabs(figure->low), fabs(figure->high));

@@ -115,8 +115,6 @@ static int read_options(Options *options, Arena *arena, Diag *diag) {
 
 /* ---- The device ---- */
 
-enum { LEAST_SM = 80 }; // A100: what the kernels are built for
-
 static CalibOptions backend_options(const Options *options) {
   return (CalibOptions){.device = (int32_t)options->device,
                         .threads = (int32_t)options->threads,
@@ -135,11 +133,7 @@ static int open_device(Calibrate *self, const Options *options, Diag *diag) {
   if (status) return backend_failed(status, error, place_of_file(NULL), diag);
   self->backend = backend;
   backend->describe(self->state, &self->device);
-  if (self->device.sm > 0 && self->device.sm < LEAST_SM)
-    return diag_environment(diag, place_of_file("--device"),
-                            "'%s' has compute capability %d.%d, the kernels need %d.%d",
-                            self->device.name, (int)self->device.sm / 10, (int)self->device.sm % 10,
-                            LEAST_SM / 10, LEAST_SM % 10);
+  if (backend_check_device(&self->device, place_of_file("--device"), diag)) return -1;
   const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
   if (gpu_facts_find(&self->machine, self->device.gpu, data_dir, self->arena))
     self->hardware = &self->machine;
@@ -148,12 +142,28 @@ static int open_device(Calibrate *self, const Options *options, Diag *diag) {
 
 /* ---- Groups ---- */
 
+/* Rows of two such groups could not be told apart. */
+static int check_group_is_new(const Calibrate *self, const CalibModel *model, Diag *diag) {
+  for (size_t i = 0; i < self->n_groups; i++) {
+    const CalibModel *other = &self->groups[i].model;
+    if (other->tensor_parallel_size != model->tensor_parallel_size ||
+        strcmp(other->name, model->name) != 0)
+      continue;
+    return diag_error(diag, place_of_file("--model"),
+                      "model '%s' with tensor_parallel_size %d is there twice", model->name,
+                      (int)model->tensor_parallel_size);
+  }
+  return 0;
+}
+
 static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *model_options,
                      const Options *options, size_t *capacity, Diag *diag) {
   CalibrateGroup group = {.rejected = false};
   const PlanOptions plan_options = {.only = options->only ? options->only_ops : NULL,
                                     .seed = (uint64_t)options->seed};
-  if (calib_model_init(&group.model, llm, model_options, place_of_file("--tp"), self->arena, diag))
+  if (calib_model_init(&group.model, llm, model_options, place_of_file("--model"), self->arena,
+                       diag) ||
+      check_group_is_new(self, &group.model, diag))
     return -1;
   plan_init(&group.plan, &group.model, &self->device, &plan_options, self->arena);
   ARENA_RESERVE(self->arena, self->groups, *capacity, self->n_groups + 1);
@@ -341,6 +351,8 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
   recorder_close(&recorder, diag);
   report_wrong(&report, diag);
   calibrate_print_summary(self, &report, path);
+  if (recorder.profile.n_rows == 0 && !caught && diag->n_entries == 0)
+    diag_error(diag, place_of_file("--budget"), "no point fits into %g s", options->budget_seconds);
   if (report.no_memory > 0)
     fprintf(stderr, "tandem calibrate: %lld points do not fit in memory, and are left out\n",
             (long long)report.no_memory);

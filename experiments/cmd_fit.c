@@ -170,6 +170,19 @@ static void print_left_out(const FitResult *result) {
   if (*before == ',') putchar('\n');
 }
 
+/* Terms that nothing was measured of: simulations by this model leave them out. */
+static void print_missing(const FitResult *result) {
+  const char *before = "  missing, and taking no time: ";
+  if (result->parts[FIT_ALL_ITERATIONS].rows > 0) return; // they are inside of iterations
+  for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++) {
+    const bool has_rows = op == PROFILE_DECODE_ATTENTION && result->model.n_rows > 0;
+    if (has_rows || result->model.curves[op].n_knots > 0) continue;
+    printf("%s%s", before, profile_op_name((ProfileOp)op));
+    before = ", ";
+  }
+  if (*before == ',') putchar('\n');
+}
+
 static void print_head_table(const FitResult *result, Arena *arena) {
   printf("%s\n  overhead %.6g ms, engine '%s'\n", group_name(&result->group, arena),
          1e3 * result->model.overhead, result->options.preset);
@@ -179,6 +192,7 @@ static void print_head_table(const FitResult *result, Arena *arena) {
     const FitRow *row = &result->model.rows[r];
     print_curve(arena_printf(arena, "decode_attention of %lld", (long long)row->seqs), &row->curve);
   }
+  print_missing(result);
   print_joining(result);
   print_left_out(result);
   printf("  %-18s%-14s %6s %7s %7s %7s %7s %7s  %s\n", "errors in %", "", "rows", "configs",

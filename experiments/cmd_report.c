@@ -12,7 +12,7 @@
 typedef struct Options {
   const char *only;
   OutputFormat format;
-  int64_t jobs; // 0: all
+  int64_t jobs;
 } Options;
 
 #define OPTION(name, value, kind, field, help)                                                     \
@@ -157,7 +157,7 @@ static void show_progress(int done, int all) {
 static int report_paper(const Options *given, const char *folder, bool first, Arena *arena,
                         Diag *diag) {
   Paper paper;
-  const int jobs = given->jobs > 0 ? (int)given->jobs : workers_cpus();
+  const int jobs = (int)given->jobs;
   int status = paper_load(&paper, folder, given->only, arena, diag);
   if (status == 0)
     status = paper_eval(&paper, jobs, isatty(STDERR_FILENO) ? show_progress : NULL, arena, diag);
@@ -187,7 +187,7 @@ static int report_claims(const Options *given, const char *paper, Arena *arena, 
 }
 
 int cmd_report(int argc, char **argv) {
-  Options given = {0};
+  Options given = {.jobs = workers_cpus()};
   const char *operands[2];
   Arena arena;
   Diag diag;
@@ -198,6 +198,8 @@ int cmd_report(int argc, char **argv) {
     code = cli_usage(&command, "no report '%s'; there is 'claims'", operands[0]);
   if (code == CLI_GO_ON && given.only && !operands[1])
     code = cli_usage(&command, "'--only' needs a PAPER");
+  if (code == CLI_GO_ON && (given.jobs < 1 || given.jobs > 1024))
+    code = cli_usage(&command, "'--jobs' must be from 1 to 1024");
   if (code == CLI_GO_ON) {
     report_claims(&given, operands[1], &arena, &diag);
     code = EXIT_DONE;

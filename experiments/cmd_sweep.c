@@ -11,7 +11,7 @@
 typedef struct Options {
   CliList assignments;
   const char *output, *shard;
-  int64_t jobs; // 0: one per CPU
+  int64_t jobs;
   bool dry_run;
 } Options;
 
@@ -120,7 +120,7 @@ static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *a
 static int sweep(const char *path, const Options *given, SweepRun *run, Arena *arena, Diag *diag) {
   const ConfigChanges changes = {
       .assignments = given->assignments.items, .seed = -1, .tie_seed = -1};
-  const int jobs = given->jobs > 0 ? (int)given->jobs : workers_cpus();
+  const int jobs = (int)given->jobs;
   if (sweep_run_init(run, path, &changes, arena, diag)) return -1;
   if (given->dry_run) return show_plan(run, given->output, arena, diag);
   ResultsLock lock;
@@ -134,7 +134,8 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
 static int check_usage(const Options *given, SweepRun *run) {
   if (!given->output && !given->dry_run)
     return cli_usage(&command, "it needs '--output' or '--dry-run'");
-  if (given->jobs > JOBS_MAX) return cli_usage(&command, "'--jobs' is at most %d", JOBS_MAX);
+  if (given->jobs < 1 || given->jobs > JOBS_MAX)
+    return cli_usage(&command, "'--jobs' must be from 1 to %d", JOBS_MAX);
   run->row = (SweepRow){.shard = 1, .n_shards = 1};
   if (parse_shard(given->shard, &run->row.shard, &run->row.n_shards))
     return cli_usage(&command, "'--shard' wants K/N, such as 2/8, not '%s'", given->shard);
@@ -142,7 +143,7 @@ static int check_usage(const Options *given, SweepRun *run) {
 }
 
 int cmd_sweep(int argc, char **argv) {
-  Options given = {0};
+  Options given = {.jobs = workers_cpus()};
   const char *path = NULL;
   Arena arena;
   Diag diag;

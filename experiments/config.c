@@ -149,12 +149,37 @@ static int set_number(Node *root, const char *key, int64_t number, Arena *arena,
   return yaml_set(root, arena_printf(arena, "%s=%lld", key, (long long)number), arena, diag);
 }
 
+/* The keys of a sweep and of a study's designs are paths of the configuration themselves: what an
+ * assignment names there first is one key, not maps within maps. */
+static void add_path_key(Node *root, const char *assignment, Arena *arena) {
+  static const char sweep[] = "sweep.", designs[] = "provision.designs.";
+  const char *path = arena_copy(arena, assignment, strcspn(assignment, "="));
+  int steps = strncmp(path, sweep, strlen(sweep)) == 0       ? 1
+              : strncmp(path, designs, strlen(designs)) == 0 ? 3
+                                                             : 0;
+  if (steps == 0) return;
+  Node *block = root;
+  for (; steps > 0 && block->kind == NODE_MAP; steps--) {
+    const size_t length = strcspn(path, ".");
+    const char *key = arena_copy(arena, path, length);
+    if (!path[length]) return;
+    block = node_child(block, key, place_of_file("--set"), arena);
+    path += length + 1;
+  }
+  const char *first = arena_copy(arena, path, strcspn(path, "."));
+  if (block->kind != NODE_MAP || node_find(block, path) || node_find(block, first)) return;
+  for (const OptionSpec *option = config_options; option->key; option++)
+    if (strcmp(option->key, first) == 0) node_child(block, path, place_of_file("--set"), arena);
+}
+
 /* All changes are made to the tree, so that its text is the whole truth about the run. */
 int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag) {
   int status = 0;
   const char *const *assignment = changes->assignments;
-  for (; assignment && *assignment; assignment++)
+  for (; assignment && *assignment; assignment++) {
+    add_path_key(root, *assignment, arena);
     status |= yaml_set(root, *assignment, arena, diag);
+  }
   if (changes->seed >= 0) {
     status |= set_number(root, "seed", changes->seed, arena, diag);
     if (node_find(node_find(root, "workload"), "seed"))

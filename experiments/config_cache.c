@@ -5,6 +5,7 @@
 struct CacheEntry {
   const char *key;
   const void *value;
+  Arena arena; // of the value
   CacheEntry *older;
 };
 
@@ -16,6 +17,8 @@ void config_cache_init(ConfigCache *self) {
 
 void config_cache_done(ConfigCache *self) {
   pthread_mutex_destroy(&self->lock);
+  for (CacheEntry *entry = self->newest; entry; entry = entry->older)
+    arena_done(&entry->arena);
   arena_done(&self->arena);
 }
 
@@ -25,10 +28,25 @@ static const void *find(const ConfigCache *cache, const char *key) {
   return NULL;
 }
 
-static void add(ConfigCache *cache, const char *key, const void *value) {
+static void add(ConfigCache *cache, const char *key, const void *value, Arena arena) {
   CacheEntry *entry = ARENA_NEW(&cache->arena, CacheEntry);
-  *entry = (CacheEntry){arena_copy(&cache->arena, key, strlen(key)), value, cache->newest};
+  const char *copy = arena_copy(&cache->arena, key, strlen(key));
+  *entry = (CacheEntry){copy, value, arena, cache->newest};
   cache->newest = entry;
+}
+
+/* Each value has an arena of its own, so that one that could not be loaded leaves nothing behind:
+ * every point of a sweep may try again. */
+static const void *load_entry(ConfigCache *self, const char *key, CacheLoad load,
+                              const void *context, Diag *diag) {
+  Arena arena;
+  arena_init(&arena);
+  const void *value = load(context, &arena, diag);
+  if (value)
+    add(self, key, value, arena);
+  else
+    arena_done(&arena);
+  return value;
 }
 
 const void *config_cache_get(ConfigCache *self, const char *key, CacheLoad load,
@@ -36,10 +54,7 @@ const void *config_cache_get(ConfigCache *self, const char *key, CacheLoad load,
   if (!self) return load(context, arena, diag);
   pthread_mutex_lock(&self->lock);
   const void *value = find(self, key);
-  if (!value) {
-    value = load(context, &self->arena, diag);
-    if (value) add(self, key, value);
-  }
+  if (!value) value = load_entry(self, key, load, context, diag);
   pthread_mutex_unlock(&self->lock);
   return value;
 }

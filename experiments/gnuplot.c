@@ -55,5 +55,6 @@ int gnuplot_draw(Gnuplot *self, const char *name, const char *data_root, Arena *
   write_quoted(self->script, arena_printf(arena, "%s/plots/%s.gp", data_root, name));
   putc('\n', self->script);
   if (pclose(self->script) == 0) return 0;
+  remove(self->path); // half a picture
   return diag_environment(diag, place_of_file(self->path), "gnuplot could not draw it");
 }

@@ -5,6 +5,7 @@
 #include "experiments/results_lock.h"
 #include "experiments/results_values.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,10 +178,10 @@ static int fill(Merge *self, Results *out, Arena *arena, Diag *diag) {
 int merge_databases(Merge *self, Arena *arena, Diag *diag) {
   Place at = place_of_file(self->out);
   if (access(self->out, F_OK) == 0) return diag_error(diag, at, "'%s' is there already", self->out);
-  char *path = arena_printf(arena, "%s.XXXXXX", self->out);
-  const int file = mkstemp(path);
-  if (file < 0)
-    return diag_environment(diag, at, "cannot write '%s': %s", self->out, strerror(errno));
+  // Not mkstemp, whose files are the user's alone: OUT is as open to others as its parts are.
+  const char *path = arena_printf(arena, "%s.%ld", self->out, (long)getpid());
+  const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return diag_environment(diag, at, "cannot write '%s': %s", path, strerror(errno));
   close(file);
   Results out;
   int status = results_open(&out, path, config_data_root(), arena, diag);

@@ -35,6 +35,7 @@ typedef enum Objective {
   OBJECTIVES,
 } Objective;
 extern const char *const objective_names[OBJECTIVES + 1]; // NULL-terminated
+extern const char *const objective_units[OBJECTIVES];
 
 /* What one machine, or all of a cluster, takes. */
 typedef struct Takes {

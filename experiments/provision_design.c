@@ -16,9 +16,12 @@ static const OptionSpec price_options[] = {
     KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one machine"),
     {0}};
 
+static const double FILL_MAX = 1e15; // far more than there are, well within int64_t
+
 int64_t provision_fill(double budget, double taken, double each) {
   const double quotient = (budget - taken) / each;
-  return (int64_t)floor(quotient + 1e-9 * fmax(1, fabs(quotient)));
+  const double whole = floor(quotient + 1e-9 * fmax(1, fabs(quotient)));
+  return (int64_t)fmin(fmax(whole, -FILL_MAX), FILL_MAX);
 }
 
 /* Whether the value of a count is a range; -1 when it is one that makes no sense. */
@@ -76,6 +79,44 @@ static int check_distinct(const Node *designs, Arena *arena, Diag *diag) {
       if (strcmp(node_text(node, arena), node_text(other, arena)) == 0)
         status = diag_error(diag, node->key_at, "designs '%s' and '%s' are the same", other->key,
                             node->key);
+  return status;
+}
+
+static const Setting *find_setting(const Design *design, const char *key) {
+  for (int i = 0; i < design->n_settings; i++)
+    if (strcmp(design->settings[i].key, key) == 0) return &design->settings[i];
+  return NULL;
+}
+
+static const CountRange *find_count(const Design *design, const char *key) {
+  for (int i = 0; i < design->n_counts; i++)
+    if (strcmp(design->counts[i].key, key) == 0) return &design->counts[i];
+  return NULL;
+}
+
+/* Whether two designs have clusters in common: the same settings, and ranges that meet. */
+static bool designs_overlap(const Design *a, const Design *b, Arena *arena) {
+  if (a->n_settings != b->n_settings || a->n_counts != b->n_counts) return false;
+  for (int i = 0; i < a->n_settings; i++) {
+    const Setting *other = find_setting(b, a->settings[i].key);
+    if (!other || strcmp(node_text(a->settings[i].value, arena), node_text(other->value, arena)))
+      return false;
+  }
+  for (int i = 0; i < a->n_counts; i++) {
+    const CountRange *other = find_count(b, a->counts[i].key);
+    if (!other || a->counts[i].low > other->high || other->low > a->counts[i].high) return false;
+  }
+  return true;
+}
+
+static int check_overlaps(const Provision *study, Arena *arena, Diag *diag) {
+  int status = 0;
+  for (int i = 0; i < study->n_designs; i++)
+    for (int k = 0; k < i; k++)
+      if (designs_overlap(&study->designs[k], &study->designs[i], arena))
+        status =
+            diag_error(diag, study->designs[i].at, "designs '%s' and '%s' have clusters in common",
+                       study->designs[k].name, study->designs[i].name);
   return status;
 }
 
@@ -218,5 +259,6 @@ int designs_bind(DesignBinding *binding) {
   int status = 0;
   for (const Node *node = map->first; node; node = node->next, self->n_designs++)
     status |= bind_design(binding, &self->designs[self->n_designs], node, self->n_designs == 0);
-  return status ? -1 : check_prices(binding);
+  if (status || check_overlaps(self, binding->arena, binding->diag)) return -1;
+  return check_prices(binding);
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 
 const char *const objective_names[] = {"throughput", "cost", "power", "machines", NULL};
+const char *const objective_units[] = {"requests/s", "$/h", "kW", "machines"};
 
 typedef struct BlockKeys {
   int objective;

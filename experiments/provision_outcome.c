@@ -69,8 +69,8 @@ static const char *explain(const Provision *self, const Replicate *replicate, Ar
       easiest = probe;
   }
   if (!easiest)
-    return arena_printf(arena, "no counts of it fit %s %g", objective_names[self->budget_of],
-                        self->budget);
+    return arena_printf(arena, "no counts of it fit within %g %s", self->budget,
+                        objective_units[self->budget_of]);
   const SloOutcome *worst = probe_run_binding(replicate_find(replicate, easiest));
   const Design *design = replicate->design;
   const char *counts = "";

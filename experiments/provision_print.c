@@ -5,11 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static const char *objective_unit(Objective objective) {
-  static const char *const units[OBJECTIVES] = {"requests/s", "$/h", "kW", "machines"};
-  return units[objective];
-}
-
 /* ---- A table for people ---- */
 
 /* Money, power and rates with as many decimals as they need, up to two. */
@@ -41,7 +36,7 @@ static void table_head(const Provision *study, FILE *out) {
   else
     fprintf(out, "%s %s requests/s", wanted[study->objective], rate_to_hold(study, text));
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
-    fprintf(out, ", within %s %s", amount(study->budget, text), objective_unit(study->budget_of));
+    fprintf(out, ", within %s %s", amount(study->budget, text), objective_units[study->budget_of]);
   fprintf(out, "; %d seed%s\n\n", study->n_seeds, study->n_seeds > 1 ? "s" : "");
 }
 
@@ -74,7 +69,7 @@ static void table_notes(const Provision *study, const DesignOutcome *outcome, FI
   const char *name = outcome->design->name;
   if (outcome->answers[0].found && study->n_seeds > 1) {
     fprintf(out, "%s: mean %.4g +- %.2g %s (95%%); its answer holds on %d of %d seeds", name,
-            outcome->mean, outcome->half_width, objective_unit(study->objective), outcome->n_holds,
+            outcome->mean, outcome->half_width, objective_units[study->objective], outcome->n_holds,
             study->n_seeds);
     if (outcome->n_distinct > 1)
       fprintf(out, "; it flips with the seed: %d different clusters", outcome->n_distinct);
@@ -221,7 +216,7 @@ static void print_json(const Provision *study, const DesignOutcome *outcomes, FI
   fputs(",\n  \"study\": ", out);
   write_json_string(study->base->path, out);
   fprintf(out, ",\n  \"objective\": \"%s\"", objective_names[study->objective]);
-  fprintf(out, ",\n  \"unit\": \"%s\"", objective_unit(study->objective));
+  fprintf(out, ",\n  \"unit\": \"%s\"", objective_units[study->objective]);
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
     fprintf(out, ",\n  \"budget\": {\"of\": \"%s\", \"value\": %.17g}",
             objective_names[study->budget_of], study->budget);

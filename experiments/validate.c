@@ -64,6 +64,7 @@ static int load_model(Meter *self, const ValidateOptions *options, CalibDevice *
   CalibModel model;
   char error[CALIB_ERROR_SIZE] = "";
   self->backend->describe(self->state, ret_device);
+  if (backend_check_device(ret_device, place_of_file("--device"), diag)) return -1;
   if (make_model(&model, self->config, options, ret_device, self->arena, diag)) return -1;
   const CalibStatus status = self->backend->load(self->state, &model, error);
   if (!status) return 0;

@@ -185,6 +185,8 @@ void cuda_close(CudaState *self) {
   work_end(self);
   lane_close(&self->main);
   lane_close(&self->side);
+  if (self->back) cudaStreamDestroy(self->back);
+  if (self->back_end) cudaEventDestroy(self->back_end);
   model_unload(self);
   buffer_release(&self->rotation);
   buffer_release(&self->copy);

@@ -8,8 +8,9 @@
 #include "kernels/cuda_state.h"
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
-enum { MAX_GRAPH_NODES = 2048, NODES_OF_A_LAYER = 11, MAX_OPERATOR_RUNS = 1024 };
+enum { MAX_GRAPH_NODES = 2048, MAX_OPERATOR_RUNS = 1024 };
 // Work of these sizes is in the queue before the gate opens: what a queue holds for certain.
 enum { QUEUED_NODES = 512 };
 static const int64_t GATE_TIMEOUT_NS = 200 * 1000 * 1000;
@@ -26,13 +27,19 @@ static CalibStatus run_once(CudaState *self, int64_t repetition, char *error) {
   return operator_run(self, repetition, error);
 }
 
+/* Launches of one run, those that a product may add apart. */
 static int32_t nodes_of_run(const CudaWork *work) {
-  return work->parts ? work->layers * NODES_OF_A_LAYER + 1 : 1;
+  const unsigned parts = work->parts;
+  if (!parts) return 1;
+  const int32_t of_layer = (parts & PART_LINEAR ? 8 : 0) + (parts & PART_PREFILL ? 1 : 0) +
+                           (parts & PART_DECODE ? 2 : 0);
+  return work->layers * of_layer + (parts & PART_LINEAR ? 1 : 0) + (parts & PART_HEAD ? 6 : 0);
 }
 
-/* Of both lanes, for what the host needs finished. */
+/* Of all streams, for what the host needs finished. */
 static CalibStatus wait_for_all(CudaState *self, char *error) {
   CUDA_TRY(cudaStreamSynchronize(self->main.stream));
+  if (self->back) CUDA_TRY(cudaStreamSynchronize(self->back));
   if (self->side.stream) CUDA_TRY(cudaStreamSynchronize(self->side.stream));
   CUDA_TRY(cudaGetLastError());
   return CALIB_OK;
@@ -106,18 +113,18 @@ static CalibStatus read_events(CudaState *self, double *ret_seconds, char *error
   return CALIB_OK;
 }
 
-/* What the other lane has to do with a sample: the way back of copies in both directions begins
- * with the way there, and the sample ends when both have ended. */
-static CalibStatus fork_side(CudaState *self, char *error) {
+/* The way back of copies in both directions begins with the way there, and the sample ends when
+ * both have ended. */
+static CalibStatus fork_back(CudaState *self, char *error) {
   if (self->work.op != CALIB_COPY_BOTH) return CALIB_OK;
-  CUDA_TRY(cudaStreamWaitEvent(self->side.stream, self->main.begin, 0));
+  CUDA_TRY(cudaStreamWaitEvent(self->back, self->main.begin, 0));
   return CALIB_OK;
 }
 
-static CalibStatus join_side(CudaState *self, char *error) {
+static CalibStatus join_back(CudaState *self, char *error) {
   if (self->work.op != CALIB_COPY_BOTH) return CALIB_OK;
-  CUDA_TRY(cudaEventRecord(self->side.end, self->side.stream));
-  CUDA_TRY(cudaStreamWaitEvent(self->main.stream, self->side.end, 0));
+  CUDA_TRY(cudaEventRecord(self->back_end, self->back));
+  CUDA_TRY(cudaStreamWaitEvent(self->main.stream, self->back_end, 0));
   return CALIB_OK;
 }
 
@@ -140,6 +147,7 @@ static CalibStatus go_on_busy(CudaState *self, char *error) {
     const cudaError_t ended = cudaEventQuery(self->main.end);
     if (ended == cudaSuccess) return CALIB_OK;
     if (ended != cudaErrorNotReady) return cuda_failed((int)ended, "cudaEventQuery", error);
+    cudaGetLastError(); // some runtimes keep this answer as an error
     CUDA_TRY(cudaEventSynchronize(ix % 2 == 0 ? self->side.begin : self->side.end));
     TRY(queue_decodes(self, ix, error));
   }
@@ -152,7 +160,7 @@ static CalibStatus queue_runs(CudaState *self, int32_t launches, bool has_gate, 
       lane->graph ? lane->unroll * nodes_of_run(&self->work) : nodes_of_run(&self->work);
   if (has_gate) TRY(queue_gate(self, error));
   CUDA_TRY(cudaEventRecord(lane->begin, lane->stream));
-  TRY(fork_side(self, error));
+  TRY(fork_back(self, error));
   for (int32_t i = 0; i < launches; i++) {
     if (lane->graph)
       CUDA_TRY(cudaGraphLaunch(lane->graph, lane->stream));
@@ -160,20 +168,29 @@ static CalibStatus queue_runs(CudaState *self, int32_t launches, bool has_gate, 
       TRY(run_once(self, i, error));
     if (has_gate && ((int64_t)i + 1) * nodes >= QUEUED_NODES) open_gate(self);
   }
-  TRY(join_side(self, error));
+  TRY(join_back(self, error));
   CUDA_TRY(cudaEventRecord(lane->end, lane->stream));
   return CALIB_OK;
 }
 
-/* Copies of memory that is not pinned wait for the host, and so would for ever at the gate. */
+/* Copies of memory that is not pinned wait for the host, and so would for ever at the gate. Nor is
+ * there one where the queue has twice been too short for what should wait behind it. */
 static bool has_gate(const CudaWork *work) {
-  return !work->is_eager && work->op != CALIB_COPY_PAGEABLE;
+  return !work->is_eager && work->op != CALIB_COPY_PAGEABLE && work->stalls < 2;
+}
+
+static int64_t host_clock_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 static CalibStatus sample(CudaState *self, int32_t launches, double *ret_seconds, char *error) {
   TRY(begin_busy(self, error));
+  const int64_t began_ns = host_clock_ns();
   CalibStatus status = queue_runs(self, launches, has_gate(&self->work), error);
   open_gate(self); // also when that has failed
+  if (host_clock_ns() - began_ns >= GATE_TIMEOUT_NS) self->work.stalls++;
   if (status == CALIB_OK) status = go_on_busy(self, error);
   if (status == CALIB_OK) return read_events(self, ret_seconds, error);
   char ignored[CALIB_ERROR_SIZE];
@@ -199,6 +216,7 @@ CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, 
 void work_end(CudaState *self) {
   if (self->main.stream) cudaStreamSynchronize(self->main.stream);
   if (self->side.stream) cudaStreamSynchronize(self->side.stream);
+  if (self->back) cudaStreamSynchronize(self->back);
   drop_graph(&self->main);
   drop_graph(&self->side);
   self->work = (CudaWork){0};
@@ -222,8 +240,9 @@ static unsigned parts_of(CalibOp op) {
 }
 
 static CalibStatus set_operands(CudaState *self, const CalibPoint *point, char *error) {
-  const CudaWork *work = &self->work;
+  CudaWork *work = &self->work;
   if (!work->parts) return operator_prepare(self, error);
+  if (work->op == CALIB_HEAD && !work->hot) work->copies = self->memory.heads;
   if (work->op == CALIB_LINEAR || work->op == CALIB_HEAD)
     return lane_set_tokens(self, &self->main, work->op, work->size, work->layers, error);
   return lane_set_batch(self, &self->main, &point->batch, work->layers, error);
@@ -259,20 +278,23 @@ static CalibStatus time_eagerly(CudaState *self, double *ret_seconds, char *erro
   return read_events(self, ret_seconds, error);
 }
 
+/* Whole rounds of the sets of operands: the next replay begins with the first set, which must be
+ * out of the cache then. */
 static int32_t runs_of_graph(const CudaWork *work, double seconds) {
   const int32_t most = work->parts ? MAX_GRAPH_NODES / nodes_of_run(work) : MAX_OPERATOR_RUNS;
   const double runs = ceil(GRAPH_SECONDS / fmax(seconds, 1e-7));
-  int32_t n = runs < most ? (int32_t)runs : most;
-  if (n < work->copies) n = work->copies;
-  return n < 1 ? 1 : n;
+  const int32_t n = runs < most ? (int32_t)runs : most;
+  const int32_t rounds = (n + work->copies - 1) / work->copies;
+  return rounds < 1 ? work->copies : rounds * work->copies;
 }
 
-/* Until clocks and caches are as they stay. */
+/* Until clocks and caches are as they stay. A busy sample lasts two runs of decodes in any case. */
 static CalibStatus warm_up(CudaState *self, char *error) {
+  const double least_seconds = WARM_UP_SECONDS / (self->work.busy ? 2 : 100);
   for (double total = 0; total < WARM_UP_SECONDS;) {
     double seconds = 0;
     TRY(sample(self, 1, &seconds, error));
-    total += fmax(seconds, WARM_UP_SECONDS / 100);
+    total += fmax(seconds, least_seconds);
   }
   return CALIB_OK;
 }

@@ -123,6 +123,12 @@ static CalibStatus pageable_reserve(CudaBuffer *self, int64_t bytes, char *error
   return CALIB_OK;
 }
 
+static CalibStatus open_back(CudaState *self, char *error) {
+  if (!self->back) CUDA_TRY(cudaStreamCreateWithFlags(&self->back, cudaStreamNonBlocking));
+  if (!self->back_end) CUDA_TRY(cudaEventCreate(&self->back_end));
+  return CALIB_OK;
+}
+
 /* The weights that a reload brings are those of the first layers, so that they stay weights. */
 static CalibStatus prepare_reload(CudaState *self, char *error) {
   const int64_t all = self->memory.layers * self->memory.matrix_bytes;
@@ -151,7 +157,7 @@ static CalibStatus prepare_copy(CudaState *self, char *error) {
   case CALIB_COPY_H2D:
   case CALIB_COPY_D2H:
   case CALIB_COPY_BOTH:
-    if (work->op == CALIB_COPY_BOTH) TRY(lane_open(&self->side, error));
+    if (work->op == CALIB_COPY_BOTH) TRY(open_back(self, error));
     TRY(pinned_reserve(&self->pinned, 2 * round_up(bytes), error));
     return buffer_reserve(&self->copy, 2 * round_up(bytes), error);
   case CALIB_COPY_D2D:
@@ -277,13 +283,13 @@ static CalibStatus run_reload(CudaState *self, char *error) {
   return CALIB_OK;
 }
 
-/* The way back runs on the other lane, which measuring joins to this one. */
+/* The way back runs on a stream of its own, which measuring joins to this one. */
 static CalibStatus run_both(CudaState *self, char *error) {
   const size_t bytes = (size_t)self->work.size, half = (size_t)round_up(self->work.size);
   CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice,
                            self->main.stream));
   CUDA_TRY(cudaMemcpyAsync((char *)self->pinned.data + half, (char *)self->copy.data + half, bytes,
-                           cudaMemcpyDeviceToHost, self->side.stream));
+                           cudaMemcpyDeviceToHost, self->back));
   return CALIB_OK;
 }
 

@@ -101,6 +101,7 @@ typedef struct CudaWork {
   int64_t operand_bytes; // of one set of operands that rotate
   int32_t copies;        // sets
   const int32_t *pages;  // of a copy of KV, on the device
+  int32_t stalls;        // samples that waited for the gate's end to be queued
   bool is_prepared;
 } CudaWork;
 
@@ -112,6 +113,8 @@ typedef struct CudaState {
   CalibOptions options;
   char pci_bus_id[32];
   CudaLane main, side;
+  cudaStream_t back; // the way back of copies in both directions
+  cudaEvent_t back_end;
   volatile int32_t *gate; // pinned; the stream waits while 0
   Nvml *nvml;             // NULL: no NVML
   Nccl *nccl;             // opened by the first all-reduce

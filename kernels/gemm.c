@@ -253,17 +253,16 @@ static int choose_algorithm(Gemm *self, Plan *plan, const Operands *o, char *err
   const int n = find_candidates(self, plan, found, error);
   if (n < 0) return -1;
   double best = -1;
+  cudaError_t failed = cudaSuccess;
   for (int i = 0; i < n; i++) {
     if (found[i].state != CUBLAS_STATUS_SUCCESS) continue;
     const double seconds = measure_least(self, plan, &found[i].algo, o, best);
+    if (seconds < 0) failed = cudaGetLastError(); // also clears it
     if (seconds < 0 || (best >= 0 && seconds >= best)) continue;
     best = seconds;
     plan->algorithm = found[i].algo;
   }
-  if (best < 0) {
-    const cudaError_t status = cudaGetLastError(); // also clears it
-    return fail(error, "no algorithm for a product runs", cudaGetErrorString(status));
-  }
+  if (best < 0) return fail(error, "no algorithm for a product runs", cudaGetErrorString(failed));
   describe_algorithm(plan, n, best);
   return 0;
 }

@@ -199,6 +199,8 @@ static void summarize(SeriesConfiguration *self, const Profile *profile, const S
     scratch[i] = fabs(scratch[i] - self->median_us);
   double mad_us = self->n > 1 ? sort_to_median(scratch, self->n) : first->mad_us;
   self->deviation_us = isnan(mad_us) ? 0 : MAD_TO_DEVIATION * mad_us;
+  self->low_us = self->n > 1 ? self->median_us : fmin(self->median_us, first->p10_us);
+  self->high_us = self->n > 1 ? self->median_us : fmax(self->median_us, first->p90_us);
 }
 
 static void split_configurations(Series *self, const Profile *profile, Arena *arena) {

@@ -148,9 +148,11 @@ void check_roofline(CheckReport *report, const Series *series, const Peaks *peak
 #define FAILED_SHARE     0.5  // below it, less was done than the row says
 enum { WINDOW = 2048 };       // configurations before one, by work, that it is compared with
 
+/* A machine with other work has two speeds: medians may be of either while samples still meet. */
 static bool is_faster(const Series *series, size_t i, size_t k) {
   const SeriesConfiguration *more = &series->configurations[i], *less = &series->configurations[k];
   if (less->y > more->y || less->z > more->z) return false; // by x they are sorted
+  if (less->low_us <= more->high_us) return false;
   double noise = NOISE_DEVIATIONS * hypot(more->deviation_us, less->deviation_us);
   double share = series->kind == SERIES_DETAIL ? DETAIL_NOISE : LEAST_NOISE;
   return less->median_us - more->median_us > fmax(noise, share * less->median_us);

@@ -29,7 +29,8 @@ typedef struct SeriesConfiguration {
   size_t first, n; // of the series' points
   int64_t x, y, z;
   double median_us;
-  double deviation_us; // robust standard deviation of a row around it; 0: not known
+  double deviation_us;    // robust standard deviation of a row around it; 0: not known
+  double low_us, high_us; // where most of its samples are, of one row that says so; else the median
 } SeriesConfiguration;
 
 typedef struct Series {

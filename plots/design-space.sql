@@ -1,10 +1,11 @@
 -- Machines of the prefill and decode pools, how many SLOs were met, and the cost per hour, of every
--- run with one of each. A run that was ended early, or that failed, met none.
+-- cluster with one pool of each: of several runs (seeds, machine types) the one that met fewest. A
+-- run that was ended early, or that failed, met none.
 SELECT 'clusters' AS series,
   prefill.count AS prefill_machines,
   decode.count AS decode_machines,
-  CASE run.status WHEN 'done' THEN (SELECT sum(met) FROM slo WHERE slo.run_id = run.id) ELSE 0 END
-    AS slo_met,
+  min(CASE run.status WHEN 'done' THEN (SELECT sum(met) FROM slo WHERE slo.run_id = run.id)
+    ELSE 0 END) AS slo_met,
   (SELECT count(*) FROM slo WHERE slo.run_id = run.id) AS slos,
   (SELECT value FROM metric WHERE run_id = run.id AND scope = 'run' AND name = 'cost_usd')
     / (SELECT value FROM metric WHERE run_id = run.id AND scope = 'run' AND name = 'duration_s')
@@ -12,4 +13,5 @@ SELECT 'clusters' AS series,
 FROM run
   JOIN pool AS prefill ON prefill.run_id = run.id AND prefill.role = 'prefill'
   JOIN pool AS decode ON decode.run_id = run.id AND decode.role = 'decode'
+GROUP BY prefill_machines, decode_machines
 ORDER BY prefill_machines, decode_machines;

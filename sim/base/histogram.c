@@ -74,9 +74,11 @@ void histogram_merge(Histogram *self, const Histogram *other) {
 }
 
 /* Estimate of the observation of this rank (from 0, in ascending order): those of a bucket are
- * taken to lie evenly over it. */
+ * taken to lie evenly over it. The first and the last are known. */
 static double order_statistic(const Histogram *histogram, uint64_t rank) {
   assert(rank < histogram->total);
+  if (rank == 0) return (double)histogram->min;
+  if (rank + 1 == histogram->total) return (double)histogram->max;
   int bucket = histogram_bucket(histogram->min);
   uint64_t below = 0;
   while (below + histogram->counts[bucket] <= rank)

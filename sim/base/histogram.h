@@ -50,8 +50,8 @@ void histogram_add_series(Histogram *self, int64_t first, int64_t step, uint64_t
                           uint64_t weight);
 /* Adds all of `other`. */
 void histogram_merge(Histogram *self, const Histogram *other);
-/* Quantile q in [0, 1] with linear interpolation inside the bucket, clamped to [min, max]; 0 if
- * empty. The rank convention is numpy's linear one: rank q·(total − 1). */
+/* Quantile q in [0, 1] with linear interpolation inside the bucket, clamped to [min, max], which
+ * are those of 0 and 1; 0 if empty. The rank convention is numpy's linear one: q·(total − 1). */
 double histogram_quantile(const Histogram *self, double q);
 /* The same at a rank from 0 to total - 1, which need not be whole; not empty. */
 double histogram_at_rank(const Histogram *self, double position);

@@ -366,30 +366,32 @@ static Text blank_out(const char *text, size_t length, Arena *arena) {
   return (Text){blanked, n_spaces + rest};
 }
 
+Node *node_child(Node *map, const char *key, Place at, Arena *arena) {
+  Node **link = &map->first;
+  for (; *link; link = &(*link)->next)
+    if (strcmp((*link)->key, key) == 0) return *link;
+  *link = ARENA_NEW(arena, Node);
+  **link = (Node){.kind = NODE_MAP, .key = key, .key_at = at, .at = at, .parent = map};
+  map->n_children++;
+  return *link;
+}
+
 /* One step of an assignment's path from `from` to `key`, the text at `at`; NULL after an error. */
 static Node *step_into(Node *from, const char *key, Place at, Arena *arena, Diag *diag) {
-  Node *last = NULL;
-  int index = 0;
+  if (from->kind == NODE_MAP) return node_child(from, key, at, arena);
   if (from->kind == NODE_SCALAR) {
     diag_error(diag, at, "'%s' cannot be set inside the value '%s'", key, from->text);
     return NULL;
   }
+  int index = 0;
   for (Node *node = from->first; node; node = node->next, index++) {
     char position[16];
     snprintf(position, sizeof position, "%d", index);
-    if (!strcmp(from->kind == NODE_MAP ? node->key : position, key)) return node;
-    last = node;
+    if (strcmp(position, key) == 0) return node;
   }
-  if (from->kind == NODE_LIST) {
-    diag_error(diag, at, "a list of %d has no entry '%s'", from->n_children, key);
-    diag_hint(diag, "entries are counted from 0");
-    return NULL;
-  }
-  Node *node = ARENA_NEW(arena, Node);
-  *node = (Node){.kind = NODE_MAP, .key = key, .key_at = at, .at = at, .parent = from};
-  *(last ? &last->next : &from->first) = node;
-  from->n_children++;
-  return node;
+  diag_error(diag, at, "a list of %d has no entry '%s'", from->n_children, key);
+  diag_hint(diag, "entries are counted from 0");
+  return NULL;
 }
 
 /* Gives `target` the value of `value`; where it stands in the tree stays. */

@@ -34,6 +34,8 @@ int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag);
 /* The same for the path "pools.prefill.count" alone, with a copy of `value`; keys that it makes
  * stand at `at`. */
 int node_set(Node *root, const char *path, Place at, const Node *value, Arena *arena, Diag *diag);
+/* The child under `key`, which must outlive the map; when there is none, an empty map, appended. */
+Node *node_child(Node *map, const char *key, Place at, Arena *arena);
 /* A tree of its own; texts and places are shared with `node`. */
 Node *node_copy(const Node *node, Arena *arena);
 /* Takes the child with this key out of a map; NULL when there is none. */

@@ -47,6 +47,9 @@ expect 0 fake --only linear,gemm_qkv --output some.csv
 [ "$(points some.csv | cut -d, -f4 | sort -u | tr '\n' ' ')" = 'gemm_qkv linear ' ] ||
   fail 'other operators than asked for'
 
+expect 0 "$tandem" fit some.csv -o some.yaml
+prints 'missing, and taking no time: prefill_attention, decode_attention, head'
+
 # --- whatever ends it
 
 # start FILE : a slow run in the background, as soon as it has a file.
@@ -103,12 +106,20 @@ says 'interrupted'
 accepted interrupted.csv
 grep -qx '# finished: interrupted' interrupted.csv || fail 'the end is not recorded'
 
+expect 3 fake --budget 1us -o none.csv # a budget shorter than any point
+says '--budget: error: no point fits into 1e-06 s'
+[ ! -e none.csv ] || fail 'a profile without points'
 expect 0 fake_with pace=0.001 --budget 0.5s -o budget.csv
 says 'out of budget'
 accepted budget.csv
 expect 0 fake --resume -o budget.csv
 points budget.csv >got
 cmp -s want got || fail 'resuming after the budget came to other points'
+
+grep '^# worst_error' budget.csv >verified
+expect 0 fake --resume -o budget.csv
+grep '^# worst_error' budget.csv >got
+cmp -s verified got || fail 'a run with nothing to do took away what was found before'
 
 # --- resuming something else
 
@@ -164,6 +175,12 @@ says "did you mean 'linear'?"
 rejects 3 fake --tp 3
 says 'tensor_parallel_size 3 does not divide the heads'
 rejects 3 fake --layers 33
+rejects 3 fake --tp 1,2,1
+says "'llama3-8b-2l' with tensor_parallel_size 1 is there twice"
+expect 3 "$tandem" calibrate --backend fake --model bloom-176b -o none.csv
+prints 'nothing measured: it does not fit'
+grep -q 'all points' out && fail 'it claims to have all points'
+[ ! -e none.csv ] || fail 'a profile of nothing'
 rejects 3 fake --budget soon
 says "a time such as '120 s'"
 rejects 3 fake --tp 1,x
@@ -194,7 +211,7 @@ rejects 4 env TANDEM_BACKEND_CUDA="$TANDEM_STALE_BACKEND" "$tandem" calibrate --
 says 'build both again'
 one_line
 rejects 4 fake -o nowhere/profile.csv
-says 'nowhere/profile.csv'
+says 'nowhere/profile.csv: error'
 expect 0 "$tandem" calibrate --help
 prints 'usage: tandem calibrate [options]'
 finish

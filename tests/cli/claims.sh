@@ -40,6 +40,7 @@ models:
   one: {}
 studies:
   least: {study: rates.yaml}
+  none: {study: rates.yaml, set: {slo: {ttft.p50: 1 ms}}}
 figures:
 END
   for figure; do echo "  - {$figure}"; done
@@ -58,6 +59,7 @@ claim 'what: machines, value: twice.completed, paper: 40, tolerance: 0' \
   'what: relative, value: twice.completed, paper: 41, tolerance: 3%' \
   'what: ranged, value: twice.completed / base.completed, range: [1, 1.2]' \
   'what: told, value: twice.completed - 40' \
+  'what: nowhere, value: none.any.machines / none.any.machines, paper: 1, tolerance: 0' \
   'what: absent, value: away.completed, paper: 1, tolerance: 1' \
   'what: one column, value: late.completed, paper: 40, tolerance: 0' \
   "what: ordered, value: $ordered, paper: 'yes', range: [1, 1], unit: 'yes'" \
@@ -73,6 +75,7 @@ row relative within 40 20
 row ranged within 1 0.5
 row told reported 0 -20
 row absent input-missing '' ''
+row nowhere outside '' ''
 row 'one column' within '' 40
 row ordered within 1 1
 row decodes within 1 1
@@ -83,7 +86,7 @@ cp out first.csv
 expect 0 "$tandem" report claims ./paper --format csv --jobs 1
 cmp -s out first.csv || fail 'another number of threads gives other figures'
 expect 0 "$tandem" report claims ./paper
-prints '1 claims: 9 within, 1 outside, 1 input-missing, 1 reported'
+prints '1 claims: 9 within, 2 outside, 1 input-missing, 1 reported'
 prints "cannot read 'nowhere.csv'"
 expect 0 "$tandem" report claims ./paper --format json
 prints '"id": "P-1", "claim": "what it says", "figure": "off", "stated": "41", "released": 40'
@@ -94,7 +97,7 @@ broken() { # TEXT FIGURE
   rejects 3 "$tandem" report claims ./paper
   says "$1"
 }
-broken "paper/P-1.yaml:13:22: error: no figure 'ttft'" 'what: a, value: base.ttft'
+broken "paper/P-1.yaml:14:22: error: no figure 'ttft'" 'what: a, value: base.ttft'
 broken "names no figure of a source" 'what: a, value: bose.completed'
 broken "expected a number or a name at the end of '1 +'" 'what: a, value: 1 +'
 broken "a tolerance needs a number in 'paper', not 'many'" \
@@ -123,6 +126,7 @@ says "no claim P-2 in './paper'"
 rejects 4 "$tandem" report claims nowhere
 rejects 2 "$tandem" report clams
 rejects 2 "$tandem" report claims --only P-1
+rejects 2 "$tandem" report claims ./paper --jobs 0
 expect 0 "$tandem" report claims splitwise --only SW-CFG
 prints '1 claims: 11 within, 0 outside, 0 input-missing, 0 reported'
 finish

@@ -45,6 +45,18 @@ query design-space map.db
 expect 0 "$tandem" plot design-space map.db -o map.png
 is_png map.png
 
+# Several runs of a cluster, clusters that make no rectangle, and none that meets all.
+expect 0 "$tandem" sweep map.yaml --output odd.db --set sweep.pools.prefill.count=1 \
+  --set sweep.workload.arrivals.rate='[4 /s, 400 /s]' --set workload.requests=400
+expect 0 "$tandem" run split.yaml --output odd.db --set pools.decode.count=3 \
+  --set workload.arrivals.rate=400/s --set workload.requests=400
+query design-space odd.db
+[ "$(wc -l <out)" -eq 4 ] || fail 'not a row for each of three clusters'
+expect 0 "$tandem" run split.yaml --output odd.db --set pools.prefill.count=3 \
+  --set workload.arrivals.rate=400/s --set workload.requests=400
+expect 0 "$tandem" plot design-space odd.db -o odd.png
+is_png odd.png
+
 expect 0 "$tandem" sweep rates.yaml --output rates.db
 query rates rates.db
 prints 'series,rate,ttft_p50'

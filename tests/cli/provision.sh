@@ -139,7 +139,7 @@ says 'pools.prefill.count=5 pools.decode.count=5'
 prints 'none'
 expect 1 "$tandem" provision a.yaml --set 'slo={ttft.p50: 1 ms}' --require-slo
 expect 3 "$tandem" provision b.yaml --set 'provision.constraint={power: 50 kW}'
-says "no counts of it fit power 50"
+says "no counts of it fit within 50 kW"
 
 # bad MESSAGE LINE... : a study with this block is refused with this message, and nothing printed.
 bad() {
@@ -162,6 +162,8 @@ bad "searches more than 2 counts" 'objective: cost' \
   'designs: {a: {pools.a.count: 1..2, pools.b.count: 1..2, pools.c.count: 1..2}}'
 bad "designs 'a' and 'b' are the same" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 1..2}, b: {pools.prefill.count: 1..2}}'
+bad "designs 'a' and 'b' have clusters in common" 'objective: cost' \
+  'designs: {a: {seed: 3, pools.prefill.count: 1..5}, b: {pools.prefill.count: 5..9, seed: 3}}'
 bad "duplicate key 'a'" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 1..2}, a: {pools.prefill.count: 1..3}}'
 bad "the objective is unbounded: nothing limits the machines of design 'split'" \
@@ -177,6 +179,11 @@ bad "'dgx-a100' is no pool and no machine type of any design" 'objective: cost' 
 bad "there is no multiple of 'tolerance'" 'objective: throughput' 'constraint: {machines: 4}' \
   'tolerance: 5 /s' 'rates: {from: 6 /s, to: 9 /s}' "$split"
 bad "'designs' wants a map" 'objective: cost' 'designs: []'
+# The keys of a design are paths, also where --set makes it.
+expect 0 "$tandem" provision a.yaml --dry-run --set provision.designs.split.pools.decode.count=3 \
+  --set provision.designs.new.pools.prefill.count=7..9
+prints 'split: pools.prefill.count=1..5'
+prints 'new: pools.prefill.count=7..9'
 rejects 3 "$tandem" provision a.yaml --set slo=none
 says 'the objective is unbounded'
 rejects 3 "$tandem" provision run.yaml

@@ -46,6 +46,14 @@ expect 0 "$tandem" sweep s.yaml --output c.db
 prints '6 points: 1 were there, 5 simulated'
 holds 6 c.db 'SELECT count(*) FROM run'
 
+# Axes that --set makes: the rest of the path is the key of the configuration.
+expect 0 "$tandem" sweep c.yaml --dry-run --set sweep.pools.all.count=3..4 \
+  --set sweep.workload.seed=1..2 --set 'sweep.x={a: {seed: 1}, b: {seed: 2}}' --set sweep.x.c.seed=3
+prints '12 points: '
+prints '  1  pools.all.count=3 workload.seed=1 x=b'
+rejects 3 "$tandem" sweep c.yaml --dry-run --set sweep.pools.all.cuont=3..4
+says "--set:1:7: error: unknown key 'cuont'"
+
 # A wider axis adds what is missing; --dry-run only says so.
 wider='sweep.pools.all.count=1..5'
 expect 0 "$tandem" sweep s.yaml --output s.db --set "$wider" --dry-run
@@ -106,6 +114,9 @@ rejects 2 "$tandem" sweep s.yaml
 for shard in 0/3 4/3 1 1/ /2 1/2x; do
   rejects 2 "$tandem" sweep s.yaml --output bad.db --shard "$shard"
 done
+for jobs in 0 1025 x; do
+  rejects 2 "$tandem" sweep s.yaml --output bad.db --jobs "$jobs"
+done
 rejects 4 "$tandem" sweep s.yaml --output absent/s.db
 rejects 4 "$tandem" sweep absent.yaml --output bad.db
 
@@ -164,6 +175,7 @@ for shard in 1 2 3; do
 done
 prints '2 points: 0 were there'
 expect 0 "$tandem" merge joined.db f1.db f2.db f3.db f2.db
+[ "$(stat -c %a joined.db)" = "$(stat -c %a f1.db)" ] || fail 'joined.db has other permissions'
 prints '6 runs of 4 databases'
 same joined.db f.db
 rejects 3 "$tandem" merge joined.db f1.db f2.db f3.db

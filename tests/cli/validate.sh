@@ -119,6 +119,8 @@ says 'a device has pages of one size'
 rejects 3 "$tandem" validate a.yaml --backend fake --set model=llama2-70b --set perfmodel=roofline
 says 'tensor_parallel_size'
 rejects 4 "$tandem" validate a.yaml --backend fake --device 9
+rejects 4 "$tandem" validate a.yaml --backend fake --device 2
+says 'compute capability 7.0'
 rejects 4 "$tandem" validate a.yaml --backend fake --output nowhere/runs.db
 TANDEM_FAKE='fail=900' rejects 4 "$tandem" validate a.yaml --backend fake
 says 'running the batch'

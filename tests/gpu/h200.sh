@@ -36,6 +36,16 @@ pack() {
   ls -l "$archive"
 }
 
+# The machine may have no xz.
+unpack() {
+  if command -v xz >/dev/null; then
+    xz -dc "$1"
+  else
+    python3 -c 'import lzma, shutil, sys
+shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer)' "$1"
+  fi | tar -C "$2" -x
+}
+
 # --- steps -------------------------------------------------------------------------------------
 
 # step SECONDS NAME COMMAND... : the output goes to the log, its last line into the table. The
@@ -85,12 +95,14 @@ correctness() {
   done
 }
 
-# A finding is an exit status of its own.
+# sanitizer TOOL PROGRAM... : a finding is an exit status of its own.
 sanitizer() {
+  tool=$1
+  shift
   command -v compute-sanitizer >/dev/null || { echo 'no compute-sanitizer'; return 77; }
-  for program in attention norm rope_append rows activation kv_copy; do
+  for program; do
     [ -x "$bin/gpu_$program" ] || continue
-    step 40 "$1 $program" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 \
+    step 40 "$tool $program" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 \
       "$bin/gpu_$program" --small
   done
 }
@@ -229,7 +241,8 @@ run() {
   export -f probe torch_figures
   : >"$log"
   : >"$table"
-  xz -dc "$archive" | tar -C "$work" -x || exit 2
+  unpack "$archive" "$work" || exit 2
+  export PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
   cuda=${CUDA_HOME:-/usr/local/cuda}/lib64
   if ! [ -e "$cuda/libcublasLt.so.13" ]; then # PyTorch brings its own
     cuda=$(python3 -c 'import nvidia, os
@@ -240,18 +253,18 @@ print(":".join(f for f, _, files in folders if any(n in files for n in names)))'
   export LD_LIBRARY_PATH="$work/lib:$cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
   export TANDEM_DATA=$PWD TANDEM_BACKEND_CUDA=$bin/backend_cuda.so
   if [ "$backend" = cuda ]; then
-    step 40 probe probe
+    step 60 probe probe # PyTorch comes from a cold disk
     correctness
-    step 60 'PyTorch' torch_figures "$out/torch.csv"
+    step 75 'PyTorch' torch_figures "$out/torch.csv"
   fi
-  calibrate 75 "$out/llama3-8b.csv" --model llama3-8b --tp 1
-  calibrate 90 "$out/llama2-70b-tp8.csv" --model llama2-70b --tp 8
-  calibrate 90 "$out/llama2-70b-tp1.csv" --model llama2-70b --tp "$largest"
+  calibrate 70 "$out/llama3-8b.csv" --model llama3-8b --tp 1
+  calibrate 85 "$out/llama2-70b-tp8.csv" --model llama2-70b --tp 8
+  calibrate 85 "$out/llama2-70b-tp1.csv" --model llama2-70b --tp "$largest"
   validate
   if [ "$backend" = cuda ]; then
     [ -s "$out/torch.csv" ] && compare_attention "$out/torch.csv" "$out"/llama*.csv >>"$table"
-    sanitizer memcheck
-    sanitizer racecheck
+    sanitizer memcheck attention norm rope_append rows activation kv_copy
+    sanitizer racecheck attention norm rope_append rows # those with shared memory
   fi
   echo "== $SECONDS s in all, $failed steps failed"
   cat "$table"

@@ -15,6 +15,8 @@ static struct {
   double now_ms;
   cudaStream_t capturing;
   int64_t launches, used;
+  bool is_busy; // at every other question
+  cudaError_t last_error;
   struct {
     void *memory;
     size_t bytes;
@@ -94,7 +96,9 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError(void) {
-  return cudaSuccess;
+  const cudaError_t error = fake.last_error;
+  fake.last_error = cudaSuccess;
+  return error;
 }
 const char *cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the fake";
@@ -209,7 +213,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   (void)event;
-  return cudaSuccess;
+  fake.is_busy = !fake.is_busy;
+  if (fake.is_busy) fake.last_error = cudaErrorNotReady;
+  return fake.is_busy ? cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   (void)event;

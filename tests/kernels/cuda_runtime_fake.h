@@ -3,8 +3,9 @@
  *
  * All work is done when it is queued. A capture runs its work once, and launching the graph runs
  * nothing again. Time is counted, not taken: a launch of a graph or an asynchronous copy is 20 ms,
- * a product or an event 2 ms. What a capture does not allow (allocating, waiting, the first product
- * of a shape) fails as on a GPU. */
+ * a product or an event 2 ms; an event has not passed when first asked for, which stays as the last
+ * error. What a capture does not allow (allocating, waiting, the first product of a shape) fails as
+ * on a GPU. */
 #ifndef TESTS_KERNELS_CUDA_RUNTIME_FAKE_H
 #define TESTS_KERNELS_CUDA_RUNTIME_FAKE_H
 #include <stdbool.h>

@@ -241,12 +241,18 @@ static void test_modes(const Backend *backend) {
   check_point(backend, state, &cold, "cold");
   expect_true(state->work.copies * state->work.operand_bytes >= 5 * (64 << 10) / 2,
               "cold operands pass the cache");
-  expect_true(state->main.unroll >= state->work.copies, "a graph holds each set of operands");
+  expect_true(state->main.unroll > 0 && state->main.unroll % state->work.copies == 0,
+              "a graph holds each set of operands as often: %d runs, %d sets", state->main.unroll,
+              state->work.copies);
   const CalibPoint layers = {.op = CALIB_LINEAR, .layers = 1, .size = 3};
   check_point(backend, state, &layers, "one layer");
   fake_gpu_set(h200);
   const CalibPoint busy = {.op = CALIB_COPY_D2H, .busy = true, .size = 4096};
   check_point(backend, state, &busy, "busy");
+  const CalibPoint both = {.op = CALIB_COPY_BOTH, .busy = true, .size = 4096};
+  check_point(backend, state, &both, "busy in both directions");
+  expect_true(state->back != NULL && state->back != state->side.stream,
+              "the way back does not wait for decodes");
   backend->close(state);
 }
 

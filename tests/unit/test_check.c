@@ -234,6 +234,32 @@ Test(check, a_dip_within_the_noise_is_no_finding) {
   cr_expect_eq(report.n_findings, 0);
 }
 
+/* A shared machine: both rows have samples of both its speeds. */
+Test(check, rows_whose_samples_meet_are_no_finding) {
+  static const struct {
+    double less_p10_us;
+    size_t n_findings;
+  } cases[] = {{6848, 0}, {6908, 1}, {NAN, 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    profile_init(&profile, "made", &bench.arena);
+    const BatchShape less = {.prefill_tokens = 6}, more = {.prefill_tokens = 8};
+    ProfileRow row = import_row("m", "g", 1, PROFILE_LINEAR, less, 8064);
+    row.configuration = 1;
+    row.mad_us = 213;
+    row.p10_us = cases[i].less_p10_us;
+    profile_add(&profile, &row);
+    row = import_row("m", "g", 1, PROFILE_LINEAR, more, 6700);
+    row.configuration = 2;
+    row.mad_us = 70;
+    row.p90_us = 6907;
+    profile_add(&profile, &row);
+    CheckReport report = check(&profile);
+    cr_expect_eq(report.n_findings, cases[i].n_findings, "case %zu: %zu findings", i,
+                 report.n_findings);
+  }
+}
+
 Test(check, many_short_prompts_may_take_longer_than_one_long) {
   Profile profile = sound_profile();
   add(&profile, "h100-80gb", 99,

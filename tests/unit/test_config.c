@@ -1,6 +1,7 @@
 /* Configurations: what is bound to what, defaults, shares of a machine, changes from the command
  * line, and the digest. Messages about bad input are pinned by tests/cli/bad_config.sh. */
 #include "experiments/config.h"
+#include "experiments/config_cache.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,4 +242,26 @@ Test(config, every_example_is_in_order) {
     diag_print(&diag, stderr);
     cr_expect_eq(status, 0, "%s", names[i]);
   }
+}
+
+/* A value that takes a MiB; none at all when `context` is NULL. */
+static const void *load_mebibyte(const void *context, Arena *into, Diag *problems) {
+  void *value = arena_alloc(into, 1 << 20);
+  if (context) return value;
+  diag_error(problems, place_of_file(path), "no value");
+  return NULL;
+}
+
+Test(config, a_cache_keeps_what_was_loaded_and_nothing_of_what_could_not_be) {
+  ConfigCache cache;
+  config_cache_init(&cache);
+  const size_t before = cache.arena.bytes;
+  cr_expect_null(config_cache_get(&cache, "bad", load_mebibyte, NULL, &arena, &diag));
+  cr_expect_eq(cache.arena.bytes, before, "%zu bytes of a failed load are kept",
+               cache.arena.bytes - before);
+  cr_expect_eq(diag.n_entries, 1);
+  const void *value = config_cache_get(&cache, "good", load_mebibyte, path, &arena, &diag);
+  cr_expect_not_null(value);
+  cr_expect_eq(config_cache_get(&cache, "good", load_mebibyte, NULL, &arena, &diag), value);
+  config_cache_done(&cache);
 }

@@ -39,6 +39,20 @@ Test(histogram, an_empty_one_answers_zero) {
   arena_done(&arena);
 }
 
+Test(histogram, the_first_and_the_last_are_exact_however_wide_their_buckets) {
+  Arena arena;
+  arena_init(&arena);
+  Histogram histogram;
+  histogram_init(&histogram, &arena);
+  const int64_t start = (int64_t)1 << 40, width = histogram_bucket_width(histogram_bucket(start));
+  histogram_add(&histogram, start + width - 1, 1);
+  histogram_add(&histogram, start, 1);
+  histogram_add(&histogram, 4 * start - 1, 1);
+  cr_expect_eq(histogram_quantile(&histogram, 0), (double)start);
+  cr_expect_eq(histogram_quantile(&histogram, 1), (double)(4 * start - 1));
+  arena_done(&arena);
+}
+
 Test(histogram, small_values_have_exact_quantiles_by_the_linear_rule) {
   static const struct {
     double q, value;
