@@ -261,7 +261,10 @@ static Outcome read_anchors(Harness *self, double *ret_drift) {
     if (outcome == WAIVED) continue;
     if (outcome != MEASURED) return outcome;
     self->report->anchors++;
-    keep_most(ret_drift, drift_between(&self->references[i], &statistics));
+    const double drift = drift_between(&self->references[i], &statistics);
+    keep_most(ret_drift, drift);
+    if (drift > self->options->drift)
+      recorder_flag(self->job->recorder, count_rows(self) - 1, count_rows(self), "drift");
     self->references[i] = statistics;
   }
   self->anchored = now(self);

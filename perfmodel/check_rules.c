@@ -244,14 +244,21 @@ static void find_copies(CheckReport *report, const Series *series,
     check_add_row(report, series->points[configuration->first + i].row);
 }
 
+/* How far a replicate is from the median; 0 when the measuring itself says that the device had
+ * drifted: that is known, and no fault of the row. */
+static double disagreement_us(const ProfileRow *row, double median_us) {
+  return strstr(row->stop, "drift") ? 0 : fabs(row->median_us - median_us);
+}
+
 /* When half of them are far from the median there is none to trust; otherwise some rows are far. */
 static void find_disagreement(CheckReport *report, const Series *series,
                               const SeriesConfiguration *configuration) {
   const double median_us = configuration->median_us, far_us = MAX_DISAGREEMENT * median_us;
   double farthest_us = 0;
-  for (size_t i = 0; i < configuration->n; i++)
-    farthest_us = fmax(
-        farthest_us, fabs(row_at(report, series, configuration->first + i)->median_us - median_us));
+  for (size_t i = 0; i < configuration->n; i++) {
+    const ProfileRow *row = row_at(report, series, configuration->first + i);
+    farthest_us = fmax(farthest_us, disagreement_us(row, median_us));
+  }
   if (farthest_us <= far_us) return;
   const bool all = configuration->deviation_us > far_us;
   check_find(report, CHECK_REPLICATES, series,
@@ -260,7 +267,7 @@ static void find_disagreement(CheckReport *report, const Series *series,
              100 * farthest_us / median_us, median_us);
   for (size_t i = 0; i < configuration->n; i++) {
     const SeriesPoint *point = &series->points[configuration->first + i];
-    if (all || fabs(report->profile->rows[point->row].median_us - median_us) > far_us)
+    if (all || disagreement_us(&report->profile->rows[point->row], median_us) > far_us)
       check_add_row(report, point->row);
   }
 }

@@ -279,6 +279,11 @@ Test(check, replicates_that_disagree_are_found) {
   profile.rows[4].median_us *= 1.2;
   report = check(&profile);
   expect_finding(&report, CHECK_REPLICATES, 3, REPLICATES);
+  profile = sound_profile();
+  profile.rows[4].median_us *= 1.2;
+  profile.rows[4].stop = "time; drift"; // the measuring itself has said so
+  report = check(&profile);
+  cr_expect_eq(report.n_findings, 0);
 }
 
 Test(check, copied_replicates_are_found_but_for_the_first) {

@@ -215,15 +215,24 @@ Test(harness, a_step_is_seen_and_its_block_measured_again) {
   expect_complete(&rig, &profile);
 }
 
+static bool is_anchor(const Plan *plan, int64_t configuration) {
+  for (size_t i = 0; i < plan->n; i++)
+    if (plan->points[i].configuration == configuration && plan->points[i].class == PLAN_ANCHOR)
+      return true;
+  return false;
+}
+
 Test(harness, a_drift_that_goes_on_is_flagged) {
   Rig rig = {.path = NULL};
   creep = 0.02;
   cr_assert_eq(run(&rig, "", INFINITY, NULL), 0);
   const Profile profile = load(&rig);
-  int64_t flagged = 0;
+  int64_t flagged = 0, anchors = 0; // points, and the readings that told
   for (size_t i = 0; i < profile.n_rows; i++)
-    flagged += strstr(profile.rows[i].stop, "drift") != NULL;
+    if (strstr(profile.rows[i].stop, "drift"))
+      *(is_anchor(&rig.plan, profile.rows[i].configuration) ? &anchors : &flagged) += 1;
   cr_expect_gt(flagged, 0);
+  cr_expect_gt(anchors, 0);
   cr_expect_eq(flagged, rig.report.flagged);
   expect_complete(&rig, &profile);
 }
