@@ -249,6 +249,17 @@ static double drift_between(const SampleStatistics *before, const SampleStatisti
   return fabs(after->median / before->median - 1);
 }
 
+/* The newest reading of an anchor and the one before differ; which of them is off nobody knows. */
+static void flag_readings(Harness *self, int64_t configuration) {
+  Recorder *recorder = self->job->recorder;
+  int left = 2;
+  for (size_t row = count_rows(self); row-- > 0 && left > 0;) {
+    if (recorder->profile.rows[row].configuration != configuration) continue;
+    recorder_flag(recorder, row, row + 1, "drift");
+    left--;
+  }
+}
+
 /* Reads all anchors. `ret_drift`: the greatest change since the reading before; 0 at the first. */
 static Outcome read_anchors(Harness *self, double *ret_drift) {
   const double began = now(self);
@@ -263,8 +274,7 @@ static Outcome read_anchors(Harness *self, double *ret_drift) {
     self->report->anchors++;
     const double drift = drift_between(&self->references[i], &statistics);
     keep_most(ret_drift, drift);
-    if (drift > self->options->drift)
-      recorder_flag(self->job->recorder, count_rows(self) - 1, count_rows(self), "drift");
+    if (drift > self->options->drift) flag_readings(self, anchor->configuration);
     self->references[i] = statistics;
   }
   self->anchored = now(self);

@@ -4,8 +4,8 @@
  * say stop; what the machine says of its clocks and power before and after. Anchors are measured
  * first and again every anchor_seconds. When one has moved by more than `drift`, and the intervals
  * of its median do not meet, the points since are measured once more and take the place of the
- * first; if the anchors then move again they are flagged, "drift" in the column `stop`. So is every
- * reading of an anchor that has moved.
+ * first; if the anchors then move again they are flagged, "drift" in the column `stop`. So are
+ * both readings of an anchor that has moved.
  *
  * A point that does not fit in memory waives all that do more work of its kind. A wrong result
  * waives all points of its operator. Any other failure of the backend ends the run: what was
