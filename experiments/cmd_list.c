@@ -16,8 +16,10 @@ static const CliCommand command = {
     .min_operands = 0,
     .max_operands = 1,
     .options = options,
-    .notes = "WHAT is routers, pools, batchers, transfers, kvtiers (policies with their options),\n"
-             "models, machines, perfmodels, lengths, traces (formats) or options (keys).",
+    .notes =
+        "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies\n"
+        "with their options), "
+        "models, machines, perfmodels, lengths, traces (formats) or options (keys).",
     .example = "tandem list routers",
     .exit_codes = "0 done, 2 wrong usage",
 };
@@ -114,6 +116,7 @@ static void print_options(Arena *arena) {
       {"workload, synthetic", workload_synthetic_options},
       {"workload.arrivals", workload_arrival_options},
       {"network", config_network_options},
+      {"monitor", config_monitor_options},
       {"window", config_window_options},
       {"slo", config_slo_options},
       {"slo.goodput", config_goodput_options},
@@ -139,6 +142,8 @@ static const struct {
   PolicyKind kind;
 } listings[] = {
     {"routers", NULL, POLICY_ROUTER},
+    {"predictors", NULL, POLICY_PREDICTOR},
+    {"dispatchers", NULL, POLICY_DISPATCHER},
     {"pools", NULL, POLICY_POOL},
     {"batchers", NULL, POLICY_BATCHER},
     {"transfers", NULL, POLICY_TRANSFER},

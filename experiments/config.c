@@ -9,7 +9,7 @@
 
 typedef struct TopKeys {
   const char *model;
-  const Node *workload, *pools, *network, *policies, *perfmodel, *slo, *window;
+  const Node *workload, *pools, *network, *monitor, *policies, *perfmodel, *slo, *window;
   int64_t seed, tie_seed;
 } TopKeys;
 
@@ -23,7 +23,8 @@ const OptionSpec config_options[] = {
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
     TOP(network, OPTION_NODE, .help = "between machines, see below"),
-    TOP(policies, OPTION_NODE, .help = "{router, pool, batcher, transfer, kvtier}, see below"),
+    TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below"),
+    TOP(policies, OPTION_NODE, .help = "of each kind, see below"),
     TOP(perfmodel, OPTION_NODE,
         .help = "a set of performance models, fitted by default, or a map, see below"),
     TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
@@ -48,6 +49,23 @@ const OptionSpec config_network_options[] = {
      .min = 0,
      .max = 60,
      .help = "of each transfer"},
+    {0}};
+
+const OptionSpec config_monitor_options[] = {
+    {.key = "interval",
+     .type = OPTION_TICKS,
+     .offset = offsetof(SimConfig, monitor_interval),
+     .fallback = "100 ms",
+     .min = 1e-6,
+     .max = 86400,
+     .help = "between broadcasts of loads"},
+    {.key = "heavy_above",
+     .type = OPTION_INT,
+     .offset = offsetof(SimConfig, heavy_above),
+     .fallback = "128",
+     .min = 0,
+     .max = 1e9,
+     .help = "predicted output tokens beyond which a decode is heavy"},
     {0}};
 
 #define WINDOW(field, ...)                                                                         \
@@ -136,6 +154,8 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  status |=
+      option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
   if (keys.window) status |= bind_window(&self->sim.window, keys.window, diag);
   return status | config_bind_slo(self, keys.slo, arena, diag);
 }

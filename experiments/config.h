@@ -27,7 +27,7 @@ typedef struct PoolConfig {
   const char *machine;
   int64_t count, tensor_parallel_size;
   KvOptions kv;
-  const Node *perfmodel; // NULL: that of the run
+  const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
 } PoolConfig;
 
 typedef struct Config {
@@ -40,8 +40,7 @@ typedef struct Config {
   ConfigCache *cache;         // NULL: none
   Llm model;
   PerfModelChoice perfmodel;
-  int64_t max_decode_seqs; // sequences that a decode batch can have
-  PoolConfig *pools;       // [sim.n_pools]
+  PoolConfig *pools; // [sim.n_pools]
   WorkloadConfig workload;
   const SloSet *slo;
   SimConfig sim; // complete but for the trace, see config_open_trace, and the callbacks
@@ -67,6 +66,7 @@ extern const OptionSpec config_options[];
 extern const OptionSpec config_pool_options[];
 extern const OptionSpec config_perfmodel_options[];
 extern const OptionSpec config_network_options[];
+extern const OptionSpec config_monitor_options[];
 extern const OptionSpec config_window_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
@@ -101,6 +101,13 @@ typedef struct ConfigFact {
 } ConfigFact;
 
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* `node` is the policy's value, NULL when absent. */
+int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *node, Arena *arena,
+                       Diag *diag);
+/* Error at `at` when the pool's batcher and tier cannot work together. */
+int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag);
+/* Sequences that a decode batch can have: what the batcher says in its option max_num_seqs. */
+int64_t config_max_decode_seqs(const PolicyChoice *batcher);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* `node` is the value of a key `perfmodel`, NULL when absent: then it is 'fitted'. */
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,

@@ -7,8 +7,9 @@
 enum { DECODE_SEQS_DEFAULT = 1024 }; // for batchers without a limit of their own
 
 static const char *const DEFAULTS[POLICY_KINDS] = {
-    [POLICY_ROUTER] = "token_jsq",   [POLICY_POOL] = "fixed",       [POLICY_BATCHER] = "mixed",
-    [POLICY_TRANSFER] = "splitwise", [POLICY_KVTIER] = "recompute",
+    [POLICY_ROUTER] = "token_jsq", [POLICY_PREDICTOR] = "none", [POLICY_DISPATCHER] = "router",
+    [POLICY_POOL] = "fixed",       [POLICY_BATCHER] = "mixed",  [POLICY_TRANSFER] = "splitwise",
+    [POLICY_KVTIER] = "recompute",
 };
 
 static const Policy *find_policy(PolicyKind kind, const char *name, Place at, Diag *diag) {
@@ -26,8 +27,7 @@ static const Policy *find_policy(PolicyKind kind, const char *name, Place at, Di
   return NULL;
 }
 
-/* `node` is the policy's value, NULL when absent. */
-static int bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, Arena *arena,
+int config_bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, Arena *arena,
                        Diag *diag) {
   static const OptionSpec no_options[] = {{0}};
   static const char *const own_keys[] = {"name", NULL};
@@ -45,8 +45,7 @@ static int bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, 
                      diag);
 }
 
-/* What the batcher says in its option max_num_seqs. */
-static int64_t max_decode_seqs(const PolicyChoice *batcher) {
+int64_t config_max_decode_seqs(const PolicyChoice *batcher) {
   const OptionSpec *spec = batcher->policy->options;
   for (; spec && spec->key; spec++) {
     if (strcmp(spec->key, "max_num_seqs") != 0) continue;
@@ -65,15 +64,16 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
                                .offset = (size_t)kind * sizeof *nodes};
   int status = option_bind(specs, node, NULL, self->root->at, nodes, diag);
   for (int kind = 0; kind < POLICY_KINDS; kind++)
-    status |= bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena, diag);
-  const char *conflict = status ? NULL : sim_conflict(self->sim.policies);
-  const Node *cause = nodes[POLICY_BATCHER] ? nodes[POLICY_BATCHER] : nodes[POLICY_KVTIER];
-  if (conflict)
-    status =
-        diag_error(diag, cause ? cause->at : self->root->at, "batcher '%s' and kvtier '%s': %s",
-                   self->sim.policies[POLICY_BATCHER].policy->name,
-                   self->sim.policies[POLICY_KVTIER].policy->name, conflict);
-  const PolicyChoice *batcher = &self->sim.policies[POLICY_BATCHER];
-  self->max_decode_seqs = batcher->policy ? max_decode_seqs(batcher) : DECODE_SEQS_DEFAULT;
+    status |=
+        config_bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena, diag);
   return status;
+}
+
+int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag) {
+  const Policy *batcher = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).policy;
+  const Policy *kvtier = sim_pool_policy(&self->sim, pool, POLICY_KVTIER).policy;
+  const char *conflict = sim_conflict(batcher, kvtier);
+  if (!conflict) return 0;
+  return diag_error(diag, at, "batcher '%s' and kvtier '%s': %s", batcher->name, kvtier->name,
+                    conflict);
 }

@@ -27,6 +27,8 @@ const OptionSpec config_pool_options[] = {
     KV(num_gpu_blocks_override, OPTION_INT, .min = 1, .max = 1e12,
        .help = "blocks of KV memory, instead of what fits"),
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool"),
+    POOL(batcher, OPTION_NODE, .help = "as among the policies, for this pool"),
+    POOL(kvtier, OPTION_NODE, .help = "as among the policies, for this pool"),
     {0}};
 
 static const void *load_hardware(const void *context, Arena *arena, Diag *diag) {
@@ -67,6 +69,19 @@ static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool
   spec->cost_per_hour = share * hardware->cost_per_hour;
 }
 
+/* The pool's own batcher and tier, and whether those it has work together. */
+static int bind_pool_policies(const Config *self, const Node *node, const PoolConfig *pool,
+                              PoolSpec *spec, Arena *arena, Diag *diag) {
+  int status = 0;
+  if (pool->batcher)
+    status |= config_bind_policy(&spec->batcher, POLICY_BATCHER, pool->batcher, arena, diag);
+  if (pool->kvtier)
+    status |= config_bind_policy(&spec->kvtier, POLICY_KVTIER, pool->kvtier, arena, diag);
+  if (status) return -1;
+  const char *key = pool->batcher ? "batcher" : "kvtier";
+  return config_check_pool_policies(self, spec, config_place(node, key), diag);
+}
+
 /* `spec` has its name; the rest is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec *spec, Arena *arena,
                      Diag *diag) {
@@ -81,13 +96,15 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   if (kv_capacity(&self->model, &hardware, pool->tensor_parallel_size, &pool->kv,
                   config_place(node, "tensor_parallel_size"), &capacity, diag))
     return -1;
+  if (bind_pool_policies(self, node, pool, spec, arena, diag)) return -1;
   PerfModelChoice choice = self->perfmodel;
   if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
     return -1;
   if (!choice.name) return -1;
   // A decoding sequence holds at least one block.
-  int64_t max_seqs =
-      self->max_decode_seqs < capacity.blocks ? self->max_decode_seqs : capacity.blocks;
+  const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
+  int64_t max_seqs = config_max_decode_seqs(&batcher);
+  if (max_seqs > capacity.blocks) max_seqs = capacity.blocks;
   spec->perfmodel = config_load_perfmodel(
       self, &choice, &hardware, pool->tensor_parallel_size, max_seqs,
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);

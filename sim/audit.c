@@ -44,8 +44,9 @@ static void check_requests(const Engine *engine) {
          metrics->completed + metrics->rejected + engine->requests.n_live);
 }
 
-static int64_t held_by(const Engine *engine, const Request *request, const Machine *machine) {
-  if (request->state != REQUEST_RUNS || engine->batcher->reserves_output) return request->kv_blocks;
+static int64_t held_by(const Request *request, const Machine *machine) {
+  if (request->state != REQUEST_RUNS || machine->batcher->reserves_output)
+    return request->kv_blocks;
   const int64_t remaining = batch_remaining(&machine->batch, request);
   return blocks_of(machine, (int64_t)request->prompt_tokens + request->output_tokens - remaining);
 }
@@ -66,7 +67,7 @@ static void check_memory(const Engine *engine) {
     for (size_t i = 0; i < engine->requests.n_slots; i++) {
       const Request *request = &engine->requests.slots[i];
       if (request->state == REQUEST_FREE) continue;
-      if (holder(request) == m) held += held_by(engine, request, machine);
+      if (holder(request) == m) held += held_by(request, machine);
       if (request->transfer == TRANSFER_NONE) continue;
       const Transfer *transfer = &engine->transfers.slots[request->transfer];
       if (transfer->to == m && transfer->stage != TRANSFER_WAITS)

@@ -14,7 +14,9 @@ void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machine
                         .pending_tokens = ARENA_ARRAY(arena, int64_t, n_machines),
                         .n_assigned = ARENA_ARRAY(arena, int64_t, n_machines),
                         .n_present = ARENA_ARRAY(arena, int64_t, n_machines),
-                        .kv_blocks = ARENA_ARRAY(arena, int64_t, n_machines)};
+                        .kv_blocks = ARENA_ARRAY(arena, int64_t, n_machines),
+                        .n_heavy = ARENA_ARRAY(arena, int64_t, n_machines),
+                        .loads = ARENA_ARRAY(arena, MachineLoad, n_machines)};
   for (int role = 0; role < ROLES; role++)
     self->by_role[role].items = ARENA_ARRAY(arena, MachineIx, n_machines);
   for (MachineIx m = 0; m < n_machines; m++) {
@@ -23,13 +25,17 @@ void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machine
   }
 }
 
-void cluster_move(ClusterView *self, MachineIx machine, Role from, Role to) {
-  RoleList *list = &self->by_role[from];
+void cluster_withdraw(ClusterView *self, MachineIx machine, Role role) {
+  RoleList *list = &self->by_role[role];
   uint32_t i = 0;
   while (i < list->count && list->items[i] != machine)
     i++;
   assert(i < list->count);
   for (list->count--; i < list->count; i++)
     list->items[i] = list->items[i + 1];
-  self->by_role[to].items[self->by_role[to].count++] = machine;
+}
+
+void cluster_join(ClusterView *self, MachineIx machine, Role role) {
+  RoleList *list = &self->by_role[role];
+  list->items[list->count++] = machine;
 }

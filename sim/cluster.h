@@ -13,6 +13,14 @@ typedef struct RoleList {
   uint32_t count;
 } RoleList;
 
+/* A machine's load as the monitor last broadcast it. */
+typedef struct MachineLoad {
+  int64_t free_blocks;      // of KV memory, neither held nor promised; may be negative
+  int64_t pending_tokens;   // as the column
+  int64_t n_heavy, n_light; // decodes assigned, by predicted output
+  Tick idle_ticks;          // since the start
+} MachineLoad;
+
 typedef struct ClusterView {
   Tick now;
   uint32_t n_machines;
@@ -25,9 +33,14 @@ typedef struct ClusterView {
   int64_t *n_assigned;     // requests with a phase assigned here that is not finished
   int64_t *n_present;      // requests that are here now
   int64_t *kv_blocks;      // held by or promised to requests, growth as of batch changes
+  int64_t *n_heavy;        // decodes assigned whose predicted output is above heavy_above
+  int64_t heavy_above;     // tokens
+  Tick loads_at;           // when `loads` were broadcast
+  MachineLoad *loads;
 } ClusterView;
 
-/* Where a request's phases run; the same machine twice means no transfer. A machine whose role does
+/* Where a request's phases run; the same machine twice means no transfer. With a dispatcher that
+ * picks, a decode machine other than the prefill machine is ignored. A machine whose role does
  * not cover its phase is claimed for the mixed pool, unless `roles_stay`: then it serves this one
  * request across its role. */
 typedef struct Placement {
@@ -49,6 +62,15 @@ static inline MachineIx role_list_least(const RoleList *list, const int64_t *col
 
 /* Sets up the columns and lists for machines with their `home` roles set. */
 void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machines, Arena *arena);
-/* Takes a machine out of the list of `from` and appends it to that of `to`. */
-void cluster_move(ClusterView *self, MachineIx machine, Role from, Role to);
+/* Takes a machine out of the list of `role`; appends it. */
+void cluster_withdraw(ClusterView *self, MachineIx machine, Role role);
+void cluster_join(ClusterView *self, MachineIx machine, Role role);
+static inline void cluster_move(ClusterView *self, MachineIx machine, Role from, Role to) {
+  cluster_withdraw(self, machine, from);
+  cluster_join(self, machine, to);
+}
+/* Whether a request counts among the heavy decodes. */
+static inline bool view_heavy(const ClusterView *view, const Request *request) {
+  return request->predicted_low > view->heavy_above;
+}
 #endif

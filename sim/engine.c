@@ -40,29 +40,52 @@ static void init_machines(Engine *self) {
   cluster_init(&self->view, self->machines, self->n_machines, self->arena);
 }
 
+static void *copy_state(const PolicyChoice *choice, Arena *arena) {
+  void *state = arena_alloc(arena, choice->policy->state_size);
+  if (choice->state) memcpy(state, choice->state, choice->policy->state_size);
+  return state;
+}
+
+static void init_machine_policies(Engine *self) {
+  const SimConfig *config = self->config;
+  for (uint32_t m = 0; m < self->n_machines; m++) {
+    Machine *machine = &self->machines[m];
+    const PolicyChoice batcher = sim_pool_policy(config, machine->pool, POLICY_BATCHER);
+    const PolicyChoice kvtier = sim_pool_policy(config, machine->pool, POLICY_KVTIER);
+    machine->batcher = (const Batcher *)batcher.policy;
+    machine->batcher_options = copy_state(&batcher, self->arena);
+    machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
+    machine->kvtier = (const KvTier *)kvtier.policy;
+    machine->kvtier_options = copy_state(&kvtier, self->arena);
+    const MachineView view = engine_view(self, machine);
+    if (machine->batcher->start)
+      machine->batcher->start(machine->batcher_options, machine->batcher_state, &view, self->arena);
+  }
+}
+
 static void init_policies(Engine *self) {
   const SimConfig *config = self->config;
+  const Policy *policies[POLICY_KINDS];
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
-    const PolicyChoice *choice = &config->policies[kind];
-    self->states[kind] = arena_alloc(self->arena, choice->policy->state_size);
-    if (choice->state) memcpy(self->states[kind], choice->state, choice->policy->state_size);
+    const PolicyChoice choice = sim_policy(config, (PolicyKind)kind);
+    policies[kind] = choice.policy;
+    self->states[kind] = copy_state(&choice, self->arena);
   }
-  self->router = (const Router *)config->policies[POLICY_ROUTER].policy;
-  self->pool = (const PoolPolicy *)config->policies[POLICY_POOL].policy;
-  self->batcher = (const Batcher *)config->policies[POLICY_BATCHER].policy;
-  self->transfer = (const TransferPolicy *)config->policies[POLICY_TRANSFER].policy;
-  self->kvtier = (const KvTier *)config->policies[POLICY_KVTIER].policy;
+  self->router = (const Router *)policies[POLICY_ROUTER];
+  self->predictor = (const Predictor *)policies[POLICY_PREDICTOR];
+  self->dispatcher = (const Dispatcher *)policies[POLICY_DISPATCHER];
+  self->pool = (const PoolPolicy *)policies[POLICY_POOL];
+  self->transfer = (const TransferPolicy *)policies[POLICY_TRANSFER];
   self->view.roles_move = self->pool->moves_roles;
+  self->view.heavy_above = config->heavy_above;
   if (self->router->start)
     self->router->start(self->states[POLICY_ROUTER], &self->view, config->seed, self->arena);
-  self->batcher_states = ARENA_ARRAY(self->arena, void *, self->n_machines);
-  for (uint32_t m = 0; m < self->n_machines; m++) {
-    self->batcher_states[m] = arena_alloc(self->arena, self->batcher->machine_state_size);
-    const MachineView view = engine_view(self, &self->machines[m]);
-    if (self->batcher->start)
-      self->batcher->start(self->states[POLICY_BATCHER], self->batcher_states[m], &view,
-                           self->arena);
-  }
+  if (self->dispatcher->start)
+    self->dispatcher->start(self->states[POLICY_DISPATCHER], &self->view, config->seed,
+                            self->arena);
+  if (self->pool->start) self->pool->start(self->states[POLICY_POOL], &self->view, self->arena);
+  init_machine_policies(self);
+  engine_start_monitor(self);
 }
 
 void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag) {
@@ -75,6 +98,9 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   init_machines(self);
   agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);
   agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
+  agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
+  agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
+  self->woken = ARENA_ARRAY(self->arena, MachineIx, self->n_machines);
   metrics_init(&self->metrics, config->slo_reference, arena);
   self->metrics.good_limits = config->good_limits;
   self->metrics.window = config->window;
@@ -94,6 +120,12 @@ static void handle(Engine *self) {
   case EVENT_TRANSFER:
     engine_handle_transfer(self, self->event.target);
     break;
+  case EVENT_FLIP:
+    engine_handle_flip(self, &self->machines[self->event.target]);
+    break;
+  case EVENT_MONITOR:
+    engine_handle_monitor(self);
+    break;
   case EVENT_KINDS:
     assert(false);
   }
@@ -102,8 +134,9 @@ static void handle(Engine *self) {
 bool engine_step(Engine *self) {
   if (self->failed || self->stopped) return false;
   /* When all that is pending asks for room again and has been refused since anything else
-   * happened, nobody will ever make any. */
-  const size_t pending = self->agenda.n_events;
+   * happened, nobody will ever make any. Broadcasts of loads change nothing by themselves. */
+  const size_t pending =
+      self->agenda.n_events - (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL);
   if (pending == self->n_retries && self->n_refusals >= pending) return engine_break_deadlock(self);
   agenda_pop(&self->agenda, &self->event);
   const Tick previous = self->now;
@@ -111,7 +144,8 @@ bool engine_step(Engine *self) {
   self->n_events++;
   const size_t refusals = self->n_refusals;
   handle(self);
-  if (self->n_refusals == refusals) self->n_refusals = 0;
+  if (self->n_flipping > 0) engine_turn(self);
+  if (self->n_refusals == refusals && self->event.kind != EVENT_MONITOR) self->n_refusals = 0;
   if (self->config->audit && !self->failed) audit_check(self, previous);
   return true;
 }
@@ -131,6 +165,7 @@ static void add_totals(MachineTotals *sum, const MachineTotals *part) {
   sum->decode_iterations += part->decode_iterations;
   sum->prefill_tokens += part->prefill_tokens;
   sum->decode_tokens += part->decode_tokens;
+  sum->padding_tokens += part->padding_tokens;
   for (int i = 0; i <= EXTRAPOLATION_FAR; i++) {
     sum->extrapolated_iterations[i] += part->extrapolated_iterations[i];
     sum->extrapolated_ticks[i] += part->extrapolated_ticks[i];
@@ -177,18 +212,30 @@ static void sum_up(const Engine *self, SimResult *result) {
     result->machines[m] = self->machines[m].totals;
 }
 
-const char *sim_conflict(const PolicyChoice policies[POLICY_KINDS]) {
-  const Batcher *batcher = (const Batcher *)policies[POLICY_BATCHER].policy;
-  const KvTier *kvtier = (const KvTier *)policies[POLICY_KVTIER].policy;
-  if (batcher->owns_queues && kvtier->pick)
+const char *sim_conflict(const Policy *batcher, const Policy *kvtier) {
+  const Batcher *batches = (const Batcher *)batcher;
+  const KvTier *tier = (const KvTier *)kvtier;
+  if (batches->owns_queues && tier->pick)
     return "the batcher keeps queues of its own, which a tier that evicts would upset";
-  if (!batcher->reserves_output && !kvtier->pick)
+  if (!batches->reserves_output && !tier->pick)
     return "the batcher lets sequences grow, so the tier must have somebody give way";
   return NULL;
 }
 
+PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind) {
+  const PolicyChoice *choice = &config->policies[kind];
+  return choice->policy ? *choice : (PolicyChoice){policy_list(kind)[0], NULL};
+}
+
+PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, PolicyKind kind) {
+  const PolicyChoice *own = kind == POLICY_BATCHER ? &pool->batcher : &pool->kvtier;
+  return own->policy ? *own : sim_policy(config, kind);
+}
+
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {
-  assert(!sim_conflict(config->policies));
+  for (uint32_t p = 0; p < config->n_pools; p++)
+    assert(!sim_conflict(sim_pool_policy(config, &config->pools[p], POLICY_BATCHER).policy,
+                         sim_pool_policy(config, &config->pools[p], POLICY_KVTIER).policy));
   Engine *engine = ARENA_NEW(arena, Engine);
   engine_init(engine, config, arena, diag);
   loop(engine);

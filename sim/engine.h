@@ -3,7 +3,8 @@
  * engine.c runs the loop and its one switch. A handler may call the functions below but never
  * another handler; what has to happen later is set in the agenda. The parts:
  *
- *   placement.c   arrival, routing, roles, the end of a request
+ *   placement.c   arrival, routing, the end of a request
+ *   roles.c       who plays which role; the monitor, flips
  *   iteration.c   what a machine does next, and what the end of it brings
  *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
@@ -12,9 +13,11 @@
 #define SIM_ENGINE_H
 #include "sim/agenda.h"
 #include "sim/batcher/batcher.h"
+#include "sim/dispatcher/dispatcher.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/link.h"
 #include "sim/pool/pool.h"
+#include "sim/predictor/predictor.h"
 #include "sim/router/router.h"
 #include "sim/sim.h"
 #include "sim/transfer.h"
@@ -46,14 +49,16 @@ typedef struct Engine {
   size_t n_sequences, sequences_capacity;
 
   const Router *router;
+  const Predictor *predictor;
+  const Dispatcher *dispatcher;
   const PoolPolicy *pool;
-  const Batcher *batcher;
   const TransferPolicy *transfer;
-  const KvTier *kvtier;
-  void *states[POLICY_KINDS];
-  void **batcher_states; // [n_machines]
+  void *states[POLICY_KINDS]; // batchers' and tiers' are with the machines
 
   TraceRow next_row; // the pending arrival
+  bool gathers;      // which is at this very tick: machines that were woken wait for it
+  MachineIx *woken;  // [n_machines] in order
+  uint32_t n_woken, n_flipping;
   Metrics metrics;
   EventLog log;
 } Engine;
@@ -79,11 +84,24 @@ bool engine_step(Engine *self);
 /* Pulls the next row and sets the arrival timer. */
 void engine_pull(Engine *self);
 void engine_handle_arrival(Engine *self);
-/* Gives the machine the role its pool policy wants after a change of its batch. */
-void engine_settle(Engine *self, Machine *machine);
+/* Chooses where a request that is being prefilled will be decoded, when that was left open. */
+void engine_dispatch(Engine *self, RequestIx request);
 /* Books the end of a request, all of whose tokens are made (or which was rejected), and frees its
  * slot. */
 void engine_retire(Engine *self, RequestIx request, bool rejected);
+
+/* --- roles.c */
+
+/* Gives a machine a role that covers the phase. */
+void engine_claim(Engine *self, Machine *machine, Phase phase);
+/* Gives the machine the role its pool policy wants after a change of its batch. */
+void engine_settle(Engine *self, Machine *machine);
+/* Sets the monitor's first broadcast where a policy wants loads. */
+void engine_start_monitor(Engine *self);
+void engine_handle_monitor(Engine *self);
+/* Lets machines that flip and have nothing left begin to turn. */
+void engine_turn(Engine *self);
+void engine_handle_flip(Engine *self, Machine *machine);
 
 /* --- iteration.c */
 
@@ -91,6 +109,8 @@ void engine_handle_iteration(Engine *self, Machine *machine);
 /* Tells the batcher what happened on a machine and begins an iteration if it wants one: now on an
  * idle machine, at the next iteration's end in a decode run. */
 void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request);
+/* Begins on the machines woken while arrivals were gathered. */
+void engine_begin_woken(Engine *self);
 /* The iterations of the run in progress that have begun by now, the present one included. */
 int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
 /* Fits the length of a decode run in progress to a change of free_blocks. */

@@ -14,6 +14,8 @@ typedef enum EventKind {
   EVENT_ARRIVAL,   // target 0: the next request of the trace
   EVENT_ITERATION, // target: machine, whose iteration or decode run ends
   EVENT_TRANSFER,  // target: transfer, one of whose stages ends
+  EVENT_FLIP,      // target: machine, which has its new role
+  EVENT_MONITOR,   // target 0: loads are broadcast
   EVENT_KINDS,
 } EventKind;
 

@@ -9,6 +9,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_TRANSFER_END] = "transfer_end", [OUTCOME_DECODE_BEGIN] = "decode_begin",
     [OUTCOME_PREEMPTION] = "preemption",     [OUTCOME_EVICTION] = "eviction",
     [OUTCOME_LAST_TOKEN] = "last_token",     [OUTCOME_ROLE] = "role",
+    [OUTCOME_DISPATCH] = "dispatch",         [OUTCOME_FLIP] = "flip",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -9,7 +9,8 @@
  *   rejection      prompt tokens, output tokens       decode_begin    -
  *   prefill_begin  tokens                             preemption      -
  *   first_token    -                                  eviction        tokens made so far
- *   last_token     -                                  role            from role, to role */
+ *   last_token     -                                  role            from role, to role
+ *   dispatch       decode machine                     flip            from role, to role (begins) */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"
@@ -29,6 +30,8 @@ typedef enum Outcome {
   OUTCOME_EVICTION,
   OUTCOME_LAST_TOKEN,
   OUTCOME_ROLE,
+  OUTCOME_DISPATCH,
+  OUTCOME_FLIP,
   OUTCOMES,
 } Outcome;
 

@@ -18,6 +18,11 @@ void plan_admit(BatchPlan *plan, RequestIx request) {
   plan->admits[plan->n_admits++] = request;
 }
 
+void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2) {
+  plan->padding_tokens += tokens;
+  plan->padding_area2 += area2;
+}
+
 void plan_preempt(BatchPlan *plan, RequestIx request) {
   ARENA_RESERVE(plan->arena, plan->preempts, plan->preempts_capacity, plan->n_preempts + 1);
   plan->preempts[plan->n_preempts++] = request;
@@ -77,9 +82,9 @@ int64_t engine_begun_iterations(const Engine *self, const Machine *machine) {
 /* --- decode runs */
 
 /* The most iterations that finishing sequences and memory allow. */
-static int64_t run_limit(const Engine *self, const Machine *machine) {
+static int64_t run_limit(const Machine *machine) {
   const int64_t until_finish = batch_until_finish(&machine->batch);
-  if (self->batcher->reserves_output) return until_finish;
+  if (machine->batcher->reserves_output) return until_finish;
   return batch_fitting(&machine->batch, machine->free_blocks, until_finish);
 }
 
@@ -128,7 +133,7 @@ static Tick part_end(const DecodeRun *run) {
 
 static void begin_run(Engine *self, Machine *machine) {
   machine->activity = ACTIVITY_DECODE;
-  machine->run = (DecodeRun){.limit = run_limit(self, machine)};
+  machine->run = (DecodeRun){.limit = run_limit(machine)};
   assert(machine->run.limit > 0);
   lay_part(self, machine);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run));
@@ -146,8 +151,8 @@ static void shorten_run(Engine *self, Machine *machine) {
 
 void engine_refit_run(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
-  if (run->ends_soon || self->batcher->reserves_output) return;
-  const int64_t limit = run_limit(self, machine);
+  if (run->ends_soon || machine->batcher->reserves_output) return;
+  const int64_t limit = run_limit(machine);
   if (limit == run->limit) return;
   run->limit = limit;
   if (self->step) return;
@@ -171,7 +176,7 @@ static bool run_over(const Engine *self, const Machine *machine) {
     const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
     growth += blocks_of(machine, context + run->done + 1) - blocks_of(machine, context);
   }
-  return !self->batcher->reserves_output && growth > machine->free_blocks;
+  return !machine->batcher->reserves_output && growth > machine->free_blocks;
 }
 
 /* --- gaps between tokens */
@@ -224,7 +229,8 @@ static void apply_preempts(Engine *self, Machine *machine) {
     request->generated_tokens = (int32_t)(request->output_tokens - remaining);
     const int64_t context = (int64_t)request->prompt_tokens + request->generated_tokens;
     batch_remove(&machine->batch, slots, ix, context);
-    if (!self->batcher->reserves_output) request->kv_blocks = (int32_t)blocks_of(machine, context);
+    if (!machine->batcher->reserves_output)
+      request->kv_blocks = (int32_t)blocks_of(machine, context);
     request->last_token_at = machine->decoded_at;
     request->state = REQUEST_BLOCKED;
     request_queue_push(&machine->blocked, slots, ix);
@@ -235,7 +241,7 @@ static void apply_preempts(Engine *self, Machine *machine) {
 
 static void apply_admits(Engine *self, Machine *machine) {
   Request *slots = self->requests.slots;
-  const bool reserves = self->batcher->reserves_output;
+  const bool reserves = machine->batcher->reserves_output;
   for (size_t i = 0; i < self->plan.n_admits; i++) {
     const RequestIx ix = self->plan.admits[i];
     Request *request = &slots[ix];
@@ -268,6 +274,9 @@ static void begin_prefill(Engine *self, Machine *machine, Request *request) {
 static void apply_prefills(Engine *self, Machine *machine) {
   Request *slots = self->requests.slots;
   const MachineView view = engine_view(self, machine);
+  assert(self->plan.n_prefills > 0 || self->plan.padding_tokens == 0);
+  machine->padding_tokens = self->plan.padding_tokens;
+  machine->padding_area2 = self->plan.padding_area2;
   machine->n_chunks = 0;
   for (size_t i = 0; i < self->plan.n_prefills; i++) {
     const PlanItem item = self->plan.prefills[i];
@@ -284,17 +293,18 @@ static void apply_prefills(Engine *self, Machine *machine) {
     machine->chunks[machine->n_chunks++] = item.request;
     if (request->prefilled_tokens + item.tokens < request->prefill_tokens) continue;
     request_queue_remove(&machine->prefill_queue, slots, item.request);
-    if (request->decode_machine != machine->ix && request->output_tokens > 1)
+    if (request->decode_machine != MACHINE_NONE && request->decode_machine != machine->ix &&
+        request->output_tokens > 1)
       engine_prepare_transfer(self, item.request);
   }
 }
 
 /* Evicts until the batch can grow by one token per sequence. */
 static void make_room(Engine *self, Machine *machine) {
-  if (self->batcher->reserves_output) return;
+  if (machine->batcher->reserves_output) return;
   while (batch_decodes(machine) && batch_growth(&machine->batch, 1) > machine->free_blocks) {
     const MachineView view = engine_view(self, machine);
-    engine_evict(self, machine, self->kvtier->pick(self->states[POLICY_KVTIER], &view));
+    engine_evict(self, machine, machine->kvtier->pick(machine->kvtier_options, &view));
   }
 }
 
@@ -317,7 +327,8 @@ static void carry_out(Engine *self, Machine *machine) {
 /* --- beginning */
 
 static BatchShape shape_of(const Engine *self, const Machine *machine) {
-  BatchShape shape = {0};
+  BatchShape shape = {.prefill_tokens = machine->padding_tokens,
+                      .prefill_area2 = machine->padding_area2};
   for (size_t i = 0; i < machine->n_chunks; i++) {
     const Request *request = &self->requests.slots[machine->chunks[i]];
     const int64_t past = request->prefilled_tokens, chunk = request->chunk_tokens;
@@ -333,14 +344,30 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
   return shape;
 }
 
+/* What predicting the outputs of the prompts that begin here adds to their iteration. */
+static Tick prediction_ticks(const Engine *self, const Machine *machine, Tick ticks) {
+  if (!self->predictor->cost) return 0;
+  int64_t n_begun = 0, begun_tokens = 0;
+  for (size_t i = 0; i < machine->n_chunks; i++) {
+    const Request *request = &self->requests.slots[machine->chunks[i]];
+    if (request->prefilled_tokens > 0 || request->evictions > 0) continue;
+    n_begun++;
+    begun_tokens += request->prompt_tokens;
+  }
+  return self->predictor->cost(self->states[POLICY_PREDICTOR], machine->pool->perfmodel, ticks,
+                               n_begun, begun_tokens);
+}
+
 static void begin_prefill_iteration(Engine *self, Machine *machine) {
   const BatchShape shape = shape_of(self, machine);
-  const Tick ticks = iteration_ticks(self, machine, &shape, 0);
+  Tick ticks = iteration_ticks(self, machine, &shape, 0);
+  if (machine->role == ROLE_PREFILL) ticks += prediction_ticks(self, machine, ticks);
   machine->activity = ACTIVITY_PREFILL;
   histogram_add(machine->batch_tokens, shape.prefill_tokens + shape.decode_seqs, (uint64_t)ticks);
   machine->totals.prefill_iterations++;
   machine->totals.prefill_ticks += ticks;
-  machine->totals.prefill_tokens += shape.prefill_tokens;
+  machine->totals.prefill_tokens += shape.prefill_tokens - machine->padding_tokens;
+  machine->totals.padding_tokens += machine->padding_tokens;
   machine->totals.decode_tokens += shape.decode_seqs;
   if (batch_decodes(machine)) book_first_gaps(self, machine, self->now + ticks);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
@@ -350,26 +377,34 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
  * must give way. False when nothing can be done now. */
 static bool unstick(Engine *self, Machine *machine) {
   const int32_t waiting = machine->decode_queue.count + machine->blocked.count;
-  if (waiting == 0 || machine->n_outgoing > 0 || !self->kvtier->pick) return false;
+  if (waiting == 0 || machine->n_outgoing > 0 || !machine->kvtier->pick) return false;
   const MachineView view = engine_view(self, machine);
-  engine_evict(self, machine, self->kvtier->pick(self->states[POLICY_KVTIER], &view));
+  engine_evict(self, machine, machine->kvtier->pick(machine->kvtier_options, &view));
   return true;
+}
+
+static void book_idleness(const Engine *self, Machine *machine, bool idle) {
+  if (idle == (machine->idle_since >= 0)) return;
+  if (!idle) machine->idle_ticks += self->now - machine->idle_since;
+  machine->idle_since = idle ? self->now : -1;
 }
 
 /* Asks the batcher what is next and begins it; the machine idles if that is nothing. */
 static void begin(Engine *self, Machine *machine) {
   BatchPlan *plan = &self->plan;
   machine->activity = ACTIVITY_IDLE;
+  machine->woken = false;
   bool nothing;
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
+    plan->padding_tokens = plan->padding_area2 = 0;
     plan->pause_decodes = false;
     const MachineView view = engine_view(self, machine);
-    self->batcher->plan(self->states[POLICY_BATCHER], self->batcher_states[machine->ix], &view,
-                        plan);
+    machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);
     carry_out(self, machine);
     nothing = machine->n_chunks == 0 && !batch_decodes(machine);
   } while (nothing && unstick(self, machine));
+  book_idleness(self, machine, nothing);
   if (nothing) return;
   age_blocked(self, machine);
   if (machine->n_chunks > 0) {
@@ -380,13 +415,32 @@ static void begin(Engine *self, Machine *machine) {
   }
 }
 
+/* An idle machine begins, but while more requests are about to arrive in this very tick it waits
+ * for them, so that they can share its first iteration. */
+static void begin_or_gather(Engine *self, Machine *machine) {
+  if (!self->gathers && self->n_woken == 0) {
+    begin(self, machine);
+  } else if (!machine->woken) {
+    machine->woken = true;
+    self->woken[self->n_woken++] = machine->ix;
+  }
+}
+
+void engine_begin_woken(Engine *self) {
+  for (uint32_t i = 0; i < self->n_woken; i++) {
+    Machine *machine = &self->machines[self->woken[i]];
+    if (machine->woken) begin(self, machine);
+  }
+  self->n_woken = 0;
+}
+
 void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
   const MachineView view = engine_view(self, machine);
-  if (!self->batcher->wake(self->states[POLICY_BATCHER], self->batcher_states[machine->ix], &view,
-                           why, request))
+  if (!machine->batcher->wake(machine->batcher_options, machine->batcher_state, &view, why,
+                              request))
     return;
   if (machine->activity == ACTIVITY_IDLE)
-    begin(self, machine);
+    begin_or_gather(self, machine);
   else if (machine->activity == ACTIVITY_DECODE)
     shorten_run(self, machine);
 }
@@ -396,10 +450,9 @@ void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
 static void observe(Engine *self, RequestIx ix, Observation what, Machine *machine, Phase phase) {
   if (self->router->observe)
     self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, what, machine->ix);
-  if (!self->batcher->finish) return;
+  if (!machine->batcher->finish) return;
   const MachineView view = engine_view(self, machine);
-  self->batcher->finish(self->states[POLICY_BATCHER], self->batcher_states[machine->ix], &view, ix,
-                        phase);
+  machine->batcher->finish(machine->batcher_options, machine->batcher_state, &view, ix, phase);
 }
 
 /* The last token of a request was made on `machine`, which holds its KV. */
@@ -409,6 +462,7 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   request->last_token_at = self->now;
   engine_take_blocks(self, machine, -request->kv_blocks);
   decode->n_decodes--;
+  self->view.n_heavy[decode->ix] -= view_heavy(&self->view, request);
   self->view.pending_tokens[decode->ix]--;
   self->view.n_assigned[decode->ix]--;
   self->view.n_present[machine->ix]--;
@@ -423,8 +477,10 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   request->prefilled_tokens += request->chunk_tokens;
   if (request->prefilled_tokens < request->prefill_tokens) {
     request->state = REQUEST_WAITS_PREFILL;
+    engine_dispatch(self, ix);
     return;
   }
+  engine_dispatch(self, ix);
   if (request->first_token_at < 0) {
     request->first_token_at = self->now;
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
@@ -453,7 +509,7 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
 static void end_decodes(Engine *self, Machine *machine, int64_t n) {
   Batch *batch = &machine->batch;
   Request *slots = self->requests.slots;
-  if (!self->batcher->reserves_output) engine_take_blocks(self, machine, batch_growth(batch, n));
+  if (!machine->batcher->reserves_output) engine_take_blocks(self, machine, batch_growth(batch, n));
   batch_advance(batch, n);
   machine->decoded_at = self->now;
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {

@@ -9,6 +9,7 @@
 #include "perfmodel/perfmodel.h"
 #include "sim/base/histogram.h"
 #include "sim/batch.h"
+#include "sim/policy.h"
 #include "sim/series.h"
 
 typedef enum Role { ROLE_PREFILL, ROLE_DECODE, ROLE_MIXED, ROLES } Role;
@@ -19,6 +20,9 @@ const char *role_name(Role role);
 static inline bool role_covers(Role role, Phase phase) {
   return role == ROLE_MIXED || (phase == PHASE_PREFILL) == (role == ROLE_PREFILL);
 }
+
+typedef struct Batcher Batcher;
+typedef struct KvTier KvTier;
 
 /* Machines of one kind that start in one role. All figures are of one machine of the pool. */
 typedef struct PoolSpec {
@@ -34,6 +38,7 @@ typedef struct PoolSpec {
   Tick kv_transfer_overhead; // visible part of a layer-wise transfer beyond the last layer
   double idle_power, prefill_power, decode_power, provisioned_power; // W
   double cost_per_hour;                                              // $
+  PolicyChoice batcher, kvtier; // of this pool; without a policy: those of the run
 } PoolSpec;
 
 typedef enum Activity {
@@ -60,6 +65,7 @@ typedef struct MachineTotals {
   int64_t extrapolated_iterations[3]; // by Extrapolation
   Tick extrapolated_ticks[3];
   int64_t prefill_tokens, decode_tokens;
+  int64_t padding_tokens; // computed for nothing
 } MachineTotals;
 
 typedef struct Machine {
@@ -78,7 +84,17 @@ typedef struct Machine {
   RequestIx *chunks;             // prefilled in the current iteration, in the order of the plan
   size_t n_chunks, chunks_capacity;
   Activity activity;
+  Tick idle_since; // -1 while it is busy
+  Tick idle_ticks; // before that
+  bool flips;      // takes no new work; finishes what it has, then turns to `flips_to`
+  Role flips_to;
+  Tick flip_ticks; // how long that takes once it is idle
   /* private: engine */
+  const Batcher *batcher;
+  const KvTier *kvtier;
+  void *batcher_options, *batcher_state, *kvtier_options;
+  bool woken;                            // begins once all arrivals of this tick are in
+  int64_t padding_tokens, padding_area2; // of the current iteration
   DecodeRun run;
   bool decodes_paused;     // the batch sits this iteration out
   Tick decoded_at;         // end of the last iteration the batch took part in

@@ -18,7 +18,7 @@ static int64_t begun_iterations(const Engine *self, const Machine *machine) {
 }
 
 int64_t engine_free_blocks(const Engine *self, const Machine *machine) {
-  if (self->batcher->reserves_output) return machine->free_blocks;
+  if (machine->batcher->reserves_output) return machine->free_blocks;
   return machine->free_blocks - batch_growth(&machine->batch, begun_iterations(self, machine));
 }
 

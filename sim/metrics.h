@@ -59,7 +59,7 @@ typedef struct Metrics {
   uint64_t good;                         // completed within good_limits
   uint64_t in_window;                    // completed from window.from on and before window.to
   uint64_t prompt_tokens, output_tokens; // of completed requests
-  uint64_t preemptions, evictions, transfers, role_changes;
+  uint64_t preemptions, evictions, transfers, role_changes, flips;
   int64_t transferred_bytes;
   Tick first_arrival_at, last_finish_at; // -1: none
   const PerfModel *reference;            // NULL: no slowdowns

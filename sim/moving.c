@@ -31,7 +31,7 @@ static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
  * 798 to 48 on experiments/examples/splitwise-hh.yaml). */
 static bool fits(const Engine *self, const Transfer *transfer) {
   const Machine *to = &self->machines[transfer->to];
-  const int64_t margin = self->batcher->reserves_output ? 0 : (int64_t)to->batch.n_seqs;
+  const int64_t margin = to->batcher->reserves_output ? 0 : (int64_t)to->batch.n_seqs;
   return engine_has_blocks(self, to, blocks_needed(self, transfer) + margin);
 }
 
@@ -121,6 +121,7 @@ static void wait_for_room(Engine *self, TransferIx ix) {
 }
 
 void engine_begin_transfer(Engine *self, RequestIx ix) {
+  if (self->requests.slots[ix].transfer == TRANSFER_NONE) engine_prepare_transfer(self, ix);
   Request *request = &self->requests.slots[ix];
   const TransferIx slot = request->transfer;
   Transfer *transfer = &self->transfers.slots[slot];
@@ -196,11 +197,12 @@ static void end_transfer(Engine *self, TransferIx slot) {
   wake_sender(self, from, ix);
 }
 
-/* A request whose KV waits for room at its receiver; REQUEST_NONE if there is none. */
+/* A request whose KV waits for room at its receiver, where somebody may give way; REQUEST_NONE if
+ * there is none. */
 static RequestIx first_waiting(const Engine *self) {
   const Request *slots = self->requests.slots;
   for (RequestIx ix = 0; ix < self->requests.n_slots; ix++)
-    if (slots[ix].state == REQUEST_MOVES &&
+    if (slots[ix].state == REQUEST_MOVES && self->machines[slots[ix].decode_machine].kvtier->pick &&
         self->transfers.slots[slots[ix].transfer].stage == TRANSFER_WAITS)
       return ix;
   return REQUEST_NONE;
@@ -218,7 +220,7 @@ static void stop_waiting(Engine *self, RequestIx ix) {
 }
 
 bool engine_break_deadlock(Engine *self) {
-  const RequestIx ix = self->kvtier->pick ? first_waiting(self) : REQUEST_NONE;
+  const RequestIx ix = first_waiting(self);
   if (ix == REQUEST_NONE) return false;
   Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];

@@ -1,9 +1,11 @@
-/* Arrival, routing, roles, and the end of a request: the cluster's side of the engine. */
+/* Arrival, routing, and the end of a request: the cluster's side of the engine. */
+#include "sim/base/hash.h"
 #include "sim/engine.h"
 #include <assert.h>
 
 void engine_pull(Engine *self) {
   const int rc = trace_next(self->config->trace, &self->next_row, self->diag);
+  self->gathers = rc > 0 && self->next_row.at == self->now;
   if (rc < 0) self->failed = true;
   if (rc <= 0) return;
   assert(self->next_row.at >= self->now && self->next_row.prompt_tokens > 0 &&
@@ -26,7 +28,7 @@ static MachineIx roomiest(const Engine *self, Phase phase) {
   for (MachineIx m = 0; m < self->n_machines; m++) {
     const Machine *machine = &self->machines[m];
     const int64_t room = machine->pool->kv_blocks * machine->pool->block_size;
-    if (!role_covers(machine->home, phase) || room <= most) continue;
+    if (machine->flips || !role_covers(machine->home, phase) || room <= most) continue;
     best = m;
     most = room;
   }
@@ -44,47 +46,36 @@ static bool servable(const Engine *self, const Request *request) {
          fits(self, request, roomiest(self, PHASE_DECODE), PHASE_DECODE);
 }
 
-static void change_role(Engine *self, Machine *machine, Role role) {
-  if (machine->role == role) return;
-  engine_log(self, OUTCOME_ROLE, NULL, machine->ix, machine->role, role);
-  cluster_move(&self->view, machine->ix, machine->role, role);
-  machine->role = role;
-  machine->role_since = self->now;
-  self->metrics.role_changes++;
+static void assign_prefill(Engine *self, Request *request, Machine *machine) {
+  request->prefill_machine = machine->ix;
+  machine->n_prefills++;
+  self->view.pending_tokens[machine->ix] += request->prompt_tokens;
+  self->view.n_assigned[machine->ix]++;
+  self->view.n_present[machine->ix]++;
+  engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
 }
 
-static void claim(Engine *self, Machine *machine, Phase phase) {
-  if (role_covers(machine->role, phase)) return;
-  assert(self->pool->moves_roles); // a router may not place across roles that stay
-  Role role = self->pool->claim(self->states[POLICY_POOL], &self->view, machine, phase);
-  assert(role_covers(role, phase));
-  change_role(self, machine, role);
+static void assign_decode(Engine *self, Request *request, Machine *machine) {
+  request->decode_machine = machine->ix;
+  machine->n_decodes++;
+  self->view.pending_tokens[machine->ix]++;
+  self->view.n_heavy[machine->ix] += view_heavy(&self->view, request);
+  if (machine->ix == request->prefill_machine) return;
+  self->view.n_assigned[machine->ix]++;
+  engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
 }
 
-void engine_settle(Engine *self, Machine *machine) {
-  if (!self->pool->settle) return;
-  Role home = machine->home;
-  const bool idle = self->view.n_present[machine->ix] == 0;
-  Role role = self->pool->settle(self->states[POLICY_POOL], &self->view, machine, idle, &home);
-  machine->home = home;
-  change_role(self, machine, role);
-}
-
-static void assign(Engine *self, Request *request, Placement placement) {
-  Machine *prefill = &self->machines[placement.prefill];
-  Machine *decode = &self->machines[placement.decode];
-  request->prefill_machine = placement.prefill;
-  request->decode_machine = placement.decode;
-  prefill->n_prefills++;
-  decode->n_decodes++;
-  self->view.pending_tokens[placement.prefill] += request->prompt_tokens;
-  self->view.pending_tokens[placement.decode]++;
-  self->view.n_assigned[placement.prefill]++;
-  self->view.n_present[placement.prefill]++;
-  engine_promise_blocks(self, prefill, phase_blocks(prefill, request, PHASE_PREFILL));
-  if (prefill == decode) return;
-  self->view.n_assigned[placement.decode]++;
-  engine_promise_blocks(self, decode, phase_blocks(decode, request, PHASE_PREFILL));
+/* A request of a single token is never decoded, so it stays where it is. */
+void engine_dispatch(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  if (request->decode_machine != MACHINE_NONE) return;
+  MachineIx decode = request->prefill_machine;
+  if (request->output_tokens > 1) {
+    decode = self->dispatcher->pick(self->states[POLICY_DISPATCHER], &self->view, ix);
+    if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, PHASE_DECODE);
+  }
+  assign_decode(self, request, &self->machines[decode]);
+  engine_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
 }
 
 static RequestRecord record_of(const Request *request, bool rejected) {
@@ -153,6 +144,11 @@ static RequestIx admit_row(Engine *self) {
   request->arrived_at = self->now;
   request->prompt_tokens = request->prefill_tokens = self->next_row.prompt_tokens;
   request->output_tokens = self->next_row.output_tokens;
+  const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
+  const Prediction prediction =
+      self->predictor->predict(self->states[POLICY_PREDICTOR], request, random);
+  request->predicted_low = prediction.low;
+  request->predicted_high = prediction.high;
   self->view.requests = self->requests.slots;
   if (self->metrics.first_arrival_at < 0) self->metrics.first_arrival_at = self->now;
   engine_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
@@ -167,9 +163,20 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
     placement.prefill = roomiest(self, PHASE_PREFILL);
-  if (check && !fits(self, request, placement.decode, PHASE_DECODE))
+  if (self->dispatcher->pick && placement.decode != placement.prefill)
+    placement.decode = MACHINE_NONE;
+  else if (check && !fits(self, request, placement.decode, PHASE_DECODE))
     placement.decode = roomiest(self, PHASE_DECODE);
   return placement;
+}
+
+static void queue_prefill(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  Machine *machine = &self->machines[request->prefill_machine];
+  const bool chained = request->decode_machine == request->prefill_machine;
+  request_queue_push(&machine->prefill_queue, self->requests.slots, ix);
+  engine_wake(self, machine, WAKE_PREFILL, ix);
+  if (chained) engine_wake(self, machine, WAKE_CHAINED, ix);
 }
 
 void engine_handle_arrival(Engine *self) {
@@ -178,18 +185,19 @@ void engine_handle_arrival(Engine *self) {
   const bool large = (int64_t)request->prompt_tokens + request->output_tokens > self->smallest_room;
   if (large && !servable(self, request)) {
     if (reject(self, ix)) engine_pull(self);
-    return;
+  } else {
+    const Placement placement = place(self, ix, large);
+    if (!placement.roles_stay) {
+      engine_claim(self, &self->machines[placement.prefill], PHASE_PREFILL);
+      if (placement.decode != MACHINE_NONE)
+        engine_claim(self, &self->machines[placement.decode], PHASE_DECODE);
+    }
+    assign_prefill(self, request, &self->machines[placement.prefill]);
+    if (placement.decode != MACHINE_NONE)
+      assign_decode(self, request, &self->machines[placement.decode]);
+    engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill, placement.decode, 0);
+    engine_pull(self);
+    queue_prefill(self, ix);
   }
-  const Placement placement = place(self, ix, large);
-  if (!placement.roles_stay) {
-    claim(self, &self->machines[placement.prefill], PHASE_PREFILL);
-    claim(self, &self->machines[placement.decode], PHASE_DECODE);
-  }
-  assign(self, request, placement);
-  engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill, placement.decode, 0);
-  engine_pull(self);
-  Machine *machine = &self->machines[placement.prefill];
-  request_queue_push(&machine->prefill_queue, self->requests.slots, ix);
-  engine_wake(self, machine, WAKE_PREFILL, ix);
-  if (placement.decode == placement.prefill) engine_wake(self, machine, WAKE_CHAINED, ix);
+  if (!self->gathers) engine_begin_woken(self);
 }

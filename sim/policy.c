@@ -1,14 +1,17 @@
 /* See policy.h. The .def files are read here and by the build, which takes NAME.c for each line. */
 #include "sim/policy.h"
 #include "sim/batcher/batcher.h"
+#include "sim/dispatcher/dispatcher.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
+#include "sim/predictor/predictor.h"
 #include "sim/router/router.h"
 #include "sim/transfer/transfer_policy.h"
 #include <stddef.h>
 #include <string.h>
 
-_Static_assert(offsetof(Router, policy) == 0 && offsetof(PoolPolicy, policy) == 0 &&
+_Static_assert(offsetof(Router, policy) == 0 && offsetof(Predictor, policy) == 0 &&
+                   offsetof(Dispatcher, policy) == 0 && offsetof(PoolPolicy, policy) == 0 &&
                    offsetof(Batcher, policy) == 0 && offsetof(TransferPolicy, policy) == 0 &&
                    offsetof(KvTier, policy) == 0,
                "a Policy may be cast to its table");
@@ -16,6 +19,12 @@ _Static_assert(offsetof(Router, policy) == 0 && offsetof(PoolPolicy, policy) == 
 #define ROUTER(name) extern const Router router_##name;
 #include "sim/router/routers.def"
 #undef ROUTER
+#define PREDICTOR(name) extern const Predictor predictor_##name;
+#include "sim/predictor/predictors.def"
+#undef PREDICTOR
+#define DISPATCHER(name) extern const Dispatcher dispatcher_##name;
+#include "sim/dispatcher/dispatchers.def"
+#undef DISPATCHER
 #define POOL(name) extern const PoolPolicy pool_##name;
 #include "sim/pool/pools.def"
 #undef POOL
@@ -29,14 +38,22 @@ _Static_assert(offsetof(Router, policy) == 0 && offsetof(PoolPolicy, policy) == 
 #include "sim/kvtier/kvtiers.def"
 #undef KVTIER
 
-#define ROUTER(name)   &router_##name.policy,
-#define POOL(name)     &pool_##name.policy,
-#define BATCHER(name)  &batcher_##name.policy,
-#define TRANSFER(name) &transfer_##name.policy,
-#define KVTIER(name)   &kvtier_##name.policy,
+#define ROUTER(name)     &router_##name.policy,
+#define PREDICTOR(name)  &predictor_##name.policy,
+#define DISPATCHER(name) &dispatcher_##name.policy,
+#define POOL(name)       &pool_##name.policy,
+#define BATCHER(name)    &batcher_##name.policy,
+#define TRANSFER(name)   &transfer_##name.policy,
+#define KVTIER(name)     &kvtier_##name.policy,
 
 static const Policy *const routers[] = {
 #include "sim/router/routers.def"
+    NULL};
+static const Policy *const predictors[] = {
+#include "sim/predictor/predictors.def"
+    NULL};
+static const Policy *const dispatchers[] = {
+#include "sim/dispatcher/dispatchers.def"
     NULL};
 static const Policy *const pools[] = {
 #include "sim/pool/pools.def"
@@ -55,8 +72,12 @@ static const struct {
   const char *name;
   const Policy *const *list;
 } kinds[POLICY_KINDS] = {
-    [POLICY_ROUTER] = {"router", routers},    [POLICY_POOL] = {"pool", pools},
-    [POLICY_BATCHER] = {"batcher", batchers}, [POLICY_TRANSFER] = {"transfer", transfers},
+    [POLICY_ROUTER] = {"router", routers},
+    [POLICY_PREDICTOR] = {"predictor", predictors},
+    [POLICY_DISPATCHER] = {"dispatcher", dispatchers},
+    [POLICY_POOL] = {"pool", pools},
+    [POLICY_BATCHER] = {"batcher", batchers},
+    [POLICY_TRANSFER] = {"transfer", transfers},
     [POLICY_KVTIER] = {"kvtier", kvtiers},
 };
 

@@ -17,6 +17,8 @@ typedef struct Policy {
 
 typedef enum PolicyKind {
   POLICY_ROUTER,
+  POLICY_PREDICTOR,
+  POLICY_DISPATCHER,
   POLICY_POOL,
   POLICY_BATCHER,
   POLICY_TRANSFER,
@@ -24,10 +26,16 @@ typedef enum PolicyKind {
   POLICY_KINDS,
 } PolicyKind;
 
+/* A policy and its options, bound; a run copies the state and does not write to it. */
+typedef struct PolicyChoice {
+  const Policy *policy;
+  const void *state; // policy->state_size bytes; NULL: all zero
+} PolicyChoice;
+
 /* "router", "pool", …: the key under `policies:`. */
 const char *policy_kind_name(PolicyKind kind);
 /* All policies of a kind in the order of the .def list, NULL-terminated. Each is the first member
- * of its table (Router, PoolPolicy, Batcher, TransferPolicy, KvTier) and may be cast to it. */
+ * of its table (Router, Predictor, …, KvTier) and may be cast to it. */
 const Policy *const *policy_list(PolicyKind kind);
 /* The policy with this name, NULL if there is none. */
 const Policy *policy_find(PolicyKind kind, const char *name);

@@ -41,6 +41,7 @@ typedef struct Request {
   int32_t kv_blocks;        // held on the machine it is on
   int32_t preemptions;      // iterations it was left out of, and evictions
   int32_t evictions;        // times its KV was dropped
+  int32_t predicted_low, predicted_high; // output tokens, as Prediction
   MachineIx prefill_machine, decode_machine;
   uint32_t transfer;        // its KV on the move; TRANSFER_NONE otherwise
   uint32_t batch_index;     // while it runs

@@ -10,12 +10,6 @@
 #include "sim/policy.h"
 #include "traces/trace.h"
 
-/* A policy and its options, bound; sim_run copies the state and does not write to it. */
-typedef struct PolicyChoice {
-  const Policy *policy;
-  const void *state; // policy->state_size bytes; NULL: all zero
-} PolicyChoice;
-
 /* A request's part of an iteration: the tokens it computes, after those whose KV it has. */
 typedef struct BatchSequence {
   uint64_t request; // id
@@ -42,6 +36,8 @@ typedef struct SimConfig {
   PolicyChoice policies[POLICY_KINDS];
   int64_t network_bandwidth; // bytes/s per machine and direction besides its NIC's; 0: no limit
   Tick network_latency;      // of each KV transfer
+  Tick monitor_interval;     // between broadcasts of loads, where a policy wants them; > 0 then
+  int64_t heavy_above;       // predicted output tokens beyond which a decode is heavy
   TraceSource *trace;
   uint64_t seed, tie_seed;        // tie_seed 0: insertion order among equal times
   bool step;                      // every decode iteration on its own
@@ -61,8 +57,12 @@ typedef struct SimConfig {
   void *on_progress_context;
 } SimConfig;
 
-/* Why these policies cannot work together, in a sentence; NULL when they can. */
-const char *sim_conflict(const PolicyChoice policies[POLICY_KINDS]);
+/* Why a pool's batcher and tier cannot work together, in a sentence; NULL when they can. */
+const char *sim_conflict(const Policy *batcher, const Policy *kvtier);
+/* The policy of a kind; a configuration that has none has the first of the list. */
+PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind);
+/* The batcher or tier of a pool: its own, or that of the run. */
+PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, PolicyKind kind);
 
 typedef struct PoolResult {
   const PoolSpec *pool;

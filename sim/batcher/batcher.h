@@ -28,7 +28,9 @@ typedef struct BatchPlan {
   RequestIx *preempts; // from the batch to the end of `blocked`
   size_t n_prefills, n_admits, n_preempts;
   size_t prefills_capacity, admits_capacity, preempts_capacity;
-  bool pause_decodes; // the whole batch sits this iteration out, at no cost to the core
+  int64_t padding_tokens; // of prefill, computed for nothing
+  int64_t padding_area2;  // and their part of BatchShape.prefill_area2
+  bool pause_decodes;     // the whole batch sits this iteration out, at no cost to the core
 } BatchPlan;
 
 /* Prefill the next `tokens` > 0 of a request of prefill_queue. The core takes KV blocks for them,
@@ -36,6 +38,9 @@ typedef struct BatchPlan {
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
 /* Let a request of decode_queue or blocked run: view_admit_blocks must be free. */
 void plan_admit(BatchPlan *plan, RequestIx request);
+/* Charge the iteration, which must have prefills, for `tokens` more, as padded batches and chunks of
+ * a fixed size do; `area2` is Σ new·(2·past + new) of the padding. No KV is kept of it. */
+void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2);
 /* Leave a running request out; it keeps its KV. */
 void plan_preempt(BatchPlan *plan, RequestIx request);
 
@@ -46,7 +51,7 @@ typedef enum Wake {
   WAKE_RELEASE, // KV left this machine (`request` is the one it belonged to)
 } Wake;
 
-typedef struct Batcher {
+struct Batcher {
   Policy policy;
   size_t machine_state_size; // zeroed, one per machine
   bool reserves_output;      // KV for the whole output is taken when a decode is first admitted
@@ -61,7 +66,7 @@ typedef struct Batcher {
   /* A phase of a request ended on this machine. Optional. */
   void (*finish)(void *state, void *machine_state, const MachineView *view, RequestIx request,
                  Phase phase);
-} Batcher;
+};
 
 /* Blocks that prefilling the next `tokens` of a request takes beyond those it holds. */
 static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix, int32_t tokens) {

@@ -7,10 +7,10 @@
 #define SIM_KVTIER_KVTIER_H
 #include "sim/batcher/batcher.h"
 
-typedef struct KvTier {
+struct KvTier {
   Policy policy;
   /* One request of the batch, of `blocked` or of `decode_queue` to give up its KV. NULL: nobody
    * ever does, and a full machine waits; only for batchers that reserve the whole output. */
   RequestIx (*pick)(void *state, const MachineView *view);
-} KvTier;
+};
 #endif

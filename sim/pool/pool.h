@@ -6,6 +6,8 @@
 
 typedef struct PoolPolicy {
   Policy policy;
+  /* Before anything else. Optional. */
+  void (*start)(void *state, const ClusterView *view, Arena *arena);
   bool moves_roles; // a router may place a phase on a machine of the opposite role
   /* A machine was given a phase its role does not cover: the role it takes. Required when
    * moves_roles. */
@@ -15,5 +17,10 @@ typedef struct PoolPolicy {
    * no request. Optional: roles then stay. */
   Role (*settle)(void *state, const ClusterView *view, const Machine *machine, bool idle,
                  Role *ret_home);
+  /* Loads were broadcast: the role this machine should have. One that differs from its own begins a
+   * flip: the machine gets no new work, finishes what it has, and is of the new role *ret_ticks
+   * later. A flip that would leave a phase without a machine as roomy as this one does not happen.
+   * Not asked of machines that flip. Optional; not together with moves_roles. */
+  Role (*watch)(void *state, const ClusterView *view, const Machine *machine, Tick *ret_ticks);
 } PoolPolicy;
 #endif

@@ -18,6 +18,7 @@ enum { LOG_SIZE = 1 << 14, LINE_SIZE = 128, G1_REQUESTS = 3 };
 /* --- running */
 
 static void choose(SimConfig *config, PolicyKind kind, const Named *named, Arena *arena) {
+  if (!named->name) return; // the first of its kind
   const Policy *policy = policy_find(kind, named->name);
   assert(policy);
   void *state = arena_alloc(arena, policy->state_size);
@@ -203,11 +204,11 @@ static void example_pools(const Example *example, PoolSpec *pools, PerfModel *mo
 }
 
 static bool check_example(const Example *example, const char *model_dir) {
-  static const Named policies[] = {{"splitwise_sim_mixed_pool", NULL},
-                                   {"splitwise_sim", NULL},
-                                   {"splitwise_sim", NULL},
-                                   {"splitwise_sim", NULL},
-                                   {"splitwise_sim", NULL}};
+  static const Named policies[POLICY_KINDS] = {[POLICY_ROUTER] = {"splitwise_sim_mixed_pool", NULL},
+                                               [POLICY_POOL] = {"splitwise_sim", NULL},
+                                               [POLICY_BATCHER] = {"splitwise_sim", NULL},
+                                               [POLICY_TRANSFER] = {"splitwise_sim", NULL},
+                                               [POLICY_KVTIER] = {"splitwise_sim", NULL}};
   Arena arena;
   Diag diag;
   arena_init(&arena);

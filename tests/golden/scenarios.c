@@ -24,8 +24,11 @@ const Scenario golden_scenarios[] = {
         .name = "an arrival cuts a run at the next boundary",
         .pools = {POOL(ROLE_MIXED, 1, 100, 16, 1000)},
         .n_pools = 1,
-        .policies =
-            {{"round_robin", 0}, {"fixed", 0}, {"mixed", 0}, {"serialized", 0}, {"recompute", 0}},
+        .policies = {[POLICY_ROUTER] = {"round_robin", 0},
+                     [POLICY_POOL] = {"fixed", 0},
+                     [POLICY_BATCHER] = {"mixed", 0},
+                     [POLICY_TRANSFER] = {"serialized", 0},
+                     [POLICY_KVTIER] = {"recompute", 0}},
         .rows = {{.at = 0, .prompt_tokens = 4, .output_tokens = 5},
                  {.at = 40 * MS, .prompt_tokens = 2, .output_tokens = 2}},
         .n_rows = 2,
@@ -51,20 +54,20 @@ const Scenario golden_scenarios[] = {
         .name = "two serialized transfers share the receiver's link",
         .pools = {POOL(ROLE_PREFILL, 2, 100, 16, 1000), POOL(ROLE_DECODE, 1, 100, 16, 1000)},
         .n_pools = 2,
-        .policies = {{"round_robin", 0},
-                     {"fixed", 0},
-                     {"continuous", 0},
-                     {"serialized", 0},
-                     {"recompute", 0}},
+        .policies = {[POLICY_ROUTER] = {"round_robin", 0},
+                     [POLICY_POOL] = {"fixed", 0},
+                     [POLICY_BATCHER] = {"continuous", 0},
+                     [POLICY_TRANSFER] = {"serialized", 0},
+                     [POLICY_KVTIER] = {"recompute", 0}},
         .network_latency = MS,
         .rows = {{.at = 0, .prompt_tokens = 10, .output_tokens = 2},
                  {.at = 0, .prompt_tokens = 14, .output_tokens = 2}},
         .n_rows = 2,
         .expected = "0,arrival,0,,10,2\n"
                     "0,placement,0,0,2,0\n"
-                    "0,prefill_begin,0,0,10,0\n"
                     "0,arrival,1,,14,2\n"
                     "0,placement,1,1,2,0\n"
+                    "0,prefill_begin,0,0,10,0\n"
                     "0,prefill_begin,1,1,14,0\n"
                     "0.02,first_token,0,0,0,0\n"
                     "0.02,transfer_begin,0,0,2,10\n"
@@ -86,8 +89,11 @@ const Scenario golden_scenarios[] = {
         .name = "layer-wise transfers, the link fast enough and not",
         .pools = {POOL(ROLE_PREFILL, 1, 100, 16, 250), POOL(ROLE_DECODE, 1, 100, 16, 250)},
         .n_pools = 2,
-        .policies =
-            {{"jsq", 0}, {"fixed", 0}, {"continuous", 0}, {"layerwise", 0}, {"recompute", 0}},
+        .policies = {[POLICY_ROUTER] = {"jsq", 0},
+                     [POLICY_POOL] = {"fixed", 0},
+                     [POLICY_BATCHER] = {"continuous", 0},
+                     [POLICY_TRANSFER] = {"layerwise", 0},
+                     [POLICY_KVTIER] = {"recompute", 0}},
         .network_latency = MS,
         .rows = {{.at = 0, .prompt_tokens = 10, .output_tokens = 2},
                  {.at = 100 * MS, .prompt_tokens = 30, .output_tokens = 2}},
@@ -109,34 +115,38 @@ const Scenario golden_scenarios[] = {
                     "0.223,decode_begin,1,1,0,0\n"
                     "0.265,last_token,1,1,0,0\n",
     },
-    /* 20 blocks of one token. Prefills 0–15 and 15–30, prefill first; each request then holds 6
-     * blocks. Decode iterations with C = 12, 14, 16, 18 last 24, 26, 28, 30 and end at 54, 80, 108,
-     * 138; each takes two blocks, so at 138 all 20 are held and nobody can grow: request 1, the
-     * last to arrive, gives its 10 up, having made 5 tokens. It needs 11 to prefill its 10 tokens
-     * again, which are free only when request 0, with C = 10, 11, 12, has made its last three in 21
-     * + 22 + 23, at 204. Request 1 prefills 204–224 and makes its last two in 22 + 23, to 269. */
+    /* 20 blocks of one token. Both arrive in one tick and are prefilled together, 0–20; each then
+     * holds 6 blocks. Decode iterations with C = 12, 14, 16, 18 last 24, 26, 28, 30 and end at 44,
+     * 70, 98, 128; each takes two blocks, so at 128 all 20 are held and nobody can grow: request 1,
+     * the last to arrive, gives its 10 up, having made 5 tokens. It needs 11 to prefill its 10
+     * tokens again, which are free only when request 0, with C = 10, 11, 12, has made its last three
+     * in 21 + 22 + 23, at 194. Request 1 prefills 194–214 and makes its last two in 22 + 23, to 259.
+     */
     {
         .name = "a full machine evicts, and prefills again",
         .pools = {POOL(ROLE_MIXED, 1, 20, 1, 1000)},
         .n_pools = 1,
-        .policies =
-            {{"random", 0}, {"fixed", 0}, {"continuous", 0}, {"serialized", 0}, {"recompute", 0}},
+        .policies = {[POLICY_ROUTER] = {"random", 0},
+                     [POLICY_POOL] = {"fixed", 0},
+                     [POLICY_BATCHER] = {"continuous", 0},
+                     [POLICY_TRANSFER] = {"serialized", 0},
+                     [POLICY_KVTIER] = {"recompute", 0}},
         .rows = {{.at = 0, .prompt_tokens = 5, .output_tokens = 8},
                  {.at = 0, .prompt_tokens = 5, .output_tokens = 8}},
         .n_rows = 2,
         .expected = "0,arrival,0,,5,8\n"
                     "0,placement,0,0,0,0\n"
-                    "0,prefill_begin,0,0,5,0\n"
                     "0,arrival,1,,5,8\n"
                     "0,placement,1,0,0,0\n"
-                    "0.015,first_token,0,0,0,0\n"
-                    "0.015,prefill_begin,1,0,5,0\n"
-                    "0.03,first_token,1,0,0,0\n"
-                    "0.03,decode_begin,0,0,0,0\n"
-                    "0.03,decode_begin,1,0,0,0\n"
-                    "0.138,eviction,1,0,5,0\n"
-                    "0.204,last_token,0,0,0,0\n"
-                    "0.269,last_token,1,0,0,0\n",
+                    "0,prefill_begin,0,0,5,0\n"
+                    "0,prefill_begin,1,0,5,0\n"
+                    "0.02,first_token,0,0,0,0\n"
+                    "0.02,first_token,1,0,0,0\n"
+                    "0.02,decode_begin,0,0,0,0\n"
+                    "0.02,decode_begin,1,0,0,0\n"
+                    "0.128,eviction,1,0,5,0\n"
+                    "0.194,last_token,0,0,0,0\n"
+                    "0.259,last_token,1,0,0,0\n",
     },
     /* The prefill queue limit is 10 tokens. Request 0 goes to machines 0 and 1 and, having one
      * token to make, ends with its prefill, 0–18. At 1 machine 0 has 8 pending tokens, and 8 more
@@ -147,11 +157,11 @@ const Scenario golden_scenarios[] = {
         .name = "a decode machine is claimed for a prefill and returns",
         .pools = {POOL(ROLE_PREFILL, 1, 100, 16, 1000), POOL(ROLE_DECODE, 1, 100, 16, 1000)},
         .n_pools = 2,
-        .policies = {{"splitwise", "{prefill_queue_limit: 10}"},
-                     {"splitwise_mixed", 0},
-                     {"splitwise", 0},
-                     {"splitwise", 0},
-                     {"recompute", 0}},
+        .policies = {[POLICY_ROUTER] = {"splitwise", "{prefill_queue_limit: 10}"},
+                     [POLICY_POOL] = {"splitwise_mixed", 0},
+                     [POLICY_BATCHER] = {"splitwise", 0},
+                     [POLICY_TRANSFER] = {"splitwise", 0},
+                     [POLICY_KVTIER] = {"recompute", 0}},
         .rows = {{.at = 0, .prompt_tokens = 8, .output_tokens = 1},
                  {.at = 1 * MS, .prompt_tokens = 8, .output_tokens = 2}},
         .n_rows = 2,

@@ -108,10 +108,15 @@ static uint64_t count(PolicyKind kind) {
   return n;
 }
 
+/* Predictors and dispatchers meet the others at random: with them the sets would be too many. */
+static bool is_counted(PolicyKind kind) {
+  return kind != POLICY_PREDICTOR && kind != POLICY_DISPATCHER;
+}
+
 /* The choice with this number out of all, those that cannot work together included. */
 static void number_policies(uint64_t number, PolicyChoice *ret_policies) {
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
-    const uint64_t n = count((PolicyKind)kind);
+    const uint64_t n = is_counted((PolicyKind)kind) ? count((PolicyKind)kind) : 1;
     ret_policies[kind] = (PolicyChoice){.policy = policy_list((PolicyKind)kind)[number % n]};
     number /= n;
   }
@@ -120,7 +125,7 @@ static void number_policies(uint64_t number, PolicyChoice *ret_policies) {
 static uint64_t count_choices(void) {
   uint64_t n = 1;
   for (int kind = 0; kind < POLICY_KINDS; kind++)
-    n *= count((PolicyKind)kind);
+    n *= is_counted((PolicyKind)kind) ? count((PolicyKind)kind) : 1;
   return n;
 }
 
@@ -129,7 +134,7 @@ uint64_t cluster_policy_sets(void) {
   for (uint64_t i = 0; i < count_choices(); i++) {
     PolicyChoice policies[POLICY_KINDS];
     number_policies(i, policies);
-    n += sim_conflict(policies) == NULL;
+    n += sim_conflict(policies[POLICY_BATCHER].policy, policies[POLICY_KVTIER].policy) == NULL;
   }
   return n;
 }
@@ -139,7 +144,8 @@ static void choose_policies(uint64_t number, PolicyChoice *ret_policies) {
   uint64_t i = 0;
   for (;; i++) {
     number_policies(i, ret_policies);
-    if (sim_conflict(ret_policies)) continue;
+    if (sim_conflict(ret_policies[POLICY_BATCHER].policy, ret_policies[POLICY_KVTIER].policy))
+      continue;
     if (number-- == 0) return;
   }
 }
@@ -174,7 +180,12 @@ static void scale_option(const Draw *self, const OptionSpec *spec, void *state) 
 
 static void draw_policies(Draw *self, SimConfig *config, uint64_t number) {
   choose_policies(number % cluster_policy_sets(), config->policies);
+  config->monitor_interval = ticks(self, 300);
+  config->heavy_above = magnitude(self, 1, 100);
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
+    if (!is_counted((PolicyKind)kind))
+      config->policies[kind].policy =
+          policy_list((PolicyKind)kind)[between(self, 0, (int64_t)count((PolicyKind)kind) - 1)];
     const Policy *policy = config->policies[kind].policy;
     void *state = arena_alloc(self->arena, policy->state_size);
     config->policies[kind].state = state;

@@ -140,13 +140,13 @@ Test(engine, the_last_to_arrive_is_prefilled_again_when_memory_runs_out) {
   const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40), row(380 * MS, 90, 1)};
   run(rows, 3);
   const RequestRecord *first = &scene.records[0], *second = &scene.records[1];
-  expect_at(first->first_token_at, 70000, "the first token");
-  expect_at(second->first_token_at, 140000, "and that of the second, once");
+  expect_at(first->first_token_at, 130000, "the first token");
+  expect_at(second->first_token_at, 130000, "and that of the second, once");
   cr_expect(first->evictions == 0 && second->evictions == 1);
   cr_expect_eq(scene.result.metrics.evictions, 1u);
   cr_expect_eq(scene.result.totals.prefill_tokens, 60 + 60 + 80 + 90);
   // 19 steps of two over 122, 124 … tokens, 20 of one over 80, 81 … tokens
-  const Tick evicted = 140000 + 19 * 12000 + 10 * (19 * 122 + 2 * 171);
+  const Tick evicted = 130000 + 19 * 12000 + 10 * (19 * 122 + 2 * 171);
   const Tick gone = evicted + 20 * 11000 + 10 * (20 * 80 + 190);
   expect_at(first->last_token_at, gone, "the first request's last token");
   // 80 tokens, which make one more; then 19 steps over 81, 82 … tokens

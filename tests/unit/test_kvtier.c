@@ -53,11 +53,10 @@ Test(kvtier, a_tier_goes_with_batchers_that_can_do_with_it) {
       {"splitwise_sim", false, true}, {"splitwise_sim_orca", false, true},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
-    PolicyChoice policies[POLICY_KINDS] = {
-        [POLICY_BATCHER] = choose_policy(POLICY_BATCHER, cases[i].batcher, NULL, &arena)};
-    policies[POLICY_KVTIER] = choose_policy(POLICY_KVTIER, "recompute", NULL, &arena);
-    cr_expect_eq(sim_conflict(policies) == NULL, cases[i].recompute, "%s", cases[i].batcher);
-    policies[POLICY_KVTIER] = choose_policy(POLICY_KVTIER, "splitwise_sim", NULL, &arena);
-    cr_expect_eq(sim_conflict(policies) == NULL, cases[i].splitwise_sim, "%s", cases[i].batcher);
+    const Policy *batcher = policy_find(POLICY_BATCHER, cases[i].batcher);
+    const char *conflict = sim_conflict(batcher, policy_find(POLICY_KVTIER, "recompute"));
+    cr_expect_eq(conflict == NULL, cases[i].recompute, "%s", cases[i].batcher);
+    conflict = sim_conflict(batcher, policy_find(POLICY_KVTIER, "splitwise_sim"));
+    cr_expect_eq(conflict == NULL, cases[i].splitwise_sim, "%s", cases[i].batcher);
   }
 }

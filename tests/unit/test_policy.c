@@ -34,6 +34,8 @@ Test(policy, those_of_the_papers_and_their_baselines_are_listed) {
        "router",
        {"random", "round_robin", "jsq", "token_jsq", "least_kv", "power_of_two", "splitwise",
         "splitwise_sim_kv_jsq", "splitwise_sim_kv_token_jsq", "splitwise_sim_mixed_pool"}},
+      {POLICY_PREDICTOR, "predictor", {"none", "oracle"}},
+      {POLICY_DISPATCHER, "dispatcher", {"router"}},
       {POLICY_POOL, "pool", {"fixed", "splitwise_mixed", "splitwise_sim"}},
       {POLICY_BATCHER,
        "batcher",

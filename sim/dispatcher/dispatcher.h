@@ -1,0 +1,28 @@
+/* Second-level scheduling: which machine decodes a request that was prefilled elsewhere
+ * (TetriInfer §3.3).
+ *
+ * With a dispatcher that picks, a router's choice of prefill machine stands and its decode machine
+ * is left open until the first chunk of the prompt has been prefilled. A dispatcher sees the
+ * columns of the cluster as they are, and `view->loads` as they were when last broadcast; one that
+ * is to decide as a prefill machine would must keep to the latter. */
+#ifndef SIM_DISPATCHER_DISPATCHER_H
+#define SIM_DISPATCHER_DISPATCHER_H
+#include "sim/cluster.h"
+#include "sim/policy.h"
+
+typedef struct Dispatcher {
+  Policy policy;
+  bool reads_loads; // loads are to be broadcast
+  /* Before the first pick. Optional. */
+  void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
+  /* One of the machines of view->by_role[ROLE_DECODE], or of ROLE_MIXED where there is none. NULL:
+   * the router has decided on arrival. */
+  MachineIx (*pick)(void *state, const ClusterView *view, RequestIx request);
+} Dispatcher;
+
+/* The machines to choose among. */
+static inline const RoleList *dispatch_list(const ClusterView *view) {
+  const RoleList *decode = &view->by_role[ROLE_DECODE];
+  return decode->count > 0 ? decode : &view->by_role[ROLE_MIXED];
+}
+#endif

@@ -1,0 +1,6 @@
+/* No second level: the router chooses both machines on arrival. */
+#include "sim/dispatcher/dispatcher.h"
+
+const Dispatcher dispatcher_router = {
+    .policy = {.name = "router", .help = "the router chooses the decode machine, on arrival"},
+};

@@ -1,0 +1,12 @@
+/* Nothing is known of a request's output. */
+#include "sim/predictor/predictor.h"
+
+static Prediction predict(const void *state, const Request *request, uint64_t random) {
+  (void)state, (void)request, (void)random;
+  return (Prediction){0, INT32_MAX};
+}
+
+const Predictor predictor_none = {
+    .policy = {.name = "none", .help = "nothing is known of an output's length"},
+    .predict = predict,
+};

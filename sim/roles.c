@@ -1,0 +1,120 @@
+/* Who plays which role: claims and returns of the mixed pool, and flips (TetriInfer §3.5), which a
+ * pool policy decides whenever loads are broadcast. */
+#include "sim/engine.h"
+#include <assert.h>
+
+static void change_role(Engine *self, Machine *machine, Role role) {
+  if (machine->role == role) return;
+  engine_log(self, OUTCOME_ROLE, NULL, machine->ix, machine->role, role);
+  cluster_move(&self->view, machine->ix, machine->role, role);
+  machine->role = role;
+  machine->role_since = self->now;
+  self->metrics.role_changes++;
+}
+
+void engine_claim(Engine *self, Machine *machine, Phase phase) {
+  if (role_covers(machine->role, phase)) return;
+  assert(self->pool->moves_roles); // a router may not place across roles that stay
+  Role role = self->pool->claim(self->states[POLICY_POOL], &self->view, machine, phase);
+  assert(role_covers(role, phase));
+  change_role(self, machine, role);
+}
+
+void engine_settle(Engine *self, Machine *machine) {
+  if (!self->pool->settle) return;
+  Role home = machine->home;
+  const bool idle = self->view.n_present[machine->ix] == 0;
+  Role role = self->pool->settle(self->states[POLICY_POOL], &self->view, machine, idle, &home);
+  machine->home = home;
+  change_role(self, machine, role);
+}
+
+/* --- the monitor */
+
+static void broadcast(Engine *self) {
+  ClusterView *view = &self->view;
+  view->loads_at = self->now;
+  for (MachineIx m = 0; m < self->n_machines; m++) {
+    const Machine *machine = &self->machines[m];
+    const Tick idle = machine->idle_since < 0 ? 0 : self->now - machine->idle_since;
+    view->loads[m] = (MachineLoad){.free_blocks = machine->pool->kv_blocks - view->kv_blocks[m],
+                                   .pending_tokens = view->pending_tokens[m],
+                                   .n_heavy = view->n_heavy[m],
+                                   .n_light = machine->n_decodes - view->n_heavy[m],
+                                   .idle_ticks = machine->idle_ticks + idle};
+  }
+}
+
+static void set_monitor(Engine *self) {
+  agenda_set(&self->agenda, EVENT_MONITOR, 0, self->now + self->config->monitor_interval);
+}
+
+void engine_start_monitor(Engine *self) {
+  broadcast(self);
+  if (!self->dispatcher->reads_loads && !self->pool->watch) return;
+  assert(self->config->monitor_interval > 0);
+  set_monitor(self);
+}
+
+/* --- flips */
+
+/* Whether the phases of a machine's role are left without one as roomy when it goes. */
+static bool is_last(const Engine *self, const Machine *machine) {
+  for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
+    if (!role_covers(machine->role, (Phase)phase)) continue;
+    bool covered = false;
+    for (MachineIx m = 0; m < self->n_machines && !covered; m++) {
+      const Machine *other = &self->machines[m];
+      covered = other != machine && !other->flips && role_covers(other->role, (Phase)phase) &&
+                other->pool->kv_blocks * other->pool->block_size >=
+                    machine->pool->kv_blocks * machine->pool->block_size;
+    }
+    if (!covered) return true;
+  }
+  return false;
+}
+
+static void watch(Engine *self, Machine *machine) {
+  Tick ticks = 0;
+  const Role role = self->pool->watch(self->states[POLICY_POOL], &self->view, machine, &ticks);
+  if (role == machine->role || is_last(self, machine)) return;
+  assert(ticks >= 0);
+  machine->flips = true;
+  machine->flips_to = role;
+  machine->flip_ticks = ticks;
+  cluster_withdraw(&self->view, machine->ix, machine->role);
+  engine_log(self, OUTCOME_FLIP, NULL, machine->ix, machine->role, role);
+  self->n_flipping++;
+}
+
+void engine_handle_monitor(Engine *self) {
+  broadcast(self);
+  for (MachineIx m = 0; self->pool->watch && m < self->n_machines; m++)
+    if (!self->machines[m].flips) watch(self, &self->machines[m]);
+  set_monitor(self);
+}
+
+static bool drained(const Engine *self, const Machine *machine) {
+  return self->view.n_assigned[machine->ix] == 0 && self->view.n_present[machine->ix] == 0 &&
+         machine->n_outgoing == 0;
+}
+
+void engine_turn(Engine *self) {
+  for (MachineIx m = 0; m < self->n_machines; m++) {
+    const Machine *machine = &self->machines[m];
+    if (machine->flips && drained(self, machine) && !agenda_find(&self->agenda, EVENT_FLIP, m))
+      agenda_set(&self->agenda, EVENT_FLIP, m, self->now + machine->flip_ticks);
+  }
+}
+
+void engine_handle_flip(Engine *self, Machine *machine) {
+  const Role from = machine->role;
+  machine->role = machine->home = machine->flips_to;
+  machine->role_since = self->now;
+  machine->flips = false;
+  cluster_join(&self->view, machine->ix, machine->role);
+  engine_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);
+  self->metrics.role_changes++;
+  self->metrics.flips++;
+  self->n_flipping--;
+}
