@@ -10,7 +10,7 @@
  *   prefill_begin  tokens                             preemption      -
  *   first_token    -                                  eviction        tokens made so far
  *   last_token     -                                  role            from role, to role
- *   dispatch       decode machine                     flip            from role, to role (begins) */
+ *   dispatch       decode machine                     flip            from role, to (begins) */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"

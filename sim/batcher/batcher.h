@@ -38,8 +38,8 @@ typedef struct BatchPlan {
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
 /* Let a request of decode_queue or blocked run: view_admit_blocks must be free. */
 void plan_admit(BatchPlan *plan, RequestIx request);
-/* Charge the iteration, which must have prefills, for `tokens` more, as padded batches and chunks of
- * a fixed size do; `area2` is Σ new·(2·past + new) of the padding. No KV is kept of it. */
+/* Charge the iteration, which must have prefills, for `tokens` more, as padded batches and chunks
+ * of a fixed size do; `area2` is Σ new·(2·past + new) of the padding. No KV is kept of it. */
 void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2);
 /* Leave a running request out; it keeps its KV. */
 void plan_preempt(BatchPlan *plan, RequestIx request);

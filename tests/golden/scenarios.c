@@ -119,9 +119,9 @@ const Scenario golden_scenarios[] = {
      * holds 6 blocks. Decode iterations with C = 12, 14, 16, 18 last 24, 26, 28, 30 and end at 44,
      * 70, 98, 128; each takes two blocks, so at 128 all 20 are held and nobody can grow: request 1,
      * the last to arrive, gives its 10 up, having made 5 tokens. It needs 11 to prefill its 10
-     * tokens again, which are free only when request 0, with C = 10, 11, 12, has made its last three
-     * in 21 + 22 + 23, at 194. Request 1 prefills 194–214 and makes its last two in 22 + 23, to 259.
-     */
+     * tokens again, which are free only when request 0, with C = 10, 11, 12, has made its last
+     * three in 21 + 22 + 23, at 194. Request 1 prefills 194–214 and makes its last two in 22 + 23,
+     * to 259. */
     {
         .name = "a full machine evicts, and prefills again",
         .pools = {POOL(ROLE_MIXED, 1, 20, 1, 1000)},
