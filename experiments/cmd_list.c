@@ -115,6 +115,7 @@ static void print_options(Arena *arena) {
       {"workload, of a trace", workload_replay_options},
       {"workload, synthetic", workload_synthetic_options},
       {"workload.arrivals", workload_arrival_options},
+      {"groups.NAME", config_group_options},
       {"network", config_network_options},
       {"monitor", config_monitor_options},
       {"window", config_window_options},

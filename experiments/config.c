@@ -9,7 +9,7 @@
 
 typedef struct TopKeys {
   const char *model;
-  const Node *workload, *pools, *network, *monitor, *policies, *perfmodel, *slo, *window;
+  const Node *workload, *pools, *groups, *network, *monitor, *policies, *perfmodel, *slo, *window;
   int64_t seed, tie_seed;
 } TopKeys;
 
@@ -22,6 +22,7 @@ const OptionSpec config_options[] = {
         .help = "name of a model, or the path of its .yaml or Hugging Face config.json"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
+    TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below"),
     TOP(network, OPTION_NODE, .help = "between machines, see below"),
     TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below"),
     TOP(policies, OPTION_NODE, .help = "of each kind, see below"),
@@ -152,6 +153,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
                             diag);
   status |= config_bind_policies(self, keys.policies, arena, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
+  if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
   status |=

@@ -25,7 +25,7 @@ typedef struct PerfModelChoice {
 typedef struct PoolConfig {
   int role; // Role
   const char *machine;
-  int64_t count, tensor_parallel_size;
+  int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
   KvOptions kv;
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
 } PoolConfig;
@@ -65,6 +65,7 @@ typedef struct ConfigChanges {
 extern const OptionSpec config_options[];
 extern const OptionSpec config_pool_options[];
 extern const OptionSpec config_perfmodel_options[];
+extern const OptionSpec config_group_options[];
 extern const OptionSpec config_network_options[];
 extern const OptionSpec config_monitor_options[];
 extern const OptionSpec config_window_options[];
@@ -114,11 +115,13 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
                           Arena *arena, Diag *diag);
 /* The run's model on `hardware`; NULL with the reason at `at`. */
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       const Hardware *hardware, int64_t tensor_parallel_size,
+                                       const Hardware *hardware, Parallelism degrees,
                                        int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
 /* A machine type by its name as written. */
 int config_load_hardware(Config *self, Hardware *ret_hardware, const char *written, Place at,
                          Arena *arena, Diag *diag);
+/* After the pools and policies, all in order. `node` is NULL when absent. */
+int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);

@@ -64,7 +64,8 @@ typedef struct PerfModelParts {
   const Config *config;
   const PerfModelChoice *choice;
   const Hardware *hardware;
-  int64_t tensor_parallel_size, max_decode_seqs;
+  Parallelism degrees;
+  int64_t max_decode_seqs;
   Place at;
 } PerfModelParts;
 
@@ -73,30 +74,31 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
   const Config *config = parts->config;
   const Hardware *hardware = parts->hardware;
   const EnginePreset *engine = parts->choice->engine;
-  const int64_t gpus = parts->tensor_parallel_size;
+  const int64_t tp = parts->degrees.tensor, pp = parts->degrees.pipeline;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
   if (!engine)
-    return perfmodel_load_for(perfmodel, parts->choice->name, config->model.name, hardware->gpu,
-                              gpus, parts->max_decode_seqs, config->perfmodel_root, parts->at,
-                              arena, diag)
+    return perfmodel_load_for(perfmodel, parts->choice->name, config->model.name, hardware->gpu, tp,
+                              parts->max_decode_seqs, config->perfmodel_root, parts->at, arena,
+                              diag)
                ? NULL
                : perfmodel;
-  if (hardware_check_split(&config->model, hardware, gpus, parts->at, diag)) return NULL;
+  if (hardware_check_split(&config->model, hardware, parts->degrees, parts->at, diag)) return NULL;
   Roofline roofline;
-  roofline_init(&roofline, &config->model, hardware, gpus, 1, engine, arena);
+  roofline_init(&roofline, &config->model, hardware, tp, pp, engine, arena);
   roofline_compile(&roofline, perfmodel, parts->max_decode_seqs, arena);
   return perfmodel;
 }
 
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       const Hardware *hardware, int64_t tensor_parallel_size,
+                                       const Hardware *hardware, Parallelism degrees,
                                        int64_t max_decode_seqs, Place at, Arena *arena,
                                        Diag *diag) {
-  const PerfModelParts parts = {self, choice, hardware, tensor_parallel_size, max_decode_seqs, at};
+  const PerfModelParts parts = {self, choice, hardware, degrees, max_decode_seqs, at};
   // A name that came out of a file stands for the file: each was loaded with its own.
-  const char *key =
-      arena_printf(arena, "perfmodel %s engine %p model %p machine %p tp %" PRId64 " seqs %" PRId64,
-                   choice->name, (const void *)choice->engine, (const void *)self->model.name,
-                   (const void *)hardware->name, tensor_parallel_size, max_decode_seqs);
+  const char *key = arena_printf(
+      arena,
+      "perfmodel %s engine %p model %p machine %p tp %" PRId64 " pp %" PRId64 " seqs %" PRId64,
+      choice->name, (const void *)choice->engine, (const void *)self->model.name,
+      (const void *)hardware->name, degrees.tensor, degrees.pipeline, max_decode_seqs);
   return config_cache_get(self->cache, key, load_perfmodel, &parts, arena, diag);
 }

@@ -17,7 +17,12 @@ const OptionSpec config_pool_options[] = {
          .help = "name of a machine type, or the path of its .yaml"),
     POOL(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e6, .help = "machines"),
     POOL(tensor_parallel_size, OPTION_INT, .min = 1, .max = 1024,
-         .help = "GPUs that one machine uses; absent: all the machine type has"),
+         .help =
+             "GPUs that share each layer; absent: all the machine type has, by the degrees below"),
+    POOL(pipeline_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
+         .help = "stages that the layers are spread over"),
+    POOL(data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
+         .help = "replicas of the model on one machine"),
     KV(block_size, OPTION_INT, .fallback = "16", .min = 1, .max = 65536,
        .help = "tokens per block of KV memory"),
     KV(gpu_memory_utilization, OPTION_REAL, .fallback = "0.9", .min = 0.01, .max = 1,
@@ -49,14 +54,17 @@ int config_load_hardware(Config *self, Hardware *hardware, const char *written, 
   return 0;
 }
 
-/* The share of the machine type that one instance is. */
+/* The share of the machine type that one instance is, or one lane of a pipeline. */
 static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool,
                       const Hardware *hardware, const KvCapacity *capacity) {
   const double share = (double)pool->tensor_parallel_size / (double)hardware->num_gpus;
+  const int64_t lanes = pool->pipeline_parallel_size * pool->data_parallel_size;
   spec->machine = hardware->name;
   spec->role = (Role)pool->role;
-  spec->count = (uint32_t)pool->count;
-  spec->kv_blocks = capacity->blocks;
+  spec->count = (uint32_t)(pool->count * lanes);
+  spec->lanes = (uint32_t)lanes;
+  spec->pipeline_stages = pool->pipeline_parallel_size;
+  spec->kv_blocks = capacity->blocks / pool->pipeline_parallel_size;
   spec->block_size = pool->kv.block_size;
   spec->kv_bytes_per_token = self->model.kv_bytes_per_token;
   spec->num_hidden_layers = self->model.num_hidden_layers;
@@ -91,9 +99,13 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   Place machine_at = config_place(node, "machine");
   if (config_load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
   if (status || !self->model.name) return -1;
-  if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = hardware.num_gpus;
+  const int64_t others = pool->pipeline_parallel_size * pool->data_parallel_size;
+  if (pool->tensor_parallel_size == 0)
+    pool->tensor_parallel_size = hardware.num_gpus > others ? hardware.num_gpus / others : 1;
+  const Parallelism degrees = {pool->tensor_parallel_size, pool->pipeline_parallel_size,
+                               pool->data_parallel_size};
   KvCapacity capacity;
-  if (kv_capacity(&self->model, &hardware, pool->tensor_parallel_size, &pool->kv,
+  if (kv_capacity(&self->model, &hardware, degrees, &pool->kv,
                   config_place(node, "tensor_parallel_size"), &capacity, diag))
     return -1;
   if (bind_pool_policies(self, node, pool, spec, arena, diag)) return -1;
@@ -106,7 +118,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   int64_t max_seqs = config_max_decode_seqs(&batcher);
   if (max_seqs > capacity.blocks) max_seqs = capacity.blocks;
   spec->perfmodel = config_load_perfmodel(
-      self, &choice, &hardware, pool->tensor_parallel_size, max_seqs,
+      self, &choice, &hardware, degrees, max_seqs,
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(spec, self, pool, &hardware, &capacity);

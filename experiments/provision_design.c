@@ -141,7 +141,9 @@ static int takes_of(DesignBinding *binding, const PoolSpec *pool, Takes *ret_tak
   if (node && option_bind(price_options, node, NULL, node->at, &keys, binding->diag)) return -1;
   const double power = keys.power > 0 ? keys.power : pool->provisioned_power;
   const double cost = keys.cost > 0 ? keys.cost : pool->cost_per_hour;
-  *ret_takes = (Takes){1, cost > 0 ? cost : NAN, power > 0 ? power / 1000 : NAN};
+  const double lanes = (double)pool->count / pool_machines(pool);
+  *ret_takes =
+      (Takes){1, cost > 0 ? cost * lanes : NAN, power > 0 ? power * lanes / 1000 : NAN};
   return 0;
 }
 
@@ -157,7 +159,7 @@ static void add_role(Design *design, const PoolSpec *pool) {
   int64_t *const by_role[] = {[ROLE_PREFILL] = &design->n_prefill,
                               [ROLE_DECODE] = &design->n_decode,
                               [ROLE_MIXED] = &design->n_mixed};
-  *by_role[pool->role] += pool->count;
+  *by_role[pool->role] += pool_machines(pool);
 }
 
 /* Whether what decides is known of a pool's machines. */
@@ -183,7 +185,7 @@ static int bind_pools(DesignBinding *binding, Design *design, const Config *conf
     if (takes_of(binding, pool, &takes)) return -1;
     status |= check_known(binding, design, pool, &takes);
     if (searched < 0) {
-      takes_add(&design->fixed, &takes, pool->count);
+      takes_add(&design->fixed, &takes, pool_machines(pool));
       add_role(design, pool);
       continue;
     }

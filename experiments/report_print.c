@@ -34,7 +34,8 @@ static void json_pool(const PoolReport *report, FILE *out) {
   write_json_string(pool->name, out);
   fputs(", \"machine\": ", out);
   write_json_string(pool->machine, out);
-  fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32 ", ", role_name(pool->role), pool->count);
+  fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32 ", ", role_name(pool->role),
+          pool_machines(pool));
   json_scalars(report->scalars, REPORT_POOL_SCALARS, out);
   fprintf(out, ", \"%s\": ", report->batch_tokens.name);
   json_distribution(&report->batch_tokens, out);
@@ -199,7 +200,7 @@ static void table_pools(const Report *self, FILE *out) {
     const PoolReport *report = &self->pools[i];
     char energy[32], iterations[32];
     fprintf(out, "%-*s  %-7s  %-15s %6" PRIu32 " %5.1f%% %9s %12s\n", width, report->pool->name,
-            role_name(report->pool->role), report->pool->machine, report->pool->count,
+            role_name(report->pool->role), report->pool->machine, pool_machines(report->pool),
             100 * report->scalars[0].value, known(report->scalars[1].value, "%.4g", "-", energy),
             grouped(report->scalars[2].value, iterations));
   }

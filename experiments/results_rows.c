@@ -64,7 +64,8 @@ static int add_pools(Results *self, const Report *report, Diag *diag) {
     const Scalar *scalars = report->pools[i].scalars;
     if (INSERT(self, statement, diag, value_whole(i), value_text(pool->name),
                value_text(role_name(pool->role)), value_text(pool->machine),
-               value_whole(pool->count), value_whole(report->config->pools[i].tensor_parallel_size),
+               value_whole(pool_machines(pool)),
+               value_whole(report->config->pools[i].tensor_parallel_size),
                value_whole(pool->block_size), value_whole(pool->kv_blocks),
                value_real(scalars[0].value), value_real(scalars[1].value)))
       return -1;

@@ -2,6 +2,7 @@
 #include "perfmodel/hardware.h"
 #include "perfmodel/datafile.h"
 #include <assert.h>
+#include <stdio.h>
 
 #define FACT(field, kind, ...)                                                                     \
   { .key = #field, .type = kind, .offset = offsetof(Hardware, field), __VA_ARGS__ }
@@ -80,11 +81,14 @@ static bool heads_divide(const Llm *llm, int64_t tensor_parallel_size) {
          splits(llm->num_key_value_heads, tensor_parallel_size);
 }
 
-static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, int64_t tp,
+static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                               const KvOptions *options) {
-  double usable = options->gpu_memory_utilization * (double)hardware->gpu_memory_bytes * (double)tp;
-  int64_t left = (int64_t)usable - llm->weight_bytes - options->activation_bytes * tp;
-  int64_t block_bytes = options->block_size * llm->kv_bytes_per_token * kv_copies(llm, tp);
+  const int64_t gpus = degrees.tensor * degrees.pipeline;
+  double usable =
+      options->gpu_memory_utilization * (double)hardware->gpu_memory_bytes * (double)gpus;
+  int64_t left = (int64_t)usable - llm->weight_bytes - options->activation_bytes * gpus;
+  int64_t block_bytes =
+      options->block_size * llm->kv_bytes_per_token * kv_copies(llm, degrees.tensor);
   return (KvCapacity){block_bytes, left > 0 ? left / block_bytes : 0};
 }
 
@@ -93,21 +97,26 @@ static int64_t smallest_fitting(const Llm *llm, const Hardware *hardware,
                                 const KvOptions *options) {
   for (int64_t tp = 1; tp <= hardware->num_gpus; tp++)
     if (hardware->num_gpus % tp == 0 && heads_divide(llm, tp) &&
-        capacity_of(llm, hardware, tp, options).blocks > 0)
+        capacity_of(llm, hardware, (Parallelism){tp, 1, 1}, options).blocks > 0)
       return tp;
   return 0;
 }
 
-static int report_too_big(const Llm *llm, const Hardware *hardware, int64_t tp,
+static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                           const KvOptions *options, Place at, Diag *diag) {
+  const int64_t gpus = degrees.tensor * degrees.pipeline;
+  char pipeline[64] = "";
+  if (degrees.pipeline > 1)
+    snprintf(pipeline, sizeof pipeline, " and pipeline_parallel_size %lld",
+             (long long)degrees.pipeline);
   char weights[32], memory[32];
   units_format(weights, sizeof weights, DIM_BYTES, (double)llm->weight_bytes);
   units_format(memory, sizeof memory, DIM_BYTES, (double)hardware->gpu_memory_bytes);
   diag_error(diag, at,
-             "model '%s' does not fit with tensor_parallel_size %lld: its %s of weights leave no "
+             "model '%s' does not fit with tensor_parallel_size %lld%s: its %s of weights leave no "
              "KV memory in %lld x %s of machine '%s' at gpu_memory_utilization %g",
-             llm->name, (long long)tp, weights, (long long)tp, memory, hardware->name,
-             options->gpu_memory_utilization);
+             llm->name, (long long)degrees.tensor, pipeline, weights, (long long)gpus, memory,
+             hardware->name, options->gpu_memory_utilization);
   int64_t fitting = smallest_fitting(llm, hardware, options);
   if (fitting > 0)
     diag_hint(diag, "tensor_parallel_size %lld fits", (long long)fitting);
@@ -117,28 +126,40 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, int64_t tp,
   return -1;
 }
 
-int hardware_check_split(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
-                         Place at, Diag *diag) {
-  if (tensor_parallel_size > hardware->num_gpus)
+static int report_too_few(const Hardware *hardware, Parallelism degrees, Place at, Diag *diag) {
+  if (degrees.pipeline == 1 && degrees.data == 1)
     return diag_error(diag, at, "tensor_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
-                      (long long)tensor_parallel_size, (long long)hardware->num_gpus,
-                      hardware->name);
-  if (!heads_divide(llm, tensor_parallel_size))
+                      (long long)degrees.tensor, (long long)hardware->num_gpus, hardware->name);
+  return diag_error(diag, at,
+                    "tensor_parallel_size %lld x pipeline_parallel_size %lld x data_parallel_size "
+                    "%lld exceeds the %lld GPUs of machine '%s'",
+                    (long long)degrees.tensor, (long long)degrees.pipeline, (long long)degrees.data,
+                    (long long)hardware->num_gpus, hardware->name);
+}
+
+int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism degrees, Place at,
+                         Diag *diag) {
+  if (parallelism_gpus(degrees) > hardware->num_gpus)
+    return report_too_few(hardware, degrees, at, diag);
+  if (!heads_divide(llm, degrees.tensor))
     return diag_error(diag, at,
                       "tensor_parallel_size %lld does not divide the heads of model '%s': %lld "
                       "attention, %lld key-value",
-                      (long long)tensor_parallel_size, llm->name,
-                      (long long)llm->num_attention_heads, (long long)llm->num_key_value_heads);
+                      (long long)degrees.tensor, llm->name, (long long)llm->num_attention_heads,
+                      (long long)llm->num_key_value_heads);
+  if (llm->num_hidden_layers % degrees.pipeline != 0)
+    return diag_error(diag, at,
+                      "pipeline_parallel_size %lld does not divide the %lld layers of model '%s'",
+                      (long long)degrees.pipeline, (long long)llm->num_hidden_layers, llm->name);
   return 0;
 }
 
-int kv_capacity(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
+int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag) {
-  int64_t tp = tensor_parallel_size;
-  assert(tp >= 1 && options->block_size >= 1);
-  if (hardware_check_split(llm, hardware, tp, at, diag)) return -1;
-  KvCapacity capacity = capacity_of(llm, hardware, tp, options);
-  if (capacity.blocks == 0) return report_too_big(llm, hardware, tp, options, at, diag);
+  assert(degrees.tensor >= 1 && degrees.pipeline >= 1 && options->block_size >= 1);
+  if (hardware_check_split(llm, hardware, degrees, at, diag)) return -1;
+  KvCapacity capacity = capacity_of(llm, hardware, degrees, options);
+  if (capacity.blocks == 0) return report_too_big(llm, hardware, degrees, options, at, diag);
   if (options->num_gpu_blocks_override > 0) capacity.blocks = options->num_gpu_blocks_override;
   *ret_capacity = capacity;
   return 0;

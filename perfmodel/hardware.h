@@ -33,6 +33,15 @@ typedef struct Hardware {
   double cost_per_hour;                           // $
 } Hardware;
 
+/* How the GPUs of a machine share a model: tensor × pipeline of them hold it once, data times. */
+typedef struct Parallelism {
+  int64_t tensor, pipeline, data; // degrees
+} Parallelism;
+
+static inline int64_t parallelism_gpus(Parallelism self) {
+  return self.tensor * self.pipeline * self.data;
+}
+
 /* `name` is a machine of `data_dir`/machines/ or the path of a .yaml file. */
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag);
@@ -43,14 +52,14 @@ double hardware_compute_rate(const Hardware *self);
 double hardware_memory_rate(const Hardware *self);
 double hardware_link_rate(const Hardware *self);
 
-/* Error at `at` when tensor_parallel_size exceeds the GPUs or does not divide the heads. */
-int hardware_check_split(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
-                         Place at, Diag *diag);
+/* Error at `at` when the degrees take more GPUs than there are, the tensor degree does not divide
+ * the heads or the pipeline degree the layers. */
+int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism degrees, Place at,
+                         Diag *diag);
 
 typedef struct KvCapacity {
-  int64_t
-      block_bytes; // one block of `block_size` tokens, all layers, over all GPUs of the instance
-  int64_t blocks;  // what fits
+  int64_t block_bytes; // one block of `block_size` tokens, all layers, over all GPUs of a replica
+  int64_t blocks;      // what fits in a replica
 } KvCapacity;
 
 typedef struct KvOptions {
@@ -60,9 +69,9 @@ typedef struct KvOptions {
   int64_t num_gpu_blocks_override; // 0: computed
 } KvOptions;
 
-/* floor((utilization·HBM·tp − weights − activations·tp) / block_bytes), DESIGN §5. Error at `at`
- * when hardware_check_split has one, or when the weights do not fit, saying which
- * tensor_parallel_size of the machine would. */
-int kv_capacity(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
+/* floor((utilization·HBM·g − weights − activations·g) / block_bytes) of the g = tensor × pipeline
+ * GPUs of one replica, DESIGN §5. Error at `at` when hardware_check_split has one, or when the
+ * weights do not fit, saying which tensor_parallel_size of the machine would. */
+int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag);
 #endif

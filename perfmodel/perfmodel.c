@@ -137,6 +137,7 @@ static void fold_curve(uint64_t *hash, const Pwl *curve) {
 static uint64_t digest_of(const PerfModel *model) {
   uint64_t hash = 0;
   fold_words(&hash, (const int64_t[]){model->form, model->overhead}, 2);
+  if (model->stages > 1) fold_words(&hash, (const int64_t[]){model->stages, model->send}, 2);
   fold_curve(&hash, &model->linear);
   fold_curve(&hash, &model->prefill_attention);
   fold_curve(&hash, &model->head);
@@ -223,4 +224,16 @@ Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
   }
   if (ret_extrapolation) *ret_extrapolation = flag;
   return ticks;
+}
+
+Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages, bool last,
+                     Extrapolation *ret_extrapolation) {
+  const Tick whole = perfmodel_iteration(self, batch, ret_extrapolation);
+  if (n_stages <= 1) return whole;
+  assert(self->form == PERF_COMPOSED && (self->stages <= 1 || self->stages == n_stages));
+  const int64_t logits = batch->prefill_tokens == 0 ? batch->decode_seqs : batch->logit_seqs;
+  const Tick head = logits > 0 ? pwl_eval(&self->head, logits) : 0;
+  const Tick layers = whole - head - self->overhead;
+  const Tick share = self->stages == n_stages ? layers : layers / n_stages;
+  return share + self->overhead + (last ? head : 0);
 }

@@ -51,6 +51,8 @@ typedef struct PerfModel {
   Pwl prefill_attention; // of 2A; empty: none
   Pwl head;              // of s; empty: none   | splitwise-sim: decode(n)
   double mixed_factor;   // splitwise-sim only
+  int64_t stages;        // of a pipeline, the last of which this is; 0 or 1: it is the whole
+  Tick send;             // per token, to the next stage
   // what perfmodel_compile made
   int64_t max_decode_seqs;   // rows compiled
   const DecodePiece *pieces; // all rows, one after the other, each over C from 0 to INT64_MAX
@@ -82,6 +84,12 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
  * logit_seqs is taken to be decode_seqs. `ret_extrapolation` may be NULL. */
 Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
                          Extrapolation *ret_extrapolation);
+
+/* Ticks of one stage of `n_stages` pipeline stages: its share of the layers, and the head in the last
+ * one only. `self` is a model of one stage (PerfModel.stages = n_stages) or of the whole, whose
+ * layers are then taken to be spread evenly; its overhead is then paid in every stage. */
+Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages, bool last,
+                     Extrapolation *ret_extrapolation);
 
 /* The piece that the pure decode batch (n, C) falls in; 1 <= n <= max_decode_seqs, C >= 0. */
 static inline const DecodePiece *perfmodel_decode(const PerfModel *self, int64_t n,

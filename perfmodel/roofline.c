@@ -86,6 +86,7 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware,
       .head = head_term(s, llm),
       .overhead = tick_seconds(preset->per_iteration) + s->layers * tick_seconds(preset->per_layer),
       .send_slope = s->bytes * s->hidden / s->network,
+      .stages = pp,
   };
   self->head.slope += tick_seconds(preset->per_sequence);
 }
@@ -154,6 +155,8 @@ void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode
       .name = self->name,
       .form = PERF_COMPOSED,
       .overhead = tick_from_seconds(self->overhead),
+      .stages = self->stages,
+      .send = tick_from_seconds(self->send_slope),
       .linear = term_curve(&self->linear, arena),
       .prefill_attention = term_curve(&self->prefill_attention, arena),
       .head = term_curve(&self->head, arena),

@@ -38,6 +38,7 @@ typedef struct Roofline {
   RooflineTerm head;              // of s, with the preset's time per sequence
   double overhead;                // seconds of every iteration: the preset's
   double send_slope;              // seconds per token to the next stage
+  int64_t stages;
 } Roofline;
 
 /* Seconds at x >= 0, in closed form. */

@@ -9,10 +9,6 @@
 #define PERFMODEL_SEESAW_H
 #include "perfmodel/hardware.h"
 
-typedef struct Parallelism {
-  int64_t tensor, pipeline, data; // degrees; their product is the number of GPUs
-} Parallelism;
-
 /* Table 3: seconds of one layer for the whole batch, before any of it is divided. */
 typedef struct SeesawTimes {
   double linear_memory, linear_compute;

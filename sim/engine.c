@@ -20,7 +20,13 @@ static void init_machines(Engine *self) {
     if (room < self->smallest_room) self->smallest_room = room;
     Histogram *batch_tokens = ARENA_NEW(self->arena, Histogram);
     histogram_init(batch_tokens, self->arena);
+    const int64_t stages = pool->pipeline_stages;
+    Pipeline *pipeline = NULL;
     for (uint32_t i = 0; i < pool->count; i++, ix++) {
+      if (stages > 1 && i % stages == 0) {
+        pipeline = ARENA_NEW(self->arena, Pipeline);
+        pipeline_init(pipeline, stages, self->arena);
+      }
       self->machines[ix] = (Machine){.pool = pool,
                                      .ix = ix,
                                      .role = pool->role,
@@ -30,6 +36,7 @@ static void init_machines(Engine *self) {
                                      .blocked = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
                                      .free_blocks = pool->kv_blocks,
+                                     .pipeline = pipeline,
                                      .batch_tokens = batch_tokens};
       batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
       const int64_t network = config->network_bandwidth;
@@ -106,6 +113,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   self->metrics.window = config->window;
   eventlog_init(&self->log, config->event_log);
   init_policies(self);
+  engine_init_groups(self);
   engine_pull(self);
 }
 
@@ -126,9 +134,27 @@ static void handle(Engine *self) {
   case EVENT_MONITOR:
     engine_handle_monitor(self);
     break;
+  case EVENT_COPY:
+    engine_handle_copy(self, self->event.target);
+    break;
+  case EVENT_TURN:
+    engine_handle_turn(self, &self->groups[self->event.target]);
+    break;
   case EVENT_KINDS:
     assert(false);
   }
+}
+
+/* What was handled may have changed these groups. */
+static void shape_groups(Engine *self) {
+  const Event *event = &self->event;
+  Group *only = event->kind == EVENT_ITERATION ? self->machines[event->target].group
+                : event->kind == EVENT_COPY    ? &self->groups[event->target / COPY_DIRECTIONS]
+                : event->kind == EVENT_TURN    ? &self->groups[event->target]
+                                               : NULL;
+  if (only) engine_shape(self, only);
+  for (uint32_t g = 0; event->kind == EVENT_ARRIVAL && g < self->n_groups; g++)
+    engine_shape(self, &self->groups[g]);
 }
 
 bool engine_step(Engine *self) {
@@ -145,6 +171,7 @@ bool engine_step(Engine *self) {
   const size_t refusals = self->n_refusals;
   handle(self);
   if (self->n_flipping > 0) engine_turn(self);
+  if (self->n_groups > 0) shape_groups(self);
   if (self->n_refusals == refusals && self->event.kind != EVENT_MONITOR) self->n_refusals = 0;
   if (self->config->audit && !self->failed) audit_check(self, previous);
   return true;
@@ -190,6 +217,8 @@ static void sum_up(const Engine *self, SimResult *result) {
   *result = (SimResult){.metrics = self->metrics,
                         .n_pools = self->config->n_pools,
                         .n_machines = self->n_machines,
+                        .groups = self->groups,
+                        .n_groups = self->n_groups,
                         .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
                         .digest = self->log.digest,

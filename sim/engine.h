@@ -8,7 +8,8 @@
  *   iteration.c   what a machine does next, and what the end of it brings
  *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
- *   moving.c      KV transfers */
+ *   moving.c      KV transfers
+ *   shaping.c     groups of GPUs that change their shape */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
 #include "sim/agenda.h"
@@ -40,6 +41,8 @@ typedef struct Engine {
   RequestTable requests;
   Machine *machines;
   uint32_t n_machines;
+  Group *groups;
+  uint32_t n_groups;
   int64_t smallest_room; // tokens of KV that fit on every machine
   Links links;
   TransferTable transfers;
@@ -86,6 +89,8 @@ void engine_pull(Engine *self);
 void engine_handle_arrival(Engine *self);
 /* Chooses where a request that is being prefilled will be decoded, when that was left open. */
 void engine_dispatch(Engine *self, RequestIx request);
+/* Books the decode of a request on a machine. */
+void engine_assign_decode(Engine *self, Request *request, Machine *machine);
 /* Books the end of a request, all of whose tokens are made (or which was rejected), and frees its
  * slot. */
 void engine_retire(Engine *self, RequestIx request, bool rejected);
@@ -109,6 +114,10 @@ void engine_handle_iteration(Engine *self, Machine *machine);
 /* Tells the batcher what happened on a machine and begins an iteration if it wants one: now on an
  * idle machine, at the next iteration's end in a decode run. */
 void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request);
+/* Begins on a machine that may do so again. */
+void engine_begin(Engine *self, Machine *machine);
+/* Has a decode run in progress end with the present iteration. */
+void engine_interrupt(Engine *self, Machine *machine);
 /* Begins on the machines woken while arrivals were gathered. */
 void engine_begin_woken(Engine *self);
 /* The iterations of the run in progress that have begun by now, the present one included. */
@@ -134,6 +143,11 @@ void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n);
 /* Queues a request whose KV was dropped, to be prefilled again here ahead of the others. */
 void engine_requeue(Engine *self, Machine *machine, RequestIx request);
+/* Takes a request that waits for decode or decodes on a machine between iterations out of queues and
+ * batch; it keeps its KV. */
+void engine_suspend(Engine *self, Machine *machine, RequestIx request);
+/* Drops the KV of a suspended request and queues it again. */
+void engine_drop(Engine *self, Machine *machine, RequestIx request);
 /* Drops the KV of a request that waits for decode or decodes on a machine between iterations, and
  * queues it again there. */
 void engine_evict(Engine *self, Machine *machine, RequestIx request);
@@ -152,4 +166,20 @@ void engine_admit_inbound(Engine *self, Machine *machine);
  * The first in line gives up its KV and is prefilled again where it will be decoded. False when
  * nobody is in line. */
 bool engine_break_deadlock(Engine *self);
+
+/* --- shaping.c */
+
+/* Sets up the groups, each in the shape that prefills. */
+void engine_init_groups(Engine *self);
+/* Enters the time since the last entry into the books of a group, before it changes. */
+void engine_book_group(Engine *self, Group *group);
+/* Books a place in the store of a group's machine, where a prefill begins. */
+void engine_book_store(const Machine *machine, Request *request);
+/* A prefill on a group's machine has ended: its KV is copied out. */
+void engine_copy_out(Engine *self, RequestIx request);
+void engine_handle_copy(Engine *self, uint32_t target);
+void engine_handle_turn(Engine *self, Group *group);
+/* Something changed on a machine of the group: copies in what there is room for, asks for its shape,
+ * and goes on leaving the present one. */
+void engine_shape(Engine *self, Group *group);
 #endif

@@ -10,7 +10,9 @@
  *   prefill_begin  tokens                             preemption      -
  *   first_token    -                                  eviction        tokens made so far
  *   last_token     -                                  role            from role, to role
- *   dispatch       decode machine                     flip            from role, to (begins) */
+ *   dispatch       decode machine                     flip            from role, to (begins)
+ *   copy_out       tokens (ends)                      copy_in         tokens (ends)
+ *   shape          shape and state of a group, from here on */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"
@@ -32,6 +34,9 @@ typedef enum Outcome {
   OUTCOME_ROLE,
   OUTCOME_DISPATCH,
   OUTCOME_FLIP,
+  OUTCOME_COPY_OUT,
+  OUTCOME_COPY_IN,
+  OUTCOME_SHAPE,
   OUTCOMES,
 } Outcome;
 

@@ -43,12 +43,30 @@ static bool passes_the_end(Engine *self, double ticks) {
   return true;
 }
 
+/* Through the stages that the machine shares with its fellow lanes. */
+static Tick pipelined_ticks(const Engine *self, const Machine *machine, const BatchShape *shape,
+                            Extrapolation *ret_extrapolation) {
+  const PerfModel *model = machine->pool->perfmodel;
+  const int64_t n = machine->pipeline->n_stages;
+  const Tick stage = perfmodel_stage(model, shape, n, false, ret_extrapolation);
+  const Tick last = perfmodel_stage(model, shape, n, true, NULL);
+  const Tick send = model->send * (shape->prefill_tokens + shape->decode_seqs);
+  return pipeline_pass(machine->pipeline, self->now, stage, last, send);
+}
+
+/* Whether every decode iteration of a machine is an event: in --step mode, and in a pipeline, where
+ * how long one lasts hangs on the other lanes. */
+static bool steps(const Engine *self, const Machine *machine) {
+  return self->step || machine->pipeline;
+}
+
 /* `done` iterations into a decode run. */
 static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
-  const Tick ticks = self->config->executor
-                         ? engine_execute(self, machine, shape, done)
-                         : perfmodel_iteration(machine->pool->perfmodel, shape, &extrapolation);
+  const PerfModel *model = machine->pool->perfmodel;
+  const Tick ticks = self->config->executor ? engine_execute(self, machine, shape, done)
+                     : machine->pipeline    ? pipelined_ticks(self, machine, shape, &extrapolation)
+                                            : perfmodel_iteration(model, shape, &extrapolation);
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0);
@@ -110,7 +128,7 @@ static void lay_part(Engine *self, Machine *machine) {
   const int64_t n = (int64_t)machine->batch.n_seqs;
   const int64_t context = machine->batch.context_tokens + n * run->done;
   run->part_began_at = self->now;
-  if (self->step) {
+  if (steps(self, machine)) {
     const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
     run->series = (Series){.first = iteration_ticks(self, machine, &shape, run->done)};
     run->part = 1;
@@ -155,7 +173,7 @@ void engine_refit_run(Engine *self, Machine *machine) {
   const int64_t limit = run_limit(machine);
   if (limit == run->limit) return;
   run->limit = limit;
-  if (self->step) return;
+  if (steps(self, machine)) return;
   run->part = part_length(machine, present_piece(machine));
   const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
   agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), seq);
@@ -211,7 +229,7 @@ static void book_part(Engine *self, Machine *machine) {
   machine->totals.decode_ticks += ticks;
   machine->totals.decode_iterations += run->part;
   machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
-  if (self->step) return; // booked by iteration_ticks
+  if (steps(self, machine)) return; // booked by iteration_ticks
   const Extrapolation extrapolation = present_piece(machine)->extrapolation;
   machine->totals.extrapolated_iterations[extrapolation] += run->part;
   machine->totals.extrapolated_ticks[extrapolation] += ticks;
@@ -268,6 +286,7 @@ static void apply_admits(Engine *self, Machine *machine) {
 static void begin_prefill(Engine *self, Machine *machine, Request *request) {
   request->prefill_began_at = self->now;
   engine_promise_blocks(self, machine, -blocks_of(machine, (int64_t)request->prompt_tokens + 1));
+  engine_book_store(machine, request);
   engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request->prefill_tokens, 0);
 }
 
@@ -383,8 +402,12 @@ static bool unstick(Engine *self, Machine *machine) {
   return true;
 }
 
-static void book_idleness(const Engine *self, Machine *machine, bool idle) {
+static void book_idleness(Engine *self, Machine *machine, bool idle) {
   if (idle == (machine->idle_since >= 0)) return;
+  if (machine->group) {
+    engine_book_group(self, machine->group);
+    machine->group->n_busy += idle ? -1u : 1u;
+  }
   if (!idle) machine->idle_ticks += self->now - machine->idle_since;
   machine->idle_since = idle ? self->now : -1;
 }
@@ -394,6 +417,11 @@ static void begin(Engine *self, Machine *machine) {
   BatchPlan *plan = &self->plan;
   machine->activity = ACTIVITY_IDLE;
   machine->woken = false;
+  const Group *group = machine->group;
+  if (machine->closed || (group && !group->spec->overlaps && group_copies(group))) {
+    book_idleness(self, machine, true);
+    return;
+  }
   bool nothing;
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
@@ -426,6 +454,14 @@ static void begin_or_gather(Engine *self, Machine *machine) {
   }
 }
 
+void engine_begin(Engine *self, Machine *machine) {
+  if (machine->activity == ACTIVITY_IDLE) begin(self, machine);
+}
+
+void engine_interrupt(Engine *self, Machine *machine) {
+  if (machine->activity == ACTIVITY_DECODE) shorten_run(self, machine);
+}
+
 void engine_begin_woken(Engine *self) {
   for (uint32_t i = 0; i < self->n_woken; i++) {
     Machine *machine = &self->machines[self->woken[i]];
@@ -435,6 +471,7 @@ void engine_begin_woken(Engine *self) {
 }
 
 void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
+  if (machine->closed) return;
   const MachineView view = engine_view(self, machine);
   if (!machine->batcher->wake(machine->batcher_options, machine->batcher_state, &view, why,
                               request))
@@ -500,6 +537,8 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   } else if (request->decode_machine == machine->ix) {
     request->state = REQUEST_WAITS_DECODE;
     request_queue_push(&machine->decode_queue, self->requests.slots, ix);
+  } else if (machine->group) {
+    engine_copy_out(self, ix);
   } else {
     engine_begin_transfer(self, ix);
   }

@@ -9,6 +9,7 @@
 #include "perfmodel/perfmodel.h"
 #include "sim/base/histogram.h"
 #include "sim/batch.h"
+#include "sim/pipeline.h"
 #include "sim/policy.h"
 #include "sim/series.h"
 
@@ -21,6 +22,7 @@ static inline bool role_covers(Role role, Phase phase) {
   return role == ROLE_MIXED || (phase == PHASE_PREFILL) == (role == ROLE_PREFILL);
 }
 
+typedef struct Group Group;
 typedef struct Batcher Batcher;
 typedef struct KvTier KvTier;
 
@@ -29,7 +31,9 @@ typedef struct PoolSpec {
   const char *name;
   const char *machine; // hardware name, for reports
   Role role;
-  uint32_t count;
+  uint32_t count;          // of pipelines, their lanes: a multiple of pipeline_stages
+  uint32_t lanes;          // of those, in one machine as it is bought; 0: 1
+  int64_t pipeline_stages; // 0 or 1: none
   const PerfModel *perfmodel;
   int64_t kv_blocks, block_size; // blocks there are; tokens per block
   int64_t kv_bytes_per_token;
@@ -93,6 +97,9 @@ typedef struct Machine {
   const Batcher *batcher;
   const KvTier *kvtier;
   void *batcher_options, *batcher_state, *kvtier_options;
+  Group *group;                          // it is a shape of; NULL: none
+  bool closed;                           // its group is in the other shape, or on its way
+  Pipeline *pipeline;                    // shared by the lanes of a replica; NULL: none
   bool woken;                            // begins once all arrivals of this tick are in
   int64_t padding_tokens, padding_area2; // of the current iteration
   DecodeRun run;
@@ -102,6 +109,11 @@ typedef struct Machine {
   Histogram *batch_tokens; // of its pool
   MachineTotals totals;
 } Machine;
+
+/* Machines as they are bought, which is what pools are sized by. */
+static inline uint32_t pool_machines(const PoolSpec *pool) {
+  return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
+}
 
 static inline int64_t blocks_of(const Machine *machine, int64_t tokens) {
   return (tokens + machine->pool->block_size - 1) / machine->pool->block_size;

@@ -57,7 +57,7 @@ void engine_requeue(Engine *self, Machine *machine, RequestIx ix) {
   engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
 }
 
-void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
+void engine_suspend(Engine *self, Machine *machine, RequestIx ix) {
   Request *slots = self->requests.slots;
   Request *request = &slots[ix];
   assert(machine->activity == ACTIVITY_IDLE);
@@ -66,16 +66,26 @@ void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
     request->generated_tokens = (int32_t)(request->output_tokens - remaining);
     request->last_token_at =
         machine->decoded_at > request->last_token_at ? machine->decoded_at : request->last_token_at;
-    batch_remove(&machine->batch, slots, ix, request->prompt_tokens + request->generated_tokens);
-    request->kv_blocks =
-        (int32_t)blocks_of(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
+    const int64_t context = (int64_t)request->prompt_tokens + request->generated_tokens;
+    batch_remove(&machine->batch, slots, ix, context);
+    if (!machine->batcher->reserves_output)
+      request->kv_blocks = (int32_t)blocks_of(machine, context);
   } else if (request->state == REQUEST_BLOCKED) {
     request_queue_remove(&machine->blocked, slots, ix);
   } else {
     assert(request->state == REQUEST_WAITS_DECODE);
     request_queue_remove(&machine->decode_queue, slots, ix);
   }
+}
+
+void engine_drop(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
   engine_take_blocks(self, machine, -request->kv_blocks);
   request->kv_blocks = 0;
   engine_requeue(self, machine, ix);
+}
+
+void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
+  engine_suspend(self, machine, ix);
+  engine_drop(self, machine, ix);
 }

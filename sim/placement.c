@@ -40,10 +40,20 @@ static bool fits(const Engine *self, const Request *request, MachineIx m, Phase 
          phase_blocks(&self->machines[m], request, phase) <= self->machines[m].pool->kv_blocks;
 }
 
+/* Whether every group's store can hold the prompt: the router may pick any of them. */
+static bool storable(const Engine *self, const Request *request) {
+  for (uint32_t g = 0; g < self->n_groups; g++)
+    if (group_blocks(&self->groups[g], (int64_t)request->prompt_tokens + 1) >
+        self->groups[g].spec->store_blocks)
+      return false;
+  return true;
+}
+
 /* False when no machine can ever hold one of the phases. */
 static bool servable(const Engine *self, const Request *request) {
   return fits(self, request, roomiest(self, PHASE_PREFILL), PHASE_PREFILL) &&
-         fits(self, request, roomiest(self, PHASE_DECODE), PHASE_DECODE);
+         fits(self, request, roomiest(self, PHASE_DECODE), PHASE_DECODE) &&
+         (self->n_groups == 0 || storable(self, request));
 }
 
 static void assign_prefill(Engine *self, Request *request, Machine *machine) {
@@ -55,7 +65,7 @@ static void assign_prefill(Engine *self, Request *request, Machine *machine) {
   engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
 }
 
-static void assign_decode(Engine *self, Request *request, Machine *machine) {
+void engine_assign_decode(Engine *self, Request *request, Machine *machine) {
   request->decode_machine = machine->ix;
   machine->n_decodes++;
   self->view.pending_tokens[machine->ix]++;
@@ -68,13 +78,14 @@ static void assign_decode(Engine *self, Request *request, Machine *machine) {
 /* A request of a single token is never decoded, so it stays where it is. */
 void engine_dispatch(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  if (request->decode_machine != MACHINE_NONE) return;
+  const bool grouped = self->machines[request->prefill_machine].group;
+  if (request->decode_machine != MACHINE_NONE || (grouped && request->output_tokens > 1)) return;
   MachineIx decode = request->prefill_machine;
   if (request->output_tokens > 1) {
     decode = self->dispatcher->pick(self->states[POLICY_DISPATCHER], &self->view, ix);
     if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, PHASE_DECODE);
   }
-  assign_decode(self, request, &self->machines[decode]);
+  engine_assign_decode(self, request, &self->machines[decode]);
   engine_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
 }
 
@@ -163,7 +174,8 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
     placement.prefill = roomiest(self, PHASE_PREFILL);
-  if (self->dispatcher->pick && placement.decode != placement.prefill)
+  const bool grouped = self->machines[placement.prefill].group;
+  if ((self->dispatcher->pick || grouped) && placement.decode != placement.prefill)
     placement.decode = MACHINE_NONE;
   else if (check && !fits(self, request, placement.decode, PHASE_DECODE))
     placement.decode = roomiest(self, PHASE_DECODE);
@@ -194,7 +206,7 @@ void engine_handle_arrival(Engine *self) {
     }
     assign_prefill(self, request, &self->machines[placement.prefill]);
     if (placement.decode != MACHINE_NONE)
-      assign_decode(self, request, &self->machines[placement.decode]);
+      engine_assign_decode(self, request, &self->machines[placement.decode]);
     engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill, placement.decode, 0);
     engine_pull(self);
     queue_prefill(self, ix);

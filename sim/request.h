@@ -24,6 +24,8 @@ typedef enum RequestState {
   REQUEST_WAITS_DECODE,  // KV is on the decode machine, not yet in its batch
   REQUEST_RUNS,          // in the decode batch
   REQUEST_BLOCKED,       // was in the decode batch, is left out of it, keeps its KV
+  REQUEST_STORED,        // KV is in its group's store
+  REQUEST_FETCHED,       // KV is on its way from there to the decode machine
 } RequestState;
 
 typedef struct Request {
@@ -43,6 +45,7 @@ typedef struct Request {
   int32_t evictions;        // times its KV was dropped
   int32_t predicted_low, predicted_high; // output tokens, as Prediction
   MachineIx prefill_machine, decode_machine;
+  int32_t store_blocks;     // held in or booked for a group's store
   uint32_t transfer;        // its KV on the move; TRANSFER_NONE otherwise
   uint32_t batch_index;     // while it runs
   RequestIx previous, next; // in its queue

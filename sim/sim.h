@@ -5,6 +5,7 @@
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 #include "sim/eventlog.h"
+#include "sim/group.h"
 #include "sim/machine.h"
 #include "sim/metrics.h"
 #include "sim/policy.h"
@@ -33,6 +34,8 @@ typedef struct Executor {
 typedef struct SimConfig {
   const PoolSpec *pools;
   uint32_t n_pools;
+  const GroupSpec *groups; // pools that share their GPUs, two each
+  uint32_t n_groups;       // entries of it
   PolicyChoice policies[POLICY_KINDS];
   int64_t network_bandwidth; // bytes/s per machine and direction besides its NIC's; 0: no limit
   Tick network_latency;      // of each KV transfer
@@ -78,6 +81,8 @@ typedef struct SimResult {
   PoolResult *pools; // [n_pools]
   MachineTotals *machines;
   uint32_t n_pools, n_machines;
+  const Group *groups; // as they ended
+  uint32_t n_groups;
   MachineTotals totals;
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then

@@ -2,6 +2,7 @@
 #ifndef SIM_POOL_POOL_H
 #define SIM_POOL_POOL_H
 #include "sim/cluster.h"
+#include "sim/group.h"
 #include "sim/policy.h"
 
 typedef struct PoolPolicy {
@@ -17,6 +18,9 @@ typedef struct PoolPolicy {
    * no request. Optional: roles then stay. */
   Role (*settle)(void *state, const ClusterView *view, const Machine *machine, bool idle,
                  Role *ret_home);
+  /* Something changed in a group that runs: the shape it should have. Another than the present one
+   * makes it leave that. Required where there are groups. */
+  Shape (*shape)(void *state, const GroupView *view);
   /* Loads were broadcast: the role this machine should have. One that differs from its own begins a
    * flip: the machine gets no new work, finishes what it has, and is of the new role *ret_ticks
    * later. A flip that would leave a phase without a machine as roomy as this one does not happen.

@@ -1,0 +1,138 @@
+/* The `groups:` block: pools that are the same GPUs in two shapes (Seesaw). */
+#include "experiments/config.h"
+#include "sim/pool/pool.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct GroupKeys {
+  const char *prefill, *decode;
+  int64_t cpu_memory;
+  int layout;
+  double layout_efficiency;
+  bool overlap;
+} GroupKeys;
+
+static const char *const layouts[] = {"hnd", "nhd", NULL};
+enum { LAYOUT_HND, LAYOUT_NHD };
+
+#define KEY(field, kind, ...)                                                                      \
+  { .key = #field, .type = kind, .offset = offsetof(GroupKeys, field), __VA_ARGS__ }
+
+const OptionSpec config_group_options[] = {
+    KEY(prefill, OPTION_STRING, .required = true,
+        .help = "the pool that is their shape in prefill"),
+    KEY(decode, OPTION_STRING, .required = true, .help = "the pool that is their shape in decode"),
+    KEY(cpu_memory, OPTION_BYTES, .min = 1, .max = 1e18,
+        .help = "of the KV store of one replica; absent: its GPUs' share of the machine's"),
+    KEY(layout, OPTION_CHOICE, .fallback = "hnd", .choices = layouts,
+        .help = "of the KV in the store; with nhd copies are of small pieces"),
+    KEY(layout_efficiency, OPTION_REAL, .fallback = "0.7", .min = 0.01, .max = 1,
+        .help = "share of the link's rate that nhd reaches"),
+    KEY(overlap, OPTION_BOOL, .fallback = "true",
+        .help = "copies run beside iterations; false: nothing runs while one is under way"),
+    {0}};
+
+static int find_pool(const Config *self, const Node *node, const char *key, const char *name,
+                     Role role, uint32_t *ret_pool, Diag *diag) {
+  for (uint32_t i = 0; i < self->sim.n_pools; i++) {
+    if (strcmp(self->sim.pools[i].name, name) != 0) continue;
+    *ret_pool = i;
+    if (self->sim.pools[i].role == role) return 0;
+    return diag_error(diag, config_place(node, key), "pool '%s' has the role '%s', not '%s'", name,
+                      role_name(self->sim.pools[i].role), role_name(role));
+  }
+  return diag_error(diag, config_place(node, key), "there is no pool '%s'", name);
+}
+
+static int64_t gpus_of(const PoolConfig *pool) {
+  return pool->tensor_parallel_size * pool->pipeline_parallel_size;
+}
+
+/* Both pools must be made of the same GPUs. */
+static int check_same(const Node *node, const PoolConfig *prefill, const PoolConfig *decode,
+                      Diag *diag) {
+  int status = 0;
+  if (strcmp(prefill->machine, decode->machine) != 0)
+    status = diag_error(diag, node->at, "its pools are on different machines, '%s' and '%s'",
+                        prefill->machine, decode->machine);
+  if (prefill->count != decode->count)
+    status = diag_error(diag, node->at, "its pools have %" PRId64 " and %" PRId64 " machines",
+                        prefill->count, decode->count);
+  if (prefill->data_parallel_size != decode->data_parallel_size)
+    status = diag_error(diag, node->at,
+                        "data_parallel_size is %" PRId64 " in prefill and %" PRId64
+                        " in decode; the replicas cannot change",
+                        prefill->data_parallel_size, decode->data_parallel_size);
+  else if (gpus_of(prefill) != gpus_of(decode))
+    status = diag_error(diag, node->at,
+                        "its shapes take %" PRId64 " GPUs in prefill and %" PRId64 " in decode",
+                        gpus_of(prefill), gpus_of(decode));
+  return status;
+}
+
+static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, GroupSpec *spec,
+                     Arena *arena, Diag *diag) {
+  const PoolConfig *decode = &self->pools[spec->pools[SHAPE_DECODE]];
+  Hardware hardware;
+  if (config_load_hardware(self, &hardware, decode->machine, node->at, arena, diag)) return -1;
+  const double gpus = (double)gpus_of(decode);
+  const double share = gpus / (double)hardware.num_gpus;
+  const double memory =
+      keys->cpu_memory > 0 ? (double)keys->cpu_memory : share * (double)hardware.cpu_memory_bytes;
+  const double block = (double)(decode->kv.block_size * self->model.kv_bytes_per_token);
+  const double rate = gpus * (double)hardware.pcie_bandwidth;
+  const double eta = keys->layout == LAYOUT_NHD ? keys->layout_efficiency : 1;
+  spec->store_blocks = (int64_t)(memory / block);
+  spec->copy_out_bandwidth = spec->copy_in_bandwidth = llround(rate * eta);
+  spec->overlaps = keys->overlap;
+  for (int shape = 0; shape < SHAPES; shape++)
+    spec->turn_ticks[shape] = tick_from_seconds((double)self->model.weight_bytes / rate);
+  if (rate <= 0)
+    return diag_error(diag, node->at, "machine '%s' has no link to CPU memory", hardware.name);
+  if (spec->store_blocks < 1)
+    return diag_error(diag, node->at, "its CPU memory does not hold a block of %lld tokens of KV",
+                      (long long)decode->kv.block_size);
+  return 0;
+}
+
+static int bind_group(Config *self, const Node *node, GroupSpec *spec, Arena *arena, Diag *diag) {
+  GroupKeys keys = {0};
+  if (option_bind(config_group_options, node, NULL, node->at, &keys, diag)) return -1;
+  int status = find_pool(self, node, "prefill", keys.prefill, ROLE_PREFILL,
+                         &spec->pools[SHAPE_PREFILL], diag);
+  status |=
+      find_pool(self, node, "decode", keys.decode, ROLE_DECODE, &spec->pools[SHAPE_DECODE], diag);
+  if (status) return -1;
+  const PoolConfig *prefill = &self->pools[spec->pools[SHAPE_PREFILL]];
+  const PoolConfig *decode = &self->pools[spec->pools[SHAPE_DECODE]];
+  if (check_same(node, prefill, decode, diag)) return -1;
+  return fill_spec(self, node, &keys, spec, arena, diag);
+}
+
+/* The policies that groups need. */
+static int check_policies(const Config *self, const Node *node, Diag *diag) {
+  const PoolPolicy *pool = (const PoolPolicy *)sim_policy(&self->sim, POLICY_POOL).policy;
+  if (!pool->shape) {
+    diag_error(diag, node->key_at, "pool policy '%s' does not change the shape of groups",
+               pool->policy.name);
+    diag_hint(diag, "policies: {pool: seesaw}");
+    return -1;
+  }
+  return 0;
+}
+
+int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  const PoolPolicy *pool = (const PoolPolicy *)sim_policy(&self->sim, POLICY_POOL).policy;
+  if (!node && pool->shape)
+    return diag_error(diag, self->root->at, "pool policy '%s' needs 'groups'", pool->policy.name);
+  if (!node) return 0;
+  if (node->kind != NODE_MAP || node->n_children == 0)
+    return diag_error(diag, node->at, "'groups' wants a map of names to groups, with at least one");
+  int status = check_policies(self, node, diag);
+  GroupSpec *specs = ARENA_ARRAY(arena, GroupSpec, node->n_children);
+  for (const Node *child = node->first; child; child = child->next)
+    status |= bind_group(self, child, &specs[self->sim.n_groups++], arena, diag);
+  self->sim.groups = specs;
+  return status;
+}

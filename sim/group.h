@@ -1,0 +1,76 @@
+/* Groups of GPUs that change their own parallelism: prefill in one shape, decode in another (Seesaw).
+ *
+ * The machines of two pools, one that prefills and one that decodes, are the same GPUs in two
+ * shapes, of which one is up at a time; the other's are closed. KV goes from the one to the other
+ * through a store in CPU memory that the group shares: every prefilled request is copied out to it,
+ * overlapped with further prefill, and copied in when it is to be decoded and there is room. Between
+ * the shapes the weights are loaded anew, which overlaps with nothing. A copy has the link of the
+ * group's GPUs for itself, in its direction, first come, first served.
+ *
+ *   prefills ──► leaves ──► turns ──► decodes ──► leaves ──► turns ──► prefills …
+ *
+ * While it leaves a shape, what runs there comes to its iteration's end and the KV on the GPUs is
+ * copied out. Blocks of the store are those of the decode pool's KV memory; they are taken when a
+ * prefill begins and given back when the request has been copied in, so what was prefilled always
+ * has a place. */
+#ifndef SIM_GROUP_H
+#define SIM_GROUP_H
+#include "sim/request.h"
+#include <stdbool.h>
+
+typedef enum Shape { SHAPE_PREFILL, SHAPE_DECODE, SHAPES } Shape;
+
+/* Two pools of one set of GPUs; there are as many groups as each has replicas. */
+typedef struct GroupSpec {
+  uint32_t pools[SHAPES];                        // by shape
+  int64_t store_blocks;                          // of one group
+  int64_t copy_out_bandwidth, copy_in_bandwidth; // bytes/s of all GPUs of a group together
+  Tick turn_ticks[SHAPES];                       // loading the weights of this shape
+  bool overlaps; // copies with iterations; otherwise no iteration begins while one is under way
+} GroupSpec;
+
+typedef enum GroupState { GROUP_RUNS, GROUP_LEAVES, GROUP_TURNS, GROUP_STATES } GroupState;
+typedef enum CopyDirection { COPY_OUT, COPY_IN, COPY_DIRECTIONS } CopyDirection;
+
+typedef struct Group Group;
+typedef uint32_t GroupIx;
+#define GROUP_NONE UINT32_MAX
+
+struct Group {
+  const GroupSpec *spec;
+  GroupIx ix;
+  MachineIx first[SHAPES]; // machines of each shape lie together
+  uint32_t n_machines[SHAPES];
+  Shape shape; // that is up, or while it turns comes up
+  GroupState state;
+  int64_t free_blocks, block_size;      // of the store; tokens per block
+  RequestQueue stored;                  // in order of arrival in the store
+  RequestQueue copies[COPY_DIRECTIONS]; // the first of each is under way
+  uint32_t n_busy;                      // machines with an iteration in progress
+  /* what it did so far */
+  Tick since;                          // the last entry into `ticks`
+  Tick ticks[SHAPES][GROUP_STATES][2]; // by whether a machine was busy
+  int64_t n_turns;
+  int64_t copied_bytes[COPY_DIRECTIONS];
+  int64_t most_stored_blocks;
+};
+
+static inline int64_t group_blocks(const Group *group, int64_t tokens) {
+  return (tokens + group->block_size - 1) / group->block_size;
+}
+
+static inline bool group_copies(const Group *group) {
+  return group->copies[COPY_OUT].count + group->copies[COPY_IN].count > 0;
+}
+
+/* What a policy sees when it is asked for the shape of a group that runs. */
+typedef struct GroupView {
+  Shape shape;
+  int64_t n_prompts;  // that wait for prefill or are in one
+  bool takes_prompt;  // the first of those that wait fits in the store; true when none waits
+  int64_t n_stored;   // prefilled, in the store or on their way into it or out of it
+  int64_t n_decoding; // on machines that decode
+  int64_t stored_blocks, store_blocks;
+  int64_t gpu_blocks; // KV memory of the decode shape, all machines together
+} GroupView;
+#endif

@@ -1,0 +1,318 @@
+/* Groups of GPUs that change their shape: see group.h. */
+#include "sim/engine.h"
+#include <assert.h>
+
+static Machine *machines_of(const Engine *self, const Group *group, Shape shape) {
+  return &self->machines[group->first[shape]];
+}
+
+/* Tokens whose KV a request that is prefilled has: the newest one's is not computed yet. */
+static int64_t kv_tokens(const Request *request) {
+  return (int64_t)request->prompt_tokens + request->generated_tokens - 1;
+}
+
+/* --- books */
+
+void engine_book_group(Engine *self, Group *group) {
+  group->ticks[group->shape][group->state][group->n_busy > 0] += self->now - group->since;
+  group->since = self->now;
+}
+
+static void enter(Engine *self, Group *group, Shape shape, GroupState state) {
+  engine_book_group(self, group);
+  group->shape = shape;
+  group->state = state;
+  engine_log(self, OUTCOME_SHAPE, NULL, group->first[shape], shape, state);
+}
+
+static void take_store(Group *group, int64_t blocks) {
+  group->free_blocks -= blocks;
+  const int64_t held = group->spec->store_blocks - group->free_blocks;
+  assert(group->free_blocks >= 0 && held >= 0);
+  if (held > group->most_stored_blocks) group->most_stored_blocks = held;
+}
+
+static void book_store(Group *group, Request *request, int64_t tokens) {
+  request->store_blocks = (int32_t)group_blocks(group, tokens);
+  take_store(group, request->store_blocks);
+}
+
+void engine_book_store(const Machine *machine, Request *request) {
+  Group *group = machine->group;
+  if (!group || request->store_blocks > 0 || request->output_tokens == 1) return;
+  book_store(group, request, (int64_t)request->prompt_tokens + 1);
+}
+
+static void begin_all(Engine *self, Group *group) {
+  Machine *machines = machines_of(self, group, group->shape);
+  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
+    engine_begin(self, &machines[i]);
+}
+
+/* --- copies, one at a time in each direction */
+
+static void begin_copy(Engine *self, Group *group, CopyDirection direction) {
+  const Request *request = &self->requests.slots[group->copies[direction].first];
+  const int64_t bytes =
+      kv_tokens(request) * self->machines[group->first[0]].pool->kv_bytes_per_token;
+  const int64_t rate =
+      direction == COPY_OUT ? group->spec->copy_out_bandwidth : group->spec->copy_in_bandwidth;
+  const Tick ticks = tick_from_seconds((double)bytes / (double)rate);
+  group->copied_bytes[direction] += bytes;
+  agenda_set(&self->agenda, EVENT_COPY, 2 * group->ix + direction,
+             self->now + (ticks > 0 ? ticks : 1));
+}
+
+static void push_copy(Engine *self, Group *group, CopyDirection direction, RequestIx ix) {
+  RequestQueue *copies = &group->copies[direction];
+  request_queue_push(copies, self->requests.slots, ix);
+  if (copies->count == 1) begin_copy(self, group, direction);
+}
+
+/* A request on its way out is still on the machine that has decoded it, if one has. */
+static Machine *source_of(const Engine *self, const Request *request) {
+  const MachineIx decode = request->decode_machine;
+  return &self->machines[decode == MACHINE_NONE ? request->prefill_machine : decode];
+}
+
+void engine_copy_out(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  Machine *from = source_of(self, request);
+  request->state = REQUEST_MOVES;
+  from->n_outgoing++;
+  self->view.n_present[from->ix]--;
+  push_copy(self, from->group, COPY_OUT, ix);
+}
+
+static void unassign_decode(Engine *self, Request *request, Machine *machine) {
+  machine->n_decodes--;
+  self->view.n_heavy[machine->ix] -= view_heavy(&self->view, request);
+  self->view.pending_tokens[machine->ix]--;
+  self->view.n_assigned[machine->ix]--;
+  request->decode_machine = MACHINE_NONE;
+}
+
+static void end_copy_out(Engine *self, Group *group, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  Machine *from = source_of(self, request);
+  engine_take_blocks(self, from, -request->kv_blocks);
+  request->kv_blocks = 0;
+  from->n_outgoing--;
+  if (request->decode_machine != MACHINE_NONE) unassign_decode(self, request, from);
+  request->state = REQUEST_STORED;
+  request_queue_push(&group->stored, self->requests.slots, ix);
+  engine_log(self, OUTCOME_COPY_OUT, request, from->ix, kv_tokens(request), 0);
+  engine_wake(self, from, WAKE_RELEASE, ix);
+}
+
+static void end_copy_in(Engine *self, Group *group, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  Machine *to = &self->machines[request->decode_machine];
+  take_store(group, -request->store_blocks);
+  request->store_blocks = 0;
+  request->state = REQUEST_WAITS_DECODE;
+  request_queue_push(&to->decode_queue, self->requests.slots, ix);
+  self->view.n_present[to->ix]++;
+  engine_log(self, OUTCOME_COPY_IN, request, to->ix, kv_tokens(request), 0);
+  engine_wake(self, to, WAKE_DECODE, ix);
+}
+
+void engine_handle_copy(Engine *self, uint32_t target) {
+  Group *group = &self->groups[target / COPY_DIRECTIONS];
+  const CopyDirection direction = (CopyDirection)(target % COPY_DIRECTIONS);
+  RequestQueue *copies = &group->copies[direction];
+  const RequestIx ix = copies->first;
+  request_queue_remove(copies, self->requests.slots, ix);
+  if (copies->count > 0) begin_copy(self, group, direction);
+  if (direction == COPY_OUT)
+    end_copy_out(self, group, ix);
+  else
+    end_copy_in(self, group, ix);
+  if (!group->spec->overlaps && !group_copies(group)) begin_all(self, group);
+}
+
+/* --- fetching */
+
+/* Of the machines that decode, the one with the fewest decodes among those with room for the request
+ * and a block for each sequence to grow into; NULL if none has. */
+static Machine *find_room(const Engine *self, const Group *group, const Request *request) {
+  Machine *machines = machines_of(self, group, SHAPE_DECODE), *best = NULL;
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
+    Machine *machine = &machines[i];
+    if (best && machine->n_decodes >= best->n_decodes) continue;
+    const int64_t margin = machine->batcher->reserves_output ? 0 : (int64_t)machine->batch.n_seqs;
+    const int64_t blocks = blocks_of(machine, kv_tokens(request) + 1);
+    if (engine_has_blocks(self, machine, blocks + margin)) best = machine;
+  }
+  return best;
+}
+
+/* Begins to copy in what the store has, in order, as far as there is room. */
+static void fetch(Engine *self, Group *group) {
+  while (group->stored.count > 0) {
+    const RequestIx ix = group->stored.first;
+    Request *request = &self->requests.slots[ix];
+    Machine *machine = find_room(self, group, request);
+    if (!machine) return;
+    request_queue_remove(&group->stored, self->requests.slots, ix);
+    engine_assign_decode(self, request, machine);
+    engine_promise_blocks(self, machine, -blocks_of(machine, (int64_t)request->prompt_tokens + 1));
+    request->kv_blocks = (int32_t)blocks_of(machine, kv_tokens(request) + 1);
+    engine_take_blocks(self, machine, request->kv_blocks);
+    request->state = REQUEST_FETCHED;
+    push_copy(self, group, COPY_IN, ix);
+  }
+}
+
+/* --- changing the shape */
+
+static bool takes_prompt(const Engine *self, const Group *group) {
+  const Machine *machines = machines_of(self, group, SHAPE_PREFILL);
+  bool waiting = false;
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++) {
+    const RequestIx ix = machines[i].prefill_queue.first;
+    if (ix == REQUEST_NONE) continue;
+    const Request *request = &self->requests.slots[ix];
+    waiting = true;
+    if (request->store_blocks > 0 || request->output_tokens == 1 ||
+        group_blocks(group, (int64_t)request->prompt_tokens + 1) <= group->free_blocks)
+      return true;
+  }
+  return !waiting;
+}
+
+static GroupView view_of(const Engine *self, const Group *group) {
+  GroupView view = {.shape = group->shape,
+                    .takes_prompt = takes_prompt(self, group),
+                    .n_stored = group->stored.count + group->copies[COPY_OUT].count +
+                                group->copies[COPY_IN].count,
+                    .stored_blocks = group->spec->store_blocks - group->free_blocks,
+                    .store_blocks = group->spec->store_blocks};
+  const Machine *prefill = machines_of(self, group, SHAPE_PREFILL);
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++)
+    view.n_prompts += prefill[i].n_prefills;
+  const Machine *decode = machines_of(self, group, SHAPE_DECODE);
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
+    view.n_decoding += decode[i].n_decodes;
+    view.gpu_blocks += decode[i].pool->kv_blocks;
+  }
+  return view;
+}
+
+static void leave(Engine *self, Group *group) {
+  enter(self, group, group->shape, GROUP_LEAVES);
+  Machine *machines = machines_of(self, group, group->shape);
+  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
+    machines[i].closed = true;
+    engine_interrupt(self, &machines[i]);
+  }
+}
+
+/* The KV on an idle machine goes: decodes' to the store as far as it has room, the rest is dropped, as
+ * is that of prompts prefilled in part. */
+static void drain(Engine *self, Group *group, Machine *machine) {
+  Request *slots = self->requests.slots;
+  for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE; ix = slots[ix].next) {
+    engine_take_blocks(self, machine, -slots[ix].kv_blocks);
+    slots[ix].kv_blocks = slots[ix].prefilled_tokens = 0;
+  }
+  const RequestQueue *const queues[] = {&machine->blocked, &machine->decode_queue};
+  for (;;) {
+    RequestIx ix = REQUEST_NONE;
+    for (size_t i = 0; i < 2 && ix == REQUEST_NONE; i++)
+      ix = queues[i]->first;
+    if (ix == REQUEST_NONE && machine->batch.n_seqs > 0) ix = machine->batch.entries[0].request;
+    if (ix == REQUEST_NONE) return;
+    engine_suspend(self, machine, ix);
+    if (group_blocks(group, kv_tokens(&slots[ix]) + 1) > group->free_blocks) {
+      engine_drop(self, machine, ix);
+      continue;
+    }
+    book_store(group, &slots[ix], kv_tokens(&slots[ix]) + 1);
+    engine_copy_out(self, ix);
+  }
+}
+
+/* Goes on leaving: machines come to rest, what is on its way in arrives and all goes out. */
+static void go_on_leaving(Engine *self, Group *group) {
+  if (group->n_busy > 0 || group->copies[COPY_IN].count > 0) return;
+  Machine *machines = machines_of(self, group, group->shape);
+  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
+    drain(self, group, &machines[i]);
+  if (group->copies[COPY_OUT].count > 0) return;
+  const Shape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
+  enter(self, group, to, GROUP_TURNS);
+  group->n_turns++;
+  agenda_set(&self->agenda, EVENT_TURN, group->ix, self->now + group->spec->turn_ticks[to]);
+}
+
+void engine_handle_turn(Engine *self, Group *group) {
+  enter(self, group, group->shape, GROUP_RUNS);
+  Machine *machines = machines_of(self, group, group->shape);
+  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
+    machines[i].closed = false;
+  begin_all(self, group);
+}
+
+void engine_shape(Engine *self, Group *group) {
+  if (group->state == GROUP_RUNS) {
+    if (group->shape == SHAPE_DECODE) fetch(self, group);
+    const GroupView view = view_of(self, group);
+    if (self->pool->shape(self->states[POLICY_POOL], &view) != group->shape) leave(self, group);
+  }
+  if (group->state == GROUP_LEAVES) go_on_leaving(self, group);
+}
+
+/* --- set-up */
+
+static MachineIx first_of_pool(const SimConfig *config, uint32_t pool) {
+  MachineIx first = 0;
+  for (uint32_t p = 0; p < pool; p++)
+    first += config->pools[p].count;
+  return first;
+}
+
+static uint32_t machines_per_group(const PoolSpec *pool) {
+  return pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
+}
+
+static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32_t i) {
+  *group = (Group){.spec = spec,
+                   .ix = (GroupIx)(group - self->groups),
+                   .free_blocks = spec->store_blocks,
+                   .block_size = self->config->pools[spec->pools[SHAPE_DECODE]].block_size,
+                   .stored = REQUEST_QUEUE_EMPTY,
+                   .copies = {REQUEST_QUEUE_EMPTY, REQUEST_QUEUE_EMPTY}};
+  for (int shape = 0; shape < SHAPES; shape++) {
+    const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
+    const uint32_t n = machines_per_group(pool);
+    group->first[shape] = first_of_pool(self->config, spec->pools[shape]) + i * n;
+    group->n_machines[shape] = n;
+    for (uint32_t m = 0; m < n; m++) {
+      Machine *machine = &self->machines[group->first[shape] + m];
+      machine->group = group;
+      machine->closed = shape == SHAPE_DECODE;
+    }
+  }
+}
+
+void engine_init_groups(Engine *self) {
+  const SimConfig *config = self->config;
+  for (uint32_t g = 0; g < config->n_groups; g++) {
+    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
+    self->n_groups += pool->count / machines_per_group(pool);
+  }
+  self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
+  Group *group = self->groups;
+  for (uint32_t g = 0; g < config->n_groups; g++) {
+    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
+    for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
+      init_group(self, group++, &config->groups[g], i);
+  }
+  for (uint32_t g = 0; g < self->n_groups; g++) {
+    const int64_t room = self->groups[g].spec->store_blocks * self->groups[g].block_size;
+    if (room < self->smallest_room) self->smallest_room = room;
+  }
+  agenda_reserve(&self->agenda, EVENT_COPY, COPY_DIRECTIONS * self->n_groups);
+  agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
+}
