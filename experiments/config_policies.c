@@ -72,7 +72,8 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
 int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag) {
   const Policy *batcher = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).policy;
   const Policy *kvtier = sim_pool_policy(&self->sim, pool, POLICY_KVTIER).policy;
-  const char *conflict = sim_conflict(batcher, kvtier);
+  const Policy *roles = sim_policy(&self->sim, POLICY_POOL).policy;
+  const char *conflict = sim_conflict(roles, batcher, kvtier);
   if (!conflict) return 0;
   return diag_error(diag, at, "batcher '%s' and kvtier '%s': %s", batcher->name, kvtier->name,
                     conflict);

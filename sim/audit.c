@@ -15,7 +15,7 @@ static void check_queue(const Engine *engine, const RequestQueue *queue) {
 
 /* Requests by state against the queues and batches that hold them, and what came and went. */
 static void check_requests(const Engine *engine) {
-  uint64_t by_state[REQUEST_BLOCKED + 1] = {0};
+  uint64_t by_state[REQUEST_FETCHED + 1] = {0};
   for (size_t i = 0; i < engine->requests.n_slots; i++)
     by_state[engine->requests.slots[i].state]++;
   uint64_t prefill = 0, decode = 0, runs = 0, blocked = 0;
@@ -51,8 +51,12 @@ static int64_t held_by(const Request *request, const Machine *machine) {
   return blocks_of(machine, (int64_t)request->prompt_tokens + request->output_tokens - remaining);
 }
 
-/* Where a live request's KV is: the machine that prefills it until it has moved. */
-static MachineIx holder(const Request *request) {
+/* Where a live request's KV is: the machine that prefills it until it has moved. In a group only
+ * machines that decode it are known as such. */
+static MachineIx holder(const Request *request, bool grouped) {
+  if (grouped)
+    return request->decode_machine == MACHINE_NONE ? request->prefill_machine
+                                                   : request->decode_machine;
   const bool moving = request->state == REQUEST_MOVES || request->transfer != TRANSFER_NONE;
   if (moving || request->decode_machine == request->prefill_machine)
     return request->prefill_machine;
@@ -67,7 +71,8 @@ static void check_memory(const Engine *engine) {
     for (size_t i = 0; i < engine->requests.n_slots; i++) {
       const Request *request = &engine->requests.slots[i];
       if (request->state == REQUEST_FREE) continue;
-      if (holder(request) == m) held += held_by(request, machine);
+      const bool grouped = engine->machines[request->prefill_machine].group;
+      if (holder(request, grouped) == m) held += held_by(request, machine);
       if (request->transfer == TRANSFER_NONE) continue;
       const Transfer *transfer = &engine->transfers.slots[request->transfer];
       if (transfer->to == m && transfer->stage != TRANSFER_WAITS)
@@ -112,10 +117,54 @@ static void check_network(const Engine *engine) {
   }
 }
 
+/* Every request of a group has its KV in one place, and a place in the store from its prefill until
+ * it is on the machine that decodes it; of two shapes one at most is at work. */
+static void check_groups(const Engine *engine) {
+  for (uint32_t g = 0; g < engine->n_groups; g++) {
+    const Group *group = &engine->groups[g];
+    check_queue(engine, &group->stored);
+    for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
+      check_queue(engine, &group->copies[direction]);
+      const bool copies = agenda_find(&engine->agenda, EVENT_COPY, 2 * g + (uint32_t)direction);
+      assert(copies == (group->copies[direction].count > 0));
+    }
+    int64_t stored = 0;
+    int32_t n_stored = 0, n_out = 0, n_in = 0;
+    for (size_t i = 0; i < engine->requests.n_slots; i++) {
+      const Request *request = &engine->requests.slots[i];
+      if (request->state == REQUEST_FREE || request->prefill_machine == MACHINE_NONE) continue;
+      if (engine->machines[request->prefill_machine].group != group) continue;
+      stored += request->store_blocks;
+      n_stored += request->state == REQUEST_STORED;
+      n_out += request->state == REQUEST_MOVES;
+      n_in += request->state == REQUEST_FETCHED;
+      if (request->state == REQUEST_STORED)
+        assert(request->kv_blocks == 0 && request->store_blocks > 0);
+      if (request->state == REQUEST_RUNS) assert(request->store_blocks == 0);
+    }
+    assert(group->free_blocks + stored == group->spec->store_blocks);
+    assert(n_stored == group->stored.count && n_out == group->copies[COPY_OUT].count &&
+           n_in == group->copies[COPY_IN].count);
+    uint32_t n_busy = 0;
+    for (int shape = 0; shape < SHAPES; shape++)
+      for (uint32_t i = 0; i < group->n_machines[shape]; i++) {
+        const Machine *machine = &engine->machines[group->first[shape] + i];
+        const bool up = group->shape == (Shape)shape && group->state == GROUP_RUNS;
+        const bool leaves = group->shape == (Shape)shape && group->state == GROUP_LEAVES;
+        assert(machine->closed == !up);
+        assert(up || leaves || machine->activity == ACTIVITY_IDLE);
+        if (!up && !leaves) assert(machine->free_blocks == machine->pool->kv_blocks);
+        n_busy += machine->activity != ACTIVITY_IDLE;
+      }
+    assert(n_busy == group->n_busy);
+  }
+}
+
 void audit_check(const Engine *engine, Tick previous) {
   assert(engine->now >= previous);
   check_requests(engine);
   check_memory(engine);
   check_batches(engine);
   check_network(engine);
+  check_groups(engine);
 }

@@ -241,9 +241,11 @@ static void sum_up(const Engine *self, SimResult *result) {
     result->machines[m] = self->machines[m].totals;
 }
 
-const char *sim_conflict(const Policy *batcher, const Policy *kvtier) {
+const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy *kvtier) {
   const Batcher *batches = (const Batcher *)batcher;
   const KvTier *tier = (const KvTier *)kvtier;
+  if (batches->owns_queues && ((const PoolPolicy *)pool)->shape)
+    return "the batcher keeps queues of its own, which GPUs that change shape would upset";
   if (batches->owns_queues && tier->pick)
     return "the batcher keeps queues of its own, which a tier that evicts would upset";
   if (!batches->reserves_output && !tier->pick)
@@ -263,7 +265,8 @@ PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, Poli
 
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {
   for (uint32_t p = 0; p < config->n_pools; p++)
-    assert(!sim_conflict(sim_pool_policy(config, &config->pools[p], POLICY_BATCHER).policy,
+    assert(!sim_conflict(sim_policy(config, POLICY_POOL).policy,
+                         sim_pool_policy(config, &config->pools[p], POLICY_BATCHER).policy,
                          sim_pool_policy(config, &config->pools[p], POLICY_KVTIER).policy));
   Engine *engine = ARENA_NEW(arena, Engine);
   engine_init(engine, config, arena, diag);

@@ -175,6 +175,8 @@ void engine_init_groups(Engine *self);
 void engine_book_group(Engine *self, Group *group);
 /* Books a place in the store of a group's machine, where a prefill begins. */
 void engine_book_store(const Machine *machine, Request *request);
+/* Cuts the plan for a group's machine before the first prompt that its store cannot take. */
+void engine_fit_store(Engine *self, const Machine *machine);
 /* A prefill on a group's machine has ended: its KV is copied out. */
 void engine_copy_out(Engine *self, RequestIx request);
 void engine_handle_copy(Engine *self, uint32_t target);

@@ -66,8 +66,10 @@ static inline bool group_copies(const Group *group) {
 /* What a policy sees when it is asked for the shape of a group that runs. */
 typedef struct GroupView {
   Shape shape;
-  int64_t n_prompts;  // that wait for prefill or are in one
-  bool takes_prompt;  // the first of those that wait fits in the store; true when none waits
+  int64_t n_prompts; // that wait for prefill or are in one
+  bool
+      takes_prompt; // the first of those that wait fits in the store, also beside what would be copied
+                    // out of the decode machines; true when none waits
   int64_t n_stored;   // prefilled, in the store or on their way into it or out of it
   int64_t n_decoding; // on machines that decode
   int64_t stored_blocks, store_blocks;

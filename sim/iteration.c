@@ -293,7 +293,7 @@ static void begin_prefill(Engine *self, Machine *machine, Request *request) {
 static void apply_prefills(Engine *self, Machine *machine) {
   Request *slots = self->requests.slots;
   const MachineView view = engine_view(self, machine);
-  assert(self->plan.n_prefills > 0 || self->plan.padding_tokens == 0);
+  if (self->plan.n_prefills == 0) self->plan.padding_tokens = self->plan.padding_area2 = 0;
   machine->padding_tokens = self->plan.padding_tokens;
   machine->padding_area2 = self->plan.padding_area2;
   machine->n_chunks = 0;
@@ -336,6 +336,7 @@ static void age_blocked(Engine *self, const Machine *machine) {
 
 static void carry_out(Engine *self, Machine *machine) {
   assert(!self->plan.pause_decodes || self->plan.n_admits == 0);
+  if (machine->group && machine->group->shape == SHAPE_PREFILL) engine_fit_store(self, machine);
   machine->decodes_paused = self->plan.pause_decodes;
   apply_preempts(self, machine);
   apply_admits(self, machine);

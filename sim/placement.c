@@ -174,8 +174,10 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
     placement.prefill = roomiest(self, PHASE_PREFILL);
-  const bool grouped = self->machines[placement.prefill].group;
-  if ((self->dispatcher->pick || grouped) && placement.decode != placement.prefill)
+  const Group *group = self->machines[placement.prefill].group;
+  if (group && self->machines[placement.prefill].role == ROLE_DECODE)
+    placement.prefill = group->first[SHAPE_PREFILL];
+  if (group || (self->dispatcher->pick && placement.decode != placement.prefill))
     placement.decode = MACHINE_NONE;
   else if (check && !fits(self, request, placement.decode, PHASE_DECODE))
     placement.decode = roomiest(self, PHASE_DECODE);

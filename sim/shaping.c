@@ -37,10 +37,26 @@ static void book_store(Group *group, Request *request, int64_t tokens) {
   take_store(group, request->store_blocks);
 }
 
+/* Blocks that beginning to prefill a request takes of the store. */
+static int64_t store_blocks(const Group *group, const Request *request) {
+  if (request->store_blocks > 0 || request->output_tokens == 1) return 0;
+  return group_blocks(group, (int64_t)request->prompt_tokens + 1);
+}
+
 void engine_book_store(const Machine *machine, Request *request) {
-  Group *group = machine->group;
-  if (!group || request->store_blocks > 0 || request->output_tokens == 1) return;
-  book_store(group, request, (int64_t)request->prompt_tokens + 1);
+  if (machine->group && store_blocks(machine->group, request) > 0)
+    book_store(machine->group, request, (int64_t)request->prompt_tokens + 1);
+}
+
+void engine_fit_store(Engine *self, const Machine *machine) {
+  int64_t left = machine->group->free_blocks;
+  for (size_t i = 0; i < self->plan.n_prefills; i++) {
+    const Request *request = &self->requests.slots[self->plan.prefills[i].request];
+    left -= store_blocks(machine->group, request);
+    if (left >= 0) continue;
+    self->plan.n_prefills = i;
+    return;
+  }
 }
 
 static void begin_all(Engine *self, Group *group) {
@@ -166,7 +182,17 @@ static void fetch(Engine *self, Group *group) {
 
 /* --- changing the shape */
 
+/* Blocks of the store that are free once all of the KV on machines that decode is in it. */
+static int64_t room_after_leaving(const Engine *self, const Group *group) {
+  int64_t room = group->free_blocks;
+  const Machine *machines = machines_of(self, group, SHAPE_DECODE);
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
+    room -= machines[i].pool->kv_blocks - machines[i].free_blocks;
+  return room;
+}
+
 static bool takes_prompt(const Engine *self, const Group *group) {
+  const int64_t room = room_after_leaving(self, group);
   const Machine *machines = machines_of(self, group, SHAPE_PREFILL);
   bool waiting = false;
   for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++) {
@@ -174,9 +200,7 @@ static bool takes_prompt(const Engine *self, const Group *group) {
     if (ix == REQUEST_NONE) continue;
     const Request *request = &self->requests.slots[ix];
     waiting = true;
-    if (request->store_blocks > 0 || request->output_tokens == 1 ||
-        group_blocks(group, (int64_t)request->prompt_tokens + 1) <= group->free_blocks)
-      return true;
+    if (store_blocks(group, request) <= room) return true;
   }
   return !waiting;
 }

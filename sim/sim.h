@@ -60,8 +60,9 @@ typedef struct SimConfig {
   void *on_progress_context;
 } SimConfig;
 
-/* Why a pool's batcher and tier cannot work together, in a sentence; NULL when they can. */
-const char *sim_conflict(const Policy *batcher, const Policy *kvtier);
+/* Why a pool's batcher and tier cannot work together, or under a pool policy, in a sentence; NULL
+ * when they can. */
+const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy *kvtier);
 /* The policy of a kind; a configuration that has none has the first of the list. */
 PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind);
 /* The batcher or tier of a pool: its own, or that of the run. */

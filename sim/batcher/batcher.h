@@ -6,7 +6,6 @@
  * change. */
 #ifndef SIM_BATCHER_BATCHER_H
 #define SIM_BATCHER_BATCHER_H
-#include "sim/group.h"
 #include "sim/machine.h"
 #include "sim/policy.h"
 
@@ -34,7 +33,8 @@ typedef struct BatchPlan {
   bool pause_decodes;     // the whole batch sits this iteration out, at no cost to the core
 } BatchPlan;
 
-/* Prefill the next `tokens` > 0 of a request of prefill_queue. The core takes KV blocks for them,
+/* Prefill the next `tokens` > 0 of a request of prefill_queue. In a group the core leaves out a prompt
+ * that the store cannot take, and all after it. The core takes KV blocks for them,
  * and on the last chunk for the first output token: view_prefill_blocks must be free. */
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
 /* Let a request of decode_queue or blocked run: view_admit_blocks must be free. */
@@ -75,17 +75,6 @@ static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix,
   const int64_t done = (int64_t)request->prefilled_tokens + tokens;
   const int64_t kv = done + (done == request->prefill_tokens);
   return blocks_of(view->machine, kv) - request->kv_blocks;
-}
-
-/* Blocks free in the store of the machine's group, and those that beginning to prefill a request takes
- * of them. */
-static inline int64_t view_store_blocks(const MachineView *view) {
-  return view->machine->group ? view->machine->group->free_blocks : INT64_MAX;
-}
-static inline int64_t view_stored_blocks(const MachineView *view, RequestIx ix) {
-  const Request *request = &view->requests[ix];
-  if (!view->machine->group || request->store_blocks > 0 || request->output_tokens == 1) return 0;
-  return group_blocks(view->machine->group, (int64_t)request->prompt_tokens + 1);
 }
 
 /* Blocks that admitting a decode takes beyond those it holds: for its next token, or for its whole

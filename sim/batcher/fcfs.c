@@ -11,15 +11,12 @@ const OptionSpec fcfs_options[] = {
 
 void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget) {
   const Request *requests = view->requests;
-  int64_t store = view_store_blocks(view);
   for (RequestIx ix = view->machine->prefill_queue.first; ix != REQUEST_NONE;
        ix = requests[ix].next) {
     const int32_t tokens = requests[ix].prefill_tokens - requests[ix].prefilled_tokens;
     const int64_t blocks = view_prefill_blocks(view, ix, tokens);
     if (budget->seqs < 1 || blocks > budget->blocks) return;
     if (tokens > budget->tokens && plan->n_prefills > 0) return;
-    store -= view_stored_blocks(view, ix);
-    if (store < 0) return;
     plan_prefill(plan, ix, tokens);
     budget->tokens -= tokens;
     budget->seqs--;

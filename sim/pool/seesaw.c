@@ -25,8 +25,8 @@ static bool leaves_prefill(const State *self, const GroupView *view) {
 }
 
 static bool leaves_decode(const State *self, const GroupView *view) {
-  if (view->n_prompts == 0) return false;
-  if (self->schedule == PREFILL_PRIORITIZING) return view->takes_prompt;
+  if (view->n_prompts == 0 || !view->takes_prompt) return false;
+  if (self->schedule == PREFILL_PRIORITIZING) return true;
   const bool finish = self->finish || self->schedule == DECODE_PRIORITIZING;
   return view->n_stored == 0 && (!finish || view->n_decoding == 0);
 }

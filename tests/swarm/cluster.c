@@ -2,6 +2,7 @@
  * scale, so two scales of one seed differ in nothing else. */
 #include "tests/swarm/cluster.h"
 #include "sim/base/rng.h"
+#include "sim/pool/pool.h"
 #include <assert.h>
 
 enum { MAX_REQUESTS = 80, MAX_KNOTS = 5, MAX_ROWS = 4 };
@@ -134,7 +135,8 @@ uint64_t cluster_policy_sets(void) {
   for (uint64_t i = 0; i < count_choices(); i++) {
     PolicyChoice policies[POLICY_KINDS];
     number_policies(i, policies);
-    n += sim_conflict(policies[POLICY_BATCHER].policy, policies[POLICY_KVTIER].policy) == NULL;
+    n += sim_conflict(policies[POLICY_POOL].policy, policies[POLICY_BATCHER].policy,
+                      policies[POLICY_KVTIER].policy) == NULL;
   }
   return n;
 }
@@ -144,7 +146,8 @@ static void choose_policies(uint64_t number, PolicyChoice *ret_policies) {
   uint64_t i = 0;
   for (;; i++) {
     number_policies(i, ret_policies);
-    if (sim_conflict(ret_policies[POLICY_BATCHER].policy, ret_policies[POLICY_KVTIER].policy))
+    if (sim_conflict(ret_policies[POLICY_POOL].policy, ret_policies[POLICY_BATCHER].policy,
+                     ret_policies[POLICY_KVTIER].policy))
       continue;
     if (number-- == 0) return;
   }
@@ -160,6 +163,13 @@ static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
   case OPTION_REAL:
     *(double *)field = spec->min + (spec->max - spec->min) * rng_uniform(&self->rng);
     break;
+  case OPTION_CHOICE: {
+    int n = 0;
+    while (spec->choices[n])
+      n++;
+    *(int *)field = (int)between(self, 0, n - 1);
+    break;
+  }
   case OPTION_BOOL:
     *(bool *)field = one_in(self, 2);
     break;
@@ -178,8 +188,7 @@ static void scale_option(const Draw *self, const OptionSpec *spec, void *state) 
   if (spec->type == OPTION_TICKS) *(Tick *)((char *)state + spec->offset) *= self->scale;
 }
 
-static void draw_policies(Draw *self, SimConfig *config, uint64_t number) {
-  choose_policies(number % cluster_policy_sets(), config->policies);
+static void draw_policies(Draw *self, SimConfig *config) {
   config->monitor_interval = ticks(self, 300);
   config->heavy_above = magnitude(self, 1, 100);
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
@@ -216,10 +225,30 @@ static int64_t draw_kv_blocks(Draw *self, int64_t largest, int64_t block_size) {
   return (int64_t)tokens / block_size + 1;
 }
 
+/* Makes the two pools shapes of the same GPUs. */
+static void draw_group(Draw *self, Cluster *cluster, int64_t largest) {
+  PoolSpec *prefill = &cluster->pools[0], *decode = &cluster->pools[1];
+  const uint32_t n = (uint32_t)between(self, 1, 3);
+  prefill->role = ROLE_PREFILL;
+  decode->role = ROLE_DECODE;
+  prefill->count = n * (uint32_t)prefill->pipeline_stages;
+  decode->count = n * (uint32_t)decode->pipeline_stages;
+  cluster->group = (GroupSpec){.pools = {0, 1},
+                               .store_blocks = draw_kv_blocks(self, largest, decode->block_size),
+                               .copy_out_bandwidth = magnitude(self, 10000, 1000000000),
+                               .copy_in_bandwidth = magnitude(self, 10000, 1000000000),
+                               .turn_ticks = {ticks_or_zero(self, 300), ticks_or_zero(self, 300)},
+                               .overlaps = one_in(self, 2)};
+  cluster->config.groups = &cluster->group;
+  cluster->config.n_groups = 1;
+  cluster->exact = false;
+}
+
 static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
   static const int64_t block_sizes[] = {1, 1, 2, 7, 16, 16, 32, 64};
   SimConfig *config = &cluster->config;
-  config->n_pools = (uint32_t)between(self, 1, CLUSTER_POOLS);
+  const bool grouped = ((const PoolPolicy *)config->policies[POLICY_POOL].policy)->shape;
+  config->n_pools = grouped ? 2 : (uint32_t)between(self, 1, CLUSTER_POOLS);
   config->pools = cluster->pools;
   const int64_t layers = magnitude(self, 1, 100), bytes = magnitude(self, 1, 100000);
   do {
@@ -230,18 +259,27 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
   for (uint32_t i = 0; i < config->n_pools; i++) {
     const int64_t block_size = block_sizes[between(self, 0, 7)];
     cluster->exact &= draw_model(self, &cluster->models[i]);
-    cluster->pools[i] = (PoolSpec){.name = "drawn",
-                                   .machine = "drawn",
-                                   .role = cluster->pools[i].role,
-                                   .count = (uint32_t)between(self, 1, 6 / config->n_pools),
-                                   .perfmodel = &cluster->models[i],
-                                   .kv_blocks = draw_kv_blocks(self, largest, block_size),
-                                   .block_size = block_size,
-                                   .kv_bytes_per_token = bytes,
-                                   .num_hidden_layers = layers,
-                                   .nic_bandwidth = magnitude(self, 10000, INT64_C(1000000000000)),
-                                   .kv_transfer_overhead = ticks_or_zero(self, 10)};
+    const uint32_t stages = cluster->models[i].form == PERF_COMPOSED && one_in(self, 3)
+                                ? (uint32_t)between(self, 2, 4)
+                                : 1;
+    cluster->models[i].send = stages > 1 ? ticks_or_zero(self, 1) / 100 : 0;
+    cluster->models[i].stages = one_in(self, 2) ? stages : 1;
+    cluster->exact &= stages == 1;
+    cluster->pools[i] =
+        (PoolSpec){.name = "drawn",
+                   .machine = "drawn",
+                   .role = cluster->pools[i].role,
+                   .count = stages * (uint32_t)between(self, 1, 6 / config->n_pools),
+                   .pipeline_stages = stages,
+                   .perfmodel = &cluster->models[i],
+                   .kv_blocks = draw_kv_blocks(self, largest, block_size),
+                   .block_size = block_size,
+                   .kv_bytes_per_token = bytes,
+                   .num_hidden_layers = layers,
+                   .nic_bandwidth = magnitude(self, 10000, INT64_C(1000000000000)),
+                   .kv_transfer_overhead = ticks_or_zero(self, 10)};
   }
+  if (grouped) draw_group(self, cluster, largest);
   config->network_bandwidth = one_in(self, 2) ? 0 : magnitude(self, 10000, 1000000000);
   config->network_latency = ticks_or_zero(self, 5);
 }
@@ -282,8 +320,9 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   rng_init(&draw.rng, seed, "swarm");
   draw.coarse = one_in(&draw, 2);
   const int64_t largest = draw_workload(&draw, &self->workload);
+  choose_policies(seed % cluster_policy_sets(), self->config.policies);
   draw_pools(&draw, self, largest);
-  draw_policies(&draw, &self->config, seed);
+  draw_policies(&draw, &self->config);
   cluster_rewind(self);
 }
 

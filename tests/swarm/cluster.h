@@ -14,6 +14,7 @@ typedef struct Cluster {
   SimConfig config;
   PoolSpec pools[CLUSTER_POOLS];
   PerfModel models[CLUSTER_POOLS];
+  GroupSpec group;
   ArrayTrace workload;
   bool exact; // all times scale to the tick (without network)
 } Cluster;

@@ -54,9 +54,11 @@ Test(kvtier, a_tier_goes_with_batchers_that_can_do_with_it) {
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     const Policy *batcher = policy_find(POLICY_BATCHER, cases[i].batcher);
-    const char *conflict = sim_conflict(batcher, policy_find(POLICY_KVTIER, "recompute"));
+    const char *conflict = sim_conflict(policy_find(POLICY_POOL, "fixed"), batcher,
+                                        policy_find(POLICY_KVTIER, "recompute"));
     cr_expect_eq(conflict == NULL, cases[i].recompute, "%s", cases[i].batcher);
-    conflict = sim_conflict(batcher, policy_find(POLICY_KVTIER, "splitwise_sim"));
+    conflict = sim_conflict(policy_find(POLICY_POOL, "fixed"), batcher,
+                            policy_find(POLICY_KVTIER, "splitwise_sim"));
     cr_expect_eq(conflict == NULL, cases[i].splitwise_sim, "%s", cases[i].batcher);
   }
 }
