@@ -1,7 +1,7 @@
 /* Studies as sources of figures: a file with a `provision:` block, put to a column's configuration.
  * In such a file a design of the study may start from one of the column: {design: hh, …}. */
 #include "experiments/claims.h"
-#include "experiments/provision.h"
+#include "experiments/provision_choices.h"
 #include <math.h>
 #include <string.h>
 
@@ -87,6 +87,8 @@ static bool design_figure(const ClaimStudy *study, const DesignOutcome *outcome,
       {"found", 1, 0},
       {"value", provision_value(&study->provision, answer), NAN},
       {"rate", answer->rate, 0},
+      {"throughput", study->provision.offline ? answer->rate : NAN, 0},
+      {"tokens", answer->tokens_per_s, 0},
       {"prefill", (double)answer->n_prefill, INFINITY},
       {"decode", (double)answer->n_decode, INFINITY},
       {"mixed", (double)answer->n_mixed, INFINITY},
@@ -103,7 +105,10 @@ static bool design_figure(const ClaimStudy *study, const DesignOutcome *outcome,
     *ret_value = answer->found ? figures[i].value : figures[i].without;
     return true;
   }
-  return false;
+  // The number that the answer has for a key which the design goes through.
+  const bool numbered = choice_number(outcome->design, answer->choice, name, ret_value);
+  if (numbered && !answer->found) *ret_value = NAN;
+  return numbered;
 }
 
 int claim_study_figure(const ClaimStudy *study, const char *name, int n_arguments, Place at,

@@ -116,6 +116,7 @@ static void print_options(Arena *arena) {
       {"workload, synthetic", workload_synthetic_options},
       {"workload.arrivals", workload_arrival_options},
       {"groups.NAME", config_group_options},
+      {"timeline", config_timeline_options},
       {"network", config_network_options},
       {"monitor", config_monitor_options},
       {"window", config_window_options},
@@ -123,6 +124,7 @@ static void print_options(Arena *arena) {
       {"slo.goodput", config_goodput_options},
       {"provision, of a study", provision_options},
       {"provision.constraint", provision_constraint_options},
+      {"provision.designs.NAME.parallelism, of arrivals at once", provision_parallelism_options},
   };
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
     printf("%s%s:\n", i > 0 ? "\n" : "", blocks[i].title);

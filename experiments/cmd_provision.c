@@ -1,4 +1,4 @@
-/* `tandem provision STUDY`: the best machine counts of each design. */
+/* `tandem provision STUDY`: the best machine counts, or choices, of each design. */
 #include "experiments/cli.h"
 #include "experiments/progress.h"
 #include "experiments/provision_print.h"
@@ -36,7 +36,8 @@ static const CliCommand command = {
     .name = "provision",
     .summary =
         "Searches for the cluster that serves a workload within its limits at the least cost,\n"
-        "power or number of machines, or at the largest rate that a budget allows.",
+        "power or number of machines, or at the largest rate that a budget allows; or, of work\n"
+        "that is all there at once, for the parallelism and options of the largest throughput.",
     .operands = "STUDY",
     .min_operands = 1,
     .max_operands = 1,

@@ -9,7 +9,8 @@
 
 typedef struct TopKeys {
   const char *model;
-  const Node *workload, *pools, *groups, *network, *monitor, *policies, *perfmodel, *slo, *window;
+  const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
+      *window;
   int64_t seed, tie_seed;
 } TopKeys;
 
@@ -23,6 +24,7 @@ const OptionSpec config_options[] = {
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
     TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below"),
+    TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below"),
     TOP(network, OPTION_NODE, .help = "between machines, see below"),
     TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below"),
     TOP(policies, OPTION_NODE, .help = "of each kind, see below"),
@@ -68,6 +70,15 @@ const OptionSpec config_monitor_options[] = {
      .max = 1e9,
      .help = "predicted output tokens beyond which a decode is heavy"},
     {0}};
+
+const OptionSpec config_timeline_options[] = {{.key = "interval",
+                                               .type = OPTION_TICKS,
+                                               .offset = offsetof(SimConfig, timeline_interval),
+                                               .fallback = "1 s",
+                                               .min = 1e-3,
+                                               .max = 86400,
+                                               .help = "between samples of their memory"},
+                                              {0}};
 
 #define WINDOW(field, ...)                                                                         \
   {                                                                                                \
@@ -125,6 +136,12 @@ static int bind_window(Window *window, const Node *node, Diag *diag) {
   return diag_error(diag, node->at, "'window' must end after it begins");
 }
 
+static int bind_timeline(Config *self, const Node *node, Diag *diag) {
+  if (option_bind(config_timeline_options, node, NULL, node->at, &self->sim, diag)) return -1;
+  if (node_find(self->root, "groups")) return 0;
+  return diag_error(diag, node->key_at, "'timeline' is of groups, and there are none");
+}
+
 /* Blocks that other commands take off before they bind the rest. */
 static const char *const study_blocks[] = {"sweep", "provision", NULL};
 
@@ -158,6 +175,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
+  if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);
   if (keys.window) status |= bind_window(&self->sim.window, keys.window, diag);
   return status | config_bind_slo(self, keys.slo, arena, diag);
 }

@@ -66,6 +66,7 @@ extern const OptionSpec config_options[];
 extern const OptionSpec config_pool_options[];
 extern const OptionSpec config_perfmodel_options[];
 extern const OptionSpec config_group_options[];
+extern const OptionSpec config_timeline_options[];
 extern const OptionSpec config_network_options[];
 extern const OptionSpec config_monitor_options[];
 extern const OptionSpec config_window_options[];

@@ -32,6 +32,13 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   *hash = hash_fold(*hash, pool->perfmodel->digest);
 }
 
+static void fold_group(uint64_t *hash, const GroupSpec *group) {
+  const int64_t counts[] = {group->store_blocks, group->copy_out_bandwidth,
+                            group->copy_in_bandwidth, group->turn_ticks[SHAPE_PREFILL],
+                            group->turn_ticks[SHAPE_DECODE]};
+  *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
+}
+
 static int fold_file(uint64_t *hash, const char *path, Diag *diag) {
   CLEANUP_FILE FILE *file = fopen(path, "rb");
   char bytes[1 << 16];
@@ -53,6 +60,8 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   uint64_t hash = config_text_digest(self);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_pool(&hash, &self->sim.pools[i]);
+  for (uint32_t i = 0; i < self->sim.n_groups; i++)
+    fold_group(&hash, &self->sim.groups[i]);
   if (self->sim.slo_reference) hash = hash_fold(hash, self->sim.slo_reference->digest);
   fold_reals(&hash, workload->prompt.quantiles, workload->prompt.n_quantiles);
   fold_reals(&hash, workload->output.quantiles, workload->output.n_quantiles);

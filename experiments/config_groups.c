@@ -15,6 +15,7 @@ typedef struct GroupKeys {
 
 static const char *const layouts[] = {"hnd", "nhd", NULL};
 enum { LAYOUT_HND, LAYOUT_NHD };
+static const double MAX_TURN_S = 86400;
 
 #define KEY(field, kind, ...)                                                                      \
   { .key = #field, .type = kind, .offset = offsetof(GroupKeys, field), __VA_ARGS__ }
@@ -71,6 +72,24 @@ static int check_same(const Node *node, const PoolConfig *prefill, const PoolCon
   return status;
 }
 
+/* A store must take the smallest prompt of the workload and its first token. The prompts of a trace
+ * file are not known yet. */
+static int check_store(const Config *self, const Node *node, const GroupSpec *spec,
+                       const PoolConfig *decode, double memory, Diag *diag) {
+  const int64_t room = spec->store_blocks * decode->kv.block_size;
+  LengthSampler prompts;
+  length_sampler_init(&prompts, &self->workload.prompt);
+  const int64_t least = self->workload.trace ? 1 : length_at(&prompts, 0);
+  if (room > least) return 0;
+  diag_error(diag, config_place(node, "cpu_memory"),
+             "its store of %.4g MB holds %" PRId64 " tokens of KV, and a request has at least "
+             "%" PRId64,
+             memory / 1e6, room, least + 1);
+  diag_hint(diag, "a token is %" PRId64 " bytes, a block %" PRId64 " tokens",
+            self->model.kv_bytes_per_token, decode->kv.block_size);
+  return -1;
+}
+
 static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, GroupSpec *spec,
                      Arena *arena, Diag *diag) {
   const PoolConfig *decode = &self->pools[spec->pools[SHAPE_DECODE]];
@@ -83,17 +102,19 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
   const double block = (double)(decode->kv.block_size * self->model.kv_bytes_per_token);
   const double rate = gpus * (double)hardware.pcie_bandwidth;
   const double eta = keys->layout == LAYOUT_NHD ? keys->layout_efficiency : 1;
+  const double turn_s = (double)self->model.weight_bytes / rate;
   spec->store_blocks = (int64_t)(memory / block);
-  spec->copy_out_bandwidth = spec->copy_in_bandwidth = llround(rate * eta);
+  spec->copy_out_bandwidth = spec->copy_in_bandwidth = llround(fmax(rate * eta, 1));
   spec->overlaps = keys->overlap;
-  for (int shape = 0; shape < SHAPES; shape++)
-    spec->turn_ticks[shape] = tick_from_seconds((double)self->model.weight_bytes / rate);
   if (rate <= 0)
     return diag_error(diag, node->at, "machine '%s' has no link to CPU memory", hardware.name);
-  if (spec->store_blocks < 1)
-    return diag_error(diag, node->at, "its CPU memory does not hold a block of %lld tokens of KV",
-                      (long long)decode->kv.block_size);
-  return 0;
+  if (turn_s > MAX_TURN_S)
+    return diag_error(diag, node->at,
+                      "the weights take %.0f s to load over the link of machine '%s', more than a "
+                      "day",
+                      turn_s, hardware.name);
+  spec->turn_ticks[SHAPE_PREFILL] = spec->turn_ticks[SHAPE_DECODE] = tick_from_seconds(turn_s);
+  return check_store(self, node, spec, decode, memory, diag);
 }
 
 static int bind_group(Config *self, const Node *node, GroupSpec *spec, Arena *arena, Diag *diag) {
@@ -108,6 +129,21 @@ static int bind_group(Config *self, const Node *node, GroupSpec *spec, Arena *ar
   const PoolConfig *decode = &self->pools[spec->pools[SHAPE_DECODE]];
   if (check_same(node, prefill, decode, diag)) return -1;
   return fill_spec(self, node, &keys, spec, arena, diag);
+}
+
+/* Each pool is in one group: placing knows no other machines beside those that change shape. */
+static int check_members(const Config *self, const Node *node, Diag *diag) {
+  int status = 0;
+  for (uint32_t p = 0; p < self->sim.n_pools; p++) {
+    int n = 0;
+    for (uint32_t g = 0; g < self->sim.n_groups; g++)
+      n += self->sim.groups[g].pools[SHAPE_PREFILL] == p ||
+           self->sim.groups[g].pools[SHAPE_DECODE] == p;
+    if (n != 1)
+      status = diag_error(diag, node->key_at, "pool '%s' is in %s", self->sim.pools[p].name,
+                          n == 0 ? "no group; with 'groups' each pool is in one" : "two groups");
+  }
+  return status;
 }
 
 /* The policies that groups need. */
@@ -131,8 +167,11 @@ int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag)
     return diag_error(diag, node->at, "'groups' wants a map of names to groups, with at least one");
   int status = check_policies(self, node, diag);
   GroupSpec *specs = ARENA_ARRAY(arena, GroupSpec, node->n_children);
-  for (const Node *child = node->first; child; child = child->next)
-    status |= bind_group(self, child, &specs[self->sim.n_groups++], arena, diag);
   self->sim.groups = specs;
-  return status;
+  for (const Node *child = node->first; child; child = child->next) {
+    GroupSpec *spec = &specs[self->sim.n_groups++];
+    spec->name = child->key;
+    status |= bind_group(self, child, spec, arena, diag);
+  }
+  return status ? -1 : check_members(self, node, diag);
 }

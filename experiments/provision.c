@@ -3,6 +3,7 @@
  * This thread alone steps the searches and takes what simulations found; the others only simulate.
  * When threads have nothing to do they are given what a search would ask next if what it waits for
  * came out one way or the other. Those runs count, and are kept, only if the search does ask. */
+#include "experiments/provision_measure.h"
 #include "experiments/provision_replicate.h"
 #include "experiments/results_values.h"
 #include "experiments/workers.h"
@@ -190,6 +191,7 @@ static void release_all(Study *self) {
 
 int provision_run(const Provision *self, const ProvisionOptions *options,
                   DesignOutcome **ret_outcomes, Arena *arena, Diag *diag) {
+  if (self->offline) return provision_measure(self, options, ret_outcomes, arena, diag);
   Study study = {.provision = self, .options = options, .arena = arena, .diag = diag};
   study.n_replicates = self->n_designs * self->n_seeds;
   study.replicates = ARENA_ARRAY(arena, Replicate, study.n_replicates);

@@ -16,6 +16,16 @@
  * monotone in rate and counts; what was simulated is checked against that, and so are the
  * neighbours of an answer.
  *
+ * Of arrivals at once the throughput is what a run measures, and nothing has to be assumed: then a
+ * list or a range of any key is gone through, and so are the degrees that share so many GPUs:
+ *
+ *         vllm: {parallelism: {gpus: 8, pools: [all]},
+ *                policies.batcher.max_num_batched_tokens: [512, 2048]}
+ *
+ * Every combination is a choice, numbered as the points of a sweep are. Those that cannot be had,
+ * since the weights do not fit or the heads cannot be divided, are listed with the reason; there
+ * must be one that can.
+ *
  * All designs meet the same requests: equal seeds draw equal lengths and the same arrivals, scaled
  * to the rate. The answer of a design is that of the configuration's own seed; the other seeds say
  * how sure it is. Answers and the number of simulations do not depend on the number of threads. */
@@ -23,6 +33,7 @@
 #define EXPERIMENTS_PROVISION_H
 #include "experiments/provision_search.h"
 #include "experiments/results.h"
+#include "experiments/sweep.h"
 #include "experiments/trial.h"
 
 enum { COUNTS_MAX = SEARCH_DIMENSIONS };
@@ -59,22 +70,37 @@ typedef struct CountRange {
   int64_t low, high;
 } CountRange;
 
+/* Machines of several pools together. Two pools that are shapes of the same GPUs take them once. */
+typedef struct Fleet {
+  Takes takes;
+  int64_t n_prefill, n_decode, n_mixed; // by role
+} Fleet;
+
+/* One choice of a design, before anything is simulated. */
+typedef struct ChoiceFit {
+  const char *label;   // "parallelism=TP4PP2 policies.batcher.max_num_batched_tokens=512"
+  const char *why_not; // one line; NULL: it can be had
+  Fleet fleet;
+} ChoiceFit;
+
 typedef struct Design {
   const char *name;
   Place at;
-  Setting *settings; // [n_settings], without the searched counts
+  Setting *settings; // [n_settings], without the searched counts and the choices'
   int n_settings;
   CountRange counts[COUNTS_MAX]; // [n_counts], as in the file
   int n_counts;
-  Takes each[COUNTS_MAX];               // of one machine of the searched pools
-  Takes fixed;                          // by the other pools together
-  int64_t n_prefill, n_decode, n_mixed; // machines of the other pools, by role
-  int roles[COUNTS_MAX];                // Role of the searched pools
+  Takes each[COUNTS_MAX]; // of one machine of the searched pools
+  Fleet fixed;            // the other pools
+  int roles[COUNTS_MAX];  // Role of the searched pools
+  Sweep choices;          // of an offline study; without axes: one choice
+  ChoiceFit *fits;        // [choices.n_points]
 } Design;
 
 typedef struct Provision {
   TrialBase *base;
   const char *text; // all of the file, canonical; NULL: bound from a block
+  bool offline;     // arrivals at once: the throughput of each choice is measured
   Objective objective;
   Objective budget_of; // OBJECTIVE_THROUGHPUT: no budget
   double budget;       // in the unit of Takes
@@ -95,7 +121,9 @@ typedef struct Answer {
   bool found;      // false: no counts meet the limits
   bool open_ended; // the highest rate that was allowed still meets them
   int64_t counts[COUNTS_MAX];
-  double rate; // held, requests/s; NAN: that of a trace, which nobody stated
+  int64_t choice;      // of an offline study; else 0
+  double rate;         // held, requests/s; NAN: that of a trace, which nobody stated
+  double tokens_per_s; // of output, measured by an offline study; else NAN
   int64_t n_prefill, n_decode, n_mixed; // machines by role
   Takes takes;
   const char *binds;      // the limit with the least margin
@@ -104,6 +132,13 @@ typedef struct Answer {
   int n_slos;
   const SloOutcome *slos; // [n_slos] at the answer; names and values
 } Answer;
+
+/* What one choice gave on one seed. */
+typedef struct Measurement {
+  double throughput_rps, output_tokens_per_s; // NAN: it was not simulated
+  const char *why_not;                        // one line; NULL: it may be the answer
+  uint64_t config_digest;                     // of its run; 0: there is none
+} Measurement;
 
 /* What is known of one design. */
 typedef struct DesignOutcome {
@@ -118,9 +153,10 @@ typedef struct DesignOutcome {
   const char *why_not;   // when the first seed has no answer: which limit fails, at which counts
   int64_t n_simulations; // that the search needed
   int64_t n_stopped;     // of those, ended early
-  double events, saved_events; // simulated, and (estimated) not
-  int64_t n_reused;            // found in the database
-  double n_grid;               // simulations of all counts and rates, all seeds
+  double events, saved_events;     // simulated, and (estimated) not
+  int64_t n_reused;                // found in the database
+  double n_grid;                   // simulations of all counts and rates, or choices, all seeds
+  const Measurement *measurements; // [n_seeds][choices.n_points]; NULL: counts were searched
 } DesignOutcome;
 
 typedef struct ProvisionOptions {
@@ -153,6 +189,7 @@ int64_t provision_fill(double budget, double taken, double each);
 
 extern const OptionSpec provision_options[];
 extern const OptionSpec provision_constraint_options[];
+extern const OptionSpec provision_parallelism_options[];
 
 /* Keeps the answers of a study that was loaded from a file. */
 int provision_store(const Provision *self, const DesignOutcome *outcomes, Results *results,
@@ -160,9 +197,13 @@ int provision_store(const Provision *self, const DesignOutcome *outcomes, Result
 
 /* private: provision_load.c */
 
-/* What makes the base a probe's configuration. */
+/* What makes the base a probe's configuration. Of an offline study counts[0] is the choice. */
 ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
                                 int seed, Arena *arena);
 /* The rate of a probe, requests/s; 0: the configuration's. */
 double provision_probe_rate(const Provision *self, const Probe *probe);
+
+/* private: provision_outcome.c. From the answers to low, high, mean, half_width, n_found and
+ * n_distinct. */
+void outcome_fill_spread(const Provision *self, DesignOutcome *outcome);
 #endif

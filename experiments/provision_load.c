@@ -1,6 +1,7 @@
 /* The `provision:` block, all but its designs, and what it makes of a configuration. */
 #include "experiments/provision_design.h"
 #include <math.h>
+#include <string.h>
 
 const char *const objective_names[] = {"throughput", "cost", "power", "machines", NULL};
 const char *const objective_units[] = {"requests/s", "$/h", "kW", "machines"};
@@ -29,7 +30,7 @@ const OptionSpec provision_options[] = {
         .help = "the largest rate, or the least of what holds one"),
     KEY(BlockKeys, constraint, OPTION_NODE, .help = "a budget, or the rate to hold, see below"),
     KEY(BlockKeys, designs, OPTION_NODE, .required = true,
-        .help = "names over {key: value, …}; a count such as 1..40 is searched"),
+        .help = "names over {key: value, …}; a count such as 1..40 is searched, see below"),
     KEY(BlockKeys, tolerance, OPTION_RATE, .min = 1e-6, .max = 1e9,
         .help = "largest rates are multiples of it; absent: about 1/20 of the rate"),
     KEY(BlockKeys, rates, OPTION_NODE, .help = "{from: …, to: …}: largest rates lie between"),
@@ -88,6 +89,20 @@ static double round_down(double value) {
   return power * (lead >= 5 ? 5 : lead >= 2 ? 2 : 1);
 }
 
+/* What is measured has no rates to search. */
+static int check_no_rates(const Node *block, Diag *diag) {
+  static const char *const keys[] = {"tolerance", "rates"};
+  int status = 0;
+  for (int i = 0; i < 2; i++) {
+    const Node *node = node_find(block, keys[i]);
+    if (node)
+      status = diag_error(diag, node->key_at,
+                          "'%s' does not go with arrivals at once, whose throughput is measured",
+                          keys[i]);
+  }
+  return status;
+}
+
 static int bind_rates(Provision *self, const BlockKeys *given, const Node *block,
                       const WorkloadConfig *workload, Diag *diag) {
   const Node *node = given->rates;
@@ -95,6 +110,7 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
   if (option_bind(rate_options, node, NULL, block->at, &keys, diag)) return -1;
   const bool largest = self->objective == OBJECTIVE_THROUGHPUT;
   const bool at_once = !workload->trace && workload->arrivals == ARRIVAL_AT_ONCE;
+  if (self->offline) return check_no_rates(block, diag);
   self->rate_key = workload->trace ? "workload.rate" : "workload.arrivals.rate";
   self->base_rate = workload->rate;
   self->replays = workload->trace != NULL;
@@ -134,10 +150,13 @@ double provision_probe_rate(const Provision *self, const Probe *probe) {
 
 ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
                                 int seed, Arena *arena) {
-  Setting *settings = ARENA_ARRAY(arena, Setting, design->n_settings + design->n_counts + 1);
+  const Sweep *choices = &design->choices;
+  Setting *settings = ARENA_ARRAY(
+      arena, Setting, design->n_settings + design->n_counts + choices->n_settings_max + 1);
   int n = 0;
   for (; n < design->n_settings; n++)
     settings[n] = design->settings[n];
+  if (self->offline) n += sweep_settings(choices, probe->counts[0], &settings[n]);
   for (int i = 0; i < design->n_counts; i++)
     settings[n++] = set_text(design->counts[i].key, design->at,
                              arena_printf(arena, "%lld", (long long)probe->counts[i]), arena);
@@ -154,12 +173,20 @@ ConfigChanges provision_changes(const Provision *self, const Design *design, con
 
 /* ---- All of it ---- */
 
+/* Whether the configuration has arrivals at once; designs may not change that. */
+static bool is_at_once(const Node *root) {
+  const Node *arrivals = node_find(node_find(root, "workload"), "arrivals");
+  const Node *process = node_find(arrivals, "process");
+  return process && process->text && strcmp(process->text, "at_once") == 0;
+}
+
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag) {
   *self = (Provision){.base = base};
   BlockKeys keys = {0};
   if (option_bind(provision_options, block, NULL, block->at, &keys, diag)) return -1;
   self->objective = (Objective)keys.objective;
   self->n_seeds = (int)keys.seeds;
+  self->offline = self->objective == OBJECTIVE_THROUGHPUT && is_at_once(base->root);
   if (bind_constraint(self, keys.constraint, block, diag)) return -1;
   if (keys.prices && keys.prices->kind != NODE_MAP)
     return diag_error(diag, keys.prices->at, "'prices' wants a map of machine types or pools");

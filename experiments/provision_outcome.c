@@ -27,11 +27,11 @@ static double t95(int degrees) {
 
 /* The same cluster. Rates differ from seed to seed, which their range tells. */
 static bool same_answer(const Answer *a, const Answer *b) {
-  return a->found == b->found && a->counts[0] == b->counts[0] && a->counts[1] == b->counts[1];
+  return a->found == b->found && a->counts[0] == b->counts[0] && a->counts[1] == b->counts[1] &&
+         a->choice == b->choice;
 }
 
-/* The spread over the seeds. */
-static void fill_spread(const Provision *self, DesignOutcome *outcome) {
+void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
   double sum = 0, squares = 0;
   outcome->low = INFINITY;
   outcome->high = -INFINITY;
@@ -125,7 +125,7 @@ void outcome_fill(const Provision *study, const Design *design, const Replicate 
     const ProbeRun *same = replicate_find(&replicates[s], &replicates[0].result.answer);
     outcome->n_holds += same && same->verdict == PROBE_HOLDS;
   }
-  fill_spread(study, outcome);
+  outcome_fill_spread(study, outcome);
   if (!answers[0].found) outcome->why_not = explain(study, &replicates[0], arena);
 }
 

@@ -1,5 +1,6 @@
 /* See provision_print.h. */
 #include "experiments/provision_print.h"
+#include "experiments/provision_ranking.h"
 #include "experiments/writer.h"
 #include <inttypes.h>
 #include <math.h>
@@ -31,7 +32,9 @@ static void table_head(const Provision *study, FILE *out) {
                                                      "the fewest machines that hold"};
   char text[32];
   fprintf(out, "%s: ", study->base->path);
-  if (study->objective == OBJECTIVE_THROUGHPUT)
+  if (study->offline)
+    fputs("the largest throughput of requests that are all there at once", out);
+  else if (study->objective == OBJECTIVE_THROUGHPUT)
     fprintf(out, "the largest rate, to %s requests/s", amount(study->tolerance, text));
   else
     fprintf(out, "%s %s requests/s", wanted[study->objective], rate_to_hold(study, text));
@@ -127,6 +130,10 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
 static void print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
   const int width = name_width(study);
   table_head(study, out);
+  if (study->offline) {
+    ranking_print_table(study, outcomes, out);
+    return;
+  }
   fprintf(out,
           "%-*s prefill decode mixed machines       $/h       kW  requests/s  %-13s %-18s margin\n",
           width, "design", "range", "binds");
@@ -161,7 +168,13 @@ static void json_slo(const SloOutcome *slo, FILE *out) {
   putc('}', out);
 }
 
-static void json_answer(const Provision *study, const Answer *answer, int seed, FILE *out) {
+static void json_choice(const Answer *answer, const Design *design, FILE *out) {
+  json_number("output_tokens_per_s", answer->tokens_per_s, out);
+  json_text("choice", design->fits[answer->choice].label, out);
+}
+
+static void json_answer(const Provision *study, const Design *design, const Answer *answer,
+                        int seed, FILE *out) {
   fprintf(out, "{\"seed\": %" PRId64 ", \"found\": %s", study->seed + seed,
           answer->found ? "true" : "false");
   if (answer->found) {
@@ -171,6 +184,7 @@ static void json_answer(const Provision *study, const Answer *answer, int seed, 
     json_number("cost_per_hour", answer->takes.cost_per_hour, out);
     json_number("power_kw", answer->takes.power_kw, out);
     json_number("rate_rps", answer->rate, out);
+    if (study->offline) json_choice(answer, design, out);
     fprintf(out, ", \"open_ended\": %s", answer->open_ended ? "true" : "false");
     json_text("binds", answer->binds, out);
     json_number("margin", answer->margin, out);
@@ -203,9 +217,14 @@ static void json_outcome(const Provision *study, const DesignOutcome *outcome, F
   fputs(",\n     \"answers\": [", out);
   for (int s = 0; s < study->n_seeds; s++) {
     fputs(s ? ",\n       " : "\n       ", out);
-    json_answer(study, &outcome->answers[s], s, out);
+    json_answer(study, outcome->design, &outcome->answers[s], s, out);
   }
-  fputs("]}", out);
+  putc(']', out);
+  if (study->offline) {
+    fputs(",\n     \"choices\": ", out);
+    ranking_print_json(study, outcome, out);
+  }
+  putc('}', out);
 }
 
 static void print_json(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
@@ -257,6 +276,10 @@ static void csv_answer(const Provision *study, const DesignOutcome *outcome, int
 }
 
 static void print_csv(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
+  if (study->offline) {
+    ranking_print_csv(study, outcomes, out);
+    return;
+  }
   fputs("design,seed,prefill,decode,mixed,machines,cost_per_hour,power_kw,rate_rps,binds,margin\n",
         out);
   for (int d = 0; d < study->n_designs; d++)
@@ -277,6 +300,10 @@ void provision_print_plan(const Provision *study, FILE *out) {
   table_head(study, out);
   for (int d = 0; d < study->n_designs; d++) {
     const Design *design = &study->designs[d];
+    if (study->offline) {
+      ranking_print_plan(design, out);
+      continue;
+    }
     fprintf(out, "%s:", design->name);
     for (int i = 0; i < design->n_counts; i++)
       fprintf(out, " %s=%" PRId64 "..%" PRId64, design->counts[i].key, design->counts[i].low,

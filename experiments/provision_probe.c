@@ -2,6 +2,9 @@
 #include "experiments/provision_probe.h"
 #include <string.h>
 
+const char *const probe_figures[PROBE_FIGURES] = {"requests", "completed", "throughput_rps",
+                                                  "output_tokens_per_s"};
+
 void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed) {
   Trial *trial = &self->trial;
   trial_init(trial);
@@ -77,6 +80,11 @@ static void keep_specs(ProbeRun *self, Arena *arena) {
   }
 }
 
+static void copy_figures(ProbeRun *self) {
+  for (int i = 0; i < PROBE_FIGURES; i++)
+    self->figures[i] = report_value(&self->trial.report, probe_figures[i]);
+}
+
 static ProbeVerdict judge(const ProbeRun *self) {
   bool met = !self->stopped;
   for (int i = 0; i < self->n_slos; i++)
@@ -96,6 +104,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     if (self->stopped)
       self->saved_events = self->events * ((double)self->demand.requests / finished - 1);
     copy_outcomes(self, arena);
+    if (self->measures) copy_figures(self);
   }
   keep_specs(self, arena);
   self->verdict = judge(self);
@@ -111,4 +120,23 @@ const SloOutcome *probe_run_binding(const ProbeRun *self) {
   for (int i = 0; i < self->n_slos; i++)
     if (!least || self->slos[i].margin < least->margin) least = &self->slos[i];
   return least;
+}
+
+/* Why a run that ended is no answer; NULL: it is one. */
+static const char *explain(const ProbeRun *self, Arena *arena) {
+  const double left_out = self->figures[FIGURE_REQUESTS] - self->figures[FIGURE_COMPLETED];
+  if (left_out > 0)
+    return arena_printf(arena, "%.0f of %.0f requests are rejected or never finish", left_out,
+                        self->figures[FIGURE_REQUESTS]);
+  if (self->verdict == PROBE_HOLDS) return NULL;
+  const SloOutcome *worst = probe_run_binding(self);
+  return arena_printf(arena, "'%s', limit %.4g%s%s, is missed", worst->spec->name,
+                      worst->spec->limit, *slo_unit(worst->spec) ? " " : "", slo_unit(worst->spec));
+}
+
+Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
+  return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
+                       .output_tokens_per_s = self->figures[FIGURE_TOKENS],
+                       .why_not = explain(self, arena),
+                       .config_digest = self->trial.config_digest};
 }

@@ -6,6 +6,10 @@
 #define EXPERIMENTS_PROVISION_PROBE_H
 #include "experiments/provision.h"
 
+/* What a run of an offline study measures, by the names in its report. */
+enum { FIGURE_REQUESTS, FIGURE_COMPLETED, FIGURE_THROUGHPUT, FIGURE_TOKENS, PROBE_FIGURES };
+extern const char *const probe_figures[PROBE_FIGURES];
+
 typedef struct ProbeRun {
   Probe probe;
   ProbeVerdict verdict; // PROBE_UNKNOWN until it has ended
@@ -16,6 +20,8 @@ typedef struct ProbeRun {
   double events, saved_events;
   SloOutcome *slos; // [n_slos], in the arena of the study
   int n_slos;
+  bool measures;                 // the run is of an offline study: then
+  double figures[PROBE_FIGURES]; // by probe_figures
   Trial trial;
   bool has_trial; // loaded and not released
   /* While it runs: */
@@ -34,6 +40,10 @@ void probe_run_take(ProbeRun *self, Arena *arena);
 void probe_run_release(ProbeRun *self);
 /* The limit with the least margin; NULL when there are none. */
 const SloOutcome *probe_run_binding(const ProbeRun *self);
+
+/* Of a run that measures and was taken. One that leaves requests out or misses a limit has a
+ * throughput, but is no answer. */
+Measurement probe_run_measurement(const ProbeRun *self, Arena *arena);
 
 /* private: provision_rows.c */
 

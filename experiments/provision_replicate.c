@@ -13,7 +13,7 @@ ProbeRun *replicate_find(const Replicate *self, const Probe *probe) {
 /* What a budget leaves of the design's last count, with so many of the first one of two. */
 static int64_t last_count(const Provision *self, const Design *design, int64_t first) {
   const int last = design->n_counts - 1;
-  double taken = takes_value(&design->fixed, self->budget_of);
+  double taken = takes_value(&design->fixed.takes, self->budget_of);
   if (last > 0) taken += (double)first * takes_value(&design->each[0], self->budget_of);
   const int64_t count =
       provision_fill(self->budget, taken, takes_value(&design->each[last], self->budget_of));
@@ -22,8 +22,9 @@ static int64_t last_count(const Provision *self, const Design *design, int64_t f
 
 static int fill_clusters(const Provision *self, const Design *design, Probe *clusters) {
   if (design->n_counts == 0) {
-    const bool fits = self->budget_of == OBJECTIVE_THROUGHPUT ||
-                      takes_value(&design->fixed, self->budget_of) <= self->budget * (1 + 1e-9);
+    const bool fits =
+        self->budget_of == OBJECTIVE_THROUGHPUT ||
+        takes_value(&design->fixed.takes, self->budget_of) <= self->budget * (1 + 1e-9);
     return fits;
   }
   const CountRange *last = &design->counts[design->n_counts - 1];
@@ -108,10 +109,11 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                    .rate = rate > 0              ? rate
                            : self->base_rate > 0 ? self->base_rate
                                                  : NAN,
-                   .n_prefill = design->n_prefill,
-                   .n_decode = design->n_decode,
-                   .n_mixed = design->n_mixed,
-                   .takes = design->fixed,
+                   .tokens_per_s = NAN,
+                   .n_prefill = design->fixed.n_prefill,
+                   .n_decode = design->fixed.n_decode,
+                   .n_mixed = design->fixed.n_mixed,
+                   .takes = design->fixed.takes,
                    .binds = binding ? binding->spec->name : NULL,
                    .margin = binding ? binding->margin : NAN,
                    .next_fails = failure ? probe_run_binding(failure)->spec->name : NULL,

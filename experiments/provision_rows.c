@@ -1,4 +1,5 @@
 /* Studies and the database: runs that are there already, and the answers. */
+#include "experiments/provision_measure.h"
 #include "experiments/provision_probe.h"
 #include "experiments/results_values.h"
 #include <inttypes.h>
@@ -39,6 +40,26 @@ static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *a
   return self->n_slos == (self->stopped ? 1 : slo->n_specs);
 }
 
+/* The figures of a run that was found; 0 when it lacks one. */
+static int read_figures(ProbeRun *self, Results *results, int64_t run, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
+      results,
+      "SELECT value FROM metric WHERE run_id = ? AND scope = 'run' AND name = ? AND "
+      "statistic = 'value'",
+      diag);
+  if (!statement) return -1;
+  for (int i = 0; i < PROBE_FIGURES; i++) {
+    sqlite3_bind_int64(statement, 1, run);
+    sqlite3_bind_text(statement, 2, probe_figures[i], -1, SQLITE_STATIC);
+    const int status = sqlite3_step(statement);
+    if (status == SQLITE_DONE) return 0;
+    if (status != SQLITE_ROW) return results_error(results, "read", diag);
+    self->figures[i] = column_real(statement, 0, NAN);
+    sqlite3_reset(statement);
+  }
+  return 1;
+}
+
 static const char *digest_of(const ProbeRun *self, Arena *arena) {
   return arena_printf(arena, "%016" PRIx64, self->trial.config_digest);
 }
@@ -57,7 +78,8 @@ int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena,
   if (status != SQLITE_ROW) return results_error(results, "read", diag);
   const int64_t id = sqlite3_column_int64(statement, 0);
   self->stopped = sqlite3_column_int(statement, 1) != 0;
-  const int found = read_outcomes(self, results, id, arena, diag);
+  int found = read_outcomes(self, results, id, arena, diag);
+  if (found == 1 && self->measures) found = read_figures(self, results, id, diag);
   self->reused = found == 1;
   return found;
 }
@@ -76,6 +98,25 @@ int probe_run_store(ProbeRun *self, Results *results, Diag *diag) {
 
 /* ---- Answers ---- */
 
+static int add_choices(Results *results, sqlite3_stmt *statement, const Provision *self,
+                       const DesignOutcome *outcome, int seed, int64_t study, Diag *diag) {
+  const Design *design = outcome->design;
+  for (int64_t i = 0; outcome->measurements && i < design->choices.n_points; i++) {
+    const Measurement *one = outcome_measurement(outcome, seed, i);
+    char digest[17];
+    snprintf(digest, sizeof digest, "%016" PRIx64, one->config_digest);
+    if (results_step(results, statement, 1,
+                     VALUES(value_whole(study), value_text(design->name),
+                            value_whole(self->seed + seed), value_whole(i),
+                            value_text(design->fits[i].label), value_real(one->throughput_rps),
+                            value_real(one->output_tokens_per_s), value_text(one->why_not),
+                            value_text(one->config_digest ? digest : NULL)),
+                     diag))
+      return -1;
+  }
+  return 0;
+}
+
 static int add_answer(Results *results, sqlite3_stmt *statement, const Provision *self,
                       const DesignOutcome *outcome, int seed, int64_t study, Diag *diag) {
   const Answer *answer = &outcome->answers[seed];
@@ -89,7 +130,11 @@ static int add_answer(Results *results, sqlite3_stmt *statement, const Provision
                              value_real(answer->takes.machines + unknown),
                              value_real(answer->takes.cost_per_hour + unknown),
                              value_real(answer->takes.power_kw + unknown),
-                             value_text(answer->binds), value_real(answer->margin + unknown)),
+                             value_text(answer->binds), value_real(answer->margin + unknown),
+                             value_text(answer->found && outcome->measurements
+                                            ? outcome->design->fits[answer->choice].label
+                                            : NULL),
+                             value_real(answer->tokens_per_s + unknown)),
                       diag);
 }
 
@@ -118,12 +163,16 @@ static int add_study(const Provision *self, const DesignOutcome *outcomes, Resul
           diag))
     return -1;
   CLEANUP_STATEMENT sqlite3_stmt *statement =
-      results_prepare(results, "INSERT INTO answer VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", diag);
-  if (!statement) return -1;
+      results_prepare(results, "INSERT INTO answer VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", diag);
+  CLEANUP_STATEMENT sqlite3_stmt *choices =
+      results_prepare(results, "INSERT INTO choice VALUES (?,?,?,?,?,?,?,?,?)", diag);
+  if (!statement || !choices) return -1;
   for (int d = 0; d < self->n_designs; d++) {
     if (add_design(results, &outcomes[d], *ret_study, diag)) return -1;
     for (int s = 0; s < self->n_seeds; s++)
-      if (add_answer(results, statement, self, &outcomes[d], s, *ret_study, diag)) return -1;
+      if (add_answer(results, statement, self, &outcomes[d], s, *ret_study, diag) ||
+          add_choices(results, choices, self, &outcomes[d], s, *ret_study, diag))
+        return -1;
   }
   return 0;
 }

@@ -55,6 +55,9 @@ static PoolReport make_pool(const PoolResult *result, Arena *arena) {
                   {"energy_kwh", "kWh",
                    if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power)},
                   {"iterations", "", iterations_of(totals)},
+                  {"prefill_s", "s", tick_seconds(totals->prefill_ticks - totals->mixed_ticks)},
+                  {"decode_s", "s", tick_seconds(totals->decode_ticks)},
+                  {"mixed_s", "s", tick_seconds(totals->mixed_ticks)},
                   {"prefill_tokens", "", (double)totals->prefill_tokens},
                   {"decode_tokens", "", (double)totals->decode_tokens}},
       .batch_tokens = make_distribution("batch_tokens", "", 1, result->batch_tokens),
@@ -142,11 +145,14 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
                     make_latency("second_token_s", &metrics->second_token),
                     make_latency("kv_transfer_s", &metrics->kv_transfer)},
       .pools = ARENA_ARRAY(arena, PoolReport, result->n_pools),
+      .groups = ARENA_ARRAY(arena, GroupReport, config->sim.n_groups),
       .outcomes = ARENA_ARRAY(arena, SloOutcome, config->slo->n_specs),
   };
   fill_scalars(self, cpu_s, wall_s);
   for (uint32_t i = 0; i < result->n_pools; i++)
     self->pools[i] = make_pool(&result->pools[i], arena);
+  for (uint32_t i = 0; i < config->sim.n_groups; i++)
+    self->groups[i] = report_group(result, &config->sim.groups[i], arena);
   slo_eval(config->slo, metrics, self->outcomes);
   for (int i = 0; i < config->slo->n_specs; i++)
     self->n_missed += !self->outcomes[i].met;
@@ -182,4 +188,7 @@ void report_visit(const Report *self, ReportVisit visit, void *context) {
     visit_scalars(pool->scalars, REPORT_POOL_SCALARS, pool->scope, visit, context);
     visit_distribution(&pool->batch_tokens, pool->scope, visit, context);
   }
+  for (uint32_t i = 0; i < self->config->sim.n_groups; i++)
+    visit_scalars(self->groups[i].scalars, REPORT_GROUP_SCALARS, self->groups[i].scope, visit,
+                  context);
 }

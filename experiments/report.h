@@ -9,7 +9,8 @@ enum {
   REPORT_STATISTICS = 6,
   REPORT_LATENCIES = 7,
   REPORT_SCALARS = 20,
-  REPORT_POOL_SCALARS = 5,
+  REPORT_POOL_SCALARS = 8,
+  REPORT_GROUP_SCALARS = 12,
   REPORT_EXTRAPOLATED = 3,
 };
 extern const char *const report_statistics[REPORT_STATISTICS]; // mean, p50, …
@@ -35,6 +36,13 @@ typedef struct PoolReport {
   Distribution batch_tokens;
 } PoolReport;
 
+/* Of all replicas of a group together; times are seconds of replicas. */
+typedef struct GroupReport {
+  const GroupSpec *group;
+  const char *scope; // group.NAME
+  Scalar scalars[REPORT_GROUP_SCALARS];
+} GroupReport;
+
 typedef struct Report {
   const Config *config;
   const SimResult *result;
@@ -42,6 +50,7 @@ typedef struct Report {
   Scalar extrapolated[REPORT_EXTRAPOLATED]; // outside the measured range of the performance models
   Distribution latencies[REPORT_LATENCIES];
   PoolReport *pools;    // [result->n_pools]
+  GroupReport *groups;  // [config->sim.n_groups]
   SloOutcome *outcomes; // [config->slo->n_specs]
   int n_missed;         // of them
 } Report;
@@ -53,10 +62,15 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
 double report_value(const Report *self, const char *name);
 /* Iterations outside the measured range of the performance model. */
 uint64_t report_extrapolated(const MachineTotals *totals);
-/* Calls `visit` with every figure; `scope` is run, extrapolated or pool.NAME, `statistic` is value
+/* Calls `visit` with every figure; `scope` is run, extrapolated, pool.NAME or group.NAME, `statistic` is value
  * or one of report_statistics, and `value` may be NAN. */
 typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
                             const char *statistic, double value, const char *unit);
 void report_visit(const Report *self, ReportVisit visit, void *context);
 void report_print(const Report *self, OutputFormat format, FILE *out);
+
+/* private: report_groups.c */
+
+GroupReport report_group(const SimResult *result, const GroupSpec *group, Arena *arena);
+void report_table_groups(const Report *self, FILE *out);
 #endif

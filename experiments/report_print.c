@@ -42,6 +42,14 @@ static void json_pool(const PoolReport *report, FILE *out) {
   putc('}', out);
 }
 
+static void json_group(const GroupReport *report, FILE *out) {
+  fputs("{\"name\": ", out);
+  write_json_string(report->group->name, out);
+  fputs(", ", out);
+  json_scalars(report->scalars, REPORT_GROUP_SCALARS, out);
+  putc('}', out);
+}
+
 static void json_outcome(const SloOutcome *outcome, FILE *out) {
   fprintf(out, "{\"name\": \"%s\", \"value\": ", outcome->spec->name);
   write_json_number(outcome->value, out);
@@ -77,6 +85,13 @@ static void print_json(const Report *self, FILE *out) {
     json_pool(&self->pools[i], out);
   }
   fputs("\n  ]", out);
+  json_key("groups", out);
+  putc('[', out);
+  for (uint32_t i = 0; i < self->config->sim.n_groups; i++) {
+    fputs(i ? ",\n    " : "\n    ", out);
+    json_group(&self->groups[i], out);
+  }
+  fputs(self->config->sim.n_groups ? "\n  ]" : "]", out);
   json_key("slo", out);
   putc('[', out);
   for (int i = 0; i < self->config->slo->n_specs; i++) {
@@ -247,6 +262,7 @@ static void print_table(const Report *self, FILE *out) {
   table_head(self, out);
   table_latencies(self, out);
   table_pools(self, out);
+  report_table_groups(self, out);
   table_slo(self, out);
   table_foot(self, out);
 }

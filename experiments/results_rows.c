@@ -144,6 +144,32 @@ static int add_histograms(Results *self, const Report *report, Diag *diag) {
   return 0;
 }
 
+/* A row's place among the replicas of its group, which lie together. */
+static uint32_t replica_of(const SimResult *result, GroupIx ix) {
+  uint32_t replica = 0;
+  while (ix > replica && result->groups[ix - replica - 1].spec == result->groups[ix].spec)
+    replica++;
+  return replica;
+}
+
+static int add_timeline(Results *self, const SimResult *result, Diag *diag) {
+  if (!result->timeline) return 0;
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_prepare(self, "INSERT INTO timeline VALUES (?,?,?,?,?,?,?,?,?,?)", diag);
+  if (!statement) return -1;
+  for (size_t i = 0; i < result->timeline->n_rows; i++) {
+    const TimelineRow *row = &result->timeline->rows[i];
+    if (INSERT(self, statement, diag, value_text(result->groups[row->group].spec->name),
+               value_whole(replica_of(result, row->group)), time_at(row->at),
+               value_text(row->shape == SHAPE_PREFILL ? "prefill" : "decode"),
+               value_text(group_activity_name(row->activity)), value_whole(row->gpu_blocks),
+               value_whole(row->store_blocks), value_whole(row->n_prompts),
+               value_whole(row->n_decoding)))
+      return -1;
+  }
+  return 0;
+}
+
 static int add_slo(Results *self, const Report *report, Diag *diag) {
   CLEANUP_STATEMENT sqlite3_stmt *statement =
       results_prepare(self, "INSERT INTO slo VALUES (?,?,?,?,?,?,?)", diag);
@@ -190,7 +216,8 @@ int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Ar
                  Diag *diag) {
   if (add_config(self, report->config, arena, diag) || add_pools(self, report, diag) ||
       add_machines(self, report, diag) || add_metrics(self, report, diag) ||
-      add_histograms(self, report, diag) || add_slo(self, report, diag))
+      add_histograms(self, report, diag) || add_timeline(self, report->result, diag) ||
+      add_slo(self, report, diag))
     return -1;
   const Ending ending = {.digest = results_hex(report->result->digest, arena),
                          .status = status_of(report->result),

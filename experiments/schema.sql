@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -65,8 +65,24 @@ CREATE TABLE machine (
   PRIMARY KEY (run_id, machine)
 ) WITHOUT ROWID;
 
--- Every figure of the report. scope is 'run', 'pool.NAME' or 'extrapolated' (shares outside the
--- measured range); statistic is 'value' or one of mean, p50, p90, p95, p99, max.
+-- Only of runs with a timeline: what each replica of a group of GPUs does from at_s until its next
+-- row, and what lies in both tiers of its KV memory.
+CREATE TABLE timeline (
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  "group" TEXT NOT NULL,
+  replica INTEGER NOT NULL,
+  at_s REAL NOT NULL,
+  shape TEXT NOT NULL,           -- prefill or decode; during reshard the coming one
+  activity TEXT NOT NULL,        -- prefill, decode, reshard, drain or stall
+  gpu_blocks INTEGER NOT NULL,   -- of KV, held on its GPUs
+  store_blocks INTEGER NOT NULL, -- of KV, held or booked in its CPU memory
+  prompts INTEGER NOT NULL,      -- that wait for prefill or are in one
+  decoding INTEGER NOT NULL,     -- sequences assigned to its GPUs
+  PRIMARY KEY (run_id, "group", replica, at_s)
+) WITHOUT ROWID;
+
+-- Every figure of the report. scope is 'run', 'pool.NAME', 'group.NAME' or 'extrapolated' (shares
+-- outside the measured range); statistic is 'value' or one of mean, p50, p90, p95, p99, max.
 CREATE TABLE metric (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
   scope TEXT NOT NULL,
@@ -203,7 +219,23 @@ CREATE TABLE answer (
   power_kw REAL,
   binds TEXT,  -- the limit with the least margin
   margin REAL, -- its, as a share of the limit
+  choice TEXT, -- of an offline study: its label; rate_rps is then its throughput
+  output_tokens_per_s REAL, -- and this too was measured
   PRIMARY KEY (study_id, design, seed)
+) WITHOUT ROWID;
+
+-- Of offline studies, whose designs are choices: what each of them gave.
+CREATE TABLE choice (
+  study_id INTEGER NOT NULL REFERENCES study (id) ON DELETE CASCADE,
+  design TEXT NOT NULL,
+  seed INTEGER NOT NULL,
+  choice INTEGER NOT NULL, -- from 0, the last of a design's lists moves fastest
+  label TEXT NOT NULL,     -- parallelism=TP4 policies.batcher.max_num_batched_tokens=512
+  throughput_rps REAL,     -- NULL: it was not simulated
+  output_tokens_per_s REAL,
+  why_not TEXT,            -- why it cannot be the answer, NULL: it can
+  config_digest TEXT,      -- of its run
+  PRIMARY KEY (study_id, design, seed, choice)
 ) WITHOUT ROWID;
 
 CREATE VIEW summary AS

@@ -35,6 +35,10 @@ void agenda_clear(Agenda *self, EventKind kind, uint32_t target);
 /* The pending event of (kind, target), NULL if there is none. */
 const Event *agenda_find(const Agenda *self, EventKind kind, uint32_t target);
 
+/* When the first event is; one must be pending. */
+static inline Tick agenda_first_at(const Agenda *self) {
+  return self->heap[0].at;
+}
 /* Takes the first event out; false when none is pending. */
 bool agenda_pop(Agenda *self, Event *ret_event);
 #endif

@@ -125,7 +125,8 @@ static void check_groups(const Engine *engine) {
     check_queue(engine, &group->stored);
     for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
       check_queue(engine, &group->copies[direction]);
-      const bool copies = agenda_find(&engine->agenda, EVENT_COPY, 2 * g + (uint32_t)direction);
+      const bool copies =
+          agenda_find(&engine->agenda, EVENT_COPY, COPY_DIRECTIONS * g + (uint32_t)direction);
       assert(copies == (group->copies[direction].count > 0));
     }
     int64_t stored = 0;

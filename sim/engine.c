@@ -114,6 +114,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   eventlog_init(&self->log, config->event_log);
   init_policies(self);
   engine_init_groups(self);
+  if (config->timeline_interval > 0) engine_init_timeline(self);
   engine_pull(self);
 }
 
@@ -157,6 +158,14 @@ static void shape_groups(Engine *self) {
     engine_shape(self, &self->groups[g]);
 }
 
+bool engine_passes_the_end(Engine *self, double ticks) {
+  if (ticks < 0.999 * (double)(TICK_MAX - self->now)) return false;
+  if (!self->failed)
+    diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
+  self->failed = true;
+  return true;
+}
+
 bool engine_step(Engine *self) {
   if (self->failed || self->stopped) return false;
   /* When all that is pending asks for room again and has been refused since anything else
@@ -164,6 +173,8 @@ bool engine_step(Engine *self) {
   const size_t pending =
       self->agenda.n_events - (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL);
   if (pending == self->n_retries && self->n_refusals >= pending) return engine_break_deadlock(self);
+  if (self->timeline && pending > 0 && agenda_first_at(&self->agenda) > self->now)
+    engine_look(self, agenda_first_at(&self->agenda));
   agenda_pop(&self->agenda, &self->event);
   const Tick previous = self->now;
   self->now = self->view.now = self->event.at;
@@ -187,6 +198,7 @@ static void loop(Engine *self) {
 
 static void add_totals(MachineTotals *sum, const MachineTotals *part) {
   sum->prefill_ticks += part->prefill_ticks;
+  sum->mixed_ticks += part->mixed_ticks;
   sum->decode_ticks += part->decode_ticks;
   sum->prefill_iterations += part->prefill_iterations;
   sum->decode_iterations += part->decode_iterations;
@@ -219,6 +231,7 @@ static void sum_up(const Engine *self, SimResult *result) {
                         .n_machines = self->n_machines,
                         .groups = self->groups,
                         .n_groups = self->n_groups,
+                        .timeline = self->timeline,
                         .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
                         .digest = self->log.digest,
@@ -272,6 +285,7 @@ int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *
   engine_init(engine, config, arena, diag);
   loop(engine);
   if (engine->failed) return -1;
+  engine_end_groups(engine);
   sum_up(engine, ret_result);
   return 0;
 }

@@ -9,7 +9,8 @@
  *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
  *   moving.c      KV transfers
- *   shaping.c     groups of GPUs that change their shape */
+ *   shaping.c     groups of GPUs that change their shape
+ *   timeline.c    what is kept of what they did */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
 #include "sim/agenda.h"
@@ -43,6 +44,7 @@ typedef struct Engine {
   uint32_t n_machines;
   Group *groups;
   uint32_t n_groups;
+  Timeline *timeline;    // NULL: none is asked for
   int64_t smallest_room; // tokens of KV that fit on every machine
   Links links;
   TransferTable transfers;
@@ -81,6 +83,8 @@ static inline void engine_log(Engine *self, Outcome outcome, const Request *requ
 void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag);
 /* Handles the next event; false when none is left or the run has failed. */
 bool engine_step(Engine *self);
+/* Whether `ticks` from now lie past the end of simulated time, 106 days; that stops the run. */
+bool engine_passes_the_end(Engine *self, double ticks);
 
 /* --- placement.c */
 
@@ -171,8 +175,12 @@ bool engine_break_deadlock(Engine *self);
 
 /* Sets up the groups, each in the shape that prefills. */
 void engine_init_groups(Engine *self);
+/* Tokens of KV that the store of each group has room for. */
+int64_t engine_smallest_store(const Engine *self);
 /* Enters the time since the last entry into the books of a group, before it changes. */
 void engine_book_group(Engine *self, Group *group);
+/* The run is over: closes the books of all groups. */
+void engine_end_groups(Engine *self);
 /* Books a place in the store of a group's machine, where a prefill begins. */
 void engine_book_store(const Machine *machine, Request *request);
 /* Cuts the plan for a group's machine before the first prompt that its store cannot take. */
@@ -184,4 +192,11 @@ void engine_handle_turn(Engine *self, Group *group);
 /* Something changed on a machine of the group: copies in what there is room for, asks for its shape,
  * and goes on leaving the present one. */
 void engine_shape(Engine *self, Group *group);
+
+/* --- timeline.c */
+
+void engine_init_timeline(Engine *self);
+/* The clock goes on to `until` > now: looks at the groups as they are now, and at the multiples of
+ * the interval before `until`. */
+void engine_look(const Engine *self, Tick until);
 #endif

@@ -22,6 +22,7 @@ typedef enum Shape { SHAPE_PREFILL, SHAPE_DECODE, SHAPES } Shape;
 
 /* Two pools of one set of GPUs; there are as many groups as each has replicas. */
 typedef struct GroupSpec {
+  const char *name;
   uint32_t pools[SHAPES];                        // by shape
   int64_t store_blocks;                          // of one group
   int64_t copy_out_bandwidth, copy_in_bandwidth; // bytes/s of all GPUs of a group together
@@ -29,7 +30,17 @@ typedef struct GroupSpec {
   bool overlaps; // copies with iterations; otherwise no iteration begins while one is under way
 } GroupSpec;
 
-typedef enum GroupState { GROUP_RUNS, GROUP_LEAVES, GROUP_TURNS, GROUP_STATES } GroupState;
+typedef enum GroupState { GROUP_RUNS, GROUP_LEAVES, GROUP_TURNS } GroupState;
+/* What it is seen to do: iterations of either shape, also the last ones before it leaves; loading the
+ * weights of the next; waiting for its KV to leave; nothing, for want of requests or of KV. */
+typedef enum GroupActivity {
+  GROUP_PREFILLS,
+  GROUP_DECODES,
+  GROUP_RESHARDS,
+  GROUP_DRAINS,
+  GROUP_STALLS,
+  GROUP_ACTIVITIES,
+} GroupActivity;
 typedef enum CopyDirection { COPY_OUT, COPY_IN, COPY_DIRECTIONS } CopyDirection;
 
 typedef struct Group Group;
@@ -48,8 +59,8 @@ struct Group {
   RequestQueue copies[COPY_DIRECTIONS]; // the first of each is under way
   uint32_t n_busy;                      // machines with an iteration in progress
   /* what it did so far */
-  Tick since;                          // the last entry into `ticks`
-  Tick ticks[SHAPES][GROUP_STATES][2]; // by whether a machine was busy
+  Tick since; // the last entry into `ticks`
+  Tick ticks[GROUP_ACTIVITIES];
   int64_t n_turns;
   int64_t copied_bytes[COPY_DIRECTIONS];
   int64_t most_stored_blocks;
@@ -59,6 +70,15 @@ static inline int64_t group_blocks(const Group *group, int64_t tokens) {
   return (tokens + group->block_size - 1) / group->block_size;
 }
 
+static inline GroupActivity group_activity(const Group *group) {
+  if (group->state == GROUP_TURNS) return GROUP_RESHARDS;
+  if (group->n_busy > 0) return group->shape == SHAPE_PREFILL ? GROUP_PREFILLS : GROUP_DECODES;
+  return group->state == GROUP_LEAVES ? GROUP_DRAINS : GROUP_STALLS;
+}
+
+/* "prefill", "decode", "reshard", "drain", "stall". */
+const char *group_activity_name(GroupActivity activity);
+
 static inline bool group_copies(const Group *group) {
   return group->copies[COPY_OUT].count + group->copies[COPY_IN].count > 0;
 }
@@ -67,9 +87,9 @@ static inline bool group_copies(const Group *group) {
 typedef struct GroupView {
   Shape shape;
   int64_t n_prompts; // that wait for prefill or are in one
-  bool
-      takes_prompt; // the first of those that wait fits in the store, also beside what would be copied
-                    // out of the decode machines; true when none waits
+  /* The first of those that wait fits in the store, also beside what would be copied out of the
+   * decode machines; true when none waits. */
+  bool takes_prompt;
   int64_t n_stored;   // prefilled, in the store or on their way into it or out of it
   int64_t n_decoding; // on machines that decode
   int64_t stored_blocks, store_blocks;

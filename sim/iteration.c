@@ -34,15 +34,6 @@ static bool batch_decodes(const Machine *machine) {
 
 /* --- time */
 
-/* Whether `ticks` from now lie past the end of simulated time, 106 days; that stops the run. */
-static bool passes_the_end(Engine *self, double ticks) {
-  if (ticks < 0.999 * (double)(TICK_MAX - self->now)) return false;
-  if (!self->failed)
-    diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
-  self->failed = true;
-  return true;
-}
-
 /* Through the stages that the machine shares with its fellow lanes. */
 static Tick pipelined_ticks(const Engine *self, const Machine *machine, const BatchShape *shape,
                             Extrapolation *ret_extrapolation) {
@@ -68,7 +59,7 @@ static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
                      : machine->pipeline    ? pipelined_ticks(self, machine, shape, &extrapolation)
                                             : perfmodel_iteration(model, shape, &extrapolation);
   if (ticks < 0) self->failed = true;
-  if (ticks < 0 || passes_the_end(self, (double)ticks)) return 1;
+  if (ticks < 0 || engine_passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0);
   machine->totals.extrapolated_iterations[extrapolation]++;
   machine->totals.extrapolated_ticks[extrapolation] += ticks;
@@ -141,7 +132,8 @@ static void lay_part(Engine *self, Machine *machine) {
   assert(run->part > 0);
   const double part = (double)run->part;
   const double steps = part * (part - 1) / 2;
-  if (passes_the_end(self, (double)run->series.first * part + (double)run->series.step * steps))
+  if (engine_passes_the_end(self,
+                            (double)run->series.first * part + (double)run->series.step * steps))
     run->series = (Series){.first = 1};
 }
 
@@ -386,6 +378,7 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   histogram_add(machine->batch_tokens, shape.prefill_tokens + shape.decode_seqs, (uint64_t)ticks);
   machine->totals.prefill_iterations++;
   machine->totals.prefill_ticks += ticks;
+  if (batch_decodes(machine)) machine->totals.mixed_ticks += ticks;
   machine->totals.prefill_tokens += shape.prefill_tokens - machine->padding_tokens;
   machine->totals.padding_tokens += machine->padding_tokens;
   machine->totals.decode_tokens += shape.decode_seqs;

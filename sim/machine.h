@@ -65,6 +65,7 @@ typedef struct DecodeRun {
 /* What a machine has done so far. */
 typedef struct MachineTotals {
   Tick prefill_ticks, decode_ticks; // in iterations with prefill; in decode runs
+  Tick mixed_ticks;                 // of the former, in those with decodes too
   int64_t prefill_iterations, decode_iterations;
   int64_t extrapolated_iterations[3]; // by Extrapolation
   Tick extrapolated_ticks[3];

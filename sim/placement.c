@@ -40,20 +40,15 @@ static bool fits(const Engine *self, const Request *request, MachineIx m, Phase 
          phase_blocks(&self->machines[m], request, phase) <= self->machines[m].pool->kv_blocks;
 }
 
-/* Whether every group's store can hold the prompt: the router may pick any of them. */
+/* Whether the store of every group can hold the prompt: the router may pick any of them. */
 static bool storable(const Engine *self, const Request *request) {
-  for (uint32_t g = 0; g < self->n_groups; g++)
-    if (group_blocks(&self->groups[g], (int64_t)request->prompt_tokens + 1) >
-        self->groups[g].spec->store_blocks)
-      return false;
-  return true;
+  return request->prompt_tokens < engine_smallest_store(self);
 }
 
 /* False when no machine can ever hold one of the phases. */
 static bool servable(const Engine *self, const Request *request) {
   return fits(self, request, roomiest(self, PHASE_PREFILL), PHASE_PREFILL) &&
-         fits(self, request, roomiest(self, PHASE_DECODE), PHASE_DECODE) &&
-         (self->n_groups == 0 || storable(self, request));
+         fits(self, request, roomiest(self, PHASE_DECODE), PHASE_DECODE) && storable(self, request);
 }
 
 static void assign_prefill(Engine *self, Request *request, Machine *machine) {
@@ -130,6 +125,13 @@ void engine_retire(Engine *self, RequestIx ix, bool rejected) {
  * counted like any other. */
 static bool reject(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
+  if (!storable(self, request) && self->next_row.place.path) {
+    diag_error(self->diag, self->next_row.place,
+               "a prompt of %d tokens is larger than the CPU store of a group (%lld tokens)",
+               request->prompt_tokens, (long long)engine_smallest_store(self));
+    self->failed = true;
+    return false;
+  }
   const MachineIx most = roomiest(self, PHASE_PREFILL);
   const bool prompt_fits = fits(self, request, most, PHASE_PREFILL);
   if (!prompt_fits && self->next_row.place.path) {

@@ -1,6 +1,7 @@
 /* Groups of GPUs that change their shape: see group.h. */
 #include "sim/engine.h"
 #include <assert.h>
+#include <math.h>
 
 static Machine *machines_of(const Engine *self, const Group *group, Shape shape) {
   return &self->machines[group->first[shape]];
@@ -11,11 +12,23 @@ static int64_t kv_tokens(const Request *request) {
   return (int64_t)request->prompt_tokens + request->generated_tokens - 1;
 }
 
+const char *group_activity_name(GroupActivity activity) {
+  static const char *const names[GROUP_ACTIVITIES] = {"prefill", "decode", "reshard", "drain",
+                                                      "stall"};
+  return names[activity];
+}
+
 /* --- books */
 
 void engine_book_group(Engine *self, Group *group) {
-  group->ticks[group->shape][group->state][group->n_busy > 0] += self->now - group->since;
+  group->ticks[group_activity(group)] += self->now - group->since;
   group->since = self->now;
+}
+
+void engine_end_groups(Engine *self) {
+  for (uint32_t g = 0; g < self->n_groups; g++)
+    engine_book_group(self, &self->groups[g]);
+  if (self->timeline) engine_look(self, self->now + 1);
 }
 
 static void enter(Engine *self, Group *group, Shape shape, GroupState state) {
@@ -65,6 +78,12 @@ static void begin_all(Engine *self, Group *group) {
     engine_begin(self, &machines[i]);
 }
 
+/* A copy takes at least a tick, so that its end comes after what began it. */
+static void set_timer(Engine *self, EventKind kind, uint32_t target, double ticks) {
+  if (engine_passes_the_end(self, ticks)) return;
+  agenda_set(&self->agenda, kind, target, self->now + (ticks < 1 ? 1 : llround(ticks)));
+}
+
 /* --- copies, one at a time in each direction */
 
 static void begin_copy(Engine *self, Group *group, CopyDirection direction) {
@@ -73,10 +92,9 @@ static void begin_copy(Engine *self, Group *group, CopyDirection direction) {
       kv_tokens(request) * self->machines[group->first[0]].pool->kv_bytes_per_token;
   const int64_t rate =
       direction == COPY_OUT ? group->spec->copy_out_bandwidth : group->spec->copy_in_bandwidth;
-  const Tick ticks = tick_from_seconds((double)bytes / (double)rate);
+  const double ticks = (double)bytes / (double)rate * (double)TICKS_PER_SECOND;
   group->copied_bytes[direction] += bytes;
-  agenda_set(&self->agenda, EVENT_COPY, 2 * group->ix + direction,
-             self->now + (ticks > 0 ? ticks : 1));
+  set_timer(self, EVENT_COPY, COPY_DIRECTIONS * group->ix + direction, ticks);
 }
 
 static void push_copy(Engine *self, Group *group, CopyDirection direction, RequestIx ix) {
@@ -267,7 +285,7 @@ static void go_on_leaving(Engine *self, Group *group) {
   const Shape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
   enter(self, group, to, GROUP_TURNS);
   group->n_turns++;
-  agenda_set(&self->agenda, EVENT_TURN, group->ix, self->now + group->spec->turn_ticks[to]);
+  set_timer(self, EVENT_TURN, group->ix, (double)group->spec->turn_ticks[to]);
 }
 
 void engine_handle_turn(Engine *self, Group *group) {
@@ -320,6 +338,15 @@ static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32
   }
 }
 
+int64_t engine_smallest_store(const Engine *self) {
+  int64_t smallest = INT64_MAX;
+  for (uint32_t g = 0; g < self->n_groups; g++) {
+    const int64_t room = self->groups[g].spec->store_blocks * self->groups[g].block_size;
+    if (room < smallest) smallest = room;
+  }
+  return smallest;
+}
+
 void engine_init_groups(Engine *self) {
   const SimConfig *config = self->config;
   for (uint32_t g = 0; g < config->n_groups; g++) {
@@ -333,10 +360,8 @@ void engine_init_groups(Engine *self) {
     for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
       init_group(self, group++, &config->groups[g], i);
   }
-  for (uint32_t g = 0; g < self->n_groups; g++) {
-    const int64_t room = self->groups[g].spec->store_blocks * self->groups[g].block_size;
-    if (room < self->smallest_room) self->smallest_room = room;
-  }
+  const int64_t room = engine_smallest_store(self);
+  if (room < self->smallest_room) self->smallest_room = room;
   agenda_reserve(&self->agenda, EVENT_COPY, COPY_DIRECTIONS * self->n_groups);
   agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
 }

@@ -9,6 +9,7 @@
 #include "sim/machine.h"
 #include "sim/metrics.h"
 #include "sim/policy.h"
+#include "sim/timeline.h"
 #include "traces/trace.h"
 
 /* A request's part of an iteration: the tokens it computes, after those whose KV it has. */
@@ -36,6 +37,7 @@ typedef struct SimConfig {
   uint32_t n_pools;
   const GroupSpec *groups; // pools that share their GPUs, two each
   uint32_t n_groups;       // entries of it
+  Tick timeline_interval;  // between samples of what they do; 0: no timeline is kept
   PolicyChoice policies[POLICY_KINDS];
   int64_t network_bandwidth; // bytes/s per machine and direction besides its NIC's; 0: no limit
   Tick network_latency;      // of each KV transfer
@@ -84,6 +86,7 @@ typedef struct SimResult {
   uint32_t n_pools, n_machines;
   const Group *groups; // as they ended
   uint32_t n_groups;
+  const Timeline *timeline; // of them; NULL: none was asked for
   MachineTotals totals;
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then

@@ -3,8 +3,8 @@
  *
  *     swarm [--seed N] [--clusters N] [--verbose]
  *
- * Each cluster, drawn from a seed of its own, is run coalesced, the same again, with --step (equal
- * digests, requests, histograms and totals), with another order of equal times (books only) and,
+ * Each cluster, drawn from a seed of its own, is run coalesced, the same again without the timeline of
+ * its groups, with --step (equal digests, requests, histograms, totals and timelines), with another order of equal times (books only) and,
  * where that is exact, with all times doubled. By default there are so many clusters that each pair
  * of batcher and router meets at least 200. They run in processes of their own, many to each, so
  * that an assertion or an endless run is one failure with one line that reproduces it; a single
@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static const Tick TIMELINE_INTERVAL = TICKS_PER_SECOND / 10;
+
 enum { PER_PAIR = 200, PER_PROCESS = 128, SECONDS_ALONE = 20, SECONDS_TOGETHER = 300 };
 
 /* What the clusters met, to show that the draws reach these paths. */
@@ -30,6 +32,10 @@ typedef enum Count {
   COUNT_PREEMPTIONS,
   COUNT_EVICTIONS,
   COUNT_ROLE_CHANGES,
+  COUNT_PIPELINED,
+  COUNT_TURNS,
+  COUNT_COPIED_OUT,
+  COUNT_COPIED_IN,
   COUNT_EXTRAPOLATED,
   COUNT_SCALED,
   COUNT_EVENTS,
@@ -45,6 +51,10 @@ static const char *const count_names[COUNTS] = {
     [COUNT_PREEMPTIONS] = "preemptions",
     [COUNT_EVICTIONS] = "evictions",
     [COUNT_ROLE_CHANGES] = "role changes",
+    [COUNT_PIPELINED] = "iterations in pipelines",
+    [COUNT_TURNS] = "turns of groups to another shape",
+    [COUNT_COPIED_OUT] = "bytes copied out to their stores",
+    [COUNT_COPIED_IN] = "bytes copied in",
     [COUNT_EXTRAPOLATED] = "iterations outside the measured range",
     [COUNT_SCALED] = "clusters compared with themselves at twice the times",
     [COUNT_EVENTS] = "events",
@@ -72,13 +82,15 @@ static int keep_record(void *context, const RequestRecord *record, const Metrics
   return 0;
 }
 
-static Trial *run(Cluster *cluster, bool step, uint64_t tie_seed, Arena *arena) {
+/* `timed`: with a timeline where there are groups. */
+static Trial *run(Cluster *cluster, bool step, bool timed, uint64_t tie_seed, Arena *arena) {
   Trial *trial = ARENA_NEW(arena, Trial);
   trial->records = ARENA_ARRAY(arena, RequestRecord, cluster->workload.n_rows);
   SimConfig config = cluster->config;
   config.step = step;
   config.tie_seed = tie_seed;
   config.audit = true;
+  config.timeline_interval = timed && config.n_groups > 0 ? TIMELINE_INTERVAL : 0;
   config.slo_reference = &cluster->models[0];
   config.on_request = keep_record;
   config.on_request_context = trial;
@@ -181,10 +193,38 @@ static bool same_totals(const SimResult *a, const SimResult *b) {
   return memcmp(a->machines, b->machines, a->n_machines * sizeof *a->machines) == 0;
 }
 
+static bool same_groups(const SimResult *a, const SimResult *b) {
+  for (uint32_t i = 0; i < a->n_groups; i++) {
+    const Group *one = &a->groups[i], *other = &b->groups[i];
+    if (memcmp(one->ticks, other->ticks, sizeof one->ticks) != 0 ||
+        memcmp(one->copied_bytes, other->copied_bytes, sizeof one->copied_bytes) != 0 ||
+        one->n_turns != other->n_turns || one->most_stored_blocks != other->most_stored_blocks)
+      return false;
+  }
+  return true;
+}
+
+static bool same_rows(const TimelineRow *a, const TimelineRow *b) {
+  return a->at == b->at && a->group == b->group && a->shape == b->shape &&
+         a->activity == b->activity && a->gpu_blocks == b->gpu_blocks &&
+         a->store_blocks == b->store_blocks && a->n_prompts == b->n_prompts &&
+         a->n_decoding == b->n_decoding;
+}
+
+static bool same_timelines(const Timeline *a, const Timeline *b) {
+  if (!a || !b) return true;
+  bool same = a->n_rows == b->n_rows;
+  for (size_t i = 0; same && i < a->n_rows; i++)
+    same = same_rows(&a->rows[i], &b->rows[i]);
+  return same;
+}
+
 static const char *check_same(const Trial *a, const Trial *b) {
   if (a->result.digest != b->result.digest) return "the digest differs";
   if (!same_metrics(&a->result.metrics, &b->result.metrics)) return "the metrics differ";
   if (!same_totals(&a->result, &b->result)) return "the totals of a machine differ";
+  if (!same_groups(&a->result, &b->result)) return "the books of a group differ";
+  if (!same_timelines(a->result.timeline, b->result.timeline)) return "the timelines differ";
   if (a->result.span != b->result.span) return "the span differs";
   return NULL;
 }
@@ -202,6 +242,25 @@ static const char *check_scaled(const Cluster *cluster, const Trial *once, const
 
 /* --- one cluster */
 
+static void tally_groups(Tally *tally, const SimResult *result) {
+  for (uint32_t i = 0; i < result->n_groups; i++) {
+    const Group *group = &result->groups[i];
+    tally->counts[COUNT_TURNS] += (uint64_t)group->n_turns;
+    tally->counts[COUNT_COPIED_OUT] += (uint64_t)group->copied_bytes[COPY_OUT];
+    tally->counts[COUNT_COPIED_IN] += (uint64_t)group->copied_bytes[COPY_IN];
+  }
+}
+
+static uint64_t pipelined_iterations(const SimResult *result) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < result->n_pools; i++) {
+    const MachineTotals *totals = &result->pools[i].totals;
+    if (result->pools[i].pool->pipeline_stages > 1)
+      n += (uint64_t)(totals->prefill_iterations + totals->decode_iterations);
+  }
+  return n;
+}
+
 static void tally_add(Tally *tally, const SimResult *result, const SimResult *stepped) {
   const Metrics *metrics = &result->metrics;
   const int64_t *extrapolated = result->totals.extrapolated_iterations;
@@ -213,6 +272,7 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_PREEMPTIONS] = metrics->preemptions,
       [COUNT_EVICTIONS] = metrics->evictions,
       [COUNT_ROLE_CHANGES] = metrics->role_changes,
+      [COUNT_PIPELINED] = pipelined_iterations(result),
       [COUNT_EXTRAPOLATED] =
           (uint64_t)(extrapolated[EXTRAPOLATION_NEAR] + extrapolated[EXTRAPOLATION_FAR]),
       [COUNT_EVENTS] = result->events,
@@ -220,24 +280,25 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
   };
   for (int i = 0; i < COUNTS; i++)
     tally->counts[i] += counts[i];
+  tally_groups(tally, result);
 }
 
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
-  const Trial *first = run(cluster, false, 0, arena);
+  const Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
   if (wrong) return wrong;
-  if ((wrong = check_same(first, run(cluster, false, 0, arena))))
+  if ((wrong = check_same(first, run(cluster, false, false, 0, arena))))
     return arena_printf(arena, "run again, %s", wrong);
-  const Trial *stepped = run(cluster, true, 0, arena);
+  const Trial *stepped = run(cluster, true, true, 0, arena);
   if ((wrong = check_same(first, stepped))) return arena_printf(arena, "stepped, %s", wrong);
-  if ((wrong = check_books(cluster, run(cluster, false, seed + 1, arena))))
+  if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
   tally_add(tally, &first->result, &stepped->result);
   if (!cluster->exact || first->result.metrics.transfers > 0 || first->result.unfinished > 0)
     return NULL;
   tally->counts[COUNT_SCALED]++;
   cluster_draw(cluster, seed, 2, arena);
-  return check_scaled(cluster, first, run(cluster, false, 0, arena));
+  return check_scaled(cluster, first, run(cluster, false, false, 0, arena));
 }
 
 typedef enum Output { QUIET, FAILURES, ALL } Output;

@@ -1,0 +1,68 @@
+/* Looking at groups: see timeline.h. */
+#include "sim/engine.h"
+#include <assert.h>
+
+static TimelineRow row_of(const Engine *self, const Group *group) {
+  TimelineRow row = {.at = self->now,
+                     .group = group->ix,
+                     .shape = group->shape,
+                     .activity = group_activity(group),
+                     .store_blocks = group->spec->store_blocks - group->free_blocks};
+  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
+    const Machine *machine = &self->machines[group->first[group->shape] + i];
+    row.gpu_blocks += machine->pool->kv_blocks - engine_free_blocks(self, machine);
+  }
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_PREFILL]; i++)
+    row.n_prompts += self->machines[group->first[SHAPE_PREFILL] + i].n_prefills;
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
+    row.n_decoding += self->machines[group->first[SHAPE_DECODE] + i].n_decodes;
+  return row;
+}
+
+static bool same_activity(const TimelineRow *a, const TimelineRow *b) {
+  return a->shape == b->shape && a->activity == b->activity;
+}
+
+static bool same_memory(const TimelineRow *a, const TimelineRow *b) {
+  return a->gpu_blocks == b->gpu_blocks && a->store_blocks == b->store_blocks &&
+         a->n_prompts == b->n_prompts && a->n_decoding == b->n_decoding;
+}
+
+/* `sampled`: a row is due for what lies in memory too. */
+static void look(const Engine *self, const Group *group, bool sampled) {
+  Timeline *timeline = self->timeline;
+  const TimelineRow row = row_of(self, group);
+  const size_t next = timeline->next[group->ix];
+  const TimelineRow *last = next > 0 ? &timeline->rows[next - 1] : NULL;
+  if (last && same_activity(last, &row) && (!sampled || same_memory(last, &row))) return;
+  ARENA_RESERVE(self->arena, timeline->rows, timeline->capacity, timeline->n_rows + 1);
+  timeline->rows[timeline->n_rows++] = row;
+  timeline->next[group->ix] = timeline->n_rows;
+}
+
+static bool decodes(const Engine *self) {
+  for (uint32_t m = 0; m < self->n_machines; m++)
+    if (self->machines[m].activity == ACTIVITY_DECODE) return true;
+  return false;
+}
+
+void engine_init_timeline(Engine *self) {
+  self->timeline = ARENA_NEW(self->arena, Timeline);
+  *self->timeline = (Timeline){.interval = self->config->timeline_interval,
+                               .next = ARENA_ARRAY(self->arena, size_t, self->n_groups)};
+}
+
+/* Samples between two events are of a copy of the engine whose clock stands there, all that ends by
+ * then ended: nothing but decode runs moves meanwhile. */
+void engine_look(const Engine *self, Tick until) {
+  const Tick interval = self->timeline->interval;
+  Engine moment = *self;
+  moment.event.order = UINT64_MAX;
+  while (moment.now < until) {
+    const Tick past = moment.now % interval;
+    for (uint32_t g = 0; g < self->n_groups; g++)
+      look(&moment, &self->groups[g], past == 0);
+    if (interval - past >= until - moment.now || (past == 0 && !decodes(self))) return;
+    moment.now += interval - past;
+  }
+}
