@@ -1,13 +1,10 @@
-/* What a design of an offline study enumerates: from its map to axes, and to the settings of one
- * choice. */
+/* The choices of a design of an offline study, whose keys go through lists, ranges and degrees of
+ * parallelism. They are bound by design_bind_choices. */
 #ifndef EXPERIMENTS_PROVISION_CHOICES_H
 #define EXPERIMENTS_PROVISION_CHOICES_H
 #include "experiments/provision.h"
 
-/* Binds the name, settings and choices of a design from its map; `root` is the configuration that
- * it is put to. All problems at once. */
-int choices_bind(Design *self, const Node *map, Node *root, Arena *arena, Diag *diag);
-/* The figure of an answer that is the number its choice sets under `key`; false when none is. */
+/* The number that a choice has under a key which its design goes through; false when it is none. */
 bool choice_number(const Design *design, int64_t choice, const char *key, double *ret_value);
 
 /* private: provision_parallelism.c. Adds the axis that `parallelism: {gpus, pools}` stands for to

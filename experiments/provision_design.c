@@ -2,7 +2,6 @@
  * take. */
 #include "experiments/provision_design.h"
 #include "experiments/provision_choices.h"
-#include "sim/group.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,6 @@ static const OptionSpec price_options[] = {
     KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one machine"),
     KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one machine"),
     {0}};
-
-enum { REASONS_MAX = 3 }; // told of a design without a choice that can be had
 
 static const double FILL_MAX = 1e15; // far more than there are, well within int64_t
 
@@ -172,13 +169,6 @@ static void add_pool(Fleet *fleet, const PoolSpec *pool, const Takes *each, bool
   if (!counted) takes_add(&fleet->takes, each, pool_machines(pool));
 }
 
-/* Whether a pool is the decode shape of GPUs that another pool has in prefill. */
-static bool is_second_shape(const SimConfig *config, uint32_t pool) {
-  for (uint32_t g = 0; g < config->n_groups; g++)
-    if (config->groups[g].pools[SHAPE_DECODE] == pool) return true;
-  return false;
-}
-
 /* Whether what decides is known of a pool's machines. */
 static int check_known(DesignBinding *binding, const Design *design, const PoolSpec *pool,
                        const Takes *takes) {
@@ -193,7 +183,7 @@ static int check_known(DesignBinding *binding, const Design *design, const PoolS
   return -1;
 }
 
-static int bind_pools(DesignBinding *binding, Design *design, const Config *config) {
+int design_bind_pools(DesignBinding *binding, Design *design, const Config *config) {
   int status = 0, n_searched = 0;
   for (uint32_t i = 0; i < config->sim.n_pools; i++) {
     const PoolSpec *pool = &config->sim.pools[i];
@@ -202,7 +192,7 @@ static int bind_pools(DesignBinding *binding, Design *design, const Config *conf
     if (takes_of(binding, pool, &takes)) return -1;
     status |= check_known(binding, design, pool, &takes);
     if (searched < 0) {
-      add_pool(&design->fixed, pool, &takes, is_second_shape(&config->sim, i));
+      add_pool(&design->fixed, pool, &takes, sim_is_second_shape(&config->sim, i));
       continue;
     }
     design->each[searched] = takes;
@@ -230,104 +220,12 @@ static int try_design(DesignBinding *binding, Design *design, Trial *trial) {
                "the objective is unbounded: design '%s' has no limits in 'slo'", design->name);
     return -1;
   }
-  return bind_pools(binding, design, &trial->config);
+  return design_bind_pools(binding, design, &trial->config);
 }
-
-/* ---- Designs of choices ---- */
-
-static int load_choice(DesignBinding *binding, const Design *design, int64_t choice, Trial *trial) {
-  const Probe probe = {{choice, 0}, 0};
-  const ConfigChanges changes = provision_changes(binding->study, design, &probe, 0, &trial->arena);
-  return trial_load(trial, binding->study->base, &changes);
-}
-
-/* Why machines that can be had are still too many; NULL: they are not. */
-static const char *check_budget(const Provision *study, const Takes *takes, Arena *arena) {
-  if (study->budget_of == OBJECTIVE_THROUGHPUT) return NULL;
-  const double taken = takes_value(takes, study->budget_of);
-  if (taken <= study->budget * (1 + 1e-9)) return NULL;
-  const char *unit = objective_units[study->budget_of];
-  return arena_printf(arena, "takes %.6g %s, the budget is %.6g %s", taken, unit, study->budget,
-                      unit);
-}
-
-/* The first choice that can be had says what the workload is. */
-static int check_workload(DesignBinding *binding, const Design *design, const Config *config) {
-  Provision *study = binding->study;
-  if (config->workload.trace || config->workload.arrivals != ARRIVAL_AT_ONCE)
-    return diag_error(binding->diag, design->at,
-                      "design '%s' has arrivals of its own, not at once as the configuration has",
-                      design->name);
-  if (binding->workload.requests > 0) return 0;
-  binding->workload = config->workload;
-  const int64_t seed = config->workload.seed;
-  study->seed = seed >= 0 ? seed : (int64_t)config->sim.seed;
-  return 0;
-}
-
-/* Whether it can be had, and what it takes; -1 when the study is wrong. */
-static int fit_choice(DesignBinding *binding, const Design *design, int64_t choice,
-                      ChoiceFit *fit) {
-  Trial trial;
-  trial_init(&trial);
-  *fit = (ChoiceFit){.label = sweep_label(&design->choices, choice, binding->arena)};
-  int status = 0;
-  if (load_choice(binding, design, choice, &trial)) {
-    const char *why = trial.diag.entries[0].message;
-    fit->why_not = arena_copy(binding->arena, why, strlen(why));
-  } else {
-    Design one = {.name = design->name, .at = design->at};
-    status =
-        check_workload(binding, design, &trial.config) || bind_pools(binding, &one, &trial.config);
-    fit->fleet = one.fixed;
-    fit->why_not = check_budget(binding->study, &one.fixed.takes, binding->arena);
-  }
-  trial_done(&trial);
-  return status ? -1 : 0;
-}
-
-static bool is_new_reason(const Design *design, int64_t choice) {
-  for (int64_t i = 0; i < choice; i++)
-    if (strcmp(design->fits[choice].why_not, design->fits[i].why_not) == 0) return false;
-  return true;
-}
-
-/* The first few reasons, where they stand. */
-static int refuse_choices(DesignBinding *binding, const Design *design) {
-  const int64_t n = design->choices.n_points;
-  int n_told = 0;
-  for (int64_t i = 0; i < n && n_told < REASONS_MAX; i++) {
-    if (!is_new_reason(design, i)) continue;
-    Trial trial;
-    trial_init(&trial);
-    load_choice(binding, design, i, &trial);
-    if (n_told++ == 0 && n > 1 && diag_exit_code(&trial.diag) == EXIT_INPUT)
-      diag_error(binding->diag, design->at, "none of the %lld choices of design '%s' can be had",
-                 (long long)n, design->name);
-    diag_append(binding->diag, &trial.diag);
-    trial_done(&trial);
-  }
-  return -1;
-}
-
-static int bind_choices(DesignBinding *binding, Design *design, const Node *node) {
-  if (choices_bind(design, node, binding->study->base->root, binding->arena, binding->diag))
-    return -1;
-  const int64_t n = design->choices.n_points;
-  design->fits = ARENA_ARRAY(binding->arena, ChoiceFit, n);
-  bool any = false;
-  for (int64_t i = 0; i < n; i++) {
-    if (fit_choice(binding, design, i, &design->fits[i])) return -1;
-    any |= design->fits[i].fleet.takes.machines > 0;
-  }
-  return any ? 0 : refuse_choices(binding, design);
-}
-
-/* ---- All of them ---- */
 
 static int bind_design(DesignBinding *binding, Design *design, const Node *node, bool first) {
   Provision *self = binding->study;
-  if (self->offline) return bind_choices(binding, design, node);
+  if (self->offline) return design_bind_choices(binding, design, node);
   if (bind_settings(design, node, binding->arena, binding->diag)) return -1;
   if (self->objective == OBJECTIVE_THROUGHPUT && self->budget_of == OBJECTIVE_THROUGHPUT &&
       design->n_counts > 0) {

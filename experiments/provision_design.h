@@ -15,4 +15,11 @@ typedef struct DesignBinding {
 
 /* Binds all designs into study->designs and tries each out with its smallest counts. */
 int designs_bind(DesignBinding *self);
+
+/* private: provision_choices.c. The same of one design of an offline study, from its map: all its
+ * choices are bound, and there must be one that can be. */
+int design_bind_choices(DesignBinding *self, Design *design, const Node *map);
+/* private: provision_design.c. What the pools of a bound configuration take, into design->each and
+ * design->fixed. */
+int design_bind_pools(DesignBinding *self, Design *design, const Config *config);
 #endif

@@ -69,14 +69,15 @@ typedef struct Resources {
   double energy_kwh, cost_usd, provisioned_kw; // NAN: unknown
 } Resources;
 
-static Resources resources_of(const SimResult *result) {
+static Resources resources_of(const SimConfig *config, const SimResult *result) {
   Resources sum = {.energy_kwh = result->energy_j / JOULES_PER_KWH, .cost_usd = result->cost_usd};
   for (uint32_t i = 0; i < result->n_pools; i++) {
     const PoolSpec *pool = result->pools[i].pool;
     sum.energy_kwh = if_known(sum.energy_kwh, pool->prefill_power);
     sum.cost_usd = if_known(sum.cost_usd, pool->cost_per_hour);
-    sum.provisioned_kw +=
-        if_known(pool->count * pool->provisioned_power / 1000, pool->provisioned_power);
+    if (!sim_is_second_shape(config, i))
+      sum.provisioned_kw +=
+          if_known(pool->count * pool->provisioned_power / 1000, pool->provisioned_power);
   }
   return sum;
 }
@@ -99,7 +100,7 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const double outside_ticks = (double)totals->extrapolated_ticks[EXTRAPOLATION_NEAR] +
                                (double)totals->extrapolated_ticks[EXTRAPOLATION_FAR];
   const double far = (double)totals->extrapolated_iterations[EXTRAPOLATION_FAR];
-  const Resources resources = resources_of(result);
+  const Resources resources = resources_of(&self->config->sim, result);
   const Scalar scalars[] = {
       {"requests", "", (double)metrics->asked.requests},
       {"completed", "", (double)metrics->completed},

@@ -10,7 +10,7 @@ enum {
   REPORT_LATENCIES = 7,
   REPORT_SCALARS = 20,
   REPORT_POOL_SCALARS = 8,
-  REPORT_GROUP_SCALARS = 12,
+  REPORT_GROUP_SCALARS = 13,
   REPORT_EXTRAPOLATED = 3,
 };
 extern const char *const report_statistics[REPORT_STATISTICS]; // mean, p50, …

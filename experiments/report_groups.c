@@ -3,12 +3,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { REPLICAS, TURNS, COPIED_OUT, COPIED_IN, STORE, MOST_STORED, GPU, SECONDS }; // of the scalars
+// Places of the scalars.
+enum { REPLICAS, TURNS, COPIED_OUT, COPIED_IN, STORE, MOST_STORED, GPU, SECONDS = GPU + SHAPES };
 
-/* KV blocks on the GPUs of one replica that decodes. */
-static int64_t gpu_blocks(const SimResult *result, const Group *group) {
-  return group->n_machines[SHAPE_DECODE] *
-         result->pools[group->spec->pools[SHAPE_DECODE]].pool->kv_blocks;
+/* KV blocks on the GPUs of one replica in this shape. */
+static double gpu_blocks(const SimResult *result, const Group *group, Shape shape) {
+  const PoolSpec *pool = result->pools[group->spec->pools[shape]].pool;
+  return (double)group->n_machines[shape] * (double)pool->kv_blocks;
 }
 
 GroupReport report_group(const SimResult *result, const GroupSpec *spec, Arena *arena) {
@@ -21,7 +22,8 @@ GroupReport report_group(const SimResult *result, const GroupSpec *spec, Arena *
                   [COPIED_IN] = {"copied_in_bytes", "B", 0},
                   [STORE] = {"store_blocks", "", (double)spec->store_blocks},
                   [MOST_STORED] = {"most_stored_blocks", "", 0},
-                  [GPU] = {"gpu_blocks", "", 0}},
+                  [GPU + SHAPE_PREFILL] = {"prefill_gpu_blocks", "", 0},
+                  [GPU + SHAPE_DECODE] = {"decode_gpu_blocks", "", 0}},
   };
   Scalar *scalars = report.scalars;
   for (int i = 0; i < GROUP_ACTIVITIES; i++)
@@ -36,7 +38,8 @@ GroupReport report_group(const SimResult *result, const GroupSpec *spec, Arena *
     scalars[COPIED_OUT].value += (double)group->copied_bytes[COPY_OUT];
     scalars[COPIED_IN].value += (double)group->copied_bytes[COPY_IN];
     if (most > scalars[MOST_STORED].value) scalars[MOST_STORED].value = most;
-    scalars[GPU].value = (double)gpu_blocks(result, group);
+    for (int shape = 0; shape < SHAPES; shape++)
+      scalars[GPU + shape].value = gpu_blocks(result, group, (Shape)shape);
     for (int i = 0; i < GROUP_ACTIVITIES; i++)
       scalars[SECONDS + i].value += tick_seconds(group->ticks[i]);
   }

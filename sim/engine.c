@@ -212,7 +212,7 @@ static void add_totals(MachineTotals *sum, const MachineTotals *part) {
 }
 
 /* Energy is power in each activity times the time in it; the rest of the span is idle. */
-static void sum_pool(const Engine *self, PoolResult *result, MachineIx first) {
+static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bool second_shape) {
   const PoolSpec *pool = result->pool;
   for (uint32_t i = 0; i < pool->count; i++)
     add_totals(&result->totals, &self->machines[first + i].totals);
@@ -222,7 +222,7 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first) {
   const double decode = tick_seconds(result->totals.decode_ticks);
   result->utilization = span > 0 ? (prefill + decode) / span : 0;
   result->energy_j = prefill * pool->prefill_power + decode * pool->decode_power +
-                     (span - prefill - decode) * pool->idle_power;
+                     ((second_shape ? 0 : span) - prefill - decode) * pool->idle_power;
 }
 
 static void sum_up(const Engine *self, SimResult *result) {
@@ -243,11 +243,13 @@ static void sum_up(const Engine *self, SimResult *result) {
   for (uint32_t p = 0; p < result->n_pools; p++) {
     PoolResult *pool = &result->pools[p];
     pool->pool = &self->config->pools[p];
-    sum_pool(self, pool, first);
+    const bool second_shape = sim_is_second_shape(self->config, p);
+    sum_pool(self, pool, first, second_shape);
     add_totals(&result->totals, &pool->totals);
     result->energy_j += pool->energy_j;
-    result->cost_usd +=
-        pool->pool->cost_per_hour * pool->pool->count * tick_seconds(self->now) / 3600;
+    if (!second_shape)
+      result->cost_usd +=
+          pool->pool->cost_per_hour * pool->pool->count * tick_seconds(self->now) / 3600;
     first += pool->pool->count;
   }
   for (uint32_t m = 0; m < self->n_machines; m++)

@@ -150,8 +150,6 @@ void engine_requeue(Engine *self, Machine *machine, RequestIx request);
 /* Takes a request that waits for decode or decodes on a machine between iterations out of queues and
  * batch; it keeps its KV. */
 void engine_suspend(Engine *self, Machine *machine, RequestIx request);
-/* Drops the KV of a suspended request and queues it again. */
-void engine_drop(Engine *self, Machine *machine, RequestIx request);
 /* Drops the KV of a request that waits for decode or decodes on a machine between iterations, and
  * queues it again there. */
 void engine_evict(Engine *self, Machine *machine, RequestIx request);

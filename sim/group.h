@@ -88,7 +88,7 @@ typedef struct GroupView {
   Shape shape;
   int64_t n_prompts; // that wait for prefill or are in one
   /* The first of those that wait fits in the store, also beside what would be copied out of the
-   * decode machines; true when none waits. */
+   * decode machines; when none waits, that alone does. */
   bool takes_prompt;
   int64_t n_stored;   // prefilled, in the store or on their way into it or out of it
   int64_t n_decoding; // on machines that decode

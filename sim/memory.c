@@ -78,14 +78,10 @@ void engine_suspend(Engine *self, Machine *machine, RequestIx ix) {
   }
 }
 
-void engine_drop(Engine *self, Machine *machine, RequestIx ix) {
+void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  engine_suspend(self, machine, ix);
   engine_take_blocks(self, machine, -request->kv_blocks);
   request->kv_blocks = 0;
   engine_requeue(self, machine, ix);
-}
-
-void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
-  engine_suspend(self, machine, ix);
-  engine_drop(self, machine, ix);
 }

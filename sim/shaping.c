@@ -200,12 +200,13 @@ static void fetch(Engine *self, Group *group) {
 
 /* --- changing the shape */
 
-/* Blocks of the store that are free once all of the KV on machines that decode is in it. */
+/* Blocks of the store that are free once all of the KV on machines that decode is in it, with what
+ * the iterations under way add; what is being copied in counts twice. */
 static int64_t room_after_leaving(const Engine *self, const Group *group) {
   int64_t room = group->free_blocks;
   const Machine *machines = machines_of(self, group, SHAPE_DECODE);
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
-    room -= machines[i].pool->kv_blocks - machines[i].free_blocks;
+    room -= machines[i].pool->kv_blocks - engine_free_blocks(self, &machines[i]);
   return room;
 }
 
@@ -220,7 +221,7 @@ static bool takes_prompt(const Engine *self, const Group *group) {
     waiting = true;
     if (store_blocks(group, request) <= room) return true;
   }
-  return !waiting;
+  return !waiting && room >= 0;
 }
 
 static GroupView view_of(const Engine *self, const Group *group) {
@@ -250,8 +251,8 @@ static void leave(Engine *self, Group *group) {
   }
 }
 
-/* The KV on an idle machine goes: decodes' to the store as far as it has room, the rest is dropped, as
- * is that of prompts prefilled in part. */
+/* The KV on an idle machine goes: decodes' to the store, which has room for it as the group has left;
+ * that of prompts prefilled in part is dropped. */
 static void drain(Engine *self, Group *group, Machine *machine) {
   Request *slots = self->requests.slots;
   for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE; ix = slots[ix].next) {
@@ -266,10 +267,6 @@ static void drain(Engine *self, Group *group, Machine *machine) {
     if (ix == REQUEST_NONE && machine->batch.n_seqs > 0) ix = machine->batch.entries[0].request;
     if (ix == REQUEST_NONE) return;
     engine_suspend(self, machine, ix);
-    if (group_blocks(group, kv_tokens(&slots[ix]) + 1) > group->free_blocks) {
-      engine_drop(self, machine, ix);
-      continue;
-    }
     book_store(group, &slots[ix], kv_tokens(&slots[ix]) + 1);
     engine_copy_out(self, ix);
   }
@@ -300,7 +297,10 @@ void engine_shape(Engine *self, Group *group) {
   if (group->state == GROUP_RUNS) {
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
-    if (self->pool->shape(self->states[POLICY_POOL], &view) != group->shape) leave(self, group);
+    if (self->pool->shape(self->states[POLICY_POOL], &view) != group->shape) {
+      assert(view.takes_prompt || group->shape == SHAPE_PREFILL);
+      leave(self, group);
+    }
   }
   if (group->state == GROUP_LEAVES) go_on_leaving(self, group);
 }

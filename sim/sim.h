@@ -70,13 +70,21 @@ PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind);
 /* The batcher or tier of a pool: its own, or that of the run. */
 PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, PolicyKind kind);
 
+/* Whether a pool is the decode shape of a group: its GPUs, with their price and what they draw when
+ * idle, are those of the pool that is the prefill shape, and count there. */
+static inline bool sim_is_second_shape(const SimConfig *config, uint32_t pool) {
+  for (uint32_t g = 0; g < config->n_groups; g++)
+    if (config->groups[g].pools[SHAPE_DECODE] == pool) return true;
+  return false;
+}
+
 typedef struct PoolResult {
   const PoolSpec *pool;
   MachineTotals totals; // of its machines together
   double utilization;   // busy time / (machines × span)
   /* Tokens in an iteration (of prefill chunks, and one for each decode), weighted by its ticks. */
   const Histogram *batch_tokens;
-  double energy_j;
+  double energy_j; // of a second shape, beyond what idle GPUs draw
 } PoolResult;
 
 typedef struct SimResult {

@@ -17,6 +17,13 @@ tandem:
     twice: {pools.all.count: 4, workload.requests: 20}
 END
 config >paper/base.yaml
+cat >paper/batch.yaml <<'END'
+provision:
+  objective: throughput
+  designs:
+    most: {pools.all.count: 1..3}
+    few: {pools.all.count: [1, 2]}
+END
 cat >paper/rates.yaml <<'END'
 provision:
   objective: machines
@@ -34,6 +41,7 @@ where: §1
 runs:
   base: {}
   twice: {design: twice, set: {workload.lengths: {prompt: {constant: 400}, output: {constant: 20}}}}
+  three: {set: {workload.arrivals: {process: at_once}, pools.all.count: 3}}
   late: {columns: [tandem], released: {seed: 7}}
   away: {set: {workload: {trace: nowhere.csv}}}
 models:
@@ -41,6 +49,7 @@ models:
 studies:
   least: {study: rates.yaml}
   none: {study: rates.yaml, set: {slo: {ttft.p50: 1 ms}}}
+  batch: {study: batch.yaml, set: {slo: none, workload.arrivals: {process: at_once}}}
 figures:
 END
   for figure; do echo "  - {$figure}"; done
@@ -66,6 +75,9 @@ claim 'what: machines, value: twice.completed, paper: 40, tolerance: 0' \
   "what: decodes, value: $decodes, range: [1, 1]" \
   'what: idle, value: base.time_share(0) + base.pool.all.utilization, paper: 1, tolerance: 1e-6' \
   'what: searched, value: least.any.machines, paper: 1, tolerance: 0' \
+  'what: measured, value: batch.most.throughput / three.throughput_rps, range: [1, 1]' \
+  'what: tokens, value: batch.most.tokens / three.output_tokens_per_s, range: [1, 1]' \
+  'what: chosen, value: 10 * batch.most.pools.all.count + batch.few.pools.all.count, paper: 32' \
   'what: filled, value: "fill(1760, 1540, 24.8)", paper: 8, tolerance: 0' >paper/P-1.yaml
 expect 0 "$tandem" report claims ./paper --format csv
 prints 'id,claim,figure,paper,released,tandem,low,high,unit,verdict,note'
@@ -81,12 +93,15 @@ row ordered within 1 1
 row decodes within 1 1
 row idle within 1 1
 row searched within 1 1
+row measured within 1 1
+row tokens within 1 1
+row chosen reported 32 32
 row filled within 8 8
 cp out first.csv
 expect 0 "$tandem" report claims ./paper --format csv --jobs 1
 cmp -s out first.csv || fail 'another number of threads gives other figures'
 expect 0 "$tandem" report claims ./paper
-prints '1 claims: 9 within, 2 outside, 1 input-missing, 1 reported'
+prints '1 claims: 11 within, 2 outside, 1 input-missing, 2 reported'
 prints "cannot read 'nowhere.csv'"
 expect 0 "$tandem" report claims ./paper --format json
 prints '"id": "P-1", "claim": "what it says", "figure": "off", "stated": "41", "released": 40'
@@ -97,7 +112,7 @@ broken() { # TEXT FIGURE
   rejects 3 "$tandem" report claims ./paper
   says "$1"
 }
-broken "paper/P-1.yaml:14:22: error: no figure 'ttft'" 'what: a, value: base.ttft'
+broken "paper/P-1.yaml:16:22: error: no figure 'ttft'" 'what: a, value: base.ttft'
 broken "names no figure of a source" 'what: a, value: bose.completed'
 broken "expected a number or a name at the end of '1 +'" 'what: a, value: 1 +'
 broken "a tolerance needs a number in 'paper', not 'many'" \

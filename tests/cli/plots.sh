@@ -67,6 +67,23 @@ is_png rates.png
 expect 0 "$tandem" plot rates rates.db -o rates.svg
 grep -q '<svg' rates.svg || fail 'no SVG'
 
+# A timeline: one row per sample, and spans that follow each other from start to end.
+expect 0 "$tandem" run "$source_dir/experiments/examples/seesaw.yaml" --output seesaw.db \
+  --set workload.requests=300 --set groups.gpus.cpu_memory='"40 GiB"'
+query timeline seesaw.db
+prints 'series,at_s,gpu,store,prompts,decoding'
+tail -n +2 out | cut -d, -f1 | uniq >series
+[ "$(sort -u series | tr '\n' ' ')" = 'all decode drain prefill reshard stall ' ] ||
+  fail 'other series than activities'
+[ "$(sort series | uniq -d)" = '' ] || fail 'the rows of a series do not stand together'
+spans=$(awk -F, 'NR > 1 && $1 != "all" { sum += $3 - $2 } END { printf "%.3f", sum }' out)
+expect 0 "$tandem" query seesaw.db --format csv \
+  --sql "SELECT printf('%.3f', value) FROM metric WHERE name = 'duration_s'"
+prints "$spans"
+expect 0 "$tandem" plot timeline seesaw.db -o seesaw.png
+is_png seesaw.png
+rejects 3 "$tandem" plot timeline map.db -o none.png
+
 rejects 3 "$tandem" plot rates map.db -o none.png
 says "'map.db' holds nothing for the figure 'rates'"
 [ ! -e none.png ] || fail 'a picture of nothing'

@@ -13,8 +13,6 @@
 
 enum { LOG_SIZE = 1 << 14, LINE_SIZE = 128, G1_REQUESTS = 3 };
 
-#define MS (TICKS_PER_SECOND / 1000)
-
 /* --- running */
 
 static void choose(SimConfig *config, PolicyKind kind, const Named *named, Arena *arena) {
@@ -101,6 +99,8 @@ static bool check_scenario(const Scenario *scenario, bool step) {
   }
   SimConfig config = {.pools = pools,
                       .n_pools = scenario->n_pools,
+                      .groups = scenario->groups,
+                      .n_groups = scenario->n_groups,
                       .network_latency = scenario->network_latency,
                       .step = step};
   const char *got = run(&config, scenario->policies, scenario->rows, scenario->n_rows, &arena);
@@ -117,6 +117,15 @@ static bool check_scenario(const Scenario *scenario, bool step) {
   }
   arena_done(&arena);
   return same;
+}
+
+static bool check_scenarios(const Scenario *scenarios, int n) {
+  bool good = true;
+  for (int i = 0; i < n; i++) {
+    good &= check_scenario(&scenarios[i], false);
+    good &= check_scenario(&scenarios[i], true);
+  }
+  return good;
 }
 
 /* --- example.ipynb of SplitwiseSim at 8f99e7d */
@@ -239,15 +248,13 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: golden MODEL_DIR\n");
     return 2;
   }
-  bool good = true;
-  for (int i = 0; i < golden_n_scenarios; i++) {
-    good &= check_scenario(&golden_scenarios[i], false);
-    good &= check_scenario(&golden_scenarios[i], true);
-  }
+  bool good = check_scenarios(golden_scenarios, golden_n_scenarios);
+  good &= check_scenarios(golden_shape_scenarios, golden_n_shape_scenarios);
   const int n_examples = sizeof examples / sizeof *examples;
   for (int i = 0; i < n_examples; i++)
     good &= check_example(&examples[i], argv[1]);
-  printf("%d timelines by hand, %d recorded: %s\n", golden_n_scenarios, n_examples,
+  const int n_by_hand = golden_n_scenarios + golden_n_shape_scenarios;
+  printf("%d timelines by hand, %d recorded: %s\n", n_by_hand, n_examples,
          good ? "all agree" : "some differ");
   return !good;
 }

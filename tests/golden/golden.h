@@ -12,6 +12,8 @@ typedef struct Scenario {
   const char *name;
   PoolSpec pools[2]; // without their performance model
   uint32_t n_pools;
+  GroupSpec groups[1];
+  uint32_t n_groups;
   Named policies[POLICY_KINDS];
   Tick network_latency;
   TraceRow rows[4];
@@ -19,6 +21,16 @@ typedef struct Scenario {
   const char *expected; // the event log without its header, without trailing zeros in times
 } Scenario;
 
-extern const Scenario golden_scenarios[];
-extern const int golden_n_scenarios;
+extern const Scenario golden_scenarios[], golden_shape_scenarios[];
+extern const int golden_n_scenarios, golden_n_shape_scenarios;
+
+#define MS (TICKS_PER_SECOND / 1000)
+
+/* A machine with KV of 1000 bytes per token, over a NIC of `rate` tokens per second. */
+#define POOL(role_, count_, blocks, block_size_, rate)                                             \
+  {                                                                                                \
+    .name = "pool", .machine = "machine", .role = (role_), .count = (count_),                      \
+    .kv_blocks = (blocks), .block_size = (block_size_), .kv_bytes_per_token = 1000,                \
+    .num_hidden_layers = 2, .nic_bandwidth = (rate)*1000, .kv_transfer_overhead = 2 * MS,          \
+  }
 #endif

@@ -5,16 +5,6 @@
  * request has its prompt and one token as context. Below, times are in ms. */
 #include "tests/golden/golden.h"
 
-#define MS (TICKS_PER_SECOND / 1000)
-
-/* A machine with KV of 1000 bytes per token, over a NIC of `rate` tokens per second. */
-#define POOL(role_, count_, blocks, block_size_, rate)                                             \
-  {                                                                                                \
-    .name = "pool", .machine = "machine", .role = (role_), .count = (count_),                      \
-    .kv_blocks = (blocks), .block_size = (block_size_), .kv_bytes_per_token = 1000,                \
-    .num_hidden_layers = 2, .nic_bandwidth = (rate)*1000, .kv_transfer_overhead = 2 * MS,          \
-  }
-
 const Scenario golden_scenarios[] = {
     /* Request 0 prefills 0–14 and then decodes alone, 16 + 17 + 18 + 19 if nothing came: tokens at
      * 30, 47, 65, 84. Request 1 comes at 40, in the second iteration, so the run is cut at its end,

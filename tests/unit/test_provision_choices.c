@@ -307,6 +307,49 @@ Test(provision_choices, degrees_take_their_share_of_a_machine) {
   trial_base_done(&base);
 }
 
+/* What a run of a choice is charged is what the study says that it takes. */
+static void expect_charged(Provision *study, const Design *design, int64_t choice) {
+  const ChoiceFit *fit = &design->fits[choice];
+  Trial trial;
+  trial_init(&trial);
+  const ConfigChanges changes =
+      provision_changes(study, design, &(Probe){{choice, 0}, 0}, 0, &trial.arena);
+  cr_assert_eq(trial_load(&trial, study->base, &changes) || trial_run(&trial), 0);
+  const double span_s = report_value(&trial.report, "duration_s");
+  cr_expect_float_eq(report_value(&trial.report, "cost_usd"),
+                     fit->fleet.takes.cost_per_hour * span_s / 3600, 1e-9, "%s", fit->label);
+  cr_expect_float_eq(report_value(&trial.report, "provisioned_power_kw"), fit->fleet.takes.power_kw,
+                     1e-9, "%s", fit->label);
+  // All GPUs draw idle power all the time, and more when they are busy.
+  double joules = 0;
+  for (uint32_t i = 0; i < trial.result.n_pools; i++) {
+    const PoolSpec *pool = &trial.config.sim.pools[i];
+    const MachineTotals *totals = &trial.result.pools[i].totals;
+    if (i == 0) joules += pool->idle_power * pool->count * span_s;
+    joules += tick_seconds(totals->prefill_ticks) * (pool->prefill_power - pool->idle_power) +
+              tick_seconds(totals->decode_ticks) * (pool->decode_power - pool->idle_power);
+  }
+  cr_expect_float_eq(report_value(&trial.report, "energy_kwh"), joules / 3.6e6, 1e-9, "%s",
+                     fit->label);
+  trial_done(&trial);
+}
+
+Test(provision_choices, runs_are_charged_what_choices_take) {
+  write_study("", arena_printf(&arena, "%s, %s", whole, shapes));
+  Provision study;
+  TrialBase base;
+  cr_assert_eq(provision_load(&study, &base, path, NULL, &arena, &diag), 0);
+  int n = 0;
+  for (int d = 0; d < 2; d++)
+    for (int64_t i = 0; i < study.designs[d].choices.n_points; i++) {
+      if (study.designs[d].fits[i].why_not) continue;
+      expect_charged(&study, &study.designs[d], i);
+      n++;
+    }
+  cr_expect_gt(n, 20);
+  trial_base_done(&base);
+}
+
 Test(provision_choices, a_choice_over_the_budget_or_a_limit_is_no_answer) {
   write_study("constraint: {cost: 40 $/h},", "a: {pools.all.count: 1..3}, b: {pools.all.count: 3}");
   const Ran *ran = run(1);

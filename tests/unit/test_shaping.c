@@ -1,0 +1,251 @@
+/* Groups of GPUs that change their shape: what each rule of the schedule and each option does, that
+ * the books add up, and that a timeline shows what happened and changes nothing. A whole cycle by
+ * hand is in tests/golden/shapes.c. */
+#include "tests/unit/sim_testing.h"
+#include <criterion/criterion.h>
+#include <string.h>
+
+static Arena arena;
+static Diag diag;
+static Scene scene;
+static GroupSpec group;
+
+/* A prefill and a decode machine of 1000 blocks of one token that are the same GPUs. A token of KV is
+ * 1 MB and takes 1 ms either way; turning takes 50 ms; a prompt is prefilled by itself. */
+static void set_up(void) {
+  arena_init(&arena);
+  diag_init(&diag);
+  scene_init(&scene, &arena, &diag);
+  scene_split(&scene, 1, 1);
+  scene.pools[0].block_size = scene.pools[1].block_size = 1;
+  group = (GroupSpec){.name = "gpus",
+                      .pools = {0, 1},
+                      .store_blocks = 250,
+                      .copy_out_bandwidth = 1000000000,
+                      .copy_in_bandwidth = 1000000000,
+                      .turn_ticks = {50 * MS, 50 * MS},
+                      .overlaps = true};
+  scene.config.groups = &group;
+  scene.config.n_groups = 1;
+  scene_choose(&scene, POLICY_POOL, "seesaw", NULL);
+  scene_choose(&scene, POLICY_BATCHER, "continuous", "{max_num_batched_tokens: 100}");
+}
+
+static void tear_down(void) {
+  diag_done(&diag);
+  arena_done(&arena);
+}
+
+TestSuite(shaping, .init = set_up, .fini = tear_down);
+
+/* Runs, and checks that all of the time is in the books and that what went out came in again. */
+static const Group *run(const TraceRow *rows, size_t n_rows) {
+  cr_assert_eq(scene_run(&scene, rows, n_rows), 0);
+  cr_assert_eq(scene.result.unfinished, 0);
+  const Group *ran = &scene.result.groups[0];
+  Tick sum = 0;
+  for (int i = 0; i < GROUP_ACTIVITIES; i++)
+    sum += ran->ticks[i];
+  cr_expect_eq(sum, scene.result.span);
+  cr_expect_eq(ran->ticks[GROUP_RESHARDS], ran->n_turns * 50 * MS);
+  cr_expect_eq(ran->copied_bytes[COPY_OUT], ran->copied_bytes[COPY_IN]);
+  cr_expect_eq(ran->free_blocks, group.store_blocks);
+  return ran;
+}
+
+static const TraceRow six[] = {
+    {.prompt_tokens = 100, .output_tokens = 5}, {.prompt_tokens = 100, .output_tokens = 5},
+    {.prompt_tokens = 100, .output_tokens = 5}, {.prompt_tokens = 100, .output_tokens = 5},
+    {.prompt_tokens = 100, .output_tokens = 5}, {.prompt_tokens = 100, .output_tokens = 5}};
+
+/* Each takes 101 of the 250 blocks: three times two of them, five turns. */
+Test(shaping, a_store_that_is_full_ends_prefill) {
+  scene_choose(&scene, POLICY_POOL, "seesaw", "{finish: true}");
+  const Group *ran = run(six, COUNT(six));
+  cr_expect_eq(ran->n_turns, 5);
+  cr_expect_eq(ran->most_stored_blocks, 202);
+  cr_expect_eq(ran->copied_bytes[COPY_OUT], INT64_C(600000000));
+  group.store_blocks = 606;
+  cr_expect_eq(run(six, COUNT(six))->n_turns, 1);
+}
+
+/* Without `finish` a sequence that still decodes goes back to the store, so that more is copied. */
+Test(shaping, sequences_on_the_gpus_are_drained_or_finish) {
+  const Group *ran = run(six, COUNT(six));
+  cr_expect_gt(ran->copied_bytes[COPY_OUT], INT64_C(600000000));
+  cr_expect_gt(ran->n_turns, 5);
+  cr_expect_gt(ran->ticks[GROUP_DRAINS], 0);
+  cr_expect_eq(scene.result.metrics.evictions, 0);
+}
+
+/* Two sequences of 101 blocks and more leave 48 of 250 at most: the prompt of 60 that waits has to
+ * wait until one of them ends, though the store is empty. */
+Test(shaping, decode_is_left_only_when_all_of_its_kv_fits_beside_the_next_prompt) {
+  const TraceRow rows[] = {row(0, 100, 5), row(0, 100, 40), row(0, 60, 5)};
+  run(rows, COUNT(rows));
+  cr_expect_gt(scene.records[2].prefill_began_at, scene.records[0].last_token_at);
+  cr_expect_lt(scene.records[2].prefill_began_at, scene.records[1].last_token_at);
+}
+
+/* The GPUs hold one request at a time, so that one stays in the store while another decodes; the
+ * third comes meanwhile. */
+Test(shaping, a_schedule_says_who_waits) {
+  static const char *const schedules[] = {"{schedule: prefill_prioritizing}",
+                                          "{schedule: transition_minimizing}",
+                                          "{schedule: decode_prioritizing}"};
+  const TraceRow rows[] = {row(0, 100, 60), row(0, 100, 60), row(1000 * MS, 20, 3)};
+  Tick waits[3];
+  int64_t turns[3];
+  scene.pools[1].kv_blocks = 180;
+  group.store_blocks = 500;
+  for (int i = 0; i < 3; i++) {
+    scene_choose(&scene, POLICY_POOL, "seesaw", schedules[i]);
+    turns[i] = run(rows, COUNT(rows))->n_turns;
+    waits[i] = scene.records[2].prefill_began_at;
+    const bool waits_for_first = waits[i] > scene.records[0].last_token_at;
+    const bool waits_for_both = waits[i] > scene.records[1].last_token_at;
+    cr_expect_eq(waits_for_first, i >= 1, "%s", schedules[i]);
+    cr_expect_eq(waits_for_both, i == 2, "%s", schedules[i]);
+  }
+  cr_expect_lt(waits[0], waits[1]);
+  cr_expect_lt(waits[1], waits[2]);
+  cr_expect_eq(turns[2], 3);
+}
+
+/* A batch is full when it fills the GPUs, 202 of 180 blocks: the third prompt is not prefilled. */
+Test(shaping, a_decode_prioritizing_batch_is_as_large_as_the_gpus_hold) {
+  scene.pools[1].kv_blocks = 180;
+  group.store_blocks = 500;
+  scene_choose(&scene, POLICY_POOL, "seesaw", "{schedule: decode_prioritizing}");
+  run(six, COUNT(six));
+  cr_expect_gt(scene.records[2].prefill_began_at, scene.records[1].last_token_at);
+  scene_choose(&scene, POLICY_POOL, "seesaw", NULL);
+  run(six, COUNT(six));
+  cr_expect_lt(scene.records[2].prefill_began_at, scene.records[0].last_token_at);
+}
+
+Test(shaping, copies_overlap_with_iterations_or_hold_them_up) {
+  const TraceRow rows[] = {row(0, 100, 2), row(0, 100, 2)};
+  run(rows, COUNT(rows));
+  cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at);
+  group.overlaps = false;
+  const Group *ran = run(rows, COUNT(rows));
+  cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at + 100 * MS);
+  cr_expect_geq(ran->ticks[GROUP_STALLS], 100 * MS);
+}
+
+Test(shaping, a_request_of_one_token_needs_no_store) {
+  const TraceRow rows[] = {row(0, 240, 1), row(0, 240, 1)};
+  const Group *ran = run(rows, COUNT(rows));
+  cr_expect_eq(ran->n_turns, 0);
+  cr_expect_eq(ran->most_stored_blocks, 0);
+  cr_expect_eq(ran->copied_bytes[COPY_OUT], 0);
+}
+
+Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
+  TraceRow rows[] = {row(0, 249, 2), row(0, 250, 2), row(0, 30, 2)};
+  run(rows, COUNT(rows));
+  cr_expect_eq(scene.result.metrics.completed, 2);
+  cr_expect_eq(scene.result.metrics.rejected, 1);
+  cr_expect(scene.records[1].rejected);
+  rows[1].place = (Place){.path = "trace.csv", .line = 3}; // of a file: somebody can mend it
+  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), -1);
+  cr_assert_eq(diag.n_entries, 1);
+  cr_expect_str_eq(diag.entries[0].message,
+                   "a prompt of 250 tokens is larger than the CPU store of a group (250 tokens)");
+}
+
+/* Both directions at 1 B/s take years, and so does a turn. */
+Test(shaping, a_run_that_passes_the_end_of_time_fails) {
+  const TraceRow rows[] = {row(0, 100, 3)};
+  for (int i = 0; i < 4; i++) {
+    GroupSpec usual = group;
+    if (i == 0) group.copy_out_bandwidth = 1;
+    if (i == 1) group.copy_in_bandwidth = 1;
+    if (i >= 2) group.turn_ticks[SHAPE_DECODE] = i == 2 ? TICK_MAX : TICK_MAX / 1000 * 999;
+    cr_expect_eq(scene_run(&scene, rows, COUNT(rows)), -1, "case %d", i);
+    cr_assert_eq(diag.n_entries, i + 1);
+    cr_expect_str_eq(diag.entries[i].message, "the run passes 106 days of simulated time");
+    group = usual;
+  }
+}
+
+/* --- timelines */
+
+static const TraceRow arrivals[] = {{.at = 0, .prompt_tokens = 100, .output_tokens = 30},
+                                    {.at = 0, .prompt_tokens = 60, .output_tokens = 9},
+                                    {.at = 400 * MS, .prompt_tokens = 120, .output_tokens = 20},
+                                    {.at = 9000 * MS, .prompt_tokens = 80, .output_tokens = 50}};
+
+/* The spans between rows are the books of the group, and its rows are where they may be. */
+static void check_timeline(const SimResult *result, Tick interval) {
+  const Timeline *timeline = result->timeline;
+  Tick ticks[GROUP_ACTIVITIES] = {0};
+  cr_assert_not_null(timeline);
+  cr_assert_eq(timeline->rows[0].at, 0);
+  for (size_t i = 0; i < timeline->n_rows; i++) {
+    const TimelineRow *at = &timeline->rows[i];
+    const Tick until = i + 1 < timeline->n_rows ? at[1].at : result->span;
+    cr_assert(i == 0 || at[0].at > at[-1].at);
+    ticks[at->activity] += until - at->at;
+    cr_expect(i == 0 || at->at % interval == 0 || at->activity != at[-1].activity ||
+              at->shape != at[-1].shape);
+    cr_expect(0 <= at->store_blocks && at->store_blocks <= group.store_blocks);
+    cr_expect(0 <= at->gpu_blocks && at->gpu_blocks <= 1000);
+  }
+  cr_expect_eq(memcmp(ticks, result->groups[0].ticks, sizeof ticks), 0);
+}
+
+Test(shaping, a_timeline_shows_what_happened_and_changes_nothing) {
+  run(arrivals, COUNT(arrivals));
+  const uint64_t digest = scene.result.digest, events = scene.result.events;
+  cr_expect_null(scene.result.timeline);
+  static const Tick intervals[] = {TICKS_PER_SECOND / 1000, 7 * MS, 100 * TICKS_PER_SECOND};
+  size_t n_rows[3];
+  for (int i = 0; i < 3; i++) {
+    scene.config.timeline_interval = intervals[i];
+    run(arrivals, COUNT(arrivals));
+    cr_expect_eq(scene.result.digest, digest);
+    cr_expect_eq(scene.result.events, events);
+    check_timeline(&scene.result, intervals[i]);
+    n_rows[i] = scene.result.timeline->n_rows;
+  }
+  cr_expect_gt(n_rows[0], n_rows[1]);
+  cr_expect_gt(n_rows[1], n_rows[2]);
+}
+
+/* Blocks that a decode run takes while it goes on are seen at the tick. */
+Test(shaping, stepped_and_coalesced_runs_have_one_timeline) {
+  scene.config.timeline_interval = MS;
+  run(arrivals, COUNT(arrivals));
+  const Timeline *coalesced = scene.result.timeline;
+  scene.config.step = true;
+  run(arrivals, COUNT(arrivals));
+  const Timeline *stepped = scene.result.timeline;
+  cr_assert_eq(coalesced->n_rows, stepped->n_rows);
+  for (size_t i = 0; i < stepped->n_rows; i++) {
+    const TimelineRow *a = &coalesced->rows[i], *b = &stepped->rows[i];
+    cr_expect(a->at == b->at && a->activity == b->activity && a->gpu_blocks == b->gpu_blocks &&
+                  a->store_blocks == b->store_blocks && a->n_prompts == b->n_prompts &&
+                  a->n_decoding == b->n_decoding,
+              "row %zu at %lld and %lld: %lld and %lld blocks", i, (long long)a->at,
+              (long long)b->at, (long long)a->gpu_blocks, (long long)b->gpu_blocks);
+  }
+}
+
+/* An iteration with prefill and decodes is mixed time; the rest of its kind is not. */
+Test(shaping, mixed_iterations_are_told_apart) {
+  scene.config.n_groups = 0;
+  scene.config.n_pools = 1;
+  scene.pools[0].role = ROLE_MIXED;
+  scene_choose(&scene, POLICY_POOL, "fixed", NULL);
+  const TraceRow rows[] = {row(0, 50, 10), row(100 * MS, 20, 1)};
+  scene_choose(&scene, POLICY_BATCHER, "continuous", NULL);
+  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+  cr_expect_eq(scene.result.totals.mixed_ticks, 0);
+  scene_choose(&scene, POLICY_BATCHER, "mixed", NULL);
+  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+  /* The second comes in the fourth decode: 10 ms, 21 tokens, and a context of 50 + 5. */
+  cr_expect_eq(scene.result.totals.mixed_ticks, 31 * MS + 550 * US);
+  cr_expect_eq(scene.result.totals.prefill_ticks, 60 * MS + 31 * MS + 550 * US);
+}
