@@ -8,8 +8,8 @@
 enum {
   REPORT_STATISTICS = 6,
   REPORT_LATENCIES = 7,
-  REPORT_SCALARS = 20,
-  REPORT_POOL_SCALARS = 5,
+  REPORT_SCALARS = 26,
+  REPORT_POOL_SCALARS = 7,
   REPORT_EXTRAPOLATED = 3,
 };
 extern const char *const report_statistics[REPORT_STATISTICS]; // mean, p50, …

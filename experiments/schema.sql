@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -46,6 +46,7 @@ CREATE TABLE pool (
   tensor_parallel_size INTEGER NOT NULL,
   block_size INTEGER NOT NULL,
   kv_blocks INTEGER NOT NULL, -- of one machine
+  cpu_kv_blocks INTEGER NOT NULL, -- of its CPU memory, which only a tier that swaps uses
   utilization REAL NOT NULL,
   energy_kwh REAL, -- NULL: the machine's power is unknown
   PRIMARY KEY (run_id, pool)
@@ -114,6 +115,7 @@ CREATE TABLE request (
   last_token_s REAL,
   preemptions INTEGER NOT NULL,
   evictions INTEGER NOT NULL,
+  swaps INTEGER NOT NULL,
   rejected INTEGER NOT NULL,
   PRIMARY KEY (run_id, request)
 ) WITHOUT ROWID;

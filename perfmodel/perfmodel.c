@@ -3,6 +3,7 @@
 #include "perfmodel/perfmodel.h"
 #include "sim/base/hash.h"
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 __extension__ typedef __int128 Wide; // rows go on to any n
@@ -223,4 +224,19 @@ Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
   }
   if (ret_extrapolation) *ret_extrapolation = flag;
   return ticks;
+}
+
+static double prefill_throughput(const PerfModel *self, int64_t tokens) {
+  return (double)tokens / (double)perfmodel_prefill(self, tokens);
+}
+
+int64_t perfmodel_saturation_tokens(const PerfModel *self) {
+  const int64_t most = 1 << 16;
+  double best = 0;
+  for (int64_t tokens = 1; tokens <= most; tokens *= 2)
+    best = fmax(best, prefill_throughput(self, tokens));
+  int64_t least = 1;
+  while (prefill_throughput(self, least) < 0.9 * best)
+    least *= 2;
+  return least;
 }

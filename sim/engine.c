@@ -6,6 +6,14 @@
 
 enum { PROGRESS_EVENTS = 1 << 16 };
 
+/* Bytes/s in each direction of the link that KV takes between machines. */
+static int64_t link_capacity(const SimConfig *config, const PoolSpec *pool) {
+  const int64_t link =
+      config->network_path == NETWORK_NVLINK ? pool->nvlink_bandwidth : pool->nic_bandwidth;
+  const int64_t network = config->network_bandwidth;
+  return network > 0 && network < link ? network : link;
+}
+
 static void init_machines(Engine *self) {
   const SimConfig *config = self->config;
   for (uint32_t p = 0; p < config->n_pools; p++)
@@ -28,12 +36,13 @@ static void init_machines(Engine *self) {
                                      .prefill_queue = REQUEST_QUEUE_EMPTY,
                                      .decode_queue = REQUEST_QUEUE_EMPTY,
                                      .blocked = REQUEST_QUEUE_EMPTY,
+                                     .swapped = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
                                      .free_blocks = pool->kv_blocks,
+                                     .free_cpu_blocks = pool->cpu_kv_blocks,
                                      .batch_tokens = batch_tokens};
       batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
-      const int64_t network = config->network_bandwidth;
-      capacities[ix] = network > 0 && network < pool->nic_bandwidth ? network : pool->nic_bandwidth;
+      capacities[ix] = link_capacity(config, pool);
     }
   }
   links_init(&self->links, capacities, self->n_machines, self->arena);
@@ -101,6 +110,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
   self->woken = ARENA_ARRAY(self->arena, MachineIx, self->n_machines);
+  self->flipping = ARENA_ARRAY(self->arena, MachineIx, self->n_machines);
   metrics_init(&self->metrics, config->slo_reference, arena);
   self->metrics.good_limits = config->good_limits;
   self->metrics.window = config->window;
@@ -131,21 +141,36 @@ static void handle(Engine *self) {
   }
 }
 
+/* Broadcasts and flips neither make room nor bring work. */
+static bool is_control(EventKind kind) {
+  return kind == EVENT_MONITOR || kind == EVENT_FLIP;
+}
+
+static size_t n_controls(const Engine *self) {
+  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) + self->n_turning;
+}
+
+/* When all that is pending asks for room again and has been refused since anything else happened,
+ * nobody will ever make any; and when nothing is pending the run is over. */
+static bool is_stuck(const Engine *self) {
+  if (self->agenda.n_events > self->n_retries + self->n_turning + 1) return false; // mostly
+  const size_t pending = self->agenda.n_events - n_controls(self);
+  return pending == self->n_retries && self->n_refusals >= pending;
+}
+
 bool engine_step(Engine *self) {
   if (self->failed || self->stopped) return false;
-  /* When all that is pending asks for room again and has been refused since anything else
-   * happened, nobody will ever make any. Broadcasts of loads change nothing by themselves. */
-  const size_t pending =
-      self->agenda.n_events - (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL);
-  if (pending == self->n_retries && self->n_refusals >= pending) return engine_break_deadlock(self);
+  if (is_stuck(self)) return engine_break_deadlock(self);
   agenda_pop(&self->agenda, &self->event);
   const Tick previous = self->now;
   self->now = self->view.now = self->event.at;
   self->n_events++;
   const size_t refusals = self->n_refusals;
   handle(self);
-  if (self->n_flipping > 0) engine_turn(self);
-  if (self->n_refusals == refusals && self->event.kind != EVENT_MONITOR) self->n_refusals = 0;
+  if (self->n_turning < self->n_flipping) engine_turn(self);
+  if (self->n_refusals > 0 && self->n_refusals == refusals &&
+      !is_control((EventKind)self->event.kind))
+    self->n_refusals = 0;
   if (self->config->audit && !self->failed) audit_check(self, previous);
   return true;
 }
@@ -166,6 +191,10 @@ static void add_totals(MachineTotals *sum, const MachineTotals *part) {
   sum->prefill_tokens += part->prefill_tokens;
   sum->decode_tokens += part->decode_tokens;
   sum->padding_tokens += part->padding_tokens;
+  sum->swaps_out += part->swaps_out;
+  sum->swaps_in += part->swaps_in;
+  sum->swapped_bytes += part->swapped_bytes;
+  sum->stall_ticks += part->stall_ticks;
   for (int i = 0; i <= EXTRAPOLATION_FAR; i++) {
     sum->extrapolated_iterations[i] += part->extrapolated_iterations[i];
     sum->extrapolated_ticks[i] += part->extrapolated_ticks[i];
@@ -219,6 +248,8 @@ const char *sim_conflict(const Policy *batcher, const Policy *kvtier) {
     return "the batcher keeps queues of its own, which a tier that evicts would upset";
   if (!batches->reserves_output && !tier->pick)
     return "the batcher lets sequences grow, so the tier must have somebody give way";
+  if (tier->swaps && !batches->returns_swapped)
+    return "the batcher does not let requests return that the tier swapped out";
   return NULL;
 }
 
