@@ -13,23 +13,19 @@
 
 enum { LOG_SIZE = 1 << 14, LINE_SIZE = 128, G1_REQUESTS = 3 };
 
-#define MS (TICKS_PER_SECOND / 1000)
-
 /* --- running */
 
 static void choose(SimConfig *config, PolicyKind kind, const Named *named, Arena *arena) {
   if (!named->name) return; // the first of its kind
   const Policy *policy = policy_find(kind, named->name);
   assert(policy);
-  void *state = arena_alloc(arena, policy->state_size);
-  config->policies[kind] = (PolicyChoice){policy, state};
-  if (!policy->options) return;
   Diag diag;
   diag_init(&diag);
   const char *text = named->options ? named->options : "{}";
   const Node *node = yaml_parse("options", text, strlen(text), arena, &diag);
-  const int rc = option_bind(policy->options, node, NULL, place_of_file("options"), state, &diag);
-  assert(rc == 0);
+  const void *state = policy_bind(policy, node, place_of_file("options"), arena, &diag);
+  assert(state);
+  config->policies[kind] = (PolicyChoice){policy, state};
   diag_done(&diag);
 }
 
@@ -94,7 +90,7 @@ static bool check_scenario(const Scenario *scenario, bool step) {
   Arena arena;
   arena_init(&arena);
   const PerfModel model = round_model(&arena);
-  PoolSpec pools[2];
+  PoolSpec pools[3];
   for (uint32_t i = 0; i < scenario->n_pools; i++) {
     pools[i] = scenario->pools[i];
     pools[i].perfmodel = &model;
@@ -102,6 +98,8 @@ static bool check_scenario(const Scenario *scenario, bool step) {
   SimConfig config = {.pools = pools,
                       .n_pools = scenario->n_pools,
                       .network_latency = scenario->network_latency,
+                      .monitor_interval = scenario->monitor_interval,
+                      .heavy_above = scenario->heavy_above,
                       .step = step};
   const char *got = run(&config, scenario->policies, scenario->rows, scenario->n_rows, &arena);
   const char *want = scenario->expected;
@@ -117,6 +115,15 @@ static bool check_scenario(const Scenario *scenario, bool step) {
   }
   arena_done(&arena);
   return same;
+}
+
+static bool check_scenarios(const Scenario *scenarios, int n) {
+  bool good = true;
+  for (int i = 0; i < n; i++) {
+    good &= check_scenario(&scenarios[i], false);
+    good &= check_scenario(&scenarios[i], true);
+  }
+  return good;
 }
 
 /* --- example.ipynb of SplitwiseSim at 8f99e7d */
@@ -239,15 +246,15 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: golden MODEL_DIR\n");
     return 2;
   }
-  bool good = true;
-  for (int i = 0; i < golden_n_scenarios; i++) {
-    good &= check_scenario(&golden_scenarios[i], false);
-    good &= check_scenario(&golden_scenarios[i], true);
-  }
+  bool good = check_scenarios(golden_scenarios, golden_n_scenarios);
+  good &= check_scenarios(golden_control_scenarios, golden_n_control_scenarios);
+  good &= check_scenarios(golden_batching_scenarios, golden_n_batching_scenarios);
   const int n_examples = sizeof examples / sizeof *examples;
   for (int i = 0; i < n_examples; i++)
     good &= check_example(&examples[i], argv[1]);
-  printf("%d timelines by hand, %d recorded: %s\n", golden_n_scenarios, n_examples,
+  const int n_by_hand =
+      golden_n_scenarios + golden_n_control_scenarios + golden_n_batching_scenarios;
+  printf("%d timelines by hand, %d recorded: %s\n", n_by_hand, n_examples,
          good ? "all agree" : "some differ");
   return !good;
 }

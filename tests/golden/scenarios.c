@@ -5,16 +5,6 @@
  * request has its prompt and one token as context. Below, times are in ms. */
 #include "tests/golden/golden.h"
 
-#define MS (TICKS_PER_SECOND / 1000)
-
-/* A machine with KV of 1000 bytes per token, over a NIC of `rate` tokens per second. */
-#define POOL(role_, count_, blocks, block_size_, rate)                                             \
-  {                                                                                                \
-    .name = "pool", .machine = "machine", .role = (role_), .count = (count_),                      \
-    .kv_blocks = (blocks), .block_size = (block_size_), .kv_bytes_per_token = 1000,                \
-    .num_hidden_layers = 2, .nic_bandwidth = (rate)*1000, .kv_transfer_overhead = 2 * MS,          \
-  }
-
 const Scenario golden_scenarios[] = {
     /* Request 0 prefills 0–14 and then decodes alone, 16 + 17 + 18 + 19 if nothing came: tokens at
      * 30, 47, 65, 84. Request 1 comes at 40, in the second iteration, so the run is cut at its end,
@@ -147,6 +137,36 @@ const Scenario golden_scenarios[] = {
                     "0.128,eviction,1,0,5,0\n"
                     "0.194,last_token,0,0,0,0\n"
                     "0.259,last_token,1,0,0,0\n",
+    },
+    /* The same with swapping: at 128 the 10 tokens of request 1 go to CPU memory in 10, and request
+     * 0 makes its last three in 10 + 21 + 22 + 23, at 204. Request 1 would have needed 11 blocks
+     * before. Now it is back in 5 and makes its last three in 5 + 21 + 22 + 23, to 275. */
+    {
+        .name = "a full machine swaps, and waits for the copies",
+        .pools = {POOL(ROLE_MIXED, 1, 20, 1, 1000)},
+        .n_pools = 1,
+        .policies = {[POLICY_ROUTER] = {"random", 0},
+                     [POLICY_POOL] = {"fixed", 0},
+                     [POLICY_BATCHER] = {"continuous", 0},
+                     [POLICY_TRANSFER] = {"serialized", 0},
+                     [POLICY_KVTIER] = {"swap", 0}},
+        .rows = {{.at = 0, .prompt_tokens = 5, .output_tokens = 8},
+                 {.at = 0, .prompt_tokens = 5, .output_tokens = 8}},
+        .n_rows = 2,
+        .expected = "0,arrival,0,,5,8\n"
+                    "0,placement,0,0,0,0\n"
+                    "0,arrival,1,,5,8\n"
+                    "0,placement,1,0,0,0\n"
+                    "0,prefill_begin,0,0,5,0\n"
+                    "0,prefill_begin,1,0,5,0\n"
+                    "0.02,first_token,0,0,0,0\n"
+                    "0.02,first_token,1,0,0,0\n"
+                    "0.02,decode_begin,0,0,0,0\n"
+                    "0.02,decode_begin,1,0,0,0\n"
+                    "0.128,swap_out,1,0,5,10\n"
+                    "0.204,last_token,0,0,0,0\n"
+                    "0.204,swap_in,1,0,5,10\n"
+                    "0.275,last_token,1,0,0,0\n",
     },
     /* The prefill queue limit is 10 tokens. Request 0 goes to machines 0 and 1 and, having one
      * token to make, ends with its prefill, 0–18. At 1 machine 0 has 8 pending tokens, and 8 more
