@@ -6,7 +6,9 @@
  * configuration and named designs, lists of settings on it. A claim has sources, each a name and
  * settings on top of a design: `runs` are simulated, `models` bound, `studies` provisioned; and
  * figures, expressions over the sources' figures with what the paper says and how far off is near
- * enough. experiments/papers/README.md has the keys and the names of the figures. */
+ * enough. A claim with `seeds` has its runs made on as many, and a figure is the mean of what its
+ * expression gives on each. experiments/papers/README.md has the keys and the names of the figures.
+ */
 #ifndef EXPERIMENTS_CLAIMS_H
 #define EXPERIMENTS_CLAIMS_H
 #include "experiments/expression.h"
@@ -31,7 +33,7 @@ typedef enum SourceKind { SOURCE_RUN, SOURCE_MODEL, SOURCE_STUDY, SOURCE_KINDS }
 /* A source in one column. */
 typedef struct SourceOutcome {
   bool wanted;       // the claim has it in this column
-  Trial *trial;      // of runs and models; NULL until it is loaded
+  Trial **trials;    // [n_trials] of runs and models; NULL until they are loaded
   ClaimStudy *study; // of studies; NULL until it was run
   const char *gap;   // why it has no figures: an input is not here; NULL: it has them
 } SourceOutcome;
@@ -41,6 +43,7 @@ typedef struct ClaimSource {
   const char *name;
   const Node *node;
   const char *text;               // of the node
+  int n_trials;                   // one, or of runs one for each of the claim's seeds
   const struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
   SourceOutcome outcomes[CLAIM_COLUMNS];
 } ClaimSource;
@@ -57,6 +60,7 @@ typedef struct ClaimFigure {
 
 typedef struct Claim {
   const char *path, *id, *claim, *where, *note; // note: "" or why it is as it is
+  int n_seeds;                                  // the configuration's own and those that follow it
   ClaimSource *sources;
   int n_sources;
   ClaimFigure *figures;

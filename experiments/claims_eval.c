@@ -9,8 +9,7 @@
 /* ---- Sources ---- */
 
 /* A source whose input is not here has no figures; anything else that is wrong is an error. */
-static int take_failure(SourceOutcome *outcome, Diag *diag) {
-  Trial *trial = outcome->trial;
+static int take_failure(SourceOutcome *outcome, Trial *trial, Diag *diag) {
   const int code = diag_exit_code(&trial->diag);
   if (code == 0) return 0;
   if (code == 4) {
@@ -21,6 +20,7 @@ static int take_failure(SourceOutcome *outcome, Diag *diag) {
   return -1;
 }
 
+/* The first trial has the configuration's own seed, the others those that follow it. */
 static int load_source(Paper *paper, ClaimSource *source, ClaimColumn column, Arena *arena,
                        Diag *diag) {
   SourceOutcome *outcome = &source->outcomes[column];
@@ -28,10 +28,19 @@ static int load_source(Paper *paper, ClaimSource *source, ClaimColumn column, Ar
   Setting *settings;
   if (claim_settings(paper, source, column, &settings, &changes.n_settings, arena, diag)) return -1;
   changes.settings = settings;
-  outcome->trial = ARENA_NEW(arena, Trial);
-  trial_init(outcome->trial);
-  if (trial_load(outcome->trial, &paper->columns[column].base, &changes) == 0) return 0;
-  return take_failure(outcome, diag);
+  outcome->trials = ARENA_ARRAY(arena, Trial *, source->n_trials);
+  for (int i = 0; i < source->n_trials; i++) {
+    Trial *trial = outcome->trials[i] = ARENA_NEW(arena, Trial);
+    trial_init(trial);
+    if (trial_load(trial, &paper->columns[column].base, &changes))
+      return take_failure(outcome, trial, diag);
+    const int64_t seed = (int64_t)outcome->trials[0]->config.sim.seed;
+    if ((int64_t)trial->config.sim.seed != seed + i)
+      return diag_error(diag, source->node->at, "'%s' sets 'seed', so its claim can have one only",
+                        source->name);
+    changes.seed = seed + i + 1;
+  }
+  return 0;
 }
 
 /* Calls `visit` with every source that is to be made, in every column it is wanted in. */
@@ -60,7 +69,7 @@ typedef struct Evaluation {
 
 static int load(void *context, ClaimSource *source, ClaimColumn column) {
   Evaluation *self = context;
-  self->n_runs += source->kind == SOURCE_RUN;
+  if (source->kind == SOURCE_RUN) self->n_runs += source->n_trials;
   if (source->kind == SOURCE_STUDY) return 0;
   return load_source(self->paper, source, column, self->arena, self->diag);
 }
@@ -80,17 +89,21 @@ static int run(void *context, ClaimSource *source, ClaimColumn column) {
   Evaluation *self = context;
   SourceOutcome *outcome = &source->outcomes[column];
   if (source->kind != SOURCE_RUN || outcome->gap) return 0;
-  while (workers_full(&self->workers))
-    take_finished(self);
-  workers_push(&self->workers, simulate, outcome->trial);
+  for (int i = 0; i < source->n_trials; i++) {
+    while (workers_full(&self->workers))
+      take_finished(self);
+    workers_push(&self->workers, simulate, outcome->trials[i]);
+  }
   return 0;
 }
 
 static int check(void *context, ClaimSource *source, ClaimColumn column) {
   Evaluation *self = context;
   SourceOutcome *outcome = &source->outcomes[column];
-  if (source->kind != SOURCE_RUN || outcome->gap) return 0;
-  return take_failure(outcome, self->diag);
+  int status = 0;
+  for (int i = 0; source->kind == SOURCE_RUN && !outcome->gap && i < source->n_trials; i++)
+    status |= take_failure(outcome, outcome->trials[i], self->diag);
+  return status;
 }
 
 static int run_all(Evaluation *self) {
@@ -113,6 +126,7 @@ static int run_study(void *context, ClaimSource *source, ClaimColumn column) {
 typedef struct FigureScope {
   const Claim *claim;
   ClaimColumn column;
+  int replicate;   // the seed that runs are of
   const char *gap; // of a source that was asked for
 } FigureScope;
 
@@ -151,9 +165,11 @@ static int find_figure(void *context, const char *name, const double *arguments,
   const char *rest = name + length + 1;
   switch (source->kind) {
   case SOURCE_RUN:
-    return claim_run_figure(outcome->trial, rest, arguments, n_arguments, at, ret_value, diag);
+    return claim_run_figure(outcome->trials[scope->replicate], rest, arguments, n_arguments, at,
+                            ret_value, diag);
   case SOURCE_MODEL:
-    return claim_model_figure(outcome->trial, rest, arguments, n_arguments, at, ret_value, diag);
+    return claim_model_figure(outcome->trials[0], rest, arguments, n_arguments, at, ret_value,
+                              diag);
   case SOURCE_STUDY:
     return claim_study_figure(outcome->study, rest, n_arguments, at, ret_value, diag);
   case SOURCE_KINDS:
@@ -173,21 +189,32 @@ static Verdict judge(const ClaimFigure *figure, double value) {
   return within ? VERDICT_WITHIN : VERDICT_OUTSIDE;
 }
 
+/* The mean over the claim's seeds. */
+static int eval_column(const Claim *claim, ClaimFigure *figure, ClaimColumn column, Diag *diag) {
+  FigureScope context = {.claim = claim, .column = column};
+  const ExpressionScope scope = {find_figure, &context};
+  double sum = 0;
+  for (int i = 0; i < claim->n_seeds; i++) {
+    double value;
+    context.replicate = i;
+    if (expression_eval(figure->value, &scope, &value, diag)) return -1;
+    sum += value;
+  }
+  figure->values[column] = sum / claim->n_seeds;
+  if (context.gap && !figure->gap) figure->gap = context.gap;
+  return 0;
+}
+
 static int eval_figure(const Paper *paper, const Claim *claim, ClaimFigure *figure, Diag *diag) {
   double judged = NAN;
-  int status = 0;
   for (int c = 0; c < CLAIM_COLUMNS; c++) {
     figure->values[c] = NAN;
     if (!paper->columns[c].present) continue;
-    FigureScope context = {.claim = claim, .column = (ClaimColumn)c};
-    const ExpressionScope scope = {find_figure, &context};
-    status |= expression_eval(figure->value, &scope, &figure->values[c], diag);
-    if (status) return status; // once is enough
+    if (eval_column(claim, figure, (ClaimColumn)c, diag)) return -1; // once is enough
     if (isnan(judged)) judged = figure->values[c];
-    if (context.gap && !figure->gap) figure->gap = context.gap;
   }
   figure->verdict = judge(figure, judged);
-  return status;
+  return 0;
 }
 
 int paper_eval(Paper *self, int jobs, void (*on_progress)(int done, int all), Arena *arena,

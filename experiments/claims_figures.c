@@ -137,6 +137,17 @@ static double prefill(const Config *config, const double *arguments, int n_argum
   return iteration_s(config, &batch);
 }
 
+/* prefill_beside(tokens, others, other_tokens): one prompt in a batch with others. */
+static double prefill_beside(const Config *config, const double *arguments, int n_arguments) {
+  (void)n_arguments;
+  const double tokens = arguments[0], others = arguments[1], other_tokens = arguments[2];
+  const double area2 = tokens * tokens + others * other_tokens * other_tokens;
+  const BatchShape batch = {.prefill_tokens = (int64_t)(tokens + others * other_tokens),
+                            .prefill_area2 = (int64_t)area2,
+                            .logit_seqs = (int64_t)others + 1};
+  return iteration_s(config, &batch);
+}
+
 /* decode(sequences, context): of each. */
 static double decode(const Config *config, const double *arguments, int n_arguments) {
   (void)n_arguments;
@@ -192,6 +203,7 @@ POOL_FACT(provisioned_power, pool->provisioned_power)
 
 static const ModelFigure model_figures[] = {
     {"prefill", 1, 2, prefill},
+    {"prefill_beside", 3, 3, prefill_beside},
     {"decode", 2, 2, decode},
     {"mixed", 3, 3, mixed},
     {"prompt_quantile", 1, 1, prompt_quantile},

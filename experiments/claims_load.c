@@ -77,6 +77,7 @@ static int load_paper(Paper *self, Arena *arena, Diag *diag) {
 
 typedef struct ClaimKeys {
   const char *claim, *where, *note;
+  int64_t seeds;
   const Node *sections[SOURCE_KINDS], *figures;
 } ClaimKeys;
 
@@ -89,6 +90,8 @@ static const OptionSpec claim_options[] = {
     CLAIM(claim, OPTION_STRING, .required = true, .help = "what the paper says, in one line"),
     CLAIM(where, OPTION_STRING, .required = true, .help = "section or figure"),
     CLAIM(note, OPTION_STRING, .help = "why the outcome is as it is"),
+    CLAIM(seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
+          .help = "that every run is made on; figures are means over them"),
     SECTION("runs", SOURCE_RUN, .help = "sources that are simulated"),
     SECTION("models", SOURCE_MODEL, .help = "sources that are bound and asked"),
     SECTION("studies", SOURCE_STUDY, .help = "sources that are provisioned"),
@@ -232,7 +235,8 @@ static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, 
       *source = (ClaimSource){.kind = (SourceKind)kind,
                               .name = node->key,
                               .node = node,
-                              .text = node_text(node, arena)};
+                              .text = node_text(node, arena),
+                              .n_trials = kind == SOURCE_RUN ? self->n_seeds : 1};
       if (node->kind != NODE_MAP)
         status = diag_error(diag, node->at, "'%s' wants a map: {design, set, …}", node->key);
       else
@@ -282,6 +286,7 @@ static int load_claim(const Paper *paper, Claim *self, const char *id, Arena *ar
   self->claim = keys.claim;
   self->where = keys.where;
   self->note = keys.note;
+  self->n_seeds = (int)keys.seeds;
   const int status = bind_sources(paper, self, &keys, arena, diag);
   return status | bind_figures(self, keys.figures, arena, diag);
 }
@@ -298,7 +303,9 @@ static const ClaimSource *find_twin(const Paper *self, const ClaimSource *source
     for (int s = 0; s < self->claims[i].n_sources; s++) {
       const ClaimSource *other = &self->claims[i].sources[s];
       if (other == source) return NULL;
-      if (other->kind == source->kind && strcmp(other->text, source->text) == 0) return other;
+      if (other->kind == source->kind && other->n_trials >= source->n_trials &&
+          strcmp(other->text, source->text) == 0)
+        return other;
     }
   return NULL;
 }
@@ -325,16 +332,19 @@ int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, 
   return status;
 }
 
-static void done_outcome(SourceOutcome *outcome) {
-  if (outcome->trial) trial_done(outcome->trial);
+static void done_outcome(SourceOutcome *outcome, int n_trials) {
+  for (int i = 0; outcome->trials && i < n_trials; i++)
+    if (outcome->trials[i]) trial_done(outcome->trials[i]);
   if (outcome->study) claim_study_done(outcome->study);
 }
 
 void paper_done(Paper *self) {
   for (int i = 0; i < self->n_claims; i++)
     for (int s = 0; s < self->claims[i].n_sources; s++)
-      for (int c = 0; c < CLAIM_COLUMNS; c++)
-        done_outcome(&self->claims[i].sources[s].outcomes[c]);
+      for (int c = 0; c < CLAIM_COLUMNS; c++) {
+        ClaimSource *source = &self->claims[i].sources[s];
+        done_outcome(&source->outcomes[c], source->n_trials);
+      }
   for (int c = 0; c < CLAIM_COLUMNS; c++)
     if (self->columns[c].present) trial_base_done(&self->columns[c].base);
 }

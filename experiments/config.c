@@ -38,13 +38,21 @@ const OptionSpec config_options[] = {
         .help = "shuffles events of equal time; 0: in order of insertion"),
     {0}};
 
+static const char *const path_choices[] = {"nic", "nvlink", "indirect", NULL}; // as NetworkPath
+
 const OptionSpec config_network_options[] = {
+    {.key = "path",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(SimConfig, network_path),
+     .fallback = "nic",
+     .choices = path_choices,
+     .help = "of KV between GPUs; indirect: NICs and a copy in CPU memory on either side"},
     {.key = "bandwidth",
      .type = OPTION_BANDWIDTH,
      .offset = offsetof(SimConfig, network_bandwidth),
      .min = 1,
      .max = 1e18,
-     .help = "per machine and direction, on top of its NIC; absent: the NIC alone"},
+     .help = "per machine and direction, on top of its link; absent: the link alone"},
     {.key = "latency",
      .type = OPTION_TICKS,
      .offset = offsetof(SimConfig, network_latency),
@@ -169,10 +177,10 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
                             diag);
   status |= config_bind_policies(self, keys.policies, arena, diag);
-  if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
-  if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
+  if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
   if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);

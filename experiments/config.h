@@ -2,7 +2,8 @@
  *
  * Keys are rows of the option tables below, which also print `tandem list options`. A pool's
  * machine is one instance of `tensor_parallel_size` GPUs; when that is less than the machine type
- * has, its power, cost and NIC are that share of the machine type's. Machines are numbered in the
+ * has, its power, cost and NIC are that share of the machine type's (pools.NAME.nic_bandwidth says
+ * otherwise of the NIC); NVLink and PCIe count per GPU. Machines are numbered in the
  * order of the pools in the file. Data with names (models, machine types, performance models,
  * lengths) is found below the data root: $TANDEM_DATA, or the source tree. Everything lives in one
  * arena. */
@@ -26,7 +27,9 @@ typedef struct PoolConfig {
   int role; // Role
   const char *machine;
   int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
+  int64_t nic_bandwidth; // 0: the share of the machine type's
   KvOptions kv;
+  int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
 } PoolConfig;
 
@@ -108,6 +111,10 @@ int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *no
                        Diag *diag);
 /* Error at `at` when the pool's batcher and tier cannot work together. */
 int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag);
+/* Error when its batcher's options do not suit its machines. `own` is its own batcher's value, NULL
+ * if it has that of the run. */
+int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,
+                              Arena *arena, Diag *diag);
 /* Sequences that a decode batch can have: what the batcher says in its option max_num_seqs. */
 int64_t config_max_decode_seqs(const PolicyChoice *batcher);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);

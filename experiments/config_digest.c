@@ -21,9 +21,14 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
                             pool->count,
                             pool->kv_blocks,
                             pool->block_size,
+                            pool->cpu_kv_blocks,
+                            pool->kv_block_bytes,
+                            pool->to_cpu_bandwidth,
+                            pool->from_cpu_bandwidth,
                             pool->kv_bytes_per_token,
                             pool->num_hidden_layers,
                             pool->nic_bandwidth,
+                            pool->nvlink_bandwidth,
                             pool->kv_transfer_overhead};
   const double reals[] = {pool->idle_power, pool->prefill_power, pool->decode_power,
                           pool->provisioned_power, pool->cost_per_hour};

@@ -1,6 +1,9 @@
 /* The `policies:` block: for each kind a bare name or {name: …, options}. What is absent has its
  * default, so that an option alone is a change to the default policy. */
 #include "experiments/config.h"
+#include "sim/batcher/batcher.h"
+#include "sim/dispatcher/dispatcher.h"
+#include "sim/router/router.h"
 #include <assert.h>
 #include <string.h>
 
@@ -29,8 +32,6 @@ static const Policy *find_policy(PolicyKind kind, const char *name, Place at, Di
 
 int config_bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, Arena *arena,
                        Diag *diag) {
-  static const OptionSpec no_options[] = {{0}};
-  static const char *const own_keys[] = {"name", NULL};
   const OptionSpec name_spec = {.key = policy_kind_name(kind), .type = OPTION_STRING};
   const Node *name_node = node && node->kind == NODE_MAP ? node_find(node, "name") : node;
   const char *name = DEFAULTS[kind];
@@ -39,20 +40,29 @@ int config_bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, 
   const Policy *policy = find_policy(kind, name, at, diag);
   if (!policy) return -1;
   const Node *options = node && node->kind == NODE_MAP ? node : NULL;
-  void *state = arena_alloc(arena, policy->state_size);
-  *choice = (PolicyChoice){policy, state};
-  return option_bind(policy->options ? policy->options : no_options, options, own_keys, at, state,
-                     diag);
+  *choice = (PolicyChoice){policy, policy_bind(policy, options, at, arena, diag)};
+  return choice->state ? 0 : -1;
 }
 
 int64_t config_max_decode_seqs(const PolicyChoice *batcher) {
-  const OptionSpec *spec = batcher->policy->options;
+  const OptionSpec *spec = batcher->state ? batcher->policy->options : NULL;
   for (; spec && spec->key; spec++) {
     if (strcmp(spec->key, "max_num_seqs") != 0) continue;
     assert(spec->type == OPTION_INT);
     return *(const int64_t *)((const char *)batcher->state + spec->offset);
   }
   return DECODE_SEQS_DEFAULT;
+}
+
+/* A dispatcher decodes elsewhere than the router that keeps books of it thinks. */
+static int check_dispatcher(const PolicyChoice *policies, const Node *node, Diag *diag) {
+  const Router *router = (const Router *)policies[POLICY_ROUTER].policy;
+  const Dispatcher *dispatcher = (const Dispatcher *)policies[POLICY_DISPATCHER].policy;
+  if (!router || !dispatcher || !router->observe || !dispatcher->pick) return 0;
+  return diag_error(diag, node->at,
+                    "router '%s' and dispatcher '%s': the router keeps books of where requests "
+                    "are decoded, which a dispatcher would upset",
+                    router->policy.name, dispatcher->policy.name);
 }
 
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag) {
@@ -66,7 +76,7 @@ int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *dia
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     status |=
         config_bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena, diag);
-  return status;
+  return status | check_dispatcher(self->sim.policies, nodes[POLICY_DISPATCHER], diag);
 }
 
 int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag) {
@@ -77,4 +87,17 @@ int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place a
   if (!conflict) return 0;
   return diag_error(diag, at, "batcher '%s' and kvtier '%s': %s", batcher->name, kvtier->name,
                     conflict);
+}
+
+int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,
+                              Arena *arena, Diag *diag) {
+  const PolicyChoice choice = sim_pool_policy(&self->sim, pool, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  const char *key = NULL;
+  if (!batcher->refuse || !choice.state) return 0; // wrong options have been named already
+  const char *wrong = batcher->refuse(choice.state, pool, arena, &key);
+  if (!wrong) return 0;
+  const Node *policies = node_find(self->root, "policies");
+  const Node *node = own ? own : policies ? node_find(policies, "batcher") : NULL;
+  return diag_error(diag, node ? config_place(node, key) : self->root->at, "%s", wrong);
 }

@@ -1,5 +1,6 @@
 /* The `pools:` block: machines with a model on them. */
 #include "experiments/config.h"
+#include "sim/pool/pool.h"
 #include <math.h>
 #include <string.h>
 
@@ -31,6 +32,10 @@ const OptionSpec config_pool_options[] = {
        .help = "kept free on each GPU for activations"),
     KV(num_gpu_blocks_override, OPTION_INT, .min = 1, .max = 1e12,
        .help = "blocks of KV memory, instead of what fits"),
+    POOL(nic_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
+         .help = "of one machine, in each direction; absent: its share of the machine type's"),
+    POOL(cpu_memory, OPTION_BYTES, .max = 1e18,
+         .help = "of one machine, for swapped KV; absent: its share of the machine type's"),
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool"),
     POOL(batcher, OPTION_NODE, .help = "as among the policies, for this pool"),
     POOL(kvtier, OPTION_NODE, .help = "as among the policies, for this pool"),
@@ -54,10 +59,37 @@ int config_load_hardware(Config *self, Hardware *hardware, const char *written, 
   return 0;
 }
 
+static double share_of(const PoolConfig *pool, const Hardware *hardware) {
+  return (double)pool->tensor_parallel_size / (double)hardware->num_gpus;
+}
+
+/* CPU memory for KV: as written, or the instance's share. */
+static int fit_cpu_memory(PoolConfig *pool, const Node *node, const Hardware *hardware,
+                          const KvCapacity *capacity, Diag *diag) {
+  if (!node_find(node, "cpu_memory")) {
+    pool->cpu_memory = llround(share_of(pool, hardware) * (double)hardware->cpu_memory_bytes);
+    return 0;
+  }
+  char given[32], limit[32];
+  units_format(given, sizeof given, DIM_BYTES, (double)pool->cpu_memory);
+  if (pool->cpu_memory > hardware->cpu_memory_bytes) {
+    units_format(limit, sizeof limit, DIM_BYTES, (double)hardware->cpu_memory_bytes);
+    return diag_error(diag, config_place(node, "cpu_memory"),
+                      "a cpu_memory of %s exceeds the %s of machine '%s'", given, limit,
+                      hardware->name);
+  }
+  if (pool->cpu_memory > 0 && pool->cpu_memory < capacity->block_bytes) {
+    units_format(limit, sizeof limit, DIM_BYTES, (double)capacity->block_bytes);
+    return diag_error(diag, config_place(node, "cpu_memory"),
+                      "a cpu_memory of %s holds no block of KV, which is %s", given, limit);
+  }
+  return 0;
+}
+
 /* The share of the machine type that one instance is, or one lane of a pipeline. */
 static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool,
                       const Hardware *hardware, const KvCapacity *capacity) {
-  const double share = (double)pool->tensor_parallel_size / (double)hardware->num_gpus;
+  const double share = share_of(pool, hardware);
   const int64_t lanes = pool->pipeline_parallel_size * pool->data_parallel_size;
   spec->machine = hardware->name;
   spec->role = (Role)pool->role;
@@ -66,9 +98,15 @@ static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool
   spec->pipeline_stages = pool->pipeline_parallel_size;
   spec->kv_blocks = capacity->blocks / pool->pipeline_parallel_size;
   spec->block_size = pool->kv.block_size;
+  spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
+  spec->kv_block_bytes = capacity->block_bytes;
   spec->kv_bytes_per_token = self->model.kv_bytes_per_token;
   spec->num_hidden_layers = self->model.num_hidden_layers;
-  spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
+  spec->nic_bandwidth = pool->nic_bandwidth > 0 ? pool->nic_bandwidth
+                                                : llround(share * (double)hardware->nic_bandwidth);
+  spec->nvlink_bandwidth = pool->tensor_parallel_size * hardware->nvlink_bandwidth;
+  spec->to_cpu_bandwidth = spec->from_cpu_bandwidth =
+      pool->tensor_parallel_size * hardware->pcie_bandwidth;
   spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
   spec->idle_power = share * hardware->idle_power;
   spec->prefill_power = share * hardware->prefill_power;
@@ -98,6 +136,9 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   Hardware hardware;
   Place machine_at = config_place(node, "machine");
   if (config_load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
+  if (self->sim.network_path == NETWORK_NVLINK && hardware.nvlink_bandwidth == 0)
+    status = diag_error(diag, machine_at, "machine '%s' has no NVLink for the network's 'path'",
+                        hardware.name);
   if (status || !self->model.name) return -1;
   const int64_t others = pool->pipeline_parallel_size * pool->data_parallel_size;
   if (pool->tensor_parallel_size == 0)
@@ -106,7 +147,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
                                pool->data_parallel_size};
   KvCapacity capacity;
   if (kv_capacity(&self->model, &hardware, degrees, &pool->kv,
-                  config_place(node, "tensor_parallel_size"), &capacity, diag))
+                  config_place(node, "tensor_parallel_size"), &capacity, diag) ||
+      fit_cpu_memory(pool, node, &hardware, &capacity, diag))
     return -1;
   if (bind_pool_policies(self, node, pool, spec, arena, diag)) return -1;
   PerfModelChoice choice = self->perfmodel;
@@ -122,7 +164,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(spec, self, pool, &hardware, &capacity);
-  return 0;
+  return config_check_pool_batcher(self, spec, pool->batcher, arena, diag);
 }
 
 static int check_phases(const Config *self, const Node *node, Diag *diag) {
@@ -139,6 +181,23 @@ static int check_phases(const Config *self, const Node *node, Diag *diag) {
   return status;
 }
 
+/* Whether the pool policy is asked to keep more machines than there are. */
+static int check_excess(const Config *self, Diag *diag) {
+  int64_t n_split = 0;
+  for (uint32_t i = 0; i < self->sim.n_pools; i++)
+    if (self->pools[i].role != ROLE_MIXED) n_split += self->pools[i].count;
+  const PolicyChoice *choice = &self->sim.policies[POLICY_POOL];
+  const PoolPolicy *policy = (const PoolPolicy *)choice->policy;
+  if (!policy || !policy->excess || n_split == 0) return 0;
+  if (!choice->state) return 0; // wrong options have been named already
+  const char *key = policy->excess(choice->state, n_split);
+  if (!key) return 0;
+  const Node *written = node_find(node_find(self->root, "policies"), policy_kind_name(POLICY_POOL));
+  return diag_error(diag, config_place(written, key),
+                    "'%s' is more than the machines that prefill or decode, %lld in all", key,
+                    (long long)n_split);
+}
+
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) {
   if (node->kind != NODE_MAP || node->n_children == 0)
     return diag_error(diag, node->at, "'pools' wants a map of names to pools, with at least one");
@@ -151,5 +210,5 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) 
     status |= bind_pool(self, child, &self->pools[i], &specs[i], arena, diag);
   }
   self->sim.pools = specs;
-  return status ? -1 : check_phases(self, node, diag);
+  return status ? -1 : check_phases(self, node, diag) | check_excess(self, diag);
 }

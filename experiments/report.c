@@ -55,10 +55,12 @@ static PoolReport make_pool(const PoolResult *result, Arena *arena) {
                   {"energy_kwh", "kWh",
                    if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power)},
                   {"iterations", "", iterations_of(totals)},
+                  {"busy_s", "s", tick_seconds(totals->prefill_ticks + totals->decode_ticks)},
                   {"prefill_s", "s", tick_seconds(totals->prefill_ticks - totals->mixed_ticks)},
                   {"decode_s", "s", tick_seconds(totals->decode_ticks)},
                   {"mixed_s", "s", tick_seconds(totals->mixed_ticks)},
                   {"prefill_tokens", "", (double)totals->prefill_tokens},
+                  {"padding_tokens", "", (double)totals->padding_tokens},
                   {"decode_tokens", "", (double)totals->decode_tokens}},
       .batch_tokens = make_distribution("batch_tokens", "", 1, result->batch_tokens),
   };
@@ -92,6 +94,7 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const SimResult *result = self->result;
   const Metrics *metrics = &result->metrics;
   const MachineTotals *totals = &result->totals;
+  const double asked = (double)metrics->asked.requests;
   const bool any = metrics->completed > 0;
   const double served_s =
       any ? tick_seconds(metrics->last_finish_at - metrics->first_arrival_at) : 0;
@@ -102,7 +105,7 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const double far = (double)totals->extrapolated_iterations[EXTRAPOLATION_FAR];
   const Resources resources = resources_of(&self->config->sim, result);
   const Scalar scalars[] = {
-      {"requests", "", (double)metrics->asked.requests},
+      {"requests", "", asked},
       {"completed", "", (double)metrics->completed},
       {"rejected", "", (double)metrics->rejected},
       {"unfinished", "", (double)result->unfinished},
@@ -115,9 +118,15 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
       {"provisioned_power_kw", "kW", resources.provisioned_kw},
       {"preemptions", "", (double)metrics->preemptions},
       {"evictions", "", (double)metrics->evictions},
+      {"swaps", "", (double)totals->swaps_out},
+      {"swapped_bytes", "B", (double)totals->swapped_bytes},
+      {"stalled_s", "s", tick_seconds(totals->stall_ticks)},
       {"transfers", "", (double)metrics->transfers},
       {"transferred_bytes", "B", (double)metrics->transferred_bytes},
       {"role_changes", "", (double)metrics->role_changes},
+      {"flips", "", (double)metrics->flips},
+      {"flip_s", "s", ratio(tick_seconds(metrics->flip_ticks), (double)metrics->flips)},
+      {"predicted_right", "", ratio((double)metrics->predicted_right, asked)},
       {"iterations", "", iterations},
       {"events", "", (double)result->events},
       {"cpu_s", "s", cpu_s},

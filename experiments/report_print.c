@@ -172,6 +172,15 @@ static void table_head(const Report *self, FILE *out) {
           grouped(report_value(self, "evictions"), rejected),
           grouped(report_value(self, "transfers"), unfinished),
           grouped(report_value(self, "transferred_bytes") / 1e9, span));
+  if (self->result->metrics.role_changes > 0)
+    fprintf(out, "roles        %s changes, %s of them flips\n",
+            grouped(report_value(self, "role_changes"), requests),
+            grouped(report_value(self, "flips"), rejected));
+  if (self->result->totals.swaps_out == 0) return;
+  fprintf(out, "swapping     %s swaps to CPU memory (%s GB there and back), %s stalled\n",
+          grouped(report_value(self, "swaps"), requests),
+          grouped(report_value(self, "swapped_bytes") / 1e9, rejected),
+          format_duration(report_value(self, "stalled_s"), span));
 }
 
 static void table_latencies(const Report *self, FILE *out) {

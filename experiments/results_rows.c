@@ -22,7 +22,7 @@ static int insert(Results *self, sqlite3_stmt *statement, const Value *values, i
 #define INSERT(self, statement, diag, ...) insert((self), (statement), VALUES(__VA_ARGS__), (diag))
 
 int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
-  static const char sql[] = "INSERT INTO request VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+  static const char sql[] = "INSERT INTO request VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   if (!self->request) self->request = results_prepare(self, sql, diag);
   if (!self->request) return -1;
   return INSERT(self, self->request, diag, value_count(record->id),
@@ -31,7 +31,8 @@ int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
                 time_at(record->arrived_at), time_at(record->prefill_began_at),
                 time_at(record->first_token_at), time_at(record->decode_began_at),
                 time_at(record->last_token_at), value_whole(record->preemptions),
-                value_whole(record->evictions), value_whole(record->rejected));
+                value_whole(record->evictions), value_whole(record->swaps),
+                value_whole(record->rejected));
 }
 
 /* Recursion is as deep as the configuration, which the reader bounds. */
@@ -57,7 +58,7 @@ static int add_config(Results *self, const Config *config, Arena *arena, Diag *d
 
 static int add_pools(Results *self, const Report *report, Diag *diag) {
   CLEANUP_STATEMENT sqlite3_stmt *statement =
-      results_prepare(self, "INSERT INTO pool VALUES (?,?,?,?,?,?,?,?,?,?,?)", diag);
+      results_prepare(self, "INSERT INTO pool VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", diag);
   if (!statement) return -1;
   for (uint32_t i = 0; i < report->result->n_pools; i++) {
     const PoolSpec *pool = report->pools[i].pool;
@@ -67,7 +68,8 @@ static int add_pools(Results *self, const Report *report, Diag *diag) {
                value_whole(pool_machines(pool)),
                value_whole(report->config->pools[i].tensor_parallel_size),
                value_whole(pool->block_size), value_whole(pool->kv_blocks),
-               value_real(scalars[0].value), value_real(scalars[1].value)))
+               value_whole(pool->cpu_kv_blocks), value_real(scalars[0].value),
+               value_real(scalars[1].value)))
       return -1;
   }
   return 0;

@@ -46,6 +46,7 @@ CREATE TABLE pool (
   tensor_parallel_size INTEGER NOT NULL,
   block_size INTEGER NOT NULL,
   kv_blocks INTEGER NOT NULL, -- of one machine
+  cpu_kv_blocks INTEGER NOT NULL, -- of its CPU memory, which only a tier that swaps uses
   utilization REAL NOT NULL,
   energy_kwh REAL, -- NULL: the machine's power is unknown
   PRIMARY KEY (run_id, pool)
@@ -130,6 +131,7 @@ CREATE TABLE request (
   last_token_s REAL,
   preemptions INTEGER NOT NULL,
   evictions INTEGER NOT NULL,
+  swaps INTEGER NOT NULL,
   rejected INTEGER NOT NULL,
   PRIMARY KEY (run_id, request)
 ) WITHOUT ROWID;

@@ -3,6 +3,7 @@
 #include "perfmodel/perfmodel.h"
 #include "sim/base/hash.h"
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 __extension__ typedef __int128 Wide; // rows go on to any n
@@ -236,4 +237,19 @@ Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_s
   const Tick layers = whole - head - self->overhead;
   const Tick share = self->stages == n_stages ? layers : layers / n_stages;
   return share + self->overhead + (last ? head : 0);
+}
+
+static double prefill_throughput(const PerfModel *self, int64_t tokens) {
+  return (double)tokens / (double)perfmodel_prefill(self, tokens);
+}
+
+int64_t perfmodel_saturation_tokens(const PerfModel *self) {
+  const int64_t most = 1 << 16;
+  double best = 0;
+  for (int64_t tokens = 1; tokens <= most; tokens *= 2)
+    best = fmax(best, prefill_throughput(self, tokens));
+  int64_t least = 1;
+  while (prefill_throughput(self, least) < 0.9 * best)
+    least *= 2;
+  return least;
 }

@@ -117,6 +117,10 @@ static inline Tick perfmodel_prefill(const PerfModel *self, int64_t prompt_token
   return perfmodel_iteration(self, &batch, NULL);
 }
 
+/* The tokens of prefill that saturate the machine: the fewest, of the powers of two, with which a
+ * prompt alone has a throughput within a tenth of the best there is (TetriInfer §2.1, §3.3.3). */
+int64_t perfmodel_saturation_tokens(const PerfModel *self);
+
 /* Loads a model file (perfmodel/README.md describes the form) and compiles rows 1 …
  * max_decode_seqs. */
 int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, Arena *arena,

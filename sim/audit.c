@@ -15,15 +15,16 @@ static void check_queue(const Engine *engine, const RequestQueue *queue) {
 
 /* Requests by state against the queues and batches that hold them, and what came and went. */
 static void check_requests(const Engine *engine) {
-  uint64_t by_state[REQUEST_FETCHED + 1] = {0};
+  uint64_t by_state[REQUEST_STATES] = {0};
   for (size_t i = 0; i < engine->requests.n_slots; i++)
     by_state[engine->requests.slots[i].state]++;
-  uint64_t prefill = 0, decode = 0, runs = 0, blocked = 0;
+  uint64_t prefill = 0, decode = 0, runs = 0, blocked = 0, swapped = 0;
   for (uint32_t m = 0; m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
     check_queue(engine, &machine->prefill_queue);
     check_queue(engine, &machine->decode_queue);
     check_queue(engine, &machine->blocked);
+    check_queue(engine, &machine->swapped);
     check_queue(engine, &machine->inbound);
     prefill += (uint64_t)machine->prefill_queue.count + machine->n_chunks;
     for (size_t i = 0; i < machine->n_chunks; i++) {
@@ -34,11 +35,13 @@ static void check_requests(const Engine *engine) {
     decode += (uint64_t)machine->decode_queue.count;
     runs += machine->batch.n_seqs;
     blocked += (uint64_t)machine->blocked.count;
+    swapped += (uint64_t)machine->swapped.count;
   }
   assert(by_state[REQUEST_WAITS_PREFILL] + by_state[REQUEST_PREFILLS] == prefill);
   assert(by_state[REQUEST_WAITS_DECODE] == decode);
   assert(by_state[REQUEST_RUNS] == runs);
   assert(by_state[REQUEST_BLOCKED] == blocked);
+  assert(by_state[REQUEST_SWAPPED] == swapped);
   const Metrics *metrics = &engine->metrics;
   assert(metrics->asked.requests ==
          metrics->completed + metrics->rejected + engine->requests.n_live);
@@ -80,6 +83,87 @@ static void check_memory(const Engine *engine) {
     }
     assert(machine->free_blocks + held == machine->pool->kv_blocks);
     assert(engine_free_blocks(engine, machine) >= 0);
+  }
+}
+
+/* Where a live request is now; MACHINE_NONE while its KV moves. */
+static MachineIx present_at(const Request *request) {
+  if (request->state == REQUEST_MOVES || request->state == REQUEST_FETCHED) return MACHINE_NONE;
+  return request->first_token_at < 0 ? request->prefill_machine : request->decode_machine;
+}
+
+/* What policies read of the machines against the requests. */
+static void check_columns(const Engine *engine) {
+  const ClusterView *view = &engine->view;
+  for (MachineIx m = 0; m < engine->n_machines; m++) {
+    int64_t n_assigned = 0, n_present = 0, n_decodes = 0, n_heavy = 0;
+    for (size_t i = 0; i < engine->requests.n_slots; i++) {
+      const Request *request = &engine->requests.slots[i];
+      if (request->state == REQUEST_FREE) continue;
+      const bool decodes = request->decode_machine == m;
+      n_decodes += decodes;
+      n_heavy += decodes && view_heavy(view, request);
+      n_assigned += decodes || (request->prefill_machine == m && request->first_token_at < 0);
+      n_present += present_at(request) == m;
+    }
+    assert(view->n_assigned[m] == n_assigned && view->n_present[m] == n_present);
+    assert(engine->machines[m].n_decodes == n_decodes && view->n_heavy[m] == n_heavy);
+  }
+}
+
+/* A machine is in the list of its role, once, or it flips. One that turns has nothing left. */
+static void check_roles(const Engine *engine) {
+  const ClusterView *view = &engine->view;
+  uint32_t n_listed = 0, n_turning = 0;
+  for (int role = 0; role < ROLES; role++)
+    n_listed += view->by_role[role].count;
+  assert(n_listed + engine->n_flipping == engine->n_machines);
+  for (MachineIx m = 0; m < engine->n_machines; m++) {
+    const Machine *machine = &engine->machines[m];
+    const RoleList *list = &view->by_role[machine->role];
+    uint32_t n_times = 0, n_flips = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+      n_times += list->items[i] == m;
+    for (uint32_t i = 0; i < engine->n_flipping; i++)
+      n_flips += engine->flipping[i] == m;
+    assert(n_times + n_flips == 1 && n_flips == machine->flips);
+    if (!agenda_find(&engine->agenda, EVENT_FLIP, m)) continue;
+    assert(machine->flips && view->n_assigned[m] == 0 && view->n_present[m] == 0);
+    n_turning++;
+  }
+  assert(n_turning == engine->n_turning);
+}
+
+/* Time is idle or booked, but for an iteration or run in progress. */
+static void check_idleness(const Engine *engine) {
+  for (MachineIx m = 0; m < engine->n_machines; m++) {
+    const Machine *machine = &engine->machines[m];
+    assert((machine->activity == ACTIVITY_IDLE) == (machine->idle_since >= 0));
+    if (machine->activity != ACTIVITY_IDLE) continue;
+    const Tick busy = machine->totals.prefill_ticks + machine->totals.decode_ticks;
+    assert(machine->idle_ticks + engine->now - machine->idle_since + busy == engine->now);
+  }
+}
+
+/* The KV of those in `swapped` is in CPU memory and nowhere else, and no iteration ends before what
+ * it waits for is across. */
+static void check_cpu_memory(const Engine *engine) {
+  const Request *slots = engine->requests.slots;
+  for (uint32_t m = 0; m < engine->n_machines; m++) {
+    const Machine *machine = &engine->machines[m];
+    int64_t held = 0;
+    for (RequestIx ix = machine->swapped.first; ix != REQUEST_NONE; ix = slots[ix].next) {
+      const Request *request = &slots[ix];
+      assert(request->state == REQUEST_SWAPPED && request->decode_machine == m);
+      assert(request->kv_blocks == 0 && request->transfer == TRANSFER_NONE);
+      assert(request->previous == REQUEST_NONE || slots[request->previous].id < request->id);
+      held += blocks_of(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
+    }
+    assert(machine->free_cpu_blocks >= 0);
+    assert(machine->free_cpu_blocks + held == machine->pool->cpu_kv_blocks);
+    assert(held == 0 || machine->kvtier->swaps);
+    const Event *end = agenda_find(&engine->agenda, EVENT_ITERATION, m);
+    assert(!end || end->at > machine->copied_at);
   }
 }
 
@@ -165,6 +249,10 @@ void audit_check(const Engine *engine, Tick previous) {
   assert(engine->now >= previous);
   check_requests(engine);
   check_memory(engine);
+  check_cpu_memory(engine);
+  check_columns(engine);
+  check_roles(engine);
+  check_idleness(engine);
   check_batches(engine);
   check_network(engine);
   check_groups(engine);

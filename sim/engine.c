@@ -6,6 +6,14 @@
 
 enum { PROGRESS_EVENTS = 1 << 16 };
 
+/* Bytes/s in each direction of the link that KV takes between machines. */
+static int64_t link_capacity(const SimConfig *config, const PoolSpec *pool) {
+  const int64_t link =
+      config->network_path == NETWORK_NVLINK ? pool->nvlink_bandwidth : pool->nic_bandwidth;
+  const int64_t network = config->network_bandwidth;
+  return network > 0 && network < link ? network : link;
+}
+
 static void init_machines(Engine *self) {
   const SimConfig *config = self->config;
   for (uint32_t p = 0; p < config->n_pools; p++)
@@ -34,13 +42,14 @@ static void init_machines(Engine *self) {
                                      .prefill_queue = REQUEST_QUEUE_EMPTY,
                                      .decode_queue = REQUEST_QUEUE_EMPTY,
                                      .blocked = REQUEST_QUEUE_EMPTY,
+                                     .swapped = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
                                      .free_blocks = pool->kv_blocks,
                                      .pipeline = pipeline,
+                                     .free_cpu_blocks = pool->cpu_kv_blocks,
                                      .batch_tokens = batch_tokens};
       batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
-      const int64_t network = config->network_bandwidth;
-      capacities[ix] = network > 0 && network < pool->nic_bandwidth ? network : pool->nic_bandwidth;
+      capacities[ix] = link_capacity(config, pool);
     }
   }
   links_init(&self->links, capacities, self->n_machines, self->arena);
@@ -108,6 +117,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
   self->woken = ARENA_ARRAY(self->arena, MachineIx, self->n_machines);
+  self->flipping = ARENA_ARRAY(self->arena, MachineIx, self->n_machines);
   metrics_init(&self->metrics, config->slo_reference, arena);
   self->metrics.good_limits = config->good_limits;
   self->metrics.window = config->window;
@@ -146,6 +156,14 @@ static void handle(Engine *self) {
   }
 }
 
+bool engine_passes_the_end(Engine *self, double ticks) {
+  if (ticks < 0.999 * (double)(TICK_MAX - self->now)) return false;
+  if (!self->failed)
+    diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
+  self->failed = true;
+  return true;
+}
+
 /* What was handled may have changed these groups. */
 static void shape_groups(Engine *self) {
   const Event *event = &self->event;
@@ -158,22 +176,27 @@ static void shape_groups(Engine *self) {
     engine_shape(self, &self->groups[g]);
 }
 
-bool engine_passes_the_end(Engine *self, double ticks) {
-  if (ticks < 0.999 * (double)(TICK_MAX - self->now)) return false;
-  if (!self->failed)
-    diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
-  self->failed = true;
-  return true;
+/* Broadcasts and flips neither make room nor bring work. */
+static bool is_control(EventKind kind) {
+  return kind == EVENT_MONITOR || kind == EVENT_FLIP;
+}
+
+static size_t n_controls(const Engine *self) {
+  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) + self->n_turning;
+}
+
+/* When all that is pending asks for room again and has been refused since anything else happened,
+ * nobody will ever make any; and when nothing is pending the run is over. */
+static bool is_stuck(const Engine *self) {
+  if (self->agenda.n_events > self->n_retries + self->n_turning + 1) return false; // mostly
+  const size_t pending = self->agenda.n_events - n_controls(self);
+  return pending == self->n_retries && self->n_refusals >= pending;
 }
 
 bool engine_step(Engine *self) {
   if (self->failed || self->stopped) return false;
-  /* When all that is pending asks for room again and has been refused since anything else
-   * happened, nobody will ever make any. Broadcasts of loads change nothing by themselves. */
-  const size_t pending =
-      self->agenda.n_events - (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL);
-  if (pending == self->n_retries && self->n_refusals >= pending) return engine_break_deadlock(self);
-  if (self->timeline && pending > 0 && agenda_first_at(&self->agenda) > self->now)
+  if (is_stuck(self)) return engine_break_deadlock(self);
+  if (self->timeline && agenda_first_at(&self->agenda) > self->now)
     engine_look(self, agenda_first_at(&self->agenda));
   agenda_pop(&self->agenda, &self->event);
   const Tick previous = self->now;
@@ -181,9 +204,11 @@ bool engine_step(Engine *self) {
   self->n_events++;
   const size_t refusals = self->n_refusals;
   handle(self);
-  if (self->n_flipping > 0) engine_turn(self);
+  if (self->n_turning < self->n_flipping) engine_turn(self);
   if (self->n_groups > 0) shape_groups(self);
-  if (self->n_refusals == refusals && self->event.kind != EVENT_MONITOR) self->n_refusals = 0;
+  if (self->n_refusals > 0 && self->n_refusals == refusals &&
+      !is_control((EventKind)self->event.kind))
+    self->n_refusals = 0;
   if (self->config->audit && !self->failed) audit_check(self, previous);
   return true;
 }
@@ -205,6 +230,10 @@ static void add_totals(MachineTotals *sum, const MachineTotals *part) {
   sum->prefill_tokens += part->prefill_tokens;
   sum->decode_tokens += part->decode_tokens;
   sum->padding_tokens += part->padding_tokens;
+  sum->swaps_out += part->swaps_out;
+  sum->swaps_in += part->swaps_in;
+  sum->swapped_bytes += part->swapped_bytes;
+  sum->stall_ticks += part->stall_ticks;
   for (int i = 0; i <= EXTRAPOLATION_FAR; i++) {
     sum->extrapolated_iterations[i] += part->extrapolated_iterations[i];
     sum->extrapolated_ticks[i] += part->extrapolated_ticks[i];
@@ -259,12 +288,14 @@ static void sum_up(const Engine *self, SimResult *result) {
 const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy *kvtier) {
   const Batcher *batches = (const Batcher *)batcher;
   const KvTier *tier = (const KvTier *)kvtier;
-  if (batches->owns_queues && ((const PoolPolicy *)pool)->shape)
-    return "the batcher keeps queues of its own, which GPUs that change shape would upset";
+  if (((const PoolPolicy *)pool)->shape && (batches->owns_queues || batches->reorders))
+    return "the batcher takes prompts in an order of its own, not as the groups' store has room";
   if (batches->owns_queues && tier->pick)
     return "the batcher keeps queues of its own, which a tier that evicts would upset";
   if (!batches->reserves_output && !tier->pick)
     return "the batcher lets sequences grow, so the tier must have somebody give way";
+  if (tier->swaps && !batches->returns_swapped)
+    return "the batcher does not let requests return that the tier swapped out";
   return NULL;
 }
 

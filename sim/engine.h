@@ -8,6 +8,7 @@
  *   iteration.c   what a machine does next, and what the end of it brings
  *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
+ *   swapping.c    KV to CPU memory and back
  *   moving.c      KV transfers
  *   shaping.c     groups of GPUs that change their shape
  *   timeline.c    what is kept of what they did */
@@ -63,7 +64,9 @@ typedef struct Engine {
   TraceRow next_row; // the pending arrival
   bool gathers;      // which is at this very tick: machines that were woken wait for it
   MachineIx *woken;  // [n_machines] in order
-  uint32_t n_woken, n_flipping;
+  uint32_t n_woken;
+  MachineIx *flipping;            // [n_machines] in the order in which their flips began
+  uint32_t n_flipping, n_turning; // of those, drained: EVENT_FLIP is pending
   Metrics metrics;
   EventLog log;
 } Engine;
@@ -108,7 +111,7 @@ void engine_settle(Engine *self, Machine *machine);
 /* Sets the monitor's first broadcast where a policy wants loads. */
 void engine_start_monitor(Engine *self);
 void engine_handle_monitor(Engine *self);
-/* Lets machines that flip and have nothing left begin to turn. */
+/* Lets machines that flip and have nothing left begin to turn; to be called after each event. */
 void engine_turn(Engine *self);
 void engine_handle_flip(Engine *self, Machine *machine);
 
@@ -145,28 +148,52 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
 /* Books blocks for a request placed on a machine its KV has not reached, and their end. */
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n);
+/* Takes a running request out of the batch, the tokens it has made and their blocks booked. */
+void engine_leave_batch(Engine *self, Machine *machine, RequestIx request);
 /* Queues a request whose KV was dropped, to be prefilled again here ahead of the others. */
 void engine_requeue(Engine *self, Machine *machine, RequestIx request);
-/* Takes a request that waits for decode or decodes on a machine between iterations out of queues and
- * batch; it keeps its KV. */
+/* Takes a request that waits for decode or decodes on a machine between iterations out of queues
+ * and batch; it keeps its KV. */
 void engine_suspend(Engine *self, Machine *machine, RequestIx request);
-/* Drops the KV of a request that waits for decode or decodes on a machine between iterations, and
- * queues it again there. */
+/* Loses the chunks of a prefill that has begun and waits for its next iteration. */
+void engine_drop_chunks(Engine *self, Machine *machine, RequestIx request);
+/* Has a request that waits for decode or decodes on a machine between iterations give up its blocks
+ * there: its KV goes to CPU memory when the tier swaps and there is room, or it is dropped and the
+ * request queued again. One between chunks of its prefill, whose transfer has not begun, begins
+ * that again in its place. */
 void engine_evict(Engine *self, Machine *machine, RequestIx request);
+
+/* --- swapping.c */
+
+/* Whether a request's KV may go to the machine's CPU memory. */
+bool engine_can_swap_out(const Machine *machine, const Request *request);
+/* Moves the KV of a request that has left its queue and given up its blocks there. */
+void engine_swap_out(Engine *self, Machine *machine, RequestIx request);
+/* Takes a request out of `swapped` and blocks for its KV, which returns. */
+void engine_swap_in(Engine *self, Machine *machine, RequestIx request);
+/* What an iteration that begins now waits for copies, booked, before its `work` ticks. */
+Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
+static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {
+  return machine->copied_at > self->now ? engine_await_copies(self, machine, work) : 0;
+}
 
 /* --- moving.c */
 
-/* The last chunk of a prefill that decodes elsewhere begins: chooses how its KV moves, and begins
- * if that is layer-wise and the receiver has room. */
-void engine_prepare_transfer(Engine *self, RequestIx request);
+/* A chunk of a prefill that decodes elsewhere has ended, not the last: its KV moves if that goes
+ * by chunks and the receiver has room. */
+void engine_offer_chunk(Engine *self, RequestIx request);
+/* The last chunk of a prefill that decodes elsewhere begins: all of its KV but the last layer moves
+ * if that goes by layers and the receiver has room. */
+void engine_offer_layers(Engine *self, RequestIx request);
 /* That prefill has ended. */
 void engine_begin_transfer(Engine *self, RequestIx request);
 void engine_handle_transfer(Engine *self, TransferIx transfer);
 /* Blocks were given back on a machine: begins transfers that waited for room there, in order. */
 void engine_admit_inbound(Engine *self, Machine *machine);
 /* Nothing is pending and requests are left: senders and receivers wait for each other's memory.
- * The first in line gives up its KV and is prefilled again where it will be decoded. False when
- * nobody is in line. */
+ * A prefill that is stuck gives back the room it has at its receiver; if there is none, the first
+ * in line gives up its KV and is prefilled again where it will be decoded. False when neither can
+ * be done. */
 bool engine_break_deadlock(Engine *self);
 
 /* --- shaping.c */

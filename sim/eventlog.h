@@ -7,10 +7,11 @@
  *   arrival        prompt tokens, output tokens       transfer_begin  to machine, tokens
  *   placement      decode machine                     transfer_end    to machine, tokens
  *   rejection      prompt tokens, output tokens       decode_begin    -
- *   prefill_begin  tokens                             preemption      -
+ *   prefill_begin  tokens                             preemption      tokens of prefill lost
  *   first_token    -                                  eviction        tokens made so far
  *   last_token     -                                  role            from role, to role
  *   dispatch       decode machine                     flip            from role, to (begins)
+ *   swap_out       tokens made so far, blocks         swap_in         the same
  *   copy_out       tokens (ends)                      copy_in         tokens (ends)
  *   shape          shape and state of a group, from here on */
 #ifndef SIM_EVENTLOG_H
@@ -34,6 +35,8 @@ typedef enum Outcome {
   OUTCOME_ROLE,
   OUTCOME_DISPATCH,
   OUTCOME_FLIP,
+  OUTCOME_SWAP_OUT,
+  OUTCOME_SWAP_IN,
   OUTCOME_COPY_OUT,
   OUTCOME_COPY_IN,
   OUTCOME_SHAPE,

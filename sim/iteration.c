@@ -90,11 +90,19 @@ int64_t engine_begun_iterations(const Engine *self, const Machine *machine) {
 
 /* --- decode runs */
 
-/* The most iterations that finishing sequences and memory allow. */
+/* The most iterations that finishing sequences, memory and the batcher allow. */
 static int64_t run_limit(const Machine *machine) {
   const int64_t until_finish = batch_until_finish(&machine->batch);
-  if (machine->batcher->reserves_output) return until_finish;
-  return batch_fitting(&machine->batch, machine->free_blocks, until_finish);
+  const int64_t review = machine->run.review;
+  const int64_t most = review < until_finish ? review : until_finish;
+  if (machine->batcher->reserves_output) return most;
+  return batch_fitting(&machine->batch, machine->free_blocks, most);
+}
+
+static int64_t review_after(const Engine *self, const Machine *machine) {
+  if (!machine->batcher->review) return INT64_MAX;
+  const MachineView view = engine_view(self, machine);
+  return machine->batcher->review(machine->batcher_options, machine->batcher_state, &view);
 }
 
 /* Iterations of the present part if it goes as far as the piece of the model and the run's limit
@@ -141,11 +149,24 @@ static Tick part_end(const DecodeRun *run) {
   return run->part_began_at + series_sum(run->series, run->part);
 }
 
+/* A run that begins with copies is one iteration long: who is swapped is asked about anew after
+ * each plan that swapped somebody. */
+static void wait_for_copies(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  run->stall = engine_stall(self, machine, run->series.first);
+  if (run->stall == 0) return;
+  run->series.first += run->stall;
+  run->part = run->limit = 1;
+  run->ends_soon = true;
+}
+
 static void begin_run(Engine *self, Machine *machine) {
   machine->activity = ACTIVITY_DECODE;
-  machine->run = (DecodeRun){.limit = run_limit(machine)};
+  machine->run = (DecodeRun){.review = review_after(self, machine)};
+  machine->run.limit = run_limit(machine);
   assert(machine->run.limit > 0);
   lay_part(self, machine);
+  wait_for_copies(self, machine);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run));
 }
 
@@ -174,7 +195,7 @@ void engine_refit_run(Engine *self, Machine *machine) {
 /* Does the run end here? In --step mode the plain question is asked of every sequence. */
 static bool run_over(const Engine *self, const Machine *machine) {
   const DecodeRun *run = &machine->run;
-  if (run->ends_soon) return true;
+  if (run->ends_soon || run->done == run->review) return true;
   if (!self->step) return run->done == run->limit;
   const Request *slots = self->requests.slots;
   const Batch *batch = &machine->batch;
@@ -224,7 +245,7 @@ static void book_part(Engine *self, Machine *machine) {
   if (steps(self, machine)) return; // booked by iteration_ticks
   const Extrapolation extrapolation = present_piece(machine)->extrapolation;
   machine->totals.extrapolated_iterations[extrapolation] += run->part;
-  machine->totals.extrapolated_ticks[extrapolation] += ticks;
+  machine->totals.extrapolated_ticks[extrapolation] += ticks - run->stall;
 }
 
 /* --- carrying out a plan */
@@ -235,17 +256,23 @@ static void apply_preempts(Engine *self, Machine *machine) {
     const RequestIx ix = self->plan.preempts[i];
     Request *request = &slots[ix];
     assert(request->state == REQUEST_RUNS);
-    const int64_t remaining = batch_remaining(&machine->batch, request);
-    request->generated_tokens = (int32_t)(request->output_tokens - remaining);
-    const int64_t context = (int64_t)request->prompt_tokens + request->generated_tokens;
-    batch_remove(&machine->batch, slots, ix, context);
-    if (!machine->batcher->reserves_output)
-      request->kv_blocks = (int32_t)blocks_of(machine, context);
-    request->last_token_at = machine->decoded_at;
+    engine_leave_batch(self, machine, ix);
     request->state = REQUEST_BLOCKED;
     request_queue_push(&machine->blocked, slots, ix);
     self->metrics.preemptions++;
     engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, 0, 0);
+  }
+}
+
+/* A request that is to run leaves the queue in which it waited. */
+static void leave_queue(Engine *self, Machine *machine, RequestIx ix) {
+  Request *slots = self->requests.slots;
+  if (slots[ix].state == REQUEST_SWAPPED) {
+    engine_swap_in(self, machine, ix);
+  } else {
+    const bool blocked = slots[ix].state == REQUEST_BLOCKED;
+    assert(blocked || slots[ix].state == REQUEST_WAITS_DECODE);
+    request_queue_remove(blocked ? &machine->blocked : &machine->decode_queue, slots, ix);
   }
 }
 
@@ -255,9 +282,7 @@ static void apply_admits(Engine *self, Machine *machine) {
   for (size_t i = 0; i < self->plan.n_admits; i++) {
     const RequestIx ix = self->plan.admits[i];
     Request *request = &slots[ix];
-    const bool blocked = request->state == REQUEST_BLOCKED;
-    assert(blocked || request->state == REQUEST_WAITS_DECODE);
-    request_queue_remove(blocked ? &machine->blocked : &machine->decode_queue, slots, ix);
+    leave_queue(self, machine, ix);
     if (reserves) {
       const MachineView view = engine_view(self, machine);
       const int64_t more = view_admit_blocks(&view, ix, true);
@@ -282,13 +307,22 @@ static void begin_prefill(Engine *self, Machine *machine, Request *request) {
   engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request->prefill_tokens, 0);
 }
 
+/* Whether the KV of a request that is prefilled here will have to move, and whither is known. */
+static bool decodes_elsewhere(const Machine *machine, const Request *request) {
+  return request->decode_machine != MACHINE_NONE && request->decode_machine != machine->ix &&
+         request->output_tokens > 1;
+}
+
 static void apply_prefills(Engine *self, Machine *machine) {
   Request *slots = self->requests.slots;
+  machine->n_chunks = 0;
+  if (self->plan.n_prefills == 0) {
+    assert(self->plan.padding_tokens == 0 || machine->group);
+    return;
+  }
   const MachineView view = engine_view(self, machine);
-  if (self->plan.n_prefills == 0) self->plan.padding_tokens = self->plan.padding_area2 = 0;
   machine->padding_tokens = self->plan.padding_tokens;
   machine->padding_area2 = self->plan.padding_area2;
-  machine->n_chunks = 0;
   for (size_t i = 0; i < self->plan.n_prefills; i++) {
     const PlanItem item = self->plan.prefills[i];
     Request *request = &slots[item.request];
@@ -304,19 +338,21 @@ static void apply_prefills(Engine *self, Machine *machine) {
     machine->chunks[machine->n_chunks++] = item.request;
     if (request->prefilled_tokens + item.tokens < request->prefill_tokens) continue;
     request_queue_remove(&machine->prefill_queue, slots, item.request);
-    if (request->decode_machine != MACHINE_NONE && request->decode_machine != machine->ix &&
-        request->output_tokens > 1)
-      engine_prepare_transfer(self, item.request);
+    machine->n_started -= request->prefilled_tokens > 0;
+    if (decodes_elsewhere(machine, request)) engine_offer_layers(self, item.request);
   }
 }
 
-/* Evicts until the batch can grow by one token per sequence. */
-static void make_room(Engine *self, Machine *machine) {
-  if (machine->batcher->reserves_output) return;
+/* Evicts until the batch can grow by one token per sequence; whether anybody had to go. */
+static bool make_room(Engine *self, Machine *machine) {
+  if (machine->batcher->reserves_output) return false;
+  bool evicted = false;
   while (batch_decodes(machine) && batch_growth(&machine->batch, 1) > machine->free_blocks) {
     const MachineView view = engine_view(self, machine);
     engine_evict(self, machine, machine->kvtier->pick(machine->kvtier_options, &view));
+    evicted = true;
   }
+  return evicted;
 }
 
 /* Everybody left out of the iteration that begins is one older. */
@@ -326,14 +362,15 @@ static void age_blocked(Engine *self, const Machine *machine) {
     slots[ix].preemptions++;
 }
 
-static void carry_out(Engine *self, Machine *machine) {
+/* Returns whether anybody was evicted. */
+static bool carry_out(Engine *self, Machine *machine) {
   assert(!self->plan.pause_decodes || self->plan.n_admits == 0);
   if (machine->group && machine->group->shape == SHAPE_PREFILL) engine_fit_store(self, machine);
   machine->decodes_paused = self->plan.pause_decodes;
   apply_preempts(self, machine);
   apply_admits(self, machine);
   apply_prefills(self, machine);
-  make_room(self, machine);
+  return make_room(self, machine);
 }
 
 /* --- beginning */
@@ -358,22 +395,16 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
 
 /* What predicting the outputs of the prompts that begin here adds to their iteration. */
 static Tick prediction_ticks(const Engine *self, const Machine *machine, Tick ticks) {
-  if (!self->predictor->cost) return 0;
-  int64_t n_begun = 0, begun_tokens = 0;
-  for (size_t i = 0; i < machine->n_chunks; i++) {
-    const Request *request = &self->requests.slots[machine->chunks[i]];
-    if (request->prefilled_tokens > 0 || request->evictions > 0) continue;
-    n_begun++;
-    begun_tokens += request->prompt_tokens;
-  }
-  return self->predictor->cost(self->states[POLICY_PREDICTOR], machine->pool->perfmodel, ticks,
-                               n_begun, begun_tokens);
+  if (!self->predictor->cost || machine->role != ROLE_PREFILL) return 0;
+  const MachineView view = engine_view(self, machine);
+  return self->predictor->cost(self->states[POLICY_PREDICTOR], &view, ticks);
 }
 
 static void begin_prefill_iteration(Engine *self, Machine *machine) {
   const BatchShape shape = shape_of(self, machine);
   Tick ticks = iteration_ticks(self, machine, &shape, 0);
-  if (machine->role == ROLE_PREFILL) ticks += prediction_ticks(self, machine, ticks);
+  ticks += prediction_ticks(self, machine, ticks);
+  ticks += engine_stall(self, machine, ticks);
   machine->activity = ACTIVITY_PREFILL;
   histogram_add(machine->batch_tokens, shape.prefill_tokens + shape.decode_seqs, (uint64_t)ticks);
   machine->totals.prefill_iterations++;
@@ -386,13 +417,16 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
 }
 
-/* Nothing can run though decodes wait, and no transfer out of here will free memory: one of them
- * must give way. False when nothing can be done now. */
+/* Nothing can run though decodes wait or several prefills have begun, and no transfer out of here
+ * will free memory: one of them must give way. False when nothing can be done now. */
 static bool unstick(Engine *self, Machine *machine) {
-  const int32_t waiting = machine->decode_queue.count + machine->blocked.count;
-  if (waiting == 0 || machine->n_outgoing > 0 || !machine->kvtier->pick) return false;
+  const bool stuck =
+      machine->decode_queue.count > 0 || machine->blocked.count > 0 || machine->n_started > 1;
+  if (!stuck || machine->n_outgoing > 0 || !machine->kvtier->pick) return false;
   const MachineView view = engine_view(self, machine);
-  engine_evict(self, machine, machine->kvtier->pick(machine->kvtier_options, &view));
+  const RequestIx victim = machine->kvtier->pick(machine->kvtier_options, &view);
+  if (victim == REQUEST_NONE) return false;
+  engine_evict(self, machine, victim);
   return true;
 }
 
@@ -416,16 +450,16 @@ static void begin(Engine *self, Machine *machine) {
     book_idleness(self, machine, true);
     return;
   }
-  bool nothing;
+  bool nothing, evicted;
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
     plan->padding_tokens = plan->padding_area2 = 0;
     plan->pause_decodes = false;
     const MachineView view = engine_view(self, machine);
     machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);
-    carry_out(self, machine);
+    evicted = carry_out(self, machine);
     nothing = machine->n_chunks == 0 && !batch_decodes(machine);
-  } while (nothing && unstick(self, machine));
+  } while (nothing && (evicted || unstick(self, machine)));
   book_idleness(self, machine, nothing);
   if (nothing) return;
   age_blocked(self, machine);
@@ -508,7 +542,9 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   request->prefilled_tokens += request->chunk_tokens;
   if (request->prefilled_tokens < request->prefill_tokens) {
     request->state = REQUEST_WAITS_PREFILL;
+    machine->n_started += request->prefilled_tokens == request->chunk_tokens;
     engine_dispatch(self, ix);
+    if (decodes_elsewhere(machine, request)) engine_offer_chunk(self, ix);
     return;
   }
   engine_dispatch(self, ix);

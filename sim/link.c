@@ -100,6 +100,15 @@ void links_begin(Links *self, FlowIx ix, MachineIx from, MachineIx to, int64_t b
     fill(self, now);
 }
 
+void links_add(Links *self, FlowIx ix, int64_t bytes, Tick now) {
+  Flow *flow = &self->flows[ix];
+  assert(flow->active && bytes > 0);
+  settle_progress(flow, now);
+  flow->bytes_left += bytes;
+  self->changed[0] = ix;
+  self->n_changed = 1;
+}
+
 int64_t links_end(Links *self, FlowIx ix, Tick now) {
   Flow *flow = &self->flows[ix];
   assert(flow->active);

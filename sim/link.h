@@ -51,6 +51,8 @@ void links_reserve(Links *self, uint32_t n_flows);
 /* Starts moving `bytes` > 0. Afterwards `changed` lists the flows whose end moved, this one
  * included. */
 void links_begin(Links *self, FlowIx flow, MachineIx from, MachineIx to, int64_t bytes, Tick now);
+/* Gives an active flow more to move, > 0; afterwards `changed` is that flow. */
+void links_add(Links *self, FlowIx flow, int64_t bytes, Tick now);
 /* Ends an active flow, whatever is left of it; returns the bytes that were left. */
 int64_t links_end(Links *self, FlowIx flow, Tick now);
 /* When an active flow will have moved all of its bytes at its present rate. */

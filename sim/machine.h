@@ -36,9 +36,13 @@ typedef struct PoolSpec {
   int64_t pipeline_stages; // 0 or 1: none
   const PerfModel *perfmodel;
   int64_t kv_blocks, block_size; // blocks there are; tokens per block
+  int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
+  int64_t kv_block_bytes;        // that one of them is on the host link
+  int64_t to_cpu_bandwidth, from_cpu_bandwidth; // bytes/s of that link
   int64_t kv_bytes_per_token;
   int64_t num_hidden_layers;
   int64_t nic_bandwidth;     // bytes/s in each direction
+  int64_t nvlink_bandwidth;  // the same, of all its GPUs to those of other machines; 0: none
   Tick kv_transfer_overhead; // visible part of a layer-wise transfer beyond the last layer
   double idle_power, prefill_power, decode_power, provisioned_power; // W
   double cost_per_hour;                                              // $
@@ -59,6 +63,8 @@ typedef struct DecodeRun {
   int64_t done;   // iterations of earlier parts
   int64_t part;   // iterations of the present part
   int64_t limit;  // iterations of the whole run, as far as is known
+  int64_t review; // iterations after which the batcher wants to be asked
+  Tick stall;     // in the first iteration, before its work
   bool ends_soon; // something must join: the run ends with its part
 } DecodeRun;
 
@@ -70,7 +76,10 @@ typedef struct MachineTotals {
   int64_t extrapolated_iterations[3]; // by Extrapolation
   Tick extrapolated_ticks[3];
   int64_t prefill_tokens, decode_tokens;
-  int64_t padding_tokens; // computed for nothing
+  int64_t padding_tokens;      // computed for nothing
+  int64_t swaps_out, swaps_in; // requests whose KV went to CPU memory; came back
+  int64_t swapped_bytes;       // in both directions
+  Tick stall_ticks;            // in iterations, waiting for that
 } MachineTotals;
 
 typedef struct Machine {
@@ -79,10 +88,13 @@ typedef struct Machine {
   Role role, home; // now; where it belongs
   Tick role_since;
   RequestQueue prefill_queue; // in order of arrival here, evicted requests first
+  int32_t n_started;          // of those, hold KV of earlier chunks
   RequestQueue decode_queue;  // KV is here, not in the batch since it was prefilled (again)
   RequestQueue blocked;       // left out of the batch, oldest first
+  RequestQueue swapped;       // KV is in CPU memory, first to arrive first
   Batch batch;
   int64_t free_blocks;           // not held by anybody; a run's growth is taken off when it ends
+  int64_t free_cpu_blocks;       // not held by `swapped`
   int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished
   uint32_t n_outgoing;           // transfers that still hold KV here
   RequestQueue inbound;          // requests elsewhere whose KV waits for room here
@@ -104,6 +116,7 @@ typedef struct Machine {
   bool woken;                            // begins once all arrivals of this tick are in
   int64_t padding_tokens, padding_area2; // of the current iteration
   DecodeRun run;
+  Tick copied_at;          // when all that was swapped is across
   bool decodes_paused;     // the batch sits this iteration out
   Tick decoded_at;         // end of the last iteration the batch took part in
   int64_t promised_blocks; // for requests placed here whose KV is not here yet

@@ -42,6 +42,17 @@ void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {
   publish(self, machine);
 }
 
+void engine_leave_batch(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const int64_t made = request->output_tokens - batch_remaining(&machine->batch, request);
+  const int64_t context = request->prompt_tokens + made;
+  batch_remove(&machine->batch, self->requests.slots, ix, context);
+  if (!machine->batcher->reserves_output) request->kv_blocks = (int32_t)blocks_of(machine, context);
+  if (made == request->generated_tokens) return; // it was about to join
+  request->generated_tokens = (int32_t)made;
+  request->last_token_at = machine->decoded_at;
+}
+
 void engine_requeue(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   assert(request->kv_blocks == 0);
@@ -57,19 +68,27 @@ void engine_requeue(Engine *self, Machine *machine, RequestIx ix) {
   engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
 }
 
+/* The earlier chunks of a prefill are lost; the request keeps its place in the queue. No eviction,
+ * each of which has a token made by a prefill of its own. */
+void engine_drop_chunks(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  assert(request->prefilled_tokens > 0 && request->transfer == TRANSFER_NONE);
+  engine_take_blocks(self, machine, -request->kv_blocks);
+  request->kv_blocks = 0;
+  request->preemptions++;
+  machine->n_started--;
+  self->metrics.preemptions++;
+  self->metrics.dropped_tokens += request->prefilled_tokens;
+  engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
+  request->prefilled_tokens = 0;
+}
+
 void engine_suspend(Engine *self, Machine *machine, RequestIx ix) {
   Request *slots = self->requests.slots;
   Request *request = &slots[ix];
   assert(machine->activity == ACTIVITY_IDLE);
   if (request->state == REQUEST_RUNS) {
-    const int64_t remaining = batch_remaining(&machine->batch, request);
-    request->generated_tokens = (int32_t)(request->output_tokens - remaining);
-    request->last_token_at =
-        machine->decoded_at > request->last_token_at ? machine->decoded_at : request->last_token_at;
-    const int64_t context = (int64_t)request->prompt_tokens + request->generated_tokens;
-    batch_remove(&machine->batch, slots, ix, context);
-    if (!machine->batcher->reserves_output)
-      request->kv_blocks = (int32_t)blocks_of(machine, context);
+    engine_leave_batch(self, machine, ix);
   } else if (request->state == REQUEST_BLOCKED) {
     request_queue_remove(&machine->blocked, slots, ix);
   } else {
@@ -80,8 +99,15 @@ void engine_suspend(Engine *self, Machine *machine, RequestIx ix) {
 
 void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  if (request->state == REQUEST_WAITS_PREFILL) {
+    engine_drop_chunks(self, machine, ix);
+    return;
+  }
   engine_suspend(self, machine, ix);
   engine_take_blocks(self, machine, -request->kv_blocks);
   request->kv_blocks = 0;
-  engine_requeue(self, machine, ix);
+  if (engine_can_swap_out(machine, request))
+    engine_swap_out(self, machine, ix);
+  else
+    engine_requeue(self, machine, ix);
 }

@@ -24,7 +24,7 @@ typedef struct RequestRecord {
   int32_t prompt_tokens, output_tokens;
   MachineIx prefill_machine, decode_machine; // MACHINE_NONE when rejected
   Tick arrived_at, prefill_began_at, first_token_at, decode_began_at, last_token_at; // -1: never
-  int32_t preemptions, evictions;
+  int32_t preemptions, evictions, swaps;
   bool rejected;
 } RequestRecord;
 
@@ -59,7 +59,12 @@ typedef struct Metrics {
   uint64_t good;                         // completed within good_limits
   uint64_t in_window;                    // completed from window.from on and before window.to
   uint64_t prompt_tokens, output_tokens; // of completed requests
-  uint64_t preemptions, evictions, transfers, role_changes, flips;
+  uint64_t preemptions, evictions, transfers, role_changes;
+  int64_t dropped_tokens;   // of prefill that had to begin again between chunks
+  uint64_t dispatches;      // decode machines chosen by a dispatcher
+  uint64_t predicted_right; // of all that arrived, outputs within the predicted range
+  uint64_t flips;           // completed; role changes too
+  Tick flip_ticks;          // that flips took after the machine had finished its work
   int64_t transferred_bytes;
   Tick first_arrival_at, last_finish_at; // -1: none
   const PerfModel *reference;            // NULL: no slowdowns

@@ -28,11 +28,16 @@ static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
 
 /* Whether the receiver can take the KV and leave every sequence that runs there a block to grow
  * into: without that margin a full machine takes KV in only to evict it again (evictions fall from
- * 798 to 48 on experiments/examples/splitwise-hh.yaml). */
+ * 798 to 48 on experiments/examples/splitwise-hh.yaml). Those swapped out there return first,
+ * and the batcher may refuse it. */
 static bool fits(const Engine *self, const Transfer *transfer) {
   const Machine *to = &self->machines[transfer->to];
+  if (to->swapped.count > 0) return false;
   const int64_t margin = to->batcher->reserves_output ? 0 : (int64_t)to->batch.n_seqs;
-  return engine_has_blocks(self, to, blocks_needed(self, transfer) + margin);
+  if (!engine_has_blocks(self, to, blocks_needed(self, transfer) + margin)) return false;
+  if (!to->batcher->receives) return true;
+  const MachineView view = engine_view(self, to);
+  return to->batcher->receives(to->batcher_options, to->batcher_state, &view, transfer->request);
 }
 
 /* Whether it fits and nobody waits there already. */
@@ -47,16 +52,23 @@ static void set_changed_timers(Engine *self) {
   }
 }
 
+static bool is_moving(const Engine *self, TransferIx ix) {
+  return self->links.flows[ix].active;
+}
+
+/* Gives the transfer's flow `bytes` > 0 to move, or more of them. */
 static void move_bytes(Engine *self, TransferIx ix, int64_t bytes) {
   const Transfer *transfer = &self->transfers.slots[ix];
-  links_begin(&self->links, ix, transfer->from, transfer->to, bytes, self->now);
+  if (is_moving(self, ix))
+    links_add(&self->links, ix, bytes, self->now);
+  else
+    links_begin(&self->links, ix, transfer->from, transfer->to, bytes, self->now);
   set_changed_timers(self);
 }
 
-static int64_t stop_bytes(Engine *self, TransferIx ix) {
-  const int64_t left = links_end(&self->links, ix, self->now);
+static void stop_bytes(Engine *self, TransferIx ix) {
+  links_end(&self->links, ix, self->now);
   set_changed_timers(self);
-  return left;
 }
 
 static void take_room(Engine *self, const Transfer *transfer) {
@@ -71,25 +83,59 @@ static void take_room(Engine *self, const Transfer *transfer) {
              request->prompt_tokens);
 }
 
-void engine_prepare_transfer(Engine *self, RequestIx ix) {
+/* The request's transfer, which is set up with a choice of how it moves the first time. */
+static TransferIx open_transfer(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  if (request->transfer != TRANSFER_NONE) return request->transfer;
   const Machine *from = &self->machines[request->prefill_machine];
   const Machine *to = &self->machines[request->decode_machine];
   const int64_t out = self->links.out[from->ix].capacity, in = self->links.in[to->ix].capacity;
-  const TransferIx slot = take_slot(self);
+  const TransferIx slot = request->transfer = take_slot(self);
   Transfer *transfer = &self->transfers.slots[slot];
-  request->transfer = slot;
   *transfer = (Transfer){.request = ix,
                          .from = from->ix,
                          .to = to->ix,
                          .choice = self->transfer->pick(self->states[POLICY_TRANSFER], request,
                                                         from->pool, to->pool, out < in ? out : in)};
-  if (transfer->choice.mode != TRANSFER_LAYERWISE || !has_room(self, transfer)) return;
-  take_room(self, transfer);
-  transfer->stage = TRANSFER_OVERLAPS;
+  if (self->config->network_path == NETWORK_INDIRECT) transfer->choice.mode = TRANSFER_SERIALIZED;
+  return slot;
+}
+
+/* While prefill goes on, a share of the KV, `bytes` in all so far, can move if there is room at
+ * the receiver or was before. */
+static void overlap(Engine *self, TransferIx ix, int64_t bytes) {
+  Transfer *transfer = &self->transfers.slots[ix];
+  if (transfer->stage == TRANSFER_WAITS) {
+    if (!has_room(self, transfer)) return;
+    take_room(self, transfer);
+    transfer->stage = TRANSFER_OVERLAPS;
+  }
+  const int64_t more = bytes - transfer->offered_bytes;
+  transfer->offered_bytes = bytes;
+  if (more > 0) move_bytes(self, ix, more);
+}
+
+void engine_offer_chunk(Engine *self, RequestIx ix) {
+  const TransferIx slot = open_transfer(self, ix);
+  const Transfer *transfer = &self->transfers.slots[slot];
+  if (transfer->choice.mode != TRANSFER_CHUNKED) return;
+  overlap(self, slot,
+          self->requests.slots[ix].prefilled_tokens *
+              self->machines[transfer->from].pool->kv_bytes_per_token);
+}
+
+void engine_offer_layers(Engine *self, RequestIx ix) {
+  const TransferIx slot = open_transfer(self, ix);
+  const Transfer *transfer = &self->transfers.slots[slot];
+  if (transfer->choice.mode != TRANSFER_LAYERWISE) return;
   const int64_t bytes = kv_bytes(self, transfer);
-  const int64_t early = bytes - bytes / from->pool->num_hidden_layers;
-  if (early > 0) move_bytes(self, slot, early);
+  overlap(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
+}
+
+/* How long a copy between a machine's GPUs and its CPU memory takes; 0 on a direct path. */
+static Tick copy_ticks(const Engine *self, int64_t bytes, int64_t bandwidth) {
+  if (self->config->network_path != NETWORK_INDIRECT) return 0;
+  return tick_from_seconds((double)bytes / (double)bandwidth);
 }
 
 /* Begins a transfer whose prefill has ended and which has room. */
@@ -104,9 +150,27 @@ static void begin_moving(Engine *self, TransferIx ix) {
                self->now + tick_from_seconds((double)bytes / (double)rate));
     return;
   }
+  const PoolSpec *from = self->machines[transfer->from].pool;
+  const PoolSpec *to = self->machines[transfer->to].pool;
+  const Tick copy = copy_ticks(self, bytes, from->to_cpu_bandwidth);
+  transfer->tail_ticks =
+      self->config->network_latency + copy_ticks(self, bytes, to->from_cpu_bandwidth);
+  transfer->stage = copy > 0 ? TRANSFER_STORED : TRANSFER_MOVES;
+  if (copy > 0)
+    agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + copy);
+  else
+    move_bytes(self, ix, bytes);
+}
+
+/* Prefill has ended: what has not been offered yet joins what is on its way. */
+static void move_rest(Engine *self, TransferIx ix) {
+  Transfer *transfer = &self->transfers.slots[ix];
+  const bool layerwise = transfer->choice.mode == TRANSFER_LAYERWISE;
+  const int64_t rest = kv_bytes(self, transfer) - transfer->offered_bytes;
   transfer->stage = TRANSFER_MOVES;
   transfer->tail_ticks = self->config->network_latency;
-  move_bytes(self, ix, bytes);
+  if (layerwise) transfer->tail_ticks += self->machines[transfer->from].pool->kv_transfer_overhead;
+  if (rest > 0 || !is_moving(self, ix)) move_bytes(self, ix, rest > 0 ? rest : 1);
 }
 
 static void wait_for_room(Engine *self, TransferIx ix) {
@@ -121,27 +185,18 @@ static void wait_for_room(Engine *self, TransferIx ix) {
 }
 
 void engine_begin_transfer(Engine *self, RequestIx ix) {
-  if (self->requests.slots[ix].transfer == TRANSFER_NONE) engine_prepare_transfer(self, ix);
-  Request *request = &self->requests.slots[ix];
-  const TransferIx slot = request->transfer;
-  Transfer *transfer = &self->transfers.slots[slot];
+  const TransferIx slot = open_transfer(self, ix);
+  const Transfer *transfer = &self->transfers.slots[slot];
   Machine *from = &self->machines[transfer->from];
-  request->state = REQUEST_MOVES;
+  self->requests.slots[ix].state = REQUEST_MOVES;
   from->n_outgoing++;
   self->view.n_present[from->ix]--;
-  if (transfer->stage == TRANSFER_OVERLAPS) {
-    const int64_t left =
-        agenda_find(&self->agenda, EVENT_TRANSFER, slot) ? stop_bytes(self, slot) : 0;
-    agenda_clear(&self->agenda, EVENT_TRANSFER, slot);
-    const int64_t last_layer = kv_bytes(self, transfer) / from->pool->num_hidden_layers;
-    transfer->stage = TRANSFER_MOVES;
-    transfer->tail_ticks = self->config->network_latency + from->pool->kv_transfer_overhead;
-    move_bytes(self, slot, left + last_layer > 0 ? left + last_layer : 1);
-  } else if (has_room(self, transfer)) {
+  if (transfer->stage == TRANSFER_OVERLAPS)
+    move_rest(self, slot);
+  else if (has_room(self, transfer))
     begin_moving(self, slot);
-  } else {
+  else
     wait_for_room(self, slot);
-  }
 }
 
 void engine_admit_inbound(Engine *self, Machine *machine) {
@@ -219,9 +274,36 @@ static void stop_waiting(Engine *self, RequestIx ix) {
   }
 }
 
-bool engine_break_deadlock(Engine *self) {
-  const RequestIx ix = first_waiting(self);
-  if (ix == REQUEST_NONE) return false;
+/* A request whose KV has room at its receiver though its prefill cannot go on; REQUEST_NONE if
+ * there is none. */
+static RequestIx first_overlapping(const Engine *self) {
+  const Request *slots = self->requests.slots;
+  for (RequestIx ix = 0; ix < self->requests.n_slots; ix++)
+    if (slots[ix].state == REQUEST_WAITS_PREFILL && slots[ix].transfer != TRANSFER_NONE &&
+        self->transfers.slots[slots[ix].transfer].stage == TRANSFER_OVERLAPS)
+      return ix;
+  return REQUEST_NONE;
+}
+
+/* Undoes take_room: the KV will move whole. */
+static void give_room_back(Engine *self, RequestIx ix) {
+  const TransferIx slot = self->requests.slots[ix].transfer;
+  Transfer *transfer = &self->transfers.slots[slot];
+  Machine *to = &self->machines[transfer->to];
+  const int64_t blocks = blocks_needed(self, transfer);
+  assert(!is_moving(self, slot));
+  transfer->stage = TRANSFER_WAITS;
+  transfer->choice.mode = TRANSFER_SERIALIZED;
+  engine_take_blocks(self, to, -blocks);
+  engine_promise_blocks(self, to, blocks);
+  self->metrics.transfers--;
+  self->metrics.transferred_bytes -= kv_bytes(self, transfer);
+  engine_admit_inbound(self, to);
+  engine_wake(self, to, WAKE_RELEASE, ix);
+}
+
+/* The first in line gives up its KV and is prefilled again where it will be decoded. */
+static void give_up(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
   stop_waiting(self, ix);
@@ -232,6 +314,17 @@ bool engine_break_deadlock(Engine *self) {
   self->view.n_present[to->ix]++;
   engine_wake(self, to, WAKE_PREFILL, ix);
   wake_sender(self, &self->machines[request->prefill_machine], ix);
+}
+
+bool engine_break_deadlock(Engine *self) {
+  RequestIx ix = first_overlapping(self);
+  if (ix != REQUEST_NONE) {
+    give_room_back(self, ix);
+    return true;
+  }
+  ix = first_waiting(self);
+  if (ix == REQUEST_NONE) return false;
+  give_up(self, ix);
   return true;
 }
 
@@ -247,8 +340,12 @@ void engine_handle_transfer(Engine *self, TransferIx ix) {
     self->n_refusals++;
     wait_for_room(self, ix);
     break;
-  case TRANSFER_OVERLAPS: // all but the last layer is across
+  case TRANSFER_OVERLAPS: // all that was offered is across
     stop_bytes(self, ix);
+    break;
+  case TRANSFER_STORED:
+    transfer->stage = TRANSFER_MOVES;
+    move_bytes(self, ix, kv_bytes(self, transfer));
     break;
   case TRANSFER_MOVES:
     stop_bytes(self, ix);

@@ -20,19 +20,33 @@ static int64_t phase_blocks(const Machine *machine, const Request *request, Phas
   return blocks_of(machine, tokens);
 }
 
-/* The machine that may serve the phase and has the most room for it; MACHINE_NONE if none covers
- * it. */
-static MachineIx roomiest(const Engine *self, Phase phase) {
+/* Of the machines with `covers`, the one with the most room; MACHINE_NONE if there is none. */
+static MachineIx roomiest_of(const Engine *self, Phase phase,
+                             bool (*covers)(const Machine *machine, Phase phase)) {
   MachineIx best = MACHINE_NONE;
   int64_t most = -1;
   for (MachineIx m = 0; m < self->n_machines; m++) {
     const Machine *machine = &self->machines[m];
     const int64_t room = machine->pool->kv_blocks * machine->pool->block_size;
-    if (machine->flips || !role_covers(machine->home, phase) || room <= most) continue;
+    if (machine->flips || room <= most || !covers(machine, phase)) continue;
     best = m;
     most = room;
   }
   return best;
+}
+
+static bool belongs_to(const Machine *machine, Phase phase) {
+  return role_covers(machine->home, phase);
+}
+
+static bool any(const Machine *machine, Phase phase) {
+  (void)machine, (void)phase;
+  return true;
+}
+
+/* The machine whose role is to serve the phase and that has the most room for it. */
+static MachineIx roomiest(const Engine *self, Phase phase) {
+  return roomiest_of(self, phase, belongs_to);
 }
 
 static bool fits(const Engine *self, const Request *request, MachineIx m, Phase phase) {
@@ -70,16 +84,27 @@ void engine_assign_decode(Engine *self, Request *request, Machine *machine) {
   engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
 }
 
+/* The dispatcher's pick, or the roomiest where that is too small. Where roles move, those that
+ * decoded when the request arrived may all have moved since: then any may be claimed. */
+static MachineIx dispatch(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  MachineIx decode = MACHINE_NONE;
+  if (dispatch_list(&self->view)->count > 0)
+    decode = self->dispatcher->pick(self->states[POLICY_DISPATCHER], &self->view, ix);
+  if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, PHASE_DECODE);
+  if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(self, PHASE_DECODE, any);
+  engine_claim(self, &self->machines[decode], PHASE_DECODE);
+  self->metrics.dispatches++;
+  return decode;
+}
+
 /* A request of a single token is never decoded, so it stays where it is. */
 void engine_dispatch(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool grouped = self->machines[request->prefill_machine].group;
   if (request->decode_machine != MACHINE_NONE || (grouped && request->output_tokens > 1)) return;
-  MachineIx decode = request->prefill_machine;
-  if (request->output_tokens > 1) {
-    decode = self->dispatcher->pick(self->states[POLICY_DISPATCHER], &self->view, ix);
-    if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, PHASE_DECODE);
-  }
+  const MachineIx decode =
+      request->output_tokens > 1 ? dispatch(self, ix) : request->prefill_machine;
   engine_assign_decode(self, request, &self->machines[decode]);
   engine_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
 }
@@ -97,6 +122,7 @@ static RequestRecord record_of(const Request *request, bool rejected) {
                          .last_token_at = rejected ? -1 : request->last_token_at,
                          .preemptions = request->preemptions,
                          .evictions = request->evictions,
+                         .swaps = request->swaps,
                          .rejected = rejected};
 }
 
@@ -162,6 +188,8 @@ static RequestIx admit_row(Engine *self) {
       self->predictor->predict(self->states[POLICY_PREDICTOR], request, random);
   request->predicted_low = prediction.low;
   request->predicted_high = prediction.high;
+  self->metrics.predicted_right +=
+      prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
   self->view.requests = self->requests.slots;
   if (self->metrics.first_arrival_at < 0) self->metrics.first_arrival_at = self->now;
   engine_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
@@ -211,7 +239,9 @@ void engine_handle_arrival(Engine *self) {
     assign_prefill(self, request, &self->machines[placement.prefill]);
     if (placement.decode != MACHINE_NONE)
       engine_assign_decode(self, request, &self->machines[placement.decode]);
-    engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill, placement.decode, 0);
+    const bool open = placement.decode == MACHINE_NONE;
+    engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill,
+               open ? -1 : (int64_t)placement.decode, 0);
     engine_pull(self);
     queue_prefill(self, ix);
   }

@@ -94,3 +94,13 @@ const Policy *policy_find(PolicyKind kind, const char *name) {
     if (strcmp((*policy)->name, name) == 0) return *policy;
   return NULL;
 }
+
+void *policy_bind(const Policy *policy, const Node *map, Place owner, Arena *arena, Diag *diag) {
+  static const OptionSpec no_options[] = {{0}};
+  static const char *const own_keys[] = {"name", NULL};
+  const OptionSpec *options = policy->options ? policy->options : no_options;
+  void *state = arena_alloc(arena, policy->state_size);
+  if (option_bind(options, map, own_keys, owner, state, diag)) return NULL;
+  if (policy->check && policy->check(state, map, owner, arena, diag)) return NULL;
+  return state;
+}

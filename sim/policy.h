@@ -13,6 +13,10 @@ typedef struct Policy {
   const char *help;          // one line, shown by `tandem list`
   size_t state_size;         // zeroed, then the options are bound into it
   const OptionSpec *options; // NULL if none
+  /* What rows of a table cannot say, once all options are bound: fits them to each other, reads
+   * subtrees, fills in what follows from the rest. `map` is what was written, NULL if nothing;
+   * `owner` where the policy is named. -1 with entries in `diag`. Optional. */
+  int (*check)(void *state, const Node *map, Place owner, Arena *arena, Diag *diag);
 } Policy;
 
 typedef enum PolicyKind {
@@ -39,4 +43,7 @@ const char *policy_kind_name(PolicyKind kind);
 const Policy *const *policy_list(PolicyKind kind);
 /* The policy with this name, NULL if there is none. */
 const Policy *policy_find(PolicyKind kind, const char *name);
+/* A new state with the options of `map` bound and checked, which lives in `arena`; a key 'name' is
+ * skipped. `map` may be NULL: all defaults. NULL with entries in `diag` when something is wrong. */
+void *policy_bind(const Policy *policy, const Node *map, Place owner, Arena *arena, Diag *diag);
 #endif

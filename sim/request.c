@@ -37,25 +37,18 @@ void request_table_release(RequestTable *self, RequestIx request) {
   self->n_live--;
 }
 
-void request_queue_push(RequestQueue *self, Request *slots, RequestIx request) {
-  slots[request].previous = self->last;
-  slots[request].next = REQUEST_NONE;
-  if (self->last == REQUEST_NONE)
+void request_queue_insert(RequestQueue *self, Request *slots, RequestIx request, RequestIx next) {
+  const RequestIx previous = next == REQUEST_NONE ? self->last : slots[next].previous;
+  slots[request].previous = previous;
+  slots[request].next = next;
+  if (previous == REQUEST_NONE)
     self->first = request;
   else
-    slots[self->last].next = request;
-  self->last = request;
-  self->count++;
-}
-
-void request_queue_push_front(RequestQueue *self, Request *slots, RequestIx request) {
-  slots[request].previous = REQUEST_NONE;
-  slots[request].next = self->first;
-  if (self->first == REQUEST_NONE)
+    slots[previous].next = request;
+  if (next == REQUEST_NONE)
     self->last = request;
   else
-    slots[self->first].previous = request;
-  self->first = request;
+    slots[next].previous = request;
   self->count++;
 }
 

@@ -24,8 +24,10 @@ typedef enum RequestState {
   REQUEST_WAITS_DECODE,  // KV is on the decode machine, not yet in its batch
   REQUEST_RUNS,          // in the decode batch
   REQUEST_BLOCKED,       // was in the decode batch, is left out of it, keeps its KV
+  REQUEST_SWAPPED,       // its KV is in the CPU memory of the decode machine
   REQUEST_STORED,        // KV is in its group's store
   REQUEST_FETCHED,       // KV is on its way from there to the decode machine
+  REQUEST_STATES,
 } RequestState;
 
 typedef struct Request {
@@ -40,9 +42,10 @@ typedef struct Request {
   int32_t prefill_tokens;   // to be prefilled: the prompt, and the output so far if evicted
   int32_t prefilled_tokens; // of those, done
   int32_t chunk_tokens;     // of those, in the current iteration
-  int32_t kv_blocks;        // held on the machine it is on
-  int32_t preemptions;      // iterations it was left out of, and evictions
+  int32_t kv_blocks;        // held on the machine it is on; none while swapped
+  int32_t preemptions;      // iterations it was left out of, evictions and swaps
   int32_t evictions;        // times its KV was dropped
+  int32_t swaps;            // times it went to CPU memory
   int32_t predicted_low, predicted_high; // output tokens, as Prediction
   MachineIx prefill_machine, decode_machine;
   int32_t store_blocks;     // held in or booked for a group's store
@@ -74,7 +77,13 @@ typedef struct RequestQueue {
 
 #define REQUEST_QUEUE_EMPTY ((RequestQueue){REQUEST_NONE, REQUEST_NONE, 0})
 
-void request_queue_push(RequestQueue *self, Request *slots, RequestIx request);
-void request_queue_push_front(RequestQueue *self, Request *slots, RequestIx request);
+/* Before request `next` of the queue; REQUEST_NONE: at its end. */
+void request_queue_insert(RequestQueue *self, Request *slots, RequestIx request, RequestIx next);
+static inline void request_queue_push(RequestQueue *self, Request *slots, RequestIx request) {
+  request_queue_insert(self, slots, request, REQUEST_NONE);
+}
+static inline void request_queue_push_front(RequestQueue *self, Request *slots, RequestIx request) {
+  request_queue_insert(self, slots, request, self->first);
+}
 void request_queue_remove(RequestQueue *self, Request *slots, RequestIx request);
 #endif

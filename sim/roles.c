@@ -45,7 +45,9 @@ static void broadcast(Engine *self) {
   }
 }
 
+/* There is none past the end of simulated time. */
 static void set_monitor(Engine *self) {
+  if (self->config->monitor_interval > TICK_MAX - self->now) return;
   agenda_set(&self->agenda, EVENT_MONITOR, 0, self->now + self->config->monitor_interval);
 }
 
@@ -78,13 +80,13 @@ static void watch(Engine *self, Machine *machine) {
   Tick ticks = 0;
   const Role role = self->pool->watch(self->states[POLICY_POOL], &self->view, machine, &ticks);
   if (role == machine->role || is_last(self, machine)) return;
-  assert(ticks >= 0);
+  assert(0 <= ticks && !self->pool->moves_roles);
   machine->flips = true;
   machine->flips_to = role;
   machine->flip_ticks = ticks;
   cluster_withdraw(&self->view, machine->ix, machine->role);
   engine_log(self, OUTCOME_FLIP, NULL, machine->ix, machine->role, role);
-  self->n_flipping++;
+  self->flipping[self->n_flipping++] = machine->ix;
 }
 
 void engine_handle_monitor(Engine *self) {
@@ -100,14 +102,29 @@ static bool drained(const Engine *self, const Machine *machine) {
 }
 
 void engine_turn(Engine *self) {
-  for (MachineIx m = 0; m < self->n_machines; m++) {
-    const Machine *machine = &self->machines[m];
-    if (machine->flips && drained(self, machine) && !agenda_find(&self->agenda, EVENT_FLIP, m))
-      agenda_set(&self->agenda, EVENT_FLIP, m, self->now + machine->flip_ticks);
+  for (uint32_t i = 0; i < self->n_flipping; i++) {
+    const Machine *machine = &self->machines[self->flipping[i]];
+    if (!drained(self, machine) || agenda_find(&self->agenda, EVENT_FLIP, machine->ix)) continue;
+    const Tick left = TICK_MAX - self->now; // of simulated time
+    agenda_set(&self->agenda, EVENT_FLIP, machine->ix,
+               self->now + (machine->flip_ticks < left ? machine->flip_ticks : left));
+    self->n_turning++;
   }
 }
 
+static void forget_flip(Engine *self, MachineIx machine) {
+  uint32_t i = 0;
+  while (self->flipping[i] != machine)
+    i++;
+  self->n_flipping--;
+  self->n_turning--;
+  for (; i < self->n_flipping; i++)
+    self->flipping[i] = self->flipping[i + 1];
+}
+
 void engine_handle_flip(Engine *self, Machine *machine) {
+  assert(drained(self, machine));
+  forget_flip(self, machine->ix);
   const Role from = machine->role;
   machine->role = machine->home = machine->flips_to;
   machine->role_since = self->now;
@@ -116,5 +133,5 @@ void engine_handle_flip(Engine *self, Machine *machine) {
   engine_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);
   self->metrics.role_changes++;
   self->metrics.flips++;
-  self->n_flipping--;
+  self->metrics.flip_ticks += machine->flip_ticks;
 }

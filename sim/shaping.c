@@ -256,8 +256,7 @@ static void leave(Engine *self, Group *group) {
 static void drain(Engine *self, Group *group, Machine *machine) {
   Request *slots = self->requests.slots;
   for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE; ix = slots[ix].next) {
-    engine_take_blocks(self, machine, -slots[ix].kv_blocks);
-    slots[ix].kv_blocks = slots[ix].prefilled_tokens = 0;
+    if (slots[ix].prefilled_tokens > 0) engine_drop_chunks(self, machine, ix);
   }
   const RequestQueue *const queues[] = {&machine->blocked, &machine->decode_queue};
   for (;;) {

@@ -32,6 +32,13 @@ typedef struct Executor {
   Tick (*iteration)(void *context, const ExecutorBatch *batch, Diag *diag);
 } Executor;
 
+/* The links that KV takes from GPU to GPU (TetriInfer §3.3.4, Fig. 9). */
+typedef enum NetworkPath {
+  NETWORK_NIC,      // each machine's NIC, straight from and to GPU memory ("Direct-NIC")
+  NETWORK_NVLINK,   // NVLink ("Direct")
+  NETWORK_INDIRECT, // NICs; KV is stored in CPU memory before and after, and forwarded whole
+} NetworkPath;
+
 typedef struct SimConfig {
   const PoolSpec *pools;
   uint32_t n_pools;
@@ -39,7 +46,8 @@ typedef struct SimConfig {
   uint32_t n_groups;       // entries of it
   Tick timeline_interval;  // between samples of what they do; 0: no timeline is kept
   PolicyChoice policies[POLICY_KINDS];
-  int64_t network_bandwidth; // bytes/s per machine and direction besides its NIC's; 0: no limit
+  int network_path;          // NetworkPath
+  int64_t network_bandwidth; // bytes/s per machine and direction besides its links'; 0: no limit
   Tick network_latency;      // of each KV transfer
   Tick monitor_interval;     // between broadcasts of loads, where a policy wants them; > 0 then
   int64_t heavy_above;       // predicted output tokens beyond which a decode is heavy

@@ -4,9 +4,17 @@
  * ends. Its stages, each with one event at most:
  *
  *   waits      for its prefill to end, then for room at the receiver
- *   overlaps   layer-wise only: all but the last layer moves during prefill
- *   moves      the rest moves
- *   tail       latency, and the constant that stays visible of a layer-wise transfer */
+ *   overlaps   prefill goes on: all but the last layer moves (layer-wise, from the start of the
+ *              last chunk), or the chunks that are done (chunked, from the end of any but the
+ *              last). What finds no room at such a moment, or is prefilled in one chunk before its
+ *              decode machine is chosen, goes on waiting and moves whole
+ *   stored     indirect path only: the copy to the sender's CPU memory
+ *   moves      what is left moves
+ *   tail       latency; the constant that stays visible of a layer-wise transfer; on an indirect
+ *              path the copy from the receiver's CPU memory
+ *
+ * What goes over an indirect path goes whole, after prefill. Its copies take what PCIe alone needs:
+ * copies of several transfers at once do not slow each other down. */
 #ifndef SIM_TRANSFER_H
 #define SIM_TRANSFER_H
 #include "sim/link.h"
@@ -19,6 +27,7 @@ typedef uint32_t TransferIx; // also the FlowIx of its bytes
 typedef enum TransferStage {
   TRANSFER_WAITS,
   TRANSFER_OVERLAPS,
+  TRANSFER_STORED,
   TRANSFER_MOVES,
   TRANSFER_TAIL,
 } TransferStage;
@@ -28,7 +37,8 @@ typedef struct Transfer {
   MachineIx from, to;
   TransferStage stage;
   TransferChoice choice;
-  Tick tail_ticks; // after the last byte
+  int64_t offered_bytes; // given to the link during prefill
+  Tick tail_ticks;       // after the last byte
   TransferIx next_free;
 } Transfer;
 

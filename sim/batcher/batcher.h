@@ -1,9 +1,9 @@
 /* Machine-level scheduling: which work makes up the machine's next iteration.
  *
- * The core keeps the queues in order of arrival (prefill_queue, decode_queue, blocked) and the
- * decode batch; a batcher says what changes. A batcher is asked `wake` when something arrives at or
- * leaves the machine, and `plan` when an iteration with prefill ended or the decode batch may
- * change. */
+ * The core keeps the queues in order of arrival (prefill_queue, decode_queue, blocked, swapped)
+ * and the decode batch; a batcher says what changes. A batcher is asked `wake` when something
+ * arrives at or leaves the machine, and `plan` when an iteration with prefill ended or the
+ * decode batch may change. */
 #ifndef SIM_BATCHER_BATCHER_H
 #define SIM_BATCHER_BATCHER_H
 #include "sim/machine.h"
@@ -24,7 +24,7 @@ typedef struct PlanItem {
 typedef struct BatchPlan {
   Arena *arena;
   PlanItem *prefills;  // chunks, in the order in which their ends are handled
-  RequestIx *admits;   // from decode_queue or blocked into the batch
+  RequestIx *admits;   // from decode_queue, blocked or swapped into the batch
   RequestIx *preempts; // from the batch to the end of `blocked`
   size_t n_prefills, n_admits, n_preempts;
   size_t prefills_capacity, admits_capacity, preempts_capacity;
@@ -37,7 +37,7 @@ typedef struct BatchPlan {
  * that the store cannot take, and all after it. The core takes KV blocks for them,
  * and on the last chunk for the first output token: view_prefill_blocks must be free. */
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
-/* Let a request of decode_queue or blocked run: view_admit_blocks must be free. */
+/* Let a request of decode_queue, blocked or swapped run: view_admit_blocks must be free. */
 void plan_admit(BatchPlan *plan, RequestIx request);
 /* Charge the iteration, which must have prefills, for `tokens` more, as padded batches and chunks
  * of a fixed size do; `area2` is Σ new·(2·past + new) of the padding. No KV is kept of it. */
@@ -56,7 +56,9 @@ struct Batcher {
   Policy policy;
   size_t machine_state_size; // zeroed, one per machine
   bool reserves_output;      // KV for the whole output is taken when a decode is first admitted
+  bool reorders;             // takes prompts in another order than that of their queue
   bool owns_queues;          // keeps order by its own books, so nothing may be evicted under it
+  bool returns_swapped;      // admits from `swapped` (fcfs_admit_swapped), for tiers that swap
   /* Before anything else, once per machine. Optional. */
   void (*start)(void *state, void *machine_state, const MachineView *view, Arena *arena);
   /* Whether the machine should begin an iteration for this: an idle one begins at once, one in a
@@ -64,9 +66,19 @@ struct Batcher {
   bool (*wake)(void *state, void *machine_state, const MachineView *view, Wake why,
                RequestIx request);
   void (*plan)(void *state, void *machine_state, const MachineView *view, BatchPlan *plan);
+  /* The iterations, > 0, after which a decode run of the batch as it is now ends even if nothing
+   * happens, so that `plan` is asked again. Optional: as many as there may be. */
+  int64_t (*review)(void *state, void *machine_state, const MachineView *view);
+  /* Whether the KV of a request may come here, for which memory has room. A refusal stands until an
+   * iteration ends here or memory is given back. Optional: it may. */
+  bool (*receives)(void *state, void *machine_state, const MachineView *view, RequestIx request);
   /* A phase of a request ended on this machine. Optional. */
   void (*finish)(void *state, void *machine_state, const MachineView *view, RequestIx request,
                  Phase phase);
+  /* What is wrong with one of the options on the machines of this pool, in a sentence, and which;
+   * NULL: nothing. Optional. */
+  const char *(*refuse)(const void *state, const PoolSpec *pool, Arena *arena,
+                        const char **ret_key);
 };
 
 /* Blocks that prefilling the next `tokens` of a request takes beyond those it holds. */
@@ -75,6 +87,15 @@ static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix,
   const int64_t done = (int64_t)request->prefilled_tokens + tokens;
   const int64_t kv = done + (done == request->prefill_tokens);
   return blocks_of(view->machine, kv) - request->kv_blocks;
+}
+
+/* The request of prefill_queue that holds KV of earlier chunks; REQUEST_NONE if there is none. */
+static inline RequestIx view_started_prefill(const MachineView *view) {
+  const Machine *machine = view->machine;
+  RequestIx ix = machine->n_started > 0 ? machine->prefill_queue.first : REQUEST_NONE;
+  while (ix != REQUEST_NONE && view->requests[ix].prefilled_tokens == 0)
+    ix = view->requests[ix].next;
+  return ix;
 }
 
 /* Blocks that admitting a decode takes beyond those it holds: for its next token, or for its whole

@@ -1,26 +1,78 @@
 /* Continuous batching as vLLM had it in 2023 (Splitwise Fig. 2b): an iteration is prefill or
- * decode, prefill first; decodes stand still while prompts wait and fit. */
+ * decode, prefill first; decodes stand still while prompts wait and fit. TetriInfer's baseline
+ * prefills at most 16 prompts together and pads each to the longest (TetriInfer §5.2.1); as in
+ * vLLM, padding counts among the batched tokens. */
 #include "sim/batcher/fcfs.h"
+
+typedef struct State {
+  FcfsLimits limits;
+  int64_t max_num_prefill_seqs; // 0: no limit
+  bool pad_prefills;
+} State;
+
+static int32_t max_tokens(int32_t a, int32_t b) {
+  return a > b ? a : b;
+}
+
+/* Leaves out the prompts that, padded, are too many tokens; never the first. */
+static int32_t cut_to_padded(const State *self, BatchPlan *plan) {
+  int32_t longest = 0;
+  for (size_t i = 0; i < plan->n_prefills; i++) {
+    const int32_t with_this = max_tokens(longest, plan->prefills[i].tokens);
+    if (i > 0 && (int64_t)(i + 1) * with_this > self->limits.max_num_batched_tokens)
+      plan->n_prefills = i;
+    else
+      longest = with_this;
+  }
+  return longest;
+}
+
+static void pad(const State *self, const MachineView *view, BatchPlan *plan) {
+  const int64_t longest = cut_to_padded(self, plan);
+  for (size_t i = 0; i < plan->n_prefills; i++) {
+    const int64_t tokens = plan->prefills[i].tokens;
+    const int64_t past = view->requests[plan->prefills[i].request].prefilled_tokens;
+    plan_pad(plan, longest - tokens, longest * (2 * past + longest) - tokens * (2 * past + tokens));
+  }
+}
 
 static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
   (void)machine_state;
-  const FcfsLimits *self = state;
+  const State *self = state;
   const Machine *machine = view->machine;
-  Budget budget = {.tokens = self->max_num_batched_tokens,
-                   .seqs = self->max_num_seqs - (int64_t)machine->batch.n_seqs,
+  const int64_t seqs = self->limits.max_num_seqs - (int64_t)machine->batch.n_seqs;
+  // a prompt's sequence runs from its prefill on, though others' prefills may keep it waiting
+  const int64_t unpromised = seqs - (int64_t)machine->decode_queue.count;
+  const int64_t prompts = self->max_num_prefill_seqs;
+  Budget budget = {.tokens = self->limits.max_num_batched_tokens,
+                   .seqs = prompts > 0 && prompts < unpromised ? prompts : unpromised,
                    .blocks = machine->free_blocks};
   fcfs_prefills(view, plan, &budget);
   plan->pause_decodes = plan->n_prefills > 0;
+  if (self->pad_prefills) pad(self, view, plan);
   if (plan->pause_decodes) return;
-  budget.tokens = self->max_num_seqs;
+  budget.tokens = self->limits.max_num_seqs;
+  budget.seqs = seqs;
   fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+  fcfs_admit_swapped(view, plan, &budget);
 }
+
+static const OptionSpec options[] = {
+    FCFS_BATCHED_TOKENS("new tokens of one iteration; a longer prompt is taken alone"),
+    FCFS_SEQS,
+    {"max_num_prefill_seqs", OPTION_INT, offsetof(State, max_num_prefill_seqs), "0", .min = 0,
+     .max = 65536, .help = "prompts prefilled together; 0: no limit of their own"},
+    {"pad_prefills", OPTION_BOOL, offsetof(State, pad_prefills), "false",
+     .help = "prompts prefilled together are padded to the longest, at a cost"},
+    {0},
+};
 
 const Batcher batcher_continuous = {
     .policy = {.name = "continuous",
                .help = "prefill or decode iterations, prefill first (vLLM 2023)",
-               .state_size = sizeof(FcfsLimits),
-               .options = fcfs_options},
+               .state_size = sizeof(State),
+               .options = options},
+    .returns_swapped = true,
     .wake = fcfs_limits_wake,
     .plan = plan,
 };

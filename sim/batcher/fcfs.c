@@ -2,15 +2,14 @@
 #include "sim/batcher/fcfs.h"
 
 const OptionSpec fcfs_options[] = {
-    {"max_num_batched_tokens", OPTION_INT, offsetof(FcfsLimits, max_num_batched_tokens), "2048",
-     .min = 1, .max = 1e9, .help = "new tokens of one iteration; a longer prompt is taken alone"},
-    {"max_num_seqs", OPTION_INT, offsetof(FcfsLimits, max_num_seqs), "256", .min = 1, .max = 65536,
-     .help = "sequences in the batch"},
+    FCFS_BATCHED_TOKENS("new tokens of one iteration; a longer prompt is taken alone"),
+    FCFS_SEQS,
     {0},
 };
 
 void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget) {
   const Request *requests = view->requests;
+  if (view->machine->swapped.count > 0) return;
   for (RequestIx ix = view->machine->prefill_queue.first; ix != REQUEST_NONE;
        ix = requests[ix].next) {
     const int32_t tokens = requests[ix].prefill_tokens - requests[ix].prefilled_tokens;
@@ -36,19 +35,55 @@ void fcfs_admits(const MachineView *view, const RequestQueue *queue, bool reserv
   }
 }
 
+/* Blocks that must be free for a swapped request to return. */
+static int64_t return_blocks(const MachineView *view, RequestIx ix, size_t n_running) {
+  return view_admit_blocks(view, ix, false) + (int64_t)n_running;
+}
+
+void fcfs_admit_some_swapped(const MachineView *view, BatchPlan *plan, Budget *budget) {
+  const Machine *machine = view->machine;
+  for (RequestIx ix = machine->swapped.first; ix != REQUEST_NONE; ix = view->requests[ix].next) {
+    const size_t n_running = machine->batch.n_seqs + plan->n_admits;
+    if (budget->tokens < 1 || budget->seqs < 1 ||
+        return_blocks(view, ix, n_running) > budget->blocks)
+      return;
+    plan_admit(plan, ix);
+    budget->tokens--;
+    budget->seqs--;
+    budget->blocks -= view_admit_blocks(view, ix, false);
+  }
+}
+
+int64_t fcfs_fitting_tokens(const MachineView *view, RequestIx ix, int64_t most, int64_t blocks) {
+  const Request *request = &view->requests[ix];
+  const int64_t block_size = view->machine->pool->block_size;
+  const int64_t room = (request->kv_blocks + blocks) * block_size - request->prefilled_tokens;
+  const bool ends = request->prefilled_tokens + most == request->prefill_tokens;
+  if (most + ends <= room) return most; // the last chunk makes a token
+  const int64_t all_but_last = most - ends;
+  return room < 0 ? 0 : room < all_but_last ? room : all_but_last;
+}
+
+bool fcfs_wake_decodes(const MachineView *view, Wake why) {
+  const Machine *machine = view->machine;
+  const RequestIx decode = machine->decode_queue.first, swapped = machine->swapped.first;
+  if ((why == WAKE_DECODE && machine->decode_queue.count == 1) ||
+      (why == WAKE_RELEASE && decode != REQUEST_NONE))
+    return view_admit_blocks(view, decode, false) <= machine->free_blocks;
+  return why == WAKE_RELEASE && swapped != REQUEST_NONE &&
+         return_blocks(view, swapped, machine->batch.n_seqs) <= machine->free_blocks;
+}
+
 bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs) {
   const Machine *machine = view->machine;
   if (machine->activity == ACTIVITY_IDLE) return why != WAKE_CHAINED;
   if ((int64_t)machine->batch.n_seqs >= max_num_seqs) return false;
-  const RequestIx prefill = machine->prefill_queue.first, decode = machine->decode_queue.first;
-  if ((why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||
-      (why == WAKE_RELEASE && prefill != REQUEST_NONE))
+  const RequestIx prefill = machine->prefill_queue.first;
+  if (machine->swapped.count == 0 && ((why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||
+                                      (why == WAKE_RELEASE && prefill != REQUEST_NONE)))
     return view_prefill_blocks(view, prefill, view->requests[prefill].prefill_tokens) <=
            machine->free_blocks;
-  if ((why == WAKE_DECODE && machine->decode_queue.count == 1) ||
-      (why == WAKE_RELEASE && decode != REQUEST_NONE))
-    return view_admit_blocks(view, decode, false) <= machine->free_blocks;
-  return false;
+  return fcfs_wake_decodes(view, why);
 }
 
 bool fcfs_limits_wake(void *state, void *machine_state, const MachineView *view, Wake why,

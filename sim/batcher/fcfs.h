@@ -9,6 +9,18 @@ typedef struct FcfsLimits {
   int64_t max_num_seqs;           // in the batch
 } FcfsLimits;
 
+/* Their rows, of a state that begins with FcfsLimits. */
+#define FCFS_BATCHED_TOKENS(help_)                                                                 \
+  {                                                                                                \
+    "max_num_batched_tokens", OPTION_INT, offsetof(FcfsLimits, max_num_batched_tokens), "2048",    \
+        .min = 1, .max = 1e9, .help = (help_)                                                      \
+  }
+#define FCFS_SEQS                                                                                  \
+  {                                                                                                \
+    "max_num_seqs", OPTION_INT, offsetof(FcfsLimits, max_num_seqs), "256",                         \
+        .min = 1, .max = 65536, .help = "sequences in the batch"                                   \
+  }
+
 extern const OptionSpec fcfs_options[]; // of a state that is FcfsLimits
 
 /* What an iteration may still take. */
@@ -19,17 +31,39 @@ typedef struct Budget {
 } Budget;
 
 /* Plans whole prompts from the head of prefill_queue until one does not fit, and takes them off the
- * budget. The first prompt of an iteration may exceed the tokens, or a long one would never run. */
+ * budget. The first prompt of an iteration may exceed the tokens, or a long one would never run.
+ * None while requests are swapped. */
 void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget);
 /* Plans decodes from the head of `queue` (blocked or decode_queue) until one does not fit, each for
  * one token, and takes them off the budget. */
 void fcfs_admits(const MachineView *view, const RequestQueue *queue, bool reserves_output,
                  BatchPlan *plan, Budget *budget);
 
+/* private: fcfs_admit_swapped */
+void fcfs_admit_some_swapped(const MachineView *view, BatchPlan *plan, Budget *budget);
+/* Plans the return of swapped requests, oldest first, until one does not fit, and takes them off
+ * the budget as fcfs_admits does. One fits when its whole context and the next token do, with a
+ * block to spare for every sequence that runs, or it would soon be swapped out again (vLLM keeps a
+ * share of all blocks free for that).
+ *
+ * A batcher with `returns_swapped` calls it after it has admitted those that hold their KV
+ * (blocked, decode_queue), which vLLM counts among the running. While machine->swapped is not empty
+ * it begins no prompt, not even in the iteration in which the last of them returns (fcfs_prefills
+ * does not); one whose first chunk has been prefilled goes on. */
+static inline void fcfs_admit_swapped(const MachineView *view, BatchPlan *plan, Budget *budget) {
+  if (view->machine->swapped.count > 0) fcfs_admit_some_swapped(view, plan, budget);
+}
+
+/* The most tokens of a request's next prefill, at most `most`, that `blocks` have room for. */
+int64_t fcfs_fitting_tokens(const MachineView *view, RequestIx request, int64_t most,
+                            int64_t blocks);
+
 /* The answer to `wake` of a batcher that takes requests in order of arrival: an idle machine always
  * looks; a decode run is cut short only for a request that is next in line, when there is a
  * sequence and memory for it. */
 bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs);
+/* Its part for decodes: a decode that is next in line, or a swapped request that may return. */
+bool fcfs_wake_decodes(const MachineView *view, Wake why);
 /* The same as a hook of a batcher whose state is FcfsLimits. */
 bool fcfs_limits_wake(void *state, void *machine_state, const MachineView *view, Wake why,
                       RequestIx request);

@@ -12,6 +12,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
                    .seqs = self->max_num_seqs - running,
                    .blocks = machine->free_blocks - growth};
   fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+  fcfs_admit_swapped(view, plan, &budget);
   fcfs_prefills(view, plan, &budget);
 }
 
@@ -20,6 +21,7 @@ const Batcher batcher_mixed = {
                .help = "prompts join the running decodes within a token budget",
                .state_size = sizeof(FcfsLimits),
                .options = fcfs_options},
+    .returns_swapped = true,
     .wake = fcfs_limits_wake,
     .plan = plan,
 };

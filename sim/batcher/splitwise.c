@@ -89,6 +89,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   budget.tokens -= running - old;
   resume(self, view, false, plan, &budget);
   fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+  fcfs_admit_swapped(view, plan, &budget);
 }
 
 static const OptionSpec options[] = {
@@ -109,6 +110,7 @@ const Batcher batcher_splitwise = {
                .help = "prompts first, decodes age and may be left out so often (Splitwise)",
                .state_size = sizeof(State),
                .options = options},
+    .returns_swapped = true,
     .wake = wake,
     .plan = plan,
 };

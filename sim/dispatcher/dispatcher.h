@@ -15,12 +15,13 @@ typedef struct Dispatcher {
   bool reads_loads; // loads are to be broadcast
   /* Before the first pick. Optional. */
   void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
-  /* One of the machines of view->by_role[ROLE_DECODE], or of ROLE_MIXED where there is none. NULL:
-   * the router has decided on arrival. */
+  /* One of the machines of dispatch_list(view), which is not empty; asked once for each request of
+   * two tokens or more. NULL: the router has decided on arrival. */
   MachineIx (*pick)(void *state, const ClusterView *view, RequestIx request);
 } Dispatcher;
 
-/* The machines to choose among. */
+/* The machines to choose among: those that decode, or mixed ones where there are none. A machine
+ * that flips is in no list. */
 static inline const RoleList *dispatch_list(const ClusterView *view) {
   const RoleList *decode = &view->by_role[ROLE_DECODE];
   return decode->count > 0 ? decode : &view->by_role[ROLE_MIXED];

@@ -7,6 +7,9 @@
 
 typedef struct PoolPolicy {
   Policy policy;
+  /* The key of an option that asks for more than the `n_split` machines that start as prefill or
+   * decode machines; NULL if none does. Optional. */
+  const char *(*excess)(const void *state, int64_t n_split);
   /* Before anything else. Optional. */
   void (*start)(void *state, const ClusterView *view, Arena *arena);
   bool moves_roles; // a router may place a phase on a machine of the opposite role

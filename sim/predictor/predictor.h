@@ -5,9 +5,7 @@
  * its cost lies on the iterations of prefill machines. */
 #ifndef SIM_PREDICTOR_PREDICTOR_H
 #define SIM_PREDICTOR_PREDICTOR_H
-#include "perfmodel/perfmodel.h"
-#include "sim/policy.h"
-#include "sim/request.h"
+#include "sim/batcher/batcher.h"
 
 /* Output tokens: at least `low`, fewer than `high`. */
 typedef struct Prediction {
@@ -18,9 +16,13 @@ typedef struct Predictor {
   Policy policy;
   /* `random` is uniform over 64 bits, drawn for this request alone. */
   Prediction (*predict)(const void *state, const Request *request, uint64_t random);
-  /* Ticks by which predicting prolongs an iteration of `ticks` on a prefill machine, in which the
-   * prefill of `n_begun` requests begins, with `begun_tokens` of prompt in all. Optional: none. */
-  Tick (*cost)(const void *state, const PerfModel *perfmodel, Tick ticks, int64_t n_begun,
-               int64_t begun_tokens);
+  /* Ticks >= 0 by which predicting prolongs the iteration, of `ticks`, that begins on a prefill
+   * machine with its `chunks`. Optional: none. */
+  Tick (*cost)(const void *state, const MachineView *view, Tick ticks);
 } Predictor;
+
+/* Whether the chunk that begins is a prompt's first, with which its prediction is made. */
+static inline bool prediction_begins(const Request *request) {
+  return request->prefilled_tokens == 0 && request->evictions == 0;
+}
 #endif

@@ -7,6 +7,7 @@
 typedef enum TransferMode {
   TRANSFER_SERIALIZED, // all of it after prefill
   TRANSFER_LAYERWISE,  // layer by layer during prefill; the last layer and a constant are visible
+  TRANSFER_CHUNKED,    // each chunk of the prefill during the next; the last is visible
 } TransferMode;
 
 typedef struct TransferChoice {
@@ -17,8 +18,8 @@ typedef struct TransferChoice {
 
 typedef struct TransferPolicy {
   Policy policy;
-  /* On the start of the last chunk of a prefill. `bandwidth` is an unshared link's,
-   * in bytes/s. */
+  /* Once for each request, when its decode machine is known and its KV could begin to move.
+   * `bandwidth` is an unshared link's, in bytes/s. */
   TransferChoice (*pick)(const void *state, const Request *request, const PoolSpec *from,
                          const PoolSpec *to, int64_t bandwidth);
 } TransferPolicy;

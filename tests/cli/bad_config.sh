@@ -38,6 +38,13 @@ broken 's/count: 2/cuont: 2/' "bad.yaml:7:41: error: unknown key 'cuont'" "did y
 broken 's/count: 2/count: two/' "bad.yaml:7:48: error: 'count' wants a whole number"
 broken 's/count: 2/count: 2.5/' "error: 'count' wants a whole number"
 broken 's/count: 2/count: "2"/' "remove the quotes"
+broken 's/count: 2/cpu_memory: 3 TB/' \
+  "bad.yaml:7:53: error: a cpu_memory of 3 TB exceeds the 2 TB of machine 'dgx-h100'"
+broken 's/count: 2/cpu_memory: 1 kB/' \
+  "error: a cpu_memory of 1 kB holds no block of KV, which is 5 MiB"
+broken 's/count: 2/cpu_memory: 12/' "error: 'cpu_memory' wants"
+broken 's/router: jsq/batcher: request_level\n  kvtier: swap/' \
+  "the batcher does not let requests return that the tier swapped out"
 broken 's/count: 2/count: 0/' "bad.yaml:7:48: error: 'count' must be from 1"
 broken 's/count: 2/count: -1/' "error: 'count' must be from 1"
 broken 's/count: 2/gpu_memory_utilization: 1.5/' \
@@ -48,6 +55,14 @@ broken 's,4 /s,4,' "error: 'rate' wants"
 broken 's,4 /s,-4 /s,' "error: 'rate' must be"
 broken '9s/$/\nnetwork: {bandwidth: 200 GB}/' "bad.yaml:10:22: error: 'bandwidth' wants"
 broken '9s/$/\nnetwork: {latency: -1 us}/' "error: 'latency' must be"
+broken '9s/$/\nnetwork: {path: nvlnk}/' "unknown path 'nvlnk'" "did you mean 'nvlink'?"
+broken 's/dgx-h100/l4-x8/; 9s/$/\nnetwork: {path: nvlink}/' \
+  "bad.yaml:7:31: error: machine 'l4-x8' has no NVLink for the network's 'path'"
+broken 's/router: jsq/predictor: {name: buckets, granularity: 150}/' \
+  "bad.yaml:9:43: error: no accuracy is known for 'granularity' 150: 'accuracy' must say it" \
+  'hint: those of 100, 200 and 400 tokens are known'
+broken 's/router: jsq/predictor: {name: buckets, confusion: [[1, 0], [0.2, 0.7]]}/' \
+  "bad.yaml:9:50: error: the shares of a row of 'confusion' must sum to 1, not 0.9"
 broken 's/^pools:/pools: []\nother:/' "error: 'pools' wants a map" "unknown key 'other'"
 
 # Names.
@@ -58,6 +73,10 @@ broken 's/splitwise/splitwize/' "bad.yaml:10:6: error: unknown slo 'splitwize'"
 broken 's/router: jsq/batcher: {name: mixd}/' "bad.yaml:9:19: error: unknown batcher 'mixd'"
 broken 's/router: jsq/batcher: {name: mixed, max_num_seq: 4}/' \
   "bad.yaml:9:26: error: unknown key 'max_num_seq'" "did you mean 'max_num_seqs'?"
+broken 's/router: jsq/batcher: {name: tetriinfer, chunk_size: 0}/' \
+  "bad.yaml:9:43: error: 'chunk_size' must be from 1 to 1000000, not '0'"
+broken 's/router: jsq/batcher: {name: tetriinfer, chunk: saturated}/' \
+  "bad.yaml:9:38: error: unknown chunk 'saturated'" "did you mean 'saturation'?"
 broken 's/router: jsq/roter: jsq/' "error: unknown key 'roter'" "did you mean 'router'?"
 broken '9s/$/\nperfmodel: fited/' "unknown set of performance models 'fited'"
 broken 's/{prompt.*/azure-conv-2032/' "bad.yaml:3:12: error: unknown table of lengths"
@@ -75,6 +94,29 @@ broken 's/splitwise/{goodput: {ttft: 1 s}}/' "missing key 'share'"
 broken 's/splitwise/{goodput: {share: 95%}}/' "'goodput' limits nothing"
 broken 's/splitwise/{goodput: {share: 120%, ttft: 1 s}}/' "'share' must be from 1e-06 to 1"
 
+# The control plane.
+broken '9s/$/\nmonitor: {interval: 0 s}/' "bad.yaml:10:21: error: 'interval' must be from"
+broken '9s/$/\nmonitor: {interval: 100}/' "bad.yaml:10:21: error: 'interval' wants a time"
+broken '9s/$/\nmonitor: {heavy_above: -1}/' "bad.yaml:10:24: error: 'heavy_above' must be"
+broken 's/router: jsq/dispatcher: power_of_too/' "bad.yaml:9:15: error: unknown dispatcher" \
+  "did you mean 'power_of_two'?"
+broken 's/router: jsq/dispatcher: {name: imbalance, heavy_machines: 0}/' \
+  "error: 'heavy_machines' must be from 1"
+broken 's/router: jsq/pool: {name: tetriinfer_flip, when: never}/' "error: unknown when 'never'"
+broken 's/router: jsq/pool: {name: tetriinfer_flip, flip_time: -6 ms}/' \
+  "error: 'flip_time' must be from 0"
+prefill='p: {role: prefill, machine: dgx-h100, count: 2}'
+decode='d: {role: decode, machine: dgx-h100}'
+two_roles="7s/.*/  $prefill\\n  $decode/"
+broken "$two_roles; s/router: jsq/pool: {name: tetriinfer_flip, min_decode: 4}/" \
+  "bad.yaml:10:45: error: 'min_decode' is more than the machines that prefill or decode, 3 in all"
+broken "$two_roles; s/router: jsq/pool: {name: tetriinfer_flip, min_decode: 4, idle_for: 1}/" \
+  "error: 'idle_for' wants a time"
+broken 's/router: jsq/router: splitwise_sim_mixed_pool\n  dispatcher: random/' \
+  "bad.yaml:10:15: error: router 'splitwise_sim_mixed_pool' and dispatcher 'random': the router"
+config | sed "$two_roles; s/router: jsq/pool: {name: tetriinfer_flip, min_decode: 3}/" >flip.yaml
+expect 0 "$tandem" run flip.yaml --check
+
 # What does not go together.
 broken 's/role: mixed/role: prefill/' 'bad.yaml:6:1: error: no pool does decode' \
   "give one the role 'decode' or 'mixed'"
@@ -82,6 +124,11 @@ broken 's/role: mixed/role: decode/' 'error: no pool does prefill'
 broken 's/count: 2/tensor_parallel_size: 1/' \
   "bad.yaml:7:63: error: model 'llama2-70b' does not fit with tensor_parallel_size 1" \
   'hint: tensor_parallel_size 2 fits'
+broken 's/count: 2/num_gpu_blocks_override: 31/
+        s/router: jsq/batcher: {name: tetriinfer, chunk_size: 500}/' \
+  "bad.yaml:9:43: error: a chunk of 500 tokens is larger than the KV memory of 'all', 496"
+broken 's/count: 2/num_gpu_blocks_override: 31, batcher: tetriinfer/' \
+  "bad.yaml:7:70: error: a chunk of 512 tokens is larger than the KV memory of 'all', 496"
 broken 's/count: 2/tensor_parallel_size: 16/' 'exceeds the 8 GPUs'
 broken 's/count: 2/tensor_parallel_size: 3/' 'does not divide the heads'
 broken 's/llama2-70b/opt-13b/' "the set 'fitted' has no times of 'opt-13b' on 'h100-80gb'"

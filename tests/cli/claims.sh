@@ -63,6 +63,8 @@ row() {
 
 ordered='twice.ttft_s.p50 < base.ttft_s.p50 and one.prefill(400) < one.prefill(500)'
 decodes='base.busy_share(400) + base.busy_share(1e9) - base.pool.all.busy_share(400)'
+beside='"one.prefill_beside(400, 3, 400) / one.prefill(1600, 4)"'
+busy='base.pool.all.busy_s / base.duration_s / 2 - base.pool.all.utilization'
 claim 'what: machines, value: twice.completed, paper: 40, tolerance: 0' \
   'what: off, value: twice.completed, paper: 41, tolerance: 1%' \
   'what: relative, value: twice.completed, paper: 41, tolerance: 3%' \
@@ -73,6 +75,9 @@ claim 'what: machines, value: twice.completed, paper: 40, tolerance: 0' \
   'what: one column, value: late.completed, paper: 40, tolerance: 0' \
   "what: ordered, value: $ordered, paper: 'yes', range: [1, 1], unit: 'yes'" \
   "what: decodes, value: $decodes, range: [1, 1]" \
+  "what: beside, value: $beside, range: [1, 1]" \
+  "what: busy, value: $busy, paper: 0, tolerance: 1e-9" \
+  'what: padding, value: base.pool.all.padding_tokens, paper: 0, tolerance: 0' \
   'what: idle, value: base.time_share(0) + base.pool.all.utilization, paper: 1, tolerance: 1e-6' \
   'what: searched, value: least.any.machines, paper: 1, tolerance: 0' \
   'what: measured, value: batch.most.throughput / three.throughput_rps, range: [1, 1]' \
@@ -91,6 +96,8 @@ row nowhere outside '' ''
 row 'one column' within '' 40
 row ordered within 1 1
 row decodes within 1 1
+row beside within 1 1
+row padding within 0 0
 row idle within 1 1
 row searched within 1 1
 row measured within 1 1
@@ -101,10 +108,42 @@ cp out first.csv
 expect 0 "$tandem" report claims ./paper --format csv --jobs 1
 cmp -s out first.csv || fail 'another number of threads gives other figures'
 expect 0 "$tandem" report claims ./paper
-prints '1 claims: 11 within, 2 outside, 1 input-missing, 2 reported'
+prints '1 claims: 14 within, 2 outside, 1 input-missing, 2 reported'
 prints "cannot read 'nowhere.csv'"
 expect 0 "$tandem" report claims ./paper --format json
 prints '"id": "P-1", "claim": "what it says", "figure": "off", "stated": "41", "released": 40'
+
+# With seeds a figure is the mean of what it is on each; an ordering is the share of them.
+seeded() { # SET FIGURE
+  cat <<END
+claim: what it says
+where: §1
+seeds: 3
+runs:
+  other: {columns: [tandem], set: $1}
+figures:
+  - {$2}
+END
+}
+random='{workload.arrivals.process: poisson}'
+seeded "$random" 'what: mean, value: other.ttft_s.mean' >paper/P-1.yaml
+expect 0 "$tandem" report claims ./paper --format csv
+mean=$(grep '^P-1' out | cut -d, -f6)
+for seed in 1 2 3; do
+  expect 0 "$tandem" run paper/base.yaml --set workload.arrivals.process=poisson --seed $seed \
+    --format csv
+  grep '^run,ttft_s,mean,' out | cut -d, -f4
+done >means
+awk -v mean="$mean" '{ sum += $1; if ($1 > mean) above++ }
+  END { exit !(NR == 3 && above > 0 && above < 3 && (sum / 3 - mean) ^ 2 < 1e-18) }' means ||
+  fail "the mean of $(paste -sd' ' means) is not $mean"
+share=$(awk -v first="$(head -1 means)" '$1 > first { n++ } END { print n / 3 }' means)
+seeded "$random" "what: share, value: other.ttft_s.mean > $(head -1 means)" >paper/P-1.yaml
+expect 0 "$tandem" report claims ./paper --format csv
+grep -q "^P-1,[^,]*,share,,,${share%????}" out || fail "no share of $share"
+seeded '{seed: 7}' 'what: a, value: other.ttft_s.mean' >paper/P-1.yaml
+rejects 3 "$tandem" report claims ./paper
+says "'other' sets 'seed', so its claim can have one only"
 
 # What is wrong with a claim.
 broken() { # TEXT FIGURE
@@ -144,4 +183,16 @@ rejects 2 "$tandem" report claims --only P-1
 rejects 2 "$tandem" report claims ./paper --jobs 0
 expect 0 "$tandem" report claims splitwise --only SW-CFG
 prints '1 claims: 11 within, 0 outside, 0 input-missing, 0 reported'
+expect 0 "$tandem" report claims tetriinfer
+prints '16 claims: '
+prints ' 0 input-missing, '
+for id in TI-F2 TI-F3 TI-F5 TI-F16 TI-LPHD TI-NET TI-PRED TI-FLIP; do
+  expect 0 "$tandem" report claims tetriinfer --only "$id"
+  prints ' 0 outside, 0 input-missing, '
+done
+
+# The study that is in no paper.
+expect 0 "$tandem" provision "$source_dir/experiments/papers/tetriinfer/versus.yaml" \
+  --set provision.seeds=1 --set 'workload.duration=20 s'
+prints 'chunks-1024 '
 finish

@@ -69,7 +69,7 @@ grep -q '<svg' rates.svg || fail 'no SVG'
 
 # A timeline: one row per sample, and spans that follow each other from start to end.
 expect 0 "$tandem" run "$source_dir/experiments/examples/seesaw.yaml" --output seesaw.db \
-  --set workload.requests=300 --set groups.gpus.cpu_memory='"40 GiB"'
+  --set workload.requests=300 --set groups.gpus.cpu_memory='40 GiB'
 query timeline seesaw.db
 prints 'series,at_s,gpu,store,prompts,decoding'
 tail -n +2 out | cut -d, -f1 | uniq >series

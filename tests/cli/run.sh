@@ -19,9 +19,11 @@ expect 0 "$tandem" run a.yaml --format json
 [ ! -s err ] || fail 'something on stderr'
 for key in version config requests completed rejected unfinished duration_s ttft_s tbt_s tpot_s \
   e2e_s queue_s throughput_rps output_tokens_per_s pools utilization energy_kwh cost_usd \
-  provisioned_power_kw slo value limit unit margin met preemptions evictions transfers \
+  provisioned_power_kw slo value limit unit margin met preemptions evictions swaps swapped_bytes \
+  stalled_s transfers \
   transferred_bytes \
-  role_changes iterations extrapolated iterations_share time_share far_iterations_share events \
+  role_changes flips flip_s predicted_right busy_s prefill_tokens padding_tokens decode_tokens \
+  iterations extrapolated iterations_share time_share far_iterations_share events \
   digest cpu_s wall_s mean p50 p90 p95 p99 max; do
   prints "\"$key\": "
 done
@@ -63,6 +65,29 @@ same "$digest" "$(digest_of a.yaml --audit)" --audit
 same "$digest" "$(digest_of a.yaml --set pools.all.count=2)" 'the same count'
 differs "$digest" "$(digest_of a.yaml --set pools.all.count=1)" --set
 differs "$digest" "$(digest_of a.yaml --set workload.arrivals.process=poisson)" --set
+
+# 65 blocks hold two prompts and 12 tokens made of each, then one must give way. 32 blocks of 16
+# tokens are 168 MB; eight links of 64 GB/s move them in 328 us, 20 times out and in.
+sed 's/fixed, rate: 4 .s/at_once/; s/count: 2/num_gpu_blocks_override: 65/' a.yaml >full.yaml
+expect 0 "$tandem" run full.yaml
+prints ' 1 evictions, '
+! grep -q swapping out || fail 'swapping without a tier that swaps'
+expect 0 "$tandem" run full.yaml --set policies.kvtier=swap
+prints ' 0 evictions, '
+prints 'swapping     20 swaps to CPU memory (7 GB there and back), 13.1 ms stalled'
+digest=$(digest_of full.yaml --set policies.kvtier=swap)
+same "$digest" "$(digest_of full.yaml --set policies.kvtier=swap --step --audit)" --step
+differs "$digest" "$(digest_of full.yaml)" 'another tier'
+expect 0 "$tandem" run full.yaml --set policies.kvtier=swap --event-log log.csv --output swap.db \
+  --requests
+for way in out in; do
+  [ "$(grep -c ",swap_$way,[0-9]*,0,12,32$" log.csv)" -eq 20 ] || fail "not 20 swaps $way"
+done
+expect 0 "$tandem" query swap.db --format csv \
+  --sql "SELECT name, value > 0 FROM metric WHERE name IN ('swaps', 'swapped_bytes', 'stalled_s')"
+[ "$(grep -c ',1$' out)" -eq 3 ] || fail 'no swaps in the database'
+expect 0 "$tandem" query swap.db --format csv --sql 'SELECT sum(swaps), max(swaps) FROM request'
+prints 20,1
 
 # Seeds: --seed stands in for those of the file.
 sed 's/process: fixed/process: poisson/; s/^  requests: 40/&\n  seed: 7/' a.yaml >b.yaml

@@ -209,11 +209,10 @@ static int pools_of(const Run *run, const char *model_dir, Setup *setup, Arena *
 static int choose(SimConfig *config, PolicyKind kind, const char *name, const char *options,
                   Arena *arena, Diag *diag) {
   const Policy *policy = policy_find(kind, name);
-  void *state = arena_alloc(arena, policy->state_size);
-  config->policies[kind] = (PolicyChoice){policy, state};
-  if (!policy->options) return 0;
   const Node *node = options ? yaml_parse("options", options, strlen(options), arena, diag) : NULL;
-  return option_bind(policy->options, node, NULL, place_of_file("options"), state, diag);
+  const void *state = policy_bind(policy, node, place_of_file("options"), arena, diag);
+  config->policies[kind] = (PolicyChoice){policy, state};
+  return state ? 0 : -1;
 }
 
 static int choose_policies(const Run *run, SimConfig *config, Arena *arena, Diag *diag) {

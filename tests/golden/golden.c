@@ -19,15 +19,13 @@ static void choose(SimConfig *config, PolicyKind kind, const Named *named, Arena
   if (!named->name) return; // the first of its kind
   const Policy *policy = policy_find(kind, named->name);
   assert(policy);
-  void *state = arena_alloc(arena, policy->state_size);
-  config->policies[kind] = (PolicyChoice){policy, state};
-  if (!policy->options) return;
   Diag diag;
   diag_init(&diag);
   const char *text = named->options ? named->options : "{}";
   const Node *node = yaml_parse("options", text, strlen(text), arena, &diag);
-  const int rc = option_bind(policy->options, node, NULL, place_of_file("options"), state, &diag);
-  assert(rc == 0);
+  const void *state = policy_bind(policy, node, place_of_file("options"), arena, &diag);
+  assert(state);
+  config->policies[kind] = (PolicyChoice){policy, state};
   diag_done(&diag);
 }
 
@@ -92,7 +90,7 @@ static bool check_scenario(const Scenario *scenario, bool step) {
   Arena arena;
   arena_init(&arena);
   const PerfModel model = round_model(&arena);
-  PoolSpec pools[2];
+  PoolSpec pools[3];
   for (uint32_t i = 0; i < scenario->n_pools; i++) {
     pools[i] = scenario->pools[i];
     pools[i].perfmodel = &model;
@@ -102,6 +100,8 @@ static bool check_scenario(const Scenario *scenario, bool step) {
                       .groups = scenario->groups,
                       .n_groups = scenario->n_groups,
                       .network_latency = scenario->network_latency,
+                      .monitor_interval = scenario->monitor_interval,
+                      .heavy_above = scenario->heavy_above,
                       .step = step};
   const char *got = run(&config, scenario->policies, scenario->rows, scenario->n_rows, &arena);
   const char *want = scenario->expected;
@@ -249,11 +249,14 @@ int main(int argc, char **argv) {
     return 2;
   }
   bool good = check_scenarios(golden_scenarios, golden_n_scenarios);
+  good &= check_scenarios(golden_control_scenarios, golden_n_control_scenarios);
+  good &= check_scenarios(golden_batching_scenarios, golden_n_batching_scenarios);
   good &= check_scenarios(golden_shape_scenarios, golden_n_shape_scenarios);
   const int n_examples = sizeof examples / sizeof *examples;
   for (int i = 0; i < n_examples; i++)
     good &= check_example(&examples[i], argv[1]);
-  const int n_by_hand = golden_n_scenarios + golden_n_shape_scenarios;
+  const int n_by_hand = golden_n_scenarios + golden_n_control_scenarios +
+                        golden_n_batching_scenarios + golden_n_shape_scenarios;
   printf("%d timelines by hand, %d recorded: %s\n", n_by_hand, n_examples,
          good ? "all agree" : "some differ");
   return !good;

@@ -138,6 +138,36 @@ const Scenario golden_scenarios[] = {
                     "0.194,last_token,0,0,0,0\n"
                     "0.259,last_token,1,0,0,0\n",
     },
+    /* The same with swapping: at 128 the 10 tokens of request 1 go to CPU memory in 10, and request
+     * 0 makes its last three in 10 + 21 + 22 + 23, at 204. Request 1 would have needed 11 blocks
+     * before. Now it is back in 5 and makes its last three in 5 + 21 + 22 + 23, to 275. */
+    {
+        .name = "a full machine swaps, and waits for the copies",
+        .pools = {POOL(ROLE_MIXED, 1, 20, 1, 1000)},
+        .n_pools = 1,
+        .policies = {[POLICY_ROUTER] = {"random", 0},
+                     [POLICY_POOL] = {"fixed", 0},
+                     [POLICY_BATCHER] = {"continuous", 0},
+                     [POLICY_TRANSFER] = {"serialized", 0},
+                     [POLICY_KVTIER] = {"swap", 0}},
+        .rows = {{.at = 0, .prompt_tokens = 5, .output_tokens = 8},
+                 {.at = 0, .prompt_tokens = 5, .output_tokens = 8}},
+        .n_rows = 2,
+        .expected = "0,arrival,0,,5,8\n"
+                    "0,placement,0,0,0,0\n"
+                    "0,arrival,1,,5,8\n"
+                    "0,placement,1,0,0,0\n"
+                    "0,prefill_begin,0,0,5,0\n"
+                    "0,prefill_begin,1,0,5,0\n"
+                    "0.02,first_token,0,0,0,0\n"
+                    "0.02,first_token,1,0,0,0\n"
+                    "0.02,decode_begin,0,0,0,0\n"
+                    "0.02,decode_begin,1,0,0,0\n"
+                    "0.128,swap_out,1,0,5,10\n"
+                    "0.204,last_token,0,0,0,0\n"
+                    "0.204,swap_in,1,0,5,10\n"
+                    "0.275,last_token,1,0,0,0\n",
+    },
     /* The prefill queue limit is 10 tokens. Request 0 goes to machines 0 and 1 and, having one
      * token to make, ends with its prefill, 0–18. At 1 machine 0 has 8 pending tokens, and 8 more
      * are too many; no machine is mixed; machine 1 has one pending token (the decode), and 8 more

@@ -80,11 +80,11 @@ const Scenario golden_shape_scenarios[] = {
                  {.at = 0, .prompt_tokens = 4, .output_tokens = 2}},
         .n_rows = 3,
         .expected = "0,arrival,0,,10,2\n"
-                    "0,placement,0,0,4294967295,0\n"
+                    "0,placement,0,0,-1,0\n"
                     "0,arrival,1,,10,3\n"
-                    "0,placement,1,0,4294967295,0\n"
+                    "0,placement,1,0,-1,0\n"
                     "0,arrival,2,,4,2\n"
-                    "0,placement,2,0,4294967295,0\n"
+                    "0,placement,2,0,-1,0\n"
                     "0,prefill_begin,0,0,10,0\n"
                     "0.02,first_token,0,0,0,0\n"
                     "0.02,prefill_begin,1,0,10,0\n"

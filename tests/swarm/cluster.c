@@ -3,11 +3,14 @@
 #include "tests/swarm/cluster.h"
 #include "sim/base/rng.h"
 #include "sim/pool/pool.h"
+#include "sim/predictor/predictor.h"
 #include <assert.h>
+#include <string.h>
 
 enum { MAX_REQUESTS = 80, MAX_KNOTS = 5, MAX_ROWS = 4 };
 
 #define MILLISECOND (TICKS_PER_SECOND / 1000)
+#define FASTEST     INT64_C(1000000000000) // bytes/s
 
 typedef struct Draw {
   Rng rng;
@@ -163,6 +166,12 @@ static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
   case OPTION_REAL:
     *(double *)field = spec->min + (spec->max - spec->min) * rng_uniform(&self->rng);
     break;
+  case OPTION_BOOL:
+    *(bool *)field = one_in(self, 2);
+    break;
+  case OPTION_TICKS:
+    *(Tick *)field = between(self, spec->min > 0, 1000) * MILLISECOND * self->scale;
+    break;
   case OPTION_CHOICE: {
     int n = 0;
     while (spec->choices[n])
@@ -170,14 +179,10 @@ static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
     *(int *)field = (int)between(self, 0, n - 1);
     break;
   }
-  case OPTION_BOOL:
-    *(bool *)field = one_in(self, 2);
-    break;
-  case OPTION_TICKS:
-    *(Tick *)field = between(self, spec->min > 0, 1000) * MILLISECOND * self->scale;
+  case OPTION_NODE: // a subtree, which is left out
     break;
   case OPTION_BANDWIDTH:
-    *(int64_t *)field = magnitude(self, 1000000, INT64_C(1000000000000));
+    *(int64_t *)field = magnitude(self, 1000000, FASTEST);
     break;
   default:
     assert(false); // a policy with an option of a new type: say here how to draw it
@@ -188,16 +193,13 @@ static void scale_option(const Draw *self, const OptionSpec *spec, void *state) 
   if (spec->type == OPTION_TICKS) *(Tick *)((char *)state + spec->offset) *= self->scale;
 }
 
-static void draw_policies(Draw *self, SimConfig *config) {
-  config->monitor_interval = ticks(self, 300);
-  config->heavy_above = magnitude(self, 1, 100);
-  for (int kind = 0; kind < POLICY_KINDS; kind++) {
-    if (!is_counted((PolicyKind)kind))
-      config->policies[kind].policy =
-          policy_list((PolicyKind)kind)[between(self, 0, (int64_t)count((PolicyKind)kind) - 1)];
-    const Policy *policy = config->policies[kind].policy;
-    void *state = arena_alloc(self->arena, policy->state_size);
-    config->policies[kind].state = state;
+/* Options that contradict each other are drawn again. */
+static const void *draw_state(Draw *self, const Policy *policy) {
+  void *state = arena_alloc(self->arena, policy->state_size);
+  Diag diag;
+  diag_init(&diag);
+  do {
+    memset(state, 0, policy->state_size);
     if (!policy->options) continue;
     option_defaults(policy->options, state);
     for (const OptionSpec *spec = policy->options; spec->key; spec++)
@@ -205,6 +207,48 @@ static void draw_policies(Draw *self, SimConfig *config) {
         scale_option(self, spec, state);
       else
         draw_option(self, spec, state);
+  } while (policy->check && policy->check(state, NULL, place_of_file("drawn"), self->arena, &diag));
+  diag_done(&diag);
+  return state;
+}
+
+/* Not so short that a run over slow links, or with few arrivals, would be broadcasts for the most
+ * part. */
+static Tick draw_monitor_interval(Draw *self, const Cluster *cluster, int64_t largest) {
+  const SimConfig *config = &cluster->config;
+  const ArrayTrace *workload = &cluster->workload;
+  int64_t rate = config->network_bandwidth > 0 ? config->network_bandwidth : INT64_MAX;
+  for (uint32_t i = 0; i < config->n_pools; i++) {
+    const PoolSpec *pool = &config->pools[i];
+    const int64_t rates[] = {pool->nic_bandwidth, pool->to_cpu_bandwidth, pool->from_cpu_bandwidth};
+    for (int k = 0; k < 3; k++)
+      if (rates[k] < rate) rate = rates[k];
+  }
+  const int64_t bytes = largest * workload->n_rows * config->pools[0].kv_bytes_per_token;
+  const Tick arriving = workload->rows[workload->n_rows - 1].at;
+  const int64_t milliseconds = magnitude(self, 1, 300) + bytes / rate;
+  return milliseconds * MILLISECOND * self->scale + arriving / 1000;
+}
+
+/* Whether a pool policy is to keep more machines than there are, which makes flips rare. */
+static bool exceeds(const SimConfig *config, const Policy *policy, const void *state) {
+  int64_t n_split = 0;
+  for (uint32_t i = 0; i < config->n_pools; i++)
+    if (config->pools[i].role != ROLE_MIXED) n_split += config->pools[i].count;
+  const PoolPolicy *pool = (const PoolPolicy *)policy;
+  return pool->excess && n_split > 0 && pool->excess(state, n_split);
+}
+
+static void draw_policies(Draw *self, SimConfig *config) {
+  config->heavy_above = magnitude(self, 1, 100);
+  for (int kind = 0; kind < POLICY_KINDS; kind++) {
+    if (!is_counted((PolicyKind)kind))
+      config->policies[kind].policy =
+          policy_list((PolicyKind)kind)[between(self, 0, (int64_t)count((PolicyKind)kind) - 1)];
+    const Policy *policy = config->policies[kind].policy;
+    do
+      config->policies[kind].state = draw_state(self, policy);
+    while (kind == POLICY_POOL && exceeds(config, policy, config->policies[kind].state));
   }
 }
 
@@ -244,6 +288,12 @@ static void draw_group(Draw *self, Cluster *cluster, int64_t largest) {
   cluster->exact = false;
 }
 
+/* Of CPU memory: none, hardly any, as much as on the GPU, or plenty. */
+static int64_t draw_cpu_kv_blocks(Draw *self, int64_t kv_blocks) {
+  const int64_t sizes[] = {0, kv_blocks / 8, kv_blocks, 100 * kv_blocks};
+  return sizes[between(self, 0, 3)];
+}
+
 static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
   static const int64_t block_sizes[] = {1, 1, 2, 7, 16, 16, 32, 64};
   SimConfig *config = &cluster->config;
@@ -258,6 +308,7 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
   cluster->exact = self->coarse;
   for (uint32_t i = 0; i < config->n_pools; i++) {
     const int64_t block_size = block_sizes[between(self, 0, 7)];
+    const int64_t nic = magnitude(self, 10000, FASTEST);
     cluster->exact &= draw_model(self, &cluster->models[i]);
     const uint32_t stages = cluster->models[i].form == PERF_COMPOSED && one_in(self, 3)
                                 ? (uint32_t)between(self, 2, 4)
@@ -276,10 +327,16 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
                    .block_size = block_size,
                    .kv_bytes_per_token = bytes,
                    .num_hidden_layers = layers,
-                   .nic_bandwidth = magnitude(self, 10000, INT64_C(1000000000000)),
+                   .nic_bandwidth = nic,
+                   .nvlink_bandwidth = magnitude(self, nic, FASTEST),
                    .kv_transfer_overhead = ticks_or_zero(self, 10)};
+    cluster->pools[i].cpu_kv_blocks = draw_cpu_kv_blocks(self, cluster->pools[i].kv_blocks);
+    cluster->pools[i].kv_block_bytes = bytes * block_size;
+    cluster->pools[i].to_cpu_bandwidth = magnitude(self, 10000, FASTEST);
+    cluster->pools[i].from_cpu_bandwidth = magnitude(self, 10000, FASTEST);
   }
   if (grouped) draw_group(self, cluster, largest);
+  config->network_path = one_in(self, 2) ? NETWORK_NIC : (int)between(self, 0, NETWORK_INDIRECT);
   config->network_bandwidth = one_in(self, 2) ? 0 : magnitude(self, 10000, 1000000000);
   config->network_latency = ticks_or_zero(self, 5);
 }
@@ -323,6 +380,9 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   choose_policies(seed % cluster_policy_sets(), self->config.policies);
   draw_pools(&draw, self, largest);
   draw_policies(&draw, &self->config);
+  self->config.monitor_interval = draw_monitor_interval(&draw, self, largest);
+  const Predictor *predictor = (const Predictor *)self->config.policies[POLICY_PREDICTOR].policy;
+  self->exact &= !predictor->cost; // a share of an iteration is rounded
   cluster_rewind(self);
 }
 

@@ -31,7 +31,10 @@ typedef enum Count {
   COUNT_TRANSFERS,
   COUNT_PREEMPTIONS,
   COUNT_EVICTIONS,
+  COUNT_SWAPS,
   COUNT_ROLE_CHANGES,
+  COUNT_FLIPS,
+  COUNT_DISPATCHES,
   COUNT_PIPELINED,
   COUNT_TURNS,
   COUNT_COPIED_OUT,
@@ -50,7 +53,10 @@ static const char *const count_names[COUNTS] = {
     [COUNT_TRANSFERS] = "transfers",
     [COUNT_PREEMPTIONS] = "preemptions",
     [COUNT_EVICTIONS] = "evictions",
+    [COUNT_SWAPS] = "swaps to CPU memory",
     [COUNT_ROLE_CHANGES] = "role changes",
+    [COUNT_FLIPS] = "flips",
+    [COUNT_DISPATCHES] = "dispatches",
     [COUNT_PIPELINED] = "iterations in pipelines",
     [COUNT_TURNS] = "turns of groups to another shape",
     [COUNT_COPIED_OUT] = "bytes copied out to their stores",
@@ -118,23 +124,34 @@ static const char *check_request(const RequestRecord *record, const TraceRow *ro
   return NULL;
 }
 
+static bool same_sum(double a, double b) {
+  return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
+}
+
 /* Every token of a finished request came out of a prefill or of a decode iteration. */
 static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   const Metrics *metrics = &trial->result.metrics;
   int64_t prompts = 0, decoded = 0;
-  uint64_t evictions = 0;
+  uint64_t evictions = 0, swaps = 0;
+  double decode_ticks = 0;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     const RequestRecord *record = &trial->records[i];
     if (record->rejected) continue;
     prompts += record->prompt_tokens;
     decoded += record->output_tokens - 1 - record->evictions;
     evictions += (uint64_t)record->evictions;
+    swaps += (uint64_t)record->swaps;
+    decode_ticks += (double)(record->last_token_at - record->first_token_at);
   }
   const MachineTotals *totals = &trial->result.totals;
   if (metrics->evictions != evictions) return "evictions are miscounted";
+  if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
+    return "not all that were swapped out came back";
   if (totals->decode_tokens != decoded) return "decode tokens are miscounted";
-  if (evictions == 0 && totals->prefill_tokens != prompts) return "prefill tokens are miscounted";
+  const int64_t prefilled = totals->prefill_tokens - metrics->dropped_tokens;
+  if (evictions == 0 && prefilled != prompts) return "prefill tokens are miscounted";
   if (metrics->tbt.total != (uint64_t)decoded + evictions) return "a gap between tokens is missing";
+  if (!same_sum(metrics->tbt.sum, decode_ticks)) return "gaps do not add up";
   if (metrics->rejected == 0 && metrics->tbt.total != metrics->asked.gaps)
     return "gaps are not those that were asked for";
   return NULL;
@@ -164,10 +181,6 @@ static const char *check_books(const Cluster *cluster, const Trial *trial) {
 
 /* --- two runs against each other */
 
-static bool same_sum(double a, double b) {
-  return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
-}
-
 static bool same_histogram(const Histogram *a, const Histogram *b) {
   return a->total == b->total && a->min == b->min && a->max == b->max && same_sum(a->sum, b->sum) &&
          same_sum(a->sum_squares, b->sum_squares) &&
@@ -184,7 +197,8 @@ static bool same_metrics(const Metrics *a, const Metrics *b) {
          a->rejected == b->rejected && a->prompt_tokens == b->prompt_tokens &&
          a->output_tokens == b->output_tokens && a->preemptions == b->preemptions &&
          a->evictions == b->evictions && a->transfers == b->transfers &&
-         a->role_changes == b->role_changes && a->transferred_bytes == b->transferred_bytes &&
+         a->role_changes == b->role_changes && a->flips == b->flips &&
+         a->dispatches == b->dispatches && a->transferred_bytes == b->transferred_bytes &&
          a->last_finish_at == b->last_finish_at;
 }
 
@@ -271,7 +285,10 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_TRANSFERS] = metrics->transfers,
       [COUNT_PREEMPTIONS] = metrics->preemptions,
       [COUNT_EVICTIONS] = metrics->evictions,
+      [COUNT_SWAPS] = (uint64_t)result->totals.swaps_out,
       [COUNT_ROLE_CHANGES] = metrics->role_changes,
+      [COUNT_FLIPS] = metrics->flips,
+      [COUNT_DISPATCHES] = metrics->dispatches,
       [COUNT_PIPELINED] = pipelined_iterations(result),
       [COUNT_EXTRAPOLATED] =
           (uint64_t)(extrapolated[EXTRAPOLATION_NEAR] + extrapolated[EXTRAPOLATION_FAR]),
@@ -294,7 +311,8 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
   if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
   tally_add(tally, &first->result, &stepped->result);
-  if (!cluster->exact || first->result.metrics.transfers > 0 || first->result.unfinished > 0)
+  if (!cluster->exact || first->result.metrics.transfers > 0 ||
+      first->result.totals.swaps_out > 0 || first->result.unfinished > 0)
     return NULL;
   tally->counts[COUNT_SCALED]++;
   cluster_draw(cluster, seed, 2, arena);

@@ -19,13 +19,11 @@ const PerfModel *plain_model(Arena *arena) {
 void *policy_state(PolicyKind kind, const char *name, const char *options, Arena *arena) {
   const Policy *policy = policy_find(kind, name);
   cr_assert_not_null(policy, "no %s '%s'", policy_kind_name(kind), name);
-  void *state = arena_alloc(arena, policy->state_size);
-  if (!policy->options) return state;
   Diag diag;
   diag_init(&diag);
   const Node *node = options ? yaml_parse("options", options, strlen(options), arena, &diag) : NULL;
-  const int rc = option_bind(policy->options, node, NULL, place_of_file("options"), state, &diag);
-  cr_assert(rc == 0 && diag.n_entries == 0, "%s of '%s' are wrong", options, name);
+  void *state = policy_bind(policy, node, place_of_file("options"), arena, &diag);
+  cr_assert(state && diag.n_entries == 0, "%s of '%s' are wrong", options, name);
   diag_done(&diag);
   return state;
 }
@@ -56,6 +54,7 @@ void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block
                                   .prefill_queue = REQUEST_QUEUE_EMPTY,
                                   .decode_queue = REQUEST_QUEUE_EMPTY,
                                   .blocked = REQUEST_QUEUE_EMPTY,
+                                  .swapped = REQUEST_QUEUE_EMPTY,
                                   .inbound = REQUEST_QUEUE_EMPTY,
                                   .free_blocks = kv_blocks};
     batch_init(&self->machines[m].batch, block_size, arena);
@@ -94,13 +93,15 @@ RequestIx stage_decode(Stage *self, MachineIx m, RequestState state, int32_t con
   request->prefilled_tokens = request->prefill_tokens;
   request->generated_tokens = 1;
   request->state = (uint8_t)state;
-  request->kv_blocks = (int32_t)blocks_of(machine, context);
+  request->kv_blocks = state == REQUEST_SWAPPED ? 0 : (int32_t)blocks_of(machine, context);
   machine->free_blocks -= request->kv_blocks;
   if (state == REQUEST_RUNS)
     batch_push(&machine->batch, slots, ix, context, remaining, self->arena);
   else
-    request_queue_push(state == REQUEST_BLOCKED ? &machine->blocked : &machine->decode_queue, slots,
-                       ix);
+    request_queue_push(state == REQUEST_BLOCKED   ? &machine->blocked
+                       : state == REQUEST_SWAPPED ? &machine->swapped
+                                                  : &machine->decode_queue,
+                       slots, ix);
   return ix;
 }
 
@@ -112,6 +113,7 @@ const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, vo
                             MachineIx machine) {
   BatchPlan *plan = &self->plan;
   plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
+  plan->padding_tokens = plan->padding_area2 = 0;
   plan->pause_decodes = false;
   const MachineView view = stage_view(self, machine);
   batcher->plan(state, machine_state, &view, plan);

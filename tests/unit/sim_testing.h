@@ -44,7 +44,7 @@ RequestIx stage_request(Stage *self, int32_t prompt_tokens, int32_t output_token
 /* A request in the machine's prefill queue, to be decoded there too. */
 RequestIx stage_prefill(Stage *self, MachineIx machine, int32_t prompt_tokens);
 /* A request of `context` tokens of KV, the first output token among them, and `remaining` tokens to
- * make: in the decode queue, in `blocked`, or in the batch. */
+ * make: in the decode queue, in `blocked`, in the batch, or swapped out. */
 RequestIx stage_decode(Stage *self, MachineIx machine, RequestState state, int32_t context,
                        int32_t remaining);
 MachineView stage_view(const Stage *self, MachineIx machine);
@@ -54,7 +54,7 @@ const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, vo
 
 /* --- whole runs */
 
-enum { SCENE_POOLS = 2, SCENE_REQUESTS = 64 };
+enum { SCENE_POOLS = 3, SCENE_REQUESTS = 64 };
 
 /* A trace row without a place. */
 TraceRow row(Tick at, int32_t prompt_tokens, int32_t output_tokens);

@@ -1,73 +1,9 @@
 /* Batchers, each on a machine made by hand with blocks of one token. Pinned: what a plan takes
  * within tokens, sequences and memory and in which order, where it stops, who is left out, and for
  * what a machine is woken. That plans are carried out is in test_engine. */
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
-#include <string.h>
-
-static Arena arena;
-static Stage stage;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
+#include "tests/unit/batcher_testing.h"
 
 TestSuite(batcher, .init = setup, .fini = teardown);
-
-/* A batcher at work on machine 0 of a fresh stage. */
-typedef struct Subject {
-  const char *name;
-  const Batcher *batcher;
-  void *state, *machine_state;
-} Subject;
-
-static Subject start(const char *name, const char *options, int64_t kv_blocks) {
-  stage_init(&stage, "M", kv_blocks, 1, &arena);
-  Subject self = {.name = name,
-                  .batcher = (const Batcher *)policy_find(POLICY_BATCHER, name),
-                  .state = policy_state(POLICY_BATCHER, name, options, &arena)};
-  self.machine_state = arena_alloc(&arena, self.batcher->machine_state_size);
-  const MachineView view = stage_view(&stage, 0);
-  if (self.batcher->start) self.batcher->start(self.state, self.machine_state, &view, &arena);
-  return self;
-}
-
-static bool wake(const Subject *self, Wake why, RequestIx request) {
-  const MachineView view = stage_view(&stage, 0);
-  return self->batcher->wake(self->state, self->machine_state, &view, why, request);
-}
-
-/* The plan as text: "1 2p30 +3 -4" prefills 30 tokens of request 2, admits 3 and leaves out 4. */
-static const char *planned(const Subject *self) {
-  const BatchPlan *plan = stage_plan(&stage, self->batcher, self->state, self->machine_state, 0);
-  char *text = arena_printf(&arena, "%s", plan->pause_decodes ? "paused" : "");
-  for (size_t i = 0; i < plan->n_prefills; i++)
-    text =
-        arena_printf(&arena, "%s %up%d", text, plan->prefills[i].request, plan->prefills[i].tokens);
-  for (size_t i = 0; i < plan->n_admits; i++)
-    text = arena_printf(&arena, "%s +%u", text, plan->admits[i]);
-  for (size_t i = 0; i < plan->n_preempts; i++)
-    text = arena_printf(&arena, "%s -%u", text, plan->preempts[i]);
-  return *text == ' ' ? text + 1 : text;
-}
-
-static void expect_plan(const Subject *self, const char *want, const char *what) {
-  const char *got = planned(self);
-  cr_expect_str_eq(got, want, "%s: '%s', not '%s'", what, got, want);
-}
-
-static void prefills(const int32_t *prompts, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    stage_prefill(&stage, 0, prompts[i]);
-}
-
-static void decodes(RequestState state, int n, int32_t context) {
-  for (int i = 0; i < n; i++)
-    stage_decode(&stage, 0, state, context, 20);
-}
 
 /* --- first come, first served */
 
@@ -122,6 +58,64 @@ Test(batcher, decodes_are_admitted_in_order_until_one_does_not_fit) {
       decodes(REQUEST_WAITS_DECODE, 3, 20);
       expect_plan(&subject, cases[i].want, arena_printf(&arena, "%s: %s", fcfs[b], cases[i].what));
     }
+}
+
+/* The first in line has 30 tokens, the second 10. */
+Test(batcher, swapped_requests_return_in_order_with_room_to_spare) {
+  static const struct {
+    const char *what;
+    int waiting;
+    int64_t free_blocks; // besides those of the waiting, 20 each
+    const char *want;
+  } cases[] = {
+      {"alone, with room for the next token", 0, 31, "+0"},
+      {"not without", 0, 30, ""},
+      {"nobody overtakes", 0, 29, ""},
+      {"both, the second with a block for the first", 0, 31 + 11 + 1, "+0 +1"},
+      {"but no less", 0, 31 + 11, "+0"},
+      {"after those that hold their KV, and a block for each", 2, 2 + 31 + 2, "+3 +4 +0"},
+      {"no less", 2, 2 + 31 + 1, "+3 +4"},
+  };
+  for (size_t b = 0; b < COUNT(fcfs); b++)
+    for (size_t i = 0; i < COUNT(cases); i++) {
+      const int64_t held = 20 * cases[i].waiting;
+      const Subject subject = start(fcfs[b], NULL, held + cases[i].free_blocks);
+      stage_decode(&stage, 0, REQUEST_SWAPPED, 30, 20);
+      stage_decode(&stage, 0, REQUEST_SWAPPED, 10, 20);
+      stage_prefill(&stage, 0, 1); // begins only when nobody is swapped
+      decodes(REQUEST_WAITS_DECODE, cases[i].waiting, 20);
+      expect_plan(&subject, cases[i].want, arena_printf(&arena, "%s: %s", fcfs[b], cases[i].what));
+    }
+}
+
+Test(batcher, running_decodes_keep_a_block_each_when_swapped_requests_return) {
+  /* Two run and take a block each; continuous counts these as the spare ones, the others take them
+   * off beforehand. */
+  static const int64_t enough[] = {11 + 2, 11 + 2 + 2, 11 + 2 + 2};
+  for (size_t b = 0; b < COUNT(fcfs); b++)
+    for (int short_of = 0; short_of < 2; short_of++) {
+      const bool reserves = strcmp(fcfs[b], "splitwise") == 0;
+      const Subject subject =
+          start(fcfs[b], reserves ? "{memory_reserve: 0}" : NULL, 40 + enough[b] - short_of);
+      stage_decode(&stage, 0, REQUEST_SWAPPED, 10, 20);
+      decodes(REQUEST_RUNS, 2, 20);
+      expect_plan(&subject, short_of ? "" : "+0", fcfs[b]);
+    }
+}
+
+Test(batcher, a_run_is_cut_short_for_a_swapped_request_that_fits_again) {
+  for (size_t b = 0; b < COUNT(fcfs); b++) {
+    const Subject subject = start(fcfs[b], NULL, 200);
+    stage_decode(&stage, 0, REQUEST_SWAPPED, 10, 20);
+    decodes(REQUEST_RUNS, 2, 20);
+    stage.machines[0].activity = ACTIVITY_DECODE;
+    const RequestIx prompt = stage_prefill(&stage, 0, 10);
+    cr_expect_not(wake(&subject, WAKE_PREFILL, prompt), "%s: prompts wait", fcfs[b]);
+    stage.machines[0].free_blocks = 12;
+    cr_expect_not(wake(&subject, WAKE_RELEASE, 0), "%s: too little", fcfs[b]);
+    stage.machines[0].free_blocks = 13;
+    cr_expect(wake(&subject, WAKE_RELEASE, 0), "%s: enough", fcfs[b]);
+  }
 }
 
 Test(batcher, a_resumed_prompt_takes_what_it_still_lacks) {
@@ -190,6 +184,17 @@ Test(batcher, a_full_batch_is_not_woken) {
 }
 
 /* --- continuous, mixed */
+
+Test(batcher, continuous_counts_those_prefilled_among_the_sequences) {
+  const Subject subject = start("continuous", "{max_num_seqs: 4}", 1000);
+  const int32_t prompts[] = {10, 10};
+  decodes(REQUEST_RUNS, 2, 50);
+  decodes(REQUEST_WAITS_DECODE, 1, 50);
+  prefills(prompts, 2);
+  expect_plan(&subject, "paused 3p10", "2 run, 1 was prefilled");
+  decodes(REQUEST_WAITS_DECODE, 1, 50);
+  expect_plan(&subject, "+2 +5", "no place for a prompt");
+}
 
 Test(batcher, continuous_pauses_decodes_while_prompts_are_prefilled) {
   const Subject subject = start("continuous", NULL, 1000);

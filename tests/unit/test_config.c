@@ -117,6 +117,23 @@ Test(config, kv_memory_is_what_the_weights_leave) {
   cr_expect_eq(config.sim.pools[0].kv_blocks, 123);
 }
 
+/* A dgx-h100 has 2 TB of CPU memory and eight links of 64 GB/s to it. */
+Test(config, swapped_kv_has_the_share_of_cpu_memory) {
+  Config config = load(base, NULL, NULL, NULL);
+  const PoolSpec *pool = &config.sim.pools[0];
+  cr_expect_eq(pool->kv_block_bytes, 16 * 327680);
+  cr_expect_eq(pool->cpu_kv_blocks, (int64_t)(2e12 / (16 * 327680)));
+  cr_expect_eq(pool->to_cpu_bandwidth, 8 * 64000000000);
+  cr_expect_eq(pool->from_cpu_bandwidth, 8 * 64000000000);
+  config = load(base, "pools.all.tensor_parallel_size=4", NULL, NULL);
+  cr_expect_eq(config.sim.pools[0].cpu_kv_blocks, (int64_t)(1e12 / (16 * 327680)));
+  cr_expect_eq(config.sim.pools[0].to_cpu_bandwidth, 4 * 64000000000);
+  config = load(base, "pools.all.cpu_memory=100 GB", NULL, NULL);
+  cr_expect_eq(config.sim.pools[0].cpu_kv_blocks, (int64_t)(1e11 / (16 * 327680)));
+  config = load(base, "pools.all.cpu_memory=0 B", NULL, NULL);
+  cr_expect_eq(config.sim.pools[0].cpu_kv_blocks, 0);
+}
+
 Test(config, fewer_gpus_are_a_share_of_the_machine) {
   Config whole = load(base, NULL, NULL, NULL);
   Config half = load(base, "pools.all.tensor_parallel_size=4", NULL, NULL);
@@ -131,6 +148,30 @@ Test(config, fewer_gpus_are_a_share_of_the_machine) {
                            b->cost_per_hour / a->cost_per_hour};
   for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
     cr_expect_float_eq(shares[i], 0.5, 1e-12, "figure %zu", i);
+}
+
+/* TetriInfer's two networks between instances of two of the machine's four GPUs: its RoCE is that
+ * of a pair of instances, its NVLink 2 x 150 GB/s. */
+Test(config, kv_takes_the_path_of_the_network) {
+  const char *text = "model: opt-13b\n"
+                     "perfmodel: roofline\n"
+                     "workload: {lengths: azure-conv-2023, requests: 1,"
+                     " arrivals: {process: at_once}}\n"
+                     "pools:\n"
+                     "  all: {machine: v100-32gb-x4, tensor_parallel_size: 2}\n";
+  Config config = load(text, NULL, NULL, NULL);
+  cr_expect_eq(config.sim.network_path, NETWORK_NIC);
+  cr_expect_eq(config.sim.pools[0].kv_bytes_per_token, 819200);
+  cr_expect_eq(config.sim.pools[0].nic_bandwidth, 12500000000, "half of the machine's");
+  const uint64_t digest = digest_of(&config);
+  config = load(text, "network.path=nvlink", "pools.all.nic_bandwidth=200 Gbps", NULL);
+  cr_expect_eq(config.sim.network_path, NETWORK_NVLINK);
+  cr_expect_eq(config.sim.pools[0].nic_bandwidth, 25000000000);
+  cr_expect_eq(config.sim.pools[0].nvlink_bandwidth, 300000000000);
+  cr_expect_neq(digest_of(&config), digest);
+  config = load(text, "network.path=indirect", NULL, NULL);
+  cr_expect_eq(config.sim.network_path, NETWORK_INDIRECT);
+  cr_expect_eq(config.sim.pools[0].to_cpu_bandwidth, 32000000000);
 }
 
 Test(config, a_decode_batch_is_as_large_as_the_batcher_says) {

@@ -87,6 +87,18 @@ Test(link, ending_early_tells_what_is_left) {
   cr_expect_eq(links_end(&links, 0, TICKS_PER_SECOND), 500, "the flow's number is free again");
 }
 
+Test(link, more_for_a_flow_disturbs_nobody) {
+  static const int64_t capacities[] = {1000, 1000, 1000};
+  Links links = new_links(capacities, 3);
+  links_begin(&links, 0, 0, 1, 3000, 0);
+  links_begin(&links, 1, 0, 2, 1000, 0);
+  links_add(&links, 1, 500, TICKS_PER_SECOND); // half of its 1000 are across
+  cr_expect(has_changed(&links, 1) && !has_changed(&links, 0));
+  cr_expect_eq(links.flows[1].rate, 500);
+  cr_expect_eq(links_finish(&links, 1), 3 * TICKS_PER_SECOND);
+  cr_expect_eq(links_end(&links, 1, 3 * TICKS_PER_SECOND), 0);
+}
+
 /* --- random clusters */
 
 static int64_t load(const Links *links, bool out, MachineIx machine) {

@@ -96,6 +96,27 @@ Test(perfmodel, an_iteration_is_the_sum_of_its_terms) {
   cr_assert_eq(perfmodel_decode_step(&model, 2, 500), (1000 + 10100 + 1750 + 510) * US);
 }
 
+/* 10 ms and 1 ms per token: 90% of the most, 1000 / 1010 per ms and less than it goes on to, from
+ * 128 / 138 on but not from 64 / 74. 1 ms per token alone: from the first. A floor of 100 ms up to
+ * 100 tokens: from 128 on, past the floor. */
+Test(perfmodel, the_fewest_tokens_within_a_tenth_of_the_best_throughput_saturate) {
+  static const struct {
+    PwlKnot knots[3];
+    int n;
+    int64_t want;
+  } cases[] = {
+      {{{0, 0.01}, {1000, 1.01}}, 2, 128},
+      {{{0, 0}, {1000, 1}}, 2, 1},
+      {{{0, 0.1}, {100, 0.1}, {1100, 1.1}}, 3, 128},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    PerfModel model = {.name = "made", .form = PERF_COMPOSED};
+    pwl_init(&model.linear, cases[i].knots, cases[i].n, false, &arena);
+    perfmodel_compile(&model, &(DecodeTable){0}, 4, &arena);
+    cr_assert_eq(perfmodel_saturation_tokens(&model), cases[i].want, "case %zu", i);
+  }
+}
+
 Test(perfmodel, flags_say_how_far_outside_the_measurements_a_batch_was) {
   const struct {
     BatchShape batch;

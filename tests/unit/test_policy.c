@@ -34,14 +34,16 @@ Test(policy, those_of_the_papers_and_their_baselines_are_listed) {
        "router",
        {"random", "round_robin", "jsq", "token_jsq", "least_kv", "power_of_two", "splitwise",
         "splitwise_sim_kv_jsq", "splitwise_sim_kv_token_jsq", "splitwise_sim_mixed_pool"}},
-      {POLICY_PREDICTOR, "predictor", {"none", "oracle"}},
+      {POLICY_PREDICTOR, "predictor", {"none", "oracle", "buckets"}},
       {POLICY_DISPATCHER, "dispatcher", {"router"}},
       {POLICY_POOL, "pool", {"fixed", "splitwise_mixed", "splitwise_sim"}},
       {POLICY_BATCHER,
        "batcher",
        {"request_level", "continuous", "mixed", "splitwise", "splitwise_sim",
         "splitwise_sim_orca"}},
-      {POLICY_TRANSFER, "transfer", {"serialized", "layerwise", "splitwise", "splitwise_sim"}},
+      {POLICY_TRANSFER,
+       "transfer",
+       {"serialized", "layerwise", "chunked", "splitwise", "splitwise_sim"}},
       {POLICY_KVTIER, "kvtier", {"recompute", "splitwise_sim"}},
   };
   cr_assert_eq(COUNT(kinds), (size_t)POLICY_KINDS);

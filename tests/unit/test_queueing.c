@@ -89,13 +89,12 @@ static int keep_times(void *context, const RequestRecord *record, const Metrics 
 static void choose(SimConfig *config, PolicyKind kind, const char *name, const char *options,
                    Bench *bench) {
   const Policy *policy = policy_find(kind, name);
-  void *state = arena_alloc(&bench->arena, policy->state_size);
-  config->policies[kind] = (PolicyChoice){policy, state};
-  if (!policy->options) return;
   const Node *node =
       options ? yaml_parse("options", options, strlen(options), &bench->arena, &bench->diag) : NULL;
-  cr_assert_eq(
-      option_bind(policy->options, node, NULL, place_of_file("options"), state, &bench->diag), 0);
+  const void *state =
+      policy_bind(policy, node, place_of_file("options"), &bench->arena, &bench->diag);
+  cr_assert_not_null(state);
+  config->policies[kind] = (PolicyChoice){policy, state};
 }
 
 /* Prefill: a line through the origin; decode: a constant. */

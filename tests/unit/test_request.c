@@ -102,6 +102,10 @@ Test(request, queues_agree_with_an_array_under_random_operations) {
     if (naive_remove(&naive, ix)) {
       request_queue_remove(&queue, slots, ix);
       cr_assert(slots[ix].next == REQUEST_NONE && slots[ix].previous == REQUEST_NONE);
+    } else if (naive.count > 0 && rng_below(&rng, 2)) {
+      const int at = (int)rng_below(&rng, (uint64_t)naive.count);
+      request_queue_insert(&queue, slots, ix, naive.items[at]);
+      naive_insert(&naive, at, ix);
     } else if (rng_below(&rng, 3)) {
       request_queue_push(&queue, slots, ix);
       naive_insert(&naive, naive.count, ix);

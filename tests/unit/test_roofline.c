@@ -292,3 +292,11 @@ Test(roofline, every_machine_runs_a_model) {
   }
   cr_assert_geq(n, 16);
 }
+
+/* TetriInfer §2.1, Fig. 2: prefill's throughput is flat from 512 tokens on. */
+Test(roofline, tetriinfers_gpus_are_saturated_by_512_tokens) {
+  const Roofline made = roofline("opt-13b", "v100-32gb-x4", 2, 1, "eager-2023");
+  PerfModel compiled;
+  roofline_compile(&made, &compiled, 16, &arena);
+  cr_assert_eq(perfmodel_saturation_tokens(&compiled), 512);
+}

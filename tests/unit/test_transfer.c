@@ -1,16 +1,23 @@
 /* Transfer policies. Pinned: serialized or layer-wise by prompt length, Splitwise's break-even from
- * the machines' own constants, the link and polling of the splitwise-sim set. How long each way
- * takes is in test_engine. */
+ * the machines' own constants, the link and polling of the splitwise-sim set; timelines of
+ * transfers by chunks, with and without room for them, and over each path. How long the other ways
+ * take is in test_engine. */
+#include "sim/router/router.h"
 #include "sim/transfer/transfer_policy.h"
 #include "tests/unit/sim_testing.h"
 #include <criterion/criterion.h>
 
 static Arena arena;
+static Diag diag;
+static Scene scene;
 
 static void setup(void) {
   arena_init(&arena);
+  diag_init(&diag);
+  scene_init(&scene, &arena, &diag);
 }
 static void teardown(void) {
+  diag_done(&diag);
   arena_done(&arena);
 }
 
@@ -36,6 +43,7 @@ Test(transfer, by_prompt_length) {
       {"layerwise", NULL, 1, TRANSFER_LAYERWISE},
       {"layerwise", "{serialized_below: 512}", 511, TRANSFER_SERIALIZED},
       {"layerwise", "{serialized_below: 512}", 512, TRANSFER_LAYERWISE},
+      {"chunked", NULL, 1, TRANSFER_CHUNKED},
       {"splitwise_sim", NULL, 100000, TRANSFER_SERIALIZED},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
@@ -81,4 +89,188 @@ Test(transfer, splitwise_sim_has_a_link_for_each_transfer_and_polls) {
       pick("splitwise_sim", "{bandwidth: 100 Gbps, retry: 250 ms}", 1, &pool, 7);
   cr_expect_eq(set.private_bandwidth, 12500000000);
   cr_expect_eq(set.retry, TICKS_PER_SECOND / 4);
+}
+
+/* --- timelines */
+
+static void expect_at(Tick got, double want_ms, const char *what) {
+  cr_expect_eq(got, tick_from_seconds(want_ms / 1000), "%s at %.6f ms, not %.6f", what,
+               (double)got / (double)MS, want_ms);
+}
+
+/* Runs both ways and holds one against the other. */
+static void run(const TraceRow *rows, size_t n_rows) {
+  uint64_t digest = 0;
+  for (int step = 0; step < 2; step++) {
+    scene.config.step = step;
+    cr_assert_eq(scene_run(&scene, rows, n_rows), 0);
+    if (step) cr_assert_eq(scene.result.digest, digest, "stepped is not coalesced");
+    digest = scene.result.digest;
+  }
+}
+
+/* A prompt of 90 tokens in chunks of 60, to 70 ms, and 30, to 110 ms, or one of 50 in a single
+ * chunk, to 60 ms. Its KV moves at so many ms per token as its case says, with 5 ms of latency; ten
+ * layers and 8 ms that stay visible of a layer-wise transfer. */
+Test(transfer, chunks_move_while_the_next_is_prefilled) {
+  static const struct {
+    const char *what, *transfer;
+    int32_t prompt;
+    int64_t nic;
+    double first_token, decodes; // ms
+  } cases[] = {
+      {"0.5 ms: the first chunk is across by 100", "chunked", 90, 2000000000, 110, 110 + 15 + 5},
+      {"1 ms: 20 of its 60 tokens are left", "chunked", 90, 1000000000, 110, 110 + 50 + 5},
+      {"4 ms: 50 of them are left", "chunked", 90, 250000000, 110, 110 + 320 + 5},
+      {"a single chunk goes whole", "chunked", 50, 1000000000, 60, 60 + 50 + 5},
+      {"serialized", "serialized", 90, 1000000000, 110, 110 + 90 + 5},
+      {"layer-wise, 40 of 81 go with the last chunk", "layerwise", 90, 1000000000, 110,
+       110 + 50 + 5 + 8},
+  };
+  static const char *const dispatchers[] = {"router", "least_loaded"};
+  scene_split(&scene, 1, 1);
+  scene_choose(&scene, POLICY_BATCHER, "sarathi", "{max_num_batched_tokens: 60}");
+  scene.config.network_latency = 5 * MS;
+  scene.config.monitor_interval = 1000 * MS;
+  scene.pools[0].kv_transfer_overhead = 8 * MS;
+  for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+    const size_t c = i / 2;
+    scene_choose(&scene, POLICY_DISPATCHER, dispatchers[i % 2], NULL);
+    scene_choose(&scene, POLICY_TRANSFER, cases[c].transfer, NULL);
+    scene.pools[0].nic_bandwidth = scene.pools[1].nic_bandwidth = cases[c].nic;
+    const TraceRow rows[] = {row(0, cases[c].prompt, 2)};
+    run(rows, 1);
+    expect_at(scene.records[0].first_token_at, cases[c].first_token, cases[c].what);
+    expect_at(scene.records[0].decode_began_at, cases[c].decodes, cases[c].what);
+    cr_expect_eq(scene.result.metrics.transfers, 1u);
+    cr_expect_eq(scene.result.metrics.transferred_bytes, (int64_t)cases[c].prompt * 1000000);
+  }
+}
+
+/* With a dispatcher the decode machine of a prompt in one chunk is known only when its prefill has
+ * ended, so there is nothing to overlap and no constant to pay. */
+Test(transfer, layers_of_a_prompt_dispatched_at_its_end_go_whole) {
+  scene_split(&scene, 1, 1);
+  scene_choose(&scene, POLICY_TRANSFER, "layerwise", NULL);
+  scene.config.monitor_interval = 1000 * MS;
+  scene.pools[0].kv_transfer_overhead = 8 * MS;
+  const TraceRow rows[] = {row(0, 50, 2)};
+  run(rows, 1);
+  expect_at(scene.records[0].decode_began_at, 60 + 5 + 8, "routed: a tenth is left");
+  scene_choose(&scene, POLICY_DISPATCHER, "least_loaded", NULL);
+  run(rows, 1);
+  expect_at(scene.records[0].decode_began_at, 60 + 50, "dispatched");
+}
+
+/* The receiver has 8 blocks of 16 tokens, the first request takes 6. Chunks: 60 of the first, to
+ * 70; 30 and 30, to 140; 60 of the second, to 210. The first arrives at 170 and makes its two
+ * tokens in 11.91 + 11.92 ms. At 140 there is no room for the second; at 210, when its prefill
+ * ends, there is, and it moves whole. */
+Test(transfer, chunks_without_room_at_the_receiver_go_whole) {
+  scene_split(&scene, 1, 1);
+  scene.pools[1].kv_blocks = 8;
+  scene_choose(&scene, POLICY_BATCHER, "sarathi", "{max_num_batched_tokens: 60}");
+  scene_choose(&scene, POLICY_TRANSFER, "chunked", NULL);
+  const TraceRow rows[] = {row(0, 90, 3), row(0, 90, 3)};
+  run(rows, 2);
+  expect_at(scene.records[0].first_token_at, 140, "the first's prefill");
+  expect_at(scene.records[0].decode_began_at, 170, "the first");
+  expect_at(scene.records[0].last_token_at, 170 + 23.83, "its end");
+  expect_at(scene.records[1].decode_began_at, 210 + 90, "the second");
+}
+
+/* A second prompt of three chunks finds room when its second has ended: the first request is gone
+ * by 193.83, chunks of 30, 60 and 20 tokens end at 140, 210 and 240. At 210 the 90 tokens that are
+ * done begin to move; 30 have by 240; 60 and 20 are left. */
+Test(transfer, chunks_wait_for_room_until_a_later_one_finds_it) {
+  scene_split(&scene, 1, 1);
+  scene.pools[1].kv_blocks = 8;
+  scene_choose(&scene, POLICY_BATCHER, "sarathi", "{max_num_batched_tokens: 60}");
+  scene_choose(&scene, POLICY_TRANSFER, "chunked", NULL);
+  const TraceRow rows[] = {row(0, 90, 3), row(0, 110, 3)};
+  run(rows, 2);
+  expect_at(scene.records[1].first_token_at, 240, "the second's prefill");
+  expect_at(scene.records[1].decode_began_at, 240 + 80, "the second");
+}
+
+/* Even requests go from the first machine to the second, odd ones the other way. */
+static Placement pick_crosswise(void *state, const ClusterView *view, RequestIx request) {
+  (void)state;
+  const MachineIx odd = view->requests[request].id % 2;
+  return (Placement){odd, 1 - odd, true};
+}
+
+static const Router crosswise = {.policy = {.name = "crosswise"}, .pick = pick_crosswise};
+
+/* Nineteen blocks of 16 tokens each, prompts of 160 in chunks of 64, 64 and 32. At 74 ms each takes
+ * 11 blocks on the other's machine, at 148 each has 8 on its own and can have no more. Once what is
+ * done is across, at 212, the first gives its room back. So the second goes on, to 254, moves its
+ * other 32 tokens to 286 and decodes for 12.61 + 12.62 ms, to 311.23. Then the first goes on, to
+ * 353.23, and moves whole. */
+Test(transfer, chunks_give_their_room_back_when_prefills_wait_for_each_other) {
+  scene.pools[0].count = 2;
+  scene.pools[0].kv_blocks = 19;
+  scene.config.policies[POLICY_ROUTER] = (PolicyChoice){&crosswise.policy, NULL};
+  scene_choose(&scene, POLICY_BATCHER, "sarathi", "{max_num_batched_tokens: 64}");
+  scene_choose(&scene, POLICY_TRANSFER, "chunked", NULL);
+  const TraceRow rows[] = {row(0, 160, 3), row(0, 160, 3)};
+  run(rows, 2);
+  expect_at(scene.records[1].first_token_at, 254, "the second's prefill");
+  expect_at(scene.records[1].decode_began_at, 286, "the second");
+  expect_at(scene.records[1].last_token_at, 311.23, "its end");
+  expect_at(scene.records[0].first_token_at, 353.23, "the first's prefill");
+  expect_at(scene.records[0].decode_began_at, 513.23, "the first");
+  cr_expect_eq(scene.result.metrics.transfers, 2u);
+  cr_expect_eq(scene.result.metrics.transferred_bytes, 320000000);
+  cr_expect_eq(scene.result.metrics.evictions, 0u);
+}
+
+/* Prefill of 90 tokens to 100 ms. NICs take 90 ms, NVLink 20; a copy to CPU memory takes 30 ms and
+ * one from it 45. */
+Test(transfer, each_path_takes_its_links) {
+  static const struct {
+    const char *what, *transfer;
+    NetworkPath path;
+    int64_t network;
+    double decodes; // ms
+  } cases[] = {
+      {"NICs", "serialized", NETWORK_NIC, 0, 100 + 90 + 5},
+      {"NVLink", "serialized", NETWORK_NVLINK, 0, 100 + 20 + 5},
+      {"NVLink, limited", "serialized", NETWORK_NVLINK, 3000000000, 100 + 30 + 5},
+      {"NVLink, layer-wise", "layerwise", NETWORK_NVLINK, 0, 100 + 2 + 5},
+      {"through CPU memory", "serialized", NETWORK_INDIRECT, 0, 100 + 30 + 90 + 5 + 45},
+      {"the same, layer-wise: whole too", "layerwise", NETWORK_INDIRECT, 0, 100 + 30 + 90 + 5 + 45},
+      {"a link of its own", "splitwise_sim", NETWORK_INDIRECT, 0, 100 + 0.41909515857696533},
+  };
+  scene_split(&scene, 1, 1);
+  scene.config.network_latency = 5 * MS;
+  for (int i = 0; i < 2; i++)
+    scene.pools[i].nvlink_bandwidth = 4500000000;
+  scene.pools[0].to_cpu_bandwidth = 3000000000;
+  scene.pools[1].from_cpu_bandwidth = 2000000000;
+  const TraceRow rows[] = {row(0, 90, 2)};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene.config.network_path = cases[i].path;
+    scene.config.network_bandwidth = cases[i].network;
+    scene_choose(&scene, POLICY_TRANSFER, cases[i].transfer, NULL);
+    run(rows, 1);
+    expect_at(scene.records[0].decode_began_at, cases[i].decodes, cases[i].what);
+  }
+}
+
+/* OPT-13B's 819,200 bytes per token between two instances of TetriInfer's: 512 tokens take 16.8 ms
+ * over RoCE of 200 Gbps and 1.4 ms over NVLink of 300 GB/s. */
+Test(transfer, tetriinfers_prompts_over_its_two_networks) {
+  scene_split(&scene, 1, 1);
+  for (int i = 0; i < 2; i++) {
+    scene.pools[i].kv_bytes_per_token = 819200;
+    scene.pools[i].nic_bandwidth = 25000000000;
+    scene.pools[i].nvlink_bandwidth = 300000000000;
+  }
+  const TraceRow rows[] = {row(0, 512, 2)};
+  run(rows, 1);
+  expect_at(scene.result.metrics.kv_transfer.max, 16.777216, "RoCE");
+  scene.config.network_path = NETWORK_NVLINK;
+  run(rows, 1);
+  expect_at(scene.result.metrics.kv_transfer.max, 1.398101333333, "NVLink");
 }

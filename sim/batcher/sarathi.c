@@ -1,0 +1,85 @@
+/* Chunked prefill mixed with decodes (Sarathi; vLLM 0.5.4 with chunked prefill): all decodes run in
+ * every iteration, and what they leave of the token budget goes to prompts in order of arrival, the
+ * last of which may be cut anywhere. So one prompt at most has begun and not ended; it goes on
+ * before any other begins. A prompt begins when memory has room for all of it. */
+#include "sim/batcher/fcfs.h"
+
+/* The tokens of a prompt that join the iteration; 0: it waits. */
+static int64_t joining_tokens(const MachineView *view, RequestIx ix, const Budget *budget) {
+  const Request *request = &view->requests[ix];
+  const int64_t rest = request->prefill_tokens - request->prefilled_tokens;
+  if (request->prefilled_tokens > 0)
+    return fcfs_fitting_tokens(view, ix, rest < budget->tokens ? rest : budget->tokens,
+                               budget->blocks);
+  const bool begins = budget->seqs > 0 && view->machine->swapped.count == 0 &&
+                      view_prefill_blocks(view, ix, (int32_t)rest) <= budget->blocks;
+  return !begins ? 0 : rest < budget->tokens ? rest : budget->tokens;
+}
+
+/* What prompts may take of the next iteration; the place of the one that has begun is taken. */
+static Budget budget_of(const FcfsLimits *self, const Machine *machine) {
+  const int64_t running = (int64_t)machine->batch.n_seqs;
+  return (Budget){.tokens = self->max_num_batched_tokens - running,
+                  .seqs = self->max_num_seqs - running - machine->n_started,
+                  .blocks = machine->free_blocks - batch_growth(&machine->batch, 1)};
+}
+
+static RequestIx next_prompt(const MachineView *view) {
+  const RequestIx started = view_started_prefill(view);
+  return started != REQUEST_NONE ? started : view->machine->prefill_queue.first;
+}
+
+/* Returns whether all of the prompt is in the plan. */
+static bool join(const MachineView *view, RequestIx ix, BatchPlan *plan, Budget *budget) {
+  const Request *request = &view->requests[ix];
+  const int64_t tokens = budget->tokens > 0 ? joining_tokens(view, ix, budget) : 0;
+  if (tokens == 0) return false;
+  plan_prefill(plan, ix, (int32_t)tokens);
+  budget->tokens -= tokens;
+  budget->blocks -= view_prefill_blocks(view, ix, (int32_t)tokens);
+  budget->seqs -= request->prefilled_tokens == 0;
+  return request->prefilled_tokens + tokens == request->prefill_tokens;
+}
+
+static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+  (void)machine_state;
+  const Machine *machine = view->machine;
+  Budget budget = budget_of(state, machine);
+  fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+  fcfs_admit_swapped(view, plan, &budget);
+  const RequestIx started = view_started_prefill(view);
+  if (started != REQUEST_NONE && !join(view, started, plan, &budget)) return;
+  RequestIx ix = machine->prefill_queue.first;
+  while (ix != REQUEST_NONE && (ix == started || join(view, ix, plan, &budget)))
+    ix = view->requests[ix].next;
+}
+
+static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                 RequestIx request) {
+  (void)machine_state, (void)request;
+  const FcfsLimits *self = state;
+  const Machine *machine = view->machine;
+  if (machine->activity == ACTIVITY_IDLE) return why != WAKE_CHAINED;
+  const Budget budget = budget_of(self, machine);
+  const RequestIx prompt = next_prompt(view);
+  const bool prompt_may = (why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||
+                          (why == WAKE_RELEASE && prompt != REQUEST_NONE);
+  if (prompt_may && budget.tokens > 0 && joining_tokens(view, prompt, &budget) > 0) return true;
+  return budget.seqs > 0 && fcfs_wake_decodes(view, why);
+}
+
+static const OptionSpec options[] = {
+    FCFS_BATCHED_TOKENS("tokens of one iteration, one per decode; prompts are cut to the rest"),
+    FCFS_SEQS,
+    {0},
+};
+
+const Batcher batcher_sarathi = {
+    .policy = {.name = "sarathi",
+               .help = "chunks of prompts join the running decodes (Sarathi, vLLM 0.5.4)",
+               .state_size = sizeof(FcfsLimits),
+               .options = options},
+    .returns_swapped = true,
+    .wake = wake,
+    .plan = plan,
+};

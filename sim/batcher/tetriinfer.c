@@ -1,0 +1,103 @@
+/* TetriInfer's instances (TetriInfer §3.3, §3.4). Prompts are prefilled alone, in chunks of a fixed
+ * size that keep the accelerator just saturated; decodes join by what is predicted of them. A
+ * machine that does both prefills first. */
+#include "sim/batcher/tetriinfer.h"
+
+int64_t tetriinfer_chunk_tokens(const TetriInfer *self, const PoolSpec *pool) {
+  return self->chunk == CHUNK_SATURATION ? perfmodel_saturation_tokens(pool->perfmodel)
+                                         : self->chunk_size;
+}
+
+static void start(void *state, void *machine_state, const MachineView *view, Arena *arena) {
+  prefill_schedule_init(machine_state, tetriinfer_chunk_tokens(state, view->machine->pool), arena);
+}
+
+static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                 RequestIx request) {
+  (void)request;
+  const Machine *machine = view->machine;
+  if (machine->activity == ACTIVITY_IDLE) return why != WAKE_CHAINED;
+  if ((why == WAKE_PREFILL || why == WAKE_RELEASE) &&
+      prefill_schedule_ready(machine_state, state, view))
+    return true;
+  if ((why == WAKE_DECODE && machine->decode_queue.count == 1) ||
+      (why == WAKE_RELEASE && machine->decode_queue.count > 0))
+    return tetriinfer_joins_after(state, view) < INT64_MAX;
+  return (int64_t)machine->batch.n_seqs < ((const TetriInfer *)state)->max_num_seqs &&
+         fcfs_wake_decodes(view, why);
+}
+
+static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
+  const Machine *machine = view->machine;
+  prefill_schedule_plan(machine_state, state, view, false, plan);
+  if (plan->n_prefills == 0) tetriinfer_admit(state, view, plan);
+  // Where nothing runs or leaves, nobody would give the memory that a chunk waits for.
+  if (plan->n_prefills + plan->n_admits + machine->batch.n_seqs + machine->n_outgoing == 0)
+    prefill_schedule_plan(machine_state, state, view, true, plan);
+  plan->pause_decodes = plan->n_prefills > 0;
+}
+
+static int64_t review(void *state, void *machine_state, const MachineView *view) {
+  (void)machine_state;
+  const int64_t after = tetriinfer_joins_after(state, view);
+  return after > 0 ? after : 1;
+}
+
+/* What waits here holds memory, so the policy decides before the KV comes. */
+static bool receives(void *state, void *machine_state, const MachineView *view, RequestIx request) {
+  (void)machine_state;
+  return tetriinfer_receives(state, view, request);
+}
+
+static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
+                          const char **ret_key) {
+  const TetriInfer *self = state;
+  const int64_t tokens = tetriinfer_chunk_tokens(self, pool);
+  const int64_t room = pool->kv_blocks * pool->block_size;
+  if (tokens <= room) return NULL;
+  *ret_key = self->chunk == CHUNK_SATURATION ? "chunk" : "chunk_size";
+  return arena_printf(arena, "a chunk of %lld tokens is larger than the KV memory of '%s', %lld",
+                      (long long)tokens, pool->name, (long long)room);
+}
+
+static const char *const chunk_rules[] = {"fixed", "saturation", NULL};     // as ChunkRule
+static const char *const prefill_policies[] = {"fcfs", "sjf", "ljf", NULL}; // …
+static const char *const decode_policies[] = {"greedy", "reserve_static", "reserve_dynamic", NULL};
+static const char *const estimates[] = {"low", "high", NULL};
+
+#define OPTION(field, kind, ...)                                                                   \
+  { #field, kind, offsetof(TetriInfer, field), __VA_ARGS__ }
+
+static const OptionSpec options[] = {
+    OPTION(chunk, OPTION_CHOICE, "fixed", .choices = chunk_rules,
+           .help = "what chunks are as large as: chunk_size, or what saturates the machine"),
+    OPTION(chunk_size, OPTION_INT, "512", .min = 1, .max = 1e6,
+           .help = "tokens of a chunk; the last of a batch is padded to it"),
+    OPTION(prefill_policy, OPTION_CHOICE, "sjf", .choices = prefill_policies,
+           .help = "order of scheduled prompts"),
+    OPTION(prefill_sched_batch, OPTION_INT, "16", .min = 1, .max = 1e6,
+           .help = "requests scheduled at a time"),
+    OPTION(decode_policy, OPTION_CHOICE, "reserve_dynamic", .choices = decode_policies,
+           .help = "who may join the batch"),
+    OPTION(estimate, OPTION_CHOICE, "low", .choices = estimates,
+           .help = "end of the predicted range of output tokens that counts"),
+    OPTION(max_num_seqs, OPTION_INT, "256", .min = 1, .max = 65536,
+           .help = "sequences in the batch"),
+    {0},
+};
+
+const Batcher batcher_tetriinfer = {
+    .reorders = true,
+    .policy = {.name = "tetriinfer",
+               .help = "prefill in chunks of one size, decodes admitted by prediction (TetriInfer)",
+               .state_size = sizeof(TetriInfer),
+               .options = options},
+    .machine_state_size = sizeof(PrefillSchedule),
+    .returns_swapped = true,
+    .start = start,
+    .wake = wake,
+    .plan = plan,
+    .review = review,
+    .receives = receives,
+    .refuse = refuse,
+};

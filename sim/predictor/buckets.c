@@ -1,0 +1,211 @@
+/* A small model that sorts requests into buckets of output length and is often wrong (TetriInfer
+ * §3.3.2, §5.2.2). Where it errs is not published: here in a bucket next to the true one, either
+ * with the same chance; a confusion matrix says otherwise.
+ *
+ * What it costs a prefill machine. In parallel, an iteration in which a prompt begins lasts longer
+ * by a constant share: the paper has its main model's prefills 10% longer on average under stress,
+ * when prompts begin in every chunk, and those of four requests in five unchanged. In sequence, the
+ * small model runs first over the prompts that begin, padded to the longest of them; those above
+ * the padding limit run alone. */
+#include "sim/predictor/predictor.h"
+#include <math.h>
+
+typedef enum Mode { MODE_PARALLEL, MODE_SEQUENTIAL, MODE_FREE } Mode;
+
+typedef struct State {
+  int64_t granularity, max_tokens; // output tokens
+  double accuracy;                 // 0: that of the granularity
+  const Node *confusion;
+  int mode; // Mode
+  double interference, speedup;
+  int64_t padding_limit; // prompt tokens
+  // made by check
+  int64_t last_bucket;
+  const double *cumulative; // [true bucket][predicted bucket]; NULL: neighbours
+} State;
+
+/* --- options */
+
+/* TetriInfer §5.2.2, OPT-125M for OPT-13B on ShareGPT. */
+static const struct {
+  int64_t granularity;
+  double accuracy;
+} MEASURED[] = {{100, 0.589}, {200, 0.749}, {400, 0.85}};
+enum { N_MEASURED = sizeof MEASURED / sizeof *MEASURED };
+
+static double measured_accuracy(int64_t granularity) {
+  for (int i = 0; i < N_MEASURED; i++)
+    if (MEASURED[i].granularity == granularity) return MEASURED[i].accuracy;
+  return 0;
+}
+
+static Place place_of(const Node *map, const char *key, Place owner) {
+  const Node *node = node_find(map, key);
+  return node ? node->at : owner;
+}
+
+/* One row of the matrix, as running sums that end at 1. */
+static int read_row(const Node *row, int n, double *cumulative, Diag *diag) {
+  static const OptionSpec share = {.key = "confusion", .type = OPTION_REAL, .min = 0, .max = 1};
+  if (row->kind != NODE_LIST || row->n_children != n)
+    return diag_error(diag, row->at, "'confusion' wants %d shares in each of its %d rows", n, n);
+  double sum = 0;
+  int i = 0;
+  for (const Node *cell = row->first; cell; cell = cell->next) {
+    double value = 0;
+    if (option_bind_one(&share, cell, &value, diag)) return -1;
+    cumulative[i++] = sum += value;
+  }
+  if (fabs(sum - 1) > 1e-6)
+    return diag_error(diag, row->at, "the shares of a row of 'confusion' must sum to 1, not %g",
+                      sum);
+  for (i = 0; i < n; i++)
+    cumulative[i] /= sum;
+  return 0;
+}
+
+static int read_confusion(State *self, const Node *map, Arena *arena, Diag *diag) {
+  static const char *const implied[] = {"accuracy", "max_tokens"};
+  const Node *matrix = self->confusion;
+  for (int i = 0; i < 2; i++)
+    if (node_find(map, implied[i]))
+      return diag_error(diag, node_find(map, implied[i])->key_at,
+                        "'%s' follows from 'confusion' and cannot be given beside it", implied[i]);
+  if (matrix->kind != NODE_LIST || matrix->n_children == 0)
+    return diag_error(diag, matrix->at, "'confusion' wants a list of rows, one for each bucket");
+  const int n = matrix->n_children;
+  double *cumulative = ARENA_ARRAY(arena, double, (size_t)n *(size_t)n);
+  int status = 0, i = 0;
+  for (const Node *row = matrix->first; row; row = row->next, i++)
+    status |= read_row(row, n, &cumulative[(size_t)i * (size_t)n], diag);
+  self->cumulative = cumulative;
+  self->last_bucket = n - 1;
+  return status;
+}
+
+static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
+  State *self = state;
+  if (self->confusion) return read_confusion(self, map, arena, diag);
+  self->last_bucket = self->max_tokens / self->granularity;
+  if (self->accuracy == 0) self->accuracy = measured_accuracy(self->granularity);
+  if (self->accuracy > 0) return 0;
+  diag_error(diag, place_of(map, "granularity", owner),
+             "no accuracy is known for 'granularity' %lld: 'accuracy' must say it",
+             (long long)self->granularity);
+  diag_hint(diag, "those of 100, 200 and 400 tokens are known");
+  return -1;
+}
+
+/* --- predicting */
+
+/* Right below the accuracy; else the bucket above or below, of which one that does not exist is
+ * never taken. */
+static int64_t err_to_neighbour(const State *self, int64_t bucket, double uniform, bool up) {
+  if (uniform < self->accuracy || self->last_bucket == 0) return bucket;
+  if (bucket == 0) up = true;
+  if (bucket == self->last_bucket) up = false;
+  return up ? bucket + 1 : bucket - 1;
+}
+
+static int64_t err_by_matrix(const State *self, int64_t bucket, double uniform) {
+  const double *row = &self->cumulative[bucket * (self->last_bucket + 1)];
+  int64_t predicted = 0;
+  while (uniform >= row[predicted])
+    predicted++;
+  return predicted;
+}
+
+static Prediction predict(const void *state, const Request *request, uint64_t random) {
+  const State *self = state;
+  int64_t bucket = request->output_tokens / self->granularity;
+  if (bucket > self->last_bucket) bucket = self->last_bucket;
+  const double uniform = (double)(random >> 11) * 0x1p-53; // its low bits are left for the side
+  bucket = self->cumulative ? err_by_matrix(self, bucket, uniform)
+                            : err_to_neighbour(self, bucket, uniform, random & 1);
+  const int64_t low = bucket * self->granularity, high = low + self->granularity;
+  return (Prediction){(int32_t)(low < INT32_MAX ? low : INT32_MAX),
+                      (int32_t)(high < INT32_MAX ? high : INT32_MAX)};
+}
+
+/* --- what that costs */
+
+static Tick small_model_ticks(const State *self, const PerfModel *perfmodel, int64_t n,
+                              int64_t tokens) {
+  if (n == 0) return 0;
+  const BatchShape batch = {
+      .prefill_tokens = n * tokens, .prefill_area2 = n * tokens * tokens, .logit_seqs = n};
+  return llround((double)perfmodel_iteration(perfmodel, &batch, NULL) / self->speedup);
+}
+
+static bool begins_any(const MachineView *view) {
+  const Machine *machine = view->machine;
+  for (size_t i = 0; i < machine->n_chunks; i++)
+    if (prediction_begins(&view->requests[machine->chunks[i]])) return true;
+  return false;
+}
+
+/* Prompts up to the limit in one batch, padded; the longer ones alone. */
+static Tick sequential_ticks(const State *self, const MachineView *view) {
+  const Machine *machine = view->machine;
+  const PerfModel *perfmodel = machine->pool->perfmodel;
+  int64_t n_padded = 0, longest = 0;
+  Tick ticks = 0;
+  for (size_t i = 0; i < machine->n_chunks; i++) {
+    const Request *request = &view->requests[machine->chunks[i]];
+    if (!prediction_begins(request)) continue;
+    if (request->prompt_tokens > self->padding_limit) {
+      ticks += small_model_ticks(self, perfmodel, 1, request->prompt_tokens);
+    } else {
+      n_padded++;
+      if (request->prompt_tokens > longest) longest = request->prompt_tokens;
+    }
+  }
+  return ticks + small_model_ticks(self, perfmodel, n_padded, longest);
+}
+
+static Tick cost(const void *state, const MachineView *view, Tick ticks) {
+  const State *self = state;
+  switch ((Mode)self->mode) {
+  case MODE_PARALLEL:
+    return begins_any(view) ? llround((double)ticks * self->interference) : 0;
+  case MODE_SEQUENTIAL:
+    return sequential_ticks(self, view);
+  case MODE_FREE:
+    break;
+  }
+  return 0;
+}
+
+static const char *const modes[] = {"parallel", "sequential", "free", NULL}; // as Mode
+
+#define OPTION(field, kind, ...)                                                                   \
+  { .key = #field, .type = kind, .offset = offsetof(State, field), __VA_ARGS__ }
+
+static const OptionSpec options[] = {
+    OPTION(granularity, OPTION_INT, .fallback = "200", .min = 1, .max = 1e9,
+           .help = "output tokens in a bucket"),
+    OPTION(accuracy, OPTION_REAL, .min = 0.01, .max = 1,
+           .help = "share of right buckets; absent: as measured for 100, 200 or 400"),
+    OPTION(max_tokens, OPTION_INT, .fallback = "2048", .min = 1, .max = 1e9,
+           .help = "the longest output; the last bucket takes all beyond"),
+    OPTION(confusion, OPTION_NODE, .help = "rows of P(predicted bucket | true bucket), instead"),
+    OPTION(mode, OPTION_CHOICE, .fallback = "parallel", .choices = modes,
+           .help = "with the main model, before it, or at no cost"),
+    OPTION(interference, OPTION_REAL, .fallback = "0.1", .min = 0, .max = 10,
+           .help = "parallel: longer by this share"),
+    OPTION(speedup, OPTION_REAL, .fallback = "10", .min = 1, .max = 1e6,
+           .help = "sequential: the small model's, over the main one"),
+    OPTION(padding_limit, OPTION_INT, .fallback = "512", .min = 1, .max = 1e9,
+           .help = "sequential: prompts above it are not batched"),
+    {0},
+};
+
+const Predictor predictor_buckets = {
+    .policy = {.name = "buckets",
+               .help = "a small model that finds the right range of lengths mostly (TetriInfer)",
+               .state_size = sizeof(State),
+               .options = options,
+               .check = check},
+    .predict = predict,
+    .cost = cost,
+};

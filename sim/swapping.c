@@ -1,0 +1,71 @@
+/* KV between a machine's HBM and its CPU memory, for tiers that swap: synchronous and block by
+ * block, as vLLM does it. Copies follow each other on the host link, whichever way they go, from
+ * the moment of the plan that wants them; the iteration that the plan begins does its work when
+ * they are across. */
+#include "sim/engine.h"
+#include <assert.h>
+
+/* Blocks of a request that neither runs nor is being prefilled, wherever they are. */
+static int64_t blocks_held(const Machine *machine, const Request *request) {
+  return blocks_of(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
+}
+
+static void copy(Engine *self, Machine *machine, int64_t blocks, int64_t bandwidth) {
+  const int64_t bytes = blocks * machine->pool->kv_block_bytes;
+  assert(bytes > 0 && bandwidth > 0);
+  machine->totals.swapped_bytes += bytes;
+  const Tick begins = machine->copied_at > self->now ? machine->copied_at : self->now;
+  const double seconds = (double)bytes / (double)bandwidth;
+  if (engine_passes_the_end(self, (double)(begins - self->now) + seconds * TICKS_PER_SECOND))
+    return;
+  machine->copied_at = begins + tick_from_seconds(seconds);
+}
+
+bool engine_can_swap_out(const Machine *machine, const Request *request) {
+  return machine->kvtier->swaps && blocks_held(machine, request) <= machine->free_cpu_blocks;
+}
+
+/* The first of a queue in order of arrival that arrived after `request`. */
+static RequestIx next_to_arrive(const RequestQueue *queue, const Request *slots,
+                                const Request *request) {
+  RequestIx ix = queue->first;
+  while (ix != REQUEST_NONE && slots[ix].id < request->id)
+    ix = slots[ix].next;
+  return ix;
+}
+
+void engine_swap_out(Engine *self, Machine *machine, RequestIx ix) {
+  Request *slots = self->requests.slots;
+  Request *request = &slots[ix];
+  const int64_t blocks = blocks_held(machine, request);
+  assert(request->kv_blocks == 0 && blocks <= machine->free_cpu_blocks);
+  machine->free_cpu_blocks -= blocks;
+  request->state = REQUEST_SWAPPED;
+  request->preemptions++;
+  request->swaps++;
+  request_queue_insert(&machine->swapped, slots, ix,
+                       next_to_arrive(&machine->swapped, slots, request));
+  copy(self, machine, blocks, machine->pool->to_cpu_bandwidth);
+  machine->totals.swaps_out++;
+  engine_log(self, OUTCOME_SWAP_OUT, request, machine->ix, request->generated_tokens, blocks);
+}
+
+void engine_swap_in(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const int64_t blocks = blocks_held(machine, request);
+  assert(request->kv_blocks == 0);
+  request_queue_remove(&machine->swapped, self->requests.slots, ix);
+  machine->free_cpu_blocks += blocks;
+  engine_take_blocks(self, machine, blocks);
+  request->kv_blocks = (int32_t)blocks;
+  copy(self, machine, blocks, machine->pool->from_cpu_bandwidth);
+  machine->totals.swaps_in++;
+  engine_log(self, OUTCOME_SWAP_IN, request, machine->ix, request->generated_tokens, blocks);
+}
+
+Tick engine_await_copies(Engine *self, Machine *machine, Tick work) {
+  const Tick stall = machine->copied_at - self->now;
+  if (engine_passes_the_end(self, (double)stall + (double)work)) return 0;
+  machine->totals.stall_ticks += stall;
+  return stall;
+}
