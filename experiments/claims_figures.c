@@ -1,6 +1,7 @@
 /* The names of figures: what expressions may ask of a run, and of a configuration that is only
  * bound. experiments/papers/README.md lists them. */
 #include "experiments/claims.h"
+#include "perfmodel/seesaw.h"
 #include <math.h>
 #include <string.h>
 
@@ -169,6 +170,39 @@ static double mixed(const Config *config, const double *arguments, int n_argumen
   return iteration_s(config, &batch);
 }
 
+static Parallelism degrees_of(const PoolConfig *pool) {
+  return (Parallelism){pool->tensor_parallel_size, pool->pipeline_parallel_size,
+                       pool->data_parallel_size};
+}
+
+/* seesaw_prefill(requests, tokens): equation 1 of Seesaw, seconds per request of one pass. */
+static double prefill_per_request(const Config *config, const double *arguments, int n_arguments) {
+  (void)n_arguments;
+  const PoolConfig *pool = &config->pools[0];
+  const SeesawTimes times = seesaw_prefill(&config->model, &pool->hardware,
+                                           pool->tensor_parallel_size, arguments[0], arguments[1]);
+  return seesaw_seconds_per_request(&times, config->model.num_hidden_layers, degrees_of(pool),
+                                    arguments[0]);
+}
+
+/* seesaw_decode(requests, context) */
+static double decode_per_request(const Config *config, const double *arguments, int n_arguments) {
+  (void)n_arguments;
+  const PoolConfig *pool = &config->pools[0];
+  const SeesawTimes times = seesaw_decode(&config->model, &pool->hardware,
+                                          pool->tensor_parallel_size, arguments[0], arguments[1]);
+  return seesaw_seconds_per_request(&times, config->model.num_hidden_layers, degrees_of(pool),
+                                    arguments[0]);
+}
+
+/* seesaw_max_batch(context): b_max of the memory that the pool may use. */
+static double max_batch(const Config *config, const double *arguments, int n_arguments) {
+  (void)n_arguments;
+  const PoolConfig *pool = &config->pools[0];
+  const double memory = pool->kv.gpu_memory_utilization * (double)pool->hardware.gpu_memory_bytes;
+  return seesaw_max_batch(&config->model, memory, degrees_of(pool), arguments[0]);
+}
+
 static double quantile(const LengthDistribution *of, double q) {
   LengthSampler sampler;
   length_sampler_init(&sampler, of);
@@ -206,6 +240,9 @@ static const ModelFigure model_figures[] = {
     {"prefill_beside", 3, 3, prefill_beside},
     {"decode", 2, 2, decode},
     {"mixed", 3, 3, mixed},
+    {"seesaw_prefill", 2, 2, prefill_per_request},
+    {"seesaw_decode", 2, 2, decode_per_request},
+    {"seesaw_max_batch", 1, 1, max_batch},
     {"prompt_quantile", 1, 1, prompt_quantile},
     {"output_quantile", 1, 1, output_quantile},
     {"kv_bytes_per_token", 0, 0, kv_bytes_per_token},

@@ -136,6 +136,9 @@ static void print_options(Arena *arena) {
        "  KEY: 1..40 step 3 | [70 /s, 100 /s]   values of any key, such as pools.prefill.count\n"
        "  NAME: {KEY: VALUES, KEY: VALUES}      keys that move together\n"
        "  NAME: {DESIGN: {KEY: VALUE, …}, …}    named sets of values");
+  puts("\nprovision.designs.NAME: KEY: VALUE; pools.NAME.count: 1..40 is searched; of arrivals at "
+       "once\n"
+       "  any KEY: VALUES as in a sweep, and parallelism as above, are all tried");
   puts("\npolicies.KIND: a name, or {name: …, options}; see 'tandem list routers' and so on");
 }
 

@@ -20,6 +20,7 @@
 typedef struct PerfModelChoice {
   const char *name;           // the set, or a path; NULL: the key was not in order
   const EnginePreset *engine; // of a roofline; NULL: it is none
+  double all_reduce_scale;    // of a roofline
 } PerfModelChoice;
 
 /* One entry of `pools:` as written. */
@@ -27,6 +28,7 @@ typedef struct PoolConfig {
   int role; // Role
   const char *machine;
   int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
+  Hardware hardware;     // of the machine type, once it is loaded
   int64_t nic_bandwidth; // 0: the share of the machine type's
   KvOptions kv;
   int64_t cpu_memory;                       // bytes of it for KV

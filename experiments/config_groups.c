@@ -106,8 +106,6 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
   spec->store_blocks = (int64_t)(memory / block);
   spec->copy_out_bandwidth = spec->copy_in_bandwidth = llround(fmax(rate * eta, 1));
   spec->overlaps = keys->overlap;
-  if (rate <= 0)
-    return diag_error(diag, node->at, "machine '%s' has no link to CPU memory", hardware.name);
   if (turn_s > MAX_TURN_S)
     return diag_error(diag, node->at,
                       "the weights take %.0f s to load over the link of machine '%s', more than a "

@@ -10,16 +10,19 @@ static const char ROOFLINE[] = "roofline";
 
 typedef struct PerfModelKeys {
   const char *name, *preset;
+  double all_reduce_scale;
 } PerfModelKeys;
 
-#define KEY(field, ...)                                                                            \
-  { .key = #field, .type = OPTION_STRING, .offset = offsetof(PerfModelKeys, field), __VA_ARGS__ }
+#define KEY(field, kind, ...)                                                                      \
+  { .key = #field, .type = kind, .offset = offsetof(PerfModelKeys, field), __VA_ARGS__ }
 
 const OptionSpec config_perfmodel_options[] = {
-    KEY(name, .fallback = "fitted",
+    KEY(name, OPTION_STRING, .fallback = "fitted",
         .help = "a set: fitted, splitwise-sim or roofline; or the path of a model file"),
-    KEY(preset,
+    KEY(preset, OPTION_STRING,
         .help = "engine of a roofline: ideal, graph-engine (if absent), eager-2023, a path"),
+    KEY(all_reduce_scale, OPTION_REAL, .fallback = "1", .min = 1e-6, .max = 1e6,
+        .help = "of a roofline: what the bandwidth of all-reduces is multiplied by"),
     {0}};
 
 static const void *load_engine(const void *context, Arena *arena, Diag *diag) {
@@ -38,10 +41,23 @@ static const EnginePreset *load_preset(const Config *self, const char *written, 
   return config_cache_get(self->cache, key, load_engine, &fact, arena, diag);
 }
 
+/* Keys that are for rooflines alone. */
+static int check_measured(const Node *node, const char *name, Diag *diag) {
+  static const char *const keys[] = {"preset", "all_reduce_scale"};
+  int status = 0;
+  for (int i = 0; i < 2; i++)
+    if (node_find(node, keys[i]))
+      status = diag_error(diag, config_place(node, keys[i]),
+                          "'%s' is for '%s': the times of '%s' have their engine and its "
+                          "all-reduces in them",
+                          keys[i], ROOFLINE, name);
+  return status;
+}
+
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag) {
   static const OptionSpec bare = {.key = "perfmodel", .type = OPTION_STRING};
-  PerfModelKeys keys = {.name = "fitted"};
+  PerfModelKeys keys = {.name = "fitted", .all_reduce_scale = 1};
   const bool map = node && node->kind == NODE_MAP;
   if (map && option_bind(config_perfmodel_options, node, NULL, node->at, &keys, diag)) return -1;
   if (node && !map && option_bind_one(&bare, node, &keys.name, diag)) return -1;
@@ -50,10 +66,9 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
     const Place at = map ? config_place(node, "preset") : node->at;
     choice.engine = load_preset(self, keys.preset, at, arena, diag);
     if (!choice.engine) return -1;
-  } else if (keys.preset) {
-    return diag_error(diag, config_place(node, "preset"),
-                      "'preset' is for '%s': the times of '%s' have their engine in them", ROOFLINE,
-                      keys.name);
+    choice.all_reduce_scale = keys.all_reduce_scale;
+  } else if (map && check_measured(node, keys.name, diag)) {
+    return -1;
   }
   *ret_choice = choice;
   return 0;
@@ -85,6 +100,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
   if (hardware_check_split(&config->model, hardware, parts->degrees, parts->at, diag)) return NULL;
   Roofline roofline;
   roofline_init(&roofline, &config->model, hardware, tp, pp, engine, arena);
+  roofline_scale_all_reduces(&roofline, parts->choice->all_reduce_scale);
   roofline_compile(&roofline, perfmodel, parts->max_decode_seqs, arena);
   return perfmodel;
 }
@@ -95,10 +111,12 @@ const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice
                                        Diag *diag) {
   const PerfModelParts parts = {self, choice, hardware, degrees, max_decode_seqs, at};
   // A name that came out of a file stands for the file: each was loaded with its own.
-  const char *key = arena_printf(
-      arena,
-      "perfmodel %s engine %p model %p machine %p tp %" PRId64 " pp %" PRId64 " seqs %" PRId64,
-      choice->name, (const void *)choice->engine, (const void *)self->model.name,
-      (const void *)hardware->name, degrees.tensor, degrees.pipeline, max_decode_seqs);
+  const char *key =
+      arena_printf(arena,
+                   "perfmodel %s engine %p all_reduce %.17g model %p machine %p tp %" PRId64
+                   " pp %" PRId64 " seqs %" PRId64,
+                   choice->name, (const void *)choice->engine, choice->all_reduce_scale,
+                   (const void *)self->model.name, (const void *)hardware->name, degrees.tensor,
+                   degrees.pipeline, max_decode_seqs);
   return config_cache_get(self->cache, key, load_perfmodel, &parts, arena, diag);
 }

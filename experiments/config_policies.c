@@ -85,8 +85,8 @@ int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place a
   const Policy *roles = sim_policy(&self->sim, POLICY_POOL).policy;
   const char *conflict = sim_conflict(roles, batcher, kvtier);
   if (!conflict) return 0;
-  return diag_error(diag, at, "batcher '%s' and kvtier '%s': %s", batcher->name, kvtier->name,
-                    conflict);
+  return diag_error(diag, at, "pool policy '%s', batcher '%s' and kvtier '%s': %s", roles->name,
+                    batcher->name, kvtier->name, conflict);
 }
 
 int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,

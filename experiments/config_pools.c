@@ -128,6 +128,15 @@ static int bind_pool_policies(const Config *self, const Node *node, const PoolCo
   return config_check_pool_policies(self, spec, config_place(node, key), diag);
 }
 
+/* The batches of a pipeline, as many as it has stages, share its KV memory. */
+static int check_lanes(const PoolConfig *pool, const Node *node, const KvCapacity *capacity,
+                       Diag *diag) {
+  if (capacity->blocks >= pool->pipeline_parallel_size) return 0;
+  return diag_error(diag, config_place(node, "pipeline_parallel_size"),
+                    "%lld blocks of KV memory are fewer than the %lld batches in the pipeline",
+                    (long long)capacity->blocks, (long long)pool->pipeline_parallel_size);
+}
+
 /* `spec` has its name; the rest is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec *spec, Arena *arena,
                      Diag *diag) {
@@ -136,6 +145,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   Hardware hardware;
   Place machine_at = config_place(node, "machine");
   if (config_load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
+  pool->hardware = hardware;
   if (self->sim.network_path == NETWORK_NVLINK && hardware.nvlink_bandwidth == 0)
     status = diag_error(diag, machine_at, "machine '%s' has no NVLink for the network's 'path'",
                         hardware.name);
@@ -148,6 +158,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   KvCapacity capacity;
   if (kv_capacity(&self->model, &hardware, degrees, &pool->kv,
                   config_place(node, "tensor_parallel_size"), &capacity, diag) ||
+      check_lanes(pool, node, &capacity, diag) ||
       fit_cpu_memory(pool, node, &hardware, &capacity, diag))
     return -1;
   if (bind_pool_policies(self, node, pool, spec, arena, diag)) return -1;

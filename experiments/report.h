@@ -62,8 +62,8 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
 double report_value(const Report *self, const char *name);
 /* Iterations outside the measured range of the performance model. */
 uint64_t report_extrapolated(const MachineTotals *totals);
-/* Calls `visit` with every figure; `scope` is run, extrapolated, pool.NAME or group.NAME, `statistic` is value
- * or one of report_statistics, and `value` may be NAN. */
+/* Calls `visit` with every figure; `scope` is run, extrapolated, pool.NAME or group.NAME,
+ * `statistic` is value or one of report_statistics, and `value` may be NAN. */
 typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
                             const char *statistic, double value, const char *unit);
 void report_visit(const Report *self, ReportVisit visit, void *context);

@@ -157,11 +157,12 @@ static uint32_t replica_of(const SimResult *result, GroupIx ix) {
 static int add_timeline(Results *self, const SimResult *result, Diag *diag) {
   if (!result->timeline) return 0;
   CLEANUP_STATEMENT sqlite3_stmt *statement =
-      results_prepare(self, "INSERT INTO timeline VALUES (?,?,?,?,?,?,?,?,?,?)", diag);
+      results_prepare(self, "INSERT INTO timeline VALUES (?,?,?,?,?,?,?,?,?,?,?)", diag);
   if (!statement) return -1;
   for (size_t i = 0; i < result->timeline->n_rows; i++) {
     const TimelineRow *row = &result->timeline->rows[i];
-    if (INSERT(self, statement, diag, value_text(result->groups[row->group].spec->name),
+    if (INSERT(self, statement, diag, value_count(i),
+               value_text(result->groups[row->group].spec->name),
                value_whole(replica_of(result, row->group)), time_at(row->at),
                value_text(row->shape == SHAPE_PREFILL ? "prefill" : "decode"),
                value_text(group_activity_name(row->activity)), value_whole(row->gpu_blocks),

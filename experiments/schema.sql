@@ -70,6 +70,7 @@ CREATE TABLE machine (
 -- row, and what lies in both tiers of its KV memory.
 CREATE TABLE timeline (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  row INTEGER NOT NULL, -- from 0, in order of time
   "group" TEXT NOT NULL,
   replica INTEGER NOT NULL,
   at_s REAL NOT NULL,
@@ -79,7 +80,7 @@ CREATE TABLE timeline (
   store_blocks INTEGER NOT NULL, -- of KV, held or booked in its CPU memory
   prompts INTEGER NOT NULL,      -- that wait for prefill or are in one
   decoding INTEGER NOT NULL,     -- sequences assigned to its GPUs
-  PRIMARY KEY (run_id, "group", replica, at_s)
+  PRIMARY KEY (run_id, row)
 ) WITHOUT ROWID;
 
 -- Every figure of the report. scope is 'run', 'pool.NAME', 'group.NAME' or 'extrapolated' (shares

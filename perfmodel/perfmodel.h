@@ -85,9 +85,9 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
 Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
                          Extrapolation *ret_extrapolation);
 
-/* Ticks of one stage of `n_stages` pipeline stages: its share of the layers, and the head in the last
- * one only. `self` is a model of one stage (PerfModel.stages = n_stages) or of the whole, whose
- * layers are then taken to be spread evenly; its overhead is then paid in every stage. */
+/* Ticks of one stage of `n_stages` pipeline stages: its share of the layers, and the head in the
+ * last one only. `self` is a model of one stage (PerfModel.stages = n_stages) or of the whole,
+ * whose layers are then taken to be spread evenly; its overhead is then paid in every stage. */
 Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages, bool last,
                      Extrapolation *ret_extrapolation);
 

@@ -37,7 +37,13 @@ static double ring_share(const Shard *shard) {
   return (shard->gpus - 1) / shard->gpus;
 }
 
-static RooflineTerm linear_term(const Shard *s) {
+/* Two all-reduces a layer, of a token's hidden state. */
+static RooflineLink linear_link(const Shard *s) {
+  const double reduced = 2 * 2 * ring_share(s) * s->hidden;
+  return (RooflineLink){s->layers * 2 * s->latency, s->layers * s->bytes * reduced / s->network};
+}
+
+static RooflineTerm linear_term(const Shard *s, const RooflineLink *link) {
   const double weights =
       s->hidden * (s->q + 2 * s->kv) + s->q * s->hidden + (s->mlp_in + 1) * s->mlp * s->hidden;
   const double product_io = s->hidden + (s->q + 2 * s->kv)   // qkv
@@ -48,22 +54,25 @@ static RooflineTerm linear_term(const Shard *s) {
                           + 2 * (s->q + 2 * s->kv)           // rotation, append to the KV
                           + (s->mlp_in + 1) * s->mlp         // activation function
                           + 2 * (s->q + s->kv);              // attention: q, k, v, o
-  const double reduced = 2 * 2 * ring_share(s) * s->hidden;
   return (RooflineTerm){
-      .fixed = s->layers * 2 * s->latency,
-      .slope = s->layers * s->bytes * (other_io / s->memory + reduced / s->network),
+      .fixed = link->fixed,
+      .slope = s->layers * s->bytes * other_io / s->memory + link->slope,
       .memory_fixed = s->layers * s->bytes * weights / s->memory,
       .memory_slope = s->layers * s->bytes * product_io / s->memory,
       .compute_slope = s->layers * 2 * weights / s->flops,
   };
 }
 
-static RooflineTerm head_term(const Shard *s, const Llm *llm) {
+static RooflineLink head_link(const Shard *s, const Llm *llm) {
   const double vocabulary = (double)llm->vocab_size;
-  const double rows = vocabulary / s->gpus;
+  return (RooflineLink){s->latency, s->bytes * ring_share(s) * vocabulary / s->network};
+}
+
+static RooflineTerm head_term(const Shard *s, const Llm *llm, const RooflineLink *link) {
+  const double rows = (double)llm->vocab_size / s->gpus;
   return (RooflineTerm){
-      .fixed = s->latency,
-      .slope = s->bytes * ring_share(s) * vocabulary / s->network,
+      .fixed = link->fixed,
+      .slope = link->slope,
       .memory_fixed = s->bytes * s->hidden * rows / s->memory,
       .memory_slope = s->bytes * (s->hidden + rows) / s->memory,
       .compute_slope = 2 * s->hidden * rows / s->flops,
@@ -76,19 +85,36 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware,
   const int64_t tp = tensor_parallel_size, pp = pipeline_parallel_size;
   assert(tp >= 1 && pp >= 1 && pp <= llm->num_hidden_layers);
   const Shard shard = shard_of(llm, hardware, tp, pp), *s = &shard;
+  const RooflineLink linear = linear_link(s), head = head_link(s, llm);
   *self = (Roofline){
       .name = arena_printf(arena, "%s_%s_tp%lld_roofline-%s", llm->name, hardware->gpu,
                            (long long)tp, preset->name),
-      .linear = linear_term(s),
+      .linear = linear_term(s, &linear),
       .prefill_attention = {.compute_slope = s->layers * 2 * s->q / s->flops},
       .decode_attention = {.memory_slope = s->layers * s->bytes * 2 * s->kv / s->memory,
                            .compute_slope = s->layers * 4 * s->q / s->flops},
-      .head = head_term(s, llm),
+      .head = head_term(s, llm, &head),
+      .linear_link = linear,
+      .head_link = head,
       .overhead = tick_seconds(preset->per_iteration) + s->layers * tick_seconds(preset->per_layer),
       .send_slope = s->bytes * s->hidden / s->network,
       .stages = pp,
   };
   self->head.slope += tick_seconds(preset->per_sequence);
+}
+
+static void scale_link(RooflineTerm *term, RooflineLink *link, double scale) {
+  const double saved = 1 - 1 / scale;
+  term->fixed -= saved * link->fixed;
+  term->slope -= saved * link->slope;
+  link->fixed /= scale;
+  link->slope /= scale;
+}
+
+void roofline_scale_all_reduces(Roofline *self, double scale) {
+  assert(scale > 0);
+  scale_link(&self->linear, &self->linear_link, scale);
+  scale_link(&self->head, &self->head_link, scale);
 }
 
 double roofline_term_seconds(const RooflineTerm *self, double x) {

@@ -30,14 +30,20 @@ typedef struct RooflineTerm {
   double memory_fixed, memory_slope, compute_slope;
 } RooflineTerm;
 
+/* What of a term's `fixed` and `slope` is due to collectives: all-reduces, the gathering of logits. */
+typedef struct RooflineLink {
+  double fixed, slope;
+} RooflineLink;
+
 typedef struct Roofline {
   const char *name;               // MODEL_GPU_tpN_roofline-PRESET
   RooflineTerm linear;            // of P + n
   RooflineTerm prefill_attention; // of 2A
   RooflineTerm decode_attention;  // of C
   RooflineTerm head;              // of s, with the preset's time per sequence
-  double overhead;                // seconds of every iteration: the preset's
-  double send_slope;              // seconds per token to the next stage
+  RooflineLink linear_link, head_link;
+  double overhead;   // seconds of every iteration: the preset's
+  double send_slope; // seconds per token to the next stage
   int64_t stages;
 } Roofline;
 
@@ -49,6 +55,9 @@ double roofline_term_seconds(const RooflineTerm *self, double x);
 void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware,
                    int64_t tensor_parallel_size, int64_t pipeline_parallel_size,
                    const EnginePreset *preset, Arena *arena);
+/* Collectives at `scale` > 0 times their rate, as Seesaw §6.5 (Fig. 14) projects other links. Sends
+ * to the next stage stay as they are. */
+void roofline_scale_all_reduces(Roofline *self, double scale);
 /* Seconds of one iteration in a stage; only the last one has the head. */
 double roofline_stage_seconds(const Roofline *self, const BatchShape *batch, bool last);
 /* Seconds to send the activations of `tokens` to the next stage. */

@@ -8,11 +8,11 @@ WITH one AS (
 ), rows AS (
   SELECT timeline.*,
     lead(at_s, 1, (SELECT value FROM figure WHERE scope = 'run' AND name = 'duration_s'))
-      OVER (ORDER BY at_s) AS until_s,
-    activity IS NOT lag(activity) OVER (ORDER BY at_s) AS changes
+      OVER (ORDER BY row) AS until_s,
+    activity IS NOT lag(activity) OVER (ORDER BY row) AS changes
   FROM timeline JOIN one USING (run_id, "group", replica)
 ), spans AS (
-  SELECT *, sum(changes) OVER (ORDER BY at_s) AS span FROM rows
+  SELECT *, sum(changes) OVER (ORDER BY row) AS span FROM rows
 )
 SELECT 'all' AS series, at_s,
   1.0 * gpu_blocks / (SELECT value FROM figure

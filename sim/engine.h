@@ -6,6 +6,7 @@
  *   placement.c   arrival, routing, the end of a request
  *   roles.c       who plays which role; the monitor, flips
  *   iteration.c   what a machine does next, and what the end of it brings
+ *   plan.c        what a batcher's plan does to queues, batch and memory
  *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
  *   swapping.c    KV to CPU memory and back
@@ -132,6 +133,12 @@ int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
 /* Fits the length of a decode run in progress to a change of free_blocks. */
 void engine_refit_run(Engine *self, Machine *machine);
 
+/* --- plan.c */
+
+/* Does what the plan says on a machine that is about to begin, as far as a group's store has room;
+ * returns whether anybody was evicted so that the batch can grow. */
+bool engine_carry_out(Engine *self, Machine *machine);
+
 /* --- executor.c */
 
 /* Has the configuration's executor run an iteration, `done` iterations into a decode run. Its
@@ -208,14 +215,15 @@ void engine_book_group(Engine *self, Group *group);
 void engine_end_groups(Engine *self);
 /* Books a place in the store of a group's machine, where a prefill begins. */
 void engine_book_store(const Machine *machine, Request *request);
-/* Cuts the plan for a group's machine before the first prompt that its store cannot take. */
+/* Cuts the plan for a group's machine before the first prompt that its store cannot take; what is
+ * left keeps the padding of the whole. */
 void engine_fit_store(Engine *self, const Machine *machine);
 /* A prefill on a group's machine has ended: its KV is copied out. */
 void engine_copy_out(Engine *self, RequestIx request);
 void engine_handle_copy(Engine *self, uint32_t target);
 void engine_handle_turn(Engine *self, Group *group);
-/* Something changed on a machine of the group: copies in what there is room for, asks for its shape,
- * and goes on leaving the present one. */
+/* Something changed on a machine of the group: copies in what there is room for, asks for its
+ * shape, and goes on leaving the present one. */
 void engine_shape(Engine *self, Group *group);
 
 /* --- timeline.c */

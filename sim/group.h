@@ -1,11 +1,12 @@
-/* Groups of GPUs that change their own parallelism: prefill in one shape, decode in another (Seesaw).
+/* Groups of GPUs that change their own parallelism: prefill in one shape, decode in another
+ * (Seesaw).
  *
  * The machines of two pools, one that prefills and one that decodes, are the same GPUs in two
  * shapes, of which one is up at a time; the other's are closed. KV goes from the one to the other
  * through a store in CPU memory that the group shares: every prefilled request is copied out to it,
- * overlapped with further prefill, and copied in when it is to be decoded and there is room. Between
- * the shapes the weights are loaded anew, which overlaps with nothing. A copy has the link of the
- * group's GPUs for itself, in its direction, first come, first served.
+ * overlapped with further prefill, and copied in when it is to be decoded and there is room.
+ * Between the shapes the weights are loaded anew, which overlaps with nothing. A copy has the link
+ * of the group's GPUs for itself, in its direction, first come, first served.
  *
  *   prefills ──► leaves ──► turns ──► decodes ──► leaves ──► turns ──► prefills …
  *
@@ -31,8 +32,8 @@ typedef struct GroupSpec {
 } GroupSpec;
 
 typedef enum GroupState { GROUP_RUNS, GROUP_LEAVES, GROUP_TURNS } GroupState;
-/* What it is seen to do: iterations of either shape, also the last ones before it leaves; loading the
- * weights of the next; waiting for its KV to leave; nothing, for want of requests or of KV. */
+/* What it is seen to do: iterations of either shape, also the last ones before it leaves; loading
+ * the weights of the next; waiting for its KV to leave; nothing, for want of requests or of KV. */
 typedef enum GroupActivity {
   GROUP_PREFILLS,
   GROUP_DECODES,

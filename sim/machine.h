@@ -129,6 +129,11 @@ static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
 }
 
+/* Whether its batch takes part in the present iteration. */
+static inline bool machine_decodes(const Machine *machine) {
+  return machine->batch.n_seqs > 0 && !machine->decodes_paused;
+}
+
 static inline int64_t blocks_of(const Machine *machine, int64_t tokens) {
   return (tokens + machine->pool->block_size - 1) / machine->pool->block_size;
 }

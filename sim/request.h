@@ -8,6 +8,7 @@
 #define SIM_REQUEST_H
 #include "sim/base/arena.h"
 #include "sim/base/units.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef uint32_t RequestIx; // slot
@@ -55,6 +56,13 @@ typedef struct Request {
   uint8_t state;            // RequestState
 } Request;
 _Static_assert(sizeof(Request) <= 128, "two cache lines");
+
+/* Whether the KV of a request that is prefilled on `machine` will have to move, and whither is
+ * known. */
+static inline bool request_moves_from(const Request *request, MachineIx machine) {
+  return request->decode_machine != MACHINE_NONE && request->decode_machine != machine &&
+         request->output_tokens > 1;
+}
 
 typedef struct RequestTable {
   Arena *arena;

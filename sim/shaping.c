@@ -68,6 +68,7 @@ void engine_fit_store(Engine *self, const Machine *machine) {
     left -= store_blocks(machine->group, request);
     if (left >= 0) continue;
     self->plan.n_prefills = i;
+    if (i == 0) self->plan.padding_tokens = self->plan.padding_area2 = 0;
     return;
   }
 }
@@ -167,8 +168,8 @@ void engine_handle_copy(Engine *self, uint32_t target) {
 
 /* --- fetching */
 
-/* Of the machines that decode, the one with the fewest decodes among those with room for the request
- * and a block for each sequence to grow into; NULL if none has. */
+/* Of the machines that decode, the one with the fewest decodes among those with room for the
+ * request and a block for each sequence to grow into; NULL if none has. */
 static Machine *find_room(const Engine *self, const Group *group, const Request *request) {
   Machine *machines = machines_of(self, group, SHAPE_DECODE), *best = NULL;
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
@@ -251,8 +252,8 @@ static void leave(Engine *self, Group *group) {
   }
 }
 
-/* The KV on an idle machine goes: decodes' to the store, which has room for it as the group has left;
- * that of prompts prefilled in part is dropped. */
+/* The KV on an idle machine goes: decodes' to the store, which has room for it as the group has
+ * left; that of prompts prefilled in part is dropped. */
 static void drain(Engine *self, Group *group, Machine *machine) {
   Request *slots = self->requests.slots;
   for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE; ix = slots[ix].next) {

@@ -1,9 +1,9 @@
 /* What each group of GPUs did when, and what lay in both tiers of its KV memory.
  *
  * A group is looked at when the clock has left a tick in which its activity changed, and at the
- * multiples of an interval; of what is seen a row is kept where it differs from the group's last, so
- * each row holds until the next one. Looking changes nothing: a run with a timeline has the outcomes
- * of one without. Coalesced and stepped runs have the same rows. */
+ * multiples of an interval; of what is seen a row is kept where it differs from the group's last,
+ * so each row holds until the next one. Looking changes nothing: a run with a timeline has the
+ * outcomes of one without. Coalesced and stepped runs have the same rows. */
 #ifndef SIM_TIMELINE_H
 #define SIM_TIMELINE_H
 #include "sim/group.h"

@@ -76,6 +76,7 @@ rows() {
     "$tandem" query "$db" --format csv --sql "SELECT name, config, config_digest, digest, version,
       seed, tie_seed, status, reason, events, iterations FROM run" || echo 'no run'
     of_run param 'key, value'
+    of_run timeline '"group", replica, at_s, activity, gpu_blocks, store_blocks'
     of_run pool 'pool, t.name, role, machine, count, kv_blocks, utilization, energy_kwh'
     of_run machine 'machine, prefill_s, decode_s, prefill_tokens, decode_tokens'
     of_run metric 'scope, t.name, statistic, value, unit' \

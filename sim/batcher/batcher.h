@@ -33,9 +33,9 @@ typedef struct BatchPlan {
   bool pause_decodes;     // the whole batch sits this iteration out, at no cost to the core
 } BatchPlan;
 
-/* Prefill the next `tokens` > 0 of a request of prefill_queue. In a group the core leaves out a prompt
- * that the store cannot take, and all after it. The core takes KV blocks for them,
- * and on the last chunk for the first output token: view_prefill_blocks must be free. */
+/* Prefill the next `tokens` > 0 of a request of prefill_queue. In a group the core leaves out a
+ * prompt that the store cannot take, and all after it. The core takes KV blocks for them, and on
+ * the last chunk for the first output token: view_prefill_blocks must be free. */
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
 /* Let a request of decode_queue, blocked or swapped run: view_admit_blocks must be free. */
 void plan_admit(BatchPlan *plan, RequestIx request);

@@ -1,6 +1,6 @@
-/* When a group of GPUs changes its shape (Seesaw §4.2). Transition-minimising: it leaves prefill when
- * the store cannot take the next prompt or none is left, and decode when the store is empty and
- * prompts wait. The two other schedules are those it is compared with (Seesaw §2.2, Fig. 2). */
+/* When a group of GPUs changes its shape (Seesaw §4.2). Transition-minimising: it leaves prefill
+ * when the store cannot take the next prompt or none is left, and decode when the store is empty
+ * and prompts wait. The two other schedules are those it is compared with (Seesaw §2.2, Fig. 2). */
 #include "sim/pool/pool.h"
 
 typedef enum Schedule {

@@ -1,15 +1,16 @@
-/* Scenarios of replicas that are spread over GPUs in stages, and of GPUs that change their shape. The
- * performance model is that of scenarios.c; in a pipeline of two stages a stage takes 10 ms and half
- * of the rest. Times are in ms. */
+/* Scenarios of replicas that are spread over GPUs in stages, and of GPUs that change their shape.
+ * The performance model is that of scenarios.c; in a pipeline of two stages a stage takes 10 ms and
+ * half of the rest. Times are in ms. */
 #include "tests/golden/golden.h"
 
 const Scenario golden_shape_scenarios[] = {
-    /* The two lanes send their batches through the same two stages. Request 0 prefills on lane 0, 10 +
-     * 10/2 = 15 in a stage: 0–15, 15–30. Request 1 on lane 1 takes 12 and comes behind it: 15–27, and
-     * waits in front of the last stage: 30–42. Lane 0 decodes with C = 11, 10 + 12/2 = 16: 30–46,
-     * 46–62. Lane 1 with C = 5, 13: the first stage is free at 46, the last at 62: 46–59, 62–75. Lane
-     * 0 with C = 12, 16.5: 62–78.5, 78.5–95, and has its third token. Lane 1 with C = 6, 13.5: from
-     * 75 on it waits for the first stage, 78.5–92, and for the last, 95–108.5. */
+    /* The two lanes send their batches through the same two stages. Request 0 prefills on lane 0,
+     * 10 + 10/2 = 15 in a stage: 0–15, 15–30. Request 1 on lane 1 takes 12 and comes behind it:
+     * 15–27, and waits in front of the last stage: 30–42. Lane 0 decodes with C = 11, 10 + 12/2 =
+     * 16: 30–46, 46–62. Lane 1 with C = 5, 13: the first stage is free at 46, the last at 62:
+     * 46–59, 62–75. Lane 0 with C = 12, 16.5: 62–78.5, 78.5–95, and has its third token. Lane 1
+     * with C = 6, 13.5: from 75 on it waits for the first stage, 78.5–92, and for the last,
+     * 95–108.5. */
     {
         .name = "batches of two lanes do not overtake each other in the stages that they share",
         .pools = {{.name = "pool",
@@ -57,8 +58,8 @@ const Scenario golden_shape_scenarios[] = {
      * request 1 in 5.5, to 213.5, that of request 2 in 2, to 215.5. Request 1 makes its last token
      * with C = 12, 213.5–236.5, request 2 with C = 5, 236.5–252.5.
      *
-     * `shape` is followed by the first machine of the shape, the shape (0 prefill, 1 decode) and the
-     * state (0 runs, 1 leaves, 2 turns). Where a request is decoded is open when it is placed. */
+     * `shape` is followed by the first machine of the shape, the shape (0 prefill, 1 decode) and
+     * the state (0 runs, 1 leaves, 2 turns). Where a request decodes is open when it is placed. */
     {
         .name = "a group prefills, decodes, and goes back for a prompt that found no room",
         .pools = {POOL(ROLE_PREFILL, 1, 100, 1, 1), POOL(ROLE_DECODE, 1, 100, 1, 1)},

@@ -59,14 +59,7 @@ static int store_request(void *context, const RequestRecord *record, const Metri
   return results_add_request(&results, record, to);
 }
 
-static void run_small(Ran *ran, bool requests) {
-  static const char text[] = "model: llama2-70b\n"
-                             "workload: {lengths: {prompt: {constant: 300}, output: {constant: 9}},"
-                             " arrivals: {process: fixed, rate: 5 /s}, requests: 25}\n"
-                             "pools:\n"
-                             "  front: {role: prefill, machine: dgx-h100, count: 2}\n"
-                             "  back: {role: decode, machine: dgx-a100}\n"
-                             "slo: splitwise\n";
+static void run_text(Ran *ran, const char *text, bool requests) {
   const char *yaml = arena_printf(&arena, "%s/small.yaml", folder);
   FILE *file = fopen(yaml, "w");
   cr_assert_not_null(file);
@@ -81,6 +74,17 @@ static void run_small(Ran *ran, bool requests) {
   cr_assert_eq(status, 0);
   trace_close(ran->config.sim.trace);
   report_init(&ran->report, &ran->config, &ran->result, 1.5, 2.5, &arena);
+}
+
+static void run_small(Ran *ran, bool requests) {
+  static const char text[] = "model: llama2-70b\n"
+                             "workload: {lengths: {prompt: {constant: 300}, output: {constant: 9}},"
+                             " arrivals: {process: fixed, rate: 5 /s}, requests: 25}\n"
+                             "pools:\n"
+                             "  front: {role: prefill, machine: dgx-h100, count: 2}\n"
+                             "  back: {role: decode, machine: dgx-a100}\n"
+                             "slo: splitwise\n";
+  run_text(ran, text, requests);
 }
 
 Test(results, the_schema_is_of_the_version_the_program_knows) {
@@ -121,6 +125,57 @@ Test(results, a_run_has_its_rows_in_every_table) {
   Ran ran;
   run_small(&ran, false);
   cr_assert_eq(results_add_run(&results, &ran.report, 0xab, &arena, &diag), 0);
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    cr_expect_eq(ask(rows[i].sql), rows[i].value, "%s gives %g", rows[i].sql, ask(rows[i].sql));
+}
+
+/* GPUs that change their shape, with a store for two prompts of 300 tokens at a time. */
+static void run_group(Ran *ran) {
+  static const char text[] =
+      "model: codellama-34b\n"
+      "workload: {lengths: {prompt: {constant: 300}, output: {constant: 9}},"
+      " arrivals: {process: at_once}, requests: 8}\n"
+      "pools:\n"
+      "  front: {role: prefill, machine: a10-x8, tensor_parallel_size: 1,"
+      " pipeline_parallel_size: 4, data_parallel_size: 2}\n"
+      "  back: {role: decode, machine: a10-x8, tensor_parallel_size: 4, data_parallel_size: 2}\n"
+      "groups:\n"
+      "  gpus: {prefill: front, decode: back, cpu_memory: 120 MiB}\n"
+      "timeline: {interval: 10 ms}\n"
+      "policies: {pool: {name: seesaw, finish: true}, batcher: continuous}\n"
+      "perfmodel: {name: roofline}\n";
+  run_text(ran, text, false);
+}
+
+Test(results, groups_have_figures_and_a_timeline) {
+  static const struct {
+    const char *sql;
+    double value;
+  } rows[] = {
+      {"SELECT count(*) FROM metric WHERE scope = 'group.gpus'", REPORT_GROUP_SCALARS},
+      {"SELECT value FROM metric WHERE name = 'replicas'", 2},
+      {"SELECT value FROM metric WHERE name = 'turns'", 6},
+      {"SELECT value FROM metric WHERE name = 'copied_out_bytes'", 8 * 300 * 196608.0},
+      {"SELECT value FROM metric WHERE name = 'copied_in_bytes'", 8 * 300 * 196608.0},
+      {"SELECT value FROM metric WHERE name = 'most_stored_blocks'", 2 * 19},
+      {"SELECT value FROM metric WHERE name = 'store_blocks'", 40},
+      {"SELECT count(*) FROM timeline WHERE \"group\" <> 'gpus'", 0},
+      {"SELECT count(DISTINCT replica) FROM timeline", 2},
+      {"SELECT count(*) FROM timeline WHERE at_s = 0 AND activity = 'prefill'", 2},
+      {"SELECT count(*) FROM timeline WHERE activity = 'reshard' AND gpu_blocks > 0", 0},
+      {"SELECT count(*) > 6 FROM timeline WHERE activity = 'decode' AND gpu_blocks > 0", 1},
+      {"SELECT max(store_blocks) FROM timeline", 2 * 19},
+      {"SELECT abs((SELECT sum(value) FROM metric WHERE scope = 'group.gpus' AND unit = 's') -"
+       " 2 * (SELECT value FROM metric WHERE name = 'duration_s')) < 1e-6",
+       1},
+      {"SELECT abs((SELECT sum(value) FROM metric WHERE scope = 'pool.back' AND name IN"
+       " ('prefill_s', 'decode_s', 'mixed_s')) - (SELECT value FROM metric WHERE scope ="
+       " 'pool.back' AND name = 'busy_s')) < 1e-6",
+       1},
+  };
+  Ran ran;
+  run_group(&ran);
+  cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     cr_expect_eq(ask(rows[i].sql), rows[i].value, "%s gives %g", rows[i].sql, ask(rows[i].sql));
 }

@@ -10,8 +10,8 @@ static Diag diag;
 static Scene scene;
 static GroupSpec group;
 
-/* A prefill and a decode machine of 1000 blocks of one token that are the same GPUs. A token of KV is
- * 1 MB and takes 1 ms either way; turning takes 50 ms; a prompt is prefilled by itself. */
+/* A prefill and a decode machine of 1000 blocks of one token that are the same GPUs. A token of KV
+ * is 1 MB and takes 1 ms either way; turning takes 50 ms; a prompt is prefilled by itself. */
 static void set_up(void) {
   arena_init(&arena);
   diag_init(&diag);
@@ -132,6 +132,20 @@ Test(shaping, copies_overlap_with_iterations_or_hold_them_up) {
   const Group *ran = run(rows, COUNT(rows));
   cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at + 100 * MS);
   cr_expect_geq(ran->ticks[GROUP_STALLS], 100 * MS);
+}
+
+/* With two lanes the one whose copy is not the last has to be begun anew as well. */
+Test(shaping, all_lanes_go_on_when_the_copies_that_held_them_up_have_ended) {
+  const TraceRow rows[] = {row(0, 100, 2), row(0, 60, 2), row(0, 50, 2), row(0, 50, 2)};
+  scene.pools[0].count = 2;
+  scene.pools[0].pipeline_stages = 2;
+  scene_choose(&scene, POLICY_ROUTER, "round_robin", NULL);
+  group.overlaps = false;
+  group.store_blocks = 500;
+  run(rows, COUNT(rows));
+  for (size_t i = 0; i < COUNT(rows); i++)
+    cr_expect_eq(scene.records[i].prefill_machine, i % 2);
+  cr_expect_eq(scene.records[2].prefill_began_at, scene.records[3].prefill_began_at);
 }
 
 Test(shaping, a_request_of_one_token_needs_no_store) {
