@@ -27,7 +27,9 @@ typedef struct PoolConfig {
   const char *machine;
   int64_t count, tensor_parallel_size;
   KvOptions kv;
+  int64_t cpu_memory;                       // of the host, for KV; 0: the machine's share of it
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
+  const Node *host_link;                    // NULL: as the machine type has it
 } PoolConfig;
 
 typedef struct Config {
@@ -64,6 +66,7 @@ typedef struct ConfigChanges {
 
 extern const OptionSpec config_options[];
 extern const OptionSpec config_pool_options[];
+extern const OptionSpec config_host_link_options[];
 extern const OptionSpec config_perfmodel_options[];
 extern const OptionSpec config_network_options[];
 extern const OptionSpec config_monitor_options[];
@@ -108,6 +111,11 @@ int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *no
 int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag);
 /* Sequences that a decode batch can have: what the batcher says in its option max_num_seqs. */
 int64_t config_max_decode_seqs(const PolicyChoice *batcher);
+/* CPU memory and the link to it, of the pool at `node`. */
+int config_bind_host(const Node *node, const PoolConfig *pool, const Hardware *hardware,
+                     const KvCapacity *capacity, PoolSpec *spec, Arena *arena, Diag *diag);
+/* Error when the pool, which is complete, cannot have its tier. */
+int config_check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* `node` is the value of a key `perfmodel`, NULL when absent: then it is 'fitted'. */
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,

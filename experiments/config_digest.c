@@ -22,6 +22,11 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
                             pool->kv_blocks,
                             pool->block_size,
                             pool->kv_bytes_per_token,
+                            pool->kv_block_bytes,
+                            pool->cpu_kv_blocks,
+                            pool->host_link.options.to_gpu,
+                            pool->host_link.options.to_cpu,
+                            pool->weight_bytes,
                             pool->num_hidden_layers,
                             pool->nic_bandwidth,
                             pool->kv_transfer_overhead};

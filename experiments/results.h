@@ -8,7 +8,7 @@
 #include "experiments/report.h"
 #include <sqlite3.h>
 
-enum { RESULTS_SCHEMA_VERSION = 2 };
+enum { RESULTS_SCHEMA_VERSION = 3 };
 
 typedef struct DigestSet {
   uint64_t *digests; // [n], ascending

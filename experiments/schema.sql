@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -112,6 +112,7 @@ CREATE TABLE request (
   first_token_s REAL,
   decode_began_s REAL,
   last_token_s REAL,
+  computing_s REAL NOT NULL, -- in iterations that it was in; the rest of its time it queued
   preemptions INTEGER NOT NULL,
   evictions INTEGER NOT NULL,
   rejected INTEGER NOT NULL,

@@ -10,6 +10,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_PREEMPTION] = "preemption",     [OUTCOME_EVICTION] = "eviction",
     [OUTCOME_LAST_TOKEN] = "last_token",     [OUTCOME_ROLE] = "role",
     [OUTCOME_DISPATCH] = "dispatch",         [OUTCOME_FLIP] = "flip",
+    [OUTCOME_EXPANSION] = "expansion",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -10,7 +10,8 @@
  *   prefill_begin  tokens                             preemption      -
  *   first_token    -                                  eviction        tokens made so far
  *   last_token     -                                  role            from role, to role
- *   dispatch       decode machine                     flip            from role, to (begins) */
+ *   dispatch       decode machine                     flip            from role, to (begins)
+ *   expansion      KV blocks, KV blocks before */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"
@@ -32,6 +33,7 @@ typedef enum Outcome {
   OUTCOME_ROLE,
   OUTCOME_DISPATCH,
   OUTCOME_FLIP,
+  OUTCOME_EXPANSION,
   OUTCOMES,
 } Outcome;
 

@@ -109,7 +109,7 @@ Test(results, a_run_has_its_rows_in_every_table) {
       {"SELECT sum(decode_tokens) FROM machine WHERE pool = 1", 25 * 8},
       {"SELECT value FROM metric WHERE scope = 'run' AND name = 'completed'", 25},
       {"SELECT count(*) FROM metric WHERE name = 'ttft_s'", 6},
-      {"SELECT count(*) FROM metric WHERE scope = 'pool.back'", 5 + 6},
+      {"SELECT count(*) FROM metric WHERE scope = 'pool.back'", 14 + 6},
       {"SELECT sum(count) FROM histogram WHERE name = 'ttft_s'", 25},
       {"SELECT sum(count) FROM histogram WHERE name = 'tbt_s'", 25 * 8},
       {"SELECT min(high > low) FROM histogram", 1},
