@@ -22,7 +22,7 @@ static int insert(Results *self, sqlite3_stmt *statement, const Value *values, i
 #define INSERT(self, statement, diag, ...) insert((self), (statement), VALUES(__VA_ARGS__), (diag))
 
 int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
-  static const char sql[] = "INSERT INTO request VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+  static const char sql[] = "INSERT INTO request VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   if (!self->request) self->request = results_prepare(self, sql, diag);
   if (!self->request) return -1;
   return INSERT(self, self->request, diag, value_count(record->id),

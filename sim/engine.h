@@ -6,6 +6,7 @@
  *   placement.c   arrival, routing, the end of a request
  *   roles.c       who plays which role; the monitor, flips
  *   iteration.c   what a machine does next, and what the end of it brings
+ *   planning.c    what the batcher has planned for it, carried out
  *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
  *   swapping.c    KV to CPU memory and back
@@ -123,6 +124,20 @@ void engine_refit_run(Engine *self, Machine *machine);
 bool engine_passes_the_end(Engine *self, double ticks);
 /* Cuts a decode run in progress to end with its present iteration. */
 void engine_cut_run(Engine *self, Machine *machine);
+
+/* --- planning.c */
+
+/* Whether the machine's batch takes part in its iterations. */
+static inline bool engine_decodes(const Machine *machine) {
+  return machine->batch.n_seqs > 0 && !machine->decodes_paused;
+}
+/* Whether the KV of a request that is prefilled here will have to move, and whither is known. */
+static inline bool engine_decodes_elsewhere(const Machine *machine, const Request *request) {
+  return request->decode_machine != MACHINE_NONE && request->decode_machine != machine->ix &&
+         request->output_tokens > 1;
+}
+/* Carries out self->plan on a machine between iterations; returns whether anybody was evicted. */
+bool engine_carry_out(Engine *self, Machine *machine);
 
 /* --- executor.c */
 

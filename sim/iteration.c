@@ -8,35 +8,6 @@
 #include "sim/engine.h"
 #include <assert.h>
 
-void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens) {
-  ARENA_RESERVE(plan->arena, plan->prefills, plan->prefills_capacity, plan->n_prefills + 1);
-  plan->prefills[plan->n_prefills++] = (PlanItem){request, tokens};
-}
-
-void plan_admit(BatchPlan *plan, RequestIx request) {
-  ARENA_RESERVE(plan->arena, plan->admits, plan->admits_capacity, plan->n_admits + 1);
-  plan->admits[plan->n_admits++] = request;
-}
-
-void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2) {
-  plan->padding_tokens += tokens;
-  plan->padding_area2 += area2;
-}
-
-void plan_pad_decodes(BatchPlan *plan, int64_t seqs, int64_t context) {
-  plan->padding_seqs = seqs;
-  plan->padding_context = context;
-}
-
-void plan_preempt(BatchPlan *plan, RequestIx request) {
-  ARENA_RESERVE(plan->arena, plan->preempts, plan->preempts_capacity, plan->n_preempts + 1);
-  plan->preempts[plan->n_preempts++] = request;
-}
-
-static bool batch_decodes(const Machine *machine) {
-  return machine->batch.n_seqs > 0 && !machine->decodes_paused;
-}
-
 /* Decodes and their context, padding included, at the first iteration of the present part. */
 static inline int64_t decode_seqs(const Machine *machine) {
   return (int64_t)machine->batch.n_seqs + machine->padding_seqs;
@@ -263,112 +234,7 @@ static void book_part(Engine *self, Machine *machine) {
   machine->totals.extrapolated_ticks[extrapolation] += series_sum(run->compute, run->part);
 }
 
-/* --- carrying out a plan */
-
-static void apply_preempts(Engine *self, Machine *machine) {
-  Request *slots = self->requests.slots;
-  for (size_t i = 0; i < self->plan.n_preempts; i++) {
-    const RequestIx ix = self->plan.preempts[i];
-    Request *request = &slots[ix];
-    assert(request->state == REQUEST_RUNS);
-    engine_leave_batch(self, machine, ix);
-    request->state = REQUEST_BLOCKED;
-    request_queue_push(&machine->blocked, slots, ix);
-    self->metrics.preemptions++;
-    engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, 0, 0);
-  }
-}
-
-/* A request that is to run leaves the queue in which it waited. */
-static void leave_queue(Engine *self, Machine *machine, RequestIx ix) {
-  Request *slots = self->requests.slots;
-  if (slots[ix].state == REQUEST_SWAPPED) {
-    engine_swap_in(self, machine, ix);
-  } else {
-    const bool blocked = slots[ix].state == REQUEST_BLOCKED;
-    assert(blocked || slots[ix].state == REQUEST_WAITS_DECODE);
-    request_queue_remove(blocked ? &machine->blocked : &machine->decode_queue, slots, ix);
-  }
-}
-
-static void apply_admits(Engine *self, Machine *machine) {
-  Request *slots = self->requests.slots;
-  const bool reserves = machine->batcher->reserves_output;
-  for (size_t i = 0; i < self->plan.n_admits; i++) {
-    const RequestIx ix = self->plan.admits[i];
-    Request *request = &slots[ix];
-    leave_queue(self, machine, ix);
-    if (reserves) {
-      const MachineView view = engine_view(self, machine);
-      const int64_t more = view_admit_blocks(&view, ix, true);
-      engine_take_blocks(self, machine, more);
-      request->kv_blocks += (int32_t)more;
-    }
-    request->state = REQUEST_RUNS;
-    batch_push(&machine->batch, slots, ix, request->prompt_tokens + request->generated_tokens,
-               request->output_tokens - request->generated_tokens, self->arena);
-    request->computing_ticks -= machine->decoded_ticks;
-    if (request->decode_began_at < 0) {
-      request->decode_began_at = self->now;
-      engine_log(self, OUTCOME_DECODE_BEGIN, request, machine->ix, 0, 0);
-    }
-  }
-}
-
-/* The first prefill of a request begins: the blocks promised for it are now taken as it goes. */
-static void begin_prefill(Engine *self, Machine *machine, Request *request) {
-  request->prefill_began_at = self->now;
-  engine_promise_blocks(self, machine, -blocks_of(machine, (int64_t)request->prompt_tokens + 1));
-  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request->prefill_tokens, 0);
-}
-
-/* Whether the KV of a request that is prefilled here will have to move, and whither is known. */
-static bool decodes_elsewhere(const Machine *machine, const Request *request) {
-  return request->decode_machine != MACHINE_NONE && request->decode_machine != machine->ix &&
-         request->output_tokens > 1;
-}
-
-static void apply_prefills(Engine *self, Machine *machine) {
-  Request *slots = self->requests.slots;
-  machine->n_chunks = 0;
-  if (self->plan.n_prefills == 0) {
-    assert(self->plan.padding_tokens == 0);
-    return;
-  }
-  const MachineView view = engine_view(self, machine);
-  machine->padding_tokens = self->plan.padding_tokens;
-  machine->padding_area2 = self->plan.padding_area2;
-  for (size_t i = 0; i < self->plan.n_prefills; i++) {
-    const PlanItem item = self->plan.prefills[i];
-    Request *request = &slots[item.request];
-    assert(request->state == REQUEST_WAITS_PREFILL && item.tokens > 0 &&
-           request->prefilled_tokens + item.tokens <= request->prefill_tokens);
-    if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
-    const int64_t more = view_prefill_blocks(&view, item.request, item.tokens);
-    engine_take_blocks(self, machine, more);
-    request->kv_blocks += (int32_t)more;
-    request->state = REQUEST_PREFILLS;
-    request->chunk_tokens = item.tokens;
-    ARENA_RESERVE(self->arena, machine->chunks, machine->chunks_capacity, machine->n_chunks + 1);
-    machine->chunks[machine->n_chunks++] = item.request;
-    if (request->prefilled_tokens + item.tokens < request->prefill_tokens) continue;
-    request_queue_remove(&machine->prefill_queue, slots, item.request);
-    machine->n_started -= request->prefilled_tokens > 0;
-    if (decodes_elsewhere(machine, request)) engine_offer_layers(self, item.request);
-  }
-}
-
-/* Evicts until the batch can grow by one token per sequence; whether anybody had to go. */
-static bool make_room(Engine *self, Machine *machine) {
-  if (machine->batcher->reserves_output) return false;
-  bool evicted = false;
-  while (batch_decodes(machine) && batch_growth(&machine->batch, 1) > machine->free_blocks) {
-    const MachineView view = engine_view(self, machine);
-    engine_evict(self, machine, machine->kvtier->pick(machine->kvtier_options, &view));
-    evicted = true;
-  }
-  return evicted;
-}
+/* --- beginning */
 
 /* Everybody left out of the iteration that begins is one older. */
 static void age_blocked(Engine *self, const Machine *machine) {
@@ -376,20 +242,6 @@ static void age_blocked(Engine *self, const Machine *machine) {
   for (RequestIx ix = machine->blocked.first; ix != REQUEST_NONE; ix = slots[ix].next)
     slots[ix].preemptions++;
 }
-
-/* Returns whether anybody was evicted. */
-static bool carry_out(Engine *self, Machine *machine) {
-  assert(!self->plan.pause_decodes || self->plan.n_admits == 0);
-  machine->decodes_paused = self->plan.pause_decodes;
-  machine->padding_seqs = self->plan.padding_seqs;
-  machine->padding_context = self->plan.padding_context;
-  apply_preempts(self, machine);
-  apply_admits(self, machine);
-  apply_prefills(self, machine);
-  return make_room(self, machine);
-}
-
-/* --- beginning */
 
 static BatchShape shape_of(const Engine *self, const Machine *machine) {
   BatchShape shape = {.prefill_tokens = machine->padding_tokens,
@@ -401,7 +253,7 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
     shape.prefill_area2 += chunk * (2 * past + chunk);
     shape.logit_seqs += past + chunk == request->prefill_tokens;
   }
-  if (batch_decodes(machine)) {
+  if (engine_decodes(machine)) {
     shape.decode_seqs = decode_seqs(machine);
     shape.context_tokens = decode_context(machine);
     shape.logit_seqs += shape.decode_seqs;
@@ -438,7 +290,7 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   machine->totals.prefill_tokens += shape.prefill_tokens - machine->padding_tokens;
   machine->totals.padding_tokens += machine->padding_tokens;
   machine->totals.decode_tokens += shape.decode_seqs - machine->padding_seqs;
-  if (batch_decodes(machine)) book_first_gaps(self, machine, self->now + ticks);
+  if (engine_decodes(machine)) book_first_gaps(self, machine, self->now + ticks);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
 }
 
@@ -474,8 +326,8 @@ static void begin(Engine *self, Machine *machine) {
     plan->pause_decodes = false;
     const MachineView view = engine_view(self, machine);
     machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);
-    evicted = carry_out(self, machine);
-    nothing = machine->n_chunks == 0 && !batch_decodes(machine);
+    evicted = engine_carry_out(self, machine);
+    nothing = machine->n_chunks == 0 && !engine_decodes(machine);
   } while (nothing && (evicted || unstick(self, machine)));
   book_idleness(self, machine, nothing);
   if (nothing) return;
@@ -553,7 +405,7 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
     request->state = REQUEST_WAITS_PREFILL;
     machine->n_started += request->prefilled_tokens == request->chunk_tokens;
     engine_dispatch(self, ix);
-    if (decodes_elsewhere(machine, request)) engine_offer_chunk(self, ix);
+    if (engine_decodes_elsewhere(machine, request)) engine_offer_chunk(self, ix);
     return;
   }
   engine_dispatch(self, ix);
@@ -602,7 +454,7 @@ static void end_decodes(Engine *self, Machine *machine, int64_t n) {
 }
 
 static void end_prefill_iteration(Engine *self, Machine *machine) {
-  if (batch_decodes(machine)) end_decodes(self, machine, 1);
+  if (engine_decodes(machine)) end_decodes(self, machine, 1);
   const size_t n_chunks = machine->n_chunks;
   machine->n_chunks = 0;
   for (size_t i = 0; i < n_chunks; i++)

@@ -99,7 +99,7 @@ cp out first.csv
 expect 0 "$tandem" report claims ./paper --format csv --jobs 1
 cmp -s out first.csv || fail 'another number of threads gives other figures'
 expect 0 "$tandem" report claims ./paper
-prints '1 claims: 13 within, 3 outside, 1 input-missing, 1 reported'
+prints '1 claims: 14 within, 3 outside, 1 input-missing, 1 reported'
 prints "cannot read 'nowhere.csv'"
 expect 0 "$tandem" report claims ./paper --format json
 prints '"id": "P-1", "claim": "what it says", "figure": "off", "stated": "41", "released": 40'
