@@ -84,7 +84,8 @@ for way in out in; do
   [ "$(grep -c ",swap_$way,[0-9]*,0,12,32$" log.csv)" -eq 20 ] || fail "not 20 swaps $way"
 done
 expect 0 "$tandem" query swap.db --format csv \
-  --sql "SELECT name, value > 0 FROM metric WHERE scope = 'run' AND name IN ('swaps', 'swapped_out_bytes', 'stall_s')"
+  --sql "SELECT name, value > 0 FROM metric
+  WHERE scope = 'run' AND name IN ('swaps', 'swapped_out_bytes', 'stall_s')"
 [ "$(grep -c ',1$' out)" -eq 3 ] || fail 'no swaps in the database'
 expect 0 "$tandem" query swap.db --format csv --sql 'SELECT sum(swaps), max(swaps) FROM request'
 prints 20,1
