@@ -6,10 +6,11 @@
  *   placement.c   arrival, routing, the end of a request
  *   roles.c       who plays which role; the monitor, flips
  *   iteration.c   what a machine does next, and what the end of it brings
- *   plan.c        what a batcher's plan does to queues, batch and memory
+ *   planning.c    what the batcher has planned for it, carried out
  *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
  *   swapping.c    KV to CPU memory and back
+ *   tier.c        what a KV tier adds to iterations, capacity that changes
  *   moving.c      KV transfers
  *   shaping.c     groups of GPUs that change their shape
  *   timeline.c    what is kept of what they did */
@@ -124,19 +125,19 @@ void engine_handle_iteration(Engine *self, Machine *machine);
 void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request);
 /* Begins on a machine that may do so again. */
 void engine_begin(Engine *self, Machine *machine);
-/* Has a decode run in progress end with the present iteration. */
-void engine_interrupt(Engine *self, Machine *machine);
 /* Begins on the machines woken while arrivals were gathered. */
 void engine_begin_woken(Engine *self);
 /* The iterations of the run in progress that have begun by now, the present one included. */
 int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
 /* Fits the length of a decode run in progress to a change of free_blocks. */
 void engine_refit_run(Engine *self, Machine *machine);
+/* Cuts a decode run in progress to end with its present iteration. */
+void engine_cut_run(Engine *self, Machine *machine);
 
-/* --- plan.c */
+/* --- planning.c */
 
-/* Does what the plan says on a machine that is about to begin, as far as a group's store has room;
- * returns whether anybody was evicted so that the batch can grow. */
+/* Carries out self->plan on a machine between iterations, as far as a group's store has room;
+ * returns whether anybody was evicted. */
 bool engine_carry_out(Engine *self, Machine *machine);
 
 /* --- executor.c */
@@ -183,6 +184,22 @@ Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
 static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {
   return machine->copied_at > self->now ? engine_await_copies(self, machine, work) : 0;
 }
+/* --- tier.c; the first does what a tier without hooks needs, the others are for those with */
+
+/* Sets up the machine's tier and capacity. */
+void engine_start_tier(Engine *self, Machine *machine);
+/* Has the tier plan the part of the run that begins: its series, and how long that holds. `shape`
+ * is of its first iteration. */
+void engine_plan_tier(Engine *self, Machine *machine, const BatchShape *shape);
+/* Tells the tier that the present part of the run has ended; true when it wants another capacity,
+ * which engine_fit_capacity gives once the batch's books are up to date. */
+bool engine_advance_tier(Engine *self, Machine *machine);
+/* Brings kv_blocks to what the tier wants as far as that can be done now. */
+void engine_fit_capacity(Engine *self, Machine *machine);
+/* Books the time with the present capacity, up to now. */
+void engine_book_capacity(const Engine *self, Machine *machine);
+/* Blocks were given back while the tier wants fewer: keeps what is missing. */
+void engine_withhold_blocks(Engine *self, Machine *machine);
 
 /* --- moving.c */
 

@@ -3,25 +3,16 @@
 #include <inttypes.h>
 
 static const char *const names[OUTCOMES] = {
-    [OUTCOME_ARRIVAL] = "arrival",
-    [OUTCOME_PLACEMENT] = "placement",
-    [OUTCOME_REJECTION] = "rejection",
-    [OUTCOME_PREFILL_BEGIN] = "prefill_begin",
-    [OUTCOME_FIRST_TOKEN] = "first_token",
-    [OUTCOME_TRANSFER_BEGIN] = "transfer_begin",
-    [OUTCOME_TRANSFER_END] = "transfer_end",
-    [OUTCOME_DECODE_BEGIN] = "decode_begin",
-    [OUTCOME_PREEMPTION] = "preemption",
-    [OUTCOME_EVICTION] = "eviction",
-    [OUTCOME_LAST_TOKEN] = "last_token",
-    [OUTCOME_ROLE] = "role",
-    [OUTCOME_DISPATCH] = "dispatch",
-    [OUTCOME_FLIP] = "flip",
-    [OUTCOME_SWAP_OUT] = "swap_out",
-    [OUTCOME_SWAP_IN] = "swap_in",
-    [OUTCOME_COPY_OUT] = "copy_out",
-    [OUTCOME_COPY_IN] = "copy_in",
-    [OUTCOME_SHAPE] = "shape",
+    [OUTCOME_ARRIVAL] = "arrival",           [OUTCOME_PLACEMENT] = "placement",
+    [OUTCOME_REJECTION] = "rejection",       [OUTCOME_PREFILL_BEGIN] = "prefill_begin",
+    [OUTCOME_FIRST_TOKEN] = "first_token",   [OUTCOME_TRANSFER_BEGIN] = "transfer_begin",
+    [OUTCOME_TRANSFER_END] = "transfer_end", [OUTCOME_DECODE_BEGIN] = "decode_begin",
+    [OUTCOME_PREEMPTION] = "preemption",     [OUTCOME_EVICTION] = "eviction",
+    [OUTCOME_LAST_TOKEN] = "last_token",     [OUTCOME_ROLE] = "role",
+    [OUTCOME_DISPATCH] = "dispatch",         [OUTCOME_FLIP] = "flip",
+    [OUTCOME_SWAP_OUT] = "swap_out",         [OUTCOME_SWAP_IN] = "swap_in",
+    [OUTCOME_EXPANSION] = "expansion",       [OUTCOME_COPY_OUT] = "copy_out",
+    [OUTCOME_COPY_IN] = "copy_in",           [OUTCOME_SHAPE] = "shape",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -12,6 +12,7 @@
  *   last_token     -                                  role            from role, to role
  *   dispatch       decode machine                     flip            from role, to (begins)
  *   swap_out       tokens made so far, blocks         swap_in         the same
+ *   expansion      KV blocks, KV blocks before
  *   copy_out       tokens (ends)                      copy_in         tokens (ends)
  *   shape          shape and state of a group, from here on */
 #ifndef SIM_EVENTLOG_H
@@ -37,6 +38,7 @@ typedef enum Outcome {
   OUTCOME_FLIP,
   OUTCOME_SWAP_OUT,
   OUTCOME_SWAP_IN,
+  OUTCOME_EXPANSION,
   OUTCOME_COPY_OUT,
   OUTCOME_COPY_IN,
   OUTCOME_SHAPE,

@@ -248,7 +248,7 @@ static void leave(Engine *self, Group *group) {
   Machine *machines = machines_of(self, group, group->shape);
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
     machines[i].closed = true;
-    engine_interrupt(self, &machines[i]);
+    if (machines[i].activity == ACTIVITY_DECODE) engine_cut_run(self, &machines[i]);
   }
 }
 

@@ -92,7 +92,8 @@ typedef struct PoolResult {
   double utilization;   // busy time / (machines × span)
   /* Tokens in an iteration (of prefill chunks, and one for each decode), weighted by its ticks. */
   const Histogram *batch_tokens;
-  double energy_j; // of a second shape, beyond what idle GPUs draw
+  double energy_j;                      // of a second shape, beyond what idle GPUs draw
+  double mean_expansion, max_expansion; // KV memory over that of the GPUs, over time
 } PoolResult;
 
 typedef struct SimResult {

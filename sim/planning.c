@@ -1,4 +1,4 @@
-/* Plans of batchers: how they are written down, and what they do to queues, batch and memory. */
+/* What a batcher has planned for the next iteration, carried out. */
 #include "sim/engine.h"
 #include <assert.h>
 
@@ -17,12 +17,15 @@ void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2) {
   plan->padding_area2 += area2;
 }
 
+void plan_pad_decodes(BatchPlan *plan, int64_t seqs, int64_t context) {
+  plan->padding_seqs = seqs;
+  plan->padding_context = context;
+}
+
 void plan_preempt(BatchPlan *plan, RequestIx request) {
   ARENA_RESERVE(plan->arena, plan->preempts, plan->preempts_capacity, plan->n_preempts + 1);
   plan->preempts[plan->n_preempts++] = request;
 }
-
-/* --- carrying out */
 
 static void apply_preempts(Engine *self, Machine *machine) {
   Request *slots = self->requests.slots;
@@ -66,6 +69,7 @@ static void apply_admits(Engine *self, Machine *machine) {
     request->state = REQUEST_RUNS;
     batch_push(&machine->batch, slots, ix, request->prompt_tokens + request->generated_tokens,
                request->output_tokens - request->generated_tokens, self->arena);
+    request->computing_ticks -= machine->decoded_ticks;
     if (request->decode_began_at < 0) {
       request->decode_began_at = self->now;
       engine_log(self, OUTCOME_DECODE_BEGIN, request, machine->ix, 0, 0);
@@ -127,6 +131,8 @@ bool engine_carry_out(Engine *self, Machine *machine) {
   assert(!self->plan.pause_decodes || self->plan.n_admits == 0);
   if (machine->group && machine->group->shape == SHAPE_PREFILL) engine_fit_store(self, machine);
   machine->decodes_paused = self->plan.pause_decodes;
+  machine->padding_seqs = self->plan.padding_seqs;
+  machine->padding_context = self->plan.padding_context;
   apply_preempts(self, machine);
   apply_admits(self, machine);
   apply_prefills(self, machine);
