@@ -16,9 +16,9 @@ typedef struct Predictor {
   Policy policy;
   /* `random` is uniform over 64 bits, drawn for this request alone. */
   Prediction (*predict)(const void *state, const Request *request, uint64_t random);
-  /* Ticks >= 0 by which predicting prolongs the iteration, of `ticks`, that begins on a prefill
-   * machine with its `chunks`. Optional: none. */
-  Tick (*cost)(const void *state, const MachineView *view, Tick ticks);
+  /* Ticks >= 0, whole though perhaps beyond TICK_MAX, by which predicting prolongs the iteration, of
+   * `ticks`, that begins on a prefill machine with its `chunks`. Optional: none. */
+  double (*cost)(const void *state, const MachineView *view, Tick ticks);
 } Predictor;
 
 /* Whether the chunk that begins is a prompt's first, with which its prediction is made. */
