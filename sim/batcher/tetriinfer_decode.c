@@ -7,8 +7,7 @@
 /* Predicted output tokens of a request still to be made, at least the next one. */
 static int64_t predicted_left(const TetriInfer *self, const MachineView *view, RequestIx ix) {
   const Request *request = &view->requests[ix];
-  const int64_t output = self->estimate == ESTIMATE_LOW ? (int64_t)request->predicted_low
-                                                        : (int64_t)request->predicted_high - 1;
+  const int64_t output = prediction_output(request, (Estimate)self->estimate);
   int64_t made = request->generated_tokens;
   if (request->state == REQUEST_RUNS)
     made = request->output_tokens - batch_remaining(&view->machine->batch, request);
