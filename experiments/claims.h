@@ -89,7 +89,15 @@ void paper_done(Paper *self);
 int paper_eval(Paper *self, int jobs, void (*on_progress)(int done, int all), Arena *arena,
                Diag *diag);
 
-/* private: claims_load.c, claims_eval.c, claims_figures.c, claims_study.c */
+/* private: claims_load.c, claims_eval.c, claims_figures.c, claims_swap.c, claims_study.c */
+
+/* A figure of a configuration that is bound. */
+typedef struct ModelFigure {
+  const char *name;
+  int min_arguments, max_arguments;
+  double (*eval)(const Config *config, const double *arguments, int n_arguments); // NAN: no value
+} ModelFigure;
+extern const ModelFigure claim_swap_figures[]; // ended by a row without a name
 
 /* The settings of a source in a column: its design's, `set`, and those of the column's own map. */
 int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn column,

@@ -1,6 +1,7 @@
 /* The names of figures: what expressions may ask of a run, and of a configuration that is only
  * bound. experiments/papers/README.md lists them. */
 #include "experiments/claims.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -114,12 +115,6 @@ int claim_run_figure(const Trial *trial, const char *name, const double *argumen
 
 /* ---- Configurations ---- */
 
-typedef struct ModelFigure {
-  const char *name;
-  int min_arguments, max_arguments;
-  double (*eval)(const Config *config, const double *arguments, int n_arguments);
-} ModelFigure;
-
 static const PoolSpec *first_pool(const Config *config) {
   return &config->sim.pools[0];
 }
@@ -217,23 +212,36 @@ static const ModelFigure model_figures[] = {
     {"prefill_power", 0, 0, prefill_power},
     {"decode_power", 0, 0, decode_power},
     {"provisioned_power", 0, 0, provisioned_power},
+    {0},
 };
-enum { MODEL_FIGURES = sizeof model_figures / sizeof *model_figures };
+
+enum { NAMES_MAX = 64 };
+
+/* The figure with this name; NULL: there is none, and all names are added to `names`. */
+static const ModelFigure *find_model_figure(const ModelFigure *list, const char *name,
+                                            const char **names, int *n_names) {
+  for (; list->name; list++) {
+    if (strcmp(list->name, name) == 0) return list;
+    assert(*n_names < NAMES_MAX - 1);
+    names[(*n_names)++] = list->name;
+  }
+  return NULL;
+}
 
 int claim_model_figure(const Trial *trial, const char *name, const double *arguments,
                        int n_arguments, Place at, double *ret_value, Diag *diag) {
-  const char *names[MODEL_FIGURES + 1] = {0};
-  for (int i = 0; i < MODEL_FIGURES; i++) {
-    const ModelFigure *figure = &model_figures[i];
-    names[i] = figure->name;
-    if (strcmp(figure->name, name) != 0) continue;
-    if (n_arguments < figure->min_arguments || n_arguments > figure->max_arguments)
-      return diag_error(diag, at, "'%s' takes %d to %d arguments, not %d", name,
-                        figure->min_arguments, figure->max_arguments, n_arguments);
-    *ret_value = figure->eval(&trial->config, arguments, n_arguments);
-    return 0;
+  const char *names[NAMES_MAX] = {0};
+  int n_names = 0;
+  const ModelFigure *figure = find_model_figure(model_figures, name, names, &n_names);
+  if (!figure) figure = find_model_figure(claim_swap_figures, name, names, &n_names);
+  if (!figure) {
+    diag_error(diag, at, "no figure '%s'", name);
+    diag_hint_near(diag, name, names);
+    return -1;
   }
-  diag_error(diag, at, "no figure '%s'", name);
-  diag_hint_near(diag, name, names);
-  return -1;
+  if (n_arguments < figure->min_arguments || n_arguments > figure->max_arguments)
+    return diag_error(diag, at, "'%s' takes %d to %d arguments, not %d", name,
+                      figure->min_arguments, figure->max_arguments, n_arguments);
+  *ret_value = figure->eval(&trial->config, arguments, n_arguments);
+  return 0;
 }

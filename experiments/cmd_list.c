@@ -111,6 +111,7 @@ static void print_options(Arena *arena) {
   } blocks[] = {
       {"CONFIG", config_options},
       {"pools.NAME", config_pool_options},
+      {"pools.NAME.host_link", config_host_link_options},
       {"perfmodel", config_perfmodel_options},
       {"workload, of a trace", workload_replay_options},
       {"workload, synthetic", workload_synthetic_options},

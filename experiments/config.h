@@ -31,6 +31,7 @@ typedef struct PoolConfig {
   KvOptions kv;
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
+  const Node *host_link;                    // NULL: as the machine type has it
 } PoolConfig;
 
 typedef struct Config {
@@ -67,6 +68,7 @@ typedef struct ConfigChanges {
 
 extern const OptionSpec config_options[];
 extern const OptionSpec config_pool_options[];
+extern const OptionSpec config_host_link_options[];
 extern const OptionSpec config_perfmodel_options[];
 extern const OptionSpec config_network_options[];
 extern const OptionSpec config_monitor_options[];
@@ -115,6 +117,11 @@ int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const No
                               Arena *arena, Diag *diag);
 /* Sequences that a decode batch can have: what the batcher says in its option max_num_seqs. */
 int64_t config_max_decode_seqs(const PolicyChoice *batcher);
+/* The link to CPU memory of the pool at `node`. */
+int config_bind_host(const Node *node, const PoolConfig *pool, const Hardware *hardware,
+                     PoolSpec *spec, Arena *arena, Diag *diag);
+/* Error when the pool, which is complete, cannot have its tier. */
+int config_check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* `node` is the value of a key `perfmodel`, NULL when absent: then it is 'fitted'. */
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,

@@ -45,6 +45,7 @@ int config_bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, 
 }
 
 int64_t config_max_decode_seqs(const PolicyChoice *batcher) {
+  // a batcher that could not be bound has no state, and its error is told
   const OptionSpec *spec = batcher->state ? batcher->policy->options : NULL;
   for (; spec && spec->key; spec++) {
     if (strcmp(spec->key, "max_num_seqs") != 0) continue;

@@ -1,5 +1,6 @@
 /* The `pools:` block: machines with a model on them. */
 #include "experiments/config.h"
+#include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include <math.h>
 #include <string.h>
@@ -25,12 +26,15 @@ const OptionSpec config_pool_options[] = {
        .help = "share of the GPU's memory that is used"),
     KV(activation_bytes, OPTION_BYTES, .fallback = "1 GiB", .max = 1e15,
        .help = "kept free on each GPU for activations"),
+    KV(kv_cache_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15,
+       .help = "KV memory of each GPU, instead of what fits"),
     KV(num_gpu_blocks_override, OPTION_INT, .min = 1, .max = 1e12,
        .help = "blocks of KV memory, instead of what fits"),
     POOL(nic_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
          .help = "of one machine, in each direction; absent: its share of the machine type's"),
     POOL(cpu_memory, OPTION_BYTES, .max = 1e18,
-         .help = "of one machine, for swapped KV; absent: its share of the machine type's"),
+         .help = "of one machine, for KV; absent: its share of the machine type's"),
+    POOL(host_link, OPTION_NODE, .help = "between GPU and CPU memory"),
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool"),
     POOL(batcher, OPTION_NODE, .help = "as among the policies, for this pool"),
     POOL(kvtier, OPTION_NODE, .help = "as among the policies, for this pool"),
@@ -93,12 +97,11 @@ static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool
   spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
   spec->kv_block_bytes = capacity->block_bytes;
   spec->kv_bytes_per_token = self->model.kv_bytes_per_token;
+  spec->weight_bytes = self->model.weight_bytes;
   spec->num_hidden_layers = self->model.num_hidden_layers;
   spec->nic_bandwidth = pool->nic_bandwidth > 0 ? pool->nic_bandwidth
                                                 : llround(share * (double)hardware->nic_bandwidth);
   spec->nvlink_bandwidth = pool->tensor_parallel_size * hardware->nvlink_bandwidth;
-  spec->to_cpu_bandwidth = spec->from_cpu_bandwidth =
-      pool->tensor_parallel_size * hardware->pcie_bandwidth;
   spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
   spec->idle_power = share * hardware->idle_power;
   spec->prefill_power = share * hardware->prefill_power;
@@ -120,6 +123,24 @@ static int bind_pool_policies(const Config *self, const Node *node, const PoolCo
   return config_check_pool_policies(self, spec, config_place(node, key), diag);
 }
 
+/* Two ways to say what the KV memory is are one too many. */
+static int check_kv_keys(const Node *node, Diag *diag) {
+  const Node *bytes = node_find(node, "kv_cache_memory_bytes");
+  if (!bytes || !node_find(node, "num_gpu_blocks_override")) return 0;
+  return diag_error(diag, bytes->key_at,
+                    "'kv_cache_memory_bytes' and 'num_gpu_blocks_override' exclude each other");
+}
+
+/* A decoding sequence holds at least one block, of those that the GPUs hold unless the tier has
+ * more. */
+static int64_t max_decode_seqs(const Config *self, const PoolSpec *spec,
+                               const KvCapacity *capacity) {
+  const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
+  const KvTier *tier = (const KvTier *)sim_pool_policy(&self->sim, spec, POLICY_KVTIER).policy;
+  const int64_t most = config_max_decode_seqs(&batcher);
+  return most > capacity->blocks && !kvtier_moves(tier) ? capacity->blocks : most;
+}
+
 /* `spec` has its name; the rest is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec *spec, Arena *arena,
                      Diag *diag) {
@@ -134,7 +155,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   if (status || !self->model.name) return -1;
   if (pool->tensor_parallel_size == 0) pool->tensor_parallel_size = hardware.num_gpus;
   KvCapacity capacity;
-  if (kv_capacity(&self->model, &hardware, pool->tensor_parallel_size, &pool->kv,
+  if (check_kv_keys(node, diag) ||
+      kv_capacity(&self->model, &hardware, pool->tensor_parallel_size, &pool->kv,
                   config_place(node, "tensor_parallel_size"), &capacity, diag) ||
       fit_cpu_memory(pool, node, &hardware, &capacity, diag))
     return -1;
@@ -143,16 +165,15 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
   if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
     return -1;
   if (!choice.name) return -1;
-  // A decoding sequence holds at least one block.
-  const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
-  int64_t max_seqs = config_max_decode_seqs(&batcher);
-  if (max_seqs > capacity.blocks) max_seqs = capacity.blocks;
   spec->perfmodel = config_load_perfmodel(
-      self, &choice, &hardware, pool->tensor_parallel_size, max_seqs,
+      self, &choice, &hardware, pool->tensor_parallel_size, max_decode_seqs(self, spec, &capacity),
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(spec, self, pool, &hardware, &capacity);
-  return config_check_pool_batcher(self, spec, pool->batcher, arena, diag);
+  if (config_bind_host(node, pool, &hardware, spec, arena, diag) ||
+      config_check_pool_batcher(self, spec, pool->batcher, arena, diag))
+    return -1;
+  return config_check_tier(self, node, spec, diag);
 }
 
 static int check_phases(const Config *self, const Node *node, Diag *diag) {

@@ -255,28 +255,73 @@ static double apply(Operator op, double a, double b) {
   return NAN;
 }
 
-/* 1 and the value when `name` is built in, else 0. A NAN among the values is the result. */
-static int built_in(const char *name, const double *values, int n, double *ret_value) {
-  static const char *const names[] = {"min", "max", "mean", "geomean"};
-  int which = 0;
-  while (which < 4 && strcmp(name, names[which]) != 0)
-    which++;
-  if (which == 4 || n == 0) return 0;
-  double result = which == 3 ? log(values[0]) : values[0];
-  for (int i = 1; i < n; i++) {
-    const double value = values[i];
-    if (isnan(result)) break;
-    if (isnan(value))
-      result = NAN;
-    else if (which == 0)
-      result = value < result ? value : result;
-    else if (which == 1)
-      result = value > result ? value : result;
-    else
-      result += which == 3 ? log(value) : value;
+/* ---- Built in: each of n > 0 values, none of them NAN ---- */
+
+static double least(const double *values, int n) {
+  double result = values[0];
+  for (int i = 1; i < n; i++)
+    result = values[i] < result ? values[i] : result;
+  return result;
+}
+
+static double greatest(const double *values, int n) {
+  double result = values[0];
+  for (int i = 1; i < n; i++)
+    result = values[i] > result ? values[i] : result;
+  return result;
+}
+
+static double mean(const double *values, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++)
+    sum += values[i];
+  return sum / n;
+}
+
+static double geometric_mean(const double *values, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; i++)
+    sum += log(values[i]);
+  return exp(sum / n);
+}
+
+/* at_max(x1, y1, x2, y2, …). */
+static double at_max(const double *values, int n) {
+  int best = 0;
+  for (int i = 2; i + 1 < n; i += 2)
+    if (values[i + 1] > values[best + 1]) best = i;
+  return n >= 2 && n % 2 == 0 ? values[best] : NAN;
+}
+
+/* reaches(y, x1, y1, x2, y2, …). */
+static double reaches(const double *values, int n) {
+  const double y = values[0];
+  if (n < 3 || n % 2 == 0) return NAN;
+  if (values[2] >= y) return values[1];
+  for (int i = 3; i < n; i += 2) {
+    const double *left = &values[i - 2], *right = &values[i];
+    if (right[1] < y) continue;
+    return left[0] + (right[0] - left[0]) * (y - left[1]) / (right[1] - left[1]);
   }
-  *ret_value = which == 3 ? exp(result / n) : which == 2 ? result / n : result;
-  return 1;
+  return NAN;
+}
+
+/* True and the value when `name` is built in. A NAN among the values is the result. */
+static bool built_in(const char *name, const double *values, int n, double *ret_value) {
+  static const struct {
+    const char *name;
+    double (*eval)(const double *values, int n);
+  } functions[] = {{"min", least},     {"max", greatest},    {"mean", mean},
+                   {"at_max", at_max}, {"reaches", reaches}, {"geomean", geometric_mean}};
+  for (size_t f = 0; n > 0 && f < sizeof functions / sizeof *functions; f++) {
+    if (strcmp(functions[f].name, name) != 0) continue;
+    bool known = true;
+    for (int i = 0; i < n; i++)
+      known &= !isnan(values[i]);
+    *ret_value = known ? functions[f].eval(values, n) : NAN;
+    return true;
+  }
+  return false;
 }
 
 static int eval_name(const Expression *self, const ExpressionScope *scope, double *ret_value,

@@ -5,6 +5,9 @@
  * meaning is the scope's. Built in are min(…), max(…), mean(…), geomean(…), and
  *
  *   argmax(x, 128, 256, …, f(x))   that of the values listed for x at which f is greatest
+ *   at_max(x1, y1, x2, y2, …)      the x of the greatest y, of equals the first
+ *   reaches(y, x1, y1, x2, y2, …)  the x at which the line through these points first reaches y;
+ *                                  NAN if it never does
  *
  * A figure that does not exist in one case (a run that was not made) is NAN and makes the whole
  * NAN. An expression is parsed once and has no state. */

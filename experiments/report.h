@@ -7,9 +7,9 @@
 
 enum {
   REPORT_STATISTICS = 6,
-  REPORT_LATENCIES = 7,
-  REPORT_SCALARS = 26,
-  REPORT_POOL_SCALARS = 7,
+  REPORT_LATENCIES = 9,
+  REPORT_SCALARS = 27,
+  REPORT_POOL_SCALARS = 16,
   REPORT_EXTRAPOLATED = 3,
 };
 extern const char *const report_statistics[REPORT_STATISTICS]; // mean, p50, …
@@ -20,7 +20,8 @@ typedef struct Scalar {
 } Scalar;
 
 /* What was observed of one quantity. Latencies: tbt_s is of gaps between tokens, tpot_s of
- * requests. batch_tokens of a pool is weighted by time. */
+ * requests, and so are queue_token_s and compute_token_s, which have a request's time outside and
+ * inside iterations over its output tokens. batch_tokens of a pool is weighted by time. */
 typedef struct Distribution {
   const char *name, *unit;
   const Histogram *histogram;

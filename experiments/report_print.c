@@ -161,10 +161,11 @@ static void table_head(const Report *self, FILE *out) {
             grouped(report_value(self, "role_changes"), requests),
             grouped(report_value(self, "flips"), rejected));
   if (self->result->totals.swaps_out == 0) return;
+  const double bytes =
+      report_value(self, "swapped_in_bytes") + report_value(self, "swapped_out_bytes");
   fprintf(out, "swapping     %s swaps to CPU memory (%s GB there and back), %s stalled\n",
-          grouped(report_value(self, "swaps"), requests),
-          grouped(report_value(self, "swapped_bytes") / 1e9, rejected),
-          format_duration(report_value(self, "stalled_s"), span));
+          grouped(report_value(self, "swaps"), requests), grouped(bytes / 1e9, rejected),
+          format_duration(report_value(self, "stall_s"), span));
 }
 
 static void table_latencies(const Report *self, FILE *out) {
@@ -174,8 +175,10 @@ static void table_latencies(const Report *self, FILE *out) {
                                                       "arrival to last token",
                                                       "arrival to start of prefill",
                                                       "first token to second",
-                                                      "end of prefill to arrival of the KV"};
-  fprintf(out, "\n%-12s", "latency");
+                                                      "end of prefill to arrival of the KV",
+                                                      "outside iterations, per output token",
+                                                      "in iterations, per output token"};
+  fprintf(out, "\n%-13s", "latency");
   for (int k = 0; k < REPORT_STATISTICS; k++)
     fprintf(out, " %9s", report_statistics[k]);
   putc('\n', out);
@@ -183,7 +186,7 @@ static void table_latencies(const Report *self, FILE *out) {
     const Distribution *latency = &self->latencies[i];
     if (latency->histogram == &self->result->metrics.kv_transfer && latency->histogram->total == 0)
       continue;
-    fprintf(out, "%-12.*s", (int)(strlen(latency->name) - strlen("_s")), latency->name);
+    fprintf(out, "%-13.*s", (int)(strlen(latency->name) - strlen("_s")), latency->name);
     for (int k = 0; k < REPORT_STATISTICS; k++) {
       char text[32];
       fprintf(out, " %9s", format_duration(latency->values[k], text));
@@ -211,6 +214,29 @@ static void table_pools(const Report *self, FILE *out) {
             role_name(report->pool->role), report->pool->machine, report->pool->count,
             100 * report->scalars[0].value, known(report->scalars[1].value, "%.4g", "-", energy),
             grouped(report->scalars[2].value, iterations));
+  }
+}
+
+/* What tiers that move KV did. */
+static void table_tiers(const Report *self, FILE *out) {
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    const PoolResult *pool = &self->result->pools[i];
+    const MachineTotals *totals = &pool->totals;
+    if (totals->swaps_out > 0) continue; // told above
+    if (totals->swapped_in_bytes == 0 && totals->expansions == 0) continue;
+    char in[32], to[32], most[32];
+    units_format(in, sizeof in, DIM_BYTES, (double)totals->swapped_in_bytes);
+    units_format(to, sizeof to, DIM_BYTES, (double)totals->swapped_out_bytes);
+    units_format(most, sizeof most, DIM_BYTES,
+                 (double)totals->max_cpu_blocks * (double)pool->pool->kv_block_bytes);
+    fprintf(out,
+            "\n%s: KV memory x%.3f on average, x%.3f at most with %s on the CPU, %" PRId64
+            " larger, %" PRId64 " smaller\n%s: %s to the GPUs, %s to the CPU, %.1f%% of busy time "
+            "waited for copies\n",
+            pool->pool->name, pool->mean_expansion, pool->max_expansion, most, totals->expansions,
+            totals->contractions, pool->pool->name, in, to,
+            100 * (double)totals->stall_ticks /
+                (double)(totals->prefill_ticks + totals->decode_ticks));
   }
 }
 
@@ -255,6 +281,7 @@ static void print_table(const Report *self, FILE *out) {
   table_head(self, out);
   table_latencies(self, out);
   table_pools(self, out);
+  table_tiers(self, out);
   table_slo(self, out);
   table_foot(self, out);
 }

@@ -22,7 +22,7 @@ static int insert(Results *self, sqlite3_stmt *statement, const Value *values, i
 #define INSERT(self, statement, diag, ...) insert((self), (statement), VALUES(__VA_ARGS__), (diag))
 
 int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
-  static const char sql[] = "INSERT INTO request VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+  static const char sql[] = "INSERT INTO request VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
   if (!self->request) self->request = results_prepare(self, sql, diag);
   if (!self->request) return -1;
   return INSERT(self, self->request, diag, value_count(record->id),
@@ -30,9 +30,9 @@ int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
                 machine_at(record->prefill_machine), machine_at(record->decode_machine),
                 time_at(record->arrived_at), time_at(record->prefill_began_at),
                 time_at(record->first_token_at), time_at(record->decode_began_at),
-                time_at(record->last_token_at), value_whole(record->preemptions),
-                value_whole(record->evictions), value_whole(record->swaps),
-                value_whole(record->rejected));
+                time_at(record->last_token_at), time_at(record->computing_ticks),
+                value_whole(record->preemptions), value_whole(record->evictions),
+                value_whole(record->swaps), value_whole(record->rejected));
 }
 
 /* Recursion is as deep as the configuration, which the reader bounds. */

@@ -113,6 +113,7 @@ CREATE TABLE request (
   first_token_s REAL,
   decode_began_s REAL,
   last_token_s REAL,
+  computing_s REAL NOT NULL, -- in iterations that it was in; the rest of its time it queued
   preemptions INTEGER NOT NULL,
   evictions INTEGER NOT NULL,
   swaps INTEGER NOT NULL,

@@ -26,6 +26,10 @@ static const OptionSpec SPECS[] = {
     ROW(pcie_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e15,
         .help = "per direction of one GPU"),
     FACT(pcie_efficiency, OPTION_REAL, SHARE, .fallback = "0.6", .help = "of an all-reduce"),
+    FACT(host_to_gpu_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
+         .help = "from CPU memory to one GPU; absent: pcie_bandwidth"),
+    FACT(gpu_to_host_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
+         .help = "from one GPU to CPU memory; absent: pcie_bandwidth"),
     FACT(all_reduce_latency, OPTION_TICKS, .fallback = "0 s", .max = 1,
          .help = "the smallest all-reduce"),
     ROW(cpu_memory_bytes, OPTION_BYTES, .max = 1e18, .help = "memory of the host"),
@@ -48,6 +52,8 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   const Node *root = yaml_load(path, arena, diag);
   Hardware hardware = {.name = datafile_stem(path, arena)};
   if (!root || option_bind(SPECS, root, NULL, root->at, &hardware, diag)) return -1;
+  if (hardware.host_to_gpu_bandwidth == 0) hardware.host_to_gpu_bandwidth = hardware.pcie_bandwidth;
+  if (hardware.gpu_to_host_bandwidth == 0) hardware.gpu_to_host_bandwidth = hardware.pcie_bandwidth;
   *self = hardware;
   return 0;
 }
@@ -133,13 +139,38 @@ int hardware_check_split(const Llm *llm, const Hardware *hardware, int64_t tenso
   return 0;
 }
 
+/* From all that fits to what kv_cache_memory_bytes of each GPU hold. */
+static int limit_memory(KvCapacity *capacity, const Llm *llm, int64_t tp, int64_t bytes, Place at,
+                        Diag *diag) {
+  const int64_t block = capacity->block_bytes / tp, room = capacity->blocks * block;
+  char wanted[32], limit[32];
+  units_format(wanted, sizeof wanted, DIM_BYTES, (double)bytes);
+  if (bytes < block) {
+    units_format(limit, sizeof limit, DIM_BYTES, (double)block);
+    return diag_error(diag, at, "kv_cache_memory_bytes %s holds no block of %s of model '%s'",
+                      wanted, limit, llm->name);
+  }
+  if (bytes > room) {
+    units_format(limit, sizeof limit, DIM_BYTES, (double)room);
+    return diag_error(diag, at, "kv_cache_memory_bytes %s exceeds the %s that model '%s' leaves",
+                      wanted, limit, llm->name);
+  }
+  capacity->blocks = bytes / block;
+  return 0;
+}
+
 int kv_capacity(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag) {
   int64_t tp = tensor_parallel_size;
   assert(tp >= 1 && options->block_size >= 1);
   if (hardware_check_split(llm, hardware, tp, at, diag)) return -1;
-  KvCapacity capacity = capacity_of(llm, hardware, tp, options);
-  if (capacity.blocks == 0) return report_too_big(llm, hardware, tp, options, at, diag);
+  KvOptions used = *options;
+  if (options->kv_cache_memory_bytes > 0) used.gpu_memory_utilization = 1;
+  KvCapacity capacity = capacity_of(llm, hardware, tp, &used);
+  if (capacity.blocks == 0) return report_too_big(llm, hardware, tp, &used, at, diag);
+  if (options->kv_cache_memory_bytes > 0 &&
+      limit_memory(&capacity, llm, tp, options->kv_cache_memory_bytes, at, diag))
+    return -1;
   if (options->num_gpu_blocks_override > 0) capacity.blocks = options->num_gpu_blocks_override;
   *ret_capacity = capacity;
   return 0;

@@ -23,7 +23,9 @@ typedef struct Hardware {
   double nvlink_efficiency; // share of it that a ring all-reduce reaches
   int64_t pcie_bandwidth;   // bytes/s per direction of one GPU; on a superchip its link to the CPU
   double pcie_efficiency;   // as for NVLink
-  Tick all_reduce_latency;  // of the smallest all-reduce over the machine's GPUs; 0: unknown
+  /* bytes/s of one GPU's link to CPU memory; pcie_bandwidth where a file does not say */
+  int64_t host_to_gpu_bandwidth, gpu_to_host_bandwidth;
+  Tick all_reduce_latency; // of the smallest all-reduce over the machine's GPUs; 0: unknown
   int64_t cpu_memory_bytes;
   int64_t nic_bandwidth;     // bytes/s in each direction, all NICs of the machine
   Tick kv_transfer_overhead; // what stays visible of a layer-wise KV transfer beyond the last layer
@@ -58,11 +60,13 @@ typedef struct KvOptions {
   double gpu_memory_utilization;   // 0.9
   int64_t activation_bytes;        // reserve per GPU for activations and workspace
   int64_t num_gpu_blocks_override; // 0: computed
+  int64_t kv_cache_memory_bytes;   // of one GPU, whatever the utilization; 0: computed
 } KvOptions;
 
-/* floor((utilization·HBM·tp − weights − activations·tp) / block_bytes), DESIGN §5. Error at `at`
- * when hardware_check_split has one, or when the weights do not fit, saying which
- * tensor_parallel_size of the machine would. */
+/* floor((utilization·HBM·tp − weights − activations·tp) / block_bytes), DESIGN §5, unless an option
+ * says it outright. Error at `at` when hardware_check_split has one, when the weights do not fit,
+ * saying which tensor_parallel_size of the machine would, or when kv_cache_memory_bytes is less
+ * than a block or more than all of the GPUs' memory has room for. */
 int kv_capacity(const Llm *llm, const Hardware *hardware, int64_t tensor_parallel_size,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag);
 #endif

@@ -63,6 +63,18 @@ static MachineIx holder(const Request *request) {
   return before_decode ? request->prefill_machine : request->decode_machine;
 }
 
+/* A shrink goes on for as long as it has to take every block that is free; and the tier's own
+ * books. */
+static void check_tier(const Machine *machine) {
+  const int64_t missing = machine->kv_blocks - machine->wanted_blocks - machine->withheld_blocks;
+  assert(missing > 0 || machine->withheld_blocks == 0);
+  assert(missing == 0 || (missing > 0 && machine->free_blocks == 0));
+  const KvTier *tier = machine->kvtier;
+  if (!machine->moves_kv) return;
+  const int64_t cpu = tier->cpu_blocks(machine->kvtier_options, machine->kvtier_state, machine);
+  assert(0 <= cpu && cpu <= machine->kv_blocks);
+}
+
 static void check_memory(const Engine *engine) {
   for (uint32_t m = 0; m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
@@ -76,7 +88,10 @@ static void check_memory(const Engine *engine) {
       if (transfer->to == m && transfer->stage != TRANSFER_WAITS)
         held += blocks_of(machine, (int64_t)request->prompt_tokens + 1);
     }
-    assert(machine->free_blocks + held == machine->pool->kv_blocks);
+    assert(machine->free_blocks + held + machine->withheld_blocks == machine->kv_blocks);
+    assert(machine->kv_blocks >= machine->least_blocks && machine->withheld_blocks >= 0);
+    assert(engine->view.kv_blocks[m] == held + machine->promised_blocks);
+    check_tier(machine);
     assert(engine_free_blocks(engine, machine) >= 0);
   }
 }

@@ -20,12 +20,9 @@ static void init_machines(Engine *self) {
     self->n_machines += config->pools[p].count;
   self->machines = ARENA_ARRAY(self->arena, Machine, self->n_machines);
   int64_t *capacities = ARENA_ARRAY(self->arena, int64_t, self->n_machines);
-  self->smallest_room = INT64_MAX;
   MachineIx ix = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
-    const int64_t room = pool->kv_blocks * pool->block_size;
-    if (room < self->smallest_room) self->smallest_room = room;
     Histogram *batch_tokens = ARENA_NEW(self->arena, Histogram);
     histogram_init(batch_tokens, self->arena);
     for (uint32_t i = 0; i < pool->count; i++, ix++) {
@@ -38,7 +35,6 @@ static void init_machines(Engine *self) {
                                      .blocked = REQUEST_QUEUE_EMPTY,
                                      .swapped = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
-                                     .free_blocks = pool->kv_blocks,
                                      .free_cpu_blocks = pool->cpu_kv_blocks,
                                      .batch_tokens = batch_tokens};
       batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
@@ -57,6 +53,7 @@ static void *copy_state(const PolicyChoice *choice, Arena *arena) {
 
 static void init_machine_policies(Engine *self) {
   const SimConfig *config = self->config;
+  self->smallest_room = INT64_MAX;
   for (uint32_t m = 0; m < self->n_machines; m++) {
     Machine *machine = &self->machines[m];
     const PolicyChoice batcher = sim_pool_policy(config, machine->pool, POLICY_BATCHER);
@@ -66,6 +63,8 @@ static void init_machine_policies(Engine *self) {
     machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = copy_state(&kvtier, self->arena);
+    engine_start_tier(self, machine);
+    if (machine_room(machine) < self->smallest_room) self->smallest_room = machine_room(machine);
     const MachineView view = engine_view(self, machine);
     if (machine->batcher->start)
       machine->batcher->start(machine->batcher_options, machine->batcher_state, &view, self->arena);
@@ -87,13 +86,13 @@ static void init_policies(Engine *self) {
   self->transfer = (const TransferPolicy *)policies[POLICY_TRANSFER];
   self->view.roles_move = self->pool->moves_roles;
   self->view.heavy_above = config->heavy_above;
+  init_machine_policies(self);
   if (self->router->start)
     self->router->start(self->states[POLICY_ROUTER], &self->view, config->seed, self->arena);
   if (self->dispatcher->start)
     self->dispatcher->start(self->states[POLICY_DISPATCHER], &self->view, config->seed,
                             self->arena);
   if (self->pool->start) self->pool->start(self->states[POLICY_POOL], &self->view, self->arena);
-  init_machine_policies(self);
   engine_start_monitor(self);
 }
 
@@ -193,8 +192,14 @@ static void add_totals(MachineTotals *sum, const MachineTotals *part) {
   sum->padding_tokens += part->padding_tokens;
   sum->swaps_out += part->swaps_out;
   sum->swaps_in += part->swaps_in;
-  sum->swapped_bytes += part->swapped_bytes;
   sum->stall_ticks += part->stall_ticks;
+  sum->swapped_in_bytes += part->swapped_in_bytes;
+  sum->swapped_out_bytes += part->swapped_out_bytes;
+  sum->expansions += part->expansions;
+  sum->contractions += part->contractions;
+  sum->max_kv_blocks += part->max_kv_blocks;
+  sum->max_cpu_blocks += part->max_cpu_blocks;
+  sum->kv_block_seconds += part->kv_block_seconds;
   for (int i = 0; i <= EXTRAPOLATION_FAR; i++) {
     sum->extrapolated_iterations[i] += part->extrapolated_iterations[i];
     sum->extrapolated_ticks[i] += part->extrapolated_ticks[i];
@@ -207,6 +212,10 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first) {
   for (uint32_t i = 0; i < pool->count; i++)
     add_totals(&result->totals, &self->machines[first + i].totals);
   result->batch_tokens = self->machines[first].batch_tokens;
+  const double blocks = (double)pool->kv_blocks * pool->count;
+  result->max_expansion = (double)result->totals.max_kv_blocks / blocks;
+  result->mean_expansion =
+      self->now > 0 ? result->totals.kv_block_seconds / (blocks * tick_seconds(self->now)) : 1;
   const double span = tick_seconds(self->now) * pool->count;
   const double prefill = tick_seconds(result->totals.prefill_ticks);
   const double decode = tick_seconds(result->totals.decode_ticks);
@@ -215,7 +224,7 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first) {
                      (span - prefill - decode) * pool->idle_power;
 }
 
-static void sum_up(const Engine *self, SimResult *result) {
+static void sum_up(Engine *self, SimResult *result) {
   *result = (SimResult){.metrics = self->metrics,
                         .n_pools = self->config->n_pools,
                         .n_machines = self->n_machines,
@@ -226,6 +235,8 @@ static void sum_up(const Engine *self, SimResult *result) {
                         .stopped = self->stopped,
                         .unfinished = self->requests.n_live,
                         .span = self->now};
+  for (MachineIx m = 0; m < self->n_machines; m++)
+    engine_book_capacity(self, &self->machines[m]);
   MachineIx first = 0;
   for (uint32_t p = 0; p < result->n_pools; p++) {
     PoolResult *pool = &result->pools[p];

@@ -6,9 +6,11 @@
  *   placement.c   arrival, routing, the end of a request
  *   roles.c       who plays which role; the monitor, flips
  *   iteration.c   what a machine does next, and what the end of it brings
+ *   planning.c    what the batcher has planned for it, carried out
  *   executor.c    how long that took where it was really run
  *   memory.c      blocks, growth, eviction
  *   swapping.c    KV to CPU memory and back
+ *   tier.c        what a KV tier adds to iterations, capacity that changes
  *   moving.c      KV transfers */
 #ifndef SIM_ENGINE_H
 #define SIM_ENGINE_H
@@ -120,6 +122,22 @@ int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
 void engine_refit_run(Engine *self, Machine *machine);
 /* Whether `ticks` from now lie past the end of simulated time, 106 days; that stops the run. */
 bool engine_passes_the_end(Engine *self, double ticks);
+/* Cuts a decode run in progress to end with its present iteration. */
+void engine_cut_run(Engine *self, Machine *machine);
+
+/* --- planning.c */
+
+/* Whether the machine's batch takes part in its iterations. */
+static inline bool engine_decodes(const Machine *machine) {
+  return machine->batch.n_seqs > 0 && !machine->decodes_paused;
+}
+/* Whether the KV of a request that is prefilled here will have to move, and whither is known. */
+static inline bool engine_decodes_elsewhere(const Machine *machine, const Request *request) {
+  return request->decode_machine != MACHINE_NONE && request->decode_machine != machine->ix &&
+         request->output_tokens > 1;
+}
+/* Carries out self->plan on a machine between iterations; returns whether anybody was evicted. */
+bool engine_carry_out(Engine *self, Machine *machine);
 
 /* --- executor.c */
 
@@ -160,6 +178,22 @@ Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
 static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {
   return machine->copied_at > self->now ? engine_await_copies(self, machine, work) : 0;
 }
+/* --- tier.c; the first does what a tier without hooks needs, the others are for those with */
+
+/* Sets up the machine's tier and capacity. */
+void engine_start_tier(Engine *self, Machine *machine);
+/* Has the tier plan the part of the run that begins: its series, and how long that holds. `shape`
+ * is of its first iteration. */
+void engine_plan_tier(Engine *self, Machine *machine, const BatchShape *shape);
+/* Tells the tier that the present part of the run has ended; true when it wants another capacity,
+ * which engine_fit_capacity gives once the batch's books are up to date. */
+bool engine_advance_tier(Engine *self, Machine *machine);
+/* Brings kv_blocks to what the tier wants as far as that can be done now. */
+void engine_fit_capacity(Engine *self, Machine *machine);
+/* Books the time with the present capacity, up to now. */
+void engine_book_capacity(const Engine *self, Machine *machine);
+/* Blocks were given back while the tier wants fewer: keeps what is missing. */
+void engine_withhold_blocks(Engine *self, Machine *machine);
 
 /* --- moving.c */
 

@@ -11,6 +11,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_LAST_TOKEN] = "last_token",     [OUTCOME_ROLE] = "role",
     [OUTCOME_DISPATCH] = "dispatch",         [OUTCOME_FLIP] = "flip",
     [OUTCOME_SWAP_OUT] = "swap_out",         [OUTCOME_SWAP_IN] = "swap_in",
+    [OUTCOME_EXPANSION] = "expansion",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

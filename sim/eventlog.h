@@ -11,7 +11,8 @@
  *   first_token    -                                  eviction        tokens made so far
  *   last_token     -                                  role            from role, to role
  *   dispatch       decode machine                     flip            from role, to (begins)
- *   swap_out       tokens made so far, blocks         swap_in         the same */
+ *   swap_out       tokens made so far, blocks         swap_in         the same
+ *   expansion      KV blocks, KV blocks before */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"
@@ -35,6 +36,7 @@ typedef enum Outcome {
   OUTCOME_FLIP,
   OUTCOME_SWAP_OUT,
   OUTCOME_SWAP_IN,
+  OUTCOME_EXPANSION,
   OUTCOMES,
 } Outcome;
 

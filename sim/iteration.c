@@ -8,29 +8,14 @@
 #include "sim/engine.h"
 #include <assert.h>
 
-void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens) {
-  ARENA_RESERVE(plan->arena, plan->prefills, plan->prefills_capacity, plan->n_prefills + 1);
-  plan->prefills[plan->n_prefills++] = (PlanItem){request, tokens};
+/* Decodes and their context, padding included, at the first iteration of the present part. */
+static inline int64_t decode_seqs(const Machine *machine) {
+  return (int64_t)machine->batch.n_seqs + machine->padding_seqs;
 }
 
-void plan_admit(BatchPlan *plan, RequestIx request) {
-  ARENA_RESERVE(plan->arena, plan->admits, plan->admits_capacity, plan->n_admits + 1);
-  plan->admits[plan->n_admits++] = request;
-}
-
-void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2) {
-  assert(plan->n_prefills > 0);
-  plan->padding_tokens += tokens;
-  plan->padding_area2 += area2;
-}
-
-void plan_preempt(BatchPlan *plan, RequestIx request) {
-  ARENA_RESERVE(plan->arena, plan->preempts, plan->preempts_capacity, plan->n_preempts + 1);
-  plan->preempts[plan->n_preempts++] = request;
-}
-
-static bool batch_decodes(const Machine *machine) {
-  return machine->batch.n_seqs > 0 && !machine->decodes_paused;
+static inline int64_t decode_context(const Machine *machine) {
+  return machine->batch.context_tokens + machine->padding_context +
+         decode_seqs(machine) * machine->run.done;
 }
 
 /* --- time */
@@ -99,41 +84,44 @@ static int64_t review_after(const Engine *self, const Machine *machine) {
 /* Iterations of the present part if it goes as far as the piece of the model and the run's limit
  * do. */
 static int64_t part_length(const Machine *machine, const DecodePiece *piece) {
-  const int64_t n = (int64_t)machine->batch.n_seqs;
-  const int64_t context = machine->batch.context_tokens + n * machine->run.done;
-  const int64_t left = machine->run.limit - machine->run.done;
-  if (piece->end - context >= left * n) return left;
-  return (piece->end - context + n - 1) / n;
+  const int64_t n = decode_seqs(machine), tokens = piece->end - decode_context(machine);
+  int64_t left = machine->run.limit - machine->run.done;
+  if (tokens < left * n) left = (tokens + n - 1) / n;
+  return left < machine->run.most ? left : machine->run.most;
 }
 
 static const DecodePiece *present_piece(const Machine *machine) {
-  const int64_t n = (int64_t)machine->batch.n_seqs;
-  return perfmodel_decode(machine->pool->perfmodel, n,
-                          machine->batch.context_tokens + n * machine->run.done);
+  return perfmodel_decode(machine->pool->perfmodel, decode_seqs(machine), decode_context(machine));
+}
+
+static bool series_passes_the_end(Engine *self, Series series, int64_t n) {
+  const double count = (double)n, steps = count * (count - 1) / 2;
+  return engine_passes_the_end(self, (double)series.first * count + (double)series.step * steps);
 }
 
 /* Sets up the next part of a run; its end is the caller's to put into the agenda. */
 static void lay_part(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
-  const int64_t n = (int64_t)machine->batch.n_seqs;
-  const int64_t context = machine->batch.context_tokens + n * run->done;
+  const int64_t n = decode_seqs(machine), context = decode_context(machine);
+  const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
   if (self->step) {
-    const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
-    run->series = (Series){.first = iteration_ticks(self, machine, &shape, run->done)};
+    run->compute = (Series){.first = iteration_ticks(self, machine, &shape, run->done)};
     run->part = 1;
-    return;
+  } else {
+    const DecodePiece *piece = present_piece(machine);
+    const bool falls = piece->slope < 0; // then each iteration is a part, as no series may fall
+    run->most = falls ? 1 : INT64_MAX;
+    run->compute = (Series){.first = piece->base + piece->slope * (context - piece->start),
+                            .step = falls ? 0 : piece->slope * n};
+    run->part = part_length(machine, piece);
+    assert(run->part > 0);
+    if (series_passes_the_end(self, run->compute, run->part)) run->compute = (Series){.first = 1};
   }
-  const DecodePiece *piece = present_piece(machine);
-  run->series = (Series){.first = piece->base + piece->slope * (context - piece->start),
-                         .step = piece->slope * n};
-  run->part = part_length(machine, piece);
-  assert(run->part > 0);
-  const double part = (double)run->part;
-  const double steps = part * (part - 1) / 2;
-  if (engine_passes_the_end(self,
-                            (double)run->series.first * part + (double)run->series.step * steps))
-    run->series = (Series){.first = 1};
+  run->series = run->compute;
+  if (!machine->moves_kv) return;
+  engine_plan_tier(self, machine, &shape);
+  if (series_passes_the_end(self, run->series, run->part)) run->series = (Series){.first = 1};
 }
 
 static Tick part_end(const DecodeRun *run) {
@@ -152,17 +140,22 @@ static void wait_for_copies(Engine *self, Machine *machine) {
 }
 
 static void begin_run(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
   machine->activity = ACTIVITY_DECODE;
-  machine->run = (DecodeRun){.review = review_after(self, machine)};
-  machine->run.limit = run_limit(machine);
-  assert(machine->run.limit > 0);
+  run->began_at = self->now;
+  run->tokens = (int64_t)machine->batch.n_seqs;
+  run->done = 0;
+  run->stall = 0;
+  run->ends_soon = false;
+  run->review = review_after(self, machine);
+  run->limit = run_limit(machine);
+  assert(run->limit > 0);
   lay_part(self, machine);
   wait_for_copies(self, machine);
-  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run));
+  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
-/* Cuts the run to end with the iteration in progress. */
-static void shorten_run(Engine *self, Machine *machine) {
+void engine_cut_run(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   if (run->ends_soon) return;
   run->part = ended_in_part(self, machine) + 1;
@@ -228,119 +221,20 @@ static void book_part(Engine *self, Machine *machine) {
   if (n > 0)
     histogram_add_series(&self->metrics.tbt, run->series.first + run->series.step * skip,
                          run->series.step, (uint64_t)n, machine->batch.n_seqs);
-  const Tick ticks = series_sum(run->series, run->part);
-  histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs, (uint64_t)ticks);
+  const Tick ticks = self->now - run->part_began_at;
+  const int64_t padding = machine->padding_seqs;
+  histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding, (uint64_t)ticks);
   machine->totals.decode_ticks += ticks;
   machine->totals.decode_iterations += run->part;
   machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
+  machine->totals.padding_tokens += run->part * padding;
   if (self->step) return; // booked by iteration_ticks
   const Extrapolation extrapolation = present_piece(machine)->extrapolation;
   machine->totals.extrapolated_iterations[extrapolation] += run->part;
-  machine->totals.extrapolated_ticks[extrapolation] += ticks - run->stall;
+  machine->totals.extrapolated_ticks[extrapolation] += series_sum(run->compute, run->part);
 }
 
-/* --- carrying out a plan */
-
-static void apply_preempts(Engine *self, Machine *machine) {
-  Request *slots = self->requests.slots;
-  for (size_t i = 0; i < self->plan.n_preempts; i++) {
-    const RequestIx ix = self->plan.preempts[i];
-    Request *request = &slots[ix];
-    assert(request->state == REQUEST_RUNS);
-    engine_leave_batch(self, machine, ix);
-    request->state = REQUEST_BLOCKED;
-    request_queue_push(&machine->blocked, slots, ix);
-    self->metrics.preemptions++;
-    engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, 0, 0);
-  }
-}
-
-/* A request that is to run leaves the queue in which it waited. */
-static void leave_queue(Engine *self, Machine *machine, RequestIx ix) {
-  Request *slots = self->requests.slots;
-  if (slots[ix].state == REQUEST_SWAPPED) {
-    engine_swap_in(self, machine, ix);
-  } else {
-    const bool blocked = slots[ix].state == REQUEST_BLOCKED;
-    assert(blocked || slots[ix].state == REQUEST_WAITS_DECODE);
-    request_queue_remove(blocked ? &machine->blocked : &machine->decode_queue, slots, ix);
-  }
-}
-
-static void apply_admits(Engine *self, Machine *machine) {
-  Request *slots = self->requests.slots;
-  const bool reserves = machine->batcher->reserves_output;
-  for (size_t i = 0; i < self->plan.n_admits; i++) {
-    const RequestIx ix = self->plan.admits[i];
-    Request *request = &slots[ix];
-    leave_queue(self, machine, ix);
-    if (reserves) {
-      const MachineView view = engine_view(self, machine);
-      const int64_t more = view_admit_blocks(&view, ix, true);
-      engine_take_blocks(self, machine, more);
-      request->kv_blocks += (int32_t)more;
-    }
-    request->state = REQUEST_RUNS;
-    batch_push(&machine->batch, slots, ix, request->prompt_tokens + request->generated_tokens,
-               request->output_tokens - request->generated_tokens, self->arena);
-    if (request->decode_began_at < 0) {
-      request->decode_began_at = self->now;
-      engine_log(self, OUTCOME_DECODE_BEGIN, request, machine->ix, 0, 0);
-    }
-  }
-}
-
-/* The first prefill of a request begins: the blocks promised for it are now taken as it goes. */
-static void begin_prefill(Engine *self, Machine *machine, Request *request) {
-  request->prefill_began_at = self->now;
-  engine_promise_blocks(self, machine, -blocks_of(machine, (int64_t)request->prompt_tokens + 1));
-  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request->prefill_tokens, 0);
-}
-
-/* Whether the KV of a request that is prefilled here will have to move, and whither is known. */
-static bool decodes_elsewhere(const Machine *machine, const Request *request) {
-  return request->decode_machine != MACHINE_NONE && request->decode_machine != machine->ix &&
-         request->output_tokens > 1;
-}
-
-static void apply_prefills(Engine *self, Machine *machine) {
-  Request *slots = self->requests.slots;
-  machine->n_chunks = 0;
-  if (self->plan.n_prefills == 0) return;
-  const MachineView view = engine_view(self, machine);
-  machine->padding_tokens = self->plan.padding_tokens;
-  machine->padding_area2 = self->plan.padding_area2;
-  for (size_t i = 0; i < self->plan.n_prefills; i++) {
-    const PlanItem item = self->plan.prefills[i];
-    Request *request = &slots[item.request];
-    assert(request->state == REQUEST_WAITS_PREFILL && item.tokens > 0 &&
-           request->prefilled_tokens + item.tokens <= request->prefill_tokens);
-    if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
-    const int64_t more = view_prefill_blocks(&view, item.request, item.tokens);
-    engine_take_blocks(self, machine, more);
-    request->kv_blocks += (int32_t)more;
-    request->state = REQUEST_PREFILLS;
-    request->chunk_tokens = item.tokens;
-    ARENA_RESERVE(self->arena, machine->chunks, machine->chunks_capacity, machine->n_chunks + 1);
-    machine->chunks[machine->n_chunks++] = item.request;
-    if (request->prefilled_tokens + item.tokens < request->prefill_tokens) continue;
-    request_queue_remove(&machine->prefill_queue, slots, item.request);
-    machine->n_started -= request->prefilled_tokens > 0;
-    if (decodes_elsewhere(machine, request)) engine_offer_layers(self, item.request);
-  }
-}
-
-/* Evicts until the batch can grow by one token per sequence; whether anybody had to go. */
-static bool make_room(Engine *self, Machine *machine) {
-  if (machine->batcher->reserves_output) return false;
-  bool evicted = false;
-  while (batch_decodes(machine) && batch_growth(&machine->batch, 1) > machine->free_blocks) {
-    const MachineView view = engine_view(self, machine);
-    engine_evict(self, machine, machine->kvtier->pick(machine->kvtier_options, &view));
-    evicted = true;
-  }
-  return evicted;
-}
+/* --- beginning */
 
 /* Everybody left out of the iteration that begins is one older. */
 static void age_blocked(Engine *self, const Machine *machine) {
@@ -348,18 +242,6 @@ static void age_blocked(Engine *self, const Machine *machine) {
   for (RequestIx ix = machine->blocked.first; ix != REQUEST_NONE; ix = slots[ix].next)
     slots[ix].preemptions++;
 }
-
-/* Returns whether anybody was evicted. */
-static bool carry_out(Engine *self, Machine *machine) {
-  assert(!self->plan.pause_decodes || self->plan.n_admits == 0);
-  machine->decodes_paused = self->plan.pause_decodes;
-  apply_preempts(self, machine);
-  apply_admits(self, machine);
-  apply_prefills(self, machine);
-  return make_room(self, machine);
-}
-
-/* --- beginning */
 
 static BatchShape shape_of(const Engine *self, const Machine *machine) {
   BatchShape shape = {.prefill_tokens = machine->padding_tokens,
@@ -371,9 +253,9 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
     shape.prefill_area2 += chunk * (2 * past + chunk);
     shape.logit_seqs += past + chunk == request->prefill_tokens;
   }
-  if (batch_decodes(machine)) {
-    shape.decode_seqs = (int64_t)machine->batch.n_seqs;
-    shape.context_tokens = machine->batch.context_tokens;
+  if (engine_decodes(machine)) {
+    shape.decode_seqs = decode_seqs(machine);
+    shape.context_tokens = decode_context(machine);
     shape.logit_seqs += shape.decode_seqs;
   }
   return shape;
@@ -388,9 +270,19 @@ static Tick prediction_ticks(Engine *self, const Machine *machine, Tick ticks) {
 }
 
 static void begin_prefill_iteration(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  run->began_at = run->part_began_at = self->now;
+  run->done = 0;
+  run->part = 1;
   const BatchShape shape = shape_of(self, machine);
   Tick ticks = iteration_ticks(self, machine, &shape, 0);
   ticks += prediction_ticks(self, machine, ticks);
+  run->series = run->compute = (Series){.first = ticks};
+  run->tokens = shape.logit_seqs - machine->padding_seqs;
+  if (machine->moves_kv) {
+    engine_plan_tier(self, machine, &shape);
+    ticks = engine_passes_the_end(self, (double)run->series.first) ? 1 : run->series.first;
+  }
   ticks += engine_stall(self, machine, ticks);
   machine->activity = ACTIVITY_PREFILL;
   histogram_add(machine->batch_tokens, shape.prefill_tokens + shape.decode_seqs, (uint64_t)ticks);
@@ -398,8 +290,8 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   machine->totals.prefill_ticks += ticks;
   machine->totals.prefill_tokens += shape.prefill_tokens - machine->padding_tokens;
   machine->totals.padding_tokens += machine->padding_tokens;
-  machine->totals.decode_tokens += shape.decode_seqs;
-  if (batch_decodes(machine)) book_first_gaps(self, machine, self->now + ticks);
+  machine->totals.decode_tokens += shape.decode_seqs - machine->padding_seqs;
+  if (engine_decodes(machine)) book_first_gaps(self, machine, self->now + ticks);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
 }
 
@@ -431,11 +323,12 @@ static void begin(Engine *self, Machine *machine) {
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
     plan->padding_tokens = plan->padding_area2 = 0;
+    plan->padding_seqs = plan->padding_context = 0;
     plan->pause_decodes = false;
     const MachineView view = engine_view(self, machine);
     machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);
-    evicted = carry_out(self, machine);
-    nothing = machine->n_chunks == 0 && !batch_decodes(machine);
+    evicted = engine_carry_out(self, machine);
+    nothing = machine->n_chunks == 0 && !engine_decodes(machine);
   } while (nothing && (evicted || unstick(self, machine)));
   book_idleness(self, machine, nothing);
   if (nothing) return;
@@ -475,7 +368,7 @@ void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
   if (machine->activity == ACTIVITY_IDLE)
     begin_or_gather(self, machine);
   else if (machine->activity == ACTIVITY_DECODE)
-    shorten_run(self, machine);
+    engine_cut_run(self, machine);
 }
 
 /* --- ending */
@@ -508,11 +401,12 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
 static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   request->prefilled_tokens += request->chunk_tokens;
+  request->computing_ticks += self->now - machine->run.began_at;
   if (request->prefilled_tokens < request->prefill_tokens) {
     request->state = REQUEST_WAITS_PREFILL;
     machine->n_started += request->prefilled_tokens == request->chunk_tokens;
     engine_dispatch(self, ix);
-    if (decodes_elsewhere(machine, request)) engine_offer_chunk(self, ix);
+    if (engine_decodes_elsewhere(machine, request)) engine_offer_chunk(self, ix);
     return;
   }
   engine_dispatch(self, ix);
@@ -547,11 +441,13 @@ static void end_decodes(Engine *self, Machine *machine, int64_t n) {
   if (!machine->batcher->reserves_output) engine_take_blocks(self, machine, batch_growth(batch, n));
   batch_advance(batch, n);
   machine->decoded_at = self->now;
+  machine->decoded_ticks += self->now - machine->run.began_at;
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
     const RequestIx ix = batch->entries[0].request;
     Request *request = &slots[ix];
     const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens;
     batch_remove(batch, slots, ix, context);
+    request->computing_ticks += machine->decoded_ticks;
     request->generated_tokens = request->output_tokens;
     request->kv_blocks = (int32_t)blocks_of(machine, context);
     finish(self, machine, ix);
@@ -559,7 +455,7 @@ static void end_decodes(Engine *self, Machine *machine, int64_t n) {
 }
 
 static void end_prefill_iteration(Engine *self, Machine *machine) {
-  if (batch_decodes(machine)) end_decodes(self, machine, 1);
+  if (engine_decodes(machine)) end_decodes(self, machine, 1);
   const size_t n_chunks = machine->n_chunks;
   machine->n_chunks = 0;
   for (size_t i = 0; i < n_chunks; i++)
@@ -567,6 +463,7 @@ static void end_prefill_iteration(Engine *self, Machine *machine) {
 }
 
 void engine_handle_iteration(Engine *self, Machine *machine) {
+  const bool resized = machine->moves_kv && engine_advance_tier(self, machine);
   if (machine->activity == ACTIVITY_PREFILL) {
     machine->activity = ACTIVITY_IDLE;
     end_prefill_iteration(self, machine);
@@ -575,7 +472,7 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
     DecodeRun *run = &machine->run;
     book_part(self, machine);
     run->done += run->part;
-    if (!run_over(self, machine)) {
+    if (!resized && !run_over(self, machine)) {
       lay_part(self, machine);
       agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
       return;
@@ -583,6 +480,7 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
     machine->activity = ACTIVITY_IDLE;
     end_decodes(self, machine, run->done);
   }
+  if (resized) engine_fit_capacity(self, machine);
   engine_admit_inbound(self, machine);
   engine_settle(self, machine);
   begin(self, machine);

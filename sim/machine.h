@@ -3,12 +3,13 @@
  * A machine runs one iteration at a time. An iteration with prefill is one event; a batch of
  * decodes alone is a run of many iterations in one event (DESIGN §3). What policies read of a
  * machine (queues, batch, free_blocks) is as of the last change of its batch; a run in progress
- * does not alter it. */
+ * does not alter it. free_blocks + blocks held + withheld_blocks == kv_blocks. */
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
 #include "perfmodel/perfmodel.h"
 #include "sim/base/histogram.h"
 #include "sim/batch.h"
+#include "sim/kvtier/host_link.h"
 #include "sim/policy.h"
 #include "sim/series.h"
 
@@ -34,8 +35,10 @@ typedef struct PoolSpec {
   int64_t kv_blocks, block_size; // blocks there are; tokens per block
   int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
   int64_t kv_block_bytes;        // that one of them is on the host link
-  int64_t to_cpu_bandwidth, from_cpu_bandwidth; // bytes/s of that link
+  int64_t to_cpu_bandwidth, from_cpu_bandwidth; // bytes/s of that link, for whole blocks
   int64_t kv_bytes_per_token;
+  HostLink host_link; // the same link, for a tier that moves layers
+  int64_t weight_bytes;
   int64_t num_hidden_layers;
   int64_t nic_bandwidth;     // bytes/s in each direction
   int64_t nvlink_bandwidth;  // the same, of all its GPUs to those of other machines; 0: none
@@ -52,12 +55,16 @@ typedef enum Activity {
 } Activity;
 
 /* A run of decode iterations in progress; its event ends the present part. A part is what one piece
- * of the performance model covers (in --step mode, one iteration). */
+ * of the performance model and one plan of the tier cover (in --step mode, one iteration). An
+ * iteration with prefill is a run of one. */
 typedef struct DecodeRun {
-  Tick part_began_at;
+  Tick began_at, part_began_at;
   Series series;  // of the present part
+  Series compute; // the same without the tier's work
+  int64_t tokens; // of output that each iteration makes
   int64_t done;   // iterations of earlier parts
   int64_t part;   // iterations of the present part
+  int64_t most;   // that the present part may have, however long the run
   int64_t limit;  // iterations of the whole run, as far as is known
   int64_t review; // iterations after which the batcher wants to be asked
   Tick stall;     // in the first iteration, before its work
@@ -71,10 +78,13 @@ typedef struct MachineTotals {
   int64_t extrapolated_iterations[3]; // by Extrapolation
   Tick extrapolated_ticks[3];
   int64_t prefill_tokens, decode_tokens;
-  int64_t padding_tokens;      // computed for nothing
-  int64_t swaps_out, swaps_in; // requests whose KV went to CPU memory; came back
-  int64_t swapped_bytes;       // in both directions
-  Tick stall_ticks;            // in iterations, waiting for that
+  int64_t padding_tokens;                      // computed for nothing
+  int64_t swaps_out, swaps_in;                 // requests whose KV went to CPU memory; came back
+  Tick stall_ticks;                            // of the above: compute waited for copies
+  int64_t swapped_in_bytes, swapped_out_bytes; // to the GPUs, to the CPU
+  int64_t expansions, contractions;            // changes of kv_blocks
+  int64_t max_kv_blocks, max_cpu_blocks;       // at once, on one machine; on its CPU
+  double kv_block_seconds;                     // kv_blocks over time
 } MachineTotals;
 
 typedef struct Machine {
@@ -88,6 +98,8 @@ typedef struct Machine {
   RequestQueue blocked;       // left out of the batch, oldest first
   RequestQueue swapped;       // KV is in CPU memory, first to arrive first
   Batch batch;
+  int64_t kv_blocks;             // there are at present: pool->kv_blocks, or what the tier makes
+  int64_t least_blocks;          // there always will be
   int64_t free_blocks;           // not held by anybody; a run's growth is taken off when it ends
   int64_t free_cpu_blocks;       // not held by `swapped`
   int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished
@@ -104,13 +116,19 @@ typedef struct Machine {
   /* private: engine */
   const Batcher *batcher;
   const KvTier *kvtier;
-  void *batcher_options, *batcher_state, *kvtier_options;
-  bool woken;                            // begins once all arrivals of this tick are in
+  void *batcher_options, *batcher_state, *kvtier_options, *kvtier_state;
+  bool moves_kv;           // the tier does
+  int64_t wanted_blocks;   // by the tier
+  int64_t withheld_blocks; // of kv_blocks, not free: will go once all beyond wanted are
+  Tick kv_blocks_since;    // kv_blocks are what they are
+  bool woken;              // begins once all arrivals of this tick are in
   int64_t padding_tokens, padding_area2; // of the current iteration
+  int64_t padding_seqs, padding_context; // of the decodes now, as the batch began its run
   DecodeRun run;
   Tick copied_at;          // when all that was swapped is across
   bool decodes_paused;     // the batch sits this iteration out
   Tick decoded_at;         // end of the last iteration the batch took part in
+  Tick decoded_ticks;      // that all iterations took in which it did
   int64_t promised_blocks; // for requests placed here whose KV is not here yet
   Histogram *batch_tokens; // of its pool
   MachineTotals totals;
@@ -118,5 +136,10 @@ typedef struct Machine {
 
 static inline int64_t blocks_of(const Machine *machine, int64_t tokens) {
   return (tokens + machine->pool->block_size - 1) / machine->pool->block_size;
+}
+
+/* Tokens of KV that the machine always has room for. */
+static inline int64_t machine_room(const Machine *machine) {
+  return machine->least_blocks * machine->pool->block_size;
 }
 #endif

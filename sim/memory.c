@@ -6,11 +6,6 @@
 #include "sim/engine.h"
 #include <assert.h>
 
-static void publish(Engine *self, const Machine *machine) {
-  self->view.kv_blocks[machine->ix] =
-      machine->pool->kv_blocks - machine->free_blocks + machine->promised_blocks;
-}
-
 /* Iterations of the batch that have begun and whose growth is not taken off free_blocks yet. */
 static int64_t begun_iterations(const Engine *self, const Machine *machine) {
   if (machine->activity == ACTIVITY_DECODE) return engine_begun_iterations(self, machine);
@@ -31,15 +26,16 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
 
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
   machine->free_blocks -= n;
-  assert(0 <= machine->free_blocks && machine->free_blocks <= machine->pool->kv_blocks);
-  publish(self, machine);
+  assert(0 <= machine->free_blocks && machine->free_blocks <= machine->kv_blocks);
+  if (n < 0 && machine->wanted_blocks < machine->kv_blocks) engine_withhold_blocks(self, machine);
+  self->view.kv_blocks[machine->ix] += n;
   if (machine->activity == ACTIVITY_DECODE) engine_refit_run(self, machine);
 }
 
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {
   machine->promised_blocks += n;
   assert(machine->promised_blocks >= 0);
-  publish(self, machine);
+  self->view.kv_blocks[machine->ix] += n;
 }
 
 void engine_leave_batch(Engine *self, Machine *machine, RequestIx ix) {
@@ -48,6 +44,7 @@ void engine_leave_batch(Engine *self, Machine *machine, RequestIx ix) {
   const int64_t context = request->prompt_tokens + made;
   batch_remove(&machine->batch, self->requests.slots, ix, context);
   if (!machine->batcher->reserves_output) request->kv_blocks = (int32_t)blocks_of(machine, context);
+  request->computing_ticks += machine->decoded_ticks;
   if (made == request->generated_tokens) return; // it was about to join
   request->generated_tokens = (int32_t)made;
   request->last_token_at = machine->decoded_at;

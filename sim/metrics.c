@@ -4,10 +4,18 @@
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
-  Histogram *const all[] = {&self->ttft,        &self->tbt,           &self->tpot,
-                            &self->e2e,         &self->queue,         &self->second_token,
-                            &self->kv_transfer, &self->slowdown_ttft, &self->slowdown_tbt,
-                            &self->slowdown_e2e};
+  Histogram *const all[] = {&self->ttft,
+                            &self->tbt,
+                            &self->tpot,
+                            &self->e2e,
+                            &self->queue,
+                            &self->second_token,
+                            &self->kv_transfer,
+                            &self->slowdown_ttft,
+                            &self->slowdown_tbt,
+                            &self->slowdown_e2e,
+                            &self->computing_per_token,
+                            &self->queueing_per_token};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     histogram_init(all[i], arena);
 }
@@ -47,6 +55,10 @@ void metrics_complete(Metrics *self, const RequestRecord *record) {
   histogram_add(&self->queue, record->prefill_began_at - record->arrived_at, 1);
   histogram_add(&self->ttft, ttft, 1);
   histogram_add(&self->e2e, e2e, 1);
+  assert(0 < record->computing_ticks && record->computing_ticks <= e2e);
+  histogram_add(&self->computing_per_token, record->computing_ticks / record->output_tokens, 1);
+  histogram_add(&self->queueing_per_token, (e2e - record->computing_ticks) / record->output_tokens,
+                1);
   const bool paced = record->output_tokens > 1;
   const Tick tpot = paced ? (e2e - ttft) / (record->output_tokens - 1) : 0;
   if (paced) histogram_add(&self->tpot, tpot, 1);

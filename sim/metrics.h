@@ -3,6 +3,8 @@
  *   queue  prefill began − arrival          TTFT  first token − arrival
  *   E2E    last token − arrival             TBT   gap between consecutive tokens, over all tokens
  *   TPOT   (last − first token) / (output tokens − 1), over requests with two tokens or more
+ *   computing, queueing per token   time in iterations, and all other time from arrival to the last
+ *       token, over output tokens (Pie §5.1); what iterations waited for copies is computing
  *   second token   gap between the first two tokens: where a move of the KV cache is felt
  *   KV transfer    end of prefill to the KV's arrival where it is decoded, waits included
  *
@@ -24,6 +26,7 @@ typedef struct RequestRecord {
   int32_t prompt_tokens, output_tokens;
   MachineIx prefill_machine, decode_machine; // MACHINE_NONE when rejected
   Tick arrived_at, prefill_began_at, first_token_at, decode_began_at, last_token_at; // -1: never
+  Tick computing_ticks; // of the iterations it was in
   int32_t preemptions, evictions, swaps;
   bool rejected;
 } RequestRecord;
@@ -53,6 +56,7 @@ typedef struct Window {
 
 typedef struct Metrics {
   Histogram ttft, tbt, tpot, e2e, queue, second_token, kv_transfer; // ticks
+  Histogram computing_per_token, queueing_per_token;                // ticks
   Histogram slowdown_ttft, slowdown_tbt, slowdown_e2e;
   Demand asked;                          // of all that arrived
   uint64_t completed, rejected;          // of those

@@ -27,7 +27,7 @@ static MachineIx roomiest_of(const Engine *self, Phase phase,
   int64_t most = -1;
   for (MachineIx m = 0; m < self->n_machines; m++) {
     const Machine *machine = &self->machines[m];
-    const int64_t room = machine->pool->kv_blocks * machine->pool->block_size;
+    const int64_t room = machine_room(machine);
     if (machine->flips || room <= most || !covers(machine, phase)) continue;
     best = m;
     most = room;
@@ -51,7 +51,7 @@ static MachineIx roomiest(const Engine *self, Phase phase) {
 
 static bool fits(const Engine *self, const Request *request, MachineIx m, Phase phase) {
   return m != MACHINE_NONE &&
-         phase_blocks(&self->machines[m], request, phase) <= self->machines[m].pool->kv_blocks;
+         phase_blocks(&self->machines[m], request, phase) <= self->machines[m].least_blocks;
 }
 
 /* False when no machine can ever hold one of the phases. */
@@ -114,6 +114,7 @@ static RequestRecord record_of(const Request *request, bool rejected) {
                          .first_token_at = request->first_token_at,
                          .decode_began_at = request->decode_began_at,
                          .last_token_at = rejected ? -1 : request->last_token_at,
+                         .computing_ticks = request->computing_ticks,
                          .preemptions = request->preemptions,
                          .evictions = request->evictions,
                          .swaps = request->swaps,
@@ -152,9 +153,7 @@ static bool reject(Engine *self, RequestIx ix) {
     diag_error(self->diag, self->next_row.place,
                "a prompt of %d tokens is larger than the KV memory of any machine (at most %lld "
                "tokens, on '%s')",
-               request->prompt_tokens,
-               (long long)(machine->pool->kv_blocks * machine->pool->block_size - 1),
-               machine->pool->name);
+               request->prompt_tokens, (long long)(machine_room(machine) - 1), machine->pool->name);
     self->failed = true;
     return false;
   }

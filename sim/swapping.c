@@ -10,10 +10,8 @@ static int64_t blocks_held(const Machine *machine, const Request *request) {
   return blocks_of(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
 }
 
-static void copy(Engine *self, Machine *machine, int64_t blocks, int64_t bandwidth) {
-  const int64_t bytes = blocks * machine->pool->kv_block_bytes;
+static void copy(Engine *self, Machine *machine, int64_t bytes, int64_t bandwidth) {
   assert(bytes > 0 && bandwidth > 0);
-  machine->totals.swapped_bytes += bytes;
   const Tick begins = machine->copied_at > self->now ? machine->copied_at : self->now;
   const double seconds = (double)bytes / (double)bandwidth;
   if (engine_passes_the_end(self, (double)(begins - self->now) + seconds * TICKS_PER_SECOND))
@@ -45,7 +43,9 @@ void engine_swap_out(Engine *self, Machine *machine, RequestIx ix) {
   request->swaps++;
   request_queue_insert(&machine->swapped, slots, ix,
                        next_to_arrive(&machine->swapped, slots, request));
-  copy(self, machine, blocks, machine->pool->to_cpu_bandwidth);
+  const int64_t bytes = blocks * machine->pool->kv_block_bytes;
+  copy(self, machine, bytes, machine->pool->to_cpu_bandwidth);
+  machine->totals.swapped_out_bytes += bytes;
   machine->totals.swaps_out++;
   engine_log(self, OUTCOME_SWAP_OUT, request, machine->ix, request->generated_tokens, blocks);
 }
@@ -58,7 +58,9 @@ void engine_swap_in(Engine *self, Machine *machine, RequestIx ix) {
   machine->free_cpu_blocks += blocks;
   engine_take_blocks(self, machine, blocks);
   request->kv_blocks = (int32_t)blocks;
-  copy(self, machine, blocks, machine->pool->from_cpu_bandwidth);
+  const int64_t bytes = blocks * machine->pool->kv_block_bytes;
+  copy(self, machine, bytes, machine->pool->from_cpu_bandwidth);
+  machine->totals.swapped_in_bytes += bytes;
   machine->totals.swaps_in++;
   engine_log(self, OUTCOME_SWAP_IN, request, machine->ix, request->generated_tokens, blocks);
 }

@@ -72,6 +72,13 @@ static int advance(Synthetic *self, Diag *diag) {
   return 1;
 }
 
+/* A model's context ends somewhere, and with it the output; a prompt leaves room for a token. */
+static void cut(TraceRow *row, int64_t max_model_len) {
+  if (row->prompt_tokens >= max_model_len) row->prompt_tokens = (int32_t)max_model_len - 1;
+  const int64_t room = max_model_len - row->prompt_tokens;
+  if (row->output_tokens > room) row->output_tokens = (int32_t)room;
+}
+
 static int synthetic_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   Synthetic *self = (Synthetic *)source;
   int status = advance(self, diag);
@@ -83,6 +90,7 @@ static int synthetic_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   *ret_row = (TraceRow){.at = self->at,
                         .prompt_tokens = length_at(&self->prompt, u_prompt),
                         .output_tokens = length_at(&self->output, u_output)};
+  if (self->config->max_model_len > 0) cut(ret_row, self->config->max_model_len);
   return 1;
 }
 

@@ -45,6 +45,8 @@ const OptionSpec workload_synthetic_options[] = {
     {"arrivals", OPTION_NODE, AT(arrivals), NULL, true, 0, 0, NULL, "{process: …, rate: …}"},
     {"correlation", OPTION_REAL, AT(config.correlation), "0", false, -0.999, 0.999, NULL,
      "rank correlation of prompt and output"},
+    {"max_model_len", OPTION_INT, AT(config.max_model_len), NULL, false, 2, INFINITY, NULL,
+     "the model's context, where outputs end"},
     {"duration", OPTION_TICKS, AT(config.duration), NULL, false, TIME_MIN, TIME_MAX, NULL,
      "arrivals end here"},
     {"requests", OPTION_INT, AT(config.requests), NULL, false, 1, INFINITY, NULL,

@@ -5,8 +5,8 @@
  * that the mean rate of the crop is this) or `rate_scale` (multiply the rate), `loop` (how often
  * the crop is repeated, each pass following the last after one mean gap), `requests` (stop after so
  * many). Synthetic: `lengths` (a table of traces/lengths/ by name, the path of such a CSV, or a map
- * of distributions), `arrivals`, `correlation`, `seed`, `duration` or `requests`. `duration` of a
- * synthetic source is when arrivals end, not when the run ends. */
+ * of distributions), `arrivals`, `correlation`, `max_model_len`, `seed`, `duration` or `requests`.
+ * `duration` of a synthetic source is when arrivals end, not when the run ends. */
 #ifndef TRACES_WORKLOAD_H
 #define TRACES_WORKLOAD_H
 #include "sim/base/option.h"
@@ -34,9 +34,10 @@ typedef struct WorkloadConfig {
   ArrivalProcess arrivals;
   double cv;
   LengthDistribution prompt, output;
-  double correlation; // rank correlation of prompt and output in (-1, 1); 0: independent
-  int64_t seed;       // of arrivals and lengths; -1: the run's
-  Place at;           // where the block stands
+  double correlation;    // rank correlation of prompt and output in (-1, 1); 0: independent
+  int64_t max_model_len; // prompt and output together are cut to this; 0: no limit
+  int64_t seed;          // of arrivals and lengths; -1: the run's
+  Place at;              // where the block stands
 } WorkloadConfig;
 
 /* Rows of the option tables, for help and reference pages. */

@@ -28,9 +28,10 @@ typedef struct BatchPlan {
   RequestIx *preempts; // from the batch to the end of `blocked`
   size_t n_prefills, n_admits, n_preempts;
   size_t prefills_capacity, admits_capacity, preempts_capacity;
-  int64_t padding_tokens; // of prefill, computed for nothing
-  int64_t padding_area2;  // and their part of BatchShape.prefill_area2
-  bool pause_decodes;     // the whole batch sits this iteration out, at no cost to the core
+  int64_t padding_tokens;                // of prefill, computed for nothing
+  int64_t padding_area2;                 // and their part of BatchShape.prefill_area2
+  int64_t padding_seqs, padding_context; // of decodes, computed for nothing
+  bool pause_decodes; // the whole batch sits this iteration out, at no cost to the core
 } BatchPlan;
 
 /* Prefill the next `tokens` > 0 of a request of prefill_queue. The core takes KV blocks for them,
@@ -41,6 +42,9 @@ void plan_admit(BatchPlan *plan, RequestIx request);
 /* Charge the iteration, which must have prefills, for `tokens` more, as padded batches and chunks
  * of a fixed size do; `area2` is Σ new·(2·past + new) of the padding. No KV is kept of it. */
 void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2);
+/* Charge the decodes that follow for `seqs` sequences and `context` tokens of theirs and of others
+ * more, each of which grows by a token per iteration, as batches of one length do. */
+void plan_pad_decodes(BatchPlan *plan, int64_t seqs, int64_t context);
 /* Leave a running request out; it keeps its KV. */
 void plan_preempt(BatchPlan *plan, RequestIx request);
 

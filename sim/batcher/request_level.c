@@ -1,11 +1,23 @@
 /* Request-level (static) batching (Splitwise Fig. 2a): a batch of requests is prefilled together
  * and decoded to its last token before the next is taken. Memory for whole outputs is taken
- * beforehand. */
+ * beforehand.
+ *
+ * With `padded` all sequences of a batch are as long as the longest, and none leaves it before its
+ * last does (FlexGen, as Pie §5.7 has it: prompts padded to the longest of the data set). The batch
+ * ends with its longest output. */
 #include "sim/batcher/fcfs.h"
 
 typedef struct State {
   int64_t max_num_seqs;
+  bool padded;
+  int64_t padded_prompt_tokens, padded_output_tokens; // at least
 } State;
+
+/* The padded batch that decodes. */
+typedef struct MachineState {
+  int64_t seqs, iterations; // at its beginning; iterations are the machine's
+  int64_t context;          // of each sequence then
+} MachineState;
 
 static bool occupied(const Machine *machine) {
   return machine->batch.n_seqs > 0 || machine->activity != ACTIVITY_IDLE;
@@ -17,6 +29,30 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   return why != WAKE_CHAINED && !occupied(view->machine);
 }
 
+static int64_t longer(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+/* Blocks of a padded request; at most those of the machine, so that each has its turn. */
+static int64_t padded_blocks(const State *self, const Machine *machine, int64_t blocks) {
+  if (!self->padded) return blocks;
+  const int64_t padded =
+      blocks_of(machine, self->padded_prompt_tokens + self->padded_output_tokens);
+  return longer(blocks, padded < machine->kv_blocks ? padded : machine->kv_blocks);
+}
+
+static void pad_prompts(const State *self, const MachineView *view, BatchPlan *plan) {
+  int64_t longest = self->padded_prompt_tokens, tokens = 0, area2 = 0;
+  for (size_t i = 0; i < plan->n_prefills; i++)
+    longest = longer(longest, view->requests[plan->prefills[i].request].prefill_tokens);
+  for (size_t i = 0; i < plan->n_prefills; i++) {
+    const int64_t own = view->requests[plan->prefills[i].request].prefill_tokens;
+    tokens += longest - own;
+    area2 += longest * longest - own * own;
+  }
+  plan_pad(plan, tokens, area2);
+}
+
 /* Whole requests: prompts with the outputs they will have, where those are decoded here. */
 static void plan_prompts(const State *self, const MachineView *view, BatchPlan *plan) {
   const Machine *machine = view->machine;
@@ -26,26 +62,61 @@ static void plan_prompts(const State *self, const MachineView *view, BatchPlan *
     const Request *request = &view->requests[ix];
     const bool decoded_here = request->decode_machine == machine->ix;
     const int64_t output = decoded_here ? request->output_tokens : 1;
-    blocks -= blocks_of(machine, request->prompt_tokens + output);
-    if (blocks < 0) return;
+    blocks -= padded_blocks(self, machine, blocks_of(machine, request->prompt_tokens + output));
+    if (blocks < 0) break;
     plan_prefill(plan, ix, request->prefill_tokens);
   }
+  if (self->padded && plan->n_prefills > 0) pad_prompts(self, view, plan);
+}
+
+/* What the batch that decodes has beyond its sequences; `seqs` of `context` tokens are in it. */
+static void pad_decodes(const MachineState *batch, const Machine *machine, int64_t seqs,
+                        int64_t context, BatchPlan *plan) {
+  const int64_t each = batch->context + machine->batch.iterations - batch->iterations;
+  plan_pad_decodes(plan, batch->seqs - seqs, batch->seqs * each - context);
+}
+
+static void begin_padded(const State *self, MachineState *batch, const MachineView *view,
+                         BatchPlan *plan) {
+  int64_t context = 0;
+  *batch = (MachineState){.seqs = (int64_t)plan->n_admits,
+                          .iterations = view->machine->batch.iterations};
+  for (size_t i = 0; i < plan->n_admits; i++) {
+    const Request *request = &view->requests[plan->admits[i]];
+    context += request->prompt_tokens + request->generated_tokens;
+    const int64_t prompt = longer(request->prompt_tokens, self->padded_prompt_tokens);
+    batch->context = longer(batch->context, prompt + request->generated_tokens);
+  }
+  pad_decodes(batch, view->machine, batch->seqs, context, plan);
 }
 
 static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
-  (void)machine_state;
   const State *self = state;
   const Machine *machine = view->machine;
-  if (machine->batch.n_seqs > 0) return;
+  const Batch *batch = &machine->batch;
+  if (batch->n_seqs > 0) {
+    if (self->padded)
+      pad_decodes(machine_state, machine, (int64_t)batch->n_seqs, batch->context_tokens, plan);
+    return;
+  }
   Budget budget = {
       .tokens = self->max_num_seqs, .seqs = self->max_num_seqs, .blocks = machine->free_blocks};
   fcfs_admits(view, &machine->decode_queue, true, plan, &budget);
-  if (plan->n_admits == 0) plan_prompts(self, view, plan);
+  if (plan->n_admits == 0)
+    plan_prompts(self, view, plan);
+  else if (self->padded)
+    begin_padded(self, machine_state, view, plan);
 }
 
 static const OptionSpec options[] = {
     {"max_num_seqs", OPTION_INT, offsetof(State, max_num_seqs), "64", .min = 1, .max = 65536,
      .help = "requests in a batch"},
+    {"padded", OPTION_BOOL, offsetof(State, padded), "false",
+     .help = "all sequences of a batch are as long as its longest"},
+    {"padded_prompt_tokens", OPTION_INT, offsetof(State, padded_prompt_tokens), "0", .max = 1e6,
+     .help = "and prompts at least so long"},
+    {"padded_output_tokens", OPTION_INT, offsetof(State, padded_output_tokens), "0", .max = 1e6,
+     .help = "and outputs, for the memory they take"},
     {0},
 };
 
@@ -54,6 +125,7 @@ const Batcher batcher_request_level = {
                .help = "static batches, each run to its last token",
                .state_size = sizeof(State),
                .options = options},
+    .machine_state_size = sizeof(MachineState),
     .reserves_output = true,
     .wake = wake,
     .plan = plan,

@@ -78,7 +78,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   const int64_t old = crowded ? count_old(self, view) : 0;
   Budget budget = {.tokens = self->max_num_batched_tokens - old,
                    .seqs = self->max_num_seqs - running - machine->blocked.count,
-                   .blocks = free_blocks - (int64_t)(reserve * (double)machine->pool->kv_blocks)};
+                   .blocks = free_blocks - (int64_t)(reserve * (double)machine->kv_blocks)};
   resume(self, view, true, plan, &budget);
   fcfs_prefills(view, plan, &budget);
   const int64_t left_out = plan->n_prefills > 0 ? running - old - budget.tokens : 0;

@@ -52,8 +52,7 @@ static MachineIx find_decode(const State *self, const ClusterView *view, const R
   for (int i = 0; i < 2; i++) {
     const MachineIx m = role_list_least(&view->by_role[order[i]], self->reserved_tokens);
     if (m == MACHINE_NONE) continue;
-    const PoolSpec *pool = view->machines[m].pool;
-    if (self->reserved_tokens[m] + tokens <= pool->kv_blocks * pool->block_size) return m;
+    if (self->reserved_tokens[m] + tokens <= machine_room(&view->machines[m])) return m;
   }
   return MACHINE_NONE;
 }

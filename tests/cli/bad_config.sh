@@ -131,6 +131,10 @@ broken 's/count: 2/num_gpu_blocks_override: 31, batcher: tetriinfer/' \
   "bad.yaml:7:70: error: a chunk of 512 tokens is larger than the KV memory of 'all', 496"
 broken 's/count: 2/tensor_parallel_size: 16/' 'exceeds the 8 GPUs'
 broken 's/count: 2/tensor_parallel_size: 3/' 'does not divide the heads'
+broken 's/count: 2/num_gpu_blocks_override: 9, kv_cache_memory_bytes: 3 GB/' \
+  "bad.yaml:7:69: error: 'kv_cache_memory_bytes' and 'num_gpu_blocks_override' exclude each other"
+broken 's/count: 2/kv_cache_memory_bytes: 70 GB/' 'kv_cache_memory_bytes 70 GB exceeds the'
+broken 's/count: 2/kv_cache_memory_bytes: 1 kB/' 'kv_cache_memory_bytes 1 kB holds no block'
 broken 's/llama2-70b/opt-13b/' "the set 'fitted' has no times of 'opt-13b' on 'h100-80gb'"
 
 # All problems at once, of all blocks.

@@ -71,7 +71,10 @@ claim 'what: machines, value: twice.completed, paper: 40, tolerance: 0' \
   'what: padding, value: base.pool.all.padding_tokens, paper: 0, tolerance: 0' \
   'what: idle, value: base.time_share(0) + base.pool.all.utilization, paper: 1, tolerance: 1e-6' \
   'what: searched, value: least.any.machines, paper: 1, tolerance: 0' \
-  'what: filled, value: "fill(1760, 1540, 24.8)", paper: 8, tolerance: 0' >paper/P-1.yaml
+  'what: filled, value: "fill(1760, 1540, 24.8)", paper: 8, tolerance: 0' \
+  'what: expanded, value: "one.expansion(9, 2) * 7 / 9", paper: 1, tolerance: 0' \
+  'what: senseless, value: "one.expansion(9, 8)", paper: 1, tolerance: 1' \
+  'what: linked, value: one.link_share(64e6) > one.link_share(1e6), range: [1, 1]' >paper/P-1.yaml
 expect 0 "$tandem" report claims ./paper --format csv
 prints 'id,claim,figure,paper,released,tandem,low,high,unit,verdict,note'
 row machines within 40 20
@@ -89,11 +92,14 @@ row padding within 0 0
 row idle within 1 1
 row searched within 1 1
 row filled within 8 8
+row expanded within 1 1
+row senseless outside '' ''
+row linked within 1 1
 cp out first.csv
 expect 0 "$tandem" report claims ./paper --format csv --jobs 1
 cmp -s out first.csv || fail 'another number of threads gives other figures'
 expect 0 "$tandem" report claims ./paper
-prints '1 claims: 12 within, 2 outside, 1 input-missing, 1 reported'
+prints '1 claims: 14 within, 3 outside, 1 input-missing, 1 reported'
 prints "cannot read 'nowhere.csv'"
 expect 0 "$tandem" report claims ./paper --format json
 prints '"id": "P-1", "claim": "what it says", "figure": "off", "stated": "41", "released": 40'
@@ -180,4 +186,12 @@ done
 expect 0 "$tandem" provision "$source_dir/experiments/papers/tetriinfer/versus.yaml" \
   --set provision.seeds=1 --set 'workload.duration=20 s'
 prints 'chunks-1024 '
+expect 0 "$tandem" report claims pie --only PI-F4
+prints '1 claims: 9 within, 0 outside, 0 input-missing, 0 reported'
+expect 0 "$tandem" report claims pie --only PI-EXP
+prints '1 claims: 5 within, 0 outside, 0 input-missing, 0 reported'
+expect 0 "$tandem" report claims pie --only PI-F1
+prints '1 claims: 2 within, 0 outside, 0 input-missing, 1 reported'
+expect 0 "$tandem" report claims pie --only PI-F6
+prints '1 claims: 4 within, 0 outside, 0 input-missing, 4 reported'
 finish

@@ -67,6 +67,30 @@ is_png rates.png
 expect 0 "$tandem" plot rates rates.db -o rates.svg
 grep -q '<svg' rates.svg || fail 'no SVG'
 
+# Two budgets, two designs, of which the second never has an answer.
+cp split.yaml budgets.yaml
+cat >>budgets.yaml <<'END'
+provision:
+  objective: throughput
+  constraint: {cost: 80 $/h}
+  rates: {from: 1 /s, to: 30 /s}
+  tolerance: 1 /s
+  seeds: 2
+  designs:
+    pair: {pools.prefill.count: 1..4, pools.decode.count: 1..4}
+    none: {slo: {ttft.p50: 1 us}, pools.decode.count: 1..4}
+END
+for budget in 80 160; do
+  expect 0 "$tandem" provision budgets.yaml --output budgets.db \
+    --set "provision.constraint.cost=$budget \$/h"
+done
+query budgets budgets.db
+prints 'series,cost_per_hour,rate,low,high'
+[ "$(cut -d, -f1,2 out | tail -n +2 | tr '\n' ' ')" = 'pair,76.0 pair,152.0 ' ] ||
+  fail 'not a row for each budget'
+expect 0 "$tandem" plot budgets budgets.db -o budgets.png
+is_png budgets.png
+
 rejects 3 "$tandem" plot rates map.db -o none.png
 says "'map.db' holds nothing for the figure 'rates'"
 [ ! -e none.png ] || fail 'a picture of nothing'

@@ -19,8 +19,8 @@ expect 0 "$tandem" run a.yaml --format json
 [ ! -s err ] || fail 'something on stderr'
 for key in version config requests completed rejected unfinished duration_s ttft_s tbt_s tpot_s \
   e2e_s queue_s throughput_rps output_tokens_per_s pools utilization energy_kwh cost_usd \
-  provisioned_power_kw slo value limit unit margin met preemptions evictions swaps swapped_bytes \
-  stalled_s transfers \
+  provisioned_power_kw slo value limit unit margin met preemptions evictions swaps stall_s \
+  swapped_in_bytes swapped_out_bytes transfers \
   transferred_bytes \
   role_changes flips flip_s predicted_right busy_s prefill_tokens padding_tokens decode_tokens \
   iterations extrapolated iterations_share time_share far_iterations_share events \
@@ -84,7 +84,8 @@ for way in out in; do
   [ "$(grep -c ",swap_$way,[0-9]*,0,12,32$" log.csv)" -eq 20 ] || fail "not 20 swaps $way"
 done
 expect 0 "$tandem" query swap.db --format csv \
-  --sql "SELECT name, value > 0 FROM metric WHERE name IN ('swaps', 'swapped_bytes', 'stalled_s')"
+  --sql "SELECT name, value > 0 FROM metric
+  WHERE scope = 'run' AND name IN ('swaps', 'swapped_out_bytes', 'stall_s')"
 [ "$(grep -c ',1$' out)" -eq 3 ] || fail 'no swaps in the database'
 expect 0 "$tandem" query swap.db --format csv --sql 'SELECT sum(swaps), max(swaps) FROM request'
 prints 20,1

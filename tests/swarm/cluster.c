@@ -2,6 +2,7 @@
  * scale, so two scales of one seed differ in nothing else. */
 #include "tests/swarm/cluster.h"
 #include "sim/base/rng.h"
+#include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"
 #include <assert.h>
@@ -154,15 +155,33 @@ static void choose_policies(uint64_t number, PolicyChoice *ret_policies) {
   }
 }
 
+/* Ratios, which begin at 1, are more often small. */
+static double draw_real(Draw *self, double low, double high) {
+  const double share = rng_uniform(&self->rng);
+  return low < 1 ? low + (high - low) * share
+                 : low * portable_exp(portable_log(high / low) * share * share);
+}
+
+static int draw_choice(Draw *self, const char *const *choices) {
+  int n = 0;
+  while (choices[n])
+    n++;
+  return (int)between(self, 0, n - 1);
+}
+
 static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
   void *field = (char *)state + spec->offset;
   const int64_t low = spec->min > 1 ? (int64_t)spec->min : 1;
+  const int64_t high = spec->max > 0 && spec->max < 10000 ? (int64_t)spec->max : 10000;
   switch (spec->type) {
   case OPTION_INT:
-    *(int64_t *)field = spec->min < 1 && one_in(self, 4) ? 0 : magnitude(self, low, 10000);
+    *(int64_t *)field = spec->min < 1 && one_in(self, 4) ? 0 : magnitude(self, low, high);
     break;
   case OPTION_REAL:
-    *(double *)field = spec->min + (spec->max - spec->min) * rng_uniform(&self->rng);
+    *(double *)field = draw_real(self, spec->min, spec->max);
+    break;
+  case OPTION_CHOICE:
+    *(int *)field = draw_choice(self, spec->choices);
     break;
   case OPTION_BOOL:
     *(bool *)field = one_in(self, 2);
@@ -170,13 +189,6 @@ static void draw_option(Draw *self, const OptionSpec *spec, void *state) {
   case OPTION_TICKS:
     *(Tick *)field = between(self, spec->min > 0, 1000) * MILLISECOND * self->scale;
     break;
-  case OPTION_CHOICE: {
-    int n = 0;
-    while (spec->choices[n])
-      n++;
-    *(int *)field = (int)between(self, 0, n - 1);
-    break;
-  }
   case OPTION_NODE: // a subtree, which is left out
     break;
   case OPTION_BANDWIDTH:
@@ -235,6 +247,55 @@ static bool exceeds(const SimConfig *config, const Policy *policy, const void *s
     if (config->pools[i].role != ROLE_MIXED) n_split += config->pools[i].count;
   const PoolPolicy *pool = (const PoolPolicy *)policy;
   return pool->excess && n_split > 0 && pool->excess(state, n_split);
+}
+
+/* CPU memory and the link to it, slow enough to be felt. */
+static void draw_host(Draw *self, PoolSpec *pool) {
+  HostLink *link = &pool->host_link;
+  pool->kv_block_bytes = pool->block_size * pool->kv_bytes_per_token;
+  pool->cpu_kv_blocks = 2 + pool->kv_blocks * between(self, 1, 6);
+  pool->weight_bytes = magnitude(self, 1, pool->cpu_kv_blocks * pool->kv_block_bytes / 2 + 1);
+  const int64_t kv_bytes = pool->kv_blocks * pool->kv_block_bytes;
+  link->options.to_gpu = (1 + kv_bytes) * magnitude(self, 20, 20000);
+  link->options.to_cpu = (1 + kv_bytes) * magnitude(self, 20, 20000);
+  link->options.half_size =
+      one_in(self, 2) ? 0 : magnitude(self, 1, kv_bytes / pool->num_hidden_layers + 1);
+  link->options.efficiency = 0.3 + 0.7 * rng_uniform(&self->rng);
+  link->n_background = (int32_t)between(self, 0, 3);
+  link->background = ARENA_ARRAY(self->arena, BackgroundTraffic, 3);
+  for (int32_t i = 0; i < link->n_background; i++) {
+    const Tick from = ticks(self, 3000);
+    link->background[i] = (BackgroundTraffic){.from = from,
+                                              .to = from + ticks(self, 3000),
+                                              .direction = (int)between(self, 0, 2),
+                                              .share = 0.8 * rng_uniform(&self->rng)};
+  }
+}
+
+static bool can_have(const Cluster *cluster, const KvTier *tier, const void *state) {
+  Diag diag;
+  diag_init(&diag);
+  bool good = true;
+  for (uint32_t i = 0; i < cluster->config.n_pools; i++)
+    good &= tier->check(state, &cluster->pools[i], place_of_file("drawn"), &diag) == 0;
+  diag_done(&diag);
+  return good;
+}
+
+/* Pools that the tier can be used with. */
+static void draw_tier(Draw *self, Cluster *cluster) {
+  enum { TRIES = 100 };
+  PolicyChoice *choice = &cluster->config.policies[POLICY_KVTIER];
+  const KvTier *tier = (const KvTier *)choice->policy;
+  if (!kvtier_moves(tier)) return;
+  cluster->exact = false; // a link's rate does not scale
+  for (uint32_t i = 0; i < cluster->config.n_pools; i++) {
+    cluster->pools[i].num_hidden_layers += 2;
+    draw_host(self, &cluster->pools[i]);
+  }
+  for (int i = 0; i < TRIES && !can_have(cluster, tier, choice->state); i++)
+    choice->state = draw_state(self, choice->policy);
+  assert(can_have(cluster, tier, choice->state));
 }
 
 static void draw_policies(Draw *self, SimConfig *config, uint64_t number) {
@@ -352,6 +413,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   self->config.monitor_interval = draw_monitor_interval(&draw, self, largest);
   const Predictor *predictor = (const Predictor *)self->config.policies[POLICY_PREDICTOR].policy;
   self->exact &= !predictor->cost; // a share of an iteration is rounded
+  draw_tier(&draw, self);
   cluster_rewind(self);
 }
 

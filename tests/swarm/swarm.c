@@ -4,8 +4,9 @@
  *     swarm [--seed N] [--clusters N] [--verbose]
  *
  * Each cluster, drawn from a seed of its own, is run coalesced, the same again, with --step (equal
- * digests, requests, histograms and totals), with another order of equal times (books only) and,
- * where that is exact, with all times doubled. By default there are so many clusters that each pair
+ * digests, requests, histograms and totals), layer by layer where KV is swapped so, with another
+ * order of equal times (books only) and, where that is exact, with all times doubled. By default
+ * there are so many clusters that each pair
  * of batcher and router meets at least 200. They run in processes of their own, many to each, so
  * that an assertion or an endless run is one failure with one line that reproduces it; a single
  * cluster (--clusters 1) runs in this process, for a debugger. */
@@ -34,6 +35,10 @@ typedef enum Count {
   COUNT_FLIPS,
   COUNT_DISPATCHES,
   COUNT_EXTRAPOLATED,
+  COUNT_EXPANSIONS,
+  COUNT_CONTRACTIONS,
+  COUNT_STALLED,
+  COUNT_LAYERED,
   COUNT_SCALED,
   COUNT_EVENTS,
   COUNT_STEP_EVENTS,
@@ -52,6 +57,10 @@ static const char *const count_names[COUNTS] = {
     [COUNT_FLIPS] = "flips",
     [COUNT_DISPATCHES] = "dispatches",
     [COUNT_EXTRAPOLATED] = "iterations outside the measured range",
+    [COUNT_EXPANSIONS] = "expansions",
+    [COUNT_CONTRACTIONS] = "contractions",
+    [COUNT_STALLED] = "clusters where compute waited for copies",
+    [COUNT_LAYERED] = "clusters compared with themselves layer by layer",
     [COUNT_SCALED] = "clusters compared with themselves at twice the times",
     [COUNT_EVENTS] = "events",
     [COUNT_STEP_EVENTS] = "events with --step",
@@ -179,6 +188,8 @@ static bool same_metrics(const Metrics *a, const Metrics *b) {
   return same_histogram(&a->ttft, &b->ttft) && same_histogram(&a->tbt, &b->tbt) &&
          same_histogram(&a->tpot, &b->tpot) && same_histogram(&a->e2e, &b->e2e) &&
          same_histogram(&a->queue, &b->queue) &&
+         same_histogram(&a->computing_per_token, &b->computing_per_token) &&
+         same_histogram(&a->queueing_per_token, &b->queueing_per_token) &&
          same_histogram(&a->slowdown_ttft, &b->slowdown_ttft) &&
          same_histogram(&a->slowdown_tbt, &b->slowdown_tbt) &&
          same_histogram(&a->slowdown_e2e, &b->slowdown_e2e) && a->completed == b->completed &&
@@ -232,11 +243,37 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_DISPATCHES] = metrics->dispatches,
       [COUNT_EXTRAPOLATED] =
           (uint64_t)(extrapolated[EXTRAPOLATION_NEAR] + extrapolated[EXTRAPOLATION_FAR]),
+      [COUNT_EXPANSIONS] = (uint64_t)result->totals.expansions,
+      [COUNT_CONTRACTIONS] = (uint64_t)result->totals.contractions,
+      [COUNT_STALLED] = result->totals.stall_ticks > 0,
       [COUNT_EVENTS] = result->events,
       [COUNT_STEP_EVENTS] = stepped->events,
   };
   for (int i = 0; i < COUNTS; i++)
     tally->counts[i] += counts[i];
+}
+
+/* Goes through the layers of every iteration, or no longer; false where there are none to go
+ * through. */
+static bool flip_layers(Cluster *cluster, Arena *arena) {
+  PolicyChoice *choice = &cluster->config.policies[POLICY_KVTIER];
+  const OptionSpec *spec = choice->policy->options;
+  while (spec && spec->key && strcmp(spec->key, "layers") != 0)
+    spec++;
+  if (!spec || !spec->key) return false;
+  char *state = arena_alloc(arena, choice->policy->state_size);
+  memcpy(state, choice->state, choice->policy->state_size);
+  bool *layers = (bool *)(state + spec->offset);
+  *layers = !*layers;
+  choice->state = state;
+  return true;
+}
+
+static const char *check_layers(Cluster *cluster, const Trial *first, Tally *tally, Arena *arena) {
+  if (!flip_layers(cluster, arena)) return NULL;
+  tally->counts[COUNT_LAYERED]++;
+  const char *wrong = check_same(first, run(cluster, false, 0, arena));
+  return wrong ? arena_printf(arena, "layer by layer, %s", wrong) : NULL;
 }
 
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
@@ -249,6 +286,7 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
   if ((wrong = check_same(first, stepped))) return arena_printf(arena, "stepped, %s", wrong);
   if ((wrong = check_books(cluster, run(cluster, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
+  if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;
   tally_add(tally, &first->result, &stepped->result);
   if (!cluster->exact || first->result.metrics.transfers > 0 ||
       first->result.totals.swaps_out > 0 || first->result.unfinished > 0)

@@ -56,6 +56,9 @@ void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block
                                   .blocked = REQUEST_QUEUE_EMPTY,
                                   .swapped = REQUEST_QUEUE_EMPTY,
                                   .inbound = REQUEST_QUEUE_EMPTY,
+                                  .kv_blocks = kv_blocks,
+                                  .least_blocks = kv_blocks,
+                                  .wanted_blocks = kv_blocks,
                                   .free_blocks = kv_blocks};
     batch_init(&self->machines[m].batch, block_size, arena);
   }

@@ -115,6 +115,8 @@ Test(config, kv_memory_is_what_the_weights_leave) {
   cr_expect_eq(pool->kv_blocks, (int64_t)(left / (32 * 327680.0)));
   config = load(base, "pools.all.num_gpu_blocks_override=123", NULL, NULL);
   cr_expect_eq(config.sim.pools[0].kv_blocks, 123);
+  config = load(base, "pools.all.kv_cache_memory_bytes=3 GB", NULL, NULL);
+  cr_expect_eq(config.sim.pools[0].kv_blocks, 8 * 3000000000 / (16 * 327680));
 }
 
 /* A dgx-h100 has 2 TB of CPU memory and eight links of 64 GB/s to it. */

@@ -64,6 +64,12 @@ Test(expression, values) {
       {"max(3, two, 4)", 4},
       {"mean(3, two, 4)", 3},
       {"geomean(1, 4)", 2},
+      {"at_max(1, 5, 2, 7, 3, 7)", 2},
+      {"at_max(9, 1)", 9},
+      {"reaches(6, 1, 5, 3, 7, 4, 9)", 2},
+      {"reaches(8, 1, 5, 3, 7, 4, 9)", 3.5},
+      {"reaches(3, 1, 5, 3, 7)", 1},
+      {"reaches(6, 1, 5, 2, 4, 3, 7)", 2 + 2.0 / 3},
       {"argmax(x, 1, 2, 3, x * (4 - x))", 2},
       {"argmax(x, 1, 2, square(two - x))", 1},
       {"argmax(x, 1, 2, argmax(y, 3, 4, x * y))", 1},
@@ -76,9 +82,18 @@ Test(expression, values) {
 }
 
 Test(expression, what_needs_a_missing_figure_is_missing) {
-  static const char *const cases[] = {
-      "gone",         "gone + 1", "two < gone",           "min(gone, 1)", "geomean(1, gone)",
-      "max(1, gone)", "-gone",    "argmax(x, 1, 2, gone)"};
+  static const char *const cases[] = {"gone",
+                                      "gone + 1",
+                                      "two < gone",
+                                      "min(gone, 1)",
+                                      "geomean(1, gone)",
+                                      "max(1, gone)",
+                                      "-gone",
+                                      "argmax(x, 1, 2, gone)",
+                                      "at_max(1, 2, 3, gone)",
+                                      "at_max(1, 2, 3)",
+                                      "reaches(9, 1, 2, 3, 4)",
+                                      "reaches(1, gone, 2)"};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     double value = 0;
     cr_expect_eq(eval(cases[i], &value), 0, "%s", cases[i]);

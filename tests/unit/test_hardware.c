@@ -50,6 +50,15 @@ Test(hardware, machines_state_the_facts_of_the_paper) {
 
 /* Splitwise's iso-power designs (claims of the paper and its plots.ipynb): machines that the power
  * of 40 DGX H100 feeds beside `h100` of them. */
+/* Pie §2.4 measured the superchip; elsewhere one figure is of both directions. */
+Test(hardware, the_link_to_the_host_has_two_directions) {
+  const Hardware superchip = machine("gh200-96gb"), dgx = machine("dgx-h100");
+  cr_expect_eq(superchip.host_to_gpu_bandwidth, INT64_C(419000000000));
+  cr_expect_eq(superchip.gpu_to_host_bandwidth, INT64_C(371000000000));
+  cr_expect_eq(dgx.host_to_gpu_bandwidth, dgx.pcie_bandwidth);
+  cr_expect_eq(dgx.gpu_to_host_bandwidth, dgx.pcie_bandwidth);
+}
+
 Test(hardware, provisioned_power_gives_the_iso_power_designs_of_splitwise) {
   const struct {
     const char *name;
@@ -74,13 +83,16 @@ Test(hardware, kv_capacity_follows_the_formula) {
     int64_t block_bytes, blocks;
   } cases[] = {
       // floor((0.9·8·80 GiB − 352,494,485,504) / (16·4,014,080))
-      {"bloom-176b", 8, {16, 0.9, 0, 0}, 64225280, 4141},
+      {"bloom-176b", 8, {16, 0.9, 0, 0, 0}, 64225280, 4141},
       // the released simulator's: everything that the weights leave, in single tokens
-      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0}, 4014080, 89234},
-      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0}, 2621440, 210645},
+      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0}, 4014080, 89234},
+      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0}, 2621440, 210645},
       // floor((0.9·2·80 GiB − 137,953,296,384 − 2·2 GiB) / (16·327,680))
-      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0}, 5242880, 2359},
-      {"llama2-70b", 2, {16, 0.9, 0, 1000}, 5242880, 1000},
+      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0}, 5242880, 2359},
+      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0}, 5242880, 1000},
+      // floor(2·3 GB / (16·327,680)), whatever the utilization
+      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000}, 5242880, 1144},
   };
   Hardware hardware = machine("dgx-a100");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -99,7 +111,7 @@ Test(hardware, kv_heads_are_copied_when_there_are_fewer_than_gpus) {
   Llm llm = model("llama3-8b");
   llm.num_key_value_heads = 2;
   llm.kv_bytes_per_token = 32768;
-  const KvOptions options = {16, 0.9, 0, 0};
+  const KvOptions options = {16, 0.9, 0, 0, 0};
   KvCapacity two, eight;
   cr_assert_eq(kv_capacity(&llm, &hardware, 2, &options, place_of_file("t"), &two, &diag), 0);
   cr_assert_eq(kv_capacity(&llm, &hardware, 8, &options, place_of_file("t"), &eight, &diag), 0);
@@ -112,19 +124,22 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
     const char *model;
     int64_t tp;
     double utilization;
+    int64_t kv_bytes;
     const char *message, *hint;
   } cases[] = {
-      {"bloom-176b", 4, 0.9, "does not fit with tensor_parallel_size 4", "size 8 fits"},
-      {"llama2-70b", 1, 0.9, "does not fit with tensor_parallel_size 1", "size 2 fits"},
-      {"bloom-176b", 8, 0.4, "does not fit", "does not fit on all 8 GPUs"},
-      {"llama2-70b", 16, 0.9, "exceeds the 8 GPUs", NULL},
-      {"llama2-70b", 3, 0.9, "does not divide the heads", NULL},
+      {"bloom-176b", 4, 0.9, 0, "does not fit with tensor_parallel_size 4", "size 8 fits"},
+      {"llama2-70b", 1, 0.9, 0, "does not fit with tensor_parallel_size 1", "size 2 fits"},
+      {"bloom-176b", 8, 0.4, 0, "does not fit", "does not fit on all 8 GPUs"},
+      {"llama2-70b", 16, 0.9, 0, "exceeds the 8 GPUs", NULL},
+      {"llama2-70b", 3, 0.9, 0, "does not divide the heads", NULL},
+      {"llama2-70b", 2, 0.9, 1000000, "1 MB holds no block of 2621 kB", NULL},
+      {"llama2-70b", 2, 0.9, 20000000000, "20 GB exceeds the", NULL},
   };
   Hardware hardware = machine("dgx-a100");
   Place at = {.path = "a.yaml", .line = 7, .column = 3, .width = 1};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm = model(cases[i].model);
-    KvOptions options = {16, cases[i].utilization, 0, 0};
+    KvOptions options = {16, cases[i].utilization, 0, 0, cases[i].kv_bytes};
     KvCapacity capacity;
     diag_done(&diag);
     diag_init(&diag);

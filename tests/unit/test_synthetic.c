@@ -189,3 +189,32 @@ Test(synthetic, a_summary_samples_what_it_cannot_keep) {
   cr_expect(isnan(summary_rate(&summary)) && isnan(summary_gap_cv(&summary)));
   bench_done(&bench);
 }
+
+Test(synthetic, a_models_context_ends_prompts_and_outputs) {
+  Bench bench;
+  bench_init(&bench);
+  WorkloadConfig config = uniform_lengths(ARRIVAL_POISSON, 1);
+  config.prompt.high = config.output.high = 100;
+  config.requests = 20000;
+  WorkloadConfig limited = config;
+  limited.max_model_len = 80;
+  TraceSource *all = workload_open(&config, 1, &bench.arena, &bench.diag);
+  TraceSource *some = workload_open(&limited, 1, &bench.arena, &bench.diag);
+  TraceRow whole, row;
+  int n_whole = 0, n_prompts = 0;
+  while (trace_next(all, &whole, &bench.diag) > 0) {
+    cr_assert_gt(trace_next(some, &row, &bench.diag), 0);
+    const int32_t prompt = whole.prompt_tokens < 79 ? whole.prompt_tokens : 79;
+    const int32_t room = 80 - prompt;
+    cr_assert_eq(row.at, whole.at);
+    cr_assert_eq(row.prompt_tokens, prompt);
+    cr_assert_eq(row.output_tokens, whole.output_tokens < room ? whole.output_tokens : room);
+    n_whole += row.prompt_tokens + row.output_tokens < 80;
+    n_prompts += whole.prompt_tokens > 79;
+  }
+  cr_expect_gt(n_whole, 0);
+  cr_expect_gt(n_prompts, 0);
+  trace_close(all);
+  trace_close(some);
+  bench_done(&bench);
+}

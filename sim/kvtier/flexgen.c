@@ -1,0 +1,145 @@
+/* FlexGen as the Pie paper runs it (Pie §2.3, §5.7): weights, and KV if one wants, are on the CPU,
+ * and each layer waits for the copies that it needs. On a GH200 its policies put the weights there
+ * (§5.7), which is the default. With W and K the shares that are there, each of n layers adds
+ *
+ *     s(W·weights/n)/to_gpu + s(K·KV of the context/n)/to_gpu + s(K·KV of the new tokens/n)/to_cpu
+ *
+ * to its compute time, where s(b) = b + half_size is what a copy of b bytes costs (host_link.h).
+ * These are the terms of FlexGen's cost model (Sheng et al. 2023, §4.3) for weights and KV; its
+ * max(), which stands for copies and compute at the same time, is a sum here, as swapping on demand
+ * overlaps nothing. Attention is computed on the GPU. Activations stay there.
+ *
+ * What weights leave of the GPU's memory, KV may use: capacity is bounded by both sides. Sharing
+ * the weights of an iteration among many sequences is the batcher's (request_level, `padded`). */
+#include "sim/kvtier/kvtier.h"
+#include <assert.h>
+
+typedef struct State {
+  double weights_on_cpu, kv_on_cpu; // shares
+} State;
+
+typedef struct MachineState {
+  const PoolSpec *pool;
+  int64_t blocks;
+  int64_t in_bytes, in_bytes_step; // to the GPU: of the next iteration; more in each after it
+  int64_t out_bytes;
+} MachineState;
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* Whole bytes of a share. */
+static int64_t share_of(double share, int64_t bytes) {
+  return (int64_t)(share * (double)bytes);
+}
+
+static int64_t cpu_memory(const PoolSpec *pool) {
+  return pool->cpu_kv_blocks * pool->kv_block_bytes;
+}
+
+/* Blocks that both memories have room for. */
+static int64_t capacity(const State *self, const PoolSpec *pool) {
+  const int64_t weights = share_of(self->weights_on_cpu, pool->weight_bytes);
+  const double gpu = (double)pool->kv_blocks + (double)(weights / pool->kv_block_bytes);
+  const double cpu = (double)((cpu_memory(pool) - weights) / pool->kv_block_bytes);
+  if (self->kv_on_cpu <= 0) return (int64_t)gpu;
+  const double by_cpu = cpu / self->kv_on_cpu;
+  const double by_gpu = self->kv_on_cpu < 1 ? gpu / (1 - self->kv_on_cpu) : by_cpu;
+  return (int64_t)(by_gpu < by_cpu ? by_gpu : by_cpu);
+}
+
+static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) {
+  const State *self = state;
+  const int64_t weights = share_of(self->weights_on_cpu, pool->weight_bytes);
+  if (host_link_check(&pool->host_link, (double)cpu_memory(pool), "kvtier 'flexgen'", at, diag))
+    return -1;
+  if (cpu_memory(pool) < weights)
+    return diag_error(diag, at,
+                      "kvtier 'flexgen' puts %lld bytes of weights into CPU memory, which has room "
+                      "for %lld",
+                      (long long)weights, (long long)cpu_memory(pool));
+  if (capacity(self, pool) >= 1) return 0;
+  return diag_error(diag, at, "kvtier 'flexgen' has CPU memory for no block of KV");
+}
+
+static int64_t start(const void *state, void *machine_state, const PoolSpec *pool,
+                     int64_t *ret_least) {
+  MachineState *machine = machine_state;
+  machine->pool = pool;
+  machine->blocks = capacity(state, pool);
+  *ret_least = machine->blocks;
+  return machine->blocks;
+}
+
+static int64_t cpu_blocks(const void *state, const void *machine_state, const Machine *machine) {
+  const State *self = state;
+  const int64_t cpu = share_of(self->kv_on_cpu, machine->kv_blocks);
+  assert(((const MachineState *)machine_state)->blocks == machine->kv_blocks);
+  return smaller(cpu, machine->pool->cpu_kv_blocks);
+}
+
+/* --- time */
+
+/* Ticks of the copies of an iteration, one for each layer, that move `bytes` altogether. */
+static Tick copy_ticks(const PoolSpec *pool, LinkDirection direction, int64_t bytes, Tick now) {
+  const HostLink *link = &pool->host_link;
+  const double extra = (double)link->options.half_size * (double)pool->num_hidden_layers;
+  return tick_from_seconds(((double)bytes + extra) / host_link_rate(link, direction, now));
+}
+
+static TierSpan plan(const void *state, void *machine_state, const TierLoad *load, Series compute,
+                     int64_t count) {
+  const State *self = state;
+  MachineState *machine = machine_state;
+  const PoolSpec *pool = machine->pool;
+  const Tick now = load->now;
+  const int64_t token = share_of(self->kv_on_cpu, pool->kv_bytes_per_token);
+  const int64_t weights = share_of(self->weights_on_cpu, pool->weight_bytes);
+  const Tick per_token =
+      tick_from_seconds((double)token / host_link_rate(&pool->host_link, LINK_TO_GPU, now));
+  machine->in_bytes = weights + token * load->context_tokens;
+  machine->in_bytes_step = token * load->decode_seqs;
+  machine->out_bytes = token * (load->prefill_tokens + load->decode_seqs);
+  Series series = compute;
+  if (weights > 0) series.first += copy_ticks(pool, LINK_TO_GPU, weights, now);
+  if (token > 0 && load->context_tokens > 0)
+    series.first += copy_ticks(pool, LINK_TO_GPU, 0, now) + per_token * load->context_tokens;
+  if (token > 0) series.first += copy_ticks(pool, LINK_TO_CPU, machine->out_bytes, now);
+  series.step += per_token * load->decode_seqs;
+  const Tick change = host_link_next_change(&pool->host_link, now);
+  if (change < TICK_MAX) // those that begin before
+    count = smaller(count, series_ended(series, change - now - 1) + 1);
+  return (TierSpan){series, count};
+}
+
+static int64_t advance(const void *state, void *machine_state, const TierWork *work,
+                       TierTraffic *traffic) {
+  (void)state;
+  const MachineState *machine = machine_state;
+  const int64_t n = work->count;
+  traffic->in += n * machine->in_bytes + n * (n - 1) / 2 * machine->in_bytes_step;
+  traffic->out += n * machine->out_bytes;
+  return machine->blocks;
+}
+
+static const OptionSpec options[] = {
+    {"weights_on_cpu", OPTION_REAL, offsetof(State, weights_on_cpu), "1", .max = 1,
+     .help = "share of the weights that is fetched in every iteration"},
+    {"kv_on_cpu", OPTION_REAL, offsetof(State, kv_on_cpu), "0", .max = 1,
+     .help = "share of the KV that is fetched in every iteration"},
+    {0}};
+
+const KvTier kvtier_flexgen = {
+    .policy = {.name = "flexgen",
+               .help = "weights and KV come from the CPU on demand, compute waits (FlexGen)",
+               .state_size = sizeof(State),
+               .options = options},
+    .pick = kvtier_newest,
+    .check = check,
+    .machine_state_size = sizeof(MachineState),
+    .start = start,
+    .plan = plan,
+    .advance = advance,
+    .cpu_blocks = cpu_blocks,
+};

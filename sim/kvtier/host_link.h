@@ -1,0 +1,69 @@
+/* The link between a GPU's memory and its CPU's, each direction with a rate of its own.
+ *
+ * A transfer of s bytes gets efficiency · peak · s/(s + h): small ones are slow. Pie Fig. 1 has 95%
+ * of the peak from 16 MB on, hence h = 0.84 MB. That is s + h bytes at the full rate, so what other
+ * processes take of the link (background traffic, a schedule known in advance) slows a transfer
+ * while they take it. They leave at least HOST_LINK_LEAST of a direction. Plain IEEE arithmetic:
+ * the same ticks everywhere. */
+#ifndef SIM_KVTIER_HOST_LINK_H
+#define SIM_KVTIER_HOST_LINK_H
+#include "sim/base/option.h"
+#include "sim/base/units.h"
+
+#define HOST_LINK_LEAST 0.01
+
+typedef enum LinkDirection { LINK_TO_GPU, LINK_TO_CPU, LINK_DIRECTIONS } LinkDirection;
+
+typedef struct HostLinkOptions {
+  int64_t to_gpu, to_cpu; // bytes per second at peak
+  int64_t half_size;      // h: the bytes that get half of it
+  double efficiency;      // of the peak that swapping reaches
+  const Node *background; // list of {from, to, direction, share, bandwidth}; NULL: none
+} HostLinkOptions;
+
+#define HOST_LINK_OPTION(State, member, name, field, kind, value, low, high, text)                 \
+  {                                                                                                \
+    .key = name, .type = kind, .offset = offsetof(State, member.field), .fallback = value,         \
+    .min = low, .max = high, .help = text                                                          \
+  }
+/* Rows of an option table whose state `State` has HostLinkOptions as `member`: what transfers reach
+ * of the peaks; and the peaks, by default those that Pie §2.4 measured on a GH200. */
+#define HOST_LINK_USE(State, member)                                                               \
+  HOST_LINK_OPTION(State, member, "half_size", half_size, OPTION_BYTES, "0.84 MB", 0, 1e15,        \
+                   "transfers of this size get half of the peak (Pie Fig. 1)"),                    \
+      HOST_LINK_OPTION(State, member, "efficiency", efficiency, OPTION_REAL, "1", 0.01, 1,         \
+                       "share of the peak that swapping reaches"),                                 \
+      HOST_LINK_OPTION(State, member, "background", background, OPTION_NODE, NULL, 0, 0,           \
+                       "other traffic: list of {from, to, direction, share, bandwidth}")
+#define HOST_LINK_OPTIONS(State, member)                                                           \
+  HOST_LINK_OPTION(State, member, "to_gpu_bandwidth", to_gpu, OPTION_BANDWIDTH, "419 GB/s", 1e6,   \
+                   1e15, "peak from CPU to GPU memory"),                                           \
+      HOST_LINK_OPTION(State, member, "to_cpu_bandwidth", to_cpu, OPTION_BANDWIDTH, "371 GB/s",    \
+                       1e6, 1e15, "peak from GPU to CPU memory"),                                  \
+      HOST_LINK_USE(State, member)
+
+typedef struct BackgroundTraffic {
+  Tick from, to;     // half open; `to` TICK_MAX: for ever
+  int direction;     // 0: both, else LinkDirection + 1
+  double share;      // of the direction's peak
+  int64_t bandwidth; // bytes per second, taken in addition
+} BackgroundTraffic;
+
+typedef struct HostLink {
+  HostLinkOptions options;
+  BackgroundTraffic *background;
+  int32_t n_background;
+} HostLink;
+
+/* Reads the schedule. 0, or -1 with located messages. */
+int host_link_init(HostLink *self, const HostLinkOptions *options, Arena *arena, Diag *diag);
+/* Error at `at`, of `owner`, when a direction has no rate or `bytes` at its worst take more than
+ * the 106 days of simulated time. */
+int host_link_check(const HostLink *self, double bytes, const char *owner, Place at, Diag *diag);
+/* Ticks, at least 1, that `bytes` > 0 take which begin to move at `begin`. */
+Tick host_link_ticks(const HostLink *self, LinkDirection direction, int64_t bytes, Tick begin);
+/* Bytes per second at `now` of a transfer that is large. */
+double host_link_rate(const HostLink *self, LinkDirection direction, Tick now);
+/* When background traffic next begins or ends after `now`; TICK_MAX: never. */
+Tick host_link_next_change(const HostLink *self, Tick now);
+#endif

@@ -1,0 +1,237 @@
+/* Pie: the KV of some layers is on the CPU and comes back while other layers compute, so that the
+ * KV memory is larger and nobody waits (performance-transparent swapping, §3.3); how many layers is
+ * fixed by `expansion` or adapted to the waits and to the output (§3.4).
+ *
+ * A layer's KV moves whole, filled or not: it is a fixed share of the capacity (§3.1). Who must
+ * give way when even the expanded memory is full is prefilled again, as in vLLM, which Pie extends.
+ * A run of decodes begins in the steady state of swap_run.h, and so does an iteration with prefill.
+ * What a swap takes is as of the beginning of the run, or of the last change of the background
+ * traffic. Requests have to fit into the memory that there always is: the expanded one if it is
+ * fixed, that of the GPUs if it adapts. */
+#include "sim/kvtier/expansion.h"
+#include "sim/kvtier/kvtier.h"
+#include "sim/kvtier/swap_run.h"
+#include <math.h>
+
+enum { LAYERS_MIN = 3, MILLIONTHS = 1000000 };
+
+typedef struct State {
+  double expansion; // 0: adaptive
+  int formula;      // ExpansionFormula
+  bool layers;
+  ExpansionOptions adaptive;
+} State;
+
+typedef struct MachineState {
+  const PoolSpec *pool;
+  Expansion expansion; // adaptive or, with all of it usable, fixed
+  int64_t fixed_blocks;
+  int64_t layer_bytes; // moved by one swap
+  Tick until;          // the link's rate changes
+  SwapRun run;
+  LayerSwap exact; // in place of `run` with `layers`
+} MachineState;
+
+/* --- capacity */
+
+static int64_t capacity_with(const State *self, const PoolSpec *pool, int32_t swapped) {
+  return expansion_blocks((ExpansionFormula)self->formula, (int32_t)pool->num_hidden_layers,
+                          swapped, pool->kv_blocks);
+}
+
+/* Blocks on the CPU with its two buffers, when the machine has `blocks`. */
+static int64_t cpu_need(const PoolSpec *pool, int32_t swapped, int64_t blocks) {
+  const int64_t n = pool->num_hidden_layers;
+  return swapped == 0 ? 0 : (blocks * (swapped + 2) + n - 1) / n;
+}
+
+/* The most layers that CPU memory allows. */
+static int32_t max_swapped(const State *self, const PoolSpec *pool) {
+  int32_t swapped = (int32_t)pool->num_hidden_layers - 2;
+  while (cpu_need(pool, swapped, capacity_with(self, pool, swapped)) > pool->cpu_kv_blocks)
+    swapped--;
+  return swapped;
+}
+
+static int32_t fixed_swapped(const State *self, const PoolSpec *pool) {
+  return expansion_layers((ExpansionFormula)self->formula, (int32_t)pool->num_hidden_layers,
+                          self->expansion);
+}
+
+static int64_t fixed_blocks(const State *self, const PoolSpec *pool) {
+  return pool->kv_blocks * llround(self->expansion * MILLIONTHS) / MILLIONTHS;
+}
+
+static int64_t wanted_blocks(const State *self, const MachineState *machine) {
+  if (self->expansion > 0) return machine->fixed_blocks;
+  return capacity_with(self, machine->pool, machine->expansion.usable);
+}
+
+static int check_fixed(const State *self, const PoolSpec *pool, Place at, Diag *diag) {
+  const int32_t swapped = fixed_swapped(self, pool);
+  if (swapped < 0)
+    return diag_error(diag, at,
+                      "expansion %g swaps more layers than the model has: at most %lld of %lld",
+                      self->expansion, (long long)pool->num_hidden_layers - 2,
+                      (long long)pool->num_hidden_layers);
+  const int64_t need = cpu_need(pool, swapped, fixed_blocks(self, pool));
+  if (need <= pool->cpu_kv_blocks) return 0;
+  return diag_error(diag, at,
+                    "expansion %g needs %lld blocks of KV in CPU memory, which holds %lld",
+                    self->expansion, (long long)need, (long long)pool->cpu_kv_blocks);
+}
+
+static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) {
+  const State *self = state;
+  const int64_t n = pool->num_hidden_layers;
+  if (n < LAYERS_MIN || n > SWAP_LAYERS_MAX)
+    return diag_error(diag, at,
+                      "kvtier 'pie' swaps layers of models with %d to %d, not of one with %lld",
+                      LAYERS_MIN, SWAP_LAYERS_MAX, (long long)n);
+  if (pool->cpu_kv_blocks <= 0)
+    return diag_error(diag, at, "kvtier 'pie' wants CPU memory, of which '%s' has none for KV",
+                      pool->name);
+  const double most = (double)pool->cpu_kv_blocks * (double)pool->kv_block_bytes;
+  if (host_link_check(&pool->host_link, most, "kvtier 'pie'", at, diag)) return -1;
+  return self->expansion > 0 ? check_fixed(self, pool, at, diag)
+                             : expansion_check(&self->adaptive, at, diag);
+}
+
+static int64_t start(const void *state, void *machine_state, const PoolSpec *pool,
+                     int64_t *ret_least) {
+  const State *self = state;
+  MachineState *machine = machine_state;
+  machine->pool = pool;
+  const bool fixed = self->expansion > 0;
+  expansion_init(&machine->expansion, &self->adaptive, (ExpansionFormula)self->formula,
+                 (int32_t)pool->num_hidden_layers, fixed ? 0 : max_swapped(self, pool));
+  if (fixed) {
+    machine->fixed_blocks = fixed_blocks(self, pool);
+    machine->expansion.swapped = machine->expansion.usable = fixed_swapped(self, pool);
+  }
+  *ret_least = fixed ? machine->fixed_blocks : pool->kv_blocks;
+  return wanted_blocks(self, machine);
+}
+
+static int64_t cpu_blocks(const void *state, const void *machine_state, const Machine *machine) {
+  (void)state;
+  const MachineState *self = machine_state;
+  const int64_t swapped = self->expansion.swapped, blocks = machine->kv_blocks;
+  const int64_t share = blocks * swapped / self->pool->num_hidden_layers;
+  const int64_t rest = blocks - self->pool->kv_blocks; // what the GPU cannot hold
+  const int64_t cpu = share > rest ? share : rest;
+  assert(swapped > 0 ? cpu <= self->pool->cpu_kv_blocks : cpu == 0);
+  return cpu;
+}
+
+/* --- time */
+
+/* Swapping as the iterations that begin find it. */
+static void begin_run(const State *self, MachineState *machine, const TierLoad *load,
+                      Tick compute) {
+  const HostLink *link = &machine->pool->host_link;
+  const int64_t n = machine->pool->num_hidden_layers;
+  const int64_t bytes = load->kv_blocks * machine->pool->kv_block_bytes / n;
+  machine->layer_bytes = bytes > 0 ? bytes : 1;
+  machine->until = host_link_next_change(link, load->now);
+  const SwapSpec spec = {
+      .layers = (int32_t)n,
+      .swapped = machine->expansion.swapped,
+      .in = host_link_ticks(link, LINK_TO_GPU, machine->layer_bytes, load->now),
+      .out = host_link_ticks(link, LINK_TO_CPU, machine->layer_bytes, load->now),
+      .outside = load->overhead < compute ? load->overhead : 0,
+  };
+  swap_run_begin(&machine->run, spec);
+  if (self->layers) layer_swap_init_steady(&machine->exact, spec);
+}
+
+/* Is swapping not what it was when the run began? */
+static bool has_changed(const MachineState *machine, const TierLoad *load, Tick compute) {
+  const SwapSpec *spec = &machine->run.spec;
+  return load->done == 0 || load->now >= machine->until || compute <= spec->outside ||
+         spec->swapped != machine->expansion.swapped;
+}
+
+static SwapStretch stretch_of(const State *self, const MachineState *machine, Series compute,
+                              int64_t count) {
+  if (!self->layers) return swap_run_plan(&machine->run, compute, count);
+  LayerSwap ahead = machine->exact;
+  SwapCounts counts = {0};
+  const Tick ticks = layer_swap_iterate(&ahead, compute.first, &counts);
+  return (SwapStretch){.series = {.first = ticks}, .count = 1, .waits = counts.waits > 0};
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* Iterations until the next decision may fall. That of a shrink whose KV has left is the next. */
+static int64_t due(const State *self, const MachineState *machine, int64_t kv_blocks, bool waits) {
+  const int64_t steps = expansion_due(&machine->expansion, waits);
+  return steps == INT64_MAX && kv_blocks <= wanted_blocks(self, machine) ? 1 : steps;
+}
+
+static TierSpan plan(const void *state, void *machine_state, const TierLoad *load, Series compute,
+                     int64_t count) {
+  const State *self = state;
+  MachineState *machine = machine_state;
+  if (has_changed(machine, load, compute.first)) begin_run(self, machine, load, compute.first);
+  const SwapStretch stretch = stretch_of(self, machine, compute, count);
+  int64_t n = stretch.count;
+  if (machine->until < TICK_MAX) // those that begin before
+    n = smaller(n, series_ended(stretch.series, machine->until - load->now - 1) + 1);
+  if (self->expansion == 0) n = smaller(n, due(self, machine, load->kv_blocks, stretch.waits));
+  return (TierSpan){stretch.series, n};
+}
+
+static SwapCounts swap_through(const State *self, MachineState *machine, const TierWork *work) {
+  if (!self->layers) return swap_run_advance(&machine->run, work->compute, work->count);
+  SwapCounts counts = {0};
+  layer_swap_iterate(&machine->exact, work->compute.first, &counts);
+  return counts;
+}
+
+static int64_t advance(const void *state, void *machine_state, const TierWork *work,
+                       TierTraffic *traffic) {
+  const State *self = state;
+  MachineState *machine = machine_state;
+  const SwapCounts counts = swap_through(self, machine, work);
+  assert(counts.iterations == work->count && counts.ticks == work->ticks);
+  traffic->in += counts.swaps_in * machine->layer_bytes;
+  traffic->out += counts.swaps_out * machine->layer_bytes;
+  if (self->expansion > 0) return machine->fixed_blocks;
+  const ExpansionStep step = {.steps = work->count,
+                              .waited = counts.waits > 0,
+                              .fits = work->kv_blocks <= wanted_blocks(self, machine),
+                              .swaps = counts.swaps_in + counts.swaps_out,
+                              .swaps_in = counts.swaps_in,
+                              .violations = counts.violations,
+                              .tokens = work->tokens,
+                              .ticks = work->ticks};
+  expansion_observe(&machine->expansion, &step);
+  return wanted_blocks(self, machine);
+}
+
+static const OptionSpec options[] = {
+    {"expansion", OPTION_REAL, offsetof(State, expansion), .min = 1, .max = 100,
+     .help = "KV memory over that of the GPUs; absent: adaptive"},
+    {"formula", OPTION_CHOICE, offsetof(State, formula), "refined", .choices = expansion_formulas,
+     .help = "layers to expansion: n/(n-m), or (n+4)/(n-m+2)"},
+    {"layers", OPTION_BOOL, offsetof(State, layers), "false",
+     .help = "simulates the swapping of every layer; for checks"},
+    EXPANSION_OPTIONS(State, adaptive),
+    {0}};
+
+const KvTier kvtier_pie = {
+    .policy = {.name = "pie",
+               .help = "layers of KV come and go while others compute; capacity adapts (Pie)",
+               .state_size = sizeof(State),
+               .options = options},
+    .pick = kvtier_newest,
+    .check = check,
+    .machine_state_size = sizeof(MachineState),
+    .start = start,
+    .plan = plan,
+    .advance = advance,
+    .cpu_blocks = cpu_blocks,
+};

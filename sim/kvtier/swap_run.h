@@ -1,0 +1,56 @@
+/* The swapping of a decode run, fast: the ticks and counts of layer_swap.h, to the tick, without a
+ * mapping table, and without going through the layers when nobody can wait.
+ *
+ * From the steady state that a run begins in, both directions start together, always: a swap-in
+ * needs the GPU slot that the last swap-out leaves, a swap-out the CPU slot that the last swap-in
+ * leaves. So swapping is a chain of pairs. Pair i starts at the first layer start X(i) at which
+ * pair i - 1 is over; it takes out layer X(i) - 1, whose next turn is X(i) - 1 + n (layers counted
+ * through all iterations), and brings in what pair i - m - 1 took out. Only these layers can wait.
+ *
+ * Nobody waits, ever after, if (m + 1)·d + e <= n - 1, where a pair takes at most d and a swap-in
+ * at most e layers of the shortest iteration: X(i) <= X(i-m-1) + (m + 1)·d, so pair i brings its
+ * layer before the start of X(i-m-1) - 1 + n. Then pairs are d layers apart but for the end of an
+ * iteration, and what one iteration does follows from where its first pair starts.
+ *
+ * A value without pointers: copy it to look ahead. A run begins anew whenever its batch changes;
+ * where swapping stands then is arbitrary, and a steady state without slack flatters nobody. */
+#ifndef SIM_KVTIER_SWAP_RUN_H
+#define SIM_KVTIER_SWAP_RUN_H
+#include "sim/kvtier/layer_swap.h"
+#include "sim/series.h"
+#include <stdbool.h>
+
+typedef struct SwapRun {
+  SwapSpec spec;
+  Tick began;                     // the next iteration, since the run began
+  int64_t base;                   // its first layer
+  int64_t incoming;               // turn of the layer that the last pair brings in
+  Tick in_ends, pair_ends;        // of the last pair
+  int64_t turns[SWAP_LAYERS_MAX]; // ring: next turns of the m + 1 layers on the CPU or on their
+  uint32_t first;                 // way there, oldest first
+} SwapRun;
+
+/* Iterations whose ticks, waits included, are a series: the first `count` of a run's. Either each
+ * of them waits for longer than spec.wait_tolerance of its compute ticks or none does. */
+typedef struct SwapStretch {
+  Series series;
+  int64_t count;
+  bool waits;
+} SwapStretch;
+
+/* The steady state of layer_swap_init_steady. With spec.swapped 0 nothing is swapped. */
+void swap_run_begin(SwapRun *self, SwapSpec spec);
+/* What the next at most `count` > 0 iterations will take whose compute ticks are `compute`: a
+ * prefix of them, at least 1. O(m) if nobody can wait; else they are gone through, at most
+ * SWAP_STRETCH_MAX of them. */
+enum { SWAP_STRETCH_MAX = 16 };
+SwapStretch swap_run_plan(const SwapRun *self, Series compute, int64_t count);
+/* Makes `count` iterations. O(n + d log count) if nobody can wait, else O(m) per iteration; with a
+ * constant `compute` only until their pattern repeats. */
+SwapCounts swap_run_advance(SwapRun *self, Series compute, int64_t count);
+/* How many of the next `count` iterations have ended after `elapsed` ticks. */
+int64_t swap_run_ended(const SwapRun *self, Series compute, int64_t count, Tick elapsed);
+/* Can none of the iterations to come have a layer that waits, if none computes for less than
+ * `compute` ticks? Sufficient, proven above; not necessary. */
+bool swap_run_is_transparent(const SwapRun *self, Tick compute);
+#endif

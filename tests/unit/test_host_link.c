@@ -1,0 +1,130 @@
+/* The link between GPU and CPU memory. Pinned: the rate's form against Pie Fig. 1, directions and
+ * efficiency, transfers across changes of background traffic worked out by hand, the schedule's
+ * next change, and messages about wrong schedules. */
+#include "sim/kvtier/host_link.h"
+#include <criterion/criterion.h>
+#include <string.h>
+
+typedef struct State {
+  HostLinkOptions link;
+} State;
+
+static const OptionSpec OPTIONS[] = {HOST_LINK_OPTIONS(State, link), {0}};
+
+static Arena arena;
+static Diag diag;
+
+static void setup(void) {
+  arena_init(&arena);
+  diag_init(&diag);
+}
+static void teardown(void) {
+  diag_done(&diag);
+  arena_done(&arena);
+}
+
+TestSuite(host_link, .init = setup, .fini = teardown);
+
+static int load(HostLink *self, const char *text) {
+  State state = {0};
+  const Node *root = yaml_parse("test.yaml", text, strlen(text), &arena, &diag);
+  cr_assert_not_null(root);
+  cr_assert_eq(option_bind(OPTIONS, root, NULL, place_of_file("test.yaml"), &state, &diag), 0);
+  return host_link_init(self, &state.link, &arena, &diag);
+}
+
+Test(host_link, sixteen_megabytes_get_95_percent_of_the_peak) {
+  HostLink link;
+  cr_assert_eq(load(&link, "{efficiency: 1}"), 0);
+  const int64_t s = 16000000;
+  const double in = (double)s / tick_seconds(host_link_ticks(&link, LINK_TO_GPU, s, 0));
+  const double out = (double)s / tick_seconds(host_link_ticks(&link, LINK_TO_CPU, s, 0));
+  cr_assert_float_eq(in / 419e9, 0.95, 0.001);
+  cr_assert_float_eq(out / 371e9, 0.95, 0.001);
+  const double half = 840000 / tick_seconds(host_link_ticks(&link, LINK_TO_GPU, 840000, 0));
+  cr_assert_float_eq(half / 419e9, 0.5, 1e-6);
+}
+
+Test(host_link, efficiency_stretches_every_transfer) {
+  HostLink whole, half;
+  load(&whole, "{efficiency: 1}");
+  load(&half, "{efficiency: 50%}");
+  for (int64_t s = 1; s < 1000000000; s *= 7) {
+    const Tick ticks = host_link_ticks(&whole, LINK_TO_CPU, s, 0);
+    const Tick twice = host_link_ticks(&half, LINK_TO_CPU, s, 0);
+    cr_assert(twice >= 2 * ticks - 1 && twice <= 2 * ticks + 1);
+  }
+}
+
+static const char SCHEDULE[] = "to_gpu_bandwidth: 100 GB/s\n"
+                               "to_cpu_bandwidth: 50 GB/s\n"
+                               "half_size: 0 B\n"
+                               "background:\n"
+                               "  - {from: 1 s, to: 3 s, share: 50%}\n"
+                               "  - {from: 2 s, bandwidth: 25 GB/s, direction: to_gpu}\n"
+                               "  - {from: 5 s, to: 6 s, share: 100%, direction: to_cpu}\n";
+
+Test(host_link, a_transfer_goes_at_the_rate_that_background_traffic_leaves) {
+  HostLink link;
+  cr_assert_eq(load(&link, SCHEDULE), 0);
+  static const struct {
+    LinkDirection direction;
+    int64_t gigabytes;
+    double begin, seconds;
+  } cases[] = {
+      {LINK_TO_GPU, 100, 0, 1},    // before anything
+      {LINK_TO_GPU, 50, 1, 1},     // half of it left
+      {LINK_TO_GPU, 150, 0, 2},    // 100 in the first second, 50 in the next
+      {LINK_TO_GPU, 175, 0, 3},    // and 25 at a quarter
+      {LINK_TO_GPU, 250, 0, 4},    // and 75 at three
+      {LINK_TO_GPU, 75, 1000, 1},  // the open end
+      {LINK_TO_CPU, 50, 1, 2},     // the other direction shares the first
+      {LINK_TO_CPU, 25, 2, 1},     // and not the second
+      {LINK_TO_CPU, 50, 3, 1},     //
+      {LINK_TO_CPU, 101, 3, 3.01}, // the least in the third second: 0.5 GB
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const Tick begin = tick_from_seconds(cases[i].begin);
+    const Tick ticks =
+        host_link_ticks(&link, cases[i].direction, cases[i].gigabytes * 1000000000, begin);
+    cr_assert_float_eq(tick_seconds(ticks), cases[i].seconds, 1e-9, "case %zu: %.9f", i,
+                       tick_seconds(ticks));
+  }
+}
+
+Test(host_link, the_next_change_is_the_next_begin_or_end) {
+  HostLink link;
+  load(&link, SCHEDULE);
+  static const double changes[] = {1, 2, 3, 5, 6};
+  Tick now = 0;
+  for (int i = 0; i < 5; i++) {
+    now = host_link_next_change(&link, now);
+    cr_assert_eq(now, tick_from_seconds(changes[i]));
+    cr_assert_eq(host_link_next_change(&link, now - 1), now);
+  }
+  cr_assert_eq(host_link_next_change(&link, now), TICK_MAX);
+}
+
+Test(host_link, a_longer_transfer_never_takes_less) {
+  HostLink link;
+  load(&link, SCHEDULE);
+  for (int begin = 0; begin < 8; begin++) {
+    Tick last = 0;
+    for (int64_t s = 1; s < INT64_C(500000000000); s += s / 10 + 1) {
+      const Tick ticks = host_link_ticks(&link, LINK_TO_CPU, s, begin * TICKS_PER_SECOND);
+      cr_assert_geq(ticks, last);
+      last = ticks;
+    }
+  }
+}
+
+Test(host_link, wrong_schedules_are_reported_where_they_stand) {
+  HostLink link;
+  cr_assert_lt(load(&link, "background: 3"), 0);
+  cr_assert_lt(load(&link, "background: [{from: 3 s, to: 2 s}, {share: 120%}, {sahre: 1%}]"), 0);
+  cr_assert_eq(diag.n_entries, 4);
+  cr_assert_str_eq(diag.entries[0].message, "'background' wants a list");
+  cr_assert_str_eq(diag.entries[1].message, "'to' must be later than 'from'");
+  cr_assert_eq(diag.entries[1].at.line, 1);
+  cr_assert_str_eq(diag.entries[3].message, "unknown key 'sahre'");
+}
