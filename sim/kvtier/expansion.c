@@ -1,5 +1,6 @@
-/* See expansion.h. One layer of many gives less capacity than min_gain asks for, and tokens/s grow
- * more slowly than capacity: so no more is asked for than half of what capacity grew. */
+/* See expansion.h. With a small trial_growth, capacity may grow by less than the min_gain of
+ * tokens/s that is asked for, and tokens/s grow more slowly than capacity: so no more is asked for
+ * than half of what capacity grew. */
 #include "sim/kvtier/expansion.h"
 #include <assert.h>
 #include <math.h>
@@ -64,8 +65,10 @@ static void begin_change(Expansion *self, ExpansionChange change) {
   clear_window(self);
 }
 
+/* Also what was given back in vain, after which growth goes on. */
 static void grow(Expansion *self, int32_t to, ExpansionTrial trial) {
   assert(to > self->swapped && to <= self->max_swapped);
+  self->held = false;
   self->swapped = to;
   self->trial = trial;
   begin_change(self, CHANGE_GROWS);
@@ -135,19 +138,18 @@ static void decide(Expansion *self) {
   const double rate = self->ticks > 0 ? (double)self->tokens / (double)self->ticks : 0;
   const ExpansionRecord record = self->record;
   const int32_t swapped = self->swapped;
-  const bool grows = grows_on(self);
-  const ExpansionTrial trial = grows ? TRIAL_NONE : self->trial;
-  if (!grows) self->record = (ExpansionRecord){rate, swapped};
+  const bool judges = !grows_on(self);
+  const ExpansionTrial trial = judges ? self->trial : TRIAL_NONE;
+  if (judges) self->record = (ExpansionRecord){rate, swapped};
   self->trial = TRIAL_NONE;
   if (swapped > 0 && blocks_too_long(self))
     shrink(self, swapped - 1, TRIAL_NONE);
   else if (trial == TRIAL_UP && rate < record.rate * (1 + min_gain(self, record.swapped, swapped)))
     shrink(self, record.swapped, TRIAL_DOWN);
   else if (trial == TRIAL_DOWN &&
-           rate < record.rate * (1 - min_gain(self, swapped, record.swapped))) {
-    self->held = false; // growth did bring something
+           rate < record.rate * (1 - min_gain(self, swapped, record.swapped)))
     grow(self, record.swapped, TRIAL_NONE);
-  } else if (wants_more(self))
+  else if (wants_more(self))
     grow(self, swapped + 1, TRIAL_UP);
   clear_window(self);
 }

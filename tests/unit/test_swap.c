@@ -116,7 +116,7 @@ Test(swap, without_cpu_memory_for_it_a_victim_is_prefilled_again) {
   }
 }
 
-/* 16 more milliseconds' worth for each copy out, 8 back; half of the link is taken until the copy out
+/* 16 more milliseconds' worth for a copy out, 8 back; half of the link is taken until the copy out
  * has ended. */
 Test(swap, copies_share_the_link_and_cost_more_than_their_bytes) {
   choose_swap(&scene.pools[0], 5);
