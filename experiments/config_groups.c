@@ -114,6 +114,7 @@ static int check_memory(const Config *self, const Node *node, const PoolConfig *
 static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, GroupSpec *spec,
                      Arena *arena, Diag *diag) {
   const PoolConfig *decode = &self->pools[spec->pools[SHAPE_DECODE]];
+  const PoolSpec *pool = &self->sim.pools[spec->pools[SHAPE_DECODE]];
   Hardware hardware;
   if (config_load_hardware(self, &hardware, decode->machine, node->at, arena, diag)) return -1;
   const double gpus = (double)gpus_of(decode);
@@ -125,7 +126,9 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
   const double eta = keys->layout == LAYOUT_NHD ? keys->layout_efficiency : 1;
   const double turn_s = (double)self->model.weight_bytes / rate;
   spec->store_blocks = (int64_t)(memory / block);
-  spec->copy_out_bandwidth = spec->copy_in_bandwidth = llround(fmax(rate * eta, 1));
+  const double copies = (double)pool->kv_block_bytes / block; // of KV heads fewer than GPUs
+  spec->copy_out_bandwidth = llround(fmax(rate * eta, 1));
+  spec->copy_in_bandwidth = llround(fmax(rate * eta / copies, 1));
   spec->overlaps = keys->overlap;
   if (turn_s > MAX_TURN_S)
     return diag_error(diag, node->at,
@@ -133,7 +136,6 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
                       "day",
                       turn_s, hardware.name);
   spec->turn_ticks[SHAPE_PREFILL] = spec->turn_ticks[SHAPE_DECODE] = tick_from_seconds(turn_s);
-  const PoolSpec *pool = &self->sim.pools[spec->pools[SHAPE_DECODE]];
   if (check_memory(self, node, decode, pool, &hardware, memory, diag)) return -1;
   return check_store(self, node, spec, decode, memory, diag);
 }
