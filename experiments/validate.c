@@ -126,9 +126,15 @@ static Tick measure_iteration(void *context, const ExecutorBatch *batch, Diag *d
   const int32_t n = batch->n_prefills + batch->n_decodes;
   double seconds = NAN;
   ARENA_RESERVE(self->arena, self->sequences, self->capacity, (size_t)n);
-  for (int32_t i = 0; i < n; i++)
+  int64_t tokens = 0;
+  for (int32_t i = 0; i < n; i++) {
     self->sequences[i] =
         (CalibSequence){batch->sequences[i].new_tokens, batch->sequences[i].past_tokens};
+    tokens += batch->sequences[i].new_tokens;
+  }
+  if (tokens < batch->shape.prefill_tokens + batch->shape.decode_seqs)
+    return diag_error(diag, place_of_file("--backend"),
+                      "a batch is padded, which a backend does not run");
   const CalibBatch calib = {.sequences = self->sequences,
                             .n_prefills = batch->n_prefills,
                             .n_decodes = batch->n_decodes,

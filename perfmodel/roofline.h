@@ -30,7 +30,7 @@ typedef struct RooflineTerm {
   double memory_fixed, memory_slope, compute_slope;
 } RooflineTerm;
 
-/* What of a term's `fixed` and `slope` is due to collectives: all-reduces, the gathering of logits. */
+/* What of a term's `fixed` and `slope` is due to collectives: all-reduces, gathered logits. */
 typedef struct RooflineLink {
   double fixed, slope;
 } RooflineLink;

@@ -272,10 +272,11 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
 }
 
 /* What predicting the outputs of the prompts that begin here adds to their iteration. */
-static Tick prediction_ticks(const Engine *self, const Machine *machine, Tick ticks) {
+static Tick prediction_ticks(Engine *self, const Machine *machine, Tick ticks) {
   if (!self->predictor->cost || machine->role != ROLE_PREFILL) return 0;
   const MachineView view = engine_view(self, machine);
-  return self->predictor->cost(self->states[POLICY_PREDICTOR], &view, ticks);
+  const double more = self->predictor->cost(self->states[POLICY_PREDICTOR], &view, ticks);
+  return engine_passes_the_end(self, (double)ticks + more) ? 0 : (Tick)more;
 }
 
 static void begin_prefill_iteration(Engine *self, Machine *machine) {

@@ -39,9 +39,9 @@ typedef struct PoolSpec {
   int64_t kv_blocks, block_size; // blocks there are; tokens per block
   int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
   int64_t kv_block_bytes;        // that one of them is on the host link
-  int64_t to_cpu_bandwidth, from_cpu_bandwidth; // bytes/s of that link, for whole blocks
+  int64_t to_cpu_bandwidth, from_cpu_bandwidth; // bytes/s of it, for KV on its way to others
   int64_t kv_bytes_per_token;
-  HostLink host_link; // the same link, for a tier that moves layers
+  HostLink host_link; // the same link, for tiers
   int64_t weight_bytes;
   int64_t num_hidden_layers;
   int64_t nic_bandwidth;     // bytes/s in each direction

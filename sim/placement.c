@@ -245,5 +245,5 @@ void engine_handle_arrival(Engine *self) {
     engine_pull(self);
     queue_prefill(self, ix);
   }
-  if (!self->gathers) engine_begin_woken(self);
+  if (!self->gathers && self->n_woken > 0) engine_begin_woken(self);
 }

@@ -13,6 +13,7 @@ void plan_admit(BatchPlan *plan, RequestIx request) {
 }
 
 void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2) {
+  assert(plan->n_prefills > 0);
   plan->padding_tokens += tokens;
   plan->padding_area2 += area2;
 }
@@ -88,10 +89,7 @@ static void begin_prefill(Engine *self, Machine *machine, Request *request) {
 static void apply_prefills(Engine *self, Machine *machine) {
   Request *slots = self->requests.slots;
   machine->n_chunks = 0;
-  if (self->plan.n_prefills == 0) {
-    assert(self->plan.padding_tokens == 0);
-    return;
-  }
+  if (self->plan.n_prefills == 0) return;
   const MachineView view = engine_view(self, machine);
   machine->padding_tokens = self->plan.padding_tokens;
   machine->padding_area2 = self->plan.padding_area2;

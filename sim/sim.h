@@ -20,7 +20,7 @@ typedef struct BatchSequence {
 
 typedef struct ExecutorBatch {
   MachineIx machine;
-  BatchShape shape;               // the same in sums; a decode's context is past_tokens + 1
+  BatchShape shape; // the same in sums, padding included; a decode's context is past_tokens + 1
   const BatchSequence *sequences; // prefills, then decodes; valid during the call
   int32_t n_prefills, n_decodes;
 } ExecutorBatch;

@@ -1,7 +1,7 @@
-/* KV between a machine's HBM and its CPU memory, for tiers that swap: synchronous and block by
- * block, as vLLM does it. Copies follow each other on the host link, whichever way they go, from
- * the moment of the plan that wants them; the iteration that the plan begins does its work when
- * they are across. */
+/* KV between a machine's HBM and its CPU memory, for tiers that swap: synchronous, as vLLM does it,
+ * all blocks of a request in one transfer. Copies follow each other on the host link, whichever way
+ * they go, from the moment of the plan that wants them; the iteration that the plan begins does its
+ * work when they are across. */
 #include "sim/engine.h"
 #include <assert.h>
 
@@ -10,13 +10,11 @@ static int64_t blocks_held(const Machine *machine, const Request *request) {
   return blocks_of(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
 }
 
-static void copy(Engine *self, Machine *machine, int64_t bytes, int64_t bandwidth) {
-  assert(bytes > 0 && bandwidth > 0);
+static void copy(Engine *self, Machine *machine, int64_t bytes, LinkDirection direction) {
   const Tick begins = machine->copied_at > self->now ? machine->copied_at : self->now;
-  const double seconds = (double)bytes / (double)bandwidth;
-  if (engine_passes_the_end(self, (double)(begins - self->now) + seconds * TICKS_PER_SECOND))
-    return;
-  machine->copied_at = begins + tick_from_seconds(seconds);
+  const Tick ticks = host_link_ticks(&machine->pool->host_link, direction, bytes, begins);
+  if (engine_passes_the_end(self, (double)(begins - self->now) + (double)ticks)) return;
+  machine->copied_at = begins + ticks;
 }
 
 bool engine_can_swap_out(const Machine *machine, const Request *request) {
@@ -44,7 +42,7 @@ void engine_swap_out(Engine *self, Machine *machine, RequestIx ix) {
   request_queue_insert(&machine->swapped, slots, ix,
                        next_to_arrive(&machine->swapped, slots, request));
   const int64_t bytes = blocks * machine->pool->kv_block_bytes;
-  copy(self, machine, bytes, machine->pool->to_cpu_bandwidth);
+  copy(self, machine, bytes, LINK_TO_CPU);
   machine->totals.swapped_out_bytes += bytes;
   machine->totals.swaps_out++;
   engine_log(self, OUTCOME_SWAP_OUT, request, machine->ix, request->generated_tokens, blocks);
@@ -59,7 +57,7 @@ void engine_swap_in(Engine *self, Machine *machine, RequestIx ix) {
   engine_take_blocks(self, machine, blocks);
   request->kv_blocks = (int32_t)blocks;
   const int64_t bytes = blocks * machine->pool->kv_block_bytes;
-  copy(self, machine, bytes, machine->pool->from_cpu_bandwidth);
+  copy(self, machine, bytes, LINK_TO_GPU);
   machine->totals.swapped_in_bytes += bytes;
   machine->totals.swaps_in++;
   engine_log(self, OUTCOME_SWAP_IN, request, machine->ix, request->generated_tokens, blocks);

@@ -3,6 +3,7 @@
 #ifndef SIM_BATCHER_TETRIINFER_H
 #define SIM_BATCHER_TETRIINFER_H
 #include "sim/batcher/fcfs.h"
+#include "sim/predictor/predictor.h"
 
 typedef enum ChunkRule { CHUNK_FIXED, CHUNK_SATURATION } ChunkRule;
 typedef enum PrefillPolicy { PREFILL_FCFS, PREFILL_SJF, PREFILL_LJF } PrefillPolicy;
@@ -11,7 +12,6 @@ typedef enum DecodePolicy {
   DECODE_RESERVE_STATIC,
   DECODE_RESERVE_DYNAMIC
 } DecodePolicy;
-typedef enum Estimate { ESTIMATE_LOW, ESTIMATE_HIGH } Estimate;
 
 typedef struct TetriInfer {
   int chunk; // ChunkRule

@@ -7,8 +7,7 @@
 /* Predicted output tokens of a request still to be made, at least the next one. */
 static int64_t predicted_left(const TetriInfer *self, const MachineView *view, RequestIx ix) {
   const Request *request = &view->requests[ix];
-  const int64_t output = self->estimate == ESTIMATE_LOW ? (int64_t)request->predicted_low
-                                                        : (int64_t)request->predicted_high - 1;
+  const int64_t output = prediction_output(request, (Estimate)self->estimate);
   int64_t made = request->generated_tokens;
   if (request->state == REQUEST_RUNS)
     made = request->output_tokens - batch_remaining(&view->machine->batch, request);
@@ -31,12 +30,12 @@ static int64_t blocks_after(const MachineView *view, RequestIx ix, int64_t n) {
 static int64_t first_finish(const TetriInfer *self, const MachineView *view, size_t n_joining) {
   const Batch *batch = &view->machine->batch;
   int64_t least = INT64_MAX;
-  for (size_t i = 0; i < batch->n_seqs; i++) {
+  for (size_t i = 0; i < batch->n_seqs && least > 1; i++) {
     const int64_t left = predicted_left(self, view, batch->entries[i].request);
     if (left < least) least = left;
   }
   RequestIx ix = view->machine->decode_queue.first;
-  for (; n_joining > 0; n_joining--, ix = view->requests[ix].next) {
+  for (; n_joining > 0 && least > 1; n_joining--, ix = view->requests[ix].next) {
     const int64_t left = predicted_left(self, view, ix);
     if (left < least) least = left;
   }
@@ -52,12 +51,22 @@ static int64_t spare_after(const MachineView *view, size_t n_joining, int64_t n)
   return blocks;
 }
 
+/* Whether a request fits even if each that counts takes the most blocks that `n` tokens may be:
+ * usually, and then nobody need look at every one. Room for fewer tokens follows. */
+static bool fits_amply(const MachineView *view, size_t n_joining, RequestIx ix, int64_t n) {
+  const Machine *machine = view->machine;
+  const int64_t others = (int64_t)(machine->batch.n_seqs + n_joining);
+  const int64_t most = others * (n / machine->pool->block_size + 1);
+  return blocks_after(view, ix, n) <= machine->free_blocks - most;
+}
+
 /* Reserve-static: its predicted KV is no more than is free in this iteration. Reserve-dynamic: all
  * have room until the first of them is predicted to finish. */
 static bool may_join(const TetriInfer *self, const MachineView *view, size_t n_joining,
                      RequestIx ix) {
   const bool alone = view->machine->batch.n_seqs == 0 && n_joining == 0;
   const int64_t left = predicted_left(self, view, ix);
+  if (fits_amply(view, n_joining, ix, left)) return true;
   const int64_t spare = spare_after(view, n_joining, 1);
   if (alone || self->decode_policy == DECODE_GREEDY) return blocks_after(view, ix, 1) <= spare;
   if (self->decode_policy == DECODE_RESERVE_STATIC) return blocks_after(view, ix, left) <= spare;

@@ -7,8 +7,7 @@
  *      ratios the one with fewer pending tokens, and of equals in that the first drawn */
 #include "sim/base/rng.h"
 #include "sim/dispatcher/dispatcher.h"
-
-typedef enum Estimate { ESTIMATE_LOW, ESTIMATE_HIGH } Estimate;
+#include "sim/predictor/predictor.h"
 
 typedef struct State {
   int estimate; // Estimate
@@ -24,9 +23,8 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
 
 static const RoleList *find_roomy(State *self, const ClusterView *view, const Request *request) {
   const RoleList *all = dispatch_list(view);
-  const int32_t output =
-      self->estimate == ESTIMATE_LOW ? request->predicted_low : request->predicted_high;
-  const int64_t tokens = (int64_t)request->prompt_tokens + output;
+  const int64_t tokens =
+      (int64_t)request->prompt_tokens + prediction_output(request, (Estimate)self->estimate);
   self->roomy.count = 0;
   for (uint32_t i = 0; i < all->count; i++) {
     const MachineIx m = all->items[i];

@@ -1,5 +1,6 @@
-/* See expansion.h. One layer of many gives less capacity than min_gain asks for, and tokens/s grow
- * more slowly than capacity: so no more is asked for than half of what capacity grew. */
+/* See expansion.h. With a small trial_growth, capacity may grow by less than the min_gain of
+ * tokens/s that is asked for, and tokens/s grow more slowly than capacity: so no more is asked for
+ * than half of what capacity grew. */
 #include "sim/kvtier/expansion.h"
 #include <assert.h>
 #include <math.h>
@@ -55,7 +56,7 @@ void expansion_init(Expansion *self, const ExpansionOptions *options, ExpansionF
 
 static void clear_window(Expansion *self) {
   self->wait_bits = 0;
-  self->steps = self->swaps = self->violations = self->tokens = self->ticks = 0;
+  self->steps = self->swaps = self->violations = self->tokens = self->ticks = self->blocked = 0;
 }
 
 static void begin_change(Expansion *self, ExpansionChange change) {
@@ -64,16 +65,19 @@ static void begin_change(Expansion *self, ExpansionChange change) {
   clear_window(self);
 }
 
-static void grow(Expansion *self, ExpansionTrial trial) {
-  self->swapped++;
+/* Also what was given back in vain, after which growth goes on. */
+static void grow(Expansion *self, int32_t to, ExpansionTrial trial) {
+  assert(to > self->swapped && to <= self->max_swapped);
+  self->held = false;
+  self->swapped = to;
   self->trial = trial;
   begin_change(self, CHANGE_GROWS);
 }
 
 /* Whoever shrinks does not grow until the next probe. */
-static void shrink(Expansion *self, ExpansionTrial trial) {
-  assert(self->swapped > 0);
-  if (self->usable == self->swapped) self->usable--;
+static void shrink(Expansion *self, int32_t to, ExpansionTrial trial) {
+  assert(to >= 0 && to < self->swapped);
+  if (self->usable > to) self->usable = to;
   self->trial = trial;
   self->held = true;
   self->held_steps = 0;
@@ -103,9 +107,18 @@ static bool waits_too_often(const Expansion *self, uint64_t bits) {
   return n >= self->options.wait_steps;
 }
 
-static double min_gain(const Expansion *self, int32_t swapped) {
-  const double capacity = factor(self, swapped) / factor(self, swapped - 1) - 1;
-  return fmin(self->options.min_gain, capacity / 2);
+/* Is more of the window lost to waits than may go to violations? */
+static bool blocks_too_long(const Expansion *self) {
+  return (double)self->blocked > self->options.violation_ratio * (double)self->ticks;
+}
+
+/* Of capacity, from `low` layers to `high`. */
+static double growth(const Expansion *self, int32_t low, int32_t high) {
+  return factor(self, high) / factor(self, low) - 1;
+}
+
+static double min_gain(const Expansion *self, int32_t low, int32_t high) {
+  return fmin(self->options.min_gain, growth(self, low, high) / 2);
 }
 
 static bool wants_more(const Expansion *self) {
@@ -114,19 +127,30 @@ static bool wants_more(const Expansion *self) {
   return (double)self->violations > self->options.violation_ratio * (double)self->swaps;
 }
 
+/* Is the trial one of growth that has yet to add what can be told from noise? */
+static bool grows_on(const Expansion *self) {
+  return self->trial == TRIAL_UP &&
+         growth(self, self->record.swapped, self->swapped) < self->options.trial_growth;
+}
+
 /* A window is over. */
 static void decide(Expansion *self) {
   const double rate = self->ticks > 0 ? (double)self->tokens / (double)self->ticks : 0;
-  const ExpansionTrial trial = self->trial;
-  const double record = self->record;
+  const ExpansionRecord record = self->record;
+  const int32_t swapped = self->swapped;
+  const bool judges = !grows_on(self);
+  const ExpansionTrial trial = judges ? self->trial : TRIAL_NONE;
+  if (judges) self->record = (ExpansionRecord){rate, swapped};
   self->trial = TRIAL_NONE;
-  self->record = rate;
-  if (trial == TRIAL_UP && rate < record * (1 + min_gain(self, self->swapped)))
-    shrink(self, TRIAL_DOWN);
-  else if (trial == TRIAL_DOWN && rate < record * (1 - min_gain(self, self->swapped + 1)))
-    grow(self, TRIAL_NONE);
+  if (swapped > 0 && blocks_too_long(self))
+    shrink(self, swapped - 1, TRIAL_NONE);
+  else if (trial == TRIAL_UP && rate < record.rate * (1 + min_gain(self, record.swapped, swapped)))
+    shrink(self, record.swapped, TRIAL_DOWN);
+  else if (trial == TRIAL_DOWN &&
+           rate < record.rate * (1 - min_gain(self, swapped, record.swapped)))
+    grow(self, record.swapped, TRIAL_NONE);
   else if (wants_more(self))
-    grow(self, TRIAL_UP);
+    grow(self, swapped + 1, TRIAL_UP);
   clear_window(self);
 }
 
@@ -151,6 +175,7 @@ static void book(Expansion *self, const ExpansionStep *step) {
   self->violations += step->violations;
   self->tokens += step->tokens;
   self->ticks += step->ticks;
+  self->blocked += step->blocked;
   self->to_swap -= step->swaps_in;
   self->held_steps += step->steps;
   if (self->held_steps >= self->options.probe_every) self->held = false;
@@ -161,7 +186,7 @@ bool expansion_observe(Expansion *self, const ExpansionStep *step) {
   const int32_t swapped = self->swapped, usable = self->usable;
   book(self, step);
   if (self->change != CHANGE_SHRINKS && swapped > 0 && waits_too_often(self, self->wait_bits))
-    shrink(self, TRIAL_NONE);
+    shrink(self, swapped - 1, TRIAL_NONE);
   else if (self->change != CHANGE_NONE)
     end_change(self, step->fits);
   else if (self->steps == self->options.window)

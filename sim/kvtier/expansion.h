@@ -3,11 +3,16 @@
  *
  * The controller is a state machine over steps (iterations). It starts with all layers on the GPU.
  * At the end of a window in which the violations exceed a ratio of the swaps begun, one more layer
- * is swapped; its capacity counts once every layer was swapped, that is after n swap-ins. If the
- * window after that brings no gain of tokens per second, growth stops and one layer less is tried.
- * Waits in several of the last steps take a layer back and stop growth too: its capacity is gone
- * for admission at once, the layer stays until all were swapped and the KV held fits. Growth that
- * stopped is tried again every so often, which is how it recovers when background traffic ends.
+ * is swapped; its capacity counts once every layer was swapped, that is after n swap-ins. One layer
+ * gives a few percent of capacity, less than what tokens per second vary by: so they are compared
+ * only once capacity has grown by trial_growth, with what they were before. If there is no gain,
+ * growth stops and what was added is given back; if that costs throughput, it is added again and
+ * growth goes on.
+ *
+ * Waits in several of the last steps, or for a longer share of a window than violations may have of
+ * the swaps, take a layer back and stop growth: its capacity is gone for admission at once, the
+ * layer stays until all were swapped and the KV held fits. Growth that stopped is tried again every
+ * so often, which is how it recovers when background traffic ends.
  *
  * Observing k equal steps at once is observing them one by one, as long as no decision falls
  * between: at most expansion_due of them. */
@@ -37,11 +42,13 @@ int32_t expansion_layers(ExpansionFormula formula, int32_t layers, double wanted
 
 /* What the paper leaves open. */
 typedef struct ExpansionOptions {
-  double violation_ratio;           // of swaps begun in a window, above which it grows
+  double violation_ratio;           // of swaps begun in a window, above which it grows; of its
+                                    // time spent waiting, above which it shrinks
   int64_t window;                   // steps
   int64_t wait_steps, wait_horizon; // waits in so many of so many last steps take a layer back
   double wait_tolerance;            // share of a step's compute; goes into SwapSpec, not used here
-  double min_gain;                  // of tokens/s by one more layer, but see expansion.c
+  double trial_growth;              // of capacity, between two looks at tokens/s
+  double min_gain;                  // of tokens/s by that growth, but see expansion.c
   int64_t probe_every;              // steps
 } ExpansionOptions;
 
@@ -53,22 +60,30 @@ typedef struct ExpansionOptions {
 /* Rows of an option table whose state `State` has ExpansionOptions as `member`. */
 #define EXPANSION_OPTIONS(State, member)                                                           \
   EXPANSION_OPTION(State, member, violation_ratio, OPTION_REAL, "5%", 0, 1,                        \
-                   "of swaps begun while no CPU layer is needed; above it, m grows"),              \
-      EXPANSION_OPTION(State, member, window, OPTION_INT, "50", 1, 1e9,                            \
+                   "of swaps without need, above which m grows; of time, for waits"),              \
+      EXPANSION_OPTION(State, member, window, OPTION_INT, "20", 1, 1e9,                            \
                        "steps over which violations and tokens/s are taken"),                      \
       EXPANSION_OPTION(State, member, wait_steps, OPTION_INT, "3", 1, 64,                          \
                        "of the last wait_horizon steps; that many with waits shrink m"),           \
       EXPANSION_OPTION(State, member, wait_horizon, OPTION_INT, "5", 1, 64,                        \
                        "steps that are looked back on for waits"),                                 \
-      EXPANSION_OPTION(State, member, wait_tolerance, OPTION_REAL, "0", 0, 1,                      \
+      EXPANSION_OPTION(State, member, wait_tolerance, OPTION_REAL, "10%", 0, 1,                    \
                        "share of its compute that a step may wait without it counting"),           \
+      EXPANSION_OPTION(State, member, trial_growth, OPTION_REAL, "30%", 0, 100,                    \
+                       "of capacity, whose gain of tokens/s is looked at"),                        \
       EXPANSION_OPTION(State, member, min_gain, OPTION_REAL, "1%", 0, 1,                           \
-                       "of tokens/s by one more layer, or growth stops"),                          \
+                       "of tokens/s by trial_growth, or growth stops"),                            \
       EXPANSION_OPTION(State, member, probe_every, OPTION_INT, "1000", 1, 1e9,                     \
                        "steps after which growth that stopped is tried again")
 
 typedef enum ExpansionTrial { TRIAL_NONE, TRIAL_UP, TRIAL_DOWN } ExpansionTrial;
 typedef enum ExpansionChange { CHANGE_NONE, CHANGE_GROWS, CHANGE_SHRINKS } ExpansionChange;
+
+/* What a number of layers gave. */
+typedef struct ExpansionRecord {
+  double rate; // tokens per tick
+  int32_t swapped;
+} ExpansionRecord;
 
 typedef struct Expansion {
   ExpansionOptions options;
@@ -80,13 +95,13 @@ typedef struct Expansion {
   ExpansionChange change;
   int64_t to_swap; // layers, until the change in progress is complete
   ExpansionTrial trial;
-  double record;      // tokens per tick before the trial
-  bool held;          // growth has stopped
-  int64_t held_steps; // ago
-  uint64_t wait_bits; // of the last steps, the newest lowest
-  int64_t steps;      // of the window so far; and what they did:
+  ExpansionRecord record; // before the trial
+  bool held;              // growth has stopped
+  int64_t held_steps;     // ago
+  uint64_t wait_bits;     // of the last steps, the newest lowest
+  int64_t steps;          // of the window so far; and what they did:
   int64_t swaps, violations, tokens;
-  Tick ticks;
+  Tick ticks, blocked;
 } Expansion;
 
 /* Equal steps made in a row, their sums. */
@@ -96,7 +111,7 @@ typedef struct ExpansionStep {
   bool fits;                  // at their end the KV held is within the capacity of `usable`
   int64_t swaps, swaps_in;    // begun in both directions; towards the GPU
   int64_t violations, tokens; // swap_run.h; output tokens
-  Tick ticks;
+  Tick ticks, blocked;        // they took; of those, waits
 } ExpansionStep;
 
 /* Error at `at` when the options contradict each other. */

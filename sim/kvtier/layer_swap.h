@@ -13,6 +13,7 @@
 #define SIM_KVTIER_LAYER_SWAP_H
 #include "sim/base/units.h"
 #include <assert.h>
+#include <stdbool.h>
 
 enum { SWAP_LAYERS_MAX = 256, LAYER_NONE = -1 };
 
@@ -40,6 +41,12 @@ void swap_counts_add(SwapCounts *self, const SwapCounts *other, int64_t times);
 static inline Tick swap_layer_start(const SwapSpec *spec, Tick compute, int64_t layer) {
   assert(compute > spec->outside);
   return (compute - spec->outside) * layer / spec->layers;
+}
+
+/* Does an iteration that waits for `blocked` and computes for `compute` ticks count as one that
+ * waits? */
+static inline bool swap_waits(const SwapSpec *spec, Tick blocked, Tick compute) {
+  return (double)blocked > spec->wait_tolerance * (double)compute;
 }
 
 typedef enum LayerPlace { LAYER_ON_GPU, LAYER_ON_CPU, LAYER_GOES_IN, LAYER_GOES_OUT } LayerPlace;

@@ -28,6 +28,7 @@ typedef struct MachineState {
   int64_t fixed_blocks;
   int64_t layer_bytes; // moved by one swap
   Tick until;          // the link's rate changes
+  bool waits;          // as a step counts that does, each planned or none
   SwapRun run;
   LayerSwap exact; // in place of `run` with `layers`
 } MachineState;
@@ -140,6 +141,7 @@ static void begin_run(const State *self, MachineState *machine, const TierLoad *
       .in = host_link_ticks(link, LINK_TO_GPU, machine->layer_bytes, load->now),
       .out = host_link_ticks(link, LINK_TO_CPU, machine->layer_bytes, load->now),
       .outside = load->overhead < compute ? load->overhead : 0,
+      .wait_tolerance = self->adaptive.wait_tolerance,
   };
   swap_run_begin(&machine->run, spec);
   if (self->layers) layer_swap_init_steady(&machine->exact, spec);
@@ -158,7 +160,8 @@ static SwapStretch stretch_of(const State *self, const MachineState *machine, Se
   LayerSwap ahead = machine->exact;
   SwapCounts counts = {0};
   const Tick ticks = layer_swap_iterate(&ahead, compute.first, &counts);
-  return (SwapStretch){.series = {.first = ticks}, .count = 1, .waits = counts.waits > 0};
+  const bool waits = swap_waits(&ahead.spec, counts.blocked, compute.first);
+  return (SwapStretch){.series = {.first = ticks}, .count = 1, .waits = waits};
 }
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -178,6 +181,7 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
   if (has_changed(machine, load, compute.first)) begin_run(self, machine, load, compute.first);
   const SwapStretch stretch = stretch_of(self, machine, compute, count);
   int64_t n = stretch.count;
+  machine->waits = stretch.waits;
   if (machine->until < TICK_MAX) // those that begin before
     n = smaller(n, series_ended(stretch.series, machine->until - load->now - 1) + 1);
   if (self->expansion == 0) n = smaller(n, due(self, machine, load->kv_blocks, stretch.waits));
@@ -201,13 +205,14 @@ static int64_t advance(const void *state, void *machine_state, const TierWork *w
   traffic->out += counts.swaps_out * machine->layer_bytes;
   if (self->expansion > 0) return machine->fixed_blocks;
   const ExpansionStep step = {.steps = work->count,
-                              .waited = counts.waits > 0,
+                              .waited = machine->waits,
                               .fits = work->kv_blocks <= wanted_blocks(self, machine),
                               .swaps = counts.swaps_in + counts.swaps_out,
                               .swaps_in = counts.swaps_in,
                               .violations = counts.violations,
                               .tokens = work->tokens,
-                              .ticks = work->ticks};
+                              .ticks = work->ticks,
+                              .blocked = counts.blocked};
   expansion_observe(&machine->expansion, &step);
   return wanted_blocks(self, machine);
 }

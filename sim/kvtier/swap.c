@@ -2,8 +2,16 @@
  * while the machine stands still. */
 #include "sim/kvtier/kvtier.h"
 
+/* Without CPU memory nobody is swapped. */
+static int check(const void *state, const PoolSpec *pool, Place at, Diag *diag) {
+  (void)state;
+  const double most = (double)pool->cpu_kv_blocks * (double)pool->kv_block_bytes;
+  return host_link_check(&pool->host_link, most, "kvtier 'swap'", at, diag);
+}
+
 const KvTier kvtier_swap = {
     .policy = {.name = "swap", .help = "the last to arrive waits with its KV in CPU memory (vLLM)"},
     .pick = kvtier_newest,
     .swaps = true,
+    .check = check,
 };

@@ -317,7 +317,7 @@ SwapStretch swap_run_plan(const SwapRun *self, Series compute, int64_t count) {
     const Tick ticks = compute.first + compute.step * stretch.count;
     SwapCounts one = {0};
     iterate(&ahead, ticks, &one);
-    const bool waits = (double)one.blocked > self->spec.wait_tolerance * (double)ticks;
+    const bool waits = swap_waits(&self->spec, one.blocked, ticks);
     const Tick step = one.ticks - last;
     if (stretch.count == 0)
       stretch = (SwapStretch){.series.first = one.ticks, .waits = waits};

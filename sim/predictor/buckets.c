@@ -129,12 +129,12 @@ static Prediction predict(const void *state, const Request *request, uint64_t ra
 
 /* --- what that costs */
 
-static Tick small_model_ticks(const State *self, const PerfModel *perfmodel, int64_t n,
-                              int64_t tokens) {
+static double small_model_ticks(const State *self, const PerfModel *perfmodel, int64_t n,
+                                int64_t tokens) {
   if (n == 0) return 0;
   const BatchShape batch = {
       .prefill_tokens = n * tokens, .prefill_area2 = n * tokens * tokens, .logit_seqs = n};
-  return llround((double)perfmodel_iteration(perfmodel, &batch, NULL) / self->speedup);
+  return round((double)perfmodel_iteration(perfmodel, &batch, NULL) / self->speedup);
 }
 
 static bool begins_any(const MachineView *view) {
@@ -145,11 +145,11 @@ static bool begins_any(const MachineView *view) {
 }
 
 /* Prompts up to the limit in one batch, padded; the longer ones alone. */
-static Tick sequential_ticks(const State *self, const MachineView *view) {
+static double sequential_ticks(const State *self, const MachineView *view) {
   const Machine *machine = view->machine;
   const PerfModel *perfmodel = machine->pool->perfmodel;
   int64_t n_padded = 0, longest = 0;
-  Tick ticks = 0;
+  double ticks = 0;
   for (size_t i = 0; i < machine->n_chunks; i++) {
     const Request *request = &view->requests[machine->chunks[i]];
     if (!prediction_begins(request)) continue;
@@ -163,11 +163,11 @@ static Tick sequential_ticks(const State *self, const MachineView *view) {
   return ticks + small_model_ticks(self, perfmodel, n_padded, longest);
 }
 
-static Tick cost(const void *state, const MachineView *view, Tick ticks) {
+static double cost(const void *state, const MachineView *view, Tick ticks) {
   const State *self = state;
   switch ((Mode)self->mode) {
   case MODE_PARALLEL:
-    return begins_any(view) ? llround((double)ticks * self->interference) : 0;
+    return begins_any(view) ? round((double)ticks * self->interference) : 0;
   case MODE_SEQUENTIAL:
     return sequential_ticks(self, view);
   case MODE_FREE:
@@ -195,7 +195,7 @@ static const OptionSpec options[] = {
            .help = "parallel: longer by this share"),
     OPTION(speedup, OPTION_REAL, .fallback = "10", .min = 1, .max = 1e6,
            .help = "sequential: the small model's, over the main one"),
-    OPTION(padding_limit, OPTION_INT, .fallback = "512", .min = 1, .max = 1e9,
+    OPTION(padding_limit, OPTION_INT, .fallback = "512", .min = 1, .max = 1e6,
            .help = "sequential: prompts above it are not batched"),
     {0},
 };

@@ -16,13 +16,19 @@ typedef struct Predictor {
   Policy policy;
   /* `random` is uniform over 64 bits, drawn for this request alone. */
   Prediction (*predict)(const void *state, const Request *request, uint64_t random);
-  /* Ticks >= 0 by which predicting prolongs the iteration, of `ticks`, that begins on a prefill
-   * machine with its `chunks`. Optional: none. */
-  Tick (*cost)(const void *state, const MachineView *view, Tick ticks);
+  /* Whole ticks >= 0, perhaps beyond TICK_MAX, by which predicting prolongs the iteration, of
+   * `ticks`, that begins on a prefill machine with its `chunks`. Optional: none. */
+  double (*cost)(const void *state, const MachineView *view, Tick ticks);
 } Predictor;
 
 /* Whether the chunk that begins is a prompt's first, with which its prediction is made. */
 static inline bool prediction_begins(const Request *request) {
   return request->prefilled_tokens == 0 && request->evictions == 0;
+}
+
+/* The end of a predicted range that counts, and the output tokens there. */
+typedef enum Estimate { ESTIMATE_LOW, ESTIMATE_HIGH } Estimate;
+static inline int32_t prediction_output(const Request *request, Estimate estimate) {
+  return estimate == ESTIMATE_LOW ? request->predicted_low : request->predicted_high - 1;
 }
 #endif

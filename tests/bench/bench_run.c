@@ -47,7 +47,8 @@ static void load_cluster(Cluster *self, const char *root, Arena *arena, Diag *di
   KvCapacity capacity;
   if (llm_load(&self->llm, "bloom-176b", data, at, arena, diag) < 0 ||
       hardware_load(&self->hardware, "dgx-h100", data, at, arena, diag) < 0 ||
-      kv_capacity(&self->llm, &self->hardware, (Parallelism){8, 1, 1}, &kv, at, &capacity, diag) < 0 ||
+      kv_capacity(&self->llm, &self->hardware, (Parallelism){8, 1, 1}, &kv, at, &capacity, diag) <
+          0 ||
       perfmodel_load_for(&self->model, "fitted", "bloom-176b", self->hardware.gpu, 8, 1024, data,
                          at, arena, diag) < 0)
     fail(diag);

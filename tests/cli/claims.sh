@@ -197,6 +197,11 @@ for id in TI-F2 TI-F3 TI-F5 TI-F16 TI-LPHD TI-NET TI-PRED TI-FLIP; do
   prints ' 0 outside, 0 input-missing, '
 done
 
+for id in SE-T3 SE-F1 SE-F4 SE-F11n SE-F13; do
+  expect 0 "$tandem" report claims seesaw --only "$id"
+  prints ' 0 outside, 0 input-missing, '
+done
+
 # The study that is in no paper.
 expect 0 "$tandem" provision "$source_dir/experiments/papers/tetriinfer/versus.yaml" \
   --set provision.seeds=1 --set 'workload.duration=20 s'

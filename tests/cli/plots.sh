@@ -67,6 +67,19 @@ is_png rates.png
 expect 0 "$tandem" plot rates rates.db -o rates.svg
 grep -q '<svg' rates.svg || fail 'no SVG'
 
+# The same points with what users see of them; nothing here changes its shape.
+query online rates.db
+prints 'series,rate,ttft_p50,ttft_p99,e2e_p50,tbt_p50,tbt_p99,reshard'
+[ "$(cut -d, -f1,2,8 out | tail -n +2 | sort | uniq | wc -l)" -eq 6 ] || fail 'not six points'
+[ "$(grep -c ',$' out)" -eq 6 ] || fail 'a share of time in which no group changes its shape'
+expect 0 "$tandem" sweep "$source_dir/experiments/papers/seesaw/online.yaml" --output online.db \
+  --set sweep.workload.arrivals.rate='[2 /s]' --set 'workload.duration=20 s' \
+  --set 'window={from: 1 s, to: 20 s}'
+query online online.db
+[ "$(awk -F, '$NF > 0.01 && $NF < 1' out | wc -l)" -eq 3 ] || fail 'not three that change shape'
+expect 0 "$tandem" plot online online.db -o online.png
+is_png online.png
+
 # A timeline: one row per sample, and spans that follow each other from start to end.
 expect 0 "$tandem" run "$source_dir/experiments/examples/seesaw.yaml" --output seesaw.db \
   --set workload.requests=300 --set groups.gpus.cpu_memory='40 GiB'

@@ -48,12 +48,28 @@ for how in --step '--set policies.kvtier.layers=true'; do
 done
 expect 0 "$tandem" run pie.yaml
 prints 'compute_token'
-prints 'all: KV memory x1.'
+prints 'all: KV memory x'
 if command -v sqlite3 >/dev/null; then
   [ "$(sqlite3 runs.db 'SELECT count(*) FROM request WHERE rejected = 0
      AND (computing_s <= 0 OR computing_s > last_token_s - arrived_s + 1e-9)')" = 0 ] ||
     fail 'a request computed for longer than it was there'
 fi
+
+# What a step may wait without it counting decides how far it grows.
+expect 0 "$tandem" run pie.yaml --format csv --set 'policies.kvtier.wait_tolerance=0' \
+  --set 'pools.all.host_link.to_gpu_bandwidth=60 GB/s'
+strict=$(digest)
+expect 0 "$tandem" run pie.yaml --format csv --set 'policies.kvtier.wait_tolerance=1' \
+  --set 'pools.all.host_link.to_gpu_bandwidth=60 GB/s'
+[ "$(digest)" != "$strict" ] || fail 'wait_tolerance changes nothing'
+
+# vLLM swaps over the same link.
+expect 0 "$tandem" run pie.yaml --format csv --set policies.kvtier=swap
+stall=$(figure stall_s)
+holds "$stall" '>' 0
+expect 0 "$tandem" run pie.yaml --format csv --set policies.kvtier=swap \
+  --set 'pools.all.host_link={background: [{from: 0 s, to: 1000 s, share: 0.9}]}'
+holds "$(figure stall_s)" '>' "2 * $stall"
 
 # Fixed expansion, and traffic of others that slows it down.
 fixed='{name: pie, expansion: 1.8}'
@@ -68,6 +84,40 @@ holds "$(figure stall_s)" '>' 1
 expect 0 "$tandem" run pie.yaml --format csv --set "policies.kvtier=$fixed" \
   --set 'pools.all.host_link.to_gpu_bandwidth=10 GB/s'
 holds "$(figure stall_s)" '>' 1
+
+# Adaptive expansion gives way while others use the link and comes back after them; steps hardly
+# wait.
+cat >steady.yaml <<'YAML'
+model: opt-30b
+workload:
+  lengths: sharegpt
+  arrivals: {process: poisson, rate: 12 /s}
+  requests: 2000
+  seed: 1
+pools:
+  all:
+    machine: gh200-96gb
+    kv_cache_memory_bytes: 3 GB
+    host_link: {efficiency: 0.9, background: [{from: 600 s, to: 1000 s, share: 0.5}]}
+policies:
+  batcher: {name: continuous}
+  kvtier: {name: pie}
+perfmodel: {name: roofline, preset: graph-engine}
+YAML
+# capacity FROM TO: mean blocks in these seconds, by the log.
+capacity() {
+  awk -F, -v from="$1" -v to="$2" '$2 == "expansion" {
+      begin = at > from ? at : from; end = $1 < to ? $1 : to
+      if (end > begin) sum += $6 * (end - begin)
+      at = $1
+    } END { print sum / (to - from) }' log
+}
+expect 0 "$tandem" run steady.yaml --format csv --event-log log
+stall=$(figure stall_s)
+holds "$stall" '<' "0.05 * $(sed -n 's/^run,duration_s,value,\([^,]*\),.*/\1/p' out)"
+before=$(capacity 400 600)
+holds "$(capacity 700 1000)" '<' "0.9 * $before"
+holds "$(capacity 1200 1400)" '>' "0.95 * $before"
 
 # FlexGen: nearly all of the time is copying. A pool may have a tier of its own.
 expect 0 "$tandem" run pie.yaml --format csv --set pools.all.kvtier=flexgen \

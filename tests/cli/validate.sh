@@ -118,6 +118,12 @@ rejects 3 "$tandem" validate a.yaml --backend fake \
 says 'a device has pages of one size'
 rejects 3 "$tandem" validate a.yaml --backend fake --set model=llama2-70b --set perfmodel=roofline
 says 'tensor_parallel_size'
+for batcher in tetriinfer '{name: continuous, pad_prefills: true}' \
+  '{name: request_level, padded: true}'; do
+  rejects 3 "$tandem" validate a.yaml --backend fake --set "policies.batcher=$batcher" \
+    --set 'workload.arrivals={process: at_once}'
+  says 'a batch is padded'
+done
 rejects 4 "$tandem" validate a.yaml --backend fake --device 9
 rejects 4 "$tandem" validate a.yaml --backend fake --device 2
 says 'compute capability 7.0'

@@ -38,5 +38,6 @@ extern const int golden_n_scenarios, golden_n_control_scenarios, golden_n_batchi
     .num_hidden_layers = 2, .nic_bandwidth = (rate)*1000, .kv_transfer_overhead = 2 * MS,          \
     .cpu_kv_blocks = (blocks), .kv_block_bytes = (block_size_)*1000, .to_cpu_bandwidth = 1000000,  \
     .from_cpu_bandwidth = 2000000,                                                                 \
+    .host_link = {.options = {.to_gpu = 2000000, .to_cpu = 1000000, .efficiency = 1}},             \
   }
 #endif

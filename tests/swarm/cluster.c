@@ -289,7 +289,7 @@ static void draw_tier(Draw *self, Cluster *cluster) {
   enum { TRIES = 100 };
   PolicyChoice *choice = &cluster->config.policies[POLICY_KVTIER];
   const KvTier *tier = (const KvTier *)choice->policy;
-  if (!kvtier_moves(tier)) return;
+  if (!kvtier_moves(tier) && !(tier->swaps && one_in(self, 2))) return;
   cluster->exact = false; // a link's rate does not scale
   for (uint32_t i = 0; i < cluster->config.n_pools; i++) {
     cluster->pools[i].num_hidden_layers += 2;
@@ -396,6 +396,10 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
     cluster->pools[i].kv_block_bytes = bytes * block_size;
     cluster->pools[i].to_cpu_bandwidth = magnitude(self, 10000, FASTEST);
     cluster->pools[i].from_cpu_bandwidth = magnitude(self, 10000, FASTEST);
+    cluster->pools[i].host_link.options =
+        (HostLinkOptions){.to_gpu = cluster->pools[i].from_cpu_bandwidth,
+                          .to_cpu = cluster->pools[i].to_cpu_bandwidth,
+                          .efficiency = 1};
   }
   if (grouped) draw_group(self, cluster, largest);
   config->network_path = one_in(self, 2) ? NETWORK_NIC : (int)between(self, 0, NETWORK_INDIRECT);

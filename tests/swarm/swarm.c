@@ -6,10 +6,10 @@
  * Each cluster, drawn from a seed of its own, is run coalesced, the same again without the timeline
  * of its groups, with --step (equal digests, requests, histograms, totals and timelines), layer by
  * layer where KV is swapped so, with another order of equal times (books only) and, where that is
- * exact, with all times doubled. By default there are so many clusters that each pair of batcher and
- * router meets at least 200. They run in processes of their own, many to each, so that an assertion
- * or an endless run is one failure with one line that reproduces it; a single cluster (--clusters 1)
- * runs in this process, for a debugger. */
+ * exact, with all times doubled. By default there are so many clusters that each pair of batcher
+ * and router meets at least 200. They run in processes of their own, many to each, so that an
+ * assertion or an endless run is one failure with one line that reproduces it; a single cluster
+ * (--clusters 1) runs in this process, for a debugger. */
 #include "sim/kvtier/kvtier.h"
 #include "tests/swarm/cluster.h"
 #include <inttypes.h>

@@ -74,6 +74,32 @@ Test(config_perfmodel, each_way_of_writing_it_gives_its_model) {
   }
 }
 
+/* 200 prompt tokens of Llama2-70B over eight A10: 160 all-reduces of 200·8192·2 bytes, of which a
+ * GPU's link carries 7/4, and the logits of one sequence, 7/8. Stages have one GPU, and none. */
+Test(config_perfmodel, all_reduces_alone_are_scaled) {
+  const struct {
+    const char *pool;
+    double scale, shift; // times the seconds of all collectives
+  } cases[] = {{"", 0.5, 1}, {"", 1, 0}, {"", 4, -0.75}, {", pipeline_parallel_size: 8", 0.5, 0}};
+  const double link = 0.6 * 16 * 1073741824.0;
+  const double collectives = (160 * 200 * 8192.0 * 2 * 7 / 4 + 32000 * 2 * 7 / 8.0) / link;
+  const BatchShape batch = {.prefill_tokens = 200, .prefill_area2 = 40000, .logit_seqs = 1};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Config plain, scaled;
+    char lines[128];
+    snprintf(lines, sizeof lines, "perfmodel: {name: roofline, all_reduce_scale: %g}\n",
+             cases[i].scale);
+    cr_assert_eq(load(&plain, "a10-x8", cases[i].pool, "perfmodel: roofline\n"), 0);
+    cr_assert_eq(load(&scaled, "a10-x8", cases[i].pool, lines), 0);
+    const PerfModel *a = plain.sim.pools[0].perfmodel, *b = scaled.sim.pools[0].perfmodel;
+    const Tick before = perfmodel_iteration(a, &batch, NULL);
+    const Tick after = perfmodel_iteration(b, &batch, NULL);
+    cr_assert_float_eq(tick_seconds(after - before), cases[i].shift * collectives, 1e-9,
+                       "case %zu: %.12g s", i, tick_seconds(after - before));
+    cr_assert_eq(a->send, b->send);
+  }
+}
+
 Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) {
   const struct {
     const char *machine, *pool, *lines, *message;
@@ -83,6 +109,9 @@ Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) 
       {"dgx-h100", "", "perfmodel: {name: fitted, preset: ideal}\n", "'preset' is for 'roofline'",
        6},
       {"dgx-h100", "", "perfmodel: {preset: ideal}\n", "'preset' is for 'roofline'", 6},
+      {"dgx-h100", "", "perfmodel: {all_reduce_scale: 2}\n", "'all_reduce_scale' is for 'roofline'",
+       6},
+      {"a10-x8", "", "perfmodel: {name: roofline, all_reduce_scale: 0}\n", "all_reduce_scale", 6},
       {"dgx-h100", "", "perfmodel:\n  name: roofline\n  preset: idle\n", "unknown preset 'idle'",
        8},
       {"dgx-h100", ", perfmodel: {name: roofline, engine: ideal}", "", "unknown key 'engine'", 5},

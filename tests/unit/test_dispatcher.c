@@ -114,7 +114,7 @@ Test(dispatcher, power_of_two_looks_for_room_first) {
       {"more is promised than there is", NULL, {-5, 2}, 1},
   };
   stage_init(&stage, "DD", 100, 16, &arena);
-  const RequestIx request = predicted(16, 48);
+  const RequestIx request = predicted(16, 49);
   for (size_t i = 0; i < COUNT(cases); i++) {
     const Subject subject = start("power_of_two", cases[i].options, 1);
     for (MachineIx m = 0; m < 2; m++)

@@ -177,6 +177,11 @@ Test(predictor, buckets_cost_what_their_mode_says) {
     const MachineView view = stage_view(&stage, 0);
     cr_expect_eq(find("buckets")->cost(state, &view, 200 * MS), cases[i].cost, "case %zu", i);
   }
+  const void *state = policy_state(POLICY_PREDICTOR, "buckets", "{interference: 10}", &arena);
+  stage.machines[0].chunks = chunks;
+  const MachineView view = stage_view(&stage, 0);
+  const double half = (double)(TICK_MAX / 2);
+  cr_expect_eq(find("buckets")->cost(state, &view, TICK_MAX / 2), 10 * half, "past all time");
 }
 
 /* Prompts of 90 and 30 tokens in one batch, 130 ms. A prefill machine predicts; one that is mixed

@@ -46,8 +46,8 @@ static void choose_swap(PoolSpec *pool, int64_t cpu_kv_blocks) {
   pool->kv_blocks = 10;
   pool->cpu_kv_blocks = cpu_kv_blocks;
   pool->kv_block_bytes = 16000000;
-  pool->to_cpu_bandwidth = 1000000000;
-  pool->from_cpu_bandwidth = 2000000000;
+  pool->host_link.options =
+      (HostLinkOptions){.to_gpu = 2000000000, .to_cpu = 1000000000, .efficiency = 1};
 }
 
 /* Two requests of 60 tokens: the first is there at 130 ms, then 19 steps of two over 122, 124 …
@@ -114,6 +114,21 @@ Test(swap, without_cpu_memory_for_it_a_victim_is_prefilled_again) {
     cr_expect_eq(scene.result.digest == digest, !cases[i].swaps, "%lld blocks",
                  (long long)cases[i].cpu_kv_blocks);
   }
+}
+
+/* 16 more milliseconds' worth for a copy out, 8 back; half of the link is taken until the copy out
+ * has ended. */
+Test(swap, copies_share_the_link_and_cost_more_than_their_bytes) {
+  choose_swap(&scene.pools[0], 5);
+  BackgroundTraffic traffic = {.from = 0, .to = (swapped_out + 192000) * US, .share = 0.5};
+  HostLink *link = &scene.pools[0].host_link;
+  link->options.half_size = 16000000;
+  link->background = &traffic;
+  link->n_background = 1;
+  const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40)};
+  run(rows, 2);
+  expect_at(scene.result.totals.stall_ticks, 2 * (80000 + 16000) + 40000 + 8000, "both copies");
+  expect_at(scene.records[0].last_token_at, returns + 80000 + 2 * 16000, "the first");
 }
 
 /* The oldest of three is never swapped; the others go in turn, the newest first, and return in
