@@ -1,6 +1,5 @@
 /* The `groups:` block: pools that are the same GPUs in two shapes (Seesaw). */
 #include "experiments/config.h"
-#include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include <inttypes.h>
 #include <math.h>
@@ -91,24 +90,18 @@ static int check_store(const Config *self, const Node *node, const GroupSpec *sp
   return -1;
 }
 
-/* CPU memory of a machine holds the stores of its replicas, beside what the tier swaps out on the
- * machines that decode. */
-static int check_memory(const Config *self, const Node *node, const PoolConfig *decode,
-                        const PoolSpec *pool, const Hardware *hardware, double memory, Diag *diag) {
-  const KvTier *tier = (const KvTier *)sim_pool_policy(&self->sim, pool, POLICY_KVTIER).policy;
-  const double swapped = tier->swaps ? (double)pool->lanes * (double)decode->cpu_memory : 0;
+/* CPU memory of a machine holds the stores of all its replicas. */
+static int check_memory(const Node *node, const PoolConfig *decode, const Hardware *hardware,
+                        double memory, Diag *diag) {
   const double stores = (double)decode->data_parallel_size * memory;
   const double there_is = (double)hardware->cpu_memory_bytes;
-  if (stores + swapped <= there_is * (1 + 1e-9)) return 0;
-  char one[32], beside[96] = "", limit[32], text[32];
+  if (stores <= there_is * (1 + 1e-9)) return 0;
+  char one[32], limit[32];
   units_format(one, sizeof one, DIM_BYTES, memory);
   units_format(limit, sizeof limit, DIM_BYTES, there_is);
-  units_format(text, sizeof text, DIM_BYTES, swapped);
-  if (tier->swaps)
-    snprintf(beside, sizeof beside, " and the %s of tier '%s'", text, tier->policy.name);
   return diag_error(diag, config_place(node, "cpu_memory"),
-                    "its stores, %" PRId64 " x %s%s, exceed the %s of CPU memory of machine '%s'",
-                    decode->data_parallel_size, one, beside, limit, hardware->name);
+                    "its stores, %" PRId64 " x %s, exceed the %s of CPU memory of machine '%s'",
+                    decode->data_parallel_size, one, limit, hardware->name);
 }
 
 static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, GroupSpec *spec,
@@ -136,7 +129,7 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
                       "day",
                       turn_s, hardware.name);
   spec->turn_ticks[SHAPE_PREFILL] = spec->turn_ticks[SHAPE_DECODE] = tick_from_seconds(turn_s);
-  if (check_memory(self, node, decode, pool, &hardware, memory, diag)) return -1;
+  if (check_memory(node, decode, &hardware, memory, diag)) return -1;
   return check_store(self, node, spec, decode, memory, diag);
 }
 

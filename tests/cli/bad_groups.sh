@@ -68,10 +68,6 @@ broken 's/40 GiB/50 MB/' "bad.yaml:9:52: error: its store of 50 MB holds 240 tok
 broken 's/40 GiB/1 B/' 'holds 0 tokens'
 broken 's/40 GiB/641 GiB/' \
   "bad.yaml:9:52: error: its stores, 1 x 641 GiB, exceed the 640 GiB of CPU memory of machine"
-broken 's/batcher: continuous/batcher: continuous, kvtier: swap/' \
-  "its stores, 1 x 40 GiB and the 640 GiB of tier 'swap', exceed the 640 GiB of CPU memory"
-expect 0 "$tandem" run good.yaml --check --set policies.kvtier=swap \
-  --set pools.back.cpu_memory='600 GiB'
 expect 0 "$tandem" run good.yaml --check --set groups.gpus.cpu_memory='60 MB'
 
 # The link to it.
