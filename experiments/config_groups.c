@@ -90,9 +90,24 @@ static int check_store(const Config *self, const Node *node, const GroupSpec *sp
   return -1;
 }
 
+/* CPU memory of a machine holds the stores of all its replicas. */
+static int check_memory(const Node *node, const PoolConfig *decode, const Hardware *hardware,
+                        double memory, Diag *diag) {
+  const double stores = (double)decode->data_parallel_size * memory;
+  const double there_is = (double)hardware->cpu_memory_bytes;
+  if (stores <= there_is * (1 + 1e-9)) return 0;
+  char one[32], limit[32];
+  units_format(one, sizeof one, DIM_BYTES, memory);
+  units_format(limit, sizeof limit, DIM_BYTES, there_is);
+  return diag_error(diag, config_place(node, "cpu_memory"),
+                    "its stores, %" PRId64 " x %s, exceed the %s of CPU memory of machine '%s'",
+                    decode->data_parallel_size, one, limit, hardware->name);
+}
+
 static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, GroupSpec *spec,
                      Arena *arena, Diag *diag) {
   const PoolConfig *decode = &self->pools[spec->pools[SHAPE_DECODE]];
+  const PoolSpec *pool = &self->sim.pools[spec->pools[SHAPE_DECODE]];
   Hardware hardware;
   if (config_load_hardware(self, &hardware, decode->machine, node->at, arena, diag)) return -1;
   const double gpus = (double)gpus_of(decode);
@@ -104,7 +119,9 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
   const double eta = keys->layout == LAYOUT_NHD ? keys->layout_efficiency : 1;
   const double turn_s = (double)self->model.weight_bytes / rate;
   spec->store_blocks = (int64_t)(memory / block);
-  spec->copy_out_bandwidth = spec->copy_in_bandwidth = llround(fmax(rate * eta, 1));
+  const double copies = (double)pool->kv_block_bytes / block; // of KV heads fewer than GPUs
+  spec->copy_out_bandwidth = llround(fmax(rate * eta, 1));
+  spec->copy_in_bandwidth = llround(fmax(rate * eta / copies, 1));
   spec->overlaps = keys->overlap;
   if (turn_s > MAX_TURN_S)
     return diag_error(diag, node->at,
@@ -112,6 +129,7 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
                       "day",
                       turn_s, hardware.name);
   spec->turn_ticks[SHAPE_PREFILL] = spec->turn_ticks[SHAPE_DECODE] = tick_from_seconds(turn_s);
+  if (check_memory(node, decode, &hardware, memory, diag)) return -1;
   return check_store(self, node, spec, decode, memory, diag);
 }
 

@@ -15,7 +15,7 @@ static const Command commands[] = {
     {"import", cmd_import, "a profile from another project's measurements"},
     {"list", cmd_list, "what there is: policies, models, machines, traces, options"},
     {"merge", cmd_merge, "join databases of results"},
-    {"plot", cmd_plot, "pictures of fitted models"},
+    {"plot", cmd_plot, "pictures of fitted models and of runs"},
     {"provision", cmd_provision, "the cheapest cluster that meets the limits"},
     {"query", cmd_query, "ask a results database"},
     {"report", cmd_report, "the claims of papers beside what Tandem gives"},

@@ -171,8 +171,11 @@ static void shape_groups(Engine *self) {
                 : event->kind == EVENT_TURN    ? &self->groups[event->target]
                                                : NULL;
   if (only) engine_shape(self, only);
-  for (uint32_t g = 0; event->kind == EVENT_ARRIVAL && g < self->n_groups; g++)
-    engine_shape(self, &self->groups[g]);
+  for (uint32_t g = 0; event->kind == EVENT_ARRIVAL && g < self->n_groups; g++) {
+    Group *group = &self->groups[g];
+    if (group->touched) engine_shape(self, group);
+    group->touched = false;
+  }
 }
 
 /* Broadcasts and flips neither make room nor bring work. */

@@ -59,6 +59,7 @@ struct Group {
   RequestQueue stored;                  // in order of arrival in the store
   RequestQueue copies[COPY_DIRECTIONS]; // the first of each is under way
   uint32_t n_busy;                      // machines with an iteration in progress
+  bool touched; // by the arrival being handled: a prompt came, or machines began that waited for it
   /* what it did so far */
   Tick since; // the last entry into `ticks`
   Tick ticks[GROUP_ACTIVITIES];

@@ -379,6 +379,7 @@ void engine_begin(Engine *self, Machine *machine) {
 void engine_begin_woken(Engine *self) {
   for (uint32_t i = 0; i < self->n_woken; i++) {
     Machine *machine = &self->machines[self->woken[i]];
+    if (machine->group) machine->group->touched = true;
     if (machine->woken) begin(self, machine);
   }
   self->n_woken = 0;

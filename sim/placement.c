@@ -68,6 +68,7 @@ static bool servable(const Engine *self, const Request *request) {
 static void assign_prefill(Engine *self, Request *request, Machine *machine) {
   request->prefill_machine = machine->ix;
   machine->n_prefills++;
+  if (machine->group) machine->group->touched = true;
   self->view.pending_tokens[machine->ix] += request->prompt_tokens;
   self->view.n_assigned[machine->ix]++;
   self->view.n_present[machine->ix]++;

@@ -256,9 +256,8 @@ static void leave(Engine *self, Group *group) {
  * left; that of prompts prefilled in part is dropped. */
 static void drain(Engine *self, Group *group, Machine *machine) {
   Request *slots = self->requests.slots;
-  for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE; ix = slots[ix].next) {
+  for (RequestIx ix = machine->prefill_queue.first; machine->n_started > 0; ix = slots[ix].next)
     if (slots[ix].prefilled_tokens > 0) engine_drop_chunks(self, machine, ix);
-  }
   const RequestQueue *const queues[] = {&machine->blocked, &machine->decode_queue};
   for (;;) {
     RequestIx ix = REQUEST_NONE;

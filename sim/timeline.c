@@ -19,8 +19,8 @@ static TimelineRow row_of(const Engine *self, const Group *group) {
   return row;
 }
 
-static bool same_activity(const TimelineRow *a, const TimelineRow *b) {
-  return a->shape == b->shape && a->activity == b->activity;
+static bool same_activity(const TimelineRow *row, const Group *group) {
+  return row->shape == group->shape && row->activity == group_activity(group);
 }
 
 static bool same_memory(const TimelineRow *a, const TimelineRow *b) {
@@ -31,10 +31,12 @@ static bool same_memory(const TimelineRow *a, const TimelineRow *b) {
 /* `sampled`: a row is due for what lies in memory too. */
 static void look(const Engine *self, const Group *group, bool sampled) {
   Timeline *timeline = self->timeline;
-  const TimelineRow row = row_of(self, group);
   const size_t next = timeline->next[group->ix];
   const TimelineRow *last = next > 0 ? &timeline->rows[next - 1] : NULL;
-  if (last && same_activity(last, &row) && (!sampled || same_memory(last, &row))) return;
+  const bool goes_on = last && same_activity(last, group);
+  if (goes_on && !sampled) return;
+  const TimelineRow row = row_of(self, group);
+  if (goes_on && same_memory(last, &row)) return;
   ARENA_RESERVE(self->arena, timeline->rows, timeline->capacity, timeline->n_rows + 1);
   timeline->rows[timeline->n_rows++] = row;
   timeline->next[group->ix] = timeline->n_rows;

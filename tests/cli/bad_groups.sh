@@ -66,6 +66,8 @@ broken '7s/$/\n  side: {role: mixed, machine: a10-x8, tensor_parallel_size: 8}/'
 broken 's/40 GiB/50 MB/' "bad.yaml:9:52: error: its store of 50 MB holds 240 tokens of KV, and a" \
   'a request has at least 301' 'hint: a token is 196608 bytes, a block 16 tokens'
 broken 's/40 GiB/1 B/' 'holds 0 tokens'
+broken 's/40 GiB/641 GiB/' \
+  "bad.yaml:9:52: error: its stores, 1 x 641 GiB, exceed the 640 GiB of CPU memory of machine"
 expect 0 "$tandem" run good.yaml --check --set groups.gpus.cpu_memory='60 MB'
 
 # The link to it.

@@ -136,6 +136,27 @@ Test(config, swapped_kv_has_the_share_of_cpu_memory) {
   cr_expect_eq(config.sim.pools[0].cpu_kv_blocks, 0);
 }
 
+/* Four links of 16 GiB/s. With two KV heads on four GPUs each head is on two of them: its KV is
+ * stored once and comes in twice. */
+Test(config, copies_of_kv_heads_are_copied_in_each) {
+  static const char text[] =
+      "model: tiny-llama-50m\n"
+      "workload: {lengths: {prompt: {constant: 20}, output: {constant: 2}}, requests: 1,\n"
+      "           arrivals: {process: at_once}}\n"
+      "pools:\n"
+      "  front: {role: prefill, machine: a10-x4, tensor_parallel_size: 2,\n"
+      "          pipeline_parallel_size: 2}\n"
+      "  back: {role: decode, machine: a10-x4, tensor_parallel_size: 4}\n"
+      "groups: {gpus: {prefill: front, decode: back}}\n"
+      "policies: {pool: seesaw, batcher: continuous}\n"
+      "perfmodel: {name: roofline}\n";
+  Config config = load(text, NULL, NULL, NULL);
+  cr_expect_eq(config.sim.groups[0].copy_out_bandwidth, INT64_C(64) << 30);
+  cr_expect_eq(config.sim.groups[0].copy_in_bandwidth, INT64_C(32) << 30);
+  config = load(text, "model=llama-13b", NULL, NULL);
+  cr_expect_eq(config.sim.groups[0].copy_in_bandwidth, INT64_C(64) << 30);
+}
+
 Test(config, fewer_gpus_are_a_share_of_the_machine) {
   Config whole = load(base, NULL, NULL, NULL);
   Config half = load(base, "pools.all.tensor_parallel_size=4", NULL, NULL);
