@@ -333,7 +333,6 @@ static void book_idleness(Engine *self, Machine *machine, bool idle) {
 static void begin(Engine *self, Machine *machine) {
   BatchPlan *plan = &self->plan;
   machine->activity = ACTIVITY_IDLE;
-  machine->woken = false;
   const Group *group = machine->group;
   if (machine->closed || (group && !group->spec->overlaps && group_copies(group))) {
     book_idleness(self, machine, true);
@@ -380,7 +379,8 @@ void engine_begin_woken(Engine *self) {
   for (uint32_t i = 0; i < self->n_woken; i++) {
     Machine *machine = &self->machines[self->woken[i]];
     if (machine->group) machine->group->touched = true;
-    if (machine->woken) begin(self, machine);
+    machine->woken = false;
+    engine_begin(self, machine);
   }
   self->n_woken = 0;
 }

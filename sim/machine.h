@@ -129,7 +129,7 @@ typedef struct Machine {
   int64_t wanted_blocks;   // by the tier
   int64_t withheld_blocks; // of kv_blocks, not free: will go once all beyond wanted are
   Tick kv_blocks_since;    // kv_blocks are what they are
-  bool woken;              // begins once all arrivals of this tick are in
+  bool woken;              // is in Engine.woken: begins once all arrivals of this tick are in
   int64_t padding_tokens, padding_area2; // of the current iteration
   int64_t padding_seqs, padding_context; // of the decodes now, as the batch began its run
   DecodeRun run;

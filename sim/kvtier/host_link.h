@@ -27,7 +27,7 @@ typedef struct HostLinkOptions {
     .min = low, .max = high, .help = text                                                          \
   }
 /* Rows of an option table whose state `State` has HostLinkOptions as `member`: what transfers reach
- * of the peaks; and the peaks, by default those that Pie §2.4 measured on a GH200. */
+ * of the peaks, which the machine type has. */
 #define HOST_LINK_USE(State, member)                                                               \
   HOST_LINK_OPTION(State, member, "half_size", half_size, OPTION_BYTES, "0.84 MB", 0, 1e15,        \
                    "transfers of this size get half of the peak (Pie Fig. 1)"),                    \
@@ -35,12 +35,6 @@ typedef struct HostLinkOptions {
                        "share of the peak that swapping reaches"),                                 \
       HOST_LINK_OPTION(State, member, "background", background, OPTION_NODE, NULL, 0, 0,           \
                        "other traffic: list of {from, to, direction, share, bandwidth}")
-#define HOST_LINK_OPTIONS(State, member)                                                           \
-  HOST_LINK_OPTION(State, member, "to_gpu_bandwidth", to_gpu, OPTION_BANDWIDTH, "419 GB/s", 1e6,   \
-                   1e15, "peak from CPU to GPU memory"),                                           \
-      HOST_LINK_OPTION(State, member, "to_cpu_bandwidth", to_cpu, OPTION_BANDWIDTH, "371 GB/s",    \
-                       1e6, 1e15, "peak from GPU to CPU memory"),                                  \
-      HOST_LINK_USE(State, member)
 
 typedef struct BackgroundTraffic {
   Tick from, to;     // half open; `to` TICK_MAX: for ever

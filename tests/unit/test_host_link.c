@@ -9,7 +9,13 @@ typedef struct State {
   HostLinkOptions link;
 } State;
 
-static const OptionSpec OPTIONS[] = {HOST_LINK_OPTIONS(State, link), {0}};
+static const OptionSpec OPTIONS[] = {
+    {"to_gpu_bandwidth", OPTION_BANDWIDTH, offsetof(State, link.to_gpu), "419 GB/s", .min = 1e6,
+     .max = 1e15},
+    {"to_cpu_bandwidth", OPTION_BANDWIDTH, offsetof(State, link.to_cpu), "371 GB/s", .min = 1e6,
+     .max = 1e15},
+    HOST_LINK_USE(State, link),
+    {0}};
 
 static Arena arena;
 static Diag diag;
