@@ -184,3 +184,16 @@ int scene_run(Scene *self, const TraceRow *rows, size_t n_rows) {
   memset(self->records, 0, sizeof self->records);
   return sim_run(&self->config, &self->result, self->arena, self->diag);
 }
+
+void scene_run_both(Scene *self, const TraceRow *rows, size_t n_rows) {
+  uint64_t digest = 0;
+  for (int step = 0; step < 2; step++) {
+    self->config.step = step;
+    cr_assert_eq(scene_run(self, rows, n_rows), 0, "%s",
+                 self->diag->n_entries ? self->diag->entries[0].message : "");
+    if (step) cr_assert_eq(self->result.digest, digest, "stepped is not coalesced");
+    digest = self->result.digest;
+  }
+  cr_assert_eq(self->result.unfinished, 0u);
+  cr_assert_eq(self->result.metrics.asked.requests, n_rows);
+}

@@ -79,4 +79,7 @@ void scene_split(Scene *self, uint32_t n_prefill, uint32_t n_decode);
 void scene_choose(Scene *self, PolicyKind kind, const char *name, const char *options);
 /* Runs over `rows`, from scratch each time. Returns sim_run's answer. */
 int scene_run(Scene *self, const TraceRow *rows, size_t n_rows);
+/* Runs coalesced and stepped and holds one against the other; the results are those of `step`, and
+ * every request was served or rejected. */
+void scene_run_both(Scene *self, const TraceRow *rows, size_t n_rows);
 #endif

@@ -27,18 +27,8 @@ static void expect_at(Tick got, Tick want_us, const char *what) {
                (double)want_us / 1000);
 }
 
-/* Runs both ways and holds one against the other; the results are those of `step`. */
 static void run(const TraceRow *rows, size_t n_rows) {
-  uint64_t digest = 0;
-  for (int step = 0; step < 2; step++) {
-    scene.config.step = step;
-    cr_assert_eq(scene_run(&scene, rows, n_rows), 0, "%s",
-                 diag.n_entries ? diag.entries[0].message : "");
-    if (step) cr_assert_eq(scene.result.digest, digest, "stepped is not coalesced");
-    digest = scene.result.digest;
-  }
-  cr_assert_eq(scene.result.unfinished, 0u);
-  cr_assert_eq(scene.result.metrics.asked.requests, n_rows);
+  scene_run_both(&scene, rows, n_rows);
 }
 
 static void choose_swap(PoolSpec *pool, int64_t cpu_kv_blocks) {

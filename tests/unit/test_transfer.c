@@ -98,15 +98,8 @@ static void expect_at(Tick got, double want_ms, const char *what) {
                (double)got / (double)MS, want_ms);
 }
 
-/* Runs both ways and holds one against the other. */
 static void run(const TraceRow *rows, size_t n_rows) {
-  uint64_t digest = 0;
-  for (int step = 0; step < 2; step++) {
-    scene.config.step = step;
-    cr_assert_eq(scene_run(&scene, rows, n_rows), 0);
-    if (step) cr_assert_eq(scene.result.digest, digest, "stepped is not coalesced");
-    digest = scene.result.digest;
-  }
+  scene_run_both(&scene, rows, n_rows);
 }
 
 /* A prompt of 90 tokens in chunks of 60, to 70 ms, and 30, to 110 ms, or one of 50 in a single
