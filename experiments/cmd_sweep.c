@@ -74,9 +74,10 @@ static void preview_point(void *context, int64_t point) {
 }
 
 static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag) {
+  if (output && results_check_path(output, diag)) return -1;
   if (output && access(output, F_OK) == 0) {
     Results results;
-    if (results_open_reader(&results, output, diag)) return -1;
+    if (results_open_reader(&results, output, arena, diag)) return -1;
     const int status = results_finished(&results, &run->finished, arena, diag);
     results_close(&results);
     if (status) return -1;
