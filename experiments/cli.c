@@ -1,6 +1,7 @@
 /* Options, help and endings of commands. */
 #include "experiments/cli.h"
 #include "experiments/interrupt.h"
+#include "sim/base/text.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,9 +14,11 @@ static const char *const output_names[] = {"table", "csv", "json", NULL}; // as 
 int cli_usage(const CliCommand *command, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  fprintf(stderr, "tandem %s: ", command->name);
-  vfprintf(stderr, format, list);
-  fprintf(stderr, "; see 'tandem %s --help'\n", command->name);
+  Arena arena;
+  arena_init(&arena);
+  fprintf(stderr, "tandem %s: %s; see 'tandem %s --help'\n", command->name,
+          text_shown(arena_vprintf(&arena, format, list), &arena), command->name);
+  arena_done(&arena);
   va_end(list);
   return EXIT_USAGE;
 }

@@ -4,6 +4,7 @@
 #include "experiments/results_lock.h"
 #include "experiments/sweep_run.h"
 #include "experiments/workers.h"
+#include "sim/base/text.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,7 @@ static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag
 
 /* ---- The sweep ---- */
 
-static void print_end(const SweepRun *run, const char *output, int jobs) {
+static void print_end(const SweepRun *run, const char *output, int jobs, Arena *arena) {
   const Tally *tally = &run->tally;
   const double elapsed = clock_monotonic() - tally->began_s;
   printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
@@ -106,7 +107,7 @@ static void print_end(const SweepRun *run, const char *output, int jobs) {
          tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally), jobs);
   if (tally->failed > 0)
     fprintf(stderr, "%" PRId64 " points failed, see 'tandem query %s failed'; the first: %s\n",
-            tally->failed, output, run->first_reason);
+            tally->failed, text_shown(output, arena), run->first_reason);
 }
 
 static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *arena, Diag *diag) {
@@ -130,7 +131,7 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
   if (results_lock(&lock, given->output, arena, diag)) return -1;
   const int status = fill_database(run, given, jobs, arena, diag);
   results_unlock(&lock);
-  if (status == 0) print_end(run, given->output, jobs);
+  if (status == 0) print_end(run, given->output, jobs, arena);
   return status;
 }
 
