@@ -132,7 +132,7 @@ static int bind_model(Config *self, const char *written, Arena *arena, Diag *dia
   const ConfigFact fact = {self, config_data_name(self, written, arena),
                            config_place(self->root, "model")};
   const char *key = arena_printf(arena, "model %s", fact.name);
-  const Llm *model = config_cache_get(self->cache, key, load_model, &fact, arena, diag);
+  const Llm *model = config_cache_get(self->cache, key, load_model, &fact, diag);
   if (!model) return -1;
   self->model = *model;
   return 0;
@@ -249,6 +249,7 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
   self->directory = directory_of(path, arena);
   self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
   const int status = changes ? config_change(root, changes, arena, diag) : 0;
+  if (!cache) self->cache = config_cache_new(arena);
   self->root = root;
   self->text = node_text(root, arena);
   return status ? -1 : bind_root(self, arena, diag);
