@@ -1,6 +1,6 @@
 /* What the pools of a configuration, and the configurations of a study, load again and again:
- * models, machine types and compiled performance models. Found by a text that says all they are made of; shared between threads, and
- * never changed once they are in. */
+ * models, machine types and compiled performance models. Found by a text that says all they are
+ * made of; shared between threads, and never changed once they are in. */
 #ifndef EXPERIMENTS_CONFIG_CACHE_H
 #define EXPERIMENTS_CONFIG_CACHE_H
 #include "sim/base/diag.h"
