@@ -426,7 +426,7 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -blocks_of(decode, (int64_t)request->prompt_tokens + 1));
   observe(self, ix, OBSERVED_FINISHED, machine, PHASE_DECODE);
-  engine_retire(self, ix, false);
+  engine_retire(self, ix, REJECTED_NOT);
 }
 
 static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
