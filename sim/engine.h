@@ -74,7 +74,7 @@ typedef struct Engine {
 } Engine;
 
 static inline MachineView engine_view(const Engine *self, const Machine *machine) {
-  return (MachineView){self->now, machine, self->requests.slots};
+  return (MachineView){.now = self->now, .machine = machine, .requests = self->requests.slots};
 }
 
 static inline void engine_log(Engine *self, Outcome outcome, const Request *request,

@@ -138,18 +138,18 @@ static Tick part_end(const DecodeRun *run) {
   return run->part_began_at + series_sum(run->series, run->part);
 }
 
-/* A run that begins with copies is one iteration long: who is swapped is asked about anew after
- * each plan that swapped somebody. */
-static void wait_for_copies(Engine *self, Machine *machine) {
+/* A run that begins with copies, or for which somebody gave way, is one iteration long: the batcher
+ * is asked about those who wait anew after each plan that moved KV out or in. */
+static void wait_for_copies(Engine *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
   run->stall = engine_stall(self, machine, run->series.first);
-  if (run->stall == 0) return;
+  if (run->stall == 0 && !made_room) return;
   run->series.first += run->stall;
   run->part = run->limit = 1;
   run->ends_soon = true;
 }
 
-static void begin_run(Engine *self, Machine *machine) {
+static void begin_run(Engine *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
   machine->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
@@ -161,7 +161,7 @@ static void begin_run(Engine *self, Machine *machine) {
   run->limit = run_limit(machine);
   assert(run->limit > 0);
   lay_part(self, machine);
-  wait_for_copies(self, machine);
+  wait_for_copies(self, machine, made_room);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
@@ -338,24 +338,27 @@ static void begin(Engine *self, Machine *machine) {
     book_idleness(self, machine, true);
     return;
   }
-  bool nothing, evicted;
+  bool nothing, evicted, made_room = false;
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
     plan->padding_tokens = plan->padding_area2 = 0;
     plan->padding_seqs = plan->padding_context = 0;
     plan->pause_decodes = false;
-    const MachineView view = engine_view(self, machine);
+    MachineView view = engine_view(self, machine);
+    view.made_room = made_room;
     machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);
     evicted = engine_carry_out(self, machine);
     nothing = machine->n_chunks == 0 && !machine_decodes(machine);
-  } while (nothing && (evicted || unstick(self, machine)));
+    if (nothing && !evicted) evicted = unstick(self, machine);
+    made_room |= evicted;
+  } while (nothing && evicted);
   book_idleness(self, machine, nothing);
   if (nothing) return;
   age_blocked(self, machine);
   if (machine->n_chunks > 0) {
     begin_prefill_iteration(self, machine);
   } else {
-    begin_run(self, machine);
+    begin_run(self, machine, made_room);
     book_first_gaps(self, machine, self->now + machine->run.series.first);
   }
 }

@@ -16,7 +16,7 @@ check() {
 }
 
 check quickstart 6336388c8bfd1133
-check splitwise-hh 22c4142adfd93e7d
+check splitwise-hh 2649e036064c5c33
 check splitwise-sim e393204dd9242bf9
 check roofline-gh200 e1f2c22b3c4e1831
 check quickstart 70f05d043e22956d --set policies.batcher=continuous \
