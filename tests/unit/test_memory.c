@@ -3,6 +3,7 @@
  * gave up goes to those it was given up for, that nobody who needs no block waits for one who does,
  * that those who wait are looked at when somebody has given way, and that policies know of the
  * blocks that a run has taken so far. */
+#include "sim/engine.h"
 #include "tests/unit/sim_testing.h"
 #include <criterion/criterion.h>
 
@@ -97,4 +98,69 @@ Test(memory, those_who_wait_are_looked_at_when_somebody_has_given_way) {
     cr_expect_gt(scene.records[2].evictions, 0, "%s", cases[i].batcher);
     expect_at(scene.records[1].decode_began_at, evicted + 11000 + 320, cases[i].batcher);
   }
+}
+
+/* --- what policies know */
+
+/* The first is on machine 0 with 4 blocks, the second, from 400 ms, on machine 1 with 5. At 700 ms
+ * the first has made 55 tokens and holds 7 blocks, the second 19 and holds 6. */
+Test(memory, routers_know_the_blocks_that_runs_have_taken) {
+  scene.pools[0].count = 2;
+  scene_choose(&scene, POLICY_ROUTER, "least_kv", NULL);
+  const TraceRow rows[] = {row(0, 50, 200), row(400 * MS, 70, 200), row(700 * MS, 10, 2)};
+  scene_run_both(&scene, rows, COUNT(rows));
+  cr_expect_eq(scene.records[1].prefill_machine, 1u);
+  cr_expect_eq(scene.records[2].prefill_machine, 1u);
+}
+
+/* Chunks of 100 tokens, 110 ms each: at 900 ms eight of the first prompt's ten have ended. */
+Test(memory, routers_know_the_chunks_that_have_ended) {
+  scene_split(&scene, 2, 1);
+  scene_choose(&scene, POLICY_ROUTER, "token_jsq", NULL);
+  scene_choose(&scene, POLICY_BATCHER, "tetriinfer", "{chunk_size: 100}");
+  const TraceRow rows[] = {row(0, 1000, 1), row(900 * MS, 300, 1), row(905 * MS, 10, 1)};
+  scene_run_both(&scene, rows, COUNT(rows));
+  cr_expect_eq(scene.records[1].prefill_machine, 1u);
+  cr_expect_eq(scene.records[2].prefill_machine, 0u, "200 tokens are left there, 300 here");
+}
+
+/* 200 blocks of a token. The first decodes from 110 ms, 99 iterations over 51 … 149 tokens. The
+ * second, prefilled at 850 ms, will be of 100 tokens, which were free when that run began. */
+Test(memory, batchers_receive_by_the_blocks_that_a_run_has_taken) {
+  scene_split(&scene, 1, 1);
+  scene.pools[1].kv_blocks = 200;
+  scene.pools[1].block_size = 1;
+  scene_choose(&scene, POLICY_PREDICTOR, "oracle", NULL);
+  scene_choose(&scene, POLICY_BATCHER, "tetriinfer",
+               "{chunk_size: 1, decode_policy: reserve_static}");
+  scene.pools[0].batcher = choose_policy(POLICY_BATCHER, "continuous", NULL, &arena);
+  const TraceRow rows[] = {row(0, 50, 100), row(800 * MS, 40, 60)};
+  scene_run_both(&scene, rows, COUNT(rows));
+  const Tick ends = 110000 + 99 * 11000 + 10 * 99 * (51 + 149) / 2;
+  expect_at(scene.records[0].last_token_at, ends, "the first");
+  expect_at(scene.records[1].decode_began_at, ends + 40000, "the second");
+}
+
+/* Runs the scene until `until`; the free blocks of machine 1 as last broadcast. */
+static int64_t broadcast_blocks(const TraceRow *rows, size_t n_rows, Tick until, bool step) {
+  Engine engine;
+  array_trace_init(&scene.trace, rows, n_rows);
+  scene.config.step = step;
+  engine_init(&engine, &scene.config, &arena, &diag);
+  while (engine.now < until && engine_step(&engine))
+    ;
+  cr_expect_eq(engine.view.loads_at, until);
+  return engine.view.loads[1].free_blocks;
+}
+
+/* 100 blocks of 16 tokens, four of which come over by 110 ms. Iterations are of 11.51, 11.52 … ms:
+ * at 1000 ms 75 have ended and another has begun, which is at 51 + 76 tokens, 8 blocks. */
+Test(memory, broadcasts_tell_of_the_blocks_that_runs_have_taken) {
+  scene_split(&scene, 1, 1);
+  scene.pools[1].kv_blocks = 100;
+  scene_choose(&scene, POLICY_DISPATCHER, "least_loaded", NULL);
+  scene.config.monitor_interval = 1000 * MS;
+  const TraceRow rows[] = {row(0, 50, 200)};
+  for (int step = 0; step < 2; step++)
+    cr_expect_eq(broadcast_blocks(rows, 1, 1000 * MS, step), 100 - 8);
 }
