@@ -95,8 +95,7 @@ void prefill_schedule_plan(PrefillSchedule *self, const TetriInfer *options,
   const Chunk chunk = next_chunk(self, view, NULL);
   if (!may_run(&chunk, cut)) return;
   next_chunk(self, view, plan);
-  const int64_t padding = self->chunk_tokens - chunk.tokens;
-  plan_pad(plan, padding, padding * padding);
+  plan_pad(plan, self->chunk_tokens - chunk.tokens, 0); // attention to it is masked
   self->first += chunk.n_ends;
 }
 
