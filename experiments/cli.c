@@ -1,5 +1,6 @@
 /* Options, help and endings of commands. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,6 +18,16 @@ int cli_usage(const CliCommand *command, const char *format, ...) {
   fprintf(stderr, "; see 'tandem %s --help'\n", command->name);
   va_end(list);
   return EXIT_USAGE;
+}
+
+void cli_interrupted(const CliCommand *command, const Diag *diag, const char *format, ...) {
+  if (diag_exit_code(diag) != EXIT_INTERRUPTED) return;
+  va_list list;
+  va_start(list, format);
+  fprintf(stderr, "tandem %s: interrupted, ", command->name);
+  vfprintf(stderr, format, list);
+  fputs("\n", stderr);
+  va_end(list);
 }
 
 static void print_help(const CliCommand *command) {
@@ -161,5 +172,6 @@ int cli_finish(Diag *diag, int code) {
     diag_environment(diag, place_of_file(NULL), "cannot write to standard output: %s",
                      strerror(errno));
   diag_print(diag, stderr);
-  return diag->n_entries > 0 ? diag_exit_code(diag) : code;
+  if (diag->n_entries > 0) code = diag_exit_code(diag);
+  return code == EXIT_INTERRUPTED ? 128 + (int)interrupt_signal : code;
 }

@@ -1,5 +1,6 @@
 /* `tandem run CONFIG`: one configuration, simulated. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include "experiments/progress.h"
 #include "experiments/results.h"
 #include <errno.h>
@@ -40,7 +41,7 @@ static const CliCommand command = {
     .options = options,
     .example = "tandem run experiments/examples/quickstart.yaml --set pools.decode.count=3",
     .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
-                  "  4 the environment lacks something",
+                  "  4 the environment lacks something, 130 interrupted",
 };
 
 /* One run: what is open while it lasts. */
@@ -103,12 +104,14 @@ static int simulate(Run *run) {
   sim->step = run->options->step;
   sim->audit = run->options->audit;
   sim->event_log = run->event_log;
+  sim->interrupted = &interrupt_signal;
   sim->on_progress = progress_update;
   sim->on_progress_context = &progress;
   if (run->options->output && run->options->requests) {
     sim->on_request = on_request;
     sim->on_request_context = &run->results;
   }
+  interrupt_catch();
   const double wall = clock_monotonic(), cpu = clock_cpu();
   int status = sim_run(sim, &run->result, run->arena, run->diag);
   progress_done(&progress);
@@ -162,6 +165,7 @@ int cmd_run(int argc, char **argv) {
     Run run = {.options = &given, .arena = &arena, .diag = &diag};
     code = run_config(&run, path);
     close_files(&run);
+    cli_interrupted(&command, &diag, "nothing of the run is kept; the same command begins anew");
   }
   code = cli_finish(&diag, code);
   diag_done(&diag);

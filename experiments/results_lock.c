@@ -1,5 +1,6 @@
 /* A lock by fcntl, which works on network file systems too. */
 #include "experiments/results_lock.h"
+#include "experiments/results.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -34,6 +35,7 @@ static bool is_current(const char *path, int file) {
 
 int results_lock(ResultsLock *self, const char *path, Arena *arena, Diag *diag) {
   *self = (ResultsLock){.path = lock_path(path, arena), .file = -1};
+  if (results_check_path(path, diag)) return -1;
   for (;;) {
     self->file = open(self->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (self->file < 0)

@@ -41,9 +41,16 @@ static void append(Diag *diag, DiagKind kind, Place at, const char *format, va_l
   if (entry) entry->message = arena_vprintf(&diag->arena, format, list);
 }
 
+static bool is_interrupted(const Diag *diag) {
+  for (int i = 0; i < diag->n_entries; i++)
+    if (diag->entries[i].kind == DIAG_INTERRUPTED) return true;
+  return false;
+}
+
 void diag_append(Diag *self, const Diag *other) {
   for (int i = 0; i < other->n_entries; i++) {
     const DiagEntry *from = &other->entries[i];
+    if (from->kind == DIAG_INTERRUPTED && is_interrupted(self)) continue; // once says it
     DiagEntry *entry = new_entry(self, from->kind, from->at);
     if (!entry) continue;
     entry->message = arena_copy(&self->arena, from->message, strlen(from->message));
@@ -65,6 +72,12 @@ int diag_environment(Diag *self, Place at, const char *format, ...) {
   va_start(list, format);
   append(self, DIAG_ENVIRONMENT, at, format, list);
   va_end(list);
+  return -1;
+}
+
+int diag_interrupted(Diag *self) {
+  DiagEntry *entry = new_entry(self, DIAG_INTERRUPTED, (Place){0});
+  if (entry) entry->message = "interrupted";
   return -1;
 }
 
@@ -125,6 +138,7 @@ void diag_hint_near(Diag *self, const char *word, const char *const *names) {
 
 int diag_exit_code(const Diag *self) {
   int code = 0;
+  if (is_interrupted(self)) return 130;
   for (int i = 0; i < self->n_entries; i++) {
     if (self->entries[i].kind == DIAG_INPUT) return 3;
     code = 4;
@@ -193,7 +207,7 @@ static void print_entry(const DiagEntry *entry, FILE *out) {
 
 void diag_print(const Diag *self, FILE *out) {
   for (int i = 0; i < self->n_entries; i++)
-    print_entry(&self->entries[i], out);
+    if (self->entries[i].kind != DIAG_INTERRUPTED) print_entry(&self->entries[i], out);
   if (self->n_dropped > 0) fprintf(out, "%d more not shown\n", self->n_dropped);
 }
 

@@ -4,7 +4,7 @@
 /* --- the ring of layers off the GPU */
 
 static uint32_t ring_size(const SwapRun *self) {
-  return (uint32_t)self->spec.swapped + 1;
+  return (uint32_t)self->spec.swapped + !self->owes;
 }
 
 /* The i-th oldest. */
@@ -16,16 +16,19 @@ static int64_t head(const SwapRun *self) {
   return turn_of(self, 0);
 }
 
-/* The oldest comes in, `turn` goes out. */
-static void ring_turn(SwapRun *self, int64_t turn) {
-  self->turns[(self->first + ring_size(self)) % SWAP_LAYERS_MAX] = turn;
-  self->first++;
+static Tick longer(Tick a, Tick b) {
+  return a > b ? a : b;
+}
+
+static Tick pair_ends(const SwapRun *self) {
+  return longer(self->in_ends, self->out_ends);
 }
 
 void swap_run_begin(SwapRun *self, SwapSpec spec) {
   assert(spec.layers >= 3 && spec.layers <= SWAP_LAYERS_MAX && spec.swapped <= spec.layers - 2);
   self->spec = spec;
-  self->began = self->in_ends = self->pair_ends = 0;
+  self->began = self->in_ends = self->out_ends = 0;
+  self->owes = false;
   self->base = 0;
   self->incoming = LAYER_NONE;
   self->first = 0;
@@ -35,26 +38,57 @@ void swap_run_begin(SwapRun *self, SwapSpec spec) {
 
 /* --- one iteration */
 
-static Tick longer(Tick a, Tick b) {
-  return a > b ? a : b;
+/* Which directions the present decision may still begin. */
+typedef struct Open {
+  bool in, out;
+} Open;
+
+/* What layer `layer` begins at `now`, as decide() of layer_swap.c has it. A GPU slot is free when
+ * the swap-out beside the last swap-in is over. */
+static void decide(SwapRun *self, int64_t layer, Tick now, Open *open, SwapCounts *counts) {
+  const bool needed = head(self) < self->base + self->spec.layers;
+  if (open->in && !self->owes && now >= pair_ends(self)) {
+    self->incoming = head(self);
+    self->first++;
+    self->in_ends = now + self->spec.in;
+    self->owes = true;
+    open->in = false;
+    counts->swaps_in++;
+    counts->violations += !needed;
+  }
+  if (!open->out || !self->owes || now < self->out_ends) return;
+  self->owes = false;
+  self->turns[(self->first + ring_size(self) - 1) % SWAP_LAYERS_MAX] =
+      layer - 1 + self->spec.layers;
+  self->out_ends = now + self->spec.out;
+  open->out = false;
+  counts->swaps_out++;
+  counts->violations += !needed;
 }
 
-static void begin_pair(SwapRun *self, int64_t layer, Tick now, SwapCounts *counts) {
-  self->incoming = head(self);
-  self->in_ends = now + self->spec.in;
-  self->pair_ends = now + longer(self->spec.in, self->spec.out);
-  ring_turn(self, layer - 1 + self->spec.layers);
-  counts->swaps_in++;
-  counts->swaps_out++;
-  if (self->incoming >= self->base + self->spec.layers) counts->violations += 2;
+static bool is_off_gpu(const SwapRun *self, int64_t layer, Tick now) {
+  return layer == head(self) || (layer == self->incoming && now < self->in_ends);
+}
+
+/* The next end of a transfer in flight at `now`. */
+static Tick next_end(const SwapRun *self, Tick now) {
+  if (self->in_ends <= now) return self->out_ends;
+  if (self->out_ends <= now) return self->in_ends;
+  return self->in_ends < self->out_ends ? self->in_ends : self->out_ends;
 }
 
 /* A layer arrives at `now`; returns when it begins. */
 static Tick pass(SwapRun *self, int64_t layer, Tick now, SwapCounts *counts) {
-  if (now < self->pair_ends && layer == self->incoming) now = longer(now, self->in_ends);
-  if (now < self->pair_ends && layer == head(self)) now = self->pair_ends; // no slot before
-  if (now >= self->pair_ends) begin_pair(self, layer, now, counts);
-  return layer == self->incoming ? longer(now, self->in_ends) : now;
+  Open open = {true, true};
+  decide(self, layer, now, &open, counts);
+  if (!is_off_gpu(self, layer, now)) return now;
+  do {
+    now = next_end(self, now);
+    decide(self, layer, now, &open, counts);
+  } while (is_off_gpu(self, layer, now));
+  open.in = true; // as it begins
+  decide(self, layer, now, &open, counts);
+  return now;
 }
 
 static void iterate(SwapRun *self, Tick compute, SwapCounts *counts) {
@@ -98,10 +132,11 @@ bool swap_run_is_transparent(const SwapRun *self, Tick compute) {
   const int64_t d = pair_layers(spec, layer_ticks), e = ceil_div(spec->in, layer_ticks);
   const int64_t m = spec->swapped;
   if ((m + 1) * d + e > spec->layers - 1) return false;
+  assert(!self->owes);
   if (self->incoming >= self->base &&
       self->in_ends - self->began > (self->incoming - self->base) * layer_ticks)
     return false;
-  const int64_t next = ceil_div(longer(self->pair_ends - self->began, 0), layer_ticks);
+  const int64_t next = ceil_div(longer(pair_ends(self) - self->began, 0), layer_ticks);
   for (uint32_t i = 0; i < ring_size(self); i++)
     if (turn_of(self, i) - self->base < next + i * d + e) return false;
   return true;
@@ -221,7 +256,7 @@ static void regular_state(SwapRun *self, const Regular *regular, int64_t count,
   const Tick began = self->began - last_ticks + swap_layer_start(&self->spec, last_ticks, last);
   self->base += n * count;
   self->in_ends = began + self->spec.in;
-  self->pair_ends = began + longer(self->spec.in, self->spec.out);
+  self->out_ends = began + self->spec.out;
 }
 
 /* Makes as many regular iterations as `count` begin with, in a state that is transparent for them.
@@ -232,7 +267,7 @@ static int64_t jump(SwapRun *self, Series compute, int64_t count, SwapCounts *co
   const Regular regular = {spec, compute, pair_layers(spec, layer_ticks)};
   const int64_t n = regular_count(&regular, count);
   if (n < 2) return 0;
-  int64_t first = layer_at(spec, compute.first, self->pair_ends - self->began), last_two[2] = {0};
+  int64_t first = layer_at(spec, compute.first, pair_ends(self) - self->began), last_two[2] = {0};
   regular_sum(&regular, first, n, counts, last_two);
   counts->ticks += series_sum(compute, n);
   regular_state(self, &regular, n, last_two);
@@ -242,8 +277,8 @@ static int64_t jump(SwapRun *self, Series compute, int64_t count, SwapCounts *co
 /* --- when somebody may wait and iterations are all alike */
 
 static bool same_phase(const SwapRun *a, const SwapRun *b) {
-  if (longer(a->pair_ends - a->began, 0) != longer(b->pair_ends - b->began, 0)) return false;
-  if (a->incoming - a->base != b->incoming - b->base) return false;
+  if (longer(a->out_ends - a->began, 0) != longer(b->out_ends - b->began, 0)) return false;
+  if (a->owes != b->owes || a->incoming - a->base != b->incoming - b->base) return false;
   if (longer(a->in_ends - a->began, 0) != longer(b->in_ends - b->began, 0)) return false;
   for (uint32_t i = 0; i < ring_size(a); i++)
     if (turn_of(a, i) - a->base != turn_of(b, i) - b->base) return false;
@@ -255,7 +290,7 @@ static void shift(SwapRun *self, int64_t iterations, Tick ticks) {
   const int64_t layers = iterations * self->spec.layers;
   self->began += ticks;
   self->in_ends += ticks;
-  self->pair_ends += ticks;
+  self->out_ends += ticks;
   self->base += layers;
   self->incoming += layers;
   for (uint32_t i = 0; i < ring_size(self); i++)

@@ -177,6 +177,22 @@ Test(diag, input_errors_outrank_environment_errors_in_the_exit_code) {
   diag_done(&diag);
 }
 
+Test(diag, an_interruption_outranks_all_and_is_told_by_the_command) {
+  Diag diag, other;
+  char text[256] = "";
+  diag_init(&diag);
+  diag_init(&other);
+  diag_error(&diag, place_of_file("/x"), "bad");
+  cr_assert_eq(diag_interrupted(&other), -1);
+  for (int i = 0; i < 2 * DIAG_MAX; i++)
+    diag_append(&diag, &other);
+  cr_assert_eq(diag_exit_code(&diag), 130);
+  print_to(text, sizeof text, &diag);
+  cr_assert_str_eq(text, "/x: error: bad\n");
+  diag_done(&other);
+  diag_done(&diag);
+}
+
 Test(diag, text_is_copied) {
   char path[] = "a.yaml", source[] = "key: 1", word[] = "key", text[256];
   Diag diag;
