@@ -223,6 +223,18 @@ static void queue_prefill(Engine *self, RequestIx ix) {
   if (chained) engine_wake(self, machine, WAKE_CHAINED, ix);
 }
 
+/* Claims the machines that the placement takes across their roles. */
+static void claim(Engine *self, const Placement *placement) {
+  if (!placement->roles_stay) {
+    engine_claim(self, &self->machines[placement->prefill], PHASE_PREFILL);
+    if (placement->decode != MACHINE_NONE)
+      engine_claim(self, &self->machines[placement->decode], PHASE_DECODE);
+  } else if (placement->claimed != MACHINE_NONE) {
+    engine_claim(self, &self->machines[placement->claimed], PHASE_PREFILL);
+    engine_claim(self, &self->machines[placement->claimed], PHASE_DECODE);
+  }
+}
+
 void engine_handle_arrival(Engine *self) {
   const RequestIx ix = admit_row(self);
   Request *request = &self->requests.slots[ix];
@@ -231,11 +243,7 @@ void engine_handle_arrival(Engine *self) {
     if (reject(self, ix)) engine_pull(self);
   } else {
     const Placement placement = place(self, ix, large);
-    if (!placement.roles_stay) {
-      engine_claim(self, &self->machines[placement.prefill], PHASE_PREFILL);
-      if (placement.decode != MACHINE_NONE)
-        engine_claim(self, &self->machines[placement.decode], PHASE_DECODE);
-    }
+    claim(self, &placement);
     assign_prefill(self, request, &self->machines[placement.prefill]);
     if (placement.decode != MACHINE_NONE)
       engine_assign_decode(self, request, &self->machines[placement.decode]);
