@@ -291,6 +291,25 @@ Test(engine, a_machine_past_all_limits_serves_both_phases_in_its_role) {
   cr_expect_eq(scene.result.metrics.role_changes, 0u);
 }
 
+/* Neither prefill fits the limit nor decode the mixed machine, so that machine 0 is moved for the
+ * decode; in vain, as there is none to move for the prefill. It is mixed until it is idle. */
+Test(engine, a_machine_that_was_moved_in_vain_is_mixed_all_the_same) {
+  scene_split(&scene, 1, 1);
+  scene.pools[1].role = ROLE_MIXED;
+  scene.pools[1].kv_blocks = 20;
+  scene_choose(&scene, POLICY_ROUTER, "splitwise_sim_mixed_pool", "{prefill_queue_limit: 40}");
+  scene_choose(&scene, POLICY_POOL, "splitwise_sim", NULL);
+  const TraceRow rows[] = {row(0, 90, 3), row(1 * MS, 90, 3), row(2 * MS, 50, 3),
+                           row(3 * MS, 90, 3)};
+  static const MachineIx want[][2] = {{0, 1}, {0, 1}, {1, 1}, {1, 1}};
+  run(rows, COUNT(rows));
+  for (size_t i = 0; i < COUNT(rows); i++) {
+    cr_expect_eq(scene.records[i].prefill_machine, want[i][0], "request %zu", i);
+    cr_expect_eq(scene.records[i].decode_machine, want[i][1], "request %zu", i);
+  }
+  cr_expect_eq(scene.result.metrics.role_changes, 2u, "there and back");
+}
+
 /* --- what a run adds up */
 
 Test(engine, energy_and_cost_are_of_busy_and_idle_machines) {
