@@ -8,6 +8,7 @@
 #include "experiments/config.h"
 #include "experiments/interrupt.h"
 #include "experiments/progress.h"
+#include "experiments/results_lock.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/gpu_facts.h"
 #include "sim/base/hash.h"
@@ -320,9 +321,8 @@ static void report_wrong(const HarnessReport *report, Diag *diag) {
                        calib_op_name((CalibOp)op), report->wrong[op]);
 }
 
-static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Diag *diag) {
-  const char *path = options->output;
-  if (!path) path = arena_printf(self->arena, "%s.csv", self->device.gpu);
+static int measure_into(Calibrate *self, const Options *options, CalibDtype dtype, const char *path,
+                        Diag *diag) {
   Profile profile;
   Recorder recorder;
   HarnessReport report = {.end = HARNESS_DONE};
@@ -347,6 +347,20 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
     fprintf(stderr, "tandem calibrate: %s, %lld points left; go on with '--resume'\n",
             environment_end_name(report.end), (long long)report.left);
   return interrupt_signal ? 128 + (int)interrupt_signal : EXIT_DONE;
+}
+
+/* Alone with the file; pipes and devices take rows from anybody. */
+static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Diag *diag) {
+  const char *path = options->output;
+  if (!path) path = arena_printf(self->arena, "%s.csv", self->device.gpu);
+  ResultsLock lock = {.file = -1};
+  struct stat status;
+  const bool is_file = stat(path, &status) != 0 || S_ISREG(status.st_mode);
+  if (is_file && results_lock_file(&lock, path, "calibration", self->arena, diag))
+    return EXIT_INPUT;
+  const int code = measure_into(self, options, dtype, path, diag);
+  results_unlock(&lock);
+  return code;
 }
 
 static int show_plan(Calibrate *self, Diag *diag) {

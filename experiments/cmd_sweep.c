@@ -4,6 +4,7 @@
 #include "experiments/results_lock.h"
 #include "experiments/sweep_run.h"
 #include "experiments/workers.h"
+#include "sim/base/text.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 typedef struct Options {
   CliList assignments;
   const char *output, *shard;
-  int64_t jobs;
+  int64_t jobs, memory;
   bool dry_run;
 } Options;
 
@@ -23,6 +24,8 @@ static const CliOption options[] = {
     OPTION("--output", "DB", CLI_TEXT, output, "the database of results, made when there is none"),
     OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set sweep.pools.all.count=1..9"),
     OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulations at a time  [one per CPU]"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory,
+           "that they may take together  [9/10 of what is free]"),
     OPTION("--shard", "K/N", CLI_TEXT, shard, "only the K-th of N equal parts; see tandem merge"),
     OPTION("--dry-run", NULL, CLI_FLAG, dry_run, "says what would be simulated, and ends"),
     {0}};
@@ -98,7 +101,7 @@ static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag
 
 /* ---- The sweep ---- */
 
-static void print_end(const SweepRun *run, const char *output, int jobs) {
+static void print_end(const SweepRun *run, const char *output, int jobs, Arena *arena) {
   const Tally *tally = &run->tally;
   const double elapsed = clock_monotonic() - tally->began_s;
   printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
@@ -106,7 +109,7 @@ static void print_end(const SweepRun *run, const char *output, int jobs) {
          tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally), jobs);
   if (tally->failed > 0)
     fprintf(stderr, "%" PRId64 " points failed, see 'tandem query %s failed'; the first: %s\n",
-            tally->failed, output, run->first_reason);
+            tally->failed, text_shown(output, arena), run->first_reason);
 }
 
 static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *arena, Diag *diag) {
@@ -125,12 +128,13 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
       .assignments = given->assignments.items, .seed = -1, .tie_seed = -1};
   const int jobs = (int)given->jobs;
   if (sweep_run_init(run, path, &changes, arena, diag)) return -1;
+  run->base.memory = cli_memory(given->memory, jobs);
   if (given->dry_run) return show_plan(run, given->output, arena, diag);
   ResultsLock lock;
   if (results_lock(&lock, given->output, arena, diag)) return -1;
   const int status = fill_database(run, given, jobs, arena, diag);
   results_unlock(&lock);
-  if (status == 0) print_end(run, given->output, jobs);
+  if (status == 0) print_end(run, given->output, jobs, arena);
   return status;
 }
 

@@ -66,9 +66,9 @@ static int draw(Results *results, sqlite3_stmt *rows, const char *name, const ch
   if (!has_rows(rows))
     return diag_error(diag, place_of_file(results->path), "'%s' holds nothing for the figure '%s'",
                       results->path, name);
-  if (gnuplot_open(&gnuplot, path, 1100, 760, diag)) return -1;
+  if (gnuplot_open(&gnuplot, path, 1100, 760, config_data_root(), arena, diag)) return -1;
   fprintf(gnuplot.script, "n_series = %d\n", write_series(rows, &gnuplot, arena));
-  return gnuplot_draw(&gnuplot, name, config_data_root(), arena, diag);
+  return gnuplot_draw(&gnuplot, name, diag);
 }
 
 int plot_query(const char *name, const char *database, const char *path, Arena *arena, Diag *diag) {

@@ -4,6 +4,8 @@
  * deepest function that knows the position writes the sentence, nobody above adds to it. The Diag
  * is untouched on success, so calls chain with ||. Entries past DIAG_MAX are counted, not kept.
  * Sentences start in lower case, put the subject in single quotes and end without a full stop.
+ * They are plain text (sim/base/text.h) of 400 bytes at most, and quote no more of the input than
+ * its first line.
  * Printed form (DESIGN §7):
  *
  *     experiments/examples/a.yaml:12:9: error: unknown router 'jsqq'
