@@ -166,9 +166,12 @@ static int ask(Results *results, const char *sql, OutputFormat format, Diag *dia
   sqlite3_stmt *statement = NULL;
   const char *rest = "";
   int status = sqlite3_prepare_v2(results->db, sql, -1, &statement, &rest);
-  if (status == SQLITE_OK && (!statement || rest[strspn(rest, " \t\r\n;")] != '\0')) {
+  const bool several =
+      status == SQLITE_OK && (!statement || rest[strspn(rest, " \t\r\n;")] != '\0');
+  if (status == SQLITE_AUTH || several || !sqlite3_stmt_readonly(statement)) {
     sqlite3_finalize(statement);
-    return diag_error(diag, place_of_file(NULL), "a query is one statement");
+    return diag_error(diag, place_of_file(NULL), "a query is one statement%s",
+                      several ? "" : " that only asks: a SELECT, or a PRAGMA that sets nothing");
   }
   if (status == SQLITE_OK) status = printers[format](statement);
   if (status != SQLITE_DONE)
@@ -179,7 +182,7 @@ static int ask(Results *results, const char *sql, OutputFormat format, Diag *dia
 
 static int query(const char *const *operands, const Options *given, Arena *arena, Diag *diag) {
   Results results;
-  if (results_open_reader(&results, operands[0], diag)) return -1;
+  if (results_open_reader(&results, operands[0], arena, diag)) return -1;
   const char *name = operands[1] ? operands[1] : "summary";
   const char *sql = given->sql ? given->sql : load_query(name, arena, diag);
   int status = sql ? ask(&results, sql, given->format, diag) : -1;

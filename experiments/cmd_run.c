@@ -1,5 +1,6 @@
 /* `tandem run CONFIG`: one configuration, simulated. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include "experiments/progress.h"
 #include "experiments/results.h"
 #include "sim/base/output.h"
@@ -10,6 +11,7 @@ typedef struct Options {
   const char *output, *event_log;
   OutputFormat format;
   int64_t seed, tie_seed; // -1: as in the file
+  int64_t memory;         // 0: what is free
   bool requests, step, audit, check, require_slo, strict;
 } Options;
 
@@ -26,6 +28,7 @@ static const CliOption options[] = {
     OPTION("--event-log", "FILE", CLI_TEXT, event_log, "writes what happened when, as CSV"),
     OPTION("--step", NULL, CLI_FLAG, step, "simulates every iteration on its own"),
     OPTION("--audit", NULL, CLI_FLAG, audit, "checks all books after every event"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory, "that it may take  [9/10 of what is free]"),
     OPTION("--check", NULL, CLI_FLAG, check, "checks CONFIG and ends"),
     OPTION("--require-slo", NULL, CLI_FLAG, require_slo, "exit code 1 when an SLO was missed"),
     OPTION("--strict", NULL, CLI_FLAG, strict, "no iteration outside the measured range"),
@@ -40,7 +43,7 @@ static const CliCommand command = {
     .options = options,
     .example = "tandem run experiments/examples/quickstart.yaml --set pools.decode.count=3",
     .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
-                  "  4 the environment lacks something",
+                  "  4 the environment lacks something, 130 interrupted",
 };
 
 /* One run: what is open while it lasts. */
@@ -110,12 +113,15 @@ static int simulate(Run *run) {
   sim->step = run->options->step;
   sim->audit = run->options->audit;
   sim->event_log = run->event_log.file;
+  sim->interrupted = &interrupt_signal;
+  sim->memory_limit = cli_memory(run->options->memory, 1);
   sim->on_progress = progress_update;
   sim->on_progress_context = &progress;
   if (run->options->output && run->options->requests) {
     sim->on_request = on_request;
     sim->on_request_context = &run->results;
   }
+  interrupt_catch();
   const double wall = clock_monotonic(), cpu = clock_cpu();
   int status = sim_run(sim, &run->result, run->arena, run->diag);
   progress_done(&progress);
@@ -123,7 +129,7 @@ static int simulate(Run *run) {
   if (status) return -1;
   report_init(&run->report, &run->config, &run->result, clock_cpu() - cpu, clock_monotonic() - wall,
               run->arena);
-  return check_strict(run);
+  return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
 }
 
 static int store(Run *run) {
@@ -169,6 +175,7 @@ int cmd_run(int argc, char **argv) {
     Run run = {.options = &given, .arena = &arena, .diag = &diag};
     code = run_config(&run, path);
     close_files(&run);
+    cli_interrupted(&command, &diag, "nothing of the run is kept; the same command begins anew");
   }
   code = cli_finish(&diag, code);
   diag_done(&diag);

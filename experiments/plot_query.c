@@ -75,7 +75,7 @@ int plot_query(const char *name, const char *database, const char *path, Arena *
   Results results = {0};
   sqlite3_stmt *rows = NULL;
   const char *sql = load_sql(name, arena, diag);
-  int status = sql ? results_open_reader(&results, database, diag) : -1;
+  int status = sql ? results_open_reader(&results, database, arena, diag) : -1;
   if (status == 0 && sqlite3_prepare_v2(results.db, sql, -1, &rows, NULL) != SQLITE_OK)
     status = results_error(&results, "read", diag);
   if (status == 0) status = draw(&results, rows, name, path, arena, diag);

@@ -1,5 +1,6 @@
 /* A lock by fcntl, which works on network file systems too. */
 #include "experiments/results_lock.h"
+#include "experiments/results.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -35,6 +36,8 @@ static bool is_current(const char *path, int file) {
 }
 
 int results_lock(ResultsLock *self, const char *path, Arena *arena, Diag *diag) {
+  *self = (ResultsLock){.file = -1};
+  if (results_check_path(path, diag)) return -1;
   return results_lock_file(self, path, sweep, arena, diag);
 }
 

@@ -1,6 +1,6 @@
-/* Keeping, hinting and printing diagnostics. Text from the input may hold anything: messages and
- * hints are kept plain and bounded, and paths and source lines go through text_put, so that no
- * control character reaches the terminal. */
+/* Keeping, hinting and printing diagnostics. Text from the input may hold anything: paths,
+ * messages and hints are kept plain, the last two bounded, and source lines go through text_put, so
+ * that no control character reaches the terminal. */
 #include "sim/base/diag.h"
 #include "sim/base/text.h"
 #include <assert.h>
@@ -46,7 +46,8 @@ static DiagEntry *new_entry(Diag *diag, DiagKind kind, Place at) {
     diag->n_dropped++;
     return NULL;
   }
-  if (at.path) at.path = arena_copy(&diag->arena, at.path, strlen(at.path));
+  if (at.path)
+    at.path = text_shown(arena_copy(&diag->arena, at.path, strlen(at.path)), &diag->arena);
   if (at.source) at.source = arena_copy(&diag->arena, at.source, (size_t)at.source_length);
   DiagEntry *entry = &diag->entries[diag->n_entries++];
   *entry = (DiagEntry){.kind = kind, .at = at};
@@ -58,9 +59,16 @@ static void append(Diag *diag, DiagKind kind, Place at, const char *format, va_l
   if (entry) entry->message = bound(&diag->arena, arena_vprintf(&diag->arena, format, list));
 }
 
+static bool is_interrupted(const Diag *diag) {
+  for (int i = 0; i < diag->n_entries; i++)
+    if (diag->entries[i].kind == DIAG_INTERRUPTED) return true;
+  return false;
+}
+
 void diag_append(Diag *self, const Diag *other) {
   for (int i = 0; i < other->n_entries; i++) {
     const DiagEntry *from = &other->entries[i];
+    if (from->kind == DIAG_INTERRUPTED && is_interrupted(self)) continue; // once says it
     DiagEntry *entry = new_entry(self, from->kind, from->at);
     if (!entry) continue;
     entry->message = arena_copy(&self->arena, from->message, strlen(from->message));
@@ -82,6 +90,12 @@ int diag_environment(Diag *self, Place at, const char *format, ...) {
   va_start(list, format);
   append(self, DIAG_ENVIRONMENT, at, format, list);
   va_end(list);
+  return -1;
+}
+
+int diag_interrupted(Diag *self) {
+  DiagEntry *entry = new_entry(self, DIAG_INTERRUPTED, (Place){0});
+  if (entry) entry->message = "interrupted";
   return -1;
 }
 
@@ -143,6 +157,7 @@ void diag_hint_near(Diag *self, const char *word, const char *const *names) {
 
 int diag_exit_code(const Diag *self) {
   int code = 0;
+  if (is_interrupted(self)) return 130;
   for (int i = 0; i < self->n_entries; i++) {
     if (self->entries[i].kind == DIAG_INPUT) return 3;
     code = 4;
@@ -179,7 +194,7 @@ static void print_source(const Place *at, FILE *out) {
 static void print_entry(const DiagEntry *entry, FILE *out) {
   const Place *at = &entry->at;
   if (at->path) {
-    text_put(out, at->path, strlen(at->path), ' ');
+    fputs(at->path, out);
     if (at->line > 0) fprintf(out, ":%d", at->line);
     if (at->line > 0 && at->column > 0) fprintf(out, ":%d", at->column);
     fputs(": ", out);
@@ -196,7 +211,7 @@ static void print_entry(const DiagEntry *entry, FILE *out) {
 
 void diag_print(const Diag *self, FILE *out) {
   for (int i = 0; i < self->n_entries; i++)
-    print_entry(&self->entries[i], out);
+    if (self->entries[i].kind != DIAG_INTERRUPTED) print_entry(&self->entries[i], out);
   if (self->n_dropped > 0) fprintf(out, "%d more not shown\n", self->n_dropped);
 }
 

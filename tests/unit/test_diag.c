@@ -86,7 +86,7 @@ Test(diag, control_characters_of_the_input_are_not_printed) {
   at.path = "a\n\x1b.yaml";
   diag_error(&diag, at, "bad '%s'", "a\tb\x1b\xff\xc2\x9b");
   diag_hint(&diag, "not '%s'", "\x7f");
-  cr_assert_str_eq(print_to(text, sizeof text, &diag), "a  .yaml:1:1: error: bad 'a?b??"
+  cr_assert_str_eq(print_to(text, sizeof text, &diag), "a??.yaml:1:1: error: bad 'a?b??"
                                                        "?'\n   1 |    [2Jx  y\n     |   ^\n"
                                                        "  hint: not '?'\n");
   diag_done(&diag);
@@ -202,6 +202,22 @@ Test(diag, input_errors_outrank_environment_errors_in_the_exit_code) {
   cr_assert_eq(diag_exit_code(&diag), 4);
   diag_error(&diag, place_of_file("/x"), "bad");
   cr_assert_eq(diag_exit_code(&diag), 3);
+  diag_done(&diag);
+}
+
+Test(diag, an_interruption_outranks_all_and_is_told_by_the_command) {
+  Diag diag, other;
+  char text[256] = "";
+  diag_init(&diag);
+  diag_init(&other);
+  diag_error(&diag, place_of_file("/x"), "bad");
+  cr_assert_eq(diag_interrupted(&other), -1);
+  for (int i = 0; i < 2 * DIAG_MAX; i++)
+    diag_append(&diag, &other);
+  cr_assert_eq(diag_exit_code(&diag), 130);
+  print_to(text, sizeof text, &diag);
+  cr_assert_str_eq(text, "/x: error: bad\n");
+  diag_done(&other);
   diag_done(&diag);
 }
 
