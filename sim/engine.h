@@ -73,8 +73,9 @@ typedef struct Engine {
   EventLog log;
 } Engine;
 
+/* What a policy sees of a machine between iterations; in one, after engine_catch_up. */
 static inline MachineView engine_view(const Engine *self, const Machine *machine) {
-  return (MachineView){self->now, machine, self->requests.slots};
+  return (MachineView){.now = self->now, .machine = machine, .requests = self->requests.slots};
 }
 
 static inline void engine_log(Engine *self, Outcome outcome, const Request *request,
@@ -147,14 +148,19 @@ bool engine_carry_out(Engine *self, Machine *machine);
 
 /* --- executor.c */
 
-/* Has the configuration's executor run an iteration, `done` iterations into a decode run. Its
- * ticks, or negative when it failed. */
+/* Has the configuration's executor run an iteration, `done` iterations of a decode run beyond those
+ * that the batch knows of. Its ticks, or negative when it failed. */
 Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done);
 
 /* --- memory.c */
 
 /* Blocks free right now, the growth of a run in progress taken off. */
 int64_t engine_free_blocks(const Engine *self, const Machine *machine);
+/* Books the first `n` iterations of the run in progress in its batch and in free_blocks; those that
+ * are booked already among them. */
+void engine_book_iterations(Engine *self, Machine *machine, int64_t n);
+/* Books all that have begun, before a policy looks at a machine that may be in an iteration. */
+void engine_catch_up(Engine *self, Machine *machine);
 /* Whether `n` blocks are free right now. */
 bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
 /* Takes (n > 0) or gives back (n < 0) blocks. */
