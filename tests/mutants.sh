@@ -436,7 +436,8 @@ for ((job = 1; job <= jobs; job++)); do
   }
 done
 time_tests || exit 2
-awk '{ ms += $1; n += NF - 1 } END { printf "%d tests, %.0f s in all\n", n, ms / 1000 }' "$scratch/tests" >&2
+awk '{ ms += $1; n += NF - 1 } END { printf "%d tests, %.0f s in all\n", n, ms / 1000 }' \
+  "$scratch/tests" >&2
 
 echo '1 0 0' >"$scratch/counts"
 : >"$scratch/survivors"
