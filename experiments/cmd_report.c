@@ -2,6 +2,7 @@
 #include "experiments/claims.h"
 #include "experiments/cli.h"
 #include "experiments/folder.h"
+#include "experiments/interrupt.h"
 #include "experiments/workers.h"
 #include "experiments/writer.h"
 #include "traces/lengths.h"
@@ -40,7 +41,8 @@ static const CliCommand command = {
         "the first that has a figure. Below one that is outside: its range over an input that\n"
         "the paper does not give, and where in it the figure is inside.",
     .example = "tandem report claims splitwise --only SW-F15",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
+                  "  130 interrupted",
 };
 
 /* ---- Figures as text ---- */
@@ -262,7 +264,9 @@ int cmd_report(int argc, char **argv) {
   if (code == CLI_GO_ON && (given.jobs < 1 || given.jobs > 1024))
     code = cli_usage(&command, "'--jobs' must be from 1 to 1024");
   if (code == CLI_GO_ON) {
+    interrupt_catch();
     report_claims(&given, operands[1], &arena, &diag);
+    cli_interrupted(&command, &diag, "nothing is kept; the same command begins anew");
     code = EXIT_DONE;
   }
   code = cli_finish(&diag, code);

@@ -14,8 +14,9 @@ static inline int64_t decode_seqs(const Machine *machine) {
 }
 
 static inline int64_t decode_context(const Machine *machine) {
-  return machine->batch.context_tokens + machine->padding_context +
-         decode_seqs(machine) * machine->run.done;
+  const DecodeRun *run = &machine->run;
+  return machine->batch.context_tokens - (int64_t)machine->batch.n_seqs * run->booked +
+         machine->padding_context + decode_seqs(machine) * run->done;
 }
 
 /* --- time */
@@ -27,17 +28,22 @@ static Tick pipelined_ticks(const Engine *self, const Machine *machine, const Ba
   const int64_t n = machine->pipeline->n_stages;
   const Tick stage = perfmodel_stage(model, shape, n, false, ret_extrapolation);
   const Tick last = perfmodel_stage(model, shape, n, true, NULL);
-  const Tick send = model->send * (shape->prefill_tokens + shape->decode_seqs);
+  const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
   return pipeline_pass(machine->pipeline, self->now, stage, last, send);
 }
 
-/* Whether every decode iteration of a machine is an event: in --step mode, and in a pipeline, where
- * how long one lasts hangs on the other lanes. */
-static bool steps(const Engine *self, const Machine *machine) {
-  return self->step || machine->pipeline;
+/* Whether the model's pieces do not say how long a decode iteration lasts: in a pipeline, where
+ * that hangs on the other lanes, and with another clock. */
+static bool asks(const Engine *self, const Machine *machine) {
+  return machine->pipeline || self->config->executor;
 }
 
-/* `done` iterations into a decode run. */
+/* Whether every decode iteration of a machine is an event. */
+static bool steps(const Engine *self, const Machine *machine) {
+  return self->step || asks(self, machine);
+}
+
+/* `done` iterations beyond those that the batch knows of. */
 static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
   const PerfModel *model = machine->pool->perfmodel;
@@ -78,11 +84,11 @@ int64_t engine_begun_iterations(const Engine *self, const Machine *machine) {
 
 /* The most iterations that finishing sequences, memory and the batcher allow. */
 static int64_t run_limit(const Machine *machine) {
-  const int64_t until_finish = batch_until_finish(&machine->batch);
-  const int64_t review = machine->run.review;
+  const int64_t booked = machine->run.booked, review = machine->run.review;
+  const int64_t until_finish = booked + batch_until_finish(&machine->batch);
   const int64_t most = review < until_finish ? review : until_finish;
   if (machine->batcher->reserves_output) return most;
-  return batch_fitting(&machine->batch, machine->free_blocks, most);
+  return booked + batch_fitting(&machine->batch, machine->free_blocks, most - booked);
 }
 
 static int64_t review_after(const Engine *self, const Machine *machine) {
@@ -106,24 +112,25 @@ static const DecodePiece *present_piece(const Machine *machine) {
 
 static bool series_passes_the_end(Engine *self, Series series, int64_t n) {
   const double count = (double)n, steps = count * (count - 1) / 2;
-  return engine_passes_the_end(self, (double)series.first * count + (double)series.step * steps);
+  return engine_passes_the_end(self, (double)(series.first + 1) * count +
+                                         (double)(series.step + 1) * steps);
 }
 
-/* Sets up the next part of a run; its end is the caller's to put into the agenda. */
-static void lay_part(Engine *self, Machine *machine) {
+/* Sets up the next part of a run, over which the part before has left `carry`; its end is the
+ * caller's to put into the agenda. */
+static void lay_part(Engine *self, Machine *machine, uint32_t carry) {
   DecodeRun *run = &machine->run;
   const int64_t n = decode_seqs(machine), context = decode_context(machine);
   const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
-  if (steps(self, machine)) {
-    run->compute = (Series){.first = iteration_ticks(self, machine, &shape, run->done)};
+  if (asks(self, machine)) {
+    run->compute =
+        (Series){.first = iteration_ticks(self, machine, &shape, run->done - run->booked)};
     run->part = 1;
   } else {
     const DecodePiece *piece = present_piece(machine);
-    const bool falls = piece->slope < 0; // then each iteration is a part, as no series may fall
-    run->most = falls ? 1 : INT64_MAX;
-    run->compute = (Series){.first = piece->base + piece->slope * (context - piece->start),
-                            .step = falls ? 0 : piece->slope * n};
+    run->most = self->step ? 1 : INT64_MAX;
+    run->compute = series_of(decode_piece_fine(piece, context), piece->slope * n, carry);
     run->part = part_length(machine, piece);
     assert(run->part > 0);
     if (series_passes_the_end(self, run->compute, run->part)) run->compute = (Series){.first = 1};
@@ -138,30 +145,30 @@ static Tick part_end(const DecodeRun *run) {
   return run->part_began_at + series_sum(run->series, run->part);
 }
 
-/* A run that begins with copies is one iteration long: who is swapped is asked about anew after
- * each plan that swapped somebody. */
-static void wait_for_copies(Engine *self, Machine *machine) {
+/* A run that begins with copies, or for which somebody gave way, is one iteration long: the batcher
+ * is asked about those who wait anew after each plan that moved KV out or in. */
+static void wait_for_copies(Engine *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
-  run->stall = engine_stall(self, machine, run->series.first);
-  if (run->stall == 0) return;
+  run->stall = engine_stall(self, machine, series_sum(run->series, 1));
+  if (run->stall == 0 && !made_room) return;
   run->series.first += run->stall;
   run->part = run->limit = 1;
   run->ends_soon = true;
 }
 
-static void begin_run(Engine *self, Machine *machine) {
+static void begin_run(Engine *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
   machine->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
   run->tokens = (int64_t)machine->batch.n_seqs;
-  run->done = 0;
+  run->done = run->booked = 0;
   run->stall = 0;
   run->ends_soon = false;
   run->review = review_after(self, machine);
   run->limit = run_limit(machine);
   assert(run->limit > 0);
-  lay_part(self, machine);
-  wait_for_copies(self, machine);
+  lay_part(self, machine, SERIES_CARRY);
+  wait_for_copies(self, machine, made_room);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
@@ -193,13 +200,14 @@ static bool run_over(const Engine *self, const Machine *machine) {
   if (!self->step) return run->done == run->limit;
   const Request *slots = self->requests.slots;
   const Batch *batch = &machine->batch;
+  const int64_t done = run->done - run->booked; // that the batch does not know of
   int64_t growth = 0;
   for (size_t i = 0; i < batch->n_seqs; i++) {
     const Request *request = &slots[batch->entries[i].request];
     const int64_t remaining = batch->entries[i].finish - batch->iterations;
-    if (remaining == run->done) return true;
+    if (remaining == done) return true;
     const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
-    growth += blocks_of(machine, context + run->done + 1) - blocks_of(machine, context);
+    growth += blocks_of(machine, context + done + 1) - blocks_of(machine, context);
   }
   return !machine->batcher->reserves_output && growth > machine->free_blocks;
 }
@@ -229,8 +237,8 @@ static void book_part(Engine *self, Machine *machine) {
   const int64_t skip = run->done == 0;
   const int64_t n = run->part - skip;
   if (n > 0)
-    histogram_add_series(&self->metrics.tbt, run->series.first + run->series.step * skip,
-                         run->series.step, (uint64_t)n, machine->batch.n_seqs);
+    histogram_add_series(&self->metrics.tbt, series_fine(run->series, skip),
+                         series_step(run->series), (uint64_t)n, machine->batch.n_seqs);
   const Tick ticks = self->now - run->part_began_at;
   const int64_t padding = machine->padding_seqs;
   histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding, (uint64_t)ticks);
@@ -238,7 +246,7 @@ static void book_part(Engine *self, Machine *machine) {
   machine->totals.decode_iterations += run->part;
   machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
   machine->totals.padding_tokens += run->part * padding;
-  if (steps(self, machine)) return; // booked by iteration_ticks
+  if (asks(self, machine)) return; // booked by iteration_ticks
   const Extrapolation extrapolation = present_piece(machine)->extrapolation;
   machine->totals.extrapolated_iterations[extrapolation] += run->part;
   machine->totals.extrapolated_ticks[extrapolation] += series_sum(run->compute, run->part);
@@ -282,7 +290,7 @@ static Tick prediction_ticks(Engine *self, const Machine *machine, Tick ticks) {
 static void begin_prefill_iteration(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   run->began_at = run->part_began_at = self->now;
-  run->done = 0;
+  run->done = run->booked = 0;
   run->part = 1;
   const BatchShape shape = shape_of(self, machine);
   Tick ticks = iteration_ticks(self, machine, &shape, 0);
@@ -338,25 +346,28 @@ static void begin(Engine *self, Machine *machine) {
     book_idleness(self, machine, true);
     return;
   }
-  bool nothing, evicted;
+  bool nothing, evicted, made_room = false;
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
     plan->padding_tokens = plan->padding_area2 = 0;
     plan->padding_seqs = plan->padding_context = 0;
     plan->pause_decodes = false;
-    const MachineView view = engine_view(self, machine);
+    MachineView view = engine_view(self, machine);
+    view.made_room = made_room;
     machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);
     evicted = engine_carry_out(self, machine);
     nothing = machine->n_chunks == 0 && !machine_decodes(machine);
-  } while (nothing && (evicted || unstick(self, machine)));
+    if (nothing && !evicted) evicted = unstick(self, machine);
+    made_room |= evicted;
+  } while (nothing && evicted);
   book_idleness(self, machine, nothing);
   if (nothing) return;
   age_blocked(self, machine);
   if (machine->n_chunks > 0) {
     begin_prefill_iteration(self, machine);
   } else {
-    begin_run(self, machine);
-    book_first_gaps(self, machine, self->now + machine->run.series.first);
+    begin_run(self, machine, made_room);
+    book_first_gaps(self, machine, self->now + series_sum(machine->run.series, 1));
   }
 }
 
@@ -387,6 +398,7 @@ void engine_begin_woken(Engine *self) {
 
 void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
   if (machine->closed) return;
+  if (machine->activity == ACTIVITY_DECODE) engine_catch_up(self, machine);
   const MachineView view = engine_view(self, machine);
   if (!machine->batcher->wake(machine->batcher_options, machine->batcher_state, &view, why,
                               request))
@@ -421,12 +433,13 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -blocks_of(decode, (int64_t)request->prompt_tokens + 1));
   observe(self, ix, OBSERVED_FINISHED, machine, PHASE_DECODE);
-  engine_retire(self, ix, false);
+  engine_retire(self, ix, REJECTED_NOT);
 }
 
 static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   request->prefilled_tokens += request->chunk_tokens;
+  self->view.pending_tokens[machine->ix] -= request->chunk_tokens;
   request->computing_ticks += self->now - machine->run.began_at;
   if (request->prefilled_tokens < request->prefill_tokens) {
     request->state = REQUEST_WAITS_PREFILL;
@@ -447,7 +460,6 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   request->generated_tokens++;
   request->last_token_at = self->now;
   machine->n_prefills--;
-  self->view.pending_tokens[machine->ix] -= request->prefill_tokens;
   if (request->decode_machine != machine->ix) self->view.n_assigned[machine->ix]--;
   observe(self, ix, OBSERVED_PREFILLED, machine, PHASE_PREFILL);
   if (request->generated_tokens == request->output_tokens) {
@@ -466,8 +478,8 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
 static void end_decodes(Engine *self, Machine *machine, int64_t n) {
   Batch *batch = &machine->batch;
   Request *slots = self->requests.slots;
-  if (!machine->batcher->reserves_output) engine_take_blocks(self, machine, batch_growth(batch, n));
-  batch_advance(batch, n);
+  engine_book_iterations(self, machine, n);
+  machine->run.booked = 0;
   machine->decoded_at = self->now;
   machine->decoded_ticks += self->now - machine->run.began_at;
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
@@ -501,7 +513,7 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
     book_part(self, machine);
     run->done += run->part;
     if (!resized && !run_over(self, machine)) {
-      lay_part(self, machine);
+      lay_part(self, machine, series_after(run->compute, run->part).carry);
       agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
       return;
     }

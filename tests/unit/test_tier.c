@@ -51,7 +51,8 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
   cr_assert_eq(load->kv_blocks > 0 && load->done >= 0, true);
   if (count > script->holds) count = script->holds;
   if (left > 0 && count > left) count = left;
-  return (TierSpan){{compute.first + script->stall, compute.step}, count};
+  compute.first += script->stall;
+  return (TierSpan){compute, count};
 }
 
 static int64_t advance(const void *state, void *machine_state, const TierWork *work,
@@ -267,6 +268,64 @@ Test(tier, flexgen_moves_the_shares_that_are_on_the_cpu) {
   run_both(rows, COUNT(rows), check_halves);
 }
 
+/* As in flexgen_waits_for_every_copy, with a third decode of 13 tokens: 11.13 + 10 + 13 + 2 ms.
+ * Background traffic takes half of the link, so that an iteration that begins with it copies for
+ * twice as long, to its end: 35.12 ms are 59.12, and 36.13 are 61.13. */
+static Tick background_ends_at;
+
+static void check_flexgen_background(void) {
+  cr_expect_eq(scene.records[0].first_token_at, 50 * MS);
+  cr_expect_eq(scene.records[0].last_token_at, background_ends_at);
+}
+
+Test(tier, flexgen_iterations_copy_at_the_rate_with_which_they_begin) {
+  static const struct {
+    Tick from, to, ends_at;
+  } cases[] = {
+      {84110 * US - 1, 143230 * US, (84110 + 59120 + 36130) * US}, // the second decode
+      {84110 * US, 84110 * US + 1, (84110 + 59120 + 36130) * US},
+      {84110 * US, 143230 * US + 1, (84110 + 59120 + 61130) * US}, // and the third
+      {84110 * US + 1, 119230 * US, (84110 + 35120 + 36130) * US}, // none: they begin apart
+      {84110 * US + 1, 119230 * US + 1, (84110 + 35120 + 61130) * US},
+  };
+  const TraceRow rows[] = {row(0, 10, 4)};
+  use_host(1000000000, 500000000);
+  scene_choose(&scene, POLICY_KVTIER, "flexgen", "{kv_on_cpu: 1}");
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    BackgroundTraffic traffic = {.from = cases[i].from, .to = cases[i].to, .share = 0.5};
+    scene.pools[0].host_link.background = &traffic;
+    scene.pools[0].host_link.n_background = 1;
+    background_ends_at = cases[i].ends_at;
+    run_both(rows, COUNT(rows), check_flexgen_background);
+  }
+}
+
+/* Each copy of ten layers costs 100 kB more: 1 ms in, 2 ms out, of what is copied at all. */
+static Tick small_copies;
+
+static void check_flexgen_small_copies(void) {
+  cr_expect_eq(scene.records[0].last_token_at - (20000 + 11110) * US, small_copies);
+}
+
+Test(tier, flexgen_pays_for_small_copies_only_where_it_copies) {
+  static const struct {
+    const char *options;
+    Tick copies;
+  } cases[] = {
+      {"{weights_on_cpu: 0}", 0},
+      {NULL, (11 + 11) * MS},                                      // weights, twice
+      {"{weights_on_cpu: 0, kv_on_cpu: 1}", (22 + (12 + 4)) * MS}, // 10 out; 11 in and 1 out
+  };
+  const TraceRow rows[] = {row(0, 10, 2)};
+  use_host(1000000000, 500000000);
+  scene.pools[0].host_link.options.half_size = 100000;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene_choose(&scene, POLICY_KVTIER, "flexgen", cases[i].options);
+    small_copies = cases[i].copies;
+    run_both(rows, COUNT(rows), check_flexgen_small_copies);
+  }
+}
+
 /* Prompts of 10 and 20 are prefilled as two of 20: 50 ms. Then two sequences of 21 tokens, of 22:
  * 12.42 and 12.44 ms, though the first ends after one of them. */
 static void check_padded(void) {
@@ -328,6 +387,34 @@ Test(tier, pie_with_a_slow_link_waits_to_the_tick_as_its_layers_do) {
   scene_choose(&scene, POLICY_KVTIER, "pie", "{expansion: 2, layers: true}");
   run_both(rows, n, check_waited);
   cr_expect_eq(scene.result.digest, digest);
+}
+
+/* A model of 20 ms outside its layers, whose layers take `linear` altogether. */
+static const PerfModel *empty_layers(Tick linear) {
+  PerfModel *model = ARENA_NEW(&arena, PerfModel);
+  const PwlKnot knots[] = {{1, tick_seconds(linear)}, {1000, tick_seconds(linear)}};
+  *model = (PerfModel){.name = "empty", .form = PERF_COMPOSED, .overhead = 20 * MS};
+  pwl_init(&model->linear, knots, COUNT(knots), false, &arena);
+  perfmodel_compile(model, &(DecodeTable){0}, 256, &arena);
+  return model;
+}
+
+/* Layers without time of their own are those of next to none: what waits for its copies has the
+ * overhead to hide them in neither way. */
+Test(tier, pies_waits_do_not_jump_where_layers_begin_to_take_time) {
+  const TraceRow rows[] = {row(0, 10, 9)};
+  Tick first_token_at[3];
+  use_host(INT64_C(12000000000), INT64_C(10000000000));
+  scene.pools[0].kv_blocks = 30;
+  scene_choose(&scene, POLICY_KVTIER, "pie", "{expansion: 2}");
+  for (int i = 0; i < 3; i++) {
+    scene.pools[0].perfmodel = empty_layers(i); // ticks
+    scene_run_both(&scene, rows, COUNT(rows));
+    first_token_at[i] = scene.records[0].first_token_at;
+  }
+  cr_expect_gt(first_token_at[0], 20 * MS);
+  cr_expect_leq(first_token_at[1] - first_token_at[0], 1);
+  cr_expect_leq(first_token_at[2] - first_token_at[1], 1);
 }
 
 static void check_adapted(void) {
