@@ -43,7 +43,8 @@ void engine_leave_batch(Engine *self, Machine *machine, RequestIx ix) {
   const int64_t made = request->output_tokens - batch_remaining(&machine->batch, request);
   const int64_t context = request->prompt_tokens + made;
   batch_remove(&machine->batch, self->requests.slots, ix, context);
-  if (!machine->batcher->reserves_output) request->kv_blocks = (int32_t)blocks_of(machine, context);
+  if (!machine->batcher->reserves_output)
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
   request->computing_ticks += machine->decoded_ticks;
   if (made == request->generated_tokens) return; // it was about to join
   request->generated_tokens = (int32_t)made;

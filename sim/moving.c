@@ -22,8 +22,8 @@ static int64_t kv_bytes(const Engine *self, const Transfer *transfer) {
 }
 
 static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
-  return blocks_of(&self->machines[transfer->to],
-                   (int64_t)self->requests.slots[transfer->request].prompt_tokens + 1);
+  return machine_prompt_blocks(&self->machines[transfer->to],
+                               &self->requests.slots[transfer->request]);
 }
 
 /* Whether the receiver can take the KV and leave every sequence that runs there a block to grow
@@ -307,7 +307,7 @@ static void give_up(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
   stop_waiting(self, ix);
-  engine_promise_blocks(self, to, -blocks_of(to, (int64_t)request->prompt_tokens + 1));
+  engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
   release_sender(self, ix);
   release_slot(self, request);
   engine_requeue(self, to, ix);

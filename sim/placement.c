@@ -17,7 +17,7 @@ void engine_pull(Engine *self) {
 static int64_t phase_blocks(const Machine *machine, const Request *request, Phase phase) {
   const int64_t tokens =
       (int64_t)request->prompt_tokens + (phase == PHASE_PREFILL ? 1 : request->output_tokens);
-  return blocks_of(machine, tokens);
+  return machine_held_blocks(machine, tokens);
 }
 
 /* Of the machines with `covers`, the one with the most room; MACHINE_NONE if there is none. */
@@ -56,7 +56,7 @@ static bool fits(const Engine *self, const Request *request, MachineIx m, Phase 
 
 /* Whether the store of every group can hold the prompt: the router may pick any of them. */
 static bool storable(const Engine *self, const Request *request) {
-  return request->prompt_tokens < engine_smallest_store(self);
+  return request->prompt_tokens <= engine_smallest_store(self);
 }
 
 /* False when no machine can ever hold one of the phases. */
@@ -167,7 +167,9 @@ static bool reject(Engine *self, RequestIx ix) {
     diag_error(self->diag, self->next_row.place,
                "a prompt of %d tokens is larger than the KV memory of any machine (at most %lld "
                "tokens, on '%s')",
-               request->prompt_tokens, (long long)(machine_room(machine) - 1), machine->pool->name);
+               request->prompt_tokens,
+               (long long)(machine_room(machine) - machine->batcher->reserves_output),
+               machine->pool->name);
     self->failed = true;
     return false;
   }

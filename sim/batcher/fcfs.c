@@ -58,10 +58,7 @@ int64_t fcfs_fitting_tokens(const MachineView *view, RequestIx ix, int64_t most,
   const Request *request = &view->requests[ix];
   const int64_t block_size = view->machine->pool->block_size;
   const int64_t room = (request->kv_blocks + blocks) * block_size - request->prefilled_tokens;
-  const bool ends = request->prefilled_tokens + most == request->prefill_tokens;
-  if (most + ends <= room) return most; // the last chunk makes a token
-  const int64_t all_but_last = most - ends;
-  return room < 0 ? 0 : room < all_but_last ? room : all_but_last;
+  return room < 0 ? 0 : room < most ? room : most;
 }
 
 bool fcfs_wake_decodes(const MachineView *view, Wake why) {

@@ -37,7 +37,7 @@ static int64_t naive_growth(const Naive *self, int64_t n) {
   for (int i = 0; i < SLOTS; i++) {
     const Seq *seq = &self->seqs[i];
     if (seq->runs)
-      blocks += naive_blocks(self, seq->context + n) - naive_blocks(self, seq->context);
+      blocks += naive_blocks(self, seq->context - 1 + n) - naive_blocks(self, seq->context - 1);
   }
   return blocks;
 }
@@ -124,12 +124,12 @@ Test(batch, agrees_with_a_list_of_sequences_for_every_block_size) {
   }
 }
 
-Test(batch, a_block_is_taken_when_the_context_is_a_whole_number_of_them) {
+Test(batch, a_block_is_taken_when_the_newest_token_is_the_first_in_it) {
   Request slots[2] = {0};
   Batch batch;
   batch_init(&batch, 16, &arena);
-  batch_push(&batch, slots, 0, 31, 100, &arena);
-  batch_push(&batch, slots, 1, 32, 100, &arena);
+  batch_push(&batch, slots, 0, 32, 100, &arena);
+  batch_push(&batch, slots, 1, 33, 100, &arena);
   cr_expect_eq(batch_growth(&batch, 0), 0);
   cr_expect_eq(batch_growth(&batch, 1), 1, "the second one's 33rd token");
   cr_expect_eq(batch_growth(&batch, 2), 2, "the first one's 33rd");
