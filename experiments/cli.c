@@ -1,5 +1,7 @@
 /* Options, help and endings of commands. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
+#include "sim/base/text.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,11 +14,23 @@ static const char *const output_names[] = {"table", "csv", "json", NULL}; // as 
 int cli_usage(const CliCommand *command, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  fprintf(stderr, "tandem %s: ", command->name);
-  vfprintf(stderr, format, list);
-  fprintf(stderr, "; see 'tandem %s --help'\n", command->name);
+  Arena arena;
+  arena_init(&arena);
+  fprintf(stderr, "tandem %s: %s; see 'tandem %s --help'\n", command->name,
+          text_shown(arena_vprintf(&arena, format, list), &arena), command->name);
+  arena_done(&arena);
   va_end(list);
   return EXIT_USAGE;
+}
+
+void cli_interrupted(const CliCommand *command, const Diag *diag, const char *format, ...) {
+  if (diag_exit_code(diag) != EXIT_INTERRUPTED) return;
+  va_list list;
+  va_start(list, format);
+  fprintf(stderr, "tandem %s: interrupted, ", command->name);
+  vfprintf(stderr, format, list);
+  fputs("\n", stderr);
+  va_end(list);
 }
 
 static void print_help(const CliCommand *command) {
@@ -161,5 +175,6 @@ int cli_finish(Diag *diag, int code) {
     diag_environment(diag, place_of_file(NULL), "cannot write to standard output: %s",
                      strerror(errno));
   diag_print(diag, stderr);
-  return diag->n_entries > 0 ? diag_exit_code(diag) : code;
+  if (diag->n_entries > 0) code = diag_exit_code(diag);
+  return code == EXIT_INTERRUPTED ? 128 + (int)interrupt_signal : code;
 }

@@ -14,6 +14,7 @@ enum ExitCode {
   EXIT_USAGE = 2,
   EXIT_INPUT = 3,
   EXIT_ENVIRONMENT = 4,
+  EXIT_INTERRUPTED = 130,
 };
 
 typedef enum OutputFormat { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON } OutputFormat;
@@ -61,6 +62,10 @@ int cli_parse(const CliCommand *command, int argc, char **argv, void *target,
 /* Wrong usage beyond what cli_parse sees: one line on stderr, EXIT_USAGE. */
 int cli_usage(const CliCommand *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* When the command was interrupted, which `diag` then says: a line on stderr, of what is kept and
+ * how to go on. */
+void cli_interrupted(const CliCommand *command, const Diag *diag, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* The end of a command: prints what is in `diag`, makes sure that stdout was written, and gives the
  * exit code, `code` when nothing was wrong. */
 int cli_finish(Diag *diag, int code);

@@ -6,6 +6,8 @@
 #include "perfmodel/fit_file.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/presets.h"
+#include "sim/base/output.h"
+#include "sim/base/text.h"
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -320,7 +322,8 @@ static int save(const FitResult *result, const Profile *profile, const char *pat
       return diag_error(diag, place_of_file(profile->path), "'%s' cannot name a file", name);
     path = arena_printf(arena, "%s/%s.yaml", path, name);
   }
-  return fit_save(result, profile, path, diag);
+  const char *const inputs[] = {profile->path, NULL};
+  return output_check(path, inputs, diag) || fit_save(result, profile, path, diag) ? -1 : 0;
 }
 
 static int fit(const char *path, const Options *options, Arena *arena, Diag *diag) {
@@ -357,7 +360,8 @@ static int verify(const char *profile_path, const char *model_path, Arena *arena
       fit_record_load(&record, model_path, arena, diag) ||
       fit_record_check(&record, &profile, diag))
     return EXIT_INPUT;
-  printf("'%s' was fitted to '%s'\n", model_path, profile_path);
+  printf("'%s' was fitted to '%s'\n", text_shown(model_path, arena),
+         text_shown(profile_path, arena));
   return EXIT_DONE;
 }
 

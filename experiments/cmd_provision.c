@@ -1,5 +1,6 @@
 /* `tandem provision STUDY`: the best machine counts, or choices, of each design. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include "experiments/progress.h"
 #include "experiments/provision_print.h"
 #include "experiments/results_lock.h"
@@ -46,7 +47,8 @@ static const CliCommand command = {
         "STUDY is a configuration with a block 'provision': 'tandem list options' has its keys.",
     .example = "tandem provision experiments/examples/provision.yaml",
     .exit_codes = "0 done, 1 no design meets the limits (--require-slo), 2 wrong usage,\n"
-                  "  3 bad input or no design meets the limits, 4 the environment lacks something",
+                  "  3 bad input or no design meets the limits, 4 the environment lacks\n"
+                  "  something, 130 interrupted",
 };
 
 /* One study: what is open while it lasts. */
@@ -95,6 +97,7 @@ static int run_study(Command *self) {
                                 .on_progress = show_progress,
                                 .context = &shown_s};
   DesignOutcome *outcomes = NULL;
+  interrupt_catch();
   const int status = provision_run(&self->study, &how, &outcomes, self->arena, self->diag);
   if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
   if (status) return EXIT_INPUT;
@@ -139,6 +142,11 @@ int cmd_provision(int argc, char **argv) {
     Command self = {.options = &given, .arena = &arena, .diag = &diag};
     code = run_command(&self, path);
     close_all(&self);
+    if (given.output)
+      cli_interrupted(&command, &diag, "its runs so far are in '%s'; the same command goes on",
+                      given.output);
+    else
+      cli_interrupted(&command, &diag, "nothing is kept; with '--output DB' it could go on");
   }
   code = cli_finish(&diag, code);
   diag_done(&diag);

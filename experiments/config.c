@@ -2,10 +2,10 @@
  * and objectives are bound in config_pools.c, policies in config_policies.c. */
 #include "experiments/config.h"
 #include "perfmodel/datafile.h"
+#include "sim/base/output.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct TopKeys {
   const char *model;
@@ -109,16 +109,10 @@ Place config_place(const Node *map, const char *key) {
   return node ? node->at : map->key ? map->key_at : map->at;
 }
 
-static bool is_same_file(const char *path, const char *other) {
-  struct stat a, b;
-  return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
-         a.st_ino == b.st_ino;
-}
-
 const char *config_data_name(const Config *self, const char *name, Arena *arena) {
   if (!datafile_is_path(name)) return name;
   const char *path = path_resolve(name, self->directory, arena);
-  return is_same_file(path, self->path) ? name : path;
+  return output_is_same(path, self->path) ? name : path;
 }
 
 static const void *load_model(const void *context, Arena *arena, Diag *diag) {

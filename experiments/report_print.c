@@ -151,7 +151,8 @@ static const char *known(double value, const char *format, const char *unknown, 
 
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
-  fprintf(out, "%s: %s requests in %s of simulated time, %s of CPU\n\n", self->config->path,
+  write_cell(self->config->path, 0, out);
+  fprintf(out, ": %s requests in %s of simulated time, %s of CPU\n\n",
           grouped(report_value(self, "requests"), requests),
           format_duration(report_value(self, "duration_s"), span),
           format_duration(report_value(self, "cpu_s"), cpu));

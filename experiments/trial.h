@@ -43,7 +43,7 @@ void trial_done(Trial *self);
 /* Binds the base with `changes` (NULL: none) and takes its digest. -1 with entries in self->diag;
  * then config.root and config.text are set all the same, and the digest is of the text alone. */
 int trial_load(Trial *self, TrialBase *base, const ConfigChanges *changes);
-/* Simulates; -1 with entries in self->diag. */
+/* Simulates; -1 with entries in self->diag, also when the user interrupts it. */
 int trial_run(Trial *self);
 /* The first entry of self->diag as one line, "" when there is none. */
 const char *trial_reason(Trial *self);

@@ -183,7 +183,7 @@ void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode
       .form = PERF_COMPOSED,
       .overhead = tick_from_seconds(self->overhead),
       .stages = self->stages,
-      .send = tick_from_seconds(self->send_slope),
+      .send = fine_from_seconds(self->send_slope),
       .linear = term_curve(&self->linear, arena),
       .prefill_attention = term_curve(&self->prefill_attention, arena),
       .head = term_curve(&self->head, arena),

@@ -215,9 +215,17 @@ bool engine_step(Engine *self) {
   return true;
 }
 
+static bool is_interrupted(Engine *self) {
+  const volatile sig_atomic_t *interrupted = self->config->interrupted;
+  if (!interrupted || *interrupted == 0) return false;
+  if (!self->failed) diag_interrupted(self->diag);
+  self->failed = true;
+  return true;
+}
+
 static void loop(Engine *self) {
   const SimConfig *config = self->config;
-  while (engine_step(self))
+  while (!is_interrupted(self) && engine_step(self))
     if (config->on_progress && self->n_events % PROGRESS_EVENTS == 0)
       config->on_progress(config->on_progress_context,
                           self->metrics.completed + self->metrics.rejected, self->now);

@@ -11,6 +11,7 @@
 #include "sim/policy.h"
 #include "sim/timeline.h"
 #include "traces/trace.h"
+#include <signal.h>
 
 /* A request's part of an iteration: the tokens it computes, after those whose KV it has. */
 typedef struct BatchSequence {
@@ -65,6 +66,8 @@ typedef struct SimConfig {
    */
   int (*on_request)(void *context, const RequestRecord *record, const Metrics *so_far, Diag *diag);
   void *on_request_context;
+  /* NULL, or not 0 when the user wants it to stop: the run then fails before the next event. */
+  const volatile sig_atomic_t *interrupted;
   /* Called now and then with the requests finished so far and the simulated time. */
   void (*on_progress)(void *context, uint64_t finished, Tick now);
   void *on_progress_context;
@@ -113,6 +116,6 @@ typedef struct SimResult {
 } SimResult;
 
 /* Runs until nothing is pending. Results live in `arena`. -1 with entries in `diag` when the trace
- * or a callback fails. */
+ * or a callback fails, or it is interrupted. */
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag);
 #endif

@@ -2,6 +2,7 @@
 #include "traces/lengths.h"
 #include "sim/base/option.h"
 #include "sim/base/rng.h"
+#include "sim/base/text.h"
 #include "traces/fields.h"
 #include <assert.h>
 #include <dirent.h>
@@ -116,7 +117,7 @@ static int unknown_table(const Binder *self, const Node *node, const char *dir) 
       names[n++] = arena_copy(self->arena, entry->d_name, strlen(entry->d_name) - 4);
   if (listing) closedir(listing);
   qsort(names, n, sizeof *names, compare_names);
-  diag_error(self->diag, node->at, "unknown table of lengths '%s'", node->text);
+  diag_error(self->diag, node->at, "unknown table of lengths '%s'", node_shown(node, self->arena));
   diag_hint_near(self->diag, node->text, names);
   return -1;
 }
@@ -125,6 +126,8 @@ static int unknown_table(const Binder *self, const Node *node, const char *dir) 
 static int bind_table(const Binder *self, const Node *node, LengthDistribution ret_both[2]) {
   if (node->kind != NODE_SCALAR)
     return diag_error(self->diag, node->at, "a table of lengths is a name or the path of a .csv");
+  if (!text_is_plain(node->text))
+    return diag_error(self->diag, node->at, "a table of lengths holds a control character");
   const char *path = path_resolve(node->text, self->config_dir, self->arena);
   if (!is_csv(node->text)) {
     const char *dir = arena_printf(self->arena, "%s/traces/lengths", self->data_dir);

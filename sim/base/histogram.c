@@ -33,31 +33,28 @@ static void add_series_sums(Histogram *histogram, double first, double step, dou
       weight * (n * first * first + 2 * first * step * sum_i + step * step * sum_i_squares);
 }
 
-void histogram_add_series(Histogram *self, int64_t first, int64_t step, uint64_t count,
+/* The last FineTick whose nearest tick falls in a bucket. */
+static FineTick bucket_end(int bucket) {
+  const int64_t last = histogram_bucket_start(bucket) + (histogram_bucket_width(bucket) - 1);
+  return fine_from_ticks(last) + ((FineTick)1 << (FINE_BITS - 1)) - 1;
+}
+
+void histogram_add_series(Histogram *self, FineTick first, FineTick step, uint64_t count,
                           uint64_t weight) {
-  if (step == 0 || count <= 1 || weight == 0) {
-    histogram_add(self, first, weight * count);
-    return;
-  }
-  int64_t low = first, high = first + step * (int64_t)(count - 1);
-  if (step < 0) {
-    low = high;
-    high = first;
-    step = -step;
-  }
-  assert(low >= 0);
-  add_series_sums(self, (double)low, (double)step, (double)count, (double)weight);
+  if (count == 0 || weight == 0) return;
+  const FineTick last = first + step * (FineTick)(count - 1);
+  assert(first >= 0 && step >= 0);
+  add_series_sums(self, fine_ticks(first), fine_ticks(step), (double)count, (double)weight);
   self->total += count * weight;
-  if (low < self->min) self->min = low;
-  if (high > self->max) self->max = high;
+  if (tick_nearest(first) < self->min) self->min = tick_nearest(first);
+  if (tick_nearest(last) > self->max) self->max = tick_nearest(last);
   while (count > 0) {
-    int bucket = histogram_bucket(low);
-    int64_t room = histogram_bucket_start(bucket) + (histogram_bucket_width(bucket) - 1) - low;
-    uint64_t inside = step > room ? 1 : (uint64_t)(room / step) + 1;
-    if (inside > count) inside = count;
+    const int bucket = histogram_bucket(tick_nearest(first));
+    const FineTick end = bucket_end(bucket);
+    const uint64_t inside = last <= end ? count : (uint64_t)((end - first) / step) + 1;
     self->counts[bucket] += inside * weight;
     count -= inside;
-    if (count > 0) low += (int64_t)inside * step;
+    first += step * (FineTick)inside;
   }
 }
 

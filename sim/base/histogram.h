@@ -10,6 +10,7 @@
 #ifndef SIM_BASE_HISTOGRAM_H
 #define SIM_BASE_HISTOGRAM_H
 #include "sim/base/arena.h"
+#include "sim/base/units.h"
 #include <assert.h>
 #include <stdint.h>
 
@@ -44,9 +45,10 @@ static inline void histogram_add(Histogram *self, int64_t value, uint64_t weight
   if (value < self->min) self->min = value;
   if (value > self->max) self->max = value;
 }
-/* Adds `weight` observations of each of first, first + step, … (`count` terms, all >= 0), in time
- * proportional to the buckets crossed, with the same counters as adding them one by one. */
-void histogram_add_series(Histogram *self, int64_t first, int64_t step, uint64_t count,
+/* Adds `weight` observations of the nearest tick of each of first, first + step, … (`count` terms,
+ * all >= 0; step >= 0), in time proportional to the buckets crossed, with the same counters as
+ * adding them one by one; the mean is that of the terms. */
+void histogram_add_series(Histogram *self, FineTick first, FineTick step, uint64_t count,
                           uint64_t weight);
 /* Adds all of `other`. */
 void histogram_merge(Histogram *self, const Histogram *other);

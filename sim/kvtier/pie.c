@@ -163,9 +163,11 @@ static SwapStretch stretch_of(const State *self, const MachineState *machine, Se
   if (!self->layers) return swap_run_plan(&machine->run, compute, count);
   LayerSwap ahead = machine->exact;
   SwapCounts counts = {0};
-  const Tick ticks = layer_swap_iterate(&ahead, compute.first, &counts);
-  const bool waits = swap_waits(&ahead.spec, counts.blocked, compute.first);
-  return (SwapStretch){.series = {.first = ticks}, .count = 1, .waits = waits};
+  const Tick compute_ticks = series_sum(compute, 1);
+  const Tick ticks = layer_swap_iterate(&ahead, compute_ticks, &counts);
+  const bool waits = swap_waits(&ahead.spec, counts.blocked, compute_ticks);
+  const Series series = counts.blocked == 0 ? compute : (Series){.first = ticks};
+  return (SwapStretch){.series = series, .count = 1, .waits = waits};
 }
 
 /* Iterations until the next decision may fall. That of a shrink whose KV has left is the next. */
@@ -191,7 +193,7 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
 static SwapCounts swap_through(const State *self, MachineState *machine, const TierWork *work) {
   if (!self->layers) return swap_run_advance(&machine->run, work->compute, work->count);
   SwapCounts counts = {0};
-  layer_swap_iterate(&machine->exact, work->compute.first, &counts);
+  layer_swap_iterate(&machine->exact, series_sum(work->compute, 1), &counts);
   return counts;
 }
 

@@ -164,22 +164,25 @@ static int64_t last_pair(const Regular *self, int64_t first) {
   return first + (self->spec->layers - 1 - first) / self->d * self->d;
 }
 
-/* Layer of the first pair of iteration i + 1 when the last of iteration i is `last`. */
-static int64_t first_pair_after(const Regular *self, int64_t last, int64_t i) {
-  const Tick ticks = self->compute.first + self->compute.step * i;
+/* Layer of the first pair of an iteration when the last of the one before, which takes as long to
+ * the tick, is `last`. */
+static int64_t first_pair_after(const Regular *self, int64_t last, Tick ticks) {
   const Tick done = ticks - swap_layer_start(self->spec, ticks, last);
   const Tick left = longer(self->spec->in, self->spec->out) - done;
-  return layer_at(self->spec, ticks + self->compute.step, left);
+  return layer_at(self->spec, ticks, left);
 }
 
-/* Are the first `count` iterations regular, and all transitions between them those between the
- * first two? All quantities are monotonic in an iteration's ticks, so that its ends decide. */
+/* Are the first `count` iterations regular, and all transitions between them alike? All quantities
+ * are monotonic in an iteration's ticks, so that the shortest and the longest decide. */
 static bool is_regular(const Regular *self, int64_t count) {
   const SwapSpec *spec = self->spec;
-  const Tick longest = self->compute.first + self->compute.step * (count - 1) - spec->outside;
-  if (ceil_div(longest * (self->d - 1), spec->layers) >= longer(spec->in, spec->out)) return false;
+  const Tick longest = series_longest(self->compute, count);
+  if (ceil_div((longest - spec->outside) * (self->d - 1), spec->layers) >=
+      longer(spec->in, spec->out))
+    return false;
   for (int64_t last = spec->layers - self->d; count > 1 && last < spec->layers; last++)
-    if (first_pair_after(self, last, 0) != first_pair_after(self, last, count - 2)) return false;
+    if (first_pair_after(self, last, self->compute.first) != first_pair_after(self, last, longest))
+      return false;
   return true;
 }
 
@@ -229,7 +232,7 @@ static void regular_sum(const Regular *self, int64_t first, int64_t count, SwapC
     swap_counts_add(counts, &one, 1);
     ret_last_two[0] = ret_last_two[1];
     ret_last_two[1] = first;
-    first = first_pair_after(self, last_pair(self, first), 0);
+    first = first_pair_after(self, last_pair(self, first), self->compute.first);
   }
 }
 
@@ -237,7 +240,7 @@ static void regular_sum(const Regular *self, int64_t first, int64_t count, SwapC
 static void regular_state(SwapRun *self, const Regular *regular, int64_t count,
                           const int64_t last_two[2]) {
   const int64_t n = self->spec.layers;
-  const Tick last_ticks = regular->compute.first + regular->compute.step * (count - 1);
+  const Tick last_ticks = series_at(regular->compute, count - 1);
   const int64_t last = last_pair(regular, last_two[1]);
   int64_t layer = last, base = self->base + n * (count - 1), first = last_two[1];
   for (uint32_t i = ring_size(self); i > 0; i--) {
@@ -329,14 +332,14 @@ SwapCounts swap_run_advance(SwapRun *self, Series compute, int64_t count) {
     int64_t n = 0;
     if (count >= WORTH_A_JUMP && swap_run_is_transparent(self, compute.first))
       n = jump(self, compute, count, &counts);
-    if (n == 0 && compute.step == 0) {
+    if (n == 0 && series_is_even(compute)) {
       n = count;
       repeat(self, compute.first, n, &counts);
     } else if (n == 0) {
       n = 1;
-      iterate(self, compute.first, &counts);
+      iterate(self, series_sum(compute, 1), &counts);
     }
-    compute.first += compute.step * n;
+    compute = series_after(compute, n);
     count -= n;
   }
   return counts;
@@ -347,21 +350,25 @@ SwapStretch swap_run_plan(const SwapRun *self, Series compute, int64_t count) {
   if (swap_run_is_transparent(self, compute.first)) return (SwapStretch){compute, count, false};
   SwapRun ahead = *self;
   SwapStretch stretch = {.count = 0};
+  bool was_blocked = false;
   if (count > SWAP_STRETCH_MAX) count = SWAP_STRETCH_MAX;
   for (Tick last = 0; stretch.count < count; stretch.count++) {
-    const Tick ticks = compute.first + compute.step * stretch.count;
+    const Tick ticks = series_at(compute, stretch.count);
     SwapCounts one = {0};
     iterate(&ahead, ticks, &one);
     const bool waits = swap_waits(&self->spec, one.blocked, ticks);
     const Tick step = one.ticks - last;
+    const bool blocked = one.blocked > 0;
     if (stretch.count == 0)
-      stretch = (SwapStretch){.series.first = one.ticks, .waits = waits};
-    else if (waits != stretch.waits || step < 0 ||
-             (stretch.count > 1 && step != stretch.series.step))
+      stretch =
+          (SwapStretch){.series = blocked ? (Series){.first = one.ticks} : compute, .waits = waits};
+    else if (waits != stretch.waits || blocked != was_blocked ||
+             (blocked && (step < 0 || (stretch.count > 1 && step != stretch.series.step))))
       break;
-    else
+    else if (blocked)
       stretch.series.step = step;
     last = one.ticks;
+    was_blocked = blocked;
   }
   return stretch;
 }
@@ -376,7 +383,7 @@ int64_t swap_run_ended(const SwapRun *self, Series compute, int64_t count, Tick 
     elapsed -= series_sum(stretch.series, stretch.count);
     ended += stretch.count;
     swap_run_advance(&ahead, compute, stretch.count);
-    compute.first += compute.step * stretch.count;
+    compute = series_after(compute, stretch.count);
   }
   return ended;
 }

@@ -132,7 +132,7 @@ if command -v gnuplot >/dev/null; then
   expect 0 'sequences' cat picture.svg
   expect 0 '' "$tandem" plot fit one.yaml -o "it's.png"
   expect 0 '' test -s "it's.png"
-  expect 4 'could not draw' "$tandem" plot fit one.yaml -o nowhere/picture.svg
+  expect 4 'cannot write' "$tandem" plot fit one.yaml -o nowhere/picture.svg
 fi
 mkdir empty
 expect 4 "'gnuplot' was not found" env PATH="$work/empty" "$tandem" plot fit one.yaml -o picture.svg

@@ -51,7 +51,8 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
   cr_assert_eq(load->kv_blocks > 0 && load->done >= 0, true);
   if (count > script->holds) count = script->holds;
   if (left > 0 && count > left) count = left;
-  return (TierSpan){{compute.first + script->stall, compute.step}, count};
+  compute.first += script->stall;
+  return (TierSpan){compute, count};
 }
 
 static int64_t advance(const void *state, void *machine_state, const TierWork *work,
