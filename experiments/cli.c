@@ -1,7 +1,9 @@
 /* Options, help and endings of commands. */
 #include "experiments/cli.h"
+#include "calib/cpu_machine.h"
 #include "experiments/interrupt.h"
 #include "sim/base/text.h"
+#include "sim/base/units.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -61,6 +63,18 @@ static int parse_number(const char *text, int64_t *ret_number) {
   return 0;
 }
 
+static int parse_bytes(const char *text, int64_t *ret_bytes) {
+  double bytes = 0;
+  if (!units_parse(text, DIM_BYTES, &bytes) || bytes < 1 || bytes > 1e18) return -1;
+  *ret_bytes = (int64_t)bytes;
+  return 0;
+}
+
+size_t cli_memory(int64_t given, int64_t jobs) {
+  const int64_t all = given > 0 ? given : cpu_machine_available_bytes() / 10 * 9;
+  return (size_t)(all / jobs);
+}
+
 static int find_output(const char *text, OutputFormat *ret_format) {
   for (int i = 0; output_names[i]; i++) {
     if (strcmp(output_names[i], text) != 0) continue;
@@ -89,6 +103,10 @@ static int set_option(const CliCommand *command, const CliOption *option, const 
   case CLI_NUMBER:
     if (parse_number(value, field))
       return cli_usage(command, "'%s' wants a whole number, not '%s'", option->name, value);
+    break;
+  case CLI_BYTES:
+    if (parse_bytes(value, field))
+      return cli_usage(command, "'%s' wants a size such as '8 GiB', not '%s'", option->name, value);
     break;
   case CLI_OUTPUT:
     if (find_output(value, field))

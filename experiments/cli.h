@@ -24,6 +24,7 @@ typedef enum CliKind {
   CLI_TEXT,   // const char *
   CLI_LIST,   // CliList: may be given again
   CLI_NUMBER, // int64_t >= 0
+  CLI_BYTES,  // int64_t, of a size with unit
   CLI_OUTPUT, // OutputFormat
 } CliKind;
 
@@ -59,6 +60,9 @@ enum { CLI_GO_ON = -1 };
  * "--x=v"; "--" ends the options. */
 int cli_parse(const CliCommand *command, int argc, char **argv, void *target,
               const char **ret_operands, Arena *arena);
+/* What a run may take of memory: `given` bytes, or, when that is 0, nine tenths of what is free,
+ * `jobs` of them at a time. */
+size_t cli_memory(int64_t given, int64_t jobs);
 /* Wrong usage beyond what cli_parse sees: one line on stderr, EXIT_USAGE. */
 int cli_usage(const CliCommand *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

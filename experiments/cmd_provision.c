@@ -11,7 +11,7 @@ typedef struct Options {
   CliList assignments;
   const char *output;
   OutputFormat format;
-  int64_t seed, jobs;
+  int64_t seed, jobs, memory;
   bool dry_run, require_slo, full_runs;
 } Options;
 
@@ -21,6 +21,8 @@ typedef struct Options {
 static const CliOption options[] = {
     OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set provision.seeds=5"),
     OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulates on N threads  [one per CPU]"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory,
+           "that its runs may take together  [9/10 of what is free]"),
     OPTION("--output", "DB", CLI_TEXT, output,
            "keeps runs and answers; what is there is not rerun"),
     OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
@@ -115,6 +117,7 @@ static int run_command(Command *self, const char *path) {
       .assignments = self->options->assignments.items, .seed = self->options->seed, .tie_seed = -1};
   if (provision_load(&self->study, &self->base, path, &changes, self->arena, self->diag))
     return EXIT_INPUT;
+  self->base.memory = cli_memory(self->options->memory, self->options->jobs);
   if (self->options->dry_run) {
     provision_print_plan(&self->study, stdout);
     return EXIT_DONE;

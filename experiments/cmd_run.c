@@ -11,6 +11,7 @@ typedef struct Options {
   const char *output, *event_log;
   OutputFormat format;
   int64_t seed, tie_seed; // -1: as in the file
+  int64_t memory;         // 0: what is free
   bool requests, step, audit, check, require_slo, strict;
 } Options;
 
@@ -27,6 +28,7 @@ static const CliOption options[] = {
     OPTION("--event-log", "FILE", CLI_TEXT, event_log, "writes what happened when, as CSV"),
     OPTION("--step", NULL, CLI_FLAG, step, "simulates every iteration on its own"),
     OPTION("--audit", NULL, CLI_FLAG, audit, "checks all books after every event"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory, "that it may take  [9/10 of what is free]"),
     OPTION("--check", NULL, CLI_FLAG, check, "checks CONFIG and ends"),
     OPTION("--require-slo", NULL, CLI_FLAG, require_slo, "exit code 1 when an SLO was missed"),
     OPTION("--strict", NULL, CLI_FLAG, strict, "no iteration outside the measured range"),
@@ -112,6 +114,7 @@ static int simulate(Run *run) {
   sim->audit = run->options->audit;
   sim->event_log = run->event_log.file;
   sim->interrupted = &interrupt_signal;
+  sim->memory_limit = cli_memory(run->options->memory, 1);
   sim->on_progress = progress_update;
   sim->on_progress_context = &progress;
   if (run->options->output && run->options->requests) {
@@ -126,7 +129,7 @@ static int simulate(Run *run) {
   if (status) return -1;
   report_init(&run->report, &run->config, &run->result, clock_cpu() - cpu, clock_monotonic() - wall,
               run->arena);
-  return check_strict(run);
+  return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
 }
 
 static int store(Run *run) {

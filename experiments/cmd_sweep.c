@@ -13,7 +13,7 @@
 typedef struct Options {
   CliList assignments;
   const char *output, *shard;
-  int64_t jobs;
+  int64_t jobs, memory;
   bool dry_run;
 } Options;
 
@@ -24,6 +24,8 @@ static const CliOption options[] = {
     OPTION("--output", "DB", CLI_TEXT, output, "the database of results, made when there is none"),
     OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set sweep.pools.all.count=1..9"),
     OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulations at a time  [one per CPU]"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory,
+           "that they may take together  [9/10 of what is free]"),
     OPTION("--shard", "K/N", CLI_TEXT, shard, "only the K-th of N equal parts; see tandem merge"),
     OPTION("--dry-run", NULL, CLI_FLAG, dry_run, "says what would be simulated, and ends"),
     {0}};
@@ -126,6 +128,7 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
       .assignments = given->assignments.items, .seed = -1, .tie_seed = -1};
   const int jobs = (int)given->jobs;
   if (sweep_run_init(run, path, &changes, arena, diag)) return -1;
+  run->base.memory = cli_memory(given->memory, jobs);
   if (given->dry_run) return show_plan(run, given->output, arena, diag);
   ResultsLock lock;
   if (results_lock(&lock, given->output, arena, diag)) return -1;

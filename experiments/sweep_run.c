@@ -117,7 +117,8 @@ static void run_point(void *context) {
   if (load_point(job->run, job->point, &job->trial)) return;
   if (digest_set_has(&job->run->finished, job->trial.config_digest))
     job->end = POINT_FOUND;
-  else if (trial_run(&job->trial) == 0)
+  else if (trial_run(&job->trial) == 0 &&
+           report_check_served(&job->trial.report, &job->trial.diag) == 0)
     job->end = POINT_SIMULATED;
   else if (diag_exit_code(&job->trial.diag) == EXIT_INTERRUPTED)
     job->end = POINT_INTERRUPTED;

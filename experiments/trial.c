@@ -36,6 +36,7 @@ int trial_load(Trial *self, TrialBase *base, const ConfigChanges *changes) {
     self->config_digest = config_text_digest(&self->config);
     return -1;
   }
+  self->config.sim.memory_limit = base->memory;
   return config_digest(&self->config, &self->config_digest, &self->diag);
 }
 

@@ -108,11 +108,18 @@ static MachineIx present_at(const Request *request) {
   return request->first_token_at < 0 ? request->prefill_machine : request->decode_machine;
 }
 
+/* Tokens of a request that are to be prefilled where it is now. */
+static int64_t pending_tokens(const Request *request) {
+  const bool pending =
+      request->state == REQUEST_WAITS_PREFILL || request->state == REQUEST_PREFILLS;
+  return pending ? request->prefill_tokens - request->prefilled_tokens : 0;
+}
+
 /* What policies read of the machines against the requests. */
 static void check_columns(const Engine *engine) {
   const ClusterView *view = &engine->view;
   for (MachineIx m = 0; m < engine->n_machines; m++) {
-    int64_t n_assigned = 0, n_present = 0, n_decodes = 0, n_heavy = 0;
+    int64_t n_assigned = 0, n_present = 0, n_decodes = 0, n_heavy = 0, pending = 0;
     for (size_t i = 0; i < engine->requests.n_slots; i++) {
       const Request *request = &engine->requests.slots[i];
       if (request->state == REQUEST_FREE) continue;
@@ -121,9 +128,20 @@ static void check_columns(const Engine *engine) {
       n_heavy += decodes && view_heavy(view, request);
       n_assigned += decodes || (request->prefill_machine == m && request->first_token_at < 0);
       n_present += present_at(request) == m;
+      pending += decodes + (present_at(request) == m ? pending_tokens(request) : 0);
     }
+    assert(view->pending_tokens[m] == pending);
     assert(view->n_assigned[m] == n_assigned && view->n_present[m] == n_present);
     assert(engine->machines[m].n_decodes == n_decodes && view->n_heavy[m] == n_heavy);
+  }
+}
+
+/* Loads that were just broadcast are those of this moment. */
+static void check_loads(const Engine *engine) {
+  for (MachineIx m = 0; engine->event.kind == EVENT_MONITOR && m < engine->n_machines; m++) {
+    const Machine *machine = &engine->machines[m];
+    const int64_t unheld = engine_free_blocks(engine, machine) + machine->withheld_blocks;
+    assert(engine->view.loads[m].free_blocks == unheld - machine->promised_blocks);
   }
 }
 
@@ -192,7 +210,8 @@ static void check_batches(const Engine *engine) {
       const Request *request = &engine->requests.slots[batch->entries[i].request];
       assert(request->state == REQUEST_RUNS && request->batch_index == i);
       const int64_t remaining = batch_remaining(batch, request);
-      assert(remaining > 0 && remaining < request->output_tokens);
+      assert(remaining >= 0 && remaining < request->output_tokens);
+      assert(remaining > 0 || engine->machines[m].run.booked > 0);
       context += (int64_t)request->prompt_tokens + request->output_tokens - remaining;
     }
     int64_t residues = 0;
@@ -268,6 +287,7 @@ void audit_check(const Engine *engine, Tick previous) {
   check_memory(engine);
   check_cpu_memory(engine);
   check_columns(engine);
+  check_loads(engine);
   check_roles(engine);
   check_idleness(engine);
   check_batches(engine);

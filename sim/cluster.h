@@ -1,8 +1,9 @@
 /* What routers and pool policies see: the machines by role, and columns of what they are busy with.
  *
  * Columns are indexed by machine and kept by the core, so that a scan over all machines reads dense
- * arrays. They change when a request is placed, when a phase of it ends and when a batch changes,
- * never inside a run, so a policy sees the same with and without coalescing. */
+ * arrays. They change when a request is placed, when a phase or a chunk of it ends and when a batch
+ * changes. A run takes blocks without a change of its batch: those are in kv_blocks, as in loads,
+ * when a router that reads_memory is asked or loads are broadcast. */
 #ifndef SIM_CLUSTER_H
 #define SIM_CLUSTER_H
 #include "sim/machine.h"
@@ -32,7 +33,7 @@ typedef struct ClusterView {
   int64_t *pending_tokens; // assigned prompt tokens not yet prefilled, plus one per decode
   int64_t *n_assigned;     // requests with a phase assigned here that is not finished
   int64_t *n_present;      // requests that are here now
-  int64_t *kv_blocks;      // held by or promised to requests, growth as of batch changes
+  int64_t *kv_blocks;      // held by or promised to requests, growth as above
   int64_t *n_heavy;        // decodes assigned whose predicted output is above heavy_above
   int64_t heavy_above;     // tokens
   Tick loads_at;           // when `loads` were broadcast

@@ -73,8 +73,9 @@ typedef struct Engine {
   EventLog log;
 } Engine;
 
+/* What a policy sees of a machine between iterations; in one, after engine_catch_up. */
 static inline MachineView engine_view(const Engine *self, const Machine *machine) {
-  return (MachineView){self->now, machine, self->requests.slots};
+  return (MachineView){.now = self->now, .machine = machine, .requests = self->requests.slots};
 }
 
 static inline void engine_log(Engine *self, Outcome outcome, const Request *request,
@@ -88,6 +89,8 @@ static inline void engine_log(Engine *self, Outcome outcome, const Request *requ
 void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag);
 /* Handles the next event; false when none is left or the run has failed. */
 bool engine_step(Engine *self);
+/* Whether the run may hold `growth` bytes more than it does; that it may not stops it. */
+bool engine_has_memory(Engine *self, size_t growth);
 /* Whether `ticks` from now lie past the end of simulated time, 106 days; that stops the run. */
 bool engine_passes_the_end(Engine *self, double ticks);
 
@@ -100,9 +103,12 @@ void engine_handle_arrival(Engine *self);
 void engine_dispatch(Engine *self, RequestIx request);
 /* Books the decode of a request on a machine. */
 void engine_assign_decode(Engine *self, Request *request, Machine *machine);
+/* The machine whose role is to serve the phase and that has the most room for it; MACHINE_NONE if
+ * none is there at present. */
+MachineIx engine_roomiest(const Engine *self, Phase phase);
 /* Books the end of a request, all of whose tokens are made (or which was rejected), and frees its
  * slot. */
-void engine_retire(Engine *self, RequestIx request, bool rejected);
+void engine_retire(Engine *self, RequestIx request, Rejection rejected);
 
 /* --- roles.c */
 
@@ -142,14 +148,19 @@ bool engine_carry_out(Engine *self, Machine *machine);
 
 /* --- executor.c */
 
-/* Has the configuration's executor run an iteration, `done` iterations into a decode run. Its
- * ticks, or negative when it failed. */
+/* Has the configuration's executor run an iteration, `done` iterations of a decode run beyond those
+ * that the batch knows of. Its ticks, or negative when it failed. */
 Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done);
 
 /* --- memory.c */
 
 /* Blocks free right now, the growth of a run in progress taken off. */
 int64_t engine_free_blocks(const Engine *self, const Machine *machine);
+/* Books the first `n` iterations of the run in progress in its batch and in free_blocks; those that
+ * are booked already among them. */
+void engine_book_iterations(Engine *self, Machine *machine, int64_t n);
+/* Books all that have begun, before a policy looks at a machine that may be in an iteration. */
+void engine_catch_up(Engine *self, Machine *machine);
 /* Whether `n` blocks are free right now. */
 bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
 /* Takes (n > 0) or gives back (n < 0) blocks. */

@@ -9,7 +9,7 @@ static void push(Engine *self, const Request *request, int64_t new_tokens, int64
       (BatchSequence){request->id, (int32_t)new_tokens, (int32_t)past_tokens};
 }
 
-/* `done` iterations of a run have not reached the batch yet. The newest token of a decode is the
+/* `done` iterations of a run are not booked in the batch yet. The newest token of a decode is the
  * one whose KV the iteration makes. */
 static void push_decodes(Engine *self, const Machine *machine, int64_t done) {
   const Batch *batch = &machine->batch;

@@ -14,8 +14,9 @@ static inline int64_t decode_seqs(const Machine *machine) {
 }
 
 static inline int64_t decode_context(const Machine *machine) {
-  return machine->batch.context_tokens + machine->padding_context +
-         decode_seqs(machine) * machine->run.done;
+  const DecodeRun *run = &machine->run;
+  return machine->batch.context_tokens - (int64_t)machine->batch.n_seqs * run->booked +
+         machine->padding_context + decode_seqs(machine) * run->done;
 }
 
 /* --- time */
@@ -42,7 +43,7 @@ static bool steps(const Engine *self, const Machine *machine) {
   return self->step || asks(self, machine);
 }
 
-/* `done` iterations into a decode run. */
+/* `done` iterations beyond those that the batch knows of. */
 static Tick iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
   const PerfModel *model = machine->pool->perfmodel;
@@ -83,11 +84,11 @@ int64_t engine_begun_iterations(const Engine *self, const Machine *machine) {
 
 /* The most iterations that finishing sequences, memory and the batcher allow. */
 static int64_t run_limit(const Machine *machine) {
-  const int64_t until_finish = batch_until_finish(&machine->batch);
-  const int64_t review = machine->run.review;
+  const int64_t booked = machine->run.booked, review = machine->run.review;
+  const int64_t until_finish = booked + batch_until_finish(&machine->batch);
   const int64_t most = review < until_finish ? review : until_finish;
   if (machine->batcher->reserves_output) return most;
-  return batch_fitting(&machine->batch, machine->free_blocks, most);
+  return booked + batch_fitting(&machine->batch, machine->free_blocks, most - booked);
 }
 
 static int64_t review_after(const Engine *self, const Machine *machine) {
@@ -123,7 +124,8 @@ static void lay_part(Engine *self, Machine *machine, uint32_t carry) {
   const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
   if (asks(self, machine)) {
-    run->compute = (Series){.first = iteration_ticks(self, machine, &shape, run->done)};
+    run->compute =
+        (Series){.first = iteration_ticks(self, machine, &shape, run->done - run->booked)};
     run->part = 1;
   } else {
     const DecodePiece *piece = present_piece(machine);
@@ -143,30 +145,30 @@ static Tick part_end(const DecodeRun *run) {
   return run->part_began_at + series_sum(run->series, run->part);
 }
 
-/* A run that begins with copies is one iteration long: who is swapped is asked about anew after
- * each plan that swapped somebody. */
-static void wait_for_copies(Engine *self, Machine *machine) {
+/* A run that begins with copies, or for which somebody gave way, is one iteration long: the batcher
+ * is asked about those who wait anew after each plan that moved KV out or in. */
+static void wait_for_copies(Engine *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
   run->stall = engine_stall(self, machine, series_sum(run->series, 1));
-  if (run->stall == 0) return;
+  if (run->stall == 0 && !made_room) return;
   run->series.first += run->stall;
   run->part = run->limit = 1;
   run->ends_soon = true;
 }
 
-static void begin_run(Engine *self, Machine *machine) {
+static void begin_run(Engine *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
   machine->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
   run->tokens = (int64_t)machine->batch.n_seqs;
-  run->done = 0;
+  run->done = run->booked = 0;
   run->stall = 0;
   run->ends_soon = false;
   run->review = review_after(self, machine);
   run->limit = run_limit(machine);
   assert(run->limit > 0);
   lay_part(self, machine, SERIES_CARRY);
-  wait_for_copies(self, machine);
+  wait_for_copies(self, machine, made_room);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
@@ -198,13 +200,14 @@ static bool run_over(const Engine *self, const Machine *machine) {
   if (!self->step) return run->done == run->limit;
   const Request *slots = self->requests.slots;
   const Batch *batch = &machine->batch;
+  const int64_t done = run->done - run->booked; // that the batch does not know of
   int64_t growth = 0;
   for (size_t i = 0; i < batch->n_seqs; i++) {
     const Request *request = &slots[batch->entries[i].request];
     const int64_t remaining = batch->entries[i].finish - batch->iterations;
-    if (remaining == run->done) return true;
+    if (remaining == done) return true;
     const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
-    growth += blocks_of(machine, context + run->done) - blocks_of(machine, context - 1);
+    growth += blocks_of(machine, context + done) - blocks_of(machine, context - 1);
   }
   return !machine->batcher->reserves_output && growth > machine->free_blocks;
 }
@@ -287,7 +290,7 @@ static Tick prediction_ticks(Engine *self, const Machine *machine, Tick ticks) {
 static void begin_prefill_iteration(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   run->began_at = run->part_began_at = self->now;
-  run->done = 0;
+  run->done = run->booked = 0;
   run->part = 1;
   const BatchShape shape = shape_of(self, machine);
   Tick ticks = iteration_ticks(self, machine, &shape, 0);
@@ -343,24 +346,27 @@ static void begin(Engine *self, Machine *machine) {
     book_idleness(self, machine, true);
     return;
   }
-  bool nothing, evicted;
+  bool nothing, evicted, made_room = false;
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
     plan->padding_tokens = plan->padding_area2 = 0;
     plan->padding_seqs = plan->padding_context = 0;
     plan->pause_decodes = false;
-    const MachineView view = engine_view(self, machine);
+    MachineView view = engine_view(self, machine);
+    view.made_room = made_room;
     machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);
     evicted = engine_carry_out(self, machine);
     nothing = machine->n_chunks == 0 && !machine_decodes(machine);
-  } while (nothing && (evicted || unstick(self, machine)));
+    if (nothing && !evicted) evicted = unstick(self, machine);
+    made_room |= evicted;
+  } while (nothing && evicted);
   book_idleness(self, machine, nothing);
   if (nothing) return;
   age_blocked(self, machine);
   if (machine->n_chunks > 0) {
     begin_prefill_iteration(self, machine);
   } else {
-    begin_run(self, machine);
+    begin_run(self, machine, made_room);
     book_first_gaps(self, machine, self->now + series_sum(machine->run.series, 1));
   }
 }
@@ -392,6 +398,7 @@ void engine_begin_woken(Engine *self) {
 
 void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
   if (machine->closed) return;
+  if (machine->activity == ACTIVITY_DECODE) engine_catch_up(self, machine);
   const MachineView view = engine_view(self, machine);
   if (!machine->batcher->wake(machine->batcher_options, machine->batcher_state, &view, why,
                               request))
@@ -426,12 +433,13 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   observe(self, ix, OBSERVED_FINISHED, machine, PHASE_DECODE);
-  engine_retire(self, ix, false);
+  engine_retire(self, ix, REJECTED_NOT);
 }
 
 static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   request->prefilled_tokens += request->chunk_tokens;
+  self->view.pending_tokens[machine->ix] -= request->chunk_tokens;
   request->computing_ticks += self->now - machine->run.began_at;
   if (request->prefilled_tokens < request->prefill_tokens) {
     request->state = REQUEST_WAITS_PREFILL;
@@ -452,7 +460,6 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   request->generated_tokens++;
   request->last_token_at = self->now;
   machine->n_prefills--;
-  self->view.pending_tokens[machine->ix] -= request->prefill_tokens;
   if (request->decode_machine != machine->ix) self->view.n_assigned[machine->ix]--;
   observe(self, ix, OBSERVED_PREFILLED, machine, PHASE_PREFILL);
   if (request->generated_tokens == request->output_tokens) {
@@ -471,8 +478,8 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
 static void end_decodes(Engine *self, Machine *machine, int64_t n) {
   Batch *batch = &machine->batch;
   Request *slots = self->requests.slots;
-  if (!machine->batcher->reserves_output) engine_take_blocks(self, machine, batch_growth(batch, n));
-  batch_advance(batch, n);
+  engine_book_iterations(self, machine, n);
+  machine->run.booked = 0;
   machine->decoded_at = self->now;
   machine->decoded_ticks += self->now - machine->run.began_at;
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {

@@ -1,9 +1,10 @@
 /* A machine: what waits on it, what runs on it, what its memory holds.
  *
  * A machine runs one iteration at a time. An iteration with prefill is one event; a batch of
- * decodes alone is a run of many iterations in one event (DESIGN §3). What policies read of a
- * machine (queues, batch, free_blocks) is as of the last change of its batch; a run in progress
- * does not alter it. free_blocks + blocks held + withheld_blocks == kv_blocks. */
+ * decodes alone is a run of many iterations in one event (DESIGN §3). Batch and free_blocks are
+ * brought up to the iteration in progress when a policy looks at them (engine_catch_up), as if that
+ * had ended; at other times they may be as of an earlier one. free_blocks + blocks held +
+ * withheld_blocks == kv_blocks. */
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
 #include "perfmodel/perfmodel.h"
@@ -71,6 +72,7 @@ typedef struct DecodeRun {
   int64_t most;   // that the present part may have, however long the run
   int64_t limit;  // iterations of the whole run, as far as is known
   int64_t review; // iterations after which the batcher wants to be asked
+  int64_t booked; // iterations that batch and free_blocks know of, the present one at most
   Tick stall;     // in the first iteration, before its work
   bool ends_soon; // something must join: the run ends with its part
 } DecodeRun;
@@ -103,10 +105,10 @@ typedef struct Machine {
   RequestQueue blocked;       // left out of the batch, oldest first
   RequestQueue swapped;       // KV is in CPU memory, first to arrive first
   Batch batch;
-  int64_t kv_blocks;             // there are at present: pool->kv_blocks, or what the tier makes
-  int64_t least_blocks;          // there always will be
-  int64_t free_blocks;           // not held by anybody; a run's growth is taken off when it ends
-  int64_t free_cpu_blocks;       // not held by `swapped`
+  int64_t kv_blocks;       // there are at present: pool->kv_blocks, or what the tier makes
+  int64_t least_blocks;    // there always will be
+  int64_t free_blocks;     // not held by anybody; a run's growth is taken off when it is booked
+  int64_t free_cpu_blocks; // not held by `swapped`
   int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished
   uint32_t n_outgoing;           // transfers that still hold KV here
   RequestQueue inbound;          // requests elsewhere whose KV waits for room here

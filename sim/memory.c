@@ -1,20 +1,41 @@
 /* Blocks of KV memory: who holds how many, and who gives way when they run out (DESIGN §5).
  *
- * Machine.free_blocks is exact between decode runs. During one it does not know the blocks the run
- * has taken so far; engine_free_blocks does. Whoever takes or gives blocks during a run has its
- * length fitted to what is left, so that a run never outgrows the memory. */
+ * Machine.free_blocks is exact between decode runs. During one it knows of the blocks that the run
+ * has taken up to DecodeRun.booked; engine_free_blocks knows of all, and engine_catch_up books
+ * them. Whoever takes or gives blocks during a run has its length fitted to what is left, so that a
+ * run never outgrows the memory. */
 #include "sim/engine.h"
 #include <assert.h>
 
-/* Iterations of the batch that have begun and whose growth is not taken off free_blocks yet. */
-static int64_t begun_iterations(const Engine *self, const Machine *machine) {
-  if (machine->activity == ACTIVITY_DECODE) return engine_begun_iterations(self, machine);
-  return machine->activity == ACTIVITY_PREFILL && !machine->decodes_paused;
+/* Iterations of the batch that have begun and are not booked yet. */
+static int64_t unbooked_iterations(const Engine *self, const Machine *machine) {
+  const int64_t booked = machine->run.booked;
+  if (machine->activity == ACTIVITY_DECODE) return engine_begun_iterations(self, machine) - booked;
+  return machine->activity == ACTIVITY_PREFILL && machine_decodes(machine) ? 1 - booked : 0;
 }
 
 int64_t engine_free_blocks(const Engine *self, const Machine *machine) {
   if (machine->batcher->reserves_output) return machine->free_blocks;
-  return machine->free_blocks - batch_growth(&machine->batch, begun_iterations(self, machine));
+  return machine->free_blocks - batch_growth(&machine->batch, unbooked_iterations(self, machine));
+}
+
+static void take(Engine *self, Machine *machine, int64_t n) {
+  machine->free_blocks -= n;
+  assert(0 <= machine->free_blocks && machine->free_blocks <= machine->kv_blocks);
+  self->view.kv_blocks[machine->ix] += n;
+}
+
+void engine_book_iterations(Engine *self, Machine *machine, int64_t n) {
+  const int64_t more = n - machine->run.booked;
+  if (more == 0) return;
+  if (!machine->batcher->reserves_output) take(self, machine, batch_growth(&machine->batch, more));
+  batch_advance(&machine->batch, more);
+  machine->run.booked = n;
+}
+
+void engine_catch_up(Engine *self, Machine *machine) {
+  const int64_t more = unbooked_iterations(self, machine);
+  if (more > 0) engine_book_iterations(self, machine, machine->run.booked + more);
 }
 
 bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
@@ -25,10 +46,8 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
 }
 
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
-  machine->free_blocks -= n;
-  assert(0 <= machine->free_blocks && machine->free_blocks <= machine->kv_blocks);
+  take(self, machine, n);
   if (n < 0 && machine->wanted_blocks < machine->kv_blocks) engine_withhold_blocks(self, machine);
-  self->view.kv_blocks[machine->ix] += n;
   if (machine->activity == ACTIVITY_DECODE) engine_refit_run(self, machine);
 }
 
@@ -77,6 +96,7 @@ void engine_drop_chunks(Engine *self, Machine *machine, RequestIx ix) {
   machine->n_started--;
   self->metrics.preemptions++;
   self->metrics.dropped_tokens += request->prefilled_tokens;
+  self->view.pending_tokens[machine->ix] += request->prefilled_tokens;
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
 }

@@ -30,18 +30,19 @@ static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
  * into: without that margin a full machine takes KV in only to evict it again (evictions fall from
  * 798 to 48 on experiments/examples/splitwise-hh.yaml). Those swapped out there return first,
  * and the batcher may refuse it. */
-static bool fits(const Engine *self, const Transfer *transfer) {
-  const Machine *to = &self->machines[transfer->to];
+static bool fits(Engine *self, const Transfer *transfer) {
+  Machine *to = &self->machines[transfer->to];
   if (to->swapped.count > 0) return false;
   const int64_t margin = to->batcher->reserves_output ? 0 : (int64_t)to->batch.n_seqs;
   if (!engine_has_blocks(self, to, blocks_needed(self, transfer) + margin)) return false;
   if (!to->batcher->receives) return true;
+  engine_catch_up(self, to);
   const MachineView view = engine_view(self, to);
   return to->batcher->receives(to->batcher_options, to->batcher_state, &view, transfer->request);
 }
 
 /* Whether it fits and nobody waits there already. */
-static bool has_room(const Engine *self, const Transfer *transfer) {
+static bool has_room(Engine *self, const Transfer *transfer) {
   return self->machines[transfer->to].inbound.count == 0 && fits(self, transfer);
 }
 

@@ -71,10 +71,16 @@ static void apply_admits(Engine *self, Machine *machine) {
     batch_push(&machine->batch, slots, ix, request->prompt_tokens + request->generated_tokens,
                request->output_tokens - request->generated_tokens, self->arena);
     request->computing_ticks -= machine->decoded_ticks;
-    if (request->decode_began_at < 0) {
-      request->decode_began_at = self->now;
-      engine_log(self, OUTCOME_DECODE_BEGIN, request, machine->ix, 0, 0);
-    }
+  }
+}
+
+/* Of those admitted, who is still there once the batch has room. */
+static void begin_decodes(Engine *self, const Machine *machine) {
+  for (size_t i = 0; i < self->plan.n_admits; i++) {
+    Request *request = &self->requests.slots[self->plan.admits[i]];
+    if (request->state != REQUEST_RUNS || request->decode_began_at >= 0) continue;
+    request->decode_began_at = self->now;
+    engine_log(self, OUTCOME_DECODE_BEGIN, request, machine->ix, 0, 0);
   }
 }
 
@@ -133,6 +139,9 @@ bool engine_carry_out(Engine *self, Machine *machine) {
   machine->padding_context = self->plan.padding_context;
   apply_preempts(self, machine);
   apply_admits(self, machine);
+  const bool evicted = make_room(self, machine);
+  assert(!evicted || self->plan.n_prefills == 0);
+  begin_decodes(self, machine);
   apply_prefills(self, machine);
-  return make_room(self, machine);
+  return evicted;
 }

@@ -35,7 +35,8 @@ static void broadcast(Engine *self) {
   ClusterView *view = &self->view;
   view->loads_at = self->now;
   for (MachineIx m = 0; m < self->n_machines; m++) {
-    const Machine *machine = &self->machines[m];
+    Machine *machine = &self->machines[m];
+    engine_catch_up(self, machine);
     const Tick idle = machine->idle_since < 0 ? 0 : self->now - machine->idle_since;
     view->loads[m] = (MachineLoad){.free_blocks = machine->kv_blocks - view->kv_blocks[m],
                                    .pending_tokens = view->pending_tokens[m],

@@ -4,6 +4,7 @@
 #include "sim/base/rng.h"
 #include "sim/base/text.h"
 #include "traces/fields.h"
+#include "traces/trace.h"
 #include <assert.h>
 #include <dirent.h>
 #include <stdlib.h>
@@ -37,7 +38,9 @@ static int table_append(Table *self, const Line *line, Arena *arena, Diag *diag)
   self->q = numbers[0];
   for (int i = PROMPT; i <= OUTPUT; i++) {
     double value = (double)numbers[i] * PER_UNIT;
-    if (value > INT32_MAX || (self->n > 0 && value < self->columns[i][self->n - 1]))
+    if (value > TRACE_TOKENS_MAX)
+      return field_error(line, fields[i], names[i], "at most 10000000 tokens", diag);
+    if (self->n > 0 && value < self->columns[i][self->n - 1])
       return field_error(line, fields[i], names[i], "no less than in the row before", diag);
     ARENA_RESERVE(arena, self->columns[i], self->capacity[i], self->n + 1);
     self->columns[i][self->n] = value;
@@ -138,17 +141,30 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
   return lengths_load(path, &ret_both[0], &ret_both[1], self->arena, self->diag);
 }
 
-#define TOKENS_MAX 2147483647
 #define MEAN_ROW                                                                                   \
   {                                                                                                \
-    "mean", OPTION_REAL, offsetof(LengthDistribution, mean), NULL, true, 1, TOKENS_MAX, NULL,      \
-        "mean length in tokens"                                                                    \
+    "mean", OPTION_REAL, offsetof(LengthDistribution, mean), NULL, true, 1, TRACE_TOKENS_MAX,      \
+        NULL, "mean length in tokens"                                                              \
   }
 #define CLAMP_ROWS                                                                                 \
-  {"min",      OPTION_REAL, offsetof(LengthDistribution, low), NULL, false, 1,                     \
-   TOKENS_MAX, NULL,        "shorter draws become this"},                                          \
-      {"max",      OPTION_REAL, offsetof(LengthDistribution, high), NULL, false, 1,                \
-       TOKENS_MAX, NULL,        "longer draws become this"},                                       \
+  {"min",                                                                                          \
+   OPTION_REAL,                                                                                    \
+   offsetof(LengthDistribution, low),                                                              \
+   NULL,                                                                                           \
+   false,                                                                                          \
+   1,                                                                                              \
+   TRACE_TOKENS_MAX,                                                                               \
+   NULL,                                                                                           \
+   "shorter draws become this"},                                                                   \
+      {"max",                                                                                      \
+       OPTION_REAL,                                                                                \
+       offsetof(LengthDistribution, high),                                                         \
+       NULL,                                                                                       \
+       false,                                                                                      \
+       1,                                                                                          \
+       TRACE_TOKENS_MAX,                                                                           \
+       NULL,                                                                                       \
+       "longer draws become this"},                                                                \
   {                                                                                                \
     0                                                                                              \
   }
@@ -167,7 +183,7 @@ static int bind_mean(const Binder *self, const Node *node, const OptionSpec *spe
 
 /* A whole length; `key` is what messages call it. */
 static int bind_tokens(const Binder *self, const Node *node, const char *key, double *ret_tokens) {
-  const OptionSpec spec = {key, OPTION_INT, 0, NULL, true, 1, TOKENS_MAX, NULL, "tokens"};
+  const OptionSpec spec = {key, OPTION_INT, 0, NULL, true, 1, TRACE_TOKENS_MAX, NULL, "tokens"};
   int64_t tokens = 0;
   if (option_bind_one(&spec, node, &tokens, self->diag)) return -1;
   *ret_tokens = (double)tokens;
@@ -248,7 +264,7 @@ int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,
 /* ---- Drawing ---- */
 
 void length_sampler_init(LengthSampler *self, const LengthDistribution *of) {
-  *self = (LengthSampler){.of = *of, .low = 1, .high = INT32_MAX};
+  *self = (LengthSampler){.of = *of, .low = 1, .high = TRACE_TOKENS_MAX};
   if (of->low > 1) self->low = of->low;
   if (of->high > 0) self->high = of->high;
   if (of->kind == LENGTH_LOGNORMAL)

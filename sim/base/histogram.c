@@ -1,10 +1,19 @@
 /* The parts of the histogram that are not on the hot path, and the series that spares it. */
 #include "sim/base/histogram.h"
 #include <math.h>
+#include <string.h>
 
 void histogram_init(Histogram *self, Arena *arena) {
-  *self = (Histogram){
-      .counts = ARENA_ARRAY(arena, uint64_t, HISTOGRAM_BUCKETS), .min = INT64_MAX, .max = -1};
+  *self = (Histogram){.arena = arena, .min = INT64_MAX, .max = -1};
+}
+
+void histogram_reach(Histogram *self, int64_t value) {
+  enum { OCTAVE = 1 << HISTOGRAM_SUB_BITS };
+  const size_t need = ((size_t)histogram_bucket(value) / OCTAVE + 1) * OCTAVE;
+  self->max = value;
+  if (need <= self->n_counts) return;
+  self->counts = arena_resize(self->arena, self->counts, need * sizeof *self->counts);
+  self->n_counts = need;
 }
 
 /* Octaves 0 and 1 both have buckets of width 1; from there on each doubles it. */
@@ -47,7 +56,7 @@ void histogram_add_series(Histogram *self, FineTick first, FineTick step, uint64
   add_series_sums(self, fine_ticks(first), fine_ticks(step), (double)count, (double)weight);
   self->total += count * weight;
   if (tick_nearest(first) < self->min) self->min = tick_nearest(first);
-  if (tick_nearest(last) > self->max) self->max = tick_nearest(last);
+  if (tick_nearest(last) > self->max) histogram_reach(self, tick_nearest(last));
   while (count > 0) {
     const int bucket = histogram_bucket(tick_nearest(first));
     const FineTick end = bucket_end(bucket);
@@ -61,13 +70,20 @@ void histogram_add_series(Histogram *self, FineTick first, FineTick step, uint64
 void histogram_merge(Histogram *self, const Histogram *other) {
   if (other->total == 0) return;
   int last = histogram_bucket(other->max);
+  if (other->max > self->max) histogram_reach(self, other->max);
   for (int i = histogram_bucket(other->min); i <= last; i++)
     self->counts[i] += other->counts[i];
   self->total += other->total;
   self->sum += other->sum;
   self->sum_squares += other->sum_squares;
   if (other->min < self->min) self->min = other->min;
-  if (other->max > self->max) self->max = other->max;
+}
+
+bool histogram_same_counts(const Histogram *self, const Histogram *other) {
+  return self->total == other->total && self->min == other->min && self->max == other->max &&
+         (self->total == 0 ||
+          memcmp(self->counts, other->counts,
+                 ((size_t)histogram_bucket(self->max) + 1) * sizeof *self->counts) == 0);
 }
 
 /* Estimate of the observation of this rank (from 0, in ascending order): those of a bucket are

@@ -13,6 +13,7 @@ typedef struct MachineView {
   Tick now;
   const Machine *machine;
   const Request *requests; // by slot
+  bool made_room;          // somebody has given way for the iteration to be planned
 } MachineView;
 
 typedef struct PlanItem {
@@ -38,7 +39,9 @@ typedef struct BatchPlan {
  * prompt that the store cannot take, and all after it. The core takes KV blocks for them:
  * view_prefill_blocks must be free. */
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
-/* Let a request of decode_queue, blocked or swapped run: view_admit_blocks must be free. */
+/* Let a request of decode_queue, blocked or swapped run: view_admit_blocks must be free. A plan
+ * without prefills may admit more of decode_queue than there are blocks for: as where those that
+ * run cannot grow, the tier picks who gives way. */
 void plan_admit(BatchPlan *plan, RequestIx request);
 /* Charge the iteration, which must have prefills, for `tokens` more, as padded batches and chunks
  * of a fixed size do; `area2` is Σ new·(2·past + new) of the padding. No KV is kept of it. */
@@ -114,6 +117,14 @@ static inline RequestIx view_started_prefill(const MachineView *view) {
   while (ix != REQUEST_NONE && view->requests[ix].prefilled_tokens == 0)
     ix = view->requests[ix].next;
   return ix;
+}
+
+/* Whether prompts that have not begun wait: for those that are swapped out, and where somebody has
+ * just given way, for the decodes this was for, or they would take the memory back at once. */
+static inline bool view_prompts_wait(const MachineView *view) {
+  const Machine *machine = view->machine;
+  return machine->swapped.count > 0 ||
+         (view->made_room && machine->decode_queue.count + machine->blocked.count > 0);
 }
 
 /* Blocks that admitting a decode takes beyond those it holds: for its newest token, which the next

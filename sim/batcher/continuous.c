@@ -53,7 +53,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   if (plan->pause_decodes) return;
   budget.tokens = self->limits.max_num_seqs;
   budget.seqs = seqs;
-  fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+  fcfs_admit_prefilled(view, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
 }
 

@@ -9,7 +9,7 @@ const OptionSpec fcfs_options[] = {
 
 void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget) {
   const Request *requests = view->requests;
-  if (view->machine->swapped.count > 0) return;
+  if (view_prompts_wait(view)) return;
   for (RequestIx ix = view->machine->prefill_queue.first; ix != REQUEST_NONE;
        ix = requests[ix].next) {
     const int32_t tokens = requests[ix].prefill_tokens - requests[ix].prefilled_tokens;
@@ -32,6 +32,17 @@ void fcfs_admits(const MachineView *view, const RequestQueue *queue, bool reserv
     budget->tokens--;
     budget->seqs--;
     budget->blocks -= blocks;
+  }
+}
+
+void fcfs_admit_prefilled(const MachineView *view, BatchPlan *plan, Budget *budget) {
+  RequestIx ix = view->machine->decode_queue.first;
+  for (; ix != REQUEST_NONE && budget->tokens > 0 && budget->seqs > 0;
+       ix = view->requests[ix].next) {
+    plan_admit(plan, ix);
+    budget->tokens--;
+    budget->seqs--;
+    budget->blocks -= view_admit_blocks(view, ix, false);
   }
 }
 
@@ -86,5 +97,7 @@ bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs) {
 bool fcfs_limits_wake(void *state, void *machine_state, const MachineView *view, Wake why,
                       RequestIx request) {
   (void)machine_state, (void)request;
-  return fcfs_wake(view, why, ((const FcfsLimits *)state)->max_num_seqs);
+  const int64_t max_num_seqs = ((const FcfsLimits *)state)->max_num_seqs;
+  const bool joins = why == WAKE_DECODE && (int64_t)view->machine->batch.n_seqs < max_num_seqs;
+  return joins || fcfs_wake(view, why, max_num_seqs);
 }

@@ -32,12 +32,17 @@ typedef struct Budget {
 
 /* Plans whole prompts from the head of prefill_queue until one does not fit, and takes them off the
  * budget. The first prompt of an iteration may exceed the tokens, or a long one would never run.
- * None while requests are swapped. */
+ * None while view_prompts_wait. */
 void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget);
 /* Plans decodes from the head of `queue` (blocked or decode_queue) until one does not fit, each for
  * one token, and takes them off the budget. */
 void fcfs_admits(const MachineView *view, const RequestQueue *queue, bool reserves_output,
                  BatchPlan *plan, Budget *budget);
+/* Plans those of decode_queue that the budget has tokens and sequences for, and takes them off it.
+ * As in vLLM they are among the running once they are prefilled, whoever needs a block, and where
+ * there are too few the newest of all gives way. The budget's blocks are then below 0, and nothing
+ * else fits. */
+void fcfs_admit_prefilled(const MachineView *view, BatchPlan *plan, Budget *budget);
 
 /* private: fcfs_admit_swapped */
 void fcfs_admit_some_swapped(const MachineView *view, BatchPlan *plan, Budget *budget);
@@ -64,7 +69,8 @@ int64_t fcfs_fitting_tokens(const MachineView *view, RequestIx request, int64_t 
 bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs);
 /* Its part for decodes: a decode that is next in line, or a swapped request that may return. */
 bool fcfs_wake_decodes(const MachineView *view, Wake why);
-/* The same as a hook of a batcher whose state is FcfsLimits. */
+/* The same as a hook of a batcher whose state begins with FcfsLimits and which uses
+ * fcfs_admit_prefilled: a decode needs no more than a sequence. */
 bool fcfs_limits_wake(void *state, void *machine_state, const MachineView *view, Wake why,
                       RequestIx request);
 #endif

@@ -11,7 +11,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   Budget budget = {.tokens = self->max_num_batched_tokens - running,
                    .seqs = self->max_num_seqs - running,
                    .blocks = machine->free_blocks - growth};
-  fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+  fcfs_admit_prefilled(view, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
   fcfs_prefills(view, plan, &budget);
 }

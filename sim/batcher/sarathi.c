@@ -11,7 +11,7 @@ static int64_t joining_tokens(const MachineView *view, RequestIx ix, const Budge
   if (request->prefilled_tokens > 0)
     return fcfs_fitting_tokens(view, ix, rest < budget->tokens ? rest : budget->tokens,
                                budget->blocks);
-  const bool begins = budget->seqs > 0 && view->machine->swapped.count == 0 &&
+  const bool begins = budget->seqs > 0 && !view_prompts_wait(view) &&
                       view_prefill_blocks(view, ix, (int32_t)rest) <= budget->blocks;
   return !begins ? 0 : rest < budget->tokens ? rest : budget->tokens;
 }
@@ -45,7 +45,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   (void)machine_state;
   const Machine *machine = view->machine;
   Budget budget = budget_of(state, machine);
-  fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
+  fcfs_admit_prefilled(view, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
   const RequestIx started = view_started_prefill(view);
   if (started != REQUEST_NONE && !join(view, started, plan, &budget)) return;
@@ -65,7 +65,7 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   const bool prompt_may = (why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||
                           (why == WAKE_RELEASE && prompt != REQUEST_NONE);
   if (prompt_may && budget.tokens > 0 && joining_tokens(view, prompt, &budget) > 0) return true;
-  return budget.seqs > 0 && fcfs_wake_decodes(view, why);
+  return budget.seqs > 0 && (why == WAKE_DECODE || fcfs_wake_decodes(view, why));
 }
 
 static const OptionSpec options[] = {

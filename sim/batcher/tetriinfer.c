@@ -1,6 +1,6 @@
 /* TetriInfer's instances (TetriInfer §3.3, §3.4). Prompts are prefilled alone, in chunks of a fixed
  * size that keep the accelerator just saturated; decodes join by what is predicted of them. A
- * machine that does both prefills first. */
+ * machine that does both prefills first. RULES.md has what the paper leaves open. */
 #include "sim/batcher/tetriinfer.h"
 
 int64_t tetriinfer_chunk_tokens(const TetriInfer *self, const PoolSpec *pool) {

@@ -50,7 +50,7 @@ typedef struct Chunk {
 static int64_t piece_tokens(const PrefillSchedule *self, const MachineView *view, size_t i,
                             int64_t left) {
   const Request *request = &view->requests[self->items[i].request];
-  const bool waits = view->machine->swapped.count > 0 && request->prefilled_tokens == 0;
+  const bool waits = view_prompts_wait(view) && request->prefilled_tokens == 0;
   const int64_t rest = request->prefill_tokens - request->prefilled_tokens;
   return waits ? 0 : rest < left ? rest : left;
 }
@@ -95,8 +95,7 @@ void prefill_schedule_plan(PrefillSchedule *self, const TetriInfer *options,
   const Chunk chunk = next_chunk(self, view, NULL);
   if (!may_run(&chunk, cut)) return;
   next_chunk(self, view, plan);
-  const int64_t padding = self->chunk_tokens - chunk.tokens;
-  plan_pad(plan, padding, padding * padding);
+  plan_pad(plan, self->chunk_tokens - chunk.tokens, 0); // attention to it is masked
   self->first += chunk.n_ends;
 }
 

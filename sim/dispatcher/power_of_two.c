@@ -4,7 +4,8 @@
  *      end of its range (§5.2.3) or by the upper; all machines where none does
  *   2  two of them, drawn at random
  *   3  the one with the lower ratio of heavy to light decodes once this one is added; of equal
- *      ratios the one with fewer pending tokens, and of equals in that the first drawn */
+ *      ratios the one with fewer pending tokens, of which a decode is one, and of equals in that
+ *      the first drawn */
 #include "sim/base/rng.h"
 #include "sim/dispatcher/dispatcher.h"
 #include "sim/predictor/predictor.h"

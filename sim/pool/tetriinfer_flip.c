@@ -5,9 +5,10 @@
  *   load   it was busy for less than `load_below` of the last `window` in this role (§3.5); the
  *          window is looked at in 64ths, so it may be longer by one
  *
- * The paper flips such a machine whatever the others do, so that a cluster at rest goes on flipping
- * for nothing. Here it flips only when it is needed: when every machine of the other role has work.
- * `only_if_other_busy: false` is the paper's rule to the letter. Mixed machines stay mixed. */
+ * The paper flips such a machine whatever the others do. Here it flips only when it is needed: when
+ * every machine of the other role has work. With `only_if_other_busy: false` that is asked only of
+ * a machine that has had nothing to do since its last flip, or a cluster at rest would flip the
+ * same machines to and fro for ever. Mixed machines stay mixed. */
 #include "sim/pool/pool.h"
 #include <assert.h>
 
@@ -90,6 +91,12 @@ static bool is_underloaded(const State *self, const ClusterView *view, const Mac
   return span >= self->window && (double)busy < self->load_below * (double)span;
 }
 
+/* Whether it has flipped and has not worked since. */
+static bool is_unused(const Machine *machine) {
+  return machine->role_since > 0 && machine->idle_since >= 0 &&
+         machine->idle_since <= machine->role_since;
+}
+
 static bool all_have_work(const ClusterView *view, const RoleList *list) {
   for (uint32_t i = 0; i < list->count; i++)
     if (!has_work(view, list->items[i])) return false;
@@ -105,7 +112,8 @@ static Role watch(void *state, const ClusterView *view, const Machine *machine, 
   const Role other = prefills ? ROLE_DECODE : ROLE_PREFILL;
   const int64_t least = prefills ? self->min_prefill : self->min_decode;
   if (!flips || view->by_role[machine->role].count <= least) return machine->role;
-  if (self->only_if_other_busy && !all_have_work(view, &view->by_role[other])) return machine->role;
+  const bool must_help = self->only_if_other_busy || is_unused(machine);
+  if (must_help && !all_have_work(view, &view->by_role[other])) return machine->role;
   *ret_ticks = self->flip_time;
   return other;
 }

@@ -14,5 +14,6 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 const Router router_least_kv = {
     .policy = {.name = "least_kv",
                .help = "joins the machine with the least KV memory held or promised"},
+    .reads_memory = true,
     .pick = pick,
 };

@@ -8,6 +8,7 @@
 study() {
   cat <<'END'
 model: llama2-70b
+max_model_len: none
 workload:
   lengths: azure-conv-2023
   arrivals: {process: poisson, rate: 8 /s}

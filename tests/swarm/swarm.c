@@ -200,9 +200,8 @@ static const char *check_books(const Cluster *cluster, const Trial *trial) {
 /* --- two runs against each other */
 
 static bool same_histogram(const Histogram *a, const Histogram *b) {
-  return a->total == b->total && a->min == b->min && a->max == b->max && same_sum(a->sum, b->sum) &&
-         same_sum(a->sum_squares, b->sum_squares) &&
-         memcmp(a->counts, b->counts, HISTOGRAM_BUCKETS * sizeof *a->counts) == 0;
+  return histogram_same_counts(a, b) && same_sum(a->sum, b->sum) &&
+         same_sum(a->sum_squares, b->sum_squares);
 }
 
 static bool same_metrics(const Metrics *a, const Metrics *b) {

@@ -111,7 +111,10 @@ RequestIx stage_decode(Stage *self, MachineIx m, RequestState state, int32_t con
 }
 
 MachineView stage_view(const Stage *self, MachineIx machine) {
-  return (MachineView){self->view.now, &self->machines[machine], self->requests.slots};
+  return (MachineView){.now = self->view.now,
+                       .machine = &self->machines[machine],
+                       .requests = self->requests.slots,
+                       .made_room = self->made_room};
 }
 
 const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, void *machine_state,

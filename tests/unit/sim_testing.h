@@ -33,6 +33,7 @@ typedef struct Stage {
   Machine machines[STAGE_MACHINES];
   RequestTable requests;
   ClusterView view;
+  bool made_room; // as batchers see it
   BatchPlan plan;
 } Stage;
 

@@ -9,6 +9,12 @@ TestSuite(batcher, .init = setup, .fini = teardown);
 
 static const char *const fcfs[] = {"continuous", "mixed", "splitwise"};
 
+/* Those that count the prefilled among the running, as vLLM does: a decode needs no block to join,
+ * the newest gives way. */
+static bool preempts(const char *name) {
+  return strcmp(name, "continuous") == 0 || strcmp(name, "mixed") == 0;
+}
+
 /* What the plan looks like when it is only of prefills. */
 static void expect_prefills(const Subject *self, const char *want, const char *what) {
   const bool pauses = strcmp(self->name, "continuous") == 0 && *want;
@@ -55,9 +61,30 @@ Test(batcher, decodes_are_admitted_in_order_until_one_does_not_fit) {
   for (size_t b = 0; b < COUNT(fcfs); b++)
     for (size_t i = 0; i < COUNT(cases); i++) {
       const Subject subject = start(fcfs[b], cases[i].options, cases[i].kv_blocks);
+      const bool all = preempts(fcfs[b]) && !cases[i].options;
       decodes(REQUEST_WAITS_DECODE, 3, 20);
-      expect_plan(&subject, cases[i].want, arena_printf(&arena, "%s: %s", fcfs[b], cases[i].what));
+      expect_plan(&subject, all ? "+0 +1 +2" : cases[i].want,
+                  arena_printf(&arena, "%s: %s", fcfs[b], cases[i].what));
     }
+}
+
+/* The one with 20 tokens left the other no block, and would be prefilled again in those that it
+ * gave up. A prompt that has begun goes on, and one alone begins. */
+Test(batcher, prompts_wait_where_somebody_has_just_given_way) {
+  static const char *const names[] = {"continuous", "mixed", "splitwise", "sarathi", "tetriinfer"};
+  for (size_t b = 0; b < COUNT(names); b++) {
+    const char *options = strcmp(names[b], "tetriinfer") == 0 ? "{chunk_size: 20}" : NULL;
+    const Subject subject = start(names[b], options, 45);
+    stage.made_room = true;
+    stage_prefill(&stage, 0, 20);
+    const char *alone = planned(&subject);
+    cr_expect_not_null(strstr(alone, "0p20"), "%s: '%s'", names[b], alone);
+    const Subject again = start(names[b], options, 45);
+    stage.made_room = true;
+    decodes(REQUEST_WAITS_DECODE, 1, 20);
+    stage_prefill(&stage, 0, 20);
+    expect_plan(&again, "+0", names[b]);
+  }
 }
 
 /* The first in line has 30 tokens, the second 10. */
@@ -168,8 +195,9 @@ Test(batcher, a_run_is_cut_short_only_for_who_is_next_and_fits) {
         stage_prefill(&stage, 0, 10);
       machine->free_blocks = cases[i].free_blocks;
       const RequestIx last = (RequestIx)stage.requests.n_slots - 1;
-      cr_expect_eq(wake(&subject, cases[i].why, last), cases[i].want, "%s: %s", fcfs[b],
-                   cases[i].what);
+      const bool joins = cases[i].why == WAKE_DECODE && preempts(fcfs[b]);
+      const bool want = cases[i].want || joins;
+      cr_expect_eq(wake(&subject, cases[i].why, last), want, "%s: %s", fcfs[b], cases[i].what);
     }
 }
 
@@ -217,7 +245,7 @@ Test(batcher, mixed_gives_decodes_their_token_first_and_prompts_the_rest) {
       {"4 tokens: one decode joins", 4, 1000, "5p4 +3"},
       {"100 held, growth of 5, 4 + 2 for the prompts", 11, 111, "5p4 6p2 +3 +4"},
       {"one block less", 11, 110, "5p4 +3 +4"},
-      {"growth of the three that run, and one joins", 11, 104, "+3"},
+      {"growth of the three that run, and one block", 11, 104, "+3 +4"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     const char *options =
@@ -253,6 +281,29 @@ Test(batcher, request_level_takes_whole_requests_and_memory_for_their_outputs) {
   prefills((int32_t[]){40, 40}, 2);
   stage.requests.slots[0].decode_machine = stage.requests.slots[1].decode_machine = 1;
   expect_plan(&subject, "0p40 1p40", "decoded elsewhere: one token more than the prompt");
+}
+
+Test(batcher, request_level_pads_prompts_to_the_longest_or_to_what_is_set) {
+  static const struct {
+    const char *what, *options;
+    int32_t prompts[2];
+    const char *want;
+  } cases[] = {
+      {"10 tokens and 40² − 30²", "{padded: true}", {40, 30}, "0p40 1p30 ~10/700"},
+      {"the other way round", "{padded: true}", {30, 40}, "0p30 1p40 ~10/700"},
+      {"two of a length", "{padded: true}", {40, 40}, "0p40 1p40"},
+      {"2·50 − 70 and 2·50² − 40² − 30²",
+       "{padded: true, padded_prompt_tokens: 50}",
+       {40, 30},
+       "0p40 1p30 ~30/2500"},
+      {"as long as is set", "{padded: true, padded_prompt_tokens: 40}", {40, 40}, "0p40 1p40"},
+      {"only if padded", "{padded_prompt_tokens: 50}", {40, 30}, "0p40 1p30"},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const Subject subject = start("request_level", cases[i].options, 1000);
+    prefills(cases[i].prompts, 2);
+    expect_plan(&subject, cases[i].want, cases[i].what);
+  }
 }
 
 Test(batcher, request_level_waits_for_its_batch_to_end) {
