@@ -91,6 +91,13 @@ int64_t batch_growth(const Batch *self, int64_t n) {
   return blocks;
 }
 
+int64_t batch_margin(const Batch *self, int64_t n, size_t n_joining) {
+  const int64_t joining = (int64_t)n_joining, size = self->block_size;
+  if (size <= BATCH_MARGIN_TOKENS) return (int64_t)self->n_seqs + joining;
+  return batch_growth(self, n + BATCH_MARGIN_TOKENS) - batch_growth(self, n) +
+         (joining * BATCH_MARGIN_TOKENS + size - 1) / size;
+}
+
 int64_t batch_fitting(const Batch *self, int64_t free_blocks, int64_t limit) {
   assert(free_blocks >= 0);
   const int64_t n_seqs = (int64_t)self->n_seqs;

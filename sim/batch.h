@@ -46,6 +46,12 @@ void batch_advance(Batch *self, int64_t n);
 
 /* KV blocks that the next `n` iterations take beyond those held. */
 int64_t batch_growth(const Batch *self, int64_t n);
+/* Blocks that KV which comes in leaves free for those that run, or a full machine would take it in
+ * only to give it up again: one for each sequence, or what all take for their next
+ * BATCH_MARGIN_TOKENS tokens where blocks are larger than that; after the next `n` iterations, with
+ * `n_joining` more sequences. */
+enum { BATCH_MARGIN_TOKENS = 16 };
+int64_t batch_margin(const Batch *self, int64_t n, size_t n_joining);
 /* The most iterations, at most `limit`, whose growth fits in `free_blocks`. */
 int64_t batch_fitting(const Batch *self, int64_t free_blocks, int64_t limit);
 #endif

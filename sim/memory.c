@@ -45,6 +45,12 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
   return n <= machine->free_blocks - most || n <= engine_free_blocks(self, machine);
 }
 
+bool engine_has_room(const Engine *self, const Machine *machine, int64_t n) {
+  if (machine->batcher->reserves_output) return engine_has_blocks(self, machine, n);
+  const int64_t margin = batch_margin(&machine->batch, unbooked_iterations(self, machine), 0);
+  return engine_has_blocks(self, machine, n + margin);
+}
+
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
   take(self, machine, n);
   if (n < 0 && machine->wanted_blocks < machine->kv_blocks) engine_withhold_blocks(self, machine);

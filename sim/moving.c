@@ -26,15 +26,13 @@ static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
                                &self->requests.slots[transfer->request]);
 }
 
-/* Whether the receiver can take the KV and leave every sequence that runs there a block to grow
- * into: without that margin a full machine takes KV in only to evict it again (evictions fall from
- * 798 to 48 on experiments/examples/splitwise-hh.yaml). Those swapped out there return first,
- * and the batcher may refuse it. */
+/* Whether the receiver can take the KV beside the margin of those that run there (evictions fall
+ * from 798 to 48 by it on experiments/examples/splitwise-hh.yaml). Those swapped out there return
+ * first, and the batcher may refuse it. */
 static bool fits(Engine *self, const Transfer *transfer) {
   Machine *to = &self->machines[transfer->to];
   if (to->swapped.count > 0) return false;
-  const int64_t margin = to->batcher->reserves_output ? 0 : (int64_t)to->batch.n_seqs;
-  if (!engine_has_blocks(self, to, blocks_needed(self, transfer) + margin)) return false;
+  if (!engine_has_room(self, to, blocks_needed(self, transfer))) return false;
   if (!to->batcher->receives) return true;
   engine_catch_up(self, to);
   const MachineView view = engine_view(self, to);

@@ -168,16 +168,15 @@ void engine_handle_copy(Engine *self, uint32_t target) {
 
 /* --- fetching */
 
-/* Of the machines that decode, the one with the fewest decodes among those with room for the
- * request and a block for each sequence to grow into; NULL if none has. */
+/* Of the machines that decode, the first of those with the fewest decodes that have room for the
+ * request beside what runs; NULL if none has. */
 static Machine *find_room(const Engine *self, const Group *group, const Request *request) {
   Machine *machines = machines_of(self, group, SHAPE_DECODE), *best = NULL;
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
     Machine *machine = &machines[i];
     if (best && machine->n_decodes >= best->n_decodes) continue;
-    const int64_t margin = machine->batcher->reserves_output ? 0 : (int64_t)machine->batch.n_seqs;
     const int64_t blocks = machine_held_blocks(machine, kv_tokens(request) + 1);
-    if (engine_has_blocks(self, machine, blocks + margin)) best = machine;
+    if (engine_has_room(self, machine, blocks)) best = machine;
   }
   return best;
 }

@@ -155,3 +155,19 @@ Test(batch, the_first_to_finish_is_found_after_others_leave) {
   cr_expect_eq(batch.entries[0].request, 2u);
   cr_expect_eq(batch.context_tokens, 12 + 40);
 }
+
+/* A block each up to blocks of 16 tokens; of larger ones what 16 tokens of each take. */
+Test(batch, the_margin_is_of_tokens_where_blocks_are_large) {
+  Request slots[2] = {0};
+  Batch small, large;
+  batch_init(&small, 16, &arena);
+  batch_init(&large, 64, &arena);
+  batch_push(&small, slots, 0, 40, 100, &arena);
+  batch_push(&small, slots, 1, 41, 100, &arena);
+  cr_expect_eq(batch_margin(&small, 0, 3), 2 + 3);
+  batch_push(&large, slots, 0, 40, 100, &arena); // 25 iterations until it computes its 65th token
+  cr_expect_eq(batch_margin(&large, 9, 0), 0);
+  cr_expect_eq(batch_margin(&large, 10, 0), 1);
+  cr_expect_eq(batch_margin(&large, 26, 0), 0);
+  cr_expect_eq(batch_margin(&large, 10, 5), 1 + 2);
+}
