@@ -2,7 +2,7 @@
  * by OpenBLAS. It measures what it says, a small model on this CPU, so that the whole way from
  * measurement to validation can be gone on any machine. */
 #include "calib/backend.h"
-#include "calib/cpu_gemm.h"
+#include "calib/cpu_blas.h"
 #include "calib/cpu_machine.h"
 #include "calib/cpu_point.h"
 #include "calib/cpu_verify.h"
@@ -19,6 +19,7 @@ typedef struct State {
   Arena batch_arena; // of run_batch
   CalibOptions options;
   CpuThreads *threads;
+  CpuBlas blas;
   CpuModel model;
   bool has_model, has_point, verified[CALIB_N_OPS];
   CpuPoint point;
@@ -32,10 +33,14 @@ static CalibStatus backend_open(const CalibOptions *options, void **ret_state, c
              (int)options->device, (int)options->threads, (int)allowed);
     return CALIB_REJECTED;
   }
+  CpuBlas blas;
+  const CalibStatus status = cpu_blas_open(&blas, error);
+  if (status) return status;
   Arena arena;
   arena_init(&arena);
   State *self = ARENA_NEW(&arena, State);
   self->options = *options;
+  self->blas = blas;
   self->threads = cpu_threads_open(options->threads > 0 ? options->threads : allowed, &arena);
   self->arena = arena;
   if (!self->threads) {
@@ -45,7 +50,6 @@ static CalibStatus backend_open(const CalibOptions *options, void **ret_state, c
   }
   arena_init(&self->point_arena);
   arena_init(&self->batch_arena);
-  cpu_gemm_open();
   *ret_state = self;
   return CALIB_OK;
 }
@@ -69,7 +73,7 @@ static void backend_describe(void *state, CalibDevice *ret_device) {
                               .free_bytes = cpu_machine_available_bytes(),
                               .cache_bytes = cpu_machine_cache_bytes()};
   cpu_machine_name(ret_device->name, sizeof ret_device->name);
-  snprintf(ret_device->library, sizeof ret_device->library, "%.63s", cpu_gemm_library());
+  snprintf(ret_device->library, sizeof ret_device->library, "%.63s", self->blas.config());
 }
 
 static CalibStatus backend_load(void *state, const CalibModel *model, char *error) {
@@ -79,8 +83,9 @@ static CalibStatus backend_load(void *state, const CalibModel *model, char *erro
   for (int op = 0; op < CALIB_N_OPS; op++)
     self->verified[op] = false;
   arena_done(&self->point_arena);
-  CalibStatus status = cpu_model_open(&self->model, model, self->threads, cpu_machine_cache_bytes(),
-                                      cpu_machine_available_bytes(), self->options.seed, error);
+  CalibStatus status =
+      cpu_model_open(&self->model, model, self->threads, &self->blas, cpu_machine_cache_bytes(),
+                     cpu_machine_available_bytes(), self->options.seed, error);
   self->has_model = status == CALIB_OK;
   return status;
 }

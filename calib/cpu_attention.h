@@ -4,6 +4,7 @@
  * are BLAS's; decode reads each page once, in place. */
 #ifndef CALIB_CPU_ATTENTION_H
 #define CALIB_CPU_ATTENTION_H
+#include "calib/cpu_blas.h"
 #include "calib/cpu_ops.h"
 #include <stdatomic.h>
 
@@ -30,6 +31,7 @@ typedef struct CpuAttention {
  * that order; gather_starts [n_sequences] counts floats of the sequences before. Tiles of queries
  * are taken from `next`, which must be 0. */
 typedef struct CpuPrefill {
+  const CpuBlas *blas;
   CpuAttention attention;
   float *gathered;
   const int64_t *gather_starts;

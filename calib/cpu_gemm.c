@@ -2,7 +2,6 @@
  * the same CPUs, and their idle spinning would enter other operators' times. A row-major matrix is
  * the transpose of a column-major one, so out's columns are computed as rows. */
 #include "calib/cpu_gemm.h"
-#include "calib/cpu_blas.h"
 #include <string.h>
 
 /* A matrix product repacks its weights first, which for few tokens costs more than going over them
@@ -17,8 +16,8 @@ static void multiply_vectors(const CpuGemm *gemm, int64_t begin, int64_t end, fl
   for (int64_t at = begin; at < end; at += block) {
     const int32_t columns = (int32_t)(end - at < block ? end - at : block);
     for (int64_t t = 0; t < gemm->tokens; t++)
-      sgemv_("T", &k, &columns, &alpha, gemm->weights + at * k, &k, gemm->in + t * k, &one, &keep,
-             gemm->out + t * gemm->n + at, &one);
+      gemm->blas->sgemv("T", &k, &columns, &alpha, gemm->weights + at * k, &k, gemm->in + t * k,
+                        &one, &keep, gemm->out + t * gemm->n + at, &one);
   }
 }
 
@@ -36,14 +35,6 @@ void cpu_gemm(const void *work, int32_t part, int32_t n_parts) {
   if (tokens <= MAX_TOKENS_BY_VECTOR)
     multiply_vectors(gemm, begin, end, keep);
   else
-    sgemm_("T", "N", &columns, &tokens, &k, &alpha, gemm->weights + begin * k, &k, gemm->in, &k,
-           &keep, out, &n);
-}
-
-void cpu_gemm_open(void) {
-  openblas_set_num_threads(1);
-}
-
-const char *cpu_gemm_library(void) {
-  return openblas_get_config();
+    gemm->blas->sgemm("T", "N", &columns, &tokens, &k, &alpha, gemm->weights + begin * k, &k,
+                      gemm->in, &k, &keep, out, &n);
 }

@@ -8,17 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-/* The text after ':' of the `number`-th line that begins with `key`; false: none. */
-static bool find_line(const char *path, const char *key, int number, char *ret_text, size_t size) {
+/* The text after the first `mark` of the `number`-th line that begins with `key`; false: none. */
+static bool find_line(const char *path, const char *key, int number, char mark, char *ret_text,
+                      size_t size) {
   CLEANUP_FILE FILE *file = fopen(path, "r");
   char line[512];
   while (file && fgets(line, sizeof line, file)) {
     if (strncmp(line, key, strlen(key)) != 0 || number-- > 0) continue;
-    const char *text = strchr(line, ':');
+    const char *text = strchr(line, mark);
     if (!text) return false;
-    text += strspn(text, ": \t");
+    text++;
+    text += strspn(text, " \t");
     snprintf(ret_text, size, "%.*s", (int)strcspn(text, "\n"), text);
     return true;
   }
@@ -26,8 +29,8 @@ static bool find_line(const char *path, const char *key, int number, char *ret_t
 }
 
 void cpu_machine_name(char *ret_name, size_t size) {
-  if (find_line("/proc/cpuinfo", "model name", 0, ret_name, size)) return;
-  if (find_line("/proc/cpuinfo", "CPU part", 0, ret_name, size)) return;
+  if (find_line("/proc/cpuinfo", "model name", 0, ':', ret_name, size)) return;
+  if (find_line("/proc/cpuinfo", "CPU part", 0, ':', ret_name, size)) return;
   snprintf(ret_name, size, "unknown processor");
 }
 
@@ -58,11 +61,60 @@ int64_t cpu_machine_memory_bytes(void) {
   return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 
+/* Files of a control group, by the version of its kind. */
+typedef struct GroupFiles {
+  const char *limit, *used, *reclaimed;
+} GroupFiles;
+
+/* What a control group leaves; INFINITY when it has no limit. What the system would give back when
+ * it is asked for, files that were read, does not count as used. */
+static double group_left(const char *folder, GroupFiles files) {
+  char path[512], line[64], unit;
+  double limit, used;
+  snprintf(path, sizeof path, "%s/%s", folder, files.limit);
+  if (!read_number(path, &limit, &unit)) return INFINITY;
+  snprintf(path, sizeof path, "%s/%s", folder, files.used);
+  if (!read_number(path, &used, &unit)) return INFINITY;
+  snprintf(path, sizeof path, "%s/memory.stat", folder);
+  if (find_line(path, files.reclaimed, 0, ' ', line, sizeof line)) used -= strtod(line, NULL);
+  return limit - used;
+}
+
+/* The least that groups leave: of the first version that at the root, which in a container is its
+ * own; of the second all from that of this process upwards. */
+static double groups_left(void) {
+  static const GroupFiles first = {"memory.limit_in_bytes", "memory.usage_in_bytes",
+                                   "total_inactive_file"};
+  static const GroupFiles second = {"memory.max", "memory.current", "inactive_file"};
+  char name[256], folder[320];
+  double left = group_left("/sys/fs/cgroup/memory", first);
+  if (!find_line("/proc/self/cgroup", "0::", 0, '/', name, sizeof name)) return left;
+  for (;;) {
+    snprintf(folder, sizeof folder, "/sys/fs/cgroup/%s", name);
+    left = fmin(left, group_left(folder, second));
+    if (!*name) return left;
+    char *slash = strrchr(name, '/');
+    *(slash ? slash : name) = '\0';
+  }
+}
+
+/* Of a limit on address space, which this process has used a part of. */
+static double limit_left(void) {
+  struct rlimit limit;
+  double pages;
+  char unit;
+  if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY) return INFINITY;
+  if (!read_number("/proc/self/statm", &pages, &unit)) pages = 0;
+  return (double)limit.rlim_cur - pages * (double)sysconf(_SC_PAGESIZE);
+}
+
 int64_t cpu_machine_available_bytes(void) {
   char text[64];
-  if (!find_line("/proc/meminfo", "MemAvailable", 0, text, sizeof text))
-    return cpu_machine_memory_bytes();
-  return (int64_t)(strtod(text, NULL) * 1024);
+  double left = (double)cpu_machine_memory_bytes();
+  if (find_line("/proc/meminfo", "MemAvailable", 0, ':', text, sizeof text))
+    left = strtod(text, NULL) * 1024;
+  left = fmin(left, fmin(groups_left(), limit_left()));
+  return left > 0 ? (int64_t)left : 0;
 }
 
 double cpu_machine_clock_mhz(void) {
@@ -71,6 +123,6 @@ double cpu_machine_clock_mhz(void) {
   double khz;
   snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu);
   if (read_number(path, &khz, &unit)) return khz / 1e3;
-  if (find_line("/proc/cpuinfo", "cpu MHz", cpu, text, sizeof text)) return strtod(text, NULL);
+  if (find_line("/proc/cpuinfo", "cpu MHz", cpu, ':', text, sizeof text)) return strtod(text, NULL);
   return NAN;
 }

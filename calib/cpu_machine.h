@@ -9,7 +9,8 @@ void cpu_machine_name(char *ret_name, size_t size);
 /* Of the last-level cache that the first CPU uses. */
 int64_t cpu_machine_cache_bytes(void);
 int64_t cpu_machine_memory_bytes(void);
-/* What a program can take without swapping. */
+/* What this process can take without swapping: of the machine, of the control groups it is in, and
+ * of its own limits. */
 int64_t cpu_machine_available_bytes(void);
 /* Of the CPU that this thread is on. */
 double cpu_machine_clock_mhz(void);

@@ -186,9 +186,9 @@ static void set_slopes(CpuModel *self) {
 }
 
 CalibStatus cpu_model_open(CpuModel *self, const CalibModel *shape, CpuThreads *threads,
-                           int64_t cache_bytes, int64_t available_bytes, uint64_t seed,
-                           char *error) {
-  *self = (CpuModel){.threads = threads, .seed = seed};
+                           const CpuBlas *blas, int64_t cache_bytes, int64_t available_bytes,
+                           uint64_t seed, char *error) {
+  *self = (CpuModel){.threads = threads, .blas = blas, .seed = seed};
   CalibStatus status = check_shape(shape, error);
   if (status) return status;
   set_shape(self, shape);

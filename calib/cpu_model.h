@@ -8,6 +8,7 @@
  * one set of pages per layer that is kept; a batch gets pages in a shuffled order. */
 #ifndef CALIB_CPU_MODEL_H
 #define CALIB_CPU_MODEL_H
+#include "calib/cpu_blas.h"
 #include "calib/cpu_ops.h"
 
 /* Norms, products and their biases; NULL: none. */
@@ -33,6 +34,7 @@ typedef struct CpuModel {
   CpuKvShape kv;
   int32_t query_heads, ffn, up_columns, vocab, qkv_columns; // of the shard
   CpuThreads *threads;
+  const CpuBlas *blas;
   uint64_t seed;
   Arena arena, pool_arena, activation_arena;
 
@@ -52,8 +54,8 @@ typedef struct CpuModel {
 /* CALIB_REJECTED when `available_bytes` cannot hold it, or a size is one that the operators are not
  * made for. */
 CalibStatus cpu_model_open(CpuModel *self, const CalibModel *shape, CpuThreads *threads,
-                           int64_t cache_bytes, int64_t available_bytes, uint64_t seed,
-                           char *error);
+                           const CpuBlas *blas, int64_t cache_bytes, int64_t available_bytes,
+                           uint64_t seed, char *error);
 void cpu_model_close(CpuModel *self);
 
 /* Makes room, without a page fault left for the first use. CALIB_OUT_OF_MEMORY when

@@ -81,7 +81,8 @@ CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *po
 
 static void run_gemm(CpuPoint *self, float *out, const float *in, int64_t n, int64_t k) {
   CpuModel *model = self->model;
-  const CpuGemm gemm = {.out = out,
+  const CpuGemm gemm = {.blas = model->blas,
+                        .out = out,
                         .in = in,
                         .weights =
                             self->point->hot ? model->weights : cpu_model_slice(model, n * k),

@@ -1,6 +1,5 @@
 /* Prefill: tiles of queries against tiles of keys, two products each, softmax between them. */
 #include "calib/cpu_attention.h"
-#include "calib/cpu_blas.h"
 #include <assert.h>
 #include <string.h>
 
@@ -109,11 +108,11 @@ static void attend(const CpuPrefill *work, Tile *tile) {
   }
   for (int64_t first = 0; first < visible; first += TILE_KEYS) {
     const int32_t keys = (int32_t)(visible - first < TILE_KEYS ? visible - first : TILE_KEYS);
-    sgemm_("N", "N", &keys, &rows, &dim, &attention->scale, k + first, &stride, q, &q_stride, &zero,
-           tile->logits[0], &logits_stride);
+    work->blas->sgemm("N", "N", &keys, &rows, &dim, &attention->scale, k + first, &stride, q,
+                      &q_stride, &zero, tile->logits[0], &logits_stride);
     weigh_rows(attention, tile, first, keys);
-    sgemm_("N", "N", &dim, &rows, &keys, &one, v + first * dim, &dim, tile->logits[0],
-           &logits_stride, &one, tile->values[0], &values_stride);
+    work->blas->sgemm("N", "N", &dim, &rows, &keys, &one, v + first * dim, &dim, tile->logits[0],
+                      &logits_stride, &one, tile->values[0], &values_stride);
   }
   for (int64_t r = 0; r < tile->rows; r++) {
     float *out = attention->out + ((row + r) * attention->query_heads + tile->head) * dim;

@@ -20,7 +20,8 @@ static void norm(CpuModel *model, const float *x, const float *weight, const flo
 static void multiply(CpuModel *model, float *out, const float *in, const float *weights,
                      const float *bias, int64_t tokens, int64_t n, int64_t k) {
   cpu_threads_run(model->threads, cpu_gemm,
-                  &(CpuGemm){.out = out,
+                  &(CpuGemm){.blas = model->blas,
+                             .out = out,
                              .in = in,
                              .weights = weights,
                              .bias = bias,
@@ -96,7 +97,8 @@ static CpuAttention attention_of(const CpuModel *model, const CpuBatch *batch, i
 static void run_prefill(CpuModel *model, const CpuBatch *batch, const float *pages,
                         const int32_t *pages_of) {
   _Atomic int64_t next = 0;
-  const CpuPrefill prefill = {.attention =
+  const CpuPrefill prefill = {.blas = model->blas,
+                              .attention =
                                   attention_of(model, batch, 0, batch->n_prefills, pages, pages_of),
                               .gathered = model->activations.gathered,
                               .gather_starts = batch->gather_starts,

@@ -114,7 +114,8 @@ static double try_gemm(const Trial *trial, const float *weights, const float *bi
   float *in = floats(trial, trial->tokens * k), *out = floats(trial, trial->tokens * n);
   double *reference = numbers(trial->arena, trial->tokens * n, NULL);
   cpu_threads_run(trial->model->threads, cpu_gemm,
-                  &(CpuGemm){.out = out,
+                  &(CpuGemm){.blas = trial->model->blas,
+                             .out = out,
                              .in = in,
                              .weights = weights,
                              .bias = bias,

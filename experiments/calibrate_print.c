@@ -3,6 +3,7 @@
 #include "calib/operators.h"
 #include "experiments/calibrate.h"
 #include "experiments/progress.h"
+#include "sim/base/text.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,7 +125,7 @@ void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,
     printf("  power %.0f to %.0f W, throttled by: %s\n", report->least_power, report->most_power,
            environment_throttle(report->throttle, self->arena));
   print_verified(report);
-  printf("'%s': %s\n", output_path, environment_end_name(report->end));
+  printf("'%s': %s\n", text_shown(output_path, self->arena), environment_end_name(report->end));
 }
 
 void calibrate_show(void *progress, size_t done, size_t left, double seconds_left) {

@@ -41,7 +41,7 @@ static void look(void *context, const char *scope, const char *name, const char 
 static double ticks_at_most(const Histogram *batch_tokens, double tokens) {
   double ticks = 0;
   for (int i = 0; i < HISTOGRAM_BUCKETS && (double)histogram_bucket_start(i) <= tokens; i++)
-    ticks += (double)batch_tokens->counts[i];
+    ticks += (double)histogram_count(batch_tokens, i);
   return ticks;
 }
 

@@ -1,5 +1,9 @@
 /* Options, help and endings of commands. */
 #include "experiments/cli.h"
+#include "calib/cpu_machine.h"
+#include "experiments/interrupt.h"
+#include "sim/base/text.h"
+#include "sim/base/units.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,11 +16,23 @@ static const char *const output_names[] = {"table", "csv", "json", NULL}; // as 
 int cli_usage(const CliCommand *command, const char *format, ...) {
   va_list list;
   va_start(list, format);
-  fprintf(stderr, "tandem %s: ", command->name);
-  vfprintf(stderr, format, list);
-  fprintf(stderr, "; see 'tandem %s --help'\n", command->name);
+  Arena arena;
+  arena_init(&arena);
+  fprintf(stderr, "tandem %s: %s; see 'tandem %s --help'\n", command->name,
+          text_shown(arena_vprintf(&arena, format, list), &arena), command->name);
+  arena_done(&arena);
   va_end(list);
   return EXIT_USAGE;
+}
+
+void cli_interrupted(const CliCommand *command, const Diag *diag, const char *format, ...) {
+  if (diag_exit_code(diag) != EXIT_INTERRUPTED) return;
+  va_list list;
+  va_start(list, format);
+  fprintf(stderr, "tandem %s: interrupted, ", command->name);
+  vfprintf(stderr, format, list);
+  fputs("\n", stderr);
+  va_end(list);
 }
 
 static void print_help(const CliCommand *command) {
@@ -47,6 +63,18 @@ static int parse_number(const char *text, int64_t *ret_number) {
   return 0;
 }
 
+static int parse_bytes(const char *text, int64_t *ret_bytes) {
+  double bytes = 0;
+  if (!units_parse(text, DIM_BYTES, &bytes) || bytes < 1 || bytes > 1e18) return -1;
+  *ret_bytes = (int64_t)bytes;
+  return 0;
+}
+
+size_t cli_memory(int64_t given, int64_t jobs) {
+  const int64_t all = given > 0 ? given : cpu_machine_available_bytes() / 10 * 9;
+  return (size_t)(all / jobs);
+}
+
 static int find_output(const char *text, OutputFormat *ret_format) {
   for (int i = 0; output_names[i]; i++) {
     if (strcmp(output_names[i], text) != 0) continue;
@@ -75,6 +103,10 @@ static int set_option(const CliCommand *command, const CliOption *option, const 
   case CLI_NUMBER:
     if (parse_number(value, field))
       return cli_usage(command, "'%s' wants a whole number, not '%s'", option->name, value);
+    break;
+  case CLI_BYTES:
+    if (parse_bytes(value, field))
+      return cli_usage(command, "'%s' wants a size such as '8 GiB', not '%s'", option->name, value);
     break;
   case CLI_OUTPUT:
     if (find_output(value, field))
@@ -161,5 +193,6 @@ int cli_finish(Diag *diag, int code) {
     diag_environment(diag, place_of_file(NULL), "cannot write to standard output: %s",
                      strerror(errno));
   diag_print(diag, stderr);
-  return diag->n_entries > 0 ? diag_exit_code(diag) : code;
+  if (diag->n_entries > 0) code = diag_exit_code(diag);
+  return code == EXIT_INTERRUPTED ? 128 + (int)interrupt_signal : code;
 }

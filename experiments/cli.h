@@ -14,6 +14,7 @@ enum ExitCode {
   EXIT_USAGE = 2,
   EXIT_INPUT = 3,
   EXIT_ENVIRONMENT = 4,
+  EXIT_INTERRUPTED = 130,
 };
 
 typedef enum OutputFormat { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON } OutputFormat;
@@ -23,6 +24,7 @@ typedef enum CliKind {
   CLI_TEXT,   // const char *
   CLI_LIST,   // CliList: may be given again
   CLI_NUMBER, // int64_t >= 0
+  CLI_BYTES,  // int64_t, of a size with unit
   CLI_OUTPUT, // OutputFormat
 } CliKind;
 
@@ -58,9 +60,16 @@ enum { CLI_GO_ON = -1 };
  * "--x=v"; "--" ends the options. */
 int cli_parse(const CliCommand *command, int argc, char **argv, void *target,
               const char **ret_operands, Arena *arena);
+/* What a run may take of memory: `given` bytes, or, when that is 0, nine tenths of what is free,
+ * `jobs` of them at a time. */
+size_t cli_memory(int64_t given, int64_t jobs);
 /* Wrong usage beyond what cli_parse sees: one line on stderr, EXIT_USAGE. */
 int cli_usage(const CliCommand *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* When the command was interrupted, which `diag` then says: a line on stderr, of what is kept and
+ * how to go on. */
+void cli_interrupted(const CliCommand *command, const Diag *diag, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* The end of a command: prints what is in `diag`, makes sure that stdout was written, and gives the
  * exit code, `code` when nothing was wrong. */
 int cli_finish(Diag *diag, int code);

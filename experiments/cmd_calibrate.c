@@ -6,7 +6,9 @@
 #include "experiments/calibrate.h"
 #include "experiments/cli.h"
 #include "experiments/config.h"
+#include "experiments/interrupt.h"
 #include "experiments/progress.h"
+#include "experiments/results_lock.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/gpu_facts.h"
 #include "sim/base/hash.h"
@@ -61,20 +63,6 @@ static const CliCommand command = {
 };
 
 static const char CPU_MODEL[] = "tiny-llama-50m";
-
-/* The one thing that a signal handler can reach: which signal came. */
-static volatile sig_atomic_t caught;
-
-static void catch_signal(int number) {
-  caught = number;
-}
-
-static void catch_signals(void) {
-  struct sigaction action = {.sa_handler = catch_signal};
-  action.sa_flags = (int)SA_RESETHAND; // a second one ends the program at once
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
-}
 
 /* ---- Options ---- */
 
@@ -301,12 +289,12 @@ static void measure_groups(Calibrate *self, const Options *options, Recorder *re
   CalibrateProgress progress = {.shown = false};
   HarnessOptions harness = harness_options_default();
   if (self->device.sm == 0) harness.drift = 0.05; // a processor has other work too
-  harness.interrupted = &caught;
+  harness.interrupted = &interrupt_signal;
   harness.clock = read_clock;
   harness.progress = calibrate_show;
   harness.progress_context = &progress;
   bool goes_on = true;
-  for (size_t i = 0; i < self->n_groups && goes_on && !caught; i++) {
+  for (size_t i = 0; i < self->n_groups && goes_on && !interrupt_signal; i++) {
     CalibrateGroup *group = &self->groups[i];
     const CalibStatus status = load_group(self, group, diag);
     goes_on = status != CALIB_ENVIRONMENT;
@@ -333,9 +321,8 @@ static void report_wrong(const HarnessReport *report, Diag *diag) {
                        calib_op_name((CalibOp)op), report->wrong[op]);
 }
 
-static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Diag *diag) {
-  const char *path = options->output;
-  if (!path) path = arena_printf(self->arena, "%s.csv", self->device.gpu);
+static int measure_into(Calibrate *self, const Options *options, CalibDtype dtype, const char *path,
+                        Diag *diag) {
   Profile profile;
   Recorder recorder;
   HarnessReport report = {.end = HARNESS_DONE};
@@ -343,7 +330,7 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
   begin_facts(self, options, dtype, &profile);
   if (begin_profile(self, options, path, &profile, diag)) return EXIT_INPUT;
   profile_set_fact(&profile, "finished", "no"); // until environment_end
-  catch_signals();
+  interrupt_catch();
   if (recorder_open(&recorder, path, &profile, diag)) return EXIT_ENVIRONMENT;
   measure_groups(self, options, &recorder, &report, diag);
   environment_end(&recorder.profile, &report);
@@ -351,7 +338,7 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
   recorder_close(&recorder, diag);
   report_wrong(&report, diag);
   calibrate_print_summary(self, &report, path);
-  if (recorder.profile.n_rows == 0 && !caught && diag->n_entries == 0)
+  if (recorder.profile.n_rows == 0 && !interrupt_signal && diag->n_entries == 0)
     diag_error(diag, place_of_file("--budget"), "no point fits into %g s", options->budget_seconds);
   if (report.no_memory > 0)
     fprintf(stderr, "tandem calibrate: %lld points do not fit in memory, and are left out\n",
@@ -359,7 +346,21 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
   if (report.end == HARNESS_BUDGET || report.end == HARNESS_INTERRUPTED)
     fprintf(stderr, "tandem calibrate: %s, %lld points left; go on with '--resume'\n",
             environment_end_name(report.end), (long long)report.left);
-  return caught ? 128 + (int)caught : EXIT_DONE;
+  return interrupt_signal ? 128 + (int)interrupt_signal : EXIT_DONE;
+}
+
+/* Alone with the file; pipes and devices take rows from anybody. */
+static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Diag *diag) {
+  const char *path = options->output;
+  if (!path) path = arena_printf(self->arena, "%s.csv", self->device.gpu);
+  ResultsLock lock = {.file = -1};
+  struct stat status;
+  const bool is_file = stat(path, &status) != 0 || S_ISREG(status.st_mode);
+  if (is_file && results_lock_file(&lock, path, "calibration", self->arena, diag))
+    return EXIT_INPUT;
+  const int code = measure_into(self, options, dtype, path, diag);
+  results_unlock(&lock);
+  return code;
 }
 
 static int show_plan(Calibrate *self, Diag *diag) {

@@ -3,6 +3,8 @@
 #include "experiments/config.h"
 #include "experiments/writer.h"
 #include "perfmodel/check_profile.h"
+#include "sim/base/output.h"
+#include "sim/base/text.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -121,7 +123,7 @@ static void print_report(const CheckReport *report, OutputFormat output) {
       [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
   printers[output](report);
   for (size_t i = 0; output != OUTPUT_JSON && i < report->n_notes; i++)
-    fprintf(stderr, "note: %s\n", report->notes[i]);
+    fprintf(stderr, "note: %s\n", text_shown(report->notes[i], report->profile->arena));
   fprintf(stderr, "%zu row%s, %zu finding%s\n", report->profile->n_rows,
           report->profile->n_rows == 1 ? "" : "s", report->n_findings,
           report->n_findings == 1 ? "" : "s");
@@ -150,6 +152,8 @@ static int check(const char *path, const Options *options, Arena *arena, Diag *d
   Profile profile;
   CheckReport report;
   const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
+  const char *const inputs[] = {path, NULL};
+  if (options->drop && output_check(options->drop, inputs, diag)) return EXIT_INPUT;
   if (profile_load(&profile, path, arena, diag)) return EXIT_INPUT;
   check_profile(&report, &profile, data_dir, arena);
   print_report(&report, options->output);

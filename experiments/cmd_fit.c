@@ -6,6 +6,8 @@
 #include "perfmodel/fit_file.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/presets.h"
+#include "sim/base/output.h"
+#include "sim/base/text.h"
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
@@ -186,6 +188,8 @@ static void print_missing(const FitResult *result) {
 static void print_head_table(const FitResult *result, Arena *arena) {
   printf("%s\n  overhead %.6g ms, engine '%s'\n", group_name(&result->group, arena),
          1e3 * result->model.overhead, result->options.preset);
+  if (result->layers > 0)
+    printf("  %.6g ms of it in the layers, within linear\n", 1e3 * result->layers);
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++)
     print_curve(profile_op_name((ProfileOp)op), &result->model.curves[op]);
   for (int r = 0; r < result->model.n_rows; r++) {
@@ -269,10 +273,10 @@ static int find_preset(const Profile *profile, const ProfileGroup *group, const 
   Llm llm = {0};
   if (preset_load(&preset, options->preset, data_dir, at, arena, diag)) return -1;
   if (preset.per_layer > 0 && llm_load(&llm, group->model, data_dir, at, arena, diag)) return -1;
-  Tick overhead = preset.per_iteration + preset.per_layer * llm.num_hidden_layers;
-  fit->overhead = tick_seconds(overhead);
+  fit->overhead = tick_seconds(preset.per_iteration);
+  fit->layers = tick_seconds(preset.per_layer * llm.num_hidden_layers);
   fit->per_sequence = tick_seconds(preset.per_sequence);
-  fit->ideal = overhead == 0 && preset.per_sequence == 0;
+  fit->ideal = fit->overhead + fit->layers + fit->per_sequence == 0;
   return 0;
 }
 
@@ -318,7 +322,8 @@ static int save(const FitResult *result, const Profile *profile, const char *pat
       return diag_error(diag, place_of_file(profile->path), "'%s' cannot name a file", name);
     path = arena_printf(arena, "%s/%s.yaml", path, name);
   }
-  return fit_save(result, profile, path, diag);
+  const char *const inputs[] = {profile->path, NULL};
+  return output_check(path, inputs, diag) || fit_save(result, profile, path, diag) ? -1 : 0;
 }
 
 static int fit(const char *path, const Options *options, Arena *arena, Diag *diag) {
@@ -355,7 +360,8 @@ static int verify(const char *profile_path, const char *model_path, Arena *arena
       fit_record_load(&record, model_path, arena, diag) ||
       fit_record_check(&record, &profile, diag))
     return EXIT_INPUT;
-  printf("'%s' was fitted to '%s'\n", model_path, profile_path);
+  printf("'%s' was fitted to '%s'\n", text_shown(model_path, arena),
+         text_shown(profile_path, arena));
   return EXIT_DONE;
 }
 

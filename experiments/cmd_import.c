@@ -2,6 +2,7 @@
 #include "experiments/cli.h"
 #include "experiments/config.h"
 #include "perfmodel/import/import.h"
+#include "sim/base/output.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -78,7 +79,8 @@ static int import(const Importer *importer, const Options *options, const char *
                              .data_dir = arena_printf(arena, "%s/perfmodel", config_data_root())};
   Profile profile;
   profile_init(&profile, paths[0], arena);
-  if (import_profile(importer, &input, &profile, diag) ||
+  if (output_check(options->output, paths, diag) ||
+      import_profile(importer, &input, &profile, diag) ||
       profile_save(&profile, options->output, diag))
     return EXIT_INPUT;
   ProfileGroup *groups = NULL;

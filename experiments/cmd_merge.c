@@ -1,6 +1,7 @@
 /* `tandem merge OUT DB…`: the shards of a sweep, or any results, as one database. */
 #include "experiments/cli.h"
 #include "experiments/merge.h"
+#include "sim/base/text.h"
 #include <inttypes.h>
 
 enum { PATHS_MAX = 10000 };
@@ -32,7 +33,7 @@ static int merge(const char *const *operands, const Options *given, Arena *arena
     merge.n_paths++;
   if (merge_databases(&merge, arena, diag)) return -1;
   for (size_t i = 0; i < merge.n_missing; i++)
-    fprintf(stderr, "%s: %s\n", merge.out, merge.missing[i]);
+    fprintf(stderr, "%s: %s\n", text_shown(merge.out, arena), text_shown(merge.missing[i], arena));
   printf("%" PRId64 " runs of %d databases\n", merge.runs, merge.n_paths);
   return 0;
 }

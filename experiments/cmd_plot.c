@@ -47,6 +47,13 @@ static int check_usage(const Options *options, const char *const *operands, Aren
   return CLI_GO_ON;
 }
 
+static void draw(const Options *options, const char *const *operands, Arena *arena, Diag *diag) {
+  if (strcmp(operands[0], "fit") == 0)
+    plot_fit(operands[1], operands[2], options->output_path, arena, diag);
+  else
+    plot_query(operands[0], operands[1], options->output_path, arena, diag);
+}
+
 int cmd_plot(int argc, char **argv) {
   Options options = {0};
   const char *operands[3] = {NULL};
@@ -58,10 +65,9 @@ int cmd_plot(int argc, char **argv) {
   if (code == CLI_GO_ON) code = check_usage(&options, operands, &arena);
   if (code == CLI_GO_ON) {
     code = EXIT_DONE; // what fails is in `diag`
-    if (strcmp(operands[0], "fit") == 0)
-      plot_fit(operands[1], operands[2], options.output_path, &arena, &diag);
-    else
-      plot_query(operands[0], operands[1], options.output_path, &arena, &diag);
+    const char *const inputs[] = {operands[1], operands[2], NULL};
+    if (output_check(options.output_path, inputs, &diag) == 0)
+      draw(&options, operands, &arena, &diag);
   }
   code = cli_finish(&diag, code);
   diag_done(&diag);

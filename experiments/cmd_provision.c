@@ -1,5 +1,6 @@
 /* `tandem provision STUDY`: the best machine counts, or choices, of each design. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include "experiments/progress.h"
 #include "experiments/provision_print.h"
 #include "experiments/results_lock.h"
@@ -10,7 +11,7 @@ typedef struct Options {
   CliList assignments;
   const char *output;
   OutputFormat format;
-  int64_t seed, jobs;
+  int64_t seed, jobs, memory;
   bool dry_run, require_slo, full_runs;
 } Options;
 
@@ -20,6 +21,8 @@ typedef struct Options {
 static const CliOption options[] = {
     OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set provision.seeds=5"),
     OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulates on N threads  [one per CPU]"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory,
+           "that its runs may take together  [9/10 of what is free]"),
     OPTION("--output", "DB", CLI_TEXT, output,
            "keeps runs and answers; what is there is not rerun"),
     OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
@@ -46,7 +49,8 @@ static const CliCommand command = {
         "STUDY is a configuration with a block 'provision': 'tandem list options' has its keys.",
     .example = "tandem provision experiments/examples/provision.yaml",
     .exit_codes = "0 done, 1 no design meets the limits (--require-slo), 2 wrong usage,\n"
-                  "  3 bad input or no design meets the limits, 4 the environment lacks something",
+                  "  3 bad input or no design meets the limits, 4 the environment lacks\n"
+                  "  something, 130 interrupted",
 };
 
 /* One study: what is open while it lasts. */
@@ -95,6 +99,7 @@ static int run_study(Command *self) {
                                 .on_progress = show_progress,
                                 .context = &shown_s};
   DesignOutcome *outcomes = NULL;
+  interrupt_catch();
   const int status = provision_run(&self->study, &how, &outcomes, self->arena, self->diag);
   if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
   if (status) return EXIT_INPUT;
@@ -112,6 +117,7 @@ static int run_command(Command *self, const char *path) {
       .assignments = self->options->assignments.items, .seed = self->options->seed, .tie_seed = -1};
   if (provision_load(&self->study, &self->base, path, &changes, self->arena, self->diag))
     return EXIT_INPUT;
+  self->base.memory = cli_memory(self->options->memory, self->options->jobs);
   if (self->options->dry_run) {
     provision_print_plan(&self->study, stdout);
     return EXIT_DONE;
@@ -139,6 +145,11 @@ int cmd_provision(int argc, char **argv) {
     Command self = {.options = &given, .arena = &arena, .diag = &diag};
     code = run_command(&self, path);
     close_all(&self);
+    if (given.output)
+      cli_interrupted(&command, &diag, "its runs so far are in '%s'; the same command goes on",
+                      given.output);
+    else
+      cli_interrupted(&command, &diag, "nothing is kept; with '--output DB' it could go on");
   }
   code = cli_finish(&diag, code);
   diag_done(&diag);

@@ -4,6 +4,7 @@
 #include "experiments/results.h"
 #include "experiments/writer.h"
 #include "sim/base/cleanup.h"
+#include "sim/base/text.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,11 +72,11 @@ static const char *cell_short(sqlite3_stmt *statement, int column, char text[32]
 static int measure(sqlite3_stmt *statement, int *widths, int n) {
   int status = SQLITE_ROW;
   for (int i = 0; i < n; i++)
-    widths[i] = -(int)strlen(sqlite3_column_name(statement, i));
+    widths[i] = -text_width(sqlite3_column_name(statement, i));
   while ((status = sqlite3_step(statement)) == SQLITE_ROW)
     for (int i = 0; i < n; i++) {
       char text[32];
-      const int width = (int)strlen(cell_short(statement, i, text));
+      const int width = text_width(cell_short(statement, i, text));
       const int widest = width > abs(widths[i]) ? width : abs(widths[i]);
       widths[i] = widths[i] > 0 || is_number(statement, i) ? widest : -widest;
     }
@@ -87,12 +88,15 @@ static int print_aligned(sqlite3_stmt *statement, int *widths, int n) {
   int status = measure(statement, widths, n);
   if (status != SQLITE_DONE) return status;
   sqlite3_reset(statement);
-  for (int i = 0; i < n; i++)
-    printf("%*s%s", widths[i], sqlite3_column_name(statement, i), i + 1 < n ? "  " : "\n");
+  for (int i = 0; i < n; i++) {
+    write_cell(sqlite3_column_name(statement, i), widths[i], stdout);
+    fputs(i + 1 < n ? "  " : "\n", stdout);
+  }
   while ((status = sqlite3_step(statement)) == SQLITE_ROW)
     for (int i = 0; i < n; i++) {
       char text[32];
-      printf("%*s%s", widths[i], cell_short(statement, i, text), i + 1 < n ? "  " : "\n");
+      write_cell(cell_short(statement, i, text), widths[i], stdout);
+      fputs(i + 1 < n ? "  " : "\n", stdout);
     }
   return status;
 }
@@ -115,7 +119,10 @@ static int print_csv(sqlite3_stmt *statement) {
   }
   while ((status = sqlite3_step(statement)) == SQLITE_ROW)
     for (int i = 0; i < n; i++) {
-      write_csv_text(cell_text(statement, i), stdout);
+      if (is_number(statement, i))
+        fputs(cell_text(statement, i), stdout);
+      else
+        write_csv_text(cell_text(statement, i), stdout);
       putchar(i + 1 < n ? ',' : '\n');
     }
   return status;
@@ -159,9 +166,12 @@ static int ask(Results *results, const char *sql, OutputFormat format, Diag *dia
   sqlite3_stmt *statement = NULL;
   const char *rest = "";
   int status = sqlite3_prepare_v2(results->db, sql, -1, &statement, &rest);
-  if (status == SQLITE_OK && (!statement || rest[strspn(rest, " \t\r\n;")] != '\0')) {
+  const bool several =
+      status == SQLITE_OK && (!statement || rest[strspn(rest, " \t\r\n;")] != '\0');
+  if (status == SQLITE_AUTH || several || !sqlite3_stmt_readonly(statement)) {
     sqlite3_finalize(statement);
-    return diag_error(diag, place_of_file(NULL), "a query is one statement");
+    return diag_error(diag, place_of_file(NULL), "a query is one statement%s",
+                      several ? "" : " that only asks: a SELECT, or a PRAGMA that sets nothing");
   }
   if (status == SQLITE_OK) status = printers[format](statement);
   if (status != SQLITE_DONE)
@@ -172,7 +182,7 @@ static int ask(Results *results, const char *sql, OutputFormat format, Diag *dia
 
 static int query(const char *const *operands, const Options *given, Arena *arena, Diag *diag) {
   Results results;
-  if (results_open_reader(&results, operands[0], diag)) return -1;
+  if (results_open_reader(&results, operands[0], arena, diag)) return -1;
   const char *name = operands[1] ? operands[1] : "summary";
   const char *sql = given->sql ? given->sql : load_query(name, arena, diag);
   int status = sql ? ask(&results, sql, given->format, diag) : -1;

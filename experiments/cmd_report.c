@@ -2,6 +2,7 @@
 #include "experiments/claims.h"
 #include "experiments/cli.h"
 #include "experiments/folder.h"
+#include "experiments/interrupt.h"
 #include "experiments/workers.h"
 #include "experiments/writer.h"
 #include "traces/lengths.h"
@@ -36,7 +37,8 @@ static const CliCommand command = {
              "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
              "the first that has a figure.",
     .example = "tandem report claims splitwise --only SW-F15",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
+                  "  130 interrupted",
 };
 
 /* ---- Figures as text ---- */
@@ -201,7 +203,9 @@ int cmd_report(int argc, char **argv) {
   if (code == CLI_GO_ON && (given.jobs < 1 || given.jobs > 1024))
     code = cli_usage(&command, "'--jobs' must be from 1 to 1024");
   if (code == CLI_GO_ON) {
+    interrupt_catch();
     report_claims(&given, operands[1], &arena, &diag);
+    cli_interrupted(&command, &diag, "nothing is kept; the same command begins anew");
     code = EXIT_DONE;
   }
   code = cli_finish(&diag, code);

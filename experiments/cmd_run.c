@@ -1,15 +1,17 @@
 /* `tandem run CONFIG`: one configuration, simulated. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include "experiments/progress.h"
 #include "experiments/results.h"
-#include <errno.h>
-#include <string.h>
+#include "sim/base/output.h"
+#include "sim/base/text.h"
 
 typedef struct Options {
   CliList assignments;
   const char *output, *event_log;
   OutputFormat format;
   int64_t seed, tie_seed; // -1: as in the file
+  int64_t memory;         // 0: what is free
   bool requests, step, audit, check, require_slo, strict;
 } Options;
 
@@ -26,6 +28,7 @@ static const CliOption options[] = {
     OPTION("--event-log", "FILE", CLI_TEXT, event_log, "writes what happened when, as CSV"),
     OPTION("--step", NULL, CLI_FLAG, step, "simulates every iteration on its own"),
     OPTION("--audit", NULL, CLI_FLAG, audit, "checks all books after every event"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory, "that it may take  [9/10 of what is free]"),
     OPTION("--check", NULL, CLI_FLAG, check, "checks CONFIG and ends"),
     OPTION("--require-slo", NULL, CLI_FLAG, require_slo, "exit code 1 when an SLO was missed"),
     OPTION("--strict", NULL, CLI_FLAG, strict, "no iteration outside the measured range"),
@@ -40,7 +43,7 @@ static const CliCommand command = {
     .options = options,
     .example = "tandem run experiments/examples/quickstart.yaml --set pools.decode.count=3",
     .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
-                  "  4 the environment lacks something",
+                  "  4 the environment lacks something, 130 interrupted",
 };
 
 /* One run: what is open while it lasts. */
@@ -48,12 +51,34 @@ typedef struct Run {
   const Options *options;
   Config config;
   Results results;
-  FILE *event_log;
+  Output event_log;
   SimResult result;
   Report report;
   Arena *arena;
   Diag *diag;
 } Run;
+
+/* An error when the event log would be written over a file that a value of the configuration names;
+ * others of the data folder are not looked for. */
+static int check_event_log(const Run *run, const Node *node) {
+  const char *path = run->options->event_log;
+  int status = 0;
+  for (const Node *child = node->first; child; child = child->next)
+    status |= check_event_log(run, child);
+  if (node->kind != NODE_SCALAR) return status;
+  const char *named = path_resolve(node->text, run->config.directory, run->arena);
+  if (!output_is_same(path, named)) return 0;
+  return diag_error(run->diag, node->at, "'--event-log' would be written over '%s'", named);
+}
+
+static int open_event_log(Run *run) {
+  const Options *given = run->options;
+  const char *const inputs[] = {run->config.path, given->output, NULL};
+  if (!given->event_log) return 0;
+  if (output_check(given->event_log, inputs, run->diag) || check_event_log(run, run->config.root))
+    return -1;
+  return output_open(&run->event_log, given->event_log, run->arena, run->diag);
+}
 
 static int open_files(Run *run) {
   const Options *given = run->options;
@@ -62,28 +87,13 @@ static int open_files(Run *run) {
   if (given->output &&
       results_open(&run->results, given->output, run->config.data_root, run->arena, run->diag))
     return -1;
-  if (!given->event_log) return 0;
-  run->event_log = fopen(given->event_log, "w");
-  if (run->event_log) return 0;
-  return diag_environment(run->diag, place_of_file(given->event_log), "cannot write '%s': %s",
-                          given->event_log, strerror(errno));
+  return open_event_log(run);
 }
 
 static int on_request(void *context, const RequestRecord *record, const Metrics *so_far,
                       Diag *diag) {
   (void)so_far;
   return results_add_request(context, record, diag);
-}
-
-static int close_event_log(Run *run) {
-  if (!run->event_log) return 0;
-  bool failed = ferror(run->event_log) != 0;
-  failed |= fclose(run->event_log) != 0;
-  run->event_log = NULL;
-  if (!failed) return 0;
-  const char *path = run->options->event_log;
-  return diag_environment(run->diag, place_of_file(path), "cannot write '%s': %s", path,
-                          strerror(errno));
 }
 
 static int check_strict(const Run *run) {
@@ -102,21 +112,24 @@ static int simulate(Run *run) {
   progress_init(&progress, &run->config.workload);
   sim->step = run->options->step;
   sim->audit = run->options->audit;
-  sim->event_log = run->event_log;
+  sim->event_log = run->event_log.file;
+  sim->interrupted = &interrupt_signal;
+  sim->memory_limit = cli_memory(run->options->memory, 1);
   sim->on_progress = progress_update;
   sim->on_progress_context = &progress;
   if (run->options->output && run->options->requests) {
     sim->on_request = on_request;
     sim->on_request_context = &run->results;
   }
+  interrupt_catch();
   const double wall = clock_monotonic(), cpu = clock_cpu();
   int status = sim_run(sim, &run->result, run->arena, run->diag);
   progress_done(&progress);
-  status |= close_event_log(run);
+  if (status == 0 && run->event_log.file) status = output_commit(&run->event_log, run->diag);
   if (status) return -1;
   report_init(&run->report, &run->config, &run->result, clock_cpu() - cpu, clock_monotonic() - wall,
               run->arena);
-  return check_strict(run);
+  return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
 }
 
 static int store(Run *run) {
@@ -134,7 +147,7 @@ static int run_config(Run *run, const char *path) {
   if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
     return EXIT_INPUT;
   if (given->check) {
-    fprintf(stderr, "%s: in order\n", path);
+    fprintf(stderr, "%s: in order\n", text_shown(path, run->arena));
     return EXIT_DONE;
   }
   if (simulate(run) || store(run)) return EXIT_INPUT;
@@ -144,7 +157,7 @@ static int run_config(Run *run, const char *path) {
 
 static void close_files(Run *run) {
   if (run->config.sim.trace) trace_close(run->config.sim.trace);
-  if (run->event_log) fclose(run->event_log);
+  output_drop(&run->event_log);
   results_close(&run->results);
 }
 
@@ -162,6 +175,7 @@ int cmd_run(int argc, char **argv) {
     Run run = {.options = &given, .arena = &arena, .diag = &diag};
     code = run_config(&run, path);
     close_files(&run);
+    cli_interrupted(&command, &diag, "nothing of the run is kept; the same command begins anew");
   }
   code = cli_finish(&diag, code);
   diag_done(&diag);

@@ -1,8 +1,10 @@
 /* `tandem sweep EXPERIMENT.yaml`: every point of its axes that the database does not have yet. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include "experiments/results_lock.h"
 #include "experiments/sweep_run.h"
 #include "experiments/workers.h"
+#include "sim/base/text.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 typedef struct Options {
   CliList assignments;
   const char *output, *shard;
-  int64_t jobs;
+  int64_t jobs, memory;
   bool dry_run;
 } Options;
 
@@ -22,6 +24,8 @@ static const CliOption options[] = {
     OPTION("--output", "DB", CLI_TEXT, output, "the database of results, made when there is none"),
     OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set sweep.pools.all.count=1..9"),
     OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulations at a time  [one per CPU]"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory,
+           "that they may take together  [9/10 of what is free]"),
     OPTION("--shard", "K/N", CLI_TEXT, shard, "only the K-th of N equal parts; see tandem merge"),
     OPTION("--dry-run", NULL, CLI_FLAG, dry_run, "says what would be simulated, and ends"),
     {0}};
@@ -38,7 +42,7 @@ static const CliCommand command = {
              "axes grew, goes on where it stopped.",
     .example = "tandem sweep experiments/examples/sweep.yaml --output sweep.db",
     .exit_codes = "0 done (points that failed are in DB, with the reason), 2 wrong usage,\n"
-                  "  3 bad input, 4 the environment lacks something",
+                  "  3 bad input, 4 the environment lacks something, 130 interrupted",
 };
 
 enum { JOBS_MAX = 1024, SHARDS_MAX = 1000000 };
@@ -73,9 +77,10 @@ static void preview_point(void *context, int64_t point) {
 }
 
 static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag) {
+  if (output && results_check_path(output, diag)) return -1;
   if (output && access(output, F_OK) == 0) {
     Results results;
-    if (results_open_reader(&results, output, diag)) return -1;
+    if (results_open_reader(&results, output, arena, diag)) return -1;
     const int status = results_finished(&results, &run->finished, arena, diag);
     results_close(&results);
     if (status) return -1;
@@ -96,7 +101,7 @@ static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag
 
 /* ---- The sweep ---- */
 
-static void print_end(const SweepRun *run, const char *output, int jobs) {
+static void print_end(const SweepRun *run, const char *output, int jobs, Arena *arena) {
   const Tally *tally = &run->tally;
   const double elapsed = clock_monotonic() - tally->began_s;
   printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
@@ -104,7 +109,7 @@ static void print_end(const SweepRun *run, const char *output, int jobs) {
          tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally), jobs);
   if (tally->failed > 0)
     fprintf(stderr, "%" PRId64 " points failed, see 'tandem query %s failed'; the first: %s\n",
-            tally->failed, output, run->first_reason);
+            tally->failed, text_shown(output, arena), run->first_reason);
 }
 
 static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *arena, Diag *diag) {
@@ -112,6 +117,7 @@ static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *a
   if (results_open(&results, given->output, config_data_root(), arena, diag)) return -1;
   int status = results_finished(&results, &run->finished, arena, diag);
   if (status == 0) status = results_add_sweep(&results, &run->row, arena, diag);
+  interrupt_catch();
   if (status == 0) status = sweep_run(run, &results, jobs, arena, diag);
   results_close(&results);
   return status;
@@ -122,12 +128,13 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
       .assignments = given->assignments.items, .seed = -1, .tie_seed = -1};
   const int jobs = (int)given->jobs;
   if (sweep_run_init(run, path, &changes, arena, diag)) return -1;
+  run->base.memory = cli_memory(given->memory, jobs);
   if (given->dry_run) return show_plan(run, given->output, arena, diag);
   ResultsLock lock;
   if (results_lock(&lock, given->output, arena, diag)) return -1;
   const int status = fill_database(run, given, jobs, arena, diag);
   results_unlock(&lock);
-  if (status == 0) print_end(run, given->output, jobs);
+  if (status == 0) print_end(run, given->output, jobs, arena);
   return status;
 }
 
@@ -154,6 +161,9 @@ int cmd_sweep(int argc, char **argv) {
   if (code == CLI_GO_ON) code = check_usage(&given, &run);
   if (code == CLI_GO_ON) {
     code = sweep(path, &given, &run, &arena, &diag) ? EXIT_INPUT : EXIT_DONE;
+    cli_interrupted(&command, &diag,
+                    "%" PRId64 " of %" PRId64 " points are in '%s'; the same command goes on",
+                    tally_ended(&run.tally), run.tally.points, given.output);
     sweep_run_done(&run);
   }
   code = cli_finish(&diag, code);

@@ -1,5 +1,6 @@
 /* `tandem trace FILE`: what a trace file holds, in numbers. */
 #include "experiments/cli.h"
+#include "experiments/writer.h"
 #include "traces/summary.h"
 #include "traces/trace_file.h"
 #include <math.h>
@@ -104,7 +105,9 @@ static void print_number(double value, const char *missing) {
 }
 
 static void print_table(const TraceReport *report) {
-  printf("%-18s%s\n%-18s%s\n", "file", report->path, "format", report->format);
+  printf("%-18s", "file");
+  write_cell(report->path, 0, stdout);
+  printf("\n%-18s%s\n", "format", report->format);
   for (int i = 0; i < SCALARS; i++) {
     printf("%-18s", report->scalars[i].name);
     print_number(report->scalars[i].value, "-");
@@ -142,23 +145,9 @@ static void print_csv(const TraceReport *report) {
   }
 }
 
-static void print_json_string(const char *text) {
-  putchar('"');
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      printf("\\%c", c);
-    else if (c < ' ')
-      printf("\\u%04x", c);
-    else
-      putchar(c);
-  }
-  putchar('"');
-}
-
 static void print_json(const TraceReport *report) {
   printf("{\n  \"file\": ");
-  print_json_string(report->path);
+  write_json_string(report->path, stdout);
   printf(",\n  \"format\": \"%s\"", report->format);
   for (int i = 0; i < SCALARS; i++) {
     printf(",\n  \"%s\": ", report->scalars[i].name);

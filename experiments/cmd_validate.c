@@ -1,5 +1,6 @@
 /* `tandem validate CONFIG --backend NAME`: predictions against what a device really takes. */
 #include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include "experiments/results.h"
 #include "experiments/validate.h"
 #include "sim/base/hash.h"
@@ -41,7 +42,7 @@ static const CliCommand command = {
     .example = "tandem validate experiments/examples/quickstart.yaml --backend cuda \\\n"
                "    --set perfmodel=h200.yaml --set 'workload.duration=10 s'",
     .exit_codes = "0 done, 2 wrong usage, 3 bad input, or too large for the device,\n"
-                  "  4 the environment lacks something",
+                  "  4 the environment lacks something, 130 interrupted",
 };
 
 enum { REPEATS_MAX = 100 };
@@ -97,6 +98,7 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
   Validation *validation = ARENA_NEW(arena, Validation);
   if (given->output && results_open(results, given->output, config->data_root, arena, diag))
     return EXIT_ENVIRONMENT;
+  interrupt_catch();
   if (validate(validation, config, &wanted, arena, diag) ||
       store(validation, config, given, results, arena, diag))
     return EXIT_ENVIRONMENT;
@@ -125,6 +127,7 @@ int cmd_validate(int argc, char **argv) {
                ? EXIT_INPUT
                : run(&config, &given, &results, &arena, &diag);
     results_close(&results);
+    cli_interrupted(&command, &diag, "nothing of the runs is kept; the same command begins anew");
   }
   code = cli_finish(&diag, code);
   diag_done(&diag);

@@ -2,13 +2,14 @@
  * and objectives are bound in config_pools.c, policies in config_policies.c. */
 #include "experiments/config.h"
 #include "perfmodel/datafile.h"
+#include "sim/base/output.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct TopKeys {
   const char *model;
+  const Node *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
       *window;
   int64_t seed, tie_seed;
@@ -21,6 +22,8 @@ typedef struct TopKeys {
 const OptionSpec config_options[] = {
     TOP(model, OPTION_STRING, .required = true,
         .help = "name of a model, or the path of its .yaml or Hugging Face config.json"),
+    TOP(max_model_len, OPTION_NODE,
+        .help = "tokens of a prompt and its output, or none; absent: positions of the model"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
     TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below"),
@@ -109,16 +112,10 @@ Place config_place(const Node *map, const char *key) {
   return node ? node->at : map->key ? map->key_at : map->at;
 }
 
-static bool is_same_file(const char *path, const char *other) {
-  struct stat a, b;
-  return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
-         a.st_ino == b.st_ino;
-}
-
 const char *config_data_name(const Config *self, const char *name, Arena *arena) {
   if (!datafile_is_path(name)) return name;
   const char *path = path_resolve(name, self->directory, arena);
-  return is_same_file(path, self->path) ? name : path;
+  return output_is_same(path, self->path) ? name : path;
 }
 
 static const void *load_model(const void *context, Arena *arena, Diag *diag) {
@@ -132,10 +129,23 @@ static int bind_model(Config *self, const char *written, Arena *arena, Diag *dia
   const ConfigFact fact = {self, config_data_name(self, written, arena),
                            config_place(self->root, "model")};
   const char *key = arena_printf(arena, "model %s", fact.name);
-  const Llm *model = config_cache_get(self->cache, key, load_model, &fact, arena, diag);
+  const Llm *model = config_cache_get(self->cache, key, load_model, &fact, diag);
   if (!model) return -1;
   self->model = *model;
   return 0;
+}
+
+/* After the model, whose own it is unless `node` says otherwise. */
+static int bind_context(Config *self, const Node *node, Diag *diag) {
+  static const OptionSpec spec = {
+      .key = "max_model_len", .type = OPTION_INT, .min = 2, .max = 2.0 * TRACE_TOKENS_MAX};
+  self->sim.max_model_len = self->model.name ? llm_context(&self->model) : 0;
+  if (!node) return 0;
+  if (node->kind == NODE_SCALAR && !node->quoted && strcmp(node->text, "none") == 0) {
+    self->sim.max_model_len = 0;
+    return 0;
+  }
+  return option_bind_one(&spec, node, &self->sim.max_model_len, diag);
 }
 
 static int bind_window(Window *window, const Node *node, Diag *diag) {
@@ -173,6 +183,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   self->sim.seed = (uint64_t)keys.seed;
   self->sim.tie_seed = (uint64_t)keys.tie_seed;
   if (keys.model) status |= bind_model(self, keys.model, arena, diag);
+  status |= bind_context(self, keys.max_model_len, diag);
   if (keys.workload)
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
                             diag);
@@ -249,6 +260,7 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
   self->directory = directory_of(path, arena);
   self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
   const int status = changes ? config_change(root, changes, arena, diag) : 0;
+  if (!cache) self->cache = config_cache_new(arena);
   self->root = root;
   self->text = node_text(root, arena);
   return status ? -1 : bind_root(self, arena, diag);
@@ -261,6 +273,7 @@ int config_load(Config *self, const char *path, const ConfigChanges *changes, Ar
 }
 
 int config_open_trace(Config *self, Arena *arena, Diag *diag) {
+  self->sim.expected_requests = workload_expected(&self->workload);
   self->sim.trace = workload_open(&self->workload, self->sim.seed, arena, diag);
   return self->sim.trace ? 0 : -1;
 }

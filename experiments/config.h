@@ -43,7 +43,7 @@ typedef struct Config {
   const char *perfmodel_root; // data_root/perfmodel
   const Node *root;           // the file after --set
   const char *text;           // the same on one line
-  ConfigCache *cache;         // NULL: none
+  ConfigCache *cache;
   Llm model;
   PerfModelChoice perfmodel;
   PoolConfig *pools; // [sim.n_pools]
@@ -86,8 +86,8 @@ const char *config_data_root(void);
  */
 int config_load(Config *self, const char *path, const ConfigChanges *changes, Arena *arena,
                 Diag *diag);
-/* The same from a tree, as yaml_load or node_copy made it, which is changed. `cache` may be NULL;
- * what is taken from it lives in its arena. */
+/* The same from a tree, as yaml_load or node_copy made it, which is changed. What is taken from
+ * `cache` lives as long as that; NULL: it has one of its own, in `arena`. */
 int config_bind(Config *self, const char *path, Node *root, const ConfigChanges *changes,
                 ConfigCache *cache, Arena *arena, Diag *diag);
 /* Makes the changes alone. */

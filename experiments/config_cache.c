@@ -5,7 +5,7 @@
 struct CacheEntry {
   const char *key;
   const void *value;
-  Arena arena; // of the value
+  Arena arena; // of the value, unless the cache has an owner
   CacheEntry *older;
 };
 
@@ -13,6 +13,12 @@ void config_cache_init(ConfigCache *self) {
   *self = (ConfigCache){0};
   arena_init(&self->arena);
   pthread_mutex_init(&self->lock, NULL);
+}
+
+ConfigCache *config_cache_new(Arena *arena) {
+  ConfigCache *self = ARENA_NEW(arena, ConfigCache);
+  *self = (ConfigCache){.owner = arena, .lock = PTHREAD_MUTEX_INITIALIZER};
+  return self;
 }
 
 void config_cache_done(ConfigCache *self) {
@@ -29,8 +35,9 @@ static const void *find(const ConfigCache *cache, const char *key) {
 }
 
 static void add(ConfigCache *cache, const char *key, const void *value, Arena arena) {
-  CacheEntry *entry = ARENA_NEW(&cache->arena, CacheEntry);
-  const char *copy = arena_copy(&cache->arena, key, strlen(key));
+  Arena *owner = cache->owner ? cache->owner : &cache->arena;
+  CacheEntry *entry = ARENA_NEW(owner, CacheEntry);
+  const char *copy = arena_copy(owner, key, strlen(key));
   *entry = (CacheEntry){copy, value, arena, cache->newest};
   cache->newest = entry;
 }
@@ -41,7 +48,7 @@ static const void *load_entry(ConfigCache *self, const char *key, CacheLoad load
                               const void *context, Diag *diag) {
   Arena arena;
   arena_init(&arena);
-  const void *value = load(context, &arena, diag);
+  const void *value = load(context, self->owner ? self->owner : &arena, diag);
   if (value)
     add(self, key, value, arena);
   else
@@ -50,8 +57,7 @@ static const void *load_entry(ConfigCache *self, const char *key, CacheLoad load
 }
 
 const void *config_cache_get(ConfigCache *self, const char *key, CacheLoad load,
-                             const void *context, Arena *arena, Diag *diag) {
-  if (!self) return load(context, arena, diag);
+                             const void *context, Diag *diag) {
   pthread_mutex_lock(&self->lock);
   const void *value = find(self, key);
   if (!value) value = load_entry(self, key, load, context, diag);

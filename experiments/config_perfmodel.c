@@ -38,7 +38,7 @@ static const EnginePreset *load_preset(const Config *self, const char *written, 
   const char *name = config_data_name(self, written ? written : "graph-engine", arena);
   const ConfigFact fact = {self, name, at};
   const char *key = arena_printf(arena, "preset %s", name);
-  return config_cache_get(self->cache, key, load_engine, &fact, arena, diag);
+  return config_cache_get(self->cache, key, load_engine, &fact, diag);
 }
 
 /* Keys that are for rooflines alone. */
@@ -118,5 +118,5 @@ const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice
                    choice->name, (const void *)choice->engine, choice->all_reduce_scale,
                    (const void *)self->model.name, (const void *)hardware->name, degrees.tensor,
                    degrees.pipeline, max_decode_seqs);
-  return config_cache_get(self->cache, key, load_perfmodel, &parts, arena, diag);
+  return config_cache_get(self->cache, key, load_perfmodel, &parts, diag);
 }

@@ -57,7 +57,7 @@ int config_load_hardware(Config *self, Hardware *hardware, const char *written, 
                          Arena *arena, Diag *diag) {
   const ConfigFact fact = {self, config_data_name(self, written, arena), at};
   const char *key = arena_printf(arena, "machine %s", fact.name);
-  const Hardware *loaded = config_cache_get(self->cache, key, load_hardware, &fact, arena, diag);
+  const Hardware *loaded = config_cache_get(self->cache, key, load_hardware, &fact, diag);
   if (!loaded) return -1;
   *hardware = *loaded;
   return 0;
@@ -213,6 +213,22 @@ static int check_phases(const Config *self, const Node *node, Diag *diag) {
   return status;
 }
 
+/* Machines and lanes are numbered in 32 bits, and policies look at all of them. */
+static int check_machines(const Config *self, const Node *node, Diag *diag) {
+  enum { MACHINES_MAX = 10000000 };
+  int64_t machines = 0;
+  uint32_t i = 0;
+  for (const Node *child = node->first; child; child = child->next, i++) {
+    machines += self->sim.pools[i].count;
+    if (machines > MACHINES_MAX)
+      return diag_error(
+          diag, config_place(child, "count"),
+          "the pools up to '%s' have %lld machines or lanes of pipelines, more than %d", child->key,
+          (long long)machines, MACHINES_MAX);
+  }
+  return 0;
+}
+
 /* Whether the pool policy is asked to keep more machines than there are. */
 static int check_excess(const Config *self, Diag *diag) {
   int64_t n_split = 0;
@@ -242,5 +258,7 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) 
     status |= bind_pool(self, child, &self->pools[i], &specs[i], arena, diag);
   }
   self->sim.pools = specs;
-  return status ? -1 : check_phases(self, node, diag) | check_excess(self, diag);
+  if (status) return -1;
+  return check_phases(self, node, diag) | check_excess(self, diag) |
+         check_machines(self, node, diag);
 }

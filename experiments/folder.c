@@ -1,5 +1,6 @@
 /* Reading folders. */
 #include "experiments/folder.h"
+#include "sim/base/text.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ const char *const *folder_names(const char *folder, const char *extension, Arena
   for (struct dirent *entry; directory && (entry = readdir(directory));) {
     const size_t stem = strcspn(entry->d_name, ".");
     if (stem == 0 || strcmp(entry->d_name + stem, extension) != 0) continue;
+    if (!text_is_plain(entry->d_name)) continue; // no configuration could name it
     ARENA_RESERVE(arena, names, capacity, n + 1);
     names[n++] = arena_copy(arena, entry->d_name, stem);
   }

@@ -1,60 +1,106 @@
-/* The pipe to gnuplot. */
+/* The process of gnuplot and the pipe to it. */
 #include "experiments/gnuplot.h"
+#include "sim/base/text.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-static const char *terminal_of(const char *path) {
-  static const struct {
-    const char *extension, *terminal;
-  } terminals[] = {{".png", "pngcairo"}, {".svg", "svg"}};
+enum { NOT_FOUND = 127, END_MAX = 16 };
+
+typedef struct Format {
+  const char *extension, *terminal;
+  const char *end; // what a whole picture has among its last bytes
+} Format;
+
+static const Format *format_of(const char *path) {
+  static const Format formats[] = {{".png", "pngcairo", "IEND"}, {".svg", "svg", "</svg>"}};
   const size_t length = strlen(path);
-  for (size_t i = 0; i < sizeof terminals / sizeof *terminals; i++)
-    if (length > 4 && strcmp(path + length - 4, terminals[i].extension) == 0)
-      return terminals[i].terminal;
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (length > 4 && strcmp(path + length - 4, formats[i].extension) == 0) return &formats[i];
   return NULL;
 }
 
 bool gnuplot_can_draw(const char *path) {
-  return terminal_of(path) != NULL;
+  return format_of(path) != NULL;
 }
 
-/* As gnuplot's single quotes want it. */
-static void write_quoted(FILE *out, const char *text) {
-  putc('\'', out);
-  for (; *text; text++) {
-    if (*text == '\'') putc('\'', out);
-    putc(*text, out);
-  }
-  putc('\'', out);
-}
-
+/* As a line of data, which gnuplot does not parse; the bar keeps it from being the line that ends
+ * them. */
 void gnuplot_set(Gnuplot *self, const char *name, const char *text) {
-  fprintf(self->script, "%s = ", name);
-  write_quoted(self->script, text);
-  putc('\n', self->script);
+  fprintf(self->script, "$text << END\n|");
+  text_put(self->script, text, strlen(text), ' ');
+  fprintf(self->script, "\nEND\n%s = $text[1][2:*]\n", name);
 }
 
-int gnuplot_open(Gnuplot *self, const char *path, int width, int height, Diag *diag) {
-  if (system("command -v gnuplot >/dev/null 2>&1") != 0)
-    return diag_environment(diag, place_of_file(NULL), "'gnuplot' was not found: install it");
+/* In the new process: gnuplot with the pipe as its input and the picture as its output. */
+static void run_gnuplot(int script, int picture, const char *data_root) {
+  if (chdir(data_root) == 0 && dup2(script, STDIN_FILENO) >= 0 && dup2(picture, STDOUT_FILENO) >= 0)
+    execlp("gnuplot", "gnuplot", "-d", (char *)NULL); // -d: no start-up files
+  _exit(errno == ENOENT ? NOT_FOUND : 1);
+}
+
+static int start(Gnuplot *self, const char *data_root) {
+  int pipe_ends[2];
+  if (pipe(pipe_ends)) return -1;
+  fcntl(pipe_ends[1], F_SETFD, FD_CLOEXEC); // or it would wait for itself
+  self->process = fork();
+  if (self->process == 0) run_gnuplot(pipe_ends[0], fileno(self->picture.file), data_root);
+  const int error = errno;
+  close(pipe_ends[0]);
+  if (self->process > 0 && (self->script = fdopen(pipe_ends[1], "w"))) return 0;
+  close(pipe_ends[1]);
+  errno = error;
+  return -1;
+}
+
+int gnuplot_open(Gnuplot *self, const char *path, int width, int height, const char *data_root,
+                 Arena *arena, Diag *diag) {
+  *self = (Gnuplot){.process = -1};
+  if (output_open(&self->picture, path, arena, diag)) return -1;
   signal(SIGPIPE, SIG_IGN); // its exit status says more
-  *self = (Gnuplot){popen("gnuplot", "w"), path};
-  if (!self->script)
-    return diag_environment(diag, place_of_file(path), "cannot run gnuplot: %s", strerror(errno));
-  fprintf(self->script, "set terminal %s noenhanced size %d,%d\nset output ", terminal_of(path),
-          width, height);
-  write_quoted(self->script, path);
-  putc('\n', self->script);
+  if (start(self, data_root)) {
+    diag_environment(diag, place_of_file(path), "cannot run gnuplot: %s", strerror(errno));
+    output_drop(&self->picture);
+    return -1;
+  }
+  fprintf(self->script, "set terminal %s noenhanced size %d,%d\n", format_of(path)->terminal, width,
+          height);
   return 0;
 }
 
-int gnuplot_draw(Gnuplot *self, const char *name, const char *data_root, Arena *arena, Diag *diag) {
-  fputs("load ", self->script);
-  write_quoted(self->script, arena_printf(arena, "%s/plots/%s.gp", data_root, name));
-  putc('\n', self->script);
-  if (pclose(self->script) == 0) return 0;
-  remove(self->path); // half a picture
-  return diag_environment(diag, place_of_file(self->path), "gnuplot could not draw it");
+/* Whether the picture has its end: gnuplot does not look at what writing gives. */
+static bool is_whole(const Output *picture) {
+  char end[END_MAX];
+  struct stat status;
+  const int file = fileno(picture->file);
+  if (fstat(file, &status)) return false;
+  if (!S_ISREG(status.st_mode)) return true; // cannot be read again
+  const off_t from = status.st_size > END_MAX ? status.st_size - END_MAX : 0;
+  const ssize_t length = pread(file, end, sizeof end, from);
+  const char *wanted = format_of(picture->path)->end;
+  for (ssize_t at = 0; at + (ssize_t)strlen(wanted) <= length; at++)
+    if (memcmp(end + at, wanted, strlen(wanted)) == 0) return true;
+  return false;
+}
+
+int gnuplot_draw(Gnuplot *self, const char *name, Diag *diag) {
+  const Place at = place_of_file(self->picture.path);
+  int status = 0, error = 0;
+  fprintf(self->script, "load 'plots/%s.gp'\n", name);
+  fclose(self->script);
+  while (waitpid((pid_t)self->process, &status, 0) < 0 && errno == EINTR)
+    continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
+    error = diag_environment(diag, at, "'gnuplot' was not found: install it");
+  else if (status != 0)
+    error = diag_environment(diag, at, "gnuplot could not draw it");
+  else if (!is_whole(&self->picture))
+    error = diag_environment(diag, at, "cannot write it whole: is the disk full?");
+  if (!error) return output_commit(&self->picture, diag);
+  output_drop(&self->picture);
+  return error;
 }

@@ -1,21 +1,26 @@
-/* Pictures by gnuplot, which reads data and script from a pipe. */
+/* Pictures by gnuplot, which reads data and script from a pipe and draws into a file of ours: no
+ * text of a user is among its commands. */
 #ifndef EXPERIMENTS_GNUPLOT_H
 #define EXPERIMENTS_GNUPLOT_H
-#include "sim/base/diag.h"
+#include "sim/base/output.h"
 #include <stdbool.h>
 #include <stdio.h>
 
 typedef struct Gnuplot {
   FILE *script; // what is written here is run
-  const char *path;
+  /* private: gnuplot.c */
+  Output picture;
+  long process;
 } Gnuplot;
 
 /* Whether the name of a picture ends in a format that can be drawn: .png or .svg. */
 bool gnuplot_can_draw(const char *path);
-/* Starts gnuplot, the picture's size in pixels. */
-int gnuplot_open(Gnuplot *self, const char *path, int width, int height, Diag *diag);
-/* name = 'text', quoted. */
+/* Starts gnuplot in the folder `data_root`, the picture's size in pixels. `path` and the arena must
+ * live until gnuplot_draw. */
+int gnuplot_open(Gnuplot *self, const char *path, int width, int height, const char *data_root,
+                 Arena *arena, Diag *diag);
+/* Sets a variable to a text, with spaces for control characters. */
 void gnuplot_set(Gnuplot *self, const char *name, const char *text);
 /* Runs plots/NAME.gp below the data root and ends; what gnuplot cannot do it says on stderr. */
-int gnuplot_draw(Gnuplot *self, const char *name, const char *data_root, Arena *arena, Diag *diag);
+int gnuplot_draw(Gnuplot *self, const char *name, Diag *diag);
 #endif

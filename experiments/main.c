@@ -1,5 +1,6 @@
 /* The program `tandem`: finds the command and runs it. */
 #include "experiments/cli.h"
+#include <signal.h>
 #include <string.h>
 
 typedef struct Command {
@@ -49,6 +50,7 @@ static int unknown_command(const char *name) {
 }
 
 int main(int argc, char **argv) {
+  signal(SIGXFSZ, SIG_IGN); // a file that may grow no more is an error of writing it
   if (argc < 2) {
     fputs("tandem: which command? See 'tandem --help'\n", stderr);
     return EXIT_USAGE;

@@ -124,10 +124,11 @@ static int copy_attached(Results *out, const char *path, Arena *arena, Diag *dia
 
 static int add_database(Results *out, const char *path, Arena *arena, Diag *diag) {
   Results source;
-  if (results_check_unlocked(path, arena, diag) || results_open_reader(&source, path, diag))
+  if (results_check_unlocked(path, arena, diag) || results_open_reader(&source, path, arena, diag))
     return -1;
+  const char *uri = source.uri;
   results_close(&source);
-  if (results_change(out, "ATTACH ? AS source", VALUES(value_text(path)), diag)) return -1;
+  if (results_change(out, "ATTACH ? AS source", VALUES(value_text(uri)), diag)) return -1;
   const int status = copy_attached(out, path, arena, diag);
   if (status) sqlite3_exec(out->db, "ROLLBACK", NULL, NULL, NULL);
   sqlite3_exec(out->db, "DETACH source", NULL, NULL, NULL);
@@ -177,6 +178,7 @@ static int fill(Merge *self, Results *out, Arena *arena, Diag *diag) {
 
 int merge_databases(Merge *self, Arena *arena, Diag *diag) {
   Place at = place_of_file(self->out);
+  if (results_check_path(self->out, diag)) return -1;
   if (access(self->out, F_OK) == 0) return diag_error(diag, at, "'%s' is there already", self->out);
   // Not mkstemp, whose files are the user's alone: OUT is as open to others as its parts are.
   const char *path = arena_printf(arena, "%s.%ld", self->out, (long)getpid());

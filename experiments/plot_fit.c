@@ -59,11 +59,12 @@ static int draw(const FitRecord *record, const PerfModel *model, const char *pat
   int n_panels = 0;
   for (int part = 0; part < FIT_PARTS; part++)
     n_panels += has_points(record, (FitPart)part);
-  if (gnuplot_open(&gnuplot, path, 100 + 420 * n_panels, 640, diag)) return -1;
+  if (gnuplot_open(&gnuplot, path, 100 + 420 * n_panels, 640, config_data_root(), arena, diag))
+    return -1;
   write_panels(gnuplot.script, record, model);
   fprintf(gnuplot.script, "panels = %d\n", n_panels);
   gnuplot_set(&gnuplot, "heading", model->name);
-  return gnuplot_draw(&gnuplot, "fit", config_data_root(), arena, diag);
+  return gnuplot_draw(&gnuplot, "fit", diag);
 }
 
 int plot_fit(const char *model_path, const char *profile_path, const char *path, Arena *arena,

@@ -66,16 +66,16 @@ static int draw(Results *results, sqlite3_stmt *rows, const char *name, const ch
   if (!has_rows(rows))
     return diag_error(diag, place_of_file(results->path), "'%s' holds nothing for the figure '%s'",
                       results->path, name);
-  if (gnuplot_open(&gnuplot, path, 1100, 760, diag)) return -1;
+  if (gnuplot_open(&gnuplot, path, 1100, 760, config_data_root(), arena, diag)) return -1;
   fprintf(gnuplot.script, "n_series = %d\n", write_series(rows, &gnuplot, arena));
-  return gnuplot_draw(&gnuplot, name, config_data_root(), arena, diag);
+  return gnuplot_draw(&gnuplot, name, diag);
 }
 
 int plot_query(const char *name, const char *database, const char *path, Arena *arena, Diag *diag) {
   Results results = {0};
   sqlite3_stmt *rows = NULL;
   const char *sql = load_sql(name, arena, diag);
-  int status = sql ? results_open_reader(&results, database, diag) : -1;
+  int status = sql ? results_open_reader(&results, database, arena, diag) : -1;
   if (status == 0 && sqlite3_prepare_v2(results.db, sql, -1, &rows, NULL) != SQLITE_OK)
     status = results_error(&results, "read", diag);
   if (status == 0) status = draw(&results, rows, name, path, arena, diag);

@@ -83,7 +83,7 @@ void tally_show(Tally *self) {
     return;
   self->shown = true;
   self->shown_s = at;
-  const int64_t ended = self->found + self->done + self->failed;
+  const int64_t ended = tally_ended(self);
   const double rate = tally_rate(self);
   put_bar((double)ended / (double)self->points);
   fprintf(stderr, "%" PRId64 " of %" PRId64 " points  %" PRId64 " failed  %.0f/s", ended,

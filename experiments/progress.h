@@ -29,6 +29,10 @@ typedef struct Tally {
 } Tally;
 
 void tally_init(Tally *self, int64_t points);
+/* Points that are done with. */
+static inline int64_t tally_ended(const Tally *self) {
+  return self->found + self->done + self->failed;
+}
 /* Points per second simulated so far, failed ones too. */
 double tally_rate(const Tally *self);
 /* Shows the line when stderr is a terminal and it is time. */

@@ -31,7 +31,8 @@ static void table_head(const Provision *study, FILE *out) {
                                                  [OBJECTIVE_MACHINES] =
                                                      "the fewest machines that hold"};
   char text[32];
-  fprintf(out, "%s: ", study->base->path);
+  write_cell(study->base->path, 0, out);
+  fputs(": ", out);
   if (study->offline)
     fputs("the largest throughput of requests that are all there at once", out);
   else if (study->objective == OBJECTIVE_THROUGHPUT)

@@ -25,7 +25,7 @@ static int count_demand(ProbeRun *self) {
   TraceRow row;
   int status = 0;
   while ((status = trace_next(source, &row, &trial->diag)) > 0)
-    demand_add(&self->demand, row.output_tokens);
+    demand_add(&self->demand, sim_output_tokens(&config->sim, &row));
   trace_close(source);
   return status;
 }

@@ -4,7 +4,6 @@
 #include "experiments/results_values.h"
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 static double column_real(sqlite3_stmt *statement, int column, double if_null) {
   return sqlite3_column_type(statement, column) == SQLITE_NULL
@@ -12,31 +11,27 @@ static double column_real(sqlite3_stmt *statement, int column, double if_null) {
              : sqlite3_column_double(statement, column);
 }
 
-static const SloSpec *find_spec(const SloSet *slo, const char *name) {
-  for (int i = 0; i < slo->n_specs; i++)
-    if (strcmp(slo->specs[i].name, name) == 0) return &slo->specs[i];
-  return NULL;
-}
-
-/* The outcomes of a run that was found: of all limits, or of the one that was lost. */
+/* The outcomes of a run that was found: of all limits, or of the one that was lost. In the order of
+ * the limits, as a run that is simulated has them: of equal margins the first one binds. */
 static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *arena, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement =
-      results_prepare(results, "SELECT name, value, margin, met FROM slo WHERE run_id = ?", diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
+      results, "SELECT value, margin, met FROM slo WHERE run_id = ? AND name = ?", diag);
   if (!statement) return -1;
-  sqlite3_bind_int64(statement, 1, run);
   const SloSet *slo = self->trial.config.slo;
   self->slos = ARENA_ARRAY(arena, SloOutcome, slo->n_specs);
   self->n_slos = 0;
-  int status = SQLITE_ROW;
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
-    const SloSpec *spec = find_spec(slo, (const char *)sqlite3_column_text(statement, 0));
-    if (!spec || self->n_slos == slo->n_specs) return 0;
-    self->slos[self->n_slos++] = (SloOutcome){.spec = spec,
-                                              .value = column_real(statement, 1, INFINITY),
-                                              .margin = column_real(statement, 2, -INFINITY),
-                                              .met = sqlite3_column_int(statement, 3) != 0};
+  for (int i = 0; i < slo->n_specs; i++) {
+    sqlite3_bind_int64(statement, 1, run);
+    sqlite3_bind_text(statement, 2, slo->specs[i].name, -1, SQLITE_STATIC);
+    const int status = sqlite3_step(statement);
+    if (status != SQLITE_ROW && status != SQLITE_DONE) return results_error(results, "read", diag);
+    if (status == SQLITE_ROW)
+      self->slos[self->n_slos++] = (SloOutcome){.spec = &slo->specs[i],
+                                                .value = column_real(statement, 0, INFINITY),
+                                                .margin = column_real(statement, 1, -INFINITY),
+                                                .met = sqlite3_column_int(statement, 2) != 0};
+    sqlite3_reset(statement);
   }
-  if (status != SQLITE_DONE) return results_error(results, "read", diag);
   return self->n_slos == (self->stopped ? 1 : slo->n_specs);
 }
 

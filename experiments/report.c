@@ -119,6 +119,10 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
       {"requests", "", asked},
       {"completed", "", (double)metrics->completed},
       {"rejected", "", (double)metrics->rejected},
+      {"rejected_context", "", (double)metrics->rejected_for[REJECTED_CONTEXT]},
+      {"rejected_kv_memory", "", (double)metrics->rejected_for[REJECTED_KV_MEMORY]},
+      {"rejected_store", "", (double)metrics->rejected_for[REJECTED_STORE]},
+      {"cut_outputs", "", (double)metrics->cut_outputs},
       {"unfinished", "", (double)result->unfinished},
       {"duration_s", "s", tick_seconds(result->span)},
       {"throughput_rps", "/s", ratio((double)metrics->completed, served_s)},
@@ -180,6 +184,48 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
   slo_eval(config->slo, metrics, self->outcomes);
   for (int i = 0; i < config->slo->n_specs; i++)
     self->n_missed += !self->outcomes[i].met;
+}
+
+static const char *room_of(const SimResult *result, Phase phase, Arena *arena) {
+  return arena_printf(arena, "%lld tokens on a machine of '%s'",
+                      (long long)result->room_tokens[phase], result->roomiest[phase]->name);
+}
+
+const char *report_rejection(const Report *self, Rejection why, Arena *arena) {
+  const SimResult *result = self->result;
+  const PoolSpec *prefill = result->roomiest[PHASE_PREFILL];
+  const PoolSpec *decode = result->roomiest[PHASE_DECODE];
+  switch (why) {
+  case REJECTED_CONTEXT:
+    return arena_printf(arena,
+                        "whose prompt leaves no room in the context of %lld tokens "
+                        "(max_model_len)",
+                        (long long)self->config->sim.max_model_len);
+  case REJECTED_KV_MEMORY:
+    if (!prefill || !decode) return "that need more KV memory than any machine has";
+    return arena_printf(arena, "that need more KV memory than %s%s%s",
+                        room_of(result, PHASE_PREFILL, arena), prefill == decode ? "" : " and ",
+                        prefill == decode ? "" : room_of(result, PHASE_DECODE, arena));
+  case REJECTED_STORE:
+    return arena_printf(arena, "whose prompt the CPU store of a group cannot hold (%lld tokens)",
+                        (long long)result->store_tokens);
+  case REJECTED_NOT:
+  case REJECTIONS:
+    break;
+  }
+  assert(!"a reason");
+  return "";
+}
+
+int report_check_served(const Report *self, Diag *diag) {
+  const Metrics *metrics = &self->result->metrics;
+  if (metrics->rejected == 0 || metrics->rejected < metrics->asked.requests) return 0;
+  for (Rejection why = REJECTED_NOT + 1; why < REJECTIONS; why++)
+    if (metrics->rejected_for[why] > 0)
+      diag_error(diag, place_of_file(self->config->path), "no request can be served: %llu %s",
+                 (unsigned long long)metrics->rejected_for[why],
+                 report_rejection(self, why, &diag->arena));
+  return -1;
 }
 
 double report_value(const Report *self, const char *name) {

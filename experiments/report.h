@@ -8,7 +8,7 @@
 enum {
   REPORT_STATISTICS = 6,
   REPORT_LATENCIES = 9,
-  REPORT_SCALARS = 27,
+  REPORT_SCALARS = 31,
   REPORT_POOL_SCALARS = 19,
   REPORT_GROUP_SCALARS = 13,
   REPORT_EXTRAPOLATED = 3,
@@ -61,6 +61,10 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
                  double wall_s, Arena *arena);
 /* The value of a scalar of the run by its name, which must exist. */
 double report_value(const Report *self, const char *name);
+/* Why requests were rejected for this reason, with the limit: what follows "12 requests". */
+const char *report_rejection(const Report *self, Rejection why, Arena *arena);
+/* Error when requests came and none was taken: then there is nothing to report. */
+int report_check_served(const Report *self, Diag *diag);
 /* Iterations outside the measured range of the performance model. */
 uint64_t report_extrapolated(const MachineTotals *totals);
 /* Calls `visit` with every figure; `scope` is run, extrapolated, pool.NAME or group.NAME,

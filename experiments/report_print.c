@@ -149,9 +149,27 @@ static const char *known(double value, const char *format, const char *unknown, 
   return text;
 }
 
+/* Requests that were not served as they came, and why. */
+static void table_limits(const Report *self, FILE *out) {
+  const Metrics *metrics = &self->result->metrics;
+  char count[32];
+  Arena arena;
+  arena_init(&arena);
+  for (Rejection why = REJECTED_NOT + 1; why < REJECTIONS; why++)
+    if (metrics->rejected_for[why] > 0)
+      fprintf(out, "rejected     %s %s\n", grouped((double)metrics->rejected_for[why], count),
+              report_rejection(self, why, &arena));
+  if (metrics->cut_outputs > 0)
+    fprintf(out, "cut          %s outputs, where the context of %s tokens ends (max_model_len)\n",
+            grouped((double)metrics->cut_outputs, count),
+            arena_printf(&arena, "%lld", (long long)self->config->sim.max_model_len));
+  arena_done(&arena);
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
-  fprintf(out, "%s: %s requests in %s of simulated time, %s of CPU\n\n", self->config->path,
+  write_cell(self->config->path, 0, out);
+  fprintf(out, ": %s requests in %s of simulated time, %s of CPU\n\n",
           grouped(report_value(self, "requests"), requests),
           format_duration(report_value(self, "duration_s"), span),
           format_duration(report_value(self, "cpu_s"), cpu));
@@ -159,6 +177,7 @@ static void table_head(const Report *self, FILE *out) {
           grouped(report_value(self, "completed"), requests),
           grouped(report_value(self, "rejected"), rejected),
           grouped(report_value(self, "unfinished"), unfinished));
+  table_limits(self, out);
   fprintf(out, "throughput   %.2f requests/s, %s output tokens/s\n",
           report_value(self, "throughput_rps"),
           grouped(report_value(self, "output_tokens_per_s"), requests));

@@ -18,14 +18,19 @@ typedef struct DigestSet {
 typedef struct Results {
   sqlite3 *db;
   const char *path;
+  const char *uri;       // of one open for reading, to attach it; NULL: open for writing
   sqlite3_stmt *request; // prepared on first use
   int64_t run_id;        // of the transaction; 0: none has begun
 } Results;
 
+/* An error when `path` is none of a file but what SQLite takes for memory, a temporary database or
+ * a URI, where results would be lost. */
+int results_check_path(const char *path, Diag *diag);
 /* Opens the database for writing, and makes it when there is no file. */
 int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag);
-/* Opens an existing one for reading only. */
-int results_open_reader(Results *self, const char *path, Diag *diag);
+/* Opens an existing one, which may lie where nothing can be written, for statements that only ask:
+ * any other is refused with SQLITE_AUTH, or is not sqlite3_stmt_readonly. */
+int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag);
 /* Closes it; what is not committed is undone. */
 void results_close(Results *self);
 

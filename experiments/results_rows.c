@@ -32,7 +32,7 @@ int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
                 time_at(record->first_token_at), time_at(record->decode_began_at),
                 time_at(record->last_token_at), time_at(record->computing_ticks),
                 value_whole(record->preemptions), value_whole(record->evictions),
-                value_whole(record->swaps), value_whole(record->rejected));
+                value_whole(record->swaps), value_whole(record->rejected != REJECTED_NOT));
 }
 
 /* Recursion is as deep as the configuration, which the reader bounds. */
@@ -126,7 +126,7 @@ static int add_histogram(Results *self, sqlite3_stmt *statement, const Distribut
   for (int i = 0; i < HISTOGRAM_BUCKETS; i += TOGETHER) {
     uint64_t sum = 0;
     for (int k = 0; k < TOGETHER; k++)
-      sum += latency->histogram->counts[i + k];
+      sum += histogram_count(latency->histogram, i + k);
     if (sum == 0) continue;
     const double low = tick_seconds(histogram_bucket_start(i));
     const double width = tick_seconds(histogram_bucket_width(i)) * TOGETHER;

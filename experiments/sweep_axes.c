@@ -1,5 +1,6 @@
 /* From one entry of the `sweep:` block to an axis: its values, and what each sets. */
 #include "experiments/sweep.h"
+#include "sim/base/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +88,8 @@ static int read_values(Values *values, const Node *node, Arena *arena, Diag *dia
 }
 
 static const char *label_of(const Node *node, Arena *arena) {
-  return node->kind == NODE_SCALAR ? node->text : node_text(node, arena);
+  const bool plain = node->kind == NODE_SCALAR && text_is_plain(node->text);
+  return plain ? node->text : node_text(node, arena);
 }
 
 static Setting setting_of(const Node *entry, const Node *value) {

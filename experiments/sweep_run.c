@@ -1,6 +1,8 @@
 /* One thread per job loads and simulates points; this one stores them, so that SQLite has one
  * writer and a point is in the database as soon as it ends. */
 #include "experiments/sweep_run.h"
+#include "experiments/cli.h"
+#include "experiments/interrupt.h"
 #include "experiments/workers.h"
 #include <string.h>
 
@@ -97,7 +99,7 @@ void sweep_run_done(SweepRun *self) {
 
 /* ---- Running ---- */
 
-typedef enum PointEnd { POINT_FOUND, POINT_SIMULATED, POINT_FAILED } PointEnd;
+typedef enum PointEnd { POINT_FOUND, POINT_SIMULATED, POINT_FAILED, POINT_INTERRUPTED } PointEnd;
 
 /* What a thread does with a point; the slot is used again after it was stored. */
 typedef struct PointJob {
@@ -115,8 +117,11 @@ static void run_point(void *context) {
   if (load_point(job->run, job->point, &job->trial)) return;
   if (digest_set_has(&job->run->finished, job->trial.config_digest))
     job->end = POINT_FOUND;
-  else if (trial_run(&job->trial) == 0)
+  else if (trial_run(&job->trial) == 0 &&
+           report_check_served(&job->trial.report, &job->trial.diag) == 0)
     job->end = POINT_SIMULATED;
+  else if (diag_exit_code(&job->trial.diag) == EXIT_INTERRUPTED)
+    job->end = POINT_INTERRUPTED;
 }
 
 static int store_failure(SweepRun *self, Results *results, PointJob *job, Arena *arena,
@@ -131,6 +136,7 @@ static int store_failure(SweepRun *self, Results *results, PointJob *job, Arena 
 
 static int store(SweepRun *self, Results *results, PointJob *job, Arena *arena, Diag *diag) {
   Trial *trial = &job->trial;
+  if (job->end == POINT_INTERRUPTED) return 0;
   if (job->end == POINT_FAILED) return store_failure(self, results, job, arena, diag);
   // Points with the same configuration are one run, also when both were on their way.
   const int linked = results_link_point(results, &self->row, job->point, trial->config_digest,
@@ -187,7 +193,7 @@ int sweep_run(SweepRun *self, Results *results, int jobs, Arena *arena, Diag *di
   if (feed_init(&feed, self, jobs, arena, diag)) return -1;
   int status = 0;
   for (;;) {
-    if (status == 0) feed_push(&feed);
+    if (status == 0 && interrupt_signal == 0) feed_push(&feed);
     PointJob *job = workers_pop(&feed.workers);
     if (!job) break;
     if (status == 0) status = store(self, results, job, arena, diag);
@@ -198,7 +204,8 @@ int sweep_run(SweepRun *self, Results *results, int jobs, Arena *arena, Diag *di
   }
   tally_done(&self->tally);
   workers_done(&feed.workers);
-  return status;
+  return status == 0 && tally_ended(&self->tally) < self->tally.points ? diag_interrupted(diag)
+                                                                       : status;
 }
 
 void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point), void *context) {

@@ -21,7 +21,8 @@ int sweep_run_init(SweepRun *self, const char *path, const ConfigChanges *change
                    Diag *diag);
 void sweep_run_done(SweepRun *self);
 /* Simulates and stores the points of the row's shard that are not in `finished`. Points that
- * fail are stored with their reason; -1 when the database does. */
+ * fail are stored with their reason; -1 when the database does, or when the user interrupts it:
+ * points that have ended are stored then too. */
 int sweep_run(SweepRun *self, Results *results, int jobs, Arena *arena, Diag *diag);
 /* Only counts: tally.found are there, tally.failed cannot be bound, the rest would be simulated.
  * Calls `visit` with each of the rest. */

@@ -1,5 +1,6 @@
 /* A trial: a copy of the base's tree, bound and simulated within one arena. */
 #include "experiments/trial.h"
+#include "experiments/interrupt.h"
 #include "experiments/progress.h"
 
 int trial_base_init(TrialBase *self, const char *path, const ConfigChanges *changes, Arena *arena,
@@ -35,11 +36,13 @@ int trial_load(Trial *self, TrialBase *base, const ConfigChanges *changes) {
     self->config_digest = config_text_digest(&self->config);
     return -1;
   }
+  self->config.sim.memory_limit = base->memory;
   return config_digest(&self->config, &self->config_digest, &self->diag);
 }
 
 int trial_run(Trial *self) {
   if (config_open_trace(&self->config, &self->arena, &self->diag)) return -1;
+  self->config.sim.interrupted = &interrupt_signal;
   const double wall = clock_monotonic(), cpu = clock_cpu();
   const int status = sim_run(&self->config.sim, &self->result, &self->arena, &self->diag);
   trace_close(self->config.sim.trace);

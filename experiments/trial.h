@@ -20,6 +20,7 @@ typedef struct TrialBase {
   const char *path;
   Node *root;        // of the file, before the changes of a trial
   ConfigCache cache; // of models and machine types
+  size_t memory;     // that one trial may take; 0: no limit
 } TrialBase;
 
 /* Reads `path` and applies `changes` (NULL: none), which thus hold for every trial; keys that
@@ -43,7 +44,7 @@ void trial_done(Trial *self);
 /* Binds the base with `changes` (NULL: none) and takes its digest. -1 with entries in self->diag;
  * then config.root and config.text are set all the same, and the digest is of the text alone. */
 int trial_load(Trial *self, TrialBase *base, const ConfigChanges *changes);
-/* Simulates; -1 with entries in self->diag. */
+/* Simulates; -1 with entries in self->diag, also when the user interrupts it. */
 int trial_run(Trial *self);
 /* The first entry of self->diag as one line, "" when there is none. */
 const char *trial_reason(Trial *self);

@@ -2,6 +2,7 @@
 #include "experiments/validate.h"
 #include "calib/backend_load.h"
 #include "calib/model.h"
+#include "experiments/interrupt.h"
 #include "experiments/progress.h"
 #include "experiments/validate_errors.h"
 #include "experiments/writer.h"
@@ -196,6 +197,7 @@ static int predict(ValidateRun *run, Config *config, Arena *arena, Diag *diag) {
   if (config_open_trace(config, arena, diag)) return -1;
   progress_init(&progress, &config->workload);
   SimConfig sim = config->sim;
+  sim.interrupted = &interrupt_signal;
   sim.on_progress = progress_update;
   sim.on_progress_context = &progress;
   int status = simulate(run, config, &sim, arena, diag);
@@ -207,6 +209,7 @@ static int measure(ValidateRun *run, Meter *meter, Config *config, Diag *diag) {
   const Executor executor = {meter, measure_iteration};
   if (config_open_trace(config, meter->arena, diag)) return -1;
   SimConfig sim = config->sim;
+  sim.interrupted = &interrupt_signal;
   meter->run = run;
   meter->finished = 0;
   progress_init(&meter->progress, &config->workload);

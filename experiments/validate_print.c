@@ -44,8 +44,10 @@ static void table_errors(const Validation *self, FILE *out) {
 
 static void print_table(const Validation *self, const Config *config, FILE *out) {
   char text[32];
-  fprintf(out, "%s: %s run by '%s' on %s, %.0f requests\n", config->path, config->model.name,
-          self->backend, self->device.name, report_value(&self->measured[0].report, "requests"));
+  write_cell(config->path, 0, out);
+  fprintf(out, ": %s run by '%s' on ", config->model.name, self->backend);
+  write_cell(self->device.name, 0, out);
+  fprintf(out, ", %.0f requests\n", report_value(&self->measured[0].report, "requests"));
   table_latencies(self, out);
   table_errors(self, out);
   const double extrapolated = self->errors[VALIDATE_ALL].extrapolated;

@@ -1,7 +1,12 @@
 /* JSON (RFC 8259) and CSV (RFC 4180), value by value. */
 #include "experiments/writer.h"
+#include "sim/base/csv.h"
+#include "sim/base/text.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { REPLACEMENT = 0xfffd }; // what Unicode has for bytes that are no text
 
 static const double WHOLE_MAX = 9007199254740992.0; // 2^53: whole numbers are exact up to here
 
@@ -24,29 +29,29 @@ void write_csv_number(double value, FILE *out) {
 
 void write_json_string(const char *text, FILE *out) {
   putc('"', out);
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      fprintf(out, "\\%c", c);
-    else if (c < ' ')
-      fprintf(out, "\\u%04x", c);
+  for (size_t length = strlen(text), size = 1; length > 0; text += size, length -= size) {
+    uint32_t code = REPLACEMENT;
+    size = (size_t)text_decode(text, length, &code);
+    if (code == '"' || code == '\\')
+      fprintf(out, "\\%c", (char)code);
+    else if (size == 0 || code < ' ' || (code >= 0x7f && code < 0xa0))
+      fprintf(out, "\\u%04x", (unsigned)code);
     else
-      putc(c, out);
+      fwrite(text, 1, size, out);
+    if (size == 0) size = 1;
   }
   putc('"', out);
 }
 
 void write_csv_text(const char *text, FILE *out) {
-  if (!strpbrk(text, ",\"\r\n")) {
-    fputs(text, out);
-    return;
-  }
-  putc('"', out);
-  for (; *text; text++) {
-    if (*text == '"') putc('"', out);
-    putc(*text, out);
-  }
-  putc('"', out);
+  csv_put_text(text, out);
+}
+
+void write_cell(const char *text, int width, FILE *out) {
+  const int pad = abs(width) - text_width(text);
+  if (width > 0) fprintf(out, "%*s", pad > 0 ? pad : 0, "");
+  text_put(out, text, strlen(text), '?');
+  if (width < 0) fprintf(out, "%*s", pad > 0 ? pad : 0, "");
 }
 
 const char *format_duration(double seconds, char text[32]) {

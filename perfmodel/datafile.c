@@ -1,5 +1,6 @@
 /* Look-up of data files by name, for models, machines and measured times alike. */
 #include "perfmodel/datafile.h"
+#include "sim/base/text.h"
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,5 +64,5 @@ const char *datafile_stem(const char *path, Arena *arena) {
   const char *slash = strrchr(path, '/');
   const char *name = slash ? slash + 1 : path;
   const char *dot = strrchr(name, '.');
-  return arena_copy(arena, name, dot ? (size_t)(dot - name) : strlen(name));
+  return text_shown(arena_copy(arena, name, dot ? (size_t)(dot - name) : strlen(name)), arena);
 }

@@ -83,9 +83,12 @@ enum { PRESET_SEQS = 1024 };
 /* The engine's own time, where no iteration has it. */
 static void add_preset(FitResult *self, bool measured) {
   const FitOptions *options = &self->options;
-  FitCurve *head = &self->model.curves[PROFILE_HEAD];
+  FitCurve *linear = &self->model.curves[PROFILE_LINEAR], *head = &self->model.curves[PROFILE_HEAD];
   if (measured && !options->adds) return;
   self->model.overhead += options->overhead;
+  self->layers = options->layers;
+  for (int k = 0; k < linear->n_knots; k++)
+    linear->seconds[k] += self->layers;
   if (head->n_knots == 0 && options->per_sequence > 0) // a line that holds for any batch
     *head = (FitCurve){
         .n_knots = 2, .from_zero = true, .x = {0, PRESET_SEQS}, .low = 1, .high = PRESET_SEQS};

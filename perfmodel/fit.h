@@ -44,12 +44,13 @@ typedef struct FitPartScores {
 
 typedef struct FitOptions {
   /* What an engine adds to its kernels, where whole iterations do not say it. */
-  const char *preset;            // its name, recorded
-  bool ideal;                    // nothing, whatever was measured
-  double overhead, per_sequence; // seconds, where no iteration was measured
-  bool adds;                     // to iterations, too: they were measured without an engine
-  const char *mode;              // graph or eager, where rows are of both; NULL: graph
-  FitAllReduce all_reduce;       // of rows that have none
+  const char *preset;                    // its name, recorded
+  bool ideal;                            // nothing, whatever was measured
+  double overhead, layers, per_sequence; // seconds of an iteration, of all its layers together and
+                                         // of a sequence, where no iteration was measured
+  bool adds;                             // to iterations, too: they were measured without an engine
+  const char *mode;                      // graph or eager, where rows are of both; NULL: graph
+  FitAllReduce all_reduce;               // of rows that have none
   uint64_t seed;
 } FitOptions;
 
@@ -61,6 +62,7 @@ typedef struct FitResult {
   FitWay way;
   FitLevels levels;
   FitModel model;
+  double layers;    // seconds of the preset's that `linear` has in it
   FitPoint *points; // operators first, each ascending by batch; with the all-reduces added to them
   int n_points;
   FitLeftOut left_out;

@@ -131,7 +131,7 @@ double fit_record_eval(const PerfModel *model, const FitPoint *point) {
     return tick_seconds(pwl_eval(&model->head, x));
   case PROFILE_DECODE_ATTENTION:
     return tick_seconds(perfmodel_decode_step(model, batch->decode_seqs, x) -
-                        model->row_constant[batch->decode_seqs]);
+                        tick_nearest(model->row_constant[batch->decode_seqs]));
   default:
     return tick_seconds(perfmodel_iteration(model, batch, NULL));
   }

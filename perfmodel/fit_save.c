@@ -1,8 +1,8 @@
 /* Writes model files. Times are rounded to ticks first and then kept from falling, so that what the
  * limits of the fit made equal stays equal in the file. */
 #include "perfmodel/fit_file.h"
-#include "sim/base/cleanup.h"
-#include <errno.h>
+#include "sim/base/output.h"
+#include "sim/base/text.h"
 #include <math.h>
 #include <string.h>
 
@@ -12,17 +12,13 @@ static Tick tick_max(Tick a, Tick b) {
 
 /* ---- Text ---- */
 
-/* In double quotes; bytes beyond ASCII as escapes, whatever they encode. */
+/* In double quotes; '?' for what the reader would not take for text. */
 static void write_text(FILE *out, const char *text) {
   putc('"', out);
-  for (; *text; text++) {
-    unsigned char c = (unsigned char)*text;
-    if (c == '"' || c == '\\')
-      fprintf(out, "\\%c", c);
-    else if (c < ' ' || c > '~')
-      fprintf(out, "\\x%02x", c);
-    else
-      putc(c, out);
+  for (size_t run = 0; *text; text += run) {
+    if (*text == '"' || *text == '\\') putc('\\', out);
+    run = 1 + strcspn(text + 1, "\"\\");
+    text_put(out, text, run, '?');
   }
   putc('"', out);
 }
@@ -281,13 +277,8 @@ static void write_model(FILE *out, const FitResult *self, const Profile *profile
 }
 
 int fit_save(const FitResult *self, const Profile *profile, const char *path, Diag *diag) {
-  CLEANUP_FILE FILE *out = fopen(path, "w");
-  if (!out) return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
-  write_model(out, self, profile);
-  bool failed = ferror(out);
-  failed |= fclose(out) != 0;
-  out = NULL;
-  if (failed)
-    return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
-  return 0;
+  Output out;
+  if (output_open(&out, path, profile->arena, diag)) return -1;
+  write_model(out.file, self, profile);
+  return output_commit(&out, diag);
 }

@@ -96,6 +96,10 @@ static const LlmActivation ACTS[] = {LLM_SILU, LLM_SILU, LLM_GELU, LLM_GELU,
 static const char *const DTYPES[] = {"float32", "float16", "bfloat16", NULL};
 static const int64_t DTYPE_BYTES[] = {4, 2, 2};
 
+int64_t llm_context(const Llm *self) {
+  return self->position_embedding_type == LLM_ALIBI ? 0 : self->max_position_embeddings;
+}
+
 int64_t llm_layer_matrices(const Llm *self) {
   int64_t h = self->hidden_size;
   int64_t q = self->num_attention_heads * self->head_dim;

@@ -31,6 +31,10 @@ typedef struct Llm {
 /* `name` is a model of `data_dir`/models/ or the path of a .yaml file or of a Hugging Face .json,
  * whose many other keys are ignored. Unknown name: located at `at`, with near names. */
 int llm_load(Llm *self, const char *name, const char *data_dir, Place at, Arena *arena, Diag *diag);
+/* The most tokens that it has positions for: a prompt and its output. 0: as many as there is memory
+ * for. ALiBi adds a distance to each product instead, and was made to go beyond the length that was
+ * trained (Press et al. 2022), which max_position_embeddings then says. */
+int64_t llm_context(const Llm *self);
 /* Parameters of one layer's matrices: what a token is multiplied by. */
 int64_t llm_layer_matrices(const Llm *self);
 /* Parameters by the formula above. */

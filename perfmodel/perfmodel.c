@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-__extension__ typedef __int128 Wide; // rows go on to any n
-
 /* Where the last piece of a row, which has no end, takes its slope from. */
 enum { LAST_PIECE_SPAN = 1 << 20 };
 
@@ -40,14 +38,18 @@ static RowMix mix_of_row(const DecodeTable *table, int64_t n) {
   return (RowMix){&rows[i], &rows[i + 1], n - rows[i].seqs, rows[i + 1].seqs - rows[i].seqs};
 }
 
-static int64_t mix_values(const RowMix *mix, int64_t lower, int64_t upper) {
-  Wide value = lower + (Wide)(upper - lower) * mix->numerator / mix->denominator;
-  return value < 0 ? 0 : value > PWL_TICKS_MAX ? PWL_TICKS_MAX : (int64_t)value;
+static FineTick mix_values(const RowMix *mix, FineTick lower, FineTick upper, FineTick most) {
+  const FineTick value = lower + (upper - lower) * mix->numerator / mix->denominator;
+  return value < 0 ? 0 : value > most ? most : value;
 }
 
-static Tick mix_eval(const RowMix *mix, int64_t context) {
-  return mix_values(mix, pwl_eval(&mix->lower->curve, context),
-                    pwl_eval(&mix->upper->curve, context));
+static FineTick mix_eval(const RowMix *mix, int64_t context) {
+  return mix_values(mix, pwl_fine(&mix->lower->curve, context),
+                    pwl_fine(&mix->upper->curve, context), fine_from_ticks(PWL_TICKS_MAX));
+}
+
+static int64_t mix_bounds(const RowMix *mix, int64_t lower, int64_t upper) {
+  return (int64_t)mix_values(mix, lower, upper, PWL_TICKS_MAX);
 }
 
 static int compare_points(const void *a, const void *b) {
@@ -87,30 +89,30 @@ static void pieces_push(PieceList *list, DecodePiece piece) {
 }
 
 /* Slopes are rounded down, so that a piece never ends above the start of the next and the row does
- * not fall; a piece of w context tokens ends at most w ticks low. */
-static void compile_row(PieceList *list, const RowMix *mix, Tick constant, Extrapolation flag,
+ * not fall. What the rounding of knots lets rows come closer is no fall. */
+static void compile_row(PieceList *list, const RowMix *mix, FineTick constant, Extrapolation flag,
                         int64_t *points) {
-  int64_t low = mix_values(mix, mix->lower->curve.low, mix->upper->curve.low);
-  int64_t high = mix_values(mix, mix->lower->curve.high, mix->upper->curve.high);
+  int64_t low = mix_bounds(mix, mix->lower->curve.low, mix->upper->curve.low);
+  int64_t high = mix_bounds(mix, mix->lower->curve.high, mix->upper->curve.high);
   int n_points = mix_points(mix, low, high, points);
   for (int i = 0; i < n_points; i++) {
     bool last = i + 1 == n_points;
     int64_t start = points[i];
     int64_t next = last ? start + LAST_PIECE_SPAN : points[i + 1];
-    Tick here = mix_eval(mix, start);
+    const FineTick here = mix_eval(mix, start), rise = mix_eval(mix, next) - here;
     pieces_push(list, (DecodePiece){.start = start,
                                     .end = last ? INT64_MAX : next,
                                     .base = constant + here,
-                                    .slope = (mix_eval(mix, next) - here) / (next - start),
+                                    .slope = rise > 0 ? rise / (next - start) : 0,
                                     .extrapolation = worse(flag, range_flag(low, high, start))});
   }
 }
 
-static Tick constant_of_row(const PerfModel *self, int64_t n, Extrapolation *ret_flag) {
+static FineTick constant_of_row(const PerfModel *self, int64_t n, Extrapolation *ret_flag) {
   *ret_flag = curve_flag(&self->head, n);
-  if (self->form == PERF_SPLITWISE_SIM) return pwl_eval(&self->head, n);
+  if (self->form == PERF_SPLITWISE_SIM) return pwl_fine(&self->head, n);
   *ret_flag = worse(*ret_flag, curve_flag(&self->linear, n));
-  return self->overhead + pwl_eval(&self->linear, n) + pwl_eval(&self->head, n);
+  return fine_from_ticks(self->overhead) + pwl_fine(&self->linear, n) + pwl_fine(&self->head, n);
 }
 
 static int64_t *points_alloc(const DecodeTable *table, Arena *arena) {
@@ -124,13 +126,18 @@ static void fold_words(uint64_t *hash, const int64_t *words, size_t n) {
   *hash = hash_fold(*hash, hash_bytes(words, n * sizeof *words));
 }
 
+#define FINE_WORDS(fine) (int64_t)((fine) >> FINE_BITS), (int64_t)((fine)&UINT32_MAX)
+
 static void fold_curve(uint64_t *hash, const Pwl *curve) {
   for (int32_t i = 0; i < curve->n_segments; i++) {
+    if (curve->knots) {
+      fold_words(hash, &curve->knots[i].x, 1);
+      *hash = hash_fold(*hash, hash_bytes(&curve->knots[i].seconds, sizeof(double)));
+      continue;
+    }
     const PwlSegment *segment = &curve->segments[i];
-    fold_words(hash,
-               (const int64_t[]){segment->start, segment->run, segment->base, segment->slope,
-                                 segment->remainder},
-               5);
+    fold_words(hash, (const int64_t[]){segment->start, segment->run, FINE_WORDS(segment->base)}, 4);
+    *hash = hash_fold(*hash, hash_bytes(&segment->slope, sizeof segment->slope));
   }
   fold_words(hash, (const int64_t[]){curve->low, curve->high}, 2);
 }
@@ -138,7 +145,8 @@ static void fold_curve(uint64_t *hash, const Pwl *curve) {
 static uint64_t digest_of(const PerfModel *model) {
   uint64_t hash = 0;
   fold_words(&hash, (const int64_t[]){model->form, model->overhead}, 2);
-  if (model->stages > 1) fold_words(&hash, (const int64_t[]){model->stages, model->send}, 2);
+  if (model->stages > 1)
+    fold_words(&hash, (const int64_t[]){model->stages, FINE_WORDS(model->send)}, 3);
   fold_curve(&hash, &model->linear);
   fold_curve(&hash, &model->prefill_attention);
   fold_curve(&hash, &model->head);
@@ -147,9 +155,9 @@ static uint64_t digest_of(const PerfModel *model) {
   for (int32_t i = 0; i < n_pieces; i++) {
     const DecodePiece *piece = &model->pieces[i];
     fold_words(&hash,
-               (const int64_t[]){piece->start, piece->end, piece->base, piece->slope,
-                                 piece->extrapolation},
-               5);
+               (const int64_t[]){piece->start, piece->end, FINE_WORDS(piece->base),
+                                 FINE_WORDS(piece->slope), piece->extrapolation},
+               7);
   }
   return hash;
 }
@@ -159,13 +167,13 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
   assert(max_decode_seqs >= 1 && max_decode_seqs < INT32_MAX / 64);
   PieceList list = {.arena = arena};
   int32_t *first = ARENA_ARRAY(arena, int32_t, max_decode_seqs + 2);
-  Tick *constants = ARENA_ARRAY(arena, Tick, max_decode_seqs + 1);
+  FineTick *constants = ARENA_ARRAY(arena, FineTick, max_decode_seqs + 1);
   int64_t *points = points_alloc(table, arena);
   for (int64_t n = 1; n <= max_decode_seqs; n++) {
     Extrapolation flag;
     constants[n] = constant_of_row(self, n, &flag);
     if (table->n_rows == 0) {
-      pieces_push(&list, (DecodePiece){0, INT64_MAX, constants[n], 0, flag});
+      pieces_push(&list, (DecodePiece){constants[n], 0, 0, INT64_MAX, flag});
     } else {
       RowMix mix = mix_of_row(table, n);
       flag = worse(flag, range_flag(table->low, table->high, n));
@@ -180,63 +188,68 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
   self->digest = digest_of(self);
 }
 
-static Tick iteration_composed(const PerfModel *self, const BatchShape *batch,
-                               Extrapolation *ret_flag) {
+static FineTick iteration_composed(const PerfModel *self, const BatchShape *batch,
+                                   Extrapolation *ret_flag) {
   int64_t n = batch->decode_seqs, tokens = batch->prefill_tokens + n;
-  Tick ticks = self->overhead + pwl_eval(&self->linear, tokens) +
-               pwl_eval(&self->prefill_attention, batch->prefill_area2) +
-               pwl_eval(&self->head, batch->logit_seqs);
+  FineTick fine = fine_from_ticks(self->overhead) + pwl_fine(&self->linear, tokens) +
+                  pwl_fine(&self->prefill_attention, batch->prefill_area2) +
+                  pwl_fine(&self->head, batch->logit_seqs);
   Extrapolation flag = worse(curve_flag(&self->linear, tokens),
                              curve_flag(&self->prefill_attention, batch->prefill_area2));
   if (batch->logit_seqs > 0) flag = worse(flag, curve_flag(&self->head, batch->logit_seqs));
   if (n > 0) {
     const DecodePiece *piece = perfmodel_decode(self, n, batch->context_tokens);
-    ticks += decode_piece_ticks(piece, batch->context_tokens) - self->row_constant[n];
+    fine += decode_piece_fine(piece, batch->context_tokens) - self->row_constant[n];
     flag = worse(flag, piece->extrapolation);
   }
   *ret_flag = flag;
-  return ticks;
+  return fine;
 }
 
 /* SplitwiseSim performance_model.py, get_iteration_duration. */
-static Tick iteration_splitwise_sim(const PerfModel *self, const BatchShape *batch,
-                                    Extrapolation *ret_flag) {
+static FineTick iteration_splitwise_sim(const PerfModel *self, const BatchShape *batch,
+                                        Extrapolation *ret_flag) {
   int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
-  Tick ticks = pwl_eval(&self->linear, tokens);
+  const double seconds = self->linear.n_segments > 0 ? pwl_seconds(&self->linear, tokens) : 0;
   *ret_flag = curve_flag(&self->linear, tokens);
-  return batch->decode_seqs == 0 ? ticks
-                                 : tick_from_seconds(self->mixed_factor * tick_seconds(ticks));
+  return fine_from_seconds(batch->decode_seqs == 0 ? seconds : self->mixed_factor * seconds);
+}
+
+static FineTick iteration_fine(const PerfModel *self, const BatchShape *batch,
+                               Extrapolation *ret_extrapolation) {
+  int64_t n = batch->decode_seqs, context = batch->context_tokens;
+  assert(n >= 0 && n <= self->max_decode_seqs && batch->prefill_tokens + n > 0);
+  FineTick fine;
+  Extrapolation flag;
+  if (batch->prefill_tokens == 0) {
+    const DecodePiece *piece = perfmodel_decode(self, n, context);
+    fine = decode_piece_fine(piece, context);
+    flag = piece->extrapolation;
+  } else if (self->form == PERF_SPLITWISE_SIM) {
+    fine = iteration_splitwise_sim(self, batch, &flag);
+  } else {
+    fine = iteration_composed(self, batch, &flag);
+  }
+  if (ret_extrapolation) *ret_extrapolation = flag;
+  return fine;
 }
 
 Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
                          Extrapolation *ret_extrapolation) {
-  int64_t n = batch->decode_seqs, context = batch->context_tokens;
-  assert(n >= 0 && n <= self->max_decode_seqs && batch->prefill_tokens + n > 0);
-  Tick ticks;
-  Extrapolation flag;
-  if (batch->prefill_tokens == 0) {
-    const DecodePiece *piece = perfmodel_decode(self, n, context);
-    ticks = decode_piece_ticks(piece, context);
-    flag = piece->extrapolation;
-  } else if (self->form == PERF_SPLITWISE_SIM) {
-    ticks = iteration_splitwise_sim(self, batch, &flag);
-  } else {
-    ticks = iteration_composed(self, batch, &flag);
-  }
-  if (ret_extrapolation) *ret_extrapolation = flag;
-  return ticks;
+  return tick_nearest(iteration_fine(self, batch, ret_extrapolation));
 }
 
 Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages, bool last,
                      Extrapolation *ret_extrapolation) {
-  const Tick whole = perfmodel_iteration(self, batch, ret_extrapolation);
-  if (n_stages <= 1) return whole;
+  const FineTick whole = iteration_fine(self, batch, ret_extrapolation);
+  if (n_stages <= 1) return tick_nearest(whole);
   assert(self->form == PERF_COMPOSED && (self->stages <= 1 || self->stages == n_stages));
   const int64_t logits = batch->prefill_tokens == 0 ? batch->decode_seqs : batch->logit_seqs;
-  const Tick head = logits > 0 ? pwl_eval(&self->head, logits) : 0;
-  const Tick layers = whole - head - self->overhead;
-  const Tick share = self->stages == n_stages ? layers : layers / n_stages;
-  return share + self->overhead + (last ? head : 0);
+  const FineTick head = logits > 0 ? pwl_fine(&self->head, logits) : 0;
+  const FineTick overhead = fine_from_ticks(self->overhead);
+  const FineTick layers = whole - head - overhead;
+  const FineTick share = self->stages == n_stages ? layers : layers / n_stages;
+  return tick_nearest(share + overhead + (last ? head : 0));
 }
 
 static double prefill_throughput(const PerfModel *self, int64_t tokens) {

@@ -2,14 +2,18 @@
  *
  *   t = overhead + linear(P + n) + prefill_attention(2A) + decode_attention(n, C) + head(s)
  *
- * `linear`, `prefill_attention` and `head` are integer piecewise-linear curves; decode_attention is
- * a row per n, piecewise linear in C. A compiled model answers by table look-up, in whole ticks,
- * the same on every compiler, and gives pure decode iterations as arithmetic series: while C stays
- * inside one piece, the iteration over C context tokens lasts base + slope·(C − start).
- * perfmodel_iteration of a batch without prefill equals that to the tick.
+ * `linear`, `prefill_attention` and `head` are piecewise-linear curves; decode_attention is a row
+ * per n, piecewise linear in C. A compiled model answers by table look-up, the same on every
+ * compiler, and gives pure decode iterations as arithmetic series: while C stays inside one piece,
+ * the iteration over C context tokens lasts base + slope·(C − start).
+ *
+ * Terms are added up in FineTicks and rounded once, to the nearest tick; perfmodel_iteration of a
+ * batch without prefill is the nearest tick of its piece. Slopes of pieces are rounded down to a
+ * FineTick, so that no row falls: a million context tokens are less than 2^-12 ticks short.
  *
  * The `splitwise-sim` form instead has the released simulator's rules: prefill only: prefill(P);
- * decode only: decode(n); mixed: mixed_factor · prefill(P + n), with lines extended at both ends.
+ * decode only: decode(n); mixed: mixed_factor · prefill(P + n), with lines extended at both ends,
+ * in doubles as it has them, and then to the nearest tick.
  * Its decode table starts at x = 128 but is looked up at the batch size, so most of its decode
  * iterations are flagged: that is the released tool's quirk, reported as what it is. */
 #ifndef PERFMODEL_PERFMODEL_H
@@ -34,10 +38,10 @@ typedef enum Extrapolation {
   EXTRAPOLATION_FAR,  // beyond that
 } Extrapolation;
 
-/* Decode iterations over context C, start <= C < end, last base + slope·(C − start) ticks. */
+/* Decode iterations over context C, start <= C < end, last base + slope·(C − start). */
 typedef struct DecodePiece {
+  FineTick base, slope;
   int64_t start, end;
-  Tick base, slope;
   Extrapolation extrapolation;
 } DecodePiece;
 
@@ -52,14 +56,14 @@ typedef struct PerfModel {
   Pwl head;              // of s; empty: none   | splitwise-sim: decode(n)
   double mixed_factor;   // splitwise-sim only
   int64_t stages;        // of a pipeline, the last of which this is; 0 or 1: it is the whole
-  Tick send;             // per token, to the next stage
+  FineTick send;         // per token, to the next stage
   // what perfmodel_compile made
   int64_t max_decode_seqs;   // rows compiled
   const DecodePiece *pieces; // all rows, one after the other, each over C from 0 to INT64_MAX
   const int32_t *row_first; // [max_decode_seqs + 2]: row n is row_first[n] … row_first[n + 1] − 1
-  const Tick *row_constant; // [max_decode_seqs + 1]: the part of row n's pieces that is not
-                            // decode_attention: overhead + linear(n) + head(n)
-  uint64_t digest;          // of all numbers above: equal when all times are
+  const FineTick *row_constant; // [max_decode_seqs + 1]: the part of row n's pieces that is not
+                                // decode_attention: overhead + linear(n) + head(n)
+  uint64_t digest;              // of all numbers above: equal when all times are
 } PerfModel;
 
 /* decode_attention as measured: curves over C for some n, ascending. Between two of them it is
@@ -80,7 +84,7 @@ typedef struct DecodeTable {
 void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_decode_seqs,
                        Arena *arena);
 
-/* Ticks of one iteration; the batch is not empty, decode_seqs <= max_decode_seqs. Without prefill,
+/* One iteration, to the nearest tick; the batch is not empty, decode_seqs <= max_decode_seqs. Without prefill,
  * logit_seqs is taken to be decode_seqs. `ret_extrapolation` may be NULL. */
 Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
                          Extrapolation *ret_extrapolation);
@@ -100,13 +104,13 @@ static inline const DecodePiece *perfmodel_decode(const PerfModel *self, int64_t
   return piece;
 }
 
-static inline Tick decode_piece_ticks(const DecodePiece *piece, int64_t context) {
+static inline FineTick decode_piece_fine(const DecodePiece *piece, int64_t context) {
   return piece->base + piece->slope * (context - piece->start);
 }
 
-/* One pure decode iteration. */
+/* One pure decode iteration, to the nearest tick. */
 static inline Tick perfmodel_decode_step(const PerfModel *self, int64_t seqs, int64_t context) {
-  return decode_piece_ticks(perfmodel_decode(self, seqs, context), context);
+  return tick_nearest(decode_piece_fine(perfmodel_decode(self, seqs, context), context));
 }
 
 /* One whole prompt alone on the machine: the unloaded reference of slowdowns. */

@@ -145,6 +145,16 @@ static int term_load(const Loader *self, const Node *node, Pwl *curve) {
   return is_none(node) ? 0 : curve_load(self, CURVE_SPECS, node, &file, curve);
 }
 
+static FineTick rows_apart(const DecodeRow *row, const DecodeRow *before, int64_t context) {
+  return pwl_fine(&row->curve, context) - pwl_fine(&before->curve, context);
+}
+
+/* Whether two rows come closer between two contexts, by more than rounding knots may. */
+static bool approach(const DecodeRow *row, const DecodeRow *before, int64_t from, int64_t to) {
+  const FineTick apart = rows_apart(row, before, from);
+  return rows_apart(row, before, to) < apart - fine_from_ticks(1);
+}
+
 /* The first context at which `row` is faster than `before`, or has the flatter end; -1: none. */
 static int64_t row_falls_below(const DecodeRow *row, const DecodeRow *before) {
   const Pwl *curves[] = {&row->curve, &before->curve};
@@ -157,17 +167,11 @@ static int64_t row_falls_below(const DecodeRow *row, const DecodeRow *before) {
         return segment->start;
     }
   }
-  Tick rise = pwl_eval(&row->curve, 2 * last) - pwl_eval(&row->curve, last);
-  Tick rise_before = pwl_eval(&before->curve, 2 * last) - pwl_eval(&before->curve, last);
-  return rise < rise_before ? last : -1;
-}
-
-static Tick rows_apart(const DecodeRow *row, const DecodeRow *before, int64_t context) {
-  return pwl_eval(&row->curve, context) - pwl_eval(&before->curve, context);
+  return approach(row, before, last, 2 * last) ? last : -1;
 }
 
 /* Rows beyond the last go on by its difference to the one before: the first context from which that
- * shrinks, so that they could fall; -1: none. Rounding down may cost it a tick. */
+ * shrinks, so that they could fall; -1: none. */
 static int64_t rows_approach(const DecodeRow *row, const DecodeRow *before) {
   const Pwl *curves[] = {&row->curve, &before->curve};
   int64_t found = -1;
@@ -179,8 +183,7 @@ static int64_t rows_approach(const DecodeRow *row, const DecodeRow *before) {
           int64_t start = curves[other]->segments[k].start;
           if (start > from && (to == from || start < to)) to = start;
         }
-      bool shrinks = rows_apart(row, before, to) < rows_apart(row, before, from) - 1;
-      if (shrinks && (found < 0 || from < found)) found = from;
+      if (approach(row, before, from, to) && (found < 0 || from < found)) found = from;
     }
   }
   return found;

@@ -1,10 +1,10 @@
 /* Profiles on disk: the columns are one table, which serves reading, writing and the digest. */
 #include "perfmodel/profile.h"
-#include "sim/base/cleanup.h"
 #include "sim/base/csv.h"
 #include "sim/base/hash.h"
+#include "sim/base/output.h"
+#include "sim/base/text.h"
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -133,9 +133,9 @@ void profile_set_fact(Profile *self, const char *key, const char *value) {
   if (!fact) {
     ARENA_RESERVE(self->arena, self->facts, self->facts_capacity, self->n_facts + 1);
     fact = &self->facts[self->n_facts++];
-    fact->key = copy_text(self->arena, key);
+    fact->key = copy_text(self->arena, text_shown(key, self->arena));
   }
-  fact->value = copy_text(self->arena, value);
+  fact->value = copy_text(self->arena, text_shown(value, self->arena));
 }
 
 const char *profile_fact(const Profile *self, const char *key) {
@@ -279,10 +279,6 @@ static void write_real(FILE *out, double value) {
   fputs(text, out);
 }
 
-static void write_text(FILE *out, const char *text) {
-  fprintf(out, strchr(text, ',') ? "\"%s\"" : "%s", text);
-}
-
 void profile_write_row(const ProfileRow *row, FILE *out) {
   const FileRow file_row = {
       .row = *row, .op = OP_NAMES[row->op], .tensor_parallel_size = row->tensor_parallel_size};
@@ -290,7 +286,7 @@ void profile_write_row(const ProfileRow *row, FILE *out) {
     const void *field = (const char *)&file_row + column->offset;
     if (column != COLUMNS) putc(',', out);
     if (column->type == CSV_TEXT)
-      write_text(out, *(const char *const *)field);
+      csv_put_text(*(const char *const *)field, out);
     else if (column->type == CSV_REAL)
       write_real(out, *(const double *)field);
     else if (*(const int64_t *)field != 0 || !column->may_be_empty)
@@ -312,14 +308,14 @@ static int check_texts(const Profile *self, const char *path, Diag *diag) {
   Place at = place_of_file(path);
   for (size_t i = 0; i < self->n_facts; i++) {
     const ProfileFact *fact = &self->facts[i];
-    if (strchr(fact->key, ':') || !is_printable(fact->key) || !is_printable(fact->value))
+    if (strchr(fact->key, ':') || !text_is_plain(fact->key) || !text_is_plain(fact->value))
       return diag_error(diag, at, "the fact '%s' cannot be written on a line", fact->key);
   }
   for (size_t i = 0; i < self->n_rows; i++) {
     const ProfileRow *row = &self->rows[i];
     const char *const texts[] = {row->model, row->gpu, row->mode, row->cache, row->stop};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
-      if (strchr(texts[k], '"') || !is_printable(texts[k]))
+      if (strchr(texts[k], '"') || !text_is_plain(texts[k]))
         return diag_error(diag, at, "'%s' cannot be written: it has a quote or control character",
                           texts[k]);
   }
@@ -328,17 +324,12 @@ static int check_texts(const Profile *self, const char *path, Diag *diag) {
 
 int profile_save(const Profile *self, const char *path, Diag *diag) {
   if (check_texts(self, path, diag)) return -1;
-  CLEANUP_FILE FILE *out = fopen(path, "w");
-  if (!out) return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
-  profile_write_header(self, out);
+  Output out;
+  if (output_open(&out, path, self->arena, diag)) return -1;
+  profile_write_header(self, out.file);
   for (size_t i = 0; i < self->n_rows; i++)
-    profile_write_row(&self->rows[i], out);
-  bool failed = ferror(out);
-  failed |= fclose(out) != 0;
-  out = NULL;
-  if (failed)
-    return diag_environment(diag, place_of_file(path), "cannot write: %s", strerror(errno));
-  return 0;
+    profile_write_row(&self->rows[i], out.file);
+  return output_commit(&out, diag);
 }
 
 /* ---- Digest and groups ---- */

@@ -109,7 +109,7 @@ int profile_parse(Profile *self, const char *name, const char *text, size_t leng
 ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parallel_size);
 /* Adds a row; its strings are copied. */
 void profile_add(Profile *self, const ProfileRow *row);
-/* Sets a fact, replacing one of the same key. */
+/* Sets a fact, replacing one of the same key; with '?' for what is not plain (sim/base/text.h). */
 void profile_set_fact(Profile *self, const char *key, const char *value);
 const char *profile_fact(const Profile *self, const char *key); // NULL if absent
 /* Facts and header, and a row, as lines of a file that is written as it is measured. Texts must be

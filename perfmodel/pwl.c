@@ -1,58 +1,74 @@
-/* Integer lines: evaluation by whole runs and remainders, and construction from knots. */
+/* Lines: evaluation, or as scipy does it, and construction from knots. */
 #include "perfmodel/pwl.h"
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
-__extension__ typedef __int128 Wide; // the last line goes on to any x
+#define FINE_MAX fine_from_ticks(PWL_TICKS_MAX)
 
-static PwlSegment segment_between(int64_t start, Tick base, int64_t end, Tick end_base) {
-  int64_t run = end - start;
+static FineTick clamp(FineTick fine) {
+  return fine < 0 ? 0 : fine > FINE_MAX ? FINE_MAX : fine;
+}
+
+static PwlSegment segment_between(int64_t start, FineTick base, int64_t end, FineTick end_base) {
+  const int64_t run = end - start;
   assert(run > 0 && run <= PWL_RUN_MAX);
-  Tick rise = end_base - base;
-  Tick slope = rise / run;
-  if (slope * run > rise) slope--; // towards minus infinity, so that the remainder is not negative
-  return (PwlSegment){start, run, base, slope, rise - slope * run};
+  return (PwlSegment){base, fine_ticks(end_base - base) / (double)run, start, run};
 }
 
-/* remainder·d / run is split into whole runs and the rest, so that no wide division is needed. */
-static Wide segment_eval(const PwlSegment *segment, int64_t x) {
-  int64_t d = x - segment->start;
-  return segment->base + (Wide)segment->slope * d + (Wide)segment->remainder * (d / segment->run) +
-         segment->remainder * (d % segment->run) / segment->run;
+static FineTick segment_eval(const PwlSegment *segment, int64_t x) {
+  const double most = (double)PWL_TICKS_MAX;
+  const double rise = segment->slope * (double)(x - segment->start);
+  return segment->base + fine_from_real(rise < -most ? -most : rise > most ? most : rise);
 }
 
-Tick pwl_eval(const Pwl *self, int64_t x) {
+double pwl_seconds(const Pwl *self, int64_t x) {
+  assert(self->knots);
+  int32_t i = 1;
+  while (i + 1 < self->n_segments && self->knots[i].x < x)
+    i++;
+  const PwlKnot *low = &self->knots[i - 1], *high = low + 1;
+  double seconds = low->seconds;
+  if (self->n_segments > 1)
+    seconds = (high->seconds - low->seconds) / (double)(high->x - low->x) * (double)(x - low->x) +
+              low->seconds;
+  return fmax(0, fmin(seconds, 2 * tick_seconds(PWL_TICKS_MAX)));
+}
+
+FineTick pwl_fine(const Pwl *self, int64_t x) {
   assert(x >= 0);
   if (self->n_segments == 0) return 0;
+  if (self->knots) return clamp(fine_from_seconds(pwl_seconds(self, x)));
   const PwlSegment *segment = self->segments;
   const PwlSegment *last = segment + self->n_segments - 1;
   while (segment < last && x >= segment[1].start)
     segment++;
-  Wide ticks = segment_eval(segment, x);
-  return ticks < 0 ? 0 : ticks > PWL_TICKS_MAX ? PWL_TICKS_MAX : (Tick)ticks;
+  return clamp(segment_eval(segment, x));
 }
 
-/* The segment from 0 to the first knot. What lies beyond a Tick at 0 is as good as its limit. */
-static PwlSegment segment_left(const PwlKnot *knots, int n, bool extend_left) {
-  double at_zero = knots[0].seconds;
-  if (extend_left && n > 1) {
-    double slope = (knots[1].seconds - knots[0].seconds) / (double)(knots[1].x - knots[0].x);
-    at_zero -= slope * (double)knots[0].x;
-  }
-  at_zero = fmax(-9e6, fmin(9e6, at_zero));
-  return segment_between(0, tick_from_seconds(at_zero), knots[0].x,
-                         tick_from_seconds(knots[0].seconds));
+static void init_interp1d(Pwl *self, const PwlKnot *knots, int n, Arena *arena) {
+  PwlKnot *copy = ARENA_ARRAY(arena, PwlKnot, n);
+  memcpy(copy, knots, (size_t)n * sizeof *knots);
+  *self = (Pwl){.knots = copy, .n_segments = n, .low = knots[0].x, .high = knots[n - 1].x};
 }
 
-void pwl_init(Pwl *self, const PwlKnot *knots, int n, bool extend_left, Arena *arena) {
+static PwlSegment segment_flat(int64_t start, const PwlKnot *knot) {
+  const FineTick base = fine_from_seconds(knot->seconds);
+  return segment_between(start, base, start + 1, base);
+}
+
+void pwl_init(Pwl *self, const PwlKnot *knots, int n, bool interp1d, Arena *arena) {
   assert(n >= 1 && knots[0].x >= 0);
+  if (interp1d) {
+    init_interp1d(self, knots, n, arena);
+    return;
+  }
   PwlSegment *segments = ARENA_ARRAY(arena, PwlSegment, n + 1);
   int32_t count = 0;
-  if (knots[0].x > 0) segments[count++] = segment_left(knots, n, extend_left);
+  if (knots[0].x > 0) segments[count++] = segment_flat(0, &knots[0]);
   for (int i = 0; i + 1 < n; i++)
-    segments[count++] = segment_between(knots[i].x, tick_from_seconds(knots[i].seconds),
-                                        knots[i + 1].x, tick_from_seconds(knots[i + 1].seconds));
-  if (n == 1)
-    segments[count++] = (PwlSegment){knots[0].x, 1, tick_from_seconds(knots[0].seconds), 0, 0};
-  *self = (Pwl){segments, count, knots[0].x, knots[n - 1].x};
+    segments[count++] = segment_between(knots[i].x, fine_from_seconds(knots[i].seconds),
+                                        knots[i + 1].x, fine_from_seconds(knots[i + 1].seconds));
+  if (n == 1) segments[count++] = segment_flat(knots[0].x, &knots[0]);
+  *self = (Pwl){segments, NULL, count, knots[0].x, knots[n - 1].x};
 }

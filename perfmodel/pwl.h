@@ -1,10 +1,13 @@
-/* Piecewise-linear curves in integers: ticks over a count (tokens, sequences, token pairs).
+/* Piecewise-linear curves: time over a count (tokens, sequences, token pairs).
  *
  * A curve is a list of segments in ascending order; segment i covers x from its start to the next
- * one's. It stores its rise over its run rather than a slope, because the slope of attention is a
- * fraction of a tick per token pair: every knot is met exactly, the curve is continuous, and
- * between knots it is the true line rounded down to a tick. Right of the last knot the last line
- * goes on; left of the first knot the value holds (a floor on time) or the first line goes on. */
+ * one's. Knots are not rounded to ticks, only to 2^-32 of one (FineTick), and slopes are doubles:
+ * what is rounded is the true line, to the nearest tick as long as that is no more than a few
+ * minutes (2^-12 ticks of error per second). Every knot is met. Right of the last knot the last
+ * line goes on; left of the first knot the value holds, a floor on time.
+ *
+ * The curves of released tables are as scipy's interp1d has them instead: the line through the knot
+ * at or above x and the one below, in doubles; the first line goes on to the left. */
 #ifndef PERFMODEL_PWL_H
 #define PERFMODEL_PWL_H
 #include "sim/base/arena.h"
@@ -18,24 +21,29 @@ typedef struct PwlKnot {
 } PwlKnot;
 
 typedef struct PwlSegment {
-  int64_t start, run;    // x at the start; length in x of the line below
-  Tick base;             // at `start`
-  Tick slope, remainder; // the line rises by slope·run + remainder; 0 <= remainder < run
+  FineTick base;      // at `start`
+  double slope;       // ticks per x
+  int64_t start, run; // x at the start; to the knot where it ends
 } PwlSegment;
 
 typedef struct Pwl {
   const PwlSegment *segments;
-  int32_t n_segments; // 0: the curve is zero everywhere
-  int64_t low, high;  // the measured range of x; what lies outside is an extrapolation
+  const PwlKnot *knots; // of interp1d, in place of segments; NULL otherwise
+  int32_t n_segments;   // or knots; 0: the curve is zero everywhere
+  int64_t low, high;    // the measured range of x; what lies outside is an extrapolation
 } Pwl;
 
-#define PWL_RUN_MAX   INT64_C(2000000000) // so that remainder·run fits
-#define PWL_TICKS_MAX (TICK_MAX / 8)      // 13 days, so that the terms of an iteration can be added
+#define PWL_RUN_MAX   INT64_C(2000000000)
+#define PWL_TICKS_MAX (TICK_MAX / 8) // 13 days, so that the terms of an iteration can be added
 
-/* Ticks at x >= 0, clamped to 0 … PWL_TICKS_MAX. */
-Tick pwl_eval(const Pwl *self, int64_t x);
+/* Time at x >= 0, clamped to 0 … PWL_TICKS_MAX: fine, and its nearest tick. */
+FineTick pwl_fine(const Pwl *self, int64_t x);
+static inline Tick pwl_eval(const Pwl *self, int64_t x) {
+  return tick_nearest(pwl_fine(self, x));
+}
+/* The same in seconds, of a curve of interp1d; the clamp is at twice as much. */
+double pwl_seconds(const Pwl *self, int64_t x);
 /* From `n` >= 1 knots, x >= 0 and ascending by at most PWL_RUN_MAX; the measured range becomes
- * that of the knots. With `extend_left` the first line goes on below knots[0]; otherwise the value
- * there holds. */
-void pwl_init(Pwl *self, const PwlKnot *knots, int n, bool extend_left, Arena *arena);
+ * that of the knots. With `interp1d` the curve is scipy's. */
+void pwl_init(Pwl *self, const PwlKnot *knots, int n, bool interp1d, Arena *arena);
 #endif

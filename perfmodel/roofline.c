@@ -43,7 +43,8 @@ static RooflineLink linear_link(const Shard *s) {
   return (RooflineLink){s->layers * 2 * s->latency, s->layers * s->bytes * reduced / s->network};
 }
 
-static RooflineTerm linear_term(const Shard *s, const RooflineLink *link) {
+/* The engine's own time for each layer is inside it: norms, attention and products have it. */
+static RooflineTerm linear_term(const Shard *s, const RooflineLink *link, Tick engine_per_layer) {
   const double weights =
       s->hidden * (s->q + 2 * s->kv) + s->q * s->hidden + (s->mlp_in + 1) * s->mlp * s->hidden;
   const double product_io = s->hidden + (s->q + 2 * s->kv)   // qkv
@@ -55,7 +56,7 @@ static RooflineTerm linear_term(const Shard *s, const RooflineLink *link) {
                           + (s->mlp_in + 1) * s->mlp         // activation function
                           + 2 * (s->q + s->kv);              // attention: q, k, v, o
   return (RooflineTerm){
-      .fixed = link->fixed,
+      .fixed = link->fixed + s->layers * tick_seconds(engine_per_layer),
       .slope = s->layers * s->bytes * other_io / s->memory + link->slope,
       .memory_fixed = s->layers * s->bytes * weights / s->memory,
       .memory_slope = s->layers * s->bytes * product_io / s->memory,
@@ -89,14 +90,14 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware,
   *self = (Roofline){
       .name = arena_printf(arena, "%s_%s_tp%lld_roofline-%s", llm->name, hardware->gpu,
                            (long long)tp, preset->name),
-      .linear = linear_term(s, &linear),
+      .linear = linear_term(s, &linear, preset->per_layer),
       .prefill_attention = {.compute_slope = s->layers * 2 * s->q / s->flops},
       .decode_attention = {.memory_slope = s->layers * s->bytes * 2 * s->kv / s->memory,
                            .compute_slope = s->layers * 4 * s->q / s->flops},
       .head = head_term(s, llm, &head),
       .linear_link = linear,
       .head_link = head,
-      .overhead = tick_seconds(preset->per_iteration) + s->layers * tick_seconds(preset->per_layer),
+      .overhead = tick_seconds(preset->per_iteration),
       .send_slope = s->bytes * s->hidden / s->network,
       .stages = pp,
   };
@@ -182,7 +183,7 @@ void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode
       .form = PERF_COMPOSED,
       .overhead = tick_from_seconds(self->overhead),
       .stages = self->stages,
-      .send = tick_from_seconds(self->send_slope),
+      .send = fine_from_seconds(self->send_slope),
       .linear = term_curve(&self->linear, arena),
       .prefill_attention = term_curve(&self->prefill_attention, arena),
       .head = term_curve(&self->head, arena),

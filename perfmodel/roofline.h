@@ -11,7 +11,8 @@
  *
  *   linear      weights and activations of the four products, or their FLOPs; plus the memory
  *               traffic of norms, rotation, activation function and of attention's q, k, v and o;
- *               plus two ring all-reduces of e·h bytes per token, each 2(P−1)/P times over a link
+ *               plus two ring all-reduces of e·h bytes per token, each 2(P−1)/P times over a link;
+ *               plus the preset's time per layer, whatever the tokens
  *   attention   prefill 2·h_q·d FLOPs per unit of 2A (s² of a whole prompt), decode the greater of
  *               4·h_q·d FLOPs and 2e·h_kv·d bytes per context token. Seesaw's table 3 prints s²·d²
  *               and, for decode, s²: one d and one s too many
@@ -42,7 +43,7 @@ typedef struct Roofline {
   RooflineTerm decode_attention;  // of C
   RooflineTerm head;              // of s, with the preset's time per sequence
   RooflineLink linear_link, head_link;
-  double overhead;   // seconds of every iteration: the preset's
+  double overhead;   // seconds of every iteration outside its layers: the preset's
   double send_slope; // seconds per token to the next stage
   int64_t stages;
 } Roofline;

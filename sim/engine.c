@@ -163,6 +163,37 @@ bool engine_passes_the_end(Engine *self, double ticks) {
   return true;
 }
 
+/* As a figure of people, "21 GiB". */
+static const char *bytes_text(double bytes, char text[32]) {
+  units_format(text, 32, DIM_BYTES, bytes);
+  return text;
+}
+
+/* Requests in flight are what grows, as long as more arrive than are served, so the whole of a
+ * trace takes in proportion. */
+static void tell_of_memory(Engine *self, double needed) {
+  char limit[32], now[32], all[32];
+  bytes_text((double)self->config->memory_limit, limit);
+  const double arrived = (double)self->metrics.asked.requests;
+  const double expected = self->config->expected_requests;
+  const double whole = expected > arrived && arrived > 0 ? needed / arrived * expected : needed;
+  diag_environment(self->diag, place_of_file(NULL),
+                   "the run needs more memory than the %s it may take: %s for %llu requests in "
+                   "flight after %.6g s, about %s for the whole workload",
+                   limit, bytes_text(needed, now), (unsigned long long)self->requests.n_live,
+                   tick_seconds(self->now), bytes_text(whole, all));
+  diag_hint(self->diag, "requests that arrive faster than the cluster serves them wait in memory; "
+                        "'--memory' sets what a run may take");
+}
+
+bool engine_has_memory(Engine *self, size_t growth) {
+  const size_t limit = self->config->memory_limit;
+  if (limit == 0 || (growth < limit && self->arena->bytes <= limit - growth)) return true;
+  if (!self->failed) tell_of_memory(self, (double)self->arena->bytes + (double)growth);
+  self->failed = true;
+  return false;
+}
+
 /* What was handled may have changed these groups. */
 static void shape_groups(Engine *self) {
   const Event *event = &self->event;
@@ -212,12 +243,20 @@ bool engine_step(Engine *self) {
       !is_control((EventKind)self->event.kind))
     self->n_refusals = 0;
   if (self->config->audit && !self->failed) audit_check(self, previous);
+  return engine_has_memory(self, 0);
+}
+
+static bool is_interrupted(Engine *self) {
+  const volatile sig_atomic_t *interrupted = self->config->interrupted;
+  if (!interrupted || *interrupted == 0) return false;
+  if (!self->failed) diag_interrupted(self->diag);
+  self->failed = true;
   return true;
 }
 
 static void loop(Engine *self) {
   const SimConfig *config = self->config;
-  while (engine_step(self))
+  while (!is_interrupted(self) && engine_step(self))
     if (config->on_progress && self->n_events % PROGRESS_EVENTS == 0)
       config->on_progress(config->on_progress_context,
                           self->metrics.completed + self->metrics.rejected, self->now);
@@ -266,6 +305,17 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bo
                      ((second_shape ? 0 : span) - prefill - decode) * pool->idle_power;
 }
 
+/* What the largest request that can be served may need. */
+static void sum_room(const Engine *self, SimResult *result) {
+  for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
+    const MachineIx most = engine_roomiest(self, phase);
+    if (most == MACHINE_NONE) continue; // all of them flip
+    result->roomiest[phase] = self->machines[most].pool;
+    result->room_tokens[phase] = machine_room(&self->machines[most]);
+  }
+  result->store_tokens = engine_smallest_store(self);
+}
+
 static void sum_up(Engine *self, SimResult *result) {
   *result = (SimResult){.metrics = self->metrics,
                         .n_pools = self->config->n_pools,
@@ -280,6 +330,7 @@ static void sum_up(Engine *self, SimResult *result) {
                         .stopped = self->stopped,
                         .unfinished = self->requests.n_live,
                         .span = self->now};
+  sum_room(self, result);
   for (MachineIx m = 0; m < self->n_machines; m++)
     engine_book_capacity(self, &self->machines[m]);
   MachineIx first = 0;
@@ -326,11 +377,31 @@ PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, Poli
   return own->policy ? *own : sim_policy(config, kind);
 }
 
+/* Machines are made before anything can be counted, and take the most of a cluster without
+ * requests: themselves, and a number for each place in a block. */
+static bool has_memory_for_machines(const SimConfig *config, const Arena *arena, Diag *diag) {
+  double bytes = (double)arena->bytes, machines = 0;
+  for (uint32_t p = 0; p < config->n_pools; p++) {
+    const PoolSpec *pool = &config->pools[p];
+    machines += pool->count;
+    bytes += (double)pool->count *
+             (double)(sizeof(Machine) + (size_t)pool->block_size * sizeof(int32_t));
+  }
+  if (config->memory_limit == 0 || bytes <= (double)config->memory_limit) return true;
+  char limit[32], needed[32];
+  diag_environment(diag, place_of_file(NULL),
+                   "the run needs more memory than the %s it may take: %s for %.0f machines alone",
+                   bytes_text((double)config->memory_limit, limit), bytes_text(bytes, needed),
+                   machines);
+  return false;
+}
+
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {
   for (uint32_t p = 0; p < config->n_pools; p++)
     assert(!sim_conflict(sim_policy(config, POLICY_POOL).policy,
                          sim_pool_policy(config, &config->pools[p], POLICY_BATCHER).policy,
                          sim_pool_policy(config, &config->pools[p], POLICY_KVTIER).policy));
+  if (!has_memory_for_machines(config, arena, diag)) return -1;
   Engine *engine = ARENA_NEW(arena, Engine);
   engine_init(engine, config, arena, diag);
   loop(engine);

@@ -89,6 +89,8 @@ static inline void engine_log(Engine *self, Outcome outcome, const Request *requ
 void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag);
 /* Handles the next event; false when none is left or the run has failed. */
 bool engine_step(Engine *self);
+/* Whether the run may hold `growth` bytes more than it does; that it may not stops it. */
+bool engine_has_memory(Engine *self, size_t growth);
 /* Whether `ticks` from now lie past the end of simulated time, 106 days; that stops the run. */
 bool engine_passes_the_end(Engine *self, double ticks);
 
@@ -101,9 +103,12 @@ void engine_handle_arrival(Engine *self);
 void engine_dispatch(Engine *self, RequestIx request);
 /* Books the decode of a request on a machine. */
 void engine_assign_decode(Engine *self, Request *request, Machine *machine);
+/* The machine whose role is to serve the phase and that has the most room for it; MACHINE_NONE if
+ * none is there at present. */
+MachineIx engine_roomiest(const Engine *self, Phase phase);
 /* Books the end of a request, all of whose tokens are made (or which was rejected), and frees its
  * slot. */
-void engine_retire(Engine *self, RequestIx request, bool rejected);
+void engine_retire(Engine *self, RequestIx request, Rejection rejected);
 
 /* --- roles.c */
 

@@ -28,14 +28,19 @@ static Tick pipelined_ticks(const Engine *self, const Machine *machine, const Ba
   const int64_t n = machine->pipeline->n_stages;
   const Tick stage = perfmodel_stage(model, shape, n, false, ret_extrapolation);
   const Tick last = perfmodel_stage(model, shape, n, true, NULL);
-  const Tick send = model->send * (shape->prefill_tokens + shape->decode_seqs);
+  const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
   return pipeline_pass(machine->pipeline, self->now, stage, last, send);
 }
 
-/* Whether every decode iteration of a machine is an event: in --step mode, and in a pipeline, where
- * how long one lasts hangs on the other lanes. */
+/* Whether the model's pieces do not say how long a decode iteration lasts: in a pipeline, where
+ * that hangs on the other lanes, and with another clock. */
+static bool asks(const Engine *self, const Machine *machine) {
+  return machine->pipeline || self->config->executor;
+}
+
+/* Whether every decode iteration of a machine is an event. */
 static bool steps(const Engine *self, const Machine *machine) {
-  return self->step || machine->pipeline;
+  return self->step || asks(self, machine);
 }
 
 /* `done` iterations beyond those that the batch knows of. */
@@ -107,25 +112,25 @@ static const DecodePiece *present_piece(const Machine *machine) {
 
 static bool series_passes_the_end(Engine *self, Series series, int64_t n) {
   const double count = (double)n, steps = count * (count - 1) / 2;
-  return engine_passes_the_end(self, (double)series.first * count + (double)series.step * steps);
+  return engine_passes_the_end(self, (double)(series.first + 1) * count +
+                                         (double)(series.step + 1) * steps);
 }
 
-/* Sets up the next part of a run; its end is the caller's to put into the agenda. */
-static void lay_part(Engine *self, Machine *machine) {
+/* Sets up the next part of a run, over which the part before has left `carry`; its end is the
+ * caller's to put into the agenda. */
+static void lay_part(Engine *self, Machine *machine, uint32_t carry) {
   DecodeRun *run = &machine->run;
   const int64_t n = decode_seqs(machine), context = decode_context(machine);
   const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
-  if (steps(self, machine)) {
-    run->compute =
-        (Series){.first = iteration_ticks(self, machine, &shape, run->done - run->booked)};
+  if (asks(self, machine)) {
+    const int64_t ahead = run->done - run->booked;
+    run->compute = (Series){.first = iteration_ticks(self, machine, &shape, ahead)};
     run->part = 1;
   } else {
     const DecodePiece *piece = present_piece(machine);
-    const bool falls = piece->slope < 0; // then each iteration is a part, as no series may fall
-    run->most = falls ? 1 : INT64_MAX;
-    run->compute = (Series){.first = piece->base + piece->slope * (context - piece->start),
-                            .step = falls ? 0 : piece->slope * n};
+    run->most = self->step ? 1 : INT64_MAX;
+    run->compute = series_of(decode_piece_fine(piece, context), piece->slope * n, carry);
     run->part = part_length(machine, piece);
     assert(run->part > 0);
     if (series_passes_the_end(self, run->compute, run->part)) run->compute = (Series){.first = 1};
@@ -144,7 +149,7 @@ static Tick part_end(const DecodeRun *run) {
  * is asked about those who wait anew after each plan that moved KV out or in. */
 static void wait_for_copies(Engine *self, Machine *machine, bool made_room) {
   DecodeRun *run = &machine->run;
-  run->stall = engine_stall(self, machine, run->series.first);
+  run->stall = engine_stall(self, machine, series_sum(run->series, 1));
   if (run->stall == 0 && !made_room) return;
   run->series.first += run->stall;
   run->part = run->limit = 1;
@@ -162,7 +167,7 @@ static void begin_run(Engine *self, Machine *machine, bool made_room) {
   run->review = review_after(self, machine);
   run->limit = run_limit(machine);
   assert(run->limit > 0);
-  lay_part(self, machine);
+  lay_part(self, machine, SERIES_CARRY);
   wait_for_copies(self, machine, made_room);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
@@ -232,8 +237,8 @@ static void book_part(Engine *self, Machine *machine) {
   const int64_t skip = run->done == 0;
   const int64_t n = run->part - skip;
   if (n > 0)
-    histogram_add_series(&self->metrics.tbt, run->series.first + run->series.step * skip,
-                         run->series.step, (uint64_t)n, machine->batch.n_seqs);
+    histogram_add_series(&self->metrics.tbt, series_fine(run->series, skip),
+                         series_step(run->series), (uint64_t)n, machine->batch.n_seqs);
   const Tick ticks = self->now - run->part_began_at;
   const int64_t padding = machine->padding_seqs;
   histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding, (uint64_t)ticks);
@@ -241,7 +246,7 @@ static void book_part(Engine *self, Machine *machine) {
   machine->totals.decode_iterations += run->part;
   machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
   machine->totals.padding_tokens += run->part * padding;
-  if (steps(self, machine)) return; // booked by iteration_ticks
+  if (asks(self, machine)) return; // booked by iteration_ticks
   const Extrapolation extrapolation = present_piece(machine)->extrapolation;
   machine->totals.extrapolated_iterations[extrapolation] += run->part;
   machine->totals.extrapolated_ticks[extrapolation] += series_sum(run->compute, run->part);
@@ -362,7 +367,7 @@ static void begin(Engine *self, Machine *machine) {
     begin_prefill_iteration(self, machine);
   } else {
     begin_run(self, machine, made_room);
-    book_first_gaps(self, machine, self->now + machine->run.series.first);
+    book_first_gaps(self, machine, self->now + series_sum(machine->run.series, 1));
   }
 }
 
@@ -428,7 +433,7 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -blocks_of(decode, (int64_t)request->prompt_tokens + 1));
   observe(self, ix, OBSERVED_FINISHED, machine, PHASE_DECODE);
-  engine_retire(self, ix, false);
+  engine_retire(self, ix, REJECTED_NOT);
 }
 
 static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
@@ -508,7 +513,7 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
     book_part(self, machine);
     run->done += run->part;
     if (!resized && !run_over(self, machine)) {
-      lay_part(self, machine);
+      lay_part(self, machine, series_after(run->compute, run->part).carry);
       agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
       return;
     }

@@ -20,6 +20,15 @@
 
 enum { SLOWDOWN_SCALE = 1000000 };
 
+/* Why a request was turned away when it arrived. */
+typedef enum Rejection {
+  REJECTED_NOT,
+  REJECTED_CONTEXT,   // its prompt leaves no room for a token in the model's context
+  REJECTED_KV_MEMORY, // no machine can hold its prompt, or the prompt and output
+  REJECTED_STORE,     // a group's store cannot hold its prompt
+  REJECTIONS,
+} Rejection;
+
 /* One finished request, for tables of requests. */
 typedef struct RequestRecord {
   uint64_t id;
@@ -28,7 +37,7 @@ typedef struct RequestRecord {
   Tick arrived_at, prefill_began_at, first_token_at, decode_began_at, last_token_at; // -1: never
   Tick computing_ticks; // of the iterations it was in
   int32_t preemptions, evictions, swaps;
-  bool rejected;
+  Rejection rejected;
 } RequestRecord;
 
 /* What makes a request good: each of these at most so much; 0: no limit. */
@@ -58,10 +67,12 @@ typedef struct Metrics {
   Histogram ttft, tbt, tpot, e2e, queue, second_token, kv_transfer; // ticks
   Histogram computing_per_token, queueing_per_token;                // ticks
   Histogram slowdown_ttft, slowdown_tbt, slowdown_e2e;
-  Demand asked;                          // of all that arrived
-  uint64_t completed, rejected;          // of those
-  uint64_t good;                         // completed within good_limits
-  uint64_t in_window;                    // completed from window.from on and before window.to
+  Demand asked;                      // of all that arrived
+  uint64_t completed, rejected;      // of those
+  uint64_t rejected_for[REJECTIONS]; // by reason
+  uint64_t cut_outputs; // of all that arrived, those that the model's context ends early
+  uint64_t good;        // completed within good_limits
+  uint64_t in_window;   // completed from window.from on and before window.to
   uint64_t prompt_tokens, output_tokens; // of completed requests
   uint64_t preemptions, evictions, transfers, role_changes;
   int64_t dropped_tokens;   // of prefill that had to begin again between chunks

@@ -44,8 +44,7 @@ static bool any(const Machine *machine, Phase phase) {
   return true;
 }
 
-/* The machine whose role is to serve the phase and that has the most room for it. */
-static MachineIx roomiest(const Engine *self, Phase phase) {
+MachineIx engine_roomiest(const Engine *self, Phase phase) {
   return roomiest_of(self, phase, belongs_to);
 }
 
@@ -59,10 +58,14 @@ static bool storable(const Engine *self, const Request *request) {
   return request->prompt_tokens < engine_smallest_store(self);
 }
 
-/* False when no machine can ever hold one of the phases. */
-static bool servable(const Engine *self, const Request *request) {
-  return fits(self, request, roomiest(self, PHASE_PREFILL), PHASE_PREFILL) &&
-         fits(self, request, roomiest(self, PHASE_DECODE), PHASE_DECODE) && storable(self, request);
+/* Of a request that does not fit everywhere (`large`): why nobody can ever serve it. */
+static Rejection rejection_of(const Engine *self, const Request *request, bool large) {
+  const int64_t context = self->config->max_model_len;
+  if (context > 0 && request->prompt_tokens >= context) return REJECTED_CONTEXT;
+  if (!large) return REJECTED_NOT;
+  for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++)
+    if (!fits(self, request, engine_roomiest(self, phase), phase)) return REJECTED_KV_MEMORY;
+  return storable(self, request) ? REJECTED_NOT : REJECTED_STORE;
 }
 
 static void assign_prefill(Engine *self, Request *request, Machine *machine) {
@@ -92,7 +95,7 @@ static MachineIx dispatch(Engine *self, RequestIx ix) {
   MachineIx decode = MACHINE_NONE;
   if (dispatch_list(&self->view)->count > 0)
     decode = self->dispatcher->pick(self->states[POLICY_DISPATCHER], &self->view, ix);
-  if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, PHASE_DECODE);
+  if (!fits(self, request, decode, PHASE_DECODE)) decode = engine_roomiest(self, PHASE_DECODE);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(self, PHASE_DECODE, any);
   engine_claim(self, &self->machines[decode], PHASE_DECODE);
   self->metrics.dispatches++;
@@ -110,7 +113,7 @@ void engine_dispatch(Engine *self, RequestIx ix) {
   engine_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
 }
 
-static RequestRecord record_of(const Request *request, bool rejected) {
+static RequestRecord record_of(const Request *request, Rejection rejected) {
   return (RequestRecord){.id = request->id,
                          .prompt_tokens = request->prompt_tokens,
                          .output_tokens = request->output_tokens,
@@ -128,13 +131,14 @@ static RequestRecord record_of(const Request *request, bool rejected) {
                          .rejected = rejected};
 }
 
-void engine_retire(Engine *self, RequestIx ix, bool rejected) {
+void engine_retire(Engine *self, RequestIx ix, Rejection rejected) {
   const Request *request = &self->requests.slots[ix];
   const RequestRecord record = record_of(request, rejected);
   if (rejected) {
     engine_log(self, OUTCOME_REJECTION, request, MACHINE_NONE, record.prompt_tokens,
                record.output_tokens);
     self->metrics.rejected++;
+    self->metrics.rejected_for[rejected]++;
   } else {
     engine_log(self, OUTCOME_LAST_TOKEN, request, request->decode_machine, 0, 0);
     metrics_complete(&self->metrics, &record);
@@ -148,41 +152,16 @@ void engine_retire(Engine *self, RequestIx ix, bool rejected) {
   self->stopped = status > 0;
 }
 
-/* Drops a request that can never be served; false when that stops the run. A prompt that no machine
- * can hold is an error of a trace file, which has a place to point at; drawn at random it is
- * counted like any other. */
-static bool reject(Engine *self, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
-  if (!storable(self, request) && self->next_row.place.path) {
-    diag_error(self->diag, self->next_row.place,
-               "a prompt of %d tokens is larger than the CPU store of a group (%lld tokens)",
-               request->prompt_tokens, (long long)engine_smallest_store(self));
-    self->failed = true;
-    return false;
-  }
-  const MachineIx most = roomiest(self, PHASE_PREFILL);
-  const bool prompt_fits = fits(self, request, most, PHASE_PREFILL);
-  if (!prompt_fits && self->next_row.place.path) {
-    const Machine *machine = &self->machines[most];
-    diag_error(self->diag, self->next_row.place,
-               "a prompt of %d tokens is larger than the KV memory of any machine (at most %lld "
-               "tokens, on '%s')",
-               request->prompt_tokens, (long long)(machine_room(machine) - 1), machine->pool->name);
-    self->failed = true;
-    return false;
-  }
-  engine_retire(self, ix, true);
-  return true;
-}
-
 static RequestIx admit_row(Engine *self) {
+  const int32_t output_tokens = sim_output_tokens(self->config, &self->next_row);
+  self->metrics.cut_outputs += output_tokens < self->next_row.output_tokens;
   const RequestIx ix = request_table_take(&self->requests);
   Request *request = &self->requests.slots[ix];
   request->id = self->metrics.asked.requests;
-  demand_add(&self->metrics.asked, self->next_row.output_tokens);
+  demand_add(&self->metrics.asked, output_tokens);
   request->arrived_at = self->now;
   request->prompt_tokens = request->prefill_tokens = self->next_row.prompt_tokens;
-  request->output_tokens = self->next_row.output_tokens;
+  request->output_tokens = output_tokens;
   const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
   const Prediction prediction =
       self->predictor->predict(self->states[POLICY_PREDICTOR], request, random);
@@ -205,14 +184,14 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
   Placement placement = self->router->pick(self->states[POLICY_ROUTER], &self->view, ix);
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
-    placement.prefill = roomiest(self, PHASE_PREFILL);
+    placement.prefill = engine_roomiest(self, PHASE_PREFILL);
   const Group *group = self->machines[placement.prefill].group;
   if (group && self->machines[placement.prefill].role == ROLE_DECODE)
     placement.prefill = group->first[SHAPE_PREFILL];
   if (group || (self->dispatcher->pick && placement.decode != placement.prefill))
     placement.decode = MACHINE_NONE;
   else if (check && !fits(self, request, placement.decode, PHASE_DECODE))
-    placement.decode = roomiest(self, PHASE_DECODE);
+    placement.decode = engine_roomiest(self, PHASE_DECODE);
   return placement;
 }
 
@@ -226,11 +205,14 @@ static void queue_prefill(Engine *self, RequestIx ix) {
 }
 
 void engine_handle_arrival(Engine *self) {
+  if (!engine_has_memory(self, request_table_growth(&self->requests))) return;
   const RequestIx ix = admit_row(self);
   Request *request = &self->requests.slots[ix];
   const bool large = (int64_t)request->prompt_tokens + request->output_tokens > self->smallest_room;
-  if (large && !servable(self, request)) {
-    if (reject(self, ix)) engine_pull(self);
+  const Rejection rejection = rejection_of(self, request, large);
+  if (rejection) {
+    engine_retire(self, ix, rejection);
+    engine_pull(self);
   } else {
     const Placement placement = place(self, ix, large);
     if (!placement.roles_stay) {

@@ -29,6 +29,12 @@ RequestIx request_table_take(RequestTable *self) {
   return request;
 }
 
+size_t request_table_growth(const RequestTable *self) {
+  if (self->first_free != REQUEST_NONE || self->n_slots < self->capacity) return 0;
+  if (self->n_slots >= REQUEST_NONE / 2) return SIZE_MAX / 2; // a slot's number would not fit
+  return self->capacity * sizeof *self->slots;
+}
+
 void request_table_release(RequestTable *self, RequestIx request) {
   assert(self->slots[request].state != REQUEST_FREE);
   self->slots[request].state = REQUEST_FREE;

@@ -77,6 +77,8 @@ typedef struct RequestTable {
 void request_table_init(RequestTable *self, Arena *arena);
 /* A free slot, all zero but links (NONE) and times (-1). May move the slots. */
 RequestIx request_table_take(RequestTable *self);
+/* Bytes by which the next of them makes the table grow; mostly 0. */
+size_t request_table_growth(const RequestTable *self);
 void request_table_release(RequestTable *self, RequestIx request);
 
 /* A queue of requests, linked through their slots. */

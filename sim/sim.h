@@ -11,6 +11,7 @@
 #include "sim/policy.h"
 #include "sim/timeline.h"
 #include "traces/trace.h"
+#include <signal.h>
 
 /* A request's part of an iteration: the tokens it computes, after those whose KV it has. */
 typedef struct BatchSequence {
@@ -51,7 +52,10 @@ typedef struct SimConfig {
   Tick network_latency;      // of each KV transfer
   Tick monitor_interval;     // between broadcasts of loads, where a policy wants them; > 0 then
   int64_t heavy_above;       // predicted output tokens beyond which a decode is heavy
+  int64_t max_model_len;     // tokens of a prompt and its output together; 0: no limit
   TraceSource *trace;
+  double expected_requests;       // of all of it, for messages; 0: not known
+  size_t memory_limit;            // bytes that the run may hold in its arena; 0: none
   uint64_t seed, tie_seed;        // tie_seed 0: insertion order among equal times
   bool step;                      // every decode iteration on its own
   bool audit;                     // check all books after every event
@@ -65,6 +69,8 @@ typedef struct SimConfig {
    */
   int (*on_request)(void *context, const RequestRecord *record, const Metrics *so_far, Diag *diag);
   void *on_request_context;
+  /* NULL, or not 0 when the user wants it to stop: the run then fails before the next event. */
+  const volatile sig_atomic_t *interrupted;
   /* Called now and then with the requests finished so far and the simulated time. */
   void (*on_progress)(void *context, uint64_t finished, Tick now);
   void *on_progress_context;
@@ -86,6 +92,13 @@ static inline bool sim_is_second_shape(const SimConfig *config, uint32_t pool) {
   return false;
 }
 
+/* Output tokens of a row: an engine ends an output where the model's context ends, so that one
+ * which went on is cut there. A prompt that leaves no room is rejected, its output as it is. */
+static inline int32_t sim_output_tokens(const SimConfig *config, const TraceRow *row) {
+  const int64_t room = config->max_model_len - row->prompt_tokens;
+  return 0 < room && room < row->output_tokens ? (int32_t)room : row->output_tokens;
+}
+
 typedef struct PoolResult {
   const PoolSpec *pool;
   MachineTotals totals; // of its machines together
@@ -104,6 +117,11 @@ typedef struct SimResult {
   const Group *groups; // as they ended
   uint32_t n_groups;
   const Timeline *timeline; // of them; NULL: none was asked for
+  /* The pools with the most KV memory for each phase of a request, and how many of its tokens that
+   * holds; what needs more is rejected. By Phase. */
+  const PoolSpec *roomiest[2];
+  int64_t room_tokens[2];
+  int64_t store_tokens; // the same of every group's store
   MachineTotals totals;
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then
@@ -113,6 +131,6 @@ typedef struct SimResult {
 } SimResult;
 
 /* Runs until nothing is pending. Results live in `arena`. -1 with entries in `diag` when the trace
- * or a callback fails. */
+ * or a callback fails, it is interrupted, or it needs more memory than it may take. */
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag);
 #endif

@@ -1,6 +1,7 @@
 /* Fields of comma-separated and JSON lines. Numbers are read by hand: exact, and the same in every
  * locale. */
 #include "traces/fields.h"
+#include "traces/trace.h"
 #include <string.h>
 
 enum { SHOWN_MAX = 60 }; // of a field in a message
@@ -71,8 +72,8 @@ bool field_decimal(Field field, int places, int64_t *ret_units) {
 
 int field_tokens(const Line *line, Field field, const char *name, int32_t *ret_tokens, Diag *diag) {
   int64_t tokens = 0;
-  if (!field_decimal(field, 0, &tokens) || tokens < 1 || tokens > INT32_MAX)
-    return field_error(line, field, name, "a whole number from 1 to 2147483647", diag);
+  if (!field_decimal(field, 0, &tokens) || tokens < 1 || tokens > TRACE_TOKENS_MAX)
+    return field_error(line, field, name, "a whole number from 1 to 10000000", diag);
   *ret_tokens = (int32_t)tokens;
   return 0;
 }

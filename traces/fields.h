@@ -16,7 +16,7 @@ Place line_place(const Line *line, Field field);
 
 /* Splits at commas into exactly `count` fields; `header` names them in the message. */
 int line_split(const Line *line, const char *header, Field *ret_fields, int count, Diag *diag);
-/* A token count: a whole number from 1 to 2^31 - 1. `name` is the column or key. */
+/* A token count: a whole number from 1 to TRACE_TOKENS_MAX. `name` is the column or key. */
 int field_tokens(const Line *line, Field field, const char *name, int32_t *ret_tokens, Diag *diag);
 /* A plain decimal (digits, and a point with digits) as an exact count of 10^-places units. False
  * if it is something else, has more than `places` decimals, or does not fit. */

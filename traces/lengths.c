@@ -2,7 +2,9 @@
 #include "traces/lengths.h"
 #include "sim/base/option.h"
 #include "sim/base/rng.h"
+#include "sim/base/text.h"
 #include "traces/fields.h"
+#include "traces/trace.h"
 #include <assert.h>
 #include <dirent.h>
 #include <stdlib.h>
@@ -36,7 +38,9 @@ static int table_append(Table *self, const Line *line, Arena *arena, Diag *diag)
   self->q = numbers[0];
   for (int i = PROMPT; i <= OUTPUT; i++) {
     double value = (double)numbers[i] * PER_UNIT;
-    if (value > INT32_MAX || (self->n > 0 && value < self->columns[i][self->n - 1]))
+    if (value > TRACE_TOKENS_MAX)
+      return field_error(line, fields[i], names[i], "at most 10000000 tokens", diag);
+    if (self->n > 0 && value < self->columns[i][self->n - 1])
       return field_error(line, fields[i], names[i], "no less than in the row before", diag);
     ARENA_RESERVE(arena, self->columns[i], self->capacity[i], self->n + 1);
     self->columns[i][self->n] = value;
@@ -116,7 +120,7 @@ static int unknown_table(const Binder *self, const Node *node, const char *dir) 
       names[n++] = arena_copy(self->arena, entry->d_name, strlen(entry->d_name) - 4);
   if (listing) closedir(listing);
   qsort(names, n, sizeof *names, compare_names);
-  diag_error(self->diag, node->at, "unknown table of lengths '%s'", node->text);
+  diag_error(self->diag, node->at, "unknown table of lengths '%s'", node_shown(node, self->arena));
   diag_hint_near(self->diag, node->text, names);
   return -1;
 }
@@ -125,6 +129,8 @@ static int unknown_table(const Binder *self, const Node *node, const char *dir) 
 static int bind_table(const Binder *self, const Node *node, LengthDistribution ret_both[2]) {
   if (node->kind != NODE_SCALAR)
     return diag_error(self->diag, node->at, "a table of lengths is a name or the path of a .csv");
+  if (!text_is_plain(node->text))
+    return diag_error(self->diag, node->at, "a table of lengths holds a control character");
   const char *path = path_resolve(node->text, self->config_dir, self->arena);
   if (!is_csv(node->text)) {
     const char *dir = arena_printf(self->arena, "%s/traces/lengths", self->data_dir);
@@ -135,17 +141,30 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
   return lengths_load(path, &ret_both[0], &ret_both[1], self->arena, self->diag);
 }
 
-#define TOKENS_MAX 2147483647
 #define MEAN_ROW                                                                                   \
   {                                                                                                \
-    "mean", OPTION_REAL, offsetof(LengthDistribution, mean), NULL, true, 1, TOKENS_MAX, NULL,      \
-        "mean length in tokens"                                                                    \
+    "mean", OPTION_REAL, offsetof(LengthDistribution, mean), NULL, true, 1, TRACE_TOKENS_MAX,      \
+        NULL, "mean length in tokens"                                                              \
   }
 #define CLAMP_ROWS                                                                                 \
-  {"min",      OPTION_REAL, offsetof(LengthDistribution, low), NULL, false, 1,                     \
-   TOKENS_MAX, NULL,        "shorter draws become this"},                                          \
-      {"max",      OPTION_REAL, offsetof(LengthDistribution, high), NULL, false, 1,                \
-       TOKENS_MAX, NULL,        "longer draws become this"},                                       \
+  {"min",                                                                                          \
+   OPTION_REAL,                                                                                    \
+   offsetof(LengthDistribution, low),                                                              \
+   NULL,                                                                                           \
+   false,                                                                                          \
+   1,                                                                                              \
+   TRACE_TOKENS_MAX,                                                                               \
+   NULL,                                                                                           \
+   "shorter draws become this"},                                                                   \
+      {"max",                                                                                      \
+       OPTION_REAL,                                                                                \
+       offsetof(LengthDistribution, high),                                                         \
+       NULL,                                                                                       \
+       false,                                                                                      \
+       1,                                                                                          \
+       TRACE_TOKENS_MAX,                                                                           \
+       NULL,                                                                                       \
+       "longer draws become this"},                                                                \
   {                                                                                                \
     0                                                                                              \
   }
@@ -164,7 +183,7 @@ static int bind_mean(const Binder *self, const Node *node, const OptionSpec *spe
 
 /* A whole length; `key` is what messages call it. */
 static int bind_tokens(const Binder *self, const Node *node, const char *key, double *ret_tokens) {
-  const OptionSpec spec = {key, OPTION_INT, 0, NULL, true, 1, TOKENS_MAX, NULL, "tokens"};
+  const OptionSpec spec = {key, OPTION_INT, 0, NULL, true, 1, TRACE_TOKENS_MAX, NULL, "tokens"};
   int64_t tokens = 0;
   if (option_bind_one(&spec, node, &tokens, self->diag)) return -1;
   *ret_tokens = (double)tokens;
@@ -245,7 +264,7 @@ int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,
 /* ---- Drawing ---- */
 
 void length_sampler_init(LengthSampler *self, const LengthDistribution *of) {
-  *self = (LengthSampler){.of = *of, .low = 1, .high = INT32_MAX};
+  *self = (LengthSampler){.of = *of, .low = 1, .high = TRACE_TOKENS_MAX};
   if (of->low > 1) self->low = of->low;
   if (of->high > 0) self->high = of->high;
   if (of->kind == LENGTH_LOGNORMAL)

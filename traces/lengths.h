@@ -42,7 +42,7 @@ static inline double unit_open(double u) {
 typedef struct LengthSampler {
   LengthDistribution of;
   double location, scale; // of the logarithm (lognormal); scale of the exponential
-  double low, high;       // clamps that always hold, at least 1 and at most INT32_MAX
+  double low, high;       // clamps that always hold, from 1 to TRACE_TOKENS_MAX
 } LengthSampler;
 
 void length_sampler_init(LengthSampler *self, const LengthDistribution *of);

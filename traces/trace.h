@@ -4,7 +4,7 @@
  * ends; nothing is loaded whole, so memory does not grow with the trace. Rows come in order of
  * time, starting at or after 0: a replayed file is shifted so that its first row arrives at 0
  * unless the format has times from a start of its own (SplitwiseSim, Mooncake), which are kept.
- * Token counts are at least 1. A bad row is a located message with file and line and ends the
+ * A bad row is a located message with file and line and ends the
  * source. */
 #ifndef TRACES_TRACE_H
 #define TRACES_TRACE_H
@@ -12,10 +12,14 @@
 #include "sim/base/units.h"
 #include <stdint.h>
 
+/* Of a prompt, and of an output: as long as the longest context there is, and so few that Σ new·(2·
+ * past + new) holds of the largest batch, 65,536 prompts. */
+enum { TRACE_TOKENS_MAX = 10000000 };
+
 typedef struct TraceRow {
   Tick at;               // arrival since the start of the run
-  int32_t prompt_tokens; // >= 1
-  int32_t output_tokens; // >= 1, the first token of prefill included
+  int32_t prompt_tokens; // 1 … TRACE_TOKENS_MAX
+  int32_t output_tokens; // the same, the first token of prefill included
   Place place;           // where the row stands, for messages about it; path NULL when synthetic
 } TraceRow;
 

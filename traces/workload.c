@@ -162,3 +162,8 @@ TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena 
   if (self->trace) return replay_open(self, arena, diag);
   return synthetic_open(self, self->seed < 0 ? run_seed : (uint64_t)self->seed, arena);
 }
+
+double workload_expected(const WorkloadConfig *self) {
+  if (self->requests > 0) return (double)self->requests;
+  return self->trace ? 0 : self->rate * tick_seconds(self->duration);
+}

@@ -54,6 +54,9 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
  * needs its span. The configuration must outlive the source. */
 TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena, Diag *diag);
 
+/* How many requests it will have, as far as that is known before they come; 0: not known. */
+double workload_expected(const WorkloadConfig *self);
+
 /* The two kinds behind workload_open: traces/replay.c and traces/synthetic.c. */
 TraceSource *replay_open(const WorkloadConfig *config, Arena *arena, Diag *diag);
 TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *arena);

@@ -2,6 +2,7 @@
  * infinity, hexadecimal) by their characters. */
 #include "sim/base/csv.h"
 #include "sim/base/cleanup.h"
+#include "sim/base/text.h"
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -275,16 +276,28 @@ static int bind_number(const Csv *self, const CsvColumn *column, CsvField cell, 
   return 0;
 }
 
+/* Whether a spreadsheet would run the text; apostrophes before such a text are part of the mark. */
+static bool is_formula(const char *text, int length) {
+  int marks = 0;
+  while (marks < length && text[marks] == '\'')
+    marks++;
+  if (marks == length || !text[marks] || !strchr("=+-@\t\r", text[marks])) return false;
+  const bool percent = text[length - 1] == '%';
+  double number = 0;
+  return marks > 0 || !read_number((CsvField){text, length - percent}, &number);
+}
+
 static int bind_text(const Csv *self, const CsvColumn *column, CsvField cell, const char **field,
                      Diag *diag) {
-  bool printable = cell.length > 0 || column->may_be_empty;
-  for (int i = 0; i < cell.length; i++)
-    if ((unsigned char)cell.text[i] < ' ' || cell.text[i] == '"') printable = false;
-  if (!printable)
-    return cell_error(self, cell, column->name, "a text without quotes and control characters",
-                      diag);
-  if (!*field || !field_is(cell, *field))
-    *field = arena_copy(self->arena, cell.text, (size_t)cell.length);
+  const bool marked = cell.length > 1 && *cell.text == '\'' && is_formula(cell.text, cell.length);
+  if (*field && field_is((CsvField){cell.text + marked, cell.length - marked}, *field)) return 0;
+  const char *text = arena_copy(self->arena, cell.text + marked, (size_t)(cell.length - marked));
+  const bool empty = cell.length == 0 && !column->may_be_empty;
+  if (empty || strchr(text, '"') || (int)strlen(text) < cell.length - marked ||
+      !text_is_plain(text))
+    return cell_error(self, cell, column->name,
+                      "a text in UTF-8 without quotes and control characters", diag);
+  *field = text;
   return 0;
 }
 
@@ -306,4 +319,20 @@ int csv_next(Csv *self, void *target, Diag *diag) {
     if (failed) status = -1;
   }
   return status;
+}
+
+/* ---- Writing ---- */
+
+void csv_put_text(const char *text, FILE *out) {
+  const char *quote = strpbrk(text, ",\"\r\n") ? "\"" : "";
+  fputs(quote, out);
+  if (is_formula(text, (int)strlen(text))) putc('\'', out);
+  for (size_t run = 0; *text; text += run) {
+    run = strcspn(text, "\"\n\t");
+    text_put(out, text, run, '?');
+    if (!text[run]) break;
+    if (text[run] == '"') putc('"', out);
+    putc(text[run++], out);
+  }
+  fputs(quote, out);
 }

@@ -2,7 +2,10 @@
  *
  * The whole file is held in memory, so places point into it for as long as the arena lives. Lines
  * end with LF or CR LF; blank ones are passed over, and so is a byte order mark. Comments are the
- * lines before the header that start with '#'. Commas between double quotes do not separate. */
+ * lines before the header that start with '#'. Commas between double quotes do not separate.
+ *
+ * A cell that a spreadsheet would take for a formula, text that begins with = + - or @ and is no
+ * number, is written with an apostrophe before it, which reading takes away again. */
 #ifndef SIM_BASE_CSV_H
 #define SIM_BASE_CSV_H
 #include "sim/base/diag.h"
@@ -17,7 +20,7 @@ typedef struct CsvField {
 } CsvField;
 
 typedef enum CsvType {
-  CSV_TEXT, // const char *, NUL-terminated
+  CSV_TEXT, // const char *, NUL-terminated; plain, see text.h
   CSV_INT,  // int64_t; "8.0" is taken for 8
   CSV_REAL, // double
 } CsvType;
@@ -72,4 +75,7 @@ int csv_next(Csv *self, void *target, Diag *diag);
 Place csv_place(const Csv *self, const char *column);
 /* "'COLUMN' must be EXPECTED, not 'CELL'" at a cell of the newest row. Returns −1. */
 int csv_error(const Csv *self, const char *column, const char *expected, Diag *diag);
+/* Writes a cell of text: in quotes when it needs them (RFC 4180), with '?' for control characters
+ * that are no white space and for what is not UTF-8. */
+void csv_put_text(const char *text, FILE *out);
 #endif

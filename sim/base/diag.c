@@ -1,6 +1,8 @@
-/* Keeping, hinting and printing diagnostics. Text from the input may hold anything, so whatever is
- * printed goes through put_text, which lets no control character reach the terminal. */
+/* Keeping, hinting and printing diagnostics. Text from the input may hold anything: messages and
+ * hints are kept plain and bounded, and paths and source lines go through text_put, so that no
+ * control character reaches the terminal. */
 #include "sim/base/diag.h"
+#include "sim/base/text.h"
 #include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
@@ -11,6 +13,8 @@ enum {
   WORD_MAX = 63,     // longer words get no near-miss hint
   LIST_MAX = 12,     // names that a hint lists in full
   SOURCE_SHOWN = 96, // characters of a source line that are printed
+  HEAD_MAX = 300,    // bytes of a text before what is left out of it
+  TAIL_MAX = 100,    // and behind
 };
 
 void diag_init(Diag *self) {
@@ -21,6 +25,19 @@ void diag_init(Diag *self) {
 void diag_done(Diag *self) {
   arena_done(&self->arena);
   *self = (Diag){0};
+}
+
+/* The text of a message or hint, plain. What it quotes of the input is shown up to the end of its
+ * first line, and the middle of a long one is left out. */
+static const char *bound(Arena *arena, const char *text) {
+  const size_t length = strlen(text), line = strcspn(text, "\r\n");
+  if (line == length && length <= HEAD_MAX + TAIL_MAX) return text_shown(text, arena);
+  const char *quote = line < length ? strrchr(text + line, '\'') : text + line - TAIL_MAX;
+  const size_t behind = quote ? strlen(quote) : 0;
+  const size_t head = text_cut(text, line < HEAD_MAX ? line : HEAD_MAX);
+  const char *tail = text + length - (behind < TAIL_MAX ? behind : TAIL_MAX);
+  tail = text + text_cut(text, (size_t)(tail - text));
+  return text_shown(arena_printf(arena, "%.*s…%s", (int)head, text, tail), arena);
 }
 
 /* A new entry without its texts, NULL when there is no room for it. */
@@ -38,12 +55,19 @@ static DiagEntry *new_entry(Diag *diag, DiagKind kind, Place at) {
 
 static void append(Diag *diag, DiagKind kind, Place at, const char *format, va_list list) {
   DiagEntry *entry = new_entry(diag, kind, at);
-  if (entry) entry->message = arena_vprintf(&diag->arena, format, list);
+  if (entry) entry->message = bound(&diag->arena, arena_vprintf(&diag->arena, format, list));
+}
+
+static bool is_interrupted(const Diag *diag) {
+  for (int i = 0; i < diag->n_entries; i++)
+    if (diag->entries[i].kind == DIAG_INTERRUPTED) return true;
+  return false;
 }
 
 void diag_append(Diag *self, const Diag *other) {
   for (int i = 0; i < other->n_entries; i++) {
     const DiagEntry *from = &other->entries[i];
+    if (from->kind == DIAG_INTERRUPTED && is_interrupted(self)) continue; // once says it
     DiagEntry *entry = new_entry(self, from->kind, from->at);
     if (!entry) continue;
     entry->message = arena_copy(&self->arena, from->message, strlen(from->message));
@@ -68,11 +92,18 @@ int diag_environment(Diag *self, Place at, const char *format, ...) {
   return -1;
 }
 
+int diag_interrupted(Diag *self) {
+  DiagEntry *entry = new_entry(self, DIAG_INTERRUPTED, (Place){0});
+  if (entry) entry->message = "interrupted";
+  return -1;
+}
+
 void diag_hint(Diag *self, const char *format, ...) {
   if (self->n_entries == 0 || self->n_dropped > 0) return;
   va_list list;
   va_start(list, format);
-  self->entries[self->n_entries - 1].hint = arena_vprintf(&self->arena, format, list);
+  self->entries[self->n_entries - 1].hint =
+      bound(&self->arena, arena_vprintf(&self->arena, format, list));
   va_end(list);
 }
 
@@ -125,6 +156,7 @@ void diag_hint_near(Diag *self, const char *word, const char *const *names) {
 
 int diag_exit_code(const Diag *self) {
   int code = 0;
+  if (is_interrupted(self)) return 130;
   for (int i = 0; i < self->n_entries; i++) {
     if (self->entries[i].kind == DIAG_INPUT) return 3;
     code = 4;
@@ -132,24 +164,9 @@ int diag_exit_code(const Diag *self) {
   return code;
 }
 
-static void put_text(FILE *out, const char *text, size_t length) {
-  for (size_t i = 0; i < length; i++)
-    putc(iscntrl((unsigned char)text[i]) ? ' ' : text[i], out);
-}
-
 static void put_repeated(FILE *out, char c, int count) {
   for (int i = 0; i < count; i++)
     putc(c, out);
-}
-
-/* Bytes of the first `count` characters of UTF-8 text, or all of it if it has fewer. */
-static int span_characters(const char *text, int length, int count) {
-  int at = 0;
-  for (; at < length; at++) {
-    bool starts_character = ((unsigned char)text[at] & 0xc0) != 0x80;
-    if (starts_character && count-- == 0) break;
-  }
-  return at;
 }
 
 /* The source line and the underline. A line longer than SOURCE_SHOWN is cut on both sides of the
@@ -157,12 +174,12 @@ static int span_characters(const char *text, int length, int count) {
 static void print_source(const Place *at, FILE *out) {
   int skipped = at->column > SOURCE_SHOWN * 2 / 3 ? at->column - SOURCE_SHOWN / 3 : 0;
   int characters = at->source_length;
-  if (span_characters(at->source, at->source_length, SOURCE_SHOWN) == characters) skipped = 0;
-  int start = span_characters(at->source, at->source_length, skipped);
-  int shown = span_characters(at->source + start, at->source_length - start, SOURCE_SHOWN);
+  if (text_span(at->source, at->source_length, SOURCE_SHOWN) == characters) skipped = 0;
+  int start = text_span(at->source, at->source_length, skipped);
+  int shown = text_span(at->source + start, at->source_length - start, SOURCE_SHOWN);
   int gutter = fprintf(out, "%4d", at->line);
   fputs(" |   ", out);
-  put_text(out, at->source + start, (size_t)shown);
+  text_put(out, at->source + start, (size_t)shown, ' ');
   putc('\n', out);
   if (at->column < 1) return;
   put_repeated(out, ' ', gutter);
@@ -176,24 +193,24 @@ static void print_source(const Place *at, FILE *out) {
 static void print_entry(const DiagEntry *entry, FILE *out) {
   const Place *at = &entry->at;
   if (at->path) {
-    put_text(out, at->path, strlen(at->path));
+    text_put(out, at->path, strlen(at->path), ' ');
     if (at->line > 0) fprintf(out, ":%d", at->line);
     if (at->line > 0 && at->column > 0) fprintf(out, ":%d", at->column);
     fputs(": ", out);
   }
   fputs("error: ", out);
-  put_text(out, entry->message, strlen(entry->message));
+  fputs(entry->message, out);
   putc('\n', out);
   if (at->path && at->line > 0 && at->source) print_source(at, out);
   if (!entry->hint) return;
   fputs("  hint: ", out);
-  put_text(out, entry->hint, strlen(entry->hint));
+  fputs(entry->hint, out);
   putc('\n', out);
 }
 
 void diag_print(const Diag *self, FILE *out) {
   for (int i = 0; i < self->n_entries; i++)
-    print_entry(&self->entries[i], out);
+    if (self->entries[i].kind != DIAG_INTERRUPTED) print_entry(&self->entries[i], out);
   if (self->n_dropped > 0) fprintf(out, "%d more not shown\n", self->n_dropped);
 }
 

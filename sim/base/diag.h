@@ -4,6 +4,8 @@
  * deepest function that knows the position writes the sentence, nobody above adds to it. The Diag
  * is untouched on success, so calls chain with ||. Entries past DIAG_MAX are counted, not kept.
  * Sentences start in lower case, put the subject in single quotes and end without a full stop.
+ * They are plain text (sim/base/text.h) of 400 bytes at most, and quote no more of the input than
+ * its first line.
  * Printed form (DESIGN §7):
  *
  *     experiments/examples/a.yaml:12:9: error: unknown router 'jsqq'
@@ -20,6 +22,7 @@ enum { DIAG_MAX = 20 };
 typedef enum DiagKind {
   DIAG_INPUT,       // the input was rejected: exit 3
   DIAG_ENVIRONMENT, // the environment lacks something (file, disk, device): exit 4
+  DIAG_INTERRUPTED, // the user wanted it to stop: exit 130; not printed, the command says more
 } DiagKind;
 
 typedef struct Place {
@@ -52,6 +55,8 @@ void diag_done(Diag *self);
 int diag_error(Diag *self, Place at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int diag_environment(Diag *self, Place at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Appends that the user wanted it to stop; returns -1. */
+int diag_interrupted(Diag *self);
 /* Attaches a hint to the newest entry (the last one wins). No-op when that entry was dropped. */
 void diag_hint(Diag *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Attaches "did you mean 'X'?" when one of the NULL-terminated `names` is within a third of the
@@ -60,7 +65,7 @@ void diag_hint_near(Diag *self, const char *word, const char *const *names);
 
 /* Appends copies of all entries of `other`. */
 void diag_append(Diag *self, const Diag *other);
-/* 0 with no entry, 3 if any is DIAG_INPUT, otherwise 4. */
+/* 0 with no entry, 130 if any is DIAG_INTERRUPTED, 3 if any is DIAG_INPUT, otherwise 4. */
 int diag_exit_code(const Diag *self);
 void diag_print(const Diag *self, FILE *out);
 

@@ -1,10 +1,19 @@
 /* The parts of the histogram that are not on the hot path, and the series that spares it. */
 #include "sim/base/histogram.h"
 #include <math.h>
+#include <string.h>
 
 void histogram_init(Histogram *self, Arena *arena) {
-  *self = (Histogram){
-      .counts = ARENA_ARRAY(arena, uint64_t, HISTOGRAM_BUCKETS), .min = INT64_MAX, .max = -1};
+  *self = (Histogram){.arena = arena, .min = INT64_MAX, .max = -1};
+}
+
+void histogram_reach(Histogram *self, int64_t value) {
+  enum { OCTAVE = 1 << HISTOGRAM_SUB_BITS };
+  const size_t need = ((size_t)histogram_bucket(value) / OCTAVE + 1) * OCTAVE;
+  self->max = value;
+  if (need <= self->n_counts) return;
+  self->counts = arena_resize(self->arena, self->counts, need * sizeof *self->counts);
+  self->n_counts = need;
 }
 
 /* Octaves 0 and 1 both have buckets of width 1; from there on each doubles it. */
@@ -33,44 +42,48 @@ static void add_series_sums(Histogram *histogram, double first, double step, dou
       weight * (n * first * first + 2 * first * step * sum_i + step * step * sum_i_squares);
 }
 
-void histogram_add_series(Histogram *self, int64_t first, int64_t step, uint64_t count,
+/* The last FineTick whose nearest tick falls in a bucket. */
+static FineTick bucket_end(int bucket) {
+  const int64_t last = histogram_bucket_start(bucket) + (histogram_bucket_width(bucket) - 1);
+  return fine_from_ticks(last) + ((FineTick)1 << (FINE_BITS - 1)) - 1;
+}
+
+void histogram_add_series(Histogram *self, FineTick first, FineTick step, uint64_t count,
                           uint64_t weight) {
-  if (step == 0 || count <= 1 || weight == 0) {
-    histogram_add(self, first, weight * count);
-    return;
-  }
-  int64_t low = first, high = first + step * (int64_t)(count - 1);
-  if (step < 0) {
-    low = high;
-    high = first;
-    step = -step;
-  }
-  assert(low >= 0);
-  add_series_sums(self, (double)low, (double)step, (double)count, (double)weight);
+  if (count == 0 || weight == 0) return;
+  const FineTick last = first + step * (FineTick)(count - 1);
+  assert(first >= 0 && step >= 0);
+  add_series_sums(self, fine_ticks(first), fine_ticks(step), (double)count, (double)weight);
   self->total += count * weight;
-  if (low < self->min) self->min = low;
-  if (high > self->max) self->max = high;
+  if (tick_nearest(first) < self->min) self->min = tick_nearest(first);
+  if (tick_nearest(last) > self->max) histogram_reach(self, tick_nearest(last));
   while (count > 0) {
-    int bucket = histogram_bucket(low);
-    int64_t room = histogram_bucket_start(bucket) + (histogram_bucket_width(bucket) - 1) - low;
-    uint64_t inside = step > room ? 1 : (uint64_t)(room / step) + 1;
-    if (inside > count) inside = count;
+    const int bucket = histogram_bucket(tick_nearest(first));
+    const FineTick end = bucket_end(bucket);
+    const uint64_t inside = last <= end ? count : (uint64_t)((end - first) / step) + 1;
     self->counts[bucket] += inside * weight;
     count -= inside;
-    if (count > 0) low += (int64_t)inside * step;
+    first += step * (FineTick)inside;
   }
 }
 
 void histogram_merge(Histogram *self, const Histogram *other) {
   if (other->total == 0) return;
   int last = histogram_bucket(other->max);
+  if (other->max > self->max) histogram_reach(self, other->max);
   for (int i = histogram_bucket(other->min); i <= last; i++)
     self->counts[i] += other->counts[i];
   self->total += other->total;
   self->sum += other->sum;
   self->sum_squares += other->sum_squares;
   if (other->min < self->min) self->min = other->min;
-  if (other->max > self->max) self->max = other->max;
+}
+
+bool histogram_same_counts(const Histogram *self, const Histogram *other) {
+  return self->total == other->total && self->min == other->min && self->max == other->max &&
+         (self->total == 0 ||
+          memcmp(self->counts, other->counts,
+                 ((size_t)histogram_bucket(self->max) + 1) * sizeof *self->counts) == 0);
 }
 
 /* Estimate of the observation of this rank (from 0, in ascending order): those of a bucket are

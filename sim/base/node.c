@@ -2,7 +2,9 @@
  *
  * The canonical text is one line of ASCII in flow form that yaml_parse reads back to the same tree.
  * A plain scalar stays plain as far as flow form allows; all else is written in double quotes. */
+#include "sim/base/text.h"
 #include "sim/base/yaml.h"
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +41,13 @@ Node *node_take(Node *map, const char *key) {
   return taken;
 }
 
+const char *node_shown(const Node *node, Arena *arena) {
+  const Place *at = &node->at;
+  if (!node->spans || !at->source) return node->text;
+  const int before = text_span(at->source, at->source_length, at->column - 1);
+  return arena_printf(arena, "%.*s…", at->source_length - before, at->source + before);
+}
+
 typedef struct Writer {
   Arena *arena;
   char *text;
@@ -67,22 +76,12 @@ static bool is_plain_in_flow(const char *text) {
   return strncmp(text, "---", 3) != 0 && strncmp(text, "...", 3) != 0;
 }
 
-/* Reads one character of valid UTF-8; returns its bytes. */
-static int decode(const char *text, uint32_t *ret_code) {
-  unsigned char lead = (unsigned char)text[0];
-  int size = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  uint32_t code = size == 1 ? lead : lead & (0x7fu >> size);
-  for (int i = 1; i < size; i++)
-    code = code << 6 | ((unsigned char)text[i] & 0x3f);
-  *ret_code = code;
-  return size;
-}
-
 static void write_quoted(Writer *writer, const char *text) {
   write_text(writer, "\"");
-  while (*text) {
+  for (size_t length = strlen(text); length > 0;) {
     uint32_t code = 0;
-    int size = decode(text, &code);
+    const int size = text_decode(text, length, &code);
+    assert(size > 0); // as yaml_parse lets through
     char escaped[12];
     if (code == '"' || code == '\\') {
       snprintf(escaped, sizeof escaped, "\\%c", (char)code);
@@ -93,6 +92,7 @@ static void write_quoted(Writer *writer, const char *text) {
     }
     write_text(writer, escaped);
     text += size;
+    length -= (size_t)size;
   }
   write_text(writer, "\"");
 }

@@ -2,6 +2,7 @@
  * and whether its field is an integer are rows of TYPES; the functions below have no case per unit.
  */
 #include "sim/base/option.h"
+#include "sim/base/text.h"
 #include "sim/base/units.h"
 #include <assert.h>
 #include <errno.h>
@@ -52,7 +53,7 @@ static int wrong_type(const char *key, const char *wants, const Node *value, Dia
   if (is_null(value))
     return diag_error(diag, value->at, "'%s' wants %s but has no value", key, wants);
   diag_error(diag, value->at, "'%s' wants %s, not %s'%s'", key, wants,
-             value->quoted ? "the quoted text " : "", value->text);
+             value->quoted ? "the quoted text " : "", node_shown(value, &diag->arena));
   if (value->quoted) diag_hint(diag, "remove the quotes");
   return -1;
 }
@@ -116,9 +117,17 @@ static int bind_choice(const OptionSpec *spec, const Node *value, int *field, Di
     *field = i;
     return 0;
   }
-  diag_error(diag, value->at, "unknown %s '%s'", spec->key, value->text);
+  diag_error(diag, value->at, "unknown %s '%s'", spec->key, node_shown(value, &diag->arena));
   diag_hint_near(diag, value->text, spec->choices);
   return -1;
+}
+
+/* Texts become names: of files, in tables, in pictures. */
+static int bind_string(const OptionSpec *spec, const Node *value, const char **field, Diag *diag) {
+  if (!text_is_plain(value->text))
+    return diag_error(diag, value->at, "'%s' holds a control character", spec->key);
+  *field = value->text;
+  return 0;
 }
 
 int option_bind_one(const OptionSpec *spec, const Node *value, void *target, Diag *diag) {
@@ -135,8 +144,7 @@ int option_bind_one(const OptionSpec *spec, const Node *value, void *target, Dia
   case OPTION_CHOICE:
     return bind_choice(spec, value, field, diag);
   case OPTION_STRING:
-    *(const char **)field = value->text;
-    return 0;
+    return bind_string(spec, value, field, diag);
   default:
     return bind_number(spec, value, field, diag);
   }

@@ -11,7 +11,7 @@ typedef enum OptionType {
   OPTION_INT,       // int64_t; 1e6 and 2k accepted when whole
   OPTION_REAL,      // double
   OPTION_BOOL,      // bool: true or false
-  OPTION_STRING,    // const char *
+  OPTION_STRING,    // const char *, without control characters
   OPTION_CHOICE,    // int: index into `choices`
   OPTION_TICKS,     // Tick, from a time with unit
   OPTION_BYTES,     // int64_t, from a size with unit

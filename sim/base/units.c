@@ -64,6 +64,11 @@ Tick tick_from_seconds(double seconds) {
   return llround(seconds * (double)TICKS_PER_SECOND);
 }
 
+FineTick fine_from_seconds(double seconds) {
+  assert(isfinite(seconds) && fabs(seconds) <= 9.2e6);
+  return fine_from_real(seconds * (double)TICKS_PER_SECOND);
+}
+
 static size_t count_digits(const char *text) {
   return strspn(text, "0123456789");
 }

@@ -1,7 +1,8 @@
 /* Quantities: simulated time, and text with units.
  *
- * Simulated time is an int64_t count of picoseconds (106 days). tick_from_seconds is the one place
- * where a double becomes a Tick; it rounds to nearest, halves away from zero. Text is a number,
+ * Simulated time is an int64_t count of picoseconds (106 days). tick_from_seconds and
+ * fine_from_seconds are the two places where seconds become time; the first rounds to the nearest
+ * tick, halves away from zero. Text is a number,
  * optional white space and a unit: "200 Gbps", "80 GiB", "120 s", "70 /s", "8192". Decimal prefixes
  * k M G T are powers of 1000, binary ones Ki Mi Gi Ti of 1024; a network rate in bits per second
  * (bps) is divided by eight. */
@@ -20,6 +21,30 @@ typedef int64_t Tick;
 Tick tick_from_seconds(double seconds);
 static inline double tick_seconds(Tick ticks) {
   return (double)ticks / (double)TICKS_PER_SECOND;
+}
+
+/* Time in 2^-32 ticks: what a line gives before it is rounded. 95 bits of ticks, so that sums and
+ * products fit. */
+__extension__ typedef __int128 FineTick;
+enum { FINE_BITS = 32 };
+
+static inline FineTick fine_from_ticks(Tick ticks) {
+  return (FineTick)ticks * ((FineTick)1 << FINE_BITS);
+}
+/* Of a count of ticks within a Tick's range that need not be whole; cut off beyond 2^-32. */
+static inline FineTick fine_from_real(double ticks) {
+  const Tick whole = (Tick)ticks;
+  return fine_from_ticks(whole) + (Tick)((ticks - (double)whole) * 4294967296.0);
+}
+/* Ticks with their fraction. */
+static inline double fine_ticks(FineTick fine) {
+  return (double)(Tick)(fine >> FINE_BITS) + (double)(uint32_t)fine / 4294967296.0;
+}
+/* Within the range of tick_from_seconds, asserted. */
+FineTick fine_from_seconds(double seconds);
+/* Halves upwards. */
+static inline Tick tick_nearest(FineTick fine) {
+  return (Tick)((fine + ((FineTick)1 << (FINE_BITS - 1))) >> FINE_BITS);
 }
 
 typedef enum Dimension {

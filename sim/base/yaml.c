@@ -6,6 +6,7 @@
  * document). libyaml's marks count lines and characters from 0. */
 #include "sim/base/yaml.h"
 #include "sim/base/cleanup.h"
+#include "sim/base/text.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -140,7 +141,8 @@ static int begin_key(Reader *reader, Level *level, const yaml_event_t *event) {
   if (length == 0) return diag_error(reader->diag, at, "a key is empty");
   if (length > KEY_MAX)
     return diag_error(reader->diag, at, "a key is longer than %d bytes", KEY_MAX);
-  if (strlen(text) < length) return diag_error(reader->diag, at, "a key holds a NUL character");
+  if (strlen(text) < length || !text_is_plain(text))
+    return diag_error(reader->diag, at, "a key holds a control character");
   refuse_properties(reader, at, event->data.scalar.anchor, event->data.scalar.tag);
   level->key = arena_copy(reader->arena, text, length);
   level->key_at = at;
@@ -181,6 +183,7 @@ static int add_scalar(Reader *reader, const yaml_event_t *event) {
     return diag_error(reader->diag, node->at, "a value holds a NUL character");
   node->text = arena_copy(reader->arena, text, length);
   node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+  node->spans = event->end_mark.line > event->start_mark.line;
   return 0;
 }
 
@@ -380,7 +383,7 @@ Node *node_child(Node *map, const char *key, Place at, Arena *arena) {
 static Node *step_into(Node *from, const char *key, Place at, Arena *arena, Diag *diag) {
   if (from->kind == NODE_MAP) return node_child(from, key, at, arena);
   if (from->kind == NODE_SCALAR) {
-    diag_error(diag, at, "'%s' cannot be set inside the value '%s'", key, from->text);
+    diag_error(diag, at, "'%s' cannot be set inside the value '%s'", key, node_shown(from, arena));
     return NULL;
   }
   int index = 0;
@@ -433,6 +436,8 @@ static int set_path(Node *root, const char *text, size_t length, const Place *fi
     }
     at = fixed ? *fixed : place_in(text, start, end);
     if (!*key) return diag_error(diag, at, "'%.*s' lacks a key", (int)length, text);
+    if (!text_is_plain(key))
+      return diag_error(diag, at, "a key holds a control character or is not UTF-8");
     target = step_into(target, key, at, arena, diag);
     if (!target) return -1;
   }

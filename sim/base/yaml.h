@@ -1,8 +1,9 @@
 /* YAML (and so JSON) text as a tree that knows where everything stands.
  *
  * Read through libyaml. Refused with a located message: duplicate keys, aliases and anchors, tags,
- * more than one document, an empty file, keys that are not scalars or are longer than 160 bytes,
- * NUL characters, more than 64 levels or 64 MiB. Everything lives in the arena. */
+ * more than one document, an empty file, keys that are not scalars, are longer than 160 bytes or
+ * hold control characters, NUL characters, more than 64 levels or 64 MiB. Everything lives in the
+ * arena. */
 #ifndef SIM_BASE_YAML_H
 #define SIM_BASE_YAML_H
 #include "sim/base/arena.h"
@@ -14,6 +15,7 @@ typedef enum NodeKind { NODE_SCALAR, NODE_LIST, NODE_MAP } NodeKind;
 typedef struct Node {
   NodeKind kind;
   bool quoted;                        // a scalar written in quotes
+  bool spans;                         // a scalar written over several lines
   const char *text;                   // scalar: its value; NULL otherwise
   const char *key;                    // in a map: the key; NULL in a list and at the root
   Place key_at;                       // where the key stands
@@ -42,6 +44,8 @@ Node *node_copy(const Node *node, Arena *arena);
 Node *node_take(Node *map, const char *key);
 /* The child of a map with this key, NULL if absent or `map` is NULL or not a map. */
 const Node *node_find(const Node *map, const char *key);
+/* What a message quotes of a scalar: its text, of one over several lines how it begins. */
+const char *node_shown(const Node *node, Arena *arena);
 /* Canonical text of a tree, for storing and hashing: one line of ASCII in flow form, keys in file
  * order, values in double quotes where they were quoted or flow form needs it. It reads back to
  * itself. */

@@ -162,16 +162,22 @@ static Tick next_end(const LayerSwap *self) {
   return next;
 }
 
-/* Layer `turn` has its turn: decisions, and ticks until it is on the GPU. */
+/* Layer `turn` has its turn: decisions, and ticks until it is on the GPU. One that has waited looks
+ * once more for what comes in as it begins, for it may have waited for its own decision; the layer
+ * that computed last is still the same. */
 static Tick arrive(LayerSwap *self, int32_t turn, SwapCounts *counts) {
   const Tick arrived = self->now;
   Decision open = {true, true};
   end_transfers(self);
   decide(self, turn, &open, counts);
-  if (self->table[turn].place != LAYER_ON_GPU) tell(self, SWAP_WAIT, turn, self->now);
-  while (self->table[turn].place != LAYER_ON_GPU) {
-    self->now = next_end(self);
-    end_transfers(self);
+  if (self->table[turn].place != LAYER_ON_GPU) {
+    tell(self, SWAP_WAIT, turn, self->now);
+    while (self->table[turn].place != LAYER_ON_GPU) {
+      self->now = next_end(self);
+      end_transfers(self);
+      decide(self, turn, &open, counts);
+    }
+    open.in = true;
     decide(self, turn, &open, counts);
   }
   tell(self, SWAP_COMPUTE, turn, self->now);

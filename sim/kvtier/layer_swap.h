@@ -4,9 +4,10 @@
  * KV of n - m layers, the CPU for m + 2; a layer in flight holds a slot on both sides, so that with
  * one swap in each direction two GPU slots and two CPU slots are the buffers of Pie §3.3. Decisions
  * fall at layer starts, once per layer and direction: as a layer arrives, or, while it waits, as
- * soon as a transfer ends. The hottest layer on the CPU comes in if a GPU slot is free; the coldest
- * on the GPU goes out if a CPU slot is free, unless every layer on the CPU is colder. A layer waits
- * until the mapping table shows it on the GPU; an entry switches when its transfer has ended.
+ * soon as a transfer ends; for the swap-in once more as a layer that has waited begins. The hottest
+ * layer on the CPU comes in if a GPU slot is free; the coldest on the GPU goes out if a CPU slot is
+ * free, unless every layer on the CPU is colder. A layer waits until the mapping table shows it on
+ * the GPU; an entry switches when its transfer has ended.
  *
  * This is the reference: O(n) per layer. swap_run.h gives the same ticks and counts faster. */
 #ifndef SIM_KVTIER_LAYER_SWAP_H
@@ -21,7 +22,7 @@ typedef struct SwapSpec {
   int32_t layers;  // n, from 3 to SWAP_LAYERS_MAX
   int32_t swapped; // m, from 0 (no swapping) to n - 2 (one GPU slot receives, one sends)
   Tick in, out;    // for one layer to the GPU, to the CPU; > 0
-  Tick outside; // of an iteration's compute ticks: after its last layer (head, engine's overhead)
+  Tick outside;    // of an iteration's compute ticks: after its last layer (the engine's overhead)
   double wait_tolerance; // share of its compute that an iteration may wait without it counting
 } SwapSpec;
 

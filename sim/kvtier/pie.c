@@ -35,6 +35,10 @@ typedef struct MachineState {
 
 /* --- capacity */
 
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
 static int64_t capacity_with(const State *self, const PoolSpec *pool, int32_t swapped) {
   return expansion_blocks((ExpansionFormula)self->formula, (int32_t)pool->num_hidden_layers,
                           swapped, pool->kv_blocks);
@@ -140,7 +144,7 @@ static void begin_run(const State *self, MachineState *machine, const TierLoad *
       .swapped = machine->expansion.swapped,
       .in = host_link_ticks(link, LINK_TO_GPU, machine->layer_bytes, load->now),
       .out = host_link_ticks(link, LINK_TO_CPU, machine->layer_bytes, load->now),
-      .outside = load->overhead < compute ? load->overhead : 0,
+      .outside = smaller(load->overhead, compute - 1), // the layers take at least a tick
       .wait_tolerance = self->adaptive.wait_tolerance,
   };
   swap_run_begin(&machine->run, spec);
@@ -159,13 +163,11 @@ static SwapStretch stretch_of(const State *self, const MachineState *machine, Se
   if (!self->layers) return swap_run_plan(&machine->run, compute, count);
   LayerSwap ahead = machine->exact;
   SwapCounts counts = {0};
-  const Tick ticks = layer_swap_iterate(&ahead, compute.first, &counts);
-  const bool waits = swap_waits(&ahead.spec, counts.blocked, compute.first);
-  return (SwapStretch){.series = {.first = ticks}, .count = 1, .waits = waits};
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
+  const Tick compute_ticks = series_sum(compute, 1);
+  const Tick ticks = layer_swap_iterate(&ahead, compute_ticks, &counts);
+  const bool waits = swap_waits(&ahead.spec, counts.blocked, compute_ticks);
+  const Series series = counts.blocked == 0 ? compute : (Series){.first = ticks};
+  return (SwapStretch){.series = series, .count = 1, .waits = waits};
 }
 
 /* Iterations until the next decision may fall. That of a shrink whose KV has left is the next. */
@@ -191,7 +193,7 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
 static SwapCounts swap_through(const State *self, MachineState *machine, const TierWork *work) {
   if (!self->layers) return swap_run_advance(&machine->run, work->compute, work->count);
   SwapCounts counts = {0};
-  layer_swap_iterate(&machine->exact, work->compute.first, &counts);
+  layer_swap_iterate(&machine->exact, series_sum(work->compute, 1), &counts);
   return counts;
 }
 

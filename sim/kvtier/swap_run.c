@@ -4,7 +4,7 @@
 /* --- the ring of layers off the GPU */
 
 static uint32_t ring_size(const SwapRun *self) {
-  return (uint32_t)self->spec.swapped + 1;
+  return (uint32_t)self->spec.swapped + !self->owes;
 }
 
 /* The i-th oldest. */
@@ -16,16 +16,19 @@ static int64_t head(const SwapRun *self) {
   return turn_of(self, 0);
 }
 
-/* The oldest comes in, `turn` goes out. */
-static void ring_turn(SwapRun *self, int64_t turn) {
-  self->turns[(self->first + ring_size(self)) % SWAP_LAYERS_MAX] = turn;
-  self->first++;
+static Tick longer(Tick a, Tick b) {
+  return a > b ? a : b;
+}
+
+static Tick pair_ends(const SwapRun *self) {
+  return longer(self->in_ends, self->out_ends);
 }
 
 void swap_run_begin(SwapRun *self, SwapSpec spec) {
   assert(spec.layers >= 3 && spec.layers <= SWAP_LAYERS_MAX && spec.swapped <= spec.layers - 2);
   self->spec = spec;
-  self->began = self->in_ends = self->pair_ends = 0;
+  self->began = self->in_ends = self->out_ends = 0;
+  self->owes = false;
   self->base = 0;
   self->incoming = LAYER_NONE;
   self->first = 0;
@@ -35,26 +38,57 @@ void swap_run_begin(SwapRun *self, SwapSpec spec) {
 
 /* --- one iteration */
 
-static Tick longer(Tick a, Tick b) {
-  return a > b ? a : b;
+/* Which directions the present decision may still begin. */
+typedef struct Open {
+  bool in, out;
+} Open;
+
+/* What layer `layer` begins at `now`, as decide() of layer_swap.c has it. A GPU slot is free when
+ * the swap-out beside the last swap-in is over. */
+static void decide(SwapRun *self, int64_t layer, Tick now, Open *open, SwapCounts *counts) {
+  const bool needed = head(self) < self->base + self->spec.layers;
+  if (open->in && !self->owes && now >= pair_ends(self)) {
+    self->incoming = head(self);
+    self->first++;
+    self->in_ends = now + self->spec.in;
+    self->owes = true;
+    open->in = false;
+    counts->swaps_in++;
+    counts->violations += !needed;
+  }
+  if (!open->out || !self->owes || now < self->out_ends) return;
+  self->owes = false;
+  self->turns[(self->first + ring_size(self) - 1) % SWAP_LAYERS_MAX] =
+      layer - 1 + self->spec.layers;
+  self->out_ends = now + self->spec.out;
+  open->out = false;
+  counts->swaps_out++;
+  counts->violations += !needed;
 }
 
-static void begin_pair(SwapRun *self, int64_t layer, Tick now, SwapCounts *counts) {
-  self->incoming = head(self);
-  self->in_ends = now + self->spec.in;
-  self->pair_ends = now + longer(self->spec.in, self->spec.out);
-  ring_turn(self, layer - 1 + self->spec.layers);
-  counts->swaps_in++;
-  counts->swaps_out++;
-  if (self->incoming >= self->base + self->spec.layers) counts->violations += 2;
+static bool is_off_gpu(const SwapRun *self, int64_t layer, Tick now) {
+  return layer == head(self) || (layer == self->incoming && now < self->in_ends);
+}
+
+/* The next end of a transfer in flight at `now`. */
+static Tick next_end(const SwapRun *self, Tick now) {
+  if (self->in_ends <= now) return self->out_ends;
+  if (self->out_ends <= now) return self->in_ends;
+  return self->in_ends < self->out_ends ? self->in_ends : self->out_ends;
 }
 
 /* A layer arrives at `now`; returns when it begins. */
 static Tick pass(SwapRun *self, int64_t layer, Tick now, SwapCounts *counts) {
-  if (now < self->pair_ends && layer == self->incoming) now = longer(now, self->in_ends);
-  if (now < self->pair_ends && layer == head(self)) now = self->pair_ends; // no slot before
-  if (now >= self->pair_ends) begin_pair(self, layer, now, counts);
-  return layer == self->incoming ? longer(now, self->in_ends) : now;
+  Open open = {true, true};
+  decide(self, layer, now, &open, counts);
+  if (!is_off_gpu(self, layer, now)) return now;
+  do {
+    now = next_end(self, now);
+    decide(self, layer, now, &open, counts);
+  } while (is_off_gpu(self, layer, now));
+  open.in = true; // as it begins
+  decide(self, layer, now, &open, counts);
+  return now;
 }
 
 static void iterate(SwapRun *self, Tick compute, SwapCounts *counts) {
@@ -98,10 +132,11 @@ bool swap_run_is_transparent(const SwapRun *self, Tick compute) {
   const int64_t d = pair_layers(spec, layer_ticks), e = ceil_div(spec->in, layer_ticks);
   const int64_t m = spec->swapped;
   if ((m + 1) * d + e > spec->layers - 1) return false;
+  assert(!self->owes);
   if (self->incoming >= self->base &&
       self->in_ends - self->began > (self->incoming - self->base) * layer_ticks)
     return false;
-  const int64_t next = ceil_div(longer(self->pair_ends - self->began, 0), layer_ticks);
+  const int64_t next = ceil_div(longer(pair_ends(self) - self->began, 0), layer_ticks);
   for (uint32_t i = 0; i < ring_size(self); i++)
     if (turn_of(self, i) - self->base < next + i * d + e) return false;
   return true;
@@ -129,22 +164,25 @@ static int64_t last_pair(const Regular *self, int64_t first) {
   return first + (self->spec->layers - 1 - first) / self->d * self->d;
 }
 
-/* Layer of the first pair of iteration i + 1 when the last of iteration i is `last`. */
-static int64_t first_pair_after(const Regular *self, int64_t last, int64_t i) {
-  const Tick ticks = self->compute.first + self->compute.step * i;
+/* Layer of the first pair of an iteration when the last of the one before, which takes as long to
+ * the tick, is `last`. */
+static int64_t first_pair_after(const Regular *self, int64_t last, Tick ticks) {
   const Tick done = ticks - swap_layer_start(self->spec, ticks, last);
   const Tick left = longer(self->spec->in, self->spec->out) - done;
-  return layer_at(self->spec, ticks + self->compute.step, left);
+  return layer_at(self->spec, ticks, left);
 }
 
-/* Are the first `count` iterations regular, and all transitions between them those between the
- * first two? All quantities are monotonic in an iteration's ticks, so that its ends decide. */
+/* Are the first `count` iterations regular, and all transitions between them alike? All quantities
+ * are monotonic in an iteration's ticks, so that the shortest and the longest decide. */
 static bool is_regular(const Regular *self, int64_t count) {
   const SwapSpec *spec = self->spec;
-  const Tick longest = self->compute.first + self->compute.step * (count - 1) - spec->outside;
-  if (ceil_div(longest * (self->d - 1), spec->layers) >= longer(spec->in, spec->out)) return false;
+  const Tick longest = series_longest(self->compute, count);
+  if (ceil_div((longest - spec->outside) * (self->d - 1), spec->layers) >=
+      longer(spec->in, spec->out))
+    return false;
   for (int64_t last = spec->layers - self->d; count > 1 && last < spec->layers; last++)
-    if (first_pair_after(self, last, 0) != first_pair_after(self, last, count - 2)) return false;
+    if (first_pair_after(self, last, self->compute.first) != first_pair_after(self, last, longest))
+      return false;
   return true;
 }
 
@@ -194,7 +232,7 @@ static void regular_sum(const Regular *self, int64_t first, int64_t count, SwapC
     swap_counts_add(counts, &one, 1);
     ret_last_two[0] = ret_last_two[1];
     ret_last_two[1] = first;
-    first = first_pair_after(self, last_pair(self, first), 0);
+    first = first_pair_after(self, last_pair(self, first), self->compute.first);
   }
 }
 
@@ -202,7 +240,7 @@ static void regular_sum(const Regular *self, int64_t first, int64_t count, SwapC
 static void regular_state(SwapRun *self, const Regular *regular, int64_t count,
                           const int64_t last_two[2]) {
   const int64_t n = self->spec.layers;
-  const Tick last_ticks = regular->compute.first + regular->compute.step * (count - 1);
+  const Tick last_ticks = series_at(regular->compute, count - 1);
   const int64_t last = last_pair(regular, last_two[1]);
   int64_t layer = last, base = self->base + n * (count - 1), first = last_two[1];
   for (uint32_t i = ring_size(self); i > 0; i--) {
@@ -218,7 +256,7 @@ static void regular_state(SwapRun *self, const Regular *regular, int64_t count,
   const Tick began = self->began - last_ticks + swap_layer_start(&self->spec, last_ticks, last);
   self->base += n * count;
   self->in_ends = began + self->spec.in;
-  self->pair_ends = began + longer(self->spec.in, self->spec.out);
+  self->out_ends = began + self->spec.out;
 }
 
 /* Makes as many regular iterations as `count` begin with, in a state that is transparent for them.
@@ -229,7 +267,7 @@ static int64_t jump(SwapRun *self, Series compute, int64_t count, SwapCounts *co
   const Regular regular = {spec, compute, pair_layers(spec, layer_ticks)};
   const int64_t n = regular_count(&regular, count);
   if (n < 2) return 0;
-  int64_t first = layer_at(spec, compute.first, self->pair_ends - self->began), last_two[2] = {0};
+  int64_t first = layer_at(spec, compute.first, pair_ends(self) - self->began), last_two[2] = {0};
   regular_sum(&regular, first, n, counts, last_two);
   counts->ticks += series_sum(compute, n);
   regular_state(self, &regular, n, last_two);
@@ -239,8 +277,8 @@ static int64_t jump(SwapRun *self, Series compute, int64_t count, SwapCounts *co
 /* --- when somebody may wait and iterations are all alike */
 
 static bool same_phase(const SwapRun *a, const SwapRun *b) {
-  if (longer(a->pair_ends - a->began, 0) != longer(b->pair_ends - b->began, 0)) return false;
-  if (a->incoming - a->base != b->incoming - b->base) return false;
+  if (longer(a->out_ends - a->began, 0) != longer(b->out_ends - b->began, 0)) return false;
+  if (a->owes != b->owes || a->incoming - a->base != b->incoming - b->base) return false;
   if (longer(a->in_ends - a->began, 0) != longer(b->in_ends - b->began, 0)) return false;
   for (uint32_t i = 0; i < ring_size(a); i++)
     if (turn_of(a, i) - a->base != turn_of(b, i) - b->base) return false;
@@ -252,7 +290,7 @@ static void shift(SwapRun *self, int64_t iterations, Tick ticks) {
   const int64_t layers = iterations * self->spec.layers;
   self->began += ticks;
   self->in_ends += ticks;
-  self->pair_ends += ticks;
+  self->out_ends += ticks;
   self->base += layers;
   self->incoming += layers;
   for (uint32_t i = 0; i < ring_size(self); i++)
@@ -294,14 +332,14 @@ SwapCounts swap_run_advance(SwapRun *self, Series compute, int64_t count) {
     int64_t n = 0;
     if (count >= WORTH_A_JUMP && swap_run_is_transparent(self, compute.first))
       n = jump(self, compute, count, &counts);
-    if (n == 0 && compute.step == 0) {
+    if (n == 0 && series_is_even(compute)) {
       n = count;
       repeat(self, compute.first, n, &counts);
     } else if (n == 0) {
       n = 1;
-      iterate(self, compute.first, &counts);
+      iterate(self, series_sum(compute, 1), &counts);
     }
-    compute.first += compute.step * n;
+    compute = series_after(compute, n);
     count -= n;
   }
   return counts;
@@ -312,21 +350,25 @@ SwapStretch swap_run_plan(const SwapRun *self, Series compute, int64_t count) {
   if (swap_run_is_transparent(self, compute.first)) return (SwapStretch){compute, count, false};
   SwapRun ahead = *self;
   SwapStretch stretch = {.count = 0};
+  bool was_blocked = false;
   if (count > SWAP_STRETCH_MAX) count = SWAP_STRETCH_MAX;
   for (Tick last = 0; stretch.count < count; stretch.count++) {
-    const Tick ticks = compute.first + compute.step * stretch.count;
+    const Tick ticks = series_at(compute, stretch.count);
     SwapCounts one = {0};
     iterate(&ahead, ticks, &one);
     const bool waits = swap_waits(&self->spec, one.blocked, ticks);
     const Tick step = one.ticks - last;
+    const bool blocked = one.blocked > 0;
     if (stretch.count == 0)
-      stretch = (SwapStretch){.series.first = one.ticks, .waits = waits};
-    else if (waits != stretch.waits || step < 0 ||
-             (stretch.count > 1 && step != stretch.series.step))
+      stretch =
+          (SwapStretch){.series = blocked ? (Series){.first = one.ticks} : compute, .waits = waits};
+    else if (waits != stretch.waits || blocked != was_blocked ||
+             (blocked && (step < 0 || (stretch.count > 1 && step != stretch.series.step))))
       break;
-    else
+    else if (blocked)
       stretch.series.step = step;
     last = one.ticks;
+    was_blocked = blocked;
   }
   return stretch;
 }
@@ -341,7 +383,7 @@ int64_t swap_run_ended(const SwapRun *self, Series compute, int64_t count, Tick 
     elapsed -= series_sum(stretch.series, stretch.count);
     ended += stretch.count;
     swap_run_advance(&ahead, compute, stretch.count);
-    compute.first += compute.step * stretch.count;
+    compute = series_after(compute, stretch.count);
   }
   return ended;
 }

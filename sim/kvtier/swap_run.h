@@ -1,16 +1,19 @@
 /* The swapping of a decode run, fast: the ticks and counts of layer_swap.h, to the tick, without a
  * mapping table, and without going through the layers when nobody can wait.
  *
- * From the steady state that a run begins in, both directions start together, always: a swap-in
- * needs the GPU slot that the last swap-out leaves, a swap-out the CPU slot that the last swap-in
- * leaves. So swapping is a chain of pairs. Pair i starts at the first layer start X(i) at which
- * pair i - 1 is over; it takes out layer X(i) - 1, whose next turn is X(i) - 1 + n (layers counted
- * through all iterations), and brings in what pair i - m - 1 took out. Only these layers can wait.
+ * From the steady state that a run begins in, a swap-in needs the GPU slot that the last swap-out
+ * leaves, a swap-out the CPU slot that the last swap-in leaves: in and out take turns. As long as
+ * the GPU has a layer to give away they start together, so that swapping is a chain of pairs. Pair
+ * i starts at the first layer start X(i) at which pair i - 1 is over; it takes out layer X(i) - 1,
+ * whose next turn is X(i) - 1 + n (layers counted through all iterations), and brings in what pair
+ * i - m - 1 took out. Only these layers can wait. With m = n - 2 a layer that has waited may be
+ * alone on the GPU as it begins: then the next comes in, and what goes out follows at a later start.
  *
  * Nobody waits, ever after, if (m + 1)·d + e <= n - 1, where a pair takes at most d and a swap-in
  * at most e layers of the shortest iteration: X(i) <= X(i-m-1) + (m + 1)·d, so pair i brings its
  * layer before the start of X(i-m-1) - 1 + n. Then pairs are d layers apart but for the end of an
- * iteration, and what one iteration does follows from where its first pair starts.
+ * iteration, and what one iteration does follows from where its first pair starts. With m = n - 2
+ * it does not hold.
  *
  * A value without pointers: copy it to look ahead. A run begins anew whenever its batch changes;
  * where swapping stands then is arbitrary, and a steady state without slack flatters nobody. */
@@ -24,10 +27,11 @@ typedef struct SwapRun {
   SwapSpec spec;
   Tick began;                     // the next iteration, since the run began
   int64_t base;                   // its first layer
-  int64_t incoming;               // turn of the layer that the last pair brings in
-  Tick in_ends, pair_ends;        // of the last pair
-  int64_t turns[SWAP_LAYERS_MAX]; // ring: next turns of the m + 1 layers on the CPU or on their
-  uint32_t first;                 // way there, oldest first
+  int64_t incoming;               // turn of the layer that the last swap-in brings
+  Tick in_ends, out_ends;         // of the last pair
+  bool owes;                      // a swap-in has begun, and the swap-out beside it has not
+  int64_t turns[SWAP_LAYERS_MAX]; // ring: next turns of the layers on the CPU or on their way
+  uint32_t first;                 // there, oldest first: m + 1, or m when one is owed
 } SwapRun;
 
 /* Iterations whose ticks, waits included, are a series: the first `count` of a run's. Either each

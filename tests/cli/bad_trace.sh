@@ -49,13 +49,14 @@ says 'trace.csv'
 rejects 3 "$tandem" run trace.yaml
 says 'trace.csv'
 
-# A prompt that no machine's KV memory holds is the trace's fault, if the trace is a file.
+# A prompt longer than any there is; and one that no machine's KV memory holds, which is counted,
+# but that nothing else is left.
 trace 46.6805900,374,44 50.9951690,100000000,109
-refused 'trace.csv:3:' '100000000'
+refused 'trace.csv:3:29: error:' "'ContextTokens' must be a whole number from 1 to 10000000"
 trace 46.6805900,374,44
 rm -f runs.db
 rejects 3 "$tandem" run trace.yaml --set pools.all.num_gpu_blocks_override=3
-says 'trace.csv:2:'
+says 'no request can be served: 1 that need more KV memory than 48 tokens'
 
 # A compressed one that ends too early.
 awk 'BEGIN { print "TIMESTAMP,ContextTokens,GeneratedTokens"

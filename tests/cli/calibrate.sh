@@ -210,6 +210,12 @@ one_line
 rejects 4 env TANDEM_BACKEND_CUDA="$TANDEM_STALE_BACKEND" "$tandem" calibrate --backend cuda
 says 'build both again'
 one_line
+rejects 4 env TANDEM_OPENBLAS=/absent.so "$tandem" calibrate --backend cpu -o cpu.csv
+says 'needs OpenBLAS'
+one_line
+rejects 4 env TANDEM_OPENBLAS="$TANDEM_STALE_BACKEND" "$tandem" calibrate --backend cpu -o cpu.csv
+says 'is not OpenBLAS'
+one_line
 rejects 4 fake -o nowhere/profile.csv
 says 'nowhere/profile.csv: error'
 expect 0 "$tandem" calibrate --help

@@ -15,11 +15,11 @@ check() {
   done
 }
 
-check quickstart 6336388c8bfd1133
-check splitwise-hh 2649e036064c5c33
-check splitwise-sim e393204dd9242bf9
-check roofline-gh200 e1f2c22b3c4e1831
-check quickstart 70f05d043e22956d --set policies.batcher=continuous \
+check quickstart 2ff688f1737a4a7f
+check splitwise-hh 010a9f8d43a045dd
+check splitwise-sim 859489aeea407c12
+check roofline-gh200 9b91b4bf3c7a6b2b
+check quickstart 983c0ab10de7196f --set policies.batcher=continuous \
   --set policies.transfer=serialized
 
 finish

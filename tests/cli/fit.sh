@@ -102,7 +102,7 @@ expect 0 'all-reduce: 160 an iteration, from 9 measured rows' "$tandem" fit redu
 expect 0 'was fitted to' "$tandem" fit --verify reduced.csv ar.yaml
 expect 0 'iterations and operators: ' "$tandem" fit reduced.csv
 expect 0 'overhead 0.99' "$tandem" fit bare.csv
-expect 0 'overhead 25' "$tandem" fit bare.csv --preset eager-2023
+expect 0 '24 ms of it in the layers' "$tandem" fit bare.csv --preset eager-2023
 expect 0 '' "$tandem" fit bare.csv --mode eager
 expect 2 "'--mode' is graph or eager, not 'fast'" "$tandem" fit bare.csv --mode fast
 expect 3 "dgx-h100" "$tandem" fit bare.csv --machine dgx-h10
@@ -132,7 +132,7 @@ if command -v gnuplot >/dev/null; then
   expect 0 'sequences' cat picture.svg
   expect 0 '' "$tandem" plot fit one.yaml -o "it's.png"
   expect 0 '' test -s "it's.png"
-  expect 4 'could not draw' "$tandem" plot fit one.yaml -o nowhere/picture.svg
+  expect 4 'cannot write' "$tandem" plot fit one.yaml -o nowhere/picture.svg
 fi
 mkdir empty
 expect 4 "'gnuplot' was not found" env PATH="$work/empty" "$tandem" plot fit one.yaml -o picture.svg

@@ -8,6 +8,7 @@
 study() {
   cat <<'END'
 model: llama2-70b
+max_model_len: none
 workload:
   lengths: azure-conv-2023
   arrivals: {process: poisson, rate: 8 /s}
@@ -98,6 +99,18 @@ expect 0 "$tandem" provision a.yaml --format csv --output runs.db
 cmp -s out early.csv || fail 'answers from the database differ'
 expect 0 "$tandem" query runs.db answers --format csv
 [ "$(grep -c '^1,machines,' out)" -eq 4 ] || fail 'not one study with four answers'
+
+# Of limits with equal margins the same one binds, whatever order the database has them in.
+study 'objective: machines' "$split" |
+  sed -e 's/lengths: .*/lengths: {prompt: {constant: 500}, output: {constant: 20}}/' \
+    -e 's/poisson, rate: 8/fixed, rate: 1/' -e 's/^slo: .*/slo: {ttft.p90: 5 s, ttft.p50: 5 s}/' \
+    >tie.yaml
+for time in first again; do
+  expect 0 "$tandem" provision tie.yaml --output tie.db
+  sed '/^simulations/d' out >tie-$time
+done
+grep -q '^split .* ttft.p90 ' tie-first || fail 'not the first limit binds'
+cmp -s tie-first tie-again || fail 'the database changes which limit binds'
 
 # Killed at any moment, it goes on where it stopped.
 for after in 0.02 0.05 0.1; do

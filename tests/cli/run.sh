@@ -134,7 +134,7 @@ expect 0 "$tandem" run a.yaml --set 'slo={tbt.p90: 60 ms}' --format csv
 prints 'slo,tbt.p90,limit,0.06,s'
 expect 0 "$tandem" run a.yaml --set 'slo={machine: dgx-h100}'
 prints '(splitwise: 9 of 9 met)'
-sed 's/constant: 500/constant: 60000/' slow.yaml >long.yaml
+sed 's/constant: 500/constant: 60000/; 1s/^/max_model_len: none\n/' slow.yaml >long.yaml
 expect 0 "$tandem" run long.yaml
 prints 'outside the measured range'
 rejects 3 "$tandem" run long.yaml --strict --output long.db
@@ -154,9 +154,70 @@ prints '40 completed'
 config >endless.yaml
 for way in '' --step; do
   # shellcheck disable=SC2086 # no word when empty
-  rejects 3 "$tandem" run endless.yaml $way --set 'workload.lengths.output={constant: 2000000000}' \
-    --set pools.all.num_gpu_blocks_override=1000000000000
+  rejects 3 "$tandem" run endless.yaml $way --set 'workload.lengths.output={constant: 10000000}' \
+    --set 'workload.arrivals.rate=0.000001 /s' --set workload.requests=10 \
+    --set max_model_len=none --set pools.all.num_gpu_blocks_override=1000000000000
   says 'the run passes 106 days of simulated time'
 done
+
+# What the model's context or the KV memory cannot take is rejected, and the summary says why.
+config | sed 's/{constant: 500}/{uniform: [3000, 5000]}/' >context.yaml
+expect 0 "$tandem" run context.yaml --output context.db
+grep -q '^requests .* [1-9][0-9]* completed, [1-9][0-9]* rejected' out || fail 'none or all'
+prints 'whose prompt leaves no room in the context of 4096 tokens (max_model_len)'
+expect 0 "$tandem" query context.db --format csv --sql "SELECT sum(value) FILTER (WHERE
+  name = 'rejected') = sum(value) FILTER (WHERE name = 'rejected_context') AS same,
+  sum(value) FILTER (WHERE name = 'rejected_kv_memory') AS others FROM metric WHERE scope = 'run'"
+prints '1,0'
+expect 0 "$tandem" run context.yaml --set max_model_len=none
+prints '40 completed, 0 rejected'
+expect 0 "$tandem" run a.yaml --set max_model_len=510 --format json
+prints '"cut_outputs": 40'
+prints '"output_tokens_per_s": '
+expect 0 "$tandem" run a.yaml --set max_model_len=510
+prints 'cut          40 outputs, where the context of 510 tokens ends (max_model_len)'
+expect 0 "$tandem" run context.yaml --set model=bloom-176b # ALiBi: positions have no end
+prints '40 completed, 0 rejected'
+rejects 3 "$tandem" run a.yaml --set max_model_len=500 --output none.db
+says 'a.yaml: error: no request can be served: 40 whose prompt leaves no room in the context of 500'
+expect 0 "$tandem" query none.db --sql 'SELECT count(*) AS n FROM run' --format csv
+prints 0
+rejects 3 "$tandem" run a.yaml --set pools.all.num_gpu_blocks_override=20
+says "no request can be served: 40 that need more KV memory than 320 tokens on a machine of 'all'"
+rejects 3 "$tandem" run a.yaml --set max_model_len=long
+says "'max_model_len' wants a whole number"
+rejects 3 "$tandem" run a.yaml --set 'workload.lengths.prompt={constant: 2147483647}'
+says "'constant' must be from 1 to 10000000"
+
+rejects 3 "$tandem" run a.yaml --set pools.all.count=1000000 \
+  --set pools.all.tensor_parallel_size=1 --set pools.all.data_parallel_size=8 --set pools.more='{machine: dgx-h100, count: 1000000}' \
+  --set pools.most='{machine: dgx-h100, count: 1000000, data_parallel_size: 2}' \
+  --set model=opt-13b --set perfmodel=roofline --check
+says "the pools up to 'most' have 11000000 machines"
+
+# More requests than memory: the run ends, and the sweep goes on without it.
+rejects 4 "$tandem" run a.yaml --memory '20 MB' --set 'workload.arrivals.rate=1e9 /s' \
+  --set workload.requests=1e12
+says 'error: the run needs more memory than the 20 MB it may take: '
+says 'for the whole workload'
+rejects 2 "$tandem" run a.yaml --memory 20
+says "'--memory' wants a size such as '8 GiB', not '20'"
+{
+  cat a.yaml
+  echo 'sweep: {workload.requests: [40, 1000000000000]}'
+} >crowd.yaml
+expect 0 "$tandem" sweep crowd.yaml --set 'workload.arrivals.rate=1e9 /s' --jobs 1 \
+  --memory '20 MB' --output crowd.db
+prints '1 simulated, 1 failed'
+expect 0 "$tandem" query crowd.db --format csv --sql 'SELECT reason FROM run'
+prints 'the run needs more memory than the 20 MB it may take'
+
+# Ten thousand pools take some kilobytes each.
+{
+  config | sed '/^  all:/,$d'
+  for i in $(seq 3000); do echo "  p$i: {role: mixed, machine: dgx-h100}"; done
+} >pools.yaml
+expect 0 "$tandem" run pools.yaml --memory '40 MB'
+prints '40 completed'
 
 finish

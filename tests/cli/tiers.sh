@@ -156,6 +156,7 @@ cat >long.csv <<'CSV'
 TIMESTAMP,ContextTokens,GeneratedTokens
 2023-11-16 18:00:00.0000000,5000,10
 CSV
-refuses 'larger than the KV memory of any machine' 'workload={trace: long.csv}'
+refuses 'no request can be served: 1 that need more KV memory than' max_model_len=none \
+  'workload={trace: long.csv}'
 
 finish

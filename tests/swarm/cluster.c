@@ -18,6 +18,7 @@ typedef struct Draw {
   Arena *arena;
   int64_t scale;
   bool coarse; // times are whole milliseconds, so that many are equal
+  bool ragged; // those of a model have fractions of ticks
 } Draw;
 
 /* --- numbers */
@@ -49,19 +50,21 @@ static Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
 
 /* --- performance models */
 
-/* A rising curve over x: whole slopes, so that it scales to the tick. `floor` is below it
- * everywhere. */
+/* A rising curve over x: whole slopes, so that it scales to the tick, unless it is to be ragged.
+ * `floor` is below it everywhere. */
 static Pwl draw_curve(Draw *self, int64_t max_x, Tick floor, bool extend_left) {
   PwlKnot knots[MAX_KNOTS];
   const int n = (int)between(self, 1, MAX_KNOTS);
   int64_t x = between(self, 0, max_x / 4);
   Tick at = floor + (extend_left ? 2 * x * (MILLISECOND / 1000) * self->scale : 0);
+  double more = self->ragged ? tick_seconds(1) * rng_uniform(&self->rng) : 0;
   for (int i = 0; i < n; i++) {
-    knots[i] = (PwlKnot){x, tick_seconds(at)};
+    knots[i] = (PwlKnot){x, tick_seconds(at) + more};
     const int64_t run = between(self, 1, max_x / 2);
     const Tick slope = one_in(self, 2) ? 0 : between(self, 0, MILLISECOND / 1000) * self->scale;
     x += run;
     at += run * slope;
+    if (self->ragged) more += tick_seconds(run) * rng_uniform(&self->rng); // below a tick per x
   }
   Pwl curve;
   pwl_init(&curve, knots, n, extend_left, self->arena);
@@ -78,7 +81,7 @@ static void draw_decode_table(Draw *self, DecodeTable *table) {
     rows[i] = (DecodeRow){seqs, draw_curve(self, one_in(self, 2) ? 100 : 20000, floor, false)};
     table->high = seqs;
     seqs += between(self, 1, 16);
-    floor = pwl_eval(&rows[i].curve, 1000000); // the next row lies above all of this one
+    floor = pwl_eval(&rows[i].curve, 1000000) + 1; // the next row lies above all of this one
   }
   table->rows = rows;
 }
@@ -87,6 +90,7 @@ static void draw_decode_table(Draw *self, DecodeTable *table) {
 static bool draw_model(Draw *self, PerfModel *model) {
   *model = (PerfModel){.name = "drawn"};
   DecodeTable table = {0};
+  self->ragged = !self->coarse && one_in(self, 2);
   if (one_in(self, 3)) {
     model->form = PERF_SPLITWISE_SIM;
     model->mixed_factor = 1 + rng_uniform(&self->rng);

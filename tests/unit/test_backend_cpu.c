@@ -217,7 +217,9 @@ Test(backend_cpu_alone, keeps_as_many_layers_as_exceed_the_cache) {
   CalibModel shape = models[0];
   shape.num_hidden_layers = 40;
   CpuModel model;
-  cr_assert_eq(cpu_model_open(&model, &shape, threads, 200000, INT64_C(1) << 30, 1, error),
+  CpuBlas blas;
+  cr_assert_eq(cpu_blas_open(&blas, error), CALIB_OK, "%s", error);
+  cr_assert_eq(cpu_model_open(&model, &shape, threads, &blas, 200000, INT64_C(1) << 30, 1, error),
                CALIB_OK, "%s", error);
   /* 72·(7 + 2)·32 + 7·32·72 + 3·72·100 and two norms of 72: 58,608 numbers, 234,432 bytes. */
   cr_expect_eq(model.n_layers, 2, "%d", (int)model.n_layers);

@@ -321,12 +321,12 @@ Test(config, a_cache_keeps_what_was_loaded_and_nothing_of_what_could_not_be) {
   ConfigCache cache;
   config_cache_init(&cache);
   const size_t before = cache.arena.bytes;
-  cr_expect_null(config_cache_get(&cache, "bad", load_mebibyte, NULL, &arena, &diag));
+  cr_expect_null(config_cache_get(&cache, "bad", load_mebibyte, NULL, &diag));
   cr_expect_eq(cache.arena.bytes, before, "%zu bytes of a failed load are kept",
                cache.arena.bytes - before);
   cr_expect_eq(diag.n_entries, 1);
-  const void *value = config_cache_get(&cache, "good", load_mebibyte, path, &arena, &diag);
+  const void *value = config_cache_get(&cache, "good", load_mebibyte, path, &diag);
   cr_expect_not_null(value);
-  cr_expect_eq(config_cache_get(&cache, "good", load_mebibyte, NULL, &arena, &diag), value);
+  cr_expect_eq(config_cache_get(&cache, "good", load_mebibyte, NULL, &diag), value);
   config_cache_done(&cache);
 }

@@ -102,8 +102,11 @@ Test(csv, cells_that_do_not_fit_are_located_and_the_next_row_is_read) {
       {"a,1", "expected 3 fields as in the header, found 2", 1},
       {"a,1,1,1", "expected 3 fields as in the header, found 4", 1},
       {",1,1", "'name' is empty", 1},
-      {"a\tb,1,1", "'name' must be a text without quotes and control characters", 1},
-      {"a\"b,1,1", "'name' must be a text without quotes and control characters", 1},
+      {"a\tb,1,1", "'name' must be a text in UTF-8 without quotes and control characters", 1},
+      {"a\"b,1,1", "'name' must be a text in UTF-8 without quotes and control characters", 1},
+      {"a\x1b,1,1", "'name' must be a text in UTF-8", 1},
+      {"a\xc2\x9b,1,1", "'name' must be a text in UTF-8", 1},
+      {"a\xff,1,1", "'name' must be a text in UTF-8", 1},
       {"a,,1", "'count' is empty, it must be a whole number, 0 or more", 3},
       {"a,-1,1", "'count' must be a whole number, 0 or more, not '-1'", 3},
       {"a,1.5,1", "'count' must be a whole number, 0 or more, not '1.5'", 3},
@@ -134,5 +137,49 @@ Test(csv, files_that_cannot_be_read_are_the_environment) {
     Csv csv;
     cr_expect_eq(csv_open(&csv, paths[i], &bench.arena, &bench.diag), -1);
     cr_expect_eq(bench.diag.entries[i].kind, DIAG_ENVIRONMENT);
+  }
+}
+
+/* What csv_put_text writes of a cell. */
+static const char *put(const char *text) {
+  char *written = arena_alloc(&bench.arena, 256);
+  FILE *out = fmemopen(written, 256, "w");
+  csv_put_text(text, out);
+  fclose(out);
+  return written;
+}
+
+Test(csv, what_a_spreadsheet_would_run_is_marked_and_numbers_are_not) {
+  static const struct {
+    const char *text, *written;
+  } cases[] = {{"plain", "plain"},
+               {"=1+1", "'=1+1"},
+               {"+A1", "'+A1"},
+               {"-cmd|' /C calc'!A0", "'-cmd|' /C calc'!A0"},
+               {"@SUM(A1)", "'@SUM(A1)"},
+               {"-", "'-"},
+               {"-1.5", "-1.5"},
+               {"+2e3", "+2e3"},
+               {"-15%", "-15%"},
+               {"'=1", "''=1"},
+               {"'quoted'", "'quoted'"},
+               {"=a,b", "\"'=a,b\""},
+               {"=\"x\"", "\"'=\"\"x\"\"\""},
+               {"a\nb", "\"a\nb\""},
+               {"\x1b[2J\xc2\x9b\xff", "?[2J??"},
+               {"", ""}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    cr_expect_str_eq(put(cases[i].text), cases[i].written);
+}
+
+Test(csv, what_is_written_of_a_text_reads_back_to_it) {
+  static const char *const texts[] = {"a",  "=1+1", "'=1", "''=1", "'",   "''",  "'a'",
+                                      "-5", "'-5",  "@",   "+",    "-5%", "=a,b"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    Csv csv = open_text(arena_printf(&bench.arena, "name,count,time\n%s,2,3\n", put(texts[i])));
+    Row row = {0};
+    cr_assert_eq(csv_header(&csv, COLUMNS, true, &bench.diag), 0);
+    cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1, "%s", texts[i]);
+    cr_expect_str_eq(row.name, texts[i]);
   }
 }

@@ -82,9 +82,37 @@ Test(diag, control_characters_of_the_input_are_not_printed) {
   char text[256];
   Diag diag;
   diag_init(&diag);
-  diag_error(&diag, place(1, 1, 1, "\x1b[2Jx"), "bad '%s'", "a\nb\x1b");
-  cr_assert_str_eq(print_to(text, sizeof text, &diag),
-                   "a.yaml:1:1: error: bad 'a b '\n   1 |    [2Jx\n     |   ^\n");
+  Place at = place(1, 1, 1, "\x1b[2Jx\xff\xc2\x9by");
+  at.path = "a\n\x1b.yaml";
+  diag_error(&diag, at, "bad '%s'", "a\tb\x1b\xff\xc2\x9b");
+  diag_hint(&diag, "not '%s'", "\x7f");
+  cr_assert_str_eq(print_to(text, sizeof text, &diag), "a  .yaml:1:1: error: bad 'a?b??"
+                                                       "?'\n   1 |    [2Jx  y\n     |   ^\n"
+                                                       "  hint: not '?'\n");
+  diag_done(&diag);
+}
+
+Test(diag, a_message_quotes_one_line_of_the_input_and_not_much_of_it) {
+  char text[1024], large[100001];
+  memset(large, 'x', sizeof large - 1);
+  large[sizeof large - 1] = '\0';
+  Diag diag;
+  diag_init(&diag);
+  diag_error(&diag, place(0, 0, 0, NULL), "bad '%s', not 'c'", "a\nb\r\nsecret");
+  cr_expect_str_eq(print_to(text, sizeof text, &diag), "a.yaml: error: bad 'a…'\n");
+  diag_error(&diag, place(0, 0, 0, NULL), "bad '%s' here", large);
+  const char *message = diag.entries[1].message;
+  cr_expect_leq(strlen(message), 410);
+  cr_expect(strncmp(message, "bad 'xxx", 8) == 0);
+  cr_expect_str_eq(message + strlen(message) - strlen("xxx' here"), "xxx' here");
+  memset(large, '\xc3', sizeof large - 1);
+  for (size_t i = 1; i < sizeof large; i += 2)
+    large[i] = '\xa9'; // characters of two bytes, cut between them
+  large[sizeof large - 1] = '\0';
+  diag_error(&diag, place(0, 0, 0, NULL), "%s", large);
+  diag_error(&diag, place(0, 0, 0, NULL), "x%s", large);
+  for (int i = 2; i < 4; i++)
+    cr_expect_null(strchr(diag.entries[i].message, '?'));
   diag_done(&diag);
 }
 
@@ -174,6 +202,22 @@ Test(diag, input_errors_outrank_environment_errors_in_the_exit_code) {
   cr_assert_eq(diag_exit_code(&diag), 4);
   diag_error(&diag, place_of_file("/x"), "bad");
   cr_assert_eq(diag_exit_code(&diag), 3);
+  diag_done(&diag);
+}
+
+Test(diag, an_interruption_outranks_all_and_is_told_by_the_command) {
+  Diag diag, other;
+  char text[256] = "";
+  diag_init(&diag);
+  diag_init(&other);
+  diag_error(&diag, place_of_file("/x"), "bad");
+  cr_assert_eq(diag_interrupted(&other), -1);
+  for (int i = 0; i < 2 * DIAG_MAX; i++)
+    diag_append(&diag, &other);
+  cr_assert_eq(diag_exit_code(&diag), 130);
+  print_to(text, sizeof text, &diag);
+  cr_assert_str_eq(text, "/x: error: bad\n");
+  diag_done(&other);
   diag_done(&diag);
 }
 

@@ -365,11 +365,14 @@ Test(engine, a_request_that_no_machine_can_hold_is_rejected_and_counted) {
   run(rows, COUNT(rows));
   static const bool want[] = {true, false, true, false};
   for (size_t i = 0; i < COUNT(rows); i++) {
-    cr_expect_eq(scene.records[i].rejected, want[i], "request %zu", i);
+    cr_expect_eq(scene.records[i].rejected, want[i] ? REJECTED_KV_MEMORY : REJECTED_NOT,
+                 "request %zu", i);
     cr_expect_eq(scene.records[i].prefill_machine == MACHINE_NONE, want[i], "request %zu", i);
     cr_expect_eq(scene.records[i].last_token_at < 0, want[i], "request %zu", i);
   }
   cr_expect_eq(scene.result.metrics.rejected, 2u);
+  cr_expect_eq(scene.result.metrics.rejected_for[REJECTED_KV_MEMORY], 2u);
+  cr_expect_eq(scene.result.room_tokens[PHASE_DECODE], 16000);
   cr_expect_eq(scene.result.metrics.completed, 2u);
   cr_expect_eq(scene.result.metrics.ttft.total, 2u);
 }
@@ -386,22 +389,52 @@ Test(engine, a_request_too_large_for_the_machine_picked_goes_to_the_roomiest) {
     cr_expect_eq(scene.records[i].prefill_machine, want[i], "request %zu", i);
 }
 
-Test(engine, a_prompt_of_a_file_that_no_machine_can_hold_is_an_error_there) {
-  TraceRow rows[] = {row(0, 90, 3), row(MS, 16000, 1)};
-  rows[1].place = (Place){.path = "trace.csv", .line = 7, .column = 3, .width = 5};
-  cr_expect_lt(scene_run(&scene, rows, 2), 0);
-  cr_assert_eq(diag.n_entries, 1);
-  cr_expect(diag.entries[0].at.line == 7 && diag.entries[0].at.column == 3);
-  cr_expect_str_eq(diag.entries[0].at.path, "trace.csv");
-  cr_expect(strstr(diag.entries[0].message, "16000"), "%s", diag.entries[0].message);
-  cr_expect(strstr(diag.entries[0].message, "15999"), "%s", diag.entries[0].message);
+Test(engine, what_no_machine_can_hold_is_counted_of_a_file_as_of_draws) {
+  TraceRow rows[] = {row(0, 90, 3), row(MS, 16000, 1), row(2 * MS, 90, 16000)};
+  for (size_t i = 0; i < COUNT(rows); i++)
+    rows[i].place = (Place){.path = "trace.csv", .line = 7, .column = 3, .width = 5};
+  run(rows, COUNT(rows));
+  cr_expect_eq(scene.result.metrics.rejected_for[REJECTED_KV_MEMORY], 2u);
+  cr_expect_eq(scene.result.metrics.completed, 1u);
 }
 
-Test(engine, an_output_of_a_file_that_no_machine_can_hold_is_only_counted) {
-  TraceRow rows[] = {row(0, 90, 16000)};
-  rows[0].place = (Place){.path = "trace.csv", .line = 7};
-  run(rows, 1);
-  cr_expect_eq(scene.result.metrics.rejected, 1u);
+/* As in an engine: a prompt must leave room for a token, and an output ends with the context. */
+Test(engine, the_context_of_a_model_rejects_prompts_and_cuts_outputs) {
+  scene.config.max_model_len = 100;
+  const TraceRow rows[] = {row(0, 90, 10), row(MS, 90, 11), row(2 * MS, 99, 50),
+                           row(3 * MS, 100, 1), row(4 * MS, 12000, 8000)};
+  static const Rejection want[] = {REJECTED_NOT, REJECTED_NOT, REJECTED_NOT, REJECTED_CONTEXT,
+                                   REJECTED_CONTEXT};
+  static const int32_t outputs[] = {10, 10, 1, 1, 8000};
+  run(rows, COUNT(rows));
+  for (size_t i = 0; i < COUNT(rows); i++) {
+    cr_expect_eq(scene.records[i].rejected, want[i], "request %zu", i);
+    cr_expect_eq(scene.records[i].output_tokens, outputs[i], "request %zu", i);
+  }
+  const Metrics *metrics = &scene.result.metrics;
+  cr_expect_eq(metrics->rejected_for[REJECTED_CONTEXT], 2u);
+  cr_expect_eq(metrics->rejected_for[REJECTED_KV_MEMORY], 0u);
+  cr_expect_eq(metrics->cut_outputs, 2u);
+  cr_expect_eq(metrics->output_tokens, 21u);
+  cr_expect_eq(metrics->asked.gaps, 9u + 9u + 0u + 0u + 7999u);
+}
+
+/* A limit ends a run or does nothing to it. */
+Test(engine, a_run_ends_at_its_limit_of_memory_and_says_what_it_needs) {
+  enum { N = 20 };
+  TraceRow rows[N];
+  for (int i = 0; i < N; i++)
+    rows[i] = row(0, 90, 3);
+  run(rows, N);
+  const uint64_t digest = scene.result.digest;
+  scene.config.memory_limit = arena.bytes + 1000000;
+  run(rows, N);
+  cr_expect_eq(scene.result.digest, digest);
+  scene.config.memory_limit = arena.bytes - 1;
+  cr_assert_lt(scene_run(&scene, rows, N), 0);
+  cr_assert_eq(diag.n_entries, 1);
+  cr_expect_eq(diag.entries[0].kind, DIAG_ENVIRONMENT);
+  cr_expect(strstr(diag.entries[0].message, "1 machines alone"), "%s", diag.entries[0].message);
 }
 
 static int refuse(void *context, const RequestRecord *record, const Metrics *so_far,

@@ -1,6 +1,7 @@
 /* Another clock than the performance model. Pinned: an executor is asked for every iteration, with
  * the sequences whose sums are the batch's shape; chunks, decodes and evicted requests have the
- * past they must have; one that fails stops the run with its reason. */
+ * past they must have; one that fails stops the run with its reason; one that is interrupted ends
+ * before the next event. */
 #include "tests/unit/sim_testing.h"
 #include <criterion/criterion.h>
 #include <string.h>
@@ -179,4 +180,25 @@ Test(executor, an_executor_that_fails_stops_the_run_with_its_reason) {
     cr_assert_str_eq(diag.entries[0].message, "the device is on fire");
     cr_assert_eq(diag_exit_code(&diag), 4);
   }
+}
+
+static volatile sig_atomic_t wanted;
+
+/* The user interrupts the run during its second iteration. */
+static Tick interrupt_second(void *context, const ExecutorBatch *batch, Diag *ret_diag) {
+  Clock *clock = context;
+  const Tick ticks = seven_ms(clock, batch, ret_diag);
+  wanted = clock->n == 2;
+  return ticks;
+}
+
+Test(executor, a_run_that_is_interrupted_fails_before_its_next_event) {
+  Clock clock = {0};
+  const Executor executor = {&clock, interrupt_second};
+  scene.config.executor = &executor;
+  scene.config.interrupted = &wanted;
+  cr_assert_eq(scene_run(&scene, alone, 1), -1);
+  cr_assert_eq(clock.n, 2u, "it went on");
+  cr_assert_eq(diag_exit_code(&diag), 130);
+  cr_assert_eq(diag.n_entries, 1);
 }

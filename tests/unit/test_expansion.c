@@ -340,7 +340,7 @@ static void configure(Server *self, int32_t swapped, int32_t usable) {
 }
 
 static SwapCounts step(Server *self) {
-  const SwapCounts counts = swap_run_advance(&self->run, (Series){self->compute, 0}, 1);
+  const SwapCounts counts = swap_run_advance(&self->run, (Series){.first = self->compute}, 1);
   self->now += counts.ticks;
   return counts;
 }

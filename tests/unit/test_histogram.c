@@ -111,30 +111,29 @@ Test(histogram, quantiles_are_within_the_stated_error) {
 }
 
 static void check_same(const Histogram *one, const Histogram *other, const char *what) {
-  cr_assert_eq(memcmp(one->counts, other->counts, HISTOGRAM_BUCKETS * sizeof *one->counts), 0, "%s",
-               what);
-  cr_assert_eq(one->total, other->total, "%s", what);
-  cr_assert_eq(one->min, other->min, "%s", what);
-  cr_assert_eq(one->max, other->max, "%s", what);
+  cr_assert(histogram_same_counts(one, other), "%s", what);
   cr_assert(fabs(one->sum - other->sum) <= 1e-10 * other->sum, "%s", what);
   cr_assert(fabs(one->sum_squares - other->sum_squares) <= 1e-10 * other->sum_squares, "%s", what);
 }
 
 /* Adds the series both ways to emptied histograms. */
-static void try_series(Histogram *series, Histogram *single, int64_t first, int64_t step,
+static void try_series(Histogram *series, Histogram *single, FineTick first, FineTick step,
                        uint64_t count, uint64_t weight) {
   Histogram *both[] = {series, single};
   for (int i = 0; i < 2; i++) {
-    uint64_t *counts = both[i]->counts;
-    memset(counts, 0, HISTOGRAM_BUCKETS * sizeof *counts);
-    *both[i] = (Histogram){.counts = counts, .min = INT64_MAX, .max = -1};
+    const Histogram used = *both[i];
+    histogram_init(both[i], used.arena);
+    both[i]->counts = used.counts;
+    both[i]->n_counts = used.n_counts;
+    if (used.counts) memset(used.counts, 0, used.n_counts * sizeof *used.counts);
   }
   histogram_add_series(series, first, step, count, weight);
   for (uint64_t i = 0; i < count; i++)
-    histogram_add(single, first + (int64_t)i * step, weight);
+    histogram_add(single, tick_nearest(first + (FineTick)i * step), weight);
   char what[128];
-  snprintf(what, sizeof what, "%lld + i * %lld, %llu terms, weight %llu", (long long)first,
-           (long long)step, (unsigned long long)count, (unsigned long long)weight);
+  snprintf(what, sizeof what, "%lld + i * %lld, %llu terms, weight %llu",
+           (long long)(first >> FINE_BITS), (long long)(step >> FINE_BITS),
+           (unsigned long long)count, (unsigned long long)weight);
   check_same(series, single, what);
 }
 
@@ -150,20 +149,21 @@ Test(histogram, a_series_counts_as_its_terms_one_by_one) {
     int64_t low = (int64_t)rng_below(&rng, UINT64_C(1) << rng_below(&rng, 60));
     int64_t step = (int64_t)rng_below(&rng, UINT64_C(1) << rng_below(&rng, 45));
     uint64_t count = rng_below(&rng, 600), weight = rng_below(&rng, 4);
-    int64_t high = low + (int64_t)(count ? count - 1 : 0) * step;
-    bool falls = i % 2;
-    try_series(&series, &single, falls ? high : low, falls ? -step : step, count, weight);
+    const uint32_t more = i % 2 ? (uint32_t)rng_u64(&rng) : 0;
+    if (more) low += INT64_C(1) << 40; // so that sums of what is rounded differ by little
+    try_series(&series, &single, fine_from_ticks(low) + more, fine_from_ticks(step) + more, count,
+               weight);
   }
   static const struct {
     int64_t first, step;
     uint64_t count;
   } EDGES[] = {
-      {0, 0, 9},          {0, 1, 70000},          {255, 1, 2},           {511, 1, 3},
-      {INT64_MAX, 0, 3},  {INT64_MAX - 10, 5, 3}, {0, INT64_MAX, 2},     {INT64_MAX, -INT64_MAX, 2},
-      {70000, -1, 70001}, {7, INT64_MIN, 1},      {INT64_MAX, -3, 1000}, {1, INT64_MAX - 1, 2},
+      {0, 0, 9},         {0, 1, 70000},          {255, 1, 2},       {511, 1, 3},
+      {INT64_MAX, 0, 3}, {INT64_MAX - 10, 5, 3}, {0, INT64_MAX, 2}, {1, INT64_MAX - 1, 2},
   };
   for (size_t i = 0; i < sizeof EDGES / sizeof *EDGES; i++)
-    try_series(&series, &single, EDGES[i].first, EDGES[i].step, EDGES[i].count, 3);
+    try_series(&series, &single, fine_from_ticks(EDGES[i].first), fine_from_ticks(EDGES[i].step),
+               EDGES[i].count, 3);
   arena_done(&arena);
 }
 
@@ -173,10 +173,10 @@ Test(histogram, a_series_of_billions_takes_no_longer_than_its_buckets) {
   Histogram histogram;
   histogram_init(&histogram, &arena);
   uint64_t count = UINT64_C(1) << 60;
-  histogram_add_series(&histogram, 0, 2, count, 1);
+  histogram_add_series(&histogram, 0, fine_from_ticks(2), count, 1);
   cr_assert_eq(histogram.total, count);
-  cr_assert_eq(histogram.counts[histogram_bucket(INT64_C(1) << 60)], count >> 9);
-  cr_assert_eq(histogram.counts[3], 0);
+  cr_assert_eq(histogram_count(&histogram, histogram_bucket(INT64_C(1) << 60)), count >> 9);
+  cr_assert_eq(histogram_count(&histogram, 3), 0);
   cr_assert(fabs(histogram_mean(&histogram) / (double)(count - 1) - 1) < 1e-12);
   cr_assert(fabs(histogram_stddev(&histogram) / ((double)count / sqrt(3)) - 1) < 1e-9);
   arena_done(&arena);
@@ -245,5 +245,24 @@ Test(histogram, a_quantile_is_the_value_at_its_rank) {
   cr_assert_eq(histogram_at_rank(&histogram, 2.5), 12.5);
   cr_assert_eq(histogram_at_rank(&histogram, 4), 14);
   cr_assert_eq(histogram_quantile(&histogram, 0.625), 12.5);
+  arena_done(&arena);
+}
+
+/* Pools by the ten thousand have one each, of iterations of a few thousand tokens. */
+Test(histogram, takes_memory_up_to_the_octave_of_its_largest_value) {
+  Arena arena;
+  arena_init(&arena);
+  Histogram histogram;
+  histogram_init(&histogram, &arena);
+  cr_expect_eq(arena.bytes, 0u);
+  cr_expect_eq(histogram_count(&histogram, HISTOGRAM_BUCKETS - 1), 0u);
+  histogram_add(&histogram, 8191, 1);
+  histogram_add(&histogram, 7, 1);
+  cr_expect_leq(arena.bytes, 6u * 2048 + 64);
+  cr_expect_eq(histogram_count(&histogram, histogram_bucket(8191)), 1u);
+  cr_expect_eq(histogram_count(&histogram, histogram_bucket(INT64_MAX)), 0u);
+  histogram_add(&histogram, INT64_MAX, 1);
+  cr_expect_eq(histogram_count(&histogram, histogram_bucket(8191)), 1u);
+  cr_expect_eq(histogram_count(&histogram, HISTOGRAM_BUCKETS - 1), 1u);
   arena_done(&arena);
 }

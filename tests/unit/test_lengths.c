@@ -6,6 +6,7 @@
 #include "sim/base/rng.h"
 #include "tests/unit/trace_testing.h"
 #include "traces/lengths.h"
+#include "traces/trace.h"
 #include <dirent.h>
 #include <math.h>
 
@@ -31,14 +32,14 @@ Test(lengths, quantiles_come_out) {
       {{.kind = LENGTH_LOGNORMAL, .mean = 100, .sigma = 1}, 0.5, 61},
       {{.kind = LENGTH_LOGNORMAL, .mean = 100, .sigma = 1, .low = 80}, 0.5, 80},
       {{.kind = LENGTH_LOGNORMAL, .mean = 100, .sigma = 1, .high = 40}, 0.5, 40},
-      {{.kind = LENGTH_LOGNORMAL, .mean = 2e9, .sigma = 10}, 1, INT32_MAX},
+      {{.kind = LENGTH_LOGNORMAL, .mean = 1e7, .sigma = 10}, 1, TRACE_TOKENS_MAX},
       {{.kind = LENGTH_LOGNORMAL, .mean = 1, .sigma = 10}, 0, 1},
       {{.kind = LENGTH_EXPONENTIAL, .mean = 1}, 0.9, 1},
       // P(length <= k) = 1 - 0.5^k
       {{.kind = LENGTH_EXPONENTIAL, .mean = 2}, 0.49, 1},
       {{.kind = LENGTH_EXPONENTIAL, .mean = 2}, 0.51, 2},
       {{.kind = LENGTH_EXPONENTIAL, .mean = 2}, 0.76, 3},
-      {{.kind = LENGTH_EXPONENTIAL, .mean = 2e9}, 1, INT32_MAX},
+      {{.kind = LENGTH_EXPONENTIAL, .mean = 1e7}, 1, TRACE_TOKENS_MAX},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     LengthSampler sampler;

@@ -57,6 +57,7 @@ static void write_study(const char *slo, const char *block) {
   cr_assert_not_null(file);
   fprintf(file,
           "model: llama2-70b\n"
+          "max_model_len: none\n"
           "workload:\n"
           "  lengths: azure-conv-2023\n"
           "  arrivals: {process: poisson, rate: 8 /s}\n"

@@ -1,5 +1,6 @@
-/* Integer curves: pinned are the values at knots (exact), between them (within a tick of the line),
- * both ends, the clamp at zero and large arguments. Not pinned: how segments are stored. */
+/* Curves: pinned are the values at knots (exact), between them (the nearest tick of the line between
+ * knots that are not rounded, and scipy's of released tables, to the last bit), both ends, the clamp
+ * at zero and large arguments. Not pinned: how segments are stored. */
 #include "perfmodel/pwl.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -25,18 +26,51 @@ Test(pwl, knots_are_met_exactly) {
   arena_done(&arena);
 }
 
-Test(pwl, every_value_is_within_two_ticks_of_the_line) {
+Test(pwl, every_value_is_the_nearest_tick_of_the_line) {
+  Arena arena;
+  arena_init(&arena);
+  Pwl curve;
+  pwl_init(&curve, KNOTS, N_KNOTS, false, &arena);
+  double bias = 0;
+  for (int64_t x = KNOTS[0].x; x <= 100000; x++) {
+    int i = 0;
+    while (i + 2 < N_KNOTS && x >= KNOTS[i + 1].x)
+      i++;
+    const double ticks = line(&KNOTS[i], &KNOTS[i + 1], x) * (double)TICKS_PER_SECOND;
+    const double error = (double)pwl_eval(&curve, x) - ticks;
+    cr_assert(fabs(error) < 0.51, "%g at %lld", error, (long long)x);
+    bias += error / 100000;
+  }
+  cr_assert(fabs(bias) < 0.01, "%g ticks on average", bias);
+  arena_done(&arena);
+}
+
+Test(pwl, released_tables_are_evaluated_as_scipy_does) {
   Arena arena;
   arena_init(&arena);
   Pwl curve;
   pwl_init(&curve, KNOTS, N_KNOTS, true, &arena);
   for (int64_t x = 0; x <= 100000; x++) {
     int i = 0;
-    while (i + 2 < N_KNOTS && x >= KNOTS[i + 1].x)
+    while (i + 2 < N_KNOTS && x > KNOTS[i + 1].x)
       i++;
-    double ticks = line(&KNOTS[i], &KNOTS[i + 1], x) * (double)TICKS_PER_SECOND;
-    cr_assert(fabs((double)pwl_eval(&curve, x) - ticks) <= 2, "at %lld", (long long)x);
+    const double seconds = line(&KNOTS[i], &KNOTS[i + 1], x);
+    cr_assert_eq(pwl_seconds(&curve, x), seconds, "at %lld", (long long)x);
+    cr_assert_eq(pwl_eval(&curve, x), tick_from_seconds(seconds));
   }
+  arena_done(&arena);
+}
+
+/* Two thirds of the way from 10.4 to 12.2 ticks are 11.6; from 10 to 12 they would be 11.3. */
+Test(pwl, knots_are_not_rounded_to_ticks_first) {
+  const PwlKnot knots[] = {{0, 10.4e-12}, {3, 12.2e-12}, {6, 15.2e-12}};
+  const Tick ticks[] = {10, 11, 12, 12, 13, 14, 15};
+  Arena arena;
+  arena_init(&arena);
+  Pwl curve;
+  pwl_init(&curve, knots, 3, false, &arena);
+  for (int64_t x = 0; x < 7; x++)
+    cr_assert_eq(pwl_eval(&curve, x), ticks[x], "at %lld", (long long)x);
   arena_done(&arena);
 }
 
@@ -72,9 +106,9 @@ Test(pwl, a_rising_curve_never_falls) {
   arena_done(&arena);
 }
 
-Test(pwl, between_knots_the_line_is_rounded_down) {
+Test(pwl, between_knots_the_line_is_rounded_to_the_nearest) {
   const PwlKnot rising[] = {{0, 2e-12}, {3, 3e-12}}, falling[] = {{0, 3e-12}, {3, 2e-12}};
-  const Tick up[] = {2, 2, 2, 3, 3, 3, 4}, down[] = {3, 2, 2, 2, 1, 1, 1};
+  const Tick up[] = {2, 2, 3, 3, 3, 4, 4}, down[] = {3, 3, 2, 2, 2, 1, 1};
   Arena arena;
   arena_init(&arena);
   Pwl rise, fall;
@@ -107,7 +141,7 @@ Test(pwl, slopes_below_a_tick_per_unit_keep_their_value_far_out) {
   pwl_init(&curve, knots, 2, false, &arena);
   const int64_t at[] = {3, 299999, 1999999998, 2999999997000};
   for (size_t i = 0; i < sizeof at / sizeof *at; i++)
-    cr_assert_eq(pwl_eval(&curve, at[i]), at[i] / 3, "at %lld", (long long)at[i]);
+    cr_assert_eq(pwl_eval(&curve, at[i]), (at[i] + 1) / 3, "at %lld", (long long)at[i]);
   arena_done(&arena);
 }
 

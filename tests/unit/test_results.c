@@ -252,7 +252,7 @@ Test(results, only_runs_that_ended_by_themselves_are_finished) {
 
 Test(results, a_reader_cannot_write) {
   Results reader;
-  cr_assert_eq(results_open_reader(&reader, path, &diag), 0);
+  cr_assert_eq(results_open_reader(&reader, path, &arena, &diag), 0);
   cr_expect_neq(sqlite3_exec(reader.db, "DELETE FROM run", NULL, NULL, NULL), SQLITE_OK);
   results_close(&reader);
 }

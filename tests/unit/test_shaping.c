@@ -157,16 +157,13 @@ Test(shaping, a_request_of_one_token_needs_no_store) {
 }
 
 Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
-  TraceRow rows[] = {row(0, 249, 2), row(0, 250, 2), row(0, 30, 2)};
+  const TraceRow rows[] = {row(0, 249, 2), row(0, 250, 2), row(0, 30, 2)};
   run(rows, COUNT(rows));
   cr_expect_eq(scene.result.metrics.completed, 2);
   cr_expect_eq(scene.result.metrics.rejected, 1);
-  cr_expect(scene.records[1].rejected);
-  rows[1].place = (Place){.path = "trace.csv", .line = 3}; // of a file: somebody can mend it
-  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), -1);
-  cr_assert_eq(diag.n_entries, 1);
-  cr_expect_str_eq(diag.entries[0].message,
-                   "a prompt of 250 tokens is larger than the CPU store of a group (250 tokens)");
+  cr_expect_eq(scene.records[1].rejected, REJECTED_STORE);
+  cr_expect_eq(scene.result.metrics.rejected_for[REJECTED_STORE], 1);
+  cr_expect_eq(scene.result.store_tokens, 250);
 }
 
 /* Both directions at 1 B/s take years, and so does a turn. */

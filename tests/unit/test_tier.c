@@ -51,7 +51,8 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
   cr_assert_eq(load->kv_blocks > 0 && load->done >= 0, true);
   if (count > script->holds) count = script->holds;
   if (left > 0 && count > left) count = left;
-  return (TierSpan){{compute.first + script->stall, compute.step}, count};
+  compute.first += script->stall;
+  return (TierSpan){compute, count};
 }
 
 static int64_t advance(const void *state, void *machine_state, const TierWork *work,
@@ -328,6 +329,34 @@ Test(tier, pie_with_a_slow_link_waits_to_the_tick_as_its_layers_do) {
   scene_choose(&scene, POLICY_KVTIER, "pie", "{expansion: 2, layers: true}");
   run_both(rows, n, check_waited);
   cr_expect_eq(scene.result.digest, digest);
+}
+
+/* A model of 20 ms outside its layers, whose layers take `linear` altogether. */
+static const PerfModel *empty_layers(Tick linear) {
+  PerfModel *model = ARENA_NEW(&arena, PerfModel);
+  const PwlKnot knots[] = {{1, tick_seconds(linear)}, {1000, tick_seconds(linear)}};
+  *model = (PerfModel){.name = "empty", .form = PERF_COMPOSED, .overhead = 20 * MS};
+  pwl_init(&model->linear, knots, COUNT(knots), false, &arena);
+  perfmodel_compile(model, &(DecodeTable){0}, 256, &arena);
+  return model;
+}
+
+/* Layers without time of their own are those of next to none: what waits for its copies has the
+ * overhead to hide them in neither way. */
+Test(tier, pies_waits_do_not_jump_where_layers_begin_to_take_time) {
+  const TraceRow rows[] = {row(0, 10, 9)};
+  Tick first_token_at[3];
+  use_host(INT64_C(12000000000), INT64_C(10000000000));
+  scene.pools[0].kv_blocks = 30;
+  scene_choose(&scene, POLICY_KVTIER, "pie", "{expansion: 2}");
+  for (int i = 0; i < 3; i++) {
+    scene.pools[0].perfmodel = empty_layers(i); // ticks
+    scene_run_both(&scene, rows, COUNT(rows));
+    first_token_at[i] = scene.records[0].first_token_at;
+  }
+  cr_expect_gt(first_token_at[0], 20 * MS);
+  cr_expect_leq(first_token_at[1] - first_token_at[0], 1);
+  cr_expect_leq(first_token_at[2] - first_token_at[1], 1);
 }
 
 static void check_adapted(void) {
