@@ -7,11 +7,13 @@
  * settings on top of a design: `runs` are simulated, `models` bound, `studies` provisioned; and
  * figures, expressions over the sources' figures with what the paper says and how far off is near
  * enough. A claim with `seeds` has its runs made on as many, and a figure is the mean of what its
- * expression gives on each. experiments/papers/README.md has the keys and the names of the figures.
- */
+ * expression gives on each. What the paper leaves out may be moved over a sweep: each figure that
+ * is outside is then evaluated at every point of it. experiments/papers/README.md has the keys and
+ * the names of the figures. */
 #ifndef EXPERIMENTS_CLAIMS_H
 #define EXPERIMENTS_CLAIMS_H
 #include "experiments/expression.h"
+#include "experiments/sweep.h"
 #include "experiments/trial.h"
 
 typedef enum ClaimColumn { COLUMN_RELEASED, COLUMN_TANDEM, CLAIM_COLUMNS } ClaimColumn;
@@ -42,7 +44,9 @@ typedef struct ClaimSource {
   SourceKind kind;
   const char *name;
   const Node *node;
-  const char *text;               // of the node
+  const Setting *moved; // [n_moved] of a point of a sensitivity, after all others
+  int n_moved;
+  const char *text;               // of the node and of what is moved
   int n_trials;                   // one, or of runs one for each of the claim's seeds
   const struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
   SourceOutcome outcomes[CLAIM_COLUMNS];
@@ -58,6 +62,21 @@ typedef struct ClaimFigure {
   Verdict verdict;              // of the first column that has a value
 } ClaimFigure;
 
+/* An input that the paper leaves out, and the points over which it is moved. */
+typedef struct Sensitivity {
+  const char *why;
+  Sweep sweep;
+  bool *sources, *figures; // of the claim: which are moved, and for which that is done
+  struct Claim *points;    // [sweep.n_points], the claim at each; NULL: no such figure is outside
+} Sensitivity;
+
+/* What a figure is over the points of a sensitivity. */
+typedef struct SensitivityRange {
+  double low, high;   // NAN: it has a value nowhere
+  const char *over;   // "max_num_seqs 16..64"
+  const char *inside; // "24..32", the points at which it is within; "" nowhere
+} SensitivityRange;
+
 typedef struct Claim {
   const char *path, *id, *claim, *where, *note; // note: "" or why it is as it is
   int n_seeds;                                  // the configuration's own and those that follow it
@@ -65,6 +84,8 @@ typedef struct Claim {
   int n_sources;
   ClaimFigure *figures;
   int n_figures;
+  Sensitivity *sensitivities;
+  int n_sensitivities;
 } Claim;
 
 typedef struct PaperColumn {
@@ -78,18 +99,34 @@ typedef struct Paper {
   PaperColumn columns[CLAIM_COLUMNS];
   Claim *claims; // in the order of their files' names
   int n_claims;
+  Claim *points; // of all sensitivities that were looked at
+  int n_points;
 } Paper;
 
 /* Reads a folder; `only` (NULL: all) names the one claim to read. All problems at once. */
 int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, Diag *diag);
 void paper_done(Paper *self);
-/* Makes all sources and evaluates all figures, with `jobs` threads. `on_progress` (may be NULL) is
- * told how many of the runs are done. -1 when something is wrong with a source beyond an input that
- * is not here. */
-int paper_eval(Paper *self, int jobs, void (*on_progress)(int done, int all), Arena *arena,
-               Diag *diag);
+/* Makes all sources and evaluates all figures, with `jobs` threads; then, with `sensitivity`, those
+ * that are outside at each point of the sensitivities that are for them. `on_progress` (may be
+ * NULL) is told how many of the runs are done. -1 when something is wrong with a source beyond an
+ * input that is not here. */
+int paper_eval(Paper *self, int jobs, bool sensitivity, void (*on_progress)(int done, int all),
+               Arena *arena, Diag *diag);
+/* True when sensitivity `which` of the claim was looked at for this figure. */
+bool claim_sensitivity(const Claim *self, int figure, int which, SensitivityRange *ret_range,
+                       Arena *arena);
 
-/* private: claims_load.c, claims_eval.c, claims_figures.c, claims_swap.c, claims_study.c */
+/* private: claims_load.c, claims_eval.c, claims_figures.c, claims_swap.c, claims_study.c,
+ * claims_sensitivity.c */
+
+/* The list `sensitivity` of a claim whose sources and figures are bound. */
+int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag);
+/* Makes self->points, for the figures that are outside; each has sources that are to be made. */
+void paper_points(Paper *self, Arena *arena, Diag *diag);
+/* The source of that name in name[0..length), or NULL. */
+ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t length);
+/* The first source of these claims, before `source` itself, that has what it has. */
+const ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source);
 
 /* A figure of a configuration that is bound. */
 typedef struct ModelFigure {
@@ -99,7 +136,8 @@ typedef struct ModelFigure {
 } ModelFigure;
 extern const ModelFigure claim_swap_figures[]; // ended by a row without a name
 
-/* The settings of a source in a column: its design's, `set`, and those of the column's own map. */
+/* The settings of a source in a column: its design's, `set`, those of the column's own map, and
+ * what is moved. */
 int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn column,
                    Setting **ret_settings, int *ret_n, Arena *arena, Diag *diag);
 /* The figure `name` (after the source's) of a trial that was run, or of one that was only bound. */

@@ -46,11 +46,11 @@ static int load_source(Paper *paper, ClaimSource *source, ClaimColumn column, Ar
 /* Calls `visit` with every source that is to be made, in every column it is wanted in. */
 typedef int (*SourceVisit)(void *context, ClaimSource *source, ClaimColumn column);
 
-static int each_source(Paper *paper, SourceVisit visit, void *context) {
+static int each_source(Claim *claims, int n_claims, SourceVisit visit, void *context) {
   int status = 0;
-  for (int i = 0; i < paper->n_claims; i++)
-    for (int s = 0; s < paper->claims[i].n_sources; s++) {
-      ClaimSource *source = &paper->claims[i].sources[s];
+  for (int i = 0; i < n_claims; i++)
+    for (int s = 0; s < claims[i].n_sources; s++) {
+      ClaimSource *source = &claims[i].sources[s];
       for (int c = 0; c < CLAIM_COLUMNS; c++)
         if (source->outcomes[c].wanted && !source->twin && status == 0)
           status = visit(context, source, (ClaimColumn)c);
@@ -106,13 +106,13 @@ static int check(void *context, ClaimSource *source, ClaimColumn column) {
   return status;
 }
 
-static int run_all(Evaluation *self) {
+static int run_all(Evaluation *self, Claim *claims, int n_claims) {
   if (workers_init(&self->workers, self->jobs, 2 * self->jobs, self->arena, self->diag)) return -1;
-  each_source(self->paper, run, self);
+  each_source(claims, n_claims, run, self);
   while (self->workers.n_in_flight > 0)
     take_finished(self);
   workers_done(&self->workers);
-  return each_source(self->paper, check, self);
+  return each_source(claims, n_claims, check, self);
 }
 
 static int run_study(void *context, ClaimSource *source, ClaimColumn column) {
@@ -130,14 +130,6 @@ typedef struct FigureScope {
   const char *gap; // of a source that was asked for
 } FigureScope;
 
-static ClaimSource *find_source(const Claim *claim, const char *name, size_t length) {
-  for (int i = 0; i < claim->n_sources; i++)
-    if (strlen(claim->sources[i].name) == length &&
-        strncmp(claim->sources[i].name, name, length) == 0)
-      return &claim->sources[i];
-  return NULL;
-}
-
 /* fill(budget, taken, each): machines that a budget leaves room for. */
 static bool find_fill(const char *name, const double *arguments, int n_arguments,
                       double *ret_value) {
@@ -153,7 +145,7 @@ static int find_figure(void *context, const char *name, const double *arguments,
   FigureScope *scope = context;
   const size_t length = strcspn(name, ".");
   if (find_fill(name, arguments, n_arguments, ret_value)) return 0;
-  const ClaimSource *source = find_source(scope->claim, name, length);
+  const ClaimSource *source = claim_find_source(scope->claim, name, length);
   if (!source || name[length] == '\0')
     return diag_error(diag, at, "'%s' names no figure of a source", name);
   const SourceOutcome *outcome = &(source->twin ? source->twin : source)->outcomes[scope->column];
@@ -217,16 +209,24 @@ static int eval_figure(const Paper *paper, const Claim *claim, ClaimFigure *figu
   return 0;
 }
 
-int paper_eval(Paper *self, int jobs, void (*on_progress)(int done, int all), Arena *arena,
-               Diag *diag) {
-  Evaluation evaluation = {
-      .paper = self, .jobs = jobs, .on_progress = on_progress, .arena = arena, .diag = diag};
-  if (each_source(self, load, &evaluation) || run_all(&evaluation) ||
-      each_source(self, run_study, &evaluation))
+/* Makes what these claims need and evaluates their figures. */
+static int eval_claims(Evaluation *self, Claim *claims, int n_claims) {
+  if (each_source(claims, n_claims, load, self) || run_all(self, claims, n_claims) ||
+      each_source(claims, n_claims, run_study, self))
     return -1;
   int status = 0;
-  for (int i = 0; i < self->n_claims; i++)
-    for (int f = 0; f < self->claims[i].n_figures; f++)
-      status |= eval_figure(self, &self->claims[i], &self->claims[i].figures[f], diag);
+  for (int i = 0; i < n_claims; i++)
+    for (int f = 0; f < claims[i].n_figures; f++)
+      status |= eval_figure(self->paper, &claims[i], &claims[i].figures[f], self->diag);
   return status;
+}
+
+int paper_eval(Paper *self, int jobs, bool sensitivity, void (*on_progress)(int done, int all),
+               Arena *arena, Diag *diag) {
+  Evaluation evaluation = {
+      .paper = self, .jobs = jobs, .on_progress = on_progress, .arena = arena, .diag = diag};
+  if (eval_claims(&evaluation, self->claims, self->n_claims)) return -1;
+  if (!sensitivity) return 0;
+  paper_points(self, arena, diag);
+  return eval_claims(&evaluation, self->points, self->n_points);
 }

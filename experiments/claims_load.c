@@ -78,7 +78,7 @@ static int load_paper(Paper *self, Arena *arena, Diag *diag) {
 typedef struct ClaimKeys {
   const char *claim, *where, *note;
   int64_t seeds;
-  const Node *sections[SOURCE_KINDS], *figures;
+  const Node *sections[SOURCE_KINDS], *figures, *sensitivity;
 } ClaimKeys;
 
 #define CLAIM(field, kind, ...)                                                                    \
@@ -96,6 +96,7 @@ static const OptionSpec claim_options[] = {
     SECTION("models", SOURCE_MODEL, .help = "sources that are bound and asked"),
     SECTION("studies", SOURCE_STUDY, .help = "sources that are provisioned"),
     CLAIM(figures, OPTION_NODE, .required = true, .help = "list of what is compared"),
+    CLAIM(sensitivity, OPTION_NODE, .help = "list of inputs that the paper leaves out, moved"),
     {0}};
 
 typedef struct FigureKeys {
@@ -264,12 +265,14 @@ int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn co
                       claim_columns[column]);
   const Node *maps[] = {design, node_find(source->node, "set"),
                         node_find(source->node, claim_columns[column])};
-  int capacity = 0, n = 0;
+  int capacity = source->n_moved, n = 0;
   for (int i = 0; i < 3; i++)
     capacity += maps[i] ? maps[i]->n_children : 0;
   Setting *settings = ARENA_ARRAY(arena, Setting, capacity);
   for (int i = 0; i < 3; i++)
     if (add_settings(maps[i], settings, &n, diag)) return -1;
+  for (int i = 0; i < source->n_moved; i++)
+    settings[n++] = source->moved[i];
   *ret_settings = settings;
   *ret_n = n;
   return 0;
@@ -287,8 +290,9 @@ static int load_claim(const Paper *paper, Claim *self, const char *id, Arena *ar
   self->where = keys.where;
   self->note = keys.note;
   self->n_seeds = (int)keys.seeds;
-  const int status = bind_sources(paper, self, &keys, arena, diag);
-  return status | bind_figures(self, keys.figures, arena, diag);
+  if (bind_sources(paper, self, &keys, arena, diag) | bind_figures(self, keys.figures, arena, diag))
+    return -1;
+  return keys.sensitivity ? sensitivities_bind(self, keys.sensitivity, arena, diag) : 0;
 }
 
 /* A claim's file has the claim's name, SW-F15.yaml; names in lower case are of configurations and
@@ -297,15 +301,28 @@ static bool is_claim(const char *name, const char *only) {
   return *name >= 'A' && *name <= 'Z' && (!only || strcmp(name, only) == 0);
 }
 
-/* The first source of the paper that has what this one has. */
-static const ClaimSource *find_twin(const Paper *self, const ClaimSource *source) {
-  for (int i = 0; i < self->n_claims; i++)
-    for (int s = 0; s < self->claims[i].n_sources; s++) {
-      const ClaimSource *other = &self->claims[i].sources[s];
+ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t length) {
+  for (int i = 0; i < claim->n_sources; i++)
+    if (strlen(claim->sources[i].name) == length &&
+        strncmp(claim->sources[i].name, name, length) == 0)
+      return &claim->sources[i];
+  return NULL;
+}
+
+/* Whether all that `source` is wanted for is made for `other`. */
+static bool has_all(const ClaimSource *other, const ClaimSource *source) {
+  bool all = other->kind == source->kind && other->n_trials >= source->n_trials;
+  for (int c = 0; c < CLAIM_COLUMNS; c++)
+    all = all && (other->outcomes[c].wanted || !source->outcomes[c].wanted);
+  return all && strcmp(other->text, source->text) == 0;
+}
+
+const ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source) {
+  for (int i = 0; i < n_claims; i++)
+    for (int s = 0; s < claims[i].n_sources; s++) {
+      const ClaimSource *other = &claims[i].sources[s];
       if (other == source) return NULL;
-      if (other->kind == source->kind && other->n_trials >= source->n_trials &&
-          strcmp(other->text, source->text) == 0)
-        return other;
+      if (!other->twin && has_all(other, source)) return other;
     }
   return NULL;
 }
@@ -325,26 +342,32 @@ int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, 
       status |= load_claim(self, &self->claims[self->n_claims++], names[i], arena, diag);
   for (int i = 0; i < self->n_claims; i++)
     for (int s = 0; s < self->claims[i].n_sources; s++)
-      self->claims[i].sources[s].twin = find_twin(self, &self->claims[i].sources[s]);
+      self->claims[i].sources[s].twin =
+          claims_find_twin(self->claims, self->n_claims, &self->claims[i].sources[s]);
   if (self->n_claims == 0)
     return diag_error(diag, place_of_file(folder), "no claim%s%s in '%s'", only ? " " : "",
                       only ? only : "", folder);
   return status;
 }
 
-static void done_outcome(SourceOutcome *outcome, int n_trials) {
+static void done_outcome(const SourceOutcome *outcome, int n_trials) {
   for (int i = 0; outcome->trials && i < n_trials; i++)
     if (outcome->trials[i]) trial_done(outcome->trials[i]);
   if (outcome->study) claim_study_done(outcome->study);
 }
 
-void paper_done(Paper *self) {
-  for (int i = 0; i < self->n_claims; i++)
-    for (int s = 0; s < self->claims[i].n_sources; s++)
+static void done_sources(Claim *claims, int n_claims) {
+  for (int i = 0; i < n_claims; i++)
+    for (int s = 0; s < claims[i].n_sources; s++)
       for (int c = 0; c < CLAIM_COLUMNS; c++) {
-        ClaimSource *source = &self->claims[i].sources[s];
-        done_outcome(&source->outcomes[c], source->n_trials);
+        const ClaimSource *source = &claims[i].sources[s];
+        if (!source->twin) done_outcome(&source->outcomes[c], source->n_trials);
       }
+}
+
+void paper_done(Paper *self) {
+  done_sources(self->claims, self->n_claims);
+  done_sources(self->points, self->n_points);
   for (int c = 0; c < CLAIM_COLUMNS; c++)
     if (self->columns[c].present) trial_base_done(&self->columns[c].base);
 }

@@ -1,5 +1,6 @@
 /* Studies as sources of figures: a file with a `provision:` block, put to a column's configuration.
- * In such a file a design of the study may start from one of the column: {design: hh, …}. */
+ * In such a file a design of the study may start from one of the column: {design: hh, …}. Settings
+ * of the source reach into the block as `provision.KEY`. */
 #include "experiments/claims.h"
 #include "experiments/provision_choices.h"
 #include <math.h>
@@ -65,8 +66,11 @@ int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int j
   config_cache_init(&study->base.cache);
   source->outcomes[column].study = study;
   const Node *block = load_block(paper, source, column, arena, diag);
-  if (!block || config_change(study->base.root, &changes, arena, diag) ||
-      provision_bind(&study->provision, &study->base, block, arena, diag))
+  // The block is part of what settings change, as on the command line: provision.seeds
+  Node *root = study->base.root;
+  if (!block || node_set(root, "provision", block->key_at, block, arena, diag) ||
+      config_change(root, &changes, arena, diag) ||
+      provision_bind(&study->provision, &study->base, node_take(root, "provision"), arena, diag))
     return -1;
   const ProvisionOptions options = {.jobs = jobs};
   return provision_run(&study->provision, &options, &study->outcomes, arena, diag);

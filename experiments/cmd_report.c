@@ -14,6 +14,7 @@ typedef struct Options {
   const char *only;
   OutputFormat format;
   int64_t jobs;
+  bool no_sensitivity;
 } Options;
 
 #define OPTION(name, value, kind, field, help)                                                     \
@@ -21,6 +22,7 @@ typedef struct Options {
 
 static const CliOption options[] = {
     OPTION("--only", "ID", CLI_TEXT, only, "one claim of PAPER, such as SW-F15"),
+    OPTION("--no-sensitivity", NULL, CLI_FLAG, no_sensitivity, "no ranges of figures outside"),
     OPTION("--jobs", "N", CLI_NUMBER, jobs, "threads  [one per CPU]"),
     OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
     {0}};
@@ -32,10 +34,12 @@ static const CliCommand command = {
     .min_operands = 1,
     .max_operands = 2,
     .options = options,
-    .notes = "PAPER is a folder of experiments/papers, or the path of another; all without it.\n"
-             "Columns: 'released' by the rules and tables of the simulator that a paper's authors\n"
-             "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
-             "the first that has a figure.",
+    .notes =
+        "PAPER is a folder of experiments/papers, or the path of another; all without it.\n"
+        "Columns: 'released' by the rules and tables of the simulator that a paper's authors\n"
+        "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
+        "the first that has a figure. Below one that is outside: its range over an input that\n"
+        "the paper does not give, and where in it the figure is inside.",
     .example = "tandem report claims splitwise --only SW-F15",
     .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
                   "  130 interrupted",
@@ -65,9 +69,31 @@ static const char *allowed_text(const ClaimFigure *figure, char text[2 * FIGURE_
   return text;
 }
 
+/* "over max_num_seqs 16..64: -38%..-25%, inside at 24..34". */
+static const char *range_text(const SensitivityRange *range, const char *unit, Arena *arena) {
+  char low[FIGURE_TEXT], high[FIGURE_TEXT];
+  const char *values = "no value";
+  if (!isnan(range->low)) {
+    figure_text(range->low, strcmp(unit, "%") && strcmp(unit, "yes") ? "" : unit, low);
+    values = figure_text(range->high, unit, high);
+    if (range->low < range->high) values = arena_printf(arena, "%s..%s", low, high);
+  }
+  const char *inside =
+      *range->inside ? arena_printf(arena, "inside at %s", range->inside) : "nowhere inside";
+  return arena_printf(arena, "over %s: %s, %s", range->over, values, inside);
+}
+
 /* ---- The three formats ---- */
 
-static void print_table(const Paper *paper, FILE *out) {
+static void print_ranges(const Claim *claim, int figure, Arena *arena, FILE *out) {
+  SensitivityRange range;
+  for (int k = 0; k < claim->n_sensitivities; k++)
+    if (claim_sensitivity(claim, figure, k, &range, arena))
+      fprintf(out, "    %s (%s)\n", range_text(&range, claim->figures[figure].unit, arena),
+              claim->sensitivities[k].why);
+}
+
+static void print_table(const Paper *paper, Arena *arena, FILE *out) {
   int counts[VERDICTS] = {0};
   fprintf(out, "%s\n", paper->title);
   for (int i = 0; i < paper->n_claims; i++) {
@@ -84,6 +110,7 @@ static void print_table(const Paper *paper, FILE *out) {
               figure_text(figure->values[COLUMN_TANDEM], figure->unit, tandem),
               allowed_text(figure, allowed), verdict_names[figure->verdict],
               figure->gap ? ": " : "", figure->gap ? figure->gap : "");
+      print_ranges(claim, f, arena, out);
       counts[figure->verdict]++;
     }
     if (*claim->note) fprintf(out, "  note: %s\n", claim->note);
@@ -94,7 +121,18 @@ static void print_table(const Paper *paper, FILE *out) {
   fputs("\n", out);
 }
 
-static void print_csv(const Paper *paper, FILE *out) {
+/* All ranges of a figure in one cell. */
+static const char *ranges_text(const Claim *claim, int figure, Arena *arena) {
+  const char *text = "";
+  SensitivityRange range;
+  for (int k = 0; k < claim->n_sensitivities; k++)
+    if (claim_sensitivity(claim, figure, k, &range, arena))
+      text = arena_printf(arena, "%s%s%s", text, *text ? "; " : "",
+                          range_text(&range, claim->figures[figure].unit, arena));
+  return text;
+}
+
+static void print_csv(const Paper *paper, Arena *arena, FILE *out) {
   for (int i = 0; i < paper->n_claims; i++)
     for (int f = 0; f < paper->claims[i].n_figures; f++) {
       const Claim *claim = &paper->claims[i];
@@ -113,6 +151,8 @@ static void print_csv(const Paper *paper, FILE *out) {
       write_csv_text(figure->unit, out);
       fprintf(out, ",%s,", verdict_names[figure->verdict]);
       write_csv_text(claim->note, out);
+      putc(',', out);
+      write_csv_text(ranges_text(claim, f, arena), out);
       putc('\n', out);
     }
 }
@@ -129,7 +169,26 @@ static void json_number(const char *key, double value, FILE *out) {
   fputs(", ", out);
 }
 
-static void print_json(const Paper *paper, bool first, FILE *out) {
+static void json_ranges(const Claim *claim, int figure, Arena *arena, FILE *out) {
+  SensitivityRange range;
+  bool first = true;
+  fputs("\"sensitivity\": [", out);
+  for (int k = 0; k < claim->n_sensitivities; k++) {
+    if (!claim_sensitivity(claim, figure, k, &range, arena)) continue;
+    fputs(first ? "{" : ", {", out);
+    json_text("over", range.over, out);
+    json_text("why", claim->sensitivities[k].why, out);
+    json_number("low", range.low, out);
+    json_number("high", range.high, out);
+    fputs("\"inside\": ", out);
+    write_json_string(range.inside, out);
+    putc('}', out);
+    first = false;
+  }
+  fputs("], ", out);
+}
+
+static void print_json(const Paper *paper, bool first, Arena *arena, FILE *out) {
   for (int i = 0; i < paper->n_claims; i++)
     for (int f = 0; f < paper->claims[i].n_figures; f++, first = false) {
       const Claim *claim = &paper->claims[i];
@@ -146,6 +205,7 @@ static void print_json(const Paper *paper, bool first, FILE *out) {
       json_number("high", figure->high, out);
       json_text("unit", figure->unit, out);
       json_text("note", claim->note, out);
+      json_ranges(claim, f, arena, out);
       fprintf(out, "\"verdict\": \"%s\"}", verdict_names[figure->verdict]);
     }
 }
@@ -162,13 +222,14 @@ static int report_paper(const Options *given, const char *folder, bool first, Ar
   const int jobs = (int)given->jobs;
   int status = paper_load(&paper, folder, given->only, arena, diag);
   if (status == 0)
-    status = paper_eval(&paper, jobs, isatty(STDERR_FILENO) ? show_progress : NULL, arena, diag);
+    status = paper_eval(&paper, jobs, !given->no_sensitivity,
+                        isatty(STDERR_FILENO) ? show_progress : NULL, arena, diag);
   if (status == 0 && given->format == OUTPUT_TABLE) {
     if (!first) putchar('\n');
-    print_table(&paper, stdout);
+    print_table(&paper, arena, stdout);
   }
-  if (status == 0 && given->format == OUTPUT_CSV) print_csv(&paper, stdout);
-  if (status == 0 && given->format == OUTPUT_JSON) print_json(&paper, first, stdout);
+  if (status == 0 && given->format == OUTPUT_CSV) print_csv(&paper, arena, stdout);
+  if (status == 0 && given->format == OUTPUT_JSON) print_json(&paper, first, arena, stdout);
   paper_done(&paper);
   return status;
 }
@@ -178,7 +239,7 @@ static int report_claims(const Options *given, const char *paper, Arena *arena, 
   const char *const one[] = {paper, NULL};
   const char *const *names = paper ? one : folder_names(all, "", arena);
   if (given->format == OUTPUT_CSV)
-    puts("id,claim,figure,paper,released,tandem,low,high,unit,verdict,note");
+    puts("id,claim,figure,paper,released,tandem,low,high,unit,verdict,note,sensitivity");
   for (int i = 0; names[i]; i++) {
     const char *folder =
         strchr(names[i], '/') ? names[i] : arena_printf(arena, "%s/%s", all, names[i]);

@@ -168,7 +168,6 @@ static Pwl term_curve(const RooflineTerm *term, Arena *arena) {
   knots[n++] = knot_at(term, LAST_KNOT);
   Pwl curve;
   pwl_init(&curve, knots, n, false, arena);
-  curve.low = 0;
   curve.high = ANY_COUNT;
   return curve;
 }

@@ -124,8 +124,8 @@ static void lay_part(Engine *self, Machine *machine, uint32_t carry) {
   const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
   if (asks(self, machine)) {
-    const int64_t ahead = run->done - run->booked;
-    run->compute = (Series){.first = iteration_ticks(self, machine, &shape, ahead)};
+    run->compute =
+        (Series){.first = iteration_ticks(self, machine, &shape, run->done - run->booked)};
     run->part = 1;
   } else {
     const DecodePiece *piece = present_piece(machine);

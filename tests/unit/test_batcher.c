@@ -283,6 +283,29 @@ Test(batcher, request_level_takes_whole_requests_and_memory_for_their_outputs) {
   expect_plan(&subject, "0p40 1p40", "decoded elsewhere: one token more than the prompt");
 }
 
+Test(batcher, request_level_pads_prompts_to_the_longest_or_to_what_is_set) {
+  static const struct {
+    const char *what, *options;
+    int32_t prompts[2];
+    const char *want;
+  } cases[] = {
+      {"10 tokens and 40² − 30²", "{padded: true}", {40, 30}, "0p40 1p30 ~10/700"},
+      {"the other way round", "{padded: true}", {30, 40}, "0p30 1p40 ~10/700"},
+      {"two of a length", "{padded: true}", {40, 40}, "0p40 1p40"},
+      {"2·50 − 70 and 2·50² − 40² − 30²",
+       "{padded: true, padded_prompt_tokens: 50}",
+       {40, 30},
+       "0p40 1p30 ~30/2500"},
+      {"as long as is set", "{padded: true, padded_prompt_tokens: 40}", {40, 40}, "0p40 1p40"},
+      {"only if padded", "{padded_prompt_tokens: 50}", {40, 30}, "0p40 1p30"},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const Subject subject = start("request_level", cases[i].options, 1000);
+    prefills(cases[i].prompts, 2);
+    expect_plan(&subject, cases[i].want, cases[i].what);
+  }
+}
+
 Test(batcher, request_level_waits_for_its_batch_to_end) {
   const Subject subject = start("request_level", NULL, 1000);
   prefills((int32_t[]){10}, 1);

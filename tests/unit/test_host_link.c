@@ -124,6 +124,32 @@ Test(host_link, a_longer_transfer_never_takes_less) {
   }
 }
 
+/* At 1 MB/s, of which background traffic leaves at least a hundredth: 9e6 s for 90 GB. */
+Test(host_link, the_slowest_link_moves_what_is_asked_in_104_days) {
+  static const struct {
+    int64_t to_gpu, to_cpu, half_size;
+    double efficiency, bytes;
+    bool good;
+  } cases[] = {
+      {1000000, 1000000, 0, 1, 8.999e10, true},
+      {1000000, 1000000, 0, 1, 9.001e10, false},
+      {1000000, 1000000, 20000000, 1, 8.997e10, true},
+      {1000000, 1000000, 20000000, 1, 8.999e10, false},
+      {2000000, 1000000, 0, 1, 9.001e10, false},
+      {1000000, 2000000, 0, 1, 9.001e10, false},
+      {2000000, 2000000, 0, 1, 9.001e10, true},
+      {2000000, 2000000, 0, 0.5, 9.001e10, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const HostLink link = {.options = {.to_gpu = cases[i].to_gpu,
+                                       .to_cpu = cases[i].to_cpu,
+                                       .half_size = cases[i].half_size,
+                                       .efficiency = cases[i].efficiency}};
+    const int status = host_link_check(&link, cases[i].bytes, "it", place_of_file("x"), &diag);
+    cr_expect_eq(status == 0, cases[i].good, "case %zu", i);
+  }
+}
+
 Test(host_link, wrong_schedules_are_reported_where_they_stand) {
   HostLink link;
   cr_assert_lt(load(&link, "background: 3"), 0);

@@ -331,6 +331,14 @@ Test(perfmodel, bad_files_are_reported_where_they_are_wrong) {
                   "    - {sequences: 2, knots: [[0, 0.1], [9, 0.2]]}\n",
        12, "row 2 falls below row 1 from 9 context tokens"},
       {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
+                  "    - {sequences: 1, knots: [[0, 0.1], [5, 0.3], [9, 0.3]]}\n"
+                  "    - {sequences: 2, knots: [[0, 0.1], [9, 0.3]]}\n",
+       12, "row 2 falls below row 1 from 5 context tokens"},
+      {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
+                  "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
+                  "    - {sequences: 2, knots: [[0, 0.1], [4, 0.1], [9, 0.3]]}\n",
+       12, "row 2 falls below row 1 from 4 context tokens"},
+      {TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
                   "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
                   "    - {sequences: 2, knots: [[0, 0.2], [9, 0.35], [12, 0.45]]}\n",
        11, "beyond 2 sequences more context would be faster: from 0 context tokens"},

@@ -97,6 +97,33 @@ Test(profile, the_digest_is_of_rows_and_not_of_facts) {
   cr_assert_neq(profile_digest(&a), profile_digest(&b));
 }
 
+Test(profile, every_number_enters_the_digest) {
+  static const size_t reals[] = {
+      offsetof(ProfileRow, median_us),     offsetof(ProfileRow, mad_us),
+      offsetof(ProfileRow, p10_us),        offsetof(ProfileRow, p90_us),
+      offsetof(ProfileRow, power_w),       offsetof(ProfileRow, sm_clock_mhz),
+      offsetof(ProfileRow, mem_clock_mhz), offsetof(ProfileRow, flops),
+      offsetof(ProfileRow, bytes),         offsetof(ProfileRow, roofline_fraction),
+  };
+  static const double values[] = {1, 1.0000000000000002, 2, 0, NAN};
+  enum { REALS = sizeof reals / sizeof *reals, VALUES = sizeof values / sizeof *values };
+  Profile profile;
+  const ProfileRow row = row_of("m", 8, PROFILE_COPY_D2H, 10);
+  profile_init(&profile, "a", &bench.arena);
+  profile_add(&profile, &row);
+  for (int i = 0; i < REALS; i++) {
+    uint64_t digests[VALUES];
+    for (int v = 0; v < VALUES; v++) {
+      profile.rows[0] = row;
+      *(double *)((char *)&profile.rows[0] + reals[i]) = values[v];
+      digests[v] = profile_digest(&profile);
+      for (int before = 0; before < v; before++)
+        cr_expect_neq(digests[v], digests[before], "real %d: %g and %g", i, values[v],
+                      values[before]);
+    }
+  }
+}
+
 Test(profile, files_without_the_optional_columns_load_and_keep_their_digest) {
   static const char old[] = HEADER GOOD "m,g,8,linear,,2,512,262144,0,0,1,100,,,,,,,,,\n";
   static const char wide[] =

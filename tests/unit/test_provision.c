@@ -233,6 +233,36 @@ Test(provision, seeds_give_a_range_that_holds_every_answer) {
   cr_expect_geq(ran->outcomes[0].answers[0].rate, ran->outcomes[1].answers[0].rate);
 }
 
+/* Designs are bound one by one: what is wrong with one is not made good by the next. */
+Test(provision, every_design_must_be_in_order) {
+  static const char *const designs[] = {
+      "{good: {pools.prefill.count: 1..2}, bad: {pools.prefil.count: 1..2}}",
+      "{bad: {pools.prefil.count: 1..2}, good: {pools.prefill.count: 1..2}}",
+  };
+  for (int i = 0; i < 2; i++) {
+    Provision bad;
+    TrialBase base;
+    const int n = diag.n_entries;
+    write_study("splitwise",
+                arena_printf(&arena, "{objective: machines, designs: %s}", designs[i]));
+    cr_expect_neq(provision_load(&bad, &base, path, NULL, &arena, &diag), 0, "%s", designs[i]);
+    cr_expect_gt(diag.n_entries, n);
+    trial_base_done(&base);
+  }
+}
+
+/* Other replicates count on from the seed of the first design. */
+Test(provision, seeds_are_those_of_the_first_design) {
+  write_study("splitwise", "{objective: machines, designs: {"
+                           "  a: {workload.seed: 7, pools.prefill.count: 1..2},"
+                           "  b: {workload.seed: 9, pools.prefill.count: 1..2}}}");
+  Provision both;
+  TrialBase base;
+  cr_assert_eq(provision_load(&both, &base, path, NULL, &arena, &diag), 0);
+  cr_expect_eq(both.seed, 7);
+  trial_base_done(&base);
+}
+
 /* A budget counts the prices of the study, by machine type or by pool. */
 Test(provision, prices_decide_what_a_budget_leaves) {
   write_study("splitwise",

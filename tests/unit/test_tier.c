@@ -268,6 +268,64 @@ Test(tier, flexgen_moves_the_shares_that_are_on_the_cpu) {
   run_both(rows, COUNT(rows), check_halves);
 }
 
+/* As in flexgen_waits_for_every_copy, with a third decode of 13 tokens: 11.13 + 10 + 13 + 2 ms.
+ * Background traffic takes half of the link, so that an iteration that begins with it copies for
+ * twice as long, to its end: 35.12 ms are 59.12, and 36.13 are 61.13. */
+static Tick background_ends_at;
+
+static void check_flexgen_background(void) {
+  cr_expect_eq(scene.records[0].first_token_at, 50 * MS);
+  cr_expect_eq(scene.records[0].last_token_at, background_ends_at);
+}
+
+Test(tier, flexgen_iterations_copy_at_the_rate_with_which_they_begin) {
+  static const struct {
+    Tick from, to, ends_at;
+  } cases[] = {
+      {84110 * US - 1, 143230 * US, (84110 + 59120 + 36130) * US}, // the second decode
+      {84110 * US, 84110 * US + 1, (84110 + 59120 + 36130) * US},
+      {84110 * US, 143230 * US + 1, (84110 + 59120 + 61130) * US}, // and the third
+      {84110 * US + 1, 119230 * US, (84110 + 35120 + 36130) * US}, // none: they begin apart
+      {84110 * US + 1, 119230 * US + 1, (84110 + 35120 + 61130) * US},
+  };
+  const TraceRow rows[] = {row(0, 10, 4)};
+  use_host(1000000000, 500000000);
+  scene_choose(&scene, POLICY_KVTIER, "flexgen", "{kv_on_cpu: 1}");
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    BackgroundTraffic traffic = {.from = cases[i].from, .to = cases[i].to, .share = 0.5};
+    scene.pools[0].host_link.background = &traffic;
+    scene.pools[0].host_link.n_background = 1;
+    background_ends_at = cases[i].ends_at;
+    run_both(rows, COUNT(rows), check_flexgen_background);
+  }
+}
+
+/* Each copy of ten layers costs 100 kB more: 1 ms in, 2 ms out, of what is copied at all. */
+static Tick small_copies;
+
+static void check_flexgen_small_copies(void) {
+  cr_expect_eq(scene.records[0].last_token_at - (20000 + 11110) * US, small_copies);
+}
+
+Test(tier, flexgen_pays_for_small_copies_only_where_it_copies) {
+  static const struct {
+    const char *options;
+    Tick copies;
+  } cases[] = {
+      {"{weights_on_cpu: 0}", 0},
+      {NULL, (11 + 11) * MS},                                      // weights, twice
+      {"{weights_on_cpu: 0, kv_on_cpu: 1}", (22 + (12 + 4)) * MS}, // 10 out; 11 in and 1 out
+  };
+  const TraceRow rows[] = {row(0, 10, 2)};
+  use_host(1000000000, 500000000);
+  scene.pools[0].host_link.options.half_size = 100000;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene_choose(&scene, POLICY_KVTIER, "flexgen", cases[i].options);
+    small_copies = cases[i].copies;
+    run_both(rows, COUNT(rows), check_flexgen_small_copies);
+  }
+}
+
 /* Prompts of 10 and 20 are prefilled as two of 20: 50 ms. Then two sequences of 21 tokens, of 22:
  * 12.42 and 12.44 ms, though the first ends after one of them. */
 static void check_padded(void) {
