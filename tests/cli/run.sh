@@ -190,7 +190,8 @@ rejects 3 "$tandem" run a.yaml --set 'workload.lengths.prompt={constant: 2147483
 says "'constant' must be from 1 to 10000000"
 
 rejects 3 "$tandem" run a.yaml --set pools.all.count=1000000 \
-  --set pools.all.tensor_parallel_size=1 --set pools.all.data_parallel_size=8 --set pools.more='{machine: dgx-h100, count: 1000000}' \
+  --set pools.all.tensor_parallel_size=1 --set pools.all.data_parallel_size=8 \
+  --set pools.more='{machine: dgx-h100, count: 1000000}' \
   --set pools.most='{machine: dgx-h100, count: 1000000, data_parallel_size: 2}' \
   --set model=opt-13b --set perfmodel=roofline --check
 says "the pools up to 'most' have 11000000 machines"
