@@ -17,7 +17,7 @@ void engine_pull(Engine *self) {
 static int64_t phase_blocks(const Machine *machine, const Request *request, Phase phase) {
   const int64_t tokens =
       (int64_t)request->prompt_tokens + (phase == PHASE_PREFILL ? 1 : request->output_tokens);
-  return blocks_of(machine, tokens);
+  return machine_held_blocks(machine, tokens);
 }
 
 /* Of the machines with `covers`, the one with the most room; MACHINE_NONE if there is none. */
@@ -55,7 +55,7 @@ static bool fits(const Engine *self, const Request *request, MachineIx m, Phase 
 
 /* Whether the store of every group can hold the prompt: the router may pick any of them. */
 static bool storable(const Engine *self, const Request *request) {
-  return request->prompt_tokens < engine_smallest_store(self);
+  return request->prompt_tokens <= engine_smallest_store(self);
 }
 
 /* Of a request that does not fit everywhere (`large`): why nobody can ever serve it. */
