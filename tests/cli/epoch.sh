@@ -42,8 +42,9 @@ expect 0 "$tandem" query s.db sweeps --format csv
 # Each row says which program made it.
 expect 0 "$tandem" --version
 version=$(cat out)
-expect 0 "$tandem" query s.db --format csv --sql "SELECT DISTINCT 'tandem ' || version || ', commit '
-  || \"commit\" || ', outcome epoch ' || epoch AS of FROM run WHERE epoch = outcome_epoch()"
+expect 0 "$tandem" query s.db --format csv --sql "SELECT DISTINCT 'tandem ' || version ||
+  ', commit ' || \"commit\" || ', outcome epoch ' || epoch AS program FROM run
+  WHERE epoch = outcome_epoch()"
 [ "$(sed -n '$p' out | tr -d '"')" = "$version" ] || fail "not of '$version'"
 
 # --- Nor are the runs of a study.
