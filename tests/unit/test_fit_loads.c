@@ -46,7 +46,8 @@ static double decode_seconds(const Gpu *gpu, double seqs, double context) {
          gpu->per_context * (context + gpu->bend * (1 - exp(-context / gpu->bend)));
 }
 
-/* One or more numbers of sequences, each with contexts of its own as wide as memory lets them be. */
+/* One or more numbers of sequences, each with contexts of its own, as wide as memory lets them be.
+ */
 static void add_decodes(Profile *profile, const Gpu *gpu, bool whole, Rng *rng) {
   const int64_t widest = 1 << (10 + rng_below(rng, 10));
   const int64_t most = 1 << rng_below(rng, 10), step = rng_below(rng, 2) ? 2 : 4;
