@@ -84,8 +84,8 @@ typedef struct DecodeTable {
 void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_decode_seqs,
                        Arena *arena);
 
-/* One iteration, to the nearest tick; the batch is not empty, decode_seqs <= max_decode_seqs. Without prefill,
- * logit_seqs is taken to be decode_seqs. `ret_extrapolation` may be NULL. */
+/* One iteration, to the nearest tick; the batch is not empty, decode_seqs <= max_decode_seqs.
+ * Without prefill, logit_seqs is taken to be decode_seqs. `ret_extrapolation` may be NULL. */
 Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
                          Extrapolation *ret_extrapolation);
 

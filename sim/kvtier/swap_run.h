@@ -7,7 +7,7 @@
  * i starts at the first layer start X(i) at which pair i - 1 is over; it takes out layer X(i) - 1,
  * whose next turn is X(i) - 1 + n (layers counted through all iterations), and brings in what pair
  * i - m - 1 took out. Only these layers can wait. With m = n - 2 a layer that has waited may be
- * alone on the GPU as it begins: then the next comes in, and what goes out follows at a later start.
+ * alone on the GPU as it begins: the next comes in then, and what goes out at a later start.
  *
  * Nobody waits, ever after, if (m + 1)·d + e <= n - 1, where a pair takes at most d and a swap-in
  * at most e layers of the shortest iteration: X(i) <= X(i-m-1) + (m + 1)·d, so pair i brings its

@@ -26,11 +26,11 @@ typedef struct Tally {
 static const struct {
   const char *run, *cause;
 } exceptions[] = {
-    /* The heaps part at 6.8045 s, where the end of a cancelled run (6.804497971185939 s) and that of
-     * its successor (…938 s) differ by one ulp in doubles and tie in ticks. KV polls a full machine
-     * there at equal times, and SplitwiseSim's heap compares times alone, so who asks first follows
-     * from the places of all its events. Only double times, all arrivals pushed at the start and
-     * lazy cancellation together repeat it. */
+    /* The heaps part at 6.8045 s, where the end of a cancelled run (6.804497971185939 s) and that
+     * of its successor (…938 s) differ by one ulp in doubles and tie in ticks. KV polls a full
+     * machine there at equal times, and SplitwiseSim's heap compares times alone, so who asks first
+     * follows from the places of all its events. Only double times, all arrivals pushed at the
+     * start and lazy cancellation together repeat it. */
     {"stress_conv30_hh4p1t_kv_jsq_60s",
      "two ends one ulp apart in SplitwiseSim's heap, at one time here, decide who polls first"},
 };

@@ -1,6 +1,6 @@
-/* Curves: pinned are the values at knots (exact), between them (the nearest tick of the line between
- * knots that are not rounded, and scipy's of released tables, to the last bit), both ends, the clamp
- * at zero and large arguments. Not pinned: how segments are stored. */
+/* Curves: pinned are the values at knots (exact), between them (the nearest tick of the line
+ * between knots that are not rounded, and scipy's of released tables, to the last bit), both ends,
+ * the clamp at zero and large arguments. Not pinned: how segments are stored. */
 #include "perfmodel/pwl.h"
 #include <criterion/criterion.h>
 #include <math.h>
