@@ -113,6 +113,20 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
   return status;
 }
 
+int results_open_hidden(Results *self, UnnamedFile *file, const char *data_root, Arena *arena,
+                        Diag *diag) {
+  int status = open_database(self, file->path, file->scratch, SQLITE_OPEN_READWRITE, diag);
+  unnamed_hide(file);
+  if (status == 0)
+    status = results_execute(self,
+                             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
+                             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
+                             "open", diag);
+  if (status == 0) status = create_schema(self, data_root, arena, diag);
+  if (status) results_close(self);
+  return status;
+}
+
 /* ---- For reading only ---- */
 
 /* Pragmas that tell something; with a value some of them set it, which makes them no reading. */
@@ -166,11 +180,11 @@ static bool may_write(const Results *self, Arena *arena) {
   return !sqlite3_db_readonly(self->db, "main") && access(folder, W_OK) == 0;
 }
 
-/* A file that may only be read is one that does not change, unless there is a log: nobody else has
- * it open for writing. */
-static int reopen_unwritable(Results *self, Arena *arena, Diag *diag) {
+/* A file without a log is one that nobody has open: it is taken for one that does not change, where
+ * SQLite could not make a log or is not to. */
+static int reopen_unchanging(Results *self, bool no_log, Arena *arena, Diag *diag) {
   const char *path = self->path;
-  const bool unchanging = !may_write(self, arena) && !has_log(self, arena);
+  const bool unchanging = (no_log || !may_write(self, arena)) && !has_log(self, arena);
   const char *uri = make_uri(self, unchanging ? "mode=ro&immutable=1" : "mode=rw", arena);
   int status = 0;
   if (unchanging) {
@@ -178,13 +192,14 @@ static int reopen_unwritable(Results *self, Arena *arena, Diag *diag) {
     status = open_database(self, path, uri, SQLITE_OPEN_READONLY, diag);
   }
   self->uri = uri;
+  self->unchanging = unchanging;
   return status;
 }
 
-int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag) {
+static int open_reader(Results *self, const char *path, bool no_log, Arena *arena, Diag *diag) {
   // A connection that may only read cannot fold the write-ahead log into the file when it closes.
   int status = open_database(self, path, path, SQLITE_OPEN_READWRITE, diag);
-  if (status == 0) status = reopen_unwritable(self, arena, diag);
+  if (status == 0) status = reopen_unchanging(self, no_log, arena, diag);
   if (status == 0) status = check_schema(self, diag);
   if (status < 0 && self->uri && has_log(self, arena) && !may_write(self, arena))
     diag_hint(diag, "copy it to where you may write, with the log that lies beside it");
@@ -195,4 +210,12 @@ int results_open_reader(Results *self, const char *path, Arena *arena, Diag *dia
   if (status == 0) sqlite3_set_authorizer(self->db, authorize, NULL);
   if (status) results_close(self);
   return status ? -1 : 0;
+}
+
+int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag) {
+  return open_reader(self, path, false, arena, diag);
+}
+
+int results_open_source(Results *self, const char *path, Arena *arena, Diag *diag) {
+  return open_reader(self, path, true, arena, diag);
 }

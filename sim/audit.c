@@ -51,7 +51,8 @@ static int64_t held_by(const Request *request, const Machine *machine) {
   if (request->state != REQUEST_RUNS || machine->batcher->reserves_output)
     return request->kv_blocks;
   const int64_t remaining = batch_remaining(&machine->batch, request);
-  return blocks_of(machine, (int64_t)request->prompt_tokens + request->output_tokens - remaining);
+  return machine_held_blocks(machine,
+                             (int64_t)request->prompt_tokens + request->output_tokens - remaining);
 }
 
 /* Where a live request's KV is: the machine that prefills it until it has moved. In a group only
@@ -91,7 +92,7 @@ static void check_memory(const Engine *engine) {
       if (request->transfer == TRANSFER_NONE) continue;
       const Transfer *transfer = &engine->transfers.slots[request->transfer];
       if (transfer->to == m && transfer->stage != TRANSFER_WAITS)
-        held += blocks_of(machine, (int64_t)request->prompt_tokens + 1);
+        held += machine_prompt_blocks(machine, request);
     }
     assert(machine->free_blocks + held + machine->withheld_blocks == machine->kv_blocks);
     assert(machine->kv_blocks >= machine->least_blocks && machine->withheld_blocks >= 0);
@@ -190,7 +191,8 @@ static void check_cpu_memory(const Engine *engine) {
       assert(request->state == REQUEST_SWAPPED && request->decode_machine == m);
       assert(request->kv_blocks == 0 && request->transfer == TRANSFER_NONE);
       assert(request->previous == REQUEST_NONE || slots[request->previous].id < request->id);
-      held += blocks_of(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
+      held +=
+          machine_held_blocks(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
     }
     assert(machine->free_cpu_blocks >= 0);
     assert(machine->free_cpu_blocks + held == machine->pool->cpu_kv_blocks);

@@ -40,7 +40,7 @@ static void sift_down(Batch *self, Request *slots, size_t index, BatchEntry entr
 }
 
 static inline int64_t residue(const Batch *self, int64_t context) {
-  int64_t r = (context - self->iterations) % self->block_size;
+  int64_t r = (context - 1 - self->iterations) % self->block_size;
   return r < 0 ? r + self->block_size : r;
 }
 
@@ -77,8 +77,8 @@ void batch_advance(Batch *self, int64_t n) {
   self->context_tokens += n * (int64_t)self->n_seqs;
 }
 
-/* Sequences that take a block in iteration `i` from now: those whose context is a multiple of the
- * block size then. */
+/* Sequences that take a block in iteration `i` from now: those whose context before its newest
+ * token is a multiple of the block size then. */
 static inline int64_t takers(const Batch *self, int64_t i) {
   int64_t r = -(self->iterations + i) % self->block_size;
   return self->residues[r < 0 ? r + self->block_size : r];
@@ -89,6 +89,13 @@ int64_t batch_growth(const Batch *self, int64_t n) {
   for (int64_t i = 0; i < n % self->block_size; i++)
     blocks += takers(self, i);
   return blocks;
+}
+
+int64_t batch_margin(const Batch *self, int64_t n, size_t n_joining) {
+  const int64_t joining = (int64_t)n_joining, size = self->block_size;
+  if (size <= BATCH_MARGIN_TOKENS) return (int64_t)self->n_seqs + joining;
+  return batch_growth(self, n + BATCH_MARGIN_TOKENS) - batch_growth(self, n) +
+         (joining * BATCH_MARGIN_TOKENS + size - 1) / size;
 }
 
 int64_t batch_fitting(const Batch *self, int64_t free_blocks, int64_t limit) {

@@ -3,9 +3,11 @@
  * The batch counts its iterations; a sequence that joins at count c with r tokens to make finishes
  * at c + r. A heap by that count finds the next finisher, so an iteration run costs O(log n), not
  * O(n). Context grows by one token per sequence and iteration, so the sum needs no visit to any
- * sequence either. With paged KV a sequence needs a new block when its context is a multiple of the
- * block size; (context − count) mod block_size never changes while it runs, so a count of sequences
- * per residue gives the blocks that any number of iterations will take, in closed form. */
+ * sequence either. An iteration computes the newest token of a sequence's context, and writes its
+ * KV behind that of the others: so it needs a new block when context − 1 is a multiple of the block
+ * size (as vLLM has it). (context − count) mod block_size never changes while it runs, so a count
+ * of sequences per residue gives the blocks that any number of iterations will take, in closed
+ * form. */
 #ifndef SIM_BATCH_H
 #define SIM_BATCH_H
 #include "sim/request.h"
@@ -21,7 +23,7 @@ typedef struct Batch {
   int64_t iterations;     // made so far, ever
   int64_t context_tokens; // sum over the sequences
   int64_t block_size;
-  int32_t *residues; // [block_size] sequences by (context − iterations) mod block_size
+  int32_t *residues; // [block_size] sequences by (context − 1 − iterations) mod block_size
 } Batch;
 
 void batch_init(Batch *self, int64_t block_size, Arena *arena);
@@ -44,6 +46,12 @@ void batch_advance(Batch *self, int64_t n);
 
 /* KV blocks that the next `n` iterations take beyond those held. */
 int64_t batch_growth(const Batch *self, int64_t n);
+/* Blocks that KV which comes in leaves free for those that run, or a full machine would take it in
+ * only to give it up again: one for each sequence, or what all take for their next
+ * BATCH_MARGIN_TOKENS tokens where blocks are larger than that; after the next `n` iterations, with
+ * `n_joining` more sequences. */
+enum { BATCH_MARGIN_TOKENS = 16 };
+int64_t batch_margin(const Batch *self, int64_t n, size_t n_joining);
 /* The most iterations, at most `limit`, whose growth fits in `free_blocks`. */
 int64_t batch_fitting(const Batch *self, int64_t free_blocks, int64_t limit);
 #endif

@@ -163,6 +163,8 @@ void engine_book_iterations(Engine *self, Machine *machine, int64_t n);
 void engine_catch_up(Engine *self, Machine *machine);
 /* Whether `n` blocks are free right now. */
 bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
+/* Whether KV of `n` blocks may come in: beside the margin of those that run (batch.h). */
+bool engine_has_room(const Engine *self, const Machine *machine, int64_t n);
 /* Takes (n > 0) or gives back (n < 0) blocks. */
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
 /* Books blocks for a request placed on a machine its KV has not reached, and their end. */

@@ -207,7 +207,7 @@ static bool run_over(const Engine *self, const Machine *machine) {
     const int64_t remaining = batch->entries[i].finish - batch->iterations;
     if (remaining == done) return true;
     const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
-    growth += blocks_of(machine, context + done + 1) - blocks_of(machine, context);
+    growth += blocks_of(machine, context + done) - blocks_of(machine, context - 1);
   }
   return !machine->batcher->reserves_output && growth > machine->free_blocks;
 }
@@ -431,7 +431,7 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   self->view.n_assigned[decode->ix]--;
   self->view.n_present[machine->ix]--;
   if (machine != decode) // it never had to move
-    engine_promise_blocks(self, decode, -blocks_of(decode, (int64_t)request->prompt_tokens + 1));
+    engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   observe(self, ix, OBSERVED_FINISHED, machine, PHASE_DECODE);
   engine_retire(self, ix, REJECTED_NOT);
 }
@@ -489,7 +489,7 @@ static void end_decodes(Engine *self, Machine *machine, int64_t n) {
     batch_remove(batch, slots, ix, context);
     request->computing_ticks += machine->decoded_ticks;
     request->generated_tokens = request->output_tokens;
-    request->kv_blocks = (int32_t)blocks_of(machine, context);
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
     finish(self, machine, ix);
   }
 }

@@ -45,6 +45,12 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
   return n <= machine->free_blocks - most || n <= engine_free_blocks(self, machine);
 }
 
+bool engine_has_room(const Engine *self, const Machine *machine, int64_t n) {
+  if (machine->batcher->reserves_output) return engine_has_blocks(self, machine, n);
+  const int64_t margin = batch_margin(&machine->batch, unbooked_iterations(self, machine), 0);
+  return engine_has_blocks(self, machine, n + margin);
+}
+
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
   take(self, machine, n);
   if (n < 0 && machine->wanted_blocks < machine->kv_blocks) engine_withhold_blocks(self, machine);
@@ -62,7 +68,8 @@ void engine_leave_batch(Engine *self, Machine *machine, RequestIx ix) {
   const int64_t made = request->output_tokens - batch_remaining(&machine->batch, request);
   const int64_t context = request->prompt_tokens + made;
   batch_remove(&machine->batch, self->requests.slots, ix, context);
-  if (!machine->batcher->reserves_output) request->kv_blocks = (int32_t)blocks_of(machine, context);
+  if (!machine->batcher->reserves_output)
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
   request->computing_ticks += machine->decoded_ticks;
   if (made == request->generated_tokens) return; // it was about to join
   request->generated_tokens = (int32_t)made;

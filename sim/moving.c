@@ -22,19 +22,17 @@ static int64_t kv_bytes(const Engine *self, const Transfer *transfer) {
 }
 
 static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
-  return blocks_of(&self->machines[transfer->to],
-                   (int64_t)self->requests.slots[transfer->request].prompt_tokens + 1);
+  return machine_prompt_blocks(&self->machines[transfer->to],
+                               &self->requests.slots[transfer->request]);
 }
 
-/* Whether the receiver can take the KV and leave every sequence that runs there a block to grow
- * into: without that margin a full machine takes KV in only to evict it again (evictions fall from
- * 798 to 48 on experiments/examples/splitwise-hh.yaml). Those swapped out there return first,
- * and the batcher may refuse it. */
+/* Whether the receiver can take the KV beside the margin of those that run there (evictions fall
+ * from 798 to 48 by it on experiments/examples/splitwise-hh.yaml). Those swapped out there return
+ * first, and the batcher may refuse it. */
 static bool fits(Engine *self, const Transfer *transfer) {
   Machine *to = &self->machines[transfer->to];
   if (to->swapped.count > 0) return false;
-  const int64_t margin = to->batcher->reserves_output ? 0 : (int64_t)to->batch.n_seqs;
-  if (!engine_has_blocks(self, to, blocks_needed(self, transfer) + margin)) return false;
+  if (!engine_has_room(self, to, blocks_needed(self, transfer))) return false;
   if (!to->batcher->receives) return true;
   engine_catch_up(self, to);
   const MachineView view = engine_view(self, to);
@@ -49,6 +47,7 @@ static bool has_room(Engine *self, const Transfer *transfer) {
 static void set_changed_timers(Engine *self) {
   for (size_t i = 0; i < self->links.n_changed; i++) {
     const FlowIx flow = self->links.changed[i];
+    if (engine_passes_the_end(self, links_left_ticks(&self->links, flow))) return;
     agenda_set(&self->agenda, EVENT_TRANSFER, flow, links_finish(&self->links, flow));
   }
 }
@@ -133,10 +132,16 @@ void engine_offer_layers(Engine *self, RequestIx ix) {
   overlap(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
 }
 
+/* How long `bytes` take at this rate; 1 when that is more time than there is: the run stops. */
+static Tick bytes_ticks(Engine *self, int64_t bytes, int64_t bandwidth) {
+  const double seconds = (double)bytes / (double)bandwidth;
+  if (engine_passes_the_end(self, seconds * (double)TICKS_PER_SECOND)) return 1;
+  return tick_from_seconds(seconds);
+}
+
 /* How long a copy between a machine's GPUs and its CPU memory takes; 0 on a direct path. */
-static Tick copy_ticks(const Engine *self, int64_t bytes, int64_t bandwidth) {
-  if (self->config->network_path != NETWORK_INDIRECT) return 0;
-  return tick_from_seconds((double)bytes / (double)bandwidth);
+static Tick copy_ticks(Engine *self, int64_t bytes, int64_t bandwidth) {
+  return self->config->network_path == NETWORK_INDIRECT ? bytes_ticks(self, bytes, bandwidth) : 0;
 }
 
 /* Begins a transfer whose prefill has ended and which has room. */
@@ -147,8 +152,7 @@ static void begin_moving(Engine *self, TransferIx ix) {
   const int64_t rate = transfer->choice.private_bandwidth;
   if (rate > 0) {
     transfer->stage = TRANSFER_TAIL;
-    agenda_set(&self->agenda, EVENT_TRANSFER, ix,
-               self->now + tick_from_seconds((double)bytes / (double)rate));
+    agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + bytes_ticks(self, bytes, rate));
     return;
   }
   const PoolSpec *from = self->machines[transfer->from].pool;
@@ -308,7 +312,7 @@ static void give_up(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
   stop_waiting(self, ix);
-  engine_promise_blocks(self, to, -blocks_of(to, (int64_t)request->prompt_tokens + 1));
+  engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
   release_sender(self, ix);
   release_slot(self, request);
   engine_requeue(self, to, ix);

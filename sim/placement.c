@@ -17,7 +17,7 @@ void engine_pull(Engine *self) {
 static int64_t phase_blocks(const Machine *machine, const Request *request, Phase phase) {
   const int64_t tokens =
       (int64_t)request->prompt_tokens + (phase == PHASE_PREFILL ? 1 : request->output_tokens);
-  return blocks_of(machine, tokens);
+  return machine_held_blocks(machine, tokens);
 }
 
 /* Of the machines with `covers`, the one with the most room; MACHINE_NONE if there is none. */
@@ -55,7 +55,7 @@ static bool fits(const Engine *self, const Request *request, MachineIx m, Phase 
 
 /* Whether the store of every group can hold the prompt: the router may pick any of them. */
 static bool storable(const Engine *self, const Request *request) {
-  return request->prompt_tokens < engine_smallest_store(self);
+  return request->prompt_tokens <= engine_smallest_store(self);
 }
 
 /* Of a request that does not fit everywhere (`large`): why nobody can ever serve it. */
@@ -204,6 +204,18 @@ static void queue_prefill(Engine *self, RequestIx ix) {
   if (chained) engine_wake(self, machine, WAKE_CHAINED, ix);
 }
 
+/* Claims the machines that the placement takes across their roles. */
+static void claim(Engine *self, const Placement *placement) {
+  if (!placement->roles_stay) {
+    engine_claim(self, &self->machines[placement->prefill], PHASE_PREFILL);
+    if (placement->decode != MACHINE_NONE)
+      engine_claim(self, &self->machines[placement->decode], PHASE_DECODE);
+  } else if (placement->claimed != MACHINE_NONE) {
+    engine_claim(self, &self->machines[placement->claimed], PHASE_PREFILL);
+    engine_claim(self, &self->machines[placement->claimed], PHASE_DECODE);
+  }
+}
+
 void engine_handle_arrival(Engine *self) {
   if (!engine_has_memory(self, request_table_growth(&self->requests))) return;
   const RequestIx ix = admit_row(self);
@@ -215,11 +227,7 @@ void engine_handle_arrival(Engine *self) {
     engine_pull(self);
   } else {
     const Placement placement = place(self, ix, large);
-    if (!placement.roles_stay) {
-      engine_claim(self, &self->machines[placement.prefill], PHASE_PREFILL);
-      if (placement.decode != MACHINE_NONE)
-        engine_claim(self, &self->machines[placement.decode], PHASE_DECODE);
-    }
+    claim(self, &placement);
     assign_prefill(self, request, &self->machines[placement.prefill]);
     if (placement.decode != MACHINE_NONE)
       engine_assign_decode(self, request, &self->machines[placement.decode]);

@@ -87,7 +87,7 @@ static void begin_decodes(Engine *self, const Machine *machine) {
 /* The first prefill of a request begins: the blocks promised for it are now taken as it goes. */
 static void begin_prefill(Engine *self, Machine *machine, Request *request) {
   request->prefill_began_at = self->now;
-  engine_promise_blocks(self, machine, -blocks_of(machine, (int64_t)request->prompt_tokens + 1));
+  engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
   engine_book_store(machine, request);
   engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request->prefill_tokens, 0);
 }

@@ -53,12 +53,12 @@ static void book_store(Group *group, Request *request, int64_t tokens) {
 /* Blocks that beginning to prefill a request takes of the store. */
 static int64_t store_blocks(const Group *group, const Request *request) {
   if (request->store_blocks > 0 || request->output_tokens == 1) return 0;
-  return group_blocks(group, (int64_t)request->prompt_tokens + 1);
+  return group_blocks(group, request->prompt_tokens);
 }
 
 void engine_book_store(const Machine *machine, Request *request) {
   if (machine->group && store_blocks(machine->group, request) > 0)
-    book_store(machine->group, request, (int64_t)request->prompt_tokens + 1);
+    book_store(machine->group, request, request->prompt_tokens);
 }
 
 void engine_fit_store(Engine *self, const Machine *machine) {
@@ -168,16 +168,15 @@ void engine_handle_copy(Engine *self, uint32_t target) {
 
 /* --- fetching */
 
-/* Of the machines that decode, the one with the fewest decodes among those with room for the
- * request and a block for each sequence to grow into; NULL if none has. */
+/* Of the machines that decode, the first of those with the fewest decodes that have room for the
+ * request beside what runs; NULL if none has. */
 static Machine *find_room(const Engine *self, const Group *group, const Request *request) {
   Machine *machines = machines_of(self, group, SHAPE_DECODE), *best = NULL;
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
     Machine *machine = &machines[i];
     if (best && machine->n_decodes >= best->n_decodes) continue;
-    const int64_t margin = machine->batcher->reserves_output ? 0 : (int64_t)machine->batch.n_seqs;
-    const int64_t blocks = blocks_of(machine, kv_tokens(request) + 1);
-    if (engine_has_blocks(self, machine, blocks + margin)) best = machine;
+    const int64_t blocks = machine_held_blocks(machine, kv_tokens(request) + 1);
+    if (engine_has_room(self, machine, blocks)) best = machine;
   }
   return best;
 }
@@ -191,8 +190,8 @@ static void fetch(Engine *self, Group *group) {
     if (!machine) return;
     request_queue_remove(&group->stored, self->requests.slots, ix);
     engine_assign_decode(self, request, machine);
-    engine_promise_blocks(self, machine, -blocks_of(machine, (int64_t)request->prompt_tokens + 1));
-    request->kv_blocks = (int32_t)blocks_of(machine, kv_tokens(request) + 1);
+    engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, kv_tokens(request) + 1);
     engine_take_blocks(self, machine, request->kv_blocks);
     request->state = REQUEST_FETCHED;
     push_copy(self, group, COPY_IN, ix);
@@ -266,7 +265,7 @@ static void drain(Engine *self, Group *group, Machine *machine) {
     if (ix == REQUEST_NONE && machine->batch.n_seqs > 0) ix = machine->batch.entries[0].request;
     if (ix == REQUEST_NONE) return;
     engine_suspend(self, machine, ix);
-    book_store(group, &slots[ix], kv_tokens(&slots[ix]) + 1);
+    book_store(group, &slots[ix], kv_tokens(&slots[ix]));
     engine_copy_out(self, ix);
   }
 }

@@ -7,7 +7,7 @@
 
 /* Blocks of a request that neither runs nor is being prefilled, wherever they are. */
 static int64_t blocks_held(const Machine *machine, const Request *request) {
-  return blocks_of(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
+  return machine_held_blocks(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
 }
 
 static void copy(Engine *self, Machine *machine, int64_t bytes, LinkDirection direction) {

@@ -36,8 +36,8 @@ typedef struct BatchPlan {
 } BatchPlan;
 
 /* Prefill the next `tokens` > 0 of a request of prefill_queue. In a group the core leaves out a
- * prompt that the store cannot take, and all after it. The core takes KV blocks for them, and on
- * the last chunk for the first output token: view_prefill_blocks must be free. */
+ * prompt that the store cannot take, and all after it. The core takes KV blocks for them:
+ * view_prefill_blocks must be free. */
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
 /* Let a request of decode_queue, blocked or swapped run: view_admit_blocks must be free. A plan
  * without prefills may admit more of decode_queue than there are blocks for: as where those that
@@ -88,12 +88,26 @@ struct Batcher {
                         const char **ret_key);
 };
 
+/* Blocks of KV memory that a request holds whose `context` ends with a token just made. That one's
+ * KV is written by the next iteration, which takes a block for it if it must (vLLM); a batcher that
+ * reserves outputs keeps its place from the start. */
+static inline int64_t machine_held_blocks(const Machine *machine, int64_t context) {
+  return blocks_of(machine, context - !machine->batcher->reserves_output);
+}
+
+/* Those of a request whose prompt has just been prefilled for the first time. */
+static inline int64_t machine_prompt_blocks(const Machine *machine, const Request *request) {
+  return machine_held_blocks(machine, (int64_t)request->prompt_tokens + 1);
+}
+
 /* Blocks that prefilling the next `tokens` of a request takes beyond those it holds. */
 static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix, int32_t tokens) {
   const Request *request = &view->requests[ix];
   const int64_t done = (int64_t)request->prefilled_tokens + tokens;
-  const int64_t kv = done + (done == request->prefill_tokens);
-  return blocks_of(view->machine, kv) - request->kv_blocks;
+  const bool last = done == request->prefill_tokens; // a token is made
+  const int64_t blocks =
+      last ? machine_held_blocks(view->machine, done + 1) : blocks_of(view->machine, done);
+  return blocks - request->kv_blocks;
 }
 
 /* The request of prefill_queue that holds KV of earlier chunks; REQUEST_NONE if there is none. */
@@ -113,13 +127,13 @@ static inline bool view_prompts_wait(const MachineView *view) {
          (view->made_room && machine->decode_queue.count + machine->blocked.count > 0);
 }
 
-/* Blocks that admitting a decode takes beyond those it holds: for its next token, or for its whole
- * output when the batcher reserves that. */
+/* Blocks that admitting a decode takes beyond those it holds: for its newest token, which the next
+ * iteration computes, or for its whole output when the batcher reserves that. */
 static inline int64_t view_admit_blocks(const MachineView *view, RequestIx ix,
                                         bool reserves_output) {
   const Request *request = &view->requests[ix];
   const int64_t tokens = (int64_t)request->prompt_tokens +
-                         (reserves_output ? request->output_tokens : request->generated_tokens + 1);
+                         (reserves_output ? request->output_tokens : request->generated_tokens);
   const int64_t more = blocks_of(view->machine, tokens) - request->kv_blocks;
   return more > 0 ? more : 0;
 }

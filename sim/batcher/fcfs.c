@@ -47,16 +47,15 @@ void fcfs_admit_prefilled(const MachineView *view, BatchPlan *plan, Budget *budg
 }
 
 /* Blocks that must be free for a swapped request to return. */
-static int64_t return_blocks(const MachineView *view, RequestIx ix, size_t n_running) {
-  return view_admit_blocks(view, ix, false) + (int64_t)n_running;
+static int64_t return_blocks(const MachineView *view, RequestIx ix, size_t n_joining) {
+  return view_admit_blocks(view, ix, false) + batch_margin(&view->machine->batch, 0, n_joining);
 }
 
 void fcfs_admit_some_swapped(const MachineView *view, BatchPlan *plan, Budget *budget) {
   const Machine *machine = view->machine;
   for (RequestIx ix = machine->swapped.first; ix != REQUEST_NONE; ix = view->requests[ix].next) {
-    const size_t n_running = machine->batch.n_seqs + plan->n_admits;
     if (budget->tokens < 1 || budget->seqs < 1 ||
-        return_blocks(view, ix, n_running) > budget->blocks)
+        return_blocks(view, ix, plan->n_admits) > budget->blocks)
       return;
     plan_admit(plan, ix);
     budget->tokens--;
@@ -69,10 +68,7 @@ int64_t fcfs_fitting_tokens(const MachineView *view, RequestIx ix, int64_t most,
   const Request *request = &view->requests[ix];
   const int64_t block_size = view->machine->pool->block_size;
   const int64_t room = (request->kv_blocks + blocks) * block_size - request->prefilled_tokens;
-  const bool ends = request->prefilled_tokens + most == request->prefill_tokens;
-  if (most + ends <= room) return most; // the last chunk makes a token
-  const int64_t all_but_last = most - ends;
-  return room < 0 ? 0 : room < all_but_last ? room : all_but_last;
+  return room < 0 ? 0 : room < most ? room : most;
 }
 
 bool fcfs_wake_decodes(const MachineView *view, Wake why) {
@@ -82,7 +78,7 @@ bool fcfs_wake_decodes(const MachineView *view, Wake why) {
       (why == WAKE_RELEASE && decode != REQUEST_NONE))
     return view_admit_blocks(view, decode, false) <= machine->free_blocks;
   return why == WAKE_RELEASE && swapped != REQUEST_NONE &&
-         return_blocks(view, swapped, machine->batch.n_seqs) <= machine->free_blocks;
+         return_blocks(view, swapped, 0) <= machine->free_blocks;
 }
 
 bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs) {

@@ -47,9 +47,8 @@ void fcfs_admit_prefilled(const MachineView *view, BatchPlan *plan, Budget *budg
 /* private: fcfs_admit_swapped */
 void fcfs_admit_some_swapped(const MachineView *view, BatchPlan *plan, Budget *budget);
 /* Plans the return of swapped requests, oldest first, until one does not fit, and takes them off
- * the budget as fcfs_admits does. One fits when its whole context and the next token do, with a
- * block to spare for every sequence that runs, or it would soon be swapped out again (vLLM keeps a
- * share of all blocks free for that).
+ * the budget as fcfs_admits does. One fits when its whole context and the next token do, beside
+ * the margin of those that run (batch.h; vLLM keeps a share of all blocks free for that).
  *
  * A batcher with `returns_swapped` calls it after it has admitted those that hold their KV
  * (blocked, decode_queue), which vLLM counts among the running. While machine->swapped is not empty

@@ -16,7 +16,7 @@ check() {
 }
 
 check quickstart 2ff688f1737a4a7f
-check splitwise-hh 010a9f8d43a045dd
+check splitwise-hh f0db265520c42f21
 check splitwise-sim 859489aeea407c12
 check roofline-gh200 9b91b4bf3c7a6b2b
 check quickstart 983c0ab10de7196f --set policies.batcher=continuous \

@@ -162,13 +162,13 @@ const Scenario golden_batching_scenarios[] = {
                     "0.074,decode_begin,1,0,0,0\n"
                     "0.095,last_token,1,0,0,0\n",
     },
-    /* 17 blocks, 12 held. Both decode, C = 12 and 14, 24 + 26, to 80, where 16 are held and two are
+    /* 15 blocks, 10 held. Both decode, C = 12 and 14, 24 + 26, to 80, where 14 are held and two are
      * needed: request 1 gives way, having made 3. Request 0 makes its last in 19, to 99. Request 1
      * prefills 8 tokens as 5 and 3, padded, 15 + 15, to 129, where it has made 4, and makes 5 more
      * with C = 9 … 13, 20 + … + 24 = 110, to 239. */
     {
         .name = "greedy admits and evicts",
-        ALONE(17),
+        ALONE(15),
         POLICIES(ORACLE, "tetriinfer", "{chunk_size: 5, decode_policy: greedy}"),
         SHORT_AND_LONG,
         .expected = PREFILLED("4", "9") "0.03,decode_begin,1,0,0,0\n"
@@ -181,7 +181,7 @@ const Scenario golden_batching_scenarios[] = {
      * to 248. */
     {
         .name = "reserve-static waits for all that is predicted",
-        ALONE(17),
+        ALONE(15),
         POLICIES(ORACLE, "tetriinfer", "{chunk_size: 5, decode_policy: reserve_static}"),
         SHORT_AND_LONG,
         .expected = PREFILLED("4", "9") "0.084,last_token,0,0,0,0\n"
@@ -194,7 +194,7 @@ const Scenario golden_batching_scenarios[] = {
      * + … + 24 = 129, to 228. */
     {
         .name = "reserve-dynamic waits until the first finish leaves room",
-        ALONE(17),
+        ALONE(15),
         POLICIES(ORACLE, "tetriinfer", "{chunk_size: 5, decode_policy: reserve_dynamic}"),
         SHORT_AND_LONG,
         .expected = PREFILLED("4", "9") "0.047,decode_begin,1,0,0,0\n"
@@ -202,13 +202,13 @@ const Scenario golden_batching_scenarios[] = {
                                         "0.228,last_token,1,0,0,0\n",
     },
     /* Ranges of 4 tokens: of request 0, which makes 7, at least 4 are predicted, so 3 more, by
-     * which both take 6 of the 7 free blocks of 19. But after C = 12, 14, 16, 24 + 26 + 28, at
+     * which both take 6 of the 7 free blocks of 17. But after C = 12, 14, 16, 24 + 26 + 28, at
      * 108, it goes on, and one block is left for two: request 1, the last to arrive, gives way,
      * having made 4. Request 0: C = 9, 10, 11, 20 + 21 + 22, to 171. Request 1 prefills 9 tokens
      * as 5 and 4, to 201, and makes 4 more with C = 10 … 13, 21 + … + 24 = 90, to 291. */
     {
         .name = "an over-run of what reserve-dynamic counted on",
-        ALONE(19),
+        ALONE(17),
         POLICIES(RANGES_OF_4, "tetriinfer", "{chunk_size: 5, decode_policy: reserve_dynamic}"),
         .rows = {{.prompt_tokens = 5, .output_tokens = 7},
                  {.prompt_tokens = 5, .output_tokens = 9}},

@@ -105,16 +105,16 @@ const Scenario golden_scenarios[] = {
                     "0.223,decode_begin,1,1,0,0\n"
                     "0.265,last_token,1,1,0,0\n",
     },
-    /* 20 blocks of one token. Both arrive in one tick and are prefilled together, 0–20; each then
-     * holds 6 blocks. Decode iterations with C = 12, 14, 16, 18 last 24, 26, 28, 30 and end at 44,
-     * 70, 98, 128; each takes two blocks, so at 128 all 20 are held and nobody can grow: request 1,
-     * the last to arrive, gives its 10 up, having made 5 tokens. It needs 11 to prefill its 10
+    /* 18 blocks of one token. Both arrive in one tick and are prefilled together, 0–20; each then
+     * holds 5 blocks. Decode iterations with C = 12, 14, 16, 18 last 24, 26, 28, 30 and end at 44,
+     * 70, 98, 128; each takes two blocks, so at 128 all 18 are held and nobody can grow: request 1,
+     * the last to arrive, gives its 9 up, having made 5 tokens. It needs 10 to prefill its 10
      * tokens again, which are free only when request 0, with C = 10, 11, 12, has made its last
      * three in 21 + 22 + 23, at 194. Request 1 prefills 194–214 and makes its last two in 22 + 23,
      * to 259. */
     {
         .name = "a full machine evicts, and prefills again",
-        .pools = {POOL(ROLE_MIXED, 1, 20, 1, 1000)},
+        .pools = {POOL(ROLE_MIXED, 1, 18, 1, 1000)},
         .n_pools = 1,
         .policies = {[POLICY_ROUTER] = {"random", 0},
                      [POLICY_POOL] = {"fixed", 0},
@@ -138,12 +138,12 @@ const Scenario golden_scenarios[] = {
                     "0.194,last_token,0,0,0,0\n"
                     "0.259,last_token,1,0,0,0\n",
     },
-    /* The same with swapping: at 128 the 10 tokens of request 1 go to CPU memory in 10, and request
-     * 0 makes its last three in 10 + 21 + 22 + 23, at 204. Request 1 would have needed 11 blocks
-     * before. Now it is back in 5 and makes its last three in 5 + 21 + 22 + 23, to 275. */
+    /* The same with swapping: at 128 the 9 tokens of request 1 go to CPU memory in 9, and request
+     * 0 makes its last three in 9 + 21 + 22 + 23, at 203. Request 1 would have needed 10 blocks
+     * before. Now it is back in 4.5 and makes its last three in 4.5 + 21 + 22 + 23, to 273.5. */
     {
         .name = "a full machine swaps, and waits for the copies",
-        .pools = {POOL(ROLE_MIXED, 1, 20, 1, 1000)},
+        .pools = {POOL(ROLE_MIXED, 1, 18, 1, 1000)},
         .n_pools = 1,
         .policies = {[POLICY_ROUTER] = {"random", 0},
                      [POLICY_POOL] = {"fixed", 0},
@@ -163,10 +163,10 @@ const Scenario golden_scenarios[] = {
                     "0.02,first_token,1,0,0,0\n"
                     "0.02,decode_begin,0,0,0,0\n"
                     "0.02,decode_begin,1,0,0,0\n"
-                    "0.128,swap_out,1,0,5,10\n"
-                    "0.204,last_token,0,0,0,0\n"
-                    "0.204,swap_in,1,0,5,10\n"
-                    "0.275,last_token,1,0,0,0\n",
+                    "0.128,swap_out,1,0,5,9\n"
+                    "0.203,last_token,0,0,0,0\n"
+                    "0.203,swap_in,1,0,5,9\n"
+                    "0.2735,last_token,1,0,0,0\n",
     },
     /* The prefill queue limit is 10 tokens. Request 0 goes to machines 0 and 1 and, having one
      * token to make, ends with its prefill, 0–18. At 1 machine 0 has 8 pending tokens, and 8 more

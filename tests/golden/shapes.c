@@ -45,13 +45,13 @@ const Scenario golden_shape_scenarios[] = {
                     "0.095,last_token,0,0,0,0\n"
                     "0.1085,last_token,1,1,0,0\n",
     },
-    /* A prompt takes itself and its first token of the 24 blocks of the store: requests 0 and 1
-     * take 11 each and are prefilled one after the other, 0–20 and 20–40; request 2 would take 5.
+    /* A prompt takes itself of the 22 blocks of the store: requests 0 and 1 take 10 each and are
+     * prefilled one after the other, 0–20 and 20–40; request 2 would take 4.
      * The KV of 10 tokens goes out, 20–30 beside the prefill, and 40–50. At 20, when request 1 has
      * begun, the store cannot take the next prompt, so the GPUs leave; when the prefill has ended
      * and all KV is out they turn, 50–80. It comes back at half a ms per token: request 0 80–85,
      * request 1 85–90. Request 0 decodes with C = 11, 85–107, and ends. Request 1 begins there,
-     * 107–129; beside the 12 blocks that it then has there is room in the store for the 5 of
+     * 107–129; beside the 11 blocks that it then has there is room in the store for the 4 of
      * request 2, so at 107 the GPUs leave. Request 1 has made 2 of its 3 tokens and goes out with
      * the KV of 11: 129–140. They turn, 140–160, and prefill request 2, 10 + 4: 160–174. No prompt
      * is left: its 4 tokens go out, 174–178, they turn, 178–208, and the KV comes in, that of
@@ -65,7 +65,7 @@ const Scenario golden_shape_scenarios[] = {
         .pools = {POOL(ROLE_PREFILL, 1, 100, 1, 1), POOL(ROLE_DECODE, 1, 100, 1, 1)},
         .n_pools = 2,
         .groups = {{.pools = {0, 1},
-                    .store_blocks = 24,
+                    .store_blocks = 22,
                     .copy_out_bandwidth = 1000000,
                     .copy_in_bandwidth = 2000000,
                     .turn_ticks = {[SHAPE_PREFILL] = 20 * MS, [SHAPE_DECODE] = 30 * MS},

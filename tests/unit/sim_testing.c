@@ -44,6 +44,7 @@ void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block
   *self = (Stage){.arena = arena,
                   .pool = {.name = "stage", .kv_blocks = kv_blocks, .block_size = block_size},
                   .plan.arena = arena};
+  static const Batcher grows = {.reserves_output = false};
   const uint32_t n_machines = (uint32_t)strlen(roles);
   cr_assert_leq(n_machines, (uint32_t)STAGE_MACHINES);
   for (MachineIx m = 0; m < n_machines; m++) {
@@ -51,6 +52,7 @@ void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block
                                   .ix = m,
                                   .role = role_of(roles[m]),
                                   .home = role_of(roles[m]),
+                                  .batcher = &grows,
                                   .prefill_queue = REQUEST_QUEUE_EMPTY,
                                   .decode_queue = REQUEST_QUEUE_EMPTY,
                                   .blocked = REQUEST_QUEUE_EMPTY,
@@ -88,7 +90,7 @@ RequestIx stage_prefill(Stage *self, MachineIx machine, int32_t prompt_tokens) {
 
 RequestIx stage_decode(Stage *self, MachineIx m, RequestState state, int32_t context,
                        int32_t remaining) {
-  const RequestIx ix = stage_request(self, context - 1, 1 + remaining);
+  const RequestIx ix = stage_request(self, context, 1 + remaining);
   Machine *machine = &self->machines[m];
   Request *slots = self->requests.slots;
   Request *request = &slots[ix];
@@ -99,7 +101,7 @@ RequestIx stage_decode(Stage *self, MachineIx m, RequestState state, int32_t con
   request->kv_blocks = state == REQUEST_SWAPPED ? 0 : (int32_t)blocks_of(machine, context);
   machine->free_blocks -= request->kv_blocks;
   if (state == REQUEST_RUNS)
-    batch_push(&machine->batch, slots, ix, context, remaining, self->arena);
+    batch_push(&machine->batch, slots, ix, context + 1, remaining, self->arena);
   else
     request_queue_push(state == REQUEST_BLOCKED   ? &machine->blocked
                        : state == REQUEST_SWAPPED ? &machine->swapped
@@ -121,6 +123,7 @@ const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, vo
   plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
   plan->padding_tokens = plan->padding_area2 = 0;
   plan->pause_decodes = false;
+  self->machines[machine].batcher = batcher;
   const MachineView view = stage_view(self, machine);
   batcher->plan(state, machine_state, &view, plan);
   return plan;

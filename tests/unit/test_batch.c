@@ -37,7 +37,7 @@ static int64_t naive_growth(const Naive *self, int64_t n) {
   for (int i = 0; i < SLOTS; i++) {
     const Seq *seq = &self->seqs[i];
     if (seq->runs)
-      blocks += naive_blocks(self, seq->context + n) - naive_blocks(self, seq->context);
+      blocks += naive_blocks(self, seq->context - 1 + n) - naive_blocks(self, seq->context - 1);
   }
   return blocks;
 }
@@ -124,12 +124,12 @@ Test(batch, agrees_with_a_list_of_sequences_for_every_block_size) {
   }
 }
 
-Test(batch, a_block_is_taken_when_the_context_is_a_whole_number_of_them) {
+Test(batch, a_block_is_taken_when_the_newest_token_is_the_first_in_it) {
   Request slots[2] = {0};
   Batch batch;
   batch_init(&batch, 16, &arena);
-  batch_push(&batch, slots, 0, 31, 100, &arena);
-  batch_push(&batch, slots, 1, 32, 100, &arena);
+  batch_push(&batch, slots, 0, 32, 100, &arena);
+  batch_push(&batch, slots, 1, 33, 100, &arena);
   cr_expect_eq(batch_growth(&batch, 0), 0);
   cr_expect_eq(batch_growth(&batch, 1), 1, "the second one's 33rd token");
   cr_expect_eq(batch_growth(&batch, 2), 2, "the first one's 33rd");
@@ -154,4 +154,20 @@ Test(batch, the_first_to_finish_is_found_after_others_leave) {
   cr_expect_eq(batch_until_finish(&batch), 2);
   cr_expect_eq(batch.entries[0].request, 2u);
   cr_expect_eq(batch.context_tokens, 12 + 40);
+}
+
+/* A block each up to blocks of 16 tokens; of larger ones what 16 tokens of each take. */
+Test(batch, the_margin_is_of_tokens_where_blocks_are_large) {
+  Request slots[2] = {0};
+  Batch small, large;
+  batch_init(&small, 16, &arena);
+  batch_init(&large, 64, &arena);
+  batch_push(&small, slots, 0, 40, 100, &arena);
+  batch_push(&small, slots, 1, 41, 100, &arena);
+  cr_expect_eq(batch_margin(&small, 0, 3), 2 + 3);
+  batch_push(&large, slots, 0, 40, 100, &arena); // 25 iterations until it computes its 65th token
+  cr_expect_eq(batch_margin(&large, 9, 0), 0);
+  cr_expect_eq(batch_margin(&large, 10, 0), 1);
+  cr_expect_eq(batch_margin(&large, 26, 0), 0);
+  cr_expect_eq(batch_margin(&large, 10, 5), 1 + 2);
 }

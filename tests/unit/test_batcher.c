@@ -34,9 +34,9 @@ Test(batcher, prompts_are_taken_in_order_until_one_does_not_fit) {
       {"the first may be too long", {5000, 1, 1, 1}, NULL, 10000, "0p5000"},
       {"but only the first", {1, 5000, 1, 1}, NULL, 10000, "0p1"},
       {"sequences", {1, 1, 1, 1}, "{max_num_seqs: 3}", 10000, "0p1 1p1 2p1"},
-      {"memory, with room for the first token", {50, 49, 1, 1}, NULL, 101, "0p50 1p49"},
-      {"memory, nobody overtakes", {50, 50, 1, 1}, NULL, 101, "0p50"},
-      {"memory for none", {101, 1, 1, 1}, NULL, 101, ""},
+      {"memory, to the last block", {50, 49, 1, 1}, NULL, 99, "0p50 1p49"},
+      {"memory, nobody overtakes", {50, 50, 1, 1}, NULL, 99, "0p50"},
+      {"memory for none", {100, 1, 1, 1}, NULL, 99, ""},
   };
   for (size_t b = 0; b < COUNT(fcfs); b++)
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -151,9 +151,9 @@ Test(batcher, a_resumed_prompt_takes_what_it_still_lacks) {
     const RequestIx ix = stage_prefill(&stage, 0, 100);
     Request *request = &stage.requests.slots[ix];
     request->prefilled_tokens = request->kv_blocks = 30;
-    stage.machines[0].free_blocks = 71;
-    expect_prefills(&subject, "0p70", fcfs[b]);
     stage.machines[0].free_blocks = 70;
+    expect_prefills(&subject, "0p70", fcfs[b]);
+    stage.machines[0].free_blocks = 69;
     expect_prefills(&subject, "", fcfs[b]);
   }
 }
@@ -173,14 +173,14 @@ Test(batcher, a_run_is_cut_short_only_for_who_is_next_and_fits) {
       {"idle, KV arrived", WAKE_DECODE, false, 0, 1, 0, true},
       {"idle, KV left", WAKE_RELEASE, false, 1, 0, 0, true},
       {"idle, its own decode to come", WAKE_CHAINED, false, 1, 0, 500, false},
-      {"the first prompt", WAKE_PREFILL, true, 1, 0, 11, true},
+      {"the first prompt", WAKE_PREFILL, true, 1, 0, 10, true},
       {"behind another prompt", WAKE_PREFILL, true, 2, 0, 500, false},
-      {"a prompt too large", WAKE_PREFILL, true, 1, 0, 10, false},
+      {"a prompt too large", WAKE_PREFILL, true, 1, 0, 9, false},
       {"the first decode", WAKE_DECODE, true, 0, 1, 1, true},
       {"behind another decode", WAKE_DECODE, true, 0, 2, 500, false},
       {"no memory for its token", WAKE_DECODE, true, 0, 1, 0, false},
-      {"memory for a prompt that waited", WAKE_RELEASE, true, 2, 0, 11, true},
-      {"still none for it", WAKE_RELEASE, true, 2, 0, 10, false},
+      {"memory for a prompt that waited", WAKE_RELEASE, true, 2, 0, 10, true},
+      {"still none for it", WAKE_RELEASE, true, 2, 0, 9, false},
       {"memory for a decode that waited", WAKE_RELEASE, true, 0, 2, 1, true},
       {"nobody waits", WAKE_RELEASE, true, 0, 0, 500, false},
   };
@@ -243,8 +243,8 @@ Test(batcher, mixed_gives_decodes_their_token_first_and_prompts_the_rest) {
       {"11 tokens: 6 are left", 11, 1000, "5p4 6p2 +3 +4"},
       {"5 tokens: a first prompt joins even so", 5, 1000, "5p4 +3 +4"},
       {"4 tokens: one decode joins", 4, 1000, "5p4 +3"},
-      {"100 held, growth of 5, 5 + 3 for the prompts", 11, 113, "5p4 6p2 +3 +4"},
-      {"one block less", 11, 112, "5p4 +3 +4"},
+      {"100 held, growth of 5, 4 + 2 for the prompts", 11, 111, "5p4 6p2 +3 +4"},
+      {"one block less", 11, 110, "5p4 +3 +4"},
       {"growth of the three that run, and one block", 11, 104, "+3 +4"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
@@ -320,8 +320,8 @@ Test(batcher, request_level_waits_for_its_batch_to_end) {
 }
 
 Test(batcher, request_level_reserves_outputs_of_decodes_that_come_from_elsewhere) {
-  const Subject subject = start("request_level", NULL, 80);
-  decodes(REQUEST_WAITS_DECODE, 3, 20); // 20 more each; 20 are free
+  const Subject subject = start("request_level", NULL, 81);
+  decodes(REQUEST_WAITS_DECODE, 3, 20); // 21 more each; 21 are free
   expect_plan(&subject, "+0", "one whole output fits");
 }
 
@@ -386,10 +386,10 @@ Test(batcher, splitwise_keeps_a_share_of_memory_for_growth) {
     int32_t prompt;
     const char *want;
   } cases[] = {
-      {"100 − 80 held − 1 growth − 10 kept = 9", 1, 8, "1p8"},
-      {"one more", 1, 9, ""},
-      {"nothing runs: all of it", 0, 99, "0p99"},
-      {"but no more", 0, 100, ""},
+      {"100 − 80 held − 1 growth − 10 kept = 9", 1, 9, "1p9"},
+      {"one more", 1, 10, ""},
+      {"nothing runs: all of it", 0, 100, "0p100"},
+      {"but no more", 0, 101, ""},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     const Subject subject = start("splitwise", "{memory_reserve: 0.1}", 100);

@@ -57,8 +57,8 @@ Test(batcher_chunks, sarathi_fills_what_decodes_leave_of_the_budget) {
       {"both whole", 100, 1000, "5p8 6p6 +3 +4"},
       {"no token is left", 5, 1000, "+3 +4"},
       {"decodes never wait for prompts", 3, 1000, ""},
-      {"100 held, growth of 5, room for 9", 15, 114, "5p8 +3 +4"},
-      {"a prompt begins when all of it fits", 15, 113, "+3 +4"},
+      {"100 held, growth of 5, room for 8", 15, 113, "5p8 +3 +4"},
+      {"a prompt begins when all of it fits", 15, 112, "+3 +4"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     const char *options =
@@ -84,7 +84,7 @@ Test(batcher_chunks, sarathi_ends_a_prompt_before_it_begins_another) {
   stage.machines[0].free_blocks = 3;
   expect_plan(&subject, "0p3", "as far as memory goes, and nobody behind it");
   stage.machines[0].free_blocks = 5;
-  expect_plan(&subject, "0p4", "the last token of a prompt needs room for the one it makes");
+  expect_plan(&subject, "0p5", "to the last block");
   stage.machines[0].free_blocks = 20;
   expect_plan(&subject, "0p5 2p4 1p1", "then the others in their order");
 }
@@ -118,12 +118,12 @@ Test(batcher_chunks, sarathi_cuts_a_run_for_a_prompt_that_can_join) {
     int64_t tokens, free_blocks; // 2 decodes run, and grow by 2
     bool want;
   } cases[] = {
-      {"a prompt and its token fit", WAKE_PREFILL, 1, 10, 13, true},
-      {"one block less", WAKE_PREFILL, 1, 10, 12, false},
+      {"a prompt fits", WAKE_PREFILL, 1, 10, 12, true},
+      {"one block less", WAKE_PREFILL, 1, 10, 11, false},
       {"no token is left", WAKE_PREFILL, 1, 2, 500, false},
       {"behind another", WAKE_PREFILL, 2, 10, 500, false},
-      {"memory for one that waited", WAKE_RELEASE, 2, 10, 13, true},
-      {"still none", WAKE_RELEASE, 2, 10, 12, false},
+      {"memory for one that waited", WAKE_RELEASE, 2, 10, 12, true},
+      {"still none", WAKE_RELEASE, 2, 10, 11, false},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     const char *options =
@@ -181,13 +181,13 @@ Test(batcher_chunks, tetriinfer_schedules_anew_when_the_last_batch_is_prefilled)
 }
 
 Test(batcher_chunks, tetriinfer_waits_for_memory_for_a_whole_chunk) {
-  const Subject subject = start("tetriinfer", "{chunk_size: 10, prefill_policy: fcfs}", 100);
+  const Subject subject = start("tetriinfer", "{chunk_size: 10, prefill_policy: fcfs}", 99);
   decodes(REQUEST_WAITS_DECODE, 1, 70);
   prefills((int32_t[]){15, 15}, 2);
-  expect_plan(&subject, "paused 1p10", "30 are free");
+  expect_plan(&subject, "paused 1p10", "29 are free");
   prefill_planned();
-  expect_plan(&subject, "+0", "20 are free, and 6 + 16 are wanted");
-  stage.machines[0].free_blocks = 22;
+  expect_plan(&subject, "+0", "19 are free, and 5 + 15 are wanted");
+  stage.machines[0].free_blocks = 20;
   expect_plan(&subject, "paused 1p5 2p5", "now they are there");
 }
 
@@ -224,7 +224,7 @@ Test(batcher_chunks, tetriinfer_cuts_a_run_only_for_a_chunk_that_fits) {
   const Subject subject = start("tetriinfer", "{chunk_size: 10, prefill_policy: sjf}", 100);
   decodes(REQUEST_RUNS, 1, 80);
   stage.machines[0].activity = ACTIVITY_DECODE;
-  cr_expect_not(wake(&subject, WAKE_PREFILL, stage_prefill(&stage, 0, 20)), "21 of 20");
+  cr_expect_not(wake(&subject, WAKE_PREFILL, stage_prefill(&stage, 0, 21)), "of 20");
   cr_expect_not(wake(&subject, WAKE_CHAINED, 1));
   cr_expect(wake(&subject, WAKE_PREFILL, stage_prefill(&stage, 0, 10)), "it would go first");
   expect_plan(&subject, "paused 2p10", "and does");

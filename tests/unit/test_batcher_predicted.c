@@ -138,7 +138,7 @@ Test(batcher_predicted, kv_is_received_for_who_might_join_behind_those_that_wait
       const Subject subject = begin(cases[i].policy, "", 40 + cases[i].needed + more);
       decode(REQUEST_RUNS, 20, 11, 100);
       decode(REQUEST_WAITS_DECODE, 20, 31, 100);
-      const RequestIx third = stage_request(&stage, 19, 50);
+      const RequestIx third = stage_request(&stage, 20, 50);
       Request *request = &stage.requests.slots[third];
       request->state = REQUEST_MOVES;
       request->generated_tokens = 1;

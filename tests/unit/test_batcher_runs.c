@@ -53,7 +53,7 @@ static bool always(void *state, void *machine_state, const MachineView *view, Wa
 }
 
 /* 40 blocks: after two iterations both prompts of 30 hold 20 and neither can go on. The second
- * gives up; the first ends at 30 + 30 + 20 = 80 ms, and the second takes 3 × 20 again. */
+ * gives up and begins again beside the last of the first, 30 + 30 + 30 ms; then it takes 2 × 20. */
 Test(batcher_runs, a_prompt_between_chunks_gives_way) {
   static const Batcher ten_of_each = {
       .policy = {.name = "ten_of_each"}, .wake = always, .plan = plan_ten_of_each};
@@ -61,19 +61,19 @@ Test(batcher_runs, a_prompt_between_chunks_gives_way) {
   scene.pools[0].kv_blocks = 40;
   const TraceRow rows[] = {row(0, 30, 1), row(0, 30, 1)};
   run_both_ways(rows, 2);
-  cr_assert_eq(scene.records[0].last_token_at, 80 * MS);
-  cr_assert_eq(scene.records[1].last_token_at, 140 * MS);
+  cr_assert_eq(scene.records[0].last_token_at, 90 * MS);
+  cr_assert_eq(scene.records[1].last_token_at, 130 * MS);
   cr_assert_eq(scene.records[1].preemptions, 1);
   cr_assert_eq(scene.records[1].evictions, 0);
   cr_assert_eq(scene.result.metrics.dropped_tokens, 20);
   cr_assert_eq(scene.result.totals.prefill_tokens, 80);
 }
 
-/* Both are prefilled at 40 ms and hold 22 of 38 blocks. Until the first finishes after 10 more,
+/* Both are prefilled at 40 ms and hold 20 of 36 blocks. Until the first finishes after 10 more,
  * both would take 20; joining after 4 iterations (11.11 + 11.12 + 11.13 + 11.14 ms) the second
  * takes 6 by then. */
 Test(batcher_runs, reserve_dynamic_admits_in_the_iteration_in_which_it_may) {
-  scene.pools[0].kv_blocks = 38;
+  scene.pools[0].kv_blocks = 36;
   scene_choose(&scene, POLICY_PREDICTOR, "oracle", NULL);
   scene_choose(&scene, POLICY_BATCHER, "tetriinfer", "{chunk_size: 10}");
   const TraceRow rows[] = {row(0, 10, 11), row(0, 10, 25)};

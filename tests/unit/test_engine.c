@@ -122,8 +122,8 @@ Test(engine, a_decode_left_out_too_often_goes_on) {
   cr_expect_eq(scene.result.metrics.preemptions, 1u);
 }
 
-/* Two requests of 60 tokens on ten blocks of 16: at 80 tokens of context each, both need a sixth
- * block. The second gives way and its 80 tokens are prefilled when the first has gone, ahead of a
+/* Two requests of 60 tokens on ten blocks of 16: to compute the 81st token each, both need a sixth
+ * block. The second gives way and its 81 tokens are prefilled when the first has gone, ahead of a
  * third request that has not run. */
 Test(engine, the_last_to_arrive_is_prefilled_again_when_memory_runs_out) {
   scene.pools[0].kv_blocks = 10;
@@ -134,13 +134,13 @@ Test(engine, the_last_to_arrive_is_prefilled_again_when_memory_runs_out) {
   expect_at(second->first_token_at, 130000, "and that of the second, once");
   cr_expect(first->evictions == 0 && second->evictions == 1);
   cr_expect_eq(scene.result.metrics.evictions, 1u);
-  cr_expect_eq(scene.result.totals.prefill_tokens, 60 + 60 + 80 + 90);
-  // 19 steps of two over 122, 124 … tokens, 20 of one over 80, 81 … tokens
-  const Tick evicted = 130000 + 19 * 12000 + 10 * (19 * 122 + 2 * 171);
-  const Tick gone = evicted + 20 * 11000 + 10 * (20 * 80 + 190);
+  cr_expect_eq(scene.result.totals.prefill_tokens, 60 + 60 + 81 + 90);
+  // 20 steps of two over 122, 124 … tokens, 19 of one over 81, 82 … tokens
+  const Tick evicted = 130000 + 20 * 12000 + 10 * (20 * 122 + 2 * 190);
+  const Tick gone = evicted + 19 * 11000 + 10 * (19 * 81 + 171);
   expect_at(first->last_token_at, gone, "the first request's last token");
-  // 80 tokens, which make one more; then 19 steps over 81, 82 … tokens
-  const Tick again = gone + 90000, over = again + 19 * 11000 + 10 * (19 * 81 + 171);
+  // 81 tokens, which make one more; then 18 steps over 82, 83 … tokens
+  const Tick again = gone + 91000, over = again + 18 * 11000 + 10 * (18 * 82 + 153);
   expect_at(scene.result.metrics.tbt.max, again - evicted, "the gap of the second request");
   expect_at(second->last_token_at, over, "its last token");
   expect_at(scene.records[2].prefill_began_at, over, "the third request");
@@ -213,6 +213,22 @@ Test(engine, transfers_into_one_machine_share_its_nic) {
   expect_at(scene.records[1].decode_began_at, 100000 + 180000 + 11910, "of the second");
 }
 
+/* Two blocks of 256 tokens hold a sequence each. Neither grows out of its own in the next 16
+ * tokens, so the second comes in beside the first. */
+Test(engine, kv_comes_in_beside_sequences_that_will_not_grow_soon) {
+  scene_split(&scene, 1, 1);
+  scene.pools[0].block_size = scene.pools[1].block_size = 256;
+  scene.pools[1].kv_blocks = 2;
+  const TraceRow rows[] = {row(0, 90, 60), row(0, 90, 60)};
+  run(rows, 2);
+  cr_expect_lt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
+  cr_expect_eq(scene.result.metrics.evictions, 0u);
+  // here the first needs the other block for itself
+  const TraceRow longer[] = {row(0, 250, 60), row(300 * MS, 250, 60)};
+  run(longer, 2);
+  cr_expect_gt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
+}
+
 /* The KV of a request is six blocks; the first has seven when the second of the later cases is
  * prefilled. */
 Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
@@ -223,8 +239,8 @@ Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
     bool waits;
   } cases[] = {
       {"four are free", 10, 2 * MS, true},
-      {"six, but not one for the first to grow into", 13, 150 * MS, true},
-      {"seven", 14, 150 * MS, false},
+      {"six, but not one for the first to grow into", 13, 162 * MS, true},
+      {"seven", 14, 162 * MS, false},
   };
   scene_split(&scene, 2, 1);
   // 29 steps over 91, 92 … tokens
@@ -238,7 +254,7 @@ Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
       expect_at(scene.records[0].last_token_at, gone, cases[i].what);
       expect_at(scene.records[1].decode_began_at, gone + 90000, cases[i].what);
     } else {
-      cr_expect_lt(scene.records[1].decode_began_at, 360 * MS, "%s", cases[i].what);
+      cr_expect_lt(scene.records[1].decode_began_at, 370 * MS, "%s", cases[i].what);
     }
   }
 }
@@ -289,6 +305,25 @@ Test(engine, a_machine_past_all_limits_serves_both_phases_in_its_role) {
   cr_expect(scene.records[1].prefill_machine == 1 && scene.records[1].decode_machine == 1);
   expect_at(scene.records[1].first_token_at, 101000, "the second request's first token");
   cr_expect_eq(scene.result.metrics.role_changes, 0u);
+}
+
+/* Neither prefill fits the limit nor decode the mixed machine, so that machine 0 is moved for the
+ * decode; in vain, as there is none to move for the prefill. It is mixed until it is idle. */
+Test(engine, a_machine_that_was_moved_in_vain_is_mixed_all_the_same) {
+  scene_split(&scene, 1, 1);
+  scene.pools[1].role = ROLE_MIXED;
+  scene.pools[1].kv_blocks = 20;
+  scene_choose(&scene, POLICY_ROUTER, "splitwise_sim_mixed_pool", "{prefill_queue_limit: 40}");
+  scene_choose(&scene, POLICY_POOL, "splitwise_sim", NULL);
+  const TraceRow rows[] = {row(0, 90, 3), row(1 * MS, 90, 3), row(2 * MS, 50, 3),
+                           row(3 * MS, 90, 3)};
+  static const MachineIx want[][2] = {{0, 1}, {0, 1}, {1, 1}, {1, 1}};
+  run(rows, COUNT(rows));
+  for (size_t i = 0; i < COUNT(rows); i++) {
+    cr_expect_eq(scene.records[i].prefill_machine, want[i][0], "request %zu", i);
+    cr_expect_eq(scene.records[i].decode_machine, want[i][1], "request %zu", i);
+  }
+  cr_expect_eq(scene.result.metrics.role_changes, 2u, "there and back");
 }
 
 /* --- what a run adds up */
@@ -360,7 +395,7 @@ Test(engine, the_log_tells_a_request_from_arrival_to_last_token) {
 
 Test(engine, a_request_that_no_machine_can_hold_is_rejected_and_counted) {
   // 16,000 tokens of KV in all
-  const TraceRow rows[] = {row(0, 15000, 2000), row(0, 15000, 1000), row(MS, 16000, 1),
+  const TraceRow rows[] = {row(0, 15000, 2000), row(0, 15000, 1001), row(MS, 16001, 1),
                            row(2 * MS, 90, 3)};
   run(rows, COUNT(rows));
   static const bool want[] = {true, false, true, false};
@@ -390,7 +425,7 @@ Test(engine, a_request_too_large_for_the_machine_picked_goes_to_the_roomiest) {
 }
 
 Test(engine, what_no_machine_can_hold_is_counted_of_a_file_as_of_draws) {
-  TraceRow rows[] = {row(0, 90, 3), row(MS, 16000, 1), row(2 * MS, 90, 16000)};
+  TraceRow rows[] = {row(0, 90, 3), row(MS, 16001, 1), row(2 * MS, 90, 16000)};
   for (size_t i = 0; i < COUNT(rows); i++)
     rows[i].place = (Place){.path = "trace.csv", .line = 7, .column = 3, .width = 5};
   run(rows, COUNT(rows));

@@ -58,14 +58,14 @@ static const TraceRow six[] = {
     {.prompt_tokens = 100, .output_tokens = 5}, {.prompt_tokens = 100, .output_tokens = 5},
     {.prompt_tokens = 100, .output_tokens = 5}, {.prompt_tokens = 100, .output_tokens = 5}};
 
-/* Each takes 101 of the 250 blocks: three times two of them, five turns. */
+/* Each takes 100 of the 250 blocks: three times two of them, five turns. */
 Test(shaping, a_store_that_is_full_ends_prefill) {
   scene_choose(&scene, POLICY_POOL, "seesaw", "{finish: true}");
   const Group *ran = run(six, COUNT(six));
   cr_expect_eq(ran->n_turns, 5);
-  cr_expect_eq(ran->most_stored_blocks, 202);
+  cr_expect_eq(ran->most_stored_blocks, 200);
   cr_expect_eq(ran->copied_bytes[COPY_OUT], INT64_C(600000000));
-  group.store_blocks = 606;
+  group.store_blocks = 600;
   cr_expect_eq(run(six, COUNT(six))->n_turns, 1);
 }
 
@@ -78,7 +78,7 @@ Test(shaping, sequences_on_the_gpus_are_drained_or_finish) {
   cr_expect_eq(scene.result.metrics.evictions, 0);
 }
 
-/* Two sequences of 101 blocks and more leave 48 of 250 at most: the prompt of 60 that waits has to
+/* Two sequences of 100 blocks and more leave 50 of 250 at most: the prompt of 60 that waits has to
  * wait until one of them ends, though the store is empty. */
 Test(shaping, decode_is_left_only_when_all_of_its_kv_fits_beside_the_next_prompt) {
   const TraceRow rows[] = {row(0, 100, 5), row(0, 100, 40), row(0, 60, 5)};
@@ -112,7 +112,7 @@ Test(shaping, a_schedule_says_who_waits) {
   cr_expect_eq(turns[2], 3);
 }
 
-/* A batch is full when it fills the GPUs, 202 of 180 blocks: the third prompt is not prefilled. */
+/* A batch is full when it fills the GPUs, 200 of 180 blocks: the third prompt is not prefilled. */
 Test(shaping, a_decode_prioritizing_batch_is_as_large_as_the_gpus_hold) {
   scene.pools[1].kv_blocks = 180;
   group.store_blocks = 500;
@@ -157,7 +157,7 @@ Test(shaping, a_request_of_one_token_needs_no_store) {
 }
 
 Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
-  const TraceRow rows[] = {row(0, 249, 2), row(0, 250, 2), row(0, 30, 2)};
+  const TraceRow rows[] = {row(0, 250, 2), row(0, 251, 2), row(0, 30, 2)};
   run(rows, COUNT(rows));
   cr_expect_eq(scene.result.metrics.completed, 2);
   cr_expect_eq(scene.result.metrics.rejected, 1);

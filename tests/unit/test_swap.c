@@ -40,11 +40,12 @@ static void choose_swap(PoolSpec *pool, int64_t cpu_kv_blocks) {
       (HostLinkOptions){.to_gpu = 2000000000, .to_cpu = 1000000000, .efficiency = 1};
 }
 
-/* Two requests of 60 tokens: the first is there at 130 ms, then 19 steps of two over 122, 124 …
- * tokens until both need a sixth block. Five are 80 ms away; then the first goes on alone, 20 steps
- * over 80, 81 … tokens. */
-static const Tick swapped_out = 130000 + 19 * 12000 + 10 * (19 * 122 + 2 * 171);
-static const Tick returns = swapped_out + 80000 + 20 * 11000 + 10 * (20 * 80 + 190);
+/* Two requests of 60 tokens: the first is there at 130 ms, then 20 steps of two over 122, 124 …
+ * tokens until both need a sixth block. Five are 80 ms away; then the first goes on alone, 19 steps
+ * over 81, 82 … tokens. */
+static const Tick swapped_out = 130000 + 20 * 12000 + 10 * (20 * 122 + 2 * 190);
+static const Tick alone = 19 * 11000 + 10 * (19 * 81 + 171);
+static const Tick returns = swapped_out + 80000 + alone;
 
 Test(swap, the_last_to_arrive_waits_in_cpu_memory_when_memory_runs_out) {
   choose_swap(&scene.pools[0], 5);
@@ -53,10 +54,9 @@ Test(swap, the_last_to_arrive_waits_in_cpu_memory_when_memory_runs_out) {
   const RequestRecord *first = &scene.records[0], *second = &scene.records[1];
   cr_expect(first->swaps == 0 && second->swaps == 1 && second->evictions == 0);
   expect_at(first->last_token_at, returns, "the first request's last token");
-  // 40 ms back, then 20 steps of one over 80, 81 … tokens
-  expect_at(second->last_token_at, returns + 40000 + 20 * 11000 + 10 * (20 * 80 + 190),
-            "that of the second");
-  expect_at(scene.result.metrics.tbt.max, returns + 40000 + 11800 - swapped_out,
+  // 40 ms back, then as many steps of one
+  expect_at(second->last_token_at, returns + 40000 + alone, "that of the second");
+  expect_at(scene.result.metrics.tbt.max, returns + 40000 + 11810 - swapped_out,
             "the gap of the second request");
   const MachineTotals *totals = &scene.result.totals;
   cr_expect(totals->swaps_out == 1 && totals->swaps_in == 1);
@@ -70,21 +70,21 @@ Test(swap, the_last_to_arrive_waits_in_cpu_memory_when_memory_runs_out) {
 /* The 10 tokens would fit beside the first request, and beside the second as it returns. */
 Test(swap, prompts_wait_for_those_that_were_swapped_out) {
   choose_swap(&scene.pools[0], 5);
-  const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40), row(390 * MS, 10, 1)};
+  const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40), row(410 * MS, 10, 1)};
   run(rows, 3);
-  expect_at(scene.records[2].prefill_began_at, returns + 40000 + 11800, "the third request");
+  expect_at(scene.records[2].prefill_began_at, returns + 40000 + 11810, "the third request");
   expect_at(scene.records[0].last_token_at, returns, "the first, which it has not touched");
 }
 
 Test(swap, prompts_wait_with_mixed_batching_too) {
   scene_choose(&scene, POLICY_BATCHER, "mixed", NULL);
   choose_swap(&scene.pools[0], 5);
-  const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40), row(390 * MS, 10, 1)};
+  const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40), row(410 * MS, 10, 1)};
   run(rows, 3);
   expect_at(scene.records[0].last_token_at, returns, "the first");
-  expect_at(scene.records[2].prefill_began_at, returns + 40000 + 11800, "the third");
-  // 10 + 1 tokens over 81 of context
-  expect_at(scene.records[2].last_token_at, returns + 40000 + 11800 + 21810, "its token");
+  expect_at(scene.records[2].prefill_began_at, returns + 40000 + 11810, "the third");
+  // 10 + 1 tokens over 82 of context
+  expect_at(scene.records[2].last_token_at, returns + 40000 + 11810 + 21820, "its token");
 }
 
 Test(swap, without_cpu_memory_for_it_a_victim_is_prefilled_again) {
@@ -137,18 +137,18 @@ Test(swap, those_swapped_out_return_in_order_of_arrival) {
 }
 
 /* Both are prefilled by 130 ms and at the decode machine by 250; the second joins the first at
- * 261.61, over 62 and 61 tokens. 18 steps later the first needs a sixth block, and the second goes
- * to CPU memory for as long as the first has 20 tokens to make. Meanwhile a third, prefilled by
+ * 261.61, over 62 and 61 tokens. 19 steps later the first needs a sixth block, and the second goes
+ * to CPU memory for as long as the first has 19 tokens to make. Meanwhile a third, prefilled by
  * 530 ms, would have room there and waits. */
 Test(swap, kv_from_elsewhere_waits_for_those_that_were_swapped_out) {
   scene_split(&scene, 1, 1);
   choose_swap(&scene.pools[1], 5);
   const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40), row(510 * MS, 10, 2)};
   run(rows, 3);
-  const Tick out = 261610 + 18 * 12000 + 10 * (18 * 123 + 2 * 153);
-  const Tick back = out + 80000 + 20 * 11000 + 10 * (20 * 80 + 190);
+  const Tick out = 261610 + 19 * 12000 + 10 * (19 * 123 + 2 * 171);
+  const Tick back = out + 80000 + alone;
   expect_at(scene.records[0].last_token_at, back, "the first");
-  expect_at(scene.result.metrics.kv_transfer.max, back + 40000 + 11790 + 10000 - 530000,
+  expect_at(scene.result.metrics.kv_transfer.max, back + 40000 + 11800 + 10000 - 530000,
             "the third's KV, once the second runs");
   cr_expect_eq(scene.result.totals.swaps_out, 1);
 }

@@ -190,31 +190,31 @@ Test(transfer, chunks_wait_for_room_until_a_later_one_finds_it) {
 static Placement pick_crosswise(void *state, const ClusterView *view, RequestIx request) {
   (void)state;
   const MachineIx odd = view->requests[request].id % 2;
-  return (Placement){odd, 1 - odd, true};
+  return (Placement){odd, 1 - odd, .roles_stay = true, .claimed = MACHINE_NONE};
 }
 
 static const Router crosswise = {.policy = {.name = "crosswise"}, .pick = pick_crosswise};
 
-/* Nineteen blocks of 16 tokens each, prompts of 160 in chunks of 64, 64 and 32. At 74 ms each takes
+/* Nineteen blocks of 16 tokens each, prompts of 161 in chunks of 64, 64 and 33. At 74 ms each takes
  * 11 blocks on the other's machine, at 148 each has 8 on its own and can have no more. Once what is
- * done is across, at 212, the first gives its room back. So the second goes on, to 254, moves its
- * other 32 tokens to 286 and decodes for 12.61 + 12.62 ms, to 311.23. Then the first goes on, to
- * 353.23, and moves whole. */
+ * done is across, at 212, the first gives its room back. So the second goes on, to 255, moves its
+ * other 33 tokens to 288 and decodes for 12.62 + 12.63 ms, to 313.25. Then the first goes on, to
+ * 356.25, and moves whole. */
 Test(transfer, chunks_give_their_room_back_when_prefills_wait_for_each_other) {
   scene.pools[0].count = 2;
   scene.pools[0].kv_blocks = 19;
   scene.config.policies[POLICY_ROUTER] = (PolicyChoice){&crosswise.policy, NULL};
   scene_choose(&scene, POLICY_BATCHER, "sarathi", "{max_num_batched_tokens: 64}");
   scene_choose(&scene, POLICY_TRANSFER, "chunked", NULL);
-  const TraceRow rows[] = {row(0, 160, 3), row(0, 160, 3)};
+  const TraceRow rows[] = {row(0, 161, 3), row(0, 161, 3)};
   run(rows, 2);
-  expect_at(scene.records[1].first_token_at, 254, "the second's prefill");
-  expect_at(scene.records[1].decode_began_at, 286, "the second");
-  expect_at(scene.records[1].last_token_at, 311.23, "its end");
-  expect_at(scene.records[0].first_token_at, 353.23, "the first's prefill");
-  expect_at(scene.records[0].decode_began_at, 513.23, "the first");
+  expect_at(scene.records[1].first_token_at, 255, "the second's prefill");
+  expect_at(scene.records[1].decode_began_at, 288, "the second");
+  expect_at(scene.records[1].last_token_at, 313.25, "its end");
+  expect_at(scene.records[0].first_token_at, 356.25, "the first's prefill");
+  expect_at(scene.records[0].decode_began_at, 517.25, "the first");
   cr_expect_eq(scene.result.metrics.transfers, 2u);
-  cr_expect_eq(scene.result.metrics.transferred_bytes, 320000000);
+  cr_expect_eq(scene.result.metrics.transferred_bytes, 322000000);
   cr_expect_eq(scene.result.metrics.evictions, 0u);
 }
 
