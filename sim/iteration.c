@@ -434,6 +434,7 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   Machine *decode = &self->machines[request->decode_machine];
   request->last_token_at = self->now;
   engine_take_blocks(self, machine, -request->kv_blocks);
+  engine_leave_store(machine, request);
   decode->n_decodes--;
   self->view.n_heavy[decode->ix] -= view_heavy(&self->view, request);
   self->view.pending_tokens[decode->ix]--;

@@ -132,7 +132,7 @@ void engine_offer_layers(Engine *self, RequestIx ix) {
   overlap(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
 }
 
-/* How long `bytes` take at this rate; 1 when that is more time than there is, which stops the run. */
+/* How long `bytes` take at this rate; 1 when that is more time than there is: the run stops. */
 static Tick bytes_ticks(Engine *self, int64_t bytes, int64_t bandwidth) {
   const double seconds = (double)bytes / (double)bandwidth;
   if (engine_passes_the_end(self, seconds * (double)TICKS_PER_SECOND)) return 1;
@@ -152,8 +152,7 @@ static void begin_moving(Engine *self, TransferIx ix) {
   const int64_t rate = transfer->choice.private_bandwidth;
   if (rate > 0) {
     transfer->stage = TRANSFER_TAIL;
-    agenda_set(&self->agenda, EVENT_TRANSFER, ix,
-               self->now + bytes_ticks(self, bytes, rate));
+    agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + bytes_ticks(self, bytes, rate));
     return;
   }
   const PoolSpec *from = self->machines[transfer->from].pool;

@@ -3,9 +3,9 @@
  * What they leave out, and how it is filled in: norms, the residual add and the embedding do not
  * depend on tensor parallelism and were timed at 1 only, so other degrees take those of the same
  * token count at 1. The embedding runs once, all else once in each layer (the residual add too,
- * which is how Vidur counts it). All-reduces were timed apart: they become rows of their own when the
- * table of collectives is there, and the fit adds two to each layer. The head was not timed. kv_cache_size is the past of a prefill
- * chunk and the context of each decode. */
+ * which is how Vidur counts it). All-reduces were timed apart: they become rows of their own when
+ * the table of collectives is there, and the fit adds two to each layer. The head was not timed.
+ * kv_cache_size is the past of a prefill chunk and the context of each decode. */
 #include "perfmodel/import/vidur_tables.h"
 #include "sim/base/csv.h"
 #include <math.h>
