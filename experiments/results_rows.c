@@ -85,7 +85,7 @@ static int add_machines(Results *self, const Report *report, Diag *diag) {
     for (uint32_t i = 0; i < report->pools[pool].pool->count; i++, machine++) {
       const MachineTotals *totals = &result->machines[machine];
       if (INSERT(self, statement, diag, value_whole(machine), value_whole(pool),
-                 time_at(totals->prefill_ticks), time_at(totals->decode_ticks),
+                 time_at((Tick)totals->prefill_ticks), time_at((Tick)totals->decode_ticks),
                  value_whole(totals->prefill_iterations), value_whole(totals->decode_iterations),
                  value_whole(totals->prefill_tokens), value_whole(totals->decode_tokens),
                  value_count(report_extrapolated(totals))))
