@@ -213,8 +213,8 @@ Test(engine, transfers_into_one_machine_share_its_nic) {
   expect_at(scene.records[1].decode_began_at, 100000 + 180000 + 11910, "of the second");
 }
 
-/* Two blocks of 256 tokens hold a sequence each. Neither grows out of its own in the next 16 tokens,
- * so the second comes in beside the first. */
+/* Two blocks of 256 tokens hold a sequence each. Neither grows out of its own in the next 16
+ * tokens, so the second comes in beside the first. */
 Test(engine, kv_comes_in_beside_sequences_that_will_not_grow_soon) {
   scene_split(&scene, 1, 1);
   scene.pools[0].block_size = scene.pools[1].block_size = 256;
