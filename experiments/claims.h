@@ -46,6 +46,7 @@ typedef struct ClaimSource {
   const Node *node;
   const Setting *moved; // [n_moved] of a point of a sensitivity, after all others
   int n_moved;
+  const char *designs;            // of a study at a point: those that are looked at, " aa hh "
   const char *text;               // of the node and of what is moved
   int n_trials;                   // one, or of runs one for each of the claim's seeds
   const struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
@@ -53,9 +54,9 @@ typedef struct ClaimSource {
 } ClaimSource;
 
 typedef struct ClaimFigure {
-  const char *what, *unit; // unit "%": a share, printed times 100; "yes": 1 or 0
-  const char *paper;       // as it is printed
-  const Expression *value;
+  const char *what, *unit;      // unit "%": a share, printed times 100; "yes": 1 or 0
+  const char *paper;            // as it is printed
+  const Expression *value;      // NULL: nobody asks, at a point
   double low, high;             // what is near enough; NAN: nothing is judged
   double values[CLAIM_COLUMNS]; // NAN: none
   const char *gap;              // why the value that would be judged is missing

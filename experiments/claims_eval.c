@@ -217,7 +217,8 @@ static int eval_claims(Evaluation *self, Claim *claims, int n_claims) {
   int status = 0;
   for (int i = 0; i < n_claims; i++)
     for (int f = 0; f < claims[i].n_figures; f++)
-      status |= eval_figure(self->paper, &claims[i], &claims[i].figures[f], self->diag);
+      if (claims[i].figures[f].value)
+        status |= eval_figure(self->paper, &claims[i], &claims[i].figures[f], self->diag);
   return status;
 }
 

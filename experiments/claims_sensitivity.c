@@ -7,35 +7,47 @@
 
 /* ---- Which sources a figure names ---- */
 
-/* Notes which sources an expression names, whatever it makes of them. */
+/* Notes which sources that are moved an expression names, whatever it makes of them. */
 typedef struct Mentions {
   const Claim *claim;
-  bool *mentioned; // [n_sources]
+  const Sensitivity *sensitivity;
+  ClaimSource *to;    // [n_sources] at a point; NULL: only `any` is of interest
+  ClaimColumn column; // that they are wanted in
+  bool any;
+  Arena *arena;
 } Mentions;
+
+/* " aa hh " and the design that "hh.rate" begins with. */
+static const char *add_design(const char *designs, const char *name, Arena *arena) {
+  const char *one = arena_printf(arena, " %.*s ", (int)strcspn(name, "."), name);
+  return strstr(designs, one) ? designs
+                              : arena_printf(arena, "%s%s", designs, one + (*designs > 0));
+}
 
 static int mention(void *context, const char *name, const double *arguments, int n_arguments,
                    Place at, double *ret_value, Diag *diag) {
   (void)arguments, (void)n_arguments, (void)at, (void)diag;
-  const Mentions *self = context;
-  const ClaimSource *source = claim_find_source(self->claim, name, strcspn(name, "."));
-  if (source) self->mentioned[source - self->claim->sources] = true;
+  Mentions *self = context;
   *ret_value = 1;
+  const size_t length = strcspn(name, ".");
+  const ClaimSource *source = claim_find_source(self->claim, name, length);
+  const ptrdiff_t s = source ? source - self->claim->sources : 0;
+  if (!source || !self->sensitivity->sources[s]) return 0;
+  self->any = true;
+  if (!self->to || !source->outcomes[self->column].wanted) return 0;
+  self->to[s].outcomes[self->column].wanted = true;
+  if (source->kind == SOURCE_STUDY && name[length])
+    self->to[s].designs = add_design(self->to[s].designs, name + length + 1, self->arena);
   return 0;
 }
 
-/* Which of the sources that are moved the figure's expression names, into mentioned[n_sources];
- * whether there are any. */
-static bool find_moved(const Claim *claim, const Sensitivity *sensitivity, int figure,
-                       bool *mentioned, Diag *diag) {
-  Mentions mentions = {claim, mentioned};
-  const ExpressionScope scope = {mention, &mentions};
-  bool any = false;
+/* Whether a figure names a source that is moved. */
+static bool mention_sources(Mentions *self, int figure, Diag *diag) {
+  const ExpressionScope scope = {mention, self};
   double nothing;
-  memset(mentioned, 0, (size_t)claim->n_sources * sizeof *mentioned);
-  expression_eval(claim->figures[figure].value, &scope, &nothing, diag);
-  for (int s = 0; s < claim->n_sources; s++)
-    any |= mentioned[s] = mentioned[s] && sensitivity->sources[s];
-  return any;
+  self->any = false;
+  expression_eval(self->claim->figures[figure].value, &scope, &nothing, diag);
+  return self->any;
 }
 
 /* ---- From the claim's file ---- */
@@ -89,13 +101,12 @@ static int bind_chosen(bool **ret_chosen, const Node *list, const Claim *claim, 
 }
 
 /* A sensitivity is for figures that what is moved bears on. */
-static int keep_figures(Sensitivity *self, const Claim *claim, const Node *list, Arena *arena,
-                        Diag *diag) {
-  bool *mentioned = ARENA_ARRAY(arena, bool, claim->n_sources);
+static int keep_figures(Sensitivity *self, const Claim *claim, const Node *list, Diag *diag) {
+  Mentions mentions = {.claim = claim, .sensitivity = self};
   int status = 0;
   for (int f = 0; f < claim->n_figures; f++) {
     if (!self->figures[f]) continue;
-    self->figures[f] = find_moved(claim, self, f, mentioned, diag);
+    self->figures[f] = mention_sources(&mentions, f, diag);
     if (list && !self->figures[f])
       status = diag_error(diag, list->at, "figure '%s' is of no source that is moved",
                           claim->figures[f].what);
@@ -114,7 +125,7 @@ static int bind_sensitivity(Sensitivity *self, const Claim *claim, const Node *n
       bind_chosen(&self->figures, keys.figures, claim, claim->n_figures, figure_name, "figure",
                   arena, diag))
     return -1;
-  return keep_figures(self, claim, keys.figures, arena, diag);
+  return keep_figures(self, claim, keys.figures, diag);
 }
 
 int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag) {
@@ -149,18 +160,28 @@ static ClaimColumn judged_column(const ClaimFigure *figure) {
   return (ClaimColumn)column;
 }
 
-/* The sources that are moved are wanted where figures that are outside need them. */
-static void want_sources(const Claim *claim, const Sensitivity *sensitivity, ClaimSource *sources,
+/* The sources that are moved are wanted where figures that are outside need them, and of studies
+ * the designs. */
+static void want_sources(Claim *point, const Claim *claim, const Sensitivity *sensitivity,
                          Arena *arena, Diag *diag) {
-  bool *mentioned = ARENA_ARRAY(arena, bool, claim->n_sources);
+  Mentions mentions = {
+      .claim = claim, .sensitivity = sensitivity, .to = point->sources, .arena = arena};
   for (int f = 0; f < claim->n_figures; f++) {
-    if (!is_wanted(claim, sensitivity, f)) continue;
-    const ClaimColumn column = judged_column(&claim->figures[f]);
-    find_moved(claim, sensitivity, f, mentioned, diag);
-    for (int s = 0; s < claim->n_sources; s++)
-      if (mentioned[s] && claim->sources[s].outcomes[column].wanted)
-        sources[s].outcomes[column].wanted = true;
+    if (is_wanted(claim, sensitivity, f)) {
+      mentions.column = judged_column(&claim->figures[f]);
+      mention_sources(&mentions, f, diag);
+    } else {
+      point->figures[f].value = NULL;
+    }
   }
+}
+
+/* What tells sources apart: all that is set, and what is looked at. */
+static const char *moved_text(const ClaimSource *self, const char *text, Arena *arena) {
+  for (int i = 0; i < self->n_moved; i++)
+    text = arena_printf(arena, "%s %s=%s", text, self->moved[i].key,
+                        node_text(self->moved[i].value, arena));
+  return arena_printf(arena, "%s of%s", text, self->designs);
 }
 
 /* What is not moved is the claim's own. */
@@ -169,7 +190,6 @@ static void make_point(const Claim *claim, const Sensitivity *sensitivity, int64
   Claim *to = &sensitivity->points[point];
   Setting *settings = ARENA_ARRAY(arena, Setting, sensitivity->sweep.n_settings_max);
   const int n_settings = sweep_settings(&sensitivity->sweep, point, settings);
-  const char *label = sweep_label(&sensitivity->sweep, point, arena);
   *to = *claim;
   to->sensitivities = NULL;
   to->n_sensitivities = 0;
@@ -186,10 +206,13 @@ static void make_point(const Claim *claim, const Sensitivity *sensitivity, int64
                                    .node = from->node,
                                    .moved = settings,
                                    .n_moved = n_settings,
-                                   .text = arena_printf(arena, "%s with %s", from->text, label),
+                                   .designs = "",
                                    .n_trials = from->n_trials};
   }
-  want_sources(claim, sensitivity, to->sources, arena, diag);
+  want_sources(to, claim, sensitivity, arena, diag);
+  for (int s = 0; s < claim->n_sources; s++)
+    if (sensitivity->sources[s])
+      to->sources[s].text = moved_text(&to->sources[s], claim->sources[s].text, arena);
 }
 
 void paper_points(Paper *self, Arena *arena, Diag *diag) {
@@ -226,12 +249,13 @@ static const char *axis_word(const Axis *axis) {
 static bool is_ordered(const Axis *axis) {
   double before = -INFINITY;
   for (int i = 0; i < axis->n_choices; i++) {
+    const char *label = axis->choices[i].label;
     char *end;
-    const double number = strtod(axis->choices[i].label, &end);
-    if (end == axis->choices[i].label || !(number > before)) return false;
+    const double number = strtod(label, &end);
+    if (end == label || strchr(label, ',') || !(number > before)) return false;
     before = number;
   }
-  return axis->n_keys == 1;
+  return true;
 }
 
 /* "16, 24..32": the values of an axis at which `at` is true, neighbours joined. */
@@ -263,10 +287,12 @@ static const char *over_text(const Sweep *sweep, Arena *arena) {
   return text;
 }
 
-/* The points that `inside` has: with one axis its values, else what each is called. */
+/* The points that `inside` has: the values of the one axis that moves, else what each is called. */
 static const char *inside_text(const Sweep *sweep, const bool *inside, Arena *arena) {
-  if (sweep->n_axes == 1) return values_text(&sweep->axes[0], inside, arena);
   const char *text = "";
+  for (int a = 0; a < sweep->n_axes; a++)
+    if (sweep->axes[a].n_choices == sweep->n_points)
+      return values_text(&sweep->axes[a], inside, arena);
   for (int64_t p = 0; p < sweep->n_points; p++)
     if (inside[p])
       text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "", sweep_label(sweep, p, arena));

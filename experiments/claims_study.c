@@ -54,6 +54,15 @@ static const Node *load_block(const Paper *paper, const ClaimSource *source, Cla
   return block;
 }
 
+/* Leaves out the designs that nobody asks for. */
+static void keep_designs(Provision *provision, const char *designs, Arena *arena) {
+  int n = 0;
+  for (int d = 0; designs && d < provision->n_designs; d++)
+    if (strstr(designs, arena_printf(arena, " %s ", provision->designs[d].name)))
+      provision->designs[n++] = provision->designs[d];
+  if (designs) provision->n_designs = n;
+}
+
 int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
                     Diag *diag) {
   const TrialBase *from = &paper->columns[column].base;
@@ -72,6 +81,7 @@ int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int j
       config_change(root, &changes, arena, diag) ||
       provision_bind(&study->provision, &study->base, node_take(root, "provision"), arena, diag))
     return -1;
+  keep_designs(&study->provision, source->designs, arena);
   const ProvisionOptions options = {.jobs = jobs};
   return provision_run(&study->provision, &options, &study->outcomes, arena, diag);
 }

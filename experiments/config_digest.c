@@ -62,6 +62,7 @@ static int fold_file(uint64_t *hash, const char *path, Diag *diag) {
 uint64_t config_text_digest(const Config *self) {
   uint64_t hash = 0;
   fold_text(&hash, tandem_version);
+  hash = hash_fold(hash, outcome_epoch());
   fold_text(&hash, self->text);
   return hash;
 }

@@ -2,6 +2,7 @@
 #include "experiments/config.h"
 #include "sim/kvtier/kvtier.h"
 #include <math.h>
+#include <string.h>
 
 #define PEAK .min = 1e6, .max = 1e15
 
@@ -17,12 +18,31 @@ const OptionSpec config_host_link_options[] = {
     HOST_LINK_USE(HostLinkKeys, link),
     {0}};
 
-int config_bind_host(const Node *node, const PoolConfig *pool, const Hardware *hardware,
-                     PoolSpec *spec, Arena *arena, Diag *diag) {
+/* Copies of groups take the machine's PCIe as it is, and those on the way from machine to machine
+ * nothing but a rate: keys that would do nothing for them are errors. */
+static int refuse_idle_keys(const Config *self, const Node *link, Diag *diag) {
+  const bool groups = node_find(self->root, "groups") != NULL;
+  const bool indirect = self->sim.network_path == NETWORK_INDIRECT;
+  int status = 0;
+  for (const Node *key = link ? link->first : NULL; key; key = key->next) {
+    const bool shape = !strcmp(key->key, "half_size") || !strcmp(key->key, "background");
+    if (!groups && !(indirect && shape)) continue;
+    status = diag_error(diag, key->key_at, "'%s' does nothing for the copies of %s", key->key,
+                        groups ? "'groups'" : "network path 'indirect'");
+    diag_hint(diag, groups ? "take it out; 'pcie_bandwidth' of the machine is their rate"
+                           : "take it out; 'to_cpu_bandwidth', 'to_gpu_bandwidth' and 'efficiency' "
+                             "are their rate");
+  }
+  return status;
+}
+
+int config_bind_host(const Config *self, const Node *node, const PoolConfig *pool,
+                     const Hardware *hardware, PoolSpec *spec, Arena *arena, Diag *diag) {
   const int64_t gpus = pool->tensor_parallel_size;
   HostLinkOptions link = {.to_gpu = hardware->host_to_gpu_bandwidth,
                           .to_cpu = hardware->gpu_to_host_bandwidth};
-  if (option_bind(config_host_link_options, pool->host_link, NULL, node->at, &link, diag))
+  if (option_bind(config_host_link_options, pool->host_link, NULL, node->at, &link, diag) ||
+      refuse_idle_keys(self, pool->host_link, diag))
     return -1;
   link.to_gpu *= gpus; // each has its own link
   link.to_cpu *= gpus;

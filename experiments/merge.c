@@ -1,15 +1,13 @@
-/* Databases are attached one after the other to the new one, which has a name of its own until it
- * is complete. Runs and studies get new numbers; tables whose first column is run_id or study_id
- * follow them, whatever else they hold. An outcome is taken before a failure of the same point. */
+/* Databases are attached one after the other to the new one, which has no name until it is whole.
+ * Runs and studies get new numbers; tables whose first column is run_id or study_id follow them,
+ * whatever else they hold. An outcome is taken before a failure of the same point. */
 #include "experiments/merge.h"
 #include "experiments/results_lock.h"
 #include "experiments/results_values.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 /* ---- One database into the new one ---- */
 
@@ -23,7 +21,7 @@ static const char make_maps[] =
     "  ELSE m.status IN ('done', 'stalled') END) AS there FROM source.run s);"
     "UPDATE run_map SET new = (SELECT coalesce(max(id), 0) FROM main.run) + (SELECT count(*) FROM "
     "  run_map o WHERE o.fresh AND o.old <= run_map.old) WHERE fresh;"
-    "INSERT INTO main.sweep SELECT NULL, digest, name, config, version, points, created_at "
+    "INSERT INTO main.sweep SELECT NULL, digest, name, config, version, epoch, points, created_at "
     "  FROM source.sweep WHERE true ON CONFLICT (digest) DO NOTHING;"
     "CREATE TEMP TABLE sweep_map AS SELECT s.id AS old, m.id AS new "
     "  FROM source.sweep s JOIN main.sweep m USING (digest);"
@@ -122,15 +120,31 @@ static int copy_attached(Results *out, const char *path, Arena *arena, Diag *dia
   return results_execute(out, "COMMIT", "write", diag);
 }
 
+static struct timespec written_at(const char *path) {
+  struct stat status;
+  return stat(path, &status) ? (struct timespec){0} : status.st_mtim;
+}
+
+static int check_unchanged(const Results *source, struct timespec before, Diag *diag) {
+  const struct timespec now = written_at(source->path);
+  if (!source->unchanging || (now.tv_sec == before.tv_sec && now.tv_nsec == before.tv_nsec))
+    return 0;
+  diag_error(diag, place_of_file(source->path), "'%s' was written to meanwhile", source->path);
+  diag_hint(diag, "merge again");
+  return -1;
+}
+
 static int add_database(Results *out, const char *path, Arena *arena, Diag *diag) {
-  Results source;
-  if (results_check_unlocked(path, arena, diag) || results_open_reader(&source, path, arena, diag))
+  Results opened;
+  const struct timespec before = written_at(path);
+  if (results_check_unlocked(path, arena, diag) || results_open_source(&opened, path, arena, diag))
     return -1;
-  const char *uri = source.uri;
-  results_close(&source);
-  if (results_change(out, "ATTACH ? AS source", VALUES(value_text(uri)), diag)) return -1;
-  const int status = copy_attached(out, path, arena, diag);
+  const Results source = opened;
+  results_close(&opened);
+  if (results_change(out, "ATTACH ? AS source", VALUES(value_text(source.uri)), diag)) return -1;
+  int status = copy_attached(out, path, arena, diag);
   if (status) sqlite3_exec(out->db, "ROLLBACK", NULL, NULL, NULL);
+  if (status == 0) status = check_unchanged(&source, before, diag);
   sqlite3_exec(out->db, "DETACH source", NULL, NULL, NULL);
   return status;
 }
@@ -141,12 +155,14 @@ static int add_database(Results *out, const char *path, Arena *arena, Diag *diag
 static const char missing_points[] =
     "WITH split AS (SELECT sweep_id, CASE WHEN min(shards) = max(shards) THEN max(shards) ELSE 1 "
     "  END AS shards FROM shard GROUP BY sweep_id), "
-    "part AS (SELECT sweep.id, sweep.name, sweep.points, shards, 1 AS shard FROM sweep "
+    "part AS (SELECT sweep.id, sweep.name, epoch, sweep.points, shards, 1 AS shard FROM sweep "
     "  JOIN split ON split.sweep_id = sweep.id UNION ALL "
-    "  SELECT id, name, points, shards, shard + 1 FROM part WHERE shard < shards), "
+    "  SELECT id, name, epoch, points, shards, shard + 1 FROM part WHERE shard < shards), "
     "held AS (SELECT part.*, (points - shard + shards) / shards AS wanted, (SELECT count(*) "
     "  FROM point WHERE sweep_id = part.id AND point % shards = shard - 1) AS had FROM part) "
-    "SELECT 'sweep ''' || name || ''' lacks ' || CASE WHEN shards = 1 THEN (wanted - had) || "
+    "SELECT 'sweep ''' || name || '''' || CASE WHEN (SELECT count(DISTINCT epoch) FROM sweep) > 1 "
+    "  THEN ' of outcome epoch ' || epoch ELSE '' END || ' lacks ' || CASE WHEN shards = 1 THEN "
+    "(wanted - had) || "
     "  ' of its ' || wanted || ' points' WHEN had = 0 THEN 'shard ' || shard || '/' || shards "
     "  ELSE (wanted - had) || ' of the ' || wanted || ' points of shard ' || shard || '/' || "
     "  shards END FROM held WHERE had < wanted ORDER BY id, shard";
@@ -173,26 +189,19 @@ static int fill(Merge *self, Results *out, Arena *arena, Diag *diag) {
   for (int i = 0; i < self->n_paths; i++)
     if (add_database(out, self->paths[i], arena, diag)) return -1;
   if (find_missing(self, out, arena, diag)) return -1;
-  return results_ask(out, "SELECT count(*) FROM run", NULL, 0, &self->runs, diag) < 0 ? -1 : 0;
+  return results_count_runs(out, &self->runs, &self->stale, diag);
 }
 
 int merge_databases(Merge *self, Arena *arena, Diag *diag) {
-  Place at = place_of_file(self->out);
-  if (results_check_path(self->out, diag)) return -1;
-  if (access(self->out, F_OK) == 0) return diag_error(diag, at, "'%s' is there already", self->out);
-  // Not mkstemp, whose files are the user's alone: OUT is as open to others as its parts are.
-  const char *path = arena_printf(arena, "%s.%ld", self->out, (long)getpid());
-  const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0) return diag_environment(diag, at, "cannot write '%s': %s", path, strerror(errno));
-  close(file);
+  UnnamedFile file;
   Results out;
-  int status = results_open(&out, path, config_data_root(), arena, diag);
+  if (results_check_path(self->out, diag) || unnamed_open(&file, self->out, arena, diag)) return -1;
+  int status = results_open_hidden(&out, &file, config_data_root(), arena, diag);
   if (status == 0) {
     status = fill(self, &out, arena, diag);
     results_close(&out);
   }
-  if (status == 0 && rename(path, self->out))
-    status = diag_environment(diag, at, "cannot write '%s': %s", self->out, strerror(errno));
-  if (status) unlink(path);
+  if (status == 0) status = unnamed_publish(&file, diag);
+  unnamed_close(&file);
   return status;
 }

@@ -2,6 +2,7 @@
 #include "experiments/results.h"
 #include "sim/base/cleanup.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +54,14 @@ static int check_schema(Results *self, Diag *diag) {
   return -1;
 }
 
+/* outcome_epoch() in SQL: the program's, as rows have it. */
+static void give_epoch(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
+  (void)n_arguments, (void)arguments;
+  char text[17];
+  snprintf(text, sizeof text, "%016" PRIx64, outcome_epoch());
+  sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
 /* `name` is the path, or a URI of it. */
 static int open_database(Results *self, const char *path, const char *name, int flags, Diag *diag) {
   *self = (Results){.path = path};
@@ -61,6 +70,10 @@ static int open_database(Results *self, const char *path, const char *name, int 
   if (sqlite3_open_v2(name, &self->db, flags, NULL) != SQLITE_OK)
     return results_error(self, "open", diag);
   sqlite3_extended_result_codes(self->db, 0);
+  if (sqlite3_create_function_v2(self->db, "outcome_epoch", 0,
+                                 SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
+                                 give_epoch, NULL, NULL, NULL) != SQLITE_OK)
+    return results_error(self, "open", diag);
   sqlite3_busy_timeout(self->db, BUSY_MS);
   return 0;
 }
@@ -109,6 +122,20 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
   if (status == 0) sqlite3_exec(self->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
   // A loss of power may take the last runs, never a part of one.
   if (status == 0) sqlite3_exec(self->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+  if (status) results_close(self);
+  return status;
+}
+
+int results_open_hidden(Results *self, UnnamedFile *file, const char *data_root, Arena *arena,
+                        Diag *diag) {
+  int status = open_database(self, file->path, file->scratch, SQLITE_OPEN_READWRITE, diag);
+  unnamed_hide(file);
+  if (status == 0)
+    status = results_execute(self,
+                             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
+                             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
+                             "open", diag);
+  if (status == 0) status = create_schema(self, data_root, arena, diag);
   if (status) results_close(self);
   return status;
 }
@@ -166,11 +193,11 @@ static bool may_write(const Results *self, Arena *arena) {
   return !sqlite3_db_readonly(self->db, "main") && access(folder, W_OK) == 0;
 }
 
-/* A file that may only be read is one that does not change, unless there is a log: nobody else has
- * it open for writing. */
-static int reopen_unwritable(Results *self, Arena *arena, Diag *diag) {
+/* A file without a log is one that nobody has open: it is taken for one that does not change, where
+ * SQLite could not make a log or is not to. */
+static int reopen_unchanging(Results *self, bool no_log, Arena *arena, Diag *diag) {
   const char *path = self->path;
-  const bool unchanging = !may_write(self, arena) && !has_log(self, arena);
+  const bool unchanging = (no_log || !may_write(self, arena)) && !has_log(self, arena);
   const char *uri = make_uri(self, unchanging ? "mode=ro&immutable=1" : "mode=rw", arena);
   int status = 0;
   if (unchanging) {
@@ -178,13 +205,14 @@ static int reopen_unwritable(Results *self, Arena *arena, Diag *diag) {
     status = open_database(self, path, uri, SQLITE_OPEN_READONLY, diag);
   }
   self->uri = uri;
+  self->unchanging = unchanging;
   return status;
 }
 
-int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag) {
+static int open_reader(Results *self, const char *path, bool no_log, Arena *arena, Diag *diag) {
   // A connection that may only read cannot fold the write-ahead log into the file when it closes.
   int status = open_database(self, path, path, SQLITE_OPEN_READWRITE, diag);
-  if (status == 0) status = reopen_unwritable(self, arena, diag);
+  if (status == 0) status = reopen_unchanging(self, no_log, arena, diag);
   if (status == 0) status = check_schema(self, diag);
   if (status < 0 && self->uri && has_log(self, arena) && !may_write(self, arena))
     diag_hint(diag, "copy it to where you may write, with the log that lies beside it");
@@ -195,4 +223,12 @@ int results_open_reader(Results *self, const char *path, Arena *arena, Diag *dia
   if (status == 0) sqlite3_set_authorizer(self->db, authorize, NULL);
   if (status) results_close(self);
   return status ? -1 : 0;
+}
+
+int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag) {
+  return open_reader(self, path, false, arena, diag);
+}
+
+int results_open_source(Results *self, const char *path, Arena *arena, Diag *diag) {
+  return open_reader(self, path, true, arena, diag);
 }

@@ -43,10 +43,11 @@ typedef struct ClusterView {
 /* Where a request's phases run; the same machine twice means no transfer. With a dispatcher that
  * picks, a decode machine other than the prefill machine is ignored. A machine whose role does
  * not cover its phase is claimed for the mixed pool, unless `roles_stay`: then it serves this one
- * request across its role. */
+ * request across its role, and `claimed` is claimed for the phase that it lacks, if it is any. */
 typedef struct Placement {
   MachineIx prefill, decode;
   bool roles_stay;
+  MachineIx claimed; // MACHINE_NONE: nobody; read with roles_stay alone
 } Placement;
 
 /* The first machine of `list` with the smallest value in `column`; MACHINE_NONE if it is empty. */

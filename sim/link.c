@@ -127,6 +127,12 @@ int64_t links_end(Links *self, FlowIx ix, Tick now) {
   return flow->bytes_left;
 }
 
+double links_left_ticks(const Links *self, FlowIx ix) {
+  const Flow *flow = &self->flows[ix];
+  assert(flow->active && flow->rate > 0);
+  return (double)flow->bytes_left / (double)flow->rate * (double)TICKS_PER_SECOND;
+}
+
 Tick links_finish(const Links *self, FlowIx ix) {
   const Flow *flow = &self->flows[ix];
   assert(flow->active && flow->rate > 0);

@@ -55,6 +55,8 @@ void links_begin(Links *self, FlowIx flow, MachineIx from, MachineIx to, int64_t
 void links_add(Links *self, FlowIx flow, int64_t bytes, Tick now);
 /* Ends an active flow, whatever is left of it; returns the bytes that were left. */
 int64_t links_end(Links *self, FlowIx flow, Tick now);
+/* How long an active flow will take at its present rate; that may be beyond the end of time. */
+double links_left_ticks(const Links *self, FlowIx flow);
 /* When an active flow will have moved all of its bytes at its present rate. */
 Tick links_finish(const Links *self, FlowIx flow);
 #endif

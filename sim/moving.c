@@ -47,6 +47,7 @@ static bool has_room(Engine *self, const Transfer *transfer) {
 static void set_changed_timers(Engine *self) {
   for (size_t i = 0; i < self->links.n_changed; i++) {
     const FlowIx flow = self->links.changed[i];
+    if (engine_passes_the_end(self, links_left_ticks(&self->links, flow))) return;
     agenda_set(&self->agenda, EVENT_TRANSFER, flow, links_finish(&self->links, flow));
   }
 }
@@ -131,10 +132,16 @@ void engine_offer_layers(Engine *self, RequestIx ix) {
   overlap(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
 }
 
+/* How long `bytes` take at this rate; 1 when that is more time than there is: the run stops. */
+static Tick bytes_ticks(Engine *self, int64_t bytes, int64_t bandwidth) {
+  const double seconds = (double)bytes / (double)bandwidth;
+  if (engine_passes_the_end(self, seconds * (double)TICKS_PER_SECOND)) return 1;
+  return tick_from_seconds(seconds);
+}
+
 /* How long a copy between a machine's GPUs and its CPU memory takes; 0 on a direct path. */
-static Tick copy_ticks(const Engine *self, int64_t bytes, int64_t bandwidth) {
-  if (self->config->network_path != NETWORK_INDIRECT) return 0;
-  return tick_from_seconds((double)bytes / (double)bandwidth);
+static Tick copy_ticks(Engine *self, int64_t bytes, int64_t bandwidth) {
+  return self->config->network_path == NETWORK_INDIRECT ? bytes_ticks(self, bytes, bandwidth) : 0;
 }
 
 /* Begins a transfer whose prefill has ended and which has room. */
@@ -145,8 +152,7 @@ static void begin_moving(Engine *self, TransferIx ix) {
   const int64_t rate = transfer->choice.private_bandwidth;
   if (rate > 0) {
     transfer->stage = TRANSFER_TAIL;
-    agenda_set(&self->agenda, EVENT_TRANSFER, ix,
-               self->now + tick_from_seconds((double)bytes / (double)rate));
+    agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + bytes_ticks(self, bytes, rate));
     return;
   }
   const PoolSpec *from = self->machines[transfer->from].pool;

@@ -204,6 +204,18 @@ static void queue_prefill(Engine *self, RequestIx ix) {
   if (chained) engine_wake(self, machine, WAKE_CHAINED, ix);
 }
 
+/* Claims the machines that the placement takes across their roles. */
+static void claim(Engine *self, const Placement *placement) {
+  if (!placement->roles_stay) {
+    engine_claim(self, &self->machines[placement->prefill], PHASE_PREFILL);
+    if (placement->decode != MACHINE_NONE)
+      engine_claim(self, &self->machines[placement->decode], PHASE_DECODE);
+  } else if (placement->claimed != MACHINE_NONE) {
+    engine_claim(self, &self->machines[placement->claimed], PHASE_PREFILL);
+    engine_claim(self, &self->machines[placement->claimed], PHASE_DECODE);
+  }
+}
+
 void engine_handle_arrival(Engine *self) {
   if (!engine_has_memory(self, request_table_growth(&self->requests))) return;
   const RequestIx ix = admit_row(self);
@@ -215,11 +227,7 @@ void engine_handle_arrival(Engine *self) {
     engine_pull(self);
   } else {
     const Placement placement = place(self, ix, large);
-    if (!placement.roles_stay) {
-      engine_claim(self, &self->machines[placement.prefill], PHASE_PREFILL);
-      if (placement.decode != MACHINE_NONE)
-        engine_claim(self, &self->machines[placement.decode], PHASE_DECODE);
-    }
+    claim(self, &placement);
     assign_prefill(self, request, &self->machines[placement.prefill]);
     if (placement.decode != MACHINE_NONE)
       engine_assign_decode(self, request, &self->machines[placement.decode]);

@@ -51,13 +51,15 @@ static int compare_points(const ProfileRow *a, const ProfileRow *b) {
                           a->batch.prefill_area2,
                           a->batch.decode_seqs,
                           a->batch.context_tokens,
-                          a->batch.logit_seqs};
+                          a->batch.logit_seqs,
+                          a->size};
   const int64_t right[] = {b->op,
                            b->batch.prefill_tokens,
                            b->batch.prefill_area2,
                            b->batch.decode_seqs,
                            b->batch.context_tokens,
-                           b->batch.logit_seqs};
+                           b->batch.logit_seqs,
+                           b->size};
   for (size_t i = 0; i < sizeof left / sizeof *left; i++)
     if (left[i] != right[i]) return left[i] < right[i] ? -1 : 1;
   return 0;

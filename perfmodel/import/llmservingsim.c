@@ -312,8 +312,7 @@ static void set_facts(const Reading *self) {
                    arena_printf(profile->arena,
                                 "%lld layers of the model file; two norms a layer, all else once",
                                 (long long)self->llm.num_hidden_layers));
-  profile_set_fact(profile, "assumption_all_reduce",
-                   "not in the bundle: linear times of more than 1 GPU are too short");
+  profile_set_fact(profile, "all_reduce", "none"); // of the GPUs that share a layer one was timed
   profile_set_fact(profile, "assumption_head", "lm_head and sampler");
   import_count_fact(profile, "mixed_rows_left_out", self->mixed_rows);
   import_count_fact(profile, "rows_of_several_query_tokens_left_out", self->wide_rows);

@@ -3,9 +3,9 @@
  * What they leave out, and how it is filled in: norms, the residual add and the embedding do not
  * depend on tensor parallelism and were timed at 1 only, so other degrees take those of the same
  * token count at 1. The embedding runs once, all else once in each layer (the residual add too,
- * which is how Vidur counts it). Two all-reduces of 2·n_embd bytes per token follow each layer when
- * the table of collectives is there. The head was not timed. kv_cache_size is the past of a prefill
- * chunk and the context of each decode. */
+ * which is how Vidur counts it). All-reduces were timed apart: they become rows of their own when
+ * the table of collectives is there, and the fit adds two to each layer. The head was not timed.
+ * kv_cache_size is the past of a prefill chunk and the context of each decode. */
 #include "perfmodel/import/vidur_tables.h"
 #include "sim/base/csv.h"
 #include <math.h>
@@ -20,6 +20,7 @@ typedef struct CollectiveRow {
   const char *collective;
   int64_t num_workers, devices_per_node, size;
   double median_ms;
+  Place at;
 } CollectiveRow;
 
 #define COLLECTIVE(field, kind, limits) CSV_FIELD(CollectiveRow, field, kind, limits)
@@ -54,30 +55,12 @@ static int read_collectives(Csv *csv, Collectives *self, Diag *diag) {
   while ((status = csv_next(csv, &row, diag)) != 0) {
     if (status < 0) error = -1;
     if (status < 0 || row.num_workers != row.devices_per_node) continue;
+    row.at = csv_place(csv, NULL);
     ARENA_RESERVE(csv->arena, self->rows, self->capacity, self->n + 1);
     self->rows[self->n++] = row;
   }
   if (self->n > 0) qsort(self->rows, self->n, sizeof *self->rows, compare_collectives);
   return error;
-}
-
-/* Milliseconds, linear between sizes; below the smallest its time, above the largest its rate.
- * NAN when there are none of so many GPUs. */
-static double all_reduce_ms(const Collectives *self, int64_t gpus, double bytes) {
-  const CollectiveRow *below = NULL;
-  for (size_t i = 0; i < self->n; i++) {
-    const CollectiveRow *row = &self->rows[i];
-    if (row->num_workers != gpus) continue;
-    double size = (double)row->size;
-    if (size < bytes) {
-      below = row;
-      continue;
-    }
-    if (!below) return row->median_ms;
-    double share = (bytes - (double)below->size) / (size - (double)below->size);
-    return below->median_ms + share * (row->median_ms - below->median_ms);
-  }
-  return below ? below->median_ms * bytes / (double)below->size : NAN;
 }
 
 /* ---- Linear operators ---- */
@@ -124,7 +107,6 @@ typedef struct Reading {
   Llm llm;
   Collectives collectives;
   int64_t unequal_rows, idle_rows; // passed over
-  bool misses_all_reduce;
 } Reading;
 
 /* The rows must be of the model that the user named. */
@@ -174,22 +156,30 @@ static double op_ms(const LinearRow *rows, size_t n, const LinearRow *row, int o
 
 static void add_linear(Reading *self, const LinearRow *rows, size_t n, const LinearRow *row) {
   const int64_t gpus = row->num_tensor_parallel_workers;
-  const double reduced_bytes = 2.0 * (double)row->n_embd * (double)row->num_tokens;
   double layer_ms = 0;
   for (int op = 1; op < N_OPS; op++)
     layer_ms += op_ms(rows, n, row, op);
-  if (gpus > 1) {
-    double ms = all_reduce_ms(&self->collectives, gpus, reduced_bytes);
-    if (isnan(ms))
-      self->misses_all_reduce = true;
-    else
-      layer_ms += 2 * ms;
-  }
   double ms = op_ms(rows, n, row, 0) + layer_ms * (double)self->llm.num_hidden_layers;
   ProfileRow added = import_row(self->input->model, self->input->gpu, gpus, PROFILE_LINEAR,
                                 (BatchShape){.prefill_tokens = row->num_tokens}, ms * US_PER_MS);
   added.at = row->at;
   profile_add(self->profile, &added);
+}
+
+/* Those of as many GPUs as layers were timed on. */
+static void add_collectives(Reading *self, const LinearRow *rows, size_t n) {
+  for (size_t i = 0; i < self->collectives.n; i++) {
+    const CollectiveRow *row = &self->collectives.rows[i];
+    size_t k = 0;
+    while (k < n && rows[k].num_tensor_parallel_workers != row->num_workers)
+      k++;
+    if (k == n || row->num_workers == 1) continue;
+    ProfileRow added = import_row(self->input->model, self->input->gpu, row->num_workers,
+                                  PROFILE_ALL_REDUCE, (BatchShape){0}, row->median_ms * US_PER_MS);
+    added.size = row->size;
+    added.at = row->at;
+    profile_add(self->profile, &added);
+  }
 }
 
 static int read_linear(Csv *csv, Reading *self, Diag *diag) {
@@ -211,6 +201,7 @@ static int read_linear(Csv *csv, Reading *self, Diag *diag) {
   if (n > 0) qsort(rows, n, sizeof *rows, compare_linear);
   for (size_t i = 0; i < n; i++)
     add_linear(self, rows, n, &rows[i]);
+  add_collectives(self, rows, n);
   return error;
 }
 
@@ -356,9 +347,7 @@ static void set_facts(const Reading *self, const Csv tables[N_TABLES]) {
                                 (long long)self->llm.num_hidden_layers));
   profile_set_fact(profile, "assumption_tensor_parallel",
                    "operators missing from a row are those of 1 GPU at the same tokens");
-  if (self->misses_all_reduce)
-    profile_set_fact(profile, "assumption_all_reduce",
-                     "none where no table has its number of GPUs: linear times are too short");
+  profile_set_fact(profile, "all_reduce", "none"); // in linear; the fit adds the rows of their own
   profile_set_fact(profile, "assumption_head", "not measured");
   import_count_fact(profile, "rows_of_unequal_prompts_left_out", self->unequal_rows);
   import_count_fact(profile, "rows_without_context_left_out", self->idle_rows);

@@ -1,6 +1,6 @@
-/* Keeping, hinting and printing diagnostics. Text from the input may hold anything: messages and
- * hints are kept plain and bounded, and paths and source lines go through text_put, so that no
- * control character reaches the terminal. */
+/* Keeping, hinting and printing diagnostics. Text from the input may hold anything: paths,
+ * messages and hints are kept plain, the last two bounded, and source lines go through text_put, so
+ * that no control character reaches the terminal. */
 #include "sim/base/diag.h"
 #include "sim/base/text.h"
 #include <assert.h>
@@ -46,7 +46,8 @@ static DiagEntry *new_entry(Diag *diag, DiagKind kind, Place at) {
     diag->n_dropped++;
     return NULL;
   }
-  if (at.path) at.path = arena_copy(&diag->arena, at.path, strlen(at.path));
+  if (at.path)
+    at.path = text_shown(arena_copy(&diag->arena, at.path, strlen(at.path)), &diag->arena);
   if (at.source) at.source = arena_copy(&diag->arena, at.source, (size_t)at.source_length);
   DiagEntry *entry = &diag->entries[diag->n_entries++];
   *entry = (DiagEntry){.kind = kind, .at = at};
@@ -193,7 +194,7 @@ static void print_source(const Place *at, FILE *out) {
 static void print_entry(const DiagEntry *entry, FILE *out) {
   const Place *at = &entry->at;
   if (at->path) {
-    text_put(out, at->path, strlen(at->path), ' ');
+    fputs(at->path, out);
     if (at->line > 0) fprintf(out, ":%d", at->line);
     if (at->line > 0 && at->column > 0) fprintf(out, ":%d", at->column);
     fputs(": ", out);

@@ -54,7 +54,7 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   if (prefill != MACHINE_NONE && decode != MACHINE_NONE)
     return (Placement){.prefill = prefill, .decode = decode};
   const MachineIx both = least_of_all(view);
-  return (Placement){both, both, .roles_stay = true};
+  return (Placement){both, both, .roles_stay = true, .claimed = MACHINE_NONE};
 }
 
 static const OptionSpec options[] = {

@@ -6,7 +6,7 @@
  *   3  no prefill machine: the decode machine with the fewest pending tokens turns to mixed
  *   4  no decode machine: the prefill machine with the least reserved memory turns to mixed
  *   5  either still missing: both phases on the machine with the fewest pending tokens of all,
- *      whose role stays
+ *      whose role stays; one that 3 or 4 moved is mixed already, the last of these, and stays so
  *
  * Its books are its own: pending tokens are prompts until prefilled plus one per decode until
  * finished; memory is reserved at placement on both machines and freed with the allocations. */
@@ -57,14 +57,22 @@ static MachineIx find_decode(const State *self, const ClusterView *view, const R
   return MACHINE_NONE;
 }
 
-/* The least loaded machine of all, in the order prefill, mixed, decode. */
-static MachineIx least_of_all(const State *self, const ClusterView *view) {
+/* The less loaded of two, the first of equals; either may be MACHINE_NONE. */
+static MachineIx less(const State *self, MachineIx a, MachineIx b) {
+  if (a == MACHINE_NONE || b == MACHINE_NONE) return a == MACHINE_NONE ? b : a;
+  return self->pending_tokens[b] < self->pending_tokens[a] ? b : a;
+}
+
+/* The least loaded machine of all, in the order prefill, mixed, decode; `moved` has left its list
+ * for the end of the mixed one. */
+static MachineIx least_of_all(const State *self, const ClusterView *view, MachineIx moved) {
   static const Role order[] = {ROLE_PREFILL, ROLE_MIXED, ROLE_DECODE};
   MachineIx best = MACHINE_NONE;
   for (int i = 0; i < ROLES; i++) {
-    const MachineIx m = role_list_least(&view->by_role[order[i]], self->pending_tokens);
-    if (m == MACHINE_NONE) continue;
-    if (best == MACHINE_NONE || self->pending_tokens[m] < self->pending_tokens[best]) best = m;
+    const RoleList *list = &view->by_role[order[i]];
+    for (uint32_t k = 0; k < list->count; k++)
+      if (list->items[k] != moved) best = less(self, best, list->items[k]);
+    if (order[i] == ROLE_MIXED) best = less(self, best, moved);
   }
   return best;
 }
@@ -73,19 +81,21 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
   State *self = state;
   const Request *request = &view->requests[ix];
   MachineIx prefill = find_prefill(self, view, request);
-  MachineIx decode = find_decode(self, view, request);
+  MachineIx decode = find_decode(self, view, request), moved = MACHINE_NONE;
   if (prefill == MACHINE_NONE && view->roles_move)
-    prefill = role_list_least(&view->by_role[ROLE_DECODE], self->pending_tokens);
-  if (decode == MACHINE_NONE && view->roles_move)
+    moved = prefill = role_list_least(&view->by_role[ROLE_DECODE], self->pending_tokens);
+  if (decode == MACHINE_NONE && view->roles_move) {
     decode = role_list_least(&view->by_role[ROLE_PREFILL], self->reserved_tokens);
+    if (moved == MACHINE_NONE) moved = decode;
+  }
   const bool none = prefill == MACHINE_NONE || decode == MACHINE_NONE;
-  if (none) prefill = decode = least_of_all(self, view);
+  if (none) prefill = decode = least_of_all(self, view, moved);
   const int64_t output = request->output_tokens - 1;
   self->pending_tokens[prefill] += request->prompt_tokens;
   self->pending_tokens[decode]++;
   self->reserved_tokens[prefill] += request->prompt_tokens + 1;
   self->reserved_tokens[decode] += output + (prefill == decode ? 0 : request->prompt_tokens + 1);
-  return (Placement){prefill, decode, .roles_stay = none};
+  return (Placement){prefill, decode, .roles_stay = none, .claimed = moved};
 }
 
 static void observe(void *state, const ClusterView *view, RequestIx ix, Observation what,

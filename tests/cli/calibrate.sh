@@ -96,6 +96,20 @@ points torn.csv >got
 cmp -s want got || fail 'resuming a torn file came to other points'
 [ "$(tail -c 1 torn.csv)" = '' ] || fail 'the last line is still torn'
 
+# Two of one file would rename theirs over the other's.
+start shared.csv
+rejects 3 fake -o shared.csv
+says "shared.csv: error: 'shared.csv' is in use by another calibration, process $!"
+one_line
+rejects 3 fake --resume -o shared.csv
+says 'is in use by another calibration'
+kill -TERM $!
+wait $!
+[ ! -e shared.csv-calibration ] || fail 'the lock was left'
+expect 0 fake --resume -o shared.csv
+points shared.csv >got
+cmp -s want got || fail 'a file that was locked came to other points'
+
 start interrupted.csv
 sleep 0.2
 kill -TERM $!

@@ -17,6 +17,7 @@ provision:
   objective: machines
   constraint: {rate: 4 /s}
   designs:
+    more: {pools.all.machine: dgx-a100, pools.all.count: 1..9}
     some: {pools.all.count: 1..20}
 END
 

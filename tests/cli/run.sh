@@ -160,6 +160,10 @@ for way in '' --step; do
   says 'the run passes 106 days of simulated time'
 done
 
+rejects 3 "$tandem" run endless.yaml --set 'network={bandwidth: 1 B/s}' --set policies.router=jsq \
+  --set 'pools={a: {role: prefill, machine: dgx-h100}, b: {role: decode, machine: dgx-h100}}'
+says 'the run passes 106 days of simulated time'
+
 # What the model's context or the KV memory cannot take is rejected, and the summary says why.
 config | sed 's/{constant: 500}/{uniform: [3000, 5000]}/' >context.yaml
 expect 0 "$tandem" run context.yaml --output context.db
@@ -189,11 +193,11 @@ says "'max_model_len' wants a whole number"
 rejects 3 "$tandem" run a.yaml --set 'workload.lengths.prompt={constant: 2147483647}'
 says "'constant' must be from 1 to 10000000"
 
-rejects 3 "$tandem" run a.yaml --set pools.all.count=1000000 \
-  --set pools.all.tensor_parallel_size=1 --set pools.all.data_parallel_size=8 \
+rejects 3 "$tandem" run a.yaml --set model=opt-13b --set perfmodel=roofline --check \
+  --set pools.all.count=1000000 --set pools.all.data_parallel_size=8 \
+  --set pools.all.tensor_parallel_size=1 \
   --set pools.more='{machine: dgx-h100, count: 1000000}' \
-  --set pools.most='{machine: dgx-h100, count: 1000000, data_parallel_size: 2}' \
-  --set model=opt-13b --set perfmodel=roofline --check
+  --set pools.most='{machine: dgx-h100, count: 1000000, data_parallel_size: 2}'
 says "the pools up to 'most' have 11000000 machines"
 
 # More requests than memory: the run ends, and the sweep goes on without it.

@@ -201,6 +201,29 @@ for table in study design answer; do
 done
 holds "$(($(ask study.db 'SELECT count(*) FROM run') + 6))" with-study.db 'SELECT count(*) FROM run'
 
+# Killed at any moment, a merge leaves nothing behind, neither where its result would be nor beside
+# what it reads.
+mkdir kill
+cp whole.db kill
+for ms in 005 010 020 040 060 080 100 150 200; do
+  "$tandem" merge kill/out.db kill/whole.db >out 2>err &
+  pid=$!
+  sleep 0.$ms
+  kill -9 $pid 2>/dev/null
+  wait $pid 2>/dev/null
+  if [ -e kill/out.db ]; then # it had ended
+    holds 533 kill/out.db 'SELECT count(*) FROM run'
+    rm kill/out.db
+  fi
+  [ "$(ls kill)" = whole.db ] || fail "a merge that was killed left $(ls kill)"
+done
+expect 0 "$tandem" merge kill/out.db kill/whole.db
+same whole.db kill/out.db
+holds ok kill/out.db 'PRAGMA integrity_check'
+: >kill/there.db
+rejects 3 "$tandem" merge kill/there.db kill/whole.db
+says "'kill/there.db' is there already"
+
 # spoil SQL : f2.db with a change, as spoilt.db.
 spoil() {
   cp f2.db spoilt.db
@@ -221,7 +244,7 @@ if command -v python3 >/dev/null 2>&1; then
   spoil "UPDATE run SET version = '0.0.1'"
   unmergeable "'spoilt.db' has runs of version '0.0.1', others of version"
   spoil 'PRAGMA user_version = 1'
-  unmergeable "'spoilt.db' has schema version 1, this program has version 3"
+  unmergeable "'spoilt.db' has schema version 1, this program has version 4"
   spoil 'DELETE FROM point_value; DELETE FROM point; DELETE FROM run'
   rejects 3 "$tandem" merge spoilt-out.db f1.db spoilt.db f3.db
   says "sweep 'f.yaml' lacks shard 2/3"

@@ -69,19 +69,23 @@ static void evaluate(Paper *paper, bool sensitivity, const char *claim) {
 Test(claims, equal_sources_are_made_once_at_points_too) {
   static const char claim[] = CLAIM "sensitivity:\n"
                                     "  - {why: a, sweep: {workload.requests: [10, 20]}}\n"
-                                    "  - {why: b, sweep: {workload.requests: [20, 30]}}\n";
+                                    "  - {why: b, sweep: {workload.requests: [20, 30]}}\n"
+                                    "  - {why: c, sweep: {n: {few: {workload.requests: 10}}}}\n"
+                                    "  - {why: d, sweep: {n: {few: {workload.requests: 15}}}}\n";
   Paper paper;
   evaluate(&paper, false, claim);
   cr_expect_eq(n_runs, 2, "base with same, and other, are %d runs", n_runs);
   cr_expect_eq(paper.n_points, 0);
   paper_done(&paper);
   evaluate(&paper, true, claim);
-  cr_expect_eq(n_runs, 2 + 3, "with 10, 20 and 30 requests they are %d", n_runs);
+  cr_expect_eq(n_runs, 2 + 4, "with 10, 15, 20 and 30 requests they are %d", n_runs);
   SensitivityRange range;
   cr_expect(claim_sensitivity(&paper.claims[0], 0, 1, &range, &arena));
   cr_expect_eq(range.low, 40);
   cr_expect_eq(range.high, 60);
   cr_expect_str_eq(range.inside, "20");
+  cr_expect(claim_sensitivity(&paper.claims[0], 0, 3, &range, &arena));
+  cr_expect_eq(range.low, 30, "not what is called the same");
   cr_expect_not(claim_sensitivity(&paper.claims[0], 1, 0, &range, &arena), "what is right");
   paper_done(&paper);
 }

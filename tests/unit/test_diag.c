@@ -86,7 +86,7 @@ Test(diag, control_characters_of_the_input_are_not_printed) {
   at.path = "a\n\x1b.yaml";
   diag_error(&diag, at, "bad '%s'", "a\tb\x1b\xff\xc2\x9b");
   diag_hint(&diag, "not '%s'", "\x7f");
-  cr_assert_str_eq(print_to(text, sizeof text, &diag), "a  .yaml:1:1: error: bad 'a?b??"
+  cr_assert_str_eq(print_to(text, sizeof text, &diag), "a??.yaml:1:1: error: bad 'a?b??"
                                                        "?'\n   1 |    [2Jx  y\n     |   ^\n"
                                                        "  hint: not '?'\n");
   diag_done(&diag);

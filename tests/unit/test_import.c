@@ -1,6 +1,7 @@
 /* Importing. Pinned: the rows that a few lines of each format become, by hand, with the unit and
  * the traps of each; the facts that say what was assumed; where bad input is reported. The files
  * are made up; the counts of SplitwiseSim's own are pinned where it is at hand. */
+#include "perfmodel/fit_rows.h"
 #include "perfmodel/import/import.h"
 #include "tests/unit/trace_testing.h"
 #include <math.h>
@@ -179,6 +180,26 @@ Test(import, splitwise_sims_own_file_has_twelve_groups_of_210_rows) {
   "is_true_mixed_batch\n"
 #define NETWORK ",time_stats.all_reduce.median,rank,num_workers,size,collective,devices_per_node\n"
 
+/* What a fit makes of the one linear row of a group of llama2-70b: its time with all-reduces, where
+ * they were not in it from the profile's rows, or else from rings of 100 us. */
+static void expect_linear(const Profile *profile, int degree, double median_us) {
+  ProfileGroup *groups = NULL;
+  const size_t n = profile_groups(profile, &groups, &bench.arena);
+  const FitAllReduce all_reduce = {
+      .calls = 160, .bytes_per_token = 2 * 8192, .ring = "a machine", .ring_latency = 100e-6};
+  for (size_t i = 0; i < n; i++) {
+    if (groups[i].tensor_parallel_size != degree) continue;
+    FitRows rows;
+    const ProfileRow *linear[8];
+    fit_rows_init(&rows, profile, &groups[i], "graph", &all_reduce, &bench.arena);
+    cr_assert_eq(fit_rows_of(&rows, PROFILE_LINEAR, linear), 1);
+    cr_expect_float_eq(linear[0]->median_us, median_us, 1e-9 * median_us, "%d GPUs take %g us",
+                       degree, linear[0]->median_us);
+    return;
+  }
+  cr_expect(false, "no group of %d GPUs", degree);
+}
+
 Test(import, vidurs_operators_become_layers_with_their_all_reduces) {
   /* Norms, add and embedding are missing at 4 GPUs: those of 1 GPU stand in. 1024 tokens make
    * all-reduces of 16 MiB, halfway between the two sizes. */
@@ -192,17 +213,21 @@ Test(import, vidurs_operators_become_layers_with_their_all_reduces) {
   const char *texts[MAX_FILES] = {network, mlp};
   const int status = import_texts("vidur", "llama2-70b", "h100-80gb", texts, &profile);
   cr_assert_eq(status, 0, "%s", first_message());
-  cr_assert_eq(profile.n_rows, 2);
+  cr_assert_eq(profile.n_rows, 4);
   const BatchShape batch = {.prefill_tokens = 1024};
   expect_row(&profile, 0, PROFILE_LINEAR, 1, batch, 500 + 80 * 770.0);
-  expect_row(&profile, 1, PROFILE_LINEAR, 4, batch, 500 + 80 * (320.0 + 30 + 2 * 20));
-  cr_expect_null(profile_fact(&profile, "assumption_all_reduce"));
+  expect_row(&profile, 1, PROFILE_LINEAR, 4, batch, 500 + 80 * (320.0 + 30));
+  expect_row(&profile, 2, PROFILE_ALL_REDUCE, 4, (BatchShape){0}, 10);
+  expect_row(&profile, 3, PROFILE_ALL_REDUCE, 4, (BatchShape){0}, 30);
+  cr_expect(profile.rows[2].size == 8388608 && profile.rows[3].size == 25165824);
+  expect_linear(&profile, 1, 500 + 80 * 770.0);
+  expect_linear(&profile, 4, 500 + 80 * (320.0 + 30 + 2 * 20));
   cr_expect_not_null(strstr(profile_fact(&profile, "assumption_layers"), "80 layers"));
   texts[0] = mlp;
   texts[1] = NULL;
   cr_assert_eq(import_texts("vidur", "llama2-70b", "h100-80gb", texts, &profile), 0);
   expect_row(&profile, 1, PROFILE_LINEAR, 4, batch, 500 + 80 * 350.0);
-  cr_expect_not_null(profile_fact(&profile, "assumption_all_reduce"));
+  expect_linear(&profile, 4, 500 + 80 * (320.0 + 30 + 2 * 100)); // those of --machine
 }
 
 Test(import, frontiers_attention_counts_the_kernel_of_its_own_phase) {
@@ -311,6 +336,7 @@ Test(import, llmservingsims_layers_are_counted_by_how_often_they_run) {
   expect_row(&profile, 4, PROFILE_DECODE_ATTENTION, 2,
              (BatchShape){.decode_seqs = 4, .context_tokens = 400}, 32 * 7.0);
   cr_expect_str_eq(profile.rows[0].gpu, "RTX4090");
+  cr_expect_str_eq(profile_fact(&profile, "all_reduce"), "none");
   cr_expect_str_eq(profile_fact(&profile, "mixed_rows_left_out"), "1");
   cr_expect_str_eq(profile_fact(&profile, "gpu_name"), "NVIDIA GeForce RTX 4090");
 }

@@ -341,6 +341,31 @@ Test(router, mixed_pool_step_5_both_on_the_least_loaded_whose_role_stays) {
   const Placement placement = route_new(&subject, 30, 10);
   expect(placement, 1, 1, "over the limit everywhere");
   cr_expect(placement.roles_stay);
+  cr_expect_eq(placement.claimed, MACHINE_NONE);
+}
+
+/* Steps 1 and 2 refuse; 4 moves machine 0 behind machine 1, which step 5 then meets first. */
+Test(router, mixed_pool_step_5_after_step_4_leaves_what_that_moved_mixed) {
+  const Subject subject = mixed_pool("PM", 200);
+  expect(route_new(&subject, 90, 10), 0, 1, "100 reserved on machine 1");
+  stage_prefill(&stage, 0, 90);
+  expect(route_new(&subject, 88, 10), 1, 1, "198 reserved on machine 1, 90 pending on each");
+  stage_prefill(&stage, 1, 88);
+  const Placement placement = route_new(&subject, 50, 10);
+  expect(placement, 1, 1, "the first of equals once 0 is behind it");
+  cr_expect(placement.roles_stay);
+  cr_expect_eq(placement.claimed, 0);
+}
+
+/* The same with step 3: machine 0 decodes and is mixed before machine 1 is asked. */
+Test(router, mixed_pool_step_5_after_step_3_leaves_what_that_moved_mixed) {
+  const Subject subject = mixed_pool("DM", 100);
+  expect(route_new(&subject, 80, 10), 1, 0, "90 reserved on machine 0, 80 pending on 1");
+  stage_prefill(&stage, 1, 80);
+  const Placement placement = route_new(&subject, 30, 10);
+  expect(placement, 0, 0, "over the limit on 1, 121 tokens there");
+  cr_expect(placement.roles_stay);
+  cr_expect_eq(placement.claimed, 0);
 }
 
 Test(router, mixed_pool_step_5_prefers_the_prefill_list_among_equals) {

@@ -1,0 +1,479 @@
+/* The answers of studies on paper, letter by letter, from outcomes made by hand: a search with two
+ * designs of which one has no answer, and an offline study with choices that tie, miss and lack. */
+#include "experiments/provision_measure.h"
+#include "experiments/provision_print.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static Arena arena;
+static TrialBase base = {.path = "study.yaml"};
+static Provision study;
+static DesignOutcome outcomes[2];
+
+static SloSpec ttft = {.name = "ttft.p99", .limit = 2};
+static const SloSpec good = {.name = "goodput", .limit = 0.9};
+static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true}, {&good, 0.98765, 0.0974, true}};
+
+static void set_up(void) {
+  arena_init(&arena);
+  ttft.metric = slo_metric_find("ttft", 4);
+  study = (Provision){.base = &base, .n_seeds = 2, .seed = 7, .n_designs = 2};
+}
+
+static void tear_down(void) {
+  arena_done(&arena);
+}
+
+TestSuite(provision_print, .init = set_up, .fini = tear_down);
+
+enum { PLAN = -1 };
+
+/* JSON from the study on: the version before it is not pinned. */
+static void expect_printed(int format, const char *want) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (format == PLAN)
+    provision_print_plan(&study, out);
+  else
+    provision_print(&study, outcomes, (OutputFormat)format, out);
+  cr_assert_eq(fclose(out), 0);
+  const char *from = format == OUTPUT_JSON ? strstr(text, "\"study\"") : text;
+  cr_assert_not_null(from);
+  cr_expect_str_eq(from, want, "\n%s", from);
+  free(text);
+}
+
+/* --- a search */
+
+static Design searched[] = {
+    {.name = "split",
+     .n_counts = 2,
+     .counts = {{"pools.prefill.count", 1, 5}, {"pools.decode.count", 2, 50}}},
+    {.name = "a, whole"},
+};
+
+static Answer split[] = {
+    {true,
+     true,
+     {3, 12},
+     0,
+     70.5,
+     NAN,
+     3,
+     12,
+     0,
+     {15, 570.25, NAN},
+     "goodput",
+     0.0974,
+     "tbt.p90",
+     2,
+     slos},
+    {true, false, {30, 2}, 0, 100, NAN, 30, 2, 1, {33, 1200, 44.8}, NULL, NAN, NULL, 0, NULL},
+};
+static const Answer none[2] = {{0}};
+
+static void a_search(void) {
+  study.designs = searched;
+  study.objective = OBJECTIVE_THROUGHPUT;
+  study.tolerance = 0.25;
+  study.budget_of = OBJECTIVE_COST;
+  study.budget = 1200;
+  outcomes[0] = (DesignOutcome){.design = &searched[0],
+                                .answers = split,
+                                .low = 70.5,
+                                .high = 100,
+                                .mean = 85.25,
+                                .half_width = 187.4,
+                                .n_found = 2,
+                                .n_holds = 1,
+                                .n_distinct = 2,
+                                .n_simulations = 14,
+                                .n_stopped = 5,
+                                .events = 3e6,
+                                .saved_events = 1e6,
+                                .n_reused = 4,
+                                .n_grid = 250};
+  outcomes[1] = (DesignOutcome){.design = &searched[1],
+                                .answers = none,
+                                .low = NAN,
+                                .high = NAN,
+                                .mean = NAN,
+                                .half_width = NAN,
+                                .n_distinct = 1,
+                                .monotone = true,
+                                .why_not = "no counts of it fit",
+                                .n_simulations = 2,
+                                .events = 1e6,
+                                .n_grid = 8};
+}
+
+Test(provision_print, a_search_for_people) {
+  a_search();
+  expect_printed(
+      OUTPUT_TABLE,
+      "study.yaml: the largest rate, to 0.25 requests/s, within 1200 $/h; 2 seeds\n"
+      "\n"
+      "design   prefill decode mixed machines       $/h       kW  requests/s  range         "
+      "binds              margin\n"
+      "split          3     12     0       15    570.25        - >=     70.5  70.5..100     "
+      "goodput              9.7%\n"
+      "a, whole none: no counts of it fit\n"
+      "\n"
+      "split: mean 85.25 +- 1.9e+02 requests/s (95%); its answer holds on 1 of 2 seeds; it "
+      "flips with the seed: 2 different clusters\n"
+      "split: one step further tbt.p90 is missed\n"
+      "split: not monotone: a smaller cluster or a higher rate held where more machines or a "
+      "lower one failed\n"
+      "\n"
+      "limit                  value     limit  margin  of split\n"
+      "ttft.p99               1.5 s       2 s   25.0%\n"
+      "goodput              0.9877       0.9     9.7%\n"
+      "\n"
+      "best         split\n"
+      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
+      "saved), 4 from the database\n");
+}
+
+Test(provision_print, the_least_that_holds_a_rate) {
+  a_search();
+  study.objective = OBJECTIVE_MACHINES;
+  study.budget_of = OBJECTIVE_THROUGHPUT;
+  study.rate = 8;
+  study.replays = true;
+  outcomes[0].n_reused = 0;
+  outcomes[0].n_distinct = 1;
+  outcomes[0].monotone = true;
+  split[0].open_ended = false;
+  split[0].next_fails = NULL;
+  expect_printed(
+      OUTPUT_TABLE,
+      "study.yaml: the fewest machines that hold 8 requests/s; 2 seeds\n"
+      "\n"
+      "design   prefill decode mixed machines       $/h       kW  requests/s  range         "
+      "binds              margin\n"
+      "split          3     12     0       15    570.25        -        70.5  70.5..100     "
+      "goodput              9.7%\n"
+      "a, whole none: no counts of it fit\n"
+      "\n"
+      "split: mean 85.25 +- 1.9e+02 machines (95%); its answer holds on 1 of 2 seeds\n"
+      "a trace is the same on every seed: only what draws at random else can differ\n"
+      "\n"
+      "limit                  value     limit  margin  of split\n"
+      "ttft.p99               1.5 s       2 s   25.0%\n"
+      "goodput              0.9877       0.9     9.7%\n"
+      "\n"
+      "best         split\n"
+      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
+      "saved)\n");
+  study.n_seeds = 1;
+  study.rate = 0;
+  outcomes[0].answers = none;
+  outcomes[0].why_not = "nor here";
+  expect_printed(
+      OUTPUT_TABLE,
+      "study.yaml: the fewest machines that hold the trace's requests/s; 1 seed\n"
+      "\n"
+      "design   prefill decode mixed machines       $/h       kW  requests/s  range         "
+      "binds              margin\n"
+      "split    none: nor here\n"
+      "a, whole none: no counts of it fit\n"
+      "\n"
+      "\n"
+      "best         none\n"
+      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
+      "saved)\n");
+}
+
+Test(provision_print, a_search_for_programs) {
+  a_search();
+  expect_printed(
+      OUTPUT_CSV,
+      "design,seed,prefill,decode,mixed,machines,cost_per_hour,power_kw,rate_rps,binds,margi"
+      "n\n"
+      "split,7,3,12,0,15,570.25,,70.5,goodput,0.0974\n"
+      "split,8,30,2,1,33,1200,44.8,100,,\n"
+      "\"a, whole\",7,,,,,,,,,\n"
+      "\"a, whole\",8,,,,,,,,,\n");
+  expect_printed(
+      OUTPUT_JSON,
+      "\"study\": \"study.yaml\",\n"
+      "  \"objective\": \"throughput\",\n"
+      "  \"unit\": \"requests/s\",\n"
+      "  \"budget\": {\"of\": \"cost\", \"value\": 1200},\n"
+      "  \"best\": \"split\",\n"
+      "  \"flips\": false,\n"
+      "  \"designs\": [\n"
+      "    {\"design\": \"split\", \"low\": 70.5, \"high\": 100, \"mean\": 85.25, "
+      "\"half_width\": 187.4, \"distinct\": 2, \"holds\": 1, \"monotone\": false, "
+      "\"why_not\": null, \"simulations\": 14, \"stopped\": 5, \"reused\": 4, \"grid\": 250, "
+      "\"events\": 3000000, \"saved_events\": 1000000,\n"
+      "     \"answers\": [\n"
+      "       {\"seed\": 7, \"found\": true, \"prefill\": 3, \"decode\": 12, \"mixed\": 0, "
+      "\"machines\": 15, \"cost_per_hour\": 570.25, \"power_kw\": null, \"rate_rps\": 70.5, "
+      "\"open_ended\": true, \"binds\": \"goodput\", \"margin\": 0.0974, \"next_fails\": "
+      "\"tbt.p90\", \"slo\": [{\"name\": \"ttft.p99\", \"unit\": \"s\", \"value\": 1.5, "
+      "\"limit\": 2, \"margin\": 0.25}, {\"name\": \"goodput\", \"unit\": \"\", \"value\": "
+      "0.98765, \"limit\": 0.9, \"margin\": 0.0974}]},\n"
+      "       {\"seed\": 8, \"found\": true, \"prefill\": 30, \"decode\": 2, \"mixed\": 1, "
+      "\"machines\": 33, \"cost_per_hour\": 1200, \"power_kw\": 44.8, \"rate_rps\": 100, "
+      "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
+      "\"slo\": []}]},\n"
+      "    {\"design\": \"a, whole\", \"low\": null, \"high\": null, \"mean\": null, "
+      "\"half_width\": null, \"distinct\": 1, \"holds\": 0, \"monotone\": true, \"why_not\": "
+      "\"no counts of it fit\", \"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": "
+      "8, \"events\": 1000000, \"saved_events\": 0,\n"
+      "     \"answers\": [\n"
+      "       {\"seed\": 7, \"found\": false},\n"
+      "       {\"seed\": 8, \"found\": false}]}\n"
+      "  ]\n"
+      "}\n");
+}
+
+Test(provision_print, the_plan_of_a_search) {
+  a_search();
+  expect_printed(PLAN,
+                 "study.yaml: the largest rate, to 0.25 requests/s, within 1200 $/h; 2 seeds\n"
+                 "\n"
+                 "split: pools.prefill.count=1..5 pools.decode.count=2..50\n"
+                 "a, whole: counts are fixed\n");
+  study.objective = OBJECTIVE_POWER;
+  study.n_seeds = 1;
+  study.base_rate = 12;
+  expect_printed(PLAN,
+                 "study.yaml: the least power that holds 12 requests/s, within 1200 $/h; 1 seed\n"
+                 "\n"
+                 "split: pools.prefill.count=1..5 pools.decode.count=2..50\n"
+                 "a, whole: counts are fixed\n");
+}
+
+/* --- an offline study */
+
+static Choice batches[] = {{.label = "512"}, {.label = "2048"}};
+static Choice pools[] = {{.label = "TP8"}, {.label = "TP4PP2"}};
+static Axis axes[] = {{.name = "policies.batcher.max_num_seqs", .choices = batches, .n_choices = 2},
+                      {.name = "parallelism", .choices = pools, .n_choices = 2}};
+static ChoiceFit fits[] = {
+    {"max_num_seqs=512 parallelism=TP8", NULL, {{2, 20, 8}, 0, 0, 2}},
+    {"max_num_seqs=512 parallelism=TP4PP2",
+     "the weights do not fit: 1 of 2 GB",
+     {{0, 0, 0}, 0, 0, 0}},
+    {"max_num_seqs=2048 parallelism=TP8", NULL, {{2, 20, NAN}, 0, 0, 2}},
+    {"max_num_seqs=2048 parallelism=TP4PP2", NULL, {{4, 40, 16}, 0, 0, 4}},
+};
+static Design chosen[] = {
+    {.name = "offline", .choices = {axes, 2, 4, 1}, .fits = fits},
+    {.name = "b", .choices = {NULL, 0, 1, 0}, .fits = &(ChoiceFit){"", NULL, {{1, 2, 3}, 0, 0, 1}}},
+};
+static Answer best[] = {{.found = true,
+                         .choice = 2,
+                         .rate = 4,
+                         .tokens_per_s = 900,
+                         .takes = {2, 20, NAN},
+                         .n_mixed = 2,
+                         .margin = NAN},
+                        {.found = true,
+                         .choice = 3,
+                         .rate = 5.5,
+                         .tokens_per_s = 1000,
+                         .takes = {4, 40, 16},
+                         .n_mixed = 4,
+                         .margin = NAN}};
+static const Measurement measured[] = {
+    {2, 450, NULL, 1},           {NAN, NAN, "the weights do not fit: 1 of 2 GB", 0},
+    {4, 900, NULL, 2},           {1, 300, "3 of 9 requests are rejected or never finish", 3},
+    {3, 460, NULL, 4},           {NAN, NAN, "the weights do not fit: 1 of 2 GB", 0},
+    {4.123456789, 901, NULL, 5}, {5.5, 1000, NULL, 6},
+};
+static const Answer only[] = {{.found = true,
+                               .rate = 0.5,
+                               .tokens_per_s = 50,
+                               .takes = {1, 2, 3},
+                               .n_mixed = 1,
+                               .margin = NAN},
+                              {0}};
+static const Measurement measured_only[] = {{0.5, 50, NULL, 7}, {NAN, NAN, "it failed", 0}};
+
+static void an_offline_study(void) {
+  study.designs = chosen;
+  study.objective = OBJECTIVE_THROUGHPUT;
+  study.offline = true;
+  outcomes[0] = (DesignOutcome){.design = &chosen[0],
+                                .answers = best,
+                                .low = 4,
+                                .high = 5.5,
+                                .mean = 4.75,
+                                .half_width = 9.53,
+                                .n_found = 2,
+                                .n_holds = 2,
+                                .n_distinct = 2,
+                                .monotone = true,
+                                .n_simulations = 6,
+                                .n_reused = 1,
+                                .n_grid = 8,
+                                .measurements = measured};
+  outcomes[1] = (DesignOutcome){.design = &chosen[1],
+                                .answers = only,
+                                .low = 0.5,
+                                .high = 0.5,
+                                .mean = 0.5,
+                                .half_width = 0.25,
+                                .n_found = 1,
+                                .n_holds = 1,
+                                .n_distinct = 1,
+                                .monotone = true,
+                                .n_simulations = 2,
+                                .n_grid = 2,
+                                .measurements = measured_only};
+}
+
+Test(provision_print, an_offline_study_for_people) {
+  an_offline_study();
+  expect_printed(
+      OUTPUT_TABLE,
+      "study.yaml: the largest throughput of requests that are all there at once; 2 seeds\n"
+      "\n"
+      "design  requests/s  tokens/s machines     $/h      kW  choice\n"
+      "offline          4       900        2      20       -  max_num_seqs=2048 "
+      "parallelism=TP8\n"
+      "b              0.5        50        1       2       3  -\n"
+      "\n"
+      "offline: 4..5.5 requests/s over the seeds, mean 4.75 +- 9.5 (95%); it flips with the "
+      "seed: 2 different choices\n"
+      "b: 0.5..0.5 requests/s over the seeds, mean 0.5 +- 0.25 (95%)\n"
+      "\n"
+      "offline: 2 of 4 choices\n"
+      "rank requests/s  tokens/s  of best  max_num_seqs  parallelism\n"
+      "   1          4       900   100.0%  2048          TP8\n"
+      "   2          2       450    50.0%  512           TP8\n"
+      "   -          -         -        -  512           TP4PP2       the weights do not "
+      "fit\n"
+      "   -          1       300        -  2048          TP4PP2       3 of 9 requests are "
+      "rejected or never finish\n"
+      "\n"
+      "b: 1 of 1 choices\n"
+      "rank requests/s  tokens/s  of best\n"
+      "   1        0.5        50   100.0%\n"
+      "\n"
+      "best         offline\n"
+      "simulations  8 of 10 choices, 1 from the database\n");
+  study.n_seeds = 1;
+  outcomes[1].answers = none;
+  outcomes[1].why_not = "nobody could";
+  outcomes[1].measurements = &measured_only[1];
+  outcomes[0].n_reused = 0;
+  expect_printed(
+      OUTPUT_TABLE,
+      "study.yaml: the largest throughput of requests that are all there at once; 1 seed\n"
+      "\n"
+      "design  requests/s  tokens/s machines     $/h      kW  choice\n"
+      "offline          4       900        2      20       -  max_num_seqs=2048 "
+      "parallelism=TP8\n"
+      "b       none: nobody could\n"
+      "\n"
+      "offline: 2 of 4 choices\n"
+      "rank requests/s  tokens/s  of best  max_num_seqs  parallelism\n"
+      "   1          4       900   100.0%  2048          TP8\n"
+      "   2          2       450    50.0%  512           TP8\n"
+      "   -          -         -        -  512           TP4PP2       the weights do not "
+      "fit\n"
+      "   -          1       300        -  2048          TP4PP2       3 of 9 requests are "
+      "rejected or never finish\n"
+      "\n"
+      "b: 0 of 1 choices\n"
+      "rank requests/s  tokens/s  of best\n"
+      "   -          -         -        -  it failed\n"
+      "\n"
+      "best         offline\n"
+      "simulations  8 of 10 choices\n");
+}
+
+Test(provision_print, an_offline_study_as_csv) {
+  an_offline_study();
+  expect_printed(
+      OUTPUT_CSV,
+      "design,seed,rank,choice,throughput_rps,output_tokens_per_s,machines,cost_per_hour,pow"
+      "er_kw,why_not\n"
+      "offline,7,2,max_num_seqs=512 parallelism=TP8,2,450,2,20,8,\n"
+      "offline,7,,max_num_seqs=512 parallelism=TP4PP2,,,,,,the weights do not fit: 1 of 2 "
+      "GB\n"
+      "offline,7,1,max_num_seqs=2048 parallelism=TP8,4,900,2,20,,\n"
+      "offline,7,,max_num_seqs=2048 parallelism=TP4PP2,1,300,4,40,16,3 of 9 requests are "
+      "rejected or never finish\n"
+      "offline,8,3,max_num_seqs=512 parallelism=TP8,3,460,2,20,8,\n"
+      "offline,8,,max_num_seqs=512 parallelism=TP4PP2,,,,,,the weights do not fit: 1 of 2 "
+      "GB\n"
+      "offline,8,2,max_num_seqs=2048 parallelism=TP8,4.12345679,901,2,20,,\n"
+      "offline,8,1,max_num_seqs=2048 parallelism=TP4PP2,5.5,1000,4,40,16,\n"
+      "b,7,1,,0.5,50,1,2,3,\n"
+      "b,8,,,,,1,2,3,it failed\n");
+}
+
+Test(provision_print, an_offline_study_as_json) {
+  an_offline_study();
+  study.n_seeds = 1;
+  expect_printed(
+      OUTPUT_JSON,
+      "\"study\": \"study.yaml\",\n"
+      "  \"objective\": \"throughput\",\n"
+      "  \"unit\": \"requests/s\",\n"
+      "  \"best\": \"offline\",\n"
+      "  \"flips\": false,\n"
+      "  \"designs\": [\n"
+      "    {\"design\": \"offline\", \"low\": 4, \"high\": 5.5, \"mean\": 4.75, "
+      "\"half_width\": 9.53, \"distinct\": 2, \"holds\": 2, \"monotone\": true, \"why_not\": "
+      "null, \"simulations\": 6, \"stopped\": 0, \"reused\": 1, \"grid\": 8, \"events\": 0, "
+      "\"saved_events\": 0,\n"
+      "     \"answers\": [\n"
+      "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 2, "
+      "\"machines\": 2, \"cost_per_hour\": 20, \"power_kw\": null, \"rate_rps\": 4, "
+      "\"output_tokens_per_s\": 900, \"choice\": \"max_num_seqs=2048 parallelism=TP8\", "
+      "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
+      "\"slo\": []}],\n"
+      "     \"choices\": [\n"
+      "       {\"seed\": 7, \"rank\": 2, \"choice\": \"max_num_seqs=512 parallelism=TP8\", "
+      "\"values\": {\"policies.batcher.max_num_seqs\": \"512\", \"parallelism\": \"TP8\"}, "
+      "\"throughput_rps\": 2, \"output_tokens_per_s\": 450, \"why_not\": null},\n"
+      "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=512 "
+      "parallelism=TP4PP2\", \"values\": {\"policies.batcher.max_num_seqs\": \"512\", "
+      "\"parallelism\": \"TP4PP2\"}, \"throughput_rps\": null, \"output_tokens_per_s\": "
+      "null, \"why_not\": \"the weights do not fit: 1 of 2 GB\"},\n"
+      "       {\"seed\": 7, \"rank\": 1, \"choice\": \"max_num_seqs=2048 parallelism=TP8\", "
+      "\"values\": {\"policies.batcher.max_num_seqs\": \"2048\", \"parallelism\": \"TP8\"}, "
+      "\"throughput_rps\": 4, \"output_tokens_per_s\": 900, \"why_not\": null},\n"
+      "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=2048 "
+      "parallelism=TP4PP2\", \"values\": {\"policies.batcher.max_num_seqs\": \"2048\", "
+      "\"parallelism\": \"TP4PP2\"}, \"throughput_rps\": 1, \"output_tokens_per_s\": 300, "
+      "\"why_not\": \"3 of 9 requests are rejected or never finish\"}]},\n"
+      "    {\"design\": \"b\", \"low\": 0.5, \"high\": 0.5, \"mean\": 0.5, \"half_width\": "
+      "0.25, \"distinct\": 1, \"holds\": 1, \"monotone\": true, \"why_not\": null, "
+      "\"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": 2, \"events\": 0, "
+      "\"saved_events\": 0,\n"
+      "     \"answers\": [\n"
+      "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 1, "
+      "\"machines\": 1, \"cost_per_hour\": 2, \"power_kw\": 3, \"rate_rps\": 0.5, "
+      "\"output_tokens_per_s\": 50, \"choice\": \"\", \"open_ended\": false, \"binds\": "
+      "null, \"margin\": null, \"next_fails\": null, \"slo\": []}],\n"
+      "     \"choices\": [\n"
+      "       {\"seed\": 7, \"rank\": 1, \"choice\": \"\", \"values\": {}, "
+      "\"throughput_rps\": 0.5, \"output_tokens_per_s\": 50, \"why_not\": null}]}\n"
+      "  ]\n"
+      "}\n");
+}
+
+Test(provision_print, the_plan_of_an_offline_study) {
+  an_offline_study();
+  expect_printed(
+      PLAN, "study.yaml: the largest throughput of requests that are all there at once; 2 seeds\n"
+            "\n"
+            "offline: 3 of 4 choices\n"
+            "  max_num_seqs=512 parallelism=TP8\n"
+            "  max_num_seqs=512 parallelism=TP4PP2: the weights do not fit: 1 of 2 GB\n"
+            "  max_num_seqs=2048 parallelism=TP8\n"
+            "  max_num_seqs=2048 parallelism=TP4PP2\n"
+            "b: 1 of 1 choices\n"
+            "  -\n");
+}
