@@ -2,7 +2,6 @@
 #include "experiments/config.h"
 #include "sim/kvtier/kvtier.h"
 #include <math.h>
-#include <string.h>
 
 #define PEAK .min = 1e6, .max = 1e15
 
@@ -18,15 +17,16 @@ const OptionSpec config_host_link_options[] = {
     HOST_LINK_USE(HostLinkKeys, link),
     {0}};
 
-/* Copies on the way from machine to machine take nothing but a rate: keys that would do nothing for
+/* Copies on the way from machine to machine have nothing but a rate: keys that would do nothing for
  * them are errors. */
 static int refuse_idle_keys(const Config *self, const Node *link, Diag *diag) {
+  static const char *const idle[] = {"half_size", "background"};
   int status = 0;
-  if (self->sim.network_path != NETWORK_INDIRECT || !link) return 0;
-  for (const Node *key = link->first; key; key = key->next) {
-    if (strcmp(key->key, "half_size") && strcmp(key->key, "background")) continue;
+  for (int i = 0; i < 2 && self->sim.network_path == NETWORK_INDIRECT; i++) {
+    const Node *key = link ? node_find(link, idle[i]) : NULL;
+    if (!key) continue;
     status = diag_error(diag, key->key_at,
-                        "'%s' does nothing for the copies of network path 'indirect'", key->key);
+                        "'%s' does nothing for the copies of network path 'indirect'", idle[i]);
     diag_hint(diag, "take it out; 'to_cpu_bandwidth', 'to_gpu_bandwidth' and 'efficiency' are "
                     "their rate");
   }

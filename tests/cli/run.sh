@@ -4,16 +4,6 @@
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 config >a.yaml
 
-# digest_of ARGUMENT... : the digest of a run.
-digest_of() {
-  expect 0 "$tandem" run "$@" --format json
-  sed -n 's/^  "digest": "\([0-9a-f]*\)",$/\1/p' out
-}
-
-# differs A B TEXT, same A B TEXT : about two digests.
-differs() { [ -n "$1" ] && [ "$1" != "$2" ] || fail "$3 changes nothing: '$1'"; }
-same() { [ -n "$1" ] && [ "$1" = "$2" ] || fail "$3 gives '$2', not '$1'"; }
-
 # JSON has every key, in one object; stderr stays empty when nobody looks.
 expect 0 "$tandem" run a.yaml --format json
 [ ! -s err ] || fail 'something on stderr'
