@@ -1,6 +1,5 @@
 /* Facts, one line each. */
 #include "calib/environment.h"
-#include "calib/commit.h"
 #include "calib/model.h"
 #include "calib/operators.h"
 #include "sim/base/cleanup.h"
@@ -88,7 +87,7 @@ void environment_begin(Profile *profile, const EnvironmentRun *run, const CalibD
   if (gmtime_r(&at, &utc)) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
   set(profile, "date", "%s", date);
   set(profile, "version", "%s", run->version);
-  set(profile, "commit", "%s", CALIB_COMMIT);
+  set(profile, "commit", "%s", run->commit);
   set(profile, "backend", "%s", run->backend);
   set_device(profile, device, idle);
   set_host(profile);

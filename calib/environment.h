@@ -8,7 +8,7 @@
 
 /* What the user asked for. */
 typedef struct EnvironmentRun {
-  const char *version, *backend;
+  const char *version, *commit, *backend;
   const char *models, *degrees; // "a, b"
   CalibDtype dtype;
   CalibOptions options;

@@ -37,12 +37,12 @@ static void look(void *context, const char *scope, const char *name, const char 
   search->found = true;
 }
 
-/* Ticks of busy time in iterations of at most `tokens` tokens. Histograms are exact up to 255. */
-static double ticks_at_most(const Histogram *batch_tokens, double tokens) {
-  double ticks = 0;
+/* Seconds of busy time in iterations of at most `tokens` tokens. Histograms are exact up to 255. */
+static double seconds_at_most(const Histogram *batch_tokens, double tokens) {
+  double microseconds = 0;
   for (int i = 0; i < HISTOGRAM_BUCKETS && (double)histogram_bucket_start(i) <= tokens; i++)
-    ticks += (double)histogram_count(batch_tokens, i);
-  return ticks;
+    microseconds += (double)histogram_count(batch_tokens, i);
+  return microseconds / 1e6;
 }
 
 /* The share of time that machines of a pool ("" : of all pools) spend in iterations of at most
@@ -53,9 +53,9 @@ static double share_at_most(const SimResult *result, const char *pool, bool with
   for (uint32_t i = 0; i < result->n_pools; i++) {
     const PoolResult *of = &result->pools[i];
     if (*pool && strcmp(of->pool->name, pool) != 0) continue;
-    busy += (double)of->batch_tokens->total;
-    all += (double)result->span * of->pool->count;
-    counted += ticks_at_most(of->batch_tokens, tokens);
+    busy += (double)of->batch_tokens->total / 1e6;
+    all += tick_seconds(result->span) * of->pool->count;
+    counted += seconds_at_most(of->batch_tokens, tokens);
   }
   if (with_idle) counted += all - busy;
   return counted / (with_idle ? all : busy);

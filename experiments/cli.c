@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char tandem_version[] = TANDEM_VERSION;
-
 static const char *const output_names[] = {"table", "csv", "json", NULL}; // as OutputFormat
 
 int cli_usage(const CliCommand *command, const char *format, ...) {
@@ -186,6 +184,12 @@ int cli_parse(const CliCommand *command, int argc, char **argv, void *target,
   if (n_operands < command->min_operands)
     return cli_usage(command, "it needs %s", command->operands);
   return CLI_GO_ON;
+}
+
+void cli_note_stale(int64_t runs, int64_t stale) {
+  if (stale > 0)
+    fprintf(stderr, "note: %lld of %lld runs are stale: a program with other outcomes made them\n",
+            (long long)stale, (long long)runs);
 }
 
 int cli_finish(Diag *diag, int code) {

@@ -4,6 +4,7 @@
  * Data goes to stdout, all else to stderr. */
 #ifndef EXPERIMENTS_CLI_H
 #define EXPERIMENTS_CLI_H
+#include "experiments/version.h"
 #include "sim/base/diag.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,8 +53,6 @@ typedef struct CliCommand {
   const char *exit_codes;
 } CliCommand;
 
-extern const char tandem_version[];
-
 enum { CLI_GO_ON = -1 };
 /* Fills `target` from the options and ret_operands[max_operands] (the rest NULL). CLI_GO_ON, or the
  * exit code after help was printed or the usage was wrong. An option takes its value as "--x v" or
@@ -70,6 +69,8 @@ int cli_usage(const CliCommand *command, const char *format, ...)
  * how to go on. */
 void cli_interrupted(const CliCommand *command, const Diag *diag, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A line on stderr when runs of a database are stale. */
+void cli_note_stale(int64_t runs, int64_t stale);
 /* The end of a command: prints what is in `diag`, makes sure that stdout was written, and gives the
  * exit code, `code` when nothing was wrong. */
 int cli_finish(Diag *diag, int code);

@@ -215,6 +215,7 @@ static void begin_facts(const Calibrate *self, const Options *options, CalibDtyp
   self->backend->telemetry(self->state, &idle);
   const EnvironmentRun run = {
       .version = tandem_version,
+      .commit = tandem_commit,
       .backend = self->backend->name,
       .models = datafile_join(options->models.n > 0 ? options->models.items : names, self->arena),
       .degrees = options->degrees ? options->degrees : "1",

@@ -22,7 +22,8 @@ static const CliCommand command = {
     .options = options,
     .notes =
         "OUT appears whole or not at all. Databases of different versions, different outcomes\n"
-        "of one configuration and missing shards are errors.",
+        "of one configuration and missing shards are errors. Results of programs with other\n"
+        "outcomes stay apart: 'tandem query' calls them stale.",
     .example = "tandem merge sweep.db shard-*.db",
     .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something",
 };
@@ -34,6 +35,7 @@ static int merge(const char *const *operands, const Options *given, Arena *arena
   if (merge_databases(&merge, arena, diag)) return -1;
   for (size_t i = 0; i < merge.n_missing; i++)
     fprintf(stderr, "%s: %s\n", text_shown(merge.out, arena), text_shown(merge.missing[i], arena));
+  cli_note_stale(merge.runs, merge.stale);
   printf("%" PRId64 " runs of %d databases\n", merge.runs, merge.n_paths);
   return 0;
 }

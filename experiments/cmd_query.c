@@ -25,8 +25,11 @@ static const CliCommand command = {
     .min_operands = 1,
     .max_operands = 2,
     .options = options,
-    .notes = "NAME is one of experiments/queries/: summary (one row per run, the default), pools,\n"
-             "slo. The tables are described in experiments/schema.sql.",
+    .notes =
+        "NAME is one of experiments/queries/: summary (one row per run, the default), pools,\n"
+        "slo. The tables are described in experiments/schema.sql. Rows are stale when a\n"
+        "program with other outcomes made them (epoch <> outcome_epoch()); sweep and provision\n"
+        "do not take them for their own.",
     .example = "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
     .exit_codes = "0 done, 2 wrong usage, 3 bad query or database, 4 cannot read it",
 };
@@ -185,7 +188,10 @@ static int query(const char *const *operands, const Options *given, Arena *arena
   if (results_open_reader(&results, operands[0], arena, diag)) return -1;
   const char *name = operands[1] ? operands[1] : "summary";
   const char *sql = given->sql ? given->sql : load_query(name, arena, diag);
+  int64_t runs = 0, stale = 0;
   int status = sql ? ask(&results, sql, given->format, diag) : -1;
+  if (status == 0) status = results_count_runs(&results, &runs, &stale, diag);
+  cli_note_stale(runs, stale);
   results_close(&results);
   return status;
 }

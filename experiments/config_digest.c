@@ -43,10 +43,11 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
 }
 
 static void fold_group(uint64_t *hash, const GroupSpec *group) {
-  const int64_t counts[] = {group->store_blocks, group->copy_out_bandwidth,
-                            group->copy_in_bandwidth, group->turn_ticks[SHAPE_PREFILL],
-                            group->turn_ticks[SHAPE_DECODE]};
+  const int64_t counts[] = {group->store_blocks, group->link.options.to_gpu,
+                            group->link.options.to_cpu, group->turn_bytes[SHAPE_PREFILL],
+                            group->turn_bytes[SHAPE_DECODE]};
   *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
+  fold_reals(hash, group->copy_share, COPY_DIRECTIONS);
 }
 
 static int fold_file(uint64_t *hash, const char *path, Diag *diag) {
@@ -61,6 +62,7 @@ static int fold_file(uint64_t *hash, const char *path, Diag *diag) {
 uint64_t config_text_digest(const Config *self) {
   uint64_t hash = 0;
   fold_text(&hash, tandem_version);
+  hash = hash_fold(hash, outcome_epoch());
   fold_text(&hash, self->text);
   return hash;
 }

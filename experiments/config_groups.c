@@ -72,19 +72,19 @@ static int check_same(const Node *node, const PoolConfig *prefill, const PoolCon
   return status;
 }
 
-/* A store must take the smallest prompt of the workload and its first token. The prompts of a trace
- * file are not known yet. */
+/* A store must take the smallest prompt of the workload. The prompts of a trace file are not known
+ * yet. */
 static int check_store(const Config *self, const Node *node, const GroupSpec *spec,
                        const PoolConfig *decode, double memory, Diag *diag) {
   const int64_t room = spec->store_blocks * decode->kv.block_size;
   LengthSampler prompts;
   length_sampler_init(&prompts, &self->workload.prompt);
   const int64_t least = self->workload.trace ? 1 : length_at(&prompts, 0);
-  if (room > least) return 0;
+  if (room >= least) return 0;
   diag_error(diag, config_place(node, "cpu_memory"),
              "its store of %.4g MB holds %" PRId64 " tokens of KV, and a request has at least "
              "%" PRId64,
-             memory / 1e6, room, least + 1);
+             memory / 1e6, room, least);
   diag_hint(diag, "a token is %" PRId64 " bytes, a block %" PRId64 " tokens",
             self->model.kv_bytes_per_token, decode->kv.block_size);
   return -1;
@@ -104,31 +104,50 @@ static int check_memory(const Node *node, const PoolConfig *decode, const Hardwa
                     decode->data_parallel_size, one, limit, hardware->name);
 }
 
+/* The links of all GPUs of a group, of which a pool has those of a tensor-parallel group. */
+static int fill_link(const Config *self, const Node *node, GroupSpec *spec, Diag *diag) {
+  const PoolConfig *pool = &self->pools[spec->pools[SHAPE_DECODE]];
+  const HostLink *link = &self->sim.pools[spec->pools[SHAPE_DECODE]].host_link;
+  const HostLink *other = &self->sim.pools[spec->pools[SHAPE_PREFILL]].host_link;
+  const int64_t gpus = gpus_of(pool), tensor = pool->tensor_parallel_size;
+  const int64_t other_tensor = self->pools[spec->pools[SHAPE_PREFILL]].tensor_parallel_size;
+  spec->link = *link;
+  HostLinkOptions *options = &spec->link.options;
+  options->to_gpu = options->to_gpu / tensor * gpus;
+  options->to_cpu = options->to_cpu / tensor * gpus;
+  options->half_size = options->half_size / tensor * gpus;
+  if (options->to_gpu != other->options.to_gpu / other_tensor * gpus ||
+      options->to_cpu != other->options.to_cpu / other_tensor * gpus ||
+      options->half_size != other->options.half_size / other_tensor * gpus ||
+      options->efficiency != other->options.efficiency || !host_link_same_background(link, other))
+    return diag_error(diag, node->at, "its pools have the same GPUs and different 'host_link's");
+  return 0;
+}
+
 static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, GroupSpec *spec,
                      Arena *arena, Diag *diag) {
   const PoolConfig *decode = &self->pools[spec->pools[SHAPE_DECODE]];
   const PoolSpec *pool = &self->sim.pools[spec->pools[SHAPE_DECODE]];
   Hardware hardware;
   if (config_load_hardware(self, &hardware, decode->machine, node->at, arena, diag)) return -1;
-  const double gpus = (double)gpus_of(decode);
-  const double share = gpus / (double)hardware.num_gpus;
+  const double share = (double)gpus_of(decode) / (double)hardware.num_gpus;
   const double memory =
       keys->cpu_memory > 0 ? (double)keys->cpu_memory : share * (double)hardware.cpu_memory_bytes;
   const double block = (double)(decode->kv.block_size * self->model.kv_bytes_per_token);
-  const double rate = gpus * (double)hardware.pcie_bandwidth;
   const double eta = keys->layout == LAYOUT_NHD ? keys->layout_efficiency : 1;
-  const double turn_s = (double)self->model.weight_bytes / rate;
-  spec->store_blocks = (int64_t)(memory / block);
   const double copies = (double)pool->kv_block_bytes / block; // of KV heads fewer than GPUs
-  spec->copy_out_bandwidth = llround(fmax(rate * eta, 1));
-  spec->copy_in_bandwidth = llround(fmax(rate * eta / copies, 1));
+  spec->store_blocks = (int64_t)(memory / block);
+  spec->copy_share[COPY_OUT] = 1 / eta;
+  spec->copy_share[COPY_IN] = copies / eta;
+  spec->turn_bytes[SHAPE_PREFILL] = spec->turn_bytes[SHAPE_DECODE] = self->model.weight_bytes;
   spec->overlaps = keys->overlap;
+  if (fill_link(self, node, spec, diag)) return -1;
+  const double turn_s = (double)self->model.weight_bytes / host_link_peak(&spec->link, LINK_TO_GPU);
   if (turn_s > MAX_TURN_S)
     return diag_error(diag, node->at,
                       "the weights take %.0f s to load over the link of machine '%s', more than a "
                       "day",
                       turn_s, hardware.name);
-  spec->turn_ticks[SHAPE_PREFILL] = spec->turn_ticks[SHAPE_DECODE] = tick_from_seconds(turn_s);
   if (check_memory(node, decode, &hardware, memory, diag)) return -1;
   return check_store(self, node, spec, decode, memory, diag);
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,7 +47,7 @@ static int start(Gnuplot *self, const char *data_root) {
   if (pipe(pipe_ends)) return -1;
   fcntl(pipe_ends[1], F_SETFD, FD_CLOEXEC); // or it would wait for itself
   self->process = fork();
-  if (self->process == 0) run_gnuplot(pipe_ends[0], fileno(self->picture.file), data_root);
+  if (self->process == 0) run_gnuplot(pipe_ends[0], fileno(self->drawn), data_root);
   const int error = errno;
   close(pipe_ends[0]);
   if (self->process > 0 && (self->script = fdopen(pipe_ends[1], "w"))) return 0;
@@ -57,14 +56,21 @@ static int start(Gnuplot *self, const char *data_root) {
   return -1;
 }
 
+/* Ends without the picture, unless it is at its place. */
+static void close_picture(Gnuplot *self) {
+  if (self->drawn) fclose(self->drawn);
+  output_drop(&self->picture);
+}
+
 int gnuplot_open(Gnuplot *self, const char *path, int width, int height, const char *data_root,
                  Arena *arena, Diag *diag) {
   *self = (Gnuplot){.process = -1};
   if (output_open(&self->picture, path, arena, diag)) return -1;
   signal(SIGPIPE, SIG_IGN); // its exit status says more
-  if (start(self, data_root)) {
+  self->drawn = tmpfile();
+  if (!self->drawn || start(self, data_root)) {
     diag_environment(diag, place_of_file(path), "cannot run gnuplot: %s", strerror(errno));
-    output_drop(&self->picture);
+    close_picture(self);
     return -1;
   }
   fprintf(self->script, "set terminal %s noenhanced size %d,%d\n", format_of(path)->terminal, width,
@@ -72,19 +78,21 @@ int gnuplot_open(Gnuplot *self, const char *path, int width, int height, const c
   return 0;
 }
 
-/* Whether the picture has its end: gnuplot does not look at what writing gives. */
-static bool is_whole(const Output *picture) {
-  char end[END_MAX];
-  struct stat status;
-  const int file = fileno(picture->file);
-  if (fstat(file, &status)) return false;
-  if (!S_ISREG(status.st_mode)) return true; // cannot be read again
-  const off_t from = status.st_size > END_MAX ? status.st_size - END_MAX : 0;
-  const ssize_t length = pread(file, end, sizeof end, from);
-  const char *wanted = format_of(picture->path)->end;
-  for (ssize_t at = 0; at + (ssize_t)strlen(wanted) <= length; at++)
-    if (memcmp(end + at, wanted, strlen(wanted)) == 0) return true;
-  return false;
+/* Copies what was drawn into the picture's file; false when it has no end: gnuplot does not look at
+ * what writing gives. */
+static bool copy_picture(Gnuplot *self) {
+  char bytes[BUFSIZ], end[END_MAX + 1] = "";
+  const char *wanted = format_of(self->picture.path)->end;
+  const long length = fseek(self->drawn, 0, SEEK_END) ? 0 : ftell(self->drawn);
+  if (fseek(self->drawn, length > END_MAX ? length - END_MAX : 0, SEEK_SET)) return false;
+  const size_t n_end = fread(end, 1, END_MAX, self->drawn);
+  bool whole = false;
+  for (size_t at = 0; at + strlen(wanted) <= n_end; at++)
+    whole |= memcmp(end + at, wanted, strlen(wanted)) == 0;
+  rewind(self->drawn);
+  for (size_t got; (got = fread(bytes, 1, sizeof bytes, self->drawn)) > 0;)
+    fwrite(bytes, 1, got, self->picture.file);
+  return whole && !ferror(self->drawn);
 }
 
 int gnuplot_draw(Gnuplot *self, const char *name, Diag *diag) {
@@ -98,9 +106,10 @@ int gnuplot_draw(Gnuplot *self, const char *name, Diag *diag) {
     error = diag_environment(diag, at, "'gnuplot' was not found: install it");
   else if (status != 0)
     error = diag_environment(diag, at, "gnuplot could not draw it");
-  else if (!is_whole(&self->picture))
+  else if (!copy_picture(self))
     error = diag_environment(diag, at, "cannot write it whole: is the disk full?");
-  if (!error) return output_commit(&self->picture, diag);
-  output_drop(&self->picture);
+  else
+    error = output_commit(&self->picture, diag);
+  close_picture(self);
   return error;
 }

@@ -10,6 +10,7 @@ typedef struct Gnuplot {
   FILE *script; // what is written here is run
   /* private: gnuplot.c */
   Output picture;
+  FILE *drawn; // what gnuplot has made of it
   long process;
 } Gnuplot;
 

@@ -1,5 +1,6 @@
 /* The program `tandem`: finds the command and runs it. */
 #include "experiments/cli.h"
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
@@ -59,7 +60,8 @@ int main(int argc, char **argv) {
     if (argv[1][2] == 'h')
       print_help();
     else
-      printf("tandem %s\n", tandem_version);
+      printf("tandem %s, commit %s, outcome epoch %016" PRIx64 "\n", tandem_version, tandem_commit,
+             outcome_epoch());
     Diag diag;
     diag_init(&diag);
     int code = cli_finish(&diag, EXIT_DONE);

@@ -21,7 +21,7 @@ static const char make_maps[] =
     "  ELSE m.status IN ('done', 'stalled') END) AS there FROM source.run s);"
     "UPDATE run_map SET new = (SELECT coalesce(max(id), 0) FROM main.run) + (SELECT count(*) FROM "
     "  run_map o WHERE o.fresh AND o.old <= run_map.old) WHERE fresh;"
-    "INSERT INTO main.sweep SELECT NULL, digest, name, config, version, points, created_at "
+    "INSERT INTO main.sweep SELECT NULL, digest, name, config, version, epoch, points, created_at "
     "  FROM source.sweep WHERE true ON CONFLICT (digest) DO NOTHING;"
     "CREATE TEMP TABLE sweep_map AS SELECT s.id AS old, m.id AS new "
     "  FROM source.sweep s JOIN main.sweep m USING (digest);"
@@ -155,12 +155,14 @@ static int add_database(Results *out, const char *path, Arena *arena, Diag *diag
 static const char missing_points[] =
     "WITH split AS (SELECT sweep_id, CASE WHEN min(shards) = max(shards) THEN max(shards) ELSE 1 "
     "  END AS shards FROM shard GROUP BY sweep_id), "
-    "part AS (SELECT sweep.id, sweep.name, sweep.points, shards, 1 AS shard FROM sweep "
+    "part AS (SELECT sweep.id, sweep.name, epoch, sweep.points, shards, 1 AS shard FROM sweep "
     "  JOIN split ON split.sweep_id = sweep.id UNION ALL "
-    "  SELECT id, name, points, shards, shard + 1 FROM part WHERE shard < shards), "
+    "  SELECT id, name, epoch, points, shards, shard + 1 FROM part WHERE shard < shards), "
     "held AS (SELECT part.*, (points - shard + shards) / shards AS wanted, (SELECT count(*) "
     "  FROM point WHERE sweep_id = part.id AND point % shards = shard - 1) AS had FROM part) "
-    "SELECT 'sweep ''' || name || ''' lacks ' || CASE WHEN shards = 1 THEN (wanted - had) || "
+    "SELECT 'sweep ''' || name || '''' || CASE WHEN (SELECT count(DISTINCT epoch) FROM sweep) > 1 "
+    "  THEN ' of outcome epoch ' || epoch ELSE '' END || ' lacks ' || CASE WHEN shards = 1 THEN "
+    "(wanted - had) || "
     "  ' of its ' || wanted || ' points' WHEN had = 0 THEN 'shard ' || shard || '/' || shards "
     "  ELSE (wanted - had) || ' of the ' || wanted || ' points of shard ' || shard || '/' || "
     "  shards END FROM held WHERE had < wanted ORDER BY id, shard";
@@ -187,7 +189,7 @@ static int fill(Merge *self, Results *out, Arena *arena, Diag *diag) {
   for (int i = 0; i < self->n_paths; i++)
     if (add_database(out, self->paths[i], arena, diag)) return -1;
   if (find_missing(self, out, arena, diag)) return -1;
-  return results_ask(out, "SELECT count(*) FROM run", NULL, 0, &self->runs, diag) < 0 ? -1 : 0;
+  return results_count_runs(out, &self->runs, &self->stale, diag);
 }
 
 int merge_databases(Merge *self, Arena *arena, Diag *diag) {

@@ -150,12 +150,14 @@ static int add_study(const Provision *self, const DesignOutcome *outcomes, Resul
                      VALUES(value_text(self->base->path), value_text(self->text)), diag) ||
       results_ask(results, "SELECT coalesce(max(id), 0) + 1 FROM study", NULL, 0, ret_study, diag) <
           0 ||
-      results_change(
-          results, "INSERT INTO study VALUES (?,?,?,?,?,?,strftime('%Y-%m-%dT%H:%M:%SZ','now'))",
-          VALUES(value_whole(*ret_study), value_text(self->base->path), value_text(self->text),
-                 value_text(tandem_version), value_text(objective_names[self->objective]),
-                 value_whole(self->n_seeds)),
-          diag))
+      results_change(results,
+                     "INSERT INTO study VALUES (?,?,?,?,outcome_epoch(),?,?,"
+                     "strftime('%Y-%m-%dT%H:%M:%SZ','now'))",
+                     VALUES(value_whole(*ret_study), value_text(self->base->path),
+                            value_text(self->text), value_text(tandem_version),
+                            value_text(objective_names[self->objective]),
+                            value_whole(self->n_seeds)),
+                     diag))
     return -1;
   CLEANUP_STATEMENT sqlite3_stmt *statement =
       results_prepare(results, "INSERT INTO answer VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", diag);

@@ -55,14 +55,14 @@ static PoolReport make_pool(const PoolResult *result, Arena *arena) {
                   {"energy_kwh", "kWh",
                    if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power)},
                   {"iterations", "", iterations_of(totals)},
-                  {"busy_s", "s", tick_seconds(totals->prefill_ticks + totals->decode_ticks)},
-                  {"prefill_s", "s", tick_seconds(totals->prefill_ticks - totals->mixed_ticks)},
-                  {"decode_s", "s", tick_seconds(totals->decode_ticks)},
-                  {"mixed_s", "s", tick_seconds(totals->mixed_ticks)},
+                  {"busy_s", "s", total_seconds(machine_busy_ticks(totals))},
+                  {"prefill_s", "s", total_seconds(totals->prefill_ticks - totals->mixed_ticks)},
+                  {"decode_s", "s", total_seconds(totals->decode_ticks)},
+                  {"mixed_s", "s", total_seconds(totals->mixed_ticks)},
                   {"prefill_tokens", "", (double)totals->prefill_tokens},
                   {"padding_tokens", "", (double)totals->padding_tokens},
                   {"decode_tokens", "", (double)totals->decode_tokens},
-                  {"stall_s", "s", tick_seconds(totals->stall_ticks)},
+                  {"stall_s", "s", total_seconds(totals->stall_ticks)},
                   {"swapped_in_bytes", "B", (double)totals->swapped_in_bytes},
                   {"swapped_out_bytes", "B", (double)totals->swapped_out_bytes},
                   {"expansions", "", (double)totals->expansions},
@@ -110,9 +110,9 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   const double served_s =
       any ? tick_seconds(metrics->last_finish_at - metrics->first_arrival_at) : 0;
   const double iterations = iterations_of(totals);
-  const double busy = (double)totals->prefill_ticks + (double)totals->decode_ticks;
-  const double outside_ticks = (double)totals->extrapolated_ticks[EXTRAPOLATION_NEAR] +
-                               (double)totals->extrapolated_ticks[EXTRAPOLATION_FAR];
+  const double busy = total_seconds(machine_busy_ticks(totals));
+  const double outside_s = total_seconds(totals->extrapolated_ticks[EXTRAPOLATION_NEAR] +
+                                         totals->extrapolated_ticks[EXTRAPOLATION_FAR]);
   const double far = (double)totals->extrapolated_iterations[EXTRAPOLATION_FAR];
   const Resources resources = resources_of(&self->config->sim, result);
   const Scalar scalars[] = {
@@ -138,9 +138,9 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
       {"transferred_bytes", "B", (double)metrics->transferred_bytes},
       {"role_changes", "", (double)metrics->role_changes},
       {"flips", "", (double)metrics->flips},
-      {"flip_s", "s", ratio(tick_seconds(metrics->flip_ticks), (double)metrics->flips)},
+      {"flip_s", "s", ratio(total_seconds(metrics->flip_ticks), (double)metrics->flips)},
       {"predicted_right", "", ratio((double)metrics->predicted_right, asked)},
-      {"stall_s", "s", tick_seconds(totals->stall_ticks)},
+      {"stall_s", "s", total_seconds(totals->stall_ticks)},
       {"swapped_in_bytes", "B", (double)totals->swapped_in_bytes},
       {"swapped_out_bytes", "B", (double)totals->swapped_out_bytes},
       {"iterations", "", iterations},
@@ -152,7 +152,7 @@ static void fill_scalars(Report *self, double cpu_s, double wall_s) {
   memcpy(self->scalars, scalars, sizeof scalars);
   const Scalar extrapolated[] = {
       {"iterations_share", "", ratio((double)report_extrapolated(totals), iterations)},
-      {"time_share", "", ratio(outside_ticks, busy)},
+      {"time_share", "", ratio(outside_s, busy)},
       {"far_iterations_share", "", ratio(far, iterations)},
   };
   _Static_assert(sizeof extrapolated == sizeof self->extrapolated, "one row each");

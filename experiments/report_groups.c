@@ -69,4 +69,13 @@ void report_table_groups(const Report *self, FILE *out) {
             scalars[COPIED_IN].value / 1e9,
             100 * scalars[MOST_STORED].value / scalars[STORE].value);
   }
+  for (uint32_t g = 0; g < n; g++) {
+    const Scalar *scalars = self->groups[g].scalars;
+    const double gpu = scalars[GPU + SHAPE_DECODE].value;
+    if (scalars[STORE].value < gpu)
+      fprintf(out,
+              "%s: its store holds %.3g of what its GPUs do in decode, so that they turn for few "
+              "prompts ('cpu_memory'; 'min_room' and 'finish' of the pool policy)\n",
+              self->groups[g].group->name, scalars[STORE].value / gpu);
+  }
 }

@@ -270,8 +270,7 @@ static void table_tiers(const Report *self, FILE *out) {
             "waited for copies\n",
             pool->pool->name, pool->mean_expansion, pool->max_expansion, most, totals->expansions,
             totals->contractions, pool->pool->name, in, to,
-            100 * (double)totals->stall_ticks /
-                (double)(totals->prefill_ticks + totals->decode_ticks));
+            100 * (double)totals->stall_ticks / (double)machine_busy_ticks(totals));
   }
 }
 

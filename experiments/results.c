@@ -87,3 +87,11 @@ int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *
   *ret_digests = set;
   return 0;
 }
+
+int results_count_runs(Results *self, int64_t *ret_n, int64_t *ret_stale, Diag *diag) {
+  const char stale[] = "SELECT count(*) FROM run WHERE epoch <> outcome_epoch()";
+  return results_ask(self, "SELECT count(*) FROM run", NULL, 0, ret_n, diag) < 0 ||
+                 results_ask(self, stale, NULL, 0, ret_stale, diag) < 0
+             ? -1
+             : 0;
+}

@@ -9,7 +9,7 @@
 #include "experiments/unnamed.h"
 #include <sqlite3.h>
 
-enum { RESULTS_SCHEMA_VERSION = 3 };
+enum { RESULTS_SCHEMA_VERSION = 4 };
 
 typedef struct DigestSet {
   uint64_t *digests; // [n], ascending
@@ -53,6 +53,8 @@ int results_add_failure(Results *self, const Config *config, uint64_t config_dig
                         const char *reason, Arena *arena, Diag *diag);
 /* The config_digest of every run that ended by itself. */
 int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag);
+/* How many runs there are, and how many of them are stale. */
+int results_count_runs(Results *self, int64_t *ret_n, int64_t *ret_stale, Diag *diag);
 bool digest_set_has(const DigestSet *self, uint64_t digest);
 /* An entry for what SQLite says about `what`, such as "write"; returns -1. */
 int results_error(const Results *self, const char *what, Diag *diag);

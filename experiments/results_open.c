@@ -2,6 +2,7 @@
 #include "experiments/results.h"
 #include "sim/base/cleanup.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +54,14 @@ static int check_schema(Results *self, Diag *diag) {
   return -1;
 }
 
+/* outcome_epoch() in SQL: the program's, as rows have it. */
+static void give_epoch(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
+  (void)n_arguments, (void)arguments;
+  char text[17];
+  snprintf(text, sizeof text, "%016" PRIx64, outcome_epoch());
+  sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
 /* `name` is the path, or a URI of it. */
 static int open_database(Results *self, const char *path, const char *name, int flags, Diag *diag) {
   *self = (Results){.path = path};
@@ -61,6 +70,10 @@ static int open_database(Results *self, const char *path, const char *name, int 
   if (sqlite3_open_v2(name, &self->db, flags, NULL) != SQLITE_OK)
     return results_error(self, "open", diag);
   sqlite3_extended_result_codes(self->db, 0);
+  if (sqlite3_create_function_v2(self->db, "outcome_epoch", 0,
+                                 SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
+                                 give_epoch, NULL, NULL, NULL) != SQLITE_OK)
+    return results_error(self, "open", diag);
   sqlite3_busy_timeout(self->db, BUSY_MS);
   return 0;
 }

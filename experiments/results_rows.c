@@ -85,7 +85,7 @@ static int add_machines(Results *self, const Report *report, Diag *diag) {
     for (uint32_t i = 0; i < report->pools[pool].pool->count; i++, machine++) {
       const MachineTotals *totals = &result->machines[machine];
       if (INSERT(self, statement, diag, value_whole(machine), value_whole(pool),
-                 time_at(totals->prefill_ticks), time_at(totals->decode_ticks),
+                 time_at((Tick)totals->prefill_ticks), time_at((Tick)totals->decode_ticks),
                  value_whole(totals->prefill_iterations), value_whole(totals->decode_iterations),
                  value_whole(totals->prefill_tokens), value_whole(totals->decode_tokens),
                  value_count(report_extrapolated(totals))))
@@ -197,18 +197,20 @@ typedef struct Ending {
 
 static int add_run(Results *self, const Config *config, uint64_t config_digest,
                    const Ending *ending, Arena *arena, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
-      self,
-      "INSERT INTO run VALUES (?,?,?,?,?,?,?,?,?,?,strftime('%Y-%m-%dT%H:%M:%SZ','now'),"
-      "?,?,?,?)",
-      diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_prepare(self,
+                      "INSERT INTO run VALUES (?,?,?,?,?,?,?,outcome_epoch(),?,?,?,?,"
+                      "strftime('%Y-%m-%dT%H:%M:%SZ','now'),"
+                      "?,?,?,?)",
+                      diag);
   if (!statement) return -1;
   return INSERT(self, statement, diag, value_text(config->path), value_text(config->text),
                 value_text(results_hex(config_digest, arena)), value_text(ending->digest),
-                value_text(tandem_version), value_count(config->sim.seed),
-                value_count(config->sim.tie_seed), value_text(ending->status),
-                value_text(ending->reason), value_real(ending->wall_s), value_real(ending->cpu_s),
-                value_count(ending->events), value_whole(ending->iterations));
+                value_text(tandem_version), value_text(tandem_commit),
+                value_count(config->sim.seed), value_count(config->sim.tie_seed),
+                value_text(ending->status), value_text(ending->reason), value_real(ending->wall_s),
+                value_real(ending->cpu_s), value_count(ending->events),
+                value_whole(ending->iterations));
 }
 
 static const char *status_of(const SimResult *result) {

@@ -5,15 +5,20 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL,           -- path of the configuration as it was given
   config TEXT NOT NULL,         -- the configuration after --set, canonical YAML
-  config_digest TEXT NOT NULL,  -- of all that decides the outcome: config, seeds, version, data
+  -- of all that decides the outcome: config, seeds, version, outcome epoch, data
+  config_digest TEXT NOT NULL,
   digest TEXT,                  -- of the outcomes; NULL: failed
   version TEXT NOT NULL,        -- of the program
+  "commit" TEXT NOT NULL,       -- that it was built from; -dirty: files were changed; or unknown
+  -- Equal when programs give equal outcomes. Rows of another epoch than the program that looks at
+  -- them are stale: it takes none of them for its own.
+  epoch TEXT NOT NULL,
   seed INTEGER NOT NULL,
   tie_seed INTEGER NOT NULL,
   -- stalled: requests never finished; stopped: ended early, on purpose; failed: see reason
@@ -142,10 +147,11 @@ CREATE TABLE request (
 -- another sweep or of none, is a point of both. Points count from 0, the last axis moves fastest.
 CREATE TABLE sweep (
   id INTEGER PRIMARY KEY,
-  digest TEXT NOT NULL UNIQUE, -- of version and config
+  digest TEXT NOT NULL UNIQUE, -- of version, outcome epoch and config
   name TEXT NOT NULL,          -- path of the file as it was given
   config TEXT NOT NULL,        -- all of it after --set, canonical YAML
   version TEXT NOT NULL,
+  epoch TEXT NOT NULL,         -- as in run
   points INTEGER NOT NULL,     -- of all shards together
   created_at TEXT NOT NULL
 );
@@ -190,6 +196,7 @@ CREATE TABLE study (
   name TEXT NOT NULL,      -- path of the file as it was given
   config TEXT NOT NULL,    -- all of it after --set, canonical YAML
   version TEXT NOT NULL,
+  epoch TEXT NOT NULL,     -- as in run
   objective TEXT NOT NULL, -- throughput, cost, power or machines
   seeds INTEGER NOT NULL,
   created_at TEXT NOT NULL
@@ -259,6 +266,7 @@ SELECT
   max(value) FILTER (WHERE metric.name = 'cost_usd') AS cost_usd,
   (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,
   run.status AS status,
-  run.digest AS digest
+  run.digest AS digest,
+  run.epoch AS epoch
 FROM run LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
 GROUP BY run.id;

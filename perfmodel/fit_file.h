@@ -5,7 +5,8 @@
 #include "perfmodel/fit.h"
 
 /* Writes the model in the form that perfmodel_load reads, its curves in whole ticks and never
- * falling, with scores, points and the facts of the profile. */
+ * falling, with scores, points and the facts of the profile. A model that would not load, since its
+ * times are beyond what a file may say, is an error instead. */
 int fit_save(const FitResult *self, const Profile *profile, const char *path, Diag *diag);
 
 typedef struct FitRecord {

@@ -1,8 +1,11 @@
 /* Writes model files. Times are rounded to ticks first and then kept from falling, so that what the
  * limits of the fit made equal stays equal in the file. */
+#include "perfmodel/decode_rows.h"
 #include "perfmodel/fit_file.h"
+#include "sim/base/cleanup.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -51,11 +54,13 @@ static void write_knot(FILE *out, const char *indent, int64_t x, Tick ticks) {
   fputs("]\n", out);
 }
 
-/* The knots of a line that is longer than a segment may be. */
+/* The knots of a line that is longer than a segment may be. Each is rounded down from the line, so
+ * that of two rows that do not come closer these do so by a tick at most. */
 static void write_between(FILE *out, const char *indent, int64_t x0, Tick t0, int64_t x1, Tick t1) {
   int64_t pieces = (x1 - x0 - 1) / PWL_RUN_MAX + 1;
   for (int64_t i = 1; i < pieces; i++)
-    write_knot(out, indent, x0 + (x1 - x0) / pieces * i, t0 + (t1 - t0) / pieces * i);
+    write_knot(out, indent, x0 + (x1 - x0) / pieces * i,
+               t0 + (Tick)((FineTick)(t1 - t0) * i / pieces));
 }
 
 static void write_knots(FILE *out, const char *indent, int n, const int64_t *x, const Tick *ticks) {
@@ -102,33 +107,21 @@ static void write_row(FILE *out, int64_t seqs, int64_t low, int64_t high, int n,
   write_knots(out, "        ", n, x, ticks);
 }
 
-/* The tick at x, rounded so that each token since the knot before adds whole ticks: compiled pieces
- * round slopes down, wherever they are cut. */
-static Tick whole_slope(Tick from, Tick to, int64_t run) {
-  return from + (to - from + run / 2) / run * run;
-}
-
-/* Every row over the knots of all rows, so that none can fall below another by rounding. The last
- * rises by no less than the one before anywhere, as in the fit. */
+/* Every row over the knots of all rows, so that none can fall below another by rounding. */
 static void write_own_rows(FILE *out, const FitModel *model) {
   int64_t x[UNION_MAX];
-  Tick ticks[UNION_MAX], before[UNION_MAX] = {0};
+  Tick ticks[FIT_ROWS_MAX * UNION_MAX];
   int n = 0;
   for (int r = 0; r < model->n_rows; r++)
     for (int k = 0; k < model->rows[r].curve.n_knots; k++)
       insert(x, &n, model->rows[r].curve.x[k]);
+  for (int r = 0; r < model->n_rows; r++)
+    for (int k = 0; k < n; k++)
+      ticks[r * n + k] = tick_from_seconds(fit_curve_eval(&model->rows[r].curve, x[k]));
+  decode_rows_settle(model->n_rows, n, ticks);
   for (int r = 0; r < model->n_rows; r++) {
     const FitCurve *curve = &model->rows[r].curve;
-    for (int k = 0; k < n; k++) {
-      bool steep = k + 1 == n || r + 1 == model->n_rows;
-      Tick rise = k > 0 && steep ? before[k] - before[k - 1] : 0;
-      ticks[k] = tick_max(tick_from_seconds(fit_curve_eval(curve, x[k])), before[k]);
-      if (k == 0) continue;
-      ticks[k] = tick_max(ticks[k], ticks[k - 1] + rise);
-      ticks[k] = tick_max(whole_slope(ticks[k - 1], ticks[k], x[k] - x[k - 1]), before[k]);
-    }
-    memcpy(before, ticks, sizeof before);
-    write_row(out, model->rows[r].seqs, curve->low, curve->high, n, x, ticks);
+    write_row(out, model->rows[r].seqs, curve->low, curve->high, n, x, &ticks[r * n]);
   }
 }
 
@@ -151,11 +144,9 @@ static void write_shared_rows(FILE *out, const FitResult *self, const FitCurve *
   Tick ticks[FIT_KNOTS_MAX];
   int64_t seqs[FIT_ROWS_MAX + 1], least = INT64_MAX;
   int n = measured_seqs(self, seqs);
-  for (int k = 0; k < curve->n_knots; k++) {
-    Tick from = k > 0 ? ticks[k - 1] : 0;
-    ticks[k] = tick_max(from, tick_from_seconds(curve->seconds[k]));
-    if (k > 0) ticks[k] = whole_slope(from, ticks[k], curve->x[k] - curve->x[k - 1]);
-  }
+  for (int k = 0; k < curve->n_knots; k++)
+    ticks[k] = tick_from_seconds(curve->seconds[k]);
+  decode_rows_settle(1, curve->n_knots, ticks);
   for (int i = 0; i < self->n_points; i++) {
     const BatchShape *batch = &self->points[i].batch;
     if (batch->decode_seqs > 0 && batch->context_tokens / batch->decode_seqs < least)
@@ -276,9 +267,27 @@ static void write_model(FILE *out, const FitResult *self, const Profile *profile
   write_record(out, self, profile);
 }
 
+/* The text of a file, in the arena; NULL with an entry. */
+static const char *model_text(const FitResult *self, const Profile *profile, size_t *ret_length,
+                              Diag *diag) {
+  CLEANUP_FILE FILE *file = tmpfile();
+  if (file) write_model(file, self, profile);
+  const long length = file && fflush(file) == 0 ? ftell(file) : -1;
+  char *text = length < 0 ? NULL : arena_alloc(profile->arena, (size_t)length + 1);
+  if (text) rewind(file);
+  *ret_length = (size_t)length;
+  if (text && fread(text, 1, *ret_length, file) == *ret_length) return text;
+  diag_environment(diag, place_of_file(NULL), "cannot write a temporary file: %s", strerror(errno));
+  return NULL;
+}
+
 int fit_save(const FitResult *self, const Profile *profile, const char *path, Diag *diag) {
   Output out;
-  if (output_open(&out, path, profile->arena, diag)) return -1;
-  write_model(out.file, self, profile);
+  size_t length = 0;
+  const char *text = model_text(self, profile, &length, diag);
+  if (!text || perfmodel_check(path, text, length, profile->arena, diag) ||
+      output_open(&out, path, profile->arena, diag))
+    return -1;
+  fwrite(text, 1, length, out.file);
   return output_commit(&out, diag);
 }

@@ -129,6 +129,8 @@ int64_t perfmodel_saturation_tokens(const PerfModel *self);
  * max_decode_seqs. */
 int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, Arena *arena,
                    Diag *diag);
+/* Whether `text`, which messages call `name`, would load. */
+int perfmodel_check(const char *name, const char *text, size_t length, Arena *arena, Diag *diag);
 /* Finds the file of a set: "fitted" gives data_dir/fitted/MODEL_GPU_tpN.yaml, any other SET
  * data_dir/fitted/SET/MODEL_GPU_tpN.yaml; a set that ends in .yaml is the path itself. Missing: a
  * message at `at` that names the combinations there are, nearest first. */

@@ -1,6 +1,7 @@
 /* Model files: YAML to curves, then perfmodel_compile. perfmodel/README.md describes the two forms.
  * All problems of a file are reported at once, each where it stands. */
 #include "perfmodel/datafile.h"
+#include "perfmodel/decode_rows.h"
 #include "perfmodel/perfmodel.h"
 #include <stdlib.h>
 #include <string.h>
@@ -145,50 +146,6 @@ static int term_load(const Loader *self, const Node *node, Pwl *curve) {
   return is_none(node) ? 0 : curve_load(self, CURVE_SPECS, node, &file, curve);
 }
 
-static FineTick rows_apart(const DecodeRow *row, const DecodeRow *before, int64_t context) {
-  return pwl_fine(&row->curve, context) - pwl_fine(&before->curve, context);
-}
-
-/* Whether two rows come closer between two contexts, by more than rounding knots may. */
-static bool approach(const DecodeRow *row, const DecodeRow *before, int64_t from, int64_t to) {
-  const FineTick apart = rows_apart(row, before, from);
-  return rows_apart(row, before, to) < apart - fine_from_ticks(1);
-}
-
-/* The first context at which `row` is faster than `before`, or has the flatter end; -1: none. */
-static int64_t row_falls_below(const DecodeRow *row, const DecodeRow *before) {
-  const Pwl *curves[] = {&row->curve, &before->curve};
-  int64_t last = 0;
-  for (int c = 0; c < 2; c++) {
-    for (int32_t i = 0; i < curves[c]->n_segments; i++) {
-      const PwlSegment *segment = &curves[c]->segments[i];
-      if (segment->start + segment->run > last) last = segment->start + segment->run;
-      if (pwl_eval(&row->curve, segment->start) < pwl_eval(&before->curve, segment->start))
-        return segment->start;
-    }
-  }
-  return approach(row, before, last, 2 * last) ? last : -1;
-}
-
-/* Rows beyond the last go on by its difference to the one before: the first context from which that
- * shrinks, so that they could fall; -1: none. */
-static int64_t rows_approach(const DecodeRow *row, const DecodeRow *before) {
-  const Pwl *curves[] = {&row->curve, &before->curve};
-  int64_t found = -1;
-  for (int c = 0; c < 2; c++) {
-    for (int32_t i = 0; i < curves[c]->n_segments; i++) {
-      int64_t from = curves[c]->segments[i].start, to = from;
-      for (int other = 0; other < 2; other++)
-        for (int32_t k = 0; k < curves[other]->n_segments; k++) {
-          int64_t start = curves[other]->segments[k].start;
-          if (start > from && (to == from || start < to)) to = start;
-        }
-      if (approach(row, before, from, to) && (found < 0 || from < found)) found = from;
-    }
-  }
-  return found;
-}
-
 static int row_load(const Loader *self, const Node *node, const DecodeRow *before, DecodeRow *row) {
   CurveFile file = {0};
   if (curve_load(self, ROW_SPECS, node, &file, &row->curve)) return -1;
@@ -197,7 +154,7 @@ static int row_load(const Loader *self, const Node *node, const DecodeRow *befor
   if (row->seqs <= before->seqs)
     return diag_error(self->diag, node->at, "rows must ascend: %lld sequences follow %lld",
                       (long long)row->seqs, (long long)before->seqs);
-  int64_t context = row_falls_below(row, before);
+  int64_t context = decode_row_falls_below(row, before);
   if (context < 0) return 0;
   return diag_error(self->diag, node->at,
                     "more sequences cannot be faster: row %lld falls below row %lld from %lld "
@@ -216,7 +173,7 @@ static int table_load(const Loader *self, const Node *node, DecodeTable *table) 
   for (const Node *row = file.rows->first; row; row = row->next, n++)
     if (row_load(self, row, n > 0 ? &rows[n - 1] : NULL, &rows[n])) status = -1;
   if (status) return -1;
-  int64_t context = n > 1 ? rows_approach(&rows[n - 1], &rows[n - 2]) : -1;
+  int64_t context = n > 1 ? decode_rows_approach(&rows[n - 1], &rows[n - 2]) : -1;
   if (context >= 0)
     return diag_error(
         self->diag, file.rows->at,
@@ -244,10 +201,8 @@ static const char *file_name(const char *model, const char *gpu, int64_t tensor_
   return arena_printf(arena, "%s_%s_tp%lld", model, gpu, (long long)tensor_parallel_size);
 }
 
-int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, Arena *arena,
-                   Diag *diag) {
-  const Node *root = yaml_load(path, arena, diag);
-  if (!root) return -1;
+static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs, Arena *arena,
+                      Diag *diag) {
   ModelFile file = {0};
   const Node *form = node_find(root, "form");
   if (form && option_bind_one(&FORM_SPEC, form, &file, diag)) return -1;
@@ -265,6 +220,18 @@ int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, A
   perfmodel_compile(&model, &table, max_decode_seqs, arena);
   *self = model;
   return 0;
+}
+
+int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, Arena *arena,
+                   Diag *diag) {
+  const Node *root = yaml_load(path, arena, diag);
+  return root ? model_bind(self, root, max_decode_seqs, arena, diag) : -1;
+}
+
+int perfmodel_check(const char *name, const char *text, size_t length, Arena *arena, Diag *diag) {
+  PerfModel model;
+  const Node *root = yaml_parse(name, text, length, arena, diag);
+  return root ? model_bind(&model, root, 1, arena, diag) : -1;
 }
 
 /* How far the file MODEL_GPU_tpN is from what was asked for: another model is further than another

@@ -1,6 +1,6 @@
 -- What users see over the arrival rate, by design: the points of sweeps whose axes are named
--- designs and the rate. TTFT, E2E and time between tokens, and the share of their time in which
--- groups of GPUs change their shape; NULL: there are none.
+-- designs and the rate, of the newest run's outcome epoch. TTFT, E2E and time between tokens, and
+-- the share of their time in which groups of GPUs change their shape; NULL: there are none.
 SELECT design.value AS series,
   CAST(rate.value AS REAL) AS rate,
   max(metric.value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p50') AS ttft_p50,
@@ -12,6 +12,8 @@ SELECT design.value AS series,
     sum(metric.value) FILTER (WHERE scope <> 'run' AND metric.name IN
       ('prefill_s', 'decode_s', 'reshard_s', 'drain_s', 'stall_s')) AS reshard
 FROM point
+  JOIN run ON run.id = point.run_id
+    AND run.epoch = (SELECT epoch FROM run ORDER BY id DESC LIMIT 1)
   JOIN axis AS designs ON designs.sweep_id = point.sweep_id AND designs.name = 'design'
   JOIN axis AS rates ON rates.sweep_id = point.sweep_id AND rates.name = 'workload.arrivals.rate'
   JOIN point_value AS design ON design.sweep_id = point.sweep_id AND design.point = point.point

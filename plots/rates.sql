@@ -1,5 +1,5 @@
 -- Slowdowns over the arrival rate, by design: the points of sweeps whose axes are named designs and
--- the rate. NULL: something never finished.
+-- the rate, of the newest run's outcome epoch. NULL: something never finished.
 SELECT design.value AS series,
   CAST(rate.value AS REAL) AS rate,
   max(slo.value) FILTER (WHERE slo.name = 'slowdown.ttft.p50') AS ttft_p50,
@@ -12,6 +12,8 @@ SELECT design.value AS series,
   max(slo.value) FILTER (WHERE slo.name = 'slowdown.e2e.p90') AS e2e_p90,
   max(slo.value) FILTER (WHERE slo.name = 'slowdown.e2e.p99') AS e2e_p99
 FROM point
+  JOIN run ON run.id = point.run_id
+    AND run.epoch = (SELECT epoch FROM run ORDER BY id DESC LIMIT 1)
   JOIN axis AS designs ON designs.sweep_id = point.sweep_id AND designs.name = 'design'
   JOIN axis AS rates ON rates.sweep_id = point.sweep_id AND rates.name = 'workload.arrivals.rate'
   JOIN point_value AS design ON design.sweep_id = point.sweep_id AND design.point = point.point

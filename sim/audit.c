@@ -281,6 +281,24 @@ static void check_groups(const Engine *engine) {
   }
 }
 
+void audit_totals(const Engine *engine, const SimResult *result) {
+  Total busy = 0;
+  for (uint32_t p = 0; p < result->n_pools; p++) {
+    const PoolResult *pool = &result->pools[p];
+    const MachineTotals *totals = &pool->totals;
+    const Total ticks = machine_busy_ticks(totals);
+    const int64_t iterations = totals->prefill_iterations + totals->decode_iterations;
+    const Total microseconds = (Total)pool->batch_tokens->total;
+    const Total more = microseconds - ticks / (TICKS_PER_SECOND / 1000000);
+    assert(0 <= ticks && ticks <= (Total)engine->now * pool->pool->count);
+    assert(0 <= totals->mixed_ticks && totals->mixed_ticks <= totals->prefill_ticks);
+    assert(0 <= totals->stall_ticks && totals->stall_ticks <= ticks);
+    assert(-iterations <= more && more <= iterations);
+    busy += ticks;
+  }
+  assert(machine_busy_ticks(&result->totals) == busy);
+}
+
 void audit_check(const Engine *engine, Tick previous) {
   assert(engine->now >= previous);
   check_requests(engine);

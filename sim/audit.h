@@ -8,11 +8,14 @@
  *   idleness   idle time and time booked are all there is
  *   batches    context sum, residues and finish counts agree with the requests in them
  *   network    the rates of the flows through a NIC sum to at most its capacity
- *   time       never goes back */
+ *   time       never goes back
+ *   totals     of machines are within the time that there was for them */
 #ifndef SIM_AUDIT_H
 #define SIM_AUDIT_H
 #include "sim/engine.h"
 
 /* After an event; `previous` is the time of the one before. */
 void audit_check(const Engine *engine, Tick previous);
+/* Of a run that is over: no iteration is in progress. */
+void audit_totals(const Engine *engine, const SimResult *result);
 #endif

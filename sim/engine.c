@@ -262,44 +262,19 @@ static void loop(Engine *self) {
                           self->metrics.completed + self->metrics.rejected, self->now);
 }
 
-static void add_totals(MachineTotals *sum, const MachineTotals *part) {
-  sum->prefill_ticks += part->prefill_ticks;
-  sum->mixed_ticks += part->mixed_ticks;
-  sum->decode_ticks += part->decode_ticks;
-  sum->prefill_iterations += part->prefill_iterations;
-  sum->decode_iterations += part->decode_iterations;
-  sum->prefill_tokens += part->prefill_tokens;
-  sum->decode_tokens += part->decode_tokens;
-  sum->padding_tokens += part->padding_tokens;
-  sum->swaps_out += part->swaps_out;
-  sum->swaps_in += part->swaps_in;
-  sum->stall_ticks += part->stall_ticks;
-  sum->swapped_in_bytes += part->swapped_in_bytes;
-  sum->swapped_out_bytes += part->swapped_out_bytes;
-  sum->expansions += part->expansions;
-  sum->contractions += part->contractions;
-  sum->max_kv_blocks += part->max_kv_blocks;
-  sum->max_cpu_blocks += part->max_cpu_blocks;
-  sum->kv_block_seconds += part->kv_block_seconds;
-  for (int i = 0; i <= EXTRAPOLATION_FAR; i++) {
-    sum->extrapolated_iterations[i] += part->extrapolated_iterations[i];
-    sum->extrapolated_ticks[i] += part->extrapolated_ticks[i];
-  }
-}
-
 /* Energy is power in each activity times the time in it; the rest of the span is idle. */
 static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bool second_shape) {
   const PoolSpec *pool = result->pool;
   for (uint32_t i = 0; i < pool->count; i++)
-    add_totals(&result->totals, &self->machines[first + i].totals);
+    machine_totals_add(&result->totals, &self->machines[first + i].totals);
   result->batch_tokens = self->machines[first].batch_tokens;
   const double blocks = (double)pool->kv_blocks * pool->count;
   result->max_expansion = (double)result->totals.max_kv_blocks / blocks;
   result->mean_expansion =
       self->now > 0 ? result->totals.kv_block_seconds / (blocks * tick_seconds(self->now)) : 1;
   const double span = tick_seconds(self->now) * pool->count;
-  const double prefill = tick_seconds(result->totals.prefill_ticks);
-  const double decode = tick_seconds(result->totals.decode_ticks);
+  const double prefill = total_seconds(result->totals.prefill_ticks);
+  const double decode = total_seconds(result->totals.decode_ticks);
   result->utilization = span > 0 ? (prefill + decode) / span : 0;
   result->energy_j = prefill * pool->prefill_power + decode * pool->decode_power +
                      ((second_shape ? 0 : span) - prefill - decode) * pool->idle_power;
@@ -339,7 +314,7 @@ static void sum_up(Engine *self, SimResult *result) {
     pool->pool = &self->config->pools[p];
     const bool second_shape = sim_is_second_shape(self->config, p);
     sum_pool(self, pool, first, second_shape);
-    add_totals(&result->totals, &pool->totals);
+    machine_totals_add(&result->totals, &pool->totals);
     result->energy_j += pool->energy_j;
     if (!second_shape)
       result->cost_usd +=
@@ -408,5 +383,6 @@ int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *
   if (engine->failed) return -1;
   engine_end_groups(engine);
   sum_up(engine, ret_result);
+  if (config->audit && !engine->stopped) audit_totals(engine, ret_result);
   return 0;
 }

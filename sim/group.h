@@ -5,8 +5,8 @@
  * shapes, of which one is up at a time; the other's are closed. KV goes from the one to the other
  * through a store in CPU memory that the group shares: every prefilled request is copied out to it,
  * overlapped with further prefill, and copied in when it is to be decoded and there is room.
- * Between the shapes the weights are loaded anew, which overlaps with nothing. A copy has the link
- * of the group's GPUs for itself, in its direction, first come, first served.
+ * Between the shapes the weights are loaded anew, which overlaps with nothing. A copy has the links
+ * of all GPUs of the group to CPU memory for itself, in its direction, first come, first served.
  *
  *   prefills ──► leaves ──► turns ──► decodes ──► leaves ──► turns ──► prefills …
  *
@@ -16,18 +16,21 @@
  * has a place. */
 #ifndef SIM_GROUP_H
 #define SIM_GROUP_H
+#include "sim/kvtier/host_link.h"
 #include "sim/request.h"
 #include <stdbool.h>
 
 typedef enum Shape { SHAPE_PREFILL, SHAPE_DECODE, SHAPES } Shape;
+typedef enum CopyDirection { COPY_OUT, COPY_IN, COPY_DIRECTIONS } CopyDirection;
 
 /* Two pools of one set of GPUs; there are as many groups as each has replicas. */
 typedef struct GroupSpec {
   const char *name;
-  uint32_t pools[SHAPES];                        // by shape
-  int64_t store_blocks;                          // of one group
-  int64_t copy_out_bandwidth, copy_in_bandwidth; // bytes/s of all GPUs of a group together
-  Tick turn_ticks[SHAPES];                       // loading the weights of this shape
+  uint32_t pools[SHAPES];             // by shape
+  int64_t store_blocks;               // of one group
+  HostLink link;                      // to CPU memory, of all GPUs of a group together
+  double copy_share[COPY_DIRECTIONS]; // bytes that the link takes for a byte of KV; 0: 1
+  int64_t turn_bytes[SHAPES];         // weights that this shape loads over it
   bool overlaps; // copies with iterations; otherwise no iteration begins while one is under way
 } GroupSpec;
 
@@ -42,7 +45,13 @@ typedef enum GroupActivity {
   GROUP_STALLS,
   GROUP_ACTIVITIES,
 } GroupActivity;
-typedef enum CopyDirection { COPY_OUT, COPY_IN, COPY_DIRECTIONS } CopyDirection;
+
+/* A request whose KV leaves the GPUs with the shape. */
+typedef struct Leaver {
+  uint64_t id;
+  RequestIx request;
+  MachineIx machine;
+} Leaver;
 
 typedef struct Group Group;
 typedef uint32_t GroupIx;
@@ -59,6 +68,9 @@ struct Group {
   RequestQueue stored;                  // in order of arrival in the store
   RequestQueue copies[COPY_DIRECTIONS]; // the first of each is under way
   uint32_t n_busy;                      // machines with an iteration in progress
+  Leaver *leavers;                      // reused
+  size_t leavers_capacity;
+  bool gave_back; // blocks of the store, in an event whose group is yet to be looked at
   bool touched; // by the arrival being handled: a prompt came, or machines began that waited for it
   /* what it did so far */
   Tick since; // the last entry into `ticks`
@@ -92,8 +104,9 @@ typedef struct GroupView {
   /* The first of those that wait fits in the store, also beside what would be copied out of the
    * decode machines; when none waits, that alone does. */
   bool takes_prompt;
-  int64_t n_stored;   // prefilled, in the store or on their way into it or out of it
-  int64_t n_decoding; // on machines that decode
+  int64_t room_blocks; // of the store, once what is on the decode machines is in it
+  int64_t n_stored;    // prefilled, in the store or on their way into it or out of it
+  int64_t n_decoding;  // on machines that decode
   int64_t stored_blocks, store_blocks;
   int64_t gpu_blocks; // KV memory of the decode shape, all machines together
 } GroupView;

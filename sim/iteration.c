@@ -231,6 +231,13 @@ static void book_first_gaps(Engine *self, const Machine *machine, Tick end) {
   if (n_others) histogram_add(tbt, end - machine->decoded_at, n_others);
 }
 
+/* Those that end in an interval, so that it does not matter how a run is cut. A pool's ticks would
+ * not fit a histogram's counters. */
+static uint64_t microseconds_between(Tick from, Tick to) {
+  const Tick microsecond = TICKS_PER_SECOND / 1000000;
+  return (uint64_t)(to / microsecond - from / microsecond);
+}
+
 /* A part of a run has ended: its time, and the gaps but for the run's first iteration. */
 static void book_part(Engine *self, Machine *machine) {
   const DecodeRun *run = &machine->run;
@@ -241,7 +248,8 @@ static void book_part(Engine *self, Machine *machine) {
                          series_step(run->series), (uint64_t)n, machine->batch.n_seqs);
   const Tick ticks = self->now - run->part_began_at;
   const int64_t padding = machine->padding_seqs;
-  histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding, (uint64_t)ticks);
+  histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding,
+                microseconds_between(run->part_began_at, self->now));
   machine->totals.decode_ticks += ticks;
   machine->totals.decode_iterations += run->part;
   machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
@@ -303,7 +311,8 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   }
   ticks += engine_stall(self, machine, ticks);
   machine->activity = ACTIVITY_PREFILL;
-  histogram_add(machine->batch_tokens, shape.prefill_tokens + shape.decode_seqs, (uint64_t)ticks);
+  histogram_add(machine->batch_tokens, shape.prefill_tokens + shape.decode_seqs,
+                microseconds_between(self->now, self->now + ticks));
   machine->totals.prefill_iterations++;
   machine->totals.prefill_ticks += ticks;
   if (machine_decodes(machine)) machine->totals.mixed_ticks += ticks;
@@ -425,6 +434,7 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   Machine *decode = &self->machines[request->decode_machine];
   request->last_token_at = self->now;
   engine_take_blocks(self, machine, -request->kv_blocks);
+  engine_leave_store(machine, request);
   decode->n_decodes--;
   self->view.n_heavy[decode->ix] -= view_heavy(&self->view, request);
   self->view.pending_tokens[decode->ix]--;

@@ -79,8 +79,8 @@ typedef struct Metrics {
   uint64_t dispatches;      // decode machines chosen by a dispatcher
   uint64_t predicted_right; // of all that arrived, outputs within the predicted range
   uint64_t flips;           // completed; role changes too
-  Tick flip_ticks;          // that flips took after the machine had finished its work
-  int64_t transferred_bytes;
+  Total flip_ticks;         // that flips took after the machine had finished its work
+  Total transferred_bytes;
   Tick first_arrival_at, last_finish_at; // -1: none
   const PerfModel *reference;            // NULL: no slowdowns
   GoodputLimits good_limits;

@@ -2,6 +2,7 @@
 #include "sim/engine.h"
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 static Machine *machines_of(const Engine *self, const Group *group, Shape shape) {
   return &self->machines[group->first[shape]];
@@ -50,15 +51,22 @@ static void book_store(Group *group, Request *request, int64_t tokens) {
   take_store(group, request->store_blocks);
 }
 
-/* Blocks that beginning to prefill a request takes of the store. */
+/* Blocks that beginning to prefill a request takes of the store: nobody knows yet whether it will
+ * end with its first token. */
 static int64_t store_blocks(const Group *group, const Request *request) {
-  if (request->store_blocks > 0 || request->output_tokens == 1) return 0;
-  return group_blocks(group, request->prompt_tokens);
+  return request->store_blocks > 0 ? 0 : group_blocks(group, request->prompt_tokens);
 }
 
 void engine_book_store(const Machine *machine, Request *request) {
   if (machine->group && store_blocks(machine->group, request) > 0)
     book_store(machine->group, request, request->prompt_tokens);
+}
+
+void engine_leave_store(const Machine *machine, Request *request) {
+  if (!machine->group || request->store_blocks == 0) return;
+  take_store(machine->group, -request->store_blocks);
+  request->store_blocks = 0;
+  machine->group->gave_back = true;
 }
 
 void engine_fit_store(Engine *self, const Machine *machine) {
@@ -79,21 +87,24 @@ static void begin_all(Engine *self, Group *group) {
     engine_begin(self, &machines[i]);
 }
 
-/* A copy takes at least a tick, so that its end comes after what began it. */
-static void set_timer(Engine *self, EventKind kind, uint32_t target, double ticks) {
-  if (engine_passes_the_end(self, ticks)) return;
-  agenda_set(&self->agenda, kind, target, self->now + (ticks < 1 ? 1 : llround(ticks)));
+/* At least a tick from now, so that the end comes after what began it. */
+static void set_timer(Engine *self, EventKind kind, uint32_t target, Tick ticks) {
+  if (engine_passes_the_end(self, (double)ticks)) return;
+  agenda_set(&self->agenda, kind, target, self->now + (ticks > 0 ? ticks : 1));
 }
 
 /* --- copies, one at a time in each direction */
+
+static const LinkDirection link_direction[] = {[COPY_OUT] = LINK_TO_CPU, [COPY_IN] = LINK_TO_GPU};
 
 static void begin_copy(Engine *self, Group *group, CopyDirection direction) {
   const Request *request = &self->requests.slots[group->copies[direction].first];
   const int64_t bytes =
       kv_tokens(request) * self->machines[group->first[0]].pool->kv_bytes_per_token;
-  const int64_t rate =
-      direction == COPY_OUT ? group->spec->copy_out_bandwidth : group->spec->copy_in_bandwidth;
-  const double ticks = (double)bytes / (double)rate * (double)TICKS_PER_SECOND;
+  const double share = group->spec->copy_share[direction];
+  const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
+  const Tick ticks =
+      host_link_ticks(&group->spec->link, link_direction[direction], on_link, self->now);
   group->copied_bytes[direction] += bytes;
   set_timer(self, EVENT_COPY, COPY_DIRECTIONS * group->ix + direction, ticks);
 }
@@ -227,6 +238,7 @@ static bool takes_prompt(const Engine *self, const Group *group) {
 static GroupView view_of(const Engine *self, const Group *group) {
   GroupView view = {.shape = group->shape,
                     .takes_prompt = takes_prompt(self, group),
+                    .room_blocks = room_after_leaving(self, group),
                     .n_stored = group->stored.count + group->copies[COPY_OUT].count +
                                 group->copies[COPY_IN].count,
                     .stored_blocks = group->spec->store_blocks - group->free_blocks,
@@ -251,20 +263,43 @@ static void leave(Engine *self, Group *group) {
   }
 }
 
-/* The KV on an idle machine goes: decodes' to the store, which has room for it as the group has
- * left; that of prompts prefilled in part is dropped. */
-static void drain(Engine *self, Group *group, Machine *machine) {
+static void add_leaver(Engine *self, Group *group, size_t *n, Machine *machine, RequestIx ix) {
+  ARENA_RESERVE(self->arena, group->leavers, group->leavers_capacity, *n + 1);
+  group->leavers[(*n)++] = (Leaver){self->requests.slots[ix].id, ix, machine->ix};
+}
+
+/* Those with KV of a prefill that has ended on an idle machine. */
+static void add_leavers(Engine *self, Group *group, size_t *n, Machine *machine) {
+  const Request *slots = self->requests.slots;
+  for (RequestIx ix = machine->blocked.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    add_leaver(self, group, n, machine, ix);
+  for (RequestIx ix = machine->decode_queue.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    add_leaver(self, group, n, machine, ix);
+  for (size_t i = 0; i < machine->batch.n_seqs; i++)
+    add_leaver(self, group, n, machine, machine->batch.entries[i].request);
+}
+
+static int by_arrival(const void *a, const void *b) {
+  const uint64_t x = ((const Leaver *)a)->id, y = ((const Leaver *)b)->id;
+  return (x > y) - (x < y);
+}
+
+/* All KV of prompts prefilled in part is dropped; that of decodes goes to the store, in order of
+ * arrival, which has room for it as the group has left. */
+static void drain(Engine *self, Group *group) {
   Request *slots = self->requests.slots;
-  for (RequestIx ix = machine->prefill_queue.first; machine->n_started > 0; ix = slots[ix].next)
-    if (slots[ix].prefilled_tokens > 0) engine_drop_chunks(self, machine, ix);
-  const RequestQueue *const queues[] = {&machine->blocked, &machine->decode_queue};
-  for (;;) {
-    RequestIx ix = REQUEST_NONE;
-    for (size_t i = 0; i < 2 && ix == REQUEST_NONE; i++)
-      ix = queues[i]->first;
-    if (ix == REQUEST_NONE && machine->batch.n_seqs > 0) ix = machine->batch.entries[0].request;
-    if (ix == REQUEST_NONE) return;
-    engine_suspend(self, machine, ix);
+  Machine *machines = machines_of(self, group, group->shape);
+  size_t n = 0;
+  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
+    Machine *machine = &machines[i];
+    for (RequestIx ix = machine->prefill_queue.first; machine->n_started > 0; ix = slots[ix].next)
+      if (slots[ix].prefilled_tokens > 0) engine_drop_chunks(self, machine, ix);
+    add_leavers(self, group, &n, machine);
+  }
+  if (n > 1) qsort(group->leavers, n, sizeof *group->leavers, by_arrival);
+  for (size_t i = 0; i < n; i++) {
+    const RequestIx ix = group->leavers[i].request;
+    engine_suspend(self, &self->machines[group->leavers[i].machine], ix);
     book_store(group, &slots[ix], kv_tokens(&slots[ix]));
     engine_copy_out(self, ix);
   }
@@ -273,14 +308,15 @@ static void drain(Engine *self, Group *group, Machine *machine) {
 /* Goes on leaving: machines come to rest, what is on its way in arrives and all goes out. */
 static void go_on_leaving(Engine *self, Group *group) {
   if (group->n_busy > 0 || group->copies[COPY_IN].count > 0) return;
-  Machine *machines = machines_of(self, group, group->shape);
-  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
-    drain(self, group, &machines[i]);
+  drain(self, group);
   if (group->copies[COPY_OUT].count > 0) return;
   const Shape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
   enter(self, group, to, GROUP_TURNS);
   group->n_turns++;
-  set_timer(self, EVENT_TURN, group->ix, (double)group->spec->turn_ticks[to]);
+  const int64_t bytes = group->spec->turn_bytes[to];
+  const HostLink *link = &group->spec->link;
+  set_timer(self, EVENT_TURN, group->ix,
+            bytes > 0 ? host_link_ticks(link, LINK_TO_GPU, bytes, self->now) : 0);
 }
 
 void engine_handle_turn(Engine *self, Group *group) {
@@ -292,7 +328,10 @@ void engine_handle_turn(Engine *self, Group *group) {
 }
 
 void engine_shape(Engine *self, Group *group) {
+  const bool gave_back = group->gave_back;
+  group->gave_back = false;
   if (group->state == GROUP_RUNS) {
+    if (gave_back) begin_all(self, group);
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
     if (self->pool->shape(self->states[POLICY_POOL], &view) != group->shape) {

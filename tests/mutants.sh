@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Changes one line of the program at a time and looks whether a test notices.
 #
-#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--files PATTERN] [--list]
+#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--files PATTERN] [--scratch DIR] [--list]
 #
 # Draws --count (100) mutants by --seed (1) from the sources of sim, perfmodel and traces and from
 # experiments/provision*, or those whose path matches the extended regular expression PATTERN.
 # --jobs (2) of them are tried side by side, each in a copy of the tree of its own; the tree itself
 # stays as it is. The tests run from the quickest to the slowest until one fails. Prints what became
 # of each mutant, then those that nothing noticed as patches, then 'N of M caught (P%)'. The same
-# seed draws the same mutants of the same sources, whatever the number of jobs. --list only prints
-# what would be drawn, in that order.
+# seed draws the same mutants of the same sources, whatever the number of jobs. With --scratch the
+# copies are kept in DIR, and built on the next time. --list only prints what would be drawn, in
+# that order.
 #
 # A line is drawn first, each with the same chance, then one of its changes:
 #   < to <= and back, > to >= and back, == to != and back, && to || and back, !x to x
@@ -30,11 +31,11 @@ usage() {
   exit 2
 }
 
-count=100 seed=1 jobs=2 pattern=. list=false
+count=100 seed=1 jobs=2 pattern=. scratch='' list=false
 while (($# > 0)); do
   case $1 in
   --count | --seed | --jobs) [[ ${2-} =~ ^[1-9][0-9]{0,8}$ ]] || usage ;;
-  --files) [ -n "${2-}" ] || usage ;;
+  --files | --scratch) [ -n "${2-}" ] || usage ;;
   --list) ;;
   *) usage ;;
   esac
@@ -43,6 +44,7 @@ while (($# > 0)); do
   --seed) seed=$2 ;;
   --jobs) jobs=$2 ;;
   --files) pattern=$2 ;;
+  --scratch) mkdir -p "$2" && scratch=$(realpath "$2") || exit 2 ;;
   --list) list=true && set -- --list "$@" ;;
   esac
   shift 2
@@ -225,20 +227,22 @@ sources() {
   find sim perfmodel traces experiments/provision* -name '*.[ch]' | grep -E -e "$pattern" | sort
 }
 
-scratch=$(mktemp -d) || exit 2
+keep=${scratch:+true}
+[ -n "$keep" ] || scratch=$(mktemp -d) || exit 2
 workers=()
 # shellcheck disable=SC2317 # called by the trap
 leave() {
   local pid
   for pid in "${workers[@]}"; do kill -TERM -- "-$pid" 2>/dev/null; done
   wait
-  rm -rf "$scratch"
+  [ -n "$keep" ] || rm -rf "$scratch"
 }
 trap leave EXIT
 trap 'exit 130' INT TERM
 
 # The sources as they are now, whatever is edited meanwhile.
 source=$scratch/source
+rm -rf "$source" "$scratch/shared"
 mkdir "$source"
 git ls-files -z --cached --others --exclude-standard |
   while IFS= read -r -d '' path; do [ -f "$path" ] && printf '%s\0' "$path"; done |
@@ -268,18 +272,30 @@ fi
 
 # A tree NUMBER of the same files, built.
 make_tree() {
-  local tree=$scratch/tree$1
-  cp -r "$source" "$tree" || return
-  meson setup "$tree/build" "$tree" --buildtype=release -Doptimization=1 >"$tree/log" 2>&1 &&
-    build "$1" >>"$tree/log" 2>&1
+  local tree=$scratch/tree$1 path
+  find . -type f | while read -r path; do
+    cmp -s "$path" "$tree/$path" && continue
+    mkdir -p "$tree/${path%/*}" && cp "$path" "$tree/$path" || return
+  done
+  [ -f "$tree/build/build.ninja" ] ||
+    meson setup "$tree/build" "$tree" --buildtype=release -Doptimization=1 >"$tree/log" 2>&1 ||
+    return
+  build "$1" >>"$tree/log" 2>&1
 }
 
-# build TREE : the programs of the tests that could notice, for which no kernel is built.
+# build TREE [TEST...] : the programs that these tests run, or all tests.
 build() {
-  local programs
-  mapfile -t programs < <(ninja -C "$scratch/tree$1/build" -t targets rule c_LINKER |
+  local build=$scratch/tree$1/build programs test
+  shift
+  mapfile -t programs < <(ninja -C "$build" -t targets rule c_LINKER |
     grep -E '^(tandem|tests/[^/]*)$' | grep -v '^tests/bench_')
-  ninja -C "$scratch/tree$1/build" "${programs[@]}"
+  if (($# > 0)); then
+    for test; do
+      [[ " ${programs[*]} " == *" tests/$test "* ]] && echo "tests/$test" || echo tandem
+    done | sort -u
+  else
+    printf '%s\n' "${programs[@]}"
+  fi | xargs ninja -C "$build"
 }
 
 names_of_tests() {
@@ -302,8 +318,9 @@ run_tests() {
   )
 }
 
-# What each test takes on the program as it is, the quickest first, and several quick ones together,
-# as starting them takes longer: milliseconds and names. Those with arguments are by themselves.
+# What each test takes on the program as it is, the quickest first but for the fuzzers, which only
+# notice crashes, and several quick ones together, as starting them takes longer: milliseconds and
+# names. Those with arguments are by themselves.
 time_tests() {
   local name start
   names_of_tests | while read -r name; do
@@ -313,7 +330,7 @@ time_tests() {
       return 1
     }
     echo "$(((${EPOCHREALTIME/./} - start) / 1000)) $name"
-  done | sort -n | awk '
+  done | awk '{ print ($2 ~ /^fuzz_/), $0 }' | sort -n -k1,1 -k2,2 | cut -d ' ' -f 2- | awk '
     function close_group() { if (names) print ms names; ms = 0; names = "" }
     $2 == "unit" || $2 == "swarm" { close_group(); print; next }
     ms + $1 > 5000 { close_group() }
@@ -344,16 +361,17 @@ take() {
   done
 }
 
-# settle DRAW WAS_TRIED [OUTCOME]
+# settle DRAW OUTCOME : '' when it was no mutant.
 settle() {
-  local next trying tried
+  local next trying tried was_tried=0
+  [ -z "$2" ] || was_tried=1
   exec 9>"$scratch/lock"
   flock 9
   read -r next trying tried <"$scratch/counts"
-  echo "$next $((trying - 1)) $((tried + $2))" >"$scratch/counts"
-  if (($2)); then
-    echo "$1" >>"$scratch/$([ "$3" = SURVIVED ] && echo survivors || echo caught)"
-    echo "$(describe "$1"): $3"
+  echo "$next $((trying - 1)) $((tried + was_tried))" >"$scratch/counts"
+  if ((was_tried)); then
+    echo "$1" >>"$scratch/$([ "$2" = SURVIVED ] && echo survivors || echo caught)"
+    echo "$(describe "$1"): $2"
   fi
   exec 9>&-
 }
@@ -376,17 +394,18 @@ compiles() {
   ninja -C "$scratch/tree$1/build" "${objects[@]}" >/dev/null 2>&1 || return
   for object in "${objects[@]}"; do
     cmp -s "$scratch/tree$1/build/$object" "$scratch/before$1/$object" && continue
-    build "$1" >/dev/null 2>&1
-    return
+    return 0
   done
   return 1
 }
 
-# The outcome on stdout: what caught it, or SURVIVED.
+# The outcome on stdout: what caught it, SURVIVED, or nothing where programs do not link.
 try_tests() {
   local ms names status
   while read -r ms names; do
     # shellcheck disable=SC2086 # one word per test
+    build "$1" $names >/dev/null 2>&1 || return
+    # shellcheck disable=SC2086
     run_tests "$1" $((ms / 100 + 30)) $names >"$scratch/said$1"
     status=$?
     ((status == 0)) && continue
@@ -402,21 +421,19 @@ try_tests() {
 
 # try TREE DRAW
 try() {
-  local file line text tree=$scratch/tree$1
+  local file line text outcome='' tree=$scratch/tree$1
   IFS=$'\t' read -r file line text < <(sed -n "$2p" "$draws")
   TEXT=$text awk -v line="$line" 'FNR == line { print ENVIRON["TEXT"]; next } { print }' \
     "$source/$file" >"$tree/$file"
-  if compiles "$1" "$file"; then
-    settle "$2" 1 "$(try_tests "$1")"
-  else
-    settle "$2" 0
-  fi
+  compiles "$1" "$file" && outcome=$(try_tests "$1")
+  settle "$2" "$outcome"
   cp "$source/$file" "$tree/$file"
 }
 
 work_in() {
   local draw
   export CCACHE_DISABLE=1
+  rm -rf "$scratch/before$1"
   cp -r "$scratch/tree$1/build" "$scratch/before$1" || exit
   while draw=$(take); do try "$1" "$draw"; done
 }

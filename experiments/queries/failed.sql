@@ -4,5 +4,6 @@ SELECT
   (SELECT group_concat(axis.name || '=' || value, ' ')
    FROM point JOIN point_value USING (sweep_id, point) JOIN axis USING (sweep_id, axis)
    WHERE point.run_id = run.id) AS place,
-  run.reason
+  run.reason,
+  run.epoch <> outcome_epoch() AS stale
 FROM run WHERE status = 'failed' ORDER BY run.id;

@@ -1,2 +1,2 @@
 -- One row per run.
-SELECT * FROM summary ORDER BY run;
+SELECT *, epoch <> outcome_epoch() AS stale FROM summary ORDER BY run;

@@ -23,9 +23,20 @@ static inline double tick_seconds(Tick ticks) {
   return (double)ticks / (double)TICKS_PER_SECOND;
 }
 
+/* Two words, that need be aligned no further than one. */
+__extension__ typedef __int128 Wide __attribute__((aligned(8)));
+
+/* What machines add up to, in ticks or bytes: a million of them for all of simulated time, which
+ * one alone may fill a Tick with. */
+typedef Wide Total;
+
+static inline double total_seconds(Total ticks) {
+  return (double)ticks / (double)TICKS_PER_SECOND;
+}
+
 /* Time in 2^-32 ticks: what a line gives before it is rounded. 95 bits of ticks, so that sums and
  * products fit. */
-__extension__ typedef __int128 FineTick;
+typedef Wide FineTick;
 enum { FINE_BITS = 32 };
 
 static inline FineTick fine_from_ticks(Tick ticks) {

@@ -64,8 +64,23 @@ int host_link_check(const HostLink *self, double bytes, const char *owner, Place
   return 0;
 }
 
+double host_link_peak(const HostLink *self, LinkDirection direction) {
+  return peak_of(self, direction) * self->options.efficiency;
+}
+
+bool host_link_same_background(const HostLink *a, const HostLink *b) {
+  if (a->n_background != b->n_background) return false;
+  for (int32_t i = 0; i < a->n_background; i++) {
+    const BackgroundTraffic *x = &a->background[i], *y = &b->background[i];
+    if (x->from != y->from || x->to != y->to || x->direction != y->direction ||
+        x->share != y->share || x->bandwidth != y->bandwidth)
+      return false;
+  }
+  return true;
+}
+
 double host_link_rate(const HostLink *self, LinkDirection direction, Tick now) {
-  return peak_of(self, direction) * self->options.efficiency * left_at(self, direction, now);
+  return host_link_peak(self, direction) * left_at(self, direction, now);
 }
 
 Tick host_link_next_change(const HostLink *self, Tick now) {
@@ -80,7 +95,7 @@ Tick host_link_next_change(const HostLink *self, Tick now) {
 
 Tick host_link_ticks(const HostLink *self, LinkDirection direction, int64_t bytes, Tick begin) {
   assert(bytes > 0 && begin >= 0);
-  const double rate = peak_of(self, direction) * self->options.efficiency;
+  const double rate = host_link_peak(self, direction);
   double left =
       ((double)bytes + (double)self->options.half_size) / rate; // seconds at the full rate
   Tick now = begin;
@@ -88,6 +103,7 @@ Tick host_link_ticks(const HostLink *self, LinkDirection direction, int64_t byte
     const double part = left_at(self, direction, now);
     const Tick next = host_link_next_change(self, now);
     if (next == TICK_MAX || left / part <= tick_seconds(next - now)) {
+      if (left / part >= 0.999 * tick_seconds(TICK_MAX - (now - begin))) return TICK_MAX;
       const Tick ticks = now - begin + tick_from_seconds(left / part);
       return ticks > 0 ? ticks : 1;
     }

@@ -54,8 +54,13 @@ int host_link_init(HostLink *self, const HostLinkOptions *options, Arena *arena,
 /* Error at `at`, of `owner`, when a direction has no rate or `bytes` at its worst take more than
  * the 106 days of simulated time. */
 int host_link_check(const HostLink *self, double bytes, const char *owner, Place at, Diag *diag);
-/* Ticks, at least 1, that `bytes` > 0 take which begin to move at `begin`. */
+/* Ticks, at least 1, that `bytes` > 0 take which begin to move at `begin`; TICK_MAX when that is
+ * beyond the end of simulated time. */
 Tick host_link_ticks(const HostLink *self, LinkDirection direction, int64_t bytes, Tick begin);
+/* Bytes per second of a transfer that is large and alone. */
+double host_link_peak(const HostLink *self, LinkDirection direction);
+/* Whether others take the same of both at any time. */
+bool host_link_same_background(const HostLink *a, const HostLink *b);
 /* Bytes per second at `now` of a transfer that is large. */
 double host_link_rate(const HostLink *self, LinkDirection direction, Tick now);
 /* When background traffic next begins or ends after `now`; TICK_MAX: never. */

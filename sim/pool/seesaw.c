@@ -1,6 +1,12 @@
 /* When a group of GPUs changes its shape (Seesaw §4.2). Transition-minimising: it leaves prefill
  * when the store cannot take the next prompt or none is left, and decode when the store is empty
- * and prompts wait. The two other schedules are those it is compared with (Seesaw §2.2, Fig. 2). */
+ * and prompts wait. The two other schedules are those it is compared with (Seesaw §2.2, Fig. 2).
+ *
+ * The paper turns back when the store is empty, to fill it again: its stores, 80 GiB a GPU of 24 or
+ * 40 GB, are several times the GPUs' KV. Here that KV goes to the store first, and a store not much
+ * larger than it would have room for a prompt or two, a turn for each. So decode goes on until
+ * `min_room` of the store is free beside it: half, which stores of twice the GPUs' KV and more,
+ * those of the paper, always have. */
 #include "sim/pool/pool.h"
 
 typedef enum Schedule {
@@ -15,6 +21,7 @@ static const char *const schedules[] = {"transition_minimizing", "prefill_priori
 typedef struct State {
   int schedule; // Schedule
   bool finish;
+  double min_room; // share of the store
 } State;
 
 static bool leaves_prefill(const State *self, const GroupView *view) {
@@ -28,7 +35,8 @@ static bool leaves_decode(const State *self, const GroupView *view) {
   if (view->n_prompts == 0 || !view->takes_prompt) return false;
   if (self->schedule == PREFILL_PRIORITIZING) return true;
   const bool finish = self->finish || self->schedule == DECODE_PRIORITIZING;
-  return view->n_stored == 0 && (!finish || view->n_decoding == 0);
+  if (view->n_stored > 0 || (finish && view->n_decoding > 0)) return false;
+  return (double)view->room_blocks >= self->min_room * (double)view->store_blocks;
 }
 
 static Shape shape(void *state, const GroupView *view) {
@@ -43,6 +51,8 @@ static const OptionSpec options[] = {
      .choices = schedules, .help = "when the GPUs turn to the other phase"},
     {"finish", OPTION_BOOL, offsetof(State, finish), "false",
      .help = "sequences on the GPUs end there before they turn, instead of being copied out"},
+    {"min_room", OPTION_REAL, offsetof(State, min_room), "50%", .min = 0, .max = 1,
+     .help = "share of the store that the KV on the GPUs must leave free before they turn back"},
     {0}};
 
 const PoolPolicy pool_seesaw = {

@@ -26,8 +26,11 @@ broken() {
 }
 
 expect 0 "$tandem" run good.yaml --check
-expect 0 "$tandem" run good.yaml
+expect 0 "$tandem" run good.yaml --set groups.gpus.cpu_memory='160 GiB'
 prints 'gpus'
+! grep -q 'its store holds' out || fail 'a store that is large enough'
+expect 0 "$tandem" run good.yaml --set groups.gpus.cpu_memory='5 GiB'
+prints 'gpus: its store holds 0.0'
 
 # Degrees that do not divide the model, or the machine.
 broken 's/tensor_parallel_size: 8/tensor_parallel_size: 6/' \
@@ -48,6 +51,8 @@ broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 8, num_gpu_blocks_ov
   'bad.yaml:6:92: error: 7 blocks of KV memory are fewer than the 8 batches in the pipeline'
 
 # Shapes that are not the same GPUs.
+broken '7s/}/, host_link: {to_gpu_bandwidth: 9 GB~s}}/; s,9 GB~s,9 GB/s,' \
+  "its pools have the same GPUs and different 'host_link's"
 broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 4, data_parallel_size: 2/' \
   'bad.yaml:9:9: error: data_parallel_size is 2 in prefill and 1 in decode'
 broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 4/' \
@@ -62,9 +67,9 @@ broken '9s/$/\n  more: {prefill: front, decode: back}/' "pool 'front' is in two 
 broken '7s/$/\n  side: {role: mixed, machine: a10-x8, tensor_parallel_size: 8}/' \
   "pool 'side' is in no group"
 
-# The store: 602 tokens of 192 KiB are more than 100 MB.
+# The store: 600 tokens of 192 KiB are more than 100 MB.
 broken 's/40 GiB/50 MB/' "bad.yaml:9:52: error: its store of 50 MB holds 240 tokens of KV, and a" \
-  'a request has at least 301' 'hint: a token is 196608 bytes, a block 16 tokens'
+  'a request has at least 300' 'hint: a token is 196608 bytes, a block 16 tokens'
 broken 's/40 GiB/1 B/' 'holds 0 tokens'
 broken 's/40 GiB/641 GiB/' \
   "bad.yaml:9:52: error: its stores, 1 x 641 GiB, exceed the 640 GiB of CPU memory of machine"

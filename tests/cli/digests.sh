@@ -1,25 +1,70 @@
 #!/bin/sh
-# The same inputs give the same digest on any compiler, with and without coalescing: what the
-# examples gave when they were last changed on purpose. A run that differs here differs somewhere;
-# when it should, the new digest belongs in this table, with the reason in the commit.
+# The same inputs give the same digest on any compiler, with and without coalescing: what pinned
+# runs gave when outcomes were last changed on purpose (experiments/outcomes.def). A run that
+# differs here differs somewhere. With --update, as 'ninja -C build outcomes' calls it, the new
+# digests take the place of the old ones, once for each run.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+def=$source_dir/experiments/outcomes.def
 
-check() {
+# run EXAMPLE OPTION... : the first requests of an example, with the options in $way.
+run() {
   config=$source_dir/experiments/examples/$1.yaml
-  digest=$2
-  shift 2
-  for way in '' --step --audit; do
-    # shellcheck disable=SC2086 # no word when empty
-    expect 0 "$tandem" run "$config" --set workload.requests=3000 "$@" $way --format json
-    prints "\"digest\": \"$digest\""
-  done
+  shift
+  # shellcheck disable=SC2086 # no word when empty
+  expect 0 "$tandem" run "$config" --set workload.requests=3000 "$@" $way --format json
 }
 
-check quickstart 2ff688f1737a4a7f
-check splitwise-hh f0db265520c42f21
-check splitwise-sim 859489aeea407c12
-check roofline-gh200 9b91b4bf3c7a6b2b
-check quickstart 983c0ab10de7196f --set policies.batcher=continuous \
-  --set policies.transfer=serialized
+# run_named NAME : a run of outcomes.def; an example, if it is not one of these.
+run_named() {
+  case $1 in
+  seesaw) run seesaw --set workload.requests=300 ;;
+  continuous)
+    run quickstart --set policies.batcher=continuous --set policies.transfer=serialized
+    ;;
+  sarathi) run quickstart --set policies.batcher=sarathi --set policies.transfer=chunked ;;
+  tetriinfer)
+    run quickstart --set policies.batcher=tetriinfer --set policies.predictor=buckets \
+      --set policies.dispatcher=power_of_two --set policies.pool=tetriinfer_flip \
+      --set workload.arrivals.rate='2 /s'
+    ;;
+  pipeline)
+    run quickstart --set pools.prefill.pipeline_parallel_size=2 \
+      --set pools.prefill.tensor_parallel_size=4
+    ;;
+  recompute | swap | pie)
+    run roofline-gh200 --set "policies.kvtier=$1" --set workload.arrivals.rate='20 /s' \
+      --set pools.serve.kv_cache_memory_bytes='2 GB'
+    ;;
+  flexgen) run roofline-gh200 --set policies.kvtier=flexgen --set policies.batcher=request_level ;;
+  *) run "$1" ;;
+  esac
+}
+
+way=
+if [ "${1-}" = --update ]; then
+  : >done
+  while IFS= read -r line; do
+    name=$(expr "$line" : 'OUTCOME(.*, \(.*\))$')
+    if [ -z "$name" ]; then
+      printf '%s\n' "$line"
+    elif ! grep -qxF "$name" done; then
+      echo "$name" >>done
+      run_named "$name"
+      echo "OUTCOME(0x$(sed -n 's/^  "digest": "\(.*\)",$/\1/p' out), $name)"
+    fi
+  done <"$def" >new.def
+  [ -e failed ] || cp new.def "$def"
+  finish
+fi
+
+sed -n 's/^OUTCOME(0x\(.*\), \(.*\))$/\1 \2/p' "$def" >pinned
+[ "$(wc -l <pinned)" -gt 10 ] || fail 'hardly any run is pinned'
+while read -r digest name; do
+  for way in '' --step --audit; do
+    run_named "$name"
+    prints "\"digest\": \"$digest\""
+  done
+done <pinned
+[ ! -e failed ] || echo "if outcomes are to change: ninja -C build outcomes" >&2
 
 finish

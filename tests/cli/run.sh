@@ -66,8 +66,8 @@ same "$digest" "$(digest_of a.yaml --set pools.all.count=2)" 'the same count'
 differs "$digest" "$(digest_of a.yaml --set pools.all.count=1)" --set
 differs "$digest" "$(digest_of a.yaml --set workload.arrivals.process=poisson)" --set
 
-# 65 blocks hold two prompts and 12 tokens made of each, then one must give way. 32 blocks of 16
-# tokens are 168 MB; eight links of 64 GB/s move them, and what half_size stands for, in 341 us, 20
+# 65 blocks hold two prompts and 12 tokens of each, and once the 13th is made one must give way. 32
+# blocks of 16 tokens are 168 MB; eight links of 64 GB/s move them, and what half_size stands for, in 341 us, 20
 # times out and in.
 sed 's/fixed, rate: 4 .s/at_once/; s/count: 2/num_gpu_blocks_override: 65/' a.yaml >full.yaml
 expect 0 "$tandem" run full.yaml
@@ -82,7 +82,7 @@ differs "$digest" "$(digest_of full.yaml)" 'another tier'
 expect 0 "$tandem" run full.yaml --set policies.kvtier=swap --event-log log.csv --output swap.db \
   --requests
 for way in out in; do
-  [ "$(grep -c ",swap_$way,[0-9]*,0,12,32$" log.csv)" -eq 20 ] || fail "not 20 swaps $way"
+  [ "$(grep -c ",swap_$way,[0-9]*,0,13,32$" log.csv)" -eq 20 ] || fail "not 20 swaps $way"
 done
 expect 0 "$tandem" query swap.db --format csv \
   --sql "SELECT name, value > 0 FROM metric

@@ -109,7 +109,16 @@ db.commit()' "$text"
     says "full.$end: error: cannot write"
     [ "$(ls | grep -c '^full')" -eq 0 ] || fail 'a part of a picture'
   done
-  rejects 3 "$tandem" plot fit heading.yaml -o heading.svg heading.svg
+  ln -s /dev/full full.png
+  rejects 4 "$tandem" plot fit "$fitted" -o full.png
+  says "full.png: error: cannot write 'full.png': No space left"
+  mkfifo pipe.svg
+  cat pipe.svg >piped.svg &
+  expect 0 "$tandem" plot fit "$fitted" -o pipe.svg
+  wait $!
+  grep -q '</svg>' piped.svg || fail 'no picture through a pipe'
+  rejects 3 "$tandem" plot fit heading.yaml heading.svg -o heading.svg
+  says "'heading.svg' is what is read"
 fi
 
 # --- names in YAML are refused where they stand

@@ -334,6 +334,10 @@ static int64_t draw_kv_blocks(Draw *self, int64_t largest, int64_t block_size) {
   return (int64_t)tokens / block_size + 1;
 }
 
+static int64_t turn_bytes(Draw *self) {
+  return one_in(self, 2) ? 0 : magnitude(self, 1, 1000000);
+}
+
 /* Makes the two pools shapes of the same GPUs. */
 static void draw_group(Draw *self, Cluster *cluster, int64_t largest) {
   PoolSpec *prefill = &cluster->pools[0], *decode = &cluster->pools[1];
@@ -344,9 +348,11 @@ static void draw_group(Draw *self, Cluster *cluster, int64_t largest) {
   decode->count = n * (uint32_t)decode->pipeline_stages;
   cluster->group = (GroupSpec){.pools = {0, 1},
                                .store_blocks = draw_kv_blocks(self, largest, decode->block_size),
-                               .copy_out_bandwidth = magnitude(self, 10000, 1000000000),
-                               .copy_in_bandwidth = magnitude(self, 10000, 1000000000),
-                               .turn_ticks = {ticks_or_zero(self, 300), ticks_or_zero(self, 300)},
+                               .link.options = {.to_gpu = magnitude(self, 10000, 1000000000),
+                                                .to_cpu = magnitude(self, 10000, 1000000000),
+                                                .half_size = one_in(self, 2) ? 1000 : 0,
+                                                .efficiency = 1},
+                               .turn_bytes = {turn_bytes(self), turn_bytes(self)},
                                .overlaps = one_in(self, 2)};
   cluster->config.groups = &cluster->group;
   cluster->config.n_groups = 1;

@@ -151,10 +151,13 @@ Test(config, copies_of_kv_heads_are_copied_in_each) {
       "policies: {pool: seesaw, batcher: continuous}\n"
       "perfmodel: {name: roofline}\n";
   Config config = load(text, NULL, NULL, NULL);
-  cr_expect_eq(config.sim.groups[0].copy_out_bandwidth, INT64_C(64) << 30);
-  cr_expect_eq(config.sim.groups[0].copy_in_bandwidth, INT64_C(32) << 30);
+  const GroupSpec *group = &config.sim.groups[0];
+  cr_expect_eq(group->link.options.to_gpu, INT64_C(64) << 30);
+  cr_expect_eq(group->link.options.to_cpu, INT64_C(64) << 30);
+  cr_expect_eq(group->copy_share[COPY_OUT], 1);
+  cr_expect_eq(group->copy_share[COPY_IN], 2);
   config = load(text, "model=llama-13b", NULL, NULL);
-  cr_expect_eq(config.sim.groups[0].copy_in_bandwidth, INT64_C(64) << 30);
+  cr_expect_eq(config.sim.groups[0].copy_share[COPY_IN], 1);
 }
 
 Test(config, fewer_gpus_are_a_share_of_the_machine) {

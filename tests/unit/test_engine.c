@@ -199,8 +199,8 @@ Test(engine, tokens_in_a_batch_are_weighted_by_time) {
   const Histogram *prefill = scene.result.pools[0].batch_tokens;
   const Histogram *decode = scene.result.pools[1].batch_tokens;
   cr_expect(prefill->min == 90 && prefill->max == 90 && decode->min == 1 && decode->max == 1);
-  expect_at((Tick)prefill->total, 100000, "in prefill");
-  expect_at((Tick)decode->total, 23830, "in decode");
+  cr_expect_eq(prefill->total, 100000u, "microseconds in prefill");
+  cr_expect_eq(decode->total, 23830u, "microseconds in decode");
 }
 
 Test(engine, transfers_into_one_machine_share_its_nic) {
@@ -343,6 +343,58 @@ Test(engine, energy_and_cost_are_of_busy_and_idle_machines) {
   cr_expect_float_eq(scene.result.cost_usd, 2 * 0.01 * 0.12383, 1e-12);
   expect_at(scene.result.machines[0].prefill_ticks, 100000, "machine 0");
   expect_at(scene.result.machines[1].prefill_ticks, 0, "machine 1");
+}
+
+/* A million machines that are busy, and copy a byte a tick, for all of simulated time. */
+Test(engine, totals_hold_what_a_million_machines_do_in_all_of_simulated_time) {
+  enum { MACHINES = 1000000 };
+  const MachineTotals one = {.prefill_ticks = TICK_MAX,
+                             .mixed_ticks = TICK_MAX,
+                             .decode_ticks = TICK_MAX,
+                             .extrapolated_ticks = {TICK_MAX, TICK_MAX, TICK_MAX},
+                             .stall_ticks = TICK_MAX,
+                             .swapped_in_bytes = INT64_MAX,
+                             .swapped_out_bytes = INT64_MAX};
+  MachineTotals all = {0};
+  for (int i = 0; i < MACHINES; i++)
+    machine_totals_add(&all, &one);
+  const Total sum = (Total)TICK_MAX * MACHINES;
+  cr_expect_eq(machine_busy_ticks(&all), 2 * sum);
+  cr_expect_eq(all.mixed_ticks, sum);
+  for (int e = 0; e < 3; e++)
+    cr_expect_eq(all.extrapolated_ticks[e], sum);
+  cr_expect_eq(all.stall_ticks, sum);
+  cr_expect_eq(all.swapped_in_bytes, sum);
+  cr_expect_eq(all.swapped_out_bytes, sum);
+  const double days = total_seconds(all.decode_ticks) / 86400;
+  cr_expect_float_eq(days, 106.7519911 * MACHINES, 1);
+}
+
+/* 64 machines that prefill for two days and decode for two: 256 days, more than a Tick or, in
+ * ticks, a counter of a histogram holds. */
+Test(engine, machines_may_be_busy_for_longer_together_than_a_tick_holds) {
+  enum { N = SCENE_REQUESTS };
+  const Tick day = 86400 * TICKS_PER_SECOND;
+  PerfModel model = *scene.pools[0].perfmodel;
+  model.linear = model.head = (Pwl){0};
+  model.overhead = 2 * day;
+  perfmodel_compile(&model, &(DecodeTable){0}, 4, &arena);
+  PoolSpec *pool = &scene.pools[0];
+  pool->perfmodel = &model;
+  pool->count = N;
+  pool->idle_power = 100;
+  pool->prefill_power = 1000;
+  pool->decode_power = 500;
+  TraceRow rows[N];
+  for (int i = 0; i < N; i++)
+    rows[i] = row(0, 90, 2);
+  run(rows, N);
+  const PoolResult *result = &scene.result.pools[0];
+  cr_expect_eq(result->totals.prefill_ticks, (Total)2 * N * day);
+  cr_expect_eq(result->totals.decode_ticks, (Total)2 * N * day);
+  cr_expect_eq(result->batch_tokens->total, UINT64_C(4) * N * 86400 * 1000000);
+  cr_expect_float_eq(result->utilization, 1, 1e-12);
+  cr_expect_float_eq(result->energy_j, 2 * 86400.0 * N * (1000 + 500), 1);
 }
 
 /* The plain model is measured up to 1000 tokens and 10,000 tokens of context. */

@@ -3,6 +3,8 @@
  * hand is in tests/golden/shapes.c. */
 #include "tests/unit/sim_testing.h"
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static Arena arena;
@@ -21,9 +23,8 @@ static void set_up(void) {
   group = (GroupSpec){.name = "gpus",
                       .pools = {0, 1},
                       .store_blocks = 250,
-                      .copy_out_bandwidth = 1000000000,
-                      .copy_in_bandwidth = 1000000000,
-                      .turn_ticks = {50 * MS, 50 * MS},
+                      .link.options = {1000000000, 1000000000, .efficiency = 1},
+                      .turn_bytes = {50000000, 50000000},
                       .overlaps = true};
   scene.config.groups = &group;
   scene.config.n_groups = 1;
@@ -148,12 +149,64 @@ Test(shaping, all_lanes_go_on_when_the_copies_that_held_them_up_have_ended) {
   cr_expect_eq(scene.records[2].prefill_began_at, scene.records[3].prefill_began_at);
 }
 
-Test(shaping, a_request_of_one_token_needs_no_store) {
+/* Nobody knows of a prompt that it will end with its first token: it has a place in the store until
+ * then, so that the other lane has to wait for it. */
+Test(shaping, a_request_of_one_token_has_a_place_in_the_store_until_it_ends) {
   const TraceRow rows[] = {row(0, 240, 1), row(0, 240, 1)};
+  scene.pools[0].count = 2;
+  scene.pools[0].pipeline_stages = 2;
+  scene_choose(&scene, POLICY_ROUTER, "round_robin", NULL);
   const Group *ran = run(rows, COUNT(rows));
   cr_expect_eq(ran->n_turns, 0);
-  cr_expect_eq(ran->most_stored_blocks, 0);
+  cr_expect_eq(ran->most_stored_blocks, 240);
   cr_expect_eq(ran->copied_bytes[COPY_OUT], 0);
+  cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at);
+}
+
+/* Both have made a few tokens when the third's prompt comes. The first to arrive goes out first,
+ * though it has more left to make, which nobody knows. */
+Test(shaping, what_goes_back_to_the_store_goes_in_order_of_arrival) {
+  const TraceRow rows[] = {row(0, 50, 60), row(0, 50, 40), row(400 * MS, 20, 3)};
+  char *text = NULL, order[8] = "";
+  size_t size = 0, n = 0;
+  scene.config.event_log = open_memstream(&text, &size);
+  run(rows, COUNT(rows));
+  fclose(scene.config.event_log);
+  for (const char *at = text; (at = strstr(at, "copy_out,")) && n + 1 < sizeof order; n++)
+    order[n] = *(at += strlen("copy_out,"));
+  cr_expect_str_eq(order, "01012");
+  free(text);
+}
+
+/* The same link as a tier's: a rate for each direction, h bytes more a copy, what others take. */
+Test(shaping, copies_and_turns_go_over_the_link_to_cpu_memory) {
+  const TraceRow rows[] = {row(0, 100, 2)};
+  run(rows, COUNT(rows));
+  const Tick quick = scene.records[0].decode_began_at;
+  group.link.options.to_gpu = 500000000; // 100 MB in 200 ms, 50 MB of weights in 100
+  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+  cr_expect_eq(scene.records[0].decode_began_at, quick + 100 * MS + 50 * MS);
+  group.link.options.half_size = 10000000; // out 10 ms, in and weights 20 each
+  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+  cr_expect_eq(scene.records[0].decode_began_at, quick + 150 * MS + 50 * MS);
+  group.link.options.half_size = 0;
+  group.copy_share[COPY_OUT] = 2;
+  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+  cr_expect_eq(scene.records[0].decode_began_at, quick + 150 * MS + 100 * MS);
+}
+
+/* As many prompts as three stores hold, decoded by GPUs with memory for all of them: the store is
+ * empty at once, and beside the KV on the GPUs it soon has room for a prompt, time after time. */
+Test(shaping, a_small_store_is_not_turned_for_prompt_by_prompt) {
+  TraceRow rows[24];
+  int64_t turns[2];
+  for (size_t i = 0; i < COUNT(rows); i++)
+    rows[i] = row(0, 30, 20 + 3 * (int32_t)i);
+  for (int i = 0; i < 2; i++) {
+    scene_choose(&scene, POLICY_POOL, "seesaw", i ? NULL : "{min_room: 0}");
+    turns[i] = run(rows, COUNT(rows))->n_turns;
+  }
+  cr_expect_lt(2 * turns[1], turns[0], "%lld of %lld", (long long)turns[1], (long long)turns[0]);
 }
 
 Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
@@ -171,9 +224,9 @@ Test(shaping, a_run_that_passes_the_end_of_time_fails) {
   const TraceRow rows[] = {row(0, 100, 3)};
   for (int i = 0; i < 4; i++) {
     GroupSpec usual = group;
-    if (i == 0) group.copy_out_bandwidth = 1;
-    if (i == 1) group.copy_in_bandwidth = 1;
-    if (i >= 2) group.turn_ticks[SHAPE_DECODE] = i == 2 ? TICK_MAX : TICK_MAX / 1000 * 999;
+    if (i == 0) group.link.options.to_cpu = 1;
+    if (i == 1) group.link.options.to_gpu = 1;
+    if (i >= 2) group.turn_bytes[SHAPE_DECODE] = i == 2 ? INT64_MAX : INT64_C(9220000000000000);
     cr_expect_eq(scene_run(&scene, rows, COUNT(rows)), -1, "case %d", i);
     cr_assert_eq(diag.n_entries, i + 1);
     cr_expect_str_eq(diag.entries[i].message, "the run passes 106 days of simulated time");
