@@ -18,20 +18,17 @@ const OptionSpec config_host_link_options[] = {
     HOST_LINK_USE(HostLinkKeys, link),
     {0}};
 
-/* Copies of groups take the machine's PCIe as it is, and those on the way from machine to machine
- * nothing but a rate: keys that would do nothing for them are errors. */
+/* Copies on the way from machine to machine take nothing but a rate: keys that would do nothing for
+ * them are errors. */
 static int refuse_idle_keys(const Config *self, const Node *link, Diag *diag) {
-  const bool groups = node_find(self->root, "groups") != NULL;
-  const bool indirect = self->sim.network_path == NETWORK_INDIRECT;
   int status = 0;
-  for (const Node *key = link ? link->first : NULL; key; key = key->next) {
-    const bool shape = !strcmp(key->key, "half_size") || !strcmp(key->key, "background");
-    if (!groups && !(indirect && shape)) continue;
-    status = diag_error(diag, key->key_at, "'%s' does nothing for the copies of %s", key->key,
-                        groups ? "'groups'" : "network path 'indirect'");
-    diag_hint(diag, groups ? "take it out; 'pcie_bandwidth' of the machine is their rate"
-                           : "take it out; 'to_cpu_bandwidth', 'to_gpu_bandwidth' and 'efficiency' "
-                             "are their rate");
+  if (self->sim.network_path != NETWORK_INDIRECT || !link) return 0;
+  for (const Node *key = link->first; key; key = key->next) {
+    if (strcmp(key->key, "half_size") && strcmp(key->key, "background")) continue;
+    status = diag_error(diag, key->key_at,
+                        "'%s' does nothing for the copies of network path 'indirect'", key->key);
+    diag_hint(diag, "take it out; 'to_cpu_bandwidth', 'to_gpu_bandwidth' and 'efficiency' are "
+                    "their rate");
   }
   return status;
 }
