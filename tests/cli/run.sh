@@ -4,6 +4,9 @@
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 config >a.yaml
 
+# same A B TEXT : two digests are.
+same() { [ -n "$1" ] && [ "$1" = "$2" ] || fail "$3 gives '$2', not '$1'"; }
+
 # JSON has every key, in one object; stderr stays empty when nobody looks.
 expect 0 "$tandem" run a.yaml --format json
 [ ! -s err ] || fail 'something on stderr'
