@@ -60,8 +60,8 @@ differs "$digest" "$(digest_of a.yaml --set pools.all.count=1)" --set
 differs "$digest" "$(digest_of a.yaml --set workload.arrivals.process=poisson)" --set
 
 # 65 blocks hold two prompts and 12 tokens of each, and once the 13th is made one must give way. 32
-# blocks of 16 tokens are 168 MB; eight links of 64 GB/s move them, and what half_size stands for, in
-# 341 us, 20 times out and in.
+# blocks of 16 tokens are 168 MB; eight links of 64 GB/s move them, and what half_size stands for,
+# in 341 us, 20 times out and in.
 sed 's/fixed, rate: 4 .s/at_once/; s/count: 2/num_gpu_blocks_override: 65/' a.yaml >full.yaml
 expect 0 "$tandem" run full.yaml
 prints ' 1 evictions, '
