@@ -213,22 +213,6 @@ Test(engine, transfers_into_one_machine_share_its_nic) {
   expect_at(scene.records[1].decode_began_at, 100000 + 180000 + 11910, "of the second");
 }
 
-/* Two blocks of 256 tokens hold a sequence each. Neither grows out of its own in the next 16
- * tokens, so the second comes in beside the first. */
-Test(engine, kv_comes_in_beside_sequences_that_will_not_grow_soon) {
-  scene_split(&scene, 1, 1);
-  scene.pools[0].block_size = scene.pools[1].block_size = 256;
-  scene.pools[1].kv_blocks = 2;
-  const TraceRow rows[] = {row(0, 90, 60), row(0, 90, 60)};
-  run(rows, 2);
-  cr_expect_lt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
-  cr_expect_eq(scene.result.metrics.evictions, 0u);
-  // here the first needs the other block for itself
-  const TraceRow longer[] = {row(0, 250, 60), row(300 * MS, 250, 60)};
-  run(longer, 2);
-  cr_expect_gt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
-}
-
 /* The KV of a request is six blocks; the first has seven when the second of the later cases is
  * prefilled. */
 Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
