@@ -1,9 +1,9 @@
 /* See metrics.h. */
 #include "sim/metrics.h"
 #include <assert.h>
+#include <string.h>
 
-void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
-  *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
+void metrics_histograms(Metrics *self, Histogram *ret_all[METRICS_HISTOGRAMS]) {
   Histogram *const all[] = {&self->ttft,
                             &self->tbt,
                             &self->tpot,
@@ -16,7 +16,15 @@ void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
                             &self->slowdown_e2e,
                             &self->computing_per_token,
                             &self->queueing_per_token};
-  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+  _Static_assert(sizeof all / sizeof *all == METRICS_HISTOGRAMS, "all");
+  memcpy(ret_all, all, sizeof all);
+}
+
+void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
+  *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
+  Histogram *all[METRICS_HISTOGRAMS];
+  metrics_histograms(self, all);
+  for (int i = 0; i < METRICS_HISTOGRAMS; i++)
     histogram_init(all[i], arena);
 }
 

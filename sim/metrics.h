@@ -87,6 +87,9 @@ typedef struct Metrics {
   Window window;
 } Metrics;
 
+enum { METRICS_HISTOGRAMS = 12 };
+/* All histograms there are in it. */
+void metrics_histograms(Metrics *self, Histogram *ret_all[METRICS_HISTOGRAMS]);
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);
 /* Books a request whose last token was made. */
 void metrics_complete(Metrics *self, const RequestRecord *record);

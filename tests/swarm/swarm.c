@@ -13,6 +13,7 @@
 #include "sim/base/hash.h"
 #include "sim/kvtier/kvtier.h"
 #include "tests/swarm/cluster.h"
+#include "tests/swarm/compare.h"
 #include "tests/swarm/outcome.h"
 #include <inttypes.h>
 #include <math.h>
@@ -142,10 +143,6 @@ static const char *check_request(const RequestRecord *record, const TraceRow *ro
   return NULL;
 }
 
-static bool same_sum(double a, double b) {
-  return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
-}
-
 /* Every token of a finished request came out of a prefill or of a decode iteration. */
 static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   const Metrics *metrics = &trial->result.metrics;
@@ -202,67 +199,13 @@ static const char *check_books(const Cluster *cluster, const Trial *trial) {
 
 /* --- two runs against each other */
 
-static bool same_histogram(const Histogram *a, const Histogram *b) {
-  return histogram_same_counts(a, b) && same_sum(a->sum, b->sum) &&
-         same_sum(a->sum_squares, b->sum_squares);
-}
-
-static bool same_metrics(const Metrics *a, const Metrics *b) {
-  return same_histogram(&a->ttft, &b->ttft) && same_histogram(&a->tbt, &b->tbt) &&
-         same_histogram(&a->tpot, &b->tpot) && same_histogram(&a->e2e, &b->e2e) &&
-         same_histogram(&a->queue, &b->queue) &&
-         same_histogram(&a->computing_per_token, &b->computing_per_token) &&
-         same_histogram(&a->queueing_per_token, &b->queueing_per_token) &&
-         same_histogram(&a->slowdown_ttft, &b->slowdown_ttft) &&
-         same_histogram(&a->slowdown_tbt, &b->slowdown_tbt) &&
-         same_histogram(&a->slowdown_e2e, &b->slowdown_e2e) && a->completed == b->completed &&
-         a->rejected == b->rejected && a->prompt_tokens == b->prompt_tokens &&
-         a->output_tokens == b->output_tokens && a->preemptions == b->preemptions &&
-         a->evictions == b->evictions && a->transfers == b->transfers &&
-         a->role_changes == b->role_changes && a->flips == b->flips &&
-         a->dispatches == b->dispatches && a->transferred_bytes == b->transferred_bytes &&
-         a->last_finish_at == b->last_finish_at;
-}
-
-/* All fields are 64 bits wide, so there are no gaps to compare. */
-static bool same_totals(const SimResult *a, const SimResult *b) {
-  return memcmp(a->machines, b->machines, a->n_machines * sizeof *a->machines) == 0;
-}
-
-static bool same_groups(const SimResult *a, const SimResult *b) {
-  for (uint32_t i = 0; i < a->n_groups; i++) {
-    const Group *one = &a->groups[i], *other = &b->groups[i];
-    if (memcmp(one->ticks, other->ticks, sizeof one->ticks) != 0 ||
-        memcmp(one->copied_bytes, other->copied_bytes, sizeof one->copied_bytes) != 0 ||
-        one->n_turns != other->n_turns || one->most_stored_blocks != other->most_stored_blocks)
-      return false;
-  }
-  return true;
-}
-
-static bool same_rows(const TimelineRow *a, const TimelineRow *b) {
-  return a->at == b->at && a->group == b->group && a->shape == b->shape &&
-         a->activity == b->activity && a->gpu_blocks == b->gpu_blocks &&
-         a->store_blocks == b->store_blocks && a->n_prompts == b->n_prompts &&
-         a->n_decoding == b->n_decoding;
-}
-
-static bool same_timelines(const Timeline *a, const Timeline *b) {
-  if (!a || !b) return true;
-  bool same = a->n_rows == b->n_rows;
-  for (size_t i = 0; same && i < a->n_rows; i++)
-    same = same_rows(&a->rows[i], &b->rows[i]);
-  return same;
-}
-
-static const char *check_same(const Trial *a, const Trial *b) {
-  if (a->result.digest != b->result.digest) return "the digest differs";
-  if (!same_metrics(&a->result.metrics, &b->result.metrics)) return "the metrics differ";
-  if (!same_totals(&a->result, &b->result)) return "the totals of a machine differ";
-  if (!same_groups(&a->result, &b->result)) return "the books of a group differ";
-  if (!same_timelines(a->result.timeline, b->result.timeline)) return "the timelines differ";
-  if (a->result.span != b->result.span) return "the span differs";
-  return NULL;
+static const char *check_same(const Cluster *cluster, const Trial *a, const Trial *b) {
+  if (!b) return "the run failed";
+  const char *wrong = compare_results(&a->result, &b->result);
+  if (!wrong && a->n_reported != b->n_reported) wrong = "the number of records differs";
+  for (int i = 0; !wrong && i < cluster->workload.n_rows; i++)
+    if (!same_record(&a->records[i], &b->records[i])) wrong = "the record of a request differs";
+  return wrong;
 }
 
 static const char *check_scaled(const Cluster *cluster, const Trial *once, const Trial *twice) {
@@ -344,7 +287,7 @@ static bool flip_layers(Cluster *cluster, Arena *arena) {
 static const char *check_layers(Cluster *cluster, const Trial *first, Tally *tally, Arena *arena) {
   if (!flip_layers(cluster, arena)) return NULL;
   tally->counts[COUNT_LAYERED]++;
-  const char *wrong = check_same(first, run(cluster, false, true, 0, arena));
+  const char *wrong = check_same(cluster, first, run(cluster, false, true, 0, arena));
   return wrong ? arena_printf(arena, "layer by layer, %s", wrong) : NULL;
 }
 
@@ -352,10 +295,11 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
   const Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
   if (wrong) return wrong;
-  if ((wrong = check_same(first, run(cluster, false, false, 0, arena))))
+  if ((wrong = check_same(cluster, first, run(cluster, false, false, 0, arena))))
     return arena_printf(arena, "run again, %s", wrong);
   const Trial *stepped = run(cluster, true, true, 0, arena);
-  if ((wrong = check_same(first, stepped))) return arena_printf(arena, "stepped, %s", wrong);
+  if ((wrong = check_same(cluster, first, stepped)))
+    return arena_printf(arena, "stepped, %s", wrong);
   if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
   if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;

@@ -1,0 +1,86 @@
+/* See compare.h. */
+#include "tests/swarm/compare.h"
+#include <math.h>
+#include <string.h>
+
+bool same_sum(double a, double b) {
+  return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
+}
+
+bool same_histogram(const Histogram *a, const Histogram *b) {
+  return histogram_same_counts(a, b) && same_sum(a->sum, b->sum) &&
+         same_sum(a->sum_squares, b->sum_squares);
+}
+
+bool same_metrics(const Metrics *a, const Metrics *b) {
+  Metrics one = *a, other = *b;
+  Histogram *ones[METRICS_HISTOGRAMS], *others[METRICS_HISTOGRAMS];
+  metrics_histograms(&one, ones);
+  metrics_histograms(&other, others);
+  for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
+    if (!same_histogram(ones[i], others[i])) return false;
+    memset(ones[i], 0, sizeof *ones[i]);
+    memset(others[i], 0, sizeof *others[i]);
+  }
+  return memcmp(&one, &other, sizeof one) == 0;
+}
+
+bool same_totals(const MachineTotals *a, const MachineTotals *b) {
+  return memcmp(a, b, sizeof *a) == 0;
+}
+
+bool same_record(const RequestRecord *a, const RequestRecord *b) {
+  return memcmp(a, b, sizeof *a) == 0;
+}
+
+bool same_pool(const PoolResult *a, const PoolResult *b) {
+  PoolResult one = *a, other = *b;
+  one.batch_tokens = other.batch_tokens = NULL;
+  return memcmp(&one, &other, sizeof one) == 0 && same_histogram(a->batch_tokens, b->batch_tokens);
+}
+
+bool same_group(const Group *a, const Group *b) {
+  return a->shape == b->shape && a->state == b->state &&
+         memcmp(a->ticks, b->ticks, sizeof a->ticks) == 0 &&
+         memcmp(a->copied_bytes, b->copied_bytes, sizeof a->copied_bytes) == 0 &&
+         a->n_turns == b->n_turns && a->most_stored_blocks == b->most_stored_blocks;
+}
+
+bool same_row(const TimelineRow *a, const TimelineRow *b) {
+  return a->at == b->at && a->group == b->group && a->shape == b->shape &&
+         a->activity == b->activity && a->gpu_blocks == b->gpu_blocks &&
+         a->store_blocks == b->store_blocks && a->n_prompts == b->n_prompts &&
+         a->n_decoding == b->n_decoding;
+}
+
+static bool same_timeline(const Timeline *a, const Timeline *b) {
+  bool same = a->n_rows == b->n_rows;
+  for (size_t i = 0; same && i < a->n_rows; i++)
+    same = same_row(&a->rows[i], &b->rows[i]);
+  return same;
+}
+
+static bool same_run(const SimResult *a, const SimResult *b) {
+  return same_totals(&a->totals, &b->totals) &&
+         memcmp(a->roomiest, b->roomiest, sizeof a->roomiest) == 0 &&
+         memcmp(a->room_tokens, b->room_tokens, sizeof a->room_tokens) == 0 &&
+         a->store_tokens == b->store_tokens && a->stopped == b->stopped &&
+         a->unfinished == b->unfinished && a->energy_j == b->energy_j && a->cost_usd == b->cost_usd;
+}
+
+const char *compare_results(const SimResult *a, const SimResult *b) {
+  if (a->digest != b->digest) return "the digest differs";
+  if (a->n_pools != b->n_pools || a->n_machines != b->n_machines || a->n_groups != b->n_groups)
+    return "the cluster differs";
+  if (!same_metrics(&a->metrics, &b->metrics)) return "the metrics differ";
+  for (uint32_t i = 0; i < a->n_machines; i++)
+    if (!same_totals(&a->machines[i], &b->machines[i])) return "the totals of a machine differ";
+  for (uint32_t i = 0; i < a->n_pools; i++)
+    if (!same_pool(&a->pools[i], &b->pools[i])) return "the figures of a pool differ";
+  for (uint32_t i = 0; i < a->n_groups; i++)
+    if (!same_group(&a->groups[i], &b->groups[i])) return "the books of a group differ";
+  if (a->timeline && b->timeline && !same_timeline(a->timeline, b->timeline))
+    return "the timelines differ";
+  if (a->span != b->span) return "the span differs";
+  return same_run(a, b) ? NULL : "the figures of the run differ";
+}
