@@ -19,8 +19,9 @@
 #   an integer to the next one (a negative one not: any says failure), 1 also to 0
 #   true to false and back, fmin to fmax and back, break to continue and back
 #   a call, an assignment or a guarded statement of one line left out
-# Left alone are asserts and diagnostics, comments, strings, directives and macros, declarations in
-# headers, sizes of arrays and of the arena, and calls that only free. No mutant is what does not
+# Left alone are asserts, also sim/audit.c, which is made of them, diagnostics, comments, strings,
+# directives and macros, declarations in headers, sizes of arrays and of the arena, and calls that
+# only free. No mutant is what does not
 # compile with the project's warnings, or compiles to the same object: another is drawn.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -94,7 +95,7 @@ function without_alone(code,    at) {
     if (at) alone = 0
     return ""
   }
-  if (!match(" " code, "[^A-Za-z0-9_](assert|static_assert|diag_[a-z_]*|ARENA_[A-Z]*|arena_" \
+  if (!match(" " code, "[^A-Za-z0-9_](assert|_Static_assert|diag_[a-z_]*|ARENA_[A-Z]*|arena_" \
                        "(alloc|printf)[a-z_]*)[(]"))
     return code
   alone = index(substr(code, RSTART), ";") == 0
@@ -224,7 +225,8 @@ END {
 '
 
 sources() {
-  find sim perfmodel traces experiments/provision* -name '*.[ch]' | grep -E -e "$pattern" | sort
+  find sim perfmodel traces experiments/provision* -name '*.[ch]' ! -path sim/audit.c |
+    grep -E -e "$pattern" | sort
 }
 
 keep=${scratch:+true}

@@ -189,6 +189,14 @@ Test(check, rows_measured_in_other_ways_are_not_compared) {
   cr_assert_eq(report.n_findings, 0, "%s", report.n_findings ? report.findings[0].reason : "");
 }
 
+Test(check, a_file_that_was_cut_short_is_noted) {
+  Profile profile = sound_profile();
+  profile.torn = true;
+  CheckReport report = check(&profile);
+  cr_assert_eq(report.n_notes, 1);
+  cr_assert_str_eq(report.notes[0], profile_torn_note);
+}
+
 Test(check, an_unknown_gpu_or_model_is_noted_once) {
   Profile profile;
   profile_init(&profile, "made", &bench.arena);
