@@ -79,7 +79,11 @@ static int open_results(Command *self) {
   if (!path) return 0;
   if (results_lock(&self->lock, path, self->arena, self->diag)) return -1;
   self->locked = true;
-  return results_open(&self->results, path, config_data_root(), self->arena, self->diag);
+  if (results_open(&self->results, path, config_data_root(), self->arena, self->diag)) return -1;
+  int64_t runs = 0, stale = 0;
+  const int status = results_count_runs(&self->results, &runs, &stale, self->diag);
+  cli_note_stale(runs, stale);
+  return status;
 }
 
 /* Why no design has an answer. */

@@ -115,7 +115,10 @@ static void print_end(const SweepRun *run, const char *output, int jobs, Arena *
 static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *arena, Diag *diag) {
   Results results;
   if (results_open(&results, given->output, config_data_root(), arena, diag)) return -1;
-  int status = results_finished(&results, &run->finished, arena, diag);
+  int64_t runs = 0, stale = 0;
+  int status = results_count_runs(&results, &runs, &stale, diag);
+  cli_note_stale(runs, stale);
+  if (status == 0) status = results_finished(&results, &run->finished, arena, diag);
   if (status == 0) status = results_add_sweep(&results, &run->row, arena, diag);
   interrupt_catch();
   if (status == 0) status = sweep_run(run, &results, jobs, arena, diag);

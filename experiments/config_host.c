@@ -2,7 +2,6 @@
 #include "experiments/config.h"
 #include "sim/kvtier/kvtier.h"
 #include <math.h>
-#include <string.h>
 
 #define PEAK .min = 1e6, .max = 1e15
 
@@ -18,20 +17,18 @@ const OptionSpec config_host_link_options[] = {
     HOST_LINK_USE(HostLinkKeys, link),
     {0}};
 
-/* Copies of groups take the machine's PCIe as it is, and those on the way from machine to machine
- * nothing but a rate: keys that would do nothing for them are errors. */
+/* Copies on the way from machine to machine have nothing but a rate: keys that would do nothing for
+ * them are errors. */
 static int refuse_idle_keys(const Config *self, const Node *link, Diag *diag) {
-  const bool groups = node_find(self->root, "groups") != NULL;
-  const bool indirect = self->sim.network_path == NETWORK_INDIRECT;
+  static const char *const idle[] = {"half_size", "background"};
   int status = 0;
-  for (const Node *key = link ? link->first : NULL; key; key = key->next) {
-    const bool shape = !strcmp(key->key, "half_size") || !strcmp(key->key, "background");
-    if (!groups && !(indirect && shape)) continue;
-    status = diag_error(diag, key->key_at, "'%s' does nothing for the copies of %s", key->key,
-                        groups ? "'groups'" : "network path 'indirect'");
-    diag_hint(diag, groups ? "take it out; 'pcie_bandwidth' of the machine is their rate"
-                           : "take it out; 'to_cpu_bandwidth', 'to_gpu_bandwidth' and 'efficiency' "
-                             "are their rate");
+  for (int i = 0; i < 2 && self->sim.network_path == NETWORK_INDIRECT; i++) {
+    const Node *key = link ? node_find(link, idle[i]) : NULL;
+    if (!key) continue;
+    status = diag_error(diag, key->key_at,
+                        "'%s' does nothing for the copies of network path 'indirect'", idle[i]);
+    diag_hint(diag, "take it out; 'to_cpu_bandwidth', 'to_gpu_bandwidth' and 'efficiency' are "
+                    "their rate");
   }
   return status;
 }

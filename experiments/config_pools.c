@@ -158,6 +158,13 @@ static int64_t max_decode_seqs(const Config *self, const PoolSpec *spec,
   return most > capacity->blocks && !kvtier_moves(tier) ? capacity->blocks : most;
 }
 
+/* By the tier of a pool whose policies are bound. */
+static double weights_on_cpu(const Config *self, const PoolSpec *spec) {
+  const PolicyChoice choice = sim_pool_policy(&self->sim, spec, POLICY_KVTIER);
+  const KvTier *tier = (const KvTier *)choice.policy;
+  return tier->weights_on_cpu && choice.state ? tier->weights_on_cpu(choice.state) : 0;
+}
+
 /* `spec` has its name; the rest is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec *spec, Arena *arena,
                      Diag *diag) {
@@ -176,6 +183,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
     pool->tensor_parallel_size = hardware.num_gpus > others ? hardware.num_gpus / others : 1;
   const Parallelism degrees = {pool->tensor_parallel_size, pool->pipeline_parallel_size,
                                pool->data_parallel_size};
+  if (bind_pool_policies(self, node, pool, spec, arena, diag)) return -1;
+  pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
       kv_capacity(&self->model, &hardware, degrees, &pool->kv,
@@ -183,7 +192,6 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
       check_lanes(pool, node, &capacity, diag) ||
       fit_cpu_memory(pool, node, &hardware, &capacity, diag))
     return -1;
-  if (bind_pool_policies(self, node, pool, spec, arena, diag)) return -1;
   PerfModelChoice choice = self->perfmodel;
   if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
     return -1;

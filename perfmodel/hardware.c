@@ -88,12 +88,18 @@ static bool heads_divide(const Llm *llm, int64_t tensor_parallel_size) {
          splits(llm->num_key_value_heads, tensor_parallel_size);
 }
 
+/* Of the GPUs' memory, by weights that are elsewhere. */
+static int64_t freed_bytes(const Llm *llm, const KvOptions *options) {
+  return (int64_t)(options->weights_on_cpu * (double)llm->weight_bytes);
+}
+
 static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                               const KvOptions *options) {
   const int64_t gpus = degrees.tensor * degrees.pipeline;
   double usable =
       options->gpu_memory_utilization * (double)hardware->gpu_memory_bytes * (double)gpus;
-  int64_t left = (int64_t)usable - llm->weight_bytes - options->activation_bytes * gpus;
+  const int64_t weights = llm->weight_bytes - freed_bytes(llm, options);
+  int64_t left = (int64_t)usable - weights - options->activation_bytes * gpus;
   int64_t block_bytes =
       options->block_size * llm->kv_bytes_per_token * kv_copies(llm, degrees.tensor);
   return (KvCapacity){block_bytes, left > 0 ? left / block_bytes : 0};
@@ -117,7 +123,8 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
     snprintf(pipeline, sizeof pipeline, " and pipeline_parallel_size %lld",
              (long long)degrees.pipeline);
   char weights[32], memory[32];
-  units_format(weights, sizeof weights, DIM_BYTES, (double)llm->weight_bytes);
+  units_format(weights, sizeof weights, DIM_BYTES,
+               (double)(llm->weight_bytes - freed_bytes(llm, options)));
   units_format(memory, sizeof memory, DIM_BYTES, (double)hardware->gpu_memory_bytes);
   diag_error(diag, at,
              "model '%s' does not fit with tensor_parallel_size %lld%s: its %s of weights leave no "
@@ -181,19 +188,29 @@ static int limit_memory(KvCapacity *capacity, const Llm *llm, int64_t gpus, int6
   return 0;
 }
 
+/* `said` blocks and what weights that are elsewhere leave, as far as it fits. */
+static int64_t add_freed(int64_t said, const KvCapacity *fitting, int64_t freed) {
+  const int64_t most = said > fitting->blocks ? said : fitting->blocks;
+  const int64_t all = said + freed / fitting->block_bytes;
+  return all < most ? all : most;
+}
+
 int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag) {
   assert(degrees.tensor >= 1 && degrees.pipeline >= 1 && options->block_size >= 1);
   if (hardware_check_split(llm, hardware, degrees, at, diag)) return -1;
   KvOptions used = *options;
   if (options->kv_cache_memory_bytes > 0) used.gpu_memory_utilization = 1;
-  KvCapacity capacity = capacity_of(llm, hardware, degrees, &used);
+  const KvCapacity fitting = capacity_of(llm, hardware, degrees, &used);
+  KvCapacity capacity = fitting;
   if (capacity.blocks == 0) return report_too_big(llm, hardware, degrees, &used, at, diag);
   if (options->kv_cache_memory_bytes > 0 &&
       limit_memory(&capacity, llm, degrees.tensor * degrees.pipeline,
                    options->kv_cache_memory_bytes, at, diag))
     return -1;
   if (options->num_gpu_blocks_override > 0) capacity.blocks = options->num_gpu_blocks_override;
+  if (options->kv_cache_memory_bytes > 0 || options->num_gpu_blocks_override > 0)
+    capacity.blocks = add_freed(capacity.blocks, &fitting, freed_bytes(llm, options));
   *ret_capacity = capacity;
   return 0;
 }

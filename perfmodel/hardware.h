@@ -70,10 +70,12 @@ typedef struct KvOptions {
   int64_t activation_bytes;        // reserve per GPU for activations and workspace
   int64_t num_gpu_blocks_override; // 0: computed
   int64_t kv_cache_memory_bytes;   // of one GPU, whatever the utilization; 0: computed
+  double weights_on_cpu;           // share of the weights that is not on the GPUs
 } KvOptions;
 
 /* floor((utilization·HBM·g − weights − activations·g) / block_bytes) of the g = tensor × pipeline
- * GPUs of one replica, DESIGN §5, unless an option says it outright. Error at `at` when
+ * GPUs of one replica, DESIGN §5, with the weights that are on them. An option that says it outright
+ * is of GPUs with all of the weights: what others leave is added. Error at `at` when
  * hardware_check_split has one, when the weights do not fit, saying which tensor_parallel_size of
  * the machine would, or when kv_cache_memory_bytes is less than a block or more than all of the
  * GPUs' memory has room for. */

@@ -37,7 +37,7 @@ typedef struct PoolSpec {
   uint32_t lanes;          // of those, in one machine as it is bought; 0: 1
   int64_t pipeline_stages; // 0 or 1: none
   const PerfModel *perfmodel;
-  int64_t kv_blocks, block_size; // blocks there are; tokens per block
+  int64_t kv_blocks, block_size; // blocks on the GPUs; tokens per block
   int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
   int64_t kv_block_bytes;        // that one of them is on the host link
   int64_t to_cpu_bandwidth, from_cpu_bandwidth; // bytes/s of it, for KV on its way to others

@@ -96,3 +96,13 @@ same() {
   [ "$(wc -l <rows1)" -gt 100 ] || fail "$1 says hardly anything"
   cmp -s rows1 rows2 || fail "$1 and $2 differ: $(diff rows1 rows2 | sed -n 2p)"
 }
+
+# digest_of ARGUMENT... : the digest of a run.
+digest_of() {
+  expect 0 "$tandem" run "$@" --format json
+  sed -n 's/^  "digest": "\([0-9a-f]*\)",$/\1/p' out
+}
+
+# differs A B TEXT, same A B TEXT : about two digests.
+differs() { [ -n "$1" ] && [ "$1" != "$2" ] || fail "$3 changes nothing: '$1'"; }
+same() { [ -n "$1" ] && [ "$1" = "$2" ] || fail "$3 gives '$2', not '$1'"; }

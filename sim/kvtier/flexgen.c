@@ -9,7 +9,8 @@
  * max(), which stands for copies and compute at the same time, is a sum here, as swapping on demand
  * overlaps nothing. Attention is computed on the GPU. Activations stay there.
  *
- * What weights leave of the GPU's memory, KV may use: capacity is bounded by both sides. Sharing
+ * What weights leave of the GPU's memory, KV has (kv_capacity): capacity is bounded by both sides;
+ * the layer that computes is counted to the activations. Sharing
  * the weights of an iteration among many sequences is the batcher's (request_level, `padded`). */
 #include "sim/kvtier/kvtier.h"
 #include <assert.h>
@@ -41,7 +42,7 @@ static int64_t cpu_memory(const PoolSpec *pool) {
 /* Blocks that both memories have room for. */
 static int64_t capacity(const State *self, const PoolSpec *pool) {
   const int64_t weights = share_of(self->weights_on_cpu, pool->weight_bytes);
-  const double gpu = (double)pool->kv_blocks + (double)(weights / pool->kv_block_bytes);
+  const double gpu = (double)pool->kv_blocks;
   const double cpu = (double)((cpu_memory(pool) - weights) / pool->kv_block_bytes);
   if (self->kv_on_cpu <= 0) return (int64_t)gpu;
   const double by_cpu = cpu / self->kv_on_cpu;
@@ -123,6 +124,10 @@ static int64_t advance(const void *state, void *machine_state, const TierWork *w
   return machine->blocks;
 }
 
+static double weights_on_cpu(const void *state) {
+  return ((const State *)state)->weights_on_cpu;
+}
+
 static const OptionSpec options[] = {
     {"weights_on_cpu", OPTION_REAL, offsetof(State, weights_on_cpu), "1", .max = 1,
      .help = "share of the weights that is fetched in every iteration"},
@@ -137,6 +142,7 @@ const KvTier kvtier_flexgen = {
                .options = options},
     .pick = kvtier_newest,
     .check = check,
+    .weights_on_cpu = weights_on_cpu,
     .machine_state_size = sizeof(MachineState),
     .start = start,
     .plan = plan,

@@ -54,6 +54,9 @@ struct KvTier {
   bool swaps; // a victim's KV goes to CPU memory; it is dropped only when that is full
   /* Whether a pool can have it: -1 with entries at `at`. Optional. */
   int (*check)(const void *state, const PoolSpec *pool, Place at, Diag *diag);
+  /* The share of the weights that it keeps in CPU memory, whose room on the GPUs is among
+   * PoolSpec.kv_blocks. Optional: none. */
+  double (*weights_on_cpu)(const void *state);
   /* The rest is there whole or not at all. */
   size_t machine_state_size; // zeroed, one per machine
   /* Before anything else, once per machine of a pool that passes `check`. Returns the blocks that

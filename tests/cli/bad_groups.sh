@@ -51,8 +51,6 @@ broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 8, num_gpu_blocks_ov
   'bad.yaml:6:92: error: 7 blocks of KV memory are fewer than the 8 batches in the pipeline'
 
 # Shapes that are not the same GPUs.
-broken '7s/}/, host_link: {to_gpu_bandwidth: 9 GB~s}}/; s,9 GB~s,9 GB/s,' \
-  "its pools have the same GPUs and different 'host_link's"
 broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 4, data_parallel_size: 2/' \
   'bad.yaml:9:9: error: data_parallel_size is 2 in prefill and 1 in decode'
 broken 's/pipeline_parallel_size: 8/pipeline_parallel_size: 4/' \
@@ -90,12 +88,14 @@ broken '5s/^/timeline: {interval: 0 s}\n/' "'interval' must be from 1 ms"
 broken 's/batcher: continuous/batcher: splitwise_sim/' \
   'the batcher takes prompts in an order of its own'
 
-# Keys of the link to the host that no copy of a group, or of an indirect path, would follow.
-for key in 'efficiency: 0.5' 'half_size: 1 MB' 'to_gpu_bandwidth: 1 GB/s' \
+# The link to the host: copies of a group follow all that its pools, which have the same GPUs, say
+# of it; those of an indirect path nothing but rates.
+digest=$(digest_of good.yaml)
+for key in 'efficiency: 0.5' 'half_size: 9 MB' 'to_gpu_bandwidth: 1 GB/s' \
   'background: [{from: 0 s, to: 9 s, direction: both, share: 0.5}]'; do
-  broken "7s#}#, host_link: {$key}}#" \
-    "bad.yaml:7:78: error: '${key%%:*}' does nothing for the copies of 'groups'" \
-    "hint: take it out; 'pcie_bandwidth' of the machine is their rate"
+  broken "7s#}#, host_link: {$key}}#" "its pools have the same GPUs and different 'host_link's"
+  differs "$digest" "$(digest_of good.yaml --set "pools.front.host_link={$key}" \
+    --set "pools.back.host_link={$key}")" "${key%%:*}"
 done
 config >indirect.yaml
 echo 'network: {path: indirect}' >>indirect.yaml

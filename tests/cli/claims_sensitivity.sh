@@ -92,6 +92,11 @@ over size small, large: 22..40, inside at small"
 range ratio 'over requests 24, 16, 20: 40%..60%, inside at 24, 16, 20'
 range machines 'over rate 5 /s..40 /s: 1..2, inside at 40 /s'
 
+pair='workload.requests: [20, 50], pools.all.count: [1, 2]'
+claim "why: a, figures: [some], sweep: {pair: {$pair}}" >paper/P-1.yaml
+expect 0 "$tandem" report claims ./paper --format csv
+range some 'over pair (20, 1), (50, 2): 20..50, inside at (20, 1)'
+
 # A point whose input is not here has no value.
 away='none: {workload: {trace: nowhere.csv}}'
 claim "why: a, figures: [some], sweep: {trace: {$away, few: {workload.requests: 20}}}" \

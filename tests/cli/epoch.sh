@@ -23,6 +23,7 @@ expect 0 "$other" sweep s.yaml --output s.db --dry-run
 prints '3 points: 0 are there, 3 to simulate'
 expect 0 "$other" sweep s.yaml --output s.db
 prints '3 points: 0 were there, 3 simulated'
+says 'note: 2 of 2 runs are stale: a program with other outcomes made them'
 expect 0 "$other" sweep s.yaml --output s.db
 prints '3 points: 3 were there, 0 simulated'
 expect 0 "$tandem" sweep s.yaml --output s.db
@@ -56,6 +57,7 @@ expect 0 "$tandem" provision study.yaml --output study.db --format json
 grep -q '"reused": 0' out && fail 'the same program simulates anew'
 expect 0 "$other" provision study.yaml --output study.db --format json
 grep -q '"reused": 0' out || fail 'the other program took its runs'
+says 'runs are stale: a program with other outcomes made them'
 expect 0 "$tandem" query study.db answers --format csv
 sed -n '$p' out | grep -q ',1$' || fail 'its answers are not stale'
 

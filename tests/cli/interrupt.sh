@@ -52,32 +52,43 @@ interrupted INT 130 "$tandem" provision study.yaml --set workload.requests=30000
 says "tandem provision: interrupted, its runs so far are in 'study.db'; the same command goes on"
 [ ! -e study.db-sweep ] || fail 'the lock was left behind'
 sed 's/arrivals: .*/arrivals: {process: at_once}/; s/^slo: .*/slo: none/
-  s/{objective.*/{objective: throughput, designs: {a: {pools.all.count: 1}}}/' study.yaml \
-  >offline.yaml
-interrupted INT 130 "$tandem" provision offline.yaml --set workload.requests=100000
+  s/{objective.*/{objective: throughput, designs: {a: {pools.all.count: 1}}}/
+  s/^  router: .*/&\n  batcher: {name: sarathi, max_num_batched_tokens: 2, max_num_seqs: 1}/' \
+  study.yaml >offline.yaml
+interrupted INT 130 "$tandem" provision offline.yaml --set workload.requests=500000
 
-# Two points that end and two that do not, in this order.
+# interrupted_at N COMMAND... DB : the command, sent SIGINT when the database has N runs; no more
+# and no fewer are kept.
+interrupted_at() {
+  n=$1
+  shift
+  last=$*
+  for db in "$@"; do :; done
+  count() { "$tandem" query "$db" --format csv --sql 'SELECT count(*) FROM run' | tail -n 1; }
+  "$@" --jobs 1 >out 2>err &
+  pid=$!
+  until [ "$(count 2>/dev/null)" = "$n" ]; do sleep 0.05; done
+  kill -INT $pid
+  code=0
+  wait $pid || code=$?
+  [ "$code" -eq 130 ] || fail "exit code $code, not 130"
+  [ "$(count)" = "$n" ] || fail "$(count) runs in the database, not $n"
+  [ ! -e "$db-sweep" ] || fail 'the lock was left behind'
+}
+
+# Two that end and two that do not, in this order.
 {
   config
   echo 'sweep: {workload.requests: [40, 41, 30000000, 30000001]}'
 } >sweep.yaml
-"$tandem" sweep sweep.yaml --output sweep.db --jobs 1 >out 2>err &
-pid=$!
-points='SELECT count(*) AS n FROM point'
-until [ "$("$tandem" query sweep.db --format csv --sql "$points" 2>/dev/null | tail -n 1)" = 2 ]; do
-  sleep 0.05
-done
-kill -INT $pid
-code=0
-wait $pid || code=$?
-last='an interrupted sweep'
-[ "$code" -eq 130 ] || fail "exit code $code, not 130"
+interrupted_at 2 "$tandem" sweep sweep.yaml --output sweep.db
 says "tandem sweep: interrupted, 2 of 4 points are in 'sweep.db'; the same command goes on"
-[ ! -e sweep.db-sweep ] || fail 'the lock was left behind'
-expect 0 "$tandem" query sweep.db --format csv --sql "SELECT count(*) AS n FROM run"
-[ "$(tail -n 1 out)" = 2 ] || fail 'a point that was interrupted is in the database'
 expect 0 "$tandem" sweep sweep.yaml --output sweep.db --dry-run
 prints '4 points: 2 are there, 2 to simulate'
+lists='[40, 41, 500000, 500001]'
+sed "s/{a: .*/{a: {pools.all.count: 1, workload.requests: $lists}}}/" offline.yaml >lists.yaml
+interrupted_at 2 "$tandem" provision lists.yaml --output lists.db
+says "tandem provision: interrupted, its runs so far are in 'lists.db'; the same command goes on"
 
 # A paper's runs.
 mkdir paper

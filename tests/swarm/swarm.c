@@ -10,9 +10,11 @@
  * and router meets at least 75. They run in processes of their own, many to each, so that an
  * assertion or an endless run is one failure with one line that reproduces it; a single cluster
  * (--clusters 1) runs in this process, for a debugger. */
+#include "sim/base/hash.h"
 #include "sim/kvtier/kvtier.h"
 #include "tests/swarm/cluster.h"
 #include "tests/swarm/compare.h"
+#include "tests/swarm/outcome.h"
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -85,6 +87,7 @@ static const char *const count_names[COUNTS] = {
 
 typedef struct Tally {
   uint64_t counts[COUNTS];
+  uint64_t outcomes; // of all clusters, whatever their order
 } Tally;
 
 /* One run of a cluster. */
@@ -301,6 +304,8 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
     return arena_printf(arena, "with other ties, %s", wrong);
   if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;
   tally_add(tally, &first->result, &stepped->result);
+  tally->outcomes +=
+      hash_fold(seed, outcome_of(&first->result, first->records, cluster->workload.n_rows));
   if (!cluster->exact || first->result.metrics.transfers > 0 ||
       first->result.totals.swaps_out > 0 || first->result.unfinished > 0)
     return NULL;
@@ -356,6 +361,7 @@ static int try_in_child(uint64_t seed, uint64_t n, Output output, Tally *tally) 
   if (waitpid(child, &status, 0) < 0) abort();
   for (int i = 0; told && i < COUNTS; i++)
     tally->counts[i] += met.counts[i];
+  if (told) tally->outcomes += met.outcomes;
   return status;
 }
 
@@ -407,6 +413,7 @@ static bool report(const Tally *tally, uint64_t clusters, uint64_t failures) {
     printf("  %12" PRIu64 " %s\n", tally->counts[i], count_names[i]);
     all_met &= tally->counts[i] > 0;
   }
+  printf("  outcomes %016" PRIx64 "\n", tally->outcomes);
   return all_met;
 }
 

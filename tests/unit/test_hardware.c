@@ -83,16 +83,16 @@ Test(hardware, kv_capacity_follows_the_formula) {
     int64_t block_bytes, blocks;
   } cases[] = {
       // floor((0.9·8·80 GiB − 352,494,485,504) / (16·4,014,080))
-      {"bloom-176b", 8, {16, 0.9, 0, 0, 0}, 64225280, 4141},
+      {"bloom-176b", 8, {16, 0.9, 0, 0, 0, 0}, 64225280, 4141},
       // the released simulator's: everything that the weights leave, in single tokens
-      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0}, 4014080, 89234},
-      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0}, 2621440, 210645},
+      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0}, 4014080, 89234},
+      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0}, 2621440, 210645},
       // floor((0.9·2·80 GiB − 137,953,296,384 − 2·2 GiB) / (16·327,680))
-      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0}, 5242880, 2359},
-      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0}, 5242880, 1000},
+      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0}, 5242880, 2359},
+      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0, 0}, 5242880, 1000},
       // floor(2·3 GB / (16·327,680)), whatever the utilization
-      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000}, 5242880, 1144},
-      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000, 0}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000, 0}, 5242880, 1144},
   };
   Hardware hardware = machine("dgx-a100");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -111,7 +111,7 @@ Test(hardware, kv_heads_are_copied_when_there_are_fewer_than_gpus) {
   Llm llm = model("llama3-8b");
   llm.num_key_value_heads = 2;
   llm.kv_bytes_per_token = 32768;
-  const KvOptions options = {16, 0.9, 0, 0, 0};
+  const KvOptions options = {16, 0.9, 0, 0, 0, 0};
   KvCapacity two, eight;
   cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){2, 1, 1}, &options, place_of_file("t"),
                            &two, &diag),
@@ -121,6 +121,33 @@ Test(hardware, kv_heads_are_copied_when_there_are_fewer_than_gpus) {
                0);
   cr_assert_eq(two.block_bytes, 16 * 32768);
   cr_assert_eq(eight.block_bytes, 4 * 16 * 32768);
+}
+
+/* OPT-66B, 131.4 GB of weights, on one GPU of 80 GB: it fits with half of them elsewhere, which is
+ * where its KV goes, and what is said outright has that beside it as far as it fits. */
+Test(hardware, weights_that_are_elsewhere_leave_their_memory) {
+  const Hardware hardware = machine("dgx-a100");
+  const Llm llm = model("opt-66b");
+  const Parallelism one = {1, 1, 1};
+  KvOptions options = {.block_size = 16, .gpu_memory_utilization = 0.9};
+  KvCapacity capacity;
+  cr_expect_eq(kv_capacity(&llm, &hardware, one, &options, place_of_file("t"), &capacity, &diag),
+               -1);
+  options.weights_on_cpu = 0.5;
+  cr_assert_eq(kv_capacity(&llm, &hardware, one, &options, place_of_file("t"), &capacity, &diag),
+               0);
+  const int64_t usable = (int64_t)(0.9 * (double)hardware.gpu_memory_bytes);
+  const int64_t elsewhere = llm.weight_bytes / 2;
+  cr_expect_eq(capacity.blocks, (usable - (llm.weight_bytes - elsewhere)) / capacity.block_bytes);
+  options.weights_on_cpu = 1;
+  options.num_gpu_blocks_override = 10;
+  cr_assert_eq(kv_capacity(&llm, &hardware, one, &options, place_of_file("t"), &capacity, &diag),
+               0);
+  cr_expect_eq(capacity.blocks, usable / capacity.block_bytes);
+  const Llm small = model("opt-13b");
+  cr_assert_eq(kv_capacity(&small, &hardware, one, &options, place_of_file("t"), &capacity, &diag),
+               0);
+  cr_expect_eq(capacity.blocks, 10 + small.weight_bytes / capacity.block_bytes);
 }
 
 Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) {
@@ -143,7 +170,7 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
   Place at = {.path = "a.yaml", .line = 7, .column = 3, .width = 1};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm = model(cases[i].model);
-    KvOptions options = {16, cases[i].utilization, 0, 0, cases[i].kv_bytes};
+    KvOptions options = {16, cases[i].utilization, 0, 0, cases[i].kv_bytes, 0};
     KvCapacity capacity;
     diag_done(&diag);
     diag_init(&diag);

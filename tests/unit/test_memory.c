@@ -25,8 +25,8 @@ static void teardown(void) {
 TestSuite(memory, .init = setup, .fini = teardown);
 
 static void expect_at(Tick got, Tick want_us, const char *what) {
-  cr_expect_eq(got, want_us * US, "%s at %.6f ms, not %.6f", what,
-               (double)got / (double)MS, (double)want_us / 1000);
+  cr_expect_eq(got, want_us * US, "%s at %.6f ms, not %.6f", what, (double)got / (double)MS,
+               (double)want_us / 1000);
 }
 
 /* Ten blocks: five hold the 80 tokens of the first, five the 66 of the second.
@@ -42,12 +42,10 @@ Test(memory, what_is_given_up_is_not_taken_back_at_once) {
   for (size_t i = 0; i < COUNT(batchers); i++) {
     scene_choose(&scene, POLICY_BATCHER, batchers[i], NULL);
     scene_run_both(&scene, rows, COUNT(rows));
-    cr_expect_eq(scene.result.metrics.evictions, 1u, "%s: %llu evictions",
-                 batchers[i],
+    cr_expect_eq(scene.result.metrics.evictions, 1u, "%s: %llu evictions", batchers[i],
                  (unsigned long long)scene.result.metrics.evictions);
     expect_at(scene.records[0].last_token_at, first, batchers[i]);
-    expect_at(scene.records[1].last_token_at,
-              first + 77000 + 38 * 11000 + 10 * 38 * (68 + 105) / 2,
+    expect_at(scene.records[1].last_token_at, first + 77000 + 38 * 11000 + 10 * 38 * (68 + 105) / 2,
               batchers[i]);
   }
 }
@@ -58,14 +56,12 @@ Test(memory, what_is_given_up_is_not_taken_back_at_once_by_chunks) {
   const Tick first = 10 * 26000 + 39 * 11000 + 10 * 39 * (81 + 119) / 2;
   const TraceRow rows[] = {row(0, 80, 40), row(100000, 66, 40)};
   scene.pools[0].kv_blocks = 10;
-  scene_choose(&scene, POLICY_BATCHER, "tetriinfer",
-               "{chunk_size: 16, decode_policy: greedy}");
+  scene_choose(&scene, POLICY_BATCHER, "tetriinfer", "{chunk_size: 16, decode_policy: greedy}");
   scene_run_both(&scene, rows, COUNT(rows));
   cr_expect_eq(scene.result.metrics.evictions, 1u);
   expect_at(scene.records[0].last_token_at, first, "the first");
   expect_at(scene.records[1].last_token_at,
-            first + 5 * 26000 + 38 * 11000 + 10 * 38 * (68 + 105) / 2,
-            "the second");
+            first + 5 * 26000 + 38 * 11000 + 10 * 38 * (68 + 105) / 2, "the second");
 }
 
 /* Three blocks, full: prefilled together, 28 tokens, to 38 ms, and the second
@@ -84,8 +80,7 @@ Test(memory, nobody_waits_behind_one_who_needs_a_block) {
     expect_at(scene.records[0].last_token_at, ends, batchers[i]);
     expect_at(scene.records[1].last_token_at, ends, batchers[i]);
     cr_expect_eq(scene.records[2].evictions, 1, "%s", batchers[i]);
-    expect_at(scene.records[2].decode_began_at, ends + 17000,
-              "once prefilled again");
+    expect_at(scene.records[2].decode_began_at, ends + 17000, "once prefilled again");
   }
 }
 
@@ -96,10 +91,8 @@ Test(memory, nobody_waits_behind_one_who_needs_a_block) {
 Test(memory, those_who_wait_are_looked_at_when_somebody_has_given_way) {
   static const struct {
     const char *batcher, *options;
-  } cases[] = {
-      {"splitwise", "{memory_reserve: 0}"},
-      {"tetriinfer",
-       "{chunk_size: 58, prefill_policy: fcfs, decode_policy: greedy}"}};
+  } cases[] = {{"splitwise", "{memory_reserve: 0}"},
+               {"tetriinfer", "{chunk_size: 58, prefill_policy: fcfs, decode_policy: greedy}"}};
   const TraceRow rows[] = {row(0, 21, 60), row(0, 16, 9), row(0, 21, 9)};
   scene.pools[0].kv_blocks = 5;
   const Tick evicted = 68000 + 11 * 11000 + 10 * 11 * (22 + 32) / 2;
@@ -107,8 +100,7 @@ Test(memory, those_who_wait_are_looked_at_when_somebody_has_given_way) {
     scene_choose(&scene, POLICY_BATCHER, cases[i].batcher, cases[i].options);
     scene_run_both(&scene, rows, COUNT(rows));
     cr_expect_gt(scene.records[2].evictions, 0, "%s", cases[i].batcher);
-    expect_at(scene.records[1].decode_began_at, evicted + 11000 + 330,
-              cases[i].batcher);
+    expect_at(scene.records[1].decode_began_at, evicted + 11000 + 330, cases[i].batcher);
   }
 }
 
@@ -120,8 +112,7 @@ Test(memory, those_who_wait_are_looked_at_when_somebody_has_given_way) {
 Test(memory, routers_know_the_blocks_that_runs_have_taken) {
   scene.pools[0].count = 2;
   scene_choose(&scene, POLICY_ROUTER, "least_kv", NULL);
-  const TraceRow rows[] = {row(0, 50, 200), row(400 * MS, 70, 200),
-                           row(700 * MS, 10, 2)};
+  const TraceRow rows[] = {row(0, 50, 200), row(400 * MS, 70, 200), row(700 * MS, 10, 2)};
   scene_run_both(&scene, rows, COUNT(rows));
   cr_expect_eq(scene.records[1].prefill_machine, 1u);
   cr_expect_eq(scene.records[2].prefill_machine, 1u);
@@ -133,12 +124,10 @@ Test(memory, routers_know_the_chunks_that_have_ended) {
   scene_split(&scene, 2, 1);
   scene_choose(&scene, POLICY_ROUTER, "token_jsq", NULL);
   scene_choose(&scene, POLICY_BATCHER, "tetriinfer", "{chunk_size: 100}");
-  const TraceRow rows[] = {row(0, 1000, 1), row(900 * MS, 300, 1),
-                           row(905 * MS, 10, 1)};
+  const TraceRow rows[] = {row(0, 1000, 1), row(900 * MS, 300, 1), row(905 * MS, 10, 1)};
   scene_run_both(&scene, rows, COUNT(rows));
   cr_expect_eq(scene.records[1].prefill_machine, 1u);
-  cr_expect_eq(scene.records[2].prefill_machine, 0u,
-               "200 tokens are left there, 300 here");
+  cr_expect_eq(scene.records[2].prefill_machine, 0u, "200 tokens are left there, 300 here");
 }
 
 /* 200 blocks of a token. The first decodes from 110 ms, 99 iterations over 51 …
@@ -151,8 +140,7 @@ Test(memory, batchers_receive_by_the_blocks_that_a_run_has_taken) {
   scene_choose(&scene, POLICY_PREDICTOR, "oracle", NULL);
   scene_choose(&scene, POLICY_BATCHER, "tetriinfer",
                "{chunk_size: 1, decode_policy: reserve_static}");
-  scene.pools[0].batcher =
-      choose_policy(POLICY_BATCHER, "continuous", NULL, &arena);
+  scene.pools[0].batcher = choose_policy(POLICY_BATCHER, "continuous", NULL, &arena);
   const TraceRow rows[] = {row(0, 50, 100), row(800 * MS, 40, 60)};
   scene_run_both(&scene, rows, COUNT(rows));
   const Tick ends = 110000 + 99 * 11000 + 10 * 99 * (51 + 149) / 2;
@@ -162,8 +150,7 @@ Test(memory, batchers_receive_by_the_blocks_that_a_run_has_taken) {
 
 /* Runs the scene until `until`; the free blocks of machine 1 as last broadcast.
  */
-static int64_t broadcast_blocks(const TraceRow *rows, size_t n_rows, Tick until,
-                                bool step) {
+static int64_t broadcast_blocks(const TraceRow *rows, size_t n_rows, Tick until, bool step) {
   Engine engine;
   array_trace_init(&scene.trace, rows, n_rows);
   scene.config.step = step;

@@ -169,7 +169,7 @@ Test(roofline, the_compiled_model_is_the_closed_form) {
 }
 
 Test(roofline, every_systems_own_machine_holds_its_model_and_has_sound_times) {
-  static const KvOptions options = {16, 0.9, INT64_C(512) << 20, 0, 0};
+  static const KvOptions options = {16, 0.9, INT64_C(512) << 20, 0, 0, 0};
   for (size_t i = 0; i < N_OWN; i++) {
     const Llm llm = model(own[i].model);
     const Hardware hardware = machine(own[i].machine);
