@@ -49,7 +49,8 @@ void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
     outcome->high = fmax(outcome->high, value);
   }
   const int n = outcome->n_found;
-  outcome->mean = n > 0 ? sum / n : NAN;
+  // The sum is rounded: the mean of equal values must be that value.
+  outcome->mean = n > 0 ? fmin(fmax(sum / n, outcome->low), outcome->high) : NAN;
   for (int s = 0; s < self->n_seeds; s++)
     if (outcome->answers[s].found)
       squares += pow(provision_value(self, &outcome->answers[s]) - outcome->mean, 2);

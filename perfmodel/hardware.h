@@ -74,8 +74,8 @@ typedef struct KvOptions {
 } KvOptions;
 
 /* floor((utilization·HBM·g − weights − activations·g) / block_bytes) of the g = tensor × pipeline
- * GPUs of one replica, DESIGN §5, with the weights that are on them. An option that says it outright
- * is of GPUs with all of the weights: what others leave is added. Error at `at` when
+ * GPUs of one replica, DESIGN §5, with the weights that are on them. An option that says it
+ * outright is of GPUs with all of the weights: what others leave is added. Error at `at` when
  * hardware_check_split has one, when the weights do not fit, saying which tensor_parallel_size of
  * the machine would, or when kv_cache_memory_bytes is less than a block or more than all of the
  * GPUs' memory has room for. */

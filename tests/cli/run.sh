@@ -4,6 +4,9 @@
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 config >a.yaml
 
+# same A B TEXT : two digests are.
+same() { [ -n "$1" ] && [ "$1" = "$2" ] || fail "$3 gives '$2', not '$1'"; }
+
 # JSON has every key, in one object; stderr stays empty when nobody looks.
 expect 0 "$tandem" run a.yaml --format json
 [ ! -s err ] || fail 'something on stderr'
@@ -57,8 +60,8 @@ differs "$digest" "$(digest_of a.yaml --set pools.all.count=1)" --set
 differs "$digest" "$(digest_of a.yaml --set workload.arrivals.process=poisson)" --set
 
 # 65 blocks hold two prompts and 12 tokens of each, and once the 13th is made one must give way. 32
-# blocks of 16 tokens are 168 MB; eight links of 64 GB/s move them, and what half_size stands for, in
-# 341 us, 20 times out and in.
+# blocks of 16 tokens are 168 MB; eight links of 64 GB/s move them, and what half_size stands for,
+# in 341 us, 20 times out and in.
 sed 's/fixed, rate: 4 .s/at_once/; s/count: 2/num_gpu_blocks_override: 65/' a.yaml >full.yaml
 expect 0 "$tandem" run full.yaml
 prints ' 1 evictions, '

@@ -213,22 +213,6 @@ Test(engine, transfers_into_one_machine_share_its_nic) {
   expect_at(scene.records[1].decode_began_at, 100000 + 180000 + 11910, "of the second");
 }
 
-/* Two blocks of 256 tokens hold a sequence each. Neither grows out of its own in the next 16
- * tokens, so the second comes in beside the first. */
-Test(engine, kv_comes_in_beside_sequences_that_will_not_grow_soon) {
-  scene_split(&scene, 1, 1);
-  scene.pools[0].block_size = scene.pools[1].block_size = 256;
-  scene.pools[1].kv_blocks = 2;
-  const TraceRow rows[] = {row(0, 90, 60), row(0, 90, 60)};
-  run(rows, 2);
-  cr_expect_lt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
-  cr_expect_eq(scene.result.metrics.evictions, 0u);
-  // here the first needs the other block for itself
-  const TraceRow longer[] = {row(0, 250, 60), row(300 * MS, 250, 60)};
-  run(longer, 2);
-  cr_expect_gt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
-}
-
 /* The KV of a request is six blocks; the first has seven when the second of the later cases is
  * prefilled. */
 Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
@@ -483,45 +467,6 @@ Test(engine, what_no_machine_can_hold_is_counted_of_a_file_as_of_draws) {
   run(rows, COUNT(rows));
   cr_expect_eq(scene.result.metrics.rejected_for[REJECTED_KV_MEMORY], 2u);
   cr_expect_eq(scene.result.metrics.completed, 1u);
-}
-
-/* As in an engine: a prompt must leave room for a token, and an output ends with the context. */
-Test(engine, the_context_of_a_model_rejects_prompts_and_cuts_outputs) {
-  scene.config.max_model_len = 100;
-  const TraceRow rows[] = {row(0, 90, 10), row(MS, 90, 11), row(2 * MS, 99, 50),
-                           row(3 * MS, 100, 1), row(4 * MS, 12000, 8000)};
-  static const Rejection want[] = {REJECTED_NOT, REJECTED_NOT, REJECTED_NOT, REJECTED_CONTEXT,
-                                   REJECTED_CONTEXT};
-  static const int32_t outputs[] = {10, 10, 1, 1, 8000};
-  run(rows, COUNT(rows));
-  for (size_t i = 0; i < COUNT(rows); i++) {
-    cr_expect_eq(scene.records[i].rejected, want[i], "request %zu", i);
-    cr_expect_eq(scene.records[i].output_tokens, outputs[i], "request %zu", i);
-  }
-  const Metrics *metrics = &scene.result.metrics;
-  cr_expect_eq(metrics->rejected_for[REJECTED_CONTEXT], 2u);
-  cr_expect_eq(metrics->rejected_for[REJECTED_KV_MEMORY], 0u);
-  cr_expect_eq(metrics->cut_outputs, 2u);
-  cr_expect_eq(metrics->output_tokens, 21u);
-  cr_expect_eq(metrics->asked.gaps, 9u + 9u + 0u + 0u + 7999u);
-}
-
-/* A limit ends a run or does nothing to it. */
-Test(engine, a_run_ends_at_its_limit_of_memory_and_says_what_it_needs) {
-  enum { N = 20 };
-  TraceRow rows[N];
-  for (int i = 0; i < N; i++)
-    rows[i] = row(0, 90, 3);
-  run(rows, N);
-  const uint64_t digest = scene.result.digest;
-  scene.config.memory_limit = arena.bytes + 1000000;
-  run(rows, N);
-  cr_expect_eq(scene.result.digest, digest);
-  scene.config.memory_limit = arena.bytes - 1;
-  cr_assert_lt(scene_run(&scene, rows, N), 0);
-  cr_assert_eq(diag.n_entries, 1);
-  cr_expect_eq(diag.entries[0].kind, DIAG_ENVIRONMENT);
-  cr_expect(strstr(diag.entries[0].message, "1 machines alone"), "%s", diag.entries[0].message);
 }
 
 static int refuse(void *context, const RequestRecord *record, const Metrics *so_far,

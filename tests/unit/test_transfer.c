@@ -267,3 +267,19 @@ Test(transfer, tetriinfers_prompts_over_its_two_networks) {
   run(rows, 1);
   expect_at(scene.result.metrics.kv_transfer.max, 1.398101333333, "NVLink");
 }
+
+/* Two blocks of 256 tokens hold a sequence each. Neither grows out of its own in the next 16
+ * tokens, so the second comes in beside the first. */
+Test(transfer, kv_comes_in_beside_sequences_that_will_not_grow_soon) {
+  scene_split(&scene, 1, 1);
+  scene.pools[0].block_size = scene.pools[1].block_size = 256;
+  scene.pools[1].kv_blocks = 2;
+  const TraceRow rows[] = {row(0, 90, 60), row(0, 90, 60)};
+  run(rows, 2);
+  cr_expect_lt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
+  cr_expect_eq(scene.result.metrics.evictions, 0u);
+  // here the first needs the other block for itself
+  const TraceRow longer[] = {row(0, 250, 60), row(300 * MS, 250, 60)};
+  run(longer, 2);
+  cr_expect_gt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
+}
