@@ -21,8 +21,8 @@
 #   a call, an assignment or a guarded statement of one line left out
 # Left alone are asserts, also sim/audit.c, which is made of them, diagnostics, comments, strings,
 # directives and macros, declarations in headers, sizes of arrays and of the arena, and calls that
-# only free. No mutant is what does not
-# compile with the project's warnings, or compiles to the same object: another is drawn.
+# only free. No mutant is what does not compile with the project's warnings, compiles to the same
+# object, or takes the other of two equals for the smaller or larger one: another is drawn.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 export LC_ALL=C
@@ -109,12 +109,25 @@ function emit(from, length_, to,    line) {
 
 function swap(code, from, to,    at, k) {
   for (at = 1; (k = index(substr(code, at), from)) > 0; at += k)
-    emit(at + k - 1, length(from), to)
+    if (from !~ /[<>]=? $/ || !picks(code, at + k - 1, length(from)))
+      emit(at + k - 1, length(from), to)
 }
 
 function both(code, a, b) {
   swap(code, " " a " ", " " b " ")
   swap(code, " " b " ", " " a " ")
+}
+
+# Whether `a < b` at a place of the code picks one of both, so that it is one for equals.
+function picks(code, at, size,    a, b, rest) {
+  if (!match(substr(code, 1, at - 1), /[A-Za-z0-9_.>\[\]-]+$/)) return 0
+  a = substr(code, RSTART, RLENGTH)
+  rest = substr(code, at + size)
+  if (!match(rest, /^[A-Za-z0-9_.>\[\]-]+/)) return 0
+  b = substr(rest, 1, RLENGTH)
+  rest = substr(rest, RLENGTH + 1)
+  return index(rest, " ? " a " : " b) == 1 || index(rest, " ? " b " : " a) == 1 ||
+         index(rest, ") " a " = " b ";") == 1 || index(rest, ") " b " = " a ";") == 1
 }
 
 function change_word(from, word) {
@@ -282,7 +295,7 @@ make_tree() {
   [ -f "$tree/build/build.ninja" ] ||
     meson setup "$tree/build" "$tree" --buildtype=release -Doptimization=1 >"$tree/log" 2>&1 ||
     return
-  build "$1" >>"$tree/log" 2>&1
+  { ninja -C "$tree/build" build.ninja && build "$1"; } >>"$tree/log" 2>&1
 }
 
 # build TREE [TEST...] : the programs that these tests run, or all tests.
