@@ -6,11 +6,11 @@
 # Draws --count (100) mutants by --seed (1) from the sources of sim, perfmodel and traces and from
 # experiments/provision*, or those whose path matches the extended regular expression PATTERN.
 # --jobs (2) of them are tried side by side, each in a copy of the tree of its own; the tree itself
-# stays as it is. The tests run from the quickest to the slowest until one fails. Prints what became
-# of each mutant, then those that nothing noticed as patches, then 'N of M caught (P%)'. The same
-# seed draws the same mutants of the same sources, whatever the number of jobs. With --scratch the
-# copies are kept in DIR, and built on the next time. --list only prints what would be drawn, in
-# that order.
+# stays as it is. Tests of modules run first, then those of commands, the quickest first, until one
+# fails. Prints what became of each mutant, then those that nothing noticed as patches, then
+# 'N of M caught (P%)'. The same seed draws the same mutants of the same sources, whatever the
+# number of jobs. With --scratch the copies are kept in DIR, and built on the next time. --list only
+# prints what would be drawn, in that order.
 #
 # A line is drawn first, each with the same chance, then one of its changes:
 #   < to <= and back, > to >= and back, == to != and back, && to || and back, !x to x
@@ -333,9 +333,18 @@ run_tests() {
   )
 }
 
-# What each test takes on the program as it is, the quickest first but for the fuzzers, which only
-# notice crashes, and several quick ones together, as starting them takes longer: milliseconds and
-# names. Those with arguments are by themselves.
+# 0 for a program of its own, 1 for a script that drives tandem, 2 for a fuzzer, which only notices
+# crashes.
+rank_of() {
+  case $1 in
+  fuzz_*) echo 2 ;;
+  *) [ ! -x "$scratch/tree1/build/tests/$1" ] && echo 1 || echo 0 ;;
+  esac
+}
+
+# What each test takes on the program as it is, in the order in which they run, and several quick
+# ones together, as starting them takes longer: milliseconds and names. Those with arguments are by
+# themselves.
 time_tests() {
   local name start
   names_of_tests | while read -r name; do
@@ -344,8 +353,8 @@ time_tests() {
       echo "the test $name fails without a mutant" >&2
       return 1
     }
-    echo "$(((${EPOCHREALTIME/./} - start) / 1000)) $name"
-  done | awk '{ print ($2 ~ /^fuzz_/), $0 }' | sort -n -k1,1 -k2,2 | cut -d ' ' -f 2- | awk '
+    echo "$(rank_of "$name") $(((${EPOCHREALTIME/./} - start) / 1000)) $name"
+  done | sort -n -k1,1 -k2,2 | cut -d ' ' -f 2- | awk '
     function close_group() { if (names) print ms names; ms = 0; names = "" }
     $2 == "unit" || $2 == "swarm" { close_group(); print; next }
     ms + $1 > 5000 { close_group() }
