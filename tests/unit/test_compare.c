@@ -92,10 +92,17 @@ Test(compare, every_byte_of_the_metrics_and_every_histogram_counts) {
   for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
     histogram_add(of_a[i], 1000, 1);
     cr_expect_not(same_metrics(&a, &b), "histogram %d", i);
-    histogram_add(of_b[i], 1005, 1); // of another bucket
-    cr_expect_not(same_metrics(&a, &b), "histogram %d", i);
-    histogram_add(of_a[i], 1005, 1);
     histogram_add(of_b[i], 1000, 1);
+    cr_expect(same_metrics(&a, &b), "histogram %d", i);
+    // five ticks on one of three seconds, in one bucket and between the others
+    static const int64_t second = TICKS_PER_SECOND;
+    for (int k = 0; k < 3; k++) {
+      histogram_add(of_a[i], second + k * 100, 1);
+      histogram_add(of_b[i], second + k * 100 + (k == 1 ? 5 : 0), 1);
+    }
+    cr_expect_not(same_metrics(&a, &b), "histogram %d", i);
+    histogram_add(of_a[i], second + 105, 1);
+    histogram_add(of_b[i], second + 100, 1);
     cr_expect(same_metrics(&a, &b), "histogram %d", i);
   }
 }

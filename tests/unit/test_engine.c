@@ -329,31 +329,6 @@ Test(engine, energy_and_cost_are_of_busy_and_idle_machines) {
   expect_at(scene.result.machines[1].prefill_ticks, 0, "machine 1");
 }
 
-/* A million machines that are busy, and copy a byte a tick, for all of simulated time. */
-Test(engine, totals_hold_what_a_million_machines_do_in_all_of_simulated_time) {
-  enum { MACHINES = 1000000 };
-  const MachineTotals one = {.prefill_ticks = TICK_MAX,
-                             .mixed_ticks = TICK_MAX,
-                             .decode_ticks = TICK_MAX,
-                             .extrapolated_ticks = {TICK_MAX, TICK_MAX, TICK_MAX},
-                             .stall_ticks = TICK_MAX,
-                             .swapped_in_bytes = INT64_MAX,
-                             .swapped_out_bytes = INT64_MAX};
-  MachineTotals all = {0};
-  for (int i = 0; i < MACHINES; i++)
-    machine_totals_add(&all, &one);
-  const Total sum = (Total)TICK_MAX * MACHINES;
-  cr_expect_eq(machine_busy_ticks(&all), 2 * sum);
-  cr_expect_eq(all.mixed_ticks, sum);
-  for (int e = 0; e < 3; e++)
-    cr_expect_eq(all.extrapolated_ticks[e], sum);
-  cr_expect_eq(all.stall_ticks, sum);
-  cr_expect_eq(all.swapped_in_bytes, sum);
-  cr_expect_eq(all.swapped_out_bytes, sum);
-  const double days = total_seconds(all.decode_ticks) / 86400;
-  cr_expect_float_eq(days, 106.7519911 * MACHINES, 1);
-}
-
 /* 64 machines that prefill for two days and decode for two: 256 days, more than a Tick or, in
  * ticks, a counter of a histogram holds. */
 Test(engine, machines_may_be_busy_for_longer_together_than_a_tick_holds) {
