@@ -1,6 +1,6 @@
 /* What a fit writes for profiles made here, against files that it wrote when fits were last changed
  * on purpose (saved/): words are the same, numbers to a millionth, as another compiler or library
- * may round them. With TANDEM_UPDATE_SAVED set the files are written anew; the reason belongs in the
+ * may round them. With TANDEM_UPDATE_SAVED set the files are written anew; why belongs in the
  * commit. */
 #include "perfmodel/fit_file.h"
 #include "sim/base/rng.h"
