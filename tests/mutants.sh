@@ -6,11 +6,11 @@
 # Draws --count (100) mutants by --seed (1) from the sources of sim, perfmodel and traces and from
 # experiments/provision*, or those whose path matches the extended regular expression PATTERN.
 # --jobs (2) of them are tried side by side, each in a copy of the tree of its own; the tree itself
-# stays as it is. The tests run from the quickest to the slowest until one fails. Prints what became
-# of each mutant, then those that nothing noticed as patches, then 'N of M caught (P%)'. The same
-# seed draws the same mutants of the same sources, whatever the number of jobs. With --scratch the
-# copies are kept in DIR, and built on the next time. --list only prints what would be drawn, in
-# that order.
+# stays as it is. The unit tests of the changed file run first, then the other tests of modules,
+# then those of commands, the quickest first, until one fails. Prints what became of each mutant,
+# then those that nothing noticed as patches, then 'N of M caught (P%)'. The same seed draws the
+# same mutants of the same sources, whatever the number of jobs. With --scratch the copies are kept
+# in DIR, and built on the next time. --list only prints what would be drawn, in that order.
 #
 # A line is drawn first, each with the same chance, then one of its changes:
 #   < to <= and back, > to >= and back, == to != and back, && to || and back, !x to x
@@ -318,12 +318,14 @@ names_of_tests() {
     awk '/^tandem:/ && !/^tandem:(kernels|gpu|slurm|tidy) / { print $NF }'
 }
 
-# run_tests TREE LIMIT_S NAME... : the first that fails ends it; what they say is on stdout.
+# run_tests TREE LIMIT_S NAME... : the first that fails ends it; what they say is on stdout. Of the
+# unit tests only the suites of $near, where that is set.
+near=
 run_tests() {
   local tree=$scratch/tree$1 limit=$2 arguments=()
   shift 2
   case $1 in
-  unit) arguments=('--test-args=--fail-fast') ;;
+  unit) arguments=("--test-args=--fail-fast ${near:+--filter $near}") ;;
   swarm) arguments=('--test-args=--clusters 400') ;;
   esac
   (
@@ -333,9 +335,18 @@ run_tests() {
   )
 }
 
-# What each test takes on the program as it is, the quickest first but for the fuzzers, which only
-# notice crashes, and several quick ones together, as starting them takes longer: milliseconds and
-# names. Those with arguments are by themselves.
+# 0 for a program of its own, 1 for a script that drives tandem, 2 for a fuzzer, which only notices
+# crashes.
+rank_of() {
+  case $1 in
+  fuzz_*) echo 2 ;;
+  *) [ ! -x "$scratch/tree1/build/tests/$1" ] && echo 1 || echo 0 ;;
+  esac
+}
+
+# What each test takes on the program as it is, in the order in which they run, and several quick
+# ones together, as starting them takes longer: milliseconds and names. Those with arguments are by
+# themselves.
 time_tests() {
   local name start
   names_of_tests | while read -r name; do
@@ -344,8 +355,8 @@ time_tests() {
       echo "the test $name fails without a mutant" >&2
       return 1
     }
-    echo "$(((${EPOCHREALTIME/./} - start) / 1000)) $name"
-  done | awk '{ print ($2 ~ /^fuzz_/), $0 }' | sort -n -k1,1 -k2,2 | cut -d ' ' -f 2- | awk '
+    echo "$(rank_of "$name") $(((${EPOCHREALTIME/./} - start) / 1000)) $name"
+  done | sort -n -k1,1 -k2,2 | cut -d ' ' -f 2- | awk '
     function close_group() { if (names) print ms names; ms = 0; names = "" }
     $2 == "unit" || $2 == "swarm" { close_group(); print; next }
     ms + $1 > 5000 { close_group() }
@@ -414,9 +425,23 @@ compiles() {
   return 1
 }
 
-# The outcome on stdout: what caught it, SURVIVED, or nothing where programs do not link.
+# The unit tests of suites that are named as the file or its folder.
+try_near() {
+  local base=${2##*/} folder=${2%/*} near
+  base=${base%.*}
+  near="@(${base%%_*}*|${folder##*/}*)/*"
+  ! grep -q ' unit$' "$scratch/tests" ||
+    { build "$1" unit >/dev/null 2>&1 && run_tests "$1" 120 unit >/dev/null; }
+}
+
+# try_tests TREE FILE : the outcome on stdout, what caught it, SURVIVED, or nothing where programs
+# do not link.
 try_tests() {
   local ms names status
+  try_near "$1" "$2" || {
+    build "$1" unit >/dev/null 2>&1 && echo 'caught by unit'
+    return
+  }
   while read -r ms names; do
     # shellcheck disable=SC2086 # one word per test
     build "$1" $names >/dev/null 2>&1 || return
@@ -440,7 +465,7 @@ try() {
   IFS=$'\t' read -r file line text < <(sed -n "$2p" "$draws")
   TEXT=$text awk -v line="$line" 'FNR == line { print ENVIRON["TEXT"]; next } { print }' \
     "$source/$file" >"$tree/$file"
-  compiles "$1" "$file" && outcome=$(try_tests "$1")
+  compiles "$1" "$file" && outcome=$(try_tests "$1" "$file")
   settle "$2" "$outcome"
   cp "$source/$file" "$tree/$file"
 }

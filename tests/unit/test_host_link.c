@@ -150,6 +150,15 @@ Test(host_link, the_slowest_link_moves_what_is_asked_in_104_days) {
   }
 }
 
+Test(host_link, traffic_may_last_for_less_than_a_second) {
+  HostLink link;
+  cr_assert_eq(load(&link, "{efficiency: 1, background: [{to: 500 ms, share: 50%}]}"), 0);
+  cr_expect_eq(link.background[0].from, 0);
+  cr_expect_eq(link.background[0].to, TICKS_PER_SECOND / 2);
+  cr_expect_eq(2 * host_link_rate(&link, LINK_TO_GPU, 0),
+               host_link_rate(&link, LINK_TO_GPU, TICKS_PER_SECOND / 2));
+}
+
 Test(host_link, wrong_schedules_are_reported_where_they_stand) {
   HostLink link;
   cr_assert_lt(load(&link, "background: 3"), 0);

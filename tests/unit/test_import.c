@@ -384,6 +384,40 @@ Test(import, llmservingsim_bundles_that_cannot_be_are_located) {
   }
 }
 
+Test(import, llmservingsims_sizes_have_limits) {
+  static const struct {
+    const char *header, *row;
+    bool good;
+  } cases[] = {
+      {"kv_prefill,n_decode", "1048576,0,0,0", true},
+      {"kv_prefill,n_decode", "1048577,0,0,0", false},
+      {"kv_prefill,n_decode", "1,1048576,0,0", true},
+      {"kv_prefill,n_decode", "1,1048577,0,0", false},
+      {"prefill_key,n_decode", "1,1048576,0,0", true},
+      {"prefill_key,n_decode", "1,1048577,0,0", false},
+      {"prefill_key,n_decode", "1,0,0,0", false},
+      {"prefill_key,n_decode", "1,0.5,0,0", true},
+      {"kv_prefill,n_decode", "0,0,65536,1", true},
+      {"kv_prefill,n_decode", "0,0,65537,1", false},
+      {"kv_prefill,n_decode", "0,0,1,1048576", true},
+      {"kv_prefill,n_decode", "0,0,1,1048577", false},
+      {"kv_prefill,n_decode", "0,0,1,0", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    const char *attention = arena_printf(
+        &bench.arena, "prefill_chunk,%s,kv_decode,time_us\n%s,50\n", cases[i].header, cases[i].row);
+    const int status = import_bundle(META, DENSE, SEQUENCE, attention, &profile);
+    cr_expect_eq(status == 0, cases[i].good, "case %zu: %s", i, status ? first_message() : "");
+  }
+  Profile profile;
+  const char *large = "layer,tokens,time_us\nembedding,1048576,3\nqkv_proj,1048576,50\n";
+  const char *none = "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n1,0,0,0,50\n";
+  cr_expect_eq(import_bundle(META, large, SEQUENCE, none, &profile), 0, "%s", first_message());
+  large = "layer,tokens,time_us\nembedding,1048577,3\nqkv_proj,1048577,50\n";
+  cr_expect_eq(import_bundle(META, large, SEQUENCE, none, &profile), -1);
+}
+
 /* ---- DistServe ---- */
 
 Test(import, distserves_formulas_become_points) {
@@ -433,5 +467,22 @@ Test(import, distserve_files_that_cannot_be_are_located) {
     const char *texts[MAX_FILES] = {cases[i].text};
     cr_expect_eq(import_texts("distserve", NULL, "g", texts, &profile), -1);
     expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+  }
+}
+
+Test(import, distserves_degrees_are_whole_numbers_to_1024) {
+  static const struct {
+    const char *degree;
+    bool good;
+  } cases[] = {{"1", true}, {"1024", true}, {"0", false}, {"1025", false}, {"1.5", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    const char *texts[MAX_FILES] = {arena_printf(
+        &bench.arena,
+        "{\"m\": {\"%s\": {\"decoding_large_small_bs_threshold\": 9, \"prefill\": [1, 2, 3],"
+        " \"decoding_smallbs\": [1, 2, 3], \"decoding_largebs\": [1, 2, 3]}}}",
+        cases[i].degree)};
+    cr_expect_eq(import_texts("distserve", NULL, "g", texts, &profile) == 0, cases[i].good, "%s",
+                 cases[i].degree);
   }
 }

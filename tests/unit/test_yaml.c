@@ -271,24 +271,24 @@ Test(yaml, assigned_nodes_are_linked_and_placed_in_the_assignment) {
 Test(yaml, assignments_that_make_no_sense_are_refused_where_they_fail) {
   static const struct {
     const char *assignment;
-    int column;
+    int column, width;
     const char *message;
   } CASES[] = {
-      {"a.b=1", 3, "'b' cannot be set inside the value '1'"},
-      {"b.c.2=1", 5, "a list of 2 has no entry '2'"},
-      {"b.c.x=1", 5, "a list of 2 has no entry 'x'"},
-      {"b.c.01=1", 5, "a list of 2 has no entry '01'"},
-      {"a", 1, "'a' has no '='"},
-      {"", 1, "'' has no '='"},
-      {"=1", 1, "'' lacks a key"},
-      {"b..c=1", 3, "'b..c' lacks a key"},
-      {"b.=1", 3, "'b.' lacks a key"},
-      {"\xc3\xa9.a..b=1", 5, "'\xc3\xa9.a..b' lacks a key"},
-      {"a=", 1, "'a' is set to nothing"},
-      {"a= # x", 1, "'a' is set to nothing"},
-      {"a=[1, *x]", 7, "alias '*x' is not allowed"},
-      {"a={x: 1, x: 2}", 10, "duplicate key 'x'"},
-      {"a=[1", 3, "did not find expected"},
+      {"a.b=1", 3, 1, "'b' cannot be set inside the value '1'"},
+      {"b.c.2=1", 5, 1, "a list of 2 has no entry '2'"},
+      {"b.c.x=1", 5, 1, "a list of 2 has no entry 'x'"},
+      {"b.c.01=1", 5, 2, "a list of 2 has no entry '01'"},
+      {"a", 1, 1, "'a' has no '='"},
+      {"", 1, 1, "'' has no '='"},
+      {"=1", 1, 1, "'' lacks a key"},
+      {"b..c=1", 3, 1, "'b..c' lacks a key"},
+      {"b.=1", 3, 1, "'b.' lacks a key"},
+      {"\xc3\xa9.a..b=1", 5, 1, "'\xc3\xa9.a..b' lacks a key"},
+      {"a=", 1, 1, "'a' is set to nothing"},
+      {"a= # x", 1, 1, "'a' is set to nothing"},
+      {"a=[1, *x]", 7, 2, "alias '*x' is not allowed"},
+      {"a={x: 1, x: 2}", 10, 1, "duplicate key 'x'"},
+      {"a=[1", 3, 1, "did not find expected"},
   };
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     Node *root = parse("a: 1\nb: {c: [1, 2]}\n");
@@ -296,6 +296,8 @@ Test(yaml, assignments_that_make_no_sense_are_refused_where_they_fail) {
                  CASES[i].assignment);
     cr_assert_eq(diag.n_entries, 1);
     check_entry(0, 1, CASES[i].column, CASES[i].message);
+    cr_expect_eq(diag.entries[0].at.width, CASES[i].width, "'%s': %d", CASES[i].assignment,
+                 diag.entries[0].at.width);
     cr_assert_str_eq(diag.entries[0].at.path, "--set");
     cr_assert_str_eq(diag.entries[0].at.source, CASES[i].assignment);
     tear_down();
