@@ -105,13 +105,17 @@ Test(diag, a_message_quotes_one_line_of_the_input_and_not_much_of_it) {
   cr_expect_leq(strlen(message), 410);
   cr_expect(strncmp(message, "bad 'xxx", 8) == 0);
   cr_expect_str_eq(message + strlen(message) - strlen("xxx' here"), "xxx' here");
+  diag_error(&diag, place(0, 0, 0, NULL), "%.400s", large);
+  cr_expect_eq(strlen(diag.entries[2].message), 400, "whole");
+  diag_error(&diag, place(0, 0, 0, NULL), "%.401s", large);
+  cr_expect_not_null(strstr(diag.entries[3].message, "x…x"));
   memset(large, '\xc3', sizeof large - 1);
   for (size_t i = 1; i < sizeof large; i += 2)
     large[i] = '\xa9'; // characters of two bytes, cut between them
   large[sizeof large - 1] = '\0';
   diag_error(&diag, place(0, 0, 0, NULL), "%s", large);
   diag_error(&diag, place(0, 0, 0, NULL), "x%s", large);
-  for (int i = 2; i < 4; i++)
+  for (int i = 4; i < 6; i++)
     cr_expect_null(strchr(diag.entries[i].message, '?'));
   diag_done(&diag);
 }
