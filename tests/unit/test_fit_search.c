@@ -1,6 +1,7 @@
 /* Building a model by a plan, from points without noise. Pinned: that it has the plan's terms and
  * no others, and where the knots lie when other terms move the times more than the bends do. */
 #include "perfmodel/fit_search.h"
+#include "sim/base/rng.h"
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -74,4 +75,36 @@ Test(fit_search, knots_of_linear_are_found_beside_attention) {
   cr_assert_eq(linear->n_knots, 5);
   for (int k = 0; k < 5; k++)
     cr_expect_eq(linear->x[k], knots[k], "knot %d at %lld", k, (long long)linear->x[k]);
+}
+
+/* Times in which any place for a knot is as good as the next: none is better a few steps away. */
+Test(fit_search, knots_are_moved_until_no_step_is_better) {
+  enum { POINTS = 60, TRIALS = 4, STEPS = 8 };
+  static const int64_t steps[STEPS] = {-8, -4, -2, -1, 1, 2, 4, 8}; // quarters between points
+  static const FitPlan plan = {.segments = {[PROFILE_LINEAR] = 5}};
+  Rng rng;
+  rng_init(&rng, 5, "fit_search");
+  for (int trial = 0; trial < TRIALS; trial++) {
+    FitPoint points[POINTS];
+    for (int i = 0; i < POINTS; i++)
+      points[i] = (FitPoint){.op = PROFILE_LINEAR,
+                             .batch = {.prefill_tokens = 64 * (i + 1)},
+                             .seconds = 0.01 + 0.001 * i * (0.5 + rng_uniform(&rng)),
+                             .rows = 1};
+    FitModel model;
+    fit_build(&model, points, POINTS, &plan, &arena);
+    const double squares = fit_model_solve(&model, points, POINTS, &arena);
+    const FitCurve *linear = &model.curves[PROFILE_LINEAR];
+    cr_assert_gt(linear->n_knots, 3);
+    for (int k = 1; k + 1 < linear->n_knots; k++)
+      for (int i = 0; i < STEPS; i++) {
+        FitModel moved = model;
+        FitCurve *curve = &moved.curves[PROFILE_LINEAR];
+        curve->x[k] = (linear->x[k] / 16 + steps[i]) * 16;
+        if (curve->x[k] <= curve->x[k - 1] || curve->x[k] >= curve->x[k + 1]) continue;
+        cr_expect_geq(fit_model_solve(&moved, points, POINTS, &arena), squares * (1 - 1e-6),
+                      "trial %d: knot %d of %d at %lld is better %lld steps away", trial, k,
+                      linear->n_knots, (long long)linear->x[k], (long long)steps[i]);
+      }
+  }
 }
