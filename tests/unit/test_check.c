@@ -2,6 +2,7 @@
  * exactly those rows and nothing else, and cleaning takes them out; what is known to be wrong with
  * SplitwiseSim's data is found. Not pinned: the wording of reasons. */
 #include "perfmodel/check_profile.h"
+#include "perfmodel/hardware.h"
 #include "perfmodel/import/import.h"
 #include "tests/unit/trace_testing.h"
 #include <math.h>
@@ -117,6 +118,52 @@ static void add_details(Profile *profile, ProfileOp op, const char *cache, doubl
 }
 
 /* An H100 does 989 MFLOP, moves 3350 kB, sends 450 kB to another or 64 kB to the host in 1 us. */
+/* Llama2-70B on 8 GPUs at their peaks: 80 layers of 106,954,752 weights, 1024 of query and 128 of
+ * keys on each; of the head 4000 rows of 8192. What was in the cache need not be read. */
+Test(check, each_term_has_a_least_time_of_its_own) {
+  Hardware gpu;
+  cr_assert_eq(
+      hardware_load(&gpu, "dgx-h100", data_dir, place_of_file("x"), &bench.arena, &bench.diag), 0);
+  gpu.flops_efficiency = gpu.hbm_efficiency = 1;
+  const double flops = hardware_compute_rate(&gpu), memory = hardware_memory_rate(&gpu);
+  const double weights = 80 * 2 * 106954752.0 / memory, head = 2 * 4000 * 8192.0 / memory;
+  const double product = 80 * 2 * 106954752.0 / flops, logit = 2 * 4000 * 8192.0 / flops;
+  const double area = 80 * 2 * 1024.0 / flops, context = 80 * 2 * 2 * 128.0 / memory;
+  const double scores = 80 * 4 * 1024.0 / flops;
+  const BatchShape prompt = {4096, 4096 * 4096, 0, 0, 1}, decode = {0, 0, 8, 8000, 8};
+  const BatchShape many = {.logit_seqs = 4096};
+  const struct {
+    ProfileOp op;
+    BatchShape batch;
+    double seconds, hot;
+  } cases[] = {
+      {PROFILE_LINEAR, decode, weights, 8 * product},
+      {PROFILE_LINEAR, prompt, 4096 * product, 4096 * product},
+      {PROFILE_PREFILL_ATTENTION, prompt, 4096 * 4096 * area, 4096 * 4096 * area},
+      {PROFILE_DECODE_ATTENTION, decode, 8000 * context, 8000 * scores},
+      {PROFILE_HEAD, decode, head, 8 * logit},
+      {PROFILE_HEAD, many, 4096 * logit, 4096 * logit},
+      {PROFILE_ITERATION, decode, weights + 8000 * context + head,
+       8 * product + 8000 * scores + 8 * logit},
+      {PROFILE_ITERATION, prompt, 4096 * product + 4096 * 4096 * area + head,
+       4096 * product + 4096 * 4096 * area + logit},
+  };
+  for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+    const bool is_hot = i % 2;
+    const double seconds = is_hot ? cases[i / 2].hot : cases[i / 2].seconds;
+    for (int below = 0; below < 2; below++) { // 0.98 is allowed
+      Profile profile;
+      profile_init(&profile, "made", &bench.arena);
+      ProfileRow row = import_row("llama2-70b", "h100-80gb", 8, cases[i / 2].op, cases[i / 2].batch,
+                                  1e6 * seconds * (below ? 0.979 : 0.981));
+      row.cache = is_hot ? "hot" : "cold";
+      profile_add(&profile, &row);
+      cr_expect_eq(check(&profile).n_findings, (size_t)below, "case %zu%s", i / 2,
+                   is_hot ? ", hot" : "");
+    }
+  }
+}
+
 Test(check, operators_finer_than_terms_are_held_to_the_work_that_their_rows_state) {
   static const struct {
     ProfileOp op;

@@ -251,6 +251,33 @@ Test(provision, every_design_must_be_in_order) {
   }
 }
 
+/* A database that cannot be read or written any more ends a study. */
+Test(provision, a_broken_database_ends_it, .timeout = 60) {
+  static const char *const breaks[] = {
+      "ALTER TABLE run RENAME TO gone; CREATE TABLE run (id INTEGER)",
+      "CREATE TRIGGER t BEFORE INSERT ON run BEGIN SELECT raise(ABORT, 'full'); END",
+      "CREATE TRIGGER t BEFORE INSERT ON slo BEGIN SELECT raise(ABORT, 'full'); END"};
+  const char *data = getenv("TANDEM_SOURCE_DIR");
+  for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++) {
+    Results results;
+    Provision study;
+    TrialBase base;
+    DesignOutcome *outcomes;
+    const char *file = arena_printf(&arena, "%s/%zu.db", folder, i);
+    write_study("splitwise", "{objective: machines, designs: {a: {pools.prefill.count: 1..3}}}");
+    cr_assert_eq(provision_load(&study, &base, path, NULL, &arena, &diag), 0);
+    cr_assert_eq(results_open(&results, file, data, &arena, &diag), 0);
+    cr_assert_eq(results_execute(&results, breaks[i], "break", &diag), 0);
+    const ProvisionOptions options = {.jobs = 2, .results = &results};
+    const int n = diag.n_entries;
+    cr_expect_eq(provision_run(&study, &options, &outcomes, &arena, &diag), -1, "%s", breaks[i]);
+    cr_expect_gt(diag.n_entries, n);
+    results_close(&results);
+    trial_base_done(&base);
+    unlink(file);
+  }
+}
+
 /* Other replicates count on from the seed of the first design. */
 Test(provision, seeds_are_those_of_the_first_design) {
   write_study("splitwise", "{objective: machines, designs: {"
