@@ -45,6 +45,9 @@ Test(model_digest, every_number_of_a_model_is_in_its_digest) {
       "overhead: 1 ms\nlinear: {knots: [[1, 0.010], [102, 0.020]]}\n" PAIRS TABLE HEAD,
       "form: composed\n" HEADER
       "overhead: 1 ms\nlinear: {knots: [[1, 0.010], [101, 0.021]]}\n" PAIRS TABLE HEAD,
+      "form: composed\n" HEADER "overhead: 1 ms\n" LINEAR
+      "prefill_attention: {measured: [0, 1000000], knots: [[0, 0.0005], [1000000, 0.0015]]}\n" TABLE
+          HEAD,
       "form: composed\n" HEADER "overhead: 1 ms\n"
       "linear: {measured: [0, 101], knots: [[1, 0.010], [101, 0.020]]}\n" PAIRS TABLE HEAD,
       "form: composed\n" HEADER "overhead: 1 ms\n"
