@@ -280,6 +280,18 @@ Test(check, the_point_at_odds_with_most_others_is_not_monotone) {
   }
 }
 
+/* 512 tokens take 174 ms and 1024 take 327 ms, but 256 take 387 ms: the first two say so, and the
+ * one that says it loudest is named. */
+Test(check, a_point_out_of_line_is_held_against_the_one_farthest_from_it) {
+  Profile profile = sound_profile();
+  for (size_t i = 0; i < REPLICATES; i++)
+    profile.rows[REPLICATES + i].median_us *= 4;
+  CheckReport report = check(&profile);
+  expect_finding(&report, CHECK_NON_MONOTONE, REPLICATES, REPLICATES);
+  const char *line = arena_printf(&bench.arena, "line %d ", profile.rows[2 * REPLICATES].at.line);
+  cr_expect_not_null(strstr(report.findings[0].reason, line), "%s", report.findings[0].reason);
+}
+
 Test(check, a_dip_within_the_noise_is_no_finding) {
   Profile profile = sound_profile();
   const size_t first = (PREFILLS + 1) * REPLICATES; // two decodes: 0.97 of the time of one

@@ -61,6 +61,17 @@ static void expect_row(const Profile *profile, size_t i, ProfileOp op, int degre
                      row->median_us);
 }
 
+/* "key=value" of each fact but the names of files, a line each. */
+static void expect_facts(const Profile *profile, const char *want) {
+  const char *text = "";
+  for (size_t i = 0; i < profile->n_facts; i++)
+    if (strncmp(profile->facts[i].key, "source", 6) != 0 ||
+        strcmp(profile->facts[i].key, "source_units") == 0)
+      text = arena_printf(&bench.arena, "%s%s=%s\n", text, profile->facts[i].key,
+                          profile->facts[i].value);
+  cr_expect_str_eq(text, want, "%s", text);
+}
+
 Test(import, every_importer_has_a_name_help_and_units) {
   int n = 0;
   for (; importer_at(n); n++) {
@@ -106,6 +117,15 @@ Test(import, splitwise_sim_has_two_iterations_in_each_line) {
   cr_expect_eq(profile.rows[3].at.line, 3);
   cr_expect_str_eq(profile_fact(&profile, "source_units"), "milliseconds");
   cr_expect_not_null(profile_fact(&profile, "assumption_power"));
+  expect_facts(&profile,
+               "format=splitwise-sim\n"
+               "source_units=milliseconds\n"
+               "engine_preset=eager-2023\n"
+               "assumption_context=decode rows have the context at the middle of the output\n"
+               "assumption_power=share of the TDP of one GPU; prefill has the peak, decode the "
+               "average; 0 is missing\n"
+               "assumption_stop=early_stop: e2e_time below 0.9 of prompt_time + "
+               "token_time*(token_size - 1)\n");
 }
 
 Test(import, splitwise_sim_lines_that_cannot_be_are_located) {
@@ -247,6 +267,16 @@ Test(import, frontiers_attention_counts_the_kernel_of_its_own_phase) {
   expect_row(&profile, 1, PROFILE_DECODE_ATTENTION, 8, decode, 80 * 240.0);
   cr_expect_str_eq(profile_fact(&profile, "rows_of_unequal_prompts_left_out"), "1");
   cr_expect_str_eq(profile_fact(&profile, "rows_without_context_left_out"), "1");
+  expect_facts(&profile, "format=frontier\n"
+                         "source_units=milliseconds\n"
+                         "engine_preset=ideal\n"
+                         "assumption_layers=80 layers, each with every operator once\n"
+                         "assumption_tensor_parallel=operators missing from a row are those of 1 "
+                         "GPU at the same tokens\n"
+                         "all_reduce=none\n"
+                         "assumption_head=not measured\n"
+                         "rows_of_unequal_prompts_left_out=1\n"
+                         "rows_without_context_left_out=1\n");
 }
 
 Test(import, vidur_tables_that_cannot_be_are_located) {
@@ -339,6 +369,16 @@ Test(import, llmservingsims_layers_are_counted_by_how_often_they_run) {
   cr_expect_str_eq(profile_fact(&profile, "all_reduce"), "none");
   cr_expect_str_eq(profile_fact(&profile, "mixed_rows_left_out"), "1");
   cr_expect_str_eq(profile_fact(&profile, "gpu_name"), "NVIDIA GeForce RTX 4090");
+  expect_facts(&profile,
+               "format=llmservingsim\n"
+               "source_units=microseconds\n"
+               "gpu_name=NVIDIA GeForce RTX 4090\n"
+               "engine_preset=ideal\n"
+               "assumption_layers=32 layers of the model file; two norms a layer, all else once\n"
+               "all_reduce=none\n"
+               "assumption_head=lm_head and sampler\n"
+               "mixed_rows_left_out=1\n"
+               "rows_of_several_query_tokens_left_out=0\n");
 }
 
 Test(import, llmservingsims_newer_attention_says_how_far_tokens_look_back) {
@@ -418,6 +458,42 @@ Test(import, llmservingsims_sizes_have_limits) {
   cr_expect_eq(import_bundle(META, large, SEQUENCE, none, &profile), -1);
 }
 
+/* 32 layers of an operator take 5 us or more, the head half of one; nothing takes minutes. */
+Test(import, times_that_no_machine_takes_are_of_another_unit) {
+  static const struct {
+    const char *linear, *head, *prefill, *decode;
+    bool good;
+  } cases[] = {
+      {"0.15625", "0.25", "0.15625", "0.15625", true},
+      {"0.156", "0.25", "1", "1", false},
+      {"1", "0.24", "1", "1", false},
+      {"1", "1", "0.156", "1", false},
+      {"1", "1", "1", "0.156", false},
+      {"3125000", "1", "1", "1", true},
+      {"3125001", "1", "1", "1", false},
+      {"1", "5e7", "1", "1", true},
+      {"1", "50000001", "1", "1", false},
+      {"1", "1", "3125000", "1", true},
+      {"1", "1", "3125001", "1", false},
+      {"1", "1", "1", "3125000", true},
+      {"1", "1", "1", "3125001", false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    const char *dense =
+        arena_printf(&bench.arena, "layer,tokens,time_us\nqkv_proj,1,%s\n", cases[i].linear);
+    const char *head =
+        arena_printf(&bench.arena, "layer,sequences,time_us\nlm_head,4,%s\nsampler,4,%s\n",
+                     cases[i].head, cases[i].head);
+    const char *attention = arena_printf(
+        &bench.arena,
+        "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n1,0,0,0,%s\n0,0,1,1,%s\n",
+        cases[i].prefill, cases[i].decode);
+    const int status = import_bundle(META, dense, head, attention, &profile);
+    cr_expect_eq(status == 0, cases[i].good, "case %zu: %s", i, first_message());
+  }
+}
+
 /* ---- DistServe ---- */
 
 Test(import, distserves_formulas_become_points) {
@@ -443,6 +519,16 @@ Test(import, distserves_formulas_become_points) {
   cr_expect_str_eq(profile_fact(&profile, "points_not_positive_left_out"), "4");
   cr_expect_str_eq(profile.rows[0].stop, "formula");
   cr_expect_not_null(profile_fact(&profile, "assumption_prefill_grid"));
+  expect_facts(
+      &profile,
+      "format=distserve\n"
+      "source_units=milliseconds\n"
+      "engine_preset=eager-2023\n"
+      "assumption_prefill_grid=prompts of 64 to 8192 tokens, doubling, 1 to 8 at once, at most "
+      "16384 tokens\n"
+      "assumption_decode_grid=1 to 256 sequences, doubling, of 64 to 4096 tokens, quadrupling\n"
+      "assumption_measured=nothing: points of DistServe's fitted formulas\n"
+      "points_not_positive_left_out=4\n");
 }
 
 Test(import, distserve_files_that_cannot_be_are_located) {
