@@ -209,6 +209,15 @@ Test(llm, bad_files_are_reported_where_they_are_wrong) {
   }
 }
 
+Test(llm, each_number_that_a_shape_needs_is_asked_for) {
+  static const char *const keys[] = {"num_hidden_layers", "hidden_size", "num_attention_heads",
+                                     "intermediate_size", "vocab_size",  "max_position_embeddings"};
+  Llm llm;
+  cr_assert_eq(load_text(&llm, "m.yaml", "bias: false\n"), -1);
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    cr_expect(reported(1, arena_printf(&arena, "'%s'", keys[i])), "%s", keys[i]);
+}
+
 Test(llm, an_unknown_name_is_reported_at_its_place_with_a_near_one) {
   Llm llm;
   Place at = {.path = "a.yaml", .line = 3, .column = 8, .width = 9};

@@ -30,6 +30,20 @@ static int summarize(const WorkloadConfig *config, uint64_t run_seed, TraceSumma
   return status;
 }
 
+/* Ranks 1.5, 1.5, 3, 4 of prompts and 2, 1, 3.5, 3.5 of outputs: about their mean 4 / 4.5. */
+Test(synthetic, equal_lengths_share_a_rank) {
+  static const int32_t lengths[][2] = {{5, 8}, {5, 7}, {6, 9}, {7, 9}};
+  Bench bench;
+  bench_init(&bench);
+  TraceSummary summary;
+  summary_init(&summary, &bench.arena);
+  for (int i = 0; i < 4; i++)
+    summary_add(&summary,
+                &(TraceRow){.prompt_tokens = lengths[i][0], .output_tokens = lengths[i][1]});
+  cr_expect_float_eq(summary_correlation(&summary), 4 / 4.5, 1e-12);
+  bench_done(&bench);
+}
+
 Test(synthetic, gaps_have_the_rate_and_variation_asked_for) {
   static const struct {
     ArrivalProcess process;
