@@ -1,5 +1,6 @@
 /* See audit.h. */
 #include "sim/audit.h"
+#include "sim/memory.h"
 #include <assert.h>
 
 static void check_queue(const Engine *engine, const RequestQueue *queue) {

@@ -12,7 +12,7 @@
  *   totals     of machines are within the time that there was for them */
 #ifndef SIM_AUDIT_H
 #define SIM_AUDIT_H
-#include "sim/engine.h"
+#include "sim/state.h"
 
 /* After an event; `previous` is the time of the one before. */
 void audit_check(const Engine *engine, Tick previous);

@@ -4,7 +4,9 @@
  * has taken up to DecodeRun.booked; engine_free_blocks knows of all, and engine_catch_up books
  * them. Whoever takes or gives blocks during a run has its length fitted to what is left, so that a
  * run never outgrows the memory. */
-#include "sim/engine.h"
+#include "sim/memory.h"
+#include "sim/decode_run.h"
+#include "sim/tier.h"
 #include <assert.h>
 
 /* Iterations of the batch that have begun and are not booked yet. */

@@ -1,5 +1,8 @@
 /* KV caches move: see transfer.h for the stages. */
-#include "sim/engine.h"
+#include "sim/moving.h"
+#include "sim/iteration.h"
+#include "sim/limits.h"
+#include "sim/memory.h"
 #include <assert.h>
 
 static TransferIx take_slot(Engine *self) {

@@ -1,6 +1,11 @@
 /* Arrival, routing, and the end of a request: the cluster's side of the engine. */
+#include "sim/placement.h"
 #include "sim/base/hash.h"
-#include "sim/engine.h"
+#include "sim/iteration.h"
+#include "sim/limits.h"
+#include "sim/memory.h"
+#include "sim/roles.h"
+#include "sim/shaping.h"
 #include <assert.h>
 
 void engine_pull(Engine *self) {

@@ -1,5 +1,8 @@
 /* What a batcher has planned for the next iteration, carried out. */
-#include "sim/engine.h"
+#include "sim/iteration.h"
+#include "sim/memory.h"
+#include "sim/moving.h"
+#include "sim/shaping.h"
 #include <assert.h>
 
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens) {

@@ -1,6 +1,7 @@
 /* Who plays which role: claims and returns of the mixed pool, and flips (TetriInfer §3.5), which a
  * pool policy decides whenever loads are broadcast. */
-#include "sim/engine.h"
+#include "sim/roles.h"
+#include "sim/memory.h"
 #include <assert.h>
 
 static void change_role(Engine *self, Machine *machine, Role role) {

@@ -1,5 +1,10 @@
 /* Groups of GPUs that change their shape: see group.h. */
-#include "sim/engine.h"
+#include "sim/shaping.h"
+#include "sim/decode_run.h"
+#include "sim/iteration.h"
+#include "sim/limits.h"
+#include "sim/memory.h"
+#include "sim/placement.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -79,6 +84,15 @@ void engine_fit_store(Engine *self, const Machine *machine) {
     if (i == 0) self->plan.padding_tokens = self->plan.padding_area2 = 0;
     return;
   }
+}
+
+int64_t engine_smallest_store(const Engine *self) {
+  int64_t smallest = INT64_MAX;
+  for (uint32_t g = 0; g < self->n_groups; g++) {
+    const int64_t room = self->groups[g].spec->store_blocks * self->groups[g].block_size;
+    if (room < smallest) smallest = room;
+  }
+  return smallest;
 }
 
 static void begin_all(Engine *self, Group *group) {
@@ -340,65 +354,4 @@ void engine_shape(Engine *self, Group *group) {
     }
   }
   if (group->state == GROUP_LEAVES) go_on_leaving(self, group);
-}
-
-/* --- set-up */
-
-static MachineIx first_of_pool(const SimConfig *config, uint32_t pool) {
-  MachineIx first = 0;
-  for (uint32_t p = 0; p < pool; p++)
-    first += config->pools[p].count;
-  return first;
-}
-
-static uint32_t machines_per_group(const PoolSpec *pool) {
-  return pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
-}
-
-static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32_t i) {
-  *group = (Group){.spec = spec,
-                   .ix = (GroupIx)(group - self->groups),
-                   .free_blocks = spec->store_blocks,
-                   .block_size = self->config->pools[spec->pools[SHAPE_DECODE]].block_size,
-                   .stored = REQUEST_QUEUE_EMPTY,
-                   .copies = {REQUEST_QUEUE_EMPTY, REQUEST_QUEUE_EMPTY}};
-  for (int shape = 0; shape < SHAPES; shape++) {
-    const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
-    const uint32_t n = machines_per_group(pool);
-    group->first[shape] = first_of_pool(self->config, spec->pools[shape]) + i * n;
-    group->n_machines[shape] = n;
-    for (uint32_t m = 0; m < n; m++) {
-      Machine *machine = &self->machines[group->first[shape] + m];
-      machine->group = group;
-      machine->closed = shape == SHAPE_DECODE;
-    }
-  }
-}
-
-int64_t engine_smallest_store(const Engine *self) {
-  int64_t smallest = INT64_MAX;
-  for (uint32_t g = 0; g < self->n_groups; g++) {
-    const int64_t room = self->groups[g].spec->store_blocks * self->groups[g].block_size;
-    if (room < smallest) smallest = room;
-  }
-  return smallest;
-}
-
-void engine_init_groups(Engine *self) {
-  const SimConfig *config = self->config;
-  for (uint32_t g = 0; g < config->n_groups; g++) {
-    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    self->n_groups += pool->count / machines_per_group(pool);
-  }
-  self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
-  Group *group = self->groups;
-  for (uint32_t g = 0; g < config->n_groups; g++) {
-    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
-      init_group(self, group++, &config->groups[g], i);
-  }
-  const int64_t room = engine_smallest_store(self);
-  if (room < self->smallest_room) self->smallest_room = room;
-  agenda_reserve(&self->agenda, EVENT_COPY, COPY_DIRECTIONS * self->n_groups);
-  agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
 }

@@ -2,7 +2,8 @@
  * all blocks of a request in one transfer. Copies follow each other on the host link, whichever way
  * they go, from the moment of the plan that wants them; the iteration that the plan begins does its
  * work when they are across. */
-#include "sim/engine.h"
+#include "sim/limits.h"
+#include "sim/memory.h"
 #include <assert.h>
 
 /* Blocks of a request that neither runs nor is being prefilled, wherever they are. */

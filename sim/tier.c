@@ -4,7 +4,8 @@
  * Growth adds free blocks at once. A shrink takes free blocks out of use, now and as they are given
  * back, until all that the tier wants to lose are withheld; then they go together, and a decode run
  * in progress ends with its iteration, so that the tier can plan anew. */
-#include "sim/engine.h"
+#include "sim/tier.h"
+#include "sim/decode_run.h"
 #include <assert.h>
 
 void engine_start_tier(Engine *self, Machine *machine) {

@@ -3,6 +3,7 @@
  * shrinks while all of it is in use, time in and outside iterations; then FlexGen's costs, padded
  * batches, and Pie where nobody waits, which is a larger memory and nothing else. */
 #include "sim/engine.h"
+#include "sim/tier.h"
 #include "tests/unit/sim_testing.h"
 #include <criterion/criterion.h>
 #include <string.h>
