@@ -1,4 +1,5 @@
-/* Groups of GPUs that change their shape (group.h), and what is kept of what they did (timeline.c). */
+/* Groups of GPUs that change their shape (group.h), and what is kept of what they did
+ * (timeline.c). */
 #ifndef SIM_SHAPING_H
 #define SIM_SHAPING_H
 #include "sim/state.h"
