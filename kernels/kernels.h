@@ -1,8 +1,9 @@
 /* The kernels of a decoder layer, as C functions that launch them on a stream.
  *
  * Pointers are to device memory unless a name says host. Matrices are row-major. Elements are of
- * `dtype`, which is not CALIB_FP32; sums are fp32. Vectors of 16 bytes are read and written, so rows start at multiples
- * of 16 bytes. Every launcher returns a cudaError_t as an int (0: launched) and never waits.
+ * `dtype`, which is not CALIB_FP32; sums are fp32. Vectors of 16 bytes are read and written, so
+ * rows start at multiples of 16 bytes. Every launcher returns a cudaError_t as an int (0: launched)
+ * and never waits.
  *
  * A KV pool of a layer is pages of `block_size` tokens: [page][K or V][kv_head][token][head_dim],
  * so that a page of a layer is one contiguous piece, and so is a head's part of it. Page tables are
