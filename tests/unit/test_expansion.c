@@ -379,7 +379,8 @@ static Outcome adapt(Server *server, Expansion *controller, int64_t steps) {
     const Tick compute = server->compute;
     const SwapCounts counts = step(server);
     const ExpansionStep seen = {.steps = 1,
-                                .waited = swap_waits(&server->run.state.spec, counts.blocked, compute),
+                                .waited =
+                                    swap_waits(&server->run.state.spec, counts.blocked, compute),
                                 .fits = true,
                                 .swaps = counts.swaps_in + counts.swaps_out,
                                 .swaps_in = counts.swaps_in,
