@@ -1,0 +1,142 @@
+/* The sets of objectives, and their evaluation. */
+#include "experiments/config/slo.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUANTILE(field, percent, limit)                                                            \
+  {                                                                                                \
+    "slowdown." #field ".p" #percent, SLO_QUANTILE, &metrics_histograms[METRICS_SLOWDOWN_##field], \
+        percent / 100.0, limit                                                                     \
+  }
+
+/* Splitwise Table VI. */
+static const SloSpec splitwise[] = {
+    QUANTILE(ttft, 50, 2),   QUANTILE(ttft, 90, 3),  QUANTILE(ttft, 99, 6),
+    QUANTILE(tbt, 50, 1.25), QUANTILE(tbt, 90, 1.5), QUANTILE(tbt, 99, 5),
+    QUANTILE(e2e, 50, 1.25), QUANTILE(e2e, 90, 1.5), QUANTILE(e2e, 99, 5),
+};
+
+const SloSet slo_sets[SLO_SETS] = {
+    {"none", NULL, 0},
+    {"splitwise", splitwise, sizeof splitwise / sizeof *splitwise},
+};
+const char *const slo_choices[] = {"none", "splitwise", NULL};
+
+const HistogramSpec *slo_metric_find(const char *name, size_t length) {
+  for (const HistogramSpec *metric = metrics_histograms;
+       metric < metrics_histograms + METRICS_HISTOGRAMS; metric++)
+    if (strncmp(metric->name, name, length) == 0 && metric->name[length] == '\0') return metric;
+  return NULL;
+}
+
+bool slo_parse_statistic(const char *text, SloStatistic *ret_statistic, double *ret_quantile) {
+  *ret_statistic = strcmp(text, "mean") == 0 ? SLO_MEAN : SLO_QUANTILE;
+  *ret_quantile = 1;
+  if (*ret_statistic == SLO_MEAN || strcmp(text, "max") == 0) return true;
+  if (*text != 'p' || strspn(text + 1, "0123456789.") != strlen(text + 1)) return false;
+  char *end;
+  const double percent = strtod(text + 1, &end);
+  *ret_quantile = percent / 100;
+  return end > text + 1 && !*end && percent > 0 && percent < 100;
+}
+
+const char *slo_unit(const SloSpec *spec) {
+  return spec->metric ? spec->metric->unit : "";
+}
+
+static const Histogram *histogram_of(const SloSpec *spec, const Metrics *metrics) {
+  return &metrics->histograms[spec->metric - metrics_histograms];
+}
+
+/* Observations that there should be; of what only some requests have, those that there are. */
+static uint64_t asked_of(const SloSpec *spec, const Metrics *metrics, const Demand *asked) {
+  switch (spec->metric ? spec->metric->asked : ASKED_requests) {
+  case ASKED_gaps:
+    return asked->gaps;
+  case ASKED_paced:
+    return asked->paced;
+  case ASKED_observed:
+    return histogram_of(spec, metrics)->total;
+  default:
+    return asked->requests;
+  }
+}
+
+/* Of all that is asked for: the rank that decides. */
+static double rank_of(const SloSpec *spec, uint64_t asked) {
+  return spec->quantile * (double)(asked - 1);
+}
+
+static double value_of(const SloSpec *spec, const Metrics *metrics) {
+  const uint64_t asked = asked_of(spec, metrics, &metrics->asked);
+  if (spec->statistic == SLO_GOOD_SHARE) return asked ? (double)metrics->good / (double)asked : 0;
+  const Histogram *histogram = histogram_of(spec, metrics);
+  if (histogram->total == 0) return asked > 0 || metrics->asked.requests == 0 ? INFINITY : 0;
+  if (spec->statistic == SLO_MEAN)
+    return histogram->total < asked ? INFINITY : histogram_mean(histogram) / spec->metric->scale;
+  const double rank = rank_of(spec, asked);
+  if (rank > (double)(histogram->total - 1)) return INFINITY;
+  return histogram_at_rank(histogram, rank) / spec->metric->scale;
+}
+
+void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcomes) {
+  for (int i = 0; i < set->n_specs; i++) {
+    const SloSpec *spec = &set->specs[i];
+    const double value = value_of(spec, metrics);
+    const bool share = spec->statistic == SLO_GOOD_SHARE;
+    ret_outcomes[i] = (SloOutcome){
+        .spec = spec,
+        .value = value,
+        .margin = share ? value / spec->limit - 1 : 1 - value / spec->limit,
+        .met = share ? value >= spec->limit : value < spec->limit,
+    };
+  }
+}
+
+/* ---- Before the end ---- */
+
+/* The least value of the histogram that misses the limit by the test of slo_eval, which divides. */
+static double least_missed(const SloSpec *spec) {
+  const double scale = spec->metric->scale;
+  double value = spec->limit * scale;
+  while (value / scale < spec->limit)
+    value = nextafter(value, INFINITY);
+  return value;
+}
+
+/* How many more observations at or above the limit the row can take; negative: it is lost. A mean
+ * can be lost by a single one. */
+static int64_t slack_of(const SloSpec *spec, const Metrics *so_far, const Demand *asked) {
+  const uint64_t n = asked_of(spec, so_far, asked);
+  if (n == 0 || (spec->metric && spec->metric->asked == ASKED_observed)) return INT64_MAX;
+  if (spec->statistic == SLO_GOOD_SHARE) {
+    const uint64_t bad = so_far->completed + so_far->rejected - so_far->good;
+    const double most = floor((double)n * (1 - spec->limit)) + 1; // rounding: one too many
+    if ((double)(n - bad) / (double)n < spec->limit) return -1;
+    return (int64_t)fmax(0, most - (double)bad);
+  }
+  const Histogram *histogram = histogram_of(spec, so_far);
+  if (spec->statistic == SLO_MEAN)
+    return histogram->sum / (double)n / spec->metric->scale >= spec->limit ? -1 : 0;
+  // Of the ascending ranks 0 … n − 1, those from floor(rank) on decide.
+  const uint64_t allowed = n - 1 - (uint64_t)rank_of(spec, n);
+  return (int64_t)allowed - (int64_t)histogram_count_from(histogram, least_missed(spec));
+}
+
+const SloSpec *slo_find_lost(const SloSet *set, const Metrics *so_far, const Demand *asked,
+                             uint64_t *ret_patience) {
+  enum { CHECKS = 64 }; // of a run at most, besides those that find room for a while
+  uint64_t patience = UINT64_MAX;
+  for (int i = 0; i < set->n_specs; i++) {
+    const int64_t slack = slack_of(&set->specs[i], so_far, asked);
+    if (slack < 0) return &set->specs[i];
+    // One request can bring many gaps.
+    const bool of_requests = asked_of(&set->specs[i], so_far, asked) <= asked->requests;
+    if (of_requests && (uint64_t)slack < patience) patience = (uint64_t)slack;
+    if (!of_requests) patience = 0;
+  }
+  const uint64_t least = asked->requests / CHECKS + 1;
+  *ret_patience = patience < least ? least : patience;
+  return NULL;
+}
