@@ -2,7 +2,7 @@
 #include "sim/decode_run.h"
 #include "sim/executor.h"
 #include "sim/limits.h"
-#include "sim/memory.h"
+#include "sim/swapping.h"
 #include "sim/tier.h"
 #include <assert.h>
 

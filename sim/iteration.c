@@ -1,12 +1,14 @@
 /* What a machine does next, and what the end of it brings. */
 #include "sim/iteration.h"
 #include "sim/decode_run.h"
+#include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/memory.h"
 #include "sim/moving.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
+#include "sim/swapping.h"
 #include "sim/tier.h"
 #include <assert.h>
 
@@ -82,7 +84,7 @@ static bool unstick(Engine *self, Machine *machine) {
   const MachineView view = engine_view(self, machine);
   const RequestIx victim = machine->kvtier->pick(machine->kvtier_options, &view);
   if (victim == REQUEST_NONE) return false;
-  engine_evict(self, machine, victim);
+  life_gave_way(self, machine, victim);
   return true;
 }
 
@@ -170,88 +172,35 @@ void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
 
 /* --- ending */
 
-static void observe(Engine *self, RequestIx ix, Observation what, Machine *machine, Phase phase) {
-  if (self->router->observe)
-    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, what, machine->ix);
-  if (!machine->batcher->finish) return;
-  const MachineView view = engine_view(self, machine);
-  machine->batcher->finish(machine->batcher_options, machine->batcher_state, &view, ix, phase);
-}
-
-/* The last token of a request was made on `machine`, which holds its KV. */
-static void finish(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  Machine *decode = &self->machines[request->decode_machine];
-  request->last_token_at = self->now;
-  engine_take_blocks(self, machine, -request->kv_blocks);
-  engine_leave_store(machine, request);
-  decode->n_decodes--;
-  self->view.n_heavy[decode->ix] -= view_heavy(&self->view, request);
-  self->view.pending_tokens[decode->ix]--;
-  self->view.n_assigned[decode->ix]--;
-  self->view.n_present[machine->ix]--;
-  if (machine != decode) // it never had to move
-    engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
-  observe(self, ix, OBSERVED_FINISHED, machine, PHASE_DECODE);
-  engine_retire(self, ix, REJECTED_NOT);
-}
-
+/* A chunk of a prefill has ended. */
 static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  request->prefilled_tokens += request->chunk_tokens;
-  self->view.pending_tokens[machine->ix] -= request->chunk_tokens;
-  request->computing_ticks += self->now - machine->run.began_at;
-  if (request->prefilled_tokens < request->prefill_tokens) {
-    request->state = REQUEST_WAITS_PREFILL;
-    machine->n_started += request->prefilled_tokens == request->chunk_tokens;
-    engine_dispatch(self, ix);
+  const Request *request = &self->requests.slots[ix];
+  const bool last = life_chunk_ended(self, machine, ix);
+  engine_dispatch(self, ix);
+  if (!last) {
     if (request_moves_from(request, machine->ix)) engine_offer_chunk(self, ix);
     return;
   }
-  engine_dispatch(self, ix);
-  if (request->first_token_at < 0) {
-    request->first_token_at = self->now;
-    engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
-  } else {
-    histogram_add(&self->metrics.tbt, self->now - request->last_token_at, 1);
-    if (request->generated_tokens == 1)
-      histogram_add(&self->metrics.second_token, self->now - request->last_token_at, 1);
-  }
-  request->generated_tokens++;
-  request->last_token_at = self->now;
-  machine->n_prefills--;
-  if (request->decode_machine != machine->ix) self->view.n_assigned[machine->ix]--;
-  observe(self, ix, OBSERVED_PREFILLED, machine, PHASE_PREFILL);
-  if (request->generated_tokens == request->output_tokens) {
-    finish(self, machine, ix);
-  } else if (request->decode_machine == machine->ix) {
-    request->state = REQUEST_WAITS_DECODE;
-    request_queue_push(&machine->decode_queue, self->requests.slots, ix);
-  } else if (machine->group) {
+  life_prefilled(self, machine, ix);
+  if (request->generated_tokens == request->output_tokens)
+    life_finished(self, machine, ix);
+  else if (request->decode_machine == machine->ix)
+    life_waits_decode(self, machine, ix);
+  else if (machine->group)
     engine_copy_out(self, ix);
-  } else {
+  else
     engine_begin_transfer(self, ix);
-  }
 }
 
 /* The batch has made `n` iterations, the last of which ends now. */
 static void end_decodes(Engine *self, Machine *machine, int64_t n) {
-  Batch *batch = &machine->batch;
-  Request *slots = self->requests.slots;
+  const Batch *batch = &machine->batch;
   engine_book_iterations(self, machine, n);
   machine->run.booked = 0;
   machine->decoded_at = self->now;
   machine->decoded_ticks += self->now - machine->run.began_at;
-  while (batch->n_seqs > 0 && batch_until_finish(batch) == 0) {
-    const RequestIx ix = batch->entries[0].request;
-    Request *request = &slots[ix];
-    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens;
-    batch_remove(batch, slots, ix, context);
-    request->computing_ticks += machine->decoded_ticks;
-    request->generated_tokens = request->output_tokens;
-    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
-    finish(self, machine, ix);
-  }
+  while (batch->n_seqs > 0 && batch_until_finish(batch) == 0)
+    life_finished(self, machine, batch->entries[0].request);
 }
 
 static void end_prefill_iteration(Engine *self, Machine *machine) {

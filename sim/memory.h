@@ -1,5 +1,4 @@
-/* Blocks of KV memory: who holds how many, who gives way when they run out; and KV in CPU memory
- * (swapping.c). */
+/* Blocks of KV memory: who holds how many, what the iterations of a run take. */
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
 #include "sim/state.h"
@@ -19,30 +18,4 @@ bool engine_has_room(const Engine *self, const Machine *machine, int64_t n);
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
 /* Books blocks for a request placed on a machine its KV has not reached, and their end. */
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n);
-/* Takes a running request out of the batch, the tokens it has made and their blocks booked. */
-void engine_leave_batch(Engine *self, Machine *machine, RequestIx request);
-/* Queues a request whose KV was dropped, to be prefilled again here ahead of the others. */
-void engine_requeue(Engine *self, Machine *machine, RequestIx request);
-/* Takes a request that waits for decode or decodes on a machine between iterations out of queues
- * and batch; it keeps its KV. */
-void engine_suspend(Engine *self, Machine *machine, RequestIx request);
-/* Loses the chunks of a prefill that has begun and waits for its next iteration. */
-void engine_drop_chunks(Engine *self, Machine *machine, RequestIx request);
-/* Has a request that waits for decode or decodes on a machine between iterations give up its blocks
- * there: its KV goes to CPU memory when the tier swaps and there is room, or it is dropped and the
- * request queued again. One between chunks of its prefill, whose transfer has not begun, begins
- * that again in its place. */
-void engine_evict(Engine *self, Machine *machine, RequestIx request);
-
-/* Whether a request's KV may go to the machine's CPU memory. */
-bool engine_can_swap_out(const Machine *machine, const Request *request);
-/* Moves the KV of a request that has left its queue and given up its blocks there. */
-void engine_swap_out(Engine *self, Machine *machine, RequestIx request);
-/* Takes a request out of `swapped` and blocks for its KV, which returns. */
-void engine_swap_in(Engine *self, Machine *machine, RequestIx request);
-/* What an iteration that begins now waits for copies, booked, before its `work` ticks. */
-Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
-static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {
-  return machine->copied_at > self->now ? engine_await_copies(self, machine, work) : 0;
-}
 #endif

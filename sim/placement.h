@@ -1,4 +1,4 @@
-/* Arrival, routing, and the end of a request: the cluster's side of the engine. */
+/* Arrival and routing: the cluster's side of the engine. */
 #ifndef SIM_PLACEMENT_H
 #define SIM_PLACEMENT_H
 #include "sim/state.h"
@@ -8,12 +8,7 @@ void engine_pull(Engine *self);
 void engine_handle_arrival(Engine *self);
 /* Chooses where a request that is being prefilled will be decoded, when that was left open. */
 void engine_dispatch(Engine *self, RequestIx request);
-/* Books the decode of a request on a machine. */
-void engine_assign_decode(Engine *self, Request *request, Machine *machine);
 /* The machine whose role is to serve the phase and that has the most room for it; MACHINE_NONE if
  * none is there at present. */
 MachineIx engine_roomiest(const Engine *self, Phase phase);
-/* Books the end of a request, all of whose tokens are made (or which was rejected), and frees its
- * slot. */
-void engine_retire(Engine *self, RequestIx request, Rejection rejected);
 #endif

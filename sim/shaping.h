@@ -10,10 +10,6 @@ int64_t engine_smallest_store(const Engine *self);
 void engine_book_group(Engine *self, Group *group);
 /* The run is over: closes the books of all groups. */
 void engine_end_groups(Engine *self);
-/* Books a place in the store of a group's machine, where a prefill begins. */
-void engine_book_store(const Machine *machine, Request *request);
-/* Gives that back of a request which has ended with its prefill. */
-void engine_leave_store(const Machine *machine, Request *request);
 /* Cuts the plan for a group's machine before the first prompt that its store cannot take; what is
  * left keeps the padding of the whole. */
 void engine_fit_store(Engine *self, const Machine *machine);
