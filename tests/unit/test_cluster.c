@@ -1,17 +1,8 @@
 /* The view of routers. Pinned: machines by role in the order in which they took it, the first
  * minimum of a column, which role covers which phase. */
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 
-static Arena arena;
 static Stage stage;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(cluster, .init = setup, .fini = teardown);
 
