@@ -155,27 +155,27 @@ static void check_loads(const Engine *engine) {
   }
 }
 
-/* A machine is in the list of its role, once, or it flips. One that turns has nothing left. */
+/* A machine is in the list of its role, once, if it takes requests. One that is away for a flip has
+ * nothing left. */
 static void check_roles(const Engine *engine) {
   const ClusterView *view = &engine->view;
-  uint32_t n_listed = 0, n_turning = 0;
+  uint32_t n_listed = 0, n_taking = 0, n_flips = 0;
   for (int role = 0; role < ROLES; role++)
     n_listed += view->by_role[role].count;
-  assert(n_listed + engine->n_flipping == engine->n_machines);
   for (MachineIx m = 0; m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
     const RoleList *list = &view->by_role[machine->role];
-    uint32_t n_times = 0, n_flips = 0;
+    uint32_t n_times = 0;
     for (uint32_t i = 0; i < list->count; i++)
       n_times += list->items[i] == m;
-    for (uint32_t i = 0; i < engine->n_flipping; i++)
-      n_flips += engine->flipping[i] == m;
-    assert(n_times + n_flips == 1 && n_flips == machine->flips);
-    if (!agenda_find(&engine->agenda, EVENT_FLIP, m)) continue;
-    assert(machine->flips && view->n_assigned[m] == 0 && view->n_present[m] == 0);
-    n_turning++;
+    assert(n_times == machine_takes_requests(machine));
+    n_taking += n_times;
+    const bool away = machine->availability == MACHINE_AWAY && !machine->group;
+    assert(away == (agenda_find(&engine->agenda, EVENT_FLIP, m) != NULL));
+    assert(!away || (view->n_assigned[m] == 0 && view->n_present[m] == 0));
+    n_flips += away;
   }
-  assert(n_turning == engine->n_turning);
+  assert(n_listed == n_taking && n_flips == engine->n_flips);
 }
 
 /* Time is idle or booked, but for an iteration or run in progress. */
@@ -276,7 +276,7 @@ static void check_groups(const Engine *engine) {
         const Machine *machine = &engine->machines[group->first[shape] + i];
         const bool up = group->shape == (Shape)shape && group->state == GROUP_RUNS;
         const bool leaves = group->shape == (Shape)shape && group->state == GROUP_LEAVES;
-        assert(machine->closed == !up);
+        assert(machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
         assert(up || leaves || machine->activity == ACTIVITY_IDLE);
         if (!up && !leaves) assert(machine->free_blocks == machine->pool->kv_blocks);
         n_busy += machine->activity != ACTIVITY_IDLE;

@@ -5,7 +5,7 @@
  *              says, by the rows of sim/lifecycle.h
  *   memory     free blocks + those held by requests and inbound transfers = capacity, per machine
  *   columns    what policies read and machines count agrees with the requests
- *   roles      each machine is in the list of its role or flips; one that turns has nothing left
+ *   roles      each machine is in the list of its role or flips; one that is away has nothing left
  *   idleness   idle time and time booked are all there is
  *   batches    context sum, residues and finish counts agree with the requests in them
  *   network    the rates of the flows through a NIC sum to at most its capacity

@@ -172,6 +172,7 @@ void engine_cut_run(Engine *self, Machine *machine) {
 
 void engine_refit_run(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
+  if (machine->activity != ACTIVITY_DECODE) return;
   if (run->ends_soon || machine->batcher->reserves_output) return;
   const int64_t limit = run_limit(machine);
   if (limit == run->limit) return;

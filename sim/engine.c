@@ -1,8 +1,10 @@
 /* The loop with its one switch. */
 #include "sim/engine.h"
 #include "sim/audit.h"
+#include "sim/decode_run.h"
 #include "sim/iteration.h"
 #include "sim/limits.h"
+#include "sim/marks.h"
 #include "sim/moving.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
@@ -39,19 +41,37 @@ static void handle(Engine *self) {
   }
 }
 
-/* What was handled may have changed these groups. */
-static void shape_groups(Engine *self) {
-  const Event *event = &self->event;
-  Group *only = event->kind == EVENT_ITERATION ? self->machines[event->target].group
-                : event->kind == EVENT_COPY    ? &self->groups[event->target / COPY_DIRECTIONS]
-                : event->kind == EVENT_TURN    ? &self->groups[event->target]
-                                               : NULL;
-  if (only) engine_shape(self, only);
-  for (uint32_t g = 0; event->kind == EVENT_ARRIVAL && g < self->n_groups; g++) {
-    Group *group = &self->groups[g];
-    if (group->touched) engine_shape(self, group);
-    group->touched = false;
+/* An idle machine that was woken waits while more requests arrive in this very tick, so that they can
+ * share its first iteration. */
+static bool gathers(const Engine *self, const Machine *machine) {
+  return self->gathers && machine->activity == ACTIVITY_IDLE && machine->idle_since >= 0;
+}
+
+static void settle_machines(Engine *self) {
+  uint32_t n_waiting = 0;
+  for (uint32_t i = 0; i < self->n_marked; i++) { // more may be marked meanwhile
+    Machine *machine = &self->machines[self->marked[i]];
+    const unsigned marks = machine->marks;
+    const bool waits = (marks & MARK_BEGIN) && gathers(self, machine);
+    if (waits) self->marked[n_waiting++] = machine->ix;
+    machine->marks = waits ? MARK_BEGIN : 0;
+    if (marks & MARK_REFIT) engine_refit_run(self, machine);
+    if ((marks & MARK_BEGIN) && !waits) engine_begin(self, machine);
+    if (marks & MARK_DRAIN) engine_flip_drained(self, machine);
   }
+  self->n_marked = n_waiting;
+}
+
+void engine_settle(Engine *self) {
+  settle_machines(self);
+  if (self->n_marked_groups == 0) return;
+  for (uint32_t i = 0; i < self->n_marked_groups; i++) {
+    Group *group = &self->groups[self->marked_groups[i]];
+    group->marked = false;
+    engine_shape(self, group);
+  }
+  self->n_marked_groups = 0;
+  settle_machines(self); // runs that a group has given KV
 }
 
 /* Broadcasts and flips neither make room nor bring work. */
@@ -60,20 +80,24 @@ static bool is_control(EventKind kind) {
 }
 
 static size_t n_controls(const Engine *self) {
-  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) + self->n_turning;
+  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) + self->n_flips;
 }
 
 /* When all that is pending asks for room again and has been refused since anything else happened,
  * nobody will ever make any; and when nothing is pending the run is over. */
 static bool is_stuck(const Engine *self) {
-  if (self->agenda.n_events > self->n_retries + self->n_turning + 1) return false; // mostly
+  if (self->agenda.n_events > self->n_retries + self->n_flips + 1) return false; // mostly
   const size_t pending = self->agenda.n_events - n_controls(self);
   return pending == self->n_retries && self->n_refusals >= pending;
 }
 
 bool engine_step(Engine *self) {
   if (self->failed || self->stopped) return false;
-  if (is_stuck(self)) return engine_break_deadlock(self);
+  if (is_stuck(self)) {
+    if (!engine_break_deadlock(self)) return false;
+    engine_settle(self);
+    return true;
+  }
   if (self->timeline && agenda_first_at(&self->agenda) > self->now)
     engine_look(self, agenda_first_at(&self->agenda));
   agenda_pop(&self->agenda, &self->event);
@@ -82,8 +106,7 @@ bool engine_step(Engine *self) {
   self->n_events++;
   const size_t refusals = self->n_refusals;
   handle(self);
-  if (self->n_turning < self->n_flipping) engine_turn(self);
-  if (self->n_groups > 0) shape_groups(self);
+  engine_settle(self);
   if (self->n_refusals > 0 && self->n_refusals == refusals &&
       !is_control((EventKind)self->event.kind))
     self->n_refusals = 0;

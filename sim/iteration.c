@@ -3,6 +3,7 @@
 #include "sim/decode_run.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
+#include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/moving.h"
 #include "sim/placement.h"
@@ -101,9 +102,8 @@ static void book_idleness(Engine *self, Machine *machine, bool idle) {
 /* Asks the batcher what is next and begins it; the machine idles if that is nothing. */
 static void begin(Engine *self, Machine *machine) {
   BatchPlan *plan = &self->plan;
-  machine->activity = ACTIVITY_IDLE;
-  const Group *group = machine->group;
-  if (machine->closed || (group && !group->spec->overlaps && group_copies(group))) {
+  if (machine->group) engine_mark_group(self, machine->group);
+  if (machine->availability == MACHINE_AWAY || (machine->group && group_waits(machine->group))) {
     book_idleness(self, machine, true);
     return;
   }
@@ -132,40 +132,9 @@ static void begin(Engine *self, Machine *machine) {
   }
 }
 
-/* An idle machine begins, but while more requests are about to arrive in this very tick it waits
- * for them, so that they can share its first iteration. */
-static void begin_or_gather(Engine *self, Machine *machine) {
-  if (!self->gathers && self->n_woken == 0) {
-    begin(self, machine);
-  } else if (!machine->woken) {
-    machine->woken = true;
-    self->woken[self->n_woken++] = machine->ix;
-  }
-}
-
 void engine_begin(Engine *self, Machine *machine) {
-  if (machine->activity == ACTIVITY_IDLE) begin(self, machine);
-}
-
-void engine_begin_woken(Engine *self) {
-  for (uint32_t i = 0; i < self->n_woken; i++) {
-    Machine *machine = &self->machines[self->woken[i]];
-    if (machine->group) machine->group->touched = true;
-    machine->woken = false;
-    engine_begin(self, machine);
-  }
-  self->n_woken = 0;
-}
-
-void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
-  if (machine->closed) return;
-  if (machine->activity == ACTIVITY_DECODE) engine_catch_up(self, machine);
-  const MachineView view = engine_view(self, machine);
-  if (!machine->batcher->wake(machine->batcher_options, machine->batcher_state, &view, why,
-                              request))
-    return;
   if (machine->activity == ACTIVITY_IDLE)
-    begin_or_gather(self, machine);
+    begin(self, machine);
   else if (machine->activity == ACTIVITY_DECODE)
     engine_cut_run(self, machine);
 }
@@ -215,15 +184,16 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   const bool resized = machine->moves_kv && engine_advance_tier(self, machine);
   if (machine->activity == ACTIVITY_PREFILL) {
     machine->activity = ACTIVITY_IDLE;
+    engine_mark(self, machine, MARK_BEGIN);
     end_prefill_iteration(self, machine);
   } else {
     assert(machine->activity == ACTIVITY_DECODE);
     if (!engine_end_part(self, machine, resized)) return;
     machine->activity = ACTIVITY_IDLE;
+    engine_mark(self, machine, MARK_BEGIN);
     end_decodes(self, machine, machine->run.done);
   }
   if (resized) engine_fit_capacity(self, machine);
   engine_admit_inbound(self, machine);
-  engine_settle(self, machine);
-  begin(self, machine);
+  engine_review_role(self, machine);
 }

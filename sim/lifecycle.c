@@ -1,5 +1,6 @@
 /* See lifecycle.h. */
 #include "sim/lifecycle.h"
+#include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/swapping.h"
 #include <assert.h>
@@ -87,6 +88,7 @@ static void change_before(Engine *self, Machine *machine, RequestIx ix, RequestS
       prefills * (request->prefill_tokens - request->prefilled_tokens);
   request->state = (uint8_t)to;
   if (to == REQUEST_RUNS) join_batch(self, machine, ix);
+  if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
 }
 
 static void change(Engine *self, Machine *machine, RequestIx ix, RequestState to) {
@@ -127,10 +129,10 @@ void life_store_booked(Group *group, Request *request, int64_t tokens) {
 }
 
 /* A request has ended with its prefill: the place in the store that was booked for it is free. */
-static void leave_store(const Machine *machine, Request *request) {
+static void leave_store(Engine *self, const Machine *machine, Request *request) {
   if (!machine->group || request->store_blocks == 0) return;
   take_store(machine->group, request, -request->store_blocks);
-  machine->group->gave_back = true;
+  engine_mark_idle(self, machine->group);
 }
 
 /* --- arriving and leaving the cluster */
@@ -140,6 +142,7 @@ static void count_decode(Engine *self, const Request *request, Machine *machine,
   machine->n_decodes += n;
   self->view.pending_tokens[machine->ix] += n;
   self->view.n_heavy[machine->ix] += view_heavy(&self->view, request) ? n : 0;
+  if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
 }
 
 void life_placed(Engine *self, RequestIx ix, MachineIx prefill, MachineIx decode) {
@@ -189,7 +192,7 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
   request->last_token_at = self->now;
   change(self, machine, ix, REQUEST_NOWHERE);
   release_blocks(self, machine, request);
-  leave_store(machine, request);
+  leave_store(self, machine, request);
   count_decode(self, request, decode, -1);
   self->view.n_assigned[decode->ix]--;
   if (machine != decode) // it never had to move

@@ -6,6 +6,7 @@
  * run never outgrows the memory. */
 #include "sim/memory.h"
 #include "sim/decode_run.h"
+#include "sim/marks.h"
 #include "sim/tier.h"
 #include <assert.h>
 
@@ -56,7 +57,7 @@ bool engine_has_room(const Engine *self, const Machine *machine, int64_t n) {
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
   take(self, machine, n);
   if (n < 0 && machine->wanted_blocks < machine->kv_blocks) engine_withhold_blocks(self, machine);
-  if (machine->activity == ACTIVITY_DECODE) engine_refit_run(self, machine);
+  if (machine->activity == ACTIVITY_DECODE) engine_mark(self, machine, MARK_REFIT);
 }
 
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {

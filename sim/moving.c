@@ -1,8 +1,8 @@
 /* KV caches move: see transfer.h for the stages. */
 #include "sim/moving.h"
-#include "sim/iteration.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
+#include "sim/marks.h"
 #include "sim/memory.h"
 #include <assert.h>
 

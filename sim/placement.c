@@ -1,9 +1,9 @@
 /* See placement.h. */
 #include "sim/placement.h"
 #include "sim/base/hash.h"
-#include "sim/iteration.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
+#include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
@@ -34,7 +34,7 @@ static MachineIx roomiest_of(const Engine *self, Phase phase,
   for (MachineIx m = 0; m < self->n_machines; m++) {
     const Machine *machine = &self->machines[m];
     const int64_t room = machine_room(machine);
-    if (machine->flips || room <= most || !covers(machine, phase)) continue;
+    if (!machine_takes_requests(machine) || room <= most || !covers(machine, phase)) continue;
     best = m;
     most = room;
   }
@@ -145,10 +145,9 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
 static void wake(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[request->prefill_machine];
-  const bool chained = request->decode_machine == request->prefill_machine;
-  if (machine->group) machine->group->touched = true;
+  if (machine->group) engine_mark_group(self, machine->group);
   engine_wake(self, machine, WAKE_PREFILL, ix);
-  if (chained) engine_wake(self, machine, WAKE_CHAINED, ix);
+  if (request->decode_machine == machine->ix) engine_wake(self, machine, WAKE_CHAINED, ix);
 }
 
 /* Claims the machines that the placement takes across their roles. */
@@ -182,5 +181,4 @@ void engine_handle_arrival(Engine *self) {
     engine_pull(self);
     wake(self, ix);
   }
-  if (!self->gathers && self->n_woken > 0) engine_begin_woken(self);
 }

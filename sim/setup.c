@@ -129,7 +129,7 @@ static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32
     for (uint32_t m = 0; m < n; m++) {
       Machine *machine = &self->machines[group->first[shape] + m];
       machine->group = group;
-      machine->closed = shape == SHAPE_DECODE;
+      if (shape == SHAPE_DECODE) machine->availability = MACHINE_AWAY;
     }
   }
 }
@@ -142,6 +142,7 @@ static void init_groups(Engine *self) {
     self->n_groups += pool->count / machines_per_group(pool);
   }
   self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
+  self->marked_groups = ARENA_ARRAY(self->arena, GroupIx, self->n_groups);
   Group *group = self->groups;
   for (uint32_t g = 0; g < config->n_groups; g++) {
     const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
@@ -166,8 +167,6 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
-  self->woken = ARENA_ARRAY(self->arena, MachineIx, self->n_machines);
-  self->flipping = ARENA_ARRAY(self->arena, MachineIx, self->n_machines);
   metrics_init(&self->metrics, config->slo_reference, arena);
   self->metrics.good_limits = config->good_limits;
   self->metrics.window = config->window;

@@ -1,9 +1,9 @@
 /* Groups of GPUs that change their shape: see group.h. */
 #include "sim/shaping.h"
 #include "sim/decode_run.h"
-#include "sim/iteration.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
+#include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/placement.h"
 #include <assert.h>
@@ -59,12 +59,6 @@ int64_t engine_smallest_store(const Engine *self) {
     if (room < smallest) smallest = room;
   }
   return smallest;
-}
-
-static void begin_all(Engine *self, Group *group) {
-  Machine *machines = machines_of(self, group, group->shape);
-  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
-    engine_begin(self, &machines[i]);
 }
 
 /* At least a tick from now, so that the end comes after what began it. */
@@ -134,7 +128,8 @@ void engine_handle_copy(Engine *self, uint32_t target) {
     end_copy_out(self, ix);
   else
     end_copy_in(self, ix);
-  if (!group->spec->overlaps && !group_copies(group)) begin_all(self, group);
+  if (!group->spec->overlaps && !group_copies(group)) engine_mark_idle(self, group);
+  engine_mark_group(self, group);
 }
 
 /* --- fetching */
@@ -212,7 +207,7 @@ static void leave(Engine *self, Group *group) {
   enter(self, group, group->shape, GROUP_LEAVES);
   Machine *machines = machines_of(self, group, group->shape);
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
-    machines[i].closed = true;
+    machines[i].availability = MACHINE_AWAY;
     if (machines[i].activity == ACTIVITY_DECODE) engine_cut_run(self, &machines[i]);
   }
 }
@@ -276,15 +271,12 @@ void engine_handle_turn(Engine *self, Group *group) {
   enter(self, group, group->shape, GROUP_RUNS);
   Machine *machines = machines_of(self, group, group->shape);
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
-    machines[i].closed = false;
-  begin_all(self, group);
+    machines[i].availability = MACHINE_UP;
+  engine_mark_idle(self, group);
 }
 
 void engine_shape(Engine *self, Group *group) {
-  const bool gave_back = group->gave_back;
-  group->gave_back = false;
   if (group->state == GROUP_RUNS) {
-    if (gave_back) begin_all(self, group);
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
     if (self->pool->shape(self->states[POLICY_POOL], &view) != group->shape) {

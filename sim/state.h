@@ -50,11 +50,13 @@ typedef struct Engine {
   void *states[POLICY_KINDS]; // batchers' and tiers' are with the machines
 
   TraceRow next_row; // the pending arrival
-  bool gathers;      // which is at this very tick: machines that were woken wait for it
-  MachineIx *woken;  // [n_machines] in order
-  uint32_t n_woken;
-  MachineIx *flipping;            // [n_machines] in the order in which their flips began
-  uint32_t n_flipping, n_turning; // of those, drained: EVENT_FLIP is pending
+  bool gathers;      // which is at this very tick: idle machines wait for it
+  MachineIx *marked; // to be settled, in order (marks.h)
+  uint32_t n_marked;
+  size_t marked_capacity;
+  GroupIx *marked_groups; // [n_groups] the same
+  uint32_t n_marked_groups;
+  uint32_t n_flips; // machines away until EVENT_FLIP
   Metrics metrics;
   EventLog log;
 } Engine;

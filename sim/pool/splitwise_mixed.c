@@ -12,7 +12,7 @@ static Role claim(void *state, const ClusterView *view, const Machine *machine, 
   return ROLE_MIXED;
 }
 
-static Role settle(void *state, const ClusterView *view, const Machine *machine, bool idle,
+static Role review_role(void *state, const ClusterView *view, const Machine *machine, bool idle,
                    Role *ret_home) {
   (void)idle;
   const State *self = state;
@@ -40,5 +40,5 @@ const PoolPolicy pool_splitwise_mixed = {
                .options = options},
     .moves_roles = true,
     .claim = claim,
-    .settle = settle,
+    .review_role = review_role,
 };
