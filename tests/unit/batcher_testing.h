@@ -3,18 +3,8 @@
 #ifndef TESTS_UNIT_BATCHER_TESTING_H
 #define TESTS_UNIT_BATCHER_TESTING_H
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
-#include <string.h>
 
-static Arena arena;
 static Stage stage;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 /* A batcher at work on machine 0 of a fresh stage. */
 typedef struct Subject {

@@ -7,10 +7,10 @@
 #include "sim/cluster.h"
 #include "sim/sim.h"
 #include "tests/array_trace.h"
+#include "tests/unit/testing.h"
 
-#define MS        (TICKS_PER_SECOND / 1000)
-#define US        (TICKS_PER_SECOND / 1000000)
-#define COUNT(xs) (sizeof(xs) / sizeof *(xs))
+#define MS (TICKS_PER_SECOND / 1000)
+#define US (TICKS_PER_SECOND / 1000000)
 
 /* An iteration lasts 10 ms, and 1 ms per token prefilled or made, and 10 us per token of decode
  * context. Measured: up to 1000 tokens, 64 sequences, 10,000 tokens of context. */

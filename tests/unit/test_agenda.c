@@ -4,17 +4,7 @@
  * seed gives. */
 #include "sim/agenda.h"
 #include "sim/base/rng.h"
-#include <criterion/criterion.h>
-#include <string.h>
-
-static Arena arena;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
+#include "tests/unit/testing.h"
 
 TestSuite(agenda, .init = setup, .fini = teardown);
 

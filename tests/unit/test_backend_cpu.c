@@ -5,9 +5,8 @@
 #include "calib/cpu_reference.h"
 #include "calib/cpu_run.h"
 #include "calib/operators.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <string.h>
 
 extern const Backend backend_cpu;
 
@@ -23,15 +22,17 @@ static void open_with(int threads) {
   cr_assert_eq(backend_cpu.open(&options, &state, error), CALIB_OK, "%s", error);
 }
 
-static void setup(void) {
+static void begin(void) {
+  setup();
   open_with(0);
 }
 
-static void teardown(void) {
+static void end(void) {
   backend_cpu.close(state);
+  teardown();
 }
 
-TestSuite(backend_cpu, .init = setup, .fini = teardown);
+TestSuite(backend_cpu, .init = begin, .fini = end);
 
 /* Families and odd numbers of heads; sizes are no multiples of anything where they need not be. */
 static const CalibModel models[] = {

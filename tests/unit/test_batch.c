@@ -3,16 +3,7 @@
  * among sequences that finish together. */
 #include "sim/base/rng.h"
 #include "sim/batch.h"
-#include <criterion/criterion.h>
-
-static Arena arena;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
+#include "tests/unit/testing.h"
 
 TestSuite(batch, .init = setup, .fini = teardown);
 

@@ -2,25 +2,14 @@
  * that chunks of prompts which block each other's memory are given up, and that a run is cut when
  * time alone lets a request join. The model is plain: 10 ms, 1 ms per token, 10 us per token of
  * context. */
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
+static void begin(void) {
+  setup_scene();
   scene.pools[0].block_size = 1;
 }
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
-TestSuite(batcher_runs, .init = setup, .fini = teardown);
+TestSuite(batcher_runs, .init = begin, .fini = teardown);
 
 static void run_both_ways(const TraceRow *rows, size_t n_rows) {
   scene.config.step = true;

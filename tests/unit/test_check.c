@@ -4,23 +4,10 @@
 #include "perfmodel/check_profile.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/import/import.h"
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include <math.h>
 
-static Bench bench;
-static const char *data_dir;
-
-static void setup(void) {
-  bench_init(&bench);
-  const char *source = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(source);
-  data_dir = arena_printf(&bench.arena, "%s/perfmodel", source);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
-
-TestSuite(check, .init = setup, .fini = teardown);
+TestSuite(check, .init = setup_data, .fini = teardown);
 
 enum { PREFILLS = 6, DECODES = 6, REPLICATES = 3 };
 
@@ -49,14 +36,14 @@ static void add_sound(Profile *profile, const char *gpu, double factor) {
 
 static Profile sound_profile(void) {
   Profile profile;
-  profile_init(&profile, "made", &bench.arena);
+  profile_init(&profile, "made", &arena);
   add_sound(&profile, "h100-80gb", 1);
   return profile;
 }
 
 static CheckReport check(const Profile *profile) {
   CheckReport report;
-  check_profile(&report, profile, data_dir, &bench.arena);
+  check_profile(&report, profile, data_dir, &arena);
   return report;
 }
 
@@ -74,7 +61,7 @@ static void expect_finding(const CheckReport *report, CheckRule rule, size_t fir
 /* Cleaning leaves `rows` rows, and nothing to find in them. */
 static void expect_clean(const CheckReport *report, size_t rows) {
   Profile cleaned;
-  check_clean(report, &cleaned, &bench.arena);
+  check_clean(report, &cleaned, &arena);
   cr_expect_eq(cleaned.n_rows, rows, "%zu rows are left", cleaned.n_rows);
   CheckReport again = check(&cleaned);
   cr_expect_eq(again.n_findings, 0, "%s", again.n_findings ? again.findings[0].reason : "");
@@ -122,8 +109,7 @@ static void add_details(Profile *profile, ProfileOp op, const char *cache, doubl
  * keys on each; of the head 4000 rows of 8192. What was in the cache need not be read. */
 Test(check, each_term_has_a_least_time_of_its_own) {
   Hardware gpu;
-  cr_assert_eq(
-      hardware_load(&gpu, "dgx-h100", data_dir, place_of_file("x"), &bench.arena, &bench.diag), 0);
+  cr_assert_eq(hardware_load(&gpu, "dgx-h100", data_dir, place_of_file("x"), &arena, &diag), 0);
   gpu.flops_efficiency = gpu.hbm_efficiency = 1;
   const double flops = hardware_compute_rate(&gpu), memory = hardware_memory_rate(&gpu);
   const double weights = 80 * 2 * 106954752.0 / memory, head = 2 * 4000 * 8192.0 / memory;
@@ -153,7 +139,7 @@ Test(check, each_term_has_a_least_time_of_its_own) {
     const double seconds = is_hot ? cases[i / 2].hot : cases[i / 2].seconds;
     for (int below = 0; below < 2; below++) { // 0.98 is allowed
       Profile profile;
-      profile_init(&profile, "made", &bench.arena);
+      profile_init(&profile, "made", &arena);
       ProfileRow row = import_row("llama2-70b", "h100-80gb", 8, cases[i / 2].op, cases[i / 2].batch,
                                   1e6 * seconds * (below ? 0.979 : 0.981));
       row.cache = is_hot ? "hot" : "cold";
@@ -246,7 +232,7 @@ Test(check, a_file_that_was_cut_short_is_noted) {
 
 Test(check, an_unknown_gpu_or_model_is_noted_once) {
   Profile profile;
-  profile_init(&profile, "made", &bench.arena);
+  profile_init(&profile, "made", &arena);
   add_sound(&profile, "abacus", 1e-6);
   CheckReport report = check(&profile);
   cr_assert_eq(report.n_findings, 0);
@@ -288,7 +274,7 @@ Test(check, a_point_out_of_line_is_held_against_the_one_farthest_from_it) {
     profile.rows[REPLICATES + i].median_us *= 4;
   CheckReport report = check(&profile);
   expect_finding(&report, CHECK_NON_MONOTONE, REPLICATES, REPLICATES);
-  const char *line = arena_printf(&bench.arena, "line %d ", profile.rows[2 * REPLICATES].at.line);
+  const char *line = arena_printf(&arena, "line %d ", profile.rows[2 * REPLICATES].at.line);
   cr_expect_not_null(strstr(report.findings[0].reason, line), "%s", report.findings[0].reason);
 }
 
@@ -309,7 +295,7 @@ Test(check, rows_whose_samples_meet_are_no_finding) {
   } cases[] = {{6848, 0}, {6908, 1}, {NAN, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Profile profile;
-    profile_init(&profile, "made", &bench.arena);
+    profile_init(&profile, "made", &arena);
     const BatchShape less = {.prefill_tokens = 6}, more = {.prefill_tokens = 8};
     ProfileRow row = import_row("m", "g", 1, PROFILE_LINEAR, less, 8064);
     row.configuration = 1;
@@ -387,7 +373,7 @@ Test(check, zeros_for_missing_values_lose_only_the_value) {
   expect_finding(&report, CHECK_ZERO, 0, 1);
   expect_clean(&report, profile.n_rows);
   Profile cleaned;
-  check_clean(&report, &cleaned, &bench.arena);
+  check_clean(&report, &cleaned, &arena);
   cr_assert(isnan(cleaned.rows[0].power_w) && cleaned.rows[1].power_w == 300);
   cr_assert_eq(profile.rows[0].power_w, 0); // the profile itself stays as it is
 }
@@ -417,14 +403,13 @@ Test(check, samples_without_spread_lose_it) {
 }
 
 Test(check, what_is_wrong_with_splitwise_sim_is_found) {
-  const char *path =
-      data_path("TANDEM_DATA_DIR", "profiles/splitwise-sim-perf_model.csv", &bench.arena);
+  const char *path = data_path("TANDEM_DATA_DIR", "profiles/splitwise-sim-perf_model.csv", &arena);
   if (!path) cr_skip_test("TANDEM_DATA_DIR has no SplitwiseSim profile");
   const char *paths[] = {path, NULL};
   const ImportInput input = {.paths = paths, .data_dir = data_dir};
   Profile profile;
-  profile_init(&profile, path, &bench.arena);
-  cr_assert_eq(import_profile(importer_find("splitwise-sim"), &input, &profile, &bench.diag), 0);
+  profile_init(&profile, path, &arena);
+  cr_assert_eq(import_profile(importer_find("splitwise-sim"), &input, &profile, &diag), 0);
   CheckReport report = check(&profile);
   size_t multiples = 0, failed = 0, below = 0;
   for (size_t i = 0; i < report.n_findings; i++) {

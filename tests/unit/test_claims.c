@@ -1,49 +1,24 @@
 /* Claims of a paper: what is made for them, each once. What is printed: tests/cli/claims.sh. */
 #include "experiments/claims.h"
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "tests/unit/testing.h"
 
-static Arena arena;
-static Diag diag;
-static char folder[] = "/tmp/tandem-test-XXXXXX";
 static int n_runs; // that the last evaluation made
 
-static void write_file(const char *name, const char *text) {
-  FILE *file = fopen(arena_printf(&arena, "%s/%s", folder, name), "w");
-  cr_assert_not_null(file);
-  fputs(text, file);
-  cr_assert_eq(fclose(file), 0);
+static void begin(void) {
+  setup_folder();
+  write_file(in_folder("paper.yaml"), "title: A paper\ntandem: {config: base.yaml}\n");
+  write_file(in_folder("base.yaml"),
+             "model: llama2-70b\n"
+             "workload:\n"
+             "  lengths: {prompt: {constant: 500}, output: {constant: 20}}\n"
+             "  arrivals: {process: fixed, rate: 4 /s}\n"
+             "  requests: 40\n"
+             "pools:\n"
+             "  all: {role: mixed, machine: dgx-h100, count: 2}\n"
+             "slo: none\n");
 }
 
-static void set_up(void) {
-  const char *root = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
-  setenv("TANDEM_DATA", root, 1);
-  arena_init(&arena);
-  diag_init(&diag);
-  cr_assert_not_null(mkdtemp(folder));
-  write_file("paper.yaml", "title: A paper\ntandem: {config: base.yaml}\n");
-  write_file("base.yaml", "model: llama2-70b\n"
-                          "workload:\n"
-                          "  lengths: {prompt: {constant: 500}, output: {constant: 20}}\n"
-                          "  arrivals: {process: fixed, rate: 4 /s}\n"
-                          "  requests: 40\n"
-                          "pools:\n"
-                          "  all: {role: mixed, machine: dgx-h100, count: 2}\n"
-                          "slo: none\n");
-}
-
-static void tear_down(void) {
-  static const char *const names[] = {"paper.yaml", "base.yaml", "P-1.yaml"};
-  for (int i = 0; i < 3; i++)
-    unlink(arena_printf(&arena, "%s/%s", folder, names[i]));
-  rmdir(folder);
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(claims, .init = set_up, .fini = tear_down);
+TestSuite(claims, .init = begin, .fini = teardown_folder);
 
 static void count(int done, int all) {
   (void)done;
@@ -52,7 +27,7 @@ static void count(int done, int all) {
 
 /* The paper whose one claim this is. */
 static void evaluate(Paper *paper, bool sensitivity, const char *claim) {
-  write_file("P-1.yaml", claim);
+  write_file(in_folder("P-1.yaml"), claim);
   n_runs = 0;
   cr_assert_eq(paper_load(paper, folder, NULL, &arena, &diag), 0);
   cr_assert_eq(paper_eval(paper, 1, sensitivity, count, &arena, &diag), 0);

@@ -2,18 +2,9 @@
  * minimum of a column however it and the lists change, which role covers which phase. */
 #include "sim/base/rng.h"
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 #include <string.h>
 
-static Arena arena;
 static Stage stage;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(cluster, .init = setup, .fini = teardown);
 

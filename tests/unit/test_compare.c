@@ -3,18 +3,8 @@
  * one more observation in any histogram. */
 #include "sim/base/histogram.h"
 #include "tests/swarm/compare.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <stddef.h>
-#include <string.h>
-
-static Arena arena;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(compare, .init = setup, .fini = teardown);
 

@@ -2,15 +2,7 @@
  * line, and the digest. Messages about bad input are pinned by tests/cli/bad_config.sh. */
 #include "experiments/config.h"
 #include "experiments/config_cache.h"
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-static Arena arena;
-static Diag diag;
-static char folder[] = "/tmp/tandem-test-XXXXXX";
-static const char *path, *data_path;
+#include "tests/unit/testing.h"
 
 static const char base[] = "model: llama2-70b\n"
                            "workload:\n"
@@ -20,33 +12,7 @@ static const char base[] = "model: llama2-70b\n"
                            "pools:\n"
                            "  all: {machine: dgx-h100}\n";
 
-static void write_file(const char *name, const char *text) {
-  FILE *file = fopen(name, "w");
-  cr_assert_not_null(file);
-  fputs(text, file);
-  cr_assert_eq(fclose(file), 0);
-}
-
-static void set_up(void) {
-  const char *root = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
-  setenv("TANDEM_DATA", root, 1);
-  arena_init(&arena);
-  diag_init(&diag);
-  cr_assert_not_null(mkdtemp(folder));
-  path = arena_printf(&arena, "%s/config.yaml", folder);
-  data_path = arena_printf(&arena, "%s/data.csv", folder);
-}
-
-static void tear_down(void) {
-  unlink(path);
-  unlink(data_path);
-  rmdir(folder);
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(config, .init = set_up, .fini = tear_down);
+TestSuite(config, .init = setup_folder, .fini = teardown_folder);
 
 /* The base with up to three assignments. */
 static Config load(const char *text, const char *a, const char *b, const char *c) {
@@ -283,15 +249,16 @@ Test(config, the_digest_covers_the_files_that_are_named) {
       "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.6805900,374,45\n"};
   static const char *const table_texts[] = {"q,prompt,output\n0,1,1\n100,20,5\n",
                                             "q,prompt,output\n0,1,1\n100,20,6\n"};
+  const char *data = in_folder("data.csv");
   const struct {
     const char *const *texts;
     const char *change;
-  } rows[] = {{trace_texts, arena_printf(&arena, "workload={trace: %s}", data_path)},
-              {table_texts, arena_printf(&arena, "workload.lengths=%s", data_path)}};
+  } rows[] = {{trace_texts, arena_printf(&arena, "workload={trace: %s}", data)},
+              {table_texts, arena_printf(&arena, "workload.lengths=%s", data)}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     uint64_t digests[2];
     for (int k = 0; k < 2; k++) {
-      write_file(data_path, rows[i].texts[k]);
+      write_file(data, rows[i].texts[k]);
       Config config = load(base, rows[i].change, NULL, NULL);
       digests[k] = digest_of(&config);
     }

@@ -2,35 +2,12 @@
  * run, a pool and the reference machine, what is refused and where, and that the example of a
  * roofline runs. Not pinned: the sets themselves. */
 #include "experiments/config.h"
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/testing.h"
 
-static Arena arena;
-static Diag diag;
-static const char *root;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  root = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(root);
-  setenv("TANDEM_DATA", root, 1);
-}
-
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(config_perfmodel, .init = setup, .fini = teardown);
+TestSuite(config_perfmodel, .init = setup_folder, .fini = teardown_folder);
 
 /* A small cluster with more lines, which may set `perfmodel` anywhere. */
 static int load(Config *config, const char *machine, const char *pool, const char *lines) {
-  char directory[] = "/tmp/tandem-test-XXXXXX";
-  cr_assert_not_null(mkdtemp(directory));
-  const char *path = arena_printf(&arena, "%s/config.yaml", directory);
   FILE *file = fopen(path, "w");
   cr_assert_not_null(file);
   fprintf(file,
@@ -41,10 +18,7 @@ static int load(Config *config, const char *machine, const char *pool, const cha
           "  all: {machine: %s%s}\n%s",
           machine, pool, lines);
   fclose(file);
-  const int status = config_load(config, path, NULL, &arena, &diag);
-  unlink(path);
-  rmdir(directory);
-  return status;
+  return config_load(config, path, NULL, &arena, &diag);
 }
 
 Test(config_perfmodel, each_way_of_writing_it_gives_its_model) {
@@ -137,8 +111,9 @@ Test(config_perfmodel, the_example_of_a_roofline_runs) {
   const ConfigChanges changes = {.assignments = assignments, .seed = -1, .tie_seed = -1};
   Config config;
   SimResult result;
-  const char *path = arena_printf(&arena, "%s/experiments/examples/roofline-gh200.yaml", root);
-  cr_assert_eq(config_load(&config, path, &changes, &arena, &diag), 0);
+  const char *example =
+      arena_printf(&arena, "%s/../experiments/examples/roofline-gh200.yaml", data_dir);
+  cr_assert_eq(config_load(&config, example, &changes, &arena, &diag), 0);
   cr_assert_eq(config_open_trace(&config, &arena, &diag), 0);
   config.sim.audit = true;
   cr_assert_eq(sim_run(&config.sim, &result, &arena, &diag), 0);

@@ -1,7 +1,7 @@
 /* Tables. Pinned: what a header may lack, how cells become fields, and where each message stands.
  * Not pinned: that files larger than the limit are refused, which would need one. */
 #include "sim/base/csv.h"
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include <math.h>
 
 typedef struct Row {
@@ -20,20 +20,11 @@ static const CsvColumn COLUMNS[] = {CSV_FIELD(Row, name, CSV_TEXT, CSV_ANY),
                                      .may_miss = true},
                                     {0}};
 
-static Bench bench;
-
-static void setup(void) {
-  bench_init(&bench);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
-
 TestSuite(csv, .init = setup, .fini = teardown);
 
 static Csv open_text(const char *text) {
   Csv csv;
-  csv_open_text(&csv, "test", text, strlen(text), &bench.arena);
+  csv_open_text(&csv, "test", text, strlen(text), &arena);
   return csv;
 }
 
@@ -48,28 +39,28 @@ Test(csv, rows_fill_structs_whatever_the_order_of_columns) {
   cr_assert_not(csv_comment(&csv, &comment));
   cr_assert(csv_has(&csv, "note"));
   cr_assert_not(csv_has(&csv, "not"));
-  cr_assert_eq(csv_header(&csv, COLUMNS, false, &bench.diag), 0);
-  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert_eq(csv_header(&csv, COLUMNS, false, &diag), 0);
+  cr_assert_eq(csv_next(&csv, &row, &diag), 1);
   cr_assert(row.time == 1.5 && row.count == 8 && isnan(row.extra));
   cr_assert_str_eq(row.name, "one");
   cr_assert_eq(csv_place(&csv, "count").column, 6);
   cr_assert_eq(csv_place(&csv, NULL).line, 5);
-  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert_eq(csv_next(&csv, &row, &diag), 1);
   cr_assert(row.time == 2000 && row.count == 0);
   cr_assert_str_eq(row.name, "two, too");
-  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 0);
-  cr_assert_eq(bench.diag.n_entries, 0);
+  cr_assert_eq(csv_next(&csv, &row, &diag), 0);
+  cr_assert_eq(diag.n_entries, 0);
 }
 
 Test(csv, equal_texts_of_neighbours_are_one_pointer) {
   Csv csv = open_text("name,count,time\na,1,1\na,1,1\nb,1,1\n");
   Row row = {0};
-  cr_assert_eq(csv_header(&csv, COLUMNS, true, &bench.diag), 0);
-  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert_eq(csv_header(&csv, COLUMNS, true, &diag), 0);
+  cr_assert_eq(csv_next(&csv, &row, &diag), 1);
   const char *first = row.name;
-  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert_eq(csv_next(&csv, &row, &diag), 1);
   cr_assert_eq(row.name, first);
-  cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1);
+  cr_assert_eq(csv_next(&csv, &row, &diag), 1);
   cr_assert_str_eq(row.name, "b");
   cr_assert_str_eq(first, "a");
 }
@@ -88,9 +79,9 @@ Test(csv, headers_that_do_not_fit_are_located) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Csv csv = open_text(cases[i].text);
-    bench.diag.n_entries = 0;
-    cr_expect_eq(csv_header(&csv, COLUMNS, true, &bench.diag), -1);
-    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+    diag.n_entries = 0;
+    cr_expect_eq(csv_header(&csv, COLUMNS, true, &diag), -1);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
   }
 }
 
@@ -120,13 +111,13 @@ Test(csv, cells_that_do_not_fit_are_located_and_the_next_row_is_read) {
       {"a,1,-", "'time' must be a number above 0, not '-'", 5},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Csv csv = open_text(arena_printf(&bench.arena, "name,count,time\n%s\nb,2,3\n", cases[i].row));
+    Csv csv = open_text(arena_printf(&arena, "name,count,time\n%s\nb,2,3\n", cases[i].row));
     Row row = {0};
-    bench.diag.n_entries = 0;
-    cr_assert_eq(csv_header(&csv, COLUMNS, true, &bench.diag), 0);
-    cr_expect_eq(csv_next(&csv, &row, &bench.diag), -1, "%s", cases[i].row);
-    expect_entry(&bench.diag, 0, 2, cases[i].column, cases[i].part, cases[i].row);
-    cr_expect_eq(csv_next(&csv, &row, &bench.diag), 1);
+    diag.n_entries = 0;
+    cr_assert_eq(csv_header(&csv, COLUMNS, true, &diag), 0);
+    cr_expect_eq(csv_next(&csv, &row, &diag), -1, "%s", cases[i].row);
+    expect_entry(&diag, 0, 2, cases[i].column, cases[i].part, cases[i].row);
+    cr_expect_eq(csv_next(&csv, &row, &diag), 1);
     cr_expect(row.count == 2 && row.time == 3);
   }
 }
@@ -135,14 +126,14 @@ Test(csv, files_that_cannot_be_read_are_the_environment) {
   static const char *const paths[] = {"/no/such/file", "/"};
   for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
     Csv csv;
-    cr_expect_eq(csv_open(&csv, paths[i], &bench.arena, &bench.diag), -1);
-    cr_expect_eq(bench.diag.entries[i].kind, DIAG_ENVIRONMENT);
+    cr_expect_eq(csv_open(&csv, paths[i], &arena, &diag), -1);
+    cr_expect_eq(diag.entries[i].kind, DIAG_ENVIRONMENT);
   }
 }
 
 /* What csv_put_text writes of a cell. */
 static const char *put(const char *text) {
-  char *written = arena_alloc(&bench.arena, 256);
+  char *written = arena_alloc(&arena, 256);
   FILE *out = fmemopen(written, 256, "w");
   csv_put_text(text, out);
   fclose(out);
@@ -176,10 +167,10 @@ Test(csv, what_is_written_of_a_text_reads_back_to_it) {
   static const char *const texts[] = {"a",  "=1+1", "'=1", "''=1", "'",   "''",  "'a'",
                                       "-5", "'-5",  "@",   "+",    "-5%", "=a,b"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-    Csv csv = open_text(arena_printf(&bench.arena, "name,count,time\n%s,2,3\n", put(texts[i])));
+    Csv csv = open_text(arena_printf(&arena, "name,count,time\n%s,2,3\n", put(texts[i])));
     Row row = {0};
-    cr_assert_eq(csv_header(&csv, COLUMNS, true, &bench.diag), 0);
-    cr_assert_eq(csv_next(&csv, &row, &bench.diag), 1, "%s", texts[i]);
+    cr_assert_eq(csv_header(&csv, COLUMNS, true, &diag), 0);
+    cr_assert_eq(csv_next(&csv, &row, &diag), 1, "%s", texts[i]);
     cr_expect_str_eq(row.name, texts[i]);
   }
 }

@@ -3,19 +3,10 @@
  * decode machines, and none that flips. Not pinned: which machines a draw gives. */
 #include "sim/dispatcher/dispatcher.h"
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 
 enum { DRAWS = 50 };
 
-static Arena arena;
 static Stage stage;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(dispatcher, .init = setup, .fini = teardown);
 

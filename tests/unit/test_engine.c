@@ -3,35 +3,9 @@
  * iteration lasts 10 ms + 1 ms per token + 10 us per token of decode context); totals, energy and
  * cost; what is rejected and what stops a run; that a run can be repeated. Larger clusters are the
  * swarm's and the golden timelines'. */
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
-}
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(engine, .init = setup, .fini = teardown);
-
-static void expect_at(Tick got, Tick want_us, const char *what) {
-  cr_expect_eq(got, want_us * US, "%s at %.6f ms, not %.6f", what, (double)got / (double)MS,
-               (double)want_us / 1000);
-}
-
-static void run(const TraceRow *rows, size_t n_rows) {
-  scene_run_both(&scene, rows, n_rows);
-}
+TestSuite(engine, .init = setup_scene, .fini = teardown);
 
 /* --- one machine */
 

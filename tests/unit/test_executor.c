@@ -2,25 +2,9 @@
  * the sequences whose sums are the batch's shape; chunks, decodes and evicted requests have the
  * past they must have; one that fails stops the run with its reason; one that is interrupted ends
  * before the next event. */
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
-#include <string.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
-}
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(executor, .init = setup, .fini = teardown);
+TestSuite(executor, .init = setup_scene, .fini = teardown);
 
 static const TraceRow alone[] = {{.at = 0, .prompt_tokens = 90, .output_tokens = 3}};
 

@@ -1,24 +1,10 @@
 /* Arithmetic over figures. Pinned: values, precedence, what a missing figure does, and that every
  * mistake is found where it stands. */
 #include "experiments/expression.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <string.h>
 
-static Arena arena;
-static Diag diag;
-
-static void set_up(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-}
-
-static void tear_down(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(expression, .init = set_up, .fini = tear_down);
+TestSuite(expression, .init = setup, .fini = teardown);
 
 /* two is 2, a.b.c 5, square(x) x², gone has no value; no other figure exists. */
 static int find(void *context, const char *name, const double *arguments, int n_arguments, Place at,

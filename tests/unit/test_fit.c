@@ -9,32 +9,17 @@
 #include "perfmodel/fit_solve.h"
 #include "perfmodel/import/import.h"
 #include "sim/base/rng.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static Arena arena;
-static Diag diag;
-static const char *data_dir;
 static Rng rng;
 
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
+static void begin(void) {
+  setup_data();
   rng_init(&rng, 7, "test fit");
-  const char *source = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(source);
-  data_dir = arena_printf(&arena, "%s/perfmodel", source);
 }
 
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(fit, .init = setup, .fini = teardown);
+TestSuite(fit, .init = begin, .fini = teardown);
 
 /* ---- The solver ---- */
 

@@ -4,30 +4,21 @@
  * rows, from a ring, and their absence; what a preset adds. Not pinned: levels and knots. */
 #include "perfmodel/fit.h"
 #include "sim/base/rng.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <string.h>
 
-static Arena arena;
-static Diag diag;
 static Rng rng;
 static Profile profile;
 static double attention_rate; // seconds of a pair of tokens, or of a token of context
 
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
+static void begin(void) {
+  setup();
   rng_init(&rng, 11, "test fit calibrated");
   attention_rate = 2e-9;
   profile_init(&profile, "calibrated", &arena);
 }
 
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(fit_calibrated, .init = setup, .fini = teardown);
+TestSuite(fit_calibrated, .init = begin, .fini = teardown);
 
 enum { GPUS = 8, BYTES_PER_TOKEN = 16384, CALLS = 160 };
 static const double NOISE = 0.004;

@@ -1,28 +1,19 @@
 /* Reading what a model file records of its fit: points within their limits, a digest of 16 digits,
  * and where each kind of wrong line is reported. */
 #include "perfmodel/fit_file.h"
-#include "tests/unit/trace_testing.h"
-
-static Bench bench;
-
-static void setup(void) {
-  bench_init(&bench);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
+#include "tests/unit/testing.h"
 
 TestSuite(fit_record, .init = setup, .fini = teardown);
 
 static int load(FitRecord *record, const char *digest, const char *points) {
-  const char *text = arena_printf(&bench.arena,
+  const char *text = arena_printf(&arena,
                                   "fit:\n  profile: made.csv\n  digest: %s\n  facts: {}\n"
                                   "  engine_preset: ideal\n  engine_inside: linear\n  seed: 1\n"
                                   "  unused: 0\n  scores: {}\n  points: %s\n",
                                   digest, points);
-  const char *path = temp_file(text, strlen(text), &bench.arena);
-  bench.diag.n_entries = bench.diag.n_dropped = 0;
-  const int status = fit_record_load(record, path, &bench.arena, &bench.diag);
+  const char *path = temp_file(text, strlen(text), &arena);
+  diag.n_entries = diag.n_dropped = 0;
+  const int status = fit_record_load(record, path, &arena, &diag);
   unlink(path);
   return status;
 }
@@ -78,10 +69,10 @@ Test(fit_record, points_have_limits) {
     FitRecord record;
     const char *good = "[linear, 1, 0, 0, 0, 0, 1]";
     for (int first = 0; first < 2; first++) {
-      const char *points = arena_printf(&bench.arena, "[%s, %s]", first ? cases[i].point : good,
+      const char *points = arena_printf(&arena, "[%s, %s]", first ? cases[i].point : good,
                                         first ? good : cases[i].point);
       cr_expect_eq(load(&record, DIGEST, points) == 0, cases[i].good, "%s", points);
-      if (!cases[i].good) cr_expect_eq(bench.diag.entries[0].at.line, 10, "%s", points);
+      if (!cases[i].good) cr_expect_eq(diag.entries[0].at.line, 10, "%s", points);
     }
   }
 }
@@ -92,8 +83,8 @@ Test(fit_record, digests_have_16_digits) {
   FitRecord record;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     cr_expect_eq(load(&record, bad[i], "[]"), -1, "%s", bad[i]);
-    expect_entry(&bench.diag, 0, 3, 11, "expected a digest of 16 hexadecimal digits", bad[i]);
+    expect_entry(&diag, 0, 3, 11, "expected a digest of 16 hexadecimal digits", bad[i]);
   }
   cr_expect_eq(load(&record, DIGEST, "{}"), -1);
-  expect_entry(&bench.diag, 0, 10, 11, "expected a list of points", "{}");
+  expect_entry(&diag, 0, 10, 11, "expected a list of points", "{}");
 }

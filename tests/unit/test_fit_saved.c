@@ -4,31 +4,20 @@
  * commit. */
 #include "perfmodel/fit_file.h"
 #include "sim/base/rng.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <ctype.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static Arena arena;
-static Diag diag;
 static Rng rng;
 static Profile profile;
 
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
+static void begin(void) {
+  setup();
   rng_init(&rng, 3, "saved fits");
   profile_init(&profile, "made.csv", &arena);
 }
 
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(fit_saved, .init = setup, .fini = teardown, .timeout = 120);
+TestSuite(fit_saved, .init = begin, .fini = teardown, .timeout = 120);
 
 /* --- a GPU: weights first, then products; attention by what is read */
 

@@ -2,17 +2,8 @@
  * no others, and where the knots lie when other terms move the times more than the bends do. */
 #include "perfmodel/fit_search.h"
 #include "sim/base/rng.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-
-static Arena arena;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(fit_search, .init = setup, .fini = teardown);
 

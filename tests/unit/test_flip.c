@@ -1,28 +1,17 @@
 /* The control plane in whole runs: that flips and broadcasts neither keep a run alive nor lose a
  * request, which machine may not flip, and where dispatchers have no say. The times of flips are in
  * the golden timelines; random clusters are the swarm's. */
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
+static void begin(void) {
+  setup_scene();
   scene.config.monitor_interval = 10 * MS;
 }
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
-TestSuite(flip, .init = setup, .fini = teardown);
+TestSuite(flip, .init = begin, .fini = teardown);
 
 /* Runs both ways and holds one against the other; nothing is left over. */
-static const Metrics *run(const TraceRow *rows, size_t n_rows) {
+static const Metrics *run_flips(const TraceRow *rows, size_t n_rows) {
   scene_run_both(&scene, rows, n_rows);
   const Metrics *metrics = &scene.result.metrics;
   cr_assert_eq(metrics->completed + metrics->rejected, n_rows);
@@ -45,7 +34,7 @@ Test(flip, a_cluster_at_rest_comes_to_rest) {
   const TraceRow rows[] = {alone[0], row(3600 * TICKS_PER_SECOND, 90, 3)};
   for (size_t i = 0; i < COUNT(rules); i++) {
     flip(arena_printf(&arena, "{%s, only_if_other_busy: false}", rules[i]));
-    const Metrics *metrics = run(rows, COUNT(rows));
+    const Metrics *metrics = run_flips(rows, COUNT(rows));
     cr_expect(0 < metrics->flips && metrics->flips <= 8, "%s: %llu flips", rules[i],
               (unsigned long long)metrics->flips);
   }
@@ -54,29 +43,29 @@ Test(flip, a_cluster_at_rest_comes_to_rest) {
 Test(flip, a_run_ends_though_machines_would_flip) {
   scene_split(&scene, 3, 3);
   flip("{idle_for: 0 s, flip_time: 5 ms, only_if_other_busy: false}");
-  cr_expect_gt(run(alone, 1)->flips, 0u);
+  cr_expect_gt(run_flips(alone, 1)->flips, 0u);
   cr_expect_eq(scene.result.span, alone_us * US);
   flip("{idle_for: 0 s, flip_time: 1000 s, only_if_other_busy: false}");
-  cr_expect_eq(run(alone, 1)->flips, 0u, "none was over");
+  cr_expect_eq(run_flips(alone, 1)->flips, 0u, "none was over");
   cr_expect_eq(scene.result.span, alone_us * US, "the end does not wait for flips");
 }
 
 Test(flip, loads_are_broadcast_only_where_they_are_read) {
   scene_split(&scene, 1, 2);
-  run(alone, 1);
+  run_flips(alone, 1);
   const uint64_t events = scene.result.events;
   scene_choose(&scene, POLICY_DISPATCHER, "random", NULL);
-  run(alone, 1);
+  run_flips(alone, 1);
   cr_expect_eq(scene.result.events, events);
   scene_choose(&scene, POLICY_DISPATCHER, "power_of_two", NULL);
-  run(alone, 1);
+  run_flips(alone, 1);
   cr_expect_eq(scene.result.events, events + 21, "each 10 ms");
 }
 
 Test(flip, role_changes_count_flips) {
   scene_split(&scene, 1, 2);
   flip("{idle_for: 20 ms}");
-  const Metrics *metrics = run(alone, 1);
+  const Metrics *metrics = run_flips(alone, 1);
   cr_expect_gt(metrics->flips, 0u);
   cr_expect_eq(metrics->flips, metrics->role_changes);
   cr_expect_eq(metrics->flip_ticks, (Tick)metrics->flips * 6 * MS);
@@ -90,7 +79,7 @@ Test(flip, the_roomiest_machine_of_a_phase_stays) {
   scene.config.n_pools = 3;
   flip("{idle_for: 0 s, only_if_other_busy: false, min_prefill: 0, min_decode: 0}");
   const TraceRow rows[] = {alone[0], row(500 * MS, 250, 3)};
-  const Metrics *metrics = run(rows, COUNT(rows));
+  const Metrics *metrics = run_flips(rows, COUNT(rows));
   cr_expect_eq(metrics->rejected, 0u);
   cr_expect_gt(metrics->flips, 0u, "the small machine flips");
   cr_expect(scene.records[1].prefill_machine == 0 && scene.records[1].decode_machine == 1);
@@ -112,7 +101,7 @@ Test(flip, large_requests_find_their_machine) {
                                             "imbalance"};
   for (size_t d = 0; d < COUNT(dispatchers); d++) {
     scene_choose(&scene, POLICY_DISPATCHER, dispatchers[d], NULL);
-    const Metrics *metrics = run(rows, COUNT(rows));
+    const Metrics *metrics = run_flips(rows, COUNT(rows));
     cr_expect_eq(metrics->rejected, 0u);
     cr_expect_gt(metrics->flips, 10u);
     cr_expect_eq(metrics->dispatches, d > 0 ? 39u : 0u, "all but the one of a single token");
@@ -124,7 +113,7 @@ Test(flip, large_requests_find_their_machine) {
 Test(flip, a_machine_that_prefills_and_decodes_is_asked_nothing) {
   scene_choose(&scene, POLICY_DISPATCHER, "power_of_two", NULL);
   scene.pools[0].count = 2;
-  const Metrics *metrics = run(alone, 1);
+  const Metrics *metrics = run_flips(alone, 1);
   cr_expect_eq(metrics->dispatches, 0u);
   cr_expect_eq(metrics->transfers, 0u);
 }
@@ -140,7 +129,7 @@ Test(flip, where_all_decode_machines_have_moved_one_is_claimed) {
   scene_choose(&scene, POLICY_DISPATCHER, "power_of_two", NULL);
   const TraceRow rows[] = {row(0, 900, 1), row(10 * MS, 200, 1), row(20 * MS, 200, 1),
                            row(30 * MS, 90, 3)};
-  const Metrics *metrics = run(rows, COUNT(rows));
+  const Metrics *metrics = run_flips(rows, COUNT(rows));
   cr_expect_eq(metrics->role_changes, 4u, "each machine to mixed and from it");
   cr_expect_eq(metrics->dispatches, 1u);
   cr_expect(scene.records[1].prefill_machine == 1 && scene.records[2].prefill_machine == 1);

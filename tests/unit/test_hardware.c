@@ -1,7 +1,7 @@
 /* Machines and KV capacities. Pinned: the facts that other parts compute with, the ratios of
  * Splitwise's cost and power, the capacity formula and the message when a model does not fit. */
 #include "perfmodel/hardware.h"
-#include "tests/unit/data_testing.h"
+#include "tests/unit/testing.h"
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static Llm model(const char *name) {
   return llm;
 }
 
-TestSuite(hardware, .init = setup, .fini = teardown);
+TestSuite(hardware, .init = setup_folder, .fini = teardown_folder);
 
 Test(hardware, machines_state_the_facts_of_the_paper) {
   const struct {
@@ -186,17 +186,9 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
 }
 
 Test(hardware, bad_machine_files_are_reported_where_they_are_wrong) {
-  char directory[] = "/tmp/tandem-test-XXXXXX";
-  cr_assert_not_null(mkdtemp(directory));
-  const char *path = arena_printf(&arena, "%s/machine.yaml", directory);
-  FILE *file = fopen(path, "w");
-  cr_assert_not_null(file);
-  fputs("gpu: h100-80gb\nnum_gpus: 8\nnvlinks: 4\nnic_bandwidth: 80 GiB\n", file);
-  fclose(file);
+  write_file(path, "gpu: h100-80gb\nnum_gpus: 8\nnvlinks: 4\nnic_bandwidth: 80 GiB\n");
   Hardware hardware;
   cr_assert_eq(hardware_load(&hardware, path, data_dir, place_of_file("t"), &arena, &diag), -1);
-  unlink(path);
-  rmdir(directory);
   bool unknown = false, unit = false, missing = false;
   for (int i = 0; i < diag.n_entries; i++) {
     const DiagEntry *entry = &diag.entries[i];

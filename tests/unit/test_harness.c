@@ -4,17 +4,8 @@
 #include "calib/backend_load.h"
 #include "calib/harness.h"
 #include "calib/operators.h"
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include <math.h>
-
-static Bench bench;
-
-static void setup(void) {
-  bench_init(&bench);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
 
 TestSuite(harness, .init = setup, .fini = teardown, .timeout = 120);
 
@@ -65,7 +56,7 @@ static void make_plan(Rig *rig) {
                             .max_position_embeddings = 4096,
                             .tensor_parallel_size = 1,
                             .block_size = 16};
-  plan_init(&rig->plan, &rig->model, &rig->device, &options, &bench.arena);
+  plan_init(&rig->plan, &rig->model, &rig->device, &options, &arena);
 }
 
 /* Opens the fake backend as TANDEM_FAKE=`words`, its processor, whose plan is short. */
@@ -74,13 +65,13 @@ static void *open_fake(Rig *rig, const char *words) {
   void *state = NULL;
   const CalibOptions options = {.device = 1, .seed = 1, .verify = true};
   setenv("TANDEM_FAKE", words, 1);
-  fake = backend_find("fake", place_of_file(NULL), &bench.arena, &bench.diag);
+  fake = backend_find("fake", place_of_file(NULL), &arena, &diag);
   cr_assert_not_null(fake);
   cr_assert_eq(fake->open(&options, &state, error), CALIB_OK, "%s", error);
   fake->describe(state, &rig->device);
   make_plan(rig);
   cr_assert_eq(fake->load(state, &rig->model, error), CALIB_OK, "%s", error);
-  plan_waive(&rig->plan, fake, state, &bench.arena);
+  plan_waive(&rig->plan, fake, state, &arena);
   return state;
 }
 
@@ -101,25 +92,25 @@ static int run(Rig *rig, const char *words, double seconds, const Profile *befor
   Backend timed = *fake;
   timed.measure = timed_measure;
   Profile profile;
-  profile_init(&profile, "made", &bench.arena);
+  profile_init(&profile, "made", &arena);
   if (before) profile = *before;
   for (size_t r = 0; r < profile.n_rows; r++)
     for (size_t i = 0; i < rig->plan.n; i++)
       if (rig->plan.points[i].configuration == profile.rows[r].configuration)
         rig->plan.points[i].measured = true;
-  if (!rig->path) rig->path = temp_file("", 0, &bench.arena);
-  cr_assert_eq(recorder_open(&rig->recorder, rig->path, &profile, &bench.diag), 0);
+  if (!rig->path) rig->path = temp_file("", 0, &arena);
+  cr_assert_eq(recorder_open(&rig->recorder, rig->path, &profile, &diag), 0);
   const HarnessJob job = {.backend = &timed,
                           .state = state,
                           .model = &rig->model,
                           .device = &rig->device,
                           .plan = &rig->plan,
                           .recorder = &rig->recorder,
-                          .arena = &bench.arena};
+                          .arena = &arena};
   const HarnessOptions options = options_of(rig, seconds);
   rig->report = (HarnessReport){.left = 0};
-  const int status = harness_run(&job, &options, &rig->report, &bench.diag);
-  cr_assert_eq(recorder_close(&rig->recorder, &bench.diag), 0);
+  const int status = harness_run(&job, &options, &rig->report, &diag);
+  cr_assert_eq(recorder_close(&rig->recorder, &diag), 0);
   fake->close(state);
   return status;
 }
@@ -127,7 +118,7 @@ static int run(Rig *rig, const char *words, double seconds, const Profile *befor
 /* What the file has; it must be what the recorder thinks. */
 static Profile load(const Rig *rig) {
   Profile profile;
-  cr_assert_eq(profile_load(&profile, rig->path, &bench.arena, &bench.diag), 0);
+  cr_assert_eq(profile_load(&profile, rig->path, &arena, &diag), 0);
   cr_assert_eq(profile_digest(&profile), profile_digest(&rig->recorder.profile));
   unlink(rig->path);
   return profile;
@@ -194,7 +185,7 @@ Test(harness, going_on_measures_what_was_left) {
   Rig first = {.path = NULL}, second = {.path = NULL};
   cr_assert_eq(run(&first, "", 4, NULL), 0);
   const Profile half = load(&first);
-  ProfileRow *rows = ARENA_ARRAY(&bench.arena, ProfileRow, half.n_rows);
+  ProfileRow *rows = ARENA_ARRAY(&arena, ProfileRow, half.n_rows);
   memcpy(rows, half.rows, half.n_rows * sizeof *rows); // the run goes on in those of `half`
   cr_assert_eq(run(&second, "", INFINITY, &half), 0);
   const Profile whole = load(&second);
@@ -270,8 +261,8 @@ Test(harness, a_failure_ends_the_run_and_keeps_what_there_was) {
   const Profile profile = load(&rig);
   cr_expect_eq(rig.report.end, HARNESS_FAILED);
   cr_expect_eq(profile.n_rows, 19);
-  expect_entry(&bench.diag, 0, 0, 0, "point 20 fails", "a failure");
-  cr_expect_eq(bench.diag.entries[0].kind, DIAG_ENVIRONMENT);
+  expect_entry(&diag, 0, 0, 0, "point 20 fails", "a failure");
+  cr_expect_eq(diag.entries[0].kind, DIAG_ENVIRONMENT);
 }
 
 Test(harness, an_interruption_ends_it_between_points) {
@@ -284,7 +275,7 @@ Test(harness, an_interruption_ends_it_between_points) {
 }
 
 Test(harness, the_file_is_not_there_until_it_can_be_used) {
-  const char *path = temp_file("", 0, &bench.arena);
+  const char *path = temp_file("", 0, &arena);
   unlink(path);
   Recorder recorder;
   Profile profile;
@@ -292,18 +283,18 @@ Test(harness, the_file_is_not_there_until_it_can_be_used) {
   row.op = PROFILE_LINEAR;
   row.batch.prefill_tokens = 5;
   row.median_us = 2;
-  profile_init(&profile, "made", &bench.arena);
-  cr_assert_eq(recorder_open(&recorder, path, &profile, &bench.diag), 0);
+  profile_init(&profile, "made", &arena);
+  cr_assert_eq(recorder_open(&recorder, path, &profile, &diag), 0);
   for (int i = 0; i < 4; i++) {
     row.configuration = i;
-    cr_assert_eq(recorder_add(&recorder, &row, &bench.diag), 0);
+    cr_assert_eq(recorder_add(&recorder, &row, &diag), 0);
     cr_assert_eq(access(path, F_OK) == 0, i + 1 >= RECORDER_FIRST_ROWS);
     Profile found;
     if (i + 1 >= RECORDER_FIRST_ROWS) {
-      cr_assert_eq(profile_load(&found, path, &bench.arena, &bench.diag), 0);
+      cr_assert_eq(profile_load(&found, path, &arena, &diag), 0);
       cr_assert_eq(found.n_rows, (size_t)i + 1);
     }
   }
-  cr_assert_eq(recorder_close(&recorder, &bench.diag), 0);
+  cr_assert_eq(recorder_close(&recorder, &diag), 0);
   unlink(path);
 }

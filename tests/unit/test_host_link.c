@@ -2,8 +2,7 @@
  * efficiency, transfers across changes of background traffic worked out by hand, the schedule's
  * next change, and messages about wrong schedules. */
 #include "sim/kvtier/host_link.h"
-#include <criterion/criterion.h>
-#include <string.h>
+#include "tests/unit/testing.h"
 
 typedef struct State {
   HostLinkOptions link;
@@ -16,18 +15,6 @@ static const OptionSpec OPTIONS[] = {
      .max = 1e15},
     HOST_LINK_USE(State, link),
     {0}};
-
-static Arena arena;
-static Diag diag;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-}
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
 TestSuite(host_link, .init = setup, .fini = teardown);
 

@@ -3,24 +3,11 @@
  * are made up; the counts of SplitwiseSim's own are pinned where it is at hand. */
 #include "perfmodel/fit_rows.h"
 #include "perfmodel/import/import.h"
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include <math.h>
 #include <sys/stat.h>
 
-static Bench bench;
-static const char *data_dir;
-
-static void setup(void) {
-  bench_init(&bench);
-  const char *source = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(source);
-  data_dir = arena_printf(&bench.arena, "%s/perfmodel", source);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
-
-TestSuite(import, .init = setup, .fini = teardown);
+TestSuite(import, .init = setup_data, .fini = teardown);
 
 enum { MAX_FILES = 3 };
 
@@ -29,11 +16,11 @@ static int import_texts(const char *format, const char *model, const char *gpu,
                         const char *const texts[MAX_FILES], Profile *profile) {
   const char *paths[MAX_FILES + 1] = {NULL};
   for (int i = 0; i < MAX_FILES && texts[i]; i++)
-    paths[i] = temp_file(texts[i], strlen(texts[i]), &bench.arena);
+    paths[i] = temp_file(texts[i], strlen(texts[i]), &arena);
   const ImportInput input = {paths, model, gpu, data_dir};
-  bench.diag.n_entries = bench.diag.n_dropped = 0;
-  profile_init(profile, paths[0], &bench.arena);
-  int status = import_profile(importer_find(format), &input, profile, &bench.diag);
+  diag.n_entries = diag.n_dropped = 0;
+  profile_init(profile, paths[0], &arena);
+  int status = import_profile(importer_find(format), &input, profile, &diag);
   for (int i = 0; paths[i]; i++)
     unlink(paths[i]);
   if (status == 0) cr_expect_str_eq(profile_fact(profile, "format"), format);
@@ -41,7 +28,7 @@ static int import_texts(const char *format, const char *model, const char *gpu,
 }
 
 static const char *first_message(void) {
-  return bench.diag.n_entries ? bench.diag.entries[0].message : "no message";
+  return diag.n_entries ? diag.entries[0].message : "no message";
 }
 
 static void expect_row(const Profile *profile, size_t i, ProfileOp op, int degree, BatchShape batch,
@@ -67,8 +54,8 @@ static void expect_facts(const Profile *profile, const char *want) {
   for (size_t i = 0; i < profile->n_facts; i++)
     if (strncmp(profile->facts[i].key, "source", 6) != 0 ||
         strcmp(profile->facts[i].key, "source_units") == 0)
-      text = arena_printf(&bench.arena, "%s%s=%s\n", text, profile->facts[i].key,
-                          profile->facts[i].value);
+      text =
+          arena_printf(&arena, "%s%s=%s\n", text, profile->facts[i].key, profile->facts[i].value);
   cr_expect_str_eq(text, want, "%s", text);
 }
 
@@ -152,21 +139,20 @@ Test(import, splitwise_sim_lines_that_cannot_be_are_located) {
     Profile profile;
     const char *texts[MAX_FILES] = {cases[i].text};
     cr_expect_eq(import_texts("splitwise-sim", NULL, NULL, texts, &profile), -1);
-    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
   }
 }
 
 Test(import, splitwise_sims_own_file_has_twelve_groups_of_210_rows) {
-  const char *path =
-      data_path("TANDEM_DATA_DIR", "profiles/splitwise-sim-perf_model.csv", &bench.arena);
+  const char *path = data_path("TANDEM_DATA_DIR", "profiles/splitwise-sim-perf_model.csv", &arena);
   if (!path) cr_skip_test("TANDEM_DATA_DIR has no SplitwiseSim profile");
   const char *paths[] = {path, NULL};
   const ImportInput input = {.paths = paths, .data_dir = data_dir};
   Profile profile;
   ProfileGroup *groups = NULL;
-  profile_init(&profile, path, &bench.arena);
-  cr_assert_eq(import_profile(importer_find("splitwise-sim"), &input, &profile, &bench.diag), 0);
-  cr_assert_eq(profile_groups(&profile, &groups, &bench.arena), 12);
+  profile_init(&profile, path, &arena);
+  cr_assert_eq(import_profile(importer_find("splitwise-sim"), &input, &profile, &diag), 0);
+  cr_assert_eq(profile_groups(&profile, &groups, &arena), 12);
   int64_t configurations = 0;
   size_t powered = 0;
   for (size_t i = 0; i < 12; i++)
@@ -204,14 +190,14 @@ Test(import, splitwise_sims_own_file_has_twelve_groups_of_210_rows) {
  * they were not in it from the profile's rows, or else from rings of 100 us. */
 static void expect_linear(const Profile *profile, int degree, double median_us) {
   ProfileGroup *groups = NULL;
-  const size_t n = profile_groups(profile, &groups, &bench.arena);
+  const size_t n = profile_groups(profile, &groups, &arena);
   const FitAllReduce all_reduce = {
       .calls = 160, .bytes_per_token = 2 * 8192, .ring = "a machine", .ring_latency = 100e-6};
   for (size_t i = 0; i < n; i++) {
     if (groups[i].tensor_parallel_size != degree) continue;
     FitRows rows;
     const ProfileRow *linear[8];
-    fit_rows_init(&rows, profile, &groups[i], "graph", &all_reduce, &bench.arena);
+    fit_rows_init(&rows, profile, &groups[i], "graph", &all_reduce, &arena);
     cr_assert_eq(fit_rows_of(&rows, PROFILE_LINEAR, linear), 1);
     cr_expect_float_eq(linear[0]->median_us, median_us, 1e-9 * median_us, "%d GPUs take %g us",
                        degree, linear[0]->median_us);
@@ -299,7 +285,7 @@ Test(import, vidur_tables_that_cannot_be_are_located) {
     Profile profile;
     const char *texts[MAX_FILES] = {cases[i].text};
     cr_expect_eq(import_texts("vidur", cases[i].model, "h100-80gb", texts, &profile), -1);
-    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
   }
   Profile profile;
   const char *twice[MAX_FILES] = {MLP, MLP};
@@ -308,13 +294,6 @@ Test(import, vidur_tables_that_cannot_be_are_located) {
 }
 
 /* ---- LLMServingSim ---- */
-
-static void write_text(const char *path, const char *text) {
-  FILE *file = fopen(path, "w");
-  cr_assert_not_null(file);
-  fputs(text, file);
-  fclose(file);
-}
 
 /* Imports a bundle of one degree, 2; the folder is gone afterwards. */
 static int import_bundle(const char *meta, const char *dense, const char *per_sequence,
@@ -325,19 +304,19 @@ static int import_bundle(const char *meta, const char *dense, const char *per_se
                {"tp2/dense.csv", dense},
                {"tp2/per_sequence.csv", per_sequence},
                {"tp2/attention.csv", attention}};
-  const char *folder = temp_file("", 0, &bench.arena);
+  const char *folder = temp_file("", 0, &arena);
   unlink(folder);
-  const char *degree = arena_printf(&bench.arena, "%s/tp2", folder);
+  const char *degree = arena_printf(&arena, "%s/tp2", folder);
   cr_assert(mkdir(folder, 0700) == 0 && mkdir(degree, 0700) == 0);
   for (size_t i = 0; i < 4; i++)
-    write_text(arena_printf(&bench.arena, "%s/%s", folder, files[i].name), files[i].text);
+    write_file(arena_printf(&arena, "%s/%s", folder, files[i].name), files[i].text);
   const char *paths[] = {folder, NULL};
   const ImportInput input = {paths, "llama3-8b", NULL, data_dir};
-  bench.diag.n_entries = bench.diag.n_dropped = 0;
-  profile_init(profile, folder, &bench.arena);
-  int status = import_profile(importer_find("llmservingsim"), &input, profile, &bench.diag);
+  diag.n_entries = diag.n_dropped = 0;
+  profile_init(profile, folder, &arena);
+  int status = import_profile(importer_find("llmservingsim"), &input, profile, &diag);
   for (size_t i = 0; i < 4; i++)
-    unlink(arena_printf(&bench.arena, "%s/%s", folder, files[i].name));
+    unlink(arena_printf(&arena, "%s/%s", folder, files[i].name));
   rmdir(degree);
   rmdir(folder);
   return status;
@@ -420,7 +399,7 @@ Test(import, llmservingsim_bundles_that_cannot_be_are_located) {
     int status =
         import_bundle(cases[i].meta, cases[i].dense, SEQUENCE, cases[i].attention, &profile);
     cr_expect_eq(status, -1, "case %zu", i);
-    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].part);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].part);
   }
 }
 
@@ -445,8 +424,8 @@ Test(import, llmservingsims_sizes_have_limits) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Profile profile;
-    const char *attention = arena_printf(
-        &bench.arena, "prefill_chunk,%s,kv_decode,time_us\n%s,50\n", cases[i].header, cases[i].row);
+    const char *attention = arena_printf(&arena, "prefill_chunk,%s,kv_decode,time_us\n%s,50\n",
+                                         cases[i].header, cases[i].row);
     const int status = import_bundle(META, DENSE, SEQUENCE, attention, &profile);
     cr_expect_eq(status == 0, cases[i].good, "case %zu: %s", i, status ? first_message() : "");
   }
@@ -481,13 +460,11 @@ Test(import, times_that_no_machine_takes_are_of_another_unit) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Profile profile;
     const char *dense =
-        arena_printf(&bench.arena, "layer,tokens,time_us\nqkv_proj,1,%s\n", cases[i].linear);
-    const char *head =
-        arena_printf(&bench.arena, "layer,sequences,time_us\nlm_head,4,%s\nsampler,4,%s\n",
-                     cases[i].head, cases[i].head);
+        arena_printf(&arena, "layer,tokens,time_us\nqkv_proj,1,%s\n", cases[i].linear);
+    const char *head = arena_printf(&arena, "layer,sequences,time_us\nlm_head,4,%s\nsampler,4,%s\n",
+                                    cases[i].head, cases[i].head);
     const char *attention = arena_printf(
-        &bench.arena,
-        "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n1,0,0,0,%s\n0,0,1,1,%s\n",
+        &arena, "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n1,0,0,0,%s\n0,0,1,1,%s\n",
         cases[i].prefill, cases[i].decode);
     const int status = import_bundle(META, dense, head, attention, &profile);
     cr_expect_eq(status == 0, cases[i].good, "case %zu: %s", i, first_message());
@@ -552,7 +529,7 @@ Test(import, distserve_files_that_cannot_be_are_located) {
     Profile profile;
     const char *texts[MAX_FILES] = {cases[i].text};
     cr_expect_eq(import_texts("distserve", NULL, "g", texts, &profile), -1);
-    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
   }
 }
 
@@ -564,7 +541,7 @@ Test(import, distserves_degrees_are_whole_numbers_to_1024) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Profile profile;
     const char *texts[MAX_FILES] = {arena_printf(
-        &bench.arena,
+        &arena,
         "{\"m\": {\"%s\": {\"decoding_large_small_bs_threshold\": 9, \"prefill\": [1, 2, 3],"
         " \"decoding_smallbs\": [1, 2, 3], \"decoding_largebs\": [1, 2, 3]}}}",
         cases[i].degree)};

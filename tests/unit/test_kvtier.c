@@ -3,20 +3,15 @@
  * evicts, swaps or does neither. What happens to the victim is in test_engine. */
 #include "sim/kvtier/kvtier.h"
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 
-static Arena arena;
 static Stage stage;
 
-static void setup(void) {
-  arena_init(&arena);
+static void begin(void) {
+  setup();
   stage_init(&stage, "M", 1000, 16, &arena);
 }
-static void teardown(void) {
-  arena_done(&arena);
-}
 
-TestSuite(kvtier, .init = setup, .fini = teardown);
+TestSuite(kvtier, .init = begin, .fini = teardown);
 
 static RequestIx victim(const char *name) {
   const KvTier *tier = (const KvTier *)policy_find(POLICY_KVTIER, name);

@@ -4,7 +4,7 @@
  * Pinned: values at chosen quantiles; means within stated bounds; that every shipped table loads;
  * where messages point. Not pinned: that a table is true to its source beyond a few figures. */
 #include "sim/base/rng.h"
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include "traces/lengths.h"
 #include "traces/trace.h"
 #include <dirent.h>
@@ -85,43 +85,40 @@ Test(lengths, the_azure_tables_keep_medians_and_means) {
       {"azure-code-2023", 2047.8, 27.88, 1469, 13},
   };
   for (int i = 0; i < 2; i++) {
-    Bench bench;
-    bench_init(&bench);
-    const char *name = arena_printf(&bench.arena, "traces/lengths/%s.csv", cases[i].name);
-    const char *path = data_path("TANDEM_SOURCE_DIR", name, &bench.arena);
+    setup();
+    const char *name = arena_printf(&arena, "traces/lengths/%s.csv", cases[i].name);
+    const char *path = data_path("TANDEM_SOURCE_DIR", name, &arena);
     cr_assert_not_null(path);
     LengthDistribution prompt, output;
     LengthSampler sampler;
-    cr_assert_eq(lengths_load(path, &prompt, &output, &bench.arena, &bench.diag), 0);
+    cr_assert_eq(lengths_load(path, &prompt, &output, &arena, &diag), 0);
     length_sampler_init(&sampler, &prompt);
     cr_expect_eq(length_at(&sampler, 0.5), cases[i].prompt_p50);
     length_sampler_init(&sampler, &output);
     cr_expect_eq(length_at(&sampler, 0.5), cases[i].output_p50);
     cr_expect_float_eq(grid_mean(&prompt), cases[i].prompt_mean, 0.015 * cases[i].prompt_mean);
     cr_expect_float_eq(grid_mean(&output), cases[i].output_mean, 0.015 * cases[i].output_mean);
-    bench_done(&bench);
+    teardown();
   }
 }
 
 Test(lengths, every_table_that_ships_loads) {
-  Bench bench;
-  bench_init(&bench);
-  const char *folder = data_path("TANDEM_SOURCE_DIR", "traces/lengths", &bench.arena);
+  setup();
+  const char *folder = data_path("TANDEM_SOURCE_DIR", "traces/lengths", &arena);
   cr_assert_not_null(folder);
   DIR *listing = opendir(folder);
   const struct dirent *entry = NULL;
   int n = 0;
   while ((entry = readdir(listing))) {
     if (!strstr(entry->d_name, ".csv")) continue;
-    const char *path = arena_printf(&bench.arena, "%s/%s", folder, entry->d_name);
+    const char *path = arena_printf(&arena, "%s/%s", folder, entry->d_name);
     LengthDistribution prompt, output;
-    cr_expect_eq(lengths_load(path, &prompt, &output, &bench.arena, &bench.diag), 0, "%s",
-                 entry->d_name);
+    cr_expect_eq(lengths_load(path, &prompt, &output, &arena, &diag), 0, "%s", entry->d_name);
     n++;
   }
   closedir(listing);
   cr_expect_geq(n, 12);
-  bench_done(&bench);
+  teardown();
 }
 
 Test(lengths, bad_tables_are_located) {
@@ -144,22 +141,20 @@ Test(lengths, bad_tables_are_located) {
       {"q,prompt,output\n0,1,1\n100,3000000000,2\n", 3, 5, "'prompt' must be"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
-    const char *path = temp_file(cases[i].text, strlen(cases[i].text), &bench.arena);
+    setup();
+    const char *path = temp_file(cases[i].text, strlen(cases[i].text), &arena);
     LengthDistribution prompt, output;
-    cr_expect_eq(lengths_load(path, &prompt, &output, &bench.arena, &bench.diag), -1);
-    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+    cr_expect_eq(lengths_load(path, &prompt, &output, &arena, &diag), -1);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
     unlink(path);
-    bench_done(&bench);
+    teardown();
   }
 }
 
-static int bind(const char *text, LengthDistribution ret[2], Bench *bench) {
-  const Node *node = yaml_parse("w", text, strlen(text), &bench->arena, &bench->diag);
+static int bind(const char *text, LengthDistribution ret[2]) {
+  const Node *node = yaml_parse("w", text, strlen(text), &arena, &diag);
   cr_assert_not_null(node, "%s", text);
-  return lengths_bind(node, getenv("TANDEM_SOURCE_DIR"), NULL, &ret[0], &ret[1], &bench->arena,
-                      &bench->diag);
+  return lengths_bind(node, getenv("TANDEM_SOURCE_DIR"), NULL, &ret[0], &ret[1], &arena, &diag);
 }
 
 Test(lengths, all_forms_of_the_key_are_read) {
@@ -175,30 +170,28 @@ Test(lengths, all_forms_of_the_key_are_read) {
       {"azure-code-2023", 2047.7, 28.17},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
+    setup();
     LengthDistribution of[2];
-    cr_assert_eq(bind(cases[i].text, of, &bench), 0, "%s", cases[i].text);
+    cr_assert_eq(bind(cases[i].text, of), 0, "%s", cases[i].text);
     cr_expect_float_eq(grid_mean(&of[0]), cases[i].prompt_mean, cases[i].prompt_mean / 1000);
     cr_expect_float_eq(grid_mean(&of[1]), cases[i].output_mean, cases[i].output_mean / 1000);
-    bench_done(&bench);
+    teardown();
   }
 }
 
 Test(lengths, a_table_may_be_a_path) {
-  Bench bench;
-  bench_init(&bench);
+  setup();
   static const char text[] = "# made here\nq,prompt,output\r\n0,2,4\n100,2,4";
-  const char *plain = temp_file(text, strlen(text), &bench.arena);
-  const char *path = arena_printf(&bench.arena, "%s.csv", plain);
+  const char *plain = temp_file(text, strlen(text), &arena);
+  const char *path = arena_printf(&arena, "%s.csv", plain);
   cr_assert_eq(rename(plain, path), 0);
   LengthDistribution of[2];
-  cr_assert_eq(bind(path, of, &bench), 0);
+  cr_assert_eq(bind(path, of), 0);
   cr_expect(grid_mean(&of[0]) == 2 && grid_mean(&of[1]) == 4);
   unlink(path);
-  cr_expect_eq(bind(path, of, &bench), -1);
-  cr_expect_eq(diag_exit_code(&bench.diag), 4);
-  bench_done(&bench);
+  cr_expect_eq(bind(path, of), -1);
+  cr_expect_eq(diag_exit_code(&diag), 4);
+  teardown();
 }
 
 Test(lengths, wrong_forms_are_located) {
@@ -224,11 +217,10 @@ Test(lengths, wrong_forms_are_located) {
       {"{prompt: {table: {a: 1}}, output: {constant: 1}}", 18, "a name or the path"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
+    setup();
     LengthDistribution of[2];
-    cr_expect_eq(bind(cases[i].text, of, &bench), -1, "%s", cases[i].text);
-    expect_entry(&bench.diag, 0, 1, cases[i].column, cases[i].part, cases[i].text);
-    bench_done(&bench);
+    cr_expect_eq(bind(cases[i].text, of), -1, "%s", cases[i].text);
+    expect_entry(&diag, 0, 1, cases[i].column, cases[i].part, cases[i].text);
+    teardown();
   }
 }

@@ -1,29 +1,8 @@
 /* What a run does not take: prompts and outputs beyond the model's context, and more memory than it
  * may have. */
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
-#include <string.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
-}
-
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(limits, .init = setup, .fini = teardown);
-
-static void run(const TraceRow *rows, size_t n_rows) {
-  scene_run_both(&scene, rows, n_rows);
-}
+TestSuite(limits, .init = setup_scene, .fini = teardown);
 
 /* As in an engine: a prompt must leave room for a token, and an output ends with the context. */
 Test(limits, the_context_of_a_model_rejects_prompts_and_cuts_outputs) {

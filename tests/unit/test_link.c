@@ -4,17 +4,8 @@
  * pinned: bytes lost to rounding below one per change of rate. */
 #include "sim/base/rng.h"
 #include "sim/link.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-
-static Arena arena;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(link, .init = setup, .fini = teardown);
 

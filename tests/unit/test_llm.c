@@ -1,43 +1,14 @@
 /* Model shapes. Pinned: parameter counts and KV bytes of every shipped model, Hugging Face files of
  * the four families, and where bad files are reported. Not pinned: comments and sources in data. */
 #include "perfmodel/llm.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-static Arena arena;
-static Diag diag;
-static char directory[] = "/tmp/tandem-test-XXXXXX";
-static const char *data_dir;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  const char *source = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(source);
-  data_dir = arena_printf(&arena, "%s/perfmodel", source);
-  cr_assert_not_null(mkdtemp(directory));
-}
-
-static void teardown(void) {
-  rmdir(directory);
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
 /* Loads `text` as a file of that name. */
 static int load_text(Llm *llm, const char *name, const char *text) {
-  const char *path = arena_printf(&arena, "%s/%s", directory, name);
-  FILE *file = fopen(path, "w");
-  cr_assert_not_null(file);
-  fputs(text, file);
-  fclose(file);
-  int status = llm_load(llm, path, data_dir, place_of_file("test"), &arena, &diag);
-  unlink(path);
-  return status;
+  write_file(in_folder(name), text);
+  return llm_load(llm, in_folder(name), data_dir, place_of_file("test"), &arena, &diag);
 }
 
 static bool reported(int line, const char *fragment) {
@@ -46,7 +17,7 @@ static bool reported(int line, const char *fragment) {
   return false;
 }
 
-TestSuite(llm, .init = setup, .fini = teardown);
+TestSuite(llm, .init = setup_folder, .fini = teardown_folder);
 
 Test(llm, shipped_models_have_their_published_size) {
   const struct {

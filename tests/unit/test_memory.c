@@ -5,29 +5,9 @@
  * those who wait are looked at when somebody has given way, and that policies
  * know of the blocks that a run has taken so far. */
 #include "sim/engine.h"
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
-}
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(memory, .init = setup, .fini = teardown);
-
-static void expect_at(Tick got, Tick want_us, const char *what) {
-  cr_expect_eq(got, want_us * US, "%s at %.6f ms, not %.6f", what, (double)got / (double)MS,
-               (double)want_us / 1000);
-}
+TestSuite(memory, .init = setup_scene, .fini = teardown);
 
 /* Ten blocks: five hold the 80 tokens of the first, five the 66 of the second.
  * Both are prefilled, 90 + 76, to 166 ms; then the first needs a sixth block,

@@ -1,17 +1,8 @@
 /* What users felt. Pinned: the definition of each latency and each slowdown, worked out by hand
  * from the time stamps of a request. TBT over tokens is booked by the engine (test_engine). */
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 
-static Arena arena;
 static Metrics metrics;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(metrics, .init = setup, .fini = teardown);
 

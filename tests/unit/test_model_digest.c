@@ -1,22 +1,13 @@
 /* The digest of a performance model: every number of it enters, and nothing else does. */
 #include "perfmodel/perfmodel.h"
-#include "tests/unit/trace_testing.h"
-
-static Bench bench;
-
-static void setup(void) {
-  bench_init(&bench);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
+#include "tests/unit/testing.h"
 
 TestSuite(model_digest, .init = setup, .fini = teardown);
 
 static uint64_t digest_of(const char *text) {
   PerfModel model;
-  const char *path = temp_file(text, strlen(text), &bench.arena);
-  cr_assert_eq(perfmodel_load(&model, path, 4, &bench.arena, &bench.diag), 0, "%s", text);
+  const char *path = temp_file(text, strlen(text), &arena);
+  cr_assert_eq(perfmodel_load(&model, path, 4, &arena, &diag), 0, "%s", text);
   unlink(path);
   return model.digest;
 }

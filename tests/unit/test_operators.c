@@ -2,17 +2,8 @@
  * calibration study worked out by hand. Pinned: FLOPs to the last one, bytes of weights and KV. */
 #include "calib/model.h"
 #include "calib/operators.h"
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include <math.h>
-
-static Bench bench;
-
-static void setup(void) {
-  bench_init(&bench);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
 
 TestSuite(operators, .init = setup, .fini = teardown);
 
@@ -116,7 +107,7 @@ Test(operators, models_are_split_or_refused_with_the_numbers) {
   CalibModel model = {.name = "unset"};
   const Place at = place_of_file("--tp");
   const CalibModelOptions good = {.dtype = CALIB_FP16, .tensor_parallel_size = 4, .layers = 2};
-  cr_assert_eq(calib_model_init(&model, &llm, &good, at, &bench.arena, &bench.diag), 0);
+  cr_assert_eq(calib_model_init(&model, &llm, &good, at, &arena, &diag), 0);
   cr_expect_str_eq(model.name, "m-2l");
   cr_expect_eq(model.num_hidden_layers, 2);
   cr_expect_eq(calib_kv_heads(&model), 1); // one of two, on two devices each
@@ -130,10 +121,9 @@ Test(operators, models_are_split_or_refused_with_the_numbers) {
                {{.tensor_parallel_size = 0}, "at least 1"},
                {{.tensor_parallel_size = 1, .layers = 5}, "has 4 layers, not 5"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    bench.diag.n_entries = 0;
-    cr_expect_eq(calib_model_init(&model, &llm, &cases[i].options, at, &bench.arena, &bench.diag),
-                 -1);
-    expect_entry(&bench.diag, 0, 0, 0, cases[i].says, "a split");
+    diag.n_entries = 0;
+    cr_expect_eq(calib_model_init(&model, &llm, &cases[i].options, at, &arena, &diag), -1);
+    expect_entry(&diag, 0, 0, 0, cases[i].says, "a split");
   }
   cr_expect_str_eq(model.name, "m-2l", "a failure changed the model");
 }

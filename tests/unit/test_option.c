@@ -2,9 +2,8 @@
  * the printed table. Not pinned: near-miss distances (test_diag.c) and units (test_units.c). */
 #include "sim/base/option.h"
 #include "sim/base/units.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <string.h>
 
 typedef struct Target {
   int64_t count;
@@ -36,21 +35,9 @@ static const OptionSpec SPECS[] = {
     {0},
 };
 
-static Arena arena;
-static Diag diag;
 static Target target;
 
-static void set_up(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-}
-
-static void tear_down(void) {
-  arena_done(&arena);
-  diag_done(&diag);
-}
-
-TestSuite(option, .init = set_up, .fini = tear_down);
+TestSuite(option, .init = setup, .fini = teardown);
 
 static int bind(const char *text) {
   const Node *map = yaml_parse("a.yaml", text, strlen(text), &arena, &diag);
@@ -165,8 +152,8 @@ Test(option, a_bad_value_is_refused_in_words_that_say_what_is_wanted) {
                  "'%s' says: %s", CASES[i].text, entry->message);
     cr_assert_eq(entry->at.column, CASES[i].column, "'%s' at column %d", CASES[i].text,
                  entry->at.column);
-    tear_down();
-    set_up();
+    teardown();
+    setup();
   }
 }
 
@@ -187,8 +174,8 @@ Test(option, near_misses_of_keys_and_choices_are_offered) {
     cr_assert_eq(option_bind(SPECS, map, EXTRA, map->at, &target, &diag), -1);
     cr_assert_not_null(diag.entries[0].hint, "'%s' gets no hint", text);
     cr_assert_str_eq(diag.entries[0].hint, CASES[i].hint);
-    tear_down();
-    set_up();
+    teardown();
+    setup();
   }
   const Node *map = yaml_parse("a.yaml", "seed: 3", 7, &arena, &diag);
   cr_assert_eq(option_bind(SPECS, map, EXTRA, map->at, &target, &diag), 0, "extra key refused");

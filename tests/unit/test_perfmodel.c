@@ -5,7 +5,7 @@
  * well the model predicts what was never measured (test_fit.c). */
 #include "perfmodel/perfmodel.h"
 #include "sim/series.h"
-#include "tests/unit/data_testing.h"
+#include "tests/unit/testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,20 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-TestSuite(perfmodel, .init = setup, .fini = teardown);
+TestSuite(perfmodel, .init = setup_folder, .fini = teardown_folder);
 
 static int load_text(PerfModel *model, const char *text, int64_t max_decode_seqs) {
-  char directory[] = "/tmp/tandem-test-XXXXXX";
-  cr_assert_not_null(mkdtemp(directory));
-  const char *path = arena_printf(&arena, "%s/model.yaml", directory);
-  FILE *file = fopen(path, "w");
-  cr_assert_not_null(file);
-  fputs(text, file);
-  fclose(file);
-  int status = perfmodel_load(model, path, max_decode_seqs, &arena, &diag);
-  unlink(path);
-  rmdir(directory);
-  return status;
+  write_file(path, text);
+  return perfmodel_load(model, path, max_decode_seqs, &arena, &diag);
 }
 
 static PerfModel load_for(const char *set, const char *model, const char *gpu, int tp,

@@ -2,22 +2,8 @@
  * Whole timelines are in tests/golden/shapes.c. */
 #include "sim/pipeline.h"
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 
-static Arena arena;
-static Diag diag;
-
-static void set_up(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-}
-
-static void tear_down(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(pipeline, .init = set_up, .fini = tear_down);
+TestSuite(pipeline, .init = setup, .fini = teardown);
 
 typedef struct Pass {
   Tick now, stage, last, send;

@@ -2,16 +2,7 @@
  * end to end, that order and digest are functions of the seed and the plan, and what is waived. */
 #include "calib/operators.h"
 #include "calib/plan.h"
-#include "tests/unit/trace_testing.h"
-
-static Bench bench;
-
-static void setup(void) {
-  bench_init(&bench);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
+#include "tests/unit/testing.h"
 
 TestSuite(plan, .init = setup, .fini = teardown);
 
@@ -36,7 +27,7 @@ static Plan plan_of(const CalibModel *model, const CalibDevice *device, uint64_t
                     const bool *only) {
   Plan plan;
   const PlanOptions options = {.seed = seed, .only = only};
-  plan_init(&plan, model, device, &options, &bench.arena);
+  plan_init(&plan, model, device, &options, &arena);
   return plan;
 }
 
@@ -67,7 +58,7 @@ Test(plan, classes_come_in_order_and_the_first_two_have_every_term) {
 Test(plan, no_point_is_there_twice_and_each_has_work) {
   const CalibModel model = model_of(CALIB_ROPE);
   const Plan plan = plan_of(&model, &gpu, 1, NULL);
-  bool *seen = ARENA_ARRAY(&bench.arena, bool, plan.n + 1);
+  bool *seen = ARENA_ARRAY(&arena, bool, plan.n + 1);
   for (size_t i = 0; i < plan.n; i++) {
     const PlanPoint *a = &plan.points[i];
     cr_assert(a->configuration >= 1 && a->configuration <= (int64_t)plan.n);

@@ -6,21 +6,7 @@
 #include "sim/router/router.h"
 #include "sim/transfer/transfer_policy.h"
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 #include <ctype.h>
-#include <string.h>
-
-static Arena arena;
-static Diag diag;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-}
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
 
 TestSuite(policy, .init = setup, .fini = teardown);
 

@@ -2,17 +2,8 @@
  * when a machine flips. That the engine acts on it is in test_engine and test_flip. */
 #include "sim/pool/pool.h"
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 
-static Arena arena;
 static Stage stage;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(pool, .init = setup, .fini = teardown);
 

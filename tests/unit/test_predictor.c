@@ -5,18 +5,7 @@
 #include "sim/base/hash.h"
 #include "sim/predictor/predictor.h"
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
-
-static Arena arena;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(predictor, .init = setup, .fini = teardown);
 

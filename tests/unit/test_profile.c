@@ -1,7 +1,7 @@
 /* Profiles on disk. Pinned: that what is written reads back to the same digest, that missing is not
  * 0, and where each kind of bad input is reported. Not pinned: the digest's value. */
 #include "perfmodel/profile.h"
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include <math.h>
 
 #define HEADER                                                                                     \
@@ -9,15 +9,6 @@
   "context_tokens,logit_seqs,median_us,mad_us,p10_us,p90_us,samples,power_w,sm_clock_mhz,"         \
   "mem_clock_mhz,roofline_fraction,stop\n"
 #define GOOD "m,g,8,iteration,graph,1,512,262144,0,0,1,100,,,,,,,,,\n"
-
-static Bench bench;
-
-static void setup(void) {
-  bench_init(&bench);
-}
-static void teardown(void) {
-  bench_done(&bench);
-}
 
 TestSuite(profile, .init = setup, .fini = teardown, .timeout = 120);
 
@@ -33,13 +24,13 @@ static ProfileRow row_of(const char *model, int32_t degree, ProfileOp op, double
 }
 
 static int load_text(Profile *profile, const char *text, size_t length) {
-  bench.diag.n_entries = bench.diag.n_dropped = 0;
-  return profile_parse(profile, "test", text, length, &bench.arena, &bench.diag);
+  diag.n_entries = diag.n_dropped = 0;
+  return profile_parse(profile, "test", text, length, &arena, &diag);
 }
 
 Test(profile, what_is_saved_loads_again) {
   Profile profile, loaded;
-  profile_init(&profile, "made", &bench.arena);
+  profile_init(&profile, "made", &arena);
   profile_set_fact(&profile, "gpu", "one");
   profile_set_fact(&profile, "plan digest", "12:34");
   profile_set_fact(&profile, "gpu", "two");
@@ -57,9 +48,9 @@ Test(profile, what_is_saved_loads_again) {
     row.bytes = op == PROFILE_COPY_D2H ? 0 : NAN; // known, and none
     profile_add(&profile, &row);
   }
-  const char *path = temp_file("", 0, &bench.arena);
-  cr_assert_eq(profile_save(&profile, path, &bench.diag), 0);
-  cr_assert_eq(profile_load(&loaded, path, &bench.arena, &bench.diag), 0);
+  const char *path = temp_file("", 0, &arena);
+  cr_assert_eq(profile_save(&profile, path, &diag), 0);
+  cr_assert_eq(profile_load(&loaded, path, &arena, &diag), 0);
   unlink(path);
   cr_assert_eq(loaded.n_rows, PROFILE_OPS);
   cr_assert_eq(profile_digest(&loaded), profile_digest(&profile));
@@ -81,8 +72,8 @@ Test(profile, what_is_saved_loads_again) {
 Test(profile, the_digest_is_of_rows_and_not_of_facts) {
   Profile a, b;
   ProfileRow row = row_of("m", 8, PROFILE_LINEAR, 10);
-  profile_init(&a, "a", &bench.arena);
-  profile_init(&b, "b", &bench.arena);
+  profile_init(&a, "a", &arena);
+  profile_init(&b, "b", &arena);
   profile_add(&a, &row);
   profile_add(&b, &row);
   profile_set_fact(&b, "date", "today");
@@ -109,7 +100,7 @@ Test(profile, every_number_enters_the_digest) {
   enum { REALS = sizeof reals / sizeof *reals, VALUES = sizeof values / sizeof *values };
   Profile profile;
   const ProfileRow row = row_of("m", 8, PROFILE_COPY_D2H, 10);
-  profile_init(&profile, "a", &bench.arena);
+  profile_init(&profile, "a", &arena);
   profile_add(&profile, &row);
   for (int i = 0; i < REALS; i++) {
     uint64_t digests[VALUES];
@@ -141,7 +132,7 @@ Test(profile, files_without_the_optional_columns_load_and_keep_their_digest) {
   cr_assert(isnan(narrow.rows[0].flops) && narrow.rows[0].size == 0 && !*narrow.rows[0].cache);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Profile profile;
-    const char *text = arena_printf(&bench.arena, wide, cases[i].cells);
+    const char *text = arena_printf(&arena, wide, cases[i].cells);
     cr_assert_eq(load_text(&profile, text, strlen(text)), 0, "%s", cases[i].cells);
     cr_assert_eq(profile_digest(&profile) == profile_digest(&narrow), cases[i].same, "%s",
                  cases[i].cells);
@@ -150,15 +141,15 @@ Test(profile, files_without_the_optional_columns_load_and_keep_their_digest) {
 
 Test(profile, a_file_written_row_by_row_is_the_one_written_at_once) {
   Profile profile;
-  profile_init(&profile, "made", &bench.arena);
+  profile_init(&profile, "made", &arena);
   profile_set_fact(&profile, "gpu", "one");
   for (int op = 0; op < PROFILE_OPS; op++) {
     ProfileRow row = row_of("m", 8, (ProfileOp)op, 1.0 / 3 + op);
     profile_add(&profile, &row);
   }
-  const char *paths[] = {temp_file("", 0, &bench.arena), temp_file("", 0, &bench.arena)};
+  const char *paths[] = {temp_file("", 0, &arena), temp_file("", 0, &arena)};
   char texts[2][8192] = {{0}};
-  cr_assert_eq(profile_save(&profile, paths[0], &bench.diag), 0);
+  cr_assert_eq(profile_save(&profile, paths[0], &diag), 0);
   FILE *out = fopen(paths[1], "w");
   cr_assert_not_null(out);
   profile_write_header(&profile, out);
@@ -182,12 +173,12 @@ Test(profile, groups_come_in_the_order_of_the_rows) {
     const char *model;
     int32_t degree;
   } rows[] = {{"b", 8}, {"a", 8}, {"b", 4}, {"b", 8}, {"b", 8}};
-  profile_init(&profile, "made", &bench.arena);
+  profile_init(&profile, "made", &arena);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     ProfileRow row = row_of(rows[i].model, rows[i].degree, PROFILE_LINEAR, 1);
     profile_add(&profile, &row);
   }
-  cr_assert_eq(profile_groups(&profile, &groups, &bench.arena), 3);
+  cr_assert_eq(profile_groups(&profile, &groups, &arena), 3);
   cr_assert(strcmp(groups[0].model, "b") == 0 && groups[0].tensor_parallel_size == 8);
   cr_assert(strcmp(groups[1].model, "a") == 0 && groups[1].n_rows == 1);
   cr_assert(groups[2].tensor_parallel_size == 4 && groups[0].n_rows == 3);
@@ -231,20 +222,20 @@ Test(profile, bad_files_are_located) {
     Profile profile;
     cr_expect_eq(load_text(&profile, cases[i].text, strlen(cases[i].text)), -1, "%s",
                  cases[i].part);
-    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
-    cr_expect_eq(diag_exit_code(&bench.diag), 3);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+    cr_expect_eq(diag_exit_code(&diag), 3);
   }
 }
 
 Test(profile, columns_of_another_unit_are_told_the_right_one) {
   Profile profile;
-  char *text = arena_printf(&bench.arena, "%s%s%s", HEADER, GOOD, GOOD);
+  char *text = arena_printf(&arena, "%s%s%s", HEADER, GOOD, GOOD);
   memcpy(strstr(text, "median_us"), "median_ms", 9);
   cr_assert_eq(load_text(&profile, text, strlen(text)), -1);
-  cr_assert_eq(bench.diag.n_entries, 2); // one column is missing, one unknown
-  expect_entry(&bench.diag, 0, 1, 1, "column 'median_us' is missing", text);
-  expect_entry(&bench.diag, 1, 1, 121, "unknown column 'median_ms'", text);
-  cr_assert_not_null(strstr(bench.diag.entries[1].hint, "microseconds"));
+  cr_assert_eq(diag.n_entries, 2); // one column is missing, one unknown
+  expect_entry(&diag, 0, 1, 1, "column 'median_us' is missing", text);
+  expect_entry(&diag, 1, 1, 121, "unknown column 'median_ms'", text);
+  cr_assert_not_null(strstr(diag.entries[1].hint, "microseconds"));
 }
 
 Test(profile, all_problems_come_at_once) {
@@ -252,18 +243,18 @@ Test(profile, all_problems_come_at_once) {
   static const char text[] = HEADER "m,g,8,iteration,,1,512,262144,0,0,1,0,,,,,,,,,\n" GOOD
                                     "m,g,8,iteration,,x,512,262144,0,0,1,-1,,,,,,,,,\n";
   cr_assert_eq(load_text(&profile, text, sizeof text - 1), -1);
-  cr_assert_eq(bench.diag.n_entries, 3);
+  cr_assert_eq(diag.n_entries, 3);
 }
 
 Test(profile, a_million_rows_are_the_limit) {
   const size_t header = sizeof HEADER - 1, row = sizeof GOOD - 1, rows = 1000 * 1000 + 1;
-  char *text = arena_alloc(&bench.arena, header + rows * row);
+  char *text = arena_alloc(&arena, header + rows * row);
   memcpy(text, HEADER, header);
   for (size_t i = 0; i < rows; i++)
     memcpy(text + header + i * row, GOOD, row);
   Profile profile;
   cr_assert_eq(load_text(&profile, text, header + rows * row), -1);
-  expect_entry(&bench.diag, 0, 1000 * 1000 + 2, 1, "more than 1000000 rows", "a million and one");
+  expect_entry(&diag, 0, 1000 * 1000 + 2, 1, "more than 1000000 rows", "a million and one");
   cr_assert_eq(load_text(&profile, text, header + (rows - 1) * row), 0);
   cr_assert_eq(profile.n_rows, rows - 1);
 }
@@ -273,15 +264,15 @@ Test(profile, texts_that_would_not_read_back_are_not_written) {
   for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
     Profile profile;
     ProfileRow row = row_of(models[i], 1, PROFILE_LINEAR, 1);
-    profile_init(&profile, "made", &bench.arena);
+    profile_init(&profile, "made", &arena);
     profile_add(&profile, &row);
-    cr_expect_eq(profile_save(&profile, "/no/such/folder/file", &bench.diag), -1);
-    cr_expect_eq(bench.diag.entries[i].kind, DIAG_INPUT);
+    cr_expect_eq(profile_save(&profile, "/no/such/folder/file", &diag), -1);
+    cr_expect_eq(diag.entries[i].kind, DIAG_INPUT);
   }
   Profile empty;
-  profile_init(&empty, "made", &bench.arena);
-  cr_expect_eq(profile_save(&empty, "/no/such/folder/file", &bench.diag), -1);
-  cr_expect_eq(bench.diag.entries[2].kind, DIAG_ENVIRONMENT);
+  profile_init(&empty, "made", &arena);
+  cr_expect_eq(profile_save(&empty, "/no/such/folder/file", &diag), -1);
+  cr_expect_eq(diag.entries[2].kind, DIAG_ENVIRONMENT);
 }
 
 Test(profile, a_last_line_that_was_cut_short_is_left_out) {
@@ -295,7 +286,7 @@ Test(profile, a_last_line_that_was_cut_short_is_left_out) {
   }
   /* with a newline it is wrong, not cut short */
   Profile profile;
-  const char *text = arena_printf(&bench.arena, "%.*sm,g,8\n", (int)first, whole);
+  const char *text = arena_printf(&arena, "%.*sm,g,8\n", (int)first, whole);
   cr_assert_eq(load_text(&profile, text, strlen(text)), -1);
   cr_assert(!profile.torn);
 }

@@ -2,35 +2,10 @@
  * nothing that is said, what an answer carries, and that it is the one of a full map. */
 #include "experiments/provision_probe.h"
 #include "sim/base/rng.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static Arena arena;
-static Diag diag;
-static char folder[] = "/tmp/tandem-test-XXXXXX";
-static const char *path;
-
-static void set_up(void) {
-  const char *root = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
-  setenv("TANDEM_DATA", root, 1);
-  arena_init(&arena);
-  diag_init(&diag);
-  cr_assert_not_null(mkdtemp(folder));
-  path = arena_printf(&arena, "%s/study.yaml", folder);
-}
-
-static void tear_down(void) {
-  unlink(path);
-  rmdir(folder);
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(provision, .init = set_up, .fini = tear_down);
+TestSuite(provision, .init = setup_folder, .fini = teardown_folder);
 
 /* SW-ISOP-CFG: 40 DGX-H100 in power 44 : 24.8 : 30.8 and cost 4.76 : 2.21, Splitwise §VI-B. */
 Test(provision, a_budget_leaves_the_machines_of_the_paper) {

@@ -3,35 +3,10 @@
 #include "experiments/provision_choices.h"
 #include "experiments/provision_measure.h"
 #include "perfmodel/hardware.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static Arena arena;
-static Diag diag;
-static char folder[] = "/tmp/tandem-test-XXXXXX";
-static const char *path;
-
-static void set_up(void) {
-  const char *root = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
-  setenv("TANDEM_DATA", root, 1);
-  arena_init(&arena);
-  diag_init(&diag);
-  cr_assert_not_null(mkdtemp(folder));
-  path = arena_printf(&arena, "%s/study.yaml", folder);
-}
-
-static void tear_down(void) {
-  unlink(path);
-  rmdir(folder);
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(provision_choices, .init = set_up, .fini = tear_down);
+TestSuite(provision_choices, .init = setup_folder, .fini = teardown_folder);
 
 /* ---- The axis ---- */
 

@@ -1,36 +1,11 @@
 /* Reading a study: the rates that are searched, what machines take at the prices that are given,
  * which designs have clusters in common, ranges of counts, and budgets. */
 #include "experiments/provision.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static Arena arena;
-static Diag diag;
-static char folder[] = "/tmp/tandem-test-XXXXXX";
-static const char *path;
-
-static void set_up(void) {
-  const char *root = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
-  setenv("TANDEM_DATA", root, 1);
-  arena_init(&arena);
-  diag_init(&diag);
-  cr_assert_not_null(mkdtemp(folder));
-  path = arena_printf(&arena, "%s/study.yaml", folder);
-}
-
-static void tear_down(void) {
-  unlink(path);
-  rmdir(folder);
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(provision_load, .init = set_up, .fini = tear_down);
+TestSuite(provision_load, .init = setup_folder, .fini = teardown_folder);
 
 #define EIGHT "{lengths: azure-conv-2023, arrivals: {process: poisson, rate: 8 /s}, duration: 20 s}"
 

@@ -1,18 +1,16 @@
 /* What a study says of a design, from runs made by hand: work and its savings, which failure
  * explains that there is no answer, how sure an answer is, and which design is the best. */
 #include "experiments/provision_replicate.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <string.h>
 
 enum { STEPS = 6, SEEDS = 3 };
 
-static Arena arena;
 static Design design;
 static Provision study;
 
-static void set_up(void) {
-  arena_init(&arena);
+static void begin(void) {
+  setup();
   design = (Design){.name = "made",
                     .n_counts = 2,
                     .counts = {{"pools.a.count", 1, 9}, {"pools.b.count", 1, 9}},
@@ -26,11 +24,7 @@ static void set_up(void) {
                       .n_designs = 1};
 }
 
-static void tear_down(void) {
-  arena_done(&arena);
-}
-
-TestSuite(provision_outcome, .init = set_up, .fini = tear_down);
+TestSuite(provision_outcome, .init = begin, .fini = teardown);
 
 /* A replicate whose search took these steps; each run misses a limit of its own, or meets it. */
 static Replicate replicate_of(const SearchStep *steps, int n) {

@@ -2,13 +2,10 @@
  * designs of which one has no answer, and an offline study with choices that tie, miss and lack. */
 #include "experiments/provision_measure.h"
 #include "experiments/provision_print.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static Arena arena;
 static TrialBase base = {.path = "study.yaml"};
 static Provision study;
 static DesignOutcome outcomes[2];
@@ -17,17 +14,13 @@ static SloSpec ttft = {.name = "ttft.p99", .limit = 2};
 static const SloSpec good = {.name = "goodput", .limit = 0.9};
 static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true}, {&good, 0.98765, 0.0974, true}};
 
-static void set_up(void) {
-  arena_init(&arena);
+static void begin(void) {
+  setup();
   ttft.metric = slo_metric_find("ttft", 4);
   study = (Provision){.base = &base, .n_seeds = 2, .seed = 7, .n_designs = 2};
 }
 
-static void tear_down(void) {
-  arena_done(&arena);
-}
-
-TestSuite(provision_print, .init = set_up, .fini = tear_down);
+TestSuite(provision_print, .init = begin, .fini = teardown);
 
 enum { PLAN = -1 };
 

@@ -3,13 +3,11 @@
  * beforehand. */
 #include "experiments/provision_search.h"
 #include "sim/base/rng.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <string.h>
 
 enum { SIDE = 40, RATES = 200 };
 
-static Arena arena;
 static Rng rng;
 
 /* The truth: the largest rate that each cluster holds; 0: none. And what was asked for. */
@@ -17,16 +15,12 @@ static int64_t capacity[SIDE + 1][SIDE + 1];
 static bool asked[SIDE + 1][SIDE + 1][RATES + 2];
 static int n_asked;
 
-static void set_up(void) {
-  arena_init(&arena);
+static void begin(void) {
+  setup();
   rng_init(&rng, 5, "provision_search");
 }
 
-static void tear_down(void) {
-  arena_done(&arena);
-}
-
-TestSuite(provision_search, .init = set_up, .fini = tear_down);
+TestSuite(provision_search, .init = begin, .fini = teardown);
 
 static ProbeVerdict truth(void *context, const Probe *probe) {
   (void)context;

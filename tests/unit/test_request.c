@@ -3,17 +3,7 @@
 #include "sim/base/rng.h"
 #include "sim/request.h"
 #include "sim/transfer.h"
-#include <criterion/criterion.h>
-#include <string.h>
-
-static Arena arena;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
+#include "tests/unit/testing.h"
 
 TestSuite(request, .init = setup, .fini = teardown);
 

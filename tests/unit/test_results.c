@@ -1,37 +1,22 @@
 /* The database: what a run writes into each table, and that the schema is the one the program
  * expects. What happens when writing fails is shown by tests/cli/results.sh. */
 #include "experiments/results.h"
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "tests/unit/testing.h"
 
-static Arena arena;
-static Diag diag;
-static char folder[] = "/tmp/tandem-test-XXXXXX";
-static const char *path;
 static Results results;
 
-static void set_up(void) {
-  const char *root = getenv("TANDEM_SOURCE_DIR");
-  cr_assert_not_null(root, "TANDEM_SOURCE_DIR is not set");
-  setenv("TANDEM_DATA", root, 1);
-  arena_init(&arena);
-  diag_init(&diag);
-  cr_assert_not_null(mkdtemp(folder));
-  path = arena_printf(&arena, "%s/runs.db", folder);
-  cr_assert_eq(results_open(&results, path, root, &arena, &diag), 0);
+static void begin(void) {
+  setup_folder();
+  path = in_folder("runs.db");
+  cr_assert_eq(results_open(&results, path, getenv("TANDEM_DATA"), &arena, &diag), 0);
 }
 
-static void tear_down(void) {
+static void end(void) {
   results_close(&results);
-  unlink(path);
-  rmdir(folder);
-  diag_done(&diag);
-  arena_done(&arena);
+  teardown_folder();
 }
 
-TestSuite(results, .init = set_up, .fini = tear_down);
+TestSuite(results, .init = begin, .fini = end);
 
 /* The single value of a query. */
 static double ask(const char *sql) {
@@ -60,11 +45,8 @@ static int store_request(void *context, const RequestRecord *record, const Metri
 }
 
 static void run_text(Ran *ran, const char *text, bool requests) {
-  const char *yaml = arena_printf(&arena, "%s/small.yaml", folder);
-  FILE *file = fopen(yaml, "w");
-  cr_assert_not_null(file);
-  fputs(text, file);
-  fclose(file);
+  const char *yaml = in_folder("small.yaml");
+  write_file(yaml, text);
   int status = config_load(&ran->config, yaml, NULL, &arena, &diag) ||
                config_open_trace(&ran->config, &arena, &diag);
   unlink(yaml);

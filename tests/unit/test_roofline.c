@@ -4,13 +4,13 @@
  * that nobody measured. */
 #include "perfmodel/datafile.h"
 #include "perfmodel/roofline.h"
-#include "tests/unit/data_testing.h"
+#include "tests/unit/testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-TestSuite(roofline, .init = setup, .fini = teardown);
+TestSuite(roofline, .init = setup_data, .fini = teardown);
 
 static Hardware machine(const char *name) {
   Hardware hardware;

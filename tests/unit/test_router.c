@@ -3,17 +3,8 @@
  * quirks of the splitwise-sim set. Not pinned: which machine a random draw gives. */
 #include "sim/router/router.h"
 #include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
 
-static Arena arena;
 static Stage stage;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(router, .init = setup, .fini = teardown);
 

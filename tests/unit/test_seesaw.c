@@ -2,12 +2,12 @@
  * the formulas of the paper's appendix A (attention FLOPs corrected) written out here with plain
  * numbers, and its 15% for decode on half of the GPUs. Not pinned: that any GPU keeps to them. */
 #include "perfmodel/seesaw.h"
-#include "tests/unit/data_testing.h"
+#include "tests/unit/testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
-TestSuite(seesaw, .init = setup, .fini = teardown);
+TestSuite(seesaw, .init = setup_data, .fini = teardown);
 
 static Llm model(const char *name) {
   Llm llm;

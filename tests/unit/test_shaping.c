@@ -1,23 +1,15 @@
 /* Groups of GPUs that change their shape: what each rule of the schedule and each option does, that
  * the books add up, and that a timeline shows what happened and changes nothing. A whole cycle by
  * hand is in tests/golden/shapes.c. */
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
+#include "tests/unit/scene_testing.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
 static GroupSpec group;
 
 /* A prefill and a decode machine of 1000 blocks of one token that are the same GPUs. A token of KV
  * is 1 MB and takes 1 ms either way; turning takes 50 ms; a prompt is prefilled by itself. */
-static void set_up(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
+static void begin(void) {
+  setup_scene();
   scene_split(&scene, 1, 1);
   scene.pools[0].block_size = scene.pools[1].block_size = 1;
   group = (GroupSpec){.name = "gpus",
@@ -32,15 +24,10 @@ static void set_up(void) {
   scene_choose(&scene, POLICY_BATCHER, "continuous", "{max_num_batched_tokens: 100}");
 }
 
-static void tear_down(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(shaping, .init = set_up, .fini = tear_down);
+TestSuite(shaping, .init = begin, .fini = teardown);
 
 /* Runs, and checks that all of the time is in the books and that what went out came in again. */
-static const Group *run(const TraceRow *rows, size_t n_rows) {
+static const Group *run_group(const TraceRow *rows, size_t n_rows) {
   cr_assert_eq(scene_run(&scene, rows, n_rows), 0);
   cr_assert_eq(scene.result.unfinished, 0);
   const Group *ran = &scene.result.groups[0];
@@ -62,17 +49,17 @@ static const TraceRow six[] = {
 /* Each takes 100 of the 250 blocks: three times two of them, five turns. */
 Test(shaping, a_store_that_is_full_ends_prefill) {
   scene_choose(&scene, POLICY_POOL, "seesaw", "{finish: true}");
-  const Group *ran = run(six, COUNT(six));
+  const Group *ran = run_group(six, COUNT(six));
   cr_expect_eq(ran->n_turns, 5);
   cr_expect_eq(ran->most_stored_blocks, 200);
   cr_expect_eq(ran->copied_bytes[COPY_OUT], INT64_C(600000000));
   group.store_blocks = 600;
-  cr_expect_eq(run(six, COUNT(six))->n_turns, 1);
+  cr_expect_eq(run_group(six, COUNT(six))->n_turns, 1);
 }
 
 /* Without `finish` a sequence that still decodes goes back to the store, so that more is copied. */
 Test(shaping, sequences_on_the_gpus_are_drained_or_finish) {
-  const Group *ran = run(six, COUNT(six));
+  const Group *ran = run_group(six, COUNT(six));
   cr_expect_gt(ran->copied_bytes[COPY_OUT], INT64_C(600000000));
   cr_expect_gt(ran->n_turns, 5);
   cr_expect_gt(ran->ticks[GROUP_DRAINS], 0);
@@ -83,7 +70,7 @@ Test(shaping, sequences_on_the_gpus_are_drained_or_finish) {
  * wait until one of them ends, though the store is empty. */
 Test(shaping, decode_is_left_only_when_all_of_its_kv_fits_beside_the_next_prompt) {
   const TraceRow rows[] = {row(0, 100, 5), row(0, 100, 40), row(0, 60, 5)};
-  run(rows, COUNT(rows));
+  run_group(rows, COUNT(rows));
   cr_expect_gt(scene.records[2].prefill_began_at, scene.records[0].last_token_at);
   cr_expect_lt(scene.records[2].prefill_began_at, scene.records[1].last_token_at);
 }
@@ -101,7 +88,7 @@ Test(shaping, a_schedule_says_who_waits) {
   group.store_blocks = 500;
   for (int i = 0; i < 3; i++) {
     scene_choose(&scene, POLICY_POOL, "seesaw", schedules[i]);
-    turns[i] = run(rows, COUNT(rows))->n_turns;
+    turns[i] = run_group(rows, COUNT(rows))->n_turns;
     waits[i] = scene.records[2].prefill_began_at;
     const bool waits_for_first = waits[i] > scene.records[0].last_token_at;
     const bool waits_for_both = waits[i] > scene.records[1].last_token_at;
@@ -118,19 +105,19 @@ Test(shaping, a_decode_prioritizing_batch_is_as_large_as_the_gpus_hold) {
   scene.pools[1].kv_blocks = 180;
   group.store_blocks = 500;
   scene_choose(&scene, POLICY_POOL, "seesaw", "{schedule: decode_prioritizing}");
-  run(six, COUNT(six));
+  run_group(six, COUNT(six));
   cr_expect_gt(scene.records[2].prefill_began_at, scene.records[1].last_token_at);
   scene_choose(&scene, POLICY_POOL, "seesaw", NULL);
-  run(six, COUNT(six));
+  run_group(six, COUNT(six));
   cr_expect_lt(scene.records[2].prefill_began_at, scene.records[0].last_token_at);
 }
 
 Test(shaping, copies_overlap_with_iterations_or_hold_them_up) {
   const TraceRow rows[] = {row(0, 100, 2), row(0, 100, 2)};
-  run(rows, COUNT(rows));
+  run_group(rows, COUNT(rows));
   cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at);
   group.overlaps = false;
-  const Group *ran = run(rows, COUNT(rows));
+  const Group *ran = run_group(rows, COUNT(rows));
   cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at + 100 * MS);
   cr_expect_geq(ran->ticks[GROUP_STALLS], 100 * MS);
 }
@@ -143,7 +130,7 @@ Test(shaping, all_lanes_go_on_when_the_copies_that_held_them_up_have_ended) {
   scene_choose(&scene, POLICY_ROUTER, "round_robin", NULL);
   group.overlaps = false;
   group.store_blocks = 500;
-  run(rows, COUNT(rows));
+  run_group(rows, COUNT(rows));
   for (size_t i = 0; i < COUNT(rows); i++)
     cr_expect_eq(scene.records[i].prefill_machine, i % 2);
   cr_expect_eq(scene.records[2].prefill_began_at, scene.records[3].prefill_began_at);
@@ -156,7 +143,7 @@ Test(shaping, a_request_of_one_token_has_a_place_in_the_store_until_it_ends) {
   scene.pools[0].count = 2;
   scene.pools[0].pipeline_stages = 2;
   scene_choose(&scene, POLICY_ROUTER, "round_robin", NULL);
-  const Group *ran = run(rows, COUNT(rows));
+  const Group *ran = run_group(rows, COUNT(rows));
   cr_expect_eq(ran->n_turns, 0);
   cr_expect_eq(ran->most_stored_blocks, 240);
   cr_expect_eq(ran->copied_bytes[COPY_OUT], 0);
@@ -170,7 +157,7 @@ Test(shaping, what_goes_back_to_the_store_goes_in_order_of_arrival) {
   char *text = NULL, order[8] = "";
   size_t size = 0, n = 0;
   scene.config.event_log = open_memstream(&text, &size);
-  run(rows, COUNT(rows));
+  run_group(rows, COUNT(rows));
   fclose(scene.config.event_log);
   for (const char *at = text; (at = strstr(at, "copy_out,")) && n + 1 < sizeof order; n++)
     order[n] = *(at += strlen("copy_out,"));
@@ -181,7 +168,7 @@ Test(shaping, what_goes_back_to_the_store_goes_in_order_of_arrival) {
 /* The same link as a tier's: a rate for each direction, h bytes more a copy, what others take. */
 Test(shaping, copies_and_turns_go_over_the_link_to_cpu_memory) {
   const TraceRow rows[] = {row(0, 100, 2)};
-  run(rows, COUNT(rows));
+  run_group(rows, COUNT(rows));
   const Tick quick = scene.records[0].decode_began_at;
   group.link.options.to_gpu = 500000000; // 100 MB in 200 ms, 50 MB of weights in 100
   cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
@@ -204,14 +191,14 @@ Test(shaping, a_small_store_is_not_turned_for_prompt_by_prompt) {
     rows[i] = row(0, 30, 20 + 3 * (int32_t)i);
   for (int i = 0; i < 2; i++) {
     scene_choose(&scene, POLICY_POOL, "seesaw", i ? NULL : "{min_room: 0}");
-    turns[i] = run(rows, COUNT(rows))->n_turns;
+    turns[i] = run_group(rows, COUNT(rows))->n_turns;
   }
   cr_expect_lt(2 * turns[1], turns[0], "%lld of %lld", (long long)turns[1], (long long)turns[0]);
 }
 
 Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
   const TraceRow rows[] = {row(0, 250, 2), row(0, 251, 2), row(0, 30, 2)};
-  run(rows, COUNT(rows));
+  run_group(rows, COUNT(rows));
   cr_expect_eq(scene.result.metrics.completed, 2);
   cr_expect_eq(scene.result.metrics.rejected, 1);
   cr_expect_eq(scene.records[1].rejected, REJECTED_STORE);
@@ -261,14 +248,14 @@ static void check_timeline(const SimResult *result, Tick interval) {
 }
 
 Test(shaping, a_timeline_shows_what_happened_and_changes_nothing) {
-  run(arrivals, COUNT(arrivals));
+  run_group(arrivals, COUNT(arrivals));
   const uint64_t digest = scene.result.digest, events = scene.result.events;
   cr_expect_null(scene.result.timeline);
   static const Tick intervals[] = {TICKS_PER_SECOND / 1000, 7 * MS, 100 * TICKS_PER_SECOND};
   size_t n_rows[3];
   for (int i = 0; i < 3; i++) {
     scene.config.timeline_interval = intervals[i];
-    run(arrivals, COUNT(arrivals));
+    run_group(arrivals, COUNT(arrivals));
     cr_expect_eq(scene.result.digest, digest);
     cr_expect_eq(scene.result.events, events);
     check_timeline(&scene.result, intervals[i]);
@@ -281,10 +268,10 @@ Test(shaping, a_timeline_shows_what_happened_and_changes_nothing) {
 /* Blocks that a decode run takes while it goes on are seen at the tick. */
 Test(shaping, stepped_and_coalesced_runs_have_one_timeline) {
   scene.config.timeline_interval = MS;
-  run(arrivals, COUNT(arrivals));
+  run_group(arrivals, COUNT(arrivals));
   const Timeline *coalesced = scene.result.timeline;
   scene.config.step = true;
-  run(arrivals, COUNT(arrivals));
+  run_group(arrivals, COUNT(arrivals));
   const Timeline *stepped = scene.result.timeline;
   cr_assert_eq(coalesced->n_rows, stepped->n_rows);
   for (size_t i = 0; i < stepped->n_rows; i++) {

@@ -2,23 +2,17 @@
  * finished do to a quantile. How slowdowns are measured is pinned by the tests of the metrics. */
 #include "experiments/slo.h"
 #include "sim/base/rng.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <string.h>
 
-static Arena arena;
 static Metrics metrics;
 
-static void set_up(void) {
-  arena_init(&arena);
+static void begin(void) {
+  setup();
   metrics_init(&metrics, NULL, &arena);
 }
 
-static void tear_down(void) {
-  arena_done(&arena);
-}
-
-TestSuite(slo, .init = set_up, .fini = tear_down);
+TestSuite(slo, .init = begin, .fini = teardown);
 
 /* `count` requests with these slowdowns in all three measures. */
 static void add(double slowdown, uint64_t count) {

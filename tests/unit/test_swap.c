@@ -3,33 +3,9 @@
  * back. Pinned: who goes and when, that the machine stands still meanwhile, who waits for those
  * that are gone, and what becomes of a victim without room in CPU memory. Who is the victim is in
  * test_kvtier, who may return in test_batcher. */
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
-}
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(swap, .init = setup, .fini = teardown);
-
-static void expect_at(Tick got, Tick want_us, const char *what) {
-  cr_expect_eq(got, want_us * US, "%s at %.6f ms, not %.6f", what, (double)got / (double)MS,
-               (double)want_us / 1000);
-}
-
-static void run(const TraceRow *rows, size_t n_rows) {
-  scene_run_both(&scene, rows, n_rows);
-}
+TestSuite(swap, .init = setup_scene, .fini = teardown);
 
 static void choose_swap(PoolSpec *pool, int64_t cpu_kv_blocks) {
   scene_choose(&scene, POLICY_KVTIER, "swap", NULL);

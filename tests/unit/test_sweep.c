@@ -1,22 +1,8 @@
 /* Axes: what is written to which values, the order of points, shards, and what is refused. */
 #include "experiments/sweep.h"
-#include <criterion/criterion.h>
-#include <string.h>
+#include "tests/unit/testing.h"
 
-static Arena arena;
-static Diag diag;
-
-static void set_up(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-}
-
-static void tear_down(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(sweep, .init = set_up, .fini = tear_down);
+TestSuite(sweep, .init = setup, .fini = teardown);
 
 static int bind(Sweep *sweep, const char *text) {
   const Node *block = yaml_parse("sweep.yaml", text, strlen(text), &arena, &diag);

@@ -3,26 +3,9 @@
  * shrinks while all of it is in use, time in and outside iterations; then FlexGen's costs, padded
  * batches, and Pie where nobody waits, which is a larger memory and nothing else. */
 #include "sim/engine.h"
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
-#include <string.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
-}
-
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(tier, .init = setup, .fini = teardown);
+TestSuite(tier, .init = setup_scene, .fini = teardown);
 
 /* --- a tier that does as it is told */
 

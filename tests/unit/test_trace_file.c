@@ -2,7 +2,7 @@
  *
  * Pinned: ticks and token counts of rows; line, column and key words of messages; that every kind
  * of damage is found. Not pinned: the full wording, nor at which line damaged gzip data shows. */
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include "traces/summary.h"
 #include "traces/trace_file.h"
 #include <math.h>
@@ -20,14 +20,13 @@ static const TraceFormat *format_named(const char *name) {
 }
 
 /* All rows of `text`; returns how trace_file_next ended. */
-static int read_text(const char *text, TraceRow *rows, int capacity, int *ret_count, Bench *bench) {
+static int read_text(const char *text, TraceRow *rows, int capacity, int *ret_count) {
   TraceFile file;
   *ret_count = 0;
-  if (trace_file_open_text(&file, "t", text, strlen(text), NULL, &bench->arena, &bench->diag))
-    return -1;
+  if (trace_file_open_text(&file, "t", text, strlen(text), NULL, &arena, &diag)) return -1;
   int status = 1;
   TraceRow row;
-  while ((status = trace_file_next(&file, &row, &bench->diag)) > 0) {
+  while ((status = trace_file_next(&file, &row, &diag)) > 0) {
     cr_assert_lt(*ret_count, capacity);
     rows[(*ret_count)++] = row;
   }
@@ -76,11 +75,10 @@ Test(trace_file, rows_of_every_format_have_exact_times) {
        {{27 * (S / 1000), 6, 5, {0}}, {27500 * (S / 1000000), 8, 7, {0}}}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
+    setup();
     TraceRow rows[8];
     int n = 0;
-    cr_expect_eq(read_text(cases[i].text, rows, 8, &n, &bench), 0, "%s", cases[i].what);
+    cr_expect_eq(read_text(cases[i].text, rows, 8, &n), 0, "%s", cases[i].what);
     cr_assert_eq(n, cases[i].n, "%d rows of %s", n, cases[i].what);
     for (int k = 0; k < n; k++) {
       const TraceRow *want = &cases[i].rows[k];
@@ -89,7 +87,7 @@ Test(trace_file, rows_of_every_format_have_exact_times) {
                 "row %d of %s: %lld ps, %d, %d", k, cases[i].what, (long long)rows[k].at,
                 rows[k].prompt_tokens, rows[k].output_tokens);
     }
-    bench_done(&bench);
+    teardown();
   }
 }
 
@@ -143,28 +141,26 @@ Test(trace_file, bad_rows_are_located) {
       {"{} x", 1, 4, "nothing after"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
+    setup();
     TraceRow rows[8];
     int n = 0;
-    cr_expect_eq(read_text(cases[i].text, rows, 8, &n, &bench), -1, "%s", cases[i].text);
-    expect_entry(&bench.diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
-    cr_expect_eq(diag_exit_code(&bench.diag), 3);
-    bench_done(&bench);
+    cr_expect_eq(read_text(cases[i].text, rows, 8, &n), -1, "%s", cases[i].text);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+    cr_expect_eq(diag_exit_code(&diag), 3);
+    teardown();
   }
 }
 
 Test(trace_file, all_that_is_wrong_with_a_row_is_said) {
-  Bench bench;
-  bench_init(&bench);
+  setup();
   TraceRow rows[1];
   int n = 0;
-  cr_expect_eq(read_text(AZURE "today,0,many\n", rows, 1, &n, &bench), -1);
-  cr_assert_eq(bench.diag.n_entries, 3);
-  expect_entry(&bench.diag, 0, 2, 1, "TIMESTAMP", "the time");
-  expect_entry(&bench.diag, 1, 2, 7, "ContextTokens", "the prompt");
-  expect_entry(&bench.diag, 2, 2, 9, "GeneratedTokens", "the output");
-  bench_done(&bench);
+  cr_expect_eq(read_text(AZURE "today,0,many\n", rows, 1, &n), -1);
+  cr_assert_eq(diag.n_entries, 3);
+  expect_entry(&diag, 0, 2, 1, "TIMESTAMP", "the time");
+  expect_entry(&diag, 1, 2, 7, "ContextTokens", "the prompt");
+  expect_entry(&diag, 2, 2, 9, "GeneratedTokens", "the output");
+  teardown();
 }
 
 Test(trace_file, a_stated_format_must_match_the_header) {
@@ -177,16 +173,15 @@ Test(trace_file, a_stated_format_must_match_the_header) {
       {"mooncake", AZURE, "expected '{'", 1},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
+    setup();
     TraceFile file;
     TraceRow row;
     int status = trace_file_open_text(&file, "t", cases[i].text, strlen(cases[i].text),
-                                      format_named(cases[i].format), &bench.arena, &bench.diag);
-    if (status == 0) status = trace_file_next(&file, &row, &bench.diag);
+                                      format_named(cases[i].format), &arena, &diag);
+    if (status == 0) status = trace_file_next(&file, &row, &diag);
     cr_expect_eq(status, -1);
-    expect_entry(&bench.diag, 0, 1, cases[i].column, cases[i].part, cases[i].format);
-    bench_done(&bench);
+    expect_entry(&diag, 0, 1, cases[i].column, cases[i].part, cases[i].format);
+    teardown();
   }
 }
 
@@ -194,13 +189,12 @@ Test(trace_file, what_cannot_be_opened_is_of_the_environment) {
   static const char *const paths[] = {"/", "/nonexistent/trace.csv"};
   static const char *const parts[] = {"is a directory", "cannot open"};
   for (int i = 0; i < 2; i++) {
-    Bench bench;
-    bench_init(&bench);
+    setup();
     TraceFile file;
-    cr_expect_eq(trace_file_open(&file, paths[i], NULL, &bench.arena, &bench.diag), -1);
-    expect_entry(&bench.diag, 0, 0, 0, parts[i], paths[i]);
-    cr_expect_eq(diag_exit_code(&bench.diag), 4);
-    bench_done(&bench);
+    cr_expect_eq(trace_file_open(&file, paths[i], NULL, &arena, &diag), -1);
+    expect_entry(&diag, 0, 0, 0, parts[i], paths[i]);
+    cr_expect_eq(diag_exit_code(&diag), 4);
+    teardown();
   }
 }
 
@@ -221,16 +215,16 @@ static char *make_trace(int rows, size_t *ret_length, Arena *arena) {
 }
 
 /* Counts the rows of a file, all read twice; -1 if reading fails. */
-static int count_rows_twice(const char *path, Bench *bench) {
+static int count_rows_twice(const char *path) {
   TraceFile file;
   TraceRow row;
   int counts[2] = {0, 0};
-  if (trace_file_open(&file, path, NULL, &bench->arena, &bench->diag)) return -1;
+  if (trace_file_open(&file, path, NULL, &arena, &diag)) return -1;
   for (int pass = 0; pass < 2; pass++) {
     int status = 1;
-    while ((status = trace_file_next(&file, &row, &bench->diag)) > 0)
+    while ((status = trace_file_next(&file, &row, &diag)) > 0)
       counts[pass]++;
-    if (status == 0) status = trace_file_rewind(&file, &bench->diag);
+    if (status == 0) status = trace_file_rewind(&file, &diag);
     if (status) counts[pass] = -1;
     if (status) break;
   }
@@ -240,73 +234,68 @@ static int count_rows_twice(const char *path, Bench *bench) {
 }
 
 Test(trace_file, gzip_reads_like_plain_text_and_damage_is_found) {
-  Bench bench;
-  bench_init(&bench);
+  setup();
   enum { ROWS = 20000 }; // several buffers long
   size_t length = 0, size = 0;
-  char *text = make_trace(ROWS, &length, &bench.arena);
-  const char *plain = temp_file(text, length, &bench.arena);
-  const char *packed = temp_file("", 0, &bench.arena);
+  char *text = make_trace(ROWS, &length, &arena);
+  const char *plain = temp_file(text, length, &arena);
+  const char *packed = temp_file("", 0, &arena);
   gzFile out = gzopen(packed, "wb");
   cr_assert_eq(gzwrite(out, text, (unsigned)length), (int)length);
   cr_assert_eq(gzclose(out), Z_OK);
-  cr_expect_eq(count_rows_twice(plain, &bench), ROWS);
-  cr_expect_eq(count_rows_twice(packed, &bench), ROWS);
-  cr_expect_eq(bench.diag.n_entries, 0);
+  cr_expect_eq(count_rows_twice(plain), ROWS);
+  cr_expect_eq(count_rows_twice(packed), ROWS);
+  cr_expect_eq(diag.n_entries, 0);
 
-  unsigned char *bytes = arena_alloc(&bench.arena, length);
+  unsigned char *bytes = arena_alloc(&arena, length);
   FILE *file = fopen(packed, "rb");
   size = fread(bytes, 1, length, file);
   fclose(file);
-  const char *cut[] = {temp_file(bytes, size / 2, &bench.arena),
-                       temp_file(bytes, size - 4, &bench.arena),
-                       temp_file(bytes, 20, &bench.arena)};
+  const char *cut[] = {temp_file(bytes, size / 2, &arena), temp_file(bytes, size - 4, &arena),
+                       temp_file(bytes, 20, &arena)};
   bytes[size / 2] ^= 0x55;
-  const char *damaged = temp_file(bytes, size, &bench.arena);
+  const char *damaged = temp_file(bytes, size, &arena);
   for (int i = 0; i < 3; i++) {
-    cr_expect_eq(count_rows_twice(cut[i], &bench), -1);
-    cr_assert_eq(bench.diag.n_entries, i + 1);
-    cr_expect(strstr(bench.diag.entries[i].message, "cut short"), "%s",
-              bench.diag.entries[i].message);
+    cr_expect_eq(count_rows_twice(cut[i]), -1);
+    cr_assert_eq(diag.n_entries, i + 1);
+    cr_expect(strstr(diag.entries[i].message, "cut short"), "%s", diag.entries[i].message);
     unlink(cut[i]);
   }
-  cr_expect_gt(bench.diag.entries[0].at.line, ROWS / 4);
-  cr_expect_lt(bench.diag.entries[0].at.line, ROWS * 3 / 4);
-  cr_expect_eq(bench.diag.entries[1].at.line, ROWS + 2);
-  cr_expect_eq(count_rows_twice(damaged, &bench), -1);
-  cr_expect_eq(diag_exit_code(&bench.diag), 3);
+  cr_expect_gt(diag.entries[0].at.line, ROWS / 4);
+  cr_expect_lt(diag.entries[0].at.line, ROWS * 3 / 4);
+  cr_expect_eq(diag.entries[1].at.line, ROWS + 2);
+  cr_expect_eq(count_rows_twice(damaged), -1);
+  cr_expect_eq(diag_exit_code(&diag), 3);
   unlink(plain);
   unlink(packed);
   unlink(damaged);
-  bench_done(&bench);
+  teardown();
 }
 
 Test(trace_file, lines_may_be_long_but_not_without_end) {
   static const size_t lengths[] = {1000000, LINE_LENGTH_MAX + 100000};
   for (int i = 0; i < 2; i++) {
-    Bench bench;
-    bench_init(&bench);
+    setup();
     static const char head[] = "{\"timestamp\": 1, \"input_length\": 2, \"output_length\": 3, "
                                "\"hash_ids\": [";
-    char *text = arena_alloc(&bench.arena, lengths[i]);
+    char *text = arena_alloc(&arena, lengths[i]);
     memset(text, ' ', lengths[i]);
     memcpy(text, head, strlen(head));
     memcpy(text + lengths[i] - 2, "]}", 2);
-    const char *path = temp_file(text, lengths[i], &bench.arena);
-    cr_expect_eq(count_rows_twice(path, &bench), i == 0 ? 1 : -1);
-    if (i == 1) expect_entry(&bench.diag, 0, 1, 0, "longer than 16 MiB", "a line without end");
+    const char *path = temp_file(text, lengths[i], &arena);
+    cr_expect_eq(count_rows_twice(path), i == 0 ? 1 : -1);
+    if (i == 1) expect_entry(&diag, 0, 1, 0, "longer than 16 MiB", "a line without end");
     unlink(path);
-    bench_done(&bench);
+    teardown();
   }
 }
 
 Test(trace_file, the_sample_is_an_azure_trace) {
-  Bench bench;
-  bench_init(&bench);
-  const char *path = data_path("TANDEM_SOURCE_DIR", "traces/sample/azure_sample.csv", &bench.arena);
+  setup();
+  const char *path = data_path("TANDEM_SOURCE_DIR", "traces/sample/azure_sample.csv", &arena);
   cr_assert_not_null(path);
-  cr_expect_eq(count_rows_twice(path, &bench), 200);
-  bench_done(&bench);
+  cr_expect_eq(count_rows_twice(path), 200);
+  teardown();
 }
 
 /* Rows and means are those of the published files; medians are the known ones, up to the 0.4% of a
@@ -327,17 +316,16 @@ Test(trace_file, the_published_traces_have_their_known_statistics) {
        1.094, 0.073},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
-    const char *path = data_path("TANDEM_DATA_DIR", cases[i].name, &bench.arena);
+    setup();
+    const char *path = data_path("TANDEM_DATA_DIR", cases[i].name, &arena);
     if (!path) cr_skip_test("TANDEM_DATA_DIR has no %s", cases[i].name);
     TraceFile file;
     TraceSummary summary;
     TraceRow row;
     int status = 1;
-    summary_init(&summary, &bench.arena);
-    cr_assert_eq(trace_file_open(&file, path, NULL, &bench.arena, &bench.diag), 0);
-    while ((status = trace_file_next(&file, &row, &bench.diag)) > 0)
+    summary_init(&summary, &arena);
+    cr_assert_eq(trace_file_open(&file, path, NULL, &arena, &diag), 0);
+    while ((status = trace_file_next(&file, &row, &diag)) > 0)
       summary_add(&summary, &row);
     trace_file_close(&file);
     cr_expect_eq(status, 0);
@@ -356,6 +344,6 @@ Test(trace_file, the_published_traces_have_their_known_statistics) {
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
       cr_expect(fabs(pairs[k][0] - pairs[k][1]) <= pairs[k][2], "%s, figure %zu: %.6g, not %.6g",
                 cases[i].name, k, pairs[k][0], pairs[k][1]);
-    bench_done(&bench);
+    teardown();
   }
 }

@@ -4,24 +4,9 @@
  * take is in test_engine. */
 #include "sim/router/router.h"
 #include "sim/transfer/transfer_policy.h"
-#include "tests/unit/sim_testing.h"
-#include <criterion/criterion.h>
+#include "tests/unit/scene_testing.h"
 
-static Arena arena;
-static Diag diag;
-static Scene scene;
-
-static void setup(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-  scene_init(&scene, &arena, &diag);
-}
-static void teardown(void) {
-  diag_done(&diag);
-  arena_done(&arena);
-}
-
-TestSuite(transfer, .init = setup, .fini = teardown);
+TestSuite(transfer, .init = setup_scene, .fini = teardown);
 
 static TransferChoice pick(const char *name, const char *options, int32_t prompt_tokens,
                            const PoolSpec *from, int64_t bandwidth) {
@@ -93,13 +78,9 @@ Test(transfer, splitwise_sim_has_a_link_for_each_transfer_and_polls) {
 
 /* --- timelines */
 
-static void expect_at(Tick got, double want_ms, const char *what) {
+static void expect_ms(Tick got, double want_ms, const char *what) {
   cr_expect_eq(got, tick_from_seconds(want_ms / 1000), "%s at %.6f ms, not %.6f", what,
                (double)got / (double)MS, want_ms);
-}
-
-static void run(const TraceRow *rows, size_t n_rows) {
-  scene_run_both(&scene, rows, n_rows);
 }
 
 /* A prompt of 90 tokens in chunks of 60, to 70 ms, and 30, to 110 ms, or one of 50 in a single
@@ -133,8 +114,8 @@ Test(transfer, chunks_move_while_the_next_is_prefilled) {
     scene.pools[0].nic_bandwidth = scene.pools[1].nic_bandwidth = cases[c].nic;
     const TraceRow rows[] = {row(0, cases[c].prompt, 2)};
     run(rows, 1);
-    expect_at(scene.records[0].first_token_at, cases[c].first_token, cases[c].what);
-    expect_at(scene.records[0].decode_began_at, cases[c].decodes, cases[c].what);
+    expect_ms(scene.records[0].first_token_at, cases[c].first_token, cases[c].what);
+    expect_ms(scene.records[0].decode_began_at, cases[c].decodes, cases[c].what);
     cr_expect_eq(scene.result.metrics.transfers, 1u);
     cr_expect_eq(scene.result.metrics.transferred_bytes, (int64_t)cases[c].prompt * 1000000);
   }
@@ -149,10 +130,10 @@ Test(transfer, layers_of_a_prompt_dispatched_at_its_end_go_whole) {
   scene.pools[0].kv_transfer_overhead = 8 * MS;
   const TraceRow rows[] = {row(0, 50, 2)};
   run(rows, 1);
-  expect_at(scene.records[0].decode_began_at, 60 + 5 + 8, "routed: a tenth is left");
+  expect_ms(scene.records[0].decode_began_at, 60 + 5 + 8, "routed: a tenth is left");
   scene_choose(&scene, POLICY_DISPATCHER, "least_loaded", NULL);
   run(rows, 1);
-  expect_at(scene.records[0].decode_began_at, 60 + 50, "dispatched");
+  expect_ms(scene.records[0].decode_began_at, 60 + 50, "dispatched");
 }
 
 /* The receiver has 8 blocks of 16 tokens, the first request takes 6. Chunks: 60 of the first, to
@@ -166,10 +147,10 @@ Test(transfer, chunks_without_room_at_the_receiver_go_whole) {
   scene_choose(&scene, POLICY_TRANSFER, "chunked", NULL);
   const TraceRow rows[] = {row(0, 90, 3), row(0, 90, 3)};
   run(rows, 2);
-  expect_at(scene.records[0].first_token_at, 140, "the first's prefill");
-  expect_at(scene.records[0].decode_began_at, 170, "the first");
-  expect_at(scene.records[0].last_token_at, 170 + 23.83, "its end");
-  expect_at(scene.records[1].decode_began_at, 210 + 90, "the second");
+  expect_ms(scene.records[0].first_token_at, 140, "the first's prefill");
+  expect_ms(scene.records[0].decode_began_at, 170, "the first");
+  expect_ms(scene.records[0].last_token_at, 170 + 23.83, "its end");
+  expect_ms(scene.records[1].decode_began_at, 210 + 90, "the second");
 }
 
 /* A second prompt of three chunks finds room when its second has ended: the first request is gone
@@ -182,8 +163,8 @@ Test(transfer, chunks_wait_for_room_until_a_later_one_finds_it) {
   scene_choose(&scene, POLICY_TRANSFER, "chunked", NULL);
   const TraceRow rows[] = {row(0, 90, 3), row(0, 110, 3)};
   run(rows, 2);
-  expect_at(scene.records[1].first_token_at, 240, "the second's prefill");
-  expect_at(scene.records[1].decode_began_at, 240 + 80, "the second");
+  expect_ms(scene.records[1].first_token_at, 240, "the second's prefill");
+  expect_ms(scene.records[1].decode_began_at, 240 + 80, "the second");
 }
 
 /* Even requests go from the first machine to the second, odd ones the other way. */
@@ -208,11 +189,11 @@ Test(transfer, chunks_give_their_room_back_when_prefills_wait_for_each_other) {
   scene_choose(&scene, POLICY_TRANSFER, "chunked", NULL);
   const TraceRow rows[] = {row(0, 161, 3), row(0, 161, 3)};
   run(rows, 2);
-  expect_at(scene.records[1].first_token_at, 255, "the second's prefill");
-  expect_at(scene.records[1].decode_began_at, 288, "the second");
-  expect_at(scene.records[1].last_token_at, 313.25, "its end");
-  expect_at(scene.records[0].first_token_at, 356.25, "the first's prefill");
-  expect_at(scene.records[0].decode_began_at, 517.25, "the first");
+  expect_ms(scene.records[1].first_token_at, 255, "the second's prefill");
+  expect_ms(scene.records[1].decode_began_at, 288, "the second");
+  expect_ms(scene.records[1].last_token_at, 313.25, "its end");
+  expect_ms(scene.records[0].first_token_at, 356.25, "the first's prefill");
+  expect_ms(scene.records[0].decode_began_at, 517.25, "the first");
   cr_expect_eq(scene.result.metrics.transfers, 2u);
   cr_expect_eq(scene.result.metrics.transferred_bytes, 322000000);
   cr_expect_eq(scene.result.metrics.evictions, 0u);
@@ -247,7 +228,7 @@ Test(transfer, each_path_takes_its_links) {
     scene.config.network_bandwidth = cases[i].network;
     scene_choose(&scene, POLICY_TRANSFER, cases[i].transfer, NULL);
     run(rows, 1);
-    expect_at(scene.records[0].decode_began_at, cases[i].decodes, cases[i].what);
+    expect_ms(scene.records[0].decode_began_at, cases[i].decodes, cases[i].what);
   }
 }
 
@@ -262,10 +243,10 @@ Test(transfer, tetriinfers_prompts_over_its_two_networks) {
   }
   const TraceRow rows[] = {row(0, 512, 2)};
   run(rows, 1);
-  expect_at(scene.result.metrics.kv_transfer.max, 16.777216, "RoCE");
+  expect_ms(scene.result.metrics.kv_transfer.max, 16.777216, "RoCE");
   scene.config.network_path = NETWORK_NVLINK;
   run(rows, 1);
-  expect_at(scene.result.metrics.kv_transfer.max, 1.398101333333, "NVLink");
+  expect_ms(scene.result.metrics.kv_transfer.max, 1.398101333333, "NVLink");
 }
 
 /* Two blocks of 256 tokens hold a sequence each. Neither grows out of its own in the next 16

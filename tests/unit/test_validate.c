@@ -2,22 +2,10 @@
  * percentiles, and that repeats are compared batch by batch whatever their order. Whole validations
  * are tests/cli/validate.sh's. */
 #include "experiments/validate_errors.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <math.h>
-#include <string.h>
-
-static Arena arena;
-
-static void setup(void) {
-  arena_init(&arena);
-}
-static void teardown(void) {
-  arena_done(&arena);
-}
 
 TestSuite(validate, .init = setup, .fini = teardown);
-
-#define COUNT(xs) (sizeof(xs) / sizeof *(xs))
 
 #define PREFILL                                                                                    \
   { 100, 10000, 0, 0, 1 }

@@ -4,7 +4,7 @@
  * which; where the messages point. Not pinned: reading of files (test_trace_file) and drawing
  * (test_synthetic). */
 #include "sim/base/yaml.h"
-#include "tests/unit/trace_testing.h"
+#include "tests/unit/testing.h"
 #include "traces/workload.h"
 
 #define S TICKS_PER_SECOND
@@ -16,20 +16,19 @@ static const char five_rows[] = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
                                 "2024-01-01 00:00:08,5,9\n";
 
 /* Binds a block written in flow form. */
-static int bind(const char *text, WorkloadConfig *config, Bench *bench) {
-  const Node *node = yaml_parse("w", text, strlen(text), &bench->arena, &bench->diag);
+static int bind(const char *text, WorkloadConfig *config) {
+  const Node *node = yaml_parse("w", text, strlen(text), &arena, &diag);
   cr_assert_not_null(node, "%s", text);
   const char *root = getenv("TANDEM_SOURCE_DIR");
   cr_assert_not_null(root);
-  return workload_bind(config, node, root, NULL, &bench->arena, &bench->diag);
+  return workload_bind(config, node, root, NULL, &arena, &diag);
 }
 
 /* Binds a block with `trace: path` and `rest`, and opens it. */
-static TraceSource *open_replay(const char *path, const char *rest, WorkloadConfig *config,
-                                Bench *bench) {
-  const char *text = arena_printf(&bench->arena, "{trace: %s%s}", path, rest);
-  if (bind(text, config, bench)) return NULL;
-  return workload_open(config, 1, &bench->arena, &bench->diag);
+static TraceSource *open_replay(const char *path, const char *rest, WorkloadConfig *config) {
+  const char *text = arena_printf(&arena, "{trace: %s%s}", path, rest);
+  if (bind(text, config)) return NULL;
+  return workload_open(config, 1, &arena, &diag);
 }
 
 Test(workload, replay_crops_scales_loops_and_stops) {
@@ -60,15 +59,14 @@ Test(workload, replay_crops_scales_loops_and_stops) {
       {", start: 2 s, duration: 3 s, loop: 2", 4, {{0, 3}, {2, 4}, {4, 3}, {6, 4}}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
-    const char *path = temp_file(five_rows, strlen(five_rows), &bench.arena);
+    setup();
+    const char *path = temp_file(five_rows, strlen(five_rows), &arena);
     WorkloadConfig config;
-    TraceSource *source = open_replay(path, cases[i].keys, &config, &bench);
+    TraceSource *source = open_replay(path, cases[i].keys, &config);
     cr_assert_not_null(source, "%s", cases[i].keys);
     TraceRow row;
     int n = 0;
-    while (trace_next(source, &row, &bench.diag) > 0) {
+    while (trace_next(source, &row, &diag) > 0) {
       cr_assert_lt(n, cases[i].n, "%s", cases[i].keys);
       Tick want = tick_from_seconds(cases[i].rows[n].at_s);
       cr_expect(row.at == want && row.prompt_tokens == cases[i].rows[n].prompt,
@@ -77,11 +75,11 @@ Test(workload, replay_crops_scales_loops_and_stops) {
       n++;
     }
     cr_expect_eq(n, cases[i].n, "%s", cases[i].keys);
-    cr_expect_eq(trace_next(source, &row, &bench.diag), 0, "the end is final");
-    cr_expect_eq(bench.diag.n_entries, 0);
+    cr_expect_eq(trace_next(source, &row, &diag), 0, "the end is final");
+    cr_expect_eq(diag.n_entries, 0);
     trace_close(source);
     unlink(path);
-    bench_done(&bench);
+    teardown();
   }
 }
 
@@ -98,89 +96,83 @@ Test(workload, a_replay_that_cannot_be_is_an_error) {
       {", loop: 1000000", "passes 106 days", false},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
-    const char *path = temp_file(five_rows, strlen(five_rows), &bench.arena);
+    setup();
+    const char *path = temp_file(five_rows, strlen(five_rows), &arena);
     WorkloadConfig config;
-    TraceSource *source = open_replay(path, cases[i].keys, &config, &bench);
+    TraceSource *source = open_replay(path, cases[i].keys, &config);
     cr_assert_eq(source == NULL, cases[i].at_open, "%s", cases[i].keys);
     TraceRow row;
     int status = source ? 1 : -1;
     while (status > 0)
-      status = trace_next(source, &row, &bench.diag);
+      status = trace_next(source, &row, &diag);
     cr_expect_eq(status, -1, "%s", cases[i].keys);
-    if (source) cr_expect_eq(trace_next(source, &row, &bench.diag), -1, "the error is final");
-    cr_assert_eq(bench.diag.n_entries, 1);
-    cr_expect(strstr(bench.diag.entries[0].message, cases[i].part), "%s",
-              bench.diag.entries[0].message);
+    if (source) cr_expect_eq(trace_next(source, &row, &diag), -1, "the error is final");
+    cr_assert_eq(diag.n_entries, 1);
+    cr_expect(strstr(diag.entries[0].message, cases[i].part), "%s", diag.entries[0].message);
     if (source) trace_close(source);
     unlink(path);
-    bench_done(&bench);
+    teardown();
   }
 }
 
 Test(workload, rows_that_arrive_together_can_loop_but_not_have_a_rate) {
   static const char text[] = "{\"timestamp\": 5, \"input_length\": 1, \"output_length\": 1}\n"
                              "{\"timestamp\": 5, \"input_length\": 2, \"output_length\": 1}\n";
-  Bench bench;
-  bench_init(&bench);
-  const char *path = temp_file(text, strlen(text), &bench.arena);
+  setup();
+  const char *path = temp_file(text, strlen(text), &arena);
   WorkloadConfig config;
-  TraceSource *source = open_replay(path, ", loop: 2", &config, &bench);
+  TraceSource *source = open_replay(path, ", loop: 2", &config);
   cr_assert_not_null(source);
   TraceRow row;
   for (int i = 0; i < 4; i++) {
-    cr_assert_eq(trace_next(source, &row, &bench.diag), 1);
+    cr_assert_eq(trace_next(source, &row, &diag), 1);
     cr_expect_eq(row.at, 5 * (S / 1000));
     cr_expect_eq(row.prompt_tokens, 1 + i % 2);
   }
-  cr_expect_eq(trace_next(source, &row, &bench.diag), 0);
+  cr_expect_eq(trace_next(source, &row, &diag), 0);
   trace_close(source);
-  cr_expect_null(open_replay(path, ", rate: 1 /s", &config, &bench));
-  expect_entry(&bench.diag, 0, 1, 1, "all at one time", "rate");
+  cr_expect_null(open_replay(path, ", rate: 1 /s", &config));
+  expect_entry(&diag, 0, 1, 1, "all at one time", "rate");
   unlink(path);
-  bench_done(&bench);
+  teardown();
 }
 
 Test(workload, a_row_knows_its_place) {
-  Bench bench;
-  bench_init(&bench);
-  const char *path = temp_file(five_rows, strlen(five_rows), &bench.arena);
+  setup();
+  const char *path = temp_file(five_rows, strlen(five_rows), &arena);
   WorkloadConfig config;
-  TraceSource *source = open_replay(path, "", &config, &bench);
+  TraceSource *source = open_replay(path, "", &config);
   TraceRow row;
-  cr_assert_eq(trace_next(source, &row, &bench.diag), 1);
-  cr_assert_eq(trace_next(source, &row, &bench.diag), 1);
+  cr_assert_eq(trace_next(source, &row, &diag), 1);
+  cr_assert_eq(trace_next(source, &row, &diag), 1);
   cr_expect_str_eq(row.place.path, path);
   cr_expect_eq(row.place.line, 3);
   cr_expect_eq(row.place.source_length, (int)strlen("2023-12-31 23:59:59,2,9"));
   trace_close(source);
   unlink(path);
-  bench_done(&bench);
+  teardown();
 }
 
 Test(workload, relative_paths_are_tried_beside_the_configuration) {
-  Bench bench;
-  bench_init(&bench);
-  const char *path = temp_file("x", 1, &bench.arena);
-  char *dir = arena_copy(&bench.arena, path, strlen(path));
+  setup();
+  const char *path = temp_file("x", 1, &arena);
+  char *dir = arena_copy(&arena, path, strlen(path));
   char *name = strrchr(dir, '/') + 1;
   name[-1] = '\0';
-  cr_expect_str_eq(path_resolve(name, dir, &bench.arena), path);
-  cr_expect_str_eq(path_resolve(name, NULL, &bench.arena), name);
-  cr_expect_str_eq(path_resolve("nowhere.csv", dir, &bench.arena), "nowhere.csv");
-  cr_expect_str_eq(path_resolve(path, dir, &bench.arena), path);
+  cr_expect_str_eq(path_resolve(name, dir, &arena), path);
+  cr_expect_str_eq(path_resolve(name, NULL, &arena), name);
+  cr_expect_str_eq(path_resolve("nowhere.csv", dir, &arena), "nowhere.csv");
+  cr_expect_str_eq(path_resolve(path, dir, &arena), path);
   unlink(path);
-  bench_done(&bench);
+  teardown();
 }
 
 Test(workload, keys_are_bound) {
-  Bench bench;
-  bench_init(&bench);
+  setup();
   WorkloadConfig config;
   cr_assert_eq(bind("{trace: a.gz, format: mooncake, start: 2 s, duration: 1 min, rate: 60 /min,"
                     " loop: 3, requests: 2k}",
-                    &config, &bench),
+                    &config),
                0);
   cr_expect_str_eq(config.trace, "a.gz");
   cr_expect_str_eq(config.format->name, "mooncake");
@@ -189,13 +181,13 @@ Test(workload, keys_are_bound) {
   cr_expect_eq(config.seed, -1);
   cr_assert_eq(bind("{lengths: azure-conv-2023, arrivals: {process: gamma, rate: 70 /s, cv: 2},"
                     " duration: 120 s, seed: 7, correlation: -0.3}",
-                    &config, &bench),
+                    &config),
                0);
   cr_expect_null(config.trace);
   cr_expect(config.arrivals == ARRIVAL_GAMMA && config.rate == 70 && config.cv == 2);
   cr_expect(config.duration == 120 * S && config.seed == 7 && config.correlation == -0.3);
   cr_expect(config.prompt.kind == LENGTH_TABLE && config.output.n_quantiles > 100);
-  bench_done(&bench);
+  teardown();
 }
 
 Test(workload, wrong_blocks_are_located) {
@@ -236,13 +228,12 @@ Test(workload, wrong_blocks_are_located) {
        "unknown table of lengths 'sharegpd'"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Bench bench;
-    bench_init(&bench);
+    setup();
     WorkloadConfig config;
-    cr_expect_eq(bind(cases[i].text, &config, &bench), -1, "%s", cases[i].text);
-    expect_entry(&bench.diag, 0, 1, cases[i].column, cases[i].part, cases[i].text);
-    cr_expect_eq(bench.diag.n_entries, 1, "%s", cases[i].text);
-    cr_expect_eq(diag_exit_code(&bench.diag), 3);
-    bench_done(&bench);
+    cr_expect_eq(bind(cases[i].text, &config), -1, "%s", cases[i].text);
+    expect_entry(&diag, 0, 1, cases[i].column, cases[i].part, cases[i].text);
+    cr_expect_eq(diag.n_entries, 1, "%s", cases[i].text);
+    cr_expect_eq(diag_exit_code(&diag), 3);
+    teardown();
   }
 }

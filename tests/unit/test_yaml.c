@@ -1,26 +1,10 @@
 /* Pinned: the tree and its positions, every refusal with its place, assignments, and that canonical
  * text reads back to itself. Not pinned: the wording of libyaml's own errors. */
 #include "sim/base/yaml.h"
-#include <criterion/criterion.h>
+#include "tests/unit/testing.h"
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static Arena arena;
-static Diag diag;
-
-static void set_up(void) {
-  arena_init(&arena);
-  diag_init(&diag);
-}
-
-static void tear_down(void) {
-  arena_done(&arena);
-  diag_done(&diag);
-}
-
-TestSuite(yaml, .init = set_up, .fini = tear_down);
+TestSuite(yaml, .init = setup, .fini = teardown);
 
 static Node *parse(const char *text) {
   return yaml_parse("a.yaml", text, strlen(text), &arena, &diag);
@@ -139,8 +123,8 @@ Test(yaml, what_is_not_allowed_is_refused_where_it_stands) {
     cr_assert_eq(diag.n_entries, 1, "'%s' gives %d entries", CASES[i].text, diag.n_entries);
     check_entry(0, CASES[i].line, CASES[i].column, CASES[i].message);
     cr_assert_eq(diag_exit_code(&diag), 3);
-    tear_down();
-    set_up();
+    teardown();
+    setup();
   }
 }
 
@@ -300,8 +284,8 @@ Test(yaml, assignments_that_make_no_sense_are_refused_where_they_fail) {
                  diag.entries[0].at.width);
     cr_assert_str_eq(diag.entries[0].at.path, "--set");
     cr_assert_str_eq(diag.entries[0].at.source, CASES[i].assignment);
-    tear_down();
-    set_up();
+    teardown();
+    setup();
   }
 }
 
