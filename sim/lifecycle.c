@@ -80,12 +80,13 @@ static void change_before(Engine *self, Machine *machine, RequestIx ix, RequestS
     if (left) request_queue_remove(left, slots, ix);
     if (joined) request_queue_insert(joined, slots, ix, next);
   }
-  const int prefills = row->prefills - from->prefills;
+  const int prefills = row->prefills - from->prefills, present = row->present - from->present;
   machine->n_prefills += prefills;
   machine->n_outgoing += row->outgoing - from->outgoing;
-  self->view.n_present[machine->ix] += row->present - from->present;
-  self->view.pending_tokens[machine->ix] +=
-      prefills * (request->prefill_tokens - request->prefilled_tokens);
+  if (present) column_add(self->view.n_present, machine->ix, present);
+  if (prefills)
+    column_add(self->view.pending_tokens, machine->ix,
+               prefills * (request->prefill_tokens - request->prefilled_tokens));
   request->state = (uint8_t)to;
   if (to == REQUEST_RUNS) join_batch(self, machine, ix);
   if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
@@ -140,8 +141,8 @@ static void leave_store(Engine *self, const Machine *machine, Request *request) 
 /* The decode of a request counts on a machine, or no more. */
 static void count_decode(Engine *self, const Request *request, Machine *machine, int n) {
   machine->n_decodes += n;
-  self->view.pending_tokens[machine->ix] += n;
-  self->view.n_heavy[machine->ix] += view_heavy(&self->view, request) ? n : 0;
+  column_add(self->view.pending_tokens, machine->ix, n);
+  if (view_heavy(&self->view, request)) column_add(self->view.n_heavy, machine->ix, n);
   if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
 }
 
@@ -149,7 +150,7 @@ void life_placed(Engine *self, RequestIx ix, MachineIx prefill, MachineIx decode
   Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[prefill];
   request->prefill_machine = prefill;
-  self->view.n_assigned[prefill]++;
+  column_add(self->view.n_assigned, prefill, 1);
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
   change(self, machine, ix, REQUEST_WAITS_PREFILL);
   if (decode != MACHINE_NONE) life_dispatched(self, request, decode);
@@ -160,7 +161,7 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   request->decode_machine = decode;
   count_decode(self, request, machine, 1);
   if (decode == request->prefill_machine) return;
-  self->view.n_assigned[decode]++;
+  column_add(self->view.n_assigned, decode, 1);
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
@@ -194,7 +195,7 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
   release_blocks(self, machine, request);
   leave_store(self, machine, request);
   count_decode(self, request, decode, -1);
-  self->view.n_assigned[decode->ix]--;
+  column_add(self->view.n_assigned, decode->ix, -1);
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   observe(self, machine, ix, OBSERVED_FINISHED);
@@ -238,7 +239,7 @@ void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t toke
 bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   request->prefilled_tokens += request->chunk_tokens;
-  self->view.pending_tokens[machine->ix] -= request->chunk_tokens;
+  column_add(self->view.pending_tokens, machine->ix, -request->chunk_tokens);
   request->computing_ticks += self->now - machine->run.began_at;
   if (request->state == REQUEST_ENDS_PREFILL) return true;
   machine->n_started += request->prefilled_tokens == request->chunk_tokens;
@@ -259,7 +260,7 @@ void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
   request->generated_tokens++;
   request->last_token_at = self->now;
   change(self, machine, ix, REQUEST_PREFILLED);
-  if (request->decode_machine != machine->ix) self->view.n_assigned[machine->ix]--;
+  if (request->decode_machine != machine->ix) column_add(self->view.n_assigned, machine->ix, -1);
   observe(self, machine, ix, OBSERVED_PREFILLED);
 }
 
@@ -273,7 +274,7 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
   machine->n_started--;
   self->metrics.preemptions++;
   self->metrics.dropped_tokens += request->prefilled_tokens;
-  self->view.pending_tokens[machine->ix] += request->prefilled_tokens;
+  column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
 }
@@ -339,7 +340,7 @@ void life_stored(Engine *self, Machine *from, RequestIx ix) {
   life_released(self, from, ix);
   if (request->decode_machine != MACHINE_NONE) {
     count_decode(self, request, from, -1);
-    self->view.n_assigned[from->ix]--;
+    column_add(self->view.n_assigned, from->ix, -1);
     request->decode_machine = MACHINE_NONE;
   }
   change(self, from, ix, REQUEST_STORED);

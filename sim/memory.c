@@ -25,7 +25,7 @@ int64_t engine_free_blocks(const Engine *self, const Machine *machine) {
 static void take(Engine *self, Machine *machine, int64_t n) {
   machine->free_blocks -= n;
   assert(0 <= machine->free_blocks && machine->free_blocks <= machine->kv_blocks);
-  self->view.kv_blocks[machine->ix] += n;
+  column_add(self->view.kv_blocks, machine->ix, n);
 }
 
 void engine_book_iterations(Engine *self, Machine *machine, int64_t n) {
@@ -63,5 +63,5 @@ void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {
   machine->promised_blocks += n;
   assert(machine->promised_blocks >= 0);
-  self->view.kv_blocks[machine->ix] += n;
+  column_add(self->view.kv_blocks, machine->ix, n);
 }

@@ -4,7 +4,6 @@
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
-#include "sim/memory.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
 #include <assert.h>
@@ -126,8 +125,6 @@ static RequestIx admit_row(Engine *self) {
 /* The router's placement, except that a phase too large for the machine it picked goes to the
  * roomiest. */
 static Placement place(Engine *self, RequestIx ix, bool check) {
-  for (MachineIx m = 0; self->router->reads_memory && m < self->n_machines; m++)
-    engine_catch_up(self, &self->machines[m]);
   Placement placement = self->router->pick(self->states[POLICY_ROUTER], &self->view, ix);
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))

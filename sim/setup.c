@@ -1,5 +1,6 @@
 /* Setting up a run. */
 #include "sim/engine.h"
+#include "sim/memory.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
@@ -12,6 +13,11 @@ static int64_t link_capacity(const SimConfig *config, const PoolSpec *pool) {
       config->network_path == NETWORK_NVLINK ? pool->nvlink_bandwidth : pool->nic_bandwidth;
   const int64_t network = config->network_bandwidth;
   return network > 0 && network < link ? network : link;
+}
+
+/* As Column.refresh of kv_blocks. */
+static void catch_up(void *engine, MachineIx machine) {
+  engine_catch_up(engine, &((Engine *)engine)->machines[machine]);
 }
 
 static void init_machines(Engine *self) {
@@ -50,6 +56,8 @@ static void init_machines(Engine *self) {
   }
   links_init(&self->links, capacities, self->n_machines, self->arena);
   cluster_init(&self->view, self->machines, self->n_machines, self->arena);
+  self->view.kv_blocks->refresh = catch_up;
+  self->view.kv_blocks->context = self;
 }
 
 static void *copy_state(const PolicyChoice *choice, Arena *arena) {
