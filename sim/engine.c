@@ -41,8 +41,8 @@ static void handle(Engine *self) {
   }
 }
 
-/* An idle machine that was woken waits while more requests arrive in this very tick, so that they can
- * share its first iteration. */
+/* An idle machine that was woken waits while more requests arrive in this very tick, so that they
+ * can share its first iteration. */
 static bool gathers(const Engine *self, const Machine *machine) {
   return self->gathers && machine->activity == ACTIVITY_IDLE && machine->idle_since >= 0;
 }

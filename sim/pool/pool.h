@@ -20,7 +20,7 @@ typedef struct PoolPolicy {
    * *ret_home, preset to the present one). Called after its batch has changed; `idle` when it holds
    * no request. Optional: roles then stay. */
   Role (*review_role)(void *state, const ClusterView *view, const Machine *machine, bool idle,
-                 Role *ret_home);
+                      Role *ret_home);
   /* Something changed in a group that runs: the shape it should have. Another than the present one
    * makes it leave that; decode only where the view takes_prompt. Required where there are
    * groups. */

@@ -13,7 +13,7 @@ static Role claim(void *state, const ClusterView *view, const Machine *machine, 
 }
 
 static Role review_role(void *state, const ClusterView *view, const Machine *machine, bool idle,
-                   Role *ret_home) {
+                        Role *ret_home) {
   (void)idle;
   const State *self = state;
   if (machine->role != ROLE_MIXED || machine->home == ROLE_MIXED) return machine->role;

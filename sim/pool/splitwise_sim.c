@@ -8,7 +8,7 @@ static Role claim(void *state, const ClusterView *view, const Machine *machine, 
 }
 
 static Role review_role(void *state, const ClusterView *view, const Machine *machine, bool idle,
-                   Role *ret_home) {
+                        Role *ret_home) {
   (void)state, (void)view, (void)ret_home;
   return idle ? machine->home : machine->role;
 }
