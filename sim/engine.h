@@ -8,9 +8,9 @@
 void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag);
 /* Handles the next event; false when none is left or the run has failed. */
 bool engine_step(Engine *self);
-/* The pass over what the handling of an event has marked (marks.h): machines in the order in which
- * they were marked, their runs refitted to their free blocks, begun or cut, and those that drain let
- * go; then the shapes of groups. */
+/* The pass over what the handling of an event has marked (marks.h). Machines, in the order of their
+ * marks: a run is fitted to free blocks that changed, an iteration begun or a run cut, one that
+ * drains let go; then the shapes of groups. */
 void engine_settle(Engine *self);
 /* What came of a run that is over. */
 void engine_sum_up(Engine *self, SimResult *ret_result);
