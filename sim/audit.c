@@ -289,8 +289,8 @@ static void check_groups(const Engine *engine) {
     for (int shape = 0; shape < SHAPES; shape++)
       for (uint32_t i = 0; i < group->n_machines[shape]; i++) {
         const Machine *machine = &engine->machines[group->first[shape] + i];
-        const bool up = group->shape == (Shape)shape && group->state == GROUP_RUNS;
-        const bool leaves = group->shape == (Shape)shape && group->state == GROUP_LEAVES;
+        const bool up = group->shape == (GroupShape)shape && group->state == GROUP_RUNS;
+        const bool leaves = group->shape == (GroupShape)shape && group->state == GROUP_LEAVES;
         assert(machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
         assert(up || leaves || machine->activity == ACTIVITY_IDLE);
         if (!up && !leaves) assert(machine->free_blocks == machine->pool->kv_blocks);

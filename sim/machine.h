@@ -120,8 +120,7 @@ typedef struct Machine {
   int64_t withheld_blocks; // of kv_blocks, not free: will go once all beyond wanted are
   Tick kv_blocks_since;    // kv_blocks are what they are
   uint8_t marks;           // marks.h
-  int64_t padding_tokens, padding_area2; // of the current iteration
-  int64_t padding_seqs, padding_context; // of the decodes now, as the batch began its run
+  BatchShape padding;      // of the current iteration; of its decodes as the batch began its run
   DecodeRun run;
   Tick copied_at;          // when all that was swapped is across
   bool decodes_paused;     // the batch sits this iteration out

@@ -29,9 +29,7 @@ typedef struct BatchPlan {
   RequestIx *preempts; // from the batch to the end of `blocked`
   size_t n_prefills, n_admits, n_preempts;
   size_t prefills_capacity, admits_capacity, preempts_capacity;
-  int64_t padding_tokens;                // of prefill, computed for nothing
-  int64_t padding_area2;                 // and their part of BatchShape.prefill_area2
-  int64_t padding_seqs, padding_context; // of decodes, computed for nothing
+  BatchShape padding; // computed for nothing
   bool pause_decodes; // the whole batch sits this iteration out, at no cost to the core
 } BatchPlan;
 

@@ -122,7 +122,7 @@ const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, vo
                             MachineIx machine) {
   BatchPlan *plan = &self->plan;
   plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
-  plan->padding_tokens = plan->padding_area2 = 0;
+  plan->padding = (BatchShape){0};
   plan->pause_decodes = false;
   self->machines[machine].batcher = batcher;
   const MachineView view = stage_view(self, machine);
