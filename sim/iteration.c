@@ -29,7 +29,7 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
     const int64_t past = request->prefilled_tokens, chunk = request->chunk_tokens;
     shape.prefill_tokens += chunk;
     shape.prefill_area2 += chunk * (2 * past + chunk);
-    shape.logit_seqs += past + chunk == request->prefill_tokens;
+    shape.logit_seqs += past + chunk == request_prefill_tokens(request);
   }
   if (machine_decodes(machine)) {
     shape.decode_seqs = machine_decode_seqs(machine);

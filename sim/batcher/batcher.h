@@ -103,7 +103,7 @@ static inline int64_t machine_prompt_blocks(const Machine *machine, const Reques
 static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix, int32_t tokens) {
   const Request *request = &view->requests[ix];
   const int64_t done = (int64_t)request->prefilled_tokens + tokens;
-  const bool last = done == request->prefill_tokens; // a token is made
+  const bool last = done == request_prefill_tokens(request); // a token is made
   const int64_t blocks =
       last ? machine_held_blocks(view->machine, done + 1) : blocks_of(view->machine, done);
   return blocks - request->kv_blocks;
