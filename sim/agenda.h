@@ -14,7 +14,7 @@ typedef struct Agenda {
   Arena *arena;
   Event *heap; // [n_events], and one more while there is a hole
   size_t n_events, heap_capacity;
-  bool hole; // heap[0] is no event, and sorts before all
+  bool hole;                    // heap[0] is no event, and sorts before all
   uint32_t *where[EVENT_KINDS]; // 1 + index in the heap; 0: not pending
   size_t where_capacity[EVENT_KINDS];
   uint64_t next_seq; // of events that are not arrivals

@@ -23,7 +23,7 @@ typedef struct Batch {
   int64_t context_tokens; // sum over the sequences
   int64_t block_size;
   int32_t block_shift; // its logarithm; -1 when it is no power of two
-  int32_t *takers; // [block_size] sequences that take a block at each count mod block_size
+  int32_t *takers;     // [block_size] sequences that take a block at each count mod block_size
 } Batch;
 
 void batch_init(Batch *self, int64_t block_size, Arena *arena);
