@@ -2,9 +2,9 @@
  *
  * Invariant: heap[where[kind][target] - 1] is the event of that (kind, target), or where is 0.
  * A pop leaves a hole at the top, which the next event that is set fills: most handlers set one, so
- * the heap is put in order once for both. Nothing is cancelled by searching: setting a pending timer re-keys it in place. Few events are
- * pending (one arrival, one per running machine, one per active transfer), so the heap stays in the
- * first cache. */
+ * the heap is put in order once for both. Nothing is cancelled by searching: setting a pending
+ * timer re-keys it in place. Few events are pending (one arrival, one per running machine, one per
+ * active transfer), so the heap stays in the first cache. */
 #ifndef SIM_AGENDA_H
 #define SIM_AGENDA_H
 #include "sim/base/arena.h"
