@@ -195,7 +195,7 @@ void engine_begin_transfer(Engine *self, RequestIx ix) {
   Machine *from = &self->machines[transfer->from];
   self->requests.slots[ix].state = REQUEST_MOVES;
   from->n_outgoing++;
-  self->view.n_present[from->ix]--;
+  column_add(self->view.n_present, from->ix, -1);
   if (transfer->stage == TRANSFER_OVERLAPS)
     move_rest(self, slot);
   else if (has_room(self, transfer))
@@ -252,7 +252,7 @@ static void end_transfer(Engine *self, TransferIx slot) {
   request->kv_blocks = (int32_t)blocks_needed(self, &transfer);
   request->state = REQUEST_WAITS_DECODE;
   request_queue_push(&to->decode_queue, self->requests.slots, ix);
-  self->view.n_present[to->ix]++;
+  column_add(self->view.n_present, to->ix, 1);
   engine_wake(self, to, WAKE_DECODE, ix);
   wake_sender(self, from, ix);
 }
@@ -316,7 +316,7 @@ static void give_up(Engine *self, RequestIx ix) {
   release_sender(self, ix);
   release_slot(self, request);
   engine_requeue(self, to, ix);
-  self->view.n_present[to->ix]++;
+  column_add(self->view.n_present, to->ix, 1);
   engine_wake(self, to, WAKE_PREFILL, ix);
   wake_sender(self, &self->machines[request->prefill_machine], ix);
 }
