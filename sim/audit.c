@@ -238,16 +238,17 @@ static void check_batches(const Engine *engine) {
 static void check_network(const Engine *engine) {
   const Links *links = &engine->links;
   for (uint32_t m = 0; m < links->n_machines; m++) {
-    int64_t out = 0, in = 0;
-    int32_t n_out = 0, n_in = 0;
-    for (size_t i = 0; i < links->n_active; i++) {
-      const Flow *flow = &links->flows[links->active[i]];
-      assert(flow->active && flow->rate > 0 && flow->bytes_left >= 0);
-      if (flow->from == m) out += flow->rate, n_out++;
-      if (flow->to == m) in += flow->rate, n_in++;
+    for (int side = 0; side < NIC_SIDES; side++) {
+      const Nic *nic = &links->nics[side][m];
+      int64_t rates = 0;
+      int32_t n = 0;
+      for (FlowIx ix = nic->first; ix != FLOW_NONE; ix = links->flows[ix].next[side], n++) {
+        const Flow *flow = &links->flows[ix];
+        assert(flow->active && flow->rate > 0 && flow->bytes_left >= 0 && flow->ends[side] == m);
+        rates += flow->rate;
+      }
+      assert(n == nic->n_flows && rates <= nic->capacity);
     }
-    assert(n_out == links->out[m].n_flows && n_in == links->in[m].n_flows);
-    assert(out <= links->out[m].capacity && in <= links->in[m].capacity);
   }
 }
 

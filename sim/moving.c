@@ -89,7 +89,8 @@ static TransferIx open_transfer(Engine *self, RequestIx ix) {
   if (request->transfer != TRANSFER_NONE) return request->transfer;
   const Machine *from = &self->machines[request->prefill_machine];
   const Machine *to = &self->machines[request->decode_machine];
-  const int64_t out = self->links.out[from->ix].capacity, in = self->links.in[to->ix].capacity;
+  const int64_t out = self->links.nics[NIC_OUT][from->ix].capacity,
+                in = self->links.nics[NIC_IN][to->ix].capacity;
   const TransferIx slot = request->transfer = take_slot(self);
   Transfer *transfer = &self->transfers.slots[slot];
   *transfer = (Transfer){.request = ix,
