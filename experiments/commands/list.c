@@ -211,10 +211,8 @@ const Command command_list = {
     .min_operands = 0,
     .max_operands = 1,
     .notes =
-        "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies
-"
-        "with their options), models, machines, perfmodels, lengths, traces (formats), figures
-"
+        "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies\n"
+        "with their options), models, machines, perfmodels, lengths, traces (formats), figures\n"
         "(of a run) or options (keys).",
     .example = "tandem list routers",
     .exit_codes = "0 done, 2 wrong usage",
