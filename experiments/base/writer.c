@@ -27,6 +27,14 @@ void write_csv_number(double value, FILE *out) {
   write_number(value, "", out);
 }
 
+void write_csv_figure(const char *scope, const char *name, const char *statistic, double value,
+                      const char *unit, FILE *out) {
+  write_csv_text(scope, out);
+  fprintf(out, ",%s,%s,", name, statistic);
+  write_csv_number(value, out);
+  fprintf(out, ",%s\n", unit);
+}
+
 void write_json_string(const char *text, FILE *out) {
   putc('"', out);
   for (size_t length = strlen(text), size = 1; length > 0; text += size, length -= size) {

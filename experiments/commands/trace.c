@@ -96,22 +96,15 @@ static TraceReport make_report(const TraceSummary *summary, const TraceFile *fil
   return report;
 }
 
-/* A number with nine digits, or `missing` where there is none. */
-static void print_number(double value, const char *missing) {
-  if (isnan(value))
-    fputs(missing, stdout);
-  else
-    printf("%.9g", value);
-}
-
 static void print_table(const TraceReport *report) {
   printf("%-18s", "file");
   write_cell(report->path, 0, stdout);
   printf("\n%-18s%s\n", "format", report->format);
   for (int i = 0; i < SCALARS; i++) {
-    printf("%-18s", report->scalars[i].name);
-    print_number(report->scalars[i].value, "-");
-    putchar('\n');
+    if (isnan(report->scalars[i].value))
+      printf("%-18s-\n", report->scalars[i].name);
+    else
+      printf("%-18s%.9g\n", report->scalars[i].name, report->scalars[i].value);
   }
   printf("\n%-14s", "");
   for (int k = 0; k < STATISTICS; k++)
@@ -133,13 +126,13 @@ static void print_csv(const TraceReport *report) {
   puts("name,statistic,value");
   for (int i = 0; i < SCALARS; i++) {
     printf("%s,value,", report->scalars[i].name);
-    print_number(report->scalars[i].value, "");
+    write_csv_number(report->scalars[i].value, stdout);
     putchar('\n');
   }
   for (int i = 0; i < SERIES; i++) {
     for (int k = 0; k < STATISTICS; k++) {
       printf("%s,%s,", report->series[i].name, statistic_names[k]);
-      print_number(report->series[i].values[k], "");
+      write_csv_number(report->series[i].values[k], stdout);
       putchar('\n');
     }
   }
@@ -151,13 +144,13 @@ static void print_json(const TraceReport *report) {
   printf(",\n  \"format\": \"%s\"", report->format);
   for (int i = 0; i < SCALARS; i++) {
     printf(",\n  \"%s\": ", report->scalars[i].name);
-    print_number(report->scalars[i].value, "null");
+    write_json_number(report->scalars[i].value, stdout);
   }
   for (int i = 0; i < SERIES; i++) {
     printf(",\n  \"%s\": {", report->series[i].name);
     for (int k = 0; k < STATISTICS; k++) {
       printf("%s\"%s\": ", k ? ", " : "", statistic_names[k]);
-      print_number(report->series[i].values[k], "null");
+      write_json_number(report->series[i].values[k], stdout);
     }
     putchar('}');
   }
