@@ -23,11 +23,12 @@ void results_close(Results *self) {
 }
 
 /* The identifier is taken first: rows that refer to the run are added before its own, which is
- * written last and makes it complete. */
+ * written last and makes it complete. (References are deferred by the schema: a pragma that did it
+ * would have every statement prepared anew.) */
 int results_begin_run(Results *self, Diag *diag) {
   if (self->run_id != 0) return 0;
   int64_t last = 0;
-  if (results_execute(self, "BEGIN IMMEDIATE; PRAGMA defer_foreign_keys = ON", "write", diag) ||
+  if (results_execute(self, "BEGIN IMMEDIATE", "write", diag) ||
       results_ask(self, "SELECT coalesce(max(id), 0) FROM run", NULL, 0, &last, diag) < 0)
     return -1;
   self->run_id = last + 1;

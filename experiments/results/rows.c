@@ -111,10 +111,13 @@ static int add_metrics(Results *self, const Report *report, Diag *diag) {
 /* Eight buckets become one: 3% wide, enough to draw, and an eighth of the rows. */
 static int add_histogram(Results *self, const Distribution *latency, Diag *diag) {
   enum { TOGETHER = 8 };
-  for (int i = 0; i < HISTOGRAM_BUCKETS; i += TOGETHER) {
+  const Histogram *of = latency->histogram;
+  if (of->total == 0) return 0;
+  const int first = histogram_bucket(of->min) / TOGETHER * TOGETHER;
+  for (int i = first; i <= histogram_bucket(of->max); i += TOGETHER) {
     uint64_t sum = 0;
     for (int k = 0; k < TOGETHER; k++)
-      sum += histogram_count(latency->histogram, i + k);
+      sum += histogram_count(of, i + k);
     if (sum == 0) continue;
     const double low = tick_seconds(histogram_bucket_start(i));
     const double width = tick_seconds(histogram_bucket_width(i)) * TOGETHER;

@@ -35,14 +35,14 @@ CREATE INDEX run_by_config ON run (config_digest);
 
 -- The configuration, one row per leaf: pools.prefill.count = 25.
 CREATE TABLE param (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   key TEXT NOT NULL,
   value TEXT NOT NULL,
   PRIMARY KEY (run_id, key)
 ) WITHOUT ROWID;
 
 CREATE TABLE pool (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   pool INTEGER NOT NULL,
   name TEXT NOT NULL,
   role TEXT NOT NULL,
@@ -57,19 +57,20 @@ CREATE TABLE pool (
   PRIMARY KEY (run_id, pool)
 ) WITHOUT ROWID;
 
--- What each machine did; and a column for each figure of machines, named as in 'tandem list
--- figures', which the program adds: seconds and bytes REAL, counts INTEGER.
+-- What each machine did. The program makes the comment a column for each figure of machines, named
+-- as in 'tandem list figures': those with a unit REAL, counts INTEGER.
 CREATE TABLE machine (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   machine INTEGER NOT NULL,
   pool INTEGER NOT NULL,
+  /* figures of machines */
   PRIMARY KEY (run_id, machine)
 ) WITHOUT ROWID;
 
 -- Only of runs with a timeline: what each replica of a group of GPUs does from at_s until its next
 -- row, and what lies in both tiers of its KV memory.
 CREATE TABLE timeline (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   row INTEGER NOT NULL, -- from 0, in order of time
   "group" TEXT NOT NULL,
   replica INTEGER NOT NULL,
@@ -86,7 +87,7 @@ CREATE TABLE timeline (
 -- Every figure of the report. scope is 'run', 'pool.NAME', 'group.NAME' or 'extrapolated' (shares
 -- outside the measured range); statistic is 'value' or one of mean, p50, p90, p95, p99, max.
 CREATE TABLE metric (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   scope TEXT NOT NULL,
   name TEXT NOT NULL,
   statistic TEXT NOT NULL,
@@ -97,7 +98,7 @@ CREATE TABLE metric (
 
 -- Values from low to below high, in the unit of the metric of the same name.
 CREATE TABLE histogram (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   name TEXT NOT NULL,
   low REAL NOT NULL,
   high REAL NOT NULL,
@@ -107,7 +108,7 @@ CREATE TABLE histogram (
 
 -- The objectives. name is the key of the limit below `slo`: slowdown.ttft.p99, ttft.p99, goodput.
 CREATE TABLE slo (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   name TEXT NOT NULL,
   value REAL, -- NULL: infinite
   "limit" REAL NOT NULL,
@@ -117,12 +118,12 @@ CREATE TABLE slo (
   PRIMARY KEY (run_id, name)
 ) WITHOUT ROWID;
 
--- Only of runs with --requests; and a column for each figure of requests, as in machine. A time is
--- NULL when it was never reached.
+-- Only of runs with --requests; the comment is as in machine. A time is NULL when it was never
+-- reached.
 CREATE TABLE request (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
-  request INTEGER NOT NULL,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   rejected INTEGER NOT NULL,
+  /* figures of requests */
   PRIMARY KEY (run_id, request)
 ) WITHOUT ROWID;
 
@@ -157,7 +158,7 @@ CREATE TABLE axis (
 CREATE TABLE point (
   sweep_id INTEGER NOT NULL REFERENCES sweep (id) ON DELETE CASCADE,
   point INTEGER NOT NULL,
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   PRIMARY KEY (sweep_id, point)
 ) WITHOUT ROWID;
 CREATE INDEX point_by_run ON point (run_id);
