@@ -8,6 +8,8 @@
 
 enum { REPLACEMENT = 0xfffd }; // what Unicode has for bytes that are no text
 
+const char *const format_names[] = {"table", "csv", "json", NULL};
+
 static const double WHOLE_MAX = 9007199254740992.0; // 2^53: whole numbers are exact up to here
 
 static void write_number(double value, const char *missing, FILE *out) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 typedef enum OutputFormat { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON } OutputFormat;
+extern const char *const format_names[]; // "table", …, NULL-terminated
 
 /* Nine digits, or all of a whole number; null when it is not finite. */
 void write_json_number(double value, FILE *out);
