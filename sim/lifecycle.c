@@ -282,18 +282,11 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
 
 /* --- from machine to machine, and to a group's store */
 
-void life_room_taken(Engine *self, const Request *request) {
+void life_room_taken(Engine *self, const Request *request, bool taken) {
   Machine *to = &self->machines[request->decode_machine];
   const int64_t blocks = machine_prompt_blocks(to, request);
-  engine_take_blocks(self, to, blocks);
-  engine_promise_blocks(self, to, -blocks);
-}
-
-void life_room_returned(Engine *self, const Request *request) {
-  Machine *to = &self->machines[request->decode_machine];
-  const int64_t blocks = machine_prompt_blocks(to, request);
-  engine_take_blocks(self, to, -blocks);
-  engine_promise_blocks(self, to, blocks);
+  engine_take_blocks(self, to, taken ? blocks : -blocks);
+  engine_promise_blocks(self, to, taken ? -blocks : blocks);
 }
 
 void life_left(Engine *self, Machine *from, RequestIx ix) {
@@ -364,7 +357,7 @@ void life_waits_decode(Engine *self, Machine *machine, RequestIx ix) {
 void life_admitted(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_SWAPPED)
-    hold_blocks(self, machine, request, engine_swap_in(self, machine, request));
+    hold_blocks(self, machine, request, engine_swap(self, machine, request, LINK_TO_GPU));
   if (machine->batcher->reserves_output) {
     const MachineView view = engine_view(self, machine);
     hold_blocks(self, machine, request, view_admit_blocks(&view, ix, true));
@@ -394,7 +387,7 @@ static void swap_out(Engine *self, Machine *machine, RequestIx ix) {
   request->swaps++;
   change_before(self, machine, ix, REQUEST_SWAPPED,
                 next_to_arrive(&machine->swapped, slots, request));
-  engine_swap_out(self, machine, request);
+  engine_swap(self, machine, request, LINK_TO_CPU);
 }
 
 void life_gave_way(Engine *self, Machine *machine, RequestIx ix) {

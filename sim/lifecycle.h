@@ -70,8 +70,7 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx request);
 /* --- from machine to machine, and to a group's store */
 
 /* Room for its KV is taken at the machine that will decode it, or given back. */
-void life_room_taken(Engine *self, const Request *request);
-void life_room_returned(Engine *self, const Request *request);
+void life_room_taken(Engine *self, const Request *request, bool taken);
 /* It is prefilled, and its KV leaves `from`, which holds it until that is released. */
 void life_left(Engine *self, Machine *from, RequestIx request);
 /* What `from` held of it is free. */
