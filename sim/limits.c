@@ -43,20 +43,15 @@ static void tell_of_memory(Engine *self, double needed) {
                         "'--memory' sets what a run may take");
 }
 
-bool engine_has_memory(Engine *self, size_t growth) {
-  const size_t limit = self->config->memory_limit;
-  if (limit == 0 || (growth < limit && self->arena->bytes <= limit - growth)) return true;
+void engine_out_of_memory(Engine *self, size_t growth) {
   if (!self->failed) tell_of_memory(self, (double)self->arena->bytes + (double)growth);
   self->failed = true;
-  return false;
 }
 
-bool engine_passes_the_end(Engine *self, double ticks) {
-  if (ticks < 0.999 * (double)(TICK_MAX - self->now)) return false;
+void engine_end_of_time(Engine *self) {
   if (!self->failed)
     diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
   self->failed = true;
-  return true;
 }
 
 bool engine_is_interrupted(Engine *self) {
