@@ -69,7 +69,7 @@ static void apply_prefills(Engine *self, Machine *machine) {
 static bool make_room(Engine *self, Machine *machine) {
   if (machine->batcher->reserves_output) return false;
   bool evicted = false;
-  while (machine_decodes(machine) && batch_growth(&machine->batch, 1) > machine->free_blocks) {
+  while (machine_decodes(machine) && batch_next_growth(&machine->batch) > machine->free_blocks) {
     const MachineView view = engine_view(self, machine);
     life_gave_way(self, machine, machine->kvtier->pick(machine->kvtier_options, &view));
     evicted = true;
@@ -181,11 +181,19 @@ static void book_idleness(Engine *self, Machine *machine, bool idle) {
   machine->idle_since = idle ? self->now : -1;
 }
 
+/* Whether the batcher has anybody to plan for. */
+static bool is_empty(const Machine *machine) {
+  return machine->batch.n_seqs == 0 && machine->prefill_queue.count == 0 &&
+         machine->decode_queue.count == 0 && machine->blocked.count == 0 &&
+         machine->swapped.count == 0;
+}
+
 /* Asks the batcher what is next and begins it; the machine idles if that is nothing. */
 static void begin(Engine *self, Machine *machine) {
   BatchPlan *plan = &self->plan;
   if (machine->group) engine_mark_group(self, machine->group);
-  if (machine->availability == MACHINE_AWAY || (machine->group && group_waits(machine->group))) {
+  if (machine->availability == MACHINE_AWAY || is_empty(machine) ||
+      (machine->group && group_waits(machine->group))) {
     book_idleness(self, machine, true);
     return;
   }

@@ -43,21 +43,18 @@ static void tell_of_memory(Engine *self, double needed) {
                         "'--memory' sets what a run may take");
 }
 
-void engine_out_of_memory(Engine *self, size_t growth) {
+void engine_lacks_memory(Engine *self, size_t growth) {
   if (!self->failed) tell_of_memory(self, (double)self->arena->bytes + (double)growth);
   self->failed = true;
 }
 
-void engine_end_of_time(Engine *self) {
+void engine_passed_the_end(Engine *self) {
   if (!self->failed)
     diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
   self->failed = true;
 }
 
-bool engine_is_interrupted(Engine *self) {
-  const volatile sig_atomic_t *interrupted = self->config->interrupted;
-  if (!interrupted || *interrupted == 0) return false;
+void engine_was_interrupted(Engine *self) {
   if (!self->failed) diag_interrupted(self->diag);
   self->failed = true;
-  return true;
 }
