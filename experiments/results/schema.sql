@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -96,15 +96,31 @@ CREATE TABLE metric (
   PRIMARY KEY (run_id, scope, name, statistic)
 ) WITHOUT ROWID;
 
--- Values from low to below high, in the unit of the metric of the same name.
-CREATE TABLE histogram (
+-- How often a latency had a value, as a JSON object from bucket to count; see the view histogram.
+CREATE TABLE buckets (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   name TEXT NOT NULL,
-  low REAL NOT NULL,
-  high REAL NOT NULL,
-  count INTEGER NOT NULL,
-  PRIMARY KEY (run_id, name, low)
+  counts TEXT NOT NULL,
+  PRIMARY KEY (run_id, name)
 ) WITHOUT ROWID;
+
+-- Values from low to below high, in the unit of the metric of the same name. Bucket b is eight of
+-- those of sim/base/histogram.h: 8 << octave picoseconds from (b - 256 octave) << octave on, where
+-- octave is b / 256 - 1, at least 0.
+CREATE VIEW histogram AS
+SELECT
+  run_id, name,
+  (bucket - (octave << 8) << octave) / 1e12 AS low,
+  (bucket + 8 - (octave << 8) << octave) / 1e12 AS high,
+  count
+FROM (
+  SELECT
+    run_id, name, bucket, count, max(0, (bucket >> 8) - 1) AS octave
+  FROM (
+    SELECT run_id, name, CAST(key AS INTEGER) AS bucket, value AS count
+    FROM buckets, json_each(counts)
+  )
+);
 
 -- The objectives. name is the key of the limit below `slo`: slowdown.ttft.p99, ttft.p99, goodput.
 CREATE TABLE slo (
