@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { MAX_FILES = 3 };
-
 typedef struct Options {
   const char *output, *model, *gpu;
 } Options;
@@ -22,9 +20,9 @@ static const CliCommand command_without_notes = {
     .name = "import",
     .summary = "Writes a profile from the measurements of another project. The facts at its head\n"
                "say the source, its units and what had to be assumed.",
-    .operands = "FORMAT FILE [FILE [FILE]]",
+    .operands = "FORMAT FILE",
     .min_operands = 2,
-    .max_operands = 1 + MAX_FILES,
+    .max_operands = 2,
     .options = import_options,
     .example = "tandem import splitwise-sim perf_model.csv -o profile.csv",
     .exit_codes = "0 done, 2 wrong usage, 3 bad file, 4 cannot read or write",
@@ -35,11 +33,8 @@ static const char *describe_formats(Arena *arena) {
   const char *text = "FORMAT is one of";
   for (int i = 0; importer_at(i); i++) {
     const Importer *importer = importer_at(i);
-    const char *needs = importer->needs_model && importer->needs_gpu ? "; needs --model and --gpu"
-                        : importer->needs_model                      ? "; needs --model"
-                        : importer->needs_gpu                        ? "; needs --gpu"
-                                                                     : "";
-    text = arena_printf(arena, "%s\n  %-14s %s%s", text, importer->name, importer->help, needs);
+    text = arena_printf(arena, "%s\n  %-14s %s%s", text, importer->name, importer->help,
+                        importer->needs_model ? "; needs --model" : "");
   }
   return text;
 }
@@ -58,28 +53,24 @@ static int unknown_format(const char *name) {
 }
 
 /* What the format and the options together want. CLI_GO_ON, or the exit code of wrong usage. */
-static int check_usage(const CliCommand *command, const Importer *importer, const Options *options,
-                       const char *const *paths) {
+static int check_usage(const CliCommand *command, const Importer *importer,
+                       const Options *options) {
   if (!options->output) return cli_usage(command, "it needs '-o PROFILE'");
   if (importer->needs_model && !options->model)
     return cli_usage(command, "'%s' needs '--model'", importer->name);
-  if (importer->needs_gpu && !options->gpu)
-    return cli_usage(command, "'%s' needs '--gpu'", importer->name);
-  if (importer->max_paths < MAX_FILES && paths[importer->max_paths])
-    return cli_usage(command, "'%s' takes %d file%s", importer->name, importer->max_paths,
-                     importer->max_paths == 1 ? "" : "s");
   return CLI_GO_ON;
 }
 
-static int import(const Importer *importer, const Options *options, const char *const *paths,
-                  Arena *arena, Diag *diag) {
-  const ImportInput input = {.paths = paths,
+static int import(const Importer *importer, const Options *options, const char *path, Arena *arena,
+                  Diag *diag) {
+  const char *inputs[] = {path, NULL};
+  const ImportInput input = {.path = path,
                              .model = options->model,
                              .gpu = options->gpu,
                              .data_dir = arena_printf(arena, "%s/perfmodel", config_data_root())};
   Profile profile;
-  profile_init(&profile, paths[0], arena);
-  if (output_check(options->output, paths, diag) ||
+  profile_init(&profile, path, arena);
+  if (output_check(options->output, inputs, diag) ||
       import_profile(importer, &input, &profile, diag) ||
       profile_save(&profile, options->output, diag))
     return EXIT_INPUT;
@@ -93,7 +84,7 @@ static int import(const Importer *importer, const Options *options, const char *
 
 int cmd_import(int argc, char **argv) {
   Options options = {0};
-  const char *operands[1 + MAX_FILES + 1] = {NULL}; // NULL-terminated
+  const char *operands[2] = {NULL};
   Arena arena;
   Diag diag;
   arena_init(&arena);
@@ -103,8 +94,8 @@ int cmd_import(int argc, char **argv) {
   int code = cli_parse(&command, argc, argv, &options, operands, &arena);
   const Importer *importer = code == CLI_GO_ON ? importer_find(operands[0]) : NULL;
   if (code == CLI_GO_ON && !importer) code = unknown_format(operands[0]);
-  if (code == CLI_GO_ON) code = check_usage(&command, importer, &options, operands + 1);
-  if (code == CLI_GO_ON) code = import(importer, &options, operands + 1, &arena, &diag);
+  if (code == CLI_GO_ON) code = check_usage(&command, importer, &options);
+  if (code == CLI_GO_ON) code = import(importer, &options, operands[1], &arena, &diag);
   code = cli_finish(&diag, code);
   diag_done(&diag);
   arena_done(&arena);

@@ -30,6 +30,16 @@ int import_model(const ImportInput *input, Llm *ret_llm, Arena *arena, Diag *dia
   return llm_load(ret_llm, input->model, input->data_dir, place_of_file(NULL), arena, diag);
 }
 
+int import_table(const char *path, const CsvColumn *columns, void *row, ImportTake *take,
+                 void *context, Diag *diag, Arena *arena) {
+  Csv csv;
+  if (csv_open(&csv, path, arena, diag) || csv_header(&csv, columns, true, diag)) return -1;
+  int error = 0;
+  for (int status; (status = csv_next(&csv, row, diag)) != 0;)
+    if (status < 0 || take(context, &csv, diag)) error = -1;
+  return error;
+}
+
 ProfileRow import_row(const char *model, const char *gpu, int64_t tensor_parallel_size,
                       ProfileOp op, BatchShape batch, double median_us) {
   ProfileRow row = profile_row(model, gpu, (int32_t)tensor_parallel_size);
@@ -137,15 +147,15 @@ static int check_unit(const Importer *importer, const Profile *profile, Diag *di
 
 int import_profile(const Importer *importer, const ImportInput *input, Profile *profile,
                    Diag *diag) {
-  profile_set_fact(profile, "source", input->paths[0]);
+  profile_set_fact(profile, "source", input->path);
   profile_set_fact(profile, "format", importer->name);
   profile_set_fact(profile, "source_units", importer->units);
   if (importer->read(input, profile, diag)) return -1;
   if (profile->n_rows < 2)
-    return diag_error(diag, place_of_file(input->paths[0]),
+    return diag_error(diag, place_of_file(input->path),
                       "a profile needs at least two points, found %zu", profile->n_rows);
   if (profile->n_rows > PROFILE_MAX_ROWS)
-    return diag_error(diag, place_of_file(input->paths[0]), "makes more than %d rows",
+    return diag_error(diag, place_of_file(input->path), "makes more than %d rows",
                       PROFILE_MAX_ROWS);
   number_configurations(profile);
   return check_unit(importer, profile, diag);

@@ -144,10 +144,14 @@ static int find_column(const Csv *self, const char *name) {
   return -1;
 }
 
+bool csv_has(const Csv *self, const char *column) {
+  const int i = find_column(self, column);
+  return i >= 0 && self->position[i] >= 0;
+}
+
 Place csv_place(const Csv *self, const char *column) {
-  int i = column ? find_column(self, column) : -1;
-  if (i < 0 || self->position[i] < 0) return line_place(self);
-  return field_place(self, self->fields[self->position[i]]);
+  if (!column || !csv_has(self, column)) return line_place(self);
+  return field_place(self, self->fields[self->position[find_column(self, column)]]);
 }
 
 static int cell_error(const Csv *self, CsvField cell, const char *name, const char *expected,
@@ -159,9 +163,9 @@ static int cell_error(const Csv *self, CsvField cell, const char *name, const ch
 }
 
 int csv_error(const Csv *self, const char *column, const char *expected, Diag *diag) {
-  int i = find_column(self, column);
-  assert(i >= 0 && self->position[i] >= 0);
-  return cell_error(self, self->fields[self->position[i]], column, expected, diag);
+  assert(csv_has(self, column));
+  return cell_error(self, self->fields[self->position[find_column(self, column)]], column, expected,
+                    diag);
 }
 
 /* ---- The header ---- */
@@ -194,17 +198,6 @@ static int check_unknown(const Csv *self, Diag *diag) {
     diag_hint_near(diag, text, names);
   }
   return error;
-}
-
-bool csv_has(const Csv *self, const char *column) {
-  Csv ahead = *self;
-  CsvField comment;
-  while (csv_comment(&ahead, &comment))
-    continue;
-  if (!next_line(&ahead)) return false;
-  for (const char *at = ahead.line; at;)
-    if (field_is(take_field(&at, ahead.line + ahead.line_length), column)) return true;
-  return false;
 }
 
 int csv_header(Csv *self, const CsvColumn *columns, bool exact, Diag *diag) {

@@ -59,11 +59,11 @@ int csv_open(Csv *self, const char *path, Arena *arena, Diag *diag);
 void csv_open_text(Csv *self, const char *name, const char *text, size_t length, Arena *arena);
 /* The next comment without its '#' and the spaces around; false when the header comes next. */
 bool csv_comment(Csv *self, CsvField *ret_comment);
-/* Whether the header, which comes next, has a column of this name. */
-bool csv_has(const Csv *self, const char *column);
 /* Reads the header and finds `columns` (ended by a row without name) in it, in any order. Reports
  * all that are missing or there twice, and when `exact` those that are not in the table. */
 int csv_header(Csv *self, const CsvColumn *columns, bool exact, Diag *diag);
+/* Whether the header had this one of `columns`. */
+bool csv_has(const Csv *self, const char *column);
 /* Cuts off the file's last line when it has no newline and fewer cells than the header: whatever
  * wrote it was stopped in the middle. Whether it did; csv_header comes before. */
 bool csv_drop_torn(Csv *self);

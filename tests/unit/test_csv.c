@@ -37,9 +37,9 @@ Test(csv, rows_fill_structs_whatever_the_order_of_columns) {
   cr_assert(comment.length == 4 && memcmp(comment.text, "a: b", 4) == 0);
   cr_assert(csv_comment(&csv, &comment));
   cr_assert_not(csv_comment(&csv, &comment));
-  cr_assert(csv_has(&csv, "note"));
-  cr_assert_not(csv_has(&csv, "not"));
   cr_assert_eq(csv_header(&csv, COLUMNS, false, &diag), 0);
+  cr_assert(csv_has(&csv, "time"));
+  cr_assert_not(csv_has(&csv, "extra"));
   cr_assert_eq(csv_next(&csv, &row, &diag), 1);
   cr_assert(row.time == 1.5 && row.count == 8 && isnan(row.extra));
   cr_assert_str_eq(row.name, "one");
