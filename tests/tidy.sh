@@ -43,9 +43,10 @@ check_sources() {
 source_rules='
 function report(line, text) { printf "%s:%d: %s\n", path, line, text }
 
-# The box a path belongs to, as in the table of include edges.
+# The box a path belongs to, as in the table of include edges: a folder, or a room of experiments.
 function box(path) {
   if (path ~ /^sim\/base\//) return "base"
+  if (match(path, /^experiments\/[^\/]+\//)) return substr(path, 1, RLENGTH - 1)
   sub(/\/.*/, "", path)
   return path
 }
@@ -95,6 +96,27 @@ function begin_file() {
   }
 }
 
+# Rooms are named from the bottom up, so that there is no circle: each may include its own headers,
+# those of the boxes below experiments, and of the `others`, named before it, the one header for
+# outside.
+function room(name, others,    n, i, list) {
+  n = split(others, list, " ")
+  for (i = 1; i <= n; i++)
+    if (!(("experiments/" list[i]) in may_include)) {
+      print "tests/tidy.sh:1: room " name " may include " list[i] ", which is not below it"
+      list[i] = "experiments"
+    }
+  may_include["experiments/" name] = " base perfmodel traces sim calib experiments/" name " "
+  for (i = 1; i <= n; i++)
+    may_include["experiments/" name] = may_include["experiments/" name] "experiments/" list[i] " "
+}
+
+# Whether a header is for other rooms: that of the name of its room, and all of the lowest one.
+function is_outside(header,    part) {
+  split(header, part, "/")
+  return part[2] == "base" || part[3] == part[2] ".h"
+}
+
 function check_include(    header, to) {
   if (!match($0, /^#[ ]*include[ ]+"/)) return
   header = substr($0, RLENGTH + 1)
@@ -106,6 +128,8 @@ function check_include(    header, to) {
     report(FNR, "include of \"" header "\" is not written from the root")
   else if (index(may_include[home], " " to " ") == 0)
     report(FNR, home " may not include \"" header "\"")
+  else if (home ~ /^experiments/ && to ~ /^experiments\// && to != home && !is_outside(header))
+    report(FNR, "\"" header "\" is for " to " alone")
 }
 
 function check_guard(code) {
@@ -153,9 +177,23 @@ BEGIN {
   may_include["traces"] = " base traces "
   may_include["sim"] = " base perfmodel traces sim "
   may_include["calib"] = " base perfmodel calib "
-  may_include["experiments"] = " base perfmodel traces sim calib experiments "
+  may_include["experiments"] = " " # generated: the commit
+  room("base", "")
+  may_include["experiments/base"] = may_include["experiments/base"] "experiments "
+  room("config", "base")
+  room("report", "base config")
+  room("results", "base config report")
+  room("campaign", "base config report")
+  room("sweep", "base config report results campaign")
+  room("provision", "base config report results campaign sweep")
+  room("claims", "base config report results campaign sweep provision")
+  room("validate", "base config report")
+  room("plot", "base config results")
+  room("commands", "base config report results campaign sweep provision claims validate plot")
   may_include["kernels"] = " base kernels "
-  may_include["tests"] = " base perfmodel traces sim calib experiments tests "
+  may_include["tests"] = " base perfmodel traces sim calib tests "
+  for (name in may_include)
+    if (name ~ /^experiments/) may_include["tests"] = may_include["tests"] name " "
 }
 FNR == 1 {
   if (path != "") end_file()
@@ -252,23 +290,35 @@ self_test_text() {
 
 self_test_edges() {
   while read -r from to; do
-    c_file "#include \"$to\"" | breaks "2: ${from%%/*} may not include" "$from"
+    case $from in
+    experiments/*) box=${from%/*} ;;
+    *) box=${from%%/*} ;;
+    esac
+    c_file "#include \"$to\"" | breaks "2: $box may not include" "$from"
   done <<'END'
 perfmodel/a.c traces/trace.h
 perfmodel/a.c sim/engine.h
 perfmodel/a.c calib/plan.h
 traces/a.c perfmodel/pwl.h
 traces/a.c sim/engine.h
-sim/a.c experiments/config.h
+sim/a.c experiments/config/config.h
 sim/router/a.c calib/plan.h
 sim/a.c kernels/kernels.h
 calib/a.c sim/engine.h
-calib/a.c experiments/config.h
+calib/a.c experiments/config/config.h
 calib/a.c kernels/kernels.h
-experiments/a.c kernels/kernels.h
+experiments/commands/a.c kernels/kernels.h
+experiments/base/a.c experiments/config/config.h
+experiments/config/a.c experiments/report/report.h
+experiments/results/a.c experiments/sweep/sweep.h
+experiments/sweep/a.c experiments/provision/provision.h
+experiments/plot/a.c experiments/sweep/sweep.h
 kernels/a.c calib/plan.h
 tests/unit/a.c kernels/kernels.h
 END
+  c_file '#include "experiments/provision/search.h"' |
+    breaks '2: "experiments/provision/search.h" is for experiments/provision alone' \
+      experiments/claims/a.c
   c_file '#include "sim/engine.h"' | breaks '2: base may not include' sim/base/a.c
   c_file '#include "engine.h"' | breaks '2: include of "engine.h" is not written from' sim/a.c
 }
@@ -281,10 +331,10 @@ self_test_sources() {
   echo "# $(many 99 a | tr -d '\n')" | breaks '1: line of 101 columns' tests/cli/a.sh
   c_file "$(printf 'int\ta;')" | breaks '2: tab' sim/a.c
   for call in strtok gets sprintf vsprintf atoi rand srand; do
-    c_file "int a = $call(0);" | breaks '2: banned call' experiments/a.c
+    c_file "int a = $call(0);" | breaks '2: banned call' experiments/sweep/a.c
   done
   for call in malloc calloc realloc free; do
-    c_file "int a = $call(0);" | breaks '2: heap call' experiments/a.c
+    c_file "int a = $call(0);" | breaks '2: heap call' experiments/sweep/a.c
   done
   c_file 'long a = time(0);' | breaks '2: a run may not' sim/a.c
   c_file 'float a;' | breaks '2: type float' perfmodel/a.c

@@ -8,8 +8,8 @@
  * thread that stores shares the CPUs with those that simulate. CPU time that grows with the second
  * CPU is what threads cost each other. */
 #define _GNU_SOURCE
-#include "experiments/sweep_run.h"
-#include "experiments/workers.h"
+#include "experiments/base/workers.h"
+#include "experiments/sweep/sweep.h"
 #include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * Every job ends once and its result is that of its own input, whatever the number of threads and
  * slots; a pool that is closed with jobs in it ends; and trials in many threads, sharing a cache,
  * give what one thread gives. */
-#include "experiments/workers.h"
-#include "experiments/trial.h"
+#include "experiments/base/workers.h"
+#include "experiments/campaign/campaign.h"
 #include <inttypes.h>
 #include <stdlib.h>
 

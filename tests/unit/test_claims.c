@@ -1,5 +1,5 @@
 /* Claims of a paper: what is made for them, each once. What is printed: tests/cli/claims.sh. */
-#include "experiments/claims.h"
+#include "experiments/claims/claims.h"
 #include "tests/unit/testing.h"
 
 static int n_runs; // that the last evaluation made

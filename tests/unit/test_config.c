@@ -1,7 +1,7 @@
 /* Configurations: what is bound to what, defaults, shares of a machine, changes from the command
  * line, and the digest. Messages about bad input are pinned by tests/cli/bad_config.sh. */
-#include "experiments/config.h"
-#include "experiments/config_cache.h"
+#include "experiments/config/cache.h"
+#include "experiments/config/config.h"
 #include "tests/unit/testing.h"
 
 static const char base[] = "model: llama2-70b\n"

@@ -1,7 +1,7 @@
 /* The key `perfmodel` of a configuration. Pinned: which model each way of writing it gives, for the
  * run, a pool and the reference machine, what is refused and where, and that the example of a
  * roofline runs. Not pinned: the sets themselves. */
-#include "experiments/config.h"
+#include "experiments/config/config.h"
 #include "tests/unit/testing.h"
 
 TestSuite(config_perfmodel, .init = setup_folder, .fini = teardown_folder);

@@ -1,6 +1,6 @@
 /* Arithmetic over figures. Pinned: values, precedence, what a missing figure does, and that every
  * mistake is found where it stands. */
-#include "experiments/expression.h"
+#include "experiments/claims/expression.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

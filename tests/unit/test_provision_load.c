@@ -1,6 +1,6 @@
 /* Reading a study: the rates that are searched, what machines take at the prices that are given,
  * which designs have clusters in common, ranges of counts, and budgets. */
-#include "experiments/provision.h"
+#include "experiments/provision/provision.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What a study says of a design, from runs made by hand: work and its savings, which failure
  * explains that there is no answer, how sure an answer is, and which design is the best. */
-#include "experiments/provision_replicate.h"
+#include "experiments/provision/replicate.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* The answers of studies on paper, letter by letter, from outcomes made by hand: a search with two
  * designs of which one has no answer, and an offline study with choices that tie, miss and lack. */
-#include "experiments/provision_measure.h"
-#include "experiments/provision_print.h"
+#include "experiments/provision/measure.h"
+#include "experiments/provision/provision.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The database: what a run writes into each table, and that the schema is the one the program
  * expects. What happens when writing fails is shown by tests/cli/results.sh. */
-#include "experiments/results.h"
+#include "experiments/results/results.h"
 #include "tests/unit/testing.h"
 
 static Results results;

@@ -1,5 +1,5 @@
 /* Axes: what is written to which values, the order of points, shards, and what is refused. */
-#include "experiments/sweep.h"
+#include "experiments/sweep/axes.h"
 #include "tests/unit/testing.h"
 
 TestSuite(sweep, .init = setup, .fini = teardown);

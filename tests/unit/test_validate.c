@@ -1,7 +1,7 @@
 /* Errors of a validation. Pinned: every figure of a few iterations worked out by hand, parts,
  * percentiles, and that repeats are compared batch by batch whatever their order. Whole validations
  * are tests/cli/validate.sh's. */
-#include "experiments/validate_errors.h"
+#include "experiments/validate/errors.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Pinned: what JSON and tables have of texts that hold anything. */
-#include "experiments/writer.h"
+#include "experiments/base/writer.h"
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,0 +1,28 @@
+/* Reading folders. */
+#include "experiments/base/folder.h"
+#include "sim/base/text.h"
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_names(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char *const *folder_names(const char *folder, const char *extension, Arena *arena) {
+  const char **names = NULL;
+  size_t n = 0, capacity = 0;
+  DIR *directory = opendir(folder);
+  for (struct dirent *entry; directory && (entry = readdir(directory));) {
+    const size_t stem = strcspn(entry->d_name, ".");
+    if (stem == 0 || strcmp(entry->d_name + stem, extension) != 0) continue;
+    if (!text_is_plain(entry->d_name)) continue; // no configuration could name it
+    ARENA_RESERVE(arena, names, capacity, n + 1);
+    names[n++] = arena_copy(arena, entry->d_name, stem);
+  }
+  if (directory) closedir(directory);
+  if (n > 0) qsort(names, n, sizeof *names, compare_names);
+  ARENA_RESERVE(arena, names, capacity, n + 1);
+  names[n] = NULL;
+  return names;
+}

@@ -1,0 +1,103 @@
+/* A pool of threads around one lock and two rings. The affinity of a process is a question that
+ * only GNU's headers answer. */
+#define _GNU_SOURCE
+#include "experiments/base/workers.h"
+#include <assert.h>
+#include <sched.h>
+#include <string.h>
+
+int workers_cpus(void) {
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof cpus, &cpus)) return 1;
+  return CPU_COUNT(&cpus);
+}
+
+/* Takes the job that waits longest; false when the pool is closing. Called with the lock held. */
+static bool take_job(Workers *self, Job *ret_job) {
+  while (self->n_waiting == 0 && !self->closing)
+    pthread_cond_wait(&self->pushed, &self->lock);
+  if (self->closing) return false;
+  *ret_job = self->waiting[self->first_waiting];
+  self->first_waiting = (self->first_waiting + 1) % self->capacity;
+  self->n_waiting--;
+  return true;
+}
+
+static void add_result(Workers *self, void *context) {
+  self->results[(self->first_result + self->n_results) % self->capacity] = context;
+  self->n_results++;
+  pthread_cond_signal(&self->finished);
+}
+
+static void *work(void *context) {
+  Workers *self = context;
+  Job job;
+  pthread_mutex_lock(&self->lock);
+  while (take_job(self, &job)) {
+    pthread_mutex_unlock(&self->lock);
+    job.run(job.context);
+    pthread_mutex_lock(&self->lock);
+    add_result(self, job.context);
+  }
+  pthread_mutex_unlock(&self->lock);
+  return NULL;
+}
+
+int workers_init(Workers *self, int n_threads, int capacity, Arena *arena, Diag *diag) {
+  assert(n_threads >= 1 && capacity >= n_threads);
+  *self = (Workers){.capacity = capacity,
+                    .threads = ARENA_ARRAY(arena, pthread_t, n_threads),
+                    .waiting = ARENA_ARRAY(arena, Job, capacity),
+                    .results = ARENA_ARRAY(arena, void *, capacity)};
+  pthread_mutex_init(&self->lock, NULL);
+  pthread_cond_init(&self->pushed, NULL);
+  pthread_cond_init(&self->finished, NULL);
+  for (; self->n_threads < n_threads; self->n_threads++) {
+    const int error = pthread_create(&self->threads[self->n_threads], NULL, work, self);
+    if (error == 0) continue;
+    diag_environment(diag, place_of_file(NULL), "cannot start thread %d of %d: %s",
+                     self->n_threads + 1, n_threads, strerror(error));
+    workers_done(self);
+    return -1;
+  }
+  return 0;
+}
+
+void workers_done(Workers *self) {
+  pthread_mutex_lock(&self->lock);
+  self->closing = true;
+  pthread_cond_broadcast(&self->pushed);
+  pthread_mutex_unlock(&self->lock);
+  for (int i = 0; i < self->n_threads; i++)
+    pthread_join(self->threads[i], NULL);
+  pthread_cond_destroy(&self->finished);
+  pthread_cond_destroy(&self->pushed);
+  pthread_mutex_destroy(&self->lock);
+}
+
+bool workers_full(const Workers *self) {
+  return self->n_in_flight == self->capacity;
+}
+
+void workers_push(Workers *self, void (*run)(void *context), void *context) {
+  assert(!workers_full(self));
+  self->n_in_flight++;
+  pthread_mutex_lock(&self->lock);
+  self->waiting[(self->first_waiting + self->n_waiting) % self->capacity] = (Job){run, context};
+  self->n_waiting++;
+  pthread_cond_signal(&self->pushed);
+  pthread_mutex_unlock(&self->lock);
+}
+
+void *workers_pop(Workers *self) {
+  if (self->n_in_flight == 0) return NULL;
+  self->n_in_flight--;
+  pthread_mutex_lock(&self->lock);
+  while (self->n_results == 0)
+    pthread_cond_wait(&self->finished, &self->lock);
+  void *context = self->results[self->first_result];
+  self->first_result = (self->first_result + 1) % self->capacity;
+  self->n_results--;
+  pthread_mutex_unlock(&self->lock);
+  return context;
+}

@@ -1,0 +1,88 @@
+/* JSON (RFC 8259) and CSV (RFC 4180), value by value. */
+#include "experiments/base/writer.h"
+#include "sim/base/csv.h"
+#include "sim/base/text.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { REPLACEMENT = 0xfffd }; // what Unicode has for bytes that are no text
+
+static const double WHOLE_MAX = 9007199254740992.0; // 2^53: whole numbers are exact up to here
+
+static void write_number(double value, const char *missing, FILE *out) {
+  if (!isfinite(value))
+    fputs(missing, out);
+  else if (value == floor(value) && fabs(value) <= WHOLE_MAX)
+    fprintf(out, "%.0f", value);
+  else
+    fprintf(out, "%.9g", value);
+}
+
+void write_json_number(double value, FILE *out) {
+  write_number(value, "null", out);
+}
+
+void write_csv_number(double value, FILE *out) {
+  write_number(value, "", out);
+}
+
+void write_json_string(const char *text, FILE *out) {
+  putc('"', out);
+  for (size_t length = strlen(text), size = 1; length > 0; text += size, length -= size) {
+    uint32_t code = REPLACEMENT;
+    size = (size_t)text_decode(text, length, &code);
+    if (code == '"' || code == '\\')
+      fprintf(out, "\\%c", (char)code);
+    else if (size == 0 || code < ' ' || (code >= 0x7f && code < 0xa0))
+      fprintf(out, "\\u%04x", (unsigned)code);
+    else
+      fwrite(text, 1, size, out);
+    if (size == 0) size = 1;
+  }
+  putc('"', out);
+}
+
+void write_csv_text(const char *text, FILE *out) {
+  csv_put_text(text, out);
+}
+
+void write_cell(const char *text, int width, FILE *out) {
+  const int pad = abs(width) - text_width(text);
+  if (width > 0) fprintf(out, "%*s", pad > 0 ? pad : 0, "");
+  text_put(out, text, strlen(text), '?');
+  if (width < 0) fprintf(out, "%*s", pad > 0 ? pad : 0, "");
+}
+
+const char *format_duration(double seconds, char text[32]) {
+  static const struct {
+    double scale;
+    const char *unit;
+  } units[] = {{1e-6, "us"}, {1e-3, "ms"}, {1, "s"}, {60, "min"}, {3600, "h"}};
+  if (isnan(seconds)) return strcpy(text, "-");
+  int u = 0;
+  while (u < 2 && seconds >= 0.9995 * units[u + 1].scale)
+    u++;
+  while (u >= 2 && u < 4 && seconds >= 10 * units[u + 1].scale)
+    u++;
+  double scaled = seconds / units[u].scale;
+  int decimals = scaled < 9.995 ? 2 : scaled < 99.95 ? 1 : 0;
+  snprintf(text, 32, "%.*f %s", seconds > 0 ? decimals : 0, scaled, units[u].unit);
+  return text;
+}
+
+void format_batch(const BatchShape *batch, char *text, size_t size) {
+  const struct {
+    const char *name;
+    int64_t value;
+  } numbers[] = {{"P", batch->prefill_tokens},
+                 {"2A", batch->prefill_area2},
+                 {"n", batch->decode_seqs},
+                 {"C", batch->context_tokens},
+                 {"s", batch->logit_seqs}};
+  size_t used = 0;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && used < size; i++)
+    if (numbers[i].value > 0)
+      used += (size_t)snprintf(text + used, size - used, "%s%s=%lld", used > 0 ? " " : "",
+                               numbers[i].name, (long long)numbers[i].value);
+}

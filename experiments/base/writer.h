@@ -1,0 +1,24 @@
+/* Numbers and text as JSON and CSV have them, and as people read them. */
+#ifndef EXPERIMENTS_BASE_WRITER_H
+#define EXPERIMENTS_BASE_WRITER_H
+#include "perfmodel/perfmodel.h"
+#include <stdio.h>
+
+typedef enum OutputFormat { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON } OutputFormat;
+
+/* Nine digits, or all of a whole number; null when it is not finite. */
+void write_json_number(double value, FILE *out);
+/* Control characters as escapes, U+FFFD for each byte that is no UTF-8. */
+void write_json_string(const char *text, FILE *out);
+/* The same number, empty when it is not finite. */
+void write_csv_number(double value, FILE *out);
+/* As csv_put_text. */
+void write_csv_text(const char *text, FILE *out);
+/* A cell of a table for people: '?' for what is not plain (sim/base/text.h), padded to `width`
+ * characters, on the right when that is negative. */
+void write_cell(const char *text, int width, FILE *out);
+/* Three digits and a unit that fits: "81.2 ms", "3.04 s"; "-" for NAN. Returns `text`. */
+const char *format_duration(double seconds, char text[32]);
+/* Its numbers that are not 0, by the letters of DESIGN §4: "P=512 2A=262144 s=1". */
+void format_batch(const BatchShape *batch, char *text, size_t size);
+#endif

@@ -1,0 +1,156 @@
+/* The claims of a paper, and what Tandem has to say about each.
+ *
+ * A folder of experiments/papers/ is a paper: paper.yaml, and one file per claim, SW-F15.yaml. Each
+ * claim is put to up to two columns: `released`, with the tables and rules of the simulator that
+ * its authors released, where there is one, and `tandem`, with the batch-true model. A column is a
+ * configuration and named designs, lists of settings on it. A claim has sources, each a name and
+ * settings on top of a design: `runs` are simulated, `models` bound, `studies` provisioned; and
+ * figures, expressions over the sources' figures with what the paper says and how far off is near
+ * enough. A claim with `seeds` has its runs made on as many, and a figure is the mean of what its
+ * expression gives on each. What the paper leaves out may be moved over a sweep: each figure that
+ * is outside is then evaluated at every point of it. experiments/papers/README.md has the keys and
+ * the names of the figures. */
+#ifndef EXPERIMENTS_CLAIMS_CLAIMS_H
+#define EXPERIMENTS_CLAIMS_CLAIMS_H
+#include "experiments/campaign/campaign.h"
+#include "experiments/claims/expression.h"
+#include "experiments/sweep/sweep.h"
+
+typedef enum ClaimColumn { COLUMN_RELEASED, COLUMN_TANDEM, CLAIM_COLUMNS } ClaimColumn;
+extern const char *const claim_columns[CLAIM_COLUMNS];
+
+typedef enum Verdict {
+  VERDICT_WITHIN,
+  VERDICT_OUTSIDE,
+  VERDICT_INPUT_MISSING, // a source cannot be had here
+  VERDICT_REPORTED,      // the paper gives no figure that could be held against it
+  VERDICTS,
+} Verdict;
+extern const char *const verdict_names[VERDICTS];
+
+typedef struct ClaimStudy ClaimStudy; // study.c
+
+typedef enum SourceKind { SOURCE_RUN, SOURCE_MODEL, SOURCE_STUDY, SOURCE_KINDS } SourceKind;
+
+/* A source in one column. */
+typedef struct SourceOutcome {
+  bool wanted;       // the claim has it in this column
+  Trial **trials;    // [n_trials] of runs and models; NULL until they are loaded
+  ClaimStudy *study; // of studies; NULL until it was run
+  const char *gap;   // why it has no figures: an input is not here; NULL: it has them
+} SourceOutcome;
+
+typedef struct ClaimSource {
+  SourceKind kind;
+  const char *name;
+  const Node *node;
+  const Setting *moved; // [n_moved] of a point of a sensitivity, after all others
+  int n_moved;
+  const char *designs;            // of a study at a point: those that are looked at, " aa hh "
+  const char *text;               // of the node and of what is moved
+  int n_trials;                   // one, or of runs one for each of the claim's seeds
+  const struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
+  SourceOutcome outcomes[CLAIM_COLUMNS];
+} ClaimSource;
+
+typedef struct ClaimFigure {
+  const char *what, *unit;      // unit "%": a share, printed times 100; "yes": 1 or 0
+  const char *paper;            // as it is printed
+  const Expression *value;      // NULL: nobody asks, at a point
+  double low, high;             // what is near enough; NAN: nothing is judged
+  double values[CLAIM_COLUMNS]; // NAN: none
+  const char *gap;              // why the value that would be judged is missing
+  Verdict verdict;              // of the first column that has a value
+} ClaimFigure;
+
+/* An input that the paper leaves out, and the points over which it is moved. */
+typedef struct Sensitivity {
+  const char *why;
+  Sweep sweep;
+  bool *sources, *figures; // of the claim: which are moved, and for which that is done
+  struct Claim *points;    // [sweep.n_points], the claim at each; NULL: no such figure is outside
+} Sensitivity;
+
+/* What a figure is over the points of a sensitivity. */
+typedef struct SensitivityRange {
+  double low, high;   // NAN: it has a value nowhere
+  const char *over;   // "max_num_seqs 16..64"
+  const char *inside; // "24..32", the points at which it is within; "" nowhere
+} SensitivityRange;
+
+typedef struct Claim {
+  const char *path, *id, *claim, *where, *note; // note: "" or why it is as it is
+  int n_seeds;                                  // the configuration's own and those that follow it
+  ClaimSource *sources;
+  int n_sources;
+  ClaimFigure *figures;
+  int n_figures;
+  Sensitivity *sensitivities;
+  int n_sensitivities;
+} Claim;
+
+typedef struct PaperColumn {
+  bool present;
+  TrialBase base;
+  const Node *designs; // NULL: none
+} PaperColumn;
+
+typedef struct Paper {
+  const char *name, *folder, *title;
+  PaperColumn columns[CLAIM_COLUMNS];
+  Claim *claims; // in the order of their files' names
+  int n_claims;
+  Claim *points; // of all sensitivities that were looked at
+  int n_points;
+} Paper;
+
+/* Reads a folder; `only` (NULL: all) names the one claim to read. All problems at once. */
+int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, Diag *diag);
+void paper_done(Paper *self);
+/* Makes all sources and evaluates all figures, with `jobs` threads; then, with `sensitivity`, those
+ * that are outside at each point of the sensitivities that are for them. `on_progress` (may be
+ * NULL) is told how many of the runs are done. -1 when something is wrong with a source beyond an
+ * input that is not here. */
+int paper_eval(Paper *self, int jobs, bool sensitivity, void (*on_progress)(int done, int all),
+               Arena *arena, Diag *diag);
+/* True when sensitivity `which` of the claim was looked at for this figure. */
+bool claim_sensitivity(const Claim *self, int figure, int which, SensitivityRange *ret_range,
+                       Arena *arena);
+
+/* private: load.c, eval.c, figures.c, swap.c, study.c,
+ * sensitivity.c */
+
+/* The list `sensitivity` of a claim whose sources and figures are bound. */
+int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag);
+/* Makes self->points, for the figures that are outside; each has sources that are to be made. */
+void paper_points(Paper *self, Arena *arena, Diag *diag);
+/* The source of that name in name[0..length), or NULL. */
+ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t length);
+/* The first source of these claims, before `source` itself, that has what it has. */
+const ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source);
+
+/* A figure of a configuration that is bound. */
+typedef struct ModelFigure {
+  const char *name;
+  int min_arguments, max_arguments;
+  double (*eval)(const Config *config, const double *arguments, int n_arguments); // NAN: no value
+} ModelFigure;
+extern const ModelFigure claim_swap_figures[]; // ended by a row without a name
+
+/* The settings of a source in a column: its design's, `set`, those of the column's own map, and
+ * what is moved. */
+int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn column,
+                   Setting **ret_settings, int *ret_n, Arena *arena, Diag *diag);
+/* The figure `name` (after the source's) of a trial that was run, or of one that was only bound. */
+int claim_run_figure(const Trial *trial, const char *name, const double *arguments, int n_arguments,
+                     Place at, double *ret_value, Diag *diag);
+int claim_model_figure(const Trial *trial, const char *name, const double *arguments,
+                       int n_arguments, Place at, double *ret_value, Diag *diag);
+/* Provisions; `jobs` threads. */
+int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
+                    Diag *diag);
+void claim_study_done(ClaimStudy *self);
+/* "DESIGN.rate" and so on of a study that was run. */
+int claim_study_figure(const ClaimStudy *study, const char *name, int n_arguments, Place at,
+                       double *ret_value, Diag *diag);
+#endif

@@ -1,0 +1,34 @@
+/* Arithmetic over figures: "aa.rate / base_a100.rate - 1", as claims of papers are stated.
+ *
+ * Numbers, + - * /, comparisons (< <= > >=, which give 1 or 0), `and`, parentheses, and names of
+ * figures: words joined by dots, with arguments if the figure takes any (h100.prefill(1500)). Their
+ * meaning is the scope's. Built in are min(…), max(…), mean(…), geomean(…), and
+ *
+ *   argmax(x, 128, 256, …, f(x))   that of the values listed for x at which f is greatest
+ *   at_max(x1, y1, x2, y2, …)      the x of the greatest y, of equals the first
+ *   reaches(y, x1, y1, x2, y2, …)  the x at which the line through these points first reaches y;
+ *                                  NAN if it never does
+ *
+ * A figure that does not exist in one case (a run that was not made) is NAN and makes the whole
+ * NAN. An expression is parsed once and has no state. */
+#ifndef EXPERIMENTS_CLAIMS_EXPRESSION_H
+#define EXPERIMENTS_CLAIMS_EXPRESSION_H
+#include "sim/base/diag.h"
+
+typedef struct Expression Expression;
+
+enum { EXPRESSION_MAX_ARGUMENTS = 32 };
+
+/* Where names are looked up. `find` gives 0 and the figure, NAN when it has no value, or -1 with an
+ * entry at `at` when there can be no such figure. */
+typedef struct ExpressionScope {
+  int (*find)(void *context, const char *name, const double *arguments, int n_arguments, Place at,
+              double *ret_value, Diag *diag);
+  void *context;
+} ExpressionScope;
+
+/* NULL with an entry in `diag` whose column is inside `at`. `text` must outlive it. */
+const Expression *expression_parse(const char *text, Place at, Arena *arena, Diag *diag);
+int expression_eval(const Expression *self, const ExpressionScope *scope, double *ret_value,
+                    Diag *diag);
+#endif

@@ -1,0 +1,373 @@
+/* Reading a paper's folder: its columns, its claims, their sources and figures. */
+#include "experiments/base/folder.h"
+#include "experiments/claims/claims.h"
+#include "traces/lengths.h"
+#include <math.h>
+#include <string.h>
+
+const char *const claim_columns[CLAIM_COLUMNS] = {"released", "tandem"};
+const char *const verdict_names[VERDICTS] = {"within", "outside", "input-missing", "reported"};
+
+static const char *const section_names[SOURCE_KINDS] = {"runs", "models", "studies"};
+
+/* ---- paper.yaml ---- */
+
+typedef struct PaperKeys {
+  const char *title;
+  const Node *columns[CLAIM_COLUMNS];
+} PaperKeys;
+
+static const OptionSpec paper_options[] = {
+    {.key = "title",
+     .type = OPTION_STRING,
+     .offset = offsetof(PaperKeys, title),
+     .required = true,
+     .help = "of the paper"},
+    {.key = "released",
+     .type = OPTION_NODE,
+     .offset = offsetof(PaperKeys, columns[COLUMN_RELEASED]),
+     .help = "{config, designs} by the rules and tables of the authors' simulator"},
+    {.key = "tandem",
+     .type = OPTION_NODE,
+     .offset = offsetof(PaperKeys, columns[COLUMN_TANDEM]),
+     .help = "{config, designs} with the batch-true model"},
+    {0}};
+
+typedef struct ColumnKeys {
+  const char *config;
+  const Node *designs;
+} ColumnKeys;
+
+static const OptionSpec column_options[] = {
+    {.key = "config",
+     .type = OPTION_STRING,
+     .offset = offsetof(ColumnKeys, config),
+     .required = true,
+     .help = "file in the paper's folder that every source starts from"},
+    {.key = "designs",
+     .type = OPTION_NODE,
+     .offset = offsetof(ColumnKeys, designs),
+     .help = "named settings on it"},
+    {0}};
+
+static int load_column(Paper *self, ClaimColumn column, const Node *node, Arena *arena,
+                       Diag *diag) {
+  PaperColumn *to = &self->columns[column];
+  ColumnKeys keys = {0};
+  if (!node) return 0;
+  if (option_bind(column_options, node, NULL, node->at, &keys, diag)) return -1;
+  to->designs = keys.designs;
+  const char *path = arena_printf(arena, "%s/%s", self->folder, keys.config);
+  to->present = trial_base_init(&to->base, path, NULL, arena, diag) == 0;
+  return to->present ? 0 : -1;
+}
+
+static int load_paper(Paper *self, Arena *arena, Diag *diag) {
+  PaperKeys keys = {0};
+  const Node *root = yaml_load(arena_printf(arena, "%s/paper.yaml", self->folder), arena, diag);
+  if (!root || option_bind(paper_options, root, NULL, root->at, &keys, diag)) return -1;
+  self->title = keys.title;
+  int status = 0;
+  for (int c = 0; c < CLAIM_COLUMNS; c++)
+    status |= load_column(self, (ClaimColumn)c, keys.columns[c], arena, diag);
+  return status;
+}
+
+/* ---- A claim ---- */
+
+typedef struct ClaimKeys {
+  const char *claim, *where, *note;
+  int64_t seeds;
+  const Node *sections[SOURCE_KINDS], *figures, *sensitivity;
+} ClaimKeys;
+
+#define CLAIM(field, kind, ...)                                                                    \
+  { .key = #field, .type = kind, .offset = offsetof(ClaimKeys, field), __VA_ARGS__ }
+#define SECTION(name, which, ...)                                                                  \
+  { .key = name, .type = OPTION_NODE, .offset = offsetof(ClaimKeys, sections[which]), __VA_ARGS__ }
+
+static const OptionSpec claim_options[] = {
+    CLAIM(claim, OPTION_STRING, .required = true, .help = "what the paper says, in one line"),
+    CLAIM(where, OPTION_STRING, .required = true, .help = "section or figure"),
+    CLAIM(note, OPTION_STRING, .help = "why the outcome is as it is"),
+    CLAIM(seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
+          .help = "that every run is made on; figures are means over them"),
+    SECTION("runs", SOURCE_RUN, .help = "sources that are simulated"),
+    SECTION("models", SOURCE_MODEL, .help = "sources that are bound and asked"),
+    SECTION("studies", SOURCE_STUDY, .help = "sources that are provisioned"),
+    CLAIM(figures, OPTION_NODE, .required = true, .help = "list of what is compared"),
+    CLAIM(sensitivity, OPTION_NODE, .help = "list of inputs that the paper leaves out, moved"),
+    {0}};
+
+typedef struct FigureKeys {
+  const char *what, *value, *paper, *tolerance, *unit;
+  const Node *range;
+} FigureKeys;
+
+#define FIGURE(field, kind, ...)                                                                   \
+  { .key = #field, .type = kind, .offset = offsetof(FigureKeys, field), __VA_ARGS__ }
+
+static const OptionSpec figure_options[] = {
+    FIGURE(what, OPTION_STRING, .required = true, .help = "a few words"),
+    FIGURE(value, OPTION_STRING, .required = true, .help = "an expression over the sources"),
+    FIGURE(paper, OPTION_STRING, .help = "the paper's figure, or its words"),
+    FIGURE(tolerance, OPTION_STRING, .help = "0.2, or 20% of the paper's figure"),
+    FIGURE(range, OPTION_NODE, .help = "[low, high] in place of a tolerance"),
+    FIGURE(unit, OPTION_STRING, .help = "s, %, yes, …"),
+    {0}};
+
+static int no_figure(void *context, const char *name, const double *arguments, int n_arguments,
+                     Place at, double *ret_value, Diag *diag) {
+  (void)context, (void)arguments, (void)n_arguments, (void)ret_value;
+  return diag_error(diag, at, "'%s' is not a number", name);
+}
+
+/* A number such as 2.15 or 64%; NAN and -1 without an entry when it is none. */
+static int constant(const char *text, double *ret_value, Arena *arena) {
+  Diag quiet;
+  diag_init(&quiet);
+  const ExpressionScope nothing = {no_figure, NULL};
+  const Expression *parsed = expression_parse(text, (Place){0}, arena, &quiet);
+  const int status = parsed ? expression_eval(parsed, &nothing, ret_value, &quiet) : -1;
+  diag_done(&quiet);
+  if (status) *ret_value = NAN;
+  return status;
+}
+
+static int bind_range(ClaimFigure *figure, const Node *range, Arena *arena, Diag *diag) {
+  const Node *low = range->kind == NODE_LIST ? range->first : NULL;
+  const Node *high = low ? low->next : NULL;
+  if (!high || high->next || low->kind != NODE_SCALAR || high->kind != NODE_SCALAR ||
+      constant(low->text, &figure->low, arena) || constant(high->text, &figure->high, arena) ||
+      figure->low > figure->high)
+    return diag_error(diag, range->at, "'range' wants [low, high]");
+  return 0;
+}
+
+static int bind_tolerance(ClaimFigure *figure, const char *text, Place at, Arena *arena,
+                          Diag *diag) {
+  double paper, tolerance;
+  if (constant(figure->paper, &paper, arena))
+    return diag_error(diag, at, "a tolerance needs a number in 'paper', not '%s'", figure->paper);
+  if (constant(text, &tolerance, arena) || !(tolerance >= 0))
+    return diag_error(diag, at, "'tolerance' wants a number such as 0.2 or 20%%, not '%s'", text);
+  if (strchr(text, '%') && strcmp(figure->unit, "%") != 0) tolerance *= fabs(paper);
+  figure->low = paper - tolerance;
+  figure->high = paper + tolerance;
+  return 0;
+}
+
+static int bind_figure(ClaimFigure *figure, const Node *node, Arena *arena, Diag *diag) {
+  FigureKeys keys = {.paper = "", .unit = ""};
+  if (option_bind(figure_options, node, NULL, node->at, &keys, diag)) return -1;
+  *figure = (ClaimFigure){
+      .what = keys.what, .unit = keys.unit, .paper = keys.paper, .low = NAN, .high = NAN};
+  figure->value = expression_parse(keys.value, node_find(node, "value")->at, arena, diag);
+  if (!figure->value) return -1;
+  if (keys.range) return bind_range(figure, keys.range, arena, diag);
+  if (!keys.tolerance) return 0;
+  return bind_tolerance(figure, keys.tolerance, node_find(node, "tolerance")->at, arena, diag);
+}
+
+static int bind_figures(Claim *self, const Node *list, Arena *arena, Diag *diag) {
+  if (list->kind != NODE_LIST || list->n_children == 0)
+    return diag_error(diag, list->at, "'figures' wants a list");
+  self->figures = ARENA_ARRAY(arena, ClaimFigure, list->n_children);
+  int status = 0;
+  for (const Node *node = list->first; node; node = node->next)
+    status |= bind_figure(&self->figures[self->n_figures++], node, arena, diag);
+  return status;
+}
+
+/* ---- Sources ---- */
+
+static int count_sources(const ClaimKeys *keys) {
+  int n = 0;
+  for (int kind = 0; kind < SOURCE_KINDS; kind++)
+    if (keys->sections[kind]) n += keys->sections[kind]->n_children;
+  return n;
+}
+
+/* A source is for the columns that its `columns` lists, else for all there are. */
+static int want_columns(const Paper *paper, ClaimSource *source, Diag *diag) {
+  const Node *listed = node_find(source->node, "columns");
+  for (int c = 0; c < CLAIM_COLUMNS; c++)
+    source->outcomes[c].wanted = paper->columns[c].present && !listed;
+  if (!listed) return 0;
+  if (listed->kind != NODE_LIST) return diag_error(diag, listed->at, "'columns' wants a list");
+  for (const Node *item = listed->first; item; item = item->next) {
+    int c = 0;
+    while (c < CLAIM_COLUMNS && (!item->text || strcmp(item->text, claim_columns[c]) != 0))
+      c++;
+    if (c == CLAIM_COLUMNS || !paper->columns[c].present)
+      return diag_error(diag, item->at, "'%s' is no column of this paper",
+                        item->text ? item->text : "");
+    source->outcomes[c].wanted = true;
+  }
+  return 0;
+}
+
+/* Keys that are not settings: all but those of columns. */
+static int check_keys(const ClaimSource *source, Diag *diag) {
+  static const char *const keys[] = {"design",   "set",    "columns", "study",
+                                     "released", "tandem", NULL};
+  int status = 0;
+  for (const Node *child = source->node->first; child; child = child->next) {
+    int k = 0;
+    while (keys[k] && strcmp(child->key, keys[k]) != 0)
+      k++;
+    if (keys[k]) continue;
+    status = diag_error(diag, child->key_at, "unknown key '%s'", child->key);
+    diag_hint_near(diag, child->key, keys);
+  }
+  return status;
+}
+
+static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, Arena *arena,
+                        Diag *diag) {
+  int status = 0;
+  self->sources = ARENA_ARRAY(arena, ClaimSource, count_sources(keys));
+  for (int kind = 0; kind < SOURCE_KINDS; kind++) {
+    const Node *section = keys->sections[kind];
+    if (section && section->kind != NODE_MAP)
+      status = diag_error(diag, section->at, "'%s' wants a map of names", section_names[kind]);
+    for (const Node *node = section ? section->first : NULL; node; node = node->next) {
+      ClaimSource *source = &self->sources[self->n_sources++];
+      *source = (ClaimSource){.kind = (SourceKind)kind,
+                              .name = node->key,
+                              .node = node,
+                              .text = node_text(node, arena),
+                              .n_trials = kind == SOURCE_RUN ? self->n_seeds : 1};
+      if (node->kind != NODE_MAP)
+        status = diag_error(diag, node->at, "'%s' wants a map: {design, set, …}", node->key);
+      else
+        status |= want_columns(paper, source, diag) | check_keys(source, diag);
+    }
+  }
+  return status;
+}
+
+static int add_settings(const Node *map, Setting *settings, int *n, Diag *diag) {
+  if (!map) return 0;
+  if (map->kind != NODE_MAP) return diag_error(diag, map->at, "settings want a map");
+  for (const Node *node = map->first; node; node = node->next)
+    settings[(*n)++] = (Setting){.key = node->key, .at = node->key_at, .value = node};
+  return 0;
+}
+
+int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn column,
+                   Setting **ret_settings, int *ret_n, Arena *arena, Diag *diag) {
+  const Node *name = node_find(source->node, "design"), *design = NULL;
+  const Node *designs = paper->columns[column].designs;
+  if (name) design = name->text ? node_find(designs, name->text) : NULL;
+  if (name && !design)
+    return diag_error(diag, name->at, "no design '%s' in column '%s'", name->text ? name->text : "",
+                      claim_columns[column]);
+  const Node *maps[] = {design, node_find(source->node, "set"),
+                        node_find(source->node, claim_columns[column])};
+  int capacity = source->n_moved, n = 0;
+  for (int i = 0; i < 3; i++)
+    capacity += maps[i] ? maps[i]->n_children : 0;
+  Setting *settings = ARENA_ARRAY(arena, Setting, capacity);
+  for (int i = 0; i < 3; i++)
+    if (add_settings(maps[i], settings, &n, diag)) return -1;
+  for (int i = 0; i < source->n_moved; i++)
+    settings[n++] = source->moved[i];
+  *ret_settings = settings;
+  *ret_n = n;
+  return 0;
+}
+
+/* ---- The folder ---- */
+
+static int load_claim(const Paper *paper, Claim *self, const char *id, Arena *arena, Diag *diag) {
+  ClaimKeys keys = {.note = ""};
+  const char *path = arena_printf(arena, "%s/%s.yaml", paper->folder, id);
+  const Node *root = yaml_load(path, arena, diag);
+  *self = (Claim){.path = path, .id = id};
+  if (!root || option_bind(claim_options, root, NULL, root->at, &keys, diag)) return -1;
+  self->claim = keys.claim;
+  self->where = keys.where;
+  self->note = keys.note;
+  self->n_seeds = (int)keys.seeds;
+  if (bind_sources(paper, self, &keys, arena, diag) | bind_figures(self, keys.figures, arena, diag))
+    return -1;
+  return keys.sensitivity ? sensitivities_bind(self, keys.sensitivity, arena, diag) : 0;
+}
+
+/* A claim's file has the claim's name, SW-F15.yaml; names in lower case are of configurations and
+ * studies that claims start from. */
+static bool is_claim(const char *name, const char *only) {
+  return *name >= 'A' && *name <= 'Z' && (!only || strcmp(name, only) == 0);
+}
+
+ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t length) {
+  for (int i = 0; i < claim->n_sources; i++)
+    if (strlen(claim->sources[i].name) == length &&
+        strncmp(claim->sources[i].name, name, length) == 0)
+      return &claim->sources[i];
+  return NULL;
+}
+
+/* Whether all that `source` is wanted for is made for `other`. */
+static bool has_all(const ClaimSource *other, const ClaimSource *source) {
+  bool all = other->kind == source->kind && other->n_trials >= source->n_trials;
+  for (int c = 0; c < CLAIM_COLUMNS; c++)
+    all = all && (other->outcomes[c].wanted || !source->outcomes[c].wanted);
+  return all && strcmp(other->text, source->text) == 0;
+}
+
+const ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source) {
+  for (int i = 0; i < n_claims; i++)
+    for (int s = 0; s < claims[i].n_sources; s++) {
+      const ClaimSource *other = &claims[i].sources[s];
+      if (other == source) return NULL;
+      if (!other->twin && has_all(other, source)) return other;
+    }
+  return NULL;
+}
+
+int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, Diag *diag) {
+  const char *slash = strrchr(folder, '/');
+  *self = (Paper){.folder = folder, .name = slash ? slash + 1 : folder};
+  if (load_paper(self, arena, diag)) return -1;
+  const char *const *names = folder_names(folder, ".yaml", arena);
+  size_t n = 0;
+  int status = 0;
+  while (names[n])
+    n++;
+  self->claims = ARENA_ARRAY(arena, Claim, n);
+  for (size_t i = 0; i < n; i++)
+    if (is_claim(names[i], only))
+      status |= load_claim(self, &self->claims[self->n_claims++], names[i], arena, diag);
+  for (int i = 0; i < self->n_claims; i++)
+    for (int s = 0; s < self->claims[i].n_sources; s++)
+      self->claims[i].sources[s].twin =
+          claims_find_twin(self->claims, self->n_claims, &self->claims[i].sources[s]);
+  if (self->n_claims == 0)
+    return diag_error(diag, place_of_file(folder), "no claim%s%s in '%s'", only ? " " : "",
+                      only ? only : "", folder);
+  return status;
+}
+
+static void done_outcome(const SourceOutcome *outcome, int n_trials) {
+  for (int i = 0; outcome->trials && i < n_trials; i++)
+    if (outcome->trials[i]) trial_done(outcome->trials[i]);
+  if (outcome->study) claim_study_done(outcome->study);
+}
+
+static void done_sources(Claim *claims, int n_claims) {
+  for (int i = 0; i < n_claims; i++)
+    for (int s = 0; s < claims[i].n_sources; s++)
+      for (int c = 0; c < CLAIM_COLUMNS; c++) {
+        const ClaimSource *source = &claims[i].sources[s];
+        if (!source->twin) done_outcome(&source->outcomes[c], source->n_trials);
+      }
+}
+
+void paper_done(Paper *self) {
+  done_sources(self->claims, self->n_claims);
+  done_sources(self->points, self->n_points);
+  for (int c = 0; c < CLAIM_COLUMNS; c++)
+    if (self->columns[c].present) trial_base_done(&self->columns[c].base);
+}

@@ -1,0 +1,403 @@
+/* `tandem calibrate`: a profile, measured on the device at hand. */
+#include "experiments/commands/calibrate.h"
+#include "calib/backend_load.h"
+#include "calib/environment.h"
+#include "calib/model.h"
+#include "calib/operators.h"
+#include "experiments/base/interrupt.h"
+#include "experiments/base/progress.h"
+#include "experiments/commands/cli.h"
+#include "experiments/config/config.h"
+#include "experiments/results/results.h"
+#include "perfmodel/datafile.h"
+#include "perfmodel/gpu_facts.h"
+#include "sim/base/hash.h"
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Options {
+  CliList models;
+  const char *backend, *degrees, *dtype, *budget, *output, *only;
+  int64_t device, threads, layers, seed;
+  bool resume, dry_run, no_verify;
+  /* read from the texts above */
+  double budget_seconds;
+  bool only_ops[CALIB_N_OPS];
+} Options;
+
+#define OPTION(name, value, kind, field, help)                                                     \
+  { name, value, kind, offsetof(Options, field), help }
+
+static const CliOption calibrate_options[] = {
+    OPTION("--backend", "NAME", CLI_TEXT, backend, "what measures: cuda, cpu or fake  [cuda]"),
+    OPTION("--model", "NAME", CLI_LIST, models, "may be given again  [cpu: tiny-llama-50m]"),
+    OPTION("--tp", "N,N", CLI_TEXT, degrees, "tensor_parallel_sizes; one shard is measured  [1]"),
+    OPTION("--dtype", "TYPE", CLI_TEXT, dtype, "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
+    OPTION("--layers", "N", CLI_NUMBER, layers, "a model of only its first N layers  [all]"),
+    OPTION("--device", "N", CLI_NUMBER, device, "which GPU  [0]"),
+    OPTION("--threads", "N", CLI_NUMBER, threads, "of a CPU  [all]"),
+    OPTION("--budget", "TIME", CLI_TEXT, budget, "the most important points come first  [600 s]"),
+    OPTION("-o", "FILE", CLI_TEXT, output, "profile to write  [GPU.csv]"),
+    OPTION("--output", "FILE", CLI_TEXT, output, "the same"),
+    OPTION("--resume", NULL, CLI_FLAG, resume, "goes on with FILE where it stopped"),
+    OPTION("--only", "OP,OP", CLI_TEXT, only, "only these operators"),
+    OPTION("--seed", "N", CLI_NUMBER, seed, "of the data and the order  [1]"),
+    OPTION("--no-verify", NULL, CLI_FLAG, no_verify, "no comparison with references"),
+    OPTION("--dry-run", NULL, CLI_FLAG, dry_run, "prints the plan and measures nothing"),
+    {0}};
+
+static const CliCommand command = {
+    .name = "calibrate",
+    .summary = "Measures a model's operators on the device at hand, into a profile for 'tandem "
+               "fit'.",
+    .operands = "",
+    .max_operands = 0,
+    .options = calibrate_options,
+    .example = "tandem calibrate --backend cuda --model llama2-70b --tp 1,2,4,8 -o h200.csv",
+    .exit_codes = "0 done, or out of budget, 2 wrong usage, 3 bad input, 4 environment,\n"
+                  "            130 interrupted; what was measured is kept",
+};
+
+static const char CPU_MODEL[] = "tiny-llama-50m";
+
+/* ---- Options ---- */
+
+/* The next of "a,b,c", which moves on; NULL at the end. */
+static const char *next_item(const char **list, Arena *arena) {
+  if (!*list) return NULL;
+  const size_t length = strcspn(*list, ",");
+  const char *item = arena_copy(arena, *list, length);
+  *list = (*list)[length] == ',' ? *list + length + 1 : NULL;
+  return item;
+}
+
+static int find_op(const char *name, bool *ops, Diag *diag) {
+  for (int op = 0; op < CALIB_N_OPS; op++) {
+    if (strcmp(calib_op_names[op], name) != 0) continue;
+    ops[op] = true;
+    return 0;
+  }
+  diag_error(diag, place_of_file("--only"), "unknown operator '%s'", name);
+  diag_hint_near(diag, name, calib_op_names);
+  return -1;
+}
+
+static int read_options(Options *options, Arena *arena, Diag *diag) {
+  int error = 0;
+  options->budget_seconds = 600;
+  if (options->budget && (!units_parse(options->budget, DIM_TIME, &options->budget_seconds) ||
+                          options->budget_seconds <= 0))
+    error = diag_error(diag, place_of_file("--budget"), "'%s' is not %s", options->budget,
+                       units_describe(DIM_TIME));
+  const char *list = options->only;
+  for (const char *name; (name = next_item(&list, arena));)
+    error |= find_op(name, options->only_ops, diag);
+  if (options->device > INT_MAX || options->threads > INT_MAX || options->layers > INT_MAX)
+    error = diag_error(diag, place_of_file(NULL), "a number of the options is too large");
+  return error;
+}
+
+/* ---- The device ---- */
+
+static CalibOptions backend_options(const Options *options) {
+  return (CalibOptions){.device = (int32_t)options->device,
+                        .threads = (int32_t)options->threads,
+                        .seed = (uint64_t)options->seed,
+                        .verify = !options->no_verify};
+}
+
+static int open_device(Calibrate *self, const Options *options, Diag *diag) {
+  const Place at = place_of_file("--backend");
+  char error[CALIB_ERROR_SIZE] = "";
+  const char *name = options->backend ? options->backend : "cuda";
+  const Backend *backend = backend_find(name, at, self->arena, diag);
+  if (!backend) return -1;
+  const CalibOptions open_options = backend_options(options);
+  const CalibStatus status = backend->open(&open_options, &self->state, error);
+  if (status) return backend_failed(status, error, place_of_file(NULL), diag);
+  self->backend = backend;
+  backend->describe(self->state, &self->device);
+  if (backend_check_device(&self->device, place_of_file("--device"), diag)) return -1;
+  const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
+  if (gpu_facts_find(&self->machine, self->device.gpu, data_dir, self->arena))
+    self->hardware = &self->machine;
+  return 0;
+}
+
+/* ---- Groups ---- */
+
+/* Rows of two such groups could not be told apart. */
+static int check_group_is_new(const Calibrate *self, const CalibModel *model, Diag *diag) {
+  for (size_t i = 0; i < self->n_groups; i++) {
+    const CalibModel *other = &self->groups[i].model;
+    if (other->tensor_parallel_size != model->tensor_parallel_size ||
+        strcmp(other->name, model->name) != 0)
+      continue;
+    return diag_error(diag, place_of_file("--model"),
+                      "model '%s' with tensor_parallel_size %d is there twice", model->name,
+                      (int)model->tensor_parallel_size);
+  }
+  return 0;
+}
+
+static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *model_options,
+                     const Options *options, size_t *capacity, Diag *diag) {
+  CalibrateGroup group = {.rejected = false};
+  const PlanOptions plan_options = {.only = options->only ? options->only_ops : NULL,
+                                    .seed = (uint64_t)options->seed};
+  if (calib_model_init(&group.model, llm, model_options, place_of_file("--model"), self->arena,
+                       diag) ||
+      check_group_is_new(self, &group.model, diag))
+    return -1;
+  plan_init(&group.plan, &group.model, &self->device, &plan_options, self->arena);
+  ARENA_RESERVE(self->arena, self->groups, *capacity, self->n_groups + 1);
+  self->groups[self->n_groups++] = group;
+  return 0;
+}
+
+static int read_degree(const char *text, int32_t *ret_degree, Diag *diag) {
+  char *end = NULL;
+  const long degree = strtol(text, &end, 10);
+  if (end == text || *end || degree < 1 || degree > 1024)
+    return diag_error(diag, place_of_file("--tp"), "'%s' is not a number from 1 to 1024", text);
+  *ret_degree = (int32_t)degree;
+  return 0;
+}
+
+/* A model with each of the degrees. */
+static int add_model(Calibrate *self, const char *name, CalibModelOptions *model_options,
+                     const Options *options, size_t *capacity, Diag *diag) {
+  Llm llm;
+  int error = 0;
+  const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
+  if (llm_load(&llm, name, data_dir, place_of_file("--model"), self->arena, diag)) return -1;
+  const char *list = options->degrees ? options->degrees : "1";
+  for (const char *text; (text = next_item(&list, self->arena));)
+    error |= read_degree(text, &model_options->tensor_parallel_size, diag) ||
+             add_group(self, &llm, model_options, options, capacity, diag);
+  return error;
+}
+
+static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_dtype, Diag *diag) {
+  const bool is_cpu = self->device.sm == 0;
+  CalibModelOptions model_options = {.dtype = is_cpu ? CALIB_FP32 : CALIB_BF16,
+                                     .layers = (int32_t)options->layers};
+  size_t capacity = 0;
+  int error = 0;
+  if (options->dtype &&
+      calib_dtype_find(&model_options.dtype, options->dtype, place_of_file("--dtype"), diag))
+    return -1;
+  *ret_dtype = model_options.dtype;
+  if (options->models.n == 0 && is_cpu)
+    return add_model(self, CPU_MODEL, &model_options, options, &capacity, diag);
+  for (size_t i = 0; i < options->models.n; i++)
+    error |= add_model(self, options->models.items[i], &model_options, options, &capacity, diag);
+  return error;
+}
+
+static uint64_t digest_plans(const Calibrate *self) {
+  uint64_t digest = 0;
+  for (size_t i = 0; i < self->n_groups; i++)
+    digest = hash_fold(digest, self->groups[i].plan.digest);
+  return digest;
+}
+
+/* ---- The profile ---- */
+
+static void begin_facts(const Calibrate *self, const Options *options, CalibDtype dtype,
+                        Profile *profile) {
+  const char *names[] = {CPU_MODEL, NULL};
+  CalibTelemetry idle;
+  self->backend->telemetry(self->state, &idle);
+  const EnvironmentRun run = {
+      .version = tandem_version,
+      .commit = tandem_commit,
+      .backend = self->backend->name,
+      .models = datafile_join(options->models.n > 0 ? options->models.items : names, self->arena),
+      .degrees = options->degrees ? options->degrees : "1",
+      .dtype = dtype,
+      .options = backend_options(options),
+      .plan = digest_plans(self),
+      .budget_seconds = options->budget_seconds};
+  environment_begin(profile, &run, &self->device, &idle);
+}
+
+static void mark_measured(const Calibrate *self, const Profile *profile) {
+  for (size_t r = 0; r < profile->n_rows; r++) {
+    const ProfileRow *row = &profile->rows[r];
+    for (size_t g = 0; g < self->n_groups; g++) {
+      CalibrateGroup *group = &self->groups[g];
+      const ProfileGroup key = {.model = group->model.name,
+                                .gpu = self->device.gpu,
+                                .tensor_parallel_size = group->model.tensor_parallel_size};
+      for (size_t i = 0; profile_in_group(row, &key) && i < group->plan.n; i++)
+        if (group->plan.points[i].configuration == row->configuration)
+          group->plan.points[i].measured = true;
+    }
+  }
+}
+
+/* The rows to go on from: none, or those of a run of the same plan on the same device. */
+static int begin_profile(const Calibrate *self, const Options *options, const char *path,
+                         Profile *profile, Diag *diag) {
+  struct stat status;
+  if (stat(path, &status) || !S_ISREG(status.st_mode) || status.st_size == 0) return 0;
+  if (!options->resume) {
+    diag_error(diag, place_of_file(path), "the profile is there already");
+    diag_hint(diag, "go on with it: '--resume', or choose another name");
+    return -1;
+  }
+  Profile found;
+  if (profile_load(&found, path, self->arena, diag) || environment_check(&found, profile, diag))
+    return -1;
+  mark_measured(self, &found);
+  profile_set_fact(&found, "resumed", profile_fact(profile, "date"));
+  *profile = found;
+  return 0;
+}
+
+/* ---- Measuring ---- */
+
+/* Loads a group's model. One that is too large leaves an entry; the others go on. */
+static CalibStatus load_group(Calibrate *self, CalibrateGroup *group, Diag *diag) {
+  char error[CALIB_ERROR_SIZE] = "";
+  const CalibStatus status = self->backend->load(self->state, &group->model, error);
+  if (!status) {
+    plan_waive(&group->plan, self->backend, self->state, self->arena);
+    return status;
+  }
+  group->rejected = true;
+  if (status == CALIB_REJECTED || status == CALIB_OUT_OF_MEMORY)
+    diag_error(diag, place_of_file("--model"), "%s", error);
+  else
+    backend_failed(status, error, place_of_file(NULL), diag);
+  return status;
+}
+
+static double read_clock(void *context) {
+  (void)context;
+  return clock_monotonic();
+}
+
+/* All groups one after the other, each with its share of the time that is left. */
+static void measure_groups(Calibrate *self, const Options *options, Recorder *recorder,
+                           HarnessReport *report, Diag *diag) {
+  const double end = clock_monotonic() + options->budget_seconds;
+  CalibrateProgress progress = {.shown = false};
+  HarnessOptions harness = harness_options_default();
+  if (self->device.sm == 0) harness.drift = 0.05; // a processor has other work too
+  harness.interrupted = &interrupt_signal;
+  harness.clock = read_clock;
+  harness.progress = calibrate_show;
+  harness.progress_context = &progress;
+  bool goes_on = true;
+  for (size_t i = 0; i < self->n_groups && goes_on && !interrupt_signal; i++) {
+    CalibrateGroup *group = &self->groups[i];
+    const CalibStatus status = load_group(self, group, diag);
+    goes_on = status != CALIB_ENVIRONMENT;
+    if (status) continue;
+    harness.seconds = (end - clock_monotonic()) / (double)(self->n_groups - i);
+    progress.group = group;
+    const HarnessJob job = {.backend = self->backend,
+                            .state = self->state,
+                            .model = &group->model,
+                            .device = &self->device,
+                            .hardware = self->hardware,
+                            .plan = &group->plan,
+                            .recorder = recorder,
+                            .arena = self->arena};
+    goes_on = harness_run(&job, &harness, report, diag) == 0;
+  }
+  calibrate_hide(&progress);
+}
+
+static void report_wrong(const HarnessReport *report, Diag *diag) {
+  for (int op = 0; op < CALIB_N_OPS; op++)
+    if (report->wrong[op])
+      diag_environment(diag, place_of_file(NULL), "operator '%s' gives wrong results: %s",
+                       calib_op_name((CalibOp)op), report->wrong[op]);
+}
+
+static int measure_into(Calibrate *self, const Options *options, CalibDtype dtype, const char *path,
+                        Diag *diag) {
+  Profile profile;
+  Recorder recorder;
+  HarnessReport report = {.end = HARNESS_DONE};
+  profile_init(&profile, path, self->arena);
+  begin_facts(self, options, dtype, &profile);
+  if (begin_profile(self, options, path, &profile, diag)) return EXIT_INPUT;
+  profile_set_fact(&profile, "finished", "no"); // until environment_end
+  interrupt_catch();
+  if (recorder_open(&recorder, path, &profile, diag)) return EXIT_ENVIRONMENT;
+  measure_groups(self, options, &recorder, &report, diag);
+  environment_end(&recorder.profile, &report);
+  if (recorder.profile.n_rows > 0) recorder_save(&recorder, diag);
+  recorder_close(&recorder, diag);
+  report_wrong(&report, diag);
+  calibrate_print_summary(self, &report, path);
+  if (recorder.profile.n_rows == 0 && !interrupt_signal && diag->n_entries == 0)
+    diag_error(diag, place_of_file("--budget"), "no point fits into %g s", options->budget_seconds);
+  if (report.no_memory > 0)
+    fprintf(stderr, "tandem calibrate: %lld points do not fit in memory, and are left out\n",
+            (long long)report.no_memory);
+  if (report.end == HARNESS_BUDGET || report.end == HARNESS_INTERRUPTED)
+    fprintf(stderr, "tandem calibrate: %s, %lld points left; go on with '--resume'\n",
+            environment_end_name(report.end), (long long)report.left);
+  return interrupt_signal ? 128 + (int)interrupt_signal : EXIT_DONE;
+}
+
+/* Alone with the file; pipes and devices take rows from anybody. */
+static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Diag *diag) {
+  const char *path = options->output;
+  if (!path) path = arena_printf(self->arena, "%s.csv", self->device.gpu);
+  ResultsLock lock = {.file = -1};
+  struct stat status;
+  const bool is_file = stat(path, &status) != 0 || S_ISREG(status.st_mode);
+  if (is_file && results_lock_file(&lock, path, "calibration", self->arena, diag))
+    return EXIT_INPUT;
+  const int code = measure_into(self, options, dtype, path, diag);
+  results_unlock(&lock);
+  return code;
+}
+
+static int show_plan(Calibrate *self, Diag *diag) {
+  const HarnessOptions harness = harness_options_default();
+  for (size_t i = 0; i < self->n_groups; i++)
+    load_group(self, &self->groups[i], diag);
+  calibrate_print_plan(self, &harness.limits);
+  return EXIT_DONE;
+}
+
+static int calibrate(Options *options, Arena *arena, Diag *diag) {
+  Calibrate self = {.arena = arena};
+  CalibDtype dtype;
+  int code = EXIT_ENVIRONMENT;
+  if (read_options(options, arena, diag) || open_device(&self, options, diag)) {
+    code = EXIT_INPUT; // the entries say which
+  } else if (options->models.n == 0 && self.device.sm > 0) {
+    code = cli_usage(&command, "it needs '--model NAME' on a GPU");
+  } else if (make_groups(&self, options, &dtype, diag) == 0) {
+    code = options->dry_run ? show_plan(&self, diag) : measure(&self, options, dtype, diag);
+  }
+  if (self.backend) self.backend->close(self.state);
+  return code;
+}
+
+int cmd_calibrate(int argc, char **argv) {
+  Options options = {.seed = 1};
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  const char *none[1];
+  int code = cli_parse(&command, argc, argv, &options, none, &arena);
+  if (code == CLI_GO_ON) code = calibrate(&options, &arena, &diag);
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
+}

@@ -1,0 +1,393 @@
+/* `tandem fit PROFILE`: model files from measurements, with how good they are. */
+#include "experiments/base/writer.h"
+#include "experiments/commands/cli.h"
+#include "experiments/config/config.h"
+#include "perfmodel/datafile.h"
+#include "perfmodel/fit_file.h"
+#include "perfmodel/hardware.h"
+#include "perfmodel/presets.h"
+#include "sim/base/output.h"
+#include "sim/base/text.h"
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Options {
+  const char *output_path, *model, *gpu, *preset, *mode, *machine;
+  int64_t tensor_parallel_size, seed;
+  bool verify;
+  OutputFormat output;
+} Options;
+
+static const CliOption fit_options[] = {
+    {"-o", "PATH", CLI_TEXT, offsetof(Options, output_path), "MODEL.yaml, or a folder for all"},
+    {"--model", "NAME", CLI_TEXT, offsetof(Options, model), "only this model"},
+    {"--gpu", "NAME", CLI_TEXT, offsetof(Options, gpu), "only this GPU"},
+    {"--tp", "N", CLI_NUMBER, offsetof(Options, tensor_parallel_size), "only this many GPUs"},
+    {"--preset", "NAME", CLI_TEXT, offsetof(Options, preset), "engine  [what the profile says]"},
+    {"--mode", "M", CLI_TEXT, offsetof(Options, mode), "graph or eager, of rows of both  [graph]"},
+    {"--machine", "NAME", CLI_TEXT, offsetof(Options, machine),
+     "whose links rings of all-reduces take, where none were measured"},
+    {"--seed", "N", CLI_NUMBER, offsetof(Options, seed), "of folds and splits  [1]"},
+    {"--verify", NULL, CLI_FLAG, offsetof(Options, verify), "was MODEL fitted to PROFILE?"},
+    {"--format", "F", CLI_OUTPUT, offsetof(Options, output), "table, csv or json  [table]"},
+    {0}};
+
+static const CliCommand command = {
+    .name = "fit",
+    .summary = "Fits the terms of iteration times to a profile, and prints how far they are off:\n"
+               "on what they were fitted to, on random rows, on configurations held out.",
+    .operands = "PROFILE [MODEL]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .options = fit_options,
+    .notes = "Run 'tandem check' first. MODEL is read with --verify only. A preset adds its time\n"
+             "to a profile of operators; in whole iterations the engine is there already, unless\n"
+             "the profile says that its engine is 'ideal'.",
+    .example = "tandem fit profile.csv -o perfmodel/fitted --model llama2-70b",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad profile or model, 4 cannot read or write",
+};
+
+/* ---- Groups ---- */
+
+static const char *group_name(const ProfileGroup *group, Arena *arena) {
+  return arena_printf(arena, "%s_%s_tp%d", group->model, group->gpu,
+                      (int)group->tensor_parallel_size);
+}
+
+/* Another model is further than another GPU, and that than another size. */
+static int64_t group_distance(const ProfileGroup *group, const Options *options) {
+  int64_t distance = 0;
+  if (options->model && strcmp(options->model, group->model) != 0) distance += INT64_C(2) << 32;
+  if (options->gpu && strcmp(options->gpu, group->gpu) != 0) distance += INT64_C(1) << 32;
+  if (options->tensor_parallel_size > 0)
+    distance += llabs(options->tensor_parallel_size - group->tensor_parallel_size);
+  return distance;
+}
+
+/* Sorts the groups, nearest to what was asked for first; keeps the order of those as near. */
+static void sort_groups(ProfileGroup *groups, size_t n, const Options *options) {
+  for (size_t i = 1; i < n; i++) {
+    ProfileGroup group = groups[i];
+    size_t at = i;
+    for (; at > 0 && group_distance(&groups[at - 1], options) > group_distance(&group, options);
+         at--)
+      groups[at] = groups[at - 1];
+    groups[at] = group;
+  }
+}
+
+static int list_groups(const Profile *profile, const ProfileGroup *groups, size_t n,
+                       const char *problem, Arena *arena, Diag *diag) {
+  const char **names = ARENA_ARRAY(arena, const char *, n + 1);
+  for (size_t i = 0; i < n; i++)
+    names[i] = group_name(&groups[i], arena);
+  diag_error(diag, place_of_file(profile->path), "%s", problem);
+  diag_hint(diag, "nearest first, it has %s", datafile_join(names, arena));
+  return -1;
+}
+
+/* How many of the sorted groups are meant; −1 with an entry when that is none, or several go into
+ * one file. */
+static int count_groups(const Profile *profile, const ProfileGroup *groups, size_t n,
+                        const Options *options, Arena *arena, Diag *diag) {
+  size_t meant = 0;
+  while (meant < n && group_distance(&groups[meant], options) == 0)
+    meant++;
+  if (meant == 0)
+    return list_groups(profile, groups, n, "the profile was not measured for that", arena, diag);
+  if (meant > 1 && options->output_path && datafile_is_path(options->output_path))
+    return list_groups(profile, groups, n, "the profile has several groups for one model file",
+                       arena, diag);
+  return (int)meant;
+}
+
+/* ---- Printing ---- */
+
+/* One line of scores: a part and how it was scored. */
+typedef struct ScoreLine {
+  const FitResult *result;
+  FitPart part;
+  const char *kind;
+  const FitScore *score;
+  bool first; // of the output
+  char worst_batch[96];
+} ScoreLine;
+
+enum { KINDS = 4 };
+
+static ScoreLine score_line(const FitResult *result, FitPart part, int kind) {
+  const FitPartScores *scores = &result->parts[part];
+  const struct {
+    const char *kind;
+    const FitScore *score;
+  } kinds[KINDS] = {{"train", &scores->train},
+                    {"random 80:20", &scores->random},
+                    {"held out", &scores->held_out},
+                    {"held-out size", &scores->held_out_size}};
+  ScoreLine line = {
+      .result = result, .part = part, .kind = kinds[kind].kind, .score = kinds[kind].score};
+  format_batch(&line.score->worst_batch, line.worst_batch, sizeof line.worst_batch);
+  return line;
+}
+
+static void print_curve(const char *name, const FitCurve *curve) {
+  if (curve->n_knots == 0) return;
+  printf("  %s, %d knots:", name, curve->n_knots);
+  for (int k = 0; k < curve->n_knots; k++)
+    printf(" %lld", (long long)curve->x[k]);
+  putchar('\n');
+}
+
+static void print_joining(const FitResult *result) {
+  if (result->joined) {
+    printf("  iterations and operators: %s", fit_way_name(result->way));
+    for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++)
+      if (result->levels.of[op] != 1)
+        printf(", %s %.3f", profile_op_name((ProfileOp)op), result->levels.of[op]);
+    putchar('\n');
+  }
+  if (result->all_reduce) printf("  all-reduce: %s\n", result->all_reduce);
+}
+
+static void print_left_out(const FitResult *result) {
+  const FitLeftOut *left_out = &result->left_out;
+  const struct {
+    int64_t rows;
+    const char *what;
+  } parts[] = {{left_out->early_stops, "decode rows of unknown context"},
+               {left_out->other_mode, "rows of the other mode"},
+               {left_out->hot_or_busy, "rows measured hot or busy"},
+               {left_out->details, "rows of operators finer than a term"},
+               {left_out->incomplete, "rows of operators, because others were not measured"}};
+  const char *before = "  left out: ";
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    if (parts[i].rows == 0) continue;
+    printf("%s%lld %s", before, (long long)parts[i].rows, parts[i].what);
+    before = ", ";
+  }
+  if (*before == ',') putchar('\n');
+}
+
+/* Terms that nothing was measured of: simulations by this model leave them out. */
+static void print_missing(const FitResult *result) {
+  const char *before = "  missing, and taking no time: ";
+  if (result->parts[FIT_ALL_ITERATIONS].rows > 0) return; // they are inside of iterations
+  for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++) {
+    const bool has_rows = op == PROFILE_DECODE_ATTENTION && result->model.n_rows > 0;
+    if (has_rows || result->model.curves[op].n_knots > 0) continue;
+    printf("%s%s", before, profile_op_name((ProfileOp)op));
+    before = ", ";
+  }
+  if (*before == ',') putchar('\n');
+}
+
+static void print_head_table(const FitResult *result, Arena *arena) {
+  printf("%s\n  overhead %.6g ms, engine '%s'\n", group_name(&result->group, arena),
+         1e3 * result->model.overhead, result->options.preset);
+  if (result->layers > 0)
+    printf("  %.6g ms of it in the layers, within linear\n", 1e3 * result->layers);
+  for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++)
+    print_curve(profile_op_name((ProfileOp)op), &result->model.curves[op]);
+  for (int r = 0; r < result->model.n_rows; r++) {
+    const FitRow *row = &result->model.rows[r];
+    print_curve(arena_printf(arena, "decode_attention of %lld", (long long)row->seqs), &row->curve);
+  }
+  print_missing(result);
+  print_joining(result);
+  print_left_out(result);
+  printf("  %-18s%-14s %6s %7s %7s %7s %7s %7s  %s\n", "errors in %", "", "rows", "configs",
+         "noise", "MAPE", "p95", "worst", "at");
+}
+
+static void print_line_table(const ScoreLine *line) {
+  const FitPartScores *scores = &line->result->parts[line->part];
+  printf("  %-18s%-14s %6lld %7lld %7.2f %7.2f %7.2f %7.2f  %s\n", fit_part_name(line->part),
+         line->kind, (long long)scores->rows, (long long)scores->configurations,
+         100 * scores->noise, 100 * line->score->mape, 100 * line->score->p95,
+         100 * line->score->worst, line->worst_batch);
+}
+
+static void print_line_csv(const ScoreLine *line) {
+  const FitPartScores *scores = &line->result->parts[line->part];
+  const ProfileGroup *group = &line->result->group;
+  if (line->first)
+    puts("model,gpu,tensor_parallel_size,part,kind,rows,configurations,noise_percent,"
+         "mape_percent,p95_percent,worst_percent,worst_batch");
+  write_csv_text(group->model, stdout);
+  putchar(',');
+  write_csv_text(group->gpu, stdout);
+  printf(",%d,%s,%s,%lld,%lld,%.4f,%.4f,%.4f,%.4f,%s\n", (int)group->tensor_parallel_size,
+         fit_part_name(line->part), line->kind, (long long)scores->rows,
+         (long long)scores->configurations, 100 * scores->noise, 100 * line->score->mape,
+         100 * line->score->p95, 100 * line->score->worst, line->worst_batch);
+}
+
+static void print_line_json(const ScoreLine *line) {
+  const FitPartScores *scores = &line->result->parts[line->part];
+  const ProfileGroup *group = &line->result->group;
+  printf("%s\n  {\"model\": ", line->first ? "[" : ",");
+  write_json_string(group->model, stdout);
+  printf(", \"gpu\": ");
+  write_json_string(group->gpu, stdout);
+  printf(", \"tensor_parallel_size\": %d, \"part\": \"%s\", \"kind\": \"%s\",\n   \"rows\": %lld, "
+         "\"configurations\": %lld, \"noise_percent\": %.4f, \"mape_percent\": %.4f,\n   "
+         "\"p95_percent\": %.4f, \"worst_percent\": %.4f, \"worst_batch\": \"%s\"}",
+         (int)group->tensor_parallel_size, fit_part_name(line->part), line->kind,
+         (long long)scores->rows, (long long)scores->configurations, 100 * scores->noise,
+         100 * line->score->mape, 100 * line->score->p95, 100 * line->score->worst,
+         line->worst_batch);
+}
+
+static void print_result(const FitResult *result, OutputFormat output, bool first, Arena *arena) {
+  static void (*const printers[])(const ScoreLine *) = {[OUTPUT_TABLE] = print_line_table,
+                                                        [OUTPUT_CSV] = print_line_csv,
+                                                        [OUTPUT_JSON] = print_line_json};
+  if (output == OUTPUT_TABLE) print_head_table(result, arena);
+  for (int part = 0; part < FIT_PARTS; part++) {
+    for (int kind = 0; kind < KINDS; kind++) {
+      ScoreLine line = score_line(result, (FitPart)part, kind);
+      if (isnan(line.score->mape) || result->parts[part].rows == 0) continue;
+      line.first = first;
+      first = false;
+      printers[output](&line);
+    }
+  }
+}
+
+/* ---- Running ---- */
+
+/* The preset that was asked for, in seconds of this model; without one, the profile's name only. */
+static int find_preset(const Profile *profile, const ProfileGroup *group, const Options *options,
+                       FitOptions *fit, Arena *arena, Diag *diag) {
+  const char *fact = profile_fact(profile, "engine_preset");
+  fit->preset = options->preset ? options->preset : fact ? fact : "unknown";
+  fit->adds = fact && strcmp(fact, "ideal") == 0; // kernels alone were measured
+  if (!options->preset) return 0;
+  const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
+  Place at = place_of_file("--preset");
+  EnginePreset preset;
+  Llm llm = {0};
+  if (preset_load(&preset, options->preset, data_dir, at, arena, diag)) return -1;
+  if (preset.per_layer > 0 && llm_load(&llm, group->model, data_dir, at, arena, diag)) return -1;
+  fit->overhead = tick_seconds(preset.per_iteration);
+  fit->layers = tick_seconds(preset.per_layer * llm.num_hidden_layers);
+  fit->per_sequence = tick_seconds(preset.per_sequence);
+  fit->ideal = fit->overhead + fit->layers + fit->per_sequence == 0;
+  return 0;
+}
+
+/* Two all-reduces a layer; without a model of that name nothing is known of them. */
+static int find_all_reduce(const Profile *profile, const ProfileGroup *group,
+                           const Options *options, FitAllReduce *ret_all_reduce, Arena *arena,
+                           Diag *diag) {
+  const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
+  const char *dtype = profile_fact(profile, "dtype");
+  const bool wide = dtype && strcmp(dtype, "fp32") == 0;
+  const double gpus = group->tensor_parallel_size;
+  Llm llm;
+  Hardware hardware;
+  Diag unknown;
+  diag_init(&unknown);
+  if (llm_load(&llm, group->model, data_dir, place_of_file(NULL), arena, &unknown) == 0)
+    *ret_all_reduce =
+        (FitAllReduce){.calls = 2 * llm.num_hidden_layers,
+                       .bytes_per_token = llm.hidden_size * (wide ? 4 : llm.dtype_bytes)};
+  diag_done(&unknown);
+  if (!options->machine) return 0;
+  if (hardware_load(&hardware, options->machine, data_dir, place_of_file("--machine"), arena, diag))
+    return -1;
+  ret_all_reduce->ring = hardware.name;
+  ret_all_reduce->ring_latency = tick_seconds(hardware.all_reduce_latency);
+  ret_all_reduce->ring_seconds_per_byte = 2 * (gpus - 1) / gpus / hardware_link_rate(&hardware);
+  return 0;
+}
+
+static int make_folder(const char *path, Diag *diag) {
+  struct stat status;
+  if (mkdir(path, 0777) == 0) return 0;
+  if (stat(path, &status) == 0 && S_ISDIR(status.st_mode)) return 0;
+  return diag_environment(diag, place_of_file(path), "cannot make the folder: %s", strerror(errno));
+}
+
+static int save(const FitResult *result, const Profile *profile, const char *path, Arena *arena,
+                Diag *diag) {
+  if (!path) return 0;
+  if (!datafile_is_path(path)) {
+    const char *name = group_name(&result->group, arena);
+    if (strchr(name, '/'))
+      return diag_error(diag, place_of_file(profile->path), "'%s' cannot name a file", name);
+    path = arena_printf(arena, "%s/%s.yaml", path, name);
+  }
+  const char *const inputs[] = {profile->path, NULL};
+  return output_check(path, inputs, diag) || fit_save(result, profile, path, diag) ? -1 : 0;
+}
+
+static int fit(const char *path, const Options *options, Arena *arena, Diag *diag) {
+  Profile profile;
+  ProfileGroup *groups = NULL;
+  if (profile_load(&profile, path, arena, diag)) return EXIT_INPUT;
+  if (profile.torn) fprintf(stderr, "note: %s\n", profile_torn_note);
+  size_t n_groups = profile_groups(&profile, &groups, arena);
+  sort_groups(groups, n_groups, options);
+  int n = count_groups(&profile, groups, n_groups, options, arena, diag);
+  if (n < 0) return EXIT_INPUT;
+  const char *to = options->output_path;
+  if (to && !datafile_is_path(to) && make_folder(to, diag)) return EXIT_ENVIRONMENT;
+  FitResult *result = ARENA_NEW(arena, FitResult);
+  bool first = true;
+  for (int i = 0; i < n; i++) {
+    FitOptions fit_options_of = {.seed = (uint64_t)options->seed, .mode = options->mode};
+    if (find_preset(&profile, &groups[i], options, &fit_options_of, arena, diag) ||
+        find_all_reduce(&profile, &groups[i], options, &fit_options_of.all_reduce, arena, diag) ||
+        fit_group(result, &profile, &groups[i], &fit_options_of, arena, diag))
+      continue;
+    print_result(result, options->output, first, arena);
+    first = false;
+    save(result, &profile, to, arena, diag); // what fails is in `diag`
+  }
+  if (options->output == OUTPUT_JSON) puts(first ? "[]" : "\n]");
+  return EXIT_DONE;
+}
+
+static int verify(const char *profile_path, const char *model_path, Arena *arena, Diag *diag) {
+  Profile profile;
+  FitRecord record;
+  if (profile_load(&profile, profile_path, arena, diag) ||
+      fit_record_load(&record, model_path, arena, diag) ||
+      fit_record_check(&record, &profile, diag))
+    return EXIT_INPUT;
+  printf("'%s' was fitted to '%s'\n", text_shown(model_path, arena),
+         text_shown(profile_path, arena));
+  return EXIT_DONE;
+}
+
+static int check_usage(const Options *options, const char *model_path) {
+  if (options->verify && !model_path) return cli_usage(&command, "'--verify' needs MODEL");
+  if (options->mode && strcmp(options->mode, "graph") != 0 && strcmp(options->mode, "eager") != 0)
+    return cli_usage(&command, "'--mode' is graph or eager, not '%s'", options->mode);
+  if (!options->verify && model_path)
+    return cli_usage(&command, "'%s' is read with '--verify' only; write with '-o'", model_path);
+  return CLI_GO_ON;
+}
+
+int cmd_fit(int argc, char **argv) {
+  Options options = {.seed = 1};
+  const char *operands[2] = {NULL};
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  int code = cli_parse(&command, argc, argv, &options, operands, &arena);
+  if (code == CLI_GO_ON) code = check_usage(&options, operands[1]);
+  if (code == CLI_GO_ON)
+    code = options.verify ? verify(operands[0], operands[1], &arena, &diag)
+                          : fit(operands[0], &options, &arena, &diag);
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
+}

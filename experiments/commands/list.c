@@ -1,0 +1,206 @@
+/* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
+#include "experiments/base/folder.h"
+#include "experiments/commands/cli.h"
+#include "experiments/config/config.h"
+#include "experiments/provision/provision.h"
+#include "perfmodel/datafile.h"
+#include "traces/format.h"
+#include <string.h>
+
+static const CliOption options[] = {{0}};
+
+static const CliCommand command = {
+    .name = "list",
+    .summary = "Lists what a configuration can say; without WHAT, everything.",
+    .operands = "[WHAT]",
+    .min_operands = 0,
+    .max_operands = 1,
+    .options = options,
+    .notes =
+        "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies\n"
+        "with their options), "
+        "models, machines, perfmodels, lengths, traces (formats) or options (keys).",
+    .example = "tandem list routers",
+    .exit_codes = "0 done, 2 wrong usage",
+};
+
+/* ---- What there is ---- */
+
+static void print_policies(PolicyKind kind) {
+  for (const Policy *const *policy = policy_list(kind); *policy; policy++) {
+    printf("%-26s %s\n", (*policy)->name, (*policy)->help);
+    if ((*policy)->options) option_print((*policy)->options, 4, stdout);
+  }
+}
+
+static const char *perfmodel_root(Arena *arena) {
+  return arena_printf(arena, "%s/perfmodel", config_data_root());
+}
+
+static void print_models(Arena *arena) {
+  const char *root = perfmodel_root(arena);
+  Diag diag;
+  diag_init(&diag);
+  for (const char *const *name = datafile_names(root, "models", arena); *name; name++) {
+    Llm llm;
+    if (llm_load(&llm, *name, root, place_of_file(NULL), arena, &diag) == 0)
+      printf("%-26s %5.1f B parameters, %5.1f GB of weights, %.3f MB of KV per token\n", *name,
+             (double)llm_parameters(&llm) / 1e9, (double)llm.weight_bytes / 1e9,
+             (double)llm.kv_bytes_per_token / 1e6);
+  }
+  diag_done(&diag);
+}
+
+static void print_machines(Arena *arena) {
+  const char *root = perfmodel_root(arena);
+  Diag diag;
+  diag_init(&diag);
+  for (const char *const *name = datafile_names(root, "machines", arena); *name; name++) {
+    Hardware hardware;
+    if (hardware_load(&hardware, *name, root, place_of_file(NULL), arena, &diag)) continue;
+    printf("%-26s %lld x %s, NIC %.4g GB/s", *name, (long long)hardware.num_gpus, hardware.gpu,
+           (double)hardware.nic_bandwidth / 1e9);
+    if (hardware.provisioned_power > 0) printf(", %.1f kW", hardware.provisioned_power / 1000);
+    if (hardware.cost_per_hour > 0) printf(", %.2f $/h", hardware.cost_per_hour);
+    putchar('\n');
+  }
+  diag_done(&diag);
+}
+
+static void print_set(const char *set, const char *folder, Arena *arena) {
+  const char *path = arena_printf(arena, "%s/%s", perfmodel_root(arena), folder);
+  for (const char *const *name = folder_names(path, ".yaml", arena); *name; name++)
+    printf("%-26s %s\n", set, *name);
+}
+
+/* The set 'fitted', one for each folder in it, and the engines of rooflines. */
+static void print_perfmodels(Arena *arena) {
+  print_set("fitted", "fitted", arena);
+  const char *path = arena_printf(arena, "%s/fitted", perfmodel_root(arena));
+  for (const char *const *set = folder_names(path, "", arena); *set; set++)
+    print_set(*set, arena_printf(arena, "fitted/%s", *set), arena);
+  print_set("roofline, preset", "presets", arena);
+}
+
+static void print_lengths(Arena *arena) {
+  const char *path = arena_printf(arena, "%s/traces/lengths", config_data_root());
+  for (const char *const *name = folder_names(path, ".csv", arena); *name; name++) {
+    LengthDistribution prompt, output;
+    const char *file = arena_printf(arena, "%s/%s.csv", path, *name);
+    Diag diag;
+    diag_init(&diag);
+    if (lengths_load(file, &prompt, &output, arena, &diag) == 0)
+      printf("%-26s median prompt %.0f, output %.0f tokens\n", *name,
+             prompt.quantiles[(prompt.n_quantiles - 1) / 2],
+             output.quantiles[(output.n_quantiles - 1) / 2]);
+    diag_done(&diag);
+  }
+}
+
+static void print_traces(Arena *arena) {
+  (void)arena;
+  for (int i = 1; format_choices[i]; i++)
+    printf("%-26s %s\n", format_choices[i], format_at(i - 1)->help);
+}
+
+static void print_options(Arena *arena) {
+  (void)arena;
+  static const struct {
+    const char *title;
+    const OptionSpec *specs;
+  } blocks[] = {
+      {"CONFIG", config_options},
+      {"pools.NAME", config_pool_options},
+      {"pools.NAME.host_link", config_host_link_options},
+      {"perfmodel", config_perfmodel_options},
+      {"workload, of a trace", workload_replay_options},
+      {"workload, synthetic", workload_synthetic_options},
+      {"workload.arrivals", workload_arrival_options},
+      {"groups.NAME", config_group_options},
+      {"timeline", config_timeline_options},
+      {"network", config_network_options},
+      {"monitor", config_monitor_options},
+      {"window", config_window_options},
+      {"slo", config_slo_options},
+      {"slo.goodput", config_goodput_options},
+      {"provision, of a study", provision_options},
+      {"provision.constraint", provision_constraint_options},
+      {"provision.designs.NAME.parallelism, of arrivals at once", provision_parallelism_options},
+  };
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+    printf("%s%s:\n", i > 0 ? "\n" : "", blocks[i].title);
+    option_print(blocks[i].specs, 2, stdout);
+  }
+  puts("\nslo.METRIC.STATISTIC: a time that it must lie below; METRIC: ttft, tbt, tpot, e2e,\n"
+       "  queue, second_token; STATISTIC: mean, max, or a percentile such as p50 or p99.9");
+  puts("\nsweep: its axes, for 'tandem sweep', each one of\n"
+       "  KEY: 1..40 step 3 | [70 /s, 100 /s]   values of any key, such as pools.prefill.count\n"
+       "  NAME: {KEY: VALUES, KEY: VALUES}      keys that move together\n"
+       "  NAME: {DESIGN: {KEY: VALUE, …}, …}    named sets of values");
+  puts("\nprovision.designs.NAME: KEY: VALUE; pools.NAME.count: 1..40 is searched; of arrivals at "
+       "once\n"
+       "  any KEY: VALUES as in a sweep, and parallelism as above, are all tried");
+  puts("\npolicies.KIND: a name, or {name: …, options}; see 'tandem list routers' and so on");
+}
+
+static const struct {
+  const char *name;
+  void (*print)(Arena *arena); // NULL: the policies of this kind
+  PolicyKind kind;
+} listings[] = {
+    {"routers", NULL, POLICY_ROUTER},
+    {"predictors", NULL, POLICY_PREDICTOR},
+    {"dispatchers", NULL, POLICY_DISPATCHER},
+    {"pools", NULL, POLICY_POOL},
+    {"batchers", NULL, POLICY_BATCHER},
+    {"transfers", NULL, POLICY_TRANSFER},
+    {"kvtiers", NULL, POLICY_KVTIER},
+    {.name = "models", .print = print_models},
+    {.name = "machines", .print = print_machines},
+    {.name = "perfmodels", .print = print_perfmodels},
+    {.name = "lengths", .print = print_lengths},
+    {.name = "traces", .print = print_traces},
+    {.name = "options", .print = print_options},
+};
+enum { N_LISTINGS = sizeof listings / sizeof *listings };
+
+static int unknown_listing(const char *what) {
+  Diag diag;
+  const char *names[N_LISTINGS + 1] = {NULL};
+  for (int i = 0; i < N_LISTINGS; i++)
+    names[i] = listings[i].name;
+  diag_init(&diag);
+  diag_error(&diag, place_of_file(NULL), "there is no list of '%s'", what);
+  diag_hint_near(&diag, what, names);
+  diag_print(&diag, stderr);
+  diag_done(&diag);
+  return EXIT_USAGE;
+}
+
+static int list(const char *what, Arena *arena) {
+  bool found = false;
+  for (int i = 0; i < N_LISTINGS; i++) {
+    if (what && strcmp(what, listings[i].name) != 0) continue;
+    found = true;
+    if (!what) printf("%s%s:\n", i > 0 ? "\n" : "", listings[i].name);
+    if (listings[i].print)
+      listings[i].print(arena);
+    else
+      print_policies(listings[i].kind);
+  }
+  return found ? EXIT_DONE : unknown_listing(what);
+}
+
+int cmd_list(int argc, char **argv) {
+  const char *what = NULL;
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  int code = cli_parse(&command, argc, argv, NULL, &what, &arena);
+  if (code == CLI_GO_ON) code = list(what, &arena);
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
+}

@@ -1,0 +1,162 @@
+/* `tandem provision STUDY`: the best machine counts, or choices, of each design. */
+#include "experiments/provision/provision.h"
+#include "experiments/base/interrupt.h"
+#include "experiments/base/progress.h"
+#include "experiments/base/workers.h"
+#include "experiments/commands/cli.h"
+#include "experiments/results/results.h"
+#include <unistd.h>
+
+typedef struct Options {
+  CliList assignments;
+  const char *output;
+  OutputFormat format;
+  int64_t seed, jobs, memory;
+  bool dry_run, require_slo, full_runs;
+} Options;
+
+#define OPTION(name, value, kind, field, help)                                                     \
+  { name, value, kind, offsetof(Options, field), help }
+
+static const CliOption options[] = {
+    OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set provision.seeds=5"),
+    OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulates on N threads  [one per CPU]"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory,
+           "that its runs may take together  [9/10 of what is free]"),
+    OPTION("--output", "DB", CLI_TEXT, output,
+           "keeps runs and answers; what is there is not rerun"),
+    OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
+    OPTION("--seed", "N", CLI_NUMBER, seed, "first seed, in place of those in STUDY"),
+    OPTION("--full-runs", NULL, CLI_FLAG, full_runs,
+           "ends no run early, so that all figures are whole"),
+    OPTION("--dry-run", NULL, CLI_FLAG, dry_run,
+           "checks STUDY, says what would be searched, and ends"),
+    OPTION("--require-slo", NULL, CLI_FLAG, require_slo,
+           "exit code 1, not 3, when no design meets the limits"),
+    {0}};
+
+static const CliCommand command = {
+    .name = "provision",
+    .summary =
+        "Searches for the cluster that serves a workload within its limits at the least cost,\n"
+        "power or number of machines, or at the largest rate that a budget allows; or, of work\n"
+        "that is all there at once, for the parallelism and options of the largest throughput.",
+    .operands = "STUDY",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .notes =
+        "STUDY is a configuration with a block 'provision': 'tandem list options' has its keys.",
+    .example = "tandem provision experiments/examples/provision.yaml",
+    .exit_codes = "0 done, 1 no design meets the limits (--require-slo), 2 wrong usage,\n"
+                  "  3 bad input or no design meets the limits, 4 the environment lacks\n"
+                  "  something, 130 interrupted",
+};
+
+/* One study: what is open while it lasts. */
+typedef struct Command {
+  const Options *options;
+  Provision study;
+  TrialBase base;
+  Results results;
+  ResultsLock lock;
+  bool locked;
+  Arena *arena;
+  Diag *diag;
+} Command;
+
+static void show_progress(void *context, int64_t done, int64_t in_flight) {
+  double *shown_s = context;
+  const double now = clock_monotonic();
+  if (!isatty(STDERR_FILENO) || now - *shown_s < 0.2) return;
+  *shown_s = now;
+  fprintf(stderr, "\r%lld simulations, %lld under way\033[K", (long long)done,
+          (long long)in_flight);
+}
+
+static int open_results(Command *self) {
+  const char *path = self->options->output;
+  if (!path) return 0;
+  if (results_lock(&self->lock, path, self->arena, self->diag)) return -1;
+  self->locked = true;
+  if (results_open(&self->results, path, config_data_root(), self->arena, self->diag)) return -1;
+  int64_t runs = 0, stale = 0;
+  const int status = results_count_runs(&self->results, &runs, &stale, self->diag);
+  cli_note_stale(runs, stale);
+  return status;
+}
+
+/* Why no design has an answer. */
+static int report_none(Command *self, const DesignOutcome *outcomes) {
+  for (int d = 0; d < self->study.n_designs; d++)
+    diag_error(self->diag, self->study.designs[d].at, "design '%s' meets the limits nowhere: %s",
+               self->study.designs[d].name, outcomes[d].why_not);
+  return EXIT_INPUT;
+}
+
+static int run_study(Command *self) {
+  const Options *given = self->options;
+  double shown_s = clock_monotonic();
+  const ProvisionOptions how = {.jobs = (int)given->jobs,
+                                .results = given->output ? &self->results : NULL,
+                                .no_early_stop = given->full_runs,
+                                .on_progress = show_progress,
+                                .context = &shown_s};
+  DesignOutcome *outcomes = NULL;
+  interrupt_catch();
+  const int status = provision_run(&self->study, &how, &outcomes, self->arena, self->diag);
+  if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+  if (status) return EXIT_INPUT;
+  if (given->output && provision_store(&self->study, outcomes, &self->results, self->diag))
+    return EXIT_INPUT;
+  provision_print(&self->study, outcomes, given->format, stdout);
+  bool flips = false;
+  if (provision_best(&self->study, outcomes, &flips) >= 0) return EXIT_DONE;
+  return given->require_slo ? EXIT_SLO_MISSED : report_none(self, outcomes);
+}
+
+/* The exit code when `diag` stays empty. */
+static int run_command(Command *self, const char *path) {
+  const ConfigChanges changes = {
+      .assignments = self->options->assignments.items, .seed = self->options->seed, .tie_seed = -1};
+  if (provision_load(&self->study, &self->base, path, &changes, self->arena, self->diag))
+    return EXIT_INPUT;
+  self->base.memory = cli_memory(self->options->memory, self->options->jobs);
+  if (self->options->dry_run) {
+    provision_print_plan(&self->study, stdout);
+    return EXIT_DONE;
+  }
+  return open_results(self) ? EXIT_INPUT : run_study(self);
+}
+
+static void close_all(Command *self) {
+  if (self->options->output) results_close(&self->results);
+  if (self->locked) results_unlock(&self->lock);
+  if (self->base.root) trial_base_done(&self->base);
+}
+
+int cmd_provision(int argc, char **argv) {
+  Options given = {.seed = -1, .jobs = workers_cpus()};
+  const char *path = NULL;
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  int code = cli_parse(&command, argc, argv, &given, &path, &arena);
+  if (code == CLI_GO_ON && (given.jobs < 1 || given.jobs > 1024))
+    code = cli_usage(&command, "'--jobs' must be from 1 to 1024");
+  if (code == CLI_GO_ON) {
+    Command self = {.options = &given, .arena = &arena, .diag = &diag};
+    code = run_command(&self, path);
+    close_all(&self);
+    if (given.output)
+      cli_interrupted(&command, &diag, "its runs so far are in '%s'; the same command goes on",
+                      given.output);
+    else
+      cli_interrupted(&command, &diag, "nothing is kept; with '--output DB' it could go on");
+  }
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
+}

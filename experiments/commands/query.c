@@ -1,0 +1,214 @@
+/* `tandem query DB [NAME]`: asks a database of results. A query by name is a file of queries/. */
+#include "experiments/base/folder.h"
+#include "experiments/base/writer.h"
+#include "experiments/commands/cli.h"
+#include "experiments/results/results.h"
+#include "sim/base/cleanup.h"
+#include "sim/base/text.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Options {
+  const char *sql;
+  OutputFormat format;
+} Options;
+
+static const CliOption options[] = {
+    {"--sql", "TEXT", CLI_TEXT, offsetof(Options, sql), "one SELECT, in place of NAME"},
+    {"--format", "F", CLI_OUTPUT, offsetof(Options, format), "table, csv or json  [table]"},
+    {0}};
+
+static const CliCommand command = {
+    .name = "query",
+    .summary = "Asks a database of results; the database is only read.",
+    .operands = "DB [NAME]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .options = options,
+    .notes =
+        "NAME is one of experiments/queries/: summary (one row per run, the default), pools,\n"
+        "slo. The tables are described in experiments/results/schema.sql. Rows are stale when a\n"
+        "program with other outcomes made them (epoch <> outcome_epoch()); sweep and provision\n"
+        "do not take them for their own.",
+    .example = "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad query or database, 4 cannot read it",
+};
+
+/* ---- Finding the query ---- */
+
+static const char *load_query(const char *name, Arena *arena, Diag *diag) {
+  enum { QUERY_MAX = 1 << 16 };
+  const char *folder = arena_printf(arena, "%s/experiments/queries", config_data_root());
+  const char *path = arena_printf(arena, "%s/%s.sql", folder, name);
+  CLEANUP_FILE FILE *file = strchr(name, '/') ? NULL : fopen(path, "rb");
+  if (!file) {
+    diag_error(diag, place_of_file(NULL), "unknown query '%s'", name);
+    diag_hint_near(diag, name, folder_names(folder, ".sql", arena));
+    return NULL;
+  }
+  char *text = arena_alloc(arena, QUERY_MAX);
+  if (fread(text, 1, QUERY_MAX - 1, file) > 0 && feof(file)) return text;
+  diag_environment(diag, place_of_file(path), "cannot read '%s'", path);
+  return NULL;
+}
+
+/* ---- Printing rows as they come ---- */
+
+static bool is_number(sqlite3_stmt *statement, int column) {
+  int type = sqlite3_column_type(statement, column);
+  return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+}
+
+static const char *cell_text(sqlite3_stmt *statement, int column) {
+  const unsigned char *text = sqlite3_column_text(statement, column);
+  return text ? (const char *)text : "";
+}
+
+/* Six digits are enough for people. */
+static const char *cell_short(sqlite3_stmt *statement, int column, char text[32]) {
+  if (sqlite3_column_type(statement, column) != SQLITE_FLOAT) return cell_text(statement, column);
+  snprintf(text, 32, "%.6g", sqlite3_column_double(statement, column));
+  return text;
+}
+
+/* Widths of the columns, negative for those on the left. */
+static int measure(sqlite3_stmt *statement, int *widths, int n) {
+  int status = SQLITE_ROW;
+  for (int i = 0; i < n; i++)
+    widths[i] = -text_width(sqlite3_column_name(statement, i));
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW)
+    for (int i = 0; i < n; i++) {
+      char text[32];
+      const int width = text_width(cell_short(statement, i, text));
+      const int widest = width > abs(widths[i]) ? width : abs(widths[i]);
+      widths[i] = widths[i] > 0 || is_number(statement, i) ? widest : -widest;
+    }
+  return status;
+}
+
+/* Goes through all rows twice, so that nothing is kept. */
+static int print_aligned(sqlite3_stmt *statement, int *widths, int n) {
+  int status = measure(statement, widths, n);
+  if (status != SQLITE_DONE) return status;
+  sqlite3_reset(statement);
+  for (int i = 0; i < n; i++) {
+    write_cell(sqlite3_column_name(statement, i), widths[i], stdout);
+    fputs(i + 1 < n ? "  " : "\n", stdout);
+  }
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW)
+    for (int i = 0; i < n; i++) {
+      char text[32];
+      write_cell(cell_short(statement, i, text), widths[i], stdout);
+      fputs(i + 1 < n ? "  " : "\n", stdout);
+    }
+  return status;
+}
+
+static int print_table(sqlite3_stmt *statement) {
+  const int n = sqlite3_column_count(statement);
+  Arena arena;
+  arena_init(&arena);
+  int status = print_aligned(statement, ARENA_ARRAY(&arena, int, n), n);
+  arena_done(&arena);
+  return status;
+}
+
+static int print_csv(sqlite3_stmt *statement) {
+  const int n = sqlite3_column_count(statement);
+  int status = SQLITE_ROW;
+  for (int i = 0; i < n; i++) {
+    write_csv_text(sqlite3_column_name(statement, i), stdout);
+    putchar(i + 1 < n ? ',' : '\n');
+  }
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW)
+    for (int i = 0; i < n; i++) {
+      if (is_number(statement, i))
+        fputs(cell_text(statement, i), stdout);
+      else
+        write_csv_text(cell_text(statement, i), stdout);
+      putchar(i + 1 < n ? ',' : '\n');
+    }
+  return status;
+}
+
+static void print_json_cell(sqlite3_stmt *statement, int column) {
+  if (sqlite3_column_type(statement, column) == SQLITE_NULL)
+    fputs("null", stdout);
+  else if (sqlite3_column_type(statement, column) == SQLITE_FLOAT)
+    write_json_number(sqlite3_column_double(statement, column), stdout);
+  else if (is_number(statement, column))
+    fputs(cell_text(statement, column), stdout);
+  else
+    write_json_string(cell_text(statement, column), stdout);
+}
+
+static int print_json(sqlite3_stmt *statement) {
+  const int n = sqlite3_column_count(statement);
+  int status = SQLITE_ROW;
+  bool first = true;
+  putchar('[');
+  for (; (status = sqlite3_step(statement)) == SQLITE_ROW; first = false) {
+    fputs(first ? "\n  {" : ",\n  {", stdout);
+    for (int i = 0; i < n; i++) {
+      if (i > 0) fputs(", ", stdout);
+      write_json_string(sqlite3_column_name(statement, i), stdout);
+      fputs(": ", stdout);
+      print_json_cell(statement, i);
+    }
+    putchar('}');
+  }
+  puts(first ? "]" : "\n]");
+  return status;
+}
+
+/* ---- The command ---- */
+
+static int ask(Results *results, const char *sql, OutputFormat format, Diag *diag) {
+  static int (*const printers[])(sqlite3_stmt *) = {
+      [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
+  sqlite3_stmt *statement = NULL;
+  const char *rest = "";
+  int status = sqlite3_prepare_v2(results->db, sql, -1, &statement, &rest);
+  const bool several =
+      status == SQLITE_OK && (!statement || rest[strspn(rest, " \t\r\n;")] != '\0');
+  if (status == SQLITE_AUTH || several || !sqlite3_stmt_readonly(statement)) {
+    sqlite3_finalize(statement);
+    return diag_error(diag, place_of_file(NULL), "a query is one statement%s",
+                      several ? "" : " that only asks: a SELECT, or a PRAGMA that sets nothing");
+  }
+  if (status == SQLITE_OK) status = printers[format](statement);
+  if (status != SQLITE_DONE)
+    diag_error(diag, place_of_file(NULL), "the query failed: %s", sqlite3_errmsg(results->db));
+  sqlite3_finalize(statement);
+  return status == SQLITE_DONE ? 0 : -1;
+}
+
+static int query(const char *const *operands, const Options *given, Arena *arena, Diag *diag) {
+  Results results;
+  if (results_open_reader(&results, operands[0], arena, diag)) return -1;
+  const char *name = operands[1] ? operands[1] : "summary";
+  const char *sql = given->sql ? given->sql : load_query(name, arena, diag);
+  int64_t runs = 0, stale = 0;
+  int status = sql ? ask(&results, sql, given->format, diag) : -1;
+  if (status == 0) status = results_count_runs(&results, &runs, &stale, diag);
+  cli_note_stale(runs, stale);
+  results_close(&results);
+  return status;
+}
+
+int cmd_query(int argc, char **argv) {
+  Options given = {0};
+  const char *operands[2];
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  int code = cli_parse(&command, argc, argv, &given, operands, &arena);
+  if (code == CLI_GO_ON && given.sql && operands[1])
+    code = cli_usage(&command, "a name and '--sql' exclude each other");
+  if (code == CLI_GO_ON) code = query(operands, &given, &arena, &diag) ? EXIT_INPUT : EXIT_DONE;
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
+}

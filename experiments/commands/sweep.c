@@ -1,0 +1,176 @@
+/* `tandem sweep EXPERIMENT.yaml`: every point of its axes that the database does not have yet. */
+#include "experiments/sweep/sweep.h"
+#include "experiments/base/interrupt.h"
+#include "experiments/base/workers.h"
+#include "experiments/commands/cli.h"
+#include "experiments/results/results.h"
+#include "sim/base/text.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct Options {
+  CliList assignments;
+  const char *output, *shard;
+  int64_t jobs, memory;
+  bool dry_run;
+} Options;
+
+#define OPTION(name, value, kind, field, help)                                                     \
+  { name, value, kind, offsetof(Options, field), help }
+
+static const CliOption options[] = {
+    OPTION("--output", "DB", CLI_TEXT, output, "the database of results, made when there is none"),
+    OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set sweep.pools.all.count=1..9"),
+    OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulations at a time  [one per CPU]"),
+    OPTION("--memory", "SIZE", CLI_BYTES, memory,
+           "that they may take together  [9/10 of what is free]"),
+    OPTION("--shard", "K/N", CLI_TEXT, shard, "only the K-th of N equal parts; see tandem merge"),
+    OPTION("--dry-run", NULL, CLI_FLAG, dry_run, "says what would be simulated, and ends"),
+    {0}};
+
+static const CliCommand command = {
+    .name = "sweep",
+    .summary = "Simulates every point that the axes in the block 'sweep' of a configuration span.",
+    .operands = "EXPERIMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .notes = "Axes: KEY: 1..40 step 3 or [70 /s, 100 /s]; see 'tandem list options'.\n"
+             "A point that is in DB is not simulated again, so a sweep that was killed, or whose\n"
+             "axes grew, goes on where it stopped.",
+    .example = "tandem sweep experiments/examples/sweep.yaml --output sweep.db",
+    .exit_codes = "0 done (points that failed are in DB, with the reason), 2 wrong usage,\n"
+                  "  3 bad input, 4 the environment lacks something, 130 interrupted",
+};
+
+enum { JOBS_MAX = 1024, SHARDS_MAX = 1000000 };
+
+/* "K/N" with 1 <= K <= N; -1 when it is something else. */
+static int parse_shard(const char *text, int64_t *ret_shard, int64_t *ret_n_shards) {
+  if (!text) return 0;
+  char *slash = NULL, *end = NULL;
+  const long long shard = strtoll(text, &slash, 10);
+  if (slash == text || *slash != '/') return -1;
+  const long long n_shards = strtoll(slash + 1, &end, 10);
+  if (end == slash + 1 || *end || shard < 1 || n_shards < shard || n_shards > SHARDS_MAX) return -1;
+  *ret_shard = shard;
+  *ret_n_shards = n_shards;
+  return 0;
+}
+
+/* ---- --dry-run ---- */
+
+enum { PREVIEW_MAX = 5 };
+
+/* The first few points that would be simulated. */
+typedef struct Preview {
+  int64_t first[PREVIEW_MAX];
+  int64_t n; // in all
+} Preview;
+
+static void preview_point(void *context, int64_t point) {
+  Preview *preview = context;
+  if (preview->n < PREVIEW_MAX) preview->first[preview->n] = point;
+  preview->n++;
+}
+
+static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag) {
+  if (output && results_check_path(output, diag)) return -1;
+  if (output && access(output, F_OK) == 0) {
+    Results results;
+    if (results_open_reader(&results, output, arena, diag)) return -1;
+    const int status = results_finished(&results, &run->finished, arena, diag);
+    results_close(&results);
+    if (status) return -1;
+  }
+  Preview preview = {0};
+  sweep_run_plan(run, preview_point, &preview);
+  const Tally *tally = &run->tally;
+  printf("%" PRId64 " points: %" PRId64 " are there, %" PRId64 " to simulate, %" PRId64
+         " cannot be\n",
+         tally->points, tally->found, preview.n, tally->failed);
+  const int64_t n_shown = preview.n < PREVIEW_MAX ? preview.n : PREVIEW_MAX;
+  for (int64_t i = 0; i < n_shown; i++)
+    printf("  %" PRId64 "  %s\n", preview.first[i],
+           sweep_label(&run->sweep, preview.first[i], arena));
+  if (preview.n > n_shown) printf("  … and %" PRId64 " more\n", preview.n - n_shown);
+  return 0;
+}
+
+/* ---- The sweep ---- */
+
+static void print_end(const SweepRun *run, const char *output, int jobs, Arena *arena) {
+  const Tally *tally = &run->tally;
+  const double elapsed = clock_monotonic() - tally->began_s;
+  printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
+         " failed; %.1f s, %.0f/s, %d at a time\n",
+         tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally), jobs);
+  if (tally->failed > 0)
+    fprintf(stderr, "%" PRId64 " points failed, see 'tandem query %s failed'; the first: %s\n",
+            tally->failed, text_shown(output, arena), run->first_reason);
+}
+
+static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *arena, Diag *diag) {
+  Results results;
+  if (results_open(&results, given->output, config_data_root(), arena, diag)) return -1;
+  int64_t runs = 0, stale = 0;
+  int status = results_count_runs(&results, &runs, &stale, diag);
+  cli_note_stale(runs, stale);
+  if (status == 0) status = results_finished(&results, &run->finished, arena, diag);
+  if (status == 0) status = results_add_sweep(&results, &run->row, arena, diag);
+  interrupt_catch();
+  if (status == 0) status = sweep_run(run, &results, jobs, arena, diag);
+  results_close(&results);
+  return status;
+}
+
+static int sweep(const char *path, const Options *given, SweepRun *run, Arena *arena, Diag *diag) {
+  const ConfigChanges changes = {
+      .assignments = given->assignments.items, .seed = -1, .tie_seed = -1};
+  const int jobs = (int)given->jobs;
+  if (sweep_run_init(run, path, &changes, arena, diag)) return -1;
+  run->base.memory = cli_memory(given->memory, jobs);
+  if (given->dry_run) return show_plan(run, given->output, arena, diag);
+  ResultsLock lock;
+  if (results_lock(&lock, given->output, arena, diag)) return -1;
+  const int status = fill_database(run, given, jobs, arena, diag);
+  results_unlock(&lock);
+  if (status == 0) print_end(run, given->output, jobs, arena);
+  return status;
+}
+
+static int check_usage(const Options *given, SweepRun *run) {
+  if (!given->output && !given->dry_run)
+    return cli_usage(&command, "it needs '--output' or '--dry-run'");
+  if (given->jobs < 1 || given->jobs > JOBS_MAX)
+    return cli_usage(&command, "'--jobs' must be from 1 to %d", JOBS_MAX);
+  run->row = (SweepRow){.shard = 1, .n_shards = 1};
+  if (parse_shard(given->shard, &run->row.shard, &run->row.n_shards))
+    return cli_usage(&command, "'--shard' wants K/N, such as 2/8, not '%s'", given->shard);
+  return CLI_GO_ON;
+}
+
+int cmd_sweep(int argc, char **argv) {
+  Options given = {.jobs = workers_cpus()};
+  const char *path = NULL;
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  SweepRun run = {0};
+  int code = cli_parse(&command, argc, argv, &given, &path, &arena);
+  if (code == CLI_GO_ON) code = check_usage(&given, &run);
+  if (code == CLI_GO_ON) {
+    code = sweep(path, &given, &run, &arena, &diag) ? EXIT_INPUT : EXIT_DONE;
+    cli_interrupted(&command, &diag,
+                    "%" PRId64 " of %" PRId64 " points are in '%s'; the same command goes on",
+                    tally_ended(&run.tally), run.tally.points, given.output);
+    sweep_run_done(&run);
+  }
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
+}

@@ -1,0 +1,66 @@
+/* A list under a lock: a study has a handful of models and machine types. */
+#include "experiments/config/cache.h"
+#include <string.h>
+
+struct CacheEntry {
+  const char *key;
+  const void *value;
+  Arena arena; // of the value, unless the cache has an owner
+  CacheEntry *older;
+};
+
+void config_cache_init(ConfigCache *self) {
+  *self = (ConfigCache){0};
+  arena_init(&self->arena);
+  pthread_mutex_init(&self->lock, NULL);
+}
+
+ConfigCache *config_cache_new(Arena *arena) {
+  ConfigCache *self = ARENA_NEW(arena, ConfigCache);
+  *self = (ConfigCache){.owner = arena, .lock = PTHREAD_MUTEX_INITIALIZER};
+  return self;
+}
+
+void config_cache_done(ConfigCache *self) {
+  pthread_mutex_destroy(&self->lock);
+  for (CacheEntry *entry = self->newest; entry; entry = entry->older)
+    arena_done(&entry->arena);
+  arena_done(&self->arena);
+}
+
+static const void *find(const ConfigCache *cache, const char *key) {
+  for (const CacheEntry *entry = cache->newest; entry; entry = entry->older)
+    if (strcmp(entry->key, key) == 0) return entry->value;
+  return NULL;
+}
+
+static void add(ConfigCache *cache, const char *key, const void *value, Arena arena) {
+  Arena *owner = cache->owner ? cache->owner : &cache->arena;
+  CacheEntry *entry = ARENA_NEW(owner, CacheEntry);
+  const char *copy = arena_copy(owner, key, strlen(key));
+  *entry = (CacheEntry){copy, value, arena, cache->newest};
+  cache->newest = entry;
+}
+
+/* Each value has an arena of its own, so that one that could not be loaded leaves nothing behind:
+ * every point of a sweep may try again. */
+static const void *load_entry(ConfigCache *self, const char *key, CacheLoad load,
+                              const void *context, Diag *diag) {
+  Arena arena;
+  arena_init(&arena);
+  const void *value = load(context, self->owner ? self->owner : &arena, diag);
+  if (value)
+    add(self, key, value, arena);
+  else
+    arena_done(&arena);
+  return value;
+}
+
+const void *config_cache_get(ConfigCache *self, const char *key, CacheLoad load,
+                             const void *context, Diag *diag) {
+  pthread_mutex_lock(&self->lock);
+  const void *value = find(self, key);
+  if (!value) value = load_entry(self, key, load, context, diag);
+  pthread_mutex_unlock(&self->lock);
+  return value;
+}

@@ -1,0 +1,279 @@
+/* The top level of a configuration, and where data lies. Pools are bound in pools.c, objectives in
+ * slo_load.c, policies in policies.c; the digest of what decides a run is in digest.c. */
+#include "experiments/config/config.h"
+#include "perfmodel/datafile.h"
+#include "sim/base/output.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct TopKeys {
+  const char *model;
+  const Node *max_model_len;
+  const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
+      *window;
+  int64_t seed, tie_seed;
+} TopKeys;
+
+#define TOP(field, kind, ...)                                                                      \
+  { .key = #field, .type = kind, .offset = offsetof(TopKeys, field), __VA_ARGS__ }
+#define SEED_RANGE .min = 0, .max = INFINITY
+
+const OptionSpec config_options[] = {
+    TOP(model, OPTION_STRING, .required = true,
+        .help = "name of a model, or the path of its .yaml or Hugging Face config.json"),
+    TOP(max_model_len, OPTION_NODE,
+        .help = "tokens of a prompt and its output, or none; absent: positions of the model"),
+    TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
+    TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
+    TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below"),
+    TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below"),
+    TOP(network, OPTION_NODE, .help = "between machines, see below"),
+    TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below"),
+    TOP(policies, OPTION_NODE, .help = "of each kind, see below"),
+    TOP(perfmodel, OPTION_NODE,
+        .help = "a set of performance models, fitted by default, or a map, see below"),
+    TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
+    TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below"),
+    TOP(seed, OPTION_INT, .fallback = "1", SEED_RANGE,
+        .help = "of all random draws; the workload may have its own"),
+    TOP(tie_seed, OPTION_INT, .fallback = "0", SEED_RANGE,
+        .help = "shuffles events of equal time; 0: in order of insertion"),
+    {0}};
+
+static const char *const path_choices[] = {"nic", "nvlink", "indirect", NULL}; // as NetworkPath
+
+const OptionSpec config_network_options[] = {
+    {.key = "path",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(SimConfig, network_path),
+     .fallback = "nic",
+     .choices = path_choices,
+     .help = "of KV between GPUs; indirect: NICs and a copy in CPU memory on either side"},
+    {.key = "bandwidth",
+     .type = OPTION_BANDWIDTH,
+     .offset = offsetof(SimConfig, network_bandwidth),
+     .min = 1,
+     .max = 1e18,
+     .help = "per machine and direction, on top of its link; absent: the link alone"},
+    {.key = "latency",
+     .type = OPTION_TICKS,
+     .offset = offsetof(SimConfig, network_latency),
+     .fallback = "0 s",
+     .min = 0,
+     .max = 60,
+     .help = "of each transfer"},
+    {0}};
+
+const OptionSpec config_monitor_options[] = {
+    {.key = "interval",
+     .type = OPTION_TICKS,
+     .offset = offsetof(SimConfig, monitor_interval),
+     .fallback = "100 ms",
+     .min = 1e-6,
+     .max = 86400,
+     .help = "between broadcasts of loads"},
+    {.key = "heavy_above",
+     .type = OPTION_INT,
+     .offset = offsetof(SimConfig, heavy_above),
+     .fallback = "128",
+     .min = 0,
+     .max = 1e9,
+     .help = "predicted output tokens beyond which a decode is heavy"},
+    {0}};
+
+const OptionSpec config_timeline_options[] = {{.key = "interval",
+                                               .type = OPTION_TICKS,
+                                               .offset = offsetof(SimConfig, timeline_interval),
+                                               .fallback = "1 s",
+                                               .min = 1e-3,
+                                               .max = 86400,
+                                               .help = "between samples of their memory"},
+                                              {0}};
+
+#define WINDOW(field, ...)                                                                         \
+  {                                                                                                \
+    .key = #field, .type = OPTION_TICKS, .offset = offsetof(Window, field), .min = 0,              \
+    .max = 8.64e6, __VA_ARGS__                                                                     \
+  }
+
+const OptionSpec config_window_options[] = {
+    WINDOW(from, .fallback = "0 s", .help = "of simulated time"),
+    WINDOW(to, .required = true, .help = "of simulated time"),
+    {0}};
+
+const char *config_data_root(void) {
+  const char *root = getenv("TANDEM_DATA");
+  return root && *root ? root : TANDEM_DATA_ROOT;
+}
+
+Place config_place(const Node *map, const char *key) {
+  const Node *node = node_find(map, key);
+  return node ? node->at : map->key ? map->key_at : map->at;
+}
+
+const char *config_data_name(const Config *self, const char *name, Arena *arena) {
+  if (!datafile_is_path(name)) return name;
+  const char *path = path_resolve(name, self->directory, arena);
+  return output_is_same(path, self->path) ? name : path;
+}
+
+static const void *load_model(const void *context, Arena *arena, Diag *diag) {
+  const ConfigFact *fact = context;
+  Llm *model = ARENA_NEW(arena, Llm);
+  return llm_load(model, fact->name, fact->config->perfmodel_root, fact->at, arena, diag) ? NULL
+                                                                                          : model;
+}
+
+static int bind_model(Config *self, const char *written, Arena *arena, Diag *diag) {
+  const ConfigFact fact = {self, config_data_name(self, written, arena),
+                           config_place(self->root, "model")};
+  const char *key = arena_printf(arena, "model %s", fact.name);
+  const Llm *model = config_cache_get(self->cache, key, load_model, &fact, diag);
+  if (!model) return -1;
+  self->model = *model;
+  return 0;
+}
+
+/* After the model, whose own it is unless `node` says otherwise. */
+static int bind_context(Config *self, const Node *node, Diag *diag) {
+  static const OptionSpec spec = {
+      .key = "max_model_len", .type = OPTION_INT, .min = 2, .max = 2.0 * TRACE_TOKENS_MAX};
+  self->sim.max_model_len = self->model.name ? llm_context(&self->model) : 0;
+  if (!node) return 0;
+  if (node->kind == NODE_SCALAR && !node->quoted && strcmp(node->text, "none") == 0) {
+    self->sim.max_model_len = 0;
+    return 0;
+  }
+  return option_bind_one(&spec, node, &self->sim.max_model_len, diag);
+}
+
+static int bind_window(Window *window, const Node *node, Diag *diag) {
+  if (option_bind(config_window_options, node, NULL, node->at, window, diag)) return -1;
+  if (window->from < window->to) return 0;
+  return diag_error(diag, node->at, "'window' must end after it begins");
+}
+
+static int bind_timeline(Config *self, const Node *node, Diag *diag) {
+  if (option_bind(config_timeline_options, node, NULL, node->at, &self->sim, diag)) return -1;
+  if (node_find(self->root, "groups")) return 0;
+  return diag_error(diag, node->key_at, "'timeline' is of groups, and there are none");
+}
+
+/* Blocks that other commands take off before they bind the rest. */
+static const char *const study_blocks[] = {"sweep", "provision", NULL};
+
+static int refuse_studies(const Node *root, Diag *diag) {
+  int status = 0;
+  for (int i = 0; study_blocks[i]; i++) {
+    const Node *block = node_find(root, study_blocks[i]);
+    if (block)
+      status = diag_error(diag, block->key_at, "'%s' is for 'tandem %s'", block->key, block->key);
+  }
+  return status;
+}
+
+/* All blocks, whatever is wrong with those before. */
+static int bind_root(Config *self, Arena *arena, Diag *diag) {
+  TopKeys keys = {0};
+  int status = refuse_studies(self->root, diag);
+  status |= option_bind(config_options, self->root, study_blocks, self->root->at, &keys, diag);
+  if (self->root->kind != NODE_MAP) return status;
+  status |= config_bind_perfmodel(self, keys.perfmodel, &self->perfmodel, arena, diag);
+  self->sim.seed = (uint64_t)keys.seed;
+  self->sim.tie_seed = (uint64_t)keys.tie_seed;
+  if (keys.model) status |= bind_model(self, keys.model, arena, diag);
+  status |= bind_context(self, keys.max_model_len, diag);
+  if (keys.workload)
+    status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
+                            diag);
+  status |= config_bind_policies(self, keys.policies, arena, diag);
+  status |=
+      option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
+  if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
+  status |=
+      option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
+  if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);
+  if (keys.window) status |= bind_window(&self->sim.window, keys.window, diag);
+  return status | config_bind_slo(self, keys.slo, arena, diag);
+}
+
+static const char *directory_of(const char *path, Arena *arena) {
+  const char *slash = strrchr(path, '/');
+  return slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
+}
+
+static int set_number(Node *root, const char *key, int64_t number, Arena *arena, Diag *diag) {
+  return yaml_set(root, arena_printf(arena, "%s=%lld", key, (long long)number), arena, diag);
+}
+
+/* The keys of a sweep and of a study's designs are paths of the configuration themselves: what an
+ * assignment names there first is one key, not maps within maps. */
+static void add_path_key(Node *root, const char *assignment, Arena *arena) {
+  static const char sweep[] = "sweep.", designs[] = "provision.designs.";
+  const char *path = arena_copy(arena, assignment, strcspn(assignment, "="));
+  int steps = strncmp(path, sweep, strlen(sweep)) == 0       ? 1
+              : strncmp(path, designs, strlen(designs)) == 0 ? 3
+                                                             : 0;
+  if (steps == 0) return;
+  Node *block = root;
+  for (; steps > 0 && block->kind == NODE_MAP; steps--) {
+    const size_t length = strcspn(path, ".");
+    const char *key = arena_copy(arena, path, length);
+    if (!path[length]) return;
+    block = node_child(block, key, place_of_file("--set"), arena);
+    path += length + 1;
+  }
+  const char *first = arena_copy(arena, path, strcspn(path, "."));
+  if (block->kind != NODE_MAP || node_find(block, path) || node_find(block, first)) return;
+  for (const OptionSpec *option = config_options; option->key; option++)
+    if (strcmp(option->key, first) == 0) node_child(block, path, place_of_file("--set"), arena);
+}
+
+/* All changes are made to the tree, so that its text is the whole truth about the run. */
+int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag) {
+  int status = 0;
+  const char *const *assignment = changes->assignments;
+  for (; assignment && *assignment; assignment++) {
+    add_path_key(root, *assignment, arena);
+    status |= yaml_set(root, *assignment, arena, diag);
+  }
+  if (changes->seed >= 0) {
+    status |= set_number(root, "seed", changes->seed, arena, diag);
+    if (node_find(node_find(root, "workload"), "seed"))
+      status |= set_number(root, "workload.seed", changes->seed, arena, diag);
+  }
+  if (changes->tie_seed >= 0)
+    status |= set_number(root, "tie_seed", changes->tie_seed, arena, diag);
+  for (int i = 0; i < changes->n_settings; i++) {
+    const Setting *setting = &changes->settings[i];
+    status |= node_set(root, setting->key, setting->at, setting->value, arena, diag);
+  }
+  return status;
+}
+
+int config_bind(Config *self, const char *path, Node *root, const ConfigChanges *changes,
+                ConfigCache *cache, Arena *arena, Diag *diag) {
+  *self =
+      (Config){.path = path, .data_root = config_data_root(), .slo = &slo_sets[0], .cache = cache};
+  self->directory = directory_of(path, arena);
+  self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
+  const int status = changes ? config_change(root, changes, arena, diag) : 0;
+  if (!cache) self->cache = config_cache_new(arena);
+  self->root = root;
+  self->text = node_text(root, arena);
+  return status ? -1 : bind_root(self, arena, diag);
+}
+
+int config_load(Config *self, const char *path, const ConfigChanges *changes, Arena *arena,
+                Diag *diag) {
+  Node *root = yaml_load(path, arena, diag);
+  return root ? config_bind(self, path, root, changes, NULL, arena, diag) : -1;
+}
+
+int config_open_trace(Config *self, Arena *arena, Diag *diag) {
+  self->sim.expected_requests = workload_expected(&self->workload);
+  self->sim.trace = workload_open(&self->workload, self->sim.seed, arena, diag);
+  return self->sim.trace ? 0 : -1;
+}

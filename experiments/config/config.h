@@ -1,0 +1,147 @@
+/* The configuration of a run: a YAML file plus assignments, bound and ready for sim_run.
+ *
+ * Keys are rows of the option tables below, which also print `tandem list options`. A pool's
+ * machine is one instance of `tensor_parallel_size` GPUs; when that is less than the machine type
+ * has, its power, cost and NIC are that share of the machine type's (pools.NAME.nic_bandwidth says
+ * otherwise of the NIC); NVLink and PCIe count per GPU. Machines are numbered in the
+ * order of the pools in the file. Data with names (models, machine types, performance models,
+ * lengths) is found below the data root: $TANDEM_DATA, or the source tree. Everything lives in one
+ * arena. */
+#ifndef EXPERIMENTS_CONFIG_CONFIG_H
+#define EXPERIMENTS_CONFIG_CONFIG_H
+#include "experiments/config/cache.h"
+#include "experiments/config/slo.h"
+#include "perfmodel/hardware.h"
+#include "perfmodel/presets.h"
+#include "sim/sim.h"
+#include "traces/workload.h"
+
+/* Where iteration times come from. */
+typedef struct PerfModelChoice {
+  const char *name;           // the set, or a path; NULL: the key was not in order
+  const EnginePreset *engine; // of a roofline; NULL: it is none
+  double all_reduce_scale;    // of a roofline
+} PerfModelChoice;
+
+/* One entry of `pools:` as written. */
+typedef struct PoolConfig {
+  int role; // Role
+  const char *machine;
+  int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
+  Hardware hardware;     // of the machine type, once it is loaded
+  int64_t nic_bandwidth; // 0: the share of the machine type's
+  KvOptions kv;
+  int64_t cpu_memory;                       // bytes of it for KV
+  const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
+  const Node *host_link;                    // NULL: as the machine type has it
+} PoolConfig;
+
+typedef struct Config {
+  const char *path;      // as the user wrote it
+  const char *directory; // of the file; relative paths are tried from here too
+  const char *data_root;
+  const char *perfmodel_root; // data_root/perfmodel
+  const Node *root;           // the file after --set
+  const char *text;           // the same on one line
+  ConfigCache *cache;
+  Llm model;
+  PerfModelChoice perfmodel;
+  PoolConfig *pools; // [sim.n_pools]
+  WorkloadConfig workload;
+  const SloSet *slo;
+  SimConfig sim; // complete but for the trace, see config_open_trace, and the callbacks
+} Config;
+
+/* A value for a key, "pools.prefill.count", as a study has it. */
+typedef struct Setting {
+  const char *key;
+  Place at;          // where the key stands
+  const Node *value; // copied into the tree that it is set in
+} Setting;
+
+/* What is changed in a file before it is bound, in this order; seeds replace all those of the
+ * file. */
+typedef struct ConfigChanges {
+  const char *const *assignments; // key=value, NULL-terminated; NULL: none
+  int64_t seed, tie_seed;         // -1: as in the file
+  const Setting *settings;        // [n_settings]
+  int n_settings;
+} ConfigChanges;
+
+extern const OptionSpec config_options[];
+extern const OptionSpec config_pool_options[];
+extern const OptionSpec config_host_link_options[];
+extern const OptionSpec config_perfmodel_options[];
+extern const OptionSpec config_group_options[];
+extern const OptionSpec config_timeline_options[];
+extern const OptionSpec config_network_options[];
+extern const OptionSpec config_monitor_options[];
+extern const OptionSpec config_window_options[];
+extern const OptionSpec config_slo_options[];
+extern const OptionSpec config_goodput_options[];
+
+/* $TANDEM_DATA, or the source tree. */
+const char *config_data_root(void);
+/* Reads `path`, applies `changes` (NULL: none) and binds all of it. -1 with all problems in `diag`.
+ */
+int config_load(Config *self, const char *path, const ConfigChanges *changes, Arena *arena,
+                Diag *diag);
+/* The same from a tree, as yaml_load or node_copy made it, which is changed. What is taken from
+ * `cache` lives as long as that; NULL: it has one of its own, in `arena`. */
+int config_bind(Config *self, const char *path, Node *root, const ConfigChanges *changes,
+                ConfigCache *cache, Arena *arena, Diag *diag);
+/* Makes the changes alone. */
+int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag);
+/* Opens the workload as sim.trace; the caller closes it. */
+int config_open_trace(Config *self, Arena *arena, Diag *diag);
+/* A digest of all that decides the outcome: version, text (with the seeds), the numbers read from
+ * data files, and the trace file, which is read for it. */
+int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
+/* The same of version and text alone, for a configuration that could not be bound. */
+uint64_t config_text_digest(const Config *self);
+
+/* private: the parts of config_load, one file each */
+
+/* A data file to load, and the place that asks for it: the context of a CacheLoad. */
+typedef struct ConfigFact {
+  const Config *config;
+  const char *name; // or a path, as config_data_name gives it
+  Place at;
+} ConfigFact;
+
+int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* `node` is the policy's value, NULL when absent. */
+int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *node, Arena *arena,
+                       Diag *diag);
+/* Error at `at` when the pool's batcher and tier cannot work together. */
+int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag);
+/* Error when its batcher's options do not suit its machines. `own` is its own batcher's value, NULL
+ * if it has that of the run. */
+int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,
+                              Arena *arena, Diag *diag);
+/* Sequences that a decode batch can have: what the batcher says in its option max_num_seqs. */
+int64_t config_max_decode_seqs(const PolicyChoice *batcher);
+/* The link to CPU memory of the pool at `node`. */
+int config_bind_host(const Config *self, const Node *node, const PoolConfig *pool,
+                     const Hardware *hardware, PoolSpec *spec, Arena *arena, Diag *diag);
+/* Error when the pool, which is complete, cannot have its tier. */
+int config_check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag);
+int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* `node` is the value of a key `perfmodel`, NULL when absent: then it is 'fitted'. */
+int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
+                          Arena *arena, Diag *diag);
+/* The run's model on `hardware`; NULL with the reason at `at`. */
+const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
+                                       const Hardware *hardware, Parallelism degrees,
+                                       int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
+/* A machine type by its name as written. */
+int config_load_hardware(Config *self, Hardware *ret_hardware, const char *written, Place at,
+                         Arena *arena, Diag *diag);
+/* After the pools and policies, all in order. `node` is NULL when absent. */
+int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
+int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* A name as it is, or a path as it is reached from here: never the configuration itself. */
+const char *config_data_name(const Config *self, const char *name, Arena *arena);
+/* Where a key's value stands, or the map when it has no such key. */
+Place config_place(const Node *map, const char *key);
+#endif

@@ -1,0 +1,84 @@
+/* The digest of a configuration: equal when the outcome must be. What data files say is taken as
+ * the numbers that were made of it, so that a comment in one of them does not matter. */
+#include "experiments/base/version.h"
+#include "experiments/config/config.h"
+#include "sim/base/cleanup.h"
+#include "sim/base/hash.h"
+#include <errno.h>
+#include <string.h>
+
+static void fold_reals(uint64_t *hash, const double *values, int n) {
+  for (int i = 0; i < n; i++)
+    *hash = hash_fold(*hash, hash_bytes(&values[i], sizeof values[i]));
+}
+
+static void fold_text(uint64_t *hash, const char *text) {
+  *hash = hash_fold(*hash, hash_bytes(text, strlen(text)));
+}
+
+static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
+  const int64_t counts[] = {pool->role,
+                            pool->count,
+                            pool->kv_blocks,
+                            pool->block_size,
+                            pool->cpu_kv_blocks,
+                            pool->kv_block_bytes,
+                            pool->to_cpu_bandwidth,
+                            pool->from_cpu_bandwidth,
+                            pool->kv_bytes_per_token,
+                            pool->kv_block_bytes,
+                            pool->cpu_kv_blocks,
+                            pool->host_link.options.to_gpu,
+                            pool->host_link.options.to_cpu,
+                            pool->weight_bytes,
+                            pool->num_hidden_layers,
+                            pool->nic_bandwidth,
+                            pool->nvlink_bandwidth,
+                            pool->kv_transfer_overhead};
+  const double reals[] = {pool->idle_power, pool->prefill_power, pool->decode_power,
+                          pool->provisioned_power, pool->cost_per_hour};
+  *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
+  fold_reals(hash, reals, sizeof reals / sizeof *reals);
+  *hash = hash_fold(*hash, pool->perfmodel->digest);
+}
+
+static void fold_group(uint64_t *hash, const GroupSpec *group) {
+  const int64_t counts[] = {group->store_blocks, group->link.options.to_gpu,
+                            group->link.options.to_cpu, group->turn_bytes[SHAPE_PREFILL],
+                            group->turn_bytes[SHAPE_DECODE]};
+  *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
+  fold_reals(hash, group->copy_share, COPY_DIRECTIONS);
+}
+
+static int fold_file(uint64_t *hash, const char *path, Diag *diag) {
+  CLEANUP_FILE FILE *file = fopen(path, "rb");
+  char bytes[1 << 16];
+  for (size_t got; file && (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
+    *hash = hash_fold(*hash, hash_bytes(bytes, got));
+  if (file && !ferror(file)) return 0;
+  return diag_environment(diag, place_of_file(path), "cannot read '%s': %s", path, strerror(errno));
+}
+
+uint64_t config_text_digest(const Config *self) {
+  uint64_t hash = 0;
+  fold_text(&hash, tandem_version);
+  hash = hash_fold(hash, outcome_epoch());
+  fold_text(&hash, self->text);
+  return hash;
+}
+
+int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
+  const WorkloadConfig *workload = &self->workload;
+  uint64_t hash = config_text_digest(self);
+  for (uint32_t i = 0; i < self->sim.n_pools; i++)
+    fold_pool(&hash, &self->sim.pools[i]);
+  for (uint32_t i = 0; i < self->sim.n_groups; i++)
+    fold_group(&hash, &self->sim.groups[i]);
+  hash = hash_fold(hash, (uint64_t)self->sim.max_model_len);
+  if (self->sim.slo_reference) hash = hash_fold(hash, self->sim.slo_reference->digest);
+  fold_reals(&hash, workload->prompt.quantiles, workload->prompt.n_quantiles);
+  fold_reals(&hash, workload->output.quantiles, workload->output.n_quantiles);
+  if (workload->trace && fold_file(&hash, workload->trace, diag)) return -1;
+  *ret_digest = hash;
+  return 0;
+}

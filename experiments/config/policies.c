@@ -1,0 +1,104 @@
+/* The `policies:` block: for each kind a bare name or {name: …, options}. What is absent has its
+ * default, so that an option alone is a change to the default policy. */
+#include "experiments/config/config.h"
+#include "sim/batcher/batcher.h"
+#include "sim/dispatcher/dispatcher.h"
+#include "sim/router/router.h"
+#include <assert.h>
+#include <string.h>
+
+enum { DECODE_SEQS_DEFAULT = 1024 }; // for batchers without a limit of their own
+
+static const char *const DEFAULTS[POLICY_KINDS] = {
+    [POLICY_ROUTER] = "token_jsq", [POLICY_PREDICTOR] = "none", [POLICY_DISPATCHER] = "router",
+    [POLICY_POOL] = "fixed",       [POLICY_BATCHER] = "mixed",  [POLICY_TRANSFER] = "splitwise",
+    [POLICY_KVTIER] = "recompute",
+};
+
+static const Policy *find_policy(PolicyKind kind, const char *name, Place at, Diag *diag) {
+  const Policy *policy = policy_find(kind, name);
+  if (policy) return policy;
+  const Policy *const *list = policy_list(kind);
+  int n = 0;
+  while (list[n])
+    n++;
+  const char **names = ARENA_ARRAY(&diag->arena, const char *, n + 1);
+  for (int i = 0; i < n; i++)
+    names[i] = list[i]->name;
+  diag_error(diag, at, "unknown %s '%s'", policy_kind_name(kind), name);
+  diag_hint_near(diag, name, names);
+  return NULL;
+}
+
+int config_bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, Arena *arena,
+                       Diag *diag) {
+  const OptionSpec name_spec = {.key = policy_kind_name(kind), .type = OPTION_STRING};
+  const Node *name_node = node && node->kind == NODE_MAP ? node_find(node, "name") : node;
+  const char *name = DEFAULTS[kind];
+  if (name_node && option_bind_one(&name_spec, name_node, &name, diag)) return -1;
+  Place at = name_node ? name_node->at : node ? node->at : place_of_file(NULL);
+  const Policy *policy = find_policy(kind, name, at, diag);
+  if (!policy) return -1;
+  const Node *options = node && node->kind == NODE_MAP ? node : NULL;
+  *choice = (PolicyChoice){policy, policy_bind(policy, options, at, arena, diag)};
+  return choice->state ? 0 : -1;
+}
+
+int64_t config_max_decode_seqs(const PolicyChoice *batcher) {
+  // a batcher that could not be bound has no state, and its error is told
+  const OptionSpec *spec = batcher->state ? batcher->policy->options : NULL;
+  for (; spec && spec->key; spec++) {
+    if (strcmp(spec->key, "max_num_seqs") != 0) continue;
+    assert(spec->type == OPTION_INT);
+    return *(const int64_t *)((const char *)batcher->state + spec->offset);
+  }
+  return DECODE_SEQS_DEFAULT;
+}
+
+/* A dispatcher decodes elsewhere than the router that keeps books of it thinks. */
+static int check_dispatcher(const PolicyChoice *policies, const Node *node, Diag *diag) {
+  const Router *router = (const Router *)policies[POLICY_ROUTER].policy;
+  const Dispatcher *dispatcher = (const Dispatcher *)policies[POLICY_DISPATCHER].policy;
+  if (!router || !dispatcher || !router->observe || !dispatcher->pick) return 0;
+  return diag_error(diag, node->at,
+                    "router '%s' and dispatcher '%s': the router keeps books of where requests "
+                    "are decoded, which a dispatcher would upset",
+                    router->policy.name, dispatcher->policy.name);
+}
+
+int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  const Node *nodes[POLICY_KINDS] = {NULL};
+  OptionSpec specs[POLICY_KINDS + 1] = {{0}};
+  for (int kind = 0; kind < POLICY_KINDS; kind++)
+    specs[kind] = (OptionSpec){.key = policy_kind_name((PolicyKind)kind),
+                               .type = OPTION_NODE,
+                               .offset = (size_t)kind * sizeof *nodes};
+  int status = option_bind(specs, node, NULL, self->root->at, nodes, diag);
+  for (int kind = 0; kind < POLICY_KINDS; kind++)
+    status |=
+        config_bind_policy(&self->sim.policies[kind], (PolicyKind)kind, nodes[kind], arena, diag);
+  return status | check_dispatcher(self->sim.policies, nodes[POLICY_DISPATCHER], diag);
+}
+
+int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag) {
+  const Policy *batcher = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).policy;
+  const Policy *kvtier = sim_pool_policy(&self->sim, pool, POLICY_KVTIER).policy;
+  const Policy *roles = sim_policy(&self->sim, POLICY_POOL).policy;
+  const char *conflict = sim_conflict(roles, batcher, kvtier);
+  if (!conflict) return 0;
+  return diag_error(diag, at, "pool policy '%s', batcher '%s' and kvtier '%s': %s", roles->name,
+                    batcher->name, kvtier->name, conflict);
+}
+
+int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,
+                              Arena *arena, Diag *diag) {
+  const PolicyChoice choice = sim_pool_policy(&self->sim, pool, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  const char *key = NULL;
+  if (!batcher->refuse || !choice.state) return 0; // wrong options have been named already
+  const char *wrong = batcher->refuse(choice.state, pool, arena, &key);
+  if (!wrong) return 0;
+  const Node *policies = node_find(self->root, "policies");
+  const Node *node = own ? own : policies ? node_find(policies, "batcher") : NULL;
+  return diag_error(diag, node ? config_place(node, key) : self->root->at, "%s", wrong);
+}

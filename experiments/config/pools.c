@@ -1,0 +1,272 @@
+/* The `pools:` block: machines with a model on them. */
+#include "experiments/config/config.h"
+#include "sim/kvtier/kvtier.h"
+#include "sim/pool/pool.h"
+#include <math.h>
+#include <string.h>
+
+static const char *const role_choices[] = {"prefill", "decode", "mixed", NULL}; // as Role
+
+#define POOL(field, kind, ...)                                                                     \
+  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, field), __VA_ARGS__ }
+#define KV(field, kind, ...)                                                                       \
+  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, kv.field), __VA_ARGS__ }
+
+const OptionSpec config_pool_options[] = {
+    POOL(role, OPTION_CHOICE, .fallback = "mixed", .choices = role_choices,
+         .help = "what its machines do"),
+    POOL(machine, OPTION_STRING, .required = true,
+         .help = "name of a machine type, or the path of its .yaml"),
+    POOL(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e6, .help = "machines"),
+    POOL(tensor_parallel_size, OPTION_INT, .min = 1, .max = 1024,
+         .help =
+             "GPUs that share each layer; absent: all the machine type has, by the degrees below"),
+    POOL(pipeline_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
+         .help = "stages that the layers are spread over"),
+    POOL(data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
+         .help = "replicas of the model on one machine"),
+    KV(block_size, OPTION_INT, .fallback = "16", .min = 1, .max = 65536,
+       .help = "tokens per block of KV memory"),
+    KV(gpu_memory_utilization, OPTION_REAL, .fallback = "0.9", .min = 0.01, .max = 1,
+       .help = "share of the GPU's memory that is used"),
+    KV(activation_bytes, OPTION_BYTES, .fallback = "1 GiB", .max = 1e15,
+       .help = "kept free on each GPU for activations"),
+    KV(kv_cache_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15,
+       .help = "KV memory of each GPU, instead of what fits"),
+    KV(num_gpu_blocks_override, OPTION_INT, .min = 1, .max = 1e12,
+       .help = "blocks of KV memory, instead of what fits"),
+    POOL(nic_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
+         .help = "of one machine, in each direction; absent: its share of the machine type's"),
+    POOL(cpu_memory, OPTION_BYTES, .max = 1e18,
+         .help = "of one machine, for KV; absent: its share of the machine type's"),
+    POOL(host_link, OPTION_NODE, .help = "between GPU and CPU memory"),
+    POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool"),
+    POOL(batcher, OPTION_NODE, .help = "as among the policies, for this pool"),
+    POOL(kvtier, OPTION_NODE, .help = "as among the policies, for this pool"),
+    {0}};
+
+static const void *load_hardware(const void *context, Arena *arena, Diag *diag) {
+  const ConfigFact *fact = context;
+  Hardware *hardware = ARENA_NEW(arena, Hardware);
+  return hardware_load(hardware, fact->name, fact->config->perfmodel_root, fact->at, arena, diag)
+             ? NULL
+             : hardware;
+}
+
+int config_load_hardware(Config *self, Hardware *hardware, const char *written, Place at,
+                         Arena *arena, Diag *diag) {
+  const ConfigFact fact = {self, config_data_name(self, written, arena), at};
+  const char *key = arena_printf(arena, "machine %s", fact.name);
+  const Hardware *loaded = config_cache_get(self->cache, key, load_hardware, &fact, diag);
+  if (!loaded) return -1;
+  *hardware = *loaded;
+  return 0;
+}
+
+static double share_of(const PoolConfig *pool, const Hardware *hardware) {
+  return (double)pool->tensor_parallel_size / (double)hardware->num_gpus;
+}
+
+/* CPU memory for KV: as written, or the instance's share. */
+static int fit_cpu_memory(PoolConfig *pool, const Node *node, const Hardware *hardware,
+                          const KvCapacity *capacity, Diag *diag) {
+  if (!node_find(node, "cpu_memory")) {
+    pool->cpu_memory = llround(share_of(pool, hardware) * (double)hardware->cpu_memory_bytes);
+    return 0;
+  }
+  char given[32], limit[32];
+  units_format(given, sizeof given, DIM_BYTES, (double)pool->cpu_memory);
+  if (pool->cpu_memory > hardware->cpu_memory_bytes) {
+    units_format(limit, sizeof limit, DIM_BYTES, (double)hardware->cpu_memory_bytes);
+    return diag_error(diag, config_place(node, "cpu_memory"),
+                      "a cpu_memory of %s exceeds the %s of machine '%s'", given, limit,
+                      hardware->name);
+  }
+  if (pool->cpu_memory > 0 && pool->cpu_memory < capacity->block_bytes) {
+    units_format(limit, sizeof limit, DIM_BYTES, (double)capacity->block_bytes);
+    return diag_error(diag, config_place(node, "cpu_memory"),
+                      "a cpu_memory of %s holds no block of KV, which is %s", given, limit);
+  }
+  return 0;
+}
+
+/* The share of the machine type that one instance is, or one lane of a pipeline. */
+static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool,
+                      const Hardware *hardware, const KvCapacity *capacity) {
+  const double share = share_of(pool, hardware);
+  const int64_t lanes = pool->pipeline_parallel_size * pool->data_parallel_size;
+  spec->machine = hardware->name;
+  spec->role = (Role)pool->role;
+  spec->count = (uint32_t)(pool->count * lanes);
+  spec->lanes = (uint32_t)lanes;
+  spec->pipeline_stages = pool->pipeline_parallel_size;
+  spec->kv_blocks = capacity->blocks / pool->pipeline_parallel_size;
+  spec->block_size = pool->kv.block_size;
+  spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
+  spec->kv_block_bytes = capacity->block_bytes;
+  spec->kv_bytes_per_token = self->model.kv_bytes_per_token;
+  spec->weight_bytes = self->model.weight_bytes;
+  spec->num_hidden_layers = self->model.num_hidden_layers;
+  spec->nic_bandwidth = pool->nic_bandwidth > 0 ? pool->nic_bandwidth
+                                                : llround(share * (double)hardware->nic_bandwidth);
+  spec->nvlink_bandwidth = pool->tensor_parallel_size * hardware->nvlink_bandwidth;
+  spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
+  spec->idle_power = share * hardware->idle_power;
+  spec->prefill_power = share * hardware->prefill_power;
+  spec->decode_power = share * hardware->decode_power;
+  spec->provisioned_power = share * hardware->provisioned_power;
+  spec->cost_per_hour = share * hardware->cost_per_hour;
+}
+
+/* The pool's own batcher and tier, and whether those it has work together. */
+static int bind_pool_policies(const Config *self, const Node *node, const PoolConfig *pool,
+                              PoolSpec *spec, Arena *arena, Diag *diag) {
+  int status = 0;
+  if (pool->batcher)
+    status |= config_bind_policy(&spec->batcher, POLICY_BATCHER, pool->batcher, arena, diag);
+  if (pool->kvtier)
+    status |= config_bind_policy(&spec->kvtier, POLICY_KVTIER, pool->kvtier, arena, diag);
+  if (status) return -1;
+  const char *key = pool->batcher ? "batcher" : "kvtier";
+  return config_check_pool_policies(self, spec, config_place(node, key), diag);
+}
+
+/* The batches of a pipeline, as many as it has stages, share its KV memory. */
+static int check_lanes(const PoolConfig *pool, const Node *node, const KvCapacity *capacity,
+                       Diag *diag) {
+  if (capacity->blocks >= pool->pipeline_parallel_size) return 0;
+  return diag_error(diag, config_place(node, "pipeline_parallel_size"),
+                    "%lld blocks of KV memory are fewer than the %lld batches in the pipeline",
+                    (long long)capacity->blocks, (long long)pool->pipeline_parallel_size);
+}
+
+/* Two ways to say what the KV memory is are one too many. */
+static int check_kv_keys(const Node *node, Diag *diag) {
+  const Node *bytes = node_find(node, "kv_cache_memory_bytes");
+  if (!bytes || !node_find(node, "num_gpu_blocks_override")) return 0;
+  return diag_error(diag, bytes->key_at,
+                    "'kv_cache_memory_bytes' and 'num_gpu_blocks_override' exclude each other");
+}
+
+/* A decoding sequence holds at least one block, of those that the GPUs hold unless the tier has
+ * more. */
+static int64_t max_decode_seqs(const Config *self, const PoolSpec *spec,
+                               const KvCapacity *capacity) {
+  const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
+  const KvTier *tier = (const KvTier *)sim_pool_policy(&self->sim, spec, POLICY_KVTIER).policy;
+  const int64_t most = config_max_decode_seqs(&batcher);
+  return most > capacity->blocks && !kvtier_moves(tier) ? capacity->blocks : most;
+}
+
+/* By the tier of a pool whose policies are bound. */
+static double weights_on_cpu(const Config *self, const PoolSpec *spec) {
+  const PolicyChoice choice = sim_pool_policy(&self->sim, spec, POLICY_KVTIER);
+  const KvTier *tier = (const KvTier *)choice.policy;
+  return tier->weights_on_cpu && choice.state ? tier->weights_on_cpu(choice.state) : 0;
+}
+
+/* `spec` has its name; the rest is filled when all of it is in order. */
+static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec *spec, Arena *arena,
+                     Diag *diag) {
+  int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
+  if (node->kind != NODE_MAP || !pool->machine) return -1;
+  Hardware hardware;
+  Place machine_at = config_place(node, "machine");
+  if (config_load_hardware(self, &hardware, pool->machine, machine_at, arena, diag)) return -1;
+  pool->hardware = hardware;
+  if (self->sim.network_path == NETWORK_NVLINK && hardware.nvlink_bandwidth == 0)
+    status = diag_error(diag, machine_at, "machine '%s' has no NVLink for the network's 'path'",
+                        hardware.name);
+  if (status || !self->model.name) return -1;
+  const int64_t others = pool->pipeline_parallel_size * pool->data_parallel_size;
+  if (pool->tensor_parallel_size == 0)
+    pool->tensor_parallel_size = hardware.num_gpus > others ? hardware.num_gpus / others : 1;
+  const Parallelism degrees = {pool->tensor_parallel_size, pool->pipeline_parallel_size,
+                               pool->data_parallel_size};
+  if (bind_pool_policies(self, node, pool, spec, arena, diag)) return -1;
+  pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
+  KvCapacity capacity;
+  if (check_kv_keys(node, diag) ||
+      kv_capacity(&self->model, &hardware, degrees, &pool->kv,
+                  config_place(node, "tensor_parallel_size"), &capacity, diag) ||
+      check_lanes(pool, node, &capacity, diag) ||
+      fit_cpu_memory(pool, node, &hardware, &capacity, diag))
+    return -1;
+  PerfModelChoice choice = self->perfmodel;
+  if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
+    return -1;
+  if (!choice.name) return -1;
+  spec->perfmodel = config_load_perfmodel(
+      self, &choice, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
+      pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
+  if (!spec->perfmodel) return -1;
+  fill_spec(spec, self, pool, &hardware, &capacity);
+  if (config_bind_host(self, node, pool, &hardware, spec, arena, diag) ||
+      config_check_pool_batcher(self, spec, pool->batcher, arena, diag))
+    return -1;
+  return config_check_tier(self, node, spec, diag);
+}
+
+static int check_phases(const Config *self, const Node *node, Diag *diag) {
+  static const char *const phases[] = {"prefill", "decode"}; // as Phase
+  int status = 0;
+  for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
+    bool covered = false;
+    for (uint32_t i = 0; i < self->sim.n_pools; i++)
+      covered |= role_covers((Role)self->pools[i].role, (Phase)phase);
+    if (covered) continue;
+    status = diag_error(diag, node->key_at, "no pool does %s", phases[phase]);
+    diag_hint(diag, "give one the role '%s' or 'mixed'", phases[phase]);
+  }
+  return status;
+}
+
+/* Machines and lanes are numbered in 32 bits, and policies look at all of them. */
+static int check_machines(const Config *self, const Node *node, Diag *diag) {
+  enum { MACHINES_MAX = 10000000 };
+  int64_t machines = 0;
+  uint32_t i = 0;
+  for (const Node *child = node->first; child; child = child->next, i++) {
+    machines += self->sim.pools[i].count;
+    if (machines > MACHINES_MAX)
+      return diag_error(
+          diag, config_place(child, "count"),
+          "the pools up to '%s' have %lld machines or lanes of pipelines, more than %d", child->key,
+          (long long)machines, MACHINES_MAX);
+  }
+  return 0;
+}
+
+/* Whether the pool policy is asked to keep more machines than there are. */
+static int check_excess(const Config *self, Diag *diag) {
+  int64_t n_split = 0;
+  for (uint32_t i = 0; i < self->sim.n_pools; i++)
+    if (self->pools[i].role != ROLE_MIXED) n_split += self->pools[i].count;
+  const PolicyChoice *choice = &self->sim.policies[POLICY_POOL];
+  const PoolPolicy *policy = (const PoolPolicy *)choice->policy;
+  if (!policy || !policy->excess || n_split == 0) return 0;
+  if (!choice->state) return 0; // wrong options have been named already
+  const char *key = policy->excess(choice->state, n_split);
+  if (!key) return 0;
+  const Node *written = node_find(node_find(self->root, "policies"), policy_kind_name(POLICY_POOL));
+  return diag_error(diag, config_place(written, key),
+                    "'%s' is more than the machines that prefill or decode, %lld in all", key,
+                    (long long)n_split);
+}
+
+int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  if (node->kind != NODE_MAP || node->n_children == 0)
+    return diag_error(diag, node->at, "'pools' wants a map of names to pools, with at least one");
+  self->pools = ARENA_ARRAY(arena, PoolConfig, node->n_children);
+  PoolSpec *specs = ARENA_ARRAY(arena, PoolSpec, node->n_children);
+  int status = 0;
+  for (const Node *child = node->first; child; child = child->next) {
+    uint32_t i = self->sim.n_pools++;
+    specs[i].name = child->key;
+    status |= bind_pool(self, child, &self->pools[i], &specs[i], arena, diag);
+  }
+  self->sim.pools = specs;
+  if (status) return -1;
+  return check_phases(self, node, diag) | check_excess(self, diag) |
+         check_machines(self, node, diag);
+}

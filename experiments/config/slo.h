@@ -1,0 +1,62 @@
+/* Service-level objectives as rows: a statistic of what the run measured, and its limit.
+ *
+ * Splitwise Table VI limits nine slowdowns relative to the same request alone on an idle DGX-A100;
+ * a limit in seconds is the same row over another histogram, and goodput is the share of requests
+ * that kept all of their own limits. A quantile or mean must lie below its limit (Splitwise's test
+ * is strict), the share of good requests must reach it. What was asked for and never came (requests
+ * that were rejected or never finished, and their tokens) counts as infinitely slow. */
+#ifndef EXPERIMENTS_CONFIG_SLO_H
+#define EXPERIMENTS_CONFIG_SLO_H
+#include "sim/metrics.h"
+
+/* What a limit can be on. */
+typedef struct SloMetric {
+  const char *name; // ttft, slowdown.ttft
+  const char *unit; // of limits: s, or "" of ratios
+  size_t histogram; // offset in Metrics
+  size_t asked;     // offset in Demand of how many observations there should be
+  double scale;     // of the histogram's values in one `unit`
+} SloMetric;
+
+typedef enum SloStatistic { SLO_QUANTILE, SLO_MEAN, SLO_GOOD_SHARE } SloStatistic;
+
+typedef struct SloSpec {
+  const char *name; // ttft.p99, slowdown.ttft.p99, goodput: as the key of the configuration
+  SloStatistic statistic;
+  const SloMetric *metric; // NULL of SLO_GOOD_SHARE
+  double quantile;         // 1: the largest
+  double limit;
+} SloSpec;
+
+typedef struct SloSet {
+  const char *name;
+  const SloSpec *specs;
+  int n_specs;
+} SloSet;
+
+typedef struct SloOutcome {
+  const SloSpec *spec;
+  double value;  // INFINITY when the statistic falls on something that never came
+  double margin; // of the limit, negative when it is missed: how far from binding
+  bool met;
+} SloOutcome;
+
+enum { SLO_SETS = 2 };
+extern const SloSet slo_sets[SLO_SETS]; // the first one is empty
+extern const char *const slo_choices[]; // their names, NULL-terminated
+
+/* The metric of this name, which has `length` bytes; NULL when there is none. */
+const SloMetric *slo_metric_find(const char *name, size_t length);
+/* The statistic that a text such as mean, p50, p99.9 or max means; false when it means none. */
+bool slo_parse_statistic(const char *text, SloStatistic *ret_statistic, double *ret_quantile);
+const char *slo_unit(const SloSpec *spec);
+
+/* Fills ret_outcomes[set->n_specs]. */
+void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcomes);
+
+/* The first row that will be missed whatever comes after `so_far`, in a run that serves `asked` in
+ * all; NULL when each can still be met. `ret_patience` is the number of requests that must finish
+ * before the answer can change (at least 1): there is no need to ask before. */
+const SloSpec *slo_find_lost(const SloSet *set, const Metrics *so_far, const Demand *asked,
+                             uint64_t *ret_patience);
+#endif

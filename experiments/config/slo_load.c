@@ -1,0 +1,220 @@
+/* The `slo:` block: a set of limits by name, limits on slowdowns, on seconds and on goodput, and
+ * the idle machine that slowdowns are relative to.
+ *
+ *     slo: {name: splitwise, ttft.p99: 400 ms, slowdown: {tbt.p50: 1.2}, goodput: {share: 95%, …}}
+ *
+ * A limit is METRIC.STATISTIC, or METRIC with a map of statistics, which is what --set makes. */
+#include "experiments/config/config.h"
+#include "perfmodel/datafile.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct SloKeys {
+  int name; // index into slo_sets
+  const char *machine;
+  int64_t tensor_parallel_size;
+  const Node *perfmodel; // NULL: that of the run
+  const Node *slowdown, *goodput;
+} SloKeys;
+
+#define SLO(field, kind, ...)                                                                      \
+  { .key = #field, .type = kind, .offset = offsetof(SloKeys, field), __VA_ARGS__ }
+
+const OptionSpec config_slo_options[] = {
+    SLO(name, OPTION_CHOICE, .choices = slo_choices,
+        .help = "which limits; absent: splitwise unless there are others"),
+    SLO(slowdown, OPTION_NODE, .help = "limits on slowdowns: {ttft.p99: 6, tbt.p50: 1.2, …}"),
+    SLO(goodput, OPTION_NODE, .help = "a share of requests and what each must keep, see below"),
+    SLO(machine, OPTION_STRING, .fallback = "dgx-a100",
+        .help = "the idle machine that slowdowns are relative to"),
+    SLO(tensor_parallel_size, OPTION_INT, .fallback = "8", .min = 1, .max = 1024,
+        .help = "GPUs that it uses"),
+    SLO(perfmodel, OPTION_NODE, .help = "as at the top level, for this machine"),
+    {0}};
+
+typedef struct GoodputKeys {
+  double share;
+  Tick ttft, tpot, tbt, e2e;
+} GoodputKeys;
+
+#define GOODPUT(field, help_text)                                                                  \
+  {                                                                                                \
+    .key = #field, .type = OPTION_TICKS, .offset = offsetof(GoodputKeys, field), .min = 1e-9,      \
+    .max = 1e6, .help = help_text                                                                  \
+  }
+
+const OptionSpec config_goodput_options[] = {
+    {.key = "share",
+     .type = OPTION_REAL,
+     .offset = offsetof(GoodputKeys, share),
+     .required = true,
+     .min = 1e-6,
+     .max = 1,
+     .help = "of the requests that must keep all that follow"},
+    GOODPUT(ttft, "at most"),
+    GOODPUT(tpot, "at most, the mean gap between a request's tokens"),
+    GOODPUT(tbt, "the same; one of the two"),
+    GOODPUT(e2e, "at most"),
+    {0}};
+
+/* The rows of one block as they are gathered. */
+typedef struct Rows {
+  SloSpec *items;
+  size_t n, capacity;
+  Arena *arena;
+  Diag *diag;
+} Rows;
+
+static void add_row(Rows *rows, SloSpec row) {
+  ARENA_RESERVE(rows->arena, rows->items, rows->capacity, rows->n + 1);
+  rows->items[rows->n++] = row;
+}
+
+static void add_set(Rows *rows, const SloSet *set) {
+  for (int i = 0; i < set->n_specs; i++)
+    add_row(rows, set->specs[i]);
+}
+
+/* A metric with a statistic and its limit. */
+static int add_limit(Rows *rows, const SloMetric *metric, const char *statistic, Place at,
+                     const Node *value) {
+  SloSpec row = {.metric = metric};
+  row.name = arena_printf(rows->arena, "%s.%s", metric->name, statistic);
+  if (!slo_parse_statistic(statistic, &row.statistic, &row.quantile)) {
+    diag_error(rows->diag, at, "unknown statistic '%s'", statistic);
+    diag_hint(rows->diag, "mean, max, or a percentile such as p50 or p99.9");
+    return -1;
+  }
+  Tick ticks = 0;
+  const OptionSpec time = {.key = value->key, .type = OPTION_TICKS, .min = 1e-9, .max = 1e6};
+  const OptionSpec ratio = {.key = value->key, .type = OPTION_REAL, .min = 1e-6, .max = 1e6};
+  const bool seconds = *metric->unit != '\0';
+  if (seconds ? option_bind_one(&time, value, &ticks, rows->diag)
+              : option_bind_one(&ratio, value, &row.limit, rows->diag))
+    return -1;
+  if (seconds) row.limit = tick_seconds(ticks);
+  for (size_t i = 0; i < rows->n; i++)
+    if (strcmp(rows->items[i].name, row.name) == 0)
+      return diag_error(rows->diag, at, "'%s' has a limit already", row.name);
+  add_row(rows, row);
+  return 0;
+}
+
+/* The metric that a key begins with, of those whose names begin with `prefix`; NULL: none. */
+static const SloMetric *metric_of(const Rows *rows, const char *prefix, const char *key) {
+  const char *name = arena_printf(rows->arena, "%s%.*s", prefix, (int)strcspn(key, "."), key);
+  return slo_metric_find(name, strlen(name));
+}
+
+/* One key of a map of limits: ttft.p99, or ttft with a map. */
+static int add_key(Rows *rows, const SloMetric *metric, const Node *node) {
+  const char *dot = strchr(node->key, '.');
+  if (dot) return add_limit(rows, metric, dot + 1, node->key_at, node);
+  if (node->kind != NODE_MAP) {
+    diag_error(rows->diag, node->key_at, "'%s' wants a statistic", node->key);
+    diag_hint(rows->diag, "such as '%s.p99'", node->key);
+    return -1;
+  }
+  int status = 0;
+  for (const Node *child = node->first; child; child = child->next)
+    status |= add_limit(rows, metric, child->key, child->key_at, child);
+  return status;
+}
+
+static int add_slowdowns(Rows *rows, const Node *map) {
+  if (map->kind != NODE_MAP)
+    return diag_error(rows->diag, map->at, "'slowdown' wants a map such as {ttft.p99: 6}");
+  int status = 0;
+  for (const Node *node = map->first; node; node = node->next) {
+    const SloMetric *metric = metric_of(rows, "slowdown.", node->key);
+    if (metric) {
+      status |= add_key(rows, metric, node);
+      continue;
+    }
+    status = diag_error(rows->diag, node->key_at, "unknown key '%s'", node->key);
+    diag_hint(rows->diag, "slowdowns are of ttft, tbt and e2e, such as 'ttft.p99'");
+  }
+  return status;
+}
+
+static Tick least_limit(Tick a, Tick b) {
+  return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static int add_goodput(Rows *rows, const Node *node, GoodputLimits *ret_limits) {
+  GoodputKeys keys = {0};
+  if (option_bind(config_goodput_options, node, NULL, node->at, &keys, rows->diag)) return -1;
+  *ret_limits = (GoodputLimits){keys.ttft, least_limit(keys.tpot, keys.tbt), keys.e2e};
+  if (ret_limits->ttft == 0 && ret_limits->tpot == 0 && ret_limits->e2e == 0)
+    return diag_error(rows->diag, node->key_at, "'goodput' limits nothing: give ttft, tpot or e2e");
+  add_row(rows, (SloSpec){.name = "goodput", .statistic = SLO_GOOD_SHARE, .limit = keys.share});
+  return 0;
+}
+
+/* The keys of the block that are limits themselves, for option_bind to leave alone. */
+static const char *const *limit_keys(const Rows *rows, const Node *map) {
+  const char **keys = ARENA_ARRAY(rows->arena, const char *, map->n_children + 1);
+  int n = 0;
+  for (const Node *node = map->first; node; node = node->next)
+    if (metric_of(rows, "", node->key)) keys[n++] = node->key;
+  return keys;
+}
+
+static int bind_map(const Node *map, SloKeys *keys, Rows *rows, GoodputLimits *ret_limits) {
+  const char *const *limits = limit_keys(rows, map);
+  int status = option_bind(config_slo_options, map, limits, map->at, keys, rows->diag);
+  if (status) return status;
+  const bool own = *limits || keys->slowdown || keys->goodput;
+  if (!node_find(map, "name")) keys->name = own ? 0 : 1;
+  add_set(rows, &slo_sets[keys->name]);
+  if (keys->slowdown) status |= add_slowdowns(rows, keys->slowdown);
+  for (const Node *node = map->first; node; node = node->next) {
+    const SloMetric *metric = metric_of(rows, "", node->key);
+    if (metric) status |= add_key(rows, metric, node);
+  }
+  if (keys->goodput) status |= add_goodput(rows, keys->goodput, ret_limits);
+  return status;
+}
+
+static int load_reference(Config *self, const SloKeys *slo, const Node *node, Arena *arena,
+                          Diag *diag) {
+  Place machine_at = node->kind == NODE_MAP ? config_place(node, "machine") : node->at;
+  Hardware hardware;
+  if (config_load_hardware(self, &hardware, slo->machine, machine_at, arena, diag)) return -1;
+  if (!self->model.name || !self->perfmodel.name) return -1;
+  // One file is of one machine, hardly of this one.
+  PerfModelChoice choice = self->perfmodel;
+  if (datafile_is_path(choice.name)) choice = (PerfModelChoice){.name = "fitted"};
+  if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
+    return -1;
+  self->sim.slo_reference = config_load_perfmodel(self, &choice, &hardware,
+                                                  (Parallelism){slo->tensor_parallel_size, 1, 1}, 1,
+                                                  node->at, arena, diag);
+  return self->sim.slo_reference ? 0 : -1;
+}
+
+static const char *set_name(const SloSet *named, size_t n_specs, Arena *arena) {
+  if ((size_t)named->n_specs == n_specs) return named->name;
+  return named->n_specs > 0 ? arena_printf(arena, "%s and own", named->name) : "own";
+}
+
+int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  if (!node) return 0;
+  SloKeys keys = {0};
+  option_defaults(config_slo_options, &keys);
+  Rows rows = {.arena = arena, .diag = diag};
+  if (node->kind == NODE_MAP) {
+    if (bind_map(node, &keys, &rows, &self->sim.good_limits)) return -1;
+  } else {
+    const OptionSpec bare = {.key = "slo", .type = OPTION_CHOICE, .choices = slo_choices};
+    if (option_bind_one(&bare, node, &keys.name, diag)) return -1;
+    add_set(&rows, &slo_sets[keys.name]);
+  }
+  SloSet *set = ARENA_NEW(arena, SloSet);
+  *set = (SloSet){set_name(&slo_sets[keys.name], rows.n, arena), rows.items, (int)rows.n};
+  self->slo = set;
+  bool relative = false;
+  for (size_t i = 0; i < rows.n; i++)
+    relative |= rows.items[i].metric && strncmp(rows.items[i].metric->name, "slowdown.", 9) == 0;
+  return relative ? load_reference(self, &keys, node, arena, diag) : 0;
+}

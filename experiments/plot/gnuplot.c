@@ -1,0 +1,116 @@
+/* The process of gnuplot and the pipe to it. */
+#include "experiments/plot/gnuplot.h"
+#include "experiments/plot/plot.h"
+#include "sim/base/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NOT_FOUND = 127, END_MAX = 16 };
+
+typedef struct Format {
+  const char *extension, *terminal;
+  const char *end; // what a whole picture has among its last bytes
+} Format;
+
+static const Format *format_of(const char *path) {
+  static const Format formats[] = {{".png", "pngcairo", "IEND"}, {".svg", "svg", "</svg>"}};
+  const size_t length = strlen(path);
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (length > 4 && strcmp(path + length - 4, formats[i].extension) == 0) return &formats[i];
+  return NULL;
+}
+
+bool gnuplot_can_draw(const char *path) {
+  return format_of(path) != NULL;
+}
+
+/* As a line of data, which gnuplot does not parse; the bar keeps it from being the line that ends
+ * them. */
+void gnuplot_set(Gnuplot *self, const char *name, const char *text) {
+  fprintf(self->script, "$text << END\n|");
+  text_put(self->script, text, strlen(text), ' ');
+  fprintf(self->script, "\nEND\n%s = $text[1][2:*]\n", name);
+}
+
+/* In the new process: gnuplot with the pipe as its input and the picture as its output. */
+static void run_gnuplot(int script, int picture, const char *data_root) {
+  if (chdir(data_root) == 0 && dup2(script, STDIN_FILENO) >= 0 && dup2(picture, STDOUT_FILENO) >= 0)
+    execlp("gnuplot", "gnuplot", "-d", (char *)NULL); // -d: no start-up files
+  _exit(errno == ENOENT ? NOT_FOUND : 1);
+}
+
+static int start(Gnuplot *self, const char *data_root) {
+  int pipe_ends[2];
+  if (pipe(pipe_ends)) return -1;
+  fcntl(pipe_ends[1], F_SETFD, FD_CLOEXEC); // or it would wait for itself
+  self->process = fork();
+  if (self->process == 0) run_gnuplot(pipe_ends[0], fileno(self->drawn), data_root);
+  const int error = errno;
+  close(pipe_ends[0]);
+  if (self->process > 0 && (self->script = fdopen(pipe_ends[1], "w"))) return 0;
+  close(pipe_ends[1]);
+  errno = error;
+  return -1;
+}
+
+/* Ends without the picture, unless it is at its place. */
+static void close_picture(Gnuplot *self) {
+  if (self->drawn) fclose(self->drawn);
+  output_drop(&self->picture);
+}
+
+int gnuplot_open(Gnuplot *self, const char *path, int width, int height, const char *data_root,
+                 Arena *arena, Diag *diag) {
+  *self = (Gnuplot){.process = -1};
+  if (output_open(&self->picture, path, arena, diag)) return -1;
+  signal(SIGPIPE, SIG_IGN); // its exit status says more
+  self->drawn = tmpfile();
+  if (!self->drawn || start(self, data_root)) {
+    diag_environment(diag, place_of_file(path), "cannot run gnuplot: %s", strerror(errno));
+    close_picture(self);
+    return -1;
+  }
+  fprintf(self->script, "set terminal %s noenhanced size %d,%d\n", format_of(path)->terminal, width,
+          height);
+  return 0;
+}
+
+/* Copies what was drawn into the picture's file; false when it has no end: gnuplot does not look at
+ * what writing gives. */
+static bool copy_picture(Gnuplot *self) {
+  char bytes[BUFSIZ], end[END_MAX + 1] = "";
+  const char *wanted = format_of(self->picture.path)->end;
+  const long length = fseek(self->drawn, 0, SEEK_END) ? 0 : ftell(self->drawn);
+  if (fseek(self->drawn, length > END_MAX ? length - END_MAX : 0, SEEK_SET)) return false;
+  const size_t n_end = fread(end, 1, END_MAX, self->drawn);
+  bool whole = false;
+  for (size_t at = 0; at + strlen(wanted) <= n_end; at++)
+    whole |= memcmp(end + at, wanted, strlen(wanted)) == 0;
+  rewind(self->drawn);
+  for (size_t got; (got = fread(bytes, 1, sizeof bytes, self->drawn)) > 0;)
+    fwrite(bytes, 1, got, self->picture.file);
+  return whole && !ferror(self->drawn);
+}
+
+int gnuplot_draw(Gnuplot *self, const char *name, Diag *diag) {
+  const Place at = place_of_file(self->picture.path);
+  int status = 0, error = 0;
+  fprintf(self->script, "load 'plots/%s.gp'\n", name);
+  fclose(self->script);
+  while (waitpid((pid_t)self->process, &status, 0) < 0 && errno == EINTR)
+    continue;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
+    error = diag_environment(diag, at, "'gnuplot' was not found: install it");
+  else if (status != 0)
+    error = diag_environment(diag, at, "gnuplot could not draw it");
+  else if (!copy_picture(self))
+    error = diag_environment(diag, at, "cannot write it whole: is the disk full?");
+  else
+    error = output_commit(&self->picture, diag);
+  close_picture(self);
+  return error;
+}

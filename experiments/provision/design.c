@@ -1,0 +1,274 @@
+/* The designs of a study: their settings, searched counts or choices, and what their machines
+ * take. */
+#include "experiments/provision/design.h"
+#include "experiments/provision/choices.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY(Struct, field, kind, ...)                                                              \
+  { .key = #field, .type = kind, .offset = offsetof(Struct, field), __VA_ARGS__ }
+
+typedef struct PriceKeys {
+  double power, cost; // 0: as the machine file says
+} PriceKeys;
+
+static const OptionSpec price_options[] = {
+    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one machine"),
+    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one machine"),
+    {0}};
+
+static const double FILL_MAX = 1e15; // far more than there are, well within int64_t
+
+int64_t provision_fill(double budget, double taken, double each) {
+  const double quotient = (budget - taken) / each;
+  const double whole = floor(quotient + 1e-9 * fmax(1, fabs(quotient)));
+  return (int64_t)fmin(fmax(whole, -FILL_MAX), FILL_MAX);
+}
+
+/* Whether the value of a count is a range; -1 when it is one that makes no sense. */
+static int read_range(const Node *node, CountRange *ret_range, Diag *diag) {
+  static const char prefix[] = "pools.", suffix[] = ".count";
+  const size_t length = strlen(node->key);
+  if (node->kind != NODE_SCALAR || node->quoted || !strstr(node->text, "..")) return 0;
+  if (strncmp(node->key, prefix, strlen(prefix)) != 0 ||
+      length <= strlen(prefix) + strlen(suffix) ||
+      strcmp(node->key + length - strlen(suffix), suffix) != 0)
+    return diag_error(diag, node->at, "'%s' cannot be searched, only 'pools.NAME.count' can",
+                      node->key);
+  char *end = NULL;
+  ret_range->key = node->key;
+  ret_range->low = strtoll(node->text, &end, 10);
+  const bool first = end != node->text && strncmp(end, "..", 2) == 0;
+  const char *second = first ? end + 2 : "";
+  ret_range->high = strtoll(second, &end, 10);
+  if (!first || end == second || *end || ret_range->low < 1 || ret_range->high > 1000000 ||
+      ret_range->low > ret_range->high)
+    return diag_error(diag, node->at, "'%s' wants a range of machines such as '1..40', not '%s'",
+                      node->key, node->text);
+  return 1;
+}
+
+static int bind_settings(Design *self, const Node *map, Arena *arena, Diag *diag) {
+  *self = (Design){.name = map->key, .at = map->key_at};
+  if (map->kind != NODE_MAP || map->n_children == 0) {
+    diag_error(diag, map->at, "design '%s' wants a map of keys to values", map->key);
+    diag_hint(diag, "such as {pools.prefill.count: 1..40, pools.decode.count: 1..20}");
+    return -1;
+  }
+  self->settings = ARENA_ARRAY(arena, Setting, map->n_children);
+  int status = 0;
+  for (const Node *node = map->first; node; node = node->next) {
+    CountRange range;
+    const int is_range = read_range(node, &range, diag);
+    if (strcmp(node->key, "parallelism") == 0)
+      status =
+          diag_error(diag, node->key_at, "'parallelism' is for the throughput of arrivals at once");
+    else if (is_range < 0)
+      status = -1;
+    else if (is_range && self->n_counts == COUNTS_MAX)
+      status = diag_error(diag, node->key_at, "design '%s' searches more than %d counts", map->key,
+                          COUNTS_MAX);
+    else if (is_range)
+      self->counts[self->n_counts++] = range;
+    else
+      self->settings[self->n_settings++] = (Setting){node->key, node->key_at, node};
+  }
+  return status;
+}
+
+static int check_distinct(const Node *designs, Arena *arena, Diag *diag) {
+  int status = 0;
+  for (const Node *node = designs->first; node; node = node->next)
+    for (const Node *other = designs->first; other != node; other = other->next)
+      if (strcmp(node_text(node, arena), node_text(other, arena)) == 0)
+        status = diag_error(diag, node->key_at, "designs '%s' and '%s' are the same", other->key,
+                            node->key);
+  return status;
+}
+
+static const Setting *find_setting(const Design *design, const char *key) {
+  for (int i = 0; i < design->n_settings; i++)
+    if (strcmp(design->settings[i].key, key) == 0) return &design->settings[i];
+  return NULL;
+}
+
+static const CountRange *find_count(const Design *design, const char *key) {
+  for (int i = 0; i < design->n_counts; i++)
+    if (strcmp(design->counts[i].key, key) == 0) return &design->counts[i];
+  return NULL;
+}
+
+/* Whether two designs have clusters in common: the same settings, and ranges that meet. */
+static bool designs_overlap(const Design *a, const Design *b, Arena *arena) {
+  if (a->n_settings != b->n_settings || a->n_counts != b->n_counts) return false;
+  for (int i = 0; i < a->n_settings; i++) {
+    const Setting *other = find_setting(b, a->settings[i].key);
+    if (!other || strcmp(node_text(a->settings[i].value, arena), node_text(other->value, arena)))
+      return false;
+  }
+  for (int i = 0; i < a->n_counts; i++) {
+    const CountRange *other = find_count(b, a->counts[i].key);
+    if (!other || a->counts[i].low > other->high || other->low > a->counts[i].high) return false;
+  }
+  return true;
+}
+
+static int check_overlaps(const Provision *study, Arena *arena, Diag *diag) {
+  int status = 0;
+  for (int i = 0; i < study->n_designs; i++)
+    for (int k = 0; k < i; k++)
+      if (designs_overlap(&study->designs[k], &study->designs[i], arena))
+        status =
+            diag_error(diag, study->designs[i].at, "designs '%s' and '%s' have clusters in common",
+                       study->designs[k].name, study->designs[i].name);
+  return status;
+}
+
+/* The entry of `prices` for a pool, by its name or else its machine type; NULL: none. */
+static const Node *find_price(DesignBinding *binding, const PoolSpec *pool) {
+  const Node *prices = binding->prices;
+  const char *const names[] = {pool->name, pool->machine};
+  for (int i = 0; i < 2; i++) {
+    int k = 0;
+    for (const Node *node = prices ? prices->first : NULL; node; node = node->next, k++) {
+      if (strcmp(node->key, names[i]) != 0) continue;
+      binding->price_used[k] = true;
+      return node;
+    }
+  }
+  return NULL;
+}
+
+static int takes_of(DesignBinding *binding, const PoolSpec *pool, Takes *ret_takes) {
+  PriceKeys keys = {0};
+  const Node *node = find_price(binding, pool);
+  if (node && option_bind(price_options, node, NULL, node->at, &keys, binding->diag)) return -1;
+  const double power = keys.power > 0 ? keys.power : pool->provisioned_power;
+  const double cost = keys.cost > 0 ? keys.cost : pool->cost_per_hour;
+  // A pool's figures are of one lane.
+  const double lanes = (double)pool->count / pool_machines(pool);
+  *ret_takes = (Takes){1, cost > 0 ? cost * lanes : NAN, power > 0 ? power * lanes / 1000 : NAN};
+  return 0;
+}
+
+/* The searched count whose key is of this pool; -1: none. */
+static int count_of_pool(const Design *design, const char *pool, Arena *arena) {
+  const char *key = arena_printf(arena, "pools.%s.count", pool);
+  for (int i = 0; i < design->n_counts; i++)
+    if (strcmp(design->counts[i].key, key) == 0) return i;
+  return -1;
+}
+
+/* Adds the machines of a pool; those that were counted as another shape take nothing more. */
+static void add_pool(Fleet *fleet, const PoolSpec *pool, const Takes *each, bool counted) {
+  int64_t *const by_role[] = {[ROLE_PREFILL] = &fleet->n_prefill,
+                              [ROLE_DECODE] = &fleet->n_decode,
+                              [ROLE_MIXED] = &fleet->n_mixed};
+  *by_role[pool->role] += pool_machines(pool);
+  if (!counted) takes_add(&fleet->takes, each, pool_machines(pool));
+}
+
+/* Whether what decides is known of a pool's machines. */
+static int check_known(DesignBinding *binding, const Design *design, const PoolSpec *pool,
+                       const Takes *takes) {
+  const Provision *study = binding->study;
+  const Objective by =
+      study->objective == OBJECTIVE_THROUGHPUT ? study->budget_of : study->objective;
+  if (by == OBJECTIVE_THROUGHPUT || !isnan(takes_value(takes, by))) return 0;
+  diag_error(binding->diag, design->at, "the %s of '%s' in design '%s' is not known",
+             objective_names[by], pool->machine, design->name);
+  diag_hint(binding->diag, "give it in 'prices': {%s: {%s: …}}", pool->machine,
+            objective_names[by]);
+  return -1;
+}
+
+int design_bind_pools(DesignBinding *binding, Design *design, const Config *config) {
+  int status = 0, n_searched = 0;
+  for (uint32_t i = 0; i < config->sim.n_pools; i++) {
+    const PoolSpec *pool = &config->sim.pools[i];
+    const int searched = count_of_pool(design, pool->name, binding->arena);
+    Takes takes;
+    if (takes_of(binding, pool, &takes)) return -1;
+    status |= check_known(binding, design, pool, &takes);
+    if (searched < 0) {
+      add_pool(&design->fixed, pool, &takes, sim_is_second_shape(&config->sim, i));
+      continue;
+    }
+    design->each[searched] = takes;
+    design->roles[searched] = pool->role;
+    n_searched++;
+  }
+  if (n_searched < design->n_counts)
+    status =
+        diag_error(binding->diag, design->at,
+                   "design '%s' searches the count of a pool that it does not have", design->name);
+  return status;
+}
+
+/* Binds the design with its smallest counts, to find what is wrong with it. `trial` is its. */
+static int try_design(DesignBinding *binding, Design *design, Trial *trial) {
+  const ConfigChanges changes = provision_changes(
+      binding->study, design, &(Probe){{design->counts[0].low, design->counts[1].low}, 0}, 0,
+      &trial->arena);
+  if (trial_load(trial, binding->study->base, &changes)) {
+    diag_append(binding->diag, &trial->diag);
+    return -1;
+  }
+  if (trial->config.slo->n_specs == 0) {
+    diag_error(binding->diag, design->at,
+               "the objective is unbounded: design '%s' has no limits in 'slo'", design->name);
+    return -1;
+  }
+  return design_bind_pools(binding, design, &trial->config);
+}
+
+static int bind_design(DesignBinding *binding, Design *design, const Node *node, bool first) {
+  Provision *self = binding->study;
+  if (self->offline) return design_bind_choices(binding, design, node);
+  if (bind_settings(design, node, binding->arena, binding->diag)) return -1;
+  if (self->objective == OBJECTIVE_THROUGHPUT && self->budget_of == OBJECTIVE_THROUGHPUT &&
+      design->n_counts > 0) {
+    diag_error(binding->diag, design->at,
+               "the objective is unbounded: nothing limits the machines of design '%s'",
+               design->name);
+    diag_hint(binding->diag,
+              "give 'constraint' a power, cost or number of machines, or fix counts");
+    return -1;
+  }
+  Trial trial;
+  trial_init(&trial);
+  int status = try_design(binding, design, &trial);
+  if (status == 0 && first) {
+    binding->workload = trial.config.workload;
+    const int64_t seed = binding->workload.seed;
+    self->seed = seed >= 0 ? seed : (int64_t)trial.config.sim.seed;
+  }
+  trial_done(&trial);
+  return status;
+}
+
+static int check_prices(const DesignBinding *binding) {
+  const Node *prices = binding->prices;
+  int status = 0, i = 0;
+  for (const Node *node = prices ? prices->first : NULL; node; node = node->next, i++)
+    if (!binding->price_used[i])
+      status = diag_error(binding->diag, node->key_at,
+                          "'%s' is no pool and no machine type of any design", node->key);
+  return status;
+}
+
+int designs_bind(DesignBinding *binding) {
+  Provision *self = binding->study;
+  const Node *map = binding->designs;
+  if (map->kind != NODE_MAP || map->n_children == 0)
+    return diag_error(binding->diag, map->at, "'designs' wants a map of names to settings");
+  if (check_distinct(map, binding->arena, binding->diag)) return -1;
+  self->designs = ARENA_ARRAY(binding->arena, Design, map->n_children);
+  int status = 0;
+  for (const Node *node = map->first; node; node = node->next, self->n_designs++)
+    status |= bind_design(binding, &self->designs[self->n_designs], node, self->n_designs == 0);
+  if (status) return -1;
+  if (!self->offline && check_overlaps(self, binding->arena, binding->diag)) return -1;
+  return check_prices(binding);
+}

@@ -1,0 +1,213 @@
+/* The `provision:` block, all but its designs, and what it makes of a configuration. */
+#include "experiments/provision/design.h"
+#include <math.h>
+#include <string.h>
+
+const char *const objective_names[] = {"throughput", "cost", "power", "machines", NULL};
+const char *const objective_units[] = {"requests/s", "$/h", "kW", "machines"};
+
+typedef struct BlockKeys {
+  int objective;
+  const Node *constraint, *rates, *prices, *designs;
+  double tolerance;
+  int64_t seeds;
+} BlockKeys;
+
+typedef struct ConstraintKeys {
+  double power, cost, rate; // 0: not given
+  int64_t machines;
+} ConstraintKeys;
+
+typedef struct RateKeys {
+  double from, to; // 0: not given
+} RateKeys;
+
+#define KEY(Struct, field, kind, ...)                                                              \
+  { .key = #field, .type = kind, .offset = offsetof(Struct, field), __VA_ARGS__ }
+
+const OptionSpec provision_options[] = {
+    KEY(BlockKeys, objective, OPTION_CHOICE, .choices = objective_names, .required = true,
+        .help = "the largest rate, or the least of what holds one"),
+    KEY(BlockKeys, constraint, OPTION_NODE, .help = "a budget, or the rate to hold, see below"),
+    KEY(BlockKeys, designs, OPTION_NODE, .required = true,
+        .help = "names over {key: value, …}; a count such as 1..40 is searched, see below"),
+    KEY(BlockKeys, tolerance, OPTION_RATE, .min = 1e-6, .max = 1e9,
+        .help = "largest rates are multiples of it; absent: about 1/20 of the rate"),
+    KEY(BlockKeys, rates, OPTION_NODE, .help = "{from: …, to: …}: largest rates lie between"),
+    KEY(BlockKeys, seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
+        .help = "replicates, for the range of every answer"),
+    KEY(BlockKeys, prices, OPTION_NODE,
+        .help = "by machine type or pool, {power: …, cost: …} of one of its machines"),
+    {0}};
+
+const OptionSpec provision_constraint_options[] = {
+    KEY(ConstraintKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e15, .help = "of all machines"),
+    KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15, .help = "of all machines"),
+    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6, .help = "in all"),
+    KEY(ConstraintKeys, rate, OPTION_RATE, .min = 1e-6, .max = 1e9,
+        .help = "to hold, unless throughput is the objective; absent: the configuration's"),
+    {0}};
+
+static const OptionSpec rate_options[] = {
+    KEY(RateKeys, from, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the lowest"),
+    KEY(RateKeys, to, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the highest"),
+    {0}};
+
+/* ---- The numbers of the block ---- */
+
+static int bind_constraint(Provision *self, const Node *node, const Node *block, Diag *diag) {
+  ConstraintKeys keys = {0};
+  if (option_bind(provision_constraint_options, node, NULL, block->at, &keys, diag)) return -1;
+  const double budgets[OBJECTIVES] = {[OBJECTIVE_COST] = keys.cost,
+                                      [OBJECTIVE_POWER] = keys.power / 1000,
+                                      [OBJECTIVE_MACHINES] = (double)keys.machines};
+  const bool largest = self->objective == OBJECTIVE_THROUGHPUT;
+  int n_budgets = 0;
+  for (int i = OBJECTIVE_COST; i < OBJECTIVES; i++) {
+    if (budgets[i] == 0) continue;
+    self->budget_of = (Objective)i;
+    self->budget = budgets[i];
+    n_budgets++;
+  }
+  self->rate = keys.rate;
+  if (n_budgets > 1)
+    return diag_error(diag, node->key_at, "'constraint' has %d budgets, one is enough", n_budgets);
+  if (largest && keys.rate > 0)
+    return diag_error(diag, config_place(node, "rate"),
+                      "'rate' does not go with the objective 'throughput', which looks for one");
+  if (!largest && n_budgets > 0)
+    return diag_error(diag, config_place(node, objective_names[self->budget_of]),
+                      "'%s' is a budget for the objective 'throughput', not for '%s'",
+                      objective_names[self->budget_of], objective_names[self->objective]);
+  return 0;
+}
+
+/* 1, 2 or 5 times a power of ten, at most `value`. */
+static double round_down(double value) {
+  const double power = pow(10, floor(log10(value)));
+  const double lead = value / power;
+  return power * (lead >= 5 ? 5 : lead >= 2 ? 2 : 1);
+}
+
+/* What is measured has no rates to search. */
+static int check_no_rates(const Node *block, Diag *diag) {
+  static const char *const keys[] = {"tolerance", "rates"};
+  int status = 0;
+  for (int i = 0; i < 2; i++) {
+    const Node *node = node_find(block, keys[i]);
+    if (node)
+      status = diag_error(diag, node->key_at,
+                          "'%s' does not go with arrivals at once, whose throughput is measured",
+                          keys[i]);
+  }
+  return status;
+}
+
+static int bind_rates(Provision *self, const BlockKeys *given, const Node *block,
+                      const WorkloadConfig *workload, Diag *diag) {
+  const Node *node = given->rates;
+  RateKeys keys = {0};
+  if (option_bind(rate_options, node, NULL, block->at, &keys, diag)) return -1;
+  const bool largest = self->objective == OBJECTIVE_THROUGHPUT;
+  const bool at_once = !workload->trace && workload->arrivals == ARRIVAL_AT_ONCE;
+  if (self->offline) return check_no_rates(block, diag);
+  self->rate_key = workload->trace ? "workload.rate" : "workload.arrivals.rate";
+  self->base_rate = workload->rate;
+  self->replays = workload->trace != NULL;
+  if (at_once && (largest || self->rate > 0))
+    return diag_error(diag, workload->at, "arrivals at once have no rate that could be changed");
+  if (!largest) return 0;
+  if (workload->trace && workload->rate_scale != 1)
+    return diag_error(diag, workload->at,
+                      "'rate_scale' does not go with a search for the largest rate");
+  self->tolerance = given->tolerance;
+  if (self->base_rate == 0) self->base_rate = keys.to > 0 ? keys.to / 2 : 20 * self->tolerance;
+  if (self->base_rate == 0)
+    return diag_error(diag, block->key_at,
+                      "the trace has its own rate: give 'tolerance' or 'rates.to'");
+  if (self->tolerance == 0) self->tolerance = round_down(self->base_rate / 20 * (1 + 1e-9));
+  self->rate_from = keys.from > 0 ? keys.from : self->tolerance;
+  self->rate_to = keys.to > 0 ? keys.to : 64 * self->base_rate;
+  if (floor(self->rate_to / self->tolerance + 1e-9) <
+      ceil(self->rate_from / self->tolerance - 1e-9))
+    return diag_error(diag, node ? node->at : block->at,
+                      "there is no multiple of 'tolerance' between 'from' and 'to'");
+  return 0;
+}
+
+/* ---- What a probe is of ---- */
+
+static Setting set_text(const char *key, Place at, const char *text, Arena *arena) {
+  Node *value = ARENA_NEW(arena, Node);
+  *value = (Node){.kind = NODE_SCALAR, .text = text, .at = at};
+  return (Setting){key, at, value};
+}
+
+double provision_probe_rate(const Provision *self, const Probe *probe) {
+  return self->objective == OBJECTIVE_THROUGHPUT ? (double)probe->rate * self->tolerance
+                                                 : self->rate;
+}
+
+ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
+                                int seed, Arena *arena) {
+  const Sweep *choices = &design->choices;
+  Setting *settings = ARENA_ARRAY(
+      arena, Setting, design->n_settings + design->n_counts + choices->n_settings_max + 1);
+  int n = 0;
+  for (; n < design->n_settings; n++)
+    settings[n] = design->settings[n];
+  if (self->offline) n += sweep_settings(choices, probe->counts[0], &settings[n]);
+  for (int i = 0; i < design->n_counts; i++)
+    settings[n++] = set_text(design->counts[i].key, design->at,
+                             arena_printf(arena, "%lld", (long long)probe->counts[i]), arena);
+  const double rate = provision_probe_rate(self, probe);
+  if (rate > 0 && self->rate_key)
+    settings[n++] =
+        set_text(self->rate_key, design->at, arena_printf(arena, "%.12g /s", rate), arena);
+  // The first replicate is the configuration as it stands, so that its digest is that of a sweep.
+  return (ConfigChanges){.seed = seed > 0 ? self->seed + seed : -1,
+                         .tie_seed = -1,
+                         .settings = settings,
+                         .n_settings = n};
+}
+
+/* ---- All of it ---- */
+
+/* Whether the configuration has arrivals at once; designs may not change that. */
+static bool is_at_once(const Node *root) {
+  const Node *arrivals = node_find(node_find(root, "workload"), "arrivals");
+  const Node *process = node_find(arrivals, "process");
+  return process && process->text && strcmp(process->text, "at_once") == 0;
+}
+
+int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag) {
+  *self = (Provision){.base = base};
+  BlockKeys keys = {0};
+  if (option_bind(provision_options, block, NULL, block->at, &keys, diag)) return -1;
+  self->objective = (Objective)keys.objective;
+  self->n_seeds = (int)keys.seeds;
+  self->offline = self->objective == OBJECTIVE_THROUGHPUT && is_at_once(base->root);
+  if (bind_constraint(self, keys.constraint, block, diag)) return -1;
+  if (keys.prices && keys.prices->kind != NODE_MAP)
+    return diag_error(diag, keys.prices->at, "'prices' wants a map of machine types or pools");
+  DesignBinding binding = {
+      .study = self, .designs = keys.designs, .prices = keys.prices, .arena = arena, .diag = diag};
+  if (keys.prices) binding.price_used = ARENA_ARRAY(arena, bool, keys.prices->n_children);
+  if (designs_bind(&binding)) return -1;
+  return bind_rates(self, &keys, block, &binding.workload, diag);
+}
+
+int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
+                   Arena *arena, Diag *diag) {
+  if (trial_base_init(base, path, changes, arena, diag)) return -1;
+  const char *text = node_text(base->root, arena);
+  const Node *block = node_take(base->root, "provision");
+  if (block) {
+    const int status = provision_bind(self, base, block, arena, diag);
+    self->text = text;
+    return status;
+  }
+  diag_error(diag, place_of_file(path), "'%s' is no study: it has no key 'provision'", path);
+  diag_hint(diag, "see experiments/examples/provision.yaml");
+  return -1;
+}

@@ -1,0 +1,154 @@
+/* What a study has found out: values of answers, their spread over the seeds, why there is none. */
+#include "experiments/provision/replicate.h"
+#include <math.h>
+
+double provision_value(const Provision *self, const Answer *answer) {
+  switch (self->objective) {
+  case OBJECTIVE_COST:
+    return answer->takes.cost_per_hour;
+  case OBJECTIVE_POWER:
+    return answer->takes.power_kw;
+  case OBJECTIVE_MACHINES:
+    return answer->takes.machines;
+  default:
+    return answer->rate;
+  }
+}
+
+/* Two-sided 95% quantiles of Student's t by degrees of freedom. */
+static double t95(int degrees) {
+  static const double table[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
+                                 2.306, 2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+                                 2.120, 2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069,
+                                 2.064, 2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+  enum { LAST = sizeof table / sizeof *table - 1 };
+  return degrees <= LAST ? table[degrees] : 1.960 + 2.46 / degrees;
+}
+
+/* The same cluster. Rates differ from seed to seed, which their range tells. */
+static bool same_answer(const Answer *a, const Answer *b) {
+  return a->found == b->found && a->counts[0] == b->counts[0] && a->counts[1] == b->counts[1] &&
+         a->choice == b->choice;
+}
+
+void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
+  double sum = 0, squares = 0;
+  outcome->low = INFINITY;
+  outcome->high = -INFINITY;
+  for (int s = 0; s < self->n_seeds; s++) {
+    const Answer *answer = &outcome->answers[s];
+    bool is_new = true;
+    for (int k = 0; k < s; k++)
+      is_new &= !same_answer(answer, &outcome->answers[k]);
+    outcome->n_distinct += is_new;
+    if (!answer->found) continue;
+    const double value = provision_value(self, answer);
+    outcome->n_found++;
+    sum += value;
+    outcome->low = fmin(outcome->low, value);
+    outcome->high = fmax(outcome->high, value);
+  }
+  const int n = outcome->n_found;
+  // The sum is rounded: the mean of equal values must be that value.
+  outcome->mean = n > 0 ? fmin(fmax(sum / n, outcome->low), outcome->high) : NAN;
+  for (int s = 0; s < self->n_seeds; s++)
+    if (outcome->answers[s].found)
+      squares += pow(provision_value(self, &outcome->answers[s]) - outcome->mean, 2);
+  outcome->half_width = n > 1 ? t95(n - 1) * sqrt(squares / (n - 1) / n) : NAN;
+  if (n == 0) outcome->low = outcome->high = NAN;
+}
+
+/* Of a replicate without an answer: the most machines at the lowest rate, and what failed there. */
+static const char *explain(const Provision *self, const Replicate *replicate, Arena *arena) {
+  const Probe *easiest = NULL;
+  for (int i = 0; i < replicate->result.n_steps; i++) {
+    const Probe *probe = &replicate->result.steps[i].probe;
+    const int64_t machines = probe->counts[0] + probe->counts[1];
+    const int64_t most = easiest ? easiest->counts[0] + easiest->counts[1] : 0;
+    if (!easiest || probe->rate < easiest->rate ||
+        (probe->rate == easiest->rate && machines > most))
+      easiest = probe;
+  }
+  if (!easiest)
+    return arena_printf(arena, "no counts of it fit within %g %s", self->budget,
+                        objective_units[self->budget_of]);
+  const SloOutcome *worst = probe_run_binding(replicate_find(replicate, easiest));
+  const Design *design = replicate->design;
+  const char *counts = "";
+  for (int i = 0; i < design->n_counts; i++)
+    counts = arena_printf(arena, "%s%s%s=%lld", counts, i ? " " : " with ", design->counts[i].key,
+                          (long long)easiest->counts[i]);
+  const double rate = provision_probe_rate(self, easiest);
+  const char *at = rate > 0 ? arena_printf(arena, " at %.6g requests/s", rate) : "";
+  return arena_printf(arena, "'%s', limit %.4g%s%s, is missed%s%s", worst->spec->name,
+                      worst->spec->limit, *slo_unit(worst->spec) ? " " : "", slo_unit(worst->spec),
+                      counts, at);
+}
+
+/* Simulations without a search: all counts, or all clusters at all rates up to the first that none
+ * of them holds and the one that the search began with. */
+static double grid_of(const Replicate *replicate) {
+  const SearchSpace *space = &replicate->space;
+  if (space->n_clusters > 0) {
+    const SearchResult *result = &replicate->result;
+    int64_t last = result->found ? result->answer.rate + 1 : space->rate_low;
+    if (last < space->start.rate) last = space->start.rate;
+    if (last > space->rate_high) last = space->rate_high;
+    return (double)space->n_clusters * (double)(last - space->rate_low + 1);
+  }
+  double n = 1;
+  for (int i = 0; i < space->n_counts; i++)
+    n *= (double)(space->high[i] - space->low[i] + 1);
+  return n;
+}
+
+static void count_runs(DesignOutcome *outcome, const Replicate *replicate) {
+  for (int i = 0; i < replicate->result.n_steps; i++) {
+    const ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
+    outcome->n_simulations++;
+    outcome->n_stopped += run->stopped;
+    outcome->n_reused += run->reused;
+    outcome->events += run->events;
+    outcome->saved_events += run->saved_events;
+  }
+}
+
+void outcome_fill(const Provision *study, const Design *design, const Replicate *replicates,
+                  DesignOutcome *outcome, Arena *arena) {
+  Answer *answers = ARENA_ARRAY(arena, Answer, study->n_seeds);
+  *outcome = (DesignOutcome){.design = design, .answers = answers, .monotone = true};
+  for (int s = 0; s < study->n_seeds; s++) {
+    answers[s] = replicate_answer(study, &replicates[s]);
+    outcome->monotone &= replicates[s].result.monotone;
+    outcome->n_grid += grid_of(&replicates[s]);
+    count_runs(outcome, &replicates[s]);
+    if (!answers[0].found) continue;
+    const ProbeRun *same = replicate_find(&replicates[s], &replicates[0].result.answer);
+    outcome->n_holds += same && same->verdict == PROBE_HOLDS;
+  }
+  outcome_fill_spread(study, outcome);
+  if (!answers[0].found) outcome->why_not = explain(study, &replicates[0], arena);
+}
+
+static int best_on_seed(const Provision *self, const DesignOutcome *outcomes, int seed) {
+  int best = -1;
+  double most = 0;
+  for (int d = 0; d < self->n_designs; d++) {
+    const Answer *answer = &outcomes[d].answers[seed];
+    if (!answer->found) continue;
+    const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
+    const double value = sign * provision_value(self, answer);
+    if (best >= 0 && value <= most) continue;
+    best = d;
+    most = value;
+  }
+  return best;
+}
+
+int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips) {
+  const int best = best_on_seed(self, outcomes, 0);
+  *ret_flips = false;
+  for (int s = 1; s < self->n_seeds; s++)
+    *ret_flips |= best_on_seed(self, outcomes, s) != best;
+  return best;
+}

@@ -1,0 +1,142 @@
+/* See probe.h. */
+#include "experiments/provision/probe.h"
+#include <string.h>
+
+const char *const probe_figures[PROBE_FIGURES] = {"requests", "completed", "throughput_rps",
+                                                  "output_tokens_per_s"};
+
+void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed) {
+  Trial *trial = &self->trial;
+  trial_init(trial);
+  self->has_trial = true;
+  const ConfigChanges changes = provision_changes(study, design, &self->probe, seed, &trial->arena);
+  self->failed = trial_load(trial, study->base, &changes) != 0;
+}
+
+/* ---- On a thread of its own ---- */
+
+/* What the workload will ask for, by reading it through. */
+static int count_demand(ProbeRun *self) {
+  Trial *trial = &self->trial;
+  const Config *config = &trial->config;
+  TraceSource *source =
+      workload_open(&config->workload, config->sim.seed, &trial->arena, &trial->diag);
+  if (!source) return -1;
+  TraceRow row;
+  int status = 0;
+  while ((status = trace_next(source, &row, &trial->diag)) > 0)
+    demand_add(&self->demand, sim_output_tokens(&config->sim, &row));
+  trace_close(source);
+  return status;
+}
+
+/* Fits SimConfig.on_request: 1 when a limit is lost. The report is then of that one alone: of a few
+ * of the requests nothing can be said about the others. */
+static int look_for_lost(void *context, const RequestRecord *record, const Metrics *so_far,
+                         Diag *diag) {
+  (void)record;
+  (void)diag;
+  ProbeRun *self = context;
+  const uint64_t finished = so_far->completed + so_far->rejected;
+  if (finished < self->next_look) return 0;
+  Config *config = &self->trial.config;
+  uint64_t patience = 0;
+  const SloSpec *lost = slo_find_lost(config->slo, so_far, &self->demand, &patience);
+  self->next_look = finished + patience;
+  if (!lost) return 0;
+  SloSet *rest = ARENA_NEW(&self->trial.arena, SloSet);
+  *rest = (SloSet){config->slo->name, lost, 1};
+  config->slo = rest;
+  return 1;
+}
+
+void probe_run_simulate(void *context) {
+  ProbeRun *self = context;
+  if (self->early_stop) {
+    if (count_demand(self)) return;
+    self->trial.config.sim.on_request = look_for_lost;
+    self->trial.config.sim.on_request_context = self;
+  }
+  trial_run(&self->trial);
+}
+
+/* ---- Back on the caller's ---- */
+
+static void copy_outcomes(ProbeRun *self, Arena *arena) {
+  const Report *report = &self->trial.report;
+  self->n_slos = report->config->slo->n_specs;
+  self->slos = ARENA_ARRAY(arena, SloOutcome, self->n_slos);
+  for (int i = 0; i < self->n_slos; i++)
+    self->slos[i] = report->outcomes[i];
+}
+
+/* Objectives outlive the trial that they were read from. */
+static void keep_specs(ProbeRun *self, Arena *arena) {
+  for (int i = 0; i < self->n_slos; i++) {
+    SloSpec *spec = ARENA_NEW(arena, SloSpec);
+    *spec = *self->slos[i].spec;
+    spec->name = arena_copy(arena, spec->name, strlen(spec->name));
+    self->slos[i].spec = spec;
+  }
+}
+
+static void copy_figures(ProbeRun *self) {
+  for (int i = 0; i < PROBE_FIGURES; i++)
+    self->figures[i] = report_value(&self->trial.report, probe_figures[i]);
+}
+
+static ProbeVerdict judge(const ProbeRun *self) {
+  bool met = !self->stopped;
+  for (int i = 0; i < self->n_slos; i++)
+    met &= self->slos[i].met;
+  return met ? PROBE_HOLDS : PROBE_FAILS;
+}
+
+void probe_run_take(ProbeRun *self, Arena *arena) {
+  const Trial *trial = &self->trial;
+  if (!self->reused) {
+    self->failed = trial->diag.n_entries > 0;
+    if (self->failed) return;
+    const Metrics *metrics = &trial->result.metrics;
+    const double finished = (double)(metrics->completed + metrics->rejected);
+    self->stopped = trial->result.stopped;
+    self->events = (double)trial->result.events;
+    if (self->stopped)
+      self->saved_events = self->events * ((double)self->demand.requests / finished - 1);
+    copy_outcomes(self, arena);
+    if (self->measures) copy_figures(self);
+  }
+  keep_specs(self, arena);
+  self->verdict = judge(self);
+}
+
+void probe_run_release(ProbeRun *self) {
+  if (self->has_trial) trial_done(&self->trial);
+  self->has_trial = false;
+}
+
+const SloOutcome *probe_run_binding(const ProbeRun *self) {
+  const SloOutcome *least = NULL;
+  for (int i = 0; i < self->n_slos; i++)
+    if (!least || self->slos[i].margin < least->margin) least = &self->slos[i];
+  return least;
+}
+
+/* Why a run that ended is no answer; NULL: it is one. */
+static const char *explain(const ProbeRun *self, Arena *arena) {
+  const double left_out = self->figures[FIGURE_REQUESTS] - self->figures[FIGURE_COMPLETED];
+  if (left_out > 0)
+    return arena_printf(arena, "%.0f of %.0f requests are rejected or never finish", left_out,
+                        self->figures[FIGURE_REQUESTS]);
+  if (self->verdict == PROBE_HOLDS) return NULL;
+  const SloOutcome *worst = probe_run_binding(self);
+  return arena_printf(arena, "'%s', limit %.4g%s%s, is missed", worst->spec->name,
+                      worst->spec->limit, *slo_unit(worst->spec) ? " " : "", slo_unit(worst->spec));
+}
+
+Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
+  return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
+                       .output_tokens_per_s = self->figures[FIGURE_TOKENS],
+                       .why_not = explain(self, arena),
+                       .config_digest = self->trial.config_digest};
+}

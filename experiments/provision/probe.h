@@ -1,0 +1,55 @@
+/* One simulation of a study, and what is remembered of it.
+ *
+ * A run that can no longer meet a limit is ended there. That changes no verdict: it is ended only
+ * when the requests that are left could not save it (slo_find_lost). */
+#ifndef EXPERIMENTS_PROVISION_PROBE_H
+#define EXPERIMENTS_PROVISION_PROBE_H
+#include "experiments/provision/provision.h"
+
+/* What a run of an offline study measures, by the names in its report. */
+enum { FIGURE_REQUESTS, FIGURE_COMPLETED, FIGURE_THROUGHPUT, FIGURE_TOKENS, PROBE_FIGURES };
+extern const char *const probe_figures[PROBE_FIGURES];
+
+typedef struct ProbeRun {
+  Probe probe;
+  ProbeVerdict verdict; // PROBE_UNKNOWN until it has ended
+  bool asked;           // the search wanted it; others were run on a guess
+  bool failed;          // could not be bound or simulated; trial.diag has why
+  bool stopped;
+  bool reused; // found in the database
+  double events, saved_events;
+  SloOutcome *slos; // [n_slos], in the arena of the study
+  int n_slos;
+  bool measures;                 // the run is of an offline study: then
+  double figures[PROBE_FIGURES]; // by probe_figures
+  Trial trial;
+  bool has_trial; // loaded and not released
+  /* While it runs: */
+  bool early_stop;
+  Demand demand;
+  uint64_t next_look;
+} ProbeRun;
+
+/* Binds it, on the caller's thread; sets `failed` when it cannot be. */
+void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed);
+/* Simulates; a job of Workers, `self` a ProbeRun. */
+void probe_run_simulate(void *self);
+/* Takes the outcome, or sets `failed`. */
+void probe_run_take(ProbeRun *self, Arena *arena);
+/* Lets go of the trial. */
+void probe_run_release(ProbeRun *self);
+/* The limit with the least margin; NULL when there are none. */
+const SloOutcome *probe_run_binding(const ProbeRun *self);
+
+/* Of a run that measures and was taken. One that leaves requests out or misses a limit has a
+ * throughput, but is no answer. */
+Measurement probe_run_measurement(const ProbeRun *self, Arena *arena);
+
+/* private: rows.c */
+
+/* Looks a loaded run up among those with ids up to `last`: 1 and the outcome when it is in the
+ * database, 0 when not. One that was ended early will do if this one may be. */
+int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena, Diag *diag);
+/* Adds a run that was simulated, unless an equal one has been added meanwhile. */
+int probe_run_store(ProbeRun *self, Results *results, Diag *diag);
+#endif

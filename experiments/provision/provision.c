@@ -1,0 +1,214 @@
+/* Running a study: one search for each design and seed, all of them fed by the same threads.
+ *
+ * This thread alone steps the searches and takes what simulations found; the others only simulate.
+ * When threads have nothing to do they are given what a search would ask next if what it waits for
+ * came out one way or the other. Those runs count, and are kept, only if the search does ask. */
+#include "experiments/base/workers.h"
+#include "experiments/provision/measure.h"
+#include "experiments/provision/replicate.h"
+#include "experiments/results/results.h"
+#include <assert.h>
+#include <string.h>
+
+enum { GUESSES_MAX = 4 }; // verdicts that are guessed one after the other
+
+typedef struct Study {
+  const Provision *provision;
+  const ProvisionOptions *options;
+  Replicate *replicates; // [n_designs * n_seeds], the seeds of a design together
+  int n_replicates;
+  Workers workers;
+  int n_in_flight;
+  int64_t n_done;
+  int64_t last_before; // run in the database: later ones are this study's
+  Arena *arena;
+  Diag *diag;
+} Study;
+
+/* ---- What is known to a search ---- */
+
+/* An oracle that knows the runs that have ended, and some guesses. */
+typedef struct Knowledge {
+  const Replicate *replicate;
+  Probe guessed[GUESSES_MAX];
+  ProbeVerdict guesses[GUESSES_MAX];
+  int n_guesses;
+} Knowledge;
+
+static ProbeVerdict recall(void *context, const Probe *probe) {
+  const Knowledge *self = context;
+  for (int i = 0; i < self->n_guesses; i++)
+    if (probe_equal(&self->guessed[i], probe)) return self->guesses[i];
+  const ProbeRun *run = replicate_find(self->replicate, probe);
+  return run ? run->verdict : PROBE_UNKNOWN;
+}
+
+static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_result,
+                   Arena *arena) {
+  const SearchSpace *space = &knowledge->replicate->space;
+  if (self->provision->objective == OBJECTIVE_THROUGHPUT)
+    search_largest_rate(space, recall, knowledge, ret_result, arena);
+  else
+    search_least(space, recall, knowledge, ret_result, arena);
+}
+
+/* ---- Running ---- */
+
+/* Begins a probe of a replicate unless it has begun; what the database knows has ended at once, and
+ * what fails is of no concern until the search asks for it. */
+static int begin_run(Study *self, Replicate *replicate, const Probe *probe) {
+  if (replicate_find(replicate, probe)) return 0;
+  ProbeRun *run = ARENA_NEW(self->arena, ProbeRun);
+  *run = (ProbeRun){.probe = *probe, .early_stop = !self->options->no_early_stop};
+  ARENA_RESERVE(self->arena, replicate->runs, replicate->capacity, replicate->n_runs + 1);
+  replicate->runs[replicate->n_runs++] = run;
+  probe_run_load(run, self->provision, replicate->design, replicate->seed);
+  if (run->failed) return 0;
+  const int found =
+      self->options->results
+          ? probe_run_find(run, self->options->results, self->last_before, self->arena, self->diag)
+          : 0;
+  if (found < 0) return -1;
+  if (found > 0) {
+    probe_run_take(run, self->arena);
+    return 0;
+  }
+  self->n_in_flight++;
+  workers_push(&self->workers, probe_run_simulate, run);
+  return 0;
+}
+
+/* The search wants this run, which has ended: it counts, and is kept. */
+static int keep_run(Study *self, ProbeRun *run) {
+  run->asked = true;
+  self->n_done++;
+  const int status = self->options->results && !run->reused
+                         ? probe_run_store(run, self->options->results, self->diag)
+                         : 0;
+  probe_run_release(run);
+  return status;
+}
+
+static int keep_asked(Study *self, const Replicate *replicate) {
+  for (int i = 0; i < replicate->result.n_steps; i++) {
+    ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
+    if (!run->asked && keep_run(self, run)) return -1;
+  }
+  return 0;
+}
+
+/* Replicates of further seeds begin where the first one ended. */
+static void prepare(Study *self, Replicate *replicate) {
+  const Replicate *first = replicate - replicate->seed;
+  if (replicate->ready || (replicate->seed > 0 && !first->result.done)) return;
+  replicate->ready = true;
+  Answer likely;
+  const bool has_likely = replicate->seed > 0 && first->result.found;
+  if (has_likely) likely = replicate_answer(self->provision, first);
+  replicate_begin(self->provision, replicate, has_likely ? &likely : NULL, self->arena);
+}
+
+/* Takes a search as far as it goes, and begins what it needs next. */
+static int advance(Study *self, Replicate *replicate) {
+  prepare(self, replicate);
+  while (replicate->ready && !replicate->result.done) {
+    Knowledge knowledge = {.replicate = replicate};
+    search(self, &knowledge, &replicate->result, self->arena);
+    if (keep_asked(self, replicate)) return -1;
+    if (replicate->result.done) break;
+    const ProbeRun *needed = replicate_find(replicate, &replicate->result.needs);
+    if (needed && needed->failed) {
+      diag_append(self->diag, &needed->trial.diag);
+      return -1;
+    }
+    if (needed || workers_full(&self->workers)) break;
+    if (begin_run(self, replicate, &replicate->result.needs)) return -1;
+  }
+  return 0;
+}
+
+/* Begins what a search would need after guessing `depth` verdicts as the bits of `guess` say. */
+static int begin_guess(Study *self, Replicate *replicate, int depth, int guess) {
+  Arena scratch;
+  arena_init(&scratch);
+  Knowledge knowledge = {.replicate = replicate};
+  SearchResult result;
+  search(self, &knowledge, &result, &scratch);
+  while (!result.done && knowledge.n_guesses < depth) {
+    const int i = knowledge.n_guesses++;
+    knowledge.guessed[i] = result.needs;
+    knowledge.guesses[i] = guess >> i & 1 ? PROBE_HOLDS : PROBE_FAILS;
+    search(self, &knowledge, &result, &scratch);
+  }
+  const int status = result.done ? 0 : begin_run(self, replicate, &result.needs);
+  arena_done(&scratch);
+  return status;
+}
+
+/* Gives idle threads what may be needed soon. */
+static int speculate(Study *self) {
+  for (int depth = 1; depth <= GUESSES_MAX; depth++)
+    for (int guess = 0; guess < 1 << depth; guess++)
+      for (int i = 0; i < self->n_replicates; i++) {
+        Replicate *replicate = &self->replicates[i];
+        if (self->n_in_flight >= self->options->jobs || workers_full(&self->workers)) return 0;
+        if (!replicate->ready || replicate->result.done) continue;
+        if (begin_guess(self, replicate, depth, guess)) return -1;
+      }
+  return 0;
+}
+
+static bool is_done(const Study *self) {
+  for (int i = 0; i < self->n_replicates; i++)
+    if (!self->replicates[i].result.done) return false;
+  return true;
+}
+
+static int run_searches(Study *self) {
+  for (;;) {
+    for (int i = 0; i < self->n_replicates; i++)
+      if (advance(self, &self->replicates[i])) return -1;
+    if (is_done(self)) return 0;
+    if (self->n_in_flight > 0 && speculate(self)) return -1;
+    if (self->options->on_progress)
+      self->options->on_progress(self->options->context, self->n_done, self->n_in_flight);
+    ProbeRun *run = workers_pop(&self->workers);
+    if (!run) continue; // a replicate has become ready
+    self->n_in_flight--;
+    probe_run_take(run, self->arena);
+    if (!self->options->results && !run->failed) probe_run_release(run);
+  }
+}
+
+static void release_all(Study *self) {
+  while (workers_pop(&self->workers)) {
+  }
+  workers_done(&self->workers);
+  for (int i = 0; i < self->n_replicates; i++)
+    for (size_t k = 0; k < self->replicates[i].n_runs; k++)
+      probe_run_release(self->replicates[i].runs[k]);
+}
+
+int provision_run(const Provision *self, const ProvisionOptions *options,
+                  DesignOutcome **ret_outcomes, Arena *arena, Diag *diag) {
+  if (self->offline) return provision_measure(self, options, ret_outcomes, arena, diag);
+  Study study = {.provision = self, .options = options, .arena = arena, .diag = diag};
+  study.n_replicates = self->n_designs * self->n_seeds;
+  study.replicates = ARENA_ARRAY(arena, Replicate, study.n_replicates);
+  for (int i = 0; i < study.n_replicates; i++)
+    study.replicates[i] =
+        (Replicate){.design = &self->designs[i / self->n_seeds], .seed = i % self->n_seeds};
+  if (options->results && results_ask(options->results, "SELECT coalesce(max(id), 0) FROM run",
+                                      NULL, 0, &study.last_before, diag) < 0)
+    return -1;
+  if (workers_init(&study.workers, options->jobs, options->jobs, arena, diag)) return -1;
+  const int status = run_searches(&study);
+  release_all(&study);
+  if (status) return -1;
+  DesignOutcome *outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
+  for (int d = 0; d < self->n_designs; d++)
+    outcome_fill(self, &self->designs[d], &study.replicates[d * self->n_seeds], &outcomes[d],
+                 arena);
+  *ret_outcomes = outcomes;
+  return 0;
+}

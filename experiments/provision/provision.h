@@ -1,0 +1,218 @@
+/* Provisioning: which machine counts of which design, under a constraint, are the best.
+ *
+ *     provision:
+ *       objective: throughput               # or the least cost, power, machines that hold a rate
+ *       constraint: {power: 1760 kW}        # or cost: 190 $/h, machines: 40, rate: 70 /s
+ *       tolerance: 10 /s                    # rates are multiples of it
+ *       seeds: 5                            # replicates
+ *       prices: {dgx-h100: {power: 44 kW, cost: 4.76 $/h}}   # instead of the machine files'
+ *       designs:
+ *         hh: {pools.prefill.count: 1..39, pools.decode.count: 1..39}
+ *         baseline: {pools: {all: {machine: dgx-a100}}, pools.all.count: 1..80}
+ *
+ * A design is a map of settings on the configuration that holds the block; a count that is a range
+ * is searched, at most two of them. Under a budget of power, cost or machines the last searched
+ * count is what the budget leaves, rounded down. Whether a cluster holds a rate is taken to be
+ * monotone in rate and counts; what was simulated is checked against that, and so are the
+ * neighbours of an answer.
+ *
+ * Of arrivals at once the throughput is what a run measures, and nothing has to be assumed: then a
+ * list or a range of any key is gone through, and so are the degrees that share so many GPUs:
+ *
+ *         vllm: {parallelism: {gpus: 8, pools: [all]},
+ *                policies.batcher.max_num_batched_tokens: [512, 2048]}
+ *
+ * Every combination is a choice, numbered as the points of a sweep are. Those that cannot be had,
+ * since the weights do not fit or the heads cannot be divided, are listed with the reason; there
+ * must be one that can.
+ *
+ * All designs meet the same requests: equal seeds draw equal lengths and the same arrivals, scaled
+ * to the rate. The answer of a design is that of the configuration's own seed; the other seeds say
+ * how sure it is. Answers and the number of simulations do not depend on the number of threads. */
+#ifndef EXPERIMENTS_PROVISION_PROVISION_H
+#define EXPERIMENTS_PROVISION_PROVISION_H
+#include "experiments/campaign/campaign.h"
+#include "experiments/provision/search.h"
+#include "experiments/results/results.h"
+#include "experiments/sweep/sweep.h"
+
+enum { COUNTS_MAX = SEARCH_DIMENSIONS };
+
+typedef enum Objective {
+  OBJECTIVE_THROUGHPUT,
+  OBJECTIVE_COST,
+  OBJECTIVE_POWER,
+  OBJECTIVE_MACHINES,
+  OBJECTIVES,
+} Objective;
+extern const char *const objective_names[OBJECTIVES + 1]; // NULL-terminated
+extern const char *const objective_units[OBJECTIVES];
+
+/* What one machine, or all of a cluster, takes. */
+typedef struct Takes {
+  double machines, cost_per_hour, power_kw; // NAN: not known
+} Takes;
+
+/* What an objective or budget is of; not of throughput. */
+static inline double takes_value(const Takes *self, Objective objective) {
+  return objective == OBJECTIVE_COST    ? self->cost_per_hour
+         : objective == OBJECTIVE_POWER ? self->power_kw
+                                        : self->machines;
+}
+static inline void takes_add(Takes *self, const Takes *each, double n) {
+  self->machines += n * each->machines;
+  self->cost_per_hour += n * each->cost_per_hour;
+  self->power_kw += n * each->power_kw;
+}
+
+typedef struct CountRange {
+  const char *key; // pools.NAME.count
+  int64_t low, high;
+} CountRange;
+
+/* Machines of several pools together. Two pools that are shapes of the same GPUs take them once. */
+typedef struct Fleet {
+  Takes takes;
+  int64_t n_prefill, n_decode, n_mixed; // by role
+} Fleet;
+
+/* One choice of a design, before anything is simulated. */
+typedef struct ChoiceFit {
+  const char *label;   // "parallelism=TP4PP2 policies.batcher.max_num_batched_tokens=512"
+  const char *why_not; // one line; NULL: it can be had
+  Fleet fleet;
+} ChoiceFit;
+
+typedef struct Design {
+  const char *name;
+  Place at;
+  Setting *settings; // [n_settings], without the searched counts and the choices'
+  int n_settings;
+  CountRange counts[COUNTS_MAX]; // [n_counts], as in the file
+  int n_counts;
+  Takes each[COUNTS_MAX]; // of one machine of the searched pools
+  Fleet fixed;            // the other pools
+  int roles[COUNTS_MAX];  // Role of the searched pools
+  Sweep choices;          // of an offline study; without axes: one choice
+  ChoiceFit *fits;        // [choices.n_points]
+} Design;
+
+typedef struct Provision {
+  TrialBase *base;
+  const char *text; // all of the file, canonical; NULL: bound from a block
+  bool offline;     // arrivals at once: the throughput of each choice is measured
+  Objective objective;
+  Objective budget_of; // OBJECTIVE_THROUGHPUT: no budget
+  double budget;       // in the unit of Takes
+  double rate;         // to hold; 0: as the configuration has it
+  double tolerance;    // of a largest rate, requests/s
+  double rate_from, rate_to;
+  int64_t seed; // of the first replicate
+  int n_seeds;
+  bool replays;         // a trace, which is the same on every seed
+  const char *rate_key; // of the configuration
+  double base_rate;     // the configuration's
+  Design *designs;
+  int n_designs;
+} Provision;
+
+/* The best of one design on one seed. */
+typedef struct Answer {
+  bool found;      // false: no counts meet the limits
+  bool open_ended; // the highest rate that was allowed still meets them
+  int64_t counts[COUNTS_MAX];
+  int64_t choice;      // of an offline study; else 0
+  double rate;         // held, requests/s; NAN: that of a trace, which nobody stated
+  double tokens_per_s; // of output, measured by an offline study; else NAN
+  int64_t n_prefill, n_decode, n_mixed; // machines by role
+  Takes takes;
+  const char *binds;      // the limit with the least margin
+  double margin;          // its
+  const char *next_fails; // the limit that fails one step further; NULL: not known
+  int n_slos;
+  const SloOutcome *slos; // [n_slos] at the answer; names and values
+} Answer;
+
+/* What one choice gave on one seed. */
+typedef struct Measurement {
+  double throughput_rps, output_tokens_per_s; // NAN: it was not simulated
+  const char *why_not;                        // one line; NULL: it may be the answer
+  uint64_t config_digest;                     // of its run; 0: there is none
+} Measurement;
+
+/* What is known of one design. */
+typedef struct DesignOutcome {
+  const Design *design;
+  const Answer *answers; // [n_seeds]; the first one is the answer
+  /* Of the objective's value over the seeds that have an answer: */
+  double low, high, mean, half_width; // half_width of the 95% t-interval; NAN: under two seeds
+  int n_found;                        // seeds with an answer
+  int n_holds;                        // seeds whose requests the answer holds
+  int n_distinct;                     // different clusters among their answers
+  bool monotone;                      // nothing that was simulated says otherwise
+  const char *why_not;   // when the first seed has no answer: which limit fails, at which counts
+  int64_t n_simulations; // that the search needed
+  int64_t n_stopped;     // of those, ended early
+  double events, saved_events;     // simulated, and (estimated) not
+  int64_t n_reused;                // found in the database
+  double n_grid;                   // simulations of all counts and rates, or choices, all seeds
+  const Measurement *measurements; // [n_seeds][choices.n_points]; NULL: counts were searched
+} DesignOutcome;
+
+typedef struct ProvisionOptions {
+  int jobs;         // threads
+  Results *results; // NULL: runs are not kept
+  bool no_early_stop;
+  void (*on_progress)(void *context, int64_t done, int64_t in_flight);
+  void *context;
+} ProvisionOptions;
+
+/* Reads a study, a configuration with a `provision:` block; `base` is filled, and must not move. */
+int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
+                   Arena *arena, Diag *diag);
+/* The same of a block for a base that is at hand. All of it lives in `arena`. */
+int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag);
+/* Searches. ret_outcomes[n_designs] and all they point to live in `arena`. -1 with entries in
+ * `diag` when a simulation fails or the database does. */
+int provision_run(const Provision *self, const ProvisionOptions *options,
+                  DesignOutcome **ret_outcomes, Arena *arena, Diag *diag);
+/* The design with the best answer, -1 when none has one. `ret_flips`: on another seed it would be
+ * another one. */
+int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips);
+/* The objective's value of an answer. */
+double provision_value(const Provision *self, const Answer *answer);
+
+/* How many machines that take `each` a budget leaves beside what is `taken`: rounded down, where a
+ * quotient within a billionth of a whole number counts as that (Splitwise §VI-B: iso-power and
+ * iso-cost sizes). */
+int64_t provision_fill(double budget, double taken, double each);
+
+extern const OptionSpec provision_options[];
+extern const OptionSpec provision_constraint_options[];
+extern const OptionSpec provision_parallelism_options[];
+
+/* Keeps the answers of a study that was loaded from a file. */
+int provision_store(const Provision *self, const DesignOutcome *outcomes, Results *results,
+                    Diag *diag);
+
+/* The answers of a study on paper: a table for people, JSON and CSV for programs. */
+void provision_print(const Provision *study, const DesignOutcome *outcomes, OutputFormat format,
+                     FILE *out);
+/* What would be searched, for --dry-run. */
+void provision_print_plan(const Provision *study, FILE *out);
+
+/* The number that a choice has under a key which its design goes through; false when it is none. */
+bool choice_number(const Design *design, int64_t choice, const char *key, double *ret_value);
+
+/* private: load.c */
+
+/* What makes the base a probe's configuration. Of an offline study counts[0] is the choice. */
+ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
+                                int seed, Arena *arena);
+/* The rate of a probe, requests/s; 0: the configuration's. */
+double provision_probe_rate(const Provision *self, const Probe *probe);
+
+/* private: outcome.c. From the answers to low, high, mean, half_width, n_found and
+ * n_distinct. */
+void outcome_fill_spread(const Provision *self, DesignOutcome *outcome);
+#endif

@@ -1,0 +1,248 @@
+/* See ranking.h. */
+#include "experiments/provision/ranking.h"
+#include "experiments/base/writer.h"
+#include "experiments/provision/measure.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Columns of axes ---- */
+
+/* The last step of a key where no other axis ends in it, so that columns stay narrow. */
+static const char *heading(const Sweep *choices, int axis) {
+  const char *name = choices->axes[axis].name, *dot = strrchr(name, '.');
+  if (!dot) return name;
+  for (int i = 0; i < choices->n_axes; i++) {
+    const char *other = choices->axes[i].name, *end = strrchr(other, '.');
+    if (i != axis && strcmp(end ? end + 1 : other, dot + 1) == 0) return name;
+  }
+  return dot + 1;
+}
+
+static int axis_width(const Sweep *choices, int axis) {
+  size_t width = strlen(heading(choices, axis));
+  for (int i = 0; i < choices->axes[axis].n_choices; i++) {
+    const size_t length = strlen(choices->axes[axis].choices[i].label);
+    if (length > width) width = length;
+  }
+  return (int)width;
+}
+
+static void print_headings(const Sweep *choices, FILE *out) {
+  for (int i = 0; i < choices->n_axes; i++)
+    fprintf(out, "  %-*s", i + 1 < choices->n_axes ? axis_width(choices, i) : 0,
+            heading(choices, i));
+}
+
+/* Where a choice is on each axis, and what is wrong with it, as far as the first colon. */
+static void print_labels(const Sweep *choices, int64_t choice, const char *why_not, FILE *out) {
+  for (int i = 0; i < choices->n_axes; i++)
+    fprintf(out, "  %-*s", i + 1 < choices->n_axes || why_not ? axis_width(choices, i) : 0,
+            sweep_choice(choices, choice, i)->label);
+  if (!why_not) return;
+  const char *colon = strstr(why_not, ": ");
+  fprintf(out, "  %.*s", (int)(colon ? colon - why_not : (ptrdiff_t)strlen(why_not)), why_not);
+}
+
+/* ---- A table for people ---- */
+
+static const char *number(double value, char text[32]) {
+  if (isnan(value)) return "-";
+  snprintf(text, 32, "%.4g", value);
+  return text;
+}
+
+static int name_width(const Provision *study) {
+  size_t width = strlen("design");
+  for (int d = 0; d < study->n_designs; d++)
+    if (strlen(study->designs[d].name) > width) width = strlen(study->designs[d].name);
+  return (int)width;
+}
+
+static void print_best(const DesignOutcome *outcome, int width, FILE *out) {
+  const Answer *answer = &outcome->answers[0];
+  char rate[32], tokens[32], machines[32], cost[32], power[32];
+  fprintf(out, "%-*s ", width, outcome->design->name);
+  if (!answer->found) {
+    fprintf(out, "none: %s\n", outcome->why_not);
+    return;
+  }
+  const char *label = outcome->design->fits[answer->choice].label;
+  fprintf(out, "%10s %9s %8s %7s %7s  %s\n", number(answer->rate, rate),
+          number(answer->tokens_per_s, tokens), number(answer->takes.machines, machines),
+          number(answer->takes.cost_per_hour, cost), number(answer->takes.power_kw, power),
+          *label ? label : "-");
+}
+
+static void print_spread(const Provision *study, const DesignOutcome *outcome, FILE *out) {
+  if (study->n_seeds == 1 || !outcome->answers[0].found) return;
+  fprintf(out, "%s: %.4g..%.4g requests/s over the seeds, mean %.4g +- %.2g (95%%)",
+          outcome->design->name, outcome->low, outcome->high, outcome->mean, outcome->half_width);
+  if (outcome->n_distinct > 1)
+    fprintf(out, "; it flips with the seed: %d different choices", outcome->n_distinct);
+  putc('\n', out);
+}
+
+static void print_ranking(const DesignOutcome *outcome, FILE *out) {
+  const Design *design = outcome->design;
+  Arena arena;
+  arena_init(&arena);
+  int64_t n_ranked = 0;
+  const int64_t *order = outcome_rank(outcome, 0, &n_ranked, &arena);
+  const double best = outcome->answers[0].rate;
+  fprintf(out, "\n%s: %" PRId64 " of %" PRId64 " choices\nrank requests/s  tokens/s  of best",
+          design->name, n_ranked, design->choices.n_points);
+  print_headings(&design->choices, out);
+  putc('\n', out);
+  for (int64_t i = 0; i < design->choices.n_points; i++) {
+    const Measurement *one = outcome_measurement(outcome, 0, order[i]);
+    char rank[32] = "-", rate[32], tokens[32], share[32] = "-";
+    if (!one->why_not) {
+      snprintf(rank, sizeof rank, "%" PRId64, i + 1);
+      snprintf(share, sizeof share, "%.1f%%", best > 0 ? 100 * one->throughput_rps / best : 100);
+    }
+    fprintf(out, "%4s %10s %9s %8s", rank, number(one->throughput_rps, rate),
+            number(one->output_tokens_per_s, tokens), share);
+    print_labels(&design->choices, order[i], one->why_not, out);
+    putc('\n', out);
+  }
+  arena_done(&arena);
+}
+
+static void print_foot(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
+  int64_t simulations = 0, reused = 0;
+  double choices = 0;
+  for (int d = 0; d < study->n_designs; d++) {
+    simulations += outcomes[d].n_simulations;
+    reused += outcomes[d].n_reused;
+    choices += outcomes[d].n_grid;
+  }
+  bool flips = false;
+  const int best = provision_best(study, outcomes, &flips);
+  fprintf(out, "\nbest         %s%s\n", best < 0 ? "none" : study->designs[best].name,
+          flips ? ", but not on every seed" : "");
+  fprintf(out, "simulations  %" PRId64 " of %.0f choices", simulations, choices);
+  if (reused > 0) fprintf(out, ", %" PRId64 " from the database", reused);
+  putc('\n', out);
+}
+
+void ranking_print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
+  const int width = name_width(study);
+  fprintf(out, "%-*s requests/s  tokens/s machines     $/h      kW  choice\n", width, "design");
+  for (int d = 0; d < study->n_designs; d++)
+    print_best(&outcomes[d], width, out);
+  if (study->n_seeds > 1) putc('\n', out);
+  for (int d = 0; d < study->n_designs; d++)
+    print_spread(study, &outcomes[d], out);
+  for (int d = 0; d < study->n_designs; d++)
+    print_ranking(&outcomes[d], out);
+  print_foot(study, outcomes, out);
+}
+
+/* ---- CSV and JSON ---- */
+
+/* Where each choice is in the ranking of a seed, from 1; 0: nowhere. */
+static const int64_t *find_ranks(const DesignOutcome *outcome, int seed, Arena *arena) {
+  int64_t n_ranked = 0;
+  const int64_t *order = outcome_rank(outcome, seed, &n_ranked, arena);
+  int64_t *ranks = ARENA_ARRAY(arena, int64_t, outcome->design->choices.n_points);
+  for (int64_t i = 0; i < n_ranked; i++)
+    ranks[order[i]] = i + 1;
+  return ranks;
+}
+
+static void csv_choice(const DesignOutcome *outcome, int64_t seed, const Measurement *one,
+                       const ChoiceFit *fit, int64_t rank, FILE *out) {
+  write_csv_text(outcome->design->name, out);
+  fprintf(out, ",%" PRId64 ",", seed);
+  if (rank > 0) fprintf(out, "%" PRId64, rank);
+  putc(',', out);
+  write_csv_text(fit->label, out);
+  const double numbers[] = {one->throughput_rps, one->output_tokens_per_s,
+                            fit->fleet.takes.machines, fit->fleet.takes.cost_per_hour,
+                            fit->fleet.takes.power_kw};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    putc(',', out);
+    if (fit->fleet.takes.machines > 0) write_csv_number(numbers[i], out);
+  }
+  putc(',', out);
+  if (one->why_not) write_csv_text(one->why_not, out);
+  putc('\n', out);
+}
+
+void ranking_print_csv(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
+  Arena arena;
+  arena_init(&arena);
+  fputs("design,seed,rank,choice,throughput_rps,output_tokens_per_s,machines,cost_per_hour,"
+        "power_kw,why_not\n",
+        out);
+  for (int d = 0; d < study->n_designs; d++)
+    for (int s = 0; s < study->n_seeds; s++) {
+      const DesignOutcome *outcome = &outcomes[d];
+      const int64_t *ranks = find_ranks(outcome, s, &arena);
+      for (int64_t i = 0; i < outcome->design->choices.n_points; i++)
+        csv_choice(outcome, study->seed + s, outcome_measurement(outcome, s, i),
+                   &outcome->design->fits[i], ranks[i], out);
+    }
+  arena_done(&arena);
+}
+
+static void json_text(const char *key, const char *text, FILE *out) {
+  fprintf(out, ", \"%s\": ", key);
+  if (text)
+    write_json_string(text, out);
+  else
+    fputs("null", out);
+}
+
+static void json_choice(const Design *design, int64_t seed, int64_t choice, const Measurement *one,
+                        int64_t rank, FILE *out) {
+  fprintf(out, "{\"seed\": %" PRId64 ", \"rank\": ", seed);
+  write_json_number(rank > 0 ? (double)rank : NAN, out);
+  json_text("choice", design->fits[choice].label, out);
+  fputs(", \"values\": {", out);
+  for (int i = 0; i < design->choices.n_axes; i++) {
+    fputs(i ? ", " : "", out);
+    write_json_string(design->choices.axes[i].name, out);
+    fputs(": ", out);
+    write_json_string(sweep_choice(&design->choices, choice, i)->label, out);
+  }
+  fputs("}, \"throughput_rps\": ", out);
+  write_json_number(one->throughput_rps, out);
+  fputs(", \"output_tokens_per_s\": ", out);
+  write_json_number(one->output_tokens_per_s, out);
+  json_text("why_not", one->why_not, out);
+  putc('}', out);
+}
+
+void ranking_print_json(const Provision *study, const DesignOutcome *outcome, FILE *out) {
+  Arena arena;
+  arena_init(&arena);
+  const Design *design = outcome->design;
+  const char *gap = "\n       ";
+  putc('[', out);
+  for (int s = 0; s < study->n_seeds; s++) {
+    const int64_t *ranks = find_ranks(outcome, s, &arena);
+    for (int64_t i = 0; i < design->choices.n_points; i++, gap = ",\n       ") {
+      fputs(gap, out);
+      json_choice(design, study->seed + s, i, outcome_measurement(outcome, s, i), ranks[i], out);
+    }
+  }
+  putc(']', out);
+  arena_done(&arena);
+}
+
+/* ---- Before anything is simulated ---- */
+
+void ranking_print_plan(const Design *design, FILE *out) {
+  int64_t n_fit = 0;
+  for (int64_t i = 0; i < design->choices.n_points; i++)
+    n_fit += !design->fits[i].why_not;
+  fprintf(out, "%s: %" PRId64 " of %" PRId64 " choices\n", design->name, n_fit,
+          design->choices.n_points);
+  for (int64_t i = 0; i < design->choices.n_points; i++) {
+    const ChoiceFit *fit = &design->fits[i];
+    fprintf(out, "  %s%s%s\n", *fit->label ? fit->label : "-", fit->why_not ? ": " : "",
+            fit->why_not ? fit->why_not : "");
+  }
+}

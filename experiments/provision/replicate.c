@@ -1,0 +1,128 @@
+/* See replicate.h. */
+#include "experiments/provision/replicate.h"
+#include <math.h>
+
+ProbeRun *replicate_find(const Replicate *self, const Probe *probe) {
+  for (size_t i = 0; i < self->n_runs; i++)
+    if (probe_equal(&self->runs[i]->probe, probe)) return self->runs[i];
+  return NULL;
+}
+
+/* ---- The space of a design ---- */
+
+/* What a budget leaves of the design's last count, with so many of the first one of two. */
+static int64_t last_count(const Provision *self, const Design *design, int64_t first) {
+  const int last = design->n_counts - 1;
+  double taken = takes_value(&design->fixed.takes, self->budget_of);
+  if (last > 0) taken += (double)first * takes_value(&design->each[0], self->budget_of);
+  const int64_t count =
+      provision_fill(self->budget, taken, takes_value(&design->each[last], self->budget_of));
+  return count > design->counts[last].high ? design->counts[last].high : count;
+}
+
+static int fill_clusters(const Provision *self, const Design *design, Probe *clusters) {
+  if (design->n_counts == 0) {
+    const bool fits =
+        self->budget_of == OBJECTIVE_THROUGHPUT ||
+        takes_value(&design->fixed.takes, self->budget_of) <= self->budget * (1 + 1e-9);
+    return fits;
+  }
+  const CountRange *last = &design->counts[design->n_counts - 1];
+  if (design->n_counts == 1) {
+    clusters[0] = (Probe){{last_count(self, design, 0), 0}, 0};
+    return clusters[0].counts[0] >= last->low;
+  }
+  int n = 0;
+  for (int64_t first = design->counts[0].low; first <= design->counts[0].high; first++) {
+    const int64_t second = last_count(self, design, first);
+    if (second < last->low) break;
+    // One more of the first for no fewer of the second is never worse.
+    if (n > 0 && clusters[n - 1].counts[1] == second) n--;
+    clusters[n++] = (Probe){{first, second}, 0};
+  }
+  return n;
+}
+
+void replicate_begin(const Provision *self, Replicate *replicate, const Answer *likely,
+                     Arena *arena) {
+  const Design *design = replicate->design;
+  SearchSpace *space = &replicate->space;
+  *space = (SearchSpace){.n_counts = design->n_counts, .has_start = likely != NULL};
+  int64_t candidates = 1;
+  for (int i = 0; i < design->n_counts; i++) {
+    space->low[i] = design->counts[i].low;
+    space->high[i] = design->counts[i].high;
+    space->each[i] = takes_value(&design->each[i], self->objective);
+    if (i == 0) candidates += space->high[i] - space->low[i];
+    if (likely) space->start.counts[i] = likely->counts[i];
+  }
+  if (self->objective != OBJECTIVE_THROUGHPUT) return;
+  Probe *clusters = ARENA_ARRAY(arena, Probe, candidates);
+  space->clusters = clusters;
+  space->n_clusters = fill_clusters(self, design, clusters);
+  space->rate_low = (int64_t)ceil(self->rate_from / self->tolerance - 1e-9);
+  space->rate_high = (int64_t)floor(self->rate_to / self->tolerance + 1e-9);
+  const double rate = likely ? likely->rate : self->base_rate;
+  const int64_t start = llround(rate / self->tolerance);
+  space->start.rate = start < space->rate_low    ? space->rate_low
+                      : start > space->rate_high ? space->rate_high
+                                                 : start;
+}
+
+/* ---- Its answer ---- */
+
+static void add_machines(Answer *answer, Role role, int64_t n) {
+  *(role == ROLE_PREFILL  ? &answer->n_prefill
+    : role == ROLE_DECODE ? &answer->n_decode
+                          : &answer->n_mixed) += n;
+}
+
+/* The failing run nearest to the answer among those that ask more of the cluster. Steps are in the
+ * order of the search, which the number of threads does not change; runs are not. */
+static const ProbeRun *next_failure(const Replicate *self, const Probe *answer) {
+  const Probe *nearest = NULL;
+  int64_t least = INT64_MAX;
+  for (int i = 0; i < self->result.n_steps; i++) {
+    const SearchStep *step = &self->result.steps[i];
+    const int64_t fewer[] = {answer->counts[0] - step->probe.counts[0],
+                             answer->counts[1] - step->probe.counts[1],
+                             step->probe.rate - answer->rate};
+    if (step->verdict != PROBE_FAILS || fewer[0] < 0 || fewer[1] < 0 || fewer[2] < 0) continue;
+    const int64_t distance = fewer[0] + fewer[1] + fewer[2];
+    if (distance >= least) continue;
+    least = distance;
+    nearest = &step->probe;
+  }
+  return nearest ? replicate_find(self, nearest) : NULL;
+}
+
+Answer replicate_answer(const Provision *self, const Replicate *replicate) {
+  if (!replicate->result.found) return (Answer){0};
+  const Design *design = replicate->design;
+  const Probe *probe = &replicate->result.answer;
+  const ProbeRun *run = replicate_find(replicate, probe), *failure = next_failure(replicate, probe);
+  const SloOutcome *binding = probe_run_binding(run);
+  const double rate = provision_probe_rate(self, probe);
+  Answer answer = {.found = true,
+                   .open_ended = self->objective == OBJECTIVE_THROUGHPUT &&
+                                 probe->rate >= replicate->space.rate_high,
+                   .rate = rate > 0              ? rate
+                           : self->base_rate > 0 ? self->base_rate
+                                                 : NAN,
+                   .tokens_per_s = NAN,
+                   .n_prefill = design->fixed.n_prefill,
+                   .n_decode = design->fixed.n_decode,
+                   .n_mixed = design->fixed.n_mixed,
+                   .takes = design->fixed.takes,
+                   .binds = binding ? binding->spec->name : NULL,
+                   .margin = binding ? binding->margin : NAN,
+                   .next_fails = failure ? probe_run_binding(failure)->spec->name : NULL,
+                   .slos = run->slos,
+                   .n_slos = run->n_slos};
+  for (int i = 0; i < design->n_counts; i++) {
+    answer.counts[i] = probe->counts[i];
+    add_machines(&answer, (Role)design->roles[i], probe->counts[i]);
+    takes_add(&answer.takes, &design->each[i], (double)probe->counts[i]);
+  }
+  return answer;
+}

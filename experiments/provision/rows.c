@@ -1,0 +1,187 @@
+/* Studies and the database: runs that are there already, and the answers. */
+#include "experiments/base/version.h"
+#include "experiments/provision/measure.h"
+#include "experiments/provision/probe.h"
+#include "experiments/results/results.h"
+#include <inttypes.h>
+#include <math.h>
+
+static double column_real(sqlite3_stmt *statement, int column, double if_null) {
+  return sqlite3_column_type(statement, column) == SQLITE_NULL
+             ? if_null
+             : sqlite3_column_double(statement, column);
+}
+
+/* The outcomes of a run that was found: of all limits, or of the one that was lost. In the order of
+ * the limits, as a run that is simulated has them: of equal margins the first one binds. */
+static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *arena, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
+      results, "SELECT value, margin, met FROM slo WHERE run_id = ? AND name = ?", diag);
+  if (!statement) return -1;
+  const SloSet *slo = self->trial.config.slo;
+  self->slos = ARENA_ARRAY(arena, SloOutcome, slo->n_specs);
+  self->n_slos = 0;
+  for (int i = 0; i < slo->n_specs; i++) {
+    sqlite3_bind_int64(statement, 1, run);
+    sqlite3_bind_text(statement, 2, slo->specs[i].name, -1, SQLITE_STATIC);
+    const int status = sqlite3_step(statement);
+    if (status != SQLITE_ROW && status != SQLITE_DONE) return results_error(results, "read", diag);
+    if (status == SQLITE_ROW)
+      self->slos[self->n_slos++] = (SloOutcome){.spec = &slo->specs[i],
+                                                .value = column_real(statement, 0, INFINITY),
+                                                .margin = column_real(statement, 1, -INFINITY),
+                                                .met = sqlite3_column_int(statement, 2) != 0};
+    sqlite3_reset(statement);
+  }
+  return self->n_slos == (self->stopped ? 1 : slo->n_specs);
+}
+
+/* The figures of a run that was found; 0 when it lacks one. */
+static int read_figures(ProbeRun *self, Results *results, int64_t run, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
+      results,
+      "SELECT value FROM metric WHERE run_id = ? AND scope = 'run' AND name = ? AND "
+      "statistic = 'value'",
+      diag);
+  if (!statement) return -1;
+  for (int i = 0; i < PROBE_FIGURES; i++) {
+    sqlite3_bind_int64(statement, 1, run);
+    sqlite3_bind_text(statement, 2, probe_figures[i], -1, SQLITE_STATIC);
+    const int status = sqlite3_step(statement);
+    if (status == SQLITE_DONE) return 0;
+    if (status != SQLITE_ROW) return results_error(results, "read", diag);
+    self->figures[i] = column_real(statement, 0, NAN);
+    sqlite3_reset(statement);
+  }
+  return 1;
+}
+
+static const char *digest_of(const ProbeRun *self, Arena *arena) {
+  return arena_printf(arena, "%016" PRIx64, self->trial.config_digest);
+}
+
+int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena, Diag *diag) {
+  static const char sql[] =
+      "SELECT id, status = 'stopped' FROM run WHERE config_digest = ? AND id <= ? AND "
+      "status IN ('done', 'stalled', iif(?, 'stopped', NULL)) ORDER BY 2, 1 LIMIT 1";
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
+  if (!statement) return -1;
+  sqlite3_bind_text(statement, 1, digest_of(self, arena), -1, SQLITE_STATIC);
+  sqlite3_bind_int64(statement, 2, last);
+  sqlite3_bind_int(statement, 3, self->early_stop);
+  const int status = sqlite3_step(statement);
+  if (status == SQLITE_DONE) return 0;
+  if (status != SQLITE_ROW) return results_error(results, "read", diag);
+  const int64_t id = sqlite3_column_int64(statement, 0);
+  self->stopped = sqlite3_column_int(statement, 1) != 0;
+  int found = read_outcomes(self, results, id, arena, diag);
+  if (found == 1 && self->measures) found = read_figures(self, results, id, diag);
+  self->reused = found == 1;
+  return found;
+}
+
+int probe_run_store(ProbeRun *self, Results *results, Diag *diag) {
+  Trial *trial = &self->trial;
+  int64_t id = 0;
+  const int there = results_ask(
+      results,
+      "SELECT id FROM run WHERE config_digest = ? AND status <> 'failed' AND "
+      "(status <> 'stopped' OR ?)",
+      VALUES(value_text(digest_of(self, &trial->arena)), value_whole(self->stopped)), &id, diag);
+  if (there != 0) return there < 0 ? -1 : 0;
+  return results_add_run(results, &trial->report, trial->config_digest, &trial->arena, diag);
+}
+
+/* ---- Answers ---- */
+
+static int add_choices(Results *results, sqlite3_stmt *statement, const Provision *self,
+                       const DesignOutcome *outcome, int seed, int64_t study, Diag *diag) {
+  const Design *design = outcome->design;
+  for (int64_t i = 0; outcome->measurements && i < design->choices.n_points; i++) {
+    const Measurement *one = outcome_measurement(outcome, seed, i);
+    char digest[17];
+    snprintf(digest, sizeof digest, "%016" PRIx64, one->config_digest);
+    if (results_step(results, statement, 1,
+                     VALUES(value_whole(study), value_text(design->name),
+                            value_whole(self->seed + seed), value_whole(i),
+                            value_text(design->fits[i].label), value_real(one->throughput_rps),
+                            value_real(one->output_tokens_per_s), value_text(one->why_not),
+                            value_text(one->config_digest ? digest : NULL)),
+                     diag))
+      return -1;
+  }
+  return 0;
+}
+
+static int add_answer(Results *results, sqlite3_stmt *statement, const Provision *self,
+                      const DesignOutcome *outcome, int seed, int64_t study, Diag *diag) {
+  const Answer *answer = &outcome->answers[seed];
+  const double unknown = answer->found ? 0 : NAN;
+  return results_step(results, statement, 1,
+                      VALUES(value_whole(study), value_text(outcome->design->name),
+                             value_whole(self->seed + seed), value_real(answer->rate + unknown),
+                             value_real((double)answer->n_prefill + unknown),
+                             value_real((double)answer->n_decode + unknown),
+                             value_real((double)answer->n_mixed + unknown),
+                             value_real(answer->takes.machines + unknown),
+                             value_real(answer->takes.cost_per_hour + unknown),
+                             value_real(answer->takes.power_kw + unknown),
+                             value_text(answer->binds), value_real(answer->margin + unknown),
+                             value_text(answer->found && outcome->measurements
+                                            ? outcome->design->fits[answer->choice].label
+                                            : NULL),
+                             value_real(answer->tokens_per_s + unknown)),
+                      diag);
+}
+
+static int add_design(Results *results, const DesignOutcome *outcome, int64_t study, Diag *diag) {
+  return results_change(results, "INSERT INTO design VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                        VALUES(value_whole(study), value_text(outcome->design->name),
+                               value_real(outcome->low), value_real(outcome->high),
+                               value_real(outcome->mean), value_real(outcome->half_width),
+                               value_whole(outcome->n_holds), value_whole(outcome->monotone),
+                               value_whole(outcome->n_simulations), value_real(outcome->n_grid),
+                               value_text(outcome->why_not)),
+                        diag);
+}
+
+static int add_study(const Provision *self, const DesignOutcome *outcomes, Results *results,
+                     int64_t *ret_study, Diag *diag) {
+  if (results_change(results, "DELETE FROM study WHERE name = ? AND config = ?",
+                     VALUES(value_text(self->base->path), value_text(self->text)), diag) ||
+      results_ask(results, "SELECT coalesce(max(id), 0) + 1 FROM study", NULL, 0, ret_study, diag) <
+          0 ||
+      results_change(results,
+                     "INSERT INTO study VALUES (?,?,?,?,outcome_epoch(),?,?,"
+                     "strftime('%Y-%m-%dT%H:%M:%SZ','now'))",
+                     VALUES(value_whole(*ret_study), value_text(self->base->path),
+                            value_text(self->text), value_text(tandem_version),
+                            value_text(objective_names[self->objective]),
+                            value_whole(self->n_seeds)),
+                     diag))
+    return -1;
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_prepare(results, "INSERT INTO answer VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", diag);
+  CLEANUP_STATEMENT sqlite3_stmt *choices =
+      results_prepare(results, "INSERT INTO choice VALUES (?,?,?,?,?,?,?,?,?)", diag);
+  if (!statement || !choices) return -1;
+  for (int d = 0; d < self->n_designs; d++) {
+    if (add_design(results, &outcomes[d], *ret_study, diag)) return -1;
+    for (int s = 0; s < self->n_seeds; s++)
+      if (add_answer(results, statement, self, &outcomes[d], s, *ret_study, diag) ||
+          add_choices(results, choices, self, &outcomes[d], s, *ret_study, diag))
+        return -1;
+  }
+  return 0;
+}
+
+int provision_store(const Provision *self, const DesignOutcome *outcomes, Results *results,
+                    Diag *diag) {
+  int64_t study = 0;
+  if (results_execute(results, "BEGIN IMMEDIATE", "write", diag)) return -1;
+  if (add_study(self, outcomes, results, &study, diag) == 0 &&
+      results_execute(results, "COMMIT", "write", diag) == 0)
+    return 0;
+  sqlite3_exec(results->db, "ROLLBACK", NULL, NULL, NULL);
+  return -1;
+}

@@ -1,0 +1,225 @@
+/* See search.h. */
+#include "experiments/provision/search.h"
+#include <assert.h>
+#include <math.h>
+
+typedef struct Search {
+  const SearchSpace *space;
+  ProbeOracle oracle;
+  void *context;
+  SearchResult *result;
+  size_t capacity;
+  Arena *arena;
+  bool blocked; // a verdict is missing: all steps give way
+} Search;
+
+/* ---- Verdicts ---- */
+
+/* Whether all of a is at most b, at no lower a rate: then what fails b fails a. */
+static bool is_harder(const Probe *a, const Probe *b) {
+  return a->counts[0] <= b->counts[0] && a->counts[1] <= b->counts[1] && a->rate >= b->rate;
+}
+
+/* PROBE_UNKNOWN also when `blocked` is already set; then nothing is asked. */
+static ProbeVerdict ask(Search *self, Probe probe) {
+  SearchResult *result = self->result;
+  if (self->blocked) return PROBE_UNKNOWN;
+  for (int i = 0; i < result->n_steps; i++)
+    if (probe_equal(&result->steps[i].probe, &probe)) return result->steps[i].verdict;
+  const ProbeVerdict verdict = self->oracle(self->context, &probe);
+  if (verdict == PROBE_UNKNOWN) {
+    self->blocked = true;
+    result->needs = probe;
+    return verdict;
+  }
+  ARENA_RESERVE(self->arena, result->steps, self->capacity, result->n_steps + 1);
+  result->steps[result->n_steps++] = (SearchStep){probe, verdict};
+  return verdict;
+}
+
+static bool holds(Search *self, Probe probe) {
+  return ask(self, probe) == PROBE_HOLDS;
+}
+
+/* Whether a probe that failed says that this one must. */
+static bool must_fail(const Search *self, const Probe *probe) {
+  for (int i = 0; i < self->result->n_steps; i++) {
+    const SearchStep *step = &self->result->steps[i];
+    if (step->verdict == PROBE_FAILS && is_harder(probe, &step->probe)) return true;
+  }
+  return false;
+}
+
+static bool is_monotone(const SearchResult *result) {
+  for (int i = 0; i < result->n_steps; i++)
+    for (int k = 0; k < result->n_steps; k++)
+      if (result->steps[i].verdict == PROBE_HOLDS && result->steps[k].verdict == PROBE_FAILS &&
+          is_harder(&result->steps[i].probe, &result->steps[k].probe))
+        return false;
+  return true;
+}
+
+static Search begin(const SearchSpace *space, ProbeOracle oracle, void *context,
+                    SearchResult *result, Arena *arena) {
+  *result = (SearchResult){0};
+  return (Search){
+      .space = space, .oracle = oracle, .context = context, .result = result, .arena = arena};
+}
+
+static void end(Search *self) {
+  self->result->done = !self->blocked;
+  self->result->monotone = is_monotone(self->result);
+}
+
+/* ---- The fewest machines ---- */
+
+static double cost_of(const SearchSpace *space, const Probe *probe) {
+  double sum = 0;
+  for (int d = 0; d < space->n_counts; d++)
+    sum += space->each[d] * (double)probe->counts[d];
+  return sum;
+}
+
+/* Sums of the same prices in another order may differ in the last bits. */
+static bool costs_less(const SearchSpace *space, const Probe *a, const Probe *b) {
+  return cost_of(space, a) < cost_of(space, b) * (1 - 1e-12);
+}
+
+static bool beats_best(const Search *self, const Probe *probe) {
+  return !self->result->found || costs_less(self->space, probe, &self->result->answer);
+}
+
+static void take(Search *self, Probe probe) {
+  self->result->found = true;
+  self->result->answer = probe;
+}
+
+/* The dimension that is bisected: the one with more values. The other one's are gone through. */
+static int inner_of(const SearchSpace *space) {
+  if (space->n_counts < 2) return 0;
+  return space->high[0] - space->low[0] >= space->high[1] - space->low[1] ? 0 : 1;
+}
+
+/* The largest inner count of this column that would beat the best; below the range: none. */
+static int64_t largest_better(const Search *self, Probe probe, int inner) {
+  probe.counts[inner] = self->space->high[inner];
+  while (probe.counts[inner] >= self->space->low[inner] && !beats_best(self, &probe))
+    probe.counts[inner]--;
+  return probe.counts[inner];
+}
+
+/* The best of a column is at most `probe`, which holds. */
+static void bisect_column(Search *self, Probe probe, int inner) {
+  int64_t failing = self->space->low[inner] - 1;
+  take(self, probe);
+  while (!self->blocked && probe.counts[inner] - failing > 1) {
+    Probe middle = probe;
+    middle.counts[inner] = failing + (probe.counts[inner] - failing) / 2;
+    if (!must_fail(self, &middle) && holds(self, middle))
+      take(self, probe = middle);
+    else
+      failing = middle.counts[inner];
+  }
+}
+
+static void search_columns(Search *self) {
+  const SearchSpace *space = self->space;
+  const int inner = inner_of(space), outer = 1 - inner;
+  bool improved = true;
+  for (int64_t column = space->low[outer]; column <= space->high[outer]; column++) {
+    Probe probe = {.rate = space->start.rate};
+    probe.counts[outer] = column;
+    probe.counts[inner] = largest_better(self, probe, inner);
+    if (self->blocked || probe.counts[inner] < space->low[inner]) return;
+    // What fails with all that the outer dimension has fails in every column from here on.
+    Probe widest = probe;
+    widest.counts[outer] = space->high[outer];
+    if (improved && !holds(self, widest)) return;
+    improved = false;
+    if (must_fail(self, &probe) || !holds(self, probe)) continue;
+    bisect_column(self, probe, inner);
+    improved = true;
+  }
+}
+
+/* Probes the neighbours that cost less; goes on from one that holds, against monotony. */
+static void check_neighbours(Search *self) {
+  const SearchSpace *space = self->space;
+  const int reach = space->n_counts == 2;
+  bool moved = true;
+  while (moved && !self->blocked) {
+    moved = false;
+    const Probe answer = self->result->answer;
+    for (int a = -1; a <= 1 && !moved; a++)
+      for (int b = -reach; b <= reach && !moved; b++) {
+        const Probe near = {{answer.counts[0] + a, answer.counts[1] + b}, answer.rate};
+        bool inside = true;
+        for (int d = 0; d < space->n_counts; d++)
+          inside &= near.counts[d] >= space->low[d] && near.counts[d] <= space->high[d];
+        if (!inside || !costs_less(space, &near, &answer) || !holds(self, near)) continue;
+        take(self, near);
+        moved = true;
+      }
+  }
+}
+
+void search_least(const SearchSpace *space, ProbeOracle oracle, void *context,
+                  SearchResult *ret_result, Arena *arena) {
+  assert(space->n_counts >= 0 && space->n_counts <= SEARCH_DIMENSIONS);
+  Search search = begin(space, oracle, context, ret_result, arena);
+  if (space->has_start && holds(&search, space->start)) take(&search, space->start);
+  SearchSpace flat = *space; // a dimension that is not searched has one value
+  for (int d = space->n_counts; d < SEARCH_DIMENSIONS; d++)
+    flat.low[d] = flat.high[d] = 0;
+  search.space = &flat;
+  search_columns(&search);
+  if (ret_result->found) check_neighbours(&search);
+  end(&search);
+}
+
+/* ---- The largest rate ---- */
+
+static Probe at_rate(Probe cluster, int64_t rate) {
+  cluster.rate = rate;
+  return cluster;
+}
+
+/* Between a rate that holds (or one below all) and one that fails (or one above all). Outwards from
+ * `rate` in doubling steps while one side is open, then by halves. */
+static void bisect_rate(Search *self, Probe cluster, int64_t held, int64_t rate) {
+  const SearchSpace *space = self->space;
+  int64_t failing = space->rate_high + 1, step = 1;
+  const int64_t floor_rate = held;
+  while (!self->blocked && failing - held > 1) {
+    if (rate <= held) rate = held + 1;
+    if (rate >= failing) rate = failing - 1;
+    if (holds(self, at_rate(cluster, rate))) {
+      take(self, at_rate(cluster, rate));
+      held = rate;
+    } else {
+      failing = rate;
+    }
+    const bool open_above = failing > space->rate_high, open_below = held == floor_rate;
+    rate = open_above ? held + step : open_below ? failing - step : held + (failing - held) / 2;
+    step *= 2;
+  }
+}
+
+void search_largest_rate(const SearchSpace *space, ProbeOracle oracle, void *context,
+                         SearchResult *ret_result, Arena *arena) {
+  assert(space->rate_low >= 1 && space->rate_high >= space->rate_low);
+  Search search = begin(space, oracle, context, ret_result, arena);
+  // From the likely one outwards: a good rate early makes short work of the others.
+  int middle = space->n_clusters / 2;
+  const Probe start = at_rate(space->start, 0);
+  for (int i = 0; space->has_start && i < space->n_clusters; i++)
+    if (probe_equal(&space->clusters[i], &start)) middle = i;
+  for (int i = 0; i < 2 * space->n_clusters && !search.blocked; i++) {
+    const int at = middle + (i % 2 ? -(i + 1) / 2 : i / 2);
+    if (at < 0 || at >= space->n_clusters) continue;
+    const int64_t best = ret_result->found ? ret_result->answer.rate : space->rate_low - 1;
+    if (best >= space->rate_high) break;
+    bisect_rate(&search, space->clusters[at], best, i == 0 ? space->start.rate : best + 1);
+  }
+  end(&search);
+}

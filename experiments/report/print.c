@@ -1,0 +1,329 @@
+/* The figures of a run on paper: a table for people, JSON and CSV for programs. */
+#include "experiments/base/version.h"
+#include "experiments/base/writer.h"
+#include "experiments/report/report.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- JSON: one object, keys always in the same order ---- */
+
+static void json_key(const char *key, FILE *out) {
+  fprintf(out, ",\n  \"%s\": ", key);
+}
+
+/* "name": value, … without braces. */
+static void json_scalars(const Scalar *scalars, int n, FILE *out) {
+  for (int i = 0; i < n; i++) {
+    fprintf(out, "%s\"%s\": ", i ? ", " : "", scalars[i].name);
+    write_json_number(scalars[i].value, out);
+  }
+}
+
+/* The object that is the value of a key. */
+static void json_distribution(const Distribution *distribution, FILE *out) {
+  for (int k = 0; k < REPORT_STATISTICS; k++) {
+    fprintf(out, "%s\"%s\": ", k ? ", " : "{", report_statistics[k]);
+    write_json_number(distribution->values[k], out);
+  }
+  putc('}', out);
+}
+
+static void json_pool(const PoolReport *report, FILE *out) {
+  const PoolSpec *pool = report->pool;
+  fputs("{\"name\": ", out);
+  write_json_string(pool->name, out);
+  fputs(", \"machine\": ", out);
+  write_json_string(pool->machine, out);
+  fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32 ", ", role_name(pool->role),
+          pool_machines(pool));
+  json_scalars(report->scalars, REPORT_POOL_SCALARS, out);
+  fprintf(out, ", \"%s\": ", report->batch_tokens.name);
+  json_distribution(&report->batch_tokens, out);
+  putc('}', out);
+}
+
+static void json_group(const GroupReport *report, FILE *out) {
+  fputs("{\"name\": ", out);
+  write_json_string(report->group->name, out);
+  fputs(", ", out);
+  json_scalars(report->scalars, REPORT_GROUP_SCALARS, out);
+  putc('}', out);
+}
+
+static void json_outcome(const SloOutcome *outcome, FILE *out) {
+  fprintf(out, "{\"name\": \"%s\", \"value\": ", outcome->spec->name);
+  write_json_number(outcome->value, out);
+  fputs(", \"limit\": ", out);
+  write_json_number(outcome->spec->limit, out);
+  fprintf(out, ", \"unit\": \"%s\", \"margin\": ", slo_unit(outcome->spec));
+  write_json_number(outcome->margin, out);
+  fprintf(out, ", \"met\": %s}", outcome->met ? "true" : "false");
+}
+
+static void print_json(const Report *self, FILE *out) {
+  fputs("{\n  \"version\": ", out);
+  write_json_string(tandem_version, out);
+  json_key("config", out);
+  write_json_string(self->config->path, out);
+  json_key("digest", out);
+  fprintf(out, "\"%016" PRIx64 "\"", self->result->digest);
+  for (int i = 0; i < REPORT_SCALARS; i++) {
+    json_key(self->scalars[i].name, out);
+    write_json_number(self->scalars[i].value, out);
+  }
+  for (int i = 0; i < REPORT_LATENCIES; i++) {
+    json_key(self->latencies[i].name, out);
+    json_distribution(&self->latencies[i], out);
+  }
+  json_key("extrapolated", out);
+  putc('{', out);
+  json_scalars(self->extrapolated, REPORT_EXTRAPOLATED, out);
+  putc('}', out);
+  json_key("pools", out);
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    fputs(i ? ",\n    " : "[\n    ", out);
+    json_pool(&self->pools[i], out);
+  }
+  fputs("\n  ]", out);
+  json_key("groups", out);
+  putc('[', out);
+  for (uint32_t i = 0; i < self->config->sim.n_groups; i++) {
+    fputs(i ? ",\n    " : "\n    ", out);
+    json_group(&self->groups[i], out);
+  }
+  fputs(self->config->sim.n_groups ? "\n  ]" : "]", out);
+  json_key("slo", out);
+  putc('[', out);
+  for (int i = 0; i < self->config->slo->n_specs; i++) {
+    fputs(i ? ",\n    " : "\n    ", out);
+    json_outcome(&self->outcomes[i], out);
+  }
+  fputs(self->config->slo->n_specs ? "\n  ]\n}\n" : "]\n}\n", out);
+}
+
+/* ---- CSV: one line per figure ---- */
+
+static void csv_line(void *context, const char *scope, const char *name, const char *statistic,
+                     double value, const char *unit) {
+  FILE *out = context;
+  write_csv_text(scope, out);
+  fprintf(out, ",%s,%s,", name, statistic);
+  write_csv_number(value, out);
+  fprintf(out, ",%s\n", unit);
+}
+
+static void print_csv(const Report *self, FILE *out) {
+  fputs("scope,name,statistic,value,unit\n", out);
+  report_visit(self, csv_line, out);
+  for (int i = 0; i < self->config->slo->n_specs; i++) {
+    const SloOutcome *outcome = &self->outcomes[i];
+    const char *unit = slo_unit(outcome->spec);
+    csv_line(out, "slo", outcome->spec->name, "value", outcome->value, unit);
+    csv_line(out, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
+    csv_line(out, "slo", outcome->spec->name, "margin", outcome->margin, "");
+    csv_line(out, "slo", outcome->spec->name, "met", outcome->met, "");
+  }
+  fprintf(out, "run,digest,value,%016" PRIx64 ",\n", self->result->digest);
+}
+
+/* ---- A table for people ---- */
+
+/* 1234567 as "1,234,567". */
+static const char *grouped(double value, char text[32]) {
+  char digits[24];
+  int n = snprintf(digits, sizeof digits, "%.0f", value), at = 0;
+  for (int i = 0; i < n; i++) {
+    if (i > 0 && (n - i) % 3 == 0) text[at++] = ',';
+    text[at++] = digits[i];
+  }
+  text[at] = '\0';
+  return text;
+}
+
+/* A figure as `format` says, or `unknown` in its place. */
+static const char *known(double value, const char *format, const char *unknown, char text[32]) {
+  if (isnan(value))
+    snprintf(text, 32, "%s", unknown);
+  else
+    snprintf(text, 32, format, value);
+  return text;
+}
+
+/* Requests that were not served as they came, and why. */
+static void table_limits(const Report *self, FILE *out) {
+  const Metrics *metrics = &self->result->metrics;
+  char count[32];
+  Arena arena;
+  arena_init(&arena);
+  for (Rejection why = REJECTED_NOT + 1; why < REJECTIONS; why++)
+    if (metrics->rejected_for[why] > 0)
+      fprintf(out, "rejected     %s %s\n", grouped((double)metrics->rejected_for[why], count),
+              report_rejection(self, why, &arena));
+  if (metrics->cut_outputs > 0)
+    fprintf(out, "cut          %s outputs, where the context of %s tokens ends (max_model_len)\n",
+            grouped((double)metrics->cut_outputs, count),
+            arena_printf(&arena, "%lld", (long long)self->config->sim.max_model_len));
+  arena_done(&arena);
+}
+
+static void table_head(const Report *self, FILE *out) {
+  char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
+  write_cell(self->config->path, 0, out);
+  fprintf(out, ": %s requests in %s of simulated time, %s of CPU\n\n",
+          grouped(report_value(self, "requests"), requests),
+          format_duration(report_value(self, "duration_s"), span),
+          format_duration(report_value(self, "cpu_s"), cpu));
+  fprintf(out, "requests     %s completed, %s rejected, %s unfinished\n",
+          grouped(report_value(self, "completed"), requests),
+          grouped(report_value(self, "rejected"), rejected),
+          grouped(report_value(self, "unfinished"), unfinished));
+  table_limits(self, out);
+  fprintf(out, "throughput   %.2f requests/s, %s output tokens/s\n",
+          report_value(self, "throughput_rps"),
+          grouped(report_value(self, "output_tokens_per_s"), requests));
+  fprintf(out, "resources    %s, %s, %s\n",
+          known(report_value(self, "energy_kwh"), "%.4g kWh", "energy unknown", requests),
+          known(report_value(self, "cost_usd"), "$%.2f", "price unknown", rejected),
+          known(report_value(self, "provisioned_power_kw"), "%.4g kW provisioned", "power unknown",
+                unfinished));
+  fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%s GB)\n",
+          grouped(report_value(self, "preemptions"), requests),
+          grouped(report_value(self, "evictions"), rejected),
+          grouped(report_value(self, "transfers"), unfinished),
+          grouped(report_value(self, "transferred_bytes") / 1e9, span));
+  if (self->result->metrics.role_changes > 0)
+    fprintf(out, "roles        %s changes, %s of them flips\n",
+            grouped(report_value(self, "role_changes"), requests),
+            grouped(report_value(self, "flips"), rejected));
+  if (self->result->totals.swaps_out == 0) return;
+  const double bytes =
+      report_value(self, "swapped_in_bytes") + report_value(self, "swapped_out_bytes");
+  fprintf(out, "swapping     %s swaps to CPU memory (%s GB there and back), %s stalled\n",
+          grouped(report_value(self, "swaps"), requests), grouped(bytes / 1e9, rejected),
+          format_duration(report_value(self, "stall_s"), span));
+}
+
+static void table_latencies(const Report *self, FILE *out) {
+  static const char *const notes[REPORT_LATENCIES] = {"arrival to first token",
+                                                      "between tokens, over all of them",
+                                                      "between tokens, per request",
+                                                      "arrival to last token",
+                                                      "arrival to start of prefill",
+                                                      "first token to second",
+                                                      "end of prefill to arrival of the KV",
+                                                      "outside iterations, per output token",
+                                                      "in iterations, per output token"};
+  fprintf(out, "\n%-13s", "latency");
+  for (int k = 0; k < REPORT_STATISTICS; k++)
+    fprintf(out, " %9s", report_statistics[k]);
+  putc('\n', out);
+  for (int i = 0; i < REPORT_LATENCIES; i++) {
+    const Distribution *latency = &self->latencies[i];
+    if (latency->histogram == &self->result->metrics.kv_transfer && latency->histogram->total == 0)
+      continue;
+    fprintf(out, "%-13.*s", (int)(strlen(latency->name) - strlen("_s")), latency->name);
+    for (int k = 0; k < REPORT_STATISTICS; k++) {
+      char text[32];
+      fprintf(out, " %9s", format_duration(latency->values[k], text));
+    }
+    fprintf(out, "  %s\n", notes[i]);
+  }
+}
+
+static int name_width(const Report *self) {
+  int width = (int)strlen("pool");
+  for (uint32_t i = 0; i < self->result->n_pools; i++)
+    if ((int)strlen(self->pools[i].pool->name) > width)
+      width = (int)strlen(self->pools[i].pool->name);
+  return width;
+}
+
+static void table_pools(const Report *self, FILE *out) {
+  const int width = name_width(self);
+  fprintf(out, "\n%-*s  role     machine          count   used       kWh   iterations\n", width,
+          "pool");
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    const PoolReport *report = &self->pools[i];
+    char energy[32], iterations[32];
+    fprintf(out, "%-*s  %-7s  %-15s %6" PRIu32 " %5.1f%% %9s %12s\n", width, report->pool->name,
+            role_name(report->pool->role), report->pool->machine, pool_machines(report->pool),
+            100 * report->scalars[0].value, known(report->scalars[1].value, "%.4g", "-", energy),
+            grouped(report->scalars[2].value, iterations));
+  }
+}
+
+/* What tiers that move KV did. */
+static void table_tiers(const Report *self, FILE *out) {
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    const PoolResult *pool = &self->result->pools[i];
+    const MachineTotals *totals = &pool->totals;
+    if (totals->swaps_out > 0) continue; // told above
+    if (totals->swapped_in_bytes == 0 && totals->expansions == 0) continue;
+    char in[32], to[32], most[32];
+    units_format(in, sizeof in, DIM_BYTES, (double)totals->swapped_in_bytes);
+    units_format(to, sizeof to, DIM_BYTES, (double)totals->swapped_out_bytes);
+    units_format(most, sizeof most, DIM_BYTES,
+                 (double)totals->max_cpu_blocks * (double)pool->pool->kv_block_bytes);
+    fprintf(out,
+            "\n%s: KV memory x%.3f on average, x%.3f at most with %s on the CPU, %" PRId64
+            " larger, %" PRId64 " smaller\n%s: %s to the GPUs, %s to the CPU, %.1f%% of busy time "
+            "waited for copies\n",
+            pool->pool->name, pool->mean_expansion, pool->max_expansion, most, totals->expansions,
+            totals->contractions, pool->pool->name, in, to,
+            100 * (double)totals->stall_ticks / (double)machine_busy_ticks(totals));
+  }
+}
+
+/* A value or limit in the unit that people read it in. */
+static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
+  if (*slo_unit(spec) && isfinite(value)) return format_duration(value, text);
+  const bool share = spec->statistic == SLO_GOOD_SHARE;
+  snprintf(text, 32, share ? "%.4g%%" : "%.3f", share ? 100 * value : value);
+  return text;
+}
+
+static void table_slo(const Report *self, FILE *out) {
+  const SloSet *slo = self->config->slo;
+  if (slo->n_specs == 0) return;
+  fprintf(out, "\n%-18s %9s %9s  margin          (%s: %d of %d met)\n", "slo", "value", "limit",
+          slo->name, slo->n_specs - self->n_missed, slo->n_specs);
+  for (int i = 0; i < slo->n_specs; i++) {
+    const SloOutcome *outcome = &self->outcomes[i];
+    char value[32], limit[32];
+    fprintf(out, "%-18s %9s %9s %6.0f%%  %s\n", outcome->spec->name,
+            slo_text(outcome->spec, outcome->value, value),
+            slo_text(outcome->spec, outcome->spec->limit, limit), 100 * outcome->margin,
+            outcome->met ? "met" : "MISSED");
+  }
+}
+
+static void table_foot(const Report *self, FILE *out) {
+  char events[32], iterations[32];
+  putc('\n', out);
+  if (report_extrapolated(&self->result->totals) > 0)
+    fprintf(out,
+            "extrapolated %.1f%% of iterations and %.1f%% of time are outside the measured range "
+            "(%.1f%% far)\n",
+            100 * self->extrapolated[0].value, 100 * self->extrapolated[1].value,
+            100 * self->extrapolated[2].value);
+  fprintf(out, "digest       %016" PRIx64 " of %s iterations in %s events\n", self->result->digest,
+          grouped(report_value(self, "iterations"), iterations),
+          grouped(report_value(self, "events"), events));
+}
+
+static void print_table(const Report *self, FILE *out) {
+  table_head(self, out);
+  table_latencies(self, out);
+  table_pools(self, out);
+  report_table_groups(self, out);
+  table_tiers(self, out);
+  table_slo(self, out);
+  table_foot(self, out);
+}
+
+void report_print(const Report *self, OutputFormat format, FILE *out) {
+  static void (*const printers[])(const Report *, FILE *) = {
+      [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
+  printers[format](self, out);
+}

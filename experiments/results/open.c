@@ -1,0 +1,235 @@
+/* Opening a database of results, for writing or for reading only. */
+#include "experiments/base/version.h"
+#include "experiments/results/results.h"
+#include "sim/base/cleanup.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+  APPLICATION_ID = 0x54616e64, // 'Tand', as in schema.sql
+  BUSY_MS = 60000,             // how long to wait for another writer
+  SCHEMA_MAX = 1 << 16,
+};
+
+int results_check_path(const char *path, Diag *diag) {
+  struct stat status;
+  const bool is_name = *path != '\0' && *path != ':' && strncmp(path, "file:", 5) != 0;
+  const bool is_there = is_name && stat(path, &status) == 0;
+  if (is_name && (!is_there || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))) return 0;
+  diag_error(diag, place_of_file(NULL), "'%s' is no file that holds a database", path);
+  if (!is_name && *path) diag_hint(diag, "a file that is really called so is './%s'", path);
+  return -1;
+}
+
+static int query_int(Results *self, const char *sql, int *ret_value, Diag *diag) {
+  sqlite3_stmt *statement = NULL;
+  int status = sqlite3_prepare_v2(self->db, sql, -1, &statement, NULL);
+  if (status == SQLITE_OK) status = sqlite3_step(statement);
+  if (status == SQLITE_ROW) *ret_value = sqlite3_column_int(statement, 0);
+  sqlite3_finalize(statement);
+  if (status == SQLITE_ROW) return 0;
+  if (status == SQLITE_NOTADB)
+    return diag_error(diag, place_of_file(self->path), "'%s' is not an SQLite database",
+                      self->path);
+  return results_error(self, "read", diag);
+}
+
+/* Whether the file is one of ours; 1 when it is empty. */
+static int check_schema(Results *self, Diag *diag) {
+  int tables = 0, application = 0, version = 0;
+  if (query_int(self, "SELECT count(*) FROM sqlite_master", &tables, diag) ||
+      query_int(self, "PRAGMA application_id", &application, diag) ||
+      query_int(self, "PRAGMA user_version", &version, diag))
+    return -1;
+  if (tables == 0 && application == 0) return 1;
+  Place at = place_of_file(self->path);
+  if (application != APPLICATION_ID)
+    return diag_error(diag, at, "'%s' is a database of another program", self->path);
+  if (version == RESULTS_SCHEMA_VERSION) return 0;
+  diag_error(diag, at, "'%s' has schema version %d, this program has version %d", self->path,
+             version, RESULTS_SCHEMA_VERSION);
+  diag_hint(diag, "name another file, or use the version of the program that wrote this one");
+  return -1;
+}
+
+/* outcome_epoch() in SQL: the program's, as rows have it. */
+static void give_epoch(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
+  (void)n_arguments, (void)arguments;
+  char text[17];
+  snprintf(text, sizeof text, "%016" PRIx64, outcome_epoch());
+  sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+/* `name` is the path, or a URI of it. */
+static int open_database(Results *self, const char *path, const char *name, int flags, Diag *diag) {
+  *self = (Results){.path = path};
+  if (results_check_path(path, diag)) return -1;
+  flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
+  if (sqlite3_open_v2(name, &self->db, flags, NULL) != SQLITE_OK)
+    return results_error(self, "open", diag);
+  sqlite3_extended_result_codes(self->db, 0);
+  if (sqlite3_create_function_v2(self->db, "outcome_epoch", 0,
+                                 SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
+                                 give_epoch, NULL, NULL, NULL) != SQLITE_OK)
+    return results_error(self, "open", diag);
+  sqlite3_busy_timeout(self->db, BUSY_MS);
+  return 0;
+}
+
+static int read_schema(const char *data_root, const char **ret_text, Arena *arena, Diag *diag) {
+  const char *path = arena_printf(arena, "%s/experiments/results/schema.sql", data_root);
+  CLEANUP_FILE FILE *file = fopen(path, "rb");
+  if (!file)
+    return diag_environment(diag, place_of_file(path), "cannot open '%s': %s", path,
+                            strerror(errno));
+  char *text = arena_alloc(arena, SCHEMA_MAX);
+  if (fread(text, 1, SCHEMA_MAX - 1, file) == 0 || !feof(file))
+    return diag_environment(diag, place_of_file(path), "cannot read '%s'", path);
+  *ret_text = text;
+  return 0;
+}
+
+/* Two programs may do this at once: the second one finds the schema there. */
+static int create_schema(Results *self, const char *data_root, Arena *arena, Diag *diag) {
+  const char *schema = NULL;
+  if (read_schema(data_root, &schema, arena, diag) ||
+      results_execute(self, "BEGIN IMMEDIATE", "create", diag))
+    return -1;
+  int status = check_schema(self, diag);
+  if (status == 1) status = results_execute(self, schema, "create", diag);
+  if (status == 0) status = results_execute(self, "COMMIT", "create", diag);
+  return status;
+}
+
+/* Whether the file may be written to. SQLite itself would say so only after the run, and leave a
+ * log beside it that others cannot write to. */
+static int check_writable(Results *self, Diag *diag) {
+  if (!sqlite3_db_readonly(self->db, "main")) return 0;
+  return diag_environment(diag, place_of_file(self->path), "cannot write '%s': it is read-only",
+                          self->path);
+}
+
+int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag) {
+  int status = open_database(self, path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, diag);
+  if (status == 0) status = check_writable(self, diag);
+  if (status == 0) status = check_schema(self, diag);
+  if (status == 1) status = create_schema(self, data_root, arena, diag);
+  if (status == 0) status = results_execute(self, "PRAGMA foreign_keys = ON", "open", diag);
+  // WAL lets others read meanwhile. It is refused while they use the file, which does no harm: the
+  // mode stays with the file once one program has set it.
+  if (status == 0) sqlite3_exec(self->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+  // A loss of power may take the last runs, never a part of one.
+  if (status == 0) sqlite3_exec(self->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+  if (status) results_close(self);
+  return status;
+}
+
+int results_open_hidden(Results *self, UnnamedFile *file, const char *data_root, Arena *arena,
+                        Diag *diag) {
+  int status = open_database(self, file->path, file->scratch, SQLITE_OPEN_READWRITE, diag);
+  unnamed_hide(file);
+  if (status == 0)
+    status = results_execute(self,
+                             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
+                             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
+                             "open", diag);
+  if (status == 0) status = create_schema(self, data_root, arena, diag);
+  if (status) results_close(self);
+  return status;
+}
+
+/* ---- For reading only ---- */
+
+/* Pragmas that tell something; with a value some of them set it, which makes them no reading. */
+static bool is_question(const char *pragma) {
+  static const char *const names[] = {
+      "application_id",    "collation_list",   "compile_options", "database_list",  "encoding",
+      "foreign_key_check", "foreign_key_list", "freelist_count",  "function_list",  "index_info",
+      "index_list",        "index_xinfo",      "integrity_check", "module_list",    "page_count",
+      "page_size",         "pragma_list",      "quick_check",     "schema_version", "table_info",
+      "table_list",        "table_xinfo",      "user_version"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (sqlite3_stricmp(pragma, names[i]) == 0) return true;
+  return false;
+}
+
+/* Fits sqlite3_set_authorizer: what a statement of a reader may do. */
+static int authorize(void *context, int action, const char *first, const char *second,
+                     const char *database, const char *trigger) {
+  (void)context, (void)second, (void)database, (void)trigger;
+  // Of a table that is a function, such as json_each; as a statement it is no reading.
+  const bool declares = action == SQLITE_UPDATE && strcmp(first, "sqlite_master") == 0;
+  const bool reads = action == SQLITE_SELECT || action == SQLITE_READ ||
+                     action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE ||
+                     (action == SQLITE_PRAGMA && is_question(first)) || declares;
+  return reads ? SQLITE_OK : SQLITE_DENY;
+}
+
+/* A URI of the file that is open, whose absolute path SQLite knows. */
+static const char *make_uri(const Results *self, const char *parameters, Arena *arena) {
+  const char *path = sqlite3_db_filename(self->db, "main");
+  char *uri = arena_alloc(arena, 3 * strlen(path) + strlen(parameters) + sizeof "file:?");
+  char *end = stpcpy(uri, "file:");
+  for (; *path; path++) {
+    const bool is_special = *path == '%' || *path == '?' || *path == '#';
+    end += snprintf(end, 4, is_special ? "%%%02x" : "%c", (unsigned char)*path);
+  }
+  stpcpy(stpcpy(end, "?"), parameters);
+  return uri;
+}
+
+static bool has_log(const Results *self, Arena *arena) {
+  const char *path = sqlite3_db_filename(self->db, "main");
+  return access(arena_printf(arena, "%s-wal", path), F_OK) == 0 ||
+         access(arena_printf(arena, "%s-journal", path), F_OK) == 0;
+}
+
+/* Whether SQLite could make its log beside the file, and would be able to take it away again. */
+static bool may_write(const Results *self, Arena *arena) {
+  const char *path = sqlite3_db_filename(self->db, "main");
+  const char *folder = arena_copy(arena, path, (size_t)(strrchr(path, '/') - path) + 1);
+  return !sqlite3_db_readonly(self->db, "main") && access(folder, W_OK) == 0;
+}
+
+/* A file without a log is one that nobody has open: it is taken for one that does not change, where
+ * SQLite could not make a log or is not to. */
+static int reopen_unchanging(Results *self, bool no_log, Arena *arena, Diag *diag) {
+  const char *path = self->path;
+  const bool unchanging = (no_log || !may_write(self, arena)) && !has_log(self, arena);
+  const char *uri = make_uri(self, unchanging ? "mode=ro&immutable=1" : "mode=rw", arena);
+  int status = 0;
+  if (unchanging) {
+    results_close(self);
+    status = open_database(self, path, uri, SQLITE_OPEN_READONLY, diag);
+  }
+  self->uri = uri;
+  self->unchanging = unchanging;
+  return status;
+}
+
+static int open_reader(Results *self, const char *path, bool no_log, Arena *arena, Diag *diag) {
+  // A connection that may only read cannot fold the write-ahead log into the file when it closes.
+  int status = open_database(self, path, path, SQLITE_OPEN_READWRITE, diag);
+  if (status == 0) status = reopen_unchanging(self, no_log, arena, diag);
+  if (status == 0) status = check_schema(self, diag);
+  if (status < 0 && self->uri && has_log(self, arena) && !may_write(self, arena))
+    diag_hint(diag, "copy it to where you may write, with the log that lies beside it");
+  if (status == 0)
+    status =
+        results_execute(self, "PRAGMA query_only = ON; PRAGMA trusted_schema = OFF", "open", diag);
+  if (status == 1) diag_error(diag, place_of_file(path), "'%s' holds no results", path);
+  if (status == 0) sqlite3_set_authorizer(self->db, authorize, NULL);
+  if (status) results_close(self);
+  return status ? -1 : 0;
+}
+
+int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag) {
+  return open_reader(self, path, false, arena, diag);
+}
+
+int results_open_source(Results *self, const char *path, Arena *arena, Diag *diag) {
+  return open_reader(self, path, true, arena, diag);
+}

@@ -1,0 +1,96 @@
+/* The transaction of one run, and what is known of those that are there. Rows are in
+ * rows.c, opening in open.c. */
+#include "experiments/results/results.h"
+#include "experiments/results/rows.h"
+#include <stdlib.h>
+
+int results_error(const Results *self, const char *what, Diag *diag) {
+  return diag_environment(diag, place_of_file(self->path), "cannot %s '%s': %s", what, self->path,
+                          self->db ? sqlite3_errmsg(self->db) : "out of memory");
+}
+
+int results_execute(Results *self, const char *sql, const char *what, Diag *diag) {
+  return sqlite3_exec(self->db, sql, NULL, NULL, NULL) == SQLITE_OK
+             ? 0
+             : results_error(self, what, diag);
+}
+
+void results_close(Results *self) {
+  sqlite3_finalize(self->request);
+  sqlite3_close(self->db);
+  *self = (Results){0};
+}
+
+/* The identifier is taken first: rows that refer to the run are added before its own, which is
+ * written last and makes it complete. */
+int results_begin_run(Results *self, Diag *diag) {
+  if (self->run_id != 0) return 0;
+  int64_t last = 0;
+  if (results_execute(self, "BEGIN IMMEDIATE; PRAGMA defer_foreign_keys = ON", "write", diag) ||
+      results_ask(self, "SELECT coalesce(max(id), 0) FROM run", NULL, 0, &last, diag) < 0)
+    return -1;
+  self->run_id = last + 1;
+  return 0;
+}
+
+int results_add_request(Results *self, const RequestRecord *record, Diag *diag) {
+  if (results_begin_run(self, diag)) return -1;
+  return rows_add_request(self, record, diag);
+}
+
+/* Ends the transaction that the rows of a run were added in. */
+static int end_run(Results *self, int status, Diag *diag) {
+  if (status == 0) status = results_execute(self, "COMMIT", "write", diag);
+  if (status) sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
+  self->run_id = 0;
+  return status;
+}
+
+int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
+                    Diag *diag) {
+  int status = results_begin_run(self, diag);
+  if (status == 0) status = rows_add_run(self, report, config_digest, arena, diag);
+  return end_run(self, status, diag);
+}
+
+int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
+                        const char *reason, Arena *arena, Diag *diag) {
+  int status = results_begin_run(self, diag);
+  if (status == 0) status = rows_add_failure(self, config, config_digest, reason, arena, diag);
+  return end_run(self, status, diag);
+}
+
+static int compare_digests(const void *a, const void *b) {
+  const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+  return (one > other) - (one < other);
+}
+
+bool digest_set_has(const DigestSet *self, uint64_t digest) {
+  return self->n > 0 &&
+         bsearch(&digest, self->digests, self->n, sizeof digest, compare_digests) != NULL;
+}
+
+int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag) {
+  static const char sql[] = "SELECT config_digest FROM run WHERE status IN ('done', 'stalled')";
+  sqlite3_stmt *statement = NULL;
+  DigestSet set = {0};
+  int status = sqlite3_prepare_v2(self->db, sql, -1, &statement, NULL);
+  if (status == SQLITE_OK)
+    while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+      ARENA_RESERVE(arena, set.digests, set.capacity, set.n + 1);
+      set.digests[set.n++] = strtoull((const char *)sqlite3_column_text(statement, 0), NULL, 16);
+    }
+  sqlite3_finalize(statement);
+  if (status != SQLITE_DONE) return results_error(self, "read", diag);
+  if (set.n > 0) qsort(set.digests, set.n, sizeof *set.digests, compare_digests);
+  *ret_digests = set;
+  return 0;
+}
+
+int results_count_runs(Results *self, int64_t *ret_n, int64_t *ret_stale, Diag *diag) {
+  const char stale[] = "SELECT count(*) FROM run WHERE epoch <> outcome_epoch()";
+  return results_ask(self, "SELECT count(*) FROM run", NULL, 0, ret_n, diag) < 0 ||
+                 results_ask(self, stale, NULL, 0, ret_stale, diag) < 0
+             ? -1
+             : 0;
+}

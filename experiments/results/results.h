@@ -1,0 +1,135 @@
+/* The database of results: schema.sql is its contract. One thread uses an open one.
+ *
+ * A run is one transaction, begun by its first row and ended by results_add_run, so it is there
+ * whole or not at all, whatever stops the program: what has no results_add_run is undone when the
+ * database is closed. Rows about sweeps are in sweep/rows.h. */
+#ifndef EXPERIMENTS_RESULTS_RESULTS_H
+#define EXPERIMENTS_RESULTS_RESULTS_H
+#include "experiments/base/unnamed.h"
+#include "experiments/report/report.h"
+#include "experiments/results/lock.h"
+#include <sqlite3.h>
+
+enum { RESULTS_SCHEMA_VERSION = 4 };
+
+typedef struct DigestSet {
+  uint64_t *digests; // [n], ascending
+  size_t n, capacity;
+} DigestSet;
+
+typedef struct Results {
+  sqlite3 *db;
+  const char *path;
+  const char *uri;       // of one open for reading, to attach it; NULL: open for writing
+  bool unchanging;       // and nobody else is kept from writing to it meanwhile
+  sqlite3_stmt *request; // prepared on first use
+  int64_t run_id;        // of the transaction; 0: none has begun
+} Results;
+
+/* An error when `path` is none of a file but what SQLite takes for memory, a temporary database or
+ * a URI, where results would be lost. */
+int results_check_path(const char *path, Diag *diag);
+/* Opens the database for writing, and makes it when there is no file. */
+int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag);
+/* Opens a new one in an empty file, which is hidden by then; nothing is made beside it. Whoever
+ * leaves it incomplete throws it away: it cannot undo anything. */
+int results_open_hidden(Results *self, UnnamedFile *file, const char *data_root, Arena *arena,
+                        Diag *diag);
+/* Opens an existing one, which may lie where nothing can be written, for statements that only ask:
+ * any other is refused with SQLITE_AUTH, or is not sqlite3_stmt_readonly. */
+int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag);
+/* The same without a trace beside the file, however the program ends, unless a log is there: for
+ * those who look whether it was `unchanging` and did change. */
+int results_open_source(Results *self, const char *path, Arena *arena, Diag *diag);
+/* Closes it; what is not committed is undone. */
+void results_close(Results *self);
+
+/* Adds a row to `request`. */
+int results_add_request(Results *self, const RequestRecord *record, Diag *diag);
+/* Adds everything else about the run and commits; undoes all of the run when that fails. */
+int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
+                    Diag *diag);
+/* The same for a run that failed: its configuration, as far as it is known, and why. */
+int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
+                        const char *reason, Arena *arena, Diag *diag);
+/* The config_digest of every run that ended by itself. */
+int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag);
+/* How many runs there are, and how many of them are stale. */
+int results_count_runs(Results *self, int64_t *ret_n, int64_t *ret_stale, Diag *diag);
+bool digest_set_has(const DigestSet *self, uint64_t digest);
+/* An entry for what SQLite says about `what`, such as "write"; returns -1. */
+int results_error(const Results *self, const char *what, Diag *diag);
+/* private: begins the transaction of a run that has not begun. */
+int results_begin_run(Results *self, Diag *diag);
+/* private: runs statements without results; `what` as in results_error. */
+int results_execute(Results *self, const char *sql, const char *what, Diag *diag);
+
+/* SQLite statements with their values in order, for all who write and read rows. */
+
+typedef enum ValueKind { VALUE_INT, VALUE_REAL, VALUE_TEXT } ValueKind;
+
+typedef struct Value {
+  ValueKind kind;
+  int64_t whole;
+  double real;      // NAN or infinite: NULL
+  const char *text; // NULL: NULL
+} Value;
+
+static inline Value value_whole(int64_t value) {
+  return (Value){.kind = VALUE_INT, .whole = value};
+}
+
+static inline Value value_count(uint64_t value) {
+  return value_whole((int64_t)value);
+}
+
+static inline Value value_real(double value) {
+  return (Value){.kind = VALUE_REAL, .real = value};
+}
+
+static inline Value value_text(const char *value) {
+  return (Value){.kind = VALUE_TEXT, .text = value};
+}
+
+/* The arguments for an array of values and its length. */
+#define VALUES(...)                                                                                \
+  (const Value[]){__VA_ARGS__}, (int)(sizeof((const Value[]){__VA_ARGS__}) / sizeof(Value))
+
+/* A digest as the database has it. */
+const char *results_hex(uint64_t digest, Arena *arena);
+/* NULL with an entry when SQLite refuses it. */
+sqlite3_stmt *results_prepare(Results *self, const char *sql, Diag *diag);
+void results_finalize(sqlite3_stmt **statement);
+#define CLEANUP_STATEMENT __attribute__((cleanup(results_finalize)))
+
+/* Binds values from column `first` on (from 1) and runs a statement that has no results. */
+int results_step(Results *self, sqlite3_stmt *statement, int first, const Value *values, int n,
+                 Diag *diag);
+/* A statement used once: results_prepare and results_step. */
+int results_change(Results *self, const char *sql, const Value *values, int n, Diag *diag);
+/* A query for one whole number: 1 and *ret_value, 0 when there is no row or it is NULL, or -1. */
+int results_ask(Results *self, const char *sql, const Value *values, int n, int64_t *ret_value,
+                Diag *diag);
+/* The same for a text, copied into `arena`. */
+int results_ask_text(Results *self, const char *sql, const Value *values, int n,
+                     const char **ret_text, Arena *arena, Diag *diag);
+
+/* Databases of results joined to one. */
+
+typedef struct Merge {
+  const char *out;
+  const char *const *paths; // [n_paths]
+  int n_paths;
+  bool partial;         // sweeps may lack points
+  const char **missing; // [n_missing], a sentence for each part of a sweep that is not there
+  size_t n_missing;
+  int64_t runs, stale; // in the result; of those, made by programs with other outcomes
+} Merge;
+
+/* Joins `paths` to a new database at `out`, which appears whole or not at all; fills the rest. What
+ * several of them say about one configuration becomes one run; results of different outcome epochs
+ * stay apart, as runs and as sweeps. Errors are differing outcomes of
+ * one configuration, differing versions, a database that a sweep is writing to, and, unless
+ * `partial`, what is missing. */
+int merge_databases(Merge *self, Arena *arena, Diag *diag);
+#endif

@@ -1,0 +1,80 @@
+/* Binding, stepping and asking. */
+#include "experiments/results/results.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+const char *results_hex(uint64_t digest, Arena *arena) {
+  return arena_printf(arena, "%016" PRIx64, digest);
+}
+
+sqlite3_stmt *results_prepare(Results *self, const char *sql, Diag *diag) {
+  sqlite3_stmt *statement = NULL;
+  if (sqlite3_prepare_v2(self->db, sql, -1, &statement, NULL) == SQLITE_OK) return statement;
+  results_error(self, "use", diag);
+  return NULL;
+}
+
+void results_finalize(sqlite3_stmt **statement) {
+  sqlite3_finalize(*statement);
+}
+
+static int bind_value(sqlite3_stmt *statement, int column, const Value *value) {
+  switch (value->kind) {
+  case VALUE_INT:
+    return sqlite3_bind_int64(statement, column, value->whole);
+  case VALUE_TEXT:
+    return sqlite3_bind_text(statement, column, value->text, -1, SQLITE_STATIC);
+  case VALUE_REAL:
+    break;
+  }
+  return isfinite(value->real) ? sqlite3_bind_double(statement, column, value->real)
+                               : sqlite3_bind_null(statement, column);
+}
+
+static int bind_values(sqlite3_stmt *statement, int first, const Value *values, int n) {
+  int status = SQLITE_OK;
+  for (int i = 0; i < n && status == SQLITE_OK; i++)
+    status = bind_value(statement, first + i, &values[i]);
+  return status;
+}
+
+int results_step(Results *self, sqlite3_stmt *statement, int first, const Value *values, int n,
+                 Diag *diag) {
+  int status = bind_values(statement, first, values, n);
+  if (status == SQLITE_OK) status = sqlite3_step(statement);
+  sqlite3_reset(statement);
+  return status == SQLITE_DONE ? 0 : results_error(self, "write", diag);
+}
+
+int results_change(Results *self, const char *sql, const Value *values, int n, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
+  return statement ? results_step(self, statement, 1, values, n, diag) : -1;
+}
+
+/* 1 when a row with something in it is there. */
+static int first_row(Results *self, sqlite3_stmt *statement, const Value *values, int n,
+                     Diag *diag) {
+  int status = bind_values(statement, 1, values, n);
+  if (status == SQLITE_OK) status = sqlite3_step(statement);
+  if (status == SQLITE_ROW) return sqlite3_column_type(statement, 0) != SQLITE_NULL;
+  return status == SQLITE_DONE ? 0 : results_error(self, "read", diag);
+}
+
+int results_ask(Results *self, const char *sql, const Value *values, int n, int64_t *ret_value,
+                Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
+  const int status = statement ? first_row(self, statement, values, n, diag) : -1;
+  if (status == 1) *ret_value = sqlite3_column_int64(statement, 0);
+  return status;
+}
+
+int results_ask_text(Results *self, const char *sql, const Value *values, int n,
+                     const char **ret_text, Arena *arena, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
+  const int status = statement ? first_row(self, statement, values, n, diag) : -1;
+  if (status != 1) return status;
+  const char *text = (const char *)sqlite3_column_text(statement, 0);
+  *ret_text = arena_copy(arena, text, strlen(text));
+  return 1;
+}

@@ -1,0 +1,30 @@
+/* The points of a sweep, simulated by several threads and stored as they end by one. */
+#ifndef EXPERIMENTS_SWEEP_SWEEP_H
+#define EXPERIMENTS_SWEEP_SWEEP_H
+#include "experiments/base/progress.h"
+#include "experiments/campaign/campaign.h"
+#include "experiments/sweep/rows.h"
+
+typedef struct SweepRun {
+  TrialBase base; // without its `sweep:` block
+  Sweep sweep;
+  SweepRow row;
+  DigestSet finished; // what is there
+  Tally tally;
+  const char *first_reason; // of the first point that failed, NULL: none did
+} SweepRun;
+
+/* Reads the file, binds its axes, and makes sure that they name keys and that there is a point that
+ * can be bound at all. Of self->row, shard and n_shards are the caller's. Lives in `arena`;
+ * sweep_run_done releases the rest, also after a failure. */
+int sweep_run_init(SweepRun *self, const char *path, const ConfigChanges *changes, Arena *arena,
+                   Diag *diag);
+void sweep_run_done(SweepRun *self);
+/* Simulates and stores the points of the row's shard that are not in `finished`. Points that
+ * fail are stored with their reason; -1 when the database does, or when the user interrupts it:
+ * points that have ended are stored then too. */
+int sweep_run(SweepRun *self, Results *results, int jobs, Arena *arena, Diag *diag);
+/* Only counts: tally.found are there, tally.failed cannot be bound, the rest would be simulated.
+ * Calls `visit` with each of the rest. */
+void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point), void *context);
+#endif

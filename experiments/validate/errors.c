@@ -1,0 +1,170 @@
+/* Errors of iterations, of percentiles, and of the device against itself. */
+#include "experiments/validate/errors.h"
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const validate_part_names[VALIDATE_PARTS] = {
+    [VALIDATE_ALL] = "all",
+    [VALIDATE_PREFILL] = "prefill",
+    [VALIDATE_DECODE] = "decode",
+    [VALIDATE_MIXED] = "mixed",
+};
+
+static int compare_doubles(const void *a, const void *b) {
+  double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+/* Of sorted values, with lines between them; NAN of none. */
+static double quantile(const double *sorted, size_t n, double q) {
+  if (n == 0) return NAN;
+  double at = q * (double)(n - 1);
+  size_t i = (size_t)at;
+  return i + 1 < n ? sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
+}
+
+/* Sorts the values. */
+static double median_of(double *values, size_t n) {
+  qsort(values, n, sizeof *values, compare_doubles);
+  return quantile(values, n, 0.5);
+}
+
+static double relative(double value, double reference) {
+  return (value - reference) / reference;
+}
+
+/* ---- Iterations ---- */
+
+static bool is_part(const BatchShape *shape, ValidatePart part) {
+  switch (part) {
+  case VALIDATE_PREFILL:
+    return shape->decode_seqs == 0;
+  case VALIDATE_DECODE:
+    return shape->prefill_tokens == 0;
+  case VALIDATE_MIXED:
+    return shape->prefill_tokens > 0 && shape->decode_seqs > 0;
+  default:
+    return true;
+  }
+}
+
+static ValidateErrors errors_of(const ValidateRun *run, ValidatePart part, double *distances) {
+  ValidateErrors errors = {.worst = -1};
+  double predicted = 0, sum = 0, signed_sum = 0;
+  size_t extrapolated = 0;
+  for (size_t i = 0; i < run->n_iterations; i++) {
+    const ValidateIteration *iteration = &run->iterations[i];
+    if (!is_part(&iteration->shape, part)) continue;
+    double error = relative(iteration->predicted, iteration->measured);
+    distances[errors.n++] = fabs(error);
+    sum += fabs(error);
+    signed_sum += error;
+    predicted += iteration->predicted;
+    errors.seconds += iteration->measured;
+    extrapolated += iteration->extrapolated;
+    if (fabs(error) <= errors.worst) continue;
+    errors.worst = fabs(error);
+    errors.worst_batch = iteration->shape;
+  }
+  const double n = (double)errors.n;
+  if (errors.n == 0) errors.worst = NAN;
+  errors.median = median_of(distances, errors.n);
+  errors.p95 = quantile(distances, errors.n, 0.95);
+  errors.mape = sum / n;
+  errors.bias = signed_sum / n;
+  errors.total = relative(predicted, errors.seconds);
+  errors.extrapolated = (double)extrapolated / n;
+  return errors;
+}
+
+/* ---- Repeats ---- */
+
+static int compare_iterations(const void *a, const void *b) {
+  const ValidateIteration *left = a, *right = b;
+  const BatchShape *s = &left->shape, *t = &right->shape;
+  const int64_t keys[][2] = {{s->decode_seqs, t->decode_seqs},
+                             {s->prefill_tokens, t->prefill_tokens},
+                             {s->prefill_area2, t->prefill_area2},
+                             {s->context_tokens, t->context_tokens},
+                             {s->logit_seqs, t->logit_seqs}};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (keys[i][0] != keys[i][1]) return keys[i][0] < keys[i][1] ? -1 : 1;
+  return 0;
+}
+
+static ValidateIteration *sort_iterations(const ValidateRun *run, Arena *arena) {
+  ValidateIteration *sorted = ARENA_ARRAY(arena, ValidateIteration, run->n_iterations + 1);
+  for (size_t i = 0; i < run->n_iterations; i++)
+    sorted[i] = run->iterations[i];
+  qsort(sorted, run->n_iterations, sizeof *sorted, compare_iterations);
+  return sorted;
+}
+
+/* Walks two sorted runs; the batches that both have are compared one by one. Returns how many. */
+static size_t compare_runs(const ValidateIteration *first, size_t n_first,
+                           const ValidateIteration *other, size_t n_other, double *ret_distances) {
+  size_t i = 0, k = 0, n = 0;
+  while (i < n_first && k < n_other) {
+    int order = compare_iterations(&first[i], &other[k]);
+    if (order == 0) ret_distances[n++] = fabs(relative(other[k].measured, first[i].measured));
+    i += order <= 0;
+    k += order >= 0;
+  }
+  return n;
+}
+
+static double repeat_of_iterations(const Validation *self, Arena *arena) {
+  const ValidateRun *first = &self->measured[0];
+  const ValidateIteration *sorted = sort_iterations(first, arena);
+  size_t n = 0, room = first->n_iterations * (size_t)self->n_measured + 1;
+  double *distances = ARENA_ARRAY(arena, double, room);
+  for (int64_t r = 1; r < self->n_measured; r++) {
+    const ValidateRun *run = &self->measured[r];
+    n += compare_runs(sorted, first->n_iterations, sort_iterations(run, arena), run->n_iterations,
+                      &distances[n]);
+  }
+  return median_of(distances, n);
+}
+
+/* ---- Percentiles ---- */
+
+static const char *const LATENCIES[VALIDATE_LATENCIES] = {"ttft_s", "tbt_s", "e2e_s"};
+static const char *const STATISTICS[VALIDATE_STATISTICS] = {"p50", "p90", "p99"};
+
+static double latency_of(const Report *report, const char *name, const char *statistic) {
+  int latency = 0, at = 0;
+  while (strcmp(report->latencies[latency].name, name) != 0)
+    latency++;
+  while (strcmp(report_statistics[at], statistic) != 0)
+    at++;
+  assert(latency < REPORT_LATENCIES && at < REPORT_STATISTICS);
+  return report->latencies[latency].values[at];
+}
+
+static ValidateLatency compare_latency(const Validation *self, const char *name,
+                                       const char *statistic, double *distances) {
+  const double measured = latency_of(&self->measured[0].report, name, statistic);
+  const double predicted = latency_of(&self->predicted.report, name, statistic);
+  for (int64_t r = 1; r < self->n_measured; r++)
+    distances[r - 1] =
+        fabs(relative(latency_of(&self->measured[r].report, name, statistic), measured));
+  return (ValidateLatency){name,
+                           statistic,
+                           predicted,
+                           measured,
+                           relative(predicted, measured),
+                           median_of(distances, (size_t)self->n_measured - 1)};
+}
+
+void validate_errors(Validation *self, Arena *arena) {
+  double *distances = ARENA_ARRAY(arena, double, self->measured[0].n_iterations + 1);
+  double *repeats = ARENA_ARRAY(arena, double, self->n_measured);
+  for (int part = 0; part < VALIDATE_PARTS; part++)
+    self->errors[part] = errors_of(&self->measured[0], (ValidatePart)part, distances);
+  for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++)
+    self->latencies[i] = compare_latency(self, LATENCIES[i / VALIDATE_STATISTICS],
+                                         STATISTICS[i % VALIDATE_STATISTICS], repeats);
+  self->repeat = repeat_of_iterations(self, arena);
+}

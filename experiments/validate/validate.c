@@ -1,0 +1,238 @@
+/* The backend as the simulator's clock. */
+#include "experiments/validate/validate.h"
+#include "calib/backend_load.h"
+#include "calib/model.h"
+#include "experiments/base/interrupt.h"
+#include "experiments/base/progress.h"
+#include "experiments/base/writer.h"
+#include "experiments/validate/errors.h"
+#include <math.h>
+
+/* What is open while runs are measured. */
+typedef struct Meter {
+  const Config *config;
+  const Backend *backend;
+  void *state;
+  Progress progress;
+  uint64_t finished; // requests
+  ValidateRun *run;
+  CalibSequence *sequences; // reused
+  size_t capacity;
+  Arena *arena;
+} Meter;
+
+/* ---- Opening ---- */
+
+/* A backend holds one shard with one size of page: all pools must have these. */
+static int check_pools(const Config *config, Diag *diag) {
+  const Node *pools = node_find(config->root, "pools");
+  int status = 0;
+  for (uint32_t i = 1; i < config->sim.n_pools; i++) {
+    const PoolSpec *first = &config->sim.pools[0], *pool = &config->sim.pools[i];
+    const Place at = config_place(pools, pool->name);
+    if (config->pools[i].tensor_parallel_size != config->pools[0].tensor_parallel_size)
+      status = diag_error(diag, at,
+                          "a device runs one shard: pools '%s' and '%s' differ in "
+                          "tensor_parallel_size, %lld and %lld",
+                          first->name, pool->name, (long long)config->pools[0].tensor_parallel_size,
+                          (long long)config->pools[i].tensor_parallel_size);
+    if (pool->block_size != first->block_size)
+      status = diag_error(diag, at,
+                          "a device has pages of one size: pools '%s' and '%s' differ in "
+                          "block_size, %lld and %lld",
+                          first->name, pool->name, (long long)first->block_size,
+                          (long long)pool->block_size);
+  }
+  return status;
+}
+
+/* Processors have no 16-bit arithmetic worth measuring. */
+static int make_model(CalibModel *ret_model, const Config *config, const ValidateOptions *options,
+                      const CalibDevice *device, Arena *arena, Diag *diag) {
+  const bool wide = device->sm == 0 || config->model.dtype_bytes == 4;
+  CalibModelOptions shard = {.dtype = wide ? CALIB_FP32 : CALIB_BF16,
+                             .tensor_parallel_size = (int32_t)config->pools[0].tensor_parallel_size,
+                             .block_size = (int32_t)config->sim.pools[0].block_size};
+  if (options->dtype &&
+      calib_dtype_find(&shard.dtype, options->dtype, place_of_file("--dtype"), diag))
+    return -1;
+  return calib_model_init(ret_model, &config->model, &shard, config_place(config->root, "model"),
+                          arena, diag);
+}
+
+static int load_model(Meter *self, const ValidateOptions *options, CalibDevice *ret_device,
+                      Diag *diag) {
+  CalibModel model;
+  char error[CALIB_ERROR_SIZE] = "";
+  self->backend->describe(self->state, ret_device);
+  if (backend_check_device(ret_device, place_of_file("--device"), diag)) return -1;
+  if (make_model(&model, self->config, options, ret_device, self->arena, diag)) return -1;
+  const CalibStatus status = self->backend->load(self->state, &model, error);
+  if (!status) return 0;
+  return backend_failed(status, error, config_place(self->config->root, "model"), diag);
+}
+
+/* Opens the device with the model on it; on failure nothing stays open. */
+static int meter_open(Meter *self, const ValidateOptions *options, CalibDevice *ret_device,
+                      Diag *diag) {
+  char error[CALIB_ERROR_SIZE] = "";
+  const Place at = place_of_file("--backend");
+  if (check_pools(self->config, diag)) return -1;
+  self->backend = backend_find(options->backend, at, self->arena, diag);
+  if (!self->backend) return -1;
+  const CalibStatus status = self->backend->open(&options->device, &self->state, error);
+  if (status) return backend_failed(status, error, at, diag);
+  if (load_model(self, options, ret_device, diag) == 0) return 0;
+  self->backend->close(self->state);
+  return -1;
+}
+
+/* ---- Measuring ---- */
+
+static const PerfModel *perfmodel_of(const Config *config, MachineIx machine) {
+  uint32_t pool = 0;
+  while (machine >= config->sim.pools[pool].count)
+    machine -= config->sim.pools[pool++].count;
+  return config->sim.pools[pool].perfmodel;
+}
+
+static void keep(Meter *self, const ExecutorBatch *batch, double seconds) {
+  ValidateRun *run = self->run;
+  Extrapolation extrapolation;
+  const PerfModel *model = perfmodel_of(self->config, batch->machine);
+  const Tick predicted = perfmodel_iteration(model, &batch->shape, &extrapolation);
+  ARENA_RESERVE(self->arena, run->iterations, run->capacity, run->n_iterations + 1);
+  run->iterations[run->n_iterations++] = (ValidateIteration){
+      batch->shape, seconds, tick_seconds(predicted), extrapolation != EXTRAPOLATION_NONE};
+}
+
+static int run_batch(Meter *self, const CalibBatch *batch, const BatchShape *shape,
+                     double *ret_seconds, Diag *diag) {
+  char error[CALIB_ERROR_SIZE] = "", text[96];
+  const CalibStatus status = self->backend->run_batch(self->state, batch, ret_seconds, error);
+  if (!status && *ret_seconds > 0) return 0;
+  format_batch(shape, text, sizeof text);
+  if (!status)
+    return diag_environment(diag, place_of_file("--backend"), "the batch %s is said to take %g s",
+                            text, *ret_seconds);
+  backend_failed(status, arena_printf(self->arena, "%s (running the batch %s)", error, text),
+                 place_of_file("--backend"), diag);
+  if (status == CALIB_OUT_OF_MEMORY)
+    diag_hint(diag, "fewer num_gpu_blocks_override or max_num_seqs make smaller batches");
+  return -1;
+}
+
+static Tick measure_iteration(void *context, const ExecutorBatch *batch, Diag *diag) {
+  Meter *self = context;
+  const int32_t n = batch->n_prefills + batch->n_decodes;
+  double seconds = NAN;
+  ARENA_RESERVE(self->arena, self->sequences, self->capacity, (size_t)n);
+  int64_t tokens = 0;
+  for (int32_t i = 0; i < n; i++) {
+    self->sequences[i] =
+        (CalibSequence){batch->sequences[i].new_tokens, batch->sequences[i].past_tokens};
+    tokens += batch->sequences[i].new_tokens;
+  }
+  if (tokens < batch->shape.prefill_tokens + batch->shape.decode_seqs)
+    return diag_error(diag, place_of_file("--backend"),
+                      "a batch is padded, which a backend does not run");
+  const CalibBatch calib = {.sequences = self->sequences,
+                            .n_prefills = batch->n_prefills,
+                            .n_decodes = batch->n_decodes,
+                            .n_logits = (int32_t)batch->shape.logit_seqs};
+  if (run_batch(self, &calib, &batch->shape, &seconds, diag)) return -1;
+  keep(self, batch, seconds);
+  const Tick ticks = tick_from_seconds(seconds);
+  return ticks > 0 ? ticks : 1;
+}
+
+/* A request has finished: a real run is shown at each, there are not millions of them. */
+static int count_request(void *context, const RequestRecord *record, const Metrics *so_far,
+                         Diag *diag) {
+  Meter *self = context;
+  (void)so_far, (void)diag;
+  progress_update(&self->progress, ++self->finished, record->last_token_at);
+  return 0;
+}
+
+/* Clocks rise and memory is mapped on first use: a prompt and a few decodes until neither matters.
+ */
+static int warm_up(Meter *self, Diag *diag) {
+  enum { ROUNDS_MIN = 3, ROUNDS_MAX = 200, PROMPT = 128, DECODES = 4 };
+  const double least_s = 0.3, began_s = clock_monotonic();
+  const int64_t longest = self->config->model.max_position_embeddings;
+  const int32_t prompt = longest < 2 * PROMPT ? (int32_t)(longest + 1) / 2 : PROMPT;
+  CalibSequence decodes[DECODES];
+  for (int i = 0; i < DECODES; i++)
+    decodes[i] = (CalibSequence){1, prompt - 1};
+  const CalibSequence whole = {prompt, 0};
+  const CalibBatch batches[] = {{&whole, 1, 0, 1}, {decodes, 0, DECODES, DECODES}};
+  const BatchShape shapes[] = {{prompt, (int64_t)prompt * prompt, 0, 0, 1},
+                               {0, 0, DECODES, (int64_t)DECODES * prompt, DECODES}};
+  double seconds;
+  for (int round = 0; round < ROUNDS_MAX; round++) {
+    if (round >= ROUNDS_MIN && clock_monotonic() - began_s >= least_s) break;
+    for (int i = 0; i < 2; i++)
+      if (run_batch(self, &batches[i], &shapes[i], &seconds, diag)) return -1;
+  }
+  return 0;
+}
+
+/* ---- Runs ---- */
+
+static int simulate(ValidateRun *run, Config *config, const SimConfig *sim, Arena *arena,
+                    Diag *diag) {
+  const double wall = clock_monotonic(), cpu = clock_cpu();
+  int status = sim_run(sim, &run->result, arena, diag);
+  trace_close(config->sim.trace);
+  config->sim.trace = NULL;
+  if (status) return -1;
+  report_init(&run->report, config, &run->result, clock_cpu() - cpu, clock_monotonic() - wall,
+              arena);
+  return 0;
+}
+
+static int predict(ValidateRun *run, Config *config, Arena *arena, Diag *diag) {
+  Progress progress;
+  if (config_open_trace(config, arena, diag)) return -1;
+  progress_init(&progress, &config->workload);
+  SimConfig sim = config->sim;
+  sim.interrupted = &interrupt_signal;
+  sim.on_progress = progress_update;
+  sim.on_progress_context = &progress;
+  int status = simulate(run, config, &sim, arena, diag);
+  progress_done(&progress);
+  return status;
+}
+
+static int measure(ValidateRun *run, Meter *meter, Config *config, Diag *diag) {
+  const Executor executor = {meter, measure_iteration};
+  if (config_open_trace(config, meter->arena, diag)) return -1;
+  SimConfig sim = config->sim;
+  sim.interrupted = &interrupt_signal;
+  meter->run = run;
+  meter->finished = 0;
+  progress_init(&meter->progress, &config->workload);
+  sim.executor = &executor;
+  sim.on_request = count_request;
+  sim.on_request_context = meter;
+  int status = simulate(run, config, &sim, meter->arena, diag);
+  progress_done(&meter->progress);
+  return status;
+}
+
+int validate(Validation *self, Config *config, const ValidateOptions *options, Arena *arena,
+             Diag *diag) {
+  Meter meter = {.config = config, .arena = arena};
+  *self = (Validation){.backend = options->backend,
+                       .measured = ARENA_ARRAY(arena, ValidateRun, options->repeats),
+                       .n_measured = options->repeats};
+  if (meter_open(&meter, options, &self->device, diag)) return -1;
+  int status = predict(&self->predicted, config, arena, diag);
+  if (status == 0) status = warm_up(&meter, diag);
+  for (int64_t i = 0; status == 0 && i < options->repeats; i++)
+    status = measure(&self->measured[i], &meter, config, diag);
+  meter.backend->close(meter.state);
+  if (status == 0) validate_errors(self, arena);
+  return status;
+}

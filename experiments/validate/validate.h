@@ -1,0 +1,82 @@
+/* How far predictions are from measurements: one workload under one set of policies, once with the
+ * iteration times of the performance model and then with the times that a backend takes to run each
+ * batch.
+ *
+ * Once times differ, so do the batches that policies form: percentiles compare whole systems. The
+ * errors of iterations are of the batches that were really run, each predicted by the model. All
+ * machines of the configuration are run on the one device, one after another: simulated time
+ * passes, not the device's. A backend holds one shard of the model and has no all-reduces. */
+#ifndef EXPERIMENTS_VALIDATE_VALIDATE_H
+#define EXPERIMENTS_VALIDATE_VALIDATE_H
+#include "calib/backend.h"
+#include "experiments/report/report.h"
+
+typedef struct ValidateOptions {
+  const char *backend;
+  const char *dtype; // NULL: fp32 on processors and of such models, else bf16
+  CalibOptions device;
+  int64_t repeats; // of the measured run, >= 1
+} ValidateOptions;
+
+typedef struct ValidateIteration {
+  BatchShape shape;
+  double measured, predicted; // seconds
+  bool extrapolated;          // by the prediction
+} ValidateIteration;
+
+/* One run, predicted (no iterations are kept) or measured. */
+typedef struct ValidateRun {
+  SimResult result;
+  Report report;
+  ValidateIteration *iterations;
+  size_t n_iterations, capacity;
+} ValidateRun;
+
+typedef enum ValidatePart {
+  VALIDATE_ALL,
+  VALIDATE_PREFILL, // no decodes
+  VALIDATE_DECODE,  // no prefills
+  VALIDATE_MIXED,
+  VALIDATE_PARTS,
+} ValidatePart;
+
+extern const char *const validate_part_names[VALIDATE_PARTS];
+
+/* Of (predicted − measured) / measured, as fractions; NAN where there is no such iteration. */
+typedef struct ValidateErrors {
+  size_t n;
+  double seconds; // measured
+  double mape, median, p95, worst;
+  double bias;  // mean with its sign
+  double total; // of the sum of times
+  double extrapolated;
+  BatchShape worst_batch;
+} ValidateErrors;
+
+enum { VALIDATE_LATENCIES = 3, VALIDATE_STATISTICS = 3 };
+
+/* A statistic of TTFT, TBT or E2E in both runs. */
+typedef struct ValidateLatency {
+  const char *name, *statistic;
+  double predicted, measured; // seconds
+  double error;               // of the prediction, relative
+  double repeat;              // median distance of the repeats from the first; NAN: none
+} ValidateLatency;
+
+typedef struct Validation {
+  CalibDevice device;
+  const char *backend;
+  ValidateRun predicted, *measured; // [n_measured], the first is compared with
+  int64_t n_measured;
+  ValidateErrors errors[VALIDATE_PARTS];
+  ValidateLatency latencies[VALIDATE_LATENCIES * VALIDATE_STATISTICS];
+  double repeat; // median distance of equal batches in the repeats; NAN: none
+} Validation;
+
+/* Runs all of it; `config` is loaded, its trace is opened and closed here, for each run anew. Input
+ * that does not fit the device is DIAG_INPUT, a missing or failing one DIAG_ENVIRONMENT. */
+int validate(Validation *self, Config *config, const ValidateOptions *options, Arena *arena,
+             Diag *diag);
+/* The figures; `scope` of CSV is predicted, measured, error, repeat, or the part's iterations. */
+void validate_print(const Validation *self, const Config *config, OutputFormat format, FILE *out);
+#endif
