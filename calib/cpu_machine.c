@@ -11,7 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The text after the first `mark` of the `number`-th line that begins with `key`; false: none. */
+/* The text after the first `mark` of one of the lines that begin with `key`: the first is number 0.
+ * False: there are not so many, or the line has no such mark. */
 static bool find_line(const char *path, const char *key, int number, char mark, char *ret_text,
                       size_t size) {
   CLEANUP_FILE FILE *file = fopen(path, "r");

@@ -16,7 +16,7 @@ __device__ __forceinline__ float gelu(float x) {
   return x * sigmoid(twice_u);
 }
 
-template <class T, KernelActivation activation>
+template <class T, CalibActivation activation>
 __global__ void activation_kernel(uint4 *out, const uint4 *in, const uint4 *bias, int vectors,
                                   int parts) {
   const RowItem at = row_item(parts);
@@ -24,7 +24,7 @@ __global__ void activation_kernel(uint4 *out, const uint4 *in, const uint4 *bias
   const int column = at.item;
   if (column >= vectors) return;
   Floats y;
-  if (activation == KERNEL_SWIGLU) {
+  if (activation == CALIB_SWIGLU) {
     const uint4 *const row = in + token * 2 * vectors;
     const uint4 gate_bits = row[column], up_bits = row[vectors + column];
     const Floats gate = vector_unpack<T>(gate_bits), up = vector_unpack<T>(up_bits);
@@ -38,18 +38,18 @@ __global__ void activation_kernel(uint4 *out, const uint4 *in, const uint4 *bias
 #pragma unroll
     for (int i = 0; i < VECTOR_ELEMENTS; i++) {
       const float x = y.at[i] + shift.at[i];
-      y.at[i] = activation == KERNEL_GELU ? gelu(x) : fmaxf(x, 0.0f);
+      y.at[i] = activation == CALIB_GELU ? gelu(x) : fmaxf(x, 0.0f);
     }
   }
   out[token * vectors + column] = vector_pack<T>(y);
 }
 
 template <class T>
-int launch(KernelStream stream, KernelActivation activation, void *out, const void *in,
+int launch(KernelStream stream, CalibActivation activation, void *out, const void *in,
            const void *bias, int tokens, int vectors) {
-  auto *const kernel = activation == KERNEL_SWIGLU ? activation_kernel<T, KERNEL_SWIGLU>
-                       : activation == KERNEL_GELU ? activation_kernel<T, KERNEL_GELU>
-                                                   : activation_kernel<T, KERNEL_RELU>;
+  auto *const kernel = activation == CALIB_SWIGLU ? activation_kernel<T, CALIB_SWIGLU>
+                       : activation == CALIB_GELU ? activation_kernel<T, CALIB_GELU>
+                                                  : activation_kernel<T, CALIB_RELU>;
   const RowGrid rows = row_grid(tokens, vectors);
   return kernel_launch(kernel, rows.grid, rows.block, 0, stream, static_cast<uint4 *>(out),
                        static_cast<const uint4 *>(in), static_cast<const uint4 *>(bias), vectors,
@@ -58,12 +58,12 @@ int launch(KernelStream stream, KernelActivation activation, void *out, const vo
 
 } // namespace
 
-int kernel_activation(KernelStream stream, KernelDtype dtype, KernelActivation activation,
-                      void *out, const void *in, const void *bias, int32_t tokens, int32_t ffn) {
+int kernel_activation(KernelStream stream, CalibDtype dtype, CalibActivation activation, void *out,
+                      const void *in, const void *bias, int32_t tokens, int32_t ffn) {
   if (ffn < VECTOR_ELEMENTS || ffn % VECTOR_ELEMENTS != 0) return KERNEL_INVALID;
-  if (activation == KERNEL_SWIGLU && bias != nullptr) return KERNEL_INVALID;
+  if (activation == CALIB_SWIGLU && bias != nullptr) return KERNEL_INVALID;
   if (tokens == 0) return 0;
   const int vectors = ffn / VECTOR_ELEMENTS;
-  return dtype == KERNEL_BF16 ? launch<Bf16>(stream, activation, out, in, bias, tokens, vectors)
-                              : launch<Fp16>(stream, activation, out, in, bias, tokens, vectors);
+  return dtype == CALIB_BF16 ? launch<Bf16>(stream, activation, out, in, bias, tokens, vectors)
+                             : launch<Fp16>(stream, activation, out, in, bias, tokens, vectors);
 }

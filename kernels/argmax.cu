@@ -95,13 +95,13 @@ size_t kernel_argmax_workspace(int32_t rows, int32_t vocab) {
          sizeof(Best);
 }
 
-int kernel_argmax(KernelStream stream, KernelDtype dtype, int32_t *ids, const void *logits,
+int kernel_argmax(KernelStream stream, CalibDtype dtype, int32_t *ids, const void *logits,
                   int32_t rows, int32_t vocab, void *partial) {
   if (vocab < 1) return KERNEL_INVALID;
   if (rows == 0) return 0;
   Best *const parts = static_cast<Best *>(partial);
-  const int error = dtype == KERNEL_BF16 ? launch<Bf16>(stream, parts, logits, rows, vocab)
-                                         : launch<Fp16>(stream, parts, logits, rows, vocab);
+  const int error = dtype == CALIB_BF16 ? launch<Bf16>(stream, parts, logits, rows, vocab)
+                                        : launch<Fp16>(stream, parts, logits, rows, vocab);
   if (error != 0) return error;
   return kernel_launch(argmax_rows_kernel, dim3(static_cast<unsigned>(rows)), dim3(WARP_LANES), 0,
                        stream, ids, static_cast<const Best *>(parts),

@@ -391,6 +391,6 @@ int kernel_attention_decode(KernelStream stream, const KernelAttention *shape, v
                  shape->query_heads / shape->kv_heads,
                  __builtin_ctz(shape->block_size),
                  static_cast<float *>(partial)};
-  return shape->dtype == KERNEL_BF16 ? launch_head<Bf16>(stream, args, sequences)
-                                     : launch_head<Fp16>(stream, args, sequences);
+  return shape->dtype == CALIB_BF16 ? launch_head<Bf16>(stream, args, sequences)
+                                    : launch_head<Fp16>(stream, args, sequences);
 }

@@ -386,6 +386,6 @@ int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, 
                   __builtin_ctz(shape->block_size),
                   0};
   int32_t max_rows = max_new * args.group;
-  return shape->dtype == KERNEL_BF16 ? launch_head<Bf16>(stream, args, sequences, max_rows)
-                                     : launch_head<Fp16>(stream, args, sequences, max_rows);
+  return shape->dtype == CALIB_BF16 ? launch_head<Bf16>(stream, args, sequences, max_rows)
+                                    : launch_head<Fp16>(stream, args, sequences, max_rows);
 }

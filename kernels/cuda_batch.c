@@ -24,15 +24,15 @@ static CalibStatus reserve(CudaState *self, CudaLane *lane, CudaTensor tensor, i
   CudaBuffer *buffer = &lane->tensors[tensor];
   TRY(buffer_reserve(buffer, bytes, error));
   if (columns == 0 || rows == 0) return CALIB_OK;
-  CUDA_TRY(kernel_fill_normal(lane->stream, self->dtype, buffer->data, rows * columns, 1.0f,
+  CUDA_TRY(kernel_fill_normal(lane->stream, self->model.dtype, buffer->data, rows * columns, 1.0f,
                               self->options.seed * 32 + (uint64_t)tensor));
   return CALIB_OK;
 }
 
 static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error) {
   const LayerShape *s = &self->shape;
-  const BatchPlan *plan = &lane->plan;
-  const int32_t t = plan->tokens, n = plan->n_logits;
+  const BatchLayout *layout = &lane->layout;
+  const int32_t t = layout->tokens, n = layout->n_logits;
   const KernelAttention attention = model_attention(self, lane, 0);
   const struct {
     CudaTensor tensor;
@@ -52,8 +52,8 @@ static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error)
       {TENSOR_IDS, 0, 0, 4 * (int64_t)n},
       {TENSOR_ARGMAX, 0, 0, n > 0 ? (int64_t)kernel_argmax_workspace(n, s->vocab) : 0},
       {TENSOR_SPLITS, 0, 0,
-       plan->total_splits > 0
-           ? (int64_t)kernel_attention_decode_workspace(&attention, plan->total_splits)
+       layout->total_splits > 0
+           ? (int64_t)kernel_attention_decode_workspace(&attention, layout->total_splits)
            : 0},
   };
   for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
@@ -70,20 +70,20 @@ CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *ba
 
 CalibStatus lane_set_batch_at(CudaState *self, CudaLane *lane, const BatchPlace *place,
                               const CalibBatch *batch, char *error) {
-  BatchPlan plan;
-  TRY(batch_plan_init(&plan, place, batch, error));
-  batch_plan_done(&lane->plan);
-  lane->plan = plan;
-  if (plan.tokens > CUDA_IDS) {
-    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d tokens is larger than %d", (int)plan.tokens,
+  BatchLayout layout;
+  TRY(batch_layout_init(&layout, place, batch, error));
+  batch_layout_done(&lane->layout);
+  lane->layout = layout;
+  if (layout.tokens > CUDA_IDS) {
+    snprintf(error, CALIB_ERROR_SIZE, "a batch of %d tokens is larger than %d", (int)layout.tokens,
              (int)CUDA_IDS);
     return CALIB_REJECTED;
   }
-  const size_t bytes = plan.n_words * sizeof *plan.words;
+  const size_t bytes = layout.n_words * sizeof *layout.words;
   TRY(buffer_reserve(&lane->words, (int64_t)bytes, error));
   CUDA_TRY(
-      cudaMemcpyAsync(lane->words.data, plan.words, bytes, cudaMemcpyHostToDevice, lane->stream));
-  lane->batch = batch_plan_arrays(&lane->plan, lane->words.data);
+      cudaMemcpyAsync(lane->words.data, layout.words, bytes, cudaMemcpyHostToDevice, lane->stream));
+  lane->batch = batch_layout_arrays(&lane->layout, lane->words.data);
   TRY(reserve_tensors(self, lane, error));
   CUDA_TRY(cudaStreamSynchronize(lane->stream));
   return CALIB_OK;

@@ -95,7 +95,7 @@ void lane_close(CudaLane *self) {
     buffer_release(&self->tensors[i]);
   buffer_release(&self->gemm_workspace);
   buffer_release(&self->words);
-  batch_plan_done(&self->plan);
+  batch_layout_done(&self->layout);
   *self = (CudaLane){0};
 }
 

@@ -40,7 +40,7 @@ CalibStatus layer_product(CudaState *self, CudaLane *lane, CudaProduct product, 
                           void *out, const void *in, int32_t rows, char *error) {
   const LayerProduct p = layer_product_of(self, product, layer);
   const GemmShape shape = {
-      .m = rows, .n = p.n, .k = p.k, .dtype = self->dtype, .epilogue = p.epilogue};
+      .m = rows, .n = p.n, .k = p.k, .dtype = self->model.dtype, .epilogue = p.epilogue};
   char why[GEMM_ERROR_SIZE];
   if (gemm_run(lane->gemm, lane->stream, &shape, out, in, p.weights, p.bias, why) >= 0)
     return CALIB_OK;
@@ -56,9 +56,9 @@ static void *tensor(const CudaLane *lane, CudaTensor name) {
 }
 
 static CalibStatus embed(CudaState *self, CudaLane *lane, int64_t repetition, char *error) {
-  const int32_t tokens = lane->plan.tokens;
+  const int32_t tokens = lane->layout.tokens;
   const int64_t first = tokens < CUDA_IDS ? repetition * tokens % (CUDA_IDS - tokens) : 0;
-  CUDA_TRY(kernel_embedding(lane->stream, self->dtype, tensor(lane, TENSOR_RESIDUAL),
+  CUDA_TRY(kernel_embedding(lane->stream, self->model.dtype, tensor(lane, TENSOR_RESIDUAL),
                             (const int32_t *)self->ids.data + first, self->embedding.data,
                             self->positions.data ? lane->batch.positions : NULL,
                             self->positions.data, tokens, self->shape.hidden));
@@ -70,62 +70,62 @@ static CalibStatus embed(CudaState *self, CudaLane *lane, int64_t repetition, ch
 static CalibStatus begin_layer(CudaState *self, CudaLane *lane, int64_t ix, bool is_first,
                                char *error) {
   const CudaLayer weights = model_layer(self, ix);
-  const int32_t tokens = lane->plan.tokens;
-  CUDA_TRY(kernel_norm(lane->stream, self->dtype, model_norm(self), tensor(lane, TENSOR_NORMED),
-                       tensor(lane, TENSOR_RESIDUAL), is_first ? NULL : tensor(lane, TENSOR_ADDED),
-                       weights.norm_weights[0], weights.norm_biases[0], (float)EPSILON, tokens,
-                       self->shape.hidden));
+  const int32_t tokens = lane->layout.tokens;
+  CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm,
+                       tensor(lane, TENSOR_NORMED), tensor(lane, TENSOR_RESIDUAL),
+                       is_first ? NULL : tensor(lane, TENSOR_ADDED), weights.norm_weights[0],
+                       weights.norm_biases[0], (float)EPSILON, tokens, self->shape.hidden));
   TRY(layer_product(self, lane, PRODUCT_QKV, ix, tensor(lane, TENSOR_QKV),
                     tensor(lane, TENSOR_NORMED), tokens, error));
   const KernelAttention attention = model_attention(self, lane, ix);
   const int32_t *positions = self->model.positions == CALIB_ROPE ? lane->batch.positions : NULL;
   CUDA_TRY(kernel_rope_append(lane->stream, &attention, tensor(lane, TENSOR_QKV),
-                              model_kv(self, &lane->plan, ix), lane->batch.slots, positions,
+                              model_kv(self, &lane->layout, ix), lane->batch.slots, positions,
                               (float)THETA, tokens));
   return CALIB_OK;
 }
 
 static CalibStatus attend_prefills(CudaState *self, CudaLane *lane, int64_t ix, char *error) {
-  if (lane->plan.n_prefills == 0) return CALIB_OK;
+  if (lane->layout.n_prefills == 0) return CALIB_OK;
   const KernelAttention attention = model_attention(self, lane, ix);
   CUDA_TRY(kernel_attention_prefill(lane->stream, &attention, tensor(lane, TENSOR_ATTENTION),
                                     tensor(lane, TENSOR_QKV), self->shape.qkv,
-                                    lane->batch.row_starts, lane->batch.past, lane->plan.n_prefills,
-                                    lane->plan.max_new));
+                                    lane->batch.row_starts, lane->batch.past,
+                                    lane->layout.n_prefills, lane->layout.max_new));
   return CALIB_OK;
 }
 
 /* Rows and page tables of decodes follow those of prefills. */
 static CalibStatus attend_decodes(CudaState *self, CudaLane *lane, int64_t ix, char *error) {
-  const BatchPlan *plan = &lane->plan;
-  if (plan->n_decodes == 0) return CALIB_OK;
+  const BatchLayout *layout = &lane->layout;
+  if (layout->n_decodes == 0) return CALIB_OK;
   KernelAttention attention = model_attention(self, lane, ix);
-  attention.page_table += (int64_t)plan->n_prefills * plan->max_pages;
-  const int64_t row = plan->prefill_tokens;
+  attention.page_table += (int64_t)layout->n_prefills * layout->max_pages;
+  const int64_t row = layout->prefill_tokens;
   const char *q = (const char *)tensor(lane, TENSOR_QKV) + 2 * row * self->shape.qkv;
   char *out = (char *)tensor(lane, TENSOR_ATTENTION) + 2 * row * self->shape.attention;
-  CUDA_TRY(kernel_attention_decode(lane->stream, &attention, out, q, self->shape.qkv,
-                                   lane->batch.contexts, lane->batch.split_starts,
-                                   lane->batch.split_sequences, plan->split_tokens, plan->n_decodes,
-                                   plan->total_splits, tensor(lane, TENSOR_SPLITS)));
+  CUDA_TRY(kernel_attention_decode(
+      lane->stream, &attention, out, q, self->shape.qkv, lane->batch.contexts,
+      lane->batch.split_starts, lane->batch.split_sequences, layout->split_tokens,
+      layout->n_decodes, layout->total_splits, tensor(lane, TENSOR_SPLITS)));
   return CALIB_OK;
 }
 
 static CalibStatus end_layer(CudaState *self, CudaLane *lane, int64_t ix, char *error) {
   const CudaLayer weights = model_layer(self, ix);
-  const int32_t tokens = lane->plan.tokens;
+  const int32_t tokens = lane->layout.tokens;
   const void *active = tensor(lane, TENSOR_UP);
   TRY(layer_product(self, lane, PRODUCT_O, ix, tensor(lane, TENSOR_ADDED),
                     tensor(lane, TENSOR_ATTENTION), tokens, error));
-  CUDA_TRY(kernel_norm(lane->stream, self->dtype, model_norm(self), tensor(lane, TENSOR_NORMED),
-                       tensor(lane, TENSOR_RESIDUAL), tensor(lane, TENSOR_ADDED),
-                       weights.norm_weights[1], weights.norm_biases[1], (float)EPSILON, tokens,
-                       self->shape.hidden));
+  CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm,
+                       tensor(lane, TENSOR_NORMED), tensor(lane, TENSOR_RESIDUAL),
+                       tensor(lane, TENSOR_ADDED), weights.norm_weights[1], weights.norm_biases[1],
+                       (float)EPSILON, tokens, self->shape.hidden));
   TRY(layer_product(self, lane, PRODUCT_UP, ix, tensor(lane, TENSOR_UP),
                     tensor(lane, TENSOR_NORMED), tokens, error));
   if (!is_activation_fused(self)) {
     active = tensor(lane, TENSOR_ACTIVE);
-    CUDA_TRY(kernel_activation(lane->stream, self->dtype, model_activation(self),
+    CUDA_TRY(kernel_activation(lane->stream, self->model.dtype, self->model.activation,
                                tensor(lane, TENSOR_ACTIVE), tensor(lane, TENSOR_UP), NULL, tokens,
                                self->shape.ffn));
   }
@@ -135,20 +135,21 @@ static CalibStatus end_layer(CudaState *self, CudaLane *lane, int64_t ix, char *
 
 /* Only of the rows that need logits, the last layer's sum included. */
 static CalibStatus run_head(CudaState *self, CudaLane *lane, int64_t copy, char *error) {
-  const int32_t n = lane->plan.n_logits, hidden = self->shape.hidden;
+  const int32_t n = lane->layout.n_logits, hidden = self->shape.hidden;
   if (n == 0) return CALIB_OK;
   const int32_t *rows = lane->batch.logit_rows;
   const CudaLayer final = model_layer(self, 0);
-  CUDA_TRY(kernel_gather_rows(lane->stream, self->dtype, tensor(lane, TENSOR_ROW_STATE),
+  CUDA_TRY(kernel_gather_rows(lane->stream, self->model.dtype, tensor(lane, TENSOR_ROW_STATE),
                               tensor(lane, TENSOR_RESIDUAL), rows, n, hidden));
-  CUDA_TRY(kernel_gather_rows(lane->stream, self->dtype, tensor(lane, TENSOR_ROW_ADDED),
+  CUDA_TRY(kernel_gather_rows(lane->stream, self->model.dtype, tensor(lane, TENSOR_ROW_ADDED),
                               tensor(lane, TENSOR_ADDED), rows, n, hidden));
-  CUDA_TRY(kernel_norm(lane->stream, self->dtype, model_norm(self), tensor(lane, TENSOR_ROW_NORMED),
-                       tensor(lane, TENSOR_ROW_STATE), tensor(lane, TENSOR_ROW_ADDED),
-                       final.norm_weights[0], final.norm_biases[0], (float)EPSILON, n, hidden));
+  CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm,
+                       tensor(lane, TENSOR_ROW_NORMED), tensor(lane, TENSOR_ROW_STATE),
+                       tensor(lane, TENSOR_ROW_ADDED), final.norm_weights[0], final.norm_biases[0],
+                       (float)EPSILON, n, hidden));
   TRY(layer_product(self, lane, PRODUCT_HEAD, copy, tensor(lane, TENSOR_LOGITS),
                     tensor(lane, TENSOR_ROW_NORMED), n, error));
-  CUDA_TRY(kernel_argmax(lane->stream, self->dtype, tensor(lane, TENSOR_IDS),
+  CUDA_TRY(kernel_argmax(lane->stream, self->model.dtype, tensor(lane, TENSOR_IDS),
                          tensor(lane, TENSOR_LOGITS), n, self->shape.vocab,
                          tensor(lane, TENSOR_ARGMAX)));
   return CALIB_OK;

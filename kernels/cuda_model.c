@@ -9,22 +9,6 @@
 
 static const double WEIGHT_DEVIATION = 0.02;
 
-KernelNorm model_norm(const CudaState *self) {
-  return self->model.norm == CALIB_RMS_NORM ? KERNEL_RMS_NORM : KERNEL_LAYER_NORM;
-}
-
-KernelActivation model_activation(const CudaState *self) {
-  switch (self->model.activation) {
-  case CALIB_SWIGLU:
-    return KERNEL_SWIGLU;
-  case CALIB_GELU:
-    return KERNEL_GELU;
-  case CALIB_RELU:
-    break;
-  }
-  return KERNEL_RELU;
-}
-
 static const void *element(const void *base, int64_t i) {
   return (const char *)base + 2 * i;
 }
@@ -56,22 +40,22 @@ const void *model_head(const CudaState *self, int64_t copy) {
   return (const char *)self->heads.data + copy % self->memory.heads * self->memory.head_bytes;
 }
 
-void *model_kv(const CudaState *self, const BatchPlan *plan, int64_t layer) {
+void *model_kv(const CudaState *self, const BatchLayout *layout, int64_t layer) {
   return (char *)self->kv.data +
-         layer % plan->kv_layers * plan->part_pages * self->memory.page_bytes;
+         layer % layout->kv_layers * layout->part_pages * self->memory.page_bytes;
 }
 
 KernelAttention model_attention(const CudaState *self, const CudaLane *lane, int64_t layer) {
-  return (KernelAttention){.dtype = self->dtype,
+  return (KernelAttention){.dtype = self->model.dtype,
                            .query_heads = self->shape.query_heads,
                            .kv_heads = self->shape.kv_heads,
                            .head_dim = self->shape.head_dim,
                            .block_size = self->model.block_size,
                            .scale = (float)(1 / sqrt(self->shape.head_dim)),
                            .alibi_slopes = self->slopes.data,
-                           .kv_pages = model_kv(self, &lane->plan, layer),
+                           .kv_pages = model_kv(self, &lane->layout, layer),
                            .page_table = lane->batch.page_table,
-                           .max_pages = lane->plan.max_pages};
+                           .max_pages = lane->layout.max_pages};
 }
 
 void model_unload(CudaState *self) {
@@ -87,7 +71,7 @@ static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, doub
                         uint64_t stream, char *error) {
   if (bytes == 0) return CALIB_OK;
   TRY(buffer_reserve(buffer, bytes, error));
-  CUDA_TRY(kernel_fill_normal(self->main.stream, self->dtype, buffer->data, bytes / 2,
+  CUDA_TRY(kernel_fill_normal(self->main.stream, self->model.dtype, buffer->data, bytes / 2,
                               (float)deviation, self->options.seed * 16 + stream));
   return CALIB_OK;
 }
@@ -151,7 +135,6 @@ static CalibStatus make_tensors(CudaState *self, char *error) {
 
 static CalibStatus load(CudaState *self, char *error) {
   size_t free_bytes = 0, all_bytes = 0;
-  self->dtype = self->model.dtype == CALIB_FP16 ? KERNEL_FP16 : KERNEL_BF16;
   CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes));
   TRY(memory_plan_init(&self->memory, &self->model, (int64_t)free_bytes, self->device.cache_bytes,
                        error));

@@ -119,8 +119,8 @@ static CalibStatus reserve_ranks(CudaState *state, int64_t bytes, char *error) {
   for (int i = 0; i < self->n_ranks; i++) {
     CUDA_TRY(cudaSetDevice(self->devices[i]));
     TRY(buffer_reserve(&self->tensors[i], 2 * out_offset(bytes), error));
-    CUDA_TRY(kernel_fill_normal(self->streams[i], state->dtype, self->tensors[i].data, bytes / 2,
-                                1.0f, state->options.seed + (uint64_t)i));
+    CUDA_TRY(kernel_fill_normal(self->streams[i], state->model.dtype, self->tensors[i].data,
+                                bytes / 2, 1.0f, state->options.seed + (uint64_t)i));
     CUDA_TRY(cudaDeviceSynchronize());
   }
   return CALIB_OK;
@@ -140,7 +140,7 @@ CalibStatus nccl_reserve(CudaState *self, int64_t bytes, char *error) {
 
 CalibStatus nccl_all_reduce(CudaState *self, int64_t bytes, char *error) {
   const Nccl *nccl = self->nccl;
-  const ncclDataType_t type = self->dtype == KERNEL_BF16 ? ncclBfloat16 : ncclFloat16;
+  const ncclDataType_t type = self->model.dtype == CALIB_BF16 ? ncclBfloat16 : ncclFloat16;
   ncclResult_t code = nccl->call.group_start();
   for (int i = 0; i < nccl->n_ranks && code == ncclSuccess; i++) {
     char *in = nccl->tensors[i].data;

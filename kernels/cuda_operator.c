@@ -67,7 +67,7 @@ static CalibStatus make_rotation(CudaState *self, char *error) {
         (int32_t)least(MAX_COPIES, (5 * self->device.cache_bytes / 2 + bytes - 1) / bytes);
   if (work->copies < 1) work->copies = 1;
   TRY(buffer_reserve(&self->rotation, work->copies * bytes, error));
-  CUDA_TRY(kernel_fill_normal(self->main.stream, self->dtype, self->rotation.data,
+  CUDA_TRY(kernel_fill_normal(self->main.stream, self->model.dtype, self->rotation.data,
                               work->copies * bytes / 2, 1.0f, self->options.seed * 32 + 31));
   return CALIB_OK;
 }
@@ -91,19 +91,19 @@ static CalibStatus prepare_pages(CudaState *self, char *error) {
   }
   /* The parts of the pool are divided as for a batch of that many pages. */
   TRY(lane_set_batch(self, &self->main, &batch, self->model.num_hidden_layers, error));
-  BatchPlan *plan = &self->main.plan;
-  plan->kv_layers = (int32_t)least(plan->kv_layers, self->memory.n_pages / n);
-  plan->part_pages = self->memory.n_pages / plan->kv_layers;
-  if (plan->part_pages >= INT32_MAX) plan->part_pages = INT32_MAX - 1;
+  BatchLayout *layout = &self->main.layout;
+  layout->kv_layers = (int32_t)least(layout->kv_layers, self->memory.n_pages / n);
+  layout->part_pages = self->memory.n_pages / layout->kv_layers;
+  if (layout->part_pages >= INT32_MAX) layout->part_pages = INT32_MAX - 1;
   int32_t *pages = malloc((size_t)n * sizeof *pages);
   if (!pages) abort();
-  draw_pages(pages, n, plan->part_pages, self->options.seed + 7);
+  draw_pages(pages, n, layout->part_pages, self->options.seed + 7);
   CalibStatus status = buffer_reserve(&self->pages, n * (int64_t)sizeof *pages, error);
   if (status == CALIB_OK)
     status = lane_upload(&self->main, self->pages.data, pages, (size_t)n * sizeof *pages, error);
   free(pages);
   TRY(status);
-  work->copies = work->hot ? 1 : plan->kv_layers;
+  work->copies = work->hot ? 1 : layout->kv_layers;
   const int64_t bytes = n * self->memory.page_bytes;
   return work->op == CALIB_KV_OUT ? pinned_reserve(&self->pinned, bytes, error)
                                   : buffer_reserve(&self->copy, bytes, error);
@@ -201,34 +201,34 @@ static CalibStatus run_vectors(CudaState *self, int64_t set, char *error) {
   const int64_t rows = round_up(2 * (int64_t)tokens * s->hidden);
   switch (self->work.op) {
   case CALIB_NORM:
-    CUDA_TRY(kernel_norm(lane->stream, self->dtype, model_norm(self), operands, operands + rows,
-                         operands + 2 * rows, weights.norm_weights[0], weights.norm_biases[0],
-                         1e-5f, tokens, s->hidden));
+    CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm, operands,
+                         operands + rows, operands + 2 * rows, weights.norm_weights[0],
+                         weights.norm_biases[0], 1e-5f, tokens, s->hidden));
     break;
   case CALIB_ROPE_APPEND: {
     const KernelAttention attention = model_attention(self, lane, set);
     CUDA_TRY(kernel_rope_append(
-        lane->stream, &attention, operands, model_kv(self, &lane->plan, set), lane->batch.slots,
+        lane->stream, &attention, operands, model_kv(self, &lane->layout, set), lane->batch.slots,
         self->model.positions == CALIB_ROPE ? lane->batch.positions : NULL, 1e4f, tokens));
     break;
   }
   case CALIB_ACTIVATION: {
     const int64_t out = self->work.operand_bytes - round_up(2 * (int64_t)tokens * s->ffn);
-    CUDA_TRY(kernel_activation(lane->stream, self->dtype, model_activation(self), operands + out,
-                               operands, NULL, tokens, s->ffn));
+    CUDA_TRY(kernel_activation(lane->stream, self->model.dtype, self->model.activation,
+                               operands + out, operands, NULL, tokens, s->ffn));
     break;
   }
   case CALIB_EMBEDDING: {
     const int64_t first = set * tokens % (CUDA_IDS - tokens + 1);
-    CUDA_TRY(kernel_embedding(lane->stream, self->dtype, operands,
+    CUDA_TRY(kernel_embedding(lane->stream, self->model.dtype, operands,
                               (const int32_t *)self->ids.data + first, self->embedding.data,
                               self->positions.data ? lane->batch.positions : NULL,
                               self->positions.data, tokens, s->hidden));
     break;
   }
   default: // CALIB_ARGMAX
-    CUDA_TRY(kernel_argmax(lane->stream, self->dtype, lane->tensors[TENSOR_IDS].data, operands,
-                           tokens, s->vocab, lane->tensors[TENSOR_ARGMAX].data));
+    CUDA_TRY(kernel_argmax(lane->stream, self->model.dtype, lane->tensors[TENSOR_IDS].data,
+                           operands, tokens, s->vocab, lane->tensors[TENSOR_ARGMAX].data));
     break;
   }
   return CALIB_OK;
@@ -253,7 +253,7 @@ static CalibStatus run_product(CudaState *self, int64_t set, char *error) {
 
 static CalibStatus run_pages(CudaState *self, int64_t set, char *error) {
   CudaLane *lane = &self->main;
-  void *layer = model_kv(self, &lane->plan, set);
+  void *layer = model_kv(self, &lane->layout, set);
   const int32_t n = (int32_t)self->work.size;
   const int64_t bytes = self->memory.page_bytes;
   if (self->work.op == CALIB_KV_SCATTER)

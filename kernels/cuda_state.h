@@ -13,7 +13,7 @@
 #ifndef KERNELS_CUDA_STATE_H
 #define KERNELS_CUDA_STATE_H
 #include "calib/backend.h"
-#include "kernels/batch_plan.h"
+#include "kernels/batch_layout.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "kernels/memory_plan.h"
@@ -50,8 +50,8 @@ typedef struct CudaLane {
   Gemm *gemm;
   CudaBuffer gemm_workspace;
   CudaBuffer tensors[CUDA_N_TENSORS];
-  BatchPlan plan;
-  CudaBuffer words;  // plan.words on the device
+  BatchLayout layout;
+  CudaBuffer words;  // layout.words on the device
   BatchArrays batch; // in `words`
   cudaGraphExec_t graph;
   int32_t unroll; // runs in the graph
@@ -123,7 +123,6 @@ typedef struct CudaState {
   CalibModel model;
   LayerShape shape;
   MemoryPlan memory;
-  KernelDtype dtype;
   CudaBuffer matrices, vectors, embedding, positions, heads, kv, slopes, ids;
 
   CudaWork work;
@@ -173,10 +172,8 @@ void model_unload(CudaState *self);
 CudaLayer model_layer(const CudaState *self, int64_t layer);
 const void *model_head(const CudaState *self, int64_t copy);
 /* A layer's part of the pool as a batch divides it. */
-void *model_kv(const CudaState *self, const BatchPlan *plan, int64_t layer);
+void *model_kv(const CudaState *self, const BatchLayout *layout, int64_t layer);
 KernelAttention model_attention(const CudaState *self, const CudaLane *lane, int64_t layer);
-KernelActivation model_activation(const CudaState *self);
-KernelNorm model_norm(const CudaState *self);
 
 /* --- cuda_batch.c */
 /* Where the batches of runs over so many layers lie. */

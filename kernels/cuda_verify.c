@@ -39,7 +39,7 @@ CalibStatus check_compare(Check *self, const void *device, const double *referen
   double difference = 0, size = 0;
   TRY(check_fetch(self, &out, device, 2 * n));
   for (int64_t i = 0; i < n; i++) {
-    const double value = half_decode(self->state->dtype, out[i]);
+    const double value = half_decode(self->state->model.dtype, out[i]);
     difference += (value - reference[i]) * (value - reference[i]);
     size += reference[i] * reference[i];
   }
@@ -67,15 +67,15 @@ static CalibStatus check_norm(Check *self, double *ret_error) {
   TRY(check_fetch(self, &weight, layer.norm_weights[0], 2 * hidden));
   if (layer.norm_biases[0]) TRY(check_fetch(self, &bias, layer.norm_biases[0], 2 * hidden));
   TRY(check_poison(self, check_tensor(self, TENSOR_NORMED), 2 * n));
-  CUDA_TRY(kernel_norm(self->lane->stream, state->dtype, model_norm(state),
+  CUDA_TRY(kernel_norm(self->lane->stream, state->model.dtype, state->model.norm,
                        check_tensor(self, TENSOR_NORMED), check_tensor(self, TENSOR_RESIDUAL),
                        check_tensor(self, TENSOR_ADDED), layer.norm_weights[0],
                        layer.norm_biases[0], 1e-5f, CHECK_ROWS, hidden));
   double *out = check_take(self, 8 * n), *sum = check_take(self, 8 * n), residual_error = 0;
-  reference_norm(state->dtype, model_norm(state), out, residual, x, weight, bias, 1e-5, CHECK_ROWS,
-                 hidden);
+  reference_norm(state->model.dtype, state->model.norm, out, residual, x, weight, bias, 1e-5,
+                 CHECK_ROWS, hidden);
   for (int64_t i = 0; i < n; i++)
-    sum[i] = half_load(state->dtype, residual, i);
+    sum[i] = half_load(state->model.dtype, residual, i);
   TRY(check_compare(self, check_tensor(self, TENSOR_NORMED), out, n, ret_error));
   TRY(check_compare(self, check_tensor(self, TENSOR_RESIDUAL), sum, n, &residual_error));
   *ret_error = fmax(*ret_error, residual_error);
@@ -92,10 +92,10 @@ static CalibStatus check_activation(Check *self, double *ret_error) {
   TRY(check_fetch(self, &in, check_tensor(self, TENSOR_UP),
                   2 * (int64_t)CHECK_ROWS * state->shape.up));
   TRY(check_poison(self, check_tensor(self, TENSOR_ACTIVE), 2 * n));
-  CUDA_TRY(kernel_activation(self->lane->stream, state->dtype, model_activation(state),
+  CUDA_TRY(kernel_activation(self->lane->stream, state->model.dtype, state->model.activation,
                              check_tensor(self, TENSOR_ACTIVE), check_tensor(self, TENSOR_UP), NULL,
                              CHECK_ROWS, state->shape.ffn));
-  reference_activation(state->dtype, model_activation(state), out, in, NULL, CHECK_ROWS,
+  reference_activation(state->model.dtype, state->model.activation, out, in, NULL, CHECK_ROWS,
                        state->shape.ffn);
   return check_compare(self, check_tensor(self, TENSOR_ACTIVE), out, n, ret_error);
 }
@@ -118,12 +118,13 @@ static CalibStatus check_embedding(Check *self, double *ret_error) {
   }
   if (state->positions.data) TRY(check_fetch(self, &positions, state->positions.data, 2 * n));
   TRY(check_poison(self, check_tensor(self, TENSOR_RESIDUAL), 2 * n));
-  CUDA_TRY(kernel_embedding(self->lane->stream, state->dtype, check_tensor(self, TENSOR_RESIDUAL),
-                            state->ids.data, state->embedding.data,
-                            positions ? self->lane->batch.positions : NULL, state->positions.data,
-                            CHECK_ROWS, (int32_t)hidden));
+  CUDA_TRY(kernel_embedding(self->lane->stream, state->model.dtype,
+                            check_tensor(self, TENSOR_RESIDUAL), state->ids.data,
+                            state->embedding.data, positions ? self->lane->batch.positions : NULL,
+                            state->positions.data, CHECK_ROWS, (int32_t)hidden));
   double *out = check_take(self, 8 * n);
-  reference_embedding(state->dtype, out, rows, table, rows, positions, CHECK_ROWS, (int32_t)hidden);
+  reference_embedding(state->model.dtype, out, rows, table, rows, positions, CHECK_ROWS,
+                      (int32_t)hidden);
   return check_compare(self, check_tensor(self, TENSOR_RESIDUAL), out, n, ret_error);
 }
 
@@ -137,10 +138,10 @@ static CalibStatus check_argmax(Check *self, double *ret_error) {
   TRY(check_fetch(self, &logits, check_tensor(self, TENSOR_LOGITS),
                   2 * (int64_t)CHECK_ROWS * vocab));
   TRY(check_poison(self, check_tensor(self, TENSOR_IDS), sizeof expected));
-  CUDA_TRY(kernel_argmax(self->lane->stream, state->dtype, check_tensor(self, TENSOR_IDS),
+  CUDA_TRY(kernel_argmax(self->lane->stream, state->model.dtype, check_tensor(self, TENSOR_IDS),
                          check_tensor(self, TENSOR_LOGITS), CHECK_ROWS, vocab,
                          check_tensor(self, TENSOR_ARGMAX)));
-  reference_argmax(state->dtype, expected, logits, CHECK_ROWS, vocab);
+  reference_argmax(state->model.dtype, expected, logits, CHECK_ROWS, vocab);
   TRY(check_fetch(self, &ids, check_tensor(self, TENSOR_IDS), sizeof expected));
   *ret_error = memcmp(ids, expected, sizeof expected) == 0 ? 0 : (double)INFINITY;
   return CALIB_OK;
@@ -166,7 +167,7 @@ static CalibStatus check_product(Check *self, CudaProduct product, CalibOp op, C
   char *weights = check_take(self, 2 * (int64_t)columns * p.k);
   uint16_t *sampled_bias = check_take(self, 2 * (int64_t)columns);
   double *reference = check_take(self, 8 * (int64_t)CHECK_ROWS * columns), difference = 0, size = 0;
-  const GemmShape shape = {CHECK_ROWS, columns, p.k, state->dtype, p.epilogue};
+  const GemmShape shape = {CHECK_ROWS, columns, p.k, state->model.dtype, p.epilogue};
   for (int64_t i = 0; i < columns; i++) {
     const int64_t column = i * p.n / columns;
     CUDA_TRY(cudaMemcpy(weights + 2 * i * p.k, (const char *)p.weights + 2 * column * p.k,
@@ -176,7 +177,7 @@ static CalibStatus check_product(Check *self, CudaProduct product, CalibOp op, C
   reference_gemm_blocked(&shape, reference, in, weights, sampled_bias);
   for (int64_t i = 0; i < (int64_t)CHECK_ROWS * columns; i++) {
     const int64_t column = i % columns * p.n / columns;
-    const double value = half_decode(state->dtype, out[i / columns * p.n + column]);
+    const double value = half_decode(state->model.dtype, out[i / columns * p.n + column]);
     difference += (value - reference[i]) * (value - reference[i]);
     size += reference[i] * reference[i];
   }
@@ -305,9 +306,9 @@ static CalibStatus verify_one(CudaState *state, CudaCheck which, double *ret_err
   snprintf(error, CALIB_ERROR_SIZE,
            "%s is wrong: %.2g off its reference, at most %.2g is allowed (%s, %d rows, hidden_size "
            "%d, %d query and %d key and value heads of %d)",
-           names[which], off, LIMIT, state->dtype == KERNEL_BF16 ? "bf16" : "fp16", (int)CHECK_ROWS,
-           (int)state->shape.hidden, (int)state->shape.query_heads, (int)state->shape.kv_heads,
-           (int)state->shape.head_dim);
+           names[which], off, LIMIT, state->model.dtype == CALIB_BF16 ? "bf16" : "fp16",
+           (int)CHECK_ROWS, (int)state->shape.hidden, (int)state->shape.query_heads,
+           (int)state->shape.kv_heads, (int)state->shape.head_dim);
   return CALIB_WRONG;
 }
 

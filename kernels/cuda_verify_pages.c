@@ -26,7 +26,7 @@ CalibStatus check_rope_append(Check *self, double *ret_error) {
   const CalibBatch batch = {.sequences = sequences, .n_prefills = 2};
   TRY(set_batch(self, s->kv_heads, APPEND_PAGES, &batch));
   CudaLane *lane = self->lane;
-  const int64_t pool = lane->plan.part_pages * state->memory.page_bytes / 2;
+  const int64_t pool = lane->layout.part_pages * state->memory.page_bytes / 2;
   const KernelAttention attention = model_attention(state, lane, 0);
   const bool has_rope = state->model.positions == CALIB_ROPE;
   void *qkv = NULL;
@@ -36,9 +36,9 @@ CalibStatus check_rope_append(Check *self, double *ret_error) {
   double *q = check_take(self, 8 * (int64_t)CHECK_ROWS * s->attention),
          *pages = check_take(self, 8 * pool);
   for (int64_t i = 0; i < pool; i++)
-    pages[i] = half_decode(state->dtype, before[i]);
-  reference_rope_append(&attention, q, pages, qkv, lane->plan.at.slots,
-                        has_rope ? lane->plan.at.positions : NULL, 1e4, CHECK_ROWS);
+    pages[i] = half_decode(state->model.dtype, before[i]);
+  reference_rope_append(&attention, q, pages, qkv, lane->layout.at.slots,
+                        has_rope ? lane->layout.at.positions : NULL, 1e4, CHECK_ROWS);
   CUDA_TRY(kernel_rope_append(lane->stream, &attention, check_tensor(self, TENSOR_QKV),
                               state->kv.data, lane->batch.slots,
                               has_rope ? lane->batch.positions : NULL, 1e4f, CHECK_ROWS));
@@ -69,24 +69,24 @@ static CalibStatus compare_attention(Check *self, const KernelAttention *attenti
                                      const int32_t *row_starts, const int32_t *past,
                                      double *ret_error) {
   CudaState *state = self->state;
-  const BatchPlan *plan = &self->lane->plan;
+  const BatchLayout *layout = &self->lane->layout;
   const int64_t heads = attention->query_heads, columns = heads * attention->head_dim;
   KernelAttention host = *attention;
   void *q = NULL, *pages = NULL, *slopes = NULL;
   const int64_t page_elements =
       2 * (int64_t)attention->kv_heads * attention->head_dim * attention->block_size;
   TRY(check_fetch(self, &q, check_tensor(self, TENSOR_QKV),
-                  2 * (int64_t)plan->tokens * state->shape.qkv));
-  TRY(check_fetch(self, &pages, attention->kv_pages, 2 * plan->part_pages * page_elements));
+                  2 * (int64_t)layout->tokens * state->shape.qkv));
+  TRY(check_fetch(self, &pages, attention->kv_pages, 2 * layout->part_pages * page_elements));
   if (attention->alibi_slopes)
     TRY(check_fetch(self, &slopes, attention->alibi_slopes, heads * (int64_t)sizeof(float)));
   host.kv_pages = pages;
   host.alibi_slopes = slopes;
-  host.page_table = plan->at.page_table;
-  double *out = check_take(self, 8 * plan->tokens * columns);
+  host.page_table = layout->at.page_table;
+  double *out = check_take(self, 8 * layout->tokens * columns);
   reference_attention(&host, out, q, state->shape.qkv, row_starts, past,
-                      plan->n_prefills + plan->n_decodes);
-  return check_compare(self, check_tensor(self, TENSOR_ATTENTION), out, plan->tokens * columns,
+                      layout->n_prefills + layout->n_decodes);
+  return check_compare(self, check_tensor(self, TENSOR_ATTENTION), out, layout->tokens * columns,
                        ret_error);
 }
 
@@ -98,12 +98,12 @@ CalibStatus check_prefill(Check *self, double *ret_error) {
   CudaLane *lane = self->lane;
   const KernelAttention attention = few_heads(self);
   TRY(check_poison(self, check_tensor(self, TENSOR_ATTENTION),
-                   2 * (int64_t)lane->plan.tokens * attention.query_heads * attention.head_dim));
+                   2 * (int64_t)lane->layout.tokens * attention.query_heads * attention.head_dim));
   CUDA_TRY(kernel_attention_prefill(lane->stream, &attention, check_tensor(self, TENSOR_ATTENTION),
                                     check_tensor(self, TENSOR_QKV), self->state->shape.qkv,
-                                    lane->batch.row_starts, lane->batch.past, lane->plan.n_prefills,
-                                    lane->plan.max_new));
-  return compare_attention(self, &attention, lane->plan.at.row_starts, lane->plan.at.past,
+                                    lane->batch.row_starts, lane->batch.past,
+                                    lane->layout.n_prefills, lane->layout.max_new));
+  return compare_attention(self, &attention, lane->layout.at.row_starts, lane->layout.at.past,
                            ret_error);
 }
 
@@ -120,8 +120,8 @@ CalibStatus check_decode(Check *self, double *ret_error) {
   CUDA_TRY(kernel_attention_decode(lane->stream, &attention, check_tensor(self, TENSOR_ATTENTION),
                                    check_tensor(self, TENSOR_QKV), self->state->shape.qkv,
                                    lane->batch.contexts, lane->batch.split_starts,
-                                   lane->batch.split_sequences, lane->plan.split_tokens, N,
-                                   lane->plan.total_splits, check_tensor(self, TENSOR_SPLITS)));
+                                   lane->batch.split_sequences, lane->layout.split_tokens, N,
+                                   lane->layout.total_splits, check_tensor(self, TENSOR_SPLITS)));
   const int32_t rows[N + 1] = {0, 1, 2, 3, 4}, past[N] = {0, 16, 128, 299};
   return compare_attention(self, &attention, rows, past, ret_error);
 }

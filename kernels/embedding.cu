@@ -22,20 +22,20 @@ __global__ void pick_rows_kernel(uint4 *out, const int32_t *ids, const uint4 *ta
 
 } // namespace
 
-int kernel_embedding(KernelStream stream, KernelDtype dtype, void *out, const int32_t *ids,
+int kernel_embedding(KernelStream stream, CalibDtype dtype, void *out, const int32_t *ids,
                      const void *table, const int32_t *positions, const void *positions_table,
                      int32_t tokens, int32_t hidden) {
   if (hidden < VECTOR_ELEMENTS || hidden % VECTOR_ELEMENTS != 0) return KERNEL_INVALID;
   if (tokens == 0) return 0;
   const int vectors = hidden / VECTOR_ELEMENTS;
   const RowGrid rows = row_grid(tokens, vectors);
-  auto *const kernel = dtype == KERNEL_BF16 ? pick_rows_kernel<Bf16> : pick_rows_kernel<Fp16>;
+  auto *const kernel = dtype == CALIB_BF16 ? pick_rows_kernel<Bf16> : pick_rows_kernel<Fp16>;
   return kernel_launch(kernel, rows.grid, rows.block, 0, stream, static_cast<uint4 *>(out), ids,
                        static_cast<const uint4 *>(table), positions,
                        static_cast<const uint4 *>(positions_table), vectors, rows.parts);
 }
 
-int kernel_gather_rows(KernelStream stream, KernelDtype dtype, void *out, const void *in,
+int kernel_gather_rows(KernelStream stream, CalibDtype dtype, void *out, const void *in,
                        const int32_t *rows, int32_t n, int32_t hidden) {
   return kernel_embedding(stream, dtype, out, rows, in, nullptr, nullptr, n, hidden);
 }

@@ -128,7 +128,7 @@ static int describe_operation(Plan *plan, char *error) {
 
 static int describe_matrices(Plan *plan, char *error) {
   const GemmShape *const s = &plan->shape;
-  const cudaDataType_t type = s->dtype == KERNEL_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+  const cudaDataType_t type = s->dtype == CALIB_BF16 ? CUDA_R_16BF : CUDA_R_16F;
   const uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
   cublasStatus_t status = cublasLtMatrixLayoutCreate(&plan->w, type, k, n, s->k);
   if (status == CUBLAS_STATUS_SUCCESS)

@@ -22,7 +22,7 @@ typedef enum GemmEpilogue {
 
 typedef struct GemmShape {
   int32_t m, n, k;
-  KernelDtype dtype;
+  CalibDtype dtype;
   GemmEpilogue epilogue;
 } GemmShape;
 

@@ -62,11 +62,11 @@ __global__ void wait_flag_kernel(const volatile int32_t *flag, uint64_t timeout_
 
 } // namespace
 
-int kernel_fill_normal(KernelStream stream, KernelDtype dtype, void *out, int64_t n,
-                       float deviation, uint64_t seed) {
+int kernel_fill_normal(KernelStream stream, CalibDtype dtype, void *out, int64_t n, float deviation,
+                       uint64_t seed) {
   if (n == 0) return 0;
-  return dtype == KERNEL_BF16 ? launch<Bf16>(stream, out, n, deviation, seed)
-                              : launch<Fp16>(stream, out, n, deviation, seed);
+  return dtype == CALIB_BF16 ? launch<Bf16>(stream, out, n, deviation, seed)
+                             : launch<Fp16>(stream, out, n, deviation, seed);
 }
 
 int kernel_wait_flag(KernelStream stream, const volatile int32_t *host_flag, int64_t timeout_ns) {

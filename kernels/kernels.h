@@ -1,14 +1,16 @@
 /* The kernels of a decoder layer, as C functions that launch them on a stream.
  *
  * Pointers are to device memory unless a name says host. Matrices are row-major. Elements are of
- * `dtype`, sums are fp32. Vectors of 16 bytes are read and written, so rows start at multiples
- * of 16 bytes. Every launcher returns a cudaError_t as an int (0: launched) and never waits.
+ * `dtype`, which is not CALIB_FP32; sums are fp32. Vectors of 16 bytes are read and written, so
+ * rows start at multiples of 16 bytes. Every launcher returns a cudaError_t as an int (0: launched)
+ * and never waits.
  *
  * A KV pool of a layer is pages of `block_size` tokens: [page][K or V][kv_head][token][head_dim],
  * so that a page of a layer is one contiguous piece, and so is a head's part of it. Page tables are
  * [sequence][max_pages] int32. */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
+#include "calib/backend.h"
 #include <stddef.h>
 #include <stdint.h>
 #ifdef __cplusplus
@@ -17,13 +19,9 @@ extern "C" {
 
 typedef struct CUstream_st *KernelStream; // cudaStream_t
 
-typedef enum KernelDtype { KERNEL_BF16, KERNEL_FP16 } KernelDtype;
-typedef enum KernelNorm { KERNEL_RMS_NORM, KERNEL_LAYER_NORM } KernelNorm;
-typedef enum KernelActivation { KERNEL_SWIGLU, KERNEL_GELU, KERNEL_RELU } KernelActivation;
-
 /* Heads and pages of one layer's attention. */
 typedef struct KernelAttention {
-  KernelDtype dtype;
+  CalibDtype dtype;
   int32_t query_heads, kv_heads, head_dim; // head_dim: 64 or 128; query_heads = group · kv_heads
   int32_t block_size;                      // tokens in a page, a power of two, 16 or more
   float scale;                             // of q·k, usually 1/√head_dim
@@ -36,7 +34,7 @@ typedef struct KernelAttention {
 /* --- norm.cu. residual[t] += x[t] (x NULL: not), out[t] = norm(residual[t])·weight (+ bias).
  * out, x, residual [tokens][hidden]; weight, bias [hidden], bias NULL for RMSNorm. out may be x.
  * hidden is a multiple of 8, at most 32768. */
-int kernel_norm(KernelStream stream, KernelDtype dtype, KernelNorm norm, void *out, void *residual,
+int kernel_norm(KernelStream stream, CalibDtype dtype, CalibNorm norm, void *out, void *residual,
                 const void *x, const void *weight, const void *bias, float epsilon, int32_t tokens,
                 int32_t hidden);
 
@@ -68,25 +66,25 @@ int kernel_attention_decode(KernelStream stream, const KernelAttention *shape, v
 
 /* --- activation.cu. SwiGLU: out [tokens][ffn] = silu(in[t][0 … ffn)) · in[t][ffn … 2·ffn); GELU
  * (tanh) and ReLU: out = f(in + bias), in [tokens][ffn], bias [ffn] or NULL; may be in place. */
-int kernel_activation(KernelStream stream, KernelDtype dtype, KernelActivation activation,
-                      void *out, const void *in, const void *bias, int32_t tokens, int32_t ffn);
+int kernel_activation(KernelStream stream, CalibDtype dtype, CalibActivation activation, void *out,
+                      const void *in, const void *bias, int32_t tokens, int32_t ffn);
 
 /* --- add_bias.cu. x [tokens][columns] += bias [columns]. */
-int kernel_add_bias(KernelStream stream, KernelDtype dtype, void *x, const void *bias,
+int kernel_add_bias(KernelStream stream, CalibDtype dtype, void *x, const void *bias,
                     int32_t tokens, int32_t columns);
 
 /* --- embedding.cu. out[t] = table[ids[t]] (+ positions_table[positions[t]] unless NULL). */
-int kernel_embedding(KernelStream stream, KernelDtype dtype, void *out, const int32_t *ids,
+int kernel_embedding(KernelStream stream, CalibDtype dtype, void *out, const int32_t *ids,
                      const void *table, const int32_t *positions, const void *positions_table,
                      int32_t tokens, int32_t hidden);
 /* out[i] = in[rows[i]], [n][hidden]: the rows that need logits. */
-int kernel_gather_rows(KernelStream stream, KernelDtype dtype, void *out, const void *in,
+int kernel_gather_rows(KernelStream stream, CalibDtype dtype, void *out, const void *in,
                        const int32_t *rows, int32_t n, int32_t hidden);
 
 /* --- argmax.cu. ids[i] = the first greatest of logits[i][0 … vocab), which may have any length;
  * NaN is never greatest. `partial` is a workspace. */
 size_t kernel_argmax_workspace(int32_t rows, int32_t vocab);
-int kernel_argmax(KernelStream stream, KernelDtype dtype, int32_t *ids, const void *logits,
+int kernel_argmax(KernelStream stream, CalibDtype dtype, int32_t *ids, const void *logits,
                   int32_t rows, int32_t vocab, void *partial);
 
 /* --- kv_copy.cu. Pages of a layer, `page_bytes` each, to one buffer or from it. The contiguous
@@ -98,8 +96,8 @@ int kernel_kv_scatter(KernelStream stream, void *kv_pages, const void *buffer, c
 
 /* --- harness.cu. What measuring needs. */
 /* Normal numbers of deviation `deviation` from a counter-based generator. */
-int kernel_fill_normal(KernelStream stream, KernelDtype dtype, void *out, int64_t n,
-                       float deviation, uint64_t seed);
+int kernel_fill_normal(KernelStream stream, CalibDtype dtype, void *out, int64_t n, float deviation,
+                       uint64_t seed);
 /* Holds the stream until *host_flag (pinned) is not 0, or `timeout_ns` have passed. */
 int kernel_wait_flag(KernelStream stream, const volatile int32_t *host_flag, int64_t timeout_ns);
 

@@ -64,7 +64,7 @@ __device__ __forceinline__ uint4 scale(uint4 bits, float mean, float factor, uin
 }
 
 /* Two blocks of wide rows share a multiprocessor, so that one reads while the other sums. */
-template <class T, KernelNorm norm, int count>
+template <class T, CalibNorm norm, int count>
 __global__ void __launch_bounds__(MAX_THREADS, count <= 4 ? 2 : 1)
     norm_kernel(const NormArguments a) {
   const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(MAX_THREADS, count <= 4 ? 2 : 1)
 
   const float hidden = static_cast<float>(a.vectors * VECTOR_ELEMENTS);
   const float mean =
-      norm == KERNEL_LAYER_NORM ? power_sum<T, 1>(row, 0.0f, a.vectors) / hidden : 0.0f;
+      norm == CALIB_LAYER_NORM ? power_sum<T, 1>(row, 0.0f, a.vectors) / hidden : 0.0f;
   const float variance = power_sum<T, 2>(row, mean, a.vectors) / hidden;
   const float factor = rsqrtf(variance + a.epsilon);
   uint4 weight[count], bias[count];
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(MAX_THREADS, count <= 4 ? 2 : 1)
   }
 }
 
-template <class T, KernelNorm norm> int launch(KernelStream stream, const NormArguments &a) {
+template <class T, CalibNorm norm> int launch(KernelStream stream, const NormArguments &a) {
   const bool warp_rows = a.vectors <= WARP_ROW_VECTORS;
   int count = 1;
   while (count * (warp_rows ? WARP_LANES : MAX_THREADS) < a.vectors)
@@ -124,14 +124,14 @@ template <class T, KernelNorm norm> int launch(KernelStream stream, const NormAr
   }
 }
 
-template <class T> int launch_norm(KernelStream stream, KernelNorm norm, const NormArguments &a) {
-  return norm == KERNEL_RMS_NORM ? launch<T, KERNEL_RMS_NORM>(stream, a)
-                                 : launch<T, KERNEL_LAYER_NORM>(stream, a);
+template <class T> int launch_norm(KernelStream stream, CalibNorm norm, const NormArguments &a) {
+  return norm == CALIB_RMS_NORM ? launch<T, CALIB_RMS_NORM>(stream, a)
+                                : launch<T, CALIB_LAYER_NORM>(stream, a);
 }
 
 } // namespace
 
-int kernel_norm(KernelStream stream, KernelDtype dtype, KernelNorm norm, void *out, void *residual,
+int kernel_norm(KernelStream stream, CalibDtype dtype, CalibNorm norm, void *out, void *residual,
                 const void *x, const void *weight, const void *bias, float epsilon, int32_t tokens,
                 int32_t hidden) {
   if (hidden < VECTOR_ELEMENTS || hidden % VECTOR_ELEMENTS != 0) return KERNEL_INVALID;
@@ -144,6 +144,6 @@ int kernel_norm(KernelStream stream, KernelDtype dtype, KernelNorm norm, void *o
                            epsilon,
                            tokens,
                            hidden / VECTOR_ELEMENTS};
-  return dtype == KERNEL_BF16 ? launch_norm<Bf16>(stream, norm, a)
-                              : launch_norm<Fp16>(stream, norm, a);
+  return dtype == CALIB_BF16 ? launch_norm<Bf16>(stream, norm, a)
+                             : launch_norm<Fp16>(stream, norm, a);
 }

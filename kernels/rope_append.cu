@@ -104,6 +104,6 @@ int kernel_rope_append(KernelStream stream, const KernelAttention *shape, void *
   for (int i = 0; positions != nullptr && i < pairs; i++)
     rates.at[i] = pow(static_cast<double>(theta), -2.0 * i / head_dim) / M_PI;
   auto *const kernel =
-      shape->dtype == KERNEL_BF16 ? rope_append_kernel<Bf16> : rope_append_kernel<Fp16>;
+      shape->dtype == CALIB_BF16 ? rope_append_kernel<Bf16> : rope_append_kernel<Fp16>;
   return kernel_launch(kernel, rows.grid, rows.block, 0, stream, a, rates);
 }

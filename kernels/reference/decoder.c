@@ -15,7 +15,7 @@ static double *vectors(int64_t rows, int64_t columns) {
 static void normalise(const Decoder *self, double *out, const double *in, const double *weight,
                       const double *bias) {
   double mean = 0, square = 0;
-  for (int32_t i = 0; self->norm == KERNEL_LAYER_NORM && i < self->hidden; i++)
+  for (int32_t i = 0; self->norm == CALIB_LAYER_NORM && i < self->hidden; i++)
     mean += in[i] / self->hidden;
   for (int32_t i = 0; i < self->hidden; i++)
     square += (in[i] - mean) * (in[i] - mean) / self->hidden;
@@ -91,7 +91,7 @@ static void add(double *to, const double *x, int32_t n) {
 static void activate(const Decoder *self, double *out, const double *up) {
   for (int32_t i = 0; i < self->ffn; i++)
     out[i] = reference_activate(self->activation, up[i]) *
-             (self->activation == KERNEL_SWIGLU ? up[i + self->ffn] : 1);
+             (self->activation == CALIB_SWIGLU ? up[i + self->ffn] : 1);
 }
 
 /* K and V of all tokens are in their pages before any token attends. */
@@ -99,7 +99,7 @@ static void run_layer(const Decoder *self, const DecoderLayer *layer, const Deco
                       int32_t n, double *states) {
   const int32_t h = self->hidden, d = self->head_dim, columns = self->query_heads * d;
   const int32_t qkv_columns = columns + 2 * self->kv_heads * d;
-  const int32_t up_columns = (self->activation == KERNEL_SWIGLU ? 2 : 1) * self->ffn;
+  const int32_t up_columns = (self->activation == CALIB_SWIGLU ? 2 : 1) * self->ffn;
   double *normed = vectors(1, h), *qkv = vectors(n, qkv_columns), *attention = vectors(1, columns);
   double *up = vectors(1, up_columns), *active = vectors(1, self->ffn), *added = vectors(1, h);
   for (int32_t t = 0; t < n; t++) {

@@ -16,8 +16,8 @@ typedef struct DecoderLayer {
 } DecoderLayer;
 
 typedef struct Decoder {
-  KernelNorm norm;
-  KernelActivation activation;
+  CalibNorm norm;
+  CalibActivation activation;
   int32_t layers, hidden, query_heads, kv_heads, head_dim, ffn, vocab, block_size;
   bool has_rope;
   const float *alibi_slopes;           // NULL: no ALiBi

@@ -6,8 +6,8 @@
 
 static double finish(const GemmShape *shape, double sum, const void *bias, int64_t column) {
   if (shape->epilogue != GEMM_PLAIN) sum += half_load(shape->dtype, bias, column);
-  if (shape->epilogue == GEMM_BIAS_GELU) return reference_activate(KERNEL_GELU, sum);
-  if (shape->epilogue == GEMM_BIAS_RELU) return reference_activate(KERNEL_RELU, sum);
+  if (shape->epilogue == GEMM_BIAS_GELU) return reference_activate(CALIB_GELU, sum);
+  if (shape->epilogue == GEMM_BIAS_RELU) return reference_activate(CALIB_RELU, sum);
   return sum;
 }
 
@@ -34,7 +34,7 @@ static int64_t least(int64_t a, int64_t b) {
 }
 
 /* Part of a matrix of `depth` columns, converted once: to[rows][width]. */
-static void unpack(KernelDtype dtype, double *to, const void *from, int64_t depth, int64_t row,
+static void unpack(CalibDtype dtype, double *to, const void *from, int64_t depth, int64_t row,
                    int64_t rows, int64_t at, int64_t width) {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < width; j++)

@@ -2,16 +2,16 @@
 #include "kernels/reference/half.h"
 #include <math.h>
 
-static int mantissa_bits(KernelDtype dtype) {
-  return dtype == KERNEL_BF16 ? 7 : 10;
+static int mantissa_bits(CalibDtype dtype) {
+  return dtype == CALIB_BF16 ? 7 : 10;
 }
 
 /* The exponent of the smallest normal number is 1 − bias. */
-static int exponent_bias(KernelDtype dtype) {
-  return dtype == KERNEL_BF16 ? 127 : 15;
+static int exponent_bias(CalibDtype dtype) {
+  return dtype == CALIB_BF16 ? 127 : 15;
 }
 
-double half_decode(KernelDtype dtype, uint16_t bits) {
+double half_decode(CalibDtype dtype, uint16_t bits) {
   const int width = mantissa_bits(dtype), bias = exponent_bias(dtype);
   const int mantissa = bits & ((1 << width) - 1);
   const int exponent = (bits & 0x7fff) >> width;
@@ -25,7 +25,7 @@ double half_decode(KernelDtype dtype, uint16_t bits) {
   return bits & 0x8000 ? -value : value;
 }
 
-uint16_t half_encode(KernelDtype dtype, double value) {
+uint16_t half_encode(CalibDtype dtype, double value) {
   const int width = mantissa_bits(dtype), bias = exponent_bias(dtype);
   const unsigned sign = signbit(value) ? 0x8000 : 0;
   const unsigned infinity = (unsigned)(2 * bias + 1) << width;

@@ -11,16 +11,16 @@ extern "C" {
 #endif
 
 /* The number that 16 bits stand for, exactly; NAN for any NaN. */
-double half_decode(KernelDtype dtype, uint16_t bits);
+double half_decode(CalibDtype dtype, uint16_t bits);
 
 /* The bits nearest to a number, rounded once; for NAN a quiet one. */
-uint16_t half_encode(KernelDtype dtype, double value);
+uint16_t half_encode(CalibDtype dtype, double value);
 
 /* Element i of an array. */
-static inline double half_load(KernelDtype dtype, const void *array, int64_t i) {
+static inline double half_load(CalibDtype dtype, const void *array, int64_t i) {
   return half_decode(dtype, ((const uint16_t *)array)[i]);
 }
-static inline void half_store(KernelDtype dtype, void *array, int64_t i, double value) {
+static inline void half_store(CalibDtype dtype, void *array, int64_t i, double value) {
   ((uint16_t *)array)[i] = half_encode(dtype, value);
 }
 

@@ -11,7 +11,7 @@ extern "C" {
 #endif
 
 /* residual stays 16-bit: the norm is that of the rounded sum. */
-void reference_norm(KernelDtype dtype, KernelNorm norm, double *out, void *residual, const void *x,
+void reference_norm(CalibDtype dtype, CalibNorm norm, double *out, void *residual, const void *x,
                     const void *weight, const void *bias, double epsilon, int32_t tokens,
                     int32_t hidden);
 
@@ -22,18 +22,18 @@ void reference_rope_append(const KernelAttention *shape, double *q, double *kv_p
                            double theta, int32_t tokens);
 
 /* GELU (tanh) or ReLU of one number; SiLU for SwiGLU. */
-double reference_activate(KernelActivation activation, double x);
-void reference_activation(KernelDtype dtype, KernelActivation activation, double *out,
-                          const void *in, const void *bias, int32_t tokens, int32_t ffn);
+double reference_activate(CalibActivation activation, double x);
+void reference_activation(CalibDtype dtype, CalibActivation activation, double *out, const void *in,
+                          const void *bias, int32_t tokens, int32_t ffn);
 
-void reference_add_bias(KernelDtype dtype, double *out, const void *x, const void *bias,
+void reference_add_bias(CalibDtype dtype, double *out, const void *x, const void *bias,
                         int32_t tokens, int32_t columns);
 
-void reference_embedding(KernelDtype dtype, double *out, const int32_t *ids, const void *table,
+void reference_embedding(CalibDtype dtype, double *out, const int32_t *ids, const void *table,
                          const int32_t *positions, const void *positions_table, int32_t tokens,
                          int32_t hidden);
 
-void reference_argmax(KernelDtype dtype, int32_t *ids, const void *logits, int32_t rows,
+void reference_argmax(CalibDtype dtype, int32_t *ids, const void *logits, int32_t rows,
                       int32_t vocab);
 
 void reference_kv_gather(void *buffer, const void *kv_pages, const int32_t *pages, int32_t n_pages,

@@ -5,7 +5,7 @@
 #include "kernels/reference/reference.h"
 
 /* Element i of a head turned by its position. */
-static double rotated(KernelDtype dtype, const uint16_t *head, int32_t head_dim, int32_t i,
+static double rotated(CalibDtype dtype, const uint16_t *head, int32_t head_dim, int32_t i,
                       int32_t position, double theta) {
   const int32_t half = head_dim / 2, pair = i % half;
   const double angle = position * pow(theta, -2.0 * pair / head_dim);

@@ -5,7 +5,7 @@
 #include "kernels/reference/half.h"
 #include "kernels/reference/reference.h"
 
-void reference_embedding(KernelDtype dtype, double *out, const int32_t *ids, const void *table,
+void reference_embedding(CalibDtype dtype, double *out, const int32_t *ids, const void *table,
                          const int32_t *positions, const void *positions_table, int32_t tokens,
                          int32_t hidden) {
   for (int64_t t = 0; t < tokens; t++) {
@@ -18,7 +18,7 @@ void reference_embedding(KernelDtype dtype, double *out, const int32_t *ids, con
   }
 }
 
-void reference_argmax(KernelDtype dtype, int32_t *ids, const void *logits, int32_t rows,
+void reference_argmax(CalibDtype dtype, int32_t *ids, const void *logits, int32_t rows,
                       int32_t vocab) {
   for (int64_t row = 0; row < rows; row++) {
     double greatest = -INFINITY; // which NaN is not above

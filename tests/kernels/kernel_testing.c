@@ -51,7 +51,7 @@ uint32_t random_below(uint64_t *state, uint32_t limit) {
   return (uint32_t)((random_next(state) >> 32) * limit >> 32);
 }
 
-uint16_t *random_elements(KernelDtype dtype, int64_t n, double deviation, uint64_t seed) {
+uint16_t *random_elements(CalibDtype dtype, int64_t n, double deviation, uint64_t seed) {
   uint16_t *elements = malloc((size_t)n * sizeof *elements);
   uint64_t state = seed;
   for (int64_t i = 0; i < n; i++) {
@@ -75,7 +75,7 @@ int32_t *random_order(int32_t n, uint64_t seed) {
   return order;
 }
 
-double relative_error(KernelDtype dtype, const uint16_t *out, const double *reference, int64_t n) {
+double relative_error(CalibDtype dtype, const uint16_t *out, const double *reference, int64_t n) {
   double difference = 0, size = 0;
   for (int64_t i = 0; i < n; i++) {
     double value = half_decode(dtype, out[i]);
@@ -88,7 +88,7 @@ double relative_error(KernelDtype dtype, const uint16_t *out, const double *refe
   return sqrt(difference / (size > 0 ? size : 1));
 }
 
-double greatest_error(KernelDtype dtype, const uint16_t *out, const double *reference, int64_t n,
+double greatest_error(CalibDtype dtype, const uint16_t *out, const double *reference, int64_t n,
                       double floor) {
   double greatest = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -101,8 +101,8 @@ double greatest_error(KernelDtype dtype, const uint16_t *out, const double *refe
   return greatest;
 }
 
-double half_error(KernelDtype dtype) {
-  return dtype == KERNEL_BF16 ? 0x1.4p-8 : 0x1.4p-11;
+double half_error(CalibDtype dtype) {
+  return dtype == CALIB_BF16 ? 0x1.4p-8 : 0x1.4p-11;
 }
 
 bool is_small_run(int argc, char **argv) {

@@ -46,20 +46,20 @@ void kernel_testing_begin(const char *name);
 int kernel_testing_end(void);
 
 /* Normal numbers, rounded to the type; by malloc. The stream `seed` is the same on every host. */
-uint16_t *random_elements(KernelDtype dtype, int64_t n, double deviation, uint64_t seed);
+uint16_t *random_elements(CalibDtype dtype, int64_t n, double deviation, uint64_t seed);
 /* Uniform in 0 … limit − 1. */
 uint32_t random_below(uint64_t *state, uint32_t limit);
 /* 0 … n − 1 in random order, by malloc. */
 int32_t *random_order(int32_t n, uint64_t seed);
 
 /* ‖out − reference‖ / ‖reference‖; infinite if an element of `out` is no number. */
-double relative_error(KernelDtype dtype, const uint16_t *out, const double *reference, int64_t n);
+double relative_error(CalibDtype dtype, const uint16_t *out, const double *reference, int64_t n);
 
 /* The greatest |out − reference| / max(|reference|, floor) of single elements; infinite if one is
  * no number. half_error is that of one rounding, and a quarter for what fp32 loses before it. */
-double greatest_error(KernelDtype dtype, const uint16_t *out, const double *reference, int64_t n,
+double greatest_error(CalibDtype dtype, const uint16_t *out, const double *reference, int64_t n,
                       double floor);
-double half_error(KernelDtype dtype);
+double half_error(CalibDtype dtype);
 
 /* Whether an argument is --small: only small cases, for compute-sanitizer. */
 bool is_small_run(int argc, char **argv);

@@ -18,16 +18,16 @@ static const char *const NAMES[] = {"SwiGLU", "GELU", "ReLU"};
 /* Where exp overflows or vanishes. */
 static const double EXTREMES[] = {0, -0.0, 1, -1, 20, -20, 90, -90, 1000, -1000};
 
-static uint16_t *make_input(KernelDtype dtype, int64_t n) {
+static uint16_t *make_input(CalibDtype dtype, int64_t n) {
   uint16_t *const in = random_elements(dtype, n, 3, 11);
   for (int64_t i = 0; i < n && i < (int64_t)(sizeof EXTREMES / sizeof *EXTREMES); i++)
     half_store(dtype, in, i, EXTREMES[i]);
   return in;
 }
 
-static void check_activation(KernelDtype dtype, KernelActivation activation, Case c, bool has_bias,
+static void check_activation(CalibDtype dtype, CalibActivation activation, Case c, bool has_bias,
                              bool in_place) {
-  const int64_t n = (int64_t)c.tokens * c.columns, n_in = activation == KERNEL_SWIGLU ? 2 * n : n;
+  const int64_t n = (int64_t)c.tokens * c.columns, n_in = activation == CALIB_SWIGLU ? 2 * n : n;
   uint16_t *const in = make_input(dtype, n_in);
   uint16_t *const bias = random_elements(dtype, c.columns, 1, 12);
   void *const from = device_copy(in, (size_t)n_in * 2);
@@ -52,7 +52,7 @@ static void check_activation(KernelDtype dtype, KernelActivation activation, Cas
   device_free(fresh);
 }
 
-static void check_add_bias(KernelDtype dtype, Case c) {
+static void check_add_bias(CalibDtype dtype, Case c) {
   const int64_t n = (int64_t)c.tokens * c.columns;
   uint16_t *const x = random_elements(dtype, n, 3, 13);
   uint16_t *const bias = random_elements(dtype, c.columns, 1, 14);
@@ -79,16 +79,16 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     if ((int64_t)CASES[i].tokens * CASES[i].columns > most) continue;
     device_seed(i);
-    for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++) {
-      check_activation(dtype, KERNEL_SWIGLU, CASES[i], false, false);
-      for (KernelActivation activation = KERNEL_GELU; activation <= KERNEL_RELU; activation++) {
+    for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++) {
+      check_activation(dtype, CALIB_SWIGLU, CASES[i], false, false);
+      for (CalibActivation activation = CALIB_GELU; activation <= CALIB_RELU; activation++) {
         check_activation(dtype, activation, CASES[i], true, true);
         check_activation(dtype, activation, CASES[i], false, false);
       }
       check_add_bias(dtype, CASES[i]);
     }
   }
-  expect_true(kernel_activation(NULL, KERNEL_BF16, KERNEL_RELU, NULL, NULL, NULL, 1, 12) != 0,
+  expect_true(kernel_activation(NULL, CALIB_BF16, CALIB_RELU, NULL, NULL, NULL, 1, 12) != 0,
               "a row that is no whole number of vectors is refused");
   return kernel_testing_end();
 }

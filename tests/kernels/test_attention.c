@@ -13,7 +13,7 @@ enum { MAX_SEQUENCES = 4 };
 
 typedef struct Case {
   int32_t query_heads, kv_heads, head_dim, block_size;
-  KernelDtype dtype;
+  CalibDtype dtype;
   int has_alibi;
   int32_t sequences, added[MAX_SEQUENCES], past[MAX_SEQUENCES];
   int32_t split_tokens; // of decode; 0: as planned
@@ -136,12 +136,12 @@ static void check(const Problem *problem, const Case *test, const char *kernel, 
   uint16_t *out = device_fetch(problem->device_out, (size_t)n * sizeof *out);
   double error = relative_error(test->dtype, out, problem->expected, n);
   // bf16 keeps 8 bits of p and of the result, fp16 11.
-  double limit = test->dtype == KERNEL_BF16 ? 5e-3 : 7e-4;
+  double limit = test->dtype == CALIB_BF16 ? 5e-3 : 7e-4;
   expect_true(status == 0, "%s: launched with %d", kernel, status);
   expect_error_below(error, limit,
                      "%s, order %d: %s, %d:%d heads of %d, pages of %d, %d sequences, "
                      "first %d after %d%s",
-                     kernel, (int)seed, test->dtype == KERNEL_BF16 ? "bf16" : "fp16",
+                     kernel, (int)seed, test->dtype == CALIB_BF16 ? "bf16" : "fp16",
                      test->query_heads, test->kv_heads, test->head_dim, test->block_size,
                      test->sequences, test->added[0], test->past[0],
                      test->has_alibi ? ", ALiBi" : "");
@@ -202,12 +202,12 @@ static void run_case(const Case *test, uint64_t n_seeds) {
 static void test_lengths(void) {
   static const int32_t added[] = {1, 17, 64, 65, 129}, past[] = {0, 5, 63, 64, 200};
   static const Case shapes[] = {
-      {7, 7, 64, 16, KERNEL_BF16, 0, 1, {0}, {0}, 0},
-      {8, 2, 128, 32, KERNEL_FP16, 0, 1, {0}, {0}, 64},
-      {9, 9, 128, 64, KERNEL_BF16, 1, 1, {0}, {0}, 64},
-      {16, 2, 64, 128, KERNEL_FP16, 1, 1, {0}, {0}, 0},
-      {14, 14, 64, 16, KERNEL_FP16, 0, 1, {0}, {0}, 128},
-      {8, 1, 128, 16, KERNEL_BF16, 0, 1, {0}, {0}, 0},
+      {7, 7, 64, 16, CALIB_BF16, 0, 1, {0}, {0}, 0},
+      {8, 2, 128, 32, CALIB_FP16, 0, 1, {0}, {0}, 64},
+      {9, 9, 128, 64, CALIB_BF16, 1, 1, {0}, {0}, 64},
+      {16, 2, 64, 128, CALIB_FP16, 1, 1, {0}, {0}, 0},
+      {14, 14, 64, 16, CALIB_FP16, 0, 1, {0}, {0}, 128},
+      {8, 1, 128, 16, CALIB_BF16, 0, 1, {0}, {0}, 0},
   };
   int32_t n = 0;
   for (int32_t i = 0; i < 5; i++) {
@@ -223,15 +223,15 @@ static void test_lengths(void) {
 static void test_many_sequences(void) {
   static const Case cases[] = {
       // Chunks beside decodes, one of them of a single token without a past.
-      {14, 7, 64, 16, KERNEL_BF16, 0, 4, {33, 1, 1, 80}, {100, 0, 300, 17}, 0},
-      {8, 2, 128, 16, KERNEL_BF16, 1, 3, {200, 7, 64}, {0, 121, 64}, 0},
-      {24, 3, 128, 32, KERNEL_FP16, 0, 2, {16, 48}, {1000, 0}, 0},
+      {14, 7, 64, 16, CALIB_BF16, 0, 4, {33, 1, 1, 80}, {100, 0, 300, 17}, 0},
+      {8, 2, 128, 16, CALIB_BF16, 1, 3, {200, 7, 64}, {0, 121, 64}, 0},
+      {24, 3, 128, 32, CALIB_FP16, 0, 2, {16, 48}, {1000, 0}, 0},
       // Decode: one split and many, a context that ends with a granule, more heads than an m-tile.
-      {8, 8, 128, 16, KERNEL_BF16, 0, 4, {1, 1, 1, 1}, {0, 15, 16, 255}, 64},
-      {32, 4, 128, 16, KERNEL_BF16, 0, 4, {1, 1, 1, 1}, {2999, 3, 700, 64}, 0},
-      {40, 2, 64, 16, KERNEL_BF16, 1, 3, {1, 1, 1}, {500, 129, 63}, 192},
-      {6, 2, 64, 256, KERNEL_FP16, 0, 2, {1, 1}, {4000, 1}, 1024},
-      {2, 1, 128, 16, KERNEL_FP16, 1, 1, {1}, {9000}, 4096},
+      {8, 8, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {0, 15, 16, 255}, 64},
+      {32, 4, 128, 16, CALIB_BF16, 0, 4, {1, 1, 1, 1}, {2999, 3, 700, 64}, 0},
+      {40, 2, 64, 16, CALIB_BF16, 1, 3, {1, 1, 1}, {500, 129, 63}, 192},
+      {6, 2, 64, 256, CALIB_FP16, 0, 2, {1, 1}, {4000, 1}, 1024},
+      {2, 1, 128, 16, CALIB_FP16, 1, 1, {1}, {9000}, 4096},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     run_case(&cases[i], device_is_emulated() ? 5 : 1);
@@ -241,7 +241,7 @@ static void test_many_sequences(void) {
 /* Warps skip tiles that none of their rows sees: of 256 rows against 256 tokens, 32 rows and 64
  * tokens at a time, 20 of 32 products are left, each of 2·8·4 mma with K and as many with V. */
 static void test_skipping(void) {
-  Case test = {4, 4, 64, 16, KERNEL_BF16, 0, 1, {256}, {0}, 0};
+  Case test = {4, 4, 64, 16, CALIB_BF16, 0, 1, {256}, {0}, 0};
   device_take_counts();
   run_case(&test, 1);
   if (device_is_emulated()) {

@@ -78,7 +78,7 @@ static void load(const Backend *backend, CudaState *state, const CalibModel *mod
 static double *decode_all(const CudaState *state, const void *elements, int64_t n) {
   double *numbers = malloc((size_t)n * sizeof *numbers);
   for (int64_t i = 0; i < n; i++)
-    numbers[i] = half_load(state->dtype, elements, i);
+    numbers[i] = half_load(state->model.dtype, elements, i);
   return numbers;
 }
 
@@ -89,7 +89,7 @@ static const double *weights(const CudaState *state, const void *elements, int64
 static DecoderLayer decoder_layer(const CudaState *state, int32_t ix) {
   const LayerShape *s = &state->shape;
   const CudaLayer from = model_layer(state, ix);
-  const BatchPlan *plan = &state->main.plan;
+  const BatchLayout *layout = &state->main.layout;
   const int64_t h = s->hidden;
   return (DecoderLayer){.norm_weights = {weights(state, from.norm_weights[0], h),
                                          weights(state, from.norm_weights[1], h)},
@@ -103,22 +103,22 @@ static DecoderLayer decoder_layer(const CudaState *state, int32_t ix) {
                         .o_bias = weights(state, from.o_bias, h),
                         .up_bias = weights(state, from.up_bias, s->up),
                         .down_bias = weights(state, from.down_bias, h),
-                        .kv = decode_all(state, model_kv(state, plan, ix),
-                                         plan->part_pages * state->memory.page_bytes / 2)};
+                        .kv = decode_all(state, model_kv(state, layout, ix),
+                                         layout->part_pages * state->memory.page_bytes / 2)};
 }
 
 /* The logits of the prepared batch's run `repetition`, from the same weights. */
 static double *expected_logits(const CudaState *state, int64_t repetition) {
   enum { LAYERS = 3 };
-  const BatchPlan *plan = &state->main.plan;
+  const BatchLayout *layout = &state->main.layout;
   const LayerShape *s = &state->shape;
   DecoderLayer layers[LAYERS];
   for (int32_t i = 0; i < LAYERS; i++)
     layers[i] = decoder_layer(state, i);
   const int64_t h = s->hidden, table = h * s->vocab;
   const Decoder decoder = {
-      .norm = model_norm(state),
-      .activation = model_activation(state),
+      .norm = state->model.norm,
+      .activation = state->model.activation,
       .layers = LAYERS,
       .hidden = s->hidden,
       .query_heads = s->query_heads,
@@ -135,22 +135,23 @@ static double *expected_logits(const CudaState *state, int64_t repetition) {
       .norm_bias = layers[0].norm_biases[0],
       .head = weights(state, model_head(state, repetition), table),
       .at = layers};
-  DecoderToken *tokens = malloc((size_t)plan->tokens * sizeof *tokens);
+  DecoderToken *tokens = malloc((size_t)layout->tokens * sizeof *tokens);
   const int32_t *ids =
-      (const int32_t *)state->ids.data + repetition * plan->tokens % (CUDA_IDS - plan->tokens);
+      (const int32_t *)state->ids.data + repetition * layout->tokens % (CUDA_IDS - layout->tokens);
   int32_t sequence = 0;
-  for (int32_t t = 0; t < plan->tokens; t++) {
-    if (t < plan->prefill_tokens)
-      while (t >= plan->at.row_starts[sequence + 1])
+  for (int32_t t = 0; t < layout->tokens; t++) {
+    if (t < layout->prefill_tokens)
+      while (t >= layout->at.row_starts[sequence + 1])
         sequence++;
     else
-      sequence = plan->n_prefills + t - plan->prefill_tokens;
+      sequence = layout->n_prefills + t - layout->prefill_tokens;
     tokens[t] = (DecoderToken){.id = ids[t],
-                               .position = plan->at.positions[t],
-                               .pages = plan->at.page_table + sequence * plan->max_pages};
+                               .position = layout->at.positions[t],
+                               .pages = layout->at.page_table + sequence * layout->max_pages};
   }
-  double *logits = malloc((size_t)plan->n_logits * (size_t)s->vocab * sizeof *logits);
-  reference_decoder(&decoder, tokens, plan->tokens, plan->at.logit_rows, plan->n_logits, logits);
+  double *logits = malloc((size_t)layout->n_logits * (size_t)s->vocab * sizeof *logits);
+  reference_decoder(&decoder, tokens, layout->tokens, layout->at.logit_rows, layout->n_logits,
+                    logits);
   return logits; // the rest is the test's to the end
 }
 
@@ -169,13 +170,14 @@ static void check_iteration(const Backend *backend, const CalibModel *model) {
   double *expected = expected_logits(state, 0);
   const int64_t n = (int64_t)batch.n_logits * state->shape.vocab;
   const uint16_t *logits = state->main.tensors[TENSOR_LOGITS].data;
-  const double off = relative_error(state->dtype, logits, expected, n);
+  const double off = relative_error(state->model.dtype, logits, expected, n);
   expect_error_below(off, model->dtype == CALIB_FP16 ? 2e-3 : 1e-2, "%s: logits", model->name);
   const int32_t *ids = state->main.tensors[TENSOR_IDS].data;
   for (int32_t row = 0; row < batch.n_logits; row++) {
     const uint16_t *of_row = logits + (int64_t)row * state->shape.vocab;
     for (int32_t i = 0; i < state->shape.vocab; i++)
-      expect_true(half_load(state->dtype, of_row, i) <= half_load(state->dtype, of_row, ids[row]),
+      expect_true(half_load(state->model.dtype, of_row, i) <=
+                      half_load(state->model.dtype, of_row, ids[row]),
                   "%s: argmax of row %d", model->name, (int)row);
   }
   free(expected);

@@ -1,6 +1,6 @@
 /* The parts of the CUDA backend that need no CUDA: names, how memory is divided, where a batch's
  * tokens lie. */
-#include "kernels/batch_plan.h"
+#include "kernels/batch_layout.h"
 #include "kernels/gpu_name.h"
 #include "kernels/memory_plan.h"
 #include "kernels/split_kv.h"
@@ -128,61 +128,65 @@ static void test_batch_rows(void) {
   const CalibSequence sequences[] = {{20, 0}, {5, 30}, {1, 15}, {1, 16}};
   const CalibBatch batch = {sequences, 2, 2, 3};
   char error[CALIB_ERROR_SIZE];
-  BatchPlan plan;
-  EXPECT(batch_plan_init(&plan, &place, &batch, error) == CALIB_OK);
-  EXPECT(plan.tokens == 27 && plan.prefill_tokens == 25 && plan.max_new == 20);
-  EXPECT(plan.max_pages == 3 && plan.pages == 2 + 3 + 1 + 2);
-  EXPECT(plan.kv_layers == 3 && plan.part_pages == 33);
-  EXPECT(plan.at.row_starts[0] == 0 && plan.at.row_starts[1] == 20 && plan.at.row_starts[2] == 25);
-  EXPECT(plan.at.past[0] == 0 && plan.at.past[1] == 30);
-  EXPECT(plan.at.contexts[0] == 16 && plan.at.contexts[1] == 17);
-  EXPECT(plan.at.positions[0] == 0 && plan.at.positions[19] == 19 && plan.at.positions[20] == 30);
-  EXPECT(plan.at.positions[25] == 15 && plan.at.positions[26] == 16);
+  BatchLayout layout;
+  EXPECT(batch_layout_init(&layout, &place, &batch, error) == CALIB_OK);
+  EXPECT(layout.tokens == 27 && layout.prefill_tokens == 25 && layout.max_new == 20);
+  EXPECT(layout.max_pages == 3 && layout.pages == 2 + 3 + 1 + 2);
+  EXPECT(layout.kv_layers == 3 && layout.part_pages == 33);
+  EXPECT(layout.at.row_starts[0] == 0 && layout.at.row_starts[1] == 20 &&
+         layout.at.row_starts[2] == 25);
+  EXPECT(layout.at.past[0] == 0 && layout.at.past[1] == 30);
+  EXPECT(layout.at.contexts[0] == 16 && layout.at.contexts[1] == 17);
+  EXPECT(layout.at.positions[0] == 0 && layout.at.positions[19] == 19 &&
+         layout.at.positions[20] == 30);
+  EXPECT(layout.at.positions[25] == 15 && layout.at.positions[26] == 16);
   /* One prompt ends here, and both decodes. */
-  EXPECT(plan.at.logit_rows[0] == 19 && plan.at.logit_rows[1] == 25 && plan.at.logit_rows[2] == 26);
+  EXPECT(layout.at.logit_rows[0] == 19 && layout.at.logit_rows[1] == 25 &&
+         layout.at.logit_rows[2] == 26);
   /* Slots follow the page table, and no page belongs to two sequences. */
   bool seen[100] = {false}, is_shared = false;
   for (int i = 0; i < 4; i++) {
-    const int32_t *pages = plan.at.page_table + i * plan.max_pages;
+    const int32_t *pages = layout.at.page_table + i * layout.max_pages;
     const int32_t context = sequences[i].new_tokens + sequences[i].past_tokens;
     for (int page = 0; page < (context + 15) / 16; page++) {
-      EXPECT(pages[page] >= 0 && pages[page] < plan.part_pages);
+      EXPECT(pages[page] >= 0 && pages[page] < layout.part_pages);
       is_shared = is_shared || seen[pages[page]];
       seen[pages[page]] = true;
     }
   }
   EXPECT(!is_shared);
-  const int32_t *second = plan.at.page_table + plan.max_pages;
-  EXPECT(plan.at.slots[20] == second[1] * 16 + 14 && plan.at.slots[22] == second[2] * 16);
-  EXPECT(plan.at.slots[26] == plan.at.page_table[3 * plan.max_pages + 1] * 16);
-  EXPECT(plan.total_splits == plan.at.split_starts[2] && plan.total_splits >= 2);
-  EXPECT(plan.at.split_sequences[0] == 0 && plan.at.split_sequences[plan.total_splits - 1] == 1);
-  int32_t *copy = malloc(plan.n_words * sizeof *copy);
-  memcpy(copy, plan.words, plan.n_words * sizeof *copy);
-  const BatchArrays arrays = batch_plan_arrays(&plan, copy);
-  EXPECT(arrays.logit_rows[2] == 26 && arrays.page_table[0] == plan.at.page_table[0]);
+  const int32_t *second = layout.at.page_table + layout.max_pages;
+  EXPECT(layout.at.slots[20] == second[1] * 16 + 14 && layout.at.slots[22] == second[2] * 16);
+  EXPECT(layout.at.slots[26] == layout.at.page_table[3 * layout.max_pages + 1] * 16);
+  EXPECT(layout.total_splits == layout.at.split_starts[2] && layout.total_splits >= 2);
+  EXPECT(layout.at.split_sequences[0] == 0 &&
+         layout.at.split_sequences[layout.total_splits - 1] == 1);
+  int32_t *copy = malloc(layout.n_words * sizeof *copy);
+  memcpy(copy, layout.words, layout.n_words * sizeof *copy);
+  const BatchArrays arrays = batch_layout_arrays(&layout, copy);
+  EXPECT(arrays.logit_rows[2] == 26 && arrays.page_table[0] == layout.at.page_table[0]);
   free(copy);
-  batch_plan_done(&plan);
+  batch_layout_done(&layout);
 }
 
 static void test_pool(void) {
   const CalibSequence sequence = {.new_tokens = 1, .past_tokens = 16 * 60 - 1};
   const CalibBatch batch = {&sequence, 0, 1, 1};
   char error[CALIB_ERROR_SIZE];
-  BatchPlan plan;
-  EXPECT(batch_plan_init(&plan, &place, &batch, error) == CALIB_OK);
-  EXPECT(plan.kv_layers == 1 && plan.part_pages == 100); // two layers of 60 pages would not fit
-  batch_plan_done(&plan);
+  BatchLayout layout;
+  EXPECT(batch_layout_init(&layout, &place, &batch, error) == CALIB_OK);
+  EXPECT(layout.kv_layers == 1 && layout.part_pages == 100); // two layers of 60 pages would not fit
+  batch_layout_done(&layout);
   BatchPlace small = place;
   small.n_pages = 59;
-  EXPECT(batch_plan_init(&plan, &small, &batch, error) == CALIB_OUT_OF_MEMORY);
+  EXPECT(batch_layout_init(&layout, &small, &batch, error) == CALIB_OUT_OF_MEMORY);
   EXPECT(strstr(error, "60 pages") && strstr(error, "59 fit"));
   BatchPlace table = place;
   table.max_positions = 959;
-  EXPECT(batch_plan_init(&plan, &table, &batch, error) == CALIB_REJECTED);
+  EXPECT(batch_layout_init(&layout, &table, &batch, error) == CALIB_REJECTED);
   table.max_positions = 960;
-  EXPECT(batch_plan_init(&plan, &table, &batch, error) == CALIB_OK);
-  batch_plan_done(&plan);
+  EXPECT(batch_layout_init(&layout, &table, &batch, error) == CALIB_OK);
+  batch_layout_done(&layout);
 }
 
 static void test_bad_batches(void) {
@@ -192,8 +196,8 @@ static void test_bad_batches(void) {
                                 {&one, -1, 2, 0}};
   for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
     char error[CALIB_ERROR_SIZE] = "";
-    BatchPlan plan;
-    EXPECT(batch_plan_init(&plan, &place, &batches[i], error) == CALIB_REJECTED);
+    BatchLayout layout;
+    EXPECT(batch_layout_init(&layout, &place, &batches[i], error) == CALIB_REJECTED);
     EXPECT(error[0] != '\0');
   }
 }

@@ -81,8 +81,8 @@ static void check(Gemm *gemm, GemmShape shape) {
 /* A first run must not be captured; a later one may. */
 static void check_capture(Gemm *gemm) {
   char error[GEMM_ERROR_SIZE] = "";
-  const GemmShape known = {1, 64, 64, KERNEL_BF16, GEMM_PLAIN};
-  const GemmShape fresh = {2, 64, 64, KERNEL_BF16, GEMM_PLAIN};
+  const GemmShape known = {1, 64, 64, CALIB_BF16, GEMM_PLAIN};
+  const GemmShape fresh = {2, 64, 64, CALIB_BF16, GEMM_PLAIN};
   Operands o = make_operands(&fresh);
   cudaStream_t stream;
   cudaGraph_t graph;
@@ -100,9 +100,9 @@ static void check_capture(Gemm *gemm) {
 
 static void check_refused(Gemm *gemm) {
   char error[GEMM_ERROR_SIZE] = "";
-  const GemmShape odd = {1, 64, 60, KERNEL_BF16, GEMM_PLAIN};
-  const GemmShape odd_epilogue = {3, 60, 64, KERNEL_BF16, GEMM_BIAS};
-  const GemmShape with_bias = {3, 64, 64, KERNEL_BF16, GEMM_BIAS}; // not run before
+  const GemmShape odd = {1, 64, 60, CALIB_BF16, GEMM_PLAIN};
+  const GemmShape odd_epilogue = {3, 60, 64, CALIB_BF16, GEMM_BIAS};
+  const GemmShape with_bias = {3, 64, 64, CALIB_BF16, GEMM_BIAS}; // not run before
   expect_true(gemm_run(gemm, NULL, &odd, NULL, NULL, NULL, NULL, error) < 0, "odd depth");
   expect_true(gemm_run(gemm, NULL, &with_bias, NULL, NULL, NULL, NULL, error) < 0, "no bias");
   expect_true(gemm_run(gemm, NULL, &odd_epilogue, NULL, NULL, NULL, &odd, error) < 0,
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     return kernel_testing_end();
   }
   for (size_t i = 0; i < (is_small ? 2 : sizeof SIZES / sizeof *SIZES); i++)
-    for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++)
+    for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++)
       for (GemmEpilogue epilogue = GEMM_PLAIN; epilogue <= GEMM_BIAS_RELU; epilogue++)
         if (epilogue == GEMM_PLAIN || SIZES[i][1] % 8 == 0)
           check(gemm, (GemmShape){SIZES[i][0], SIZES[i][1], SIZES[i][2], dtype, epilogue});

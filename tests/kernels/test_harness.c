@@ -10,7 +10,7 @@
 enum { MARGIN = 8 };
 
 /* n elements and a margin behind them, which must stay as it was. */
-static uint16_t *filled(KernelDtype dtype, int64_t n, float deviation, uint64_t seed) {
+static uint16_t *filled(CalibDtype dtype, int64_t n, float deviation, uint64_t seed) {
   const size_t bytes = (size_t)(n + MARGIN) * 2;
   void *const out = device_alloc(bytes);
   const int status = kernel_fill_normal(NULL, dtype, out, n, deviation, seed);
@@ -23,7 +23,7 @@ static uint16_t *filled(KernelDtype dtype, int64_t n, float deviation, uint64_t 
   return got;
 }
 
-static void check_fill(KernelDtype dtype, int64_t n, uint64_t seed) {
+static void check_fill(CalibDtype dtype, int64_t n, uint64_t seed) {
   uint16_t *const got = filled(dtype, n, 0.5f, seed);
   double *const expected = malloc((size_t)n * sizeof *expected);
   reference_fill_normal(expected, n, 0.5, seed);
@@ -35,13 +35,13 @@ static void check_fill(KernelDtype dtype, int64_t n, uint64_t seed) {
 
 /* Moments within four of their standard errors; the fourth tells a normal from a uniform number. */
 static void check_moments(int64_t n) {
-  uint16_t *const got = filled(KERNEL_FP16, n, 1, 42), *const other = filled(KERNEL_FP16, n, 1, 43);
+  uint16_t *const got = filled(CALIB_FP16, n, 1, 42), *const other = filled(CALIB_FP16, n, 1, 43);
   double moments[5] = {0}, product = 0;
   for (int64_t i = 0; i < n; i++) {
-    const double x = half_load(KERNEL_FP16, got, i);
+    const double x = half_load(CALIB_FP16, got, i);
     for (int power = 1; power <= 4; power++)
       moments[power] += pow(x, power) / (double)n;
-    product += x * half_load(KERNEL_FP16, other, i) / (double)n;
+    product += x * half_load(CALIB_FP16, other, i) / (double)n;
   }
   const double error = 4 / sqrt((double)n);
   expect_error_below(fabs(moments[1]), error, "mean");
@@ -69,7 +69,7 @@ static void check_flag(void) {
 int main(int argc, char **argv) {
   const bool is_small = is_small_run(argc, argv);
   kernel_testing_begin("harness");
-  for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++) {
+  for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++) {
     check_fill(dtype, 1, 0);
     check_fill(dtype, 7, 1);
     check_fill(dtype, 8, 2);

@@ -21,7 +21,7 @@ typedef struct Tensors {
 } Tensors;
 
 /* Rows around 2 and not 0, so that a LayerNorm that forgot the mean is far off. */
-static Tensors make_tensors(KernelDtype dtype, Case c) {
+static Tensors make_tensors(CalibDtype dtype, Case c) {
   const int64_t n = (int64_t)c.tokens * c.hidden;
   Tensors t = {n, random_elements(dtype, n, 1, 1), random_elements(dtype, n, 1, 2),
                random_elements(dtype, c.hidden, 1, 3), random_elements(dtype, c.hidden, 1, 4)};
@@ -39,7 +39,7 @@ static void free_tensors(Tensors *t) {
 }
 
 /* has_x also takes x as the place of the result. */
-static void check(KernelDtype dtype, KernelNorm norm, Case c, bool has_x, bool has_bias) {
+static void check(CalibDtype dtype, CalibNorm norm, Case c, bool has_x, bool has_bias) {
   Tensors t = make_tensors(dtype, c);
   const size_t bytes = (size_t)t.n * 2, row_bytes = (size_t)c.hidden * 2;
   void *const residual = device_copy(t.residual, bytes), *const x = device_copy(t.x, bytes);
@@ -55,7 +55,7 @@ static void check(KernelDtype dtype, KernelNorm norm, Case c, bool has_x, bool h
                  has_bias ? t.bias : NULL, 1e-5, c.tokens, c.hidden);
 
   uint16_t *const got = device_fetch(out, bytes), *const sum = device_fetch(residual, bytes);
-  const char *const name = norm == KERNEL_RMS_NORM ? "RMSNorm" : "LayerNorm";
+  const char *const name = norm == CALIB_RMS_NORM ? "RMSNorm" : "LayerNorm";
   expect_true(status == 0, "%s of %dx%d returns %d", name, c.tokens, c.hidden, status);
   expect_error_below(greatest_error(dtype, got, expected, t.n, 0.05), half_error(dtype),
                      "%s %d of %dx%d, x %d, bias %d", name, dtype, c.tokens, c.hidden, has_x,
@@ -79,18 +79,18 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     if ((int64_t)CASES[i].tokens * CASES[i].hidden > most) continue;
     device_seed(i);
-    for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++) {
-      check(dtype, KERNEL_RMS_NORM, CASES[i], true, false);
-      check(dtype, KERNEL_RMS_NORM, CASES[i], false, false);
-      check(dtype, KERNEL_LAYER_NORM, CASES[i], true, true);
-      check(dtype, KERNEL_LAYER_NORM, CASES[i], false, false);
+    for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++) {
+      check(dtype, CALIB_RMS_NORM, CASES[i], true, false);
+      check(dtype, CALIB_RMS_NORM, CASES[i], false, false);
+      check(dtype, CALIB_LAYER_NORM, CASES[i], true, true);
+      check(dtype, CALIB_LAYER_NORM, CASES[i], false, false);
     }
   }
-  expect_true(kernel_norm(NULL, KERNEL_BF16, KERNEL_RMS_NORM, NULL, NULL, NULL, NULL, NULL, 1e-5f,
-                          1, 4092) != 0,
+  expect_true(kernel_norm(NULL, CALIB_BF16, CALIB_RMS_NORM, NULL, NULL, NULL, NULL, NULL, 1e-5f, 1,
+                          4092) != 0,
               "a row that is no whole number of vectors is refused");
-  expect_true(kernel_norm(NULL, KERNEL_BF16, KERNEL_RMS_NORM, NULL, NULL, NULL, NULL, NULL, 1e-5f,
-                          1, 65536) != 0,
+  expect_true(kernel_norm(NULL, CALIB_BF16, CALIB_RMS_NORM, NULL, NULL, NULL, NULL, NULL, 1e-5f, 1,
+                          65536) != 0,
               "a row that does not fit into registers is refused");
   return kernel_testing_end();
 }

@@ -10,7 +10,7 @@
 #include "kernels/reference/half.h"
 #include "kernels/reference/reference.h"
 
-static void test_every_pattern(KernelDtype dtype) {
+static void test_every_pattern(CalibDtype dtype) {
   for (unsigned bits = 0; bits < 65536; bits++) {
     const double value = half_decode(dtype, (uint16_t)bits);
     const uint16_t back = half_encode(dtype, value);
@@ -20,7 +20,7 @@ static void test_every_pattern(KernelDtype dtype) {
 
 /* Between each two neighbours: nearer to one, nearer to the other, and in the middle, where the
  * even one wins. The patterns of positive numbers are in order. */
-static void test_rounding(KernelDtype dtype, uint16_t infinity) {
+static void test_rounding(CalibDtype dtype, uint16_t infinity) {
   for (unsigned bits = 0; bits + 1 < infinity; bits++) {
     const double low = half_decode(dtype, (uint16_t)bits);
     const double high = half_decode(dtype, (uint16_t)(bits + 1));
@@ -38,9 +38,9 @@ static void test_rounding(KernelDtype dtype, uint16_t infinity) {
 }
 
 static void test_known_values(void) {
-  assert(half_decode(KERNEL_BF16, 0x3fc0) == 1.5 && half_decode(KERNEL_FP16, 0x3e00) == 1.5);
-  assert(half_decode(KERNEL_FP16, 0x7bff) == 65504 && half_decode(KERNEL_FP16, 1) == 0x1p-24);
-  assert(half_decode(KERNEL_BF16, 1) == 0x1p-133 && half_encode(KERNEL_BF16, 1.0) == 0x3f80);
+  assert(half_decode(CALIB_BF16, 0x3fc0) == 1.5 && half_decode(CALIB_FP16, 0x3e00) == 1.5);
+  assert(half_decode(CALIB_FP16, 0x7bff) == 65504 && half_decode(CALIB_FP16, 1) == 0x1p-24);
+  assert(half_decode(CALIB_BF16, 1) == 0x1p-133 && half_encode(CALIB_BF16, 1.0) == 0x3f80);
 }
 
 /* The known answers that the generator's authors publish with it. */
@@ -58,7 +58,7 @@ static void test_philox(void) {
   assert(memcmp(&got, &of_pi, sizeof got) == 0);
 }
 
-static void fill(KernelDtype dtype, uint16_t *elements, int64_t n, uint64_t seed) {
+static void fill(CalibDtype dtype, uint16_t *elements, int64_t n, uint64_t seed) {
   double *const values = malloc((size_t)n * sizeof *values);
   reference_fill_normal(values, n, 1, seed);
   for (int64_t i = 0; i < n; i++)
@@ -85,28 +85,28 @@ static void test_blocked(GemmShape shape) {
 
 /* (1 2; 3 4)·(5 6; 7 8)ᵀ = (17 23; 39 53), the second column less 40, not below 0. */
 static void test_product_by_hand(void) {
-  const GemmShape shape = {2, 2, 2, KERNEL_BF16, GEMM_BIAS_RELU};
+  const GemmShape shape = {2, 2, 2, CALIB_BF16, GEMM_BIAS_RELU};
   uint16_t a[4], w[4], bias[2];
   for (int i = 0; i < 4; i++)
-    half_store(KERNEL_BF16, a, i, i + 1);
+    half_store(CALIB_BF16, a, i, i + 1);
   for (int i = 0; i < 4; i++)
-    half_store(KERNEL_BF16, w, i, i + 5);
-  half_store(KERNEL_BF16, bias, 0, 0);
-  half_store(KERNEL_BF16, bias, 1, -40);
+    half_store(CALIB_BF16, w, i, i + 5);
+  half_store(CALIB_BF16, bias, 0, 0);
+  half_store(CALIB_BF16, bias, 1, -40);
   double c[4];
   reference_gemm(&shape, c, a, w, bias);
   assert(c[0] == 17 && c[1] == 0 && c[2] == 39 && c[3] == 13);
 }
 
 int main(void) {
-  for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++) {
+  for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++) {
     test_every_pattern(dtype);
     test_blocked((GemmShape){1, 1, 1, dtype, GEMM_PLAIN});
     test_blocked((GemmShape){65, 70, 259, dtype, GEMM_BIAS_GELU});
     test_blocked((GemmShape){17, 129, 512, dtype, GEMM_BIAS_RELU});
   }
-  test_rounding(KERNEL_BF16, 0x7f80);
-  test_rounding(KERNEL_FP16, 0x7c00);
+  test_rounding(CALIB_BF16, 0x7f80);
+  test_rounding(CALIB_FP16, 0x7c00);
   test_known_values();
   test_philox();
   test_product_by_hand();

@@ -25,7 +25,7 @@ typedef struct Pool {
   int32_t *slots, *positions;
 } Pool;
 
-static Pool make_pool(KernelDtype dtype, Case c) {
+static Pool make_pool(CalibDtype dtype, Case c) {
   const int32_t pages = c.tokens / c.block_size + 3;
   const int64_t n = (int64_t)pages * 2 * c.kv_heads * c.block_size * c.head_dim;
   Pool pool = {n, random_elements(dtype, n, 1, 7), random_order(pages * c.block_size, 8),
@@ -36,7 +36,7 @@ static Pool make_pool(KernelDtype dtype, Case c) {
   return pool;
 }
 
-static double *decoded(KernelDtype dtype, const uint16_t *elements, int64_t n) {
+static double *decoded(CalibDtype dtype, const uint16_t *elements, int64_t n) {
   double *const values = malloc((size_t)n * sizeof *values);
   for (int64_t i = 0; i < n; i++)
     values[i] = half_load(dtype, elements, i);
@@ -44,7 +44,7 @@ static double *decoded(KernelDtype dtype, const uint16_t *elements, int64_t n) {
 }
 
 /* Of qkv rows, the error of q; k and v must be what they were. */
-static double check_rows(KernelDtype dtype, Case c, const uint16_t *got, const uint16_t *before,
+static double check_rows(CalibDtype dtype, Case c, const uint16_t *got, const uint16_t *before,
                          const double *q, bool *ret_untouched) {
   const int64_t q_columns = (int64_t)c.query_heads * c.head_dim;
   const int64_t kv_columns = 2 * (int64_t)c.kv_heads * c.head_dim;
@@ -61,7 +61,7 @@ static double check_rows(KernelDtype dtype, Case c, const uint16_t *got, const u
   return greatest;
 }
 
-static void check(KernelDtype dtype, Case c, bool rotates) {
+static void check(CalibDtype dtype, Case c, bool rotates) {
   const int64_t columns = ((int64_t)c.query_heads + 2 * c.kv_heads) * c.head_dim;
   const size_t qkv_bytes = (size_t)(c.tokens * columns * 2);
   uint16_t *const qkv = random_elements(dtype, c.tokens * columns, 1, 6);
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     if (is_small && CASES[i].tokens > 17) continue;
     device_seed(i);
-    for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++) {
+    for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++) {
       check(dtype, CASES[i], true);
       check(dtype, CASES[i], false);
     }

@@ -17,7 +17,7 @@ static int32_t *random_ids(int32_t n, uint64_t seed) {
 }
 
 /* Without positions this is kernel_gather_rows. */
-static void check_embedding(KernelDtype dtype, int32_t tokens, int32_t hidden, bool has_positions) {
+static void check_embedding(CalibDtype dtype, int32_t tokens, int32_t hidden, bool has_positions) {
   const int64_t n = (int64_t)tokens * hidden, n_table = (int64_t)TABLE_ROWS * hidden;
   uint16_t *const table = random_elements(dtype, n_table, 1, 21);
   uint16_t *const learned = random_elements(dtype, n_table, 1, 22);
@@ -51,7 +51,7 @@ static void check_embedding(KernelDtype dtype, int32_t tokens, int32_t hidden, b
 
 /* Rows whose answer hangs on what is done with equals, NaN and infinities; 16 bits give the other
  * rows several greatest elements, too. */
-static void make_hard(KernelDtype dtype, uint16_t *logits, int32_t rows, int32_t vocab) {
+static void make_hard(CalibDtype dtype, uint16_t *logits, int32_t rows, int32_t vocab) {
   for (int64_t row = 0; row < rows && row < 4; row++) {
     for (int64_t i = 0; i < vocab; i++) {
       uint16_t *const at = &logits[row * vocab + i];
@@ -63,7 +63,7 @@ static void make_hard(KernelDtype dtype, uint16_t *logits, int32_t rows, int32_t
   }
 }
 
-static void check_argmax(KernelDtype dtype, int32_t rows, int32_t vocab) {
+static void check_argmax(CalibDtype dtype, int32_t rows, int32_t vocab) {
   const int64_t n = (int64_t)rows * vocab;
   uint16_t *const logits = random_elements(dtype, n, 1, 25);
   make_hard(dtype, logits, rows, vocab);
@@ -92,7 +92,7 @@ int main(int argc, char **argv) {
                                       {5, 4002}, {4, 6284}, {4, 50257}, {129, 64}};
   const bool is_small = is_small_run(argc, argv);
   kernel_testing_begin("rows");
-  for (KernelDtype dtype = KERNEL_BF16; dtype <= KERNEL_FP16; dtype++) {
+  for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++) {
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
       if (is_small && ROWS[i][0] * ROWS[i][1] > 1 << 15) continue;
       device_seed(i);

@@ -3,11 +3,11 @@
  * Rows are tokens: those of the prefill chunks in order, then one for each decode. Pages of a
  * sequence are drawn at random from a layer's part of the KV pool, none twice, and are the same in
  * all layers. The arrays lie in one piece, so that they go to the device in one copy. */
-#ifndef KERNELS_BATCH_PLAN_H
-#define KERNELS_BATCH_PLAN_H
+#ifndef KERNELS_BATCH_LAYOUT_H
+#define KERNELS_BATCH_LAYOUT_H
 #include "calib/backend.h"
 
-/* What the plan depends on besides the batch. */
+/* What the layout depends on besides the batch. */
 typedef struct BatchPlace {
   int32_t block_size, kv_heads;
   int32_t layers;        // that a run goes over
@@ -30,7 +30,7 @@ typedef struct BatchArrays {
   int32_t *page_table;      // [n_prefills + n_decodes][max_pages]
 } BatchArrays;
 
-typedef struct BatchPlan {
+typedef struct BatchLayout {
   int32_t tokens, prefill_tokens, n_prefills, n_decodes, n_logits;
   int32_t max_new, max_pages;
   int32_t split_tokens, total_splits;
@@ -39,16 +39,16 @@ typedef struct BatchPlan {
   int32_t *words;            // all arrays; by malloc
   size_t n_words;
   BatchArrays at;
-} BatchPlan;
+} BatchLayout;
 
 /* CALIB_REJECTED for a batch of no or of negative tokens or of too many logits, or one that is
  * longer than max_positions; CALIB_OUT_OF_MEMORY if its pages do not fit the pool once. On success
- * the plan is to be released by batch_plan_done. */
-CalibStatus batch_plan_init(BatchPlan *self, const BatchPlace *place, const CalibBatch *batch,
-                            char *error);
-void batch_plan_done(BatchPlan *self);
+ * the layout is to be released by batch_layout_done. */
+CalibStatus batch_layout_init(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch,
+                              char *error);
+void batch_layout_done(BatchLayout *self);
 /* The same arrays in a copy of `words`. */
-BatchArrays batch_plan_arrays(const BatchPlan *self, int32_t *words);
+BatchArrays batch_layout_arrays(const BatchLayout *self, int32_t *words);
 /* `n` numbers below `limit`, none twice, in random order; n ≤ limit < 2³¹. */
 void draw_pages(int32_t *ret_pages, int64_t n, int64_t limit, uint64_t seed);
 #endif

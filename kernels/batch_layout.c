@@ -1,5 +1,5 @@
-/* See batch_plan.h. */
-#include "kernels/batch_plan.h"
+/* See batch_layout.h. */
+#include "kernels/batch_layout.h"
 #include "kernels/split_kv.h"
 #include <assert.h>
 #include <stdio.h>
@@ -68,8 +68,8 @@ static CalibStatus check(const BatchPlace *place, const CalibBatch *batch, char 
   return CALIB_REJECTED;
 }
 
-static void count(BatchPlan *self, const BatchPlace *place, const CalibBatch *batch) {
-  *self = (BatchPlan){
+static void count(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
+  *self = (BatchLayout){
       .n_prefills = batch->n_prefills, .n_decodes = batch->n_decodes, .n_logits = batch->n_logits};
   for (int32_t i = 0; i < batch->n_prefills + batch->n_decodes; i++) {
     const CalibSequence *sequence = &batch->sequences[i];
@@ -84,7 +84,7 @@ static void count(BatchPlan *self, const BatchPlace *place, const CalibBatch *ba
 }
 
 /* As many layers as have pages of their own. */
-static CalibStatus divide_pool(BatchPlan *self, const BatchPlace *place, char *error) {
+static CalibStatus divide_pool(BatchLayout *self, const BatchPlace *place, char *error) {
   const int64_t layers = place->n_pages / self->pages;
   if (layers == 0) {
     snprintf(error, CALIB_ERROR_SIZE, "the batch needs %lld pages of KV in a layer, %lld fit",
@@ -102,7 +102,7 @@ static CalibStatus divide_pool(BatchPlan *self, const BatchPlace *place, char *e
 }
 
 /* Splits of decode attention; contexts are filled. */
-static int32_t *plan_splits(BatchPlan *self, const BatchPlace *place, const CalibBatch *batch) {
+static int32_t *plan_splits(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
   const int32_t n = batch->n_decodes;
   int32_t *contexts = must(malloc(((size_t)n + 1) * sizeof *contexts));
   int32_t *starts = must(malloc(((size_t)n + 1) * sizeof *starts));
@@ -119,7 +119,7 @@ static int32_t *plan_splits(BatchPlan *self, const BatchPlace *place, const Cali
 enum { N_ARRAYS = 9 };
 
 /* Where each array starts, at multiples of 16 bytes; returns the words of all. */
-static size_t find_offsets(const BatchPlan *self, size_t ret_offsets[N_ARRAYS]) {
+static size_t find_offsets(const BatchLayout *self, size_t ret_offsets[N_ARRAYS]) {
   const size_t sequences = (size_t)self->n_prefills + (size_t)self->n_decodes;
   const size_t lengths[N_ARRAYS] = {
       (size_t)self->tokens,       (size_t)self->tokens,    (size_t)self->n_prefills + 1,
@@ -133,7 +133,7 @@ static size_t find_offsets(const BatchPlan *self, size_t ret_offsets[N_ARRAYS]) 
   return words;
 }
 
-BatchArrays batch_plan_arrays(const BatchPlan *self, int32_t *words) {
+BatchArrays batch_layout_arrays(const BatchLayout *self, int32_t *words) {
   size_t at[N_ARRAYS];
   find_offsets(self, at);
   return (BatchArrays){.positions = words + at[0],
@@ -147,7 +147,7 @@ BatchArrays batch_plan_arrays(const BatchPlan *self, int32_t *words) {
                        .page_table = words + at[8]};
 }
 
-static void fill_pages(BatchPlan *self, const BatchPlace *place, const CalibBatch *batch) {
+static void fill_pages(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
   int32_t *pages = must(malloc((size_t)self->pages * sizeof *pages));
   const int32_t *next = pages;
   draw_pages(pages, self->pages, self->part_pages, place->seed);
@@ -161,7 +161,7 @@ static void fill_pages(BatchPlan *self, const BatchPlace *place, const CalibBatc
   free(pages);
 }
 
-static void fill_tokens(BatchPlan *self, const BatchPlace *place, const CalibBatch *batch) {
+static void fill_tokens(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch) {
   int32_t token = 0;
   for (int32_t i = 0; i < self->n_prefills + self->n_decodes; i++) {
     const CalibSequence *sequence = &batch->sequences[i];
@@ -179,7 +179,7 @@ static void fill_tokens(BatchPlan *self, const BatchPlace *place, const CalibBat
 }
 
 /* The last rows of the first prompts, then decodes. */
-static void fill_logit_rows(BatchPlan *self) {
+static void fill_logit_rows(BatchLayout *self) {
   const int32_t of_prefills =
       self->n_logits > self->n_decodes ? self->n_logits - self->n_decodes : 0;
   for (int32_t i = 0; i < self->n_logits; i++)
@@ -187,34 +187,34 @@ static void fill_logit_rows(BatchPlan *self) {
         i < of_prefills ? self->at.row_starts[i + 1] - 1 : self->prefill_tokens + i - of_prefills;
 }
 
-CalibStatus batch_plan_init(BatchPlan *self, const BatchPlace *place, const CalibBatch *batch,
-                            char *error) {
+CalibStatus batch_layout_init(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch,
+                              char *error) {
   CalibStatus status = check(place, batch, error);
   if (status != CALIB_OK) return status;
-  BatchPlan plan;
-  count(&plan, place, batch);
-  status = divide_pool(&plan, place, error);
+  BatchLayout layout;
+  count(&layout, place, batch);
+  status = divide_pool(&layout, place, error);
   if (status != CALIB_OK) return status;
 
-  int32_t *contexts = plan_splits(&plan, place, batch);
+  int32_t *contexts = plan_splits(&layout, place, batch);
   size_t offsets[N_ARRAYS];
-  plan.n_words = find_offsets(&plan, offsets);
-  plan.words = must(calloc(plan.n_words, sizeof *plan.words));
-  plan.at = batch_plan_arrays(&plan, plan.words);
-  fill_pages(&plan, place, batch);
-  fill_tokens(&plan, place, batch);
-  if (plan.n_decodes > 0) {
-    memcpy(plan.at.contexts, contexts, (size_t)plan.n_decodes * sizeof *contexts);
-    split_kv_starts(contexts, plan.n_decodes, plan.split_tokens, plan.at.split_starts);
-    split_kv_owners(plan.at.split_starts, plan.n_decodes, plan.at.split_sequences);
+  layout.n_words = find_offsets(&layout, offsets);
+  layout.words = must(calloc(layout.n_words, sizeof *layout.words));
+  layout.at = batch_layout_arrays(&layout, layout.words);
+  fill_pages(&layout, place, batch);
+  fill_tokens(&layout, place, batch);
+  if (layout.n_decodes > 0) {
+    memcpy(layout.at.contexts, contexts, (size_t)layout.n_decodes * sizeof *contexts);
+    split_kv_starts(contexts, layout.n_decodes, layout.split_tokens, layout.at.split_starts);
+    split_kv_owners(layout.at.split_starts, layout.n_decodes, layout.at.split_sequences);
   }
   free(contexts);
-  fill_logit_rows(&plan);
-  *self = plan;
+  fill_logit_rows(&layout);
+  *self = layout;
   return CALIB_OK;
 }
 
-void batch_plan_done(BatchPlan *self) {
+void batch_layout_done(BatchLayout *self) {
   free(self->words);
-  *self = (BatchPlan){0};
+  *self = (BatchLayout){0};
 }
