@@ -8,31 +8,6 @@ const char *role_name(Role role) {
   return names[role];
 }
 
-void machine_totals_add(MachineTotals *self, const MachineTotals *other) {
-  self->prefill_ticks += other->prefill_ticks;
-  self->mixed_ticks += other->mixed_ticks;
-  self->decode_ticks += other->decode_ticks;
-  self->prefill_iterations += other->prefill_iterations;
-  self->decode_iterations += other->decode_iterations;
-  self->prefill_tokens += other->prefill_tokens;
-  self->decode_tokens += other->decode_tokens;
-  self->padding_tokens += other->padding_tokens;
-  self->swaps_out += other->swaps_out;
-  self->swaps_in += other->swaps_in;
-  self->stall_ticks += other->stall_ticks;
-  self->swapped_in_bytes += other->swapped_in_bytes;
-  self->swapped_out_bytes += other->swapped_out_bytes;
-  self->expansions += other->expansions;
-  self->contractions += other->contractions;
-  self->max_kv_blocks += other->max_kv_blocks;
-  self->max_cpu_blocks += other->max_cpu_blocks;
-  self->kv_block_seconds += other->kv_block_seconds;
-  for (int i = 0; i <= EXTRAPOLATION_FAR; i++) {
-    self->extrapolated_iterations[i] += other->extrapolated_iterations[i];
-    self->extrapolated_ticks[i] += other->extrapolated_ticks[i];
-  }
-}
-
 void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machines, Arena *arena) {
   *self = (ClusterView){.machines = machines,
                         .n_machines = n_machines,

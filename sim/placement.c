@@ -114,21 +114,12 @@ void engine_dispatch(Engine *self, RequestIx ix) {
 }
 
 static RequestRecord record_of(const Request *request, Rejection rejected) {
-  return (RequestRecord){.id = request->id,
-                         .prompt_tokens = request->prompt_tokens,
-                         .output_tokens = request->output_tokens,
-                         .prefill_machine = request->prefill_machine,
-                         .decode_machine = request->decode_machine,
-                         .arrived_at = request->arrived_at,
-                         .prefill_began_at = request->prefill_began_at,
-                         .first_token_at = request->first_token_at,
-                         .decode_began_at = request->decode_began_at,
-                         .last_token_at = rejected ? -1 : request->last_token_at,
-                         .computing_ticks = request->computing_ticks,
-                         .preemptions = request->preemptions,
-                         .evictions = request->evictions,
-                         .swaps = request->swaps,
-                         .rejected = rejected};
+  RequestRecord record = {
+#define REQUEST_FIELD(type, field, column, kind, meaning) .field = request->field,
+#include "sim/metrics.def"
+      .rejected = rejected};
+  if (rejected) record.last_token_at = -1;
+  return record;
 }
 
 void engine_retire(Engine *self, RequestIx ix, Rejection rejected) {

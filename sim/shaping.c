@@ -22,7 +22,7 @@ const char *group_activity_name(GroupActivity activity) {
 /* --- books */
 
 void engine_book_group(Engine *self, Group *group) {
-  group->ticks[group_activity(group)] += self->now - group->since;
+  group->totals.ticks[group_activity(group)] += self->now - group->since;
   group->since = self->now;
 }
 
@@ -43,7 +43,7 @@ static void take_store(Group *group, int64_t blocks) {
   group->free_blocks -= blocks;
   const int64_t held = group->spec->store_blocks - group->free_blocks;
   assert(group->free_blocks >= 0 && held >= 0);
-  if (held > group->most_stored_blocks) group->most_stored_blocks = held;
+  if (held > group->totals.most_stored_blocks) group->totals.most_stored_blocks = held;
 }
 
 static void book_store(Group *group, Request *request, int64_t tokens) {
@@ -105,7 +105,7 @@ static void begin_copy(Engine *self, Group *group, CopyDirection direction) {
   const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
   const Tick ticks =
       host_link_ticks(&group->spec->link, link_direction[direction], on_link, self->now);
-  group->copied_bytes[direction] += bytes;
+  group->totals.copied_bytes[direction] += bytes;
   set_timer(self, EVENT_COPY, COPY_DIRECTIONS * group->ix + direction, ticks);
 }
 
@@ -312,7 +312,7 @@ static void go_on_leaving(Engine *self, Group *group) {
   if (group->copies[COPY_OUT].count > 0) return;
   const Shape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
   enter(self, group, to, GROUP_TURNS);
-  group->n_turns++;
+  group->totals.turns++;
   const int64_t bytes = group->spec->turn_bytes[to];
   const HostLink *link = &group->spec->link;
   set_timer(self, EVENT_TURN, group->ix,
