@@ -72,19 +72,19 @@ static void assign_prefill(Engine *self, Request *request, Machine *machine) {
   request->prefill_machine = machine->ix;
   machine->n_prefills++;
   if (machine->group) machine->group->touched = true;
-  self->view.pending_tokens[machine->ix] += request->prompt_tokens;
-  self->view.n_assigned[machine->ix]++;
-  self->view.n_present[machine->ix]++;
+  column_add(self->view.pending_tokens, machine->ix, request->prompt_tokens);
+  column_add(self->view.n_assigned, machine->ix, 1);
+  column_add(self->view.n_present, machine->ix, 1);
   engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
 }
 
 void engine_assign_decode(Engine *self, Request *request, Machine *machine) {
   request->decode_machine = machine->ix;
   machine->n_decodes++;
-  self->view.pending_tokens[machine->ix]++;
-  self->view.n_heavy[machine->ix] += view_heavy(&self->view, request);
+  column_add(self->view.pending_tokens, machine->ix, 1);
+  column_add(self->view.n_heavy, machine->ix, view_heavy(&self->view, request));
   if (machine->ix == request->prefill_machine) return;
-  self->view.n_assigned[machine->ix]++;
+  column_add(self->view.n_assigned, machine->ix, 1);
   engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
 }
 
@@ -170,8 +170,6 @@ static RequestIx admit_row(Engine *self) {
 /* The router's placement, except that a phase too large for the machine it picked goes to the
  * roomiest. */
 static Placement place(Engine *self, RequestIx ix, bool check) {
-  for (MachineIx m = 0; self->router->reads_memory && m < self->n_machines; m++)
-    engine_catch_up(self, &self->machines[m]);
   Placement placement = self->router->pick(self->states[POLICY_ROUTER], &self->view, ix);
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))

@@ -126,15 +126,15 @@ void engine_copy_out(Engine *self, RequestIx ix) {
   Machine *from = source_of(self, request);
   request->state = REQUEST_MOVES;
   from->n_outgoing++;
-  self->view.n_present[from->ix]--;
+  column_add(self->view.n_present, from->ix, -1);
   push_copy(self, from->group, COPY_OUT, ix);
 }
 
 static void unassign_decode(Engine *self, Request *request, Machine *machine) {
   machine->n_decodes--;
-  self->view.n_heavy[machine->ix] -= view_heavy(&self->view, request);
-  self->view.pending_tokens[machine->ix]--;
-  self->view.n_assigned[machine->ix]--;
+  column_add(self->view.n_heavy, machine->ix, -view_heavy(&self->view, request));
+  column_add(self->view.pending_tokens, machine->ix, -1);
+  column_add(self->view.n_assigned, machine->ix, -1);
   request->decode_machine = MACHINE_NONE;
 }
 
@@ -158,7 +158,7 @@ static void end_copy_in(Engine *self, Group *group, RequestIx ix) {
   request->store_blocks = 0;
   request->state = REQUEST_WAITS_DECODE;
   request_queue_push(&to->decode_queue, self->requests.slots, ix);
-  self->view.n_present[to->ix]++;
+  column_add(self->view.n_present, to->ix, 1);
   engine_log(self, OUTCOME_COPY_IN, request, to->ix, kv_tokens(request), 0);
   engine_wake(self, to, WAKE_DECODE, ix);
 }
