@@ -131,8 +131,11 @@ static void print_options(Arena *arena) {
     printf("%s%s:\n", i > 0 ? "\n" : "", blocks[i].title);
     option_print(blocks[i].specs, 2, stdout);
   }
-  puts("\nslo.METRIC.STATISTIC: a time that it must lie below; METRIC: ttft, tbt, tpot, e2e,\n"
-       "  queue, second_token; STATISTIC: mean, max, or a percentile such as p50 or p99.9");
+  puts(
+      "\nslo.METRIC.STATISTIC: what it must lie below; STATISTIC: mean, max, or a percentile such\n"
+      "  as p50 or p99.9; METRIC: a time, or of slo.slowdown a ratio");
+  for (int i = 0; i < METRICS_HISTOGRAMS; i++)
+    printf("  %-22s %s\n", metrics_histograms[i].name, metrics_histograms[i].meaning);
   puts("\nsweep: its axes, for 'tandem sweep', each one of\n"
        "  KEY: 1..40 step 3 | [70 /s, 100 /s]   values of any key, such as pools.prefill.count\n"
        "  NAME: {KEY: VALUES, KEY: VALUES}      keys that move together\n"

@@ -32,16 +32,16 @@ GroupReport report_group(const SimResult *result, const GroupSpec *spec, Arena *
   for (uint32_t g = 0; g < result->n_groups; g++) {
     const Group *group = &result->groups[g];
     if (group->spec != spec) continue;
-    const double most = (double)group->most_stored_blocks;
+    const double most = (double)group->totals.most_stored_blocks;
     scalars[REPLICAS].value++;
-    scalars[TURNS].value += (double)group->n_turns;
-    scalars[COPIED_OUT].value += (double)group->copied_bytes[COPY_OUT];
-    scalars[COPIED_IN].value += (double)group->copied_bytes[COPY_IN];
+    scalars[TURNS].value += (double)group->totals.turns;
+    scalars[COPIED_OUT].value += (double)group->totals.copied_bytes[COPY_OUT];
+    scalars[COPIED_IN].value += (double)group->totals.copied_bytes[COPY_IN];
     if (most > scalars[MOST_STORED].value) scalars[MOST_STORED].value = most;
     for (int shape = 0; shape < SHAPES; shape++)
       scalars[GPU + shape].value = gpu_blocks(result, group, (Shape)shape);
     for (int i = 0; i < GROUP_ACTIVITIES; i++)
-      scalars[SECONDS + i].value += tick_seconds(group->ticks[i]);
+      scalars[SECONDS + i].value += tick_seconds(group->totals.ticks[i]);
   }
   return report;
 }
