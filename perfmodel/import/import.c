@@ -1,6 +1,7 @@
 /* The list of importers, and what is done after each of them. */
 #include "perfmodel/import/import.h"
-#include <math.h>
+#include "sim/base/sort.h"
+#include <gsl/gsl_statistics_double.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,23 +57,9 @@ void import_count_fact(Profile *profile, const char *key, int64_t count) {
 /* ---- Configurations ---- */
 
 static int compare_points(const ProfileRow *a, const ProfileRow *b) {
-  const int64_t left[] = {a->op,
-                          a->batch.prefill_tokens,
-                          a->batch.prefill_area2,
-                          a->batch.decode_seqs,
-                          a->batch.context_tokens,
-                          a->batch.logit_seqs,
-                          a->size};
-  const int64_t right[] = {b->op,
-                           b->batch.prefill_tokens,
-                           b->batch.prefill_area2,
-                           b->batch.decode_seqs,
-                           b->batch.context_tokens,
-                           b->batch.logit_seqs,
-                           b->size};
-  for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-    if (left[i] != right[i]) return left[i] < right[i] ? -1 : 1;
-  return 0;
+  const int64_t pairs[][2] = {{a->op, b->op}, {a->size, b->size}};
+  const int order = compare_pairs(pairs, 2);
+  return order ? order : batch_compare(&a->batch, &b->batch);
 }
 
 static int compare_rows(const void *a, const void *b) {
@@ -106,11 +93,6 @@ static void number_configurations(Profile *profile) {
 
 /* ---- Units ---- */
 
-static int compare_doubles(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
 /* The fastest and slowest that the median row of an operator can be. A model of billions of
  * parameters is not iterated over in 50 us, nor is one operator of all layers done in 5 us; neither
  * takes minutes. */
@@ -132,8 +114,7 @@ static int check_unit(const Importer *importer, const Profile *profile, Diag *di
     for (size_t i = 0; i < profile->n_rows; i++)
       if (profile->rows[i].op == (ProfileOp)op) times[n++] = profile->rows[i].median_us;
     if (n == 0) continue;
-    qsort(times, n, sizeof *times, compare_doubles);
-    double median = times[n / 2];
+    const double median = gsl_stats_median(times, 1, n);
     if (median >= PLAUSIBLE[op].low_us && median <= PLAUSIBLE[op].high_us) continue;
     diag_error(diag, place_of_file(profile->path),
                "the median '%s' takes %.3g us, which no machine does: the times are not in %s",

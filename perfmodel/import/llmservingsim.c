@@ -140,7 +140,7 @@ static int take_layer(void *context, const Csv *csv, Diag *diag) {
     return diag_error(diag, csv_place(csv, NULL), "more than %d at once", MAX_TOKENS);
   if (find_layer(csv, &self->row, diag)) return -1;
   self->row.at = csv_place(csv, NULL);
-  ARENA_RESERVE(csv->arena, self->rows, self->capacity, self->n + 1);
+  ARENA_RESERVE(csv->lines.arena, self->rows, self->capacity, self->n + 1);
   self->rows[self->n++] = self->row;
   return 0;
 }
