@@ -228,10 +228,10 @@ static void check_batches(const Engine *engine) {
       assert(remaining > 0 || engine->machines[m].run.booked > 0);
       context += (int64_t)request->prompt_tokens + request->output_tokens - remaining;
     }
-    int64_t residues = 0;
+    int64_t takers = 0;
     for (int64_t r = 0; r < batch->block_size; r++)
-      residues += batch->residues[r];
-    assert(context == batch->context_tokens && residues == (int64_t)batch->n_seqs);
+      takers += batch->takers[r];
+    assert(context == batch->context_tokens && takers == (int64_t)batch->n_seqs);
   }
 }
 
