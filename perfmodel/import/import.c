@@ -27,10 +27,6 @@ const Importer *importer_find(const char *name) {
 
 /* ---- For importers ---- */
 
-int import_model(const ImportInput *input, Llm *ret_llm, Arena *arena, Diag *diag) {
-  return llm_load(ret_llm, input->model, input->data_dir, place_of_file(NULL), arena, diag);
-}
-
 int import_table(const char *path, const CsvColumn *columns, void *row, ImportTake *take,
                  void *context, Diag *diag, Arena *arena) {
   Csv csv;

@@ -7,7 +7,6 @@
  * all and live in import.c. */
 #ifndef PERFMODEL_IMPORT_IMPORT_H
 #define PERFMODEL_IMPORT_IMPORT_H
-#include "perfmodel/llm.h"
 #include "perfmodel/profile.h"
 #include "sim/base/csv.h"
 
@@ -39,8 +38,6 @@ int import_profile(const Importer *importer, const ImportInput *input, Profile *
 
 typedef int ImportTake(void *context, const Csv *csv, Diag *diag);
 
-/* Loads the model that the user named, whose layers turn times of one layer into times of all. */
-int import_model(const ImportInput *input, Llm *ret_llm, Arena *arena, Diag *diag);
 /* Reads a table: `row`, zeroed, is filled from each of its rows in turn and handed to `take`, which
  * says 0, or −1 with entries. All rows are looked at. The table has no other columns than these. */
 int import_table(const char *path, const CsvColumn *columns, void *row, ImportTake *take,

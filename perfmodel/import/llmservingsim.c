@@ -13,6 +13,7 @@
  * meta.yaml's num_hidden_layers is that of the shrunk model that was timed, so the model file's
  * counts. */
 #include "perfmodel/import/import.h"
+#include "perfmodel/llm.h"
 #include "sim/base/yaml.h"
 #include <dirent.h>
 #include <errno.h>
@@ -320,7 +321,8 @@ static void set_facts(const Reading *self) {
 static int read_bundle(const ImportInput *input, Profile *profile, Diag *diag) {
   Reading self = {.model = input->model, .profile = profile};
   bool degrees[MAX_DEGREE + 1] = {false};
-  if (import_model(input, &self.llm, profile->arena, diag) ||
+  if (llm_load(&self.llm, input->model, input->data_dir, place_of_file(NULL), profile->arena,
+               diag) ||
       list_degrees(input->path, degrees, diag) || read_meta(&self, input, diag))
     return -1;
   int error = 0;
