@@ -36,8 +36,11 @@ bool same_record(const RequestRecord *a, const RequestRecord *b) {
 
 bool same_pool(const PoolResult *a, const PoolResult *b) {
   PoolResult one = *a, other = *b;
-  one.batch_tokens = other.batch_tokens = NULL;
-  return memcmp(&one, &other, sizeof one) == 0 && same_histogram(a->batch_tokens, b->batch_tokens);
+#define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
+  if (!same_histogram(a->field, b->field)) return false;                                           \
+  one.field = other.field = NULL;
+#include "sim/metrics.def"
+  return memcmp(&one, &other, sizeof one) == 0;
 }
 
 bool same_group(const Group *a, const Group *b) {
