@@ -3,8 +3,8 @@
  * A request has up to two tasks on an instance, a prefill and a decode; a decode that stays on the
  * machine of its prefill is queued right behind it. Three orders are kept: `batch` (order of
  * selection), `pending` (all tasks outside the batch, inserted by a binary search on keys that keep
- * changing, so not really sorted) and `requests` (all with a task here, by arrival). Which of them a
- * task is in is marked by its slot, so that nobody looks through them. */
+ * changing, so not really sorted) and `requests` (all with a task here, by arrival). Whether a task
+ * is in one is marked by its slot, so that nobody looks through them. */
 #ifndef SIM_BATCHER_SPLITWISE_SIM_QUEUES_H
 #define SIM_BATCHER_SPLITWISE_SIM_QUEUES_H
 #include "sim/batcher/batcher.h"

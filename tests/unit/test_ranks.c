@@ -1,5 +1,5 @@
-/* The k-th smallest of a prefix. Pinned: what sorting the prefix gives, whatever the sequence, equal
- * numbers among them. */
+/* The k-th smallest of a prefix. Pinned: what sorting the prefix gives, whatever the sequence and
+ * however many of its numbers are equal. */
 #include "sim/base/ranks.h"
 #include "sim/base/rng.h"
 #include "tests/unit/testing.h"
