@@ -101,16 +101,14 @@ static void select_running(Selection *self) {
 }
 
 static void select_rest(Selection *self) {
-  const TaskList *requests = &self->queues->requests;
-  size_t left = self->queues->pending.count - self->queues->selected.count;
+  const TaskList *waiting = &self->queues->waiting;
   if (!self->stays) return; // it is full
-  for (size_t i = 0; left > 0 && i < requests->count; i++) {
-    const Task task = sim_runnable_task(self->view, requests->items[i].request);
-    if (sim_task_mark(self->queues, task)->in_batch || taken(self, task)) continue;
+  for (size_t i = 0; i < waiting->count; i++) {
+    const Task task = waiting->items[i];
+    if (!sim_task_runnable(self->view, task) || taken(self, task)) continue;
     const bool holds_kv = sim_task_blocked(self->view, task);
     if (full(self, task) || (!holds_kv && !fits(self, task))) return;
     take(self, task, holds_kv);
-    left--;
   }
 }
 

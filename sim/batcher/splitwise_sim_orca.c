@@ -17,17 +17,15 @@ static void start(void *state, void *machine_state, const MachineView *view, Are
 static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
   const State *self = state;
   SimQueues *queues = machine_state;
-  const TaskList *requests = &queues->requests;
+  const TaskList *waiting = &queues->waiting;
   int64_t free_blocks = view->machine->free_blocks;
-  size_t left = queues->pending.count; // nobody else can join
-  for (size_t i = 0; left > 0 && i < requests->count; i++) {
+  for (size_t i = 0; i < waiting->count; i++) {
     if ((int64_t)(queues->batch.count + queues->selected.count) >= self->limits.max_num_seqs) break;
-    const Task task = sim_runnable_task(view, requests->items[i].request);
-    if (sim_task_mark(queues, task)->in_batch) continue;
+    const Task task = waiting->items[i];
+    if (!sim_task_runnable(view, task)) continue;
     if (sim_task_blocks(view, task) > free_blocks) break;
     free_blocks -= sim_task_blocks(view, task);
     sim_queues_select(queues, task);
-    left--;
   }
   sim_queues_commit(queues, view, true, plan);
 }

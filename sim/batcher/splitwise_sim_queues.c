@@ -41,42 +41,53 @@ static void insert_pending(SimQueues *self, const MachineView *view, Task task) 
   insert(&self->pending, low, task, self->arena);
 }
 
-/* After every request that arrived no later, as insort does by arrival. */
-static void insert_request(SimQueues *self, const MachineView *view, RequestIx request) {
-  size_t at = self->requests.count;
-  while (at > 0 && view->requests[self->requests.items[at - 1].request].arrived_at >
-                       view->requests[request].arrived_at)
+static TaskMark *first_mark(const SimQueues *self, RequestIx request) {
+  return sim_task_mark(self, (Task){request, PHASE_PREFILL});
+}
+
+static bool came_before(const SimQueues *self, const MachineView *view, RequestIx a, RequestIx b) {
+  const Tick at_a = view->requests[a].arrived_at, at_b = view->requests[b].arrived_at;
+  return at_a < at_b ||
+         (at_a == at_b && first_mark(self, a)->listed_as < first_mark(self, b)->listed_as);
+}
+
+static void queue_task(SimQueues *self, const MachineView *view, Task task) {
+  insert_pending(self, view, task);
+  size_t at = self->waiting.count;
+  while (at > 0 && came_before(self, view, task.request, self->waiting.items[at - 1].request))
     at--;
-  insert(&self->requests, at, (Task){request, PHASE_PREFILL}, self->arena);
+  insert(&self->waiting, at, task, self->arena);
+}
+
+static void unqueue_task(SimQueues *self, Task task) {
+  remove_task(&self->pending, task);
+  remove_task(&self->waiting, task);
 }
 
 void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task) {
   TaskMarks *marks = self->marks;
   ARENA_RESERVE(self->arena, marks->of, marks->capacity, 2 * (size_t)task.request + 2);
-  TaskMark *first = sim_task_mark(self, (Task){task.request, PHASE_PREFILL});
-  if (!first->listed) insert_request(self, view, task.request);
-  first->listed = true;
+  TaskMark *first = first_mark(self, task.request);
+  if (first->listed_as == 0) first->listed_as = ++self->n_listed;
   sim_task_mark(self, task)->waits = 0;
-  insert_pending(self, view, task);
+  queue_task(self, view, task);
   if (task.phase == PHASE_PREFILL) insert(&self->prompts, self->prompts.count, task, self->arena);
 }
 
 void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
   TaskMark *mark = sim_task_mark(self, task);
-  /* A decode with nothing to make never left `pending`. */
-  remove_task(mark->in_batch ? &self->batch : &self->pending, task);
+  if (mark->in_batch)
+    remove_task(&self->batch, task);
+  else
+    unqueue_task(self, task); // a decode with nothing to make never joined
   mark->in_batch = false;
-  const Task first = {task.request, PHASE_PREFILL};
   const bool decode_follows = task.phase == PHASE_PREFILL &&
                               view->requests[task.request].decode_machine == view->machine->ix;
-  if (decode_follows) return;
-  remove_task(&self->requests, first);
-  sim_task_mark(self, first)->listed = false;
+  if (!decode_follows) first_mark(self, task.request)->listed_as = 0;
 }
 
-Task sim_runnable_task(const MachineView *view, RequestIx request) {
-  const bool prefill = request_prefills(&view->requests[request]);
-  return (Task){request, prefill ? PHASE_PREFILL : PHASE_DECODE};
+bool sim_task_runnable(const MachineView *view, Task task) {
+  return request_prefills(&view->requests[task.request]) == (task.phase == PHASE_PREFILL);
 }
 
 int64_t sim_task_blocks(const MachineView *view, Task task) {
@@ -100,8 +111,7 @@ void sim_queues_select(SimQueues *self, Task task) {
 static void age(SimQueues *self, const MachineView *view) {
   for (size_t i = 0; i < self->pending.count; i++) {
     const Task task = self->pending.items[i];
-    if (sim_runnable_task(view, task.request).phase == task.phase)
-      sim_task_mark(self, task)->waits++;
+    if (sim_task_runnable(view, task)) sim_task_mark(self, task)->waits++;
   }
 }
 
@@ -118,17 +128,17 @@ static void preempt(SimQueues *self, const MachineView *view, BatchPlan *plan) {
     assert(task.phase == PHASE_DECODE);
     mark->in_batch = false;
     plan_preempt(plan, task.request);
-    insert_pending(self, view, task);
+    queue_task(self, view, task);
   }
   self->batch.count = kept;
 }
 
 static void join(SimQueues *self, const MachineView *view, Task task, BatchPlan *plan) {
-  remove_task(&self->pending, task);
+  unqueue_task(self, task);
   insert(&self->batch, self->batch.count, task, self->arena);
   if (task.phase == PHASE_PREFILL) {
     remove_task(&self->prompts, task);
-    plan_prefill(plan, task.request, view->requests[task.request].prefill_tokens);
+    plan_prefill(plan, task.request, request_prefill_tokens(&view->requests[task.request]));
   } else {
     plan_admit(plan, task.request);
   }

@@ -3,8 +3,8 @@
  * A request has up to two tasks on an instance, a prefill and a decode; a decode that stays on the
  * machine of its prefill is queued right behind it. Three orders are kept: `batch` (order of
  * selection), `pending` (all tasks outside the batch, inserted by a binary search on keys that keep
- * changing, so not really sorted) and `requests` (all with a task here, by arrival). Whether a task
- * is in one is marked by its slot, so that nobody looks through them. */
+ * changing, so not really sorted) and `waiting` (the same by the arrival of their requests). Which
+ * tasks are in the batch is marked by slot, so that nobody looks through it. */
 #ifndef SIM_BATCHER_SPLITWISE_SIM_QUEUES_H
 #define SIM_BATCHER_SPLITWISE_SIM_QUEUES_H
 #include "sim/batcher/batcher.h"
@@ -22,7 +22,7 @@ typedef struct TaskList {
 typedef struct TaskMark {
   int32_t waits; // iterations begun without the task while it could run
   bool in_batch, selected;
-  bool listed; // of the prefill: the request is in `requests`
+  uint32_t listed_as; // of the prefill: place of the request among all that came here; 0: is not
 } TaskMark;
 
 /* By 2·slot + phase. Those of all machines of a pool: a request has tasks on one at a time. */
@@ -34,9 +34,10 @@ typedef struct TaskMarks {
 typedef struct SimQueues {
   Arena *arena;
   TaskMarks *marks;
-  TaskList batch, pending, prompts, requests; // requests: phase unused
+  TaskList batch, pending, waiting, prompts;
   TaskList selected;    // to join the batch, or to stay in it where not all of it does
   int64_t batch_tokens; // of the last selection
+  uint32_t n_listed;    // requests that have ever come here
 } SimQueues;
 
 typedef struct SimLimits {
@@ -48,8 +49,8 @@ void sim_queues_init(SimQueues *self, TaskMarks *marks, Arena *arena);
 void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task);
 /* A phase ended here. */
 void sim_queues_finish(SimQueues *self, const MachineView *view, Task task);
-/* The task of a request that may run now. */
-Task sim_runnable_task(const MachineView *view, RequestIx request);
+/* A decode waits for its prefill. */
+bool sim_task_runnable(const MachineView *view, Task task);
 
 /* KV blocks a task takes when it first runs. */
 int64_t sim_task_blocks(const MachineView *view, Task task);
