@@ -5,7 +5,6 @@
 #include "sim/limits.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
-#include "sim/placement.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
