@@ -79,13 +79,15 @@ CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *po
   return init_rows(self, available_bytes, arena, error);
 }
 
-static void run_gemm(CpuPoint *self, float *out, const float *in, int64_t n, int64_t k) {
+static void run_gemm(CpuPoint *self, float *out, const float *in, const float *bias, int64_t n,
+                     int64_t k) {
   CpuModel *model = self->model;
+  self->weights = self->point->hot ? model->weights : cpu_model_slice(model, n * k);
   const CpuGemm gemm = {.blas = model->blas,
                         .out = out,
                         .in = in,
-                        .weights =
-                            self->point->hot ? model->weights : cpu_model_slice(model, n * k),
+                        .weights = self->weights,
+                        .bias = bias,
                         .tokens = self->point->size,
                         .n = n,
                         .k = k};
@@ -192,8 +194,8 @@ static void run_pages(CpuPoint *self) {
 static void run_head(CpuPoint *self) {
   CpuModel *model = self->model;
   const int64_t floats = (int64_t)model->vocab * model->shape.hidden_size;
-  cpu_run_head(model, &self->batch,
-               self->point->hot ? model->head : cpu_model_slice(model, floats));
+  self->weights = self->point->hot ? model->head : cpu_model_slice(model, floats);
+  cpu_run_head(model, &self->batch, self->weights);
 }
 
 static void run_terms(CpuPoint *self, int parts) {
@@ -207,23 +209,24 @@ static void run_terms(CpuPoint *self, int parts) {
 static void run_products(CpuPoint *self) {
   CpuModel *model = self->model;
   const CpuActivations *room = &model->activations;
+  const CpuLayer *layer = &model->layers[0];
   const int64_t hidden = model->shape.hidden_size;
   const int64_t attention = (int64_t)model->query_heads * model->kv.head_dim;
   switch (self->point->op) {
   case CALIB_GEMM_QKV:
-    run_gemm(self, room->qkv, room->normed, model->qkv_columns, hidden);
+    run_gemm(self, room->qkv, room->normed, layer->qkv_bias, model->qkv_columns, hidden);
     break;
   case CALIB_GEMM_O:
-    run_gemm(self, room->delta, room->attention, hidden, attention);
+    run_gemm(self, room->delta, room->attention, layer->o_bias, hidden, attention);
     break;
   case CALIB_GEMM_UP:
-    run_gemm(self, room->up, room->normed, model->up_columns, hidden);
+    run_gemm(self, room->up, room->normed, layer->up_bias, model->up_columns, hidden);
     break;
   case CALIB_GEMM_DOWN:
-    run_gemm(self, room->delta, room->ffn, hidden, model->ffn);
+    run_gemm(self, room->delta, room->ffn, layer->down_bias, hidden, model->ffn);
     break;
   default:
-    run_gemm(self, room->logits, room->head_normed, model->vocab, hidden);
+    run_gemm(self, room->logits, room->head_normed, NULL, model->vocab, hidden);
   }
 }
 

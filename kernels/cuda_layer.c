@@ -2,8 +2,6 @@
 #include "kernels/cuda_state.h"
 #include <stdio.h>
 
-static const double THETA = 1e4, EPSILON = 1e-5; // neither decides a time
-
 // --- products ----------------------------------------------------------------------------------
 
 /* An activation without a gate belongs into the product if there is a bias to go with it. */
@@ -13,7 +11,7 @@ static GemmEpilogue up_epilogue(const CudaState *self) {
   return self->model.activation == CALIB_RELU ? GEMM_BIAS_RELU : GEMM_BIAS;
 }
 
-static bool is_activation_fused(const CudaState *self) {
+bool layer_fuses_activation(const CudaState *self) {
   return self->model.bias && self->model.activation != CALIB_SWIGLU;
 }
 
@@ -51,7 +49,7 @@ CalibStatus layer_product(CudaState *self, CudaLane *lane, CudaProduct product, 
 
 // --- a layer -----------------------------------------------------------------------------------
 
-static void *tensor(const CudaLane *lane, CudaTensor name) {
+static void *tensor(const CudaLane *lane, int name) {
   return lane->tensors[name].data;
 }
 
@@ -74,14 +72,14 @@ static CalibStatus begin_layer(CudaState *self, CudaLane *lane, int64_t ix, bool
   CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm,
                        tensor(lane, TENSOR_NORMED), tensor(lane, TENSOR_RESIDUAL),
                        is_first ? NULL : tensor(lane, TENSOR_ADDED), weights.norm_weights[0],
-                       weights.norm_biases[0], (float)EPSILON, tokens, self->shape.hidden));
+                       weights.norm_biases[0], CUDA_EPSILON, tokens, self->shape.hidden));
   TRY(layer_product(self, lane, PRODUCT_QKV, ix, tensor(lane, TENSOR_QKV),
                     tensor(lane, TENSOR_NORMED), tokens, error));
   const KernelAttention attention = model_attention(self, lane, ix);
   const int32_t *positions = self->model.positions == CALIB_ROPE ? lane->batch.positions : NULL;
   CUDA_TRY(kernel_rope_append(lane->stream, &attention, tensor(lane, TENSOR_QKV),
                               model_kv(self, &lane->layout, ix), lane->batch.slots, positions,
-                              (float)THETA, tokens));
+                              CUDA_THETA, tokens));
   return CALIB_OK;
 }
 
@@ -107,7 +105,7 @@ static CalibStatus attend_decodes(CudaState *self, CudaLane *lane, int64_t ix, c
   CUDA_TRY(kernel_attention_decode(
       lane->stream, &attention, out, q, self->shape.qkv, lane->batch.contexts,
       lane->batch.split_starts, lane->batch.split_sequences, layout->split_tokens,
-      layout->n_decodes, layout->total_splits, tensor(lane, TENSOR_SPLITS)));
+      layout->n_decodes, layout->total_splits, tensor(lane, CUDA_SPLITS)));
   return CALIB_OK;
 }
 
@@ -120,10 +118,10 @@ static CalibStatus end_layer(CudaState *self, CudaLane *lane, int64_t ix, char *
   CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm,
                        tensor(lane, TENSOR_NORMED), tensor(lane, TENSOR_RESIDUAL),
                        tensor(lane, TENSOR_ADDED), weights.norm_weights[1], weights.norm_biases[1],
-                       (float)EPSILON, tokens, self->shape.hidden));
+                       CUDA_EPSILON, tokens, self->shape.hidden));
   TRY(layer_product(self, lane, PRODUCT_UP, ix, tensor(lane, TENSOR_UP),
                     tensor(lane, TENSOR_NORMED), tokens, error));
-  if (!is_activation_fused(self)) {
+  if (!layer_fuses_activation(self)) {
     active = tensor(lane, TENSOR_ACTIVE);
     CUDA_TRY(kernel_activation(lane->stream, self->model.dtype, self->model.activation,
                                tensor(lane, TENSOR_ACTIVE), tensor(lane, TENSOR_UP), NULL, tokens,
@@ -139,19 +137,19 @@ static CalibStatus run_head(CudaState *self, CudaLane *lane, int64_t copy, char 
   if (n == 0) return CALIB_OK;
   const int32_t *rows = lane->batch.logit_rows;
   const CudaLayer final = model_layer(self, 0);
-  CUDA_TRY(kernel_gather_rows(lane->stream, self->model.dtype, tensor(lane, TENSOR_ROW_STATE),
+  CUDA_TRY(kernel_gather_rows(lane->stream, self->model.dtype, tensor(lane, CUDA_ROW_STATE),
                               tensor(lane, TENSOR_RESIDUAL), rows, n, hidden));
-  CUDA_TRY(kernel_gather_rows(lane->stream, self->model.dtype, tensor(lane, TENSOR_ROW_ADDED),
+  CUDA_TRY(kernel_gather_rows(lane->stream, self->model.dtype, tensor(lane, CUDA_ROW_ADDED),
                               tensor(lane, TENSOR_ADDED), rows, n, hidden));
   CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm,
-                       tensor(lane, TENSOR_ROW_NORMED), tensor(lane, TENSOR_ROW_STATE),
-                       tensor(lane, TENSOR_ROW_ADDED), final.norm_weights[0], final.norm_biases[0],
-                       (float)EPSILON, n, hidden));
+                       tensor(lane, TENSOR_HEAD_NORMED), tensor(lane, CUDA_ROW_STATE),
+                       tensor(lane, CUDA_ROW_ADDED), final.norm_weights[0], final.norm_biases[0],
+                       CUDA_EPSILON, n, hidden));
   TRY(layer_product(self, lane, PRODUCT_HEAD, copy, tensor(lane, TENSOR_LOGITS),
-                    tensor(lane, TENSOR_ROW_NORMED), n, error));
-  CUDA_TRY(kernel_argmax(lane->stream, self->model.dtype, tensor(lane, TENSOR_IDS),
+                    tensor(lane, TENSOR_HEAD_NORMED), n, error));
+  CUDA_TRY(kernel_argmax(lane->stream, self->model.dtype, tensor(lane, TENSOR_BEST),
                          tensor(lane, TENSOR_LOGITS), n, self->shape.vocab,
-                         tensor(lane, TENSOR_ARGMAX)));
+                         tensor(lane, CUDA_ARGMAX)));
   return CALIB_OK;
 }
 

@@ -64,7 +64,6 @@ void model_unload(CudaState *self) {
   for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
     buffer_release(buffers[i]);
   self->is_loaded = false;
-  self->checked = 0;
 }
 
 static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, double deviation,
@@ -74,16 +73,6 @@ static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, doub
   CUDA_TRY(kernel_fill_normal(self->main.stream, self->model.dtype, buffer->data, bytes / 2,
                               (float)deviation, self->options.seed * 16 + stream));
   return CALIB_OK;
-}
-
-/* Press et al. 2022: 2^(−8i/n) for a power of two of heads, else those of the next smaller one and
- * every second of the next greater one. The shard is the first. */
-static double alibi_slope(int32_t head, int32_t heads) {
-  int32_t below = 1;
-  while (2 * below <= heads)
-    below *= 2;
-  if (head < below) return pow(2, -8.0 * (head + 1) / below);
-  return pow(2, -4.0 * (2 * (head - below) + 1) / below);
 }
 
 static CalibStatus upload(CudaState *self, CudaBuffer *buffer, const void *host, int64_t bytes,
@@ -98,7 +87,7 @@ static CalibStatus make_slopes(CudaState *self, char *error) {
   float *slopes = malloc((size_t)n * sizeof *slopes);
   if (!slopes) abort();
   for (int32_t i = 0; i < n; i++)
-    slopes[i] = (float)alibi_slope(i, self->model.num_attention_heads);
+    slopes[i] = (float)calib_alibi_slope(&self->model, i);
   const CalibStatus status =
       upload(self, &self->slopes, slopes, n * (int64_t)sizeof *slopes, error);
   free(slopes);

@@ -1,8 +1,8 @@
 /* kernel_activation and kernel_add_bias against their references. */
 #include <stdlib.h>
 
-#include "kernels/reference/half.h"
-#include "kernels/reference/reference.h"
+#include "kernels/half.h"
+#include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
 
 typedef struct Case {
@@ -36,8 +36,7 @@ static void check_activation(CalibDtype dtype, CalibActivation activation, Case 
   const int status = kernel_activation(NULL, dtype, activation, to, from, has_bias ? shift : NULL,
                                        c.tokens, c.columns);
   double *const expected = malloc((size_t)n * sizeof *expected);
-  reference_activation(dtype, activation, expected, in, has_bias ? bias : NULL, c.tokens,
-                       c.columns);
+  expected_activation(dtype, activation, expected, in, has_bias ? bias : NULL, c.tokens, c.columns);
   uint16_t *const got = device_fetch(to, (size_t)n * 2);
   expect_true(status == 0, "%s returns %d", NAMES[activation], status);
   expect_error_below(greatest_error(dtype, got, expected, n, 0.05), half_error(dtype),
@@ -60,7 +59,7 @@ static void check_add_bias(CalibDtype dtype, Case c) {
   void *const shift = device_copy(bias, (size_t)c.columns * 2);
   const int status = kernel_add_bias(NULL, dtype, at, shift, c.tokens, c.columns);
   double *const expected = malloc((size_t)n * sizeof *expected);
-  reference_add_bias(dtype, expected, x, bias, c.tokens, c.columns);
+  expected_add_bias(dtype, expected, x, bias, c.tokens, c.columns);
   uint16_t *const got = device_fetch(at, (size_t)n * 2);
   expect_true(status == 0, "add_bias returns %d", status);
   expect_error_below(greatest_error(dtype, got, expected, n, 0.05), half_error(dtype),
