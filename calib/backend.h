@@ -201,9 +201,23 @@ typedef enum CalibTensor {
       CALIB_N_TENSORS,
 } CalibTensor;
 
+/* What products take and make: out [rows][n] = in [rows][k] · weights [n][k]ᵀ (+ bias). */
+typedef struct CalibProduct {
+  CalibTensor in, weights, bias, out;
+} CalibProduct;
+static inline CalibProduct calib_product(CalibOp op) {
+  static const CalibProduct products[] = {
+      {TENSOR_NORMED, TENSOR_QKV_WEIGHTS, TENSOR_QKV_BIAS, TENSOR_QKV},
+      {TENSOR_ATTENTION, TENSOR_O_WEIGHTS, TENSOR_O_BIAS, TENSOR_ADDED},
+      {TENSOR_NORMED, TENSOR_UP_WEIGHTS, TENSOR_UP_BIAS, TENSOR_UP},
+      {TENSOR_ACTIVE, TENSOR_DOWN_WEIGHTS, TENSOR_DOWN_BIAS, TENSOR_ADDED},
+      {TENSOR_HEAD_NORMED, TENSOR_HEAD_WEIGHTS, CALIB_N_TENSORS, TENSOR_LOGITS}};
+  return products[op - CALIB_GEMM_QKV];
+}
+
 enum { CALIB_OF_ROWS = -1 }; // a slice's sequence: tokens of the batch
 
-/* Rows row … row + n_rows. Numbers cross as floats, which hold every type's and indices exactly. */
+/* Rows row … row + n_rows. Numbers of every type and indices cross as doubles. */
 typedef struct CalibSlice {
   CalibTensor tensor;
   int32_t layer;    // of a run's: 0 is the first; of weights of a layer, keys and values
@@ -262,8 +276,8 @@ typedef struct Backend {
    * where the model or this backend has no such tensor. */
   CalibStatus (*run)(void *state, char *error);
   int64_t (*columns)(void *state, CalibTensor tensor);
-  CalibStatus (*read)(void *state, const CalibSlice *slice, float *ret_values, char *error);
-  CalibStatus (*write)(void *state, const CalibSlice *slice, const float *values, char *error);
+  CalibStatus (*read)(void *state, const CalibSlice *slice, double *ret_values, char *error);
+  CalibStatus (*write)(void *state, const CalibSlice *slice, const double *values, char *error);
   /* NULL, or a verification of the backend's own: as verify_operator of verify.h. */
   CalibStatus (*verify)(void *state, CalibOp op, double *ret_error, char *error);
 

@@ -155,14 +155,14 @@ static int64_t backend_columns(void *state, CalibTensor tensor) {
   return cpu_point_columns(&((State *)state)->point, tensor);
 }
 
-static CalibStatus backend_read(void *state, const CalibSlice *slice, float *ret_values,
+static CalibStatus backend_read(void *state, const CalibSlice *slice, double *ret_values,
                                 char *error) {
   (void)error;
   cpu_point_read(&((State *)state)->point, slice, ret_values);
   return CALIB_OK;
 }
 
-static CalibStatus backend_write(void *state, const CalibSlice *slice, const float *values,
+static CalibStatus backend_write(void *state, const CalibSlice *slice, const double *values,
                                  char *error) {
   (void)error;
   cpu_point_write(&((State *)state)->point, slice, values);

@@ -1,6 +1,5 @@
 /* Where the tensors of a point lie, for verification. */
 #include "calib/cpu_point.h"
-#include <string.h>
 
 /* Rows of `columns` numbers; at NULL: none. */
 typedef struct Place {
@@ -99,42 +98,40 @@ static void *copy_place(const CpuPoint *self, bool is_to, int64_t row) {
          (is_pool_side ? model->shuffled[row] : row) * cpu_kv_page_floats(&model->kv);
 }
 
-/* One number that is no plain float in its place. */
-static void move_number(void *at, bool is_byte, float *value, bool writes) {
+/* One number to or from its place. */
+static void move_number(void *at, bool is_byte, bool is_int, double *value, bool writes) {
   unsigned char *byte = at;
   int32_t *word = at;
+  float *number = at;
   if (writes && is_byte)
     *byte = (unsigned char)*value;
-  else if (writes)
+  else if (writes && is_int)
     *word = (int32_t)*value;
+  else if (writes)
+    *number = (float)*value;
   else
-    *value = is_byte ? *byte : (float)*word;
+    *value = is_byte ? *byte : is_int ? *word : (double)*number;
 }
 
-static void move_rows(const CpuPoint *self, const CalibSlice *slice, float *values, bool writes) {
+static void move_rows(const CpuPoint *self, const CalibSlice *slice, double *values, bool writes) {
   const CalibTensor tensor = slice->tensor;
   const Place place = place_of(self, tensor, slice->layer);
   const bool is_copy = tensor == TENSOR_FROM || tensor == TENSOR_TO;
-  const bool is_byte = is_copy && !is_pages(self);
+  const bool is_kv = tensor == TENSOR_KEYS || tensor == TENSOR_VALUES;
   const bool is_int = tensor >= TENSOR_BEST && tensor <= TENSOR_LOGIT_ROWS;
-  const size_t row_bytes = (size_t)place.columns * sizeof *values;
-  for (int64_t row = slice->row; row < slice->row + slice->n_rows; row++, values += place.columns) {
-    char *at = is_copy ? copy_place(self, tensor == TENSOR_TO, row)
-                       : (char *)place.at + (size_t)row * row_bytes;
-    if (tensor == TENSOR_KEYS || tensor == TENSOR_VALUES)
-      for (int64_t i = 0; i < place.columns; i++)
-        values[i] = *kv_number(self, slice, row, i);
-    else if (is_int || is_byte)
-      move_number(at, is_byte, values, writes);
-    else
-      memcpy(writes ? (void *)at : values, writes ? (void *)values : at, row_bytes);
+  for (int64_t row = slice->row; row < slice->row + slice->n_rows; row++) {
+    float *at = is_copy ? copy_place(self, tensor == TENSOR_TO, row)
+                        : (float *)place.at + row * place.columns;
+    for (int64_t i = 0; i < place.columns; i++, values++)
+      move_number(is_kv ? kv_number(self, slice, row, i) : at + i, is_copy && !is_pages(self),
+                  is_int, values, writes);
   }
 }
 
-void cpu_point_read(const CpuPoint *self, const CalibSlice *slice, float *ret_values) {
+void cpu_point_read(const CpuPoint *self, const CalibSlice *slice, double *ret_values) {
   move_rows(self, slice, ret_values, false);
 }
 
-void cpu_point_write(CpuPoint *self, const CalibSlice *slice, const float *values) {
-  move_rows(self, slice, (float *)values, true);
+void cpu_point_write(CpuPoint *self, const CalibSlice *slice, const double *values) {
+  move_rows(self, slice, (double *)values, true);
 }

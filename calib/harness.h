@@ -1,7 +1,8 @@
 /* Measures the points of a plan on a backend that has the model loaded, and records them.
  *
- * A point: the operator verified, when it is the first of its kind; prepare; enough repeats that one sample takes region_seconds; samples until the limits
- * say stop; what the machine says of its clocks and power before and after. Anchors are measured
+ * A point: the operator verified, when it is the first of its kind (verify.h); prepare; enough
+ * repeats that one sample takes region_seconds; samples until the limits say stop; what the machine
+ * says of its clocks and power before and after. Anchors are measured
  * first and again every anchor_seconds. When one has moved by more than `drift`, and the intervals
  * of its median do not meet, the points since are measured once more and take the place of the
  * first; if the anchors then move again they are flagged, "drift" in the column `stop`. So are

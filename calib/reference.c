@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-void reference_norm(CalibNorm norm, double *out, const double *in, const float *weight,
-                    const float *bias, int64_t rows, int64_t hidden) {
+void reference_norm(CalibNorm norm, double *out, const double *in, const double *weight,
+                    const double *bias, int64_t rows, int64_t hidden) {
   for (; rows > 0; rows--, in += hidden, out += hidden) {
     double mean = 0, squares = 0;
     for (int64_t i = 0; norm == CALIB_LAYER_NORM && i < hidden; i++)
@@ -19,7 +19,7 @@ void reference_norm(CalibNorm norm, double *out, const double *in, const float *
 }
 
 /* A row of weights serves all rows while it is in the cache. */
-void reference_product(double *out, const double *in, const float *weights, const float *bias,
+void reference_product(double *out, const double *in, const double *weights, const double *bias,
                        int64_t rows, int64_t n, int64_t k) {
   for (int64_t column = 0; column < n; column++, weights += k) {
     for (int64_t row = 0; row < rows; row++) {
@@ -91,9 +91,9 @@ void reference_attend(double *out, const double *query, const double *keys, cons
     out[i] /= sum;
 }
 
-int64_t reference_argmax(const float *numbers, int64_t n) {
+int64_t reference_argmax(const double *numbers, int64_t n) {
   int64_t best = 0;
-  float greatest = -INFINITY;
+  double greatest = -INFINITY;
   for (int64_t i = 0; i < n; i++) {
     if (!(numbers[i] > greatest)) continue;
     greatest = numbers[i];

@@ -1,9 +1,8 @@
 /* A decoder by its formulas: in double, one number after the other, as the papers have them. What
  * runs fast, on whatever device, is held to this (verify.h).
  *
- * Tensors are row-major. Weights [n][k] are those of out = in·Wᵀ, of any device's type as floats,
- * which hold bf16, fp16 and fp32 exactly. A bias is NULL where there is none. Heads are those of one
- * shard (backend.h). */
+ * Tensors are row-major. Weights [n][k] are those of out = in·Wᵀ. A bias is NULL where there is
+ * none. Heads are those of one shard (backend.h). */
 #ifndef CALIB_REFERENCE_H
 #define CALIB_REFERENCE_H
 #include "calib/backend.h"
@@ -13,10 +12,10 @@
 
 /* out [rows][hidden] = (in − mean) / deviation · weight + bias; RMSNorm (Zhang and Sennrich 2019)
  * takes the mean as 0, LayerNorm (Ba et al. 2016) does not. */
-void reference_norm(CalibNorm norm, double *out, const double *in, const float *weight,
-                    const float *bias, int64_t rows, int64_t hidden);
+void reference_norm(CalibNorm norm, double *out, const double *in, const double *weight,
+                    const double *bias, int64_t rows, int64_t hidden);
 /* out [rows][n] = in [rows][k] · weights [n][k]ᵀ + bias [n]. */
-void reference_product(double *out, const double *in, const float *weights, const float *bias,
+void reference_product(double *out, const double *in, const double *weights, const double *bias,
                        int64_t rows, int64_t n, int64_t k);
 /* Heads of one token turned by its position (Su et al. 2021), in the pairs (i, i + head_dim/2) that
  * Llama has. */
@@ -34,13 +33,13 @@ void reference_attend(double *out, const double *query, const double *keys, cons
                       int64_t stride, int64_t context, int32_t head_dim, double scale,
                       double slope);
 /* The first greatest; NaN is never greatest. */
-int64_t reference_argmax(const float *numbers, int64_t n);
+int64_t reference_argmax(const double *numbers, int64_t n);
 
 /* ---- A decoder's layer: pre-norm, attention over all tokens so far, MLP, residuals ---- */
 
 typedef struct ReferenceLayer {
-  const float *norm, *norm_bias, *qkv, *qkv_bias, *o, *o_bias;
-  const float *ffn_norm, *ffn_norm_bias, *up, *up_bias, *down, *down_bias;
+  const double *norm, *norm_bias, *qkv, *qkv_bias, *o, *o_bias;
+  const double *ffn_norm, *ffn_norm_bias, *up, *up_bias, *down, *down_bias;
 } ReferenceLayer;
 
 /* Tokens of one iteration, and what is known of each. */

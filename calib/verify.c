@@ -31,7 +31,7 @@ int64_t check_columns(const Check *self, CalibTensor tensor) {
 }
 
 /* Rows that follow one another are one slice. */
-static void move_rows(Check *self, CalibSlice slice, CheckRows rows, float *values, bool writes) {
+static void move_rows(Check *self, CalibSlice slice, CheckRows rows, double *values, bool writes) {
   const VerifyTarget *target = self->target;
   const int64_t columns = check_columns(self, slice.tensor);
   for (int64_t i = 0; i < rows.n && !self->status; i += slice.n_rows) {
@@ -44,45 +44,29 @@ static void move_rows(Check *self, CalibSlice slice, CheckRows rows, float *valu
   }
 }
 
-const float *check_read(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows) {
-  float *values = ARENA_ARRAY(self->arena, float, rows.n *check_columns(self, tensor));
+double *check_read(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows) {
+  double *values = ARENA_ARRAY(self->arena, double, rows.n *check_columns(self, tensor));
   const CalibSlice slice = {.tensor = tensor, .layer = layer, .sequence = CALIB_OF_ROWS};
   move_rows(self, slice, rows, values, false);
   return values;
 }
 
-const float *check_vector(Check *self, CalibTensor tensor, int32_t layer) {
+const double *check_vector(Check *self, CalibTensor tensor, int32_t layer) {
   if (tensor == CALIB_N_TENSORS || check_columns(self, tensor) == 0) return NULL;
   return check_read(self, tensor, layer, check_range(self, 0, 1));
 }
 
-double *check_read_wide(Check *self, CalibTensor tensor, CheckRows rows) {
-  const float *values = check_read(self, tensor, 0, rows);
-  const int64_t n = rows.n * check_columns(self, tensor);
-  double *wide = ARENA_ARRAY(self->arena, double, n);
-  for (int64_t i = 0; i < n; i++)
-    wide[i] = values[i];
-  return wide;
-}
-
 void check_read_kv(Check *self, CalibTensor tensor, int32_t layer, int32_t sequence, int64_t first,
                    int64_t n, double *ret) {
-  enum { AT_ONCE = 256 };
-  const int64_t columns = check_columns(self, tensor);
-  float *values = ARENA_ARRAY(self->arena, float, (n < AT_ONCE ? n : AT_ONCE) * columns);
-  CalibSlice slice = {.tensor = tensor, .layer = layer, .sequence = sequence};
-  for (int64_t done = 0; done < n && !self->status; done += slice.n_rows) {
-    slice.row = first + done;
-    slice.n_rows = n - done < AT_ONCE ? n - done : AT_ONCE;
-    self->status = self->target->backend->read(self->target->state, &slice, values, self->error);
-    for (int64_t i = 0; i < slice.n_rows * columns; i++)
-      ret[done * columns + i] = values[i];
-  }
+  const VerifyTarget *target = self->target;
+  const CalibSlice slice = {tensor, layer, sequence, first, n};
+  if (!self->status && n > 0)
+    self->status = target->backend->read(target->state, &slice, ret, self->error);
 }
 
-void check_write(Check *self, CalibTensor tensor, CheckRows rows, const float *values) {
+void check_write(Check *self, CalibTensor tensor, CheckRows rows, const double *values) {
   const int64_t n = rows.n * check_columns(self, tensor);
-  float *copy = ARENA_ARRAY(self->arena, float, n);
+  double *copy = ARENA_ARRAY(self->arena, double, n);
   for (int64_t i = 0; i < n; i++)
     copy[i] = values ? values[i] : tensor == TENSOR_BEST ? -1 : NAN;
   const CalibSlice slice = {.tensor = tensor, .sequence = CALIB_OF_ROWS};
@@ -110,7 +94,7 @@ void check_book(Check *self, CalibTensor tensor, double error) {
   self->worst_at = tensor;
 }
 
-void check_compare(Check *self, CalibTensor tensor, const float *out, const double *reference,
+void check_compare(Check *self, CalibTensor tensor, const double *out, const double *reference,
                    int64_t rows, int64_t n) {
   for (; rows > 0; rows--, out += n, reference += n) {
     double difference = 0, size = 0;
@@ -127,12 +111,12 @@ void check_output(Check *self, CalibTensor tensor, CheckRows rows, const double 
                 check_columns(self, tensor));
 }
 
-void check_best(Check *self, CheckRows rows, const float *logits) {
+void check_best(Check *self, CheckRows rows, const double *logits) {
   const int64_t vocab = check_columns(self, TENSOR_LOGITS);
-  const float *best = check_read(self, TENSOR_BEST, 0, rows);
+  const double *best = check_read(self, TENSOR_BEST, 0, rows);
   for (int64_t i = 0; i < rows.n; i++)
     check_book(self, TENSOR_BEST,
-               best[i] == (float)reference_argmax(logits + i * vocab, vocab) ? 0 : INFINITY);
+               best[i] == (double)reference_argmax(logits + i * vocab, vocab) ? 0 : INFINITY);
 }
 
 /* ---- Single operators ---- */
@@ -141,9 +125,9 @@ void check_product_columns(Check *self, CheckRows rows, const double *in, CalibT
                            CalibTensor bias, CalibTensor out, bool is_active) {
   const int64_t n = check_columns(self, out), k = check_columns(self, weights);
   const CheckRows columns = check_spread(self, n, MOST_COLUMNS);
-  const float *all = check_read(self, out, 0, rows), *biases = check_vector(self, bias, 0);
-  float *picked = ARENA_ARRAY(self->arena, float, (rows.n + 1) * columns.n);
-  float *picked_biases = picked + rows.n * columns.n;
+  const double *all = check_read(self, out, 0, rows), *biases = check_vector(self, bias, 0);
+  double *picked = ARENA_ARRAY(self->arena, double, (rows.n + 1) * columns.n);
+  double *picked_biases = picked + rows.n * columns.n;
   double *reference = ARENA_ARRAY(self->arena, double, rows.n *columns.n);
   for (int64_t i = 0; i < rows.n * columns.n; i++)
     picked[i] = all[i / columns.n * n + columns.at[i % columns.n]];
@@ -162,38 +146,22 @@ static CheckRows rows_of(Check *self) {
 
 /* Where the product of the gate or of `up` takes the activation with it, there is no tensor between
  * the two. */
-static void check_product(Check *self, CalibTensor in, CalibTensor weights, CalibTensor bias,
-                          CalibTensor out) {
+static void check_product(Check *self) {
   const CheckRows rows = rows_of(self);
-  const bool is_active = out == TENSOR_UP && check_columns(self, out) == 0;
-  if (is_active) out = TENSOR_ACTIVE;
-  const double *x = check_read_wide(self, in, rows);
+  const CalibProduct product = calib_product(self->point.op);
+  const bool is_active = product.out == TENSOR_UP && check_columns(self, TENSOR_UP) == 0;
+  const CalibTensor out = is_active ? TENSOR_ACTIVE : product.out;
+  const double *in = check_read(self, product.in, 0, rows);
   check_poison(self, out, rows);
   check_run(self);
-  check_product_columns(self, rows, x, weights, bias, out, is_active);
-}
-
-static void check_qkv(Check *self) {
-  check_product(self, TENSOR_NORMED, TENSOR_QKV_WEIGHTS, TENSOR_QKV_BIAS, TENSOR_QKV);
-}
-static void check_o(Check *self) {
-  check_product(self, TENSOR_ATTENTION, TENSOR_O_WEIGHTS, TENSOR_O_BIAS, TENSOR_ADDED);
-}
-static void check_up(Check *self) {
-  check_product(self, TENSOR_NORMED, TENSOR_UP_WEIGHTS, TENSOR_UP_BIAS, TENSOR_UP);
-}
-static void check_down(Check *self) {
-  check_product(self, TENSOR_ACTIVE, TENSOR_DOWN_WEIGHTS, TENSOR_DOWN_BIAS, TENSOR_ADDED);
-}
-static void check_head(Check *self) {
-  check_product(self, TENSOR_HEAD_NORMED, TENSOR_HEAD_WEIGHTS, CALIB_N_TENSORS, TENSOR_LOGITS);
+  check_product_columns(self, rows, in, product.weights, product.bias, out, is_active);
 }
 
 static void check_norm(Check *self) {
   const CheckRows rows = rows_of(self);
   const int64_t hidden = check_columns(self, TENSOR_RESIDUAL);
-  double *residual = check_read_wide(self, TENSOR_RESIDUAL, rows);
-  const double *added = check_read_wide(self, TENSOR_ADDED, rows);
+  double *residual = check_read(self, TENSOR_RESIDUAL, 0, rows);
+  const double *added = check_read(self, TENSOR_ADDED, 0, rows);
   double *normed = ARENA_ARRAY(self->arena, double, rows.n *hidden);
   check_poison(self, TENSOR_NORMED, rows);
   check_run(self);
@@ -212,12 +180,12 @@ static void check_rope_append(Check *self) {
   const CheckRows rows = rows_of(self);
   const int64_t columns = check_columns(self, TENSOR_QKV), kv = check_columns(self, TENSOR_KEYS);
   const int64_t q = columns - 2 * kv;
-  const float *positions = check_read(self, TENSOR_POSITIONS, 0, rows);
-  double *qkv = check_read_wide(self, TENSOR_QKV, rows);
+  const double *positions = check_read(self, TENSOR_POSITIONS, 0, rows);
+  double *qkv = check_read(self, TENSOR_QKV, 0, rows);
   check_run(self);
-  const float *out = check_read(self, TENSOR_QKV, 0, rows);
-  const float *keys = check_read(self, TENSOR_KEYS, 0, rows);
-  const float *values = check_read(self, TENSOR_VALUES, 0, rows);
+  const double *out = check_read(self, TENSOR_QKV, 0, rows);
+  const double *keys = check_read(self, TENSOR_KEYS, 0, rows);
+  const double *values = check_read(self, TENSOR_VALUES, 0, rows);
   for (int64_t i = 0; i < rows.n; i++) {
     double *row = qkv + i * columns;
     if (model->positions == CALIB_ROPE)
@@ -232,7 +200,7 @@ static void check_rope_append(Check *self) {
 static void check_activation(Check *self) {
   const CheckRows rows = rows_of(self);
   const int64_t ffn = check_columns(self, TENSOR_ACTIVE);
-  const double *in = check_read_wide(self, TENSOR_UP, rows);
+  const double *in = check_read(self, TENSOR_UP, 0, rows);
   double *reference = ARENA_ARRAY(self->arena, double, rows.n *ffn);
   check_poison(self, TENSOR_ACTIVE, rows);
   check_run(self);
@@ -241,8 +209,8 @@ static void check_activation(Check *self) {
 }
 
 /* Rows of a table by number. */
-static const float *look_up(Check *self, CalibTensor table, CalibTensor numbers, CheckRows rows) {
-  const float *from = check_read(self, numbers, 0, rows);
+static const double *look_up(Check *self, CalibTensor table, CalibTensor numbers, CheckRows rows) {
+  const double *from = check_read(self, numbers, 0, rows);
   int64_t *at = ARENA_ARRAY(self->arena, int64_t, rows.n);
   for (int64_t i = 0; i < rows.n; i++)
     at[i] = (int64_t)from[i];
@@ -252,11 +220,11 @@ static const float *look_up(Check *self, CalibTensor table, CalibTensor numbers,
 double *check_embedded(Check *self, CheckRows rows) {
   const int64_t n = rows.n * check_columns(self, TENSOR_RESIDUAL);
   double *out = ARENA_ARRAY(self->arena, double, n);
-  const float *words = look_up(self, TENSOR_EMBEDDING, TENSOR_IDS, rows), *places = NULL;
+  const double *words = look_up(self, TENSOR_EMBEDDING, TENSOR_IDS, rows), *places = NULL;
   if (self->target->model->positions == CALIB_LEARNED)
     places = look_up(self, TENSOR_POSITION_TABLE, TENSOR_POSITIONS, rows);
   for (int64_t i = 0; i < n; i++)
-    out[i] = (double)words[i] + (places ? places[i] : 0);
+    out[i] = words[i] + (places ? places[i] : 0);
   return out;
 }
 
@@ -271,7 +239,7 @@ static void check_embedding(Check *self) {
 static void check_argmax(Check *self) {
   const CheckRows rows = rows_of(self);
   const int64_t vocab = check_columns(self, TENSOR_LOGITS);
-  float *first = (float *)check_read(self, TENSOR_LOGITS, 0, check_range(self, 0, 1));
+  double *first = check_read(self, TENSOR_LOGITS, 0, check_range(self, 0, 1));
   first[vocab - 1] = first[vocab / 2] = 1000;
   check_write(self, TENSOR_LOGITS, check_range(self, 0, 1), first);
   check_poison(self, TENSOR_BEST, rows);
@@ -288,14 +256,14 @@ static void check_copy(Check *self) {
   const int64_t columns = check_columns(self, TENSOR_TO), n = self->point.size;
   if (columns == 0) return;
   const int64_t most = columns < MOST_BYTES ? MOST_BYTES / columns : 1, rows = n < most ? n : most;
-  const float *expected[PARTS];
-  float *zeros = ARENA_ARRAY(self->arena, float, rows *columns);
-  float *pattern = ARENA_ARRAY(self->arena, float, rows *columns);
+  const double *expected[PARTS];
+  double *zeros = ARENA_ARRAY(self->arena, double, rows *columns);
+  double *pattern = ARENA_ARRAY(self->arena, double, rows *columns);
   for (int part = 0; part < PARTS; part++) {
     const CheckRows range = check_range(self, part * (n - rows) / (PARTS - 1), rows);
     for (int64_t i = 0; i < rows * columns; i++) {
       const int64_t at = range.at[0] * columns + i;
-      pattern[i] = (float)(1 + (at * 7 + at / 251) % 62) / (columns > 1 ? 64 : 1);
+      pattern[i] = (double)(1 + (at * 7 + at / 251) % 62) / (columns > 1 ? 64 : 1);
     }
     if (self->point.op != CALIB_WEIGHT_RELOAD) check_write(self, TENSOR_FROM, range, pattern);
     expected[part] = check_read(self, TENSOR_FROM, 0, range);
@@ -304,7 +272,7 @@ static void check_copy(Check *self) {
   check_run(self);
   for (int part = 0; part < PARTS; part++) {
     const CheckRows range = check_range(self, part * (n - rows) / (PARTS - 1), rows);
-    const float *out = check_read(self, TENSOR_TO, 0, range);
+    const double *out = check_read(self, TENSOR_TO, 0, range);
     double wrong = 0;
     for (int64_t i = 0; i < rows * columns; i++)
       wrong += out[i] != expected[part][i];
@@ -333,11 +301,11 @@ static const Operator OPERATORS[CALIB_N_OPS] = {
     [CALIB_PREFILL_ATTENTION] = {check_terms, BATCH, 2, false},
     [CALIB_DECODE_ATTENTION] = {check_terms, BATCH, 2, false},
     [CALIB_HEAD] = {check_terms, FEW_TOKENS, 3, false},
-    [CALIB_GEMM_QKV] = {check_qkv, TOKENS, 1, false},
-    [CALIB_GEMM_O] = {check_o, TOKENS, 1, false},
-    [CALIB_GEMM_UP] = {check_up, TOKENS, 1, true},
-    [CALIB_GEMM_DOWN] = {check_down, TOKENS, 1, false},
-    [CALIB_GEMM_HEAD] = {check_head, TOKENS, 1, false},
+    [CALIB_GEMM_QKV] = {check_product, TOKENS, 1, false},
+    [CALIB_GEMM_O] = {check_product, TOKENS, 1, false},
+    [CALIB_GEMM_UP] = {check_product, TOKENS, 1, true},
+    [CALIB_GEMM_DOWN] = {check_product, TOKENS, 1, false},
+    [CALIB_GEMM_HEAD] = {check_product, TOKENS, 1, false},
     [CALIB_NORM] = {check_norm, TOKENS, 2, false},
     [CALIB_ROPE_APPEND] = {check_rope_append, TOKENS, 1, false},
     [CALIB_ACTIVATION] = {check_activation, TOKENS, 1, true},

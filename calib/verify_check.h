@@ -33,14 +33,13 @@ CheckRows check_spread(Check *self, int64_t n, int64_t most);
 /* 0: there is no such tensor. */
 int64_t check_columns(const Check *self, CalibTensor tensor);
 /* A bias, or another vector: NULL where there is none. */
-const float *check_vector(Check *self, CalibTensor tensor, int32_t layer);
+const double *check_vector(Check *self, CalibTensor tensor, int32_t layer);
 /* [rows][columns]. */
-const float *check_read(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows);
-double *check_read_wide(Check *self, CalibTensor tensor, CheckRows rows);
+double *check_read(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows);
 /* Keys or values of one sequence, tokens first … first + n, to `ret` [n][columns]. */
 void check_read_kv(Check *self, CalibTensor tensor, int32_t layer, int32_t sequence, int64_t first,
                    int64_t n, double *ret);
-void check_write(Check *self, CalibTensor tensor, CheckRows rows, const float *values);
+void check_write(Check *self, CalibTensor tensor, CheckRows rows, const double *values);
 /* No numbers, or −1 where they are indices. */
 void check_poison(Check *self, CalibTensor tensor, CheckRows rows);
 void check_prepare(Check *self);
@@ -52,11 +51,11 @@ double *check_embedded(Check *self, CheckRows rows);
 void check_book(Check *self, CalibTensor tensor, double error);
 
 /* Rows of `n` numbers as they are now, or of an output read already, against the reference. */
-void check_compare(Check *self, CalibTensor tensor, const float *out, const double *reference,
+void check_compare(Check *self, CalibTensor tensor, const double *out, const double *reference,
                    int64_t rows, int64_t n);
 void check_output(Check *self, CalibTensor tensor, CheckRows rows, const double *reference);
 /* The index of the greatest logit of each row of `logits`, exactly. */
-void check_best(Check *self, CheckRows rows, const float *logits);
+void check_best(Check *self, CheckRows rows, const double *logits);
 
 /* The columns of a product that are compared: out [rows][columns of n] (verify.c). */
 void check_product_columns(Check *self, CheckRows rows, const double *in, CalibTensor weights,

@@ -1,5 +1,5 @@
-/* An iteration and its terms against the decoder, layer by layer, for all tokens of a small batch or
- * some of a large one.
+/* An iteration and its terms against the decoder, layer by layer, for all tokens of a small batch
+ * or some of a large one.
  *
  * Keys and values that are there already are read before the run; those of tokens that are not
  * computed once more, after it. The rest of what is compared with the backend's results depends on
@@ -47,6 +47,11 @@ static unsigned parts_of(CalibOp op) {
   }
 }
 
+/* Of one sequence, [context][columns]; NULL where none of its rows attends. */
+typedef struct KeysValues {
+  double *keys, *values;
+} KeysValues;
+
 /* The rows that are compared, and where each is in its sequence. */
 typedef struct Terms {
   Check *check;
@@ -55,9 +60,9 @@ typedef struct Terms {
   int32_t layers, n_sequences;
   CalibBatch batch;
   CheckRows rows;
-  int32_t *sequences;        // [rows]
-  bool *attends;             // [rows]
-  double ***keys, ***values; // [layers][sequences]; NULL where no row is of it
+  int32_t *sequences; // [rows]
+  bool *attends;      // [rows]
+  KeysValues **kv;    // [layers][sequences]
   ReferenceRows reference;
 } Terms;
 
@@ -141,44 +146,36 @@ static void choose_rows(Terms *self) {
 
 /* ---- Before the run ---- */
 
-/* Room for keys and values of the sequences that have rows, and those that are there. */
-static void read_kv(Terms *self) {
-  Check *check = self->check;
-  const int64_t width = check_columns(check, TENSOR_KEYS);
-  self->keys = ARENA_ARRAY(check->arena, double **, self->layers);
-  self->values = ARENA_ARRAY(check->arena, double **, self->layers);
+/* Room for keys and values of the sequences that have rows. */
+static void make_kv(Terms *self) {
+  Arena *arena = self->check->arena;
+  const int64_t width = check_columns(self->check, TENSOR_KEYS);
+  self->kv = ARENA_ARRAY(arena, KeysValues *, self->layers);
   for (int32_t layer = 0; layer < self->layers; layer++) {
-    double **keys = ARENA_ARRAY(check->arena, double *, self->n_sequences);
-    double **values = ARENA_ARRAY(check->arena, double *, self->n_sequences);
-    self->keys[layer] = keys;
-    self->values[layer] = values;
+    self->kv[layer] = ARENA_ARRAY(arena, KeysValues, self->n_sequences);
     for (int64_t i = 0; i < self->rows.n; i++) {
-      const int32_t s = self->sequences[i];
-      const CalibSequence *sequence = &self->batch.sequences[s];
-      const int64_t known = self->parts & LINEAR ? sequence->past_tokens : context_of(sequence);
-      if (keys[s] || !self->attends[i]) continue;
-      keys[s] = ARENA_ARRAY(check->arena, double, context_of(sequence) * width);
-      values[s] = ARENA_ARRAY(check->arena, double, context_of(sequence) * width);
-      check_read_kv(check, TENSOR_KEYS, layer, s, 0, known, keys[s]);
-      check_read_kv(check, TENSOR_VALUES, layer, s, 0, known, values[s]);
+      KeysValues *kv = &self->kv[layer][self->sequences[i]];
+      const int64_t n = context_of(&self->batch.sequences[self->sequences[i]]) * width;
+      if (kv->keys || !self->attends[i]) continue;
+      kv->keys = ARENA_ARRAY(arena, double, n);
+      kv->values = ARENA_ARRAY(arena, double, n);
     }
   }
 }
 
-/* Keys and values of rows that are not computed once more. */
-static void read_new_kv(Terms *self) {
-  if (self->is_whole || !(self->parts & LINEAR) || !has_attention(self)) return;
-  const int64_t width = check_columns(self->check, TENSOR_KEYS);
+/* Those of the past, or those of the new tokens. */
+static void read_kv(Terms *self, bool is_new) {
+  Check *check = self->check;
+  const int64_t width = check_columns(check, TENSOR_KEYS);
   for (int32_t layer = 0; layer < self->layers; layer++) {
     for (int32_t s = 0; s < self->n_sequences; s++) {
+      const KeysValues *kv = &self->kv[layer][s];
       const CalibSequence *sequence = &self->batch.sequences[s];
-      const int64_t past = sequence->past_tokens;
-      double *keys = self->keys[layer][s], *values = self->values[layer][s];
-      if (!keys) continue;
-      check_read_kv(self->check, TENSOR_KEYS, layer, s, past, sequence->new_tokens,
-                    keys + past * width);
-      check_read_kv(self->check, TENSOR_VALUES, layer, s, past, sequence->new_tokens,
-                    values + past * width);
+      const int64_t first = is_new ? sequence->past_tokens : 0;
+      const int64_t n = is_new ? sequence->new_tokens : sequence->past_tokens;
+      if (!kv->keys) continue;
+      check_read_kv(check, TENSOR_KEYS, layer, s, first, n, kv->keys + first * width);
+      check_read_kv(check, TENSOR_VALUES, layer, s, first, n, kv->values + first * width);
     }
   }
 }
@@ -188,7 +185,7 @@ static void read_inputs(Terms *self) {
   Check *check = self->check;
   ReferenceRows *rows = &self->reference;
   const bool is_linear = self->parts & LINEAR;
-  const float *positions = check_read(check, TENSOR_POSITIONS, 0, self->rows);
+  const double *positions = check_read(check, TENSOR_POSITIONS, 0, self->rows);
   double *wide = ARENA_ARRAY(check->arena, double, self->rows.n);
   for (int64_t i = 0; i < self->rows.n; i++) {
     wide[i] = positions[i];
@@ -200,13 +197,16 @@ static void read_inputs(Terms *self) {
   rows->n = self->rows.n;
   rows->positions = wide;
   rows->residual = is_linear ? check_embedded(check, self->rows)
-                             : check_read_wide(check, TENSOR_RESIDUAL, self->rows);
-  rows->added = check_read_wide(check, TENSOR_ADDED, self->rows);
-  rows->qkv = check_read_wide(check, TENSOR_QKV, self->rows);
-  rows->attention = check_read_wide(check, TENSOR_ATTENTION, self->rows);
+                             : check_read(check, TENSOR_RESIDUAL, 0, self->rows);
+  rows->added = check_read(check, TENSOR_ADDED, 0, self->rows);
+  rows->qkv = check_read(check, TENSOR_QKV, 0, self->rows);
+  rows->attention = check_read(check, TENSOR_ATTENTION, 0, self->rows);
   for (int64_t i = 0; is_linear && i < rows->n * check_columns(check, TENSOR_ADDED); i++)
     rows->added[i] = 0; // nothing before the first layer
-  if (has_attention(self)) read_kv(self);
+  if (!has_attention(self)) return;
+  make_kv(self);
+  read_kv(self, false);
+  if (!(self->parts & LINEAR)) read_kv(self, true);
 }
 
 static void poison_outputs(Terms *self) {
@@ -254,8 +254,8 @@ static void compute_layer(Terms *self, int32_t layer) {
     double **keys = ARENA_ARRAY(&arena, double *, rows->n);
     double **values = ARENA_ARRAY(&arena, double *, rows->n);
     for (int64_t i = 0; i < rows->n; i++) {
-      keys[i] = self->keys[layer][self->sequences[i]];
-      values[i] = self->values[layer][self->sequences[i]];
+      keys[i] = self->kv[layer][self->sequences[i]].keys;
+      values[i] = self->kv[layer][self->sequences[i]].values;
     }
     rows->keys = keys;
     rows->values = values;
@@ -293,11 +293,11 @@ static void compare_head(Terms *self, CheckRows logits, const int64_t *at) {
 static CheckRows find_logits(Terms *self, int64_t *ret_at) {
   Check *check = self->check;
   const CheckRows all = check_range(check, 0, self->parts & HEAD ? self->batch.n_logits : 0);
-  const float *rows = check_read(check, TENSOR_LOGIT_ROWS, 0, all);
+  const double *rows = check_read(check, TENSOR_LOGIT_ROWS, 0, all);
   int64_t *logits = ARENA_ARRAY(check->arena, int64_t, all.n), n = 0;
   for (int64_t i = 0; i < all.n; i++) {
     for (int64_t row = 0; row < self->rows.n; row++) {
-      if (rows[i] != (float)self->rows.at[row]) continue;
+      if (rows[i] != (double)self->rows.at[row]) continue;
       logits[n] = i;
       ret_at[n++] = row;
     }
@@ -323,7 +323,7 @@ void check_terms(Check *check) {
     check_poison(check, TENSOR_BEST, logits);
   }
   check_run(check);
-  read_new_kv(&self);
+  if (has_attention(&self) && self.parts & LINEAR && !self.is_whole) read_kv(&self, true);
   for (int32_t layer = 0; layer < self.layers; layer++)
     compute_layer(&self, layer);
   check_output(check, TENSOR_ATTENTION, self.rows, self.reference.attention);

@@ -97,14 +97,14 @@ static int64_t backend_columns(void *state, CalibTensor tensor) {
   return tensor_columns(state, tensor);
 }
 
-static CalibStatus backend_read(void *state, const CalibSlice *slice, float *ret_values,
+static CalibStatus backend_read(void *state, const CalibSlice *slice, double *ret_values,
                                 char *error) {
   return tensor_move(state, slice, ret_values, false, error);
 }
 
-static CalibStatus backend_write(void *state, const CalibSlice *slice, const float *values,
+static CalibStatus backend_write(void *state, const CalibSlice *slice, const double *values,
                                  char *error) {
-  return tensor_move(state, slice, (float *)values, true, error);
+  return tensor_move(state, slice, (double *)values, true, error);
 }
 
 static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {

@@ -57,11 +57,12 @@ static int64_t operand_bytes(const CudaState *self, int n) {
   return bytes;
 }
 
-void *operator_operand(const CudaState *self, CalibTensor tensor, int64_t set) {
+CudaLane operator_lane(const CudaState *self, int64_t set) {
+  CudaLane lane = self->main;
   char *at = (char *)self->rotation.data + set * self->work.operand_bytes;
   for (int i = 0; i < ROTATING[self->work.op].n; i++)
-    if (ROTATING[self->work.op].at[i] == tensor) return at + operand_bytes(self, i);
-  return self->main.tensors[tensor].data;
+    lane.tensors[ROTATING[self->work.op].at[i]].data = at + operand_bytes(self, i);
+  return lane;
 }
 
 /* How many sets pass 2.5 times the cache, and memory for them. */
@@ -201,65 +202,21 @@ CalibStatus operator_prepare(CudaState *self, char *error) {
 // --- running -----------------------------------------------------------------------------------
 
 static CalibStatus run_vectors(CudaState *self, int64_t set, char *error) {
-  CudaLane *lane = &self->main;
-  const LayerShape *s = &self->shape;
-  const CalibModel *model = &self->model;
-  const int32_t tokens = (int32_t)self->work.size;
+  CudaLane lane = operator_lane(self, set);
   const CudaLayer weights = model_layer(self, 0);
-  const int32_t *positions = lane->batch.positions;
-  void *residual = operator_operand(self, TENSOR_RESIDUAL, set);
+  const int64_t first = set * self->work.size % (CUDA_IDS - self->work.size + 1);
   switch (self->work.op) {
   case CALIB_NORM:
-    CUDA_TRY(kernel_norm(lane->stream, model->dtype, model->norm,
-                         operator_operand(self, TENSOR_NORMED, set), residual,
-                         operator_operand(self, TENSOR_ADDED, set), weights.norm_weights[0],
-                         weights.norm_biases[0], CUDA_EPSILON, tokens, s->hidden));
-    break;
-  case CALIB_ROPE_APPEND: {
-    const KernelAttention attention = model_attention(self, lane, set);
-    CUDA_TRY(kernel_rope_append(lane->stream, &attention, operator_operand(self, TENSOR_QKV, set),
-                                model_kv(self, &lane->layout, set), lane->batch.slots,
-                                model->positions == CALIB_ROPE ? positions : NULL, CUDA_THETA,
-                                tokens));
-    break;
-  }
+    return layer_norm(self, &lane, &weights, 0, false, error);
+  case CALIB_ROPE_APPEND:
+    return layer_rope_append(self, &lane, set, error);
   case CALIB_ACTIVATION:
-    CUDA_TRY(kernel_activation(lane->stream, model->dtype, model->activation,
-                               operator_operand(self, TENSOR_ACTIVE, set),
-                               operator_operand(self, TENSOR_UP, set), NULL, tokens, s->ffn));
-    break;
-  case CALIB_EMBEDDING: {
-    const int64_t first = set * tokens % (CUDA_IDS - tokens + 1);
-    CUDA_TRY(kernel_embedding(lane->stream, model->dtype, residual,
-                              (const int32_t *)self->ids.data + first, self->embedding.data,
-                              self->positions.data ? positions : NULL, self->positions.data, tokens,
-                              s->hidden));
-    break;
+    return layer_activation(self, &lane, error);
+  case CALIB_EMBEDDING:
+    return layer_embed(self, &lane, first, error);
+  default:
+    return layer_argmax(self, &lane, error);
   }
-  default: // CALIB_ARGMAX
-    CUDA_TRY(kernel_argmax(lane->stream, model->dtype, lane->tensors[TENSOR_BEST].data,
-                           operator_operand(self, TENSOR_LOGITS, set), tokens, s->vocab,
-                           lane->tensors[CUDA_ARGMAX].data));
-    break;
-  }
-  return CALIB_OK;
-}
-
-static CalibStatus run_product(CudaState *self, int64_t set, char *error) {
-  static const struct {
-    CudaProduct product;
-    CalibTensor in, out;
-  } products[] = {
-      [CALIB_GEMM_QKV] = {PRODUCT_QKV, TENSOR_NORMED, TENSOR_QKV},
-      [CALIB_GEMM_O] = {PRODUCT_O, TENSOR_ATTENTION, TENSOR_ADDED},
-      [CALIB_GEMM_UP] = {PRODUCT_UP, TENSOR_NORMED, TENSOR_UP},
-      [CALIB_GEMM_DOWN] = {PRODUCT_DOWN, TENSOR_ACTIVE, TENSOR_ADDED},
-      [CALIB_GEMM_HEAD] = {PRODUCT_HEAD, TENSOR_HEAD_NORMED, TENSOR_LOGITS},
-  };
-  CudaLane *lane = &self->main;
-  const CalibOp op = self->work.op;
-  return layer_product(self, lane, products[op].product, set, lane->tensors[products[op].out].data,
-                       lane->tensors[products[op].in].data, (int32_t)self->work.size, error);
 }
 
 static CalibStatus run_pages(CudaState *self, int64_t set, char *error) {
@@ -347,7 +304,7 @@ CalibStatus operator_run(CudaState *self, int64_t repetition, char *error) {
   case CALIB_GEMM_UP:
   case CALIB_GEMM_DOWN:
   case CALIB_GEMM_HEAD:
-    return run_product(self, set, error);
+    return layer_product(self, &self->main, self->work.op, set, error);
   case CALIB_KV_GATHER:
   case CALIB_KV_SCATTER:
   case CALIB_KV_OUT:

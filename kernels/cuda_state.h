@@ -47,11 +47,11 @@ typedef struct CudaLane {
   int32_t unroll; // runs in the graph
 } CudaLane;
 
-/* Weights of one layer; norms and biases are vectors. */
+/* Weights of one layer: products in the order of their operators; norms before attention and before
+ * the MLP. Biases are NULL where the model has none. */
 typedef struct CudaLayer {
-  const void *qkv, *o, *up, *down;
-  const void *norm_weights[2], *norm_biases[2];
-  const void *qkv_bias, *o_bias, *up_bias, *down_bias; // NULL: the model has none
+  const void *products[4], *product_biases[4];
+  const void *norms[2], *norm_biases[2];
 } CudaLayer;
 
 /* Parts of an iteration. */
@@ -151,25 +151,17 @@ CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *ba
 CalibStatus lane_set_tokens(CudaState *self, CudaLane *lane, CalibOp op, int64_t tokens,
                             int32_t layers, char *error);
 
-/* --- cuda_layer.c */
-typedef enum CudaProduct {
-  PRODUCT_QKV,
-  PRODUCT_O,
-  PRODUCT_UP,
-  PRODUCT_DOWN,
-  PRODUCT_HEAD
-} CudaProduct;
-/* One of the products of a layer: out [tokens][n] = in [tokens][k] · weights [n][k]ᵀ. */
-typedef struct LayerProduct {
-  int32_t n, k;
-  const void *weights, *bias;
-  GemmEpilogue epilogue;
-} LayerProduct;
-
-LayerProduct layer_product_of(const CudaState *self, CudaProduct product, int64_t layer);
-/* out [rows][n] = in [rows][k] · W, of a layer's product or of a copy of the head. */
-CalibStatus layer_product(CudaState *self, CudaLane *lane, CudaProduct product, int64_t layer,
-                          void *out, const void *in, int32_t rows, char *error);
+/* --- cuda_layer.c: operators on the lane's tensors and all of its rows */
+/* The residual takes up what was added; `norm` is one of a layer's two. */
+CalibStatus layer_norm(CudaState *self, CudaLane *lane, const CudaLayer *weights, int norm,
+                       bool is_first, char *error);
+/* One of CALIB_GEMM_…, of a layer or of a copy of the head. */
+CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error);
+CalibStatus layer_rope_append(CudaState *self, CudaLane *lane, int64_t layer, char *error);
+CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error);
+/* Of the random ids from `first` on. */
+CalibStatus layer_embed(CudaState *self, CudaLane *lane, int64_t first, char *error);
+CalibStatus layer_argmax(CudaState *self, CudaLane *lane, char *error);
 /* Whether the product of `up` takes the activation with it. */
 bool layer_fuses_activation(const CudaState *self);
 /* The parts, over `layers` layers; `hot`: over the first one each time. */
@@ -180,15 +172,15 @@ CalibStatus layers_run(CudaState *self, CudaLane *lane, unsigned parts, int32_t 
 /* Sizes of the operands of self->work, and memory for them. Waits. */
 CalibStatus operator_prepare(CudaState *self, char *error);
 CalibStatus operator_run(CudaState *self, int64_t repetition, char *error);
-/* An activation that the work reads or writes: in this one of its sets, where it rotates. */
-void *operator_operand(const CudaState *self, CalibTensor tensor, int64_t set);
+/* The main lane with the operands of one of the work's sets. */
+CudaLane operator_lane(const CudaState *self, int64_t set);
 /* Launches that a graph may not hold: copies that wait for the host, other GPUs. */
 bool operator_is_copy(CalibOp op);
 
 /* --- cuda_tensors.c: the prepared work's tensors, as backend.h has them. */
 int64_t tensor_columns(const CudaState *self, CalibTensor tensor);
 /* Waits. */
-CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, float *values, bool writes,
+CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values, bool writes,
                         char *error);
 
 /* --- cuda_measure.c */

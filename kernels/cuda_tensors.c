@@ -59,40 +59,41 @@ static Place place_of(const CudaState *self, CalibTensor tensor, int64_t layer) 
       [TENSOR_LOGIT_ROWS] = {batch->logit_rows, 1},
       [TENSOR_EMBEDDING] = {self->embedding.data, hidden},
       [TENSOR_POSITION_TABLE] = {self->positions.data, hidden},
-      [TENSOR_FINAL_NORM] = {last.norm_weights[0], hidden},
+      [TENSOR_FINAL_NORM] = {last.norms[0], hidden},
       [TENSOR_FINAL_NORM_BIAS] = {last.norm_biases[0], hidden},
       [TENSOR_HEAD_WEIGHTS] = {model_head(self, 0), hidden},
-      [TENSOR_NORM] = {w.norm_weights[0], hidden},
+      [TENSOR_NORM] = {w.norms[0], hidden},
       [TENSOR_NORM_BIAS] = {w.norm_biases[0], hidden},
-      [TENSOR_QKV_WEIGHTS] = {w.qkv, hidden},
-      [TENSOR_QKV_BIAS] = {w.qkv_bias, s->qkv},
-      [TENSOR_O_WEIGHTS] = {w.o, s->attention},
-      [TENSOR_O_BIAS] = {w.o_bias, hidden},
-      [TENSOR_FFN_NORM] = {w.norm_weights[1], hidden},
+      [TENSOR_QKV_WEIGHTS] = {w.products[0], hidden},
+      [TENSOR_QKV_BIAS] = {w.product_biases[0], s->qkv},
+      [TENSOR_O_WEIGHTS] = {w.products[1], s->attention},
+      [TENSOR_O_BIAS] = {w.product_biases[1], hidden},
+      [TENSOR_FFN_NORM] = {w.norms[1], hidden},
       [TENSOR_FFN_NORM_BIAS] = {w.norm_biases[1], hidden},
-      [TENSOR_UP_WEIGHTS] = {w.up, hidden},
-      [TENSOR_UP_BIAS] = {w.up_bias, s->up},
-      [TENSOR_DOWN_WEIGHTS] = {w.down, s->ffn},
-      [TENSOR_DOWN_BIAS] = {w.down_bias, hidden},
+      [TENSOR_UP_WEIGHTS] = {w.products[2], hidden},
+      [TENSOR_UP_BIAS] = {w.product_biases[2], s->up},
+      [TENSOR_DOWN_WEIGHTS] = {w.products[3], s->ffn},
+      [TENSOR_DOWN_BIAS] = {w.product_biases[3], hidden},
       [TENSOR_KEYS] = {self->kv.data, kv},
       [TENSOR_VALUES] = {self->kv.data, kv},
   };
   if (tensor == TENSOR_FROM || tensor == TENSOR_TO) return copy_place(self, tensor == TENSOR_TO);
   if (tensor > TENSOR_BEST) return places[tensor];
   /* A product that takes the activation with it leaves nothing before it. */
-  const bool is_fused = self->work.op == CALIB_GEMM_UP && layer_fuses_activation(self);
+  const CudaLane lane = operator_lane(self, 0);
+  const bool is_fused = self->work.op != CALIB_ACTIVATION && layer_fuses_activation(self);
   if (is_fused && tensor == TENSOR_UP) return (Place){NULL, 0};
-  if (is_fused && tensor == TENSOR_ACTIVE) tensor = TENSOR_UP;
-  return (Place){operator_operand(self, tensor, 0), layer_columns(s, tensor)};
+  return (Place){lane.tensors[is_fused && tensor == TENSOR_ACTIVE ? TENSOR_UP : tensor].data,
+                 layer_columns(s, tensor)};
 }
 
 int64_t tensor_columns(const CudaState *self, CalibTensor tensor) {
   const Place place = place_of(self, tensor, 0);
-  return place.at || tensor <= TENSOR_LOGIT_ROWS ? place.columns : 0;
+  return place.at || tensor <= TENSOR_LOGIT_ROWS ? place.columns : 0; // those come with a batch
 }
 
 /* `n` numbers in one piece, of this size each, to or from the device. Waits. */
-static CalibStatus move_piece(CudaState *self, char *at, size_t size, float *values, int64_t n,
+static CalibStatus move_piece(CudaState *self, char *at, size_t size, double *values, int64_t n,
                               bool writes, char *error) {
   cudaStream_t stream = self->main.stream;
   const size_t bytes = (size_t)n * size;
@@ -110,8 +111,8 @@ static CalibStatus move_piece(CudaState *self, char *at, size_t size, float *val
                                      bytes, cudaMemcpyDefault, stream);
   if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
   for (int64_t i = 0; !writes && i < n; i++) {
-    if (size == 4) values[i] = (float)(int32_t)words[i];
-    if (size == 2) values[i] = (float)half_load(dtype, halves, i);
+    if (size == 4) values[i] = (int32_t)words[i];
+    if (size == 2) values[i] = half_load(dtype, halves, i);
     if (size == 1) values[i] = raw[i];
   }
   free(words);
@@ -119,7 +120,7 @@ static CalibStatus move_piece(CudaState *self, char *at, size_t size, float *val
 }
 
 /* A token of a sequence or of the batch, head by head. */
-static CalibStatus move_kv(CudaState *self, const CalibSlice *slice, int64_t row, float *values,
+static CalibStatus move_kv(CudaState *self, const CalibSlice *slice, int64_t row, double *values,
                            bool writes, char *error) {
   const BatchLayout *layout = &self->main.layout;
   const LayerShape *s = &self->shape;
@@ -139,7 +140,7 @@ static CalibStatus move_kv(CudaState *self, const CalibSlice *slice, int64_t row
 }
 
 /* The pool's side of a copy of pages. */
-static CalibStatus move_page(CudaState *self, int64_t row, float *values, bool writes,
+static CalibStatus move_page(CudaState *self, int64_t row, double *values, bool writes,
                              char *error) {
   int32_t page = 0;
   CUDA_TRY(cudaMemcpy(&page, (const int32_t *)self->pages.data + row, sizeof page,
@@ -148,7 +149,7 @@ static CalibStatus move_page(CudaState *self, int64_t row, float *values, bool w
   return move_piece(self, at, 2, values, self->memory.page_bytes / 2, writes, error);
 }
 
-CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, float *values, bool writes,
+CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values, bool writes,
                         char *error) {
   const Place place = place_of(self, slice->tensor, slice->layer);
   const bool is_kv = slice->tensor == TENSOR_KEYS || slice->tensor == TENSOR_VALUES;

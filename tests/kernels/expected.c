@@ -20,13 +20,6 @@ double *decoded(CalibDtype dtype, const void *elements, int64_t n) {
   return values;
 }
 
-float *decoded_floats(CalibDtype dtype, const void *elements, int64_t n) {
-  float *const values = room(n, sizeof *values);
-  for (int64_t i = 0; i < n; i++)
-    values[i] = (float)half_load(dtype, elements, i);
-  return values;
-}
-
 /* Element 0 of a token's K (kind 0) or V (kind 1) in [page][kind][kv_head][token][head_dim]. */
 static int64_t pool_index(const KernelAttention *shape, int32_t page, int32_t offset, int kind,
                           int32_t head) {
@@ -76,8 +69,8 @@ void expected_norm(CalibDtype dtype, CalibNorm norm, double *out, void *residual
   for (int64_t i = 0; x && i < n; i++)
     half_store(dtype, residual, i, half_load(dtype, residual, i) + half_load(dtype, x, i));
   double *in = decoded(dtype, residual, n);
-  float *weights = decoded_floats(dtype, weight, hidden);
-  float *biases = bias ? decoded_floats(dtype, bias, hidden) : NULL;
+  double *weights = decoded(dtype, weight, hidden);
+  double *biases = bias ? decoded(dtype, bias, hidden) : NULL;
   reference_norm(norm, out, in, weights, biases, tokens, hidden);
   free(in);
   free(weights);
@@ -102,19 +95,11 @@ void expected_rope_append(const KernelAttention *shape, double *q, double *kv_pa
 }
 
 void expected_activation(CalibDtype dtype, CalibActivation activation, double *out, const void *in,
-                         const void *bias, int32_t tokens, int32_t ffn) {
+                         int32_t tokens, int32_t ffn) {
   const int64_t columns = activation == CALIB_SWIGLU ? 2 * (int64_t)ffn : ffn;
   double *x = decoded(dtype, in, tokens * columns);
-  for (int64_t i = 0; bias && i < tokens * columns; i++)
-    x[i] += half_load(dtype, bias, i % columns);
   reference_activation(activation, out, x, tokens, ffn);
   free(x);
-}
-
-void expected_add_bias(CalibDtype dtype, double *out, const void *x, const void *bias,
-                       int32_t tokens, int32_t columns) {
-  for (int64_t i = 0; i < (int64_t)tokens * columns; i++)
-    out[i] = half_load(dtype, x, i) + half_load(dtype, bias, i % columns);
 }
 
 void expected_embedding(CalibDtype dtype, double *out, const int32_t *ids, const void *table,
@@ -130,7 +115,7 @@ void expected_embedding(CalibDtype dtype, double *out, const int32_t *ids, const
 
 void expected_argmax(CalibDtype dtype, int32_t *ids, const void *logits, int32_t rows,
                      int32_t vocab) {
-  float *numbers = decoded_floats(dtype, logits, (int64_t)rows * vocab);
+  double *numbers = decoded(dtype, logits, (int64_t)rows * vocab);
   for (int64_t row = 0; row < rows; row++)
     ids[row] = (int32_t)reference_argmax(numbers + row * vocab, vocab);
   free(numbers);
@@ -165,8 +150,8 @@ void expected_gemm(const GemmShape *shape, double *c, const void *a, const void 
                    const void *bias) {
   const int64_t m = shape->m, n = shape->n, k = shape->k;
   double *in = decoded(shape->dtype, a, m * k);
-  float *weights = decoded_floats(shape->dtype, w, n * k);
-  float *biases = shape->epilogue == GEMM_PLAIN ? NULL : decoded_floats(shape->dtype, bias, n);
+  double *weights = decoded(shape->dtype, w, n * k);
+  double *biases = shape->epilogue == GEMM_PLAIN ? NULL : decoded(shape->dtype, bias, n);
   reference_product(c, in, weights, biases, m, n, k);
   for (int64_t i = 0; i < m * n; i++) {
     if (shape->epilogue == GEMM_BIAS_GELU) c[i] = reference_activate(CALIB_GELU, c[i]);

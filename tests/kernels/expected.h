@@ -21,9 +21,7 @@ void expected_rope_append(const KernelAttention *shape, double *q, double *kv_pa
                           double theta, int32_t tokens);
 
 void expected_activation(CalibDtype dtype, CalibActivation activation, double *out, const void *in,
-                         const void *bias, int32_t tokens, int32_t ffn);
-void expected_add_bias(CalibDtype dtype, double *out, const void *x, const void *bias,
-                       int32_t tokens, int32_t columns);
+                         int32_t tokens, int32_t ffn);
 void expected_embedding(CalibDtype dtype, double *out, const int32_t *ids, const void *table,
                         const int32_t *positions, const void *positions_table, int32_t tokens,
                         int32_t hidden);
@@ -39,5 +37,4 @@ void expected_gemm(const GemmShape *shape, double *c, const void *a, const void 
 
 /* `n` elements as numbers, by malloc. */
 double *decoded(CalibDtype dtype, const void *elements, int64_t n);
-float *decoded_floats(CalibDtype dtype, const void *elements, int64_t n);
 #endif

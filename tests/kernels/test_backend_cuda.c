@@ -98,7 +98,7 @@ static void check_iteration(const Backend *backend, const CalibModel *model) {
   const CalibSlice logits = {
       .tensor = TENSOR_LOGITS, .sequence = CALIB_OF_ROWS, .n_rows = point.batch.n_logits};
   const size_t n = (size_t)logits.n_rows * (size_t)backend->columns(state, TENSOR_LOGITS);
-  float *alone = malloc(n * sizeof *alone), *in_graph = malloc(n * sizeof *in_graph);
+  double *alone = malloc(n * sizeof *alone), *in_graph = malloc(n * sizeof *in_graph);
   char error[CALIB_ERROR_SIZE] = "";
   double seconds = 0;
   expect_true(backend->read(state, &logits, alone, error) == CALIB_OK, "read: %s", error);

@@ -295,7 +295,7 @@ Test(backend_cpu_alone, formulas_by_hand) {
 
   /* 1, 2, 3, 6: mean 3, squares 4 + 1 + 0 + 9; (1 1 1 1)·(1 2 3 6) + 1/2. */
   const double in[] = {1, 2, 3, 6}, ones[] = {1, 1, 1, 1};
-  const float weight[] = {1, 2, 3, 6}, bias[] = {0.5f, 0, 0, 0};
+  const double weight[] = {1, 2, 3, 6}, bias[] = {0.5, 0, 0, 0};
   double normed[4];
   reference_norm(CALIB_LAYER_NORM, normed, in, weight, bias, 1, 4);
   expect_near(normed[0], -2 / sqrt(3.5 + REFERENCE_EPSILON) + 0.5, "a LayerNorm");
