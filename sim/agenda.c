@@ -3,6 +3,7 @@
  * outnumber live events. */
 #include "sim/agenda.h"
 #include "sim/base/hash.h"
+#include "sim/base/heap.h"
 #include <assert.h>
 
 /* Arrivals take the numbers below this, all other events those above. */
@@ -16,44 +17,16 @@ void agenda_reserve(Agenda *self, EventKind kind, uint32_t n_targets) {
   ARENA_RESERVE(self->arena, self->where[kind], self->where_capacity[kind], n_targets);
 }
 
-static inline bool before(const Event *a, const Event *b) {
-  return a->at < b->at || (a->at == b->at && a->order < b->order);
+/* The moment of an event as one number. */
+static inline Wide heap_key(const Event *event) {
+  return wide_of(event->at, event->order);
 }
 
-static inline void place(Agenda *self, size_t index, const Event *event) {
-  self->heap[index] = *event;
+static inline void heap_moved(Agenda *self, size_t index, const Event *event) {
   self->where[event->kind][event->target] = (uint32_t)index + 1;
 }
 
-static void sift_up(Agenda *self, size_t index, const Event *event) {
-  while (index > 0) {
-    size_t parent = (index - 1) / 2;
-    if (!before(event, &self->heap[parent])) break;
-    place(self, index, &self->heap[parent]);
-    index = parent;
-  }
-  place(self, index, event);
-}
-
-static void sift_down(Agenda *self, size_t index, const Event *event) {
-  for (;;) {
-    size_t child = 2 * index + 1;
-    if (child >= self->n_events) break;
-    if (child + 1 < self->n_events && before(&self->heap[child + 1], &self->heap[child])) child++;
-    if (!before(&self->heap[child], event)) break;
-    place(self, index, &self->heap[child]);
-    index = child;
-  }
-  place(self, index, event);
-}
-
-/* Puts `event` where the element at `index` was. */
-static void replace(Agenda *self, size_t index, const Event *event) {
-  if (index > 0 && before(event, &self->heap[(index - 1) / 2]))
-    sift_up(self, index, event);
-  else
-    sift_down(self, index, event);
-}
+HEAP_STEPS(Agenda, Event)
 
 static void set(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_t seq) {
   assert(target < self->where_capacity[kind]);
@@ -64,11 +37,17 @@ static void set(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_t
                        .target = target};
   uint32_t where = self->where[kind][target];
   if (where) {
-    replace(self, where - 1, &event);
+    heap_replace(self, self->heap, self->n_events + self->hole, where - 1, &event);
     return;
   }
-  ARENA_RESERVE(self->arena, self->heap, self->heap_capacity, self->n_events + 1);
-  sift_up(self, self->n_events++, &event);
+  self->n_events++;
+  if (self->hole) {
+    self->hole = false;
+    heap_sink(self, self->heap, self->n_events, 0, &event);
+  } else {
+    ARENA_RESERVE(self->arena, self->heap, self->heap_capacity, self->n_events);
+    heap_rise(self, self->heap, self->n_events - 1, &event);
+  }
 }
 
 void agenda_set(Agenda *self, EventKind kind, uint32_t target, Tick at) {
@@ -84,15 +63,13 @@ void agenda_set_arrival(Agenda *self, Tick at, uint64_t ordinal) {
   set(self, EVENT_ARRIVAL, 0, at, ordinal);
 }
 
-static void take(Agenda *self, size_t index) {
-  self->where[self->heap[index].kind][self->heap[index].target] = 0;
-  const Event last = self->heap[--self->n_events];
-  if (index < self->n_events) replace(self, index, &last);
-}
-
 void agenda_clear(Agenda *self, EventKind kind, uint32_t target) {
-  uint32_t where = self->where[kind][target];
-  if (where) take(self, where - 1);
+  const uint32_t where = self->where[kind][target];
+  if (!where) return;
+  self->where[kind][target] = 0;
+  const size_t n = --self->n_events + self->hole;
+  const Event last = self->heap[n];
+  if (where - 1 < n) heap_replace(self, self->heap, n, where - 1, &last);
 }
 
 const Event *agenda_find(const Agenda *self, EventKind kind, uint32_t target) {
@@ -100,9 +77,20 @@ const Event *agenda_find(const Agenda *self, EventKind kind, uint32_t target) {
   return where ? &self->heap[where - 1] : NULL;
 }
 
+/* The last event comes to the top, and goes where it belongs. */
+static void close_hole(Agenda *self) {
+  self->hole = false;
+  const Event last = self->heap[self->n_events];
+  if (self->n_events > 0) heap_sink(self, self->heap, self->n_events, 0, &last);
+}
+
 bool agenda_pop(Agenda *self, Event *ret_event) {
+  if (self->hole) close_hole(self);
   if (self->n_events == 0) return false;
   *ret_event = self->heap[0];
-  take(self, 0);
+  self->where[ret_event->kind][ret_event->target] = 0;
+  self->heap[0].at = INT64_MIN; // before all others
+  self->hole = true;
+  self->n_events--;
   return true;
 }

@@ -1,9 +1,10 @@
 /* The pending events: a binary heap of values with the place of each timer at hand.
  *
  * Invariant: heap[where[kind][target] - 1] is the event of that (kind, target), or where is 0.
- * Nothing is cancelled by searching: setting a pending timer re-keys it in place. Few events are
- * pending (one arrival, one per running machine, one per active transfer), so the heap stays in the
- * first cache. */
+ * A pop leaves a hole at the top, which the next event that is set fills: most handlers set one, so
+ * the heap is put in order once for both. Nothing is cancelled by searching: setting a pending
+ * timer re-keys it in place. Few events are pending (one arrival, one per running machine, one per
+ * active transfer), so the heap stays in the first cache. */
 #ifndef SIM_AGENDA_H
 #define SIM_AGENDA_H
 #include "sim/base/arena.h"
@@ -11,8 +12,9 @@
 
 typedef struct Agenda {
   Arena *arena;
-  Event *heap;
+  Event *heap; // [n_events], and one more while there is a hole
   size_t n_events, heap_capacity;
+  bool hole;                    // heap[0] is no event, and sorts before all
   uint32_t *where[EVENT_KINDS]; // 1 + index in the heap; 0: not pending
   size_t where_capacity[EVENT_KINDS];
   uint64_t next_seq; // of events that are not arrivals
@@ -37,7 +39,9 @@ const Event *agenda_find(const Agenda *self, EventKind kind, uint32_t target);
 
 /* When the first event is; one must be pending. */
 static inline Tick agenda_first_at(const Agenda *self) {
-  return self->heap[0].at;
+  const Event *heap = self->heap;
+  if (!self->hole) return heap[0].at;
+  return self->n_events > 1 && heap[2].at < heap[1].at ? heap[2].at : heap[1].at;
 }
 /* Takes the first event out; false when none is pending. */
 bool agenda_pop(Agenda *self, Event *ret_event);

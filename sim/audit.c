@@ -96,7 +96,7 @@ static void check_memory(const Engine *engine) {
     }
     assert(machine->free_blocks + held + machine->withheld_blocks == machine->kv_blocks);
     assert(machine->kv_blocks >= machine->least_blocks && machine->withheld_blocks >= 0);
-    assert(engine->view.kv_blocks[m] == held + machine->promised_blocks);
+    assert(engine->view.kv_blocks->of[m] == held + machine->promised_blocks);
     check_tier(machine);
     assert(engine_free_blocks(engine, machine) >= 0);
   }
@@ -130,10 +130,24 @@ static void check_columns(const Engine *engine) {
       n_present += present_at(request) == m;
       pending += decodes + (present_at(request) == m ? pending_tokens(request) : 0);
     }
-    assert(view->pending_tokens[m] == pending);
-    assert(view->n_assigned[m] == n_assigned && view->n_present[m] == n_present);
-    assert(engine->machines[m].n_decodes == n_decodes && view->n_heavy[m] == n_heavy);
+    assert(view->pending_tokens->of[m] == pending);
+    assert(view->n_assigned->of[m] == n_assigned && view->n_present->of[m] == n_present);
+    assert(engine->machines[m].n_decodes == n_decodes && view->n_heavy->of[m] == n_heavy);
   }
+}
+
+/* What the trees of columns name against scans; of figures as last brought up to date. */
+static void check_least(const Engine *engine) {
+  for (const Column *column = engine->view.columns->first; column; column = column->next)
+    for (int role = 0; role < ROLES; role++) {
+      if (!column->trees[role]) continue;
+      const RoleList *list = &engine->view.by_role[role];
+      MachineIx least = MACHINE_NONE;
+      for (uint32_t i = 0; i < list->count; i++)
+        if (least == MACHINE_NONE || column->of[list->items[i]] < column->of[least])
+          least = list->items[i];
+      assert(column->trees[role][1] == least);
+    }
 }
 
 /* Loads that were just broadcast are those of this moment. */
@@ -162,7 +176,7 @@ static void check_roles(const Engine *engine) {
       n_flips += engine->flipping[i] == m;
     assert(n_times + n_flips == 1 && n_flips == machine->flips);
     if (!agenda_find(&engine->agenda, EVENT_FLIP, m)) continue;
-    assert(machine->flips && view->n_assigned[m] == 0 && view->n_present[m] == 0);
+    assert(machine->flips && view->n_assigned->of[m] == 0 && view->n_present->of[m] == 0);
     n_turning++;
   }
   assert(n_turning == engine->n_turning);
@@ -214,26 +228,27 @@ static void check_batches(const Engine *engine) {
       assert(remaining > 0 || engine->machines[m].run.booked > 0);
       context += (int64_t)request->prompt_tokens + request->output_tokens - remaining;
     }
-    int64_t residues = 0;
+    int64_t takers = 0;
     for (int64_t r = 0; r < batch->block_size; r++)
-      residues += batch->residues[r];
-    assert(context == batch->context_tokens && residues == (int64_t)batch->n_seqs);
+      takers += batch->takers[r];
+    assert(context == batch->context_tokens && takers == (int64_t)batch->n_seqs);
   }
 }
 
 static void check_network(const Engine *engine) {
   const Links *links = &engine->links;
   for (uint32_t m = 0; m < links->n_machines; m++) {
-    int64_t out = 0, in = 0;
-    int32_t n_out = 0, n_in = 0;
-    for (size_t i = 0; i < links->n_active; i++) {
-      const Flow *flow = &links->flows[links->active[i]];
-      assert(flow->active && flow->rate > 0 && flow->bytes_left >= 0);
-      if (flow->from == m) out += flow->rate, n_out++;
-      if (flow->to == m) in += flow->rate, n_in++;
+    for (int side = 0; side < NIC_SIDES; side++) {
+      const Nic *nic = &links->nics[side][m];
+      int64_t rates = 0;
+      int32_t n = 0;
+      for (FlowIx ix = nic->first; ix != FLOW_NONE; ix = links->flows[ix].next[side], n++) {
+        const Flow *flow = &links->flows[ix];
+        assert(flow->active && flow->rate > 0 && flow->bytes_left >= 0 && flow->ends[side] == m);
+        rates += flow->rate;
+      }
+      assert(n == nic->n_flows && rates <= nic->capacity);
     }
-    assert(n_out == links->out[m].n_flows && n_in == links->in[m].n_flows);
-    assert(out <= links->out[m].capacity && in <= links->in[m].capacity);
   }
 }
 
@@ -305,6 +320,7 @@ void audit_check(const Engine *engine, Tick previous) {
   check_memory(engine);
   check_cpu_memory(engine);
   check_columns(engine);
+  check_least(engine);
   check_loads(engine);
   check_roles(engine);
   check_idleness(engine);

@@ -1,47 +1,40 @@
 /* See batch.h. */
 #include "sim/batch.h"
+#include "sim/base/heap.h"
 #include <assert.h>
 
 void batch_init(Batch *self, int64_t block_size, Arena *arena) {
   assert(block_size > 0);
-  *self = (Batch){.block_size = block_size, .residues = ARENA_ARRAY(arena, int32_t, block_size)};
+  const bool power = (block_size & (block_size - 1)) == 0;
+  *self = (Batch){.block_size = block_size,
+                  .block_shift = power ? __builtin_ctzll((uint64_t)block_size) : -1,
+                  .takers = ARENA_ARRAY(arena, int32_t, block_size)};
 }
 
-static inline bool before(const BatchEntry *a, const BatchEntry *b) {
-  return a->finish < b->finish || (a->finish == b->finish && a->request < b->request);
+static inline Wide heap_key(const BatchEntry *entry) {
+  return wide_of(entry->finish, entry->request);
 }
 
-static inline void place(Batch *self, Request *slots, size_t index, BatchEntry entry) {
-  self->entries[index] = entry;
-  slots[entry.request].batch_index = (uint32_t)index;
+static inline void heap_moved(Request *slots, size_t index, const BatchEntry *entry) {
+  slots[entry->request].batch_index = (uint32_t)index;
 }
 
-static void sift_up(Batch *self, Request *slots, size_t index, BatchEntry entry) {
-  while (index > 0) {
-    size_t parent = (index - 1) / 2;
-    if (!before(&entry, &self->entries[parent])) break;
-    place(self, slots, index, self->entries[parent]);
-    index = parent;
-  }
-  place(self, slots, index, entry);
+HEAP_STEPS(Request, BatchEntry)
+
+/* x / block_size and what is left over, for blocks of a power of two without a division. */
+static inline int64_t whole_blocks(const Batch *self, int64_t x) {
+  return self->block_shift >= 0 ? x >> self->block_shift : x / self->block_size;
 }
 
-static void sift_down(Batch *self, Request *slots, size_t index, BatchEntry entry) {
-  for (;;) {
-    size_t child = 2 * index + 1;
-    if (child >= self->n_seqs) break;
-    if (child + 1 < self->n_seqs && before(&self->entries[child + 1], &self->entries[child]))
-      child++;
-    if (!before(&self->entries[child], &entry)) break;
-    place(self, slots, index, self->entries[child]);
-    index = child;
-  }
-  place(self, slots, index, entry);
+static inline int64_t modulo(const Batch *self, int64_t x) {
+  if (self->block_shift >= 0) return x & (self->block_size - 1);
+  const int64_t rest = x % self->block_size;
+  return rest < 0 ? rest + self->block_size : rest;
 }
 
-static inline int64_t residue(const Batch *self, int64_t context) {
-  int64_t r = (context - 1 - self->iterations) % self->block_size;
-  return r < 0 ? r + self->block_size : r;
+/* Where a sequence with that context counts. */
+static inline int32_t *takers_with(const Batch *self, int64_t context) {
+  return &self->takers[modulo(self, self->iterations + 1 - context)];
 }
 
 void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context, int64_t remaining,
@@ -49,9 +42,9 @@ void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context,
   assert(remaining > 0 && context > 0);
   ARENA_RESERVE(arena, self->entries, self->capacity, self->n_seqs + 1);
   const BatchEntry entry = {.finish = self->iterations + remaining, .request = request};
-  sift_up(self, slots, self->n_seqs++, entry);
+  heap_rise(slots, self->entries, self->n_seqs++, &entry);
   self->context_tokens += context;
-  self->residues[residue(self, context)]++;
+  ++*takers_with(self, context);
 }
 
 int64_t batch_remove(Batch *self, Request *slots, RequestIx request, int64_t context) {
@@ -59,15 +52,10 @@ int64_t batch_remove(Batch *self, Request *slots, RequestIx request, int64_t con
   assert(index < self->n_seqs && self->entries[index].request == request);
   const int64_t remaining = self->entries[index].finish - self->iterations;
   const BatchEntry last = self->entries[--self->n_seqs];
-  if (index < self->n_seqs) {
-    if (index > 0 && before(&last, &self->entries[(index - 1) / 2]))
-      sift_up(self, slots, index, last);
-    else
-      sift_down(self, slots, index, last);
-  }
+  if (index < self->n_seqs) heap_replace(slots, self->entries, self->n_seqs, index, &last);
   self->context_tokens -= context;
-  self->residues[residue(self, context)]--;
-  assert(self->residues[residue(self, context)] >= 0 && remaining >= 0);
+  const int32_t left = --*takers_with(self, context);
+  assert(left >= 0 && remaining >= 0);
   return remaining;
 }
 
@@ -77,17 +65,18 @@ void batch_advance(Batch *self, int64_t n) {
   self->context_tokens += n * (int64_t)self->n_seqs;
 }
 
-/* Sequences that take a block in iteration `i` from now: those whose context before its newest
- * token is a multiple of the block size then. */
-static inline int64_t takers(const Batch *self, int64_t i) {
-  int64_t r = -(self->iterations + i) % self->block_size;
-  return self->residues[r < 0 ? r + self->block_size : r];
+/* The place of the iteration after the one at `place`. */
+static inline int64_t next_place(const Batch *self, int64_t place) {
+  return place + 1 < self->block_size ? place + 1 : 0;
 }
 
 int64_t batch_growth(const Batch *self, int64_t n) {
-  int64_t blocks = n / self->block_size * (int64_t)self->n_seqs;
-  for (int64_t i = 0; i < n % self->block_size; i++)
-    blocks += takers(self, i);
+  const int64_t whole = whole_blocks(self, n);
+  int64_t blocks = whole * (int64_t)self->n_seqs, place = modulo(self, self->iterations);
+  for (int64_t left = n - whole * self->block_size; left > 0; left--) {
+    blocks += self->takers[place];
+    place = next_place(self, place);
+  }
   return blocks;
 }
 
@@ -101,10 +90,12 @@ int64_t batch_margin(const Batch *self, int64_t n, size_t n_joining) {
 int64_t batch_fitting(const Batch *self, int64_t free_blocks, int64_t limit) {
   assert(free_blocks >= 0);
   const int64_t n_seqs = (int64_t)self->n_seqs;
-  if (n_seqs == 0 || (limit / self->block_size + 1) * n_seqs <= free_blocks) return limit;
+  if (n_seqs == 0 || (whole_blocks(self, limit) + 1) * n_seqs <= free_blocks) return limit;
   int64_t n = free_blocks / n_seqs * self->block_size;
-  int64_t left = free_blocks % n_seqs;
-  while (n < limit && left >= takers(self, n))
-    left -= takers(self, n++);
+  int64_t left = free_blocks % n_seqs, place = modulo(self, self->iterations);
+  for (; n < limit && left >= self->takers[place]; n++) {
+    left -= self->takers[place];
+    place = next_place(self, place);
+  }
   return n;
 }

@@ -5,9 +5,8 @@
  * O(n). Context grows by one token per sequence and iteration, so the sum needs no visit to any
  * sequence either. An iteration computes the newest token of a sequence's context, and writes its
  * KV behind that of the others: so it needs a new block when context − 1 is a multiple of the block
- * size (as vLLM has it). (context − count) mod block_size never changes while it runs, so a count
- * of sequences per residue gives the blocks that any number of iterations will take, in closed
- * form. */
+ * size (as vLLM has it). (count − context) mod block_size never changes while it runs, so counts of
+ * sequences by it give the blocks that any number of iterations will take, in closed form. */
 #ifndef SIM_BATCH_H
 #define SIM_BATCH_H
 #include "sim/request.h"
@@ -23,7 +22,8 @@ typedef struct Batch {
   int64_t iterations;     // made so far, ever
   int64_t context_tokens; // sum over the sequences
   int64_t block_size;
-  int32_t *residues; // [block_size] sequences by (context − 1 − iterations) mod block_size
+  int32_t block_shift; // its logarithm; -1 when it is no power of two
+  int32_t *takers;     // [block_size] sequences that take a block at each count mod block_size
 } Batch;
 
 void batch_init(Batch *self, int64_t block_size, Arena *arena);

@@ -1,6 +1,7 @@
 /* See cluster.h. */
 #include "sim/cluster.h"
 #include <assert.h>
+#include <string.h>
 
 const char *role_name(Role role) {
   static const char *const names[ROLES] = {
@@ -8,59 +9,66 @@ const char *role_name(Role role) {
   return names[role];
 }
 
-void machine_totals_add(MachineTotals *self, const MachineTotals *other) {
-  self->prefill_ticks += other->prefill_ticks;
-  self->mixed_ticks += other->mixed_ticks;
-  self->decode_ticks += other->decode_ticks;
-  self->prefill_iterations += other->prefill_iterations;
-  self->decode_iterations += other->decode_iterations;
-  self->prefill_tokens += other->prefill_tokens;
-  self->decode_tokens += other->decode_tokens;
-  self->padding_tokens += other->padding_tokens;
-  self->swaps_out += other->swaps_out;
-  self->swaps_in += other->swaps_in;
-  self->stall_ticks += other->stall_ticks;
-  self->swapped_in_bytes += other->swapped_in_bytes;
-  self->swapped_out_bytes += other->swapped_out_bytes;
-  self->expansions += other->expansions;
-  self->contractions += other->contractions;
-  self->max_kv_blocks += other->max_kv_blocks;
-  self->max_cpu_blocks += other->max_cpu_blocks;
-  self->kv_block_seconds += other->kv_block_seconds;
-  for (int i = 0; i <= EXTRAPOLATION_FAR; i++) {
-    self->extrapolated_iterations[i] += other->extrapolated_iterations[i];
-    self->extrapolated_ticks[i] += other->extrapolated_ticks[i];
+void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machines, Arena *arena) {
+  Columns *columns = ARENA_NEW(arena, Columns);
+  *columns = (Columns){.arena = arena,
+                       .n_machines = n_machines,
+                       .joined = ARENA_ARRAY(arena, uint64_t, n_machines),
+                       .listed = ARENA_ARRAY(arena, Role, n_machines)};
+  *self = (ClusterView){.machines = machines,
+                        .n_machines = n_machines,
+                        .columns = columns,
+                        .pending_tokens = column_new(columns),
+                        .n_assigned = column_new(columns),
+                        .n_present = column_new(columns),
+                        .kv_blocks = column_new(columns),
+                        .n_heavy = column_new(columns),
+                        .loads = ARENA_ARRAY(arena, MachineLoad, n_machines)};
+  for (int role = 0; role < ROLES; role++)
+    self->by_role[role] = (RoleList){.items = ARENA_ARRAY(arena, MachineIx, n_machines),
+                                     .by_number = ARENA_ARRAY(arena, MachineIx, n_machines),
+                                     .role = (Role)role};
+  for (MachineIx m = 0; m < n_machines; m++) {
+    columns->listed[m] = ROLES;
+    cluster_join(self, m, machines[m].home);
   }
 }
 
-void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machines, Arena *arena) {
-  *self = (ClusterView){.machines = machines,
-                        .n_machines = n_machines,
-                        .pending_tokens = ARENA_ARRAY(arena, int64_t, n_machines),
-                        .n_assigned = ARENA_ARRAY(arena, int64_t, n_machines),
-                        .n_present = ARENA_ARRAY(arena, int64_t, n_machines),
-                        .kv_blocks = ARENA_ARRAY(arena, int64_t, n_machines),
-                        .n_heavy = ARENA_ARRAY(arena, int64_t, n_machines),
-                        .loads = ARENA_ARRAY(arena, MachineLoad, n_machines)};
-  for (int role = 0; role < ROLES; role++)
-    self->by_role[role].items = ARENA_ARRAY(arena, MachineIx, n_machines);
-  for (MachineIx m = 0; m < n_machines; m++) {
-    RoleList *list = &self->by_role[machines[m].home];
-    list->items[list->count++] = m;
+/* The machines of a list that `key` puts before one: their numbers, or when they joined. */
+static uint32_t rank(const MachineIx *items, uint32_t count, const uint64_t *key,
+                     MachineIx machine) {
+  uint32_t low = 0, high = count;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    const MachineIx other = items[middle];
+    if (key ? key[other] < key[machine] : other < machine)
+      low = middle + 1;
+    else
+      high = middle;
   }
+  return low;
+}
+
+static void shift(MachineIx *items, uint32_t from, uint32_t to, uint32_t n) {
+  memmove(&items[to], &items[from], n * sizeof *items);
 }
 
 void cluster_withdraw(ClusterView *self, MachineIx machine, Role role) {
   RoleList *list = &self->by_role[role];
-  uint32_t i = 0;
-  while (i < list->count && list->items[i] != machine)
-    i++;
-  assert(i < list->count);
-  for (list->count--; i < list->count; i++)
-    list->items[i] = list->items[i + 1];
+  assert(self->columns->listed[machine] == role);
+  const uint32_t last = --list->count;
+  const uint32_t i = rank(list->items, last, self->columns->joined, machine);
+  shift(list->items, i + 1, i, last - i);
+  const uint32_t k = rank(list->by_number, last, NULL, machine);
+  shift(list->by_number, k + 1, k, last - k);
+  columns_move(self->columns, machine, ROLES);
 }
 
 void cluster_join(ClusterView *self, MachineIx machine, Role role) {
   RoleList *list = &self->by_role[role];
+  const uint32_t k = rank(list->by_number, list->count, NULL, machine);
+  shift(list->by_number, k, k + 1, list->count - k);
+  list->by_number[k] = machine;
   list->items[list->count++] = machine;
+  columns_move(self->columns, machine, role);
 }

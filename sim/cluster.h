@@ -1,18 +1,12 @@
 /* What routers and pool policies see: the machines by role, and columns of what they are busy with.
  *
- * Columns are indexed by machine and kept by the core, so that a scan over all machines reads dense
- * arrays. They change when a request is placed, when a phase or a chunk of it ends and when a batch
- * changes. A run takes blocks without a change of its batch: those are in kv_blocks, as in loads,
- * when a router that reads_memory is asked or loads are broadcast. */
+ * Columns (column.h) are kept by the core. They change when a request is placed, when a phase or a
+ * chunk of it ends and when a batch changes. A run takes blocks without a change of its batch:
+ * kv_blocks knows of those when column_at or column_least asks, and loads when they are broadcast.
+ */
 #ifndef SIM_CLUSTER_H
 #define SIM_CLUSTER_H
-#include "sim/machine.h"
-
-/* Machines of one role in the order in which they took it. */
-typedef struct RoleList {
-  MachineIx *items;
-  uint32_t count;
-} RoleList;
+#include "sim/column.h"
 
 /* A machine's load as the monitor last broadcast it. */
 typedef struct MachineLoad {
@@ -28,16 +22,16 @@ typedef struct ClusterView {
   const Machine *machines;
   const Request *requests; // by slot
   RoleList by_role[ROLES];
-  bool roles_move; // the pool policy lets a machine take the opposite phase
-  /* by machine: */
-  int64_t *pending_tokens; // assigned prompt tokens not yet prefilled, plus one per decode
-  int64_t *n_assigned;     // requests with a phase assigned here that is not finished
-  int64_t *n_present;      // requests that are here now
-  int64_t *kv_blocks;      // held by or promised to requests, growth as above
-  int64_t *n_heavy;        // decodes assigned whose predicted output is above heavy_above
-  int64_t heavy_above;     // tokens
-  Tick loads_at;           // when `loads` were broadcast
-  MachineLoad *loads;
+  bool roles_move;        // the pool policy lets a machine take the opposite phase
+  Columns *columns;       // of which:
+  Column *pending_tokens; // assigned prompt tokens not yet prefilled, plus one per decode
+  Column *n_assigned;     // requests with a phase assigned here that is not finished
+  Column *n_present;      // requests that are here now
+  Column *kv_blocks;      // held by or promised to requests, growth as above
+  Column *n_heavy;        // decodes assigned whose predicted output is above heavy_above
+  int64_t heavy_above;    // tokens
+  Tick loads_at;          // when `loads` were broadcast
+  MachineLoad *loads;     // by machine
 } ClusterView;
 
 /* Where a request's phases run; the same machine twice means no transfer. With a dispatcher that
@@ -49,18 +43,6 @@ typedef struct Placement {
   bool roles_stay;
   MachineIx claimed; // MACHINE_NONE: nobody; read with roles_stay alone
 } Placement;
-
-/* The first machine of `list` with the smallest value in `column`; MACHINE_NONE if it is empty. */
-static inline MachineIx role_list_least(const RoleList *list, const int64_t *column) {
-  MachineIx best = MACHINE_NONE;
-  int64_t least = INT64_MAX;
-  for (uint32_t i = 0; i < list->count; i++) {
-    if (column[list->items[i]] >= least) continue;
-    best = list->items[i];
-    least = column[best];
-  }
-  return best;
-}
 
 /* Sets up the columns and lists for machines with their `home` roles set. */
 void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machines, Arena *arena);

@@ -14,6 +14,11 @@ static int64_t link_capacity(const SimConfig *config, const PoolSpec *pool) {
   return network > 0 && network < link ? network : link;
 }
 
+/* As Column.refresh of kv_blocks. */
+static void catch_up(void *engine, MachineIx machine) {
+  engine_catch_up(engine, &((Engine *)engine)->machines[machine]);
+}
+
 static void init_machines(Engine *self) {
   const SimConfig *config = self->config;
   for (uint32_t p = 0; p < config->n_pools; p++)
@@ -50,6 +55,8 @@ static void init_machines(Engine *self) {
   }
   links_init(&self->links, capacities, self->n_machines, self->arena);
   cluster_init(&self->view, self->machines, self->n_machines, self->arena);
+  self->view.kv_blocks->refresh = catch_up;
+  self->view.kv_blocks->context = self;
 }
 
 static void *copy_state(const PolicyChoice *choice, Arena *arena) {

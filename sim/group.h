@@ -46,6 +46,12 @@ typedef enum GroupActivity {
   GROUP_ACTIVITIES,
 } GroupActivity;
 
+/* What a group has done so far, or its replicas. */
+typedef struct GroupTotals {
+#define GROUP_BOOK(type, field, dimension, add) type field dimension;
+#include "sim/metrics.def"
+} GroupTotals;
+
 /* A request whose KV leaves the GPUs with the shape. */
 typedef struct Leaver {
   uint64_t id;
@@ -72,12 +78,8 @@ struct Group {
   size_t leavers_capacity;
   bool gave_back; // blocks of the store, in an event whose group is yet to be looked at
   bool touched; // by the arrival being handled: a prompt came, or machines began that waited for it
-  /* what it did so far */
-  Tick since; // the last entry into `ticks`
-  Tick ticks[GROUP_ACTIVITIES];
-  int64_t n_turns;
-  int64_t copied_bytes[COPY_DIRECTIONS];
-  int64_t most_stored_blocks;
+  Tick since;   // the last entry into totals.ticks
+  GroupTotals totals;
 };
 
 static inline int64_t group_blocks(const Group *group, int64_t tokens) {

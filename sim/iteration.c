@@ -436,10 +436,10 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
   engine_take_blocks(self, machine, -request->kv_blocks);
   engine_leave_store(machine, request);
   decode->n_decodes--;
-  self->view.n_heavy[decode->ix] -= view_heavy(&self->view, request);
-  self->view.pending_tokens[decode->ix]--;
-  self->view.n_assigned[decode->ix]--;
-  self->view.n_present[machine->ix]--;
+  column_add(self->view.n_heavy, decode->ix, -view_heavy(&self->view, request));
+  column_add(self->view.pending_tokens, decode->ix, -1);
+  column_add(self->view.n_assigned, decode->ix, -1);
+  column_add(self->view.n_present, machine->ix, -1);
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   observe(self, ix, OBSERVED_FINISHED, machine, PHASE_DECODE);
@@ -449,7 +449,7 @@ static void finish(Engine *self, Machine *machine, RequestIx ix) {
 static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   request->prefilled_tokens += request->chunk_tokens;
-  self->view.pending_tokens[machine->ix] -= request->chunk_tokens;
+  column_add(self->view.pending_tokens, machine->ix, -request->chunk_tokens);
   request->computing_ticks += self->now - machine->run.began_at;
   if (request->prefilled_tokens < request->prefill_tokens) {
     request->state = REQUEST_WAITS_PREFILL;
@@ -470,7 +470,7 @@ static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
   request->generated_tokens++;
   request->last_token_at = self->now;
   machine->n_prefills--;
-  if (request->decode_machine != machine->ix) self->view.n_assigned[machine->ix]--;
+  if (request->decode_machine != machine->ix) column_add(self->view.n_assigned, machine->ix, -1);
   observe(self, ix, OBSERVED_PREFILLED, machine, PHASE_PREFILL);
   if (request->generated_tokens == request->output_tokens) {
     finish(self, machine, ix);

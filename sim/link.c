@@ -4,21 +4,50 @@
 #include "sim/link.h"
 #include <assert.h>
 
+typedef struct TouchedNic {
+  Nic *nic;
+  NicSide side;
+} TouchedNic;
+
 void links_init(Links *self, const int64_t *capacities, uint32_t n_machines, Arena *arena) {
-  *self = (Links){.arena = arena,
-                  .n_machines = n_machines,
-                  .out = ARENA_ARRAY(arena, Nic, n_machines),
-                  .in = ARENA_ARRAY(arena, Nic, n_machines)};
-  for (uint32_t m = 0; m < n_machines; m++) {
-    self->out[m].capacity = self->in[m].capacity = capacities[m];
+  *self = (Links){.arena = arena, .n_machines = n_machines};
+  for (int side = 0; side < NIC_SIDES; side++) {
+    self->nics[side] = ARENA_ARRAY(arena, Nic, n_machines);
+    for (uint32_t m = 0; m < n_machines; m++)
+      self->nics[side][m] = (Nic){.capacity = capacities[m], .first = FLOW_NONE, .last = FLOW_NONE};
   }
 }
 
 void links_reserve(Links *self, uint32_t n_flows) {
   ARENA_RESERVE(self->arena, self->flows, self->flows_capacity, n_flows);
-  ARENA_RESERVE(self->arena, self->active, self->active_capacity, n_flows);
   ARENA_RESERVE(self->arena, self->changed, self->changed_capacity, n_flows);
   ARENA_RESERVE(self->arena, self->touched, self->touched_capacity, 2 * (size_t)n_flows);
+}
+
+static Nic *nic_of(const Links *self, const Flow *flow, NicSide side) {
+  return &self->nics[side][flow->ends[side]];
+}
+
+static void join_nics(Links *self, FlowIx ix) {
+  Flow *flow = &self->flows[ix];
+  for (int side = 0; side < NIC_SIDES; side++) {
+    Nic *nic = nic_of(self, flow, (NicSide)side);
+    const FlowIx last = nic->last;
+    flow->next[side] = FLOW_NONE;
+    flow->previous[side] = last;
+    *(last == FLOW_NONE ? &nic->first : &self->flows[last].next[side]) = nic->last = ix;
+    nic->n_flows++;
+  }
+}
+
+static void leave_nics(Links *self, const Flow *flow) {
+  for (int side = 0; side < NIC_SIDES; side++) {
+    Nic *nic = nic_of(self, flow, (NicSide)side);
+    const FlowIx next = flow->next[side], previous = flow->previous[side];
+    *(previous == FLOW_NONE ? &nic->first : &self->flows[previous].next[side]) = next;
+    *(next == FLOW_NONE ? &nic->last : &self->flows[next].previous[side]) = previous;
+    nic->n_flows--;
+  }
 }
 
 static void settle_progress(Flow *flow, Tick now) {
@@ -36,68 +65,94 @@ static void set_rate(Links *self, FlowIx ix, int64_t rate, Tick now) {
   self->changed[self->n_changed++] = ix;
 }
 
-/* Puts a NIC that a flow goes through on the list of those to fill. */
-static void touch(Links *self, Nic *nic) {
-  if (nic->n_unsettled++ > 0) return;
+/* Puts a NIC on the list of those to fill. */
+static void touch(Links *self, Nic *nic, NicSide side) {
+  if (nic->touched || nic->n_flows == 0) return;
+  nic->touched = true;
+  nic->n_unsettled = nic->n_flows;
   nic->left = nic->capacity;
-  self->touched[self->n_touched++] = nic;
+  self->touched[self->n_touched++] = (TouchedNic){nic, side};
+}
+
+/* All that a change of `flow` can reach: its NICs, those of their flows, and so on. */
+static void touch_all(Links *self, const Flow *flow) {
+  self->n_touched = 0;
+  touch(self, nic_of(self, flow, NIC_OUT), NIC_OUT);
+  touch(self, nic_of(self, flow, NIC_IN), NIC_IN);
+  for (size_t i = 0; i < self->n_touched; i++) {
+    const NicSide side = self->touched[i].side, other = side == NIC_OUT ? NIC_IN : NIC_OUT;
+    FlowIx ix = self->touched[i].nic->first;
+    for (; ix != FLOW_NONE; ix = self->flows[ix].next[side]) {
+      self->flows[ix].settled = false;
+      touch(self, nic_of(self, &self->flows[ix], other), other);
+    }
+  }
+}
+
+/* Of NICs that have the same share the one with the oldest flow comes first, and of those of one
+ * flow that out of it. */
+static bool is_older(const Links *self, const TouchedNic *a, const TouchedNic *b) {
+  const uint64_t x = self->flows[a->nic->first].number, y = self->flows[b->nic->first].number;
+  return x != y ? x < y : a->side < b->side;
 }
 
 /* The touched NIC with the smallest share for each of its unsettled flows; NULL when all are
  * settled. */
-static Nic *tightest(const Links *self, int64_t *ret_share) {
-  Nic *best = NULL;
+static const TouchedNic *tightest(const Links *self, int64_t *ret_share) {
+  const TouchedNic *best = NULL;
   for (size_t i = 0; i < self->n_touched; i++) {
-    Nic *nic = self->touched[i];
-    if (nic->n_unsettled == 0) continue;
-    const int64_t share = nic->left / nic->n_unsettled;
-    if (best && share >= *ret_share) continue;
-    best = nic;
+    const TouchedNic *touched = &self->touched[i];
+    if (touched->nic->n_unsettled == 0) continue;
+    const int64_t share = touched->nic->left / touched->nic->n_unsettled;
+    if (best && (share > *ret_share || (share == *ret_share && is_older(self, best, touched))))
+      continue;
+    best = touched;
     *ret_share = share;
   }
   return best;
 }
 
-/* Progressive filling over all active flows; a share is at least one byte per second. */
-static void fill(Links *self, Tick now) {
-  self->n_touched = 0;
-  for (size_t i = 0; i < self->n_active; i++) {
-    Flow *flow = &self->flows[self->active[i]];
-    flow->settled = false;
-    touch(self, &self->out[flow->from]);
-    touch(self, &self->in[flow->to]);
+static void settle(Links *self, FlowIx ix, int64_t share, Tick now) {
+  Flow *flow = &self->flows[ix];
+  flow->settled = true;
+  for (int side = 0; side < NIC_SIDES; side++) {
+    Nic *nic = nic_of(self, flow, (NicSide)side);
+    nic->left -= share;
+    nic->n_unsettled--;
   }
+  set_rate(self, ix, share, now);
+}
+
+/* Progressive filling over what `changed` can reach; a share is at least one byte per second. */
+static void fill(Links *self, const Flow *changed, Tick now) {
+  touch_all(self, changed);
   int64_t share = 0;
-  for (Nic *nic = tightest(self, &share); nic; nic = tightest(self, &share)) {
-    if (share < 1) share = 1;
-    for (size_t i = 0; i < self->n_active; i++) {
-      Flow *flow = &self->flows[self->active[i]];
-      Nic *out = &self->out[flow->from], *in = &self->in[flow->to];
-      if (flow->settled || (out != nic && in != nic)) continue;
-      flow->settled = true;
-      out->left -= share;
-      in->left -= share;
-      out->n_unsettled--;
-      in->n_unsettled--;
-      set_rate(self, self->active[i], share, now);
-    }
+  const TouchedNic *touched;
+  while ((touched = tightest(self, &share))) {
+    FlowIx ix = touched->nic->first;
+    for (; ix != FLOW_NONE; ix = self->flows[ix].next[touched->side])
+      if (!self->flows[ix].settled) settle(self, ix, share > 1 ? share : 1, now);
   }
+  for (size_t i = 0; i < self->n_touched; i++)
+    self->touched[i].nic->touched = false;
 }
 
 void links_begin(Links *self, FlowIx ix, MachineIx from, MachineIx to, int64_t bytes, Tick now) {
   assert(bytes > 0 && from != to && ix < self->flows_capacity);
   Flow *flow = &self->flows[ix];
   assert(!flow->active);
-  *flow = (Flow){.from = from, .to = to, .active = true, .bytes_left = bytes, .updated_at = now};
-  self->active[self->n_active++] = ix;
-  Nic *out = &self->out[from], *in = &self->in[to];
-  out->n_flows++;
-  in->n_flows++;
+  *flow = (Flow){.ends = {from, to},
+                 .active = true,
+                 .number = self->n_begun++,
+                 .bytes_left = bytes,
+                 .updated_at = now};
+  join_nics(self, ix);
+  const Nic *out = nic_of(self, flow, NIC_OUT), *in = nic_of(self, flow, NIC_IN);
   self->n_changed = 0;
   if (out->n_flows == 1 && in->n_flows == 1)
     set_rate(self, ix, out->capacity < in->capacity ? out->capacity : in->capacity, now);
   else
-    fill(self, now);
+    fill(self, flow, now);
 }
 
 void links_add(Links *self, FlowIx ix, int64_t bytes, Tick now) {
@@ -114,16 +169,9 @@ int64_t links_end(Links *self, FlowIx ix, Tick now) {
   assert(flow->active);
   settle_progress(flow, now);
   flow->active = false;
-  for (size_t i = 0; i < self->n_active; i++) {
-    if (self->active[i] != ix) continue;
-    self->active[i] = self->active[--self->n_active];
-    break;
-  }
-  Nic *out = &self->out[flow->from], *in = &self->in[flow->to];
-  out->n_flows--;
-  in->n_flows--;
+  leave_nics(self, flow);
   self->n_changed = 0;
-  if (out->n_flows > 0 || in->n_flows > 0) fill(self, now);
+  fill(self, flow, now);
   return flow->bytes_left;
 }
 

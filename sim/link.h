@@ -1,9 +1,11 @@
 /* The network: each machine's NIC in and out, shared max-min fairly among the flows through them.
  *
  * Rates are recomputed whenever a flow begins or ends (progressive filling: the tightest link fixes
- * the rate of its flows, and so on). A flow that shares neither of its NICs runs at their minimum
- * and disturbs nobody, which is the usual case and costs O(1). Invariant between calls: per NIC,
- * the rates of its flows sum to at most its capacity. */
+ * the rate of its flows, and so on; of equally tight ones that of the oldest flow first), of those
+ * flows alone that share a NIC with it, or with one that does, and so on: no other's rate hangs on
+ * it. A flow that shares neither of its NICs runs at their minimum and disturbs nobody, which is
+ * the usual case and costs O(1). Invariant between calls: per NIC, the rates of its flows sum to at
+ * most its capacity. */
 #ifndef SIM_LINK_H
 #define SIM_LINK_H
 #include "sim/request.h"
@@ -11,12 +13,18 @@
 
 typedef uint32_t FlowIx;
 
+#define FLOW_NONE UINT32_MAX
+
+typedef enum NicSide { NIC_OUT, NIC_IN, NIC_SIDES } NicSide;
+
 typedef struct Flow {
-  MachineIx from, to;
+  MachineIx ends[NIC_SIDES]; // from, to
   bool active;
-  bool settled;       // private: link.c
-  int64_t bytes_left; // at updated_at
-  int64_t rate;       // bytes per second
+  bool settled;                                // private: link.c
+  uint64_t number;                             // of all that began
+  FlowIx next[NIC_SIDES], previous[NIC_SIDES]; // of the same NIC
+  int64_t bytes_left;                          // at updated_at
+  int64_t rate;                                // bytes per second
   Tick updated_at;
 } Flow;
 
@@ -24,21 +32,23 @@ typedef struct Flow {
 typedef struct Nic {
   int64_t capacity; // bytes per second
   int32_t n_flows;
-  int32_t n_unsettled; // private: link.c
-  int64_t left;        // private: link.c
+  FlowIx first, last; // of its flows, the oldest first
+  /* private: link.c */
+  int32_t n_unsettled;
+  int64_t left;
+  bool touched;
 } Nic;
 
 typedef struct Links {
   Arena *arena;
-  Nic *out, *in; // by machine
+  Nic *nics[NIC_SIDES]; // by machine
   uint32_t n_machines;
   Flow *flows; // by FlowIx, which the caller gives out
   size_t flows_capacity;
-  FlowIx *active;
-  size_t n_active, active_capacity;
+  uint64_t n_begun;
   FlowIx *changed; // flows whose rate the last call changed
   size_t n_changed, changed_capacity;
-  Nic **touched; // private: link.c
+  struct TouchedNic *touched; // private: link.c
   size_t n_touched, touched_capacity;
 } Links;
 

@@ -7,10 +7,9 @@
  * withheld_blocks == kv_blocks. */
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
-#include "perfmodel/perfmodel.h"
-#include "sim/base/histogram.h"
 #include "sim/batch.h"
 #include "sim/kvtier/host_link.h"
+#include "sim/metrics.h"
 #include "sim/pipeline.h"
 #include "sim/policy.h"
 #include "sim/series.h"
@@ -76,29 +75,6 @@ typedef struct DecodeRun {
   Tick stall;     // in the first iteration, before its work
   bool ends_soon; // something must join: the run ends with its part
 } DecodeRun;
-
-/* What a machine has done so far, or several. */
-typedef struct MachineTotals {
-  Total prefill_ticks, decode_ticks; // in iterations with prefill; in decode runs
-  Total mixed_ticks;                 // of the former, in those with decodes too
-  int64_t prefill_iterations, decode_iterations;
-  int64_t extrapolated_iterations[3]; // by Extrapolation
-  Total extrapolated_ticks[3];
-  int64_t prefill_tokens, decode_tokens;
-  int64_t padding_tokens;                    // computed for nothing
-  int64_t swaps_out, swaps_in;               // requests whose KV went to CPU memory; came back
-  Total stall_ticks;                         // of the above: compute waited for copies
-  Total swapped_in_bytes, swapped_out_bytes; // to the GPUs, to the CPU
-  int64_t expansions, contractions;          // changes of kv_blocks
-  int64_t max_kv_blocks, max_cpu_blocks;     // at once, on each machine; on its CPU
-  double kv_block_seconds;                   // kv_blocks over time
-} MachineTotals;
-
-/* Adds what others have done; blocks at once are added up. */
-void machine_totals_add(MachineTotals *self, const MachineTotals *other);
-static inline Total machine_busy_ticks(const MachineTotals *self) {
-  return self->prefill_ticks + self->decode_ticks;
-}
 
 typedef struct Machine {
   const PoolSpec *pool;

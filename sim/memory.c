@@ -22,7 +22,7 @@ int64_t engine_free_blocks(const Engine *self, const Machine *machine) {
 static void take(Engine *self, Machine *machine, int64_t n) {
   machine->free_blocks -= n;
   assert(0 <= machine->free_blocks && machine->free_blocks <= machine->kv_blocks);
-  self->view.kv_blocks[machine->ix] += n;
+  column_add(self->view.kv_blocks, machine->ix, n);
 }
 
 void engine_book_iterations(Engine *self, Machine *machine, int64_t n) {
@@ -60,7 +60,7 @@ void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {
   machine->promised_blocks += n;
   assert(machine->promised_blocks >= 0);
-  self->view.kv_blocks[machine->ix] += n;
+  column_add(self->view.kv_blocks, machine->ix, n);
 }
 
 void engine_leave_batch(Engine *self, Machine *machine, RequestIx ix) {
@@ -86,7 +86,7 @@ void engine_requeue(Engine *self, Machine *machine, RequestIx ix) {
   request->evictions++;
   request_queue_push_front(&machine->prefill_queue, self->requests.slots, ix);
   machine->n_prefills++;
-  self->view.pending_tokens[machine->ix] += request->prefill_tokens;
+  column_add(self->view.pending_tokens, machine->ix, request->prefill_tokens);
   self->metrics.evictions++;
   engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
 }
@@ -102,7 +102,7 @@ void engine_drop_chunks(Engine *self, Machine *machine, RequestIx ix) {
   machine->n_started--;
   self->metrics.preemptions++;
   self->metrics.dropped_tokens += request->prefilled_tokens;
-  self->view.pending_tokens[machine->ix] += request->prefilled_tokens;
+  column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
 }

@@ -1,31 +1,36 @@
 /* See metrics.h. */
 #include "sim/metrics.h"
 #include <assert.h>
-#include <string.h>
 
-void metrics_histograms(Metrics *self, Histogram *ret_all[METRICS_HISTOGRAMS]) {
-  Histogram *const all[] = {&self->ttft,
-                            &self->tbt,
-                            &self->tpot,
-                            &self->e2e,
-                            &self->queue,
-                            &self->second_token,
-                            &self->kv_transfer,
-                            &self->slowdown_ttft,
-                            &self->slowdown_tbt,
-                            &self->slowdown_e2e,
-                            &self->computing_per_token,
-                            &self->queueing_per_token};
-  _Static_assert(sizeof all / sizeof *all == METRICS_HISTOGRAMS, "all");
-  memcpy(ret_all, all, sizeof all);
-}
+const HistogramSpec metrics_histograms[METRICS_HISTOGRAMS] = {
+#define LATENCY(field, asked, meaning)                                                             \
+  {#field, #field "_s", "s", TICKS_PER_SECOND, ASKED_##asked, meaning},
+#define SLOWDOWN(field, meaning)                                                                   \
+  {"slowdown." #field, NULL, "", SLOWDOWN_SCALE, ASKED_requests, meaning},
+#include "sim/metrics.def"
+};
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
-  Histogram *all[METRICS_HISTOGRAMS];
-  metrics_histograms(self, all);
   for (int i = 0; i < METRICS_HISTOGRAMS; i++)
-    histogram_init(all[i], arena);
+    histogram_init(&self->histograms[i], arena);
+}
+
+/* A field of self and other, element by element where it has several. */
+#define ADD(type, field, sum)                                                                      \
+  for (size_t i = 0; i < sizeof self->field / sizeof(type); i++)                                   \
+    sum(((type *)&self->field)[i], ((const type *)&other->field)[i]);
+#define SUM(mine, others)  mine += others
+#define MOST(mine, others) mine = mine < others ? others : mine
+
+void machine_totals_add(MachineTotals *self, const MachineTotals *other) {
+#define MACHINE_BOOK(type, field, dimension) ADD(type, field, SUM)
+#include "sim/metrics.def"
+}
+
+void group_totals_add(GroupTotals *self, const GroupTotals *other) {
+#define GROUP_BOOK(type, field, dimension, add) ADD(type, field, add)
+#include "sim/metrics.def"
 }
 
 /* The unloaded decode step that TBT is compared with. The released notebooks look it up at x =
@@ -64,9 +69,8 @@ void metrics_complete(Metrics *self, const RequestRecord *record) {
   histogram_add(&self->ttft, ttft, 1);
   histogram_add(&self->e2e, e2e, 1);
   assert(0 < record->computing_ticks && record->computing_ticks <= e2e);
-  histogram_add(&self->computing_per_token, record->computing_ticks / record->output_tokens, 1);
-  histogram_add(&self->queueing_per_token, (e2e - record->computing_ticks) / record->output_tokens,
-                1);
+  histogram_add(&self->compute_token, record->computing_ticks / record->output_tokens, 1);
+  histogram_add(&self->queue_token, (e2e - record->computing_ticks) / record->output_tokens, 1);
   const bool paced = record->output_tokens > 1;
   const Tick tpot = paced ? (e2e - ttft) / (record->output_tokens - 1) : 0;
   if (paced) histogram_add(&self->tpot, tpot, 1);

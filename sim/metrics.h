@@ -1,4 +1,6 @@
-/* What users of the cluster felt: latencies of requests and tokens, and counts.
+/* What a run books, by the rows of metrics.def: what users of the cluster felt, latencies of
+ * requests and tokens, and what machines and groups did. A new latency is its row there and the
+ * place that books it; a field of a request's slot becomes one of its record by its row.
  *
  *   queue  prefill began − arrival          TTFT  first token − arrival
  *   E2E    last token − arrival             TBT   gap between consecutive tokens, over all tokens
@@ -15,8 +17,7 @@
 #define SIM_METRICS_H
 #include "perfmodel/perfmodel.h"
 #include "sim/base/histogram.h"
-#include "sim/request.h"
-#include <stdbool.h>
+#include "sim/group.h"
 
 enum { SLOWDOWN_SCALE = 1000000 };
 
@@ -29,14 +30,10 @@ typedef enum Rejection {
   REJECTIONS,
 } Rejection;
 
-/* One finished request, for tables of requests. */
+/* One finished request, for tables of requests. Times are -1 when they never came. */
 typedef struct RequestRecord {
-  uint64_t id;
-  int32_t prompt_tokens, output_tokens;
-  MachineIx prefill_machine, decode_machine; // MACHINE_NONE when rejected
-  Tick arrived_at, prefill_began_at, first_token_at, decode_began_at, last_token_at; // -1: never
-  Tick computing_ticks; // of the iterations it was in
-  int32_t preemptions, evictions, swaps;
+#define REQUEST_FIELD(type, field, column, kind, meaning) type field;
+#include "sim/metrics.def"
   Rejection rejected;
 } RequestRecord;
 
@@ -63,34 +60,62 @@ typedef struct Window {
   Tick from, to; // to 0: none
 } Window;
 
+enum {
+#define LATENCY(field, asked, meaning) METRICS_##field,
+#define SLOWDOWN(field, meaning)       METRICS_SLOWDOWN_##field,
+#include "sim/metrics.def"
+  METRICS_HISTOGRAMS,
+};
+
+/* How many observations a histogram should have: of Demand, or as many as there were. */
+typedef enum Asked { ASKED_requests, ASKED_gaps, ASKED_paced, ASKED_observed } Asked;
+
+/* A histogram of Metrics. */
+typedef struct HistogramSpec {
+  const char *name;   // as limits have it: ttft, slowdown.ttft
+  const char *column; // in reports: ttft_s; NULL of slowdowns, which limits alone show
+  const char *unit;   // s, or "" of ratios
+  double scale;       // of its values in one `unit`
+  Asked asked;
+  const char *meaning;
+} HistogramSpec;
+
+extern const HistogramSpec metrics_histograms[METRICS_HISTOGRAMS];
+
 typedef struct Metrics {
-  Histogram ttft, tbt, tpot, e2e, queue, second_token, kv_transfer; // ticks
-  Histogram computing_per_token, queueing_per_token;                // ticks
-  Histogram slowdown_ttft, slowdown_tbt, slowdown_e2e;
-  Demand asked;                      // of all that arrived
-  uint64_t completed, rejected;      // of those
-  uint64_t rejected_for[REJECTIONS]; // by reason
-  uint64_t cut_outputs; // of all that arrived, those that the model's context ends early
-  uint64_t good;        // completed within good_limits
-  uint64_t in_window;   // completed from window.from on and before window.to
-  uint64_t prompt_tokens, output_tokens; // of completed requests
-  uint64_t preemptions, evictions, transfers, role_changes;
-  int64_t dropped_tokens;   // of prefill that had to begin again between chunks
-  uint64_t dispatches;      // decode machines chosen by a dispatcher
-  uint64_t predicted_right; // of all that arrived, outputs within the predicted range
-  uint64_t flips;           // completed; role changes too
-  Total flip_ticks;         // that flips took after the machine had finished its work
-  Total transferred_bytes;
+  union {
+    struct {
+#define LATENCY(field, asked, meaning) Histogram field;
+#define SLOWDOWN(field, meaning)       Histogram slowdown_##field;
+#include "sim/metrics.def"
+    };
+    Histogram histograms[METRICS_HISTOGRAMS]; // by metrics_histograms
+  };
+  Demand asked; // of all that arrived
+#define RUN_BOOK(type, field, dimension) type field dimension;
+#include "sim/metrics.def"
   Tick first_arrival_at, last_finish_at; // -1: none
   const PerfModel *reference;            // NULL: no slowdowns
   GoodputLimits good_limits;
   Window window;
 } Metrics;
 
-enum { METRICS_HISTOGRAMS = 12 };
-/* All histograms there are in it. */
-void metrics_histograms(Metrics *self, Histogram *ret_all[METRICS_HISTOGRAMS]);
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);
 /* Books a request whose last token was made. */
 void metrics_complete(Metrics *self, const RequestRecord *record);
+
+/* What a machine has done so far, or several. */
+typedef struct MachineTotals {
+#define MACHINE_BOOK(type, field, dimension) type field dimension;
+#include "sim/metrics.def"
+} MachineTotals;
+
+/* Adds what others have done; blocks at once are added up. */
+void machine_totals_add(MachineTotals *self, const MachineTotals *other);
+static inline Total machine_busy_ticks(const MachineTotals *self) {
+  return self->prefill_ticks + self->decode_ticks;
+}
+
+/* Adds what other replicas have done; of what one holds at most, the most. */
+void group_totals_add(GroupTotals *self, const GroupTotals *other);
 #endif

@@ -89,7 +89,8 @@ static TransferIx open_transfer(Engine *self, RequestIx ix) {
   if (request->transfer != TRANSFER_NONE) return request->transfer;
   const Machine *from = &self->machines[request->prefill_machine];
   const Machine *to = &self->machines[request->decode_machine];
-  const int64_t out = self->links.out[from->ix].capacity, in = self->links.in[to->ix].capacity;
+  const int64_t out = self->links.nics[NIC_OUT][from->ix].capacity,
+                in = self->links.nics[NIC_IN][to->ix].capacity;
   const TransferIx slot = request->transfer = take_slot(self);
   Transfer *transfer = &self->transfers.slots[slot];
   *transfer = (Transfer){.request = ix,
@@ -195,7 +196,7 @@ void engine_begin_transfer(Engine *self, RequestIx ix) {
   Machine *from = &self->machines[transfer->from];
   self->requests.slots[ix].state = REQUEST_MOVES;
   from->n_outgoing++;
-  self->view.n_present[from->ix]--;
+  column_add(self->view.n_present, from->ix, -1);
   if (transfer->stage == TRANSFER_OVERLAPS)
     move_rest(self, slot);
   else if (has_room(self, transfer))
@@ -252,7 +253,7 @@ static void end_transfer(Engine *self, TransferIx slot) {
   request->kv_blocks = (int32_t)blocks_needed(self, &transfer);
   request->state = REQUEST_WAITS_DECODE;
   request_queue_push(&to->decode_queue, self->requests.slots, ix);
-  self->view.n_present[to->ix]++;
+  column_add(self->view.n_present, to->ix, 1);
   engine_wake(self, to, WAKE_DECODE, ix);
   wake_sender(self, from, ix);
 }
@@ -316,7 +317,7 @@ static void give_up(Engine *self, RequestIx ix) {
   release_sender(self, ix);
   release_slot(self, request);
   engine_requeue(self, to, ix);
-  self->view.n_present[to->ix]++;
+  column_add(self->view.n_present, to->ix, 1);
   engine_wake(self, to, WAKE_PREFILL, ix);
   wake_sender(self, &self->machines[request->prefill_machine], ix);
 }

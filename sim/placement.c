@@ -72,19 +72,19 @@ static void assign_prefill(Engine *self, Request *request, Machine *machine) {
   request->prefill_machine = machine->ix;
   machine->n_prefills++;
   if (machine->group) machine->group->touched = true;
-  self->view.pending_tokens[machine->ix] += request->prompt_tokens;
-  self->view.n_assigned[machine->ix]++;
-  self->view.n_present[machine->ix]++;
+  column_add(self->view.pending_tokens, machine->ix, request->prompt_tokens);
+  column_add(self->view.n_assigned, machine->ix, 1);
+  column_add(self->view.n_present, machine->ix, 1);
   engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
 }
 
 void engine_assign_decode(Engine *self, Request *request, Machine *machine) {
   request->decode_machine = machine->ix;
   machine->n_decodes++;
-  self->view.pending_tokens[machine->ix]++;
-  self->view.n_heavy[machine->ix] += view_heavy(&self->view, request);
+  column_add(self->view.pending_tokens, machine->ix, 1);
+  column_add(self->view.n_heavy, machine->ix, view_heavy(&self->view, request));
   if (machine->ix == request->prefill_machine) return;
-  self->view.n_assigned[machine->ix]++;
+  column_add(self->view.n_assigned, machine->ix, 1);
   engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
 }
 
@@ -114,21 +114,12 @@ void engine_dispatch(Engine *self, RequestIx ix) {
 }
 
 static RequestRecord record_of(const Request *request, Rejection rejected) {
-  return (RequestRecord){.id = request->id,
-                         .prompt_tokens = request->prompt_tokens,
-                         .output_tokens = request->output_tokens,
-                         .prefill_machine = request->prefill_machine,
-                         .decode_machine = request->decode_machine,
-                         .arrived_at = request->arrived_at,
-                         .prefill_began_at = request->prefill_began_at,
-                         .first_token_at = request->first_token_at,
-                         .decode_began_at = request->decode_began_at,
-                         .last_token_at = rejected ? -1 : request->last_token_at,
-                         .computing_ticks = request->computing_ticks,
-                         .preemptions = request->preemptions,
-                         .evictions = request->evictions,
-                         .swaps = request->swaps,
-                         .rejected = rejected};
+  RequestRecord record = {
+#define REQUEST_FIELD(type, field, column, kind, meaning) .field = request->field,
+#include "sim/metrics.def"
+      .rejected = rejected};
+  if (rejected) record.last_token_at = -1;
+  return record;
 }
 
 void engine_retire(Engine *self, RequestIx ix, Rejection rejected) {
@@ -179,8 +170,6 @@ static RequestIx admit_row(Engine *self) {
 /* The router's placement, except that a phase too large for the machine it picked goes to the
  * roomiest. */
 static Placement place(Engine *self, RequestIx ix, bool check) {
-  for (MachineIx m = 0; self->router->reads_memory && m < self->n_machines; m++)
-    engine_catch_up(self, &self->machines[m]);
   Placement placement = self->router->pick(self->states[POLICY_ROUTER], &self->view, ix);
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))

@@ -23,7 +23,7 @@ void engine_claim(Engine *self, Machine *machine, Phase phase) {
 void engine_settle(Engine *self, Machine *machine) {
   if (!self->pool->settle) return;
   Role home = machine->home;
-  const bool idle = self->view.n_present[machine->ix] == 0;
+  const bool idle = column_at(self->view.n_present, machine->ix) == 0;
   Role role = self->pool->settle(self->states[POLICY_POOL], &self->view, machine, idle, &home);
   machine->home = home;
   change_role(self, machine, role);
@@ -35,14 +35,15 @@ static void broadcast(Engine *self) {
   ClusterView *view = &self->view;
   view->loads_at = self->now;
   for (MachineIx m = 0; m < self->n_machines; m++) {
-    Machine *machine = &self->machines[m];
-    engine_catch_up(self, machine);
+    const Machine *machine = &self->machines[m];
+    const int64_t n_heavy = column_at(view->n_heavy, m);
     const Tick idle = machine->idle_since < 0 ? 0 : self->now - machine->idle_since;
-    view->loads[m] = (MachineLoad){.free_blocks = machine->kv_blocks - view->kv_blocks[m],
-                                   .pending_tokens = view->pending_tokens[m],
-                                   .n_heavy = view->n_heavy[m],
-                                   .n_light = machine->n_decodes - view->n_heavy[m],
-                                   .idle_ticks = machine->idle_ticks + idle};
+    view->loads[m] =
+        (MachineLoad){.free_blocks = machine->kv_blocks - column_at(view->kv_blocks, m),
+                      .pending_tokens = column_at(view->pending_tokens, m),
+                      .n_heavy = n_heavy,
+                      .n_light = machine->n_decodes - n_heavy,
+                      .idle_ticks = machine->idle_ticks + idle};
   }
 }
 
@@ -97,8 +98,8 @@ void engine_handle_monitor(Engine *self) {
 }
 
 static bool drained(const Engine *self, const Machine *machine) {
-  return self->view.n_assigned[machine->ix] == 0 && self->view.n_present[machine->ix] == 0 &&
-         machine->n_outgoing == 0;
+  return column_at(self->view.n_assigned, machine->ix) == 0 &&
+         column_at(self->view.n_present, machine->ix) == 0 && machine->n_outgoing == 0;
 }
 
 void engine_turn(Engine *self) {

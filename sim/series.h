@@ -70,6 +70,11 @@ static inline bool series_is_even(Series self) {
   return self.step == 0 && self.first_fraction == 0 && self.step_fraction == 0;
 }
 
+static inline bool series_equal(Series a, Series b) {
+  return a.first == b.first && a.step == b.step && a.first_fraction == b.first_fraction &&
+         a.step_fraction == b.step_fraction && a.carry == b.carry;
+}
+
 /* About how many iterations `elapsed` ticks are: Σ first + step·i, solved for their number. */
 static inline double series_estimate(Series self, Tick elapsed) {
   const double first = fine_ticks(series_fine(self, 0)), step = fine_ticks(series_step(self));

@@ -22,7 +22,7 @@ const char *group_activity_name(GroupActivity activity) {
 /* --- books */
 
 void engine_book_group(Engine *self, Group *group) {
-  group->ticks[group_activity(group)] += self->now - group->since;
+  group->totals.ticks[group_activity(group)] += self->now - group->since;
   group->since = self->now;
 }
 
@@ -43,7 +43,7 @@ static void take_store(Group *group, int64_t blocks) {
   group->free_blocks -= blocks;
   const int64_t held = group->spec->store_blocks - group->free_blocks;
   assert(group->free_blocks >= 0 && held >= 0);
-  if (held > group->most_stored_blocks) group->most_stored_blocks = held;
+  if (held > group->totals.most_stored_blocks) group->totals.most_stored_blocks = held;
 }
 
 static void book_store(Group *group, Request *request, int64_t tokens) {
@@ -105,7 +105,7 @@ static void begin_copy(Engine *self, Group *group, CopyDirection direction) {
   const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
   const Tick ticks =
       host_link_ticks(&group->spec->link, link_direction[direction], on_link, self->now);
-  group->copied_bytes[direction] += bytes;
+  group->totals.copied_bytes[direction] += bytes;
   set_timer(self, EVENT_COPY, COPY_DIRECTIONS * group->ix + direction, ticks);
 }
 
@@ -126,15 +126,15 @@ void engine_copy_out(Engine *self, RequestIx ix) {
   Machine *from = source_of(self, request);
   request->state = REQUEST_MOVES;
   from->n_outgoing++;
-  self->view.n_present[from->ix]--;
+  column_add(self->view.n_present, from->ix, -1);
   push_copy(self, from->group, COPY_OUT, ix);
 }
 
 static void unassign_decode(Engine *self, Request *request, Machine *machine) {
   machine->n_decodes--;
-  self->view.n_heavy[machine->ix] -= view_heavy(&self->view, request);
-  self->view.pending_tokens[machine->ix]--;
-  self->view.n_assigned[machine->ix]--;
+  column_add(self->view.n_heavy, machine->ix, -view_heavy(&self->view, request));
+  column_add(self->view.pending_tokens, machine->ix, -1);
+  column_add(self->view.n_assigned, machine->ix, -1);
   request->decode_machine = MACHINE_NONE;
 }
 
@@ -158,7 +158,7 @@ static void end_copy_in(Engine *self, Group *group, RequestIx ix) {
   request->store_blocks = 0;
   request->state = REQUEST_WAITS_DECODE;
   request_queue_push(&to->decode_queue, self->requests.slots, ix);
-  self->view.n_present[to->ix]++;
+  column_add(self->view.n_present, to->ix, 1);
   engine_log(self, OUTCOME_COPY_IN, request, to->ix, kv_tokens(request), 0);
   engine_wake(self, to, WAKE_DECODE, ix);
 }
@@ -312,7 +312,7 @@ static void go_on_leaving(Engine *self, Group *group) {
   if (group->copies[COPY_OUT].count > 0) return;
   const Shape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
   enter(self, group, to, GROUP_TURNS);
-  group->n_turns++;
+  group->totals.turns++;
   const int64_t bytes = group->spec->turn_bytes[to];
   const HostLink *link = &group->spec->link;
   set_timer(self, EVENT_TURN, group->ix,

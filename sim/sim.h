@@ -103,9 +103,8 @@ typedef struct PoolResult {
   const PoolSpec *pool;
   MachineTotals totals; // of its machines together
   double utilization;   // busy time / (machines × span)
-  /* Tokens in an iteration (of prefill chunks, and one for each decode), weighted by the
-   * microseconds that end in it. */
-  const Histogram *batch_tokens;
+#define POOL_HISTOGRAM(field, unit, scale, meaning) const Histogram *field;
+#include "sim/metrics.def"
   double energy_j;                      // of a second shape, beyond what idle GPUs draw
   double mean_expansion, max_expansion; // KV memory over that of the GPUs, over time
 } PoolResult;

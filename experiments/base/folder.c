@@ -1,7 +1,9 @@
 /* Reading folders. */
 #include "experiments/base/folder.h"
+#include "sim/base/cleanup.h"
 #include "sim/base/text.h"
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,4 +27,14 @@ const char *const *folder_names(const char *folder, const char *extension, Arena
   ARENA_RESERVE(arena, names, capacity, n + 1);
   names[n] = NULL;
   return names;
+}
+
+const char *folder_text(const char *path, Arena *arena, Diag *diag) {
+  enum { TEXT_MAX = 1 << 16 };
+  CLEANUP_FILE FILE *file = fopen(path, "rb");
+  char *text = arena_alloc(arena, TEXT_MAX);
+  if (file && fread(text, 1, TEXT_MAX - 1, file) > 0 && feof(file)) return text;
+  diag_environment(diag, place_of_file(path), "cannot read '%s': %s", path,
+                   file ? "it is empty or too long" : strerror(errno));
+  return NULL;
 }

@@ -1,9 +1,11 @@
-/* Names of the files in a folder. */
+/* Names of the files in a folder, and the texts of small ones. */
 #ifndef EXPERIMENTS_BASE_FOLDER_H
 #define EXPERIMENTS_BASE_FOLDER_H
-#include "sim/base/arena.h"
+#include "sim/base/diag.h"
 
 /* Names without `extension` (".sql"; "": those that have no dot) in order, NULL-terminated; none
  * when the folder cannot be read. */
 const char *const *folder_names(const char *folder, const char *extension, Arena *arena);
+/* The text of a file that the program comes with, at most 64 KiB; NULL with an entry. */
+const char *folder_text(const char *path, Arena *arena, Diag *diag);
 #endif

@@ -3,6 +3,7 @@
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "experiments/provision/provision.h"
+#include "experiments/report/report.h"
 #include "perfmodel/datafile.h"
 #include "traces/format.h"
 #include <string.h>
@@ -18,8 +19,8 @@ static const CliCommand command = {
     .options = options,
     .notes =
         "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies\n"
-        "with their options), "
-        "models, machines, perfmodels, lengths, traces (formats) or options (keys).",
+        "with their options), models, machines, perfmodels, lengths, traces (formats), figures\n"
+        "(of a run) or options (keys).",
     .example = "tandem list routers",
     .exit_codes = "0 done, 2 wrong usage",
 };
@@ -103,6 +104,35 @@ static void print_traces(Arena *arena) {
     printf("%-26s %s\n", format_choices[i], format_at(i - 1)->help);
 }
 
+/* As reports, the database and claims name them. */
+static void print_figures(Arena *arena) {
+  (void)arena;
+  static const char *const scopes[LEVELS] = {
+      [LEVEL_RUN] = "run",
+      [LEVEL_EXTRAPOLATED] = "extrapolated",
+      [LEVEL_MACHINE] = "run and pool.NAME, sums over machines; columns of the table machine",
+      [LEVEL_POOL] = "pool.NAME",
+      [LEVEL_GROUP] = "group.NAME, sums over its replicas",
+      [LEVEL_REQUEST] = "columns of the table request (run --requests)",
+  };
+  printf("run, each with mean");
+  for (int i = 1; i < REPORT_STATISTICS; i++)
+    printf(", %s", report_statistics[i]);
+  puts(":");
+  for (const HistogramSpec *of = metrics_histograms; of < metrics_histograms + METRICS_HISTOGRAMS;
+       of++)
+    if (of->column) printf("  %-24s %-4s %s\n", of->column, of->unit, of->meaning);
+  for (const Figure *figure = report_figures; figure->name; figure++) {
+    if (figure == report_figures || figure->level != figure[-1].level)
+      printf("%s:\n", scopes[figure->level]);
+    printf("  %-24s %-4s %s\n", figure->name, figure->unit, figure->meaning);
+  }
+  puts("pool.NAME, with mean and so on:");
+#define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
+  printf("  %-24s %-4s %s\n", #field, unit, meaning);
+#include "sim/metrics.def"
+}
+
 static void print_options(Arena *arena) {
   (void)arena;
   static const struct {
@@ -131,8 +161,11 @@ static void print_options(Arena *arena) {
     printf("%s%s:\n", i > 0 ? "\n" : "", blocks[i].title);
     option_print(blocks[i].specs, 2, stdout);
   }
-  puts("\nslo.METRIC.STATISTIC: a time that it must lie below; METRIC: ttft, tbt, tpot, e2e,\n"
-       "  queue, second_token; STATISTIC: mean, max, or a percentile such as p50 or p99.9");
+  puts(
+      "\nslo.METRIC.STATISTIC: what it must lie below; STATISTIC: mean, max, or a percentile such\n"
+      "  as p50 or p99.9; METRIC: a time, or of slo.slowdown a ratio");
+  for (int i = 0; i < METRICS_HISTOGRAMS; i++)
+    printf("  %-22s %s\n", metrics_histograms[i].name, metrics_histograms[i].meaning);
   puts("\nsweep: its axes, for 'tandem sweep', each one of\n"
        "  KEY: 1..40 step 3 | [70 /s, 100 /s]   values of any key, such as pools.prefill.count\n"
        "  NAME: {KEY: VALUES, KEY: VALUES}      keys that move together\n"
@@ -160,6 +193,7 @@ static const struct {
     {.name = "perfmodels", .print = print_perfmodels},
     {.name = "lengths", .print = print_lengths},
     {.name = "traces", .print = print_traces},
+    {.name = "figures", .print = print_figures},
     {.name = "options", .print = print_options},
 };
 enum { N_LISTINGS = sizeof listings / sizeof *listings };

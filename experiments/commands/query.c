@@ -3,7 +3,6 @@
 #include "experiments/base/writer.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
-#include "sim/base/cleanup.h"
 #include "sim/base/text.h"
 #include <stdlib.h>
 #include <string.h>
@@ -37,18 +36,13 @@ static const CliCommand command = {
 /* ---- Finding the query ---- */
 
 static const char *load_query(const char *name, Arena *arena, Diag *diag) {
-  enum { QUERY_MAX = 1 << 16 };
   const char *folder = arena_printf(arena, "%s/experiments/queries", config_data_root());
-  const char *path = arena_printf(arena, "%s/%s.sql", folder, name);
-  CLEANUP_FILE FILE *file = strchr(name, '/') ? NULL : fopen(path, "rb");
-  if (!file) {
-    diag_error(diag, place_of_file(NULL), "unknown query '%s'", name);
-    diag_hint_near(diag, name, folder_names(folder, ".sql", arena));
-    return NULL;
-  }
-  char *text = arena_alloc(arena, QUERY_MAX);
-  if (fread(text, 1, QUERY_MAX - 1, file) > 0 && feof(file)) return text;
-  diag_environment(diag, place_of_file(path), "cannot read '%s'", path);
+  const char *const *names = folder_names(folder, ".sql", arena);
+  for (int i = 0; names[i]; i++)
+    if (strcmp(names[i], name) == 0)
+      return folder_text(arena_printf(arena, "%s/%s.sql", folder, name), arena, diag);
+  diag_error(diag, place_of_file(NULL), "unknown query '%s'", name);
+  diag_hint_near(diag, name, names);
   return NULL;
 }
 

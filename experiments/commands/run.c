@@ -101,7 +101,7 @@ static int check_strict(const Run *run) {
   if (!run->options->strict || outside == 0) return 0;
   diag_error(run->diag, place_of_file(run->config.path),
              "%llu of %.0f iterations are outside the measured range of the performance model",
-             (unsigned long long)outside, report_value(&run->report, "iterations"));
+             (unsigned long long)outside, run->report.machines.iterations);
   diag_hint(run->diag, "without --strict they are extrapolated and their share is reported");
   return -1;
 }

@@ -26,8 +26,6 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
                             pool->to_cpu_bandwidth,
                             pool->from_cpu_bandwidth,
                             pool->kv_bytes_per_token,
-                            pool->kv_block_bytes,
-                            pool->cpu_kv_blocks,
                             pool->host_link.options.to_gpu,
                             pool->host_link.options.to_cpu,
                             pool->weight_bytes,

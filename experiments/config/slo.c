@@ -1,41 +1,20 @@
 /* The sets of objectives, and their evaluation. */
 #include "experiments/config/slo.h"
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LATENCY(field, population)                                                                 \
-  { #field, "s", offsetof(Metrics, field), offsetof(Demand, population), TICKS_PER_SECOND }
-#define SLOWDOWN(field)                                                                            \
+#define QUANTILE(field, percent, limit)                                                            \
   {                                                                                                \
-    "slowdown." #field, "", offsetof(Metrics, slowdown_##field), offsetof(Demand, requests),       \
-        SLOWDOWN_SCALE                                                                             \
+    "slowdown." #field ".p" #percent, SLO_QUANTILE, &metrics_histograms[METRICS_SLOWDOWN_##field], \
+        percent / 100.0, limit                                                                     \
   }
-
-enum { TTFT, TBT, TPOT, E2E, QUEUE, SECOND_TOKEN, SLOWDOWN_TTFT, SLOWDOWN_TBT, SLOWDOWN_E2E };
-
-static const SloMetric METRICS[] = {
-    [TTFT] = LATENCY(ttft, requests),   [TBT] = LATENCY(tbt, gaps),
-    [TPOT] = LATENCY(tpot, paced),      [E2E] = LATENCY(e2e, requests),
-    [QUEUE] = LATENCY(queue, requests), [SECOND_TOKEN] = LATENCY(second_token, paced),
-    [SLOWDOWN_TTFT] = SLOWDOWN(ttft),   [SLOWDOWN_TBT] = SLOWDOWN(tbt),
-    [SLOWDOWN_E2E] = SLOWDOWN(e2e),
-};
-
-#define QUANTILE(metric, percent, limit)                                                           \
-  { METRIC_NAME_##metric ".p" #percent, SLO_QUANTILE, &METRICS[metric], percent / 100.0, limit }
-#define METRIC_NAME_SLOWDOWN_TTFT "slowdown.ttft"
-#define METRIC_NAME_SLOWDOWN_TBT  "slowdown.tbt"
-#define METRIC_NAME_SLOWDOWN_E2E  "slowdown.e2e"
 
 /* Splitwise Table VI. */
 static const SloSpec splitwise[] = {
-    QUANTILE(SLOWDOWN_TTFT, 50, 2),   QUANTILE(SLOWDOWN_TTFT, 90, 3),
-    QUANTILE(SLOWDOWN_TTFT, 99, 6),   QUANTILE(SLOWDOWN_TBT, 50, 1.25),
-    QUANTILE(SLOWDOWN_TBT, 90, 1.5),  QUANTILE(SLOWDOWN_TBT, 99, 5),
-    QUANTILE(SLOWDOWN_E2E, 50, 1.25), QUANTILE(SLOWDOWN_E2E, 90, 1.5),
-    QUANTILE(SLOWDOWN_E2E, 99, 5),
+    QUANTILE(ttft, 50, 2),   QUANTILE(ttft, 90, 3),  QUANTILE(ttft, 99, 6),
+    QUANTILE(tbt, 50, 1.25), QUANTILE(tbt, 90, 1.5), QUANTILE(tbt, 99, 5),
+    QUANTILE(e2e, 50, 1.25), QUANTILE(e2e, 90, 1.5), QUANTILE(e2e, 99, 5),
 };
 
 const SloSet slo_sets[SLO_SETS] = {
@@ -44,10 +23,10 @@ const SloSet slo_sets[SLO_SETS] = {
 };
 const char *const slo_choices[] = {"none", "splitwise", NULL};
 
-const SloMetric *slo_metric_find(const char *name, size_t length) {
-  for (size_t i = 0; i < sizeof METRICS / sizeof *METRICS; i++)
-    if (strncmp(METRICS[i].name, name, length) == 0 && METRICS[i].name[length] == '\0')
-      return &METRICS[i];
+const HistogramSpec *slo_metric_find(const char *name, size_t length) {
+  for (const HistogramSpec *metric = metrics_histograms;
+       metric < metrics_histograms + METRICS_HISTOGRAMS; metric++)
+    if (strncmp(metric->name, name, length) == 0 && metric->name[length] == '\0') return metric;
   return NULL;
 }
 
@@ -67,12 +46,21 @@ const char *slo_unit(const SloSpec *spec) {
 }
 
 static const Histogram *histogram_of(const SloSpec *spec, const Metrics *metrics) {
-  return (const Histogram *)((const char *)metrics + spec->metric->histogram);
+  return &metrics->histograms[spec->metric - metrics_histograms];
 }
 
-static uint64_t asked_of(const SloSpec *spec, const Demand *asked) {
-  const size_t offset = spec->metric ? spec->metric->asked : offsetof(Demand, requests);
-  return *(const uint64_t *)((const char *)asked + offset);
+/* Observations that there should be; of what only some requests have, those that there are. */
+static uint64_t asked_of(const SloSpec *spec, const Metrics *metrics, const Demand *asked) {
+  switch (spec->metric ? spec->metric->asked : ASKED_requests) {
+  case ASKED_gaps:
+    return asked->gaps;
+  case ASKED_paced:
+    return asked->paced;
+  case ASKED_observed:
+    return histogram_of(spec, metrics)->total;
+  default:
+    return asked->requests;
+  }
 }
 
 /* Of all that is asked for: the rank that decides. */
@@ -81,7 +69,7 @@ static double rank_of(const SloSpec *spec, uint64_t asked) {
 }
 
 static double value_of(const SloSpec *spec, const Metrics *metrics) {
-  const uint64_t asked = asked_of(spec, &metrics->asked);
+  const uint64_t asked = asked_of(spec, metrics, &metrics->asked);
   if (spec->statistic == SLO_GOOD_SHARE) return asked ? (double)metrics->good / (double)asked : 0;
   const Histogram *histogram = histogram_of(spec, metrics);
   if (histogram->total == 0) return asked > 0 || metrics->asked.requests == 0 ? INFINITY : 0;
@@ -120,8 +108,8 @@ static double least_missed(const SloSpec *spec) {
 /* How many more observations at or above the limit the row can take; negative: it is lost. A mean
  * can be lost by a single one. */
 static int64_t slack_of(const SloSpec *spec, const Metrics *so_far, const Demand *asked) {
-  const uint64_t n = asked_of(spec, asked);
-  if (n == 0) return INT64_MAX;
+  const uint64_t n = asked_of(spec, so_far, asked);
+  if (n == 0 || (spec->metric && spec->metric->asked == ASKED_observed)) return INT64_MAX;
   if (spec->statistic == SLO_GOOD_SHARE) {
     const uint64_t bad = so_far->completed + so_far->rejected - so_far->good;
     const double most = floor((double)n * (1 - spec->limit)) + 1; // rounding: one too many
@@ -144,7 +132,7 @@ const SloSpec *slo_find_lost(const SloSet *set, const Metrics *so_far, const Dem
     const int64_t slack = slack_of(&set->specs[i], so_far, asked);
     if (slack < 0) return &set->specs[i];
     // One request can bring many gaps.
-    const bool of_requests = asked_of(&set->specs[i], asked) <= asked->requests;
+    const bool of_requests = asked_of(&set->specs[i], so_far, asked) <= asked->requests;
     if (of_requests && (uint64_t)slack < patience) patience = (uint64_t)slack;
     if (!of_requests) patience = 0;
   }

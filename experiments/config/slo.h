@@ -4,27 +4,19 @@
  * a limit in seconds is the same row over another histogram, and goodput is the share of requests
  * that kept all of their own limits. A quantile or mean must lie below its limit (Splitwise's test
  * is strict), the share of good requests must reach it. What was asked for and never came (requests
- * that were rejected or never finished, and their tokens) counts as infinitely slow. */
+ * that were rejected or never finished, and their tokens) counts as infinitely slow; a metric that
+ * only some requests have, KV transfers, is of those that had it. */
 #ifndef EXPERIMENTS_CONFIG_SLO_H
 #define EXPERIMENTS_CONFIG_SLO_H
 #include "sim/metrics.h"
-
-/* What a limit can be on. */
-typedef struct SloMetric {
-  const char *name; // ttft, slowdown.ttft
-  const char *unit; // of limits: s, or "" of ratios
-  size_t histogram; // offset in Metrics
-  size_t asked;     // offset in Demand of how many observations there should be
-  double scale;     // of the histogram's values in one `unit`
-} SloMetric;
 
 typedef enum SloStatistic { SLO_QUANTILE, SLO_MEAN, SLO_GOOD_SHARE } SloStatistic;
 
 typedef struct SloSpec {
   const char *name; // ttft.p99, slowdown.ttft.p99, goodput: as the key of the configuration
   SloStatistic statistic;
-  const SloMetric *metric; // NULL of SLO_GOOD_SHARE
-  double quantile;         // 1: the largest
+  const HistogramSpec *metric; // of metrics_histograms; NULL of SLO_GOOD_SHARE
+  double quantile;             // 1: the largest
   double limit;
 } SloSpec;
 
@@ -46,7 +38,7 @@ extern const SloSet slo_sets[SLO_SETS]; // the first one is empty
 extern const char *const slo_choices[]; // their names, NULL-terminated
 
 /* The metric of this name, which has `length` bytes; NULL when there is none. */
-const SloMetric *slo_metric_find(const char *name, size_t length);
+const HistogramSpec *slo_metric_find(const char *name, size_t length);
 /* The statistic that a text such as mean, p50, p99.9 or max means; false when it means none. */
 bool slo_parse_statistic(const char *text, SloStatistic *ret_statistic, double *ret_quantile);
 const char *slo_unit(const SloSpec *spec);

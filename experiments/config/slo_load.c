@@ -76,7 +76,7 @@ static void add_set(Rows *rows, const SloSet *set) {
 }
 
 /* A metric with a statistic and its limit. */
-static int add_limit(Rows *rows, const SloMetric *metric, const char *statistic, Place at,
+static int add_limit(Rows *rows, const HistogramSpec *metric, const char *statistic, Place at,
                      const Node *value) {
   SloSpec row = {.metric = metric};
   row.name = arena_printf(rows->arena, "%s.%s", metric->name, statistic);
@@ -101,13 +101,13 @@ static int add_limit(Rows *rows, const SloMetric *metric, const char *statistic,
 }
 
 /* The metric that a key begins with, of those whose names begin with `prefix`; NULL: none. */
-static const SloMetric *metric_of(const Rows *rows, const char *prefix, const char *key) {
+static const HistogramSpec *metric_of(const Rows *rows, const char *prefix, const char *key) {
   const char *name = arena_printf(rows->arena, "%s%.*s", prefix, (int)strcspn(key, "."), key);
   return slo_metric_find(name, strlen(name));
 }
 
 /* One key of a map of limits: ttft.p99, or ttft with a map. */
-static int add_key(Rows *rows, const SloMetric *metric, const Node *node) {
+static int add_key(Rows *rows, const HistogramSpec *metric, const Node *node) {
   const char *dot = strchr(node->key, '.');
   if (dot) return add_limit(rows, metric, dot + 1, node->key_at, node);
   if (node->kind != NODE_MAP) {
@@ -126,7 +126,7 @@ static int add_slowdowns(Rows *rows, const Node *map) {
     return diag_error(rows->diag, map->at, "'slowdown' wants a map such as {ttft.p99: 6}");
   int status = 0;
   for (const Node *node = map->first; node; node = node->next) {
-    const SloMetric *metric = metric_of(rows, "slowdown.", node->key);
+    const HistogramSpec *metric = metric_of(rows, "slowdown.", node->key);
     if (metric) {
       status |= add_key(rows, metric, node);
       continue;
@@ -169,7 +169,7 @@ static int bind_map(const Node *map, SloKeys *keys, Rows *rows, GoodputLimits *r
   add_set(rows, &slo_sets[keys->name]);
   if (keys->slowdown) status |= add_slowdowns(rows, keys->slowdown);
   for (const Node *node = map->first; node; node = node->next) {
-    const SloMetric *metric = metric_of(rows, "", node->key);
+    const HistogramSpec *metric = metric_of(rows, "", node->key);
     if (metric) status |= add_key(rows, metric, node);
   }
   if (keys->goodput) status |= add_goodput(rows, keys->goodput, ret_limits);

@@ -8,21 +8,10 @@
 #include "experiments/plot/gnuplot.h"
 #include "experiments/plot/plot.h"
 #include "experiments/results/results.h"
-#include "sim/base/cleanup.h"
 #include <string.h>
 
 const char *const *plot_query_names(Arena *arena) {
   return folder_names(arena_printf(arena, "%s/plots", config_data_root()), ".sql", arena);
-}
-
-static const char *load_sql(const char *name, Arena *arena, Diag *diag) {
-  enum { SQL_MAX = 1 << 14 };
-  const char *path = arena_printf(arena, "%s/plots/%s.sql", config_data_root(), name);
-  CLEANUP_FILE FILE *file = fopen(path, "rb");
-  char *text = arena_alloc(arena, SQL_MAX);
-  if (file && fread(text, 1, SQL_MAX - 1, file) > 0 && feof(file)) return text;
-  diag_environment(diag, place_of_file(path), "cannot read '%s'", path);
-  return NULL;
 }
 
 static void write_row(sqlite3_stmt *rows, FILE *out) {
@@ -74,7 +63,8 @@ static int draw(Results *results, sqlite3_stmt *rows, const char *name, const ch
 int plot_query(const char *name, const char *database, const char *path, Arena *arena, Diag *diag) {
   Results results = {0};
   sqlite3_stmt *rows = NULL;
-  const char *sql = load_sql(name, arena, diag);
+  const char *file = arena_printf(arena, "%s/plots/%s.sql", config_data_root(), name);
+  const char *sql = folder_text(file, arena, diag);
   int status = sql ? results_open_reader(&results, database, arena, diag) : -1;
   if (status == 0 && sqlite3_prepare_v2(results.db, sql, -1, &rows, NULL) != SQLITE_OK)
     status = results_error(&results, "read", diag);

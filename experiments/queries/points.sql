@@ -4,7 +4,15 @@ SELECT
   (SELECT group_concat(axis.name || '=' || value, ' ')
    FROM point_value JOIN axis USING (sweep_id, axis)
    WHERE point_value.sweep_id = point.sweep_id AND point_value.point = point.point) AS place,
-  throughput_rps, ttft_p50_s, ttft_p99_s, tbt_p99_s, e2e_p99_s, energy_kwh, cost_usd, slo_met,
-  status, epoch <> outcome_epoch() AS stale
-FROM point JOIN summary ON summary.run = point.run_id
-ORDER BY point.sweep_id, point.point;
+  max(value) FILTER (WHERE metric.name = 'throughput_rps') AS throughput_rps,
+  max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p50') AS ttft_p50_s,
+  max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p99') AS ttft_p99_s,
+  max(value) FILTER (WHERE metric.name = 'tbt_s' AND statistic = 'p99') AS tbt_p99_s,
+  max(value) FILTER (WHERE metric.name = 'e2e_s' AND statistic = 'p99') AS e2e_p99_s,
+  max(value) FILTER (WHERE metric.name = 'energy_kwh') AS energy_kwh,
+  max(value) FILTER (WHERE metric.name = 'cost_usd') AS cost_usd,
+  (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,
+  run.status, run.epoch <> outcome_epoch() AS stale
+FROM point JOIN run ON run.id = point.run_id
+  LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
+GROUP BY point.sweep_id, point.point ORDER BY point.sweep_id, point.point;

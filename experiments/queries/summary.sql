@@ -1,2 +1,22 @@
 -- One row per run.
-SELECT *, epoch <> outcome_epoch() AS stale FROM summary ORDER BY run;
+SELECT
+  run.id AS run,
+  run.name AS config,
+  max(value) FILTER (WHERE metric.name = 'requests') AS requests,
+  max(value) FILTER (WHERE metric.name = 'completed') AS completed,
+  max(value) FILTER (WHERE metric.name = 'throughput_rps') AS throughput_rps,
+  max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p50') AS ttft_p50_s,
+  max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p99') AS ttft_p99_s,
+  max(value) FILTER (WHERE metric.name = 'tbt_s' AND statistic = 'p50') AS tbt_p50_s,
+  max(value) FILTER (WHERE metric.name = 'tbt_s' AND statistic = 'p99') AS tbt_p99_s,
+  max(value) FILTER (WHERE metric.name = 'e2e_s' AND statistic = 'p50') AS e2e_p50_s,
+  max(value) FILTER (WHERE metric.name = 'e2e_s' AND statistic = 'p99') AS e2e_p99_s,
+  max(value) FILTER (WHERE metric.name = 'energy_kwh') AS energy_kwh,
+  max(value) FILTER (WHERE metric.name = 'cost_usd') AS cost_usd,
+  (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,
+  run.status AS status,
+  run.digest AS digest,
+  run.epoch AS epoch,
+  run.epoch <> outcome_epoch() AS stale
+FROM run LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
+GROUP BY run.id ORDER BY run.id;

@@ -12,11 +12,15 @@ static void json_key(const char *key, FILE *out) {
   fprintf(out, ",\n  \"%s\": ", key);
 }
 
-/* "name": value, … without braces. */
-static void json_scalars(const Scalar *scalars, int n, FILE *out) {
-  for (int i = 0; i < n; i++) {
-    fprintf(out, "%s\"%s\": ", i ? ", " : "", scalars[i].name);
-    write_json_number(scalars[i].value, out);
+/* "name": value for each figure of a level, whose struct is `values`: after `before`, which follows
+ * `first` only. */
+static void json_level(Level level, const void *values, const char *first, const char *before,
+                       FILE *out) {
+  const double *value = values;
+  for (const Figure *figure = report_figures; figure->name; figure++) {
+    if (figure->level != level) continue;
+    fprintf(out, "%s\"%s\": ", value == values ? first : before, figure->name);
+    write_json_number(*value++, out);
   }
 }
 
@@ -35,19 +39,21 @@ static void json_pool(const PoolReport *report, FILE *out) {
   write_json_string(pool->name, out);
   fputs(", \"machine\": ", out);
   write_json_string(pool->machine, out);
-  fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32 ", ", role_name(pool->role),
+  fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32, role_name(pool->role),
           pool_machines(pool));
-  json_scalars(report->scalars, REPORT_POOL_SCALARS, out);
-  fprintf(out, ", \"%s\": ", report->batch_tokens.name);
-  json_distribution(&report->batch_tokens, out);
+  json_level(LEVEL_POOL, &report->figures, ", ", ", ", out);
+  json_level(LEVEL_MACHINE, &report->machines, ", ", ", ", out);
+#define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
+  fputs(", \"" #field "\": ", out);                                                                \
+  json_distribution(&report->field, out);
+#include "sim/metrics.def"
   putc('}', out);
 }
 
 static void json_group(const GroupReport *report, FILE *out) {
   fputs("{\"name\": ", out);
   write_json_string(report->group->name, out);
-  fputs(", ", out);
-  json_scalars(report->scalars, REPORT_GROUP_SCALARS, out);
+  json_level(LEVEL_GROUP, &report->figures, ", ", ", ", out);
   putc('}', out);
 }
 
@@ -68,17 +74,14 @@ static void print_json(const Report *self, FILE *out) {
   write_json_string(self->config->path, out);
   json_key("digest", out);
   fprintf(out, "\"%016" PRIx64 "\"", self->result->digest);
-  for (int i = 0; i < REPORT_SCALARS; i++) {
-    json_key(self->scalars[i].name, out);
-    write_json_number(self->scalars[i].value, out);
-  }
-  for (int i = 0; i < REPORT_LATENCIES; i++) {
+  json_level(LEVEL_RUN, &self->run, ",\n  ", ",\n  ", out);
+  json_level(LEVEL_MACHINE, &self->machines, ",\n  ", ",\n  ", out);
+  for (int i = 0; i < self->n_latencies; i++) {
     json_key(self->latencies[i].name, out);
     json_distribution(&self->latencies[i], out);
   }
   json_key("extrapolated", out);
-  putc('{', out);
-  json_scalars(self->extrapolated, REPORT_EXTRAPOLATED, out);
+  json_level(LEVEL_EXTRAPOLATED, &self->extrapolated, "{", ", ", out);
   putc('}', out);
   json_key("pools", out);
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
@@ -171,76 +174,61 @@ static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
   fprintf(out, ": %s requests in %s of simulated time, %s of CPU\n\n",
-          grouped(report_value(self, "requests"), requests),
-          format_duration(report_value(self, "duration_s"), span),
-          format_duration(report_value(self, "cpu_s"), cpu));
+          grouped(self->run.requests, requests), format_duration(self->run.duration_s, span),
+          format_duration(self->run.cpu_s, cpu));
   fprintf(out, "requests     %s completed, %s rejected, %s unfinished\n",
-          grouped(report_value(self, "completed"), requests),
-          grouped(report_value(self, "rejected"), rejected),
-          grouped(report_value(self, "unfinished"), unfinished));
+          grouped(self->run.completed, requests), grouped(self->run.rejected, rejected),
+          grouped(self->run.unfinished, unfinished));
   table_limits(self, out);
-  fprintf(out, "throughput   %.2f requests/s, %s output tokens/s\n",
-          report_value(self, "throughput_rps"),
-          grouped(report_value(self, "output_tokens_per_s"), requests));
-  fprintf(out, "resources    %s, %s, %s\n",
-          known(report_value(self, "energy_kwh"), "%.4g kWh", "energy unknown", requests),
-          known(report_value(self, "cost_usd"), "$%.2f", "price unknown", rejected),
-          known(report_value(self, "provisioned_power_kw"), "%.4g kW provisioned", "power unknown",
-                unfinished));
+  fprintf(out, "throughput   %.2f requests/s, %s output tokens/s\n", self->run.throughput_rps,
+          grouped(self->run.output_tokens_per_s, requests));
+  fprintf(
+      out, "resources    %s, %s, %s\n",
+      known(self->run.energy_kwh, "%.4g kWh", "energy unknown", requests),
+      known(self->run.cost_usd, "$%.2f", "price unknown", rejected),
+      known(self->run.provisioned_power_kw, "%.4g kW provisioned", "power unknown", unfinished));
   fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%s GB)\n",
-          grouped(report_value(self, "preemptions"), requests),
-          grouped(report_value(self, "evictions"), rejected),
-          grouped(report_value(self, "transfers"), unfinished),
-          grouped(report_value(self, "transferred_bytes") / 1e9, span));
+          grouped(self->run.preemptions, requests), grouped(self->run.evictions, rejected),
+          grouped(self->run.transfers, unfinished),
+          grouped(self->run.transferred_bytes / 1e9, span));
   if (self->result->metrics.role_changes > 0)
     fprintf(out, "roles        %s changes, %s of them flips\n",
-            grouped(report_value(self, "role_changes"), requests),
-            grouped(report_value(self, "flips"), rejected));
+            grouped(self->run.role_changes, requests), grouped(self->run.flips, rejected));
   if (self->result->totals.swaps_out == 0) return;
-  const double bytes =
-      report_value(self, "swapped_in_bytes") + report_value(self, "swapped_out_bytes");
+  const double bytes = self->machines.swapped_in_bytes + self->machines.swapped_out_bytes;
   fprintf(out, "swapping     %s swaps to CPU memory (%s GB there and back), %s stalled\n",
-          grouped(report_value(self, "swaps"), requests), grouped(bytes / 1e9, rejected),
-          format_duration(report_value(self, "stall_s"), span));
+          grouped(self->machines.swaps, requests), grouped(bytes / 1e9, rejected),
+          format_duration(self->machines.stall_s, span));
+}
+
+static int wider(int width, const char *name) {
+  return (int)strlen(name) > width ? (int)strlen(name) : width;
 }
 
 static void table_latencies(const Report *self, FILE *out) {
-  static const char *const notes[REPORT_LATENCIES] = {"arrival to first token",
-                                                      "between tokens, over all of them",
-                                                      "between tokens, per request",
-                                                      "arrival to last token",
-                                                      "arrival to start of prefill",
-                                                      "first token to second",
-                                                      "end of prefill to arrival of the KV",
-                                                      "outside iterations, per output token",
-                                                      "in iterations, per output token"};
-  fprintf(out, "\n%-13s", "latency");
+  int width = (int)strlen("latency");
+  for (int i = 0; i < self->n_latencies; i++) // "_s" is left out
+    width = wider(width, self->latencies[i].name + strlen("_s"));
+  fprintf(out, "\n%-*s", width, "latency");
   for (int k = 0; k < REPORT_STATISTICS; k++)
     fprintf(out, " %9s", report_statistics[k]);
   putc('\n', out);
-  for (int i = 0; i < REPORT_LATENCIES; i++) {
+  for (int i = 0; i < self->n_latencies; i++) {
     const Distribution *latency = &self->latencies[i];
-    if (latency->histogram == &self->result->metrics.kv_transfer && latency->histogram->total == 0)
-      continue;
-    fprintf(out, "%-13.*s", (int)(strlen(latency->name) - strlen("_s")), latency->name);
+    if (latency->histogram->total == 0) continue;
+    fprintf(out, "%-*.*s", width, (int)(strlen(latency->name) - strlen("_s")), latency->name);
     for (int k = 0; k < REPORT_STATISTICS; k++) {
       char text[32];
       fprintf(out, " %9s", format_duration(latency->values[k], text));
     }
-    fprintf(out, "  %s\n", notes[i]);
+    fprintf(out, "  %s\n", latency->meaning);
   }
 }
 
-static int name_width(const Report *self) {
+static void table_pools(const Report *self, FILE *out) {
   int width = (int)strlen("pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++)
-    if ((int)strlen(self->pools[i].pool->name) > width)
-      width = (int)strlen(self->pools[i].pool->name);
-  return width;
-}
-
-static void table_pools(const Report *self, FILE *out) {
-  const int width = name_width(self);
+    width = wider(width, self->pools[i].pool->name);
   fprintf(out, "\n%-*s  role     machine          count   used       kWh   iterations\n", width,
           "pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
@@ -248,30 +236,61 @@ static void table_pools(const Report *self, FILE *out) {
     char energy[32], iterations[32];
     fprintf(out, "%-*s  %-7s  %-15s %6" PRIu32 " %5.1f%% %9s %12s\n", width, report->pool->name,
             role_name(report->pool->role), report->pool->machine, pool_machines(report->pool),
-            100 * report->scalars[0].value, known(report->scalars[1].value, "%.4g", "-", energy),
-            grouped(report->scalars[2].value, iterations));
+            100 * report->figures.utilization,
+            known(report->figures.energy_kwh, "%.4g", "-", energy),
+            grouped(report->machines.iterations, iterations));
+  }
+}
+
+/* What groups did, activities as shares of the time of all replicas. */
+static void table_groups(const Report *self, FILE *out) {
+  const uint32_t n = self->config->sim.n_groups;
+  if (n == 0) return;
+  int width = (int)strlen("group");
+  for (uint32_t i = 0; i < n; i++)
+    width = wider(width, self->groups[i].group->name);
+  fprintf(out, "\n%-*s  turns", width, "group");
+  for (int i = 0; i < GROUP_ACTIVITIES; i++)
+    fprintf(out, " %8s", group_activity_name((GroupActivity)i));
+  fputs("    GB out     GB in  store used\n", out);
+  for (uint32_t g = 0; g < n; g++) {
+    const GroupFigures *figures = &self->groups[g].figures;
+    const double time = figures->replicas * self->run.duration_s;
+    fprintf(out, "%-*s %6.0f", width, self->groups[g].group->name, figures->turns);
+    for (int i = 0; i < GROUP_ACTIVITIES; i++)
+      fprintf(out, " %7.1f%%",
+              time > 0 ? 100 * tick_seconds(self->groups[g].totals.ticks[i]) / time : 0);
+    fprintf(out, " %9.4g %9.4g %10.1f%%\n", figures->copied_out_bytes / 1e9,
+            figures->copied_in_bytes / 1e9,
+            100 * figures->most_stored_blocks / figures->store_blocks);
+  }
+  for (uint32_t g = 0; g < n; g++) {
+    const GroupFigures *figures = &self->groups[g].figures;
+    if (figures->store_blocks < figures->decode_gpu_blocks)
+      fprintf(out,
+              "%s: its store holds %.3g of what its GPUs do in decode, so that they turn for few "
+              "prompts ('cpu_memory'; 'min_room' and 'finish' of the pool policy)\n",
+              self->groups[g].group->name, figures->store_blocks / figures->decode_gpu_blocks);
   }
 }
 
 /* What tiers that move KV did. */
 static void table_tiers(const Report *self, FILE *out) {
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
-    const PoolResult *pool = &self->result->pools[i];
-    const MachineTotals *totals = &pool->totals;
-    if (totals->swaps_out > 0) continue; // told above
-    if (totals->swapped_in_bytes == 0 && totals->expansions == 0) continue;
+    const char *name = self->pools[i].pool->name;
+    const PoolFigures *pool = &self->pools[i].figures;
+    const MachineFigures *machines = &self->pools[i].machines;
+    if (machines->swaps > 0) continue; // told above
+    if (machines->swapped_in_bytes == 0 && machines->expansions == 0) continue;
     char in[32], to[32], most[32];
-    units_format(in, sizeof in, DIM_BYTES, (double)totals->swapped_in_bytes);
-    units_format(to, sizeof to, DIM_BYTES, (double)totals->swapped_out_bytes);
-    units_format(most, sizeof most, DIM_BYTES,
-                 (double)totals->max_cpu_blocks * (double)pool->pool->kv_block_bytes);
+    units_format(in, sizeof in, DIM_BYTES, machines->swapped_in_bytes);
+    units_format(to, sizeof to, DIM_BYTES, machines->swapped_out_bytes);
+    units_format(most, sizeof most, DIM_BYTES, pool->max_cpu_kv_bytes);
     fprintf(out,
-            "\n%s: KV memory x%.3f on average, x%.3f at most with %s on the CPU, %" PRId64
-            " larger, %" PRId64 " smaller\n%s: %s to the GPUs, %s to the CPU, %.1f%% of busy time "
-            "waited for copies\n",
-            pool->pool->name, pool->mean_expansion, pool->max_expansion, most, totals->expansions,
-            totals->contractions, pool->pool->name, in, to,
-            100 * (double)totals->stall_ticks / (double)machine_busy_ticks(totals));
+            "\n%s: KV memory x%.3f on average, x%.3f at most with %s on the CPU, %.0f larger, %.0f "
+            "smaller\n%s: %s to the GPUs, %s to the CPU, %.1f%% of busy time waited for copies\n",
+            name, pool->mean_expansion, pool->max_expansion, most, machines->expansions,
+            machines->contractions, name, in, to, 100 * machines->stall_s / machines->busy_s);
   }
 }
 
@@ -305,18 +324,17 @@ static void table_foot(const Report *self, FILE *out) {
     fprintf(out,
             "extrapolated %.1f%% of iterations and %.1f%% of time are outside the measured range "
             "(%.1f%% far)\n",
-            100 * self->extrapolated[0].value, 100 * self->extrapolated[1].value,
-            100 * self->extrapolated[2].value);
+            100 * self->extrapolated.iterations_share, 100 * self->extrapolated.time_share,
+            100 * self->extrapolated.far_iterations_share);
   fprintf(out, "digest       %016" PRIx64 " of %s iterations in %s events\n", self->result->digest,
-          grouped(report_value(self, "iterations"), iterations),
-          grouped(report_value(self, "events"), events));
+          grouped(self->machines.iterations, iterations), grouped(self->run.events, events));
 }
 
 static void print_table(const Report *self, FILE *out) {
   table_head(self, out);
   table_latencies(self, out);
   table_pools(self, out);
-  report_table_groups(self, out);
+  table_groups(self, out);
   table_tiers(self, out);
   table_slo(self, out);
   table_foot(self, out);

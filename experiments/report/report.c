@@ -7,6 +7,21 @@
 const char *const report_statistics[REPORT_STATISTICS] = {"mean", "p50", "p90",
                                                           "p95",  "p99", "max"};
 
+#define UNIT_COUNT   ""
+#define UNIT_MACHINE ""
+#define UNIT_TIME    "s"
+
+const Figure report_figures[] = {
+#define RUN_FIGURE(name, unit, value, meaning)          {LEVEL_RUN, #name, unit, meaning},
+#define EXTRAPOLATED_FIGURE(name, unit, value, meaning) {LEVEL_EXTRAPOLATED, #name, unit, meaning},
+#define MACHINE_FIGURE(name, unit, value, meaning)      {LEVEL_MACHINE, #name, unit, meaning},
+#define POOL_FIGURE(name, unit, value, meaning)         {LEVEL_POOL, #name, unit, meaning},
+#define GROUP_FIGURE(name, unit, value, meaning)        {LEVEL_GROUP, #name, unit, meaning},
+#define REQUEST_FIELD(type, field, column, kind, meaning)                                          \
+  {LEVEL_REQUEST, #column, UNIT_##kind, meaning},
+#include "sim/metrics.def"
+    {LEVELS, NULL, NULL, NULL}};
+
 static const double JOULES_PER_KWH = 3.6e6;
 
 static double ratio(double part, double whole) {
@@ -14,30 +29,27 @@ static double ratio(double part, double whole) {
 }
 
 static Distribution make_distribution(const char *name, const char *unit, double scale,
-                                      const Histogram *histogram) {
+                                      const char *meaning, const Histogram *histogram) {
   static const double quantiles[] = {0.50, 0.90, 0.95, 0.99};
-  Distribution made = {.name = name, .unit = unit, .histogram = histogram, .scale = scale};
-  for (int i = 0; i < REPORT_STATISTICS; i++)
-    made.values[i] = NAN;
-  if (histogram->total == 0) return made;
-  made.values[0] = histogram_mean(histogram) / scale;
+  Distribution made = {name, unit, meaning, histogram, scale, {0}};
+  const bool any = histogram->total > 0;
+  made.values[0] = any ? histogram_mean(histogram) / scale : NAN;
   for (int i = 0; i < 4; i++)
-    made.values[1 + i] = histogram_quantile(histogram, quantiles[i]) / scale;
-  made.values[REPORT_STATISTICS - 1] = (double)histogram->max / scale;
+    made.values[1 + i] = any ? histogram_quantile(histogram, quantiles[i]) / scale : NAN;
+  made.values[REPORT_STATISTICS - 1] = any ? (double)histogram->max / scale : NAN;
   return made;
-}
-
-static Distribution make_latency(const char *name, const Histogram *histogram) {
-  return make_distribution(name, "s", (double)TICKS_PER_SECOND, histogram);
-}
-
-static double iterations_of(const MachineTotals *totals) {
-  return (double)(totals->prefill_iterations + totals->decode_iterations);
 }
 
 uint64_t report_extrapolated(const MachineTotals *totals) {
   return (uint64_t)(totals->extrapolated_iterations[EXTRAPOLATION_NEAR] +
                     totals->extrapolated_iterations[EXTRAPOLATION_FAR]);
+}
+
+MachineFigures report_machine(const MachineTotals *totals) {
+  return (MachineFigures){
+#define MACHINE_FIGURE(name, unit, value, meaning) .name = (double)(value),
+#include "sim/metrics.def"
+  };
 }
 
 /* NAN when a fact that it rests on is 0: the machine file does not say it, since no machine costs
@@ -46,35 +58,48 @@ static double if_known(double value, double fact) {
   return fact > 0 ? value : NAN;
 }
 
+static double energy_kwh(const PoolResult *result) {
+  return if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power);
+}
+
 static PoolReport make_pool(const PoolResult *result, Arena *arena) {
   const MachineTotals *totals = &result->totals;
+  const double block_bytes = (double)result->pool->kv_block_bytes;
   return (PoolReport){
       .pool = result->pool,
       .scope = arena_printf(arena, "pool.%s", result->pool->name),
-      .scalars = {{"utilization", "", result->utilization},
-                  {"energy_kwh", "kWh",
-                   if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power)},
-                  {"iterations", "", iterations_of(totals)},
-                  {"busy_s", "s", total_seconds(machine_busy_ticks(totals))},
-                  {"prefill_s", "s", total_seconds(totals->prefill_ticks - totals->mixed_ticks)},
-                  {"decode_s", "s", total_seconds(totals->decode_ticks)},
-                  {"mixed_s", "s", total_seconds(totals->mixed_ticks)},
-                  {"prefill_tokens", "", (double)totals->prefill_tokens},
-                  {"padding_tokens", "", (double)totals->padding_tokens},
-                  {"decode_tokens", "", (double)totals->decode_tokens},
-                  {"stall_s", "s", total_seconds(totals->stall_ticks)},
-                  {"swapped_in_bytes", "B", (double)totals->swapped_in_bytes},
-                  {"swapped_out_bytes", "B", (double)totals->swapped_out_bytes},
-                  {"expansions", "", (double)totals->expansions},
-                  {"contractions", "", (double)totals->contractions},
-                  {"mean_expansion", "", result->mean_expansion},
-                  {"max_expansion", "", result->max_expansion},
-                  {"max_kv_bytes", "B",
-                   (double)totals->max_kv_blocks * (double)result->pool->kv_block_bytes},
-                  {"max_cpu_kv_bytes", "B",
-                   (double)totals->max_cpu_blocks * (double)result->pool->kv_block_bytes}},
-      .batch_tokens = make_distribution("batch_tokens", "", 1, result->batch_tokens),
+      .figures =
+          {
+#define POOL_FIGURE(name, unit, value, meaning) .name = (double)(value),
+#include "sim/metrics.def"
+          },
+      .machines = report_machine(totals),
+#define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
+  .field = make_distribution(#field, unit, scale, meaning, result->field),
+#include "sim/metrics.def"
   };
+}
+
+static GroupReport make_group(const SimResult *result, const GroupSpec *spec, Arena *arena) {
+  double replicas = 0, gpu_blocks[SHAPES] = {0}; // KV blocks of one replica in each shape
+  GroupTotals sum = {0};
+  const GroupTotals *totals = &sum;
+  for (uint32_t g = 0; g < result->n_groups; g++) {
+    const Group *group = &result->groups[g];
+    if (group->spec != spec) continue;
+    replicas++;
+    group_totals_add(&sum, &group->totals);
+    for (int shape = 0; shape < SHAPES; shape++)
+      gpu_blocks[shape] = (double)group->n_machines[shape] *
+                          (double)result->pools[spec->pools[shape]].pool->kv_blocks;
+  }
+  return (GroupReport){.group = spec,
+                       .scope = arena_printf(arena, "group.%s", spec->name),
+                       .totals = sum,
+                       .figures = {
+#define GROUP_FIGURE(name, unit, value, meaning) .name = (double)(value),
+#include "sim/metrics.def"
+                       }};
 }
 
 /* What all pools take together, in the units of the run. */
@@ -101,62 +126,28 @@ static double window_rps(const Metrics *metrics) {
   return if_known((double)metrics->in_window / tick_seconds(length), (double)metrics->window.to);
 }
 
-static void fill_scalars(Report *self, double cpu_s, double wall_s) {
+static RunFigures run_figures(const Report *self, double cpu_s, double wall_s) {
   const SimResult *result = self->result;
   const Metrics *metrics = &result->metrics;
-  const MachineTotals *totals = &result->totals;
-  const double asked = (double)metrics->asked.requests;
-  const bool any = metrics->completed > 0;
-  const double served_s =
-      any ? tick_seconds(metrics->last_finish_at - metrics->first_arrival_at) : 0;
-  const double iterations = iterations_of(totals);
-  const double busy = total_seconds(machine_busy_ticks(totals));
-  const double outside_s = total_seconds(totals->extrapolated_ticks[EXTRAPOLATION_NEAR] +
-                                         totals->extrapolated_ticks[EXTRAPOLATION_FAR]);
-  const double far = (double)totals->extrapolated_iterations[EXTRAPOLATION_FAR];
+  const double requests = (double)metrics->asked.requests;
+  const double served_s = metrics->completed > 0
+                              ? tick_seconds(metrics->last_finish_at - metrics->first_arrival_at)
+                              : 0;
   const Resources resources = resources_of(&self->config->sim, result);
-  const Scalar scalars[] = {
-      {"requests", "", asked},
-      {"completed", "", (double)metrics->completed},
-      {"rejected", "", (double)metrics->rejected},
-      {"rejected_context", "", (double)metrics->rejected_for[REJECTED_CONTEXT]},
-      {"rejected_kv_memory", "", (double)metrics->rejected_for[REJECTED_KV_MEMORY]},
-      {"rejected_store", "", (double)metrics->rejected_for[REJECTED_STORE]},
-      {"cut_outputs", "", (double)metrics->cut_outputs},
-      {"unfinished", "", (double)result->unfinished},
-      {"duration_s", "s", tick_seconds(result->span)},
-      {"throughput_rps", "/s", ratio((double)metrics->completed, served_s)},
-      {"window_rps", "/s", window_rps(metrics)},
-      {"output_tokens_per_s", "/s", ratio((double)metrics->output_tokens, served_s)},
-      {"energy_kwh", "kWh", resources.energy_kwh},
-      {"cost_usd", "$", resources.cost_usd},
-      {"provisioned_power_kw", "kW", resources.provisioned_kw},
-      {"preemptions", "", (double)metrics->preemptions},
-      {"evictions", "", (double)metrics->evictions},
-      {"swaps", "", (double)totals->swaps_out},
-      {"transfers", "", (double)metrics->transfers},
-      {"transferred_bytes", "B", (double)metrics->transferred_bytes},
-      {"role_changes", "", (double)metrics->role_changes},
-      {"flips", "", (double)metrics->flips},
-      {"flip_s", "s", ratio(total_seconds(metrics->flip_ticks), (double)metrics->flips)},
-      {"predicted_right", "", ratio((double)metrics->predicted_right, asked)},
-      {"stall_s", "s", total_seconds(totals->stall_ticks)},
-      {"swapped_in_bytes", "B", (double)totals->swapped_in_bytes},
-      {"swapped_out_bytes", "B", (double)totals->swapped_out_bytes},
-      {"iterations", "", iterations},
-      {"events", "", (double)result->events},
-      {"cpu_s", "s", cpu_s},
-      {"wall_s", "s", wall_s},
+  return (RunFigures){
+#define RUN_FIGURE(name, unit, value, meaning) .name = (double)(value),
+#include "sim/metrics.def"
   };
-  _Static_assert(sizeof scalars == sizeof self->scalars, "one row each");
-  memcpy(self->scalars, scalars, sizeof scalars);
-  const Scalar extrapolated[] = {
-      {"iterations_share", "", ratio((double)report_extrapolated(totals), iterations)},
-      {"time_share", "", ratio(outside_s, busy)},
-      {"far_iterations_share", "", ratio(far, iterations)},
+}
+
+static ExtrapolatedFigures extrapolated_figures(const MachineTotals *totals) {
+  const double iterations = (double)(totals->prefill_iterations + totals->decode_iterations);
+  const Total *ticks = totals->extrapolated_ticks;
+  const double outside_s = total_seconds(ticks[EXTRAPOLATION_NEAR] + ticks[EXTRAPOLATION_FAR]);
+  return (ExtrapolatedFigures){
+#define EXTRAPOLATED_FIGURE(name, unit, value, meaning) .name = (double)(value),
+#include "sim/metrics.def"
   };
-  _Static_assert(sizeof extrapolated == sizeof self->extrapolated, "one row each");
-  memcpy(self->extrapolated, extrapolated, sizeof extrapolated);
 }
 
 void report_init(Report *self, const Config *config, const SimResult *result, double cpu_s,
@@ -165,22 +156,23 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
   *self = (Report){
       .config = config,
       .result = result,
-      .latencies = {make_latency("ttft_s", &metrics->ttft), make_latency("tbt_s", &metrics->tbt),
-                    make_latency("tpot_s", &metrics->tpot), make_latency("e2e_s", &metrics->e2e),
-                    make_latency("queue_s", &metrics->queue),
-                    make_latency("second_token_s", &metrics->second_token),
-                    make_latency("kv_transfer_s", &metrics->kv_transfer),
-                    make_latency("queue_token_s", &metrics->queueing_per_token),
-                    make_latency("compute_token_s", &metrics->computing_per_token)},
+      .machines = report_machine(&result->totals),
+      .extrapolated = extrapolated_figures(&result->totals),
       .pools = ARENA_ARRAY(arena, PoolReport, result->n_pools),
       .groups = ARENA_ARRAY(arena, GroupReport, config->sim.n_groups),
       .outcomes = ARENA_ARRAY(arena, SloOutcome, config->slo->n_specs),
   };
-  fill_scalars(self, cpu_s, wall_s);
+  self->run = run_figures(self, cpu_s, wall_s);
+  for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
+    const HistogramSpec *of = &metrics_histograms[i];
+    if (of->column)
+      self->latencies[self->n_latencies++] =
+          make_distribution(of->column, of->unit, of->scale, of->meaning, &metrics->histograms[i]);
+  }
   for (uint32_t i = 0; i < result->n_pools; i++)
     self->pools[i] = make_pool(&result->pools[i], arena);
   for (uint32_t i = 0; i < config->sim.n_groups; i++)
-    self->groups[i] = report_group(result, &config->sim.groups[i], arena);
+    self->groups[i] = make_group(result, &config->sim.groups[i], arena);
   slo_eval(config->slo, metrics, self->outcomes);
   for (int i = 0; i < config->slo->n_specs; i++)
     self->n_missed += !self->outcomes[i].met;
@@ -229,9 +221,10 @@ int report_check_served(const Report *self, Diag *diag) {
 }
 
 double report_value(const Report *self, const char *name) {
-  for (int i = 0; i < REPORT_SCALARS; i++)
-    if (strcmp(self->scalars[i].name, name) == 0) return self->scalars[i].value;
-  assert(!"a scalar of this name");
+  const double *value = (const double *)&self->run;
+  for (const Figure *figure = report_figures; figure->level == LEVEL_RUN; figure++, value++)
+    if (strcmp(figure->name, name) == 0) return *value;
+  assert(!"a figure of this name");
   return NAN;
 }
 
@@ -242,23 +235,29 @@ static void visit_distribution(const Distribution *distribution, const char *sco
           distribution->unit);
 }
 
-static void visit_scalars(const Scalar *scalars, int n, const char *scope, ReportVisit visit,
-                          void *context) {
-  for (int i = 0; i < n; i++)
-    visit(context, scope, scalars[i].name, "value", scalars[i].value, scalars[i].unit);
+/* `values` is the struct of the level. */
+static void visit_level(Level level, const void *values, const char *scope, ReportVisit visit,
+                        void *context) {
+  const double *value = values;
+  for (const Figure *figure = report_figures; figure->name; figure++)
+    if (figure->level == level)
+      visit(context, scope, figure->name, "value", *value++, figure->unit);
 }
 
 void report_visit(const Report *self, ReportVisit visit, void *context) {
-  visit_scalars(self->scalars, REPORT_SCALARS, "run", visit, context);
-  for (int i = 0; i < REPORT_LATENCIES; i++)
+  visit_level(LEVEL_RUN, &self->run, "run", visit, context);
+  visit_level(LEVEL_MACHINE, &self->machines, "run", visit, context);
+  for (int i = 0; i < self->n_latencies; i++)
     visit_distribution(&self->latencies[i], "run", visit, context);
-  visit_scalars(self->extrapolated, REPORT_EXTRAPOLATED, "extrapolated", visit, context);
+  visit_level(LEVEL_EXTRAPOLATED, &self->extrapolated, "extrapolated", visit, context);
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
     const PoolReport *pool = &self->pools[i];
-    visit_scalars(pool->scalars, REPORT_POOL_SCALARS, pool->scope, visit, context);
-    visit_distribution(&pool->batch_tokens, pool->scope, visit, context);
+    visit_level(LEVEL_POOL, &pool->figures, pool->scope, visit, context);
+    visit_level(LEVEL_MACHINE, &pool->machines, pool->scope, visit, context);
+#define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
+  visit_distribution(&pool->field, pool->scope, visit, context);
+#include "sim/metrics.def"
   }
   for (uint32_t i = 0; i < self->config->sim.n_groups; i++)
-    visit_scalars(self->groups[i].scalars, REPORT_GROUP_SCALARS, self->groups[i].scope, visit,
-                  context);
+    visit_level(LEVEL_GROUP, &self->groups[i].figures, self->groups[i].scope, visit, context);
 }

@@ -1,30 +1,61 @@
-/* What a run has to say: its figures under their names, once, for the terminal, JSON, CSV and the
- * database. */
+/* What a run has to say: the figures of sim/metrics.def under their names, once, for the terminal,
+ * JSON, CSV, the database and claims. */
 #ifndef EXPERIMENTS_REPORT_REPORT_H
 #define EXPERIMENTS_REPORT_REPORT_H
 #include "experiments/base/writer.h"
 #include "experiments/config/config.h"
 
-enum {
-  REPORT_STATISTICS = 6,
-  REPORT_LATENCIES = 9,
-  REPORT_SCALARS = 31,
-  REPORT_POOL_SCALARS = 19,
-  REPORT_GROUP_SCALARS = 13,
-  REPORT_EXTRAPOLATED = 3,
-};
+enum { REPORT_STATISTICS = 6 };
 extern const char *const report_statistics[REPORT_STATISTICS]; // mean, p50, …
 
-typedef struct Scalar {
-  const char *name, *unit;
-  double value;
-} Scalar;
+typedef enum Level {
+  LEVEL_RUN,
+  LEVEL_EXTRAPOLATED,
+  LEVEL_MACHINE, // and sums over machines: of a pool, of the run
+  LEVEL_POOL,
+  LEVEL_GROUP,
+  LEVEL_REQUEST, // columns of the table `request`
+  LEVELS,
+} Level;
 
-/* What was observed of one quantity. Latencies: tbt_s is of gaps between tokens, tpot_s of
- * requests, and so are queue_token_s and compute_token_s, which have a request's time outside and
- * inside iterations over its output tokens. batch_tokens of a pool is weighted by time. */
+/* A figure as it is told; distributions are in metrics_histograms. */
+typedef struct Figure {
+  Level level;
+  const char *name, *unit, *meaning;
+} Figure;
+
+/* Level after level, in each in the order of metrics.def; ended by one without a name. */
+extern const Figure report_figures[];
+
+/* The values of a level: doubles, in the order of its figures. */
+typedef struct RunFigures {
+#define RUN_FIGURE(name, unit, value, meaning) double name;
+#include "sim/metrics.def"
+} RunFigures;
+
+typedef struct ExtrapolatedFigures {
+#define EXTRAPOLATED_FIGURE(name, unit, value, meaning) double name;
+#include "sim/metrics.def"
+} ExtrapolatedFigures;
+
+typedef struct MachineFigures {
+#define MACHINE_FIGURE(name, unit, value, meaning) double name;
+#include "sim/metrics.def"
+} MachineFigures;
+
+typedef struct PoolFigures {
+#define POOL_FIGURE(name, unit, value, meaning) double name;
+#include "sim/metrics.def"
+} PoolFigures;
+
+typedef struct GroupFigures {
+#define GROUP_FIGURE(name, unit, value, meaning) double name;
+#include "sim/metrics.def"
+} GroupFigures;
+
+/* What was observed of one quantity. */
 typedef struct Distribution {
-  const char *name, *unit;
+  const char *name, *unit, *meaning;
   const Histogram *histogram;
   double scale;                     // of the histogram's values in one `unit`
   double values[REPORT_STATISTICS]; // NAN when nothing was observed
@@ -33,23 +64,28 @@ typedef struct Distribution {
 typedef struct PoolReport {
   const PoolSpec *pool;
   const char *scope; // pool.NAME
-  Scalar scalars[REPORT_POOL_SCALARS];
-  Distribution batch_tokens;
+  PoolFigures figures;
+  MachineFigures machines;
+#define POOL_HISTOGRAM(field, unit, scale, meaning) Distribution field;
+#include "sim/metrics.def"
 } PoolReport;
 
 /* Of all replicas of a group together; times are seconds of replicas. */
 typedef struct GroupReport {
   const GroupSpec *group;
   const char *scope; // group.NAME
-  Scalar scalars[REPORT_GROUP_SCALARS];
+  GroupTotals totals;
+  GroupFigures figures;
 } GroupReport;
 
 typedef struct Report {
   const Config *config;
   const SimResult *result;
-  Scalar scalars[REPORT_SCALARS];
-  Scalar extrapolated[REPORT_EXTRAPOLATED]; // outside the measured range of the performance models
-  Distribution latencies[REPORT_LATENCIES];
+  RunFigures run;
+  MachineFigures machines;
+  ExtrapolatedFigures extrapolated;
+  Distribution latencies[METRICS_HISTOGRAMS]; // [n_latencies], those that have a column
+  int n_latencies;
   PoolReport *pools;    // [result->n_pools]
   GroupReport *groups;  // [config->sim.n_groups]
   SloOutcome *outcomes; // [config->slo->n_specs]
@@ -59,7 +95,8 @@ typedef struct Report {
 /* The figures of a run; `config` and `result` must outlive them. */
 void report_init(Report *self, const Config *config, const SimResult *result, double cpu_s,
                  double wall_s, Arena *arena);
-/* The value of a scalar of the run by its name, which must exist. */
+MachineFigures report_machine(const MachineTotals *totals);
+/* The value of a figure of level run by its name, which must exist. */
 double report_value(const Report *self, const char *name);
 /* Why requests were rejected for this reason, with the limit: what follows "12 requests". */
 const char *report_rejection(const Report *self, Rejection why, Arena *arena);
@@ -73,9 +110,4 @@ typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
                             const char *statistic, double value, const char *unit);
 void report_visit(const Report *self, ReportVisit visit, void *context);
 void report_print(const Report *self, OutputFormat format, FILE *out);
-
-/* private: groups.c */
-
-GroupReport report_group(const SimResult *result, const GroupSpec *group, Arena *arena);
-void report_table_groups(const Report *self, FILE *out);
 #endif

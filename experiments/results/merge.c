@@ -28,14 +28,18 @@ static const char make_maps[] =
     "  + row_number() OVER (ORDER BY id) AS new, 1 AS fresh FROM source.study s WHERE NOT EXISTS "
     "  (SELECT * FROM main.study m WHERE m.config = s.config AND m.created_at = s.created_at);";
 
-/* A statement per table of rows about runs and studies. */
+/* A statement per table of rows about runs and studies; what a program with fewer figures left out
+ * is NULL. */
 static const char copy_rows[] =
     "WITH tables AS (SELECT name, (SELECT name FROM pragma_table_info(m.name) WHERE cid = 0) AS "
     "  key FROM main.sqlite_master m WHERE type = 'table'), "
     "owners AS (SELECT 'run' AS owner UNION SELECT 'study') "
-    "SELECT 'INSERT INTO main.\"' || name || '\" SELECT new, ' || (SELECT group_concat('t.\"' || "
-    "  name || '\"', ', ') FROM (SELECT name FROM pragma_table_info(tables.name) WHERE cid > 0 "
-    "  ORDER BY cid)) || ' FROM source.\"' || name || '\" t JOIN ' || owner || '_map ON old = t.' "
+    "SELECT 'INSERT INTO main.\"' || name || '\" SELECT new, ' || (SELECT group_concat(value, ', "
+    "') "
+    "  FROM (SELECT iif(name IN (SELECT name FROM pragma_table_info(tables.name, 'source')), "
+    "  't.\"' || name || '\"', 'NULL') AS value FROM pragma_table_info(tables.name, 'main') "
+    "  WHERE cid > 0 ORDER BY cid)) || ' FROM source.\"' || name || '\" t JOIN ' || owner || '_map "
+    "ON old = t.' "
     "  || key || ' WHERE fresh' "
     "FROM tables JOIN owners ON name = owner OR key = owner || '_id'";
 

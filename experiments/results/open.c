@@ -1,7 +1,7 @@
 /* Opening a database of results, for writing or for reading only. */
+#include "experiments/base/folder.h"
 #include "experiments/base/version.h"
 #include "experiments/results/results.h"
-#include "sim/base/cleanup.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 enum {
   APPLICATION_ID = 0x54616e64, // 'Tand', as in schema.sql
   BUSY_MS = 60000,             // how long to wait for another writer
-  SCHEMA_MAX = 1 << 16,
 };
 
 int results_check_path(const char *path, Diag *diag) {
@@ -79,27 +78,47 @@ static int open_database(Results *self, const char *path, const char *name, int 
   return 0;
 }
 
-static int read_schema(const char *data_root, const char **ret_text, Arena *arena, Diag *diag) {
-  const char *path = arena_printf(arena, "%s/experiments/results/schema.sql", data_root);
-  CLEANUP_FILE FILE *file = fopen(path, "rb");
-  if (!file)
-    return diag_environment(diag, place_of_file(path), "cannot open '%s': %s", path,
-                            strerror(errno));
-  char *text = arena_alloc(arena, SCHEMA_MAX);
-  if (fread(text, 1, SCHEMA_MAX - 1, file) == 0 || !feof(file))
-    return diag_environment(diag, place_of_file(path), "cannot read '%s'", path);
-  *ret_text = text;
-  return 0;
+/* Adds the columns that figures of machines and requests have (sim/metrics.def), or with `only_ask`
+ * counts those that a program with fewer figures did not make; negative: error. */
+static int add_columns(Results *self, bool only_ask, Diag *diag) {
+  int n_missing = 0;
+  for (const Figure *figure = report_figures; figure->name; figure++) {
+    const char *table = figure->level == LEVEL_MACHINE   ? "machine"
+                        : figure->level == LEVEL_REQUEST ? "request"
+                                                         : NULL;
+    int64_t there = 0;
+    if (!table) continue;
+    if (results_ask(self, "SELECT count(*) FROM pragma_table_info(?) WHERE name = ?",
+                    VALUES(value_text(table), value_text(figure->name)), &there, diag) < 0)
+      return -1;
+    if (there) continue;
+    n_missing++;
+    char sql[160];
+    snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s %s", table, figure->name,
+             *figure->unit ? "REAL" : "INTEGER");
+    if (!only_ask && results_execute(self, sql, "create", diag)) return -1;
+  }
+  return n_missing;
+}
+
+/* The columns of a database that is there; nothing is locked when none is missing. */
+static int complete_columns(Results *self, Diag *diag) {
+  const int n_missing = add_columns(self, true, diag);
+  if (n_missing <= 0) return n_missing;
+  if (results_execute(self, "BEGIN IMMEDIATE", "change", diag)) return -1;
+  if (add_columns(self, false, diag) >= 0) return results_execute(self, "COMMIT", "change", diag);
+  sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
+  return -1;
 }
 
 /* Two programs may do this at once: the second one finds the schema there. */
 static int create_schema(Results *self, const char *data_root, Arena *arena, Diag *diag) {
-  const char *schema = NULL;
-  if (read_schema(data_root, &schema, arena, diag) ||
-      results_execute(self, "BEGIN IMMEDIATE", "create", diag))
-    return -1;
+  const char *schema =
+      folder_text(arena_printf(arena, "%s/experiments/results/schema.sql", data_root), arena, diag);
+  if (!schema || results_execute(self, "BEGIN IMMEDIATE", "create", diag)) return -1;
   int status = check_schema(self, diag);
   if (status == 1) status = results_execute(self, schema, "create", diag);
+  if (status == 0 && add_columns(self, false, diag) < 0) status = -1;
   if (status == 0) status = results_execute(self, "COMMIT", "create", diag);
   return status;
 }
@@ -116,7 +135,9 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
   int status = open_database(self, path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, diag);
   if (status == 0) status = check_writable(self, diag);
   if (status == 0) status = check_schema(self, diag);
-  if (status == 1) status = create_schema(self, data_root, arena, diag);
+  status = status == 1   ? create_schema(self, data_root, arena, diag)
+           : status == 0 ? complete_columns(self, diag)
+                         : status;
   if (status == 0) status = results_execute(self, "PRAGMA foreign_keys = ON", "open", diag);
   // WAL lets others read meanwhile. It is refused while they use the file, which does no harm: the
   // mode stays with the file once one program has set it.

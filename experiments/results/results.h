@@ -10,7 +10,7 @@
 #include "experiments/results/lock.h"
 #include <sqlite3.h>
 
-enum { RESULTS_SCHEMA_VERSION = 4 };
+enum { RESULTS_SCHEMA_VERSION = 5, RESULTS_INSERTS = 16 };
 
 typedef struct DigestSet {
   uint64_t *digests; // [n], ascending
@@ -20,10 +20,13 @@ typedef struct DigestSet {
 typedef struct Results {
   sqlite3 *db;
   const char *path;
-  const char *uri;       // of one open for reading, to attach it; NULL: open for writing
-  bool unchanging;       // and nobody else is kept from writing to it meanwhile
-  sqlite3_stmt *request; // prepared on first use
-  int64_t run_id;        // of the transaction; 0: none has begun
+  const char *uri; // of one open for reading, to attach it; NULL: open for writing
+  bool unchanging; // and nobody else is kept from writing to it meanwhile
+  struct {
+    const char *table;
+    sqlite3_stmt *statement;
+  } inserts[RESULTS_INSERTS]; // prepared on first use
+  int64_t run_id;             // of the transaction; 0: none has begun
 } Results;
 
 /* An error when `path` is none of a file but what SQLite takes for memory, a temporary database or
@@ -105,6 +108,9 @@ void results_finalize(sqlite3_stmt **statement);
 /* Binds values from column `first` on (from 1) and runs a statement that has no results. */
 int results_step(Results *self, sqlite3_stmt *statement, int first, const Value *values, int n,
                  Diag *diag);
+/* A row of a table, or of "TABLE (COLUMNS)", with all of its values. The text is the same pointer
+ * each time, by which the statement is found again, and outlives self. */
+int results_insert(Results *self, const char *table, const Value *values, int n, Diag *diag);
 /* A statement used once: results_prepare and results_step. */
 int results_change(Results *self, const char *sql, const Value *values, int n, Diag *diag);
 /* A query for one whole number: 1 and *ret_value, 0 when there is no row or it is NULL, or -1. */

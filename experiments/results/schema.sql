@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -57,17 +57,12 @@ CREATE TABLE pool (
   PRIMARY KEY (run_id, pool)
 ) WITHOUT ROWID;
 
+-- What each machine did; and a column for each figure of machines, named as in 'tandem list
+-- figures', which the program adds: seconds and bytes REAL, counts INTEGER.
 CREATE TABLE machine (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
   machine INTEGER NOT NULL,
   pool INTEGER NOT NULL,
-  prefill_s REAL NOT NULL, -- in iterations with prefill
-  decode_s REAL NOT NULL,  -- in iterations of decodes alone
-  prefill_iterations INTEGER NOT NULL,
-  decode_iterations INTEGER NOT NULL,
-  prefill_tokens INTEGER NOT NULL,
-  decode_tokens INTEGER NOT NULL,
-  extrapolated_iterations INTEGER NOT NULL,
   PRIMARY KEY (run_id, machine)
 ) WITHOUT ROWID;
 
@@ -122,23 +117,11 @@ CREATE TABLE slo (
   PRIMARY KEY (run_id, name)
 ) WITHOUT ROWID;
 
--- Only of runs with --requests. A time is NULL when it was never reached.
+-- Only of runs with --requests; and a column for each figure of requests, as in machine. A time is
+-- NULL when it was never reached.
 CREATE TABLE request (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
   request INTEGER NOT NULL,
-  prompt_tokens INTEGER NOT NULL,
-  output_tokens INTEGER NOT NULL,
-  prefill_machine INTEGER,
-  decode_machine INTEGER,
-  arrived_s REAL NOT NULL,
-  prefill_began_s REAL,
-  first_token_s REAL,
-  decode_began_s REAL,
-  last_token_s REAL,
-  computing_s REAL NOT NULL, -- in iterations that it was in; the rest of its time it queued
-  preemptions INTEGER NOT NULL,
-  evictions INTEGER NOT NULL,
-  swaps INTEGER NOT NULL,
   rejected INTEGER NOT NULL,
   PRIMARY KEY (run_id, request)
 ) WITHOUT ROWID;
@@ -248,25 +231,3 @@ CREATE TABLE choice (
   config_digest TEXT,      -- of its run
   PRIMARY KEY (study_id, design, seed, choice)
 ) WITHOUT ROWID;
-
-CREATE VIEW summary AS
-SELECT
-  run.id AS run,
-  run.name AS config,
-  max(value) FILTER (WHERE metric.name = 'requests') AS requests,
-  max(value) FILTER (WHERE metric.name = 'completed') AS completed,
-  max(value) FILTER (WHERE metric.name = 'throughput_rps') AS throughput_rps,
-  max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p50') AS ttft_p50_s,
-  max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p99') AS ttft_p99_s,
-  max(value) FILTER (WHERE metric.name = 'tbt_s' AND statistic = 'p50') AS tbt_p50_s,
-  max(value) FILTER (WHERE metric.name = 'tbt_s' AND statistic = 'p99') AS tbt_p99_s,
-  max(value) FILTER (WHERE metric.name = 'e2e_s' AND statistic = 'p50') AS e2e_p50_s,
-  max(value) FILTER (WHERE metric.name = 'e2e_s' AND statistic = 'p99') AS e2e_p99_s,
-  max(value) FILTER (WHERE metric.name = 'energy_kwh') AS energy_kwh,
-  max(value) FILTER (WHERE metric.name = 'cost_usd') AS cost_usd,
-  (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,
-  run.status AS status,
-  run.digest AS digest,
-  run.epoch AS epoch
-FROM run LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
-GROUP BY run.id;

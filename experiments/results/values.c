@@ -1,5 +1,6 @@
 /* Binding, stepping and asking. */
 #include "experiments/results/results.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -45,6 +46,33 @@ int results_step(Results *self, sqlite3_stmt *statement, int first, const Value 
   if (status == SQLITE_OK) status = sqlite3_step(statement);
   sqlite3_reset(statement);
   return status == SQLITE_DONE ? 0 : results_error(self, "write", diag);
+}
+
+/* INSERT INTO table VALUES (?, …) */
+static sqlite3_stmt *prepare_insert(Results *self, const char *table, int n, Diag *diag) {
+  sqlite3_str *sql = sqlite3_str_new(self->db);
+  sqlite3_str_appendf(sql, "INSERT INTO %s VALUES (?", table);
+  for (int i = 1; i < n; i++)
+    sqlite3_str_appendall(sql, ",?");
+  sqlite3_str_appendall(sql, ")");
+  char *text = sqlite3_str_finish(sql);
+  sqlite3_stmt *statement = text ? results_prepare(self, text, diag) : NULL;
+  if (!text) results_error(self, "use", diag);
+  sqlite3_free(text);
+  return statement;
+}
+
+int results_insert(Results *self, const char *table, const Value *values, int n, Diag *diag) {
+  int at = 0;
+  while (self->inserts[at].table && self->inserts[at].table != table)
+    at++;
+  assert(at < RESULTS_INSERTS - 1);
+  if (!self->inserts[at].table) {
+    self->inserts[at].statement = prepare_insert(self, table, n, diag);
+    if (!self->inserts[at].statement) return -1;
+    self->inserts[at].table = table;
+  }
+  return results_step(self, self->inserts[at].statement, 1, values, n, diag);
 }
 
 int results_change(Results *self, const char *sql, const Value *values, int n, Diag *diag) {

@@ -139,7 +139,7 @@ static double latency_of(const Report *report, const char *name, const char *sta
     latency++;
   while (strcmp(report_statistics[at], statistic) != 0)
     at++;
-  assert(latency < REPORT_LATENCIES && at < REPORT_STATISTICS);
+  assert(latency < report->n_latencies && at < REPORT_STATISTICS);
   return report->latencies[latency].values[at];
 }
 

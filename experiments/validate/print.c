@@ -47,7 +47,7 @@ static void print_table(const Validation *self, const Config *config, FILE *out)
   write_cell(config->path, 0, out);
   fprintf(out, ": %s run by '%s' on ", config->model.name, self->backend);
   write_cell(self->device.name, 0, out);
-  fprintf(out, ", %.0f requests\n", report_value(&self->measured[0].report, "requests"));
+  fprintf(out, ", %.0f requests\n", self->measured[0].report.run.requests);
   table_latencies(self, out);
   table_errors(self, out);
   const double extrapolated = self->errors[VALIDATE_ALL].extrapolated;

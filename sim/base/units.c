@@ -1,7 +1,6 @@
 /* Units are rows of one table: a name, what one of it is worth in the base unit of its dimension,
  * and whether prefixes may stand before it. Reading and writing walk the same rows. */
 #include "sim/base/units.h"
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,16 +57,6 @@ enum {
   N_UNITS = sizeof UNITS / sizeof *UNITS,
   N_PREFIXES = sizeof PREFIXES / sizeof *PREFIXES,
 };
-
-Tick tick_from_seconds(double seconds) {
-  assert(isfinite(seconds) && fabs(seconds) <= 9.2e6);
-  return llround(seconds * (double)TICKS_PER_SECOND);
-}
-
-FineTick fine_from_seconds(double seconds) {
-  assert(isfinite(seconds) && fabs(seconds) <= 9.2e6);
-  return fine_from_real(seconds * (double)TICKS_PER_SECOND);
-}
 
 static size_t count_digits(const char *text) {
   return strspn(text, "0123456789");

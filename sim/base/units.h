@@ -8,6 +8,7 @@
  * (bps) is divided by eight. */
 #ifndef SIM_BASE_UNITS_H
 #define SIM_BASE_UNITS_H
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,14 +18,27 @@ typedef int64_t Tick;
 #define TICKS_PER_SECOND INT64_C(1000000000000)
 #define TICK_MAX         INT64_MAX
 
-/* `seconds` must be finite and within ±9.2e6 (asserted). */
-Tick tick_from_seconds(double seconds);
+/* `seconds` must be finite and within ±9.2e6 (asserted). What is left of a whole number is exact,
+ * so that it can be compared with a half: a call of llround costs more than the rest. */
+static inline Tick tick_from_seconds(double seconds) {
+  const double ticks = seconds * (double)TICKS_PER_SECOND;
+  assert(seconds >= -9.2e6 && seconds <= 9.2e6);
+  const Tick whole = (Tick)ticks;
+  const double rest = ticks - (double)whole;
+  return whole + (rest >= 0.5) - (rest <= -0.5);
+}
 static inline double tick_seconds(Tick ticks) {
   return (double)ticks / (double)TICKS_PER_SECOND;
 }
 
 /* Two words, that need be aligned no further than one. */
 __extension__ typedef __int128 Wide __attribute__((aligned(8)));
+
+/* Two words as one number, to compare them by the first and then the second. */
+static inline Wide wide_of(int64_t high, uint64_t low) {
+  __extension__ typedef unsigned __int128 Unsigned;
+  return (Wide)((Unsigned)high << 64 | low);
+}
 
 /* What machines add up to, in ticks or bytes: a million of them for all of simulated time, which
  * one alone may fill a Tick with. */
@@ -52,7 +66,10 @@ static inline double fine_ticks(FineTick fine) {
   return (double)(Tick)(fine >> FINE_BITS) + (double)(uint32_t)fine / 4294967296.0;
 }
 /* Within the range of tick_from_seconds, asserted. */
-FineTick fine_from_seconds(double seconds);
+static inline FineTick fine_from_seconds(double seconds) {
+  assert(seconds >= -9.2e6 && seconds <= 9.2e6);
+  return fine_from_real(seconds * (double)TICKS_PER_SECOND);
+}
 /* Halves upwards. */
 static inline Tick tick_nearest(FineTick fine) {
   return (Tick)((fine + ((FineTick)1 << (FINE_BITS - 1))) >> FINE_BITS);

@@ -29,26 +29,21 @@ static int64_t count_old(const State *self, const MachineView *view) {
   return n;
 }
 
-/* The running decode that arrived last before request `before`, of those that may be left out. */
-static RequestIx newest(const State *self, const MachineView *view, uint64_t before) {
+/* Those of the running decodes which may be left out that arrived last, `n` of them, the last
+ * first. */
+static void leave_out(const State *self, const MachineView *view, BatchPlan *plan, int64_t n) {
   const Batch *batch = &view->machine->batch;
-  RequestIx best = REQUEST_NONE;
+  const Request *requests = view->requests;
   for (size_t i = 0; i < batch->n_seqs; i++) {
     const RequestIx ix = batch->entries[i].request;
-    const uint64_t id = view->requests[ix].id;
-    if (is_old(self, view, ix) || id >= before) continue;
-    if (best == REQUEST_NONE || id > view->requests[best].id) best = ix;
-  }
-  return best;
-}
-
-static void leave_out(const State *self, const MachineView *view, BatchPlan *plan, int64_t n) {
-  uint64_t before = UINT64_MAX;
-  for (; n > 0; n--) {
-    const RequestIx ix = newest(self, view, before);
-    if (ix == REQUEST_NONE) return;
-    before = view->requests[ix].id;
-    plan_preempt(plan, ix);
+    const bool all = (int64_t)plan->n_preempts == n;
+    if (is_old(self, view, ix) || (all && requests[ix].id < requests[plan->preempts[n - 1]].id))
+      continue;
+    if (!all) plan_preempt(plan, ix);
+    size_t at = plan->n_preempts - 1;
+    for (; at > 0 && requests[plan->preempts[at - 1]].id < requests[ix].id; at--)
+      plan->preempts[at] = plan->preempts[at - 1];
+    plan->preempts[at] = ix;
   }
 }
 
@@ -79,7 +74,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   Budget budget = {.tokens = self->max_num_batched_tokens - old,
                    .seqs = self->max_num_seqs - running - machine->blocked.count,
                    .blocks = free_blocks - (int64_t)(reserve * (double)machine->kv_blocks)};
-  resume(self, view, true, plan, &budget);
+  if (machine->blocked.count > 0) resume(self, view, true, plan, &budget);
   fcfs_prefills(view, plan, &budget);
   const int64_t left_out = plan->n_prefills > 0 ? running - old - budget.tokens : 0;
   if (left_out > 0) {
@@ -87,7 +82,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
     return;
   }
   budget.tokens -= running - old;
-  resume(self, view, false, plan, &budget);
+  if (machine->blocked.count > 0) resume(self, view, false, plan, &budget);
   fcfs_admits(view, &machine->decode_queue, false, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
 }

@@ -3,31 +3,11 @@
  * The paper is silent on light ones; here they go to all machines in turn, so that each has its
  * share of them and the first bear the heavy ones on top. */
 #include "sim/dispatcher/dispatcher.h"
-#include <string.h>
 
 typedef struct State {
   int64_t heavy_machines;
   uint64_t next[2]; // light, heavy
-  bool *listed;     // [n_machines] reused
 } State;
-
-static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
-  (void)seed;
-  ((State *)state)->listed = ARENA_ARRAY(arena, bool, view->n_machines);
-}
-
-/* The machine of the list that `rank` others have a lower number than: lists are in the order in
- * which roles were taken, and flips change that. */
-static MachineIx by_number(const State *self, const ClusterView *view, const RoleList *list,
-                           uint64_t rank) {
-  memset(self->listed, 0, view->n_machines * sizeof *self->listed);
-  for (uint32_t i = 0; i < list->count; i++)
-    self->listed[list->items[i]] = true;
-  MachineIx m = 0;
-  while (!self->listed[m] || rank-- > 0)
-    m++;
-  return m;
-}
 
 static MachineIx pick(void *state, const ClusterView *view, RequestIx ix) {
   State *self = state;
@@ -35,7 +15,7 @@ static MachineIx pick(void *state, const ClusterView *view, RequestIx ix) {
   const RoleList *list = dispatch_list(view);
   uint64_t n = list->count;
   if (heavy && (uint64_t)self->heavy_machines < n) n = (uint64_t)self->heavy_machines;
-  return by_number(self, view, list, self->next[heavy]++ % n);
+  return list->by_number[self->next[heavy]++ % n];
 }
 
 static const OptionSpec options[] = {
@@ -49,6 +29,5 @@ const Dispatcher dispatcher_imbalance = {
                .help = "heavy decodes to the same machines: the worst case (TetriInfer)",
                .state_size = sizeof(State),
                .options = options},
-    .start = start,
     .pick = pick,
 };

@@ -11,7 +11,7 @@ static MachineIx pick(void *state, const ClusterView *view, RequestIx request) {
   (void)request;
   const State *self = state;
   const RoleList *list = dispatch_list(view);
-  if (!self->stale) return role_list_least(list, view->pending_tokens);
+  if (!self->stale) return column_least(view->pending_tokens, list);
   MachineIx best = list->items[0];
   for (uint32_t i = 1; i < list->count; i++)
     if (view->loads[list->items[i]].pending_tokens < view->loads[best].pending_tokens)

@@ -153,12 +153,12 @@ static void begin_run(const State *self, MachineState *machine, const TierLoad *
 
 /* Is swapping not what it was when the run began? */
 static bool has_changed(const MachineState *machine, const TierLoad *load, Tick compute) {
-  const SwapSpec *spec = &machine->run.spec;
+  const SwapSpec *spec = &machine->run.state.spec;
   return load->done == 0 || load->now >= machine->until || compute <= spec->outside ||
          spec->swapped != machine->expansion.swapped;
 }
 
-static SwapStretch stretch_of(const State *self, const MachineState *machine, Series compute,
+static SwapStretch stretch_of(const State *self, MachineState *machine, Series compute,
                               int64_t count) {
   if (!self->layers) return swap_run_plan(&machine->run, compute, count);
   LayerSwap ahead = machine->exact;

@@ -3,16 +3,16 @@
 
 /* --- the ring of layers off the GPU */
 
-static uint32_t ring_size(const SwapRun *self) {
+static uint32_t ring_size(const SwapState *self) {
   return (uint32_t)self->spec.swapped + !self->owes;
 }
 
 /* The i-th oldest. */
-static int64_t turn_of(const SwapRun *self, uint32_t i) {
+static int64_t turn_of(const SwapState *self, uint32_t i) {
   return self->turns[(self->first + i) % SWAP_LAYERS_MAX];
 }
 
-static int64_t head(const SwapRun *self) {
+static int64_t head(const SwapState *self) {
   return turn_of(self, 0);
 }
 
@@ -20,20 +20,23 @@ static Tick longer(Tick a, Tick b) {
   return a > b ? a : b;
 }
 
-static Tick pair_ends(const SwapRun *self) {
+static Tick pair_ends(const SwapState *self) {
   return longer(self->in_ends, self->out_ends);
 }
 
 void swap_run_begin(SwapRun *self, SwapSpec spec) {
   assert(spec.layers >= 3 && spec.layers <= SWAP_LAYERS_MAX && spec.swapped <= spec.layers - 2);
-  self->spec = spec;
-  self->began = self->in_ends = self->out_ends = 0;
-  self->owes = false;
-  self->base = 0;
-  self->incoming = LAYER_NONE;
-  self->first = 0;
+  SwapState *state = &self->state;
+  state->spec = spec;
+  state->began = state->in_ends = state->out_ends = 0;
+  state->owes = false;
+  state->base = 0;
+  state->incoming = LAYER_NONE;
+  state->first = 0;
   for (int32_t j = 1; j <= spec.swapped + 1; j++)
-    self->turns[j - 1] = j * (spec.layers - 1) / (spec.swapped + 2);
+    state->turns[j - 1] = j * (spec.layers - 1) / (spec.swapped + 2);
+  self->planned.count = 0;
+  self->beyond_compute = 0;
 }
 
 /* --- one iteration */
@@ -43,11 +46,18 @@ typedef struct Open {
   bool in, out;
 } Open;
 
-/* What layer `layer` begins at `now`, as decide() of layer_swap.c has it. A GPU slot is free when
- * the swap-out beside the last swap-in is over. */
-static void decide(SwapRun *self, int64_t layer, Tick now, Open *open, SwapCounts *counts) {
+/* When the next transfer can begin: a GPU slot is free once the swap-out beside the last swap-in is
+ * over, and that follows the swap-out before it. */
+static inline Tick next_begin(const SwapState *self) {
+  return self->owes ? self->out_ends : pair_ends(self);
+}
+
+/* What layer `layer` begins at `now`, as decide() of layer_swap.c has it. */
+static inline void decide(SwapState *self, int64_t layer, Tick now, Open *open,
+                          SwapCounts *counts) {
+  if (now < next_begin(self)) return;
   const bool needed = head(self) < self->base + self->spec.layers;
-  if (open->in && !self->owes && now >= pair_ends(self)) {
+  if (open->in && !self->owes) {
     self->incoming = head(self);
     self->first++;
     self->in_ends = now + self->spec.in;
@@ -56,7 +66,7 @@ static void decide(SwapRun *self, int64_t layer, Tick now, Open *open, SwapCount
     counts->swaps_in++;
     counts->violations += !needed;
   }
-  if (!open->out || !self->owes || now < self->out_ends) return;
+  if (!open->out || !self->owes) return;
   self->owes = false;
   self->turns[(self->first + ring_size(self) - 1) % SWAP_LAYERS_MAX] =
       layer - 1 + self->spec.layers;
@@ -66,24 +76,20 @@ static void decide(SwapRun *self, int64_t layer, Tick now, Open *open, SwapCount
   counts->violations += !needed;
 }
 
-static bool is_off_gpu(const SwapRun *self, int64_t layer, Tick now) {
+static inline bool is_off_gpu(const SwapState *self, int64_t layer, Tick now) {
   return layer == head(self) || (layer == self->incoming && now < self->in_ends);
 }
 
-/* The next end of a transfer in flight at `now`. */
-static Tick next_end(const SwapRun *self, Tick now) {
-  if (self->in_ends <= now) return self->out_ends;
-  if (self->out_ends <= now) return self->in_ends;
-  return self->in_ends < self->out_ends ? self->in_ends : self->out_ends;
-}
-
-/* A layer arrives at `now`; returns when it begins. */
-static Tick pass(SwapRun *self, int64_t layer, Tick now, SwapCounts *counts) {
+/* A layer arrives at `now`; returns when it begins. It waits for its own swap-in to end, and looks
+ * whenever another transfer can begin. */
+static Tick pass(SwapState *self, int64_t layer, Tick now, SwapCounts *counts) {
   Open open = {true, true};
   decide(self, layer, now, &open, counts);
   if (!is_off_gpu(self, layer, now)) return now;
   do {
-    now = next_end(self, now);
+    const Tick begin = next_begin(self);
+    const bool comes = layer == self->incoming;
+    now = comes && (begin <= now || self->in_ends < begin) ? self->in_ends : begin;
     decide(self, layer, now, &open, counts);
   } while (is_off_gpu(self, layer, now));
   open.in = true; // as it begins
@@ -91,21 +97,27 @@ static Tick pass(SwapRun *self, int64_t layer, Tick now, SwapCounts *counts) {
   return now;
 }
 
-static void iterate(SwapRun *self, Tick compute, SwapCounts *counts) {
+static void iterate(SwapState *self, Tick compute, SwapCounts *counts) {
   assert(compute > self->spec.outside);
-  const int64_t n = self->spec.layers;
+  const int64_t n = self->spec.layers, end = self->base + n;
   const Tick layers = compute - self->spec.outside, share = layers / n, rest = layers % n;
-  Tick start = self->began, carried = 0, blocked = 0; // start: layer's, had nobody waited
-  for (int64_t i = 0; i < n; i++) {
-    const Tick wait = pass(self, self->base + i, start + blocked, counts) - (start + blocked);
-    counts->waits += wait > 0;
-    blocked += wait;
+  Tick start = self->began, carried = 0, blocked = 0; // start: layer's, those waited for included
+  Tick begin = next_begin(self);
+  for (int64_t layer = self->base, first = head(self); layer < end; layer++) {
+    if (start >= begin || layer == first || layer == self->incoming) {
+      const Tick wait = pass(self, layer, start, counts) - start;
+      counts->waits += wait > 0;
+      blocked += wait;
+      start += wait;
+      begin = next_begin(self);
+      first = head(self);
+    }
     carried += rest;
     start += share + (carried >= n);
     carried -= carried >= n ? n : 0;
   }
   self->began += compute + blocked;
-  self->base += n;
+  self->base = end;
   counts->iterations++;
   counts->waited_iterations += blocked > 0;
   counts->blocked += blocked;
@@ -123,7 +135,7 @@ static int64_t pair_layers(const SwapSpec *spec, Tick layer_ticks) {
   return ceil_div(longer(spec->in, spec->out), layer_ticks);
 }
 
-bool swap_run_is_transparent(const SwapRun *self, Tick compute) {
+static bool is_transparent(const SwapState *self, Tick compute) {
   const SwapSpec *spec = &self->spec;
   if (spec->swapped == 0) return true;
   assert(compute > spec->outside);
@@ -237,7 +249,7 @@ static void regular_sum(const Regular *self, int64_t first, int64_t count, SwapC
 }
 
 /* The ring and the pair in flight after the last two iterations, whose first pairs are given. */
-static void regular_state(SwapRun *self, const Regular *regular, int64_t count,
+static void regular_state(SwapState *self, const Regular *regular, int64_t count,
                           const int64_t last_two[2]) {
   const int64_t n = self->spec.layers;
   const Tick last_ticks = series_at(regular->compute, count - 1);
@@ -261,7 +273,7 @@ static void regular_state(SwapRun *self, const Regular *regular, int64_t count,
 
 /* Makes as many regular iterations as `count` begin with, in a state that is transparent for them.
  * Returns how many: 0 or at least 2. */
-static int64_t jump(SwapRun *self, Series compute, int64_t count, SwapCounts *counts) {
+static int64_t jump(SwapState *self, Series compute, int64_t count, SwapCounts *counts) {
   const SwapSpec *spec = &self->spec;
   const Tick layer_ticks = (compute.first - spec->outside) / spec->layers;
   const Regular regular = {spec, compute, pair_layers(spec, layer_ticks)};
@@ -276,7 +288,7 @@ static int64_t jump(SwapRun *self, Series compute, int64_t count, SwapCounts *co
 
 /* --- when somebody may wait and iterations are all alike */
 
-static bool same_phase(const SwapRun *a, const SwapRun *b) {
+static bool same_phase(const SwapState *a, const SwapState *b) {
   if (longer(a->out_ends - a->began, 0) != longer(b->out_ends - b->began, 0)) return false;
   if (a->owes != b->owes || a->incoming - a->base != b->incoming - b->base) return false;
   if (longer(a->in_ends - a->began, 0) != longer(b->in_ends - b->began, 0)) return false;
@@ -286,7 +298,7 @@ static bool same_phase(const SwapRun *a, const SwapRun *b) {
 }
 
 /* The same phase, `iterations` and `ticks` later. */
-static void shift(SwapRun *self, int64_t iterations, Tick ticks) {
+static void shift(SwapState *self, int64_t iterations, Tick ticks) {
   const int64_t layers = iterations * self->spec.layers;
   self->began += ticks;
   self->in_ends += ticks;
@@ -299,8 +311,8 @@ static void shift(SwapRun *self, int64_t iterations, Tick ticks) {
 
 /* `count` iterations of `compute` ticks each. An earlier state is kept and replaced ever more
  * rarely (Brent 1980); once it comes back, all but a rest is known. */
-static void repeat(SwapRun *self, Tick compute, int64_t count, SwapCounts *counts) {
-  SwapRun kept = *self;
+static void repeat(SwapState *self, Tick compute, int64_t count, SwapCounts *counts) {
+  SwapState kept = *self;
   SwapCounts since = {0};
   int64_t patience = 1;
   for (; count > 0; count--) {
@@ -323,14 +335,18 @@ static void repeat(SwapRun *self, Tick compute, int64_t count, SwapCounts *count
 
 /* --- runs */
 
-SwapCounts swap_run_advance(SwapRun *self, Series compute, int64_t count) {
+bool swap_run_is_transparent(const SwapRun *self, Tick compute) {
+  return is_transparent(&self->state, compute);
+}
+
+static SwapCounts advance(SwapState *self, Series compute, int64_t count) {
   enum { WORTH_A_JUMP = 4 };
   if (self->spec.swapped == 0)
     return (SwapCounts){.iterations = count, .ticks = series_sum(compute, count)};
   SwapCounts counts = {0};
   while (count > 0) {
     int64_t n = 0;
-    if (count >= WORTH_A_JUMP && swap_run_is_transparent(self, compute.first))
+    if (count >= WORTH_A_JUMP && is_transparent(self, compute.first))
       n = jump(self, compute, count, &counts);
     if (n == 0 && series_is_even(compute)) {
       n = count;
@@ -345,45 +361,56 @@ SwapCounts swap_run_advance(SwapRun *self, Series compute, int64_t count) {
   return counts;
 }
 
-SwapStretch swap_run_plan(const SwapRun *self, Series compute, int64_t count) {
-  assert(count > 0 && compute.step >= 0);
-  if (swap_run_is_transparent(self, compute.first)) return (SwapStretch){compute, count, false};
-  SwapRun ahead = *self;
-  SwapStretch stretch = {.count = 0};
-  bool was_blocked = false;
-  if (count > SWAP_STRETCH_MAX) count = SWAP_STRETCH_MAX;
-  for (Tick last = 0; stretch.count < count; stretch.count++) {
-    const Tick ticks = series_at(compute, stretch.count);
-    SwapCounts one = {0};
-    iterate(&ahead, ticks, &one);
-    const bool waits = swap_waits(&self->spec, one.blocked, ticks);
-    const Tick step = one.ticks - last;
-    const bool blocked = one.blocked > 0;
-    if (stretch.count == 0)
-      stretch =
-          (SwapStretch){.series = blocked ? (Series){.first = one.ticks} : compute, .waits = waits};
-    else if (waits != stretch.waits || blocked != was_blocked ||
-             (blocked && (step < 0 || (stretch.count > 1 && step != stretch.series.step))))
-      break;
-    else if (blocked)
-      stretch.series.step = step;
-    last = one.ticks;
-    was_blocked = blocked;
+SwapCounts swap_run_advance(SwapRun *self, Series compute, int64_t count) {
+  const bool planned = count == self->planned.count && series_equal(compute, self->compute);
+  self->planned.count = 0;
+  if (planned) {
+    self->state = self->after;
+    return self->counts;
   }
-  return stretch;
+  self->beyond_compute = 0;
+  return advance(&self->state, compute, count);
 }
 
-int64_t swap_run_ended(const SwapRun *self, Series compute, int64_t count, Tick elapsed) {
-  SwapRun ahead = *self;
-  int64_t ended = 0;
-  while (ended < count) {
-    const SwapStretch stretch = swap_run_plan(&ahead, compute, count - ended);
-    const int64_t n = series_ended(stretch.series, elapsed);
-    if (n < stretch.count) return ended + n;
-    elapsed -= series_sum(stretch.series, stretch.count);
-    ended += stretch.count;
-    swap_run_advance(&ahead, compute, stretch.count);
-    compute = series_after(compute, stretch.count);
+/* Makes an iteration beyond those that are planned; the one that broke off the last plan has been
+ * made. */
+static SwapCounts look(SwapRun *self, Tick ticks) {
+  if (self->planned.count == 0 && ticks == self->beyond_compute) return self->beyond_counts;
+  self->beyond = self->planned.count == 0 ? self->state : self->after;
+  self->beyond_compute = ticks;
+  self->beyond_counts = (SwapCounts){0};
+  iterate(&self->beyond, ticks, &self->beyond_counts);
+  return self->beyond_counts;
+}
+
+SwapStretch swap_run_plan(SwapRun *self, Series compute, int64_t count) {
+  assert(count > 0 && compute.step >= 0);
+  if (is_transparent(&self->state, compute.first)) return (SwapStretch){compute, count, false};
+  SwapStretch *stretch = &self->planned;
+  *stretch = (SwapStretch){.count = 0};
+  self->compute = compute;
+  self->counts = (SwapCounts){0};
+  if (count > SWAP_STRETCH_MAX) count = SWAP_STRETCH_MAX;
+  bool was_blocked = false;
+  for (Tick last = 0; stretch->count < count; stretch->count++) {
+    const Tick ticks = series_at(compute, stretch->count);
+    const SwapCounts one = look(self, ticks);
+    const bool waits = swap_waits(&self->state.spec, one.blocked, ticks);
+    const Tick step = one.ticks - last;
+    const bool blocked = one.blocked > 0;
+    if (stretch->count == 0)
+      *stretch =
+          (SwapStretch){.series = blocked ? (Series){.first = one.ticks} : compute, .waits = waits};
+    else if (waits != stretch->waits || blocked != was_blocked ||
+             (blocked && (step < 0 || (stretch->count > 1 && step != stretch->series.step))))
+      break;
+    else if (blocked)
+      stretch->series.step = step;
+    last = one.ticks;
+    was_blocked = blocked;
+    swap_counts_add(&self->counts, &one, 1);
+    self->after = self->beyond;
+    self->beyond_compute = 0;
   }
-  return ended;
+  return *stretch;
 }

@@ -23,7 +23,8 @@
 #include "sim/series.h"
 #include <stdbool.h>
 
-typedef struct SwapRun {
+/* Where swapping stands between two iterations. */
+typedef struct SwapState {
   SwapSpec spec;
   Tick began;                     // the next iteration, since the run began
   int64_t base;                   // its first layer
@@ -32,7 +33,7 @@ typedef struct SwapRun {
   bool owes;                      // a swap-in has begun, and the swap-out beside it has not
   int64_t turns[SWAP_LAYERS_MAX]; // ring: next turns of the layers on the CPU or on their way
   uint32_t first;                 // there, oldest first: m + 1, or m when one is owed
-} SwapRun;
+} SwapState;
 
 /* Iterations whose ticks, waits included, are a series: the first `count` of a run's. Either each
  * of them waits for longer than spec.wait_tolerance of its compute ticks or none does. */
@@ -42,18 +43,29 @@ typedef struct SwapStretch {
   bool waits;
 } SwapStretch;
 
+/* A decode run: where it stands, and what the last plan has found, so that a plan which is carried
+ * out is not gone through again. */
+typedef struct SwapRun {
+  SwapState state;
+  SwapStretch planned; // count 0: nothing
+  Series compute;      // it was made for
+  SwapState after;     // its iterations
+  SwapCounts counts;   // of them
+  Tick beyond_compute; // of the iteration that broke it off; 0: none
+  SwapState beyond;    // that one
+  SwapCounts beyond_counts;
+} SwapRun;
+
 /* The steady state of layer_swap_init_steady. With spec.swapped 0 nothing is swapped. */
 void swap_run_begin(SwapRun *self, SwapSpec spec);
 /* What the next at most `count` > 0 iterations will take whose compute ticks are `compute`: a
  * prefix of them, at least 1. O(m) if nobody can wait; else they are gone through, at most
  * SWAP_STRETCH_MAX of them. */
 enum { SWAP_STRETCH_MAX = 16 };
-SwapStretch swap_run_plan(const SwapRun *self, Series compute, int64_t count);
+SwapStretch swap_run_plan(SwapRun *self, Series compute, int64_t count);
 /* Makes `count` iterations. O(n + d log count) if nobody can wait, else O(m) per iteration; with a
  * constant `compute` only until their pattern repeats. */
 SwapCounts swap_run_advance(SwapRun *self, Series compute, int64_t count);
-/* How many of the next `count` iterations have ended after `elapsed` ticks. */
-int64_t swap_run_ended(const SwapRun *self, Series compute, int64_t count, Tick elapsed);
 /* Can none of the iterations to come have a layer that waits, if none computes for less than
  * `compute` ticks? Sufficient, proven above; not necessary. */
 bool swap_run_is_transparent(const SwapRun *self, Tick compute);

@@ -52,7 +52,8 @@ static const char *excess(const void *state, int64_t n_split) {
 }
 
 static bool has_work(const ClusterView *view, MachineIx m) {
-  return view->machines[m].idle_since < 0 || view->n_assigned[m] > 0 || view->n_present[m] > 0;
+  return view->machines[m].idle_since < 0 || column_at(view->n_assigned, m) > 0 ||
+         column_at(view->n_present, m) > 0;
 }
 
 static bool is_idle(const State *self, const ClusterView *view, const Machine *machine) {

@@ -1,4 +1,4 @@
-/* The shape that most routers share; see router.h. */
+/* The shapes that most routers share; see router.h. */
 #include "sim/router/router.h"
 
 Placement router_place(const ClusterView *view, RouterChoice choose, void *state) {
@@ -12,4 +12,13 @@ Placement router_place(const ClusterView *view, RouterChoice choose, void *state
   return (Placement){.prefill =
                          choose(state, view, prefill->count ? prefill : mixed, PHASE_PREFILL),
                      .decode = choose(state, view, decode->count ? decode : mixed, PHASE_DECODE)};
+}
+
+static MachineIx least(void *figure, const ClusterView *view, const RoleList *list, Phase phase) {
+  (void)view, (void)phase;
+  return column_least(figure, list);
+}
+
+Placement router_join_least(const ClusterView *view, Column *figure) {
+  return router_place(view, least, figure);
 }

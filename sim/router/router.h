@@ -15,7 +15,6 @@ typedef enum Observation {
 
 typedef struct Router {
   Policy policy;
-  bool reads_memory; // kv_blocks of the view are to be exact when it picks
   /* Before the first pick: `state` has its options. Optional. */
   void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
   Placement (*pick)(void *state, const ClusterView *view, RequestIx request);
@@ -32,4 +31,6 @@ typedef MachineIx (*RouterChoice)(void *state, const ClusterView *view, const Ro
  * decode machines; otherwise one mixed machine for both. A missing side is taken from the mixed
  * machines. */
 Placement router_place(const ClusterView *view, RouterChoice choose, void *state);
+/* The same by a figure: the first machine with the least of it. */
+Placement router_join_least(const ClusterView *view, Column *figure);
 #endif

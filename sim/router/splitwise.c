@@ -12,9 +12,9 @@ typedef struct State {
 
 /* The least loaded machine of a role if it can take `tokens` more within `limit`. */
 static MachineIx within(const ClusterView *view, Role role, int64_t tokens, int64_t limit) {
-  const MachineIx m = role_list_least(&view->by_role[role], view->pending_tokens);
-  const bool over =
-      m != MACHINE_NONE && view->pending_tokens[m] > 0 && view->pending_tokens[m] + tokens > limit;
+  const MachineIx m = column_least(view->pending_tokens, &view->by_role[role]);
+  const int64_t pending = m == MACHINE_NONE ? 0 : column_at(view->pending_tokens, m);
+  const bool over = pending > 0 && pending + tokens > limit;
   return over ? MACHINE_NONE : m;
 }
 
@@ -32,22 +32,18 @@ static MachineIx find(const ClusterView *view, Phase phase, int64_t tokens, int6
 static MachineIx least_of_all(const ClusterView *view) {
   MachineIx best = MACHINE_NONE;
   for (int role = 0; role < ROLES; role++) {
-    const MachineIx m = role_list_least(&view->by_role[role], view->pending_tokens);
+    const MachineIx m = column_least(view->pending_tokens, &view->by_role[role]);
+    if (m == MACHINE_NONE) continue;
     if (best == MACHINE_NONE ||
-        (m != MACHINE_NONE && view->pending_tokens[m] < view->pending_tokens[best]))
+        column_at(view->pending_tokens, m) < column_at(view->pending_tokens, best))
       best = m;
   }
   return best;
 }
 
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
-  (void)state, (void)phase;
-  return role_list_least(list, view->pending_tokens);
-}
-
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   const State *self = state;
-  if (!view->roles_move) return router_place(view, choose, state);
+  if (!view->roles_move) return router_join_least(view, view->pending_tokens);
   const MachineIx prefill =
       find(view, PHASE_PREFILL, view->requests[request].prompt_tokens, self->prefill_queue_limit);
   const MachineIx decode = find(view, PHASE_DECODE, 1, self->decode_queue_limit);

@@ -2,14 +2,9 @@
  * decode machine counts only requests whose KV has arrived, not those on their way. */
 #include "sim/router/router.h"
 
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
-  (void)state, (void)phase;
-  return role_list_least(list, view->n_present);
-}
-
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
-  (void)request;
-  return router_place(view, choose, state);
+  (void)state, (void)request;
+  return router_join_least(view, view->n_present);
 }
 
 const Router router_splitwise_sim_kv_jsq = {

@@ -4,30 +4,25 @@
 #include "sim/router/router.h"
 
 typedef struct State {
-  int64_t *pending_tokens; // [n_machines]
+  Column *pending_tokens;
 } State;
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
-  (void)seed;
-  ((State *)state)->pending_tokens = ARENA_ARRAY(arena, int64_t, view->n_machines);
-}
-
-static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
-  (void)view, (void)phase;
-  return role_list_least(list, ((State *)state)->pending_tokens);
+  (void)seed, (void)arena;
+  ((State *)state)->pending_tokens = column_new(view->columns);
 }
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   (void)request;
-  return router_place(view, choose, state);
+  return router_join_least(view, ((State *)state)->pending_tokens);
 }
 
 static void observe(void *state, const ClusterView *view, RequestIx request, Observation what,
                     MachineIx machine) {
   State *self = state;
   if (what == OBSERVED_PREFILLED)
-    self->pending_tokens[machine] -= view->requests[request].prompt_tokens;
-  if (what == OBSERVED_FINISHED) self->pending_tokens[machine]--;
+    column_add(self->pending_tokens, machine, -view->requests[request].prompt_tokens);
+  if (what == OBSERVED_FINISHED) column_add(self->pending_tokens, machine, -1);
 }
 
 const Router router_splitwise_sim_kv_token_jsq = {

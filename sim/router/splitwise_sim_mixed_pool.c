@@ -14,15 +14,15 @@
 
 typedef struct State {
   int64_t prefill_queue_limit;
-  int64_t *pending_tokens;  // [n_machines]
-  int64_t *reserved_tokens; // [n_machines] of KV
+  Column *pending_tokens;
+  Column *reserved_tokens; // of KV
 } State;
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
-  (void)seed;
+  (void)seed, (void)arena;
   State *self = state;
-  self->pending_tokens = ARENA_ARRAY(arena, int64_t, view->n_machines);
-  self->reserved_tokens = ARENA_ARRAY(arena, int64_t, view->n_machines);
+  self->pending_tokens = column_new(view->columns);
+  self->reserved_tokens = column_new(view->columns);
 }
 
 /* Tasks wait on the machine outside its batch; the decode of a request in prefill here is one. */
@@ -38,9 +38,9 @@ static bool tasks_wait(const ClusterView *view, MachineIx m) {
 static MachineIx find_prefill(const State *self, const ClusterView *view, const Request *request) {
   static const Role order[] = {ROLE_PREFILL, ROLE_MIXED};
   for (int i = 0; i < 2; i++) {
-    const MachineIx m = role_list_least(&view->by_role[order[i]], self->pending_tokens);
+    const MachineIx m = column_least(self->pending_tokens, &view->by_role[order[i]]);
     if (m == MACHINE_NONE) continue;
-    const int64_t pending = self->pending_tokens[m] + request->prompt_tokens;
+    const int64_t pending = column_at(self->pending_tokens, m) + request->prompt_tokens;
     if (pending <= self->prefill_queue_limit || !tasks_wait(view, m)) return m;
   }
   return MACHINE_NONE;
@@ -50,9 +50,9 @@ static MachineIx find_decode(const State *self, const ClusterView *view, const R
   static const Role order[] = {ROLE_DECODE, ROLE_MIXED};
   const int64_t tokens = (int64_t)request->prompt_tokens + request->output_tokens;
   for (int i = 0; i < 2; i++) {
-    const MachineIx m = role_list_least(&view->by_role[order[i]], self->reserved_tokens);
+    const MachineIx m = column_least(self->reserved_tokens, &view->by_role[order[i]]);
     if (m == MACHINE_NONE) continue;
-    if (self->reserved_tokens[m] + tokens <= machine_room(&view->machines[m])) return m;
+    if (column_at(self->reserved_tokens, m) + tokens <= machine_room(&view->machines[m])) return m;
   }
   return MACHINE_NONE;
 }
@@ -60,7 +60,7 @@ static MachineIx find_decode(const State *self, const ClusterView *view, const R
 /* The less loaded of two, the first of equals; either may be MACHINE_NONE. */
 static MachineIx less(const State *self, MachineIx a, MachineIx b) {
   if (a == MACHINE_NONE || b == MACHINE_NONE) return a == MACHINE_NONE ? b : a;
-  return self->pending_tokens[b] < self->pending_tokens[a] ? b : a;
+  return column_at(self->pending_tokens, b) < column_at(self->pending_tokens, a) ? b : a;
 }
 
 /* The least loaded machine of all, in the order prefill, mixed, decode; `moved` has left its list
@@ -69,9 +69,8 @@ static MachineIx least_of_all(const State *self, const ClusterView *view, Machin
   static const Role order[] = {ROLE_PREFILL, ROLE_MIXED, ROLE_DECODE};
   MachineIx best = MACHINE_NONE;
   for (int i = 0; i < ROLES; i++) {
-    const RoleList *list = &view->by_role[order[i]];
-    for (uint32_t k = 0; k < list->count; k++)
-      if (list->items[k] != moved) best = less(self, best, list->items[k]);
+    best =
+        less(self, best, column_least_but(self->pending_tokens, &view->by_role[order[i]], moved));
     if (order[i] == ROLE_MIXED) best = less(self, best, moved);
   }
   return best;
@@ -83,18 +82,19 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
   MachineIx prefill = find_prefill(self, view, request);
   MachineIx decode = find_decode(self, view, request), moved = MACHINE_NONE;
   if (prefill == MACHINE_NONE && view->roles_move)
-    moved = prefill = role_list_least(&view->by_role[ROLE_DECODE], self->pending_tokens);
+    moved = prefill = column_least(self->pending_tokens, &view->by_role[ROLE_DECODE]);
   if (decode == MACHINE_NONE && view->roles_move) {
-    decode = role_list_least(&view->by_role[ROLE_PREFILL], self->reserved_tokens);
+    decode = column_least(self->reserved_tokens, &view->by_role[ROLE_PREFILL]);
     if (moved == MACHINE_NONE) moved = decode;
   }
   const bool none = prefill == MACHINE_NONE || decode == MACHINE_NONE;
   if (none) prefill = decode = least_of_all(self, view, moved);
   const int64_t output = request->output_tokens - 1;
-  self->pending_tokens[prefill] += request->prompt_tokens;
-  self->pending_tokens[decode]++;
-  self->reserved_tokens[prefill] += request->prompt_tokens + 1;
-  self->reserved_tokens[decode] += output + (prefill == decode ? 0 : request->prompt_tokens + 1);
+  column_add(self->pending_tokens, prefill, request->prompt_tokens);
+  column_add(self->pending_tokens, decode, 1);
+  column_add(self->reserved_tokens, prefill, request->prompt_tokens + 1);
+  column_add(self->reserved_tokens, decode,
+             output + (prefill == decode ? 0 : request->prompt_tokens + 1));
   return (Placement){prefill, decode, .roles_stay = none, .claimed = moved};
 }
 
@@ -104,14 +104,14 @@ static void observe(void *state, const ClusterView *view, RequestIx ix, Observat
   const Request *request = &view->requests[ix];
   switch (what) {
   case OBSERVED_PREFILLED:
-    self->pending_tokens[machine] -= request->prompt_tokens;
+    column_add(self->pending_tokens, machine, -request->prompt_tokens);
     break;
   case OBSERVED_TRANSFERRED:
-    self->reserved_tokens[machine] -= request->prompt_tokens + 1;
+    column_add(self->reserved_tokens, machine, -(request->prompt_tokens + 1));
     break;
   case OBSERVED_FINISHED:
-    self->pending_tokens[machine]--;
-    self->reserved_tokens[machine] -= request->prompt_tokens + request->output_tokens;
+    column_add(self->pending_tokens, machine, -1);
+    column_add(self->reserved_tokens, machine, -(request->prompt_tokens + request->output_tokens));
     break;
   }
 }

@@ -22,7 +22,7 @@ cmp -s runs.db before.db || fail 'a query changed the database'
 [ ! -e new.db ] || fail 'a query made a file'
 for sql in 'PRAGMA user_version' 'PRAGMA integrity_check' "PRAGMA table_info('run')" \
   "SELECT name FROM pragma_table_info('run')" "SELECT value FROM json_each('[1, 2]')" \
-  'EXPLAIN SELECT * FROM summary' \
+  'EXPLAIN SELECT * FROM metric' \
   'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i FROM n'; do
   expect 0 "$tandem" query runs.db --sql "$sql"
 done

@@ -40,6 +40,20 @@ sed 's/^slo: splitwise/slo:   splitwise # nine limits/' a.yaml >b.yaml
 expect 0 "$tandem" run b.yaml --output runs.db
 holds 1 'SELECT count(DISTINCT config_digest) FROM run WHERE id IN (1, 3)'
 
+# Every figure that a run tells is in the list of figures, and in each format.
+expect 0 "$tandem" list figures
+sed -n 's/^  \([a-z0-9_]*\) .*/\1/p' out | sort -u >listed
+expect 0 "$tandem" run a.yaml --format json
+mv out told.json
+expect 0 "$tandem" run a.yaml --format csv
+sed -n '/^slo,/d; /,digest,/d; 1d; s/^[^,]*,\([a-z0-9_]*\),.*/\1/p' out | sort -u >told
+[ "$(wc -l <told)" -gt 60 ] || fail 'hardly any figure is told'
+[ -z "$(comm -13 listed told)" ] || fail "not listed: $(comm -13 listed told | tr '\n' ' ')"
+while read -r name; do
+  grep -q "\"$name\": " told.json || fail "no '$name' in JSON"
+  holds 1 "SELECT count(*) > 0 FROM metric WHERE run_id = 1 AND name = '$name'"
+done <told
+
 # Queries by name and by hand, in each format.
 expect 0 "$tandem" query runs.db summary
 prints 'throughput_rps'
@@ -78,7 +92,7 @@ db = sqlite3.connect(sys.argv[1]); db.executescript(sys.argv[2]); db.close()' "$
   for command in 'run a.yaml --output' query; do
     # shellcheck disable=SC2086 # words
     rejects 3 "$tandem" $command old.db
-    says "old.db: error: 'old.db' has schema version 99, this program has version 4"
+    says "old.db: error: 'old.db' has schema version 99, this program has version 5"
   done
   sql other.db 'CREATE TABLE a (b); PRAGMA user_version = 1'
   rejects 3 "$tandem" run a.yaml --output other.db

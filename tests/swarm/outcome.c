@@ -10,12 +10,9 @@ static uint64_t fold(uint64_t hash, const void *bytes, size_t size) {
 
 static uint64_t fold_metrics(uint64_t hash, const Metrics *metrics) {
   Metrics rest = *metrics;
-  Histogram *histograms[METRICS_HISTOGRAMS];
-  metrics_histograms(&rest, histograms);
-  for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
-    hash = fold(hash, histograms[i]->counts, histograms[i]->n_counts * sizeof(uint64_t));
-    memset(histograms[i], 0, sizeof *histograms[i]);
-  }
+  for (int i = 0; i < METRICS_HISTOGRAMS; i++)
+    hash = fold(hash, rest.histograms[i].counts, rest.histograms[i].n_counts * sizeof(uint64_t));
+  memset(rest.histograms, 0, sizeof rest.histograms);
   rest.reference = NULL;
   return fold(hash, &rest, sizeof rest);
 }

@@ -1,6 +1,8 @@
 /* The view of routers. Pinned: machines by role in the order in which they took it, the first
- * minimum of a column, which role covers which phase. */
+ * minimum of a column however it and the lists change, which role covers which phase. */
+#include "sim/base/rng.h"
 #include "tests/unit/sim_testing.h"
+#include <string.h>
 
 static Stage stage;
 
@@ -41,16 +43,88 @@ Test(cluster, the_columns_begin_at_zero) {
   stage_init(&stage, "PDM", 10, 16, &arena);
   cr_assert_eq(stage.view.n_machines, 3u);
   for (MachineIx m = 0; m < 3; m++)
-    cr_expect(stage.view.pending_tokens[m] == 0 && stage.view.n_assigned[m] == 0 &&
-              stage.view.n_present[m] == 0 && stage.view.kv_blocks[m] == 0);
+    cr_expect(column_at(stage.view.pending_tokens, m) == 0 &&
+              column_at(stage.view.n_assigned, m) == 0 && column_at(stage.view.n_present, m) == 0 &&
+              column_at(stage.view.kv_blocks, m) == 0);
 }
 
 Test(cluster, the_first_of_equal_minima_wins) {
-  MachineIx items[] = {4, 2, 0, 3};
-  const int64_t column[] = {5, -9, 5, 7, 6};
-  cr_expect_eq(role_list_least(&(RoleList){items, 4}, column), 2u, "2 is listed before 0");
-  cr_expect_eq(role_list_least(&(RoleList){items, 1}, column), 4u);
-  cr_expect_eq(role_list_least(&(RoleList){items, 0}, column), MACHINE_NONE);
+  static const int64_t figures[] = {5, -9, 5, 7, 6};
+  stage_init(&stage, "DPDDD", 10, 16, &arena);
+  Column *column = column_new(stage.view.columns);
+  const RoleList *list = &stage.view.by_role[ROLE_DECODE];
+  for (MachineIx m = 0; m < 5; m++)
+    column_set(column, m, figures[m]);
+  cr_expect_eq(column_least(column, list), 0u, "of equals the first");
+  cluster_move(&stage.view, 0, ROLE_DECODE, ROLE_DECODE);
+  cr_expect_eq(column_least(column, list), 2u, "2 is listed before 0");
+  cr_expect_eq(column_least_but(column, list, 2), 0u);
+  cr_expect_eq(column_least_but(column, list, 1), 2u, "not of this list");
+  for (MachineIx m = 0; m < 4; m++)
+    if (m != 1) cluster_withdraw(&stage.view, m, ROLE_DECODE);
+  cr_expect_eq(column_least(column, list), 4u);
+  cr_expect_eq(column_least_but(column, list, 4), MACHINE_NONE);
+  cluster_withdraw(&stage.view, 4, ROLE_DECODE);
+  cr_expect_eq(column_least(column, list), MACHINE_NONE);
+  cr_expect_eq(column_least_but(column, list, 4), MACHINE_NONE);
+}
+
+/* What the trees are held to. */
+static MachineIx scan(const Column *column, const RoleList *list, MachineIx but) {
+  MachineIx best = MACHINE_NONE;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const MachineIx m = list->items[i];
+    if (m != but && (best == MACHINE_NONE || column->of[m] < column->of[best])) best = m;
+  }
+  return best;
+}
+
+/* A column may grow only when it is asked, as kv_blocks does. */
+static int64_t grown[STAGE_MACHINES];
+static void grow(void *column, MachineIx m) {
+  column_set(column, m, grown[m]);
+}
+
+static void expect_in_order(const ClusterView *view, const RoleList *list) {
+  for (uint32_t i = 1; i < list->count; i++) {
+    cr_assert_lt(view->columns->joined[list->items[i - 1]], view->columns->joined[list->items[i]]);
+    cr_assert_lt(list->by_number[i - 1], list->by_number[i]);
+  }
+}
+
+/* One machine moves now and then, perhaps to no list or back from it. */
+static void move_at_random(ClusterView *view, MachineIx m, Rng *rng) {
+  const Role from = view->columns->listed[m];
+  if (from < ROLES) cluster_withdraw(view, m, from);
+  if (from == ROLES || rng_below(rng, 3)) cluster_join(view, m, (Role)rng_below(rng, ROLES));
+}
+
+Test(cluster, the_least_is_what_a_scan_finds_whatever_changes) {
+  static const char *const clusters[] = {"M", "DM", "PDM", "PPPDDDMM"};
+  for (uint64_t seed = 0; seed < 40; seed++) {
+    stage_init(&stage, clusters[seed % 4], 10, 16, &arena);
+    ClusterView *view = &stage.view;
+    Column *columns[] = {view->n_assigned, view->kv_blocks}, *lazy = view->n_present;
+    lazy->refresh = grow;
+    lazy->context = lazy;
+    memset(grown, 0, sizeof grown);
+    Rng rng;
+    rng_init(&rng, seed, "columns");
+    for (int step = 0; step < 400; step++) {
+      const MachineIx m = (MachineIx)rng_below(&rng, view->n_machines);
+      column_set(columns[step % 2], m, (int64_t)rng_below(&rng, 4) - 2); // many are equal
+      grown[m] += (int64_t)rng_below(&rng, 3);
+      if (step % 5 == 0) move_at_random(view, m, &rng);
+      const RoleList *list = &view->by_role[rng_below(&rng, ROLES)];
+      expect_in_order(view, list);
+      for (size_t c = 0; c < COUNT(columns); c++) {
+        cr_assert_eq(column_least(columns[c], list), scan(columns[c], list, MACHINE_NONE));
+        cr_assert_eq(column_least_but(columns[c], list, m), scan(columns[c], list, m));
+      }
+      const MachineIx least = column_least(lazy, list);
+      cr_assert_eq(least, scan(&(Column){.of = grown}, list, MACHINE_NONE), "as they are now");
+    }
+  }
 }
 
 Test(cluster, a_role_covers_its_own_phase_and_mixed_covers_both) {

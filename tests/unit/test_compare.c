@@ -69,30 +69,22 @@ Test(compare, every_byte_of_the_metrics_and_every_histogram_counts) {
   Metrics a, b;
   metrics_init(&a, NULL, &arena);
   metrics_init(&b, NULL, &arena);
-  Histogram *of_a[METRICS_HISTOGRAMS];
-  metrics_histograms(&a, of_a);
-  Span free[METRICS_HISTOGRAMS];
+  const Span free = FIELD(Metrics, histograms);
+  expect_each_byte(metrics, &a, &b, sizeof a, &free, 1);
   for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
-    const size_t from = (size_t)((char *)of_a[i] - (char *)&a);
-    free[i] = (Span){from, from + sizeof(Histogram)};
-  }
-  expect_each_byte(metrics, &a, &b, sizeof a, free, METRICS_HISTOGRAMS);
-  Histogram *of_b[METRICS_HISTOGRAMS];
-  metrics_histograms(&b, of_b);
-  for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
-    histogram_add(of_a[i], 1000, 1);
+    histogram_add(&a.histograms[i], 1000, 1);
     cr_expect_not(same_metrics(&a, &b), "histogram %d", i);
-    histogram_add(of_b[i], 1000, 1);
+    histogram_add(&b.histograms[i], 1000, 1);
     cr_expect(same_metrics(&a, &b), "histogram %d", i);
     // five ticks on one of three seconds, in one bucket and between the others
     static const int64_t second = TICKS_PER_SECOND;
     for (int k = 0; k < 3; k++) {
-      histogram_add(of_a[i], second + k * 100, 1);
-      histogram_add(of_b[i], second + k * 100 + (k == 1 ? 5 : 0), 1);
+      histogram_add(&a.histograms[i], second + k * 100, 1);
+      histogram_add(&b.histograms[i], second + k * 100 + (k == 1 ? 5 : 0), 1);
     }
     cr_expect_not(same_metrics(&a, &b), "histogram %d", i);
-    histogram_add(of_a[i], second + 105, 1);
-    histogram_add(of_b[i], second + 100, 1);
+    histogram_add(&a.histograms[i], second + 105, 1);
+    histogram_add(&b.histograms[i], second + 100, 1);
     cr_expect(same_metrics(&a, &b), "histogram %d", i);
   }
 }
@@ -140,6 +132,6 @@ Test(compare, every_byte_of_a_result_counts_but_for_pointers_and_events) {
   a.machines->decode_tokens = 1;
   cr_expect_not(results(&a, &b), "a machine");
   a.machines->decode_tokens = 0;
-  ((Group *)a.groups)->n_turns = 1;
+  ((Group *)a.groups)->totals.turns = 1;
   cr_expect_not(results(&a, &b), "a group");
 }

@@ -334,7 +334,7 @@ static void configure(Server *self, int32_t swapped, int32_t usable) {
                          .out = host_link_ticks(&load->link, LINK_TO_CPU, layer, self->now),
                          .outside = tick_from_seconds(load->head),
                          .wait_tolerance = defaults().wait_tolerance};
-  if (memcmp(&spec, &self->run.spec, sizeof spec) != 0) swap_run_begin(&self->run, spec);
+  if (memcmp(&spec, &self->run.state.spec, sizeof spec) != 0) swap_run_begin(&self->run, spec);
   self->compute = tick_from_seconds(load->compute + load->head + kv / 3.2e12);
   self->tokens = (int64_t)(10000 * fmin(factor(load, usable), load->demand));
 }
@@ -379,7 +379,8 @@ static Outcome adapt(Server *server, Expansion *controller, int64_t steps) {
     const Tick compute = server->compute;
     const SwapCounts counts = step(server);
     const ExpansionStep seen = {.steps = 1,
-                                .waited = swap_waits(&server->run.spec, counts.blocked, compute),
+                                .waited =
+                                    swap_waits(&server->run.state.spec, counts.blocked, compute),
                                 .fits = true,
                                 .swaps = counts.swaps_in + counts.swaps_out,
                                 .swaps_in = counts.swaps_in,

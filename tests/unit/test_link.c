@@ -1,7 +1,8 @@
 /* The network. Pinned: rates of cases worked out by hand, that rates are max-min fair in random
  * clusters (no NIC over its capacity; each flow has a full NIC on which none is faster), finish
- * times, which flows a call reports as changed, and that bytes are the integral of rates. Not
- * pinned: bytes lost to rounding below one per change of rate. */
+ * times, which flows a call reports as changed, that bytes are the integral of rates, and that
+ * rates are those of filling over all flows at once, to the byte. Not pinned: bytes lost to
+ * rounding below one per change of rate. */
 #include "sim/base/rng.h"
 #include "sim/link.h"
 #include "tests/unit/testing.h"
@@ -96,7 +97,8 @@ static int64_t load(const Links *links, bool out, MachineIx machine) {
   int64_t sum = 0;
   for (FlowIx f = 0; f < FLOWS; f++) {
     const Flow *flow = &links->flows[f];
-    if (flow->active && (out ? flow->from : flow->to) == machine) sum += flow->rate;
+    if (flow->active && (out ? flow->ends[NIC_OUT] : flow->ends[NIC_IN]) == machine)
+      sum += flow->rate;
   }
   return sum;
 }
@@ -107,7 +109,9 @@ static bool is_bottleneck(const Links *links, const int64_t *capacities, bool ou
   if (load(links, out, machine) + FLOWS <= capacities[machine]) return false;
   for (FlowIx f = 0; f < FLOWS; f++) {
     const Flow *flow = &links->flows[f];
-    if (flow->active && (out ? flow->from : flow->to) == machine && flow->rate > rate) return false;
+    if (flow->active && (out ? flow->ends[NIC_OUT] : flow->ends[NIC_IN]) == machine &&
+        flow->rate > rate)
+      return false;
   }
   return true;
 }
@@ -121,8 +125,8 @@ static void expect_fair(const Links *links, const int64_t *capacities) {
     const Flow *flow = &links->flows[f];
     if (!flow->active) continue;
     cr_assert_gt(flow->rate, 0);
-    cr_assert(is_bottleneck(links, capacities, true, flow->from, flow->rate) ||
-                  is_bottleneck(links, capacities, false, flow->to, flow->rate),
+    cr_assert(is_bottleneck(links, capacities, true, flow->ends[NIC_OUT], flow->rate) ||
+                  is_bottleneck(links, capacities, false, flow->ends[NIC_IN], flow->rate),
               "nothing holds flow %u at %lld", f, (long long)flow->rate);
   }
 }
@@ -213,5 +217,77 @@ Test(link, at_its_finish_nothing_is_left_of_a_flow) {
     const MachineIx to = 1 + (MachineIx)rng_below(&rng, 2);
     links_begin(&links, 0, 0, to, 1 + (int64_t)rng_below(&rng, 1000000), 0);
     cr_assert_leq(links_end(&links, 0, links_finish(&links, 0)), 1);
+  }
+}
+
+/* --- filling over all flows, written plainly */
+
+/* Rates of all active flows: as often as any is without one, the NIC with the smallest share for
+ * each of those gives it to them; of equal NICs that of the oldest flow, the one out of it first.
+ * `ages` are flows, the oldest first. */
+static void fill_all(const Links *links, const int64_t *capacities, const FlowIx *ages, int n_ages,
+                     int64_t *ret_rates) {
+  int64_t left[2][MACHINES];
+  bool settled[FLOWS] = {0};
+  for (MachineIx m = 0; m < MACHINES; m++)
+    left[0][m] = left[1][m] = capacities[m];
+  for (;;) {
+    int64_t best = INT64_MAX;
+    int best_side = 0;
+    MachineIx best_machine = MACHINE_NONE;
+    for (int i = 0; i < n_ages; i++) {
+      const FlowIx f = ages[i];
+      for (int side = 0; side < 2; side++) {
+        const MachineIx machine = links->flows[f].ends[side];
+        int64_t n = 0;
+        for (FlowIx g = 0; g < FLOWS; g++)
+          n += links->flows[g].active && !settled[g] && links->flows[g].ends[side] == machine;
+        if (n == 0 || left[side][machine] / n >= best) continue;
+        best = left[side][machine] / n;
+        best_side = side;
+        best_machine = machine;
+      }
+    }
+    if (best_machine == MACHINE_NONE) return;
+    for (FlowIx f = 0; f < FLOWS; f++) {
+      const Flow *flow = &links->flows[f];
+      if (!flow->active || settled[f] || flow->ends[best_side] != best_machine) continue;
+      settled[f] = true;
+      ret_rates[f] = best > 1 ? best : 1;
+      for (int side = 0; side < 2; side++)
+        left[side][flow->ends[side]] -= ret_rates[f];
+    }
+  }
+}
+
+Test(link, rates_are_those_of_filling_over_all_flows_at_once) {
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    Rng rng;
+    rng_init(&rng, seed, "fill");
+    int64_t capacities[MACHINES]; // few values, so that shares are equal and leave a rest
+    for (int m = 0; m < MACHINES; m++)
+      capacities[m] = 997 + (int64_t)rng_below(&rng, seed % 3 + 1) * 10;
+    Links links = new_links(capacities, MACHINES);
+    Meter meter = {0};
+    FlowIx ages[FLOWS];
+    int n_ages = 0;
+    for (int i = 0; i < 100; i++) {
+      const FlowIx flow = (FlowIx)rng_below(&rng, FLOWS);
+      if (links.flows[flow].active) {
+        links_end(&links, flow, meter.at);
+        int kept = 0;
+        for (int k = 0; k < n_ages; k++)
+          if (ages[k] != flow) ages[kept++] = ages[k];
+        n_ages = kept;
+      } else {
+        begin_random(&links, &meter, flow, &rng);
+        ages[n_ages++] = flow;
+      }
+      int64_t rates[FLOWS];
+      fill_all(&links, capacities, ages, n_ages, rates);
+      for (FlowIx f = 0; f < FLOWS; f++)
+        if (links.flows[f].active)
+          cr_assert_eq(links.flows[f].rate, rates[f], "seed %d, call %d", (int)seed, i);
+    }
   }
 }

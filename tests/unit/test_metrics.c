@@ -30,8 +30,8 @@ Test(metrics, latencies_are_counted_from_the_arrival) {
   expect(&metrics.ttft, 1, 100 * MS, "TTFT");
   expect(&metrics.e2e, 1, 400 * MS, "E2E");
   expect(&metrics.tpot, 1, 100 * MS, "TPOT: 300 ms over three gaps");
-  expect(&metrics.computing_per_token, 1, 75 * MS, "three quarters of 400 ms over four tokens");
-  expect(&metrics.queueing_per_token, 1, 25 * MS, "and the rest");
+  expect(&metrics.compute_token, 1, 75 * MS, "three quarters of 400 ms over four tokens");
+  expect(&metrics.queue_token, 1, 25 * MS, "and the rest");
   expect(&metrics.slowdown_ttft, 0, -1, "no reference, no slowdown");
   cr_expect_eq(metrics.completed, 1u);
   cr_expect_eq(metrics.prompt_tokens, 90u);

@@ -33,10 +33,10 @@ static const Group *run_group(const TraceRow *rows, size_t n_rows) {
   const Group *ran = &scene.result.groups[0];
   Tick sum = 0;
   for (int i = 0; i < GROUP_ACTIVITIES; i++)
-    sum += ran->ticks[i];
+    sum += ran->totals.ticks[i];
   cr_expect_eq(sum, scene.result.span);
-  cr_expect_eq(ran->ticks[GROUP_RESHARDS], ran->n_turns * 50 * MS);
-  cr_expect_eq(ran->copied_bytes[COPY_OUT], ran->copied_bytes[COPY_IN]);
+  cr_expect_eq(ran->totals.ticks[GROUP_RESHARDS], ran->totals.turns * 50 * MS);
+  cr_expect_eq(ran->totals.copied_bytes[COPY_OUT], ran->totals.copied_bytes[COPY_IN]);
   cr_expect_eq(ran->free_blocks, group.store_blocks);
   return ran;
 }
@@ -50,19 +50,19 @@ static const TraceRow six[] = {
 Test(shaping, a_store_that_is_full_ends_prefill) {
   scene_choose(&scene, POLICY_POOL, "seesaw", "{finish: true}");
   const Group *ran = run_group(six, COUNT(six));
-  cr_expect_eq(ran->n_turns, 5);
-  cr_expect_eq(ran->most_stored_blocks, 200);
-  cr_expect_eq(ran->copied_bytes[COPY_OUT], INT64_C(600000000));
+  cr_expect_eq(ran->totals.turns, 5);
+  cr_expect_eq(ran->totals.most_stored_blocks, 200);
+  cr_expect_eq(ran->totals.copied_bytes[COPY_OUT], INT64_C(600000000));
   group.store_blocks = 600;
-  cr_expect_eq(run_group(six, COUNT(six))->n_turns, 1);
+  cr_expect_eq(run_group(six, COUNT(six))->totals.turns, 1);
 }
 
 /* Without `finish` a sequence that still decodes goes back to the store, so that more is copied. */
 Test(shaping, sequences_on_the_gpus_are_drained_or_finish) {
   const Group *ran = run_group(six, COUNT(six));
-  cr_expect_gt(ran->copied_bytes[COPY_OUT], INT64_C(600000000));
-  cr_expect_gt(ran->n_turns, 5);
-  cr_expect_gt(ran->ticks[GROUP_DRAINS], 0);
+  cr_expect_gt(ran->totals.copied_bytes[COPY_OUT], INT64_C(600000000));
+  cr_expect_gt(ran->totals.turns, 5);
+  cr_expect_gt(ran->totals.ticks[GROUP_DRAINS], 0);
   cr_expect_eq(scene.result.metrics.evictions, 0);
 }
 
@@ -88,7 +88,7 @@ Test(shaping, a_schedule_says_who_waits) {
   group.store_blocks = 500;
   for (int i = 0; i < 3; i++) {
     scene_choose(&scene, POLICY_POOL, "seesaw", schedules[i]);
-    turns[i] = run_group(rows, COUNT(rows))->n_turns;
+    turns[i] = run_group(rows, COUNT(rows))->totals.turns;
     waits[i] = scene.records[2].prefill_began_at;
     const bool waits_for_first = waits[i] > scene.records[0].last_token_at;
     const bool waits_for_both = waits[i] > scene.records[1].last_token_at;
@@ -119,7 +119,7 @@ Test(shaping, copies_overlap_with_iterations_or_hold_them_up) {
   group.overlaps = false;
   const Group *ran = run_group(rows, COUNT(rows));
   cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at + 100 * MS);
-  cr_expect_geq(ran->ticks[GROUP_STALLS], 100 * MS);
+  cr_expect_geq(ran->totals.ticks[GROUP_STALLS], 100 * MS);
 }
 
 /* With two lanes the one whose copy is not the last has to be begun anew as well. */
@@ -144,9 +144,9 @@ Test(shaping, a_request_of_one_token_has_a_place_in_the_store_until_it_ends) {
   scene.pools[0].pipeline_stages = 2;
   scene_choose(&scene, POLICY_ROUTER, "round_robin", NULL);
   const Group *ran = run_group(rows, COUNT(rows));
-  cr_expect_eq(ran->n_turns, 0);
-  cr_expect_eq(ran->most_stored_blocks, 240);
-  cr_expect_eq(ran->copied_bytes[COPY_OUT], 0);
+  cr_expect_eq(ran->totals.turns, 0);
+  cr_expect_eq(ran->totals.most_stored_blocks, 240);
+  cr_expect_eq(ran->totals.copied_bytes[COPY_OUT], 0);
   cr_expect_eq(scene.records[1].prefill_began_at, scene.records[0].first_token_at);
 }
 
@@ -191,7 +191,7 @@ Test(shaping, a_small_store_is_not_turned_for_prompt_by_prompt) {
     rows[i] = row(0, 30, 20 + 3 * (int32_t)i);
   for (int i = 0; i < 2; i++) {
     scene_choose(&scene, POLICY_POOL, "seesaw", i ? NULL : "{min_room: 0}");
-    turns[i] = run_group(rows, COUNT(rows))->n_turns;
+    turns[i] = run_group(rows, COUNT(rows))->totals.turns;
   }
   cr_expect_lt(2 * turns[1], turns[0], "%lld of %lld", (long long)turns[1], (long long)turns[0]);
 }
@@ -244,7 +244,7 @@ static void check_timeline(const SimResult *result, Tick interval) {
     cr_expect(0 <= at->store_blocks && at->store_blocks <= group.store_blocks);
     cr_expect(0 <= at->gpu_blocks && at->gpu_blocks <= 1000);
   }
-  cr_expect_eq(memcmp(ticks, result->groups[0].ticks, sizeof ticks), 0);
+  cr_expect_eq(memcmp(ticks, result->groups[0].totals.ticks, sizeof ticks), 0);
 }
 
 Test(shaping, a_timeline_shows_what_happened_and_changes_nothing) {

@@ -134,7 +134,7 @@ static void check_growth(void) {
   /* all but the wait before prefill was in iterations */
   const RequestRecord *second = &scene.records[1];
   cr_expect_eq(second->last_token_at - second->arrived_at - second->computing_ticks, 52430 * US);
-  cr_expect_eq(scene.result.metrics.queueing_per_token.max, 52430 * US / 5);
+  cr_expect_eq(scene.result.metrics.queue_token.max, 52430 * US / 5);
 }
 
 Test(tier, growth_admits_who_waited) {

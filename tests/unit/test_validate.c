@@ -18,10 +18,10 @@ TestSuite(validate, .init = setup, .fini = teardown);
 
 /* A report in which every statistic of a latency is `seconds`. */
 static void set_latencies(ValidateRun *run, double ttft, double tbt, double e2e) {
-  static const char *const names[REPORT_LATENCIES] = {
-      "ttft_s", "tbt_s", "tpot_s", "e2e_s", "queue_s", "second_token_s", "kv_transfer_s"};
-  const double seconds[REPORT_LATENCIES] = {ttft, tbt, NAN, e2e, NAN, NAN, NAN};
-  for (int i = 0; i < REPORT_LATENCIES; i++) {
+  static const char *const names[] = {"ttft_s", "tbt_s", "tpot_s", "e2e_s"};
+  const double seconds[] = {ttft, tbt, NAN, e2e};
+  run->report.n_latencies = COUNT(names);
+  for (int i = 0; i < run->report.n_latencies; i++) {
     run->report.latencies[i].name = names[i];
     for (int k = 0; k < REPORT_STATISTICS; k++)
       run->report.latencies[i].values[k] = seconds[i];
