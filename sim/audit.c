@@ -1,8 +1,10 @@
 /* See audit.h. */
 #include "sim/audit.h"
+#include "sim/lifecycle.h"
+#include "sim/memory.h"
 #include <assert.h>
 
-static void check_queue(const Engine *engine, const RequestQueue *queue) {
+static void check_links(const Engine *engine, const RequestQueue *queue) {
   int32_t n = 0;
   RequestIx previous = REQUEST_NONE;
   for (RequestIx ix = queue->first; ix != REQUEST_NONE; ix = engine->requests.slots[ix].next) {
@@ -13,35 +15,56 @@ static void check_queue(const Engine *engine, const RequestQueue *queue) {
   assert(queue->last == previous && queue->count == n);
 }
 
-/* Requests by state against the queues and batches that hold them, and what came and went. */
+/* Everybody in it belongs there by his state; how many they are. */
+static uint64_t check_queue(const Engine *engine, Machine *machine, const RequestQueue *queue) {
+  check_links(engine, queue);
+  const Request *slots = engine->requests.slots;
+  for (RequestIx ix = queue->first; ix != REQUEST_NONE; ix = slots[ix].next)
+    assert(life_queue(machine, slots[ix].state) == queue);
+  return (uint64_t)queue->count;
+}
+
+/* What its state says of a request alone; whether it is in a queue by it. */
+static bool check_request(const Request *request) {
+  const RequestStateRow *row = &request_states[request->state];
+  assert(request->state != REQUEST_NOWHERE && request->state != REQUEST_PREFILLED);
+  assert((row->kv_places & 1 << KV_GPU) || request->kv_blocks == 0);
+  assert((row->kv_places & 1 << KV_STORE) || request->store_blocks == 0);
+  assert(row->prefills || request->prefilled_tokens == request->prefill_tokens);
+  return row->queue >= 0;
+}
+
+/* Each request is where its state says, and nobody else is there. */
 static void check_requests(const Engine *engine) {
-  uint64_t by_state[REQUEST_STATES] = {0};
-  for (size_t i = 0; i < engine->requests.n_slots; i++)
-    by_state[engine->requests.slots[i].state]++;
-  uint64_t prefill = 0, decode = 0, runs = 0, blocked = 0, swapped = 0;
+  uint64_t n_queued = 0, n_runs = 0, n_chunks = 0;
+  for (size_t i = 0; i < engine->requests.n_slots; i++) {
+    const Request *request = &engine->requests.slots[i];
+    if (request->state == REQUEST_FREE) continue;
+    n_queued += check_request(request);
+    n_runs += request->state == REQUEST_RUNS;
+    n_chunks += request->state == REQUEST_PREFILLS || request->state == REQUEST_ENDS_PREFILL;
+  }
   for (uint32_t m = 0; m < engine->n_machines; m++) {
-    const Machine *machine = &engine->machines[m];
-    check_queue(engine, &machine->prefill_queue);
-    check_queue(engine, &machine->decode_queue);
-    check_queue(engine, &machine->blocked);
-    check_queue(engine, &machine->swapped);
-    check_queue(engine, &machine->inbound);
-    prefill += (uint64_t)machine->prefill_queue.count + machine->n_chunks;
+    Machine *machine = &engine->machines[m];
+    n_queued -= check_queue(engine, machine, &machine->prefill_queue);
+    n_queued -= check_queue(engine, machine, &machine->decode_queue);
+    n_queued -= check_queue(engine, machine, &machine->blocked);
+    n_queued -= check_queue(engine, machine, &machine->swapped);
+    n_runs -= machine->batch.n_seqs;
     for (size_t i = 0; i < machine->n_chunks; i++) {
       const Request *request = &engine->requests.slots[machine->chunks[i]];
-      assert(request->state == REQUEST_PREFILLS);
-      prefill -= request->prefilled_tokens + request->chunk_tokens < request->prefill_tokens;
+      const bool last =
+          request->prefilled_tokens + request->chunk_tokens == request->prefill_tokens;
+      assert(request->state == (last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS));
     }
-    decode += (uint64_t)machine->decode_queue.count;
-    runs += machine->batch.n_seqs;
-    blocked += (uint64_t)machine->blocked.count;
-    swapped += (uint64_t)machine->swapped.count;
+    n_chunks -= machine->n_chunks;
+    check_links(engine, &machine->inbound);
   }
-  assert(by_state[REQUEST_WAITS_PREFILL] + by_state[REQUEST_PREFILLS] == prefill);
-  assert(by_state[REQUEST_WAITS_DECODE] == decode);
-  assert(by_state[REQUEST_RUNS] == runs);
-  assert(by_state[REQUEST_BLOCKED] == blocked);
-  assert(by_state[REQUEST_SWAPPED] == swapped);
+  for (uint32_t g = 0; g < engine->n_groups; g++) {
+    const Group *group = &engine->groups[g];
+    n_queued -= check_queue(engine, &engine->machines[group->first[0]], &group->stored);
+  }
+  assert(n_queued == 0 && n_runs == 0 && n_chunks == 0);
   const Metrics *metrics = &engine->metrics;
   assert(metrics->asked.requests ==
          metrics->completed + metrics->rejected + engine->requests.n_live);
@@ -53,19 +76,6 @@ static int64_t held_by(const Request *request, const Machine *machine) {
   const int64_t remaining = batch_remaining(&machine->batch, request);
   return machine_held_blocks(machine,
                              (int64_t)request->prompt_tokens + request->output_tokens - remaining);
-}
-
-/* Where a live request's KV is: the machine that prefills it until it has moved. In a group only
- * machines that decode it are known as such. */
-static MachineIx holder(const Request *request, bool grouped) {
-  if (grouped)
-    return request->decode_machine == MACHINE_NONE ? request->prefill_machine
-                                                   : request->decode_machine;
-  const bool moving = request->state == REQUEST_MOVES || request->transfer != TRANSFER_NONE;
-  if (moving || request->decode_machine == request->prefill_machine)
-    return request->prefill_machine;
-  const bool before_decode = request->first_token_at < 0;
-  return before_decode ? request->prefill_machine : request->decode_machine;
 }
 
 /* A shrink goes on for as long as it has to take every block that is free; and the tier's own
@@ -87,8 +97,7 @@ static void check_memory(const Engine *engine) {
     for (size_t i = 0; i < engine->requests.n_slots; i++) {
       const Request *request = &engine->requests.slots[i];
       if (request->state == REQUEST_FREE) continue;
-      const bool grouped = engine->machines[request->prefill_machine].group;
-      if (holder(request, grouped) == m) held += held_by(request, machine);
+      if (life_machine(engine, request) == m) held += held_by(request, machine);
       if (request->transfer == TRANSFER_NONE) continue;
       const Transfer *transfer = &engine->transfers.slots[request->transfer];
       if (transfer->to == m && transfer->stage != TRANSFER_WAITS)
@@ -102,38 +111,39 @@ static void check_memory(const Engine *engine) {
   }
 }
 
-/* Where a live request is now; MACHINE_NONE while its KV moves. */
-static MachineIx present_at(const Request *request) {
-  if (request->state == REQUEST_MOVES || request->state == REQUEST_FETCHED) return MACHINE_NONE;
-  return request->first_token_at < 0 ? request->prefill_machine : request->decode_machine;
-}
-
-/* Tokens of a request that are to be prefilled where it is now. */
-static int64_t pending_tokens(const Request *request) {
-  const bool pending =
-      request->state == REQUEST_WAITS_PREFILL || request->state == REQUEST_PREFILLS;
-  return pending ? request->prefill_tokens - request->prefilled_tokens : 0;
-}
-
-/* What policies read of the machines against the requests. */
-static void check_columns(const Engine *engine) {
+/* What policies read of a machine, and what the core counts on it, against the requests and the
+ * rows of their states. */
+static void check_machine(const Engine *engine, MachineIx m) {
   const ClusterView *view = &engine->view;
-  for (MachineIx m = 0; m < engine->n_machines; m++) {
-    int64_t n_assigned = 0, n_present = 0, n_decodes = 0, n_heavy = 0, pending = 0;
-    for (size_t i = 0; i < engine->requests.n_slots; i++) {
-      const Request *request = &engine->requests.slots[i];
-      if (request->state == REQUEST_FREE) continue;
-      const bool decodes = request->decode_machine == m;
-      n_decodes += decodes;
-      n_heavy += decodes && view_heavy(view, request);
-      n_assigned += decodes || (request->prefill_machine == m && request->first_token_at < 0);
-      n_present += present_at(request) == m;
-      pending += decodes + (present_at(request) == m ? pending_tokens(request) : 0);
-    }
-    assert(view->pending_tokens->of[m] == pending);
-    assert(view->n_assigned->of[m] == n_assigned && view->n_present->of[m] == n_present);
-    assert(engine->machines[m].n_decodes == n_decodes && view->n_heavy->of[m] == n_heavy);
+  const Machine *machine = &engine->machines[m];
+  int64_t n_assigned = 0, n_present = 0, n_decodes = 0, n_heavy = 0, pending = 0;
+  int64_t n_prefills = 0, n_outgoing = 0, n_started = 0;
+  for (size_t i = 0; i < engine->requests.n_slots; i++) {
+    const Request *request = &engine->requests.slots[i];
+    if (request->state == REQUEST_FREE) continue;
+    const RequestStateRow *row = &request_states[request->state];
+    const bool decodes = request->decode_machine == m;
+    n_decodes += decodes;
+    n_heavy += decodes && view_heavy(view, request);
+    n_assigned += decodes || (request->prefill_machine == m && request->first_token_at < 0);
+    pending += decodes;
+    if (life_machine(engine, request) != m) continue;
+    n_present += row->present;
+    n_prefills += row->prefills;
+    n_outgoing += row->outgoing;
+    n_started +=
+        request->state != REQUEST_ENDS_PREFILL && row->prefills && request->prefilled_tokens > 0;
+    pending += row->prefills ? request->prefill_tokens - request->prefilled_tokens : 0;
   }
+  assert(view->pending_tokens->of[m] == pending && view->n_heavy->of[m] == n_heavy);
+  assert(view->n_assigned->of[m] == n_assigned && view->n_present->of[m] == n_present);
+  assert(machine->n_decodes == n_decodes && machine->n_prefills == n_prefills);
+  assert(machine->n_outgoing == n_outgoing && machine->n_started == n_started);
+}
+
+static void check_machines(const Engine *engine) {
+  for (MachineIx m = 0; m < engine->n_machines; m++)
+    check_machine(engine, m);
 }
 
 /* What the trees of columns name against scans; of figures as last brought up to date. */
@@ -159,27 +169,27 @@ static void check_loads(const Engine *engine) {
   }
 }
 
-/* A machine is in the list of its role, once, or it flips. One that turns has nothing left. */
+/* A machine is in the list of its role, once, if it takes requests. One that is away for a flip has
+ * nothing left. */
 static void check_roles(const Engine *engine) {
   const ClusterView *view = &engine->view;
-  uint32_t n_listed = 0, n_turning = 0;
+  uint32_t n_listed = 0, n_taking = 0, n_flips = 0;
   for (int role = 0; role < ROLES; role++)
     n_listed += view->by_role[role].count;
-  assert(n_listed + engine->n_flipping == engine->n_machines);
   for (MachineIx m = 0; m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
     const RoleList *list = &view->by_role[machine->role];
-    uint32_t n_times = 0, n_flips = 0;
+    uint32_t n_times = 0;
     for (uint32_t i = 0; i < list->count; i++)
       n_times += list->items[i] == m;
-    for (uint32_t i = 0; i < engine->n_flipping; i++)
-      n_flips += engine->flipping[i] == m;
-    assert(n_times + n_flips == 1 && n_flips == machine->flips);
-    if (!agenda_find(&engine->agenda, EVENT_FLIP, m)) continue;
-    assert(machine->flips && view->n_assigned->of[m] == 0 && view->n_present->of[m] == 0);
-    n_turning++;
+    assert(n_times == machine_takes_requests(machine));
+    n_taking += n_times;
+    const bool away = machine->availability == MACHINE_AWAY && !machine->group;
+    assert(away == (agenda_find(&engine->agenda, EVENT_FLIP, m) != NULL));
+    assert(!away || (view->n_assigned->of[m] == 0 && view->n_present->of[m] == 0));
+    n_flips += away;
   }
-  assert(n_turning == engine->n_turning);
+  assert(n_listed == n_taking && n_flips == engine->n_flips);
 }
 
 /* Time is idle or booked, but for an iteration or run in progress. */
@@ -202,8 +212,7 @@ static void check_cpu_memory(const Engine *engine) {
     int64_t held = 0;
     for (RequestIx ix = machine->swapped.first; ix != REQUEST_NONE; ix = slots[ix].next) {
       const Request *request = &slots[ix];
-      assert(request->state == REQUEST_SWAPPED && request->decode_machine == m);
-      assert(request->kv_blocks == 0 && request->transfer == TRANSFER_NONE);
+      assert(request->decode_machine == m && request->transfer == TRANSFER_NONE);
       assert(request->previous == REQUEST_NONE || slots[request->previous].id < request->id);
       held +=
           machine_held_blocks(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
@@ -257,37 +266,32 @@ static void check_network(const Engine *engine) {
 static void check_groups(const Engine *engine) {
   for (uint32_t g = 0; g < engine->n_groups; g++) {
     const Group *group = &engine->groups[g];
-    check_queue(engine, &group->stored);
     for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
-      check_queue(engine, &group->copies[direction]);
+      check_links(engine, &group->copies[direction]);
       const bool copies =
           agenda_find(&engine->agenda, EVENT_COPY, COPY_DIRECTIONS * g + (uint32_t)direction);
       assert(copies == (group->copies[direction].count > 0));
     }
     int64_t stored = 0;
-    int32_t n_stored = 0, n_out = 0, n_in = 0;
+    int32_t n_out = 0, n_in = 0;
     for (size_t i = 0; i < engine->requests.n_slots; i++) {
       const Request *request = &engine->requests.slots[i];
       if (request->state == REQUEST_FREE || request->prefill_machine == MACHINE_NONE) continue;
       if (engine->machines[request->prefill_machine].group != group) continue;
       stored += request->store_blocks;
-      n_stored += request->state == REQUEST_STORED;
       n_out += request->state == REQUEST_MOVES;
       n_in += request->state == REQUEST_FETCHED;
-      if (request->state == REQUEST_STORED)
-        assert(request->kv_blocks == 0 && request->store_blocks > 0);
-      if (request->state == REQUEST_RUNS) assert(request->store_blocks == 0);
+      assert(request->state != REQUEST_STORED || request->store_blocks > 0);
     }
     assert(group->free_blocks + stored == group->spec->store_blocks);
-    assert(n_stored == group->stored.count && n_out == group->copies[COPY_OUT].count &&
-           n_in == group->copies[COPY_IN].count);
+    assert(n_out == group->copies[COPY_OUT].count && n_in == group->copies[COPY_IN].count);
     uint32_t n_busy = 0;
     for (int shape = 0; shape < SHAPES; shape++)
       for (uint32_t i = 0; i < group->n_machines[shape]; i++) {
         const Machine *machine = &engine->machines[group->first[shape] + i];
         const bool up = group->shape == (Shape)shape && group->state == GROUP_RUNS;
         const bool leaves = group->shape == (Shape)shape && group->state == GROUP_LEAVES;
-        assert(machine->closed == !up);
+        assert(machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
         assert(up || leaves || machine->activity == ACTIVITY_IDLE);
         if (!up && !leaves) assert(machine->free_blocks == machine->pool->kv_blocks);
         n_busy += machine->activity != ACTIVITY_IDLE;
@@ -319,7 +323,7 @@ void audit_check(const Engine *engine, Tick previous) {
   check_requests(engine);
   check_memory(engine);
   check_cpu_memory(engine);
-  check_columns(engine);
+  check_machines(engine);
   check_least(engine);
   check_loads(engine);
   check_roles(engine);

@@ -1,10 +1,11 @@
 /* Checks all books of a run against each other; only reads, and asserts. On in tests, --audit
  * elsewhere.
  *
- *   requests   arrived = completed + rejected + in flight; each live one is where its state says
+ *   requests   arrived = completed + rejected + in flight; each live one is where its state
+ *              says, by the rows of sim/lifecycle.h
  *   memory     free blocks + those held by requests and inbound transfers = capacity, per machine
- *   columns    what policies read of the machines agrees with the requests
- *   roles      each machine is in the list of its role or flips; one that turns has nothing left
+ *   columns    what policies read and machines count agrees with the requests
+ *   roles      each machine is in the list of its role or flips; one that is away has nothing left
  *   idleness   idle time and time booked are all there is
  *   batches    context sum, residues and finish counts agree with the requests in them
  *   network    the rates of the flows through a NIC sum to at most its capacity
@@ -12,7 +13,7 @@
  *   totals     of machines are within the time that there was for them */
 #ifndef SIM_AUDIT_H
 #define SIM_AUDIT_H
-#include "sim/engine.h"
+#include "sim/state.h"
 
 /* After an event; `previous` is the time of the one before. */
 void audit_check(const Engine *engine, Tick previous);

@@ -76,9 +76,8 @@ struct Group {
   uint32_t n_busy;                      // machines with an iteration in progress
   Leaver *leavers;                      // reused
   size_t leavers_capacity;
-  bool gave_back; // blocks of the store, in an event whose group is yet to be looked at
-  bool touched; // by the arrival being handled: a prompt came, or machines began that waited for it
-  Tick since;   // the last entry into totals.ticks
+  bool marked; // its shape is looked at once the event is handled (marks.h)
+  Tick since;  // the last entry into totals.ticks
   GroupTotals totals;
 };
 
@@ -97,6 +96,11 @@ const char *group_activity_name(GroupActivity activity);
 
 static inline bool group_copies(const Group *group) {
   return group->copies[COPY_OUT].count + group->copies[COPY_IN].count > 0;
+}
+
+/* Whether its machines wait for copies: where those do not overlap with iterations. */
+static inline bool group_waits(const Group *group) {
+  return !group->spec->overlaps && group_copies(group);
 }
 
 /* What a policy sees when it is asked for the shape of a group that runs. */

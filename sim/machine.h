@@ -52,6 +52,13 @@ typedef struct PoolSpec {
   PolicyChoice batcher, kvtier; // of this pool; without a policy: those of the run
 } PoolSpec;
 
+/* Whether a machine does iterations, whoever asked for it. */
+typedef enum Availability {
+  MACHINE_UP,
+  MACHINE_DRAINS, // takes no new requests and finishes those it has, then it is away: it flips
+  MACHINE_AWAY,   // begins none: it turns to its new role, or its group is not in its shape
+} Availability;
+
 typedef enum Activity {
   ACTIVITY_IDLE,
   ACTIVITY_PREFILL, // one iteration with prefill in it, decodes perhaps too
@@ -99,21 +106,20 @@ typedef struct Machine {
   Activity activity;
   Tick idle_since; // -1 while it is busy
   Tick idle_ticks; // before that
-  bool flips;      // takes no new work; finishes what it has, then turns to `flips_to`
-  Role flips_to;
-  Tick flip_ticks; // how long that takes once it is idle
+  Availability availability;
+  Role flips_to;   // while it drains or is away for a flip
+  Tick flip_ticks; // how long it is away
   /* private: engine */
   const Batcher *batcher;
   const KvTier *kvtier;
   void *batcher_options, *batcher_state, *kvtier_options, *kvtier_state;
   Group *group;            // it is a shape of; NULL: none
-  bool closed;             // its group is in the other shape, or on its way
   Pipeline *pipeline;      // shared by the lanes of a replica; NULL: none
   bool moves_kv;           // the tier does
   int64_t wanted_blocks;   // by the tier
   int64_t withheld_blocks; // of kv_blocks, not free: will go once all beyond wanted are
   Tick kv_blocks_since;    // kv_blocks are what they are
-  bool woken;              // is in Engine.woken: begins once all arrivals of this tick are in
+  uint8_t marks;           // marks.h
   int64_t padding_tokens, padding_area2; // of the current iteration
   int64_t padding_seqs, padding_context; // of the decodes now, as the batch began its run
   DecodeRun run;
@@ -129,6 +135,11 @@ typedef struct Machine {
 /* Machines as they are bought, which is what pools are sized by. */
 static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
+}
+
+/* Whether requests may be placed on it. Where a group is not in its shape they wait for that. */
+static inline bool machine_takes_requests(const Machine *machine) {
+  return machine->availability == MACHINE_UP || machine->group;
 }
 
 /* Whether its batch takes part in the present iteration. */

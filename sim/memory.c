@@ -1,10 +1,13 @@
-/* Blocks of KV memory: who holds how many, and who gives way when they run out (DESIGN §5).
+/* Blocks of KV memory: what is free and what is promised (DESIGN §5).
  *
  * Machine.free_blocks is exact between decode runs. During one it knows of the blocks that the run
  * has taken up to DecodeRun.booked; engine_free_blocks knows of all, and engine_catch_up books
  * them. Whoever takes or gives blocks during a run has its length fitted to what is left, so that a
  * run never outgrows the memory. */
-#include "sim/engine.h"
+#include "sim/memory.h"
+#include "sim/decode_run.h"
+#include "sim/marks.h"
+#include "sim/tier.h"
 #include <assert.h>
 
 /* Iterations of the batch that have begun and are not booked yet. */
@@ -54,84 +57,11 @@ bool engine_has_room(const Engine *self, const Machine *machine, int64_t n) {
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
   take(self, machine, n);
   if (n < 0 && machine->wanted_blocks < machine->kv_blocks) engine_withhold_blocks(self, machine);
-  if (machine->activity == ACTIVITY_DECODE) engine_refit_run(self, machine);
+  if (machine->activity == ACTIVITY_DECODE) engine_mark(self, machine, MARK_REFIT);
 }
 
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {
   machine->promised_blocks += n;
   assert(machine->promised_blocks >= 0);
   column_add(self->view.kv_blocks, machine->ix, n);
-}
-
-void engine_leave_batch(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  const int64_t made = request->output_tokens - batch_remaining(&machine->batch, request);
-  const int64_t context = request->prompt_tokens + made;
-  batch_remove(&machine->batch, self->requests.slots, ix, context);
-  if (!machine->batcher->reserves_output)
-    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
-  request->computing_ticks += machine->decoded_ticks;
-  if (made == request->generated_tokens) return; // it was about to join
-  request->generated_tokens = (int32_t)made;
-  request->last_token_at = machine->decoded_at;
-}
-
-void engine_requeue(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  assert(request->kv_blocks == 0);
-  request->prefilled_tokens = 0;
-  request->prefill_tokens = request->prompt_tokens + request->generated_tokens;
-  request->state = REQUEST_WAITS_PREFILL;
-  request->preemptions++;
-  request->evictions++;
-  request_queue_push_front(&machine->prefill_queue, self->requests.slots, ix);
-  machine->n_prefills++;
-  column_add(self->view.pending_tokens, machine->ix, request->prefill_tokens);
-  self->metrics.evictions++;
-  engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
-}
-
-/* The earlier chunks of a prefill are lost; the request keeps its place in the queue. No eviction,
- * each of which has a token made by a prefill of its own. */
-void engine_drop_chunks(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  assert(request->prefilled_tokens > 0 && request->transfer == TRANSFER_NONE);
-  engine_take_blocks(self, machine, -request->kv_blocks);
-  request->kv_blocks = 0;
-  request->preemptions++;
-  machine->n_started--;
-  self->metrics.preemptions++;
-  self->metrics.dropped_tokens += request->prefilled_tokens;
-  column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
-  engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
-  request->prefilled_tokens = 0;
-}
-
-void engine_suspend(Engine *self, Machine *machine, RequestIx ix) {
-  Request *slots = self->requests.slots;
-  Request *request = &slots[ix];
-  assert(machine->activity == ACTIVITY_IDLE);
-  if (request->state == REQUEST_RUNS) {
-    engine_leave_batch(self, machine, ix);
-  } else if (request->state == REQUEST_BLOCKED) {
-    request_queue_remove(&machine->blocked, slots, ix);
-  } else {
-    assert(request->state == REQUEST_WAITS_DECODE);
-    request_queue_remove(&machine->decode_queue, slots, ix);
-  }
-}
-
-void engine_evict(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  if (request->state == REQUEST_WAITS_PREFILL) {
-    engine_drop_chunks(self, machine, ix);
-    return;
-  }
-  engine_suspend(self, machine, ix);
-  engine_take_blocks(self, machine, -request->kv_blocks);
-  request->kv_blocks = 0;
-  if (engine_can_swap_out(machine, request))
-    engine_swap_out(self, machine, ix);
-  else
-    engine_requeue(self, machine, ix);
 }

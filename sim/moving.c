@@ -1,5 +1,9 @@
 /* KV caches move: see transfer.h for the stages. */
-#include "sim/engine.h"
+#include "sim/moving.h"
+#include "sim/lifecycle.h"
+#include "sim/limits.h"
+#include "sim/marks.h"
+#include "sim/memory.h"
 #include <assert.h>
 
 static TransferIx take_slot(Engine *self) {
@@ -72,11 +76,8 @@ static void stop_bytes(Engine *self, TransferIx ix) {
 }
 
 static void take_room(Engine *self, const Transfer *transfer) {
-  Machine *to = &self->machines[transfer->to];
-  const int64_t blocks = blocks_needed(self, transfer);
-  engine_take_blocks(self, to, blocks);
-  engine_promise_blocks(self, to, -blocks);
   const Request *request = &self->requests.slots[transfer->request];
+  life_room_taken(self, request);
   self->metrics.transfers++;
   self->metrics.transferred_bytes += kv_bytes(self, transfer);
   engine_log(self, OUTCOME_TRANSFER_BEGIN, request, transfer->from, transfer->to,
@@ -193,10 +194,7 @@ static void wait_for_room(Engine *self, TransferIx ix) {
 void engine_begin_transfer(Engine *self, RequestIx ix) {
   const TransferIx slot = open_transfer(self, ix);
   const Transfer *transfer = &self->transfers.slots[slot];
-  Machine *from = &self->machines[transfer->from];
-  self->requests.slots[ix].state = REQUEST_MOVES;
-  from->n_outgoing++;
-  column_add(self->view.n_present, from->ix, -1);
+  life_left(self, &self->machines[transfer->from], ix);
   if (transfer->stage == TRANSFER_OVERLAPS)
     move_rest(self, slot);
   else if (has_room(self, transfer))
@@ -222,18 +220,6 @@ static void release_slot(Engine *self, Request *request) {
   request->transfer = TRANSFER_NONE;
 }
 
-/* The sender's copy of the KV goes. */
-static void release_sender(Engine *self, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  Machine *from = &self->machines[request->prefill_machine];
-  engine_take_blocks(self, from, -request->kv_blocks);
-  request->kv_blocks = 0;
-  from->n_outgoing--;
-  if (self->router->observe)
-    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_TRANSFERRED,
-                          from->ix);
-}
-
 /* What waited for memory on the sender may have it now. */
 static void wake_sender(Engine *self, Machine *from, RequestIx ix) {
   engine_admit_inbound(self, from);
@@ -248,12 +234,9 @@ static void end_transfer(Engine *self, TransferIx slot) {
   Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
   engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
   histogram_add(&self->metrics.kv_transfer, self->now - request->last_token_at, 1);
-  release_sender(self, ix);
+  life_released(self, from, ix);
   release_slot(self, request);
-  request->kv_blocks = (int32_t)blocks_needed(self, &transfer);
-  request->state = REQUEST_WAITS_DECODE;
-  request_queue_push(&to->decode_queue, self->requests.slots, ix);
-  column_add(self->view.n_present, to->ix, 1);
+  life_arrived(self, ix);
   engine_wake(self, to, WAKE_DECODE, ix);
   wake_sender(self, from, ix);
 }
@@ -296,12 +279,10 @@ static void give_room_back(Engine *self, RequestIx ix) {
   const TransferIx slot = self->requests.slots[ix].transfer;
   Transfer *transfer = &self->transfers.slots[slot];
   Machine *to = &self->machines[transfer->to];
-  const int64_t blocks = blocks_needed(self, transfer);
   assert(!is_moving(self, slot));
   transfer->stage = TRANSFER_WAITS;
   transfer->choice.mode = TRANSFER_SERIALIZED;
-  engine_take_blocks(self, to, -blocks);
-  engine_promise_blocks(self, to, blocks);
+  life_room_returned(self, &self->requests.slots[ix]);
   self->metrics.transfers--;
   self->metrics.transferred_bytes -= kv_bytes(self, transfer);
   engine_admit_inbound(self, to);
@@ -311,15 +292,14 @@ static void give_room_back(Engine *self, RequestIx ix) {
 /* The first in line gives up its KV and is prefilled again where it will be decoded. */
 static void give_up(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  Machine *from = &self->machines[request->prefill_machine];
   Machine *to = &self->machines[request->decode_machine];
   stop_waiting(self, ix);
-  engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
-  release_sender(self, ix);
+  life_released(self, from, ix);
   release_slot(self, request);
-  engine_requeue(self, to, ix);
-  column_add(self->view.n_present, to->ix, 1);
+  life_returned(self, ix);
   engine_wake(self, to, WAKE_PREFILL, ix);
-  wake_sender(self, &self->machines[request->prefill_machine], ix);
+  wake_sender(self, from, ix);
 }
 
 bool engine_break_deadlock(Engine *self) {

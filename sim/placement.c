@@ -1,6 +1,11 @@
-/* Arrival, routing, and the end of a request: the cluster's side of the engine. */
+/* See placement.h. */
+#include "sim/placement.h"
 #include "sim/base/hash.h"
-#include "sim/engine.h"
+#include "sim/lifecycle.h"
+#include "sim/limits.h"
+#include "sim/marks.h"
+#include "sim/roles.h"
+#include "sim/shaping.h"
 #include <assert.h>
 
 void engine_pull(Engine *self) {
@@ -28,7 +33,7 @@ static MachineIx roomiest_of(const Engine *self, Phase phase,
   for (MachineIx m = 0; m < self->n_machines; m++) {
     const Machine *machine = &self->machines[m];
     const int64_t room = machine_room(machine);
-    if (machine->flips || room <= most || !covers(machine, phase)) continue;
+    if (!machine_takes_requests(machine) || room <= most || !covers(machine, phase)) continue;
     best = m;
     most = room;
   }
@@ -68,26 +73,6 @@ static Rejection rejection_of(const Engine *self, const Request *request, bool l
   return storable(self, request) ? REJECTED_NOT : REJECTED_STORE;
 }
 
-static void assign_prefill(Engine *self, Request *request, Machine *machine) {
-  request->prefill_machine = machine->ix;
-  machine->n_prefills++;
-  if (machine->group) machine->group->touched = true;
-  column_add(self->view.pending_tokens, machine->ix, request->prompt_tokens);
-  column_add(self->view.n_assigned, machine->ix, 1);
-  column_add(self->view.n_present, machine->ix, 1);
-  engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
-}
-
-void engine_assign_decode(Engine *self, Request *request, Machine *machine) {
-  request->decode_machine = machine->ix;
-  machine->n_decodes++;
-  column_add(self->view.pending_tokens, machine->ix, 1);
-  column_add(self->view.n_heavy, machine->ix, view_heavy(&self->view, request));
-  if (machine->ix == request->prefill_machine) return;
-  column_add(self->view.n_assigned, machine->ix, 1);
-  engine_promise_blocks(self, machine, phase_blocks(machine, request, PHASE_PREFILL));
-}
-
 /* The dispatcher's pick, or the roomiest where that is too small. Where roles move, those that
  * decoded when the request arrived may all have moved since: then any may be claimed. */
 static MachineIx dispatch(Engine *self, RequestIx ix) {
@@ -109,38 +94,8 @@ void engine_dispatch(Engine *self, RequestIx ix) {
   if (request->decode_machine != MACHINE_NONE || (grouped && request->output_tokens > 1)) return;
   const MachineIx decode =
       request->output_tokens > 1 ? dispatch(self, ix) : request->prefill_machine;
-  engine_assign_decode(self, request, &self->machines[decode]);
+  life_dispatched(self, request, decode);
   engine_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
-}
-
-static RequestRecord record_of(const Request *request, Rejection rejected) {
-  RequestRecord record = {
-#define REQUEST_FIELD(type, field, column, kind, meaning) .field = request->field,
-#include "sim/metrics.def"
-      .rejected = rejected};
-  if (rejected) record.last_token_at = -1;
-  return record;
-}
-
-void engine_retire(Engine *self, RequestIx ix, Rejection rejected) {
-  const Request *request = &self->requests.slots[ix];
-  const RequestRecord record = record_of(request, rejected);
-  if (rejected) {
-    engine_log(self, OUTCOME_REJECTION, request, MACHINE_NONE, record.prompt_tokens,
-               record.output_tokens);
-    self->metrics.rejected++;
-    self->metrics.rejected_for[rejected]++;
-  } else {
-    engine_log(self, OUTCOME_LAST_TOKEN, request, request->decode_machine, 0, 0);
-    metrics_complete(&self->metrics, &record);
-  }
-  request_table_release(&self->requests, ix);
-  const SimConfig *config = self->config;
-  if (self->failed || self->stopped || !config->on_request) return;
-  const int status =
-      config->on_request(config->on_request_context, &record, &self->metrics, self->diag);
-  self->failed = status < 0;
-  self->stopped = status > 0;
 }
 
 static RequestIx admit_row(Engine *self) {
@@ -184,13 +139,12 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
   return placement;
 }
 
-static void queue_prefill(Engine *self, RequestIx ix) {
+static void wake(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[request->prefill_machine];
-  const bool chained = request->decode_machine == request->prefill_machine;
-  request_queue_push(&machine->prefill_queue, self->requests.slots, ix);
+  if (machine->group) engine_mark_group(self, machine->group);
   engine_wake(self, machine, WAKE_PREFILL, ix);
-  if (chained) engine_wake(self, machine, WAKE_CHAINED, ix);
+  if (request->decode_machine == machine->ix) engine_wake(self, machine, WAKE_CHAINED, ix);
 }
 
 /* Claims the machines that the placement takes across their roles. */
@@ -212,19 +166,16 @@ void engine_handle_arrival(Engine *self) {
   const bool large = (int64_t)request->prompt_tokens + request->output_tokens > self->smallest_room;
   const Rejection rejection = rejection_of(self, request, large);
   if (rejection) {
-    engine_retire(self, ix, rejection);
+    life_rejected(self, ix, rejection);
     engine_pull(self);
   } else {
     const Placement placement = place(self, ix, large);
     claim(self, &placement);
-    assign_prefill(self, request, &self->machines[placement.prefill]);
-    if (placement.decode != MACHINE_NONE)
-      engine_assign_decode(self, request, &self->machines[placement.decode]);
+    life_placed(self, ix, placement.prefill, placement.decode);
     const bool open = placement.decode == MACHINE_NONE;
     engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill,
                open ? -1 : (int64_t)placement.decode, 0);
     engine_pull(self);
-    queue_prefill(self, ix);
+    wake(self, ix);
   }
-  if (!self->gathers && self->n_woken > 0) engine_begin_woken(self);
 }

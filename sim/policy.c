@@ -6,6 +6,7 @@
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"
 #include "sim/router/router.h"
+#include "sim/sim.h"
 #include "sim/transfer/transfer_policy.h"
 #include <stddef.h>
 #include <string.h>
@@ -103,4 +104,31 @@ void *policy_bind(const Policy *policy, const Node *map, Place owner, Arena *are
   if (option_bind(options, map, own_keys, owner, state, diag)) return NULL;
   if (policy->check && policy->check(state, map, owner, arena, diag)) return NULL;
   return state;
+}
+
+PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind) {
+  const PolicyChoice *choice = &config->policies[kind];
+  return choice->policy ? *choice : (PolicyChoice){policy_list(kind)[0], NULL};
+}
+
+PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, PolicyKind kind) {
+  const PolicyChoice *own = kind == POLICY_BATCHER ? &pool->batcher : &pool->kvtier;
+  return own->policy ? *own : sim_policy(config, kind);
+}
+
+const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy *kvtier) {
+  const Batcher *batches = (const Batcher *)batcher;
+  const KvTier *tier = (const KvTier *)kvtier;
+  if (((const PoolPolicy *)pool)->shape && kvtier_moves(tier))
+    return "the tier keeps KV in CPU memory of its own, where GPUs that change shape have their "
+           "store";
+  if (((const PoolPolicy *)pool)->shape && (batches->owns_queues || batches->reorders))
+    return "the batcher takes prompts in an order of its own, not as the groups' store has room";
+  if (batches->owns_queues && tier->pick)
+    return "the batcher keeps queues of its own, which a tier that evicts would upset";
+  if (!batches->reserves_output && !tier->pick)
+    return "the batcher lets sequences grow, so the tier must have somebody give way";
+  if (tier->swaps && !batches->returns_swapped)
+    return "the batcher does not let requests return that the tier swapped out";
+  return NULL;
 }

@@ -25,7 +25,7 @@ RequestIx request_table_take(RequestTable *self) {
                                    .transfer = TRANSFER_NONE,
                                    .previous = REQUEST_NONE,
                                    .next = REQUEST_NONE,
-                                   .state = REQUEST_WAITS_PREFILL};
+                                   .state = REQUEST_NOWHERE};
   return request;
 }
 

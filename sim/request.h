@@ -17,11 +17,15 @@ typedef uint32_t MachineIx;
 #define REQUEST_NONE UINT32_MAX
 #define MACHINE_NONE UINT32_MAX
 
+/* What holds in each is a row of request_states (sim/lifecycle.h). */
 typedef enum RequestState {
   REQUEST_FREE,          // the slot is not in use
+  REQUEST_NOWHERE,       // for the moment: has arrived, or is between two machines or queues
   REQUEST_WAITS_PREFILL, // in a machine's prefill queue, holding no KV (or that of earlier chunks)
-  REQUEST_PREFILLS,      // in the machine's current iteration
-  REQUEST_MOVES,         // prefilled, KV on its way to the decode machine
+  REQUEST_PREFILLS,      // a chunk of it is in the machine's current iteration; keeps its place
+  REQUEST_ENDS_PREFILL,  // its last chunk is
+  REQUEST_PREFILLED,     // for the moment: its prefill has just ended
+  REQUEST_MOVES,         // prefilled, KV on its way to the decode machine or a store
   REQUEST_WAITS_DECODE,  // KV is on the decode machine, not yet in its batch
   REQUEST_RUNS,          // in the decode batch
   REQUEST_BLOCKED,       // was in the decode batch, is left out of it, keeps its KV
@@ -58,6 +62,16 @@ typedef struct Request {
   uint8_t state;            // RequestState
 } Request;
 _Static_assert(sizeof(Request) <= 136, "hardly more than two cache lines");
+
+/* Whether it waits for prefill or is in one. */
+static inline bool request_prefills(const Request *request) {
+  return request->state >= REQUEST_WAITS_PREFILL && request->state <= REQUEST_ENDS_PREFILL;
+}
+
+/* Tokens whose KV a request that is prefilled has: the newest one's is not computed yet. */
+static inline int64_t request_kv_tokens(const Request *request) {
+  return (int64_t)request->prompt_tokens + request->generated_tokens - 1;
+}
 
 /* Whether the KV of a request that is prefilled on `machine` will have to move, and whither is
  * known. */

@@ -1,6 +1,7 @@
 /* Who plays which role: claims and returns of the mixed pool, and flips (TetriInfer §3.5), which a
  * pool policy decides whenever loads are broadcast. */
-#include "sim/engine.h"
+#include "sim/roles.h"
+#include "sim/marks.h"
 #include <assert.h>
 
 static void change_role(Engine *self, Machine *machine, Role role) {
@@ -20,11 +21,11 @@ void engine_claim(Engine *self, Machine *machine, Phase phase) {
   change_role(self, machine, role);
 }
 
-void engine_settle(Engine *self, Machine *machine) {
-  if (!self->pool->settle) return;
+void engine_review_role(Engine *self, Machine *machine) {
+  if (!self->pool->review_role) return;
   Role home = machine->home;
   const bool idle = column_at(self->view.n_present, machine->ix) == 0;
-  Role role = self->pool->settle(self->states[POLICY_POOL], &self->view, machine, idle, &home);
+  Role role = self->pool->review_role(self->states[POLICY_POOL], &self->view, machine, idle, &home);
   machine->home = home;
   change_role(self, machine, role);
 }
@@ -69,7 +70,8 @@ static bool is_last(const Engine *self, const Machine *machine) {
     bool covered = false;
     for (MachineIx m = 0; m < self->n_machines && !covered; m++) {
       const Machine *other = &self->machines[m];
-      covered = other != machine && !other->flips && role_covers(other->role, (Phase)phase) &&
+      covered = other != machine && other->availability == MACHINE_UP &&
+                role_covers(other->role, (Phase)phase) &&
                 machine_room(other) >= machine_room(machine);
     }
     if (!covered) return true;
@@ -82,18 +84,18 @@ static void watch(Engine *self, Machine *machine) {
   const Role role = self->pool->watch(self->states[POLICY_POOL], &self->view, machine, &ticks);
   if (role == machine->role || is_last(self, machine)) return;
   assert(0 <= ticks && !self->pool->moves_roles);
-  machine->flips = true;
+  machine->availability = MACHINE_DRAINS;
   machine->flips_to = role;
   machine->flip_ticks = ticks;
   cluster_withdraw(&self->view, machine->ix, machine->role);
   engine_log(self, OUTCOME_FLIP, NULL, machine->ix, machine->role, role);
-  self->flipping[self->n_flipping++] = machine->ix;
+  engine_mark(self, machine, MARK_DRAIN);
 }
 
 void engine_handle_monitor(Engine *self) {
   broadcast(self);
   for (MachineIx m = 0; self->pool->watch && m < self->n_machines; m++)
-    if (!self->machines[m].flips) watch(self, &self->machines[m]);
+    if (self->machines[m].availability == MACHINE_UP) watch(self, &self->machines[m]);
   set_monitor(self);
 }
 
@@ -102,34 +104,22 @@ static bool drained(const Engine *self, const Machine *machine) {
          column_at(self->view.n_present, machine->ix) == 0 && machine->n_outgoing == 0;
 }
 
-void engine_turn(Engine *self) {
-  for (uint32_t i = 0; i < self->n_flipping; i++) {
-    const Machine *machine = &self->machines[self->flipping[i]];
-    if (!drained(self, machine) || agenda_find(&self->agenda, EVENT_FLIP, machine->ix)) continue;
-    const Tick left = TICK_MAX - self->now; // of simulated time
-    agenda_set(&self->agenda, EVENT_FLIP, machine->ix,
-               self->now + (machine->flip_ticks < left ? machine->flip_ticks : left));
-    self->n_turning++;
-  }
-}
-
-static void forget_flip(Engine *self, MachineIx machine) {
-  uint32_t i = 0;
-  while (self->flipping[i] != machine)
-    i++;
-  self->n_flipping--;
-  self->n_turning--;
-  for (; i < self->n_flipping; i++)
-    self->flipping[i] = self->flipping[i + 1];
+void engine_flip_drained(Engine *self, Machine *machine) {
+  if (machine->availability != MACHINE_DRAINS || !drained(self, machine)) return;
+  const Tick left = TICK_MAX - self->now; // of simulated time
+  agenda_set(&self->agenda, EVENT_FLIP, machine->ix,
+             self->now + (machine->flip_ticks < left ? machine->flip_ticks : left));
+  machine->availability = MACHINE_AWAY;
+  self->n_flips++;
 }
 
 void engine_handle_flip(Engine *self, Machine *machine) {
   assert(drained(self, machine));
-  forget_flip(self, machine->ix);
   const Role from = machine->role;
   machine->role = machine->home = machine->flips_to;
   machine->role_since = self->now;
-  machine->flips = false;
+  machine->availability = MACHINE_UP;
+  self->n_flips--;
   cluster_join(&self->view, machine->ix, machine->role);
   engine_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);
   self->metrics.role_changes++;

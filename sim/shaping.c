@@ -1,16 +1,17 @@
 /* Groups of GPUs that change their shape: see group.h. */
-#include "sim/engine.h"
+#include "sim/shaping.h"
+#include "sim/decode_run.h"
+#include "sim/lifecycle.h"
+#include "sim/limits.h"
+#include "sim/marks.h"
+#include "sim/memory.h"
+#include "sim/placement.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 static Machine *machines_of(const Engine *self, const Group *group, Shape shape) {
   return &self->machines[group->first[shape]];
-}
-
-/* Tokens whose KV a request that is prefilled has: the newest one's is not computed yet. */
-static int64_t kv_tokens(const Request *request) {
-  return (int64_t)request->prompt_tokens + request->generated_tokens - 1;
 }
 
 const char *group_activity_name(GroupActivity activity) {
@@ -39,41 +40,11 @@ static void enter(Engine *self, Group *group, Shape shape, GroupState state) {
   engine_log(self, OUTCOME_SHAPE, NULL, group->first[shape], shape, state);
 }
 
-static void take_store(Group *group, int64_t blocks) {
-  group->free_blocks -= blocks;
-  const int64_t held = group->spec->store_blocks - group->free_blocks;
-  assert(group->free_blocks >= 0 && held >= 0);
-  if (held > group->totals.most_stored_blocks) group->totals.most_stored_blocks = held;
-}
-
-static void book_store(Group *group, Request *request, int64_t tokens) {
-  request->store_blocks = (int32_t)group_blocks(group, tokens);
-  take_store(group, request->store_blocks);
-}
-
-/* Blocks that beginning to prefill a request takes of the store: nobody knows yet whether it will
- * end with its first token. */
-static int64_t store_blocks(const Group *group, const Request *request) {
-  return request->store_blocks > 0 ? 0 : group_blocks(group, request->prompt_tokens);
-}
-
-void engine_book_store(const Machine *machine, Request *request) {
-  if (machine->group && store_blocks(machine->group, request) > 0)
-    book_store(machine->group, request, request->prompt_tokens);
-}
-
-void engine_leave_store(const Machine *machine, Request *request) {
-  if (!machine->group || request->store_blocks == 0) return;
-  take_store(machine->group, -request->store_blocks);
-  request->store_blocks = 0;
-  machine->group->gave_back = true;
-}
-
 void engine_fit_store(Engine *self, const Machine *machine) {
   int64_t left = machine->group->free_blocks;
   for (size_t i = 0; i < self->plan.n_prefills; i++) {
     const Request *request = &self->requests.slots[self->plan.prefills[i].request];
-    left -= store_blocks(machine->group, request);
+    left -= life_store_blocks(machine->group, request);
     if (left >= 0) continue;
     self->plan.n_prefills = i;
     if (i == 0) self->plan.padding_tokens = self->plan.padding_area2 = 0;
@@ -81,10 +52,13 @@ void engine_fit_store(Engine *self, const Machine *machine) {
   }
 }
 
-static void begin_all(Engine *self, Group *group) {
-  Machine *machines = machines_of(self, group, group->shape);
-  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
-    engine_begin(self, &machines[i]);
+int64_t engine_smallest_store(const Engine *self) {
+  int64_t smallest = INT64_MAX;
+  for (uint32_t g = 0; g < self->n_groups; g++) {
+    const int64_t room = self->groups[g].spec->store_blocks * self->groups[g].block_size;
+    if (room < smallest) smallest = room;
+  }
+  return smallest;
 }
 
 /* At least a tick from now, so that the end comes after what began it. */
@@ -100,7 +74,7 @@ static const LinkDirection link_direction[] = {[COPY_OUT] = LINK_TO_CPU, [COPY_I
 static void begin_copy(Engine *self, Group *group, CopyDirection direction) {
   const Request *request = &self->requests.slots[group->copies[direction].first];
   const int64_t bytes =
-      kv_tokens(request) * self->machines[group->first[0]].pool->kv_bytes_per_token;
+      request_kv_tokens(request) * self->machines[group->first[0]].pool->kv_bytes_per_token;
   const double share = group->spec->copy_share[direction];
   const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
   const Tick ticks =
@@ -122,44 +96,24 @@ static Machine *source_of(const Engine *self, const Request *request) {
 }
 
 void engine_copy_out(Engine *self, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  Machine *from = source_of(self, request);
-  request->state = REQUEST_MOVES;
-  from->n_outgoing++;
-  column_add(self->view.n_present, from->ix, -1);
+  Machine *from = source_of(self, &self->requests.slots[ix]);
+  life_left(self, from, ix);
   push_copy(self, from->group, COPY_OUT, ix);
 }
 
-static void unassign_decode(Engine *self, Request *request, Machine *machine) {
-  machine->n_decodes--;
-  column_add(self->view.n_heavy, machine->ix, -view_heavy(&self->view, request));
-  column_add(self->view.pending_tokens, machine->ix, -1);
-  column_add(self->view.n_assigned, machine->ix, -1);
-  request->decode_machine = MACHINE_NONE;
-}
-
-static void end_copy_out(Engine *self, Group *group, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
+static void end_copy_out(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
   Machine *from = source_of(self, request);
-  engine_take_blocks(self, from, -request->kv_blocks);
-  request->kv_blocks = 0;
-  from->n_outgoing--;
-  if (request->decode_machine != MACHINE_NONE) unassign_decode(self, request, from);
-  request->state = REQUEST_STORED;
-  request_queue_push(&group->stored, self->requests.slots, ix);
-  engine_log(self, OUTCOME_COPY_OUT, request, from->ix, kv_tokens(request), 0);
+  life_stored(self, from, ix);
+  engine_log(self, OUTCOME_COPY_OUT, request, from->ix, request_kv_tokens(request), 0);
   engine_wake(self, from, WAKE_RELEASE, ix);
 }
 
-static void end_copy_in(Engine *self, Group *group, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
+static void end_copy_in(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
-  take_store(group, -request->store_blocks);
-  request->store_blocks = 0;
-  request->state = REQUEST_WAITS_DECODE;
-  request_queue_push(&to->decode_queue, self->requests.slots, ix);
-  column_add(self->view.n_present, to->ix, 1);
-  engine_log(self, OUTCOME_COPY_IN, request, to->ix, kv_tokens(request), 0);
+  life_arrived(self, ix);
+  engine_log(self, OUTCOME_COPY_IN, request, to->ix, request_kv_tokens(request), 0);
   engine_wake(self, to, WAKE_DECODE, ix);
 }
 
@@ -171,10 +125,11 @@ void engine_handle_copy(Engine *self, uint32_t target) {
   request_queue_remove(copies, self->requests.slots, ix);
   if (copies->count > 0) begin_copy(self, group, direction);
   if (direction == COPY_OUT)
-    end_copy_out(self, group, ix);
+    end_copy_out(self, ix);
   else
-    end_copy_in(self, group, ix);
-  if (!group->spec->overlaps && !group_copies(group)) begin_all(self, group);
+    end_copy_in(self, ix);
+  if (!group->spec->overlaps && !group_copies(group)) engine_mark_idle(self, group);
+  engine_mark_group(self, group);
 }
 
 /* --- fetching */
@@ -186,7 +141,7 @@ static Machine *find_room(const Engine *self, const Group *group, const Request 
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
     Machine *machine = &machines[i];
     if (best && machine->n_decodes >= best->n_decodes) continue;
-    const int64_t blocks = machine_held_blocks(machine, kv_tokens(request) + 1);
+    const int64_t blocks = machine_held_blocks(machine, request_kv_tokens(request) + 1);
     if (engine_has_room(self, machine, blocks)) best = machine;
   }
   return best;
@@ -196,15 +151,9 @@ static Machine *find_room(const Engine *self, const Group *group, const Request 
 static void fetch(Engine *self, Group *group) {
   while (group->stored.count > 0) {
     const RequestIx ix = group->stored.first;
-    Request *request = &self->requests.slots[ix];
-    Machine *machine = find_room(self, group, request);
+    Machine *machine = find_room(self, group, &self->requests.slots[ix]);
     if (!machine) return;
-    request_queue_remove(&group->stored, self->requests.slots, ix);
-    engine_assign_decode(self, request, machine);
-    engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
-    request->kv_blocks = (int32_t)machine_held_blocks(machine, kv_tokens(request) + 1);
-    engine_take_blocks(self, machine, request->kv_blocks);
-    request->state = REQUEST_FETCHED;
+    life_fetched(self, machine, ix);
     push_copy(self, group, COPY_IN, ix);
   }
 }
@@ -230,7 +179,7 @@ static bool takes_prompt(const Engine *self, const Group *group) {
     if (ix == REQUEST_NONE) continue;
     const Request *request = &self->requests.slots[ix];
     waiting = true;
-    if (store_blocks(group, request) <= room) return true;
+    if (life_store_blocks(group, request) <= room) return true;
   }
   return !waiting && room >= 0;
 }
@@ -258,7 +207,7 @@ static void leave(Engine *self, Group *group) {
   enter(self, group, group->shape, GROUP_LEAVES);
   Machine *machines = machines_of(self, group, group->shape);
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
-    machines[i].closed = true;
+    machines[i].availability = MACHINE_AWAY;
     if (machines[i].activity == ACTIVITY_DECODE) engine_cut_run(self, &machines[i]);
   }
 }
@@ -293,15 +242,14 @@ static void drain(Engine *self, Group *group) {
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++) {
     Machine *machine = &machines[i];
     for (RequestIx ix = machine->prefill_queue.first; machine->n_started > 0; ix = slots[ix].next)
-      if (slots[ix].prefilled_tokens > 0) engine_drop_chunks(self, machine, ix);
+      if (slots[ix].prefilled_tokens > 0) life_chunks_dropped(self, machine, ix);
     add_leavers(self, group, &n, machine);
   }
   if (n > 1) qsort(group->leavers, n, sizeof *group->leavers, by_arrival);
   for (size_t i = 0; i < n; i++) {
     const RequestIx ix = group->leavers[i].request;
-    engine_suspend(self, &self->machines[group->leavers[i].machine], ix);
-    book_store(group, &slots[ix], kv_tokens(&slots[ix]));
     engine_copy_out(self, ix);
+    life_store_booked(group, &slots[ix], request_kv_tokens(&slots[ix]));
   }
 }
 
@@ -323,15 +271,12 @@ void engine_handle_turn(Engine *self, Group *group) {
   enter(self, group, group->shape, GROUP_RUNS);
   Machine *machines = machines_of(self, group, group->shape);
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
-    machines[i].closed = false;
-  begin_all(self, group);
+    machines[i].availability = MACHINE_UP;
+  engine_mark_idle(self, group);
 }
 
 void engine_shape(Engine *self, Group *group) {
-  const bool gave_back = group->gave_back;
-  group->gave_back = false;
   if (group->state == GROUP_RUNS) {
-    if (gave_back) begin_all(self, group);
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
     if (self->pool->shape(self->states[POLICY_POOL], &view) != group->shape) {
@@ -340,65 +285,4 @@ void engine_shape(Engine *self, Group *group) {
     }
   }
   if (group->state == GROUP_LEAVES) go_on_leaving(self, group);
-}
-
-/* --- set-up */
-
-static MachineIx first_of_pool(const SimConfig *config, uint32_t pool) {
-  MachineIx first = 0;
-  for (uint32_t p = 0; p < pool; p++)
-    first += config->pools[p].count;
-  return first;
-}
-
-static uint32_t machines_per_group(const PoolSpec *pool) {
-  return pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
-}
-
-static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32_t i) {
-  *group = (Group){.spec = spec,
-                   .ix = (GroupIx)(group - self->groups),
-                   .free_blocks = spec->store_blocks,
-                   .block_size = self->config->pools[spec->pools[SHAPE_DECODE]].block_size,
-                   .stored = REQUEST_QUEUE_EMPTY,
-                   .copies = {REQUEST_QUEUE_EMPTY, REQUEST_QUEUE_EMPTY}};
-  for (int shape = 0; shape < SHAPES; shape++) {
-    const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
-    const uint32_t n = machines_per_group(pool);
-    group->first[shape] = first_of_pool(self->config, spec->pools[shape]) + i * n;
-    group->n_machines[shape] = n;
-    for (uint32_t m = 0; m < n; m++) {
-      Machine *machine = &self->machines[group->first[shape] + m];
-      machine->group = group;
-      machine->closed = shape == SHAPE_DECODE;
-    }
-  }
-}
-
-int64_t engine_smallest_store(const Engine *self) {
-  int64_t smallest = INT64_MAX;
-  for (uint32_t g = 0; g < self->n_groups; g++) {
-    const int64_t room = self->groups[g].spec->store_blocks * self->groups[g].block_size;
-    if (room < smallest) smallest = room;
-  }
-  return smallest;
-}
-
-void engine_init_groups(Engine *self) {
-  const SimConfig *config = self->config;
-  for (uint32_t g = 0; g < config->n_groups; g++) {
-    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    self->n_groups += pool->count / machines_per_group(pool);
-  }
-  self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
-  Group *group = self->groups;
-  for (uint32_t g = 0; g < config->n_groups; g++) {
-    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
-    for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
-      init_group(self, group++, &config->groups[g], i);
-  }
-  const int64_t room = engine_smallest_store(self);
-  if (room < self->smallest_room) self->smallest_room = room;
-  agenda_reserve(&self->agenda, EVENT_COPY, COPY_DIRECTIONS * self->n_groups);
-  agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
 }

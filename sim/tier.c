@@ -4,7 +4,8 @@
  * Growth adds free blocks at once. A shrink takes free blocks out of use, now and as they are given
  * back, until all that the tier wants to lose are withheld; then they go together, and a decode run
  * in progress ends with its iteration, so that the tier can plan anew. */
-#include "sim/engine.h"
+#include "sim/tier.h"
+#include "sim/marks.h"
 #include <assert.h>
 
 void engine_start_tier(Engine *self, Machine *machine) {
@@ -92,7 +93,7 @@ void engine_withhold_blocks(Engine *self, Machine *machine) {
   if (taken < missing) return;
   machine->withheld_blocks = 0;
   set_capacity(self, machine, machine->wanted_blocks);
-  if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
+  if (machine->activity == ACTIVITY_DECODE) engine_mark(self, machine, MARK_BEGIN);
 }
 
 void engine_fit_capacity(Engine *self, Machine *machine) {

@@ -1,5 +1,6 @@
 /* Looking at groups: see timeline.h. */
-#include "sim/engine.h"
+#include "sim/memory.h"
+#include "sim/shaping.h"
 #include <assert.h>
 
 static TimelineRow row_of(const Engine *self, const Group *group) {

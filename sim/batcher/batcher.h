@@ -65,6 +65,7 @@ struct Batcher {
   bool reserves_output;      // KV for the whole output is taken when a decode is first admitted
   bool reorders;             // takes prompts in another order than that of their queue
   bool owns_queues;          // keeps order by its own books, so nothing may be evicted under it
+  bool hears_chained;        // wants to be asked `wake` for WAKE_CHAINED too
   bool returns_swapped;      // admits from `swapped` (fcfs_admit_swapped), for tiers that swap
   /* Before anything else, once per machine. Optional. */
   void (*start)(void *state, void *machine_state, const MachineView *view, Arena *arena);

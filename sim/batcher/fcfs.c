@@ -83,7 +83,7 @@ bool fcfs_wake_decodes(const MachineView *view, Wake why) {
 
 bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs) {
   const Machine *machine = view->machine;
-  if (machine->activity == ACTIVITY_IDLE) return why != WAKE_CHAINED;
+  if (machine->activity == ACTIVITY_IDLE) return true;
   if ((int64_t)machine->batch.n_seqs >= max_num_seqs) return false;
   const RequestIx prefill = machine->prefill_queue.first;
   if (machine->swapped.count == 0 && ((why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||

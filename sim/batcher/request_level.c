@@ -25,8 +25,8 @@ static bool occupied(const Machine *machine) {
 
 static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
                  RequestIx request) {
-  (void)state, (void)machine_state, (void)request;
-  return why != WAKE_CHAINED && !occupied(view->machine);
+  (void)state, (void)machine_state, (void)why, (void)request;
+  return !occupied(view->machine);
 }
 
 static int64_t longer(int64_t a, int64_t b) {

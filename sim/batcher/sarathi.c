@@ -59,7 +59,7 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
   (void)machine_state, (void)request;
   const FcfsLimits *self = state;
   const Machine *machine = view->machine;
-  if (machine->activity == ACTIVITY_IDLE) return why != WAKE_CHAINED;
+  if (machine->activity == ACTIVITY_IDLE) return true;
   const Budget budget = budget_of(self, machine);
   const RequestIx prompt = next_prompt(view);
   const bool prompt_may = (why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||

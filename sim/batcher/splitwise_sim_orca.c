@@ -61,6 +61,7 @@ const Batcher batcher_splitwise_sim_orca = {
     .machine_state_size = sizeof(SimQueues),
     .reserves_output = true,
     .owns_queues = true,
+    .hears_chained = true,
     .start = start,
     .wake = wake,
     .plan = plan,

@@ -92,8 +92,7 @@ void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
 }
 
 Task sim_runnable_task(const MachineView *view, RequestIx request) {
-  const uint8_t state = view->requests[request].state;
-  const bool prefill = state == REQUEST_WAITS_PREFILL || state == REQUEST_PREFILLS;
+  const bool prefill = request_prefills(&view->requests[request]);
   return (Task){request, prefill ? PHASE_PREFILL : PHASE_DECODE};
 }
 

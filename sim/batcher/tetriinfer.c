@@ -16,7 +16,7 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
                  RequestIx request) {
   (void)request;
   const Machine *machine = view->machine;
-  if (machine->activity == ACTIVITY_IDLE) return why != WAKE_CHAINED;
+  if (machine->activity == ACTIVITY_IDLE) return true;
   if ((why == WAKE_PREFILL || why == WAKE_RELEASE) &&
       prefill_schedule_ready(machine_state, state, view))
     return true;

@@ -19,8 +19,8 @@ typedef struct PoolPolicy {
   /* A machine ended an iteration or run: the role it has from now on (and its home, through
    * *ret_home, preset to the present one). Called after its batch has changed; `idle` when it holds
    * no request. Optional: roles then stay. */
-  Role (*settle)(void *state, const ClusterView *view, const Machine *machine, bool idle,
-                 Role *ret_home);
+  Role (*review_role)(void *state, const ClusterView *view, const Machine *machine, bool idle,
+                      Role *ret_home);
   /* Something changed in a group that runs: the shape it should have. Another than the present one
    * makes it leave that; decode only where the view takes_prompt. Required where there are
    * groups. */

@@ -12,8 +12,8 @@ static Role claim(void *state, const ClusterView *view, const Machine *machine, 
   return ROLE_MIXED;
 }
 
-static Role settle(void *state, const ClusterView *view, const Machine *machine, bool idle,
-                   Role *ret_home) {
+static Role review_role(void *state, const ClusterView *view, const Machine *machine, bool idle,
+                        Role *ret_home) {
   (void)idle;
   const State *self = state;
   if (machine->role != ROLE_MIXED || machine->home == ROLE_MIXED) return machine->role;
@@ -40,5 +40,5 @@ const PoolPolicy pool_splitwise_mixed = {
                .options = options},
     .moves_roles = true,
     .claim = claim,
-    .settle = settle,
+    .review_role = review_role,
 };

@@ -7,8 +7,8 @@ static Role claim(void *state, const ClusterView *view, const Machine *machine, 
   return ROLE_MIXED;
 }
 
-static Role settle(void *state, const ClusterView *view, const Machine *machine, bool idle,
-                   Role *ret_home) {
+static Role review_role(void *state, const ClusterView *view, const Machine *machine, bool idle,
+                        Role *ret_home) {
   (void)state, (void)view, (void)ret_home;
   return idle ? machine->home : machine->role;
 }
@@ -18,5 +18,5 @@ const PoolPolicy pool_splitwise_sim = {
                .help = "SplitwiseSim's mixed pool: back only when wholly idle"},
     .moves_roles = true,
     .claim = claim,
-    .settle = settle,
+    .review_role = review_role,
 };

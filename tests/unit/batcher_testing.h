@@ -24,7 +24,9 @@ static inline Subject start(const char *name, const char *options, int64_t kv_bl
   return self;
 }
 
+/* As the core asks. */
 static inline bool wake(const Subject *self, Wake why, RequestIx request) {
+  if (why == WAKE_CHAINED && !self->batcher->hears_chained) return false;
   const MachineView view = stage_view(&stage, 0);
   return self->batcher->wake(self->state, self->machine_state, &view, why, request);
 }

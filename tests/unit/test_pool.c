@@ -13,7 +13,7 @@ static const PoolPolicy *find(const char *name) {
 
 Test(pool, fixed_roles_neither_move_nor_settle) {
   cr_expect_not(find("fixed")->moves_roles);
-  cr_expect_null(find("fixed")->settle);
+  cr_expect_null(find("fixed")->review_role);
 }
 
 Test(pool, a_claimed_machine_turns_to_mixed) {
@@ -49,7 +49,7 @@ static void expect_settled(const char *name, const char *options, const Case *ca
     machine->n_prefills = cases[i].n_prefills;
     machine->n_decodes = cases[i].n_decodes;
     Role home = machine->home;
-    const Role role = pool->settle(state, &stage.view, machine, cases[i].idle, &home);
+    const Role role = pool->review_role(state, &stage.view, machine, cases[i].idle, &home);
     cr_expect_eq(role, cases[i].want_role, "case %zu: %s", i, role_name(role));
     cr_expect_eq(home, cases[i].want_home, "home in case %zu: %s", i, role_name(home));
   }

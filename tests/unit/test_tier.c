@@ -3,6 +3,7 @@
  * shrinks while all of it is in use, time in and outside iterations; then FlexGen's costs, padded
  * batches, and Pie where nobody waits, which is a larger memory and nothing else. */
 #include "sim/engine.h"
+#include "sim/tier.h"
 #include "tests/unit/scene_testing.h"
 
 TestSuite(tier, .init = setup_scene, .fini = teardown);
@@ -197,6 +198,7 @@ Test(tier, a_shrink_that_completes_in_a_run_ends_it) {
   cr_assert(machine->run.part == 9 && !machine->run.ends_soon);
   machine->wanted_blocks = 10; // 998 are free, all but 990 of them stay
   engine_withhold_blocks(engine, machine);
+  engine_settle(engine);
   cr_expect(machine->kv_blocks == 10 && machine->free_blocks == 8);
   cr_expect(machine->withheld_blocks == 0 && machine->totals.contractions == 1);
   cr_expect(machine->run.part == 1 && machine->run.ends_soon);

@@ -1,0 +1,254 @@
+/* See decode_run.h. */
+#include "sim/decode_run.h"
+#include "sim/executor.h"
+#include "sim/limits.h"
+#include "sim/swapping.h"
+#include "sim/tier.h"
+#include <assert.h>
+
+/* --- time */
+
+/* Through the stages that the machine shares with its fellow lanes. */
+static Tick pipelined_ticks(const Engine *self, const Machine *machine, const BatchShape *shape,
+                            Extrapolation *ret_extrapolation) {
+  const PerfModel *model = machine->pool->perfmodel;
+  const int64_t n = machine->pipeline->n_stages;
+  const Tick stage = perfmodel_stage(model, shape, n, false, ret_extrapolation);
+  const Tick last = perfmodel_stage(model, shape, n, true, NULL);
+  const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
+  return pipeline_pass(machine->pipeline, self->now, stage, last, send);
+}
+
+/* Whether the model's pieces do not say how long a decode iteration lasts: in a pipeline, where
+ * that hangs on the other lanes, and with another clock. */
+static bool asks(const Engine *self, const Machine *machine) {
+  return machine->pipeline || self->config->executor;
+}
+
+/* Whether every decode iteration of a machine is an event. */
+static bool steps(const Engine *self, const Machine *machine) {
+  return self->step || asks(self, machine);
+}
+
+/* `done` iterations beyond those that the batch knows of. */
+Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done) {
+  Extrapolation extrapolation = EXTRAPOLATION_NONE;
+  const PerfModel *model = machine->pool->perfmodel;
+  const Tick ticks = self->config->executor ? engine_execute(self, machine, shape, done)
+                     : machine->pipeline    ? pipelined_ticks(self, machine, shape, &extrapolation)
+                                            : perfmodel_iteration(model, shape, &extrapolation);
+  if (ticks < 0) self->failed = true;
+  if (ticks < 0 || engine_passes_the_end(self, (double)ticks)) return 1;
+  assert(ticks > 0);
+  machine->totals.extrapolated_iterations[extrapolation]++;
+  machine->totals.extrapolated_ticks[extrapolation] += ticks;
+  return ticks;
+}
+
+/* Has the event of this machine's iteration been overtaken by the one being handled? Only asked
+ * when both are at the same time. */
+static bool comes_later(const Engine *self, const Machine *machine) {
+  const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
+  assert(end);
+  return end->order > self->event.order;
+}
+
+/* Iterations of the present part that have ended by now. One that ends this very tick has ended
+ * only if its event would have been handled before the present one, so that --step agrees. */
+static int64_t ended_in_part(const Engine *self, const Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  const Tick elapsed = self->now - run->part_began_at;
+  int64_t n = series_ended(run->series, elapsed);
+  if (n > 0 && series_sum(run->series, n) == elapsed && comes_later(self, machine)) n--;
+  return n < run->part ? n : run->part - 1;
+}
+
+int64_t engine_begun_iterations(const Engine *self, const Machine *machine) {
+  return machine->run.done + ended_in_part(self, machine) + 1;
+}
+
+/* --- decode runs */
+
+/* The most iterations that finishing sequences, memory and the batcher allow. */
+static int64_t run_limit(const Machine *machine) {
+  const int64_t booked = machine->run.booked, review = machine->run.review;
+  const int64_t until_finish = booked + batch_until_finish(&machine->batch);
+  const int64_t most = review < until_finish ? review : until_finish;
+  if (machine->batcher->reserves_output) return most;
+  return booked + batch_fitting(&machine->batch, machine->free_blocks, most - booked);
+}
+
+static int64_t review_after(const Engine *self, const Machine *machine) {
+  if (!machine->batcher->review) return INT64_MAX;
+  const MachineView view = engine_view(self, machine);
+  return machine->batcher->review(machine->batcher_options, machine->batcher_state, &view);
+}
+
+/* Iterations of the present part if it goes as far as the piece of the model and the run's limit
+ * do. */
+static int64_t part_length(const Machine *machine, const DecodePiece *piece) {
+  const int64_t n = machine_decode_seqs(machine),
+                tokens = piece->end - machine_decode_context(machine);
+  int64_t left = machine->run.limit - machine->run.done;
+  if (tokens < left * n) left = (tokens + n - 1) / n;
+  return left < machine->run.most ? left : machine->run.most;
+}
+
+static const DecodePiece *present_piece(const Machine *machine) {
+  return perfmodel_decode(machine->pool->perfmodel, machine_decode_seqs(machine),
+                          machine_decode_context(machine));
+}
+
+static bool series_passes_the_end(Engine *self, Series series, int64_t n) {
+  const double count = (double)n, steps = count * (count - 1) / 2;
+  return engine_passes_the_end(self, (double)(series.first + 1) * count +
+                                         (double)(series.step + 1) * steps);
+}
+
+/* Sets up the next part of a run, over which the part before has left `carry`; its end is the
+ * caller's to put into the agenda. */
+static void begin_part(Engine *self, Machine *machine, uint32_t carry) {
+  DecodeRun *run = &machine->run;
+  const int64_t n = machine_decode_seqs(machine), context = machine_decode_context(machine);
+  const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
+  run->part_began_at = self->now;
+  if (asks(self, machine)) {
+    run->compute =
+        (Series){.first = engine_iteration_ticks(self, machine, &shape, run->done - run->booked)};
+    run->part = 1;
+  } else {
+    const DecodePiece *piece = present_piece(machine);
+    run->most = self->step ? 1 : INT64_MAX;
+    run->compute = series_of(decode_piece_fine(piece, context), piece->slope * n, carry);
+    run->part = part_length(machine, piece);
+    assert(run->part > 0);
+    if (series_passes_the_end(self, run->compute, run->part)) run->compute = (Series){.first = 1};
+  }
+  run->series = run->compute;
+  if (!machine->moves_kv) return;
+  engine_plan_tier(self, machine, &shape);
+  if (series_passes_the_end(self, run->series, run->part)) run->series = (Series){.first = 1};
+}
+
+static Tick part_end(const DecodeRun *run) {
+  return run->part_began_at + series_sum(run->series, run->part);
+}
+
+/* A run that begins with copies, or for which somebody gave way, is one iteration long: the batcher
+ * is asked about those who wait anew after each plan that moved KV out or in. */
+static void wait_for_copies(Engine *self, Machine *machine, bool made_room) {
+  DecodeRun *run = &machine->run;
+  run->stall = engine_stall(self, machine, series_sum(run->series, 1));
+  if (run->stall == 0 && !made_room) return;
+  run->series.first += run->stall;
+  run->part = run->limit = 1;
+  run->ends_soon = true;
+}
+
+void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
+  DecodeRun *run = &machine->run;
+  machine->activity = ACTIVITY_DECODE;
+  run->began_at = self->now;
+  run->tokens = (int64_t)machine->batch.n_seqs;
+  run->done = run->booked = 0;
+  run->stall = 0;
+  run->ends_soon = false;
+  run->review = review_after(self, machine);
+  run->limit = run_limit(machine);
+  assert(run->limit > 0);
+  begin_part(self, machine, SERIES_CARRY);
+  wait_for_copies(self, machine, made_room);
+  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
+}
+
+void engine_cut_run(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  if (run->ends_soon) return;
+  run->part = ended_in_part(self, machine) + 1;
+  run->limit = run->done + run->part;
+  run->ends_soon = true;
+  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
+}
+
+void engine_refit_run(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  if (machine->activity != ACTIVITY_DECODE) return;
+  if (run->ends_soon || machine->batcher->reserves_output) return;
+  const int64_t limit = run_limit(machine);
+  if (limit == run->limit) return;
+  run->limit = limit;
+  if (steps(self, machine)) return;
+  run->part = part_length(machine, present_piece(machine));
+  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
+  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), seq);
+}
+
+/* Does the run end here? In --step mode the plain question is asked of every sequence. */
+static bool run_over(const Engine *self, const Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  if (run->ends_soon || run->done == run->review) return true;
+  if (!self->step) return run->done == run->limit;
+  const Request *slots = self->requests.slots;
+  const Batch *batch = &machine->batch;
+  const int64_t done = run->done - run->booked; // that the batch does not know of
+  int64_t growth = 0;
+  for (size_t i = 0; i < batch->n_seqs; i++) {
+    const Request *request = &slots[batch->entries[i].request];
+    const int64_t remaining = batch->entries[i].finish - batch->iterations;
+    if (remaining == done) return true;
+    const int64_t context = (int64_t)request->prompt_tokens + request->output_tokens - remaining;
+    growth += blocks_of(machine, context + done) - blocks_of(machine, context - 1);
+  }
+  return !machine->batcher->reserves_output && growth > machine->free_blocks;
+}
+
+/* --- gaps between tokens */
+
+/* The first token that each sequence makes after its batch changed: those that joined have waited
+ * since their last token, the others since the batch last ran. */
+void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
+  Histogram *tbt = &self->metrics.tbt;
+  uint64_t n_joined = 0;
+  for (size_t i = 0; i < self->plan.n_admits; i++) {
+    const Request *request = &self->requests.slots[self->plan.admits[i]];
+    if (request->state != REQUEST_RUNS) continue;
+    histogram_add(tbt, end - request->last_token_at, 1);
+    if (request->generated_tokens == 1)
+      histogram_add(&self->metrics.second_token, end - request->last_token_at, 1);
+    n_joined++;
+  }
+  const uint64_t n_others = machine->batch.n_seqs - n_joined;
+  if (n_others) histogram_add(tbt, end - machine->decoded_at, n_others);
+}
+
+/* A part of a run has ended: its time, and the gaps but for the run's first iteration. */
+static void book_part(Engine *self, Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  const int64_t skip = run->done == 0;
+  const int64_t n = run->part - skip;
+  if (n > 0)
+    histogram_add_series(&self->metrics.tbt, series_fine(run->series, skip),
+                         series_step(run->series), (uint64_t)n, machine->batch.n_seqs);
+  const Tick ticks = self->now - run->part_began_at;
+  const int64_t padding = machine->padding_seqs;
+  histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding,
+                microseconds_between(run->part_began_at, self->now));
+  machine->totals.decode_ticks += ticks;
+  machine->totals.decode_iterations += run->part;
+  machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
+  machine->totals.padding_tokens += run->part * padding;
+  if (asks(self, machine)) return; // booked by iteration_ticks
+  const Extrapolation extrapolation = present_piece(machine)->extrapolation;
+  machine->totals.extrapolated_iterations[extrapolation] += run->part;
+  machine->totals.extrapolated_ticks[extrapolation] += series_sum(run->compute, run->part);
+}
+
+bool engine_end_part(Engine *self, Machine *machine, bool resized) {
+  DecodeRun *run = &machine->run;
+  book_part(self, machine);
+  run->done += run->part;
+  if (resized || run_over(self, machine)) return true;
+  begin_part(self, machine, series_after(run->compute, run->part).carry);
+  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
+  return false;
+}

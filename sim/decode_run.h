@@ -1,0 +1,44 @@
+/* The iteration or decode run in progress on a machine: how long it lasts, and what of it is done.
+ *
+ * A batch of decodes alone runs until a sequence finishes, KV memory runs out or something must
+ * join; inside one piece of the performance model that is an arithmetic series, so a run is one
+ * event per piece, its parts. In --step mode each iteration is an event and the end of the run is
+ * found by looking, not by arithmetic; batches, plans and outcomes are the same. */
+#ifndef SIM_DECODE_RUN_H
+#define SIM_DECODE_RUN_H
+#include "sim/state.h"
+
+/* Decodes and their context, padding included, at the first iteration of the present part. */
+static inline int64_t machine_decode_seqs(const Machine *machine) {
+  return (int64_t)machine->batch.n_seqs + machine->padding_seqs;
+}
+static inline int64_t machine_decode_context(const Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  return machine->batch.context_tokens - (int64_t)machine->batch.n_seqs * run->booked +
+         machine->padding_context + machine_decode_seqs(machine) * run->done;
+}
+
+/* Ticks of one iteration, its extrapolation booked; of a run, that after `done` beyond those that
+ * the batch knows of. */
+Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done);
+/* The iterations of the run in progress that have begun by now, the present one included. */
+int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
+/* Fits the length of a decode run in progress to a change of free_blocks. */
+void engine_refit_run(Engine *self, Machine *machine);
+/* Cuts a decode run in progress to end with its present iteration. */
+void engine_cut_run(Engine *self, Machine *machine);
+/* Begins a run of the batch. Where somebody has given way for it (`made_room`) it is one iteration
+ * long. */
+void engine_begin_run(Engine *self, Machine *machine, bool made_room);
+/* The event of the present part has come: books it. True when the run ends with it; else the next
+ * part has begun. */
+bool engine_end_part(Engine *self, Machine *machine, bool resized);
+/* Books the first token that each sequence makes after its batch changed. */
+void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end);
+/* Microseconds that end between two times: as they are summed it does not matter how a run is cut.
+ * A pool's ticks would not fit a histogram's counters. */
+static inline uint64_t microseconds_between(Tick from, Tick to) {
+  const Tick microsecond = TICKS_PER_SECOND / 1000000;
+  return (uint64_t)(to / microsecond - from / microsecond);
+}
+#endif

@@ -1,0 +1,413 @@
+/* See lifecycle.h. */
+#include "sim/lifecycle.h"
+#include "sim/marks.h"
+#include "sim/memory.h"
+#include "sim/swapping.h"
+#include <assert.h>
+#include <stddef.h>
+
+#define GPU       (1 << KV_GPU)
+#define CPU       (1 << KV_CPU)
+#define STORE     (1 << KV_STORE)
+#define OF(queue) offsetof(Machine, queue)
+
+const RequestStateRow request_states[REQUEST_STATES] = {
+    [REQUEST_FREE] = {"free", -1},
+    [REQUEST_NOWHERE] = {"nowhere", -1, .kv_places = STORE},
+    [REQUEST_WAITS_PREFILL] = {"waits prefill", OF(prefill_queue), .kv_places = GPU | STORE,
+                               .prefills = true, .present = true},
+    [REQUEST_PREFILLS] = {"prefills", OF(prefill_queue), .kv_places = GPU | STORE, .prefills = true,
+                          .present = true},
+    [REQUEST_ENDS_PREFILL] = {"ends prefill", -1, .kv_places = GPU | STORE, .prefills = true,
+                              .present = true},
+    [REQUEST_PREFILLED] = {"prefilled", -1, .kv_places = GPU | STORE, .present = true},
+    [REQUEST_MOVES] = {"moves", -1, .kv_places = GPU | STORE, .outgoing = true},
+    [REQUEST_WAITS_DECODE] = {"waits decode", OF(decode_queue), .kv_places = GPU, .present = true},
+    [REQUEST_RUNS] = {"runs", -1, .kv_places = GPU, .present = true},
+    [REQUEST_BLOCKED] = {"blocked", OF(blocked), .kv_places = GPU, .present = true},
+    [REQUEST_SWAPPED] = {"swapped", OF(swapped), .kv_places = CPU, .present = true},
+    [REQUEST_STORED] = {"stored", offsetof(Group, stored), .in_group = true, .kv_places = STORE},
+    [REQUEST_FETCHED] = {"fetched", -1, .kv_places = GPU | STORE},
+};
+
+RequestQueue *life_queue(Machine *machine, RequestState state) {
+  const RequestStateRow *row = &request_states[state];
+  if (row->queue < 0) return NULL;
+  return (RequestQueue *)((row->in_group ? (char *)machine->group : (char *)machine) + row->queue);
+}
+
+MachineIx life_machine(const Engine *self, const Request *request) {
+  const bool grouped = self->machines[request->prefill_machine].group;
+  if (request->first_token_at < 0 || (request->state == REQUEST_MOVES && !grouped))
+    return request->prefill_machine;
+  if (request->state == REQUEST_MOVES && request->decode_machine == MACHINE_NONE)
+    return request->prefill_machine;
+  return request->decode_machine;
+}
+
+/* --- from state to state */
+
+/* Out of the batch, the tokens it has made there and their blocks booked. */
+static void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const int64_t made = request->output_tokens - batch_remaining(&machine->batch, request);
+  const int64_t context = request->prompt_tokens + made;
+  batch_remove(&machine->batch, self->requests.slots, ix, context);
+  if (!machine->batcher->reserves_output)
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+  request->computing_ticks += machine->decoded_ticks;
+  if (made == request->generated_tokens) return; // it was about to join
+  request->generated_tokens = (int32_t)made;
+  request->last_token_at = machine->decoded_at;
+}
+
+static void join_batch(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  batch_push(&machine->batch, self->requests.slots, ix,
+             request->prompt_tokens + request->generated_tokens,
+             request->output_tokens - request->generated_tokens, self->arena);
+  request->computing_ticks -= machine->decoded_ticks;
+}
+
+/* To another state on the same machine, into its queue before `next`. */
+static void change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to,
+                          RequestIx next) {
+  Request *slots = self->requests.slots, *request = &slots[ix];
+  const RequestStateRow *from = &request_states[request->state], *row = &request_states[to];
+  if (request->state == REQUEST_RUNS) leave_batch(self, machine, ix);
+  if (from->queue != row->queue) {
+    RequestQueue *left = life_queue(machine, request->state), *joined = life_queue(machine, to);
+    if (left) request_queue_remove(left, slots, ix);
+    if (joined) request_queue_insert(joined, slots, ix, next);
+  }
+  const int prefills = row->prefills - from->prefills, present = row->present - from->present;
+  machine->n_prefills += prefills;
+  machine->n_outgoing += row->outgoing - from->outgoing;
+  if (present) column_add(self->view.n_present, machine->ix, present);
+  if (prefills)
+    column_add(self->view.pending_tokens, machine->ix,
+               prefills * (request->prefill_tokens - request->prefilled_tokens));
+  request->state = (uint8_t)to;
+  if (to == REQUEST_RUNS) join_batch(self, machine, ix);
+  if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
+}
+
+static void change(Engine *self, Machine *machine, RequestIx ix, RequestState to) {
+  change_before(self, machine, ix, to, REQUEST_NONE);
+}
+
+/* Takes what a request needs beyond the blocks that it holds. */
+static void hold_blocks(Engine *self, Machine *machine, Request *request, int64_t more) {
+  engine_take_blocks(self, machine, more);
+  request->kv_blocks += (int32_t)more;
+}
+
+static void release_blocks(Engine *self, Machine *machine, Request *request) {
+  hold_blocks(self, machine, request, -request->kv_blocks);
+}
+
+/* Whoever keeps books on requests is told. */
+static void observe(Engine *self, const Machine *machine, RequestIx ix, Observation what) {
+  if (self->router->observe)
+    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, what, machine->ix);
+  if (!machine->batcher->finish || what == OBSERVED_TRANSFERRED) return;
+  const MachineView view = engine_view(self, machine);
+  machine->batcher->finish(machine->batcher_options, machine->batcher_state, &view, ix,
+                           what == OBSERVED_PREFILLED ? PHASE_PREFILL : PHASE_DECODE);
+}
+
+static void take_store(Group *group, Request *request, int64_t blocks) {
+  request->store_blocks += (int32_t)blocks;
+  group->free_blocks -= blocks;
+  const int64_t held = group->spec->store_blocks - group->free_blocks;
+  assert(group->free_blocks >= 0 && held >= 0);
+  if (held > group->totals.most_stored_blocks) group->totals.most_stored_blocks = held;
+}
+
+void life_store_booked(Group *group, Request *request, int64_t tokens) {
+  assert(request->store_blocks == 0);
+  take_store(group, request, group_blocks(group, tokens));
+}
+
+/* A request has ended with its prefill: the place in the store that was booked for it is free. */
+static void leave_store(Engine *self, const Machine *machine, Request *request) {
+  if (!machine->group || request->store_blocks == 0) return;
+  take_store(machine->group, request, -request->store_blocks);
+  engine_mark_idle(self, machine->group);
+}
+
+/* --- arriving and leaving the cluster */
+
+/* The decode of a request counts on a machine, or no more. */
+static void count_decode(Engine *self, const Request *request, Machine *machine, int n) {
+  machine->n_decodes += n;
+  column_add(self->view.pending_tokens, machine->ix, n);
+  if (view_heavy(&self->view, request)) column_add(self->view.n_heavy, machine->ix, n);
+  if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
+}
+
+void life_placed(Engine *self, RequestIx ix, MachineIx prefill, MachineIx decode) {
+  Request *request = &self->requests.slots[ix];
+  Machine *machine = &self->machines[prefill];
+  request->prefill_machine = prefill;
+  column_add(self->view.n_assigned, prefill, 1);
+  engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
+  change(self, machine, ix, REQUEST_WAITS_PREFILL);
+  if (decode != MACHINE_NONE) life_dispatched(self, request, decode);
+}
+
+void life_dispatched(Engine *self, Request *request, MachineIx decode) {
+  Machine *machine = &self->machines[decode];
+  request->decode_machine = decode;
+  count_decode(self, request, machine, 1);
+  if (decode == request->prefill_machine) return;
+  column_add(self->view.n_assigned, decode, 1);
+  engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
+}
+
+static RequestRecord record_of(const Request *request, Rejection rejected) {
+  RequestRecord record = {
+#define REQUEST_FIELD(type, field, column, kind, meaning) .field = request->field,
+#include "sim/metrics.def"
+      .rejected = rejected};
+  if (rejected) record.last_token_at = -1;
+  return record;
+}
+
+/* Its slot is free, and whoever wants to know of each request is told. */
+static void retire(Engine *self, RequestIx ix, Rejection rejected) {
+  const RequestRecord record = record_of(&self->requests.slots[ix], rejected);
+  if (!rejected) metrics_complete(&self->metrics, &record);
+  request_table_release(&self->requests, ix);
+  const SimConfig *config = self->config;
+  if (self->failed || self->stopped || !config->on_request) return;
+  const int status =
+      config->on_request(config->on_request_context, &record, &self->metrics, self->diag);
+  self->failed = status < 0;
+  self->stopped = status > 0;
+}
+
+void life_finished(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  Machine *decode = &self->machines[request->decode_machine];
+  request->last_token_at = self->now;
+  change(self, machine, ix, REQUEST_NOWHERE);
+  release_blocks(self, machine, request);
+  leave_store(self, machine, request);
+  count_decode(self, request, decode, -1);
+  column_add(self->view.n_assigned, decode->ix, -1);
+  if (machine != decode) // it never had to move
+    engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
+  observe(self, machine, ix, OBSERVED_FINISHED);
+  engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
+  retire(self, ix, REJECTED_NOT);
+}
+
+void life_rejected(Engine *self, RequestIx ix, Rejection rejected) {
+  const Request *request = &self->requests.slots[ix];
+  engine_log(self, OUTCOME_REJECTION, request, MACHINE_NONE, request->prompt_tokens,
+             request->output_tokens);
+  self->metrics.rejected++;
+  self->metrics.rejected_for[rejected]++;
+  retire(self, ix, rejected);
+}
+
+/* --- prefill */
+
+/* The first prefill of a request begins: the blocks promised for it are now taken as it goes. */
+static void begin_prefill(Engine *self, Machine *machine, Request *request) {
+  request->prefill_began_at = self->now;
+  engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
+  if (machine->group && life_store_blocks(machine->group, request) > 0)
+    life_store_booked(machine->group, request, request->prompt_tokens);
+  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request->prefill_tokens, 0);
+}
+
+void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
+  Request *request = &self->requests.slots[ix];
+  const int32_t done = request->prefilled_tokens + tokens;
+  assert(request->state == REQUEST_WAITS_PREFILL && tokens > 0 && done <= request->prefill_tokens);
+  if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
+  const MachineView view = engine_view(self, machine);
+  hold_blocks(self, machine, request, view_prefill_blocks(&view, ix, tokens));
+  request->chunk_tokens = tokens;
+  const bool last = done == request->prefill_tokens;
+  machine->n_started -= last && request->prefilled_tokens > 0;
+  change(self, machine, ix, last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS);
+}
+
+bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  request->prefilled_tokens += request->chunk_tokens;
+  column_add(self->view.pending_tokens, machine->ix, -request->chunk_tokens);
+  request->computing_ticks += self->now - machine->run.began_at;
+  if (request->state == REQUEST_ENDS_PREFILL) return true;
+  machine->n_started += request->prefilled_tokens == request->chunk_tokens;
+  change(self, machine, ix, REQUEST_WAITS_PREFILL);
+  return false;
+}
+
+void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  if (request->first_token_at < 0) {
+    request->first_token_at = self->now;
+    engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
+  } else {
+    histogram_add(&self->metrics.tbt, self->now - request->last_token_at, 1);
+    if (request->generated_tokens == 1)
+      histogram_add(&self->metrics.second_token, self->now - request->last_token_at, 1);
+  }
+  request->generated_tokens++;
+  request->last_token_at = self->now;
+  change(self, machine, ix, REQUEST_PREFILLED);
+  if (request->decode_machine != machine->ix) column_add(self->view.n_assigned, machine->ix, -1);
+  observe(self, machine, ix, OBSERVED_PREFILLED);
+}
+
+/* No eviction, each of which has a token made by a prefill of its own. */
+void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  assert(request->state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0 &&
+         request->transfer == TRANSFER_NONE);
+  release_blocks(self, machine, request);
+  request->preemptions++;
+  machine->n_started--;
+  self->metrics.preemptions++;
+  self->metrics.dropped_tokens += request->prefilled_tokens;
+  column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
+  engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
+  request->prefilled_tokens = 0;
+}
+
+/* --- from machine to machine, and to a group's store */
+
+void life_room_taken(Engine *self, const Request *request) {
+  Machine *to = &self->machines[request->decode_machine];
+  const int64_t blocks = machine_prompt_blocks(to, request);
+  engine_take_blocks(self, to, blocks);
+  engine_promise_blocks(self, to, -blocks);
+}
+
+void life_room_returned(Engine *self, const Request *request) {
+  Machine *to = &self->machines[request->decode_machine];
+  const int64_t blocks = machine_prompt_blocks(to, request);
+  engine_take_blocks(self, to, -blocks);
+  engine_promise_blocks(self, to, blocks);
+}
+
+void life_left(Engine *self, Machine *from, RequestIx ix) {
+  change(self, from, ix, REQUEST_MOVES);
+}
+
+void life_released(Engine *self, Machine *from, RequestIx ix) {
+  release_blocks(self, from, &self->requests.slots[ix]);
+  change(self, from, ix, REQUEST_NOWHERE);
+  if (!from->group) observe(self, from, ix, OBSERVED_TRANSFERRED);
+}
+
+void life_arrived(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  Machine *to = &self->machines[request->decode_machine];
+  if (to->group)
+    take_store(to->group, request, -request->store_blocks);
+  else
+    request->kv_blocks = (int32_t)machine_prompt_blocks(to, request);
+  change(self, to, ix, REQUEST_WAITS_DECODE);
+}
+
+/* Its KV was dropped: it is queued to be prefilled again, ahead of the others. */
+static void drop(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  assert(request->kv_blocks == 0);
+  request->prefilled_tokens = 0;
+  request->prefill_tokens = request->prompt_tokens + request->generated_tokens;
+  request->preemptions++;
+  request->evictions++;
+  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, machine->prefill_queue.first);
+  self->metrics.evictions++;
+  engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
+}
+
+void life_returned(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  Machine *to = &self->machines[request->decode_machine];
+  engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
+  drop(self, to, ix);
+}
+
+void life_stored(Engine *self, Machine *from, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  life_released(self, from, ix);
+  if (request->decode_machine != MACHINE_NONE) {
+    count_decode(self, request, from, -1);
+    column_add(self->view.n_assigned, from->ix, -1);
+    request->decode_machine = MACHINE_NONE;
+  }
+  change(self, from, ix, REQUEST_STORED);
+}
+
+void life_fetched(Engine *self, Machine *to, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  life_dispatched(self, request, to->ix);
+  engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
+  const int64_t context = (int64_t)request->prompt_tokens + request->generated_tokens;
+  hold_blocks(self, to, request, machine_held_blocks(to, context));
+  change(self, to, ix, REQUEST_FETCHED);
+}
+
+/* --- decode */
+
+void life_waits_decode(Engine *self, Machine *machine, RequestIx ix) {
+  change(self, machine, ix, REQUEST_WAITS_DECODE);
+}
+
+void life_admitted(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  if (request->state == REQUEST_SWAPPED)
+    hold_blocks(self, machine, request, engine_swap_in(self, machine, request));
+  if (machine->batcher->reserves_output) {
+    const MachineView view = engine_view(self, machine);
+    hold_blocks(self, machine, request, view_admit_blocks(&view, ix, true));
+  }
+  change(self, machine, ix, REQUEST_RUNS);
+}
+
+void life_blocked(Engine *self, Machine *machine, RequestIx ix) {
+  assert(self->requests.slots[ix].state == REQUEST_RUNS);
+  change(self, machine, ix, REQUEST_BLOCKED);
+  self->metrics.preemptions++;
+  engine_log(self, OUTCOME_PREEMPTION, &self->requests.slots[ix], machine->ix, 0, 0);
+}
+
+/* The first of a queue in order of arrival that arrived after `request`. */
+static RequestIx next_to_arrive(const RequestQueue *queue, const Request *slots,
+                                const Request *request) {
+  RequestIx ix = queue->first;
+  while (ix != REQUEST_NONE && slots[ix].id < request->id)
+    ix = slots[ix].next;
+  return ix;
+}
+
+static void swap_out(Engine *self, Machine *machine, RequestIx ix) {
+  Request *slots = self->requests.slots, *request = &slots[ix];
+  request->preemptions++;
+  request->swaps++;
+  change_before(self, machine, ix, REQUEST_SWAPPED,
+                next_to_arrive(&machine->swapped, slots, request));
+  engine_swap_out(self, machine, request);
+}
+
+void life_gave_way(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  if (request->state == REQUEST_WAITS_PREFILL) {
+    life_chunks_dropped(self, machine, ix);
+    return;
+  }
+  assert(machine->activity == ACTIVITY_IDLE);
+  change(self, machine, ix, REQUEST_NOWHERE);
+  release_blocks(self, machine, request);
+  if (engine_can_swap_out(machine, request))
+    swap_out(self, machine, ix);
+  else
+    drop(self, machine, ix);
+}

@@ -1,0 +1,103 @@
+/* A request's life: each transition is one function, which owns its state, the queue it is in, its
+ * blocks, the counters of machines and the columns that policies read.
+ *
+ *   arrived ──► waits prefill ◄──► prefills, a chunk at a time ──► ends prefill ──► prefilled
+ *                                                                                    │
+ *      finished ◄── runs ◄──► blocked, swapped ◄── waits decode ◄── moves ◄──────────┤
+ *                     │                              ▲     ▲                         │
+ *                     └─► waits prefill, dropped     │     └─────────────────────────┘
+ *                              of a group:     fetched ◄── stored ◄── moves
+ *
+ * What holds in each state is a row of `request_states`: a transition moves a request from one row
+ * to another, and the audit counts requests by the same rows. A new transition is a function here;
+ * a new state a row. */
+#ifndef SIM_LIFECYCLE_H
+#define SIM_LIFECYCLE_H
+#include "sim/state.h"
+
+typedef enum KvPlace { KV_NONE, KV_GPU, KV_CPU, KV_STORE, KV_PLACES } KvPlace;
+
+/* What holds of a request in a state. It counts on the machine where it is, which is the one that
+ * prefills it until its first token, that which decodes it afterwards, and while it moves the one
+ * it leaves. */
+typedef struct RequestStateRow {
+  const char *name;
+  int16_t queue;     // that it is in: offset in Machine or Group; -1: none, or the transport's
+  bool in_group;     // that queue is its group's
+  uint8_t kv_places; // bits by KvPlace: where it may hold KV
+  bool prefills;     // counts in n_prefills; what is left of its prefill in pending_tokens
+  bool present;      // counts in n_present
+  bool outgoing;     // counts in n_outgoing
+} RequestStateRow;
+
+extern const RequestStateRow request_states[REQUEST_STATES];
+
+/* Its queue on the machine where it is; NULL when it is in none. */
+RequestQueue *life_queue(Machine *machine, RequestState state);
+/* The machine where a request is that has been placed; MACHINE_NONE while it is in a store. */
+MachineIx life_machine(const Engine *self, const Request *request);
+
+/* Blocks of the store that beginning to prefill a request takes: nobody knows yet whether it will
+ * end with its first token. */
+static inline int64_t life_store_blocks(const Group *group, const Request *request) {
+  return request->store_blocks > 0 ? 0 : group_blocks(group, request->prompt_tokens);
+}
+
+/* --- arriving and leaving the cluster */
+
+/* A request that has arrived is placed, and waits for prefill; `decode` MACHINE_NONE: that is
+ * chosen later. */
+void life_placed(Engine *self, RequestIx request, MachineIx prefill, MachineIx decode);
+/* It is known where a request will be decoded. */
+void life_dispatched(Engine *self, Request *request, MachineIx decode);
+/* Its last token was made on `machine`: whoever keeps books is told, and its slot is free. */
+void life_finished(Engine *self, Machine *machine, RequestIx request);
+/* It will never be served; its slot is free. */
+void life_rejected(Engine *self, RequestIx request, Rejection rejected);
+
+/* --- prefill */
+
+/* The next `tokens` of its prefill are in the iteration that begins. */
+void life_chunk_began(Engine *self, Machine *machine, RequestIx request, int32_t tokens);
+/* That iteration has ended; true when it was the last chunk. */
+bool life_chunk_ended(Engine *self, Machine *machine, RequestIx request);
+/* The last chunk has ended, and made a token. Afterwards it is finished, waits for decode or
+ * leaves. */
+void life_prefilled(Engine *self, Machine *machine, RequestIx request);
+/* It waits between chunks of its prefill and loses those it has; its place in the queue is kept. */
+void life_chunks_dropped(Engine *self, Machine *machine, RequestIx request);
+
+/* --- from machine to machine, and to a group's store */
+
+/* Room for its KV is taken at the machine that will decode it, or given back. */
+void life_room_taken(Engine *self, const Request *request);
+void life_room_returned(Engine *self, const Request *request);
+/* It is prefilled, and its KV leaves `from`, which holds it until that is released. */
+void life_left(Engine *self, Machine *from, RequestIx request);
+/* What `from` held of it is free. */
+void life_released(Engine *self, Machine *from, RequestIx request);
+/* Its KV, for which room was taken, is on the machine that decodes it. */
+void life_arrived(Engine *self, RequestIx request);
+/* It gives up moving: the promise at the machine that decodes it ends, and it is prefilled again
+ * there. */
+void life_returned(Engine *self, RequestIx request);
+/* Its KV, of `tokens`, is in its group's store instead of on `from`. */
+void life_stored(Engine *self, Machine *from, RequestIx request);
+/* Its KV begins to come out of the store, and takes its blocks on `to`, which decodes it. */
+void life_fetched(Engine *self, Machine *to, RequestIx request);
+/* It has a place in the store for `tokens` of KV. */
+void life_store_booked(Group *group, Request *request, int64_t tokens);
+
+/* --- decode */
+
+/* It is prefilled where it is decoded. */
+void life_waits_decode(Engine *self, Machine *machine, RequestIx request);
+/* It joins the batch, from `decode_queue`, `blocked` or `swapped`. */
+void life_admitted(Engine *self, Machine *machine, RequestIx request);
+/* It leaves the batch and keeps its KV. */
+void life_blocked(Engine *self, Machine *machine, RequestIx request);
+/* It gives up its blocks on a machine between iterations: its KV goes to CPU memory when the tier
+ * swaps and there is room, or is dropped and the request queued again. One between chunks of its
+ * prefill, whose transfer has not begun, begins that again in its place. */
+void life_gave_way(Engine *self, Machine *machine, RequestIx request);
+#endif

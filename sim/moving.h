@@ -1,0 +1,22 @@
+/* KV transfers between machines (transfer.h). */
+#ifndef SIM_MOVING_H
+#define SIM_MOVING_H
+#include "sim/state.h"
+
+/* A chunk of a prefill that decodes elsewhere has ended, not the last: its KV moves if that goes
+ * by chunks and the receiver has room. */
+void engine_offer_chunk(Engine *self, RequestIx request);
+/* The last chunk of a prefill that decodes elsewhere begins: all of its KV but the last layer moves
+ * if that goes by layers and the receiver has room. */
+void engine_offer_layers(Engine *self, RequestIx request);
+/* That prefill has ended. */
+void engine_begin_transfer(Engine *self, RequestIx request);
+void engine_handle_transfer(Engine *self, TransferIx transfer);
+/* Blocks were given back on a machine: begins transfers that waited for room there, in order. */
+void engine_admit_inbound(Engine *self, Machine *machine);
+/* Nothing is pending and requests are left: senders and receivers wait for each other's memory.
+ * A prefill that is stuck gives back the room it has at its receiver; if there is none, the first
+ * in line gives up its KV and is prefilled again where it will be decoded. False when neither can
+ * be done. */
+bool engine_break_deadlock(Engine *self);
+#endif

@@ -1,0 +1,14 @@
+/* Arrival and routing: the cluster's side of the engine. */
+#ifndef SIM_PLACEMENT_H
+#define SIM_PLACEMENT_H
+#include "sim/state.h"
+
+/* Pulls the next row and sets the arrival timer. */
+void engine_pull(Engine *self);
+void engine_handle_arrival(Engine *self);
+/* Chooses where a request that is being prefilled will be decoded, when that was left open. */
+void engine_dispatch(Engine *self, RequestIx request);
+/* The machine whose role is to serve the phase and that has the most room for it; MACHINE_NONE if
+ * none is there at present. */
+MachineIx engine_roomiest(const Engine *self, Phase phase);
+#endif

@@ -1,0 +1,68 @@
+/* The summing up of a run that is over. */
+#include "sim/engine.h"
+#include "sim/placement.h"
+#include "sim/shaping.h"
+#include "sim/tier.h"
+
+/* Energy is power in each activity times the time in it; the rest of the span is idle. */
+static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bool second_shape) {
+  const PoolSpec *pool = result->pool;
+  for (uint32_t i = 0; i < pool->count; i++)
+    machine_totals_add(&result->totals, &self->machines[first + i].totals);
+  result->batch_tokens = self->machines[first].batch_tokens;
+  const double blocks = (double)pool->kv_blocks * pool->count;
+  result->max_expansion = (double)result->totals.max_kv_blocks / blocks;
+  result->mean_expansion =
+      self->now > 0 ? result->totals.kv_block_seconds / (blocks * tick_seconds(self->now)) : 1;
+  const double span = tick_seconds(self->now) * pool->count;
+  const double prefill = total_seconds(result->totals.prefill_ticks);
+  const double decode = total_seconds(result->totals.decode_ticks);
+  result->utilization = span > 0 ? (prefill + decode) / span : 0;
+  result->energy_j = prefill * pool->prefill_power + decode * pool->decode_power +
+                     ((second_shape ? 0 : span) - prefill - decode) * pool->idle_power;
+}
+
+/* What the largest request that can be served may need. */
+static void sum_room(const Engine *self, SimResult *result) {
+  for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
+    const MachineIx most = engine_roomiest(self, phase);
+    if (most == MACHINE_NONE) continue; // all of them flip
+    result->roomiest[phase] = self->machines[most].pool;
+    result->room_tokens[phase] = machine_room(&self->machines[most]);
+  }
+  result->store_tokens = engine_smallest_store(self);
+}
+
+void engine_sum_up(Engine *self, SimResult *result) {
+  *result = (SimResult){.metrics = self->metrics,
+                        .n_pools = self->config->n_pools,
+                        .n_machines = self->n_machines,
+                        .groups = self->groups,
+                        .n_groups = self->n_groups,
+                        .timeline = self->timeline,
+                        .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
+                        .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
+                        .digest = self->log.digest,
+                        .events = self->n_events,
+                        .stopped = self->stopped,
+                        .unfinished = self->requests.n_live,
+                        .span = self->now};
+  sum_room(self, result);
+  for (MachineIx m = 0; m < self->n_machines; m++)
+    engine_book_capacity(self, &self->machines[m]);
+  MachineIx first = 0;
+  for (uint32_t p = 0; p < result->n_pools; p++) {
+    PoolResult *pool = &result->pools[p];
+    pool->pool = &self->config->pools[p];
+    const bool second_shape = sim_is_second_shape(self->config, p);
+    sum_pool(self, pool, first, second_shape);
+    machine_totals_add(&result->totals, &pool->totals);
+    result->energy_j += pool->energy_j;
+    if (!second_shape)
+      result->cost_usd +=
+          pool->pool->cost_per_hour * pool->pool->count * tick_seconds(self->now) / 3600;
+    first += pool->pool->count;
+  }
+  for (uint32_t m = 0; m < self->n_machines; m++)
+    result->machines[m] = self->machines[m].totals;
+}

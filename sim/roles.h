@@ -1,0 +1,16 @@
+/* Who plays which role: claims and returns of the mixed pool, the monitor, flips. */
+#ifndef SIM_ROLES_H
+#define SIM_ROLES_H
+#include "sim/state.h"
+
+/* Gives a machine a role that covers the phase. */
+void engine_claim(Engine *self, Machine *machine, Phase phase);
+/* Gives the machine the role its pool policy wants after a change of its batch. */
+void engine_review_role(Engine *self, Machine *machine);
+/* Sets the monitor's first broadcast where a policy wants loads. */
+void engine_start_monitor(Engine *self);
+void engine_handle_monitor(Engine *self);
+/* Lets a machine that drains go if it has nothing left: it is away until its flip is over. */
+void engine_flip_drained(Engine *self, Machine *machine);
+void engine_handle_flip(Engine *self, Machine *machine);
+#endif

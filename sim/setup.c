@@ -1,0 +1,186 @@
+/* Setting up a run. */
+#include "sim/engine.h"
+#include "sim/memory.h"
+#include "sim/placement.h"
+#include "sim/roles.h"
+#include "sim/shaping.h"
+#include "sim/tier.h"
+#include <string.h>
+
+/* Bytes/s in each direction of the link that KV takes between machines. */
+static int64_t link_capacity(const SimConfig *config, const PoolSpec *pool) {
+  const int64_t link =
+      config->network_path == NETWORK_NVLINK ? pool->nvlink_bandwidth : pool->nic_bandwidth;
+  const int64_t network = config->network_bandwidth;
+  return network > 0 && network < link ? network : link;
+}
+
+/* As Column.refresh of kv_blocks. */
+static void catch_up(void *engine, MachineIx machine) {
+  engine_catch_up(engine, &((Engine *)engine)->machines[machine]);
+}
+
+static void init_machines(Engine *self) {
+  const SimConfig *config = self->config;
+  for (uint32_t p = 0; p < config->n_pools; p++)
+    self->n_machines += config->pools[p].count;
+  self->machines = ARENA_ARRAY(self->arena, Machine, self->n_machines);
+  int64_t *capacities = ARENA_ARRAY(self->arena, int64_t, self->n_machines);
+  MachineIx ix = 0;
+  for (uint32_t p = 0; p < config->n_pools; p++) {
+    const PoolSpec *pool = &config->pools[p];
+    Histogram *batch_tokens = ARENA_NEW(self->arena, Histogram);
+    histogram_init(batch_tokens, self->arena);
+    const int64_t stages = pool->pipeline_stages;
+    Pipeline *pipeline = NULL;
+    for (uint32_t i = 0; i < pool->count; i++, ix++) {
+      if (stages > 1 && i % stages == 0) {
+        pipeline = ARENA_NEW(self->arena, Pipeline);
+        pipeline_init(pipeline, stages, self->arena);
+      }
+      self->machines[ix] = (Machine){.pool = pool,
+                                     .ix = ix,
+                                     .role = pool->role,
+                                     .home = pool->role,
+                                     .prefill_queue = REQUEST_QUEUE_EMPTY,
+                                     .decode_queue = REQUEST_QUEUE_EMPTY,
+                                     .blocked = REQUEST_QUEUE_EMPTY,
+                                     .swapped = REQUEST_QUEUE_EMPTY,
+                                     .inbound = REQUEST_QUEUE_EMPTY,
+                                     .pipeline = pipeline,
+                                     .free_cpu_blocks = pool->cpu_kv_blocks,
+                                     .batch_tokens = batch_tokens};
+      batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
+      capacities[ix] = link_capacity(config, pool);
+    }
+  }
+  links_init(&self->links, capacities, self->n_machines, self->arena);
+  cluster_init(&self->view, self->machines, self->n_machines, self->arena);
+  self->view.kv_blocks->refresh = catch_up;
+  self->view.kv_blocks->context = self;
+}
+
+static void *copy_state(const PolicyChoice *choice, Arena *arena) {
+  void *state = arena_alloc(arena, choice->policy->state_size);
+  if (choice->state) memcpy(state, choice->state, choice->policy->state_size);
+  return state;
+}
+
+static void init_machine_policies(Engine *self) {
+  const SimConfig *config = self->config;
+  self->smallest_room = INT64_MAX;
+  for (uint32_t m = 0; m < self->n_machines; m++) {
+    Machine *machine = &self->machines[m];
+    const PolicyChoice batcher = sim_pool_policy(config, machine->pool, POLICY_BATCHER);
+    const PolicyChoice kvtier = sim_pool_policy(config, machine->pool, POLICY_KVTIER);
+    machine->batcher = (const Batcher *)batcher.policy;
+    machine->batcher_options = copy_state(&batcher, self->arena);
+    machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
+    machine->kvtier = (const KvTier *)kvtier.policy;
+    machine->kvtier_options = copy_state(&kvtier, self->arena);
+    engine_start_tier(self, machine);
+    if (machine_room(machine) < self->smallest_room) self->smallest_room = machine_room(machine);
+    const MachineView view = engine_view(self, machine);
+    if (machine->batcher->start)
+      machine->batcher->start(machine->batcher_options, machine->batcher_state, &view, self->arena);
+  }
+}
+
+static void init_policies(Engine *self) {
+  const SimConfig *config = self->config;
+  const Policy *policies[POLICY_KINDS];
+  for (int kind = 0; kind < POLICY_KINDS; kind++) {
+    const PolicyChoice choice = sim_policy(config, (PolicyKind)kind);
+    policies[kind] = choice.policy;
+    self->states[kind] = copy_state(&choice, self->arena);
+  }
+  self->router = (const Router *)policies[POLICY_ROUTER];
+  self->predictor = (const Predictor *)policies[POLICY_PREDICTOR];
+  self->dispatcher = (const Dispatcher *)policies[POLICY_DISPATCHER];
+  self->pool = (const PoolPolicy *)policies[POLICY_POOL];
+  self->transfer = (const TransferPolicy *)policies[POLICY_TRANSFER];
+  self->view.roles_move = self->pool->moves_roles;
+  self->view.heavy_above = config->heavy_above;
+  init_machine_policies(self);
+  if (self->router->start)
+    self->router->start(self->states[POLICY_ROUTER], &self->view, config->seed, self->arena);
+  if (self->dispatcher->start)
+    self->dispatcher->start(self->states[POLICY_DISPATCHER], &self->view, config->seed,
+                            self->arena);
+  if (self->pool->start) self->pool->start(self->states[POLICY_POOL], &self->view, self->arena);
+  engine_start_monitor(self);
+}
+
+static MachineIx first_of_pool(const SimConfig *config, uint32_t pool) {
+  MachineIx first = 0;
+  for (uint32_t p = 0; p < pool; p++)
+    first += config->pools[p].count;
+  return first;
+}
+
+static uint32_t machines_per_group(const PoolSpec *pool) {
+  return pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
+}
+
+static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32_t i) {
+  *group = (Group){.spec = spec,
+                   .ix = (GroupIx)(group - self->groups),
+                   .free_blocks = spec->store_blocks,
+                   .block_size = self->config->pools[spec->pools[SHAPE_DECODE]].block_size,
+                   .stored = REQUEST_QUEUE_EMPTY,
+                   .copies = {REQUEST_QUEUE_EMPTY, REQUEST_QUEUE_EMPTY}};
+  for (int shape = 0; shape < SHAPES; shape++) {
+    const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
+    const uint32_t n = machines_per_group(pool);
+    group->first[shape] = first_of_pool(self->config, spec->pools[shape]) + i * n;
+    group->n_machines[shape] = n;
+    for (uint32_t m = 0; m < n; m++) {
+      Machine *machine = &self->machines[group->first[shape] + m];
+      machine->group = group;
+      if (shape == SHAPE_DECODE) machine->availability = MACHINE_AWAY;
+    }
+  }
+}
+
+/* Each in the shape that prefills. */
+static void init_groups(Engine *self) {
+  const SimConfig *config = self->config;
+  for (uint32_t g = 0; g < config->n_groups; g++) {
+    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
+    self->n_groups += pool->count / machines_per_group(pool);
+  }
+  self->groups = ARENA_ARRAY(self->arena, Group, self->n_groups);
+  self->marked_groups = ARENA_ARRAY(self->arena, GroupIx, self->n_groups);
+  Group *group = self->groups;
+  for (uint32_t g = 0; g < config->n_groups; g++) {
+    const PoolSpec *pool = &config->pools[config->groups[g].pools[0]];
+    for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
+      init_group(self, group++, &config->groups[g], i);
+  }
+  const int64_t room = engine_smallest_store(self);
+  if (room < self->smallest_room) self->smallest_room = room;
+  agenda_reserve(&self->agenda, EVENT_COPY, COPY_DIRECTIONS * self->n_groups);
+  agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
+}
+
+void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag) {
+  *self = (Engine){.config = config, .arena = arena, .diag = diag};
+  self->step = config->step || config->executor;
+  self->plan.arena = arena;
+  self->transfers.first_free = TRANSFER_NONE;
+  agenda_init(&self->agenda, config->tie_seed, arena);
+  request_table_init(&self->requests, arena);
+  init_machines(self);
+  agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);
+  agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
+  agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
+  agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
+  metrics_init(&self->metrics, config->slo_reference, arena);
+  self->metrics.good_limits = config->good_limits;
+  self->metrics.window = config->window;
+  eventlog_init(&self->log, config->event_log);
+  init_policies(self);
+  init_groups(self);
+  if (config->timeline_interval > 0) engine_init_timeline(self);
+  engine_pull(self);
+}

@@ -1,0 +1,28 @@
+/* Groups of GPUs that change their shape (group.h), and what is kept of what they did
+ * (timeline.c). */
+#ifndef SIM_SHAPING_H
+#define SIM_SHAPING_H
+#include "sim/state.h"
+
+/* Tokens of KV that the store of each group has room for. */
+int64_t engine_smallest_store(const Engine *self);
+/* Enters the time since the last entry into the books of a group, before it changes. */
+void engine_book_group(Engine *self, Group *group);
+/* The run is over: closes the books of all groups. */
+void engine_end_groups(Engine *self);
+/* Cuts the plan for a group's machine before the first prompt that its store cannot take; what is
+ * left keeps the padding of the whole. */
+void engine_fit_store(Engine *self, const Machine *machine);
+/* A prefill on a group's machine has ended: its KV is copied out. */
+void engine_copy_out(Engine *self, RequestIx request);
+void engine_handle_copy(Engine *self, uint32_t target);
+void engine_handle_turn(Engine *self, Group *group);
+/* Something changed on a machine of the group: copies in what there is room for, asks for its
+ * shape, and goes on leaving the present one. */
+void engine_shape(Engine *self, Group *group);
+
+void engine_init_timeline(Engine *self);
+/* The clock goes on to `until` > now: looks at the groups as they are now, and at the multiples of
+ * the interval before `until`. */
+void engine_look(const Engine *self, Tick until);
+#endif

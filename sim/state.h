@@ -1,0 +1,73 @@
+/* All of a run's state. What it is made of has headers of its own; what happens to it is in the
+ * parts that README.md lists. */
+#ifndef SIM_STATE_H
+#define SIM_STATE_H
+#include "sim/agenda.h"
+#include "sim/batcher/batcher.h"
+#include "sim/dispatcher/dispatcher.h"
+#include "sim/kvtier/kvtier.h"
+#include "sim/link.h"
+#include "sim/pool/pool.h"
+#include "sim/predictor/predictor.h"
+#include "sim/router/router.h"
+#include "sim/sim.h"
+#include "sim/transfer.h"
+
+typedef struct Engine {
+  const SimConfig *config;
+  Arena *arena;
+  Diag *diag;
+  bool failed;  // a callback or the trace did; the loop stops
+  bool stopped; // on_request wants no more
+  bool step;    // every iteration on its own
+
+  Tick now;
+  Event event; // being handled
+  Agenda agenda;
+  uint64_t n_events;
+  size_t n_retries;  // pending events that only ask for room again
+  size_t n_refusals; // of those, since anything else happened
+
+  RequestTable requests;
+  Machine *machines;
+  uint32_t n_machines;
+  Group *groups;
+  uint32_t n_groups;
+  Timeline *timeline;    // NULL: none is asked for
+  int64_t smallest_room; // tokens of KV that fit on every machine
+  Links links;
+  TransferTable transfers;
+  ClusterView view;
+  BatchPlan plan;           // reused
+  BatchSequence *sequences; // of an iteration for an executor; reused
+  size_t n_sequences, sequences_capacity;
+
+  const Router *router;
+  const Predictor *predictor;
+  const Dispatcher *dispatcher;
+  const PoolPolicy *pool;
+  const TransferPolicy *transfer;
+  void *states[POLICY_KINDS]; // batchers' and tiers' are with the machines
+
+  TraceRow next_row; // the pending arrival
+  bool gathers;      // which is at this very tick: idle machines wait for it
+  MachineIx *marked; // to be settled, in order (marks.h)
+  uint32_t n_marked;
+  size_t marked_capacity;
+  GroupIx *marked_groups; // [n_groups] the same
+  uint32_t n_marked_groups;
+  uint32_t n_flips; // machines away until EVENT_FLIP
+  Metrics metrics;
+  EventLog log;
+} Engine;
+
+/* What a policy sees of a machine between iterations; in one, after engine_catch_up. */
+static inline MachineView engine_view(const Engine *self, const Machine *machine) {
+  return (MachineView){.now = self->now, .machine = machine, .requests = self->requests.slots};
+}
+
+static inline void engine_log(Engine *self, Outcome outcome, const Request *request,
+                              MachineIx machine, int64_t a, int64_t b) {
+  eventlog_add(&self->log, self->now, outcome, request ? request->id : LOG_NOBODY, machine, a, b);
+}
+#endif

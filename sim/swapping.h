@@ -1,0 +1,20 @@
+/* KV between a machine's HBM and its CPU memory, for tiers that swap: synchronous, as vLLM does it,
+ * all blocks of a request in one transfer. Copies follow each other on the host link, whichever way
+ * they go, from the moment of the plan that wants them; the iteration that the plan begins does its
+ * work when they are across. Who swaps when is in lifecycle.c. */
+#ifndef SIM_SWAPPING_H
+#define SIM_SWAPPING_H
+#include "sim/state.h"
+
+/* Whether the KV of a request that has given up its blocks may go to the machine's CPU memory. */
+bool engine_can_swap_out(const Machine *machine, const Request *request);
+/* It goes there. */
+void engine_swap_out(Engine *self, Machine *machine, const Request *request);
+/* It returns; the blocks that it takes, for the caller to book. */
+int64_t engine_swap_in(Engine *self, Machine *machine, const Request *request);
+/* What an iteration that begins now waits for copies, booked, before its `work` ticks. */
+Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
+static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {
+  return machine->copied_at > self->now ? engine_await_copies(self, machine, work) : 0;
+}
+#endif

@@ -1,0 +1,76 @@
+/* A request's life. The audit counts requests by the rows of their states, so that a transition
+ * which forgets a part of what it has to book is found right after it. */
+#include "sim/audit.h"
+#include "sim/engine.h"
+#include "sim/lifecycle.h"
+#include "tests/unit/scene_testing.h"
+#include <criterion/parameterized.h>
+#include <signal.h>
+
+TestSuite(lifecycle, .init = setup_scene, .fini = teardown);
+
+/* A run in which machine 0 prefills one request, with others behind it, while machine 1 decodes. */
+static Engine *busy_engine(void) {
+  static const TraceRow rows[] = {{.prompt_tokens = 50, .output_tokens = 400},
+                                  {.prompt_tokens = 60, .output_tokens = 300},
+                                  {.prompt_tokens = 900, .output_tokens = 20},
+                                  {.prompt_tokens = 1200, .output_tokens = 20}};
+  scene_split(&scene, 1, 1);
+  scene_choose(&scene, POLICY_BATCHER, "continuous", "max_num_batched_tokens: 128");
+  array_trace_init(&scene.trace, rows, sizeof rows / sizeof *rows);
+  Engine *engine = ARENA_NEW(&arena, Engine);
+  engine_init(engine, &scene.config, &arena, &diag);
+  const Machine *machines = engine->machines;
+  while (machines[0].prefill_queue.count == 0 || machines[0].n_chunks == 0 ||
+         machines[1].batch.n_seqs == 0)
+    cr_assert(engine_step(engine));
+  return engine;
+}
+
+Test(lifecycle, books_of_a_run_agree_with_the_rows) {
+  const Engine *engine = busy_engine();
+  audit_check(engine, engine->now);
+}
+
+typedef struct Plant {
+  const char *name;
+  enum { STATE, MACHINE, COLUMN } in;
+  int what; // RequestState, or the offset of an int32_t counter or of a column
+} Plant;
+
+ParameterizedTestParameters(lifecycle, audit_finds) {
+  static Plant plants[] = {
+      {"out of a queue it is in", STATE, REQUEST_ENDS_PREFILL},
+      {"into a queue it is not in", STATE, REQUEST_WAITS_DECODE},
+      {"into a queue of its own kind", STATE, REQUEST_BLOCKED},
+      {"into the batch", STATE, REQUEST_RUNS},
+      {"a state that does not last", STATE, REQUEST_NOWHERE},
+      {"on the move", STATE, REQUEST_MOVES},
+      {"prefills", MACHINE, offsetof(Machine, n_prefills)},
+      {"decodes", MACHINE, offsetof(Machine, n_decodes)},
+      {"begun prefills", MACHINE, offsetof(Machine, n_started)},
+      {"those that leave", MACHINE, offsetof(Machine, n_outgoing)},
+      {"a queue's count", MACHINE, offsetof(Machine, prefill_queue.count)},
+      {"pending tokens", COLUMN, offsetof(ClusterView, pending_tokens)},
+      {"those assigned", COLUMN, offsetof(ClusterView, n_assigned)},
+      {"those present", COLUMN, offsetof(ClusterView, n_present)},
+      {"blocks", COLUMN, offsetof(ClusterView, kv_blocks)},
+      {"heavy decodes", COLUMN, offsetof(ClusterView, n_heavy)},
+  };
+  return cr_make_param_array(Plant, plants, sizeof plants / sizeof *plants);
+}
+
+/* One thing is not as the transitions left it. */
+ParameterizedTest(Plant *plant, lifecycle, audit_finds, .init = setup_scene, .fini = teardown,
+                  .signal = SIGABRT) {
+  Engine *engine = busy_engine();
+  Machine *machine = &engine->machines[0];
+  if (plant->in == STATE)
+    engine->requests.slots[machine->prefill_queue.first].state = (uint8_t)plant->what;
+  else if (plant->in == MACHINE)
+    ++*(int32_t *)((char *)machine + plant->what);
+  else
+    ++**(int64_t **)((char *)&engine->view + plant->what);
+  audit_check(engine, engine->now);
+  cr_assert_fail("%s: nothing is found", plant->name);
+}
