@@ -141,38 +141,22 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
   return lengths_load(path, &ret_both[0], &ret_both[1], self->arena, self->diag);
 }
 
-#define MEAN_ROW                                                                                   \
+#define TOKENS_ROW(name, field, is_required, text)                                                 \
   {                                                                                                \
-    "mean", OPTION_REAL, offsetof(LengthDistribution, mean), NULL, true, 1, TRACE_TOKENS_MAX,      \
-        NULL, "mean length in tokens"                                                              \
+    .key = (name), .type = OPTION_REAL, .offset = offsetof(LengthDistribution, field),             \
+    .required = (is_required), .min = 1, .max = TRACE_TOKENS_MAX, .help = (text)                   \
   }
+#define MEAN_ROW TOKENS_ROW("mean", mean, true, "mean length in tokens")
 #define CLAMP_ROWS                                                                                 \
-  {"min",                                                                                          \
-   OPTION_REAL,                                                                                    \
-   offsetof(LengthDistribution, low),                                                              \
-   NULL,                                                                                           \
-   false,                                                                                          \
-   1,                                                                                              \
-   TRACE_TOKENS_MAX,                                                                               \
-   NULL,                                                                                           \
-   "shorter draws become this"},                                                                   \
-      {"max",                                                                                      \
-       OPTION_REAL,                                                                                \
-       offsetof(LengthDistribution, high),                                                         \
-       NULL,                                                                                       \
-       false,                                                                                      \
-       1,                                                                                          \
-       TRACE_TOKENS_MAX,                                                                           \
-       NULL,                                                                                       \
-       "longer draws become this"},                                                                \
-  {                                                                                                \
+  TOKENS_ROW("min", low, false, "shorter draws become this"),                                      \
+      TOKENS_ROW("max", high, false, "longer draws become this"), {                                \
     0                                                                                              \
   }
-static const OptionSpec lognormal_options[] = {MEAN_ROW,
-                                               {"sigma", OPTION_REAL,
-                                                offsetof(LengthDistribution, sigma), NULL, true, 0,
-                                                10, NULL, "standard deviation of the logarithm"},
-                                               CLAMP_ROWS};
+static const OptionSpec lognormal_options[] = {
+    MEAN_ROW,
+    {"sigma", OPTION_REAL, offsetof(LengthDistribution, sigma), NULL, true, 0, 10, NULL,
+     "standard deviation of the logarithm", NULL},
+    CLAMP_ROWS};
 static const OptionSpec exponential_options[] = {MEAN_ROW, CLAMP_ROWS};
 static int bind_mean(const Binder *self, const Node *node, const OptionSpec *specs,
                      LengthDistribution *ret) {
@@ -183,7 +167,8 @@ static int bind_mean(const Binder *self, const Node *node, const OptionSpec *spe
 
 /* A whole length; `key` is what messages call it. */
 static int bind_tokens(const Binder *self, const Node *node, const char *key, double *ret_tokens) {
-  const OptionSpec spec = {key, OPTION_INT, 0, NULL, true, 1, TRACE_TOKENS_MAX, NULL, "tokens"};
+  const OptionSpec spec = {key, OPTION_INT,       0,    NULL,     true,
+                           1,   TRACE_TOKENS_MAX, NULL, "tokens", NULL};
   int64_t tokens = 0;
   if (option_bind_one(&spec, node, &tokens, self->diag)) return -1;
   *ret_tokens = (double)tokens;
@@ -244,8 +229,9 @@ int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,
                  LengthDistribution *ret_prompt, LengthDistribution *ret_output, Arena *arena,
                  Diag *diag) {
   static const OptionSpec sides[] = {
-      {"prompt", OPTION_NODE, 0, NULL, true, 0, 0, NULL, "lengths of prompts"},
-      {"output", OPTION_NODE, sizeof(const Node *), NULL, true, 0, 0, NULL, "lengths of outputs"},
+      {"prompt", OPTION_NODE, 0, NULL, true, 0, 0, NULL, "lengths of prompts", NULL},
+      {"output", OPTION_NODE, sizeof(const Node *), NULL, true, 0, 0, NULL, "lengths of outputs",
+       NULL},
       {0}};
   const Binder binder = {data_dir, config_dir, arena, diag};
   if (node->kind != NODE_MAP) {

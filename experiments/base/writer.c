@@ -8,6 +8,8 @@
 
 enum { REPLACEMENT = 0xfffd }; // what Unicode has for bytes that are no text
 
+const char *const format_names[] = {"table", "csv", "json", NULL};
+
 static const double WHOLE_MAX = 9007199254740992.0; // 2^53: whole numbers are exact up to here
 
 static void write_number(double value, const char *missing, FILE *out) {
@@ -25,6 +27,14 @@ void write_json_number(double value, FILE *out) {
 
 void write_csv_number(double value, FILE *out) {
   write_number(value, "", out);
+}
+
+void write_csv_figure(const char *scope, const char *name, const char *statistic, double value,
+                      const char *unit, FILE *out) {
+  write_csv_text(scope, out);
+  fprintf(out, ",%s,%s,", name, statistic);
+  write_csv_number(value, out);
+  fprintf(out, ",%s\n", unit);
 }
 
 void write_json_string(const char *text, FILE *out) {

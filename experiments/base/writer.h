@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 typedef enum OutputFormat { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON } OutputFormat;
+extern const char *const format_names[]; // "table", …, NULL-terminated
 
 /* Nine digits, or all of a whole number; null when it is not finite. */
 void write_json_number(double value, FILE *out);
@@ -12,6 +13,9 @@ void write_json_number(double value, FILE *out);
 void write_json_string(const char *text, FILE *out);
 /* The same number, empty when it is not finite. */
 void write_csv_number(double value, FILE *out);
+/* A line of "scope,name,statistic,value,unit". */
+void write_csv_figure(const char *scope, const char *name, const char *statistic, double value,
+                      const char *unit, FILE *out);
 /* As csv_put_text. */
 void write_csv_text(const char *text, FILE *out);
 /* A cell of a table for people: '?' for what is not plain (sim/base/text.h), padded to `width`

@@ -6,6 +6,7 @@
 #include "calib/operators.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
+#include "experiments/base/version.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "experiments/results/results.h"
@@ -14,53 +15,39 @@
 #include "sim/base/hash.h"
 #include <limits.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 typedef struct Options {
-  CliList models;
-  const char *backend, *degrees, *dtype, *budget, *output, *only;
+  const Node *models;
+  const char *backend, *degrees, *dtype, *output, *only;
   int64_t device, threads, layers, seed;
+  Tick budget;
   bool resume, dry_run, no_verify;
-  /* read from the texts above */
-  double budget_seconds;
-  bool only_ops[CALIB_N_OPS];
 } Options;
 
-#define OPTION(name, value, kind, field, help)                                                     \
-  { name, value, kind, offsetof(Options, field), help }
-
-static const CliOption calibrate_options[] = {
-    OPTION("--backend", "NAME", CLI_TEXT, backend, "what measures: cuda, cpu or fake  [cuda]"),
-    OPTION("--model", "NAME", CLI_LIST, models, "may be given again  [cpu: tiny-llama-50m]"),
-    OPTION("--tp", "N,N", CLI_TEXT, degrees, "tensor_parallel_sizes; one shard is measured  [1]"),
-    OPTION("--dtype", "TYPE", CLI_TEXT, dtype, "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
-    OPTION("--layers", "N", CLI_NUMBER, layers, "a model of only its first N layers  [all]"),
-    OPTION("--device", "N", CLI_NUMBER, device, "which GPU  [0]"),
-    OPTION("--threads", "N", CLI_NUMBER, threads, "of a CPU  [all]"),
-    OPTION("--budget", "TIME", CLI_TEXT, budget, "the most important points come first  [600 s]"),
-    OPTION("-o", "FILE", CLI_TEXT, output, "profile to write  [GPU.csv]"),
-    OPTION("--output", "FILE", CLI_TEXT, output, "the same"),
-    OPTION("--resume", NULL, CLI_FLAG, resume, "goes on with FILE where it stopped"),
-    OPTION("--only", "OP,OP", CLI_TEXT, only, "only these operators"),
-    OPTION("--seed", "N", CLI_NUMBER, seed, "of the data and the order  [1]"),
-    OPTION("--no-verify", NULL, CLI_FLAG, no_verify, "no comparison with references"),
-    OPTION("--dry-run", NULL, CLI_FLAG, dry_run, "prints the plan and measures nothing"),
+static const OptionSpec options[] = {
+    {CLI_ROW("--backend", STRING, backend, "NAME", "what measures: cuda, cpu or fake"),
+     .fallback = "cuda"},
+    {CLI_ROW("--model", NODE, models, "NAME", "may be given again  [cpu: tiny-llama-50m]")},
+    {CLI_ROW("--tp", STRING, degrees, "N,N", "tensor_parallel_sizes; one shard is measured"),
+     .fallback = "1"},
+    CLI_TEXT("--dtype", dtype, "TYPE", "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
+    {CLI_ROW("--layers", INT, layers, "N", "a model of only its first N layers  [all]"),
+     .max = INT32_MAX},
+    {CLI_ROW("--device", INT, device, "N", "which GPU"), .max = INT32_MAX, .fallback = "0"},
+    {CLI_ROW("--threads", INT, threads, "N", "of a CPU  [all]"), .max = INT32_MAX},
+    {CLI_ROW("--budget", TICKS, budget, "TIME", "the most important points come first"),
+     .min = 1e-9, .max = 1e12, .fallback = "600 s"},
+    CLI_TEXT("-o", output, "FILE", "profile to write  [GPU.csv]"),
+    CLI_TEXT("--output", output, "FILE", "the same"),
+    CLI_FLAG("--resume", resume, "goes on with FILE where it stopped"),
+    CLI_TEXT("--only", only, "OP,OP", "only these operators"),
+    {CLI_ROW("--seed", INT, seed, "N", "of the data and the order"), .max = 1e19, .fallback = "1"},
+    CLI_FLAG("--no-verify", no_verify, "no comparison with references"),
+    CLI_FLAG("--dry-run", dry_run, "prints the plan and measures nothing"),
     {0}};
-
-static const CliCommand command = {
-    .name = "calibrate",
-    .summary = "Measures a model's operators on the device at hand, into a profile for 'tandem "
-               "fit'.",
-    .operands = "",
-    .max_operands = 0,
-    .options = calibrate_options,
-    .example = "tandem calibrate --backend cuda --model llama2-70b --tp 1,2,4,8 -o h200.csv",
-    .exit_codes = "0 done, or out of budget, 2 wrong usage, 3 bad input, 4 environment,\n"
-                  "            130 interrupted; what was measured is kept",
-};
 
 static const char CPU_MODEL[] = "tiny-llama-50m";
 
@@ -86,18 +73,10 @@ static int find_op(const char *name, bool *ops, Diag *diag) {
   return -1;
 }
 
-static int read_options(Options *options, Arena *arena, Diag *diag) {
+static int read_ops(const char *list, bool ret_ops[CALIB_N_OPS], Arena *arena, Diag *diag) {
   int error = 0;
-  options->budget_seconds = 600;
-  if (options->budget && (!units_parse(options->budget, DIM_TIME, &options->budget_seconds) ||
-                          options->budget_seconds <= 0))
-    error = diag_error(diag, place_of_file("--budget"), "'%s' is not %s", options->budget,
-                       units_describe(DIM_TIME));
-  const char *list = options->only;
   for (const char *name; (name = next_item(&list, arena));)
-    error |= find_op(name, options->only_ops, diag);
-  if (options->device > INT_MAX || options->threads > INT_MAX || options->layers > INT_MAX)
-    error = diag_error(diag, place_of_file(NULL), "a number of the options is too large");
+    error |= find_op(name, ret_ops, diag);
   return error;
 }
 
@@ -113,8 +92,7 @@ static CalibOptions backend_options(const Options *options) {
 static int open_device(Calibrate *self, const Options *options, Diag *diag) {
   const Place at = place_of_file("--backend");
   char error[CALIB_ERROR_SIZE] = "";
-  const char *name = options->backend ? options->backend : "cuda";
-  const Backend *backend = backend_find(name, at, self->arena, diag);
+  const Backend *backend = backend_find(options->backend, at, self->arena, diag);
   if (!backend) return -1;
   const CalibOptions open_options = backend_options(options);
   const CalibStatus status = backend->open(&open_options, &self->state, error);
@@ -147,7 +125,7 @@ static int check_group_is_new(const Calibrate *self, const CalibModel *model, Di
 static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *model_options,
                      const Options *options, size_t *capacity, Diag *diag) {
   CalibrateGroup group = {.rejected = false};
-  const PlanOptions plan_options = {.only = options->only ? options->only_ops : NULL,
+  const PlanOptions plan_options = {.only = options->only ? self->only : NULL,
                                     .seed = (uint64_t)options->seed};
   if (calib_model_init(&group.model, llm, model_options, place_of_file("--model"), self->arena,
                        diag) ||
@@ -175,7 +153,7 @@ static int add_model(Calibrate *self, const char *name, CalibModelOptions *model
   int error = 0;
   const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
   if (llm_load(&llm, name, data_dir, place_of_file("--model"), self->arena, diag)) return -1;
-  const char *list = options->degrees ? options->degrees : "1";
+  const char *list = options->degrees;
   for (const char *text; (text = next_item(&list, self->arena));)
     error |= read_degree(text, &model_options->tensor_parallel_size, diag) ||
              add_group(self, &llm, model_options, options, capacity, diag);
@@ -192,10 +170,10 @@ static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_
       calib_dtype_find(&model_options.dtype, options->dtype, place_of_file("--dtype"), diag))
     return -1;
   *ret_dtype = model_options.dtype;
-  if (options->models.n == 0 && is_cpu)
+  if (!options->models && is_cpu)
     return add_model(self, CPU_MODEL, &model_options, options, &capacity, diag);
-  for (size_t i = 0; i < options->models.n; i++)
-    error |= add_model(self, options->models.items[i], &model_options, options, &capacity, diag);
+  for (const Node *model = options->models->first; model; model = model->next)
+    error |= add_model(self, model->text, &model_options, options, &capacity, diag);
   return error;
 }
 
@@ -217,12 +195,13 @@ static void begin_facts(const Calibrate *self, const Options *options, CalibDtyp
       .version = tandem_version,
       .commit = tandem_commit,
       .backend = self->backend->name,
-      .models = datafile_join(options->models.n > 0 ? options->models.items : names, self->arena),
-      .degrees = options->degrees ? options->degrees : "1",
+      .models = datafile_join(options->models ? cli_texts(options->models, self->arena) : names,
+                              self->arena),
+      .degrees = options->degrees,
       .dtype = dtype,
       .options = backend_options(options),
       .plan = digest_plans(self),
-      .budget_seconds = options->budget_seconds};
+      .budget_seconds = tick_seconds(options->budget)};
   environment_begin(profile, &run, &self->device, &idle);
 }
 
@@ -286,7 +265,7 @@ static double read_clock(void *context) {
 /* All groups one after the other, each with its share of the time that is left. */
 static void measure_groups(Calibrate *self, const Options *options, Recorder *recorder,
                            HarnessReport *report, Diag *diag) {
-  const double end = clock_monotonic() + options->budget_seconds;
+  const double end = clock_monotonic() + tick_seconds(options->budget);
   CalibrateProgress progress = {.shown = false};
   HarnessOptions harness = harness_options_default();
   if (self->device.sm == 0) harness.drift = 0.05; // a processor has other work too
@@ -341,7 +320,8 @@ static int measure_into(Calibrate *self, const Options *options, CalibDtype dtyp
   report_wrong(&report, diag);
   calibrate_print_summary(self, &report, path);
   if (recorder.profile.n_rows == 0 && !interrupt_signal && diag->n_entries == 0)
-    diag_error(diag, place_of_file("--budget"), "no point fits into %g s", options->budget_seconds);
+    diag_error(diag, place_of_file("--budget"), "no point fits into %g s",
+               tick_seconds(options->budget));
   if (report.no_memory > 0)
     fprintf(stderr, "tandem calibrate: %lld points do not fit in memory, and are left out\n",
             (long long)report.no_memory);
@@ -373,32 +353,33 @@ static int show_plan(Calibrate *self, Diag *diag) {
   return EXIT_DONE;
 }
 
-static int calibrate(Options *options, Arena *arena, Diag *diag) {
-  Calibrate self = {.arena = arena};
+static int run_calibrate(Cli *cli) {
+  const Options *given = cli->given;
+  Diag *diag = cli->diag;
+  Calibrate self = {.arena = cli->arena};
   CalibDtype dtype;
-  int code = EXIT_ENVIRONMENT;
-  if (read_options(options, arena, diag) || open_device(&self, options, diag)) {
-    code = EXIT_INPUT; // the entries say which
-  } else if (options->models.n == 0 && self.device.sm > 0) {
-    code = cli_usage(&command, "it needs '--model NAME' on a GPU");
-  } else if (make_groups(&self, options, &dtype, diag) == 0) {
-    code = options->dry_run ? show_plan(&self, diag) : measure(&self, options, dtype, diag);
-  }
+  int code = EXIT_ENVIRONMENT; // of a device or model that fails the entries say more
+  if (read_ops(given->only, self.only, cli->arena, diag) || open_device(&self, given, diag))
+    code = EXIT_INPUT;
+  else if (!given->models && self.device.sm > 0)
+    code = cli_usage(cli, "it needs '--model NAME' on a GPU");
+  else if (make_groups(&self, given, &dtype, diag) == 0)
+    code = given->dry_run ? show_plan(&self, diag) : measure(&self, given, dtype, diag);
   if (self.backend) self.backend->close(self.state);
   return code;
 }
 
-int cmd_calibrate(int argc, char **argv) {
-  Options options = {.seed = 1};
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  const char *none[1];
-  int code = cli_parse(&command, argc, argv, &options, none, &arena);
-  if (code == CLI_GO_ON) code = calibrate(&options, &arena, &diag);
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
-}
+const Command command_calibrate = {
+    .name = "calibrate",
+    .help = "measure a model's operators on the device at hand",
+    .summary = "Measures a model's operators on the device at hand, into a profile for 'tandem "
+               "fit'.",
+    .operands = "",
+    .max_operands = 0,
+    .options = options,
+    .size = sizeof(Options),
+    .example = "tandem calibrate --backend cuda --model llama2-70b --tp 1,2,4,8 -o h200.csv",
+    .exit_codes =
+        "0 done, or out of budget, 2 wrong usage, 3 bad input, 4 environment, 130 interrupted",
+    .run = run_calibrate,
+};

@@ -19,6 +19,7 @@ typedef struct Calibrate {
   const Hardware *hardware; // it, or NULL when none is known
   CalibrateGroup *groups;
   size_t n_groups;
+  bool only[CALIB_N_OPS]; // of --only
 } Calibrate;
 
 /* Points by operator and a guess at the time, of groups whose points were waived already. */

@@ -5,35 +5,15 @@
 #include "perfmodel/check_profile.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
-#include <stddef.h>
 #include <string.h>
 
 typedef struct Options {
   const char *drop;
-  OutputFormat output;
+  int format;
 } Options;
 
-static const CliOption check_options[] = {
-    {"--drop", "CLEANED", CLI_TEXT, offsetof(Options, drop), "write the profile without them"},
-    {"--format", "F", CLI_OUTPUT, offsetof(Options, output), "table, csv or json  [table]"},
-    {0}};
-
-static const CliCommand command = {
-    .name = "check",
-    .summary =
-        "Looks for times in a profile that cannot be: faster than the GPU's peaks, more work\n"
-        "in less time, replicates that disagree, copies of other rows, zeros for nothing.",
-    .operands = "PROFILE",
-    .min_operands = 1,
-    .max_operands = 1,
-    .options = check_options,
-    .notes =
-        "--drop leaves out every row named, but keeps those whose power or clock is 0 or whose\n"
-        "spread is 0: they only lose that value.",
-    .example = "tandem check profile.csv --drop cleaned.csv",
-    .exit_codes =
-        "0 nothing found, or dropped, 2 wrong usage, 3 found or bad profile, 4 cannot read",
-};
+static const OptionSpec options[] = {
+    CLI_TEXT("--drop", drop, "CLEANED", "write the profile without them"), CLI_FORMAT, {0}};
 
 /* ---- Lines ---- */
 
@@ -148,33 +128,42 @@ static int drop(const CheckReport *report, const char *data_dir, const char *pat
   return profile_save(cleaned, path, diag);
 }
 
-static int check(const char *path, const Options *options, Arena *arena, Diag *diag) {
+static int run_check(Cli *cli) {
+  const Options *given = cli->given;
+  const char *path = cli->operands[0];
+  Arena *arena = cli->arena;
+  Diag *diag = cli->diag;
   Profile profile;
   CheckReport report;
   const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
   const char *const inputs[] = {path, NULL};
-  if (options->drop && output_check(options->drop, inputs, diag)) return EXIT_INPUT;
+  if (given->drop && output_check(given->drop, inputs, diag)) return EXIT_INPUT;
   if (profile_load(&profile, path, arena, diag)) return EXIT_INPUT;
   check_profile(&report, &profile, data_dir, arena);
-  print_report(&report, options->output);
-  if (options->drop) {
-    drop(&report, data_dir, options->drop, arena, diag); // what fails is in `diag`
+  print_report(&report, (OutputFormat)given->format);
+  if (given->drop) {
+    drop(&report, data_dir, given->drop, arena, diag); // what fails is in `diag`
     return EXIT_DONE;
   }
   return report.n_findings > 0 ? EXIT_INPUT : EXIT_DONE;
 }
 
-int cmd_check(int argc, char **argv) {
-  Options options = {0};
-  const char *path = NULL;
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, &options, &path, &arena);
-  if (code == CLI_GO_ON) code = check(path, &options, &arena, &diag);
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
-}
+const Command command_check = {
+    .name = "check",
+    .help = "what in a profile cannot be",
+    .summary =
+        "Looks for times in a profile that cannot be: faster than the GPU's peaks, more work\n"
+        "in less time, replicates that disagree, copies of other rows, zeros for nothing.",
+    .operands = "PROFILE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .size = sizeof(Options),
+    .notes =
+        "--drop leaves out every row named, but keeps those whose power or clock is 0 or whose\n"
+        "spread is 0: they only lose that value.",
+    .example = "tandem check profile.csv --drop cleaned.csv",
+    .exit_codes =
+        "0 nothing found, or dropped, 2 wrong usage, 3 found or bad profile, 4 cannot read",
+    .run = run_check,
+};

@@ -2,188 +2,42 @@
 #include "experiments/commands/cli.h"
 #include "calib/cpu_machine.h"
 #include "experiments/base/interrupt.h"
+#include "experiments/base/workers.h"
 #include "sim/base/text.h"
-#include "sim/base/units.h"
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
-static const char *const output_names[] = {"table", "csv", "json", NULL}; // as OutputFormat
+enum { GO_ON = -1 };
 
-int cli_usage(const CliCommand *command, const char *format, ...) {
+int cli_usage(const Cli *cli, const char *format, ...) {
+  const char *name = cli->command->name;
   va_list list;
   va_start(list, format);
-  Arena arena;
-  arena_init(&arena);
-  fprintf(stderr, "tandem %s: %s; see 'tandem %s --help'\n", command->name,
-          text_shown(arena_vprintf(&arena, format, list), &arena), command->name);
-  arena_done(&arena);
+  fprintf(stderr, "tandem %s: %s; see 'tandem %s --help'\n", name,
+          text_shown(arena_vprintf(cli->arena, format, list), cli->arena), name);
   va_end(list);
   return EXIT_USAGE;
 }
 
-void cli_interrupted(const CliCommand *command, const Diag *diag, const char *format, ...) {
-  if (diag_exit_code(diag) != EXIT_INTERRUPTED) return;
-  va_list list;
-  va_start(list, format);
-  fprintf(stderr, "tandem %s: interrupted, ", command->name);
-  vfprintf(stderr, format, list);
-  fputs("\n", stderr);
-  va_end(list);
-}
-
-static void print_help(const CliCommand *command) {
-  int width = (int)strlen("--help");
-  for (const CliOption *option = command->options; option->name; option++) {
-    int length = (int)strlen(option->name);
-    if (option->value) length += 1 + (int)strlen(option->value);
-    if (length > width) width = length;
-  }
-  printf("%s\n\nusage: tandem %s%s%s [options]\n\n", command->summary, command->name,
-         *command->operands ? " " : "", command->operands);
-  for (const CliOption *option = command->options; option->name; option++) {
-    int used = printf("  %s%s%s", option->name, option->value ? " " : "",
-                      option->value ? option->value : "");
-    printf("%*s%s\n", width + 4 - used, "", option->help);
-  }
-  printf("  %-*s  this text\n", width, "--help");
-  if (command->notes) printf("\n%s\n", command->notes);
-  printf("\nexample: %s\n\nexit codes: %s\n", command->example, command->exit_codes);
-}
-
-static int parse_number(const char *text, int64_t *ret_number) {
-  char *end = NULL;
-  errno = 0;
-  long long number = strtoll(text, &end, 10);
-  if (end == text || *end || errno || number < 0 || text[0] < '0' || text[0] > '9') return -1;
-  *ret_number = number;
-  return 0;
-}
-
-static int parse_bytes(const char *text, int64_t *ret_bytes) {
-  double bytes = 0;
-  if (!units_parse(text, DIM_BYTES, &bytes) || bytes < 1 || bytes > 1e18) return -1;
-  *ret_bytes = (int64_t)bytes;
-  return 0;
-}
-
-size_t cli_memory(int64_t given, int64_t jobs) {
-  const int64_t all = given > 0 ? given : cpu_machine_available_bytes() / 10 * 9;
-  return (size_t)(all / jobs);
-}
-
-static int find_output(const char *text, OutputFormat *ret_format) {
-  for (int i = 0; output_names[i]; i++) {
-    if (strcmp(output_names[i], text) != 0) continue;
-    *ret_format = (OutputFormat)i;
-    return 0;
-  }
-  return -1;
-}
-
-static int set_option(const CliCommand *command, const CliOption *option, const char *value,
-                      void *target, Arena *arena) {
-  void *field = (char *)target + option->offset;
-  CliList *list = field;
-  switch (option->kind) {
-  case CLI_FLAG:
-    *(bool *)field = true;
-    break;
-  case CLI_TEXT:
-    *(const char **)field = value;
-    break;
-  case CLI_LIST:
-    ARENA_RESERVE(arena, list->items, list->capacity, list->n + 2);
-    list->items[list->n++] = value;
-    list->items[list->n] = NULL;
-    break;
-  case CLI_NUMBER:
-    if (parse_number(value, field))
-      return cli_usage(command, "'%s' wants a whole number, not '%s'", option->name, value);
-    break;
-  case CLI_BYTES:
-    if (parse_bytes(value, field))
-      return cli_usage(command, "'%s' wants a size such as '8 GiB', not '%s'", option->name, value);
-    break;
-  case CLI_OUTPUT:
-    if (find_output(value, field))
-      return cli_usage(command, "'%s' is table, csv or json, not '%s'", option->name, value);
-    break;
-  }
-  return CLI_GO_ON;
-}
-
-/* The option that argument `text` names, up to a '='. */
-static const CliOption *find_option(const CliCommand *command, const char *text) {
-  size_t length = strcspn(text, "=");
-  const CliOption *option = command->options;
-  while (option->name &&
-         (strlen(option->name) != length || strncmp(option->name, text, length) != 0))
-    option++;
-  return option->name ? option : NULL;
-}
-
-static int unknown_option(const CliCommand *command, const char *text, Arena *arena) {
-  const char *word = arena_copy(arena, text, strcspn(text, "="));
-  int n = 0;
-  while (command->options[n].name)
-    n++;
-  const char **names = ARENA_ARRAY(arena, const char *, n + 2);
-  names[n] = "--help";
-  while (n-- > 0)
-    names[n] = command->options[n].name;
+int cli_unknown(const char *what, const char *name, const char *const *names) {
   Diag diag;
   diag_init(&diag);
-  diag_error(&diag, place_of_file(NULL), "unknown option '%s' of 'tandem %s'", word, command->name);
-  diag_hint_near(&diag, word, names);
+  diag_error(&diag, place_of_file(NULL), "unknown %s '%s'", what, name);
+  diag_hint_near(&diag, name, names);
   diag_print(&diag, stderr);
   diag_done(&diag);
   return EXIT_USAGE;
 }
 
-/* Takes argument *i, and the next one when it is the value. */
-static int take_option(const CliCommand *command, int argc, char **argv, int *i, void *target,
-                       Arena *arena) {
-  const char *text = argv[*i];
-  if (strcmp(text, "--help") == 0) {
-    print_help(command);
-    return EXIT_DONE;
-  }
-  const CliOption *option = find_option(command, text);
-  if (!option) return unknown_option(command, text, arena);
-  const char *value = strchr(text, '=');
-  if (!option->value) {
-    if (value) return cli_usage(command, "'%s' takes no value", option->name);
-    return set_option(command, option, NULL, target, arena);
-  }
-  if (!value && *i + 1 == argc)
-    return cli_usage(command, "'%s' needs a value: %s", option->name, option->value);
-  value = value ? value + 1 : argv[++*i];
-  return set_option(command, option, value, target, arena);
-}
-
-int cli_parse(const CliCommand *command, int argc, char **argv, void *target,
-              const char **ret_operands, Arena *arena) {
-  int n_operands = 0;
-  bool options_end = false;
-  memset(ret_operands, 0, (size_t)command->max_operands * sizeof *ret_operands);
-  for (int i = 1; i < argc; i++) {
-    bool is_option = !options_end && argv[i][0] == '-' && argv[i][1] != '\0';
-    if (is_option && strcmp(argv[i], "--") == 0) {
-      options_end = true;
-    } else if (is_option) {
-      int code = take_option(command, argc, argv, &i, target, arena);
-      if (code != CLI_GO_ON) return code;
-    } else if (n_operands == command->max_operands) {
-      return cli_usage(command, "'%s' is one argument too many", argv[i]);
-    } else {
-      ret_operands[n_operands++] = argv[i];
-    }
-  }
-  if (n_operands < command->min_operands)
-    return cli_usage(command, "it needs %s", command->operands);
-  return CLI_GO_ON;
+void cli_interrupted(const Cli *cli, const char *format, ...) {
+  if (diag_exit_code(cli->diag) != EXIT_INTERRUPTED) return;
+  va_list list;
+  va_start(list, format);
+  fprintf(stderr, "tandem %s: interrupted, ", cli->command->name);
+  vfprintf(stderr, format, list);
+  fputs("\n", stderr);
+  va_end(list);
 }
 
 void cli_note_stale(int64_t runs, int64_t stale) {
@@ -192,6 +46,169 @@ void cli_note_stale(int64_t runs, int64_t stale) {
             (long long)stale, (long long)runs);
 }
 
+int cli_jobs(int64_t given) {
+  return given > 0 ? (int)given : workers_cpus();
+}
+
+size_t cli_memory(int64_t given, int jobs) {
+  const int64_t all = given > 0 ? given : cpu_machine_available_bytes() / 10 * 9;
+  return (size_t)(all / jobs);
+}
+
+const char *const *cli_texts(const Node *list, Arena *arena) {
+  if (!list) return NULL;
+  const char **texts = ARENA_ARRAY(arena, const char *, list->n_children + 1);
+  int n = 0;
+  for (const Node *node = list->first; node; node = node->next)
+    texts[n++] = node->text;
+  return texts;
+}
+
+/* ---- Help ---- */
+
+/* "--output DB" */
+static const char *option_usage(const OptionSpec *option, Arena *arena) {
+  return option->value ? arena_printf(arena, "%s %s", option->key, option->value) : option->key;
+}
+
+static void print_option(const OptionSpec *option, int width, Arena *arena) {
+  printf("  %-*s  %s", width, option_usage(option, arena), option->help);
+  for (int i = 0; option->choices && option->choices[i]; i++)
+    printf("%s%s", i ? ", " : ": ", option->choices[i]);
+  if (option->fallback) printf("  [%s]", option->fallback);
+  putchar('\n');
+}
+
+static void print_help(const Cli *cli) {
+  const Command *command = cli->command;
+  static const OptionSpec help = {.key = "--help", .help = "this text"};
+  int width = (int)strlen(help.key);
+  for (const OptionSpec *option = command->options; option && option->key; option++) {
+    const int length = (int)strlen(option_usage(option, cli->arena));
+    if (length > width) width = length;
+  }
+  printf("%s\n\nusage: tandem %s%s%s [options]\n\n", command->summary, command->name,
+         *command->operands ? " " : "", command->operands);
+  for (const OptionSpec *option = command->options; option && option->key; option++)
+    print_option(option, width, cli->arena);
+  print_option(&help, width, cli->arena);
+  if (command->notes) printf("\n%s\n", command->notes);
+  if (command->more_notes) printf("\n%s\n", command->more_notes(cli->arena));
+  printf("\nexample: %s\n\nexit codes: %s\n", command->example, command->exit_codes);
+}
+
+/* ---- Options ---- */
+
+/* The option that argument `text` names, up to a '='. */
+static const OptionSpec *find_option(const Command *command, const char *text) {
+  const size_t length = strcspn(text, "=");
+  for (const OptionSpec *option = command->options; option && option->key; option++)
+    if (strlen(option->key) == length && strncmp(option->key, text, length) == 0) return option;
+  return NULL;
+}
+
+static int unknown_option(const Cli *cli, const char *text) {
+  const OptionSpec *options = cli->command->options;
+  int n = 0;
+  while (options && options[n].key)
+    n++;
+  const char **names = ARENA_ARRAY(cli->arena, const char *, n + 2);
+  names[n] = "--help";
+  while (n-- > 0)
+    names[n] = options[n].key;
+  return cli_unknown("option", arena_copy(cli->arena, text, strcspn(text, "=")), names);
+}
+
+/* Appends to the list of an option that may be given again. */
+static void append(const Node **list, const char *text, Arena *arena) {
+  if (!*list) {
+    Node *made = ARENA_NEW(arena, Node);
+    made->kind = NODE_LIST;
+    *list = made;
+  }
+  Node *self = (Node *)*list, *node = ARENA_NEW(arena, Node);
+  *node = (Node){.kind = NODE_SCALAR, .text = text, .parent = self};
+  Node **end = &self->first;
+  while (*end)
+    end = &(*end)->next;
+  *end = node;
+  self->n_children++;
+}
+
+/* Says what is wrong with a value. */
+static int wrong_value(const Cli *cli) {
+  const DiagEntry *entry = &cli->diag->entries[0];
+  cli_usage(cli, "%s", entry->message);
+  if (entry->hint) fprintf(stderr, "  hint: %s\n", entry->hint);
+  cli->diag->n_entries = 0;
+  return EXIT_USAGE;
+}
+
+/* Texts are taken as they are: an SQL statement has lines, and files have any name. */
+static int set_option(const Cli *cli, const OptionSpec *option, const char *text, void *target) {
+  void *field = (char *)target + option->offset;
+  const Node value = {.kind = NODE_SCALAR, .text = text};
+  if (option->type == OPTION_NODE)
+    append(field, text, cli->arena);
+  else if (option->type == OPTION_STRING)
+    *(const char **)field = text;
+  else if (option_bind_one(option, &value, target, cli->diag))
+    return wrong_value(cli);
+  return GO_ON;
+}
+
+/* Takes argument *i, and the next one when it is the value. */
+static int take_option(const Cli *cli, int argc, char **argv, int *i, void *target) {
+  const char *text = argv[*i];
+  if (strcmp(text, "--help") == 0) {
+    print_help(cli);
+    return EXIT_DONE;
+  }
+  const OptionSpec *option = find_option(cli->command, text);
+  if (!option) return unknown_option(cli, text);
+  const char *value = strchr(text, '=');
+  if (!option->value)
+    return value ? cli_usage(cli, "'%s' takes no value", option->key)
+                 : set_option(cli, option, "true", target);
+  if (!value && *i + 1 == argc)
+    return cli_usage(cli, "'%s' needs a value: %s", option->key, option->value);
+  return set_option(cli, option, value ? value + 1 : argv[++*i], target);
+}
+
+/* Whether all options without which the command cannot be were among the arguments. */
+static int check_required(const Cli *cli, int argc, char **argv) {
+  for (const OptionSpec *option = cli->command->options; option && option->key; option++) {
+    bool given = !option->required;
+    for (int i = 1; i < argc && !given && strcmp(argv[i], "--") != 0; i++)
+      given = argv[i][0] == '-' && find_option(cli->command, argv[i]) == option;
+    if (!given) return cli_usage(cli, "it needs '%s'", option_usage(option, cli->arena));
+  }
+  return GO_ON;
+}
+
+static int parse(Cli *cli, int argc, char **argv, void *target) {
+  const Command *command = cli->command;
+  bool options_end = false;
+  for (int i = 1; i < argc; i++) {
+    const bool is_option = !options_end && argv[i][0] == '-' && argv[i][1] != '\0';
+    if (is_option && strcmp(argv[i], "--") == 0) {
+      options_end = true;
+    } else if (is_option) {
+      const int code = take_option(cli, argc, argv, &i, target);
+      if (code != GO_ON) return code;
+    } else if (cli->n_operands == command->max_operands) {
+      return cli_usage(cli, "'%s' is one argument too many", argv[i]);
+    } else {
+      cli->operands[cli->n_operands++] = argv[i];
+    }
+  }
+  if (cli->n_operands < command->min_operands)
+    return cli_usage(cli, "it needs %s", command->operands);
+  return check_required(cli, argc, argv);
+}
+
+/* ---- A call ---- */
+
 int cli_finish(Diag *diag, int code) {
   if (fflush(stdout) != 0 || ferror(stdout))
     diag_environment(diag, place_of_file(NULL), "cannot write to standard output: %s",
@@ -199,4 +216,25 @@ int cli_finish(Diag *diag, int code) {
   diag_print(diag, stderr);
   if (diag->n_entries > 0) code = diag_exit_code(diag);
   return code == EXIT_INTERRUPTED ? 128 + (int)interrupt_signal : code;
+}
+
+int cli_run(const Command *command, int argc, char **argv) {
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  void *given = arena_alloc(&arena, command->size + 1);
+  if (command->initial) memcpy(given, command->initial, command->size);
+  if (command->options) option_defaults(command->options, given);
+  Cli cli = {.command = command,
+             .given = given,
+             .operands = ARENA_ARRAY(&arena, const char *, argc + 1),
+             .arena = &arena,
+             .diag = &diag};
+  int code = parse(&cli, argc, argv, given);
+  if (code == GO_ON) code = command->run(&cli);
+  code = cli_finish(&diag, code);
+  diag_done(&diag);
+  arena_done(&arena);
+  return code;
 }

@@ -10,7 +10,6 @@
 #include "sim/base/text.h"
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,37 +18,22 @@ typedef struct Options {
   const char *output_path, *model, *gpu, *preset, *mode, *machine;
   int64_t tensor_parallel_size, seed;
   bool verify;
-  OutputFormat output;
+  int format;
 } Options;
 
-static const CliOption fit_options[] = {
-    {"-o", "PATH", CLI_TEXT, offsetof(Options, output_path), "MODEL.yaml, or a folder for all"},
-    {"--model", "NAME", CLI_TEXT, offsetof(Options, model), "only this model"},
-    {"--gpu", "NAME", CLI_TEXT, offsetof(Options, gpu), "only this GPU"},
-    {"--tp", "N", CLI_NUMBER, offsetof(Options, tensor_parallel_size), "only this many GPUs"},
-    {"--preset", "NAME", CLI_TEXT, offsetof(Options, preset), "engine  [what the profile says]"},
-    {"--mode", "M", CLI_TEXT, offsetof(Options, mode), "graph or eager, of rows of both  [graph]"},
-    {"--machine", "NAME", CLI_TEXT, offsetof(Options, machine),
-     "whose links rings of all-reduces take, where none were measured"},
-    {"--seed", "N", CLI_NUMBER, offsetof(Options, seed), "of folds and splits  [1]"},
-    {"--verify", NULL, CLI_FLAG, offsetof(Options, verify), "was MODEL fitted to PROFILE?"},
-    {"--format", "F", CLI_OUTPUT, offsetof(Options, output), "table, csv or json  [table]"},
+static const OptionSpec options[] = {
+    CLI_TEXT("-o", output_path, "PATH", "MODEL.yaml, or a folder for all"),
+    CLI_TEXT("--model", model, "NAME", "only this model"),
+    CLI_TEXT("--gpu", gpu, "NAME", "only this GPU"),
+    {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .max = INT32_MAX},
+    CLI_TEXT("--preset", preset, "NAME", "engine  [what the profile says]"),
+    CLI_TEXT("--mode", mode, "M", "graph or eager, of rows of both  [graph]"),
+    CLI_TEXT("--machine", machine, "NAME",
+             "whose links rings of all-reduces take, where none were measured"),
+    {CLI_ROW("--seed", INT, seed, "N", "of folds and splits"), .max = 1e19, .fallback = "1"},
+    CLI_FLAG("--verify", verify, "was MODEL fitted to PROFILE?"),
+    CLI_FORMAT,
     {0}};
-
-static const CliCommand command = {
-    .name = "fit",
-    .summary = "Fits the terms of iteration times to a profile, and prints how far they are off:\n"
-               "on what they were fitted to, on random rows, on configurations held out.",
-    .operands = "PROFILE [MODEL]",
-    .min_operands = 1,
-    .max_operands = 2,
-    .options = fit_options,
-    .notes = "Run 'tandem check' first. MODEL is read with --verify only. A preset adds its time\n"
-             "to a profile of operators; in whole iterations the engine is there already, unless\n"
-             "the profile says that its engine is 'ideal'.",
-    .example = "tandem fit profile.csv -o perfmodel/fitted --model llama2-70b",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad profile or model, 4 cannot read or write",
-};
 
 /* ---- Groups ---- */
 
@@ -345,11 +329,11 @@ static int fit(const char *path, const Options *options, Arena *arena, Diag *dia
         find_all_reduce(&profile, &groups[i], options, &fit_options_of.all_reduce, arena, diag) ||
         fit_group(result, &profile, &groups[i], &fit_options_of, arena, diag))
       continue;
-    print_result(result, options->output, first, arena);
+    print_result(result, (OutputFormat)options->format, first, arena);
     first = false;
     save(result, &profile, to, arena, diag); // what fails is in `diag`
   }
-  if (options->output == OUTPUT_JSON) puts(first ? "[]" : "\n]");
+  if (options->format == OUTPUT_JSON) puts(first ? "[]" : "\n]");
   return EXIT_DONE;
 }
 
@@ -365,29 +349,32 @@ static int verify(const char *profile_path, const char *model_path, Arena *arena
   return EXIT_DONE;
 }
 
-static int check_usage(const Options *options, const char *model_path) {
-  if (options->verify && !model_path) return cli_usage(&command, "'--verify' needs MODEL");
-  if (options->mode && strcmp(options->mode, "graph") != 0 && strcmp(options->mode, "eager") != 0)
-    return cli_usage(&command, "'--mode' is graph or eager, not '%s'", options->mode);
-  if (!options->verify && model_path)
-    return cli_usage(&command, "'%s' is read with '--verify' only; write with '-o'", model_path);
-  return CLI_GO_ON;
+static int run_fit(Cli *cli) {
+  const Options *given = cli->given;
+  const char *path = cli->operands[0], *model = cli->operands[1];
+  if (given->verify && !model) return cli_usage(cli, "'--verify' needs MODEL");
+  if (given->mode && strcmp(given->mode, "graph") != 0 && strcmp(given->mode, "eager") != 0)
+    return cli_usage(cli, "'--mode' is graph or eager, not '%s'", given->mode);
+  if (!given->verify && model)
+    return cli_usage(cli, "'%s' is read with '--verify' only; write with '-o'", model);
+  return given->verify ? verify(path, model, cli->arena, cli->diag)
+                       : fit(path, given, cli->arena, cli->diag);
 }
 
-int cmd_fit(int argc, char **argv) {
-  Options options = {.seed = 1};
-  const char *operands[2] = {NULL};
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, &options, operands, &arena);
-  if (code == CLI_GO_ON) code = check_usage(&options, operands[1]);
-  if (code == CLI_GO_ON)
-    code = options.verify ? verify(operands[0], operands[1], &arena, &diag)
-                          : fit(operands[0], &options, &arena, &diag);
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
-}
+const Command command_fit = {
+    .name = "fit",
+    .help = "performance models from a profile, and how good they are",
+    .summary = "Fits the terms of iteration times to a profile, and prints how far they are off:\n"
+               "on what they were fitted to, on random rows, on configurations held out.",
+    .operands = "PROFILE [MODEL]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .options = options,
+    .size = sizeof(Options),
+    .notes = "Run 'tandem check' first. MODEL is read with --verify only. A preset adds its time\n"
+             "to a profile of operators; in whole iterations the engine is there already, unless\n"
+             "the profile says that its engine is 'ideal'.",
+    .example = "tandem fit profile.csv -o perfmodel/fitted --model llama2-70b",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad profile or model, 4 cannot read or write",
+    .run = run_fit,
+};

@@ -3,7 +3,6 @@
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "sim/base/output.h"
-#include <stddef.h>
 #include <string.h>
 
 enum { MAX_FILES = 3 };
@@ -12,23 +11,11 @@ typedef struct Options {
   const char *output, *model, *gpu;
 } Options;
 
-static const CliOption import_options[] = {
-    {"-o", "PROFILE", CLI_TEXT, offsetof(Options, output), "the profile to write"},
-    {"--model", "NAME", CLI_TEXT, offsetof(Options, model), "the model, by its name in ours"},
-    {"--gpu", "NAME", CLI_TEXT, offsetof(Options, gpu), "the GPU, by its name in ours"},
+static const OptionSpec options[] = {
+    {CLI_ROW("-o", STRING, output, "PROFILE", "the profile to write"), .required = true},
+    CLI_TEXT("--model", model, "NAME", "the model, by its name in ours"),
+    CLI_TEXT("--gpu", gpu, "NAME", "the GPU, by its name in ours"),
     {0}};
-
-static const CliCommand command_without_notes = {
-    .name = "import",
-    .summary = "Writes a profile from the measurements of another project. The facts at its head\n"
-               "say the source, its units and what had to be assumed.",
-    .operands = "FORMAT FILE [FILE [FILE]]",
-    .min_operands = 2,
-    .max_operands = 1 + MAX_FILES,
-    .options = import_options,
-    .example = "tandem import splitwise-sim perf_model.csv -o profile.csv",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad file, 4 cannot read or write",
-};
 
 /* The formats, as the list has them. */
 static const char *describe_formats(Arena *arena) {
@@ -44,31 +31,29 @@ static const char *describe_formats(Arena *arena) {
   return text;
 }
 
-static int unknown_format(const char *name) {
-  const char *names[32] = {NULL};
-  for (int i = 0; importer_at(i) && i < 31; i++)
-    names[i] = importer_at(i)->name;
-  Diag diag;
-  diag_init(&diag);
-  diag_error(&diag, place_of_file(NULL), "unknown format '%s'", name);
-  diag_hint_near(&diag, name, names);
-  diag_print(&diag, stderr);
-  diag_done(&diag);
-  return EXIT_USAGE;
+/* What the format and the options together want. False after wrong usage. */
+static bool check_usage(const Cli *cli, const Importer *importer, const Options *given) {
+  const int n_files = cli->n_operands - 1;
+  if (importer->needs_model && !given->model)
+    cli_usage(cli, "'%s' needs '--model'", importer->name);
+  else if (importer->needs_gpu && !given->gpu)
+    cli_usage(cli, "'%s' needs '--gpu'", importer->name);
+  else if (n_files > importer->max_paths)
+    cli_usage(cli, "'%s' takes %d file%s", importer->name, importer->max_paths,
+              importer->max_paths == 1 ? "" : "s");
+  else
+    return true;
+  return false;
 }
 
-/* What the format and the options together want. CLI_GO_ON, or the exit code of wrong usage. */
-static int check_usage(const CliCommand *command, const Importer *importer, const Options *options,
-                       const char *const *paths) {
-  if (!options->output) return cli_usage(command, "it needs '-o PROFILE'");
-  if (importer->needs_model && !options->model)
-    return cli_usage(command, "'%s' needs '--model'", importer->name);
-  if (importer->needs_gpu && !options->gpu)
-    return cli_usage(command, "'%s' needs '--gpu'", importer->name);
-  if (importer->max_paths < MAX_FILES && paths[importer->max_paths])
-    return cli_usage(command, "'%s' takes %d file%s", importer->name, importer->max_paths,
-                     importer->max_paths == 1 ? "" : "s");
-  return CLI_GO_ON;
+static int unknown_format(const char *name, Arena *arena) {
+  int n = 0;
+  while (importer_at(n))
+    n++;
+  const char **names = ARENA_ARRAY(arena, const char *, n + 1);
+  while (n-- > 0)
+    names[n] = importer_at(n)->name;
+  return cli_unknown("format", name, names);
 }
 
 static int import(const Importer *importer, const Options *options, const char *const *paths,
@@ -91,22 +76,25 @@ static int import(const Importer *importer, const Options *options, const char *
   return EXIT_DONE;
 }
 
-int cmd_import(int argc, char **argv) {
-  Options options = {0};
-  const char *operands[1 + MAX_FILES + 1] = {NULL}; // NULL-terminated
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  CliCommand command = command_without_notes;
-  command.notes = describe_formats(&arena);
-  int code = cli_parse(&command, argc, argv, &options, operands, &arena);
-  const Importer *importer = code == CLI_GO_ON ? importer_find(operands[0]) : NULL;
-  if (code == CLI_GO_ON && !importer) code = unknown_format(operands[0]);
-  if (code == CLI_GO_ON) code = check_usage(&command, importer, &options, operands + 1);
-  if (code == CLI_GO_ON) code = import(importer, &options, operands + 1, &arena, &diag);
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
+static int run_import(Cli *cli) {
+  const Importer *importer = importer_find(cli->operands[0]);
+  if (!importer) return unknown_format(cli->operands[0], cli->arena);
+  if (!check_usage(cli, importer, cli->given)) return EXIT_USAGE;
+  return import(importer, cli->given, cli->operands + 1, cli->arena, cli->diag);
 }
+
+const Command command_import = {
+    .name = "import",
+    .help = "a profile from another project's measurements",
+    .summary = "Writes a profile from the measurements of another project. The facts at its head\n"
+               "say the source, its units and what had to be assumed.",
+    .operands = "FORMAT FILE [FILE [FILE]]",
+    .min_operands = 2,
+    .max_operands = 1 + MAX_FILES,
+    .options = options,
+    .size = sizeof(Options),
+    .example = "tandem import splitwise-sim perf_model.csv -o profile.csv",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad file, 4 cannot read or write",
+    .more_notes = describe_formats,
+    .run = run_import,
+};

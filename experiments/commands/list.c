@@ -8,23 +8,6 @@
 #include "traces/format.h"
 #include <string.h>
 
-static const CliOption options[] = {{0}};
-
-static const CliCommand command = {
-    .name = "list",
-    .summary = "Lists what a configuration can say; without WHAT, everything.",
-    .operands = "[WHAT]",
-    .min_operands = 0,
-    .max_operands = 1,
-    .options = options,
-    .notes =
-        "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies\n"
-        "with their options), models, machines, perfmodels, lengths, traces (formats), figures\n"
-        "(of a run) or options (keys).",
-    .example = "tandem list routers",
-    .exit_codes = "0 done, 2 wrong usage",
-};
-
 /* ---- What there is ---- */
 
 static void print_policies(PolicyKind kind) {
@@ -199,42 +182,39 @@ static const struct {
 enum { N_LISTINGS = sizeof listings / sizeof *listings };
 
 static int unknown_listing(const char *what) {
-  Diag diag;
   const char *names[N_LISTINGS + 1] = {NULL};
   for (int i = 0; i < N_LISTINGS; i++)
     names[i] = listings[i].name;
-  diag_init(&diag);
-  diag_error(&diag, place_of_file(NULL), "there is no list of '%s'", what);
-  diag_hint_near(&diag, what, names);
-  diag_print(&diag, stderr);
-  diag_done(&diag);
-  return EXIT_USAGE;
+  return cli_unknown("list", what, names);
 }
 
-static int list(const char *what, Arena *arena) {
+static int run_list(Cli *cli) {
+  const char *what = cli->operands[0];
   bool found = false;
   for (int i = 0; i < N_LISTINGS; i++) {
     if (what && strcmp(what, listings[i].name) != 0) continue;
     found = true;
     if (!what) printf("%s%s:\n", i > 0 ? "\n" : "", listings[i].name);
     if (listings[i].print)
-      listings[i].print(arena);
+      listings[i].print(cli->arena);
     else
       print_policies(listings[i].kind);
   }
   return found ? EXIT_DONE : unknown_listing(what);
 }
 
-int cmd_list(int argc, char **argv) {
-  const char *what = NULL;
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, NULL, &what, &arena);
-  if (code == CLI_GO_ON) code = list(what, &arena);
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
-}
+const Command command_list = {
+    .name = "list",
+    .help = "what there is: policies, models, machines, traces, options",
+    .summary = "Lists what a configuration can say; without WHAT, everything.",
+    .operands = "[WHAT]",
+    .min_operands = 0,
+    .max_operands = 1,
+    .notes =
+        "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies\n"
+        "with their options), models, machines, perfmodels, lengths, traces (formats), figures\n"
+        "(of a run) or options (keys).",
+    .example = "tandem list routers",
+    .exit_codes = "0 done, 2 wrong usage",
+    .run = run_list,
+};

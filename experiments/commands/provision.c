@@ -8,53 +8,27 @@
 #include <unistd.h>
 
 typedef struct Options {
-  CliList assignments;
+  const Node *set;
   const char *output;
-  OutputFormat format;
+  int format;
   int64_t seed, jobs, memory;
   bool dry_run, require_slo, full_runs;
 } Options;
 
-#define OPTION(name, value, kind, field, help)                                                     \
-  { name, value, kind, offsetof(Options, field), help }
-
-static const CliOption options[] = {
-    OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set provision.seeds=5"),
-    OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulates on N threads  [one per CPU]"),
-    OPTION("--memory", "SIZE", CLI_BYTES, memory,
-           "that its runs may take together  [9/10 of what is free]"),
-    OPTION("--output", "DB", CLI_TEXT, output,
-           "keeps runs and answers; what is there is not rerun"),
-    OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
-    OPTION("--seed", "N", CLI_NUMBER, seed, "first seed, in place of those in STUDY"),
-    OPTION("--full-runs", NULL, CLI_FLAG, full_runs,
-           "ends no run early, so that all figures are whole"),
-    OPTION("--dry-run", NULL, CLI_FLAG, dry_run,
-           "checks STUDY, says what would be searched, and ends"),
-    OPTION("--require-slo", NULL, CLI_FLAG, require_slo,
-           "exit code 1, not 3, when no design meets the limits"),
+static const OptionSpec options[] = {
+    CLI_SET("provision.seeds=5"),
+    CLI_JOBS("simulates on N threads"),
+    CLI_MEMORY("that its runs may take together"),
+    CLI_TEXT("--output", output, "DB", "keeps runs and answers; what is there is not rerun"),
+    CLI_FORMAT,
+    CLI_SEED("--seed", seed, "first seed, in place of those in STUDY"),
+    CLI_FLAG("--full-runs", full_runs, "ends no run early, so that all figures are whole"),
+    CLI_FLAG("--dry-run", dry_run, "checks STUDY, says what would be searched, and ends"),
+    CLI_FLAG("--require-slo", require_slo, "exit code 1, not 3, when no design meets the limits"),
     {0}};
 
-static const CliCommand command = {
-    .name = "provision",
-    .summary =
-        "Searches for the cluster that serves a workload within its limits at the least cost,\n"
-        "power or number of machines, or at the largest rate that a budget allows; or, of work\n"
-        "that is all there at once, for the parallelism and options of the largest throughput.",
-    .operands = "STUDY",
-    .min_operands = 1,
-    .max_operands = 1,
-    .options = options,
-    .notes =
-        "STUDY is a configuration with a block 'provision': 'tandem list options' has its keys.",
-    .example = "tandem provision experiments/examples/provision.yaml",
-    .exit_codes = "0 done, 1 no design meets the limits (--require-slo), 2 wrong usage,\n"
-                  "  3 bad input or no design meets the limits, 4 the environment lacks\n"
-                  "  something, 130 interrupted",
-};
-
 /* One study: what is open while it lasts. */
-typedef struct Command {
+typedef struct Study {
   const Options *options;
   Provision study;
   TrialBase base;
@@ -63,7 +37,7 @@ typedef struct Command {
   bool locked;
   Arena *arena;
   Diag *diag;
-} Command;
+} Study;
 
 static void show_progress(void *context, int64_t done, int64_t in_flight) {
   double *shown_s = context;
@@ -74,7 +48,7 @@ static void show_progress(void *context, int64_t done, int64_t in_flight) {
           (long long)in_flight);
 }
 
-static int open_results(Command *self) {
+static int open_results(Study *self) {
   const char *path = self->options->output;
   if (!path) return 0;
   if (results_lock(&self->lock, path, self->arena, self->diag)) return -1;
@@ -87,17 +61,17 @@ static int open_results(Command *self) {
 }
 
 /* Why no design has an answer. */
-static int report_none(Command *self, const DesignOutcome *outcomes) {
+static int report_none(Study *self, const DesignOutcome *outcomes) {
   for (int d = 0; d < self->study.n_designs; d++)
     diag_error(self->diag, self->study.designs[d].at, "design '%s' meets the limits nowhere: %s",
                self->study.designs[d].name, outcomes[d].why_not);
   return EXIT_INPUT;
 }
 
-static int run_study(Command *self) {
+static int run_study(Study *self) {
   const Options *given = self->options;
   double shown_s = clock_monotonic();
-  const ProvisionOptions how = {.jobs = (int)given->jobs,
+  const ProvisionOptions how = {.jobs = cli_jobs(given->jobs),
                                 .results = given->output ? &self->results : NULL,
                                 .no_early_stop = given->full_runs,
                                 .on_progress = show_progress,
@@ -116,12 +90,13 @@ static int run_study(Command *self) {
 }
 
 /* The exit code when `diag` stays empty. */
-static int run_command(Command *self, const char *path) {
-  const ConfigChanges changes = {
-      .assignments = self->options->assignments.items, .seed = self->options->seed, .tie_seed = -1};
+static int open_study(Study *self, const char *path) {
+  const ConfigChanges changes = {.assignments = cli_texts(self->options->set, self->arena),
+                                 .seed = self->options->seed,
+                                 .tie_seed = -1};
   if (provision_load(&self->study, &self->base, path, &changes, self->arena, self->diag))
     return EXIT_INPUT;
-  self->base.memory = cli_memory(self->options->memory, self->options->jobs);
+  self->base.memory = cli_memory(self->options->memory, cli_jobs(self->options->jobs));
   if (self->options->dry_run) {
     provision_print_plan(&self->study, stdout);
     return EXIT_DONE;
@@ -129,34 +104,42 @@ static int run_command(Command *self, const char *path) {
   return open_results(self) ? EXIT_INPUT : run_study(self);
 }
 
-static void close_all(Command *self) {
+static void close_all(Study *self) {
   if (self->options->output) results_close(&self->results);
   if (self->locked) results_unlock(&self->lock);
   if (self->base.root) trial_base_done(&self->base);
 }
 
-int cmd_provision(int argc, char **argv) {
-  Options given = {.seed = -1, .jobs = workers_cpus()};
-  const char *path = NULL;
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, &given, &path, &arena);
-  if (code == CLI_GO_ON && (given.jobs < 1 || given.jobs > 1024))
-    code = cli_usage(&command, "'--jobs' must be from 1 to 1024");
-  if (code == CLI_GO_ON) {
-    Command self = {.options = &given, .arena = &arena, .diag = &diag};
-    code = run_command(&self, path);
-    close_all(&self);
-    if (given.output)
-      cli_interrupted(&command, &diag, "its runs so far are in '%s'; the same command goes on",
-                      given.output);
-    else
-      cli_interrupted(&command, &diag, "nothing is kept; with '--output DB' it could go on");
-  }
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
+static int run_provision(Cli *cli) {
+  const Options *given = cli->given;
+  Study self = {.options = given, .arena = cli->arena, .diag = cli->diag};
+  const int code = open_study(&self, cli->operands[0]);
+  close_all(&self);
+  if (given->output)
+    cli_interrupted(cli, "its runs so far are in '%s'; the same command goes on", given->output);
+  else
+    cli_interrupted(cli, "nothing is kept; with '--output DB' it could go on");
   return code;
 }
+
+const Command command_provision = {
+    .name = "provision",
+    .help = "the cheapest cluster that meets the limits",
+    .summary =
+        "Searches for the cluster that serves a workload within its limits at the least cost,\n"
+        "power or number of machines, or at the largest rate that a budget allows; or, of work\n"
+        "that is all there at once, for the parallelism and options of the largest throughput.",
+    .operands = "STUDY",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .size = sizeof(Options),
+    .notes =
+        "STUDY is a configuration with a block 'provision': 'tandem list options' has its keys.",
+    .example = "tandem provision experiments/examples/provision.yaml",
+    .exit_codes = "0 done, 1 no design meets the limits (--require-slo), 2 wrong usage,\n"
+                  "  3 bad input or no design meets the limits, 4 the environment lacks\n"
+                  "  something, 130 interrupted",
+    .initial = &(const Options){.seed = -1},
+    .run = run_provision,
+};

@@ -9,29 +9,11 @@
 
 typedef struct Options {
   const char *sql;
-  OutputFormat format;
+  int format;
 } Options;
 
-static const CliOption options[] = {
-    {"--sql", "TEXT", CLI_TEXT, offsetof(Options, sql), "one SELECT, in place of NAME"},
-    {"--format", "F", CLI_OUTPUT, offsetof(Options, format), "table, csv or json  [table]"},
-    {0}};
-
-static const CliCommand command = {
-    .name = "query",
-    .summary = "Asks a database of results; the database is only read.",
-    .operands = "DB [NAME]",
-    .min_operands = 1,
-    .max_operands = 2,
-    .options = options,
-    .notes =
-        "NAME is one of experiments/queries/: summary (one row per run, the default), pools,\n"
-        "slo. The tables are described in experiments/results/schema.sql. Rows are stale when a\n"
-        "program with other outcomes made them (epoch <> outcome_epoch()); sweep and provision\n"
-        "do not take them for their own.",
-    .example = "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad query or database, 4 cannot read it",
-};
+static const OptionSpec options[] = {
+    CLI_TEXT("--sql", sql, "TEXT", "one SELECT, in place of NAME"), CLI_FORMAT, {0}};
 
 /* ---- Finding the query ---- */
 
@@ -177,32 +159,39 @@ static int ask(Results *results, const char *sql, OutputFormat format, Diag *dia
   return status == SQLITE_DONE ? 0 : -1;
 }
 
-static int query(const char *const *operands, const Options *given, Arena *arena, Diag *diag) {
+static int run_query(Cli *cli) {
+  const Options *given = cli->given;
+  const char *const *operands = cli->operands;
+  Arena *arena = cli->arena;
+  Diag *diag = cli->diag;
   Results results;
-  if (results_open_reader(&results, operands[0], arena, diag)) return -1;
+  if (given->sql && operands[1]) return cli_usage(cli, "a name and '--sql' exclude each other");
+  if (results_open_reader(&results, operands[0], arena, diag)) return EXIT_INPUT;
   const char *name = operands[1] ? operands[1] : "summary";
   const char *sql = given->sql ? given->sql : load_query(name, arena, diag);
   int64_t runs = 0, stale = 0;
-  int status = sql ? ask(&results, sql, given->format, diag) : -1;
+  int status = sql ? ask(&results, sql, (OutputFormat)given->format, diag) : -1;
   if (status == 0) status = results_count_runs(&results, &runs, &stale, diag);
   cli_note_stale(runs, stale);
   results_close(&results);
-  return status;
+  return status ? EXIT_INPUT : EXIT_DONE;
 }
 
-int cmd_query(int argc, char **argv) {
-  Options given = {0};
-  const char *operands[2];
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, &given, operands, &arena);
-  if (code == CLI_GO_ON && given.sql && operands[1])
-    code = cli_usage(&command, "a name and '--sql' exclude each other");
-  if (code == CLI_GO_ON) code = query(operands, &given, &arena, &diag) ? EXIT_INPUT : EXIT_DONE;
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
-}
+const Command command_query = {
+    .name = "query",
+    .help = "ask a results database",
+    .summary = "Asks a database of results; the database is only read.",
+    .operands = "DB [NAME]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .options = options,
+    .size = sizeof(Options),
+    .notes =
+        "NAME is one of experiments/queries/: summary (one row per run, the default), pools,\n"
+        "slo. The tables are described in experiments/results/schema.sql. Rows are stale when a\n"
+        "program with other outcomes made them (epoch <> outcome_epoch()); sweep and provision\n"
+        "do not take them for their own.",
+    .example = "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad query or database, 4 cannot read it",
+    .run = run_query,
+};

@@ -12,38 +12,17 @@
 
 typedef struct Options {
   const char *only;
-  OutputFormat format;
+  int format;
   int64_t jobs;
   bool no_sensitivity;
 } Options;
 
-#define OPTION(name, value, kind, field, help)                                                     \
-  { name, value, kind, offsetof(Options, field), help }
-
-static const CliOption options[] = {
-    OPTION("--only", "ID", CLI_TEXT, only, "one claim of PAPER, such as SW-F15"),
-    OPTION("--no-sensitivity", NULL, CLI_FLAG, no_sensitivity, "no ranges of figures outside"),
-    OPTION("--jobs", "N", CLI_NUMBER, jobs, "threads  [one per CPU]"),
-    OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
+static const OptionSpec options[] = {
+    CLI_TEXT("--only", only, "ID", "one claim of PAPER, such as SW-F15"),
+    CLI_FLAG("--no-sensitivity", no_sensitivity, "no ranges of figures outside"),
+    CLI_JOBS("threads"),
+    CLI_FORMAT,
     {0}};
-
-static const CliCommand command = {
-    .name = "report",
-    .summary = "Runs the studies of a paper and prints each claim beside what they give.",
-    .operands = "claims [PAPER]",
-    .min_operands = 1,
-    .max_operands = 2,
-    .options = options,
-    .notes =
-        "PAPER is a folder of experiments/papers, or the path of another; all without it.\n"
-        "Columns: 'released' by the rules and tables of the simulator that a paper's authors\n"
-        "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
-        "the first that has a figure. Below one that is outside: its range over an input that\n"
-        "the paper does not give, and where in it the figure is inside.",
-    .example = "tandem report claims splitwise --only SW-F15",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
-                  "  130 interrupted",
-};
 
 /* ---- Figures as text ---- */
 
@@ -219,7 +198,7 @@ static void show_progress(int done, int all) {
 static int report_paper(const Options *given, const char *folder, bool first, Arena *arena,
                         Diag *diag) {
   Paper paper;
-  const int jobs = (int)given->jobs;
+  const int jobs = cli_jobs(given->jobs);
   int status = paper_load(&paper, folder, given->only, arena, diag);
   if (status == 0)
     status = paper_eval(&paper, jobs, !given->no_sensitivity,
@@ -249,28 +228,34 @@ static int report_claims(const Options *given, const char *paper, Arena *arena, 
   return 0;
 }
 
-int cmd_report(int argc, char **argv) {
-  Options given = {.jobs = workers_cpus()};
-  const char *operands[2];
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, &given, operands, &arena);
-  if (code == CLI_GO_ON && strcmp(operands[0], "claims") != 0)
-    code = cli_usage(&command, "no report '%s'; there is 'claims'", operands[0]);
-  if (code == CLI_GO_ON && given.only && !operands[1])
-    code = cli_usage(&command, "'--only' needs a PAPER");
-  if (code == CLI_GO_ON && (given.jobs < 1 || given.jobs > 1024))
-    code = cli_usage(&command, "'--jobs' must be from 1 to 1024");
-  if (code == CLI_GO_ON) {
-    interrupt_catch();
-    report_claims(&given, operands[1], &arena, &diag);
-    cli_interrupted(&command, &diag, "nothing is kept; the same command begins anew");
-    code = EXIT_DONE;
-  }
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
+static int run_report(Cli *cli) {
+  const Options *given = cli->given;
+  if (strcmp(cli->operands[0], "claims") != 0)
+    return cli_usage(cli, "no report '%s'; there is 'claims'", cli->operands[0]);
+  if (given->only && !cli->operands[1]) return cli_usage(cli, "'--only' needs a PAPER");
+  interrupt_catch();
+  const int status = report_claims(given, cli->operands[1], cli->arena, cli->diag);
+  cli_interrupted(cli, "nothing is kept; the same command begins anew");
+  return status ? EXIT_INPUT : EXIT_DONE;
 }
+
+const Command command_report = {
+    .name = "report",
+    .help = "the claims of papers beside what Tandem gives",
+    .summary = "Runs the studies of a paper and prints each claim beside what they give.",
+    .operands = "claims [PAPER]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .options = options,
+    .size = sizeof(Options),
+    .notes =
+        "PAPER is a folder of experiments/papers, or the path of another; all without it.\n"
+        "Columns: 'released' by the rules and tables of the simulator that a paper's authors\n"
+        "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
+        "the first that has a figure. Below one that is outside: its range over an input that\n"
+        "the paper does not give, and where in it the figure is inside.",
+    .example = "tandem report claims splitwise --only SW-F15",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
+                  "  130 interrupted",
+    .run = run_report,
+};

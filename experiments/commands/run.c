@@ -7,44 +7,29 @@
 #include "sim/base/text.h"
 
 typedef struct Options {
-  CliList assignments;
+  const Node *set;
   const char *output, *event_log;
-  OutputFormat format;
+  int format;
   int64_t seed, tie_seed; // -1: as in the file
   int64_t memory;         // 0: what is free
   bool requests, step, audit, check, require_slo, strict;
 } Options;
 
-#define OPTION(name, value, kind, field, help)                                                     \
-  { name, value, kind, offsetof(Options, field), help }
-
-static const CliOption options[] = {
-    OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set pools.prefill.count=30"),
-    OPTION("--output", "DB", CLI_TEXT, output, "adds the run to this database of results"),
-    OPTION("--requests", NULL, CLI_FLAG, requests, "stores every request too"),
-    OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
-    OPTION("--seed", "N", CLI_NUMBER, seed, "in place of the seeds in CONFIG"),
-    OPTION("--tie-seed", "N", CLI_NUMBER, tie_seed, "shuffles events of equal time"),
-    OPTION("--event-log", "FILE", CLI_TEXT, event_log, "writes what happened when, as CSV"),
-    OPTION("--step", NULL, CLI_FLAG, step, "simulates every iteration on its own"),
-    OPTION("--audit", NULL, CLI_FLAG, audit, "checks all books after every event"),
-    OPTION("--memory", "SIZE", CLI_BYTES, memory, "that it may take  [9/10 of what is free]"),
-    OPTION("--check", NULL, CLI_FLAG, check, "checks CONFIG and ends"),
-    OPTION("--require-slo", NULL, CLI_FLAG, require_slo, "exit code 1 when an SLO was missed"),
-    OPTION("--strict", NULL, CLI_FLAG, strict, "no iteration outside the measured range"),
+static const OptionSpec options[] = {
+    CLI_SET("pools.prefill.count=30"),
+    CLI_TEXT("--output", output, "DB", "adds the run to this database of results"),
+    CLI_FLAG("--requests", requests, "stores every request too"),
+    CLI_FORMAT,
+    CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
+    CLI_SEED("--tie-seed", tie_seed, "shuffles events of equal time"),
+    CLI_TEXT("--event-log", event_log, "FILE", "writes what happened when, as CSV"),
+    CLI_FLAG("--step", step, "simulates every iteration on its own"),
+    CLI_FLAG("--audit", audit, "checks all books after every event"),
+    CLI_MEMORY("that it may take"),
+    CLI_FLAG("--check", check, "checks CONFIG and ends"),
+    CLI_FLAG("--require-slo", require_slo, "exit code 1 when an SLO was missed"),
+    CLI_FLAG("--strict", strict, "no iteration outside the measured range"),
     {0}};
-
-static const CliCommand command = {
-    .name = "run",
-    .summary = "Simulates a cluster under a workload and prints what its users would have felt.",
-    .operands = "CONFIG",
-    .min_operands = 1,
-    .max_operands = 1,
-    .options = options,
-    .example = "tandem run experiments/examples/quickstart.yaml --set pools.decode.count=3",
-    .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
-                  "  4 the environment lacks something, 130 interrupted",
-};
 
 /* One run: what is open while it lasts. */
 typedef struct Run {
@@ -142,8 +127,9 @@ static int store(Run *run) {
 /* The exit code when `diag` stays empty. */
 static int run_config(Run *run, const char *path) {
   const Options *given = run->options;
-  const ConfigChanges changes = {
-      .assignments = given->assignments.items, .seed = given->seed, .tie_seed = given->tie_seed};
+  const ConfigChanges changes = {.assignments = cli_texts(given->set, run->arena),
+                                 .seed = given->seed,
+                                 .tie_seed = given->tie_seed};
   if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
     return EXIT_INPUT;
   if (given->check) {
@@ -161,24 +147,28 @@ static void close_files(Run *run) {
   results_close(&run->results);
 }
 
-int cmd_run(int argc, char **argv) {
-  Options given = {.seed = -1, .tie_seed = -1};
-  const char *path = NULL;
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, &given, &path, &arena);
-  if (code == CLI_GO_ON && given.requests && !given.output)
-    code = cli_usage(&command, "'--requests' needs '--output'");
-  if (code == CLI_GO_ON) {
-    Run run = {.options = &given, .arena = &arena, .diag = &diag};
-    code = run_config(&run, path);
-    close_files(&run);
-    cli_interrupted(&command, &diag, "nothing of the run is kept; the same command begins anew");
-  }
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
+static int run_run(Cli *cli) {
+  const Options *given = cli->given;
+  if (given->requests && !given->output) return cli_usage(cli, "'--requests' needs '--output'");
+  Run run = {.options = given, .arena = cli->arena, .diag = cli->diag};
+  const int code = run_config(&run, cli->operands[0]);
+  close_files(&run);
+  cli_interrupted(cli, "nothing of the run is kept; the same command begins anew");
   return code;
 }
+
+const Command command_run = {
+    .name = "run",
+    .help = "simulate one configuration",
+    .summary = "Simulates a cluster under a workload and prints what its users would have felt.",
+    .operands = "CONFIG",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .size = sizeof(Options),
+    .example = "tandem run experiments/examples/quickstart.yaml --set pools.decode.count=3",
+    .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
+                  "  4 the environment lacks something, 130 interrupted",
+    .initial = &(const Options){.seed = -1, .tie_seed = -1},
+    .run = run_run,
+};

@@ -11,41 +11,22 @@
 #include <unistd.h>
 
 typedef struct Options {
-  CliList assignments;
+  const Node *set;
   const char *output, *shard;
   int64_t jobs, memory;
   bool dry_run;
 } Options;
 
-#define OPTION(name, value, kind, field, help)                                                     \
-  { name, value, kind, offsetof(Options, field), help }
-
-static const CliOption options[] = {
-    OPTION("--output", "DB", CLI_TEXT, output, "the database of results, made when there is none"),
-    OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set sweep.pools.all.count=1..9"),
-    OPTION("--jobs", "N", CLI_NUMBER, jobs, "simulations at a time  [one per CPU]"),
-    OPTION("--memory", "SIZE", CLI_BYTES, memory,
-           "that they may take together  [9/10 of what is free]"),
-    OPTION("--shard", "K/N", CLI_TEXT, shard, "only the K-th of N equal parts; see tandem merge"),
-    OPTION("--dry-run", NULL, CLI_FLAG, dry_run, "says what would be simulated, and ends"),
+static const OptionSpec options[] = {
+    CLI_TEXT("--output", output, "DB", "the database of results, made when there is none"),
+    CLI_SET("sweep.pools.all.count=1..9"),
+    CLI_JOBS("simulations at a time"),
+    CLI_MEMORY("that they may take together"),
+    CLI_TEXT("--shard", shard, "K/N", "only the K-th of N equal parts; see tandem merge"),
+    CLI_FLAG("--dry-run", dry_run, "says what would be simulated, and ends"),
     {0}};
 
-static const CliCommand command = {
-    .name = "sweep",
-    .summary = "Simulates every point that the axes in the block 'sweep' of a configuration span.",
-    .operands = "EXPERIMENT",
-    .min_operands = 1,
-    .max_operands = 1,
-    .options = options,
-    .notes = "Axes: KEY: 1..40 step 3 or [70 /s, 100 /s]; see 'tandem list options'.\n"
-             "A point that is in DB is not simulated again, so a sweep that was killed, or whose\n"
-             "axes grew, goes on where it stopped.",
-    .example = "tandem sweep experiments/examples/sweep.yaml --output sweep.db",
-    .exit_codes = "0 done (points that failed are in DB, with the reason), 2 wrong usage,\n"
-                  "  3 bad input, 4 the environment lacks something, 130 interrupted",
-};
-
-enum { JOBS_MAX = 1024, SHARDS_MAX = 1000000 };
+enum { SHARDS_MAX = 1000000 };
 
 /* "K/N" with 1 <= K <= N; -1 when it is something else. */
 static int parse_shard(const char *text, int64_t *ret_shard, int64_t *ret_n_shards) {
@@ -128,8 +109,8 @@ static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *a
 
 static int sweep(const char *path, const Options *given, SweepRun *run, Arena *arena, Diag *diag) {
   const ConfigChanges changes = {
-      .assignments = given->assignments.items, .seed = -1, .tie_seed = -1};
-  const int jobs = (int)given->jobs;
+      .assignments = cli_texts(given->set, arena), .seed = -1, .tie_seed = -1};
+  const int jobs = cli_jobs(given->jobs);
   if (sweep_run_init(run, path, &changes, arena, diag)) return -1;
   run->base.memory = cli_memory(given->memory, jobs);
   if (given->dry_run) return show_plan(run, given->output, arena, diag);
@@ -141,36 +122,34 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
   return status;
 }
 
-static int check_usage(const Options *given, SweepRun *run) {
+static int run_sweep(Cli *cli) {
+  const Options *given = cli->given;
+  SweepRun run = {.row = {.shard = 1, .n_shards = 1}};
   if (!given->output && !given->dry_run)
-    return cli_usage(&command, "it needs '--output' or '--dry-run'");
-  if (given->jobs < 1 || given->jobs > JOBS_MAX)
-    return cli_usage(&command, "'--jobs' must be from 1 to %d", JOBS_MAX);
-  run->row = (SweepRow){.shard = 1, .n_shards = 1};
-  if (parse_shard(given->shard, &run->row.shard, &run->row.n_shards))
-    return cli_usage(&command, "'--shard' wants K/N, such as 2/8, not '%s'", given->shard);
-  return CLI_GO_ON;
+    return cli_usage(cli, "it needs '--output' or '--dry-run'");
+  if (parse_shard(given->shard, &run.row.shard, &run.row.n_shards))
+    return cli_usage(cli, "'--shard' wants K/N, such as 2/8, not '%s'", given->shard);
+  sweep(cli->operands[0], given, &run, cli->arena, cli->diag); // what fails is in `diag`
+  cli_interrupted(cli, "%" PRId64 " of %" PRId64 " points are in '%s'; the same command goes on",
+                  tally_ended(&run.tally), run.tally.points, given->output);
+  sweep_run_done(&run);
+  return EXIT_DONE;
 }
 
-int cmd_sweep(int argc, char **argv) {
-  Options given = {.jobs = workers_cpus()};
-  const char *path = NULL;
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  SweepRun run = {0};
-  int code = cli_parse(&command, argc, argv, &given, &path, &arena);
-  if (code == CLI_GO_ON) code = check_usage(&given, &run);
-  if (code == CLI_GO_ON) {
-    code = sweep(path, &given, &run, &arena, &diag) ? EXIT_INPUT : EXIT_DONE;
-    cli_interrupted(&command, &diag,
-                    "%" PRId64 " of %" PRId64 " points are in '%s'; the same command goes on",
-                    tally_ended(&run.tally), run.tally.points, given.output);
-    sweep_run_done(&run);
-  }
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
-}
+const Command command_sweep = {
+    .name = "sweep",
+    .help = "simulate all points that axes span",
+    .summary = "Simulates every point that the axes in the block 'sweep' of a configuration span.",
+    .operands = "EXPERIMENT",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .size = sizeof(Options),
+    .notes = "Axes: KEY: 1..40 step 3 or [70 /s, 100 /s]; see 'tandem list options'.\n"
+             "A point that is in DB is not simulated again, so a sweep that was killed, or whose\n"
+             "axes grew, goes on where it stopped.",
+    .example = "tandem sweep experiments/examples/sweep.yaml --output sweep.db",
+    .exit_codes = "0 done (points that failed are in DB, with the reason), 2 wrong usage,\n"
+                  "  3 bad input, 4 the environment lacks something, 130 interrupted",
+    .run = run_sweep,
+};

@@ -4,49 +4,18 @@
 #include "traces/summary.h"
 #include "traces/trace_file.h"
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 typedef struct Options {
-  const char *trace_format;
-  OutputFormat output;
+  int trace_format; // of format_choices
+  int format;
 } Options;
 
-#define FORMAT(name) ", " #name
-static const char trace_format_help[] = "auto (by its first line)"
-#include "traces/formats.def"
-    ;
-#undef FORMAT
-
-static const CliOption trace_options[] = {
-    {"--trace-format", "NAME", CLI_TEXT, offsetof(Options, trace_format), trace_format_help},
-    {"--format", "NAME", CLI_OUTPUT, offsetof(Options, output), "table, csv or json  [table]"},
+static const OptionSpec options[] = {
+    {CLI_ROW("--trace-format", CHOICE, trace_format, "NAME", "auto is by its first line"),
+     .choices = format_choices, .fallback = "auto"},
+    CLI_FORMAT,
     {0}};
-
-static const CliCommand command = {
-    .name = "trace",
-    .summary = "Reads a trace of requests, which may be gzip, and prints what it holds: rows,\n"
-               "span, rate, variation of the gaps and percentiles of lengths and gaps.",
-    .operands = "FILE",
-    .min_operands = 1,
-    .max_operands = 1,
-    .options = trace_options,
-    .notes = "Every row is checked; the first bad one is reported and ends the reading.\n"
-             "Means and maxima are exact, percentiles within 0.4%; the rank correlation of\n"
-             "prompt and output is that of a sample when there are more than 65,536 rows.",
-    .example = "tandem trace traces/sample/azure_sample.csv --format json",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad trace, 4 cannot read FILE or write",
-};
-
-/* Finds the format to read with; NULL is auto. CLI_GO_ON, or the exit code of wrong usage. */
-static int find_format(const char *name, const TraceFormat **ret_format) {
-  for (int i = 0; format_choices[i]; i++) {
-    if (strcmp(format_choices[i], name) != 0) continue;
-    *ret_format = i > 0 ? format_at(i - 1) : NULL;
-    return CLI_GO_ON;
-  }
-  return cli_usage(&command, "unknown trace format '%s'", name);
-}
 
 /* ---- Printing ---- */
 
@@ -96,22 +65,15 @@ static TraceReport make_report(const TraceSummary *summary, const TraceFile *fil
   return report;
 }
 
-/* A number with nine digits, or `missing` where there is none. */
-static void print_number(double value, const char *missing) {
-  if (isnan(value))
-    fputs(missing, stdout);
-  else
-    printf("%.9g", value);
-}
-
 static void print_table(const TraceReport *report) {
   printf("%-18s", "file");
   write_cell(report->path, 0, stdout);
   printf("\n%-18s%s\n", "format", report->format);
   for (int i = 0; i < SCALARS; i++) {
-    printf("%-18s", report->scalars[i].name);
-    print_number(report->scalars[i].value, "-");
-    putchar('\n');
+    if (isnan(report->scalars[i].value))
+      printf("%-18s-\n", report->scalars[i].name);
+    else
+      printf("%-18s%.9g\n", report->scalars[i].name, report->scalars[i].value);
   }
   printf("\n%-14s", "");
   for (int k = 0; k < STATISTICS; k++)
@@ -133,13 +95,13 @@ static void print_csv(const TraceReport *report) {
   puts("name,statistic,value");
   for (int i = 0; i < SCALARS; i++) {
     printf("%s,value,", report->scalars[i].name);
-    print_number(report->scalars[i].value, "");
+    write_csv_number(report->scalars[i].value, stdout);
     putchar('\n');
   }
   for (int i = 0; i < SERIES; i++) {
     for (int k = 0; k < STATISTICS; k++) {
       printf("%s,%s,", report->series[i].name, statistic_names[k]);
-      print_number(report->series[i].values[k], "");
+      write_csv_number(report->series[i].values[k], stdout);
       putchar('\n');
     }
   }
@@ -151,13 +113,13 @@ static void print_json(const TraceReport *report) {
   printf(",\n  \"format\": \"%s\"", report->format);
   for (int i = 0; i < SCALARS; i++) {
     printf(",\n  \"%s\": ", report->scalars[i].name);
-    print_number(report->scalars[i].value, "null");
+    write_json_number(report->scalars[i].value, stdout);
   }
   for (int i = 0; i < SERIES; i++) {
     printf(",\n  \"%s\": {", report->series[i].name);
     for (int k = 0; k < STATISTICS; k++) {
       printf("%s\"%s\": ", k ? ", " : "", statistic_names[k]);
-      print_number(report->series[i].values[k], "null");
+      write_json_number(report->series[i].values[k], stdout);
     }
     putchar('}');
   }
@@ -166,12 +128,15 @@ static void print_json(const TraceReport *report) {
 
 /* ---- Running ---- */
 
-static int summarize(const char *path, const TraceFormat *format, OutputFormat output, Arena *arena,
-                     Diag *diag) {
+static int run_trace(Cli *cli) {
+  const Options *given = cli->given;
+  const TraceFormat *format = given->trace_format > 0 ? format_at(given->trace_format - 1) : NULL;
+  Arena *arena = cli->arena;
+  Diag *diag = cli->diag;
   static void (*const printers[])(const TraceReport *) = {
       [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
   TraceFile file;
-  if (trace_file_open(&file, path, format, arena, diag)) return -1;
+  if (trace_file_open(&file, cli->operands[0], format, arena, diag)) return EXIT_INPUT;
   TraceSummary summary;
   summary_init(&summary, arena);
   TraceRow row;
@@ -180,28 +145,26 @@ static int summarize(const char *path, const TraceFormat *format, OutputFormat o
     summary_add(&summary, &row);
   if (status == 0) {
     TraceReport report = make_report(&summary, &file);
-    printers[output](&report);
+    printers[given->format](&report);
   }
   trace_file_close(&file);
-  return status;
+  return status ? EXIT_INPUT : EXIT_DONE;
 }
 
-int cmd_trace(int argc, char **argv) {
-  Options options = {.trace_format = format_choices[0]};
-  const char *path = NULL;
-  const TraceFormat *format = NULL;
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, &options, &path, &arena);
-  if (code == CLI_GO_ON) code = find_format(options.trace_format, &format);
-  if (code == CLI_GO_ON) {
-    code = EXIT_DONE;
-    summarize(path, format, options.output, &arena, &diag); // what fails is in `diag`
-  }
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
-  return code;
-}
+const Command command_trace = {
+    .name = "trace",
+    .help = "what a trace file holds",
+    .summary = "Reads a trace of requests, which may be gzip, and prints what it holds: rows,\n"
+               "span, rate, variation of the gaps and percentiles of lengths and gaps.",
+    .operands = "FILE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .size = sizeof(Options),
+    .notes = "Every row is checked; the first bad one is reported and ends the reading.\n"
+             "Means and maxima are exact, percentiles within 0.4%; the rank correlation of\n"
+             "prompt and output is that of a sample when there are more than 65,536 rows.",
+    .example = "tandem trace traces/sample/azure_sample.csv --format json",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad trace, 4 cannot read FILE or write",
+    .run = run_trace,
+};

@@ -4,57 +4,29 @@
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
 #include "sim/base/hash.h"
-#include <stddef.h>
 #include <string.h>
 
 typedef struct Options {
-  CliList assignments;
+  const Node *set;
   const char *backend, *dtype, *output;
-  OutputFormat format;
+  int format;
   int64_t seed, repeats, threads, device; // seed −1: as in the file
 } Options;
 
-#define OPTION(name, value, kind, field, help)                                                     \
-  { name, value, kind, offsetof(Options, field), help }
-
-static const CliOption options[] = {
-    OPTION("--backend", "NAME", CLI_TEXT, backend, "runs the batches: cpu, cuda or fake"),
-    OPTION("--set", "K=V", CLI_LIST, assignments, "sets a key: --set workload.requests=100"),
-    OPTION("--output", "DB", CLI_TEXT, output, "adds both runs to this database of results"),
-    OPTION("--format", "F", CLI_OUTPUT, format, "table, csv or json  [table]"),
-    OPTION("--repeat", "N", CLI_NUMBER, repeats, "measures N times: how well it repeats  [1]"),
-    OPTION("--seed", "N", CLI_NUMBER, seed, "in place of the seeds in CONFIG"),
-    OPTION("--dtype", "T", CLI_TEXT, dtype, "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
-    OPTION("--device", "N", CLI_NUMBER, device, "which device of the backend  [0]"),
-    OPTION("--threads", "N", CLI_NUMBER, threads, "of a CPU  [all]"),
+static const OptionSpec options[] = {
+    {CLI_ROW("--backend", STRING, backend, "NAME", "runs the batches: cpu, cuda or fake"),
+     .required = true},
+    CLI_SET("workload.requests=100"),
+    CLI_TEXT("--output", output, "DB", "adds both runs to this database of results"),
+    CLI_FORMAT,
+    {CLI_ROW("--repeat", INT, repeats, "N", "measures N times: how well it repeats"), .min = 1,
+     .max = 100, .fallback = "1"},
+    CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
+    CLI_TEXT("--dtype", dtype, "T", "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
+    {CLI_ROW("--device", INT, device, "N", "which device of the backend"), .max = INT32_MAX,
+     .fallback = "0"},
+    {CLI_ROW("--threads", INT, threads, "N", "of a CPU  [all]"), .max = INT32_MAX},
     {0}};
-
-static const CliCommand command = {
-    .name = "validate",
-    .summary = "Runs a configuration twice, with predicted iteration times and with each batch\n"
-               "really run by a backend, and prints how far the prediction is off.",
-    .operands = "CONFIG",
-    .min_operands = 1,
-    .max_operands = 1,
-    .options = options,
-    .notes = "One device stands for all machines, one after another, and runs one shard: it has\n"
-             "no all-reduces. Errors of iterations are of the batches that were really run.",
-    .example = "tandem validate experiments/examples/quickstart.yaml --backend cuda \\\n"
-               "    --set perfmodel=h200.yaml --set 'workload.duration=10 s'",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, or too large for the device,\n"
-                  "  4 the environment lacks something, 130 interrupted",
-};
-
-enum { REPEATS_MAX = 100 };
-
-static int check_usage(const Options *given) {
-  if (!given->backend) return cli_usage(&command, "which backend? '--backend' is missing");
-  if (given->repeats < 1 || given->repeats > REPEATS_MAX)
-    return cli_usage(&command, "'--repeat' must be 1 to %d", REPEATS_MAX);
-  if (given->threads > INT32_MAX || given->device > INT32_MAX)
-    return cli_usage(&command, "no machine has so many of '--threads' or '--device'");
-  return CLI_GO_ON;
-}
 
 /* ---- The database ---- */
 
@@ -109,28 +81,36 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
   return EXIT_DONE;
 }
 
-int cmd_validate(int argc, char **argv) {
-  Options given = {.seed = -1, .repeats = 1};
-  const char *path = NULL;
-  Arena arena;
-  Diag diag;
-  arena_init(&arena);
-  diag_init(&diag);
-  int code = cli_parse(&command, argc, argv, &given, &path, &arena);
-  if (code == CLI_GO_ON) code = check_usage(&given);
-  if (code == CLI_GO_ON) {
-    Config config;
-    Results results = {0};
-    const ConfigChanges changes = {
-        .assignments = given.assignments.items, .seed = given.seed, .tie_seed = -1};
-    code = config_load(&config, path, &changes, &arena, &diag)
-               ? EXIT_INPUT
-               : run(&config, &given, &results, &arena, &diag);
-    results_close(&results);
-    cli_interrupted(&command, &diag, "nothing of the runs is kept; the same command begins anew");
-  }
-  code = cli_finish(&diag, code);
-  diag_done(&diag);
-  arena_done(&arena);
+static int run_validate(Cli *cli) {
+  const Options *given = cli->given;
+  Config config;
+  Results results = {0};
+  const ConfigChanges changes = {
+      .assignments = cli_texts(given->set, cli->arena), .seed = given->seed, .tie_seed = -1};
+  int code = EXIT_INPUT;
+  if (config_load(&config, cli->operands[0], &changes, cli->arena, cli->diag) == 0)
+    code = run(&config, given, &results, cli->arena, cli->diag);
+  results_close(&results);
+  cli_interrupted(cli, "nothing of the runs is kept; the same command begins anew");
   return code;
 }
+
+const Command command_validate = {
+    .name = "validate",
+    .help = "predictions against batches that are really run",
+    .summary = "Runs a configuration twice, with predicted iteration times and with each batch\n"
+               "really run by a backend, and prints how far the prediction is off.",
+    .operands = "CONFIG",
+    .min_operands = 1,
+    .max_operands = 1,
+    .options = options,
+    .size = sizeof(Options),
+    .notes = "One device stands for all machines, one after another, and runs one shard: it has\n"
+             "no all-reduces. Errors of iterations are of the batches that were really run.",
+    .example = "tandem validate experiments/examples/quickstart.yaml --backend cuda \\\n"
+               "    --set perfmodel=h200.yaml --set 'workload.duration=10 s'",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad input, or too large for the device,\n"
+                  "  4 the environment lacks something, 130 interrupted",
+    .initial = &(const Options){.seed = -1},
+    .run = run_validate,
+};

@@ -121,16 +121,16 @@ static int add_key(Rows *rows, const HistogramSpec *metric, const Node *node) {
   return status;
 }
 
-static int add_slowdowns(Rows *rows, const Node *map) {
+/* The limits of a map, on metrics whose names begin with `prefix`; without one there are other keys
+ * beside them. */
+static int add_limits(Rows *rows, const char *prefix, const Node *map) {
   if (map->kind != NODE_MAP)
     return diag_error(rows->diag, map->at, "'slowdown' wants a map such as {ttft.p99: 6}");
   int status = 0;
   for (const Node *node = map->first; node; node = node->next) {
-    const HistogramSpec *metric = metric_of(rows, "slowdown.", node->key);
-    if (metric) {
-      status |= add_key(rows, metric, node);
-      continue;
-    }
+    const HistogramSpec *metric = metric_of(rows, prefix, node->key);
+    if (metric) status |= add_key(rows, metric, node);
+    if (metric || !*prefix) continue;
     status = diag_error(rows->diag, node->key_at, "unknown key '%s'", node->key);
     diag_hint(rows->diag, "slowdowns are of ttft, tbt and e2e, such as 'ttft.p99'");
   }
@@ -167,11 +167,8 @@ static int bind_map(const Node *map, SloKeys *keys, Rows *rows, GoodputLimits *r
   const bool own = *limits || keys->slowdown || keys->goodput;
   if (!node_find(map, "name")) keys->name = own ? 0 : 1;
   add_set(rows, &slo_sets[keys->name]);
-  if (keys->slowdown) status |= add_slowdowns(rows, keys->slowdown);
-  for (const Node *node = map->first; node; node = node->next) {
-    const HistogramSpec *metric = metric_of(rows, "", node->key);
-    if (metric) status |= add_key(rows, metric, node);
-  }
+  if (keys->slowdown) status |= add_limits(rows, "slowdown.", keys->slowdown);
+  status |= add_limits(rows, "", map);
   if (keys->goodput) status |= add_goodput(rows, keys->goodput, ret_limits);
   return status;
 }

@@ -94,48 +94,48 @@ int probe_run_store(ProbeRun *self, Results *results, Diag *diag) {
 
 /* ---- Answers ---- */
 
-static int add_choices(Results *results, sqlite3_stmt *statement, const Provision *self,
-                       const DesignOutcome *outcome, int seed, int64_t study, Diag *diag) {
+static int add_choices(Results *results, const Provision *self, const DesignOutcome *outcome,
+                       int seed, int64_t study, Diag *diag) {
   const Design *design = outcome->design;
   for (int64_t i = 0; outcome->measurements && i < design->choices.n_points; i++) {
     const Measurement *one = outcome_measurement(outcome, seed, i);
     char digest[17];
     snprintf(digest, sizeof digest, "%016" PRIx64, one->config_digest);
-    if (results_step(results, statement, 1,
-                     VALUES(value_whole(study), value_text(design->name),
-                            value_whole(self->seed + seed), value_whole(i),
-                            value_text(design->fits[i].label), value_real(one->throughput_rps),
-                            value_real(one->output_tokens_per_s), value_text(one->why_not),
-                            value_text(one->config_digest ? digest : NULL)),
-                     diag))
+    if (results_insert(results, "choice",
+                       VALUES(value_whole(study), value_text(design->name),
+                              value_whole(self->seed + seed), value_whole(i),
+                              value_text(design->fits[i].label), value_real(one->throughput_rps),
+                              value_real(one->output_tokens_per_s), value_text(one->why_not),
+                              value_text(one->config_digest ? digest : NULL)),
+                       diag))
       return -1;
   }
   return 0;
 }
 
-static int add_answer(Results *results, sqlite3_stmt *statement, const Provision *self,
-                      const DesignOutcome *outcome, int seed, int64_t study, Diag *diag) {
+static int add_answer(Results *results, const Provision *self, const DesignOutcome *outcome,
+                      int seed, int64_t study, Diag *diag) {
   const Answer *answer = &outcome->answers[seed];
   const double unknown = answer->found ? 0 : NAN;
-  return results_step(results, statement, 1,
-                      VALUES(value_whole(study), value_text(outcome->design->name),
-                             value_whole(self->seed + seed), value_real(answer->rate + unknown),
-                             value_real((double)answer->n_prefill + unknown),
-                             value_real((double)answer->n_decode + unknown),
-                             value_real((double)answer->n_mixed + unknown),
-                             value_real(answer->takes.machines + unknown),
-                             value_real(answer->takes.cost_per_hour + unknown),
-                             value_real(answer->takes.power_kw + unknown),
-                             value_text(answer->binds), value_real(answer->margin + unknown),
-                             value_text(answer->found && outcome->measurements
-                                            ? outcome->design->fits[answer->choice].label
-                                            : NULL),
-                             value_real(answer->tokens_per_s + unknown)),
-                      diag);
+  return results_insert(results, "answer",
+                        VALUES(value_whole(study), value_text(outcome->design->name),
+                               value_whole(self->seed + seed), value_real(answer->rate + unknown),
+                               value_real((double)answer->n_prefill + unknown),
+                               value_real((double)answer->n_decode + unknown),
+                               value_real((double)answer->n_mixed + unknown),
+                               value_real(answer->takes.machines + unknown),
+                               value_real(answer->takes.cost_per_hour + unknown),
+                               value_real(answer->takes.power_kw + unknown),
+                               value_text(answer->binds), value_real(answer->margin + unknown),
+                               value_text(answer->found && outcome->measurements
+                                              ? outcome->design->fits[answer->choice].label
+                                              : NULL),
+                               value_real(answer->tokens_per_s + unknown)),
+                        diag);
 }
 
 static int add_design(Results *results, const DesignOutcome *outcome, int64_t study, Diag *diag) {
-  return results_change(results, "INSERT INTO design VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+  return results_insert(results, "design",
                         VALUES(value_whole(study), value_text(outcome->design->name),
                                value_real(outcome->low), value_real(outcome->high),
                                value_real(outcome->mean), value_real(outcome->half_width),
@@ -160,16 +160,11 @@ static int add_study(const Provision *self, const DesignOutcome *outcomes, Resul
                             value_whole(self->n_seeds)),
                      diag))
     return -1;
-  CLEANUP_STATEMENT sqlite3_stmt *statement =
-      results_prepare(results, "INSERT INTO answer VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", diag);
-  CLEANUP_STATEMENT sqlite3_stmt *choices =
-      results_prepare(results, "INSERT INTO choice VALUES (?,?,?,?,?,?,?,?,?)", diag);
-  if (!statement || !choices) return -1;
   for (int d = 0; d < self->n_designs; d++) {
     if (add_design(results, &outcomes[d], *ret_study, diag)) return -1;
     for (int s = 0; s < self->n_seeds; s++)
-      if (add_answer(results, statement, self, &outcomes[d], s, *ret_study, diag) ||
-          add_choices(results, choices, self, &outcomes[d], s, *ret_study, diag))
+      if (add_answer(results, self, &outcomes[d], s, *ret_study, diag) ||
+          add_choices(results, self, &outcomes[d], s, *ret_study, diag))
         return -1;
   }
   return 0;

@@ -109,11 +109,7 @@ static void print_json(const Report *self, FILE *out) {
 
 static void csv_line(void *context, const char *scope, const char *name, const char *statistic,
                      double value, const char *unit) {
-  FILE *out = context;
-  write_csv_text(scope, out);
-  fprintf(out, ",%s,%s,", name, statistic);
-  write_csv_number(value, out);
-  fprintf(out, ",%s\n", unit);
+  write_csv_figure(scope, name, statistic, value, unit, context);
 }
 
 static void print_csv(const Report *self, FILE *out) {

@@ -16,8 +16,8 @@ int results_execute(Results *self, const char *sql, const char *what, Diag *diag
 }
 
 void results_close(Results *self) {
-  for (int i = 0; self->inserts[i].table; i++)
-    sqlite3_finalize(self->inserts[i].statement);
+  for (int i = 0; self->kept[i].text; i++)
+    sqlite3_finalize(self->kept[i].statement);
   sqlite3_close(self->db);
   *self = (Results){0};
 }

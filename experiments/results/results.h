@@ -10,7 +10,7 @@
 #include "experiments/results/lock.h"
 #include <sqlite3.h>
 
-enum { RESULTS_SCHEMA_VERSION = 5, RESULTS_INSERTS = 16 };
+enum { RESULTS_SCHEMA_VERSION = 5, RESULTS_STATEMENTS = 32 };
 
 typedef struct DigestSet {
   uint64_t *digests; // [n], ascending
@@ -23,9 +23,9 @@ typedef struct Results {
   const char *uri; // of one open for reading, to attach it; NULL: open for writing
   bool unchanging; // and nobody else is kept from writing to it meanwhile
   struct {
-    const char *table;
+    const char *text;
     sqlite3_stmt *statement;
-  } inserts[RESULTS_INSERTS]; // prepared on first use
+  } kept[RESULTS_STATEMENTS]; // those that change, prepared on first use
   int64_t run_id;             // of the transaction; 0: none has begun
 } Results;
 
@@ -105,14 +105,11 @@ sqlite3_stmt *results_prepare(Results *self, const char *sql, Diag *diag);
 void results_finalize(sqlite3_stmt **statement);
 #define CLEANUP_STATEMENT __attribute__((cleanup(results_finalize)))
 
-/* Binds values from column `first` on (from 1) and runs a statement that has no results. */
-int results_step(Results *self, sqlite3_stmt *statement, int first, const Value *values, int n,
-                 Diag *diag);
-/* A row of a table, or of "TABLE (COLUMNS)", with all of its values. The text is the same pointer
- * each time, by which the statement is found again, and outlives self. */
-int results_insert(Results *self, const char *table, const Value *values, int n, Diag *diag);
-/* A statement used once: results_prepare and results_step. */
+/* Runs a statement that has no results. It is kept for the next time, when it is known by the same
+ * pointer, and outlives self: a literal. */
 int results_change(Results *self, const char *sql, const Value *values, int n, Diag *diag);
+/* The same of a row of "TABLE", or of "TABLE (COLUMNS)", with all of its values. */
+int results_insert(Results *self, const char *table, const Value *values, int n, Diag *diag);
 /* A query for one whole number: 1 and *ret_value, 0 when there is no row or it is NULL, or -1. */
 int results_ask(Results *self, const char *sql, const Value *values, int n, int64_t *ret_value,
                 Diag *diag);

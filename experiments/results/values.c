@@ -33,19 +33,11 @@ static int bind_value(sqlite3_stmt *statement, int column, const Value *value) {
                                : sqlite3_bind_null(statement, column);
 }
 
-static int bind_values(sqlite3_stmt *statement, int first, const Value *values, int n) {
+static int bind_values(sqlite3_stmt *statement, const Value *values, int n) {
   int status = SQLITE_OK;
   for (int i = 0; i < n && status == SQLITE_OK; i++)
-    status = bind_value(statement, first + i, &values[i]);
+    status = bind_value(statement, 1 + i, &values[i]);
   return status;
-}
-
-int results_step(Results *self, sqlite3_stmt *statement, int first, const Value *values, int n,
-                 Diag *diag) {
-  int status = bind_values(statement, first, values, n);
-  if (status == SQLITE_OK) status = sqlite3_step(statement);
-  sqlite3_reset(statement);
-  return status == SQLITE_DONE ? 0 : results_error(self, "write", diag);
 }
 
 /* INSERT INTO table VALUES (?, …) */
@@ -62,28 +54,41 @@ static sqlite3_stmt *prepare_insert(Results *self, const char *table, int n, Dia
   return statement;
 }
 
-int results_insert(Results *self, const char *table, const Value *values, int n, Diag *diag) {
+typedef sqlite3_stmt *(*Preparation)(Results *self, const char *text, int n, Diag *diag);
+
+static int change(Results *self, const char *text, const Value *values, int n, Preparation prepare,
+                  Diag *diag) {
   int at = 0;
-  while (self->inserts[at].table && self->inserts[at].table != table)
+  while (self->kept[at].text && self->kept[at].text != text)
     at++;
-  assert(at < RESULTS_INSERTS - 1);
-  if (!self->inserts[at].table) {
-    self->inserts[at].statement = prepare_insert(self, table, n, diag);
-    if (!self->inserts[at].statement) return -1;
-    self->inserts[at].table = table;
-  }
-  return results_step(self, self->inserts[at].statement, 1, values, n, diag);
+  assert(at < RESULTS_STATEMENTS - 1);
+  sqlite3_stmt **statement = &self->kept[at].statement;
+  if (!*statement) *statement = prepare(self, text, n, diag);
+  if (!*statement) return -1;
+  self->kept[at].text = text;
+  int status = bind_values(*statement, values, n);
+  if (status == SQLITE_OK) status = sqlite3_step(*statement);
+  sqlite3_reset(*statement);
+  return status == SQLITE_DONE ? 0 : results_error(self, "write", diag);
+}
+
+int results_insert(Results *self, const char *table, const Value *values, int n, Diag *diag) {
+  return change(self, table, values, n, prepare_insert, diag);
+}
+
+static sqlite3_stmt *prepare_as_is(Results *self, const char *sql, int n, Diag *diag) {
+  (void)n;
+  return results_prepare(self, sql, diag);
 }
 
 int results_change(Results *self, const char *sql, const Value *values, int n, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
-  return statement ? results_step(self, statement, 1, values, n, diag) : -1;
+  return change(self, sql, values, n, prepare_as_is, diag);
 }
 
 /* 1 when a row with something in it is there. */
 static int first_row(Results *self, sqlite3_stmt *statement, const Value *values, int n,
                      Diag *diag) {
-  int status = bind_values(statement, 1, values, n);
+  int status = bind_values(statement, values, n);
   if (status == SQLITE_OK) status = sqlite3_step(statement);
   if (status == SQLITE_ROW) return sqlite3_column_type(statement, 0) != SQLITE_NULL;
   return status == SQLITE_DONE ? 0 : results_error(self, "read", diag);

@@ -11,8 +11,8 @@ static uint64_t fold_text(uint64_t hash, const char *text) {
 
 static int add_axes(Results *self, const SweepRow *row, Diag *diag) {
   for (int i = 0; i < row->sweep->n_axes; i++)
-    if (results_change(
-            self, "INSERT INTO axis VALUES (?,?,?)",
+    if (results_insert(
+            self, "axis",
             VALUES(value_whole(row->id), value_whole(i), value_text(row->sweep->axes[i].name)),
             diag))
       return -1;

@@ -117,13 +117,6 @@ static void print_json(const Validation *self, const Config *config, FILE *out) 
 
 /* ---- CSV: one line per figure ---- */
 
-static void csv_line(FILE *out, const char *scope, const char *name, const char *statistic,
-                     double value, const char *unit) {
-  fprintf(out, "%s,%s,%s,", scope, name, statistic);
-  write_csv_number(value, out);
-  fprintf(out, ",%s\n", unit);
-}
-
 static void csv_errors(const ValidateErrors *errors, const char *part, FILE *out) {
   const struct {
     const char *statistic, *unit;
@@ -138,7 +131,8 @@ static void csv_errors(const ValidateErrors *errors, const char *part, FILE *out
                  {"total", "", errors->total},
                  {"extrapolated", "", errors->extrapolated}};
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-    csv_line(out, "iterations", part, figures[i].statistic, figures[i].value, figures[i].unit);
+    write_csv_figure("iterations", part, figures[i].statistic, figures[i].value, figures[i].unit,
+                     out);
 }
 
 static void print_csv(const Validation *self, const Config *config, FILE *out) {
@@ -146,14 +140,14 @@ static void print_csv(const Validation *self, const Config *config, FILE *out) {
   fputs("scope,name,statistic,value,unit\n", out);
   for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++) {
     const ValidateLatency *latency = &self->latencies[i];
-    csv_line(out, "predicted", latency->name, latency->statistic, latency->predicted, "s");
-    csv_line(out, "measured", latency->name, latency->statistic, latency->measured, "s");
-    csv_line(out, "error", latency->name, latency->statistic, latency->error, "");
-    csv_line(out, "repeat", latency->name, latency->statistic, latency->repeat, "");
+    write_csv_figure("predicted", latency->name, latency->statistic, latency->predicted, "s", out);
+    write_csv_figure("measured", latency->name, latency->statistic, latency->measured, "s", out);
+    write_csv_figure("error", latency->name, latency->statistic, latency->error, "", out);
+    write_csv_figure("repeat", latency->name, latency->statistic, latency->repeat, "", out);
   }
   for (int part = 0; part < VALIDATE_PARTS; part++)
     csv_errors(&self->errors[part], validate_part_names[part], out);
-  csv_line(out, "repeat", "iterations", "median", self->repeat, "");
+  write_csv_figure("repeat", "iterations", "median", self->repeat, "", out);
 }
 
 void validate_print(const Validation *self, const Config *config, OutputFormat format, FILE *out) {

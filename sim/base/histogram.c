@@ -67,18 +67,6 @@ void histogram_add_series(Histogram *self, FineTick first, FineTick step, uint64
   }
 }
 
-void histogram_merge(Histogram *self, const Histogram *other) {
-  if (other->total == 0) return;
-  int last = histogram_bucket(other->max);
-  if (other->max > self->max) histogram_reach(self, other->max);
-  for (int i = histogram_bucket(other->min); i <= last; i++)
-    self->counts[i] += other->counts[i];
-  self->total += other->total;
-  self->sum += other->sum;
-  self->sum_squares += other->sum_squares;
-  if (other->min < self->min) self->min = other->min;
-}
-
 bool histogram_same_counts(const Histogram *self, const Histogram *other) {
   return self->total == other->total && self->min == other->min && self->max == other->max &&
          (self->total == 0 ||

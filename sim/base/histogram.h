@@ -59,8 +59,6 @@ static inline void histogram_add(Histogram *self, int64_t value, uint64_t weight
  * adding them one by one; the mean is that of the terms. */
 void histogram_add_series(Histogram *self, FineTick first, FineTick step, uint64_t count,
                           uint64_t weight);
-/* Adds all of `other`. */
-void histogram_merge(Histogram *self, const Histogram *other);
 /* Whether the same values were added as often; sums, whose last bits hang on the order, apart. */
 bool histogram_same_counts(const Histogram *self, const Histogram *other);
 /* Quantile q in [0, 1] with linear interpolation inside the bucket, clamped to [min, max], which

@@ -31,6 +31,7 @@ typedef struct OptionSpec {
   double min, max;            // allowed range in base units (seconds for ticks); both 0: unchecked
   const char *const *choices; // OPTION_CHOICE: NULL-terminated names
   const char *help;           // one line
+  const char *value;          // what the help of a command calls the value; NULL: not on its line
 } OptionSpec;
 
 /* Fills the fields of `target` with the defaults. Defaults in tables are trusted (asserted). */

@@ -195,7 +195,7 @@ expect 3 "$tandem" calibrate --backend fake --model bloom-176b -o none.csv
 prints 'nothing measured: it does not fit'
 grep -q 'all points' out && fail 'it claims to have all points'
 [ ! -e none.csv ] || fail 'a profile of nothing'
-rejects 3 fake --budget soon
+rejects 2 fake --budget soon
 says "a time such as '120 s'"
 rejects 3 fake --tp 1,x
 rejects 2 "$tandem" calibrate --backend fake

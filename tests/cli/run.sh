@@ -199,7 +199,7 @@ rejects 4 "$tandem" run a.yaml --memory '20 MB' --set 'workload.arrivals.rate=1e
 says 'error: the run needs more memory than the 20 MB it may take: '
 says 'for the whole workload'
 rejects 2 "$tandem" run a.yaml --memory 20
-says "'--memory' wants a size such as '8 GiB', not '20'"
+says "'--memory' wants a size such as '80 GiB', not '20'"
 {
   cat a.yaml
   echo 'sweep: {workload.requests: [40, 1000000000000]}'

@@ -2,7 +2,10 @@
 # Help fits a screen and goes to stdout; wrong usage is one line on stderr and exit code 2.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
-for command in '' list query run trace; do
+commands=$("$tandem" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
+[ "$(echo "$commands" | wc -l)" -eq "$(grep -c '^COMMAND(' \
+  "$source_dir/experiments/commands/commands.def")" ] || fail 'not all commands are listed'
+for command in '' $commands; do
   # shellcheck disable=SC2086 # '' is no argument
   expect 0 "$tandem" $command --help
   [ ! -s err ] || fail 'something on stderr'
@@ -10,7 +13,8 @@ for command in '' list query run trace; do
   [ "$(wc -L <out)" -le 100 ] || fail 'wider than 100 columns'
   prints 'usage: tandem'
   prints 'example: tandem'
-  [ -z "$command" ] || prints 'exit codes: 0 done'
+  grep -q '  --help  *this text' out || [ -z "$command" ] || fail 'no word of --help'
+  [ -z "$command" ] || prints 'exit codes: 0'
 done
 # Only the cpu backend starts a library's threads, which take address space by themselves.
 case $(ldd "$tandem") in
@@ -22,8 +26,8 @@ expect 0 "$tandem" --version
 prints 'tandem 0.'
 
 # Every option that --help shows is understood: it says something else than 'unknown option'.
-for command in list query run; do
-  "$tandem" $command --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p' >options
+for command in $commands; do
+  "$tandem" $command --help | sed -n 's/^  \(--*[a-z-]*\)  *.*/\1/p' >options
   [ -s options ] || fail "no options in the help of $command"
   while read -r option; do
     "$tandem" $command "$option" >out 2>err
@@ -48,12 +52,17 @@ misused "unknown option '--ouput'" run a --ouput=b
 says "did you mean '--output'?"
 misused "'--output' needs a value" run a --output
 misused "'--step' takes no value" run a --step=1
-misused "'--seed' wants a whole number, not '-1'" run a --seed -1
-misused "'--seed' wants a whole number, not '1x'" run a --seed=1x
-misused "'--format' is table, csv or json, not 'xml'" run a --format xml
+misused "'--seed' must be at least 0, not '-1'" run a --seed -1
+misused "'--seed' wants a whole number such as '8192', not '1x'" run a --seed=1x
+misused "'--jobs' must be from 1 to 1024, not '0'" sweep a --jobs 0
+misused "'--budget' wants a time such as '120 s', not '90'" calibrate --budget 90
+misused "'--memory' wants a size" run a --memory '3 s'
+misused "unknown --format 'xml'" run a --format xml
+says "choose from 'table', 'csv', 'json'"
+misused "it needs '-o FILE'" plot fit a
 misused "'--requests' needs '--output'" run a --requests
 misused 'exclude each other' query a summary --sql 'SELECT 1'
-misused "there is no list of 'router'" list router
+misused "unknown list 'router'" list router
 says "did you mean 'routers'?"
 misused 'FILE' trace
 

@@ -104,7 +104,7 @@ prints 'usage: tandem validate CONFIG'
 
 # What is refused.
 rejects 2 "$tandem" validate a.yaml
-says "'--backend' is missing"
+says "it needs '--backend NAME'"
 rejects 2 "$tandem" validate a.yaml --backend fake --repeat 0
 rejects 3 "$tandem" validate a.yaml --backend fak
 says "did you mean 'fake'"

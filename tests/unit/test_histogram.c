@@ -182,28 +182,6 @@ Test(histogram, a_series_of_billions_takes_no_longer_than_its_buckets) {
   arena_done(&arena);
 }
 
-Test(histogram, merging_equals_adding_to_one) {
-  Arena arena;
-  arena_init(&arena);
-  Histogram parts[3], whole;
-  histogram_init(&whole, &arena);
-  for (int p = 0; p < 3; p++)
-    histogram_init(&parts[p], &arena);
-  Rng rng;
-  rng_init(&rng, 1, "merge");
-  for (int i = 0; i < 10000; i++) {
-    int64_t value = (int64_t)(rng_u64(&rng) >> (1 + rng_below(&rng, 62)));
-    histogram_add(&parts[i % 2], value, 1 + (uint64_t)i % 3);
-    histogram_add(&whole, value, 1 + (uint64_t)i % 3);
-  }
-  histogram_merge(&parts[0], &parts[1]);
-  histogram_merge(&parts[0], &parts[2]);
-  check_same(&parts[0], &whole, "merged");
-  histogram_merge(&parts[2], &whole);
-  check_same(&parts[2], &whole, "merged into an empty one");
-  arena_done(&arena);
-}
-
 /* Counts of values at or above one, from below: what shares a bucket with smaller ones is left out.
  */
 Test(histogram, counts_from_a_value_are_never_too_many) {

@@ -133,3 +133,18 @@ Test(metrics, totals_hold_what_a_million_machines_do_in_all_of_simulated_time) {
   const double days = total_seconds(all.decode_ticks) / 86400;
   cr_expect_float_eq(days, 106.7519911 * MACHINES, 1);
 }
+
+Test(metrics, replicas_add_up_but_for_what_one_holds_at_most) {
+  GroupTotals sum = {0};
+  const GroupTotals replicas[] = {
+      {.ticks = {1, 2, 3, 4, 5}, .turns = 6, .copied_bytes = {7, 8}, .most_stored_blocks = 9},
+      {.ticks = {10, 20, 30, 40, 50}, .turns = 60, .copied_bytes = {70, 80}},
+  };
+  for (size_t i = 0; i < COUNT(replicas); i++)
+    group_totals_add(&sum, &replicas[i]);
+  for (int i = 0; i < GROUP_ACTIVITIES; i++)
+    cr_expect_eq(sum.ticks[i], 11 * (i + 1));
+  cr_expect_eq(sum.turns, 66);
+  cr_expect(sum.copied_bytes[COPY_OUT] == 77 && sum.copied_bytes[COPY_IN] == 88);
+  cr_expect_eq(sum.most_stored_blocks, 9);
+}

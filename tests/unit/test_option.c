@@ -20,18 +20,18 @@ static const char *const ROUTERS[] = {"random", "jsq", "least_kv", NULL};
 
 #define FIELD(name) offsetof(Target, name)
 static const OptionSpec SPECS[] = {
-    {"count", OPTION_INT, FIELD(count), "4", false, 1, 40, NULL, "machines"},
-    {"share", OPTION_REAL, FIELD(share), "0.9", false, 0, 1, NULL, "share of memory"},
-    {"rate", OPTION_RATE, FIELD(rate), "70 /s", false, 0, INFINITY, NULL, "requests"},
-    {"power", OPTION_POWER, FIELD(power), NULL, false, 0, 0, NULL, "cap"},
-    {"price", OPTION_MONEY, FIELD(price), NULL, false, 0, 0, NULL, "price"},
-    {"strict", OPTION_BOOL, FIELD(strict), "true", false, 0, 0, NULL, "no extrapolation"},
-    {"name", OPTION_STRING, FIELD(name), "x y", false, 0, 0, NULL, "label"},
-    {"router", OPTION_CHOICE, FIELD(router), "jsq", false, 0, 0, ROUTERS, "placement"},
-    {"latency", OPTION_TICKS, FIELD(latency), "5 us", false, 0, 0.01, NULL, "one way"},
-    {"memory", OPTION_BYTES, FIELD(memory), "80 GiB", false, 1, INFINITY, NULL, "HBM"},
-    {"bandwidth", OPTION_BANDWIDTH, FIELD(bandwidth), NULL, false, 0, 0, NULL, "NIC"},
-    {"extra", OPTION_NODE, FIELD(extra), NULL, false, 0, 0, NULL, "subtree"},
+    {"count", OPTION_INT, FIELD(count), "4", false, 1, 40, NULL, "machines", NULL},
+    {"share", OPTION_REAL, FIELD(share), "0.9", false, 0, 1, NULL, "share of memory", NULL},
+    {"rate", OPTION_RATE, FIELD(rate), "70 /s", false, 0, INFINITY, NULL, "requests", NULL},
+    {"power", OPTION_POWER, FIELD(power), NULL, false, 0, 0, NULL, "cap", NULL},
+    {"price", OPTION_MONEY, FIELD(price), NULL, false, 0, 0, NULL, "price", NULL},
+    {"strict", OPTION_BOOL, FIELD(strict), "true", false, 0, 0, NULL, "no extrapolation", NULL},
+    {"name", OPTION_STRING, FIELD(name), "x y", false, 0, 0, NULL, "label", NULL},
+    {"router", OPTION_CHOICE, FIELD(router), "jsq", false, 0, 0, ROUTERS, "placement", NULL},
+    {"latency", OPTION_TICKS, FIELD(latency), "5 us", false, 0, 0.01, NULL, "one way", NULL},
+    {"memory", OPTION_BYTES, FIELD(memory), "80 GiB", false, 1, INFINITY, NULL, "HBM", NULL},
+    {"bandwidth", OPTION_BANDWIDTH, FIELD(bandwidth), NULL, false, 0, 0, NULL, "NIC", NULL},
+    {"extra", OPTION_NODE, FIELD(extra), NULL, false, 0, 0, NULL, "subtree", NULL},
     {0},
 };
 

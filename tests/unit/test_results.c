@@ -154,6 +154,24 @@ Test(results, a_database_without_a_figure_gets_its_column) {
                1);
 }
 
+/* Machines, pools and the run have the same figures, which add up. */
+Test(results, figures_of_machines_add_up) {
+  Ran ran;
+  run_small(&ran, false);
+  cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+  int n_met = 0;
+  for (const Figure *figure = report_figures; figure->name; figure++) {
+    if (figure->level != LEVEL_MACHINE) continue;
+    const char *name = figure->name;
+    const double machines = ask(arena_printf(&arena, "SELECT sum(%s) FROM machine", name));
+    const char *value = "SELECT sum(value) FROM metric WHERE name = '%s' AND scope %s 'run'";
+    cr_expect_float_eq(ask(arena_printf(&arena, value, name, "=")), machines, 1e-9, "%s", name);
+    cr_expect_float_eq(ask(arena_printf(&arena, value, name, "<>")), machines, 1e-9, "%s", name);
+    n_met += machines > 0;
+  }
+  cr_expect_geq(n_met, 8);
+}
+
 /* GPUs that change their shape, with a store for two prompts of 300 tokens at a time. */
 static void run_group(Ran *ran) {
   static const char text[] =

@@ -250,3 +250,27 @@ Test(slo, a_row_is_lost_as_soon_as_its_quantile_is) {
     cr_expect_eq(slo_find_lost(&set, &metrics, &asked, &patience) != NULL, i == 11, "after %d", i);
   }
 }
+
+/* Every histogram can be limited under its own name. What only some requests have counts what was
+ * observed: those without one are not missing, and nothing is lost before the end. */
+Test(slo, every_histogram_has_a_name_and_some_are_of_what_was_observed) {
+  for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
+    const char *name = metrics_histograms[i].name;
+    cr_expect_eq(slo_metric_find(name, strlen(name)), &metrics_histograms[i], "%s", name);
+  }
+  demand_add(&metrics.asked, 3);
+  demand_add(&metrics.asked, 3);
+  metrics.completed = 1;
+  histogram_add(&metrics.kv_transfer, 2 * TICKS_PER_SECOND, 1);
+  histogram_add(&metrics.queue_token, 2 * TICKS_PER_SECOND, 1);
+  const SloSpec moved = limit_on("kv_transfer", "max", 1),
+                waited = limit_on("queue_token", "max", 1);
+  const SloSet set = {"one", &moved, 1};
+  uint64_t patience = 0;
+  cr_expect_eq(outcome_of(&moved).value, 2);
+  cr_expect(isinf(outcome_of(&waited).value));
+  cr_expect_null(slo_find_lost(&set, &metrics, &metrics.asked, &patience));
+  metrics_init(&metrics, NULL, &arena);
+  demand_add(&metrics.asked, 3);
+  cr_expect_eq(outcome_of(&moved).value, 0, "no KV moved");
+}
