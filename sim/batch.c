@@ -21,11 +21,6 @@ static inline void heap_moved(Request *slots, size_t index, const BatchEntry *en
 
 HEAP_STEPS(Request, BatchEntry)
 
-/* x / block_size and what is left over, for blocks of a power of two without a division. */
-static inline int64_t whole_blocks(const Batch *self, int64_t x) {
-  return self->block_shift >= 0 ? x >> self->block_shift : x / self->block_size;
-}
-
 static inline int64_t modulo(const Batch *self, int64_t x) {
   if (self->block_shift >= 0) return x & (self->block_size - 1);
   const int64_t rest = x % self->block_size;
@@ -62,6 +57,7 @@ int64_t batch_remove(Batch *self, Request *slots, RequestIx request, int64_t con
 void batch_advance(Batch *self, int64_t n) {
   assert(self->n_seqs > 0 && n >= 0 && n <= batch_until_finish(self));
   self->iterations += n;
+  self->place = modulo(self, self->iterations);
   self->context_tokens += n * (int64_t)self->n_seqs;
 }
 
@@ -71,8 +67,8 @@ static inline int64_t next_place(const Batch *self, int64_t place) {
 }
 
 int64_t batch_growth(const Batch *self, int64_t n) {
-  const int64_t whole = whole_blocks(self, n);
-  int64_t blocks = whole * (int64_t)self->n_seqs, place = modulo(self, self->iterations);
+  const int64_t whole = batch_whole_blocks(self, n);
+  int64_t blocks = whole * (int64_t)self->n_seqs, place = self->place;
   for (int64_t left = n - whole * self->block_size; left > 0; left--) {
     blocks += self->takers[place];
     place = next_place(self, place);
@@ -90,9 +86,9 @@ int64_t batch_margin(const Batch *self, int64_t n, size_t n_joining) {
 int64_t batch_fitting(const Batch *self, int64_t free_blocks, int64_t limit) {
   assert(free_blocks >= 0);
   const int64_t n_seqs = (int64_t)self->n_seqs;
-  if (n_seqs == 0 || (whole_blocks(self, limit) + 1) * n_seqs <= free_blocks) return limit;
+  if (n_seqs == 0 || (batch_whole_blocks(self, limit) + 1) * n_seqs <= free_blocks) return limit;
   int64_t n = free_blocks / n_seqs * self->block_size;
-  int64_t left = free_blocks % n_seqs, place = modulo(self, self->iterations);
+  int64_t left = free_blocks % n_seqs, place = self->place;
   for (; n < limit && left >= self->takers[place]; n++) {
     left -= self->takers[place];
     place = next_place(self, place);

@@ -23,8 +23,14 @@ typedef struct Batch {
   int64_t context_tokens; // sum over the sequences
   int64_t block_size;
   int32_t block_shift; // its logarithm; -1 when it is no power of two
+  int64_t place;       // iterations mod block_size
   int32_t *takers;     // [block_size] sequences that take a block at each count mod block_size
 } Batch;
+
+/* What `tokens` >= 0 fill of its blocks; blocks of a power of two need no division. */
+static inline int64_t batch_whole_blocks(const Batch *self, int64_t tokens) {
+  return self->block_shift >= 0 ? tokens >> self->block_shift : tokens / self->block_size;
+}
 
 void batch_init(Batch *self, int64_t block_size, Arena *arena);
 /* Adds a request with `context` tokens of KV and `remaining` > 0 tokens to make. */
@@ -46,6 +52,10 @@ void batch_advance(Batch *self, int64_t n);
 
 /* KV blocks that the next `n` iterations take beyond those held. */
 int64_t batch_growth(const Batch *self, int64_t n);
+/* The same of the next one. */
+static inline int64_t batch_next_growth(const Batch *self) {
+  return self->takers[self->place];
+}
 /* Blocks that KV which comes in leaves free for those that run, or a full machine would take it in
  * only to give it up again: one for each sequence, or what all take for their next
  * BATCH_MARGIN_TOKENS tokens where blocks are larger than that; after the next `n` iterations, with

@@ -99,11 +99,19 @@ static void book_idleness(Engine *self, Machine *machine, bool idle) {
   machine->idle_since = idle ? self->now : -1;
 }
 
+/* Whether the batcher has anybody to plan for. */
+static bool is_empty(const Machine *machine) {
+  return machine->batch.n_seqs == 0 && machine->prefill_queue.count == 0 &&
+         machine->decode_queue.count == 0 && machine->blocked.count == 0 &&
+         machine->swapped.count == 0;
+}
+
 /* Asks the batcher what is next and begins it; the machine idles if that is nothing. */
 static void begin(Engine *self, Machine *machine) {
   BatchPlan *plan = &self->plan;
   if (machine->group) engine_mark_group(self, machine->group);
-  if (machine->availability == MACHINE_AWAY || (machine->group && group_waits(machine->group))) {
+  if (machine->availability == MACHINE_AWAY || is_empty(machine) ||
+      (machine->group && group_waits(machine->group))) {
     book_idleness(self, machine, true);
     return;
   }

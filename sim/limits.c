@@ -43,26 +43,18 @@ static void tell_of_memory(Engine *self, double needed) {
                         "'--memory' sets what a run may take");
 }
 
-bool engine_has_memory(Engine *self, size_t growth) {
-  const size_t limit = self->config->memory_limit;
-  if (limit == 0 || (growth < limit && self->arena->bytes <= limit - growth)) return true;
+void engine_lacks_memory(Engine *self, size_t growth) {
   if (!self->failed) tell_of_memory(self, (double)self->arena->bytes + (double)growth);
   self->failed = true;
-  return false;
 }
 
-bool engine_passes_the_end(Engine *self, double ticks) {
-  if (ticks < 0.999 * (double)(TICK_MAX - self->now)) return false;
+void engine_passed_the_end(Engine *self) {
   if (!self->failed)
     diag_error(self->diag, place_of_file(NULL), "the run passes 106 days of simulated time");
   self->failed = true;
-  return true;
 }
 
-bool engine_is_interrupted(Engine *self) {
-  const volatile sig_atomic_t *interrupted = self->config->interrupted;
-  if (!interrupted || *interrupted == 0) return false;
+void engine_was_interrupted(Engine *self) {
   if (!self->failed) diag_interrupted(self->diag);
   self->failed = true;
-  return true;
 }

@@ -148,7 +148,7 @@ static inline bool machine_decodes(const Machine *machine) {
 }
 
 static inline int64_t blocks_of(const Machine *machine, int64_t tokens) {
-  return (tokens + machine->pool->block_size - 1) / machine->pool->block_size;
+  return batch_whole_blocks(&machine->batch, tokens + machine->batch.block_size - 1);
 }
 
 /* Tokens of KV that the machine always has room for. */

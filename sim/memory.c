@@ -44,13 +44,15 @@ void engine_catch_up(Engine *self, Machine *machine) {
 bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
   /* Enough even at the end of the longest run, usually: then nobody need know how far it is. */
   const Batch *batch = &machine->batch;
-  const int64_t most = (machine->run.limit / batch->block_size + 1) * (int64_t)batch->n_seqs;
+  const int64_t most = (batch_whole_blocks(batch, machine->run.limit) + 1) * (int64_t)batch->n_seqs;
   return n <= machine->free_blocks - most || n <= engine_free_blocks(self, machine);
 }
 
 bool engine_has_room(const Engine *self, const Machine *machine, int64_t n) {
   if (machine->batcher->reserves_output) return engine_has_blocks(self, machine, n);
-  const int64_t margin = batch_margin(&machine->batch, unbooked_iterations(self, machine), 0);
+  const bool hangs_on_growth = machine->batch.block_size > BATCH_MARGIN_TOKENS;
+  const int64_t n_begun = hangs_on_growth ? unbooked_iterations(self, machine) : 0;
+  const int64_t margin = batch_margin(&machine->batch, n_begun, 0);
   return engine_has_blocks(self, machine, n + margin);
 }
 

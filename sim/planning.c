@@ -62,7 +62,7 @@ static void apply_prefills(Engine *self, Machine *machine) {
 static bool make_room(Engine *self, Machine *machine) {
   if (machine->batcher->reserves_output) return false;
   bool evicted = false;
-  while (machine_decodes(machine) && batch_growth(&machine->batch, 1) > machine->free_blocks) {
+  while (machine_decodes(machine) && batch_next_growth(&machine->batch) > machine->free_blocks) {
     const MachineView view = engine_view(self, machine);
     life_gave_way(self, machine, machine->kvtier->pick(machine->kvtier_options, &view));
     evicted = true;

@@ -68,7 +68,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   const Machine *machine = view->machine;
   const int64_t running = (int64_t)machine->batch.n_seqs;
   const double reserve = running > 0 ? self->memory_reserve : 0; // for those that grow
-  const int64_t free_blocks = machine->free_blocks - batch_growth(&machine->batch, 1);
+  const int64_t free_blocks = machine->free_blocks - batch_next_growth(&machine->batch);
   const bool crowded = machine->prefill_queue.count > 0 && running > 0;
   const int64_t old = crowded ? count_old(self, view) : 0;
   Budget budget = {.tokens = self->max_num_batched_tokens - old,

@@ -51,6 +51,13 @@ static void expect_pop(Agenda *agenda, Naive *naive) {
   timer->pending = false;
 }
 
+static void expect_first(const Agenda *agenda, const Naive *naive) {
+  EventKind kind;
+  uint32_t target;
+  if (naive_first(naive, &kind, &target))
+    cr_assert_eq(agenda_first_at(agenda), naive->timers[kind][target].at);
+}
+
 /* One random operation on both; small times, so that ties are common. */
 static void operate(Agenda *agenda, Naive *naive, Rng *rng) {
   const EventKind kind = rng_below(rng, 2) ? EVENT_ITERATION : EVENT_TRANSFER;
@@ -87,8 +94,10 @@ Test(agenda, agrees_with_a_list_under_random_operations) {
     agenda_init(&agenda, 0, &arena);
     agenda_reserve(&agenda, EVENT_ITERATION, TARGETS);
     agenda_reserve(&agenda, EVENT_TRANSFER, TARGETS);
-    for (int i = 0; i < 5000; i++)
+    for (int i = 0; i < 5000; i++) {
       operate(&agenda, &naive, &rng);
+      expect_first(&agenda, &naive);
+    }
     while (agenda.n_events > 0)
       expect_pop(&agenda, &naive);
     expect_pop(&agenda, &naive);

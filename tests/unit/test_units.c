@@ -1,5 +1,6 @@
 /* Pinned: what each unit is worth, what is refused, rounding to ticks, and that formatted text
  * reads back. Not pinned: how many digits a formatted value has beyond four. */
+#include "sim/base/rng.h"
 #include "sim/base/units.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -96,6 +97,17 @@ Test(units, seconds_become_the_nearest_tick_halves_away_from_zero) {
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
     cr_assert_eq(tick_from_seconds(CASES[i].seconds), CASES[i].ticks, "%g s", CASES[i].seconds);
   cr_assert_eq(tick_seconds(TICKS_PER_SECOND / 4), 0.25);
+}
+
+Test(units, ticks_are_those_of_llround) {
+  Rng rng;
+  rng_init(&rng, 1, "ticks");
+  for (int i = 0; i < 200000; i++) {
+    const double range = i % 2 ? 1e-11 : 1e5; // fractions of ticks, and beyond 2^53 of them
+    const double halves = (double)(rng_below(&rng, 41)) / 2 - 10;
+    const double seconds = i % 4 == 0 ? halves * 1e-12 : (2 * rng_uniform(&rng) - 1) * range;
+    cr_assert_eq(tick_from_seconds(seconds), llround(seconds * 1e12), "%.17g s", seconds);
+  }
 }
 
 Test(units, values_are_written_in_the_shortest_unit) {
