@@ -13,8 +13,8 @@ static Tick pipelined_ticks(const Engine *self, const Machine *machine, const Ba
                             Extrapolation *ret_extrapolation) {
   const PerfModel *model = machine->pool->perfmodel;
   const int64_t n = machine->pipeline->n_stages;
-  const Tick stage = perfmodel_stage(model, shape, n, false, ret_extrapolation);
-  const Tick last = perfmodel_stage(model, shape, n, true, NULL);
+  Tick last;
+  const Tick stage = perfmodel_stage(model, shape, n, &last, ret_extrapolation);
   const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
   return pipeline_pass(machine->pipeline, self->now, stage, last, send);
 }
