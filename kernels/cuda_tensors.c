@@ -16,7 +16,8 @@ static bool is_pages(const CudaState *self) {
   return op == CALIB_KV_GATHER || op == CALIB_KV_SCATTER || op == CALIB_KV_OUT;
 }
 
-/* The near and the far end of a copy, or of its way back; of pages, the side that is not the pool. */
+/* The near and the far end of a copy, or of its way back; of pages, the side that is not the
+ * pool. */
 static Place copy_place(const CudaState *self, bool is_to, bool is_back) {
   const CudaWork *work = &self->work;
   const void *pinned = self->pinned.data, *device = self->copy.data;
