@@ -220,7 +220,8 @@ enum { CALIB_OF_ROWS = -1 }; // a slice's sequence: tokens of the batch
 /* Rows row … row + n_rows. Numbers of every type and indices cross as doubles. */
 typedef struct CalibSlice {
   CalibTensor tensor;
-  int32_t layer;    // of a run's: 0 is the first; of weights of a layer, keys and values
+  int32_t layer;    // of a run's, 0 the first: of its weights, keys and values; of a copy in both
+                    // directions 1 is the way back
   int32_t sequence; // of keys and values
   int64_t row, n_rows;
 } CalibSlice;

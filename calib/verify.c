@@ -5,6 +5,7 @@
 #include "calib/verify_check.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MOST_ROWS = 192, MOST_COLUMNS = 64 }; // compared of an operator's
 static const double SUM_ERROR = 1e-4;
@@ -64,17 +65,18 @@ void check_read_kv(Check *self, CalibTensor tensor, int32_t layer, int32_t seque
     self->status = target->backend->read(target->state, &slice, ret, self->error);
 }
 
-void check_write(Check *self, CalibTensor tensor, CheckRows rows, const double *values) {
+void check_write(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows,
+                 const double *values) {
   const int64_t n = rows.n * check_columns(self, tensor);
   double *copy = ARENA_ARRAY(self->arena, double, n);
   for (int64_t i = 0; i < n; i++)
     copy[i] = values ? values[i] : tensor == TENSOR_BEST ? -1 : NAN;
-  const CalibSlice slice = {.tensor = tensor, .sequence = CALIB_OF_ROWS};
+  const CalibSlice slice = {.tensor = tensor, .layer = layer, .sequence = CALIB_OF_ROWS};
   move_rows(self, slice, rows, copy, true);
 }
 
 void check_poison(Check *self, CalibTensor tensor, CheckRows rows) {
-  check_write(self, tensor, rows, NULL);
+  check_write(self, tensor, 0, rows, NULL);
 }
 
 void check_prepare(Check *self) {
@@ -241,42 +243,53 @@ static void check_argmax(Check *self) {
   const int64_t vocab = check_columns(self, TENSOR_LOGITS);
   double *first = check_read(self, TENSOR_LOGITS, 0, check_range(self, 0, 1));
   first[vocab - 1] = first[vocab / 2] = 1000;
-  check_write(self, TENSOR_LOGITS, check_range(self, 0, 1), first);
+  check_write(self, TENSOR_LOGITS, 0, check_range(self, 0, 1), first);
   check_poison(self, TENSOR_BEST, rows);
   check_run(self);
   check_best(self, rows, check_read(self, TENSOR_LOGITS, 0, rows));
 }
 
-/* Bytes, or elements of pages, at the beginning, in the middle and at the end. What is written are
- * small numbers in every type, because keys and values may lie there later; weights that are loaded
- * again stay weights. */
-static void check_copy(Check *self) {
-  enum { PARTS = 3 };
-  static const int64_t MOST_BYTES = 1 << 16;
-  const int64_t columns = check_columns(self, TENSOR_TO), n = self->point.size;
-  if (columns == 0) return;
-  const int64_t most = columns < MOST_BYTES ? MOST_BYTES / columns : 1, rows = n < most ? n : most;
-  const double *expected[PARTS];
-  double *zeros = ARENA_ARRAY(self->arena, double, rows *columns);
-  double *pattern = ARENA_ARRAY(self->arena, double, rows *columns);
-  for (int part = 0; part < PARTS; part++) {
-    const CheckRows range = check_range(self, part * (n - rows) / (PARTS - 1), rows);
-    for (int64_t i = 0; i < rows * columns; i++) {
-      const int64_t at = range.at[0] * columns + i;
-      pattern[i] = (double)(1 + (at * 7 + at / 251) % 62) / (columns > 1 ? 64 : 1);
-    }
-    if (self->point.op != CALIB_WEIGHT_RELOAD) check_write(self, TENSOR_FROM, range, pattern);
-    expected[part] = check_read(self, TENSOR_FROM, 0, range);
-    check_write(self, TENSOR_TO, range, zeros);
+/* The rows of a part of a copy: of its beginning, its middle or its end. */
+enum { COPY_PARTS = 3 };
+static CheckRows part_of(Check *self, int part, int64_t columns) {
+  static const int64_t MOST_NUMBERS = 1 << 16;
+  const int64_t n = self->point.size, most = columns < MOST_NUMBERS ? MOST_NUMBERS / columns : 1;
+  const int64_t rows = n < most ? n : most;
+  return check_range(self, part * (n - rows) / (COPY_PARTS - 1), rows);
+}
+
+/* Small numbers in every type are written as bytes or as elements of pages, because keys and values
+ * may lie there later. Weights that are loaded again stay weights. */
+static double *write_pattern(Check *self, int32_t way, CheckRows rows, int64_t columns) {
+  const int64_t n = rows.n * columns;
+  double *pattern = ARENA_ARRAY(self->arena, double, n),
+         *zeros = ARENA_ARRAY(self->arena, double, n);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t at = rows.at[0] * columns + i + way;
+    pattern[i] = (double)(1 + (at * 7 + at / 251) % 62) / (columns > 1 ? 64 : 1);
   }
+  if (self->point.op == CALIB_WEIGHT_RELOAD)
+    pattern = check_read(self, TENSOR_FROM, way, rows);
+  else
+    check_write(self, TENSOR_FROM, way, rows, pattern);
+  check_write(self, TENSOR_TO, way, rows, zeros);
+  return pattern;
+}
+
+static void check_copy(Check *self) {
+  const int64_t columns = check_columns(self, TENSOR_TO);
+  const int ways = self->point.op == CALIB_COPY_BOTH ? 2 : 1;
+  const double *expected[2 * COPY_PARTS];
+  if (columns == 0) return;
+  for (int i = 0; i < ways * COPY_PARTS; i++)
+    expected[i] =
+        write_pattern(self, i / COPY_PARTS, part_of(self, i % COPY_PARTS, columns), columns);
   check_run(self);
-  for (int part = 0; part < PARTS; part++) {
-    const CheckRows range = check_range(self, part * (n - rows) / (PARTS - 1), rows);
-    const double *out = check_read(self, TENSOR_TO, 0, range);
-    double wrong = 0;
-    for (int64_t i = 0; i < rows * columns; i++)
-      wrong += out[i] != expected[part][i];
-    check_book(self, TENSOR_TO, wrong > 0 ? INFINITY : 0);
+  for (int i = 0; i < ways * COPY_PARTS; i++) {
+    const CheckRows rows = part_of(self, i % COPY_PARTS, columns);
+    const double *out = check_read(self, TENSOR_TO, i / COPY_PARTS, rows);
+    const size_t bytes = (size_t)(rows.n * columns) * sizeof *out;
+    check_book(self, TENSOR_TO, memcmp(out, expected[i], bytes) == 0 ? 0 : INFINITY);
   }
 }
 

@@ -39,7 +39,8 @@ double *check_read(Check *self, CalibTensor tensor, int32_t layer, CheckRows row
 /* Keys or values of one sequence, tokens first … first + n, to `ret` [n][columns]. */
 void check_read_kv(Check *self, CalibTensor tensor, int32_t layer, int32_t sequence, int64_t first,
                    int64_t n, double *ret);
-void check_write(Check *self, CalibTensor tensor, CheckRows rows, const double *values);
+void check_write(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows,
+                 const double *values);
 /* No numbers, or −1 where they are indices. */
 void check_poison(Check *self, CalibTensor tensor, CheckRows rows);
 void check_prepare(Check *self);

@@ -18,6 +18,10 @@ static int64_t round_up(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
+int64_t operator_half_bytes(const CudaWork *work) {
+  return round_up(work->size);
+}
+
 bool operator_is_copy(CalibOp op) {
   switch (op) {
   case CALIB_ALL_REDUCE:
@@ -253,7 +257,7 @@ static CalibStatus run_reload(CudaState *self, char *error) {
 
 /* The way back runs on a stream of its own, which measuring joins to this one. */
 static CalibStatus run_both(CudaState *self, char *error) {
-  const size_t bytes = (size_t)self->work.size, half = (size_t)round_up(self->work.size);
+  const size_t bytes = (size_t)self->work.size, half = (size_t)operator_half_bytes(&self->work);
   CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice,
                            self->main.stream));
   CUDA_TRY(cudaMemcpyAsync((char *)self->pinned.data + half, (char *)self->copy.data + half, bytes,

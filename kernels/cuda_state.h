@@ -172,6 +172,8 @@ CalibStatus layers_run(CudaState *self, CudaLane *lane, unsigned parts, int32_t 
 /* Sizes of the operands of self->work, and memory for them. Waits. */
 CalibStatus operator_prepare(CudaState *self, char *error);
 CalibStatus operator_run(CudaState *self, int64_t repetition, char *error);
+/* Where the way back of a copy in both directions begins, on either side. */
+int64_t operator_half_bytes(const CudaWork *work);
 /* The main lane with the operands of one of the work's sets. */
 CudaLane operator_lane(const CudaState *self, int64_t set);
 /* Launches that a graph may not hold: copies that wait for the host, other GPUs. */

@@ -16,14 +16,18 @@ static bool is_pages(const CudaState *self) {
   return op == CALIB_KV_GATHER || op == CALIB_KV_SCATTER || op == CALIB_KV_OUT;
 }
 
-/* The near and the far end of a copy; of pages, the side that is not the pool. */
-static Place copy_place(const CudaState *self, bool is_to) {
+/* The near and the far end of a copy, or of its way back; of pages, the side that is not the
+ * pool. */
+static Place copy_place(const CudaState *self, bool is_to, bool is_back) {
   const CudaWork *work = &self->work;
   const void *pinned = self->pinned.data, *device = self->copy.data;
   const int64_t page = self->memory.page_bytes / 2;
   switch (work->op) {
+  case CALIB_COPY_BOTH: {
+    const int64_t half = is_back ? operator_half_bytes(work) : 0;
+    return (Place){(const char *)(is_to == is_back ? pinned : device) + half, 1};
+  }
   case CALIB_COPY_H2D:
-  case CALIB_COPY_BOTH:
     return (Place){is_to ? device : pinned, 1};
   case CALIB_COPY_D2H:
     return (Place){is_to ? pinned : device, 1};
@@ -77,7 +81,8 @@ static Place place_of(const CudaState *self, CalibTensor tensor, int64_t layer) 
       [TENSOR_KEYS] = {self->kv.data, kv},
       [TENSOR_VALUES] = {self->kv.data, kv},
   };
-  if (tensor == TENSOR_FROM || tensor == TENSOR_TO) return copy_place(self, tensor == TENSOR_TO);
+  if (tensor == TENSOR_FROM || tensor == TENSOR_TO)
+    return copy_place(self, tensor == TENSOR_TO, layer > 0);
   if (tensor > TENSOR_BEST) return places[tensor];
   /* A product that takes the activation with it leaves nothing before it. */
   const CudaLane lane = operator_lane(self, 0);
