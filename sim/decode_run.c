@@ -230,7 +230,7 @@ static void book_part(Engine *self, Machine *machine) {
     histogram_add_series(&self->metrics.tbt, series_fine(run->series, skip),
                          series_step(run->series), (uint64_t)n, machine->batch.n_seqs);
   const Tick ticks = self->now - run->part_began_at;
-  const int64_t padding = machine->padding_seqs;
+  const int64_t padding = machine->padding.decode_seqs;
   histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding,
                 microseconds_between(run->part_began_at, self->now));
   machine->totals.decode_ticks += ticks;

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static Machine *machines_of(const Engine *self, const Group *group, Shape shape) {
+static Machine *machines_of(const Engine *self, const Group *group, GroupShape shape) {
   return &self->machines[group->first[shape]];
 }
 
@@ -33,7 +33,7 @@ void engine_end_groups(Engine *self) {
   if (self->timeline) engine_look(self, self->now + 1);
 }
 
-static void enter(Engine *self, Group *group, Shape shape, GroupState state) {
+static void enter(Engine *self, Group *group, GroupShape shape, GroupState state) {
   engine_book_group(self, group);
   group->shape = shape;
   group->state = state;
@@ -47,7 +47,7 @@ void engine_fit_store(Engine *self, const Machine *machine) {
     left -= life_store_blocks(machine->group, request);
     if (left >= 0) continue;
     self->plan.n_prefills = i;
-    if (i == 0) self->plan.padding_tokens = self->plan.padding_area2 = 0;
+    if (i == 0) self->plan.padding.prefill_tokens = self->plan.padding.prefill_area2 = 0;
     return;
   }
 }
@@ -258,7 +258,7 @@ static void go_on_leaving(Engine *self, Group *group) {
   if (group->n_busy > 0 || group->copies[COPY_IN].count > 0) return;
   drain(self, group);
   if (group->copies[COPY_OUT].count > 0) return;
-  const Shape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
+  const GroupShape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
   enter(self, group, to, GROUP_TURNS);
   group->totals.turns++;
   const int64_t bytes = group->spec->turn_bytes[to];
@@ -279,7 +279,7 @@ void engine_shape(Engine *self, Group *group) {
   if (group->state == GROUP_RUNS) {
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
-    if (self->pool->shape(self->states[POLICY_POOL], &view) != group->shape) {
+    if (self->pool_policy->shape(self->states[POLICY_POOL], &view) != group->shape) {
       assert(view.takes_prompt || group->shape == SHAPE_PREFILL);
       leave(self, group);
     }
