@@ -108,11 +108,12 @@ static void compile_row(PieceList *list, const RowMix *mix, FineTick constant, E
   }
 }
 
-static FineTick constant_of_row(const PerfModel *self, int64_t n, Extrapolation *ret_flag) {
+static FineTick constant_of_row(const PerfModel *self, int64_t n, FineTick head,
+                                Extrapolation *ret_flag) {
   *ret_flag = curve_flag(&self->head, n);
-  if (self->form == PERF_SPLITWISE_SIM) return pwl_fine(&self->head, n);
+  if (self->form == PERF_SPLITWISE_SIM) return head;
   *ret_flag = worse(*ret_flag, curve_flag(&self->linear, n));
-  return fine_from_ticks(self->overhead) + pwl_fine(&self->linear, n) + pwl_fine(&self->head, n);
+  return fine_from_ticks(self->overhead) + pwl_fine(&self->linear, n) + head;
 }
 
 static int64_t *points_alloc(const DecodeTable *table, Arena *arena) {
@@ -168,10 +169,12 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
   PieceList list = {.arena = arena};
   int32_t *first = ARENA_ARRAY(arena, int32_t, max_decode_seqs + 2);
   FineTick *constants = ARENA_ARRAY(arena, FineTick, max_decode_seqs + 1);
+  FineTick *heads = ARENA_ARRAY(arena, FineTick, max_decode_seqs + 1);
   int64_t *points = points_alloc(table, arena);
   for (int64_t n = 1; n <= max_decode_seqs; n++) {
     Extrapolation flag;
-    constants[n] = constant_of_row(self, n, &flag);
+    heads[n] = pwl_fine(&self->head, n);
+    constants[n] = constant_of_row(self, n, heads[n], &flag);
     if (table->n_rows == 0) {
       pieces_push(&list, (DecodePiece){constants[n], 0, 0, INT64_MAX, flag});
     } else {
@@ -185,6 +188,7 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
   self->pieces = list.items;
   self->row_first = first;
   self->row_constant = constants;
+  self->row_head = heads;
   self->digest = digest_of(self);
 }
 
@@ -239,17 +243,21 @@ Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
   return tick_nearest(iteration_fine(self, batch, ret_extrapolation));
 }
 
-Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages, bool last,
-                     Extrapolation *ret_extrapolation) {
+Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages,
+                     Tick *ret_last, Extrapolation *ret_extrapolation) {
+  assert(n_stages > 1 && self->form == PERF_COMPOSED);
+  assert(self->stages <= 1 || self->stages == n_stages);
   const FineTick whole = iteration_fine(self, batch, ret_extrapolation);
-  if (n_stages <= 1) return tick_nearest(whole);
-  assert(self->form == PERF_COMPOSED && (self->stages <= 1 || self->stages == n_stages));
-  const int64_t logits = batch->prefill_tokens == 0 ? batch->decode_seqs : batch->logit_seqs;
-  const FineTick head = logits > 0 ? pwl_fine(&self->head, logits) : 0;
+  FineTick head = 0;
+  if (batch->prefill_tokens == 0)
+    head = self->row_head[batch->decode_seqs];
+  else if (batch->logit_seqs > 0)
+    head = pwl_fine(&self->head, batch->logit_seqs);
   const FineTick overhead = fine_from_ticks(self->overhead);
   const FineTick layers = whole - head - overhead;
-  const FineTick share = self->stages == n_stages ? layers : layers / n_stages;
-  return tick_nearest(share + overhead + (last ? head : 0));
+  const FineTick share = self->stages == n_stages ? layers : fine_divide(layers, n_stages);
+  *ret_last = tick_nearest(share + overhead + head);
+  return tick_nearest(share + overhead);
 }
 
 static double prefill_throughput(const PerfModel *self, int64_t tokens) {

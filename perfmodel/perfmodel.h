@@ -63,6 +63,7 @@ typedef struct PerfModel {
   const int32_t *row_first; // [max_decode_seqs + 2]: row n is row_first[n] … row_first[n + 1] − 1
   const FineTick *row_constant; // [max_decode_seqs + 1]: the part of row n's pieces that is not
                                 // decode_attention: overhead + linear(n) + head(n)
+  const FineTick *row_head;     // [max_decode_seqs + 1]: head(n)
   uint64_t digest;              // of all numbers above: equal when all times are
 } PerfModel;
 
@@ -89,11 +90,12 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
 Tick perfmodel_iteration(const PerfModel *self, const BatchShape *batch,
                          Extrapolation *ret_extrapolation);
 
-/* Ticks of one stage of `n_stages` pipeline stages: its share of the layers, and the head in the
- * last one only. `self` is a model of one stage (PerfModel.stages = n_stages) or of the whole,
- * whose layers are then taken to be spread evenly; its overhead is then paid in every stage. */
-Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages, bool last,
-                     Extrapolation *ret_extrapolation);
+/* Ticks of each of `n_stages` >= 2 pipeline stages but the last: its share of the layers; and in
+ * `ret_last` of the last one, which has the head too. `self` is a model of one stage
+ * (PerfModel.stages = n_stages) or of the whole, whose layers are then taken to be spread evenly;
+ * its overhead is then paid in every stage. */
+Tick perfmodel_stage(const PerfModel *self, const BatchShape *batch, int64_t n_stages,
+                     Tick *ret_last, Extrapolation *ret_extrapolation);
 
 /* The piece that the pure decode batch (n, C) falls in; 1 <= n <= max_decode_seqs, C >= 0. */
 static inline const DecodePiece *perfmodel_decode(const PerfModel *self, int64_t n,

@@ -30,7 +30,6 @@ static bool check_request(const Request *request) {
   assert(request->state != REQUEST_NOWHERE && request->state != REQUEST_PREFILLED);
   assert((row->kv_places & 1 << KV_GPU) || request->kv_blocks == 0);
   assert((row->kv_places & 1 << KV_STORE) || request->store_blocks == 0);
-  assert(row->prefills || request->prefilled_tokens == request->prefill_tokens);
   return row->queue >= 0;
 }
 
@@ -54,7 +53,7 @@ static void check_requests(const Engine *engine) {
     for (size_t i = 0; i < machine->n_chunks; i++) {
       const Request *request = &engine->requests.slots[machine->chunks[i]];
       const bool last =
-          request->prefilled_tokens + request->chunk_tokens == request->prefill_tokens;
+          request->prefilled_tokens + request->chunk_tokens == request_prefill_tokens(request);
       assert(request->state == (last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS));
     }
     n_chunks -= machine->n_chunks;
@@ -133,7 +132,7 @@ static void check_machine(const Engine *engine, MachineIx m) {
     n_outgoing += row->outgoing;
     n_started +=
         request->state != REQUEST_ENDS_PREFILL && row->prefills && request->prefilled_tokens > 0;
-    pending += row->prefills ? request->prefill_tokens - request->prefilled_tokens : 0;
+    pending += row->prefills ? request_prefill_tokens(request) - request->prefilled_tokens : 0;
   }
   assert(view->pending_tokens->of[m] == pending && view->n_heavy->of[m] == n_heavy);
   assert(view->n_assigned->of[m] == n_assigned && view->n_present->of[m] == n_present);
@@ -288,8 +287,8 @@ static void check_groups(const Engine *engine) {
     for (int shape = 0; shape < SHAPES; shape++)
       for (uint32_t i = 0; i < group->n_machines[shape]; i++) {
         const Machine *machine = &engine->machines[group->first[shape] + i];
-        const bool up = group->shape == (Shape)shape && group->state == GROUP_RUNS;
-        const bool leaves = group->shape == (Shape)shape && group->state == GROUP_LEAVES;
+        const bool up = group->shape == (GroupShape)shape && group->state == GROUP_RUNS;
+        const bool leaves = group->shape == (GroupShape)shape && group->state == GROUP_LEAVES;
         assert(machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
         assert(up || leaves || machine->activity == ACTIVITY_IDLE);
         if (!up && !leaves) assert(machine->free_blocks == machine->pool->kv_blocks);

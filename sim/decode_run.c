@@ -13,8 +13,8 @@ static Tick pipelined_ticks(const Engine *self, const Machine *machine, const Ba
                             Extrapolation *ret_extrapolation) {
   const PerfModel *model = machine->pool->perfmodel;
   const int64_t n = machine->pipeline->n_stages;
-  const Tick stage = perfmodel_stage(model, shape, n, false, ret_extrapolation);
-  const Tick last = perfmodel_stage(model, shape, n, true, NULL);
+  Tick last;
+  const Tick stage = perfmodel_stage(model, shape, n, &last, ret_extrapolation);
   const Tick send = tick_nearest(model->send * (shape->prefill_tokens + shape->decode_seqs));
   return pipeline_pass(machine->pipeline, self->now, stage, last, send);
 }
@@ -240,7 +240,7 @@ static void book_part(Engine *self, Machine *machine) {
     histogram_add_series(&self->metrics.tbt, series_fine(run->series, skip),
                          series_step(run->series), (uint64_t)n, machine->batch.n_seqs);
   const Tick ticks = self->now - run->part_began_at;
-  const int64_t padding = machine->padding_seqs;
+  const int64_t padding = machine->padding.decode_seqs;
   histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding,
                 microseconds_between(run->part_began_at, self->now));
   machine->totals.decode_ticks += ticks;

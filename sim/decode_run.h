@@ -10,12 +10,12 @@
 
 /* Decodes and their context, padding included, at the first iteration of the present part. */
 static inline int64_t machine_decode_seqs(const Machine *machine) {
-  return (int64_t)machine->batch.n_seqs + machine->padding_seqs;
+  return (int64_t)machine->batch.n_seqs + machine->padding.decode_seqs;
 }
 static inline int64_t machine_decode_context(const Machine *machine) {
   const DecodeRun *run = &machine->run;
   return machine->batch.context_tokens - (int64_t)machine->batch.n_seqs * run->booked +
-         machine->padding_context + machine_decode_seqs(machine) * run->done;
+         machine->padding.context_tokens + machine_decode_seqs(machine) * run->done;
 }
 
 /* Ticks of one iteration, its extrapolation booked; of a run, that after `done` beyond those that

@@ -21,7 +21,7 @@
 #include "sim/request.h"
 #include <stdbool.h>
 
-typedef enum Shape { SHAPE_PREFILL, SHAPE_DECODE, SHAPES } Shape;
+typedef enum GroupShape { SHAPE_PREFILL, SHAPE_DECODE, SHAPES } GroupShape;
 typedef enum CopyDirection { COPY_OUT, COPY_IN, COPY_DIRECTIONS } CopyDirection;
 
 /* Two pools of one set of GPUs; there are as many groups as each has replicas. */
@@ -80,7 +80,7 @@ struct Group {
   GroupIx ix;
   MachineIx first[SHAPES]; // machines of each shape lie together
   uint32_t n_machines[SHAPES];
-  Shape shape; // that is up, or while it turns comes up
+  GroupShape shape; // that is up, or while it turns comes up
   GroupState state;
   int64_t free_blocks, block_size; // of the store; tokens per block
   RequestQueue stored;             // in order of arrival in the store
@@ -121,7 +121,7 @@ static inline bool group_waits(const Group *group) {
 
 /* What a policy sees when it is asked for the shape of a group that runs. */
 typedef struct GroupView {
-  Shape shape;
+  GroupShape shape;
   int64_t n_prompts; // that wait for prefill or are in one
   /* The first of those that wait fits in the store, also beside what would be copied out of the
    * decode machines; when none waits, that alone does. */

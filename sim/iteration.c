@@ -11,7 +11,6 @@
 #include "sim/shaping.h"
 #include "sim/swapping.h"
 #include "sim/tier.h"
-#include <assert.h>
 
 /* --- beginning */
 
@@ -23,14 +22,14 @@ static void age_blocked(Engine *self, const Machine *machine) {
 }
 
 static BatchShape shape_of(const Engine *self, const Machine *machine) {
-  BatchShape shape = {.prefill_tokens = machine->padding_tokens,
-                      .prefill_area2 = machine->padding_area2};
+  BatchShape shape = {.prefill_tokens = machine->padding.prefill_tokens,
+                      .prefill_area2 = machine->padding.prefill_area2};
   for (size_t i = 0; i < machine->n_chunks; i++) {
     const Request *request = &self->requests.slots[machine->chunks[i]];
     const int64_t past = request->prefilled_tokens, chunk = request->chunk_tokens;
     shape.prefill_tokens += chunk;
     shape.prefill_area2 += chunk * (2 * past + chunk);
-    shape.logit_seqs += past + chunk == request->prefill_tokens;
+    shape.logit_seqs += past + chunk == request_prefill_tokens(request);
   }
   if (machine_decodes(machine)) {
     shape.decode_seqs = machine_decode_seqs(machine);
@@ -57,7 +56,7 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   Tick ticks = engine_iteration_ticks(self, machine, &shape, 0);
   ticks += prediction_ticks(self, machine, ticks);
   run->series = run->compute = (Series){.first = ticks};
-  run->tokens = shape.logit_seqs - machine->padding_seqs;
+  run->tokens = shape.logit_seqs - machine->padding.decode_seqs;
   if (machine->moves_kv) {
     engine_plan_tier(self, machine, &shape);
     ticks = engine_passes_the_end(self, (double)run->series.first) ? 1 : run->series.first;
@@ -69,9 +68,9 @@ static void begin_prefill_iteration(Engine *self, Machine *machine) {
   machine->totals.prefill_iterations++;
   machine->totals.prefill_ticks += ticks;
   if (machine_decodes(machine)) machine->totals.mixed_ticks += ticks;
-  machine->totals.prefill_tokens += shape.prefill_tokens - machine->padding_tokens;
-  machine->totals.padding_tokens += machine->padding_tokens;
-  machine->totals.decode_tokens += shape.decode_seqs - machine->padding_seqs;
+  machine->totals.prefill_tokens += shape.prefill_tokens - machine->padding.prefill_tokens;
+  machine->totals.padding_tokens += machine->padding.prefill_tokens;
+  machine->totals.decode_tokens += shape.decode_seqs - machine->padding.decode_seqs;
   if (machine_decodes(machine)) engine_book_first_gaps(self, machine, self->now + ticks);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
 }
@@ -118,8 +117,7 @@ static void begin(Engine *self, Machine *machine) {
   bool nothing, evicted, made_room = false;
   do {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
-    plan->padding_tokens = plan->padding_area2 = 0;
-    plan->padding_seqs = plan->padding_context = 0;
+    plan->padding = (BatchShape){0};
     plan->pause_decodes = false;
     MachineView view = engine_view(self, machine);
     view.made_room = made_room;
@@ -149,8 +147,7 @@ void engine_begin(Engine *self, Machine *machine) {
 
 /* --- ending */
 
-/* A chunk of a prefill has ended. */
-static void end_prefill(Engine *self, Machine *machine, RequestIx ix) {
+static void end_chunk(Engine *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const bool last = life_chunk_ended(self, machine, ix);
   engine_dispatch(self, ix);
@@ -180,27 +177,22 @@ static void end_decodes(Engine *self, Machine *machine, int64_t n) {
     life_finished(self, machine, batch->entries[0].request);
 }
 
-static void end_prefill_iteration(Engine *self, Machine *machine) {
-  if (machine_decodes(machine)) end_decodes(self, machine, 1);
+/* Those whose chunks have ended, in the order of the plan. */
+static void end_chunks(Engine *self, Machine *machine) {
   const size_t n_chunks = machine->n_chunks;
   machine->n_chunks = 0;
   for (size_t i = 0; i < n_chunks; i++)
-    end_prefill(self, machine, machine->chunks[i]);
+    end_chunk(self, machine, machine->chunks[i]);
 }
 
 void engine_handle_iteration(Engine *self, Machine *machine) {
   const bool resized = machine->moves_kv && engine_advance_tier(self, machine);
-  if (machine->activity == ACTIVITY_PREFILL) {
-    machine->activity = ACTIVITY_IDLE;
-    engine_mark(self, machine, MARK_BEGIN);
-    end_prefill_iteration(self, machine);
-  } else {
-    assert(machine->activity == ACTIVITY_DECODE);
-    if (!engine_end_part(self, machine, resized)) return;
-    machine->activity = ACTIVITY_IDLE;
-    engine_mark(self, machine, MARK_BEGIN);
-    end_decodes(self, machine, machine->run.done);
-  }
+  const bool prefills = machine->activity == ACTIVITY_PREFILL;
+  if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
+  machine->activity = ACTIVITY_IDLE;
+  engine_mark(self, machine, MARK_BEGIN);
+  if (machine_decodes(machine)) end_decodes(self, machine, prefills ? 1 : machine->run.done);
+  if (prefills) end_chunks(self, machine);
   if (resized) engine_fit_capacity(self, machine);
   engine_admit_inbound(self, machine);
   engine_review_role(self, machine);

@@ -86,7 +86,7 @@ static void change_before(Engine *self, Machine *machine, RequestIx ix, RequestS
   if (present) column_add(self->view.n_present, machine->ix, present);
   if (prefills)
     column_add(self->view.pending_tokens, machine->ix,
-               prefills * (request->prefill_tokens - request->prefilled_tokens));
+               prefills * (request_prefill_tokens(request) - request->prefilled_tokens));
   request->state = (uint8_t)to;
   if (to == REQUEST_RUNS) join_batch(self, machine, ix);
   if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
@@ -220,18 +220,19 @@ static void begin_prefill(Engine *self, Machine *machine, Request *request) {
   engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
   if (machine->group && life_store_blocks(machine->group, request) > 0)
     life_store_booked(machine->group, request, request->prompt_tokens);
-  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request->prefill_tokens, 0);
+  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request), 0);
 }
 
 void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
   Request *request = &self->requests.slots[ix];
   const int32_t done = request->prefilled_tokens + tokens;
-  assert(request->state == REQUEST_WAITS_PREFILL && tokens > 0 && done <= request->prefill_tokens);
+  assert(request->state == REQUEST_WAITS_PREFILL && tokens > 0 &&
+         done <= request_prefill_tokens(request));
   if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
   const MachineView view = engine_view(self, machine);
   hold_blocks(self, machine, request, view_prefill_blocks(&view, ix, tokens));
   request->chunk_tokens = tokens;
-  const bool last = done == request->prefill_tokens;
+  const bool last = done == request_prefill_tokens(request);
   machine->n_started -= last && request->prefilled_tokens > 0;
   change(self, machine, ix, last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS);
 }
@@ -257,9 +258,9 @@ void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
     if (request->generated_tokens == 1)
       histogram_add(&self->metrics.second_token, self->now - request->last_token_at, 1);
   }
+  change(self, machine, ix, REQUEST_PREFILLED);
   request->generated_tokens++;
   request->last_token_at = self->now;
-  change(self, machine, ix, REQUEST_PREFILLED);
   if (request->decode_machine != machine->ix) column_add(self->view.n_assigned, machine->ix, -1);
   observe(self, machine, ix, OBSERVED_PREFILLED);
 }
@@ -320,7 +321,6 @@ static void drop(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   assert(request->kv_blocks == 0);
   request->prefilled_tokens = 0;
-  request->prefill_tokens = request->prompt_tokens + request->generated_tokens;
   request->preemptions++;
   request->evictions++;
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, machine->prefill_queue.first);

@@ -69,68 +69,68 @@ typedef enum Activity {
  * iteration with prefill is a run of one. */
 typedef struct DecodeRun {
   Tick began_at, part_began_at;
-  Series series;  // of the present part
-  Series compute; // the same without the tier's work
-  int64_t tokens; // of output that each iteration makes
   int64_t done;   // iterations of earlier parts
   int64_t part;   // iterations of the present part
-  int64_t most;   // that the present part may have, however long the run
-  int64_t limit;  // iterations of the whole run, as far as is known
-  int64_t review; // iterations after which the batcher wants to be asked
   int64_t booked; // iterations that batch and free_blocks know of, the present one at most
+  int64_t limit;  // iterations of the whole run, as far as is known
+  Series series;  // of the present part
+  Series compute; // the same without the tier's work
+  int64_t most;   // that the present part may have, however long the run
+  int64_t review; // iterations after which the batcher wants to be asked
+  int64_t tokens; // of output that each iteration makes
   Tick stall;     // in the first iteration, before its work
   bool ends_soon; // something must join: the run ends with its part
   bool moves[LINK_DIRECTIONS]; // the tier does that way, in the present part
 } DecodeRun;
 
+/* In the order in which an event needs it: the first lines of the cache are all that most need. */
 typedef struct Machine {
   const PoolSpec *pool;
-  MachineIx ix;
-  Role role, home; // now; where it belongs
-  Tick role_since;
-  RequestQueue prefill_queue; // in order of arrival here, evicted requests first
-  int32_t n_started;          // of those, hold KV of earlier chunks
-  RequestQueue decode_queue;  // KV is here, not in the batch since it was prefilled (again)
-  RequestQueue blocked;       // left out of the batch, oldest first
-  RequestQueue swapped;       // KV is in CPU memory, first to arrive first
-  Batch batch;
-  int64_t kv_blocks;       // there are at present: pool->kv_blocks, or what the tier makes
-  int64_t least_blocks;    // there always will be
-  int64_t free_blocks;     // not held by anybody; a run's growth is taken off when it is booked
-  int64_t free_cpu_blocks; // not held by `swapped`
-  int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished
-  uint32_t n_outgoing;           // transfers that still hold KV here
-  RequestQueue inbound;          // requests elsewhere whose KV waits for room here
-  RequestIx *chunks;             // prefilled in the current iteration, in the order of the plan
-  size_t n_chunks, chunks_capacity;
-  Activity activity;
-  Tick idle_since; // -1 while it is busy
-  Tick idle_ticks; // before that
-  Availability availability;
-  Role flips_to;   // while it drains or is away for a flip
-  Tick flip_ticks; // how long it is away
-  /* private: engine */
   const Batcher *batcher;
   const KvTier *kvtier;
-  void *batcher_options, *batcher_state, *kvtier_options, *kvtier_state;
-  Group *group;            // it is a shape of; NULL: none
-  Pipeline *pipeline;      // shared by the lanes of a replica; NULL: none
-  bool moves_kv;           // the tier does
+  Group *group;       // it is a shape of; NULL: none
+  Pipeline *pipeline; // shared by the lanes of a replica; NULL: none
+  MachineIx ix;
+  Role role;
+  Activity activity;
+  Availability availability;
+  uint8_t marks;       // marks.h
+  bool moves_kv;       // the tier does
+  bool decodes_paused; // the batch sits this iteration out
+  Batch batch;
+  int64_t free_blocks;     // not held by anybody; a run's growth is taken off when it is booked
+  int64_t kv_blocks;       // there are at present: pool->kv_blocks, or what the tier makes
   int64_t wanted_blocks;   // by the tier
-  int64_t withheld_blocks; // of kv_blocks, not free: will go once all beyond wanted are
-  Tick kv_blocks_since;    // kv_blocks are what they are
-  uint8_t marks;           // marks.h
-  int64_t padding_tokens, padding_area2; // of the current iteration
-  int64_t padding_seqs, padding_context; // of the decodes now, as the batch began its run
-  DecodeRun run;
-  CopyQueue *copies;       // shared by lanes of a replica, and by the shapes of a group
-  Tick copied_at;          // when all that was swapped is across
-  bool decodes_paused;     // the batch sits this iteration out
+  int64_t promised_blocks; // for requests placed here whose KV is not here yet
+  Tick idle_since;         // -1 while it is busy
   Tick decoded_at;         // end of the last iteration the batch took part in
   Tick decoded_ticks;      // that all iterations took in which it did
-  int64_t promised_blocks; // for requests placed here whose KV is not here yet
+  CopyQueue *copies;       // shared by lanes of a replica, and by the shapes of a group
+  Tick copied_at;          // when all that was swapped is across
+  DecodeRun run;
+  RequestIx *chunks; // prefilled in the current iteration, in the order of the plan
+  size_t n_chunks, chunks_capacity;
+  RequestQueue prefill_queue;    // in order of arrival here, evicted requests first
+  RequestQueue decode_queue;     // KV is here, not in the batch since it was prefilled (again)
+  RequestQueue blocked;          // left out of the batch, oldest first
+  RequestQueue swapped;          // KV is in CPU memory, first to arrive first
+  RequestQueue inbound;          // requests elsewhere whose KV waits for room here
+  int32_t n_started;             // of prefill_queue, hold KV of earlier chunks
+  int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished
+  int32_t n_outgoing;            // transfers that still hold KV here
+  void *batcher_options, *batcher_state, *kvtier_options, *kvtier_state;
+  BatchShape padding;      // of the current iteration; of its decodes as the batch began its run
   Histogram *batch_tokens; // of its pool; weighted by microseconds
+  Tick idle_ticks;         // before idle_since
   MachineTotals totals;
+  int64_t least_blocks;    // of kv_blocks, there always will be
+  int64_t free_cpu_blocks; // not held by `swapped`
+  int64_t withheld_blocks; // of kv_blocks, not free: will go once all beyond wanted are
+  Tick kv_blocks_since;    // kv_blocks are what they are
+  Role home;               // where it belongs
+  Tick role_since;
+  Role flips_to;   // while it drains or is away for a flip
+  Tick flip_ticks; // how long it is away
 } Machine;
 
 /* Machines as they are bought, which is what pools are sized by. */

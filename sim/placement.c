@@ -106,7 +106,7 @@ static RequestIx admit_row(Engine *self) {
   request->id = self->metrics.asked.requests;
   demand_add(&self->metrics.asked, output_tokens);
   request->arrived_at = self->now;
-  request->prompt_tokens = request->prefill_tokens = self->next_row.prompt_tokens;
+  request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
   const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
   const Prediction prediction =

@@ -18,13 +18,13 @@ void plan_admit(BatchPlan *plan, RequestIx request) {
 
 void plan_pad(BatchPlan *plan, int64_t tokens, int64_t area2) {
   assert(plan->n_prefills > 0);
-  plan->padding_tokens += tokens;
-  plan->padding_area2 += area2;
+  plan->padding.prefill_tokens += tokens;
+  plan->padding.prefill_area2 += area2;
 }
 
 void plan_pad_decodes(BatchPlan *plan, int64_t seqs, int64_t context) {
-  plan->padding_seqs = seqs;
-  plan->padding_context = context;
+  plan->padding.decode_seqs = seqs;
+  plan->padding.context_tokens = context;
 }
 
 void plan_preempt(BatchPlan *plan, RequestIx request) {
@@ -45,8 +45,6 @@ static void begin_decodes(Engine *self, const Machine *machine) {
 static void apply_prefills(Engine *self, Machine *machine) {
   machine->n_chunks = 0;
   if (self->plan.n_prefills == 0) return;
-  machine->padding_tokens = self->plan.padding_tokens;
-  machine->padding_area2 = self->plan.padding_area2;
   for (size_t i = 0; i < self->plan.n_prefills; i++) {
     const RequestIx ix = self->plan.prefills[i].request;
     const Request *request = &self->requests.slots[ix];
@@ -74,8 +72,7 @@ bool engine_carry_out(Engine *self, Machine *machine) {
   assert(!self->plan.pause_decodes || self->plan.n_admits == 0);
   if (machine->group && machine->group->shape == SHAPE_PREFILL) engine_fit_store(self, machine);
   machine->decodes_paused = self->plan.pause_decodes;
-  machine->padding_seqs = self->plan.padding_seqs;
-  machine->padding_context = self->plan.padding_context;
+  machine->padding = self->plan.padding;
   for (size_t i = 0; i < self->plan.n_preempts; i++)
     life_blocked(self, machine, self->plan.preempts[i]);
   for (size_t i = 0; i < self->plan.n_admits; i++)

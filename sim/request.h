@@ -35,33 +35,40 @@ typedef enum RequestState {
   REQUEST_STATES,
 } RequestState;
 
+/* The first line of the cache is what iterations and queues go by. */
 typedef struct Request {
   uint64_t id; // place in the trace, from 0
-  Tick arrived_at;
-  Tick prefill_began_at; // first time; -1 before
-  Tick first_token_at;   // -1 before
   Tick last_token_at;
-  Tick decode_began_at; // first time in a decode batch; -1 before
   /* That iterations took which it was in; in the batch, less those it decoded before. */
   Tick computing_ticks;
   int32_t prompt_tokens, output_tokens;
   int32_t generated_tokens; // as of leaving prefill or the batch
-  int32_t prefill_tokens;   // to be prefilled: the prompt, and the output so far if evicted
-  int32_t prefilled_tokens; // of those, done
-  int32_t chunk_tokens;     // of those, in the current iteration
+  int32_t prefilled_tokens; // of request_prefill_tokens, done
   int32_t kv_blocks;        // held on the machine it is on; none while swapped
-  int32_t preemptions;      // iterations it was left out of, evictions and swaps
-  int32_t evictions;        // times its KV was dropped
-  int32_t swaps;            // times it went to CPU memory
-  int32_t predicted_low, predicted_high; // output tokens, as Prediction
-  MachineIx prefill_machine, decode_machine;
-  int32_t store_blocks;     // held in or booked for a group's store
-  uint32_t transfer;        // its KV on the move; TRANSFER_NONE otherwise
-  uint32_t batch_index;     // while it runs
+  union {
+    uint32_t batch_index; // while it runs
+    int32_t chunk_tokens; // of its prefill in the current iteration
+  };
   RequestIx previous, next; // in its queue
+  uint32_t transfer;        // its KV on the move; TRANSFER_NONE otherwise
   uint8_t state;            // RequestState
+  MachineIx prefill_machine, decode_machine;
+  int32_t store_blocks; // held in or booked for a group's store
+  int32_t preemptions;  // iterations it was left out of, evictions and swaps
+  Tick arrived_at;
+  Tick prefill_began_at;                 // first time; -1 before
+  Tick first_token_at;                   // -1 before
+  Tick decode_began_at;                  // first time in a decode batch; -1 before
+  int32_t evictions;                     // times its KV was dropped
+  int32_t swaps;                         // times it went to CPU memory
+  int32_t predicted_low, predicted_high; // output tokens, as Prediction
 } Request;
-_Static_assert(sizeof(Request) <= 136, "hardly more than two cache lines");
+_Static_assert(sizeof(Request) <= 128, "two cache lines");
+
+/* Tokens that its prefill computes: the prompt, and the output so far if its KV was dropped. */
+static inline int32_t request_prefill_tokens(const Request *request) {
+  return request->prompt_tokens + request->generated_tokens;
+}
 
 /* Whether it waits for prefill or is in one. */
 static inline bool request_prefills(const Request *request) {

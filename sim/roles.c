@@ -15,17 +15,18 @@ static void change_role(Engine *self, Machine *machine, Role role) {
 
 void engine_claim(Engine *self, Machine *machine, Phase phase) {
   if (role_covers(machine->role, phase)) return;
-  assert(self->pool->moves_roles); // a router may not place across roles that stay
-  Role role = self->pool->claim(self->states[POLICY_POOL], &self->view, machine, phase);
+  assert(self->pool_policy->moves_roles); // a router may not place across roles that stay
+  Role role = self->pool_policy->claim(self->states[POLICY_POOL], &self->view, machine, phase);
   assert(role_covers(role, phase));
   change_role(self, machine, role);
 }
 
 void engine_review_role(Engine *self, Machine *machine) {
-  if (!self->pool->review_role) return;
+  if (!self->pool_policy->review_role) return;
   Role home = machine->home;
   const bool idle = column_at(self->view.n_present, machine->ix) == 0;
-  Role role = self->pool->review_role(self->states[POLICY_POOL], &self->view, machine, idle, &home);
+  Role role =
+      self->pool_policy->review_role(self->states[POLICY_POOL], &self->view, machine, idle, &home);
   machine->home = home;
   change_role(self, machine, role);
 }
@@ -56,7 +57,7 @@ static void set_monitor(Engine *self) {
 
 void engine_start_monitor(Engine *self) {
   broadcast(self);
-  if (!self->dispatcher->reads_loads && !self->pool->watch) return;
+  if (!self->dispatcher->reads_loads && !self->pool_policy->watch) return;
   assert(self->config->monitor_interval > 0);
   set_monitor(self);
 }
@@ -81,9 +82,10 @@ static bool is_last(const Engine *self, const Machine *machine) {
 
 static void watch(Engine *self, Machine *machine) {
   Tick ticks = 0;
-  const Role role = self->pool->watch(self->states[POLICY_POOL], &self->view, machine, &ticks);
+  const Role role =
+      self->pool_policy->watch(self->states[POLICY_POOL], &self->view, machine, &ticks);
   if (role == machine->role || is_last(self, machine)) return;
-  assert(0 <= ticks && !self->pool->moves_roles);
+  assert(0 <= ticks && !self->pool_policy->moves_roles);
   machine->availability = MACHINE_DRAINS;
   machine->flips_to = role;
   machine->flip_ticks = ticks;
@@ -94,7 +96,7 @@ static void watch(Engine *self, Machine *machine) {
 
 void engine_handle_monitor(Engine *self) {
   broadcast(self);
-  for (MachineIx m = 0; self->pool->watch && m < self->n_machines; m++)
+  for (MachineIx m = 0; self->pool_policy->watch && m < self->n_machines; m++)
     if (self->machines[m].availability == MACHINE_UP) watch(self, &self->machines[m]);
   set_monitor(self);
 }

@@ -100,9 +100,9 @@ static void init_policies(Engine *self) {
   self->router = (const Router *)policies[POLICY_ROUTER];
   self->predictor = (const Predictor *)policies[POLICY_PREDICTOR];
   self->dispatcher = (const Dispatcher *)policies[POLICY_DISPATCHER];
-  self->pool = (const PoolPolicy *)policies[POLICY_POOL];
+  self->pool_policy = (const PoolPolicy *)policies[POLICY_POOL];
   self->transfer = (const TransferPolicy *)policies[POLICY_TRANSFER];
-  self->view.roles_move = self->pool->moves_roles;
+  self->view.roles_move = self->pool_policy->moves_roles;
   self->view.heavy_above = config->heavy_above;
   init_machine_policies(self);
   if (self->router->start)
@@ -110,7 +110,8 @@ static void init_policies(Engine *self) {
   if (self->dispatcher->start)
     self->dispatcher->start(self->states[POLICY_DISPATCHER], &self->view, config->seed,
                             self->arena);
-  if (self->pool->start) self->pool->start(self->states[POLICY_POOL], &self->view, self->arena);
+  if (self->pool_policy->start)
+    self->pool_policy->start(self->states[POLICY_POOL], &self->view, self->arena);
   engine_start_monitor(self);
 }
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static Machine *machines_of(const Engine *self, const Group *group, Shape shape) {
+static Machine *machines_of(const Engine *self, const Group *group, GroupShape shape) {
   return &self->machines[group->first[shape]];
 }
 
@@ -33,7 +33,7 @@ void engine_end_groups(Engine *self) {
   if (self->timeline) engine_look(self, self->now + 1);
 }
 
-static void enter(Engine *self, Group *group, Shape shape, GroupState state) {
+static void enter(Engine *self, Group *group, GroupShape shape, GroupState state) {
   engine_book_group(self, group);
   group->shape = shape;
   group->state = state;
@@ -47,7 +47,7 @@ void engine_fit_store(Engine *self, const Machine *machine) {
     left -= life_store_blocks(machine->group, request);
     if (left >= 0) continue;
     self->plan.n_prefills = i;
-    if (i == 0) self->plan.padding_tokens = self->plan.padding_area2 = 0;
+    if (i == 0) self->plan.padding.prefill_tokens = self->plan.padding.prefill_area2 = 0;
     return;
   }
 }
@@ -255,7 +255,7 @@ static void go_on_leaving(Engine *self, Group *group) {
   if (group->n_busy > 0 || group_copying(group, COPY_IN) > 0) return;
   drain(self, group);
   if (group_copying(group, COPY_OUT) > 0) return;
-  const Shape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
+  const GroupShape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
   enter(self, group, to, GROUP_TURNS);
   group->totals.turns++;
   const int64_t bytes = group->spec->turn_bytes[to];
@@ -288,7 +288,7 @@ static bool may_leave_soon(const Engine *self, const Group *group) {
   view.takes_prompt = true;
   view.room_blocks = view.store_blocks;
   view.stored_blocks = 0;
-  return self->pool->shape(self->states[POLICY_POOL], &view) != group->shape;
+  return self->pool_policy->shape(self->states[POLICY_POOL], &view) != group->shape;
 }
 
 /* The end of a copy for which somebody waits, in one direction; TICK_MAX: nobody does. */
@@ -319,7 +319,7 @@ void engine_shape(Engine *self, Group *group) {
   if (group->state == GROUP_RUNS) {
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
-    if (self->pool->shape(self->states[POLICY_POOL], &view) != group->shape) {
+    if (self->pool_policy->shape(self->states[POLICY_POOL], &view) != group->shape) {
       assert(view.takes_prompt || group->shape == SHAPE_PREFILL);
       leave(self, group);
     }

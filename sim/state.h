@@ -45,7 +45,7 @@ typedef struct Engine {
   const Router *router;
   const Predictor *predictor;
   const Dispatcher *dispatcher;
-  const PoolPolicy *pool;
+  const PoolPolicy *pool_policy;
   const TransferPolicy *transfer;
   void *states[POLICY_KINDS]; // batchers' and tiers' are with the machines
 

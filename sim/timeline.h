@@ -11,7 +11,7 @@
 typedef struct TimelineRow {
   Tick at;
   GroupIx group;
-  Shape shape;
+  GroupShape shape;
   GroupActivity activity;
   int64_t gpu_blocks;   // held on the machines of the shape
   int64_t store_blocks; // held or booked

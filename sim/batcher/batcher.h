@@ -29,9 +29,7 @@ typedef struct BatchPlan {
   RequestIx *preempts; // from the batch to the end of `blocked`
   size_t n_prefills, n_admits, n_preempts;
   size_t prefills_capacity, admits_capacity, preempts_capacity;
-  int64_t padding_tokens;                // of prefill, computed for nothing
-  int64_t padding_area2;                 // and their part of BatchShape.prefill_area2
-  int64_t padding_seqs, padding_context; // of decodes, computed for nothing
+  BatchShape padding; // computed for nothing
   bool pause_decodes; // the whole batch sits this iteration out, at no cost to the core
 } BatchPlan;
 
@@ -105,7 +103,7 @@ static inline int64_t machine_prompt_blocks(const Machine *machine, const Reques
 static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix, int32_t tokens) {
   const Request *request = &view->requests[ix];
   const int64_t done = (int64_t)request->prefilled_tokens + tokens;
-  const bool last = done == request->prefill_tokens; // a token is made
+  const bool last = done == request_prefill_tokens(request); // a token is made
   const int64_t blocks =
       last ? machine_held_blocks(view->machine, done + 1) : blocks_of(view->machine, done);
   return blocks - request->kv_blocks;

@@ -12,7 +12,7 @@ void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget) {
   if (view_prompts_wait(view)) return;
   for (RequestIx ix = view->machine->prefill_queue.first; ix != REQUEST_NONE;
        ix = requests[ix].next) {
-    const int32_t tokens = requests[ix].prefill_tokens - requests[ix].prefilled_tokens;
+    const int32_t tokens = request_prefill_tokens(&requests[ix]) - requests[ix].prefilled_tokens;
     const int64_t blocks = view_prefill_blocks(view, ix, tokens);
     if (budget->seqs < 1 || blocks > budget->blocks) return;
     if (tokens > budget->tokens && plan->n_prefills > 0) return;
@@ -88,7 +88,7 @@ bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs) {
   const RequestIx prefill = machine->prefill_queue.first;
   if (machine->swapped.count == 0 && ((why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||
                                       (why == WAKE_RELEASE && prefill != REQUEST_NONE)))
-    return view_prefill_blocks(view, prefill, view->requests[prefill].prefill_tokens) <=
+    return view_prefill_blocks(view, prefill, request_prefill_tokens(&view->requests[prefill])) <=
            machine->free_blocks;
   return fcfs_wake_decodes(view, why);
 }

@@ -44,9 +44,9 @@ static int64_t padded_blocks(const State *self, const Machine *machine, int64_t 
 static void pad_prompts(const State *self, const MachineView *view, BatchPlan *plan) {
   int64_t longest = self->padded_prompt_tokens, tokens = 0, area2 = 0;
   for (size_t i = 0; i < plan->n_prefills; i++)
-    longest = longer(longest, view->requests[plan->prefills[i].request].prefill_tokens);
+    longest = longer(longest, request_prefill_tokens(&view->requests[plan->prefills[i].request]));
   for (size_t i = 0; i < plan->n_prefills; i++) {
-    const int64_t own = view->requests[plan->prefills[i].request].prefill_tokens;
+    const int64_t own = request_prefill_tokens(&view->requests[plan->prefills[i].request]);
     tokens += longest - own;
     area2 += longest * longest - own * own;
   }
@@ -64,7 +64,7 @@ static void plan_prompts(const State *self, const MachineView *view, BatchPlan *
     const int64_t output = decoded_here ? request->output_tokens : 1;
     blocks -= padded_blocks(self, machine, blocks_of(machine, request->prompt_tokens + output));
     if (blocks < 0) break;
-    plan_prefill(plan, ix, request->prefill_tokens);
+    plan_prefill(plan, ix, request_prefill_tokens(request));
   }
   if (self->padded && plan->n_prefills > 0) pad_prompts(self, view, plan);
 }

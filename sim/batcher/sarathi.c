@@ -7,7 +7,7 @@
 /* The tokens of a prompt that join the iteration; 0: it waits. */
 static int64_t joining_tokens(const MachineView *view, RequestIx ix, const Budget *budget) {
   const Request *request = &view->requests[ix];
-  const int64_t rest = request->prefill_tokens - request->prefilled_tokens;
+  const int64_t rest = request_prefill_tokens(request) - request->prefilled_tokens;
   if (request->prefilled_tokens > 0)
     return fcfs_fitting_tokens(view, ix, rest < budget->tokens ? rest : budget->tokens,
                                budget->blocks);
@@ -38,7 +38,7 @@ static bool join(const MachineView *view, RequestIx ix, BatchPlan *plan, Budget 
   budget->tokens -= tokens;
   budget->blocks -= view_prefill_blocks(view, ix, (int32_t)tokens);
   budget->seqs -= request->prefilled_tokens == 0;
-  return request->prefilled_tokens + tokens == request->prefill_tokens;
+  return request->prefilled_tokens + tokens == request_prefill_tokens(request);
 }
 
 static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {

@@ -135,7 +135,7 @@ void sim_queues_commit(SimQueues *self, const MachineView *view, BatchPlan *plan
     remove_task(&self->prompts, task);
     task_list_push(&self->batch, task, self->arena);
     if (task.phase == PHASE_PREFILL)
-      plan_prefill(plan, task.request, view->requests[task.request].prefill_tokens);
+      plan_prefill(plan, task.request, request_prefill_tokens(&view->requests[task.request]));
     else
       plan_admit(plan, task.request);
   }

@@ -18,9 +18,9 @@ static int64_t key_of(const TetriInfer *options, const Request *request) {
   case PREFILL_FCFS:
     return 0;
   case PREFILL_SJF:
-    return request->prefill_tokens;
+    return request_prefill_tokens(request);
   case PREFILL_LJF:
-    return -(int64_t)request->prefill_tokens;
+    return -(int64_t)request_prefill_tokens(request);
   }
   assert(false);
   return 0;
@@ -51,7 +51,7 @@ static int64_t piece_tokens(const PrefillSchedule *self, const MachineView *view
                             int64_t left) {
   const Request *request = &view->requests[self->items[i].request];
   const bool waits = view_prompts_wait(view) && request->prefilled_tokens == 0;
-  const int64_t rest = request->prefill_tokens - request->prefilled_tokens;
+  const int64_t rest = request_prefill_tokens(request) - request->prefilled_tokens;
   return waits ? 0 : rest < left ? rest : left;
 }
 
@@ -61,7 +61,7 @@ static int64_t fitting_tokens(const MachineView *view, RequestIx ix, int64_t wan
                               int64_t blocks) {
   const Request *request = &view->requests[ix];
   if (request->prefilled_tokens > 0) return fcfs_fitting_tokens(view, ix, wanted, blocks);
-  return view_prefill_blocks(view, ix, request->prefill_tokens) <= blocks ? wanted : 0;
+  return view_prefill_blocks(view, ix, request_prefill_tokens(request)) <= blocks ? wanted : 0;
 }
 
 /* The next chunk, its pieces written into `plan` unless that is NULL. */
@@ -78,7 +78,7 @@ static Chunk next_chunk(const PrefillSchedule *self, const MachineView *view, Ba
     chunk.tokens += tokens;
     if (tokens == 0) break;
     blocks -= view_prefill_blocks(view, ix, (int32_t)tokens);
-    chunk.n_ends += request->prefilled_tokens + tokens == request->prefill_tokens;
+    chunk.n_ends += request->prefilled_tokens + tokens == request_prefill_tokens(request);
     if (plan) plan_prefill(plan, ix, (int32_t)tokens);
     if (tokens < wanted) break;
   }

@@ -24,7 +24,7 @@ typedef struct PoolPolicy {
   /* Something changed in a group that runs: the shape it should have. Another than the present one
    * makes it leave that; decode only where the view takes_prompt. Required where there are
    * groups. */
-  Shape (*shape)(void *state, const GroupView *view);
+  GroupShape (*shape)(void *state, const GroupView *view);
   /* Loads were broadcast: the role this machine should have. One that differs from its own begins a
    * flip: the machine gets no new work, finishes what it has, and is of the new role *ret_ticks
    * later. A flip that would leave a phase without a machine as roomy as this one does not happen.

@@ -40,7 +40,7 @@ static bool leaves_decode(const State *self, const GroupView *view) {
   return (double)view->room_blocks >= self->min_room * (double)view->store_blocks;
 }
 
-static Shape shape(void *state, const GroupView *view) {
+static GroupShape shape(void *state, const GroupView *view) {
   const State *self = state;
   if (view->shape == SHAPE_PREFILL)
     return leaves_prefill(self, view) ? SHAPE_DECODE : SHAPE_PREFILL;

@@ -43,9 +43,9 @@ static inline const char *planned(const Subject *self) {
     text = arena_printf(&arena, "%s +%u", text, plan->admits[i]);
   for (size_t i = 0; i < plan->n_preempts; i++)
     text = arena_printf(&arena, "%s -%u", text, plan->preempts[i]);
-  if (plan->padding_tokens > 0 || plan->padding_area2 > 0)
-    text = arena_printf(&arena, "%s ~%lld/%lld", text, (long long)plan->padding_tokens,
-                        (long long)plan->padding_area2);
+  if (plan->padding.prefill_tokens > 0 || plan->padding.prefill_area2 > 0)
+    text = arena_printf(&arena, "%s ~%lld/%lld", text, (long long)plan->padding.prefill_tokens,
+                        (long long)plan->padding.prefill_area2);
   return *text == ' ' ? text + 1 : text;
 }
 

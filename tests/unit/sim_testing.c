@@ -74,7 +74,7 @@ RequestIx stage_request(Stage *self, int32_t prompt_tokens, int32_t output_token
   Request *request = &self->requests.slots[ix];
   request->id = id;
   request->arrived_at = (Tick)id;
-  request->prompt_tokens = request->prefill_tokens = prompt_tokens;
+  request->prompt_tokens = prompt_tokens;
   request->output_tokens = output_tokens;
   request->state = REQUEST_WAITS_PREFILL;
   self->view.requests = self->requests.slots;
@@ -96,7 +96,7 @@ RequestIx stage_decode(Stage *self, MachineIx m, RequestState state, int32_t con
   Request *slots = self->requests.slots;
   Request *request = &slots[ix];
   request->prefill_machine = request->decode_machine = m;
-  request->prefilled_tokens = request->prefill_tokens;
+  request->prefilled_tokens = request->prompt_tokens;
   request->generated_tokens = 1;
   request->state = (uint8_t)state;
   request->kv_blocks = state == REQUEST_SWAPPED ? 0 : (int32_t)blocks_of(machine, context);
@@ -122,7 +122,7 @@ const BatchPlan *stage_plan(Stage *self, const Batcher *batcher, void *state, vo
                             MachineIx machine) {
   BatchPlan *plan = &self->plan;
   plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
-  plan->padding_tokens = plan->padding_area2 = 0;
+  plan->padding = (BatchShape){0};
   plan->pause_decodes = false;
   self->machines[machine].batcher = batcher;
   const MachineView view = stage_view(self, machine);

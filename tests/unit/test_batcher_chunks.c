@@ -12,7 +12,7 @@ static void prefill_planned(void) {
     Request *request = &stage.requests.slots[ix];
     const bool started = request->prefilled_tokens > 0;
     request->prefilled_tokens += stage.plan.prefills[i].tokens;
-    const bool ends = request->prefilled_tokens == request->prefill_tokens;
+    const bool ends = request->prefilled_tokens == request_prefill_tokens(request);
     const int32_t kv = request->prefilled_tokens + ends;
     machine->free_blocks -= kv - request->kv_blocks;
     request->kv_blocks = kv;

@@ -103,7 +103,7 @@ static void plan_chunks(void *state, void *machine_state, const MachineView *vie
     plan_admit(plan, ix);
   if (machine->prefill_queue.count == 0) return;
   const Request *first = &view->requests[machine->prefill_queue.first];
-  const int32_t left = first->prefill_tokens - first->prefilled_tokens;
+  const int32_t left = request_prefill_tokens(first) - first->prefilled_tokens;
   plan_prefill(plan, machine->prefill_queue.first, left < 32 ? left : 32);
 }
 

@@ -99,6 +99,18 @@ Test(units, seconds_become_the_nearest_tick_halves_away_from_zero) {
   cr_assert_eq(tick_seconds(TICKS_PER_SECOND / 4), 0.25);
 }
 
+Test(units, parts_of_a_fine_tick_are_rounded_down) {
+  const int64_t parts[] = {1, 2, 3, 7, 64, 1000003, INT32_MAX};
+  const Tick whole[] = {0, 1, 41, TICKS_PER_SECOND, TICK_MAX / 2};
+  const uint32_t rest[] = {0, 1, 0x80000000, UINT32_MAX};
+  for (size_t n = 0; n < sizeof parts / sizeof *parts; n++)
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+      for (size_t j = 0; j < sizeof rest / sizeof *rest; j++) {
+        const FineTick fine = fine_from_ticks(whole[i]) + rest[j];
+        cr_assert(fine_divide(fine, parts[n]) == fine / parts[n]);
+      }
+}
+
 Test(units, ticks_are_those_of_llround) {
   Rng rng;
   rng_init(&rng, 1, "ticks");
