@@ -1,6 +1,7 @@
 /* Order statistics of few samples. */
 #include "calib/statistics.h"
 #include <assert.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <string.h>
 
@@ -37,14 +38,6 @@ void samples_add(Samples *self, double value) {
   self->values[at] = value;
 }
 
-/* The quantile `q` of sorted values, linear between two of them. */
-static double quantile(const double *sorted, int n, double q) {
-  const double position = q * (n - 1);
-  const int below = (int)position;
-  if (below + 1 >= n) return sorted[n - 1];
-  return sorted[below] + (position - below) * (sorted[below + 1] - sorted[below]);
-}
-
 /* The deviations grow from the median to both ends, so merging them sorts them. */
 static double deviation(const Samples *self, double median) {
   double sorted[SAMPLES_MOST];
@@ -57,7 +50,7 @@ static double deviation(const Samples *self, double median) {
     sorted[i] = fmin(below, above);
     below <= above ? left-- : right++;
   }
-  return quantile(sorted, self->n, 0.5);
+  return gsl_stats_median_from_sorted_data(sorted, 1, (size_t)self->n);
 }
 
 void samples_interval(int n, int *ret_low, int *ret_high) {
@@ -78,14 +71,15 @@ SampleStatistics samples_statistics(const Samples *self) {
   assert(self->n >= 1);
   int low, high;
   samples_interval(self->n, &low, &high);
-  const double median = quantile(self->values, self->n, 0.5);
-  SampleStatistics statistics = {.n = self->n,
-                                 .median = median,
-                                 .mad = deviation(self, median),
-                                 .p10 = quantile(self->values, self->n, 0.1),
-                                 .p90 = quantile(self->values, self->n, 0.9),
-                                 .low = self->values[low],
-                                 .high = self->values[high]};
+  const double median = gsl_stats_median_from_sorted_data(self->values, 1, (size_t)self->n);
+  SampleStatistics statistics = {
+      .n = self->n,
+      .median = median,
+      .mad = deviation(self, median),
+      .p10 = gsl_stats_quantile_from_sorted_data(self->values, 1, (size_t)self->n, 0.1),
+      .p90 = gsl_stats_quantile_from_sorted_data(self->values, 1, (size_t)self->n, 0.9),
+      .low = self->values[low],
+      .high = self->values[high]};
   for (int i = 0; i < self->n; i++)
     statistics.outliers += fabs(self->values[i] - median) > 5 * statistics.mad;
   return statistics;

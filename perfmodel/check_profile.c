@@ -1,6 +1,8 @@
 /* Checking: from rows to series, each rule over each, and what remains without the findings. */
 #include "perfmodel/check_rules.h"
+#include "sim/base/sort.h"
 #include <assert.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,9 +149,7 @@ static int compare_points(const void *a, const void *b) {
                              {left->point.z, right->point.z},
                              {left->configuration, right->configuration},
                              {(int64_t)left->point.row, (int64_t)right->point.row}};
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-    if (keys[i][0] != keys[i][1]) return keys[i][0] < keys[i][1] ? -1 : 1;
-  return 0;
+  return compare_pairs(keys, sizeof keys / sizeof *keys);
 }
 
 static size_t group_of(const ProfileRow *row, const ProfileGroup *groups, size_t hint) {
@@ -176,16 +176,6 @@ static SeriesPoint *sort_points(const Profile *profile, const ProfileGroup *grou
   return points;
 }
 
-static int compare_doubles(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-static double sort_to_median(double *values, size_t n) {
-  qsort(values, n, sizeof *values, compare_doubles);
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 #define MAD_TO_DEVIATION 1.4826 // of a normal distribution
 
 /* Median and spread of replicates; a single row has its own spread. `scratch` holds the points. */
@@ -194,10 +184,10 @@ static void summarize(SeriesConfiguration *self, const Profile *profile, const S
   const ProfileRow *first = &profile->rows[points[self->first].row];
   for (size_t i = 0; i < self->n; i++)
     scratch[i] = profile->rows[points[self->first + i].row].median_us;
-  self->median_us = sort_to_median(scratch, self->n);
+  self->median_us = gsl_stats_median(scratch, 1, self->n);
   for (size_t i = 0; i < self->n; i++)
     scratch[i] = fabs(scratch[i] - self->median_us);
-  double mad_us = self->n > 1 ? sort_to_median(scratch, self->n) : first->mad_us;
+  double mad_us = self->n > 1 ? gsl_stats_median(scratch, 1, self->n) : first->mad_us;
   self->deviation_us = isnan(mad_us) ? 0 : MAD_TO_DEVIATION * mad_us;
   self->low_us = self->n > 1 ? self->median_us : fmin(self->median_us, first->p10_us);
   self->high_us = self->n > 1 ? self->median_us : fmax(self->median_us, first->p90_us);

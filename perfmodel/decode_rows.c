@@ -1,60 +1,70 @@
 /* See decode_rows.h. */
 #include "perfmodel/decode_rows.h"
+#include "sim/base/sort.h"
+#include <math.h>
 
-static Tick tick_max(Tick a, Tick b) {
-  return a > b ? a : b;
+static double row_at(const RowKnots *row, int64_t x) {
+  const PwlKnot *knots = row->knots;
+  int i = 0;
+  if (row->n == 1 || x <= knots[0].x) return knots[0].seconds;
+  while (i + 2 < row->n && x >= knots[i + 1].x)
+    i++;
+  const double share = (double)(x - knots[i].x) / (double)(knots[i + 1].x - knots[i].x);
+  const double rise = knots[i + 1].seconds - knots[i].seconds;
+  if (x == knots[i + 1].x) return knots[i + 1].seconds;
+  return fmin(knots[i].seconds + share * rise, tick_seconds(PWL_TICKS_MAX));
 }
 
-void decode_rows_settle(int n_rows, int n, Tick *ticks) {
-  for (int r = 0; r < n_rows; r++) {
-    Tick *row = &ticks[(ptrdiff_t)r * n];
-    const Tick *before = r > 0 ? row - n : NULL;
-    for (int k = 0; k < n; k++) {
-      const bool as_steep = before && k > 0 && (k + 1 == n || r + 1 == n_rows);
-      row[k] = tick_max(row[k], before ? before[k] : 0);
-      if (k > 0) row[k] = tick_max(row[k], row[k - 1]);
-      if (as_steep) row[k] = tick_max(row[k], row[k - 1] + before[k] - before[k - 1]);
-    }
+bool decode_rows_init(DecodeRows *self, const RowKnots *rows, int n_rows, Arena *arena) {
+  size_t n = 0;
+  for (int r = 0; r < n_rows; r++)
+    n += (size_t)rows[r].n;
+  int64_t *x = ARENA_ARRAY(arena, int64_t, n);
+  n = 0;
+  for (int r = 0; r < n_rows; r++)
+    for (int k = 0; k < rows[r].n; k++)
+      x[n++] = rows[r].knots[k].x;
+  n = sort_distinct(x, n);
+  if (n * (size_t)n_rows > DECODE_ROWS_MAX) return false;
+  *self = (DecodeRows){n_rows, (int)n, x, ARENA_ARRAY(arena, Tick, n * (size_t)n_rows),
+                       ARENA_ARRAY(arena, double, n *(size_t)n_rows)};
+  for (int i = 0; i < n_rows * self->n; i++) {
+    self->seconds[i] = row_at(&rows[i / self->n], x[i % self->n]);
+    self->ticks[i] = tick_from_seconds(self->seconds[i]);
   }
+  return true;
 }
 
-static FineTick rows_apart(const DecodeRow *row, const DecodeRow *before, int64_t context) {
-  return pwl_fine(&row->curve, context) - pwl_fine(&before->curve, context);
+/* Whether the row must rise as the one before does, up to this knot. */
+static bool must_be_as_steep(const DecodeRows *self, int row, int knot) {
+  return row > 0 && knot > 0 && (knot + 1 == self->n || row + 1 == self->n_rows);
 }
 
-/* Whether two rows come closer between two contexts, by more than rounding knots may. */
-static bool approach(const DecodeRow *row, const DecodeRow *before, int64_t from, int64_t to) {
-  const FineTick apart = rows_apart(row, before, from);
-  return rows_apart(row, before, to) < apart - fine_from_ticks(1);
-}
-
-int64_t decode_row_falls_below(const DecodeRow *row, const DecodeRow *before) {
-  const Pwl *curves[] = {&row->curve, &before->curve};
-  int64_t last = 0;
-  for (int c = 0; c < 2; c++) {
-    for (int32_t i = 0; i < curves[c]->n_segments; i++) {
-      const PwlSegment *segment = &curves[c]->segments[i];
-      if (segment->start + segment->run > last) last = segment->start + segment->run;
-      if (pwl_eval(&row->curve, segment->start) < pwl_eval(&before->curve, segment->start))
-        return segment->start;
-    }
+DecodeFault decode_rows_fault(const DecodeRows *self, int row, int64_t *ret_context) {
+  const Tick *ticks = &self->ticks[row * self->n], *before = ticks - self->n;
+  DecodeFault fault = DECODE_SOUND;
+  for (int k = self->n - 1; k >= 0 && row > 0; k--) {
+    const Tick slack = 2 + ticks[k] / 1000000; // four knots are half a tick off each
+    const bool at_the_end = k + 1 == self->n, falls = ticks[k] < before[k] - slack;
+    const bool nears = must_be_as_steep(self, row, k) &&
+                       ticks[k] - ticks[k - 1] < before[k] - before[k - 1] - slack;
+    if (!falls && (!nears || (fault == DECODE_FALLS_BELOW && !at_the_end))) continue;
+    fault = falls || at_the_end ? DECODE_FALLS_BELOW : DECODE_APPROACHES;
+    *ret_context = self->x[fault == DECODE_APPROACHES ? k - 1 : k];
   }
-  return approach(row, before, last, 2 * last) ? last : -1;
+  return fault;
 }
 
-int64_t decode_rows_approach(const DecodeRow *row, const DecodeRow *before) {
-  const Pwl *curves[] = {&row->curve, &before->curve};
-  int64_t found = -1;
-  for (int c = 0; c < 2; c++) {
-    for (int32_t i = 0; i < curves[c]->n_segments; i++) {
-      int64_t from = curves[c]->segments[i].start, to = from;
-      for (int other = 0; other < 2; other++)
-        for (int32_t k = 0; k < curves[other]->n_segments; k++) {
-          int64_t start = curves[other]->segments[k].start;
-          if (start > from && (to == from || start < to)) to = start;
-        }
-      if (approach(row, before, from, to) && (found < 0 || from < found)) found = from;
-    }
+void decode_rows_settle(DecodeRows *self) {
+  for (int i = 0; i < self->n_rows * self->n; i++) {
+    const int row = i / self->n, k = i % self->n;
+    const Tick *at = &self->ticks[i], *before = row > 0 ? at - self->n : NULL;
+    Tick least = before ? *before : 0;
+    if (k > 0 && at[-1] > least) least = at[-1];
+    if (must_be_as_steep(self, row, k) && at[-1] + before[0] - before[-1] > least)
+      least = at[-1] + before[0] - before[-1];
+    if (*at >= least) continue;
+    self->ticks[i] = least;
+    self->seconds[i] = tick_seconds(least);
   }
-  return found;
 }

@@ -1,17 +1,13 @@
-/* Writes model files. Times are rounded to ticks first and then kept from falling, so that what the
- * limits of the fit made equal stays equal in the file. */
-#include "perfmodel/decode_rows.h"
+/* Writes model files. Times are rounded to ticks, and no curve falls; that no row of
+ * decode_attention lies below another is settled where the file is read (decode_rows.h). */
 #include "perfmodel/fit_file.h"
 #include "sim/base/cleanup.h"
 #include "sim/base/output.h"
+#include "sim/base/sort.h"
 #include "sim/base/text.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-
-static Tick tick_max(Tick a, Tick b) {
-  return a > b ? a : b;
-}
 
 /* ---- Text ---- */
 
@@ -71,11 +67,18 @@ static void write_knots(FILE *out, const char *indent, int n, const int64_t *x, 
   }
 }
 
+/* Ticks at the knots, that do not fall. */
+static void round_curve(const FitCurve *curve, Tick least, Tick *ret_ticks) {
+  for (int k = 0; k < curve->n_knots; k++) {
+    const Tick ticks = tick_from_seconds(curve->seconds[k]);
+    ret_ticks[k] = least = ticks > least ? ticks : least;
+  }
+}
+
 static void write_curve(FILE *out, const char *key, const char *unit, const FitCurve *curve,
                         Tick least) {
   Tick ticks[FIT_KNOTS_MAX];
-  for (int k = 0; k < curve->n_knots; k++)
-    ticks[k] = tick_max(k > 0 ? ticks[k - 1] : least, tick_from_seconds(curve->seconds[k]));
+  round_curve(curve, least, ticks);
   if (curve->n_knots == 0 || ticks[curve->n_knots - 1] == 0) {
     fprintf(out, "%s: none\n", key);
     return;
@@ -87,66 +90,31 @@ static void write_curve(FILE *out, const char *key, const char *unit, const FitC
 
 /* ---- decode_attention ---- */
 
-enum { UNION_MAX = FIT_ROWS_MAX * (FIT_SEGMENTS_MAX + 1) };
-
-/* Inserts x into ascending items without repeats. */
-static void insert(int64_t *items, int *n, int64_t x) {
-  int at = *n;
-  while (at > 0 && items[at - 1] >= x)
-    at--;
-  if (at < *n && items[at] == x) return;
-  memmove(&items[at + 1], &items[at], (size_t)(*n - at) * sizeof *items);
-  items[at] = x;
-  ++*n;
-}
-
-static void write_row(FILE *out, int64_t seqs, int64_t low, int64_t high, int n, const int64_t *x,
-                      const Tick *ticks) {
+static void write_row(FILE *out, int64_t seqs, int64_t low, int64_t high, const FitCurve *curve) {
+  Tick ticks[FIT_KNOTS_MAX];
   fprintf(out, "    - sequences: %lld\n      measured: [%lld, %lld]\n      knots:\n",
           (long long)seqs, (long long)low, (long long)high);
-  write_knots(out, "        ", n, x, ticks);
-}
-
-/* Every row over the knots of all rows, so that none can fall below another by rounding. */
-static void write_own_rows(FILE *out, const FitModel *model) {
-  int64_t x[UNION_MAX];
-  Tick ticks[FIT_ROWS_MAX * UNION_MAX];
-  int n = 0;
-  for (int r = 0; r < model->n_rows; r++)
-    for (int k = 0; k < model->rows[r].curve.n_knots; k++)
-      insert(x, &n, model->rows[r].curve.x[k]);
-  for (int r = 0; r < model->n_rows; r++)
-    for (int k = 0; k < n; k++)
-      ticks[r * n + k] = tick_from_seconds(fit_curve_eval(&model->rows[r].curve, x[k]));
-  decode_rows_settle(model->n_rows, n, ticks);
-  for (int r = 0; r < model->n_rows; r++) {
-    const FitCurve *curve = &model->rows[r].curve;
-    write_row(out, model->rows[r].seqs, curve->low, curve->high, n, x, &ticks[r * n]);
-  }
+  round_curve(curve, 0, ticks);
+  write_knots(out, "        ", curve->n_knots, curve->x, ticks);
 }
 
 /* The numbers of sequences that were measured, at most FIT_ROWS_MAX: middle ones go first. */
-static int measured_seqs(const FitResult *self, int64_t *ret_seqs) {
-  int n = 0;
-  for (int i = 0; i < self->n_points; i++) {
-    if (self->points[i].batch.decode_seqs == 0) continue;
-    insert(ret_seqs, &n, self->points[i].batch.decode_seqs);
-    if (n <= FIT_ROWS_MAX) continue;
-    n--;
-    memmove(&ret_seqs[n / 2], &ret_seqs[n / 2 + 1], (size_t)(n - n / 2) * sizeof *ret_seqs);
-  }
-  return n;
+static int measured_seqs(const FitResult *self, int64_t *seqs) {
+  size_t n = 0;
+  for (int i = 0; i < self->n_points; i++)
+    if (self->points[i].batch.decode_seqs > 0) seqs[n++] = self->points[i].batch.decode_seqs;
+  n = sort_distinct(seqs, n);
+  for (; n > FIT_ROWS_MAX; n--)
+    memmove(&seqs[(n - 1) / 2], &seqs[(n - 1) / 2 + 1], (n - 1 - (n - 1) / 2) * sizeof *seqs);
+  return (int)n;
 }
 
 /* One curve for all: a row for each number of sequences that was measured says how far. Contexts
  * reach from the least per sequence to the most in all with as many sequences or fewer. */
-static void write_shared_rows(FILE *out, const FitResult *self, const FitCurve *curve) {
-  Tick ticks[FIT_KNOTS_MAX];
-  int64_t seqs[FIT_ROWS_MAX + 1], least = INT64_MAX;
-  int n = measured_seqs(self, seqs);
-  for (int k = 0; k < curve->n_knots; k++)
-    ticks[k] = tick_from_seconds(curve->seconds[k]);
-  decode_rows_settle(1, curve->n_knots, ticks);
+static void write_shared_rows(FILE *out, const FitResult *self, const FitCurve *curve,
+                              Arena *arena) {
+  int64_t *seqs = ARENA_ARRAY(arena, int64_t, self->n_points), least = INT64_MAX;
+  const int n = measured_seqs(self, seqs);
   for (int i = 0; i < self->n_points; i++) {
     const BatchShape *batch = &self->points[i].batch;
     if (batch->decode_seqs > 0 && batch->context_tokens / batch->decode_seqs < least)
@@ -159,21 +127,22 @@ static void write_shared_rows(FILE *out, const FitResult *self, const FitCurve *
       if (batch->decode_seqs <= seqs[r] && batch->context_tokens > high)
         high = batch->context_tokens;
     }
-    write_row(out, seqs[r], seqs[r] * least, high, curve->n_knots, curve->x, ticks);
+    write_row(out, seqs[r], seqs[r] * least, high, curve);
   }
 }
 
-static void write_decode(FILE *out, const FitResult *self) {
+static void write_decode(FILE *out, const FitResult *self, Arena *arena) {
   const FitCurve *shared = &self->model.curves[PROFILE_DECODE_ATTENTION];
   if (self->model.n_rows == 0 && shared->n_knots == 0) {
     fputs("decode_attention: none\n", out);
     return;
   }
   fputs("decode_attention:\n  rows: # knots: [context tokens of all sequences, seconds]\n", out);
-  if (self->model.n_rows > 0)
-    write_own_rows(out, &self->model);
-  else
-    write_shared_rows(out, self, shared);
+  for (int r = 0; r < self->model.n_rows; r++) {
+    const FitRow *row = &self->model.rows[r];
+    write_row(out, row->seqs, row->curve.low, row->curve.high, &row->curve);
+  }
+  if (self->model.n_rows == 0) write_shared_rows(out, self, shared, arena);
 }
 
 /* ---- The record of the fit ---- */
@@ -262,7 +231,7 @@ static void write_model(FILE *out, const FitResult *self, const Profile *profile
   write_curve(out, "linear", "tokens of the iteration", &curves[PROFILE_LINEAR], 1);
   write_curve(out, "prefill_attention", "sum of new * (2 * past + new)",
               &curves[PROFILE_PREFILL_ATTENTION], 0);
-  write_decode(out, self);
+  write_decode(out, self, profile->arena);
   write_curve(out, "head", "sequences that need logits", &curves[PROFILE_HEAD], 0);
   write_record(out, self, profile);
 }

@@ -1,6 +1,8 @@
 /* See fit_score.h. */
 #include "perfmodel/fit_score.h"
 #include "sim/base/rng.h"
+#include "sim/base/sort.h"
+#include <gsl/gsl_sort_double.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,32 +25,13 @@ FitPart fit_part(ProfileOp op, const BatchShape *batch) {
 
 static int compare_rows(const void *a, const void *b) {
   const ProfileRow *r = *(const ProfileRow *const *)a, *s = *(const ProfileRow *const *)b;
-  const int64_t left[] = {r->op,
-                          r->batch.decode_seqs,
-                          r->batch.prefill_tokens,
-                          r->batch.prefill_area2,
-                          r->batch.context_tokens,
-                          r->batch.logit_seqs};
-  const int64_t right[] = {s->op,
-                           s->batch.decode_seqs,
-                           s->batch.prefill_tokens,
-                           s->batch.prefill_area2,
-                           s->batch.context_tokens,
-                           s->batch.logit_seqs};
-  for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-    if (left[i] != right[i]) return left[i] < right[i] ? -1 : 1;
-  return 0;
-}
-
-static int compare_doubles(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
+  return r->op != s->op ? (r->op < s->op ? -1 : 1) : batch_compare(&r->batch, &s->batch);
 }
 
 static FitPoint point_of(const ProfileRow *const *rows, int n, double *times) {
   for (int i = 0; i < n; i++)
     times[i] = 1e-6 * rows[i]->median_us;
-  qsort(times, (size_t)n, sizeof *times, compare_doubles);
+  gsl_sort(times, 1, (size_t)n);
   FitPoint point = {
       rows[0]->op, rows[0]->batch, gsl_stats_median_from_sorted_data(times, 1, (size_t)n), 0, n, 0};
   for (int i = 0; i < n; i++)
@@ -94,7 +77,7 @@ void fit_errors_add(FitErrors *self, ProfileOp op, const BatchShape *batch, doub
 FitScore fit_errors_score(const FitErrors *self, FitPart part) {
   const struct FitErrorList *list = &self->parts[part];
   if (list->n == 0) return (FitScore){.mape = NAN, .p95 = NAN, .worst = NAN};
-  qsort(list->items, list->n, sizeof *list->items, compare_doubles);
+  gsl_sort(list->items, 1, list->n);
   return (FitScore){.mape = gsl_stats_mean(list->items, 1, list->n),
                     .p95 = gsl_stats_quantile_from_sorted_data(list->items, 1, list->n, 0.95),
                     .worst = list->worst,
@@ -103,19 +86,12 @@ FitScore fit_errors_score(const FitErrors *self, FitPart part) {
 
 /* ---- Folds ---- */
 
-static int compare_keys(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 int fit_folds(const int64_t *keys, int n, uint64_t seed, int *ret_folds, Arena *arena) {
   int64_t *distinct = ARENA_ARRAY(arena, int64_t, n + 1);
-  int *fold_of = ARENA_ARRAY(arena, int, n + 1), count = 0;
+  int *fold_of = ARENA_ARRAY(arena, int, n + 1);
   for (int i = 0; i < n; i++)
     distinct[i] = keys[i];
-  qsort(distinct, (size_t)n, sizeof *distinct, compare_keys);
-  for (int i = 0; i < n; i++)
-    if (i == 0 || distinct[i] != distinct[count - 1]) distinct[count++] = distinct[i];
+  const int count = (int)sort_distinct(distinct, (size_t)n);
   Rng rng;
   rng_init(&rng, seed, "fit folds");
   for (int k = 0; k < count; k++) { // an inside-out shuffle
@@ -126,7 +102,7 @@ int fit_folds(const int64_t *keys, int n, uint64_t seed, int *ret_folds, Arena *
   int folds = count < FIT_FOLDS_MAX ? count : FIT_FOLDS_MAX;
   for (int i = 0; i < n; i++) {
     const int64_t *found =
-        bsearch(&keys[i], distinct, (size_t)count, sizeof *distinct, compare_keys);
+        bsearch(&keys[i], distinct, (size_t)count, sizeof *distinct, compare_ints);
     ret_folds[i] = fold_of[found - distinct] % folds;
   }
   return folds;

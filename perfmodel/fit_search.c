@@ -1,5 +1,6 @@
 /* Samples of a curve, their cut by dynamic programming, and the moves of knots. */
 #include "perfmodel/fit_search.h"
+#include "sim/base/sort.h"
 #include <gsl/gsl_fit.h>
 #include <math.h>
 #include <stdlib.h>
@@ -149,11 +150,6 @@ static void place_knots(FitCurve *self, const Samples *samples, int segments, bo
 
 /* ---- The rows of decode_attention ---- */
 
-static int compare_counts(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Rows for the numbers of sequences with at least `least` contexts, thinned to FIT_ROWS_MAX; none
  * where there are fewer than two. */
 static void place_rows(FitModel *self, const FitPoint *points, int n_points, int least,
@@ -163,9 +159,8 @@ static void place_rows(FitModel *self, const FitPoint *points, int n_points, int
   for (int i = 0; i < n_points; i++)
     if (points[i].batch.decode_seqs > 0 && points[i].batch.prefill_tokens == 0)
       counts[n++] = points[i].batch.decode_seqs;
-  qsort(counts, (size_t)n, sizeof *counts, compare_counts);
+  n = (int)sort_distinct(counts, (size_t)n);
   for (int i = 0; i < n; i++) {
-    if (i > 0 && counts[i] == counts[i - 1]) continue;
     int64_t seqs = counts[i];
     Samples at = samples_of(self, PROFILE_DECODE_ATTENTION, seqs, points, n_points, arena);
     if (at.n >= least) counts[kept++] = seqs;

@@ -2,12 +2,21 @@
  * perfmodel_load.c. */
 #include "perfmodel/perfmodel.h"
 #include "sim/base/hash.h"
+#include "sim/base/sort.h"
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 
 /* Where the last piece of a row, which has no end, takes its slope from. */
 enum { LAST_PIECE_SPAN = 1 << 20 };
+
+int batch_compare(const BatchShape *a, const BatchShape *b) {
+  const int64_t pairs[][2] = {{a->decode_seqs, b->decode_seqs},
+                              {a->prefill_tokens, b->prefill_tokens},
+                              {a->prefill_area2, b->prefill_area2},
+                              {a->context_tokens, b->context_tokens},
+                              {a->logit_seqs, b->logit_seqs}};
+  return compare_pairs(pairs, sizeof pairs / sizeof *pairs);
+}
 
 static Extrapolation range_flag(int64_t low, int64_t high, int64_t x) {
   if (x >= low && x <= high) return EXTRAPOLATION_NONE;
@@ -52,11 +61,6 @@ static int64_t mix_bounds(const RowMix *mix, int64_t lower, int64_t upper) {
   return (int64_t)mix_values(mix, lower, upper, PWL_TICKS_MAX);
 }
 
-static int compare_points(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Contexts at which a row may change slope or flag, ascending from 0 without repeats. `points` has
  * room for both curves' segments and five more. */
 static int mix_points(const RowMix *mix, int64_t low, int64_t high, int64_t *points) {
@@ -70,11 +74,7 @@ static int mix_points(const RowMix *mix, int64_t low, int64_t high, int64_t *poi
     for (int32_t i = 0; i < curve->n_segments; i++)
       points[n++] = curve->segments[i].start;
   }
-  qsort(points, (size_t)n, sizeof *points, compare_points);
-  int kept = 1;
-  for (int i = 1; i < n; i++)
-    if (points[i] != points[kept - 1]) points[kept++] = points[i];
-  return kept;
+  return (int)sort_distinct(points, (size_t)n);
 }
 
 typedef struct PieceList {

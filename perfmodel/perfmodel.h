@@ -31,6 +31,9 @@ typedef struct BatchShape {
   int64_t logit_seqs;     // s: sequences that need logits: decodes and prompts that end here
 } BatchShape;
 
+/* Orders batches by their decodes, then by the rest. */
+int batch_compare(const BatchShape *a, const BatchShape *b);
+
 /* How far outside the measured range an iteration was; the lines go on in any case. */
 typedef enum Extrapolation {
   EXTRAPOLATION_NONE,

@@ -111,14 +111,14 @@ static int knot_load(const Loader *self, const Node *node, const PwlKnot *before
   return 0;
 }
 
-static int knots_load(const Loader *self, const Node *list, Pwl *curve) {
+static int knots_load(const Loader *self, const Node *list, RowKnots *ret_knots) {
   if (list->kind != NODE_LIST || list->n_children == 0)
     return diag_error(self->diag, list->at, "expected a list of knots '[x, seconds]'");
   PwlKnot *knots = ARENA_ARRAY(self->arena, PwlKnot, list->n_children);
   int n = 0, status = 0;
   for (const Node *node = list->first; node; node = node->next, n++)
     if (knot_load(self, node, n > 0 ? &knots[n - 1] : NULL, &knots[n])) status = -1;
-  if (status == 0) pwl_init(curve, knots, n, !self->physical, self->arena);
+  *ret_knots = (RowKnots){knots, n};
   return status;
 }
 
@@ -134,52 +134,90 @@ static int measured_load(const Loader *self, const Node *node, int64_t *low, int
   return 0;
 }
 
+/* The knots of a curve; the range of `ret_curve` is theirs, or what is said to be measured. */
 static int curve_load(const Loader *self, const OptionSpec *specs, const Node *node,
-                      CurveFile *file, Pwl *curve) {
-  if (option_bind(specs, node, NULL, node->at, file, self->diag)) return -1;
-  if (knots_load(self, file->knots, curve)) return -1;
-  return measured_load(self, file->measured, &curve->low, &curve->high);
+                      CurveFile *file, RowKnots *ret_knots, Pwl *ret_curve) {
+  if (option_bind(specs, node, NULL, node->at, file, self->diag) ||
+      knots_load(self, file->knots, ret_knots))
+    return -1;
+  *ret_curve = (Pwl){.low = ret_knots->knots[0].x, .high = ret_knots->knots[ret_knots->n - 1].x};
+  return measured_load(self, file->measured, &ret_curve->low, &ret_curve->high);
+}
+
+/* Lines through the knots, in the range that the curve has. */
+static void curve_init(const Loader *self, const PwlKnot *knots, int n, Pwl *curve) {
+  const int64_t low = curve->low, high = curve->high;
+  pwl_init(curve, knots, n, !self->physical, self->arena);
+  curve->low = low;
+  curve->high = high;
 }
 
 static int term_load(const Loader *self, const Node *node, Pwl *curve) {
   CurveFile file = {0};
-  return is_none(node) ? 0 : curve_load(self, CURVE_SPECS, node, &file, curve);
+  RowKnots knots;
+  if (is_none(node)) return 0;
+  if (curve_load(self, CURVE_SPECS, node, &file, &knots, curve)) return -1;
+  curve_init(self, knots.knots, knots.n, curve);
+  return 0;
 }
 
-static int row_load(const Loader *self, const Node *node, const DecodeRow *before, DecodeRow *row) {
-  CurveFile file = {0};
-  if (curve_load(self, ROW_SPECS, node, &file, &row->curve)) return -1;
-  row->seqs = file.sequences;
-  if (!before) return 0;
-  if (row->seqs <= before->seqs)
-    return diag_error(self->diag, node->at, "rows must ascend: %lld sequences follow %lld",
-                      (long long)row->seqs, (long long)before->seqs);
-  int64_t context = decode_row_falls_below(row, before);
-  if (context < 0) return 0;
-  return diag_error(self->diag, node->at,
-                    "more sequences cannot be faster: row %lld falls below row %lld from %lld "
-                    "context tokens on",
-                    (long long)row->seqs, (long long)before->seqs, (long long)context);
+static int row_check(const Loader *self, const DecodeRows *all, const DecodeRow *rows, int r,
+                     const Node *node) {
+  int64_t context = 0;
+  const DecodeFault fault = decode_rows_fault(all, r, &context);
+  if (fault == DECODE_FALLS_BELOW)
+    return diag_error(self->diag, node->at,
+                      "more sequences cannot be faster: row %lld falls below row %lld from %lld "
+                      "context tokens on",
+                      (long long)rows[r].seqs, (long long)rows[r - 1].seqs, (long long)context);
+  if (fault == DECODE_APPROACHES)
+    return diag_error(self->diag, node->parent->at,
+                      "beyond %lld sequences more context would be faster: from %lld context "
+                      "tokens on the last row comes closer to the one before",
+                      (long long)rows[r].seqs, (long long)context);
+  return 0;
+}
+
+/* Puts the rows on common knots. */
+static int rows_compile(const Loader *self, const Node *list, const RowKnots *said, DecodeRow *rows,
+                        int n_rows) {
+  DecodeRows all;
+  int status = 0, r = 0;
+  if (!decode_rows_init(&all, said, n_rows, self->arena))
+    return diag_error(self->diag, list->at, "the rows have too many knots in all");
+  for (const Node *node = list->first; node; node = node->next, r++)
+    status |= row_check(self, &all, rows, r, node);
+  if (status) return -1;
+  decode_rows_settle(&all);
+  PwlKnot *knots = ARENA_ARRAY(self->arena, PwlKnot, all.n);
+  for (r = 0; r < n_rows; r++) {
+    for (int k = 0; k < all.n; k++)
+      knots[k] = (PwlKnot){all.x[k], all.seconds[r * all.n + k]};
+    curve_init(self, knots, all.n, &rows[r].curve);
+  }
+  return 0;
 }
 
 static int table_load(const Loader *self, const Node *node, DecodeTable *table) {
   CurveFile file = {0};
   if (is_none(node)) return 0;
   if (option_bind(TABLE_SPECS, node, NULL, node->at, &file, self->diag)) return -1;
-  if (file.rows->kind != NODE_LIST || file.rows->n_children == 0)
-    return diag_error(self->diag, file.rows->at, "expected a list of rows");
-  DecodeRow *rows = ARENA_ARRAY(self->arena, DecodeRow, file.rows->n_children);
+  const Node *list = file.rows;
+  if (list->kind != NODE_LIST || list->n_children == 0)
+    return diag_error(self->diag, list->at, "expected a list of rows");
+  DecodeRow *rows = ARENA_ARRAY(self->arena, DecodeRow, list->n_children);
+  RowKnots *knots = ARENA_ARRAY(self->arena, RowKnots, list->n_children);
   int n = 0, status = 0;
-  for (const Node *row = file.rows->first; row; row = row->next, n++)
-    if (row_load(self, row, n > 0 ? &rows[n - 1] : NULL, &rows[n])) status = -1;
+  for (const Node *row = list->first; row; row = row->next, n++) {
+    CurveFile row_file = {0};
+    if (curve_load(self, ROW_SPECS, row, &row_file, &knots[n], &rows[n].curve)) status = -1;
+    rows[n].seqs = row_file.sequences;
+    if (n > 0 && !status && rows[n].seqs <= rows[n - 1].seqs)
+      status = diag_error(self->diag, row->at, "rows must ascend: %lld sequences follow %lld",
+                          (long long)rows[n].seqs, (long long)rows[n - 1].seqs);
+  }
   if (status) return -1;
-  int64_t context = n > 1 ? decode_rows_approach(&rows[n - 1], &rows[n - 2]) : -1;
-  if (context >= 0)
-    return diag_error(
-        self->diag, file.rows->at,
-        "beyond %lld sequences more context would be faster: from %lld context tokens "
-        "on the last row comes closer to the one before",
-        (long long)rows[n - 1].seqs, (long long)context);
+  if (rows_compile(self, list, knots, rows, n)) return -1;
   *table = (DecodeTable){rows, n, rows[0].seqs, rows[n - 1].seqs};
   return measured_load(self, file.measured, &table->low, &table->high);
 }

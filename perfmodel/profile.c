@@ -154,7 +154,7 @@ static bool is_printable(const char *text) {
 }
 
 /* "key: value". */
-static int read_fact(Profile *self, const Csv *csv, CsvField comment, Diag *diag) {
+static int read_fact(Profile *self, const Csv *csv, Field comment, Diag *diag) {
   const char *text = arena_copy(self->arena, comment.text, (size_t)comment.length);
   char *colon = strchr(text, ':');
   if (!colon || colon == text || !is_printable(text))
@@ -244,7 +244,7 @@ static int read_rows(Profile *self, Csv *csv, Diag *diag) {
 }
 
 static int read_file(Profile *self, Csv *csv, Diag *diag) {
-  CsvField comment;
+  Field comment;
   int error = 0;
   while (csv_comment(csv, &comment))
     error |= read_fact(self, csv, comment, diag);

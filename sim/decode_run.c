@@ -1,6 +1,5 @@
 /* See decode_run.h. */
 #include "sim/decode_run.h"
-#include "sim/executor.h"
 #include "sim/limits.h"
 #include "sim/swapping.h"
 #include "sim/tier.h"

@@ -18,6 +18,9 @@ static inline int64_t machine_decode_context(const Machine *machine) {
          machine->padding.context_tokens + machine_decode_seqs(machine) * run->done;
 }
 
+/* Has the configuration's executor run an iteration, `done` iterations of a decode run beyond those
+ * that the batch knows of. Its ticks, or negative when it failed. In executor.c. */
+Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done);
 /* Ticks of one iteration, its extrapolation booked; of a run, that after `done` beyond those that
  * the batch knows of. */
 Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done);

@@ -116,7 +116,7 @@ static void handle_next(Engine *self) {
   self->n_events++;
   const size_t refusals = self->n_refusals;
   handle(self);
-  engine_settle(self);
+  if (self->n_marked + self->n_marked_groups > 0) engine_settle(self);
   if (self->n_refusals > 0 && self->n_refusals == refusals &&
       !is_control((EventKind)self->event.kind))
     self->n_refusals = 0;

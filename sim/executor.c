@@ -1,6 +1,6 @@
 /* Another clock than the performance models: an iteration's sequences, one by one, for whoever
  * really runs them. */
-#include "sim/executor.h"
+#include "sim/decode_run.h"
 #include <assert.h>
 
 static void push(Engine *self, const Request *request, int64_t new_tokens, int64_t past_tokens) {

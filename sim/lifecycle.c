@@ -12,28 +12,28 @@
 #define OF(queue) offsetof(Machine, queue)
 
 const RequestStateRow request_states[REQUEST_STATES] = {
-    [REQUEST_FREE] = {"free", -1},
-    [REQUEST_NOWHERE] = {"nowhere", -1, .kv_places = STORE},
-    [REQUEST_WAITS_PREFILL] = {"waits prefill", OF(prefill_queue), .kv_places = GPU | STORE,
-                               .prefills = true, .present = true},
-    [REQUEST_PREFILLS] = {"prefills", OF(prefill_queue), .kv_places = GPU | STORE, .prefills = true,
-                          .present = true},
-    [REQUEST_ENDS_PREFILL] = {"ends prefill", -1, .kv_places = GPU | STORE, .prefills = true,
-                              .present = true},
-    [REQUEST_PREFILLED] = {"prefilled", -1, .kv_places = GPU | STORE, .present = true},
-    [REQUEST_MOVES] = {"moves", -1, .kv_places = GPU | STORE, .outgoing = true},
-    [REQUEST_WAITS_DECODE] = {"waits decode", OF(decode_queue), .kv_places = GPU, .present = true},
-    [REQUEST_RUNS] = {"runs", -1, .kv_places = GPU, .present = true},
-    [REQUEST_BLOCKED] = {"blocked", OF(blocked), .kv_places = GPU, .present = true},
-    [REQUEST_SWAPPED] = {"swapped", OF(swapped), .kv_places = CPU, .present = true},
-    [REQUEST_STORED] = {"stored", offsetof(Group, stored), .in_group = true, .kv_places = STORE},
-    [REQUEST_FETCHED] = {"fetched", -1, .kv_places = GPU | STORE},
+    [REQUEST_FREE] = {-1},
+    [REQUEST_NOWHERE] = {-1, .kv_places = STORE},
+    [REQUEST_WAITS_PREFILL] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1},
+    [REQUEST_PREFILLS] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1},
+    [REQUEST_ENDS_PREFILL] = {-1, GPU | STORE, .prefills = 1, .present = 1},
+    [REQUEST_PREFILLED] = {-1, GPU | STORE, .present = 1},
+    [REQUEST_MOVES] = {-1, GPU | STORE, .outgoing = 1},
+    [REQUEST_WAITS_DECODE] = {OF(decode_queue), GPU, .present = 1},
+    [REQUEST_RUNS] = {-1, GPU, .present = 1},
+    [REQUEST_BLOCKED] = {OF(blocked), GPU, .present = 1},
+    [REQUEST_SWAPPED] = {OF(swapped), CPU, .present = 1},
+    [REQUEST_STORED] = {offsetof(Group, stored), STORE, .in_group = true},
+    [REQUEST_FETCHED] = {-1, GPU | STORE},
 };
 
-RequestQueue *life_queue(Machine *machine, RequestState state) {
-  const RequestStateRow *row = &request_states[state];
+static RequestQueue *queue_of(Machine *machine, const RequestStateRow *row) {
   if (row->queue < 0) return NULL;
   return (RequestQueue *)((row->in_group ? (char *)machine->group : (char *)machine) + row->queue);
+}
+
+RequestQueue *life_queue(Machine *machine, RequestState state) {
+  return queue_of(machine, &request_states[state]);
 }
 
 MachineIx life_machine(const Engine *self, const Request *request) {
@@ -69,14 +69,15 @@ static void join_batch(Engine *self, Machine *machine, RequestIx ix) {
   request->computing_ticks -= machine->decoded_ticks;
 }
 
-/* To another state on the same machine, into its queue before `next`. */
-static void change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to,
-                          RequestIx next) {
+/* To another state on the same machine, into its queue before `next`. Inlined, so that what the row
+ * of a state says is known where it is entered. */
+__attribute__((always_inline)) static inline void
+change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, RequestIx next) {
   Request *slots = self->requests.slots, *request = &slots[ix];
   const RequestStateRow *from = &request_states[request->state], *row = &request_states[to];
   if (request->state == REQUEST_RUNS) leave_batch(self, machine, ix);
   if (from->queue != row->queue) {
-    RequestQueue *left = life_queue(machine, request->state), *joined = life_queue(machine, to);
+    RequestQueue *left = queue_of(machine, from), *joined = queue_of(machine, row);
     if (left) request_queue_remove(left, slots, ix);
     if (joined) request_queue_insert(joined, slots, ix, next);
   }
@@ -92,7 +93,8 @@ static void change_before(Engine *self, Machine *machine, RequestIx ix, RequestS
   if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
 }
 
-static void change(Engine *self, Machine *machine, RequestIx ix, RequestState to) {
+__attribute__((always_inline)) static inline void change(Engine *self, Machine *machine,
+                                                         RequestIx ix, RequestState to) {
   change_before(self, machine, ix, to, REQUEST_NONE);
 }
 
@@ -282,18 +284,11 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
 
 /* --- from machine to machine, and to a group's store */
 
-void life_room_taken(Engine *self, const Request *request) {
+void life_room_taken(Engine *self, const Request *request, bool taken) {
   Machine *to = &self->machines[request->decode_machine];
   const int64_t blocks = machine_prompt_blocks(to, request);
-  engine_take_blocks(self, to, blocks);
-  engine_promise_blocks(self, to, -blocks);
-}
-
-void life_room_returned(Engine *self, const Request *request) {
-  Machine *to = &self->machines[request->decode_machine];
-  const int64_t blocks = machine_prompt_blocks(to, request);
-  engine_take_blocks(self, to, -blocks);
-  engine_promise_blocks(self, to, blocks);
+  engine_take_blocks(self, to, taken ? blocks : -blocks);
+  engine_promise_blocks(self, to, taken ? -blocks : blocks);
 }
 
 void life_left(Engine *self, Machine *from, RequestIx ix) {
@@ -364,7 +359,7 @@ void life_waits_decode(Engine *self, Machine *machine, RequestIx ix) {
 void life_admitted(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_SWAPPED)
-    hold_blocks(self, machine, request, engine_swap_in(self, machine, request));
+    hold_blocks(self, machine, request, engine_swap(self, machine, request, LINK_TO_GPU));
   if (machine->batcher->reserves_output) {
     const MachineView view = engine_view(self, machine);
     hold_blocks(self, machine, request, view_admit_blocks(&view, ix, true));
@@ -394,7 +389,7 @@ static void swap_out(Engine *self, Machine *machine, RequestIx ix) {
   request->swaps++;
   change_before(self, machine, ix, REQUEST_SWAPPED,
                 next_to_arrive(&machine->swapped, slots, request));
-  engine_swap_out(self, machine, request);
+  engine_swap(self, machine, request, LINK_TO_CPU);
 }
 
 void life_gave_way(Engine *self, Machine *machine, RequestIx ix) {

@@ -21,13 +21,12 @@ typedef enum KvPlace { KV_NONE, KV_GPU, KV_CPU, KV_STORE, KV_PLACES } KvPlace;
  * prefills it until its first token, that which decodes it afterwards, and while it moves the one
  * it leaves. */
 typedef struct RequestStateRow {
-  const char *name;
   int16_t queue;     // that it is in: offset in Machine or Group; -1: none, or the transport's
-  bool in_group;     // that queue is its group's
   uint8_t kv_places; // bits by KvPlace: where it may hold KV
-  bool prefills;     // counts in n_prefills; what is left of its prefill in pending_tokens
-  bool present;      // counts in n_present
-  bool outgoing;     // counts in n_outgoing
+  bool in_group;     // that queue is its group's
+  int8_t prefills;   // counts in n_prefills; what is left of its prefill in pending_tokens
+  int8_t present;    // counts in n_present
+  int8_t outgoing;   // counts in n_outgoing
 } RequestStateRow;
 
 extern const RequestStateRow request_states[REQUEST_STATES];
@@ -70,8 +69,7 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx request);
 /* --- from machine to machine, and to a group's store */
 
 /* Room for its KV is taken at the machine that will decode it, or given back. */
-void life_room_taken(Engine *self, const Request *request);
-void life_room_returned(Engine *self, const Request *request);
+void life_room_taken(Engine *self, const Request *request, bool taken);
 /* It is prefilled, and its KV leaves `from`, which holds it until that is released. */
 void life_left(Engine *self, Machine *from, RequestIx request);
 /* What `from` held of it is free. */

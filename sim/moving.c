@@ -83,7 +83,7 @@ static void stop_bytes(Engine *self, TransferIx ix) {
 
 static void take_room(Engine *self, const Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
-  life_room_taken(self, request);
+  life_room_taken(self, request, true);
   self->metrics.transfers++;
   self->metrics.transferred_bytes += kv_bytes(self, transfer);
   engine_log(self, OUTCOME_TRANSFER_BEGIN, request, transfer->from, transfer->to,
@@ -285,7 +285,7 @@ static void give_room_back(Engine *self, RequestIx ix) {
   assert(!is_moving(self, slot));
   transfer->stage = TRANSFER_WAITS;
   transfer->choice.mode = TRANSFER_SERIALIZED;
-  life_room_returned(self, &self->requests.slots[ix]);
+  life_room_taken(self, &self->requests.slots[ix], false);
   self->metrics.transfers--;
   self->metrics.transferred_bytes -= kv_bytes(self, transfer);
   engine_admit_inbound(self, to);

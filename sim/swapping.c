@@ -19,24 +19,18 @@ bool engine_can_swap_out(const Machine *machine, const Request *request) {
   return machine->kvtier->swaps && blocks_held(machine, request) <= machine->free_cpu_blocks;
 }
 
-void engine_swap_out(Engine *self, Machine *machine, const Request *request) {
+int64_t engine_swap(Engine *self, Machine *machine, const Request *request,
+                    LinkDirection direction) {
+  const bool out = direction == LINK_TO_CPU;
   const int64_t blocks = blocks_held(machine, request);
   const int64_t bytes = blocks * machine->pool->kv_block_bytes;
-  machine->free_cpu_blocks -= blocks;
-  copy(self, machine, bytes, LINK_TO_CPU);
-  machine->totals.swapped_out_bytes += bytes;
-  machine->totals.swaps_out++;
-  engine_log(self, OUTCOME_SWAP_OUT, request, machine->ix, request->generated_tokens, blocks);
-}
-
-int64_t engine_swap_in(Engine *self, Machine *machine, const Request *request) {
-  const int64_t blocks = blocks_held(machine, request);
-  const int64_t bytes = blocks * machine->pool->kv_block_bytes;
-  machine->free_cpu_blocks += blocks;
-  copy(self, machine, bytes, LINK_TO_GPU);
-  machine->totals.swapped_in_bytes += bytes;
-  machine->totals.swaps_in++;
-  engine_log(self, OUTCOME_SWAP_IN, request, machine->ix, request->generated_tokens, blocks);
+  MachineTotals *totals = &machine->totals;
+  machine->free_cpu_blocks += out ? -blocks : blocks;
+  copy(self, machine, bytes, direction);
+  *(out ? &totals->swapped_out_bytes : &totals->swapped_in_bytes) += bytes;
+  *(out ? &totals->swaps_out : &totals->swaps_in) += 1;
+  engine_log(self, out ? OUTCOME_SWAP_OUT : OUTCOME_SWAP_IN, request, machine->ix,
+             request->generated_tokens, blocks);
   return blocks;
 }
 

@@ -8,10 +8,9 @@
 
 /* Whether the KV of a request that has given up its blocks may go to the machine's CPU memory. */
 bool engine_can_swap_out(const Machine *machine, const Request *request);
-/* It goes there. */
-void engine_swap_out(Engine *self, Machine *machine, const Request *request);
-/* It returns; the blocks that it takes, for the caller to book. */
-int64_t engine_swap_in(Engine *self, Machine *machine, const Request *request);
+/* It goes there, or returns; its blocks, for the caller to book on the GPUs. */
+int64_t engine_swap(Engine *self, Machine *machine, const Request *request,
+                    LinkDirection direction);
 /* What an iteration that begins now waits for copies, booked, before its `work` ticks. */
 Tick engine_await_copies(Engine *self, Machine *machine, Tick work);
 static inline Tick engine_stall(Engine *self, Machine *machine, Tick work) {

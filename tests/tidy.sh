@@ -183,11 +183,11 @@ BEGIN {
   room("config", "base")
   room("report", "base config")
   room("results", "base config report")
-  room("campaign", "base config report")
+  room("campaign", "base config report results")
   room("sweep", "base config report results campaign")
   room("provision", "base config report results campaign sweep")
   room("claims", "base config report results campaign sweep provision")
-  room("validate", "base config report")
+  room("validate", "base config report campaign")
   room("plot", "base config results")
   room("commands", "base config report results campaign sweep provision claims validate plot")
   may_include["kernels"] = " base kernels "

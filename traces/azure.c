@@ -5,9 +5,6 @@
  *
  * Times are wall-clock with up to 7 decimals; the files of 2024 add an offset from UTC (+00:00). */
 #include "traces/format.h"
-#include <string.h>
-
-#define HEADER "TIMESTAMP,ContextTokens,GeneratedTokens"
 
 /* Days from 1970-01-01 to a date of the Gregorian calendar. Years are counted from March, so that
  * the leap day is a year's last; month lengths from March follow (153 m + 2) / 5. */
@@ -68,23 +65,15 @@ static bool read_time(Field field, TraceTime *ret_time) {
   return true;
 }
 
-static int azure_parse(const Line *line, RawRow *ret_row, Diag *diag) {
-  Field fields[3];
-  if (line_split(line, HEADER, fields, 3, diag)) return -1;
-  int status = 0;
-  ret_row->time_field = fields[0];
-  if (!read_time(fields[0], &ret_row->time))
-    status = field_error(line, fields[0], "TIMESTAMP",
-                         "a time such as '2023-11-16 18:15:46.6805900'", diag);
-  status |= field_tokens(line, fields[1], "ContextTokens", &ret_row->prompt_tokens, diag);
-  status |= field_tokens(line, fields[2], "GeneratedTokens", &ret_row->output_tokens, diag);
-  return status;
-}
-
 const TraceFormat format_azure = {
     .name = "azure",
     .help = "Azure LLM inference traces 2023 and 2024, CSV",
-    .header = HEADER,
     .is_wall_clock = true,
-    .parse = azure_parse,
+    .header = "TIMESTAMP,ContextTokens,GeneratedTokens",
+    .time = {0, "TIMESTAMP"},
+    .prompt = {1, "ContextTokens"},
+    .output = {2, "GeneratedTokens"},
+    .n_columns = 3,
+    .read_time = read_time,
+    .time_is = "a time such as '2023-11-16 18:15:46.6805900'",
 };

@@ -20,15 +20,30 @@ typedef struct RawRow {
   int32_t prompt_tokens, output_tokens;
 } RawRow;
 
+enum { TRACE_COLUMNS_MAX = 16 };
+
+typedef struct TraceColumn {
+  int at; // from 0
+  const char *name;
+} TraceColumn;
+
 typedef struct TraceFormat {
   const char *name;
   const char *help;
-  const char *header; // the first line, letter for letter; NULL: rows start at once, see `accepts`
-  bool (*accepts)(const Line *first); // without a header: whether the first line is of this format
-  bool is_wall_clock;                 // the first row's time becomes 0; otherwise times are kept
-  int (*parse)(const Line *line, RawRow *ret_row, Diag *diag); // 0, or -1 with entries
+  bool is_wall_clock; // the first row's time becomes 0; otherwise times are kept
+  // comma-separated: the first line, letter for letter, and which of its columns matter
+  const char *header;
+  TraceColumn time, prompt, output;
+  int n_columns;
+  bool (*read_time)(Field field, TraceTime *ret_time);
+  const char *time_is; // "'timestamp' must be …"
+  // anything else: whether the first line is of this format, and 0, or −1 with entries
+  bool (*accepts)(const Line *first);
+  int (*parse)(const Line *line, RawRow *ret_row, Diag *diag);
 } TraceFormat;
 
+/* A line as a row. 0, or −1 with entries. */
+int format_parse(const TraceFormat *self, const Line *line, RawRow *ret_row, Diag *diag);
 /* The i-th format of the list, NULL past its end. */
 const TraceFormat *format_at(int i);
 /* The format a file with this first line has, or NULL. */

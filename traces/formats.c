@@ -31,3 +31,20 @@ const TraceFormat *format_of_line(const Line *first) {
   }
   return NULL;
 }
+
+static int parse_tokens(const Line *line, const Field *fields, const TraceColumn *column,
+                        int32_t *ret_tokens, Diag *diag) {
+  return field_tokens(line, fields[column->at], column->name, ret_tokens, diag);
+}
+
+int format_parse(const TraceFormat *self, const Line *line, RawRow *ret_row, Diag *diag) {
+  Field fields[TRACE_COLUMNS_MAX];
+  if (!self->header) return self->parse(line, ret_row, diag);
+  if (fields_split(line, fields, self->n_columns, diag)) return -1;
+  int status = 0;
+  ret_row->time_field = fields[self->time.at];
+  if (!self->read_time(ret_row->time_field, &ret_row->time))
+    status = field_error(line, ret_row->time_field, self->time.name, self->time_is, diag);
+  status |= parse_tokens(line, fields, &self->prompt, &ret_row->prompt_tokens, diag);
+  return status | parse_tokens(line, fields, &self->output, &ret_row->output_tokens, diag);
+}

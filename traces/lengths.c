@@ -1,13 +1,12 @@
 /* Quantile tables, the `lengths:` key, and drawing by inversion. */
 #include "traces/lengths.h"
+#include "sim/base/folder.h"
 #include "sim/base/option.h"
 #include "sim/base/rng.h"
 #include "sim/base/text.h"
 #include "traces/fields.h"
 #include "traces/trace.h"
 #include <assert.h>
-#include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -28,7 +27,7 @@ static int table_append(Table *self, const Line *line, Arena *arena, Diag *diag)
   static const char *const names[] = {"q", "prompt", "output"};
   Field fields[COLUMNS];
   int64_t numbers[COLUMNS];
-  if (line_split(line, TABLE_HEADER, fields, COLUMNS, diag)) return -1;
+  if (fields_split(line, fields, COLUMNS, diag)) return -1;
   for (int i = 0; i < COLUMNS; i++)
     if (!field_decimal(fields[i], TABLE_PLACES, &numbers[i]))
       return field_error(line, fields[i], names[i], "a number with at most 6 decimals", diag);
@@ -99,29 +98,10 @@ const char *path_resolve(const char *path, const char *dir, Arena *arena) {
   return stat(beside, &status) == 0 ? beside : path;
 }
 
-static bool is_csv(const char *name) {
-  size_t length = strlen(name);
-  return length > 4 && strcmp(name + length - 4, ".csv") == 0;
-}
-
-static int compare_names(const void *a, const void *b) {
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* An entry that says which tables there are. */
 static int unknown_table(const Binder *self, const Node *node, const char *dir) {
-  enum { NAMES_MAX = 64 };
-  const char *names[NAMES_MAX + 1] = {NULL};
-  size_t n = 0;
-  DIR *listing = opendir(dir);
-  const struct dirent *entry = NULL;
-  while (listing && n < NAMES_MAX && (entry = readdir(listing)))
-    if (is_csv(entry->d_name))
-      names[n++] = arena_copy(self->arena, entry->d_name, strlen(entry->d_name) - 4);
-  if (listing) closedir(listing);
-  qsort(names, n, sizeof *names, compare_names);
   diag_error(self->diag, node->at, "unknown table of lengths '%s'", node_shown(node, self->arena));
-  diag_hint_near(self->diag, node->text, names);
+  diag_hint_near(self->diag, node->text, folder_names(dir, ".csv", self->arena));
   return -1;
 }
 
@@ -132,7 +112,7 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
   if (!text_is_plain(node->text))
     return diag_error(self->diag, node->at, "a table of lengths holds a control character");
   const char *path = path_resolve(node->text, self->config_dir, self->arena);
-  if (!is_csv(node->text)) {
+  if (!text_ends_with(node->text, ".csv")) {
     const char *dir = arena_printf(self->arena, "%s/traces/lengths", self->data_dir);
     path = arena_printf(self->arena, "%s/%s.csv", dir, node->text);
     struct stat status;

@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER                                                                                     \
-  "request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,token_size"
-enum { ARRIVAL = 3, PROMPT = 5, OUTPUT = 6, COLUMNS = 7 };
-
 /* Decimal or scientific notation, not negative; the double nearest to the text. The program never
  * leaves the C locale, so strtod takes a point. */
 static bool read_seconds(Field field, TraceTime *ret_time) {
@@ -29,22 +25,15 @@ static bool read_seconds(Field field, TraceTime *ret_time) {
   return true;
 }
 
-static int splitwise_sim_parse(const Line *line, RawRow *ret_row, Diag *diag) {
-  Field fields[COLUMNS];
-  if (line_split(line, HEADER, fields, COLUMNS, diag)) return -1;
-  int status = 0;
-  ret_row->time_field = fields[ARRIVAL];
-  if (!read_seconds(fields[ARRIVAL], &ret_row->time))
-    status = field_error(line, fields[ARRIVAL], "arrival_timestamp",
-                         "a number of seconds from 0 to 9e6", diag);
-  status |= field_tokens(line, fields[PROMPT], "prompt_size", &ret_row->prompt_tokens, diag);
-  status |= field_tokens(line, fields[OUTPUT], "token_size", &ret_row->output_tokens, diag);
-  return status;
-}
-
 const TraceFormat format_splitwise_sim = {
     .name = "splitwise_sim",
     .help = "traces of SplitwiseSim, CSV; arrivals in seconds are kept",
-    .header = HEADER,
-    .parse = splitwise_sim_parse,
+    .header = "request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,"
+              "token_size",
+    .time = {3, "arrival_timestamp"},
+    .prompt = {5, "prompt_size"},
+    .output = {6, "token_size"},
+    .n_columns = 7,
+    .read_time = read_seconds,
+    .time_is = "a number of seconds from 0 to 9e6",
 };

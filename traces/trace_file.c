@@ -80,7 +80,8 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
   if (status == 0) return 0;
   RawRow raw = {0};
   Tick at = 0;
-  if (self->format->parse(&line, &raw, diag) || row_ticks(self, &line, &raw, &at, diag)) return -1;
+  if (format_parse(self->format, &line, &raw, diag) || row_ticks(self, &line, &raw, &at, diag))
+    return -1;
   self->n_rows++;
   self->previous = at;
   snprintf(self->previous_text, sizeof self->previous_text, "%.*s", raw.time_field.length,

@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include "experiments/base/workers.h"
 #include <assert.h>
+#include <math.h>
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 int workers_cpus(void) {
   cpu_set_t cpus;
@@ -51,7 +53,11 @@ int workers_init(Workers *self, int n_threads, int capacity, Arena *arena, Diag 
                     .results = ARENA_ARRAY(arena, void *, capacity)};
   pthread_mutex_init(&self->lock, NULL);
   pthread_cond_init(&self->pushed, NULL);
-  pthread_cond_init(&self->finished, NULL);
+  pthread_condattr_t clock;
+  pthread_condattr_init(&clock);
+  pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+  pthread_cond_init(&self->finished, &clock);
+  pthread_condattr_destroy(&clock);
   for (; self->n_threads < n_threads; self->n_threads++) {
     const int error = pthread_create(&self->threads[self->n_threads], NULL, work, self);
     if (error == 0) continue;
@@ -89,15 +95,30 @@ void workers_push(Workers *self, void (*run)(void *context), void *context) {
   pthread_mutex_unlock(&self->lock);
 }
 
+bool workers_wait(Workers *self, double seconds) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const double nanoseconds = (double)until.tv_nsec + 1e9 * fmax(0, fmin(seconds, 1e6));
+  until.tv_sec += (time_t)(nanoseconds / 1e9);
+  until.tv_nsec = (long)fmod(nanoseconds, 1e9);
+  int error = 0;
+  pthread_mutex_lock(&self->lock);
+  while (self->n_results == 0 && error == 0)
+    error = isinf(seconds) ? pthread_cond_wait(&self->finished, &self->lock)
+                           : pthread_cond_timedwait(&self->finished, &self->lock, &until);
+  const bool is_there = self->n_results > 0;
+  pthread_mutex_unlock(&self->lock);
+  return is_there;
+}
+
 void *workers_pop(Workers *self) {
   if (self->n_in_flight == 0) return NULL;
-  self->n_in_flight--;
+  workers_wait(self, INFINITY);
   pthread_mutex_lock(&self->lock);
-  while (self->n_results == 0)
-    pthread_cond_wait(&self->finished, &self->lock);
   void *context = self->results[self->first_result];
   self->first_result = (self->first_result + 1) % self->capacity;
   self->n_results--;
+  self->n_in_flight--;
   pthread_mutex_unlock(&self->lock);
   return context;
 }

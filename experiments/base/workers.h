@@ -37,6 +37,9 @@ void workers_done(Workers *self);
 bool workers_full(const Workers *self);
 /* Adds a job; asserts that there is room. */
 void workers_push(Workers *self, void (*run)(void *context), void *context);
+/* Waits for a finished job for up to `seconds` (INFINITY: until there is one); false when there is
+ * none yet. One must be in flight. */
+bool workers_wait(Workers *self, double seconds);
 /* The context of a finished job, waiting for one to end; NULL when none is in flight. */
 void *workers_pop(Workers *self);
 #endif

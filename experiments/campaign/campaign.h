@@ -1,51 +1,29 @@
-/* One configuration to its outcome, on any thread.
+/* A campaign: many runs on several threads, told of as they end.
  *
- * Many trials start from one base: a file that is read once, changed in a copy for each trial, and
- * a cache of what trials load from data files. The base is not written to while trials run, but for
- * its cache, which has a lock. A trial owns its arena and its diagnostics; it is made and released
- * by one thread at a time.
- *
- *     trial_init(&trial);
- *     if (trial_load(&trial, &base, &changes) == 0) trial_run(&trial);
- *     … trial.report, or trial.diag …
- *     trial_done(&trial);
- *
- * To end a run early, set config.sim.on_request between load and run: when it returns 1 the run
- * ends there, and result.stopped says so. */
+ * The caller says which run comes next, once it knows: it may hang on those that have ended. What
+ * the database has, it takes there and then, and gives no thread. Runs lie in slots, which are used
+ * again. Next, take and release are called on the caller's thread alone, so that what they use (the
+ * database, the terminal) needs no lock. */
 #ifndef EXPERIMENTS_CAMPAIGN_CAMPAIGN_H
 #define EXPERIMENTS_CAMPAIGN_CAMPAIGN_H
-#include "experiments/report/report.h"
+#include "experiments/campaign/trial.h"
+#include "experiments/results/results.h"
 
-typedef struct TrialBase {
-  const char *path;
-  Node *root;        // of the file, before the changes of a trial
-  ConfigCache cache; // of models and machine types
-  size_t memory;     // that one trial may take; 0: no limit
-} TrialBase;
+typedef struct Campaign {
+  int jobs;        // threads
+  int ahead;       // runs in slots for each of them; with 4, none waits for the caller's thread
+  size_t run_size; // of what lies in a slot
+  /* Fills a slot, which is zeroed: 1; 0 when there is nothing to run until another one has ended,
+   * and, when all have, no more; -1 with entries in `diag`. */
+  int (*next)(void *context, void *run);
+  void (*make)(void *run);               // on a thread
+  int (*take)(void *context, void *run); // of a run that has ended; -1 with entries
+  void (*release)(void *run);            // then, and in its place after a failure; NULL: nothing
+  void *context;
+  Results *results; // where `take` keeps runs, many in a transaction; NULL: nowhere
+} Campaign;
 
-/* Reads `path` and applies `changes` (NULL: none), which thus hold for every trial; keys that
- * belong to a study rather than to a configuration are taken off `root` by the caller (node_take).
- * `arena` must outlive the base and all trials, `self` must not move. */
-int trial_base_init(TrialBase *self, const char *path, const ConfigChanges *changes, Arena *arena,
-                    Diag *diag);
-void trial_base_done(TrialBase *self);
-
-typedef struct Trial {
-  Arena arena;
-  Diag diag; // why it failed; empty otherwise
-  Config config;
-  uint64_t config_digest; // set by trial_load
-  SimResult result;
-  Report report;
-} Trial;
-
-void trial_init(Trial *self);
-void trial_done(Trial *self);
-/* Binds the base with `changes` (NULL: none) and takes its digest. -1 with entries in self->diag;
- * then config.root and config.text are set all the same, and the digest is of the text alone. */
-int trial_load(Trial *self, TrialBase *base, const ConfigChanges *changes);
-/* Simulates; -1 with entries in self->diag, also when the user interrupts it. */
-int trial_run(Trial *self);
-/* The first entry of self->diag as one line, "" when there is none. */
-const char *trial_reason(Trial *self);
+/* Runs until `next` has no more. -1 with entries in `diag` after a failure of next or take, and
+ * when the user interrupts it: runs that have ended are taken then too. */
+int campaign_run(const Campaign *self, Arena *arena, Diag *diag);
 #endif

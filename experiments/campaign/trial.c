@@ -1,7 +1,7 @@
 /* A trial: a copy of the base's tree, bound and simulated within one arena. */
+#include "experiments/campaign/trial.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
-#include "experiments/campaign/campaign.h"
 
 int trial_base_init(TrialBase *self, const char *path, const ConfigChanges *changes, Arena *arena,
                     Diag *diag) {
@@ -40,16 +40,23 @@ int trial_load(Trial *self, TrialBase *base, const ConfigChanges *changes) {
   return config_digest(&self->config, &self->config_digest, &self->diag);
 }
 
-int trial_run(Trial *self) {
-  if (config_open_trace(&self->config, &self->arena, &self->diag)) return -1;
-  self->config.sim.interrupted = &interrupt_signal;
+int config_simulate(Config *config, SimConfig *sim, SimResult *ret_result, Report *ret_report,
+                    Arena *arena, Diag *diag) {
+  if (!config->sim.trace && config_open_trace(config, arena, diag)) return -1;
+  sim->trace = config->sim.trace;
+  sim->interrupted = &interrupt_signal;
   const double wall = clock_monotonic(), cpu = clock_cpu();
-  const int status = sim_run(&self->config.sim, &self->result, &self->arena, &self->diag);
-  trace_close(self->config.sim.trace);
-  if (status) return -1;
-  report_init(&self->report, &self->config, &self->result, clock_cpu() - cpu,
-              clock_monotonic() - wall, &self->arena);
-  return 0;
+  const int status = sim_run(sim, ret_result, arena, diag);
+  const double cpu_s = clock_cpu() - cpu, wall_s = clock_monotonic() - wall;
+  trace_close(config->sim.trace);
+  config->sim.trace = NULL;
+  if (status == 0) report_init(ret_report, config, ret_result, cpu_s, wall_s, arena);
+  return status;
+}
+
+int trial_run(Trial *self) {
+  return config_simulate(&self->config, &self->config.sim, &self->result, &self->report,
+                         &self->arena, &self->diag);
 }
 
 const char *trial_reason(Trial *self) {

@@ -1,6 +1,6 @@
 /* From a paper that was read to its figures: all runs of all claims on one pool of threads, then
  * the studies, then the expressions. */
-#include "experiments/base/workers.h"
+#include "experiments/campaign/campaign.h"
 #include "experiments/claims/claims.h"
 #include "experiments/provision/provision.h"
 #include <math.h>
@@ -60,8 +60,9 @@ static int each_source(Claim *claims, int n_claims, SourceVisit visit, void *con
 
 typedef struct Evaluation {
   Paper *paper;
-  Workers workers;
-  int jobs, n_runs, n_done;
+  Trial **trials; // [n_trials], of all runs
+  size_t n_trials, capacity, n_begun;
+  int jobs, n_done;
   void (*on_progress)(int done, int all);
   Arena *arena;
   Diag *diag;
@@ -69,31 +70,33 @@ typedef struct Evaluation {
 
 static int load(void *context, ClaimSource *source, ClaimColumn column) {
   Evaluation *self = context;
-  if (source->kind == SOURCE_RUN) self->n_runs += source->n_trials;
+  const SourceOutcome *outcome = &source->outcomes[column];
   if (source->kind == SOURCE_STUDY) return 0;
-  return load_source(self->paper, source, column, self->arena, self->diag);
-}
-
-static void simulate(void *context) {
-  Trial *trial = context;
-  trial_run(trial); // what goes wrong is in trial->diag
-}
-
-static void take_finished(Evaluation *self) {
-  workers_pop(&self->workers);
-  self->n_done++;
-  if (self->on_progress) self->on_progress(self->n_done, self->n_runs);
-}
-
-static int run(void *context, ClaimSource *source, ClaimColumn column) {
-  Evaluation *self = context;
-  SourceOutcome *outcome = &source->outcomes[column];
+  if (load_source(self->paper, source, column, self->arena, self->diag)) return -1;
   if (source->kind != SOURCE_RUN || outcome->gap) return 0;
-  for (int i = 0; i < source->n_trials; i++) {
-    while (workers_full(&self->workers))
-      take_finished(self);
-    workers_push(&self->workers, simulate, outcome->trials[i]);
-  }
+  ARENA_RESERVE(self->arena, self->trials, self->capacity,
+                self->n_trials + (size_t)source->n_trials);
+  for (int i = 0; i < source->n_trials; i++)
+    self->trials[self->n_trials++] = outcome->trials[i];
+  return 0;
+}
+
+static int next_trial(void *context, void *slot) {
+  Evaluation *self = context;
+  if (self->n_begun == self->n_trials) return 0;
+  *(Trial **)slot = self->trials[self->n_begun++];
+  return 1;
+}
+
+static void make_trial(void *slot) {
+  trial_run(*(Trial **)slot); // what goes wrong is in its diag
+}
+
+static int take_trial(void *context, void *slot) {
+  Evaluation *self = context;
+  (void)slot;
+  self->n_done++;
+  if (self->on_progress) self->on_progress(self->n_done, (int)self->n_trials);
   return 0;
 }
 
@@ -107,12 +110,17 @@ static int check(void *context, ClaimSource *source, ClaimColumn column) {
 }
 
 static int run_all(Evaluation *self, Claim *claims, int n_claims) {
-  if (workers_init(&self->workers, self->jobs, 2 * self->jobs, self->arena, self->diag)) return -1;
-  each_source(claims, n_claims, run, self);
-  while (self->workers.n_in_flight > 0)
-    take_finished(self);
-  workers_done(&self->workers);
-  return each_source(claims, n_claims, check, self);
+  const Campaign campaign = {.jobs = self->jobs,
+                             .ahead = 2,
+                             .run_size = sizeof(Trial *),
+                             .next = next_trial,
+                             .make = make_trial,
+                             .take = take_trial,
+                             .context = self};
+  return campaign_run(&campaign, self->arena, self->diag) ||
+                 each_source(claims, n_claims, check, self)
+             ? -1
+             : 0;
 }
 
 static int run_study(void *context, ClaimSource *source, ClaimColumn column) {

@@ -5,8 +5,6 @@
 #include "sim/base/output.h"
 #include <string.h>
 
-enum { MAX_FILES = 3 };
-
 typedef struct Options {
   const char *output, *model, *gpu;
 } Options;
@@ -22,28 +20,10 @@ static const char *describe_formats(Arena *arena) {
   const char *text = "FORMAT is one of";
   for (int i = 0; importer_at(i); i++) {
     const Importer *importer = importer_at(i);
-    const char *needs = importer->needs_model && importer->needs_gpu ? "; needs --model and --gpu"
-                        : importer->needs_model                      ? "; needs --model"
-                        : importer->needs_gpu                        ? "; needs --gpu"
-                                                                     : "";
-    text = arena_printf(arena, "%s\n  %-14s %s%s", text, importer->name, importer->help, needs);
+    text = arena_printf(arena, "%s\n  %-14s %s%s", text, importer->name, importer->help,
+                        importer->needs_model ? "; needs --model" : "");
   }
   return text;
-}
-
-/* What the format and the options together want. False after wrong usage. */
-static bool check_usage(const Cli *cli, const Importer *importer, const Options *given) {
-  const int n_files = cli->n_operands - 1;
-  if (importer->needs_model && !given->model)
-    cli_usage(cli, "'%s' needs '--model'", importer->name);
-  else if (importer->needs_gpu && !given->gpu)
-    cli_usage(cli, "'%s' needs '--gpu'", importer->name);
-  else if (n_files > importer->max_paths)
-    cli_usage(cli, "'%s' takes %d file%s", importer->name, importer->max_paths,
-              importer->max_paths == 1 ? "" : "s");
-  else
-    return true;
-  return false;
 }
 
 static int unknown_format(const char *name, Arena *arena) {
@@ -56,15 +36,16 @@ static int unknown_format(const char *name, Arena *arena) {
   return cli_unknown("format", name, names);
 }
 
-static int import(const Importer *importer, const Options *options, const char *const *paths,
-                  Arena *arena, Diag *diag) {
-  const ImportInput input = {.paths = paths,
+static int import(const Importer *importer, const Options *options, const char *path, Arena *arena,
+                  Diag *diag) {
+  const char *inputs[] = {path, NULL};
+  const ImportInput input = {.path = path,
                              .model = options->model,
                              .gpu = options->gpu,
                              .data_dir = arena_printf(arena, "%s/perfmodel", config_data_root())};
   Profile profile;
-  profile_init(&profile, paths[0], arena);
-  if (output_check(options->output, paths, diag) ||
+  profile_init(&profile, path, arena);
+  if (output_check(options->output, inputs, diag) ||
       import_profile(importer, &input, &profile, diag) ||
       profile_save(&profile, options->output, diag))
     return EXIT_INPUT;
@@ -79,8 +60,10 @@ static int import(const Importer *importer, const Options *options, const char *
 static int run_import(Cli *cli) {
   const Importer *importer = importer_find(cli->operands[0]);
   if (!importer) return unknown_format(cli->operands[0], cli->arena);
-  if (!check_usage(cli, importer, cli->given)) return EXIT_USAGE;
-  return import(importer, cli->given, cli->operands + 1, cli->arena, cli->diag);
+  const Options *given = cli->given;
+  if (importer->needs_model && !given->model)
+    return cli_usage(cli, "'%s' needs '--model'", importer->name);
+  return import(importer, given, cli->operands[1], cli->arena, cli->diag);
 }
 
 const Command command_import = {
@@ -88,9 +71,9 @@ const Command command_import = {
     .help = "a profile from another project's measurements",
     .summary = "Writes a profile from the measurements of another project. The facts at its head\n"
                "say the source, its units and what had to be assumed.",
-    .operands = "FORMAT FILE [FILE [FILE]]",
+    .operands = "FORMAT FILE",
     .min_operands = 2,
-    .max_operands = 1 + MAX_FILES,
+    .max_operands = 2,
     .options = options,
     .size = sizeof(Options),
     .example = "tandem import splitwise-sim perf_model.csv -o profile.csv",

@@ -1,10 +1,10 @@
 /* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
-#include "experiments/base/folder.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "experiments/provision/provision.h"
 #include "experiments/report/report.h"
 #include "perfmodel/datafile.h"
+#include "sim/base/folder.h"
 #include "traces/format.h"
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* `tandem query DB [NAME]`: asks a database of results. A query by name is a file of queries/. */
-#include "experiments/base/folder.h"
 #include "experiments/base/writer.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
+#include "sim/base/folder.h"
 #include "sim/base/text.h"
 #include <stdlib.h>
 #include <string.h>

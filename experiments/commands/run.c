@@ -1,6 +1,7 @@
 /* `tandem run CONFIG`: one configuration, simulated. */
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
+#include "experiments/campaign/campaign.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
 #include "sim/base/output.h"
@@ -98,7 +99,6 @@ static int simulate(Run *run) {
   sim->step = run->options->step;
   sim->audit = run->options->audit;
   sim->event_log = run->event_log.file;
-  sim->interrupted = &interrupt_signal;
   sim->memory_limit = cli_memory(run->options->memory, 1);
   sim->on_progress = progress_update;
   sim->on_progress_context = &progress;
@@ -107,13 +107,11 @@ static int simulate(Run *run) {
     sim->on_request_context = &run->results;
   }
   interrupt_catch();
-  const double wall = clock_monotonic(), cpu = clock_cpu();
-  int status = sim_run(sim, &run->result, run->arena, run->diag);
+  int status =
+      config_simulate(&run->config, sim, &run->result, &run->report, run->arena, run->diag);
   progress_done(&progress);
   if (status == 0 && run->event_log.file) status = output_commit(&run->event_log, run->diag);
   if (status) return -1;
-  report_init(&run->report, &run->config, &run->result, clock_cpu() - cpu, clock_monotonic() - wall,
-              run->arena);
   return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
 }
 

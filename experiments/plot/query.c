@@ -3,11 +3,11 @@
  * The first column names the series that a row belongs to; rows of a series stand together. The
  * script finds series number i in $series<i> (columns 1, 2, … are the others, missing values NaN),
  * its name in name<i>, and how many there are in n_series. */
-#include "experiments/base/folder.h"
 #include "experiments/config/config.h"
 #include "experiments/plot/gnuplot.h"
 #include "experiments/plot/plot.h"
 #include "experiments/results/results.h"
+#include "sim/base/folder.h"
 #include <string.h>
 
 const char *const *plot_query_names(Arena *arena) {

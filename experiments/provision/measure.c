@@ -1,27 +1,26 @@
 /* See measure.h. This thread alone loads runs and takes what they gave; the others only
  * simulate. */
 #include "experiments/provision/measure.h"
-#include "experiments/base/workers.h"
+#include "experiments/campaign/campaign.h"
 #include "experiments/provision/probe.h"
 #include "experiments/results/results.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* A run under way, in a slot that is used again after it was taken. */
+/* A run under way. */
 typedef struct Slot {
-  ProbeRun run; // first, since it is what threads know of a slot
+  ProbeRun run;
   DesignOutcome *outcome;
   Measurement *measurement; // to fill
-  struct Slot *next_free;
 } Slot;
 
 typedef struct Measuring {
   const Provision *provision;
   const ProvisionOptions *options;
   DesignOutcome *outcomes;
-  Workers workers;
-  Slot *free_slots;
-  int64_t n_done;
+  int design, seed; // what comes next
+  int64_t choice;
+  int64_t n_done, n_in_flight;
   int64_t last_before; // run in the database: later ones are this study's
   Arena *arena;
   Diag *diag;
@@ -30,84 +29,104 @@ typedef struct Measuring {
 static int take(Measuring *self, Slot *slot) {
   ProbeRun *run = &slot->run;
   DesignOutcome *outcome = slot->outcome;
-  if (!run->failed) probe_run_take(run, self->arena);
-  int status = 0;
-  if (run->failed) {
-    diag_append(self->diag, &run->trial.diag);
-    status = -1;
-  } else {
-    *slot->measurement = probe_run_measurement(run, self->arena);
-    outcome->n_simulations++;
-    outcome->n_reused += run->reused;
-    outcome->events += run->events;
-    if (self->options->results && !run->reused)
-      status = probe_run_store(run, self->options->results, self->diag);
-  }
-  probe_run_release(run);
-  slot->next_free = self->free_slots;
-  self->free_slots = slot;
   self->n_done++;
   if (self->options->on_progress)
-    self->options->on_progress(self->options->context, self->n_done, self->workers.n_in_flight);
+    self->options->on_progress(self->options->context, self->n_done, self->n_in_flight);
+  if (!run->failed) probe_run_take(run, self->arena);
+  if (run->failed) {
+    diag_append(self->diag, &run->trial.diag);
+    return -1;
+  }
+  *slot->measurement = probe_run_measurement(run, self->arena);
+  outcome->n_simulations++;
+  outcome->n_reused += run->reused;
+  outcome->events += run->events;
+  return self->options->results && !run->reused
+             ? probe_run_store(run, self->options->results, self->diag)
+             : 0;
+}
+
+/* Begins the run of a choice, or takes it from the database. */
+static int begin(Measuring *self, Slot *slot) {
+  Results *results = self->options->results;
+  probe_run_load(&slot->run, self->provision, slot->outcome->design, self->seed);
+  const int found =
+      results && !slot->run.failed
+          ? probe_run_find(&slot->run, results, self->last_before, self->arena, self->diag)
+          : 0;
+  if (found == 0 && !slot->run.failed) {
+    self->n_in_flight++;
+    return 1;
+  }
+  const int status = found < 0 ? -1 : take(self, slot);
+  probe_run_release(&slot->run);
   return status;
 }
 
-/* Begins the run of a choice, or finds it in the database. */
-static int begin(Measuring *self, DesignOutcome *outcome, int seed, int64_t choice,
-                 Measurement *measurement) {
-  while (!self->free_slots)
-    if (take(self, workers_pop(&self->workers))) return -1;
-  Slot *slot = self->free_slots;
-  self->free_slots = slot->next_free;
-  *slot = (Slot){.run = {.probe = {{choice, 0}, 0}, .measures = true},
-                 .outcome = outcome,
-                 .measurement = measurement};
-  probe_run_load(&slot->run, self->provision, outcome->design, seed);
-  const int found = self->options->results && !slot->run.failed
-                        ? probe_run_find(&slot->run, self->options->results, self->last_before,
-                                         self->arena, self->diag)
-                        : 0;
-  if (slot->run.failed || found > 0) return take(self, slot);
-  if (found == 0) {
-    workers_push(&self->workers, probe_run_simulate, &slot->run);
-    return 0;
-  }
-  probe_run_release(&slot->run);
-  return -1;
+/* Moves on to the next choice, seed or design. */
+static void move_on(Measuring *self) {
+  if (++self->choice < self->provision->designs[self->design].choices.n_points) return;
+  self->choice = 0;
+  if (++self->seed < self->provision->n_seeds) return;
+  self->seed = 0;
+  self->design++;
 }
 
-static int measure_design(Measuring *self, DesignOutcome *outcome) {
-  const Design *design = outcome->design;
-  const int64_t n = design->choices.n_points;
-  Measurement *measurements = ARENA_ARRAY(self->arena, Measurement, n * self->provision->n_seeds);
-  outcome->measurements = measurements;
-  outcome->n_grid = (double)(n * self->provision->n_seeds);
-  for (int seed = 0; seed < self->provision->n_seeds; seed++)
-    for (int64_t choice = 0; choice < n; choice++) {
-      Measurement *to = &measurements[seed * n + choice];
-      *to = (Measurement){.throughput_rps = NAN,
-                          .output_tokens_per_s = NAN,
-                          .why_not = design->fits[choice].why_not};
-      if (!to->why_not && begin(self, outcome, seed, choice, to)) return -1;
-    }
-  return 0;
+static int next_choice(void *context, void *run) {
+  Measuring *self = context;
+  Slot *slot = run;
+  int begun = 0;
+  for (; begun == 0 && self->design < self->provision->n_designs; move_on(self)) {
+    DesignOutcome *outcome = &self->outcomes[self->design];
+    const int64_t choice = self->choice;
+    Measurement *to = (Measurement *)outcome_measurement(outcome, self->seed, choice);
+    if (to->why_not) continue;
+    *slot = (Slot){.run = {.probe = {{choice, 0}, 0}, .measures = true},
+                   .outcome = outcome,
+                   .measurement = to};
+    begun = begin(self, slot);
+  }
+  return begun;
+}
+
+static void make_choice(void *slot) {
+  probe_run_simulate(&((Slot *)slot)->run);
+}
+
+static int take_choice(void *context, void *slot) {
+  Measuring *self = context;
+  self->n_in_flight--;
+  return take(self, slot);
+}
+
+static void release_choice(void *slot) {
+  probe_run_release(&((Slot *)slot)->run);
+}
+
+/* Before anything is measured: only what cannot be had is known. */
+static void begin_outcome(const Measuring *self, const Design *design, DesignOutcome *outcome) {
+  const int64_t n = design->choices.n_points, n_all = n * self->provision->n_seeds;
+  Measurement *measurements = ARENA_ARRAY(self->arena, Measurement, n_all);
+  for (int64_t i = 0; i < n_all; i++)
+    measurements[i] = (Measurement){
+        .throughput_rps = NAN, .output_tokens_per_s = NAN, .why_not = design->fits[i % n].why_not};
+  *outcome = (DesignOutcome){
+      .design = design, .monotone = true, .n_grid = (double)n_all, .measurements = measurements};
 }
 
 static int measure_all(Measuring *self) {
-  const Provision *study = self->provision;
-  for (int d = 0; d < study->n_designs; d++) {
-    self->outcomes[d] = (DesignOutcome){.design = &study->designs[d], .monotone = true};
-    if (measure_design(self, &self->outcomes[d])) return -1;
-  }
-  for (Slot *slot; (slot = workers_pop(&self->workers));)
-    if (take(self, slot)) return -1;
-  return 0;
-}
-
-static void release_all(Measuring *self) {
-  for (Slot *slot; (slot = workers_pop(&self->workers));)
-    probe_run_release(&slot->run);
-  workers_done(&self->workers);
+  const Campaign campaign = {.jobs = self->options->jobs,
+                             .ahead = 4,
+                             .run_size = sizeof(Slot),
+                             .next = next_choice,
+                             .make = make_choice,
+                             .take = take_choice,
+                             .release = release_choice,
+                             .context = self,
+                             .results = self->options->results};
+  for (int d = 0; d < self->provision->n_designs; d++)
+    begin_outcome(self, &self->provision->designs[d], &self->outcomes[d]);
+  return campaign_run(&campaign, self->arena, self->diag);
 }
 
 /* ---- What follows ---- */
@@ -159,20 +178,11 @@ static void conclude(const Measuring *self, DesignOutcome *outcome) {
 int provision_measure(const Provision *self, const ProvisionOptions *options,
                       DesignOutcome **ret_outcomes, Arena *arena, Diag *diag) {
   Measuring measuring = {.provision = self, .options = options, .arena = arena, .diag = diag};
-  const int n_slots = 4 * options->jobs;
   measuring.outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
   if (options->results && results_ask(options->results, "SELECT coalesce(max(id), 0) FROM run",
                                       NULL, 0, &measuring.last_before, diag) < 0)
     return -1;
-  Slot *slots = ARENA_ARRAY(arena, Slot, n_slots);
-  for (int i = 0; i < n_slots; i++) {
-    slots[i].next_free = measuring.free_slots;
-    measuring.free_slots = &slots[i];
-  }
-  if (workers_init(&measuring.workers, options->jobs, n_slots, arena, diag)) return -1;
-  const int status = measure_all(&measuring);
-  release_all(&measuring);
-  if (status) return -1;
+  if (measure_all(&measuring)) return -1;
   for (int d = 0; d < self->n_designs; d++)
     conclude(&measuring, &measuring.outcomes[d]);
   *ret_outcomes = measuring.outcomes;

@@ -3,7 +3,7 @@
  * This thread alone steps the searches and takes what simulations found; the others only simulate.
  * When threads have nothing to do they are given what a search would ask next if what it waits for
  * came out one way or the other. Those runs count, and are kept, only if the search does ask. */
-#include "experiments/base/workers.h"
+#include "experiments/campaign/campaign.h"
 #include "experiments/provision/measure.h"
 #include "experiments/provision/replicate.h"
 #include "experiments/results/results.h"
@@ -17,7 +17,6 @@ typedef struct Study {
   const ProvisionOptions *options;
   Replicate *replicates; // [n_designs * n_seeds], the seeds of a design together
   int n_replicates;
-  Workers workers;
   int n_in_flight;
   int64_t n_done;
   int64_t last_before; // run in the database: later ones are this study's
@@ -54,10 +53,12 @@ static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_re
 
 /* ---- Running ---- */
 
-/* Begins a probe of a replicate unless it has begun; what the database knows has ended at once, and
- * what fails is of no concern until the search asks for it. */
-static int begin_run(Study *self, Replicate *replicate, const Probe *probe) {
+/* Begins a probe of a replicate unless it has begun: 1 and the run when it is one for a thread.
+ * What the database knows has ended at once, and what fails is of no concern until the search asks
+ * for it. */
+static int begin_run(Study *self, Replicate *replicate, const Probe *probe, ProbeRun **ret_run) {
   if (replicate_find(replicate, probe)) return 0;
+  Results *results = self->options->results;
   ProbeRun *run = ARENA_NEW(self->arena, ProbeRun);
   *run = (ProbeRun){.probe = *probe, .early_stop = !self->options->no_early_stop};
   ARENA_RESERVE(self->arena, replicate->runs, replicate->capacity, replicate->n_runs + 1);
@@ -65,17 +66,15 @@ static int begin_run(Study *self, Replicate *replicate, const Probe *probe) {
   probe_run_load(run, self->provision, replicate->design, replicate->seed);
   if (run->failed) return 0;
   const int found =
-      self->options->results
-          ? probe_run_find(run, self->options->results, self->last_before, self->arena, self->diag)
-          : 0;
+      results ? probe_run_find(run, results, self->last_before, self->arena, self->diag) : 0;
   if (found < 0) return -1;
   if (found > 0) {
     probe_run_take(run, self->arena);
     return 0;
   }
   self->n_in_flight++;
-  workers_push(&self->workers, probe_run_simulate, run);
-  return 0;
+  *ret_run = run;
+  return 1;
 }
 
 /* The search wants this run, which has ended: it counts, and is kept. */
@@ -108,8 +107,9 @@ static void prepare(Study *self, Replicate *replicate) {
   replicate_begin(self->provision, replicate, has_likely ? &likely : NULL, self->arena);
 }
 
-/* Takes a search as far as it goes, and begins what it needs next. */
-static int advance(Study *self, Replicate *replicate) {
+/* Takes a search as far as it goes: 1 and the run that it needs next, 0 when it waits for one or is
+ * done. */
+static int advance(Study *self, Replicate *replicate, ProbeRun **ret_run) {
   prepare(self, replicate);
   while (replicate->ready && !replicate->result.done) {
     Knowledge knowledge = {.replicate = replicate};
@@ -121,14 +121,16 @@ static int advance(Study *self, Replicate *replicate) {
       diag_append(self->diag, &needed->trial.diag);
       return -1;
     }
-    if (needed || workers_full(&self->workers)) break;
-    if (begin_run(self, replicate, &replicate->result.needs)) return -1;
+    if (needed) break;
+    const int begun = begin_run(self, replicate, &replicate->result.needs, ret_run);
+    if (begun != 0) return begun;
   }
   return 0;
 }
 
 /* Begins what a search would need after guessing `depth` verdicts as the bits of `guess` say. */
-static int begin_guess(Study *self, Replicate *replicate, int depth, int guess) {
+static int begin_guess(Study *self, Replicate *replicate, int depth, int guess,
+                       ProbeRun **ret_run) {
   Arena scratch;
   arena_init(&scratch);
   Knowledge knowledge = {.replicate = replicate};
@@ -140,53 +142,63 @@ static int begin_guess(Study *self, Replicate *replicate, int depth, int guess) 
     knowledge.guesses[i] = guess >> i & 1 ? PROBE_HOLDS : PROBE_FAILS;
     search(self, &knowledge, &result, &scratch);
   }
-  const int status = result.done ? 0 : begin_run(self, replicate, &result.needs);
+  const int status = result.done ? 0 : begin_run(self, replicate, &result.needs, ret_run);
   arena_done(&scratch);
   return status;
 }
 
-/* Gives idle threads what may be needed soon. */
-static int speculate(Study *self) {
+/* What may be needed soon, for an idle thread. */
+static int speculate(Study *self, ProbeRun **ret_run) {
   for (int depth = 1; depth <= GUESSES_MAX; depth++)
     for (int guess = 0; guess < 1 << depth; guess++)
       for (int i = 0; i < self->n_replicates; i++) {
         Replicate *replicate = &self->replicates[i];
-        if (self->n_in_flight >= self->options->jobs || workers_full(&self->workers)) return 0;
         if (!replicate->ready || replicate->result.done) continue;
-        if (begin_guess(self, replicate, depth, guess)) return -1;
+        const int begun = begin_guess(self, replicate, depth, guess, ret_run);
+        if (begun != 0) return begun;
       }
   return 0;
 }
 
-static bool is_done(const Study *self) {
-  for (int i = 0; i < self->n_replicates; i++)
-    if (!self->replicates[i].result.done) return false;
-  return true;
+/* Fits Campaign.next: what a search needs, or, while others run, might need. */
+static int next_run(void *context, void *slot) {
+  Study *self = context;
+  int begun = 0;
+  for (int i = 0; i < self->n_replicates && begun == 0; i++)
+    begun = advance(self, &self->replicates[i], slot);
+  if (begun == 0 && self->n_in_flight > 0) begun = speculate(self, slot);
+  if (self->options->on_progress)
+    self->options->on_progress(self->options->context, self->n_done, self->n_in_flight);
+  return begun;
+}
+
+static void make_run(void *slot) {
+  probe_run_simulate(*(ProbeRun **)slot);
+}
+
+static int take_run(void *context, void *slot) {
+  Study *self = context;
+  ProbeRun *run = *(ProbeRun **)slot;
+  self->n_in_flight--;
+  probe_run_take(run, self->arena);
+  if (!self->options->results && !run->failed) probe_run_release(run);
+  return 0;
 }
 
 static int run_searches(Study *self) {
-  for (;;) {
-    for (int i = 0; i < self->n_replicates; i++)
-      if (advance(self, &self->replicates[i])) return -1;
-    if (is_done(self)) return 0;
-    if (self->n_in_flight > 0 && speculate(self)) return -1;
-    if (self->options->on_progress)
-      self->options->on_progress(self->options->context, self->n_done, self->n_in_flight);
-    ProbeRun *run = workers_pop(&self->workers);
-    if (!run) continue; // a replicate has become ready
-    self->n_in_flight--;
-    probe_run_take(run, self->arena);
-    if (!self->options->results && !run->failed) probe_run_release(run);
-  }
-}
-
-static void release_all(Study *self) {
-  while (workers_pop(&self->workers)) {
-  }
-  workers_done(&self->workers);
+  const Campaign campaign = {.jobs = self->options->jobs,
+                             .ahead = 1,
+                             .run_size = sizeof(ProbeRun *),
+                             .next = next_run,
+                             .make = make_run,
+                             .take = take_run,
+                             .context = self,
+                             .results = self->options->results};
+  const int status = campaign_run(&campaign, self->arena, self->diag);
   for (int i = 0; i < self->n_replicates; i++)
     for (size_t k = 0; k < self->replicates[i].n_runs; k++)
       probe_run_release(self->replicates[i].runs[k]);
+  return status;
 }
 
 int provision_run(const Provision *self, const ProvisionOptions *options,
@@ -201,10 +213,7 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
   if (options->results && results_ask(options->results, "SELECT coalesce(max(id), 0) FROM run",
                                       NULL, 0, &study.last_before, diag) < 0)
     return -1;
-  if (workers_init(&study.workers, options->jobs, options->jobs, arena, diag)) return -1;
-  const int status = run_searches(&study);
-  release_all(&study);
-  if (status) return -1;
+  if (run_searches(&study)) return -1;
   DesignOutcome *outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
   for (int d = 0; d < self->n_designs; d++)
     outcome_fill(self, &self->designs[d], &study.replicates[d * self->n_seeds], &outcomes[d],

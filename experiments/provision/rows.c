@@ -173,10 +173,6 @@ static int add_study(const Provision *self, const DesignOutcome *outcomes, Resul
 int provision_store(const Provision *self, const DesignOutcome *outcomes, Results *results,
                     Diag *diag) {
   int64_t study = 0;
-  if (results_execute(results, "BEGIN IMMEDIATE", "write", diag)) return -1;
-  if (add_study(self, outcomes, results, &study, diag) == 0 &&
-      results_execute(results, "COMMIT", "write", diag) == 0)
-    return 0;
-  sqlite3_exec(results->db, "ROLLBACK", NULL, NULL, NULL);
-  return -1;
+  if (results_begin(results, diag)) return -1;
+  return results_end(results, add_study(self, outcomes, results, &study, diag), diag);
 }

@@ -1,7 +1,7 @@
 /* Opening a database of results, for writing or for reading only. */
-#include "experiments/base/folder.h"
 #include "experiments/base/version.h"
 #include "experiments/results/results.h"
+#include "sim/base/folder.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,9 @@
-/* The transaction of one run, and what is known of those that are there. Rows are in
+/* The transactions of runs, and what is known of those that are there. Rows are in
  * rows.c, opening in open.c. */
 #include "experiments/results/results.h"
+#include "experiments/base/progress.h"
 #include "experiments/results/rows.h"
+#include <math.h>
 #include <stdlib.h>
 
 int results_error(const Results *self, const char *what, Diag *diag) {
@@ -22,12 +24,46 @@ void results_close(Results *self) {
   *self = (Results){0};
 }
 
+/* ---- Transactions ---- */
+
+void results_batch(Results *self, double seconds) {
+  self->batch_s = seconds;
+}
+
+static bool is_open(const Results *self) {
+  return self->db && !sqlite3_get_autocommit(self->db);
+}
+
+double results_due(const Results *self) {
+  return is_open(self) ? self->began_s + self->batch_s - clock_monotonic() : INFINITY;
+}
+
+int results_begin(Results *self, Diag *diag) {
+  if (is_open(self)) return 0;
+  self->began_s = clock_monotonic();
+  return results_execute(self, "BEGIN IMMEDIATE", "write", diag);
+}
+
+int results_flush(Results *self, Diag *diag) {
+  if (!is_open(self) || results_execute(self, "COMMIT", "write", diag) == 0) return 0;
+  sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
+  return -1;
+}
+
+int results_end(Results *self, int status, Diag *diag) {
+  if (status < 0 && is_open(self)) sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
+  if (status < 0 || results_due(self) > 0) return status;
+  return results_flush(self, diag) ? -1 : status;
+}
+
+/* ---- Runs ---- */
+
 /* The identifier is taken first: rows that refer to the run are added before its own, which is
  * written last and makes it complete. */
 int results_begin_run(Results *self, Diag *diag) {
   if (self->run_id != 0) return 0;
   int64_t last = 0;
-  if (results_execute(self, "BEGIN IMMEDIATE; PRAGMA defer_foreign_keys = ON", "write", diag) ||
+  if (results_begin(self, diag) ||
       results_ask(self, "SELECT coalesce(max(id), 0) FROM run", NULL, 0, &last, diag) < 0)
     return -1;
   self->run_id = last + 1;
@@ -39,12 +75,9 @@ int results_add_request(Results *self, const RequestRecord *record, Diag *diag) 
   return rows_add_request(self, record, diag);
 }
 
-/* Ends the transaction that the rows of a run were added in. */
 static int end_run(Results *self, int status, Diag *diag) {
-  if (status == 0) status = results_execute(self, "COMMIT", "write", diag);
-  if (status) sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
   self->run_id = 0;
-  return status;
+  return results_end(self, status ? -1 : 0, diag);
 }
 
 int results_add_run(Results *self, const Report *report, uint64_t config_digest, Arena *arena,
@@ -73,15 +106,14 @@ bool digest_set_has(const DigestSet *self, uint64_t digest) {
 
 int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag) {
   static const char sql[] = "SELECT config_digest FROM run WHERE status IN ('done', 'stalled')";
-  sqlite3_stmt *statement = NULL;
+  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(self, sql, diag);
   DigestSet set = {0};
-  int status = sqlite3_prepare_v2(self->db, sql, -1, &statement, NULL);
-  if (status == SQLITE_OK)
-    while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
-      ARENA_RESERVE(arena, set.digests, set.capacity, set.n + 1);
-      set.digests[set.n++] = strtoull((const char *)sqlite3_column_text(statement, 0), NULL, 16);
-    }
-  sqlite3_finalize(statement);
+  int status = SQLITE_DONE;
+  if (!statement) return -1;
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+    ARENA_RESERVE(arena, set.digests, set.capacity, set.n + 1);
+    set.digests[set.n++] = strtoull((const char *)sqlite3_column_text(statement, 0), NULL, 16);
+  }
   if (status != SQLITE_DONE) return results_error(self, "read", diag);
   if (set.n > 0) qsort(set.digests, set.n, sizeof *set.digests, compare_digests);
   *ret_digests = set;

@@ -1,8 +1,9 @@
 /* The database of results: schema.sql is its contract. One thread uses an open one.
  *
- * A run is one transaction, begun by its first row and ended by results_add_run, so it is there
- * whole or not at all, whatever stops the program: what has no results_add_run is undone when the
- * database is closed. Rows about sweeps are in sweep/rows.h. */
+ * A run lies within one transaction, begun by its first row and ended by results_add_run, so it is
+ * there whole or not at all, whatever stops the program: what has no results_add_run is undone when
+ * the database is closed. Several runs share one where results_batch allows it. Rows about sweeps
+ * are in sweep/rows.h. */
 #ifndef EXPERIMENTS_RESULTS_RESULTS_H
 #define EXPERIMENTS_RESULTS_RESULTS_H
 #include "experiments/base/unnamed.h"
@@ -10,7 +11,7 @@
 #include "experiments/results/lock.h"
 #include <sqlite3.h>
 
-enum { RESULTS_SCHEMA_VERSION = 5, RESULTS_STATEMENTS = 32 };
+enum { RESULTS_SCHEMA_VERSION = 6, RESULTS_STATEMENTS = 32 };
 
 typedef struct DigestSet {
   uint64_t *digests; // [n], ascending
@@ -26,7 +27,8 @@ typedef struct Results {
     const char *text;
     sqlite3_stmt *statement;
   } kept[RESULTS_STATEMENTS]; // those that change, prepared on first use
-  int64_t run_id;             // of the transaction; 0: none has begun
+  int64_t run_id;             // of the run that has begun; 0: none
+  double batch_s, began_s;    // of a transaction: it may last, and since when
 } Results;
 
 /* An error when `path` is none of a file but what SQLite takes for memory, a temporary database or
@@ -44,6 +46,13 @@ int results_open_reader(Results *self, const char *path, Arena *arena, Diag *dia
 /* The same without a trace beside the file, however the program ends, unless a log is there: for
  * those who look whether it was `unchanging` and did change. */
 int results_open_source(Results *self, const char *path, Arena *arena, Diag *diag);
+/* From now on a transaction may take the runs of `seconds`, so that many small ones cost little;
+ * what its last `seconds` gave is lost with a program that is killed. */
+void results_batch(Results *self, double seconds);
+/* Seconds until the open transaction has lasted that long; INFINITY: none is open. */
+double results_due(const Results *self);
+/* Commits the open transaction, if there is one. */
+int results_flush(Results *self, Diag *diag);
 /* Closes it; what is not committed is undone. */
 void results_close(Results *self);
 
@@ -62,7 +71,11 @@ int results_count_runs(Results *self, int64_t *ret_n, int64_t *ret_stale, Diag *
 bool digest_set_has(const DigestSet *self, uint64_t digest);
 /* An entry for what SQLite says about `what`, such as "write"; returns -1. */
 int results_error(const Results *self, const char *what, Diag *diag);
-/* private: begins the transaction of a run that has not begun. */
+/* Begins a transaction unless one is open; ends it when it is due, or undoes it when `status` is
+ * negative. Returns `status`, -1 when it cannot be ended. */
+int results_begin(Results *self, Diag *diag);
+int results_end(Results *self, int status, Diag *diag);
+/* private: begins a run that has not begun. */
 int results_begin_run(Results *self, Diag *diag);
 /* private: runs statements without results; `what` as in results_error. */
 int results_execute(Results *self, const char *sql, const char *what, Diag *diag);

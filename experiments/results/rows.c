@@ -108,26 +108,49 @@ static int add_metrics(Results *self, const Report *report, Diag *diag) {
   return rows.status;
 }
 
-/* Eight buckets become one: 3% wide, enough to draw, and an eighth of the rows. */
-static int add_histogram(Results *self, const Distribution *latency, Diag *diag) {
-  enum { TOGETHER = 8 };
-  for (int i = 0; i < HISTOGRAM_BUCKETS; i += TOGETHER) {
-    uint64_t sum = 0;
-    for (int k = 0; k < TOGETHER; k++)
-      sum += histogram_count(latency->histogram, i + k);
-    if (sum == 0) continue;
-    const double low = tick_seconds(histogram_bucket_start(i));
-    const double width = tick_seconds(histogram_bucket_width(i)) * TOGETHER;
-    if (ADD(self, diag, "histogram", value_text(latency->name), value_real(low),
-            value_real(low + width), value_count(sum)))
-      return -1;
-  }
-  return 0;
+/* Writes the digits of `value`; returns where they end. */
+static char *put_digits(char *to, uint64_t value) {
+  char digits[20];
+  int n = 0;
+  do
+    digits[n++] = (char)('0' + value % 10);
+  while ((value /= 10) > 0);
+  while (n > 0)
+    *to++ = digits[--n];
+  return to;
 }
 
-static int add_histograms(Results *self, const Report *report, Diag *diag) {
-  for (int i = 0; i < report->n_latencies; i++)
-    if (add_histogram(self, &report->latencies[i], diag)) return -1;
+/* {"bucket": count, …}. Eight buckets become one: 3% wide, enough to draw, and an eighth of the
+ * text. */
+static const char *pack_histogram(const Histogram *histogram, Arena *arena) {
+  enum { TOGETHER = 8, PAIR_MAX = 32 };
+  const int n = (int)histogram->n_counts;
+  char *text = arena_alloc(arena, (size_t)(n / TOGETHER + 1) * PAIR_MAX + 3), *end = text;
+  *end++ = '{';
+  for (int i = 0; i < n; i += TOGETHER) {
+    uint64_t sum = 0;
+    for (int k = 0; k < TOGETHER; k++)
+      sum += histogram_count(histogram, i + k);
+    if (sum == 0) continue;
+    if (end[-1] != '{') *end++ = ',';
+    *end++ = '"';
+    end = put_digits(end, (uint64_t)i);
+    *end++ = '"';
+    *end++ = ':';
+    end = put_digits(end, sum);
+  }
+  *end++ = '}';
+  *end = '\0';
+  return text;
+}
+
+static int add_histograms(Results *self, const Report *report, Arena *arena, Diag *diag) {
+  for (int i = 0; i < report->n_latencies; i++) {
+    const Distribution *latency = &report->latencies[i];
+    if (latency->histogram->total > 0 && ADD(self, diag, "buckets", value_text(latency->name),
+                                             value_text(pack_histogram(latency->histogram, arena))))
+      return -1;
+  }
   return 0;
 }
 
@@ -196,7 +219,7 @@ int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Ar
                  Diag *diag) {
   if (add_params(self, "", report->config->root, arena, diag) || add_pools(self, report, diag) ||
       add_machines(self, report, diag) || add_metrics(self, report, diag) ||
-      add_histograms(self, report, diag) || add_timeline(self, report->result, diag) ||
+      add_histograms(self, report, arena, diag) || add_timeline(self, report->result, diag) ||
       add_slo(self, report, diag))
     return -1;
   const Ending ending = {.digest = results_hex(report->result->digest, arena),

@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -35,14 +35,14 @@ CREATE INDEX run_by_config ON run (config_digest);
 
 -- The configuration, one row per leaf: pools.prefill.count = 25.
 CREATE TABLE param (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   key TEXT NOT NULL,
   value TEXT NOT NULL,
   PRIMARY KEY (run_id, key)
 ) WITHOUT ROWID;
 
 CREATE TABLE pool (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   pool INTEGER NOT NULL,
   name TEXT NOT NULL,
   role TEXT NOT NULL,
@@ -60,7 +60,7 @@ CREATE TABLE pool (
 -- What each machine did; and a column for each figure of machines, named as in 'tandem list
 -- figures', which the program adds: seconds and bytes REAL, counts INTEGER.
 CREATE TABLE machine (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   machine INTEGER NOT NULL,
   pool INTEGER NOT NULL,
   PRIMARY KEY (run_id, machine)
@@ -69,7 +69,7 @@ CREATE TABLE machine (
 -- Only of runs with a timeline: what each replica of a group of GPUs does from at_s until its next
 -- row, and what lies in both tiers of its KV memory.
 CREATE TABLE timeline (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   row INTEGER NOT NULL, -- from 0, in order of time
   "group" TEXT NOT NULL,
   replica INTEGER NOT NULL,
@@ -86,7 +86,7 @@ CREATE TABLE timeline (
 -- Every figure of the report. scope is 'run', 'pool.NAME', 'group.NAME' or 'extrapolated' (shares
 -- outside the measured range); statistic is 'value' or one of mean, p50, p90, p95, p99, max.
 CREATE TABLE metric (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   scope TEXT NOT NULL,
   name TEXT NOT NULL,
   statistic TEXT NOT NULL,
@@ -95,19 +95,35 @@ CREATE TABLE metric (
   PRIMARY KEY (run_id, scope, name, statistic)
 ) WITHOUT ROWID;
 
--- Values from low to below high, in the unit of the metric of the same name.
-CREATE TABLE histogram (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+-- How often a latency had a value, as a JSON object from bucket to count; see the view histogram.
+CREATE TABLE buckets (
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   name TEXT NOT NULL,
-  low REAL NOT NULL,
-  high REAL NOT NULL,
-  count INTEGER NOT NULL,
-  PRIMARY KEY (run_id, name, low)
+  counts TEXT NOT NULL,
+  PRIMARY KEY (run_id, name)
 ) WITHOUT ROWID;
+
+-- Values from low to below high, in the unit of the metric of the same name. Bucket b is eight of
+-- those of sim/base/histogram.h: 8 << octave picoseconds from (b - 256 octave) << octave on, where
+-- octave is b / 256 - 1, at least 0.
+CREATE VIEW histogram AS
+SELECT
+  run_id, name,
+  (bucket - (octave << 8) << octave) / 1e12 AS low,
+  (bucket + 8 - (octave << 8) << octave) / 1e12 AS high,
+  count
+FROM (
+  SELECT
+    run_id, name, bucket, count, max(0, (bucket >> 8) - 1) AS octave
+  FROM (
+    SELECT run_id, name, CAST(key AS INTEGER) AS bucket, value AS count
+    FROM buckets, json_each(counts)
+  )
+);
 
 -- The objectives. name is the key of the limit below `slo`: slowdown.ttft.p99, ttft.p99, goodput.
 CREATE TABLE slo (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   name TEXT NOT NULL,
   value REAL, -- NULL: infinite
   "limit" REAL NOT NULL,
@@ -120,7 +136,7 @@ CREATE TABLE slo (
 -- Only of runs with --requests; and a column for each figure of requests, as in machine. A time is
 -- NULL when it was never reached.
 CREATE TABLE request (
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   request INTEGER NOT NULL,
   rejected INTEGER NOT NULL,
   PRIMARY KEY (run_id, request)
@@ -157,7 +173,7 @@ CREATE TABLE axis (
 CREATE TABLE point (
   sweep_id INTEGER NOT NULL REFERENCES sweep (id) ON DELETE CASCADE,
   point INTEGER NOT NULL,
-  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   PRIMARY KEY (sweep_id, point)
 ) WITHOUT ROWID;
 CREATE INDEX point_by_run ON point (run_id);

@@ -38,21 +38,14 @@ static int find_or_add(Results *self, SweepRow *row, Arena *arena, Diag *diag) {
   return add_axes(self, row, diag);
 }
 
-/* Ends a transaction as `status` says. */
-static int end(Results *self, int status, Diag *diag) {
-  if (status >= 0 && results_execute(self, "COMMIT", "write", diag)) status = -1;
-  if (status < 0) sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
-  return status;
-}
-
 int results_add_sweep(Results *self, SweepRow *row, Arena *arena, Diag *diag) {
-  if (results_execute(self, "BEGIN IMMEDIATE", "write", diag)) return -1;
+  if (results_begin(self, diag)) return -1;
   int status = find_or_add(self, row, arena, diag);
   if (status == 0)
     status = results_change(
         self, "INSERT OR IGNORE INTO shard VALUES (?,?,?)",
         VALUES(value_whole(row->id), value_whole(row->shard), value_whole(row->n_shards)), diag);
-  return end(self, status, diag);
+  return results_end(self, status, diag);
 }
 
 static int set_point(Results *self, const SweepRow *row, int64_t point, int64_t run_id,
@@ -91,6 +84,6 @@ int results_link_point(Results *self, const SweepRow *row, int64_t point, uint64
                   "('done', 'stalled') ORDER BY id LIMIT 1",
                   VALUES(value_text(results_hex(config_digest, arena))), &run_id, diag);
   if (found != 1) return found;
-  if (results_execute(self, "BEGIN IMMEDIATE", "write", diag)) return -1;
-  return end(self, set_point(self, row, point, run_id, diag) ? -1 : 1, diag);
+  if (results_begin(self, diag)) return -1;
+  return results_end(self, set_point(self, row, point, run_id, diag) ? -1 : 1, diag);
 }

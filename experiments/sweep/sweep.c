@@ -1,9 +1,7 @@
-/* One thread per job loads and simulates points; this one stores them, so that SQLite has one
- * writer and a point is in the database as soon as it ends. */
+/* The threads of a campaign load and simulate points; this one stores them, so that SQLite has one
+ * writer and a point is in the database soon after it ends. */
 #include "experiments/sweep/sweep.h"
 #include "experiments/base/exit_code.h"
-#include "experiments/base/interrupt.h"
-#include "experiments/base/workers.h"
 #include <string.h>
 
 /* ---- One point ---- */
@@ -101,17 +99,16 @@ void sweep_run_done(SweepRun *self) {
 
 typedef enum PointEnd { POINT_FOUND, POINT_SIMULATED, POINT_FAILED, POINT_INTERRUPTED } PointEnd;
 
-/* What a thread does with a point; the slot is used again after it was stored. */
 typedef struct PointJob {
   SweepRun *run;
   int64_t point;
   Trial trial;
   PointEnd end;
-  struct PointJob *next_free;
 } PointJob;
 
-static void run_point(void *context) {
-  PointJob *job = context;
+/* Points are loaded by the threads too: it takes a share of a small one's time. */
+static void run_point(void *slot) {
+  PointJob *job = slot;
   trial_init(&job->trial);
   job->end = POINT_FAILED;
   if (load_point(job->run, job->point, &job->trial)) return;
@@ -153,34 +150,34 @@ static int store(SweepRun *self, Results *results, PointJob *job, Arena *arena, 
   return results_add_run(results, &trial->report, trial->config_digest, &trial->arena, diag);
 }
 
-/* The points that are still to be pushed, and slots for those in flight. */
+/* The points that are still to be run, and where they go. */
 typedef struct Feed {
   SweepRun *run;
-  Workers workers;
-  PointJob *free_jobs;
+  Results *results;
   int64_t next; // of the shard's points
+  Arena *arena;
+  Diag *diag;
 } Feed;
 
-/* Enough slots that no thread waits for the one that stores. */
-static int feed_init(Feed *self, SweepRun *run, int jobs, Arena *arena, Diag *diag) {
-  const int n_slots = 4 * jobs;
-  *self = (Feed){.run = run};
-  PointJob *slots = ARENA_ARRAY(arena, PointJob, n_slots);
-  for (int i = 0; i < n_slots; i++) {
-    slots[i] = (PointJob){.run = run, .next_free = self->free_jobs};
-    self->free_jobs = &slots[i];
-  }
-  return workers_init(&self->workers, jobs, n_slots, arena, diag);
+static int next_point(void *context, void *slot) {
+  Feed *self = context;
+  const SweepRow *row = &self->run->row;
+  if (self->next == self->run->tally.points) return 0;
+  *(PointJob *)slot = (PointJob){
+      .run = self->run, .point = sweep_shard_point(row->shard, row->n_shards, self->next++)};
+  return 1;
 }
 
-static void feed_push(Feed *self) {
-  const SweepRow *row = &self->run->row;
-  for (; self->next < self->run->tally.points && !workers_full(&self->workers); self->next++) {
-    PointJob *job = self->free_jobs;
-    self->free_jobs = job->next_free;
-    job->point = sweep_shard_point(row->shard, row->n_shards, self->next);
-    workers_push(&self->workers, run_point, job);
-  }
+static int take_point(void *context, void *slot) {
+  Feed *self = context;
+  const int status = store(self->run, self->results, slot, self->arena, self->diag);
+  tally_show(&self->run->tally);
+  return status;
+}
+
+static void release_point(void *slot) {
+  PointJob *job = slot;
+  trial_done(&job->trial);
 }
 
 static void begin_tally(SweepRun *self) {
@@ -188,22 +185,19 @@ static void begin_tally(SweepRun *self) {
 }
 
 int sweep_run(SweepRun *self, Results *results, int jobs, Arena *arena, Diag *diag) {
-  Feed feed;
+  Feed feed = {.run = self, .results = results, .arena = arena, .diag = diag};
+  const Campaign campaign = {.jobs = jobs,
+                             .ahead = 4,
+                             .run_size = sizeof(PointJob),
+                             .next = next_point,
+                             .make = run_point,
+                             .take = take_point,
+                             .release = release_point,
+                             .context = &feed,
+                             .results = results};
   begin_tally(self);
-  if (feed_init(&feed, self, jobs, arena, diag)) return -1;
-  int status = 0;
-  for (;;) {
-    if (status == 0 && interrupt_signal == 0) feed_push(&feed);
-    PointJob *job = workers_pop(&feed.workers);
-    if (!job) break;
-    if (status == 0) status = store(self, results, job, arena, diag);
-    trial_done(&job->trial);
-    job->next_free = feed.free_jobs;
-    feed.free_jobs = job;
-    tally_show(&self->tally);
-  }
+  const int status = campaign_run(&campaign, arena, diag);
   tally_done(&self->tally);
-  workers_done(&feed.workers);
   return status == 0 && tally_ended(&self->tally) < self->tally.points ? diag_interrupted(diag)
                                                                        : status;
 }

@@ -1,6 +1,8 @@
 /* Errors of iterations, of percentiles, and of the device against itself. */
 #include "experiments/validate/errors.h"
 #include <assert.h>
+#include <gsl/gsl_sort_double.h>
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,23 +14,9 @@ const char *const validate_part_names[VALIDATE_PARTS] = {
     [VALIDATE_MIXED] = "mixed",
 };
 
-static int compare_doubles(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-/* Of sorted values, with lines between them; NAN of none. */
-static double quantile(const double *sorted, size_t n, double q) {
-  if (n == 0) return NAN;
-  double at = q * (double)(n - 1);
-  size_t i = (size_t)at;
-  return i + 1 < n ? sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
-}
-
-/* Sorts the values. */
+/* NAN of none. Moves the values. */
 static double median_of(double *values, size_t n) {
-  qsort(values, n, sizeof *values, compare_doubles);
-  return quantile(values, n, 0.5);
+  return n > 0 ? gsl_stats_median(values, 1, n) : NAN;
 }
 
 static double relative(double value, double reference) {
@@ -71,7 +59,8 @@ static ValidateErrors errors_of(const ValidateRun *run, ValidatePart part, doubl
   const double n = (double)errors.n;
   if (errors.n == 0) errors.worst = NAN;
   errors.median = median_of(distances, errors.n);
-  errors.p95 = quantile(distances, errors.n, 0.95);
+  gsl_sort(distances, 1, errors.n);
+  errors.p95 = errors.n ? gsl_stats_quantile_from_sorted_data(distances, 1, errors.n, 0.95) : NAN;
   errors.mape = sum / n;
   errors.bias = signed_sum / n;
   errors.total = relative(predicted, errors.seconds);
@@ -82,16 +71,8 @@ static ValidateErrors errors_of(const ValidateRun *run, ValidatePart part, doubl
 /* ---- Repeats ---- */
 
 static int compare_iterations(const void *a, const void *b) {
-  const ValidateIteration *left = a, *right = b;
-  const BatchShape *s = &left->shape, *t = &right->shape;
-  const int64_t keys[][2] = {{s->decode_seqs, t->decode_seqs},
-                             {s->prefill_tokens, t->prefill_tokens},
-                             {s->prefill_area2, t->prefill_area2},
-                             {s->context_tokens, t->context_tokens},
-                             {s->logit_seqs, t->logit_seqs}};
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-    if (keys[i][0] != keys[i][1]) return keys[i][0] < keys[i][1] ? -1 : 1;
-  return 0;
+  return batch_compare(&((const ValidateIteration *)a)->shape,
+                       &((const ValidateIteration *)b)->shape);
 }
 
 static ValidateIteration *sort_iterations(const ValidateRun *run, Arena *arena) {

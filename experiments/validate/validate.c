@@ -5,6 +5,7 @@
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/base/writer.h"
+#include "experiments/campaign/campaign.h"
 #include "experiments/validate/errors.h"
 #include <math.h>
 
@@ -180,43 +181,27 @@ static int warm_up(Meter *self, Diag *diag) {
 
 /* ---- Runs ---- */
 
-static int simulate(ValidateRun *run, Config *config, const SimConfig *sim, Arena *arena,
-                    Diag *diag) {
-  const double wall = clock_monotonic(), cpu = clock_cpu();
-  int status = sim_run(sim, &run->result, arena, diag);
-  trace_close(config->sim.trace);
-  config->sim.trace = NULL;
-  if (status) return -1;
-  report_init(&run->report, config, &run->result, clock_cpu() - cpu, clock_monotonic() - wall,
-              arena);
-  return 0;
-}
-
 static int predict(ValidateRun *run, Config *config, Arena *arena, Diag *diag) {
   Progress progress;
-  if (config_open_trace(config, arena, diag)) return -1;
   progress_init(&progress, &config->workload);
   SimConfig sim = config->sim;
-  sim.interrupted = &interrupt_signal;
   sim.on_progress = progress_update;
   sim.on_progress_context = &progress;
-  int status = simulate(run, config, &sim, arena, diag);
+  int status = config_simulate(config, &sim, &run->result, &run->report, arena, diag);
   progress_done(&progress);
   return status;
 }
 
 static int measure(ValidateRun *run, Meter *meter, Config *config, Diag *diag) {
   const Executor executor = {meter, measure_iteration};
-  if (config_open_trace(config, meter->arena, diag)) return -1;
   SimConfig sim = config->sim;
-  sim.interrupted = &interrupt_signal;
   meter->run = run;
   meter->finished = 0;
   progress_init(&meter->progress, &config->workload);
   sim.executor = &executor;
   sim.on_request = count_request;
   sim.on_request_context = meter;
-  int status = simulate(run, config, &sim, meter->arena, diag);
+  int status = config_simulate(config, &sim, &run->result, &run->report, meter->arena, diag);
   progress_done(&meter->progress);
   return status;
 }

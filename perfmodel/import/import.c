@@ -1,6 +1,7 @@
 /* The list of importers, and what is done after each of them. */
 #include "perfmodel/import/import.h"
-#include <math.h>
+#include "sim/base/sort.h"
+#include <gsl/gsl_statistics_double.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,14 @@ const Importer *importer_find(const char *name) {
 
 /* ---- For importers ---- */
 
-int import_model(const ImportInput *input, Llm *ret_llm, Arena *arena, Diag *diag) {
-  return llm_load(ret_llm, input->model, input->data_dir, place_of_file(NULL), arena, diag);
+int import_table(const char *path, const CsvColumn *columns, void *row, ImportTake *take,
+                 void *context, Diag *diag, Arena *arena) {
+  Csv csv;
+  if (csv_open(&csv, path, arena, diag) || csv_header(&csv, columns, true, diag)) return -1;
+  int error = 0;
+  for (int status; (status = csv_next(&csv, row, diag)) != 0;)
+    if (status < 0 || take(context, &csv, diag)) error = -1;
+  return error;
 }
 
 ProfileRow import_row(const char *model, const char *gpu, int64_t tensor_parallel_size,
@@ -46,23 +53,9 @@ void import_count_fact(Profile *profile, const char *key, int64_t count) {
 /* ---- Configurations ---- */
 
 static int compare_points(const ProfileRow *a, const ProfileRow *b) {
-  const int64_t left[] = {a->op,
-                          a->batch.prefill_tokens,
-                          a->batch.prefill_area2,
-                          a->batch.decode_seqs,
-                          a->batch.context_tokens,
-                          a->batch.logit_seqs,
-                          a->size};
-  const int64_t right[] = {b->op,
-                           b->batch.prefill_tokens,
-                           b->batch.prefill_area2,
-                           b->batch.decode_seqs,
-                           b->batch.context_tokens,
-                           b->batch.logit_seqs,
-                           b->size};
-  for (size_t i = 0; i < sizeof left / sizeof *left; i++)
-    if (left[i] != right[i]) return left[i] < right[i] ? -1 : 1;
-  return 0;
+  const int64_t pairs[][2] = {{a->op, b->op}, {a->size, b->size}};
+  const int order = compare_pairs(pairs, 2);
+  return order ? order : batch_compare(&a->batch, &b->batch);
 }
 
 static int compare_rows(const void *a, const void *b) {
@@ -96,11 +89,6 @@ static void number_configurations(Profile *profile) {
 
 /* ---- Units ---- */
 
-static int compare_doubles(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
 /* The fastest and slowest that the median row of an operator can be. A model of billions of
  * parameters is not iterated over in 50 us, nor is one operator of all layers done in 5 us; neither
  * takes minutes. */
@@ -122,8 +110,7 @@ static int check_unit(const Importer *importer, const Profile *profile, Diag *di
     for (size_t i = 0; i < profile->n_rows; i++)
       if (profile->rows[i].op == (ProfileOp)op) times[n++] = profile->rows[i].median_us;
     if (n == 0) continue;
-    qsort(times, n, sizeof *times, compare_doubles);
-    double median = times[n / 2];
+    const double median = gsl_stats_median(times, 1, n);
     if (median >= PLAUSIBLE[op].low_us && median <= PLAUSIBLE[op].high_us) continue;
     diag_error(diag, place_of_file(profile->path),
                "the median '%s' takes %.3g us, which no machine does: the times are not in %s",
@@ -137,15 +124,15 @@ static int check_unit(const Importer *importer, const Profile *profile, Diag *di
 
 int import_profile(const Importer *importer, const ImportInput *input, Profile *profile,
                    Diag *diag) {
-  profile_set_fact(profile, "source", input->paths[0]);
+  profile_set_fact(profile, "source", input->path);
   profile_set_fact(profile, "format", importer->name);
   profile_set_fact(profile, "source_units", importer->units);
   if (importer->read(input, profile, diag)) return -1;
   if (profile->n_rows < 2)
-    return diag_error(diag, place_of_file(input->paths[0]),
+    return diag_error(diag, place_of_file(input->path),
                       "a profile needs at least two points, found %zu", profile->n_rows);
   if (profile->n_rows > PROFILE_MAX_ROWS)
-    return diag_error(diag, place_of_file(input->paths[0]), "makes more than %d rows",
+    return diag_error(diag, place_of_file(input->path), "makes more than %d rows",
                       PROFILE_MAX_ROWS);
   number_configurations(profile);
   return check_unit(importer, profile, diag);

@@ -7,23 +7,21 @@
  * all and live in import.c. */
 #ifndef PERFMODEL_IMPORT_IMPORT_H
 #define PERFMODEL_IMPORT_IMPORT_H
-#include "perfmodel/llm.h"
 #include "perfmodel/profile.h"
+#include "sim/base/csv.h"
 
 /* What the user said. */
 typedef struct ImportInput {
-  const char *const *paths; // NULL-terminated, at least one
-  const char *model, *gpu;  // keys of the profile; NULL: not said
-  const char *data_dir;     // where models and machines are
+  const char *path;        // of a file or folder
+  const char *model, *gpu; // keys of the profile; NULL: not said
+  const char *data_dir;    // where models and machines are
 } ImportInput;
 
 typedef struct Importer {
   const char *name;
-  const char *help;  // one line: what the files are
+  const char *help;  // one line: what the file or folder is
   const char *units; // of the source, for the facts
-  int max_paths;
-  bool needs_model; // the files do not say a name of ours or the number of layers
-  bool needs_gpu;   // the files do not say the GPU
+  bool needs_model;  // the files do not say a name of ours or the number of layers
   int (*read)(const ImportInput *input, Profile *profile, Diag *diag); // 0, or −1 with entries
 } Importer;
 
@@ -38,8 +36,12 @@ int import_profile(const Importer *importer, const ImportInput *input, Profile *
 
 /* For importers. */
 
-/* Loads the model that the user named, whose layers turn times of one layer into times of all. */
-int import_model(const ImportInput *input, Llm *ret_llm, Arena *arena, Diag *diag);
+typedef int ImportTake(void *context, const Csv *csv, Diag *diag);
+
+/* Reads a table: `row`, zeroed, is filled from each of its rows in turn and handed to `take`, which
+ * says 0, or −1 with entries. All rows are looked at. The table has no other columns than these. */
+int import_table(const char *path, const CsvColumn *columns, void *row, ImportTake *take,
+                 void *context, Diag *diag, Arena *arena);
 /* A row with everything that is not said missing. */
 ProfileRow import_row(const char *model, const char *gpu, int64_t tensor_parallel_size,
                       ProfileOp op, BatchShape batch, double median_us);

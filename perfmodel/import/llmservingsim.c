@@ -13,7 +13,7 @@
  * meta.yaml's num_hidden_layers is that of the shrunk model that was timed, so the model file's
  * counts. */
 #include "perfmodel/import/import.h"
-#include "sim/base/csv.h"
+#include "perfmodel/llm.h"
 #include "sim/base/yaml.h"
 #include <dirent.h>
 #include <errno.h>
@@ -130,28 +130,29 @@ static int add_layers(Reading *self, int64_t degree, ProfileOp op, const LayerRo
   return error;
 }
 
+typedef struct LayerRows {
+  LayerRow row, *rows; // the newest; all
+  size_t n, capacity;
+} LayerRows;
+
+static int take_layer(void *context, const Csv *csv, Diag *diag) {
+  LayerRows *self = context;
+  if (self->row.size > MAX_TOKENS)
+    return diag_error(diag, csv_place(csv, NULL), "more than %d at once", MAX_TOKENS);
+  if (find_layer(csv, &self->row, diag)) return -1;
+  self->row.at = csv_place(csv, NULL);
+  ARENA_RESERVE(csv->lines.arena, self->rows, self->capacity, self->n + 1);
+  self->rows[self->n++] = self->row;
+  return 0;
+}
+
 static int read_layers(Reading *self, const char *path, int64_t degree, ProfileOp op, Diag *diag) {
-  Csv csv;
-  Arena *arena = self->profile->arena;
-  LayerRow *rows = NULL, row = {.size = 0};
-  size_t n = 0, capacity = 0;
-  if (csv_open(&csv, path, arena, diag) ||
-      csv_header(&csv, op == PROFILE_HEAD ? SEQUENCE_COLUMNS : DENSE_COLUMNS, true, diag))
-    return -1;
-  int status = 1, error = 0;
-  while ((status = csv_next(&csv, &row, diag)) != 0) {
-    if (status > 0 && row.size > MAX_TOKENS)
-      status = diag_error(diag, csv_place(&csv, NULL), "more than %d at once", MAX_TOKENS);
-    if (status < 0 || find_layer(&csv, &row, diag)) {
-      error = -1;
-      continue;
-    }
-    row.at = csv_place(&csv, NULL);
-    ARENA_RESERVE(arena, rows, capacity, n + 1);
-    rows[n++] = row;
-  }
-  if (n > 0) qsort(rows, n, sizeof *rows, compare_layers);
-  return error | add_layers(self, degree, op, rows, n, diag);
+  LayerRows all = {.n = 0};
+  const CsvColumn *columns = op == PROFILE_HEAD ? SEQUENCE_COLUMNS : DENSE_COLUMNS;
+  const int error =
+      import_table(path, columns, &all.row, take_layer, &all, diag, self->profile->arena);
+  if (all.n > 0) qsort(all.rows, all.n, sizeof *all.rows, compare_layers);
+  return error | add_layers(self, degree, op, all.rows, all.n, diag);
 }
 
 /* ---- attention.csv ---- */
@@ -219,23 +220,20 @@ static void add_attention(Reading *self, int64_t degree, const AttentionRow *row
   profile_add(self->profile, &added);
 }
 
-static int read_attention(Reading *self, const char *path, int64_t degree, Diag *diag) {
-  Csv csv;
-  AttentionRow row = {.time_us = 0};
-  if (csv_open(&csv, path, self->profile->arena, diag)) return -1;
-  const bool has_past = csv_has(&csv, "kv_prefill"), has_key = csv_has(&csv, "prefill_key");
-  if (csv_header(&csv, ATTENTION_COLUMNS, true, diag)) return -1;
-  if (has_past == has_key)
-    return diag_error(diag, csv_place(&csv, NULL),
+typedef struct AttentionReading {
+  Reading *reading;
+  int64_t degree;
+  AttentionRow row;
+} AttentionReading;
+
+static int take_attention(void *context, const Csv *csv, Diag *diag) {
+  AttentionReading *self = context;
+  if (csv_has(csv, "kv_prefill") == csv_has(csv, "prefill_key"))
+    return diag_error(diag, csv_place(csv, NULL),
                       "one of the columns 'kv_prefill' and 'prefill_key' must be there");
-  int status = 1, error = 0;
-  while ((status = csv_next(&csv, &row, diag)) != 0) {
-    if (status < 0 || check_attention(&csv, &row, diag))
-      error = -1;
-    else
-      add_attention(self, degree, &row, csv_place(&csv, NULL));
-  }
-  return error;
+  if (check_attention(csv, &self->row, diag)) return -1;
+  add_attention(self->reading, self->degree, &self->row, csv_place(csv, NULL));
+  return 0;
 }
 
 /* ---- The bundle ---- */
@@ -253,7 +251,7 @@ static const struct {
 
 static int read_meta(Reading *self, const ImportInput *input, Diag *diag) {
   Profile *profile = self->profile;
-  const char *path = arena_printf(profile->arena, "%s/meta.yaml", input->paths[0]);
+  const char *path = arena_printf(profile->arena, "%s/meta.yaml", input->path);
   const Node *meta = yaml_load(path, profile->arena, diag);
   if (!meta) return -1;
   self->gpu = input->gpu ? input->gpu : scalar(meta, "hardware");
@@ -282,7 +280,9 @@ static int read_degree(Reading *self, const char *folder, int64_t degree, Diag *
       read_layers(self, arena_printf(arena, "%s/dense.csv", folder), degree, PROFILE_LINEAR, diag);
   error |= read_layers(self, arena_printf(arena, "%s/per_sequence.csv", folder), degree,
                        PROFILE_HEAD, diag);
-  error |= read_attention(self, arena_printf(arena, "%s/attention.csv", folder), degree, diag);
+  AttentionReading attention = {.reading = self, .degree = degree};
+  error |= import_table(arena_printf(arena, "%s/attention.csv", folder), ATTENTION_COLUMNS,
+                        &attention.row, take_attention, &attention, diag, arena);
   return error;
 }
 
@@ -321,13 +321,14 @@ static void set_facts(const Reading *self) {
 static int read_bundle(const ImportInput *input, Profile *profile, Diag *diag) {
   Reading self = {.model = input->model, .profile = profile};
   bool degrees[MAX_DEGREE + 1] = {false};
-  if (import_model(input, &self.llm, profile->arena, diag) ||
-      list_degrees(input->paths[0], degrees, diag) || read_meta(&self, input, diag))
+  if (llm_load(&self.llm, input->model, input->data_dir, place_of_file(NULL), profile->arena,
+               diag) ||
+      list_degrees(input->path, degrees, diag) || read_meta(&self, input, diag))
     return -1;
   int error = 0;
   for (int degree = 1; degree <= MAX_DEGREE; degree++)
     if (degrees[degree])
-      error |= read_degree(&self, arena_printf(profile->arena, "%s/tp%d", input->paths[0], degree),
+      error |= read_degree(&self, arena_printf(profile->arena, "%s/tp%d", input->path, degree),
                            degree, diag);
   set_facts(&self);
   return error;
@@ -337,7 +338,6 @@ const Importer import_llmservingsim = {
     .name = "llmservingsim",
     .help = "a bundle of LLMServingSim: the folder with meta.yaml and tpN/",
     .units = "microseconds",
-    .max_paths = 1,
     .needs_model = true,
     .read = read_bundle,
 };

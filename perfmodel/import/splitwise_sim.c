@@ -12,7 +12,6 @@
  * say so in `stop`. (Calibration study, 4.5.) */
 #include "perfmodel/gpu_facts.h"
 #include "perfmodel/import/import.h"
-#include "sim/base/csv.h"
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -56,6 +55,14 @@ static int check_sizes(const Csv *csv, const SourceRow *row, Diag *diag) {
   return error;
 }
 
+typedef struct Reading {
+  const ImportInput *input;
+  Profile *profile;
+  SourceRow row;
+  const char *gpu; // whose TDP is at hand
+  double tdp_watts;
+} Reading;
+
 /* Watts of one GPU; a share of 0 was not measured. */
 static double power_watts(double share, double tdp_watts) {
   return share > 0 ? share * tdp_watts : NAN;
@@ -82,31 +89,23 @@ static void add_rows(Profile *profile, const SourceRow *row, Place at, double td
   profile_add(profile, &added);
 }
 
-static int read_rows(Csv *csv, const ImportInput *input, Profile *profile, Diag *diag) {
-  SourceRow row = {0};
-  const char *gpu = NULL; // whose TDP is at hand
-  double tdp_watts = 0;
-  int status = 1, error = 0;
-  while ((status = csv_next(csv, &row, diag)) != 0) {
-    if (status < 0 || check_sizes(csv, &row, diag)) {
-      error = -1;
-      continue;
-    }
-    if (gpu != row.hardware) {
-      Hardware hardware;
-      bool known = gpu_facts_find(&hardware, row.hardware, input->data_dir, profile->arena);
-      tdp_watts = known ? hardware.gpu_tdp : NAN;
-      gpu = row.hardware;
-    }
-    add_rows(profile, &row, csv_place(csv, NULL), tdp_watts);
+static int take_row(void *context, const Csv *csv, Diag *diag) {
+  Reading *self = context;
+  if (check_sizes(csv, &self->row, diag)) return -1;
+  if (self->gpu != self->row.hardware) {
+    Hardware hardware;
+    self->gpu = self->row.hardware;
+    const bool known =
+        gpu_facts_find(&hardware, self->gpu, self->input->data_dir, self->profile->arena);
+    self->tdp_watts = known ? hardware.gpu_tdp : NAN;
   }
-  return error;
+  add_rows(self->profile, &self->row, csv_place(csv, NULL), self->tdp_watts);
+  return 0;
 }
 
 static int read_file(const ImportInput *input, Profile *profile, Diag *diag) {
-  Csv csv;
-  if (csv_open(&csv, input->paths[0], profile->arena, diag) ||
-      csv_header(&csv, COLUMNS, true, diag) || read_rows(&csv, input, profile, diag))
+  Reading self = {.input = input, .profile = profile};
+  if (import_table(input->path, COLUMNS, &self.row, take_row, &self, diag, profile->arena))
     return -1;
   profile_set_fact(profile, "engine_preset", "eager-2023");
   profile_set_fact(profile, "assumption_context",
@@ -123,6 +122,5 @@ const Importer import_splitwise_sim = {
     .name = "splitwise-sim",
     .help = "SplitwiseSim's perf_model.csv",
     .units = "milliseconds",
-    .max_paths = 1,
     .read = read_file,
 };

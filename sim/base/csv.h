@@ -1,23 +1,14 @@
 /* Comma-separated tables: comment lines, a header row, rows bound to structs by a table of columns.
  *
- * The whole file is held in memory, so places point into it for as long as the arena lives. Lines
- * end with LF or CR LF; blank ones are passed over, and so is a byte order mark. Comments are the
- * lines before the header that start with '#'. Commas between double quotes do not separate.
+ * The whole file is held in memory, so places point into it for as long as the arena lives; see
+ * lines.h. Comments are the lines before the header that start with '#'.
  *
  * A cell that a spreadsheet would take for a formula, text that begins with = + - or @ and is no
  * number, is written with an apostrophe before it, which reading takes away again. */
 #ifndef SIM_BASE_CSV_H
 #define SIM_BASE_CSV_H
-#include "sim/base/diag.h"
-#include <stdbool.h>
+#include "sim/base/lines.h"
 #include <stdint.h>
-
-enum { CSV_MAX_BYTES = 1 << 29 }; // of a file
-
-typedef struct CsvField {
-  const char *text; // not NUL-terminated; inside the file's text
-  int length;
-} CsvField;
 
 typedef enum CsvType {
   CSV_TEXT, // const char *, NUL-terminated; plain, see text.h
@@ -42,15 +33,12 @@ typedef struct CsvColumn {
   { .name = #field, .type = kind, .offset = offsetof(Type, field), .range = limits }
 
 typedef struct Csv {
-  const char *path;
-  Arena *arena;
-  const char *next, *end; // unread
-  const char *line;       // the newest line
-  int line_length, line_number;
+  LineReader lines;
+  Line line;                // the newest
   const CsvColumn *columns; // what csv_header was given
   int *position;            // of each of them in a row, −1: absent
   int n_columns, n_fields;  // of `columns`; in a row of the file
-  CsvField *fields;         // of the newest row
+  Field *fields;            // of the newest row
 } Csv;
 
 /* Reads a file; one that cannot be read is DIAG_ENVIRONMENT. `path` must outlive the table. */
@@ -58,12 +46,12 @@ int csv_open(Csv *self, const char *path, Arena *arena, Diag *diag);
 /* Reads a copy of `text`, which `name` stands for in messages. */
 void csv_open_text(Csv *self, const char *name, const char *text, size_t length, Arena *arena);
 /* The next comment without its '#' and the spaces around; false when the header comes next. */
-bool csv_comment(Csv *self, CsvField *ret_comment);
-/* Whether the header, which comes next, has a column of this name. */
-bool csv_has(const Csv *self, const char *column);
+bool csv_comment(Csv *self, Field *ret_comment);
 /* Reads the header and finds `columns` (ended by a row without name) in it, in any order. Reports
  * all that are missing or there twice, and when `exact` those that are not in the table. */
 int csv_header(Csv *self, const CsvColumn *columns, bool exact, Diag *diag);
+/* Whether the header had this one of `columns`. */
+bool csv_has(const Csv *self, const char *column);
 /* Cuts off the file's last line when it has no newline and fewer cells than the header: whatever
  * wrote it was stopped in the middle. Whether it did; csv_header comes before. */
 bool csv_drop_torn(Csv *self);

@@ -69,6 +69,11 @@ int text_width(const char *text) {
   return width;
 }
 
+bool text_ends_with(const char *text, const char *end) {
+  const size_t length = strlen(text), n = strlen(end);
+  return length > n && strcmp(text + length - n, end) == 0;
+}
+
 int text_span(const char *text, int length, int count) {
   int at = 0;
   for (; at < length; at++) {

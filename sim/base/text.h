@@ -20,6 +20,8 @@ void text_put(FILE *out, const char *text, size_t length, char mark);
 const char *text_shown(const char *text, Arena *arena);
 /* Characters that text_put writes of it. */
 int text_width(const char *text);
+/* Whether it is longer than `end` and ends with it. */
+bool text_ends_with(const char *text, const char *end);
 /* Bytes of the first `count` characters of UTF-8 text, or all of it if it has fewer. */
 int text_span(const char *text, int length, int count);
 /* The greatest length, at most `length`, at which text[0..length) can be cut between characters. */

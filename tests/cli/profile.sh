@@ -66,14 +66,14 @@ run 0 check cleaned.csv
 
 run 2 import splitwise-sim source.csv
 has err "it needs '-o PROFILE'"
-run 2 import vidur source.csv -o profile.csv --model llama2-70b
-has err "'vidur' needs '--gpu'"
+run 2 import llmservingsim . -o profile.csv
+has err "'llmservingsim' needs '--model'"
 run 2 import splitwise-sm source.csv -o profile.csv
 has err "did you mean 'splitwise-sim'?"
 run 2 import splitwise-sim source.csv source.csv -o profile.csv
-has err "'splitwise-sim' takes 1 file"
-run 3 import vidur source.csv -o other.csv --model llama2-70b --gpu h100-80gb
-has err 'is none of the tables there are'
+has err 'source.csv'
+run 4 import llmservingsim none -o other.csv --model llama2-70b
+has err 'cannot open the folder'
 [ ! -e other.csv ] || fail 'a failed import left a file'
 run 4 import splitwise-sim none.csv -o other.csv
 run 4 import splitwise-sim source.csv -o none/other.csv

@@ -2,8 +2,8 @@
  * `schedulers` and `pools_of`. */
 #include "perfmodel/hardware.h"
 #include "perfmodel/perfmodel.h"
+#include "sim/base/lines.h"
 #include "tests/differential/differential.h"
-#include "traces/line_reader.h"
 #include "traces/workload.h"
 #include <math.h>
 #include <stdlib.h>

@@ -73,6 +73,31 @@ static void test_closing(Arena *arena, Diag *diag) {
   workers_done(&workers);
 }
 
+typedef struct Gate {
+  pthread_mutex_t lock; // held by the caller until the job may end
+} Gate;
+
+static void pass(void *context) {
+  Gate *gate = context;
+  pthread_mutex_lock(&gate->lock);
+  pthread_mutex_unlock(&gate->lock);
+}
+
+/* A wait with an end does end, with nothing, and one that is long enough with the result. */
+static void test_waiting(Arena *arena, Diag *diag) {
+  Workers workers;
+  Gate gate = {PTHREAD_MUTEX_INITIALIZER};
+  if (workers_init(&workers, 1, 1, arena, diag)) exit(1);
+  pthread_mutex_lock(&gate.lock);
+  workers_push(&workers, pass, &gate);
+  expect(!workers_wait(&workers, 0), "a result of a job that goes on", 0, 0);
+  expect(!workers_wait(&workers, 0.01), "a result of a job that goes on", 1, 0);
+  pthread_mutex_unlock(&gate.lock);
+  expect(workers_wait(&workers, 1e9), "no result of a job that ended", 0, 0);
+  expect(workers_pop(&workers) == &gate, "another job's result", 0, 0);
+  workers_done(&workers);
+}
+
 /* ---- Trials ---- */
 
 typedef struct Point {
@@ -137,6 +162,7 @@ int main(int argc, char **argv) {
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     test_sums(shapes[i][0], shapes[i][1], &arena, &diag);
   test_closing(&arena, &diag);
+  test_waiting(&arena, &diag);
   if (argc > 1) test_trials(argv[1], &arena, &diag);
   expect(workers_cpus() >= 1, "CPUs", workers_cpus(), 1);
   diag_done(&diag);

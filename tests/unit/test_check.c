@@ -405,8 +405,7 @@ Test(check, samples_without_spread_lose_it) {
 Test(check, what_is_wrong_with_splitwise_sim_is_found) {
   const char *path = data_path("TANDEM_DATA_DIR", "profiles/splitwise-sim-perf_model.csv", &arena);
   if (!path) cr_skip_test("TANDEM_DATA_DIR has no SplitwiseSim profile");
-  const char *paths[] = {path, NULL};
-  const ImportInput input = {.paths = paths, .data_dir = data_dir};
+  const ImportInput input = {.path = path, .data_dir = data_dir};
   Profile profile;
   profile_init(&profile, path, &arena);
   cr_assert_eq(import_profile(importer_find("splitwise-sim"), &input, &profile, &diag), 0);

@@ -3,6 +3,7 @@
 #include "sim/base/csv.h"
 #include "tests/unit/testing.h"
 #include <math.h>
+#include <zlib.h>
 
 typedef struct Row {
   const char *name;
@@ -32,14 +33,14 @@ Test(csv, rows_fill_structs_whatever_the_order_of_columns) {
   Csv csv = open_text("\xef\xbb\xbf# a: b\n#c\r\n\ntime,count,note,name\r\n"
                       "1.5, 8.0 ,\"x, y\",one\n\n2e3,0,,\"two, too\"");
   Row row = {0};
-  CsvField comment;
+  Field comment;
   cr_assert(csv_comment(&csv, &comment));
   cr_assert(comment.length == 4 && memcmp(comment.text, "a: b", 4) == 0);
   cr_assert(csv_comment(&csv, &comment));
   cr_assert_not(csv_comment(&csv, &comment));
-  cr_assert(csv_has(&csv, "note"));
-  cr_assert_not(csv_has(&csv, "not"));
   cr_assert_eq(csv_header(&csv, COLUMNS, false, &diag), 0);
+  cr_assert(csv_has(&csv, "time"));
+  cr_assert_not(csv_has(&csv, "extra"));
   cr_assert_eq(csv_next(&csv, &row, &diag), 1);
   cr_assert(row.time == 1.5 && row.count == 8 && isnan(row.extra));
   cr_assert_str_eq(row.name, "one");
@@ -129,6 +130,26 @@ Test(csv, files_that_cannot_be_read_are_the_environment) {
     cr_expect_eq(csv_open(&csv, paths[i], &arena, &diag), -1);
     cr_expect_eq(diag.entries[i].kind, DIAG_ENVIRONMENT);
   }
+}
+
+Test(csv, gzip_reads_like_plain_text_and_damage_is_found) {
+  static const char text[] = "name,count,time\na,1,2\nb,3,4\n";
+  const char *packed = temp_file("", 0, &arena);
+  gzFile out = gzopen(packed, "wb");
+  cr_assert_eq(gzwrite(out, text, sizeof text - 1), (int)sizeof text - 1);
+  cr_assert_eq(gzclose(out), Z_OK);
+  Csv csv;
+  Row row = {0};
+  cr_assert_eq(csv_open(&csv, packed, &arena, &diag), 0);
+  cr_assert_eq(csv_header(&csv, COLUMNS, true, &diag), 0);
+  cr_expect_eq(csv_next(&csv, &row, &diag), 1);
+  cr_expect_eq(csv_next(&csv, &row, &diag), 1);
+  cr_expect(row.count == 3 && csv_place(&csv, "time").line == 3);
+  cr_expect_eq(csv_next(&csv, &row, &diag), 0);
+  cr_assert_eq(truncate(packed, 20), 0);
+  cr_expect_eq(csv_open(&csv, packed, &arena, &diag), -1);
+  expect_entry(&diag, 0, 1, 0, "cut short", "half of it");
+  unlink(packed);
 }
 
 /* What csv_put_text writes of a cell. */

@@ -433,8 +433,7 @@ Test(fit, errors_on_splitwise_sims_profile_are_below_the_papers_and_interpolatio
   const char *path =
       arena_printf(&arena, "%s/profiles/splitwise-sim-perf_model.csv", shared ? shared : "");
   if (access(path, R_OK) != 0) cr_skip_test("TANDEM_DATA_DIR has no profiles");
-  const char *const paths[] = {path, NULL};
-  ImportInput input = {.paths = paths, .data_dir = data_dir};
+  const ImportInput input = {.path = path, .data_dir = data_dir};
   Profile profile;
   Means all = {0}, large = {0};
   profile_init(&profile, path, &arena);

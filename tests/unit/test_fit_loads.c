@@ -162,24 +162,54 @@ Test(fit_loads, rows_are_raised_until_they_keep_the_rules) {
   for (int trial = 0; trial < 500; trial++) {
     Arena arena;
     arena_init(&arena);
-    Tick ticks[ROWS * KNOTS];
-    DecodeRow rows[ROWS];
-    for (int i = 0; i < ROWS * KNOTS; i++)
-      ticks[i] = (Tick)rng_below(&rng, 1000000) + 100000 * (i % KNOTS + i / KNOTS);
-    const Tick first = ticks[0];
-    decode_rows_settle(ROWS, KNOTS, ticks);
-    cr_assert_eq(ticks[0], first);
-    for (int r = 0; r < ROWS; r++) {
-      PwlKnot knots[KNOTS];
-      for (int k = 0; k < KNOTS; k++)
-        knots[k] = (PwlKnot){100 * (k + 1) * (k + 1), tick_seconds(ticks[r * KNOTS + k])};
-      rows[r].seqs = r + 1;
-      pwl_init(&rows[r].curve, knots, KNOTS, false, &arena);
-      if (r > 0) cr_assert_lt(decode_row_falls_below(&rows[r], &rows[r - 1]), 0);
+    PwlKnot knots[ROWS][KNOTS];
+    RowKnots rows[ROWS];
+    DecodeRows settled;
+    int64_t context = 0;
+    for (int i = 0; i < ROWS * KNOTS; i++) {
+      const int r = i / KNOTS, k = i % KNOTS;
+      const Tick ticks = (Tick)rng_below(&rng, 1000000) + 100000 * (k + r);
+      // of every other trial the rows share their knots
+      knots[r][k] = (PwlKnot){100 * (k + 1) * (k + 1 + trial % 2 * r), tick_seconds(ticks)};
+      rows[r] = (RowKnots){knots[r], KNOTS};
     }
-    cr_assert_lt(decode_rows_approach(&rows[ROWS - 1], &rows[ROWS - 2]), 0);
+    for (int r = 0; r < ROWS; r++)
+      for (int k = 1; k < KNOTS; k++)
+        knots[r][k].seconds = fmax(knots[r][k].seconds, knots[r][k - 1].seconds);
+    cr_assert(decode_rows_init(&settled, rows, ROWS, &arena));
+    cr_assert_eq(settled.n == KNOTS, trial % 2 == 0);
+    decode_rows_settle(&settled);
+    cr_assert_eq(settled.seconds[0], knots[0][0].seconds);
+    for (int r = 0; r < ROWS; r++) {
+      cr_assert_eq(decode_rows_fault(&settled, r, &context), DECODE_SOUND);
+      const Tick *row = &settled.ticks[r * settled.n], *before = row - settled.n;
+      for (int k = 0; k < settled.n; k++) {
+        cr_assert(k == 0 || row[k] >= row[k - 1]);
+        cr_assert(r == 0 || row[k] >= before[k]);
+        if (r > 0 && k > 0 && (r + 1 == ROWS || k + 1 == settled.n))
+          cr_assert_geq(row[k] - row[k - 1], before[k] - before[k - 1]);
+        const Tick rounded = tick_from_seconds(settled.seconds[r * settled.n + k]);
+        cr_assert_eq(rounded, row[k]);
+      }
+    }
     arena_done(&arena);
   }
+}
+
+Test(fit_loads, tables_of_too_many_numbers_are_refused) {
+  enum { ROWS = 2049 };
+  static PwlKnot knots[ROWS];
+  static RowKnots rows[ROWS];
+  Arena arena;
+  DecodeRows table;
+  arena_init(&arena);
+  for (int r = 0; r < ROWS; r++) {
+    knots[r] = (PwlKnot){r, 1};
+    rows[r] = (RowKnots){&knots[r], 1};
+  }
+  cr_expect_not(decode_rows_init(&table, rows, ROWS, &arena));
+  cr_expect(decode_rows_init(&table, rows, ROWS / 2, &arena));
+  arena_done(&arena);
 }
 
 /* Times that no file may say: a token takes a day. */

@@ -1,5 +1,5 @@
 /* Pinned: the bucket layout, the stated error of quantiles against sorted values, that a series
- * gives the counters of its terms added one by one, and merging. Not pinned: the last bits of sums,
+ * gives the counters of its terms added one by one. Not pinned: the last bits of sums,
  * which depend on the order of addition. */
 #include "sim/base/histogram.h"
 #include "sim/base/rng.h"

@@ -9,20 +9,13 @@
 
 TestSuite(import, .init = setup_data, .fini = teardown);
 
-enum { MAX_FILES = 3 };
-
-/* Imports texts as files, which are gone afterwards. */
-static int import_texts(const char *format, const char *model, const char *gpu,
-                        const char *const texts[MAX_FILES], Profile *profile) {
-  const char *paths[MAX_FILES + 1] = {NULL};
-  for (int i = 0; i < MAX_FILES && texts[i]; i++)
-    paths[i] = temp_file(texts[i], strlen(texts[i]), &arena);
-  const ImportInput input = {paths, model, gpu, data_dir};
+/* Imports a text as a file, which is gone afterwards. */
+static int import_text(const char *format, const char *text, Profile *profile) {
+  const ImportInput input = {.path = temp_file(text, strlen(text), &arena), .data_dir = data_dir};
   diag.n_entries = diag.n_dropped = 0;
-  profile_init(profile, paths[0], &arena);
+  profile_init(profile, input.path, &arena);
   int status = import_profile(importer_find(format), &input, profile, &diag);
-  for (int i = 0; paths[i]; i++)
-    unlink(paths[i]);
+  unlink(input.path);
   if (status == 0) cr_expect_str_eq(profile_fact(profile, "format"), format);
   return status;
 }
@@ -63,9 +56,9 @@ Test(import, every_importer_has_a_name_help_and_units) {
   int n = 0;
   for (; importer_at(n); n++) {
     cr_expect_eq(importer_find(importer_at(n)->name), importer_at(n));
-    cr_expect(*importer_at(n)->help && *importer_at(n)->units && importer_at(n)->max_paths > 0);
+    cr_expect(*importer_at(n)->help && *importer_at(n)->units);
   }
-  cr_expect_eq(n, 5);
+  cr_expect_eq(n, 2);
   cr_expect_null(importer_find("nothing"));
 }
 
@@ -80,8 +73,7 @@ Test(import, splitwise_sim_has_two_iterations_in_each_line) {
                                        "bloom-176b,a100-80gb,512,4,129,0,0,91,41,2000,8\n"
                                        "bloom-176b,abacus,512,4,257,1,1,91,41,10000,8\n";
   Profile profile;
-  const int status =
-      import_texts("splitwise-sim", NULL, NULL, (const char *[]){text, NULL, NULL}, &profile);
+  const int status = import_text("splitwise-sim", text, &profile);
   cr_assert_eq(status, 0, "%s", first_message());
   cr_assert_eq(profile.n_rows, 6);
   const BatchShape prefill = {2048, 4 * 512 * 512, 0, 0, 4};
@@ -137,8 +129,7 @@ Test(import, splitwise_sim_lines_that_cannot_be_are_located) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Profile profile;
-    const char *texts[MAX_FILES] = {cases[i].text};
-    cr_expect_eq(import_texts("splitwise-sim", NULL, NULL, texts, &profile), -1);
+    cr_expect_eq(import_text("splitwise-sim", cases[i].text, &profile), -1);
     expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
   }
 }
@@ -146,8 +137,7 @@ Test(import, splitwise_sim_lines_that_cannot_be_are_located) {
 Test(import, splitwise_sims_own_file_has_twelve_groups_of_210_rows) {
   const char *path = data_path("TANDEM_DATA_DIR", "profiles/splitwise-sim-perf_model.csv", &arena);
   if (!path) cr_skip_test("TANDEM_DATA_DIR has no SplitwiseSim profile");
-  const char *paths[] = {path, NULL};
-  const ImportInput input = {.paths = paths, .data_dir = data_dir};
+  const ImportInput input = {.path = path, .data_dir = data_dir};
   Profile profile;
   ProfileGroup *groups = NULL;
   profile_init(&profile, path, &arena);
@@ -168,131 +158,6 @@ Test(import, splitwise_sims_own_file_has_twelve_groups_of_210_rows) {
   cr_expect_gt(powered, 0);
 }
 
-/* ---- Vidur and Frontier ---- */
-
-#define MLP                                                                                        \
-  "time_stats.emb.median,time_stats.input_layernorm.median,time_stats.attn_pre_proj.median,"       \
-  "time_stats.attn_rope.median,time_stats.attn_post_proj.median,"                                  \
-  "time_stats.post_attention_layernorm.median,time_stats.mlp_up_proj.median,"                      \
-  "time_stats.mlp_act.median,time_stats.mlp_down_proj.median,time_stats.add.median,n_head,"        \
-  "n_kv_head,n_embd,n_expanded_embd,vocab_size,use_gated_mlp,num_tokens,"                          \
-  "num_tensor_parallel_workers\n"
-#define SHAPE "64,8,8192,28672,32768,True,"
-#define ATTENTION                                                                                  \
-  "time_stats.attn_input_reshape.median,time_stats.attn_kv_cache_save.median,"                     \
-  "time_stats.attn_prefill.median,time_stats.attn_decode.median,"                                  \
-  "time_stats.attn_output_reshape.median,n_embd,n_q_head,n_kv_head,"                               \
-  "num_tensor_parallel_workers,batch_size,prefill_chunk_size,kv_cache_size,seq_lens,"              \
-  "is_true_mixed_batch\n"
-#define NETWORK ",time_stats.all_reduce.median,rank,num_workers,size,collective,devices_per_node\n"
-
-/* What a fit makes of the one linear row of a group of llama2-70b: its time with all-reduces, where
- * they were not in it from the profile's rows, or else from rings of 100 us. */
-static void expect_linear(const Profile *profile, int degree, double median_us) {
-  ProfileGroup *groups = NULL;
-  const size_t n = profile_groups(profile, &groups, &arena);
-  const FitAllReduce all_reduce = {
-      .calls = 160, .bytes_per_token = 2 * 8192, .ring = "a machine", .ring_latency = 100e-6};
-  for (size_t i = 0; i < n; i++) {
-    if (groups[i].tensor_parallel_size != degree) continue;
-    FitRows rows;
-    const ProfileRow *linear[8];
-    fit_rows_init(&rows, profile, &groups[i], "graph", &all_reduce, &arena);
-    cr_assert_eq(fit_rows_of(&rows, PROFILE_LINEAR, linear), 1);
-    cr_expect_float_eq(linear[0]->median_us, median_us, 1e-9 * median_us, "%d GPUs take %g us",
-                       degree, linear[0]->median_us);
-    return;
-  }
-  cr_expect(false, "no group of %d GPUs", degree);
-}
-
-Test(import, vidurs_operators_become_layers_with_their_all_reduces) {
-  /* Norms, add and embedding are missing at 4 GPUs: those of 1 GPU stand in. 1024 tokens make
-   * all-reduces of 16 MiB, halfway between the two sizes. */
-  static const char mlp[] = MLP "0.5,0.01,0.1,0.02,0.1,0.01,0.3,0.02,0.2,0.01," SHAPE "1024,1\n"
-                                ",,0.05,0.01,0.05,,0.1,0.01,0.1,," SHAPE "1024,4\n";
-  static const char network[] = NETWORK "0,0.01,0,4,8388608,all_reduce,4\n"
-                                        "1,0.03,0,4,25165824,all_reduce,4\n"
-                                        "2,9,0,4,16777216,all_reduce,2\n"
-                                        "3,9,0,2,16777216,all_reduce,2\n";
-  Profile profile;
-  const char *texts[MAX_FILES] = {network, mlp};
-  const int status = import_texts("vidur", "llama2-70b", "h100-80gb", texts, &profile);
-  cr_assert_eq(status, 0, "%s", first_message());
-  cr_assert_eq(profile.n_rows, 4);
-  const BatchShape batch = {.prefill_tokens = 1024};
-  expect_row(&profile, 0, PROFILE_LINEAR, 1, batch, 500 + 80 * 770.0);
-  expect_row(&profile, 1, PROFILE_LINEAR, 4, batch, 500 + 80 * (320.0 + 30));
-  expect_row(&profile, 2, PROFILE_ALL_REDUCE, 4, (BatchShape){0}, 10);
-  expect_row(&profile, 3, PROFILE_ALL_REDUCE, 4, (BatchShape){0}, 30);
-  cr_expect(profile.rows[2].size == 8388608 && profile.rows[3].size == 25165824);
-  expect_linear(&profile, 1, 500 + 80 * 770.0);
-  expect_linear(&profile, 4, 500 + 80 * (320.0 + 30 + 2 * 20));
-  cr_expect_not_null(strstr(profile_fact(&profile, "assumption_layers"), "80 layers"));
-  texts[0] = mlp;
-  texts[1] = NULL;
-  cr_assert_eq(import_texts("vidur", "llama2-70b", "h100-80gb", texts, &profile), 0);
-  expect_row(&profile, 1, PROFILE_LINEAR, 4, batch, 500 + 80 * 350.0);
-  expect_linear(&profile, 4, 500 + 80 * (320.0 + 30 + 2 * 100)); // those of --machine
-}
-
-Test(import, frontiers_attention_counts_the_kernel_of_its_own_phase) {
-  static const char text[] =
-      ATTENTION "0.01,0.02,0.3,0.007,0.01,8192,64,8,8,1,512,1024,[512],False\n"
-                "0.01,0.02,0.007,0.2,0.01,8192,64,8,8,16,0,1000,\"[1000, 1000]\",False\n"
-                "0.01,0.02,0.007,0.2,0.01,8192,64,8,8,16,0,0,[1],False\n"
-                "0.01,0.02,0.5,0.2,0.01,8192,64,8,8,16,512,0,\"[1, 2]\",True\n";
-  Profile profile;
-  const char *texts[MAX_FILES] = {text};
-  const int status = import_texts("frontier", "llama2-70b", "h800-80gb", texts, &profile);
-  cr_assert_eq(status, 0, "%s", first_message());
-  cr_assert_eq(profile.n_rows, 2);
-  const BatchShape prefill = {.prefill_tokens = 512, .prefill_area2 = 512 * (2 * 1024 + 512)};
-  const BatchShape decode = {.decode_seqs = 16, .context_tokens = 16000};
-  expect_row(&profile, 0, PROFILE_PREFILL_ATTENTION, 8, prefill, 80 * 340.0);
-  expect_row(&profile, 1, PROFILE_DECODE_ATTENTION, 8, decode, 80 * 240.0);
-  cr_expect_str_eq(profile_fact(&profile, "rows_of_unequal_prompts_left_out"), "1");
-  cr_expect_str_eq(profile_fact(&profile, "rows_without_context_left_out"), "1");
-  expect_facts(&profile, "format=frontier\n"
-                         "source_units=milliseconds\n"
-                         "engine_preset=ideal\n"
-                         "assumption_layers=80 layers, each with every operator once\n"
-                         "assumption_tensor_parallel=operators missing from a row are those of 1 "
-                         "GPU at the same tokens\n"
-                         "all_reduce=none\n"
-                         "assumption_head=not measured\n"
-                         "rows_of_unequal_prompts_left_out=1\n"
-                         "rows_without_context_left_out=1\n");
-}
-
-Test(import, vidur_tables_that_cannot_be_are_located) {
-  static const struct {
-    const char *model, *text, *part;
-    int line, column;
-  } cases[] = {
-      {"llama2-7000b", MLP, "unknown model 'llama2-7000b'", 0, 0},
-      {"llama2-70b", "a,b\n1,2\n", "is none of the tables there are", 0, 0},
-      {"bloom-176b", MLP "0.5,0.01,0.1,0.02,0.1,0.01,0.3,0.02,0.2,0.01," SHAPE "1024,1\n",
-       "the row is of 64 heads, 8 KV heads and hidden size 8192, 'bloom-176b' has 112", 2, 51},
-      {"llama2-70b", MLP "0.5,0.01,,0.02,0.1,0.01,0.3,0.02,0.2,0.01," SHAPE "1024,1\n",
-       "'time_stats.attn_pre_proj.median' is empty", 2, 10},
-      {"llama2-70b", ATTENTION "0,0,0,0.2,0,8192,64,8,8,1,512,0,[1],False\n",
-       "'time_stats.attn_prefill.median' must be a number above 0", 2, 5},
-      {"llama2-70b", "time_stats.mlp_up_proj.median\n1\n",
-       "column 'time_stats.attn_pre_proj.median' is missing", 1, 1},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Profile profile;
-    const char *texts[MAX_FILES] = {cases[i].text};
-    cr_expect_eq(import_texts("vidur", cases[i].model, "h100-80gb", texts, &profile), -1);
-    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
-  }
-  Profile profile;
-  const char *twice[MAX_FILES] = {MLP, MLP};
-  cr_expect_eq(import_texts("vidur", "llama2-70b", "h100-80gb", twice, &profile), -1);
-  cr_expect_not_null(strstr(first_message(), "a second table of linear operators"));
-}
-
 /* ---- LLMServingSim ---- */
 
 /* Imports a bundle of one degree, 2; the folder is gone afterwards. */
@@ -310,8 +175,7 @@ static int import_bundle(const char *meta, const char *dense, const char *per_se
   cr_assert(mkdir(folder, 0700) == 0 && mkdir(degree, 0700) == 0);
   for (size_t i = 0; i < 4; i++)
     write_file(arena_printf(&arena, "%s/%s", folder, files[i].name), files[i].text);
-  const char *paths[] = {folder, NULL};
-  const ImportInput input = {paths, "llama3-8b", NULL, data_dir};
+  const ImportInput input = {folder, "llama3-8b", NULL, data_dir};
   diag.n_entries = diag.n_dropped = 0;
   profile_init(profile, folder, &arena);
   int status = import_profile(importer_find("llmservingsim"), &input, profile, &diag);
@@ -387,8 +251,8 @@ Test(import, llmservingsim_bundles_that_cannot_be_are_located) {
        "layer 'qkv_proj' has no time for 2", 3, 1},
       {META, "layer,tokens,time_us\nqkv_proj,1,2\nqkv_proj,1,2\n", attention,
        "layer 'qkv_proj' is there twice for 1", 3, 1},
-      {META, DENSE, "prefill_chunk,n_decode,kv_decode,time_us\n",
-       "one of the columns 'kv_prefill' and 'prefill_key' must be there", 1, 1},
+      {META, DENSE, "prefill_chunk,n_decode,kv_decode,time_us\n0,1,16,8\n",
+       "one of the columns 'kv_prefill' and 'prefill_key' must be there", 2, 1},
       {META, DENSE, "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n0,0,0,0,5\n",
        "the row has neither a prefill nor a decode", 2, 1},
       {META, "layer,tokens,time_us\nqkv_proj,1,0.05\n", attention,
@@ -468,84 +332,5 @@ Test(import, times_that_no_machine_takes_are_of_another_unit) {
         cases[i].prefill, cases[i].decode);
     const int status = import_bundle(META, dense, head, attention, &profile);
     cr_expect_eq(status == 0, cases[i].good, "case %zu: %s", i, first_message());
-  }
-}
-
-/* ---- DistServe ---- */
-
-Test(import, distserves_formulas_become_points) {
-  static const char text[] =
-      "{\"facebook/opt-13b\": {\"2\": {\"decoding_large_small_bs_threshold\": 2,"
-      " \"prefill\": [10, 0.1, 1e-5], \"decoding_smallbs\": [20, 1e-3, 0.5],"
-      " \"decoding_largebs\": [7, 2e-3, -0.5]}}}";
-  Profile profile;
-  const char *texts[MAX_FILES] = {text};
-  const int status = import_texts("distserve", NULL, "a100-80gb", texts, &profile);
-  cr_assert_eq(status, 0, "%s", first_message());
-  const size_t prefills = 8 + 8 + 7 + 6; // 1, 2, 4 and 8 prompts of 64 tokens to 16384 in all
-  cr_assert_eq(profile.n_rows, prefills + 9 * 4 - 4);
-  expect_row(&profile, 0, PROFILE_ITERATION, 2, (BatchShape){64, 64 * 64, 0, 0, 1},
-             1000 * (10 + 6.4 + 0.04096));
-  expect_row(&profile, 8, PROFILE_ITERATION, 2, (BatchShape){128, 2 * 64 * 64, 0, 0, 2},
-             1000 * (10 + 12.8 + 0.08192));
-  expect_row(&profile, prefills, PROFILE_ITERATION, 2, (BatchShape){0, 0, 1, 64, 1},
-             1000 * (20 + 0.064 + 0.5));
-  expect_row(&profile, prefills + 4, PROFILE_ITERATION, 2, (BatchShape){0, 0, 2, 128, 2},
-             1000 * (7 + 0.256 - 1));
-  cr_expect_str_eq(profile.rows[0].model, "opt-13b");
-  cr_expect_str_eq(profile_fact(&profile, "points_not_positive_left_out"), "4");
-  cr_expect_str_eq(profile.rows[0].stop, "formula");
-  cr_expect_not_null(profile_fact(&profile, "assumption_prefill_grid"));
-  expect_facts(
-      &profile,
-      "format=distserve\n"
-      "source_units=milliseconds\n"
-      "engine_preset=eager-2023\n"
-      "assumption_prefill_grid=prompts of 64 to 8192 tokens, doubling, 1 to 8 at once, at most "
-      "16384 tokens\n"
-      "assumption_decode_grid=1 to 256 sequences, doubling, of 64 to 4096 tokens, quadrupling\n"
-      "assumption_measured=nothing: points of DistServe's fitted formulas\n"
-      "points_not_positive_left_out=4\n");
-}
-
-Test(import, distserve_files_that_cannot_be_are_located) {
-  static const struct {
-    const char *text, *part;
-    int line, column;
-  } cases[] = {
-      {"[1]", "must be a map of models", 1, 1},
-      {"{\"m\": 1}", "must be a model's map of degrees", 1, 2},
-      {"{\"m\": {\"x\": {}}}", "'x' must be a tensor_parallel_size", 1, 8},
-      {"{\"m\": {\"1\": {\"decoding_large_small_bs_threshold\": 9, \"prefill\": [1, 2],\n"
-       "\"decoding_smallbs\": [1, 2, 3], \"decoding_largebs\": [1, 2, 3]}}}",
-       "'prefill' must be a list of 3 numbers", 1, 65},
-      {"{\"m\": {\"1\": {\"decoding_large_small_bs_threshold\": 9, \"prefill\": [1, 2, nan],\n"
-       "\"decoding_smallbs\": [1, 2, 3], \"decoding_largebs\": [1, 2, 3]}}}",
-       "must be a number", 1, 72},
-      {"{\"m\": {\"1\": {\"decoding_large_small_bs_threshold\": 9}}}", "'prefill' is missing", 1,
-       13},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Profile profile;
-    const char *texts[MAX_FILES] = {cases[i].text};
-    cr_expect_eq(import_texts("distserve", NULL, "g", texts, &profile), -1);
-    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
-  }
-}
-
-Test(import, distserves_degrees_are_whole_numbers_to_1024) {
-  static const struct {
-    const char *degree;
-    bool good;
-  } cases[] = {{"1", true}, {"1024", true}, {"0", false}, {"1025", false}, {"1.5", false}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    Profile profile;
-    const char *texts[MAX_FILES] = {arena_printf(
-        &arena,
-        "{\"m\": {\"%s\": {\"decoding_large_small_bs_threshold\": 9, \"prefill\": [1, 2, 3],"
-        " \"decoding_smallbs\": [1, 2, 3], \"decoding_largebs\": [1, 2, 3]}}}",
-        cases[i].degree)};
-    cr_expect_eq(import_texts("distserve", NULL, "g", texts, &profile) == 0, cases[i].good, "%s",
-                 cases[i].degree);
   }
 }

@@ -348,6 +348,19 @@ Test(perfmodel, bad_files_are_reported_where_they_are_wrong) {
   }
 }
 
+/* The second row ends a tick below the first. */
+Test(perfmodel, rows_that_rounding_left_too_low_are_raised) {
+  PerfModel model;
+  const char *text = TOP LINEAR "prefill_attention: none\nhead: none\ndecode_attention:\n  rows:\n"
+                                "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
+                                "    - {sequences: 2, knots: [[0, 0.1], [9, 0.299999999999]]}\n";
+  cr_assert_eq(load_text(&model, text, 8), 0);
+  for (int64_t n = 2; n <= 8; n++) {
+    const Tick more = perfmodel_decode_step(&model, n, 9) - perfmodel_decode_step(&model, n, 0);
+    cr_expect_eq(more, 200 * (TICKS_PER_SECOND / 1000), "%d sequences", (int)n);
+  }
+}
+
 Test(perfmodel, a_missing_combination_names_those_there_are) {
   const struct {
     const char *set, *model, *message, *hint;

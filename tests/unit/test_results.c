@@ -1,8 +1,9 @@
 /* The database: what a run writes into each table, and that the schema is the one the program
  * expects. What happens when writing fails is shown by tests/cli/results.sh. */
-#include "experiments/base/folder.h"
 #include "experiments/results/results.h"
+#include "sim/base/folder.h"
 #include "tests/unit/testing.h"
+#include <math.h>
 
 static Results results;
 
@@ -263,6 +264,46 @@ Test(results, runs_are_counted_up) {
     cr_expect_eq(ask("SELECT max(id) FROM run"), i);
   }
   cr_expect_eq(ask_summary("count(*)"), 3);
+}
+
+/* What another connection sees. */
+static double ask_elsewhere(const char *sql) {
+  const Results mine = results;
+  cr_assert_eq(results_open_reader(&results, path, &arena, &diag), 0);
+  const double value = ask(sql);
+  results_close(&results);
+  results = mine;
+  return value;
+}
+
+Test(results, runs_share_a_transaction_for_as_long_as_it_may_last) {
+  static const char count[] = "SELECT count(*) FROM run";
+  Ran ran;
+  run_small(&ran, false);
+  cr_expect(isinf(results_due(&results)));
+  results_batch(&results, 3600);
+  for (int i = 1; i <= 2; i++)
+    cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+  cr_expect(results_due(&results) > 0 && results_due(&results) <= 3600);
+  cr_expect_eq(ask(count), 2);
+  cr_expect_eq(ask_elsewhere(count), 0);
+  cr_assert_eq(results_flush(&results, &diag), 0);
+  cr_expect_eq(ask_elsewhere(count), 2);
+  cr_expect(isinf(results_due(&results)));
+  cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+  results_batch(&results, 0); // the third one's is due
+  cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+  cr_expect_eq(ask_elsewhere(count), 4);
+}
+
+Test(results, what_was_not_flushed_is_undone) {
+  Ran ran;
+  run_small(&ran, false);
+  results_batch(&results, 3600);
+  cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+  results_close(&results);
+  cr_assert_eq(results_open(&results, path, getenv("TANDEM_SOURCE_DIR"), &arena, &diag), 0);
+  cr_expect_eq(ask("SELECT count(*) FROM run") + ask("SELECT count(*) FROM metric"), 0);
 }
 
 Test(results, a_run_that_failed_has_its_configuration_and_a_reason) {

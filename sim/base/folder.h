@@ -1,10 +1,10 @@
 /* Names of the files in a folder, and the texts of small ones. */
-#ifndef EXPERIMENTS_BASE_FOLDER_H
-#define EXPERIMENTS_BASE_FOLDER_H
+#ifndef SIM_BASE_FOLDER_H
+#define SIM_BASE_FOLDER_H
 #include "sim/base/diag.h"
 
 /* Names without `extension` (".sql"; "": those that have no dot) in order, NULL-terminated; none
- * when the folder cannot be read. */
+ * when the folder cannot be read. Names that are no plain text are left out. */
 const char *const *folder_names(const char *folder, const char *extension, Arena *arena);
 /* The text of a file that the program comes with, at most 64 KiB; NULL with an entry. */
 const char *folder_text(const char *path, Arena *arena, Diag *diag);

@@ -1,5 +1,5 @@
 /* Reading folders. */
-#include "experiments/base/folder.h"
+#include "sim/base/folder.h"
 #include "sim/base/cleanup.h"
 #include "sim/base/text.h"
 #include <dirent.h>
@@ -16,11 +16,12 @@ const char *const *folder_names(const char *folder, const char *extension, Arena
   size_t n = 0, capacity = 0;
   DIR *directory = opendir(folder);
   for (struct dirent *entry; directory && (entry = readdir(directory));) {
-    const size_t stem = strcspn(entry->d_name, ".");
-    if (stem == 0 || strcmp(entry->d_name + stem, extension) != 0) continue;
-    if (!text_is_plain(entry->d_name)) continue; // no configuration could name it
+    const char *name = entry->d_name;
+    const size_t stem = *extension ? strlen(name) - strlen(extension) : strcspn(name, ".");
+    if (*extension ? !text_ends_with(name, extension) : name[stem] != '\0') continue;
+    if (!text_is_plain(name)) continue; // no configuration could name it
     ARENA_RESERVE(arena, names, capacity, n + 1);
-    names[n++] = arena_copy(arena, entry->d_name, stem);
+    names[n++] = arena_copy(arena, name, stem);
   }
   if (directory) closedir(directory);
   if (n > 0) qsort(names, n, sizeof *names, compare_names);

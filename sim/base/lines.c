@@ -1,6 +1,5 @@
 /* Lines through zlib, which hands plain files through unchanged. */
-#include "traces/line_reader.h"
-#include <assert.h>
+#include "sim/base/lines.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,6 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+
+enum { SHOWN_MAX = 60 }; // of a field in a message
+
+/* ---- Files ---- */
 
 int line_reader_open(LineReader *self, const char *path, Arena *arena, Diag *diag) {
   int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -62,23 +65,52 @@ static int too_long(const LineReader *self, Diag *diag) {
                     LINE_LENGTH_MAX >> 20);
 }
 
-/* Reads on behind the unread bytes, which move to the front of the buffer. */
+/* Reads on behind the unread bytes, which are at the front of the buffer. */
+static void fill(LineReader *self) {
+  if (self->capacity - self->end < LINE_READER_CHUNK) {
+    self->capacity = 2 * self->end + LINE_READER_CHUNK;
+    self->buffer = arena_resize(self->arena, self->buffer, self->capacity);
+  }
+  const unsigned room = (unsigned)(self->capacity - self->end);
+  const int got = gzread(self->file, self->buffer + self->end, room);
+  if (got > 0) self->end += (size_t)got;
+  self->at_end = got < (int)room;
+}
+
+int line_reader_load(LineReader *self, const char *path, Arena *arena, Diag *diag) {
+  if (line_reader_open(self, path, arena, diag)) return -1;
+  while (!self->at_end && self->end <= LINES_HELD_MAX)
+    fill(self);
+  const int status = self->end > LINES_HELD_MAX
+                         ? diag_error(diag, place_of_file(path), "the file is larger than %d MiB",
+                                      LINES_HELD_MAX >> 20)
+                         : check_end(self, diag);
+  line_reader_close(self);
+  return status;
+}
+
+/* ---- Lines ---- */
+
+/* Makes room in front of the unread bytes and reads on. */
 static int refill(LineReader *self, Diag *diag) {
-  size_t unread = self->end - self->begin;
+  const size_t unread = self->end - self->begin;
   if (unread > LINE_LENGTH_MAX) return too_long(self, diag);
   if (self->begin > 0) self->start_is_gone = true;
   if (unread) memmove(self->buffer, self->buffer + self->begin, unread);
   self->begin = 0;
   self->end = unread;
-  if (self->capacity - unread < LINE_READER_CHUNK) {
-    self->capacity = 2 * unread + LINE_READER_CHUNK;
-    self->buffer = arena_resize(self->arena, self->buffer, self->capacity);
-  }
-  unsigned room = (unsigned)(self->capacity - unread);
-  int got = gzread(self->file, self->buffer + unread, room);
-  if (got > 0) self->end += (size_t)got;
-  self->at_end = got < (int)room;
+  fill(self);
   return 0;
+}
+
+Field field_trim(Field field) {
+  while (field.length > 0 && (*field.text == ' ' || *field.text == '\t')) {
+    field.text++;
+    field.length--;
+  }
+  while (field.length > 0 && strchr(" \t", field.text[field.length - 1]))
+    field.length--;
+  return field;
 }
 
 /* The next line, blank or not. */
@@ -99,7 +131,11 @@ static int next_line(LineReader *self, Line *ret_line, Diag *diag) {
   size_t length = newline ? (size_t)(newline - text) : self->end - self->begin;
   self->begin += length + (newline ? 1 : 0);
   if (length && text[length - 1] == '\r') length--;
-  if (length > LINE_LENGTH_MAX) return too_long(self, diag);
+  if (self->file && length > LINE_LENGTH_MAX) return too_long(self, diag);
+  if (self->line_number == 0 && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+    text += 3;
+    length -= 3;
+  }
   if (self->line_number < INT_MAX - 1) self->line_number++;
   *ret_line = (Line){text, (int)length, self->line_number, self->path};
   return 1;
@@ -109,7 +145,7 @@ int line_reader_next(LineReader *self, Line *ret_line, Diag *diag) {
   int status = 1;
   do
     status = next_line(self, ret_line, diag);
-  while (status > 0 && ret_line->length == 0);
+  while (status > 0 && field_trim((Field){ret_line->text, ret_line->length}).length == 0);
   return status;
 }
 
@@ -127,4 +163,55 @@ int line_reader_rewind(LineReader *self, Diag *diag) {
 void line_reader_close(LineReader *self) {
   if (self->file) gzclose_r(self->file);
   self->file = NULL;
+}
+
+/* ---- Fields ---- */
+
+/* A field that starts with a quote goes on to the one that closes it; the text is what stands
+ * between. */
+Field line_take(const Line *line, const char **at) {
+  const char *start = *at, *from = start, *end = line->text + line->length;
+  if (start < end && *start == '"') {
+    const char *close = memchr(start + 1, '"', (size_t)(end - start - 1));
+    if (close) from = close;
+  }
+  const char *comma = memchr(from, ',', (size_t)(end - from));
+  const char *stop = comma ? comma : end;
+  *at = comma ? comma + 1 : NULL;
+  if (from > start && stop == from + 1) return (Field){start + 1, (int)(from - start - 1)};
+  return field_trim((Field){start, (int)(stop - start)});
+}
+
+int line_split(const Line *line, Field *ret_fields, int room) {
+  int n = 0;
+  for (const char *at = line->text; at; n++) {
+    const Field field = line_take(line, &at);
+    if (n < room) ret_fields[n] = field;
+  }
+  return n;
+}
+
+bool field_is(Field field, const char *text) {
+  return (size_t)field.length == strlen(text) && memcmp(field.text, text, strlen(text)) == 0;
+}
+
+bool line_is(const Line *line, const char *text) {
+  return field_is((Field){line->text, line->length}, text);
+}
+
+Place line_place(const Line *line, Field field) {
+  if (!field.text) field = (Field){line->text, line->length};
+  return (Place){.path = line->path,
+                 .line = line->number,
+                 .column = (int)(field.text - line->text) + 1,
+                 .width = field.length > 0 ? field.length : 1,
+                 .source = line->text,
+                 .source_length = line->length};
+}
+
+int field_error(const Line *line, Field field, const char *name, const char *expected, Diag *diag) {
+  const int shown = field.length < SHOWN_MAX ? field.length : SHOWN_MAX;
+  const Place at = line_place(line, field);
+  if (shown == 0) return diag_error(diag, at, "'%s' is empty, it must be %s", name, expected);
+  return diag_error(diag, at, "'%s' must be %s, not '%.*s'", name, expected, shown, field.text);
 }
