@@ -25,6 +25,19 @@ void write_json_number(double value, FILE *out) {
   write_number(value, "null", out);
 }
 
+void write_json_value(const char *before, const char *key, double value, FILE *out) {
+  fprintf(out, "%s\"%s\": ", before, key);
+  write_json_number(value, out);
+}
+
+void write_json_text(const char *before, const char *key, const char *text, FILE *out) {
+  fprintf(out, "%s\"%s\": ", before, key);
+  if (text)
+    write_json_string(text, out);
+  else
+    fputs("null", out);
+}
+
 void write_csv_number(double value, FILE *out) {
   write_number(value, "", out);
 }

@@ -11,6 +11,9 @@ extern const char *const format_names[]; // "table", …, NULL-terminated
 void write_json_number(double value, FILE *out);
 /* Control characters as escapes, U+FFFD for each byte that is no UTF-8. */
 void write_json_string(const char *text, FILE *out);
+/* A member of an object, after `before`, the ", " or what else comes first; a text may be NULL. */
+void write_json_value(const char *before, const char *key, double value, FILE *out);
+void write_json_text(const char *before, const char *key, const char *text, FILE *out);
 /* The same number, empty when it is not finite. */
 void write_csv_number(double value, FILE *out);
 /* A line of "scope,name,statistic,value,unit". */

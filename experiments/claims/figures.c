@@ -10,11 +10,11 @@
 
 /* Looks for "ttft_s.p50" or "pool.decode.utilization" among all figures of a report: `run` and
  * `value` go without saying. */
-typedef struct Search {
+typedef struct Lookup {
   const char *name;
   double value;
   bool found;
-} Search;
+} Lookup;
 
 /* What is left of `name` after `part` and a dot, or its end; NULL when it begins otherwise. */
 static const char *after(const char *name, const char *part) {
@@ -27,14 +27,14 @@ static const char *after(const char *name, const char *part) {
 static void look(void *context, const char *scope, const char *name, const char *statistic,
                  double value, const char *unit) {
   (void)unit;
-  Search *search = context;
-  const char *rest = search->name;
+  Lookup *lookup = context;
+  const char *rest = lookup->name;
   if (strcmp(scope, "run") != 0) rest = after(rest, scope);
   rest = after(rest, name);
   if (rest && strcmp(statistic, "value") != 0) rest = after(rest, statistic);
   if (!rest || *rest) return;
-  search->value = value;
-  search->found = true;
+  lookup->value = value;
+  lookup->found = true;
 }
 
 /* Seconds of busy time in iterations of at most `tokens` tokens. Histograms are exact up to 255. */
@@ -82,7 +82,7 @@ static bool find_share(const SimResult *result, const char *name, const double *
   return false;
 }
 
-/* slo_met, the number of objectives met, and slo.ttft_p90, the value of one. */
+/* slo_met, the number of objectives met, and slo.ttft.p90, the value of one. */
 static bool find_slo(const Report *report, const char *name, double *ret_value) {
   const int n = report->config->slo->n_specs;
   if (strcmp(name, "slo_met") == 0) {
@@ -100,11 +100,11 @@ static bool find_slo(const Report *report, const char *name, double *ret_value) 
 
 int claim_run_figure(const Trial *trial, const char *name, const double *arguments, int n_arguments,
                      Place at, double *ret_value, Diag *diag) {
-  Search search = {.name = name};
+  Lookup lookup = {.name = name};
   if (n_arguments == 0) {
-    report_visit(&trial->report, look, &search);
-    if (search.found) {
-      *ret_value = search.value;
+    report_visit(&trial->report, look, &lookup);
+    if (lookup.found) {
+      *ret_value = lookup.value;
       return 0;
     }
     if (find_slo(&trial->report, name, ret_value)) return 0;

@@ -136,35 +136,21 @@ static void print_csv(const Paper *paper, Arena *arena, FILE *out) {
     }
 }
 
-static void json_text(const char *key, const char *value, FILE *out) {
-  fprintf(out, "\"%s\": ", key);
-  write_json_string(value, out);
-  fputs(", ", out);
-}
-
-static void json_number(const char *key, double value, FILE *out) {
-  fprintf(out, "\"%s\": ", key);
-  write_json_number(value, out);
-  fputs(", ", out);
-}
-
 static void json_ranges(const Claim *claim, int figure, Arena *arena, FILE *out) {
   SensitivityRange range;
-  bool first = true;
-  fputs("\"sensitivity\": [", out);
+  const char *before = "{";
+  fputs(", \"sensitivity\": [", out);
   for (int k = 0; k < claim->n_sensitivities; k++) {
     if (!claim_sensitivity(claim, figure, k, &range, arena)) continue;
-    fputs(first ? "{" : ", {", out);
-    json_text("over", range.over, out);
-    json_text("why", claim->sensitivities[k].why, out);
-    json_number("low", range.low, out);
-    json_number("high", range.high, out);
-    fputs("\"inside\": ", out);
-    write_json_string(range.inside, out);
+    write_json_text(before, "over", range.over, out);
+    write_json_text(", ", "why", claim->sensitivities[k].why, out);
+    write_json_value(", ", "low", range.low, out);
+    write_json_value(", ", "high", range.high, out);
+    write_json_text(", ", "inside", range.inside, out);
     putc('}', out);
-    first = false;
+    before = ", {";
   }
-  fputs("], ", out);
+  putc(']', out);
 }
 
 static void print_json(const Paper *paper, bool first, Arena *arena, FILE *out) {
@@ -172,20 +158,20 @@ static void print_json(const Paper *paper, bool first, Arena *arena, FILE *out) 
     for (int f = 0; f < paper->claims[i].n_figures; f++, first = false) {
       const Claim *claim = &paper->claims[i];
       const ClaimFigure *figure = &claim->figures[f];
-      fputs(first ? "[\n  {" : ",\n  {", out);
-      json_text("paper", paper->name, out);
-      json_text("id", claim->id, out);
-      json_text("claim", claim->claim, out);
-      json_text("figure", figure->what, out);
-      json_text("stated", figure->paper, out);
-      json_number("released", figure->values[COLUMN_RELEASED], out);
-      json_number("tandem", figure->values[COLUMN_TANDEM], out);
-      json_number("low", figure->low, out);
-      json_number("high", figure->high, out);
-      json_text("unit", figure->unit, out);
-      json_text("note", claim->note, out);
+      write_json_text(first ? "[\n  {" : ",\n  {", "paper", paper->name, out);
+      write_json_text(", ", "id", claim->id, out);
+      write_json_text(", ", "claim", claim->claim, out);
+      write_json_text(", ", "figure", figure->what, out);
+      write_json_text(", ", "stated", figure->paper, out);
+      write_json_value(", ", "released", figure->values[COLUMN_RELEASED], out);
+      write_json_value(", ", "tandem", figure->values[COLUMN_TANDEM], out);
+      write_json_value(", ", "low", figure->low, out);
+      write_json_value(", ", "high", figure->high, out);
+      write_json_text(", ", "unit", figure->unit, out);
+      write_json_text(", ", "note", claim->note, out);
       json_ranges(claim, f, arena, out);
-      fprintf(out, "\"verdict\": \"%s\"}", verdict_names[figure->verdict]);
+      write_json_text(", ", "verdict", verdict_names[figure->verdict], out);
+      putc('}', out);
     }
 }
 

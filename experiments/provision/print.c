@@ -44,13 +44,6 @@ static void table_head(const Provision *study, FILE *out) {
   fprintf(out, "; %d seed%s\n\n", study->n_seeds, study->n_seeds > 1 ? "s" : "");
 }
 
-static int name_width(const Provision *study) {
-  int width = (int)strlen("design");
-  for (int d = 0; d < study->n_designs; d++)
-    if ((int)strlen(study->designs[d].name) > width) width = (int)strlen(study->designs[d].name);
-  return width;
-}
-
 static void table_row(const Provision *study, const DesignOutcome *outcome, int width, FILE *out) {
   const Answer *answer = &outcome->answers[0];
   char cost[32], power[32], rate[32], low[32], high[32], range[70] = "-";
@@ -129,7 +122,7 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
 }
 
 static void print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
-  const int width = name_width(study);
+  const int width = provision_name_width(study);
   table_head(study, out);
   if (study->offline) {
     ranking_print_table(study, outcomes, out);
@@ -148,30 +141,17 @@ static void print_table(const Provision *study, const DesignOutcome *outcomes, F
 
 /* ---- JSON ---- */
 
-static void json_number(const char *key, double value, FILE *out) {
-  fprintf(out, ", \"%s\": ", key);
-  write_json_number(value, out);
-}
-
-static void json_text(const char *key, const char *text, FILE *out) {
-  fprintf(out, ", \"%s\": ", key);
-  if (text)
-    write_json_string(text, out);
-  else
-    fputs("null", out);
-}
-
 static void json_slo(const SloOutcome *slo, FILE *out) {
   fprintf(out, "{\"name\": \"%s\", \"unit\": \"%s\"", slo->spec->name, slo_unit(slo->spec));
-  json_number("value", slo->value, out);
-  json_number("limit", slo->spec->limit, out);
-  json_number("margin", slo->margin, out);
+  write_json_value(", ", "value", slo->value, out);
+  write_json_value(", ", "limit", slo->spec->limit, out);
+  write_json_value(", ", "margin", slo->margin, out);
   putc('}', out);
 }
 
 static void json_choice(const Answer *answer, const Design *design, FILE *out) {
-  json_number("output_tokens_per_s", answer->tokens_per_s, out);
-  json_text("choice", design->fits[answer->choice].label, out);
+  write_json_value(", ", "output_tokens_per_s", answer->tokens_per_s, out);
+  write_json_text(", ", "choice", design->fits[answer->choice].label, out);
 }
 
 static void json_answer(const Provision *study, const Design *design, const Answer *answer,
@@ -181,15 +161,15 @@ static void json_answer(const Provision *study, const Design *design, const Answ
   if (answer->found) {
     fprintf(out, ", \"prefill\": %" PRId64 ", \"decode\": %" PRId64 ", \"mixed\": %" PRId64,
             answer->n_prefill, answer->n_decode, answer->n_mixed);
-    json_number("machines", answer->takes.machines, out);
-    json_number("cost_per_hour", answer->takes.cost_per_hour, out);
-    json_number("power_kw", answer->takes.power_kw, out);
-    json_number("rate_rps", answer->rate, out);
+    write_json_value(", ", "machines", answer->takes.machines, out);
+    write_json_value(", ", "cost_per_hour", answer->takes.cost_per_hour, out);
+    write_json_value(", ", "power_kw", answer->takes.power_kw, out);
+    write_json_value(", ", "rate_rps", answer->rate, out);
     if (study->offline) json_choice(answer, design, out);
     fprintf(out, ", \"open_ended\": %s", answer->open_ended ? "true" : "false");
-    json_text("binds", answer->binds, out);
-    json_number("margin", answer->margin, out);
-    json_text("next_fails", answer->next_fails, out);
+    write_json_text(", ", "binds", answer->binds, out);
+    write_json_value(", ", "margin", answer->margin, out);
+    write_json_text(", ", "next_fails", answer->next_fails, out);
     fputs(", \"slo\": [", out);
     for (int i = 0; i < answer->n_slos; i++) {
       fputs(i ? ", " : "", out);
@@ -201,20 +181,19 @@ static void json_answer(const Provision *study, const Design *design, const Answ
 }
 
 static void json_outcome(const Provision *study, const DesignOutcome *outcome, FILE *out) {
-  fputs("{\"design\": ", out);
-  write_json_string(outcome->design->name, out);
-  json_number("low", outcome->low, out);
-  json_number("high", outcome->high, out);
-  json_number("mean", outcome->mean, out);
-  json_number("half_width", outcome->half_width, out);
+  write_json_text("{", "design", outcome->design->name, out);
+  write_json_value(", ", "low", outcome->low, out);
+  write_json_value(", ", "high", outcome->high, out);
+  write_json_value(", ", "mean", outcome->mean, out);
+  write_json_value(", ", "half_width", outcome->half_width, out);
   fprintf(out, ", \"distinct\": %d, \"holds\": %d, \"monotone\": %s", outcome->n_distinct,
           outcome->n_holds, outcome->monotone ? "true" : "false");
-  json_text("why_not", outcome->why_not, out);
+  write_json_text(", ", "why_not", outcome->why_not, out);
   fprintf(out, ", \"simulations\": %" PRId64 ", \"stopped\": %" PRId64 ", \"reused\": %" PRId64,
           outcome->n_simulations, outcome->n_stopped, outcome->n_reused);
-  json_number("grid", outcome->n_grid, out);
-  json_number("events", outcome->events, out);
-  json_number("saved_events", outcome->saved_events, out);
+  write_json_value(", ", "grid", outcome->n_grid, out);
+  write_json_value(", ", "events", outcome->events, out);
+  write_json_value(", ", "saved_events", outcome->saved_events, out);
   fputs(",\n     \"answers\": [", out);
   for (int s = 0; s < study->n_seeds; s++) {
     fputs(s ? ",\n       " : "\n       ", out);
@@ -231,20 +210,14 @@ static void json_outcome(const Provision *study, const DesignOutcome *outcome, F
 static void print_json(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
   bool flips = false;
   const int best = provision_best(study, outcomes, &flips);
-  fputs("{\n  \"version\": ", out);
-  write_json_string(tandem_version, out);
-  fputs(",\n  \"study\": ", out);
-  write_json_string(study->base->path, out);
-  fprintf(out, ",\n  \"objective\": \"%s\"", objective_names[study->objective]);
-  fprintf(out, ",\n  \"unit\": \"%s\"", objective_units[study->objective]);
+  write_json_text("{\n  ", "version", tandem_version, out);
+  write_json_text(",\n  ", "study", study->base->path, out);
+  write_json_text(",\n  ", "objective", objective_names[study->objective], out);
+  write_json_text(",\n  ", "unit", objective_units[study->objective], out);
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
     fprintf(out, ",\n  \"budget\": {\"of\": \"%s\", \"value\": %.17g}",
             objective_names[study->budget_of], study->budget);
-  fputs(",\n  \"best\": ", out);
-  if (best < 0)
-    fputs("null", out);
-  else
-    write_json_string(study->designs[best].name, out);
+  write_json_text(",\n  ", "best", best < 0 ? NULL : study->designs[best].name, out);
   fprintf(out, ",\n  \"flips\": %s,\n  \"designs\": [\n    ", flips ? "true" : "false");
   for (int d = 0; d < study->n_designs; d++) {
     fputs(d ? ",\n    " : "", out);

@@ -52,7 +52,7 @@ static const char *number(double value, char text[32]) {
   return text;
 }
 
-static int name_width(const Provision *study) {
+int provision_name_width(const Provision *study) {
   size_t width = strlen("design");
   for (int d = 0; d < study->n_designs; d++)
     if (strlen(study->designs[d].name) > width) width = strlen(study->designs[d].name);
@@ -127,7 +127,7 @@ static void print_foot(const Provision *study, const DesignOutcome *outcomes, FI
 }
 
 void ranking_print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
-  const int width = name_width(study);
+  const int width = provision_name_width(study);
   fprintf(out, "%-*s requests/s  tokens/s machines     $/h      kW  choice\n", width, "design");
   for (int d = 0; d < study->n_designs; d++)
     print_best(&outcomes[d], width, out);
@@ -187,19 +187,11 @@ void ranking_print_csv(const Provision *study, const DesignOutcome *outcomes, FI
   arena_done(&arena);
 }
 
-static void json_text(const char *key, const char *text, FILE *out) {
-  fprintf(out, ", \"%s\": ", key);
-  if (text)
-    write_json_string(text, out);
-  else
-    fputs("null", out);
-}
-
 static void json_choice(const Design *design, int64_t seed, int64_t choice, const Measurement *one,
                         int64_t rank, FILE *out) {
-  fprintf(out, "{\"seed\": %" PRId64 ", \"rank\": ", seed);
-  write_json_number(rank > 0 ? (double)rank : NAN, out);
-  json_text("choice", design->fits[choice].label, out);
+  write_json_value("{", "seed", (double)seed, out);
+  write_json_value(", ", "rank", rank > 0 ? (double)rank : NAN, out);
+  write_json_text(", ", "choice", design->fits[choice].label, out);
   fputs(", \"values\": {", out);
   for (int i = 0; i < design->choices.n_axes; i++) {
     fputs(i ? ", " : "", out);
@@ -207,11 +199,9 @@ static void json_choice(const Design *design, int64_t seed, int64_t choice, cons
     fputs(": ", out);
     write_json_string(sweep_choice(&design->choices, choice, i)->label, out);
   }
-  fputs("}, \"throughput_rps\": ", out);
-  write_json_number(one->throughput_rps, out);
-  fputs(", \"output_tokens_per_s\": ", out);
-  write_json_number(one->output_tokens_per_s, out);
-  json_text("why_not", one->why_not, out);
+  write_json_value("}, ", "throughput_rps", one->throughput_rps, out);
+  write_json_value(", ", "output_tokens_per_s", one->output_tokens_per_s, out);
+  write_json_text(", ", "why_not", one->why_not, out);
   putc('}', out);
 }
 

@@ -3,6 +3,8 @@
 #define EXPERIMENTS_PROVISION_RANKING_H
 #include "experiments/provision/provision.h"
 
+/* Characters of the column that names the designs. */
+int provision_name_width(const Provision *study);
 /* The best of each design, then all choices of each on the first seed. */
 void ranking_print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out);
 /* A line for each choice and seed. */

@@ -64,43 +64,36 @@ static void print_table(const Validation *self, const Config *config, FILE *out)
 
 /* ---- JSON ---- */
 
-static void json_member(const char *before, const char *key, double value, FILE *out) {
-  fprintf(out, "%s\"%s\": ", before, key);
-  write_json_number(value, out);
-}
-
 static void json_errors(const ValidateErrors *errors, FILE *out) {
   char batch[96] = "";
   if (errors->n > 0) format_batch(&errors->worst_batch, batch, sizeof batch);
-  json_member("{", "iterations", (double)errors->n, out);
-  json_member(", ", "seconds", errors->seconds, out);
-  json_member(", ", "mape", errors->mape, out);
-  json_member(", ", "median", errors->median, out);
-  json_member(", ", "p95", errors->p95, out);
-  json_member(", ", "worst", errors->worst, out);
-  json_member(",\n      ", "bias", errors->bias, out);
-  json_member(", ", "total", errors->total, out);
-  json_member(", ", "extrapolated", errors->extrapolated, out);
-  fprintf(out, ", \"worst_batch\": \"%s\"}", batch);
+  write_json_value("{", "iterations", (double)errors->n, out);
+  write_json_value(", ", "seconds", errors->seconds, out);
+  write_json_value(", ", "mape", errors->mape, out);
+  write_json_value(", ", "median", errors->median, out);
+  write_json_value(", ", "p95", errors->p95, out);
+  write_json_value(", ", "worst", errors->worst, out);
+  write_json_value(",\n      ", "bias", errors->bias, out);
+  write_json_value(", ", "total", errors->total, out);
+  write_json_value(", ", "extrapolated", errors->extrapolated, out);
+  write_json_text(", ", "worst_batch", batch, out);
+  putc('}', out);
 }
 
 static void json_latency(const ValidateLatency *latency, FILE *out) {
   fprintf(out, "{\"name\": \"%s\", \"statistic\": \"%s\"", latency->name, latency->statistic);
-  json_member(", ", "predicted", latency->predicted, out);
-  json_member(", ", "measured", latency->measured, out);
-  json_member(", ", "error", latency->error, out);
-  json_member(", ", "repeat", latency->repeat, out);
+  write_json_value(", ", "predicted", latency->predicted, out);
+  write_json_value(", ", "measured", latency->measured, out);
+  write_json_value(", ", "error", latency->error, out);
+  write_json_value(", ", "repeat", latency->repeat, out);
   putc('}', out);
 }
 
 static void print_json(const Validation *self, const Config *config, FILE *out) {
-  fputs("{\n  \"config\": ", out);
-  write_json_string(config->path, out);
-  fputs(",\n  \"backend\": ", out);
-  write_json_string(self->backend, out);
-  fputs(",\n  \"device\": ", out);
-  write_json_string(self->device.name, out);
-  fprintf(out, ",\n  \"runs\": %lld", (long long)self->n_measured);
+  write_json_text("{\n  ", "config", config->path, out);
+  write_json_text(",\n  ", "backend", self->backend, out);
+  write_json_text(",\n  ", "device", self->device.name, out);
+  write_json_value(",\n  ", "runs", (double)self->n_measured, out);
   fputs(",\n  \"latencies\": [", out);
   for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++) {
     fputs(i > 0 ? ",\n    " : "\n    ", out);
@@ -111,7 +104,7 @@ static void print_json(const Validation *self, const Config *config, FILE *out) 
     fprintf(out, "%s\n    \"%s\": ", part > 0 ? "," : "", validate_part_names[part]);
     json_errors(&self->errors[part], out);
   }
-  json_member("},\n  ", "repeat", self->repeat, out);
+  write_json_value("},\n  ", "repeat", self->repeat, out);
   fputs("\n}\n", out);
 }
 
