@@ -159,6 +159,22 @@ static void check_least(const Engine *engine) {
     }
 }
 
+/* What is remembered of who has the most room. */
+static void check_roomiest(const Engine *engine) {
+  for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE && engine->knows_roomiest; phase++) {
+    const MachineIx most = engine->roomiest[phase];
+    for (MachineIx m = 0; m < engine->n_machines; m++) {
+      const Machine *machine = &engine->machines[m];
+      if (!machine_takes_requests(machine) || !role_covers(machine->home, (Phase)phase)) {
+        assert(m != most);
+        continue;
+      }
+      const int64_t more = machine_room(machine) - machine_room(&engine->machines[most]);
+      assert(m < most ? more < 0 : more <= 0);
+    }
+  }
+}
+
 /* Loads that were just broadcast are those of this moment. */
 static void check_loads(const Engine *engine) {
   for (MachineIx m = 0; engine->event.kind == EVENT_MONITOR && m < engine->n_machines; m++) {
@@ -323,6 +339,7 @@ void audit_check(const Engine *engine, Tick previous) {
   check_cpu_memory(engine);
   check_machines(engine);
   check_least(engine);
+  check_roomiest(engine);
   check_loads(engine);
   check_roles(engine);
   check_idleness(engine);

@@ -49,8 +49,11 @@ static bool any(const Machine *machine, Phase phase) {
   return true;
 }
 
-MachineIx engine_roomiest(const Engine *self, Phase phase) {
-  return roomiest_of(self, phase, belongs_to);
+MachineIx engine_roomiest(Engine *self, Phase phase) {
+  for (int p = PHASE_PREFILL; p <= PHASE_DECODE && !self->knows_roomiest; p++)
+    self->roomiest[p] = roomiest_of(self, (Phase)p, belongs_to);
+  self->knows_roomiest = true;
+  return self->roomiest[phase];
 }
 
 static bool fits(const Engine *self, const Request *request, MachineIx m, Phase phase) {
@@ -64,7 +67,7 @@ static bool storable(const Engine *self, const Request *request) {
 }
 
 /* Of a request that does not fit everywhere (`large`): why nobody can ever serve it. */
-static Rejection rejection_of(const Engine *self, const Request *request, bool large) {
+static Rejection rejection_of(Engine *self, const Request *request, bool large) {
   const int64_t context = self->config->max_model_len;
   if (context > 0 && request->prompt_tokens >= context) return REJECTED_CONTEXT;
   if (!large) return REJECTED_NOT;

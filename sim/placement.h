@@ -10,5 +10,5 @@ void engine_handle_arrival(Engine *self);
 void engine_dispatch(Engine *self, RequestIx request);
 /* The machine whose role is to serve the phase and that has the most room for it; MACHINE_NONE if
  * none is there at present. */
-MachineIx engine_roomiest(const Engine *self, Phase phase);
+MachineIx engine_roomiest(Engine *self, Phase phase);
 #endif

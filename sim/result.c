@@ -23,7 +23,7 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bo
 }
 
 /* What the largest request that can be served may need. */
-static void sum_room(const Engine *self, SimResult *result) {
+static void sum_room(Engine *self, SimResult *result) {
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     const MachineIx most = engine_roomiest(self, phase);
     if (most == MACHINE_NONE) continue; // all of them flip

@@ -27,6 +27,7 @@ void engine_review_role(Engine *self, Machine *machine) {
   const bool idle = column_at(self->view.n_present, machine->ix) == 0;
   Role role =
       self->pool_policy->review_role(self->states[POLICY_POOL], &self->view, machine, idle, &home);
+  if (home != machine->home) self->knows_roomiest = false;
   machine->home = home;
   change_role(self, machine, role);
 }
@@ -64,17 +65,23 @@ void engine_start_monitor(Engine *self) {
 
 /* --- flips */
 
+/* Whether another machine of the role, none of which drains, has as much room. */
+static bool has_equal(const Engine *self, const Machine *machine, Role role) {
+  const RoleList *list = &self->view.by_role[role];
+  for (uint32_t i = 0; i < list->count; i++) {
+    const Machine *other = &self->machines[list->items[i]];
+    if (other != machine && machine_room(other) >= machine_room(machine)) return true;
+  }
+  return false;
+}
+
 /* Whether the phases of a machine's role are left without one as roomy when it goes. */
 static bool is_last(const Engine *self, const Machine *machine) {
   for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     if (!role_covers(machine->role, (Phase)phase)) continue;
     bool covered = false;
-    for (MachineIx m = 0; m < self->n_machines && !covered; m++) {
-      const Machine *other = &self->machines[m];
-      covered = other != machine && other->availability == MACHINE_UP &&
-                role_covers(other->role, (Phase)phase) &&
-                machine_room(other) >= machine_room(machine);
-    }
+    for (int role = 0; role < ROLES && !covered; role++)
+      covered = role_covers((Role)role, (Phase)phase) && has_equal(self, machine, (Role)role);
     if (!covered) return true;
   }
   return false;
@@ -87,6 +94,7 @@ static void watch(Engine *self, Machine *machine) {
   if (role == machine->role || is_last(self, machine)) return;
   assert(0 <= ticks && !self->pool_policy->moves_roles);
   machine->availability = MACHINE_DRAINS;
+  self->knows_roomiest = false;
   machine->flips_to = role;
   machine->flip_ticks = ticks;
   cluster_withdraw(&self->view, machine->ix, machine->role);
@@ -121,6 +129,7 @@ void engine_handle_flip(Engine *self, Machine *machine) {
   machine->role = machine->home = machine->flips_to;
   machine->role_since = self->now;
   machine->availability = MACHINE_UP;
+  self->knows_roomiest = false;
   self->n_flips--;
   cluster_join(&self->view, machine->ix, machine->role);
   engine_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);

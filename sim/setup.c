@@ -69,18 +69,27 @@ static void *copy_state(const PolicyChoice *choice, Arena *arena) {
   return state;
 }
 
+/* The options are those of the pool; a batcher may keep there what its machines share. */
 static void init_machine_policies(Engine *self) {
   const SimConfig *config = self->config;
   self->smallest_room = INT64_MAX;
+  const PoolSpec *pool = NULL;
+  PolicyChoice batcher = {0}, kvtier = {0};
+  void *options[2] = {NULL, NULL};
   for (uint32_t m = 0; m < self->n_machines; m++) {
     Machine *machine = &self->machines[m];
-    const PolicyChoice batcher = sim_pool_policy(config, machine->pool, POLICY_BATCHER);
-    const PolicyChoice kvtier = sim_pool_policy(config, machine->pool, POLICY_KVTIER);
+    if (machine->pool != pool) {
+      pool = machine->pool;
+      batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
+      kvtier = sim_pool_policy(config, pool, POLICY_KVTIER);
+      options[0] = copy_state(&batcher, self->arena);
+      options[1] = copy_state(&kvtier, self->arena);
+    }
     machine->batcher = (const Batcher *)batcher.policy;
-    machine->batcher_options = copy_state(&batcher, self->arena);
+    machine->batcher_options = options[0];
     machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
     machine->kvtier = (const KvTier *)kvtier.policy;
-    machine->kvtier_options = copy_state(&kvtier, self->arena);
+    machine->kvtier_options = options[1];
     engine_start_tier(self, machine);
     if (machine_room(machine) < self->smallest_room) self->smallest_room = machine_room(machine);
     const MachineView view = engine_view(self, machine);

@@ -5,7 +5,6 @@
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/moving.h"
-#include "sim/placement.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,8 +53,10 @@ void engine_fit_store(Engine *self, const Machine *machine) {
 
 int64_t engine_smallest_store(const Engine *self) {
   int64_t smallest = INT64_MAX;
-  for (uint32_t g = 0; g < self->n_groups; g++) {
-    const int64_t room = self->groups[g].spec->store_blocks * self->groups[g].block_size;
+  for (uint32_t g = 0; g < self->config->n_groups; g++) {
+    const GroupSpec *spec = &self->config->groups[g];
+    const PoolSpec *pool = &self->config->pools[spec->pools[SHAPE_DECODE]];
+    const int64_t room = spec->store_blocks * pool->block_size;
     if (room < smallest) smallest = room;
   }
   return smallest;

@@ -35,6 +35,8 @@ typedef struct Engine {
   uint32_t n_groups;
   Timeline *timeline;    // NULL: none is asked for
   int64_t smallest_room; // tokens of KV that fit on every machine
+  MachineIx roomiest[2]; // by phase, see engine_roomiest
+  bool knows_roomiest;   // until a home changes, or a machine begins or ends a flip
   Links links;
   TransferTable transfers;
   ClusterView view;

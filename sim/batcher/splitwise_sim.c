@@ -8,11 +8,12 @@
 typedef struct State {
   SimLimits limits;
   int64_t max_preemptions;
+  TaskMarks marks;
 } State;
 
 static void start(void *state, void *machine_state, const MachineView *view, Arena *arena) {
-  (void)state, (void)view;
-  sim_queues_init(machine_state, arena);
+  (void)view;
+  sim_queues_init(machine_state, &((State *)state)->marks, arena);
 }
 
 static int64_t tokens_of(const MachineView *view, Task task) {
@@ -24,14 +25,14 @@ typedef struct Selection {
   const SimLimits *limits;
   const MachineView *view;
   SimQueues *queues;
-  int64_t tokens, free_blocks;
+  int64_t n_seqs, tokens, free_blocks;
+  bool stays; // all of the old batch is in it
 } Selection;
 
 static bool full(const Selection *self, Task task) {
-  const size_t count = self->queues->selected.count;
-  return (int64_t)count >= self->limits->max_num_seqs ||
-         (count > 0 &&
-          self->tokens + tokens_of(self->view, task) > self->limits->max_num_batched_tokens);
+  const int64_t tokens = self->tokens + tokens_of(self->view, task);
+  return self->n_seqs >= self->limits->max_num_seqs ||
+         (self->n_seqs > 0 && tokens > self->limits->max_num_batched_tokens);
 }
 
 static bool fits(const Selection *self, Task task) {
@@ -40,21 +41,23 @@ static bool fits(const Selection *self, Task task) {
 }
 
 static bool taken(const Selection *self, Task task) {
-  return task_list_has_request(&self->queues->selected, task.request);
+  return sim_task_mark(self->queues, (Task){task.request, PHASE_PREFILL})->selected ||
+         sim_task_mark(self->queues, (Task){task.request, PHASE_DECODE})->selected;
 }
 
 /* `holds_kv`: the task has its memory already. */
 static void take(Selection *self, Task task, bool holds_kv) {
   if (!holds_kv) self->free_blocks -= sim_task_blocks(self->view, task);
+  self->n_seqs++;
   self->tokens += tokens_of(self->view, task);
-  task_list_push(&self->queues->selected, task, self->queues->arena);
+  sim_queues_select(self->queues, task);
 }
 
 static void select_aged(Selection *self, int64_t max_preemptions) {
   SimQueues *queues = self->queues;
   for (size_t i = 0; i < queues->pending.count; i++) {
     const Task task = queues->pending.items[i];
-    if (queues->waits[2 * (size_t)task.request + task.phase] < max_preemptions) return;
+    if (sim_task_mark(queues, task)->waits < max_preemptions) return;
     if (full(self, task)) return;
     if (!taken(self, task) && fits(self, task))
       take(self, task, sim_task_blocked(self->view, task));
@@ -81,24 +84,30 @@ static void select_blocked(Selection *self) {
   }
 }
 
+/* Decodes, each of a token. */
 static void select_running(Selection *self) {
   const TaskList *batch = &self->queues->batch;
-  for (size_t i = 0; i < batch->count; i++) {
-    if (taken(self, batch->items[i])) continue;
-    if (full(self, batch->items[i])) return;
-    take(self, batch->items[i], true);
+  const int64_t n_seqs = self->n_seqs + (int64_t)batch->count;
+  const int64_t tokens = self->tokens + (int64_t)batch->count;
+  self->stays =
+      n_seqs <= self->limits->max_num_seqs && tokens <= self->limits->max_num_batched_tokens;
+  if (self->stays) {
+    self->n_seqs = n_seqs;
+    self->tokens = tokens;
+    return;
   }
+  for (size_t i = 0; i < batch->count && !full(self, batch->items[i]); i++)
+    take(self, batch->items[i], true);
 }
 
 static void select_rest(Selection *self) {
-  const TaskList *requests = &self->queues->requests;
-  for (size_t i = 0; i < requests->count; i++) {
-    const Task task = sim_runnable_task(self->view, requests->items[i].request);
-    if (taken(self, task)) continue;
-    if (full(self, task)) return;
-    const bool holds_kv =
-        sim_task_blocked(self->view, task) || task_list_has(&self->queues->batch, task);
-    if (!holds_kv && !fits(self, task)) return;
+  const TaskList *waiting = &self->queues->waiting;
+  if (!self->stays) return; // it is full
+  for (size_t i = 0; i < waiting->count; i++) {
+    const Task task = waiting->items[i];
+    if (!sim_task_runnable(self->view, task) || taken(self, task)) continue;
+    const bool holds_kv = sim_task_blocked(self->view, task);
+    if (full(self, task) || (!holds_kv && !fits(self, task))) return;
     take(self, task, holds_kv);
   }
 }
@@ -116,7 +125,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   select_running(&selection);
   select_rest(&selection);
   queues->batch_tokens = selection.tokens;
-  sim_queues_commit(queues, view, plan);
+  sim_queues_commit(queues, view, selection.stays, plan);
 }
 
 static bool arrived(const State *self, SimQueues *queues, const MachineView *view, Task task) {

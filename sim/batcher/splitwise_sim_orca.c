@@ -4,29 +4,30 @@
 
 typedef struct State {
   SimLimits limits;
+  TaskMarks marks;
 } State;
 
 static void start(void *state, void *machine_state, const MachineView *view, Arena *arena) {
   (void)view;
-  ((State *)state)->limits.max_num_batched_tokens = INT64_MAX; // it has no budget
-  sim_queues_init(machine_state, arena);
+  State *self = state;
+  self->limits.max_num_batched_tokens = INT64_MAX; // it has no budget
+  sim_queues_init(machine_state, &self->marks, arena);
 }
 
 static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
   const State *self = state;
   SimQueues *queues = machine_state;
+  const TaskList *waiting = &queues->waiting;
   int64_t free_blocks = view->machine->free_blocks;
-  for (size_t i = 0; i < queues->batch.count; i++)
-    task_list_push(&queues->selected, queues->batch.items[i], queues->arena);
-  for (size_t i = 0; i < queues->requests.count; i++) {
-    if ((int64_t)queues->selected.count >= self->limits.max_num_seqs) break;
-    const Task task = sim_runnable_task(view, queues->requests.items[i].request);
-    if (task_list_has(&queues->selected, task)) continue;
+  for (size_t i = 0; i < waiting->count; i++) {
+    if ((int64_t)(queues->batch.count + queues->selected.count) >= self->limits.max_num_seqs) break;
+    const Task task = waiting->items[i];
+    if (!sim_task_runnable(view, task)) continue;
     if (sim_task_blocks(view, task) > free_blocks) break;
     free_blocks -= sim_task_blocks(view, task);
-    task_list_push(&queues->selected, task, queues->arena);
+    sim_queues_select(queues, task);
   }
-  sim_queues_commit(queues, view, plan);
+  sim_queues_commit(queues, view, true, plan);
 }
 
 static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,

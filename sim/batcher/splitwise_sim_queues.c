@@ -1,61 +1,36 @@
 /* See splitwise_sim_queues.h. */
 #include "sim/batcher/splitwise_sim_queues.h"
 #include <assert.h>
+#include <string.h>
 
-void sim_queues_init(SimQueues *self, Arena *arena) {
-  *self = (SimQueues){.arena = arena};
-}
-
-static size_t find(const TaskList *list, Task task) {
-  size_t i = 0;
-  while (i < list->count &&
-         (list->items[i].request != task.request || list->items[i].phase != task.phase))
-    i++;
-  return i;
-}
-
-bool task_list_has(const TaskList *self, Task task) {
-  return find(self, task) < self->count;
-}
-
-bool task_list_has_request(const TaskList *self, RequestIx request) {
-  return task_list_has(self, (Task){request, PHASE_PREFILL}) ||
-         task_list_has(self, (Task){request, PHASE_DECODE});
+void sim_queues_init(SimQueues *self, TaskMarks *marks, Arena *arena) {
+  *self = (SimQueues){.arena = arena, .marks = marks};
 }
 
 static void insert(TaskList *list, size_t at, Task task, Arena *arena) {
   ARENA_RESERVE(arena, list->items, list->capacity, list->count + 1);
-  for (size_t i = list->count++; i > at; i--)
-    list->items[i] = list->items[i - 1];
+  memmove(&list->items[at + 1], &list->items[at], (list->count++ - at) * sizeof task);
   list->items[at] = task;
 }
 
-void task_list_push(TaskList *self, Task task, Arena *arena) {
-  insert(self, self->count, task, arena);
-}
-
 static void remove_task(TaskList *list, Task task) {
-  size_t i = find(list, task);
+  size_t i = 0;
+  while (i < list->count &&
+         (list->items[i].request != task.request || list->items[i].phase != task.phase))
+    i++;
   if (i == list->count) return;
-  for (list->count--; i < list->count; i++)
-    list->items[i] = list->items[i + 1];
-}
-
-static int32_t *waits_of(SimQueues *self, Task task) {
-  const size_t index = 2 * (size_t)task.request + task.phase;
-  ARENA_RESERVE(self->arena, self->waits, self->waits_capacity, index + 1);
-  return &self->waits[index];
+  memmove(&list->items[i], &list->items[i + 1], (--list->count - i) * sizeof task);
 }
 
 /* Python's bisect.insort on (waits, arrival), binary search and all. */
 static void insert_pending(SimQueues *self, const MachineView *view, Task task) {
-  const int32_t waits = *waits_of(self, task);
+  const int32_t waits = sim_task_mark(self, task)->waits;
   const Tick arrived = view->requests[task.request].arrived_at;
   size_t low = 0, high = self->pending.count;
   while (low < high) {
     const size_t middle = (low + high) / 2;
     const Task other = self->pending.items[middle];
-    const int32_t other_waits = *waits_of(self, other);
+    const int32_t other_waits = sim_task_mark(self, other)->waits;
     const Tick other_arrived = view->requests[other.request].arrived_at;
     const bool less = waits < other_waits || (waits == other_waits && arrived < other_arrived);
     if (less)
@@ -66,34 +41,53 @@ static void insert_pending(SimQueues *self, const MachineView *view, Task task) 
   insert(&self->pending, low, task, self->arena);
 }
 
-/* After every request that arrived no later, as insort does by arrival. */
-static void insert_request(SimQueues *self, const MachineView *view, RequestIx request) {
-  size_t at = self->requests.count;
-  while (at > 0 && view->requests[self->requests.items[at - 1].request].arrived_at >
-                       view->requests[request].arrived_at)
+static TaskMark *first_mark(const SimQueues *self, RequestIx request) {
+  return sim_task_mark(self, (Task){request, PHASE_PREFILL});
+}
+
+static bool came_before(const SimQueues *self, const MachineView *view, RequestIx a, RequestIx b) {
+  const Tick at_a = view->requests[a].arrived_at, at_b = view->requests[b].arrived_at;
+  return at_a < at_b ||
+         (at_a == at_b && first_mark(self, a)->listed_as < first_mark(self, b)->listed_as);
+}
+
+static void queue_task(SimQueues *self, const MachineView *view, Task task) {
+  insert_pending(self, view, task);
+  size_t at = self->waiting.count;
+  while (at > 0 && came_before(self, view, task.request, self->waiting.items[at - 1].request))
     at--;
-  insert(&self->requests, at, (Task){request, PHASE_PREFILL}, self->arena);
+  insert(&self->waiting, at, task, self->arena);
+}
+
+static void unqueue_task(SimQueues *self, Task task) {
+  remove_task(&self->pending, task);
+  remove_task(&self->waiting, task);
 }
 
 void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task) {
-  *waits_of(self, task) = 0;
-  if (!task_list_has(&self->requests, (Task){task.request, PHASE_PREFILL}))
-    insert_request(self, view, task.request);
-  insert_pending(self, view, task);
-  if (task.phase == PHASE_PREFILL) task_list_push(&self->prompts, task, self->arena);
+  TaskMarks *marks = self->marks;
+  ARENA_RESERVE(self->arena, marks->of, marks->capacity, 2 * (size_t)task.request + 2);
+  TaskMark *first = first_mark(self, task.request);
+  if (first->listed_as == 0) first->listed_as = ++self->n_listed;
+  sim_task_mark(self, task)->waits = 0;
+  queue_task(self, view, task);
+  if (task.phase == PHASE_PREFILL) insert(&self->prompts, self->prompts.count, task, self->arena);
 }
 
 void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
-  remove_task(&self->batch, task);
-  remove_task(&self->pending, task); // a decode with nothing to make never left it
+  TaskMark *mark = sim_task_mark(self, task);
+  if (mark->in_batch)
+    remove_task(&self->batch, task);
+  else
+    unqueue_task(self, task); // a decode with nothing to make never joined
+  mark->in_batch = false;
   const bool decode_follows = task.phase == PHASE_PREFILL &&
                               view->requests[task.request].decode_machine == view->machine->ix;
-  if (!decode_follows) remove_task(&self->requests, (Task){task.request, PHASE_PREFILL});
+  if (!decode_follows) first_mark(self, task.request)->listed_as = 0;
 }
 
-Task sim_runnable_task(const MachineView *view, RequestIx request) {
-  const bool prefill = request_prefills(&view->requests[request]);
-  return (Task){request, prefill ? PHASE_PREFILL : PHASE_DECODE};
+bool sim_task_runnable(const MachineView *view, Task task) {
+  return request_prefills(&view->requests[task.request]) == (task.phase == PHASE_PREFILL);
 }
 
 int64_t sim_task_blocks(const MachineView *view, Task task) {
@@ -108,36 +102,56 @@ bool sim_task_blocked(const MachineView *view, Task task) {
   return task.phase == PHASE_DECODE && view->requests[task.request].state == REQUEST_BLOCKED;
 }
 
+void sim_queues_select(SimQueues *self, Task task) {
+  insert(&self->selected, self->selected.count, task, self->arena);
+  sim_task_mark(self, task)->selected = true;
+}
+
+/* All tasks outside the batch are pending. */
 static void age(SimQueues *self, const MachineView *view) {
-  for (size_t i = 0; i < self->requests.count; i++) {
-    const Task task = sim_runnable_task(view, self->requests.items[i].request);
-    if (!task_list_has(&self->batch, task)) (*waits_of(self, task))++;
+  for (size_t i = 0; i < self->pending.count; i++) {
+    const Task task = self->pending.items[i];
+    if (sim_task_runnable(view, task)) sim_task_mark(self, task)->waits++;
   }
 }
 
-void sim_queues_commit(SimQueues *self, const MachineView *view, BatchPlan *plan) {
+/* Those of the batch that are not selected leave it. */
+static void preempt(SimQueues *self, const MachineView *view, BatchPlan *plan) {
   size_t kept = 0;
   for (size_t i = 0; i < self->batch.count; i++) {
     const Task task = self->batch.items[i];
-    if (task_list_has(&self->selected, task)) {
+    TaskMark *mark = sim_task_mark(self, task);
+    if (mark->selected) {
       self->batch.items[kept++] = task;
       continue;
     }
     assert(task.phase == PHASE_DECODE);
+    mark->in_batch = false;
     plan_preempt(plan, task.request);
-    insert_pending(self, view, task);
+    queue_task(self, view, task);
   }
   self->batch.count = kept;
+}
+
+static void join(SimQueues *self, const MachineView *view, Task task, BatchPlan *plan) {
+  unqueue_task(self, task);
+  insert(&self->batch, self->batch.count, task, self->arena);
+  if (task.phase == PHASE_PREFILL) {
+    remove_task(&self->prompts, task);
+    plan_prefill(plan, task.request, request_prefill_tokens(&view->requests[task.request]));
+  } else {
+    plan_admit(plan, task.request);
+  }
+}
+
+void sim_queues_commit(SimQueues *self, const MachineView *view, bool stays, BatchPlan *plan) {
+  if (!stays) preempt(self, view, plan);
   for (size_t i = 0; i < self->selected.count; i++) {
     const Task task = self->selected.items[i];
-    if (task_list_has(&self->batch, task)) continue;
-    remove_task(&self->pending, task);
-    remove_task(&self->prompts, task);
-    task_list_push(&self->batch, task, self->arena);
-    if (task.phase == PHASE_PREFILL)
-      plan_prefill(plan, task.request, request_prefill_tokens(&view->requests[task.request]));
-    else
-      plan_admit(plan, task.request);
+    TaskMark *mark = sim_task_mark(self, task);
+    if (!mark->in_batch) join(self, view, task, plan);
+    mark->in_batch = true;
+    mark->selected = false;
   }
   self->selected.count = 0;
   age(self, view);

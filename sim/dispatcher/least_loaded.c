@@ -5,18 +5,25 @@
 
 typedef struct State {
   bool stale;
+  Tick told_at; // when `told` was broadcast; -1: not yet
+  Column *told; // pending tokens
 } State;
+
+static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
+  (void)seed, (void)arena;
+  State *self = state;
+  self->told_at = -1;
+  self->told = column_new(view->columns);
+}
 
 static MachineIx pick(void *state, const ClusterView *view, RequestIx request) {
   (void)request;
-  const State *self = state;
-  const RoleList *list = dispatch_list(view);
-  if (!self->stale) return column_least(view->pending_tokens, list);
-  MachineIx best = list->items[0];
-  for (uint32_t i = 1; i < list->count; i++)
-    if (view->loads[list->items[i]].pending_tokens < view->loads[best].pending_tokens)
-      best = list->items[i];
-  return best;
+  State *self = state;
+  if (!self->stale) return column_least(view->pending_tokens, dispatch_list(view));
+  for (MachineIx m = 0; self->told_at < view->loads_at && m < view->n_machines; m++)
+    column_set(self->told, m, view->loads[m].pending_tokens);
+  self->told_at = view->loads_at;
+  return column_least(self->told, dispatch_list(view));
 }
 
 static const OptionSpec options[] = {
@@ -31,5 +38,6 @@ const Dispatcher dispatcher_least_loaded = {
                .state_size = sizeof(State),
                .options = options},
     .reads_loads = true,
+    .start = start,
     .pick = pick,
 };

@@ -6,33 +6,85 @@
  *   3  the one with the lower ratio of heavy to light decodes once this one is added; of equal
  *      ratios the one with fewer pending tokens, of which a decode is one, and of equals in that
  *      the first drawn */
+#include "sim/base/ranks.h"
 #include "sim/base/rng.h"
 #include "sim/dispatcher/dispatcher.h"
 #include "sim/predictor/predictor.h"
+#include <stdlib.h>
+
+/* Of the machine at a place of the list. */
+typedef struct Room {
+  int64_t tokens;
+  uint32_t place;
+} Room;
+
+/* Between two broadcasts and changes of the list nobody's room changes: how many have some, and
+ * which is the k-th of them in the order of the list, is then a matter of searching. */
+typedef struct Rooms {
+  Tick loads_at;     // the broadcast that they are of; -1: none yet
+  uint64_t n_joined; // Columns.n_joined then
+  int64_t least;
+  bool sorted;
+  Room *items;      // [n_machines] the most first
+  uint32_t *places; // [n_machines] in this order
+  Ranks ranks;      // of those
+} Rooms;
 
 typedef struct State {
   int estimate; // Estimate
   Rng rng;
-  RoleList roomy; // [n_machines] reused
+  Rooms rooms;
 } State;
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
   State *self = state;
   rng_init(&self->rng, seed, "dispatcher");
-  self->roomy.items = ARENA_ARRAY(arena, MachineIx, view->n_machines);
+  self->rooms = (Rooms){.loads_at = -1,
+                        .items = ARENA_ARRAY(arena, Room, view->n_machines),
+                        .places = ARENA_ARRAY(arena, uint32_t, view->n_machines)};
+  ranks_init(&self->rooms.ranks, view->n_machines, arena);
 }
 
-static const RoleList *find_roomy(State *self, const ClusterView *view, const Request *request) {
-  const RoleList *all = dispatch_list(view);
-  const int64_t tokens =
-      (int64_t)request->prompt_tokens + prediction_output(request, (Estimate)self->estimate);
-  self->roomy.count = 0;
-  for (uint32_t i = 0; i < all->count; i++) {
-    const MachineIx m = all->items[i];
-    if (view->loads[m].free_blocks >= blocks_of(&view->machines[m], tokens))
-      self->roomy.items[self->roomy.count++] = m;
+static void look(Rooms *self, const ClusterView *view, const RoleList *list) {
+  if (self->loads_at == view->loads_at && self->n_joined == view->columns->n_joined) return;
+  self->loads_at = view->loads_at;
+  self->n_joined = view->columns->n_joined;
+  self->least = INT64_MAX;
+  self->sorted = false;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const MachineIx m = list->items[i];
+    const int64_t tokens = view->loads[m].free_blocks * view->machines[m].pool->block_size;
+    self->items[i] = (Room){tokens, i};
+    if (tokens < self->least) self->least = tokens;
   }
-  return self->roomy.count > 0 ? &self->roomy : all;
+}
+
+static int roomier(const void *a, const void *b) {
+  const int64_t x = ((const Room *)a)->tokens, y = ((const Room *)b)->tokens;
+  return (x < y) - (x > y);
+}
+
+static void sort(Rooms *self, uint32_t n) {
+  qsort(self->items, n, sizeof *self->items, roomier);
+  for (uint32_t i = 0; i < n; i++)
+    self->places[i] = self->items[i].place;
+  ranks_build(&self->ranks, self->places, n);
+  self->sorted = true;
+}
+
+/* Of n machines, those with room for so many tokens. */
+static uint32_t count_roomy(Rooms *self, uint32_t n, int64_t tokens) {
+  if (tokens <= self->least) return n;
+  if (!self->sorted) sort(self, n);
+  uint32_t low = 0, high = n;
+  while (low < high) {
+    const uint32_t middle = (low + high) / 2;
+    if (self->items[middle].tokens >= tokens)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
 }
 
 /* Whether `b` is to be preferred to `a`. Ratios are compared as products: heavy / 0 is above all
@@ -46,13 +98,22 @@ static bool is_better(const MachineLoad *b, const MachineLoad *a, bool heavy) {
 static MachineIx pick(void *state, const ClusterView *view, RequestIx ix) {
   State *self = state;
   const Request *request = &view->requests[ix];
-  const RoleList *list = find_roomy(self, view, request);
-  if (list->count == 1) return list->items[0];
-  const uint64_t first = rng_below(&self->rng, list->count);
-  uint64_t second = rng_below(&self->rng, list->count - 1);
-  if (second >= first) second++;
-  const MachineIx a = list->items[first], b = list->items[second];
-  return is_better(&view->loads[b], &view->loads[a], view_heavy(view, request)) ? b : a;
+  const RoleList *all = dispatch_list(view);
+  const int64_t output = prediction_output(request, (Estimate)self->estimate);
+  look(&self->rooms, view, all);
+  const uint32_t n_roomy = count_roomy(&self->rooms, all->count, request->prompt_tokens + output);
+  const uint32_t n = n_roomy > 0 ? n_roomy : all->count;
+  uint32_t drawn[2] = {0, 0};
+  if (n > 1) {
+    drawn[0] = (uint32_t)rng_below(&self->rng, n);
+    drawn[1] = (uint32_t)rng_below(&self->rng, n - 1);
+    if (drawn[1] >= drawn[0]) drawn[1]++;
+  }
+  MachineIx of[2];
+  for (int i = 0; i < 2; i++)
+    of[i] = all->items[n < all->count ? ranks_find(&self->rooms.ranks, n, drawn[i]) : drawn[i]];
+  const bool heavy = view_heavy(view, request);
+  return is_better(&view->loads[of[1]], &view->loads[of[0]], heavy) ? of[1] : of[0];
 }
 
 static const char *const estimates[] = {"low", "high", NULL}; // as Estimate

@@ -33,7 +33,8 @@ typedef struct State {
   double load_below;
   int64_t min_prefill, min_decode;
   bool only_if_other_busy;
-  History *histories; // [n_machines]
+  History *histories;      // [n_machines]
+  MachineIx idlers[ROLES]; // in each role, one that had no work when last looked for
 } State;
 
 static void start(void *state, const ClusterView *view, Arena *arena) {
@@ -98,9 +99,15 @@ static bool is_unused(const Machine *machine) {
          machine->idle_since <= machine->role_since;
 }
 
-static bool all_have_work(const ClusterView *view, const RoleList *list) {
-  for (uint32_t i = 0; i < list->count; i++)
-    if (!has_work(view, list->items[i])) return false;
+/* At a broadcast this is asked for many machines: mostly the idler it found is one still. */
+static bool all_have_work(State *self, const ClusterView *view, Role role) {
+  const RoleList *list = &view->by_role[role];
+  MachineIx *idler = &self->idlers[role];
+  if (view->columns->listed[*idler] == role && !has_work(view, *idler)) return false;
+  for (uint32_t i = 0; i < list->count; i++) {
+    *idler = list->items[i];
+    if (!has_work(view, *idler)) return false;
+  }
   return list->count > 0;
 }
 
@@ -114,7 +121,7 @@ static Role watch(void *state, const ClusterView *view, const Machine *machine, 
   const int64_t least = prefills ? self->min_prefill : self->min_decode;
   if (!flips || view->by_role[machine->role].count <= least) return machine->role;
   const bool must_help = self->only_if_other_busy || is_unused(machine);
-  if (must_help && !all_have_work(view, &view->by_role[other])) return machine->role;
+  if (must_help && !all_have_work(self, view, other)) return machine->role;
   *ret_ticks = self->flip_time;
   return other;
 }

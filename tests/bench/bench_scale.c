@@ -1,0 +1,314 @@
+/* Does a request cost more in a larger cluster? Prints figures and judges nothing.
+ *
+ *     bench_scale [--instructions] [ROW]...
+ *
+ * Each policy that ships in a cluster that suits it, of 40 machines and of 4,000 at the same load
+ * of each, with as many requests for each: nanoseconds of CPU per request in the loop (the least of
+ * several rounds, taken in turns) and their ratio; set-up is left out. With --instructions, and
+ * where callgrind is installed, instructions of the loop instead, which do not hang on what else
+ * runs. ROWs are the beginnings of names; none: all.
+ *
+ * One run: bench_scale --once ROW MACHINES REQUESTS_PER_MACHINE */
+#include "experiments/config/config.h"
+#include "sim/base/cleanup.h"
+#include "sim/engine.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SMALL = 40, LARGE = 4000, PER_MACHINE = 50, ROUNDS = 3, SETS = 8 };
+
+/* A cluster for requests at a rate per machine; `pools` have the counts of machines as %d. */
+typedef struct Base {
+  const char *text;
+  const char *counts[2]; // keys of the pools' counts
+  double shares[2];      // of the machines
+  double rate;           // requests per second and machine
+} Base;
+
+enum { SPLIT, FULL, TOGETHER, RELEASED, TETRI, LANES, PIE, FLEXGEN, SEESAW, BASES };
+
+#define SPLIT_TEXT                                                                                 \
+  "model: bloom-176b\n"                                                                            \
+  "workload: {lengths: azure-conv-2023, arrivals: {process: poisson, rate: 1 /s}, requests: 1}\n"  \
+  "pools:\n"                                                                                       \
+  "  prefill: {role: prefill, machine: dgx-h100, tensor_parallel_size: 8}\n"                       \
+  "  decode: {role: decode, machine: dgx-h100, tensor_parallel_size: 8}\n"                         \
+  "policies: {router: splitwise, pool: fixed, batcher: splitwise, transfer: splitwise}\n"          \
+  "perfmodel: fitted\n"                                                                            \
+  "slo: none\n"
+
+static const Base bases[BASES] = {
+    [SPLIT] = {SPLIT_TEXT, {"pools.prefill.count", "pools.decode.count"}, {0.625, 0.375}, 1.25},
+    [FULL] = {SPLIT_TEXT, {"pools.prefill.count", "pools.decode.count"}, {0.625, 0.375}, 1.75},
+    [TOGETHER] = {"model: bloom-176b\n"
+                  "workload: {lengths: azure-conv-2023, arrivals: {process: poisson, rate: 1 /s},\n"
+                  "           requests: 1}\n"
+                  "pools: {all: {machine: dgx-h100, tensor_parallel_size: 8}}\n"
+                  "policies: {router: token_jsq, batcher: continuous}\n"
+                  "perfmodel: fitted\n"
+                  "slo: none\n",
+                  {"pools.all.count"},
+                  {1},
+                  0.9},
+    [RELEASED] = {"model: bloom-176b-splitwise-sim\n"
+                  "max_model_len: none\n"
+                  "workload: {lengths: azure-conv-2023, arrivals: {process: poisson, rate: 1 /s},\n"
+                  "           requests: 1}\n"
+                  "pools:\n"
+                  "  prefill: {role: prefill, machine: dgx-h100, tensor_parallel_size: 8,\n"
+                  "    block_size: 1, gpu_memory_utilization: 1, activation_bytes: 0 B}\n"
+                  "  decode: {role: decode, machine: dgx-h100, tensor_parallel_size: 8,\n"
+                  "    block_size: 1, gpu_memory_utilization: 1, activation_bytes: 0 B}\n"
+                  "policies: {router: splitwise_sim_mixed_pool, pool: splitwise_sim,\n"
+                  "  batcher: splitwise_sim, transfer: splitwise_sim, kvtier: splitwise_sim}\n"
+                  "perfmodel: splitwise-sim\n"
+                  "slo: none\n",
+                  {"pools.prefill.count", "pools.decode.count"},
+                  {0.625, 0.375},
+                  1.75},
+    [TETRI] = {"model: opt-13b\n"
+               "max_model_len: none\n"
+               "workload: {lengths: sharegpt, arrivals: {process: poisson, rate: 1 /s},\n"
+               "           requests: 1}\n"
+               "pools:\n"
+               "  prefill: {role: prefill, machine: v100-32gb-x4, tensor_parallel_size: 2,\n"
+               "    nic_bandwidth: 200 Gbps}\n"
+               "  decode: {role: decode, machine: v100-32gb-x4, tensor_parallel_size: 2,\n"
+               "    nic_bandwidth: 200 Gbps}\n"
+               "policies: {router: token_jsq, predictor: buckets, dispatcher: power_of_two,\n"
+               "  pool: tetriinfer_flip, batcher: tetriinfer, transfer: chunked}\n"
+               "perfmodel: {name: roofline}\n"
+               "slo: none\n",
+               {"pools.prefill.count", "pools.decode.count"},
+               {0.5, 0.5},
+               0.8},
+    [LANES] = {"model: bloom-176b\n"
+               "workload: {lengths: azure-conv-2023, arrivals: {process: poisson, rate: 1 /s},\n"
+               "           requests: 1}\n"
+               "pools: {all: {machine: dgx-h100, tensor_parallel_size: 4,\n"
+               "  pipeline_parallel_size: 2}}\n"
+               "policies: {router: token_jsq, batcher: continuous}\n"
+               "perfmodel: {name: roofline}\n"
+               "slo: none\n",
+               {"pools.all.count"},
+               {0.5},
+               0.5},
+    [PIE] = {"model: opt-30b\n"
+             "workload: {lengths: sharegpt, max_model_len: 2048,\n"
+             "           arrivals: {process: poisson, rate: 1 /s}, requests: 1}\n"
+             "pools: {all: {machine: gh200-96gb, kv_cache_memory_bytes: 3 GB}}\n"
+             "policies: {router: jsq, batcher: continuous, kvtier: pie}\n"
+             "perfmodel: {name: roofline}\n"
+             "slo: none\n",
+             {"pools.all.count"},
+             {1},
+             2},
+    [FLEXGEN] = {"model: opt-30b\n"
+                 "workload: {lengths: sharegpt, max_model_len: 2048,\n"
+                 "           arrivals: {process: poisson, rate: 1 /s}, requests: 1}\n"
+                 "pools: {all: {machine: gh200-96gb, kv_cache_memory_bytes: 3 GB}}\n"
+                 "policies: {router: jsq, batcher: {name: request_level, max_num_seqs: 256,\n"
+                 "  padded: true}, kvtier: {name: flexgen, weights_on_cpu: 1, kv_on_cpu: 0}}\n"
+                 "perfmodel: {name: roofline}\n"
+                 "slo: none\n",
+                 {"pools.all.count"},
+                 {1},
+                 0.2},
+    [SEESAW] =
+        {"model: codellama-34b\n"
+         "workload: {lengths: arxiv-summarization, arrivals: {process: poisson, rate: 1 /s},\n"
+         "           requests: 1}\n"
+         "pools:\n"
+         "  prefill: {role: prefill, machine: a10-x4, tensor_parallel_size: 1,\n"
+         "    pipeline_parallel_size: 4}\n"
+         "  decode: {role: decode, machine: a10-x4, tensor_parallel_size: 4}\n"
+         "groups: {gpus: {prefill: prefill, decode: decode}}\n"
+         "policies: {router: token_jsq, pool: seesaw, batcher: {name: continuous,\n"
+         "  max_num_batched_tokens: 4096, max_num_seqs: 512}}\n"
+         "perfmodel: {name: roofline}\n"
+         "slo: none\n",
+         {"pools.prefill.count", "pools.decode.count"},
+         {0.2, 0.2},
+         0.05},
+};
+
+typedef struct Row {
+  const char *name;
+  int base;
+  const char *sets[SETS]; // key=value
+} Row;
+
+static const Row rows[] = {
+    {"router random", SPLIT, {"policies.router=random"}},
+    {"router round_robin", SPLIT, {"policies.router=round_robin"}},
+    {"router jsq", SPLIT, {"policies.router=jsq"}},
+    {"router token_jsq", SPLIT, {"policies.router=token_jsq"}},
+    {"router least_kv", SPLIT, {"policies.router=least_kv"}},
+    {"router power_of_two", SPLIT, {"policies.router=power_of_two"}},
+    {"router splitwise", SPLIT, {NULL}},
+    {"router splitwise_sim_kv_jsq", SPLIT, {"policies.router=splitwise_sim_kv_jsq"}},
+    {"router splitwise_sim_mixed_pool", RELEASED, {NULL}},
+    {"pool splitwise_mixed", SPLIT, {"policies.pool=splitwise_mixed"}},
+    {"pool splitwise_mixed, full", FULL, {"policies.pool=splitwise_mixed"}},
+    {"pool tetriinfer_flip", TETRI, {NULL}},
+    {"pool tetriinfer_flip, at once",
+     TETRI,
+     {"policies.pool={name: tetriinfer_flip, idle_for: 200 ms}"}},
+    {"pool seesaw", SEESAW, {NULL}},
+    {"dispatcher power_of_two", SPLIT, {"policies.dispatcher=power_of_two"}},
+    {"dispatcher power_of_two, full", FULL, {"policies.dispatcher=power_of_two"}},
+    {"dispatcher least_loaded", SPLIT, {"policies.dispatcher=least_loaded"}},
+    {"dispatcher least_loaded, fresh",
+     SPLIT,
+     {"policies.dispatcher={name: least_loaded, stale: false}"}},
+    {"dispatcher random", SPLIT, {"policies.dispatcher=random"}},
+    {"dispatcher imbalance", SPLIT, {"policies.dispatcher={name: imbalance, heavy_machines: 9}"}},
+    {"batcher request_level", TOGETHER, {"policies.batcher=request_level", "rate=0.5"}},
+    {"batcher continuous", TOGETHER, {NULL}},
+    {"batcher mixed", TOGETHER, {"policies.batcher=mixed"}},
+    {"batcher sarathi", TOGETHER, {"policies.batcher=sarathi"}},
+    {"batcher splitwise", TOGETHER, {"policies.batcher=splitwise"}},
+    {"batcher splitwise_sim", RELEASED, {NULL}},
+    {"batcher splitwise_sim_orca", RELEASED, {"policies.batcher=splitwise_sim_orca"}},
+    {"batcher tetriinfer", TETRI, {"policies.pool=fixed"}},
+    {"transfer serialized", SPLIT, {"policies.transfer=serialized"}},
+    {"transfer layerwise", SPLIT, {"policies.transfer=layerwise"}},
+    {"transfer chunked", SPLIT, {"policies.transfer=chunked", "policies.batcher=sarathi"}},
+    {"transfer splitwise_sim", SPLIT, {"policies.transfer=splitwise_sim"}},
+    {"kvtier recompute", PIE, {"policies.kvtier=recompute"}},
+    {"kvtier swap", PIE, {"policies.kvtier=swap"}},
+    {"kvtier pie", PIE, {NULL}},
+    {"kvtier flexgen", FLEXGEN, {NULL}},
+    {"pipelines", LANES, {NULL}},
+};
+
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static void fail(const Diag *diag) {
+  diag_print(diag, stderr);
+  exit(4);
+}
+
+static double cpu_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+static void configure(Config *config, const Row *row, int machines, int64_t requests, int64_t seed,
+                      Arena *arena, Diag *diag) {
+  const Base *base = &bases[row->base];
+  const char *sets[SETS + 4];
+  int n = 0;
+  double rate = base->rate;
+  for (int i = 0; i < SETS && row->sets[i]; i++)
+    if (sscanf(row->sets[i], "rate=%lf", &rate) != 1) sets[n++] = row->sets[i];
+  for (int i = 0; i < 2 && base->counts[i]; i++)
+    sets[n++] = arena_printf(arena, "%s=%d", base->counts[i], (int)(machines * base->shares[i]));
+  sets[n++] = arena_printf(arena, "workload.requests=%" PRId64, requests);
+  sets[n++] = arena_printf(arena, "workload.arrivals.rate=%.17g /s", rate * machines);
+  sets[n] = NULL;
+  const ConfigChanges changes = {.assignments = sets, .seed = seed, .tie_seed = -1};
+  Node *root = yaml_parse("bench_scale", base->text, strlen(base->text), arena, diag);
+  if (!root || config_bind(config, "bench_scale", root, &changes, NULL, arena, diag) ||
+      config_open_trace(config, arena, diag))
+    fail(diag);
+}
+
+/* Apart, so that callgrind can tell it from the set-up. */
+__attribute__((noinline)) void bench_loop(Engine *engine) {
+  while (engine_step(engine))
+    continue;
+}
+
+static double run_once(const Row *row, int machines, int64_t per_machine, int64_t seed) {
+  Arena arena;
+  Diag diag;
+  arena_init(&arena);
+  diag_init(&diag);
+  Config *config = ARENA_NEW(&arena, Config);
+  configure(config, row, machines, machines * per_machine, seed, &arena, &diag);
+  Engine *engine = ARENA_NEW(&arena, Engine);
+  engine_init(engine, &config->sim, &arena, &diag);
+  const double begin = cpu_ns();
+  bench_loop(engine);
+  const double ns = cpu_ns() - begin;
+  if (engine->failed) fail(&diag);
+  const double n = (double)engine->metrics.asked.requests;
+  trace_close(config->sim.trace);
+  diag_done(&diag);
+  arena_done(&arena);
+  return ns / n;
+}
+
+static void print_times(const Row *row) {
+  double best[2] = {1e300, 1e300};
+  for (int round = 0; round < ROUNDS; round++) {
+    double small = 0;
+    const int repeats = LARGE / SMALL / 4;
+    for (int i = 0; i < repeats; i++)
+      small += run_once(row, SMALL, PER_MACHINE, 1 + i) / repeats;
+    const double large = run_once(row, LARGE, PER_MACHINE, 1);
+    if (small < best[0]) best[0] = small;
+    if (large < best[1]) best[1] = large;
+  }
+  printf("%-34s %10.0f %10.0f %8.2f\n", row->name, best[0], best[1], best[1] / best[0]);
+  fflush(stdout);
+}
+
+/* Of the loop, by callgrind; negative when it cannot be asked. */
+static double instructions(const char *self, int row, int machines, int64_t per_machine) {
+  char command[1024], line[256];
+  snprintf(command, sizeof command,
+           "valgrind --tool=callgrind --callgrind-out-file=/dev/null "
+           "--toggle-collect=bench_loop '%s' --once %d %d %" PRId64 " 2>&1",
+           self, row, machines, per_machine);
+  FILE *pipe = popen(command, "r");
+  double collected = -1;
+  while (pipe && fgets(line, sizeof line, pipe)) {
+    const char *at = strstr(line, "Collected : ");
+    if (at) collected = strtod(at + strlen("Collected : "), NULL);
+  }
+  if (!pipe || pclose(pipe)) return -1;
+  return collected / (double)(machines * per_machine);
+}
+
+static void print_instructions(const char *self, int row) {
+  enum { FEW = 25 };
+  const double small = instructions(self, row, SMALL, FEW);
+  const double large = instructions(self, row, LARGE, FEW);
+  if (small < 0 || large < 0)
+    printf("%-34s %10s\n", rows[row].name, "-");
+  else
+    printf("%-34s %10.0f %10.0f %8.2f\n", rows[row].name, small, large, large / small);
+  fflush(stdout);
+}
+
+static bool is_named(const char *name, int argc, char **argv) {
+  for (int i = 0; i < argc; i++)
+    if (strncmp(name, argv[i], strlen(argv[i])) == 0) return true;
+  return argc == 0;
+}
+
+int main(int argc, char **argv) {
+  if (argc == 5 && strcmp(argv[1], "--once") == 0) {
+    const long row = strtol(argv[2], NULL, 10);
+    if (row < 0 || row >= N_ROWS) return 2;
+    const long machines = strtol(argv[3], NULL, 10), per_machine = strtol(argv[4], NULL, 10);
+    printf("%.0f ns\n", run_once(&rows[row], (int)machines, per_machine, 1));
+    return 0;
+  }
+  const bool counts = argc > 1 && strcmp(argv[1], "--instructions") == 0;
+  printf("%-34s %10d %10d %8s   %s\n", "machines", SMALL, LARGE, "ratio",
+         counts ? "instructions per request" : "ns of CPU per request");
+  for (int row = 0; row < N_ROWS; row++) {
+    if (!is_named(rows[row].name, argc - 1 - counts, argv + 1 + counts)) continue;
+    if (counts)
+      print_instructions(argv[0], row);
+    else
+      print_times(&rows[row]);
+  }
+  return 0;
+}
