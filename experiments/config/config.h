@@ -23,13 +23,13 @@ typedef struct PerfModelChoice {
   double all_reduce_scale;    // of a roofline
 } PerfModelChoice;
 
-/* One entry of `pools:` as written. */
+/* One entry of `pools:` as written. A key that the engine has under the same name is bound where the
+ * engine finds it, in `spec`; the rest of that is filled from the others. */
 typedef struct PoolConfig {
-  int role; // Role
+  PoolSpec spec;
   const char *machine;
   int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
-  Hardware hardware;     // of the machine type, once it is loaded
-  int64_t nic_bandwidth; // 0: the share of the machine type's
+  Hardware hardware; // of the machine type, once it is loaded
   KvOptions kv;
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run

@@ -9,11 +9,13 @@ static const char *const role_choices[] = {"prefill", "decode", "mixed", NULL}; 
 
 #define POOL(field, kind, ...)                                                                     \
   { .key = #field, .type = kind, .offset = offsetof(PoolConfig, field), __VA_ARGS__ }
+#define SPEC(field, kind, ...)                                                                     \
+  { .key = #field, .type = kind, .offset = offsetof(PoolConfig, spec.field), __VA_ARGS__ }
 #define KV(field, kind, ...)                                                                       \
   { .key = #field, .type = kind, .offset = offsetof(PoolConfig, kv.field), __VA_ARGS__ }
 
 const OptionSpec config_pool_options[] = {
-    POOL(role, OPTION_CHOICE, .fallback = "mixed", .choices = role_choices,
+    SPEC(role, OPTION_CHOICE, .fallback = "mixed", .choices = role_choices,
          .help = "what its machines do"),
     POOL(machine, OPTION_STRING, .required = true,
          .help = "name of a machine type, or the path of its .yaml"),
@@ -35,7 +37,7 @@ const OptionSpec config_pool_options[] = {
        .help = "KV memory of each GPU, instead of what fits"),
     KV(num_gpu_blocks_override, OPTION_INT, .min = 1, .max = 1e12,
        .help = "blocks of KV memory, instead of what fits"),
-    POOL(nic_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
+    SPEC(nic_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
          .help = "of one machine, in each direction; absent: its share of the machine type's"),
     POOL(cpu_memory, OPTION_BYTES, .max = 1e18,
          .help = "of one machine, for KV; absent: its share of the machine type's"),
@@ -91,12 +93,12 @@ static int fit_cpu_memory(PoolConfig *pool, const Node *node, const Hardware *ha
 }
 
 /* The share of the machine type that one instance is, or one lane of a pipeline. */
-static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool,
-                      const Hardware *hardware, const KvCapacity *capacity) {
+static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hardware,
+                      const KvCapacity *capacity) {
+  PoolSpec *spec = &pool->spec;
   const double share = share_of(pool, hardware);
   const int64_t lanes = pool->pipeline_parallel_size * pool->data_parallel_size;
   spec->machine = hardware->name;
-  spec->role = (Role)pool->role;
   spec->count = (uint32_t)(pool->count * lanes);
   spec->lanes = (uint32_t)lanes;
   spec->pipeline_stages = pool->pipeline_parallel_size;
@@ -107,8 +109,8 @@ static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool
   spec->kv_bytes_per_token = self->model.kv_bytes_per_token;
   spec->weight_bytes = self->model.weight_bytes;
   spec->num_hidden_layers = self->model.num_hidden_layers;
-  spec->nic_bandwidth = pool->nic_bandwidth > 0 ? pool->nic_bandwidth
-                                                : llround(share * (double)hardware->nic_bandwidth);
+  if (spec->nic_bandwidth == 0)
+    spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
   spec->nvlink_bandwidth = pool->tensor_parallel_size * hardware->nvlink_bandwidth;
   spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
   spec->idle_power = share * hardware->idle_power;
@@ -119,8 +121,9 @@ static void fill_spec(PoolSpec *spec, const Config *self, const PoolConfig *pool
 }
 
 /* The pool's own batcher and tier, and whether those it has work together. */
-static int bind_pool_policies(const Config *self, const Node *node, const PoolConfig *pool,
-                              PoolSpec *spec, Arena *arena, Diag *diag) {
+static int bind_pool_policies(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
+                              Diag *diag) {
+  PoolSpec *spec = &pool->spec;
   int status = 0;
   if (pool->batcher)
     status |= config_bind_policy(&spec->batcher, POLICY_BATCHER, pool->batcher, arena, diag);
@@ -165,10 +168,11 @@ static double weights_on_cpu(const Config *self, const PoolSpec *spec) {
   return tier->weights_on_cpu && choice.state ? tier->weights_on_cpu(choice.state) : 0;
 }
 
-/* `spec` has its name; the rest is filled when all of it is in order. */
-static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec *spec, Arena *arena,
-                     Diag *diag) {
+/* The spec is filled when all of it is in order. */
+static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
   int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
+  PoolSpec *spec = &pool->spec;
+  spec->name = node->key;
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
   Place machine_at = config_place(node, "machine");
@@ -183,7 +187,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
     pool->tensor_parallel_size = hardware.num_gpus > others ? hardware.num_gpus / others : 1;
   const Parallelism degrees = {pool->tensor_parallel_size, pool->pipeline_parallel_size,
                                pool->data_parallel_size};
-  if (bind_pool_policies(self, node, pool, spec, arena, diag)) return -1;
+  if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
@@ -200,7 +204,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
       self, &choice, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
-  fill_spec(spec, self, pool, &hardware, &capacity);
+  fill_spec(self, pool, &hardware, &capacity);
   if (config_bind_host(node, pool, &hardware, spec, arena, diag) ||
       config_check_pool_batcher(self, spec, pool->batcher, arena, diag))
     return -1;
@@ -213,7 +217,7 @@ static int check_phases(const Config *self, const Node *node, Diag *diag) {
   for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     bool covered = false;
     for (uint32_t i = 0; i < self->sim.n_pools; i++)
-      covered |= role_covers((Role)self->pools[i].role, (Phase)phase);
+      covered |= role_covers(self->pools[i].spec.role, (Phase)phase);
     if (covered) continue;
     status = diag_error(diag, node->key_at, "no pool does %s", phases[phase]);
     diag_hint(diag, "give one the role '%s' or 'mixed'", phases[phase]);
@@ -241,7 +245,7 @@ static int check_machines(const Config *self, const Node *node, Diag *diag) {
 static int check_excess(const Config *self, Diag *diag) {
   int64_t n_split = 0;
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
-    if (self->pools[i].role != ROLE_MIXED) n_split += self->pools[i].count;
+    if (self->pools[i].spec.role != ROLE_MIXED) n_split += self->pools[i].count;
   const PolicyChoice *choice = &self->sim.policies[POLICY_POOL];
   const PoolPolicy *policy = (const PoolPolicy *)choice->policy;
   if (!policy || !policy->excess || n_split == 0) return 0;
@@ -261,9 +265,9 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) 
   PoolSpec *specs = ARENA_ARRAY(arena, PoolSpec, node->n_children);
   int status = 0;
   for (const Node *child = node->first; child; child = child->next) {
-    uint32_t i = self->sim.n_pools++;
-    specs[i].name = child->key;
-    status |= bind_pool(self, child, &self->pools[i], &specs[i], arena, diag);
+    const uint32_t i = self->sim.n_pools++;
+    status |= bind_pool(self, child, &self->pools[i], arena, diag);
+    specs[i] = self->pools[i].spec;
   }
   self->sim.pools = specs;
   if (status) return -1;
