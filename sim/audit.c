@@ -147,7 +147,8 @@ static void check_machines(const Engine *engine) {
 
 /* What the trees of columns name against scans; of figures as last brought up to date. */
 static void check_least(const Engine *engine) {
-  for (const Column *column = engine->view.columns->first; column; column = column->next)
+  for (Column *column = engine->view.columns->first; column; column = column->next) {
+    column_settle(column);
     for (int role = 0; role < ROLES; role++) {
       if (!column->trees[role]) continue;
       const RoleList *list = &engine->view.by_role[role];
@@ -157,6 +158,7 @@ static void check_least(const Engine *engine) {
           least = list->items[i];
       assert(column->trees[role][1] == least);
     }
+  }
 }
 
 /* What is remembered of who has the most room. */

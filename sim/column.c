@@ -18,13 +18,16 @@ static inline MachineIx better(const Column *self, MachineIx a, MachineIx b) {
 
 static void build(Column *self, const RoleList *list) {
   const uint32_t n = self->columns->n_machines;
+  if (!self->changed) {
+    self->changed = ARENA_ARRAY(self->columns->arena, MachineIx, n);
+    self->is_changed = ARENA_ARRAY(self->columns->arena, bool, n);
+  }
   MachineIx *tree = ARENA_ARRAY(self->columns->arena, MachineIx, 2 * n);
   for (MachineIx m = 0; m < n; m++)
     tree[n + m] = self->columns->listed[m] == list->role ? m : MACHINE_NONE;
   for (uint32_t i = n - 1; i > 0; i--)
     tree[i] = better(self, tree[2 * i], tree[2 * i + 1]);
   self->trees[list->role] = tree;
-  self->is_kept = true;
 }
 
 /* The nodes above its leaf, up to the first that names the same other machine as before. */
@@ -36,13 +39,22 @@ static void climb(const Column *self, MachineIx *tree, MachineIx machine) {
   }
 }
 
-void column_changed(Column *self, MachineIx machine) {
-  const Role role = self->columns->listed[machine];
-  if (role < ROLES && self->trees[role]) climb(self, self->trees[role], machine);
+/* Only nodes that name a machine which has changed can name the wrong one, and each machine climbs
+ * at least as far as it is named. */
+void column_settle(Column *self) {
+  for (uint32_t i = 0; i < self->n_changed; i++) {
+    const MachineIx machine = self->changed[i];
+    const Role role = self->columns->listed[machine];
+    self->is_changed[machine] = false;
+    if (role < ROLES && self->trees[role]) climb(self, self->trees[role], machine);
+  }
+  self->n_changed = 0;
 }
 
 void columns_move(Columns *self, MachineIx machine, Role role) {
   const Role from = self->listed[machine];
+  for (Column *column = self->first; column; column = column->next)
+    column_settle(column); // where the machine is listed still
   self->listed[machine] = role;
   self->joined[machine] = self->n_joined++;
   for (Column *column = self->first; column; column = column->next)
@@ -59,7 +71,9 @@ MachineIx column_least(Column *self, const RoleList *list) {
   if (!self->trees[list->role]) build(self, list);
   const MachineIx *tree = self->trees[list->role];
   /* What is not up to date is no larger than it will be: the least is found once it is. */
-  for (MachineIx least = tree[1];; least = tree[1]) {
+  for (;;) {
+    column_settle(self);
+    const MachineIx least = tree[1];
     const int64_t known = self->of[least];
     if (column_at(self, least) == known) return least;
   }

@@ -1,8 +1,8 @@
 /* A figure of each machine, and which machine of a role has the least of it.
  *
  * Policies ask for the least at each request, so it is kept, not looked for: over the machines of a
- * role a tree, each of whose nodes names the better of the two below it. A change walks up from its
- * machine as far as it makes a difference. Of equals the machine that took the role first wins, as
+ * role a tree, each of whose nodes names the better of the two below it. Before it is looked at,
+ * each machine that has changed walks up as far as that makes a difference. Of equals the machine that took the role first wins, as
  * in a scan of the role's list. A tree is built when it is first asked for; until then a change
  * costs nothing but itself. */
 #ifndef SIM_COLUMN_H
@@ -34,8 +34,10 @@ struct Column {
   int64_t *of;             // [n_machines]; changed by column_add and column_set alone
   Columns *columns;        // its fellows
   Column *next;            // of them
-  bool is_kept;            // somebody asked for a least
   MachineIx *trees[ROLES]; // [2 · n_machines] as a heap, leaves last; NULL: not asked for
+  MachineIx *changed;      // machines whose figures changed since; NULL: there is no tree
+  uint32_t n_changed;
+  bool *is_changed; // [n_machines]
   /* Brings a machine's figure up to this moment, which only makes it larger; NULL: it is. */
   void (*refresh)(void *context, MachineIx machine);
   void *context;
@@ -46,12 +48,11 @@ void columns_move(Columns *self, MachineIx machine, Role role);
 /* A column of zeros; a policy may have its own beside those of the view. */
 Column *column_new(Columns *columns);
 
-/* private: the figure of a machine has changed, or its list. */
-void column_changed(Column *self, MachineIx machine);
-
 static inline void column_add(Column *self, MachineIx machine, int64_t more) {
   self->of[machine] += more;
-  if (self->is_kept) column_changed(self, machine);
+  if (!self->changed || self->is_changed[machine]) return;
+  self->is_changed[machine] = true;
+  self->changed[self->n_changed++] = machine;
 }
 static inline void column_set(Column *self, MachineIx machine, int64_t value) {
   if (self->of[machine] != value) column_add(self, machine, value - self->of[machine]);
@@ -60,6 +61,8 @@ static inline int64_t column_at(const Column *self, MachineIx machine) {
   if (self->refresh) self->refresh(self->context, machine);
   return self->of[machine];
 }
+/* Brings the trees up to the changes. */
+void column_settle(Column *self);
 /* The first machine of a role's list with the least; MACHINE_NONE if it is empty. */
 MachineIx column_least(Column *self, const RoleList *list);
 /* The same of all but one, which may be of another list. */
