@@ -2,9 +2,9 @@
  *
  * Policies ask for the least at each request, so it is kept, not looked for: over the machines of a
  * role a tree, each of whose nodes names the better of the two below it. Before it is looked at,
- * each machine that has changed walks up as far as that makes a difference. Of equals the machine that took the role first wins, as
- * in a scan of the role's list. A tree is built when it is first asked for; until then a change
- * costs nothing but itself. */
+ * each machine that has changed walks up as far as that makes a difference. Of equals the machine
+ * that took the role first wins, as in a scan of the role's list. A tree is built when it is first
+ * asked for; until then a change costs nothing but itself. */
 #ifndef SIM_COLUMN_H
 #define SIM_COLUMN_H
 #include "sim/base/arena.h"

@@ -23,8 +23,8 @@ typedef struct PerfModelChoice {
   double all_reduce_scale;    // of a roofline
 } PerfModelChoice;
 
-/* One entry of `pools:` as written. A key that the engine has under the same name is bound where the
- * engine finds it, in `spec`; the rest of that is filled from the others. */
+/* One entry of `pools:` as written. A key that the engine has under the same name is bound where it
+ * finds that, in `spec`; the rest of `spec` is filled from the others. */
 typedef struct PoolConfig {
   PoolSpec spec;
   const char *machine;
