@@ -11,7 +11,6 @@
 #include <time.h>
 
 enum { WARM_UP_RUNS = 2 };
-static const CalibPoint no_point;
 
 typedef struct State {
   Arena arena;       // of this and the threads
@@ -85,7 +84,7 @@ static CalibStatus backend_load(void *state, const CalibModel *model, char *erro
       cpu_model_open(&self->model, model, self->threads, &self->blas, cpu_machine_cache_bytes(),
                      cpu_machine_available_bytes(), self->options.seed, error);
   self->has_model = status == CALIB_OK;
-  self->point = (CpuPoint){.model = &self->model, .point = &no_point};
+  self->point = (CpuPoint){.model = &self->model};
   return status;
 }
 

@@ -43,7 +43,7 @@ static bool is_pages(CalibOp op) {
 }
 
 static CalibStatus init_rows(CpuPoint *self, int64_t available_bytes, Arena *arena, char *error) {
-  const CalibPoint *point = self->point;
+  const CalibPoint *point = &self->point;
   if (!is_batch(point->op) && (point->size < 1 || point->size > INT32_MAX)) {
     snprintf(error, CALIB_ERROR_SIZE, "%lld tokens are no batch", (long long)point->size);
     return CALIB_REJECTED;
@@ -57,22 +57,22 @@ static CalibStatus init_rows(CpuPoint *self, int64_t available_bytes, Arena *are
 /* Pages, or bytes twice: room in the pool for them, and as much as the weights have. */
 static CalibStatus init_memory(CpuPoint *self, int64_t available_bytes, Arena *arena, char *error) {
   CpuModel *model = self->model;
-  const int64_t page_floats = cpu_kv_page_floats(&model->kv), n = self->point->size;
+  const int64_t page_floats = cpu_kv_page_floats(&model->kv), n = self->point.size;
   const int64_t page_bytes = page_floats * (int64_t)sizeof(float);
-  const int64_t asked = is_pages(self->point->op) ? n * model->n_layers : 2 * (n / page_bytes + 1);
+  const int64_t asked = is_pages(self->point.op) ? n * model->n_layers : 2 * (n / page_bytes + 1);
   const int64_t all = model->read_floats / page_floats + asked;
   if (n < 1 || asked > available_bytes / page_bytes) {
     snprintf(error, CALIB_ERROR_SIZE, "%lld pages or bytes do not fit in memory", (long long)n);
     return n < 1 ? CALIB_REJECTED : CALIB_OUT_OF_MEMORY;
   }
-  if (is_pages(self->point->op))
+  if (is_pages(self->point.op))
     self->buffer = cpu_model_numbers(model, arena, n * page_floats, 0, 1);
   return cpu_model_reserve_pages(model, all / model->n_layers + 1, available_bytes, error);
 }
 
 CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *point,
                            int64_t available_bytes, Arena *arena, char *error) {
-  *self = (CpuPoint){.model = model, .point = point};
+  *self = (CpuPoint){.model = model, .point = *point};
   if (is_pages(point->op) || point->op == CALIB_COPY_D2D)
     return init_memory(self, available_bytes, arena, error);
   return init_rows(self, available_bytes, arena, error);
@@ -80,15 +80,15 @@ CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *po
 
 static void run_product(CpuPoint *self) {
   CpuModel *model = self->model;
-  CpuGemm gemm = cpu_run_product(model, self->point->op, &model->layers[0], self->point->size);
-  gemm.weights = self->point->hot ? model->weights : cpu_model_slice(model, gemm.n * gemm.k);
+  CpuGemm gemm = cpu_run_product(model, self->point.op, &model->layers[0], self->point.size);
+  gemm.weights = self->point.hot ? model->weights : cpu_model_slice(model, gemm.n * gemm.k);
   self->weights = gemm.weights;
   cpu_threads_run(model->threads, cpu_gemm, &gemm);
 }
 
 static void run_rope_append(CpuPoint *self) {
   CpuModel *model = self->model;
-  const int64_t round = self->point->hot ? 0 : self->round;
+  const int64_t round = self->point.hot ? 0 : self->round;
   cpu_run_rope_append(model, &self->batch,
                       cpu_model_pool(model, (int32_t)(round % model->n_layers)), round);
 }
@@ -96,10 +96,10 @@ static void run_rope_append(CpuPoint *self) {
 /* From one part of the pool to the next. */
 static void run_copy(CpuPoint *self) {
   CpuModel *model = self->model;
-  const int64_t n = self->point->size, pages = (n + COPY_BYTES - 1) / COPY_BYTES;
+  const int64_t n = self->point.size, pages = (n + COPY_BYTES - 1) / COPY_BYTES;
   const int64_t all =
       model->n_layers * model->pool_pages * cpu_kv_page_floats(&model->kv) * (int64_t)sizeof(float);
-  const int64_t parts = all / n, first = self->point->hot ? 0 : 2 * self->round;
+  const int64_t parts = all / n, first = self->point.hot ? 0 : 2 * self->round;
   const CpuCopy copy = {.to = (char *)model->pool + (first + 1) % parts * n,
                         .from = (const char *)model->pool + first % parts * n,
                         .n_pages = pages,
@@ -110,12 +110,12 @@ static void run_copy(CpuPoint *self) {
 
 static void run_pages(CpuPoint *self) {
   CpuModel *model = self->model;
-  const int64_t n = self->point->size, round = self->point->hot ? 0 : self->round;
+  const int64_t n = self->point.size, round = self->point.hot ? 0 : self->round;
   const int64_t page_bytes = cpu_kv_page_floats(&model->kv) * (int64_t)sizeof(float);
   const int32_t *pages = model->shuffled + round / model->n_layers % (model->pool_pages / n) * n;
   float *pool = cpu_model_pool(model, (int32_t)(round % model->n_layers));
   CpuCopy copy = {.n_pages = n, .page_bytes = page_bytes, .last_bytes = page_bytes};
-  if (self->point->op == CALIB_KV_GATHER) {
+  if (self->point.op == CALIB_KV_GATHER) {
     copy.from = (const char *)pool;
     copy.from_pages = pages;
     copy.to = (char *)self->buffer;
@@ -130,21 +130,21 @@ static void run_pages(CpuPoint *self) {
 static void run_head(CpuPoint *self) {
   CpuModel *model = self->model;
   const int64_t floats = (int64_t)model->vocab * model->shape.hidden_size;
-  self->weights = self->point->hot ? model->head : cpu_model_slice(model, floats);
+  self->weights = self->point.hot ? model->head : cpu_model_slice(model, floats);
   cpu_run_head(model, &self->batch, self->weights);
 }
 
 static void run_terms(CpuPoint *self, int parts) {
-  const int32_t layers = self->point->layers;
+  const int32_t layers = self->point.layers;
   const CpuRun run = {.parts = parts,
                       .layers = layers > 0 ? layers : self->model->shape.num_hidden_layers,
-                      .hot = self->point->hot};
+                      .hot = self->point.hot};
   cpu_run(self->model, &self->batch, &run, self->round);
 }
 
 void cpu_point_run(CpuPoint *self) {
   CpuModel *model = self->model;
-  switch (self->point->op) {
+  switch (self->point.op) {
   case CALIB_ITERATION:
     run_terms(self, CPU_ALL);
     break;
@@ -162,19 +162,19 @@ void cpu_point_run(CpuPoint *self) {
     break;
   case CALIB_NORM:
     cpu_run_norm(model, model->activations.delta, model->final_norm, model->final_norm_bias,
-                 self->point->size);
+                 self->point.size);
     break;
   case CALIB_ROPE_APPEND:
     run_rope_append(self);
     break;
   case CALIB_ACTIVATION:
-    cpu_run_activation(model, self->point->size);
+    cpu_run_activation(model, self->point.size);
     break;
   case CALIB_EMBEDDING:
     cpu_run_embedding(model, &self->batch);
     break;
   case CALIB_ARGMAX:
-    cpu_run_argmax(model, self->point->size);
+    cpu_run_argmax(model, self->point.size);
     break;
   case CALIB_COPY_D2D:
     run_copy(self);

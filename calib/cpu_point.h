@@ -8,8 +8,8 @@
 
 typedef struct CpuPoint {
   CpuModel *model;
-  const CalibPoint *point;
-  CpuBatch batch; // of terms, and of those single operators that take rows
+  CalibPoint point; // its batch must live as long
+  CpuBatch batch;   // of terms, and of those single operators that take rows
   int64_t round;
   float *buffer;        // of pages, gathered
   const float *weights; // that a product or the head ran on last; NULL: those of the layers
@@ -17,7 +17,7 @@ typedef struct CpuPoint {
 
 /* NULL, or why a CPU has no such point. */
 const char *cpu_point_supports(const CalibPoint *point);
-/* `point` must live as long; memory comes from `arena`. */
+/* Memory comes from `arena`. */
 CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *point,
                            int64_t available_bytes, Arena *arena, char *error);
 void cpu_point_run(CpuPoint *self);

@@ -10,12 +10,12 @@ typedef struct Place {
 /* A layer of the point's first round. */
 static int32_t layer_of(const CpuPoint *self, int32_t layer) {
   const CpuModel *model = self->model;
-  const bool has_head = self->point->op == CALIB_ITERATION;
+  const bool has_head = self->point.op == CALIB_ITERATION;
   return layer % (has_head ? model->n_layers : model->n_layers + model->n_spares);
 }
 
 static bool is_pages(const CpuPoint *self) {
-  return self->point->op == CALIB_KV_GATHER || self->point->op == CALIB_KV_SCATTER;
+  return self->point.op == CALIB_KV_GATHER || self->point.op == CALIB_KV_SCATTER;
 }
 
 /* Weights of a product on its own are what it ran on. */
@@ -92,8 +92,8 @@ static float *kv_number(const CpuPoint *self, const CalibSlice *slice, int64_t r
 /* Of the first round. */
 static void *copy_place(const CpuPoint *self, bool is_to, int64_t row) {
   const CpuModel *model = self->model;
-  const bool is_pool_side = is_to == (self->point->op == CALIB_KV_SCATTER);
-  if (!is_pages(self)) return (char *)model->pool + (is_to ? self->point->size : 0) + row;
+  const bool is_pool_side = is_to == (self->point.op == CALIB_KV_SCATTER);
+  if (!is_pages(self)) return (char *)model->pool + (is_to ? self->point.size : 0) + row;
   return (is_pool_side ? model->pool : self->buffer) +
          (is_pool_side ? model->shuffled[row] : row) * cpu_kv_page_floats(&model->kv);
 }
