@@ -4,7 +4,7 @@
 #include "experiments/base/workers.h"
 #include <string.h>
 
-static const double BATCH_S = 0.2; // of runs that share a transaction
+static const double BATCH_S = 0.05; // of runs that share a transaction
 
 /* What is under way, and the slots that are free. */
 typedef struct Slots {

@@ -123,7 +123,7 @@ rejects 4 "$tandem" sweep absent.yaml --output bad.db
 # --- Killed at ten random moments, the sweep ends with the rows of one that was left alone.
 
 experiment '{pools.all.count: 0..40, workload.arrivals.rate: 20..80 step 5 /s}' |
-  sed 's/requests: 40/requests: 1500/' >k.yaml
+  sed 's/requests: 40/requests: 10000/' >k.yaml
 began=$(date +%s%N)
 expect 0 "$tandem" sweep k.yaml --output whole.db
 whole_ms=$((($(date +%s%N) - began) / 1000000))
@@ -132,7 +132,7 @@ kills=0
 while [ "$kills" -lt 10 ]; do
   "$tandem" sweep k.yaml --output killed.db >out 2>err &
   pid=$!
-  moment=$(($(od -An -N2 -tu2 /dev/urandom) % (whole_ms / 8 + 1))) # ms
+  moment=$(($(od -An -N2 -tu2 /dev/urandom) % (whole_ms / 4 + 1))) # ms
   sleep "$((moment / 1000)).$(printf %03d $((moment % 1000)))"
   if kill -9 $pid 2>/dev/null && ! wait $pid 2>/dev/null && [ ! -s out ]; then
     kills=$((kills + 1))
