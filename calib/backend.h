@@ -11,16 +11,17 @@
  * memory is timed with all its layers. Weights and activations are random: the values decide
  * power, and so clocks, but not the work.
  *
- * The life of a point: `prepare` makes operands and page tables, verifies the operator against a
- * reference on first sight, warms up, and captures a graph; `measure` then takes one sample, the
- * mean of `repeats` back-to-back runs, as often as it is called; the next `prepare` ends it. */
+ * The life of a point: `prepare` makes operands and page tables; the first `measure` warms up, and
+ * captures a graph; each `measure` takes one sample, the mean of `repeats` back-to-back runs, as
+ * often as it is called; the next `prepare` ends it. */
 #ifndef CALIB_BACKEND_H
 #define CALIB_BACKEND_H
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CALIB_API_VERSION = 1, CALIB_ERROR_SIZE = 512 };
+enum { CALIB_API_VERSION = 2, CALIB_ERROR_SIZE = 512 };
 
 typedef enum CalibStatus {
   CALIB_OK = 0,
@@ -63,6 +64,16 @@ static inline int32_t calib_ffn(const CalibModel *m) {
 }
 static inline int32_t calib_vocab(const CalibModel *m) {
   return (m->vocab_size + m->tensor_parallel_size - 1) / m->tensor_parallel_size;
+}
+
+/* Press et al. 2022: 2^(−8i/n) for a power of two of heads, else those of the next smaller one and
+ * every second of the next greater one. The shard is the first. */
+static inline double calib_alibi_slope(const CalibModel *m, int32_t head) {
+  int32_t below = 1;
+  while (2 * below <= m->num_attention_heads)
+    below *= 2;
+  return head < below ? pow(2, -8.0 * (head + 1) / below)
+                      : pow(2, -4.0 * (2 * (head - below) + 1) / below);
 }
 
 /* One sequence's part of an iteration: `new_tokens` of a prompt after `past_tokens` that are in the
@@ -140,6 +151,81 @@ typedef struct CalibPoint {
   int64_t size; // tokens, bytes or pages; unused for a batch
 } CalibPoint;
 
+/* What operators read and write, for verification (verify.h): rows of `columns` numbers.
+ *
+ *   activations   of a batch's tokens, up to `active`; of its logits, up to `best`
+ *   batch         of its tokens; of its logits the row that each is of
+ *   weights       [columns out][columns in]; norms and biases are one row; of a layer or of all
+ *   keys, values  tokens of a sequence, or those that the batch has put there
+ *   from, to      of a copy: bytes; or pages, in the order of the operator's list */
+#define CALIB_TENSORS(X)                                                                           \
+  X(RESIDUAL, "residual")                                                                          \
+  X(NORMED, "normed")                                                                              \
+  X(ADDED, "added") /* what the next norm adds to the residual */                                  \
+  X(QKV, "qkv")                                                                                    \
+  X(ATTENTION, "attention")                                                                        \
+  X(UP, "up")                                                                                      \
+  X(ACTIVE, "active")                                                                              \
+  X(HEAD_NORMED, "head_normed")                                                                    \
+  X(LOGITS, "logits")                                                                              \
+  X(BEST, "best") /* index of the greatest, as are the next three */                               \
+  X(IDS, "ids")                                                                                    \
+  X(POSITIONS, "positions")                                                                        \
+  X(LOGIT_ROWS, "logit_rows")                                                                      \
+  X(EMBEDDING, "embedding")                                                                        \
+  X(POSITION_TABLE, "position_table")                                                              \
+  X(FINAL_NORM, "final_norm")                                                                      \
+  X(FINAL_NORM_BIAS, "final_norm_bias")                                                            \
+  X(HEAD_WEIGHTS, "head_weights")                                                                  \
+  X(NORM, "norm")                                                                                  \
+  X(NORM_BIAS, "norm_bias")                                                                        \
+  X(QKV_WEIGHTS, "qkv_weights")                                                                    \
+  X(QKV_BIAS, "qkv_bias")                                                                          \
+  X(O_WEIGHTS, "o_weights")                                                                        \
+  X(O_BIAS, "o_bias")                                                                              \
+  X(FFN_NORM, "ffn_norm")                                                                          \
+  X(FFN_NORM_BIAS, "ffn_norm_bias")                                                                \
+  X(UP_WEIGHTS, "up_weights")                                                                      \
+  X(UP_BIAS, "up_bias")                                                                            \
+  X(DOWN_WEIGHTS, "down_weights")                                                                  \
+  X(DOWN_BIAS, "down_bias")                                                                        \
+  X(KEYS, "keys")                                                                                  \
+  X(VALUES, "values")                                                                              \
+  X(FROM, "from")                                                                                  \
+  X(TO, "to")
+
+typedef enum CalibTensor {
+#define X(id, name) TENSOR_##id,
+  CALIB_TENSORS(X)
+#undef X
+      CALIB_N_TENSORS,
+} CalibTensor;
+
+/* What products take and make: out [rows][n] = in [rows][k] · weights [n][k]ᵀ (+ bias). */
+typedef struct CalibProduct {
+  CalibTensor in, weights, bias, out;
+} CalibProduct;
+static inline CalibProduct calib_product(CalibOp op) {
+  static const CalibProduct products[] = {
+      {TENSOR_NORMED, TENSOR_QKV_WEIGHTS, TENSOR_QKV_BIAS, TENSOR_QKV},
+      {TENSOR_ATTENTION, TENSOR_O_WEIGHTS, TENSOR_O_BIAS, TENSOR_ADDED},
+      {TENSOR_NORMED, TENSOR_UP_WEIGHTS, TENSOR_UP_BIAS, TENSOR_UP},
+      {TENSOR_ACTIVE, TENSOR_DOWN_WEIGHTS, TENSOR_DOWN_BIAS, TENSOR_ADDED},
+      {TENSOR_HEAD_NORMED, TENSOR_HEAD_WEIGHTS, CALIB_N_TENSORS, TENSOR_LOGITS}};
+  return products[op - CALIB_GEMM_QKV];
+}
+
+enum { CALIB_OF_ROWS = -1 }; // a slice's sequence: tokens of the batch
+
+/* Rows row … row + n_rows. Numbers of every type and indices cross as doubles. */
+typedef struct CalibSlice {
+  CalibTensor tensor;
+  int32_t layer;    // of a run's, 0 the first: of its weights, keys and values; of a copy in both
+                    // directions 1 is the way back
+  int32_t sequence; // of keys and values
+  int64_t row, n_rows;
+} CalibSlice;
+
 /* What was found on opening. Unknown numbers are 0, unknown strings "". */
 typedef struct CalibDevice {
   char name[128];                            // "NVIDIA H200", or the processor
@@ -164,7 +250,7 @@ typedef struct CalibOptions {
   int32_t device;  // index
   int32_t threads; // of a CPU backend; 0: all it may run on
   uint64_t seed;   // of weights, activations, page tables; of the fake backend's noise
-  bool verify;     // each operator against its reference before it is timed
+  bool verify;     // the user wants it, and the harness does it (harness.h)
 } CalibOptions;
 
 typedef struct Backend {
@@ -179,13 +265,23 @@ typedef struct Backend {
   CalibStatus (*load)(void *state, const CalibModel *model, char *error);
   /* NULL, or why this point cannot be measured here ("one GPU"): it is passed over. */
   const char *(*supports)(void *state, const CalibPoint *point);
-  /* `point` and what it points to must live until the next prepare. `ret_error` is the relative
-   * error ‖out − reference‖ / ‖reference‖ when the operator was verified, else NAN. */
-  CalibStatus (*prepare)(void *state, const CalibPoint *point, double *ret_error, char *error);
+  /* `point` and what it points to must live until the next prepare. */
+  CalibStatus (*prepare)(void *state, const CalibPoint *point, char *error);
   /* One sample of the prepared point: seconds of one of `repeats` >= 1 back-to-back runs. */
   CalibStatus (*measure)(void *state, int32_t repeats, double *ret_seconds, char *error);
   /* Runs one iteration with all layers once, and says how long the device was busy with it. */
   CalibStatus (*run_batch)(void *state, const CalibBatch *batch, double *ret_seconds, char *error);
+
+  /* For verification, all NULL if there is none. `run` runs the prepared point once, on its first
+   * operands, and waits; what it reads and writes is then read and written by rows. `columns` is 0
+   * where the model or this backend has no such tensor. */
+  CalibStatus (*run)(void *state, char *error);
+  int64_t (*columns)(void *state, CalibTensor tensor);
+  CalibStatus (*read)(void *state, const CalibSlice *slice, double *ret_values, char *error);
+  CalibStatus (*write)(void *state, const CalibSlice *slice, const double *values, char *error);
+  /* NULL, or a verification of the backend's own: as verify_operator of verify.h. */
+  CalibStatus (*verify)(void *state, CalibOp op, double *ret_error, char *error);
+
   void (*telemetry)(void *state, CalibTelemetry *ret_telemetry);
   void (*close)(void *state);
 } Backend;

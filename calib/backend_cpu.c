@@ -5,13 +5,13 @@
 #include "calib/cpu_blas.h"
 #include "calib/cpu_machine.h"
 #include "calib/cpu_point.h"
-#include "calib/cpu_verify.h"
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
 
 enum { WARM_UP_RUNS = 2 };
+static const CalibPoint no_point;
 
 typedef struct State {
   Arena arena;       // of this and the threads
@@ -21,7 +21,7 @@ typedef struct State {
   CpuThreads *threads;
   CpuBlas blas;
   CpuModel model;
-  bool has_model, has_point, verified[CALIB_N_OPS];
+  bool has_model, has_point;
   CpuPoint point;
 } State;
 
@@ -80,13 +80,12 @@ static CalibStatus backend_load(void *state, const CalibModel *model, char *erro
   State *self = state;
   if (self->has_model) cpu_model_close(&self->model);
   self->has_model = self->has_point = false;
-  for (int op = 0; op < CALIB_N_OPS; op++)
-    self->verified[op] = false;
   arena_done(&self->point_arena);
   CalibStatus status =
       cpu_model_open(&self->model, model, self->threads, &self->blas, cpu_machine_cache_bytes(),
                      cpu_machine_available_bytes(), self->options.seed, error);
   self->has_model = status == CALIB_OK;
+  self->point = (CpuPoint){.model = &self->model, .point = &no_point};
   return status;
 }
 
@@ -95,35 +94,14 @@ static const char *backend_supports(void *state, const CalibPoint *point) {
   return cpu_point_supports(point);
 }
 
-static CalibStatus verify(State *self, CalibOp op, double *ret_error, char *error) {
-  CalibStatus status =
-      cpu_verify(&self->model, op, cpu_machine_available_bytes(), ret_error, error);
-  if (status) return status;
-  self->verified[op] = true;
-  if (*ret_error <= CPU_TOLERANCE) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "relative error %.2g against the reference, at most %.2g",
-           *ret_error, CPU_TOLERANCE);
-  return CALIB_WRONG;
-}
-
-static CalibStatus backend_prepare(void *state, const CalibPoint *point, double *ret_error,
-                                   char *error) {
+static CalibStatus backend_prepare(void *state, const CalibPoint *point, char *error) {
   State *self = state;
   assert(self->has_model);
-  self->has_point = false;
-  *ret_error = NAN;
-  if (self->options.verify && !self->verified[point->op]) {
-    CalibStatus status = verify(self, point->op, ret_error, error);
-    if (status) return status;
-  }
   arena_done(&self->point_arena);
   CalibStatus status = cpu_point_init(&self->point, &self->model, point,
                                       cpu_machine_available_bytes(), &self->point_arena, error);
-  if (status) return status;
-  for (int i = 0; i < WARM_UP_RUNS; i++)
-    cpu_point_run(&self->point);
-  self->has_point = true;
-  return CALIB_OK;
+  self->has_point = status == CALIB_OK;
+  return status;
 }
 
 static double now_seconds(void) {
@@ -136,6 +114,8 @@ static CalibStatus backend_measure(void *state, int32_t repeats, double *ret_sec
   State *self = state;
   (void)error;
   assert(self->has_point && repeats >= 1);
+  while (self->point.round < WARM_UP_RUNS)
+    cpu_point_run(&self->point);
   cpu_threads_wake(self->threads);
   const double begin = now_seconds();
   for (int32_t i = 0; i < repeats; i++)
@@ -161,6 +141,34 @@ static CalibStatus backend_run_batch(void *state, const CalibBatch *batch, doubl
   return CALIB_OK;
 }
 
+/* The first round again, whatever has been measured. */
+static CalibStatus backend_run(void *state, char *error) {
+  State *self = state;
+  (void)error;
+  assert(self->has_point);
+  self->point.round = 0;
+  cpu_point_run(&self->point);
+  return CALIB_OK;
+}
+
+static int64_t backend_columns(void *state, CalibTensor tensor) {
+  return cpu_point_columns(&((State *)state)->point, tensor);
+}
+
+static CalibStatus backend_read(void *state, const CalibSlice *slice, double *ret_values,
+                                char *error) {
+  (void)error;
+  cpu_point_read(&((State *)state)->point, slice, ret_values);
+  return CALIB_OK;
+}
+
+static CalibStatus backend_write(void *state, const CalibSlice *slice, const double *values,
+                                 char *error) {
+  (void)error;
+  cpu_point_write(&((State *)state)->point, slice, values);
+  return CALIB_OK;
+}
+
 static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   (void)state;
   *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = cpu_machine_clock_mhz(),
@@ -182,6 +190,10 @@ const Backend backend_cpu = {
     .prepare = backend_prepare,
     .measure = backend_measure,
     .run_batch = backend_run_batch,
+    .run = backend_run,
+    .columns = backend_columns,
+    .read = backend_read,
+    .write = backend_write,
     .telemetry = backend_telemetry,
     .close = backend_close,
 };

@@ -45,7 +45,6 @@ enum { N_MACHINES = sizeof machines / sizeof *machines };
 typedef struct Fake {
   Arena arena;
   const Machine *machine;
-  bool verify;
   Rng rng;
   double noise, outliers, step, pace;
   int64_t oom_units, fail_at;
@@ -99,7 +98,6 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
   arena_init(&arena);
   Fake *self = ARENA_NEW(&arena, Fake);
   *self = (Fake){.machine = &machines[options->device],
-                 .verify = options->verify,
                  .noise = find_number(words, "noise", 0.004, &arena),
                  .outliers = find_number(words, "outliers", 0.01, &arena),
                  .step = find_number(words, "step", 0, &arena),
@@ -230,17 +228,21 @@ static double run_seconds(const Fake *self, const CalibPoint *point) {
   return point->busy ? 1.2 * seconds : seconds;
 }
 
-static CalibStatus fake_prepare(void *state, const CalibPoint *point, double *ret_error,
-                                char *error) {
+static CalibStatus fake_verify(void *state, CalibOp op, double *ret_error, char *error) {
+  const Fake *self = state;
+  *ret_error = 1e-3;
+  if (self->wrong && strcmp(self->wrong, calib_op_name(op)) == 0)
+    return failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
+  return CALIB_OK;
+}
+
+static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *error) {
   Fake *self = state;
-  *ret_error = self->verify ? 1e-3 : NAN;
   if (++self->points == self->fail_at)
     return failed(CALIB_ENVIRONMENT, error, "point %lld fails: it is told to",
                   (long long)self->points);
   if (self->oom_units > 0 && units_of(point) > self->oom_units)
     return failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
-  if (self->verify && self->wrong && strcmp(self->wrong, calib_op_name(point->op)) == 0)
-    return failed(CALIB_WRONG, error, "'%s' is wrong by 0.5", self->wrong);
   self->seconds = run_seconds(self, point);
   return CALIB_OK;
 }
@@ -276,8 +278,7 @@ static CalibStatus fake_measure(void *state, int32_t repeats, double *ret_second
 static CalibStatus fake_run_batch(void *state, const CalibBatch *batch, double *ret_seconds,
                                   char *error) {
   const CalibPoint point = {.op = CALIB_ITERATION, .batch = *batch};
-  double verified;
-  const CalibStatus status = fake_prepare(state, &point, &verified, error);
+  const CalibStatus status = fake_prepare(state, &point, error);
   return status ? status : fake_measure(state, 1, ret_seconds, error);
 }
 
@@ -303,6 +304,7 @@ const Backend backend_fake = {
     .prepare = fake_prepare,
     .measure = fake_measure,
     .run_batch = fake_run_batch,
+    .verify = fake_verify,
     .telemetry = fake_telemetry,
     .close = fake_close,
 };

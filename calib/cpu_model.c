@@ -181,7 +181,7 @@ static void set_slopes(CpuModel *self) {
   if (self->shape.positions != CALIB_ALIBI) return;
   float *slopes = ARENA_ARRAY(&self->arena, float, self->query_heads);
   for (int32_t h = 0; h < self->query_heads; h++)
-    slopes[h] = (float)exp2(-8.0 * (h + 1) / self->query_heads);
+    slopes[h] = (float)calib_alibi_slope(&self->shape, h);
   self->slopes = slopes;
 }
 

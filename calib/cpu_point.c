@@ -1,6 +1,5 @@
 /* From a point to operators. */
 #include "calib/cpu_point.h"
-#include "calib/cpu_gemm.h"
 #include <stdio.h>
 
 enum { COPY_BYTES = 4096 }; // dealt out to the threads as if they were pages
@@ -79,80 +78,19 @@ CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *po
   return init_rows(self, available_bytes, arena, error);
 }
 
-static void run_gemm(CpuPoint *self, float *out, const float *in, int64_t n, int64_t k) {
+static void run_product(CpuPoint *self) {
   CpuModel *model = self->model;
-  const CpuGemm gemm = {.blas = model->blas,
-                        .out = out,
-                        .in = in,
-                        .weights =
-                            self->point->hot ? model->weights : cpu_model_slice(model, n * k),
-                        .tokens = self->point->size,
-                        .n = n,
-                        .k = k};
+  CpuGemm gemm = cpu_run_product(model, self->point->op, &model->layers[0], self->point->size);
+  gemm.weights = self->point->hot ? model->weights : cpu_model_slice(model, gemm.n * gemm.k);
+  self->weights = gemm.weights;
   cpu_threads_run(model->threads, cpu_gemm, &gemm);
-}
-
-static void run_norm(CpuPoint *self) {
-  CpuModel *model = self->model;
-  const CpuActivations *room = &model->activations;
-  cpu_threads_run(model->threads, cpu_norm,
-                  &(CpuNorm){.norm = model->shape.norm,
-                             .out = room->normed,
-                             .residual = room->residual,
-                             .x = room->delta,
-                             .weight = model->final_norm,
-                             .bias = model->final_norm_bias,
-                             .tokens = self->point->size,
-                             .hidden = model->shape.hidden_size});
 }
 
 static void run_rope_append(CpuPoint *self) {
   CpuModel *model = self->model;
-  const CpuBatch *batch = &self->batch;
   const int64_t round = self->point->hot ? 0 : self->round;
-  cpu_threads_run(
-      model->threads, cpu_rope_append,
-      &(CpuRopeAppend){.kv = model->kv,
-                       .qkv = model->activations.qkv,
-                       .pages = cpu_model_pool(model, (int32_t)(round % model->n_layers)),
-                       .rotation = batch->rotation,
-                       .slots = batch->slots + round % batch->n_sets * batch->tokens,
-                       .tokens = batch->tokens,
-                       .query_heads = model->query_heads});
-}
-
-static void run_activation(CpuPoint *self) {
-  CpuModel *model = self->model;
-  cpu_threads_run(model->threads, cpu_activate,
-                  &(CpuActivate){.activation = model->shape.activation,
-                                 .out = model->activations.ffn,
-                                 .in = model->activations.up,
-                                 .tokens = self->point->size,
-                                 .ffn = model->ffn});
-}
-
-static void run_embedding(CpuPoint *self) {
-  CpuModel *model = self->model;
-  cpu_threads_run(model->threads, cpu_embed,
-                  &(CpuEmbed){.out = model->activations.residual,
-                              .table = model->embedding,
-                              .positions_table = model->positions,
-                              .ids = self->batch.ids,
-                              .positions = self->batch.positions,
-                              .tokens = self->point->size,
-                              .hidden = model->shape.hidden_size});
-}
-
-static void run_argmax(CpuPoint *self) {
-  CpuModel *model = self->model;
-  const CpuActivations *room = &model->activations;
-  const CpuArgmax argmax = {.ids = room->argmax,
-                            .best = room->argmax_parts,
-                            .logits = room->logits,
-                            .rows = self->point->size,
-                            .vocab = model->vocab};
-  cpu_threads_run(model->threads, cpu_argmax, &argmax);
-  cpu_threads_run(model->threads, cpu_argmax_merge, &argmax);
+  cpu_run_rope_append(model, &self->batch,
+                      cpu_model_pool(model, (int32_t)(round % model->n_layers)), round);
 }
 
 /* From one part of the pool to the next. */
@@ -192,8 +130,8 @@ static void run_pages(CpuPoint *self) {
 static void run_head(CpuPoint *self) {
   CpuModel *model = self->model;
   const int64_t floats = (int64_t)model->vocab * model->shape.hidden_size;
-  cpu_run_head(model, &self->batch,
-               self->point->hot ? model->head : cpu_model_slice(model, floats));
+  self->weights = self->point->hot ? model->head : cpu_model_slice(model, floats);
+  cpu_run_head(model, &self->batch, self->weights);
 }
 
 static void run_terms(CpuPoint *self, int parts) {
@@ -204,30 +142,8 @@ static void run_terms(CpuPoint *self, int parts) {
   cpu_run(self->model, &self->batch, &run, self->round);
 }
 
-static void run_products(CpuPoint *self) {
-  CpuModel *model = self->model;
-  const CpuActivations *room = &model->activations;
-  const int64_t hidden = model->shape.hidden_size;
-  const int64_t attention = (int64_t)model->query_heads * model->kv.head_dim;
-  switch (self->point->op) {
-  case CALIB_GEMM_QKV:
-    run_gemm(self, room->qkv, room->normed, model->qkv_columns, hidden);
-    break;
-  case CALIB_GEMM_O:
-    run_gemm(self, room->delta, room->attention, hidden, attention);
-    break;
-  case CALIB_GEMM_UP:
-    run_gemm(self, room->up, room->normed, model->up_columns, hidden);
-    break;
-  case CALIB_GEMM_DOWN:
-    run_gemm(self, room->delta, room->ffn, hidden, model->ffn);
-    break;
-  default:
-    run_gemm(self, room->logits, room->head_normed, model->vocab, hidden);
-  }
-}
-
 void cpu_point_run(CpuPoint *self) {
+  CpuModel *model = self->model;
   switch (self->point->op) {
   case CALIB_ITERATION:
     run_terms(self, CPU_ALL);
@@ -245,19 +161,20 @@ void cpu_point_run(CpuPoint *self) {
     run_head(self);
     break;
   case CALIB_NORM:
-    run_norm(self);
+    cpu_run_norm(model, model->activations.delta, model->final_norm, model->final_norm_bias,
+                 self->point->size);
     break;
   case CALIB_ROPE_APPEND:
     run_rope_append(self);
     break;
   case CALIB_ACTIVATION:
-    run_activation(self);
+    cpu_run_activation(model, self->point->size);
     break;
   case CALIB_EMBEDDING:
-    run_embedding(self);
+    cpu_run_embedding(model, &self->batch);
     break;
   case CALIB_ARGMAX:
-    run_argmax(self);
+    cpu_run_argmax(model, self->point->size);
     break;
   case CALIB_COPY_D2D:
     run_copy(self);
@@ -267,7 +184,7 @@ void cpu_point_run(CpuPoint *self) {
     run_pages(self);
     break;
   default:
-    run_products(self);
+    run_product(self);
   }
   self->round++;
 }

@@ -11,7 +11,8 @@ typedef struct CpuPoint {
   const CalibPoint *point;
   CpuBatch batch; // of terms, and of those single operators that take rows
   int64_t round;
-  float *buffer; // of pages, gathered
+  float *buffer;        // of pages, gathered
+  const float *weights; // that a product or the head ran on last; NULL: those of the layers
 } CpuPoint;
 
 /* NULL, or why a CPU has no such point. */
@@ -20,4 +21,9 @@ const char *cpu_point_supports(const CalibPoint *point);
 CalibStatus cpu_point_init(CpuPoint *self, CpuModel *model, const CalibPoint *point,
                            int64_t available_bytes, Arena *arena, char *error);
 void cpu_point_run(CpuPoint *self);
+
+/* --- cpu_tensors.c: what the point reads and writes, as backend.h has it. */
+int64_t cpu_point_columns(const CpuPoint *self, CalibTensor tensor);
+void cpu_point_read(const CpuPoint *self, const CalibSlice *slice, double *ret_values);
+void cpu_point_write(CpuPoint *self, const CalibSlice *slice, const double *values);
 #endif

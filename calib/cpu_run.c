@@ -1,10 +1,9 @@
 /* One iteration, operator by operator. */
 #include "calib/cpu_run.h"
-#include "calib/cpu_gemm.h"
 #include <math.h>
 
-static void norm(CpuModel *model, const float *x, const float *weight, const float *bias,
-                 int64_t tokens) {
+void cpu_run_norm(CpuModel *model, const float *x, const float *weight, const float *bias,
+                  int64_t tokens) {
   const CpuActivations *room = &model->activations;
   cpu_threads_run(model->threads, cpu_norm,
                   &(CpuNorm){.norm = model->shape.norm,
@@ -17,20 +16,34 @@ static void norm(CpuModel *model, const float *x, const float *weight, const flo
                              .hidden = model->shape.hidden_size});
 }
 
-static void multiply(CpuModel *model, float *out, const float *in, const float *weights,
-                     const float *bias, int64_t tokens, int64_t n, int64_t k) {
-  cpu_threads_run(model->threads, cpu_gemm,
-                  &(CpuGemm){.blas = model->blas,
-                             .out = out,
-                             .in = in,
-                             .weights = weights,
-                             .bias = bias,
-                             .tokens = tokens,
-                             .n = n,
-                             .k = k});
+CpuGemm cpu_run_product(const CpuModel *model, CalibOp op, const CpuLayer *layer, int64_t rows) {
+  const CpuActivations *room = &model->activations;
+  const int64_t hidden = model->shape.hidden_size, qkv = model->qkv_columns, up = model->up_columns;
+  const int64_t heads = (int64_t)model->query_heads * model->kv.head_dim, ffn = model->ffn;
+  const CpuBlas *blas = model->blas;
+  switch (op) {
+  case CALIB_GEMM_QKV:
+    return (CpuGemm){blas, room->qkv, room->normed, layer->qkv, layer->qkv_bias, rows, qkv, hidden};
+  case CALIB_GEMM_O:
+    return (CpuGemm){blas,          room->delta, room->attention, layer->o,
+                     layer->o_bias, rows,        hidden,          heads};
+  case CALIB_GEMM_UP:
+    return (CpuGemm){blas, room->up, room->normed, layer->up, layer->up_bias, rows, up, hidden};
+  case CALIB_GEMM_DOWN:
+    return (CpuGemm){blas, room->delta, room->ffn, layer->down, layer->down_bias,
+                     rows, hidden,      ffn};
+  default:
+    return (CpuGemm){blas, room->logits, room->head_normed, model->head,
+                     NULL, rows,         model->vocab,      hidden};
+  }
 }
 
-static void embed(CpuModel *model, const CpuBatch *batch) {
+static void multiply(CpuModel *model, CalibOp op, const CpuLayer *layer, int64_t rows) {
+  const CpuGemm gemm = cpu_run_product(model, op, layer, rows);
+  cpu_threads_run(model->threads, cpu_gemm, &gemm);
+}
+
+void cpu_run_embedding(CpuModel *model, const CpuBatch *batch) {
   cpu_threads_run(model->threads, cpu_embed,
                   &(CpuEmbed){.out = model->activations.residual,
                               .table = model->embedding,
@@ -41,39 +54,53 @@ static void embed(CpuModel *model, const CpuBatch *batch) {
                               .hidden = model->shape.hidden_size});
 }
 
-/* Up to the products of attention. */
-static void run_before(CpuModel *model, const CpuBatch *batch, const CpuLayer *layer, float *pages,
-                       const int32_t *slots, bool is_first) {
-  const CpuActivations *room = &model->activations;
-  norm(model, is_first ? NULL : room->delta, layer->norm, layer->norm_bias, batch->tokens);
-  multiply(model, room->qkv, room->normed, layer->qkv, layer->qkv_bias, batch->tokens,
-           model->qkv_columns, model->shape.hidden_size);
+void cpu_run_rope_append(CpuModel *model, const CpuBatch *batch, float *pages, int64_t set) {
   cpu_threads_run(model->threads, cpu_rope_append,
                   &(CpuRopeAppend){.kv = model->kv,
-                                   .qkv = room->qkv,
+                                   .qkv = model->activations.qkv,
                                    .pages = pages,
                                    .rotation = batch->rotation,
-                                   .slots = slots,
+                                   .slots = batch->slots + set % batch->n_sets * batch->tokens,
                                    .tokens = batch->tokens,
                                    .query_heads = model->query_heads});
 }
 
-static void run_after(CpuModel *model, const CpuBatch *batch, const CpuLayer *layer) {
-  const CpuActivations *room = &model->activations;
-  const int64_t hidden = model->shape.hidden_size, tokens = batch->tokens;
-  multiply(model, room->delta, room->attention, layer->o, layer->o_bias, tokens, hidden,
-           (int64_t)model->query_heads * model->kv.head_dim);
-  norm(model, room->delta, layer->ffn_norm, layer->ffn_norm_bias, tokens);
-  multiply(model, room->up, room->normed, layer->up, layer->up_bias, tokens, model->up_columns,
-           hidden);
+void cpu_run_activation(CpuModel *model, int64_t tokens) {
   cpu_threads_run(model->threads, cpu_activate,
                   &(CpuActivate){.activation = model->shape.activation,
-                                 .out = room->ffn,
-                                 .in = room->up,
+                                 .out = model->activations.ffn,
+                                 .in = model->activations.up,
                                  .tokens = tokens,
                                  .ffn = model->ffn});
-  multiply(model, room->delta, room->ffn, layer->down, layer->down_bias, tokens, hidden,
-           model->ffn);
+}
+
+void cpu_run_argmax(CpuModel *model, int64_t rows) {
+  const CpuActivations *room = &model->activations;
+  const CpuArgmax argmax = {.ids = room->argmax,
+                            .best = room->argmax_parts,
+                            .logits = room->logits,
+                            .rows = rows,
+                            .vocab = model->vocab};
+  cpu_threads_run(model->threads, cpu_argmax, &argmax);
+  cpu_threads_run(model->threads, cpu_argmax_merge, &argmax);
+}
+
+/* Up to the products of attention. */
+static void run_before(CpuModel *model, const CpuBatch *batch, const CpuLayer *layer, float *pages,
+                       int64_t set, bool is_first) {
+  cpu_run_norm(model, is_first ? NULL : model->activations.delta, layer->norm, layer->norm_bias,
+               batch->tokens);
+  multiply(model, CALIB_GEMM_QKV, layer, batch->tokens);
+  cpu_run_rope_append(model, batch, pages, set);
+}
+
+static void run_after(CpuModel *model, const CpuBatch *batch, const CpuLayer *layer) {
+  const int64_t tokens = batch->tokens;
+  multiply(model, CALIB_GEMM_O, layer, tokens);
+  cpu_run_norm(model, model->activations.delta, layer->ffn_norm, layer->ffn_norm_bias, tokens);
+  multiply(model, CALIB_GEMM_UP, layer, tokens);
+  cpu_run_activation(model, tokens);
+  multiply(model, CALIB_GEMM_DOWN, layer, tokens);
 }
 
 /* Sequences from `first` on. */
@@ -136,25 +163,21 @@ void cpu_run_head(CpuModel *model, const CpuBatch *batch, const float *weights) 
                              .bias = model->final_norm_bias,
                              .tokens = rows,
                              .hidden = hidden});
-  multiply(model, room->logits, room->head_normed, weights, NULL, rows, model->vocab, hidden);
-  const CpuArgmax argmax = {.ids = room->argmax,
-                            .best = room->argmax_parts,
-                            .logits = room->logits,
-                            .rows = rows,
-                            .vocab = model->vocab};
-  cpu_threads_run(model->threads, cpu_argmax, &argmax);
-  cpu_threads_run(model->threads, cpu_argmax_merge, &argmax);
+  CpuGemm gemm = cpu_run_product(model, CALIB_GEMM_HEAD, NULL, rows);
+  gemm.weights = weights;
+  cpu_threads_run(model->threads, cpu_gemm, &gemm);
+  cpu_run_argmax(model, rows);
 }
 
 void cpu_run(CpuModel *model, const CpuBatch *batch, const CpuRun *run, int64_t round) {
-  const int32_t *pages_of = cpu_batch_pages(batch, model, run->hot ? 0 : round);
-  const int32_t *slots = batch->slots + (run->hot ? 0 : round % batch->n_sets) * batch->tokens;
+  const int64_t set = run->hot ? 0 : round;
+  const int32_t *pages_of = cpu_batch_pages(batch, model, set);
   const int32_t kept = run->parts & CPU_HEAD ? model->n_layers : model->n_layers + model->n_spares;
-  if (run->parts & CPU_LINEAR) embed(model, batch);
+  if (run->parts & CPU_LINEAR) cpu_run_embedding(model, batch);
   for (int32_t i = 0; i < run->layers; i++) {
     const int32_t at = run->hot ? 0 : (int32_t)((round * run->layers + i) % kept);
     float *pages = cpu_model_pool(model, at % model->n_layers);
-    if (run->parts & CPU_LINEAR) run_before(model, batch, &model->layers[at], pages, slots, i == 0);
+    if (run->parts & CPU_LINEAR) run_before(model, batch, &model->layers[at], pages, set, i == 0);
     if (run->parts & CPU_PREFILL && batch->n_prefills > 0)
       run_prefill(model, batch, pages, pages_of);
     if (run->parts & CPU_DECODE && batch->n_decodes > 0) run_decode(model, batch, pages, pages_of);

@@ -2,6 +2,7 @@
 #include "calib/harness.h"
 #include "calib/backend_load.h"
 #include "calib/operators.h"
+#include "calib/verify.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -24,6 +25,8 @@ typedef struct Harness {
   double anchored, reading;     // clock after the newest of all, and how long it took
   size_t *block;                // points measured since
   size_t n_block, block_row;    // and the first of their rows
+
+  bool verified[CALIB_N_OPS];
 } Harness;
 
 HarnessOptions harness_options_default(void) {
@@ -32,6 +35,7 @@ HarnessOptions harness_options_default(void) {
                           .anchor_seconds = 30,
                           .anchor_points = 100,
                           .drift = 0.02,
+                          .verify = true,
                           .seconds = INFINITY};
 }
 
@@ -149,16 +153,26 @@ static Outcome fail_point(Harness *self, PlanPoint *planned, CalibStatus status,
   return FAILED;
 }
 
+/* The operator against its reference, before it is timed for the first time. */
+static CalibStatus verify(Harness *self, CalibOp op, char *error) {
+  const HarnessJob *job = self->job;
+  const VerifyTarget target = {job->backend, job->state, job->model};
+  double off = NAN;
+  if (!self->options->verify || self->verified[op]) return CALIB_OK;
+  self->verified[op] = true;
+  const CalibStatus status = verify_operator(&target, op, &off, error);
+  if (off > self->report->worst_error[op]) self->report->worst_error[op] = off;
+  return status;
+}
+
 static Outcome measure_point(Harness *self, PlanPoint *planned, Measurement *ret_measurement) {
   const HarnessJob *job = self->job;
   char error[CALIB_ERROR_SIZE] = "";
-  double wrong = NAN;
   Measurement measurement = {.stop = SAMPLE_MORE};
-  CalibStatus status = job->backend->prepare(job->state, &planned->point, &wrong, error);
+  CalibStatus status = verify(self, planned->point.op, error);
+  if (!status) status = job->backend->prepare(job->state, &planned->point, error);
   if (!status) status = take_samples(self, &measurement, error);
   if (status) return fail_point(self, planned, status, error);
-  double *worst = &self->report->worst_error[planned->point.op];
-  if (wrong > *worst) *worst = wrong;
   if (measurement.stop == SAMPLE_MORE) return STOPPED;
   *ret_measurement = measurement;
   return MEASURED;

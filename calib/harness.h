@@ -1,7 +1,8 @@
 /* Measures the points of a plan on a backend that has the model loaded, and records them.
  *
- * A point: prepare; enough repeats that one sample takes region_seconds; samples until the limits
- * say stop; what the machine says of its clocks and power before and after. Anchors are measured
+ * A point: the operator verified, when it is the first of its kind (verify.h); prepare; enough
+ * repeats that one sample takes region_seconds; samples until the limits say stop; what the machine
+ * says of its clocks and power before and after. Anchors are measured
  * first and again every anchor_seconds. When one has moved by more than `drift`, and the intervals
  * of its median do not meet, the points since are measured once more and take the place of the
  * first; if the anchors then move again they are flagged, "drift" in the column `stop`. So are
@@ -22,6 +23,7 @@ typedef struct HarnessOptions {
   double anchor_seconds; // 30
   int anchor_points;     // anchors come back after so many points in any case; 100
   double drift;          // 0.02
+  bool verify;           // each operator against its reference before it is timed; true
   double seconds;        // to spend on this plan; INFINITY: all it takes
   const volatile sig_atomic_t *interrupted; // NULL, or not 0 when the user wants it to stop
   double (*clock)(void *context);           // seconds, going forward

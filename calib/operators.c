@@ -3,33 +3,11 @@
 #include "calib/model.h"
 #include <assert.h>
 
-const char *const calib_op_names[] = {
-#define X(id, name, size) name,
-    CALIB_OPS(X)
-#undef X
-        NULL};
-
-static const CalibSize SIZES[] = {
-#define X(id, name, size) CALIB_SIZE_##size,
-    CALIB_OPS(X)
-#undef X
-};
-
 _Static_assert((int)CALIB_N_OPS == (int)PROFILE_OPS &&
                    (int)CALIB_GEMM_QKV == (int)PROFILE_GEMM_QKV &&
                    (int)CALIB_HEAD == (int)PROFILE_HEAD &&
                    (int)CALIB_WEIGHT_RELOAD == (int)PROFILE_WEIGHT_RELOAD,
                "calib_profile_op");
-
-const char *calib_op_name(CalibOp op) {
-  assert(op >= 0 && op < CALIB_N_OPS);
-  return calib_op_names[op];
-}
-
-CalibSize calib_op_size(CalibOp op) {
-  assert(op >= 0 && op < CALIB_N_OPS);
-  return SIZES[op];
-}
 
 /* ---- Batches ---- */
 

@@ -17,8 +17,7 @@ __device__ __forceinline__ float gelu(float x) {
 }
 
 template <class T, CalibActivation activation>
-__global__ void activation_kernel(uint4 *out, const uint4 *in, const uint4 *bias, int vectors,
-                                  int parts) {
+__global__ void activation_kernel(uint4 *out, const uint4 *in, int vectors, int parts) {
   const RowItem at = row_item(parts);
   const int64_t token = at.row;
   const int column = at.item;
@@ -32,38 +31,32 @@ __global__ void activation_kernel(uint4 *out, const uint4 *in, const uint4 *bias
     for (int i = 0; i < VECTOR_ELEMENTS; i++)
       y.at[i] = gate.at[i] * sigmoid(gate.at[i]) * up.at[i];
   } else {
-    const uint4 bits = in[token * vectors + column];
-    const Floats shift = vector_unpack<T>(bias ? bias[column] : make_uint4(0, 0, 0, 0));
-    y = vector_unpack<T>(bits);
+    y = vector_unpack<T>(in[token * vectors + column]);
 #pragma unroll
-    for (int i = 0; i < VECTOR_ELEMENTS; i++) {
-      const float x = y.at[i] + shift.at[i];
-      y.at[i] = activation == CALIB_GELU ? gelu(x) : fmaxf(x, 0.0f);
-    }
+    for (int i = 0; i < VECTOR_ELEMENTS; i++)
+      y.at[i] = activation == CALIB_GELU ? gelu(y.at[i]) : fmaxf(y.at[i], 0.0f);
   }
   out[token * vectors + column] = vector_pack<T>(y);
 }
 
 template <class T>
-int launch(KernelStream stream, CalibActivation activation, void *out, const void *in,
-           const void *bias, int tokens, int vectors) {
+int launch(KernelStream stream, CalibActivation activation, void *out, const void *in, int tokens,
+           int vectors) {
   auto *const kernel = activation == CALIB_SWIGLU ? activation_kernel<T, CALIB_SWIGLU>
                        : activation == CALIB_GELU ? activation_kernel<T, CALIB_GELU>
                                                   : activation_kernel<T, CALIB_RELU>;
   const RowGrid rows = row_grid(tokens, vectors);
   return kernel_launch(kernel, rows.grid, rows.block, 0, stream, static_cast<uint4 *>(out),
-                       static_cast<const uint4 *>(in), static_cast<const uint4 *>(bias), vectors,
-                       rows.parts);
+                       static_cast<const uint4 *>(in), vectors, rows.parts);
 }
 
 } // namespace
 
 int kernel_activation(KernelStream stream, CalibDtype dtype, CalibActivation activation, void *out,
-                      const void *in, const void *bias, int32_t tokens, int32_t ffn) {
+                      const void *in, int32_t tokens, int32_t ffn) {
   if (ffn < VECTOR_ELEMENTS || ffn % VECTOR_ELEMENTS != 0) return KERNEL_INVALID;
-  if (activation == CALIB_SWIGLU && bias != nullptr) return KERNEL_INVALID;
   if (tokens == 0) return 0;
   const int vectors = ffn / VECTOR_ELEMENTS;
-  return dtype == CALIB_BF16 ? launch<Bf16>(stream, activation, out, in, bias, tokens, vectors)
-                             : launch<Fp16>(stream, activation, out, in, bias, tokens, vectors);
+  return dtype == CALIB_BF16 ? launch<Bf16>(stream, activation, out, in, tokens, vectors)
+                             : launch<Fp16>(stream, activation, out, in, tokens, vectors);
 }

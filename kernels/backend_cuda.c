@@ -1,7 +1,6 @@
 /* The backend `cuda`: the table, and what it refuses. The work is in the files that cuda_state.h
  * lists. */
 #include "kernels/cuda_state.h"
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -73,12 +72,10 @@ static CalibStatus no_model(char *error) {
   return CALIB_REJECTED;
 }
 
-static CalibStatus backend_prepare(void *state, const CalibPoint *point, double *ret_error,
-                                   char *error) {
+static CalibStatus backend_prepare(void *state, const CalibPoint *point, char *error) {
   CudaState *self = state;
-  *ret_error = (double)NAN;
   if (needs_model(point) && !self->is_loaded) return no_model(error);
-  return work_prepare(self, point, ret_error, error);
+  return work_prepare(self, point, error);
 }
 
 static CalibStatus backend_measure(void *state, int32_t repeats, double *ret_seconds, char *error) {
@@ -90,6 +87,24 @@ static CalibStatus backend_run_batch(void *state, const CalibBatch *batch, doubl
   CudaState *self = state;
   if (!self->is_loaded) return no_model(error);
   return work_run_batch(self, batch, ret_seconds, error);
+}
+
+static CalibStatus backend_run(void *state, char *error) {
+  return work_run(state, error);
+}
+
+static int64_t backend_columns(void *state, CalibTensor tensor) {
+  return tensor_columns(state, tensor);
+}
+
+static CalibStatus backend_read(void *state, const CalibSlice *slice, double *ret_values,
+                                char *error) {
+  return tensor_move(state, slice, ret_values, false, error);
+}
+
+static CalibStatus backend_write(void *state, const CalibSlice *slice, const double *values,
+                                 char *error) {
+  return tensor_move(state, slice, (double *)values, true, error);
 }
 
 static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
@@ -107,6 +122,10 @@ static const Backend cuda = {
     .prepare = backend_prepare,
     .measure = backend_measure,
     .run_batch = backend_run_batch,
+    .run = backend_run,
+    .columns = backend_columns,
+    .read = backend_read,
+    .write = backend_write,
     .telemetry = backend_telemetry,
     .close = backend_close,
 };

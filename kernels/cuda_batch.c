@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-BatchPlace lane_place(const CudaState *self, int32_t layers) {
+/* Where the batches of runs over so many layers lie. */
+static BatchPlace place_for(const CudaState *self, int32_t layers) {
   const CalibModel *model = &self->model;
   return (BatchPlace){.block_size = model->block_size,
                       .kv_heads = self->shape.kv_heads,
@@ -16,15 +17,14 @@ BatchPlace lane_place(const CudaState *self, int32_t layers) {
                       .seed = self->options.seed};
 }
 
-/* A tensor of numbers is filled when there is room for it, so that no kernel ever reads memory that
- * nothing has written; `columns` 0: a workspace. */
-static CalibStatus reserve(CudaState *self, CudaLane *lane, CudaTensor tensor, int64_t rows,
-                           int64_t columns, int64_t workspace_bytes, char *error) {
-  const int64_t bytes = columns > 0 ? 2 * rows * columns : workspace_bytes;
+/* Numbers are filled in where there is room for them, so that no kernel ever reads memory that
+ * nothing has written. */
+static CalibStatus reserve_numbers(CudaState *self, CudaLane *lane, int tensor, int64_t n,
+                                   char *error) {
   CudaBuffer *buffer = &lane->tensors[tensor];
-  TRY(buffer_reserve(buffer, bytes, error));
-  if (columns == 0 || rows == 0) return CALIB_OK;
-  CUDA_TRY(kernel_fill_normal(lane->stream, self->model.dtype, buffer->data, rows * columns, 1.0f,
+  TRY(buffer_reserve(buffer, 2 * n, error));
+  if (n == 0) return CALIB_OK;
+  CUDA_TRY(kernel_fill_normal(lane->stream, self->model.dtype, buffer->data, n, 1.0f,
                               self->options.seed * 32 + (uint64_t)tensor));
   return CALIB_OK;
 }
@@ -32,46 +32,27 @@ static CalibStatus reserve(CudaState *self, CudaLane *lane, CudaTensor tensor, i
 static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error) {
   const LayerShape *s = &self->shape;
   const BatchLayout *layout = &lane->layout;
-  const int32_t t = layout->tokens, n = layout->n_logits;
+  const int32_t n = layout->n_logits, splits = layout->total_splits;
   const KernelAttention attention = model_attention(self, lane, 0);
-  const struct {
-    CudaTensor tensor;
-    int64_t rows, columns, workspace_bytes;
-  } needs[] = {
-      {TENSOR_RESIDUAL, t, s->hidden, 0},
-      {TENSOR_NORMED, t, s->hidden, 0},
-      {TENSOR_ADDED, t, s->hidden, 0},
-      {TENSOR_QKV, t, s->qkv, 0},
-      {TENSOR_ATTENTION, t, s->attention, 0},
-      {TENSOR_UP, t, s->up, 0},
-      {TENSOR_ACTIVE, t, s->ffn, 0},
-      {TENSOR_ROW_STATE, n, s->hidden, 0},
-      {TENSOR_ROW_ADDED, n, s->hidden, 0},
-      {TENSOR_ROW_NORMED, n, s->hidden, 0},
-      {TENSOR_LOGITS, n, s->vocab, 0},
-      {TENSOR_IDS, 0, 0, 4 * (int64_t)n},
-      {TENSOR_ARGMAX, 0, 0, n > 0 ? (int64_t)kernel_argmax_workspace(n, s->vocab) : 0},
-      {TENSOR_SPLITS, 0, 0,
-       layout->total_splits > 0
-           ? (int64_t)kernel_attention_decode_workspace(&attention, layout->total_splits)
-           : 0},
-  };
-  for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
-    TRY(reserve(self, lane, needs[i].tensor, needs[i].rows, needs[i].columns,
-                needs[i].workspace_bytes, error));
-  return CALIB_OK;
+  size_t argmax = 0, partial = 0;
+  for (int t = TENSOR_RESIDUAL; t < TENSOR_BEST; t++) {
+    const int64_t rows = t < TENSOR_HEAD_NORMED ? layout->tokens : n;
+    TRY(reserve_numbers(self, lane, t, rows * layer_columns(s, (CalibTensor)t), error));
+  }
+  TRY(reserve_numbers(self, lane, CUDA_ROW_STATE, (int64_t)n * s->hidden, error));
+  TRY(reserve_numbers(self, lane, CUDA_ROW_ADDED, (int64_t)n * s->hidden, error));
+  if (n > 0) argmax = kernel_argmax_workspace(n, s->vocab);
+  if (splits > 0) partial = kernel_attention_decode_workspace(&attention, splits);
+  TRY(buffer_reserve(&lane->tensors[TENSOR_BEST], 4 * (int64_t)n, error));
+  TRY(buffer_reserve(&lane->tensors[CUDA_ARGMAX], (int64_t)argmax, error));
+  return buffer_reserve(&lane->tensors[CUDA_SPLITS], (int64_t)partial, error);
 }
 
 CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *batch, int32_t layers,
                            char *error) {
-  const BatchPlace place = lane_place(self, layers);
-  return lane_set_batch_at(self, lane, &place, batch, error);
-}
-
-CalibStatus lane_set_batch_at(CudaState *self, CudaLane *lane, const BatchPlace *place,
-                              const CalibBatch *batch, char *error) {
+  const BatchPlace place = place_for(self, layers);
   BatchLayout layout;
-  TRY(batch_layout_init(&layout, place, batch, error));
+  TRY(batch_layout_init(&layout, &place, batch, error));
   batch_layout_done(&lane->layout);
   lane->layout = layout;
   if (layout.tokens > CUDA_IDS) {

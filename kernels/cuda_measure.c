@@ -198,19 +198,6 @@ static CalibStatus sample(CudaState *self, int32_t launches, double *ret_seconds
   return status;
 }
 
-CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, char *error) {
-  if (!self->work.is_prepared || repeats < 1) {
-    snprintf(error, CALIB_ERROR_SIZE, "no point is prepared");
-    return CALIB_REJECTED;
-  }
-  const int32_t unroll = self->main.graph ? self->main.unroll : 1;
-  const int32_t launches = (repeats + unroll - 1) / unroll;
-  double seconds = 0;
-  TRY(sample(self, launches, &seconds, error));
-  *ret_seconds = seconds / ((double)launches * unroll);
-  return CALIB_OK;
-}
-
 // --- preparing ---------------------------------------------------------------------------------
 
 void work_end(CudaState *self) {
@@ -299,20 +286,44 @@ static CalibStatus warm_up(CudaState *self, char *error) {
   return CALIB_OK;
 }
 
-static CalibStatus prepare(CudaState *self, const CalibPoint *point, double *ret_error,
-                           char *error) {
-  CudaWork *work = &self->work;
-  *work = (CudaWork){.op = point->op,
-                     .is_eager = point->mode == CALIB_EAGER,
-                     .hot = point->hot,
-                     .busy = point->busy,
-                     .parts = parts_of(point->op),
-                     .layers = point->layers > 0 ? point->layers : self->model.num_hidden_layers,
-                     .size = point->size,
-                     .copies = 1};
-  TRY(work_verify(self, ret_error, error));
+static CalibStatus prepare(CudaState *self, const CalibPoint *point, char *error) {
+  self->work =
+      (CudaWork){.op = point->op,
+                 .is_eager = point->mode == CALIB_EAGER,
+                 .hot = point->hot,
+                 .busy = point->busy,
+                 .parts = parts_of(point->op),
+                 .layers = point->layers > 0 ? point->layers : self->model.num_hidden_layers,
+                 .size = point->size,
+                 .copies = 1};
   TRY(set_operands(self, point, error));
-  if (work->busy) TRY(prepare_side(self, error));
+  return self->work.busy ? prepare_side(self, error) : CALIB_OK;
+}
+
+CalibStatus work_prepare(CudaState *self, const CalibPoint *point, char *error) {
+  work_end(self);
+  const CalibStatus status = prepare(self, point, error);
+  if (status != CALIB_OK)
+    work_end(self);
+  else
+    self->work.is_prepared = true;
+  return status;
+}
+
+static CalibStatus not_prepared(char *error) {
+  snprintf(error, CALIB_ERROR_SIZE, "no point is prepared");
+  return CALIB_REJECTED;
+}
+
+CalibStatus work_run(CudaState *self, char *error) {
+  if (!self->work.is_prepared) return not_prepared(error);
+  TRY(run_once(self, 0, error));
+  return wait_for_all(self, error);
+}
+
+/* The graph, if the work has one, and the first runs. */
+static CalibStatus make_ready(CudaState *self, char *error) {
+  CudaWork *work = &self->work;
   double seconds = 0;
   TRY(tune(self, &self->main, work->parts, error));
   TRY(time_eagerly(self, &seconds, error)); // loads modules, tunes single products
@@ -320,17 +331,20 @@ static CalibStatus prepare(CudaState *self, const CalibPoint *point, double *ret
     if (!work->parts) TRY(time_eagerly(self, &seconds, error));
     TRY(capture(self, &self->main, main_runs, runs_of_graph(work, seconds), error));
   }
-  return warm_up(self, error);
+  TRY(warm_up(self, error));
+  work->is_warm = true;
+  return CALIB_OK;
 }
 
-CalibStatus work_prepare(CudaState *self, const CalibPoint *point, double *ret_error, char *error) {
-  work_end(self);
-  const CalibStatus status = prepare(self, point, ret_error, error);
-  if (status != CALIB_OK)
-    work_end(self);
-  else
-    self->work.is_prepared = true;
-  return status;
+CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, char *error) {
+  if (!self->work.is_prepared || repeats < 1) return not_prepared(error);
+  if (!self->work.is_warm) TRY(make_ready(self, error));
+  const int32_t unroll = self->main.graph ? self->main.unroll : 1;
+  const int32_t launches = (repeats + unroll - 1) / unroll;
+  double seconds = 0;
+  TRY(sample(self, launches, &seconds, error));
+  *ret_seconds = seconds / ((double)launches * unroll);
+  return CALIB_OK;
 }
 
 static CalibStatus run_batch(CudaState *self, const CalibBatch *batch, double *ret_seconds,

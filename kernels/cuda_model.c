@@ -9,30 +9,31 @@
 
 static const double WEIGHT_DEVIATION = 0.02;
 
-static const void *element(const void *base, int64_t i) {
-  return (const char *)base + 2 * i;
+static const char *element(const char *base, int64_t i) {
+  return base + 2 * i;
 }
 
-/* The vectors of a layer: norms with their biases, then the biases of the products. */
+/* Matrices in the order of the products. Vectors: norms with their biases, then the biases of the
+ * products. */
 CudaLayer model_layer(const CudaState *self, int64_t layer) {
   const LayerShape *s = &self->shape;
   const int64_t ix = layer % self->memory.layers, h = s->hidden;
-  const char *matrices = (const char *)self->matrices.data + ix * self->memory.matrix_bytes;
-  const char *vectors = (const char *)self->vectors.data + ix * self->memory.vector_bytes;
-  CudaLayer weights = {.qkv = matrices};
-  weights.o = element(weights.qkv, h * s->qkv);
-  weights.up = element(weights.o, h * s->attention);
-  weights.down = element(weights.up, h * s->up);
-  const bool norm_bias = self->model.norm == CALIB_LAYER_NORM;
+  const int64_t matrices[] = {h * s->qkv, h * s->attention, h * s->up, h * s->ffn};
+  const int64_t biases[] = {s->qkv, h, s->up, h};
+  const char *matrix = (const char *)self->matrices.data + ix * self->memory.matrix_bytes;
+  const char *vector = (const char *)self->vectors.data + ix * self->memory.vector_bytes;
+  CudaLayer weights = {0};
   for (int i = 0; i < 2; i++) {
-    weights.norm_weights[i] = element(vectors, i * h);
-    weights.norm_biases[i] = norm_bias ? element(vectors, (2 + i) * h) : NULL;
+    weights.norms[i] = element(vector, i * h);
+    if (self->model.norm == CALIB_LAYER_NORM) weights.norm_biases[i] = element(vector, (2 + i) * h);
   }
-  if (!self->model.bias) return weights;
-  weights.o_bias = element(vectors, 4 * h);
-  weights.down_bias = element(vectors, 5 * h);
-  weights.qkv_bias = element(vectors, 6 * h);
-  weights.up_bias = element(vectors, 6 * h + s->qkv);
+  vector = element(vector, 4 * h);
+  for (int i = 0; i < 4; i++) {
+    weights.products[i] = matrix;
+    if (self->model.bias) weights.product_biases[i] = vector;
+    matrix = element(matrix, matrices[i]);
+    vector = element(vector, biases[i]);
+  }
   return weights;
 }
 
@@ -64,7 +65,6 @@ void model_unload(CudaState *self) {
   for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
     buffer_release(buffers[i]);
   self->is_loaded = false;
-  self->checked = 0;
 }
 
 static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, double deviation,
@@ -74,16 +74,6 @@ static CalibStatus fill(CudaState *self, CudaBuffer *buffer, int64_t bytes, doub
   CUDA_TRY(kernel_fill_normal(self->main.stream, self->model.dtype, buffer->data, bytes / 2,
                               (float)deviation, self->options.seed * 16 + stream));
   return CALIB_OK;
-}
-
-/* Press et al. 2022: 2^(−8i/n) for a power of two of heads, else those of the next smaller one and
- * every second of the next greater one. The shard is the first. */
-static double alibi_slope(int32_t head, int32_t heads) {
-  int32_t below = 1;
-  while (2 * below <= heads)
-    below *= 2;
-  if (head < below) return pow(2, -8.0 * (head + 1) / below);
-  return pow(2, -4.0 * (2 * (head - below) + 1) / below);
 }
 
 static CalibStatus upload(CudaState *self, CudaBuffer *buffer, const void *host, int64_t bytes,
@@ -98,7 +88,7 @@ static CalibStatus make_slopes(CudaState *self, char *error) {
   float *slopes = malloc((size_t)n * sizeof *slopes);
   if (!slopes) abort();
   for (int32_t i = 0; i < n; i++)
-    slopes[i] = (float)alibi_slope(i, self->model.num_attention_heads);
+    slopes[i] = (float)calib_alibi_slope(&self->model, i);
   const CalibStatus status =
       upload(self, &self->slopes, slopes, n * (int64_t)sizeof *slopes, error);
   free(slopes);

@@ -18,6 +18,10 @@ static int64_t round_up(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }
 
+int64_t operator_half_bytes(const CudaWork *work) {
+  return round_up(work->size);
+}
+
 bool operator_is_copy(CalibOp op) {
   switch (op) {
   case CALIB_ALL_REDUCE:
@@ -36,24 +40,33 @@ bool operator_is_copy(CalibOp op) {
 
 // --- preparing ---------------------------------------------------------------------------------
 
-/* Bytes of an operator on vectors of the shape: what one run reads and writes. */
-static int64_t vector_operand_bytes(const CudaState *self, CalibOp op, int64_t tokens) {
-  const LayerShape *s = &self->shape;
-  const bool has_gate = self->model.activation == CALIB_SWIGLU;
-  switch (op) {
-  case CALIB_NORM:
-    return 3 * round_up(2 * tokens * s->hidden);
-  case CALIB_ROPE_APPEND:
-    return round_up(2 * tokens * s->qkv);
-  case CALIB_ACTIVATION:
-    return round_up(2 * tokens * s->ffn * (has_gate ? 2 : 1)) + round_up(2 * tokens * s->ffn);
-  case CALIB_EMBEDDING:
-    return round_up(2 * tokens * s->hidden);
-  case CALIB_ARGMAX:
-    return round_up(2 * tokens * s->vocab);
-  default:
-    return 0;
-  }
+/* What of an operator on vectors rotates, as it lies in a set: what one run reads and writes. */
+static const struct {
+  int n;
+  CalibTensor at[3];
+} ROTATING[CALIB_N_OPS] = {
+    [CALIB_NORM] = {3, {TENSOR_NORMED, TENSOR_RESIDUAL, TENSOR_ADDED}},
+    [CALIB_ROPE_APPEND] = {1, {TENSOR_QKV}},
+    [CALIB_ACTIVATION] = {2, {TENSOR_UP, TENSOR_ACTIVE}},
+    [CALIB_EMBEDDING] = {1, {TENSOR_RESIDUAL}},
+    [CALIB_ARGMAX] = {1, {TENSOR_LOGITS}},
+};
+
+/* Bytes of the first `n` operands of a set. */
+static int64_t operand_bytes(const CudaState *self, int n) {
+  int64_t bytes = 0;
+  for (int i = 0; i < n; i++)
+    bytes +=
+        round_up(2 * self->work.size * layer_columns(&self->shape, ROTATING[self->work.op].at[i]));
+  return bytes;
+}
+
+CudaLane operator_lane(const CudaState *self, int64_t set) {
+  CudaLane lane = self->main;
+  char *at = (char *)self->rotation.data + set * self->work.operand_bytes;
+  for (int i = 0; i < ROTATING[self->work.op].n; i++)
+    lane.tensors[ROTATING[self->work.op].at[i]].data = at + operand_bytes(self, i);
+  return lane;
 }
 
 /* How many sets pass 2.5 times the cache, and memory for them. */
@@ -184,7 +197,7 @@ CalibStatus operator_prepare(CudaState *self, char *error) {
   if (operator_is_copy(work->op)) return prepare_copy(self, error);
   TRY(lane_set_tokens(self, &self->main, work->op, work->size, self->model.num_hidden_layers,
                       error));
-  work->operand_bytes = vector_operand_bytes(self, work->op, work->size);
+  work->operand_bytes = operand_bytes(self, ROTATING[work->op].n);
   if (work->operand_bytes > 0) return make_rotation(self, error);
   rotate_weights(self);
   return CALIB_OK;
@@ -193,62 +206,21 @@ CalibStatus operator_prepare(CudaState *self, char *error) {
 // --- running -----------------------------------------------------------------------------------
 
 static CalibStatus run_vectors(CudaState *self, int64_t set, char *error) {
-  CudaLane *lane = &self->main;
-  const LayerShape *s = &self->shape;
-  const int32_t tokens = (int32_t)self->work.size;
+  CudaLane lane = operator_lane(self, set);
   const CudaLayer weights = model_layer(self, 0);
-  char *operands = (char *)self->rotation.data + set * self->work.operand_bytes;
-  const int64_t rows = round_up(2 * (int64_t)tokens * s->hidden);
+  const int64_t first = set * self->work.size % (CUDA_IDS - self->work.size + 1);
   switch (self->work.op) {
   case CALIB_NORM:
-    CUDA_TRY(kernel_norm(lane->stream, self->model.dtype, self->model.norm, operands,
-                         operands + rows, operands + 2 * rows, weights.norm_weights[0],
-                         weights.norm_biases[0], 1e-5f, tokens, s->hidden));
-    break;
-  case CALIB_ROPE_APPEND: {
-    const KernelAttention attention = model_attention(self, lane, set);
-    CUDA_TRY(kernel_rope_append(
-        lane->stream, &attention, operands, model_kv(self, &lane->layout, set), lane->batch.slots,
-        self->model.positions == CALIB_ROPE ? lane->batch.positions : NULL, 1e4f, tokens));
-    break;
+    return layer_norm(self, &lane, &weights, 0, false, error);
+  case CALIB_ROPE_APPEND:
+    return layer_rope_append(self, &lane, set, error);
+  case CALIB_ACTIVATION:
+    return layer_activation(self, &lane, error);
+  case CALIB_EMBEDDING:
+    return layer_embed(self, &lane, first, error);
+  default:
+    return layer_argmax(self, &lane, error);
   }
-  case CALIB_ACTIVATION: {
-    const int64_t out = self->work.operand_bytes - round_up(2 * (int64_t)tokens * s->ffn);
-    CUDA_TRY(kernel_activation(lane->stream, self->model.dtype, self->model.activation,
-                               operands + out, operands, NULL, tokens, s->ffn));
-    break;
-  }
-  case CALIB_EMBEDDING: {
-    const int64_t first = set * tokens % (CUDA_IDS - tokens + 1);
-    CUDA_TRY(kernel_embedding(lane->stream, self->model.dtype, operands,
-                              (const int32_t *)self->ids.data + first, self->embedding.data,
-                              self->positions.data ? lane->batch.positions : NULL,
-                              self->positions.data, tokens, s->hidden));
-    break;
-  }
-  default: // CALIB_ARGMAX
-    CUDA_TRY(kernel_argmax(lane->stream, self->model.dtype, lane->tensors[TENSOR_IDS].data,
-                           operands, tokens, s->vocab, lane->tensors[TENSOR_ARGMAX].data));
-    break;
-  }
-  return CALIB_OK;
-}
-
-static CalibStatus run_product(CudaState *self, int64_t set, char *error) {
-  static const struct {
-    CudaProduct product;
-    CudaTensor in, out;
-  } products[] = {
-      [CALIB_GEMM_QKV] = {PRODUCT_QKV, TENSOR_NORMED, TENSOR_QKV},
-      [CALIB_GEMM_O] = {PRODUCT_O, TENSOR_ATTENTION, TENSOR_ADDED},
-      [CALIB_GEMM_UP] = {PRODUCT_UP, TENSOR_NORMED, TENSOR_UP},
-      [CALIB_GEMM_DOWN] = {PRODUCT_DOWN, TENSOR_ACTIVE, TENSOR_ADDED},
-      [CALIB_GEMM_HEAD] = {PRODUCT_HEAD, TENSOR_ROW_NORMED, TENSOR_LOGITS},
-  };
-  CudaLane *lane = &self->main;
-  const CalibOp op = self->work.op;
-  return layer_product(self, lane, products[op].product, set, lane->tensors[products[op].out].data,
-                       lane->tensors[products[op].in].data, (int32_t)self->work.size, error);
 }
 
 static CalibStatus run_pages(CudaState *self, int64_t set, char *error) {
@@ -285,7 +257,7 @@ static CalibStatus run_reload(CudaState *self, char *error) {
 
 /* The way back runs on a stream of its own, which measuring joins to this one. */
 static CalibStatus run_both(CudaState *self, char *error) {
-  const size_t bytes = (size_t)self->work.size, half = (size_t)round_up(self->work.size);
+  const size_t bytes = (size_t)self->work.size, half = (size_t)operator_half_bytes(&self->work);
   CUDA_TRY(cudaMemcpyAsync(self->copy.data, self->pinned.data, bytes, cudaMemcpyHostToDevice,
                            self->main.stream));
   CUDA_TRY(cudaMemcpyAsync((char *)self->pinned.data + half, (char *)self->copy.data + half, bytes,
@@ -336,7 +308,7 @@ CalibStatus operator_run(CudaState *self, int64_t repetition, char *error) {
   case CALIB_GEMM_UP:
   case CALIB_GEMM_DOWN:
   case CALIB_GEMM_HEAD:
-    return run_product(self, set, error);
+    return layer_product(self, &self->main, self->work.op, set, error);
   case CALIB_KV_GATHER:
   case CALIB_KV_SCATTER:
   case CALIB_KV_OUT:

@@ -2,7 +2,7 @@
  *
  *   backend_cuda.c   the table                  cuda_layer.c    an iteration, its terms
  *   cuda_device.c    the GPU, memory            cuda_operator.c single operators, copies
- *   cuda_model.c     weights and the KV pool    cuda_verify.c   against kernels/reference
+ *   cuda_model.c     weights and the KV pool    cuda_tensors.c  what verification reads
  *   cuda_batch.c     a batch onto the device    cuda_measure.c  graphs, events, the gate
  *   cuda_nvml.c      clocks and power           cuda_nccl.c     other GPUs
  *
@@ -25,24 +25,14 @@ typedef struct CudaBuffer {
   size_t bytes;
 } CudaBuffer;
 
-/* What an iteration writes. */
-typedef enum CudaTensor {
-  TENSOR_RESIDUAL,   // [tokens][hidden], as the next
-  TENSOR_NORMED,     //
-  TENSOR_ADDED,      // what the next norm adds to the residual
-  TENSOR_QKV,        // [tokens][qkv]
-  TENSOR_ATTENTION,  // [tokens][attention]
-  TENSOR_UP,         // [tokens][up]
-  TENSOR_ACTIVE,     // [tokens][ffn]
-  TENSOR_ROW_STATE,  // [logits][hidden], as the next two
-  TENSOR_ROW_ADDED,  //
-  TENSOR_ROW_NORMED, //
-  TENSOR_LOGITS,     // [logits][vocab]
-  TENSOR_IDS,        // [logits] int32
-  TENSOR_ARGMAX,     // workspace, as the next
-  TENSOR_SPLITS,     //
+/* What an iteration writes: the activations that backend.h lists, and these. */
+enum {
+  CUDA_ROW_STATE = TENSOR_BEST + 1, // [logits][hidden], as the next
+  CUDA_ROW_ADDED,
+  CUDA_ARGMAX, // workspace, as the next
+  CUDA_SPLITS,
   CUDA_N_TENSORS,
-} CudaTensor;
+};
 
 typedef struct CudaLane {
   cudaStream_t stream;
@@ -57,36 +47,12 @@ typedef struct CudaLane {
   int32_t unroll; // runs in the graph
 } CudaLane;
 
-/* Weights of one layer; norms and biases are vectors. */
+/* Weights of one layer: products in the order of their operators; norms before attention and before
+ * the MLP. Biases are NULL where the model has none. */
 typedef struct CudaLayer {
-  const void *qkv, *o, *up, *down;
-  const void *norm_weights[2], *norm_biases[2];
-  const void *qkv_bias, *o_bias, *up_bias, *down_bias; // NULL: the model has none
+  const void *products[4], *product_biases[4];
+  const void *norms[2], *norm_biases[2];
 } CudaLayer;
-
-/* The operators that are checked against their references. */
-#define CUDA_CHECKS(X)                                                                             \
-  X(NORM, "norm")                                                                                  \
-  X(ROPE_APPEND, "rope_append")                                                                    \
-  X(PREFILL_ATTENTION, "prefill attention")                                                        \
-  X(DECODE_ATTENTION, "decode attention")                                                          \
-  X(ACTIVATION, "activation")                                                                      \
-  X(EMBEDDING, "embedding")                                                                        \
-  X(ARGMAX, "argmax")                                                                              \
-  X(GEMM_QKV, "qkv product")                                                                       \
-  X(GEMM_O, "o product")                                                                           \
-  X(GEMM_UP, "up product")                                                                         \
-  X(GEMM_DOWN, "down product")                                                                     \
-  X(GEMM_HEAD, "head product")                                                                     \
-  X(KV_COPY, "copy of KV pages")                                                                   \
-  X(COPY, "copy")
-
-typedef enum CudaCheck {
-#define X(id, name) CHECK_##id,
-  CUDA_CHECKS(X)
-#undef X
-      CUDA_N_CHECKS,
-} CudaCheck;
 
 /* Parts of an iteration. */
 enum { PART_LINEAR = 1, PART_PREFILL = 2, PART_DECODE = 4, PART_HEAD = 8, PART_ALL = 15 };
@@ -102,7 +68,7 @@ typedef struct CudaWork {
   int32_t copies;        // sets
   const int32_t *pages;  // of a copy of KV, on the device
   int32_t stalls;        // samples that waited for the gate's end to be queued
-  bool is_prepared;
+  bool is_prepared, is_warm;
 } CudaWork;
 
 typedef struct Nvml Nvml;
@@ -132,9 +98,10 @@ typedef struct CudaState {
   CudaBuffer pinned;   // host memory
   CudaBuffer pageable; // host memory, by malloc
   CudaBuffer peer;     // of another device
-  unsigned checked;    // bits of CudaCheck since load
 } CudaState;
 
+#define CUDA_EPSILON 1e-5f   // of norms
+#define CUDA_THETA   1e4f    // base of rotary positions
 enum { CUDA_IDS = 1 << 17 }; // random token numbers, and so the most tokens of a batch
 
 /* Writes "what: why" for a cudaError_t; `call` is the text of the call. */
@@ -176,11 +143,6 @@ void *model_kv(const CudaState *self, const BatchLayout *layout, int64_t layer);
 KernelAttention model_attention(const CudaState *self, const CudaLane *lane, int64_t layer);
 
 /* --- cuda_batch.c */
-/* Where the batches of runs over so many layers lie. */
-BatchPlace lane_place(const CudaState *self, int32_t layers);
-/* lane_set_batch in a place of its own. */
-CalibStatus lane_set_batch_at(CudaState *self, CudaLane *lane, const BatchPlace *place,
-                              const CalibBatch *batch, char *error);
 /* Plans a batch, uploads its arrays and makes room for what it writes, filled with normal numbers.
  * Waits. `layers` is how many a run goes over. */
 CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *batch, int32_t layers,
@@ -189,25 +151,19 @@ CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *ba
 CalibStatus lane_set_tokens(CudaState *self, CudaLane *lane, CalibOp op, int64_t tokens,
                             int32_t layers, char *error);
 
-/* --- cuda_layer.c */
-typedef enum CudaProduct {
-  PRODUCT_QKV,
-  PRODUCT_O,
-  PRODUCT_UP,
-  PRODUCT_DOWN,
-  PRODUCT_HEAD
-} CudaProduct;
-/* One of the products of a layer: out [tokens][n] = in [tokens][k] · weights [n][k]ᵀ. */
-typedef struct LayerProduct {
-  int32_t n, k;
-  const void *weights, *bias;
-  GemmEpilogue epilogue;
-} LayerProduct;
-
-LayerProduct layer_product_of(const CudaState *self, CudaProduct product, int64_t layer);
-/* out [rows][n] = in [rows][k] · W, of a layer's product or of a copy of the head. */
-CalibStatus layer_product(CudaState *self, CudaLane *lane, CudaProduct product, int64_t layer,
-                          void *out, const void *in, int32_t rows, char *error);
+/* --- cuda_layer.c: operators on the lane's tensors and all of its rows */
+/* The residual takes up what was added; `norm` is one of a layer's two. */
+CalibStatus layer_norm(CudaState *self, CudaLane *lane, const CudaLayer *weights, int norm,
+                       bool is_first, char *error);
+/* One of CALIB_GEMM_…, of a layer or of a copy of the head. */
+CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error);
+CalibStatus layer_rope_append(CudaState *self, CudaLane *lane, int64_t layer, char *error);
+CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error);
+/* Of the random ids from `first` on. */
+CalibStatus layer_embed(CudaState *self, CudaLane *lane, int64_t first, char *error);
+CalibStatus layer_argmax(CudaState *self, CudaLane *lane, char *error);
+/* Whether the product of `up` takes the activation with it. */
+bool layer_fuses_activation(const CudaState *self);
 /* The parts, over `layers` layers; `hot`: over the first one each time. */
 CalibStatus layers_run(CudaState *self, CudaLane *lane, unsigned parts, int32_t layers, bool hot,
                        int64_t repetition, char *error);
@@ -216,15 +172,23 @@ CalibStatus layers_run(CudaState *self, CudaLane *lane, unsigned parts, int32_t 
 /* Sizes of the operands of self->work, and memory for them. Waits. */
 CalibStatus operator_prepare(CudaState *self, char *error);
 CalibStatus operator_run(CudaState *self, int64_t repetition, char *error);
+/* Where the way back of a copy in both directions begins, on either side. */
+int64_t operator_half_bytes(const CudaWork *work);
+/* The main lane with the operands of one of the work's sets. */
+CudaLane operator_lane(const CudaState *self, int64_t set);
 /* Launches that a graph may not hold: copies that wait for the host, other GPUs. */
 bool operator_is_copy(CalibOp op);
 
-/* --- cuda_verify.c */
-/* Checks what the prepared work consists of, once per load; the greatest error, or NAN. Waits. */
-CalibStatus work_verify(CudaState *self, double *ret_error, char *error);
+/* --- cuda_tensors.c: the prepared work's tensors, as backend.h has them. */
+int64_t tensor_columns(const CudaState *self, CalibTensor tensor);
+/* Waits. */
+CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values, bool writes,
+                        char *error);
 
 /* --- cuda_measure.c */
-CalibStatus work_prepare(CudaState *self, const CalibPoint *point, double *ret_error, char *error);
+CalibStatus work_prepare(CudaState *self, const CalibPoint *point, char *error);
+/* Once, on the first operands. Waits. */
+CalibStatus work_run(CudaState *self, char *error);
 CalibStatus work_measure(CudaState *self, int32_t repeats, double *ret_seconds, char *error);
 CalibStatus work_run_batch(CudaState *self, const CalibBatch *batch, double *ret_seconds,
                            char *error);

@@ -65,13 +65,9 @@ int kernel_attention_decode(KernelStream stream, const KernelAttention *shape, v
                             void *partial);
 
 /* --- activation.cu. SwiGLU: out [tokens][ffn] = silu(in[t][0 … ffn)) · in[t][ffn … 2·ffn); GELU
- * (tanh) and ReLU: out = f(in + bias), in [tokens][ffn], bias [ffn] or NULL; may be in place. */
+ * (tanh) and ReLU: out = f(in), in [tokens][ffn]; may be in place. */
 int kernel_activation(KernelStream stream, CalibDtype dtype, CalibActivation activation, void *out,
-                      const void *in, const void *bias, int32_t tokens, int32_t ffn);
-
-/* --- add_bias.cu. x [tokens][columns] += bias [columns]. */
-int kernel_add_bias(KernelStream stream, CalibDtype dtype, void *x, const void *bias,
-                    int32_t tokens, int32_t columns);
+                      const void *in, int32_t tokens, int32_t ffn);
 
 /* --- embedding.cu. out[t] = table[ids[t]] (+ positions_table[positions[t]] unless NULL). */
 int kernel_embedding(KernelStream stream, CalibDtype dtype, void *out, const int32_t *ids,

@@ -19,6 +19,8 @@ typedef struct LayerShape {
 } LayerShape;
 
 LayerShape layer_shape(const CalibModel *model);
+/* Of an activation. */
+int64_t layer_columns(const LayerShape *shape, CalibTensor activation);
 /* Elements of the four matrices of a layer, and of its norms and biases. */
 int64_t layer_matrix_elements(const LayerShape *shape);
 int64_t layer_vector_elements(const LayerShape *shape);

@@ -84,6 +84,11 @@ static void close_hole(Agenda *self) {
   if (self->n_events > 0) heap_sink(self, self->heap, self->n_events, 0, &last);
 }
 
+const Event *agenda_first(Agenda *self) {
+  if (self->hole) close_hole(self);
+  return &self->heap[0];
+}
+
 bool agenda_pop(Agenda *self, Event *ret_event) {
   if (self->hole) close_hole(self);
   if (self->n_events == 0) return false;

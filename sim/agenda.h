@@ -43,6 +43,8 @@ static inline Tick agenda_first_at(const Agenda *self) {
   if (!self->hole) return heap[0].at;
   return self->n_events > 1 && heap[2].at < heap[1].at ? heap[2].at : heap[1].at;
 }
+/* That event, valid until the agenda changes. */
+const Event *agenda_first(Agenda *self);
 /* Takes the first event out; false when none is pending. */
 bool agenda_pop(Agenda *self, Event *ret_event);
 #endif

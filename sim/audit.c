@@ -282,10 +282,9 @@ static void check_groups(const Engine *engine) {
   for (uint32_t g = 0; g < engine->n_groups; g++) {
     const Group *group = &engine->groups[g];
     for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
-      check_links(engine, &group->copies[direction]);
-      const bool copies =
-          agenda_find(&engine->agenda, EVENT_COPY, COPY_DIRECTIONS * g + (uint32_t)direction);
-      assert(copies == (group->copies[direction].count > 0));
+      const KvCopies *copies = &group->copies[direction];
+      for (size_t i = copies->first; i + 1 < copies->last; i++)
+        assert(copies->items[i].end < copies->items[i + 1].end);
     }
     int64_t stored = 0;
     int32_t n_out = 0, n_in = 0;
@@ -299,7 +298,7 @@ static void check_groups(const Engine *engine) {
       assert(request->state != REQUEST_STORED || request->store_blocks > 0);
     }
     assert(group->free_blocks + stored == group->spec->store_blocks);
-    assert(n_out == group->copies[COPY_OUT].count && n_in == group->copies[COPY_IN].count);
+    assert(n_out == group_copying(group, COPY_OUT) && n_in == group_copying(group, COPY_IN));
     uint32_t n_busy = 0;
     for (int shape = 0; shape < SHAPES; shape++)
       for (uint32_t i = 0; i < group->n_machines[shape]; i++) {

@@ -169,6 +169,16 @@ void engine_cut_run(Engine *self, Machine *machine) {
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
+void engine_replan_tier(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  if (machine->activity != ACTIVITY_DECODE) return;
+  const int64_t part = ended_in_part(self, machine) + 1;
+  if (part == run->part) return;
+  run->part = run->most = part;
+  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
+  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), seq);
+}
+
 void engine_refit_run(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   if (machine->activity != ACTIVITY_DECODE) return;

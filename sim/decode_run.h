@@ -28,6 +28,8 @@ Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
 int64_t engine_begun_iterations(const Engine *self, const Machine *machine);
 /* Fits the length of a decode run in progress to a change of free_blocks. */
 void engine_refit_run(Engine *self, Machine *machine);
+/* Has the tier plan the iterations after the present one of a decode run in progress anew. */
+void engine_replan_tier(Engine *self, Machine *machine);
 /* Cuts a decode run in progress to end with its present iteration. */
 void engine_cut_run(Engine *self, Machine *machine);
 /* Begins a run of the batch. Where somebody has given way for it (`made_room`) it is one iteration

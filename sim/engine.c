@@ -31,8 +31,7 @@ static void handle(Engine *self) {
     engine_handle_monitor(self);
     break;
   case EVENT_COPY:
-    engine_handle_copy(self, self->event.target);
-    break;
+    break; // it has ended before its event
   case EVENT_TURN:
     engine_handle_turn(self, &self->groups[self->event.target]);
     break;
@@ -74,6 +73,26 @@ void engine_settle(Engine *self) {
   settle_machines(self); // runs that a group has given KV
 }
 
+/* Before an event its group learns which copies have ended, and so they come before all else of
+ * their tick. That may bring about others before the event. False when none has. */
+static bool end_copies(Engine *self) {
+  if (self->n_groups == 0) return false;
+  const Event *event = agenda_first(&self->agenda);
+  Group *only = event->kind == EVENT_ITERATION ? self->machines[event->target].group
+                : event->kind == EVENT_COPY || event->kind == EVENT_TURN
+                    ? &self->groups[event->target]
+                    : NULL;
+  self->now = self->view.now = event->at;
+  self->event = (Event){0}; // nothing of this tick has ended yet
+  bool ended = only && engine_end_copies(self, only);
+  for (uint32_t g = 0; !only && g < self->n_groups; g++)
+    ended |= engine_end_copies(self, &self->groups[g]);
+  if (!ended) return false;
+  self->n_events++;
+  engine_settle(self);
+  return true;
+}
+
 /* Broadcasts and flips neither make room nor bring work. */
 static bool is_control(EventKind kind) {
   return kind == EVENT_MONITOR || kind == EVENT_FLIP;
@@ -91,6 +110,18 @@ static bool is_stuck(const Engine *self) {
   return pending == self->n_retries && self->n_refusals >= pending;
 }
 
+static void handle_next(Engine *self) {
+  agenda_pop(&self->agenda, &self->event);
+  self->now = self->view.now = self->event.at;
+  self->n_events++;
+  const size_t refusals = self->n_refusals;
+  handle(self);
+  if (self->n_marked + self->n_marked_groups > 0) engine_settle(self);
+  if (self->n_refusals > 0 && self->n_refusals == refusals &&
+      !is_control((EventKind)self->event.kind))
+    self->n_refusals = 0;
+}
+
 bool engine_step(Engine *self) {
   if (self->failed || self->stopped) return false;
   if (is_stuck(self)) {
@@ -100,16 +131,8 @@ bool engine_step(Engine *self) {
   }
   if (self->timeline && agenda_first_at(&self->agenda) > self->now)
     engine_look(self, agenda_first_at(&self->agenda));
-  agenda_pop(&self->agenda, &self->event);
   const Tick previous = self->now;
-  self->now = self->view.now = self->event.at;
-  self->n_events++;
-  const size_t refusals = self->n_refusals;
-  handle(self);
-  if (self->n_marked + self->n_marked_groups > 0) engine_settle(self);
-  if (self->n_refusals > 0 && self->n_refusals == refusals &&
-      !is_control((EventKind)self->event.kind))
-    self->n_refusals = 0;
+  if (!end_copies(self)) handle_next(self);
   if (self->config->audit && !self->failed) audit_check(self, previous);
   return engine_has_memory(self, 0);
 }

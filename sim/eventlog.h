@@ -13,7 +13,7 @@
  *   dispatch       decode machine                     flip            from role, to (begins)
  *   swap_out       tokens made so far, blocks         swap_in         the same
  *   expansion      KV blocks, KV blocks before
- *   copy_out       tokens (ends)                      copy_in         tokens (ends)
+ *   copy_out       tokens, tick in which it ends      copy_in         the same (when queued)
  *   shape          shape and state of a group, from here on */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H

@@ -5,8 +5,9 @@
  * shapes, of which one is up at a time; the other's are closed. KV goes from the one to the other
  * through a store in CPU memory that the group shares: every prefilled request is copied out to it,
  * overlapped with further prefill, and copied in when it is to be decoded and there is room.
- * Between the shapes the weights are loaded anew, which overlaps with nothing. A copy has the links
- * of all GPUs of the group to CPU memory for itself, in its direction, first come, first served.
+ * Between the shapes the weights are loaded anew, which overlaps with nothing. Copies queue on the
+ * link of all GPUs of the group to CPU memory, with what is swapped there (host_link.h). Those that
+ * end while nobody waits for one are no events: they are looked at when the group has the next.
  *
  *   prefills ──► leaves ──► turns ──► decodes ──► leaves ──► turns ──► prefills …
  *
@@ -16,7 +17,7 @@
  * has a place. */
 #ifndef SIM_GROUP_H
 #define SIM_GROUP_H
-#include "sim/kvtier/host_link.h"
+#include "sim/host_link.h"
 #include "sim/request.h"
 #include <stdbool.h>
 
@@ -28,7 +29,6 @@ typedef struct GroupSpec {
   const char *name;
   uint32_t pools[SHAPES];             // by shape
   int64_t store_blocks;               // of one group
-  HostLink link;                      // to CPU memory, of all GPUs of a group together
   double copy_share[COPY_DIRECTIONS]; // bytes that the link takes for a byte of KV; 0: 1
   int64_t turn_bytes[SHAPES];         // weights that this shape loads over it
   bool overlaps; // copies with iterations; otherwise no iteration begins while one is under way
@@ -52,6 +52,18 @@ typedef struct GroupTotals {
 #include "sim/metrics.def"
 } GroupTotals;
 
+/* KV between the GPUs and the store. */
+typedef struct KvCopy {
+  RequestIx request;
+  Tick end;
+} KvCopy;
+
+/* Copies in one direction, in the order in which they end; some may have by now. */
+typedef struct KvCopies {
+  KvCopy *items;
+  size_t first, last, capacity; // from the first to before the last
+} KvCopies;
+
 /* A request whose KV leaves the GPUs with the shape. */
 typedef struct Leaver {
   uint64_t id;
@@ -70,11 +82,11 @@ struct Group {
   uint32_t n_machines[SHAPES];
   GroupShape shape; // that is up, or while it turns comes up
   GroupState state;
-  int64_t free_blocks, block_size;      // of the store; tokens per block
-  RequestQueue stored;                  // in order of arrival in the store
-  RequestQueue copies[COPY_DIRECTIONS]; // the first of each is under way
-  uint32_t n_busy;                      // machines with an iteration in progress
-  Leaver *leavers;                      // reused
+  int64_t free_blocks, block_size; // of the store; tokens per block
+  RequestQueue stored;             // in order of arrival in the store
+  KvCopies copies[COPY_DIRECTIONS];
+  uint32_t n_busy; // machines with an iteration in progress
+  Leaver *leavers; // reused
   size_t leavers_capacity;
   bool marked; // its shape is looked at once the event is handled (marks.h)
   Tick since;  // the last entry into totals.ticks
@@ -94,8 +106,12 @@ static inline GroupActivity group_activity(const Group *group) {
 /* "prefill", "decode", "reshard", "drain", "stall". */
 const char *group_activity_name(GroupActivity activity);
 
+static inline int64_t group_copying(const Group *group, CopyDirection direction) {
+  return (int64_t)(group->copies[direction].last - group->copies[direction].first);
+}
+
 static inline bool group_copies(const Group *group) {
-  return group->copies[COPY_OUT].count + group->copies[COPY_IN].count > 0;
+  return group_copying(group, COPY_OUT) + group_copying(group, COPY_IN) > 0;
 }
 
 /* Whether its machines wait for copies: where those do not overlap with iterations. */

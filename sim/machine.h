@@ -8,7 +8,7 @@
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
 #include "sim/batch.h"
-#include "sim/kvtier/host_link.h"
+#include "sim/host_link.h"
 #include "sim/metrics.h"
 #include "sim/pipeline.h"
 #include "sim/policy.h"
@@ -39,9 +39,8 @@ typedef struct PoolSpec {
   int64_t kv_blocks, block_size; // blocks on the GPUs; tokens per block
   int64_t cpu_kv_blocks;         // that CPU memory has room for, for a tier that swaps
   int64_t kv_block_bytes;        // that one of them is on the host link
-  int64_t to_cpu_bandwidth, from_cpu_bandwidth; // bytes/s of it, for KV on its way to others
   int64_t kv_bytes_per_token;
-  HostLink host_link; // the same link, for tiers
+  HostLink host_link; // of all GPUs of a replica, whose lanes share it
   int64_t weight_bytes;
   int64_t num_hidden_layers;
   int64_t nic_bandwidth;     // bytes/s in each direction
@@ -81,6 +80,7 @@ typedef struct DecodeRun {
   int64_t tokens; // of output that each iteration makes
   Tick stall;     // in the first iteration, before its work
   bool ends_soon; // something must join: the run ends with its part
+  bool moves[LINK_DIRECTIONS]; // the tier does that way, in the present part
 } DecodeRun;
 
 /* In the order in which an event needs it: the first lines of the cache are all that most need. */
@@ -105,6 +105,7 @@ typedef struct Machine {
   Tick idle_since;         // -1 while it is busy
   Tick decoded_at;         // end of the last iteration the batch took part in
   Tick decoded_ticks;      // that all iterations took in which it did
+  CopyQueue *copies;       // shared by lanes of a replica, and by the shapes of a group
   Tick copied_at;          // when all that was swapped is across
   DecodeRun run;
   RequestIx *chunks; // prefilled in the current iteration, in the order of the plan

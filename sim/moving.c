@@ -1,5 +1,6 @@
 /* KV caches move: see transfer.h for the stages. */
 #include "sim/moving.h"
+#include "sim/decode_run.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
@@ -23,6 +24,11 @@ static TransferIx take_slot(Engine *self) {
 static int64_t kv_bytes(const Engine *self, const Transfer *transfer) {
   return self->requests.slots[transfer->request].prompt_tokens *
          self->machines[transfer->from].pool->kv_bytes_per_token;
+}
+
+/* Whether KV goes through CPU memory on either side. */
+static bool is_indirect(const Engine *self) {
+  return self->config->network_path == NETWORK_INDIRECT;
 }
 
 static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
@@ -99,7 +105,7 @@ static TransferIx open_transfer(Engine *self, RequestIx ix) {
                          .to = to->ix,
                          .choice = self->transfer->pick(self->states[POLICY_TRANSFER], request,
                                                         from->pool, to->pool, out < in ? out : in)};
-  if (self->config->network_path == NETWORK_INDIRECT) transfer->choice.mode = TRANSFER_SERIALIZED;
+  if (is_indirect(self)) transfer->choice.mode = TRANSFER_SERIALIZED;
   return slot;
 }
 
@@ -134,16 +140,15 @@ void engine_offer_layers(Engine *self, RequestIx ix) {
   overlap(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
 }
 
-/* How long `bytes` take at this rate; 1 when that is more time than there is: the run stops. */
-static Tick bytes_ticks(Engine *self, int64_t bytes, int64_t bandwidth) {
-  const double seconds = (double)bytes / (double)bandwidth;
-  if (engine_passes_the_end(self, seconds * (double)TICKS_PER_SECOND)) return 1;
-  return tick_from_seconds(seconds);
-}
-
-/* How long a copy between a machine's GPUs and its CPU memory takes; 0 on a direct path. */
-static Tick copy_ticks(Engine *self, int64_t bytes, int64_t bandwidth) {
-  return self->config->network_path == NETWORK_INDIRECT ? bytes_ticks(self, bytes, bandwidth) : 0;
+Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_t bytes,
+                 Tick from) {
+  const bool beside_tier =
+      machine->moves_kv && machine->activity != ACTIVITY_IDLE && machine->run.moves[direction];
+  const Tick end = host_link_queue(&machine->pool->host_link, machine->copies, direction, bytes,
+                                   from, beside_tier);
+  if (engine_passes_the_end(self, (double)(end - self->now))) return self->now;
+  if (machine->moves_kv) engine_replan_tier(self, machine);
+  return end;
 }
 
 /* Begins a transfer whose prefill has ended and which has room. */
@@ -152,21 +157,19 @@ static void begin_moving(Engine *self, TransferIx ix) {
   take_room(self, transfer);
   const int64_t bytes = kv_bytes(self, transfer);
   const int64_t rate = transfer->choice.private_bandwidth;
+  transfer->stage = rate > 0 ? TRANSFER_TAIL : is_indirect(self) ? TRANSFER_STORED : TRANSFER_MOVES;
+  transfer->tail_ticks = self->config->network_latency;
   if (rate > 0) {
-    transfer->stage = TRANSFER_TAIL;
-    agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + bytes_ticks(self, bytes, rate));
-    return;
-  }
-  const PoolSpec *from = self->machines[transfer->from].pool;
-  const PoolSpec *to = self->machines[transfer->to].pool;
-  const Tick copy = copy_ticks(self, bytes, from->to_cpu_bandwidth);
-  transfer->tail_ticks =
-      self->config->network_latency + copy_ticks(self, bytes, to->from_cpu_bandwidth);
-  transfer->stage = copy > 0 ? TRANSFER_STORED : TRANSFER_MOVES;
-  if (copy > 0)
-    agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + copy);
-  else
+    const double seconds = (double)bytes / (double)rate;
+    if (engine_passes_the_end(self, seconds * (double)TICKS_PER_SECOND)) return;
+    agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + tick_from_seconds(seconds));
+  } else if (transfer->stage == TRANSFER_STORED) {
+    Machine *from = &self->machines[transfer->from];
+    agenda_set(&self->agenda, EVENT_TRANSFER, ix,
+               engine_copy(self, from, LINK_TO_CPU, bytes, self->now));
+  } else {
     move_bytes(self, ix, bytes);
+  }
 }
 
 /* Prefill has ended: what has not been offered yet joins what is on its way. */
@@ -314,6 +317,20 @@ bool engine_break_deadlock(Engine *self) {
   return true;
 }
 
+/* The last byte is across the network. */
+static void begin_tail(Engine *self, TransferIx ix) {
+  Transfer *transfer = &self->transfers.slots[ix];
+  Tick end = self->now + transfer->tail_ticks;
+  transfer->stage = TRANSFER_TAIL;
+  if (is_indirect(self))
+    end = engine_copy(self, &self->machines[transfer->to], LINK_TO_GPU, kv_bytes(self, transfer),
+                      end);
+  if (end > self->now)
+    agenda_set(&self->agenda, EVENT_TRANSFER, ix, end);
+  else
+    end_transfer(self, ix);
+}
+
 void engine_handle_transfer(Engine *self, TransferIx ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   switch (transfer->stage) {
@@ -335,11 +352,7 @@ void engine_handle_transfer(Engine *self, TransferIx ix) {
     break;
   case TRANSFER_MOVES:
     stop_bytes(self, ix);
-    transfer->stage = TRANSFER_TAIL;
-    if (transfer->tail_ticks > 0)
-      agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + transfer->tail_ticks);
-    else
-      end_transfer(self, ix);
+    begin_tail(self, ix);
     break;
   case TRANSFER_TAIL:
     end_transfer(self, ix);

@@ -1,8 +1,12 @@
-/* KV transfers between machines (transfer.h). */
+/* Copies between GPUs and CPU memory (host_link.h), and KV transfers between machines
+ * (transfer.h). */
 #ifndef SIM_MOVING_H
 #define SIM_MOVING_H
 #include "sim/state.h"
 
+/* Queues a copy of `bytes` > 0 between the machine's GPUs and its CPU memory, which can begin at
+ * `from`, not before now. When it ends; now, if that is past the end of simulated time. */
+Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_t bytes, Tick from);
 /* A chunk of a prefill that decodes elsewhere has ended, not the last: its KV moves if that goes
  * by chunks and the receiver has room. */
 void engine_offer_chunk(Engine *self, RequestIx request);

@@ -33,7 +33,9 @@ static void init_machines(Engine *self) {
     histogram_init(batch_tokens, self->arena);
     const int64_t stages = pool->pipeline_stages;
     Pipeline *pipeline = NULL;
+    CopyQueue *copies = NULL;
     for (uint32_t i = 0; i < pool->count; i++, ix++) {
+      if (stages <= 1 || i % stages == 0) copies = ARENA_NEW(self->arena, CopyQueue);
       if (stages > 1 && i % stages == 0) {
         pipeline = ARENA_NEW(self->arena, Pipeline);
         pipeline_init(pipeline, stages, self->arena);
@@ -48,6 +50,7 @@ static void init_machines(Engine *self) {
                                      .swapped = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
                                      .pipeline = pipeline,
+                                     .copies = copies,
                                      .free_cpu_blocks = pool->cpu_kv_blocks,
                                      .batch_tokens = batch_tokens};
       batch_init(&self->machines[ix].batch, pool->block_size, self->arena);
@@ -137,8 +140,7 @@ static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32
                    .ix = (GroupIx)(group - self->groups),
                    .free_blocks = spec->store_blocks,
                    .block_size = self->config->pools[spec->pools[SHAPE_DECODE]].block_size,
-                   .stored = REQUEST_QUEUE_EMPTY,
-                   .copies = {REQUEST_QUEUE_EMPTY, REQUEST_QUEUE_EMPTY}};
+                   .stored = REQUEST_QUEUE_EMPTY};
   for (int shape = 0; shape < SHAPES; shape++) {
     const PoolSpec *pool = &self->config->pools[spec->pools[shape]];
     const uint32_t n = machines_per_group(pool);
@@ -147,6 +149,7 @@ static void init_group(Engine *self, Group *group, const GroupSpec *spec, uint32
     for (uint32_t m = 0; m < n; m++) {
       Machine *machine = &self->machines[group->first[shape] + m];
       machine->group = group;
+      machine->copies = self->machines[group->first[SHAPE_PREFILL]].copies;
       if (shape == SHAPE_DECODE) machine->availability = MACHINE_AWAY;
     }
   }
@@ -169,7 +172,7 @@ static void init_groups(Engine *self) {
   }
   const int64_t room = engine_smallest_store(self);
   if (room < self->smallest_room) self->smallest_room = room;
-  agenda_reserve(&self->agenda, EVENT_COPY, COPY_DIRECTIONS * self->n_groups);
+  agenda_reserve(&self->agenda, EVENT_COPY, self->n_groups);
   agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
 }
 

@@ -2,9 +2,9 @@
 #include "sim/shaping.h"
 #include "sim/decode_run.h"
 #include "sim/lifecycle.h"
-#include "sim/limits.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
+#include "sim/moving.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -62,32 +62,29 @@ int64_t engine_smallest_store(const Engine *self) {
   return smallest;
 }
 
-/* At least a tick from now, so that the end comes after what began it. */
-static void set_timer(Engine *self, EventKind kind, uint32_t target, Tick ticks) {
-  if (engine_passes_the_end(self, (double)ticks)) return;
-  agenda_set(&self->agenda, kind, target, self->now + (ticks > 0 ? ticks : 1));
-}
+/* --- copies */
 
-/* --- copies, one at a time in each direction */
-
-static const LinkDirection link_direction[] = {[COPY_OUT] = LINK_TO_CPU, [COPY_IN] = LINK_TO_GPU};
-
-static void begin_copy(Engine *self, Group *group, CopyDirection direction) {
-  const Request *request = &self->requests.slots[group->copies[direction].first];
-  const int64_t bytes =
-      request_kv_tokens(request) * self->machines[group->first[0]].pool->kv_bytes_per_token;
+static void push_copy(Engine *self, Group *group, CopyDirection direction, RequestIx ix,
+                      Machine *machine) {
+  static const LinkDirection directions[] = {[COPY_OUT] = LINK_TO_CPU, [COPY_IN] = LINK_TO_GPU};
+  const Request *request = &self->requests.slots[ix];
+  const int64_t tokens = request_kv_tokens(request);
+  const int64_t bytes = tokens * machine->pool->kv_bytes_per_token;
   const double share = group->spec->copy_share[direction];
   const int64_t on_link = share > 0 ? llround((double)bytes * share) : bytes;
-  const Tick ticks =
-      host_link_ticks(&group->spec->link, link_direction[direction], on_link, self->now);
+  const Tick end = engine_copy(self, machine, directions[direction], on_link, self->now);
+  KvCopies *copies = &group->copies[direction];
+  if (2 * copies->first >= copies->last) { // the places of those that have ended
+    copies->last -= copies->first;
+    for (size_t i = 0; i < copies->last; i++)
+      copies->items[i] = copies->items[copies->first + i];
+    copies->first = 0;
+  }
+  ARENA_RESERVE(self->arena, copies->items, copies->capacity, copies->last + 1);
+  copies->items[copies->last++] = (KvCopy){ix, end};
   group->totals.copied_bytes[direction] += bytes;
-  set_timer(self, EVENT_COPY, COPY_DIRECTIONS * group->ix + direction, ticks);
-}
-
-static void push_copy(Engine *self, Group *group, CopyDirection direction, RequestIx ix) {
-  RequestQueue *copies = &group->copies[direction];
-  request_queue_push(copies, self->requests.slots, ix);
-  if (copies->count == 1) begin_copy(self, group, direction);
+  engine_log(self, direction == COPY_OUT ? OUTCOME_COPY_OUT : OUTCOME_COPY_IN, request, machine->ix,
+             tokens, end);
 }
 
 /* A request on its way out is still on the machine that has decoded it, if one has. */
@@ -99,38 +96,38 @@ static Machine *source_of(const Engine *self, const Request *request) {
 void engine_copy_out(Engine *self, RequestIx ix) {
   Machine *from = source_of(self, &self->requests.slots[ix]);
   life_left(self, from, ix);
-  push_copy(self, from->group, COPY_OUT, ix);
+  push_copy(self, from->group, COPY_OUT, ix, from);
 }
 
 static void end_copy_out(Engine *self, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
-  Machine *from = source_of(self, request);
+  Machine *from = source_of(self, &self->requests.slots[ix]);
   life_stored(self, from, ix);
-  engine_log(self, OUTCOME_COPY_OUT, request, from->ix, request_kv_tokens(request), 0);
   engine_wake(self, from, WAKE_RELEASE, ix);
 }
 
 static void end_copy_in(Engine *self, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
-  Machine *to = &self->machines[request->decode_machine];
+  Machine *to = &self->machines[self->requests.slots[ix].decode_machine];
   life_arrived(self, ix);
-  engine_log(self, OUTCOME_COPY_IN, request, to->ix, request_kv_tokens(request), 0);
   engine_wake(self, to, WAKE_DECODE, ix);
 }
 
-void engine_handle_copy(Engine *self, uint32_t target) {
-  Group *group = &self->groups[target / COPY_DIRECTIONS];
-  const CopyDirection direction = (CopyDirection)(target % COPY_DIRECTIONS);
-  RequestQueue *copies = &group->copies[direction];
-  const RequestIx ix = copies->first;
-  request_queue_remove(copies, self->requests.slots, ix);
-  if (copies->count > 0) begin_copy(self, group, direction);
-  if (direction == COPY_OUT)
-    end_copy_out(self, ix);
-  else
-    end_copy_in(self, ix);
+bool engine_end_copies(Engine *self, Group *group) {
+  bool ended = false;
+  for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
+    KvCopies *copies = &group->copies[direction];
+    while (copies->first < copies->last && copies->items[copies->first].end <= self->now) {
+      const RequestIx ix = copies->items[copies->first++].request;
+      if (direction == COPY_OUT)
+        end_copy_out(self, ix);
+      else
+        end_copy_in(self, ix);
+      ended = true;
+    }
+  }
+  if (!ended) return false;
   if (!group->spec->overlaps && !group_copies(group)) engine_mark_idle(self, group);
   engine_mark_group(self, group);
+  return true;
 }
 
 /* --- fetching */
@@ -155,7 +152,7 @@ static void fetch(Engine *self, Group *group) {
     Machine *machine = find_room(self, group, &self->requests.slots[ix]);
     if (!machine) return;
     life_fetched(self, machine, ix);
-    push_copy(self, group, COPY_IN, ix);
+    push_copy(self, group, COPY_IN, ix, machine);
   }
 }
 
@@ -189,8 +186,8 @@ static GroupView view_of(const Engine *self, const Group *group) {
   GroupView view = {.shape = group->shape,
                     .takes_prompt = takes_prompt(self, group),
                     .room_blocks = room_after_leaving(self, group),
-                    .n_stored = group->stored.count + group->copies[COPY_OUT].count +
-                                group->copies[COPY_IN].count,
+                    .n_stored = group->stored.count + group_copying(group, COPY_OUT) +
+                                group_copying(group, COPY_IN),
                     .stored_blocks = group->spec->store_blocks - group->free_blocks,
                     .store_blocks = group->spec->store_blocks};
   const Machine *prefill = machines_of(self, group, SHAPE_PREFILL);
@@ -256,16 +253,17 @@ static void drain(Engine *self, Group *group) {
 
 /* Goes on leaving: machines come to rest, what is on its way in arrives and all goes out. */
 static void go_on_leaving(Engine *self, Group *group) {
-  if (group->n_busy > 0 || group->copies[COPY_IN].count > 0) return;
+  if (group->n_busy > 0 || group_copying(group, COPY_IN) > 0) return;
   drain(self, group);
-  if (group->copies[COPY_OUT].count > 0) return;
+  if (group_copying(group, COPY_OUT) > 0) return;
   const GroupShape to = group->shape == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
   enter(self, group, to, GROUP_TURNS);
   group->totals.turns++;
   const int64_t bytes = group->spec->turn_bytes[to];
-  const HostLink *link = &group->spec->link;
-  set_timer(self, EVENT_TURN, group->ix,
-            bytes > 0 ? host_link_ticks(link, LINK_TO_GPU, bytes, self->now) : 0);
+  Machine *machine = machines_of(self, group, to);
+  const Tick end =
+      bytes > 0 ? engine_copy(self, machine, LINK_TO_GPU, bytes, self->now) : self->now;
+  agenda_set(&self->agenda, EVENT_TURN, group->ix, end > self->now ? end : self->now + 1);
 }
 
 void engine_handle_turn(Engine *self, Group *group) {
@@ -274,6 +272,48 @@ void engine_handle_turn(Engine *self, Group *group) {
   for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
     machines[i].availability = MACHINE_UP;
   engine_mark_idle(self, group);
+}
+
+/* Whether a machine that decodes would have what comes in now join at its next iteration. */
+static bool awaits_requests(const Engine *self, const Group *group) {
+  const Machine *machines = machines_of(self, group, group->shape);
+  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
+    if (machines[i].activity == ACTIVITY_DECODE && !machines[i].run.ends_soon) return true;
+  return false;
+}
+
+/* Whether the policy might leave decode before the last of what comes in is there, the store as
+ * empty as can be. */
+static bool may_leave_soon(const Engine *self, const Group *group) {
+  GroupView view = view_of(self, group);
+  view.takes_prompt = true;
+  view.room_blocks = view.store_blocks;
+  view.stored_blocks = 0;
+  return self->pool_policy->shape(self->states[POLICY_POOL], &view) != group->shape;
+}
+
+/* The end of a copy for which somebody waits, in one direction; TICK_MAX: nobody does. */
+static Tick next_awaited(const Engine *self, const Group *group, CopyDirection direction) {
+  const KvCopies *copies = &group->copies[direction];
+  if (copies->first == copies->last) return TICK_MAX;
+  bool first = false, last = true; // of the last: the group leaves, or has nothing stored any more
+  if (group->state == GROUP_RUNS) {
+    first = group->n_busy < group->n_machines[group->shape];
+    last = direction == COPY_IN;
+    if (last && !first) first = awaits_requests(self, group) || may_leave_soon(self, group);
+  }
+  if (!first && !last) return TICK_MAX;
+  return copies->items[first ? copies->first : copies->last - 1].end;
+}
+
+static void await_copies(Engine *self, const Group *group) {
+  const Tick out = next_awaited(self, group, COPY_OUT), in = next_awaited(self, group, COPY_IN);
+  const Tick at = out < in ? out : in;
+  const Event *event = agenda_find(&self->agenda, EVENT_COPY, group->ix);
+  if (at == TICK_MAX)
+    agenda_clear(&self->agenda, EVENT_COPY, group->ix);
+  else if (!event || event->at != at)
+    agenda_set(&self->agenda, EVENT_COPY, group->ix, at);
 }
 
 void engine_shape(Engine *self, Group *group) {
@@ -286,4 +326,5 @@ void engine_shape(Engine *self, Group *group) {
     }
   }
   if (group->state == GROUP_LEAVES) go_on_leaving(self, group);
+  await_copies(self, group);
 }

@@ -1,6 +1,7 @@
 /* See swapping.h. */
 #include "sim/swapping.h"
 #include "sim/limits.h"
+#include "sim/moving.h"
 #include <assert.h>
 
 /* Blocks of a request that neither runs nor is being prefilled, wherever they are. */
@@ -8,11 +9,10 @@ static int64_t blocks_held(const Machine *machine, const Request *request) {
   return machine_held_blocks(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
 }
 
+/* Copies of a machine's tier follow each other, whichever way they go. */
 static void copy(Engine *self, Machine *machine, int64_t bytes, LinkDirection direction) {
-  const Tick begins = machine->copied_at > self->now ? machine->copied_at : self->now;
-  const Tick ticks = host_link_ticks(&machine->pool->host_link, direction, bytes, begins);
-  if (engine_passes_the_end(self, (double)(begins - self->now) + (double)ticks)) return;
-  machine->copied_at = begins + ticks;
+  const Tick from = machine->copied_at > self->now ? machine->copied_at : self->now;
+  machine->copied_at = engine_copy(self, machine, direction, bytes, from);
 }
 
 bool engine_can_swap_out(const Machine *machine, const Request *request) {

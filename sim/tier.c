@@ -34,12 +34,15 @@ void engine_plan_tier(Engine *self, Machine *machine, const BatchShape *shape) {
       .decode_seqs = shape->decode_seqs,
       .context_tokens = shape->context_tokens,
       .overhead = self->config->executor ? 0 : machine->pool->perfmodel->overhead,
+      .copies = machine->copies,
   };
   const TierSpan span = machine->kvtier->plan(machine->kvtier_options, machine->kvtier_state, &load,
                                               run->compute, run->part);
   assert(0 < span.count && span.count <= run->part);
   assert(span.series.first >= run->compute.first && span.series.step >= 0);
   run->series = span.series;
+  for (int direction = 0; direction < LINK_DIRECTIONS; direction++)
+    run->moves[direction] = span.moves[direction];
   run->part = run->most = span.count;
 }
 

@@ -13,8 +13,8 @@
  *   tail       latency; the constant that stays visible of a layer-wise transfer; on an indirect
  *              path the copy from the receiver's CPU memory
  *
- * What goes over an indirect path goes whole, after prefill. Its copies take what PCIe alone needs:
- * copies of several transfers at once do not slow each other down. */
+ * What goes over an indirect path goes whole, after prefill. Its copies queue on the links between
+ * GPUs and CPU memory with all others (sim/host_link.h). */
 #ifndef SIM_TRANSFER_H
 #define SIM_TRANSFER_H
 #include "sim/link.h"

@@ -1,8 +1,8 @@
 /* Figures of swapping between GPU and CPU memory that need no run: formulas, the link, and what
  * layers do in the first iteration (Pie §3). Arguments that make no sense give NAN: no value. */
 #include "experiments/claims/claims.h"
+#include "sim/host_link.h"
 #include "sim/kvtier/expansion.h"
-#include "sim/kvtier/host_link.h"
 #include "sim/kvtier/layer_swap.h"
 #include <math.h>
 
@@ -39,8 +39,8 @@ static double link_share(const Config *config, const double *arguments, int n_ar
   const HostLink *link = &config->sim.pools[0].host_link;
   const double bytes = arguments[0];
   if (!(bytes >= 1 && bytes <= 1e15) || link->options.to_gpu <= 0) return NAN;
-  const double seconds = tick_seconds(host_link_ticks(link, LINK_TO_GPU, (int64_t)bytes, 0));
-  return bytes / seconds / host_link_rate(link, LINK_TO_GPU, 0);
+  const double seconds = tick_seconds(host_link_ticks(link, NULL, LINK_TO_GPU, (int64_t)bytes, 0));
+  return bytes / seconds / host_link_rate(link, NULL, LINK_TO_GPU, 0);
 }
 
 /* ---- Layers ---- */

@@ -269,6 +269,7 @@ static void measure_groups(Calibrate *self, const Options *options, Recorder *re
   CalibrateProgress progress = {.shown = false};
   HarnessOptions harness = harness_options_default();
   if (self->device.sm == 0) harness.drift = 0.05; // a processor has other work too
+  harness.verify = !options->no_verify;
   harness.interrupted = &interrupt_signal;
   harness.clock = read_clock;
   harness.progress = calibrate_show;

@@ -21,34 +21,28 @@ static const char *perfmodel_root(Arena *arena) {
   return arena_printf(arena, "%s/perfmodel", config_data_root());
 }
 
-static void print_models(Arena *arena) {
+static void print_models(Arena *arena, Diag *diag) {
   const char *root = perfmodel_root(arena);
-  Diag diag;
-  diag_init(&diag);
   for (const char *const *name = datafile_names(root, "models", arena); *name; name++) {
     Llm llm;
-    if (llm_load(&llm, *name, root, place_of_file(NULL), arena, &diag) == 0)
+    if (llm_load(&llm, *name, root, place_of_file(NULL), arena, diag) == 0)
       printf("%-26s %5.1f B parameters, %5.1f GB of weights, %.3f MB of KV per token\n", *name,
              (double)llm_parameters(&llm) / 1e9, (double)llm.weight_bytes / 1e9,
              (double)llm.kv_bytes_per_token / 1e6);
   }
-  diag_done(&diag);
 }
 
-static void print_machines(Arena *arena) {
+static void print_machines(Arena *arena, Diag *diag) {
   const char *root = perfmodel_root(arena);
-  Diag diag;
-  diag_init(&diag);
   for (const char *const *name = datafile_names(root, "machines", arena); *name; name++) {
     Hardware hardware;
-    if (hardware_load(&hardware, *name, root, place_of_file(NULL), arena, &diag)) continue;
+    if (hardware_load(&hardware, *name, root, place_of_file(NULL), arena, diag)) continue;
     printf("%-26s %lld x %s, NIC %.4g GB/s", *name, (long long)hardware.num_gpus, hardware.gpu,
            (double)hardware.nic_bandwidth / 1e9);
     if (hardware.provisioned_power > 0) printf(", %.1f kW", hardware.provisioned_power / 1000);
     if (hardware.cost_per_hour > 0) printf(", %.2f $/h", hardware.cost_per_hour);
     putchar('\n');
   }
-  diag_done(&diag);
 }
 
 static void print_set(const char *set, const char *folder, Arena *arena) {
@@ -58,7 +52,8 @@ static void print_set(const char *set, const char *folder, Arena *arena) {
 }
 
 /* The set 'fitted', one for each folder in it, and the engines of rooflines. */
-static void print_perfmodels(Arena *arena) {
+static void print_perfmodels(Arena *arena, Diag *diag) {
+  (void)diag;
   print_set("fitted", "fitted", arena);
   const char *path = arena_printf(arena, "%s/fitted", perfmodel_root(arena));
   for (const char *const *set = folder_names(path, "", arena); *set; set++)
@@ -66,58 +61,47 @@ static void print_perfmodels(Arena *arena) {
   print_set("roofline, preset", "presets", arena);
 }
 
-static void print_lengths(Arena *arena) {
+static void print_lengths(Arena *arena, Diag *diag) {
   const char *path = arena_printf(arena, "%s/traces/lengths", config_data_root());
   for (const char *const *name = folder_names(path, ".csv", arena); *name; name++) {
     LengthDistribution prompt, output;
     const char *file = arena_printf(arena, "%s/%s.csv", path, *name);
-    Diag diag;
-    diag_init(&diag);
-    if (lengths_load(file, &prompt, &output, arena, &diag) == 0)
+    if (lengths_load(file, &prompt, &output, arena, diag) == 0)
       printf("%-26s median prompt %.0f, output %.0f tokens\n", *name,
              prompt.quantiles[(prompt.n_quantiles - 1) / 2],
              output.quantiles[(output.n_quantiles - 1) / 2]);
-    diag_done(&diag);
   }
 }
 
-static void print_traces(Arena *arena) {
-  (void)arena;
+static void print_traces(Arena *arena, Diag *diag) {
+  (void)arena, (void)diag;
   for (int i = 1; format_choices[i]; i++)
     printf("%-26s %s\n", format_choices[i], format_at(i - 1)->help);
 }
 
 /* As reports, the database and claims name them. */
-static void print_figures(Arena *arena) {
-  (void)arena;
+static void print_figures(Arena *arena, Diag *diag) {
+  (void)arena, (void)diag;
   static const char *const scopes[LEVELS] = {
+      [LEVEL_LATENCY] = "run, each with mean, p50, p90, p95, p99, max",
       [LEVEL_RUN] = "run",
       [LEVEL_EXTRAPOLATED] = "extrapolated",
       [LEVEL_MACHINE] = "run and pool.NAME, sums over machines; columns of the table machine",
       [LEVEL_POOL] = "pool.NAME",
+      [LEVEL_POOL_SPREAD] = "pool.NAME, each with mean and so on",
       [LEVEL_GROUP] = "group.NAME, sums over its replicas",
       [LEVEL_REQUEST] = "columns of the table request (run --requests)",
   };
-  printf("run, each with mean");
-  for (int i = 1; i < REPORT_STATISTICS; i++)
-    printf(", %s", report_statistics[i]);
-  puts(":");
-  for (const HistogramSpec *of = metrics_histograms; of < metrics_histograms + METRICS_HISTOGRAMS;
-       of++)
-    if (of->column) printf("  %-24s %-4s %s\n", of->column, of->unit, of->meaning);
-  for (const Figure *figure = report_figures; figure->name; figure++) {
-    if (figure == report_figures || figure->level != figure[-1].level)
-      printf("%s:\n", scopes[figure->level]);
-    printf("  %-24s %-4s %s\n", figure->name, figure->unit, figure->meaning);
+  for (Level level = 0; level < LEVELS; level++) {
+    printf("%s:\n", scopes[level]);
+    for (const Figure *figure = report_figures; figure->name; figure++)
+      if (figure->level == level)
+        printf("  %-24s %-4s %s\n", figure->name, figure->unit, figure->meaning);
   }
-  puts("pool.NAME, with mean and so on:");
-#define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
-  printf("  %-24s %-4s %s\n", #field, unit, meaning);
-#include "sim/metrics.def"
 }
 
-static void print_options(Arena *arena) {
-  (void)arena;
+static void print_options(Arena *arena, Diag *diag) {
+  (void)arena, (void)diag;
   static const struct {
     const char *title;
     const OptionSpec *specs;
@@ -161,7 +145,8 @@ static void print_options(Arena *arena) {
 
 static const struct {
   const char *name;
-  void (*print)(Arena *arena); // NULL: the policies of this kind
+  /* What cannot be loaded is left out, its entries in `diag`. NULL: the policies of this kind. */
+  void (*print)(Arena *arena, Diag *diag);
   PolicyKind kind;
 } listings[] = {
     {"routers", NULL, POLICY_ROUTER},
@@ -191,15 +176,18 @@ static int unknown_listing(const char *what) {
 static int run_list(Cli *cli) {
   const char *what = cli->operands[0];
   bool found = false;
+  Diag diag;
+  diag_init(&diag);
   for (int i = 0; i < N_LISTINGS; i++) {
     if (what && strcmp(what, listings[i].name) != 0) continue;
     found = true;
     if (!what) printf("%s%s:\n", i > 0 ? "\n" : "", listings[i].name);
     if (listings[i].print)
-      listings[i].print(cli->arena);
+      listings[i].print(cli->arena, &diag);
     else
       print_policies(listings[i].kind);
   }
+  diag_done(&diag);
   return found ? EXIT_DONE : unknown_listing(what);
 }
 

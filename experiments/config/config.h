@@ -122,8 +122,8 @@ int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const No
 /* Sequences that a decode batch can have: what the batcher says in its option max_num_seqs. */
 int64_t config_max_decode_seqs(const PolicyChoice *batcher);
 /* The link to CPU memory of the pool at `node`. */
-int config_bind_host(const Config *self, const Node *node, const PoolConfig *pool,
-                     const Hardware *hardware, PoolSpec *spec, Arena *arena, Diag *diag);
+int config_bind_host(const Node *node, const PoolConfig *pool, const Hardware *hardware,
+                     PoolSpec *spec, Arena *arena, Diag *diag);
 /* Error when the pool, which is complete, cannot have its tier. */
 int config_check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);

@@ -23,8 +23,6 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
                             pool->block_size,
                             pool->cpu_kv_blocks,
                             pool->kv_block_bytes,
-                            pool->to_cpu_bandwidth,
-                            pool->from_cpu_bandwidth,
                             pool->kv_bytes_per_token,
                             pool->host_link.options.to_gpu,
                             pool->host_link.options.to_cpu,
@@ -41,8 +39,7 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
 }
 
 static void fold_group(uint64_t *hash, const GroupSpec *group) {
-  const int64_t counts[] = {group->store_blocks, group->link.options.to_gpu,
-                            group->link.options.to_cpu, group->turn_bytes[SHAPE_PREFILL],
+  const int64_t counts[] = {group->store_blocks, group->turn_bytes[SHAPE_PREFILL],
                             group->turn_bytes[SHAPE_DECODE]};
   *hash = hash_fold(*hash, hash_bytes(counts, sizeof counts));
   fold_reals(hash, group->copy_share, COPY_DIRECTIONS);

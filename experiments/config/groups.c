@@ -104,24 +104,20 @@ static int check_memory(const Node *node, const PoolConfig *decode, const Hardwa
                     decode->data_parallel_size, one, limit, hardware->name);
 }
 
-/* The links of all GPUs of a group, of which a pool has those of a tensor-parallel group. */
-static int fill_link(const Config *self, const Node *node, GroupSpec *spec, Diag *diag) {
-  const PoolConfig *pool = &self->pools[spec->pools[SHAPE_DECODE]];
-  const HostLink *link = &self->sim.pools[spec->pools[SHAPE_DECODE]].host_link;
-  const HostLink *other = &self->sim.pools[spec->pools[SHAPE_PREFILL]].host_link;
-  const int64_t gpus = gpus_of(pool), tensor = pool->tensor_parallel_size;
-  const int64_t other_tensor = self->pools[spec->pools[SHAPE_PREFILL]].tensor_parallel_size;
-  spec->link = *link;
-  HostLinkOptions *options = &spec->link.options;
-  options->to_gpu = options->to_gpu / tensor * gpus;
-  options->to_cpu = options->to_cpu / tensor * gpus;
-  options->half_size = options->half_size / tensor * gpus;
-  if (options->to_gpu != other->options.to_gpu / other_tensor * gpus ||
-      options->to_cpu != other->options.to_cpu / other_tensor * gpus ||
-      options->half_size != other->options.half_size / other_tensor * gpus ||
-      options->efficiency != other->options.efficiency || !host_link_same_background(link, other))
-    return diag_error(diag, node->at, "its pools have the same GPUs and different 'host_link's");
-  return 0;
+/* Both shapes must be up within a day. */
+static int check_turns(const Config *self, const Node *node, const GroupSpec *spec, Diag *diag) {
+  int status = 0;
+  for (int shape = 0; shape < SHAPES && !status; shape++) {
+    const PoolSpec *pool = &self->sim.pools[spec->pools[shape]];
+    const double turn_s =
+        (double)spec->turn_bytes[shape] / host_link_peak(&pool->host_link, LINK_TO_GPU);
+    if (turn_s > MAX_TURN_S)
+      status = diag_error(diag, node->at,
+                          "the weights take %.0f s to load over the link of machine '%s', more "
+                          "than a day",
+                          turn_s, pool->machine);
+  }
+  return status;
 }
 
 static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, GroupSpec *spec,
@@ -141,13 +137,7 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
   spec->copy_share[COPY_IN] = copies / eta;
   spec->turn_bytes[SHAPE_PREFILL] = spec->turn_bytes[SHAPE_DECODE] = self->model.weight_bytes;
   spec->overlaps = keys->overlap;
-  if (fill_link(self, node, spec, diag)) return -1;
-  const double turn_s = (double)self->model.weight_bytes / host_link_peak(&spec->link, LINK_TO_GPU);
-  if (turn_s > MAX_TURN_S)
-    return diag_error(diag, node->at,
-                      "the weights take %.0f s to load over the link of machine '%s', more than a "
-                      "day",
-                      turn_s, hardware.name);
+  if (check_turns(self, node, spec, diag)) return -1;
   if (check_memory(node, decode, &hardware, memory, diag)) return -1;
   return check_store(self, node, spec, decode, memory, diag);
 }

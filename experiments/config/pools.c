@@ -201,7 +201,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, PoolSpec 
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(spec, self, pool, &hardware, &capacity);
-  if (config_bind_host(self, node, pool, &hardware, spec, arena, diag) ||
+  if (config_bind_host(node, pool, &hardware, spec, arena, diag) ||
       config_check_pool_batcher(self, spec, pool->batcher, arena, diag))
     return -1;
   return config_check_tier(self, node, spec, diag);

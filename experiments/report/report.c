@@ -12,6 +12,8 @@ const char *const report_statistics[REPORT_STATISTICS] = {"mean", "p50", "p90",
 #define UNIT_TIME    "s"
 
 const Figure report_figures[] = {
+#define LATENCY(field, asked, meaning)                  {LEVEL_LATENCY, #field "_s", "s", meaning},
+#define POOL_HISTOGRAM(name, unit, scale, meaning)      {LEVEL_POOL_SPREAD, #name, unit, meaning},
 #define RUN_FIGURE(name, unit, value, meaning)          {LEVEL_RUN, #name, unit, meaning},
 #define EXTRAPOLATED_FIGURE(name, unit, value, meaning) {LEVEL_EXTRAPOLATED, #name, unit, meaning},
 #define MACHINE_FIGURE(name, unit, value, meaning)      {LEVEL_MACHINE, #name, unit, meaning},
@@ -31,7 +33,7 @@ static double ratio(double part, double whole) {
 static Distribution make_distribution(const char *name, const char *unit, double scale,
                                       const char *meaning, const Histogram *histogram) {
   static const double quantiles[] = {0.50, 0.90, 0.95, 0.99};
-  Distribution made = {name, unit, meaning, histogram, scale, {0}};
+  Distribution made = {name, unit, meaning, histogram, {0}};
   const bool any = histogram->total > 0;
   made.values[0] = any ? histogram_mean(histogram) / scale : NAN;
   for (int i = 0; i < 4; i++)
@@ -222,8 +224,11 @@ int report_check_served(const Report *self, Diag *diag) {
 
 double report_value(const Report *self, const char *name) {
   const double *value = (const double *)&self->run;
-  for (const Figure *figure = report_figures; figure->level == LEVEL_RUN; figure++, value++)
+  for (const Figure *figure = report_figures; figure->name; figure++) {
+    if (figure->level != LEVEL_RUN) continue;
     if (strcmp(figure->name, name) == 0) return *value;
+    value++;
+  }
   assert(!"a figure of this name");
   return NAN;
 }

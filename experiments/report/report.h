@@ -9,16 +9,18 @@ enum { REPORT_STATISTICS = 6 };
 extern const char *const report_statistics[REPORT_STATISTICS]; // mean, p50, …
 
 typedef enum Level {
+  LEVEL_LATENCY, // of the run, each a Distribution; so are those of pools
   LEVEL_RUN,
   LEVEL_EXTRAPOLATED,
   LEVEL_MACHINE, // and sums over machines: of a pool, of the run
   LEVEL_POOL,
+  LEVEL_POOL_SPREAD,
   LEVEL_GROUP,
   LEVEL_REQUEST, // columns of the table `request`
   LEVELS,
 } Level;
 
-/* A figure as it is told; distributions are in metrics_histograms. */
+/* A figure as it is told. */
 typedef struct Figure {
   Level level;
   const char *name, *unit, *meaning;
@@ -57,7 +59,6 @@ typedef struct GroupFigures {
 typedef struct Distribution {
   const char *name, *unit, *meaning;
   const Histogram *histogram;
-  double scale;                     // of the histogram's values in one `unit`
   double values[REPORT_STATISTICS]; // NAN when nothing was observed
 } Distribution;
 

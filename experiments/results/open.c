@@ -78,47 +78,86 @@ static int open_database(Results *self, const char *path, const char *name, int 
   return 0;
 }
 
-/* Adds the columns that figures of machines and requests have (sim/metrics.def), or with `only_ask`
- * counts those that a program with fewer figures did not make; negative: error. */
-static int add_columns(Results *self, bool only_ask, Diag *diag) {
-  int n_missing = 0;
+static bool is_column(const Figure *figure) {
+  return figure->level == LEVEL_MACHINE || figure->level == LEVEL_REQUEST;
+}
+
+static const char *type_of(const Figure *figure) {
+  return *figure->unit ? "REAL" : "INTEGER";
+}
+
+/* The schema with a column for each figure of machines and requests (sim/metrics.def), where its
+ * comments say so; to be freed by SQLite. */
+static char *make_schema(const char *text) {
+  static const struct {
+    const char *mark;
+    Level level;
+  } marks[] = {{"/* figures of machines */", LEVEL_MACHINE},
+               {"/* figures of requests */", LEVEL_REQUEST}};
+  sqlite3_str *sql = sqlite3_str_new(NULL);
+  for (int i = 0; i < 2; i++) {
+    const char *mark = strstr(text, marks[i].mark);
+    if (!mark) continue;
+    sqlite3_str_append(sql, text, (int)(mark - text));
+    for (const Figure *figure = report_figures; figure->name; figure++)
+      if (figure->level == marks[i].level)
+        sqlite3_str_appendf(sql, "%s %s, ", figure->name, type_of(figure));
+    text = mark + strlen(marks[i].mark);
+  }
+  sqlite3_str_appendall(sql, text);
+  return sqlite3_str_finish(sql);
+}
+
+static const char count_columns[] =
+    "SELECT (SELECT count(*) FROM pragma_table_info('machine') WHERE name IN (''"
+#define MACHINE_FIGURE(name, unit, value, meaning) ",'" #name "'"
+#include "sim/metrics.def"
+    ")) + (SELECT count(*) FROM pragma_table_info('request') WHERE name IN (''"
+#define REQUEST_FIELD(type, field, column, kind, meaning) ",'" #column "'"
+#include "sim/metrics.def"
+    "))";
+
+static int add_columns(Results *self, Diag *diag) {
   for (const Figure *figure = report_figures; figure->name; figure++) {
-    const char *table = figure->level == LEVEL_MACHINE   ? "machine"
-                        : figure->level == LEVEL_REQUEST ? "request"
-                                                         : NULL;
+    const char *table = figure->level == LEVEL_MACHINE ? "machine" : "request";
     int64_t there = 0;
-    if (!table) continue;
+    if (!is_column(figure)) continue;
     if (results_ask(self, "SELECT count(*) FROM pragma_table_info(?) WHERE name = ?",
                     VALUES(value_text(table), value_text(figure->name)), &there, diag) < 0)
       return -1;
-    if (there) continue;
-    n_missing++;
     char sql[160];
     snprintf(sql, sizeof sql, "ALTER TABLE %s ADD COLUMN %s %s", table, figure->name,
-             *figure->unit ? "REAL" : "INTEGER");
-    if (!only_ask && results_execute(self, sql, "create", diag)) return -1;
+             type_of(figure));
+    if (!there && results_execute(self, sql, "change", diag)) return -1;
   }
-  return n_missing;
+  return 0;
 }
 
-/* The columns of a database that is there; nothing is locked when none is missing. */
+/* Adds the columns of figures that the program which made the database did not know; nothing is
+ * locked when none is missing. */
 static int complete_columns(Results *self, Diag *diag) {
-  const int n_missing = add_columns(self, true, diag);
-  if (n_missing <= 0) return n_missing;
+  int64_t there = 0, wanted = 0;
+  if (results_ask(self, count_columns, NULL, 0, &there, diag) < 0) return -1;
+  for (const Figure *figure = report_figures; figure->name; figure++)
+    wanted += is_column(figure);
+  if (there == wanted) return 0;
   if (results_execute(self, "BEGIN IMMEDIATE", "change", diag)) return -1;
-  if (add_columns(self, false, diag) >= 0) return results_execute(self, "COMMIT", "change", diag);
+  if (add_columns(self, diag) == 0) return results_execute(self, "COMMIT", "change", diag);
   sqlite3_exec(self->db, "ROLLBACK", NULL, NULL, NULL);
   return -1;
 }
 
 /* Two programs may do this at once: the second one finds the schema there. */
 static int create_schema(Results *self, const char *data_root, Arena *arena, Diag *diag) {
-  const char *schema =
+  const char *text =
       folder_text(arena_printf(arena, "%s/experiments/results/schema.sql", data_root), arena, diag);
-  if (!schema || results_execute(self, "BEGIN IMMEDIATE", "create", diag)) return -1;
+  if (!text || results_execute(self, "BEGIN IMMEDIATE", "create", diag)) return -1;
   int status = check_schema(self, diag);
-  if (status == 1) status = results_execute(self, schema, "create", diag);
-  if (status == 0 && add_columns(self, false, diag) < 0) status = -1;
+  if (status == 1) {
+    char *schema = make_schema(text);
+    status = results_execute(self, schema, "create", diag);
+    sqlite3_free(schema);
+  }
   if (status == 0) status = results_execute(self, "COMMIT", "create", diag);
   return status;
 }

@@ -59,7 +59,8 @@ int results_end(Results *self, int status, Diag *diag) {
 /* ---- Runs ---- */
 
 /* The identifier is taken first: rows that refer to the run are added before its own, which is
- * written last and makes it complete. */
+ * written last and makes it complete. (References are deferred by the schema: a pragma that did it
+ * would have every statement prepared anew.) */
 int results_begin_run(Results *self, Diag *diag) {
   if (self->run_id != 0) return 0;
   int64_t last = 0;

@@ -57,12 +57,13 @@ CREATE TABLE pool (
   PRIMARY KEY (run_id, pool)
 ) WITHOUT ROWID;
 
--- What each machine did; and a column for each figure of machines, named as in 'tandem list
--- figures', which the program adds: seconds and bytes REAL, counts INTEGER.
+-- What each machine did. The program makes the comment a column for each figure of machines, named
+-- as in 'tandem list figures': those with a unit REAL, counts INTEGER.
 CREATE TABLE machine (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   machine INTEGER NOT NULL,
   pool INTEGER NOT NULL,
+  /* figures of machines */
   PRIMARY KEY (run_id, machine)
 ) WITHOUT ROWID;
 
@@ -133,12 +134,12 @@ CREATE TABLE slo (
   PRIMARY KEY (run_id, name)
 ) WITHOUT ROWID;
 
--- Only of runs with --requests; and a column for each figure of requests, as in machine. A time is
--- NULL when it was never reached.
+-- Only of runs with --requests; the comment is as in machine. A time is NULL when it was never
+-- reached.
 CREATE TABLE request (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
-  request INTEGER NOT NULL,
   rejected INTEGER NOT NULL,
+  /* figures of requests */
   PRIMARY KEY (run_id, request)
 ) WITHOUT ROWID;
 

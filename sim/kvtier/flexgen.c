@@ -83,10 +83,12 @@ static int64_t cpu_blocks(const void *state, const void *machine_state, const Ma
 /* --- time */
 
 /* Ticks of the copies of an iteration, one for each layer, that move `bytes` altogether. */
-static Tick copy_ticks(const PoolSpec *pool, LinkDirection direction, int64_t bytes, Tick now) {
+static Tick copy_ticks(const PoolSpec *pool, const TierLoad *load, LinkDirection direction,
+                       int64_t bytes) {
   const HostLink *link = &pool->host_link;
   const double extra = (double)link->options.half_size * (double)pool->num_hidden_layers;
-  return tick_from_seconds(((double)bytes + extra) / host_link_rate(link, direction, now));
+  const double rate = host_link_rate(link, load->copies, direction, load->now);
+  return tick_from_seconds(((double)bytes + extra) / rate);
 }
 
 static TierSpan plan(const void *state, void *machine_state, const TierLoad *load, Series compute,
@@ -94,24 +96,25 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
   const State *self = state;
   MachineState *machine = machine_state;
   const PoolSpec *pool = machine->pool;
+  const HostLink *link = &pool->host_link;
   const Tick now = load->now;
   const int64_t token = share_of(self->kv_on_cpu, pool->kv_bytes_per_token);
   const int64_t weights = share_of(self->weights_on_cpu, pool->weight_bytes);
   const Tick per_token =
-      tick_from_seconds((double)token / host_link_rate(&pool->host_link, LINK_TO_GPU, now));
+      tick_from_seconds((double)token / host_link_rate(link, load->copies, LINK_TO_GPU, now));
   machine->in_bytes = weights + token * load->context_tokens;
   machine->in_bytes_step = token * load->decode_seqs;
   machine->out_bytes = token * (load->prefill_tokens + load->decode_seqs);
   Series series = compute;
-  if (weights > 0) series.first += copy_ticks(pool, LINK_TO_GPU, weights, now);
+  if (weights > 0) series.first += copy_ticks(pool, load, LINK_TO_GPU, weights);
   if (token > 0 && load->context_tokens > 0)
-    series.first += copy_ticks(pool, LINK_TO_GPU, 0, now) + per_token * load->context_tokens;
-  if (token > 0) series.first += copy_ticks(pool, LINK_TO_CPU, machine->out_bytes, now);
+    series.first += copy_ticks(pool, load, LINK_TO_GPU, 0) + per_token * load->context_tokens;
+  if (token > 0) series.first += copy_ticks(pool, load, LINK_TO_CPU, machine->out_bytes);
   series.step += per_token * load->decode_seqs;
-  const Tick change = host_link_next_change(&pool->host_link, now);
+  const Tick change = host_link_next_change(link, load->copies, now);
   if (change < TICK_MAX) // those that begin before
     count = smaller(count, series_ended(series, change - now - 1) + 1);
-  return (TierSpan){series, count};
+  return (TierSpan){series, count, {weights > 0 || token > 0, token > 0}};
 }
 
 static int64_t advance(const void *state, void *machine_state, const TierWork *work,

@@ -23,12 +23,14 @@ typedef struct TierLoad {
   int64_t prefill_tokens; // padding included; 0 in a decode run
   int64_t decode_seqs, context_tokens; // at the first iteration; each adds decode_seqs tokens
   Tick overhead;                       // of the compute ticks, outside the model's layers
+  const CopyQueue *copies;             // over the machine's link to its CPU
 } TierLoad;
 
 /* What they take, the tier's work included; holds for the first `count` of them. */
 typedef struct TierSpan {
   Series series;
   int64_t count;
+  bool moves[LINK_DIRECTIONS]; // that way, all the time
 } TierSpan;
 
 /* Iterations that have ended. */

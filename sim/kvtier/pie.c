@@ -5,8 +5,8 @@
  * A layer's KV moves whole, filled or not: it is a fixed share of the capacity (§3.1). Who must
  * give way when even the expanded memory is full is prefilled again, as in vLLM, which Pie extends.
  * A run of decodes begins in the steady state of swap_run.h, and so does an iteration with prefill.
- * What a swap takes is as of the beginning of the run, or of the last change of the background
- * traffic. Requests have to fit into the memory that there always is: the expanded one if it is
+ * What a swap takes is as of the beginning of the run, or of the last change of what others take of
+ * the link. Requests have to fit into the memory that there always is: the expanded one if it is
  * fixed, that of the GPUs if it adapts. */
 #include "sim/kvtier/expansion.h"
 #include "sim/kvtier/kvtier.h"
@@ -27,7 +27,8 @@ typedef struct MachineState {
   Expansion expansion; // adaptive or, with all of it usable, fixed
   int64_t fixed_blocks;
   int64_t layer_bytes; // moved by one swap
-  Tick until;          // the link's rate changes
+  CopyQueue copies;    // over the link
+  Tick until;          // its rate changes
   bool waits;          // as a step counts that does, each planned or none
   SwapRun run;
   LayerSwap exact; // in place of `run` with `layers`
@@ -138,12 +139,13 @@ static void begin_run(const State *self, MachineState *machine, const TierLoad *
   const int64_t n = machine->pool->num_hidden_layers;
   const int64_t bytes = load->kv_blocks * machine->pool->kv_block_bytes / n;
   machine->layer_bytes = bytes > 0 ? bytes : 1;
-  machine->until = host_link_next_change(link, load->now);
+  machine->copies = *load->copies;
+  machine->until = host_link_next_change(link, load->copies, load->now);
   const SwapSpec spec = {
       .layers = (int32_t)n,
       .swapped = machine->expansion.swapped,
-      .in = host_link_ticks(link, LINK_TO_GPU, machine->layer_bytes, load->now),
-      .out = host_link_ticks(link, LINK_TO_CPU, machine->layer_bytes, load->now),
+      .in = host_link_ticks(link, load->copies, LINK_TO_GPU, machine->layer_bytes, load->now),
+      .out = host_link_ticks(link, load->copies, LINK_TO_CPU, machine->layer_bytes, load->now),
       .outside = smaller(load->overhead, compute - 1), // the layers take at least a tick
       .wait_tolerance = self->adaptive.wait_tolerance,
   };
@@ -151,11 +153,20 @@ static void begin_run(const State *self, MachineState *machine, const TierLoad *
   if (self->layers) layer_swap_init_steady(&machine->exact, spec);
 }
 
+/* Were copies queued, and are they under way? */
+static bool has_more_copies(const MachineState *machine, const TierLoad *load) {
+  bool more = false;
+  for (int direction = 0; direction < LINK_DIRECTIONS; direction++)
+    more |= load->copies->ends[direction] > machine->copies.ends[direction] &&
+            load->copies->ends[direction] > load->now;
+  return more;
+}
+
 /* Is swapping not what it was when the run began? */
 static bool has_changed(const MachineState *machine, const TierLoad *load, Tick compute) {
   const SwapSpec *spec = &machine->run.state.spec;
   return load->done == 0 || load->now >= machine->until || compute <= spec->outside ||
-         spec->swapped != machine->expansion.swapped;
+         spec->swapped != machine->expansion.swapped || has_more_copies(machine, load);
 }
 
 static SwapStretch stretch_of(const State *self, MachineState *machine, Series compute,
@@ -187,7 +198,8 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
   if (machine->until < TICK_MAX) // those that begin before
     n = smaller(n, series_ended(stretch.series, machine->until - load->now - 1) + 1);
   if (self->expansion == 0) n = smaller(n, due(self, machine, load->kv_blocks, stretch.waits));
-  return (TierSpan){stretch.series, n};
+  const bool swaps = machine->run.state.spec.swapped > 0;
+  return (TierSpan){stretch.series, n, {swaps, swaps}};
 }
 
 static SwapCounts swap_through(const State *self, MachineState *machine, const TierWork *work) {

@@ -34,6 +34,7 @@ static bool leaves_prefill(const State *self, const GroupView *view) {
 static bool leaves_decode(const State *self, const GroupView *view) {
   if (view->n_prompts == 0 || !view->takes_prompt) return false;
   if (self->schedule == PREFILL_PRIORITIZING) return true;
+  if (view->n_stored + view->n_decoding == 0) return true; // only prompts begun hold the store
   const bool finish = self->finish || self->schedule == DECODE_PRIORITIZING;
   if (view->n_stored > 0 || (finish && view->n_decoding > 0)) return false;
   return (double)view->room_blocks >= self->min_room * (double)view->store_blocks;

@@ -88,21 +88,23 @@ broken '5s/^/timeline: {interval: 0 s}\n/' "'interval' must be from 1 ms"
 broken 's/batcher: continuous/batcher: splitwise_sim/' \
   'the batcher takes prompts in an order of its own'
 
-# The link to the host: copies of a group follow all that its pools, which have the same GPUs, say
-# of it; those of an indirect path nothing but rates.
+# The link to the host: copies out of a shape and into it follow what its pool says of it, be it the
+# same of both or not; and so do those of an indirect path.
 digest=$(digest_of good.yaml)
-for key in 'efficiency: 0.5' 'half_size: 9 MB' 'to_gpu_bandwidth: 1 GB/s' \
-  'background: [{from: 0 s, to: 9 s, direction: both, share: 0.5}]'; do
-  broken "7s#}#, host_link: {$key}}#" "its pools have the same GPUs and different 'host_link's"
-  differs "$digest" "$(digest_of good.yaml --set "pools.front.host_link={$key}" \
-    --set "pools.back.host_link={$key}")" "${key%%:*}"
-done
 config >indirect.yaml
+sed -i 's/role: mixed/role: prefill/; s/^pools:/&\n  more: {role: decode, machine: dgx-h100}/' \
+  indirect.yaml
 echo 'network: {path: indirect}' >>indirect.yaml
-expect 0 "$tandem" run indirect.yaml --check --set pools.all.host_link.efficiency=0.5
-for key in 'half_size: 1 MB' 'background: [{from: 0 s, to: 9 s, direction: both, share: 0.5}]'; do
-  rejects 3 "$tandem" run indirect.yaml --check --set "pools.all.host_link={$key}"
-  says "error: '${key%%:*}' does nothing for the copies of network path 'indirect'"
+indirect=$(digest_of indirect.yaml)
+for key in 'efficiency: 0.5' 'half_size: 900 MB' 'to_gpu_bandwidth: 1 GB/s' \
+  'background: [{from: 0 s, to: 9000 s, direction: both, share: 0.5}]'; do
+  both=$(digest_of good.yaml --set "pools.front.host_link={$key}" \
+    --set "pools.back.host_link={$key}")
+  differs "$digest" "$both" "${key%%:*}"
+  one=$(digest_of good.yaml --set "pools.back.host_link={$key}")
+  differs "$digest" "$one" "${key%%:*} of one shape"
+  differs "$indirect" "$(digest_of indirect.yaml --set "pools.more.host_link={$key}")" \
+    "${key%%:*} on an indirect path"
 done
 
 # A prompt that no store can take is counted.

@@ -36,8 +36,7 @@ extern const int golden_n_scenarios, golden_n_control_scenarios, golden_n_batchi
     .name = "pool", .machine = "machine", .role = (role_), .count = (count_),                      \
     .kv_blocks = (blocks), .block_size = (block_size_), .kv_bytes_per_token = 1000,                \
     .num_hidden_layers = 2, .nic_bandwidth = (rate)*1000, .kv_transfer_overhead = 2 * MS,          \
-    .cpu_kv_blocks = (blocks), .kv_block_bytes = (block_size_)*1000, .to_cpu_bandwidth = 1000000,  \
-    .from_cpu_bandwidth = 2000000,                                                                 \
+    .cpu_kv_blocks = (blocks), .kv_block_bytes = (block_size_)*1000,                               \
     .host_link = {.options = {.to_gpu = 2000000, .to_cpu = 1000000, .efficiency = 1}},             \
   }
 #endif

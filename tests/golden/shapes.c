@@ -58,6 +58,8 @@ const Scenario golden_shape_scenarios[] = {
      * request 1 in 5.5, to 213.5, that of request 2 in 2, to 215.5. Request 1 makes its last token
      * with C = 12, 213.5–236.5, request 2 with C = 5, 236.5–252.5.
      *
+     * A copy stands where it is queued, with its tokens and the tick in which it ends.
+     *
      * `shape` is followed by the first machine of the shape, the shape (0 prefill, 1 decode) and
      * the state (0 runs, 1 leaves, 2 turns). Where a request decodes is open when it is placed. */
     {
@@ -66,7 +68,6 @@ const Scenario golden_shape_scenarios[] = {
         .n_pools = 2,
         .groups = {{.pools = {0, 1},
                     .store_blocks = 22,
-                    .link.options = {.to_gpu = 2000000, .to_cpu = 1000000, .efficiency = 1},
                     .turn_bytes = {[SHAPE_PREFILL] = 40000, [SHAPE_DECODE] = 60000},
                     .overlaps = true}},
         .n_groups = 1,
@@ -87,30 +88,30 @@ const Scenario golden_shape_scenarios[] = {
                     "0,placement,2,0,-1,0\n"
                     "0,prefill_begin,0,0,10,0\n"
                     "0.02,first_token,0,0,0,0\n"
+                    "0.02,copy_out,0,0,10,30000000000\n"
                     "0.02,prefill_begin,1,0,10,0\n"
                     "0.02,shape,,0,0,1\n"
-                    "0.03,copy_out,0,0,10,0\n"
                     "0.04,first_token,1,0,0,0\n"
-                    "0.05,copy_out,1,0,10,0\n"
+                    "0.04,copy_out,1,0,10,50000000000\n"
                     "0.05,shape,,1,1,2\n"
                     "0.08,shape,,1,1,0\n"
-                    "0.085,copy_in,0,1,10,0\n"
+                    "0.08,copy_in,0,1,10,85000000000\n"
+                    "0.08,copy_in,1,1,10,90000000000\n"
                     "0.085,decode_begin,0,1,0,0\n"
-                    "0.09,copy_in,1,1,10,0\n"
                     "0.107,last_token,0,1,0,0\n"
                     "0.107,decode_begin,1,1,0,0\n"
                     "0.107,shape,,1,1,1\n"
-                    "0.14,copy_out,1,1,11,0\n"
+                    "0.129,copy_out,1,1,11,140000000000\n"
                     "0.14,shape,,0,0,2\n"
                     "0.16,shape,,0,0,0\n"
                     "0.16,prefill_begin,2,0,4,0\n"
                     "0.174,first_token,2,0,0,0\n"
+                    "0.174,copy_out,2,0,4,178000000000\n"
                     "0.174,shape,,0,0,1\n"
-                    "0.178,copy_out,2,0,4,0\n"
                     "0.178,shape,,1,1,2\n"
                     "0.208,shape,,1,1,0\n"
-                    "0.2135,copy_in,1,1,11,0\n"
-                    "0.2155,copy_in,2,1,4,0\n"
+                    "0.208,copy_in,1,1,11,213500000000\n"
+                    "0.208,copy_in,2,1,4,215500000000\n"
                     "0.2365,last_token,1,1,0,0\n"
                     "0.2365,decode_begin,2,1,0,0\n"
                     "0.2525,last_token,2,1,0,0\n",

@@ -1,5 +1,5 @@
 /* A GPU that is not there: as much of the CUDA runtime as the backend calls, for tests that run it
- * on any machine with the emulated kernels and the products of kernels/reference.
+ * on any machine with the emulated kernels and the products of calib/reference.h.
  *
  * All work is done when it is queued. A capture runs its work once, and launching the graph runs
  * nothing again. Time is counted, not taken: a launch of a graph or an asynchronous copy is 20 ms,

@@ -1,8 +1,8 @@
 /* kernels/gemm.h by the reference, for the fake GPU. */
 #include "kernels/gemm.h"
-#include "kernels/reference/half.h"
-#include "kernels/reference/reference.h"
+#include "kernels/half.h"
 #include "tests/kernels/cuda_runtime_fake.h"
+#include "tests/kernels/expected.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ int gemm_run(Gemm *self, KernelStream stream, const GemmShape *shape, void *c, c
   const int64_t n = (int64_t)shape->m * shape->n;
   double *product = malloc((size_t)n * sizeof *product);
   if (!product) return -1;
-  reference_gemm_blocked(shape, product, a, w, bias);
+  expected_gemm(shape, product, a, w, bias);
   for (int64_t i = 0; i < n; i++)
     half_store(shape->dtype, c, i, product[i]);
   free(product);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/reference/half.h"
+#include "kernels/half.h"
 
 static struct {
   const char *name;

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/reference/attention.h"
 #include "kernels/split_kv.h"
+#include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
 
 enum { MAX_SEQUENCES = 4 };
@@ -109,8 +109,8 @@ static Problem problem_open(const Case *test, uint64_t seed) {
   problem.device_contexts = device_copy(problem.contexts, per_sequence);
   problem.expected = malloc((size_t)(problem.rows * test->query_heads * test->head_dim) *
                             sizeof *problem.expected);
-  reference_attention(&problem.host, problem.expected, problem.q, problem.q_stride,
-                      problem.row_starts, test->past, test->sequences);
+  expected_attention(&problem.host, problem.expected, problem.q, problem.q_stride,
+                     problem.row_starts, test->past, test->sequences);
   return problem;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "kernels/gemm.h"
-#include "kernels/reference/reference.h"
+#include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
 
 /* Decodes and chunks of tokens; depths and widths of shards; a vocabulary of odd size. */
@@ -67,7 +67,7 @@ static void check(Gemm *gemm, GemmShape shape) {
 
   const bool is_gelu = shape.epilogue == GEMM_BIAS_GELU;
   double *const expected = malloc(o.n_c * sizeof *expected);
-  reference_gemm_blocked(&shape, expected, o.a, o.w, o.bias);
+  expected_gemm(&shape, expected, o.a, o.w, o.bias);
   uint16_t *const got = device_fetch(o.c, o.n_c * 2);
   expect_error_below(greatest_error(shape.dtype, got, expected, (int64_t)o.n_c, 1),
                      2 * half_error(shape.dtype) + (is_gelu ? HARDWARE_TANH_ERROR : 0),

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "kernels/reference/half.h"
-#include "kernels/reference/reference.h"
+#include "kernels/half.h"
+#include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
 
 enum { MARGIN = 8 };
@@ -26,7 +26,7 @@ static uint16_t *filled(CalibDtype dtype, int64_t n, float deviation, uint64_t s
 static void check_fill(CalibDtype dtype, int64_t n, uint64_t seed) {
   uint16_t *const got = filled(dtype, n, 0.5f, seed);
   double *const expected = malloc((size_t)n * sizeof *expected);
-  reference_fill_normal(expected, n, 0.5, seed);
+  expected_fill_normal(expected, n, 0.5, seed);
   expect_error_below(greatest_error(dtype, got, expected, n, 0.05), half_error(dtype),
                      "fill_normal %d of %lld", dtype, (long long)n);
   free(expected);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/reference/reference.h"
+#include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
 
 typedef struct Case {
@@ -44,14 +44,14 @@ static void check(Case c, bool is_pinned) {
   const int gathered = kernel_kv_gather(NULL, buffer, from, table, c.n_pages, c.page_bytes);
   unsigned char *const got = contents(buffer, bytes, is_pinned, table);
   unsigned char *const expected = malloc(bytes);
-  reference_kv_gather(expected, pool, pages, c.n_pages, c.page_bytes);
+  expected_kv_gather(expected, pool, pages, c.n_pages, c.page_bytes);
   expect_true(gathered == 0 && memcmp(got, expected, bytes) == 0,
               "gather of %d pages of %lld bytes, pinned %d", c.n_pages, (long long)c.page_bytes,
               is_pinned);
 
   const int scattered = kernel_kv_scatter(NULL, to, buffer, table, c.n_pages, c.page_bytes);
   unsigned char *const pool_after = device_fetch(to, pool_bytes);
-  reference_kv_scatter(other, expected, pages, c.n_pages, c.page_bytes);
+  expected_kv_scatter(other, expected, pages, c.n_pages, c.page_bytes);
   expect_true(scattered == 0 && memcmp(pool_after, other, pool_bytes) == 0,
               "scatter of %d pages of %lld bytes, pinned %d", c.n_pages, (long long)c.page_bytes,
               is_pinned);

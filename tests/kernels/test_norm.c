@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/reference/reference.h"
+#include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
 
 typedef struct Case {
@@ -51,8 +51,8 @@ static void check(CalibDtype dtype, CalibNorm norm, Case c, bool has_x, bool has
   const int status = kernel_norm(NULL, dtype, norm, out, residual, has_x ? x : NULL, weight,
                                  has_bias ? bias : NULL, 1e-5f, c.tokens, c.hidden);
   double *const expected = malloc((size_t)t.n * sizeof *expected);
-  reference_norm(dtype, norm, expected, t.residual, has_x ? t.x : NULL, t.weight,
-                 has_bias ? t.bias : NULL, 1e-5, c.tokens, c.hidden);
+  expected_norm(dtype, norm, expected, t.residual, has_x ? t.x : NULL, t.weight,
+                has_bias ? t.bias : NULL, c.tokens, c.hidden);
 
   uint16_t *const got = device_fetch(out, bytes), *const sum = device_fetch(residual, bytes);
   const char *const name = norm == CALIB_RMS_NORM ? "RMSNorm" : "LayerNorm";

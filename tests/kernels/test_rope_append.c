@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/reference/half.h"
-#include "kernels/reference/reference.h"
+#include "kernels/half.h"
+#include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
 
 typedef struct Case {
@@ -34,13 +34,6 @@ static Pool make_pool(CalibDtype dtype, Case c) {
   for (int32_t t = 0; t < c.tokens; t++)
     pool.positions[t] = t == 0 ? 131071 : (int32_t)random_below(&state, 8192);
   return pool;
-}
-
-static double *decoded(CalibDtype dtype, const uint16_t *elements, int64_t n) {
-  double *const values = malloc((size_t)n * sizeof *values);
-  for (int64_t i = 0; i < n; i++)
-    values[i] = half_load(dtype, elements, i);
-  return values;
 }
 
 /* Of qkv rows, the error of q; k and v must be what they were. */
@@ -81,8 +74,8 @@ static void check(CalibDtype dtype, Case c, bool rotates) {
 
   double *const q = malloc((size_t)c.tokens * (size_t)c.query_heads * (size_t)c.head_dim * 8);
   double *const expected = decoded(dtype, pool.elements, pool.n);
-  reference_rope_append(&shape, q, expected, qkv, pool.slots, rotates ? pool.positions : NULL,
-                        (double)THETA, c.tokens);
+  expected_rope_append(&shape, q, expected, qkv, pool.slots, rotates ? pool.positions : NULL,
+                       (double)THETA, c.tokens);
   uint16_t *const got = device_fetch(on_device, qkv_bytes);
   uint16_t *const pages = device_fetch(kv_pages, (size_t)pool.n * 2);
   bool is_untouched;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/reference/half.h"
-#include "kernels/reference/reference.h"
+#include "kernels/half.h"
+#include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
 
 enum { TABLE_ROWS = 37 };
@@ -32,8 +32,8 @@ static void check_embedding(CalibDtype dtype, int32_t tokens, int32_t hidden, bo
                                    : kernel_gather_rows(NULL, dtype, out, on_device[0],
                                                         on_device[2], tokens, hidden);
   double *const expected = malloc((size_t)n * sizeof *expected);
-  reference_embedding(dtype, expected, ids, table, positions, has_positions ? learned : NULL,
-                      tokens, hidden);
+  expected_embedding(dtype, expected, ids, table, positions, has_positions ? learned : NULL, tokens,
+                     hidden);
   uint16_t *const got = device_fetch(out, (size_t)n * 2);
   expect_true(status == 0, "embedding returns %d", status);
   expect_error_below(greatest_error(dtype, got, expected, n, 0.05),
@@ -72,7 +72,7 @@ static void check_argmax(CalibDtype dtype, int32_t rows, int32_t vocab) {
   int32_t *const ids = device_alloc((size_t)rows * 4);
   const int status = kernel_argmax(NULL, dtype, ids, on_device, rows, vocab, partial);
   int32_t *const expected = malloc((size_t)rows * 4);
-  reference_argmax(dtype, expected, logits, rows, vocab);
+  expected_argmax(dtype, expected, logits, rows, vocab);
   int32_t *const got = device_fetch(ids, (size_t)rows * 4);
   expect_true(status == 0, "argmax returns %d", status);
   for (int32_t row = 0; row < rows; row++)

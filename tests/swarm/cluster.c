@@ -236,7 +236,8 @@ static Tick draw_monitor_interval(Draw *self, const Cluster *cluster, int64_t la
   int64_t rate = config->network_bandwidth > 0 ? config->network_bandwidth : INT64_MAX;
   for (uint32_t i = 0; i < config->n_pools; i++) {
     const PoolSpec *pool = &config->pools[i];
-    const int64_t rates[] = {pool->nic_bandwidth, pool->to_cpu_bandwidth, pool->from_cpu_bandwidth};
+    const int64_t rates[] = {pool->nic_bandwidth, pool->host_link.options.to_cpu,
+                             pool->host_link.options.to_gpu};
     for (int k = 0; k < 3; k++)
       if (rates[k] < rate) rate = rates[k];
   }
@@ -348,12 +349,13 @@ static void draw_group(Draw *self, Cluster *cluster, int64_t largest) {
   decode->count = n * (uint32_t)decode->pipeline_stages;
   cluster->group = (GroupSpec){.pools = {0, 1},
                                .store_blocks = draw_kv_blocks(self, largest, decode->block_size),
-                               .link.options = {.to_gpu = magnitude(self, 10000, 1000000000),
-                                                .to_cpu = magnitude(self, 10000, 1000000000),
-                                                .half_size = one_in(self, 2) ? 1000 : 0,
-                                                .efficiency = 1},
                                .turn_bytes = {turn_bytes(self), turn_bytes(self)},
                                .overlaps = one_in(self, 2)};
+  prefill->host_link.options = (HostLinkOptions){.to_gpu = magnitude(self, 10000, 1000000000),
+                                                 .to_cpu = magnitude(self, 10000, 1000000000),
+                                                 .half_size = one_in(self, 2) ? 1000 : 0,
+                                                 .efficiency = 1};
+  if (one_in(self, 2)) decode->host_link = prefill->host_link;
   cluster->config.groups = &cluster->group;
   cluster->config.n_groups = 1;
   cluster->exact = false;
@@ -404,11 +406,10 @@ static void draw_pools(Draw *self, Cluster *cluster, int64_t largest) {
                    .kv_transfer_overhead = ticks_or_zero(self, 10)};
     cluster->pools[i].cpu_kv_blocks = draw_cpu_kv_blocks(self, cluster->pools[i].kv_blocks);
     cluster->pools[i].kv_block_bytes = bytes * block_size;
-    cluster->pools[i].to_cpu_bandwidth = magnitude(self, 10000, FASTEST);
-    cluster->pools[i].from_cpu_bandwidth = magnitude(self, 10000, FASTEST);
     cluster->pools[i].host_link.options =
-        (HostLinkOptions){.to_gpu = cluster->pools[i].from_cpu_bandwidth,
-                          .to_cpu = cluster->pools[i].to_cpu_bandwidth,
+        (HostLinkOptions){.to_gpu = magnitude(self, 10000, FASTEST),
+                          .to_cpu = magnitude(self, 10000, FASTEST),
+                          .half_size = one_in(self, 2) ? magnitude(self, 1, 100000) : 0,
                           .efficiency = 1};
   }
   if (grouped) draw_group(self, cluster, largest);

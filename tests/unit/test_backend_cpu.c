@@ -1,10 +1,11 @@
 /* The cpu backend. Pinned: every operator is what its formula says, for odd shapes of both families
  * and for one thread and several; the formulas by hand; what is refused and how. Not pinned: times.
- * The comparison itself is the backend's (options.verify), whose errors come back by prepare. */
+ * What compares them is the table of verify.c; that it finds what is wrong is test_verify.c's. */
 #include "calib/cpu_model.h"
-#include "calib/cpu_reference.h"
 #include "calib/cpu_run.h"
 #include "calib/operators.h"
+#include "calib/reference.h"
+#include "calib/verify.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 
@@ -58,17 +59,23 @@ static CalibPoint point_of(CalibOp op) {
   return (CalibPoint){.op = op, .batch = mixed, .size = is_copy ? 10001 : 5};
 }
 
+/* At the sizes of the table, and at one that is no size of it. */
 static void expect_verified(const CalibModel *model, CalibOp op) {
   const CalibPoint point = point_of(op);
-  cr_assert_eq(backend_cpu.prepare(state, &point, &difference, error), CALIB_OK, "%s of %s: %s",
+  const VerifyTarget target = {&backend_cpu, state, model};
+  double of_point = NAN;
+  cr_assert_eq(verify_operator(&target, op, &difference, error), CALIB_OK, "%s of %s: %s",
+               calib_op_name(op), model->name, error);
+  cr_assert_eq(verify_point(&target, &point, &of_point, error), CALIB_OK, "%s of %s: %s",
                calib_op_name(op), model->name, error);
   cr_expect(difference >= 0 && difference <= 1e-5, "%s of %s is off by %g", calib_op_name(op),
             model->name, difference);
+  cr_expect(of_point >= 0 && of_point <= 1e-5, "%s of %s is off by %g", calib_op_name(op),
+            model->name, of_point);
   seconds = 0;
+  cr_assert_eq(backend_cpu.prepare(state, &point, error), CALIB_OK, "%s", error);
   cr_expect_eq(backend_cpu.measure(state, 3, &seconds, error), CALIB_OK, "%s", error);
   cr_expect(seconds > 0, "%s of %s", calib_op_name(op), model->name);
-  cr_expect_eq(backend_cpu.prepare(state, &point, &difference, error), CALIB_OK, "%s", error);
-  cr_expect(isnan(difference), "%s is compared once", calib_op_name(op));
 }
 
 static void expect_all_verified(void) {
@@ -104,8 +111,7 @@ Test(backend_cpu, points_of_every_kind_run) {
       {.op = CALIB_KV_SCATTER, .size = 400},
   };
   for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
-    cr_assert_eq(backend_cpu.prepare(state, &points[i], &difference, error), CALIB_OK, "%zu: %s", i,
-                 error);
+    cr_assert_eq(backend_cpu.prepare(state, &points[i], error), CALIB_OK, "%zu: %s", i, error);
     seconds = 0;
     cr_expect_eq(backend_cpu.measure(state, 40, &seconds, error), CALIB_OK, "%zu: %s", i, error);
     cr_expect_gt(seconds, 0, "%zu", i);
@@ -115,7 +121,7 @@ Test(backend_cpu, points_of_every_kind_run) {
 Test(backend_cpu, a_batch_runs_between_points) {
   cr_assert_eq(backend_cpu.load(state, &models[2], error), CALIB_OK, "%s", error);
   const CalibPoint point = {.op = CALIB_LINEAR, .size = 9};
-  cr_assert_eq(backend_cpu.prepare(state, &point, &difference, error), CALIB_OK, "%s", error);
+  cr_assert_eq(backend_cpu.prepare(state, &point, error), CALIB_OK, "%s", error);
   seconds = 0;
   cr_expect_eq(backend_cpu.run_batch(state, &mixed, &seconds, error), CALIB_OK, "%s", error);
   cr_expect_gt(seconds, 0);
@@ -140,17 +146,17 @@ Test(backend_cpu, refuses_what_is_no_batch) {
     cr_expect_neq(error[0], '\0');
   }
   const CalibPoint none = {.op = CALIB_NORM, .size = 0};
-  cr_expect_eq(backend_cpu.prepare(state, &none, &difference, error), CALIB_REJECTED);
+  cr_expect_eq(backend_cpu.prepare(state, &none, error), CALIB_REJECTED);
 }
 
 Test(backend_cpu, a_point_that_does_not_fit_leaves_the_others) {
   cr_assert_eq(backend_cpu.load(state, &models[0], error), CALIB_OK, "%s", error);
   const CalibSequence many[] = {{1, 2000000000}, {1, 2000000000}, {1, 2000000000}, {1, 2000000000}};
   const CalibPoint large = {.op = CALIB_DECODE_ATTENTION, .batch = {many, 0, 4, 0}};
-  cr_expect_eq(backend_cpu.prepare(state, &large, &difference, error), CALIB_OUT_OF_MEMORY);
+  cr_expect_eq(backend_cpu.prepare(state, &large, error), CALIB_OUT_OF_MEMORY);
   cr_expect_not_null(strstr(error, "GiB"), "%s", error);
   const CalibPoint small = {.op = CALIB_ITERATION, .batch = mixed};
-  cr_expect_eq(backend_cpu.prepare(state, &small, &difference, error), CALIB_OK, "%s", error);
+  cr_expect_eq(backend_cpu.prepare(state, &small, error), CALIB_OK, "%s", error);
 }
 
 Test(backend_cpu, refuses_models_it_cannot_hold) {
@@ -257,32 +263,53 @@ static void expect_near(double value, double expected, const char *what) {
 
 /* Formulas at points where their values can be written down. */
 Test(backend_cpu_alone, formulas_by_hand) {
-  double out[2], weights[2];
+  const double scale = 1 / sqrt(2);
+  double out[2];
   const double query[] = {2, 0}, equal[] = {1, 5, 1, 7}, values[] = {1, 10, 3, 30};
-  reference_attend(out, query, equal, values, 2, 2, 2, 0, weights);
+  reference_attend(out, query, equal, values, 2, 2, 2, scale, 0);
   expect_near(out[0], 2, "equal keys give the mean");
   expect_near(out[1], 20, "equal keys give the mean");
   /* q·k/√2 of √2·ln 3 / 2 more for the second key: it weighs three times as much. */
   const double keys[] = {0, 0, sqrt(2) * log(3) / 2, 0};
-  reference_attend(out, query, keys, values, 2, 2, 2, 0, weights);
+  reference_attend(out, query, keys, values, 2, 2, 2, scale, 0);
   expect_near(out[0], 2.5, "weights 1/4 and 3/4");
   /* ALiBi alone: the first key is one further away. */
   const double zero[] = {0, 0};
-  reference_attend(out, zero, keys, values, 2, 2, 2, log(3), weights);
+  reference_attend(out, zero, keys, values, 2, 2, 2, scale, log(3));
   expect_near(out[0], 2.5, "slope ln 3");
 
   double head[] = {3, 4};
-  reference_rotate(head, 1, 2, 2);
+  reference_rotate(head, 1, 2, 2, REFERENCE_THETA);
   expect_near(head[0], 3 * cos(2) - 4 * sin(2), "first of a pair, turned by 2");
   expect_near(head[1], 4 * cos(2) + 3 * sin(2), "second of a pair");
 
   const double gate_up[] = {log(3), 2}, minus[] = {-2, 1};
-  reference_activate(CALIB_SWIGLU, out, gate_up, 1, 1);
+  reference_activation(CALIB_SWIGLU, out, gate_up, 1, 1);
   expect_near(out[0], log(3) * 0.75 * 2, "silu(ln 3) = 3/4 ln 3");
-  reference_activate(CALIB_RELU, out, minus, 1, 2);
+  reference_activation(CALIB_RELU, out, minus, 1, 2);
   expect_near(out[0], 0, "relu(-2)");
   expect_near(out[1], 1, "relu(1)");
-  reference_activate(CALIB_GELU, out, minus, 1, 2);
+  reference_activation(CALIB_GELU, out, minus, 1, 2);
   cr_expect(fabs(out[0] + 0.0455) < 1e-3 && fabs(out[1] - 0.8413) < 1e-3,
             "x Φ(x), which GELU's tanh comes within 1e-3 of: %g %g", out[0], out[1]);
+
+  /* 1, 2, 3, 6: mean 3, squares 4 + 1 + 0 + 9; (1 1 1 1)·(1 2 3 6) + 1/2. */
+  const double in[] = {1, 2, 3, 6}, ones[] = {1, 1, 1, 1};
+  const double weight[] = {1, 2, 3, 6}, bias[] = {0.5, 0, 0, 0};
+  double normed[4];
+  reference_norm(CALIB_LAYER_NORM, normed, in, weight, bias, 1, 4);
+  expect_near(normed[0], -2 / sqrt(3.5 + REFERENCE_EPSILON) + 0.5, "a LayerNorm");
+  reference_norm(CALIB_RMS_NORM, normed, in, weight, NULL, 1, 4);
+  expect_near(normed[3], 36 / sqrt(12.5 + REFERENCE_EPSILON), "an RMSNorm");
+  reference_product(out, ones, weight, bias, 1, 1, 4);
+  expect_near(out[0], 12.5, "a product");
+}
+
+/* Press et al. 2022: of 8 heads 1/2, 1/4 …; of 12, every second of those of 16 follow. */
+Test(backend_cpu_alone, slopes_of_alibi) {
+  const CalibModel eight = {.num_attention_heads = 8}, twelve = {.num_attention_heads = 12};
+  expect_near(calib_alibi_slope(&eight, 0), 0.5, "the first of 8");
+  expect_near(calib_alibi_slope(&eight, 7), 1 / 256.0, "the last of 8");
+  expect_near(calib_alibi_slope(&twelve, 8), sqrt(0.5), "the ninth of 12");
+  expect_near(calib_alibi_slope(&twelve, 9), sqrt(1 / 8.0), "the tenth of 12");
 }

@@ -91,11 +91,11 @@ Test(config, swapped_kv_has_the_share_of_cpu_memory) {
   const PoolSpec *pool = &config.sim.pools[0];
   cr_expect_eq(pool->kv_block_bytes, 16 * 327680);
   cr_expect_eq(pool->cpu_kv_blocks, (int64_t)(2e12 / (16 * 327680)));
-  cr_expect_eq(pool->to_cpu_bandwidth, 8 * 64000000000);
-  cr_expect_eq(pool->from_cpu_bandwidth, 8 * 64000000000);
+  cr_expect_eq(pool->host_link.options.to_cpu, 8 * 64000000000);
+  cr_expect_eq(pool->host_link.options.to_gpu, 8 * 64000000000);
   config = load(base, "pools.all.tensor_parallel_size=4", NULL, NULL);
   cr_expect_eq(config.sim.pools[0].cpu_kv_blocks, (int64_t)(1e12 / (16 * 327680)));
-  cr_expect_eq(config.sim.pools[0].to_cpu_bandwidth, 4 * 64000000000);
+  cr_expect_eq(config.sim.pools[0].host_link.options.to_cpu, 4 * 64000000000);
   config = load(base, "pools.all.cpu_memory=100 GB", NULL, NULL);
   cr_expect_eq(config.sim.pools[0].cpu_kv_blocks, (int64_t)(1e11 / (16 * 327680)));
   config = load(base, "pools.all.cpu_memory=0 B", NULL, NULL);
@@ -118,8 +118,10 @@ Test(config, copies_of_kv_heads_are_copied_in_each) {
       "perfmodel: {name: roofline}\n";
   Config config = load(text, NULL, NULL, NULL);
   const GroupSpec *group = &config.sim.groups[0];
-  cr_expect_eq(group->link.options.to_gpu, INT64_C(64) << 30);
-  cr_expect_eq(group->link.options.to_cpu, INT64_C(64) << 30);
+  for (int i = 0; i < 2; i++) {
+    cr_expect_eq(config.sim.pools[i].host_link.options.to_gpu, INT64_C(64) << 30);
+    cr_expect_eq(config.sim.pools[i].host_link.options.to_cpu, INT64_C(64) << 30);
+  }
   cr_expect_eq(group->copy_share[COPY_OUT], 1);
   cr_expect_eq(group->copy_share[COPY_IN], 2);
   config = load(text, "model=llama-13b", NULL, NULL);
@@ -163,7 +165,7 @@ Test(config, kv_takes_the_path_of_the_network) {
   cr_expect_neq(digest_of(&config), digest);
   config = load(text, "network.path=indirect", NULL, NULL);
   cr_expect_eq(config.sim.network_path, NETWORK_INDIRECT);
-  cr_expect_eq(config.sim.pools[0].to_cpu_bandwidth, 32000000000);
+  cr_expect_eq(config.sim.pools[0].host_link.options.to_cpu, 32000000000);
 }
 
 Test(config, a_decode_batch_is_as_large_as_the_batcher_says) {

@@ -4,8 +4,8 @@
  * it settles at against every fixed number of layers, its waits there, and its way back when
  * background traffic starts and stops. Not pinned: how many steps it takes to get there. */
 #include "sim/base/rng.h"
+#include "sim/host_link.h"
 #include "sim/kvtier/expansion.h"
-#include "sim/kvtier/host_link.h"
 #include "sim/kvtier/swap_run.h"
 #include <criterion/criterion.h>
 #include <math.h>
@@ -330,8 +330,8 @@ static void configure(Server *self, int32_t swapped, int32_t usable) {
   const int64_t layer = (int64_t)(kv / load->layers);
   const SwapSpec spec = {.layers = load->layers,
                          .swapped = swapped,
-                         .in = host_link_ticks(&load->link, LINK_TO_GPU, layer, self->now),
-                         .out = host_link_ticks(&load->link, LINK_TO_CPU, layer, self->now),
+                         .in = host_link_ticks(&load->link, NULL, LINK_TO_GPU, layer, self->now),
+                         .out = host_link_ticks(&load->link, NULL, LINK_TO_CPU, layer, self->now),
                          .outside = tick_from_seconds(load->head),
                          .wait_tolerance = defaults().wait_tolerance};
   if (memcmp(&spec, &self->run.state.spec, sizeof spec) != 0) swap_run_begin(&self->run, spec);

@@ -1,7 +1,8 @@
 /* The link between GPU and CPU memory. Pinned: the rate's form against Pie Fig. 1, directions and
  * efficiency, transfers across changes of background traffic worked out by hand, the schedule's
  * next change, and messages about wrong schedules. */
-#include "sim/kvtier/host_link.h"
+#include "sim/base/rng.h"
+#include "sim/host_link.h"
 #include "tests/unit/testing.h"
 
 typedef struct State {
@@ -30,11 +31,11 @@ Test(host_link, sixteen_megabytes_get_95_percent_of_the_peak) {
   HostLink link;
   cr_assert_eq(load(&link, "{efficiency: 1}"), 0);
   const int64_t s = 16000000;
-  const double in = (double)s / tick_seconds(host_link_ticks(&link, LINK_TO_GPU, s, 0));
-  const double out = (double)s / tick_seconds(host_link_ticks(&link, LINK_TO_CPU, s, 0));
+  const double in = (double)s / tick_seconds(host_link_ticks(&link, NULL, LINK_TO_GPU, s, 0));
+  const double out = (double)s / tick_seconds(host_link_ticks(&link, NULL, LINK_TO_CPU, s, 0));
   cr_assert_float_eq(in / 419e9, 0.95, 0.001);
   cr_assert_float_eq(out / 371e9, 0.95, 0.001);
-  const double half = 840000 / tick_seconds(host_link_ticks(&link, LINK_TO_GPU, 840000, 0));
+  const double half = 840000 / tick_seconds(host_link_ticks(&link, NULL, LINK_TO_GPU, 840000, 0));
   cr_assert_float_eq(half / 419e9, 0.5, 1e-6);
 }
 
@@ -43,8 +44,8 @@ Test(host_link, efficiency_stretches_every_transfer) {
   load(&whole, "{efficiency: 1}");
   load(&half, "{efficiency: 50%}");
   for (int64_t s = 1; s < 1000000000; s *= 7) {
-    const Tick ticks = host_link_ticks(&whole, LINK_TO_CPU, s, 0);
-    const Tick twice = host_link_ticks(&half, LINK_TO_CPU, s, 0);
+    const Tick ticks = host_link_ticks(&whole, NULL, LINK_TO_CPU, s, 0);
+    const Tick twice = host_link_ticks(&half, NULL, LINK_TO_CPU, s, 0);
     cr_assert(twice >= 2 * ticks - 1 && twice <= 2 * ticks + 1);
   }
 }
@@ -79,7 +80,7 @@ Test(host_link, a_transfer_goes_at_the_rate_that_background_traffic_leaves) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const Tick begin = tick_from_seconds(cases[i].begin);
     const Tick ticks =
-        host_link_ticks(&link, cases[i].direction, cases[i].gigabytes * 1000000000, begin);
+        host_link_ticks(&link, NULL, cases[i].direction, cases[i].gigabytes * 1000000000, begin);
     cr_assert_float_eq(tick_seconds(ticks), cases[i].seconds, 1e-9, "case %zu: %.9f", i,
                        tick_seconds(ticks));
   }
@@ -91,11 +92,11 @@ Test(host_link, the_next_change_is_the_next_begin_or_end) {
   static const double changes[] = {1, 2, 3, 5, 6};
   Tick now = 0;
   for (int i = 0; i < 5; i++) {
-    now = host_link_next_change(&link, now);
+    now = host_link_next_change(&link, NULL, now);
     cr_assert_eq(now, tick_from_seconds(changes[i]));
-    cr_assert_eq(host_link_next_change(&link, now - 1), now);
+    cr_assert_eq(host_link_next_change(&link, NULL, now - 1), now);
   }
-  cr_assert_eq(host_link_next_change(&link, now), TICK_MAX);
+  cr_assert_eq(host_link_next_change(&link, NULL, now), TICK_MAX);
 }
 
 Test(host_link, a_longer_transfer_never_takes_less) {
@@ -104,7 +105,7 @@ Test(host_link, a_longer_transfer_never_takes_less) {
   for (int begin = 0; begin < 8; begin++) {
     Tick last = 0;
     for (int64_t s = 1; s < INT64_C(500000000000); s += s / 10 + 1) {
-      const Tick ticks = host_link_ticks(&link, LINK_TO_CPU, s, begin * TICKS_PER_SECOND);
+      const Tick ticks = host_link_ticks(&link, NULL, LINK_TO_CPU, s, begin * TICKS_PER_SECOND);
       cr_assert_geq(ticks, last);
       last = ticks;
     }
@@ -142,8 +143,8 @@ Test(host_link, traffic_may_last_for_less_than_a_second) {
   cr_assert_eq(load(&link, "{efficiency: 1, background: [{to: 500 ms, share: 50%}]}"), 0);
   cr_expect_eq(link.background[0].from, 0);
   cr_expect_eq(link.background[0].to, TICKS_PER_SECOND / 2);
-  cr_expect_eq(2 * host_link_rate(&link, LINK_TO_GPU, 0),
-               host_link_rate(&link, LINK_TO_GPU, TICKS_PER_SECOND / 2));
+  cr_expect_eq(2 * host_link_rate(&link, NULL, LINK_TO_GPU, 0),
+               host_link_rate(&link, NULL, LINK_TO_GPU, TICKS_PER_SECOND / 2));
 }
 
 Test(host_link, wrong_schedules_are_reported_where_they_stand) {
@@ -155,4 +156,48 @@ Test(host_link, wrong_schedules_are_reported_where_they_stand) {
   cr_assert_str_eq(diag.entries[1].message, "'to' must be later than 'from'");
   cr_assert_eq(diag.entries[1].at.line, 1);
   cr_assert_str_eq(diag.entries[3].message, "unknown key 'sahre'");
+}
+
+/* Each begins when it can and the one before it has ended, and takes what it would alone. */
+Test(host_link, the_ends_of_a_queue_are_a_sum) {
+  HostLink link;
+  cr_assert_eq(load(&link, "{efficiency: 0.8, background: [{from: 1 s, to: 2 s, share: 50%}]}"), 0);
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    Rng rng;
+    rng_init(&rng, seed, "queue");
+    CopyQueue queue = {0};
+    Tick plain[LINK_DIRECTIONS] = {0}, now = 0;
+    for (int i = 0; i < 200; i++) {
+      const LinkDirection direction = (LinkDirection)rng_below(&rng, LINK_DIRECTIONS);
+      const int64_t bytes = 1 + (int64_t)rng_below(&rng, 5000000000);
+      const bool beside_tier = rng_below(&rng, 4) == 0;
+      now += (Tick)rng_below(&rng, 30) * TICKS_PER_SECOND / 1000;
+      Tick *end = &plain[direction];
+      const Tick from = *end > now ? *end : now;
+      const CopyQueue tier = {{TICK_MAX, TICK_MAX}};
+      *end = from + host_link_ticks(&link, beside_tier ? &tier : NULL, direction, bytes, from);
+      cr_assert_eq(host_link_queue(&link, &queue, direction, bytes, now, beside_tier), *end);
+      cr_assert_eq(queue.ends[direction], *end);
+    }
+  }
+}
+
+/* 371 GB in a second of their own, or in two; a quarter of the link beside both. */
+Test(host_link, a_tier_has_half_of_what_is_left_while_copies_last) {
+  HostLink link;
+  cr_assert_eq(load(&link, "{efficiency: 1, half_size: 0 B,"
+                           " background: [{from: 2 s, to: 3 s, share: 50%}]}"),
+               0);
+  CopyQueue queue = {{0}};
+  const int64_t second = 371000000000;
+  cr_expect_eq(host_link_queue(&link, &queue, LINK_TO_CPU, second, 0, false), TICKS_PER_SECOND);
+  cr_expect_eq(host_link_ticks(&link, &queue, LINK_TO_CPU, second, 0), TICKS_PER_SECOND * 3 / 2);
+  cr_expect_eq(host_link_next_change(&link, &queue, 0), TICKS_PER_SECOND);
+  cr_expect_eq(host_link_next_change(&link, &queue, TICKS_PER_SECOND), 2 * TICKS_PER_SECOND);
+  cr_expect_float_eq(host_link_rate(&link, &queue, LINK_TO_CPU, 0), 371e9 / 2, 1);
+  cr_expect_float_eq(host_link_rate(&link, &queue, LINK_TO_GPU, 0), 419e9, 1, "the other way");
+  queue.ends[LINK_TO_CPU] = 3 * TICKS_PER_SECOND;
+  cr_expect_float_eq(host_link_rate(&link, &queue, LINK_TO_CPU, 2 * TICKS_PER_SECOND), 371e9 / 4,
+                     1);
+  cr_expect_eq(host_link_queue(&link, &queue, LINK_TO_CPU, second, 0, true), 5 * TICKS_PER_SECOND);
 }

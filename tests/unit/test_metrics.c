@@ -12,6 +12,7 @@ static RequestRecord record(Tick arrived, Tick began, Tick first, Tick last, int
                          .arrived_at = arrived,
                          .prefill_began_at = began,
                          .first_token_at = first,
+                         .decode_began_at = output > 1 ? first : -1,
                          .last_token_at = last,
                          .computing_ticks = (last - arrived) / 4 * 3};
 }

@@ -1,6 +1,7 @@
 /* Groups of GPUs that change their shape: what each rule of the schedule and each option does, that
  * the books add up, and that a timeline shows what happened and changes nothing. A whole cycle by
  * hand is in tests/golden/shapes.c. */
+#include "sim/pool/pool.h"
 #include "tests/unit/scene_testing.h"
 #include <stdio.h>
 
@@ -15,9 +16,10 @@ static void begin(void) {
   group = (GroupSpec){.name = "gpus",
                       .pools = {0, 1},
                       .store_blocks = 250,
-                      .link.options = {1000000000, 1000000000, .efficiency = 1},
                       .turn_bytes = {50000000, 50000000},
                       .overlaps = true};
+  for (int i = 0; i < 2; i++)
+    scene.pools[i].host_link.options = (HostLinkOptions){1000000000, 1000000000, .efficiency = 1};
   scene.config.groups = &group;
   scene.config.n_groups = 1;
   scene_choose(&scene, POLICY_POOL, "seesaw", NULL);
@@ -165,18 +167,35 @@ Test(shaping, what_goes_back_to_the_store_goes_in_order_of_arrival) {
   free(text);
 }
 
+/* Prompts that had begun when the GPUs left hold places in the store until they are prefilled. */
+Test(shaping, decode_is_left_when_nothing_else_holds_the_store) {
+  GroupView view = {.shape = SHAPE_DECODE,
+                    .n_prompts = 2,
+                    .takes_prompt = true,
+                    .room_blocks = 11,
+                    .stored_blocks = 55,
+                    .store_blocks = 66};
+  const PolicyChoice choice = choose_policy(POLICY_POOL, "seesaw", NULL, &arena);
+  void *state = policy_state(POLICY_POOL, "seesaw", NULL, &arena);
+  const PoolPolicy *pool = (const PoolPolicy *)choice.policy;
+  cr_expect_eq(pool->shape(state, &view), SHAPE_PREFILL);
+  view.n_decoding = 1;
+  cr_expect_eq(pool->shape(state, &view), SHAPE_DECODE);
+}
+
 /* The same link as a tier's: a rate for each direction, h bytes more a copy, what others take. */
 Test(shaping, copies_and_turns_go_over_the_link_to_cpu_memory) {
   const TraceRow rows[] = {row(0, 100, 2)};
   run_group(rows, COUNT(rows));
   const Tick quick = scene.records[0].decode_began_at;
-  group.link.options.to_gpu = 500000000; // 100 MB in 200 ms, 50 MB of weights in 100
+  scene.pools[1].host_link.options.to_gpu = 500000000; // 100 MB in 200 ms, 50 MB of weights in 100
   cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
   cr_expect_eq(scene.records[0].decode_began_at, quick + 100 * MS + 50 * MS);
-  group.link.options.half_size = 10000000; // out 10 ms, in and weights 20 each
+  scene.pools[0].host_link.options.half_size = 10000000; // out 10 ms, in and weights 20 each
+  scene.pools[1].host_link.options.half_size = 10000000;
   cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
   cr_expect_eq(scene.records[0].decode_began_at, quick + 150 * MS + 50 * MS);
-  group.link.options.half_size = 0;
+  scene.pools[0].host_link.options.half_size = scene.pools[1].host_link.options.half_size = 0;
   group.copy_share[COPY_OUT] = 2;
   cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
   cr_expect_eq(scene.records[0].decode_began_at, quick + 150 * MS + 100 * MS);
@@ -210,14 +229,16 @@ Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
 Test(shaping, a_run_that_passes_the_end_of_time_fails) {
   const TraceRow rows[] = {row(0, 100, 3)};
   for (int i = 0; i < 4; i++) {
-    GroupSpec usual = group;
-    if (i == 0) group.link.options.to_cpu = 1;
-    if (i == 1) group.link.options.to_gpu = 1;
+    const GroupSpec usual = group;
+    const HostLink link = scene.pools[0].host_link;
+    if (i == 0) scene.pools[0].host_link.options.to_cpu = 1;
+    if (i == 1) scene.pools[1].host_link.options.to_gpu = 1;
     if (i >= 2) group.turn_bytes[SHAPE_DECODE] = i == 2 ? INT64_MAX : INT64_C(9220000000000000);
     cr_expect_eq(scene_run(&scene, rows, COUNT(rows)), -1, "case %d", i);
     cr_assert_eq(diag.n_entries, i + 1);
     cr_expect_str_eq(diag.entries[i].message, "the run passes 106 days of simulated time");
     group = usual;
+    scene.pools[0].host_link = scene.pools[1].host_link = link;
   }
 }
 

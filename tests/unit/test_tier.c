@@ -36,7 +36,7 @@ static TierSpan plan(const void *state, void *machine_state, const TierLoad *loa
   if (count > script->holds) count = script->holds;
   if (left > 0 && count > left) count = left;
   compute.first += script->stall;
-  return (TierSpan){compute, count};
+  return (TierSpan){.series = compute, .count = count};
 }
 
 static int64_t advance(const void *state, void *machine_state, const TierWork *work,

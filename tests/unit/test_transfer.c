@@ -220,8 +220,8 @@ Test(transfer, each_path_takes_its_links) {
   scene.config.network_latency = 5 * MS;
   for (int i = 0; i < 2; i++)
     scene.pools[i].nvlink_bandwidth = 4500000000;
-  scene.pools[0].to_cpu_bandwidth = 3000000000;
-  scene.pools[1].from_cpu_bandwidth = 2000000000;
+  scene.pools[0].host_link.options = (HostLinkOptions){.to_cpu = 3000000000, .efficiency = 1};
+  scene.pools[1].host_link.options = (HostLinkOptions){.to_gpu = 2000000000, .efficiency = 1};
   const TraceRow rows[] = {row(0, 90, 2)};
   for (size_t i = 0; i < COUNT(cases); i++) {
     scene.config.network_path = cases[i].path;

@@ -1,5 +1,5 @@
 /* Both formats are sign, exponent and mantissa; only the widths differ. */
-#include "kernels/reference/half.h"
+#include "kernels/half.h"
 #include <math.h>
 
 static int mantissa_bits(CalibDtype dtype) {

@@ -1,12 +1,18 @@
-/* The link between a GPU's memory and its CPU's, each direction with a rate of its own.
+/* The link between the memory of a set of GPUs and their CPU's, each direction with a rate of its
+ * own.
  *
- * A transfer of s bytes gets efficiency · peak · s/(s + h): small ones are slow. Pie Fig. 1 has 95%
- * of the peak from 16 MB on, hence h = 0.84 MB. That is s + h bytes at the full rate, so what other
- * processes take of the link (background traffic, a schedule known in advance) slows a transfer
- * while they take it. They leave at least HOST_LINK_LEAST of a direction. Plain IEEE arithmetic:
- * the same ticks everywhere. */
-#ifndef SIM_KVTIER_HOST_LINK_H
-#define SIM_KVTIER_HOST_LINK_H
+ * A copy of s bytes gets efficiency · peak · s/(s + h): small ones are slow. Pie Fig. 1 has 95% of
+ * the peak from 16 MB on, hence h = 0.84 MB. That is s + h bytes at the full rate, so what other
+ * processes take of the link (background traffic, a schedule known in advance) slows a copy while
+ * they take it. They leave at least HOST_LINK_LEAST of a direction. Plain IEEE arithmetic: the same
+ * ticks everywhere.
+ *
+ * Copies of KV and weights go one at a time in each direction, first come, first served. One waits
+ * for those before it and for nothing else, so its end is known when it is queued, and a queue is
+ * when the last of it ends (CopyQueue). A tier whose iterations move KV all the time shares a
+ * direction with them: each has half of what background traffic leaves. */
+#ifndef SIM_HOST_LINK_H
+#define SIM_HOST_LINK_H
 #include "sim/base/option.h"
 #include "sim/base/units.h"
 
@@ -43,6 +49,11 @@ typedef struct BackgroundTraffic {
   int64_t bandwidth; // bytes per second, taken in addition
 } BackgroundTraffic;
 
+/* Copies over the link of one set of GPUs. */
+typedef struct CopyQueue {
+  Tick ends[LINK_DIRECTIONS]; // of all that were queued
+} CopyQueue;
+
 typedef struct HostLink {
   HostLinkOptions options;
   BackgroundTraffic *background;
@@ -54,15 +65,19 @@ int host_link_init(HostLink *self, const HostLinkOptions *options, Arena *arena,
 /* Error at `at`, of `owner`, when a direction has no rate or `bytes` at its worst take more than
  * the 106 days of simulated time. */
 int host_link_check(const HostLink *self, double bytes, const char *owner, Place at, Diag *diag);
-/* Ticks, at least 1, that `bytes` > 0 take which begin to move at `begin`; TICK_MAX when that is
- * beyond the end of simulated time. */
-Tick host_link_ticks(const HostLink *self, LinkDirection direction, int64_t bytes, Tick begin);
+/* Ticks, at least 1, that `bytes` > 0 take which begin to move at `begin`, beside copies or, with
+ * NULL, none; TICK_MAX when that is beyond the end of simulated time. */
+Tick host_link_ticks(const HostLink *self, const CopyQueue *beside, LinkDirection direction,
+                     int64_t bytes, Tick begin);
+/* Queues a copy of `bytes` > 0 that can begin at `from`, beside a tier's or not. When it ends, or
+ * TICK_MAX, and then it is not queued. */
+Tick host_link_queue(const HostLink *self, CopyQueue *queue, LinkDirection direction, int64_t bytes,
+                     Tick from, bool beside_tier);
 /* Bytes per second of a transfer that is large and alone. */
 double host_link_peak(const HostLink *self, LinkDirection direction);
-/* Whether others take the same of both at any time. */
-bool host_link_same_background(const HostLink *a, const HostLink *b);
 /* Bytes per second at `now` of a transfer that is large. */
-double host_link_rate(const HostLink *self, LinkDirection direction, Tick now);
-/* When background traffic next begins or ends after `now`; TICK_MAX: never. */
-Tick host_link_next_change(const HostLink *self, Tick now);
+double host_link_rate(const HostLink *self, const CopyQueue *beside, LinkDirection direction,
+                      Tick now);
+/* When background traffic next begins or ends after `now`, or copies end; TICK_MAX: never. */
+Tick host_link_next_change(const HostLink *self, const CopyQueue *beside, Tick now);
 #endif

@@ -3,8 +3,8 @@
  * Written from the formats' definitions and without the compiler's own types, so that it is a
  * reference for what a GPU rounds: to nearest, ties to even, beyond the largest number infinity,
  * below the smallest normal one subnormals. */
-#ifndef KERNELS_REFERENCE_HALF_H
-#define KERNELS_REFERENCE_HALF_H
+#ifndef KERNELS_HALF_H
+#define KERNELS_HALF_H
 #include "kernels/kernels.h"
 #ifdef __cplusplus
 extern "C" {

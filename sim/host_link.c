@@ -1,5 +1,5 @@
 /* See host_link.h. */
-#include "sim/kvtier/host_link.h"
+#include "sim/host_link.h"
 #include <assert.h>
 #include <math.h>
 
@@ -39,8 +39,9 @@ static double peak_of(const HostLink *self, LinkDirection direction) {
   return (double)(direction == LINK_TO_GPU ? self->options.to_gpu : self->options.to_cpu);
 }
 
-/* The part of a direction that background traffic leaves at `now`. */
-static double left_at(const HostLink *self, LinkDirection direction, Tick now) {
+/* The part of a direction that background traffic and copies leave at `now`. */
+static double left_at(const HostLink *self, const CopyQueue *beside, LinkDirection direction,
+                      Tick now) {
   double left = 1;
   for (int32_t i = 0; i < self->n_background; i++) {
     const BackgroundTraffic *traffic = &self->background[i];
@@ -48,6 +49,7 @@ static double left_at(const HostLink *self, LinkDirection direction, Tick now) {
     if (traffic->direction != 0 && traffic->direction != (int)direction + 1) continue;
     left -= traffic->share + (double)traffic->bandwidth / peak_of(self, direction);
   }
+  if (beside && now < beside->ends[direction]) left /= 2;
   return fmax(left, HOST_LINK_LEAST);
 }
 
@@ -68,23 +70,16 @@ double host_link_peak(const HostLink *self, LinkDirection direction) {
   return peak_of(self, direction) * self->options.efficiency;
 }
 
-bool host_link_same_background(const HostLink *a, const HostLink *b) {
-  if (a->n_background != b->n_background) return false;
-  for (int32_t i = 0; i < a->n_background; i++) {
-    const BackgroundTraffic *x = &a->background[i], *y = &b->background[i];
-    if (x->from != y->from || x->to != y->to || x->direction != y->direction ||
-        x->share != y->share || x->bandwidth != y->bandwidth)
-      return false;
-  }
-  return true;
+double host_link_rate(const HostLink *self, const CopyQueue *beside, LinkDirection direction,
+                      Tick now) {
+  return host_link_peak(self, direction) * left_at(self, beside, direction, now);
 }
 
-double host_link_rate(const HostLink *self, LinkDirection direction, Tick now) {
-  return host_link_peak(self, direction) * left_at(self, direction, now);
-}
-
-Tick host_link_next_change(const HostLink *self, Tick now) {
+Tick host_link_next_change(const HostLink *self, const CopyQueue *beside, Tick now) {
   Tick next = TICK_MAX;
+  for (int direction = 0; beside && direction < LINK_DIRECTIONS; direction++)
+    if (beside->ends[direction] > now && beside->ends[direction] < next)
+      next = beside->ends[direction];
   for (int32_t i = 0; i < self->n_background; i++) {
     const Tick ends[] = {self->background[i].from, self->background[i].to};
     for (int k = 0; k < 2; k++)
@@ -93,15 +88,16 @@ Tick host_link_next_change(const HostLink *self, Tick now) {
   return next;
 }
 
-Tick host_link_ticks(const HostLink *self, LinkDirection direction, int64_t bytes, Tick begin) {
+Tick host_link_ticks(const HostLink *self, const CopyQueue *beside, LinkDirection direction,
+                     int64_t bytes, Tick begin) {
   assert(bytes > 0 && begin >= 0);
   const double rate = host_link_peak(self, direction);
   double left =
       ((double)bytes + (double)self->options.half_size) / rate; // seconds at the full rate
   Tick now = begin;
   for (;;) {
-    const double part = left_at(self, direction, now);
-    const Tick next = host_link_next_change(self, now);
+    const double part = left_at(self, beside, direction, now);
+    const Tick next = host_link_next_change(self, beside, now);
     if (next == TICK_MAX || left / part <= tick_seconds(next - now)) {
       if (left / part >= 0.999 * tick_seconds(TICK_MAX - (now - begin))) return TICK_MAX;
       const Tick ticks = now - begin + tick_from_seconds(left / part);
@@ -110,4 +106,13 @@ Tick host_link_ticks(const HostLink *self, LinkDirection direction, int64_t byte
     left -= tick_seconds(next - now) * part;
     now = next;
   }
+}
+
+Tick host_link_queue(const HostLink *self, CopyQueue *queue, LinkDirection direction, int64_t bytes,
+                     Tick from, bool beside_tier) {
+  static const CopyQueue always = {{TICK_MAX, TICK_MAX}};
+  const Tick begin = from > queue->ends[direction] ? from : queue->ends[direction];
+  const Tick ticks = host_link_ticks(self, beside_tier ? &always : NULL, direction, bytes, begin);
+  if (ticks > TICK_MAX - begin) return TICK_MAX;
+  return queue->ends[direction] = begin + ticks;
 }

@@ -1,0 +1,174 @@
+/* Where the tensors of the prepared work lie, for verification: in its first set of operands. */
+#include "kernels/cuda_state.h"
+#include "kernels/half.h"
+#include "kernels/split_kv.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows of `columns` on the device or in host memory; at NULL: none. */
+typedef struct Place {
+  const void *at;
+  int64_t columns;
+} Place;
+
+static bool is_pages(const CudaState *self) {
+  const CalibOp op = self->work.op;
+  return op == CALIB_KV_GATHER || op == CALIB_KV_SCATTER || op == CALIB_KV_OUT;
+}
+
+/* The near and the far end of a copy, or of its way back; of pages, the side that is not the
+ * pool. */
+static Place copy_place(const CudaState *self, bool is_to, bool is_back) {
+  const CudaWork *work = &self->work;
+  const void *pinned = self->pinned.data, *device = self->copy.data;
+  const int64_t page = self->memory.page_bytes / 2;
+  switch (work->op) {
+  case CALIB_COPY_BOTH: {
+    const int64_t half = is_back ? operator_half_bytes(work) : 0;
+    return (Place){(const char *)(is_to == is_back ? pinned : device) + half, 1};
+  }
+  case CALIB_COPY_H2D:
+    return (Place){is_to ? device : pinned, 1};
+  case CALIB_COPY_D2H:
+    return (Place){is_to ? pinned : device, 1};
+  case CALIB_COPY_PAGEABLE:
+    return (Place){is_to ? device : self->pageable.data, 1};
+  case CALIB_COPY_PEER:
+    return (Place){is_to ? self->peer.data : device, 1};
+  case CALIB_COPY_D2D:
+    return (Place){(char *)self->rotation.data + (is_to ? work->operand_bytes / 2 : 0), 1};
+  case CALIB_WEIGHT_RELOAD: // more than a layer comes from the same memory again
+    if (work->size > work->operand_bytes || work->size > self->memory.matrix_bytes) break;
+    return (Place){is_to ? self->matrices.data : pinned, 1};
+  case CALIB_KV_GATHER:
+    return (Place){is_to ? device : self->kv.data, page};
+  case CALIB_KV_SCATTER:
+    return (Place){is_to ? self->kv.data : device, page};
+  case CALIB_KV_OUT:
+    return (Place){is_to ? pinned : self->kv.data, page};
+  default:
+    break;
+  }
+  return (Place){NULL, 0};
+}
+
+static Place place_of(const CudaState *self, CalibTensor tensor, int64_t layer) {
+  const LayerShape *s = &self->shape;
+  const CudaLayer w = model_layer(self, layer), last = model_layer(self, 0);
+  const BatchArrays *batch = &self->main.batch;
+  const int64_t hidden = s->hidden, kv = (int64_t)s->kv_heads * s->head_dim;
+  const Place places[CALIB_N_TENSORS] = {
+      [TENSOR_IDS] = {self->ids.data, 1},
+      [TENSOR_POSITIONS] = {batch->positions, 1},
+      [TENSOR_LOGIT_ROWS] = {batch->logit_rows, 1},
+      [TENSOR_EMBEDDING] = {self->embedding.data, hidden},
+      [TENSOR_POSITION_TABLE] = {self->positions.data, hidden},
+      [TENSOR_FINAL_NORM] = {last.norms[0], hidden},
+      [TENSOR_FINAL_NORM_BIAS] = {last.norm_biases[0], hidden},
+      [TENSOR_HEAD_WEIGHTS] = {model_head(self, 0), hidden},
+      [TENSOR_NORM] = {w.norms[0], hidden},
+      [TENSOR_NORM_BIAS] = {w.norm_biases[0], hidden},
+      [TENSOR_QKV_WEIGHTS] = {w.products[0], hidden},
+      [TENSOR_QKV_BIAS] = {w.product_biases[0], s->qkv},
+      [TENSOR_O_WEIGHTS] = {w.products[1], s->attention},
+      [TENSOR_O_BIAS] = {w.product_biases[1], hidden},
+      [TENSOR_FFN_NORM] = {w.norms[1], hidden},
+      [TENSOR_FFN_NORM_BIAS] = {w.norm_biases[1], hidden},
+      [TENSOR_UP_WEIGHTS] = {w.products[2], hidden},
+      [TENSOR_UP_BIAS] = {w.product_biases[2], s->up},
+      [TENSOR_DOWN_WEIGHTS] = {w.products[3], s->ffn},
+      [TENSOR_DOWN_BIAS] = {w.product_biases[3], hidden},
+      [TENSOR_KEYS] = {self->kv.data, kv},
+      [TENSOR_VALUES] = {self->kv.data, kv},
+  };
+  if (tensor == TENSOR_FROM || tensor == TENSOR_TO)
+    return copy_place(self, tensor == TENSOR_TO, layer > 0);
+  if (tensor > TENSOR_BEST) return places[tensor];
+  /* A product that takes the activation with it leaves nothing before it. */
+  const CudaLane lane = operator_lane(self, 0);
+  const bool is_fused = self->work.op != CALIB_ACTIVATION && layer_fuses_activation(self);
+  if (is_fused && tensor == TENSOR_UP) return (Place){NULL, 0};
+  return (Place){lane.tensors[is_fused && tensor == TENSOR_ACTIVE ? TENSOR_UP : tensor].data,
+                 layer_columns(s, tensor)};
+}
+
+int64_t tensor_columns(const CudaState *self, CalibTensor tensor) {
+  const Place place = place_of(self, tensor, 0);
+  return place.at || tensor <= TENSOR_LOGIT_ROWS ? place.columns : 0; // those come with a batch
+}
+
+/* `n` numbers in one piece, of this size each, to or from the device. Waits. */
+static CalibStatus move_piece(CudaState *self, char *at, size_t size, double *values, int64_t n,
+                              bool writes, char *error) {
+  cudaStream_t stream = self->main.stream;
+  const size_t bytes = (size_t)n * size;
+  const CalibDtype dtype = self->model.dtype;
+  uint32_t *words = malloc(bytes + sizeof *words);
+  if (!words) abort();
+  uint16_t *halves = (uint16_t *)words;
+  unsigned char *raw = (unsigned char *)words;
+  for (int64_t i = 0; writes && i < n; i++) {
+    if (size == 4) words[i] = (uint32_t)(int32_t)values[i];
+    if (size == 2) half_store(dtype, halves, i, values[i]);
+    if (size == 1) raw[i] = (unsigned char)values[i];
+  }
+  cudaError_t code = cudaMemcpyAsync(writes ? (void *)at : words, writes ? (void *)words : at,
+                                     bytes, cudaMemcpyDefault, stream);
+  if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
+  for (int64_t i = 0; !writes && i < n; i++) {
+    if (size == 4) values[i] = (int32_t)words[i];
+    if (size == 2) values[i] = half_load(dtype, halves, i);
+    if (size == 1) values[i] = raw[i];
+  }
+  free(words);
+  return code == cudaSuccess ? CALIB_OK : cuda_failed((int)code, "cudaMemcpyAsync", error);
+}
+
+/* A token of a sequence or of the batch, head by head. */
+static CalibStatus move_kv(CudaState *self, const CalibSlice *slice, int64_t row, double *values,
+                           bool writes, char *error) {
+  const BatchLayout *layout = &self->main.layout;
+  const LayerShape *s = &self->shape;
+  const int64_t block = self->model.block_size, kind = slice->tensor == TENSOR_VALUES;
+  const int64_t slot =
+      slice->sequence == CALIB_OF_ROWS
+          ? layout->at.slots[row]
+          : kv_slot(layout->at.page_table + (int64_t)slice->sequence * layout->max_pages,
+                    (int32_t)row, (int32_t)block);
+  for (int64_t head = 0; head < s->kv_heads; head++) {
+    const int64_t part = (slot / block * 2 + kind) * s->kv_heads + head;
+    char *at = (char *)model_kv(self, layout, slice->layer) +
+               2 * (part * block + slot % block) * s->head_dim;
+    TRY(move_piece(self, at, 2, values + head * s->head_dim, s->head_dim, writes, error));
+  }
+  return CALIB_OK;
+}
+
+/* The pool's side of a copy of pages. */
+static CalibStatus move_page(CudaState *self, int64_t row, double *values, bool writes,
+                             char *error) {
+  int32_t page = 0;
+  CUDA_TRY(cudaMemcpy(&page, (const int32_t *)self->pages.data + row, sizeof page,
+                      cudaMemcpyDeviceToHost));
+  char *at = (char *)model_kv(self, &self->main.layout, 0) + page * self->memory.page_bytes;
+  return move_piece(self, at, 2, values, self->memory.page_bytes / 2, writes, error);
+}
+
+CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values, bool writes,
+                        char *error) {
+  const Place place = place_of(self, slice->tensor, slice->layer);
+  const bool is_kv = slice->tensor == TENSOR_KEYS || slice->tensor == TENSOR_VALUES;
+  const bool is_pool = is_pages(self) && place.at == self->kv.data;
+  const size_t size = slice->tensor >= TENSOR_BEST && slice->tensor <= TENSOR_LOGIT_ROWS ? 4
+                      : slice->tensor >= TENSOR_FROM && !is_pages(self)                  ? 1
+                                                                                         : 2;
+  for (int64_t i = 0; (is_kv || is_pool) && i < slice->n_rows; i++, values += place.columns) {
+    if (is_kv)
+      TRY(move_kv(self, slice, slice->row + i, values, writes, error));
+    else
+      TRY(move_page(self, slice->row + i, values, writes, error));
+  }
+  if (is_kv || is_pool) return CALIB_OK;
+  char *at = (char *)place.at + slice->row * place.columns * (int64_t)size;
+  return move_piece(self, at, size, values, slice->n_rows * place.columns, writes, error);
+}

@@ -1,0 +1,166 @@
+/* Verification finds what is wrong, whoever is verified: the cpu backend with a hand in its results
+ * stands for any backend that is known by its four calls. Pinned: an operator that does nothing,
+ * the last row of every output slightly off, at the sizes of the table and at large ones of which
+ * some rows are compared; tolerances. That right operators pass is test_backend_cpu.c's. */
+#include "calib/operators.h"
+#include "calib/verify.h"
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+extern const Backend backend_cpu;
+
+/* What is done to one output after each run. */
+typedef struct Fault {
+  bool runs_nothing;
+  CalibTensor tensor; // CALIB_N_TENSORS: none
+  double factor;
+  int64_t row;
+} Fault;
+
+static Fault fault;
+static Backend tampered;
+static void *state;
+static char error[CALIB_ERROR_SIZE];
+
+static const CalibModel llama = {
+    "llama",      2,          72,   6,          2, 16, 100, 331, 4096, CALIB_RMS_NORM,
+    CALIB_SWIGLU, CALIB_ROPE, true, CALIB_FP32, 1, 16};
+
+static CalibStatus run_with_fault(void *self, char *text) {
+  double values[512];
+  const CalibSlice slice = {
+      .tensor = fault.tensor, .sequence = CALIB_OF_ROWS, .row = fault.row, .n_rows = 1};
+  if (fault.runs_nothing) return CALIB_OK;
+  CalibStatus status = backend_cpu.run(self, text);
+  if (status || fault.tensor == CALIB_N_TENSORS) return status;
+  const int64_t n = backend_cpu.columns(self, fault.tensor);
+  cr_assert_leq(n, 512);
+  status = backend_cpu.read(self, &slice, values, text);
+  for (int64_t i = 0; i < n; i++)
+    values[i] =
+        fault.factor * values[i] + (fault.tensor == TENSOR_BEST || fault.tensor == TENSOR_TO);
+  return status ? status : backend_cpu.write(self, &slice, values, text);
+}
+
+static void setup(void) {
+  const CalibOptions options = {.seed = 3};
+  cr_assert_eq(backend_cpu.open(&options, &state, error), CALIB_OK, "%s", error);
+  cr_assert_eq(backend_cpu.load(state, &llama, error), CALIB_OK, "%s", error);
+  tampered = backend_cpu;
+  tampered.run = run_with_fault;
+  fault = (Fault){.tensor = CALIB_N_TENSORS};
+}
+
+static void teardown(void) {
+  backend_cpu.close(state);
+}
+
+TestSuite(verify, .init = setup, .fini = teardown);
+
+Test(verify, finds_an_operator_that_does_nothing) {
+  const VerifyTarget target = {&tampered, state, &llama};
+  fault.runs_nothing = true;
+  for (int op = 0; op < CALIB_N_OPS; op++) {
+    const CalibPoint point = {.op = (CalibOp)op, .size = 1};
+    if (backend_cpu.supports(state, &point)) continue;
+    double off = 0;
+    cr_expect_eq(verify_operator(&target, (CalibOp)op, &off, error), CALIB_WRONG, "%s",
+                 calib_op_name((CalibOp)op));
+    cr_expect(isinf(off) || off > 0.1, "%s: %g", calib_op_name((CalibOp)op), off);
+  }
+}
+
+/* Sequences of a batch that is larger than what is compared. */
+enum { N_LARGE = 60 };
+static CalibBatch large_batch(CalibSequence *sequences) {
+  for (int i = 0; i < N_LARGE; i++)
+    sequences[i] = i < 2 ? (CalibSequence){300, 40 * i} : (CalibSequence){1, 7 * i};
+  return (CalibBatch){
+      .sequences = sequences, .n_prefills = 2, .n_decodes = N_LARGE - 2, .n_logits = N_LARGE};
+}
+
+static void expect_found(CalibPoint point, CalibTensor tensor, double factor, int64_t row) {
+  const VerifyTarget target = {&tampered, state, &llama};
+  double right = NAN, wrong = 0;
+  const char *name = calib_op_name(point.op);
+  fault = (Fault){.tensor = CALIB_N_TENSORS};
+  cr_expect_eq(verify_point(&target, &point, &right, error), CALIB_OK, "%s: %s", name, error);
+  cr_expect(right <= 1e-5, "%s: %g", name, right);
+  fault = (Fault){.tensor = tensor, .factor = factor, .row = row};
+  cr_expect_eq(verify_point(&target, &point, &wrong, error), CALIB_WRONG, "%s with '%s' off", name,
+               calib_tensor_name(tensor));
+  cr_expect(wrong > 1e-3, "%s: %g", name, wrong);
+  cr_expect_not_null(strstr(error, calib_tensor_name(tensor)), "%s", error);
+}
+
+Test(verify, finds_the_last_row_of_every_output) {
+  static const struct {
+    CalibOp op;
+    CalibTensor tensor;
+    double factor;
+  } cases[] = {
+      {CALIB_LINEAR, TENSOR_RESIDUAL, 1.01},   {CALIB_LINEAR, TENSOR_ADDED, 1.01},
+      {CALIB_HEAD, TENSOR_LOGITS, 1.01},       {CALIB_HEAD, TENSOR_BEST, 1},
+      {CALIB_GEMM_QKV, TENSOR_QKV, 0.99},      {CALIB_GEMM_O, TENSOR_ADDED, 1.01},
+      {CALIB_GEMM_UP, TENSOR_UP, 1.01},        {CALIB_GEMM_DOWN, TENSOR_ADDED, -1},
+      {CALIB_GEMM_HEAD, TENSOR_LOGITS, 1.01},  {CALIB_NORM, TENSOR_NORMED, 1.01},
+      {CALIB_NORM, TENSOR_RESIDUAL, 1.01},     {CALIB_ROPE_APPEND, TENSOR_QKV, -1},
+      {CALIB_ROPE_APPEND, TENSOR_KEYS, -1},    {CALIB_ROPE_APPEND, TENSOR_VALUES, 1.01},
+      {CALIB_ACTIVATION, TENSOR_ACTIVE, 1.01}, {CALIB_EMBEDDING, TENSOR_RESIDUAL, 1.01},
+      {CALIB_ARGMAX, TENSOR_BEST, 1},          {CALIB_COPY_D2D, TENSOR_TO, 1},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int64_t size = 5; size <= 700; size += 695)
+      expect_found((CalibPoint){.op = cases[i].op, .size = size}, cases[i].tensor, cases[i].factor,
+                   size - 1);
+}
+
+/* The last row of the longest prompt, and the last decode's. */
+Test(verify, finds_the_last_rows_of_large_batches) {
+  CalibSequence sequences[N_LARGE];
+  const CalibBatch batch = large_batch(sequences);
+  const CalibPoint iteration = {.op = CALIB_ITERATION, .batch = batch};
+  const CalibPoint prefill = {.op = CALIB_PREFILL_ATTENTION, .batch = batch};
+  const CalibPoint decode = {.op = CALIB_DECODE_ATTENTION, .batch = batch};
+  expect_found(prefill, TENSOR_ATTENTION, 1.01, 599);
+  expect_found(decode, TENSOR_ATTENTION, 1.01, 600 + N_LARGE - 3);
+  expect_found(iteration, TENSOR_RESIDUAL, 1.01, 599);
+  expect_found(iteration, TENSOR_ADDED, 1.01, 600 + N_LARGE - 3);
+  expect_found(iteration, TENSOR_LOGITS, 1.01, N_LARGE - 1);
+  expect_found(iteration, TENSOR_BEST, 1, 1);
+}
+
+/* Roundings of 16-bit types are larger than those of fp32; of the longer mantissa they are less. */
+Test(verify, tolerances) {
+  CalibModel model = llama;
+  for (int op = 0; op < CALIB_N_OPS; op++) {
+    model.dtype = CALIB_FP32;
+    cr_expect(verify_tolerance(&model, (CalibOp)op) < 1.1e-4);
+    model.dtype = CALIB_BF16;
+    const double bf16 = verify_tolerance(&model, (CalibOp)op);
+    cr_expect(bf16 < 0.02);
+    model.dtype = CALIB_FP16;
+    cr_expect_leq(verify_tolerance(&model, (CalibOp)op), bf16);
+  }
+  cr_expect_float_eq(verify_tolerance(&model, CALIB_GEMM_O), 0x1p-11 + 1e-4, 1e-12);
+}
+
+/* Without the four calls nothing is compared, and a backend may compare for itself. */
+static CalibStatus own_verify(void *self, CalibOp op, double *ret_error, char *text) {
+  (void)self, (void)op, (void)text;
+  *ret_error = 0.25;
+  return CALIB_WRONG;
+}
+
+Test(verify, backends_that_cannot_be_asked) {
+  Backend closed = backend_cpu;
+  const VerifyTarget target = {&closed, state, &llama};
+  double off = 0;
+  closed.run = NULL;
+  cr_expect_eq(verify_operator(&target, CALIB_NORM, &off, error), CALIB_OK);
+  cr_expect(isnan(off));
+  closed.verify = own_verify;
+  cr_expect_eq(verify_operator(&target, CALIB_NORM, &off, error), CALIB_WRONG);
+  cr_expect_eq(off, 0.25);
+}
