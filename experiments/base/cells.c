@@ -3,6 +3,7 @@
 #include "sim/base/text.h"
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static bool is_in(const Cell *cell, OutputFormat format) {
   if (cell->only) return cell->only >> format & 1;
@@ -50,7 +51,8 @@ static const char *shown_text(const Cell *cell, char text[32]) {
   if (cell->kind == CELL_WHOLE)
     snprintf(text, 32, "%" PRId64, cell->whole);
   else if (cell->kind == CELL_NUMBER && !isnan(cell->value))
-    snprintf(text, 32, cell->show ? cell->show : "%.6g", cell->value);
+    snprintf(text, 32, cell->show ? cell->show : "%.6g",
+             cell->value * (cell->times != 0 ? cell->times : 1));
   else
     return cell->kind == CELL_TEXT && cell->text ? cell->text : "-";
   return text;
@@ -67,6 +69,12 @@ void cells_json(const Cell *cells, const char *first, const char *between, FILE 
     put_json(cell, out);
     first = between;
   }
+}
+
+void cells_figures(const Cell *cells, const char *scope, const char *name, FILE *out) {
+  for (const Cell *cell = cells; cell->kind; cell++)
+    if (is_in(cell, OUTPUT_CSV) && cell->kind == CELL_NUMBER)
+      write_csv_figure(scope, name, cell->name, cell->value, cell->unit ? cell->unit : "", out);
 }
 
 static void put_csv_line(const Cell *cells, bool headings, FILE *out) {
@@ -113,5 +121,7 @@ void rows_put(Rows *self, const Cell *cells) {
 }
 
 void rows_end(Rows *self) {
-  if (self->format == OUTPUT_JSON) fprintf(self->out, "%s%s", self->any ? "" : "[", self->end);
+  if (self->format != OUTPUT_JSON) return;
+  if (!self->any) putc('[', self->out);
+  fputs(self->end + (self->any ? 0 : strspn(self->end, "\n ")), self->out);
 }

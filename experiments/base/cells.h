@@ -32,16 +32,20 @@ typedef struct Cell {
   int64_t whole;
   void (*write)(const void *of, FILE *out); // of CELL_JSON
   const void *of;
-  int only; // CELL_IN_…; 0: CSV and JSON where it has a name, tables where it has a head
+  int only;         // CELL_IN_…; 0: CSV and JSON where it has a name, tables where it has a head
+  const char *unit; // of a number, for lines of figures; NULL: none
   const char *format; // of a number for programs, in place of nine digits
   const char *head;   // of its column in a table
   int width;          // of that column, on the left when negative; 0 as long as it is
-  const char *show;   // format of a number in a table, in place of "%.6g"
+  const char *show;   // format of a number in a table, in place of "%.6g",
+  double times;       // multiplied by this; 0: as it is
   const char *shown;  // text in a table, in place of the value
 } Cell;
 
 /* The value of a cell for designators, and its column in tables. */
-#define COLUMN(heading, of_width)       .head = heading, .width = of_width
+#define COLUMN(heading, of_width) .head = heading, .width = of_width
+#define COLUMN_PERCENT(heading, of_width, digits)                                                  \
+  COLUMN(heading, of_width), .show = digits "%%", .times = 100
 #define CELL_OF_TEXT(key, of_text)      .kind = CELL_TEXT, .name = key, .text = of_text
 #define CELL_OF_NUMBER(key, of_value)   .kind = CELL_NUMBER, .name = key, .value = of_value
 #define CELL_OF_WHOLE(key, of_whole)    .kind = CELL_WHOLE, .name = key, .whole = of_whole
@@ -50,6 +54,9 @@ typedef struct Cell {
 
 /* `"name": value` of each cell that JSON has: `first` before the first, `between` before others. */
 void cells_json(const Cell *cells, const char *first, const char *between, FILE *out);
+
+/* A line "scope,name,statistic,value,unit" of each number that CSV has: its name is the statistic. */
+void cells_figures(const Cell *cells, const char *scope, const char *name, FILE *out);
 
 /* A table, as its rows come. */
 typedef struct Rows {

@@ -129,12 +129,11 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
   const Takes *takes = &answer->takes;
   const int of_choice = study->offline ? CELL_IN_JSON : CELL_NOWHERE;
   const double none = answer->found ? 0 : NAN; // numbers of no answer are not known
-  char cost[32], power[32], rate[32], at_least[40], low[32], high[32], range[70] = "-", margin[32];
+  char cost[32], power[32], rate[32], at_least[40], low[32], high[32], range[70] = "-";
   if (study->n_seeds > 1)
     snprintf(range, sizeof range, "%s..%s", amount(outcome->low, low), amount(outcome->high, high));
   snprintf(at_least, sizeof at_least, "%s%9s", answer->open_ended ? ">=" : "",
            amount(answer->rate, rate));
-  snprintf(margin, sizeof margin, "%5.1f%%", 100 * answer->margin);
   Cell cells[] = {
       {CELL_OF_WHOLE("seed", study->seed + seed), .only = CELL_IN_JSON},
       {CELL_OF_FLAG("found", answer->found), .only = CELL_IN_JSON},
@@ -157,7 +156,7 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
        .only = of_choice},
       {CELL_OF_FLAG("open_ended", answer->open_ended), .only = CELL_IN_JSON},
       {CELL_OF_TEXT("binds", answer->binds), COLUMN("binds", -18)},
-      {CELL_OF_NUMBER("margin", answer->margin + none), COLUMN("margin", 6), .shown = margin},
+      {CELL_OF_NUMBER("margin", answer->margin + none), COLUMN_PERCENT("margin", 6, "%.1f")},
       {CELL_OF_TEXT("next_fails", answer->next_fails), .only = CELL_IN_JSON},
       {CELL_OF_JSON("slo", json_slos, answer), .only = CELL_IN_JSON},
       {0}};

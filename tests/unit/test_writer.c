@@ -94,7 +94,7 @@ Test(cells, one_list_for_all_formats) {
 Test(cells, no_rows) {
   expect_rows(OUTPUT_TABLE, false, "");
   expect_rows(OUTPUT_CSV, false, "");
-  expect_rows(OUTPUT_JSON, false, "[\n]");
+  expect_rows(OUTPUT_JSON, false, "[]");
 }
 
 Test(cells, headings_alone) {
@@ -109,4 +109,28 @@ Test(cells, headings_alone) {
   rows_put(&csv, cells);
   cr_assert_eq(fclose(out), 0);
   cr_expect_str_eq(text, "Name\nname\nvalue\n");
+}
+
+Test(cells, lines_of_figures) {
+  char text[128] = "";
+  FILE *out = fmemopen(text, sizeof text, "w");
+  cells_figures((Cell[]){{CELL_OF_TEXT("what", "is no figure")},
+                         {CELL_OF_NUMBER("mean", 0.25), .unit = "s"},
+                         {CELL_OF_NUMBER("shown", 1), .only = CELL_IN_JSON},
+                         {CELL_OF_NUMBER("max", NAN)},
+                         {0}},
+                "pool.a,b", "tbt", out);
+  cr_assert_eq(fclose(out), 0);
+  cr_expect_str_eq(text, "\"pool.a,b\",tbt,mean,0.25,s\n\"pool.a,b\",tbt,max,,\n");
+}
+
+Test(cells, percents) {
+  char text[64] = "";
+  FILE *out = fmemopen(text, sizeof text, "w");
+  Rows rows = {.format = OUTPUT_TABLE, .out = out, .indent = ""};
+  rows_put(&rows, (Cell[]){{CELL_OF_NUMBER("a", 0.125), COLUMN_PERCENT("a", 7, "%+.1f")},
+                           {CELL_OF_NUMBER("b", NAN), COLUMN_PERCENT("b", 3, "%.0f")},
+                           {0}});
+  cr_assert_eq(fclose(out), 0);
+  cr_expect_str_eq(text, "      a   b\n +12.5%   -\n");
 }
