@@ -55,7 +55,8 @@ typedef struct Cell {
 /* `"name": value` of each cell that JSON has: `first` before the first, `between` before others. */
 void cells_json(const Cell *cells, const char *first, const char *between, FILE *out);
 
-/* A line "scope,name,statistic,value,unit" of each number that CSV has: its name is the statistic. */
+/* A line "scope,name,statistic,value,unit" of each number that CSV has; its name is the statistic.
+ */
 void cells_figures(const Cell *cells, const char *scope, const char *name, FILE *out);
 
 /* A table, as its rows come. */
