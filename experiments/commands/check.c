@@ -151,8 +151,6 @@ const Command command_check = {
         "Looks for times in a profile that cannot be: faster than the GPU's peaks, more work\n"
         "in less time, replicates that disagree, copies of other rows, zeros for nothing.",
     .operands = "PROFILE",
-    .min_operands = 1,
-    .max_operands = 1,
     .options = options,
     .size = sizeof(Options),
     .notes =

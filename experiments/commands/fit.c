@@ -322,8 +322,6 @@ const Command command_fit = {
     .summary = "Fits the terms of iteration times to a profile, and prints how far they are off:\n"
                "on what they were fitted to, on random rows, on configurations held out.",
     .operands = "PROFILE [MODEL]",
-    .min_operands = 1,
-    .max_operands = 2,
     .options = options,
     .size = sizeof(Options),
     .notes = "Run 'tandem check' first. MODEL is read with --verify only. A preset adds its time\n"

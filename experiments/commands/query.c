@@ -30,11 +30,6 @@ static const char *load_query(const char *name, Arena *arena, Diag *diag) {
 
 /* ---- Printing rows as they come ---- */
 
-static bool is_number(sqlite3_stmt *statement, int column) {
-  int type = sqlite3_column_type(statement, column);
-  return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-}
-
 static const char *cell_text(sqlite3_stmt *statement, int column) {
   const unsigned char *text = sqlite3_column_text(statement, column);
   return text ? (const char *)text : "";
@@ -57,7 +52,9 @@ static int measure(sqlite3_stmt *statement, int *widths, int n) {
       char text[32];
       const int width = text_width(cell_short(statement, i, text));
       const int widest = width > abs(widths[i]) ? width : abs(widths[i]);
-      widths[i] = widths[i] > 0 || is_number(statement, i) ? widest : -widest;
+      const int type = sqlite3_column_type(statement, i);
+      const bool is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+      widths[i] = widths[i] > 0 || is_number ? widest : -widest;
     }
   return status;
 }
@@ -165,8 +162,6 @@ const Command command_query = {
     .help = "ask a results database",
     .summary = "Asks a database of results; the database is only read.",
     .operands = "DB [NAME]",
-    .min_operands = 1,
-    .max_operands = 2,
     .options = options,
     .size = sizeof(Options),
     .notes =

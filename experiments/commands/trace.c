@@ -152,8 +152,6 @@ const Command command_trace = {
     .summary = "Reads a trace of requests, which may be gzip, and prints what it holds: rows,\n"
                "span, rate, variation of the gaps and percentiles of lengths and gaps.",
     .operands = "FILE",
-    .min_operands = 1,
-    .max_operands = 1,
     .options = options,
     .size = sizeof(Options),
     .notes = "Every row is checked; the first bad one is reported and ends the reading.\n"

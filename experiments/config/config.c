@@ -175,11 +175,6 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   return status | config_bind_slo(self, keys.slo, arena, diag);
 }
 
-static const char *directory_of(const char *path, Arena *arena) {
-  const char *slash = strrchr(path, '/');
-  return slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
-}
-
 static int set_number(Node *root, const char *key, int64_t number, Arena *arena, Diag *diag) {
   return yaml_set(root, arena_printf(arena, "%s=%lld", key, (long long)number), arena, diag);
 }
@@ -233,7 +228,8 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
                 ConfigCache *cache, Arena *arena, Diag *diag) {
   *self =
       (Config){.path = path, .data_root = config_data_root(), .slo = &slo_sets[0], .cache = cache};
-  self->directory = directory_of(path, arena);
+  const char *slash = strrchr(path, '/');
+  self->directory = slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
   self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
   const int status = changes ? config_change(root, changes, arena, diag) : 0;
   if (!cache) self->cache = config_cache_new(arena);
