@@ -1,6 +1,6 @@
 /* See cells.h. */
 #include "experiments/base/cells.h"
-#include "sim/base/text.h"
+#include "sim/base/csv.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -13,12 +13,10 @@ static bool is_in(const Cell *cell, OutputFormat format) {
 /* ---- One value ---- */
 
 static void put_number(const Cell *cell, const char *missing, FILE *out) {
-  if (!isfinite(cell->value))
-    fputs(missing, out);
-  else if (cell->format)
+  if (cell->format && isfinite(cell->value))
     fprintf(out, cell->format, cell->value);
   else
-    write_csv_number(cell->value, out);
+    write_number(cell->value, missing, out);
 }
 
 static void put_json(const Cell *cell, FILE *out) {
@@ -42,7 +40,7 @@ static void put_csv(const Cell *cell, FILE *out) {
   else if (cell->kind == CELL_WHOLE || cell->kind == CELL_FLAG)
     fprintf(out, "%" PRId64, cell->whole);
   else if (cell->text)
-    write_csv_text(cell->text, out);
+    csv_put_text(cell->text, out);
 }
 
 /* As people read it. */
@@ -83,7 +81,7 @@ static void put_csv_line(const Cell *cells, bool headings, FILE *out) {
     if (!is_in(cell, OUTPUT_CSV)) continue;
     fputs(before, out);
     if (headings)
-      write_csv_text(cell->name, out);
+      csv_put_text(cell->name, out);
     else
       put_csv(cell, out);
     before = ",";

@@ -167,13 +167,6 @@ static int bind_figures(Claim *self, const Node *list, Arena *arena, Diag *diag)
 
 /* ---- Sources ---- */
 
-static int count_sources(const ClaimKeys *keys) {
-  int n = 0;
-  for (int kind = 0; kind < SOURCE_KINDS; kind++)
-    if (keys->sections[kind]) n += keys->sections[kind]->n_children;
-  return n;
-}
-
 /* A source is for the columns that its `columns` lists, else for all there are. */
 static int want_columns(const Paper *paper, ClaimSource *source, Diag *diag) {
   const Node *listed = node_find(source->node, "columns");
@@ -211,8 +204,10 @@ static int check_keys(const ClaimSource *source, Diag *diag) {
 
 static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, Arena *arena,
                         Diag *diag) {
-  int status = 0;
-  self->sources = ARENA_ARRAY(arena, ClaimSource, count_sources(keys));
+  int status = 0, n = 0;
+  for (int kind = 0; kind < SOURCE_KINDS; kind++)
+    if (keys->sections[kind]) n += keys->sections[kind]->n_children;
+  self->sources = ARENA_ARRAY(arena, ClaimSource, n);
   for (int kind = 0; kind < SOURCE_KINDS; kind++) {
     const Node *section = keys->sections[kind];
     if (section && section->kind != NODE_MAP)
