@@ -12,7 +12,7 @@ const char *const format_names[] = {"table", "csv", "json", NULL};
 
 static const double WHOLE_MAX = 9007199254740992.0; // 2^53: whole numbers are exact up to here
 
-static void write_number(double value, const char *missing, FILE *out) {
+void write_number(double value, const char *missing, FILE *out) {
   if (!isfinite(value))
     fputs(missing, out);
   else if (value == floor(value) && fabs(value) <= WHOLE_MAX)
@@ -21,13 +21,9 @@ static void write_number(double value, const char *missing, FILE *out) {
     fprintf(out, "%.9g", value);
 }
 
-void write_json_number(double value, FILE *out) {
-  write_number(value, "null", out);
-}
-
 void write_json_value(const char *before, const char *key, double value, FILE *out) {
   fprintf(out, "%s\"%s\": ", before, key);
-  write_json_number(value, out);
+  write_number(value, "null", out);
 }
 
 void write_json_text(const char *before, const char *key, const char *text, FILE *out) {
@@ -38,15 +34,11 @@ void write_json_text(const char *before, const char *key, const char *text, FILE
     fputs("null", out);
 }
 
-void write_csv_number(double value, FILE *out) {
-  write_number(value, "", out);
-}
-
 void write_csv_figure(const char *scope, const char *name, const char *statistic, double value,
                       const char *unit, FILE *out) {
-  write_csv_text(scope, out);
+  csv_put_text(scope, out);
   fprintf(out, ",%s,%s,", name, statistic);
-  write_csv_number(value, out);
+  write_number(value, "", out);
   fprintf(out, ",%s\n", unit);
 }
 
@@ -64,10 +56,6 @@ void write_json_string(const char *text, FILE *out) {
     if (size == 0) size = 1;
   }
   putc('"', out);
-}
-
-void write_csv_text(const char *text, FILE *out) {
-  csv_put_text(text, out);
 }
 
 void write_cell(const char *text, int width, FILE *out) {

@@ -7,20 +7,16 @@
 typedef enum OutputFormat { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON } OutputFormat;
 extern const char *const format_names[]; // "table", …, NULL-terminated
 
-/* Nine digits, or all of a whole number; null when it is not finite. */
-void write_json_number(double value, FILE *out);
+/* Nine digits, or all of a whole number; `missing` when it is not finite. */
+void write_number(double value, const char *missing, FILE *out);
 /* Control characters as escapes, U+FFFD for each byte that is no UTF-8. */
 void write_json_string(const char *text, FILE *out);
 /* A member of an object, after `before`, the ", " or what else comes first; a text may be NULL. */
 void write_json_value(const char *before, const char *key, double value, FILE *out);
 void write_json_text(const char *before, const char *key, const char *text, FILE *out);
-/* The same number, empty when it is not finite. */
-void write_csv_number(double value, FILE *out);
 /* A line of "scope,name,statistic,value,unit". */
 void write_csv_figure(const char *scope, const char *name, const char *statistic, double value,
                       const char *unit, FILE *out);
-/* As csv_put_text. */
-void write_csv_text(const char *text, FILE *out);
 /* A cell of a table for people: '?' for what is not plain (sim/base/text.h), padded to `width`
  * characters, on the right when that is negative. */
 void write_cell(const char *text, int width, FILE *out);

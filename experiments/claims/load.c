@@ -10,6 +10,9 @@ const char *const verdict_names[VERDICTS] = {"within", "outside", "input-missing
 
 static const char *const section_names[SOURCE_KINDS] = {"runs", "models", "studies"};
 
+#define KEY(name, Struct, field, kind, ...)                                                        \
+  { .key = name, .type = kind, .offset = offsetof(Struct, field), __VA_ARGS__ }
+
 /* ---- paper.yaml ---- */
 
 typedef struct PaperKeys {
@@ -18,19 +21,11 @@ typedef struct PaperKeys {
 } PaperKeys;
 
 static const OptionSpec paper_options[] = {
-    {.key = "title",
-     .type = OPTION_STRING,
-     .offset = offsetof(PaperKeys, title),
-     .required = true,
-     .help = "of the paper"},
-    {.key = "released",
-     .type = OPTION_NODE,
-     .offset = offsetof(PaperKeys, columns[COLUMN_RELEASED]),
-     .help = "{config, designs} by the rules and tables of the authors' simulator"},
-    {.key = "tandem",
-     .type = OPTION_NODE,
-     .offset = offsetof(PaperKeys, columns[COLUMN_TANDEM]),
-     .help = "{config, designs} with the batch-true model"},
+    KEY("title", PaperKeys, title, OPTION_STRING, .required = true, .help = "of the paper"),
+    KEY("released", PaperKeys, columns[COLUMN_RELEASED], OPTION_NODE,
+        .help = "{config, designs} by the rules and tables of the authors' simulator"),
+    KEY("tandem", PaperKeys, columns[COLUMN_TANDEM], OPTION_NODE,
+        .help = "{config, designs} with the batch-true model"),
     {0}};
 
 typedef struct ColumnKeys {
@@ -39,15 +34,9 @@ typedef struct ColumnKeys {
 } ColumnKeys;
 
 static const OptionSpec column_options[] = {
-    {.key = "config",
-     .type = OPTION_STRING,
-     .offset = offsetof(ColumnKeys, config),
-     .required = true,
-     .help = "file in the paper's folder that every source starts from"},
-    {.key = "designs",
-     .type = OPTION_NODE,
-     .offset = offsetof(ColumnKeys, designs),
-     .help = "named settings on it"},
+    KEY("config", ColumnKeys, config, OPTION_STRING, .required = true,
+        .help = "file in the paper's folder that every source starts from"),
+    KEY("designs", ColumnKeys, designs, OPTION_NODE, .help = "named settings on it"),
     {0}};
 
 static int load_column(Paper *self, ClaimColumn column, const Node *node, Arena *arena,
@@ -81,10 +70,8 @@ typedef struct ClaimKeys {
   const Node *sections[SOURCE_KINDS], *figures, *sensitivity;
 } ClaimKeys;
 
-#define CLAIM(field, kind, ...)                                                                    \
-  { .key = #field, .type = kind, .offset = offsetof(ClaimKeys, field), __VA_ARGS__ }
-#define SECTION(name, which, ...)                                                                  \
-  { .key = name, .type = OPTION_NODE, .offset = offsetof(ClaimKeys, sections[which]), __VA_ARGS__ }
+#define CLAIM(field, kind, ...)   KEY(#field, ClaimKeys, field, kind, __VA_ARGS__)
+#define SECTION(name, which, ...) KEY(name, ClaimKeys, sections[which], OPTION_NODE, __VA_ARGS__)
 
 static const OptionSpec claim_options[] = {
     CLAIM(claim, OPTION_STRING, .required = true, .help = "what the paper says, in one line"),
@@ -104,8 +91,7 @@ typedef struct FigureKeys {
   const Node *range;
 } FigureKeys;
 
-#define FIGURE(field, kind, ...)                                                                   \
-  { .key = #field, .type = kind, .offset = offsetof(FigureKeys, field), __VA_ARGS__ }
+#define FIGURE(field, kind, ...) KEY(#field, FigureKeys, field, kind, __VA_ARGS__)
 
 static const OptionSpec figure_options[] = {
     FIGURE(what, OPTION_STRING, .required = true, .help = "a few words"),
@@ -181,13 +167,6 @@ static int bind_figures(Claim *self, const Node *list, Arena *arena, Diag *diag)
 
 /* ---- Sources ---- */
 
-static int count_sources(const ClaimKeys *keys) {
-  int n = 0;
-  for (int kind = 0; kind < SOURCE_KINDS; kind++)
-    if (keys->sections[kind]) n += keys->sections[kind]->n_children;
-  return n;
-}
-
 /* A source is for the columns that its `columns` lists, else for all there are. */
 static int want_columns(const Paper *paper, ClaimSource *source, Diag *diag) {
   const Node *listed = node_find(source->node, "columns");
@@ -225,8 +204,10 @@ static int check_keys(const ClaimSource *source, Diag *diag) {
 
 static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, Arena *arena,
                         Diag *diag) {
-  int status = 0;
-  self->sources = ARENA_ARRAY(arena, ClaimSource, count_sources(keys));
+  int status = 0, n = 0;
+  for (int kind = 0; kind < SOURCE_KINDS; kind++)
+    if (keys->sections[kind]) n += keys->sections[kind]->n_children;
+  self->sources = ARENA_ARRAY(arena, ClaimSource, n);
   for (int kind = 0; kind < SOURCE_KINDS; kind++) {
     const Node *section = keys->sections[kind];
     if (section && section->kind != NODE_MAP)

@@ -258,11 +258,6 @@ static bool is_ordered(const Axis *axis) {
   return true;
 }
 
-/* "24 /s", "(46, 40)" of keys that move together. */
-static const char *label_text(const Choice *choice, Arena *arena) {
-  return strchr(choice->label, ',') ? arena_printf(arena, "(%s)", choice->label) : choice->label;
-}
-
 /* "16, 24..32": the values of an axis at which `at` is true, neighbours joined. */
 static const char *values_text(const Axis *axis, const bool *at, Arena *arena) {
   const bool ordered = is_ordered(axis);
@@ -272,8 +267,9 @@ static const char *values_text(const Axis *axis, const bool *at, Arena *arena) {
     int last = i;
     while (ordered && last + 1 < axis->n_choices && at[last + 1])
       last++;
-    const char *value = label_text(&axis->choices[i], arena);
-    text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "", value);
+    const char *value = axis->choices[i].label;
+    const bool together = strchr(value, ',') != NULL; // keys that move so: "(46, 40)"
+    text = arena_printf(arena, together ? "%s%s(%s)" : "%s%s%s", text, *text ? ", " : "", value);
     if (last > i) text = arena_printf(arena, "%s..%s", text, axis->choices[last].label);
     i = last;
   }

@@ -375,7 +375,6 @@ const Command command_calibrate = {
     .summary = "Measures a model's operators on the device at hand, into a profile for 'tandem "
                "fit'.",
     .operands = "",
-    .max_operands = 0,
     .options = options,
     .size = sizeof(Options),
     .example = "tandem calibrate --backend cuda --model llama2-70b --tp 1,2,4,8 -o h200.csv",

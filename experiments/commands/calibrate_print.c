@@ -85,13 +85,6 @@ static void print_group_summary(const Calibrate *self, const CalibrateGroup *gro
   print_waived(plan);
 }
 
-static void print_rates(const HarnessReport *report) {
-  if (report->best_flops > 0) printf("  at best %.4g TFLOP/s", 1e-12 * report->best_flops);
-  if (report->best_memory > 0) printf(", %.4g GB/s of memory", 1e-9 * report->best_memory);
-  if (report->best_link > 0) printf(", %.4g GB/s of a link", 1e-9 * report->best_link);
-  if (report->best_flops > 0) putchar('\n');
-}
-
 static void print_verified(const HarnessReport *report) {
   double worst = 0;
   int at = 0;
@@ -114,7 +107,10 @@ void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,
   }
   if (!any) return;
   printf("%s\n", self->device.name);
-  print_rates(report);
+  if (report->best_flops > 0) printf("  at best %.4g TFLOP/s", 1e-12 * report->best_flops);
+  if (report->best_memory > 0) printf(", %.4g GB/s of memory", 1e-9 * report->best_memory);
+  if (report->best_link > 0) printf(", %.4g GB/s of a link", 1e-9 * report->best_link);
+  if (report->best_flops > 0) putchar('\n');
   printf("  %lld samples, %lld of them outliers\n", (long long)report->samples,
          (long long)report->outliers);
   printf("  drift %.2f%% at most between %lld readings of the anchors; %lld points measured again, "

@@ -1,5 +1,5 @@
 /* `tandem check PROFILE`: what in a profile cannot be, and the profile without it. */
-#include "experiments/base/writer.h"
+#include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "perfmodel/check_profile.h"
@@ -22,8 +22,10 @@ static int line_at(const CheckReport *report, const CheckFinding *finding, size_
 }
 
 /* Lines in runs of equal steps: "12-20 by 2, 31". */
-static void print_lines(const CheckReport *report, const CheckFinding *finding) {
+static const char *lines_text(const CheckReport *report, const CheckFinding *finding) {
   enum { SHORTEST_RUN = 3 };
+  Arena *arena = report->profile->arena;
+  const char *text = "";
   for (size_t i = 0, end = 0; i < finding->n_rows; i = end) {
     const int first = line_at(report, finding, i);
     const int step = i + 1 < finding->n_rows ? line_at(report, finding, i + 1) - first : 0;
@@ -32,78 +34,72 @@ static void print_lines(const CheckReport *report, const CheckFinding *finding) 
            line_at(report, finding, end) - line_at(report, finding, end - 1) == step)
       end++;
     if (end - i < SHORTEST_RUN) end = i + 1;
-    printf("%s%d", i > 0 ? ", " : "", first);
-    if (end - i > 1) printf("-%d", line_at(report, finding, end - 1));
-    if (end - i > 1 && step > 1) printf(" by %d", step);
+    text = arena_printf(arena, "%s%s%d", text, i > 0 ? ", " : "", first);
+    if (end - i > 1) text = arena_printf(arena, "%s-%d", text, line_at(report, finding, end - 1));
+    if (end - i > 1 && step > 1) text = arena_printf(arena, "%s by %d", text, step);
   }
+  return text;
 }
 
 /* ---- Printing ---- */
 
-static void print_table(const CheckReport *report) {
-  for (size_t i = 0; i < report->n_findings; i++) {
-    const CheckFinding *finding = &report->findings[i];
-    printf("%s: %s of %s on %s, tensor_parallel_size %d: %s\n  %zu row%s, line%s ",
-           check_rule_name(finding->rule), profile_op_name(finding->op), finding->group->model,
-           finding->group->gpu, (int)finding->group->tensor_parallel_size, finding->reason,
-           finding->n_rows, finding->n_rows == 1 ? "" : "s", finding->n_rows == 1 ? "" : "s");
-    print_lines(report, finding);
-    putchar('\n');
-  }
+/* A finding and the report that it is of. */
+typedef struct Found {
+  const CheckReport *report;
+  const CheckFinding *finding;
+} Found;
+
+static void json_lines(const void *of, FILE *out) {
+  const Found *found = of;
+  for (size_t i = 0; i < found->finding->n_rows; i++)
+    fprintf(out, "%s%d", i > 0 ? ", " : "[", line_at(found->report, found->finding, i));
+  putc(']', out);
 }
 
-static void print_csv(const CheckReport *report) {
-  puts("rule,model,gpu,tensor_parallel_size,op,rows,lines,reason");
-  for (size_t i = 0; i < report->n_findings; i++) {
-    const CheckFinding *finding = &report->findings[i];
-    printf("%s,", check_rule_name(finding->rule));
-    write_csv_text(finding->group->model, stdout);
-    putchar(',');
-    write_csv_text(finding->group->gpu, stdout);
-    printf(",%d,%s,%zu,", (int)finding->group->tensor_parallel_size, profile_op_name(finding->op),
-           finding->n_rows);
-    putchar('"');
-    print_lines(report, finding);
-    printf("\",");
-    write_csv_text(finding->reason, stdout);
-    putchar('\n');
-  }
+static void print_finding(Rows *rows, const Found *found) {
+  const CheckFinding *finding = found->finding;
+  const ProfileGroup *group = finding->group;
+  const char *lines = lines_text(found->report, finding), *plural = finding->n_rows == 1 ? "" : "s";
+  if (rows->format == OUTPUT_TABLE)
+    printf("%s: %s of %s on %s, tensor_parallel_size %d: %s\n  %zu row%s, line%s %s\n",
+           check_rule_name(finding->rule), profile_op_name(finding->op), group->model, group->gpu,
+           (int)group->tensor_parallel_size, finding->reason, finding->n_rows, plural, plural,
+           lines);
+  else
+    rows_put(rows, (Cell[]){{CELL_OF_TEXT("rule", check_rule_name(finding->rule))},
+                            {CELL_OF_TEXT("model", group->model)},
+                            {CELL_OF_TEXT("gpu", group->gpu)},
+                            {CELL_OF_WHOLE("tensor_parallel_size", group->tensor_parallel_size)},
+                            {CELL_OF_TEXT("op", profile_op_name(finding->op))},
+                            {CELL_OF_WHOLE("rows", (int64_t)finding->n_rows)},
+                            {CELL_OF_JSON("lines", json_lines, found), .text = lines},
+                            {CELL_OF_TEXT("reason", finding->reason)},
+                            {0}});
 }
 
-static void print_json(const CheckReport *report) {
-  printf("{\n  \"file\": ");
-  write_json_string(report->profile->path, stdout);
-  printf(",\n  \"findings\": [");
-  for (size_t i = 0; i < report->n_findings; i++) {
-    const CheckFinding *finding = &report->findings[i];
-    printf("%s\n    {\"rule\": \"%s\", \"model\": ", i > 0 ? "," : "",
-           check_rule_name(finding->rule));
-    write_json_string(finding->group->model, stdout);
-    printf(", \"gpu\": ");
-    write_json_string(finding->group->gpu, stdout);
-    printf(", \"tensor_parallel_size\": %d, \"op\": \"%s\", \"rows\": %zu, \"lines\": [",
-           (int)finding->group->tensor_parallel_size, profile_op_name(finding->op),
-           finding->n_rows);
-    for (size_t k = 0; k < finding->n_rows; k++)
-      printf("%s%d", k > 0 ? ", " : "", line_at(report, finding, k));
-    printf("], \"reason\": ");
-    write_json_string(finding->reason, stdout);
-    putchar('}');
+static void print_report(const CheckReport *report, OutputFormat format) {
+  Rows rows = {format, stdout, "", .gap = "\n    ", .end = "\n  ]"};
+  if (format == OUTPUT_JSON) {
+    write_json_text("{\n  ", "file", report->profile->path, stdout);
+    printf(",\n  \"findings\": ");
   }
-  printf("\n  ],\n  \"notes\": [");
+  for (size_t i = 0; i < report->n_findings; i++)
+    print_finding(&rows, &(Found){report, &report->findings[i]});
+  if (format == OUTPUT_CSV && report->n_findings == 0) {
+    rows.headings_only = true;
+    print_finding(&rows, &(Found){report, &(CheckFinding){.group = &(ProfileGroup){0}}});
+  }
+  rows_end(&rows);
+  if (format == OUTPUT_JSON) printf(",\n  \"notes\": [");
   for (size_t i = 0; i < report->n_notes; i++) {
-    printf("%s\n    ", i > 0 ? "," : "");
-    write_json_string(report->notes[i], stdout);
+    if (format == OUTPUT_JSON) {
+      printf("%s\n    ", i > 0 ? "," : "");
+      write_json_string(report->notes[i], stdout);
+    } else {
+      fprintf(stderr, "note: %s\n", text_shown(report->notes[i], report->profile->arena));
+    }
   }
-  puts("\n  ]\n}");
-}
-
-static void print_report(const CheckReport *report, OutputFormat output) {
-  static void (*const printers[])(const CheckReport *) = {
-      [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
-  printers[output](report);
-  for (size_t i = 0; output != OUTPUT_JSON && i < report->n_notes; i++)
-    fprintf(stderr, "note: %s\n", text_shown(report->notes[i], report->profile->arena));
+  if (format == OUTPUT_JSON) puts("\n  ]\n}");
   fprintf(stderr, "%zu row%s, %zu finding%s\n", report->profile->n_rows,
           report->profile->n_rows == 1 ? "" : "s", report->n_findings,
           report->n_findings == 1 ? "" : "s");
@@ -155,8 +151,6 @@ const Command command_check = {
         "Looks for times in a profile that cannot be: faster than the GPU's peaks, more work\n"
         "in less time, replicates that disagree, copies of other rows, zeros for nothing.",
     .operands = "PROFILE",
-    .min_operands = 1,
-    .max_operands = 1,
     .options = options,
     .size = sizeof(Options),
     .notes =

@@ -5,6 +5,7 @@
 #include "experiments/base/workers.h"
 #include "sim/base/text.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -186,8 +187,20 @@ static int check_required(const Cli *cli, int argc, char **argv) {
   return GO_ON;
 }
 
+static void count_operands(const char *usage, int *ret_min, int *ret_max) {
+  *ret_min = *ret_max = 0;
+  for (const char *word = usage; *word; word += strspn(word, " ")) {
+    *ret_min += *word != '[';
+    *ret_max += 1;
+    word += strcspn(word, " ");
+  }
+  if (strstr(usage, "...")) *ret_max = INT_MAX;
+}
+
 static int parse(Cli *cli, int argc, char **argv, void *target) {
   const Command *command = cli->command;
+  int min_operands, max_operands;
+  count_operands(command->operands, &min_operands, &max_operands);
   bool options_end = false;
   for (int i = 1; i < argc; i++) {
     const bool is_option = !options_end && argv[i][0] == '-' && argv[i][1] != '\0';
@@ -196,14 +209,13 @@ static int parse(Cli *cli, int argc, char **argv, void *target) {
     } else if (is_option) {
       const int code = take_option(cli, argc, argv, &i, target);
       if (code != GO_ON) return code;
-    } else if (cli->n_operands == command->max_operands) {
+    } else if (cli->n_operands == max_operands) {
       return cli_usage(cli, "'%s' is one argument too many", argv[i]);
     } else {
       cli->operands[cli->n_operands++] = argv[i];
     }
   }
-  if (cli->n_operands < command->min_operands)
-    return cli_usage(cli, "it needs %s", command->operands);
+  if (cli->n_operands < min_operands) return cli_usage(cli, "it needs %s", command->operands);
   return check_required(cli, argc, argv);
 }
 

@@ -16,8 +16,8 @@ typedef struct Command {
   const char *name;
   const char *help;     // half a line, for 'tandem --help'
   const char *summary;  // one sentence, or a few lines
-  const char *operands; // "CONFIG", as usage shows them
-  int min_operands, max_operands;
+  const char *operands; // "OUT DB... [NAME]", as usage shows them: those in [] may be left out, and
+                        // of those with ... there may be any number more
   const OptionSpec *options; // see CLI_ROW; NULL: none; --help is understood everywhere
   size_t size;               // of the struct that they fill, zeroes but for
   const void *initial;       // NULL: all of it

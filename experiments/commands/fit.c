@@ -1,5 +1,5 @@
 /* `tandem fit PROFILE`: model files from measurements, with how good they are. */
-#include "experiments/base/writer.h"
+#include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
@@ -91,33 +91,6 @@ static int count_groups(const Profile *profile, const ProfileGroup *groups, size
 
 /* ---- Printing ---- */
 
-/* One line of scores: a part and how it was scored. */
-typedef struct ScoreLine {
-  const FitResult *result;
-  FitPart part;
-  const char *kind;
-  const FitScore *score;
-  bool first; // of the output
-  char worst_batch[96];
-} ScoreLine;
-
-enum { KINDS = 4 };
-
-static ScoreLine score_line(const FitResult *result, FitPart part, int kind) {
-  const FitPartScores *scores = &result->parts[part];
-  const struct {
-    const char *kind;
-    const FitScore *score;
-  } kinds[KINDS] = {{"train", &scores->train},
-                    {"random 80:20", &scores->random},
-                    {"held out", &scores->held_out},
-                    {"held-out size", &scores->held_out_size}};
-  ScoreLine line = {
-      .result = result, .part = part, .kind = kinds[kind].kind, .score = kinds[kind].score};
-  format_batch(&line.score->worst_batch, line.worst_batch, sizeof line.worst_batch);
-  return line;
-}
-
 static void print_curve(const char *name, const FitCurve *curve) {
   if (curve->n_knots == 0) return;
   printf("  %s, %d knots:", name, curve->n_knots);
@@ -183,62 +156,45 @@ static void print_head_table(const FitResult *result, Arena *arena) {
   print_missing(result);
   print_joining(result);
   print_left_out(result);
-  printf("  %-18s%-14s %6s %7s %7s %7s %7s %7s  %s\n", "errors in %", "", "rows", "configs",
-         "noise", "MAPE", "p95", "worst", "at");
 }
 
-static void print_line_table(const ScoreLine *line) {
-  const FitPartScores *scores = &line->result->parts[line->part];
-  printf("  %-18s%-14s %6lld %7lld %7.2f %7.2f %7.2f %7.2f  %s\n", fit_part_name(line->part),
-         line->kind, (long long)scores->rows, (long long)scores->configurations,
-         100 * scores->noise, 100 * line->score->mape, 100 * line->score->p95,
-         100 * line->score->worst, line->worst_batch);
+/* A line for a part and how it was scored. */
+static void put_score(Rows *rows, const FitResult *result, FitPart part, const char *kind,
+                      const FitScore *score) {
+  const FitPartScores *scores = &result->parts[part];
+  const ProfileGroup *group = &result->group;
+  char at[96];
+  if (isnan(score->mape) || scores->rows == 0) return;
+  format_batch(&score->worst_batch, at, sizeof at);
+#define PERCENT(key, heading, share)                                                               \
+  CELL_OF_NUMBER(key, 100 * (share)), .format = "%.4f", .show = "%.2f", COLUMN(heading, 7)
+  rows_put(rows,
+           (Cell[]){{CELL_OF_TEXT("model", group->model)},
+                    {CELL_OF_TEXT("gpu", group->gpu)},
+                    {CELL_OF_WHOLE("tensor_parallel_size", group->tensor_parallel_size)},
+                    {CELL_OF_TEXT("part", fit_part_name(part)), COLUMN("errors in %", -17)},
+                    {CELL_OF_TEXT("kind", kind), COLUMN("", -14)},
+                    {CELL_OF_WHOLE("rows", scores->rows), COLUMN("rows", 6)},
+                    {CELL_OF_WHOLE("configurations", scores->configurations), COLUMN("configs", 7)},
+                    {PERCENT("noise_percent", "noise", scores->noise)},
+                    {PERCENT("mape_percent", "MAPE", score->mape)},
+                    {PERCENT("p95_percent", "p95", score->p95)},
+                    {PERCENT("worst_percent", "worst", score->worst)},
+                    {CELL_OF_TEXT("worst_batch", at), COLUMN("at", 0)},
+                    {0}});
 }
 
-static void print_line_csv(const ScoreLine *line) {
-  const FitPartScores *scores = &line->result->parts[line->part];
-  const ProfileGroup *group = &line->result->group;
-  if (line->first)
-    puts("model,gpu,tensor_parallel_size,part,kind,rows,configurations,noise_percent,"
-         "mape_percent,p95_percent,worst_percent,worst_batch");
-  write_csv_text(group->model, stdout);
-  putchar(',');
-  write_csv_text(group->gpu, stdout);
-  printf(",%d,%s,%s,%lld,%lld,%.4f,%.4f,%.4f,%.4f,%s\n", (int)group->tensor_parallel_size,
-         fit_part_name(line->part), line->kind, (long long)scores->rows,
-         (long long)scores->configurations, 100 * scores->noise, 100 * line->score->mape,
-         100 * line->score->p95, 100 * line->score->worst, line->worst_batch);
-}
-
-static void print_line_json(const ScoreLine *line) {
-  const FitPartScores *scores = &line->result->parts[line->part];
-  const ProfileGroup *group = &line->result->group;
-  printf("%s\n  {\"model\": ", line->first ? "[" : ",");
-  write_json_string(group->model, stdout);
-  printf(", \"gpu\": ");
-  write_json_string(group->gpu, stdout);
-  printf(", \"tensor_parallel_size\": %d, \"part\": \"%s\", \"kind\": \"%s\",\n   \"rows\": %lld, "
-         "\"configurations\": %lld, \"noise_percent\": %.4f, \"mape_percent\": %.4f,\n   "
-         "\"p95_percent\": %.4f, \"worst_percent\": %.4f, \"worst_batch\": \"%s\"}",
-         (int)group->tensor_parallel_size, fit_part_name(line->part), line->kind,
-         (long long)scores->rows, (long long)scores->configurations, 100 * scores->noise,
-         100 * line->score->mape, 100 * line->score->p95, 100 * line->score->worst,
-         line->worst_batch);
-}
-
-static void print_result(const FitResult *result, OutputFormat output, bool first, Arena *arena) {
-  static void (*const printers[])(const ScoreLine *) = {[OUTPUT_TABLE] = print_line_table,
-                                                        [OUTPUT_CSV] = print_line_csv,
-                                                        [OUTPUT_JSON] = print_line_json};
-  if (output == OUTPUT_TABLE) print_head_table(result, arena);
-  for (int part = 0; part < FIT_PARTS; part++) {
-    for (int kind = 0; kind < KINDS; kind++) {
-      ScoreLine line = score_line(result, (FitPart)part, kind);
-      if (isnan(line.score->mape) || result->parts[part].rows == 0) continue;
-      line.first = first;
-      first = false;
-      printers[output](&line);
-    }
+static void put_result(Rows *rows, const FitResult *result, Arena *arena) {
+  if (rows->format == OUTPUT_TABLE) {
+    print_head_table(result, arena);
+    rows->any = false; // each result has a table of its own
+  }
+  for (FitPart part = 0; part < FIT_PARTS; part++) {
+    const FitPartScores *scores = &result->parts[part];
+    put_score(rows, result, part, "train", &scores->train);
+    put_score(rows, result, part, "random 80:20", &scores->random);
+    put_score(rows, result, part, "held out", &scores->held_out);
+    put_score(rows, result, part, "held-out size", &scores->held_out_size);
   }
 }
 
@@ -322,18 +278,17 @@ static int fit(const char *path, const Options *options, Arena *arena, Diag *dia
   const char *to = options->output_path;
   if (to && !datafile_is_path(to) && make_folder(to, diag)) return EXIT_ENVIRONMENT;
   FitResult *result = ARENA_NEW(arena, FitResult);
-  bool first = true;
+  Rows rows = {(OutputFormat)options->format, stdout, "  ", .gap = "\n  ", .end = "\n]\n"};
   for (int i = 0; i < n; i++) {
     FitOptions fit_options_of = {.seed = (uint64_t)options->seed, .mode = options->mode};
     if (find_preset(&profile, &groups[i], options, &fit_options_of, arena, diag) ||
         find_all_reduce(&profile, &groups[i], options, &fit_options_of.all_reduce, arena, diag) ||
         fit_group(result, &profile, &groups[i], &fit_options_of, arena, diag))
       continue;
-    print_result(result, (OutputFormat)options->format, first, arena);
-    first = false;
+    put_result(&rows, result, arena);
     save(result, &profile, to, arena, diag); // what fails is in `diag`
   }
-  if (options->format == OUTPUT_JSON) puts(first ? "[]" : "\n]");
+  rows_end(&rows);
   return EXIT_DONE;
 }
 
@@ -367,8 +322,6 @@ const Command command_fit = {
     .summary = "Fits the terms of iteration times to a profile, and prints how far they are off:\n"
                "on what they were fitted to, on random rows, on configurations held out.",
     .operands = "PROFILE [MODEL]",
-    .min_operands = 1,
-    .max_operands = 2,
     .options = options,
     .size = sizeof(Options),
     .notes = "Run 'tandem check' first. MODEL is read with --verify only. A preset adds its time\n"

@@ -72,8 +72,6 @@ const Command command_import = {
     .summary = "Writes a profile from the measurements of another project. The facts at its head\n"
                "say the source, its units and what had to be assumed.",
     .operands = "FORMAT FILE",
-    .min_operands = 2,
-    .max_operands = 2,
     .options = options,
     .size = sizeof(Options),
     .example = "tandem import splitwise-sim perf_model.csv -o profile.csv",

@@ -196,8 +196,6 @@ const Command command_list = {
     .help = "what there is: policies, models, machines, traces, options",
     .summary = "Lists what a configuration can say; without WHAT, everything.",
     .operands = "[WHAT]",
-    .min_operands = 0,
-    .max_operands = 1,
     .notes =
         "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies\n"
         "with their options), models, machines, perfmodels, lengths, traces (formats), figures\n"

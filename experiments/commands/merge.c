@@ -3,7 +3,6 @@
 #include "experiments/results/results.h"
 #include "sim/base/text.h"
 #include <inttypes.h>
-#include <limits.h>
 
 typedef struct Options {
   bool partial;
@@ -31,8 +30,6 @@ const Command command_merge = {
     .help = "join databases of results",
     .summary = "Joins databases of results, such as the shards of a sweep, to a new one.",
     .operands = "OUT DB...",
-    .min_operands = 2,
-    .max_operands = INT_MAX,
     .options = options,
     .size = sizeof(Options),
     .notes =

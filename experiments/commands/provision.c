@@ -60,14 +60,6 @@ static int open_results(Study *self) {
   return status;
 }
 
-/* Why no design has an answer. */
-static int report_none(Study *self, const DesignOutcome *outcomes) {
-  for (int d = 0; d < self->study.n_designs; d++)
-    diag_error(self->diag, self->study.designs[d].at, "design '%s' meets the limits nowhere: %s",
-               self->study.designs[d].name, outcomes[d].why_not);
-  return EXIT_INPUT;
-}
-
 static int run_study(Study *self) {
   const Options *given = self->options;
   double shown_s = clock_monotonic();
@@ -86,7 +78,11 @@ static int run_study(Study *self) {
   provision_print(&self->study, outcomes, given->format, stdout);
   bool flips = false;
   if (provision_best(&self->study, outcomes, &flips) >= 0) return EXIT_DONE;
-  return given->require_slo ? EXIT_SLO_MISSED : report_none(self, outcomes);
+  if (given->require_slo) return EXIT_SLO_MISSED;
+  for (int d = 0; d < self->study.n_designs; d++)
+    diag_error(self->diag, self->study.designs[d].at, "design '%s' meets the limits nowhere: %s",
+               self->study.designs[d].name, outcomes[d].why_not);
+  return EXIT_INPUT;
 }
 
 /* The exit code when `diag` stays empty. */
@@ -104,17 +100,13 @@ static int open_study(Study *self, const char *path) {
   return open_results(self) ? EXIT_INPUT : run_study(self);
 }
 
-static void close_all(Study *self) {
-  if (self->options->output) results_close(&self->results);
-  if (self->locked) results_unlock(&self->lock);
-  if (self->base.root) trial_base_done(&self->base);
-}
-
 static int run_provision(Cli *cli) {
   const Options *given = cli->given;
   Study self = {.options = given, .arena = cli->arena, .diag = cli->diag};
   const int code = open_study(&self, cli->operands[0]);
-  close_all(&self);
+  if (given->output) results_close(&self.results);
+  if (self.locked) results_unlock(&self.lock);
+  if (self.base.root) trial_base_done(&self.base);
   if (given->output)
     cli_interrupted(cli, "its runs so far are in '%s'; the same command goes on", given->output);
   else
@@ -130,8 +122,6 @@ const Command command_provision = {
         "power or number of machines, or at the largest rate that a budget allows; or, of work\n"
         "that is all there at once, for the parallelism and options of the largest throughput.",
     .operands = "STUDY",
-    .min_operands = 1,
-    .max_operands = 1,
     .options = options,
     .size = sizeof(Options),
     .notes =

@@ -1,5 +1,5 @@
 /* `tandem query DB [NAME]`: asks a database of results. A query by name is a file of queries/. */
-#include "experiments/base/writer.h"
+#include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
 #include "sim/base/folder.h"
@@ -30,11 +30,6 @@ static const char *load_query(const char *name, Arena *arena, Diag *diag) {
 
 /* ---- Printing rows as they come ---- */
 
-static bool is_number(sqlite3_stmt *statement, int column) {
-  int type = sqlite3_column_type(statement, column);
-  return type == SQLITE_INTEGER || type == SQLITE_FLOAT;
-}
-
 static const char *cell_text(sqlite3_stmt *statement, int column) {
   const unsigned char *text = sqlite3_column_text(statement, column);
   return text ? (const char *)text : "";
@@ -57,7 +52,9 @@ static int measure(sqlite3_stmt *statement, int *widths, int n) {
       char text[32];
       const int width = text_width(cell_short(statement, i, text));
       const int widest = width > abs(widths[i]) ? width : abs(widths[i]);
-      widths[i] = widths[i] > 0 || is_number(statement, i) ? widest : -widest;
+      const int type = sqlite3_column_type(statement, i);
+      const bool is_number = type == SQLITE_INTEGER || type == SQLITE_FLOAT;
+      widths[i] = widths[i] > 0 || is_number ? widest : -widest;
     }
   return status;
 }
@@ -89,59 +86,41 @@ static int print_table(sqlite3_stmt *statement) {
   return status;
 }
 
-static int print_csv(sqlite3_stmt *statement) {
-  const int n = sqlite3_column_count(statement);
-  int status = SQLITE_ROW;
-  for (int i = 0; i < n; i++) {
-    write_csv_text(sqlite3_column_name(statement, i), stdout);
-    putchar(i + 1 < n ? ',' : '\n');
-  }
-  while ((status = sqlite3_step(statement)) == SQLITE_ROW)
-    for (int i = 0; i < n; i++) {
-      if (is_number(statement, i))
-        fputs(cell_text(statement, i), stdout);
-      else
-        write_csv_text(cell_text(statement, i), stdout);
-      putchar(i + 1 < n ? ',' : '\n');
-    }
-  return status;
+/* What a column of the row holds; CSV has numbers as the database writes them. */
+static Cell cell_of(sqlite3_stmt *statement, int column, OutputFormat format) {
+  const char *name = sqlite3_column_name(statement, column);
+  const int type = sqlite3_column_type(statement, column);
+  if (format == OUTPUT_JSON && type == SQLITE_INTEGER)
+    return (Cell){CELL_OF_WHOLE(name, sqlite3_column_int64(statement, column))};
+  if (format == OUTPUT_JSON && type == SQLITE_FLOAT)
+    return (Cell){CELL_OF_NUMBER(name, sqlite3_column_double(statement, column))};
+  return (Cell){CELL_OF_TEXT(name, type == SQLITE_NULL ? NULL : cell_text(statement, column))};
 }
 
-static void print_json_cell(sqlite3_stmt *statement, int column) {
-  if (sqlite3_column_type(statement, column) == SQLITE_NULL)
-    fputs("null", stdout);
-  else if (sqlite3_column_type(statement, column) == SQLITE_FLOAT)
-    write_json_number(sqlite3_column_double(statement, column), stdout);
-  else if (is_number(statement, column))
-    fputs(cell_text(statement, column), stdout);
-  else
-    write_json_string(cell_text(statement, column), stdout);
-}
-
-static int print_json(sqlite3_stmt *statement) {
+static int print_rows(sqlite3_stmt *statement, OutputFormat format) {
   const int n = sqlite3_column_count(statement);
   int status = SQLITE_ROW;
-  bool first = true;
-  putchar('[');
-  for (; (status = sqlite3_step(statement)) == SQLITE_ROW; first = false) {
-    fputs(first ? "\n  {" : ",\n  {", stdout);
-    for (int i = 0; i < n; i++) {
-      if (i > 0) fputs(", ", stdout);
-      write_json_string(sqlite3_column_name(statement, i), stdout);
-      fputs(": ", stdout);
-      print_json_cell(statement, i);
-    }
-    putchar('}');
+  Rows rows = {format, stdout, "", .gap = "\n  ", .end = "\n]\n", .headings_only = true};
+  Arena arena;
+  arena_init(&arena);
+  Cell *cells = ARENA_ARRAY(&arena, Cell, n + 1);
+  for (int i = 0; i < n; i++)
+    cells[i] = (Cell){CELL_OF_TEXT(sqlite3_column_name(statement, i), NULL)};
+  if (format == OUTPUT_CSV) rows_put(&rows, cells);
+  rows.headings_only = false;
+  while ((status = sqlite3_step(statement)) == SQLITE_ROW) {
+    for (int i = 0; i < n; i++)
+      cells[i] = cell_of(statement, i, format);
+    rows_put(&rows, cells);
   }
-  puts(first ? "]" : "\n]");
+  rows_end(&rows);
+  arena_done(&arena);
   return status;
 }
 
 /* ---- The command ---- */
 
 static int ask(Results *results, const char *sql, OutputFormat format, Diag *diag) {
-  static int (*const printers[])(sqlite3_stmt *) = {
-      [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
   sqlite3_stmt *statement = NULL;
   const char *rest = "";
   int status = sqlite3_prepare_v2(results->db, sql, -1, &statement, &rest);
@@ -152,7 +131,8 @@ static int ask(Results *results, const char *sql, OutputFormat format, Diag *dia
     return diag_error(diag, place_of_file(NULL), "a query is one statement%s",
                       several ? "" : " that only asks: a SELECT, or a PRAGMA that sets nothing");
   }
-  if (status == SQLITE_OK) status = printers[format](statement);
+  if (status == SQLITE_OK)
+    status = format == OUTPUT_TABLE ? print_table(statement) : print_rows(statement, format);
   if (status != SQLITE_DONE)
     diag_error(diag, place_of_file(NULL), "the query failed: %s", sqlite3_errmsg(results->db));
   sqlite3_finalize(statement);
@@ -182,8 +162,6 @@ const Command command_query = {
     .help = "ask a results database",
     .summary = "Asks a database of results; the database is only read.",
     .operands = "DB [NAME]",
-    .min_operands = 1,
-    .max_operands = 2,
     .options = options,
     .size = sizeof(Options),
     .notes =

@@ -1,7 +1,7 @@
 /* `tandem report claims [PAPER]`: what papers claim, beside what Tandem gives for it. */
+#include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/workers.h"
-#include "experiments/base/writer.h"
 #include "experiments/claims/claims.h"
 #include "experiments/commands/cli.h"
 #include "sim/base/folder.h"
@@ -111,68 +111,50 @@ static const char *ranges_text(const Claim *claim, int figure, Arena *arena) {
   return text;
 }
 
-static void print_csv(const Paper *paper, Arena *arena, FILE *out) {
-  for (int i = 0; i < paper->n_claims; i++)
-    for (int f = 0; f < paper->claims[i].n_figures; f++) {
-      const Claim *claim = &paper->claims[i];
-      const ClaimFigure *figure = &claim->figures[f];
-      const char *texts[] = {claim->id, claim->claim, figure->what, figure->paper};
-      const double numbers[] = {figure->values[COLUMN_RELEASED], figure->values[COLUMN_TANDEM],
-                                figure->low, figure->high};
-      for (int t = 0; t < 4; t++) {
-        write_csv_text(texts[t], out);
-        putc(',', out);
-      }
-      for (int n = 0; n < 4; n++) {
-        write_csv_number(numbers[n], out);
-        putc(',', out);
-      }
-      write_csv_text(figure->unit, out);
-      fprintf(out, ",%s,", verdict_names[figure->verdict]);
-      write_csv_text(claim->note, out);
-      putc(',', out);
-      write_csv_text(ranges_text(claim, f, arena), out);
-      putc('\n', out);
-    }
-}
+/* A figure, and where its ranges are made. */
+typedef struct Judged {
+  const Claim *claim;
+  int figure;
+  Arena *arena;
+} Judged;
 
-static void json_ranges(const Claim *claim, int figure, Arena *arena, FILE *out) {
+static void json_ranges(const void *of, FILE *out) {
+  const Judged *judged = of;
+  const Claim *claim = judged->claim;
   SensitivityRange range;
-  const char *before = "{";
-  fputs(", \"sensitivity\": [", out);
-  for (int k = 0; k < claim->n_sensitivities; k++) {
-    if (!claim_sensitivity(claim, figure, k, &range, arena)) continue;
-    write_json_text(before, "over", range.over, out);
-    write_json_text(", ", "why", claim->sensitivities[k].why, out);
-    write_json_value(", ", "low", range.low, out);
-    write_json_value(", ", "high", range.high, out);
-    write_json_text(", ", "inside", range.inside, out);
-    putc('}', out);
-    before = ", {";
-  }
-  putc(']', out);
+  Rows rows = {OUTPUT_JSON, out, "", .gap = "", .end = "]"};
+  for (int k = 0; k < claim->n_sensitivities; k++)
+    if (claim_sensitivity(claim, judged->figure, k, &range, judged->arena))
+      rows_put(&rows, (Cell[]){{CELL_OF_TEXT("over", range.over)},
+                               {CELL_OF_TEXT("why", claim->sensitivities[k].why)},
+                               {CELL_OF_NUMBER("low", range.low)},
+                               {CELL_OF_NUMBER("high", range.high)},
+                               {CELL_OF_TEXT("inside", range.inside)},
+                               {0}});
+  rows_end(&rows);
 }
 
-static void print_json(const Paper *paper, bool first, Arena *arena, FILE *out) {
-  for (int i = 0; i < paper->n_claims; i++)
-    for (int f = 0; f < paper->claims[i].n_figures; f++, first = false) {
-      const Claim *claim = &paper->claims[i];
-      const ClaimFigure *figure = &claim->figures[f];
-      write_json_text(first ? "[\n  {" : ",\n  {", "paper", paper->name, out);
-      write_json_text(", ", "id", claim->id, out);
-      write_json_text(", ", "claim", claim->claim, out);
-      write_json_text(", ", "figure", figure->what, out);
-      write_json_text(", ", "stated", figure->paper, out);
-      write_json_value(", ", "released", figure->values[COLUMN_RELEASED], out);
-      write_json_value(", ", "tandem", figure->values[COLUMN_TANDEM], out);
-      write_json_value(", ", "low", figure->low, out);
-      write_json_value(", ", "high", figure->high, out);
-      write_json_text(", ", "unit", figure->unit, out);
-      write_json_text(", ", "note", claim->note, out);
-      json_ranges(claim, f, arena, out);
-      write_json_text(", ", "verdict", verdict_names[figure->verdict], out);
-      putc('}', out);
-    }
+static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
+  const Claim *claim = of->claim;
+  const ClaimFigure *figure = &claim->figures[of->figure];
+  rows_put(rows,
+           (Cell[]){{CELL_OF_TEXT("paper", paper->name), .only = CELL_IN_JSON},
+                    {CELL_OF_TEXT("id", claim->id)},
+                    {CELL_OF_TEXT("claim", claim->claim)},
+                    {CELL_OF_TEXT("figure", figure->what)},
+                    {CELL_OF_TEXT("paper", figure->paper), .only = CELL_IN_CSV},
+                    {CELL_OF_TEXT("stated", figure->paper), .only = CELL_IN_JSON},
+                    {CELL_OF_NUMBER("released", figure->values[COLUMN_RELEASED])},
+                    {CELL_OF_NUMBER("tandem", figure->values[COLUMN_TANDEM])},
+                    {CELL_OF_NUMBER("low", figure->low)},
+                    {CELL_OF_NUMBER("high", figure->high)},
+                    {CELL_OF_TEXT("unit", figure->unit)},
+                    {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_CSV},
+                    {CELL_OF_TEXT("note", claim->note)},
+                    {CELL_OF_JSON("sensitivity", json_ranges, of),
+                     .text = ranges_text(claim, of->figure, of->arena)},
+                    {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_JSON},
+                    {0}});
 }
 
 /* ---- The command ---- */
@@ -181,7 +163,7 @@ static void show_progress(int done, int all) {
   fprintf(stderr, "\r%d of %d runs%s", done, all, done == all ? "\r\033[K" : "");
 }
 
-static int report_paper(const Options *given, const char *folder, bool first, Arena *arena,
+static int report_paper(const Options *given, const char *folder, Rows *rows, Arena *arena,
                         Diag *diag) {
   Paper paper;
   const int jobs = cli_jobs(given->jobs);
@@ -190,11 +172,13 @@ static int report_paper(const Options *given, const char *folder, bool first, Ar
     status = paper_eval(&paper, jobs, !given->no_sensitivity,
                         isatty(STDERR_FILENO) ? show_progress : NULL, arena, diag);
   if (status == 0 && given->format == OUTPUT_TABLE) {
-    if (!first) putchar('\n');
+    if (rows->any) putchar('\n');
     print_table(&paper, arena, stdout);
+    rows->any = true;
   }
-  if (status == 0 && given->format == OUTPUT_CSV) print_csv(&paper, arena, stdout);
-  if (status == 0 && given->format == OUTPUT_JSON) print_json(&paper, first, arena, stdout);
+  for (int i = 0; status == 0 && given->format != OUTPUT_TABLE && i < paper.n_claims; i++)
+    for (int f = 0; f < paper.claims[i].n_figures; f++)
+      put_figure(rows, &paper, &(Judged){&paper.claims[i], f, arena});
   paper_done(&paper);
   return status;
 }
@@ -203,14 +187,13 @@ static int report_claims(const Options *given, const char *paper, Arena *arena, 
   const char *all = arena_printf(arena, "%s/experiments/papers", config_data_root());
   const char *const one[] = {paper, NULL};
   const char *const *names = paper ? one : folder_names(all, "", arena);
-  if (given->format == OUTPUT_CSV)
-    puts("id,claim,figure,paper,released,tandem,low,high,unit,verdict,note,sensitivity");
+  Rows rows = {(OutputFormat)given->format, stdout, "", .gap = "\n  ", .end = "\n]\n"};
   for (int i = 0; names[i]; i++) {
     const char *folder =
         strchr(names[i], '/') ? names[i] : arena_printf(arena, "%s/%s", all, names[i]);
-    if (report_paper(given, folder, i == 0, arena, diag)) return -1;
+    if (report_paper(given, folder, &rows, arena, diag)) return -1;
   }
-  if (given->format == OUTPUT_JSON) puts("\n]");
+  rows_end(&rows);
   return 0;
 }
 
@@ -230,8 +213,6 @@ const Command command_report = {
     .help = "the claims of papers beside what Tandem gives",
     .summary = "Runs the studies of a paper and prints each claim beside what they give.",
     .operands = "claims [PAPER]",
-    .min_operands = 1,
-    .max_operands = 2,
     .options = options,
     .size = sizeof(Options),
     .notes =

@@ -139,18 +139,14 @@ static int run_config(Run *run, const char *path) {
   return given->require_slo && run->report.n_missed > 0 ? EXIT_SLO_MISSED : EXIT_DONE;
 }
 
-static void close_files(Run *run) {
-  if (run->config.sim.trace) trace_close(run->config.sim.trace);
-  output_drop(&run->event_log);
-  results_close(&run->results);
-}
-
 static int run_run(Cli *cli) {
   const Options *given = cli->given;
   if (given->requests && !given->output) return cli_usage(cli, "'--requests' needs '--output'");
   Run run = {.options = given, .arena = cli->arena, .diag = cli->diag};
   const int code = run_config(&run, cli->operands[0]);
-  close_files(&run);
+  if (run.config.sim.trace) trace_close(run.config.sim.trace);
+  output_drop(&run.event_log);
+  results_close(&run.results);
   cli_interrupted(cli, "nothing of the run is kept; the same command begins anew");
   return code;
 }
@@ -160,8 +156,6 @@ const Command command_run = {
     .help = "simulate one configuration",
     .summary = "Simulates a cluster under a workload and prints what its users would have felt.",
     .operands = "CONFIG",
-    .min_operands = 1,
-    .max_operands = 1,
     .options = options,
     .size = sizeof(Options),
     .example = "tandem run experiments/examples/quickstart.yaml --set pools.decode.count=3",

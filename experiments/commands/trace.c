@@ -1,5 +1,5 @@
 /* `tandem trace FILE`: what a trace file holds, in numbers. */
-#include "experiments/base/writer.h"
+#include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
 #include "traces/summary.h"
 #include "traces/trace_file.h"
@@ -65,62 +65,57 @@ static TraceReport make_report(const TraceSummary *summary, const TraceFile *fil
   return report;
 }
 
+/* "-" where there is none. */
+static const char *known(double value, const char *format, char text[32]) {
+  if (isnan(value)) return "-";
+  snprintf(text, 32, format, value);
+  return text;
+}
+
 static void print_table(const TraceReport *report) {
+  char text[32];
   printf("%-18s", "file");
   write_cell(report->path, 0, stdout);
   printf("\n%-18s%s\n", "format", report->format);
-  for (int i = 0; i < SCALARS; i++) {
-    if (isnan(report->scalars[i].value))
-      printf("%-18s-\n", report->scalars[i].name);
-    else
-      printf("%-18s%.9g\n", report->scalars[i].name, report->scalars[i].value);
-  }
+  for (int i = 0; i < SCALARS; i++)
+    printf("%-18s%s\n", report->scalars[i].name, known(report->scalars[i].value, "%.9g", text));
   printf("\n%-14s", "");
   for (int k = 0; k < STATISTICS; k++)
     printf(" %10s", statistic_names[k]);
   putchar('\n');
   for (int i = 0; i < SERIES; i++) {
     printf("%-14s", report->series[i].name);
-    for (int k = 0; k < STATISTICS; k++) {
-      if (isnan(report->series[i].values[k]))
-        printf(" %10s", "-");
-      else
-        printf(" %10.6g", report->series[i].values[k]);
-    }
+    for (int k = 0; k < STATISTICS; k++)
+      printf(" %10s", known(report->series[i].values[k], "%.6g", text));
     putchar('\n');
   }
+}
+
+static void put_figure(Rows *rows, const char *name, const char *statistic, double value) {
+  rows_put(rows, (Cell[]){{CELL_OF_TEXT("name", name)},
+                          {CELL_OF_TEXT("statistic", statistic)},
+                          {CELL_OF_NUMBER("value", value)},
+                          {0}});
 }
 
 static void print_csv(const TraceReport *report) {
-  puts("name,statistic,value");
-  for (int i = 0; i < SCALARS; i++) {
-    printf("%s,value,", report->scalars[i].name);
-    write_csv_number(report->scalars[i].value, stdout);
-    putchar('\n');
-  }
-  for (int i = 0; i < SERIES; i++) {
-    for (int k = 0; k < STATISTICS; k++) {
-      printf("%s,%s,", report->series[i].name, statistic_names[k]);
-      write_csv_number(report->series[i].values[k], stdout);
-      putchar('\n');
-    }
-  }
+  Rows rows = {.format = OUTPUT_CSV, .out = stdout};
+  for (int i = 0; i < SCALARS; i++)
+    put_figure(&rows, report->scalars[i].name, "value", report->scalars[i].value);
+  for (int i = 0; i < SERIES; i++)
+    for (int k = 0; k < STATISTICS; k++)
+      put_figure(&rows, report->series[i].name, statistic_names[k], report->series[i].values[k]);
 }
 
 static void print_json(const TraceReport *report) {
-  printf("{\n  \"file\": ");
-  write_json_string(report->path, stdout);
-  printf(",\n  \"format\": \"%s\"", report->format);
-  for (int i = 0; i < SCALARS; i++) {
-    printf(",\n  \"%s\": ", report->scalars[i].name);
-    write_json_number(report->scalars[i].value, stdout);
-  }
+  write_json_text("{\n  ", "file", report->path, stdout);
+  write_json_text(",\n  ", "format", report->format, stdout);
+  for (int i = 0; i < SCALARS; i++)
+    write_json_value(",\n  ", report->scalars[i].name, report->scalars[i].value, stdout);
   for (int i = 0; i < SERIES; i++) {
-    printf(",\n  \"%s\": {", report->series[i].name);
-    for (int k = 0; k < STATISTICS; k++) {
-      printf("%s\"%s\": ", k ? ", " : "", statistic_names[k]);
-      write_json_number(report->series[i].values[k], stdout);
-    }
+    printf(",\n  \"%s\": ", report->series[i].name);
+    for (int k = 0; k < STATISTICS; k++)
+      write_json_value(k ? ", " : "{", statistic_names[k], report->series[i].values[k], stdout);
     putchar('}');
   }
   puts("\n}");
@@ -157,8 +152,6 @@ const Command command_trace = {
     .summary = "Reads a trace of requests, which may be gzip, and prints what it holds: rows,\n"
                "span, rate, variation of the gaps and percentiles of lengths and gaps.",
     .operands = "FILE",
-    .min_operands = 1,
-    .max_operands = 1,
     .options = options,
     .size = sizeof(Options),
     .notes = "Every row is checked; the first bad one is reported and ends the reading.\n"

@@ -101,8 +101,6 @@ const Command command_validate = {
     .summary = "Runs a configuration twice, with predicted iteration times and with each batch\n"
                "really run by a backend, and prints how far the prediction is off.",
     .operands = "CONFIG",
-    .min_operands = 1,
-    .max_operands = 1,
     .options = options,
     .size = sizeof(Options),
     .notes = "One device stands for all machines, one after another, and runs one shard: it has\n"

@@ -43,52 +43,28 @@ const OptionSpec config_options[] = {
 
 static const char *const path_choices[] = {"nic", "nvlink", "indirect", NULL}; // as NetworkPath
 
+#define SIM(name, field, kind, ...)                                                                \
+  { .key = name, .type = kind, .offset = offsetof(SimConfig, field), __VA_ARGS__ }
+
 const OptionSpec config_network_options[] = {
-    {.key = "path",
-     .type = OPTION_CHOICE,
-     .offset = offsetof(SimConfig, network_path),
-     .fallback = "nic",
-     .choices = path_choices,
-     .help = "of KV between GPUs; indirect: NICs and a copy in CPU memory on either side"},
-    {.key = "bandwidth",
-     .type = OPTION_BANDWIDTH,
-     .offset = offsetof(SimConfig, network_bandwidth),
-     .min = 1,
-     .max = 1e18,
-     .help = "per machine and direction, on top of its link; absent: the link alone"},
-    {.key = "latency",
-     .type = OPTION_TICKS,
-     .offset = offsetof(SimConfig, network_latency),
-     .fallback = "0 s",
-     .min = 0,
-     .max = 60,
-     .help = "of each transfer"},
+    SIM("path", network_path, OPTION_CHOICE, .fallback = "nic", .choices = path_choices,
+        .help = "of KV between GPUs; indirect: NICs and a copy in CPU memory on either side"),
+    SIM("bandwidth", network_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
+        .help = "per machine and direction, on top of its link; absent: the link alone"),
+    SIM("latency", network_latency, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 60,
+        .help = "of each transfer"),
     {0}};
 
 const OptionSpec config_monitor_options[] = {
-    {.key = "interval",
-     .type = OPTION_TICKS,
-     .offset = offsetof(SimConfig, monitor_interval),
-     .fallback = "100 ms",
-     .min = 1e-6,
-     .max = 86400,
-     .help = "between broadcasts of loads"},
-    {.key = "heavy_above",
-     .type = OPTION_INT,
-     .offset = offsetof(SimConfig, heavy_above),
-     .fallback = "128",
-     .min = 0,
-     .max = 1e9,
-     .help = "predicted output tokens beyond which a decode is heavy"},
+    SIM("interval", monitor_interval, OPTION_TICKS, .fallback = "100 ms", .min = 1e-6, .max = 86400,
+        .help = "between broadcasts of loads"),
+    SIM("heavy_above", heavy_above, OPTION_INT, .fallback = "128", .min = 0, .max = 1e9,
+        .help = "predicted output tokens beyond which a decode is heavy"),
     {0}};
 
-const OptionSpec config_timeline_options[] = {{.key = "interval",
-                                               .type = OPTION_TICKS,
-                                               .offset = offsetof(SimConfig, timeline_interval),
-                                               .fallback = "1 s",
-                                               .min = 1e-3,
-                                               .max = 86400,
-                                               .help = "between samples of their memory"},
+const OptionSpec config_timeline_options[] = {SIM("interval", timeline_interval, OPTION_TICKS,
+                                                  .fallback = "1 s", .min = 1e-3, .max = 86400,
+                                                  .help = "between samples of their memory"),
                                               {0}};
 
 #define WINDOW(field, ...)                                                                         \
@@ -199,11 +175,6 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   return status | config_bind_slo(self, keys.slo, arena, diag);
 }
 
-static const char *directory_of(const char *path, Arena *arena) {
-  const char *slash = strrchr(path, '/');
-  return slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
-}
-
 static int set_number(Node *root, const char *key, int64_t number, Arena *arena, Diag *diag) {
   return yaml_set(root, arena_printf(arena, "%s=%lld", key, (long long)number), arena, diag);
 }
@@ -257,7 +228,8 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
                 ConfigCache *cache, Arena *arena, Diag *diag) {
   *self =
       (Config){.path = path, .data_root = config_data_root(), .slo = &slo_sets[0], .cache = cache};
-  self->directory = directory_of(path, arena);
+  const char *slash = strrchr(path, '/');
+  self->directory = slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
   self->perfmodel_root = arena_printf(arena, "%s/perfmodel", self->data_root);
   const int status = changes ? config_change(root, changes, arena, diag) : 0;
   if (!cache) self->cache = config_cache_new(arena);

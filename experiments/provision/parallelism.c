@@ -10,19 +10,15 @@ typedef struct ParallelismKeys {
   const Node *pools; // NULL: all
 } ParallelismKeys;
 
+#define KEY(field, kind, ...)                                                                      \
+  { .key = #field, .type = kind, .offset = offsetof(ParallelismKeys, field), __VA_ARGS__ }
+
 const OptionSpec provision_parallelism_options[] = {
-    {.key = "gpus",
-     .type = OPTION_INT,
-     .offset = offsetof(ParallelismKeys, gpus),
-     .required = true,
-     .min = 1,
-     .max = 1024,
-     .help = "of a machine: the product of its three degrees"},
-    {.key = "pools",
-     .type = OPTION_NODE,
-     .offset = offsetof(ParallelismKeys, pools),
-     .help =
-         "list of those that it is for; absent: all. Those of a group share data_parallel_size"},
+    KEY(gpus, OPTION_INT, .required = true, .min = 1, .max = 1024,
+        .help = "of a machine: the product of its three degrees"),
+    KEY(pools, OPTION_NODE,
+        .help = "list of those that it is for; absent: all. Those of a group share "
+                "data_parallel_size"),
     {0}};
 
 /* The pools in order, and all degrees that one of them can have. */

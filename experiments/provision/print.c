@@ -1,6 +1,5 @@
 /* See print.h. */
 #include "experiments/base/version.h"
-#include "experiments/base/writer.h"
 #include "experiments/provision/ranking.h"
 #include <inttypes.h>
 #include <math.h>
@@ -42,23 +41,6 @@ static void table_head(const Provision *study, FILE *out) {
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
     fprintf(out, ", within %s %s", amount(study->budget, text), objective_units[study->budget_of]);
   fprintf(out, "; %d seed%s\n\n", study->n_seeds, study->n_seeds > 1 ? "s" : "");
-}
-
-static void table_row(const Provision *study, const DesignOutcome *outcome, int width, FILE *out) {
-  const Answer *answer = &outcome->answers[0];
-  char cost[32], power[32], rate[32], low[32], high[32], range[70] = "-";
-  fprintf(out, "%-*s ", width, outcome->design->name);
-  if (!answer->found) {
-    fprintf(out, "none: %s\n", outcome->why_not);
-    return;
-  }
-  if (study->n_seeds > 1)
-    snprintf(range, sizeof range, "%s..%s", amount(outcome->low, low), amount(outcome->high, high));
-  fprintf(out, "%7" PRId64 " %6" PRId64 " %5" PRId64 " %8.0f %9s %8s %s%9s  %-13s %-18s %5.1f%%\n",
-          answer->n_prefill, answer->n_decode, answer->n_mixed, answer->takes.machines,
-          amount(answer->takes.cost_per_hour, cost), amount(answer->takes.power_kw, power),
-          answer->open_ended ? ">=" : "  ", amount(answer->rate, rate), range,
-          answer->binds ? answer->binds : "-", 100 * answer->margin);
 }
 
 /* What a reader of a row has to know beyond it. */
@@ -106,33 +88,98 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
     saved += outcomes[d].saved_events;
     grid += outcomes[d].n_grid;
   }
-  if (study->replays && study->n_seeds > 1)
+  if (study->replays && study->n_seeds > 1 && !study->offline)
     fputs("a trace is the same on every seed: only what draws at random else can differ\n", out);
   bool flips = false;
   const int best = provision_best(study, outcomes, &flips);
-  if (best >= 0) table_limits(&outcomes[best], out);
+  if (best >= 0 && !study->offline) table_limits(&outcomes[best], out);
   fprintf(out, "\nbest         %s%s\n", best < 0 ? "none" : study->designs[best].name,
           flips ? ", but not on every seed" : "");
-  fprintf(out,
-          "simulations  %" PRId64 " of the %.0f of the whole grid, %" PRId64
-          " ended early (about %.0f%% of events saved)",
-          simulations, grid, stopped, events + saved > 0 ? 100 * saved / (events + saved) : 0);
+  fprintf(out, "simulations  %" PRId64 " of ", simulations);
+  if (study->offline)
+    fprintf(out, "%.0f choices", grid);
+  else
+    fprintf(out,
+            "the %.0f of the whole grid, %" PRId64 " ended early (about %.0f%% of events saved)",
+            grid, stopped, events + saved > 0 ? 100 * saved / (events + saved) : 0);
   if (reused > 0) fprintf(out, ", %" PRId64 " from the database", reused);
   putc('\n', out);
 }
 
+/* ---- A row for each answer, in all formats ---- */
+
+static void json_slos(const void *of, FILE *out) {
+  const Answer *answer = of;
+  Rows rows = {OUTPUT_JSON, out, "", .gap = "", .end = "]"};
+  for (int i = 0; i < answer->n_slos; i++) {
+    const SloOutcome *slo = &answer->slos[i];
+    rows_put(&rows, (Cell[]){{CELL_OF_TEXT("name", slo->spec->name)},
+                             {CELL_OF_TEXT("unit", slo_unit(slo->spec))},
+                             {CELL_OF_NUMBER("value", slo->value)},
+                             {CELL_OF_NUMBER("limit", slo->spec->limit)},
+                             {CELL_OF_NUMBER("margin", slo->margin)},
+                             {0}});
+  }
+  rows_end(&rows);
+}
+
+static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *outcome, int seed) {
+  const Answer *answer = &outcome->answers[seed];
+  const Design *design = outcome->design;
+  const Takes *takes = &answer->takes;
+  const int of_choice = study->offline ? CELL_IN_JSON : CELL_NOWHERE;
+  const double none = answer->found ? 0 : NAN; // numbers of no answer are not known
+  char cost[32], power[32], rate[32], at_least[40], low[32], high[32], range[70] = "-";
+  if (study->n_seeds > 1)
+    snprintf(range, sizeof range, "%s..%s", amount(outcome->low, low), amount(outcome->high, high));
+  snprintf(at_least, sizeof at_least, "%s%9s", answer->open_ended ? ">=" : "",
+           amount(answer->rate, rate));
+  Cell cells[] = {
+      {CELL_OF_WHOLE("seed", study->seed + seed), .only = CELL_IN_JSON},
+      {CELL_OF_FLAG("found", answer->found), .only = CELL_IN_JSON},
+      {CELL_OF_TEXT("design", design->name), .only = CELL_IN_TABLE | CELL_IN_CSV,
+       COLUMN("design", -provision_name_width(study))},
+      {CELL_OF_WHOLE("seed", study->seed + seed), .only = CELL_IN_CSV},
+      {CELL_OF_NUMBER("prefill", (double)answer->n_prefill + none), COLUMN("prefill", 7)},
+      {CELL_OF_NUMBER("decode", (double)answer->n_decode + none), COLUMN("decode", 6)},
+      {CELL_OF_NUMBER("mixed", (double)answer->n_mixed + none), COLUMN("mixed", 5)},
+      {CELL_OF_NUMBER("machines", takes->machines + none), COLUMN("machines", 8), .show = "%.0f"},
+      {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 9),
+       .shown = amount(takes->cost_per_hour, cost)},
+      {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 8),
+       .shown = amount(takes->power_kw, power)},
+      {CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("requests/s", 11),
+       .shown = at_least},
+      {CELL_OF_TEXT(NULL, range), COLUMN("range", -12)},
+      {CELL_OF_NUMBER("output_tokens_per_s", answer->tokens_per_s), .only = of_choice},
+      {CELL_OF_TEXT("choice", study->offline ? design->fits[answer->choice].label : NULL),
+       .only = of_choice},
+      {CELL_OF_FLAG("open_ended", answer->open_ended), .only = CELL_IN_JSON},
+      {CELL_OF_TEXT("binds", answer->binds), COLUMN("binds", -18)},
+      {CELL_OF_NUMBER("margin", answer->margin + none), COLUMN_PERCENT("margin", 6, "%.1f")},
+      {CELL_OF_TEXT("next_fails", answer->next_fails), .only = CELL_IN_JSON},
+      {CELL_OF_JSON("slo", json_slos, answer), .only = CELL_IN_JSON},
+      {0}};
+  if (rows->format == OUTPUT_JSON && !answer->found) cells[2].kind = CELL_END;
+  rows_put(rows, cells);
+}
+
 static void print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
-  const int width = provision_name_width(study);
+  Rows rows = {OUTPUT_TABLE, out, "", .headings_only = true};
   table_head(study, out);
   if (study->offline) {
     ranking_print_table(study, outcomes, out);
+    table_foot(study, outcomes, out);
     return;
   }
-  fprintf(out,
-          "%-*s prefill decode mixed machines       $/h       kW  requests/s  %-13s %-18s margin\n",
-          width, "design", "range", "binds");
+  put_answer(&rows, study, &outcomes[0], 0);
+  rows.headings_only = false;
   for (int d = 0; d < study->n_designs; d++)
-    table_row(study, &outcomes[d], width, out);
+    if (outcomes[d].answers[0].found)
+      put_answer(&rows, study, &outcomes[d], 0);
+    else
+      fprintf(out, "%-*s none: %s\n", provision_name_width(study), study->designs[d].name,
+              outcomes[d].why_not);
   putc('\n', out);
   for (int d = 0; d < study->n_designs; d++)
     table_notes(study, &outcomes[d], out);
@@ -140,45 +187,6 @@ static void print_table(const Provision *study, const DesignOutcome *outcomes, F
 }
 
 /* ---- JSON ---- */
-
-static void json_slo(const SloOutcome *slo, FILE *out) {
-  fprintf(out, "{\"name\": \"%s\", \"unit\": \"%s\"", slo->spec->name, slo_unit(slo->spec));
-  write_json_value(", ", "value", slo->value, out);
-  write_json_value(", ", "limit", slo->spec->limit, out);
-  write_json_value(", ", "margin", slo->margin, out);
-  putc('}', out);
-}
-
-static void json_choice(const Answer *answer, const Design *design, FILE *out) {
-  write_json_value(", ", "output_tokens_per_s", answer->tokens_per_s, out);
-  write_json_text(", ", "choice", design->fits[answer->choice].label, out);
-}
-
-static void json_answer(const Provision *study, const Design *design, const Answer *answer,
-                        int seed, FILE *out) {
-  fprintf(out, "{\"seed\": %" PRId64 ", \"found\": %s", study->seed + seed,
-          answer->found ? "true" : "false");
-  if (answer->found) {
-    fprintf(out, ", \"prefill\": %" PRId64 ", \"decode\": %" PRId64 ", \"mixed\": %" PRId64,
-            answer->n_prefill, answer->n_decode, answer->n_mixed);
-    write_json_value(", ", "machines", answer->takes.machines, out);
-    write_json_value(", ", "cost_per_hour", answer->takes.cost_per_hour, out);
-    write_json_value(", ", "power_kw", answer->takes.power_kw, out);
-    write_json_value(", ", "rate_rps", answer->rate, out);
-    if (study->offline) json_choice(answer, design, out);
-    fprintf(out, ", \"open_ended\": %s", answer->open_ended ? "true" : "false");
-    write_json_text(", ", "binds", answer->binds, out);
-    write_json_value(", ", "margin", answer->margin, out);
-    write_json_text(", ", "next_fails", answer->next_fails, out);
-    fputs(", \"slo\": [", out);
-    for (int i = 0; i < answer->n_slos; i++) {
-      fputs(i ? ", " : "", out);
-      json_slo(&answer->slos[i], out);
-    }
-    putc(']', out);
-  }
-  putc('}', out);
-}
 
 static void json_outcome(const Provision *study, const DesignOutcome *outcome, FILE *out) {
   write_json_text("{", "design", outcome->design->name, out);
@@ -194,15 +202,16 @@ static void json_outcome(const Provision *study, const DesignOutcome *outcome, F
   write_json_value(", ", "grid", outcome->n_grid, out);
   write_json_value(", ", "events", outcome->events, out);
   write_json_value(", ", "saved_events", outcome->saved_events, out);
-  fputs(",\n     \"answers\": [", out);
-  for (int s = 0; s < study->n_seeds; s++) {
-    fputs(s ? ",\n       " : "\n       ", out);
-    json_answer(study, outcome->design, &outcome->answers[s], s, out);
-  }
-  putc(']', out);
+  fputs(",\n     \"answers\": ", out);
+  Rows rows = {OUTPUT_JSON, out, "", .gap = "\n       ", .end = "]"};
+  for (int s = 0; s < study->n_seeds; s++)
+    put_answer(&rows, study, outcome, s);
+  rows_end(&rows);
   if (study->offline) {
+    rows.any = false;
     fputs(",\n     \"choices\": ", out);
-    ranking_print_json(study, outcome, out);
+    ranking_put(&rows, study, outcome);
+    rows_end(&rows);
   }
   putc('}', out);
 }
@@ -226,39 +235,15 @@ static void print_json(const Provision *study, const DesignOutcome *outcomes, FI
   fputs("\n  ]\n}\n", out);
 }
 
-/* ---- CSV: a line for each design and seed ---- */
-
-static void csv_answer(const Provision *study, const DesignOutcome *outcome, int seed, FILE *out) {
-  const Answer *answer = &outcome->answers[seed];
-  write_csv_text(outcome->design->name, out);
-  fprintf(out, ",%" PRId64, study->seed + seed);
-  if (!answer->found) {
-    fputs(",,,,,,,,,\n", out);
-    return;
-  }
-  fprintf(out, ",%" PRId64 ",%" PRId64 ",%" PRId64, answer->n_prefill, answer->n_decode,
-          answer->n_mixed);
-  const double numbers[] = {answer->takes.machines, answer->takes.cost_per_hour,
-                            answer->takes.power_kw, answer->rate};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    putc(',', out);
-    write_csv_number(numbers[i], out);
-  }
-  fprintf(out, ",%s,", answer->binds ? answer->binds : "");
-  write_csv_number(answer->margin, out);
-  putc('\n', out);
-}
-
+/* A line for each design and seed. */
 static void print_csv(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
-  if (study->offline) {
-    ranking_print_csv(study, outcomes, out);
-    return;
-  }
-  fputs("design,seed,prefill,decode,mixed,machines,cost_per_hour,power_kw,rate_rps,binds,margin\n",
-        out);
+  Rows rows = {.format = OUTPUT_CSV, .out = out};
   for (int d = 0; d < study->n_designs; d++)
-    for (int s = 0; s < study->n_seeds; s++)
-      csv_answer(study, &outcomes[d], s, out);
+    if (study->offline)
+      ranking_put(&rows, study, &outcomes[d]);
+    else
+      for (int s = 0; s < study->n_seeds; s++)
+        put_answer(&rows, study, &outcomes[d], s);
 }
 
 void provision_print(const Provision *study, const DesignOutcome *outcomes, OutputFormat format,

@@ -80,18 +80,6 @@ static void keep_specs(ProbeRun *self, Arena *arena) {
   }
 }
 
-static void copy_figures(ProbeRun *self) {
-  for (int i = 0; i < PROBE_FIGURES; i++)
-    self->figures[i] = report_value(&self->trial.report, probe_figures[i]);
-}
-
-static ProbeVerdict judge(const ProbeRun *self) {
-  bool met = !self->stopped;
-  for (int i = 0; i < self->n_slos; i++)
-    met &= self->slos[i].met;
-  return met ? PROBE_HOLDS : PROBE_FAILS;
-}
-
 void probe_run_take(ProbeRun *self, Arena *arena) {
   const Trial *trial = &self->trial;
   if (!self->reused) {
@@ -104,10 +92,14 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     if (self->stopped)
       self->saved_events = self->events * ((double)self->demand.requests / finished - 1);
     copy_outcomes(self, arena);
-    if (self->measures) copy_figures(self);
+    for (int i = 0; self->measures && i < PROBE_FIGURES; i++)
+      self->figures[i] = report_value(&self->trial.report, probe_figures[i]);
   }
   keep_specs(self, arena);
-  self->verdict = judge(self);
+  bool met = !self->stopped;
+  for (int i = 0; i < self->n_slos; i++)
+    met &= self->slos[i].met;
+  self->verdict = met ? PROBE_HOLDS : PROBE_FAILS;
 }
 
 void probe_run_release(ProbeRun *self) {

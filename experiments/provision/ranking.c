@@ -1,6 +1,5 @@
 /* See ranking.h. */
 #include "experiments/provision/ranking.h"
-#include "experiments/base/writer.h"
 #include "experiments/provision/measure.h"
 #include <inttypes.h>
 #include <math.h>
@@ -109,23 +108,6 @@ static void print_ranking(const DesignOutcome *outcome, FILE *out) {
   arena_done(&arena);
 }
 
-static void print_foot(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
-  int64_t simulations = 0, reused = 0;
-  double choices = 0;
-  for (int d = 0; d < study->n_designs; d++) {
-    simulations += outcomes[d].n_simulations;
-    reused += outcomes[d].n_reused;
-    choices += outcomes[d].n_grid;
-  }
-  bool flips = false;
-  const int best = provision_best(study, outcomes, &flips);
-  fprintf(out, "\nbest         %s%s\n", best < 0 ? "none" : study->designs[best].name,
-          flips ? ", but not on every seed" : "");
-  fprintf(out, "simulations  %" PRId64 " of %.0f choices", simulations, choices);
-  if (reused > 0) fprintf(out, ", %" PRId64 " from the database", reused);
-  putc('\n', out);
-}
-
 void ranking_print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
   const int width = provision_name_width(study);
   fprintf(out, "%-*s requests/s  tokens/s machines     $/h      kW  choice\n", width, "design");
@@ -136,7 +118,6 @@ void ranking_print_table(const Provision *study, const DesignOutcome *outcomes, 
     print_spread(study, &outcomes[d], out);
   for (int d = 0; d < study->n_designs; d++)
     print_ranking(&outcomes[d], out);
-  print_foot(study, outcomes, out);
 }
 
 /* ---- CSV and JSON ---- */
@@ -151,74 +132,53 @@ static const int64_t *find_ranks(const DesignOutcome *outcome, int seed, Arena *
   return ranks;
 }
 
-static void csv_choice(const DesignOutcome *outcome, int64_t seed, const Measurement *one,
-                       const ChoiceFit *fit, int64_t rank, FILE *out) {
-  write_csv_text(outcome->design->name, out);
-  fprintf(out, ",%" PRId64 ",", seed);
-  if (rank > 0) fprintf(out, "%" PRId64, rank);
-  putc(',', out);
-  write_csv_text(fit->label, out);
-  const double numbers[] = {one->throughput_rps, one->output_tokens_per_s,
-                            fit->fleet.takes.machines, fit->fleet.takes.cost_per_hour,
-                            fit->fleet.takes.power_kw};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    putc(',', out);
-    if (fit->fleet.takes.machines > 0) write_csv_number(numbers[i], out);
-  }
-  putc(',', out);
-  if (one->why_not) write_csv_text(one->why_not, out);
-  putc('\n', out);
-}
+/* A choice of a design. */
+typedef struct Chosen {
+  const Sweep *choices;
+  int64_t choice;
+} Chosen;
 
-void ranking_print_csv(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
-  Arena arena;
-  arena_init(&arena);
-  fputs("design,seed,rank,choice,throughput_rps,output_tokens_per_s,machines,cost_per_hour,"
-        "power_kw,why_not\n",
-        out);
-  for (int d = 0; d < study->n_designs; d++)
-    for (int s = 0; s < study->n_seeds; s++) {
-      const DesignOutcome *outcome = &outcomes[d];
-      const int64_t *ranks = find_ranks(outcome, s, &arena);
-      for (int64_t i = 0; i < outcome->design->choices.n_points; i++)
-        csv_choice(outcome, study->seed + s, outcome_measurement(outcome, s, i),
-                   &outcome->design->fits[i], ranks[i], out);
-    }
-  arena_done(&arena);
-}
-
-static void json_choice(const Design *design, int64_t seed, int64_t choice, const Measurement *one,
-                        int64_t rank, FILE *out) {
-  write_json_value("{", "seed", (double)seed, out);
-  write_json_value(", ", "rank", rank > 0 ? (double)rank : NAN, out);
-  write_json_text(", ", "choice", design->fits[choice].label, out);
-  fputs(", \"values\": {", out);
-  for (int i = 0; i < design->choices.n_axes; i++) {
+static void json_values(const void *of, FILE *out) {
+  const Chosen *chosen = of;
+  putc('{', out);
+  for (int i = 0; i < chosen->choices->n_axes; i++) {
     fputs(i ? ", " : "", out);
-    write_json_string(design->choices.axes[i].name, out);
+    write_json_string(chosen->choices->axes[i].name, out);
     fputs(": ", out);
-    write_json_string(sweep_choice(&design->choices, choice, i)->label, out);
+    write_json_string(sweep_choice(chosen->choices, chosen->choice, i)->label, out);
   }
-  write_json_value("}, ", "throughput_rps", one->throughput_rps, out);
-  write_json_value(", ", "output_tokens_per_s", one->output_tokens_per_s, out);
-  write_json_text(", ", "why_not", one->why_not, out);
   putc('}', out);
 }
 
-void ranking_print_json(const Provision *study, const DesignOutcome *outcome, FILE *out) {
+static void put_choice(Rows *rows, const DesignOutcome *outcome, int64_t seed, int64_t choice,
+                       const Measurement *one, int64_t rank) {
+  const Design *design = outcome->design;
+  const Chosen chosen = {&design->choices, choice};
+  const Takes *takes = &design->fits[choice].fleet.takes;
+  const double none = takes->machines > 0 ? 0 : NAN; // of what takes nothing, nothing is known
+  rows_put(rows, (Cell[]){{CELL_OF_TEXT("design", design->name), .only = CELL_IN_CSV},
+                          {CELL_OF_WHOLE("seed", seed)},
+                          {CELL_OF_NUMBER("rank", rank > 0 ? (double)rank : NAN)},
+                          {CELL_OF_TEXT("choice", design->fits[choice].label)},
+                          {CELL_OF_JSON("values", json_values, &chosen), .only = CELL_IN_JSON},
+                          {CELL_OF_NUMBER("throughput_rps", one->throughput_rps)},
+                          {CELL_OF_NUMBER("output_tokens_per_s", one->output_tokens_per_s)},
+                          {CELL_OF_NUMBER("machines", takes->machines + none), .only = CELL_IN_CSV},
+                          {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none),
+                           .only = CELL_IN_CSV},
+                          {CELL_OF_NUMBER("power_kw", takes->power_kw + none), .only = CELL_IN_CSV},
+                          {CELL_OF_TEXT("why_not", one->why_not)},
+                          {0}});
+}
+
+void ranking_put(Rows *rows, const Provision *study, const DesignOutcome *outcome) {
   Arena arena;
   arena_init(&arena);
-  const Design *design = outcome->design;
-  const char *gap = "\n       ";
-  putc('[', out);
   for (int s = 0; s < study->n_seeds; s++) {
     const int64_t *ranks = find_ranks(outcome, s, &arena);
-    for (int64_t i = 0; i < design->choices.n_points; i++, gap = ",\n       ") {
-      fputs(gap, out);
-      json_choice(design, study->seed + s, i, outcome_measurement(outcome, s, i), ranks[i], out);
-    }
+    for (int64_t i = 0; i < outcome->design->choices.n_points; i++)
+      put_choice(rows, outcome, study->seed + s, i, outcome_measurement(outcome, s, i), ranks[i]);
   }
-  putc(']', out);
   arena_done(&arena);
 }
 

@@ -56,17 +56,13 @@ static int read_figures(ProbeRun *self, Results *results, int64_t run, Diag *dia
   return 1;
 }
 
-static const char *digest_of(const ProbeRun *self, Arena *arena) {
-  return arena_printf(arena, "%016" PRIx64, self->trial.config_digest);
-}
-
 int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena, Diag *diag) {
   static const char sql[] =
       "SELECT id, status = 'stopped' FROM run WHERE config_digest = ? AND id <= ? AND "
       "status IN ('done', 'stalled', iif(?, 'stopped', NULL)) ORDER BY 2, 1 LIMIT 1";
   CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
   if (!statement) return -1;
-  sqlite3_bind_text(statement, 1, digest_of(self, arena), -1, SQLITE_STATIC);
+  sqlite3_bind_text(statement, 1, results_hex(self->trial.config_digest, arena), -1, SQLITE_STATIC);
   sqlite3_bind_int64(statement, 2, last);
   sqlite3_bind_int(statement, 3, self->early_stop);
   const int status = sqlite3_step(statement);
@@ -83,11 +79,13 @@ int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena,
 int probe_run_store(ProbeRun *self, Results *results, Diag *diag) {
   Trial *trial = &self->trial;
   int64_t id = 0;
-  const int there = results_ask(
-      results,
-      "SELECT id FROM run WHERE config_digest = ? AND status <> 'failed' AND "
-      "(status <> 'stopped' OR ?)",
-      VALUES(value_text(digest_of(self, &trial->arena)), value_whole(self->stopped)), &id, diag);
+  const int there =
+      results_ask(results,
+                  "SELECT id FROM run WHERE config_digest = ? AND status <> 'failed' AND "
+                  "(status <> 'stopped' OR ?)",
+                  VALUES(value_text(results_hex(trial->config_digest, &trial->arena)),
+                         value_whole(self->stopped)),
+                  &id, diag);
   if (there != 0) return there < 0 ? -1 : 0;
   return results_add_run(results, &trial->report, trial->config_digest, &trial->arena, diag);
 }

@@ -85,10 +85,6 @@ static bool costs_less(const SearchSpace *space, const Probe *a, const Probe *b)
   return cost_of(space, a) < cost_of(space, b) * (1 - 1e-12);
 }
 
-static bool beats_best(const Search *self, const Probe *probe) {
-  return !self->result->found || costs_less(self->space, probe, &self->result->answer);
-}
-
 static void take(Search *self, Probe probe) {
   self->result->found = true;
   self->result->answer = probe;
@@ -103,7 +99,8 @@ static int inner_of(const SearchSpace *space) {
 /* The largest inner count of this column that would beat the best; below the range: none. */
 static int64_t largest_better(const Search *self, Probe probe, int inner) {
   probe.counts[inner] = self->space->high[inner];
-  while (probe.counts[inner] >= self->space->low[inner] && !beats_best(self, &probe))
+  while (probe.counts[inner] >= self->space->low[inner] && self->result->found &&
+         !costs_less(self->space, &probe, &self->result->answer))
     probe.counts[inner]--;
   return probe.counts[inner];
 }

@@ -1,6 +1,6 @@
 /* The figures of a run on paper: a table for people, JSON and CSV for programs. */
+#include "experiments/base/cells.h"
 #include "experiments/base/version.h"
-#include "experiments/base/writer.h"
 #include "experiments/report/report.h"
 #include <inttypes.h>
 #include <math.h>
@@ -8,101 +8,80 @@
 
 /* ---- JSON: one object, keys always in the same order ---- */
 
-static void json_key(const char *key, FILE *out) {
-  fprintf(out, ",\n  \"%s\": ", key);
-}
-
 /* "name": value for each figure of a level, whose struct is `values`: after `before`, which follows
  * `first` only. */
 static void json_level(Level level, const void *values, const char *first, const char *before,
                        FILE *out) {
   const double *value = values;
-  for (const Figure *figure = report_figures; figure->name; figure++) {
-    if (figure->level != level) continue;
-    fprintf(out, "%s\"%s\": ", value == values ? first : before, figure->name);
-    write_json_number(*value++, out);
-  }
+  for (const Figure *figure = report_figures; figure->name; figure++)
+    if (figure->level == level) {
+      write_json_value(value == values ? first : before, figure->name, *value, out);
+      value++;
+    }
 }
 
-/* The object that is the value of a key. */
-static void json_distribution(const Distribution *distribution, FILE *out) {
-  for (int k = 0; k < REPORT_STATISTICS; k++) {
-    fprintf(out, "%s\"%s\": ", k ? ", " : "{", report_statistics[k]);
-    write_json_number(distribution->values[k], out);
-  }
+/* A key, and an object as its value. */
+static void json_distribution(const char *before, const char *name,
+                              const Distribution *distribution, FILE *out) {
+  fprintf(out, "%s\"%s\": ", before, name);
+  for (int k = 0; k < REPORT_STATISTICS; k++)
+    write_json_value(k ? ", " : "{", report_statistics[k], distribution->values[k], out);
   putc('}', out);
 }
 
 static void json_pool(const PoolReport *report, FILE *out) {
   const PoolSpec *pool = report->pool;
-  fputs("{\"name\": ", out);
-  write_json_string(pool->name, out);
-  fputs(", \"machine\": ", out);
-  write_json_string(pool->machine, out);
-  fprintf(out, ", \"role\": \"%s\", \"count\": %" PRIu32, role_name(pool->role),
-          pool_machines(pool));
+  write_json_text("{", "name", pool->name, out);
+  write_json_text(", ", "machine", pool->machine, out);
+  write_json_text(", ", "role", role_name(pool->role), out);
+  write_json_value(", ", "count", pool_machines(pool), out);
   json_level(LEVEL_POOL, &report->figures, ", ", ", ", out);
   json_level(LEVEL_MACHINE, &report->machines, ", ", ", ", out);
 #define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
-  fputs(", \"" #field "\": ", out);                                                                \
-  json_distribution(&report->field, out);
+  json_distribution(", ", #field, &report->field, out);
 #include "sim/metrics.def"
   putc('}', out);
 }
 
-static void json_group(const GroupReport *report, FILE *out) {
-  fputs("{\"name\": ", out);
-  write_json_string(report->group->name, out);
-  json_level(LEVEL_GROUP, &report->figures, ", ", ", ", out);
-  putc('}', out);
-}
-
-static void json_outcome(const SloOutcome *outcome, FILE *out) {
-  fprintf(out, "{\"name\": \"%s\", \"value\": ", outcome->spec->name);
-  write_json_number(outcome->value, out);
-  fputs(", \"limit\": ", out);
-  write_json_number(outcome->spec->limit, out);
-  fprintf(out, ", \"unit\": \"%s\", \"margin\": ", slo_unit(outcome->spec));
-  write_json_number(outcome->margin, out);
-  fprintf(out, ", \"met\": %s}", outcome->met ? "true" : "false");
+static void json_outcomes(const Report *self, FILE *out) {
+  Rows rows = {OUTPUT_JSON, out, "", .gap = "\n    ", .end = "\n  ]\n}\n"};
+  for (int i = 0; i < self->config->slo->n_specs; i++) {
+    const SloOutcome *outcome = &self->outcomes[i];
+    rows_put(&rows, (Cell[]){{CELL_OF_TEXT("name", outcome->spec->name)},
+                             {CELL_OF_NUMBER("value", outcome->value)},
+                             {CELL_OF_NUMBER("limit", outcome->spec->limit)},
+                             {CELL_OF_TEXT("unit", slo_unit(outcome->spec))},
+                             {CELL_OF_NUMBER("margin", outcome->margin)},
+                             {CELL_OF_FLAG("met", outcome->met)},
+                             {0}});
+  }
+  rows_end(&rows);
 }
 
 static void print_json(const Report *self, FILE *out) {
-  fputs("{\n  \"version\": ", out);
-  write_json_string(tandem_version, out);
-  json_key("config", out);
-  write_json_string(self->config->path, out);
-  json_key("digest", out);
-  fprintf(out, "\"%016" PRIx64 "\"", self->result->digest);
+  write_json_text("{\n  ", "version", tandem_version, out);
+  write_json_text(",\n  ", "config", self->config->path, out);
+  fprintf(out, ",\n  \"digest\": \"%016" PRIx64 "\"", self->result->digest);
   json_level(LEVEL_RUN, &self->run, ",\n  ", ",\n  ", out);
   json_level(LEVEL_MACHINE, &self->machines, ",\n  ", ",\n  ", out);
-  for (int i = 0; i < self->n_latencies; i++) {
-    json_key(self->latencies[i].name, out);
-    json_distribution(&self->latencies[i], out);
-  }
-  json_key("extrapolated", out);
+  for (int i = 0; i < self->n_latencies; i++)
+    json_distribution(",\n  ", self->latencies[i].name, &self->latencies[i], out);
+  fputs(",\n  \"extrapolated\": ", out);
   json_level(LEVEL_EXTRAPOLATED, &self->extrapolated, "{", ", ", out);
-  putc('}', out);
-  json_key("pools", out);
+  fputs("},\n  \"pools\": [", out);
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
-    fputs(i ? ",\n    " : "[\n    ", out);
+    fputs(i ? ",\n    " : "\n    ", out);
     json_pool(&self->pools[i], out);
   }
-  fputs("\n  ]", out);
-  json_key("groups", out);
-  putc('[', out);
+  fputs("\n  ],\n  \"groups\": [", out);
   for (uint32_t i = 0; i < self->config->sim.n_groups; i++) {
-    fputs(i ? ",\n    " : "\n    ", out);
-    json_group(&self->groups[i], out);
+    write_json_text(i ? ",\n    {" : "\n    {", "name", self->groups[i].group->name, out);
+    json_level(LEVEL_GROUP, &self->groups[i].figures, ", ", ", ", out);
+    putc('}', out);
   }
   fputs(self->config->sim.n_groups ? "\n  ]" : "]", out);
-  json_key("slo", out);
-  putc('[', out);
-  for (int i = 0; i < self->config->slo->n_specs; i++) {
-    fputs(i ? ",\n    " : "\n    ", out);
-    json_outcome(&self->outcomes[i], out);
-  }
-  fputs(self->config->slo->n_specs ? "\n  ]\n}\n" : "]\n}\n", out);
+  fputs(",\n  \"slo\": ", out);
+  json_outcomes(self, out);
 }
 
 /* ---- CSV: one line per figure ---- */
