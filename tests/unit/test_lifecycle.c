@@ -70,7 +70,7 @@ ParameterizedTest(Plant *plant, lifecycle, audit_finds, .init = setup_scene, .fi
   else if (plant->in == MACHINE)
     ++*(int32_t *)((char *)machine + plant->what);
   else
-    ++**(int64_t **)((char *)&engine->view + plant->what);
+    ++(*(Column **)((char *)&engine->view + plant->what))->of[machine->ix];
   audit_check(engine, engine->now);
   cr_assert_fail("%s: nothing is found", plant->name);
 }
