@@ -21,6 +21,8 @@ typedef struct ClusterView {
   uint32_t n_machines;
   const Machine *machines;
   const Request *requests; // by slot
+  const RequestMemory
+      *memory; // by slot, where content is kept: a machine has a cache, or the router knows_content
   RoleList by_role[ROLES];
   bool roles_move;        // the pool policy lets a machine take the opposite phase
   Columns *columns;       // of which:

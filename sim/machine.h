@@ -12,6 +12,7 @@
 #include "sim/metrics.h"
 #include "sim/pipeline.h"
 #include "sim/policy.h"
+#include "sim/prefix_cache.h"
 #include "sim/series.h"
 
 typedef enum Role { ROLE_PREFILL, ROLE_DECODE, ROLE_MIXED, ROLES } Role;
@@ -105,6 +106,7 @@ typedef struct Machine {
   Tick idle_since;         // -1 while it is busy
   Tick decoded_at;         // end of the last iteration the batch took part in
   Tick decoded_ticks;      // that all iterations took in which it did
+  PrefixCache *cache;      // keeps its blocks; NULL: they are counted
   CopyQueue *copies;       // shared by lanes of a replica, and by the shapes of a group
   Tick copied_at;          // when all that was swapped is across
   DecodeRun run;

@@ -101,6 +101,14 @@ void engine_dispatch(Engine *self, RequestIx ix) {
   engine_log(self, OUTCOME_DISPATCH, request, request->prefill_machine, decode, 0);
 }
 
+/* What its tokens are, for caches and routers. */
+static void keep_content(Engine *self, RequestIx ix) {
+  if (!self->keeps_content) return;
+  ARENA_RESERVE(self->arena, self->memory, self->memory_capacity, self->requests.n_slots);
+  self->view.memory = self->memory;
+  content_set(&self->memory[ix].content, &self->next_row, self->requests.slots[ix].id, self->arena);
+}
+
 static RequestIx admit_row(Engine *self) {
   const int32_t output_tokens = sim_output_tokens(self->config, &self->next_row);
   self->metrics.cut_outputs += output_tokens < self->next_row.output_tokens;
@@ -111,6 +119,12 @@ static RequestIx admit_row(Engine *self) {
   request->arrived_at = self->now;
   request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
+  request->session = self->next_row.session;
+  request->turn = self->next_row.turn;
+  request->ends_session = self->next_row.ends_session;
+  request->priority = self->next_row.priority;
+  request->patience = self->next_row.patience;
+  keep_content(self, ix);
   const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
   const Prediction prediction =
       self->predictor->predict(self->states[POLICY_PREDICTOR], request, random);

@@ -62,8 +62,14 @@ typedef struct Request {
   int32_t evictions;                     // times its KV was dropped
   int32_t swaps;                         // times it went to CPU memory
   int32_t predicted_low, predicted_high; // output tokens, as Prediction
+  uint64_t session;                      // as in TraceRow
+  Tick patience;
+  int32_t turn;
+  int32_t priority;
+  int32_t cached_tokens; // of the prompt, found in a prefix cache when its prefill first began
+  bool ends_session;
 } Request;
-_Static_assert(sizeof(Request) <= 128, "two cache lines");
+_Static_assert(sizeof(Request) <= 192, "three cache lines");
 
 /* Tokens that its prefill computes: the prompt, and the output so far if its KV was dropped. */
 static inline int32_t request_prefill_tokens(const Request *request) {

@@ -69,6 +69,12 @@ static void *copy_state(const PolicyChoice *choice, Arena *arena) {
   return state;
 }
 
+static void start_cache(Engine *self, Machine *machine) {
+  machine->cache = ARENA_NEW(self->arena, PrefixCache);
+  prefix_cache_init(machine->cache, machine->pool->kv_blocks, self->arena);
+  self->keeps_content = true;
+}
+
 /* The options are those of the pool; a batcher may keep there what its machines share. */
 static void init_machine_policies(Engine *self) {
   const SimConfig *config = self->config;
@@ -88,6 +94,8 @@ static void init_machine_policies(Engine *self) {
     machine->batcher = (const Batcher *)batcher.policy;
     machine->batcher_options = options[0];
     machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
+    if (machine->batcher->caches && machine->batcher->caches(machine->batcher_options))
+      start_cache(self, machine);
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = options[1];
     engine_start_tier(self, machine);
@@ -113,6 +121,7 @@ static void init_policies(Engine *self) {
   self->transfer = (const TransferPolicy *)policies[POLICY_TRANSFER];
   self->view.roles_move = self->pool_policy->moves_roles;
   self->view.heavy_above = config->heavy_above;
+  self->keeps_content = self->router->knows_content;
   init_machine_policies(self);
   if (self->router->start)
     self->router->start(self->states[POLICY_ROUTER], &self->view, config->seed, self->arena);
@@ -178,7 +187,7 @@ static void init_groups(Engine *self) {
 
 void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag) {
   *self = (Engine){.config = config, .arena = arena, .diag = diag};
-  self->step = config->step || config->executor;
+  self->step = config->step || config->executor || config->on_step;
   self->plan.arena = arena;
   self->transfers.first_free = TRANSFER_NONE;
   agenda_init(&self->agenda, config->tie_seed, arena);

@@ -33,6 +33,23 @@ typedef struct Executor {
   Tick (*iteration)(void *context, const ExecutorBatch *batch, Diag *diag);
 } Executor;
 
+/* A step as a batcher that schedules step by step (vllm) decided it, once it has run. */
+typedef struct StepItem {
+  uint64_t request;
+  int32_t tokens;     // computed in the step
+  int32_t hit_tokens; // found in the cache, of one scheduled for the first time; else -1
+} StepItem;
+
+typedef struct StepRecord {
+  MachineIx machine;
+  Tick decided_at, begin, end; // begin = end = decided_at of a step without tokens
+  const StepItem *items;       // [n_items]
+  const uint64_t *preempted;   // [n_preempted], in order of preemption
+  const uint64_t *running;     // [n_running], in order of admission
+  size_t n_items, n_preempted, n_running;
+  int64_t n_waiting, free_blocks; // these and `running` as they were once it was decided
+} StepRecord;
+
 /* The links that KV takes from GPU to GPU (TetriInfer §3.3.4, Fig. 9). */
 typedef enum NetworkPath {
   NETWORK_NIC,      // each machine's NIC, straight from and to GPU memory ("Direct-NIC")
@@ -69,6 +86,11 @@ typedef struct SimConfig {
    */
   int (*on_request)(void *context, const RequestRecord *record, const Metrics *so_far, Diag *diag);
   void *on_request_context;
+  /* Called with each step, in order of decision on each machine; those without tokens only if
+   * somebody was preempted. Each step is an event then. NULL: not called. The record is valid
+   * during the call. */
+  void (*on_step)(void *context, const StepRecord *record);
+  void *on_step_context;
   /* NULL, or not 0 when the user wants it to stop: the run then fails before the next event. */
   const volatile sig_atomic_t *interrupted;
   /* Called now and then with the requests finished so far and the simulated time. */

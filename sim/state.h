@@ -29,6 +29,9 @@ typedef struct Engine {
   size_t n_refusals; // of those, since anything else happened
 
   RequestTable requests;
+  bool keeps_content;    // some machine has a prefix cache, or the router knows content
+  RequestMemory *memory; // [requests.n_slots] then
+  size_t memory_capacity;
   Machine *machines;
   uint32_t n_machines;
   Group *groups;

@@ -10,31 +10,63 @@
 #define TRACES_TRACE_H
 #include "sim/base/diag.h"
 #include "sim/base/units.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Of a prompt, and of an output: as long as the longest context there is, and so few that Σ new·(2·
  * past + new) holds of the largest batch, 65,536 prompts. */
 enum { TRACE_TOKENS_MAX = 10000000 };
 
+/* What tokens of a request are, as far as others may have the same: its first `end` tokens are the
+ * first ones of what `id` names, which says all that comes before them too. So equal ids and ends
+ * are equal beginnings. Tokens are those of the prompt and then of the output. */
+typedef struct TraceSegment {
+  uint64_t id;
+  int32_t end; // INT32_MAX: however long it gets
+} TraceSegment;
+
 typedef struct TraceRow {
   Tick at;               // arrival since the start of the run
   int32_t prompt_tokens; // 1 … TRACE_TOKENS_MAX
   int32_t output_tokens; // the same, the first token of prefill included
   Place place;           // where the row stands, for messages about it; path NULL when synthetic
+  const TraceSegment *segments; // by end, ascending; valid until the next call
+  int32_t n_segments;           // tokens past the last are the request's own
+  int32_t priority;             // less goes first, where a batcher minds
+  Tick patience;                // from arrival to the last token, or its client gives up; 0: never
+  uint64_t session;             // from 1, that it is a turn of; 0: none
+  int32_t turn;                 // of it, from 0
+  bool ends_session;            // it is the last
 } TraceRow;
 
-/* A kind of source embeds this as its first member and fills it in when it is opened. */
+/* How a request ended, for sources that listen. */
+typedef struct TraceEnd {
+  uint64_t request; // its place among the rows handed out, from 0
+  Tick at;
+  bool served; // else it was rejected or given up
+} TraceEnd;
+
+/* A kind of source embeds this as its first member and fills it in when it is opened.
+ *
+ * A source that listens (`ended` is there) is told of each request that ends, and may answer with
+ * arrivals later than that. The engine has pulled a row by then: it hands that back with `put_back`
+ * and pulls again, so `next` gives the earliest arrival that is known, and 0 also when there will be
+ * none until something ends (`status` stays 1). A row put back was not handed out. */
 typedef struct TraceSource {
   int (*next)(struct TraceSource *self, TraceRow *ret_row, Diag *diag); // as trace_next
   void (*close)(struct TraceSource *self);                              // NULL: nothing to close
+  void (*ended)(struct TraceSource *self, const TraceEnd *end);
+  void (*put_back)(struct TraceSource *self, const TraceRow *row);
   int status; // 1 while rows may come; then the final answer of trace_next
 } TraceSource;
 
 /* Pulls the next row: 1 and `*ret_row`, 0 at the end, -1 with entries in `diag`. After 0 or -1 it
  * goes on returning the same. `ret_row->place` is valid until the next call. */
 static inline int trace_next(TraceSource *self, TraceRow *ret_row, Diag *diag) {
-  if (self->status > 0) self->status = self->next(self, ret_row, diag);
-  return self->status;
+  if (self->status <= 0) return self->status;
+  const int status = self->next(self, ret_row, diag);
+  if (status < 0 || !self->ended) self->status = status;
+  return status;
 }
 static inline void trace_close(TraceSource *self) {
   if (self->close) self->close(self);

@@ -86,7 +86,10 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
   self->previous = at;
   snprintf(self->previous_text, sizeof self->previous_text, "%.*s", raw.time_field.length,
            raw.time_field.text);
-  *ret_row = (TraceRow){at, raw.prompt_tokens, raw.output_tokens, line_place(&line, (Field){0})};
+  *ret_row = (TraceRow){.at = at,
+                        .prompt_tokens = raw.prompt_tokens,
+                        .output_tokens = raw.output_tokens,
+                        .place = line_place(&line, (Field){0})};
   return 1;
 }
 

@@ -144,13 +144,13 @@ static int bind_designs(Axis *self, const Node *map, Arena *arena) {
 }
 
 /* What tells choices apart, sorted to find two that are the same. */
-typedef struct Content {
+typedef struct ChoiceContent {
   const char *text;
   const Choice *choice;
-} Content;
+} ChoiceContent;
 
 static int compare_contents(const void *a, const void *b) {
-  const Content *one = a, *other = b;
+  const ChoiceContent *one = a, *other = b;
   const int order = strcmp(one->text, other->text);
   return order ? order : (one->choice > other->choice) - (one->choice < other->choice);
 }
@@ -164,9 +164,9 @@ static const char *content_of(const Choice *choice, Arena *arena) {
 }
 
 static int check_distinct(const Axis *self, const Node *entry, Arena *arena, Diag *diag) {
-  Content *contents = ARENA_ARRAY(arena, Content, self->n_choices);
+  ChoiceContent *contents = ARENA_ARRAY(arena, ChoiceContent, self->n_choices);
   for (int i = 0; i < self->n_choices; i++)
-    contents[i] = (Content){content_of(&self->choices[i], arena), &self->choices[i]};
+    contents[i] = (ChoiceContent){content_of(&self->choices[i], arena), &self->choices[i]};
   qsort(contents, (size_t)self->n_choices, sizeof *contents, compare_contents);
   for (int i = 1; i < self->n_choices; i++) {
     if (strcmp(contents[i].text, contents[i - 1].text) != 0) continue;

@@ -65,6 +65,8 @@ struct Batcher {
   bool owns_queues;          // keeps order by its own books, so nothing may be evicted under it
   bool hears_chained;        // wants to be asked `wake` for WAKE_CHAINED too
   bool returns_swapped;      // admits from `swapped` (fcfs_admit_swapped), for tiers that swap
+  /* Whether its machines keep a prefix cache. Optional: they do not. */
+  bool (*caches)(const void *options);
   /* Before anything else, once per machine. Optional. */
   void (*start)(void *state, void *machine_state, const MachineView *view, Arena *arena);
   /* Whether the machine should begin an iteration for this: an idle one begins at once, one in a

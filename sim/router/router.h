@@ -15,6 +15,7 @@ typedef enum Observation {
 
 typedef struct Router {
   Policy policy;
+  bool knows_content; // reads view->memory of the request it places
   /* Before the first pick: `state` has its options. Optional. */
   void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
   Placement (*pick)(void *state, const ClusterView *view, RequestIx request);

@@ -8,6 +8,9 @@
 #include <math.h>
 #include <zlib.h>
 
+#define ROW(at_, prompt_, output_)                                                                 \
+  { .at = (at_), .prompt_tokens = (prompt_), .output_tokens = (output_) }
+
 #define AZURE "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 #define SPLITWISE                                                                                  \
   "request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,token_size\n"
@@ -44,39 +47,39 @@ Test(trace_file, rows_of_every_format_have_exact_times) {
        "TIMESTAMP,ContextTokens,GeneratedTokens\r\n2023-11-16 18:15:46.6805900,374,44\r\n"
        "2023-11-16 18:15:50.9951690,396,109",
        2,
-       {{0, 374, 44, {0}}, {4314579 * (S / 1000000), 396, 109, {0}}}},
+       {ROW(0, 374, 44), ROW(4314579 * (S / 1000000), 396, 109)}},
       {"azure, no decimals, then one of 100 ns",
        AZURE "2023-11-16 18:15:46,1,1\n2023-11-16 18:15:46.0000001,10000000,2\n",
        2,
-       {{0, 1, 1, {0}}, {100000, TRACE_TOKENS_MAX, 2, {0}}}},
+       {ROW(0, 1, 1), ROW(100000, TRACE_TOKENS_MAX, 2)}},
       {"azure, over midnight of a leap day",
        AZURE "2024-02-28 23:59:59.5,1,1\n2024-02-29 00:00:00.5,1,1\n2024-03-01 00:00:00,1,1\n",
        3,
-       {{0, 1, 1, {0}}, {S, 1, 1, {0}}, {86400 * S + S / 2, 1, 1, {0}}}},
+       {ROW(0, 1, 1), ROW(S, 1, 1), ROW(86400 * S + S / 2, 1, 1)}},
       {"azure, over a new year that 1900 had no leap day before",
        AZURE "1899-12-31 23:59:59,1,1\n1900-03-01 00:00:00,1,1\n",
        2,
-       {{0, 1, 1, {0}}, {(59 * 86400 + 1) * S, 1, 1, {0}}}},
+       {ROW(0, 1, 1), ROW((59 * 86400 + 1) * S, 1, 1)}},
       {"azure, offsets from UTC",
        AZURE "2024-05-10 00:00:00.009930+00:00,2162,5\n2024-05-09 22:30:01.009930-01:30,1,1\n"
              "2024-05-10 02:00:02.009930+02:00,1,1\n",
        3,
-       {{0, 2162, 5, {0}}, {S, 1, 1, {0}}, {2 * S, 1, 1, {0}}}},
+       {ROW(0, 2162, 5), ROW(S, 1, 1), ROW(2 * S, 1, 1)}},
       {"azure, a byte order mark, spaces and quotes",
        "\xef\xbb\xbf" AZURE "  \n2023-11-16 18:15:46 , 374,\"44\"\n",
        1,
-       {{0, 374, 44, {0}}}},
-      {"azure, blank lines", "\n" AZURE "\n2023-11-16 18:15:46,1,1\n\n\n", 1, {{0, 1, 1, {0}}}},
+       {ROW(0, 374, 44)}},
+      {"azure, blank lines", "\n" AZURE "\n2023-11-16 18:15:46,1,1\n\n\n", 1, {ROW(0, 1, 1)}},
       {"splitwise_sim keeps its zero and reads doubles",
        SPLITWISE "0,2,0,1.0,1,374,44\n1,2,0,5.314579,1,396,109\n2,2,0,6e0,1,1,1\n",
        3,
-       {{S, 374, 44, {0}}, {5314579 * (S / 1000000), 396, 109, {0}}, {6 * S, 1, 1, {0}}}},
+       {ROW(S, 374, 44), ROW(5314579 * (S / 1000000), 396, 109), ROW(6 * S, 1, 1)}},
       {"mooncake keeps its zero, keys in any order",
        "{\"timestamp\": 27, \"input_length\": 6, \"output_length\": 5, \"hash_ids\": [1, [2]]}\n"
        "{\"hash_ids\":[],\"x\":{\"timestamp\":\"]}\\\"\"},\"output_length\":7,"
        "\"input_length\":8,\"timestamp\":27.5}\n",
        2,
-       {{27 * (S / 1000), 6, 5, {0}}, {27500 * (S / 1000000), 8, 7, {0}}}},
+       {ROW(27 * (S / 1000), 6, 5), ROW(27500 * (S / 1000000), 8, 7)}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     setup();

@@ -1,0 +1,23 @@
+/* What a request's tokens are, as far as others may have the same: its beginnings, by name.
+ *
+ * Text and tokens never exist. A request is a list of segments (traces/trace.h); tokens past the
+ * last are its own. A block of KV memory is named by the segment in which it ends, and how far into
+ * that it ends: equal keys are equal beginnings, whatever the block size of traces and engines. */
+#ifndef SIM_CONTENT_H
+#define SIM_CONTENT_H
+#include "sim/base/arena.h"
+#include "sim/base/hash.h"
+#include "traces/trace.h"
+#include <stdbool.h>
+
+typedef struct Content {
+  TraceSegment *segments; // the last one ends at INT32_MAX
+  size_t capacity;
+  int32_t n_segments;
+} Content;
+
+/* As the row has it, and then the request's own, named by its id. Memory is reused. */
+void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena *arena);
+/* The key of the first `tokens` > 0 of it, not 0. */
+uint64_t content_key(const Content *self, int64_t tokens);
+#endif

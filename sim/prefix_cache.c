@@ -1,0 +1,248 @@
+/* See prefix_cache.h. */
+#include "sim/prefix_cache.h"
+#include <assert.h>
+
+void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena) {
+  assert(0 < n_blocks && n_blocks < BLOCK_NONE);
+  *self = (PrefixCache){.arena = arena,
+                        .n_blocks = n_blocks,
+                        .n_free = n_blocks,
+                        .unkeyed = BLOCK_NONE,
+                        .oldest = BLOCK_NONE,
+                        .newest = BLOCK_NONE};
+}
+
+/* --- keys */
+
+/* Where a key is or would be. */
+static size_t slot_of(const PrefixCache *self, uint64_t key) {
+  const size_t mask = self->n_slots - 1;
+  size_t i = (size_t)hash_mix(key) & mask;
+  while (self->slots[i].key != 0 && self->slots[i].key != key)
+    i = (i + 1) & mask;
+  return i;
+}
+
+static BlockIx find(const PrefixCache *self, uint64_t key) {
+  if (self->n_slots == 0) return BLOCK_NONE;
+  const CacheSlot *slot = &self->slots[slot_of(self, key)];
+  return slot->key == 0 ? BLOCK_NONE : slot->first;
+}
+
+bool prefix_cache_has(const PrefixCache *self, uint64_t key) {
+  return find(self, key) != BLOCK_NONE;
+}
+
+/* Twice the slots, and each key put anew. */
+static void grow(PrefixCache *self) {
+  const size_t n_old = self->n_slots;
+  CacheSlot *old = self->slots;
+  self->n_slots = n_old > 0 ? 2 * n_old : 64;
+  self->slots = ARENA_ARRAY(self->arena, CacheSlot, self->n_slots);
+  for (size_t i = 0; i < n_old; i++)
+    if (old[i].key != 0) self->slots[slot_of(self, old[i].key)] = old[i];
+}
+
+static void tell(PrefixCache *self, uint64_t key, bool cached) {
+  self->n_keys += cached ? 1 : -1;
+  if (!self->tells_changes) return;
+  ARENA_RESERVE(self->arena, self->changes, self->changes_capacity, self->n_changes + 1);
+  self->changes[self->n_changes++] = (CacheChange){key, cached};
+}
+
+static void add_key(PrefixCache *self, BlockIx ix, uint64_t key) {
+  if (2 * (size_t)(self->n_keys + 1) > self->n_slots) grow(self);
+  CacheSlot *slot = &self->slots[slot_of(self, key)];
+  CacheBlock *block = &self->blocks[ix];
+  block->key = key;
+  if (slot->key == 0) {
+    *slot = (CacheSlot){key, ix};
+    block->next_same = block->previous_same = ix;
+    tell(self, key, true);
+    return;
+  }
+  CacheBlock *first = &self->blocks[slot->first];
+  block->next_same = slot->first;
+  block->previous_same = first->previous_same;
+  self->blocks[first->previous_same].next_same = ix;
+  first->previous_same = ix;
+}
+
+/* Empties a slot; those behind it that could be nearer to their place move up. */
+static void empty_slot(PrefixCache *self, size_t hole) {
+  const size_t mask = self->n_slots - 1;
+  for (size_t i = (hole + 1) & mask; self->slots[i].key != 0; i = (i + 1) & mask) {
+    const size_t home = (size_t)hash_mix(self->slots[i].key) & mask;
+    if (((i - home) & mask) < ((i - hole) & mask)) continue;
+    self->slots[hole] = self->slots[i];
+    hole = i;
+  }
+  self->slots[hole] = (CacheSlot){0};
+}
+
+static void forget_key(PrefixCache *self, BlockIx ix) {
+  CacheBlock *block = &self->blocks[ix];
+  const size_t slot = slot_of(self, block->key);
+  assert(self->slots[slot].key == block->key);
+  self->n_evictions++;
+  if (block->next_same == ix) {
+    tell(self, block->key, false);
+    empty_slot(self, slot);
+  } else {
+    if (self->slots[slot].first == ix) self->slots[slot].first = block->next_same;
+    self->blocks[block->next_same].previous_same = block->previous_same;
+    self->blocks[block->previous_same].next_same = block->next_same;
+  }
+  block->key = 0;
+}
+
+/* --- the free queue */
+
+/* A free block with a key leaves the queue. */
+static void leave_queue(PrefixCache *self, const CacheBlock *block) {
+  if (block->previous == BLOCK_NONE)
+    self->oldest = block->next;
+  else
+    self->blocks[block->previous].next = block->next;
+  if (block->next == BLOCK_NONE)
+    self->newest = block->previous;
+  else
+    self->blocks[block->next].previous = block->previous;
+}
+
+static BlockIx pop_free(PrefixCache *self) {
+  BlockIx ix = self->unkeyed;
+  if (ix != BLOCK_NONE) {
+    self->unkeyed = self->blocks[ix].next;
+  } else if (self->n_used < self->n_blocks) {
+    ix = (BlockIx)self->n_used++;
+    ARENA_RESERVE(self->arena, self->blocks, self->capacity, (size_t)self->n_used);
+    self->blocks[ix] = (CacheBlock){0};
+  } else {
+    ix = self->oldest;
+    leave_queue(self, &self->blocks[ix]);
+    forget_key(self, ix);
+  }
+  return ix;
+}
+
+static void push_free(PrefixCache *self, BlockIx ix) {
+  CacheBlock *block = &self->blocks[ix];
+  self->n_free++;
+  if (block->key == 0) {
+    block->next = self->unkeyed;
+    self->unkeyed = ix;
+    return;
+  }
+  block->next = BLOCK_NONE;
+  block->previous = self->newest;
+  if (self->newest == BLOCK_NONE)
+    self->oldest = ix;
+  else
+    self->blocks[self->newest].next = ix;
+  self->newest = ix;
+}
+
+/* --- what requests do */
+
+static void hold(PrefixCache *self, HeldBlocks *held, BlockIx ix) {
+  ARENA_RESERVE(self->arena, held->blocks, held->capacity, (size_t)held->n + 1);
+  held->blocks[held->n++] = ix;
+}
+
+int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
+                           int64_t most, int64_t *ret_unheld) {
+  int64_t n = 0;
+  *ret_unheld = 0;
+  for (; n < most; n++) {
+    const BlockIx ix = find(self, content_key(content, (n + 1) * block_size));
+    if (ix == BLOCK_NONE) break;
+    *ret_unheld += self->blocks[ix].references == 0;
+  }
+  return n;
+}
+
+void prefix_cache_hit(PrefixCache *self, HeldBlocks *held, const Content *content,
+                      int64_t block_size, int64_t n) {
+  assert(held->n == 0);
+  for (int64_t i = 0; i < n; i++) {
+    const BlockIx ix = find(self, content_key(content, (i + 1) * block_size));
+    assert(ix != BLOCK_NONE);
+    CacheBlock *block = &self->blocks[ix];
+    if (block->references++ == 0) {
+      leave_queue(self, block);
+      self->n_free--;
+    }
+    hold(self, held, ix);
+  }
+  held->n_registered = held->n;
+}
+
+void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n) {
+  assert(n <= self->n_free);
+  self->n_free -= n;
+  for (int64_t i = 0; i < n; i++) {
+    const BlockIx ix = pop_free(self);
+    self->blocks[ix].references = 1;
+    hold(self, held, ix);
+  }
+}
+
+void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
+                           int64_t block_size, int64_t tokens) {
+  const int64_t full = tokens / block_size;
+  assert(full <= held->n);
+  for (; held->n_registered < full; held->n_registered++)
+    add_key(self, held->blocks[held->n_registered],
+            content_key(content, (held->n_registered + 1) * block_size));
+}
+
+void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
+  while (held->n > 0) {
+    const BlockIx ix = held->blocks[--held->n];
+    assert(self->blocks[ix].references > 0);
+    if (--self->blocks[ix].references == 0) push_free(self, ix);
+  }
+  held->n_registered = 0;
+}
+
+/* --- audit */
+
+static void check_ring(const PrefixCache *self, const CacheSlot *slot, int64_t *n_keyed) {
+  BlockIx ix = slot->first;
+  do {
+    const CacheBlock *block = &self->blocks[ix];
+    assert(block->key == slot->key);
+    assert(self->blocks[block->next_same].previous_same == ix);
+    ++*n_keyed;
+    ix = block->next_same;
+  } while (ix != slot->first);
+}
+
+void prefix_cache_audit(const PrefixCache *self, int64_t n_references) {
+  int64_t n_free = self->n_blocks - self->n_used, n_keys = 0, n_keyed = 0;
+  for (BlockIx ix = self->unkeyed; ix != BLOCK_NONE; ix = self->blocks[ix].next, n_free++)
+    assert(self->blocks[ix].references == 0 && self->blocks[ix].key == 0);
+  BlockIx previous = BLOCK_NONE;
+  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next, n_free++) {
+    assert(self->blocks[ix].references == 0 && self->blocks[ix].key != 0);
+    assert(self->blocks[ix].previous == previous);
+    previous = ix;
+  }
+  assert(self->newest == previous && self->n_free == n_free);
+  for (int64_t i = 0; i < self->n_used; i++) {
+    const CacheBlock *block = &self->blocks[i];
+    assert(block->references >= 0);
+    n_free += block->references > 0;
+    n_references -= block->references;
+    n_keyed -= block->key != 0;
+    assert(block->key == 0 || prefix_cache_has(self, block->key));
+  }
+  assert(n_free == self->n_blocks && n_references == 0);
+  for (size_t i = 0; i < self->n_slots; i++) {
+    if (self->slots[i].key == 0) continue;
+    n_keys++;
+    check_ring(self, &self->slots[i], &n_keyed);
+  }
+  assert(n_keys == self->n_keys && n_keyed == 0);
+}
