@@ -1,12 +1,12 @@
 /* The cached keeper of a machine's KV memory: blocks with references, found again by what is in
  * them, reused least recently used first, as vLLM's block pool has it.
  *
- * A block is free (nobody holds it) or held by some. One that is full may be registered under a key,
- * which names its tokens together with all before them (content.h). A free block keeps its key and
- * can be hit until it is taken for something else. Free blocks are a queue: those without a key first,
- * then those with one in the order in which they became free. A request gives its blocks back from
- * the last to the first, so that beginnings, which more can use, stay longest. Of blocks with one
- * key the one registered first is found; the others are kept.
+ * A block is free (nobody holds it) or held by some. One that is full may be registered under a
+ * key, which names its tokens together with all before them (content.h). A free block keeps its key
+ * and can be hit until it is taken for something else. Free blocks are a queue: those without a key
+ * first, then those with one in the order in which they became free. A request gives its blocks
+ * back from the last to the first, so that beginnings, which more can use, stay longest. Of blocks
+ * with one key the one registered first is found; the others are kept.
  *
  * Everything costs O(1) a block. Memory follows the most blocks that were in use at once. */
 #ifndef SIM_PREFIX_CACHE_H

@@ -50,8 +50,8 @@ typedef struct TraceEnd {
  *
  * A source that listens (`ended` is there) is told of each request that ends, and may answer with
  * arrivals later than that. The engine has pulled a row by then: it hands that back with `put_back`
- * and pulls again, so `next` gives the earliest arrival that is known, and 0 also when there will be
- * none until something ends (`status` stays 1). A row put back was not handed out. */
+ * and pulls again, so `next` gives the earliest arrival that is known, and 0 also when there will
+ * be none until something ends (`status` stays 1). A row put back was not handed out. */
 typedef struct TraceSource {
   int (*next)(struct TraceSource *self, TraceRow *ret_row, Diag *diag); // as trace_next
   void (*close)(struct TraceSource *self);                              // NULL: nothing to close
