@@ -86,6 +86,21 @@ void life_fetched(Engine *self, Machine *to, RequestIx request);
 /* It has a place in the store for `tokens` of KV. */
 void life_store_booked(Group *group, Request *request, int64_t tokens);
 
+/* --- step by step, in `running` */
+
+/* It is admitted from those that wait, its first `hits` blocks found in the cache. */
+void life_scheduled(Engine *self, Machine *machine, RequestIx request, int64_t hits);
+/* The next `tokens` of its prefill, whose blocks it holds, are in a decided step. */
+void life_chunk_decided(Engine *self, Machine *machine, RequestIx request, int32_t tokens);
+/* A step with a chunk of it begins; one with a decode. */
+void life_prefill_began(Engine *self, const Machine *machine, Request *request);
+void life_decode_began(Engine *self, const Machine *machine, Request *request);
+/* A step has made a token of it, which goes on here or was preempted meanwhile; of a prefill, or of
+ * one not in the batch. */
+void life_generates(Engine *self, Machine *machine, RequestIx request);
+/* It loses its KV and waits before `next`. */
+void life_preempted(Engine *self, Machine *machine, RequestIx request, RequestIx next);
+
 /* --- decode */
 
 /* It is prefilled where it is decoded. */

@@ -32,6 +32,8 @@ typedef enum RequestState {
   REQUEST_SWAPPED,       // its KV is in the CPU memory of the decode machine
   REQUEST_STORED,        // KV is in its group's store
   REQUEST_FETCHED,       // KV is on its way from there to the decode machine
+  REQUEST_COMPUTES,      // in `running` (scheduler.h), its prefill not over
+  REQUEST_GENERATES,     // in `running`, its prefill over
   REQUEST_STATES,
 } RequestState;
 
@@ -68,6 +70,10 @@ typedef struct Request {
   int32_t priority;
   int32_t cached_tokens; // of the prompt, found in a prefix cache when its prefill first began
   bool ends_session;
+  uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
+  uint64_t admission;                   // number of it on its machine, in order
+  RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
+  uint32_t joined_step, decided_step;   // of its machine (scheduler.h)
 } Request;
 _Static_assert(sizeof(Request) <= 192, "three cache lines");
 
