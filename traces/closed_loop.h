@@ -15,11 +15,11 @@
 #define CLOSED_LOOP_REFUSED (TICKS_PER_SECOND / 1000)
 
 typedef struct ClosedLoopConfig {
-  int64_t clients; // at least 1; 0: no closed loop
+  int64_t clients;  // at least 1; 0: no closed loop
   int64_t requests; // 0: no limit of its own
-  Tick ramp;  // client k of n begins at k/n of this
-  Tick until; // nothing is sent from here on; 0: no limit
-  bool timed; // rows are sent at their times, if a client is idle; else these are not used
+  Tick ramp;        // client k of n begins at k/n of this
+  Tick until;       // nothing is sent from here on; 0: no limit
+  bool timed;       // rows are sent at their times, if a client is idle; else these are not used
 } ClosedLoopConfig;
 
 extern const OptionSpec closed_loop_options[];

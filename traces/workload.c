@@ -25,7 +25,7 @@ static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_o
 #define CLOSED_LOOP_ROW                                                                            \
   {                                                                                                \
     .key = "closed_loop", .type = OPTION_NODE, .offset = AT(closed_loop),                          \
-    .help = "clients that wait for answers, {clients: …, requests: …}"                             \
+    .help = "clients that wait for answers, {clients: …, requests: …}"                         \
   }
 
 const OptionSpec workload_replay_options[] = {
@@ -103,8 +103,7 @@ static int bind_closed_loop(Bound *bound, const Node *workload, bool paced, Diag
   const Node *requests = node_find(node, "requests"), *ramp = node_find(node, "ramp");
   if (requests && node_find(workload, "requests"))
     status = diag_error(diag, requests->key_at, "'requests' of the workload is given, too");
-  if (ramp && paced)
-    status = diag_error(diag, ramp->key_at, "'ramp' does not go with 'arrivals'");
+  if (ramp && paced) status = diag_error(diag, ramp->key_at, "'ramp' does not go with 'arrivals'");
   if (loop->requests > 0) bound->config.requests = loop->requests;
   loop->timed = paced;
   if (!paced && !bound->config.trace) loop->until = bound->config.duration;
@@ -186,7 +185,8 @@ static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
   if (config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
     status = diag_error(diag, node->at, "arrivals at once need 'requests': how many");
   else if (config->duration == 0 && !bound->arrivals)
-    status = diag_error(diag, bound->closed_loop->at, "the clients never stop: set 'duration' or 'requests'");
+    status = diag_error(diag, bound->closed_loop->at,
+                        "the clients never stop: set 'duration' or 'requests'");
   else if (config->duration == 0)
     status = diag_error(diag, node->at, "the arrivals never end: set 'duration' or 'requests'");
   return status;

@@ -42,7 +42,7 @@ typedef struct WorkloadConfig {
   int64_t max_model_len; // prompt and output together are cut to this; 0: no limit
   int64_t seed;          // of arrivals and lengths; -1: the run's
   ClosedLoopConfig closed_loop;
-  Place at;              // where the block stands
+  Place at; // where the block stands
 } WorkloadConfig;
 
 /* Rows of the option tables, for help and reference pages. */
