@@ -2,8 +2,8 @@
  * last has ended (`--max-concurrency` of vLLM's and InferenceMAX's benchmark clients).
  *
  * Row i of what is asked is the i-th that is sent, whoever sends it: a tick after a client has
- * become free, first come, first served, and, where rows are timed, not before the row's time: a request
- * rate holds while fewer than so many are in flight. */
+ * become free, first come, first served, and, where rows are timed, not before the row's time: a
+ * request rate holds while fewer than so many are in flight. */
 #ifndef TRACES_CLOSED_LOOP_H
 #define TRACES_CLOSED_LOOP_H
 #include "sim/base/option.h"

@@ -68,10 +68,8 @@ static void expect_open_twin(const ClosedLoopConfig *config, const char *what) {
 }
 
 static void expect_twins(const char *what) {
-  static const ClosedLoopConfig loops[] = {{.clients = 1},
-                                           {.clients = 7},
-                                           {.clients = N + 5},
-                                           {.clients = 7, .timed = true}};
+  static const ClosedLoopConfig loops[] = {
+      {.clients = 1}, {.clients = 7}, {.clients = N + 5}, {.clients = 7, .timed = true}};
   const char *batcher = scene.config.policies[POLICY_BATCHER].policy->name;
   for (size_t i = 0; i < COUNT(loops); i++)
     expect_open_twin(&loops[i], arena_printf(&arena, "%s, %s, loop %zu", what, batcher, i));
