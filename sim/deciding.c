@@ -180,7 +180,7 @@ static void schedule_all(Engine *self, Machine *machine, Decision *decision) {
     engine_grow_until(self, machine, &growth, request->admission);
     schedule(self, machine, decision, ix, share(decision, request));
   }
-  engine_grow_until(self, machine, &growth, UINT64_MAX);
+  engine_grow_until(self, machine, &growth, UINT32_MAX);
 }
 
 static bool goes_before(const Machine *machine, const Request *a, const Request *b) {

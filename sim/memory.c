@@ -36,7 +36,7 @@ void engine_book_iterations(Engine *self, Machine *machine, int64_t n) {
   if (machine->cache) {
     for (int64_t i = 0; i < more; i++) {
       BatchGrowth growth = engine_begin_growth(self, machine);
-      engine_grow_until(self, machine, &growth, UINT64_MAX);
+      engine_grow_until(self, machine, &growth, UINT32_MAX);
       batch_advance(&machine->batch, 1);
     }
     return;
@@ -125,7 +125,7 @@ BatchGrowth engine_begin_growth(Engine *self, Machine *machine) {
   return (BatchGrowth){machine->lag > 0 ? first : batch_takers(batch, 1)->first};
 }
 
-void engine_grow_until(Engine *self, Machine *machine, BatchGrowth *growth, uint64_t admission) {
+void engine_grow_until(Engine *self, Machine *machine, BatchGrowth *growth, uint32_t admission) {
   const Request *slots = self->requests.slots;
   for (; growth->next != REQUEST_NONE && slots[growth->next].admission < admission;
        growth->next = slots[growth->next].next_taker) {

@@ -30,7 +30,7 @@ typedef struct BatchGrowth {
   RequestIx next; // to be registered
 } BatchGrowth;
 BatchGrowth engine_begin_growth(Engine *self, Machine *machine);
-void engine_grow_until(Engine *self, Machine *machine, BatchGrowth *growth, uint64_t admission);
+void engine_grow_until(Engine *self, Machine *machine, BatchGrowth *growth, uint32_t admission);
 /* The same of one in the batch alone, whose context is `context`. */
 void engine_grow_one(Engine *self, Machine *machine, RequestIx request, int64_t context);
 /* Books blocks for a request placed on a machine its KV has not reached, and their end. */

@@ -69,9 +69,11 @@ typedef struct Request {
   int32_t turn;
   int32_t priority;
   int32_t cached_tokens; // of the prompt, found in a prefix cache when its prefill first began
-  bool ends_session;
-  uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
-  uint64_t admission;                   // number of it on its machine, in order
+  bool ends_session, session_good;
+  uint8_t scheduled; // Scheduled (scheduler.h), while in `running`
+  uint32_t ticket;
+  uint32_t admission; // number of it on its machine, in order
+  Tick session_began_at;
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its machine (scheduler.h)
 } Request;

@@ -43,7 +43,7 @@ typedef struct ScheduledItem {
   int32_t hit_tokens; // as StepItem
   bool last;          // chunk of its prefill
   bool ends;          // with the last token that it makes here
-  uint64_t admission;
+  uint32_t admission;
 } ScheduledItem;
 
 typedef struct Step {
@@ -68,7 +68,7 @@ typedef struct Scheduler {
   bool has_next;
   uint32_t number;  // of the newest decision
   uint64_t version; // of the batch: who is in it
-  uint64_t n_admissions;
+  uint32_t n_admissions;
   int64_t n_seconds; // of the batch, that have one token
   RequestIx *alone;  // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
