@@ -88,7 +88,7 @@ static void leave_batch(Engine *self, Machine *machine, RequestIx ix, Scheduled 
     add_item(self, scheduler->current, ix, STEP_LEAVES)->done = (int32_t)made;
     return;
   }
-  request->last_token_at = machine->decoded_at;
+  if (request->joined_step + 1 < scheduler->number) request->last_token_at = machine->decoded_at;
   request->computing_ticks += machine->decoded_ticks;
 }
 
@@ -213,6 +213,8 @@ static void take_out(Engine *self, Machine *machine, Decision *decision, Request
     i++;
   decision->budget += i < step->n_items ? step->items[i].tokens : 1;
   if (i == step->n_items) return;
+  if (step->items[i].kind == STEP_CHUNK)
+    life_chunk_decided(self, machine, ix, -step->items[i].tokens);
   for (step->n_items--; i < step->n_items; i++)
     step->items[i] = step->items[i + 1];
 }
@@ -227,6 +229,8 @@ static bool leaves(const Step *step, RequestIx ix) {
 static void preempt(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool grown = request->decided_step == machine->scheduler->number;
+  const bool ends = request->scheduled == SCHEDULED_ENDS;
+  const bool evicted = request->scheduled == SCHEDULED_BATCH || (!ends && decodes(request));
   take_out(self, machine, decision, ix);
   if (request->scheduled == SCHEDULED_BATCH) {
     const int64_t more = grown ? needed_in_batch(machine, request) : 0;
@@ -242,7 +246,7 @@ static void preempt(Engine *self, Machine *machine, Decision *decision, RequestI
   RequestIx next = machine->prefill_queue.first;
   while (next != REQUEST_NONE && goes_before(machine, &self->requests.slots[next], request))
     next = self->requests.slots[next].next;
-  life_preempted(self, machine, ix, next);
+  life_preempted(self, machine, ix, next, evicted);
 }
 
 /* Whether there are blocks for its next `tokens` once enough others have given way; else it had to
@@ -442,5 +446,6 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
     ;
   place_items(self, machine, step);
   engine_list_step(self, machine, step);
-  return decision.n_preempted > 0;
+  step->preempted = decision.n_preempted > 0;
+  return step->preempted;
 }

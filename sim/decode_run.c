@@ -167,8 +167,10 @@ void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
-void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape, int64_t review) {
+void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape, int64_t review,
+                        bool goes_on) {
   DecodeRun *run = &machine->run;
+  const uint32_t carry = goes_on ? series_after(run->compute, run->part).carry : SERIES_CARRY;
   machine->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
   run->tokens = run->seqs = shape->decode_seqs;
@@ -180,7 +182,7 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
   run->ends_soon = self->step || review <= 1;
   run->limit = run->ends_soon ? 1 : run_limit(machine);
   assert(run->limit > 0);
-  begin_part(self, machine, SERIES_CARRY);
+  begin_part(self, machine, carry);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 

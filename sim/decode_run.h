@@ -26,8 +26,10 @@ void engine_cut_run(Engine *self, Machine *machine);
  * long. */
 void engine_begin_run(Engine *self, Machine *machine, bool made_room);
 /* Begins decodes of a scheduler's step: a run of one iteration, or of at most `review` of the same
- * batch, which has taken part in `lag` further steps already. */
-void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape, int64_t review);
+ * batch, which has taken part in `lag` further steps already. It `goes_on` with what the run before
+ * it was of: then its iterations end at the nearest tick of the sum since that began. */
+void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape, int64_t review,
+                        bool goes_on);
 /* The event of the present part has come: books it. True when the run ends with it; else the next
  * part has begun. */
 bool engine_end_part(Engine *self, Machine *machine, bool resized);

@@ -402,7 +402,9 @@ void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) 
     engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
   change(self, machine, ix, REQUEST_COMPUTES);
   engine_hit_blocks(self, machine, ix, hits);
-  life_chunk_decided(self, machine, ix, (int32_t)(hits * machine->pool->block_size));
+  const int32_t hit_tokens = (int32_t)(hits * machine->pool->block_size);
+  machine->totals.cached_tokens += hit_tokens;
+  life_chunk_decided(self, machine, ix, hit_tokens);
   if (request->prefill_began_at < 0) request->cached_tokens = request->prefilled_tokens;
 }
 
@@ -435,12 +437,22 @@ void life_generates(Engine *self, Machine *machine, RequestIx ix) {
   if (prefilled) observe(self, machine, ix, OBSERVED_PREFILLED);
 }
 
-void life_preempted(Engine *self, Machine *machine, RequestIx ix, RequestIx next) {
+void life_preempted(Engine *self, Machine *machine, RequestIx ix, RequestIx next, bool evicted) {
   Request *request = &self->requests.slots[ix];
+  const bool computes = request->state == REQUEST_COMPUTES;
   engine_release_blocks(self, machine, ix);
-  if (request->state == REQUEST_COMPUTES)
-    column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
-  drop_before(self, machine, ix, next);
+  if (computes) column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
+  if (evicted) {
+    drop_before(self, machine, ix, next);
+    return;
+  }
+  request->preemptions++;
+  self->metrics.preemptions++;
+  if (computes && request->prefilled_tokens < request_prefill_tokens(request))
+    self->metrics.dropped_tokens += request->prefilled_tokens;
+  engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
+  request->prefilled_tokens = 0;
+  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
 }
 
 /* --- decode */

@@ -98,8 +98,10 @@ void life_decode_began(Engine *self, const Machine *machine, Request *request);
 /* A step has made a token of it, which goes on here or was preempted meanwhile; of a prefill, or of
  * one not in the batch. */
 void life_generates(Engine *self, Machine *machine, RequestIx request);
-/* It loses its KV and waits before `next`. */
-void life_preempted(Engine *self, Machine *machine, RequestIx request, RequestIx next);
+/* It loses its KV and waits before `next`. `evicted`: a prefill has made a token of it, and another
+ * one will make its next. */
+void life_preempted(Engine *self, Machine *machine, RequestIx request, RequestIx next,
+                    bool evicted);
 
 /* --- decode */
 

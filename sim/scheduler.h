@@ -1,5 +1,5 @@
-/* Machines that are scheduled step by step, as vLLM's engine core does it: what one decides, and the
- * steps that come of it (RULES.md, "Step by step").
+/* Machines that are scheduled step by step, as vLLM's engine core does it: what one decides, and
+ * the steps that come of it (RULES.md, "Step by step").
  *
  * `running` has the requests that were admitted, in order of admission, whether their prompt is
  * being computed or they decode. A decision walks it and gives each its tokens of the step, then
@@ -51,6 +51,7 @@ typedef struct Step {
   Tick decided_at;
   int64_t n_regular;    // of the batch, which take part
   int64_t n_seconds;    // of those, that make their second token
+  bool preempted;       // somebody was, so nobody could be admitted
   uint64_t version;     // of the batch
   ScheduledItem *items; // in order of admission once it begins
   size_t n_items, items_capacity;
@@ -66,8 +67,9 @@ typedef struct Scheduler {
   Step steps[2];
   Step *current, *next; // the one that runs or is to begin; the one decided after it
   bool has_next;
-  uint32_t number;  // of the newest decision
-  uint64_t version; // of the batch: who is in it
+  uint32_t number;        // of the newest decision
+  uint64_t version;       // of the batch: who is in it; from 1
+  uint64_t plain_version; // of the newest step that ended, if it was of the batch alone
   uint32_t n_admissions;
   int64_t n_seconds; // of the batch, that have one token
   RequestIx *alone;  // SCHEDULED_ALONE, by admission

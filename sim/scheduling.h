@@ -8,8 +8,8 @@
 void scheduler_start(Engine *self, Machine *machine, const SchedulerLimits *limits);
 /* Begins the step that is decided, or decides one, on an idle machine. */
 void scheduler_begin(Engine *self, Machine *machine);
-/* The step or run in progress has ended: its tokens are there. */
-void scheduler_end(Engine *self, Machine *machine, bool prefills);
+/* The step or run in progress has ended: its tokens are there. Whether blocks are free for it. */
+bool scheduler_end(Engine *self, Machine *machine, bool prefills);
 /* Whether something that has come may change the next decision. */
 bool scheduler_wake(const MachineView *view, Wake why, RequestIx request);
 

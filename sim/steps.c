@@ -12,6 +12,7 @@
 void scheduler_start(Engine *self, Machine *machine, const SchedulerLimits *limits) {
   Scheduler *scheduler = machine->scheduler = ARENA_NEW(self->arena, Scheduler);
   scheduler->limits = *limits;
+  scheduler->version = 1;
   scheduler->next = &scheduler->steps[0];
   machine->lag = limits->lag;
 }
@@ -36,6 +37,15 @@ static void decide_next(Engine *self, Machine *machine) {
   if (!scheduler->has_next) engine_tell_step(self, machine, scheduler->next, self->now);
 }
 
+/* Nothing can run though KV has come in from elsewhere, and none that leaves will free memory: the
+ * last to come must give way. */
+static bool give_way(Engine *self, Machine *machine) {
+  if (machine->decode_queue.count < 2 || machine->running.count + machine->n_outgoing > 0)
+    return false;
+  life_gave_way(self, machine, machine->decode_queue.last);
+  return true;
+}
+
 /* The decided step becomes the present one, or one is decided now; false when there is nothing to
  * do. Whoever had to give way may be all there is, so a decision may follow at once. */
 static bool take_step(Engine *self, Machine *machine) {
@@ -43,9 +53,10 @@ static bool take_step(Engine *self, Machine *machine) {
   Step *step = scheduler->next;
   bool again = !scheduler->has_next;
   while (again) {
-    const bool preempted = scheduler_decide(self, machine, step);
-    if (step_is_empty(step)) engine_tell_step(self, machine, step, self->now);
-    again = preempted && step_is_empty(step);
+    again = scheduler_decide(self, machine, step);
+    if (!step_is_empty(step)) break;
+    engine_tell_step(self, machine, step, self->now);
+    again = again || give_way(self, machine);
   }
   scheduler->has_next = false;
   if (step_is_empty(step)) return false;
@@ -70,25 +81,46 @@ static void tell_of_beginnings(Engine *self, Machine *machine, const Step *step)
 /* Whether the steps after it are of the same batch alone, as far as is known. */
 static bool repeats(const Scheduler *scheduler, int lag) {
   const Step *step = scheduler->current, *next = scheduler->next;
-  const bool same = step->n_items == 0 && step->version == scheduler->version;
+  const bool same = step->n_items == 0 && step->version == scheduler->version && !step->preempted;
   return same && (lag == 0 || (scheduler->has_next && next->n_items == 0 &&
                                next->version == scheduler->version));
+}
+
+/* Whether it is of the batch alone. */
+static bool is_plain(const Step *step) {
+  return step->shape.prefill_tokens == 0 && step->shape.decode_seqs == step->n_regular;
+}
+
+/* Those of the batch have waited since the step before; as parts of a run book it where it goes on
+ * (decode_run.c). */
+static void book_gaps(Engine *self, const Machine *machine, const Step *step, Tick ticks,
+                      bool goes_on) {
+  const Series series = machine->run.series;
+  Histogram *tbt = &self->metrics.tbt;
+  const uint64_t n = (uint64_t)step->n_regular;
+  if (goes_on)
+    histogram_add_series(tbt, series_fine(series, 0), series_step(series), 1, n);
+  else if (n > 0)
+    histogram_add(tbt, ticks, n);
+  if (step->n_seconds > 0)
+    histogram_add(&self->metrics.second_token, ticks, (uint64_t)step->n_seconds);
 }
 
 static void begin_step(Engine *self, Machine *machine) {
   const Step *step = machine->scheduler->current;
   tell_of_beginnings(self, machine, step);
   Tick first;
+  bool goes_on = false;
   if (step->shape.prefill_tokens > 0) {
     first = engine_begin_prefills(self, machine, &step->shape);
   } else {
     const bool same = !self->step && repeats(machine->scheduler, machine->lag);
-    engine_begin_steps(self, machine, &step->shape, same ? scheduler_watch(self, machine) : 1);
+    goes_on = is_plain(step) && step->version == machine->scheduler->plain_version;
+    engine_begin_steps(self, machine, &step->shape, same ? scheduler_watch(self, machine) : 1,
+                       goes_on);
     first = series_sum(machine->run.series, 1);
   }
-  if (step->n_regular > 0) histogram_add(&self->metrics.tbt, first, (uint64_t)step->n_regular);
-  if (step->n_seconds > 0)
-    histogram_add(&self->metrics.second_token, first, (uint64_t)step->n_seconds);
+  book_gaps(self, machine, step, first, goes_on);
   engine_tell_step(self, machine, step, self->now + first);
 }
 
@@ -131,13 +163,14 @@ static void sort_items(Step *step) {
  * is decoded here. */
 static void end_here(Engine *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  if (request->output_tokens > 1 && request->decode_machine == machine->ix) {
+  const bool finishes = request->generated_tokens + 1 == request->output_tokens;
+  if (!finishes && request->decode_machine == machine->ix) {
     life_generates(self, machine, ix);
     scheduler_schedule_alone(self, machine, ix);
     return;
   }
   life_prefilled(self, machine, ix);
-  if (request->generated_tokens == request->output_tokens)
+  if (finishes)
     life_finished(self, machine, ix);
   else
     engine_begin_transfer(self, ix);
@@ -175,16 +208,18 @@ static void end_item(Engine *self, Machine *machine, const ScheduledItem *item) 
   life_decode_began(self, machine, request);
 }
 
-void scheduler_end(Engine *self, Machine *machine, bool prefills) {
+bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
   Scheduler *scheduler = machine->scheduler;
   if (!prefills && machine->run.done > 1) end_run(self, machine);
   Step *step = scheduler->current;
   scheduler->current = NULL;
+  scheduler->plain_version = is_plain(step) ? step->version : 0;
   if (step->n_regular > 0) {
     machine->decoded_at = self->now;
     machine->decoded_ticks += self->now - machine->run.began_at;
   }
   sort_items(step);
+  const int64_t free_before = machine->free_blocks;
   for (size_t i = 0; i < step->n_items; i++) {
     if (step->items[i].kind == STEP_LEAVES)
       end_leaving(self, machine, &step->items[i]);
@@ -192,4 +227,5 @@ void scheduler_end(Engine *self, Machine *machine, bool prefills) {
       end_item(self, machine, &step->items[i]);
   }
   step->n_items = 0;
+  return machine->free_blocks > free_before;
 }

@@ -163,7 +163,8 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
     return "not all that were swapped out came back";
   if (totals->decode_tokens != decoded) return "decode tokens are miscounted";
-  const int64_t prefilled = totals->prefill_tokens - metrics->dropped_tokens;
+  const int64_t prefilled =
+      totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens;
   if (evictions == 0 && prefilled != prompts) return "prefill tokens are miscounted";
   if (metrics->tbt.total != (uint64_t)decoded + evictions) return "a gap between tokens is missing";
   // the gaps are exact, the tokens at the nearest tick
