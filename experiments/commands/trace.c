@@ -15,8 +15,8 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--trace-format", CHOICE, trace_format, "NAME", "auto is by its first line"),
-     .choices = format_choices, .fallback = "auto"},
+    {CLI_ROW("--trace-format", CHOICE, trace_format, "NAME", "of FILE"), .choices = format_choices,
+     .fallback = "auto"},
     {CLI_ROW("--block-size", INT, block_size, "N", "tokens of a block of the prefix cache"),
      .fallback = "16", .min = 1, .max = TRACE_TOKENS_MAX},
     CLI_FORMAT,
