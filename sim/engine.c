@@ -30,6 +30,9 @@ static void handle(Engine *self) {
   case EVENT_MONITOR:
     engine_handle_monitor(self);
     break;
+  case EVENT_REPORT:
+    engine_handle_report(self);
+    break;
   case EVENT_COPY:
     break; // it has ended before its event
   case EVENT_TURN:
@@ -93,19 +96,20 @@ static bool end_copies(Engine *self) {
   return true;
 }
 
-/* Broadcasts and flips neither make room nor bring work. */
+/* Broadcasts, reports and flips neither make room nor bring work. */
 static bool is_control(EventKind kind) {
-  return kind == EVENT_MONITOR || kind == EVENT_FLIP;
+  return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP;
 }
 
 static size_t n_controls(const Engine *self) {
-  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) + self->n_flips;
+  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
+         (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) + self->n_flips;
 }
 
 /* When all that is pending asks for room again and has been refused since anything else happened,
  * nobody will ever make any; and when nothing is pending the run is over. */
 static bool is_stuck(const Engine *self) {
-  if (self->agenda.n_events > self->n_retries + self->n_flips + 1) return false; // mostly
+  if (self->agenda.n_events > self->n_retries + self->n_flips + 2) return false; // mostly
   const size_t pending = self->agenda.n_events - n_controls(self);
   return pending == self->n_retries && self->n_refusals >= pending;
 }
