@@ -1,7 +1,7 @@
 /* 64-bit keys that name a number each, as keys of content do: open addressing with linear probing.
  *
- * Keys are not 0. At most half of the slots are in use; a removal leaves no trace, as keys behind it
- * that could be nearer to their place move up. */
+ * Keys are not 0. At most half of the slots are in use; a removal leaves no trace, as keys behind
+ * it that could be nearer to their place move up. */
 #ifndef SIM_BASE_KEY_MAP_H
 #define SIM_BASE_KEY_MAP_H
 #include "sim/base/arena.h"

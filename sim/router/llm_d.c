@@ -1,7 +1,7 @@
 /* llm-d's inference scheduler (the endpoint picker of the Gateway API's inference extension): of
  * all machines the one with the highest
  *
- *   queue_weight · (max − q) / (max − min)   q requests that wait, of the list; 1 where all are equal
+ *   queue_weight · (max − q) / (max − min)   q requests that wait; 1 where all are equal
  *   + kv_weight · (1 − share of KV memory in use)
  *   + prefix_weight · blocks of the prompt that it is thought to have / all of them
  *
