@@ -1,5 +1,6 @@
 /* Routers that know what is cached, each held against a small calculation of its own on loads and
- * prompts made here: prefix_affinity's bound, llm_d's scores. On one machine they change nothing. */
+ * prompts made here: the bound of prefix_affinity, the scores of llm_d. On one machine they change
+ * nothing. */
 #include "sim/base/rng.h"
 #include "sim/router/router.h"
 #include "tests/unit/sim_testing.h"
