@@ -87,6 +87,7 @@ static bool end_copies(Engine *self) {
                     : NULL;
   self->now = self->view.now = event->at;
   self->event = (Event){0}; // nothing of this tick has ended yet
+  self->reached = 0;
   bool ended = only && engine_end_copies(self, only);
   for (uint32_t g = 0; !only && g < self->n_groups; g++)
     ended |= engine_end_copies(self, &self->groups[g]);
@@ -116,6 +117,8 @@ static bool is_stuck(const Engine *self) {
 
 static void handle_next(Engine *self) {
   agenda_pop(&self->agenda, &self->event);
+  if (self->event.at > self->now || self->event.order > self->reached)
+    self->reached = self->event.order;
   self->now = self->view.now = self->event.at;
   self->n_events++;
   const size_t refusals = self->n_refusals;
