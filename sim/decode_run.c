@@ -44,12 +44,12 @@ Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
   return ticks;
 }
 
-/* Has the event of this machine's iteration been overtaken by the one being handled? Only asked
- * when both are at the same time. */
+/* Has the event of this machine's iteration been overtaken by those handled? Only asked when both
+ * are at the same time. An arrival may come after events of a higher order that brought it. */
 static bool comes_later(const Engine *self, const Machine *machine) {
   const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
   assert(end);
-  return end->order > self->event.order;
+  return end->order > self->reached;
 }
 
 /* Iterations of the present part that have ended by now. One that ends this very tick has ended
@@ -195,14 +195,19 @@ void engine_cut_run(Engine *self, Machine *machine) {
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
+/* To where the part ends now, in the place that its end has among events of one time. */
+static void move_end(Engine *self, const Machine *machine) {
+  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
+  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run), seq);
+}
+
 void engine_replan_tier(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   if (machine->activity != ACTIVITY_DECODE) return;
   const int64_t part = ended_in_part(self, machine) + 1;
   if (part == run->part) return;
   run->part = run->most = part;
-  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
-  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), seq);
+  move_end(self, machine);
 }
 
 void engine_refit_run(Engine *self, Machine *machine) {
@@ -214,8 +219,7 @@ void engine_refit_run(Engine *self, Machine *machine) {
   run->limit = limit;
   if (steps(self, machine)) return;
   run->part = part_length(machine, present_piece(machine));
-  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
-  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), seq);
+  move_end(self, machine);
 }
 
 /* Does the run end here? In --step mode the plain question is asked of every sequence. */

@@ -5,6 +5,7 @@
 #include "sim/swapping.h"
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #define GPU       (1 << KV_GPU)
 #define CPU       (1 << KV_CPU)
@@ -65,8 +66,7 @@ static void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
 
 static void join_batch(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  batch_push(&machine->batch, self->requests.slots, ix,
-             request->prompt_tokens + request->generated_tokens,
+  batch_push(&machine->batch, self->requests.slots, ix, request_tokens(request),
              request->output_tokens - request->generated_tokens, self->arena);
   request->computing_ticks -= machine->decoded_ticks;
 }
@@ -173,11 +173,13 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
+/* All its bytes are the same for the same request. */
 static RequestRecord record_of(const Request *request, Rejection rejected) {
-  RequestRecord record = {
-#define REQUEST_FIELD(type, field, column, kind, meaning) .field = request->field,
+  RequestRecord record;
+  memset(&record, 0, sizeof record);
+#define REQUEST_FIELD(type, field, column, kind, meaning) record.field = request->field;
 #include "sim/metrics.def"
-      .rejected = rejected};
+  record.rejected = rejected;
   if (rejected) record.last_token_at = -1;
   return record;
 }
@@ -385,8 +387,7 @@ void life_fetched(Engine *self, Machine *to, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_dispatched(self, request, to->ix);
   engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
-  const int64_t context = (int64_t)request->prompt_tokens + request->generated_tokens;
-  engine_hold_blocks(self, to, ix, machine_held_blocks(to, context));
+  engine_hold_blocks(self, to, ix, machine_held_blocks(to, request_tokens(request)));
   change(self, to, ix, REQUEST_FETCHED);
 }
 

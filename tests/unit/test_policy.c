@@ -14,12 +14,13 @@ Test(policy, those_of_the_papers_and_their_baselines_are_listed) {
   static const struct {
     PolicyKind kind;
     const char *kind_name;
-    const char *names[12];
+    const char *names[16];
   } kinds[] = {
       {POLICY_ROUTER,
        "router",
-       {"random", "round_robin", "jsq", "token_jsq", "least_kv", "power_of_two", "splitwise",
-        "splitwise_sim_kv_jsq", "splitwise_sim_kv_token_jsq", "splitwise_sim_mixed_pool"}},
+       {"random", "round_robin", "jsq", "token_jsq", "least_kv", "power_of_two", "prefix_affinity",
+        "llm_d", "splitwise", "splitwise_sim_kv_jsq", "splitwise_sim_kv_token_jsq",
+        "splitwise_sim_mixed_pool"}},
       {POLICY_PREDICTOR, "predictor", {"none", "oracle", "buckets"}},
       {POLICY_DISPATCHER, "dispatcher", {"router"}},
       {POLICY_POOL, "pool", {"fixed", "splitwise_mixed", "splitwise_sim"}},
@@ -86,7 +87,8 @@ Test(policy, the_hooks_that_the_core_calls_unasked_are_there) {
   }
   for (const Policy *const *p = policy_list(POLICY_BATCHER); *p; p++) {
     const Batcher *batcher = (const Batcher *)*p;
-    cr_expect(batcher->wake && batcher->plan, "%s", (*p)->name);
+    cr_expect(batcher->wake && (batcher->schedules != NULL) != (batcher->plan != NULL), "%s",
+              (*p)->name);
   }
   for (const Policy *const *p = policy_list(POLICY_TRANSFER); *p; p++)
     cr_expect_not_null(((const TransferPolicy *)*p)->pick, "%s", (*p)->name);
