@@ -18,6 +18,7 @@ typedef enum EventKind {
   EVENT_MONITOR,   // target 0: loads are broadcast
   EVENT_COPY,      // target: group, where somebody waits for the end of a copy
   EVENT_TURN,      // target: group, which has its new shape
+  EVENT_PATIENCE,  // target 0: the earliest deadline of a request, after all else of its tick
   EVENT_KINDS,
 } EventKind;
 
