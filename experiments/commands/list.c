@@ -18,10 +18,10 @@ static void print_policies(PolicyKind kind) {
 }
 
 /* "16384 from 160 GiB of GPU memory, 8192 from 70 GiB but not a100, else 2048". */
-static void print_limits(const Engine *engine, const char *key, size_t offset) {
+static void print_limits(const ServingEngine *engine, const char *key, size_t offset) {
   printf("    %-24s", key);
   for (int i = 0;; i++) {
-    const EngineLimits *limits = &engine->limits[i];
+    const ServingLimits *limits = &engine->limits[i];
     const long long limit = *(const int64_t *)((const char *)limits + offset);
     const bool last = limits->gpu_memory_gib == 0 && !limits->but_not;
     printf("%s%lld", i == 0 ? "" : last ? ", else " : ", ", limit);
@@ -33,14 +33,14 @@ static void print_limits(const Engine *engine, const char *key, size_t offset) {
 
 static void print_engines(Arena *arena, Diag *diag) {
   (void)arena, (void)diag;
-  for (int i = 1; engine_choices[i]; i++) {
-    const Engine *engine = engine_at(i);
+  for (int i = 1; serving_choices[i]; i++) {
+    const ServingEngine *engine = serving_at(i);
     printf("%-26s %s\n    %-24s%s", engine->name, engine->help, "batcher", engine->batcher);
     if (engine->options) printf(" %s", engine->options);
     putchar('\n');
-    print_limits(engine, "max_num_batched_tokens", offsetof(EngineLimits, max_num_batched_tokens));
+    print_limits(engine, "max_num_batched_tokens", offsetof(ServingLimits, max_num_batched_tokens));
     puts(engine->whole_prompts ? ", or the model's context" : "");
-    print_limits(engine, "max_num_seqs", offsetof(EngineLimits, max_num_seqs));
+    print_limits(engine, "max_num_seqs", offsetof(ServingLimits, max_num_seqs));
     printf("\n    %-24s%g\n    %-24s%lld\n", "gpu_memory_utilization",
            engine->gpu_memory_utilization, "block_size", (long long)engine->block_size);
     printf("    %-24s%s\n", "swapping", engine->swaps ? "kvtier: swap" : "never");

@@ -27,7 +27,7 @@ const OptionSpec config_options[] = {
         .help = "tokens of a prompt and its output, or none; absent: positions of the model"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
-    TOP(engine, OPTION_CHOICE, .fallback = "none", .choices = engine_choices,
+    TOP(engine, OPTION_CHOICE, .fallback = "none", .choices = serving_choices,
         .help = "batcher, KV memory and defaults of a release, see 'tandem list engines'"),
     TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below"),
     TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below"),

@@ -10,7 +10,7 @@
 #ifndef EXPERIMENTS_CONFIG_CONFIG_H
 #define EXPERIMENTS_CONFIG_CONFIG_H
 #include "experiments/config/cache.h"
-#include "experiments/config/engine.h"
+#include "experiments/config/serving.h"
 #include "experiments/config/slo.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/presets.h"
@@ -36,9 +36,9 @@ typedef struct PoolConfig {
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
   const Node *host_link;                    // NULL: as the machine type has it
-  int engine;          // as for engine_at; unless it says otherwise that of the run
-  const Engine *giver; // the engine that filled in what is not written; NULL: none did
-  const char *given;   // "key value, …", all that it filled in; empty: nothing
+  int engine;                 // as for serving_at; unless it says otherwise that of the run
+  const ServingEngine *giver; // the engine that filled in what is not written; NULL: none did
+  const char *given;          // "key value, …", all that it filled in; empty: nothing
 } PoolConfig;
 
 typedef struct Config {
@@ -51,7 +51,7 @@ typedef struct Config {
   ConfigCache *cache;
   Llm model;
   PerfModelChoice perfmodel;
-  int engine;        // as for engine_at
+  int engine;        // as for serving_at
   PoolConfig *pools; // [sim.n_pools]
   WorkloadConfig workload;
   const SloSet *slo;

@@ -80,7 +80,7 @@ Test(engines, what_is_written_counts_before_what_the_engine_gives) {
 
 /* The row that a release with defaults by GPU memory has. */
 Test(engines, limits_go_by_the_memory_of_a_gpu_and_its_name) {
-  const Engine engine = {
+  const ServingEngine engine = {
       .limits = {{160, NULL, 16384, 1024}, {70, "a100", 8192, 1024}, {0, NULL, 2048, 256}}};
   const struct {
     const char *machine;
@@ -94,25 +94,25 @@ Test(engines, limits_go_by_the_memory_of_a_gpu_and_its_name) {
     cr_assert_eq(
         hardware_load(&hardware, cases[i].machine, data_dir, place_of_file("test"), &arena, &diag),
         0);
-    const EngineLimits *limits = engine_limits(&engine, &hardware);
+    const ServingLimits *limits = serving_limits(&engine, &hardware);
     cr_expect_eq(limits->max_num_batched_tokens, cases[i].tokens, "%s", cases[i].machine);
     cr_expect_eq(limits->max_num_seqs, cases[i].seqs, "%s", cases[i].machine);
   }
-  cr_expect_eq(engine_limits(&engine, NULL)->max_num_batched_tokens, 16384);
+  cr_expect_eq(serving_limits(&engine, NULL)->max_num_batched_tokens, 16384);
 }
 
 /* Each gives its batcher keys that the batcher has, and knows what it captures. */
 Test(engines, every_row_binds_on_every_machine) {
-  for (int i = 1; engine_choices[i]; i++) {
-    const Engine *engine = engine_at(i);
-    cr_expect_str_eq(engine->name, engine_choices[i]);
+  for (int i = 1; serving_choices[i]; i++) {
+    const ServingEngine *engine = serving_at(i);
+    cr_expect_str_eq(engine->name, serving_choices[i]);
     for (const char *const *name = datafile_names(data_dir, "machines", &arena); *name; name++) {
       Hardware hardware;
       PolicyChoice choice;
       cr_assert_eq(hardware_load(&hardware, *name, data_dir, place_of_file("test"), &arena, &diag),
                    0);
-      const EngineUse use = {engine, &hardware, 4096, place_of_file("test")};
-      const Node *batcher = engine_complete(&use, NULL, NULL, NULL, &arena, &diag);
+      const ServingUse use = {engine, &hardware, 4096, place_of_file("test")};
+      const Node *batcher = serving_complete(&use, NULL, NULL, NULL, &arena, &diag);
       cr_assert_eq(config_bind_policy(&choice, POLICY_BATCHER, batcher, &arena, &diag), 0, "%s",
                    engine->name);
       cr_expect_str_eq(choice.policy->name, engine->batcher);
@@ -124,7 +124,7 @@ Test(engines, every_row_binds_on_every_machine) {
       w++;
     cr_expect_not_null(captured_words[w].word, "%s", engine->captured_batch_sizes);
   }
-  cr_expect_null(engine_at(0));
+  cr_expect_null(serving_at(0));
 }
 
 Test(engines, what_an_engine_gives_is_in_the_digest) {

@@ -1,30 +1,30 @@
-/* See engine.h. */
-#include "experiments/config/engine.h"
+/* See serving.h. */
+#include "experiments/config/serving.h"
 #include "experiments/config/config.h"
 #include "sim/kvtier/kvtier.h"
 #include <inttypes.h>
 #include <string.h>
 
-static const Engine engines[] = {
+static const ServingEngine engines[] = {
 #define ENGINE(name_, ...) {.name = name_, __VA_ARGS__},
 #include "experiments/config/engines.def"
 #undef ENGINE
 };
 
-const char *const engine_choices[] = {"none",
+const char *const serving_choices[] = {"none",
 #define ENGINE(name_, ...) name_,
 #include "experiments/config/engines.def"
 #undef ENGINE
-                                      NULL};
+                                       NULL};
 
 enum { N_ENGINES = sizeof engines / sizeof *engines };
 
-const Engine *engine_at(int choice) {
+const ServingEngine *serving_at(int choice) {
   return choice > 0 && choice <= N_ENGINES ? &engines[choice - 1] : NULL;
 }
 
-const EngineLimits *engine_limits(const Engine *self, const Hardware *hardware) {
-  const EngineLimits *limits = self->limits;
+const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware) {
+  const ServingLimits *limits = self->limits;
   const double gib = hardware ? (double)hardware->gpu_memory_bytes / 1073741824.0 : 0;
   while (hardware && (gib < limits->gpu_memory_gib ||
                       (limits->but_not && strstr(hardware->gpu, limits->but_not))))
@@ -36,7 +36,7 @@ const EngineLimits *engine_limits(const Engine *self, const Hardware *hardware) 
 
 /* A map that grows, and what it has been given. */
 typedef struct Filling {
-  const EngineUse *use;
+  const ServingUse *use;
   Node *map;
   const char *given;
   Arena *arena;
@@ -55,7 +55,7 @@ static void give_text(Filling *self, const char *key, const char *text) {
   give(self, key, &(Node){.kind = NODE_SCALAR, .text = text, .at = self->use->at});
 }
 
-static void give_options(Filling *self, const Engine *engine) {
+static void give_options(Filling *self, const ServingEngine *engine) {
   if (!engine->options) return;
   const Node *options =
       yaml_parse(engine->name, engine->options, strlen(engine->options), self->arena, self->diag);
@@ -77,8 +77,8 @@ static int64_t least(int64_t a, int64_t b) {
 
 /* What is not written fits what is (vllm/engine/arg_utils.py): no more tokens than max_num_seqs
  * whole contexts, no more sequences than tokens. */
-static void give_limits(Filling *self, const Engine *engine) {
-  const EngineLimits *limits = engine_limits(engine, self->use->hardware);
+static void give_limits(Filling *self, const ServingEngine *engine) {
+  const ServingLimits *limits = serving_limits(engine, self->use->hardware);
   const int64_t context = self->use->max_model_len;
   const int64_t written_seqs = written_limit(self->map, "max_num_seqs");
   const int64_t written_tokens = written_limit(self->map, "max_num_batched_tokens");
@@ -97,7 +97,7 @@ static const char *written_name(const Node *written) {
 }
 
 /* The row whose keys a batcher of this name gets. */
-static const Engine *giver_of(const Engine *engine, const char *name) {
+static const ServingEngine *giver_of(const ServingEngine *engine, const char *name) {
   if (engine && (!name || strcmp(name, engine->batcher) == 0)) return engine;
   for (int i = 0; name && i < N_ENGINES; i++)
     if (engines[i].is_the_batcher && strcmp(engines[i].batcher, name) == 0) return &engines[i];
@@ -111,9 +111,10 @@ static Node *copy_as_map(const Node *written, Place at, Arena *arena) {
   return map;
 }
 
-const Node *engine_complete(const EngineUse *use, const Node *written, const Engine **ret_giver,
-                            const char **ret_given, Arena *arena, Diag *diag) {
-  const Engine *giver = giver_of(use->engine, written_name(written));
+const Node *serving_complete(const ServingUse *use, const Node *written,
+                             const ServingEngine **ret_giver, const char **ret_given, Arena *arena,
+                             Diag *diag) {
+  const ServingEngine *giver = giver_of(use->engine, written_name(written));
   const bool bindable = !written || written->kind != NODE_LIST;
   Filling filling = {use, NULL, "", arena, diag};
   if (giver && bindable) {
@@ -139,20 +140,20 @@ static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, 
                         Diag *diag) {
   const Node *own = node_find(node, "engine");
   const Node *named = own ? own : node_find(self->root, "engine");
-  const EngineUse use = {.engine = engine_at(pool->engine),
-                         .hardware = &pool->hardware,
-                         .max_model_len = self->sim.max_model_len,
-                         .at = named ? named->at : node->at};
+  const ServingUse use = {.engine = serving_at(pool->engine),
+                          .hardware = &pool->hardware,
+                          .max_model_len = self->sim.max_model_len,
+                          .at = named ? named->at : node->at};
   const bool of_run = !pool->batcher && !(own && use.engine);
   const Node *written = of_run ? run_batcher(self) : pool->batcher;
-  const Node *filled = engine_complete(&use, written, &pool->giver, &pool->given, arena, diag);
+  const Node *filled = serving_complete(&use, written, &pool->giver, &pool->given, arena, diag);
   if (of_run && !pool->giver && !own) return 0;                       // it has that of the run
   if (of_run && !self->sim.policies[POLICY_BATCHER].state) return -1; // named already
   return config_bind_policy(&pool->spec.batcher, POLICY_BATCHER, filled, arena, diag);
 }
 
 static void give_memory(const Node *node, PoolConfig *pool, Arena *arena) {
-  const Engine *engine = engine_at(pool->engine);
+  const ServingEngine *engine = serving_at(pool->engine);
   if (!engine) return;
   const char *separator = *pool->given ? ", " : "";
   pool->giver = engine;
@@ -187,7 +188,7 @@ static const char *swapping_engines(Arena *arena) {
 
 int config_check_pool_engine(const Config *self, const Node *node, const PoolConfig *pool,
                              Diag *diag) {
-  const Engine *engine = engine_at(pool->engine);
+  const ServingEngine *engine = serving_at(pool->engine);
   const Policy *batcher = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).policy;
   const KvTier *tier =
       (const KvTier *)sim_pool_policy(&self->sim, &pool->spec, POLICY_KVTIER).policy;
