@@ -38,8 +38,7 @@ static int32_t segment_of(const Content *self, int64_t last) {
 
 uint64_t content_key(const Content *self, int64_t tokens) {
   assert(tokens > 0 && tokens <= INT32_MAX);
-  const int32_t s = segment_of(self, tokens - 1);
-  const int64_t begin = s > 0 ? self->segments[s - 1].end : 0;
-  const uint64_t key = hash_fold(hash_mix(self->segments[s].id), (uint64_t)(tokens - begin));
+  const TraceSegment *segment = &self->segments[segment_of(self, tokens - 1)];
+  const uint64_t key = hash_fold(hash_mix(segment->id), (uint64_t)tokens);
   return key + (key == 0);
 }

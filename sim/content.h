@@ -1,8 +1,9 @@
 /* What a request's tokens are, as far as others may have the same: its beginnings, by name.
  *
  * Text and tokens never exist. A request is a list of segments (traces/trace.h); tokens past the
- * last are its own. A block of KV memory is named by the segment in which it ends, and how far into
- * that it ends: equal keys are equal beginnings, whatever the block size of traces and engines. */
+ * last are its own. A beginning is named by the segment in which it ends, and by its length: equal
+ * keys are equal beginnings, whatever the block size of traces and engines, and whatever segments
+ * come before (an id says what all tokens before its end are). */
 #ifndef SIM_CONTENT_H
 #define SIM_CONTENT_H
 #include "sim/base/arena.h"

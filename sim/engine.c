@@ -123,6 +123,7 @@ static void handle_next(Engine *self) {
 }
 
 bool engine_step(Engine *self) {
+  if (self->source_told) engine_pull_again(self);
   if (self->failed || self->stopped) return false;
   if (is_stuck(self)) {
     if (!engine_break_deadlock(self)) return false;

@@ -56,6 +56,7 @@ typedef struct Engine {
 
   TraceRow next_row; // the pending arrival
   bool gathers;      // which is at this very tick: idle machines wait for it
+  bool source_told;  // of an end, to which it may answer with an earlier one
   MachineIx *marked; // to be settled, in order (marks.h)
   uint32_t n_marked;
   size_t marked_capacity;

@@ -1,0 +1,361 @@
+/* Reading recorded runs; see vllm.h. */
+#include "sim/base/hash.h"
+#include "tests/differential/json.h"
+#include "tests/differential/vllm.h"
+#include "traces/fields.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  HASHED_TOKENS = 16, // that each of hash_ids names
+  MICRO_PLACES = 6,   // a microsecond is 10^6 ticks
+};
+
+/* Of RecordedRun.capacities, and what holds unless the file says otherwise. */
+enum { CAPACITY_ROWS, CAPACITY_NAMES, CAPACITY_SCHEDULED, CAPACITY_TIMES, CAPACITY_STEPS };
+enum { BLOCK_SIZE = 16, MAX_NUM_SEQS = 1024, MAX_NUM_BATCHED_TOKENS = 8192 };
+
+const char *const step_part_names[STEP_PARTS] = {
+    [PART_AT] = "at_us",        [PART_BEGIN] = "begin_us",  [PART_END] = "end_us",
+    [PART_TOKENS] = "tokens",   [PART_HITS] = "hits",       [PART_PREEMPTED] = "preempted",
+    [PART_RUNNING] = "running", [PART_WAITING] = "waiting", [PART_FREE_BLOCKS] = "free_blocks",
+};
+
+static int skip(Json *json) {
+  Field ignored;
+  return json_value(json, &ignored);
+}
+
+static int micros(Json *json, Tick *ret_ticks) {
+  Field text;
+  if (json_value(json, &text) < 0) return -1;
+  if (field_decimal(text, MICRO_PLACES, ret_ticks)) return 0;
+  return diag_error(json->diag, line_place(json->line, text), "expected a time in microseconds");
+}
+
+static int tokens(Json *json, const char *key, int32_t *ret_tokens) {
+  Field text;
+  if (json_value(json, &text) < 0) return -1;
+  return field_tokens(json->line, text, key, ret_tokens, json->diag);
+}
+
+/* --- config */
+
+static bool is_option(Field key) {
+  const Policy *batcher = policy_find(POLICY_BATCHER, "vllm");
+  for (const OptionSpec *spec = batcher ? batcher->options : NULL; spec && spec->key; spec++)
+    if (field_is(key, spec->key)) return true;
+  return false;
+}
+
+/* A key of the config that Tandem has elsewhere than in its batcher, and one of both. */
+static int64_t *figure_of(RecordedRun *self, Field key) {
+  const struct {
+    const char *key;
+    int64_t *figure;
+  } figures[] = {
+      {"block_size", &self->block_size},
+      {"num_gpu_blocks", &self->num_gpu_blocks},
+      {"max_model_len", &self->max_model_len},
+      {"max_num_seqs", &self->max_num_seqs},
+      {"max_num_batched_tokens", &self->max_num_batched_tokens},
+  };
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    if (field_is(key, figures[i].key)) return figures[i].figure;
+  return NULL;
+}
+
+static int read_iteration(RecordedRun *self, Json *json) {
+  Field key;
+  int rc;
+  while ((rc = json_member(json, &key)) > 0)
+    if ((field_is(key, "base")        ? micros(json, &self->base)
+         : field_is(key, "per_token") ? micros(json, &self->per_token)
+                                      : skip(json)) < 0)
+      return -1;
+  return rc;
+}
+
+static int read_config(RecordedRun *self, Json *json) {
+  Field key;
+  int rc;
+  while ((rc = json_member(json, &key)) > 0) {
+    if (field_is(key, "iteration_us")) {
+      if (read_iteration(self, json) < 0) return -1;
+      continue;
+    }
+    Json again = *json;
+    Field value;
+    int64_t *figure = figure_of(self, key);
+    if (json_value(json, &value) < 0 || (figure && json_int(&again, figure) < 0)) return -1;
+    if (is_option(key))
+      self->options =
+          arena_printf(self->arena, "%s%s%.*s: %.*s", self->options, *self->options ? ", " : "",
+                       key.length, key.text, value.length, value.text);
+  }
+  return rc;
+}
+
+/* --- requests */
+
+static int read_hashes(RecordedRun *self, Json *json, TraceRow *row) {
+  TraceSegment *segments = NULL;
+  size_t capacity = 0;
+  int rc;
+  while ((rc = json_item(json)) > 0) {
+    Field id;
+    if (json_value(json, &id) < 0) return -1;
+    ARENA_RESERVE(self->arena, segments, capacity, row->n_segments + 1);
+    segments[row->n_segments++] = (TraceSegment){.id = hash_bytes(id.text, (size_t)id.length),
+                                                 .end = HASHED_TOKENS * (row->n_segments + 1)};
+  }
+  row->segments = segments;
+  return rc;
+}
+
+static int read_request_key(RecordedRun *self, Json *json, Field key, TraceRow *row) {
+  int64_t priority;
+  if (field_is(key, "arrival_us")) return micros(json, &row->at);
+  if (field_is(key, "prompt_tokens")) return tokens(json, "prompt_tokens", &row->prompt_tokens);
+  if (field_is(key, "output_tokens")) return tokens(json, "output_tokens", &row->output_tokens);
+  if (field_is(key, "hash_ids")) return read_hashes(self, json, row);
+  if (!field_is(key, "priority")) return skip(json);
+  if (json_int(json, &priority) < 0) return -1;
+  row->priority = (int32_t)priority;
+  return 0;
+}
+
+static int read_request(RecordedRun *self, Json *json) {
+  TraceRow row = {.at = -1};
+  int64_t name = 0;
+  Field key;
+  int rc;
+  while ((rc = json_member(json, &key)) > 0)
+    if ((field_is(key, "request") ? json_int(json, &name)
+                                  : read_request_key(self, json, key, &row)) < 0)
+      return -1;
+  if (rc < 0) return rc;
+  const size_t n = self->n_requests++;
+  if (row.at < (n > 0 ? self->rows[n - 1].at : 0) || !row.prompt_tokens || !row.output_tokens)
+    return diag_error(json->diag, line_place(json->line, (Field){0}),
+                      "a request needs its tokens, and an arrival not before the last one's");
+  ARENA_RESERVE(self->arena, self->rows, self->capacities[CAPACITY_ROWS], n + 1);
+  ARENA_RESERVE(self->arena, self->names, self->capacities[CAPACITY_NAMES], n + 1);
+  ARENA_RESERVE(self->arena, self->scheduled, self->capacities[CAPACITY_SCHEDULED], n + 1);
+  ARENA_RESERVE(self->arena, self->times, self->capacities[CAPACITY_TIMES], n + 1);
+  self->rows[n] = row;
+  self->names[n] = name;
+  self->times[n] = (RequestTimes){-1, -1};
+  return 0;
+}
+
+static int by_name(const void *a, const void *b) {
+  const int64_t x = ((const RequestName *)a)->name, y = ((const RequestName *)b)->name;
+  return (x > y) - (x < y);
+}
+
+/* The request that a number stands for. */
+static int find_request(RecordedRun *self, const Json *json, int64_t name, uint64_t *ret_request) {
+  if (self->n_indexed != self->n_requests) {
+    self->index = ARENA_ARRAY(self->arena, RequestName, self->n_requests);
+    for (uint32_t i = 0; i < self->n_requests; i++)
+      self->index[i] = (RequestName){self->names[i], i};
+    self->n_indexed = self->n_requests;
+    qsort(self->index, self->n_indexed, sizeof *self->index, by_name);
+  }
+  const RequestName key = {.name = name};
+  const RequestName *found =
+      self->n_indexed > 0 ? bsearch(&key, self->index, self->n_indexed, sizeof key, by_name) : NULL;
+  if (!found)
+    return diag_error(json->diag, line_place(json->line, (Field){0}),
+                      "request %lld is in no line before", (long long)name);
+  *ret_request = found->request;
+  return 0;
+}
+
+static int read_name(RecordedRun *self, Json *json, uint64_t *ret_request) {
+  int64_t name;
+  return json_int(json, &name) < 0 ? -1 : find_request(self, json, name, ret_request);
+}
+
+/* A member of an object by requests. */
+static int read_pair(RecordedRun *self, Json *json, Field key, StepItem *ret_item) {
+  const Line name = {.text = key.text, .length = key.length, .path = json->line->path};
+  Json inside = json_open(&name, json->diag);
+  int64_t count;
+  if (read_name(self, &inside, &ret_item->request) < 0 || json_int(json, &count) < 0) return -1;
+  ret_item->tokens = (int32_t)count;
+  return 0;
+}
+
+/* --- steps */
+
+static int by_request(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+_Static_assert(offsetof(StepItem, request) == 0, "items are sorted as requests");
+
+static int read_pairs(RecordedRun *self, Json *json, StepItem **ret_items, size_t *ret_n) {
+  size_t capacity = 0;
+  Field key;
+  int rc;
+  *ret_items = NULL;
+  *ret_n = 0;
+  while ((rc = json_member(json, &key)) > 0) {
+    ARENA_RESERVE(self->arena, *ret_items, capacity, *ret_n + 1);
+    (*ret_items)[*ret_n] = (StepItem){.hit_tokens = -1};
+    if (read_pair(self, json, key, &(*ret_items)[(*ret_n)++]) < 0) return -1;
+  }
+  if (*ret_n > 0) qsort(*ret_items, *ret_n, sizeof **ret_items, by_request);
+  return rc;
+}
+
+static int read_names(RecordedRun *self, Json *json, uint64_t **ret_requests, size_t *ret_n) {
+  size_t capacity = 0;
+  int rc;
+  *ret_requests = NULL;
+  *ret_n = 0;
+  while ((rc = json_item(json)) > 0) {
+    ARENA_RESERVE(self->arena, *ret_requests, capacity, *ret_n + 1);
+    if (read_name(self, json, &(*ret_requests)[(*ret_n)++]) < 0) return -1;
+  }
+  return rc;
+}
+
+/* The lists of a step while it is read. */
+typedef struct StepLists {
+  StepItem *items, *hits;
+  uint64_t *preempted, *running;
+  size_t n_hits;
+} StepLists;
+
+static int read_part(RecordedRun *self, Json *json, StepPart part, StepRecord *step,
+                     StepLists *lists) {
+  switch (part) {
+  case PART_AT:
+    return micros(json, &step->decided_at);
+  case PART_BEGIN:
+    return micros(json, &step->begin);
+  case PART_END:
+    return micros(json, &step->end);
+  case PART_TOKENS:
+    return read_pairs(self, json, &lists->items, &step->n_items);
+  case PART_HITS:
+    return read_pairs(self, json, &lists->hits, &lists->n_hits);
+  case PART_PREEMPTED:
+    return read_names(self, json, &lists->preempted, &step->n_preempted);
+  case PART_RUNNING:
+    return read_names(self, json, &lists->running, &step->n_running);
+  case PART_WAITING:
+    return json_int(json, &step->n_waiting);
+  case PART_FREE_BLOCKS:
+    return json_int(json, &step->free_blocks);
+  case STEP_PARTS:
+    break;
+  }
+  return skip(json);
+}
+
+/* Recorded hits are also those of requests that come back; kept are those of first steps. */
+static void settle_items(RecordedRun *self, StepRecord *step, const StepLists *lists) {
+  for (size_t i = 0; i < step->n_items; i++) {
+    StepItem *item = &lists->items[i];
+    const StepItem *hit = lists->n_hits > 0
+                              ? bsearch(item, lists->hits, lists->n_hits, sizeof *item, by_request)
+                              : NULL;
+    if (hit && !self->scheduled[item->request]) item->hit_tokens = hit->tokens;
+    self->scheduled[item->request] = true;
+  }
+  if (step->n_preempted > 0)
+    qsort(lists->preempted, step->n_preempted, sizeof *lists->preempted, by_request);
+  step->items = lists->items;
+  step->preempted = lists->preempted;
+  step->running = lists->running;
+}
+
+static int read_step(RecordedRun *self, Json *json) {
+  RecordedStep recorded = {0};
+  StepLists lists = {0};
+  Field key;
+  int rc;
+  while ((rc = json_member(json, &key)) > 0) {
+    StepPart part = 0;
+    while (part < STEP_PARTS && !field_is(key, step_part_names[part]))
+      part++;
+    if (read_part(self, json, part, &recorded.step, &lists) < 0) return -1;
+    if (part < STEP_PARTS) recorded.given |= 1u << part;
+  }
+  if (rc < 0) return rc;
+  settle_items(self, &recorded.step, &lists);
+  ARENA_RESERVE(self->arena, self->steps, self->capacities[CAPACITY_STEPS], self->n_steps + 1);
+  self->steps[self->n_steps++] = recorded;
+  return 0;
+}
+
+/* --- lines */
+
+static int read_finished(RecordedRun *self, Json *json) {
+  RequestTimes times = {-1, -1};
+  uint64_t request = 0;
+  Field key;
+  int rc;
+  while ((rc = json_member(json, &key)) > 0)
+    if ((field_is(key, "finished")         ? read_name(self, json, &request)
+         : field_is(key, "first_token_us") ? micros(json, &times.first_token_at)
+         : field_is(key, "at_us")          ? micros(json, &times.last_token_at)
+                                           : skip(json)) < 0)
+      return -1;
+  if (rc == 0) self->times[request] = times;
+  return rc;
+}
+
+static int read_line(RecordedRun *self, const Line *line, Diag *diag) {
+  Json json = json_open(line, diag), start = json;
+  Field key;
+  int rc;
+  while ((rc = json_member(&json, &key)) > 0) {
+    if (field_is(key, "config")) return read_config(self, &json);
+    if (field_is(key, "request")) return read_request(self, &start);
+    if (field_is(key, "step")) return read_step(self, &start);
+    if (field_is(key, "finished")) return read_finished(self, &start);
+    if (skip(&json) < 0) return -1;
+  }
+  return rc;
+}
+
+/* "runs/007.jsonl.gz" is run 007. */
+static const char *name_of(const char *path, Arena *arena) {
+  const char *slash = strrchr(path, '/');
+  const char *name = slash ? slash + 1 : path;
+  const char *end = strstr(name, ".jsonl");
+  return arena_copy(arena, name, end ? (size_t)(end - name) : strlen(name));
+}
+
+static int check_figures(const RecordedRun *self, Diag *diag) {
+  const bool fits =
+      self->block_size >= 1 && self->num_gpu_blocks >= 2 && self->num_gpu_blocks <= INT32_MAX &&
+      self->block_size <= TRACE_TOKENS_MAX && self->max_model_len >= 0 && self->max_num_seqs >= 1 &&
+      self->max_num_seqs <= UINT16_MAX && self->max_num_batched_tokens >= 1 &&
+      self->max_num_batched_tokens <= TRACE_TOKENS_MAX && self->base + self->per_token > 0;
+  if (fits) return 0;
+  return diag_error(diag, place_of_file(self->path), "its config says no run that is possible");
+}
+
+int recorded_run_load(RecordedRun *self, const char *path, Arena *arena, Diag *diag) {
+  *self = (RecordedRun){.name = name_of(path, arena),
+                        .path = path,
+                        .block_size = BLOCK_SIZE,
+                        .max_num_seqs = MAX_NUM_SEQS,
+                        .max_num_batched_tokens = MAX_NUM_BATCHED_TOKENS,
+                        .options = "",
+                        .arena = arena};
+  LineReader reader;
+  if (line_reader_open(&reader, path, arena, diag) < 0) return -1;
+  Line line;
+  int rc;
+  while ((rc = line_reader_next(&reader, &line, diag)) > 0)
+    if ((rc = read_line(self, &line, diag)) < 0) break;
+  line_reader_close(&reader);
+  return rc < 0 ? -1 : check_figures(self, diag);
+}

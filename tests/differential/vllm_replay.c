@@ -1,0 +1,317 @@
+/* Tandem over a recorded run, held against it; see vllm.h. */
+#include "tests/array_trace.h"
+#include "tests/differential/vllm.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define US (TICKS_PER_SECOND / 1000000)
+
+/* A line of text that grows. */
+typedef struct Text {
+  char *at;
+  size_t length, capacity;
+  Arena *arena;
+} Text;
+
+typedef struct Replay {
+  const RecordedRun *run;
+  size_t n_steps;      // so far
+  RequestTimes *times; // [run->n_requests]
+  StepItem *items;     // of the present step, to be sorted
+  uint64_t *preempted; // the same
+  size_t items_capacity, preempted_capacity;
+  Text difference; // the first; of length 0: none so far
+} Replay;
+
+/* --- what differs, in the words of the record */
+
+__attribute__((format(printf, 2, 3))) static void add(Text *self, const char *format, ...) {
+  va_list list, again;
+  va_start(list, format);
+  va_copy(again, list);
+  const size_t more = (size_t)vsnprintf(NULL, 0, format, list);
+  va_end(list);
+  ARENA_RESERVE(self->arena, self->at, self->capacity, self->length + more + 1);
+  vsnprintf(self->at + self->length, more + 1, format, again);
+  va_end(again);
+  self->length += more;
+}
+
+/* Microseconds, with what is beyond whole ones. */
+static void add_time(Text *self, const char *key, Tick at) {
+  if (at < 0)
+    add(self, "\"%s\":null", key);
+  else if (at % US == 0)
+    add(self, "\"%s\":%lld", key, (long long)(at / US));
+  else
+    add(self, "\"%s\":%lld.%06lld", key, (long long)(at / US), (long long)(at % US));
+}
+
+static void add_items(Text *self, const RecordedRun *run, const StepRecord *step, bool hits) {
+  const char *comma = "";
+  add(self, "{");
+  for (size_t i = 0; i < step->n_items; i++) {
+    const StepItem *item = &step->items[i];
+    if (hits && item->hit_tokens < 0) continue;
+    add(self, "%s\"%lld\":%d", comma, (long long)run->names[item->request],
+        hits ? item->hit_tokens : item->tokens);
+    comma = ",";
+  }
+  add(self, "}");
+}
+
+static void add_names(Text *self, const RecordedRun *run, const uint64_t *requests, size_t n) {
+  add(self, "[");
+  for (size_t i = 0; i < n; i++)
+    add(self, "%s%lld", i > 0 ? "," : "", (long long)run->names[requests[i]]);
+  add(self, "]");
+}
+
+static void add_part(Text *self, const RecordedRun *run, const StepRecord *step, StepPart part) {
+  const char *key = step_part_names[part];
+  if (part > PART_END) add(self, "\"%s\":", key);
+  switch (part) {
+  case PART_AT:
+    add_time(self, key, step->decided_at);
+    break;
+  case PART_BEGIN:
+    add_time(self, key, step->begin);
+    break;
+  case PART_END:
+    add_time(self, key, step->end);
+    break;
+  case PART_TOKENS:
+  case PART_HITS:
+    add_items(self, run, step, part == PART_HITS);
+    break;
+  case PART_PREEMPTED:
+    add_names(self, run, step->preempted, step->n_preempted);
+    break;
+  case PART_RUNNING:
+    add_names(self, run, step->running, step->n_running);
+    break;
+  case PART_WAITING:
+    add(self, "%lld", (long long)step->n_waiting);
+    break;
+  case PART_FREE_BLOCKS:
+    add(self, "%lld", (long long)step->free_blocks);
+    break;
+  case STEP_PARTS:
+    break;
+  }
+}
+
+static void add_side(Text *self, const RecordedRun *run, const char *side, const StepRecord *step,
+                     unsigned given) {
+  const char *comma = "";
+  add(self, "\n  %s {", side);
+  for (StepPart part = 0; part < STEP_PARTS; part++) {
+    if (!(given & 1u << part)) continue;
+    add(self, "%s", comma);
+    add_part(self, run, step, part);
+    comma = ",";
+  }
+  add(self, "}");
+}
+
+/* --- steps */
+
+static bool same_items(const StepRecord *want, const StepRecord *got, bool hits) {
+  if (want->n_items != got->n_items) return false;
+  for (size_t i = 0; i < want->n_items; i++) {
+    const StepItem *a = &want->items[i], *b = &got->items[i];
+    if (a->request != b->request) return false;
+    if (hits ? a->hit_tokens != b->hit_tokens : a->tokens != b->tokens) return false;
+  }
+  return true;
+}
+
+static bool same_requests(const uint64_t *want, size_t n_want, const uint64_t *got, size_t n_got) {
+  return n_want == n_got && (n_got == 0 || memcmp(want, got, n_got * sizeof *got) == 0);
+}
+
+static bool same_part(const StepRecord *want, const StepRecord *got, StepPart part) {
+  switch (part) {
+  case PART_AT:
+    return want->decided_at == got->decided_at;
+  case PART_BEGIN:
+    return want->begin == got->begin;
+  case PART_END:
+    return want->end == got->end;
+  case PART_TOKENS:
+    return same_items(want, got, false);
+  case PART_HITS:
+    return same_items(want, got, true);
+  case PART_PREEMPTED:
+    return same_requests(want->preempted, want->n_preempted, got->preempted, got->n_preempted);
+  case PART_RUNNING:
+    return same_requests(want->running, want->n_running, got->running, got->n_running);
+  case PART_WAITING:
+    return want->n_waiting == got->n_waiting;
+  case PART_FREE_BLOCKS:
+    return want->free_blocks == got->free_blocks;
+  case STEP_PARTS:
+    break;
+  }
+  return true;
+}
+
+static int by_request(const void *a, const void *b) {
+  const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* As the record has it: what is without order, by request. */
+static StepRecord sorted_step(Replay *self, const StepRecord *step) {
+  Arena *arena = self->difference.arena;
+  ARENA_RESERVE(arena, self->items, self->items_capacity, step->n_items);
+  ARENA_RESERVE(arena, self->preempted, self->preempted_capacity, step->n_preempted);
+  StepRecord sorted = *step;
+  sorted.items = self->items;
+  sorted.preempted = self->preempted;
+  for (size_t i = 0; i < step->n_items; i++)
+    self->items[i] = step->items[i];
+  for (size_t i = 0; i < step->n_preempted; i++)
+    self->preempted[i] = step->preempted[i];
+  if (step->n_items > 0) qsort(self->items, step->n_items, sizeof *self->items, by_request);
+  if (step->n_preempted > 0)
+    qsort(self->preempted, step->n_preempted, sizeof *self->preempted, by_request);
+  return sorted;
+}
+
+static void check_step(void *context, const StepRecord *step) {
+  Replay *self = context;
+  const RecordedRun *run = self->run;
+  const size_t k = self->n_steps++;
+  if (self->difference.length > 0) return;
+  const StepRecord got = sorted_step(self, step);
+  if (k >= run->n_steps) {
+    add(&self->difference, "step %zu: is not recorded", k);
+    add_side(&self->difference, run, "replayed", &got, ~0u);
+    return;
+  }
+  const RecordedStep *want = &run->steps[k];
+  unsigned different = 0;
+  for (StepPart part = 0; part < STEP_PARTS; part++)
+    if (want->given & 1u << part && !same_part(&want->step, &got, part)) different |= 1u << part;
+  if (!different) return;
+  add(&self->difference, "step %zu:", k);
+  for (StepPart part = 0; part < STEP_PARTS; part++)
+    if (different & 1u << part) add(&self->difference, " %s", step_part_names[part]);
+  add_side(&self->difference, run, "recorded", &want->step, want->given);
+  add_side(&self->difference, run, "replayed", &got, want->given);
+}
+
+/* --- times */
+
+/* A run that has gone astray is ended. */
+static int keep_times(void *context, const RequestRecord *record, const Metrics *so_far,
+                      Diag *diag) {
+  (void)so_far;
+  (void)diag;
+  Replay *self = context;
+  self->times[record->id] = (RequestTimes){record->first_token_at, record->last_token_at};
+  return self->difference.length > 0;
+}
+
+/* Those that `want` has. */
+static void check_times(Text *difference, const RecordedRun *run, const char *const sides[2],
+                        const RequestTimes *want, const RequestTimes *got) {
+  for (size_t i = 0; i < run->n_requests && difference->length == 0; i++) {
+    if (want[i].last_token_at < 0) continue;
+    if (want[i].first_token_at == got[i].first_token_at &&
+        want[i].last_token_at == got[i].last_token_at)
+      continue;
+    const RequestTimes *times[] = {&want[i], &got[i]};
+    add(difference, "request %lld:", (long long)run->names[i]);
+    for (int side = 0; side < 2; side++) {
+      add(difference, "\n  %s {", sides[side]);
+      add_time(difference, "first_token_us", times[side]->first_token_at);
+      add(difference, ",");
+      add_time(difference, "at_us", times[side]->last_token_at);
+      add(difference, "}");
+    }
+  }
+}
+
+/* --- runs */
+
+/* base + per_token·t, whatever the tokens are of. */
+static void model_init(PerfModel *model, const RecordedRun *run, Arena *arena) {
+  *model = (PerfModel){.name = "recorded", .form = PERF_COMPOSED, .overhead = run->base};
+  const int64_t most = run->max_num_batched_tokens + run->max_num_seqs;
+  const PwlKnot knots[] = {{1, tick_seconds(run->per_token)},
+                           {most, tick_seconds(run->per_token * most)}};
+  pwl_init(&model->linear, knots, 2, false, arena);
+  perfmodel_compile(model, &(DecodeTable){0}, run->max_num_seqs, arena);
+}
+
+static int choose_batcher(const RecordedRun *run, SimConfig *config, Arena *arena, Diag *diag) {
+  const Policy *batcher = policy_find(POLICY_BATCHER, "vllm");
+  const Place place = place_of_file(run->path);
+  if (!batcher) return diag_error(diag, place, "there is no batcher 'vllm' to replay it with");
+  const char *options = arena_printf(arena, "{%s}", run->options);
+  const Node *map = yaml_parse(run->path, options, strlen(options), arena, diag);
+  const void *state = map ? policy_bind(batcher, map, place, arena, diag) : NULL;
+  config->policies[POLICY_BATCHER] = (PolicyChoice){batcher, state};
+  return state ? 0 : -1;
+}
+
+/* One machine with the memory of the record, less the block that vLLM never uses. */
+static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag) {
+  const RecordedRun *run = self->run;
+  Arena *arena = self->difference.arena;
+  PerfModel model;
+  model_init(&model, run, arena);
+  const PoolSpec pool = {.name = "all",
+                         .machine = "recorded",
+                         .role = ROLE_MIXED,
+                         .count = 1,
+                         .perfmodel = &model,
+                         .kv_blocks = run->num_gpu_blocks - 1,
+                         .block_size = run->block_size,
+                         .kv_bytes_per_token = 1,
+                         .num_hidden_layers = 1,
+                         .nic_bandwidth = 1};
+  ArrayTrace trace;
+  array_trace_init(&trace, run->rows, (int)run->n_requests);
+  SimConfig config = {.pools = &pool,
+                      .n_pools = 1,
+                      .trace = &trace.source,
+                      .max_model_len = run->max_model_len,
+                      .on_request = keep_times,
+                      .on_request_context = self,
+                      .on_step = stepped ? check_step : NULL,
+                      .on_step_context = self};
+  SimResult result;
+  self->times = ARENA_ARRAY(arena, RequestTimes, run->n_requests);
+  for (size_t i = 0; i < run->n_requests; i++)
+    self->times[i] = (RequestTimes){-1, -1};
+  if (choose_batcher(run, &config, arena, diag) < 0 || sim_run(&config, &result, arena, diag) < 0)
+    return -1;
+  *ret_digest = result.digest;
+  return 0;
+}
+
+int recorded_run_replay(const RecordedRun *self, const char **ret_difference, Arena *arena,
+                        Diag *diag) {
+  Replay stepped = {.run = self, .difference.arena = arena}, coalesced = stepped;
+  uint64_t digests[2];
+  Text *difference = &stepped.difference;
+  if (simulate(&stepped, true, &digests[0], diag) < 0) return -1;
+  if (difference->length == 0 && stepped.n_steps < self->n_steps)
+    add(difference, "step %zu: the replay ends before it", stepped.n_steps);
+  check_times(difference, self, (const char *[]){"recorded", "replayed"}, self->times,
+              stepped.times);
+  if (difference->length == 0) {
+    if (simulate(&coalesced, false, &digests[1], diag) < 0) return -1;
+    check_times(difference, self, (const char *[]){"stepped", "coalesced"}, stepped.times,
+                coalesced.times);
+    if (difference->length == 0 && digests[0] != digests[1])
+      add(difference, "digest: stepped %016llx, coalesced %016llx", (unsigned long long)digests[0],
+          (unsigned long long)digests[1]);
+  }
+  *ret_difference = difference->at;
+  return difference->length == 0;
+}
