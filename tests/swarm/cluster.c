@@ -86,14 +86,6 @@ static void draw_decode_table(Draw *self, DecodeTable *table) {
   table->rows = rows;
 }
 
-static CapturedSizes draw_captured(Draw *self) {
-  const int32_t n = (int32_t)between(self, 1, 5);
-  int64_t *sizes = ARENA_ARRAY(self->arena, int64_t, n), size = 0;
-  for (int32_t i = 0; i < n; i++)
-    sizes[i] = size += between(self, 1, 8);
-  return (CapturedSizes){sizes, n};
-}
-
 /* Returns whether its times scale to the tick. */
 static bool draw_model(Draw *self, PerfModel *model) {
   *model = (PerfModel){.name = "drawn"};
@@ -111,7 +103,6 @@ static bool draw_model(Draw *self, PerfModel *model) {
     if (one_in(self, 2)) model->prefill_attention = draw_curve(self, 1000000, 0, false);
     if (one_in(self, 2)) model->head = draw_curve(self, 50, 0, false);
     draw_decode_table(self, &table);
-    if (one_in(self, 3)) model->captured = draw_captured(self);
   }
   perfmodel_compile(model, &table, MAX_REQUESTS, self->arena);
   return model->form == PERF_COMPOSED && table.n_rows <= 1;
