@@ -449,3 +449,48 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
   step->preempted = decision.n_preempted > 0;
   return step->preempted;
 }
+
+/* --- those that give up */
+
+/* Items of it in a step are forgotten; the tokens that it makes by itself in that. */
+static int32_t scrub(Step *step, RequestIx ix) {
+  int32_t n = 0;
+  for (size_t i = 0; i < step->n_items; i++) {
+    ScheduledItem *item = &step->items[i];
+    if (item->request != ix) continue;
+    item->request = REQUEST_NONE;
+    n += item->kind != STEP_LEAVES && item->last;
+  }
+  return n;
+}
+
+int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx ix) {
+  Scheduler *scheduler = machine->scheduler;
+  Request *request = &self->requests.slots[ix];
+  Step *steps = scheduler->steps;
+  const bool runs = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
+  const int64_t n_steps = (scheduler->current != NULL) + scheduler->has_next;
+  const int64_t since_joined = (int64_t)scheduler->number - request->joined_step + 1;
+  const bool in_next = scheduler->has_next && leaves(scheduler->next, ix);
+  const bool in_current = leaves(scheduler->current, ix);
+  const int32_t by_itself = scrub(&steps[0], ix) + scrub(&steps[1], ix);
+  int64_t made = request->generated_tokens, in_flight = in_current;
+  if (runs && request->scheduled == SCHEDULED_BATCH) {
+    const int64_t context = context_in_batch(machine, request);
+    batch_remove(&machine->batch, self->requests.slots, ix, context);
+    scheduler->version++;
+    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
+    made = context - request->prompt_tokens;
+    in_flight = min(since_joined, n_steps);
+    scheduler->n_seconds -= made == 1;
+  } else if (in_next || in_current) {
+    if (runs && request->scheduled == SCHEDULED_ENDS) made = request->output_tokens;
+    if (in_next) in_flight = min(since_joined, n_steps);
+  } else {
+    in_flight = by_itself;
+    made += by_itself;
+  }
+  if (runs && request->scheduled == SCHEDULED_ALONE) forget_alone(scheduler, ix);
+  request->generated_tokens = (int32_t)(made - in_flight);
+  return (int32_t)in_flight;
+}

@@ -59,6 +59,7 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
 
 bool engine_has_room(const Engine *self, const Machine *machine, int64_t n) {
   if (machine->batcher->reserves_output) return engine_has_blocks(self, machine, n);
+  if (machine->scheduler) return engine_has_blocks(self, machine, n + machine->running.count);
   const bool hangs_on_growth = machine->batch.block_size > BATCH_MARGIN_TOKENS;
   const int64_t n_begun = hangs_on_growth ? unbooked_iterations(self, machine) : 0;
   const int64_t margin = batch_margin(&machine->batch, n_begun, 0);

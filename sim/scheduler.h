@@ -36,7 +36,7 @@ typedef enum StepItemKind {
 } StepItemKind;
 
 typedef struct ScheduledItem {
-  RequestIx request;
+  RequestIx request; // REQUEST_NONE: it has left
   StepItemKind kind;
   int32_t tokens;
   int32_t done;       // of its prefill, after them
@@ -72,6 +72,7 @@ typedef struct Scheduler {
   uint64_t plain_version; // of the newest step that ended, if it was of the batch alone
   uint32_t n_admissions;
   int64_t n_seconds; // of the batch, that have one token
+  int64_t n_leaving; // of `running`, given up: they go as the present step ends
   RequestIx *alone;  // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
 } Scheduler;

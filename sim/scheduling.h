@@ -10,6 +10,9 @@ void scheduler_start(Engine *self, Machine *machine, const SchedulerLimits *limi
 void scheduler_begin(Engine *self, Machine *machine);
 /* The step or run in progress has ended: its tokens are there. Whether blocks are free for it. */
 bool scheduler_end(Engine *self, Machine *machine, bool prefills);
+/* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
+ * which have not ended make of it, for nobody. */
+int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx request);
 /* Whether something that has come may change the next decision. */
 bool scheduler_wake(const MachineView *view, Wake why, RequestIx request);
 

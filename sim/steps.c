@@ -69,6 +69,7 @@ static bool take_step(Engine *self, Machine *machine) {
 static void tell_of_beginnings(Engine *self, Machine *machine, const Step *step) {
   for (size_t i = 0; i < step->n_items; i++) {
     const ScheduledItem *item = &step->items[i];
+    if (item->request == REQUEST_NONE) continue;
     Request *request = &self->requests.slots[item->request];
     if (item->kind == STEP_DECODE) life_decode_began(self, machine, request);
     if (item->kind != STEP_CHUNK) continue;
@@ -208,11 +209,23 @@ static void end_item(Engine *self, Machine *machine, const ScheduledItem *item) 
   life_decode_began(self, machine, request);
 }
 
+/* Their tokens of the step are for nobody. */
+static void end_given_up(Engine *self, Machine *machine) {
+  Scheduler *scheduler = machine->scheduler;
+  RequestIx ix = machine->running.first, next;
+  for (; scheduler->n_leaving > 0; ix = next) {
+    next = self->requests.slots[ix].next;
+    if (!self->requests.slots[ix].gives_up) continue;
+    engine_abandon_transfer(self, ix);
+    life_cancelled(self, ix, 0);
+    scheduler->n_leaving--;
+  }
+}
+
 bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
   Scheduler *scheduler = machine->scheduler;
   if (!prefills && machine->run.done > 1) end_run(self, machine);
   Step *step = scheduler->current;
-  scheduler->current = NULL;
   scheduler->plain_version = is_plain(step) ? step->version : 0;
   if (step->n_regular > 0) {
     machine->decoded_at = self->now;
@@ -220,7 +233,10 @@ bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
   }
   sort_items(step);
   const int64_t free_before = machine->free_blocks;
+  end_given_up(self, machine);
+  scheduler->current = NULL;
   for (size_t i = 0; i < step->n_items; i++) {
+    if (step->items[i].request == REQUEST_NONE) continue;
     if (step->items[i].kind == STEP_LEAVES)
       end_leaving(self, machine, &step->items[i]);
     else

@@ -47,7 +47,7 @@ static bool caches(const void *options_) {
 
 static bool goes_before(const void *options_, const Request *a, const Request *b) {
   if (((const Vllm *)options_)->policy == POLICY_FCFS) return false;
-  return a->priority != b->priority ? a->priority < b->priority : a->arrived_at < b->arrived_at;
+  return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
 }
 
 static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
