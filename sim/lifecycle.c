@@ -5,6 +5,7 @@
 #include "sim/swapping.h"
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #define GPU       (1 << KV_GPU)
 #define CPU       (1 << KV_CPU)
@@ -167,11 +168,13 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
+/* Records are compared byte by byte, what lies between fields too. */
 static RequestRecord record_of(const Request *request, Rejection rejected) {
-  RequestRecord record = {
-#define REQUEST_FIELD(type, field, column, kind, meaning) .field = request->field,
+  RequestRecord record;
+  memset(&record, 0, sizeof record);
+#define REQUEST_FIELD(type, field, column, kind, meaning) record.field = request->field;
 #include "sim/metrics.def"
-      .rejected = rejected};
+  record.rejected = rejected;
   if (rejected) record.last_token_at = -1;
   return record;
 }
@@ -192,7 +195,11 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
 static void retire(Engine *self, RequestIx ix, Rejection rejected) {
   const RequestRecord record = record_of(&self->requests.slots[ix], rejected);
   const bool good = !rejected && metrics_complete(&self->metrics, &record);
-  tell_source(self, &self->requests.slots[ix], !rejected, good);
+  const Request *request = &self->requests.slots[ix];
+  if (request->ends_session && !rejected)
+    metrics_complete_session(&self->metrics, self->now - request->session_began_at,
+                             good && request->session_good);
+  tell_source(self, request, !rejected, good);
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;
   if (self->failed || self->stopped || !config->on_request) return;

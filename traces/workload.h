@@ -8,14 +8,18 @@
  * of distributions), `arrivals`, `correlation`, `max_model_len`, `seed`, `duration` or `requests`.
  * `duration` of a synthetic source is when arrivals end, not when the run ends.
  *
- * Both go through `closed_loop`, where clients wait for answers: the times of a trace are not used
- * then, and a synthetic source may do without `arrivals`. */
+ * Both may have `priorities`, and go through `closed_loop`, where clients wait for answers: the
+ * times of a trace are not used then, and a synthetic source may do without `arrivals`. With
+ * `sessions` a synthetic source is of their first turns; `requests` are those of all turns, and
+ * clients have a session each. */
 #ifndef TRACES_WORKLOAD_H
 #define TRACES_WORKLOAD_H
 #include "sim/base/option.h"
 #include "traces/closed_loop.h"
 #include "traces/format.h"
 #include "traces/lengths.h"
+#include "traces/priorities.h"
+#include "traces/sessions.h"
 #include "traces/trace.h"
 #include <stdbool.h>
 
@@ -41,8 +45,12 @@ typedef struct WorkloadConfig {
   double correlation;    // rank correlation of prompt and output in (-1, 1); 0: independent
   int64_t max_model_len; // prompt and output together are cut to this; 0: no limit
   int64_t seed;          // of arrivals and lengths; -1: the run's
+  int64_t context;       // of the model that serves it, where sessions end, too; 0: none
   ClosedLoopConfig closed_loop;
-  Place at; // where the block stands
+  SessionsConfig sessions;
+  PrioritiesConfig priorities;
+  Place priorities_at; // where they stand
+  Place at;            // where the block stands
 } WorkloadConfig;
 
 /* Rows of the option tables, for help and reference pages. */
