@@ -159,6 +159,7 @@ static RequestIx admit_row(Engine *self) {
 /* The router's placement, except that a phase too large for the machine it picked goes to the
  * roomiest. */
 static Placement place(Engine *self, RequestIx ix, bool check) {
+  engine_see_reports(self);
   Placement placement = self->router->pick(self->states[POLICY_ROUTER], &self->view, ix);
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
@@ -206,6 +207,9 @@ void engine_handle_arrival(Engine *self) {
     const Placement placement = place(self, ix, large);
     claim(self, &placement);
     life_placed(self, ix, placement.prefill, placement.decode);
+    if (self->router->observe)
+      self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_PLACED,
+                            placement.prefill);
     const bool open = placement.decode == MACHINE_NONE;
     engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill,
                open ? -1 : (int64_t)placement.decode, 0);

@@ -22,7 +22,8 @@ typedef struct Engine {
   bool step;    // every iteration on its own
 
   Tick now;
-  Event event; // being handled
+  Event event;      // being handled
+  uint64_t reached; // the highest order among the events of this tick so far
   Agenda agenda;
   uint64_t n_events;
   size_t n_retries;  // pending events that only ask for room again
