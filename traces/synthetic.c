@@ -1,7 +1,7 @@
 /* Requests drawn from distributions: arrivals from a process, lengths from quantiles.
  *
  * Three streams, "arrivals", "prompt_lengths" and "output_lengths", each a function of the seed, so
- * a change of one leaves the others as they were. */
+ * a change of one leaves the others as they were; sharing.h has others. */
 #include "sim/base/rng.h"
 #include "traces/workload.h"
 
@@ -10,6 +10,7 @@ typedef struct Synthetic {
   const WorkloadConfig *config;
   Rng arrivals, prompt_lengths, output_lengths;
   LengthPair lengths;
+  Sharing sharing;
   double gap_scale, gap_shape; // of the gaps in seconds: mean 1/rate, gamma with shape 1/cv²
   Tick at;                     // of the newest arrival
   int64_t n_rows;              // handed out
@@ -66,7 +67,9 @@ static int synthetic_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   *ret_row = (TraceRow){.at = self->at};
   length_pair_at(&self->lengths, u_prompt, u_output, &ret_row->prompt_tokens,
                  &ret_row->output_tokens);
+  sharing_begin(&self->sharing, ret_row);
   if (self->config->max_model_len > 0) cut(ret_row, self->config->max_model_len);
+  sharing_name(&self->sharing, ret_row);
   return 1;
 }
 
@@ -78,6 +81,7 @@ TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *
   rng_init(&self->prompt_lengths, seed, "prompt_lengths");
   rng_init(&self->output_lengths, seed, "output_lengths");
   length_pair_init(&self->lengths, &config->prompt, &config->output, config->correlation);
+  sharing_init(&self->sharing, &config->system_prompts, &config->documents, seed, arena);
   if (config->rate > 0) self->gap_scale = 1 / config->rate;
   if (config->arrivals == ARRIVAL_GAMMA) {
     self->gap_shape = 1 / (config->cv * config->cv);
