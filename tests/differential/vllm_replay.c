@@ -22,6 +22,7 @@ typedef struct Replay {
   uint64_t *preempted; // the same
   size_t items_capacity, preempted_capacity;
   Text difference; // the first; of length 0: none so far
+  volatile sig_atomic_t astray;
 } Replay;
 
 /* --- what differs, in the words of the record */
@@ -187,6 +188,7 @@ static void check_step(void *context, const StepRecord *step) {
   if (self->difference.length > 0) return;
   const StepRecord got = sorted_step(self, step);
   if (k >= run->n_steps) {
+    self->astray = 1;
     add(&self->difference, "step %zu: is not recorded", k);
     add_side(&self->difference, run, "replayed", &got, ~0u);
     return;
@@ -196,6 +198,7 @@ static void check_step(void *context, const StepRecord *step) {
   for (StepPart part = 0; part < STEP_PARTS; part++)
     if (want->given & 1u << part && !same_part(&want->step, &got, part)) different |= 1u << part;
   if (!different) return;
+  self->astray = 1;
   add(&self->difference, "step %zu:", k);
   for (StepPart part = 0; part < STEP_PARTS; part++)
     if (different & 1u << part) add(&self->difference, " %s", step_part_names[part]);
@@ -205,14 +208,13 @@ static void check_step(void *context, const StepRecord *step) {
 
 /* --- times */
 
-/* A run that has gone astray is ended. */
 static int keep_times(void *context, const RequestRecord *record, const Metrics *so_far,
                       Diag *diag) {
   (void)so_far;
   (void)diag;
   Replay *self = context;
   self->times[record->id] = (RequestTimes){record->first_token_at, record->last_token_at};
-  return self->difference.length > 0;
+  return 0;
 }
 
 /* Those that `want` has. */
@@ -283,7 +285,8 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                       .on_request = keep_times,
                       .on_request_context = self,
                       .on_step = stepped ? check_step : NULL,
-                      .on_step_context = self};
+                      .on_step_context = self,
+                      .interrupted = &self->astray};
   SimResult result;
   self->times = ARENA_ARRAY(arena, RequestTimes, run->n_requests);
   for (size_t i = 0; i < run->n_requests; i++)
@@ -297,7 +300,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
 int recorded_run_replay(const RecordedRun *self, const char **ret_difference, Arena *arena,
                         Diag *diag) {
   Replay stepped = {.run = self, .difference.arena = arena}, coalesced = stepped;
-  uint64_t digests[2];
+  uint64_t digests[2] = {0};
   Text *difference = &stepped.difference;
   if (simulate(&stepped, true, &digests[0], diag) < 0) return -1;
   if (difference->length == 0 && stepped.n_steps < self->n_steps)
