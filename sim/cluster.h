@@ -16,6 +16,8 @@ typedef struct MachineLoad {
   Tick idle_ticks;          // since the start
 } MachineLoad;
 
+typedef struct Reports Reports;
+
 typedef struct ClusterView {
   Tick now;
   uint32_t n_machines;
@@ -34,6 +36,7 @@ typedef struct ClusterView {
   int64_t heavy_above;    // tokens
   Tick loads_at;          // when `loads` were broadcast
   MachineLoad *loads;     // by machine
+  Reports *reports; // what a router that asks for reports knows (reports.h); NULL: it does not
 } ClusterView;
 
 /* Where a request's phases run; the same machine twice means no transfer. With a dispatcher that

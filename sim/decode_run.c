@@ -44,12 +44,12 @@ Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
   return ticks;
 }
 
-/* Has the event of this machine's iteration been overtaken by the one being handled? Only asked
- * when both are at the same time. */
+/* Has the event of this machine's iteration been overtaken by those handled? Only asked when both
+ * are at the same time. An arrival may come after events of a higher order that brought it. */
 static bool comes_later(const Engine *self, const Machine *machine) {
   const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
   assert(end);
-  return end->order > self->event.order;
+  return end->order > self->reached;
 }
 
 /* Iterations of the present part that have ended by now. One that ends this very tick has ended

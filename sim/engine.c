@@ -30,6 +30,9 @@ static void handle(Engine *self) {
   case EVENT_MONITOR:
     engine_handle_monitor(self);
     break;
+  case EVENT_REPORT:
+    engine_handle_report(self);
+    break;
   case EVENT_COPY:
     break; // it has ended before its event
   case EVENT_TURN:
@@ -84,6 +87,7 @@ static bool end_copies(Engine *self) {
                     : NULL;
   self->now = self->view.now = event->at;
   self->event = (Event){0}; // nothing of this tick has ended yet
+  self->reached = 0;
   bool ended = only && engine_end_copies(self, only);
   for (uint32_t g = 0; !only && g < self->n_groups; g++)
     ended |= engine_end_copies(self, &self->groups[g]);
@@ -93,25 +97,28 @@ static bool end_copies(Engine *self) {
   return true;
 }
 
-/* Broadcasts and flips neither make room nor bring work. */
+/* Broadcasts, reports and flips neither make room nor bring work. */
 static bool is_control(EventKind kind) {
-  return kind == EVENT_MONITOR || kind == EVENT_FLIP;
+  return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP;
 }
 
 static size_t n_controls(const Engine *self) {
-  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) + self->n_flips;
+  return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
+         (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) + self->n_flips;
 }
 
 /* When all that is pending asks for room again and has been refused since anything else happened,
  * nobody will ever make any; and when nothing is pending the run is over. */
 static bool is_stuck(const Engine *self) {
-  if (self->agenda.n_events > self->n_retries + self->n_flips + 1) return false; // mostly
+  if (self->agenda.n_events > self->n_retries + self->n_flips + 2) return false; // mostly
   const size_t pending = self->agenda.n_events - n_controls(self);
   return pending == self->n_retries && self->n_refusals >= pending;
 }
 
 static void handle_next(Engine *self) {
   agenda_pop(&self->agenda, &self->event);
+  if (self->event.at > self->now || self->event.order > self->reached)
+    self->reached = self->event.order;
   self->now = self->view.now = self->event.at;
   self->n_events++;
   const size_t refusals = self->n_refusals;
@@ -123,6 +130,7 @@ static void handle_next(Engine *self) {
 }
 
 bool engine_step(Engine *self) {
+  if (self->source_told) engine_pull_again(self);
   if (self->failed || self->stopped) return false;
   if (is_stuck(self)) {
     if (!engine_break_deadlock(self)) return false;

@@ -16,6 +16,7 @@ typedef enum EventKind {
   EVENT_TRANSFER,  // target: transfer, one of whose stages ends
   EVENT_FLIP,      // target: machine, which has its new role
   EVENT_MONITOR,   // target 0: loads are broadcast
+  EVENT_REPORT,    // target 0: machines report to the router
   EVENT_COPY,      // target: group, where somebody waits for the end of a copy
   EVENT_TURN,      // target: group, which has its new shape
   EVENT_KINDS,

@@ -176,10 +176,23 @@ static RequestRecord record_of(const Request *request, Rejection rejected) {
   return record;
 }
 
+static void tell_source(Engine *self, const Request *request, bool served, bool good) {
+  TraceSource *source = self->config->trace;
+  if (!source->ended) return;
+  const TraceEnd end = {.request = request->id,
+                        .at = self->now,
+                        .served = served,
+                        .good = good,
+                        .ticket = request->ticket};
+  source->ended(source, &end);
+  self->source_told = true;
+}
+
 /* Its slot is free, and whoever wants to know of each request is told. */
 static void retire(Engine *self, RequestIx ix, Rejection rejected) {
   const RequestRecord record = record_of(&self->requests.slots[ix], rejected);
-  if (!rejected) metrics_complete(&self->metrics, &record);
+  const bool good = !rejected && metrics_complete(&self->metrics, &record);
+  tell_source(self, &self->requests.slots[ix], !rejected, good);
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;
   if (self->failed || self->stopped || !config->on_request) return;

@@ -55,7 +55,7 @@ static bool within(Tick value, Tick limit) {
   return limit == 0 || value <= limit;
 }
 
-void metrics_complete(Metrics *self, const RequestRecord *record) {
+bool metrics_complete(Metrics *self, const RequestRecord *record) {
   const Tick ttft = record->first_token_at - record->arrived_at;
   const Tick e2e = record->last_token_at - record->arrived_at;
   assert(0 < ttft && ttft <= e2e && record->prefill_began_at >= record->arrived_at);
@@ -75,7 +75,9 @@ void metrics_complete(Metrics *self, const RequestRecord *record) {
   const Tick tpot = paced ? (e2e - ttft) / (record->output_tokens - 1) : 0;
   if (paced) histogram_add(&self->tpot, tpot, 1);
   const GoodputLimits *limits = &self->good_limits;
-  self->good +=
+  const bool good =
       within(ttft, limits->ttft) && within(tpot, limits->tpot) && within(e2e, limits->e2e);
+  self->good += good;
   if (self->reference) add_slowdowns(self, record, ttft, e2e);
+  return good;
 }

@@ -101,8 +101,8 @@ typedef struct Metrics {
 } Metrics;
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);
-/* Books a request whose last token was made. */
-void metrics_complete(Metrics *self, const RequestRecord *record);
+/* Books a request whose last token was made; whether it was a good one. */
+bool metrics_complete(Metrics *self, const RequestRecord *record);
 
 /* What a machine has done so far, or several. */
 typedef struct MachineTotals {

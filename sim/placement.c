@@ -8,14 +8,27 @@
 #include "sim/shaping.h"
 #include <assert.h>
 
-void engine_pull(Engine *self) {
+/* False when none is known of. */
+static bool pull(Engine *self) {
   const int rc = trace_next(self->config->trace, &self->next_row, self->diag);
-  self->gathers = rc > 0 && self->next_row.at == self->now;
+  self->source_told = false;
   if (rc < 0) self->failed = true;
-  if (rc <= 0) return;
+  if (rc <= 0) return false;
   assert(self->next_row.at >= self->now && self->next_row.prompt_tokens > 0 &&
          self->next_row.output_tokens > 0);
   agenda_set_arrival(&self->agenda, self->next_row.at, self->metrics.asked.requests);
+  return true;
+}
+
+void engine_pull(Engine *self) {
+  self->gathers = pull(self) && self->next_row.at == self->now;
+}
+
+/* Who gathers still does: what comes instead of a row is later than now, and so was the row. */
+void engine_pull_again(Engine *self) {
+  TraceSource *source = self->config->trace;
+  if (agenda_find(&self->agenda, EVENT_ARRIVAL, 0)) source->put_back(source, &self->next_row);
+  pull(self);
 }
 
 /* Blocks a whole phase of the request needs on a machine of this kind, at its largest. */
@@ -122,6 +135,9 @@ static RequestIx admit_row(Engine *self) {
   request->session = self->next_row.session;
   request->turn = self->next_row.turn;
   request->ends_session = self->next_row.ends_session;
+  request->session_good = self->next_row.session_good;
+  request->session_began_at = self->next_row.session_began_at;
+  request->ticket = self->next_row.ticket;
   request->priority = self->next_row.priority;
   request->patience = self->next_row.patience;
   keep_content(self, ix);
@@ -142,6 +158,7 @@ static RequestIx admit_row(Engine *self) {
 /* The router's placement, except that a phase too large for the machine it picked goes to the
  * roomiest. */
 static Placement place(Engine *self, RequestIx ix, bool check) {
+  engine_see_reports(self);
   Placement placement = self->router->pick(self->states[POLICY_ROUTER], &self->view, ix);
   const Request *request = &self->requests.slots[ix];
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
@@ -189,6 +206,9 @@ void engine_handle_arrival(Engine *self) {
     const Placement placement = place(self, ix, large);
     claim(self, &placement);
     life_placed(self, ix, placement.prefill, placement.decode);
+    if (self->router->observe)
+      self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_PLACED,
+                            placement.prefill);
     const bool open = placement.decode == MACHINE_NONE;
     engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill,
                open ? -1 : (int64_t)placement.decode, 0);

@@ -5,6 +5,9 @@
 
 /* Pulls the next row and sets the arrival timer. */
 void engine_pull(Engine *self);
+/* The same after ends that the source was told of: the pending row is handed back first, since the
+ * source may have answered with an earlier one. */
+void engine_pull_again(Engine *self);
 void engine_handle_arrival(Engine *self);
 /* Chooses where a request that is being prefilled will be decoded, when that was left open. */
 void engine_dispatch(Engine *self, RequestIx request);

@@ -67,7 +67,9 @@ typedef struct Request {
   int32_t turn;
   int32_t priority;
   int32_t cached_tokens; // of the prompt, found in a prefix cache when its prefill first began
-  bool ends_session;
+  bool ends_session, session_good;
+  uint32_t ticket;
+  Tick session_began_at;
 } Request;
 _Static_assert(sizeof(Request) <= 192, "three cache lines");
 

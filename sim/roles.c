@@ -63,6 +63,46 @@ void engine_start_monitor(Engine *self) {
   set_monitor(self);
 }
 
+/* --- reports to the router */
+
+/* The last time of a report that is known at `at`. */
+static Tick last_known(const Reports *reports, Tick at) {
+  const Tick interval = reports->options.interval, made_at = at - reports->options.delay;
+  return made_at < 0 ? 0 : made_at / interval * interval;
+}
+
+void engine_start_reports(Engine *self) {
+  if (!self->router->reports) return;
+  const ReportOptions *options = self->router->reports(self->states[POLICY_ROUTER]);
+  self->view.reports = reports_new(options, self->router->needs_caches, &self->view, self->arena);
+  if (options->interval == 0) return;
+  reports_make(self->view.reports);
+  agenda_set(&self->agenda, EVENT_REPORT, 0, options->interval);
+}
+
+/* Nothing is placed before the next event, so a report is left out if a later one is known by then.
+ * The event keeps its insertion number: those of others do not hang on how many reports are made.
+ */
+void engine_handle_report(Engine *self) {
+  Reports *reports = self->view.reports;
+  const Tick interval = reports->options.interval;
+  const bool last = self->agenda.n_events == 0;
+  const Tick wanted = last ? self->now : last_known(reports, agenda_first_at(&self->agenda));
+  if (wanted <= self->now && reports->made_at < self->now) reports_make(reports);
+  if (interval > TICK_MAX - self->now) return; // there is none past the end of simulated time
+  const Tick next = wanted > self->now ? wanted : self->now + interval;
+  agenda_move(&self->agenda, EVENT_REPORT, 0, next, self->event.seq);
+}
+
+void engine_see_reports(Engine *self) {
+  Reports *reports = self->view.reports;
+  if (!reports) return;
+  const Tick interval = reports->options.interval;
+  if (interval > 0 && self->now % interval == 0 && reports->made_at < self->now)
+    reports_make(reports);
+  reports_see(reports);
+}
+
 /* --- flips */
 
 /* Whether another machine of the role, none of which drains, has as much room. */

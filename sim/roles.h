@@ -1,4 +1,5 @@
-/* Who plays which role: claims and returns of the mixed pool, the monitor, flips. */
+/* Who plays which role: claims and returns of the mixed pool, the monitor, reports to
+ * the router, flips. */
 #ifndef SIM_ROLES_H
 #define SIM_ROLES_H
 #include "sim/state.h"
@@ -10,6 +11,11 @@ void engine_review_role(Engine *self, Machine *machine);
 /* Sets the monitor's first broadcast where a policy wants loads. */
 void engine_start_monitor(Engine *self);
 void engine_handle_monitor(Engine *self);
+/* Has machines report to a router that asks for it, the first time now. */
+void engine_start_reports(Engine *self);
+void engine_handle_report(Engine *self);
+/* Before the router picks: what it knows is brought up to now. */
+void engine_see_reports(Engine *self);
 /* Lets a machine that drains go if it has nothing left: it is away until its flip is over. */
 void engine_flip_drained(Engine *self, Machine *machine);
 void engine_handle_flip(Engine *self, Machine *machine);

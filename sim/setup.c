@@ -123,6 +123,7 @@ static void init_policies(Engine *self) {
   self->view.heavy_above = config->heavy_above;
   self->keeps_content = self->router->knows_content;
   init_machine_policies(self);
+  engine_start_reports(self);
   if (self->router->start)
     self->router->start(self->states[POLICY_ROUTER], &self->view, config->seed, self->arena);
   if (self->dispatcher->start)
@@ -197,6 +198,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
+  agenda_reserve(&self->agenda, EVENT_REPORT, 1);
   metrics_init(&self->metrics, config->slo_reference, arena);
   self->metrics.good_limits = config->good_limits;
   self->metrics.window = config->window;

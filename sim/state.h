@@ -22,7 +22,8 @@ typedef struct Engine {
   bool step;    // every iteration on its own
 
   Tick now;
-  Event event; // being handled
+  Event event;      // being handled
+  uint64_t reached; // the highest order among the events of this tick so far
   Agenda agenda;
   uint64_t n_events;
   size_t n_retries;  // pending events that only ask for room again
@@ -56,6 +57,7 @@ typedef struct Engine {
 
   TraceRow next_row; // the pending arrival
   bool gathers;      // which is at this very tick: idle machines wait for it
+  bool source_told;  // of an end, to which it may answer with an earlier one
   MachineIx *marked; // to be settled, in order (marks.h)
   uint32_t n_marked;
   size_t marked_capacity;

@@ -80,7 +80,7 @@ void engine_init_timeline(Engine *self) {
 void engine_look(const Engine *self, Tick until) {
   const Tick interval = self->timeline->interval;
   Engine moment = *self;
-  moment.event.order = UINT64_MAX;
+  moment.reached = UINT64_MAX;
   while (moment.now < until) {
     const Tick past = moment.now % interval;
     for (uint32_t g = 0; g < self->n_groups; g++)

@@ -37,6 +37,9 @@ typedef struct TraceRow {
   uint64_t session;             // from 1, that it is a turn of; 0: none
   int32_t turn;                 // of it, from 0
   bool ends_session;            // it is the last
+  bool session_good;            // all turns before it were good (sim/metrics.h)
+  Tick session_began_at;        // when its first turn arrived
+  uint32_t ticket;              // the source's own mark, given back when the request ends
 } TraceRow;
 
 /* How a request ended, for sources that listen. */
@@ -44,6 +47,8 @@ typedef struct TraceEnd {
   uint64_t request; // its place among the rows handed out, from 0
   Tick at;
   bool served; // else it was rejected or given up
+  bool good;   // served within all limits
+  uint32_t ticket;
 } TraceEnd;
 
 /* A kind of source embeds this as its first member and fills it in when it is opened.

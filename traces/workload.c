@@ -10,7 +10,7 @@
 typedef struct Bound {
   WorkloadConfig config;
   int format; // index into format_choices
-  const Node *lengths, *arrivals;
+  const Node *lengths, *arrivals, *closed_loop;
 } Bound;
 
 static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_once",
@@ -21,6 +21,12 @@ static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_o
 #define TIME_MAX  9e6
 #define RATE_MIN  1e-6 // per second
 #define RATE_MAX  1e9
+
+#define CLOSED_LOOP_ROW                                                                            \
+  {                                                                                                \
+    .key = "closed_loop", .type = OPTION_NODE, .offset = AT(closed_loop),                          \
+    .help = "clients that wait for answers, {clients: …, requests: …}"                         \
+  }
 
 const OptionSpec workload_replay_options[] = {
     {"trace", OPTION_STRING, AT(config.trace), .required = true, .help = "trace file to replay"},
@@ -38,12 +44,14 @@ const OptionSpec workload_replay_options[] = {
      .help = "passes over the trace"},
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
      .help = "stop after so many"},
+    CLOSED_LOOP_ROW,
     {0}};
 
 const OptionSpec workload_synthetic_options[] = {
     {"lengths", OPTION_NODE, AT(lengths), .required = true,
      .help = "a table by name or path, or {prompt: …, output: …}"},
-    {"arrivals", OPTION_NODE, AT(arrivals), .required = true, .help = "{process: …, rate: …}"},
+    {"arrivals", OPTION_NODE, AT(arrivals),
+     .help = "{process: …, rate: …}; needed without closed_loop"},
     {"correlation", OPTION_REAL, AT(config.correlation), "0", .min = -0.999, .max = 0.999,
      .help = "rank correlation of prompt and output"},
     {"max_model_len", OPTION_INT, AT(config.max_model_len), .min = 2, .max = INFINITY,
@@ -54,6 +62,7 @@ const OptionSpec workload_synthetic_options[] = {
      .help = "stop after so many"},
     {"seed", OPTION_INT, AT(config.seed), .max = INFINITY,
      .help = "of arrivals and lengths; absent: the run's"},
+    CLOSED_LOOP_ROW,
     {0}};
 
 const OptionSpec workload_arrival_options[] = {
@@ -85,6 +94,22 @@ static int bind_kind(const OptionSpec *specs, const OptionSpec *other, const cha
   return option_bind(specs, node, foreign, node->at, bound, diag) || status ? -1 : 0;
 }
 
+/* Its clients; `paced`: the rows have a rate besides. */
+static int bind_closed_loop(Bound *bound, const Node *workload, bool paced, Diag *diag) {
+  const Node *node = bound->closed_loop;
+  ClosedLoopConfig *loop = &bound->config.closed_loop;
+  if (!node) return 0;
+  int status = option_bind(closed_loop_options, node, NULL, node->at, loop, diag);
+  const Node *requests = node_find(node, "requests"), *ramp = node_find(node, "ramp");
+  if (requests && node_find(workload, "requests"))
+    status = diag_error(diag, requests->key_at, "'requests' of the workload is given, too");
+  if (ramp && paced) status = diag_error(diag, ramp->key_at, "'ramp' does not go with 'arrivals'");
+  if (loop->requests > 0) bound->config.requests = loop->requests;
+  loop->timed = paced;
+  if (!paced && !bound->config.trace) loop->until = bound->config.duration;
+  return status;
+}
+
 static int bind_replay(Bound *bound, const Node *node, const char *config_dir, Arena *arena,
                        Diag *diag) {
   if (bind_kind(workload_replay_options, workload_synthetic_options,
@@ -94,6 +119,13 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
   const Node *rate_scale = node_find(node, "rate_scale");
   if (rate_scale && node_find(node, "rate"))
     return diag_error(diag, rate_scale->key_at, "'rate' and 'rate_scale' exclude each other");
+  const Node *rate = rate_scale ? rate_scale : node_find(node, "rate");
+  if (rate && bound->closed_loop) {
+    diag_error(diag, rate->key_at, "'%s' does not go with 'closed_loop'", rate->key);
+    diag_hint(diag, "the clients take the rows of the trace in order, and send at their own times");
+    return -1;
+  }
+  if (bind_closed_loop(bound, node, false, diag)) return -1;
   WorkloadConfig *config = &bound->config;
   if (bound->format > 0) config->format = format_at(bound->format - 1);
   config->trace = path_resolve(config->trace, config_dir, arena);
@@ -121,22 +153,41 @@ static int check_arrivals(const WorkloadConfig *config, const Node *node, Diag *
   return status;
 }
 
+/* Clients that wait need none: they find all requests there. */
+static int bind_arrivals(Bound *bound, const Node *node, Diag *diag) {
+  WorkloadConfig *config = &bound->config;
+  if (!bound->arrivals && bound->closed_loop) {
+    config->arrivals = ARRIVAL_AT_ONCE;
+    return 0;
+  }
+  if (!bound->arrivals) {
+    diag_error(diag, node->at, "missing key 'arrivals'");
+    diag_hint(diag, "such as {process: poisson, rate: 4 /s}; or 'closed_loop', clients that wait");
+    return -1;
+  }
+  if (option_bind(workload_arrival_options, bound->arrivals, NULL, bound->arrivals->at, config,
+                  diag))
+    return -1;
+  return check_arrivals(config, bound->arrivals, diag);
+}
+
 static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
                           const char *config_dir, Arena *arena, Diag *diag) {
   if (bind_kind(workload_synthetic_options, workload_replay_options,
                 "goes with 'trace' only, not with 'lengths'", node, bound, diag))
     return -1;
   WorkloadConfig *config = &bound->config;
-  int status = 0;
-  if (option_bind(workload_arrival_options, bound->arrivals, NULL, bound->arrivals->at, config,
-                  diag))
-    return -1;
-  status |= check_arrivals(config, bound->arrivals, diag);
+  int status = bind_arrivals(bound, node, diag);
   status |= lengths_bind(bound->lengths, data_dir, config_dir, &config->prompt, &config->output,
                          arena, diag);
-  if (config->requests == 0 && config->arrivals == ARRIVAL_AT_ONCE)
+  status |= bind_closed_loop(bound, node, bound->arrivals != NULL, diag);
+  if (status || config->requests > 0) return status;
+  if (config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
     status = diag_error(diag, node->at, "arrivals at once need 'requests': how many");
-  else if (config->requests == 0 && config->duration == 0)
+  else if (config->duration == 0 && !bound->arrivals)
+    status = diag_error(diag, bound->closed_loop->at,
+                        "the clients never stop: set 'duration' or 'requests'");
+  else if (config->duration == 0)
     status = diag_error(diag, node->at, "the arrivals never end: set 'duration' or 'requests'");
   return status;
 }
@@ -160,8 +211,15 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
 
 TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena,
                            Diag *diag) {
-  if (self->trace) return replay_open(self, arena, diag);
-  return synthetic_open(self, self->seed < 0 ? run_seed : (uint64_t)self->seed, arena);
+  const uint64_t seed = self->seed < 0 ? run_seed : (uint64_t)self->seed;
+  TraceSource *source =
+      self->trace ? replay_open(self, arena, diag) : synthetic_open(self, seed, arena);
+  if (!source || self->closed_loop.clients == 0) return source;
+  return closed_loop_open(&self->closed_loop, source, arena);
+}
+
+bool workload_waits(const WorkloadConfig *self) {
+  return self->closed_loop.clients > 0;
 }
 
 double workload_expected(const WorkloadConfig *self) {

@@ -6,10 +6,14 @@
  * the crop is repeated, each pass following the last after one mean gap), `requests` (stop after so
  * many). Synthetic: `lengths` (a table of traces/lengths/ by name, the path of such a CSV, or a map
  * of distributions), `arrivals`, `correlation`, `max_model_len`, `seed`, `duration` or `requests`.
- * `duration` of a synthetic source is when arrivals end, not when the run ends. */
+ * `duration` of a synthetic source is when arrivals end, not when the run ends.
+ *
+ * Both go through `closed_loop`, where clients wait for answers: the times of a trace are not used
+ * then, and a synthetic source may do without `arrivals`. */
 #ifndef TRACES_WORKLOAD_H
 #define TRACES_WORKLOAD_H
 #include "sim/base/option.h"
+#include "traces/closed_loop.h"
 #include "traces/format.h"
 #include "traces/lengths.h"
 #include "traces/trace.h"
@@ -37,7 +41,8 @@ typedef struct WorkloadConfig {
   double correlation;    // rank correlation of prompt and output in (-1, 1); 0: independent
   int64_t max_model_len; // prompt and output together are cut to this; 0: no limit
   int64_t seed;          // of arrivals and lengths; -1: the run's
-  Place at;              // where the block stands
+  ClosedLoopConfig closed_loop;
+  Place at; // where the block stands
 } WorkloadConfig;
 
 /* Rows of the option tables, for help and reference pages. */
@@ -54,6 +59,8 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
  * needs its span. The configuration must outlive the source. */
 TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena, Diag *diag);
 
+/* Whether requests wait for answers to others, and so are not known without them. */
+bool workload_waits(const WorkloadConfig *self);
 /* How many requests it will have, as far as that is known before they come; 0: not known. */
 double workload_expected(const WorkloadConfig *self);
 

@@ -1,6 +1,5 @@
-/* A file that had a name and lost it never gets one again, so it is copied into one that was made
- * without (O_TMPFILE), which may be linked once. Only where the file system has no such files, the
- * copy has a name while it is made. */
+/* A file that was made without a name (O_TMPFILE) may be linked once. Where the file system has no
+ * such files, one gives up its name at once, and is copied to get one again. */
 #define _GNU_SOURCE
 #include "experiments/base/unnamed.h"
 #include <errno.h>
@@ -15,22 +14,30 @@ static int report(const UnnamedFile *self, Diag *diag) {
              : diag_environment(diag, at, "cannot write '%s': %s", self->path, strerror(errno));
 }
 
+/* Not mkstemp, whose files are the user's alone: the file is as open to others as any. */
+static int open_scratch(const char *scratch) {
+  return open(scratch, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+static const char *scratch_name(const UnnamedFile *self) {
+  return arena_printf(self->arena, "%s.%ld", self->path, (long)getpid());
+}
+
 int unnamed_open(UnnamedFile *self, const char *path, Arena *arena, Diag *diag) {
   *self = (UnnamedFile){.path = path, .file = -1, .arena = arena};
   if (access(path, F_OK) == 0) {
     errno = EEXIST;
     return report(self, diag);
   }
-  // Not mkstemp, whose files are the user's alone: the file is as open to others as any.
-  self->scratch = arena_printf(arena, "%s.%ld", path, (long)getpid());
-  self->file = open(self->scratch, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  self->named = self->file >= 0;
-  return self->named ? 0 : report(self, diag);
-}
-
-void unnamed_hide(UnnamedFile *self) {
-  if (self->named) unlink(self->scratch);
-  self->named = false;
+  const char *slash = strrchr(path, '/');
+  const char *folder = slash ? arena_copy(arena, path, (size_t)(slash - path) + 1) : ".";
+  self->file = open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
+  if (self->file >= 0) return 0;
+  const char *scratch = scratch_name(self);
+  self->file = open_scratch(scratch);
+  if (self->file < 0) return report(self, diag);
+  unlink(scratch);
+  return 0;
 }
 
 /* Copies all there is and makes sure that it is on the disk; -1 and errno. */
@@ -46,43 +53,32 @@ static int copy(int from, int to) {
   return got == 0 ? fsync(to) : -1;
 }
 
-/* 1 when the file system has no files without names. */
-static int publish_unnamed(UnnamedFile *self) {
-  const char *slash = strrchr(self->path, '/');
-  const char *folder =
-      slash ? arena_copy(self->arena, self->path, (size_t)(slash - self->path) + 1) : ".";
-  const int to = open(folder, O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
-  if (to < 0) return 1;
-  const char *name = arena_printf(self->arena, "/proc/self/fd/%d", to);
-  int status = copy(self->file, to);
-  if (status == 0) status = linkat(AT_FDCWD, name, AT_FDCWD, self->path, AT_SYMLINK_FOLLOW);
-  const int error = errno;
-  close(to);
-  errno = error;
-  return status && (error == ENOENT || error == EPERM || error == EXDEV) ? 1 : status;
-}
-
-static int publish_named(UnnamedFile *self) {
-  const int to = open(self->scratch, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+static int publish_copy(const UnnamedFile *self) {
+  const char *scratch = scratch_name(self);
+  const int to = open_scratch(scratch);
   if (to < 0) return -1;
   int status = copy(self->file, to);
-  if (status == 0) status = link(self->scratch, self->path);
-  if (status && errno != EEXIST && errno != ENOSPC) status = rename(self->scratch, self->path);
+  if (status == 0) status = link(scratch, self->path);
+  if (status && errno != EEXIST && errno != ENOSPC) status = rename(scratch, self->path);
   const int error = errno;
   close(to);
-  unlink(self->scratch);
+  unlink(scratch);
   errno = error;
   return status;
 }
 
 int unnamed_publish(UnnamedFile *self, Diag *diag) {
-  int status = publish_unnamed(self);
-  if (status == 1) status = publish_named(self);
+  const char *name = arena_printf(self->arena, "/proc/self/fd/%d", self->file);
+  int status = fsync(self->file);
+  if (status == 0) {
+    status = linkat(AT_FDCWD, name, AT_FDCWD, self->path, AT_SYMLINK_FOLLOW);
+    if (status && (errno == ENOENT || errno == EPERM || errno == EXDEV))
+      status = publish_copy(self);
+  }
   return status ? report(self, diag) : 0;
 }
 
 void unnamed_close(UnnamedFile *self) {
-  unnamed_hide(self);
   if (self->file >= 0) close(self->file);
   self->file = -1;
 }

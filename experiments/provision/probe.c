@@ -15,7 +15,7 @@ void probe_run_load(ProbeRun *self, const Provision *study, const Design *design
 
 /* ---- On a thread of its own ---- */
 
-/* What the workload will ask for, by reading it through. */
+/* What the workload will ask for, by reading it through: it must not wait for answers. */
 static int count_demand(ProbeRun *self) {
   Trial *trial = &self->trial;
   const Config *config = &trial->config;
@@ -52,7 +52,7 @@ static int look_for_lost(void *context, const RequestRecord *record, const Metri
 
 void probe_run_simulate(void *context) {
   ProbeRun *self = context;
-  if (self->early_stop) {
+  if (self->early_stop && !workload_waits(&self->trial.config.workload)) {
     if (count_demand(self)) return;
     self->trial.config.sim.on_request = look_for_lost;
     self->trial.config.sim.on_request_context = self;

@@ -196,15 +196,16 @@ static int fill(Merge *self, Results *out, Arena *arena, Diag *diag) {
 }
 
 int merge_databases(Merge *self, Arena *arena, Diag *diag) {
-  UnnamedFile file;
+  UnnamedFile unnamed;
   Results out;
-  if (results_check_path(self->out, diag) || unnamed_open(&file, self->out, arena, diag)) return -1;
-  int status = results_open_hidden(&out, &file, config_data_root(), arena, diag);
+  if (results_check_path(self->out, diag) || unnamed_open(&unnamed, self->out, arena, diag))
+    return -1;
+  int status = results_open_unnamed(&out, &unnamed, config_data_root(), arena, diag);
   if (status == 0) {
     status = fill(self, &out, arena, diag);
     results_close(&out);
   }
-  if (status == 0) status = unnamed_publish(&file, diag);
-  unnamed_close(&file);
+  if (status == 0) status = unnamed_publish(&unnamed, diag);
+  unnamed_close(&unnamed);
   return status;
 }

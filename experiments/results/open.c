@@ -1,5 +1,6 @@
 /* Opening a database of results, for writing or for reading only. */
 #include "experiments/base/version.h"
+#include "experiments/results/descriptor.h"
 #include "experiments/results/results.h"
 #include "sim/base/folder.h"
 #include <errno.h>
@@ -62,13 +63,9 @@ static void give_epoch(sqlite3_context *context, int n_arguments, sqlite3_value 
   sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
-/* `name` is the path, or a URI of it. */
-static int open_database(Results *self, const char *path, const char *name, int flags, Diag *diag) {
-  *self = (Results){.path = path};
-  if (results_check_path(path, diag)) return -1;
-  flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
-  if (sqlite3_open_v2(name, &self->db, flags, NULL) != SQLITE_OK)
-    return results_error(self, "open", diag);
+/* `status` is what opening it gave. */
+static int prepare_database(Results *self, int status, Diag *diag) {
+  if (status != SQLITE_OK) return results_error(self, "open", diag);
   sqlite3_extended_result_codes(self->db, 0);
   if (sqlite3_create_function_v2(self->db, "outcome_epoch", 0,
                                  SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
@@ -76,6 +73,14 @@ static int open_database(Results *self, const char *path, const char *name, int 
     return results_error(self, "open", diag);
   sqlite3_busy_timeout(self->db, BUSY_MS);
   return 0;
+}
+
+/* `name` is the path, or a URI of it. */
+static int open_database(Results *self, const char *path, const char *name, int flags, Diag *diag) {
+  *self = (Results){.path = path};
+  if (results_check_path(path, diag)) return -1;
+  flags |= SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
+  return prepare_database(self, sqlite3_open_v2(name, &self->db, flags, NULL), diag);
 }
 
 static bool is_column(const Figure *figure) {
@@ -187,10 +192,11 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
   return status;
 }
 
-int results_open_hidden(Results *self, UnnamedFile *file, const char *data_root, Arena *arena,
-                        Diag *diag) {
-  int status = open_database(self, file->path, file->scratch, SQLITE_OPEN_READWRITE, diag);
-  unnamed_hide(file);
+int results_open_unnamed(Results *self, const UnnamedFile *unnamed, const char *data_root,
+                         Arena *arena, Diag *diag) {
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI;
+  *self = (Results){.path = unnamed->path};
+  int status = prepare_database(self, descriptor_open(&self->db, unnamed->file, flags), diag);
   if (status == 0)
     status = results_execute(self,
                              "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "

@@ -36,10 +36,10 @@ typedef struct Results {
 int results_check_path(const char *path, Diag *diag);
 /* Opens the database for writing, and makes it when there is no file. */
 int results_open(Results *self, const char *path, const char *data_root, Arena *arena, Diag *diag);
-/* Opens a new one in an empty file, which is hidden by then; nothing is made beside it. Whoever
- * leaves it incomplete throws it away: it cannot undo anything. */
-int results_open_hidden(Results *self, UnnamedFile *file, const char *data_root, Arena *arena,
-                        Diag *diag);
+/* Opens a new one in an empty file; nothing is made beside it. Whoever leaves it incomplete throws
+ * it away: it cannot undo anything. */
+int results_open_unnamed(Results *self, const UnnamedFile *unnamed, const char *data_root,
+                         Arena *arena, Diag *diag);
 /* Opens an existing one, which may lie where nothing can be written, for statements that only ask:
  * any other is refused with SQLITE_AUTH, or is not sqlite3_stmt_readonly. */
 int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag);

@@ -6,8 +6,10 @@
 #define SIM_ROUTER_ROUTER_H
 #include "sim/cluster.h"
 #include "sim/policy.h"
+#include "sim/reports.h"
 
 typedef enum Observation {
+  OBSERVED_PLACED,      // it has its machines; `machine` will prefill it
   OBSERVED_PREFILLED,   // the prefill of a request ended on `machine`
   OBSERVED_TRANSFERRED, // its KV left `machine`
   OBSERVED_FINISHED,    // its last token was made on `machine`
@@ -16,6 +18,9 @@ typedef enum Observation {
 typedef struct Router {
   Policy policy;
   bool knows_content; // reads view->memory of the request it places
+  bool needs_caches;  // is of no use where no machine keeps a prefix cache; reports tell of them
+  /* How machines report to it (view->reports), of its options. Optional: they do not. */
+  const ReportOptions *(*reports)(const void *state);
   /* Before the first pick: `state` has its options. Optional. */
   void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
   Placement (*pick)(void *state, const ClusterView *view, RequestIx request);

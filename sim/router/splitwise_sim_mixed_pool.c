@@ -103,6 +103,8 @@ static void observe(void *state, const ClusterView *view, RequestIx ix, Observat
   State *self = state;
   const Request *request = &view->requests[ix];
   switch (what) {
+  case OBSERVED_PLACED: // booked when it was picked
+    break;
   case OBSERVED_PREFILLED:
     column_add(self->pending_tokens, machine, -request->prompt_tokens);
     break;

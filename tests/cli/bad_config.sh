@@ -117,6 +117,18 @@ broken 's/router: jsq/router: splitwise_sim_mixed_pool\n  dispatcher: random/' \
 config | sed "$two_roles; s/router: jsq/pool: {name: tetriinfer_flip, min_decode: 3}/" >flip.yaml
 expect 0 "$tandem" run flip.yaml --check
 
+# Clients that wait.
+broken '4d' "bad.yaml:3:3: error: missing key 'arrivals'" "or 'closed_loop', clients that wait"
+loop='s/arrivals: .*/closed_loop: '
+broken "$loop{clients: 0}/" "bad.yaml:4:26: error: 'clients' must be from 1"
+broken "$loop{requests: 9}/" "bad.yaml:4:17: error: 'requests' of the workload is given, too" \
+  "bad.yaml:4:3: error: missing key 'clients'"
+broken "$loop{clients: 4}/; 5d" "bad.yaml:4:16: error: the clients never stop"
+broken '5s/.*/  closed_loop: {clients: 4, requests: 9, ramp: 1 s}/' \
+  "bad.yaml:5:42: error: 'ramp' does not go with 'arrivals'"
+broken '3,5d; 2s/$/\n  trace: a.csv\n  rate: 4 \/s\n  closed_loop: {clients: 4}/' \
+  "bad.yaml:4:3: error: 'rate' does not go with 'closed_loop'" 'take the rows of the trace in order'
+
 # What does not go together.
 broken 's/role: mixed/role: prefill/' 'bad.yaml:6:1: error: no pool does decode' \
   "give one the role 'decode' or 'mixed'"

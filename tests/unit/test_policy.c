@@ -14,12 +14,13 @@ Test(policy, those_of_the_papers_and_their_baselines_are_listed) {
   static const struct {
     PolicyKind kind;
     const char *kind_name;
-    const char *names[12];
+    const char *names[16];
   } kinds[] = {
       {POLICY_ROUTER,
        "router",
-       {"random", "round_robin", "jsq", "token_jsq", "least_kv", "power_of_two", "splitwise",
-        "splitwise_sim_kv_jsq", "splitwise_sim_kv_token_jsq", "splitwise_sim_mixed_pool"}},
+       {"random", "round_robin", "jsq", "token_jsq", "least_kv", "power_of_two", "prefix_affinity",
+        "llm_d", "splitwise", "splitwise_sim_kv_jsq", "splitwise_sim_kv_token_jsq",
+        "splitwise_sim_mixed_pool"}},
       {POLICY_PREDICTOR, "predictor", {"none", "oracle", "buckets"}},
       {POLICY_DISPATCHER, "dispatcher", {"router"}},
       {POLICY_POOL, "pool", {"fixed", "splitwise_mixed", "splitwise_sim"}},

@@ -335,6 +335,35 @@ Test(results, only_runs_that_ended_by_themselves_are_finished) {
   cr_expect(!digest_set_has(&set, 6) && !digest_set_has(&set, 7));
 }
 
+static int count_files(void) {
+  int n = 0;
+  DIR *listing = opendir(folder);
+  while (readdir(listing))
+    n++;
+  closedir(listing);
+  return n;
+}
+
+Test(results, one_without_a_name_is_nowhere_until_it_is_published) {
+  Ran ran;
+  UnnamedFile unnamed;
+  const char *published = in_folder("published.db");
+  run_small(&ran, false);
+  results_close(&results);
+  const int n_files = count_files();
+  cr_assert_eq(unnamed_open(&unnamed, published, &arena, &diag), 0);
+  cr_expect_eq(count_files(), n_files);
+  cr_assert_eq(results_open_unnamed(&results, &unnamed, getenv("TANDEM_DATA"), &arena, &diag), 0);
+  cr_assert_eq(results_add_run(&results, &ran.report, 0, &arena, &diag), 0);
+  cr_expect_eq(count_files(), n_files);
+  results_close(&results);
+  cr_assert_eq(unnamed_publish(&unnamed, &diag), 0);
+  unnamed_close(&unnamed);
+  cr_expect_eq(count_files(), n_files + 1);
+  cr_assert_eq(results_open_reader(&results, published, &arena, &diag), 0);
+  cr_expect_eq(ask("SELECT count(*) FROM run"), 1);
+}
+
 Test(results, a_reader_cannot_write) {
   Results reader;
   cr_assert_eq(results_open_reader(&reader, path, &arena, &diag), 0);

@@ -1,0 +1,135 @@
+/* llm-d's inference scheduler (the endpoint picker of the Gateway API's inference extension): of
+ * all machines the one with the highest
+ *
+ *   queue_weight · (max − q) / (max − min)   q requests that wait; 1 where all are equal
+ *   + kv_weight · (1 − share of KV memory in use)
+ *   + prefix_weight · blocks of the prompt that it is thought to have / all of them
+ *
+ * and of equals one at random. q and the share are as of the last report. Who has what is a guess:
+ * the whole blocks of the first max_prefix_tokens of each prompt count as cached where it was sent,
+ * the last lru_capacity of them, whether the machine keeps a cache or not. A machine that decodes
+ * only is chosen in the same way, its prompts counted for it where it keeps one. Shorter prompts
+ * than a block have none. Defaults are the published ones: weights 2, 2 and 3, metrics scraped each
+ * 50 ms, blocks of 64 tokens at least, 131,072 tokens, 31,250 blocks. */
+#include "sim/base/rng.h"
+#include "sim/router/prefix_lru.h"
+#include "sim/router/router.h"
+
+typedef struct State {
+  double queue_weight, kv_weight, prefix_weight;
+  int64_t block_size, max_prefix_tokens, lru_capacity;
+  ReportOptions reports;
+  Rng rng;
+  PrefixLru *sent; // [n_machines]
+  PromptKeys keys; // of the request being placed
+  int64_t n_blocks;
+  uint32_t *best; // [n_machines] places in the list of those with the highest score
+} State;
+
+static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
+  State *self = state;
+  rng_init(&self->rng, seed, "router");
+  self->sent = ARENA_ARRAY(arena, PrefixLru, view->n_machines);
+  for (MachineIx m = 0; m < view->n_machines; m++)
+    self->sent[m].capacity = (uint32_t)self->lru_capacity;
+  self->best = ARENA_ARRAY(arena, uint32_t, view->n_machines);
+  self->keys.arena = arena;
+}
+
+static bool counts_prefix(const ClusterView *view, MachineIx m, Phase phase) {
+  return phase == PHASE_PREFILL || view->machines[m].cache;
+}
+
+typedef struct Range {
+  int64_t least, most;
+} Range;
+
+static Range queues_of(const ClusterView *view, const RoleList *list) {
+  Range range = {INT64_MAX, INT64_MIN};
+  for (uint32_t i = 0; i < list->count; i++) {
+    const int64_t n = view->reports->known[list->items[i]].n_waiting;
+    if (n < range.least) range.least = n;
+    if (n > range.most) range.most = n;
+  }
+  return range;
+}
+
+static double score(State *self, const ClusterView *view, MachineIx m, Range queues, Phase phase) {
+  const MachineReport *report = &view->reports->known[m];
+  const double spread = (double)(queues.most - queues.least);
+  const double queue = spread > 0 ? (double)(queues.most - report->n_waiting) / spread : 1;
+  const double kv = 1 - (double)report->used_blocks / (double)report->kv_blocks;
+  double prefix = 0;
+  if (self->n_blocks > 0 && counts_prefix(view, m, phase))
+    prefix =
+        (double)prefix_lru_match(&self->sent[m], &self->keys, self->block_size, self->n_blocks) /
+        (double)self->n_blocks;
+  return self->queue_weight * queue + self->kv_weight * kv + self->prefix_weight * prefix;
+}
+
+static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+  State *self = state;
+  const Range queues = queues_of(view, list);
+  double highest = -1;
+  uint32_t n_best = 0;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const double value = score(self, view, list->items[i], queues, phase);
+    if (value > highest) n_best = 0;
+    if (value >= highest) {
+      highest = value;
+      self->best[n_best++] = i;
+    }
+  }
+  const uint64_t drawn = n_best > 1 ? rng_below(&self->rng, n_best) : 0;
+  const MachineIx m = list->items[self->best[drawn]];
+  if (counts_prefix(view, m, phase))
+    prefix_lru_add(&self->sent[m], &self->keys, self->block_size, self->n_blocks);
+  return m;
+}
+
+static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
+  State *self = state;
+  const int64_t prompt = view->requests[ix].prompt_tokens;
+  const int64_t most = self->max_prefix_tokens;
+  self->n_blocks = (prompt < most ? prompt : most) / self->block_size;
+  prompt_keys_begin(&self->keys, &view->memory[ix].content);
+  return router_place(view, choose, self);
+}
+
+static const ReportOptions *reports(const void *state) {
+  return &((const State *)state)->reports;
+}
+
+static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
+  (void)arena;
+  return reports_check(reports(state), map, owner, diag);
+}
+
+static const OptionSpec options[] = {
+    {"queue_weight", OPTION_REAL, offsetof(State, queue_weight), "2", .min = 0, .max = 1e6,
+     .help = "of the queue scorer"},
+    {"kv_weight", OPTION_REAL, offsetof(State, kv_weight), "2", .min = 0, .max = 1e6,
+     .help = "of the scorer of KV memory in use"},
+    {"prefix_weight", OPTION_REAL, offsetof(State, prefix_weight), "3", .min = 0, .max = 1e6,
+     .help = "of the prefix scorer"},
+    {"block_size", OPTION_INT, offsetof(State, block_size), "64", .min = 64, .max = 1e6,
+     .help = "tokens of a block of its index"},
+    {"max_prefix_tokens", OPTION_INT, offsetof(State, max_prefix_tokens), "131072", .min = 64,
+     .max = 1e7, .help = "tokens of a prompt that it looks at"},
+    {"lru_capacity", OPTION_INT, offsetof(State, lru_capacity), "31250", .min = 1, .max = 1e8,
+     .help = "blocks of each machine that it remembers"},
+    REPORT_OPTIONS(State, reports, "50 ms"),
+    {0},
+};
+
+const Router router_llm_d = {
+    .policy = {.name = "llm_d",
+               .help = "the highest of weighted queue, KV and prefix scores (llm-d)",
+               .state_size = sizeof(State),
+               .options = options,
+               .check = check},
+    .knows_content = true,
+    .reports = reports,
+    .start = start,
+    .pick = pick,
+};

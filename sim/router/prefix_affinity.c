@@ -1,0 +1,108 @@
+/* The same machine for the same beginning of a prompt, so that its prefix cache has it: consistent
+ * hashing with bounded loads (Mirrokni, Thorup & Zadimoghaddam 2016).
+ *
+ * Each machine has `replication` places on a ring, and a prompt goes to the first machine at or
+ * after the place of its first `prefix_tokens` tokens that has room: of T requests assigned to the
+ * n machines of the list, this one counted, none gets more than ⌈load_factor · T / n⌉. What a load
+ * is is the column n_assigned. Machines that decode only are chosen so where they keep a cache,
+ * and else by the least load. Defaults: KubeAI's PrefixHash (meanLoadFactor 125, replication 256)
+ * and the 256 tokens of SGLang's gateway (prefix_hash). */
+#include "sim/base/hash.h"
+#include "sim/router/router.h"
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct RingPlace {
+  uint64_t at;
+  MachineIx machine;
+} RingPlace;
+
+typedef struct State {
+  int64_t prefix_tokens, replication;
+  double load_factor;
+  RingPlace *ring; // in order
+  size_t n_places;
+  uint64_t key; // of the request being placed
+} State;
+
+static int by_place(const void *a, const void *b) {
+  const RingPlace *x = a, *y = b;
+  if (x->at != y->at) return x->at < y->at ? -1 : 1;
+  return (x->machine > y->machine) - (x->machine < y->machine);
+}
+
+static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
+  (void)seed;
+  State *self = state;
+  self->n_places = (size_t)view->n_machines * (size_t)self->replication;
+  self->ring = ARENA_ARRAY(arena, RingPlace, self->n_places);
+  size_t n = 0;
+  for (MachineIx m = 0; m < view->n_machines; m++)
+    for (int64_t i = 0; i < self->replication; i++)
+      self->ring[n++] = (RingPlace){hash_fold(hash_mix(m + UINT64_C(1)), (uint64_t)i), m};
+  qsort(self->ring, self->n_places, sizeof *self->ring, by_place);
+}
+
+/* The first place at or after `at`, as if the ring went on. */
+static size_t first_place(const State *self, uint64_t at) {
+  size_t low = 0, high = self->n_places;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (self->ring[middle].at < at)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* The most requests that a machine of the list may have with this one. */
+static int64_t bound(const State *self, const ClusterView *view, const RoleList *list) {
+  int64_t total = 1;
+  for (uint32_t i = 0; i < list->count; i++)
+    total += column_at(view->n_assigned, list->items[i]);
+  return (int64_t)ceil(self->load_factor * (double)total / list->count);
+}
+
+static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
+  const State *self = state;
+  if (phase == PHASE_DECODE && !view->machines[list->items[0]].cache)
+    return column_least(view->n_assigned, list);
+  const int64_t most = bound(self, view, list);
+  const size_t first = first_place(self, hash_mix(self->key));
+  for (size_t i = 0; i < self->n_places; i++) {
+    const MachineIx m = self->ring[(first + i) % self->n_places].machine;
+    if (view->columns->listed[m] == list->role && column_at(view->n_assigned, m) < most) return m;
+  }
+  assert(false); // not all of them are above the mean
+  return MACHINE_NONE;
+}
+
+static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
+  State *self = state;
+  const int64_t prompt = view->requests[ix].prompt_tokens;
+  self->key = content_key(&view->memory[ix].content,
+                          prompt < self->prefix_tokens ? prompt : self->prefix_tokens);
+  return router_place(view, choose, self);
+}
+
+static const OptionSpec options[] = {
+    {"prefix_tokens", OPTION_INT, offsetof(State, prefix_tokens), "256", .min = 1, .max = 1e7,
+     .help = "tokens of the prompt that choose the machine"},
+    {"load_factor", OPTION_REAL, offsetof(State, load_factor), "1.25", .min = 1, .max = 1000,
+     .help = "requests of a machine at most, over the mean"},
+    {"replication", OPTION_INT, offsetof(State, replication), "256", .min = 1, .max = 4096,
+     .help = "places of each machine on the ring"},
+    {0},
+};
+
+const Router router_prefix_affinity = {
+    .policy = {.name = "prefix_affinity",
+               .help = "the same machine for the same beginning of a prompt, loads bounded",
+               .state_size = sizeof(State),
+               .options = options},
+    .knows_content = true,
+    .start = start,
+    .pick = pick,
+};

@@ -1,0 +1,26 @@
+/* Which beginnings of prompts a router has sent to a machine, the least recently sent forgotten: a
+ * guess at what is in that machine's prefix cache, made without asking it. */
+#ifndef SIM_ROUTER_PREFIX_LRU_H
+#define SIM_ROUTER_PREFIX_LRU_H
+#include "sim/base/key_map.h"
+#include "sim/prompt_keys.h"
+#include <stdbool.h>
+
+typedef struct PrefixEntry {
+  uint64_t key;
+  uint32_t older, newer;
+} PrefixEntry;
+
+typedef struct PrefixLru {
+  uint32_t capacity;    // > 0, of blocks
+  KeyMap places;        // of keys among the entries
+  PrefixEntry *entries; // [places.n_keys]
+  size_t n_reserved;
+  uint32_t oldest, newest;
+} PrefixLru;
+
+/* How many of the first `n` blocks of a prompt, from the first on, are there. */
+int64_t prefix_lru_match(const PrefixLru *self, PromptKeys *keys, int64_t block_size, int64_t n);
+/* These were sent, the first one first; a zeroed one with a capacity is empty. */
+void prefix_lru_add(PrefixLru *self, PromptKeys *keys, int64_t block_size, int64_t n);
+#endif

@@ -1,0 +1,125 @@
+/* What machines report to routers: when it is known, what waits, what caches hold as of then. */
+#include "sim/reports.h"
+#include "tests/unit/sim_testing.h"
+
+TestSuite(reports, .init = setup, .fini = teardown);
+
+static Stage stage;
+
+/* At `interval` and `delay` ms, of three machines of which the middle one keeps a cache. */
+static Reports *begin(Tick interval, Tick delay) {
+  stage_init(&stage, "MMM", 100, 16, &arena);
+  stage.machines[1].cache = ARENA_NEW(&arena, PrefixCache);
+  prefix_cache_init(stage.machines[1].cache, 100, &arena);
+  const ReportOptions options = {interval * MS, delay * MS};
+  return reports_new(&options, true, &stage.view, &arena);
+}
+
+static const Content *content_of(uint64_t id) {
+  Content *content = ARENA_NEW(&arena, Content);
+  content_set(content, &(TraceRow){.prompt_tokens = 1}, id, &arena);
+  return content;
+}
+
+/* Caches the first `n` blocks of a prompt. */
+static void fill(const Content *content, int64_t n) {
+  HeldBlocks *held = ARENA_NEW(&arena, HeldBlocks);
+  prefix_cache_take(stage.machines[1].cache, held, n);
+  prefix_cache_register(stage.machines[1].cache, held, content, 16, 16 * n);
+  prefix_cache_release(stage.machines[1].cache, held);
+}
+
+static int64_t match(const Reports *reports, MachineIx m, const Content *content) {
+  PromptKeys keys = {.arena = &arena};
+  prompt_keys_begin(&keys, content);
+  return reports_match(reports, m, &keys, 50);
+}
+
+static void make_at(Reports *reports, Tick at) {
+  stage.view.now = at * MS;
+  reports_make(reports);
+}
+
+static void see_at(Reports *reports, Tick at) {
+  stage.view.now = at * MS;
+  reports_see(reports);
+}
+
+Test(reports, without_an_interval_all_is_seen_as_it_is) {
+  Reports *reports = begin(0, 0);
+  const Content *content = content_of(1);
+  fill(content, 3);
+  stage_prefill(&stage, 1, 100);
+  stage.machines[2].free_blocks = 40;
+  see_at(reports, 7);
+  cr_expect_eq(match(reports, 1, content), 3);
+  cr_expect_eq(match(reports, 0, content), 0, "it keeps no cache");
+  cr_expect_eq(reports->known[1].n_waiting, 1);
+  cr_expect_eq(reports->known[2].used_blocks, 60);
+  cr_expect_eq(reports->known[2].kv_blocks, 100);
+}
+
+Test(reports, the_last_one_made_before_the_delay_is_known) {
+  Reports *reports = begin(10, 25);
+  const Content *a = content_of(1), *b = content_of(2);
+  make_at(reports, 0);
+  fill(a, 2);
+  stage_prefill(&stage, 0, 100);
+  make_at(reports, 10);
+  fill(b, 100); // there is no room for the two
+  stage_prefill(&stage, 0, 100);
+  make_at(reports, 20);
+  see_at(reports, 34);
+  cr_expect_eq(reports->known[0].n_waiting, 0);
+  cr_expect_eq(match(reports, 1, a), 0);
+  see_at(reports, 35);
+  cr_expect_eq(reports->known[0].n_waiting, 1);
+  cr_expect_eq(match(reports, 1, a), 2);
+  cr_expect_eq(match(reports, 1, b), 0);
+  make_at(reports, 40); // 30 was left out
+  see_at(reports, 44);
+  cr_expect_eq(match(reports, 1, a), 2);
+  see_at(reports, 45);
+  cr_expect_eq(reports->known[0].n_waiting, 2);
+  cr_expect_eq(match(reports, 1, a), 0);
+  cr_expect_eq(match(reports, 1, b), 50);
+}
+
+Test(reports, a_cache_that_is_warm_is_told_of) {
+  stage_init(&stage, "MM", 100, 16, &arena);
+  stage.machines[1].cache = ARENA_NEW(&arena, PrefixCache);
+  prefix_cache_init(stage.machines[1].cache, 100, &arena);
+  const Content *content = content_of(1);
+  fill(content, 4);
+  const ReportOptions options = {10 * MS, 0};
+  const Reports *reports = reports_new(&options, true, &stage.view, &arena);
+  cr_expect_eq(match(reports, 1, content), 4);
+}
+
+Test(reports, what_waits_has_not_begun_to_run) {
+  Reports *reports = begin(0, 0);
+  Machine *machine = &stage.machines[0];
+  const RequestIx first = stage_prefill(&stage, 0, 100), second = stage_prefill(&stage, 0, 100);
+  stage_prefill(&stage, 0, 100);
+  stage_decode(&stage, 0, REQUEST_WAITS_DECODE, 20, 5);
+  stage_decode(&stage, 0, REQUEST_RUNS, 20, 5);
+  stage.requests.slots[first].prefilled_tokens = 50; // between chunks
+  machine->n_started = 1;
+  RequestIx chunks[] = {second};
+  stage.requests.slots[second].state = REQUEST_PREFILLS;
+  machine->chunks = chunks;
+  machine->n_chunks = 1;
+  see_at(reports, 0);
+  cr_expect_eq(reports->known[0].n_waiting, 2);
+}
+
+/* Each needs 16 ms; the report is made each ms where somebody may see it. */
+Test(reports, are_left_out_while_nobody_would_see_them) {
+  Scene scene;
+  scene_init(&scene, &arena, &diag);
+  const TraceRow rows[] = {row(0, 6, 1), row(1000000 * TICKS_PER_SECOND, 6, 1)};
+  scene_choose(&scene, POLICY_ROUTER, "llm_d", "{interval: 1 ms, delay: 10 ms}");
+  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+  cr_expect_lt(scene.result.events, 50u, "%llu", (unsigned long long)scene.result.events);
+  cr_expect_eq(scene.result.span, rows[1].at + 16 * MS);
+}
