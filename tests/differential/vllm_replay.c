@@ -118,13 +118,31 @@ static void add_side(Text *self, const RecordedRun *run, const char *side, const
 
 /* --- steps */
 
-static bool same_items(const StepRecord *want, const StepRecord *got, bool hits) {
+static bool same_tokens(const StepRecord *want, const StepRecord *got) {
   if (want->n_items != got->n_items) return false;
-  for (size_t i = 0; i < want->n_items; i++) {
-    const StepItem *a = &want->items[i], *b = &got->items[i];
-    if (a->request != b->request) return false;
-    if (hits ? a->hit_tokens != b->hit_tokens : a->tokens != b->tokens) return false;
-  }
+  for (size_t i = 0; i < want->n_items; i++)
+    if (want->items[i].request != got->items[i].request ||
+        want->items[i].tokens != got->items[i].tokens)
+      return false;
+  return true;
+}
+
+/* The next item from `i` that is of a request scheduled for the first time; NULL: none. */
+static const StepItem *next_hit(const StepRecord *step, size_t *i) {
+  while (*i < step->n_items && step->items[*i].hit_tokens < 0)
+    ++*i;
+  return *i < step->n_items ? &step->items[(*i)++] : NULL;
+}
+
+static bool same_hits(const StepRecord *want, const StepRecord *got) {
+  const StepItem *a, *b;
+  size_t i = 0, j = 0;
+  do {
+    a = next_hit(want, &i);
+    b = next_hit(got, &j);
+    if (!a != !b) return false;
+    if (a && (a->request != b->request || a->hit_tokens != b->hit_tokens)) return false;
+  } while (a);
   return true;
 }
 
@@ -141,9 +159,9 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
   case PART_END:
     return want->end == got->end;
   case PART_TOKENS:
-    return same_items(want, got, false);
+    return same_tokens(want, got);
   case PART_HITS:
-    return same_items(want, got, true);
+    return same_hits(want, got);
   case PART_PREEMPTED:
     return same_requests(want->preempted, want->n_preempted, got->preempted, got->n_preempted);
   case PART_RUNNING:
