@@ -235,23 +235,29 @@ static int keep_times(void *context, const RequestRecord *record, const Metrics 
   return 0;
 }
 
-/* Those that `want` has. */
+static bool same_times(const RequestTimes *want, const RequestTimes *got) {
+  return want->last_token_at < 0 ||
+         (want->first_token_at == got->first_token_at && want->last_token_at == got->last_token_at);
+}
+
+/* Those that `want` has; the request that is shown is the one that ended first. */
 static void check_times(Text *difference, const RecordedRun *run, const char *const sides[2],
                         const RequestTimes *want, const RequestTimes *got) {
-  for (size_t i = 0; i < run->n_requests && difference->length == 0; i++) {
-    if (want[i].last_token_at < 0) continue;
-    if (want[i].first_token_at == got[i].first_token_at &&
-        want[i].last_token_at == got[i].last_token_at)
-      continue;
-    const RequestTimes *times[] = {&want[i], &got[i]};
-    add(difference, "request %lld:", (long long)run->names[i]);
-    for (int side = 0; side < 2; side++) {
-      add(difference, "\n  %s {", sides[side]);
-      add_time(difference, "first_token_us", times[side]->first_token_at);
-      add(difference, ",");
-      add_time(difference, "at_us", times[side]->last_token_at);
-      add(difference, "}");
-    }
+  if (difference->length > 0) return;
+  size_t first = run->n_requests;
+  for (size_t i = 0; i < run->n_requests; i++)
+    if (!same_times(&want[i], &got[i]) &&
+        (first == run->n_requests || want[i].last_token_at < want[first].last_token_at))
+      first = i;
+  if (first == run->n_requests) return;
+  add(difference, "request %lld:", (long long)run->names[first]);
+  for (int side = 0; side < 2; side++) {
+    const RequestTimes *times = side ? &got[first] : &want[first];
+    add(difference, "\n  %s {", sides[side]);
+    add_time(difference, "first_token_us", times->first_token_at);
+    add(difference, ",");
+    add_time(difference, "at_us", times->last_token_at);
+    add(difference, "}");
   }
 }
 
