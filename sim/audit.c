@@ -231,8 +231,7 @@ static void check_cpu_memory(const Engine *engine) {
       const Request *request = &slots[ix];
       assert(request->decode_machine == m && request->transfer == TRANSFER_NONE);
       assert(request->previous == REQUEST_NONE || slots[request->previous].id < request->id);
-      held +=
-          machine_held_blocks(machine, (int64_t)request->prompt_tokens + request->generated_tokens);
+      held += machine_held_blocks(machine, request_tokens(request));
     }
     assert(machine->free_cpu_blocks >= 0);
     assert(machine->free_cpu_blocks + held == machine->pool->cpu_kv_blocks);

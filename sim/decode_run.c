@@ -169,14 +169,19 @@ void engine_cut_run(Engine *self, Machine *machine) {
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
+/* To where the part ends now, in the place that its end has among events of one time. */
+static void move_end(Engine *self, const Machine *machine) {
+  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
+  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run), seq);
+}
+
 void engine_replan_tier(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   if (machine->activity != ACTIVITY_DECODE) return;
   const int64_t part = ended_in_part(self, machine) + 1;
   if (part == run->part) return;
   run->part = run->most = part;
-  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
-  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), seq);
+  move_end(self, machine);
 }
 
 void engine_refit_run(Engine *self, Machine *machine) {
@@ -188,8 +193,7 @@ void engine_refit_run(Engine *self, Machine *machine) {
   run->limit = limit;
   if (steps(self, machine)) return;
   run->part = part_length(machine, present_piece(machine));
-  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
-  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), seq);
+  move_end(self, machine);
 }
 
 /* Does the run end here? In --step mode the plain question is asked of every sequence. */

@@ -63,8 +63,7 @@ static void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
 
 static void join_batch(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  batch_push(&machine->batch, self->requests.slots, ix,
-             request->prompt_tokens + request->generated_tokens,
+  batch_push(&machine->batch, self->requests.slots, ix, request_tokens(request),
              request->output_tokens - request->generated_tokens, self->arena);
   request->computing_ticks -= machine->decoded_ticks;
 }
@@ -358,8 +357,7 @@ void life_fetched(Engine *self, Machine *to, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_dispatched(self, request, to->ix);
   engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
-  const int64_t context = (int64_t)request->prompt_tokens + request->generated_tokens;
-  hold_blocks(self, to, request, machine_held_blocks(to, context));
+  hold_blocks(self, to, request, machine_held_blocks(to, request_tokens(request)));
   change(self, to, ix, REQUEST_FETCHED);
 }
 

@@ -73,9 +73,14 @@ typedef struct Request {
 } Request;
 _Static_assert(sizeof(Request) <= 192, "three cache lines");
 
-/* Tokens that its prefill computes: the prompt, and the output so far if its KV was dropped. */
+/* Tokens that there are of it: the prompt, and the output so far. */
+static inline int64_t request_tokens(const Request *request) {
+  return (int64_t)request->prompt_tokens + request->generated_tokens;
+}
+
+/* Those that its prefill computes: the output too, if its KV was dropped. */
 static inline int32_t request_prefill_tokens(const Request *request) {
-  return request->prompt_tokens + request->generated_tokens;
+  return (int32_t)request_tokens(request);
 }
 
 /* Whether it waits for prefill or is in one. */
@@ -85,7 +90,7 @@ static inline bool request_prefills(const Request *request) {
 
 /* Tokens whose KV a request that is prefilled has: the newest one's is not computed yet. */
 static inline int64_t request_kv_tokens(const Request *request) {
-  return (int64_t)request->prompt_tokens + request->generated_tokens - 1;
+  return request_tokens(request) - 1;
 }
 
 /* Whether the KV of a request that is prefilled on `machine` will have to move, and whither is

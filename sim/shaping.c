@@ -139,7 +139,7 @@ static Machine *find_room(const Engine *self, const Group *group, const Request 
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++) {
     Machine *machine = &machines[i];
     if (best && machine->n_decodes >= best->n_decodes) continue;
-    const int64_t blocks = machine_held_blocks(machine, request_kv_tokens(request) + 1);
+    const int64_t blocks = machine_held_blocks(machine, request_tokens(request));
     if (engine_has_room(self, machine, blocks)) best = machine;
   }
   return best;

@@ -83,7 +83,7 @@ static void begin_padded(const State *self, MachineState *batch, const MachineVi
                           .iterations = view->machine->batch.iterations};
   for (size_t i = 0; i < plan->n_admits; i++) {
     const Request *request = &view->requests[plan->admits[i]];
-    context += request->prompt_tokens + request->generated_tokens;
+    context += request_tokens(request);
     const int64_t prompt = longer(request->prompt_tokens, self->padded_prompt_tokens);
     batch->context = longer(batch->context, prompt + request->generated_tokens);
   }

@@ -18,7 +18,7 @@ static int64_t predicted_left(const TetriInfer *self, const MachineView *view, R
  * tokens. */
 static int64_t blocks_after(const MachineView *view, RequestIx ix, int64_t n) {
   const Request *request = &view->requests[ix];
-  const int64_t tokens = (int64_t)request->prompt_tokens + request->generated_tokens + n - 1;
+  const int64_t tokens = request_kv_tokens(request) + n;
   const int64_t held = request->state == REQUEST_WAITS_DECODE ? request->kv_blocks : 0;
   const int64_t more = blocks_of(view->machine, tokens) - held;
   return more > 0 ? more : 0;
@@ -101,7 +101,7 @@ int64_t tetriinfer_joins_after(const TetriInfer *self, const MachineView *view) 
   const Request *request = &view->requests[ix];
   const int64_t first = first_finish(self, view, 0);
   const int64_t spare = spare_after(view, 0, first);
-  const int64_t tokens = (int64_t)request->prompt_tokens + request->generated_tokens - 1;
+  const int64_t tokens = request_kv_tokens(request);
   const int64_t room = (request->kv_blocks + spare) * machine->pool->block_size;
   const int64_t left = predicted_left(self, view, ix);
   int64_t after = first > left ? first - left : 1;

@@ -305,8 +305,7 @@ static char *read_all(const char *path) {
 }
 
 Test(fit, a_saved_model_reads_back_and_names_its_profile) {
-  char directory[] = "/tmp/tandem-test-XXXXXX";
-  cr_assert_not_null(mkdtemp(directory));
+  const char *directory = temp_folder(&arena);
   const char *path = arena_printf(&arena, "%s/m_g_tp1.yaml", directory), *before = NULL;
   for (int operators = 0; operators < 2; operators++) {
     Profile profile = gpu_profile(operators, 0.02);

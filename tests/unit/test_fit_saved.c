@@ -107,13 +107,12 @@ static const char *difference(const char *got, const char *want) {
 static void expect_saved(const FitOptions *options, const char *name) {
   ProfileGroup *groups;
   FitResult *result = ARENA_NEW(&arena, FitResult);
-  char folder[] = "/tmp/tandem-test-XXXXXX";
   const char *saved =
       arena_printf(&arena, "%s/tests/unit/saved/%s.yaml", getenv("TANDEM_SOURCE_DIR"), name);
   cr_assert_eq(profile_groups(&profile, &groups, &arena), 1);
   cr_assert_eq(fit_group(result, &profile, &groups[0], options, &arena, &diag), 0);
   if (getenv("TANDEM_UPDATE_SAVED")) cr_assert_eq(fit_save(result, &profile, saved, &diag), 0);
-  cr_assert_not_null(mkdtemp(folder));
+  const char *folder = temp_folder(&arena);
   const char *path = arena_printf(&arena, "%s/m_g_tp1.yaml", folder);
   cr_assert_eq(fit_save(result, &profile, path, &diag), 0);
   const char *differs = difference(read_all(path), read_all(saved));

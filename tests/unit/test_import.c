@@ -169,10 +169,9 @@ static int import_bundle(const char *meta, const char *dense, const char *per_se
                {"tp2/dense.csv", dense},
                {"tp2/per_sequence.csv", per_sequence},
                {"tp2/attention.csv", attention}};
-  const char *folder = temp_file("", 0, &arena);
-  unlink(folder);
+  const char *folder = temp_folder(&arena);
   const char *degree = arena_printf(&arena, "%s/tp2", folder);
-  cr_assert(mkdir(folder, 0700) == 0 && mkdir(degree, 0700) == 0);
+  cr_assert_eq(mkdir(degree, 0700), 0);
   for (size_t i = 0; i < 4; i++)
     write_file(arena_printf(&arena, "%s/%s", folder, files[i].name), files[i].text);
   const ImportInput input = {folder, "llama3-8b", NULL, data_dir};

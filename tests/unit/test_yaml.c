@@ -189,10 +189,8 @@ Test(yaml, a_file_that_cannot_be_read_is_an_environment_error) {
 }
 
 Test(yaml, a_file_is_read_whole_and_one_too_large_is_refused) {
-  char path[] = "tandem-yaml-XXXXXX";
-  int descriptor = mkstemp(path);
-  cr_assert_geq(descriptor, 0);
-  FILE *file = fdopen(descriptor, "w");
+  const char *path = temp_file("", 0, &arena);
+  FILE *file = fopen(path, "w");
   for (int i = 0; i < 20000; i++)
     fprintf(file, "key%d: value\n", i);
   fclose(file);

@@ -17,7 +17,7 @@
 static Arena arena;
 static Diag diag;
 static const char *data_dir; // of perfmodel/, in the source tree
-static char folder[64];      // what is in it goes with it
+static const char *folder;   // what is in it goes with it
 static const char *path;     // of a file in the folder that a test may make
 
 static inline void setup(void) {
@@ -38,6 +38,19 @@ static inline void setup_data(void) {
   data_dir = arena_printf(&arena, "%s/perfmodel", source);
 }
 
+/* Of a file or folder of its own, for mkstemp and mkdtemp. */
+static inline char *temp_name(Arena *to) {
+  const char *dir = getenv("TMPDIR");
+  return arena_printf(to, "%s/tandem-test-XXXXXX", dir ? dir : "/tmp");
+}
+
+/* A new folder. */
+static inline const char *temp_folder(Arena *to) {
+  const char *name = mkdtemp(temp_name(to));
+  cr_assert_not_null(name);
+  return name;
+}
+
 static inline void teardown_folder(void) {
   DIR *listing = opendir(folder);
   for (const struct dirent *entry; listing && (entry = readdir(listing));)
@@ -54,8 +67,7 @@ static inline const char *in_folder(const char *name) {
 
 static inline void setup_folder(void) {
   setup_data();
-  strcpy(folder, "/tmp/tandem-test-XXXXXX");
-  cr_assert_not_null(mkdtemp(folder));
+  folder = temp_folder(&arena);
   path = in_folder("file.yaml");
 }
 
@@ -78,8 +90,7 @@ static inline void expect_entry(const Diag *of, int i, int line, int column, con
 
 /* A new file with these bytes; its path is in the arena. */
 static inline const char *temp_file(const void *bytes, size_t size, Arena *to) {
-  const char *dir = getenv("TMPDIR");
-  char *path = arena_printf(to, "%s/tandem-test-XXXXXX", dir ? dir : "/tmp");
+  char *path = temp_name(to);
   int descriptor = mkstemp(path);
   cr_assert_geq(descriptor, 0);
   cr_assert_eq(write(descriptor, bytes, size), (ssize_t)size);
