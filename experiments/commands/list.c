@@ -113,6 +113,7 @@ static void print_options(Arena *arena, Diag *diag) {
       {"workload, of a trace", workload_replay_options},
       {"workload, synthetic", workload_synthetic_options},
       {"workload.arrivals", workload_arrival_options},
+      {"workload.system_prompts, workload.documents", sharing_options},
       {"workload.closed_loop", closed_loop_options},
       {"groups.NAME", config_group_options},
       {"timeline", config_timeline_options},
