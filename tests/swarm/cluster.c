@@ -1,6 +1,7 @@
 /* See cluster.h. Every time goes through `ticks`, which scales it; no other draw depends on the
  * scale, so two scales of one seed differ in nothing else. */
 #include "tests/swarm/cluster.h"
+#include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
@@ -425,8 +426,30 @@ void cluster_rewind(Cluster *self) {
   self->config.trace = &self->workload.source;
 }
 
+/* What requests have in common: paths in a tree of texts, some of which go on into outputs and past
+ * them. They have a stream of their own. */
+static void draw_content(TraceRow *rows, int n, uint64_t seed, Arena *arena) {
+  enum { DEPTH = 4 };
+  Rng rng;
+  rng_init(&rng, seed, "swarm_content");
+  TraceSegment *segments = ARENA_ARRAY(arena, TraceSegment, n * DEPTH);
+  const uint64_t texts = 1 + rng_below(&rng, 4), longest = 1 + rng_below(&rng, 600);
+  for (int i = 0; i < n; i++, segments += DEPTH) {
+    TraceSegment last = {0};
+    const int depth = (int)rng_below(&rng, DEPTH + 1);
+    for (int k = 0; k < depth; k++) {
+      last.id = hash_fold(last.id, rng_below(&rng, texts));
+      last.end += 1 + (int32_t)(hash_mix(last.id) % longest);
+      segments[k] = last;
+    }
+    if (depth > 0 && rng_below(&rng, 3) == 0) segments[depth - 1].end = INT32_MAX;
+    rows[i].segments = segments;
+    rows[i].n_segments = depth;
+  }
+}
+
 /* Returns the most tokens of one request. */
-static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
+static int64_t draw_workload(Draw *self, ArrayTrace *workload, uint64_t seed) {
   const int n = (int)magnitude(self, 1, MAX_REQUESTS);
   TraceRow *rows = ARENA_ARRAY(self->arena, TraceRow, n);
   const int64_t prompts = magnitude(self, 1, 3000), outputs = magnitude(self, 1, 150);
@@ -443,6 +466,7 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
         (TraceRow){.at = at, .prompt_tokens = (int32_t)prompt, .output_tokens = (int32_t)output};
     if (prompt + output > largest) largest = prompt + output;
   }
+  draw_content(rows, n, seed, self->arena);
   workload->rows = rows;
   workload->n_rows = n;
   return largest;
@@ -453,7 +477,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   Draw draw = {.arena = arena, .scale = time_scale};
   rng_init(&draw.rng, seed, "swarm");
   draw.coarse = one_in(&draw, 2);
-  const int64_t largest = draw_workload(&draw, &self->workload);
+  const int64_t largest = draw_workload(&draw, &self->workload, seed);
   choose_policies(seed % cluster_policy_sets(), self->config.policies);
   draw_pools(&draw, self, largest);
   draw_policies(&draw, &self->config);
