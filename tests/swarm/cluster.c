@@ -17,6 +17,7 @@ enum { MAX_REQUESTS = 80, MAX_KNOTS = 5, MAX_ROWS = 4 };
 typedef struct Draw {
   Rng rng;
   Arena *arena;
+  uint64_t seed;
   int64_t scale;
   bool coarse; // times are whole milliseconds, so that many are equal
   bool ragged; // those of a model have fractions of ticks
@@ -428,11 +429,11 @@ void cluster_rewind(Cluster *self) {
 
 /* What requests have in common: paths in a tree of texts, some of which go on into outputs and past
  * them. They have a stream of their own. */
-static void draw_content(TraceRow *rows, int n, uint64_t seed, Arena *arena) {
+static void draw_content(const Draw *self, TraceRow *rows, int n) {
   enum { DEPTH = 4 };
   Rng rng;
-  rng_init(&rng, seed, "swarm_content");
-  TraceSegment *segments = ARENA_ARRAY(arena, TraceSegment, n * DEPTH);
+  rng_init(&rng, self->seed, "content");
+  TraceSegment *segments = ARENA_ARRAY(self->arena, TraceSegment, n * DEPTH);
   const uint64_t texts = 1 + rng_below(&rng, 4), longest = 1 + rng_below(&rng, 600);
   for (int i = 0; i < n; i++, segments += DEPTH) {
     TraceSegment last = {0};
@@ -448,8 +449,21 @@ static void draw_content(TraceRow *rows, int n, uint64_t seed, Arena *arena) {
   }
 }
 
+/* Clients of half the clusters may give up, some before much happens. From a stream of their own,
+ * so that all else is as without them. */
+static void draw_patience(const Draw *self, TraceRow *rows, int n) {
+  Draw own = *self;
+  rng_init(&own.rng, self->seed, "patience");
+  if (one_in(&own, 2)) return;
+  const int64_t most = magnitude(&own, 10, 20000);
+  for (int i = 0; i < n; i++) {
+    if (one_in(&own, 2)) rows[i].patience = ticks(&own, most);
+    if (one_in(&own, 3)) rows[i].first_token_patience = ticks(&own, most);
+  }
+}
+
 /* Returns the most tokens of one request. */
-static int64_t draw_workload(Draw *self, ArrayTrace *workload, uint64_t seed) {
+static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   const int n = (int)magnitude(self, 1, MAX_REQUESTS);
   TraceRow *rows = ARENA_ARRAY(self->arena, TraceRow, n);
   const int64_t prompts = magnitude(self, 1, 3000), outputs = magnitude(self, 1, 150);
@@ -466,7 +480,8 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload, uint64_t seed) {
         (TraceRow){.at = at, .prompt_tokens = (int32_t)prompt, .output_tokens = (int32_t)output};
     if (prompt + output > largest) largest = prompt + output;
   }
-  draw_content(rows, n, seed, self->arena);
+  draw_content(self, rows, n);
+  draw_patience(self, rows, n);
   workload->rows = rows;
   workload->n_rows = n;
   return largest;
@@ -474,10 +489,10 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload, uint64_t seed) {
 
 void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena) {
   *self = (Cluster){.config = {.seed = seed}};
-  Draw draw = {.arena = arena, .scale = time_scale};
+  Draw draw = {.arena = arena, .seed = seed, .scale = time_scale};
   rng_init(&draw.rng, seed, "swarm");
   draw.coarse = one_in(&draw, 2);
-  const int64_t largest = draw_workload(&draw, &self->workload, seed);
+  const int64_t largest = draw_workload(&draw, &self->workload);
   choose_policies(seed % cluster_policy_sets(), self->config.policies);
   draw_pools(&draw, self, largest);
   draw_policies(&draw, &self->config);
