@@ -5,7 +5,6 @@
 #include "sim/base/heap.h"
 #include "sim/base/rng.h"
 #include <math.h>
-#include <string.h>
 
 #define SLOT_NONE UINT32_MAX
 
@@ -150,21 +149,30 @@ static void finish_turn(const Sessions *self, Session *session) {
       row->turn + 1 == session->n_turns || so_far + session->next.prompt_tokens >= self->context;
 }
 
-/* The first turn of the next session; the tokens of all are one stream, after what the start has
- * named. */
+/* The tokens of all turns are one stream, after what the start has named of its prompt. */
+static void name_tokens(Sessions *self, Session *session) {
+  const TraceRow *start = &self->start;
+  int32_t n = 0, end = 0;
+  ARENA_RESERVE(self->arena, session->segments, session->segments_capacity, start->n_segments + 1);
+  for (; n < start->n_segments && end < start->prompt_tokens; n++) {
+    const TraceSegment *segment = &start->segments[n];
+    end = segment->end < start->prompt_tokens ? segment->end : start->prompt_tokens;
+    session->segments[n] = (TraceSegment){.id = segment->id, .end = end};
+  }
+  const uint64_t before = n > 0 ? session->segments[n - 1].id : self->setting.seed;
+  session->segments[n] =
+      (TraceSegment){.id = hash_fold(hash_mix(before), self->n_begun), .end = INT32_MAX};
+  session->row.n_segments = n + 1;
+}
+
+/* The first turn of the next session. */
 static Due begin_session(Sessions *self) {
   const uint32_t slot = take_slot(self);
   Session *session = &self->slots[slot];
   const TraceRow *start = &self->start;
-  const int32_t n = start->n_segments;
   self->n_begun++;
-  ARENA_RESERVE(self->arena, session->segments, session->segments_capacity, n + 1);
-  if (n > 0) memcpy(session->segments, start->segments, (size_t)n * sizeof *start->segments);
-  const uint64_t before = n > 0 ? start->segments[n - 1].id : self->setting.seed;
-  session->segments[n] =
-      (TraceSegment){.id = hash_fold(hash_mix(before), self->n_begun), .end = INT32_MAX};
   session->row = *start;
-  session->row.n_segments = n + 1;
+  name_tokens(self, session);
   session->row.ticket = slot;
   session->row.session = self->n_begun;
   session->row.session_good = true;

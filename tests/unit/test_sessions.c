@@ -48,10 +48,10 @@ static void expect_none(TraceSource *source) {
 
 Test(sessions, a_turn_begins_with_everything_before) {
   const SessionsConfig config = three_turns(5 * MS);
-  const TraceSegment shared = {.id = 77, .end = 40};
+  const TraceSegment shared[] = {{.id = 77, .end = 40}, {.id = 78, .end = INT32_MAX}};
   TraceRow start = row(10 * MS, 90, 3);
-  start.segments = &shared;
-  start.n_segments = 1;
+  start.segments = shared;
+  start.n_segments = 2;
   TraceSource *source = open_sessions(&config, (SessionsSetting){.seed = 1}, &start, 1);
   uint64_t stream = 0;
   for (int turn = 0; turn < 3; turn++) {
@@ -62,11 +62,12 @@ Test(sessions, a_turn_begins_with_everything_before) {
     cr_expect_eq(now.at, (10 + 105 * turn) * MS);
     cr_expect_eq(now.session_began_at, 10 * MS);
     cr_expect_eq(now.session_good, turn < 2, "the second turn was late");
-    cr_assert_eq(now.n_segments, 2);
+    cr_assert_eq(now.n_segments, 3);
     cr_expect(now.segments[0].id == 77 && now.segments[0].end == 40);
-    cr_expect_eq(now.segments[1].end, INT32_MAX);
-    if (turn > 0) cr_expect_eq(now.segments[1].id, stream);
-    stream = now.segments[1].id;
+    cr_expect(now.segments[1].id == 78 && now.segments[1].end == 90);
+    cr_expect_eq(now.segments[2].end, INT32_MAX);
+    if (turn > 0) cr_expect_eq(now.segments[2].id, stream);
+    stream = now.segments[2].id;
     expect_none(source);
     answer(source, &now, now.at + 100 * MS, turn == 0);
   }
