@@ -106,3 +106,12 @@ int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const No
   const Node *node = own ? own : policies ? node_find(policies, "batcher") : NULL;
   return diag_error(diag, node ? config_place(node, key) : self->root->at, "%s", wrong);
 }
+
+bool config_keeps_caches(const Config *self) {
+  for (uint32_t p = 0; p < self->sim.n_pools; p++) {
+    const PolicyChoice choice = sim_pool_policy(&self->sim, &self->sim.pools[p], POLICY_BATCHER);
+    const Batcher *batcher = (const Batcher *)choice.policy;
+    if (batcher->caches && batcher->caches(choice.state)) return true;
+  }
+  return false;
+}
