@@ -21,6 +21,7 @@
 #include "traces/closed_loop.h"
 #include "traces/format.h"
 #include "traces/lengths.h"
+#include "traces/patience.h"
 #include "traces/priorities.h"
 #include "traces/sessions.h"
 #include "traces/sharing.h"
@@ -55,7 +56,8 @@ typedef struct WorkloadConfig {
   SessionsConfig sessions;
   PrioritiesConfig priorities;
   Place priorities_at; // where they stand
-  Place at;            // where the block stands
+  PatienceConfig patience;
+  Place at; // where the block stands
 } WorkloadConfig;
 
 /* Rows of the option tables, for help and reference pages. */

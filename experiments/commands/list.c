@@ -152,6 +152,7 @@ static void print_options(Arena *arena, Diag *diag) {
       {"workload.sessions", sessions_options},
       {"workload.priorities", priorities_options},
       {"workload.priorities.values", priority_share_options},
+      {"workload.patience", patience_options},
       {"groups.NAME", config_group_options},
       {"timeline", config_timeline_options},
       {"network", config_network_options},
