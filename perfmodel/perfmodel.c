@@ -112,8 +112,9 @@ static FineTick constant_of_row(const PerfModel *self, int64_t n, FineTick head,
                                 Extrapolation *ret_flag) {
   *ret_flag = curve_flag(&self->head, n);
   if (self->form == PERF_SPLITWISE_SIM) return head;
-  *ret_flag = worse(*ret_flag, curve_flag(&self->linear, n));
-  return fine_from_ticks(self->overhead) + pwl_fine(&self->linear, n) + head;
+  const int64_t padded = captured_size(&self->captured, n);
+  *ret_flag = worse(*ret_flag, curve_flag(&self->linear, padded));
+  return fine_from_ticks(self->overhead) + pwl_fine(&self->linear, padded) + head;
 }
 
 static int64_t *points_alloc(const DecodeTable *table, Arena *arena) {

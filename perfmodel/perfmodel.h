@@ -11,6 +11,10 @@
  * batch without prefill is the nearest tick of its piece. Slopes of pieces are rounded down to a
  * FineTick, so that no row falls: a million context tokens are less than 2^-12 ticks short.
  *
+ * With captured sizes an iteration of decodes alone pays linear(m) for the m >= n that it is padded
+ * to (captured.h). Attention sees the n that are there, and so does the head: logits are computed
+ * of them, outside the graph. Rows keep their slopes in C, so runs are series as without.
+ *
  * The `splitwise-sim` form instead has the released simulator's rules: prefill only: prefill(P);
  * decode only: decode(n); mixed: mixed_factor · prefill(P + n), with lines extended at both ends,
  * in doubles as it has them, and then to the nearest tick.
@@ -18,6 +22,7 @@
  * iterations are flagged: that is the released tool's quirk, reported as what it is. */
 #ifndef PERFMODEL_PERFMODEL_H
 #define PERFMODEL_PERFMODEL_H
+#include "perfmodel/captured.h"
 #include "perfmodel/pwl.h"
 #include "sim/base/option.h"
 #include "sim/base/units.h"
@@ -54,18 +59,19 @@ typedef struct PerfModel {
   const char *name; // MODEL_GPU_tpN
   PerfForm form;
   Tick overhead;
-  Pwl linear;            // of P + n            | splitwise-sim: prefill(tokens)
-  Pwl prefill_attention; // of 2A; empty: none
-  Pwl head;              // of s; empty: none   | splitwise-sim: decode(n)
-  double mixed_factor;   // splitwise-sim only
-  int64_t stages;        // of a pipeline, the last of which this is; 0 or 1: it is the whole
-  FineTick send;         // per token, to the next stage
+  Pwl linear;             // of P + n            | splitwise-sim: prefill(tokens)
+  Pwl prefill_attention;  // of 2A; empty: none
+  Pwl head;               // of s; empty: none   | splitwise-sim: decode(n)
+  double mixed_factor;    // splitwise-sim only
+  int64_t stages;         // of a pipeline, the last of which this is; 0 or 1: it is the whole
+  FineTick send;          // per token, to the next stage
+  CapturedSizes captured; // composed only: what decodes alone are padded to
   // what perfmodel_compile made
   int64_t max_decode_seqs;   // rows compiled
   const DecodePiece *pieces; // all rows, one after the other, each over C from 0 to INT64_MAX
   const int32_t *row_first; // [max_decode_seqs + 2]: row n is row_first[n] … row_first[n + 1] − 1
   const FineTick *row_constant; // [max_decode_seqs + 1]: the part of row n's pieces that is not
-                                // decode_attention: overhead + linear(n) + head(n)
+                                // decode_attention: overhead + linear(m) + head(n)
   const FineTick *row_head;     // [max_decode_seqs + 1]: head(n)
   uint64_t digest;              // of all numbers above: equal when all times are
 } PerfModel;

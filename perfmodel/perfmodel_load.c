@@ -14,6 +14,7 @@ typedef struct ModelFile {
   Tick overhead;
   const Node *prefill, *decode; // splitwise-sim
   const Node *linear, *prefill_attention, *decode_attention, *head;
+  const Node *captured_batch_sizes;
   const Node *fit; // what `tandem fit` records; fit_load.c reads it
 } ModelFile;
 
@@ -39,6 +40,10 @@ static const OptionSpec COMPOSED_SPECS[] = {
     {TERM(prefill_attention, OPTION_NODE), .help = "curve over 2A, or none"},
     {TERM(decode_attention, OPTION_NODE), .help = "rows over sequences, or none"},
     {TERM(head, OPTION_NODE), .help = "curve over sequences that need logits, or none"},
+    {.key = "captured_batch_sizes",
+     .type = OPTION_NODE,
+     .offset = offsetof(ModelFile, captured_batch_sizes),
+     .help = "that decodes alone are padded to, or a word; absent: none"},
     {.key = "fit",
      .type = OPTION_NODE,
      .offset = offsetof(ModelFile, fit),
@@ -254,7 +259,10 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
                      .mixed_factor = file.mixed_factor};
   DecodeTable table = {0};
   Loader loader = {physical, arena, diag};
-  if (terms_load(&loader, &file, &model, &table)) return -1;
+  int status = terms_load(&loader, &file, &model, &table);
+  if (file.captured_batch_sizes)
+    status |= captured_bind(&model.captured, file.captured_batch_sizes, arena, diag);
+  if (status) return -1;
   perfmodel_compile(&model, &table, max_decode_seqs, arena);
   *self = model;
   return 0;

@@ -124,7 +124,10 @@ double roofline_term_seconds(const RooflineTerm *self, double x) {
 }
 
 double roofline_stage_seconds(const Roofline *self, const BatchShape *batch, bool last) {
-  const double tokens = (double)(batch->prefill_tokens + batch->decode_seqs);
+  const bool padded = batch->prefill_tokens == 0 && batch->decode_seqs > 0;
+  const int64_t seqs =
+      padded ? captured_size(&self->captured, batch->decode_seqs) : batch->decode_seqs;
+  const double tokens = (double)(batch->prefill_tokens + seqs);
   double seconds = self->overhead + roofline_term_seconds(&self->linear, tokens) +
                    roofline_term_seconds(&self->prefill_attention, (double)batch->prefill_area2) +
                    roofline_term_seconds(&self->decode_attention, (double)batch->context_tokens);
@@ -183,6 +186,7 @@ void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode
       .overhead = tick_from_seconds(self->overhead),
       .stages = self->stages,
       .send = fine_from_seconds(self->send_slope),
+      .captured = self->captured,
       .linear = term_curve(&self->linear, arena),
       .prefill_attention = term_curve(&self->prefill_attention, arena),
       .head = term_curve(&self->head, arena),

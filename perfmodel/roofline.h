@@ -46,6 +46,7 @@ typedef struct Roofline {
   double overhead;   // seconds of every iteration outside its layers: the preset's
   double send_slope; // seconds per token to the next stage
   int64_t stages;
+  CapturedSizes captured; // what decodes alone are padded to; none as roofline_init leaves it
 } Roofline;
 
 /* Seconds at x >= 0, in closed form. */

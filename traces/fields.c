@@ -1,6 +1,8 @@
-/* Numbers are read by hand: exact, and the same in every locale. */
+/* Decimals are read by hand: exact, and the same in every locale. */
 #include "traces/fields.h"
 #include "traces/trace.h"
+#include <stdlib.h>
+#include <string.h>
 
 int fields_split(const Line *line, Field *ret_fields, int count, Diag *diag) {
   const int found = line_split(line, ret_fields, count);
@@ -39,4 +41,19 @@ int field_tokens(const Line *line, Field field, const char *name, int32_t *ret_t
     return field_error(line, field, name, "a whole number from 1 to 10000000", diag);
   *ret_tokens = (int32_t)tokens;
   return 0;
+}
+
+/* The program never leaves the C locale, so strtod takes a point. */
+bool field_seconds(Field field, TraceTime *ret_time) {
+  char text[64], *end = text;
+  size_t length = (size_t)field.length;
+  if (length == 0 || length >= sizeof text) return false;
+  memcpy(text, field.text, length);
+  text[length] = '\0';
+  if (strspn(text, "0123456789.eE+-") != length) return false; // no hexadecimal, inf, nan
+  double seconds = strtod(text, &end);
+  if (end != text + length || seconds < 0 || seconds > 9e6) return false;
+  Tick ticks = tick_from_seconds(seconds);
+  *ret_time = (TraceTime){ticks / TICKS_PER_SECOND, ticks % TICKS_PER_SECOND};
+  return true;
 }

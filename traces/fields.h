@@ -4,6 +4,13 @@
 #include "sim/base/lines.h"
 #include "sim/base/units.h"
 
+/* A point in time of a file's own clock. Seconds and the rest are apart because picoseconds since
+ * 1970 do not fit in a Tick. */
+typedef struct TraceTime {
+  int64_t seconds;
+  Tick fraction; // 0 … TICKS_PER_SECOND - 1
+} TraceTime;
+
 /* Splits at commas into exactly `count` fields. */
 int fields_split(const Line *line, Field *ret_fields, int count, Diag *diag);
 /* A token count: a whole number from 1 to TRACE_TOKENS_MAX. `name` is the column or key. */
@@ -11,4 +18,7 @@ int field_tokens(const Line *line, Field field, const char *name, int32_t *ret_t
 /* A plain decimal (digits, and a point with digits) as an exact count of 10^-places units. False
  * if it is something else, has more than `places` decimals, or does not fit. */
 bool field_decimal(Field field, int places, int64_t *ret_units);
+/* Seconds, 0 to 9e6, in decimal or scientific notation: the double nearest to the text. */
+bool field_seconds(Field field, TraceTime *ret_time);
+#define FIELD_SECONDS_IS "a number of seconds from 0 to 9e6"
 #endif

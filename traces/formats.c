@@ -1,5 +1,7 @@
 /* The list of trace formats, built from traces/formats.def. */
 #include "traces/format.h"
+#include "traces/json.h"
+#include "traces/json_rows.h"
 #include <assert.h>
 #include <string.h>
 
@@ -27,7 +29,8 @@ const TraceFormat *format_at(int i) {
 const TraceFormat *format_of_line(const Line *first) {
   for (int i = 0; formats[i]; i++) {
     const TraceFormat *format = formats[i];
-    if (format->header ? line_is(first, format->header) : format->accepts(first)) return format;
+    if (format->header ? line_is(first, format->header) : json_line_has(first, format->mark))
+      return format;
   }
   return NULL;
 }
@@ -39,7 +42,10 @@ static int parse_tokens(const Line *line, const Field *fields, const TraceColumn
 
 int format_parse(const TraceFormat *self, const Line *line, RawRow *ret_row, Diag *diag) {
   Field fields[TRACE_COLUMNS_MAX];
-  if (!self->header) return self->parse(line, ret_row, diag);
+  if (!self->header) {
+    const JsonRow row = {.line = line, .block_tokens = self->block_tokens};
+    return json_row_parse(self, &row, ret_row, diag);
+  }
   if (fields_split(line, fields, self->n_columns, diag)) return -1;
   int status = 0;
   ret_row->time_field = fields[self->time.at];

@@ -227,6 +227,12 @@ int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,
   return bind_distribution(&binder, nodes[1], true, ret_output) || status ? -1 : 0;
 }
 
+int length_bind(const Node *node, const char *data_dir, const char *config_dir,
+                LengthDistribution *ret, Arena *arena, Diag *diag) {
+  const Binder binder = {data_dir, config_dir, arena, diag};
+  return bind_distribution(&binder, node, false, ret);
+}
+
 /* ---- Drawing ---- */
 
 void length_sampler_init(LengthSampler *self, const LengthDistribution *of) {

@@ -30,6 +30,9 @@ int lengths_load(const char *path, LengthDistribution *ret_prompt, LengthDistrib
 int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,
                  LengthDistribution *ret_prompt, LengthDistribution *ret_output, Arena *arena,
                  Diag *diag);
+/* Binds one distribution, such as {constant: 512}; of a table, its prompts. */
+int length_bind(const Node *node, const char *data_dir, const char *config_dir,
+                LengthDistribution *ret, Arena *arena, Diag *diag);
 /* `path`, or `dir`/`path` when only that exists. */
 const char *path_resolve(const char *path, const char *dir, Arena *arena);
 

@@ -6,24 +6,6 @@
  * Arrivals are seconds from the start of its run, written as doubles; they are kept as they are.
  * Each row is one request: the other columns do not matter here. */
 #include "traces/format.h"
-#include <stdlib.h>
-#include <string.h>
-
-/* Decimal or scientific notation, not negative; the double nearest to the text. The program never
- * leaves the C locale, so strtod takes a point. */
-static bool read_seconds(Field field, TraceTime *ret_time) {
-  char text[64], *end = text;
-  size_t length = (size_t)field.length;
-  if (length == 0 || length >= sizeof text) return false;
-  memcpy(text, field.text, length);
-  text[length] = '\0';
-  if (strspn(text, "0123456789.eE+-") != length) return false; // no hexadecimal, inf, nan
-  double seconds = strtod(text, &end);
-  if (end != text + length || seconds < 0 || seconds > 9e6) return false;
-  Tick ticks = tick_from_seconds(seconds);
-  *ret_time = (TraceTime){ticks / TICKS_PER_SECOND, ticks % TICKS_PER_SECOND};
-  return true;
-}
 
 const TraceFormat format_splitwise_sim = {
     .name = "splitwise_sim",
@@ -34,6 +16,6 @@ const TraceFormat format_splitwise_sim = {
     .prompt = {5, "prompt_size"},
     .output = {6, "token_size"},
     .n_columns = 7,
-    .read_time = read_seconds,
-    .time_is = "a number of seconds from 0 to 9e6",
+    .read_time = field_seconds,
+    .time_is = FIELD_SECONDS_IS,
 };

@@ -1,9 +1,9 @@
 /* Requests drawn from distributions: arrivals from a process, lengths from quantiles.
  *
  * Three streams, "arrivals", "prompt_lengths" and "output_lengths", each a function of the seed, so
- * a change of one leaves the others as they were. Prompt and output are independent, as
- * SplitwiseSim draws them, or coupled by a Gaussian copula; the coupling bends the uniform of the
- * output only, so prompts are the same for every correlation. */
+ * a change of one leaves the others as they were; sharing.h has others. Prompt and output are
+ * independent, as SplitwiseSim draws them, or coupled by a Gaussian copula; the coupling bends the
+ * uniform of the output only, so prompts are the same for every correlation. */
 #include "sim/base/rng.h"
 #include "traces/workload.h"
 #include <math.h>
@@ -13,6 +13,7 @@ typedef struct Synthetic {
   const WorkloadConfig *config;
   Rng arrivals, prompt_lengths, output_lengths;
   LengthSampler prompt, output;
+  Sharing sharing;
   double gap_scale, gap_shape; // of the gaps in seconds: mean 1/rate, gamma with shape 1/cv²
   double pearson;              // of the normals behind the copula
   Tick at;                     // of the newest arrival
@@ -90,7 +91,9 @@ static int synthetic_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   *ret_row = (TraceRow){.at = self->at,
                         .prompt_tokens = length_at(&self->prompt, u_prompt),
                         .output_tokens = length_at(&self->output, u_output)};
+  sharing_begin(&self->sharing, ret_row);
   if (self->config->max_model_len > 0) cut(ret_row, self->config->max_model_len);
+  sharing_name(&self->sharing, ret_row);
   return 1;
 }
 
@@ -103,6 +106,7 @@ TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *
   rng_init(&self->output_lengths, seed, "output_lengths");
   length_sampler_init(&self->prompt, &config->prompt);
   length_sampler_init(&self->output, &config->output);
+  sharing_init(&self->sharing, &config->system_prompts, &config->documents, seed, arena);
   self->pearson = pearson_of_spearman(config->correlation);
   if (config->rate > 0) self->gap_scale = 1 / config->rate;
   if (config->arrivals == ARRIVAL_GAMMA) {

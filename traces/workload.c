@@ -10,7 +10,7 @@
 typedef struct Bound {
   WorkloadConfig config;
   int format; // index into format_choices
-  const Node *lengths, *arrivals, *closed_loop;
+  const Node *lengths, *arrivals, *closed_loop, *system_prompts, *documents;
 } Bound;
 
 static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_once",
@@ -54,6 +54,10 @@ const OptionSpec workload_synthetic_options[] = {
      .help = "{process: …, rate: …}; needed without closed_loop"},
     {"correlation", OPTION_REAL, AT(config.correlation), "0", .min = -0.999, .max = 0.999,
      .help = "rank correlation of prompt and output"},
+    {"system_prompts", OPTION_NODE, AT(system_prompts),
+     .help = "{count: …, tokens: …, zipf: …}, one before each prompt"},
+    {"documents", OPTION_NODE, AT(documents),
+     .help = "the same, asked about: behind the system prompt"},
     {"max_model_len", OPTION_INT, AT(config.max_model_len), .min = 2, .max = INFINITY,
      .help = "the model's context, where outputs end"},
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
@@ -180,6 +184,11 @@ static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
   int status = bind_arrivals(bound, node, diag);
   status |= lengths_bind(bound->lengths, data_dir, config_dir, &config->prompt, &config->output,
                          arena, diag);
+  if (bound->system_prompts)
+    status |= sharing_bind(bound->system_prompts, data_dir, config_dir, &config->system_prompts,
+                           arena, diag);
+  if (bound->documents)
+    status |= sharing_bind(bound->documents, data_dir, config_dir, &config->documents, arena, diag);
   status |= bind_closed_loop(bound, node, bound->arrivals != NULL, diag);
   if (status || config->requests > 0) return status;
   if (config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)

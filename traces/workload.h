@@ -6,7 +6,10 @@
  * the crop is repeated, each pass following the last after one mean gap), `requests` (stop after so
  * many). Synthetic: `lengths` (a table of traces/lengths/ by name, the path of such a CSV, or a map
  * of distributions), `arrivals`, `correlation`, `max_model_len`, `seed`, `duration` or `requests`.
- * `duration` of a synthetic source is when arrivals end, not when the run ends.
+ * `duration` of a synthetic source is when arrivals end, not when the run ends. Its requests share
+ * tokens where `system_prompts` or `documents` are given (traces/sharing.h); those of a replay
+ * where the trace names blocks (traces/json_rows.h): the same in every pass, so that the second
+ * finds what the first left.
  *
  * Both go through `closed_loop`, where clients wait for answers: the times of a trace are not used
  * then, and a synthetic source may do without `arrivals`. */
@@ -16,6 +19,7 @@
 #include "traces/closed_loop.h"
 #include "traces/format.h"
 #include "traces/lengths.h"
+#include "traces/sharing.h"
 #include "traces/trace.h"
 #include <stdbool.h>
 
@@ -41,6 +45,7 @@ typedef struct WorkloadConfig {
   double correlation;    // rank correlation of prompt and output in (-1, 1); 0: independent
   int64_t max_model_len; // prompt and output together are cut to this; 0: no limit
   int64_t seed;          // of arrivals and lengths; -1: the run's
+  SharedTexts system_prompts, documents; // that prompts begin with
   ClosedLoopConfig closed_loop;
   Place at; // where the block stands
 } WorkloadConfig;

@@ -17,6 +17,40 @@ static void print_policies(PolicyKind kind) {
   }
 }
 
+/* "16384 from 160 GiB of GPU memory, 8192 from 70 GiB but not a100, else 2048". */
+static void print_limits(const ServingEngine *engine, const char *key, size_t offset) {
+  printf("    %-24s", key);
+  for (int i = 0;; i++) {
+    const ServingLimits *limits = &engine->limits[i];
+    const long long limit = *(const int64_t *)((const char *)limits + offset);
+    const bool last = limits->gpu_memory_gib == 0 && !limits->but_not;
+    printf("%s%lld", i == 0 ? "" : last ? ", else " : ", ", limit);
+    if (last) break;
+    printf(" from %g GiB%s", limits->gpu_memory_gib, i == 0 ? " of GPU memory" : "");
+    if (limits->but_not) printf(" but not %s", limits->but_not);
+  }
+}
+
+static void print_engines(Arena *arena, Diag *diag) {
+  (void)arena, (void)diag;
+  for (int i = 1; serving_choices[i]; i++) {
+    const ServingEngine *engine = serving_at(i);
+    printf("%-26s %s\n    %-24s%s", engine->name, engine->help, "batcher", engine->batcher);
+    if (engine->options) printf(" %s", engine->options);
+    putchar('\n');
+    print_limits(engine, "max_num_batched_tokens", offsetof(ServingLimits, max_num_batched_tokens));
+    puts(engine->whole_prompts ? ", or the model's context" : "");
+    print_limits(engine, "max_num_seqs", offsetof(ServingLimits, max_num_seqs));
+    printf("\n    %-24s%g\n    %-24s%lld\n", "gpu_memory_utilization",
+           engine->gpu_memory_utilization, "block_size", (long long)engine->block_size);
+    printf("    %-24s%s\n", "swapping", engine->swaps ? "kvtier: swap" : "never");
+    if (engine->captured_batch_sizes)
+      printf("    %-24s%s, where a performance model says so\n", "captured_batch_sizes",
+             engine->captured_batch_sizes);
+    printf("    %-24s%s\n", "source", engine->source);
+  }
+}
+
 static const char *perfmodel_root(Arena *arena) {
   return arena_printf(arena, "%s/perfmodel", config_data_root());
 }
@@ -113,6 +147,7 @@ static void print_options(Arena *arena, Diag *diag) {
       {"workload, of a trace", workload_replay_options},
       {"workload, synthetic", workload_synthetic_options},
       {"workload.arrivals", workload_arrival_options},
+      {"workload.system_prompts, workload.documents", sharing_options},
       {"workload.closed_loop", closed_loop_options},
       {"groups.NAME", config_group_options},
       {"timeline", config_timeline_options},
@@ -150,6 +185,7 @@ static const struct {
   void (*print)(Arena *arena, Diag *diag);
   PolicyKind kind;
 } listings[] = {
+    {.name = "engines", .print = print_engines},
     {"routers", NULL, POLICY_ROUTER},
     {"predictors", NULL, POLICY_PREDICTOR},
     {"dispatchers", NULL, POLICY_DISPATCHER},
@@ -194,13 +230,13 @@ static int run_list(Cli *cli) {
 
 const Command command_list = {
     .name = "list",
-    .help = "what there is: policies, models, machines, traces, options",
+    .help = "what there is: engines, policies, models, machines, options",
     .summary = "Lists what a configuration can say; without WHAT, everything.",
     .operands = "[WHAT]",
     .notes =
-        "WHAT is routers, predictors, dispatchers, pools, batchers, transfers, kvtiers (policies\n"
-        "with their options), models, machines, perfmodels, lengths, traces (formats), figures\n"
-        "(of a run) or options (keys).",
+        "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers\n"
+        "(policies with their options), models, machines, perfmodels, lengths, traces (formats),\n"
+        "figures (of a run) or options (keys).",
     .example = "tandem list routers",
     .exit_codes = "0 done, 2 wrong usage",
     .run = run_list,

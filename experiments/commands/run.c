@@ -122,6 +122,17 @@ static int store(Run *run) {
   return results_add_run(&run->results, &run->report, digest, run->arena, run->diag);
 }
 
+/* What engines filled in, so that nobody has to know their defaults. */
+static void print_engines(const Config *config) {
+  for (uint32_t i = 0; i < config->sim.n_pools; i++) {
+    const PoolConfig *pool = &config->pools[i];
+    if (!pool->giver || !*pool->given) continue;
+    fprintf(stderr, "note: pool '%s', GPUs %s of %.4g GiB: %s gives %s\n", pool->spec.name,
+            pool->hardware.gpu, (double)pool->hardware.gpu_memory_bytes / 1073741824.0,
+            pool->giver->name, pool->given);
+  }
+}
+
 /* The exit code when `diag` stays empty. */
 static int run_config(Run *run, const char *path) {
   const Options *given = run->options;
@@ -130,6 +141,7 @@ static int run_config(Run *run, const char *path) {
                                  .tie_seed = given->tie_seed};
   if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
     return EXIT_INPUT;
+  print_engines(&run->config);
   if (given->check) {
     fprintf(stderr, "%s: in order\n", text_shown(path, run->arena));
     return EXIT_DONE;

@@ -12,6 +12,7 @@ typedef struct TopKeys {
   const Node *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
       *window;
+  int engine;
   int64_t seed, tie_seed;
 } TopKeys;
 
@@ -26,6 +27,8 @@ const OptionSpec config_options[] = {
         .help = "tokens of a prompt and its output, or none; absent: positions of the model"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
+    TOP(engine, OPTION_CHOICE, .fallback = "none", .choices = serving_choices,
+        .help = "batcher, KV memory and defaults of a release, see 'tandem list engines'"),
     TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below"),
     TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below"),
     TOP(network, OPTION_NODE, .help = "between machines, see below"),
@@ -156,6 +159,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |= option_bind(config_options, self->root, study_blocks, self->root->at, &keys, diag);
   if (self->root->kind != NODE_MAP) return status;
   status |= config_bind_perfmodel(self, keys.perfmodel, &self->perfmodel, arena, diag);
+  self->engine = keys.engine;
   self->sim.seed = (uint64_t)keys.seed;
   self->sim.tie_seed = (uint64_t)keys.tie_seed;
   if (keys.model) status |= bind_model(self, keys.model, arena, diag);

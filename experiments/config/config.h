@@ -10,6 +10,7 @@
 #ifndef EXPERIMENTS_CONFIG_CONFIG_H
 #define EXPERIMENTS_CONFIG_CONFIG_H
 #include "experiments/config/cache.h"
+#include "experiments/config/serving.h"
 #include "experiments/config/slo.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/presets.h"
@@ -21,6 +22,7 @@ typedef struct PerfModelChoice {
   const char *name;           // the set, or a path; NULL: the key was not in order
   const EnginePreset *engine; // of a roofline; NULL: it is none
   double all_reduce_scale;    // of a roofline
+  const Node *captured;       // captured sizes of a roofline; NULL: none
 } PerfModelChoice;
 
 /* One entry of `pools:` as written. A key that the engine has under the same name is bound where it
@@ -34,6 +36,9 @@ typedef struct PoolConfig {
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
   const Node *host_link;                    // NULL: as the machine type has it
+  int engine;                 // as for serving_at; unless it says otherwise that of the run
+  const ServingEngine *giver; // the engine that filled in what is not written; NULL: none did
+  const char *given;          // "key value, …", all that it filled in; empty: nothing
 } PoolConfig;
 
 typedef struct Config {
@@ -46,6 +51,7 @@ typedef struct Config {
   ConfigCache *cache;
   Llm model;
   PerfModelChoice perfmodel;
+  int engine;        // as for serving_at
   PoolConfig *pools; // [sim.n_pools]
   WorkloadConfig workload;
   const SloSet *slo;
@@ -115,6 +121,13 @@ int config_check_router(const Config *self, Diag *diag);
 /* `node` is the policy's value, NULL when absent. */
 int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *node, Arena *arena,
                        Diag *diag);
+/* The pool's batcher, unless it has that of the run, and its KV memory, with what its engine gives.
+ * Its hardware is known. */
+int config_bind_pool_engine(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
+                            Diag *diag);
+/* Error when the pool at `node`, whose policies are bound, has what its engine cannot have. */
+int config_check_pool_engine(const Config *self, const Node *node, const PoolConfig *pool,
+                             Diag *diag);
 /* Error at `at` when the pool's batcher and tier cannot work together. */
 int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag);
 /* Error when its batcher's options do not suit its machines. `own` is its own batcher's value, NULL

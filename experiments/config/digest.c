@@ -67,6 +67,8 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   uint64_t hash = config_text_digest(self);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_pool(&hash, &self->sim.pools[i]);
+  for (uint32_t i = 0; i < self->sim.n_pools; i++)
+    if (self->pools[i].giver) fold_text(&hash, self->pools[i].given);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
   hash = hash_fold(hash, (uint64_t)self->sim.max_model_len);

@@ -11,6 +11,7 @@ static const char ROOFLINE[] = "roofline";
 typedef struct PerfModelKeys {
   const char *name, *preset;
   double all_reduce_scale;
+  const Node *captured_batch_sizes;
 } PerfModelKeys;
 
 #define KEY(field, kind, ...)                                                                      \
@@ -23,6 +24,8 @@ const OptionSpec config_perfmodel_options[] = {
         .help = "engine of a roofline: ideal, graph-engine (if absent), eager-2023, a path"),
     KEY(all_reduce_scale, OPTION_REAL, .fallback = "1", .min = 1e-6, .max = 1e6,
         .help = "of a roofline: what the bandwidth of all-reduces is multiplied by"),
+    KEY(captured_batch_sizes, OPTION_NODE,
+        .help = "of a roofline: what decodes alone are padded to, a list or the word of an engine"),
     {0}};
 
 static const void *load_engine(const void *context, Arena *arena, Diag *diag) {
@@ -51,6 +54,11 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
                           "'%s' is for '%s': the times of '%s' have their engine and its "
                           "all-reduces in them",
                           keys[i], ROOFLINE, name);
+  const Node *captured = node_find(node, "captured_batch_sizes");
+  if (captured)
+    status = diag_error(diag, captured->key_at,
+                        "'%s' is for '%s' here: of '%s' it is a key of the model's own file",
+                        captured->key, ROOFLINE, name);
   return status;
 }
 
@@ -67,6 +75,9 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
     choice.engine = load_preset(self, keys.preset, at, arena, diag);
     if (!choice.engine) return -1;
     choice.all_reduce_scale = keys.all_reduce_scale;
+    choice.captured = keys.captured_batch_sizes;
+    CapturedSizes sizes; // bound again with the model, which outlives this configuration
+    if (choice.captured && captured_bind(&sizes, choice.captured, arena, diag)) return -1;
   } else if (map && check_measured(node, keys.name, diag)) {
     return -1;
   }
@@ -101,6 +112,8 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
   Roofline roofline;
   roofline_init(&roofline, &config->model, hardware, tp, pp, engine, arena);
   roofline_scale_all_reduces(&roofline, parts->choice->all_reduce_scale);
+  const Node *captured = parts->choice->captured;
+  if (captured && captured_bind(&roofline.captured, captured, arena, diag)) return NULL;
   roofline_compile(&roofline, perfmodel, parts->max_decode_seqs, arena);
   return perfmodel;
 }
@@ -114,9 +127,10 @@ const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice
   const char *key =
       arena_printf(arena,
                    "perfmodel %s engine %p all_reduce %.17g model %p machine %p tp %" PRId64
-                   " pp %" PRId64 " seqs %" PRId64,
+                   " pp %" PRId64 " seqs %" PRId64 " captured %s",
                    choice->name, (const void *)choice->engine, choice->all_reduce_scale,
                    (const void *)self->model.name, (const void *)hardware->name, degrees.tensor,
-                   degrees.pipeline, max_decode_seqs);
+                   degrees.pipeline, max_decode_seqs,
+                   choice->captured ? node_text(choice->captured, arena) : "none");
   return config_cache_get(self->cache, key, load_perfmodel, &parts, diag);
 }

@@ -43,6 +43,8 @@ const OptionSpec config_pool_options[] = {
          .help = "of one machine, for KV; absent: its share of the machine type's"),
     POOL(host_link, OPTION_NODE, .help = "between GPU and CPU memory"),
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool"),
+    POOL(engine, OPTION_CHOICE, .choices = serving_choices,
+         .help = "as at the top level, for this pool"),
     POOL(batcher, OPTION_NODE, .help = "as among the policies, for this pool"),
     POOL(kvtier, OPTION_NODE, .help = "as among the policies, for this pool"),
     {0}};
@@ -124,13 +126,11 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
 static int bind_pool_policies(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
                               Diag *diag) {
   PoolSpec *spec = &pool->spec;
-  int status = 0;
-  if (pool->batcher)
-    status |= config_bind_policy(&spec->batcher, POLICY_BATCHER, pool->batcher, arena, diag);
+  int status = config_bind_pool_engine(self, node, pool, arena, diag);
   if (pool->kvtier)
     status |= config_bind_policy(&spec->kvtier, POLICY_KVTIER, pool->kvtier, arena, diag);
-  if (status) return -1;
-  const char *key = pool->batcher ? "batcher" : "kvtier";
+  if (status || config_check_pool_engine(self, node, pool, diag)) return -1;
+  const char *key = pool->batcher ? "batcher" : pool->kvtier ? "kvtier" : "engine";
   return config_check_pool_policies(self, spec, config_place(node, key), diag);
 }
 
@@ -170,6 +170,7 @@ static double weights_on_cpu(const Config *self, const PoolSpec *spec) {
 
 /* The spec is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
+  pool->engine = self->engine;
   int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
   PoolSpec *spec = &pool->spec;
   spec->name = node->key;
@@ -206,7 +207,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (!spec->perfmodel) return -1;
   fill_spec(self, pool, &hardware, &capacity);
   if (config_bind_host(node, pool, &hardware, spec, arena, diag) ||
-      config_check_pool_batcher(self, spec, pool->batcher, arena, diag))
+      config_check_pool_batcher(
+          self, spec, pool->batcher ? pool->batcher : node_find(node, "engine"), arena, diag))
     return -1;
   return config_check_tier(self, node, spec, diag);
 }

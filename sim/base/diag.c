@@ -10,11 +10,12 @@
 #include <string.h>
 
 enum {
-  WORD_MAX = 63,     // longer words get no near-miss hint
-  LIST_MAX = 12,     // names that a hint lists in full
-  SOURCE_SHOWN = 96, // characters of a source line that are printed
-  HEAD_MAX = 300,    // bytes of a text before what is left out of it
-  TAIL_MAX = 100,    // and behind
+  WORD_MAX = 63,         // longer words get no near-miss hint
+  LIST_MAX = 12,         // names that a hint lists in full
+  SOURCE_SHOWN = 96,     // characters of a source line that are printed
+  SOURCE_MAX = 16 << 20, // bytes of one that is kept; a longer one is not shown
+  HEAD_MAX = 300,        // bytes of a text before what is left out of it
+  TAIL_MAX = 100,        // and behind
 };
 
 void diag_init(Diag *self) {
@@ -48,6 +49,7 @@ static DiagEntry *new_entry(Diag *diag, DiagKind kind, Place at) {
   }
   if (at.path)
     at.path = text_shown(arena_copy(&diag->arena, at.path, strlen(at.path)), &diag->arena);
+  if (at.source_length > SOURCE_MAX) at.source = NULL;
   if (at.source) at.source = arena_copy(&diag->arena, at.source, (size_t)at.source_length);
   DiagEntry *entry = &diag->entries[diag->n_entries++];
   *entry = (DiagEntry){.kind = kind, .at = at};

@@ -77,16 +77,21 @@ static void fill(LineReader *self) {
   self->at_end = got < (int)room;
 }
 
-int line_reader_load(LineReader *self, const char *path, Arena *arena, Diag *diag) {
-  if (line_reader_open(self, path, arena, diag)) return -1;
-  while (!self->at_end && self->end <= LINES_HELD_MAX)
+int line_reader_hold(LineReader *self, Diag *diag) {
+  int status = line_reader_rewind(self, diag);
+  while (status == 0 && !self->at_end && self->end <= LINES_HELD_MAX)
     fill(self);
-  const int status = self->end > LINES_HELD_MAX
-                         ? diag_error(diag, place_of_file(path), "the file is larger than %d MiB",
-                                      LINES_HELD_MAX >> 20)
-                         : check_end(self, diag);
+  if (status == 0)
+    status = self->end > LINES_HELD_MAX
+                 ? diag_error(diag, place_of_file(self->path), "the file is larger than %d MiB",
+                              LINES_HELD_MAX >> 20)
+                 : check_end(self, diag);
   line_reader_close(self);
   return status;
+}
+
+int line_reader_load(LineReader *self, const char *path, Arena *arena, Diag *diag) {
+  return line_reader_open(self, path, arena, diag) || line_reader_hold(self, diag) ? -1 : 0;
 }
 
 /* ---- Lines ---- */

@@ -46,6 +46,9 @@ typedef struct LineReader {
 int line_reader_open(LineReader *self, const char *path, Arena *arena, Diag *diag);
 /* The same, held: one larger than LINES_HELD_MAX is an error. Nothing is left to close. */
 int line_reader_load(LineReader *self, const char *path, Arena *arena, Diag *diag);
+/* Reads on to the end and holds all, as line_reader_load does, and begins with the first line anew.
+ * Fails where line_reader_rewind does. */
+int line_reader_hold(LineReader *self, Diag *diag);
 /* Holds a copy of `text`, which `name` stands for in messages. */
 void line_reader_open_text(LineReader *self, const char *name, const char *text, size_t length,
                            Arena *arena);

@@ -69,6 +69,27 @@ says 'trace.csv.gz'
 cp whole.gz trace.csv.gz
 expect 0 "$tandem" run trace.yaml --set workload.trace=trace.csv.gz --set workload.requests=20
 
+# Hashes that are not those of the prompt's blocks, and a scope that is not one file's.
+hashed() { sed -i 's/trace: [^ }]*/trace: trace.jsonl/' trace.yaml && echo "$1" >trace.jsonl; }
+hashed '{"timestamp": 1, "input_length": 1030, "output_length": 9, "hash_ids": [1, 2]}'
+rejects 3 "$tandem" run trace.yaml
+says 'trace.jsonl:1:72: error:'
+says 'must name 3 blocks of 512 tokens for a prompt of 1030, not 2'
+hashed '{"chat_id": 1, "timestamp": 1, "input_length": 40, "output_length": 9, "hash_ids": [1, 2]}'
+rejects 3 "$tandem" trace trace.jsonl
+says 'must name 3 blocks of 16 tokens for a prompt of 40, not 2'
+hashed '{"hash_id_scope": "global", "requests": [{"t": 0, "in": 64, "out": 1, "hash_ids": [1]}]}'
+rejects 3 "$tandem" run trace.yaml
+says 'trace.jsonl:1:19: error:'
+says '"local" is what is possible'
+
+# What is shared is said, and that nothing is.
+expect 0 "$tandem" trace "$source_dir/traces/sample/mooncake_sample.jsonl" --format csv
+prints 'prefix_hit_share,value,0.65'
+expect 0 "$tandem" trace "$source_dir/traces/sample/azure_sample.csv"
+prints 'prefix_hit_share  -'
+says 'nothing is shared'
+
 rejects 4 "$tandem" run trace.yaml --set workload.trace=absent.csv
 says "absent.csv"
 

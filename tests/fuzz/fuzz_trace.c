@@ -1,6 +1,7 @@
 /* Trace files of any bytes: the first says which format is stated ('0' none, '1' the first of
  * traces/formats.def, …), the rest is the file. Whatever it holds, rows keep what trace.h promises,
  * an end with an error has an entry, one without has none, and a second reading finds the same. */
+#include "traces/reuse.h"
 #include "traces/trace_file.h"
 #include <assert.h>
 
@@ -8,17 +9,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 typedef struct Reading {
   int status;
-  int64_t rows;
+  int64_t rows, hit_tokens;
   Tick last;
 } Reading;
 
 static Reading read_all(TraceFile *file, Diag *diag) {
   Reading reading = {.status = 1};
+  Reuse reuse;
   TraceRow row;
+  reuse_init(&reuse, 16, file->segments.arena);
   while ((reading.status = trace_file_next(file, &row, diag)) > 0) {
     assert(reading.rows == 0 || row.at >= reading.last);
     assert(row.prompt_tokens >= 1 && row.output_tokens >= 1);
     assert(row.place.line >= 1 && row.place.source_length > 0);
+    for (int32_t i = 0, end = 0; i < row.n_segments; end = row.segments[i++].end)
+      assert(end < row.segments[i].end && row.segments[i].end <= row.prompt_tokens);
+    reading.hit_tokens += reuse_add(&reuse, &row);
     reading.rows++;
     reading.last = row.at;
   }
@@ -48,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int n_entries = diag.n_entries;
     assert(trace_file_rewind(&file, &diag) == 0);
     Reading second = read_all(&file, &diag);
-    assert(second.status == status && second.rows == first.rows && second.last == first.last);
+    assert(second.status == status && second.rows == first.rows && second.last == first.last &&
+           second.hit_tokens == first.hit_tokens);
     assert(diag.n_entries == 2 * n_entries);
     trace_file_close(&file);
   }

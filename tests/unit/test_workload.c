@@ -224,6 +224,20 @@ Test(workload, wrong_blocks_are_located) {
        "correlation"},
       {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1, loop: 2}", 58,
        "'loop' goes with 'trace' only"},
+      {"{trace: a, documents: {count: 1}}", 12, "'documents' does not go with 'trace'"},
+      {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1, documents: 3}", 69,
+       "must be a map"},
+      {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1, documents: {count: 3}}", 58,
+       "tokens"},
+      {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1,"
+       " system_prompts: {count: 0, tokens: {constant: 9}}}",
+       82, "count"},
+      {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1,"
+       " system_prompts: {count: 2, tokens: 9}}",
+       93, "'tokens' must be a map with one distribution"},
+      {"{lengths: sharegpt, arrivals: {rate: 1 /s}, requests: 1,"
+       " system_prompts: {count: 2, tokens: {constant: 9}, zipf: -1}}",
+       114, "zipf"},
       {"{lengths: sharegpd, arrivals: {rate: 1 /s}, requests: 1}", 11,
        "unknown table of lengths 'sharegpd'"},
   };

@@ -1,0 +1,204 @@
+/* See serving.h. */
+#include "experiments/config/serving.h"
+#include "experiments/config/config.h"
+#include "sim/kvtier/kvtier.h"
+#include <inttypes.h>
+#include <string.h>
+
+static const ServingEngine engines[] = {
+#define ENGINE(name_, ...) {.name = name_, __VA_ARGS__},
+#include "experiments/config/engines.def"
+#undef ENGINE
+};
+
+const char *const serving_choices[] = {"none",
+#define ENGINE(name_, ...) name_,
+#include "experiments/config/engines.def"
+#undef ENGINE
+                                       NULL};
+
+enum { N_ENGINES = sizeof engines / sizeof *engines };
+
+const ServingEngine *serving_at(int choice) {
+  return choice > 0 && choice <= N_ENGINES ? &engines[choice - 1] : NULL;
+}
+
+const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware) {
+  const ServingLimits *limits = self->limits;
+  const double gib = hardware ? (double)hardware->gpu_memory_bytes / 1073741824.0 : 0;
+  while (hardware && (gib < limits->gpu_memory_gib ||
+                      (limits->but_not && strstr(hardware->gpu, limits->but_not))))
+    limits++;
+  return limits;
+}
+
+/* ---- What an engine adds to a batcher ---- */
+
+/* A map that grows, and what it has been given. */
+typedef struct Filling {
+  const ServingUse *use;
+  Node *map;
+  const char *given;
+  Arena *arena;
+  Diag *diag;
+} Filling;
+
+static void give(Filling *self, const char *key, const Node *value) {
+  if (node_find(self->map, key)) return;
+  node_set(self->map, key, self->use->at, value, self->arena, self->diag);
+  const char *shown = strcmp(key, "name") == 0 ? "batcher" : key;
+  self->given = arena_printf(self->arena, "%s%s%s %s", self->given, *self->given ? ", " : "", shown,
+                             node_text(value, self->arena));
+}
+
+static void give_text(Filling *self, const char *key, const char *text) {
+  give(self, key, &(Node){.kind = NODE_SCALAR, .text = text, .at = self->use->at});
+}
+
+static void give_options(Filling *self, const ServingEngine *engine) {
+  if (!engine->options) return;
+  const Node *options =
+      yaml_parse(engine->name, engine->options, strlen(engine->options), self->arena, self->diag);
+  for (const Node *node = options->first; node; node = node->next)
+    give(self, node->key, node);
+}
+
+/* A limit as written; 0: not at all, or in no way that binds. */
+static int64_t written_limit(const Node *map, const char *key) {
+  const Node *node = node_find(map, key);
+  double limit = 0;
+  if (!node || node->kind != NODE_SCALAR || !units_parse(node->text, DIM_NONE, &limit)) return 0;
+  return limit >= 1 && limit <= 1e9 ? (int64_t)limit : 0;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* What is not written fits what is (vllm/engine/arg_utils.py): no more tokens than max_num_seqs
+ * whole contexts, no more sequences than tokens. */
+static void give_limits(Filling *self, const ServingEngine *engine) {
+  const ServingLimits *limits = serving_limits(engine, self->use->hardware);
+  const int64_t context = self->use->max_model_len;
+  const int64_t written_seqs = written_limit(self->map, "max_num_seqs");
+  const int64_t written_tokens = written_limit(self->map, "max_num_batched_tokens");
+  int64_t seqs = written_seqs > 0 ? written_seqs : limits->max_num_seqs;
+  int64_t tokens = limits->max_num_batched_tokens;
+  if (engine->whole_prompts && tokens < context) tokens = context;
+  if (context > 0) tokens = least(tokens, seqs * context);
+  seqs = least(seqs, written_tokens > 0 ? written_tokens : tokens);
+  give_text(self, "max_num_batched_tokens", arena_printf(self->arena, "%" PRId64, tokens));
+  give_text(self, "max_num_seqs", arena_printf(self->arena, "%" PRId64, seqs));
+}
+
+static const char *written_name(const Node *written) {
+  const Node *name = written && written->kind == NODE_MAP ? node_find(written, "name") : written;
+  return name && name->kind == NODE_SCALAR ? name->text : NULL;
+}
+
+/* The row whose keys a batcher of this name gets. */
+static const ServingEngine *giver_of(const ServingEngine *engine, const char *name) {
+  if (engine && (!name || strcmp(name, engine->batcher) == 0)) return engine;
+  for (int i = 0; name && i < N_ENGINES; i++)
+    if (engines[i].is_the_batcher && strcmp(engines[i].batcher, name) == 0) return &engines[i];
+  return NULL;
+}
+
+static Node *copy_as_map(const Node *written, Place at, Arena *arena) {
+  if (written && written->kind == NODE_MAP) return node_copy(written, arena);
+  Node *map = ARENA_NEW(arena, Node);
+  *map = (Node){.kind = NODE_MAP, .at = written ? written->at : at};
+  return map;
+}
+
+const Node *serving_complete(const ServingUse *use, const Node *written,
+                             const ServingEngine **ret_giver, const char **ret_given, Arena *arena,
+                             Diag *diag) {
+  const ServingEngine *giver = giver_of(use->engine, written_name(written));
+  const bool bindable = !written || written->kind != NODE_LIST;
+  Filling filling = {use, NULL, "", arena, diag};
+  if (giver && bindable) {
+    filling.map = copy_as_map(written, use->at, arena);
+    if (written && written->kind == NODE_SCALAR)
+      node_set(filling.map, "name", written->at, written, arena, diag);
+    give_text(&filling, "name", giver->batcher);
+    if (giver == use->engine) give_options(&filling, giver);
+    give_limits(&filling, giver);
+  }
+  if (ret_giver) *ret_giver = giver;
+  if (ret_given) *ret_given = filling.given;
+  return filling.map ? filling.map : written;
+}
+
+/* ---- Pools ---- */
+
+static const Node *run_batcher(const Config *self) {
+  return node_find(node_find(self->root, "policies"), "batcher");
+}
+
+static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
+                        Diag *diag) {
+  const Node *own = node_find(node, "engine");
+  const Node *named = own ? own : node_find(self->root, "engine");
+  const ServingUse use = {.engine = serving_at(pool->engine),
+                          .hardware = &pool->hardware,
+                          .max_model_len = self->sim.max_model_len,
+                          .at = named ? named->at : node->at};
+  const bool of_run = !pool->batcher && !(own && use.engine);
+  const Node *written = of_run ? run_batcher(self) : pool->batcher;
+  const Node *filled = serving_complete(&use, written, &pool->giver, &pool->given, arena, diag);
+  if (of_run && !pool->giver && !own) return 0;                       // it has that of the run
+  if (of_run && !self->sim.policies[POLICY_BATCHER].state) return -1; // named already
+  return config_bind_policy(&pool->spec.batcher, POLICY_BATCHER, filled, arena, diag);
+}
+
+static void give_memory(const Node *node, PoolConfig *pool, Arena *arena) {
+  const ServingEngine *engine = serving_at(pool->engine);
+  if (!engine) return;
+  const char *separator = *pool->given ? ", " : "";
+  pool->giver = engine;
+  if (!node_find(node, "gpu_memory_utilization")) {
+    pool->kv.gpu_memory_utilization = engine->gpu_memory_utilization;
+    pool->given = arena_printf(arena, "%s%sgpu_memory_utilization %g", pool->given, separator,
+                               engine->gpu_memory_utilization);
+    separator = ", ";
+  }
+  if (!node_find(node, "block_size")) {
+    pool->kv.block_size = engine->block_size;
+    pool->given =
+        arena_printf(arena, "%s%sblock_size %" PRId64, pool->given, separator, engine->block_size);
+  }
+}
+
+int config_bind_pool_engine(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
+                            Diag *diag) {
+  const int status = give_batcher(self, node, pool, arena, diag);
+  give_memory(node, pool, arena);
+  return status;
+}
+
+/* "a, b": the engines that swap. */
+static const char *swapping_engines(Arena *arena) {
+  const char *names = "";
+  for (int i = 0; i < N_ENGINES; i++)
+    if (engines[i].swaps)
+      names = arena_printf(arena, "%s%s%s", names, *names ? ", " : "", engines[i].name);
+  return names;
+}
+
+int config_check_pool_engine(const Config *self, const Node *node, const PoolConfig *pool,
+                             Diag *diag) {
+  const ServingEngine *engine = serving_at(pool->engine);
+  const Policy *batcher = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).policy;
+  const KvTier *tier =
+      (const KvTier *)sim_pool_policy(&self->sim, &pool->spec, POLICY_KVTIER).policy;
+  if (!engine || engine->swaps || strcmp(batcher->name, engine->batcher) != 0) return 0;
+  if (!tier->swaps && !kvtier_moves(tier)) return 0;
+  const Node *owner = pool->kvtier ? node : node_find(self->root, "policies");
+  diag_error(diag, config_place(owner, "kvtier"),
+             "engine '%s' and kvtier '%s': nothing is swapped by this engine, who gives way is "
+             "prefilled again",
+             engine->name, tier->policy.name);
+  diag_hint(diag, "kvtier: recompute, or an engine that swaps: %s", swapping_engines(&diag->arena));
+  return -1;
+}

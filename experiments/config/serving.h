@@ -1,0 +1,55 @@
+/* Serving engines as rows (engines.def): the batcher, KV memory and defaults of a release at once.
+ * Whatever a configuration says beside an engine overrides it. Some defaults hang on the machine:
+ * they are known once a pool's hardware is, so each pool binds a batcher of its own, and sim/ sees
+ * numbers alone. */
+#ifndef EXPERIMENTS_CONFIG_SERVING_H
+#define EXPERIMENTS_CONFIG_SERVING_H
+#include "perfmodel/hardware.h"
+#include "sim/base/yaml.h"
+
+/* What an iteration may hold on some GPUs. */
+typedef struct ServingLimits {
+  double gpu_memory_gib; // on GPUs with at least so much memory
+  const char *but_not;   // and without this in their name; NULL: all of them
+  int64_t max_num_batched_tokens, max_num_seqs;
+} ServingLimits;
+
+enum { SERVING_LIMITS_MAX = 3 };
+
+typedef struct ServingEngine {
+  const char *name, *help;
+  const char *source;  // of its defaults
+  const char *batcher; // its name
+  const char *options; // of the batcher beside the limits, a map in flow form; NULL: its defaults
+  double gpu_memory_utilization;
+  int64_t block_size;
+  ServingLimits
+      limits[SERVING_LIMITS_MAX];   // the first that suits; the last one here suits all GPUs
+  bool whole_prompts;               // max_num_batched_tokens is at least the model's context
+  bool is_the_batcher;              // the batcher without an engine has these limits too
+  bool swaps;                       // its tier may move KV to CPU memory
+  const char *captured_batch_sizes; // the word for them (perfmodel/captured.h); NULL: none
+} ServingEngine;
+
+/* For OPTION_CHOICE: "none", then the engines in order, NULL-terminated. */
+extern const char *const serving_choices[];
+/* The engine of a choice; NULL for none, and past the last. */
+const ServingEngine *serving_at(int choice);
+/* What holds on this GPU; NULL: on the one with the most. */
+const ServingLimits *serving_limits(const ServingEngine *self, const Hardware *hardware);
+
+/* A batcher as it is written, to be completed. */
+typedef struct ServingUse {
+  const ServingEngine *engine; // NULL: none
+  const Hardware *hardware;    // NULL: not known yet; limits are then the largest
+  int64_t max_model_len;       // 0: none
+  Place at;                    // where the engine is named
+} ServingUse;
+
+/* `written` (NULL: nothing) with the keys that the engine has and it lacks, or `written` itself
+ * where the engine has no say. `ret_given` is what was added, "key value, …", empty if nothing, and
+ * `ret_giver` by which row; both NULL when that does not matter. */
+const Node *serving_complete(const ServingUse *use, const Node *written,
+                             const ServingEngine **ret_giver, const char **ret_given, Arena *arena,
+                             Diag *diag);
+#endif
