@@ -34,6 +34,7 @@ typedef struct TraceRow {
   int32_t n_segments;           // tokens past the last are the request's own
   int32_t priority;             // less goes first, where a batcher minds
   Tick patience;                // from arrival to the last token, or its client gives up; 0: never
+  Tick first_token_patience;    // the same to the first token
   uint64_t session;             // from 1, that it is a turn of; 0: none
   int32_t turn;                 // of it, from 0
   bool ends_session;            // it is the last
