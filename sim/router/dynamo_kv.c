@@ -195,7 +195,7 @@ static void observe(void *state, const ClusterView *view, RequestIx ix, Observat
   (void)machine;
   State *self = state;
   if (what == OBSERVED_PLACED) place(self, view, ix);
-  if (what != OBSERVED_PREFILLED && what != OBSERVED_FINISHED) return;
+  if (what == OBSERVED_PLACED || what == OBSERVED_TRANSFERRED) return;
   Booked *booked = &self->booked[ix];
   end_prefill(self, booked);
   if (what == OBSERVED_PREFILLED || booked->decode == MACHINE_NONE) return;
