@@ -132,7 +132,6 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
                         .place = line_place(&line, raw.text),
                         .segments = self->segments.items,
                         .n_segments = self->segments.n};
-  self->n_named += self->segments.n > 0;
   return 1;
 }
 

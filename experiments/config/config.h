@@ -105,6 +105,8 @@ int config_open_trace(Config *self, Arena *arena, Diag *diag);
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 /* The same of version and text alone, for a configuration that could not be bound. */
 uint64_t config_text_digest(const Config *self);
+/* Whether the machines of some pool keep a prefix cache. */
+bool config_keeps_caches(const Config *self);
 
 /* private: the parts of config_load, one file each */
 
