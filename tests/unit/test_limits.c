@@ -27,7 +27,6 @@ Test(limits, the_context_of_a_model_rejects_prompts_and_cuts_outputs) {
 
 /* A limit ends a run or does nothing to it. */
 Test(limits, what_a_router_keeps_of_machines_counts_before_it_is_made) {
-  scene_init(&scene, &arena, &diag);
   const TraceRow rows[] = {row(0, 100, 2)};
   scene.pools[0].count = 100;
   scene_choose(&scene, POLICY_ROUTER, "prefix_affinity", "{replication: 4096}");
