@@ -118,6 +118,8 @@ typedef struct ConfigFact {
 } ConfigFact;
 
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* Whether the router can work with these pools, all of which are bound. */
+int config_check_router(const Config *self, Diag *diag);
 /* `node` is the policy's value, NULL when absent. */
 int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *node, Arena *arena,
                        Diag *diag);
