@@ -140,7 +140,7 @@ static void table_limits(const Report *self, FILE *out) {
               report_rejection(self, why, &arena));
   if (metrics->cancelled > 0)
     fprintf(
-        out, "cancelled    %s whose clients gave up, %s of them without a first token\n",
+        out, "cancelled    %s whose clients gave up, %s of them without a first token in time\n",
         grouped((double)metrics->cancelled, count),
         arena_printf(&arena, "%llu", (unsigned long long)metrics->cancelled_for[CANCELLED_TTFT]));
   if (metrics->cut_outputs > 0)
