@@ -178,7 +178,11 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
+<<<<<<< HEAD
 /* All its bytes are the same for the same request. */
+=======
+/* Records are compared byte by byte, what lies between fields too. */
+>>>>>>> main
 static RequestRecord record_of(const Request *request, Rejection rejected) {
   RequestRecord record;
   memset(&record, 0, sizeof record);
@@ -207,8 +211,12 @@ static void retire(Engine *self, RequestIx ix, Rejection rejected) {
   const RequestRecord record = record_of(&self->requests.slots[ix], rejected);
   const bool served = !rejected && !record.cancelled;
   const bool good = served && metrics_complete(&self->metrics, &record);
+  const Request *request = &self->requests.slots[ix];
+  if (served && request->ends_session)
+    metrics_complete_session(&self->metrics, self->now - request->session_began_at,
+                             good && request->session_good);
   engine_drop_deadline(self, ix);
-  tell_source(self, &self->requests.slots[ix], served, good);
+  tell_source(self, request, served, good);
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;
   if (self->failed || self->stopped || !config->on_request) return;

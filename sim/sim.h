@@ -125,6 +125,7 @@ typedef struct PoolResult {
   const PoolSpec *pool;
   MachineTotals totals; // of its machines together
   double utilization;   // busy time / (machines × span)
+  double imbalance;     // busy time of the busiest machine / the mean; 1 of none
 #define POOL_HISTOGRAM(field, unit, scale, meaning) const Histogram *field;
 #include "sim/metrics.def"
   double energy_j;                      // of a second shape, beyond what idle GPUs draw

@@ -63,7 +63,8 @@ typedef struct TraceSource {
   void (*close)(struct TraceSource *self);                              // NULL: nothing to close
   void (*ended)(struct TraceSource *self, const TraceEnd *end);
   void (*put_back)(struct TraceSource *self, const TraceRow *row);
-  int status; // 1 while rows may come; then the final answer of trace_next
+  int status;        // 1 while rows may come; then the final answer of trace_next
+  bool names_tokens; // a row that came did
 } TraceSource;
 
 /* Pulls the next row: 1 and `*ret_row`, 0 at the end, -1 with entries in `diag`. After 0 or -1 it
@@ -71,6 +72,7 @@ typedef struct TraceSource {
 static inline int trace_next(TraceSource *self, TraceRow *ret_row, Diag *diag) {
   if (self->status <= 0) return self->status;
   const int status = self->next(self, ret_row, diag);
+  if (status > 0 && ret_row->n_segments > 0) self->names_tokens = true;
   if (status < 0 || !self->ended) self->status = status;
   return status;
 }

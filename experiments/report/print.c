@@ -140,7 +140,7 @@ static void table_limits(const Report *self, FILE *out) {
               report_rejection(self, why, &arena));
   if (metrics->cancelled > 0)
     fprintf(
-        out, "cancelled    %s whose clients gave up, %s of them without a first token\n",
+        out, "cancelled    %s whose clients gave up, %s of them without a first token in time\n",
         grouped((double)metrics->cancelled, count),
         arena_printf(&arena, "%llu", (unsigned long long)metrics->cancelled_for[CANCELLED_TTFT]));
   if (metrics->cut_outputs > 0)
@@ -171,6 +171,10 @@ static void table_head(const Report *self, FILE *out) {
           grouped(self->run.preemptions, requests), grouped(self->run.evictions, rejected),
           grouped(self->run.transfers, unfinished),
           grouped(self->run.transferred_bytes / 1e9, span));
+  if (self->result->metrics.asked.sessions > 0)
+    fprintf(out, "sessions     %s began, %s completed, %s of them within all limits\n",
+            grouped(self->run.sessions, requests), grouped(self->run.sessions_completed, rejected),
+            grouped(self->run.sessions_good, unfinished));
   if (self->result->metrics.role_changes > 0)
     fprintf(out, "roles        %s changes, %s of them flips\n",
             grouped(self->run.role_changes, requests), grouped(self->run.flips, rejected));

@@ -44,6 +44,10 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   qsort(self->ring, self->n_places, sizeof *self->ring, by_place);
 }
 
+static size_t machine_bytes(const void *state) {
+  return (size_t)((const State *)state)->replication * sizeof(RingPlace);
+}
+
 /* The first place at or after `at`, as if the ring went on. */
 static size_t first_place(const State *self, uint64_t at) {
   size_t low = 0, high = self->n_places;
@@ -103,6 +107,7 @@ const Router router_prefix_affinity = {
                .state_size = sizeof(State),
                .options = options},
     .knows_content = true,
+    .machine_bytes = machine_bytes,
     .start = start,
     .pick = pick,
 };

@@ -22,6 +22,8 @@ typedef struct Router {
   bool needs_caches;  // is of no use where no machine keeps a prefix cache; reports tell of them
   /* How machines report to it (view->reports), of its options. Optional: they do not. */
   const ReportOptions *(*reports)(const void *state);
+  /* Bytes that `start` takes for each machine, where they are many. Optional. */
+  size_t (*machine_bytes)(const void *state);
   /* Before the first pick: `state` has its options. Optional. */
   void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
   Placement (*pick)(void *state, const ClusterView *view, RequestIx request);

@@ -193,6 +193,14 @@ rejects 3 "$tandem" run a.yaml --set model=opt-13b --set perfmodel=roofline --ch
   --set pools.most='{machine: dgx-h100, count: 1000000, data_parallel_size: 2}'
 says "the pools up to 'most' have 11000000 machines"
 
+# Clients that give up are counted, and the table of requests says when they left.
+expect 0 "$tandem" run a.yaml --set 'workload.patience={e2e: 1 ms}' --requests --output gone.db
+prints '0 completed, 0 rejected'
+prints 'cancelled    40 whose clients gave up, 0 of them without a first token in time'
+expect 0 "$tandem" query gone.db --format csv --sql 'SELECT count(cancelled_s), count(last_token_s),
+  max(generated_tokens) < 500 FROM request'
+prints '40,0,1'
+
 # More requests than memory: the run ends, and the sweep goes on without it.
 rejects 4 "$tandem" run a.yaml --memory '20 MB' --set 'workload.arrivals.rate=1e9 /s' \
   --set workload.requests=1e12

@@ -51,6 +51,7 @@ ParameterizedTestParameters(lifecycle, audit_finds) {
       {"begun prefills", MACHINE, offsetof(Machine, n_started)},
       {"those that leave", MACHINE, offsetof(Machine, n_outgoing)},
       {"a queue's count", MACHINE, offsetof(Machine, prefill_queue.count)},
+      {"who leaves the batch", MACHINE, offsetof(Machine, leaving.count)},
       {"pending tokens", COLUMN, offsetof(ClusterView, pending_tokens)},
       {"those assigned", COLUMN, offsetof(ClusterView, n_assigned)},
       {"those present", COLUMN, offsetof(ClusterView, n_present)},

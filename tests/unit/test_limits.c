@@ -26,6 +26,16 @@ Test(limits, the_context_of_a_model_rejects_prompts_and_cuts_outputs) {
 }
 
 /* A limit ends a run or does nothing to it. */
+Test(limits, what_a_router_keeps_of_machines_counts_before_it_is_made) {
+  const TraceRow rows[] = {row(0, 100, 2)};
+  scene.pools[0].count = 100;
+  scene_choose(&scene, POLICY_ROUTER, "prefix_affinity", "{replication: 4096}");
+  scene.config.memory_limit = arena.bytes + 100 * 4096 * 15;
+  cr_expect_lt(scene_run(&scene, rows, COUNT(rows)), 0);
+  cr_assert_eq(diag.n_entries, 1u);
+  cr_expect(strstr(diag.entries[0].message, "100 machines alone"), "%s", diag.entries[0].message);
+}
+
 Test(limits, a_run_ends_at_its_limit_of_memory_and_says_what_it_needs) {
   enum { N = 20 };
   TraceRow rows[N];

@@ -242,7 +242,10 @@ static SharedTexts texts(int64_t count, double zipf, double low, double high) {
 }
 
 Test(trace_content, texts_stand_in_front_of_what_is_drawn_anyway) {
-  const WorkloadConfig plain = drawn(2000);
+  enum { N = 500 };
+  const WorkloadConfig plain = drawn(N);
+  uint64_t ids[N][2];
+  int n = 0, n_repeated = 0;
   WorkloadConfig both = plain;
   both.system_prompts = texts(3, 1, 50, 90);
   both.documents = texts(40, 0, 2000, 3000);
@@ -257,7 +260,15 @@ Test(trace_content, texts_stand_in_front_of_what_is_drawn_anyway) {
     cr_expect(50 <= first && first <= 90 && 2000 <= second && second <= 3000);
     cr_expect(b.at == a.at && b.output_tokens == a.output_tokens);
     cr_expect_eq(b.prompt_tokens, a.prompt_tokens + first + second);
+    for (int i = 0; i < n; i++) { // a document names the system prompt before it, too
+      if (ids[i][1] != b.segments[1].id) continue;
+      cr_expect_eq(ids[i][0], b.segments[0].id);
+      n_repeated++;
+    }
+    ids[n][0] = b.segments[0].id;
+    ids[n++][1] = b.segments[1].id;
   }
+  cr_expect_gt(n_repeated, 0);
   cr_expect_eq(trace_next(with, &b, &diag), 0);
 }
 
