@@ -374,11 +374,11 @@ static const char *check_layers(Cluster *cluster, const Trial *first, Tally *tal
 }
 
 /* Its requests from clients that wait; what they send is kept in `sent`. */
-static Trial *run_clients(Cluster *cluster, const Clients *clients, bool step, uint64_t tie_seed,
-                          Recorder *sent, Arena *arena) {
+static Trial *run_clients(Cluster *cluster, const Clients *clients, bool step, Recorder *sent,
+                          Arena *arena) {
   cluster_rewind(cluster);
   recorder_init(sent, clients_open(clients, cluster->config.trace, arena), arena);
-  return run_over(cluster, &sent->source, step, false, tie_seed, arena);
+  return run_over(cluster, &sent->source, step, false, 0, arena);
 }
 
 /* The open trace of what clients sent gives the same run, and so does every step on its own. */
@@ -386,20 +386,18 @@ static const char *check_clients(Cluster *cluster, uint64_t seed, Tally *tally, 
   Clients clients;
   if (!clients_draw(&clients, seed, cluster->workload.rows, cluster->workload.n_rows)) return NULL;
   tally->counts[COUNT_CLIENTS]++;
-  const uint64_t tie_seed = seed % 2 ? seed : 0;
   Recorder sent, again;
-  const Trial *first = run_clients(cluster, &clients, false, tie_seed, &sent, arena);
+  const Trial *first = run_clients(cluster, &clients, false, &sent, arena);
   if (!first) return "with clients, the run failed";
   const Metrics *metrics = &first->result.metrics;
   tally->counts[COUNT_SESSIONS] += metrics->asked.sessions;
   const char *wrong =
-      check_same(cluster, first, run_clients(cluster, &clients, true, tie_seed, &again, arena));
+      check_same(cluster, first, run_clients(cluster, &clients, true, &again, arena));
   if (wrong) return arena_printf(arena, "with clients, stepped, %s", wrong);
   if (metrics->asked.requests != (uint64_t)sent.n_rows) return "with clients, one got lost";
   ArrayTrace open;
   array_trace_init(&open, sent.rows, sent.n_rows);
-  wrong =
-      check_same(cluster, first, run_over(cluster, &open.source, false, false, tie_seed, arena));
+  wrong = check_same(cluster, first, run_over(cluster, &open.source, false, false, 0, arena));
   return wrong ? arena_printf(arena, "with clients, as an open trace, %s", wrong) : NULL;
 }
 
