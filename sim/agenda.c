@@ -7,7 +7,7 @@
 #include <assert.h>
 
 /* Arrivals take the numbers below this, all other events those above. */
-static const uint64_t FIRST_SEQ = UINT64_C(1) << 62;
+static const uint64_t FIRST_SEQ = UINT64_C(1) << 62, LAST_SEQ = UINT64_MAX;
 
 void agenda_init(Agenda *self, uint64_t tie_seed, Arena *arena) {
   *self = (Agenda){.arena = arena, .next_seq = FIRST_SEQ, .tie_seed = tie_seed};
@@ -28,13 +28,14 @@ static inline void heap_moved(Agenda *self, size_t index, const Event *event) {
 
 HEAP_STEPS(Agenda, Event)
 
+static uint64_t order_of(const Agenda *self, uint64_t seq) {
+  return self->tie_seed && seq != LAST_SEQ ? hash_fold(self->tie_seed, seq) : seq;
+}
+
 static void set(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_t seq) {
   assert(target < self->where_capacity[kind]);
-  const Event event = {.at = at,
-                       .order = self->tie_seed ? hash_fold(self->tie_seed, seq) : seq,
-                       .seq = seq,
-                       .kind = kind,
-                       .target = target};
+  const Event event = {
+      .at = at, .order = order_of(self, seq), .seq = seq, .kind = kind, .target = target};
   uint32_t where = self->where[kind][target];
   if (where) {
     heap_replace(self, self->heap, self->n_events + self->hole, where - 1, &event);
@@ -61,6 +62,10 @@ void agenda_move(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_
 void agenda_set_arrival(Agenda *self, Tick at, uint64_t ordinal) {
   assert(ordinal < FIRST_SEQ);
   set(self, EVENT_ARRIVAL, 0, at, ordinal);
+}
+
+void agenda_set_last(Agenda *self, EventKind kind, uint32_t target, Tick at) {
+  set(self, kind, target, at, LAST_SEQ);
 }
 
 void agenda_clear(Agenda *self, EventKind kind, uint32_t target) {

@@ -2,6 +2,7 @@
 #include "sim/audit.h"
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
+#include "sim/patience.h"
 #include <assert.h>
 
 static void check_links(const Engine *engine, const RequestQueue *queue) {
@@ -24,10 +25,20 @@ static uint64_t check_queue(const Engine *engine, Machine *machine, const Reques
   return (uint64_t)queue->count;
 }
 
+/* Those of the batch whose clients have given up leave with an iteration in progress. */
+static void check_leaving(const Engine *engine, const Machine *machine) {
+  int32_t n = 0;
+  check_links(engine, &machine->leaving);
+  for (size_t i = 0; i < machine->batch.n_seqs; i++)
+    n += engine->requests.slots[machine->batch.entries[i].request].gives_up != CANCELLED_NOT;
+  assert(machine->leaving.count == n && (n == 0 || machine->activity != ACTIVITY_IDLE));
+}
+
 /* What its state says of a request alone; whether it is in a queue by it. */
 static bool check_request(const Request *request) {
   const RequestStateRow *row = &request_states[request->state];
   assert(request->state != REQUEST_NOWHERE && request->state != REQUEST_PREFILLED);
+  assert(!request->gives_up || row->leaves != LEAVES_AT_ONCE);
   assert((row->kv_places & 1 << KV_GPU) || request->kv_blocks == 0);
   assert((row->kv_places & 1 << KV_STORE) || request->store_blocks == 0);
   return row->queue >= 0;
@@ -58,6 +69,7 @@ static void check_requests(const Engine *engine) {
     }
     n_chunks -= machine->n_chunks;
     check_links(engine, &machine->inbound);
+    check_leaving(engine, machine);
   }
   for (uint32_t g = 0; g < engine->n_groups; g++) {
     const Group *group = &engine->groups[g];
@@ -65,8 +77,7 @@ static void check_requests(const Engine *engine) {
   }
   assert(n_queued == 0 && n_runs == 0 && n_chunks == 0);
   const Metrics *metrics = &engine->metrics;
-  assert(metrics->asked.requests ==
-         metrics->completed + metrics->rejected + engine->requests.n_live);
+  assert(metrics->asked.requests == metrics_ended(metrics) + engine->requests.n_live);
 }
 
 static int64_t held_by(const Request *request, const Machine *machine) {
@@ -347,4 +358,5 @@ void audit_check(const Engine *engine, Tick previous) {
   check_batches(engine);
   check_network(engine);
   check_groups(engine);
+  engine_audit_deadlines(engine);
 }

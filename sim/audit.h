@@ -1,8 +1,9 @@
 /* Checks all books of a run against each other; only reads, and asserts. On in tests, --audit
  * elsewhere.
  *
- *   requests   arrived = completed + rejected + in flight; each live one is where its state
- *              says, by the rows of sim/lifecycle.h
+ *   requests   arrived = completed + rejected + cancelled + in flight; each live one is where its
+ *              state says, by the rows of sim/lifecycle.h
+ *   deadlines  heap, requests and the pending event agree (sim/patience.h)
  *   memory     free blocks + those held by requests and inbound transfers = capacity, per machine
  *   columns    what policies read and machines count agrees with the requests
  *   roles      each machine is in the list of its role or flips; one that is away has nothing left

@@ -6,6 +6,7 @@
 #include "sim/limits.h"
 #include "sim/marks.h"
 #include "sim/moving.h"
+#include "sim/patience.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
@@ -38,6 +39,9 @@ static void handle(Engine *self) {
   case EVENT_TURN:
     engine_handle_turn(self, &self->groups[self->event.target]);
     break;
+  case EVENT_PATIENCE:
+    engine_handle_patience(self);
+    break;
   case EVENT_KINDS:
     assert(false);
   }
@@ -49,10 +53,18 @@ static bool gathers(const Engine *self, const Machine *machine) {
   return self->gathers && machine->activity == ACTIVITY_IDLE && machine->idle_since >= 0;
 }
 
+/* A request has left that others may have waited for. */
+static void use_room(Engine *self, Machine *machine) {
+  engine_admit_inbound(self, machine);
+  engine_wake(self, machine, WAKE_RELEASE, REQUEST_NONE);
+  if (machine->activity == ACTIVITY_IDLE) engine_review_role(self, machine);
+}
+
 static void settle_machines(Engine *self) {
   uint32_t n_waiting = 0;
   for (uint32_t i = 0; i < self->n_marked; i++) { // more may be marked meanwhile
     Machine *machine = &self->machines[self->marked[i]];
+    if (machine->marks & MARK_ROOM) use_room(self, machine);
     const unsigned marks = machine->marks;
     const bool waits = (marks & MARK_BEGIN) && gathers(self, machine);
     if (waits) self->marked[n_waiting++] = machine->ix;
@@ -97,20 +109,22 @@ static bool end_copies(Engine *self) {
   return true;
 }
 
-/* Broadcasts, reports and flips neither make room nor bring work. */
+/* Broadcasts, reports and flips neither make room nor bring work. A client that gives up may make
+ * some, but nobody waits for that where a deadlock can be broken. */
 static bool is_control(EventKind kind) {
   return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP;
 }
 
 static size_t n_controls(const Engine *self) {
   return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
-         (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) + self->n_flips;
+         (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) + self->n_flips +
+         engine_has_deadlines(self);
 }
 
 /* When all that is pending asks for room again and has been refused since anything else happened,
  * nobody will ever make any; and when nothing is pending the run is over. */
 static bool is_stuck(const Engine *self) {
-  if (self->agenda.n_events > self->n_retries + self->n_flips + 2) return false; // mostly
+  if (self->agenda.n_events > self->n_retries + self->n_flips + 3) return false; // mostly
   const size_t pending = self->agenda.n_events - n_controls(self);
   return pending == self->n_retries && self->n_refusals >= pending;
 }
@@ -133,9 +147,9 @@ bool engine_step(Engine *self) {
   if (self->source_told) engine_pull_again(self);
   if (self->failed || self->stopped) return false;
   if (is_stuck(self)) {
-    if (!engine_break_deadlock(self)) return false;
-    engine_settle(self);
-    return true;
+    const bool broken = engine_break_deadlock(self);
+    if (broken) engine_settle(self);
+    if (broken || !engine_has_deadlines(self)) return broken;
   }
   if (self->timeline && agenda_first_at(&self->agenda) > self->now)
     engine_look(self, agenda_first_at(&self->agenda));
@@ -149,8 +163,7 @@ static void loop(Engine *self) {
   const SimConfig *config = self->config;
   while (!engine_is_interrupted(self) && engine_step(self))
     if (config->on_progress && self->n_events % PROGRESS_EVENTS == 0)
-      config->on_progress(config->on_progress_context,
-                          self->metrics.completed + self->metrics.rejected, self->now);
+      config->on_progress(config->on_progress_context, metrics_ended(&self->metrics), self->now);
 }
 
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {

@@ -19,6 +19,7 @@ typedef enum EventKind {
   EVENT_REPORT,    // target 0: machines report to the router
   EVENT_COPY,      // target: group, where somebody waits for the end of a copy
   EVENT_TURN,      // target: group, which has its new shape
+  EVENT_PATIENCE,  // target 0: the earliest deadline of a request, after all else of its tick
   EVENT_KINDS,
 } EventKind;
 

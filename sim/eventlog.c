@@ -13,6 +13,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_SWAP_OUT] = "swap_out",         [OUTCOME_SWAP_IN] = "swap_in",
     [OUTCOME_EXPANSION] = "expansion",       [OUTCOME_COPY_OUT] = "copy_out",
     [OUTCOME_COPY_IN] = "copy_in",           [OUTCOME_SHAPE] = "shape",
+    [OUTCOME_CANCELLED] = "cancelled",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

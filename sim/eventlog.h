@@ -14,7 +14,8 @@
  *   swap_out       tokens made so far, blocks         swap_in         the same
  *   expansion      KV blocks, KV blocks before
  *   copy_out       tokens, tick in which it ends      copy_in         the same (when queued)
- *   shape          shape and state of a group, from here on */
+ *   shape          shape and state of a group, from here on
+ *   cancelled      Cancellation, output tokens that its client has */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"
@@ -42,6 +43,7 @@ typedef enum Outcome {
   OUTCOME_COPY_OUT,
   OUTCOME_COPY_IN,
   OUTCOME_SHAPE,
+  OUTCOME_CANCELLED,
   OUTCOMES,
 } Outcome;
 

@@ -233,6 +233,11 @@ void engine_begin(Engine *self, Machine *machine) {
 static void end_chunk(Engine *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const bool last = life_chunk_ended(self, machine, ix);
+  if (request->gives_up) {
+    engine_abandon_transfer(self, ix);
+    life_cancelled(self, ix, last);
+    return;
+  }
   engine_dispatch(self, ix);
   if (!last) {
     if (request_moves_from(request, machine->ix)) engine_offer_chunk(self, ix);
@@ -256,6 +261,11 @@ static void end_decodes(Engine *self, Machine *machine, int64_t n) {
   machine->run.booked = 0;
   machine->decoded_at = self->now;
   machine->decoded_ticks += self->now - machine->run.began_at;
+  while (machine->leaving.count > 0) {
+    const RequestIx ix = machine->leaving.first;
+    request_queue_remove(&machine->leaving, self->requests.slots, ix);
+    life_cancelled(self, ix, 1);
+  }
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0)
     life_finished(self, machine, batch->entries[0].request);
 }

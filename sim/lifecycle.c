@@ -2,6 +2,7 @@
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
+#include "sim/patience.h"
 #include "sim/swapping.h"
 #include <assert.h>
 #include <stddef.h>
@@ -15,16 +16,18 @@ const RequestStateRow request_states[REQUEST_STATES] = {
     [REQUEST_FREE] = {-1},
     [REQUEST_NOWHERE] = {-1, .kv_places = STORE},
     [REQUEST_WAITS_PREFILL] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1},
-    [REQUEST_PREFILLS] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1},
-    [REQUEST_ENDS_PREFILL] = {-1, GPU | STORE, .prefills = 1, .present = 1},
+    [REQUEST_PREFILLS] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1,
+                          .leaves = LEAVES_WITH_CHUNK},
+    [REQUEST_ENDS_PREFILL] = {-1, GPU | STORE, .prefills = 1, .present = 1,
+                              .leaves = LEAVES_WITH_CHUNK},
     [REQUEST_PREFILLED] = {-1, GPU | STORE, .present = 1},
-    [REQUEST_MOVES] = {-1, GPU | STORE, .outgoing = 1},
+    [REQUEST_MOVES] = {-1, GPU | STORE, .outgoing = 1, .leaves = LEAVES_WITH_KV},
     [REQUEST_WAITS_DECODE] = {OF(decode_queue), GPU, .present = 1},
-    [REQUEST_RUNS] = {-1, GPU, .present = 1},
+    [REQUEST_RUNS] = {-1, GPU, .present = 1, .leaves = LEAVES_WITH_BATCH},
     [REQUEST_BLOCKED] = {OF(blocked), GPU, .present = 1},
     [REQUEST_SWAPPED] = {OF(swapped), CPU, .present = 1},
     [REQUEST_STORED] = {offsetof(Group, stored), STORE, .in_group = true},
-    [REQUEST_FETCHED] = {-1, GPU | STORE},
+    [REQUEST_FETCHED] = {-1, GPU | STORE, .leaves = LEAVES_WITH_KV},
 };
 
 static RequestQueue *queue_of(Machine *machine, const RequestStateRow *row) {
@@ -130,7 +133,7 @@ void life_store_booked(Group *group, Request *request, int64_t tokens) {
   take_store(group, request, group_blocks(group, tokens));
 }
 
-/* A request has ended with its prefill: the place in the store that was booked for it is free. */
+/* A request has ended that holds a place in the store, or for which one was booked: it is free. */
 static void leave_store(Engine *self, const Machine *machine, Request *request) {
   if (!machine->group || request->store_blocks == 0) return;
   take_store(machine->group, request, -request->store_blocks);
@@ -170,8 +173,8 @@ static RequestRecord record_of(const Request *request, Rejection rejected) {
   RequestRecord record = {
 #define REQUEST_FIELD(type, field, column, kind, meaning) .field = request->field,
 #include "sim/metrics.def"
-      .rejected = rejected};
-  if (rejected) record.last_token_at = -1;
+      .rejected = rejected, .cancelled = (Cancellation)request->gives_up};
+  if (rejected || record.cancelled) record.last_token_at = -1;
   return record;
 }
 
@@ -190,8 +193,10 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
 /* Its slot is free, and whoever wants to know of each request is told. */
 static void retire(Engine *self, RequestIx ix, Rejection rejected) {
   const RequestRecord record = record_of(&self->requests.slots[ix], rejected);
-  const bool good = !rejected && metrics_complete(&self->metrics, &record);
-  tell_source(self, &self->requests.slots[ix], !rejected, good);
+  const bool served = !rejected && !record.cancelled;
+  const bool good = served && metrics_complete(&self->metrics, &record);
+  engine_drop_deadline(self, ix);
+  tell_source(self, &self->requests.slots[ix], served, good);
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;
   if (self->failed || self->stopped || !config->on_request) return;
@@ -214,6 +219,78 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   observe(self, machine, ix, OBSERVED_FINISHED);
   engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
+  retire(self, ix, REJECTED_NOT);
+}
+
+/* What is promised for a request that has not come to its phases ends. */
+static void end_promises(Engine *self, const Request *request) {
+  Machine *prefill = &self->machines[request->prefill_machine];
+  if (request->prefill_began_at < 0)
+    engine_promise_blocks(self, prefill, -machine_prompt_blocks(prefill, request));
+  const MachineIx to = request->decode_machine;
+  if (to == MACHINE_NONE || to == prefill->ix || prefill->group) return;
+  if (request->first_token_at >= 0 && request->state != REQUEST_MOVES) return; // it came there
+  engine_promise_blocks(self, &self->machines[to],
+                        -machine_prompt_blocks(&self->machines[to], request));
+}
+
+/* It counts on no machine as one to come. */
+static void unassign(Engine *self, const Request *request) {
+  const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
+  if (decode != MACHINE_NONE) {
+    count_decode(self, request, &self->machines[decode], -1);
+    column_add(self->view.n_assigned, decode, -1);
+  }
+  if (request->first_token_at < 0 && decode != prefill)
+    column_add(self->view.n_assigned, prefill, -1);
+}
+
+static void observe_cancelled(Engine *self, const Machine *machine, RequestIx ix, bool present,
+                              bool stored) {
+  if (self->router->observe)
+    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_CANCELLED,
+                          stored ? MACHINE_NONE : machine->ix);
+  if (!present || !machine->batcher->leave) return;
+  const MachineView view = engine_view(self, machine);
+  machine->batcher->leave(machine->batcher_options, machine->batcher_state, &view, ix);
+}
+
+/* Whoever waits for what a request held, or for its turn behind it, is looked at. */
+static void mark_room(Engine *self, Machine *machine, MachineIx decode) {
+  engine_mark(self, machine, MARK_ROOM);
+  if (decode != MACHINE_NONE) engine_mark(self, &self->machines[decode], MARK_ROOM);
+  if (machine->group) engine_mark_group(self, machine->group);
+}
+
+static void book_cancelled(Engine *self, const Request *request, int32_t undelivered) {
+  Metrics *metrics = &self->metrics;
+  const int32_t prefilled =
+      request->first_token_at < 0 ? request->prefilled_tokens : request->prompt_tokens;
+  const int32_t cached = request->cached_tokens < prefilled ? request->cached_tokens : prefilled;
+  metrics->cancelled++;
+  metrics->cancelled_for[request->gives_up]++;
+  metrics->cancelled_tokens += prefilled - cached + request->generated_tokens + undelivered;
+}
+
+void life_cancelled(Engine *self, RequestIx ix, int32_t undelivered) {
+  Request *request = &self->requests.slots[ix];
+  const RequestState state = (RequestState)request->state;
+  const MachineIx at = life_machine(self, request);
+  Machine *machine = &self->machines[at == MACHINE_NONE ? request->prefill_machine : at];
+  assert(request->gives_up && request->transfer == TRANSFER_NONE);
+  request->cancelled_at = self->now;
+  machine->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
+  if (state == REQUEST_SWAPPED) engine_drop_swapped(machine, request);
+  end_promises(self, request);
+  change(self, machine, ix, REQUEST_NOWHERE);
+  release_blocks(self, machine, request);
+  leave_store(self, machine, request);
+  unassign(self, request);
+  if (state == REQUEST_RUNS) request->generated_tokens -= undelivered;
+  observe_cancelled(self, machine, ix, request_states[state].present, at == MACHINE_NONE);
+  mark_room(self, machine, request->decode_machine);
+  engine_log(self, OUTCOME_CANCELLED, request, at, request->gives_up, request->generated_tokens);
+  book_cancelled(self, request, undelivered);
   retire(self, ix, REJECTED_NOT);
 }
 
@@ -266,6 +343,7 @@ void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->first_token_at < 0) {
     request->first_token_at = self->now;
+    engine_set_deadline(self, ix);
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
   } else {
     histogram_add(&self->metrics.tbt, self->now - request->last_token_at, 1);

@@ -8,12 +8,22 @@
  *                     └─► waits prefill, dropped     │     └─────────────────────────┘
  *                              of a group:     fetched ◄── stored ◄── moves
  *
+ * From each state a request may also be cancelled (patience.h).
+ *
  * What holds in each state is a row of `request_states`: a transition moves a request from one row
  * to another, and the audit counts requests by the same rows. A new transition is a function here;
  * a new state a row. */
 #ifndef SIM_LIFECYCLE_H
 #define SIM_LIFECYCLE_H
 #include "sim/state.h"
+
+/* When a request whose client gives up leaves. */
+typedef enum Leaving {
+  LEAVES_AT_ONCE,
+  LEAVES_WITH_CHUNK, // as the iteration ends that its chunk is in
+  LEAVES_WITH_BATCH, // as the one ends that the batch is in; at once where that stands still
+  LEAVES_WITH_KV,    // when that is across; at once where it waits for room
+} Leaving;
 
 typedef enum KvPlace { KV_NONE, KV_GPU, KV_CPU, KV_STORE, KV_PLACES } KvPlace;
 
@@ -27,6 +37,7 @@ typedef struct RequestStateRow {
   int8_t prefills;   // counts in n_prefills; what is left of its prefill in pending_tokens
   int8_t present;    // counts in n_present
   int8_t outgoing;   // counts in n_outgoing
+  uint8_t leaves;    // Leaving
 } RequestStateRow;
 
 extern const RequestStateRow request_states[REQUEST_STATES];
@@ -51,6 +62,10 @@ void life_placed(Engine *self, RequestIx request, MachineIx prefill, MachineIx d
 void life_dispatched(Engine *self, Request *request, MachineIx decode);
 /* Its last token was made on `machine`: whoever keeps books is told, and its slot is free. */
 void life_finished(Engine *self, Machine *machine, RequestIx request);
+/* Its client has given up, and no iteration, transfer or copy has it any more: what it holds is
+ * free, whoever keeps books or waits for memory is told, and its slot is free. `undelivered` tokens
+ * were made for it in the iteration that ends, and do not count. */
+void life_cancelled(Engine *self, RequestIx request, int32_t undelivered);
 /* It will never be served; its slot is free. */
 void life_rejected(Engine *self, RequestIx request, Rejection rejected);
 

@@ -117,6 +117,7 @@ typedef struct Machine {
   RequestQueue blocked;          // left out of the batch, oldest first
   RequestQueue swapped;          // KV is in CPU memory, first to arrive first
   RequestQueue inbound;          // requests elsewhere whose KV waits for room here
+  RequestQueue leaving;          // of the batch, go as the present iteration ends: given up
   int32_t n_started;             // of prefill_queue, hold KV of earlier chunks
   int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished
   int32_t n_outgoing;            // transfers that still hold KV here

@@ -10,6 +10,7 @@ typedef enum Mark {
   MARK_REFIT = 1, // its free blocks changed: the length of its decode run is fitted to them
   MARK_BEGIN = 2, // it may begin an iteration, or ends its decode run to do so
   MARK_DRAIN = 4, // it drains, and has less to do than before
+  MARK_ROOM = 8,  // a request has left that others may have waited for, inbound KV too
 } Mark;
 
 static inline void engine_mark(Engine *self, Machine *machine, Mark mark) {

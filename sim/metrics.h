@@ -30,11 +30,20 @@ typedef enum Rejection {
   REJECTIONS,
 } Rejection;
 
+/* What the client of a request gave up waiting for. */
+typedef enum Cancellation {
+  CANCELLED_NOT,
+  CANCELLED_TTFT, // its first token
+  CANCELLED_E2E,  // its last
+  CANCELLATIONS,
+} Cancellation;
+
 /* One finished request, for tables of requests. Times are -1 when they never came. */
 typedef struct RequestRecord {
 #define REQUEST_FIELD(type, field, column, kind, meaning) type field;
 #include "sim/metrics.def"
   Rejection rejected;
+  Cancellation cancelled;
 } RequestRecord;
 
 /* What makes a request good: each of these at most so much; 0: no limit. */
@@ -103,6 +112,11 @@ typedef struct Metrics {
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);
 /* Books a request whose last token was made; whether it was a good one. */
 bool metrics_complete(Metrics *self, const RequestRecord *record);
+
+/* Requests that have ended, however. */
+static inline uint64_t metrics_ended(const Metrics *self) {
+  return self->completed + self->rejected + self->cancelled;
+}
 
 /* What a machine has done so far, or several. */
 typedef struct MachineTotals {

@@ -229,6 +229,14 @@ static void wake_sender(Engine *self, Machine *from, RequestIx ix) {
   engine_wake(self, from, WAKE_RELEASE, ix);
 }
 
+/* The KV has arrived of a request whose client has given up. */
+static void discard(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  life_room_taken(self, request, false);
+  release_slot(self, request);
+  life_cancelled(self, ix, 0);
+}
+
 /* The KV has arrived: the sender's copy goes, then the receiver learns of it, then the sender. */
 static void end_transfer(Engine *self, TransferIx slot) {
   const Transfer transfer = self->transfers.slots[slot];
@@ -237,6 +245,10 @@ static void end_transfer(Engine *self, TransferIx slot) {
   Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
   engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
   histogram_add(&self->metrics.kv_transfer, self->now - request->last_token_at, 1);
+  if (request->gives_up) {
+    discard(self, ix);
+    return;
+  }
   life_released(self, from, ix);
   release_slot(self, request);
   life_arrived(self, ix);
@@ -264,6 +276,36 @@ static void stop_waiting(Engine *self, RequestIx ix) {
     Machine *to = &self->machines[request->decode_machine];
     request_queue_remove(&to->inbound, self->requests.slots, ix);
   }
+}
+
+/* What is on its way of a prefill that goes on no more is stopped, and the receiver's room is given
+ * back. */
+static void stop_overlap(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  const TransferIx slot = request->transfer;
+  const Transfer *transfer = &self->transfers.slots[slot];
+  int64_t left = kv_bytes(self, transfer) - transfer->offered_bytes;
+  if (is_moving(self, slot)) {
+    agenda_clear(&self->agenda, EVENT_TRANSFER, slot);
+    left += links_end(&self->links, slot, self->now);
+    set_changed_timers(self);
+  }
+  self->metrics.transferred_bytes -= left;
+  life_room_taken(self, request, false);
+}
+
+bool engine_abandon_transfer(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  if (request->transfer == TRANSFER_NONE) return true;
+  const TransferStage stage = self->transfers.slots[request->transfer].stage;
+  if (stage == TRANSFER_OVERLAPS)
+    stop_overlap(self, ix);
+  else if (stage != TRANSFER_WAITS)
+    return false;
+  else if (request->state == REQUEST_MOVES)
+    stop_waiting(self, ix);
+  release_slot(self, request);
+  return true;
 }
 
 /* A request whose KV has room at its receiver though its prefill cannot go on; REQUEST_NONE if

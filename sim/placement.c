@@ -4,6 +4,7 @@
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
+#include "sim/patience.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
 #include <assert.h>
@@ -140,6 +141,7 @@ static RequestIx admit_row(Engine *self) {
   request->ticket = self->next_row.ticket;
   request->priority = self->next_row.priority;
   request->patience = self->next_row.patience;
+  request->first_token_patience = self->next_row.first_token_patience;
   keep_content(self, ix);
   const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
   const Prediction prediction =
@@ -209,6 +211,7 @@ void engine_handle_arrival(Engine *self) {
     if (self->router->observe)
       self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_PLACED,
                             placement.prefill);
+    engine_set_deadline(self, ix);
     const bool open = placement.decode == MACHINE_NONE;
     engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill,
                open ? -1 : (int64_t)placement.decode, 0);

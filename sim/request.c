@@ -20,6 +20,7 @@ RequestIx request_table_take(RequestTable *self) {
                                    .first_token_at = -1,
                                    .last_token_at = -1,
                                    .decode_began_at = -1,
+                                   .cancelled_at = -1,
                                    .prefill_machine = MACHINE_NONE,
                                    .decode_machine = MACHINE_NONE,
                                    .transfer = TRANSFER_NONE,

@@ -49,9 +49,11 @@ typedef struct Request {
     uint32_t batch_index; // while it runs
     int32_t chunk_tokens; // of its prefill in the current iteration
   };
-  RequestIx previous, next; // in its queue
-  uint32_t transfer;        // its KV on the move; TRANSFER_NONE otherwise
-  uint8_t state;            // RequestState
+  RequestIx previous, next;        // in its queue
+  uint32_t transfer;               // its KV on the move; TRANSFER_NONE otherwise
+  uint8_t state;                   // RequestState
+  uint8_t gives_up;                // Cancellation: its client has, though it has not left yet
+  bool ends_session, session_good; // as in TraceRow
   MachineIx prefill_machine, decode_machine;
   int32_t store_blocks; // held in or booked for a group's store
   int32_t preemptions;  // iterations it was left out of, evictions and swaps
@@ -63,11 +65,12 @@ typedef struct Request {
   int32_t swaps;                         // times it went to CPU memory
   int32_t predicted_low, predicted_high; // output tokens, as Prediction
   uint64_t session;                      // as in TraceRow
-  Tick patience;
+  Tick patience, first_token_patience;
+  Tick cancelled_at; // -1 before
   int32_t turn;
   int32_t priority;
   int32_t cached_tokens; // of the prompt, found in a prefix cache when its prefill first began
-  bool ends_session, session_good;
+  uint32_t deadline;     // 1 + its place among Engine.deadlines; 0: none
   uint32_t ticket;
   Tick session_began_at;
 } Request;

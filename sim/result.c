@@ -7,8 +7,12 @@
 /* Energy is power in each activity times the time in it; the rest of the span is idle. */
 static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bool second_shape) {
   const PoolSpec *pool = result->pool;
-  for (uint32_t i = 0; i < pool->count; i++)
-    machine_totals_add(&result->totals, &self->machines[first + i].totals);
+  Total busiest = 0;
+  for (uint32_t i = 0; i < pool->count; i++) {
+    const MachineTotals *totals = &self->machines[first + i].totals;
+    machine_totals_add(&result->totals, totals);
+    if (machine_busy_ticks(totals) > busiest) busiest = machine_busy_ticks(totals);
+  }
   result->batch_tokens = self->machines[first].batch_tokens;
   const double blocks = (double)pool->kv_blocks * pool->count;
   result->max_expansion = (double)result->totals.max_kv_blocks / blocks;
@@ -18,6 +22,7 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bo
   const double prefill = total_seconds(result->totals.prefill_ticks);
   const double decode = total_seconds(result->totals.decode_ticks);
   result->utilization = span > 0 ? (prefill + decode) / span : 0;
+  result->imbalance = busiest > 0 ? total_seconds(busiest) * pool->count / (prefill + decode) : 1;
   result->energy_j = prefill * pool->prefill_power + decode * pool->decode_power +
                      ((second_shape ? 0 : span) - prefill - decode) * pool->idle_power;
 }

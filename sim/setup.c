@@ -49,6 +49,7 @@ static void init_machines(Engine *self) {
                                      .blocked = REQUEST_QUEUE_EMPTY,
                                      .swapped = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
+                                     .leaving = REQUEST_QUEUE_EMPTY,
                                      .pipeline = pipeline,
                                      .copies = copies,
                                      .free_cpu_blocks = pool->cpu_kv_blocks,
@@ -199,6 +200,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
   agenda_reserve(&self->agenda, EVENT_REPORT, 1);
+  agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
   metrics_init(&self->metrics, config->slo_reference, arena);
   self->metrics.good_limits = config->good_limits;
   self->metrics.window = config->window;

@@ -111,13 +111,25 @@ static void end_copy_in(Engine *self, RequestIx ix) {
   engine_wake(self, to, WAKE_DECODE, ix);
 }
 
+Tick engine_copy_end(const Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  const Group *group = self->machines[request->prefill_machine].group;
+  const KvCopies *copies = &group->copies[request->state == REQUEST_MOVES ? COPY_OUT : COPY_IN];
+  size_t i = copies->first;
+  while (copies->items[i].request != ix)
+    i++;
+  return copies->items[i].end;
+}
+
 bool engine_end_copies(Engine *self, Group *group) {
   bool ended = false;
   for (int direction = 0; direction < COPY_DIRECTIONS; direction++) {
     KvCopies *copies = &group->copies[direction];
     while (copies->first < copies->last && copies->items[copies->first].end <= self->now) {
       const RequestIx ix = copies->items[copies->first++].request;
-      if (direction == COPY_OUT)
+      if (self->requests.slots[ix].gives_up)
+        life_cancelled(self, ix, 0);
+      else if (direction == COPY_OUT)
         end_copy_out(self, ix);
       else
         end_copy_in(self, ix);

@@ -15,6 +15,8 @@ void engine_end_groups(Engine *self);
 void engine_fit_store(Engine *self, const Machine *machine);
 /* A prefill on a group's machine has ended: its KV is copied out. */
 void engine_copy_out(Engine *self, RequestIx request);
+/* When the copy of a request of a group, which is under way, ends. */
+Tick engine_copy_end(const Engine *self, RequestIx request);
 /* The copies of a group that have ended by now: who waited for them goes on. Whether any has. */
 bool engine_end_copies(Engine *self, Group *group);
 void engine_handle_turn(Engine *self, Group *group);

@@ -81,9 +81,9 @@ typedef struct SimConfig {
   Window window;                  // completions in it are counted apart
   const Executor *executor;       // NULL: the performance models. Implies step
   FILE *event_log;                // NULL: none
-  /* Called with each request that completes or is rejected, booked in `so_far`. 0 goes on, 1 ends
-   * the run there, with the results so far; a negative return is a failure, with entries in `diag`.
-   */
+  /* Called with each request that completes, is rejected or cancelled, booked in `so_far`. 0 goes
+   * on, 1 ends the run there, with the results so far; a negative return is a failure, with entries
+   * in `diag`. */
   int (*on_request)(void *context, const RequestRecord *record, const Metrics *so_far, Diag *diag);
   void *on_request_context;
   /* Called with each step, in order of decision on each machine; those without tokens only if
@@ -125,6 +125,7 @@ typedef struct PoolResult {
   const PoolSpec *pool;
   MachineTotals totals; // of its machines together
   double utilization;   // busy time / (machines × span)
+  double imbalance;     // busy time of the busiest machine / the mean; 1 of none
 #define POOL_HISTOGRAM(field, unit, scale, meaning) const Histogram *field;
 #include "sim/metrics.def"
   double energy_j;                      // of a second shape, beyond what idle GPUs draw

@@ -13,6 +13,13 @@
 #include "sim/sim.h"
 #include "sim/transfer.h"
 
+/* When the client of a request gives up, or the KV of one who has is across. */
+typedef struct Deadline {
+  Tick at;
+  uint64_t id;
+  RequestIx request;
+} Deadline;
+
 typedef struct Engine {
   const SimConfig *config;
   Arena *arena;
@@ -33,6 +40,8 @@ typedef struct Engine {
   bool keeps_content;    // some machine has a prefix cache, or the router knows content
   RequestMemory *memory; // [requests.n_slots] then
   size_t memory_capacity;
+  Deadline *deadlines; // of requests in flight, a heap (patience.h)
+  size_t n_deadlines, deadlines_capacity;
   Machine *machines;
   uint32_t n_machines;
   Group *groups;

@@ -30,6 +30,10 @@ int64_t engine_swap(Engine *self, Machine *machine, const Request *request,
   return blocks;
 }
 
+void engine_drop_swapped(Machine *machine, const Request *request) {
+  machine->free_cpu_blocks += blocks_held(machine, request);
+}
+
 Tick engine_await_copies(Engine *self, Machine *machine, Tick work) {
   const Tick stall = machine->copied_at - self->now;
   if (engine_passes_the_end(self, (double)stall + (double)work)) return 0;

@@ -4,7 +4,6 @@
  * and has blocks that end at the same tokens of it. How far the longest of them had it cached
  * is therefore all that need be known of it. */
 #include "traces/reuse.h"
-#include "sim/base/hash.h"
 #include <assert.h>
 #include <math.h>
 
@@ -13,32 +12,17 @@ void reuse_init(Reuse *self, int64_t block_size, Arena *arena) {
   *self = (Reuse){.arena = arena, .block_size = block_size};
 }
 
-/* Where a segment is or would be. */
-static ReuseSlot *slot_of(const Reuse *self, uint64_t id) {
-  const size_t mask = self->n_slots - 1;
-  size_t i = (size_t)hash_mix(id) & mask;
-  while (self->slots[i].cached_until > 0 && self->slots[i].id != id)
-    i = (i + 1) & mask;
-  return &self->slots[i];
-}
-
-static void grow(Reuse *self) {
-  enum { LEAST = 1024 };
-  const size_t n_old = self->n_slots;
-  ReuseSlot *old = self->slots;
-  self->n_slots = n_old > 0 ? 2 * n_old : LEAST;
-  self->slots = ARENA_ARRAY(self->arena, ReuseSlot, self->n_slots);
-  for (size_t i = 0; i < n_old; i++)
-    if (old[i].cached_until > 0) *slot_of(self, old[i].id) = old[i];
+static uint64_t key_of(const TraceSegment *segment) {
+  return segment->id + (segment->id == 0);
 }
 
 /* Tokens from the start that are cached. */
 static int64_t cached(const Reuse *self, const TraceRow *row) {
   int64_t until = 0;
-  for (int32_t i = 0; i < row->n_segments && self->n_slots > 0; i++) {
-    const ReuseSlot *slot = slot_of(self, row->segments[i].id);
+  for (int32_t i = 0; i < row->n_segments; i++) {
+    const uint32_t *found = key_map_find(&self->cached, key_of(&row->segments[i]));
     const int64_t end = row->segments[i].end;
-    if (slot->cached_until > until) until = slot->cached_until < end ? slot->cached_until : end;
+    if (found && *found > until) until = *found < end ? *found : end;
     if (until < end) break;
   }
   return until;
@@ -49,12 +33,10 @@ static void enter(Reuse *self, const TraceRow *row) {
   const int64_t full = row->prompt_tokens / self->block_size * self->block_size;
   int64_t begin = 0;
   for (int32_t i = 0; i < row->n_segments && begin < full; i++) {
-    if (2 * (self->n_segments + 1) > self->n_slots) grow(self);
-    ReuseSlot *slot = slot_of(self, row->segments[i].id);
-    const int64_t end = row->segments[i].end, until = end < full ? end : full;
-    self->n_segments += slot->cached_until == 0;
-    slot->id = row->segments[i].id;
-    if (until > slot->cached_until) slot->cached_until = until;
+    uint32_t *until = key_map_put(&self->cached, key_of(&row->segments[i]), self->arena);
+    const int64_t end = row->segments[i].end;
+    const uint32_t now = (uint32_t)(end < full ? end : full);
+    if (now > *until) *until = now;
     begin = end;
   }
 }

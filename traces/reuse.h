@@ -4,23 +4,16 @@
  * The rule is the engine's (sim/prefix_cache.h): a prompt of p tokens hits the longest run of its
  * first ⌊(p − 1) / block_size⌋ blocks that prompts before it had; then its own ⌊p / block_size⌋
  * full blocks are there, at once. Outputs count as nobody's: what a trace knows of them, it names
- * in the prompts of later turns. Memory: 16 bytes a segment that is not a repetition, twice to four
- * times. */
+ * in the prompts of later turns. Memory follows the segments that differ, not the blocks. */
 #ifndef TRACES_REUSE_H
 #define TRACES_REUSE_H
-#include "sim/base/arena.h"
+#include "sim/base/key_map.h"
 #include "traces/trace.h"
-
-typedef struct ReuseSlot {
-  uint64_t id;          // of a segment
-  int64_t cached_until; // tokens of the request, up to which its blocks are there; 0: empty slot
-} ReuseSlot;
 
 typedef struct Reuse {
   Arena *arena;
   int64_t block_size;
-  ReuseSlot *slots; // a power of two of them, linear probing
-  size_t n_slots, n_segments;
+  KeyMap cached; // of segments: tokens of the request up to which its blocks are there
   int64_t prompt_tokens, hit_tokens; // so far
   int64_t n_named;                   // requests that have segments
 } Reuse;

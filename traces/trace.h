@@ -34,6 +34,7 @@ typedef struct TraceRow {
   int32_t n_segments;           // tokens past the last are the request's own
   int32_t priority;             // less goes first, where a batcher minds
   Tick patience;                // from arrival to the last token, or its client gives up; 0: never
+  Tick first_token_patience;    // the same to the first token
   uint64_t session;             // from 1, that it is a turn of; 0: none
   int32_t turn;                 // of it, from 0
   bool ends_session;            // it is the last
@@ -62,7 +63,8 @@ typedef struct TraceSource {
   void (*close)(struct TraceSource *self);                              // NULL: nothing to close
   void (*ended)(struct TraceSource *self, const TraceEnd *end);
   void (*put_back)(struct TraceSource *self, const TraceRow *row);
-  int status; // 1 while rows may come; then the final answer of trace_next
+  int status;        // 1 while rows may come; then the final answer of trace_next
+  bool names_tokens; // a row that came did
 } TraceSource;
 
 /* Pulls the next row: 1 and `*ret_row`, 0 at the end, -1 with entries in `diag`. After 0 or -1 it
@@ -70,6 +72,7 @@ typedef struct TraceSource {
 static inline int trace_next(TraceSource *self, TraceRow *ret_row, Diag *diag) {
   if (self->status <= 0) return self->status;
   const int status = self->next(self, ret_row, diag);
+  if (status > 0 && ret_row->n_segments > 0) self->names_tokens = true;
   if (status < 0 || !self->ended) self->status = status;
   return status;
 }

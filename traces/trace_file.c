@@ -37,10 +37,12 @@ static int begin(TraceFile *self, Diag *diag) {
   Line line;
   if (self->format && self->format->index) return index_rows(self, diag);
   if (self->format && !self->format->header) return 0;
+  const TraceFormat *wanted = self->format;
   int status = line_reader_next(&self->reader, &line, diag);
+  if (status < 0 && !wanted && self->reader.end > LINE_LENGTH_MAX)
+    diag_hint(diag, "a session of an agent may be as long if its format is stated: weka");
   if (status < 0) return -1;
   if (status == 0) return diag_error(diag, place_of_file(self->reader.path), "the file is empty");
-  const TraceFormat *wanted = self->format;
   if (!wanted) self->format = format_of_line(&line);
   if (!self->format) return unknown_format(&line, diag);
   if (self->format->index) return index_rows(self, diag);
@@ -132,7 +134,6 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
                         .place = line_place(&line, raw.text),
                         .segments = self->segments.items,
                         .n_segments = self->segments.n};
-  self->n_named += self->segments.n > 0;
   return 1;
 }
 

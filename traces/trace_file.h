@@ -11,7 +11,6 @@ typedef struct TraceFile {
   LineReader reader;
   const TraceFormat *format;
   int64_t n_rows;   // handed out since the start of the file
-  int64_t n_named;  // of all that were, those that name what their tokens are
   TraceTime origin; // what counts as 0
   Tick previous;    // time of the newest row, and its text
   char previous_text[48];

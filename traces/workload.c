@@ -9,6 +9,7 @@
 /* What the tables fill in: the configuration, and what needs a second look. */
 typedef struct Bound {
   WorkloadConfig config;
+  const Node *patience;
   int format; // index into format_choices
   const Node *lengths, *arrivals, *closed_loop, *system_prompts, *documents;
 } Bound;
@@ -16,6 +17,11 @@ typedef struct Bound {
 static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_once",
                                               NULL}; // as ArrivalProcess
 
+#define PATIENCE_ROW                                                                               \
+  {                                                                                                \
+    .key = "patience", .type = OPTION_NODE, .offset = AT(patience),                                \
+    .help = "clients that give up, {ttft: …, e2e: …, share: …}"                              \
+  }
 #define AT(field) offsetof(Bound, field)
 #define TIME_MIN  1e-9 // seconds
 #define TIME_MAX  9e6
@@ -42,6 +48,7 @@ const OptionSpec workload_replay_options[] = {
      .help = "multiply the rate"},
     {"loop", OPTION_INT, AT(config.loop), "1", .min = 1, .max = INFINITY,
      .help = "passes over the trace"},
+    PATIENCE_ROW,
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
      .help = "stop after so many"},
     CLOSED_LOOP_ROW,
@@ -64,6 +71,7 @@ const OptionSpec workload_synthetic_options[] = {
      .help = "arrivals end here"},
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
      .help = "stop after so many"},
+    PATIENCE_ROW,
     {"seed", OPTION_INT, AT(config.seed), .max = INFINITY,
      .help = "of arrivals and lengths; absent: the run's"},
     CLOSED_LOOP_ROW,
@@ -213,18 +221,26 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
   Bound bound = {.config = {.rate_scale = 1, .loop = 1, .seed = -1, .at = node->at}};
   int status = trace ? bind_replay(&bound, node, config_dir, arena, diag)
                      : bind_synthetic(&bound, node, data_dir, config_dir, arena, diag);
+  if (bound.patience) status |= patience_bind(&bound.config.patience, bound.patience, diag);
   if (status) return -1;
   *self = bound.config;
   return 0;
 }
 
-TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena,
-                           Diag *diag) {
-  const uint64_t seed = self->seed < 0 ? run_seed : (uint64_t)self->seed;
+static TraceSource *open_source(const WorkloadConfig *self, uint64_t seed, Arena *arena,
+                                Diag *diag) {
   TraceSource *source =
       self->trace ? replay_open(self, arena, diag) : synthetic_open(self, seed, arena);
   if (!source || self->closed_loop.clients == 0) return source;
   return closed_loop_open(&self->closed_loop, source, arena);
+}
+
+TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena,
+                           Diag *diag) {
+  const uint64_t seed = self->seed < 0 ? run_seed : (uint64_t)self->seed;
+  TraceSource *source = open_source(self, seed, arena, diag);
+  if (!source || self->patience.share == 0) return source;
+  return patience_open(&self->patience, source, seed, arena);
 }
 
 bool workload_waits(const WorkloadConfig *self) {

@@ -19,6 +19,7 @@
 #include "traces/closed_loop.h"
 #include "traces/format.h"
 #include "traces/lengths.h"
+#include "traces/patience.h"
 #include "traces/sharing.h"
 #include "traces/trace.h"
 #include <stdbool.h>
@@ -47,6 +48,7 @@ typedef struct WorkloadConfig {
   int64_t seed;          // of arrivals and lengths; -1: the run's
   SharedTexts system_prompts, documents; // that prompts begin with
   ClosedLoopConfig closed_loop;
+  PatienceConfig patience;
   Place at; // where the block stands
 } WorkloadConfig;
 

@@ -149,6 +149,7 @@ static void print_options(Arena *arena, Diag *diag) {
       {"workload.arrivals", workload_arrival_options},
       {"workload.system_prompts, workload.documents", sharing_options},
       {"workload.closed_loop", closed_loop_options},
+      {"workload.patience", patience_options},
       {"groups.NAME", config_group_options},
       {"timeline", config_timeline_options},
       {"network", config_network_options},

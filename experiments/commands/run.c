@@ -92,8 +92,17 @@ static int check_strict(const Run *run) {
   return -1;
 }
 
+/* Says so where prefix caches can find nothing. */
+static void note_sharing(const Run *run, const TraceSource *trace) {
+  if (!run->config.workload.trace || trace->names_tokens || !config_keeps_caches(&run->config))
+    return;
+  fprintf(stderr, "%s: nothing is shared: no row names its blocks\n",
+          text_shown(run->config.workload.trace, run->arena));
+}
+
 static int simulate(Run *run) {
   SimConfig *sim = &run->config.sim;
+  const TraceSource *trace = sim->trace;
   Progress progress;
   progress_init(&progress, &run->config.workload);
   sim->step = run->options->step;
@@ -112,6 +121,7 @@ static int simulate(Run *run) {
   progress_done(&progress);
   if (status == 0 && run->event_log.file) status = output_commit(&run->event_log, run->diag);
   if (status) return -1;
+  note_sharing(run, trace);
   return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
 }
 

@@ -105,6 +105,8 @@ int config_open_trace(Config *self, Arena *arena, Diag *diag);
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 /* The same of version and text alone, for a configuration that could not be bound. */
 uint64_t config_text_digest(const Config *self);
+/* Whether the machines of some pool keep a prefix cache. */
+bool config_keeps_caches(const Config *self);
 
 /* private: the parts of config_load, one file each */
 
@@ -116,6 +118,8 @@ typedef struct ConfigFact {
 } ConfigFact;
 
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* Whether the router can work with these pools, all of which are bound. */
+int config_check_router(const Config *self, Diag *diag);
 /* `node` is the policy's value, NULL when absent. */
 int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *node, Arena *arena,
                        Diag *diag);

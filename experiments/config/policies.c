@@ -106,3 +106,34 @@ int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const No
   const Node *node = own ? own : policies ? node_find(policies, "batcher") : NULL;
   return diag_error(diag, node ? config_place(node, key) : self->root->at, "%s", wrong);
 }
+
+bool config_keeps_caches(const Config *self) {
+  for (uint32_t p = 0; p < self->sim.n_pools; p++) {
+    const PolicyChoice choice = sim_pool_policy(&self->sim, &self->sim.pools[p], POLICY_BATCHER);
+    const Batcher *batcher = (const Batcher *)choice.policy;
+    if (batcher->caches && batcher->caches(choice.state)) return true;
+  }
+  return false;
+}
+
+/* The batchers whose machines can keep a prefix cache. */
+static void hint_caching(Diag *diag) {
+  const char *names = NULL;
+  for (const Policy *const *batcher = policy_list(POLICY_BATCHER); *batcher; batcher++) {
+    if (!((const Batcher *)*batcher)->caches) continue;
+    names =
+        names ? arena_printf(&diag->arena, "%s, %s", names, (*batcher)->name) : (*batcher)->name;
+  }
+  if (names) diag_hint(diag, "batchers that can keep one: %s", names);
+}
+
+int config_check_router(const Config *self, Diag *diag) {
+  const Router *router = (const Router *)self->sim.policies[POLICY_ROUTER].policy;
+  if (!router->needs_caches || config_keeps_caches(self)) return 0;
+  const Node *policies = node_find(self->root, "policies");
+  diag_error(diag, policies ? config_place(policies, "router") : self->root->at,
+             "router '%s' goes by what prefix caches hold, and no pool keeps one",
+             router->policy.name);
+  hint_caching(diag);
+  return -1;
+}

@@ -111,7 +111,7 @@ static int64_t slack_of(const SloSpec *spec, const Metrics *so_far, const Demand
   const uint64_t n = asked_of(spec, so_far, asked);
   if (n == 0 || (spec->metric && spec->metric->asked == ASKED_observed)) return INT64_MAX;
   if (spec->statistic == SLO_GOOD_SHARE) {
-    const uint64_t bad = so_far->completed + so_far->rejected - so_far->good;
+    const uint64_t bad = so_far->completed + so_far->rejected + so_far->cancelled - so_far->good;
     const double most = floor((double)n * (1 - spec->limit)) + 1; // rounding: one too many
     if ((double)(n - bad) / (double)n < spec->limit) return -1;
     return (int64_t)fmax(0, most - (double)bad);

@@ -4,8 +4,8 @@
  * a limit in seconds is the same row over another histogram, and goodput is the share of requests
  * that kept all of their own limits. A quantile or mean must lie below its limit (Splitwise's test
  * is strict), the share of good requests must reach it. What was asked for and never came (requests
- * that were rejected or never finished, and their tokens) counts as infinitely slow; a metric that
- * only some requests have, KV transfers, is of those that had it. */
+ * that were rejected, cancelled or never finished, and their tokens) counts as infinitely slow; a
+ * metric that only some requests have, KV transfers, is of those that had it. */
 #ifndef EXPERIMENTS_CONFIG_SLO_H
 #define EXPERIMENTS_CONFIG_SLO_H
 #include "sim/metrics.h"

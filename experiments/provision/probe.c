@@ -37,7 +37,7 @@ static int look_for_lost(void *context, const RequestRecord *record, const Metri
   (void)record;
   (void)diag;
   ProbeRun *self = context;
-  const uint64_t finished = so_far->completed + so_far->rejected;
+  const uint64_t finished = metrics_ended(so_far);
   if (finished < self->next_look) return 0;
   Config *config = &self->trial.config;
   uint64_t patience = 0;
@@ -86,7 +86,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     self->failed = trial->diag.n_entries > 0;
     if (self->failed) return;
     const Metrics *metrics = &trial->result.metrics;
-    const double finished = (double)(metrics->completed + metrics->rejected);
+    const double finished = (double)metrics_ended(metrics);
     self->stopped = trial->result.stopped;
     self->events = (double)trial->result.events;
     if (self->stopped)

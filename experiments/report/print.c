@@ -138,6 +138,11 @@ static void table_limits(const Report *self, FILE *out) {
     if (metrics->rejected_for[why] > 0)
       fprintf(out, "rejected     %s %s\n", grouped((double)metrics->rejected_for[why], count),
               report_rejection(self, why, &arena));
+  if (metrics->cancelled > 0)
+    fprintf(
+        out, "cancelled    %s whose clients gave up, %s of them without a first token\n",
+        grouped((double)metrics->cancelled, count),
+        arena_printf(&arena, "%llu", (unsigned long long)metrics->cancelled_for[CANCELLED_TTFT]));
   if (metrics->cut_outputs > 0)
     fprintf(out, "cut          %s outputs, where the context of %s tokens ends (max_model_len)\n",
             grouped((double)metrics->cut_outputs, count),

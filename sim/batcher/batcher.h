@@ -54,7 +54,7 @@ typedef enum Wake {
   WAKE_PREFILL, // a request was queued for prefill
   WAKE_CHAINED, // the request just queued for prefill will be decoded here too
   WAKE_DECODE,  // a request's KV arrived, it was queued for decode
-  WAKE_RELEASE, // KV left this machine (`request` is the one it belonged to)
+  WAKE_RELEASE, // KV left this machine (`request`, or NONE, is the one it belonged to)
 } Wake;
 
 struct Batcher {
@@ -83,6 +83,9 @@ struct Batcher {
   /* A phase of a request ended on this machine. Optional. */
   void (*finish)(void *state, void *machine_state, const MachineView *view, RequestIx request,
                  Phase phase);
+  /* A request leaves this machine that has not finished: its client gave up. Not called of one
+   * whose prefill has ended and that is decoded elsewhere. Optional. */
+  void (*leave)(void *state, void *machine_state, const MachineView *view, RequestIx request);
   /* What is wrong with one of the options on the machines of this pool, in a sentence, and which;
    * NULL: nothing. Optional. */
   const char *(*refuse)(const void *state, const PoolSpec *pool, Arena *arena,

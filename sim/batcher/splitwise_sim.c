@@ -156,6 +156,11 @@ static void finish(void *state, void *machine_state, const MachineView *view, Re
   sim_queues_finish(machine_state, view, (Task){request, phase});
 }
 
+static void leave(void *state, void *machine_state, const MachineView *view, RequestIx request) {
+  (void)state, (void)view;
+  sim_queues_leave(machine_state, request);
+}
+
 static const OptionSpec options[] = {
     {"max_num_batched_tokens", OPTION_INT, offsetof(State, limits.max_num_batched_tokens), "2048",
      .min = 1, .max = 1e9, .help = "its max_batch_tokens"},
@@ -179,4 +184,5 @@ const Batcher batcher_splitwise_sim = {
     .wake = wake,
     .plan = plan,
     .finish = finish,
+    .leave = leave,
 };

@@ -48,6 +48,11 @@ static void finish(void *state, void *machine_state, const MachineView *view, Re
   sim_queues_finish(machine_state, view, (Task){request, phase});
 }
 
+static void leave(void *state, void *machine_state, const MachineView *view, RequestIx request) {
+  (void)state, (void)view;
+  sim_queues_leave(machine_state, request);
+}
+
 static const OptionSpec options[] = {
     {"max_num_seqs", OPTION_INT, offsetof(State, limits.max_num_seqs), "512", .min = 1,
      .max = 65536, .help = "its max_batch_size"},
@@ -67,4 +72,5 @@ const Batcher batcher_splitwise_sim_orca = {
     .wake = wake,
     .plan = plan,
     .finish = finish,
+    .leave = leave,
 };

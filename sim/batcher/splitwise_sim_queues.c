@@ -86,6 +86,16 @@ void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
   if (!decode_follows) first_mark(self, task.request)->listed_as = 0;
 }
 
+void sim_queues_leave(SimQueues *self, RequestIx request) {
+  for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
+    const Task task = {request, phase};
+    remove_task(&self->batch, task);
+    unqueue_task(self, task);
+    remove_task(&self->prompts, task);
+    *sim_task_mark(self, task) = (TaskMark){0};
+  }
+}
+
 bool sim_task_runnable(const MachineView *view, Task task) {
   return request_prefills(&view->requests[task.request]) == (task.phase == PHASE_PREFILL);
 }

@@ -49,6 +49,8 @@ void sim_queues_init(SimQueues *self, TaskMarks *marks, Arena *arena);
 void sim_queues_arrive(SimQueues *self, const MachineView *view, Task task);
 /* A phase ended here. */
 void sim_queues_finish(SimQueues *self, const MachineView *view, Task task);
+/* A request leaves that has not finished. */
+void sim_queues_leave(SimQueues *self, RequestIx request);
 /* A decode waits for its prefill. */
 bool sim_task_runnable(const MachineView *view, Task task);
 

@@ -49,6 +49,11 @@ static bool receives(void *state, void *machine_state, const MachineView *view, 
   return tetriinfer_receives(state, view, request);
 }
 
+static void leave(void *state, void *machine_state, const MachineView *view, RequestIx request) {
+  (void)state, (void)view;
+  prefill_schedule_drop(machine_state, request);
+}
+
 static const char *refuse(const void *state, const PoolSpec *pool, Arena *arena,
                           const char **ret_key) {
   const TetriInfer *self = state;
@@ -99,5 +104,6 @@ const Batcher batcher_tetriinfer = {
     .plan = plan,
     .review = review,
     .receives = receives,
+    .leave = leave,
     .refuse = refuse,
 };

@@ -48,6 +48,8 @@ void prefill_schedule_init(PrefillSchedule *self, int64_t chunk_tokens, Arena *a
  * `cut` it goes as far as memory allows. */
 void prefill_schedule_plan(PrefillSchedule *self, const TetriInfer *options,
                            const MachineView *view, bool cut, BatchPlan *plan);
+/* A request leaves the prefill queue that may be scheduled. */
+void prefill_schedule_drop(PrefillSchedule *self, RequestIx request);
 /* Whether a whole one could be planned now. */
 bool prefill_schedule_ready(PrefillSchedule *self, const TetriInfer *options,
                             const MachineView *view);

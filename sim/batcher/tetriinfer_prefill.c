@@ -99,6 +99,15 @@ void prefill_schedule_plan(PrefillSchedule *self, const TetriInfer *options,
   self->first += chunk.n_ends;
 }
 
+void prefill_schedule_drop(PrefillSchedule *self, RequestIx request) {
+  size_t i = self->first;
+  while (i < self->count && self->items[i].request != request)
+    i++;
+  if (i == self->count) return;
+  for (self->count--; i < self->count; i++)
+    self->items[i] = self->items[i + 1];
+}
+
 bool prefill_schedule_ready(PrefillSchedule *self, const TetriInfer *options,
                             const MachineView *view) {
   const bool empty = self->first == self->count;

@@ -13,6 +13,7 @@ typedef enum Observation {
   OBSERVED_PREFILLED,   // the prefill of a request ended on `machine`
   OBSERVED_TRANSFERRED, // its KV left `machine`
   OBSERVED_FINISHED,    // its last token was made on `machine`
+  OBSERVED_CANCELLED,   // it leaves `machine`, where it or its KV was; in a store: MACHINE_NONE
 } Observation;
 
 typedef struct Router {

@@ -20,6 +20,11 @@ static Placement pick(void *state, const ClusterView *view, RequestIx request) {
 static void observe(void *state, const ClusterView *view, RequestIx request, Observation what,
                     MachineIx machine) {
   State *self = state;
+  const Request *const given_up = what == OBSERVED_CANCELLED ? &view->requests[request] : NULL;
+  if (given_up && given_up->first_token_at < 0)
+    column_add(self->pending_tokens, given_up->prefill_machine, -given_up->prompt_tokens);
+  if (given_up && given_up->decode_machine != MACHINE_NONE)
+    column_add(self->pending_tokens, given_up->decode_machine, -1);
   if (what == OBSERVED_PREFILLED)
     column_add(self->pending_tokens, machine, -view->requests[request].prompt_tokens);
   if (what == OBSERVED_FINISHED) column_add(self->pending_tokens, machine, -1);

@@ -98,6 +98,18 @@ static Placement pick(void *state, const ClusterView *view, RequestIx ix) {
   return (Placement){prefill, decode, .roles_stay = none, .claimed = moved};
 }
 
+/* It holds what was reserved where it is, and where it would have been decoded. */
+static void cancel(State *self, const Request *request, MachineIx machine) {
+  const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
+  if (request->first_token_at < 0)
+    column_add(self->pending_tokens, prefill, -request->prompt_tokens);
+  if (machine == prefill && decode != prefill)
+    column_add(self->reserved_tokens, prefill, -(request->prompt_tokens + 1));
+  if (decode == MACHINE_NONE) return;
+  column_add(self->pending_tokens, decode, -1);
+  column_add(self->reserved_tokens, decode, -(request->prompt_tokens + request->output_tokens));
+}
+
 static void observe(void *state, const ClusterView *view, RequestIx ix, Observation what,
                     MachineIx machine) {
   State *self = state;
@@ -114,6 +126,9 @@ static void observe(void *state, const ClusterView *view, RequestIx ix, Observat
   case OBSERVED_FINISHED:
     column_add(self->pending_tokens, machine, -1);
     column_add(self->reserved_tokens, machine, -(request->prompt_tokens + request->output_tokens));
+    break;
+  case OBSERVED_CANCELLED:
+    cancel(self, request, machine);
     break;
   }
 }

@@ -100,6 +100,12 @@ broken '9s/$/\nmonitor: {interval: 100}/' "bad.yaml:10:21: error: 'interval' wan
 broken '9s/$/\nmonitor: {heavy_above: -1}/' "bad.yaml:10:24: error: 'heavy_above' must be"
 broken 's/router: jsq/dispatcher: power_of_too/' "bad.yaml:9:15: error: unknown dispatcher" \
   "did you mean 'power_of_two'?"
+broken 's/router: jsq/router: dynamo_kv/' \
+  "error: router 'dynamo_kv' goes by what prefix caches hold, and no pool keeps one"
+broken 's/router: jsq/router: {name: llm_d, interval: 0 s, delay: 1 s}/' \
+  "error: 'delay' is of reports, and without 'interval' there are none"
+broken 's/router: jsq/router: {name: llm_d, delay: 6 s}/' \
+  "error: 'delay' is of 100 intervals at most"
 broken 's/router: jsq/dispatcher: {name: imbalance, heavy_machines: 0}/' \
   "error: 'heavy_machines' must be from 1"
 broken 's/router: jsq/pool: {name: tetriinfer_flip, when: never}/' "error: unknown when 'never'"

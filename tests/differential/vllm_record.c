@@ -106,8 +106,9 @@ static int read_hashes(RecordedRun *self, Json *json, TraceRow *row) {
     Field id;
     if (json_value(json, &id) < 0) return -1;
     ARENA_RESERVE(self->arena, segments, capacity, row->n_segments + 1);
-    segments[row->n_segments++] = (TraceSegment){.id = hash_bytes(id.text, (size_t)id.length),
-                                                 .end = HASHED_TOKENS * (row->n_segments + 1)};
+    segments[row->n_segments] = (TraceSegment){.id = hash_bytes(id.text, (size_t)id.length),
+                                               .end = HASHED_TOKENS * (row->n_segments + 1)};
+    row->n_segments++;
   }
   row->segments = segments;
   return rc;

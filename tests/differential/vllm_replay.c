@@ -22,6 +22,7 @@ typedef struct Replay {
   uint64_t *preempted; // the same
   size_t items_capacity, preempted_capacity;
   Text difference; // the first; of length 0: none so far
+  volatile sig_atomic_t astray;
 } Replay;
 
 /* --- what differs, in the words of the record */
@@ -117,13 +118,31 @@ static void add_side(Text *self, const RecordedRun *run, const char *side, const
 
 /* --- steps */
 
-static bool same_items(const StepRecord *want, const StepRecord *got, bool hits) {
+static bool same_tokens(const StepRecord *want, const StepRecord *got) {
   if (want->n_items != got->n_items) return false;
-  for (size_t i = 0; i < want->n_items; i++) {
-    const StepItem *a = &want->items[i], *b = &got->items[i];
-    if (a->request != b->request) return false;
-    if (hits ? a->hit_tokens != b->hit_tokens : a->tokens != b->tokens) return false;
-  }
+  for (size_t i = 0; i < want->n_items; i++)
+    if (want->items[i].request != got->items[i].request ||
+        want->items[i].tokens != got->items[i].tokens)
+      return false;
+  return true;
+}
+
+/* The next item from `i` that is of a request scheduled for the first time; NULL: none. */
+static const StepItem *next_hit(const StepRecord *step, size_t *i) {
+  while (*i < step->n_items && step->items[*i].hit_tokens < 0)
+    ++*i;
+  return *i < step->n_items ? &step->items[(*i)++] : NULL;
+}
+
+static bool same_hits(const StepRecord *want, const StepRecord *got) {
+  const StepItem *a, *b;
+  size_t i = 0, j = 0;
+  do {
+    a = next_hit(want, &i);
+    b = next_hit(got, &j);
+    if (!a != !b) return false;
+    if (a && (a->request != b->request || a->hit_tokens != b->hit_tokens)) return false;
+  } while (a);
   return true;
 }
 
@@ -140,9 +159,9 @@ static bool same_part(const StepRecord *want, const StepRecord *got, StepPart pa
   case PART_END:
     return want->end == got->end;
   case PART_TOKENS:
-    return same_items(want, got, false);
+    return same_tokens(want, got);
   case PART_HITS:
-    return same_items(want, got, true);
+    return same_hits(want, got);
   case PART_PREEMPTED:
     return same_requests(want->preempted, want->n_preempted, got->preempted, got->n_preempted);
   case PART_RUNNING:
@@ -187,6 +206,7 @@ static void check_step(void *context, const StepRecord *step) {
   if (self->difference.length > 0) return;
   const StepRecord got = sorted_step(self, step);
   if (k >= run->n_steps) {
+    self->astray = 1;
     add(&self->difference, "step %zu: is not recorded", k);
     add_side(&self->difference, run, "replayed", &got, ~0u);
     return;
@@ -196,6 +216,7 @@ static void check_step(void *context, const StepRecord *step) {
   for (StepPart part = 0; part < STEP_PARTS; part++)
     if (want->given & 1u << part && !same_part(&want->step, &got, part)) different |= 1u << part;
   if (!different) return;
+  self->astray = 1;
   add(&self->difference, "step %zu:", k);
   for (StepPart part = 0; part < STEP_PARTS; part++)
     if (different & 1u << part) add(&self->difference, " %s", step_part_names[part]);
@@ -205,33 +226,38 @@ static void check_step(void *context, const StepRecord *step) {
 
 /* --- times */
 
-/* A run that has gone astray is ended. */
 static int keep_times(void *context, const RequestRecord *record, const Metrics *so_far,
                       Diag *diag) {
   (void)so_far;
   (void)diag;
   Replay *self = context;
   self->times[record->id] = (RequestTimes){record->first_token_at, record->last_token_at};
-  return self->difference.length > 0;
+  return 0;
 }
 
-/* Those that `want` has. */
+static bool same_times(const RequestTimes *want, const RequestTimes *got) {
+  return want->last_token_at < 0 ||
+         (want->first_token_at == got->first_token_at && want->last_token_at == got->last_token_at);
+}
+
+/* Those that `want` has; the request that is shown is the one that ended first. */
 static void check_times(Text *difference, const RecordedRun *run, const char *const sides[2],
                         const RequestTimes *want, const RequestTimes *got) {
-  for (size_t i = 0; i < run->n_requests && difference->length == 0; i++) {
-    if (want[i].last_token_at < 0) continue;
-    if (want[i].first_token_at == got[i].first_token_at &&
-        want[i].last_token_at == got[i].last_token_at)
-      continue;
-    const RequestTimes *times[] = {&want[i], &got[i]};
-    add(difference, "request %lld:", (long long)run->names[i]);
-    for (int side = 0; side < 2; side++) {
-      add(difference, "\n  %s {", sides[side]);
-      add_time(difference, "first_token_us", times[side]->first_token_at);
-      add(difference, ",");
-      add_time(difference, "at_us", times[side]->last_token_at);
-      add(difference, "}");
-    }
+  if (difference->length > 0) return;
+  size_t first = run->n_requests;
+  for (size_t i = 0; i < run->n_requests; i++)
+    if (!same_times(&want[i], &got[i]) &&
+        (first == run->n_requests || want[i].last_token_at < want[first].last_token_at))
+      first = i;
+  if (first == run->n_requests) return;
+  add(difference, "request %lld:", (long long)run->names[first]);
+  for (int side = 0; side < 2; side++) {
+    const RequestTimes *times = side ? &got[first] : &want[first];
+    add(difference, "\n  %s {", sides[side]);
+    add_time(difference, "first_token_us", times->first_token_at);
+    add(difference, ",");
+    add_time(difference, "at_us", times->last_token_at);
+    add(difference, "}");
   }
 }
 
@@ -283,7 +309,8 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
                       .on_request = keep_times,
                       .on_request_context = self,
                       .on_step = stepped ? check_step : NULL,
-                      .on_step_context = self};
+                      .on_step_context = self,
+                      .interrupted = &self->astray};
   SimResult result;
   self->times = ARENA_ARRAY(arena, RequestTimes, run->n_requests);
   for (size_t i = 0; i < run->n_requests; i++)
@@ -297,7 +324,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
 int recorded_run_replay(const RecordedRun *self, const char **ret_difference, Arena *arena,
                         Diag *diag) {
   Replay stepped = {.run = self, .difference.arena = arena}, coalesced = stepped;
-  uint64_t digests[2];
+  uint64_t digests[2] = {0};
   Text *difference = &stepped.difference;
   if (simulate(&stepped, true, &digests[0], diag) < 0) return -1;
   if (difference->length == 0 && stepped.n_steps < self->n_steps)

@@ -1,6 +1,7 @@
 /* See cluster.h. Every time goes through `ticks`, which scales it; no other draw depends on the
  * scale, so two scales of one seed differ in nothing else. */
 #include "tests/swarm/cluster.h"
+#include "sim/base/hash.h"
 #include "sim/base/rng.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
@@ -16,6 +17,7 @@ enum { MAX_REQUESTS = 80, MAX_KNOTS = 5, MAX_ROWS = 4 };
 typedef struct Draw {
   Rng rng;
   Arena *arena;
+  uint64_t seed;
   int64_t scale;
   bool coarse; // times are whole milliseconds, so that many are equal
   bool ragged; // those of a model have fractions of ticks
@@ -425,6 +427,41 @@ void cluster_rewind(Cluster *self) {
   self->config.trace = &self->workload.source;
 }
 
+/* What requests have in common: paths in a tree of texts, some of which go on into outputs and past
+ * them. They have a stream of their own. */
+static void draw_content(const Draw *self, TraceRow *rows, int n) {
+  enum { DEPTH = 4 };
+  Rng rng;
+  rng_init(&rng, self->seed, "content");
+  TraceSegment *segments = ARENA_ARRAY(self->arena, TraceSegment, n * DEPTH);
+  const uint64_t texts = 1 + rng_below(&rng, 4), longest = 1 + rng_below(&rng, 600);
+  for (int i = 0; i < n; i++, segments += DEPTH) {
+    TraceSegment last = {0};
+    const int depth = (int)rng_below(&rng, DEPTH + 1);
+    for (int k = 0; k < depth; k++) {
+      last.id = hash_fold(last.id, rng_below(&rng, texts));
+      last.end += 1 + (int32_t)(hash_mix(last.id) % longest);
+      segments[k] = last;
+    }
+    if (depth > 0 && rng_below(&rng, 3) == 0) segments[depth - 1].end = INT32_MAX;
+    rows[i].segments = segments;
+    rows[i].n_segments = depth;
+  }
+}
+
+/* Clients of half the clusters may give up, some before much happens. From a stream of their own,
+ * so that all else is as without them. */
+static void draw_patience(const Draw *self, TraceRow *rows, int n) {
+  Draw own = *self;
+  rng_init(&own.rng, self->seed, "patience");
+  if (one_in(&own, 2)) return;
+  const int64_t most = magnitude(&own, 10, 20000);
+  for (int i = 0; i < n; i++) {
+    if (one_in(&own, 2)) rows[i].patience = ticks(&own, most);
+    if (one_in(&own, 3)) rows[i].first_token_patience = ticks(&own, most);
+  }
+}
+
 /* Returns the most tokens of one request. */
 static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   const int n = (int)magnitude(self, 1, MAX_REQUESTS);
@@ -443,6 +480,8 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
         (TraceRow){.at = at, .prompt_tokens = (int32_t)prompt, .output_tokens = (int32_t)output};
     if (prompt + output > largest) largest = prompt + output;
   }
+  draw_content(self, rows, n);
+  draw_patience(self, rows, n);
   workload->rows = rows;
   workload->n_rows = n;
   return largest;
@@ -450,7 +489,7 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
 
 void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena) {
   *self = (Cluster){.config = {.seed = seed}};
-  Draw draw = {.arena = arena, .scale = time_scale};
+  Draw draw = {.arena = arena, .seed = seed, .scale = time_scale};
   rng_init(&draw.rng, seed, "swarm");
   draw.coarse = one_in(&draw, 2);
   const int64_t largest = draw_workload(&draw, &self->workload);

@@ -37,6 +37,8 @@ enum { PER_PROCESS = 128, SECONDS_ALONE = 20, SECONDS_TOGETHER = 300 };
 typedef enum Count {
   COUNT_REQUESTS,
   COUNT_REJECTED,
+  COUNT_CANCELLED_TTFT,
+  COUNT_CANCELLED_E2E,
   COUNT_UNFINISHED,
   COUNT_TRANSFERS,
   COUNT_PREEMPTIONS,
@@ -63,6 +65,8 @@ typedef enum Count {
 static const char *const count_names[COUNTS] = {
     [COUNT_REQUESTS] = "requests",
     [COUNT_REJECTED] = "rejected",
+    [COUNT_CANCELLED_TTFT] = "cancelled before their first token",
+    [COUNT_CANCELLED_E2E] = "cancelled before their last token",
     [COUNT_UNFINISHED] = "left unfinished by a tier that never evicts",
     [COUNT_TRANSFERS] = "transfers",
     [COUNT_PREEMPTIONS] = "preemptions",
@@ -130,16 +134,56 @@ static Trial *run(Cluster *cluster, bool step, bool timed, uint64_t tie_seed, Ar
 
 /* --- the books of one run; each check returns what is wrong, NULL if nothing */
 
+static bool is_served(const RequestRecord *record) {
+  return !record->rejected && !record->cancelled;
+}
+
+static bool within(Tick ticks, Tick patience) {
+  return patience == 0 || ticks <= patience;
+}
+
+static const char *check_cancelled(const RequestRecord *record, const TraceRow *row) {
+  const Tick waited = record->cancelled_at - record->arrived_at;
+  if (record->last_token_at >= 0 || record->generated_tokens >= record->output_tokens)
+    return "a request was cancelled that is served";
+  const bool first = record->cancelled == CANCELLED_TTFT;
+  const Tick patience = first ? row->first_token_patience : row->patience;
+  if (patience == 0 || waited < patience) return "a client gave up too early";
+  if (first && record->first_token_at >= 0) return "a first token came that was not waited for";
+  return NULL;
+}
+
 static const char *check_request(const RequestRecord *record, const TraceRow *row) {
   if (record->prompt_tokens != row->prompt_tokens || record->output_tokens != row->output_tokens ||
       record->arrived_at != row->at)
     return "a request is not the one that arrived";
   if (record->rejected) return NULL;
+  if (record->cancelled) return check_cancelled(record, row);
   if (record->prefill_began_at < record->arrived_at) return "a prefill began before it arrived";
   if (record->first_token_at <= record->prefill_began_at) return "a prefill took no time";
   if (record->last_token_at < record->first_token_at) return "TTFT is above E2E";
   if ((record->last_token_at > record->first_token_at) != (record->output_tokens > 1))
     return "the last token is not after the first of several";
+  if (!within(record->first_token_at - record->arrived_at, row->first_token_patience) ||
+      !within(record->last_token_at - record->arrived_at, row->patience))
+    return "a client did not give up";
+  return NULL;
+}
+
+/* Where nothing was computed twice, machines computed for those who gave up what is booked, but for
+ * the first output token of each, which comes with its prompt; the client may not have had that. */
+static const char *check_wasted(const Cluster *cluster, const Trial *trial, int64_t served) {
+  const Metrics *metrics = &trial->result.metrics;
+  const MachineTotals *totals = &trial->result.totals;
+  if (metrics->evictions > 0) return NULL;
+  const int64_t wasted =
+      totals->prefill_tokens - metrics->dropped_tokens + totals->decode_tokens - served;
+  int64_t n_begun = 0;
+  for (int i = 0; i < cluster->workload.n_rows; i++)
+    n_begun += trial->records[i].cancelled && trial->records[i].first_token_at >= 0;
+  if (wasted > metrics->cancelled_tokens - n_begun ||
+      wasted < metrics->cancelled_tokens - (int64_t)metrics->cancelled)
+    return "tokens for those who gave up are miscounted";
   return NULL;
 }
 
@@ -151,7 +195,7 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   double decode_ticks = 0;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     const RequestRecord *record = &trial->records[i];
-    if (record->rejected) continue;
+    if (!is_served(record)) continue;
     prompts += record->prompt_tokens;
     decoded += record->output_tokens - 1 - record->evictions;
     evictions += (uint64_t)record->evictions;
@@ -159,6 +203,7 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
     decode_ticks += (double)(record->last_token_at - record->first_token_at);
   }
   const MachineTotals *totals = &trial->result.totals;
+  if (metrics->cancelled > 0) return check_wasted(cluster, trial, prompts + decoded);
   if (metrics->evictions != evictions) return "evictions are miscounted";
   if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
     return "not all that were swapped out came back";
@@ -180,11 +225,13 @@ static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
   const Metrics *metrics = &trial->result.metrics;
   uint64_t served[] = {[ASKED_requests] = metrics->completed, [ASKED_paced] = 0};
   for (int i = 0; i < cluster->workload.n_rows; i++)
-    served[ASKED_paced] += !trial->records[i].rejected && trial->records[i].output_tokens > 1;
+    served[ASKED_paced] += is_served(&trial->records[i]) && trial->records[i].output_tokens > 1;
   for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
     const Asked asked = metrics_histograms[i].asked;
     if (asked != ASKED_requests && asked != ASKED_paced) continue;
-    if (metrics->histograms[i].total != served[asked]) return "a latency is missing";
+    const uint64_t total = metrics->histograms[i].total; // of those who gave up later, too
+    if (total < served[asked] || (metrics->cancelled == 0 && total > served[asked]))
+      return "a latency is missing";
   }
   return NULL;
 }
@@ -194,11 +241,10 @@ static const char *check_books(const Cluster *cluster, const Trial *trial) {
   if (!trial) return "the run failed";
   const SimResult *result = &trial->result;
   const Metrics *metrics = &result->metrics;
-  const uint64_t served = metrics->completed + metrics->rejected;
+  const uint64_t ended = metrics_ended(metrics);
   if (metrics->asked.requests != (uint64_t)cluster->workload.n_rows)
     return "a request did not arrive";
-  if (metrics->asked.requests != served + result->unfinished ||
-      served != (uint64_t)trial->n_reported)
+  if (metrics->asked.requests != ended + result->unfinished || ended != (uint64_t)trial->n_reported)
     return "a request was lost";
   const KvTier *kvtier = (const KvTier *)cluster->config.policies[POLICY_KVTIER].policy;
   if (result->unfinished > 0) return kvtier->pick ? "a request was left unfinished" : NULL;
@@ -221,12 +267,17 @@ static const char *check_same(const Cluster *cluster, const Trial *a, const Tria
   return wrong;
 }
 
+static Tick doubled(Tick at) {
+  return at < 0 ? at : 2 * at;
+}
+
 static const char *check_scaled(const Cluster *cluster, const Trial *once, const Trial *twice) {
   if (!twice) return "the run at twice the times failed";
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     const RequestRecord *a = &once->records[i], *b = &twice->records[i];
-    if (b->first_token_at != (a->rejected ? -1 : 2 * a->first_token_at) ||
-        b->last_token_at != (a->rejected ? -1 : 2 * a->last_token_at))
+    if (b->first_token_at != doubled(a->first_token_at) ||
+        b->last_token_at != doubled(a->last_token_at) ||
+        b->cancelled_at != doubled(a->cancelled_at))
       return "twice the times do not give twice the latencies";
   }
   return NULL;
@@ -259,6 +310,8 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
   const uint64_t counts[COUNTS] = {
       [COUNT_REQUESTS] = metrics->asked.requests,
       [COUNT_REJECTED] = metrics->rejected,
+      [COUNT_CANCELLED_TTFT] = metrics->cancelled_for[CANCELLED_TTFT],
+      [COUNT_CANCELLED_E2E] = metrics->cancelled_for[CANCELLED_E2E],
       [COUNT_UNFINISHED] = result->unfinished,
       [COUNT_TRANSFERS] = metrics->transfers,
       [COUNT_PREEMPTIONS] = metrics->preemptions,

@@ -1,6 +1,6 @@
 /* Routers that know what is cached, each held against a small calculation of its own on loads and
- * prompts made here: the bound of prefix_affinity, the scores of llm_d. On one machine they change
- * nothing. */
+ * prompts made here: the bound of prefix_affinity, the scores of llm_d, the costs of dynamo_kv. On
+ * one machine they change nothing. */
 #include "sim/base/rng.h"
 #include "sim/router/router.h"
 #include "tests/unit/sim_testing.h"
@@ -170,9 +170,165 @@ Test(router_prefix, llm_d_draws_among_equals_and_sees_its_last_report) {
     cr_expect_neq(route(&subject, prompt_of(1, 200, 300)).prefill, 0u);
 }
 
+/* --- dynamo_kv */
+
+/* A request as the calculation knows it; blocks of 16 tokens. */
+typedef struct Live {
+  RequestIx ix;
+  MachineIx machine;
+  int64_t family, shared, full, partial; // blocks: those of its family, all whole ones, a last one
+  int64_t uncached;                      // tokens, until its first token
+} Live;
+
+static Live live[PROMPTS];
+static int n_live;
+static int64_t cached[MACHINES][8]; // first blocks of each family
+
+static void fill_cache(MachineIx m, uint64_t family, int64_t n) {
+  HeldBlocks *held = ARENA_NEW(&arena, HeldBlocks);
+  PrefixCache *cache = stage.machines[m].cache;
+  prefix_cache_take(cache, held, n);
+  prefix_cache_register(cache, held, &memory[prompt_of(family, 10000, 10000)].content, 16, 16 * n);
+  prefix_cache_release(cache, held);
+}
+
+static void begin_caches(const char *roles) {
+  stage_init(&stage, roles, 100000, 16, &arena);
+  for (MachineIx m = 0; m < stage.view.n_machines; m++) {
+    stage.machines[m].cache = ARENA_NEW(&arena, PrefixCache);
+    prefix_cache_init(stage.machines[m].cache, 100000, &arena);
+  }
+}
+
+static int64_t active_tokens(MachineIx m) {
+  int64_t tokens = 0;
+  for (int i = 0; i < n_live; i++)
+    if (live[i].machine == m) tokens += live[i].uncached;
+  return tokens;
+}
+
+/* With credit 0.5, decay 2, scale 1.5 and 3 blocks for each active request. */
+static double cost(MachineIx m, const Live *request, int64_t prompt) {
+  int64_t least = INT64_MAX, of_family[8] = {0}, decode = 0, n = 0;
+  for (MachineIx i = 0; i < MACHINES; i++)
+    least = active_tokens(i) < least ? active_tokens(i) : least;
+  for (int i = 0; i < n_live; i++) {
+    if (live[i].machine != m) continue;
+    n++;
+    decode += live[i].full - live[i].shared + live[i].partial;
+    if (live[i].shared > of_family[live[i].family]) of_family[live[i].family] = live[i].shared;
+  }
+  decode += request->full - request->shared + request->partial;
+  if (request->shared > of_family[request->family]) of_family[request->family] = request->shared;
+  for (int f = 0; f < 8; f++)
+    decode += of_family[f];
+  const int64_t known = cached[m][request->family];
+  const double hits = (double)(known < request->shared ? known : request->shared);
+  const double blocks = (double)(request->full + request->partial);
+  const double excess = (double)(active_tokens(m) - least) / 16 / blocks;
+  const double left = (double)(active_tokens(m) + prompt) / 16 - 0.5 / (1 + 2 * excess) * hits;
+  return 1.5 * (left > 0 ? left : 0) + (double)decode + 3 * (double)n;
+}
+
+static void tell(const Subject *subject, RequestIx ix, Observation what) {
+  const Request *request = &stage.requests.slots[ix];
+  subject->router->observe(subject->state, &stage.view, ix, what, request->prefill_machine);
+}
+
+static void place(const Subject *subject, RequestIx ix, Placement placement) {
+  stage.requests.slots[ix].prefill_machine = placement.prefill;
+  stage.requests.slots[ix].decode_machine = placement.decode;
+  tell(subject, ix, OBSERVED_PLACED);
+}
+
+/* Some request gets its first token, or its last. */
+static void go_on(const Subject *subject) {
+  const int i = (int)draw(n_live);
+  const bool finishes = live[i].uncached == 0;
+  tell(subject, live[i].ix, finishes ? OBSERVED_FINISHED : OBSERVED_PREFILLED);
+  live[i].uncached = 0;
+  if (finishes) live[i] = live[--n_live];
+}
+
+Test(router_prefix, dynamo_takes_the_least_of_its_costs) {
+  begin_caches("MMMMMM");
+  memset(cached, 0, sizeof cached);
+  n_live = 0;
+  for (MachineIx m = 0; m < MACHINES; m++)
+    for (uint64_t family = 0; family < 8; family++)
+      if (draw(2)) fill_cache(m, family, cached[m][family] = 1 + draw(60));
+  const Subject subject =
+      start("dynamo_kv", "{overlap_score_credit: 0.5, overlap_score_credit_decay: 2, "
+                         "prefill_load_scale: 1.5, decode_active_request_weight: 3}");
+  int n_cached = 0;
+  for (int i = 0; i < 300; i++) {
+    const int32_t prompt = 1 + (int32_t)draw(1000), shared = 1 + (int32_t)draw(prompt);
+    Live request = {
+        .family = draw(8), .shared = shared / 16, .full = prompt / 16, .partial = prompt % 16 > 0};
+    request.ix = prompt_of((uint64_t)request.family, shared, prompt);
+    const Placement placement = route(&subject, request.ix);
+    request.machine = placement.prefill;
+    const double taken = cost(request.machine, &request, prompt);
+    for (MachineIx m = 0; m < MACHINES; m++)
+      cr_assert_geq(cost(m, &request, prompt), taken - 1e-9, "request %d: %u, not %u", i, m,
+                    request.machine);
+    const int64_t known = cached[request.machine][request.family];
+    const int64_t hits = known < request.shared ? known : request.shared;
+    request.uncached = prompt - 16 * hits;
+    n_cached += hits > 0;
+    place(&subject, request.ix, placement);
+    live[n_live++] = request;
+    while (n_live > 20 || (n_live > 0 && draw(3)))
+      go_on(&subject);
+  }
+  cr_expect_gt(n_cached, 100);
+}
+
+Test(router_prefix, dynamo_draws_by_cost_at_a_temperature) {
+  enum { N = 4000 };
+  begin_caches("MMM");
+  const Subject subject = start("dynamo_kv", "{temperature: 0.5}");
+  const RequestIx ix = prompt_of(1, 160, 160);
+  fill_cache(1, 1, 10);
+  fill_cache(2, 1, 5);
+  int drawn[3] = {0};
+  for (int i = 0; i < N; i++)
+    drawn[route(&subject, ix).prefill]++;
+  const double sum = 1 + exp(-1) + exp(-2); // the costs are 20, 10 and 15 blocks
+  for (int m = 0; m < 3; m++)
+    cr_expect_leq(fabs(drawn[m] - N * exp(m == 0 ? -2 : m == 1 ? 0 : -1) / sum), 150, "%d", m);
+}
+
+Test(router_prefix, dynamo_has_books_of_each_phase_where_they_run_apart) {
+  begin_caches("PPDD");
+  const Subject subject = start("dynamo_kv", "{decode_active_request_weight: 1}");
+  const RequestIx first = prompt_of(1, 1, 160), second = prompt_of(2, 1, 160);
+  fill_cache(1, 3, 10);
+  fill_cache(3, 3, 10);
+  route(&subject, first);
+  place(&subject, first, (Placement){.prefill = 0, .decode = 2}); // or any other
+  const Placement other = route(&subject, second);
+  cr_expect_eq(other.prefill, 1u);
+  cr_expect_eq(other.decode, 3u);
+  place(&subject, second, other);
+  tell(&subject, first, OBSERVED_PREFILLED);
+  cr_expect_eq(route(&subject, prompt_of(4, 1, 16)).prefill, 0u, "nothing is left to prefill");
+  tell(&subject, first, OBSERVED_PREFILLED); // again, as its KV was dropped
+  tell(&subject, second, OBSERVED_PREFILLED);
+  tell(&subject, second, OBSERVED_FINISHED);
+  const Placement third = route(&subject, prompt_of(3, 160, 160));
+  cr_expect_eq(third.prefill, 1u, "it has it cached");
+  cr_expect_eq(third.decode, 3u, "it has nothing to decode");
+  tell(&subject, first, OBSERVED_FINISHED);
+  int decodes = 0;
+  for (int i = 0; i < 100; i++)
+    decodes += route(&subject, prompt_of(3, 160, 160)).decode == 2;
+  cr_expect_leq(abs(decodes - 50), 25, "what a decode machine has cached does not count");
+}
+
 /* --- in runs */
 
-static const char *const knowing[] = {"prefix_affinity", "llm_d"};
+static const char *const knowing[] = {"prefix_affinity", "dynamo_kv", "llm_d"};
 
 Test(router_prefix, one_machine_is_as_without_them) {
   static TraceSegment shared = {.id = 7, .end = 500};

@@ -291,7 +291,10 @@ Test(trace_file, lines_may_be_long_but_not_without_end) {
     memcpy(text + lengths[i] - 2, "]}", 2);
     const char *path = temp_file(text, lengths[i], &arena);
     cr_expect_eq(count_rows_twice(path), i == 0 ? 1 : -1);
-    if (i == 1) expect_entry(&diag, 0, 1, 0, "longer than 16 MiB", "a line without end");
+    if (i == 1) {
+      expect_entry(&diag, 0, 1, 0, "longer than 16 MiB", "a line without end");
+      cr_expect(strstr(diag.entries[0].hint, "weka"));
+    }
     unlink(path);
     teardown();
   }

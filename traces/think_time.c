@@ -1,0 +1,74 @@
+/* See think_time.h. */
+#include "traces/think_time.h"
+#include "sim/base/rng.h"
+#include "traces/lengths.h"
+#include <string.h>
+
+#define THINK_MAX 9e6 // seconds
+#define TIME_ROW(name, field, is_required, text)                                                   \
+  {                                                                                                \
+    .key = (name), .type = OPTION_TICKS, .offset = offsetof(ThinkTime, field),                     \
+    .required = (is_required), .max = THINK_MAX, .help = (text)                                    \
+  }
+#define CLAMP_ROWS                                                                                 \
+  TIME_ROW("min", min, false, "shorter draws become this"),                                        \
+      TIME_ROW("max", max, false, "longer draws become this"), {                                   \
+    0                                                                                              \
+  }
+
+static const OptionSpec exponential_options[] = {TIME_ROW("mean", mean, true, "mean time"),
+                                                 CLAMP_ROWS};
+static const OptionSpec lognormal_options[] = {TIME_ROW("mean", mean, true, "mean time"),
+                                               {"sigma", OPTION_REAL, offsetof(ThinkTime, sigma),
+                                                .required = true, .max = 10,
+                                                .help = "standard deviation of the logarithm"},
+                                               CLAMP_ROWS};
+static const OptionSpec constant_option = TIME_ROW("constant", mean, true, "the time");
+
+static const char *const kinds[] = {"constant", "exponential", "lognormal", NULL}; // as ThinkKind
+
+static int bind_kind(ThinkTime *self, const Node *value, Diag *diag) {
+  if (self->kind == THINK_CONSTANT) return option_bind_one(&constant_option, value, self, diag);
+  const OptionSpec *specs =
+      self->kind == THINK_EXPONENTIAL ? exponential_options : lognormal_options;
+  if (option_bind(specs, value, NULL, value->at, self, diag)) return -1;
+  if (self->max == 0 || self->min <= self->max) return 0;
+  return diag_error(diag, value->at, "'min' is above 'max'");
+}
+
+int think_time_bind(ThinkTime *self, const Node *node, Diag *diag) {
+  *self = (ThinkTime){.kind = THINK_CONSTANT};
+  if (node->kind != NODE_MAP || node->n_children != 1) {
+    diag_error(diag, node->at, "'%s' must be a map with one distribution", node->key);
+    diag_hint(diag, "such as {constant: 5 s} or {exponential: {mean: 5 s}}");
+    return -1;
+  }
+  for (int kind = 0; kinds[kind]; kind++) {
+    if (strcmp(node->first->key, kinds[kind]) != 0) continue;
+    self->kind = (ThinkKind)kind;
+    return bind_kind(self, node->first, diag);
+  }
+  diag_error(diag, node->first->key_at, "unknown distribution '%s'", node->first->key);
+  diag_hint_near(diag, node->first->key, kinds);
+  return -1;
+}
+
+static double factor_at(const ThinkTime *self, double u) {
+  switch (self->kind) {
+  case THINK_CONSTANT:
+    break;
+  case THINK_EXPONENTIAL:
+    return -portable_log(1 - unit_open(u));
+  case THINK_LOGNORMAL:
+    return portable_exp(self->sigma * portable_normal_quantile(unit_open(u)) -
+                        self->sigma * self->sigma / 2);
+  }
+  return 1;
+}
+
+Tick think_time_at(const ThinkTime *self, double u) {
+  const double longest = self->max > 0 ? (double)self->max : THINK_MAX * (double)TICKS_PER_SECOND;
+  const double ticks = (double)self->mean * factor_at(self, u);
+  if (ticks >= longest) return (Tick)longest;
+  return ticks < (double)self->min ? self->min : (Tick)ticks;
+}
