@@ -2,6 +2,7 @@
  * held goes to others; a token that comes in the very tick counts. Times are worked out by hand
  * from the plain model (sim_testing.h); the audit looks at all books after each event, and whole
  * clusters of impatient clients are the swarm's. */
+#include "sim/engine.h"
 #include "tests/unit/scene_testing.h"
 
 TestSuite(patience, .init = setup_scene, .fini = teardown);
@@ -132,4 +133,44 @@ Test(patience, a_request_that_ended_takes_its_deadline_along) {
   run(rows, 2);
   cr_expect_eq(scene.result.metrics.completed, 2u);
   cr_expect_lt(scene.result.span, TICKS_PER_SECOND);
+}
+
+/* Some give up before, while and after they are prefilled. When all have gone, what policies and
+ * machines count is back at nothing. */
+Test(patience, nobodys_books_keep_what_was_given_up) {
+  static const struct {
+    const char *batcher, *transfer, *kvtier;
+  } cases[] = {
+      {"splitwise_sim", "serialized", "splitwise_sim"},
+      {"splitwise_sim_orca", "layerwise", "splitwise_sim"},
+      {"tetriinfer", "chunked", "recompute"},
+  };
+  enum { N = 60 };
+  TraceRow rows[N];
+  for (int i = 0; i < N; i++)
+    rows[i] = impatient(row(i * 15 * MS, 40 + i % 7 * 30, 2 + i % 5 * 20),
+                        i % 3 ? 40000 * (1 + i % 29) : 0, i % 4 ? 0 : 90000 * (1 + i % 3));
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene_split(&scene, 1, 2);
+    scene_choose(&scene, POLICY_BATCHER, cases[i].batcher, NULL);
+    scene_choose(&scene, POLICY_ROUTER, "splitwise_sim_mixed_pool", NULL);
+    scene_choose(&scene, POLICY_TRANSFER, cases[i].transfer, NULL);
+    scene_choose(&scene, POLICY_KVTIER, cases[i].kvtier, NULL);
+    scene.pools[1].kv_blocks = 40;
+    array_trace_init(&scene.trace, rows, N);
+    scene.config.trace = &scene.trace.source;
+    Engine *engine = ARENA_NEW(&arena, Engine);
+    engine_init(engine, &scene.config, &arena, &diag);
+    while (engine_step(engine))
+      continue;
+    const Metrics *metrics = &engine->metrics;
+    cr_expect(metrics->cancelled_for[CANCELLED_TTFT] > 0 &&
+              metrics->cancelled_for[CANCELLED_E2E] > 4 && metrics->completed > 4);
+    cr_expect_eq(metrics_ended(metrics), N);
+    int n = 0;
+    for (const Column *column = engine->view.columns->first; column; column = column->next, n++)
+      for (MachineIx m = 0; m < engine->n_machines; m++)
+        cr_expect_eq(column->of[m], 0, "%s: column %d from the last, of machine %u",
+                     cases[i].batcher, n, m);
+  }
 }
