@@ -6,6 +6,7 @@
 #include "sim/swapping.h"
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 #define GPU       (1 << KV_GPU)
 #define CPU       (1 << KV_CPU)
@@ -169,11 +170,14 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
+/* Records are compared byte by byte, what lies between fields too. */
 static RequestRecord record_of(const Request *request, Rejection rejected) {
-  RequestRecord record = {
-#define REQUEST_FIELD(type, field, column, kind, meaning) .field = request->field,
+  RequestRecord record;
+  memset(&record, 0, sizeof record);
+#define REQUEST_FIELD(type, field, column, kind, meaning) record.field = request->field;
 #include "sim/metrics.def"
-      .rejected = rejected, .cancelled = (Cancellation)request->gives_up};
+  record.rejected = rejected;
+  record.cancelled = (Cancellation)request->gives_up;
   if (rejected || record.cancelled) record.last_token_at = -1;
   return record;
 }
@@ -195,8 +199,12 @@ static void retire(Engine *self, RequestIx ix, Rejection rejected) {
   const RequestRecord record = record_of(&self->requests.slots[ix], rejected);
   const bool served = !rejected && !record.cancelled;
   const bool good = served && metrics_complete(&self->metrics, &record);
+  const Request *request = &self->requests.slots[ix];
+  if (served && request->ends_session)
+    metrics_complete_session(&self->metrics, self->now - request->session_began_at,
+                             good && request->session_good);
   engine_drop_deadline(self, ix);
-  tell_source(self, &self->requests.slots[ix], served, good);
+  tell_source(self, request, served, good);
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;
   if (self->failed || self->stopped || !config->on_request) return;

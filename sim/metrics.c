@@ -81,3 +81,9 @@ bool metrics_complete(Metrics *self, const RequestRecord *record) {
   if (self->reference) add_slowdowns(self, record, ttft, e2e);
   return good;
 }
+
+void metrics_complete_session(Metrics *self, Tick ticks, bool good) {
+  self->sessions_completed++;
+  self->sessions_good += good;
+  histogram_add(&self->session, ticks, 1);
+}

@@ -56,6 +56,7 @@ typedef struct Demand {
   uint64_t requests;
   uint64_t gaps;  // between tokens, of all requests
   uint64_t paced; // requests of two tokens or more, which have a TPOT
+  uint64_t sessions;
 } Demand;
 
 static inline void demand_add(Demand *self, int32_t output_tokens) {
@@ -77,7 +78,13 @@ enum {
 };
 
 /* How many observations a histogram should have: of Demand, or as many as there were. */
-typedef enum Asked { ASKED_requests, ASKED_gaps, ASKED_paced, ASKED_observed } Asked;
+typedef enum Asked {
+  ASKED_requests,
+  ASKED_gaps,
+  ASKED_paced,
+  ASKED_sessions,
+  ASKED_observed,
+} Asked;
 
 /* A histogram of Metrics. */
 typedef struct HistogramSpec {
@@ -112,6 +119,8 @@ typedef struct Metrics {
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);
 /* Books a request whose last token was made; whether it was a good one. */
 bool metrics_complete(Metrics *self, const RequestRecord *record);
+/* Books a session whose last turn was answered; `good`: all of them were. */
+void metrics_complete_session(Metrics *self, Tick ticks, bool good);
 
 /* Requests that have ended, however. */
 static inline uint64_t metrics_ended(const Metrics *self) {

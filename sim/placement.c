@@ -135,6 +135,7 @@ static RequestIx admit_row(Engine *self) {
   request->output_tokens = output_tokens;
   request->session = self->next_row.session;
   request->turn = self->next_row.turn;
+  self->metrics.asked.sessions += request->session > 0 && request->turn == 0;
   request->ends_session = self->next_row.ends_session;
   request->session_good = self->next_row.session_good;
   request->session_began_at = self->next_row.session_began_at;

@@ -51,4 +51,18 @@ typedef struct LengthSampler {
 void length_sampler_init(LengthSampler *self, const LengthDistribution *of);
 /* The length at quantile u in [0, 1], a whole number of at least 1. */
 int32_t length_at(const LengthSampler *self, double u);
+
+/* A prompt and its output: independent, as SplitwiseSim draws them, or coupled by a Gaussian
+ * copula, which bends the uniform of the output only, so that prompts are the same for every
+ * correlation. */
+typedef struct LengthPair {
+  LengthSampler prompt, output;
+  double pearson; // of the normals behind the copula
+} LengthPair;
+
+/* `spearman`: their rank correlation in (-1, 1). */
+void length_pair_init(LengthPair *self, const LengthDistribution *prompt,
+                      const LengthDistribution *output, double spearman);
+void length_pair_at(const LengthPair *self, double u_prompt, double u_output, int32_t *ret_prompt,
+                    int32_t *ret_output);
 #endif

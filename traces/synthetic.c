@@ -1,43 +1,20 @@
 /* Requests drawn from distributions: arrivals from a process, lengths from quantiles.
  *
  * Three streams, "arrivals", "prompt_lengths" and "output_lengths", each a function of the seed, so
- * a change of one leaves the others as they were; sharing.h has others. Prompt and output are
- * independent, as SplitwiseSim draws them, or coupled by a Gaussian copula; the coupling bends the
- * uniform of the output only, so prompts are the same for every correlation. */
+ * a change of one leaves the others as they were; sharing.h has others. */
 #include "sim/base/rng.h"
 #include "traces/workload.h"
-#include <math.h>
 
 typedef struct Synthetic {
   TraceSource source; // first member
   const WorkloadConfig *config;
   Rng arrivals, prompt_lengths, output_lengths;
-  LengthSampler prompt, output;
+  LengthPair lengths;
   Sharing sharing;
   double gap_scale, gap_shape; // of the gaps in seconds: mean 1/rate, gamma with shape 1/cv²
-  double pearson;              // of the normals behind the copula
   Tick at;                     // of the newest arrival
   int64_t n_rows;              // handed out
 } Synthetic;
-
-/* Correlation of two normals whose ranks correlate by `spearman`: 2 sin(π/6 · ρ) (Kruskal 1958).
- * The sine is a Taylor sum, exact to the last bit or so for |x| < 0.53 and equal everywhere. */
-static double pearson_of_spearman(double spearman) {
-  const double x = spearman * 0.52359877559829887;
-  double term = x, sum = x;
-  for (int i = 2; i < 20; i += 2) {
-    term *= -x * x / (i * (i + 1));
-    sum += term;
-  }
-  return 2 * sum;
-}
-
-/* The uniform of the output, coupled to that of the prompt. */
-static double couple(double pearson, double u_prompt, double u_output) {
-  double z_prompt = portable_normal_quantile(unit_open(u_prompt));
-  double z_own = portable_normal_quantile(unit_open(u_output));
-  return portable_normal_cdf(pearson * z_prompt + sqrt(1 - pearson * pearson) * z_own);
-}
 
 /* The time of the next arrival; false if it is past the range of time. */
 static bool next_arrival(Synthetic *self, Tick *ret_at) {
@@ -84,13 +61,12 @@ static int synthetic_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
   Synthetic *self = (Synthetic *)source;
   int status = advance(self, diag);
   if (status <= 0) return status;
-  double u_prompt = rng_uniform(&self->prompt_lengths);
-  double u_output = rng_uniform(&self->output_lengths);
-  if (self->pearson != 0) u_output = couple(self->pearson, u_prompt, u_output);
+  const double u_prompt = rng_uniform(&self->prompt_lengths);
+  const double u_output = rng_uniform(&self->output_lengths);
   self->n_rows++;
-  *ret_row = (TraceRow){.at = self->at,
-                        .prompt_tokens = length_at(&self->prompt, u_prompt),
-                        .output_tokens = length_at(&self->output, u_output)};
+  *ret_row = (TraceRow){.at = self->at};
+  length_pair_at(&self->lengths, u_prompt, u_output, &ret_row->prompt_tokens,
+                 &ret_row->output_tokens);
   sharing_begin(&self->sharing, ret_row);
   if (self->config->max_model_len > 0) cut(ret_row, self->config->max_model_len);
   sharing_name(&self->sharing, ret_row);
@@ -104,10 +80,8 @@ TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *
   rng_init(&self->arrivals, seed, "arrivals");
   rng_init(&self->prompt_lengths, seed, "prompt_lengths");
   rng_init(&self->output_lengths, seed, "output_lengths");
-  length_sampler_init(&self->prompt, &config->prompt);
-  length_sampler_init(&self->output, &config->output);
+  length_pair_init(&self->lengths, &config->prompt, &config->output, config->correlation);
   sharing_init(&self->sharing, &config->system_prompts, &config->documents, seed, arena);
-  self->pearson = pearson_of_spearman(config->correlation);
   if (config->rate > 0) self->gap_scale = 1 / config->rate;
   if (config->arrivals == ARRIVAL_GAMMA) {
     self->gap_shape = 1 / (config->cv * config->cv);

@@ -11,7 +11,7 @@ typedef struct Bound {
   WorkloadConfig config;
   const Node *patience;
   int format; // index into format_choices
-  const Node *lengths, *arrivals, *closed_loop, *system_prompts, *documents;
+  const Node *lengths, *arrivals, *system_prompts, *documents, *closed_loop, *sessions, *priorities;
 } Bound;
 
 static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_once",
@@ -28,11 +28,10 @@ static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_o
 #define RATE_MIN  1e-6 // per second
 #define RATE_MAX  1e9
 
-#define CLOSED_LOOP_ROW                                                                            \
-  {                                                                                                \
-    .key = "closed_loop", .type = OPTION_NODE, .offset = AT(closed_loop),                          \
-    .help = "clients that wait for answers, {clients: …, requests: …}"                         \
-  }
+#define CLIENT_ROW(name, text)                                                                     \
+  { .key = #name, .type = OPTION_NODE, .offset = AT(name), .help = (text) }
+#define CLOSED_LOOP_ROW CLIENT_ROW(closed_loop, "clients that wait, {clients: …, requests: …}")
+#define PRIORITIES_ROW  CLIENT_ROW(priorities, "{values: [{priority: …, share: …}, …]}")
 
 const OptionSpec workload_replay_options[] = {
     {"trace", OPTION_STRING, AT(config.trace), .required = true, .help = "trace file to replay"},
@@ -52,6 +51,7 @@ const OptionSpec workload_replay_options[] = {
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
      .help = "stop after so many"},
     CLOSED_LOOP_ROW,
+    PRIORITIES_ROW,
     {0}};
 
 const OptionSpec workload_synthetic_options[] = {
@@ -75,6 +75,8 @@ const OptionSpec workload_synthetic_options[] = {
     {"seed", OPTION_INT, AT(config.seed), .max = INFINITY,
      .help = "of arrivals and lengths; absent: the run's"},
     CLOSED_LOOP_ROW,
+    CLIENT_ROW(sessions, "conversations, {turns: …, think_time: …}"),
+    PRIORITIES_ROW,
     {0}};
 
 const OptionSpec workload_arrival_options[] = {
@@ -122,6 +124,12 @@ static int bind_closed_loop(Bound *bound, const Node *workload, bool paced, Diag
   return status;
 }
 
+static int bind_priorities(Bound *bound, Arena *arena, Diag *diag) {
+  if (!bound->priorities) return 0;
+  bound->config.priorities_at = bound->priorities->key_at;
+  return priorities_bind(&bound->config.priorities, bound->priorities, arena, diag);
+}
+
 static int bind_replay(Bound *bound, const Node *node, const char *config_dir, Arena *arena,
                        Diag *diag) {
   if (bind_kind(workload_replay_options, workload_synthetic_options,
@@ -137,7 +145,7 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
     diag_hint(diag, "the clients take the rows of the trace in order, and send at their own times");
     return -1;
   }
-  if (bind_closed_loop(bound, node, false, diag)) return -1;
+  if (bind_closed_loop(bound, node, false, diag) || bind_priorities(bound, arena, diag)) return -1;
   WorkloadConfig *config = &bound->config;
   if (bound->format > 0) config->format = format_at(bound->format - 1);
   config->trace = path_resolve(config->trace, config_dir, arena);
@@ -183,6 +191,31 @@ static int bind_arrivals(Bound *bound, const Node *node, Diag *diag) {
   return check_arrivals(config, bound->arrivals, diag);
 }
 
+/* Whether it ends. */
+static int check_end(const Bound *bound, const Node *node, Diag *diag) {
+  const WorkloadConfig *config = &bound->config;
+  if (config->requests > 0 || config->sessions.count > 0) return 0;
+  if (config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
+    return diag_error(diag, node->at, "arrivals at once need 'requests': how many");
+  if (config->duration > 0) return 0;
+  if (!bound->arrivals)
+    return diag_error(diag, bound->closed_loop->at,
+                      "the clients never stop: set 'duration' or 'requests'");
+  diag_error(diag, node->at, "the arrivals never end: set 'duration' or 'requests'");
+  if (bound->sessions) diag_hint(diag, "or 'count' of the sessions");
+  return -1;
+}
+
+/* The new tokens of all turns are of one distribution unless they have one of their own. */
+static int bind_sessions(Bound *bound, const char *data_dir, const char *config_dir, Arena *arena,
+                         Diag *diag) {
+  SessionsConfig *sessions = &bound->config.sessions;
+  if (!bound->sessions) return 0;
+  sessions->prompt = bound->config.prompt;
+  sessions->output = bound->config.output;
+  return sessions_bind(sessions, bound->sessions, data_dir, config_dir, arena, diag);
+}
+
 static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
                           const char *config_dir, Arena *arena, Diag *diag) {
   if (bind_kind(workload_synthetic_options, workload_replay_options,
@@ -198,14 +231,21 @@ static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
   if (bound->documents)
     status |= sharing_bind(bound->documents, data_dir, config_dir, &config->documents, arena, diag);
   status |= bind_closed_loop(bound, node, bound->arrivals != NULL, diag);
-  if (status || config->requests > 0) return status;
-  if (config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
-    status = diag_error(diag, node->at, "arrivals at once need 'requests': how many");
-  else if (config->duration == 0 && !bound->arrivals)
-    status = diag_error(diag, bound->closed_loop->at,
-                        "the clients never stop: set 'duration' or 'requests'");
-  else if (config->duration == 0)
-    status = diag_error(diag, node->at, "the arrivals never end: set 'duration' or 'requests'");
+  status |= bind_sessions(bound, data_dir, config_dir, arena, diag);
+  status |= bind_priorities(bound, arena, diag);
+  return status ? -1 : check_end(bound, node, diag);
+}
+
+/* Keys of sessions where there are none. */
+static int refuse_loose(const Node *node, Diag *diag) {
+  static const char *const keys[] = {"turns", "think_time"};
+  int status = 0;
+  for (int i = 0; i < 2; i++) {
+    const Node *child = node_find(node, keys[i]);
+    if (!child) continue;
+    status = diag_error(diag, child->key_at, "'%s' is of sessions", keys[i]);
+    diag_hint(diag, "such as sessions: {turns: {constant: 5}, think_time: {constant: 5 s}}");
+  }
   return status;
 }
 
@@ -216,6 +256,7 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
   const Node *trace = node_find(node, "trace"), *lengths = node_find(node, "lengths");
   if (trace && lengths)
     return diag_error(diag, lengths->key_at, "'trace' and 'lengths' exclude each other");
+  if (refuse_loose(node, diag)) return -1;
   if (!trace && !lengths)
     return diag_error(diag, node->at, "the workload needs 'trace' (a file) or 'lengths' (drawn)");
   Bound bound = {.config = {.rate_scale = 1, .loop = 1, .seed = -1, .at = node->at}};
@@ -227,12 +268,35 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
   return 0;
 }
 
+/* What is asked, before anybody waits: of sessions how each begins. */
+static TraceSource *open_rows(const WorkloadConfig *self, uint64_t seed, Arena *arena, Diag *diag) {
+  if (self->trace) return replay_open(self, arena, diag);
+  if (!self->sessions.given) return synthetic_open(self, seed, arena);
+  WorkloadConfig *starts = ARENA_NEW(arena, WorkloadConfig);
+  *starts = *self;
+  starts->requests = self->sessions.count;
+  return synthetic_open(starts, seed, arena);
+}
+
+/* The lesser of two limits, of which 0 is none. */
+static int64_t lesser(int64_t a, int64_t b) {
+  return a == 0 || (b > 0 && b < a) ? b : a;
+}
+
 static TraceSource *open_source(const WorkloadConfig *self, uint64_t seed, Arena *arena,
                                 Diag *diag) {
-  TraceSource *source =
-      self->trace ? replay_open(self, arena, diag) : synthetic_open(self, seed, arena);
-  if (!source || self->closed_loop.clients == 0) return source;
-  return closed_loop_open(&self->closed_loop, source, arena);
+  TraceSource *source = open_rows(self, seed, arena, diag);
+  if (!source) return NULL;
+  if (self->priorities.n_values > 0)
+    source = priorities_open(&self->priorities, source, seed, arena);
+  if (self->closed_loop.clients > 0) source = closed_loop_open(&self->closed_loop, source, arena);
+  if (!self->sessions.given) return source;
+  const SessionsSetting setting = {.starts = source,
+                                   .correlation = self->correlation,
+                                   .context = lesser(self->max_model_len, self->context),
+                                   .requests = self->requests,
+                                   .seed = seed};
+  return sessions_open(&self->sessions, &setting, arena);
 }
 
 TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena,
@@ -244,10 +308,10 @@ TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena 
 }
 
 bool workload_waits(const WorkloadConfig *self) {
-  return self->closed_loop.clients > 0;
+  return self->closed_loop.clients > 0 || self->sessions.given;
 }
 
 double workload_expected(const WorkloadConfig *self) {
   if (self->requests > 0) return (double)self->requests;
-  return self->trace ? 0 : self->rate * tick_seconds(self->duration);
+  return self->trace || workload_waits(self) ? 0 : self->rate * tick_seconds(self->duration);
 }

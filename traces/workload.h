@@ -11,8 +11,10 @@
  * where the trace names blocks (traces/json_rows.h): the same in every pass, so that the second
  * finds what the first left.
  *
- * Both go through `closed_loop`, where clients wait for answers: the times of a trace are not used
- * then, and a synthetic source may do without `arrivals`. */
+ * Both may have `priorities`, and go through `closed_loop`, where clients wait for answers: the
+ * times of a trace are not used then, and a synthetic source may do without `arrivals`. With
+ * `sessions` a synthetic source is of their first turns; `requests` are those of all turns, and
+ * clients have a session each. */
 #ifndef TRACES_WORKLOAD_H
 #define TRACES_WORKLOAD_H
 #include "sim/base/option.h"
@@ -20,6 +22,8 @@
 #include "traces/format.h"
 #include "traces/lengths.h"
 #include "traces/patience.h"
+#include "traces/priorities.h"
+#include "traces/sessions.h"
 #include "traces/sharing.h"
 #include "traces/trace.h"
 #include <stdbool.h>
@@ -46,8 +50,12 @@ typedef struct WorkloadConfig {
   double correlation;    // rank correlation of prompt and output in (-1, 1); 0: independent
   int64_t max_model_len; // prompt and output together are cut to this; 0: no limit
   int64_t seed;          // of arrivals and lengths; -1: the run's
+  int64_t context;       // of the model that serves it, where sessions end, too; 0: none
   SharedTexts system_prompts, documents; // that prompts begin with
   ClosedLoopConfig closed_loop;
+  SessionsConfig sessions;
+  PrioritiesConfig priorities;
+  Place priorities_at; // where they stand
   PatienceConfig patience;
   Place at; // where the block stands
 } WorkloadConfig;

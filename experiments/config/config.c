@@ -167,6 +167,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.workload)
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
                             diag);
+  self->workload.context = self->sim.max_model_len;
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);

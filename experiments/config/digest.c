@@ -75,6 +75,10 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   if (self->sim.slo_reference) hash = hash_fold(hash, self->sim.slo_reference->digest);
   fold_reals(&hash, workload->prompt.quantiles, workload->prompt.n_quantiles);
   fold_reals(&hash, workload->output.quantiles, workload->output.n_quantiles);
+  const LengthDistribution *turns[] = {&workload->sessions.prompt, &workload->sessions.output,
+                                       &workload->sessions.turns};
+  for (int i = 0; i < 3 && workload->sessions.given; i++)
+    fold_reals(&hash, turns[i]->quantiles, turns[i]->n_quantiles);
   if (workload->trace && fold_file(&hash, workload->trace, diag)) return -1;
   *ret_digest = hash;
   return 0;

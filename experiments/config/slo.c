@@ -56,6 +56,8 @@ static uint64_t asked_of(const SloSpec *spec, const Metrics *metrics, const Dema
     return asked->gaps;
   case ASKED_paced:
     return asked->paced;
+  case ASKED_sessions:
+    return asked->sessions;
   case ASKED_observed:
     return histogram_of(spec, metrics)->total;
   default:

@@ -114,7 +114,8 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
   self->rate_key = workload->trace ? "workload.rate" : "workload.arrivals.rate";
   self->base_rate = workload->rate;
   self->replays = workload->trace != NULL;
-  if (workload_waits(workload) && !workload->closed_loop.timed && (largest || self->rate > 0))
+  if (workload->closed_loop.clients > 0 && !workload->closed_loop.timed &&
+      (largest || self->rate > 0))
     return diag_error(diag, workload->at,
                       "a closed loop without 'arrivals' has no rate that could be changed");
   if (at_once && (largest || self->rate > 0))

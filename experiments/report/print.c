@@ -171,6 +171,10 @@ static void table_head(const Report *self, FILE *out) {
           grouped(self->run.preemptions, requests), grouped(self->run.evictions, rejected),
           grouped(self->run.transfers, unfinished),
           grouped(self->run.transferred_bytes / 1e9, span));
+  if (self->result->metrics.asked.sessions > 0)
+    fprintf(out, "sessions     %s began, %s completed, %s of them within all limits\n",
+            grouped(self->run.sessions, requests), grouped(self->run.sessions_completed, rejected),
+            grouped(self->run.sessions_good, unfinished));
   if (self->result->metrics.role_changes > 0)
     fprintf(out, "roles        %s changes, %s of them flips\n",
             grouped(self->run.role_changes, requests), grouped(self->run.flips, rejected));

@@ -135,6 +135,31 @@ broken '5s/.*/  closed_loop: {clients: 4, requests: 9, ramp: 1 s}/' \
 broken '3,5d; 2s/$/\n  trace: a.csv\n  rate: 4 \/s\n  closed_loop: {clients: 4}/' \
   "bad.yaml:4:3: error: 'rate' does not go with 'closed_loop'" 'take the rows of the trace in order'
 
+# Conversations.
+turns='5s/.*/  duration: 9 s\n  sessions: '
+broken '5s/$/\n  think_time: {constant: 5 s}/' "bad.yaml:6:3: error: 'think_time' is of sessions" \
+  'such as sessions: {turns: {constant: 5}'
+broken "$turns{think_time: {constant: 5}}/" "bad.yaml:6:3: error: missing key 'turns'"
+broken "$turns{turns: 5, think_time: 2 s}/" \
+  "bad.yaml:6:21: error: 'turns' must be a map with one distribution" \
+  "bad.yaml:6:36: error: 'think_time' must be a map" 'such as {constant: 5 s}'
+broken "$turns{turns: {constant: 0}, think_time: {constant: 5}}/" \
+  "bad.yaml:6:32: error: 'constant' must be from 1" "bad.yaml:6:59: error: 'constant' wants a time"
+broken "$turns{turns: {constant: 2}, think_time: {lognormal: {mean: 1 s}}}/" \
+  "bad.yaml:6:49: error: missing key 'sigma'"
+broken "$turns{turns: {constant: 2}, think_time: {exponentail: {mean: 1 s}}}/" \
+  "error: unknown distribution 'exponentail'" "did you mean 'exponential'?"
+broken '5s/.*/  sessions: {turns: {constant: 2}}/' "bad.yaml:3:3: error: the arrivals never end" \
+  "or 'count' of the sessions"
+broken '3,5d; 2s/$/\n  trace: a.csv\n  sessions: {turns: {constant: 2}}/' \
+  "bad.yaml:4:3: error: 'sessions' does not go with 'trace'"
+
+# Priorities.
+broken '5s/$/\n  priorities: {values: []}/' \
+  "bad.yaml:6:24: error: 'values' must be a list of 1 to 64 priorities" 'such as [{priority: 0'
+broken '5s/$/\n  priorities: {values: [{priority: 1, share: 0}, {share: 1}]}/' \
+  "bad.yaml:6:46: error: 'share' must be from" "bad.yaml:6:50: error: missing key 'priority'"
+
 # What does not go together.
 broken 's/role: mixed/role: prefill/' 'bad.yaml:6:1: error: no pool does decode' \
   "give one the role 'decode' or 'mixed'"

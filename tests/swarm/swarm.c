@@ -6,12 +6,14 @@
  * Each cluster, drawn from a seed of its own, is run coalesced, the same again without the timeline
  * of its groups, with --step (equal digests, requests, histograms, totals and timelines), layer by
  * layer where KV is swapped so, with another order of equal times (books only) and, where that is
- * exact, with all times doubled. By default there are so many clusters that each pair of batcher
- * and router meets at least 75. They run in processes of their own, many to each, so that an
+ * exact, with all times doubled; some with clients that wait for answers, held against the open
+ * trace of what they sent. By default there are so many clusters that each pair of batcher and
+ * router meets at least 75. They run in processes of their own, many to each, so that an
  * assertion or an endless run is one failure with one line that reproduces it; a single cluster
  * (--clusters 1) runs in this process, for a debugger. */
 #include "sim/base/hash.h"
 #include "sim/kvtier/kvtier.h"
+#include "tests/swarm/clients.h"
 #include "tests/swarm/cluster.h"
 #include "tests/swarm/compare.h"
 #include "tests/swarm/outcome.h"
@@ -57,6 +59,8 @@ typedef enum Count {
   COUNT_STALLED,
   COUNT_LAYERED,
   COUNT_SCALED,
+  COUNT_CLIENTS,
+  COUNT_SESSIONS,
   COUNT_EVENTS,
   COUNT_STEP_EVENTS,
   COUNTS,
@@ -85,6 +89,8 @@ static const char *const count_names[COUNTS] = {
     [COUNT_STALLED] = "clusters where compute waited for copies",
     [COUNT_LAYERED] = "clusters compared with themselves layer by layer",
     [COUNT_SCALED] = "clusters compared with themselves at twice the times",
+    [COUNT_CLIENTS] = "clusters whose clients wait, compared with the open trace of that",
+    [COUNT_SESSIONS] = "sessions",
     [COUNT_EVENTS] = "events",
     [COUNT_STEP_EVENTS] = "events with --step",
 };
@@ -112,7 +118,8 @@ static int keep_record(void *context, const RequestRecord *record, const Metrics
 }
 
 /* `timed`: with a timeline where there are groups. */
-static Trial *run(Cluster *cluster, bool step, bool timed, uint64_t tie_seed, Arena *arena) {
+static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, bool timed,
+                       uint64_t tie_seed, Arena *arena) {
   Trial *trial = ARENA_NEW(arena, Trial);
   trial->records = ARENA_ARRAY(arena, RequestRecord, cluster->workload.n_rows);
   SimConfig config = cluster->config;
@@ -123,13 +130,18 @@ static Trial *run(Cluster *cluster, bool step, bool timed, uint64_t tie_seed, Ar
   config.slo_reference = &cluster->models[0];
   config.on_request = keep_record;
   config.on_request_context = trial;
-  cluster_rewind(cluster);
+  config.trace = source;
   Diag diag;
   diag_init(&diag);
   const int rc = sim_run(&config, &trial->result, arena, &diag);
   diag_print(&diag, stdout);
   diag_done(&diag);
   return rc < 0 ? NULL : trial;
+}
+
+static Trial *run(Cluster *cluster, bool step, bool timed, uint64_t tie_seed, Arena *arena) {
+  cluster_rewind(cluster);
+  return run_over(cluster, cluster->config.trace, step, timed, tie_seed, arena);
 }
 
 /* --- the books of one run; each check returns what is wrong, NULL if nothing */
@@ -357,6 +369,36 @@ static const char *check_layers(Cluster *cluster, const Trial *first, Tally *tal
   return wrong ? arena_printf(arena, "layer by layer, %s", wrong) : NULL;
 }
 
+/* Its requests from clients that wait; what they send is kept in `sent`. */
+static Trial *run_clients(Cluster *cluster, const Clients *clients, bool step, uint64_t tie_seed,
+                          Recorder *sent, Arena *arena) {
+  cluster_rewind(cluster);
+  recorder_init(sent, clients_open(clients, cluster->config.trace, arena), arena);
+  return run_over(cluster, &sent->source, step, false, tie_seed, arena);
+}
+
+/* The open trace of what clients sent gives the same run, and so does every step on its own. */
+static const char *check_clients(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
+  Clients clients;
+  if (!clients_draw(&clients, seed, cluster->workload.rows, cluster->workload.n_rows)) return NULL;
+  tally->counts[COUNT_CLIENTS]++;
+  const uint64_t tie_seed = seed % 2 ? seed : 0;
+  Recorder sent, again;
+  const Trial *first = run_clients(cluster, &clients, false, tie_seed, &sent, arena);
+  if (!first) return "with clients, the run failed";
+  const Metrics *metrics = &first->result.metrics;
+  tally->counts[COUNT_SESSIONS] += metrics->asked.sessions;
+  const char *wrong =
+      check_same(cluster, first, run_clients(cluster, &clients, true, tie_seed, &again, arena));
+  if (wrong) return arena_printf(arena, "with clients, stepped, %s", wrong);
+  if (metrics->asked.requests != (uint64_t)sent.n_rows) return "with clients, one got lost";
+  ArrayTrace open;
+  array_trace_init(&open, sent.rows, sent.n_rows);
+  wrong =
+      check_same(cluster, first, run_over(cluster, &open.source, false, false, tie_seed, arena));
+  return wrong ? arena_printf(arena, "with clients, as an open trace, %s", wrong) : NULL;
+}
+
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
   const Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
@@ -369,6 +411,7 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
   if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
   if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;
+  if ((wrong = check_clients(cluster, seed, tally, arena))) return wrong;
   tally_add(tally, &first->result, &stepped->result);
   tally->outcomes +=
       hash_fold(seed, outcome_of(&first->result, first->records, cluster->workload.n_rows));

@@ -1,0 +1,93 @@
+/* See clients.h. */
+#include "tests/swarm/clients.h"
+#include "sim/base/rng.h"
+#include <string.h>
+
+enum { CLUSTERS_PER_DRAW = 3 };
+
+/* A time up to about the whole trace, often none. */
+static Tick draw_ticks(Rng *rng, Tick most) {
+  return rng_below(rng, 3) == 0 ? 0 : (Tick)(rng_uniform(rng) * rng_uniform(rng) * (double)most);
+}
+
+static LengthDistribution draw_lengths(Rng *rng, double mean) {
+  const LengthKind kinds[] = {LENGTH_CONSTANT, LENGTH_EXPONENTIAL};
+  return (LengthDistribution){.kind = kinds[rng_below(rng, 2)],
+                              .mean = 1 + mean * rng_uniform(rng)};
+}
+
+static void draw_sessions(Clients *self, Rng *rng, Tick span, int64_t largest) {
+  self->sessions.given = true;
+  self->sessions.turns = draw_lengths(rng, 6);
+  self->sessions.prompt = draw_lengths(rng, (double)largest / 4);
+  self->sessions.output = draw_lengths(rng, 20);
+  self->sessions.think_time = (ThinkTime){.kind = (ThinkKind)rng_below(rng, THINK_LOGNORMAL + 1),
+                                          .mean = draw_ticks(rng, span),
+                                          .sigma = rng_uniform(rng)};
+  self->setting.context = largest + 1;
+}
+
+bool clients_draw(Clients *self, uint64_t seed, const TraceRow *rows, int n_rows) {
+  Rng rng;
+  rng_init(&rng, seed, "clients");
+  *self = (Clients){.setting = {.requests = n_rows, .seed = seed}};
+  if (rng_below(&rng, CLUSTERS_PER_DRAW) > 0) return false;
+  const Tick span = rows[n_rows - 1].at + 1;
+  int64_t largest = 0;
+  for (int i = 0; i < n_rows; i++)
+    if (rows[i].prompt_tokens + rows[i].output_tokens > largest)
+      largest = rows[i].prompt_tokens + rows[i].output_tokens;
+  const bool talk = rng_below(&rng, 2);
+  if (talk) draw_sessions(self, &rng, span, largest);
+  if (talk && rng_below(&rng, 2)) return true;
+  self->loop.clients = 1 + (int64_t)rng_below(&rng, 1 + rng_below(&rng, (uint64_t)n_rows));
+  self->loop.timed = rng_below(&rng, 2);
+  if (!self->loop.timed) self->loop.ramp = draw_ticks(&rng, span);
+  if (rng_below(&rng, 4) == 0) self->loop.until = 1 + draw_ticks(&rng, span);
+  return true;
+}
+
+TraceSource *clients_open(const Clients *self, TraceSource *rows, Arena *arena) {
+  TraceSource *source = rows;
+  if (self->loop.clients > 0) source = closed_loop_open(&self->loop, source, arena);
+  if (!self->sessions.given) return source;
+  SessionsSetting setting = self->setting;
+  setting.starts = source;
+  return sessions_open(&self->sessions, &setting, arena);
+}
+
+/* ---- What was sent ---- */
+
+static int recorder_next(TraceSource *source, TraceRow *ret_row, Diag *diag) {
+  Recorder *self = (Recorder *)source;
+  const int status = trace_next(self->of, ret_row, diag);
+  if (status <= 0) return status;
+  ARENA_RESERVE(self->arena, self->rows, self->capacity, self->n_rows + 1);
+  TraceRow *row = &self->rows[self->n_rows++];
+  *row = *ret_row;
+  const size_t n = (size_t)row->n_segments;
+  TraceSegment *segments = ARENA_ARRAY(self->arena, TraceSegment, n);
+  if (n > 0) memcpy(segments, row->segments, n * sizeof *segments);
+  row->segments = segments;
+  return 1;
+}
+
+static void recorder_put_back(TraceSource *source, const TraceRow *row) {
+  Recorder *self = (Recorder *)source;
+  self->n_rows--;
+  self->of->put_back(self->of, row);
+}
+
+static void recorder_ended(TraceSource *source, const TraceEnd *end) {
+  Recorder *self = (Recorder *)source;
+  self->of->ended(self->of, end);
+}
+
+void recorder_init(Recorder *self, TraceSource *of, Arena *arena) {
+  *self = (Recorder){.source = {.next = recorder_next,
+                                .ended = recorder_ended,
+                                .put_back = recorder_put_back,
+                                .status = 1},
+                     .of = of,
+                     .arena = arena};
+}
