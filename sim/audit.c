@@ -3,7 +3,9 @@
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
 #include "sim/patience.h"
+#include "sim/scheduler.h"
 #include <assert.h>
+#include <stddef.h>
 
 static void check_links(const Engine *engine, const RequestQueue *queue) {
   int32_t n = 0;
@@ -28,6 +30,13 @@ static uint64_t check_queue(const Engine *engine, Machine *machine, const Reques
 /* Those of the batch whose clients have given up leave with an iteration in progress. */
 static void check_leaving(const Engine *engine, const Machine *machine) {
   int32_t n = 0;
+  if (machine->scheduler) {
+    for (RequestIx ix = machine->running.first; ix != REQUEST_NONE;
+         ix = engine->requests.slots[ix].next)
+      n += engine->requests.slots[ix].gives_up != CANCELLED_NOT;
+    assert(machine->scheduler->n_leaving == n && (n == 0 || machine->activity != ACTIVITY_IDLE));
+    return;
+  }
   check_links(engine, &machine->leaving);
   for (size_t i = 0; i < machine->batch.n_seqs; i++)
     n += engine->requests.slots[machine->batch.entries[i].request].gives_up != CANCELLED_NOT;
@@ -60,7 +69,8 @@ static void check_requests(const Engine *engine) {
     n_queued -= check_queue(engine, machine, &machine->decode_queue);
     n_queued -= check_queue(engine, machine, &machine->blocked);
     n_queued -= check_queue(engine, machine, &machine->swapped);
-    n_runs -= machine->batch.n_seqs;
+    n_queued -= check_queue(engine, machine, &machine->running);
+    if (!machine->scheduler) n_runs -= machine->batch.n_seqs;
     for (size_t i = 0; i < machine->n_chunks; i++) {
       const Request *request = &engine->requests.slots[machine->chunks[i]];
       const bool last =
@@ -80,12 +90,35 @@ static void check_requests(const Engine *engine) {
   assert(metrics->asked.requests == metrics_ended(metrics) + engine->requests.n_live);
 }
 
+/* Whether the batch of the machine where it is has it. */
+static bool in_batch(const Request *request) {
+  const bool scheduled = request->state == REQUEST_COMPUTES || request->state == REQUEST_GENERATES;
+  return request->state == REQUEST_RUNS || (scheduled && request->scheduled == SCHEDULED_BATCH);
+}
+
 static int64_t held_by(const Request *request, const Machine *machine) {
-  if (request->state != REQUEST_RUNS || machine->batcher->reserves_output)
-    return request->kv_blocks;
+  if (!in_batch(request) || machine->batcher->reserves_output) return request->kv_blocks;
   const int64_t remaining = batch_remaining(&machine->batch, request);
   return machine_held_blocks(machine,
                              (int64_t)request->prompt_tokens + request->output_tokens - remaining);
+}
+
+/* References of a machine's cache against what requests hold of it. */
+static void check_cache(const Engine *engine, const Machine *machine) {
+  if (!machine->cache) return;
+  int64_t n_references = 0;
+  for (size_t i = 0; i < engine->requests.n_slots; i++) {
+    const Request *request = &engine->requests.slots[i];
+    if (request->state == REQUEST_FREE) continue;
+    const RequestMemory *memory = &engine->memory[i];
+    if (life_machine(engine, request) == machine->ix) {
+      assert(memory->held.n == held_by(request, machine));
+      n_references += memory->held.n;
+    }
+    if (request->decode_machine == machine->ix) n_references += memory->arriving.n;
+  }
+  assert(machine->cache->n_free == machine->free_blocks);
+  prefix_cache_audit(machine->cache, n_references);
 }
 
 /* A shrink goes on for as long as it has to take every block that is free; and the tier's own
@@ -113,9 +146,11 @@ static void check_memory(const Engine *engine) {
       if (transfer->to == m && transfer->stage != TRANSFER_WAITS)
         held += machine_prompt_blocks(machine, request);
     }
-    assert(machine->free_blocks + held + machine->withheld_blocks == machine->kv_blocks);
+    check_cache(engine, machine);
+    const int64_t taken = machine->kv_blocks - machine->free_blocks - machine->withheld_blocks;
+    assert(machine->cache ? taken <= held : taken == held); // blocks of a cache are shared
     assert(machine->kv_blocks >= machine->least_blocks && machine->withheld_blocks >= 0);
-    assert(engine->view.kv_blocks->of[m] == held + machine->promised_blocks);
+    assert(engine->view.kv_blocks->of[m] == taken + machine->promised_blocks);
     check_tier(machine);
     assert(engine_free_blocks(engine, machine) >= 0);
   }
@@ -141,8 +176,8 @@ static void check_machine(const Engine *engine, MachineIx m) {
     n_present += row->present;
     n_prefills += row->prefills;
     n_outgoing += row->outgoing;
-    n_started +=
-        request->state != REQUEST_ENDS_PREFILL && row->prefills && request->prefilled_tokens > 0;
+    n_started += row->prefills && row->queue == offsetof(Machine, prefill_queue) &&
+                 request->prefilled_tokens > 0;
     pending += row->prefills ? request_prefill_tokens(request) - request->prefilled_tokens : 0;
   }
   assert(view->pending_tokens->of[m] == pending && view->n_heavy->of[m] == n_heavy);
@@ -258,7 +293,7 @@ static void check_batches(const Engine *engine) {
     int64_t context = 0;
     for (size_t i = 0; i < batch->n_seqs; i++) {
       const Request *request = &engine->requests.slots[batch->entries[i].request];
-      assert(request->state == REQUEST_RUNS && request->batch_index == i);
+      assert(in_batch(request) && request->batch_index == i);
       const int64_t remaining = batch_remaining(batch, request);
       assert(remaining >= 0 && remaining < request->output_tokens);
       assert(remaining > 0 || engine->machines[m].run.booked > 0);

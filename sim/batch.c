@@ -28,8 +28,33 @@ static inline int64_t modulo(const Batch *self, int64_t x) {
 }
 
 /* Where a sequence with that context counts. */
-static inline int32_t *takers_with(const Batch *self, int64_t context) {
-  return &self->takers[modulo(self, self->iterations + 1 - context)];
+static inline int64_t place_with(const Batch *self, int64_t context) {
+  return modulo(self, self->iterations + 1 - context);
+}
+
+void batch_keep_lists(Batch *self, Arena *arena) {
+  assert(self->n_seqs == 0);
+  self->lists = ARENA_ARRAY(arena, TakerList, self->block_size);
+  for (int64_t i = 0; i < self->block_size; i++)
+    self->lists[i] = (TakerList){REQUEST_NONE, REQUEST_NONE};
+}
+
+/* Mostly the last to be admitted. */
+static void list_taker(TakerList *list, Request *slots, RequestIx ix) {
+  RequestIx previous = list->last;
+  while (previous != REQUEST_NONE && slots[previous].admission > slots[ix].admission)
+    previous = slots[previous].previous_taker;
+  const RequestIx next = previous == REQUEST_NONE ? list->first : slots[previous].next_taker;
+  slots[ix].previous_taker = previous;
+  slots[ix].next_taker = next;
+  *(previous == REQUEST_NONE ? &list->first : &slots[previous].next_taker) = ix;
+  *(next == REQUEST_NONE ? &list->last : &slots[next].previous_taker) = ix;
+}
+
+static void unlist_taker(TakerList *list, Request *slots, RequestIx ix) {
+  const RequestIx previous = slots[ix].previous_taker, next = slots[ix].next_taker;
+  *(previous == REQUEST_NONE ? &list->first : &slots[previous].next_taker) = next;
+  *(next == REQUEST_NONE ? &list->last : &slots[next].previous_taker) = previous;
 }
 
 void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context, int64_t remaining,
@@ -39,7 +64,9 @@ void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context,
   const BatchEntry entry = {.finish = self->iterations + remaining, .request = request};
   heap_rise(slots, self->entries, self->n_seqs++, &entry);
   self->context_tokens += context;
-  ++*takers_with(self, context);
+  const int64_t place = place_with(self, context);
+  self->takers[place]++;
+  if (self->lists) list_taker(&self->lists[place], slots, request);
 }
 
 int64_t batch_remove(Batch *self, Request *slots, RequestIx request, int64_t context) {
@@ -49,8 +76,10 @@ int64_t batch_remove(Batch *self, Request *slots, RequestIx request, int64_t con
   const BatchEntry last = self->entries[--self->n_seqs];
   if (index < self->n_seqs) heap_replace(slots, self->entries, self->n_seqs, index, &last);
   self->context_tokens -= context;
-  const int32_t left = --*takers_with(self, context);
+  const int64_t place = place_with(self, context);
+  const int32_t left = --self->takers[place];
   assert(left >= 0 && remaining >= 0);
+  if (self->lists) unlist_taker(&self->lists[place], slots, request);
   return remaining;
 }
 

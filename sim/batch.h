@@ -16,6 +16,10 @@ typedef struct BatchEntry {
   RequestIx request;
 } BatchEntry;
 
+typedef struct TakerList {
+  RequestIx first, last;
+} TakerList;
+
 typedef struct Batch {
   BatchEntry *entries; // heap by (finish, request); Request.batch_index points back
   size_t n_seqs, capacity;
@@ -25,6 +29,7 @@ typedef struct Batch {
   int32_t block_shift; // its logarithm; -1 when it is no power of two
   int64_t place;       // iterations mod block_size
   int32_t *takers;     // [block_size] sequences that take a block at each count mod block_size
+  TakerList *lists;    // [block_size] the same one by one, by admission; NULL: nobody minds
 } Batch;
 
 /* What `tokens` >= 0 fill of its blocks; blocks of a power of two need no division. */
@@ -33,6 +38,12 @@ static inline int64_t batch_whole_blocks(const Batch *self, int64_t tokens) {
 }
 
 void batch_init(Batch *self, int64_t block_size, Arena *arena);
+/* Keeps the lists of takers from now on; the batch must be empty. */
+void batch_keep_lists(Batch *self, Arena *arena);
+/* Those that take a block in the iteration `ahead` >= 0 after the next. */
+static inline const TakerList *batch_takers(const Batch *self, int64_t ahead) {
+  return &self->lists[(self->place + ahead) % self->block_size];
+}
 /* Adds a request with `context` tokens of KV and `remaining` > 0 tokens to make. */
 void batch_push(Batch *self, Request *slots, RequestIx request, int64_t context, int64_t remaining,
                 Arena *arena);

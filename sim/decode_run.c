@@ -68,12 +68,13 @@ int64_t engine_begun_iterations(const Engine *self, const Machine *machine) {
 
 /* --- decode runs */
 
-/* The most iterations that finishing sequences, memory and the batcher allow. */
+/* The most iterations that finishing sequences, memory and the batcher allow: the one that is
+ * decided after the last of them must be as those before, but for its tokens. */
 static int64_t run_limit(const Machine *machine) {
-  const int64_t booked = machine->run.booked, review = machine->run.review;
+  const int64_t booked = machine->run.booked - machine->lag, review = machine->run.review;
   const int64_t until_finish = booked + batch_until_finish(&machine->batch);
   const int64_t most = review < until_finish ? review : until_finish;
-  if (machine->batcher->reserves_output) return most;
+  if (machine->batcher->reserves_output || most <= booked) return most;
   return booked + batch_fitting(&machine->batch, machine->free_blocks, most - booked);
 }
 
@@ -83,19 +84,23 @@ static int64_t review_after(const Engine *self, const Machine *machine) {
   return machine->batcher->review(machine->batcher_options, machine->batcher_state, &view);
 }
 
+/* Of the sequences, at the first iteration of the present part. */
+static int64_t present_context(const DecodeRun *run) {
+  return run->context + run->seqs * run->done;
+}
+
 /* Iterations of the present part if it goes as far as the piece of the model and the run's limit
  * do. */
 static int64_t part_length(const Machine *machine, const DecodePiece *piece) {
-  const int64_t n = machine_decode_seqs(machine),
-                tokens = piece->end - machine_decode_context(machine);
+  const int64_t n = machine->run.seqs, tokens = piece->end - present_context(&machine->run);
   int64_t left = machine->run.limit - machine->run.done;
   if (tokens < left * n) left = (tokens + n - 1) / n;
   return left < machine->run.most ? left : machine->run.most;
 }
 
 static const DecodePiece *present_piece(const Machine *machine) {
-  return perfmodel_decode(machine->pool->perfmodel, machine_decode_seqs(machine),
-                          machine_decode_context(machine));
+  return perfmodel_decode(machine->pool->perfmodel, machine->run.seqs,
+                          present_context(&machine->run));
 }
 
 static bool series_passes_the_end(Engine *self, Series series, int64_t n) {
@@ -108,7 +113,7 @@ static bool series_passes_the_end(Engine *self, Series series, int64_t n) {
  * caller's to put into the agenda. */
 static void begin_part(Engine *self, Machine *machine, uint32_t carry) {
   DecodeRun *run = &machine->run;
-  const int64_t n = machine_decode_seqs(machine), context = machine_decode_context(machine);
+  const int64_t n = run->seqs, context = present_context(run);
   const BatchShape shape = {.decode_seqs = n, .context_tokens = context, .logit_seqs = n};
   run->part_began_at = self->now;
   if (asks(self, machine)) {
@@ -149,6 +154,8 @@ void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
   machine->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
   run->tokens = (int64_t)machine->batch.n_seqs;
+  run->seqs = run->tokens + machine->padding.decode_seqs;
+  run->context = machine->batch.context_tokens + machine->padding.context_tokens;
   run->done = run->booked = 0;
   run->stall = 0;
   run->ends_soon = false;
@@ -157,6 +164,25 @@ void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
   assert(run->limit > 0);
   begin_part(self, machine, SERIES_CARRY);
   wait_for_copies(self, machine, made_room);
+  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
+}
+
+void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape, int64_t review,
+                        bool goes_on) {
+  DecodeRun *run = &machine->run;
+  const uint32_t carry = goes_on ? series_after(run->compute, run->part).carry : SERIES_CARRY;
+  machine->activity = ACTIVITY_DECODE;
+  run->began_at = self->now;
+  run->tokens = run->seqs = shape->decode_seqs;
+  run->context = shape->context_tokens;
+  run->done = 0;
+  run->booked = 1 + machine->lag;
+  run->stall = 0;
+  run->review = review;
+  run->ends_soon = self->step || review <= 1;
+  run->limit = run->ends_soon ? 1 : run_limit(machine);
+  assert(run->limit > 0);
+  begin_part(self, machine, carry);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
@@ -234,22 +260,22 @@ void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
   if (n_others) histogram_add(tbt, end - machine->decoded_at, n_others);
 }
 
-/* A part of a run has ended: its time, and the gaps but for the run's first iteration. */
+/* A part of a run has ended: its time, and the gaps but for the run's first iteration, whose are
+ * booked one by one. */
 static void book_part(Engine *self, Machine *machine) {
   const DecodeRun *run = &machine->run;
   const int64_t skip = run->done == 0;
   const int64_t n = run->part - skip;
   if (n > 0)
     histogram_add_series(&self->metrics.tbt, series_fine(run->series, skip),
-                         series_step(run->series), (uint64_t)n, machine->batch.n_seqs);
+                         series_step(run->series), (uint64_t)n, (uint64_t)run->tokens);
   const Tick ticks = self->now - run->part_began_at;
-  const int64_t padding = machine->padding.decode_seqs;
-  histogram_add(machine->batch_tokens, (int64_t)machine->batch.n_seqs + padding,
+  histogram_add(machine->batch_tokens, run->seqs,
                 microseconds_between(run->part_began_at, self->now));
   machine->totals.decode_ticks += ticks;
   machine->totals.decode_iterations += run->part;
-  machine->totals.decode_tokens += run->part * (int64_t)machine->batch.n_seqs;
-  machine->totals.padding_tokens += run->part * padding;
+  machine->totals.decode_tokens += run->part * run->tokens;
+  machine->totals.padding_tokens += run->part * (run->seqs - run->tokens);
   if (asks(self, machine)) return; // booked by iteration_ticks
   const Extrapolation extrapolation = present_piece(machine)->extrapolation;
   machine->totals.extrapolated_iterations[extrapolation] += run->part;

@@ -8,16 +8,6 @@
 #define SIM_DECODE_RUN_H
 #include "sim/state.h"
 
-/* Decodes and their context, padding included, at the first iteration of the present part. */
-static inline int64_t machine_decode_seqs(const Machine *machine) {
-  return (int64_t)machine->batch.n_seqs + machine->padding.decode_seqs;
-}
-static inline int64_t machine_decode_context(const Machine *machine) {
-  const DecodeRun *run = &machine->run;
-  return machine->batch.context_tokens - (int64_t)machine->batch.n_seqs * run->booked +
-         machine->padding.context_tokens + machine_decode_seqs(machine) * run->done;
-}
-
 /* Has the configuration's executor run an iteration, `done` iterations of a decode run beyond those
  * that the batch knows of. Its ticks, or negative when it failed. In executor.c. */
 Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done);
@@ -35,6 +25,11 @@ void engine_cut_run(Engine *self, Machine *machine);
 /* Begins a run of the batch. Where somebody has given way for it (`made_room`) it is one iteration
  * long. */
 void engine_begin_run(Engine *self, Machine *machine, bool made_room);
+/* Begins decodes of a scheduler's step: a run of one iteration, or of at most `review` of the same
+ * batch, which has taken part in `lag` further steps already. It `goes_on` with what the run before
+ * it was of: then its iterations end at the nearest tick of the sum since that began. */
+void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape, int64_t review,
+                        bool goes_on);
 /* The event of the present part has come: books it. True when the run ends with it; else the next
  * part has begun. */
 bool engine_end_part(Engine *self, Machine *machine, bool resized);

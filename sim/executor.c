@@ -1,6 +1,7 @@
 /* Another clock than the performance models: an iteration's sequences, one by one, for whoever
  * really runs them. */
 #include "sim/decode_run.h"
+#include "sim/step_listing.h"
 #include <assert.h>
 
 static void push(Engine *self, const Request *request, int64_t new_tokens, int64_t past_tokens) {
@@ -21,16 +22,10 @@ static void push_decodes(Engine *self, const Machine *machine, int64_t done) {
   }
 }
 
-Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done) {
+/* The sequences, the first `n_prefills` of which prefill. */
+static Tick execute(Engine *self, const Machine *machine, const BatchShape *shape,
+                    size_t n_prefills) {
   const Executor *executor = self->config->executor;
-  if (self->failed) return -1; // other machines that the same event woke
-  self->n_sequences = 0;
-  for (size_t i = 0; shape->prefill_tokens > 0 && i < machine->n_chunks; i++) {
-    const Request *request = &self->requests.slots[machine->chunks[i]];
-    push(self, request, request->chunk_tokens, request->prefilled_tokens);
-  }
-  const size_t n_prefills = self->n_sequences;
-  if (shape->decode_seqs > 0) push_decodes(self, machine, done);
   const ExecutorBatch batch = {.machine = machine->ix,
                                .shape = *shape,
                                .sequences = self->sequences,
@@ -39,4 +34,27 @@ Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shap
   const Tick ticks = executor->iteration(executor->context, &batch, self->diag);
   assert(ticks != 0 && batch.n_decodes <= shape->decode_seqs);
   return ticks;
+}
+
+static Tick execute_step(Engine *self, const Machine *machine, const BatchShape *shape) {
+  const Step *step = machine->scheduler->current;
+  const size_t n_prefills = step_sequences(step, true, NULL);
+  self->n_sequences = n_prefills + step_sequences(step, false, NULL);
+  ARENA_RESERVE(self->arena, self->sequences, self->sequences_capacity, self->n_sequences);
+  step_sequences(step, true, self->sequences);
+  step_sequences(step, false, self->sequences + n_prefills);
+  return execute(self, machine, shape, n_prefills);
+}
+
+Tick engine_execute(Engine *self, const Machine *machine, const BatchShape *shape, int64_t done) {
+  if (self->failed) return -1; // other machines that the same event woke
+  self->n_sequences = 0;
+  if (machine->scheduler) return execute_step(self, machine, shape);
+  for (size_t i = 0; shape->prefill_tokens > 0 && i < machine->n_chunks; i++) {
+    const Request *request = &self->requests.slots[machine->chunks[i]];
+    push(self, request, request->chunk_tokens, request->prefilled_tokens);
+  }
+  const size_t n_prefills = self->n_sequences;
+  if (shape->decode_seqs > 0) push_decodes(self, machine, done);
+  return execute(self, machine, shape, n_prefills);
 }

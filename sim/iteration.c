@@ -8,6 +8,7 @@
 #include "sim/moving.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
+#include "sim/scheduling.h"
 #include "sim/shaping.h"
 #include "sim/swapping.h"
 #include "sim/tier.h"
@@ -115,8 +116,8 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
     shape.logit_seqs += past + chunk == request_prefill_tokens(request);
   }
   if (machine_decodes(machine)) {
-    shape.decode_seqs = machine_decode_seqs(machine);
-    shape.context_tokens = machine_decode_context(machine);
+    shape.decode_seqs = (int64_t)machine->batch.n_seqs + machine->padding.decode_seqs;
+    shape.context_tokens = machine->batch.context_tokens + machine->padding.context_tokens;
     shape.logit_seqs += shape.decode_seqs;
   }
   return shape;
@@ -130,32 +131,31 @@ static Tick prediction_ticks(Engine *self, const Machine *machine, Tick ticks) {
   return engine_passes_the_end(self, (double)ticks + more) ? 0 : (Tick)more;
 }
 
-static void begin_prefill_iteration(Engine *self, Machine *machine) {
+Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *shape) {
   DecodeRun *run = &machine->run;
   run->began_at = run->part_began_at = self->now;
   run->done = run->booked = 0;
   run->part = 1;
-  const BatchShape shape = shape_of(self, machine);
-  Tick ticks = engine_iteration_ticks(self, machine, &shape, 0);
+  Tick ticks = engine_iteration_ticks(self, machine, shape, 0);
   ticks += prediction_ticks(self, machine, ticks);
   run->series = run->compute = (Series){.first = ticks};
-  run->tokens = shape.logit_seqs - machine->padding.decode_seqs;
+  run->tokens = shape->logit_seqs - machine->padding.decode_seqs;
   if (machine->moves_kv) {
-    engine_plan_tier(self, machine, &shape);
+    engine_plan_tier(self, machine, shape);
     ticks = engine_passes_the_end(self, (double)run->series.first) ? 1 : run->series.first;
   }
   ticks += engine_stall(self, machine, ticks);
   machine->activity = ACTIVITY_PREFILL;
-  histogram_add(machine->batch_tokens, shape.prefill_tokens + shape.decode_seqs,
+  histogram_add(machine->batch_tokens, shape->prefill_tokens + shape->decode_seqs,
                 microseconds_between(self->now, self->now + ticks));
   machine->totals.prefill_iterations++;
   machine->totals.prefill_ticks += ticks;
-  if (machine_decodes(machine)) machine->totals.mixed_ticks += ticks;
-  machine->totals.prefill_tokens += shape.prefill_tokens - machine->padding.prefill_tokens;
+  if (shape->decode_seqs > 0) machine->totals.mixed_ticks += ticks;
+  machine->totals.prefill_tokens += shape->prefill_tokens - machine->padding.prefill_tokens;
   machine->totals.padding_tokens += machine->padding.prefill_tokens;
-  machine->totals.decode_tokens += shape.decode_seqs - machine->padding.decode_seqs;
-  if (machine_decodes(machine)) engine_book_first_gaps(self, machine, self->now + ticks);
+  machine->totals.decode_tokens += shape->decode_seqs - machine->padding.decode_seqs;
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
+  return ticks;
 }
 
 /* Nothing can run though decodes wait or several prefills have begun, and no transfer out of here
@@ -171,7 +171,7 @@ static bool unstick(Engine *self, Machine *machine) {
   return true;
 }
 
-static void book_idleness(Engine *self, Machine *machine, bool idle) {
+void engine_book_idleness(Engine *self, Machine *machine, bool idle) {
   if (idle == (machine->idle_since >= 0)) return;
   if (machine->group) {
     engine_book_group(self, machine->group);
@@ -194,7 +194,7 @@ static void begin(Engine *self, Machine *machine) {
   if (machine->group) engine_mark_group(self, machine->group);
   if (machine->availability == MACHINE_AWAY || is_empty(machine) ||
       (machine->group && group_waits(machine->group))) {
-    book_idleness(self, machine, true);
+    engine_book_idleness(self, machine, true);
     return;
   }
   bool nothing, evicted, made_room = false;
@@ -210,19 +210,24 @@ static void begin(Engine *self, Machine *machine) {
     if (nothing && !evicted) evicted = unstick(self, machine);
     made_room |= evicted;
   } while (nothing && evicted);
-  book_idleness(self, machine, nothing);
+  engine_book_idleness(self, machine, nothing);
   if (nothing) return;
   age_blocked(self, machine);
+  Tick first;
   if (machine->n_chunks > 0) {
-    begin_prefill_iteration(self, machine);
+    const BatchShape shape = shape_of(self, machine);
+    first = engine_begin_prefills(self, machine, &shape);
   } else {
     engine_begin_run(self, machine, made_room);
-    engine_book_first_gaps(self, machine, self->now + series_sum(machine->run.series, 1));
+    first = series_sum(machine->run.series, 1);
   }
+  if (machine_decodes(machine)) engine_book_first_gaps(self, machine, self->now + first);
 }
 
 void engine_begin(Engine *self, Machine *machine) {
-  if (machine->activity == ACTIVITY_IDLE)
+  if (machine->activity == ACTIVITY_IDLE && machine->scheduler)
+    scheduler_begin(self, machine);
+  else if (machine->activity == ACTIVITY_IDLE)
     begin(self, machine);
   else if (machine->activity == ACTIVITY_DECODE)
     engine_cut_run(self, machine);
@@ -284,9 +289,14 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
   machine->activity = ACTIVITY_IDLE;
   engine_mark(self, machine, MARK_BEGIN);
-  if (machine_decodes(machine)) end_decodes(self, machine, prefills ? 1 : machine->run.done);
-  if (prefills) end_chunks(self, machine);
+  bool admits = true;
+  if (machine->scheduler) {
+    admits = scheduler_end(self, machine, prefills);
+  } else {
+    if (machine_decodes(machine)) end_decodes(self, machine, prefills ? 1 : machine->run.done);
+    if (prefills) end_chunks(self, machine);
+  }
   if (resized) engine_fit_capacity(self, machine);
-  engine_admit_inbound(self, machine);
+  if (admits) engine_admit_inbound(self, machine);
   engine_review_role(self, machine);
 }

@@ -3,6 +3,7 @@
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/patience.h"
+#include "sim/scheduling.h"
 #include "sim/swapping.h"
 #include <assert.h>
 #include <stddef.h>
@@ -29,6 +30,9 @@ const RequestStateRow request_states[REQUEST_STATES] = {
     [REQUEST_SWAPPED] = {OF(swapped), CPU, .present = 1},
     [REQUEST_STORED] = {offsetof(Group, stored), STORE, .in_group = true},
     [REQUEST_FETCHED] = {-1, GPU | STORE, .leaves = LEAVES_WITH_KV},
+    [REQUEST_COMPUTES] = {OF(running), GPU, .prefills = 1, .present = 1,
+                          .leaves = LEAVES_WITH_STEP},
+    [REQUEST_GENERATES] = {OF(running), GPU, .present = 1, .leaves = LEAVES_WITH_STEP},
 };
 
 static RequestQueue *queue_of(Machine *machine, const RequestStateRow *row) {
@@ -101,16 +105,6 @@ __attribute__((always_inline)) static inline void change(Engine *self, Machine *
   change_before(self, machine, ix, to, REQUEST_NONE);
 }
 
-/* Takes what a request needs beyond the blocks that it holds. */
-static void hold_blocks(Engine *self, Machine *machine, Request *request, int64_t more) {
-  engine_take_blocks(self, machine, more);
-  request->kv_blocks += (int32_t)more;
-}
-
-static void release_blocks(Engine *self, Machine *machine, Request *request) {
-  hold_blocks(self, machine, request, -request->kv_blocks);
-}
-
 /* Whoever keeps books on requests is told. */
 static void observe(Engine *self, const Machine *machine, RequestIx ix, Observation what) {
   if (self->router->observe)
@@ -151,13 +145,27 @@ static void count_decode(Engine *self, const Request *request, Machine *machine,
   if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
 }
 
+/* Before whom it waits on a machine: after its likes. Most are last, or first of all. */
+static RequestIx place_of(const Engine *self, const Machine *machine, const Request *request) {
+  const Batcher *batcher = machine->batcher;
+  const Request *slots = self->requests.slots;
+  if (!batcher->goes_before) return REQUEST_NONE;
+  RequestIx low = machine->prefill_queue.first, high = machine->prefill_queue.last;
+  RequestIx next = REQUEST_NONE;
+  for (; high != REQUEST_NONE; next = high, high = slots[high].previous, low = slots[low].next) {
+    if (batcher->goes_before(machine->batcher_options, request, &slots[low])) return low;
+    if (!batcher->goes_before(machine->batcher_options, request, &slots[high])) return next;
+  }
+  return next;
+}
+
 void life_placed(Engine *self, RequestIx ix, MachineIx prefill, MachineIx decode) {
   Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[prefill];
   request->prefill_machine = prefill;
   column_add(self->view.n_assigned, prefill, 1);
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
-  change(self, machine, ix, REQUEST_WAITS_PREFILL);
+  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, place_of(self, machine, request));
   if (decode != MACHINE_NONE) life_dispatched(self, request, decode);
 }
 
@@ -170,7 +178,11 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
+<<<<<<< HEAD
+/* All its bytes are the same for the same request. */
+=======
 /* Records are compared byte by byte, what lies between fields too. */
+>>>>>>> main
 static RequestRecord record_of(const Request *request, Rejection rejected) {
   RequestRecord record;
   memset(&record, 0, sizeof record);
@@ -219,7 +231,7 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
   Machine *decode = &self->machines[request->decode_machine];
   request->last_token_at = self->now;
   change(self, machine, ix, REQUEST_NOWHERE);
-  release_blocks(self, machine, request);
+  engine_release_blocks(self, machine, ix);
   leave_store(self, machine, request);
   count_decode(self, request, decode, -1);
   column_add(self->view.n_assigned, decode->ix, -1);
@@ -233,7 +245,7 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
 /* What is promised for a request that has not come to its phases ends. */
 static void end_promises(Engine *self, const Request *request) {
   Machine *prefill = &self->machines[request->prefill_machine];
-  if (request->prefill_began_at < 0)
+  if (request->prefill_began_at < 0 && request->state != REQUEST_COMPUTES)
     engine_promise_blocks(self, prefill, -machine_prompt_blocks(prefill, request));
   const MachineIx to = request->decode_machine;
   if (to == MACHINE_NONE || to == prefill->ix || prefill->group) return;
@@ -280,6 +292,16 @@ static void book_cancelled(Engine *self, const Request *request, int32_t undeliv
   metrics->cancelled_tokens += prefilled - cached + request->generated_tokens + undelivered;
 }
 
+/* Out of its machine's steps; the tokens that those make of it for nobody. */
+static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  const int32_t generated = request->generated_tokens;
+  const int32_t undelivered = scheduler_withdraw(self, machine, ix);
+  if (request_states[request->state].prefills)
+    column_add(self->view.pending_tokens, machine->ix, request->generated_tokens - generated);
+  return undelivered;
+}
+
 void life_cancelled(Engine *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   const RequestState state = (RequestState)request->state;
@@ -290,8 +312,9 @@ void life_cancelled(Engine *self, RequestIx ix, int32_t undelivered) {
   machine->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
   if (state == REQUEST_SWAPPED) engine_drop_swapped(machine, request);
   end_promises(self, request);
+  if (machine->scheduler) undelivered = withdraw(self, machine, ix);
   change(self, machine, ix, REQUEST_NOWHERE);
-  release_blocks(self, machine, request);
+  engine_release_blocks(self, machine, ix);
   leave_store(self, machine, request);
   unassign(self, request);
   if (state == REQUEST_RUNS) request->generated_tokens -= undelivered;
@@ -329,7 +352,8 @@ void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t toke
          done <= request_prefill_tokens(request));
   if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
   const MachineView view = engine_view(self, machine);
-  hold_blocks(self, machine, request, view_prefill_blocks(&view, ix, tokens));
+  engine_hold_blocks(self, machine, ix, view_prefill_blocks(&view, ix, tokens));
+  engine_register_blocks(self, machine, ix, done);
   request->chunk_tokens = tokens;
   const bool last = done == request_prefill_tokens(request);
   machine->n_started -= last && request->prefilled_tokens > 0;
@@ -347,7 +371,8 @@ bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
   return false;
 }
 
-void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
+/* A token of a prefill, or of a decode that is not the batch's. */
+static void book_token(Engine *self, const Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->first_token_at < 0) {
     request->first_token_at = self->now;
@@ -358,9 +383,14 @@ void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
     if (request->generated_tokens == 1)
       histogram_add(&self->metrics.second_token, self->now - request->last_token_at, 1);
   }
+  request->last_token_at = self->now;
+}
+
+void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  book_token(self, machine, ix);
   change(self, machine, ix, REQUEST_PREFILLED);
   request->generated_tokens++;
-  request->last_token_at = self->now;
   if (request->decode_machine != machine->ix) column_add(self->view.n_assigned, machine->ix, -1);
   observe(self, machine, ix, OBSERVED_PREFILLED);
 }
@@ -370,7 +400,7 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   assert(request->state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0 &&
          request->transfer == TRANSFER_NONE);
-  release_blocks(self, machine, request);
+  engine_release_blocks(self, machine, ix);
   request->preemptions++;
   machine->n_started--;
   self->metrics.preemptions++;
@@ -385,6 +415,10 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
 void life_room_taken(Engine *self, const Request *request, bool taken) {
   Machine *to = &self->machines[request->decode_machine];
   const int64_t blocks = machine_prompt_blocks(to, request);
+  if (to->cache && taken)
+    prefix_cache_take(to->cache, &self->memory[request - self->requests.slots].arriving, blocks);
+  else if (to->cache)
+    prefix_cache_release(to->cache, &self->memory[request - self->requests.slots].arriving);
   engine_take_blocks(self, to, taken ? blocks : -blocks);
   engine_promise_blocks(self, to, taken ? -blocks : blocks);
 }
@@ -394,7 +428,7 @@ void life_left(Engine *self, Machine *from, RequestIx ix) {
 }
 
 void life_released(Engine *self, Machine *from, RequestIx ix) {
-  release_blocks(self, from, &self->requests.slots[ix]);
+  engine_release_blocks(self, from, ix);
   change(self, from, ix, REQUEST_NOWHERE);
   if (!from->group) observe(self, from, ix, OBSERVED_TRANSFERRED);
 }
@@ -406,19 +440,30 @@ void life_arrived(Engine *self, RequestIx ix) {
     take_store(to->group, request, -request->store_blocks);
   else
     request->kv_blocks = (int32_t)machine_prompt_blocks(to, request);
+  if (to->cache) {
+    RequestMemory *memory = &self->memory[ix];
+    const HeldBlocks none = memory->held;
+    memory->held = memory->arriving;
+    memory->arriving = none;
+    engine_register_blocks(self, to, ix, request->prompt_tokens);
+  }
   change(self, to, ix, REQUEST_WAITS_DECODE);
 }
 
-/* Its KV was dropped: it is queued to be prefilled again, ahead of the others. */
-static void drop(Engine *self, Machine *machine, RequestIx ix) {
+/* Its KV was dropped: it is queued to be prefilled again, before `next`; ahead of the others. */
+static void drop_before(Engine *self, Machine *machine, RequestIx ix, RequestIx next) {
   Request *request = &self->requests.slots[ix];
   assert(request->kv_blocks == 0);
   request->prefilled_tokens = 0;
   request->preemptions++;
   request->evictions++;
-  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, machine->prefill_queue.first);
+  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
   self->metrics.evictions++;
   engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
+}
+
+static void drop(Engine *self, Machine *machine, RequestIx ix) {
+  drop_before(self, machine, ix, machine->prefill_queue.first);
 }
 
 void life_returned(Engine *self, RequestIx ix) {
@@ -443,8 +488,73 @@ void life_fetched(Engine *self, Machine *to, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_dispatched(self, request, to->ix);
   engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
-  hold_blocks(self, to, request, machine_held_blocks(to, request_tokens(request)));
+  engine_hold_blocks(self, to, ix, machine_held_blocks(to, request_tokens(request)));
   change(self, to, ix, REQUEST_FETCHED);
+}
+
+/* --- step by step */
+
+void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
+  Request *request = &self->requests.slots[ix];
+  if (request->state == REQUEST_WAITS_DECODE) {
+    change(self, machine, ix, REQUEST_GENERATES);
+    return;
+  }
+  if (request->prefill_began_at < 0)
+    engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
+  change(self, machine, ix, REQUEST_COMPUTES);
+  engine_hit_blocks(self, machine, ix, hits);
+  const int32_t hit_tokens = (int32_t)(hits * machine->pool->block_size);
+  machine->totals.cached_tokens += hit_tokens;
+  life_chunk_decided(self, machine, ix, hit_tokens);
+  if (request->prefill_began_at < 0) request->cached_tokens = request->prefilled_tokens;
+}
+
+void life_chunk_decided(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
+  self->requests.slots[ix].prefilled_tokens += tokens;
+  column_add(self->view.pending_tokens, machine->ix, -tokens);
+}
+
+void life_prefill_began(Engine *self, const Machine *machine, Request *request) {
+  if (request->prefill_began_at >= 0) return;
+  request->prefill_began_at = self->now;
+  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request),
+             request->cached_tokens);
+}
+
+void life_decode_began(Engine *self, const Machine *machine, Request *request) {
+  if (request->decode_began_at >= 0) return;
+  request->decode_began_at = self->now;
+  engine_log(self, OUTCOME_DECODE_BEGIN, request, machine->ix, 0, 0);
+}
+
+void life_generates(Engine *self, Machine *machine, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const bool prefilled = request->state == REQUEST_COMPUTES;
+  book_token(self, machine, ix);
+  if (prefilled) change(self, machine, ix, REQUEST_GENERATES);
+  request->generated_tokens++;
+  if (request->state == REQUEST_WAITS_PREFILL)
+    column_add(self->view.pending_tokens, machine->ix, 1);
+  if (prefilled) observe(self, machine, ix, OBSERVED_PREFILLED);
+}
+
+void life_preempted(Engine *self, Machine *machine, RequestIx ix, RequestIx next, bool evicted) {
+  Request *request = &self->requests.slots[ix];
+  const bool computes = request->state == REQUEST_COMPUTES;
+  engine_release_blocks(self, machine, ix);
+  if (computes) column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
+  if (evicted) {
+    drop_before(self, machine, ix, next);
+    return;
+  }
+  request->preemptions++;
+  self->metrics.preemptions++;
+  if (computes && request->prefilled_tokens < request_prefill_tokens(request))
+    self->metrics.dropped_tokens += request->prefilled_tokens;
+  engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
+  request->prefilled_tokens = 0;
+  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
 }
 
 /* --- decode */
@@ -456,10 +566,10 @@ void life_waits_decode(Engine *self, Machine *machine, RequestIx ix) {
 void life_admitted(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_SWAPPED)
-    hold_blocks(self, machine, request, engine_swap(self, machine, request, LINK_TO_GPU));
+    engine_hold_blocks(self, machine, ix, engine_swap(self, machine, request, LINK_TO_GPU));
   if (machine->batcher->reserves_output) {
     const MachineView view = engine_view(self, machine);
-    hold_blocks(self, machine, request, view_admit_blocks(&view, ix, true));
+    engine_hold_blocks(self, machine, ix, view_admit_blocks(&view, ix, true));
   }
   change(self, machine, ix, REQUEST_RUNS);
 }
@@ -497,7 +607,7 @@ void life_gave_way(Engine *self, Machine *machine, RequestIx ix) {
   }
   assert(machine->activity == ACTIVITY_IDLE);
   change(self, machine, ix, REQUEST_NOWHERE);
-  release_blocks(self, machine, request);
+  engine_release_blocks(self, machine, ix);
   if (engine_can_swap_out(machine, request))
     swap_out(self, machine, ix);
   else

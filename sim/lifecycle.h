@@ -22,6 +22,7 @@ typedef enum Leaving {
   LEAVES_AT_ONCE,
   LEAVES_WITH_CHUNK, // as the iteration ends that its chunk is in
   LEAVES_WITH_BATCH, // as the one ends that the batch is in; at once where that stands still
+  LEAVES_WITH_STEP,  // as the present step of its machine ends; at once where that stands still
   LEAVES_WITH_KV,    // when that is across; at once where it waits for room
 } Leaving;
 
@@ -100,6 +101,23 @@ void life_stored(Engine *self, Machine *from, RequestIx request);
 void life_fetched(Engine *self, Machine *to, RequestIx request);
 /* It has a place in the store for `tokens` of KV. */
 void life_store_booked(Group *group, Request *request, int64_t tokens);
+
+/* --- step by step, in `running` */
+
+/* It is admitted from those that wait, its first `hits` blocks found in the cache. */
+void life_scheduled(Engine *self, Machine *machine, RequestIx request, int64_t hits);
+/* The next `tokens` of its prefill, whose blocks it holds, are in a decided step. */
+void life_chunk_decided(Engine *self, Machine *machine, RequestIx request, int32_t tokens);
+/* A step with a chunk of it begins; one with a decode. */
+void life_prefill_began(Engine *self, const Machine *machine, Request *request);
+void life_decode_began(Engine *self, const Machine *machine, Request *request);
+/* A step has made a token of it, which goes on here or was preempted meanwhile; of a prefill, or of
+ * one not in the batch. */
+void life_generates(Engine *self, Machine *machine, RequestIx request);
+/* It loses its KV and waits before `next`. `evicted`: a prefill has made a token of it, and another
+ * one will make its next. */
+void life_preempted(Engine *self, Machine *machine, RequestIx request, RequestIx next,
+                    bool evicted);
 
 /* --- decode */
 

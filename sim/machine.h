@@ -25,6 +25,7 @@ static inline bool role_covers(Role role, Phase phase) {
 }
 
 typedef struct Group Group;
+typedef struct Scheduler Scheduler;
 typedef struct Batcher Batcher;
 typedef struct KvTier KvTier;
 
@@ -70,17 +71,19 @@ typedef enum Activity {
  * iteration with prefill is a run of one. */
 typedef struct DecodeRun {
   Tick began_at, part_began_at;
-  int64_t done;   // iterations of earlier parts
-  int64_t part;   // iterations of the present part
-  int64_t booked; // iterations that batch and free_blocks know of, the present one at most
-  int64_t limit;  // iterations of the whole run, as far as is known
-  Series series;  // of the present part
-  Series compute; // the same without the tier's work
-  int64_t most;   // that the present part may have, however long the run
-  int64_t review; // iterations after which the batcher wants to be asked
-  int64_t tokens; // of output that each iteration makes
-  Tick stall;     // in the first iteration, before its work
-  bool ends_soon; // something must join: the run ends with its part
+  int64_t done;    // iterations of earlier parts
+  int64_t part;    // iterations of the present part
+  int64_t booked;  // iterations that batch and free_blocks know of, the present one at most
+  int64_t limit;   // iterations of the whole run, as far as is known
+  Series series;   // of the present part
+  Series compute;  // the same without the tier's work
+  int64_t most;    // that the present part may have, however long the run
+  int64_t review;  // iterations after which the batcher wants to be asked
+  int64_t tokens;  // of output that each iteration makes
+  int64_t seqs;    // of each iteration, padding included
+  int64_t context; // of them in the first
+  Tick stall;      // in the first iteration, before its work
+  bool ends_soon;  // something must join: the run ends with its part
   bool moves[LINK_DIRECTIONS]; // the tier does that way, in the present part
 } DecodeRun;
 
@@ -107,6 +110,8 @@ typedef struct Machine {
   Tick decoded_at;         // end of the last iteration the batch took part in
   Tick decoded_ticks;      // that all iterations took in which it did
   PrefixCache *cache;      // keeps its blocks; NULL: they are counted
+  Scheduler *scheduler;    // decides its steps; NULL: its batcher plans iterations
+  int lag;                 // iterations that are booked before they begin
   CopyQueue *copies;       // shared by lanes of a replica, and by the shapes of a group
   Tick copied_at;          // when all that was swapped is across
   DecodeRun run;
@@ -117,6 +122,7 @@ typedef struct Machine {
   RequestQueue blocked;          // left out of the batch, oldest first
   RequestQueue swapped;          // KV is in CPU memory, first to arrive first
   RequestQueue inbound;          // requests elsewhere whose KV waits for room here
+  RequestQueue running;          // by admission, where there is a scheduler
   RequestQueue leaving;          // of the batch, go as the present iteration ends: given up
   int32_t n_started;             // of prefill_queue, hold KV of earlier chunks
   int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished

@@ -16,6 +16,23 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
 bool engine_has_room(const Engine *self, const Machine *machine, int64_t n);
 /* Takes (n > 0) or gives back (n < 0) blocks. */
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
+/* A request takes `n` >= 0 blocks more; gives all that it holds back. */
+void engine_hold_blocks(Engine *self, Machine *machine, RequestIx request, int64_t n);
+void engine_release_blocks(Engine *self, Machine *machine, RequestIx request);
+/* A request without blocks holds the first `n` of its prompt, which its machine's cache has. */
+void engine_hit_blocks(Engine *self, Machine *machine, RequestIx request, int64_t n);
+/* Its first `tokens` can be found by others, where there is a cache. */
+void engine_register_blocks(Engine *self, Machine *machine, RequestIx request, int64_t tokens);
+
+/* The batch takes the blocks of its next iteration; those of it whose blocks that fills follow in
+ * order of admission, up to any time: then they can be found. */
+typedef struct BatchGrowth {
+  RequestIx next; // to be registered
+} BatchGrowth;
+BatchGrowth engine_begin_growth(Engine *self, Machine *machine);
+void engine_grow_until(Engine *self, Machine *machine, BatchGrowth *growth, uint32_t admission);
+/* The same of one in the batch alone, whose context is `context`. */
+void engine_grow_one(Engine *self, Machine *machine, RequestIx request, int64_t context);
 /* Books blocks for a request placed on a machine its KV has not reached, and their end. */
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n);
 #endif

@@ -4,6 +4,7 @@
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
 #include "sim/moving.h"
+#include "sim/scheduler.h"
 #include "sim/shaping.h"
 #include <assert.h>
 
@@ -82,6 +83,16 @@ static void leave_batch(Engine *self, RequestIx ix) {
   engine_mark(self, machine, MARK_BEGIN);
 }
 
+static void leave_steps(Engine *self, RequestIx ix) {
+  Machine *machine = &self->machines[life_machine(self, &self->requests.slots[ix])];
+  if (machine->activity == ACTIVITY_IDLE) {
+    life_cancelled(self, ix, 0);
+    return;
+  }
+  machine->scheduler->n_leaving++;
+  engine_mark(self, machine, MARK_BEGIN);
+}
+
 /* Out of a group or into it: as the copy ends, which is looked at then (engine_end_copies). */
 static void leave_links(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
@@ -105,6 +116,9 @@ static void give_up(Engine *self, RequestIx ix) {
     break; // as that ends
   case LEAVES_WITH_BATCH:
     leave_batch(self, ix);
+    break;
+  case LEAVES_WITH_STEP:
+    leave_steps(self, ix);
     break;
   case LEAVES_WITH_KV:
     leave_links(self, ix);

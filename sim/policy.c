@@ -128,6 +128,8 @@ const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy
     return "the batcher keeps queues of its own, which a tier that evicts would upset";
   if (!batches->reserves_output && !tier->pick)
     return "the batcher lets sequences grow, so the tier must have somebody give way";
+  if (batches->schedules && (kvtier_moves(tier) || ((const PoolPolicy *)pool)->shape))
+    return "the batcher's engine recomputes what it has no room for, and its GPUs keep their shape";
   if (tier->swaps && !batches->returns_swapped)
     return "the batcher does not let requests return that the tier swapped out";
   return NULL;

@@ -61,6 +61,7 @@ typedef struct HeldBlocks {
 typedef struct RequestMemory {
   Content content;
   HeldBlocks held;
+  HeldBlocks arriving; // on the machine that its KV is on its way to
 } RequestMemory;
 
 /* `n_blocks` > 0 free blocks. */

@@ -32,6 +32,8 @@ typedef enum RequestState {
   REQUEST_SWAPPED,       // its KV is in the CPU memory of the decode machine
   REQUEST_STORED,        // KV is in its group's store
   REQUEST_FETCHED,       // KV is on its way from there to the decode machine
+  REQUEST_COMPUTES,      // in `running` (scheduler.h), its prefill not over
+  REQUEST_GENERATES,     // in `running`, its prefill over
   REQUEST_STATES,
 } RequestState;
 
@@ -73,8 +75,12 @@ typedef struct Request {
   uint32_t deadline;     // 1 + its place among Engine.deadlines; 0: none
   uint32_t ticket;
   Tick session_began_at;
+  uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
+  uint32_t admission;                   // number of it on its machine, in order
+  RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
+  uint32_t joined_step, decided_step;   // of its machine (scheduler.h)
 } Request;
-_Static_assert(sizeof(Request) <= 192, "three cache lines");
+_Static_assert(sizeof(Request) <= 256, "four cache lines");
 
 /* Tokens that there are of it: the prompt, and the output so far. */
 static inline int64_t request_tokens(const Request *request) {

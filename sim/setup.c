@@ -3,6 +3,7 @@
 #include "sim/memory.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
+#include "sim/scheduling.h"
 #include "sim/shaping.h"
 #include "sim/tier.h"
 #include <string.h>
@@ -49,6 +50,7 @@ static void init_machines(Engine *self) {
                                      .blocked = REQUEST_QUEUE_EMPTY,
                                      .swapped = REQUEST_QUEUE_EMPTY,
                                      .inbound = REQUEST_QUEUE_EMPTY,
+                                     .running = REQUEST_QUEUE_EMPTY,
                                      .leaving = REQUEST_QUEUE_EMPTY,
                                      .pipeline = pipeline,
                                      .copies = copies,
@@ -73,6 +75,7 @@ static void *copy_state(const PolicyChoice *choice, Arena *arena) {
 static void start_cache(Engine *self, Machine *machine) {
   machine->cache = ARENA_NEW(self->arena, PrefixCache);
   prefix_cache_init(machine->cache, machine->pool->kv_blocks, self->arena);
+  batch_keep_lists(&machine->batch, self->arena);
   self->keeps_content = true;
 }
 
@@ -97,6 +100,10 @@ static void init_machine_policies(Engine *self) {
     machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
     if (machine->batcher->caches && machine->batcher->caches(machine->batcher_options))
       start_cache(self, machine);
+    if (machine->batcher->schedules) {
+      const SchedulerLimits limits = machine->batcher->schedules(machine->batcher_options);
+      scheduler_start(self, machine, &limits);
+    }
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = options[1];
     engine_start_tier(self, machine);

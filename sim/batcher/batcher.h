@@ -65,6 +65,11 @@ struct Batcher {
   bool owns_queues;          // keeps order by its own books, so nothing may be evicted under it
   bool hears_chained;        // wants to be asked `wake` for WAKE_CHAINED too
   bool returns_swapped;      // admits from `swapped` (fcfs_admit_swapped), for tiers that swap
+  /* The limits of a batcher that leaves decisions to a scheduler (scheduler.h); it has no `plan`.
+   * Optional. */
+  struct SchedulerLimits (*schedules)(const void *options);
+  /* Whether a request that waits for prefill goes before another. Optional: as they arrive. */
+  bool (*goes_before)(const void *options, const Request *a, const Request *b);
   /* Whether its machines keep a prefix cache. Optional: they do not. */
   bool (*caches)(const void *options);
   /* Before anything else, once per machine. Optional. */

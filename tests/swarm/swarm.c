@@ -188,11 +188,14 @@ static const char *check_wasted(const Cluster *cluster, const Trial *trial, int6
   const Metrics *metrics = &trial->result.metrics;
   const MachineTotals *totals = &trial->result.totals;
   if (metrics->evictions > 0) return NULL;
-  const int64_t wasted =
-      totals->prefill_tokens - metrics->dropped_tokens + totals->decode_tokens - served;
+  int64_t wasted = totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens +
+                   totals->decode_tokens - served;
   int64_t n_begun = 0;
-  for (int i = 0; i < cluster->workload.n_rows; i++)
-    n_begun += trial->records[i].cancelled && trial->records[i].first_token_at >= 0;
+  for (int i = 0; i < cluster->workload.n_rows; i++) {
+    const RequestRecord *record = &trial->records[i];
+    n_begun += record->cancelled && record->first_token_at >= 0;
+    if (record->cancelled) wasted -= record->cached_tokens;
+  }
   if (wasted > metrics->cancelled_tokens - n_begun ||
       wasted < metrics->cancelled_tokens - (int64_t)metrics->cancelled)
     return "tokens for those who gave up are miscounted";
@@ -220,7 +223,8 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
     return "not all that were swapped out came back";
   if (totals->decode_tokens != decoded) return "decode tokens are miscounted";
-  const int64_t prefilled = totals->prefill_tokens - metrics->dropped_tokens;
+  const int64_t prefilled =
+      totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens;
   if (evictions == 0 && prefilled != prompts) return "prefill tokens are miscounted";
   if (metrics->tbt.total != (uint64_t)decoded + evictions) return "a gap between tokens is missing";
   // the gaps are exact, the tokens at the nearest tick

@@ -1,0 +1,68 @@
+/* vLLM 0.33's scheduler: the core decides step by step as it does (sim/deciding.c); here are the
+ * engine's own names and defaults of what it can be told. */
+#include "sim/batcher/batcher.h"
+#include "sim/scheduling.h"
+
+typedef struct Vllm {
+  int64_t max_num_batched_tokens, max_num_seqs;
+  int64_t long_prefill_token_threshold;
+  bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl;
+  int policy; // POLICY_FCFS or POLICY_PRIORITY
+} Vllm;
+
+enum { POLICY_FCFS, POLICY_PRIORITY };
+static const char *const policy_choices[] = {"fcfs", "priority", NULL};
+
+static const OptionSpec options[] = {
+    {"max_num_batched_tokens", OPTION_INT, offsetof(Vllm, max_num_batched_tokens), "8192", .min = 1,
+     .max = 1e9, .help = "tokens of one step, one per decode; prompts are cut to the rest"},
+    {"max_num_seqs", OPTION_INT, offsetof(Vllm, max_num_seqs), "1024", .min = 1, .max = 65536,
+     .help = "requests that run"},
+    {"async_scheduling", OPTION_BOOL, offsetof(Vllm, async_scheduling), "true",
+     .help = "a step is decided while the one before it runs"},
+    {"enable_prefix_caching", OPTION_BOOL, offsetof(Vllm, enable_prefix_caching), "true",
+     .help = "blocks of KV are found again by what is in them"},
+    {"long_prefill_token_threshold", OPTION_INT, offsetof(Vllm, long_prefill_token_threshold), "0",
+     .max = 1e9, .help = "most tokens of a prompt in one step while others are there; 0: no limit"},
+    {"policy", OPTION_CHOICE, offsetof(Vllm, policy), "fcfs", .choices = policy_choices,
+     .help = "who is admitted first and preempted last: fcfs, or by priority, less first"},
+    {"scheduler_reserve_full_isl", OPTION_BOOL, offsetof(Vllm, scheduler_reserve_full_isl), "true",
+     .help = "admit a prompt only where there are blocks for all of it"},
+    {0},
+};
+
+static SchedulerLimits schedules(const void *options_) {
+  const Vllm *self = options_;
+  return (SchedulerLimits){.max_num_batched_tokens = self->max_num_batched_tokens,
+                           .max_num_seqs = self->max_num_seqs,
+                           .long_prefill_token_threshold = self->long_prefill_token_threshold,
+                           .priority = self->policy == POLICY_PRIORITY,
+                           .reserve_full_isl = self->scheduler_reserve_full_isl,
+                           .lag = self->async_scheduling};
+}
+
+static bool caches(const void *options_) {
+  return ((const Vllm *)options_)->enable_prefix_caching;
+}
+
+static bool goes_before(const void *options_, const Request *a, const Request *b) {
+  if (((const Vllm *)options_)->policy == POLICY_FCFS) return false;
+  return a->priority != b->priority ? a->priority < b->priority : a->id < b->id;
+}
+
+static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                 RequestIx request) {
+  (void)state, (void)machine_state;
+  return scheduler_wake(view, why, request);
+}
+
+const Batcher batcher_vllm = {
+    .policy = {.name = "vllm",
+               .help = "vLLM 0.33: step by step, one ahead, with its prefix cache",
+               .state_size = sizeof(Vllm),
+               .options = options},
+    .schedules = schedules,
+    .caches = caches,
+    .goes_before = goes_before,
+    .wake = wake,
+};
