@@ -178,11 +178,7 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
-<<<<<<< HEAD
-/* All its bytes are the same for the same request. */
-=======
 /* Records are compared byte by byte, what lies between fields too. */
->>>>>>> main
 static RequestRecord record_of(const Request *request, Rejection rejected) {
   RequestRecord record;
   memset(&record, 0, sizeof record);
