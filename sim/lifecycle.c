@@ -5,6 +5,7 @@
 #include "sim/patience.h"
 #include "sim/scheduling.h"
 #include "sim/swapping.h"
+#include "sim/transition.h"
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
@@ -35,11 +36,6 @@ const RequestStateRow request_states[REQUEST_STATES] = {
     [REQUEST_GENERATES] = {OF(running), GPU, .present = 1, .leaves = LEAVES_WITH_STEP},
 };
 
-static RequestQueue *queue_of(Machine *machine, const RequestStateRow *row) {
-  if (row->queue < 0) return NULL;
-  return (RequestQueue *)((row->in_group ? (char *)machine->group : (char *)machine) + row->queue);
-}
-
 RequestQueue *life_queue(Machine *machine, RequestState state) {
   return queue_of(machine, &request_states[state]);
 }
@@ -53,60 +49,9 @@ MachineIx life_machine(const Engine *self, const Request *request) {
   return request->decode_machine;
 }
 
-/* --- from state to state */
+/* --- what transitions have in common */
 
-/* Out of the batch, the tokens it has made there and their blocks booked. */
-static void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  const int64_t made = request->output_tokens - batch_remaining(&machine->batch, request);
-  const int64_t context = request->prompt_tokens + made;
-  batch_remove(&machine->batch, self->requests.slots, ix, context);
-  if (!machine->batcher->reserves_output)
-    request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
-  request->computing_ticks += machine->decoded_ticks;
-  if (made == request->generated_tokens) return; // it was about to join
-  request->generated_tokens = (int32_t)made;
-  request->last_token_at = machine->decoded_at;
-}
-
-static void join_batch(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  batch_push(&machine->batch, self->requests.slots, ix, request_tokens(request),
-             request->output_tokens - request->generated_tokens, self->arena);
-  request->computing_ticks -= machine->decoded_ticks;
-}
-
-/* To another state on the same machine, into its queue before `next`. Inlined, so that what the row
- * of a state says is known where it is entered. */
-__attribute__((always_inline)) static inline void
-change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, RequestIx next) {
-  Request *slots = self->requests.slots, *request = &slots[ix];
-  const RequestStateRow *from = &request_states[request->state], *row = &request_states[to];
-  if (request->state == REQUEST_RUNS) leave_batch(self, machine, ix);
-  if (from->queue != row->queue) {
-    RequestQueue *left = queue_of(machine, from), *joined = queue_of(machine, row);
-    if (left) request_queue_remove(left, slots, ix);
-    if (joined) request_queue_insert(joined, slots, ix, next);
-  }
-  const int prefills = row->prefills - from->prefills, present = row->present - from->present;
-  machine->n_prefills += prefills;
-  machine->n_outgoing += row->outgoing - from->outgoing;
-  if (present) column_add(self->view.n_present, machine->ix, present);
-  if (prefills)
-    column_add(self->view.pending_tokens, machine->ix,
-               prefills * (request_prefill_tokens(request) - request->prefilled_tokens));
-  request->state = (uint8_t)to;
-  if (to == REQUEST_RUNS) join_batch(self, machine, ix);
-  if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
-}
-
-__attribute__((always_inline)) static inline void change(Engine *self, Machine *machine,
-                                                         RequestIx ix, RequestState to) {
-  change_before(self, machine, ix, to, REQUEST_NONE);
-}
-
-/* Whoever keeps books on requests is told. */
-static void observe(Engine *self, const Machine *machine, RequestIx ix, Observation what) {
+void life_observe(Engine *self, const Machine *machine, RequestIx ix, Observation what) {
   if (self->router->observe)
     self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, what, machine->ix);
   if (!machine->batcher->finish || what == OBSERVED_TRANSFERRED) return;
@@ -233,7 +178,7 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
   column_add(self->view.n_assigned, decode->ix, -1);
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
-  observe(self, machine, ix, OBSERVED_FINISHED);
+  life_observe(self, machine, ix, OBSERVED_FINISHED);
   engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
   retire(self, ix, REJECTED_NOT);
 }
@@ -367,8 +312,7 @@ bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
   return false;
 }
 
-/* A token of a prefill, or of a decode that is not the batch's. */
-static void book_token(Engine *self, const Machine *machine, RequestIx ix) {
+void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request->first_token_at < 0) {
     request->first_token_at = self->now;
@@ -384,11 +328,11 @@ static void book_token(Engine *self, const Machine *machine, RequestIx ix) {
 
 void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  book_token(self, machine, ix);
+  life_book_token(self, machine, ix);
   change(self, machine, ix, REQUEST_PREFILLED);
   request->generated_tokens++;
   if (request->decode_machine != machine->ix) column_add(self->view.n_assigned, machine->ix, -1);
-  observe(self, machine, ix, OBSERVED_PREFILLED);
+  life_observe(self, machine, ix, OBSERVED_PREFILLED);
 }
 
 /* No eviction, each of which has a token made by a prefill of its own. */
@@ -426,7 +370,7 @@ void life_left(Engine *self, Machine *from, RequestIx ix) {
 void life_released(Engine *self, Machine *from, RequestIx ix) {
   engine_release_blocks(self, from, ix);
   change(self, from, ix, REQUEST_NOWHERE);
-  if (!from->group) observe(self, from, ix, OBSERVED_TRANSFERRED);
+  if (!from->group) life_observe(self, from, ix, OBSERVED_TRANSFERRED);
 }
 
 void life_arrived(Engine *self, RequestIx ix) {
@@ -446,8 +390,7 @@ void life_arrived(Engine *self, RequestIx ix) {
   change(self, to, ix, REQUEST_WAITS_DECODE);
 }
 
-/* Its KV was dropped: it is queued to be prefilled again, before `next`; ahead of the others. */
-static void drop_before(Engine *self, Machine *machine, RequestIx ix, RequestIx next) {
+void life_drop_before(Engine *self, Machine *machine, RequestIx ix, RequestIx next) {
   Request *request = &self->requests.slots[ix];
   assert(request->kv_blocks == 0);
   request->prefilled_tokens = 0;
@@ -458,8 +401,9 @@ static void drop_before(Engine *self, Machine *machine, RequestIx ix, RequestIx 
   engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
 }
 
+/* The same, ahead of the others. */
 static void drop(Engine *self, Machine *machine, RequestIx ix) {
-  drop_before(self, machine, ix, machine->prefill_queue.first);
+  life_drop_before(self, machine, ix, machine->prefill_queue.first);
 }
 
 void life_returned(Engine *self, RequestIx ix) {
@@ -486,71 +430,6 @@ void life_fetched(Engine *self, Machine *to, RequestIx ix) {
   engine_promise_blocks(self, to, -machine_prompt_blocks(to, request));
   engine_hold_blocks(self, to, ix, machine_held_blocks(to, request_tokens(request)));
   change(self, to, ix, REQUEST_FETCHED);
-}
-
-/* --- step by step */
-
-void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
-  Request *request = &self->requests.slots[ix];
-  if (request->state == REQUEST_WAITS_DECODE) {
-    change(self, machine, ix, REQUEST_GENERATES);
-    return;
-  }
-  if (request->prefill_began_at < 0)
-    engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
-  change(self, machine, ix, REQUEST_COMPUTES);
-  engine_hit_blocks(self, machine, ix, hits);
-  const int32_t hit_tokens = (int32_t)(hits * machine->pool->block_size);
-  machine->totals.cached_tokens += hit_tokens;
-  life_chunk_decided(self, machine, ix, hit_tokens);
-  if (request->prefill_began_at < 0) request->cached_tokens = request->prefilled_tokens;
-}
-
-void life_chunk_decided(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
-  self->requests.slots[ix].prefilled_tokens += tokens;
-  column_add(self->view.pending_tokens, machine->ix, -tokens);
-}
-
-void life_prefill_began(Engine *self, const Machine *machine, Request *request) {
-  if (request->prefill_began_at >= 0) return;
-  request->prefill_began_at = self->now;
-  engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request),
-             request->cached_tokens);
-}
-
-void life_decode_began(Engine *self, const Machine *machine, Request *request) {
-  if (request->decode_began_at >= 0) return;
-  request->decode_began_at = self->now;
-  engine_log(self, OUTCOME_DECODE_BEGIN, request, machine->ix, 0, 0);
-}
-
-void life_generates(Engine *self, Machine *machine, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
-  const bool prefilled = request->state == REQUEST_COMPUTES;
-  book_token(self, machine, ix);
-  if (prefilled) change(self, machine, ix, REQUEST_GENERATES);
-  request->generated_tokens++;
-  if (request->state == REQUEST_WAITS_PREFILL)
-    column_add(self->view.pending_tokens, machine->ix, 1);
-  if (prefilled) observe(self, machine, ix, OBSERVED_PREFILLED);
-}
-
-void life_preempted(Engine *self, Machine *machine, RequestIx ix, RequestIx next, bool evicted) {
-  Request *request = &self->requests.slots[ix];
-  const bool computes = request->state == REQUEST_COMPUTES;
-  engine_release_blocks(self, machine, ix);
-  if (computes) column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
-  if (evicted) {
-    drop_before(self, machine, ix, next);
-    return;
-  }
-  request->preemptions++;
-  self->metrics.preemptions++;
-  if (computes && request->prefilled_tokens < request_prefill_tokens(request))
-    self->metrics.dropped_tokens += request->prefilled_tokens;
-  engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
-  request->prefilled_tokens = 0;
-  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
 }
 
 /* --- decode */
