@@ -172,7 +172,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
-  if (!status) status |= config_check_router(self, diag);
+  if (!status) status |= config_check_router(self, diag) | config_check_priorities(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);

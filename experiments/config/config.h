@@ -120,6 +120,8 @@ typedef struct ConfigFact {
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* Whether the router can work with these pools, all of which are bound. */
 int config_check_router(const Config *self, Diag *diag);
+/* Whether some pool minds the priorities of the workload, if it has any. */
+int config_check_priorities(const Config *self, Diag *diag);
 /* `node` is the policy's value, NULL when absent. */
 int config_bind_policy(PolicyChoice *ret_choice, PolicyKind kind, const Node *node, Arena *arena,
                        Diag *diag);

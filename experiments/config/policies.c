@@ -127,6 +127,24 @@ static void hint_caching(Diag *diag) {
   if (names) diag_hint(diag, "batchers that can keep one: %s", names);
 }
 
+/* Whether a pool's batcher takes who is more urgent before who came earlier. */
+static bool minds_priorities(const Config *self) {
+  const Request late = {.id = 1}, early = {.priority = 1};
+  for (uint32_t p = 0; p < self->sim.n_pools; p++) {
+    const PolicyChoice choice = sim_pool_policy(&self->sim, &self->sim.pools[p], POLICY_BATCHER);
+    const Batcher *batcher = (const Batcher *)choice.policy;
+    if (batcher->goes_before && batcher->goes_before(choice.state, &late, &early)) return true;
+  }
+  return false;
+}
+
+int config_check_priorities(const Config *self, Diag *diag) {
+  if (self->workload.priorities.n_values == 0 || minds_priorities(self)) return 0;
+  diag_error(diag, self->workload.priorities_at, "no pool's batcher goes by 'priorities'");
+  diag_hint(diag, "what is possible: batcher: {name: vllm, policy: priority}");
+  return -1;
+}
+
 int config_check_router(const Config *self, Diag *diag) {
   const Router *router = (const Router *)self->sim.policies[POLICY_ROUTER].policy;
   if (!router->needs_caches || config_keeps_caches(self)) return 0;

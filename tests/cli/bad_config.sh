@@ -155,6 +155,12 @@ broken '3,5d; 2s/$/\n  trace: a.csv\n  sessions: {turns: {constant: 2}}/' \
   "bad.yaml:4:3: error: 'sessions' does not go with 'trace'"
 
 # Priorities.
+two='priorities: {values: [{priority: 0, share: 1}, {priority: 1, share: 2}]}'
+broken "5s/$/\\n  $two/" "bad.yaml:6:3: error: no pool's batcher goes by 'priorities'" \
+  'what is possible: batcher: {name: vllm, policy: priority}'
+broken "5s/$/\\n  $two/; s/router: jsq/batcher: vllm/" "no pool's batcher goes by 'priorities'"
+config | sed "5s/$/\\n  $two/; s/router: jsq/batcher: {name: vllm, policy: priority}/" >urgent.yaml
+expect 0 "$tandem" run urgent.yaml --check
 broken '5s/$/\n  priorities: {values: []}/' \
   "bad.yaml:6:24: error: 'values' must be a list of 1 to 64 priorities" 'such as [{priority: 0'
 broken '5s/$/\n  priorities: {values: [{priority: 1, share: 0}, {share: 1}]}/' \

@@ -39,6 +39,10 @@ run_named() {
     run quickstart --set pools.prefill.pipeline_parallel_size=2 \
       --set pools.prefill.tensor_parallel_size=4
     ;;
+  sessions)
+    run quickstart --set workload.closed_loop='{clients: 40}' \
+      --set workload.sessions='{turns: {exponential: {mean: 4}}, think_time: {constant: 2 s}}'
+    ;;
   recompute | swap | pie)
     run roofline-gh200 --set "policies.kvtier=$1" --set workload.arrivals.rate='20 /s' \
       --set pools.serve.kv_cache_memory_bytes='2 GB'
