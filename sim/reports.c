@@ -17,26 +17,6 @@ int reports_check(const ReportOptions *options, const Node *map, Place owner, Di
   return diag_error(diag, at, "'delay' is of %d intervals at most", MOST_UNDER_WAY);
 }
 
-Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
-                     Arena *arena) {
-  Reports *self = ARENA_NEW(arena, Reports);
-  *self = (Reports){.options = *options,
-                    .of_caches = of_caches,
-                    .arena = arena,
-                    .view = view,
-                    .known = ARENA_ARRAY(arena, MachineReport, view->n_machines),
-                    .cached = ARENA_ARRAY(arena, KeyMap, view->n_machines),
-                    .made_at = -1};
-  for (MachineIx m = 0; of_caches && options->interval > 0 && m < view->n_machines; m++) {
-    PrefixCache *cache = view->machines[m].cache;
-    if (!cache) continue;
-    cache->tells_changes = true;
-    for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
-      if (cache->slots[i].key != 0) key_map_put(&self->cached[m], cache->slots[i].key, arena);
-  }
-  return self;
-}
-
 /* --- made */
 
 /* A prompt whose first chunk runs still has its place in the queue. */
@@ -57,6 +37,28 @@ static MachineReport report_of(const ClusterView *view, MachineIx m) {
                                       machine->swapped.count + machine->inbound.count,
                          .used_blocks = machine->kv_blocks - machine->free_blocks,
                          .kv_blocks = machine->kv_blocks};
+}
+
+Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
+                     Arena *arena) {
+  Reports *self = ARENA_NEW(arena, Reports);
+  *self = (Reports){.options = *options,
+                    .of_caches = of_caches,
+                    .arena = arena,
+                    .view = view,
+                    .known = ARENA_ARRAY(arena, MachineReport, view->n_machines),
+                    .cached = ARENA_ARRAY(arena, KeyMap, view->n_machines),
+                    .made_at = -1};
+  for (MachineIx m = 0; m < view->n_machines; m++)
+    self->known[m] = report_of(view, m);
+  for (MachineIx m = 0; of_caches && options->interval > 0 && m < view->n_machines; m++) {
+    PrefixCache *cache = view->machines[m].cache;
+    if (!cache) continue;
+    cache->tells_changes = true;
+    for (size_t i = 0; i < cache->n_slots; i++) // it may be warm
+      if (cache->slots[i].key != 0) key_map_put(&self->cached[m], cache->slots[i].key, arena);
+  }
+  return self;
 }
 
 /* The report behind those under way. */

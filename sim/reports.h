@@ -60,7 +60,8 @@ struct Reports {
   size_t first, n, n_reserved;
 };
 
-/* Nothing is known yet. `of_caches`: reports tell what is cached. */
+/* Until a report is known machines are as they are now. `of_caches`: reports tell what they have
+ * cached. */
 Reports *reports_new(const ReportOptions *options, bool of_caches, const ClusterView *view,
                      Arena *arena);
 /* All machines report now. */

@@ -89,6 +89,13 @@ prints 'prefix_hit_share,value,0.65'
 expect 0 "$tandem" trace "$source_dir/traces/sample/azure_sample.csv"
 prints 'prefix_hit_share  -'
 says 'nothing is shared'
+sed 's/^policies:/&\n  batcher: {name: vllm}/' trace.yaml >cached.yaml
+trace 46.6805900,374,44 50.9951690,396,109
+expect 0 "$tandem" run cached.yaml --set workload.trace=trace.csv
+says 'trace.csv: nothing is shared'
+expect 0 "$tandem" run cached.yaml \
+  --set workload.trace="$source_dir/traces/sample/mooncake_sample.jsonl"
+[ ! -s err ] || fail 'a trace that shares is said to share nothing'
 
 rejects 4 "$tandem" run trace.yaml --set workload.trace=absent.csv
 says "absent.csv"

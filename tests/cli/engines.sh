@@ -4,7 +4,7 @@
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
 expect 0 "$tandem" list engines
-prints 'vllm-0.5.4'
+prints 'max_num_batched_tokens  16384 from 160 GiB of GPU memory, 8192 from 70 GiB but not a100,'
 prints 'max_num_batched_tokens  512'
 prints 'max_num_batched_tokens  2048, or the model'
 
@@ -28,11 +28,22 @@ rejects 3 "$tandem" run bad.yaml
 says "bad.yaml:9:13: error: unknown key 'max_num_seq'"
 [ "$(grep -c error: err)" -eq 1 ] || fail 'more than one error'
 
+# Nothing is swapped by vLLM of 2026: the file says where, whoever has the tier.
+sed 's/router: jsq/kvtier: swap/; s/^slo.*/engine: vllm-0.33/' good.yaml >bad.yaml
+rejects 3 "$tandem" run bad.yaml
+says "bad.yaml:9:11: error: engine 'vllm-0.33' and kvtier 'swap': nothing is swapped by this engine"
+says 'hint: kvtier: recompute, or an engine that swaps: vllm-0.5.4, vllm-2023'
+expect 0 "$tandem" run bad.yaml --check --set engine=vllm-0.5.4
+expect 0 "$tandem" run good.yaml --set engine=vllm-0.33 --format json
+says 'max_num_batched_tokens 8192, max_num_seqs 1024, gpu_memory_utilization 0.92'
+expect 0 "$tandem" run good.yaml --check --set engine=vllm-0.33 --set pools.all.machine=dgx-a100
+says 'max_num_batched_tokens 2048, max_num_seqs 256, gpu_memory_utilization 0.92'
+
 # An axis of a sweep, and a design of a study.
-{ cat good.yaml; echo 'sweep: {engine: [none, vllm-0.5.4, vllm-2023]}'; } >sweep.yaml
+{ cat good.yaml; echo 'sweep: {engine: [none, vllm-0.33, vllm-0.5.4, vllm-2023]}'; } >sweep.yaml
 expect 0 "$tandem" sweep sweep.yaml --output sweep.db
 expect 0 "$tandem" query sweep.db points --format csv
-[ "$(grep -c 'vllm-\|none' out)" -eq 3 ] || fail 'three points'
+[ "$(grep -c 'vllm-\|none' out)" -eq 4 ] || fail 'four points'
 sed '/^slo/d' good.yaml >study.yaml
 cat >>study.yaml <<'END'
 slo: {e2e.p99: 60 s}

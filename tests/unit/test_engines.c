@@ -15,8 +15,11 @@ static Config load(const char *keys, const char *lines) {
                                 "model: llama2-70b\n"
                                 "workload: {lengths: azure-conv-2023, requests: 1,\n"
                                 "           arrivals: {process: at_once}}\n"
-                                "pools: {all: {machine: dgx-h100%s}}\n%s",
-                                keys, lines));
+                                "pools: {all: {%s}}\n%s",
+                                strstr(keys, "machine:")
+                                    ? keys + 2
+                                    : arena_printf(&arena, "machine: dgx-h100%s", keys),
+                                lines));
   const int status = config_load(&config, path, NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
@@ -45,6 +48,18 @@ Test(engines, what_is_written_counts_before_what_the_engine_gives) {
   } cases[] = {
       {"", "", "mixed", 2048, 256, 0.9, NULL},
       {"", "engine: none\n", "mixed", 2048, 256, 0.9, NULL},
+      {"", "engine: vllm-0.33\n", "vllm", 8192, 1024, 0.92,
+       "batcher vllm, async_scheduling true, enable_prefix_caching true, "
+       "long_prefill_token_threshold 0, policy fcfs, scheduler_reserve_full_isl true, "
+       "max_num_batched_tokens 8192, max_num_seqs 1024, gpu_memory_utilization 0.92, "
+       "block_size 16"},
+      // the batcher alone: its limits by GPU memory, and nothing else
+      {"", "policies: {batcher: vllm}\n", "vllm", 8192, 1024, 0.9,
+       "max_num_batched_tokens 8192, max_num_seqs 1024"},
+      {", batcher: {name: vllm, max_num_batched_tokens: 512}", "", "vllm", 512, 512, 0.9,
+       "max_num_seqs 512"},
+      {", machine: a100-40gb-x8, batcher: vllm", "engine: vllm-0.5.4\nperfmodel: roofline\n",
+       "vllm", 2048, 256, 0.9, NULL},
       {"", "engine: vllm-0.5.4\n", "sarathi", 512, 256, 0.9,
        "batcher sarathi, max_num_batched_tokens 512, max_num_seqs 256, gpu_memory_utilization 0.9, "
        "block_size 16"},

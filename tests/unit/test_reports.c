@@ -123,3 +123,31 @@ Test(reports, are_left_out_while_nobody_would_see_them) {
   cr_expect_lt(scene.result.events, 50u, "%llu", (unsigned long long)scene.result.events);
   cr_expect_eq(scene.result.span, rows[1].at + 16 * MS);
 }
+
+/* Twelve prompts of a second each wait on two machines when those report at 1 s. */
+Test(reports, are_as_of_their_interval_in_a_run) {
+  enum { EARLY = 12, LATE = 8 };
+  Scene scene;
+  scene_init(&scene, &arena, &diag);
+  scene.pools[0].count = 2;
+  TraceRow rows[EARLY + LATE];
+  for (int i = 0; i < EARLY; i++)
+    rows[i] = row((100 + 50 * i) * MS, 1000, 1);
+  for (int i = 0; i < LATE; i++)
+    rows[EARLY + i] = row((1100 + 100 * i) * MS, 1000, 1);
+  scene_choose(&scene, POLICY_ROUTER, "llm_d", "{interval: 1 s, prefix_weight: 0, kv_weight: 0}");
+  scene_run_both(&scene, rows, COUNT(rows));
+  int on_second = 0;
+  for (int i = 0; i < EARLY; i++)
+    on_second += scene.records[i].prefill_machine == 1;
+  cr_assert(0 < on_second && on_second < EARLY && on_second != EARLY / 2, "%d of them", on_second);
+  for (int i = EARLY; i < EARLY + LATE; i++)
+    cr_expect_eq(scene.records[i].prefill_machine, on_second < EARLY / 2, "request %d", i);
+  scene_choose(&scene, POLICY_ROUTER, "llm_d",
+               "{interval: 1 s, delay: 10 s, prefix_weight: 0, kv_weight: 0}");
+  scene_run_both(&scene, rows, COUNT(rows));
+  on_second = 0;
+  for (int i = EARLY; i < EARLY + LATE; i++)
+    on_second += scene.records[i].prefill_machine == 1;
+  cr_expect(0 < on_second && on_second < LATE, "what is not known yet does not count");
+}

@@ -349,3 +349,38 @@ Test(router_prefix, one_machine_is_as_without_them) {
     cr_expect_eq(scene.result.digest, digest, "%s", knowing[i]);
   }
 }
+
+static int64_t cached_tokens(Scene *scene, const char *router, const char *options,
+                             const TraceRow *rows, size_t n) {
+  scene_choose(scene, POLICY_ROUTER, router, options);
+  scene_run_both(scene, rows, n);
+  int64_t tokens = 0;
+  for (size_t i = 0; i < n; i++)
+    tokens += scene->records[i].cached_tokens;
+  return tokens;
+}
+
+/* Six conversations in turn on four machines, each turn's prompt the one before and more. */
+Test(router_prefix, prompts_go_where_their_beginnings_are) {
+  enum { N = 60, SESSIONS = 6 };
+  static const TraceSegment whole[SESSIONS] = {{1, INT32_MAX}, {2, INT32_MAX}, {3, INT32_MAX},
+                                               {4, INT32_MAX}, {5, INT32_MAX}, {6, INT32_MAX}};
+  Scene scene;
+  TraceRow rows[N];
+  for (int i = 0; i < N; i++) {
+    rows[i] = row(i * 400 * MS, 400 + 60 * (i / SESSIONS), 20 + i % 5);
+    rows[i].segments = &whole[i % SESSIONS];
+    rows[i].n_segments = 1;
+  }
+  scene_init(&scene, &arena, &diag);
+  scene.pools[0].count = 4;
+  scene_choose(&scene, POLICY_BATCHER, "vllm", NULL);
+  const int64_t by_turns = cached_tokens(&scene, "round_robin", NULL, rows, N);
+  for (size_t i = 0; i < COUNT(knowing); i++)
+    cr_expect_gt(cached_tokens(&scene, knowing[i], NULL, rows, N), by_turns, "%s", knowing[i]);
+  const int64_t exact = cached_tokens(&scene, "dynamo_kv", NULL, rows, N);
+  const int64_t told =
+      cached_tokens(&scene, "dynamo_kv", "{interval: 70 ms, delay: 150 ms}", rows, N);
+  cr_expect_gt(told, by_turns, "%lld of %lld", (long long)told, (long long)exact);
+  cr_expect_lt(cached_tokens(&scene, "dynamo_kv", "{interval: 30 s}", rows, N), exact);
+}
