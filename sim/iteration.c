@@ -289,14 +289,15 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
   machine->activity = ACTIVITY_IDLE;
   engine_mark(self, machine, MARK_BEGIN);
-  bool admits = true;
+  bool changes = true;
   if (machine->scheduler) {
-    admits = scheduler_end(self, machine, prefills);
+    changes = scheduler_end(self, machine, prefills);
   } else {
     if (machine_decodes(machine)) end_decodes(self, machine, prefills ? 1 : machine->run.done);
     if (prefills) end_chunks(self, machine);
   }
   if (resized) engine_fit_capacity(self, machine);
-  if (admits) engine_admit_inbound(self, machine);
+  if (!changes) return;
+  engine_admit_inbound(self, machine);
   engine_review_role(self, machine);
 }

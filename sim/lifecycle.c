@@ -352,15 +352,44 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
 
 /* --- from machine to machine, and to a group's store */
 
-void life_room_taken(Engine *self, const Request *request, bool taken) {
+int64_t life_room_hits(Engine *self, Machine *to, RequestIx ix, int64_t *ret_unheld) {
+  *ret_unheld = 0;
+  if (!to->cache) return 0;
+  engine_catch_up(self, to);
+  const int64_t most = batch_whole_blocks(&to->batch, self->requests.slots[ix].prompt_tokens);
+  return prefix_cache_match(to->cache, &self->memory[ix].content, to->pool->block_size, most,
+                            ret_unheld);
+}
+
+int64_t life_room_taken(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
   const int64_t blocks = machine_prompt_blocks(to, request);
-  if (to->cache && taken)
-    prefix_cache_take(to->cache, &self->memory[request - self->requests.slots].arriving, blocks);
-  else if (to->cache)
-    prefix_cache_release(to->cache, &self->memory[request - self->requests.slots].arriving);
-  engine_take_blocks(self, to, taken ? blocks : -blocks);
-  engine_promise_blocks(self, to, taken ? -blocks : blocks);
+  int64_t unheld, more = blocks;
+  const int64_t hits = life_room_hits(self, to, ix, &unheld);
+  if (to->cache) {
+    RequestMemory *memory = &self->memory[ix];
+    prefix_cache_hit(to->cache, &memory->arriving, &memory->content, to->pool->block_size, hits);
+    prefix_cache_take(to->cache, &memory->arriving, blocks - hits);
+    more += unheld - hits;
+  }
+  engine_take_blocks(self, to, more);
+  engine_promise_blocks(self, to, -blocks);
+  return hits * to->pool->block_size;
+}
+
+void life_room_given(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  Machine *to = &self->machines[request->decode_machine];
+  const int64_t blocks = machine_prompt_blocks(to, request);
+  int64_t less = blocks;
+  if (to->cache) {
+    const int64_t free_before = to->cache->n_free;
+    prefix_cache_release(to->cache, &self->memory[ix].arriving);
+    less = to->cache->n_free - free_before;
+  }
+  engine_take_blocks(self, to, -less);
+  engine_promise_blocks(self, to, blocks);
 }
 
 void life_left(Engine *self, Machine *from, RequestIx ix) {

@@ -84,8 +84,12 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx request);
 
 /* --- from machine to machine, and to a group's store */
 
-/* Room for its KV is taken at the machine that will decode it, or given back. */
-void life_room_taken(Engine *self, const Request *request, bool taken);
+/* Blocks of its prompt that the cache of the machine that will decode it has; how many of them
+ * nobody holds. */
+int64_t life_room_hits(Engine *self, Machine *to, RequestIx request, int64_t *ret_unheld);
+/* Room for its KV is taken there; the tokens that are there already. Given back. */
+int64_t life_room_taken(Engine *self, RequestIx request);
+void life_room_given(Engine *self, RequestIx request);
 /* It is prefilled, and its KV leaves `from`, which holds it until that is released. */
 void life_left(Engine *self, Machine *from, RequestIx request);
 /* What `from` held of it is free. */
