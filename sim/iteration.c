@@ -19,6 +19,7 @@
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens) {
   ARENA_RESERVE(plan->arena, plan->prefills, plan->prefills_capacity, plan->n_prefills + 1);
   plan->prefills[plan->n_prefills++] = (PlanItem){request, tokens};
+  if (plan->machine->cache) life_hits_held(plan->engine, plan->machine, request);
 }
 
 void plan_admit(BatchPlan *plan, RequestIx request) {
@@ -202,6 +203,8 @@ static void begin(Engine *self, Machine *machine) {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
     plan->padding = (BatchShape){0};
     plan->pause_decodes = false;
+    plan->engine = self;
+    plan->machine = machine;
     MachineView view = engine_view(self, machine);
     view.made_room = made_room;
     machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);

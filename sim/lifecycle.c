@@ -286,14 +286,24 @@ static void begin_prefill(Engine *self, Machine *machine, Request *request) {
   engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request), 0);
 }
 
+/* As a chunk would be that is done: its place in the queue is kept. */
+void life_hits_held(Engine *self, Machine *machine, RequestIx ix) {
+  const MachineView view = engine_view(self, machine);
+  int64_t unheld;
+  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
+  if (hits == 0) return;
+  life_take_hits(self, machine, ix, hits);
+  machine->n_started++;
+}
+
 void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
   Request *request = &self->requests.slots[ix];
   const int32_t done = request->prefilled_tokens + tokens;
   assert(request->state == REQUEST_WAITS_PREFILL && tokens > 0 &&
          done <= request_prefill_tokens(request));
   if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
-  const MachineView view = engine_view(self, machine);
-  engine_hold_blocks(self, machine, ix, view_prefill_blocks(&view, ix, tokens));
+  engine_hold_blocks(self, machine, ix,
+                     machine_prefill_blocks(machine, request, done) - request->kv_blocks);
   engine_register_blocks(self, machine, ix, done);
   request->chunk_tokens = tokens;
   const bool last = done == request_prefill_tokens(request);
@@ -370,7 +380,7 @@ int64_t life_room_taken(Engine *self, RequestIx ix) {
   if (to->cache) {
     RequestMemory *memory = &self->memory[ix];
     prefix_cache_hit(to->cache, &memory->arriving, &memory->content, to->pool->block_size, hits);
-    prefix_cache_take(to->cache, &memory->arriving, blocks - hits);
+    engine_take_cached(to, &memory->arriving, blocks - hits);
     more += unheld - hits;
   }
   engine_take_blocks(self, to, more);

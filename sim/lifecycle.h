@@ -72,6 +72,8 @@ void life_rejected(Engine *self, RequestIx request, Rejection rejected);
 
 /* --- prefill */
 
+/* It is planned to begin: it holds what the cache has of its prompt, which is done. */
+void life_hits_held(Engine *self, Machine *machine, RequestIx request);
 /* The next `tokens` of its prefill are in the iteration that begins. */
 void life_chunk_began(Engine *self, Machine *machine, RequestIx request, int32_t tokens);
 /* That iteration has ended; true when it was the last chunk. */

@@ -72,6 +72,13 @@ static void *copy_state(const PolicyChoice *choice, Arena *arena) {
   return state;
 }
 
+/* Memory that grows, or that is another shape's for a time, is counted. */
+static bool keeps_cache(const Engine *self, const Machine *machine) {
+  const Batcher *batcher = machine->batcher;
+  return batcher->caches && batcher->caches(machine->batcher_options) && !machine->moves_kv &&
+         !self->pool_policy->shape;
+}
+
 static void start_cache(Engine *self, Machine *machine) {
   machine->cache = ARENA_NEW(self->arena, PrefixCache);
   prefix_cache_init(machine->cache, machine->pool->kv_blocks, self->arena);
@@ -98,8 +105,6 @@ static void init_machine_policies(Engine *self) {
     machine->batcher = (const Batcher *)batcher.policy;
     machine->batcher_options = options[0];
     machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
-    if (machine->batcher->caches && machine->batcher->caches(machine->batcher_options))
-      start_cache(self, machine);
     if (machine->batcher->schedules) {
       const SchedulerLimits limits = machine->batcher->schedules(machine->batcher_options);
       scheduler_start(self, machine, &limits);
@@ -107,6 +112,7 @@ static void init_machine_policies(Engine *self) {
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = options[1];
     engine_start_tier(self, machine);
+    if (keeps_cache(self, machine)) start_cache(self, machine);
     if (machine_room(machine) < self->smallest_room) self->smallest_room = machine_room(machine);
     const MachineView view = engine_view(self, machine);
     if (machine->batcher->start)
