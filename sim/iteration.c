@@ -19,7 +19,7 @@
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens) {
   ARENA_RESERVE(plan->arena, plan->prefills, plan->prefills_capacity, plan->n_prefills + 1);
   plan->prefills[plan->n_prefills++] = (PlanItem){request, tokens};
-  if (plan->machine->cache) life_hits_held(plan->engine, plan->machine, request);
+  if (plan->machine && plan->machine->cache) life_hits_held(plan->engine, plan->machine, request);
 }
 
 void plan_admit(BatchPlan *plan, RequestIx request) {

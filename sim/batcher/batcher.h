@@ -26,7 +26,7 @@ typedef struct PlanItem {
 typedef struct BatchPlan {
   Arena *arena;
   struct Engine *engine;
-  Machine *machine;
+  Machine *machine;    // that will carry it out; NULL: none
   PlanItem *prefills;  // chunks, in the order in which their ends are handled
   RequestIx *admits;   // from decode_queue, blocked or swapped into the batch
   RequestIx *preempts; // from the batch to the end of `blocked`
@@ -36,10 +36,10 @@ typedef struct BatchPlan {
   bool pause_decodes; // the whole batch sits this iteration out, at no cost to the core
 } BatchPlan;
 
-/* Prefill the next `tokens` > 0 of a request of prefill_queue, after those that the machine's cache
- * has of one that has not begun (view_left_tokens), whose blocks it holds from now on. In a group the core leaves out a
- * prompt that the store cannot take, and all after it. The core takes KV blocks for them:
- * view_prefill_blocks must be free. */
+/* Prefill the next `tokens` > 0 of a request of prefill_queue; of one that has not begun, after
+ * those that the machine's cache has (view_left_tokens), whose blocks it holds from now on. In a
+ * group the core leaves out a prompt that the store cannot take, and all after it. The core takes
+ * KV blocks for them: view_prefill_blocks must be free. */
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
 /* Let a request of decode_queue, blocked or swapped run: view_admit_blocks must be free. A plan
  * without prefills may admit more of decode_queue than there are blocks for: as where those that
