@@ -116,6 +116,12 @@ PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, Poli
   return own->policy ? *own : sim_policy(config, kind);
 }
 
+bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool) {
+  const PolicyChoice choice = sim_pool_policy(config, pool, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  return batcher->caches && batcher->caches(choice.state);
+}
+
 const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy *kvtier) {
   const Batcher *batches = (const Batcher *)batcher;
   const KvTier *tier = (const KvTier *)kvtier;

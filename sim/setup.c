@@ -75,6 +75,8 @@ static void *copy_state(const PolicyChoice *choice, Arena *arena) {
 static void start_cache(Engine *self, Machine *machine) {
   machine->cache = ARENA_NEW(self->arena, PrefixCache);
   prefix_cache_init(machine->cache, machine->pool->kv_blocks, self->arena);
+  if (self->config->saved_caches)
+    prefix_cache_load(machine->cache, &self->config->saved_caches->machines[machine->ix]);
   batch_keep_lists(&machine->batch, self->arena);
   self->keeps_content = true;
 }
@@ -98,8 +100,7 @@ static void init_machine_policies(Engine *self) {
     machine->batcher = (const Batcher *)batcher.policy;
     machine->batcher_options = options[0];
     machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
-    if (machine->batcher->caches && machine->batcher->caches(machine->batcher_options))
-      start_cache(self, machine);
+    if (sim_keeps_cache(config, pool)) start_cache(self, machine);
     if (machine->batcher->schedules) {
       const SchedulerLimits limits = machine->batcher->schedules(machine->batcher_options);
       scheduler_start(self, machine, &limits);
