@@ -338,23 +338,12 @@ static bool may_admit(const Machine *machine) {
          machine->running.count < machine->scheduler->limits.max_num_seqs;
 }
 
-/* Blocks of a prompt that may be hits: its last token is computed in any case. */
-static int64_t hit_blocks(const Engine *self, const Machine *machine, RequestIx ix,
-                          int64_t *ret_unheld) {
-  const Request *request = &self->requests.slots[ix];
-  *ret_unheld = 0;
-  if (!machine->cache || request->state != REQUEST_WAITS_PREFILL) return 0;
-  const int64_t most =
-      batch_whole_blocks(&machine->batch, (int64_t)request_prefill_tokens(request) - 1);
-  return prefix_cache_match(machine->cache, &self->memory[ix].content, machine->pool->block_size,
-                            most, ret_unheld);
-}
-
 /* Admits the first in line if there are blocks: nobody is overtaken. */
 static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   int64_t unheld, tokens = 1;
-  const int64_t hits = hit_blocks(self, machine, ix, &unheld);
+  const MachineView view = engine_view(self, machine);
+  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
   int64_t context = request_kv_tokens(request) + 1, done = context;
   if (request->state == REQUEST_WAITS_PREFILL) {
     context = request_prefill_tokens(request);
@@ -367,7 +356,7 @@ static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx 
   if ((blocks > 0 ? blocks : 0) + unheld > machine->free_blocks) return false;
   const bool first = request->prefill_began_at < 0;
   life_scheduled(self, machine, ix, hits);
-  request->admission = ++machine->scheduler->n_admissions;
+  request->admission = ++machine->n_admissions;
   schedule(self, machine, decision, ix, tokens);
   ScheduledItem *item = &decision->step->items[decision->step->n_items - 1];
   if (first) item->hit_tokens = (int32_t)(hits * machine->pool->block_size);
@@ -382,7 +371,8 @@ int64_t scheduler_watch(const Engine *self, const Machine *machine) {
   const Request *slots = self->requests.slots;
   if (slots[waiting].state != REQUEST_WAITS_PREFILL) return INT64_MAX;
   int64_t unheld, least = INT64_MAX;
-  const int64_t hits = hit_blocks(self, machine, waiting, &unheld);
+  const MachineView view = engine_view(self, machine);
+  const int64_t hits = view_hit_blocks(&view, waiting, &unheld);
   const int64_t end = (hits + 1) * machine->pool->block_size;
   if (end >= request_prefill_tokens(&slots[waiting])) return INT64_MAX;
   const uint64_t key = content_key(&self->memory[waiting].content, end);

@@ -183,7 +183,10 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
   run->limit = run->ends_soon ? 1 : run_limit(machine);
   assert(run->limit > 0);
   begin_part(self, machine, carry);
-  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
+  if (goes_on)
+    agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
+  else
+    agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
 void engine_cut_run(Engine *self, Machine *machine) {

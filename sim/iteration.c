@@ -19,6 +19,7 @@
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens) {
   ARENA_RESERVE(plan->arena, plan->prefills, plan->prefills_capacity, plan->n_prefills + 1);
   plan->prefills[plan->n_prefills++] = (PlanItem){request, tokens};
+  if (plan->machine && plan->machine->cache) life_hits_held(plan->engine, plan->machine, request);
 }
 
 void plan_admit(BatchPlan *plan, RequestIx request) {
@@ -202,6 +203,8 @@ static void begin(Engine *self, Machine *machine) {
     plan->n_prefills = plan->n_admits = plan->n_preempts = 0;
     plan->padding = (BatchShape){0};
     plan->pause_decodes = false;
+    plan->engine = self;
+    plan->machine = machine;
     MachineView view = engine_view(self, machine);
     view.made_room = made_room;
     machine->batcher->plan(machine->batcher_options, machine->batcher_state, &view, plan);
@@ -289,14 +292,15 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
   machine->activity = ACTIVITY_IDLE;
   engine_mark(self, machine, MARK_BEGIN);
-  bool admits = true;
+  bool changes = true;
   if (machine->scheduler) {
-    admits = scheduler_end(self, machine, prefills);
+    changes = scheduler_end(self, machine, prefills);
   } else {
     if (machine_decodes(machine)) end_decodes(self, machine, prefills ? 1 : machine->run.done);
     if (prefills) end_chunks(self, machine);
   }
   if (resized) engine_fit_capacity(self, machine);
-  if (admits) engine_admit_inbound(self, machine);
+  if (!changes) return;
+  engine_admit_inbound(self, machine);
   engine_review_role(self, machine);
 }

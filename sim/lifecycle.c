@@ -286,14 +286,24 @@ static void begin_prefill(Engine *self, Machine *machine, Request *request) {
   engine_log(self, OUTCOME_PREFILL_BEGIN, request, machine->ix, request_prefill_tokens(request), 0);
 }
 
+/* As a chunk would be that is done: its place in the queue is kept. */
+void life_hits_held(Engine *self, Machine *machine, RequestIx ix) {
+  const MachineView view = engine_view(self, machine);
+  int64_t unheld;
+  const int64_t hits = view_hit_blocks(&view, ix, &unheld);
+  if (hits == 0) return;
+  life_take_hits(self, machine, ix, hits);
+  machine->n_started++;
+}
+
 void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
   Request *request = &self->requests.slots[ix];
   const int32_t done = request->prefilled_tokens + tokens;
   assert(request->state == REQUEST_WAITS_PREFILL && tokens > 0 &&
          done <= request_prefill_tokens(request));
   if (request->prefill_began_at < 0) begin_prefill(self, machine, request);
-  const MachineView view = engine_view(self, machine);
-  engine_hold_blocks(self, machine, ix, view_prefill_blocks(&view, ix, tokens));
+  engine_hold_blocks(self, machine, ix,
+                     machine_prefill_blocks(machine, request, done) - request->kv_blocks);
   engine_register_blocks(self, machine, ix, done);
   request->chunk_tokens = tokens;
   const bool last = done == request_prefill_tokens(request);
@@ -352,15 +362,44 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
 
 /* --- from machine to machine, and to a group's store */
 
-void life_room_taken(Engine *self, const Request *request, bool taken) {
+int64_t life_room_hits(Engine *self, Machine *to, RequestIx ix, int64_t *ret_unheld) {
+  *ret_unheld = 0;
+  if (!to->cache) return 0;
+  engine_catch_up(self, to);
+  const int64_t most = batch_whole_blocks(&to->batch, self->requests.slots[ix].prompt_tokens);
+  return prefix_cache_match(to->cache, &self->memory[ix].content, to->pool->block_size, most,
+                            ret_unheld);
+}
+
+int64_t life_room_taken(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
   Machine *to = &self->machines[request->decode_machine];
   const int64_t blocks = machine_prompt_blocks(to, request);
-  if (to->cache && taken)
-    prefix_cache_take(to->cache, &self->memory[request - self->requests.slots].arriving, blocks);
-  else if (to->cache)
-    prefix_cache_release(to->cache, &self->memory[request - self->requests.slots].arriving);
-  engine_take_blocks(self, to, taken ? blocks : -blocks);
-  engine_promise_blocks(self, to, taken ? -blocks : blocks);
+  int64_t unheld, more = blocks;
+  const int64_t hits = life_room_hits(self, to, ix, &unheld);
+  if (to->cache) {
+    RequestMemory *memory = &self->memory[ix];
+    prefix_cache_hit(to->cache, &memory->arriving, &memory->content, to->pool->block_size, hits);
+    engine_take_cached(to, &memory->arriving, blocks - hits);
+    more += unheld - hits;
+  }
+  engine_take_blocks(self, to, more);
+  engine_promise_blocks(self, to, -blocks);
+  return hits * to->pool->block_size;
+}
+
+void life_room_given(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  Machine *to = &self->machines[request->decode_machine];
+  const int64_t blocks = machine_prompt_blocks(to, request);
+  int64_t less = blocks;
+  if (to->cache) {
+    const int64_t free_before = to->cache->n_free;
+    prefix_cache_release(to->cache, &self->memory[ix].arriving);
+    less = to->cache->n_free - free_before;
+  }
+  engine_take_blocks(self, to, -less);
+  engine_promise_blocks(self, to, blocks);
 }
 
 void life_left(Engine *self, Machine *from, RequestIx ix) {

@@ -72,6 +72,8 @@ void life_rejected(Engine *self, RequestIx request, Rejection rejected);
 
 /* --- prefill */
 
+/* It is planned to begin: it holds what the cache has of its prompt, which is done. */
+void life_hits_held(Engine *self, Machine *machine, RequestIx request);
 /* The next `tokens` of its prefill are in the iteration that begins. */
 void life_chunk_began(Engine *self, Machine *machine, RequestIx request, int32_t tokens);
 /* That iteration has ended; true when it was the last chunk. */
@@ -84,8 +86,12 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx request);
 
 /* --- from machine to machine, and to a group's store */
 
-/* Room for its KV is taken at the machine that will decode it, or given back. */
-void life_room_taken(Engine *self, const Request *request, bool taken);
+/* Blocks of its prompt that the cache of the machine that will decode it has; how many of them
+ * nobody holds. */
+int64_t life_room_hits(Engine *self, Machine *to, RequestIx request, int64_t *ret_unheld);
+/* Room for its KV is taken there; the tokens that are there already. Given back. */
+int64_t life_room_taken(Engine *self, RequestIx request);
+void life_room_given(Engine *self, RequestIx request);
 /* It is prefilled, and its KV leaves `from`, which holds it until that is released. */
 void life_left(Engine *self, Machine *from, RequestIx request);
 /* What `from` held of it is free. */

@@ -3,6 +3,15 @@
 #include "sim/memory.h"
 #include "sim/transition.h"
 
+void life_take_hits(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
+  Request *request = &self->requests.slots[ix];
+  const int32_t tokens = (int32_t)(hits * machine->pool->block_size);
+  engine_hit_blocks(self, machine, ix, hits);
+  machine->totals.cached_tokens += tokens;
+  life_chunk_decided(self, machine, ix, tokens);
+  if (request->prefill_began_at < 0) request->cached_tokens = tokens;
+}
+
 void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
   Request *request = &self->requests.slots[ix];
   if (request->state == REQUEST_WAITS_DECODE) {
@@ -12,11 +21,7 @@ void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) 
   if (request->prefill_began_at < 0)
     engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
   change(self, machine, ix, REQUEST_COMPUTES);
-  engine_hit_blocks(self, machine, ix, hits);
-  const int32_t hit_tokens = (int32_t)(hits * machine->pool->block_size);
-  machine->totals.cached_tokens += hit_tokens;
-  life_chunk_decided(self, machine, ix, hit_tokens);
-  if (request->prefill_began_at < 0) request->cached_tokens = request->prefilled_tokens;
+  life_take_hits(self, machine, ix, hits);
 }
 
 void life_chunk_decided(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {

@@ -126,6 +126,7 @@ typedef struct Machine {
   RequestQueue leaving;          // of the batch, go as the present iteration ends: given up
   int32_t n_started;             // of prefill_queue, hold KV of earlier chunks
   int32_t n_prefills, n_decodes; // phases assigned to it and not yet finished
+  uint32_t n_admissions;         // to the batch, or to `running`
   int32_t n_outgoing;            // transfers that still hold KV here
   void *batcher_options, *batcher_state, *kvtier_options, *kvtier_state;
   BatchShape padding;      // of the current iteration; of its decodes as the batch began its run

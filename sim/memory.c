@@ -74,9 +74,19 @@ void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
 
 /* --- what a request holds */
 
+void engine_take_cached(Machine *machine, HeldBlocks *held, int64_t n) {
+  const int64_t before = machine->cache->n_evictions;
+  prefix_cache_take(machine->cache, held, n);
+  machine->totals.cache_evictions += machine->cache->n_evictions - before;
+}
+
+static void take_from_cache(Engine *self, Machine *machine, RequestIx ix, int64_t n) {
+  if (machine->cache) engine_take_cached(machine, &self->memory[ix].held, n);
+}
+
 void engine_hold_blocks(Engine *self, Machine *machine, RequestIx ix, int64_t n) {
   if (n == 0) return;
-  if (machine->cache) prefix_cache_take(machine->cache, &self->memory[ix].held, n);
+  take_from_cache(self, machine, ix, n);
   self->requests.slots[ix].kv_blocks += (int32_t)n;
   engine_take_blocks(self, machine, n);
 }
@@ -122,7 +132,7 @@ BatchGrowth engine_begin_growth(Engine *self, Machine *machine) {
   const Request *slots = self->requests.slots;
   const RequestIx first = batch_takers(batch, 0)->first;
   for (RequestIx ix = first; ix != REQUEST_NONE; ix = slots[ix].next_taker)
-    prefix_cache_take(machine->cache, &self->memory[ix].held, 1);
+    take_from_cache(self, machine, ix, 1);
   return (BatchGrowth){machine->lag > 0 ? first : batch_takers(batch, 1)->first};
 }
 
@@ -138,7 +148,7 @@ void engine_grow_until(Engine *self, Machine *machine, BatchGrowth *growth, uint
 void engine_grow_one(Engine *self, Machine *machine, RequestIx ix, int64_t context) {
   if (blocks_of(machine, context) > blocks_of(machine, context - 1)) {
     take(self, machine, 1);
-    if (machine->cache) prefix_cache_take(machine->cache, &self->memory[ix].held, 1);
+    take_from_cache(self, machine, ix, 1);
   }
   engine_register_blocks(self, machine, ix, context - machine->lag);
 }

@@ -16,6 +16,8 @@ bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
 bool engine_has_room(const Engine *self, const Machine *machine, int64_t n);
 /* Takes (n > 0) or gives back (n < 0) blocks. */
 void engine_take_blocks(Engine *self, Machine *machine, int64_t n);
+/* Takes blocks out of a machine's cache; free_blocks is the caller's. */
+void engine_take_cached(Machine *machine, HeldBlocks *held, int64_t n);
 /* A request takes `n` >= 0 blocks more; gives all that it holds back. */
 void engine_hold_blocks(Engine *self, Machine *machine, RequestIx request, int64_t n);
 void engine_release_blocks(Engine *self, Machine *machine, RequestIx request);

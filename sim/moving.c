@@ -21,9 +21,15 @@ static TransferIx take_slot(Engine *self) {
   return ix;
 }
 
+static int64_t bytes_of(const Engine *self, const Transfer *transfer, int64_t tokens) {
+  return tokens * self->machines[transfer->from].pool->kv_bytes_per_token;
+}
+
+/* What moves of a prompt: all but what the receiver's cache has; a byte says that it has all. */
 static int64_t kv_bytes(const Engine *self, const Transfer *transfer) {
-  return self->requests.slots[transfer->request].prompt_tokens *
-         self->machines[transfer->from].pool->kv_bytes_per_token;
+  const int64_t tokens = self->requests.slots[transfer->request].prompt_tokens;
+  const int64_t bytes = bytes_of(self, transfer, tokens - transfer->cached_tokens);
+  return bytes > 0 ? bytes : 1;
 }
 
 /* Whether KV goes through CPU memory on either side. */
@@ -31,9 +37,12 @@ static bool is_indirect(const Engine *self) {
   return self->config->network_path == NETWORK_INDIRECT;
 }
 
-static int64_t blocks_needed(const Engine *self, const Transfer *transfer) {
-  return machine_prompt_blocks(&self->machines[transfer->to],
-                               &self->requests.slots[transfer->request]);
+/* Free blocks that the prompt takes at the receiver. */
+static int64_t blocks_needed(Engine *self, const Transfer *transfer) {
+  Machine *to = &self->machines[transfer->to];
+  int64_t unheld;
+  const int64_t hits = life_room_hits(self, to, transfer->request, &unheld);
+  return machine_prompt_blocks(to, &self->requests.slots[transfer->request]) - hits + unheld;
 }
 
 /* Whether the receiver can take the KV beside the margin of those that run there (evictions fall
@@ -81,13 +90,22 @@ static void stop_bytes(Engine *self, TransferIx ix) {
   set_changed_timers(self);
 }
 
-static void take_room(Engine *self, const Transfer *transfer) {
+static void take_room(Engine *self, Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
-  life_room_taken(self, request, true);
+  transfer->cached_tokens = life_room_taken(self, transfer->request);
   self->metrics.transfers++;
   self->metrics.transferred_bytes += kv_bytes(self, transfer);
+  self->metrics.spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
   engine_log(self, OUTCOME_TRANSFER_BEGIN, request, transfer->from, transfer->to,
-             request->prompt_tokens);
+             request->prompt_tokens - transfer->cached_tokens);
+}
+
+/* Undoes that, of which `moved` bytes have gone. */
+static void give_room(Engine *self, Transfer *transfer, int64_t moved) {
+  life_room_given(self, transfer->request);
+  self->metrics.transferred_bytes -= kv_bytes(self, transfer) - moved;
+  self->metrics.spared_bytes -= bytes_of(self, transfer, transfer->cached_tokens);
+  transfer->cached_tokens = 0;
 }
 
 /* The request's transfer, which is set up with a choice of how it moves the first time. */
@@ -109,35 +127,38 @@ static TransferIx open_transfer(Engine *self, RequestIx ix) {
   return slot;
 }
 
-/* While prefill goes on, a share of the KV, `bytes` in all so far, can move if there is room at
- * the receiver or was before. */
-static void overlap(Engine *self, TransferIx ix, int64_t bytes) {
+/* Whether KV can move while prefill goes on: there is room at the receiver or was before. */
+static bool overlaps(Engine *self, Transfer *transfer) {
+  if (transfer->stage != TRANSFER_WAITS) return true;
+  if (!has_room(self, transfer)) return false;
+  take_room(self, transfer);
+  transfer->stage = TRANSFER_OVERLAPS;
+  return true;
+}
+
+/* A share of the KV, `bytes` in all so far, moves. */
+static void offer(Engine *self, TransferIx ix, int64_t bytes) {
   Transfer *transfer = &self->transfers.slots[ix];
-  if (transfer->stage == TRANSFER_WAITS) {
-    if (!has_room(self, transfer)) return;
-    take_room(self, transfer);
-    transfer->stage = TRANSFER_OVERLAPS;
-  }
   const int64_t more = bytes - transfer->offered_bytes;
+  if (more <= 0) return;
   transfer->offered_bytes = bytes;
-  if (more > 0) move_bytes(self, ix, more);
+  move_bytes(self, ix, more);
 }
 
 void engine_offer_chunk(Engine *self, RequestIx ix) {
   const TransferIx slot = open_transfer(self, ix);
-  const Transfer *transfer = &self->transfers.slots[slot];
-  if (transfer->choice.mode != TRANSFER_CHUNKED) return;
-  overlap(self, slot,
-          self->requests.slots[ix].prefilled_tokens *
-              self->machines[transfer->from].pool->kv_bytes_per_token);
+  Transfer *transfer = &self->transfers.slots[slot];
+  if (transfer->choice.mode != TRANSFER_CHUNKED || !overlaps(self, transfer)) return;
+  const int64_t tokens = self->requests.slots[ix].prefilled_tokens - transfer->cached_tokens;
+  offer(self, slot, bytes_of(self, transfer, tokens));
 }
 
 void engine_offer_layers(Engine *self, RequestIx ix) {
   const TransferIx slot = open_transfer(self, ix);
-  const Transfer *transfer = &self->transfers.slots[slot];
-  if (transfer->choice.mode != TRANSFER_LAYERWISE) return;
+  Transfer *transfer = &self->transfers.slots[slot];
+  if (transfer->choice.mode != TRANSFER_LAYERWISE || !overlaps(self, transfer)) return;
   const int64_t bytes = kv_bytes(self, transfer);
-  overlap(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
+  offer(self, slot, bytes - bytes / self->machines[transfer->from].pool->num_hidden_layers);
 }
 
 Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_t bytes,
@@ -232,7 +253,7 @@ static void wake_sender(Engine *self, Machine *from, RequestIx ix) {
 /* The KV has arrived of a request whose client has given up. */
 static void discard(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  life_room_taken(self, request, false);
+  life_room_given(self, ix);
   release_slot(self, request);
   life_cancelled(self, ix, 0);
 }
@@ -281,17 +302,15 @@ static void stop_waiting(Engine *self, RequestIx ix) {
 /* What is on its way of a prefill that goes on no more is stopped, and the receiver's room is given
  * back. */
 static void stop_overlap(Engine *self, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
-  const TransferIx slot = request->transfer;
-  const Transfer *transfer = &self->transfers.slots[slot];
-  int64_t left = kv_bytes(self, transfer) - transfer->offered_bytes;
+  const TransferIx slot = self->requests.slots[ix].transfer;
+  Transfer *transfer = &self->transfers.slots[slot];
+  int64_t moved = transfer->offered_bytes;
   if (is_moving(self, slot)) {
     agenda_clear(&self->agenda, EVENT_TRANSFER, slot);
-    left += links_end(&self->links, slot, self->now);
+    moved -= links_end(&self->links, slot, self->now);
     set_changed_timers(self);
   }
-  self->metrics.transferred_bytes -= left;
-  life_room_taken(self, request, false);
+  give_room(self, transfer, moved);
 }
 
 bool engine_abandon_transfer(Engine *self, RequestIx ix) {
@@ -327,9 +346,8 @@ static void give_room_back(Engine *self, RequestIx ix) {
   assert(!is_moving(self, slot));
   transfer->stage = TRANSFER_WAITS;
   transfer->choice.mode = TRANSFER_SERIALIZED;
-  life_room_taken(self, &self->requests.slots[ix], false);
+  give_room(self, transfer, 0);
   self->metrics.transfers--;
-  self->metrics.transferred_bytes -= kv_bytes(self, transfer);
   engine_admit_inbound(self, to);
   engine_wake(self, to, WAKE_RELEASE, ix);
 }

@@ -70,10 +70,9 @@ typedef struct Scheduler {
   uint32_t number;        // of the newest decision
   uint64_t version;       // of the batch: who is in it; from 1
   uint64_t plain_version; // of the newest step that ended, if it was of the batch alone
-  uint32_t n_admissions;
-  int64_t n_seconds; // of the batch, that have one token
-  int64_t n_leaving; // of `running`, given up: they go as the present step ends
-  RequestIx *alone;  // SCHEDULED_ALONE, by admission
+  int64_t n_seconds;      // of the batch, that have one token
+  int64_t n_leaving;      // of `running`, given up: they go as the present step ends
+  RequestIx *alone;       // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;
 } Scheduler;
 #endif

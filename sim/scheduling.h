@@ -8,7 +8,8 @@
 void scheduler_start(Engine *self, Machine *machine, const SchedulerLimits *limits);
 /* Begins the step that is decided, or decides one, on an idle machine. */
 void scheduler_begin(Engine *self, Machine *machine);
-/* The step or run in progress has ended: its tokens are there. Whether blocks are free for it. */
+/* The step or run in progress has ended: its tokens are there. Whether that changed
+ * anything but the tokens of the batch. */
 bool scheduler_end(Engine *self, Machine *machine, bool prefills);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
  * which have not ended make of it, for nobody. */

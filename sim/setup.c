@@ -100,7 +100,6 @@ static void init_machine_policies(Engine *self) {
     machine->batcher = (const Batcher *)batcher.policy;
     machine->batcher_options = options[0];
     machine->batcher_state = arena_alloc(self->arena, machine->batcher->machine_state_size);
-    if (sim_keeps_cache(config, pool)) start_cache(self, machine);
     if (machine->batcher->schedules) {
       const SchedulerLimits limits = machine->batcher->schedules(machine->batcher_options);
       scheduler_start(self, machine, &limits);
@@ -108,6 +107,7 @@ static void init_machine_policies(Engine *self) {
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = options[1];
     engine_start_tier(self, machine);
+    if (sim_keeps_cache(config, pool)) start_cache(self, machine);
     if (machine_room(machine) < self->smallest_room) self->smallest_room = machine_room(machine);
     const MachineView view = engine_view(self, machine);
     if (machine->batcher->start)

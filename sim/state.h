@@ -79,7 +79,10 @@ typedef struct Engine {
 
 /* What a policy sees of a machine between iterations; in one, after engine_catch_up. */
 static inline MachineView engine_view(const Engine *self, const Machine *machine) {
-  return (MachineView){.now = self->now, .machine = machine, .requests = self->requests.slots};
+  return (MachineView){.now = self->now,
+                       .machine = machine,
+                       .requests = self->requests.slots,
+                       .memory = self->memory};
 }
 
 static inline void engine_log(Engine *self, Outcome outcome, const Request *request,

@@ -232,7 +232,7 @@ bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
     machine->decoded_ticks += self->now - machine->run.began_at;
   }
   sort_items(step);
-  const int64_t free_before = machine->free_blocks;
+  const bool changes = step->n_items > 0 || scheduler->n_leaving > 0;
   end_given_up(self, machine);
   scheduler->current = NULL;
   for (size_t i = 0; i < step->n_items; i++) {
@@ -243,5 +243,5 @@ bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
       end_item(self, machine, &step->items[i]);
   }
   step->n_items = 0;
-  return machine->free_blocks > free_before;
+  return changes;
 }

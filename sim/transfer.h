@@ -37,6 +37,7 @@ typedef struct Transfer {
   MachineIx from, to;
   TransferStage stage;
   TransferChoice choice;
+  int64_t cached_tokens; // of the prompt, that the receiver's cache has: they do not move
   int64_t offered_bytes; // given to the link during prefill
   Tick tail_ticks;       // after the last byte
   TransferIx next_free;

@@ -26,6 +26,7 @@ static inline void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
 
 static inline void join_batch(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  request->admission = ++machine->n_admissions;
   batch_push(&machine->batch, self->requests.slots, ix, request_tokens(request),
              request->output_tokens - request->generated_tokens, self->arena);
   request->computing_ticks -= machine->decoded_ticks;
@@ -64,6 +65,8 @@ __attribute__((always_inline)) static inline void change(Engine *self, Machine *
 void life_observe(Engine *self, const Machine *machine, RequestIx request, Observation what);
 /* A token of a prefill, or of a decode that is not the batch's, is made now. */
 void life_book_token(Engine *self, const Machine *machine, RequestIx request);
+/* Its first `hits` blocks are held, which the cache has: so much of its prefill is done. */
+void life_take_hits(Engine *self, Machine *machine, RequestIx request, int64_t hits);
 /* Its KV was dropped: it is queued to be prefilled again, before `next`. */
 void life_drop_before(Engine *self, Machine *machine, RequestIx request, RequestIx next);
 #endif

@@ -3,6 +3,8 @@
 #include "experiments/config/config.h"
 #include "sim/batcher/batcher.h"
 #include "sim/dispatcher/dispatcher.h"
+#include "sim/kvtier/kvtier.h"
+#include "sim/pool/pool.h"
 #include "sim/router/router.h"
 #include <assert.h>
 #include <string.h>
@@ -89,6 +91,11 @@ int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place a
   const Policy *kvtier = sim_pool_policy(&self->sim, pool, POLICY_KVTIER).policy;
   const Policy *roles = sim_policy(&self->sim, POLICY_POOL).policy;
   const char *conflict = sim_conflict(roles, batcher, kvtier);
+  const Batcher *batches = (const Batcher *)batcher;
+  const void *options = sim_pool_policy(&self->sim, pool, POLICY_BATCHER).state;
+  const bool counts = kvtier_moves((const KvTier *)kvtier) || ((const PoolPolicy *)roles)->shape;
+  if (!conflict && counts && options && batches->caches && batches->caches(options))
+    conflict = "a prefix cache needs KV memory of one size; set 'enable_prefix_caching: false'";
   if (!conflict) return 0;
   return diag_error(diag, at, "pool policy '%s', batcher '%s' and kvtier '%s': %s", roles->name,
                     batcher->name, kvtier->name, conflict);

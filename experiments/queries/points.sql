@@ -9,6 +9,7 @@ SELECT
   max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p99') AS ttft_p99_s,
   max(value) FILTER (WHERE metric.name = 'tbt_s' AND statistic = 'p99') AS tbt_p99_s,
   max(value) FILTER (WHERE metric.name = 'e2e_s' AND statistic = 'p99') AS e2e_p99_s,
+  max(value) FILTER (WHERE metric.name = 'cached_share') AS cached_share,
   max(value) FILTER (WHERE metric.name = 'energy_kwh') AS energy_kwh,
   max(value) FILTER (WHERE metric.name = 'cost_usd') AS cost_usd,
   (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,

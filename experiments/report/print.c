@@ -171,6 +171,9 @@ static void table_head(const Report *self, FILE *out) {
           grouped(self->run.preemptions, requests), grouped(self->run.evictions, rejected),
           grouped(self->run.transfers, unfinished),
           grouped(self->run.transferred_bytes / 1e9, span));
+  if (self->machines.cached_tokens + self->machines.cache_evictions > 0)
+    fprintf(out, "cache        %.1f%% of prompt tokens found, %s blocks given up for others\n",
+            100 * self->machines.cached_share, grouped(self->machines.cache_evictions, requests));
   if (self->result->metrics.asked.sessions > 0)
     fprintf(out, "sessions     %s began, %s completed, %s of them within all limits\n",
             grouped(self->run.sessions, requests), grouped(self->run.sessions_completed, rejected),

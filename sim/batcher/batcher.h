@@ -12,8 +12,9 @@
 typedef struct MachineView {
   Tick now;
   const Machine *machine;
-  const Request *requests; // by slot
-  bool made_room;          // somebody has given way for the iteration to be planned
+  const Request *requests;     // by slot
+  const RequestMemory *memory; // by slot, where content is kept
+  bool made_room;              // somebody has given way for the iteration to be planned
 } MachineView;
 
 typedef struct PlanItem {
@@ -24,6 +25,8 @@ typedef struct PlanItem {
 /* The next iteration as a change to the last: running decodes go on unless preempted. */
 typedef struct BatchPlan {
   Arena *arena;
+  struct Engine *engine;
+  Machine *machine;    // that will carry it out; NULL: none
   PlanItem *prefills;  // chunks, in the order in which their ends are handled
   RequestIx *admits;   // from decode_queue, blocked or swapped into the batch
   RequestIx *preempts; // from the batch to the end of `blocked`
@@ -33,9 +36,10 @@ typedef struct BatchPlan {
   bool pause_decodes; // the whole batch sits this iteration out, at no cost to the core
 } BatchPlan;
 
-/* Prefill the next `tokens` > 0 of a request of prefill_queue. In a group the core leaves out a
- * prompt that the store cannot take, and all after it. The core takes KV blocks for them:
- * view_prefill_blocks must be free. */
+/* Prefill the next `tokens` > 0 of a request of prefill_queue; of one that has not begun, after
+ * those that the machine's cache has (view_left_tokens), whose blocks it holds from now on. In a
+ * group the core leaves out a prompt that the store cannot take, and all after it. The core takes
+ * KV blocks for them: view_prefill_blocks must be free. */
 void plan_prefill(BatchPlan *plan, RequestIx request, int32_t tokens);
 /* Let a request of decode_queue, blocked or swapped run: view_admit_blocks must be free. A plan
  * without prefills may admit more of decode_queue than there are blocks for: as where those that
@@ -109,14 +113,43 @@ static inline int64_t machine_prompt_blocks(const Machine *machine, const Reques
   return machine_held_blocks(machine, (int64_t)request->prompt_tokens + 1);
 }
 
-/* Blocks that prefilling the next `tokens` of a request takes beyond those it holds. */
+/* Blocks of a request that waits for its first chunk that the machine's cache has; of those, how
+ * many nobody holds. Its last token is computed in any case. */
+static inline int64_t view_hit_blocks(const MachineView *view, RequestIx ix, int64_t *ret_unheld) {
+  const Request *request = &view->requests[ix];
+  const Machine *machine = view->machine;
+  *ret_unheld = 0;
+  if (!machine->cache || request->state != REQUEST_WAITS_PREFILL || request->prefilled_tokens > 0)
+    return 0;
+  const int64_t most =
+      batch_whole_blocks(&machine->batch, (int64_t)request_prefill_tokens(request) - 1);
+  return prefix_cache_match(machine->cache, &view->memory[ix].content, machine->pool->block_size,
+                            most, ret_unheld);
+}
+
+/* Tokens of its prefill that have still to be computed. */
+static inline int32_t view_left_tokens(const MachineView *view, RequestIx ix) {
+  const Request *request = &view->requests[ix];
+  int64_t unheld;
+  const int64_t hits = view_hit_blocks(view, ix, &unheld) * view->machine->pool->block_size;
+  return request_prefill_tokens(request) - request->prefilled_tokens - (int32_t)hits;
+}
+
+/* Blocks of a request whose prefill is done up to `done` tokens. */
+static inline int64_t machine_prefill_blocks(const Machine *machine, const Request *request,
+                                             int64_t done) {
+  const bool last = done == request_prefill_tokens(request); // a token is made
+  return last ? machine_held_blocks(machine, done + 1) : blocks_of(machine, done);
+}
+
+/* Free blocks that computing the next `tokens` of a request takes, beside those that it holds or
+ * that the cache has. */
 static inline int64_t view_prefill_blocks(const MachineView *view, RequestIx ix, int32_t tokens) {
   const Request *request = &view->requests[ix];
-  const int64_t done = (int64_t)request->prefilled_tokens + tokens;
-  const bool last = done == request_prefill_tokens(request); // a token is made
-  const int64_t blocks =
-      last ? machine_held_blocks(view->machine, done + 1) : blocks_of(view->machine, done);
-  return blocks - request->kv_blocks;
+  int64_t unheld;
+  const int64_t hits = view_hit_blocks(view, ix, &unheld);
+  const int64_t done = request->prefilled_tokens + hits * view->machine->pool->block_size + tokens;
+  return machine_prefill_blocks(view->machine, request, done) - request->kv_blocks - hits + unheld;
 }
 
 /* The request of prefill_queue that holds KV of earlier chunks; REQUEST_NONE if there is none. */

@@ -60,6 +60,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
 static const OptionSpec options[] = {
     FCFS_BATCHED_TOKENS("new tokens of one iteration; a longer prompt is taken alone"),
     FCFS_SEQS,
+    FCFS_CACHING,
     {"max_num_prefill_seqs", OPTION_INT, offsetof(State, max_num_prefill_seqs), "0", .min = 0,
      .max = 65536, .help = "prompts prefilled together; 0: no limit of their own"},
     {"pad_prefills", OPTION_BOOL, offsetof(State, pad_prefills), "false",
@@ -73,6 +74,7 @@ const Batcher batcher_continuous = {
                .state_size = sizeof(State),
                .options = options},
     .returns_swapped = true,
+    .caches = fcfs_caches,
     .wake = fcfs_limits_wake,
     .plan = plan,
 };

@@ -4,15 +4,20 @@
 const OptionSpec fcfs_options[] = {
     FCFS_BATCHED_TOKENS("new tokens of one iteration; a longer prompt is taken alone"),
     FCFS_SEQS,
+    FCFS_CACHING,
     {0},
 };
+
+bool fcfs_caches(const void *options) {
+  return ((const FcfsLimits *)options)->enable_prefix_caching;
+}
 
 void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget) {
   const Request *requests = view->requests;
   if (view_prompts_wait(view)) return;
   for (RequestIx ix = view->machine->prefill_queue.first; ix != REQUEST_NONE;
        ix = requests[ix].next) {
-    const int32_t tokens = request_prefill_tokens(&requests[ix]) - requests[ix].prefilled_tokens;
+    const int32_t tokens = view_left_tokens(view, ix);
     const int64_t blocks = view_prefill_blocks(view, ix, tokens);
     if (budget->seqs < 1 || blocks > budget->blocks) return;
     if (tokens > budget->tokens && plan->n_prefills > 0) return;
@@ -88,7 +93,7 @@ bool fcfs_wake(const MachineView *view, Wake why, int64_t max_num_seqs) {
   const RequestIx prefill = machine->prefill_queue.first;
   if (machine->swapped.count == 0 && ((why == WAKE_PREFILL && machine->prefill_queue.count == 1) ||
                                       (why == WAKE_RELEASE && prefill != REQUEST_NONE)))
-    return view_prefill_blocks(view, prefill, request_prefill_tokens(&view->requests[prefill])) <=
+    return view_prefill_blocks(view, prefill, view_left_tokens(view, prefill)) <=
            machine->free_blocks;
   return fcfs_wake_decodes(view, why);
 }

@@ -7,6 +7,7 @@
 typedef struct FcfsLimits {
   int64_t max_num_batched_tokens; // of one iteration
   int64_t max_num_seqs;           // in the batch
+  bool enable_prefix_caching;
 } FcfsLimits;
 
 /* Their rows, of a state that begins with FcfsLimits. */
@@ -20,6 +21,15 @@ typedef struct FcfsLimits {
     "max_num_seqs", OPTION_INT, offsetof(FcfsLimits, max_num_seqs), "256",                         \
         .min = 1, .max = 65536, .help = "sequences in the batch"                                   \
   }
+
+#define FCFS_CACHING                                                                               \
+  {                                                                                                \
+    "enable_prefix_caching", OPTION_BOOL, offsetof(FcfsLimits, enable_prefix_caching), "false",    \
+        .help = "blocks of KV are found again by what is in them"                                  \
+  }
+
+/* As Batcher.caches, of a state that begins with FcfsLimits. */
+bool fcfs_caches(const void *options);
 
 extern const OptionSpec fcfs_options[]; // of a state that is FcfsLimits
 

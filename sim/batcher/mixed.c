@@ -22,6 +22,7 @@ const Batcher batcher_mixed = {
                .state_size = sizeof(FcfsLimits),
                .options = fcfs_options},
     .returns_swapped = true,
+    .caches = fcfs_caches,
     .wake = fcfs_limits_wake,
     .plan = plan,
 };

@@ -7,7 +7,7 @@
 /* The tokens of a prompt that join the iteration; 0: it waits. */
 static int64_t joining_tokens(const MachineView *view, RequestIx ix, const Budget *budget) {
   const Request *request = &view->requests[ix];
-  const int64_t rest = request_prefill_tokens(request) - request->prefilled_tokens;
+  const int64_t rest = view_left_tokens(view, ix);
   if (request->prefilled_tokens > 0)
     return fcfs_fitting_tokens(view, ix, rest < budget->tokens ? rest : budget->tokens,
                                budget->blocks);
@@ -34,11 +34,12 @@ static bool join(const MachineView *view, RequestIx ix, BatchPlan *plan, Budget 
   const Request *request = &view->requests[ix];
   const int64_t tokens = budget->tokens > 0 ? joining_tokens(view, ix, budget) : 0;
   if (tokens == 0) return false;
-  plan_prefill(plan, ix, (int32_t)tokens);
+  const int64_t left = view_left_tokens(view, ix);
   budget->tokens -= tokens;
   budget->blocks -= view_prefill_blocks(view, ix, (int32_t)tokens);
   budget->seqs -= request->prefilled_tokens == 0;
-  return request->prefilled_tokens + tokens == request_prefill_tokens(request);
+  plan_prefill(plan, ix, (int32_t)tokens);
+  return tokens == left;
 }
 
 static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
@@ -71,6 +72,7 @@ static bool wake(void *state, void *machine_state, const MachineView *view, Wake
 static const OptionSpec options[] = {
     FCFS_BATCHED_TOKENS("tokens of one iteration, one per decode; prompts are cut to the rest"),
     FCFS_SEQS,
+    FCFS_CACHING,
     {0},
 };
 
@@ -80,6 +82,7 @@ const Batcher batcher_sarathi = {
                .state_size = sizeof(FcfsLimits),
                .options = options},
     .returns_swapped = true,
+    .caches = fcfs_caches,
     .wake = wake,
     .plan = plan,
 };

@@ -25,7 +25,7 @@ run_swarm() {
 run_named() {
   case $1 in
   swarm) run_swarm ;;
-  seesaw) run seesaw --set workload.requests=300 ;;
+  seesaw | chat) run "$1" --set workload.requests=300 ;;
   continuous)
     run quickstart --set policies.batcher=continuous --set policies.transfer=serialized
     ;;

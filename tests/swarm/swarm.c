@@ -188,15 +188,15 @@ static const char *check_wasted(const Cluster *cluster, const Trial *trial, int6
   const Metrics *metrics = &trial->result.metrics;
   const MachineTotals *totals = &trial->result.totals;
   if (metrics->evictions > 0) return NULL;
-  int64_t wasted = totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens +
-                   totals->decode_tokens - served;
-  int64_t n_begun = 0;
+  const int64_t wasted = totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens +
+                         totals->decode_tokens - served;
+  int64_t n_begun = 0, cached = 0;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     const RequestRecord *record = &trial->records[i];
     n_begun += record->cancelled && record->first_token_at >= 0;
-    if (record->cancelled) wasted -= record->cached_tokens;
+    if (record->cancelled) cached += record->cached_tokens; // that may have been dropped since
   }
-  if (wasted > metrics->cancelled_tokens - n_begun ||
+  if (wasted > metrics->cancelled_tokens - n_begun + cached ||
       wasted < metrics->cancelled_tokens - (int64_t)metrics->cancelled)
     return "tokens for those who gave up are miscounted";
   return NULL;

@@ -30,6 +30,7 @@ Test(llm, shipped_models_have_their_published_size) {
       {"opt-66b", 65.72, 2359296},      {"llama-13b", 13.02, 819200},
       {"codellama-34b", 33.74, 196608}, {"llama3-8b", 8.03, 131072},
       {"llama3-15b", 15.01, 262144},    {"llama3-70b", 70.55, 327680},
+      {"llama3.1-70b", 70.55, 327680},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm;
