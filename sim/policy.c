@@ -122,8 +122,8 @@ bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool) {
   const Batcher *batcher = (const Batcher *)choice.policy;
   const KvTier *kvtier = (const KvTier *)sim_pool_policy(config, pool, POLICY_KVTIER).policy;
   const PoolPolicy *shaper = (const PoolPolicy *)sim_policy(config, POLICY_POOL).policy;
-  return batcher->caches && batcher->caches(choice.state) && !kvtier_moves(kvtier) &&
-         !shaper->shape;
+  return batcher->caches && choice.state && batcher->caches(choice.state) &&
+         !kvtier_moves(kvtier) && !shaper->shape;
 }
 
 const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy *kvtier) {
