@@ -17,7 +17,8 @@ typedef struct Content {
   int32_t n_segments;
 } Content;
 
-/* As the row has it, and then the request's own, named by its id. Memory is reused. */
+/* As the row has it, and then the request's own, named by its id or another number that no other
+ * has. Memory is reused. */
 void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena *arena);
 /* The key of the first `tokens` > 0 of it, not 0. */
 uint64_t content_key(const Content *self, int64_t tokens);

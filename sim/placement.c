@@ -120,7 +120,10 @@ static void keep_content(Engine *self, RequestIx ix) {
   if (!self->keeps_content) return;
   ARENA_RESERVE(self->arena, self->memory, self->memory_capacity, self->requests.n_slots);
   self->view.memory = self->memory;
-  content_set(&self->memory[ix].content, &self->next_row, self->requests.slots[ix].id, self->arena);
+  const SavedCaches *saved = self->config->saved_caches;
+  const uint64_t id = self->requests.slots[ix].id;
+  content_set(&self->memory[ix].content, &self->next_row, saved ? hash_fold(saved->salt, id) : id,
+              self->arena);
 }
 
 static RequestIx admit_row(Engine *self) {

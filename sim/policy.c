@@ -116,6 +116,16 @@ PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, Poli
   return own->policy ? *own : sim_policy(config, kind);
 }
 
+/* Memory that grows, or that is another shape's for a time, is counted. */
+bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool) {
+  const PolicyChoice choice = sim_pool_policy(config, pool, POLICY_BATCHER);
+  const Batcher *batcher = (const Batcher *)choice.policy;
+  const KvTier *kvtier = (const KvTier *)sim_pool_policy(config, pool, POLICY_KVTIER).policy;
+  const PoolPolicy *shaper = (const PoolPolicy *)sim_policy(config, POLICY_POOL).policy;
+  return batcher->caches && choice.state && batcher->caches(choice.state) &&
+         !kvtier_moves(kvtier) && !shaper->shape;
+}
+
 const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy *kvtier) {
   const Batcher *batches = (const Batcher *)batcher;
   const KvTier *tier = (const KvTier *)kvtier;

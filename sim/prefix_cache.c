@@ -236,6 +236,34 @@ void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
   held->n_registered = 0;
 }
 
+/* --- from run to run */
+
+static void save_block(const PrefixCache *self, SavedCache *saved, BlockIx ix, Arena *arena) {
+  const uint64_t key = self->blocks[ix].key;
+  if (key == 0 || find(self, key) != ix) return;
+  ARENA_RESERVE(arena, saved->keys, saved->capacity, (size_t)saved->n + 1);
+  saved->keys[saved->n++] = key;
+}
+
+void prefix_cache_save(const PrefixCache *self, SavedCache *ret_saved, Arena *arena) {
+  *ret_saved = (SavedCache){.given = true};
+  for (BlockIx ix = self->oldest; ix != BLOCK_NONE; ix = self->blocks[ix].next)
+    save_block(self, ret_saved, ix, arena);
+  for (BlockIx ix = 0; ix < (BlockIx)self->n_used; ix++)
+    if (self->blocks[ix].references > 0) save_block(self, ret_saved, ix, arena);
+}
+
+void prefix_cache_load(PrefixCache *self, const SavedCache *saved) {
+  assert(self->n_used == 0);
+  int64_t i = saved->n > self->n_blocks ? saved->n - self->n_blocks : 0;
+  for (; i < saved->n; i++) {
+    const BlockIx ix = pop_free(self);
+    self->n_free--;
+    add_key(self, ix, saved->keys[i]);
+    push_free(self, ix);
+  }
+}
+
 /* --- audit */
 
 static void check_ring(const PrefixCache *self, const CacheSlot *slot, int64_t *n_keyed) {

@@ -64,6 +64,14 @@ typedef struct RequestMemory {
   HeldBlocks arriving; // on the machine that its KV is on its way to
 } RequestMemory;
 
+/* What a cache has of each key, from the least to the most recently used. */
+typedef struct SavedCache {
+  uint64_t *keys;
+  size_t capacity;
+  int64_t n;
+  bool given; // somebody said what it has, if only nothing
+} SavedCache;
+
 /* `n_blocks` > 0 free blocks. */
 void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena);
 /* The longest run of the first `most` blocks of `content`, of `block_size` tokens, that is found;
@@ -80,6 +88,10 @@ void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *c
                            int64_t block_size, int64_t tokens);
 /* Gives all of its blocks back, from the last to the first. */
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held);
+/* The blocks that are found; those that are held count as most recently used. */
+void prefix_cache_save(const PrefixCache *self, SavedCache *ret_saved, Arena *arena);
+/* A new one begins with the most recent of those that were saved, as many as it has blocks. */
+void prefix_cache_load(PrefixCache *self, const SavedCache *saved);
 /* Whether the key is found. */
 bool prefix_cache_has(const PrefixCache *self, uint64_t key);
 /* The books against each other; the references against `n_references`, those that requests hold.

@@ -47,6 +47,7 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .timeline = self->timeline,
                         .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
+                        .caches = ARENA_ARRAY(self->arena, const PrefixCache *, self->n_machines),
                         .digest = self->log.digest,
                         .events = self->n_events,
                         .stopped = self->stopped,
@@ -68,6 +69,8 @@ void engine_sum_up(Engine *self, SimResult *result) {
           pool->pool->cost_per_hour * pool->pool->count * tick_seconds(self->now) / 3600;
     first += pool->pool->count;
   }
-  for (uint32_t m = 0; m < self->n_machines; m++)
+  for (uint32_t m = 0; m < self->n_machines; m++) {
     result->machines[m] = self->machines[m].totals;
+    result->caches[m] = self->machines[m].cache;
+  }
 }

@@ -72,16 +72,11 @@ static void *copy_state(const PolicyChoice *choice, Arena *arena) {
   return state;
 }
 
-/* Memory that grows, or that is another shape's for a time, is counted. */
-static bool keeps_cache(const Engine *self, const Machine *machine) {
-  const Batcher *batcher = machine->batcher;
-  return batcher->caches && batcher->caches(machine->batcher_options) && !machine->moves_kv &&
-         !self->pool_policy->shape;
-}
-
 static void start_cache(Engine *self, Machine *machine) {
   machine->cache = ARENA_NEW(self->arena, PrefixCache);
   prefix_cache_init(machine->cache, machine->pool->kv_blocks, self->arena);
+  if (self->config->saved_caches)
+    prefix_cache_load(machine->cache, &self->config->saved_caches->machines[machine->ix]);
   batch_keep_lists(&machine->batch, self->arena);
   self->keeps_content = true;
 }
@@ -112,7 +107,7 @@ static void init_machine_policies(Engine *self) {
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = options[1];
     engine_start_tier(self, machine);
-    if (keeps_cache(self, machine)) start_cache(self, machine);
+    if (sim_keeps_cache(config, pool)) start_cache(self, machine);
     if (machine_room(machine) < self->smallest_room) self->smallest_room = machine_room(machine);
     const MachineView view = engine_view(self, machine);
     if (machine->batcher->start)

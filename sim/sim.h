@@ -57,6 +57,12 @@ typedef enum NetworkPath {
   NETWORK_INDIRECT, // NICs; KV is stored in CPU memory before and after, and forwarded whole
 } NetworkPath;
 
+/* What an earlier run left in the caches of the machines (saved_caches.h). */
+typedef struct SavedCaches {
+  SavedCache *machines; // of the run
+  uint64_t salt;        // of the numbers of requests, where those name content
+} SavedCaches;
+
 typedef struct SimConfig {
   const PoolSpec *pools;
   uint32_t n_pools;
@@ -81,6 +87,8 @@ typedef struct SimConfig {
   Window window;                  // completions in it are counted apart
   const Executor *executor;       // NULL: the performance models. Implies step
   FILE *event_log;                // NULL: none
+  /* What prefix caches begin with; NULL: nothing. */
+  const SavedCaches *saved_caches;
   /* Called with each request that completes, is rejected or cancelled, booked in `so_far`. 0 goes
    * on, 1 ends the run there, with the results so far; a negative return is a failure, with entries
    * in `diag`. */
@@ -105,6 +113,9 @@ const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy
 PolicyChoice sim_policy(const SimConfig *config, PolicyKind kind);
 /* The batcher or tier of a pool: its own, or that of the run. */
 PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, PolicyKind kind);
+
+/* Whether the machines of a pool keep a prefix cache. */
+bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool);
 
 /* Whether a pool is the decode shape of a group: its GPUs, with their price and what they draw when
  * idle, are those of the pool that is the prefill shape, and count there. */
@@ -145,6 +156,8 @@ typedef struct SimResult {
   const PoolSpec *roomiest[2];
   int64_t room_tokens[2];
   int64_t store_tokens; // the same of every group's store
+  /* [n_machines] as they ended; NULL where there is none. */
+  const PrefixCache **caches;
   MachineTotals totals;
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then

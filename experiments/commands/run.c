@@ -6,10 +6,11 @@
 #include "experiments/results/results.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
+#include "sim/saved_caches.h"
 
 typedef struct Options {
   const Node *set;
-  const char *output, *event_log;
+  const char *output, *event_log, *save_cache;
   int format;
   int64_t seed, tie_seed; // -1: as in the file
   int64_t memory;         // 0: what is free
@@ -24,6 +25,7 @@ static const OptionSpec options[] = {
     CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
     CLI_SEED("--tie-seed", tie_seed, "shuffles events of equal time"),
     CLI_TEXT("--event-log", event_log, "FILE", "writes what happened when, as CSV"),
+    CLI_TEXT("--save-cache", save_cache, "FILE", "writes what prefix caches held at the end"),
     CLI_FLAG("--step", step, "simulates every iteration on its own"),
     CLI_FLAG("--audit", audit, "checks all books after every event"),
     CLI_MEMORY("that it may take"),
@@ -37,33 +39,49 @@ typedef struct Run {
   const Options *options;
   Config config;
   Results results;
-  Output event_log;
+  Output event_log, save_cache;
   SimResult result;
   Report report;
   Arena *arena;
   Diag *diag;
 } Run;
 
-/* An error when the event log would be written over a file that a value of the configuration names;
- * others of the data folder are not looked for. */
-static int check_event_log(const Run *run, const Node *node) {
-  const char *path = run->options->event_log;
+/* An error when what `option` writes would be written over a file that a value of the configuration
+ * names; others of the data folder are not looked for. */
+static int check_values(const Run *run, const char *option, const char *path, const Node *node) {
   int status = 0;
   for (const Node *child = node->first; child; child = child->next)
-    status |= check_event_log(run, child);
+    status |= check_values(run, option, path, child);
   if (node->kind != NODE_SCALAR) return status;
   const char *named = path_resolve(node->text, run->config.directory, run->arena);
-  if (!output_is_same(path, named)) return 0;
-  return diag_error(run->diag, node->at, "'--event-log' would be written over '%s'", named);
+  if (!output_is_same(path, named)) return status;
+  return diag_error(run->diag, node->at, "'%s' would be written over '%s'", option, named);
 }
 
-static int open_event_log(Run *run) {
-  const Options *given = run->options;
-  const char *const inputs[] = {run->config.path, given->output, NULL};
-  if (!given->event_log) return 0;
-  if (output_check(given->event_log, inputs, run->diag) || check_event_log(run, run->config.root))
+/* `other` is another file that is written. */
+static int open_output(Run *run, Output *output, const char *option, const char *path,
+                       const char *other) {
+  const char *const inputs[] = {run->config.path, other ? other : run->options->output,
+                                run->options->output, NULL};
+  if (!path) return 0;
+  if (output_check(path, inputs, run->diag) || check_values(run, option, path, run->config.root))
     return -1;
-  return output_open(&run->event_log, given->event_log, run->arena, run->diag);
+  return output_open(output, path, run->arena, run->diag);
+}
+
+static int open_outputs(Run *run) {
+  const Options *given = run->options;
+  if (given->save_cache && !config_keeps_caches(&run->config)) {
+    diag_error(run->diag, place_of_file(run->config.path),
+               "'--save-cache' is for prefix caches, and no pool keeps one");
+    config_hint_caching(run->diag);
+    return -1;
+  }
+  return open_output(run, &run->event_log, "--event-log", given->event_log, NULL) ||
+                 open_output(run, &run->save_cache, "--save-cache", given->save_cache,
+                             given->event_log)
+             ? -1
+             : 0;
 }
 
 static int open_files(Run *run) {
@@ -73,7 +91,7 @@ static int open_files(Run *run) {
   if (given->output &&
       results_open(&run->results, given->output, run->config.data_root, run->arena, run->diag))
     return -1;
-  return open_event_log(run);
+  return open_outputs(run);
 }
 
 static int on_request(void *context, const RequestRecord *record, const Metrics *so_far,
@@ -100,6 +118,16 @@ static void note_sharing(const Run *run, const TraceSource *trace) {
           text_shown(run->config.workload.trace, run->arena));
 }
 
+/* What was asked for is written and whole, or there is an entry. */
+static int end_outputs(Run *run) {
+  if (run->event_log.file && output_commit(&run->event_log, run->diag)) return -1;
+  if (!run->save_cache.file) return 0;
+  if (saved_caches_save(&run->result, run->save_cache.file, place_of_file(run->config.path),
+                        run->arena, run->diag))
+    return -1;
+  return output_commit(&run->save_cache, run->diag);
+}
+
 static int simulate(Run *run) {
   SimConfig *sim = &run->config.sim;
   const TraceSource *trace = sim->trace;
@@ -119,7 +147,7 @@ static int simulate(Run *run) {
   int status =
       config_simulate(&run->config, sim, &run->result, &run->report, run->arena, run->diag);
   progress_done(&progress);
-  if (status == 0 && run->event_log.file) status = output_commit(&run->event_log, run->diag);
+  if (status == 0) status = end_outputs(run);
   if (status) return -1;
   note_sharing(run, trace);
   return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
@@ -168,6 +196,7 @@ static int run_run(Cli *cli) {
   const int code = run_config(&run, cli->operands[0]);
   if (run.config.sim.trace) trace_close(run.config.sim.trace);
   output_drop(&run.event_log);
+  output_drop(&run.save_cache);
   results_close(&run.results);
   cli_interrupted(cli, "nothing of the run is kept; the same command begins anew");
   return code;

@@ -11,7 +11,7 @@ typedef struct TopKeys {
   const char *model;
   const Node *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window;
+      *window, *warm;
   int engine;
   int64_t seed, tie_seed;
 } TopKeys;
@@ -38,6 +38,8 @@ const OptionSpec config_options[] = {
         .help = "a set of performance models, fitted by default, or a map, see below"),
     TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
     TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below"),
+    TOP(warm, OPTION_NODE,
+        .help = "file of 'tandem run --save-cache': what prefix caches begin with"),
     TOP(seed, OPTION_INT, .fallback = "1", SEED_RANGE,
         .help = "of all random draws; the workload may have its own"),
     TOP(tie_seed, OPTION_INT, .fallback = "0", SEED_RANGE,
@@ -178,6 +180,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
   if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);
   if (keys.window) status |= bind_window(&self->sim.window, keys.window, diag);
+  if (keys.warm) status |= config_bind_warm(self, keys.warm, status == 0, arena, diag);
   return status | config_bind_slo(self, keys.slo, arena, diag);
 }
 

@@ -107,6 +107,8 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 uint64_t config_text_digest(const Config *self);
 /* Whether the machines of some pool keep a prefix cache. */
 bool config_keeps_caches(const Config *self);
+/* Adds to the newest entry which batchers' machines can keep one. */
+void config_hint_caching(Diag *diag);
 
 /* private: the parts of config_load, one file each */
 
@@ -158,6 +160,8 @@ int config_load_hardware(Config *self, Hardware *ret_hardware, const char *writt
                          Arena *arena, Diag *diag);
 /* After the pools and policies, all in order. `node` is NULL when absent. */
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* The value of `warm`. Its file is read only where all else is in order (`whole`). */
+int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);

@@ -79,6 +79,7 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
                                        &workload->sessions.turns};
   for (int i = 0; i < 3 && workload->sessions.given; i++)
     fold_reals(&hash, turns[i]->quantiles, turns[i]->n_quantiles);
+  if (self->sim.saved_caches) hash = hash_fold(hash, self->sim.saved_caches->salt);
   if (workload->trace && fold_file(&hash, workload->trace, diag)) return -1;
   *ret_digest = hash;
   return 0;

@@ -115,16 +115,12 @@ int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const No
 }
 
 bool config_keeps_caches(const Config *self) {
-  for (uint32_t p = 0; p < self->sim.n_pools; p++) {
-    const PolicyChoice choice = sim_pool_policy(&self->sim, &self->sim.pools[p], POLICY_BATCHER);
-    const Batcher *batcher = (const Batcher *)choice.policy;
-    if (batcher->caches && batcher->caches(choice.state)) return true;
-  }
+  for (uint32_t p = 0; p < self->sim.n_pools; p++)
+    if (sim_keeps_cache(&self->sim, &self->sim.pools[p])) return true;
   return false;
 }
 
-/* The batchers whose machines can keep a prefix cache. */
-static void hint_caching(Diag *diag) {
+void config_hint_caching(Diag *diag) {
   const char *names = NULL;
   for (const Policy *const *batcher = policy_list(POLICY_BATCHER); *batcher; batcher++) {
     if (!((const Batcher *)*batcher)->caches) continue;
@@ -159,6 +155,6 @@ int config_check_router(const Config *self, Diag *diag) {
   diag_error(diag, policies ? config_place(policies, "router") : self->root->at,
              "router '%s' goes by what prefix caches hold, and no pool keeps one",
              router->policy.name);
-  hint_caching(diag);
+  config_hint_caching(diag);
   return -1;
 }

@@ -62,6 +62,15 @@ static bool same_timeline(const Timeline *a, const Timeline *b) {
   return same;
 }
 
+/* What is left in them, in the order in which it would go. */
+static bool same_cache(const PrefixCache *a, const PrefixCache *b) {
+  if (!a || !b) return a == b;
+  BlockIx i = a->oldest, j = b->oldest;
+  for (; i != BLOCK_NONE && j != BLOCK_NONE; i = a->blocks[i].next, j = b->blocks[j].next)
+    if (a->blocks[i].key != b->blocks[j].key) return false;
+  return i == j && a->n_keys == b->n_keys && a->n_evictions == b->n_evictions;
+}
+
 static bool same_run(const SimResult *a, const SimResult *b) {
   return same_totals(&a->totals, &b->totals) &&
          memcmp(a->roomiest, b->roomiest, sizeof a->roomiest) == 0 &&
@@ -77,6 +86,8 @@ const char *compare_results(const SimResult *a, const SimResult *b) {
   if (!same_metrics(&a->metrics, &b->metrics)) return "the metrics differ";
   for (uint32_t i = 0; i < a->n_machines; i++)
     if (!same_totals(&a->machines[i], &b->machines[i])) return "the totals of a machine differ";
+  for (uint32_t i = 0; a->caches && i < a->n_machines; i++)
+    if (!same_cache(a->caches[i], b->caches[i])) return "what a cache has left differs";
   for (uint32_t i = 0; i < a->n_pools; i++)
     if (!same_pool(&a->pools[i], &b->pools[i])) return "the figures of a pool differ";
   for (uint32_t i = 0; i < a->n_groups; i++)

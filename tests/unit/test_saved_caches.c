@@ -1,0 +1,133 @@
+/* What caches held, from run to run. Pinned: a trace cut in two runs finds as much as in one where
+ * nothing is evicted, and a request's own tokens are not those of its namesake; which keys fit, and
+ * in what order they go; what is refused, and where. */
+#include "sim/saved_caches.h"
+#include "tests/unit/sim_testing.h"
+
+enum { ROWS = 40, FAMILIES = 5, SHARED = 64, PROMPT = 128 };
+
+static Scene scene;
+
+static void begin(void) {
+  setup();
+  scene_init(&scene, &arena, &diag);
+  scene_choose(&scene, POLICY_BATCHER, "vllm", NULL);
+}
+
+TestSuite(saved_caches, .init = begin, .fini = teardown);
+
+/* The file that the run before would have written. */
+static const char *saved_text(void) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *file = open_memstream(&text, &size);
+  cr_assert_eq(saved_caches_save(&scene.result, file, place_of_file("run"), &arena, &diag), 0);
+  fclose(file);
+  const char *copy = arena_copy(&arena, text, size);
+  free(text);
+  return copy;
+}
+
+static int load(SavedCaches *ret_saved, const char *text) {
+  LineReader reader;
+  line_reader_open_text(&reader, "file", text, strlen(text), &arena);
+  return saved_caches_load(ret_saved, &reader, place_of_file("config"), &scene.config, &arena,
+                           &diag);
+}
+
+static int64_t run_rows(TraceRow *rows, size_t first, size_t n) {
+  const Tick start = rows[first].at;
+  for (size_t i = first; i < first + n; i++)
+    rows[i].at -= start;
+  cr_assert_eq(scene_run(&scene, rows + first, n), 0);
+  for (size_t i = first; i < first + n; i++)
+    rows[i].at += start;
+  return scene.result.totals.cached_tokens;
+}
+
+Test(saved_caches, two_halves_find_what_the_whole_does) {
+  TraceSegment segments[ROWS];
+  TraceRow rows[ROWS];
+  for (int i = 0; i < ROWS; i++) {
+    segments[i] = (TraceSegment){.id = 100 + (uint64_t)(i * i % FAMILIES), .end = SHARED};
+    rows[i] = row(i * TICKS_PER_SECOND, PROMPT, 3);
+    rows[i].segments = &segments[i];
+    rows[i].n_segments = 1;
+  }
+  SavedCaches saved;
+  const int64_t whole = run_rows(rows, 0, ROWS), cold = run_rows(rows, ROWS / 2, ROWS / 2);
+  const int64_t first = run_rows(rows, 0, ROWS / 2);
+  cr_assert_eq(load(&saved, saved_text()), 0);
+  scene.config.saved_caches = &saved;
+  const int64_t warm = run_rows(rows, ROWS / 2, ROWS / 2);
+  cr_expect_gt(warm, cold);
+  cr_expect_eq(first + warm, whole);
+  SavedCaches again;
+  cr_assert_eq(load(&again, saved_text()), 0);
+  cr_expect_gt(again.machines[0].n, saved.machines[0].n);
+  cr_expect_neq(again.salt, saved.salt);
+}
+
+/* A cache with these keys, in the order in which they were used. */
+static PrefixCache cache_of(int64_t n_blocks, const SavedCache *saved) {
+  PrefixCache cache;
+  prefix_cache_init(&cache, n_blocks, &arena);
+  prefix_cache_load(&cache, saved);
+  prefix_cache_audit(&cache, 0);
+  return cache;
+}
+
+Test(saved_caches, the_most_recent_stay_and_the_least_go_first) {
+  uint64_t keys[] = {11, 22, 33, 44};
+  PrefixCache cache = cache_of(3, &(SavedCache){.keys = keys, .n = 4});
+  cr_expect(!prefix_cache_has(&cache, 11) && prefix_cache_has(&cache, 22));
+  HeldBlocks held = {.blocks = NULL};
+  ARENA_RESERVE(&arena, held.blocks, held.capacity, 4);
+  prefix_cache_take(&cache, &held, 1);
+  cr_expect(!prefix_cache_has(&cache, 22) && prefix_cache_has(&cache, 33));
+  SavedCache saved;
+  prefix_cache_save(&cache, &saved, &arena);
+  cr_assert_eq(saved.n, 2);
+  cr_expect(saved.keys[0] == 33 && saved.keys[1] == 44);
+}
+
+Test(saved_caches, machines_are_found_by_pool_and_number) {
+  SavedCaches saved;
+  scene.pools[0].kv_blocks = 2;
+  const char *name = scene.pools[0].name;
+  const char *text = arena_printf(&arena,
+                                  "tandem caches 1\nmachine 7 16 1 %s\n00000000000000aa\n"
+                                  "machine 0 99 1 other pool\n00000000000000bb\n"
+                                  "machine 0 16 3 %s\n0000000000000001\n0000000000000002\n"
+                                  "0000000000000003\n",
+                                  name, name);
+  cr_assert_eq(load(&saved, text), 0);
+  cr_assert_eq(saved.machines[0].n, 2);
+  cr_expect(saved.machines[0].keys[0] == 2 && saved.machines[0].keys[1] == 3);
+}
+
+Test(saved_caches, what_is_wrong_is_said_where_it_stands) {
+  static const struct {
+    const char *text, *message;
+    int line;
+  } cases[] = {
+      {"caches\n", "begins with", 1},
+      {"tandem caches 1\nmachine 0 16\n", "machine INDEX BLOCK_SIZE KEYS POOL", 2},
+      {"tandem caches 1\nmachine 0 0 1 POOL\n", "machine INDEX BLOCK_SIZE KEYS POOL", 2},
+      {"tandem caches 1\nmachine 0 32 0 POOL\n", "blocks of 32 tokens", 2},
+      {"tandem caches 1\nmachine 0 16 2 POOL\n00000000000000aa\n", "ends after 1 of its 2", 2},
+      {"tandem caches 1\nmachine 0 16 1 POOL\naa\n", "16 digits", 3},
+      {"tandem caches 1\nmachine 0 16 1 POOL\n0000000000000000\n", "16 digits", 3},
+      {"tandem caches 1\nmachine 0 16 0 POOL\nmachine 0 16 0 POOL\n", "was here before", 3},
+      {"tandem caches 1\nmachine 0 16 0 x\n", "nothing in 'file'", 0},
+  };
+  scene.pools[0].name = "POOL";
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    SavedCaches saved;
+    cr_assert_eq(load(&saved, cases[i].text), -1, "case %zu", i);
+    const DiagEntry *entry = &diag.entries[diag.n_entries - 1];
+    cr_expect_eq(diag.n_entries, (int)i + 1);
+    cr_expect_eq(entry->at.line, cases[i].line, "case %zu", i);
+    cr_expect(strstr(entry->message, cases[i].message), "%s", entry->message);
+  }
+}
