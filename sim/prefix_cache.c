@@ -172,14 +172,39 @@ static void hold(PrefixCache *self, HeldBlocks *held, BlockIx ix) {
   held->blocks[held->n++] = ix;
 }
 
+/* The keys of the `n` <= AHEAD blocks after the first `from`. */
+static void keys_of(const PrefixCache *self, const Content *content, int64_t block_size,
+                    int64_t from, int64_t n, uint64_t *ret_keys) {
+  for (int64_t i = 0; i < n; i++) {
+    ret_keys[i] = content_key(content, (from + i + 1) * block_size);
+    fetch_slot(self, ret_keys[i]);
+  }
+}
+
+/* Of those blocks, how many of the first are found. */
+static int64_t find_some(const PrefixCache *self, const uint64_t *keys, int64_t n,
+                         BlockIx *ret_found) {
+  int64_t i = 0;
+  for (; i < n && (ret_found[i] = find(self, keys[i])) != BLOCK_NONE; i++)
+    __builtin_prefetch(&self->blocks[ret_found[i]], 1);
+  return i;
+}
+
+static int64_t at_most(int64_t n) {
+  return n < AHEAD ? n : AHEAD;
+}
+
 int64_t prefix_cache_match(const PrefixCache *self, const Content *content, int64_t block_size,
                            int64_t most, int64_t *ret_unheld) {
-  int64_t n = 0;
+  uint64_t keys[AHEAD];
+  BlockIx found[AHEAD];
+  int64_t n = 0, n_found = AHEAD;
   *ret_unheld = 0;
-  for (; n < most; n++) {
-    const BlockIx ix = find(self, content_key(content, (n + 1) * block_size));
-    if (ix == BLOCK_NONE) break;
-    *ret_unheld += self->blocks[ix].references == 0;
+  for (; n < most && n_found == AHEAD; n += n_found) {
+    keys_of(self, content, block_size, n, at_most(most - n), keys);
+    n_found = find_some(self, keys, at_most(most - n), found);
+    for (int64_t i = 0; i < n_found; i++)
+      *ret_unheld += self->blocks[found[i]].references == 0;
   }
   return n;
 }
@@ -216,11 +241,8 @@ void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *c
   uint64_t keys[AHEAD];
   assert(full <= held->n);
   while (held->n_registered < full) {
-    const int64_t left = full - held->n_registered, n = left < AHEAD ? left : AHEAD;
-    for (int64_t i = 0; i < n; i++) {
-      keys[i] = content_key(content, (held->n_registered + i + 1) * block_size);
-      fetch_slot(self, keys[i]);
-    }
+    const int64_t n = at_most(full - held->n_registered);
+    keys_of(self, content, block_size, held->n_registered, n, keys);
     for (int64_t i = 0; i < n; i++)
       add_key(self, held->blocks[held->n_registered++], keys[i]);
   }

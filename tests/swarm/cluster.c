@@ -462,6 +462,15 @@ static void draw_patience(const Draw *self, TraceRow *rows, int n) {
   }
 }
 
+/* For batchers that mind. From a stream of their own too. */
+static void draw_priorities(const Draw *self, TraceRow *rows, int n) {
+  Rng rng;
+  rng_init(&rng, self->seed, "priorities");
+  const uint64_t classes = 1 + rng_below(&rng, 3);
+  for (int i = 0; i < n; i++)
+    rows[i].priority = (int32_t)rng_below(&rng, classes);
+}
+
 /* Returns the most tokens of one request. */
 static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   const int n = (int)magnitude(self, 1, MAX_REQUESTS);
@@ -482,6 +491,7 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   }
   draw_content(self, rows, n);
   draw_patience(self, rows, n);
+  draw_priorities(self, rows, n);
   workload->rows = rows;
   workload->n_rows = n;
   return largest;
