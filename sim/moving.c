@@ -103,8 +103,9 @@ static void take_room(Engine *self, Transfer *transfer) {
 /* Undoes that, of which `moved` bytes have gone. */
 static void give_room(Engine *self, Transfer *transfer, int64_t moved) {
   life_room_given(self, transfer->request);
-  engine_books(self, request)->transferred_bytes -= kv_bytes(self, transfer) - moved;
-  engine_books(self, request)->spared_bytes -= bytes_of(self, transfer, transfer->cached_tokens);
+  Metrics *metrics = engine_books(self, &self->requests.slots[transfer->request]);
+  metrics->transferred_bytes -= kv_bytes(self, transfer) - moved;
+  metrics->spared_bytes -= bytes_of(self, transfer, transfer->cached_tokens);
   transfer->cached_tokens = 0;
 }
 
@@ -347,7 +348,7 @@ static void give_room_back(Engine *self, RequestIx ix) {
   transfer->stage = TRANSFER_WAITS;
   transfer->choice.mode = TRANSFER_SERIALIZED;
   give_room(self, transfer, 0);
-  engine_books(self, request)->transfers--;
+  engine_books(self, &self->requests.slots[ix])->transfers--;
   engine_admit_inbound(self, to);
   engine_wake(self, to, WAKE_RELEASE, ix);
 }
