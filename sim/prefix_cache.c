@@ -14,10 +14,23 @@ void prefix_cache_init(PrefixCache *self, int64_t n_blocks, Arena *arena) {
 
 /* --- keys */
 
+/* Blocks and slots are all over the memory, and waiting for it is most of what they cost: what is
+ * needed so many of them later is fetched ahead. */
+enum { AHEAD = 8 };
+
+/* Where a key is first looked for. */
+static size_t home_of(const PrefixCache *self, uint64_t key) {
+  return (size_t)hash_mix(key) & (self->n_slots - 1);
+}
+
+static void fetch_slot(const PrefixCache *self, uint64_t key) {
+  if (self->n_slots > 0) __builtin_prefetch(&self->slots[home_of(self, key)], 1);
+}
+
 /* Where a key is or would be. */
 static size_t slot_of(const PrefixCache *self, uint64_t key) {
   const size_t mask = self->n_slots - 1;
-  size_t i = (size_t)hash_mix(key) & mask;
+  size_t i = home_of(self, key);
   while (self->slots[i].key != 0 && self->slots[i].key != key)
     i = (i + 1) & mask;
   return i;
@@ -72,7 +85,7 @@ static void add_key(PrefixCache *self, BlockIx ix, uint64_t key) {
 static void empty_slot(PrefixCache *self, size_t hole) {
   const size_t mask = self->n_slots - 1;
   for (size_t i = (hole + 1) & mask; self->slots[i].key != 0; i = (i + 1) & mask) {
-    const size_t home = (size_t)hash_mix(self->slots[i].key) & mask;
+    const size_t home = home_of(self, self->slots[i].key);
     if (((i - home) & mask) < ((i - hole) & mask)) continue;
     self->slots[hole] = self->slots[i];
     hole = i;
@@ -110,6 +123,14 @@ static void leave_queue(PrefixCache *self, const CacheBlock *block) {
     self->blocks[block->next].previous = block->previous;
 }
 
+/* The two that are next to be taken for something else. */
+static void fetch_oldest(const PrefixCache *self) {
+  if (self->oldest == BLOCK_NONE) return;
+  const CacheBlock *block = &self->blocks[self->oldest];
+  fetch_slot(self, block->key);
+  if (block->next != BLOCK_NONE) __builtin_prefetch(&self->blocks[block->next], 1);
+}
+
 static BlockIx pop_free(PrefixCache *self) {
   BlockIx ix = self->unkeyed;
   if (ix != BLOCK_NONE) {
@@ -121,6 +142,7 @@ static BlockIx pop_free(PrefixCache *self) {
   } else {
     ix = self->oldest;
     leave_queue(self, &self->blocks[ix]);
+    fetch_oldest(self);
     forget_key(self, ix);
   }
   return ix;
@@ -191,15 +213,23 @@ void prefix_cache_take(PrefixCache *self, HeldBlocks *held, int64_t n) {
 void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *content,
                            int64_t block_size, int64_t tokens) {
   const int64_t full = tokens / block_size;
+  uint64_t keys[AHEAD];
   assert(full <= held->n);
-  for (; held->n_registered < full; held->n_registered++)
-    add_key(self, held->blocks[held->n_registered],
-            content_key(content, (held->n_registered + 1) * block_size));
+  while (held->n_registered < full) {
+    const int64_t left = full - held->n_registered, n = left < AHEAD ? left : AHEAD;
+    for (int64_t i = 0; i < n; i++) {
+      keys[i] = content_key(content, (held->n_registered + i + 1) * block_size);
+      fetch_slot(self, keys[i]);
+    }
+    for (int64_t i = 0; i < n; i++)
+      add_key(self, held->blocks[held->n_registered++], keys[i]);
+  }
 }
 
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held) {
   while (held->n > 0) {
     const BlockIx ix = held->blocks[--held->n];
+    if (held->n >= AHEAD) __builtin_prefetch(&self->blocks[held->blocks[held->n - AHEAD]], 1);
     assert(self->blocks[ix].references > 0);
     if (--self->blocks[ix].references == 0) push_free(self, ix);
   }
