@@ -87,7 +87,10 @@ static void check_requests(const Engine *engine) {
   }
   assert(n_queued == 0 && n_runs == 0 && n_chunks == 0);
   const Metrics *metrics = &engine->metrics;
-  assert(metrics->asked.requests == metrics_ended(metrics) + engine->requests.n_live);
+  const Metrics *warm_up = &engine->warm_up_metrics;
+  assert(metrics->asked.requests + warm_up->asked.requests == engine->n_arrived);
+  assert(engine->n_arrived ==
+         metrics_ended(metrics) + metrics_ended(warm_up) + engine->requests.n_live);
 }
 
 /* Whether the batch of the machine where it is has it. */
@@ -370,9 +373,10 @@ void audit_totals(const Engine *engine, const SimResult *result) {
     const int64_t iterations = totals->prefill_iterations + totals->decode_iterations;
     const Total microseconds = (Total)pool->batch_tokens->total;
     const Total more = microseconds - ticks / (TICKS_PER_SECOND / 1000000);
-    assert(0 <= ticks && ticks <= (Total)engine->now * pool->pool->count);
+    assert(0 <= ticks && ticks <= (Total)result->span * pool->pool->count);
     assert(0 <= totals->mixed_ticks && totals->mixed_ticks <= totals->prefill_ticks);
-    assert(0 <= totals->stall_ticks && totals->stall_ticks <= ticks);
+    // a tier tells of an iteration when it ends, also of one that began before it was counted
+    assert(0 <= totals->stall_ticks && (totals->stall_ticks <= ticks || engine->counted_from > 0));
     assert(-iterations <= more && more <= iterations);
     busy += ticks;
   }

@@ -3,6 +3,7 @@
 #include "sim/memory.h"
 #include "sim/scheduling.h"
 #include "sim/step_listing.h"
+#include "sim/warm_up.h"
 #include <assert.h>
 
 /* --- who is scheduled how */
@@ -53,7 +54,7 @@ static void join_batch(Engine *self, Machine *machine, RequestIx ix, int32_t mad
   request->joined_step = scheduler->number;
   batch_push(&machine->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
              request->output_tokens - made, self->arena);
-  scheduler->n_seconds += made == 1;
+  scheduler->n_seconds[engine_counts(self, request)] += made == 1;
   scheduler->version++;
 }
 
@@ -79,7 +80,7 @@ static void leave_batch(Engine *self, Machine *machine, RequestIx ix, Scheduled 
   const bool has_item = in_flight && request->joined_step + 1 == scheduler->number;
   batch_remove(&machine->batch, self->requests.slots, ix, context);
   scheduler->version++;
-  scheduler->n_seconds -= made == 1;
+  scheduler->n_seconds[engine_counts(self, request)] -= made == 1;
   request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
   request->generated_tokens = (int32_t)made - has_item;
   request->scheduled = (uint8_t)how;
@@ -303,9 +304,12 @@ static void advance_batch(Engine *self, Machine *machine, Step *step) {
   step->n_regular = (int64_t)batch->n_seqs;
   step->shape.decode_seqs = step->n_regular;
   step->shape.context_tokens = batch->context_tokens;
-  step->n_seconds = scheduler->n_seconds;
+  step->n_counted = engine_counted_seqs(self, machine);
   step->version = scheduler->version;
-  scheduler->n_seconds = 0;
+  for (int counted = 0; counted < 2; counted++) {
+    step->n_seconds[counted] = scheduler->n_seconds[counted];
+    scheduler->n_seconds[counted] = 0;
+  }
   engine_list_batch(self, machine, step);
   if (batch->n_seqs > 0) batch_advance(batch, 1);
   scheduler_end_sequences(self, machine, step);
@@ -472,7 +476,7 @@ int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx ix) {
     request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
     made = context - request->prompt_tokens;
     in_flight = min(since_joined, n_steps);
-    scheduler->n_seconds -= made == 1;
+    scheduler->n_seconds[engine_counts(self, request)] -= made == 1;
   } else if (in_next || in_current) {
     if (runs && request->scheduled == SCHEDULED_ENDS) made = request->output_tokens;
     if (in_next) in_flight = min(since_joined, n_steps);

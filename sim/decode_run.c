@@ -3,6 +3,7 @@
 #include "sim/limits.h"
 #include "sim/swapping.h"
 #include "sim/tier.h"
+#include "sim/warm_up.h"
 #include <assert.h>
 
 /* --- time */
@@ -122,7 +123,8 @@ static void begin_part(Engine *self, Machine *machine, uint32_t carry) {
     run->part = 1;
   } else {
     const DecodePiece *piece = present_piece(machine);
-    run->most = self->step ? 1 : INT64_MAX;
+    const bool apart = machine->moves_kv && self->first_counted == UINT64_MAX;
+    run->most = self->step || apart ? 1 : INT64_MAX; // a tier tells what it moved of a whole part
     run->compute = series_of(decode_piece_fine(piece, context), piece->slope * n, carry);
     run->part = part_length(machine, piece);
     assert(run->part > 0);
@@ -154,6 +156,7 @@ void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
   machine->activity = ACTIVITY_DECODE;
   run->began_at = self->now;
   run->tokens = (int64_t)machine->batch.n_seqs;
+  run->counted = engine_counted_seqs(self, machine);
   run->seqs = run->tokens + machine->padding.decode_seqs;
   run->context = machine->batch.context_tokens + machine->padding.context_tokens;
   run->done = run->booked = 0;
@@ -249,18 +252,42 @@ static bool run_over(const Engine *self, const Machine *machine) {
 /* The first token that each sequence makes after its batch changed: those that joined have waited
  * since their last token, the others since the batch last ran. */
 void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
-  Histogram *tbt = &self->metrics.tbt;
-  uint64_t n_joined = 0;
+  uint64_t n_joined[2] = {0, 0}; // by whether they are counted
   for (size_t i = 0; i < self->plan.n_admits; i++) {
     const Request *request = &self->requests.slots[self->plan.admits[i]];
     if (request->state != REQUEST_RUNS) continue;
-    histogram_add(tbt, end - request->last_token_at, 1);
+    Metrics *metrics = engine_books(self, request);
+    histogram_add(&metrics->tbt, end - request->last_token_at, 1);
     if (request->generated_tokens == 1)
-      histogram_add(&self->metrics.second_token, end - request->last_token_at, 1);
-    n_joined++;
+      histogram_add(&metrics->second_token, end - request->last_token_at, 1);
+    n_joined[engine_counts(self, request)]++;
   }
-  const uint64_t n_others = machine->batch.n_seqs - n_joined;
-  if (n_others) histogram_add(tbt, end - machine->decoded_at, n_others);
+  const uint64_t n_counted = (uint64_t)engine_counted_seqs(self, machine);
+  const uint64_t n_others[2] = {machine->batch.n_seqs - n_counted - n_joined[0],
+                                n_counted - n_joined[1]};
+  if (n_others[0])
+    histogram_add(&self->warm_up_metrics.tbt, end - machine->decoded_at, n_others[0]);
+  if (n_others[1]) histogram_add(&self->metrics.tbt, end - machine->decoded_at, n_others[1]);
+}
+
+/* Iterations of the present part. */
+static void add_iterations(const Engine *self, const Machine *machine, int64_t n,
+                           MachineTotals *totals) {
+  const DecodeRun *run = &machine->run;
+  totals->decode_ticks += series_sum(run->series, n);
+  totals->decode_iterations += n;
+  totals->decode_tokens += n * run->tokens;
+  totals->padding_tokens += n * (run->seqs - run->tokens);
+  if (asks(self, machine)) return; // booked by iteration_ticks
+  const Extrapolation extrapolation = present_piece(machine)->extrapolation;
+  totals->extrapolated_iterations[extrapolation] += n;
+  totals->extrapolated_ticks[extrapolation] += series_sum(run->compute, n);
+}
+
+static void add_gaps(const DecodeRun *run, int64_t skip, int64_t n_seqs, Metrics *metrics) {
+  if (run->part > skip && n_seqs > 0)
+    histogram_add_series(&metrics->tbt, series_fine(run->series, skip), series_step(run->series),
+                         (uint64_t)(run->part - skip), (uint64_t)n_seqs);
 }
 
 /* A part of a run has ended: its time, and the gaps but for the run's first iteration, whose are
@@ -268,21 +295,19 @@ void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
 static void book_part(Engine *self, Machine *machine) {
   const DecodeRun *run = &machine->run;
   const int64_t skip = run->done == 0;
-  const int64_t n = run->part - skip;
-  if (n > 0)
-    histogram_add_series(&self->metrics.tbt, series_fine(run->series, skip),
-                         series_step(run->series), (uint64_t)n, (uint64_t)run->tokens);
-  const Tick ticks = self->now - run->part_began_at;
-  histogram_add(machine->batch_tokens, run->seqs,
-                microseconds_between(run->part_began_at, self->now));
-  machine->totals.decode_ticks += ticks;
-  machine->totals.decode_iterations += run->part;
-  machine->totals.decode_tokens += run->part * run->tokens;
-  machine->totals.padding_tokens += run->part * (run->seqs - run->tokens);
-  if (asks(self, machine)) return; // booked by iteration_ticks
-  const Extrapolation extrapolation = present_piece(machine)->extrapolation;
-  machine->totals.extrapolated_iterations[extrapolation] += run->part;
-  machine->totals.extrapolated_ticks[extrapolation] += series_sum(run->compute, run->part);
+  add_gaps(run, skip, run->counted, &self->metrics);
+  add_gaps(run, skip, run->tokens - run->counted, &self->warm_up_metrics);
+  const Tick from =
+      run->part_began_at < machine->counted_from ? machine->counted_from : run->part_began_at;
+  if (from < self->now)
+    histogram_add(machine->batch_tokens, run->seqs, microseconds_between(from, self->now));
+  add_iterations(self, machine, run->part, &machine->totals);
+}
+
+void engine_leave_part_out(const Engine *self, Machine *machine) {
+  const int64_t n = ended_in_part(self, machine) + 1;
+  add_iterations(self, machine, n, &machine->before);
+  machine->counted_from = machine->run.part_began_at + series_sum(machine->run.series, n);
 }
 
 bool engine_end_part(Engine *self, Machine *machine, bool resized) {

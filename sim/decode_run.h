@@ -35,6 +35,8 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
 bool engine_end_part(Engine *self, Machine *machine, bool resized);
 /* Books the first token that each sequence makes after its batch changed. */
 void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end);
+/* The warm-up ends: iterations of the present part up to the one in progress are of it. */
+void engine_leave_part_out(const Engine *self, Machine *machine);
 /* Microseconds that end between two times: as they are summed it does not matter how a run is cut.
  * A pool's ticks would not fit a histogram's counters. */
 static inline uint64_t microseconds_between(Tick from, Tick to) {

@@ -163,7 +163,8 @@ static void loop(Engine *self) {
   const SimConfig *config = self->config;
   while (!engine_is_interrupted(self) && engine_step(self))
     if (config->on_progress && self->n_events % PROGRESS_EVENTS == 0)
-      config->on_progress(config->on_progress_context, metrics_ended(&self->metrics), self->now);
+      config->on_progress(config->on_progress_context, self->n_arrived - self->requests.n_live,
+                          self->now);
 }
 
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {

@@ -91,6 +91,7 @@ struct Group {
   bool marked; // its shape is looked at once the event is handled (marks.h)
   Tick since;  // the last entry into totals.ticks
   GroupTotals totals;
+  GroupTotals before; // of those, before they are counted
 };
 
 static inline int64_t group_blocks(const Group *group, int64_t tokens) {

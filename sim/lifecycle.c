@@ -6,6 +6,7 @@
 #include "sim/scheduling.h"
 #include "sim/swapping.h"
 #include "sim/transition.h"
+#include "sim/warm_up.h"
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
@@ -151,16 +152,17 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
 static void retire(Engine *self, RequestIx ix, Rejection rejected) {
   const RequestRecord record = record_of(&self->requests.slots[ix], rejected);
   const bool served = !rejected && !record.cancelled;
-  const bool good = served && metrics_complete(&self->metrics, &record);
   const Request *request = &self->requests.slots[ix];
+  Metrics *metrics = engine_books(self, request);
+  const bool good = served && metrics_complete(metrics, &record);
   if (served && request->ends_session)
-    metrics_complete_session(&self->metrics, self->now - request->session_began_at,
-                             good && request->session_good);
+    metrics_complete_session(engine_session_books(self, request),
+                             self->now - request->session_began_at, good && request->session_good);
   engine_drop_deadline(self, ix);
   tell_source(self, request, served, good);
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;
-  if (self->failed || self->stopped || !config->on_request) return;
+  if (self->failed || self->stopped || !config->on_request || metrics != &self->metrics) return;
   const int status =
       config->on_request(config->on_request_context, &record, &self->metrics, self->diag);
   self->failed = status < 0;
@@ -224,7 +226,7 @@ static void mark_room(Engine *self, Machine *machine, MachineIx decode) {
 }
 
 static void book_cancelled(Engine *self, const Request *request, int32_t undelivered) {
-  Metrics *metrics = &self->metrics;
+  Metrics *metrics = engine_books(self, request);
   const int32_t prefilled =
       request->first_token_at < 0 ? request->prefilled_tokens : request->prompt_tokens;
   const int32_t cached = request->cached_tokens < prefilled ? request->cached_tokens : prefilled;
@@ -270,8 +272,9 @@ void life_rejected(Engine *self, RequestIx ix, Rejection rejected) {
   const Request *request = &self->requests.slots[ix];
   engine_log(self, OUTCOME_REJECTION, request, MACHINE_NONE, request->prompt_tokens,
              request->output_tokens);
-  self->metrics.rejected++;
-  self->metrics.rejected_for[rejected]++;
+  Metrics *metrics = engine_books(self, request);
+  metrics->rejected++;
+  metrics->rejected_for[rejected]++;
   retire(self, ix, rejected);
 }
 
@@ -329,9 +332,10 @@ void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
     engine_set_deadline(self, ix);
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
   } else {
-    histogram_add(&self->metrics.tbt, self->now - request->last_token_at, 1);
+    Metrics *metrics = engine_books(self, request);
+    histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);
     if (request->generated_tokens == 1)
-      histogram_add(&self->metrics.second_token, self->now - request->last_token_at, 1);
+      histogram_add(&metrics->second_token, self->now - request->last_token_at, 1);
   }
   request->last_token_at = self->now;
 }
@@ -353,8 +357,8 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
   engine_release_blocks(self, machine, ix);
   request->preemptions++;
   machine->n_started--;
-  self->metrics.preemptions++;
-  self->metrics.dropped_tokens += request->prefilled_tokens;
+  engine_books(self, request)->preemptions++;
+  engine_books(self, request)->dropped_tokens += request->prefilled_tokens;
   column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
@@ -436,7 +440,7 @@ void life_drop_before(Engine *self, Machine *machine, RequestIx ix, RequestIx ne
   request->preemptions++;
   request->evictions++;
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
-  self->metrics.evictions++;
+  engine_books(self, request)->evictions++;
   engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
 }
 
@@ -491,7 +495,7 @@ void life_admitted(Engine *self, Machine *machine, RequestIx ix) {
 void life_blocked(Engine *self, Machine *machine, RequestIx ix) {
   assert(self->requests.slots[ix].state == REQUEST_RUNS);
   change(self, machine, ix, REQUEST_BLOCKED);
-  self->metrics.preemptions++;
+  engine_books(self, &self->requests.slots[ix])->preemptions++;
   engine_log(self, OUTCOME_PREEMPTION, &self->requests.slots[ix], machine->ix, 0, 0);
 }
 

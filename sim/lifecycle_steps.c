@@ -63,9 +63,9 @@ void life_preempted(Engine *self, Machine *machine, RequestIx ix, RequestIx next
     return;
   }
   request->preemptions++;
-  self->metrics.preemptions++;
+  engine_books(self, request)->preemptions++;
   if (computes && request->prefilled_tokens < request_prefill_tokens(request))
-    self->metrics.dropped_tokens += request->prefilled_tokens;
+    engine_books(self, request)->dropped_tokens += request->prefilled_tokens;
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);

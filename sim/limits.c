@@ -34,7 +34,7 @@ bool limits_allow_machines(const SimConfig *config, const Arena *arena, Diag *di
 static void tell_of_memory(Engine *self, double needed) {
   char limit[32], now[32], all[32];
   bytes_text((double)self->config->memory_limit, limit);
-  const double arrived = (double)self->metrics.asked.requests;
+  const double arrived = (double)self->n_arrived;
   const double expected = self->config->expected_requests;
   const double whole = expected > arrived && arrived > 0 ? needed / arrived * expected : needed;
   diag_environment(self->diag, place_of_file(NULL),

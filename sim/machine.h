@@ -80,6 +80,7 @@ typedef struct DecodeRun {
   int64_t most;    // that the present part may have, however long the run
   int64_t review;  // iterations after which the batcher wants to be asked
   int64_t tokens;  // of output that each iteration makes
+  int64_t counted; // of those, of requests that are (SimConfig.warm_up)
   int64_t seqs;    // of each iteration, padding included
   int64_t context; // of them in the first
   Tick stall;      // in the first iteration, before its work
@@ -133,6 +134,8 @@ typedef struct Machine {
   Histogram *batch_tokens; // of its pool; weighted by microseconds
   Tick idle_ticks;         // before idle_since
   MachineTotals totals;
+  MachineTotals before;    // of those, before they are counted
+  Tick counted_from;       // what it does then is
   int64_t least_blocks;    // of kv_blocks, there always will be
   int64_t free_cpu_blocks; // not held by `swapped`
   int64_t withheld_blocks; // of kv_blocks, not free: will go once all beyond wanted are

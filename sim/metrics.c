@@ -22,14 +22,27 @@ void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
     sum(((type *)&self->field)[i], ((const type *)&other->field)[i]);
 #define SUM(mine, others)  mine += others
 #define MOST(mine, others) mine = mine < others ? others : mine
+#define LESS(mine, others) mine -= others
+#define LESS_SUM           LESS
+#define LESS_MOST(mine, others)
 
 void machine_totals_add(MachineTotals *self, const MachineTotals *other) {
 #define MACHINE_BOOK(type, field, dimension) ADD(type, field, SUM)
 #include "sim/metrics.def"
 }
 
+void machine_totals_subtract(MachineTotals *self, const MachineTotals *other) {
+#define MACHINE_BOOK(type, field, dimension) ADD(type, field, LESS)
+#include "sim/metrics.def"
+}
+
 void group_totals_add(GroupTotals *self, const GroupTotals *other) {
 #define GROUP_BOOK(type, field, dimension, add) ADD(type, field, add)
+#include "sim/metrics.def"
+}
+
+void group_totals_subtract(GroupTotals *self, const GroupTotals *other) {
+#define GROUP_BOOK(type, field, dimension, add) ADD(type, field, LESS_##add)
 #include "sim/metrics.def"
 }
 

@@ -70,6 +70,18 @@ typedef struct Window {
   Tick from, to; // to 0: none
 } Window;
 
+/* The start of a run that is simulated and not counted: its first requests, and all that arrive
+ * before a time. */
+typedef struct WarmUp {
+  int64_t requests;
+  Tick duration;
+} WarmUp;
+
+/* Whether the request that is `id` in order of arrival, from 0, is of it. */
+static inline bool warm_up_has(const WarmUp *self, uint64_t id, Tick at) {
+  return id < (uint64_t)self->requests || at < self->duration;
+}
+
 enum {
 #define LATENCY(field, asked, meaning) METRICS_##field,
 #define SLOWDOWN(field, meaning)       METRICS_SLOWDOWN_##field,
@@ -135,10 +147,14 @@ typedef struct MachineTotals {
 
 /* Adds what others have done; blocks at once are added up. */
 void machine_totals_add(MachineTotals *self, const MachineTotals *other);
+/* Leaves out what was done before. */
+void machine_totals_subtract(MachineTotals *self, const MachineTotals *other);
 static inline Total machine_busy_ticks(const MachineTotals *self) {
   return self->prefill_ticks + self->decode_ticks;
 }
 
 /* Adds what other replicas have done; of what one holds at most, the most. */
 void group_totals_add(GroupTotals *self, const GroupTotals *other);
+/* Leaves out what was done before; what it holds at most stays. */
+void group_totals_subtract(GroupTotals *self, const GroupTotals *other);
 #endif

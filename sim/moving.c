@@ -93,9 +93,9 @@ static void stop_bytes(Engine *self, TransferIx ix) {
 static void take_room(Engine *self, Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
   transfer->cached_tokens = life_room_taken(self, transfer->request);
-  self->metrics.transfers++;
-  self->metrics.transferred_bytes += kv_bytes(self, transfer);
-  self->metrics.spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
+  engine_books(self, request)->transfers++;
+  engine_books(self, request)->transferred_bytes += kv_bytes(self, transfer);
+  engine_books(self, request)->spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
   engine_log(self, OUTCOME_TRANSFER_BEGIN, request, transfer->from, transfer->to,
              request->prompt_tokens - transfer->cached_tokens);
 }
@@ -103,8 +103,9 @@ static void take_room(Engine *self, Transfer *transfer) {
 /* Undoes that, of which `moved` bytes have gone. */
 static void give_room(Engine *self, Transfer *transfer, int64_t moved) {
   life_room_given(self, transfer->request);
-  self->metrics.transferred_bytes -= kv_bytes(self, transfer) - moved;
-  self->metrics.spared_bytes -= bytes_of(self, transfer, transfer->cached_tokens);
+  Metrics *metrics = engine_books(self, &self->requests.slots[transfer->request]);
+  metrics->transferred_bytes -= kv_bytes(self, transfer) - moved;
+  metrics->spared_bytes -= bytes_of(self, transfer, transfer->cached_tokens);
   transfer->cached_tokens = 0;
 }
 
@@ -265,7 +266,7 @@ static void end_transfer(Engine *self, TransferIx slot) {
   Request *request = &self->requests.slots[ix];
   Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
   engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
-  histogram_add(&self->metrics.kv_transfer, self->now - request->last_token_at, 1);
+  histogram_add(&engine_books(self, request)->kv_transfer, self->now - request->last_token_at, 1);
   if (request->gives_up) {
     discard(self, ix);
     return;
@@ -347,7 +348,7 @@ static void give_room_back(Engine *self, RequestIx ix) {
   transfer->stage = TRANSFER_WAITS;
   transfer->choice.mode = TRANSFER_SERIALIZED;
   give_room(self, transfer, 0);
-  self->metrics.transfers--;
+  engine_books(self, &self->requests.slots[ix])->transfers--;
   engine_admit_inbound(self, to);
   engine_wake(self, to, WAKE_RELEASE, ix);
 }

@@ -7,6 +7,7 @@
 #include "sim/patience.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
+#include "sim/warm_up.h"
 #include <assert.h>
 
 /* False when none is known of. */
@@ -17,7 +18,7 @@ static bool pull(Engine *self) {
   if (rc <= 0) return false;
   assert(self->next_row.at >= self->now && self->next_row.prompt_tokens > 0 &&
          self->next_row.output_tokens > 0);
-  agenda_set_arrival(&self->agenda, self->next_row.at, self->metrics.asked.requests);
+  agenda_set_arrival(&self->agenda, self->next_row.at, self->n_arrived);
   return true;
 }
 
@@ -100,7 +101,7 @@ static MachineIx dispatch(Engine *self, RequestIx ix) {
   if (!fits(self, request, decode, PHASE_DECODE)) decode = engine_roomiest(self, PHASE_DECODE);
   if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(self, PHASE_DECODE, any);
   engine_claim(self, &self->machines[decode], PHASE_DECODE);
-  self->metrics.dispatches++;
+  engine_books(self, request)->dispatches++;
   return decode;
 }
 
@@ -128,20 +129,25 @@ static void keep_content(Engine *self, RequestIx ix) {
 
 static RequestIx admit_row(Engine *self) {
   const int32_t output_tokens = sim_output_tokens(self->config, &self->next_row);
-  self->metrics.cut_outputs += output_tokens < self->next_row.output_tokens;
+  if (self->first_counted == UINT64_MAX &&
+      !warm_up_has(&self->config->warm_up, self->n_arrived, self->now))
+    engine_end_warm_up(self);
   const RequestIx ix = request_table_take(&self->requests);
   Request *request = &self->requests.slots[ix];
-  request->id = self->metrics.asked.requests;
-  demand_add(&self->metrics.asked, output_tokens);
+  request->id = self->n_arrived++;
+  Metrics *metrics = engine_books(self, request);
+  metrics->cut_outputs += output_tokens < self->next_row.output_tokens;
+  demand_add(&metrics->asked, output_tokens);
   request->arrived_at = self->now;
   request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
   request->session = self->next_row.session;
   request->turn = self->next_row.turn;
-  self->metrics.asked.sessions += request->session > 0 && request->turn == 0;
+  if (metrics != &self->metrics) self->warmed_up_at = self->now;
   request->ends_session = self->next_row.ends_session;
   request->session_good = self->next_row.session_good;
   request->session_began_at = self->next_row.session_began_at;
+  engine_session_books(self, request)->asked.sessions += request->session > 0 && request->turn == 0;
   request->ticket = self->next_row.ticket;
   request->priority = self->next_row.priority;
   request->patience = self->next_row.patience;
@@ -152,10 +158,10 @@ static RequestIx admit_row(Engine *self) {
       self->predictor->predict(self->states[POLICY_PREDICTOR], request, random);
   request->predicted_low = prediction.low;
   request->predicted_high = prediction.high;
-  self->metrics.predicted_right +=
+  metrics->predicted_right +=
       prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
   self->view.requests = self->requests.slots;
-  if (self->metrics.first_arrival_at < 0) self->metrics.first_arrival_at = self->now;
+  if (metrics->first_arrival_at < 0) metrics->first_arrival_at = self->now;
   engine_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
              request->output_tokens);
   return ix;

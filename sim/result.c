@@ -3,6 +3,17 @@
 #include "sim/placement.h"
 #include "sim/shaping.h"
 #include "sim/tier.h"
+#include "sim/warm_up.h"
+
+/* Of the run as far as it is counted. */
+static Tick span_of(const Engine *self) {
+  return self->now - self->counted_from;
+}
+
+static void sum_machine(Engine *self, Machine *machine) {
+  engine_book_capacity(self, machine);
+  machine_totals_subtract(&machine->totals, &machine->before);
+}
 
 /* Energy is power in each activity times the time in it; the rest of the span is idle. */
 static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bool second_shape) {
@@ -17,8 +28,9 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bo
   const double blocks = (double)pool->kv_blocks * pool->count;
   result->max_expansion = (double)result->totals.max_kv_blocks / blocks;
   result->mean_expansion =
-      self->now > 0 ? result->totals.kv_block_seconds / (blocks * tick_seconds(self->now)) : 1;
-  const double span = tick_seconds(self->now) * pool->count;
+      span_of(self) > 0 ? result->totals.kv_block_seconds / (blocks * tick_seconds(span_of(self)))
+                        : 1;
+  const double span = tick_seconds(span_of(self)) * pool->count;
   const double prefill = total_seconds(result->totals.prefill_ticks);
   const double decode = total_seconds(result->totals.decode_ticks);
   result->utilization = span > 0 ? (prefill + decode) / span : 0;
@@ -39,6 +51,7 @@ static void sum_room(Engine *self, SimResult *result) {
 }
 
 void engine_sum_up(Engine *self, SimResult *result) {
+  if (self->first_counted == UINT64_MAX) engine_end_warm_up(self);
   *result = (SimResult){.metrics = self->metrics,
                         .n_pools = self->config->n_pools,
                         .n_machines = self->n_machines,
@@ -52,10 +65,12 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .events = self->n_events,
                         .stopped = self->stopped,
                         .unfinished = self->requests.n_live,
-                        .span = self->now};
+                        .span = span_of(self)};
   sum_room(self, result);
   for (MachineIx m = 0; m < self->n_machines; m++)
-    engine_book_capacity(self, &self->machines[m]);
+    sum_machine(self, &self->machines[m]);
+  for (uint32_t g = 0; g < self->n_groups; g++)
+    group_totals_subtract(&self->groups[g].totals, &self->groups[g].before);
   MachineIx first = 0;
   for (uint32_t p = 0; p < result->n_pools; p++) {
     PoolResult *pool = &result->pools[p];
@@ -66,7 +81,7 @@ void engine_sum_up(Engine *self, SimResult *result) {
     result->energy_j += pool->energy_j;
     if (!second_shape)
       result->cost_usd +=
-          pool->pool->cost_per_hour * pool->pool->count * tick_seconds(self->now) / 3600;
+          pool->pool->cost_per_hour * pool->pool->count * tick_seconds(span_of(self)) / 3600;
     first += pool->pool->count;
   }
   for (uint32_t m = 0; m < self->n_machines; m++) {

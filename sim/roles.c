@@ -10,7 +10,7 @@ static void change_role(Engine *self, Machine *machine, Role role) {
   cluster_move(&self->view, machine->ix, machine->role, role);
   machine->role = role;
   machine->role_since = self->now;
-  self->metrics.role_changes++;
+  engine_present_books(self)->role_changes++;
 }
 
 void engine_claim(Engine *self, Machine *machine, Phase phase) {
@@ -173,7 +173,7 @@ void engine_handle_flip(Engine *self, Machine *machine) {
   self->n_flips--;
   cluster_join(&self->view, machine->ix, machine->role);
   engine_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);
-  self->metrics.role_changes++;
-  self->metrics.flips++;
-  self->metrics.flip_ticks += machine->flip_ticks;
+  engine_present_books(self)->role_changes++;
+  engine_present_books(self)->flips++;
+  engine_present_books(self)->flip_ticks += machine->flip_ticks;
 }

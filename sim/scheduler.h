@@ -50,7 +50,8 @@ typedef struct Step {
   BatchShape shape;
   Tick decided_at;
   int64_t n_regular;    // of the batch, which take part
-  int64_t n_seconds;    // of those, that make their second token
+  int64_t n_counted;    // of those, whose requests are (warm_up.h)
+  int64_t n_seconds[2]; // that make their second token, by whether they are counted
   bool preempted;       // somebody was, so nobody could be admitted
   uint64_t version;     // of the batch
   ScheduledItem *items; // in order of admission once it begins
@@ -70,7 +71,7 @@ typedef struct Scheduler {
   uint32_t number;        // of the newest decision
   uint64_t version;       // of the batch: who is in it; from 1
   uint64_t plain_version; // of the newest step that ended, if it was of the batch alone
-  int64_t n_seconds;      // of the batch, that have one token
+  int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
   int64_t n_leaving;      // of `running`, given up: they go as the present step ends
   RequestIx *alone;       // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;

@@ -195,6 +195,12 @@ static void init_groups(Engine *self) {
   agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
 }
 
+static void init_metrics(Engine *self, Metrics *metrics) {
+  metrics_init(metrics, self->config->slo_reference, self->arena);
+  metrics->good_limits = self->config->good_limits;
+  metrics->window = self->config->window;
+}
+
 void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag) {
   *self = (Engine){.config = config, .arena = arena, .diag = diag};
   self->step = config->step || config->executor || config->on_step;
@@ -209,9 +215,12 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
   agenda_reserve(&self->agenda, EVENT_REPORT, 1);
   agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
-  metrics_init(&self->metrics, config->slo_reference, arena);
-  self->metrics.good_limits = config->good_limits;
-  self->metrics.window = config->window;
+  self->warmed_up_at = -1;
+  init_metrics(self, &self->metrics);
+  if (warm_up_has(&config->warm_up, 0, 0)) {
+    init_metrics(self, &self->warm_up_metrics);
+    self->first_counted = UINT64_MAX;
+  }
   eventlog_init(&self->log, config->event_log);
   init_policies(self);
   init_groups(self);

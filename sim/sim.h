@@ -87,6 +87,9 @@ typedef struct SimConfig {
   Window window;                  // completions in it are counted apart
   const Executor *executor;       // NULL: the performance models. Implies step
   FILE *event_log;                // NULL: none
+  /* What is not counted: latencies and counts of these requests, and what machines did before it
+   * ends, when the first other one arrives. An iteration in progress then is of it. */
+  WarmUp warm_up;
   /* What prefix caches begin with; NULL: nothing. */
   const SavedCaches *saved_caches;
   /* Called with each request that completes, is rejected or cancelled, booked in `so_far`. 0 goes
@@ -162,7 +165,7 @@ typedef struct SimResult {
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then
   uint64_t unfinished; // requests still in the cluster when nothing more could happen
-  Tick span;           // from 0 to the last event
+  Tick span;           // from 0, or the end of the warm-up, to the last event
   double energy_j, cost_usd;
 } SimResult;
 

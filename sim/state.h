@@ -72,8 +72,13 @@ typedef struct Engine {
   size_t marked_capacity;
   GroupIx *marked_groups; // [n_groups] the same
   uint32_t n_marked_groups;
-  uint32_t n_flips; // machines away until EVENT_FLIP
+  uint32_t n_flips;       // machines away until EVENT_FLIP
+  uint64_t n_arrived;     // requests so far
+  uint64_t first_counted; // requests from this one on are; UINT64_MAX before the first arrives
+  Tick warmed_up_at;      // the last one before it arrived; -1: none
+  Tick counted_from;      // it arrived; 0: all are counted
   Metrics metrics;
+  Metrics warm_up_metrics; // of requests and times that are not counted
   EventLog log;
 } Engine;
 
@@ -83,6 +88,16 @@ static inline MachineView engine_view(const Engine *self, const Machine *machine
                        .machine = machine,
                        .requests = self->requests.slots,
                        .memory = self->memory};
+}
+
+/* Where what happens to a request is booked. */
+static inline Metrics *engine_books(Engine *self, const Request *request) {
+  return request->id < self->first_counted ? &self->warm_up_metrics : &self->metrics;
+}
+
+/* Where what happens now, to no request, is booked. */
+static inline Metrics *engine_present_books(Engine *self) {
+  return self->first_counted == UINT64_MAX ? &self->warm_up_metrics : &self->metrics;
 }
 
 static inline void engine_log(Engine *self, Outcome outcome, const Request *request,

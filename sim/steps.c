@@ -97,14 +97,17 @@ static bool is_plain(const Step *step) {
 static void book_gaps(Engine *self, const Machine *machine, const Step *step, Tick ticks,
                       bool goes_on) {
   const Series series = machine->run.series;
-  Histogram *tbt = &self->metrics.tbt;
-  const uint64_t n = (uint64_t)step->n_regular;
-  if (goes_on)
-    histogram_add_series(tbt, series_fine(series, 0), series_step(series), 1, n);
-  else if (n > 0)
-    histogram_add(tbt, ticks, n);
-  if (step->n_seconds > 0)
-    histogram_add(&self->metrics.second_token, ticks, (uint64_t)step->n_seconds);
+  for (int counted = 0; counted < 2; counted++) {
+    Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
+    const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
+    if (goes_on && n > 0)
+      histogram_add_series(&metrics->tbt, series_fine(series, 0), series_step(series), 1,
+                           (uint64_t)n);
+    else if (n > 0)
+      histogram_add(&metrics->tbt, ticks, (uint64_t)n);
+    if (step->n_seconds[counted] > 0)
+      histogram_add(&metrics->second_token, ticks, (uint64_t)step->n_seconds[counted]);
+  }
 }
 
 static void begin_step(Engine *self, Machine *machine) {
@@ -119,6 +122,7 @@ static void begin_step(Engine *self, Machine *machine) {
     goes_on = is_plain(step) && step->version == machine->scheduler->plain_version;
     engine_begin_steps(self, machine, &step->shape, same ? scheduler_watch(self, machine) : 1,
                        goes_on);
+    machine->run.counted = step->n_counted;
     first = series_sum(machine->run.series, 1);
   }
   book_gaps(self, machine, step, first, goes_on);
@@ -146,7 +150,7 @@ static void end_run(Engine *self, Machine *machine) {
   engine_book_iterations(self, machine, run->done + machine->lag);
   Step *newest = machine->lag > 0 ? scheduler->next : scheduler->current;
   newest->shape.context_tokens = run->context + run->seqs * (run->done - 1 + machine->lag);
-  newest->n_seconds = 0;
+  newest->n_seconds[0] = newest->n_seconds[1] = 0;
   scheduler_end_sequences(self, machine, newest);
 }
 

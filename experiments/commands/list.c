@@ -158,6 +158,7 @@ static void print_options(Arena *arena, Diag *diag) {
       {"network", config_network_options},
       {"monitor", config_monitor_options},
       {"window", config_window_options},
+      {"warm", config_warm_options},
       {"slo", config_slo_options},
       {"slo.goodput", config_goodput_options},
       {"provision, of a study", provision_options},

@@ -83,6 +83,7 @@ extern const OptionSpec config_timeline_options[];
 extern const OptionSpec config_network_options[];
 extern const OptionSpec config_monitor_options[];
 extern const OptionSpec config_window_options[];
+extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 

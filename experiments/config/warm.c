@@ -1,6 +1,20 @@
-/* What a run begins with: caches as an earlier run left them. */
+/* What a run begins with: caches as an earlier run left them, and a start that is not counted. */
 #include "experiments/config/config.h"
 #include "sim/saved_caches.h"
+
+typedef struct Warm {
+  const char *cache;
+  WarmUp up;
+} Warm;
+
+const OptionSpec config_warm_options[] = {
+    {"cache", OPTION_STRING, offsetof(Warm, cache),
+     .help = "file of 'tandem run --save-cache' that prefix caches begin with; or warm: FILE"},
+    {"requests", OPTION_INT, offsetof(Warm, up.requests), "0", .min = 0, .max = 1e15,
+     .help = "the first so many are simulated and not counted"},
+    {"duration", OPTION_TICKS, offsetof(Warm, up.duration), "0 s", .min = 0, .max = 8.64e6,
+     .help = "the same of those that arrive before then"},
+    {0}};
 
 static int load_caches(Config *self, const Node *file, Arena *arena, Diag *diag) {
   LineReader reader;
@@ -14,10 +28,14 @@ static int load_caches(Config *self, const Node *file, Arena *arena, Diag *diag)
 }
 
 int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, Diag *diag) {
-  if (node->kind != NODE_SCALAR)
-    return diag_error(diag, node->at, "'warm' wants a file of 'tandem run --save-cache'");
-  if (!whole || config_keeps_caches(self)) return whole ? load_caches(self, node, arena, diag) : 0;
-  diag_error(diag, node->at, "'warm' is for prefix caches, and no pool keeps one");
+  Warm warm = {.cache = node->text};
+  const Node *file = node->kind == NODE_SCALAR ? node : node_find(node, "cache");
+  if (file != node && option_bind(config_warm_options, node, NULL, node->at, &warm, diag))
+    return -1;
+  self->sim.warm_up = warm.up;
+  if (!warm.cache || !whole) return 0;
+  if (config_keeps_caches(self)) return load_caches(self, file, arena, diag);
+  diag_error(diag, file->at, "'%s' is for prefix caches, and no pool keeps one", file->key);
   config_hint_caching(diag);
   return -1;
 }

@@ -24,8 +24,9 @@ static int count_demand(ProbeRun *self) {
   if (!source) return -1;
   TraceRow row;
   int status = 0;
-  while ((status = trace_next(source, &row, &trial->diag)) > 0)
-    demand_add(&self->demand, sim_output_tokens(&config->sim, &row));
+  for (uint64_t id = 0; (status = trace_next(source, &row, &trial->diag)) > 0; id++)
+    if (!warm_up_has(&config->sim.warm_up, id, row.at))
+      demand_add(&self->demand, sim_output_tokens(&config->sim, &row));
   trace_close(source);
   return status;
 }

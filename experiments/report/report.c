@@ -213,6 +213,9 @@ const char *report_rejection(const Report *self, Rejection why, Arena *arena) {
 
 int report_check_served(const Report *self, Diag *diag) {
   const Metrics *metrics = &self->result->metrics;
+  const Node *warm = node_find(self->config->root, "warm");
+  if (warm && metrics->asked.requests == 0)
+    return diag_error(diag, warm->at, "all requests are of the warm-up, so none is counted");
   if (metrics->rejected == 0 || metrics->rejected < metrics->asked.requests) return 0;
   for (Rejection why = REJECTED_NOT + 1; why < REJECTIONS; why++)
     if (metrics->rejected_for[why] > 0)

@@ -53,5 +53,11 @@ says 'hint: either block_size of the pool is 16'
 rejects 3 "$tandem" run chat.yaml --set warm=left.txt --save-cache left.txt
 says "'--save-cache' would be written over"
 rejects 3 "$tandem" run chat.yaml --set 'warm={a: 1}'
+
+# In one run over both, what the second half finds.
+[ "$(found both.jsonl --set warm.requests=20)" -eq "$warm" ] || fail 'a warm-up'
+[ "$(found second.jsonl --set 'warm={cache: left.txt, requests: 0}')" -gt 0 ] || fail 'a map'
+rejects 3 "$tandem" run chat.yaml --set warm.requests=40
+says 'error: all requests are of the warm-up, so none is counted'
 rejects 4 "$tandem" run chat.yaml --set warm=absent.txt
 finish

@@ -401,6 +401,26 @@ static const char *check_clients(Cluster *cluster, uint64_t seed, Tally *tally, 
   return wrong ? arena_printf(arena, "with clients, as an open trace, %s", wrong) : NULL;
 }
 
+/* A start that is not counted changes no outcome, and is the same with and without --step. */
+static const char *check_warm_up(Cluster *cluster, uint64_t seed, const Trial *first,
+                                 Arena *arena) {
+  const int n_rows = cluster->workload.n_rows;
+  cluster->config.warm_up = (WarmUp){.requests = 1 + (int64_t)(hash_mix(seed) % (uint64_t)n_rows)};
+  const Trial *warm = run(cluster, false, true, 0, arena);
+  const Trial *stepped = run(cluster, true, true, 0, arena);
+  const int64_t n_counted = n_rows - cluster->config.warm_up.requests;
+  cluster->config.warm_up = (WarmUp){0};
+  if (!warm || !stepped) return "with a warm-up, the run failed";
+  if (warm->result.digest != first->result.digest) return "a warm-up changes outcomes";
+  if (warm->result.metrics.asked.requests != (uint64_t)n_counted)
+    return "a warm-up of another length";
+  const Metrics *of = &first->result.metrics, *metrics = &warm->result.metrics;
+  if (of->completed == of->asked.requests && metrics->tbt.total != metrics->asked.gaps)
+    return "with a warm-up, gaps are not those that were asked for";
+  const char *wrong = check_same(cluster, warm, stepped);
+  return wrong ? arena_printf(arena, "with a warm-up, stepped, %s", wrong) : NULL;
+}
+
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
   const Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
@@ -412,6 +432,7 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
     return arena_printf(arena, "stepped, %s", wrong);
   if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
+  if ((wrong = check_warm_up(cluster, seed, first, arena))) return wrong;
   if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;
   if ((wrong = check_clients(cluster, seed, tally, arena))) return wrong;
   tally_add(tally, &first->result, &stepped->result);

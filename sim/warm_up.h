@@ -1,0 +1,18 @@
+/* The start of a run that is simulated and not counted (SimConfig.warm_up). Its requests are booked
+ * apart for as long as they live; what machines did before it ended is left out when all is summed
+ * up. Outcomes know nothing of it. */
+#ifndef SIM_WARM_UP_H
+#define SIM_WARM_UP_H
+#include "sim/state.h"
+
+static inline bool engine_counts(const Engine *self, const Request *request) {
+  return request->id >= self->first_counted;
+}
+
+/* Sequences of the batch that are counted. */
+int64_t engine_counted_seqs(const Engine *self, const Machine *machine);
+/* The books of a session that ends: those where its first turn was. */
+Metrics *engine_session_books(Engine *self, const Request *request);
+/* From the next request on they are counted. */
+void engine_end_warm_up(Engine *self);
+#endif
