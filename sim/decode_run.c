@@ -192,19 +192,22 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
     agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
+/* To where the part ends now, in the place that its end has among events of one time. */
+static void move_end(Engine *self, const Machine *machine) {
+  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
+  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run), seq);
+}
+
 void engine_cut_run(Engine *self, Machine *machine) {
   DecodeRun *run = &machine->run;
   if (run->ends_soon) return;
   run->part = ended_in_part(self, machine) + 1;
   run->limit = run->done + run->part;
   run->ends_soon = true;
-  agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
-}
-
-/* To where the part ends now, in the place that its end has among events of one time. */
-static void move_end(Engine *self, const Machine *machine) {
-  const uint64_t seq = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->seq;
-  agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(&machine->run), seq);
+  if (machine->scheduler)
+    move_end(self, machine); // each step ends by itself in --step mode
+  else
+    agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
 }
 
 void engine_replan_tier(Engine *self, Machine *machine) {

@@ -45,6 +45,8 @@ void life_decode_began(Engine *self, const Machine *machine, Request *request) {
 void life_generates(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool prefilled = request->state == REQUEST_COMPUTES;
+  if (request->first_token_at < 0 && request->decode_machine != machine->ix)
+    column_add(self->view.n_assigned, machine->ix, -1);
   life_book_token(self, machine, ix);
   if (prefilled) change(self, machine, ix, REQUEST_GENERATES);
   request->generated_tokens++;

@@ -8,7 +8,7 @@
  * layer where KV is swapped so, with another order of equal times (books only) and, where that is
  * exact, with all times doubled; some with clients that wait for answers, held against the open
  * trace of what they sent. By default there are so many clusters that each pair of batcher and
- * router meets at least 75. They run in processes of their own, many to each, so that an
+ * router meets at least 25. They run in processes of their own, many to each, so that an
  * assertion or an endless run is one failure with one line that reproduces it; a single cluster
  * (--clusters 1) runs in this process, for a debugger. */
 #include "sim/base/hash.h"
@@ -31,7 +31,7 @@ static const Tick TIMELINE_INTERVAL = TICKS_PER_SECOND / 10;
 #ifdef __SANITIZE_ADDRESS__
 enum { PER_PAIR = 1 };
 #else
-enum { PER_PAIR = 75 };
+enum { PER_PAIR = 25 };
 #endif
 enum { PER_PROCESS = 128, SECONDS_ALONE = 20, SECONDS_TOGETHER = 300 };
 
