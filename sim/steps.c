@@ -34,7 +34,6 @@ static void decide_next(Engine *self, Machine *machine) {
   Scheduler *scheduler = machine->scheduler;
   scheduler_decide(self, machine, scheduler->next);
   scheduler->has_next = !step_is_empty(scheduler->next);
-  if (!scheduler->has_next) engine_tell_step(self, machine, scheduler->next, self->now);
 }
 
 /* Nothing can run though KV has come in from elsewhere, and none that leaves will free memory: the
@@ -138,6 +137,8 @@ void scheduler_begin(Engine *self, Machine *machine) {
   if (!begins) return;
   if (machine->lag > 0) decide_next(self, machine);
   begin_step(self, machine);
+  if (machine->lag > 0 && !scheduler->has_next)
+    engine_tell_step(self, machine, scheduler->next, self->now);
 }
 
 /* --- ending */
