@@ -101,9 +101,7 @@ static bool in_batch(const Request *request) {
 
 static int64_t held_by(const Request *request, const Machine *machine) {
   if (!in_batch(request) || machine->batcher->reserves_output) return request->kv_blocks;
-  const int64_t remaining = batch_remaining(&machine->batch, request);
-  return machine_held_blocks(machine,
-                             (int64_t)request->prompt_tokens + request->output_tokens - remaining);
+  return machine_held_blocks(machine, batch_context(&machine->batch, request));
 }
 
 /* References of a machine's cache against what requests hold of it. */
@@ -300,7 +298,7 @@ static void check_batches(const Engine *engine) {
       const int64_t remaining = batch_remaining(batch, request);
       assert(remaining >= 0 && remaining < request->output_tokens);
       assert(remaining > 0 || engine->machines[m].run.booked > 0);
-      context += (int64_t)request->prompt_tokens + request->output_tokens - remaining;
+      context += batch_context(batch, request);
     }
     int64_t takers = 0;
     for (int64_t r = 0; r < batch->block_size; r++)

@@ -54,6 +54,10 @@ int64_t batch_remove(Batch *self, Request *slots, RequestIx request, int64_t con
 static inline int64_t batch_remaining(const Batch *self, const Request *request) {
   return self->entries[request->batch_index].finish - self->iterations;
 }
+/* Its context: the tokens that there are of it. */
+static inline int64_t batch_context(const Batch *self, const Request *request) {
+  return (int64_t)request->prompt_tokens + request->output_tokens - batch_remaining(self, request);
+}
 /* Iterations until the next sequence finishes; the batch must not be empty. */
 static inline int64_t batch_until_finish(const Batch *self) {
   return self->entries[0].finish - self->iterations;

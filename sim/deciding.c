@@ -74,8 +74,8 @@ static ScheduledItem *add_item(Engine *self, Step *step, RequestIx ix, StepItemK
 static void leave_batch(Engine *self, Machine *machine, RequestIx ix, Scheduled how) {
   Scheduler *scheduler = machine->scheduler;
   Request *request = &self->requests.slots[ix];
-  const int64_t made = request->output_tokens - batch_remaining(&machine->batch, request);
-  const int64_t context = request->prompt_tokens + made;
+  const int64_t context = batch_context(&machine->batch, request);
+  const int64_t made = context - request->prompt_tokens;
   const bool in_flight = scheduler->current != NULL && machine->lag > 0;
   const bool has_item = in_flight && request->joined_step + 1 == scheduler->number;
   batch_remove(&machine->batch, self->requests.slots, ix, context);
@@ -108,14 +108,9 @@ static int64_t needed_blocks(const Machine *machine, const Request *request, int
   return more > 0 ? more : 0;
 }
 
-static int64_t context_in_batch(const Machine *machine, const Request *request) {
-  return (int64_t)request->prompt_tokens + request->output_tokens -
-         batch_remaining(&machine->batch, request);
-}
-
 /* The same of one in the batch, for its next token. */
 static int64_t needed_in_batch(const Machine *machine, const Request *request) {
-  const int64_t context = context_in_batch(machine, request);
+  const int64_t context = batch_context(&machine->batch, request);
   return blocks_of(machine, context) - blocks_of(machine, context - 1);
 }
 
@@ -285,7 +280,7 @@ static void schedule_one_by_one(Engine *self, Machine *machine, Decision *decisi
       schedule(self, machine, decision, ix, tokens);
       continue;
     }
-    engine_grow_one(self, machine, ix, context_in_batch(machine, request));
+    engine_grow_one(self, machine, ix, batch_context(&machine->batch, request));
     request->decided_step = machine->scheduler->number;
     decision->budget--;
   }
@@ -385,7 +380,7 @@ int64_t scheduler_watch(const Engine *self, const Machine *machine) {
     if (self->memory[ix].held.n_registered > hits ||
         content_key(&self->memory[ix].content, end) != key)
       continue;
-    least = min(least, end + machine->lag - (context_in_batch(machine, &slots[ix]) - 1));
+    least = min(least, end + machine->lag - (batch_context(&machine->batch, &slots[ix]) - 1));
   }
   return least > 1 ? least : 1;
 }
@@ -429,7 +424,7 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
   step->n_items = 0;
   step->shape = (BatchShape){0};
   step->decided_at = self->now;
-  engine_begin_listing(self, machine, step);
+  engine_begin_listing(self, step);
   if (all_fit(self, machine, &decision))
     schedule_all(self, machine, &decision);
   else
@@ -470,7 +465,7 @@ int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx ix) {
   const int32_t by_itself = scrub(&steps[0], ix) + scrub(&steps[1], ix);
   int64_t made = request->generated_tokens, in_flight = in_current;
   if (runs && request->scheduled == SCHEDULED_BATCH) {
-    const int64_t context = context_in_batch(machine, request);
+    const int64_t context = batch_context(&machine->batch, request);
     batch_remove(&machine->batch, self->requests.slots, ix, context);
     scheduler->version++;
     request->kv_blocks = (int32_t)machine_held_blocks(machine, context);

@@ -21,8 +21,7 @@ static bool is_wanted(const Engine *self) {
   return self->config->on_step || self->config->executor;
 }
 
-void engine_begin_listing(Engine *self, const Machine *machine, Step *step) {
-  (void)machine;
+void engine_begin_listing(Engine *self, Step *step) {
   if (!is_wanted(self)) return;
   if (!step->listing) step->listing = ARENA_NEW(self->arena, StepListing);
   step->listing->n_listed = step->listing->n_preempted = step->listing->n_running = 0;
@@ -48,9 +47,8 @@ void engine_list_batch(Engine *self, const Machine *machine, Step *step) {
   for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
     const Request *request = &slots[ix];
     if (request->scheduled != SCHEDULED_BATCH) continue;
-    const int64_t made = request->output_tokens - batch_remaining(&machine->batch, request);
-    list(self, step->listing, (StepItem){request->id, 1, -1}, request->prompt_tokens + made - 1,
-         false);
+    list(self, step->listing, (StepItem){request->id, 1, -1},
+         batch_context(&machine->batch, request) - 1, false);
   }
 }
 

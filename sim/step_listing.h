@@ -6,7 +6,7 @@
 #include "sim/state.h"
 
 /* A decision begins; somebody is preempted for it; its batch takes part; it is made. */
-void engine_begin_listing(Engine *self, const Machine *machine, Step *step);
+void engine_begin_listing(Engine *self, Step *step);
 void engine_list_preempted(Engine *self, Step *step, RequestIx request);
 void engine_list_batch(Engine *self, const Machine *machine, Step *step);
 void engine_list_step(Engine *self, const Machine *machine, Step *step);

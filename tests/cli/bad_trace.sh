@@ -95,7 +95,7 @@ expect 0 "$tandem" run cached.yaml --set workload.trace=trace.csv
 says 'trace.csv: nothing is shared'
 expect 0 "$tandem" run cached.yaml \
   --set workload.trace="$source_dir/traces/sample/mooncake_sample.jsonl"
-grep -q 'nothing is shared' err && fail 'a trace that shares is said to share nothing' || true
+! grep -q 'nothing is shared' err || fail 'a trace that shares is said to share nothing'
 
 rejects 4 "$tandem" run trace.yaml --set workload.trace=absent.csv
 says "absent.csv"
