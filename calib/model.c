@@ -65,7 +65,9 @@ static int check_options(const Llm *llm, const CalibModelOptions *options, Place
   const int32_t tp = options->tensor_parallel_size;
   const Hardware any = {.name = "any", .num_gpus = INT64_MAX};
   if (tp < 1) return diag_error(diag, at, "tensor_parallel_size must be at least 1");
-  if (hardware_check_split(llm, &any, (Parallelism){tp, 1, 1}, at, diag)) return -1;
+  if (hardware_check_split(llm, &any, (Parallelism){.tensor = tp, .pipeline = 1, .data = 1}, at,
+                           diag))
+    return -1;
   if (llm->intermediate_size % tp != 0)
     return diag_error(diag, at,
                       "tensor_parallel_size %d does not divide intermediate_size %lld of model "

@@ -19,6 +19,8 @@ static const OptionSpec SPECS[] = {
     ROW(num_gpus, OPTION_INT, .min = 1, .max = 1024, .help = "GPUs of the machine"),
     ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "HBM of one GPU"),
     ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED, .help = "peak of one GPU, per second"),
+    FACT(dense_fp8_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP8; absent: no FP8"),
+    FACT(dense_fp4_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP4; absent: no FP4"),
     FACT(flops_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of matrix products"),
     ROW(hbm_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "peak of one GPU"),
     FACT(hbm_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of reading weights"),
@@ -110,7 +112,8 @@ static int64_t smallest_fitting(const Llm *llm, const Hardware *hardware,
                                 const KvOptions *options) {
   for (int64_t tp = 1; tp <= hardware->num_gpus; tp++)
     if (hardware->num_gpus % tp == 0 && heads_divide(llm, tp) &&
-        capacity_of(llm, hardware, (Parallelism){tp, 1, 1}, options).blocks > 0)
+        capacity_of(llm, hardware, (Parallelism){.tensor = tp, .pipeline = 1, .data = 1}, options)
+                .blocks > 0)
       return tp;
   return 0;
 }

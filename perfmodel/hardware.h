@@ -16,6 +16,8 @@ typedef struct Hardware {
   int64_t num_gpus;
   int64_t gpu_memory_bytes; // HBM of one GPU
   double dense_bf16_flops;  // of one GPU, per second; fp16 where there is no bf16
+  double dense_fp8_flops;   // likewise; 0: its tensor cores have none
+  double dense_fp4_flops;   // likewise
   double flops_efficiency;  // share of it that large matrix products reach
   int64_t hbm_bandwidth;    // bytes/s of one GPU
   double hbm_efficiency;    // share of it that reading weights reaches
@@ -35,13 +37,18 @@ typedef struct Hardware {
   double cost_per_hour;                           // $
 } Hardware;
 
-/* How the GPUs of a machine share a model: tensor × pipeline of them hold it once, data times. */
+/* How the GPUs of a machine share a model: tensor × attention × pipeline of them hold it once, data
+ * times. In attention the groups of `tensor` GPUs have requests of their own (vLLM's
+ * data_parallel_size with experts in parallel, SGLang's --enable-dp-attention, TensorRT-LLM's
+ * enable_attention_dp); experts are spread over all of tensor × attention, `expert` ways by whole
+ * experts and the rest within each. 0 is 1 of both. */
 typedef struct Parallelism {
   int64_t tensor, pipeline, data; // degrees
+  int64_t attention, expert;
 } Parallelism;
 
 static inline int64_t parallelism_gpus(Parallelism self) {
-  return self.tensor * self.pipeline * self.data;
+  return self.tensor * self.pipeline * self.data * (self.attention > 0 ? self.attention : 1);
 }
 
 /* `name` is a machine of `data_dir`/machines/ or the path of a .yaml file. */

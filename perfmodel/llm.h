@@ -7,6 +7,7 @@
  *   + V·h·(1 if tied else 2) + learned positions. */
 #ifndef PERFMODEL_LLM_H
 #define PERFMODEL_LLM_H
+#include "perfmodel/dtype.h"
 #include "sim/base/option.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,9 +24,21 @@ typedef struct Llm {
   int64_t intermediate_size, vocab_size, max_position_embeddings;
   bool gated_mlp, bias, tie_word_embeddings, learned_positions;
   int hidden_act, norm, position_embedding_type; // LlmActivation, LlmNorm, LlmPositions
-  int64_t dtype_bytes;                           // 2 for bf16 and fp16
+  int64_t dtype_bytes;                           // of activations: 2 for bf16 and fp16
   int64_t weight_bytes;       // all weights; from the shape unless the file states it
   int64_t kv_bytes_per_token; // all layers, all heads: 2·L·nkv·d·dtype unless the file states it
+  int weight_dtype;           // Dtype of the layers' matrices; embedding and head are in 16 bits
+  int expert_dtype;           // Dtype of routed experts, where it differs
+  int kv_cache_dtype;         // Dtype
+  // mixture of experts; num_experts 0: none
+  int64_t num_experts, num_experts_per_tok, moe_intermediate_size;
+  int64_t shared_expert_intermediate_size; // of all shared experts together; 0: none
+  int64_t num_dense_layers;                // layers with an MLP of intermediate_size instead
+  // multi-head latent attention; kv_lora_rank 0: none
+  int64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
+  // sliding windows; sliding_window 0: none
+  int64_t sliding_window, num_sliding_layers;
+  bool qk_norm, attention_sinks;
 } Llm;
 
 /* `name` is a model of `data_dir`/models/ or the path of a .yaml file or of a Hugging Face .json,

@@ -166,8 +166,9 @@ static double mixed(const Config *config, const double *arguments, int n_argumen
 }
 
 static Parallelism degrees_of(const PoolConfig *pool) {
-  return (Parallelism){pool->tensor_parallel_size, pool->pipeline_parallel_size,
-                       pool->data_parallel_size};
+  return (Parallelism){.tensor = pool->tensor_parallel_size,
+                       .pipeline = pool->pipeline_parallel_size,
+                       .data = pool->data_parallel_size};
 }
 
 /* seesaw_prefill(requests, tokens): equation 1 of Seesaw, seconds per request of one pass. */

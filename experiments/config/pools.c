@@ -186,8 +186,9 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   const int64_t others = pool->pipeline_parallel_size * pool->data_parallel_size;
   if (pool->tensor_parallel_size == 0)
     pool->tensor_parallel_size = hardware.num_gpus > others ? hardware.num_gpus / others : 1;
-  const Parallelism degrees = {pool->tensor_parallel_size, pool->pipeline_parallel_size,
-                               pool->data_parallel_size};
+  const Parallelism degrees = {.tensor = pool->tensor_parallel_size,
+                               .pipeline = pool->pipeline_parallel_size,
+                               .data = pool->data_parallel_size};
   if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   KvCapacity capacity;

@@ -184,9 +184,10 @@ static int load_reference(Config *self, const SloKeys *slo, const Node *node, Ar
   if (datafile_is_path(choice.name)) choice = (PerfModelChoice){.name = "fitted"};
   if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
     return -1;
-  self->sim.slo_reference = config_load_perfmodel(self, &choice, &hardware,
-                                                  (Parallelism){slo->tensor_parallel_size, 1, 1}, 1,
-                                                  node->at, arena, diag);
+  self->sim.slo_reference = config_load_perfmodel(
+      self, &choice, &hardware,
+      (Parallelism){.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1}, 1, node->at,
+      arena, diag);
   return self->sim.slo_reference ? 0 : -1;
 }
 

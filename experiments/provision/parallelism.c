@@ -98,7 +98,8 @@ static void find_degrees(Space *self, int64_t gpus, Arena *arena) {
     for (int64_t tensor = 1; gpus % data == 0 && tensor <= gpus / data; tensor++) {
       if (gpus / data % tensor != 0) continue;
       ARENA_RESERVE(arena, self->degrees, capacity, self->n_degrees + 1);
-      self->degrees[self->n_degrees++] = (Parallelism){tensor, gpus / data / tensor, data};
+      self->degrees[self->n_degrees++] =
+          (Parallelism){.tensor = tensor, .pipeline = gpus / data / tensor, .data = data};
     }
 }
 

@@ -98,8 +98,8 @@ Test(hardware, kv_capacity_follows_the_formula) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm = model(cases[i].model);
     KvCapacity capacity;
-    cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){cases[i].tp, 1, 1}, &cases[i].options,
-                             place_of_file("test"), &capacity, &diag),
+    cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){cases[i].tp, 1, 1, 1, 1},
+                             &cases[i].options, place_of_file("test"), &capacity, &diag),
                  0, "case %zu", i);
     cr_assert_eq(capacity.block_bytes, cases[i].block_bytes, "case %zu", i);
     cr_assert_eq(capacity.blocks, cases[i].blocks, "case %zu: %lld", i, (long long)capacity.blocks);
@@ -113,11 +113,11 @@ Test(hardware, kv_heads_are_copied_when_there_are_fewer_than_gpus) {
   llm.kv_bytes_per_token = 32768;
   const KvOptions options = {16, 0.9, 0, 0, 0, 0};
   KvCapacity two, eight;
-  cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){2, 1, 1}, &options, place_of_file("t"),
-                           &two, &diag),
+  cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){.tensor = 2, .pipeline = 1, .data = 1},
+                           &options, place_of_file("t"), &two, &diag),
                0);
-  cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){8, 1, 1}, &options, place_of_file("t"),
-                           &eight, &diag),
+  cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){.tensor = 8, .pipeline = 1, .data = 1},
+                           &options, place_of_file("t"), &eight, &diag),
                0);
   cr_assert_eq(two.block_bytes, 16 * 32768);
   cr_assert_eq(eight.block_bytes, 4 * 16 * 32768);
@@ -128,7 +128,7 @@ Test(hardware, kv_heads_are_copied_when_there_are_fewer_than_gpus) {
 Test(hardware, weights_that_are_elsewhere_leave_their_memory) {
   const Hardware hardware = machine("dgx-a100");
   const Llm llm = model("opt-66b");
-  const Parallelism one = {1, 1, 1};
+  const Parallelism one = {1, 1, 1, 1, 1};
   KvOptions options = {.block_size = 16, .gpu_memory_utilization = 0.9};
   KvCapacity capacity;
   cr_expect_eq(kv_capacity(&llm, &hardware, one, &options, place_of_file("t"), &capacity, &diag),
@@ -174,7 +174,7 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
     KvCapacity capacity;
     diag_done(&diag);
     diag_init(&diag);
-    cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){cases[i].tp, 1, 1}, &options, at,
+    cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){cases[i].tp, 1, 1, 1, 1}, &options, at,
                              &capacity, &diag),
                  -1);
     const DiagEntry *entry = &diag.entries[0];

@@ -174,7 +174,7 @@ Test(roofline, every_systems_own_machine_holds_its_model_and_has_sound_times) {
     const Llm llm = model(own[i].model);
     const Hardware hardware = machine(own[i].machine);
     KvCapacity capacity;
-    cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){own[i].tp, 1, 1}, &options,
+    cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){own[i].tp, 1, 1, 1, 1}, &options,
                              place_of_file("test"), &capacity, &diag),
                  0, "%s on %s", own[i].model, own[i].machine);
     cr_assert_geq(capacity.blocks * options.block_size, 2048);

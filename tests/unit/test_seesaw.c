@@ -50,8 +50,32 @@ typedef struct Case {
 /* 855,638,016 = 8192·(8192 + 2·1024) + 8192² + 3·8192·28672;
  * 692,060,160 has 22016 for 28672; 218,103,808 = 4096·(4096 + 2·1024) + 4096² + 3·4096·14336 */
 static const Case cases[] = {
-    {"llama2-70b", &a100, 312e12, 1555e9, 300e9, 80, 64, 8, 128, 855638016, {8, 1, 1}, 308, 2048},
-    {"llama2-70b", &a100, 312e12, 1555e9, 300e9, 80, 64, 8, 128, 855638016, {4, 2, 1}, 17, 3000},
+    {"llama2-70b",
+     &a100,
+     312e12,
+     1555e9,
+     300e9,
+     80,
+     64,
+     8,
+     128,
+     855638016,
+     {8, 1, 1, 1, 1},
+     308,
+     2048},
+    {"llama2-70b",
+     &a100,
+     312e12,
+     1555e9,
+     300e9,
+     80,
+     64,
+     8,
+     128,
+     855638016,
+     {4, 2, 1, 1, 1},
+     17,
+     3000},
     {"codellama-34b",
      &a10,
      100e12,
@@ -62,7 +86,7 @@ static const Case cases[] = {
      8,
      128,
      692060160,
-     {1, 4, 2},
+     {1, 4, 2, 1, 1},
      64,
      777},
     {"codellama-34b",
@@ -75,7 +99,7 @@ static const Case cases[] = {
      8,
      128,
      692060160,
-     {2, 2, 2},
+     {2, 2, 2, 1, 1},
      1,
      8000},
     {"llama3-15b",
@@ -88,7 +112,7 @@ static const Case cases[] = {
      8,
      128,
      218103808,
-     {1, 1, 1},
+     {1, 1, 1, 1, 1},
      4096,
      100},
 };
@@ -140,7 +164,7 @@ Test(seesaw, the_largest_batch_is_the_papers) {
 }
 
 static double decode_rate(const Llm *llm, double gpu_bytes, int64_t gpus) {
-  const Parallelism degrees = {gpus, 1, 1};
+  const Parallelism degrees = {gpus, 1, 1, 1, 1};
   const double batch = seesaw_max_batch(llm, gpu_bytes, degrees, 2048);
   const SeesawTimes times = seesaw_decode(llm, &a100, gpus, batch, 2048);
   return 1 / seesaw_seconds_per_request(&times, llm->num_hidden_layers, degrees, batch);
@@ -159,7 +183,7 @@ Test(seesaw, decode_on_half_of_the_gpus_is_a_seventh_as_fast) {
  * on four A10). Data parallelism repeats the weights, which shrinks the batch (its Fig. 15). */
 Test(seesaw, each_phase_has_its_parallelism) {
   const Llm llm = model("codellama-34b");
-  static const Parallelism degrees[] = {{1, 4, 1}, {2, 2, 1}, {4, 1, 1}};
+  static const Parallelism degrees[] = {{1, 4, 1, 1, 1}, {2, 2, 1, 1, 1}, {4, 1, 1, 1, 1}};
   double prefill[3], decode[3];
   for (int i = 0; i < 3; i++) {
     const SeesawTimes p = seesaw_prefill(&llm, &a10, degrees[i].tensor, 16, 4000);
@@ -171,7 +195,9 @@ Test(seesaw, each_phase_has_its_parallelism) {
     cr_assert_lt(prefill[i - 1], prefill[i]);
     cr_assert_gt(decode[i - 1], decode[i]);
   }
-  const double whole = seesaw_max_batch(&llm, 24e9, (Parallelism){8, 1, 1}, 2048);
-  const double split = seesaw_max_batch(&llm, 24e9, (Parallelism){4, 1, 2}, 2048);
+  const double whole =
+      seesaw_max_batch(&llm, 24e9, (Parallelism){.tensor = 8, .pipeline = 1, .data = 1}, 2048);
+  const double split =
+      seesaw_max_batch(&llm, 24e9, (Parallelism){.tensor = 4, .pipeline = 1, .data = 2}, 2048);
   cr_assert(0 < split && split < whole);
 }
