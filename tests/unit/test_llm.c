@@ -55,15 +55,12 @@ Test(llm, experts_and_latent_attention_have_their_published_size) {
     double parameters, activated; // billions; without the embedding
     double gib;                   // of the checkpoint; 0: not published
     int64_t kv_bytes_per_token;
-  } cases[] = {{"gpt-oss-120b", 116.83, 5.13, 60.8, 36864},
-               {"gpt-oss-20b", 20.91, 3.61, 12.8, 24576},
-               {"deepseek-v3", 671, 37, 0, 61 * 576 * 2},
-               {"deepseek-r1", 671, 37, 0, 61 * 576 * 2},
-               {"kimi-k2.5", 1026, 32, 0, 61 * 576 * 2},
-               {"qwen3-30b-a3b", 30.5, 3.0, 0, 98304},
-               {"qwen3-235b-a22b", 235, 21.6, 0, 192512},
-               {"mixtral-8x7b", 46.7, 12.8, 0, 131072},
-               {"minimax-m2.5", 229, 10.4, 0, 253952}};
+  } cases[] = {
+      {"gpt-oss-120b", 116.83, 5.13, 60.8, 36864}, {"gpt-oss-20b", 20.91, 3.61, 12.8, 24576},
+      {"deepseek-v3", 671, 37, 0, 61 * 576 * 2},   {"deepseek-r1", 671, 37, 0, 61 * 576 * 2},
+      {"kimi-k2.5", 1026, 32, 0, 61 * 576 * 2},    {"qwen3-30b-a3b", 30.5, 3.0, 0, 98304},
+      {"qwen3-235b-a22b", 235, 21.6, 0, 192512},   {"mixtral-8x7b", 46.7, 12.8, 0, 131072},
+      {"minimax-m2.5", 229, 10.4, 0, 253952}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm;
     cr_assert_eq(llm_load(&llm, cases[i].name, data_dir, place_of_file("test"), &arena, &diag), 0);
