@@ -13,7 +13,7 @@
  * output counts one token, that of its prefill. Requests of subagents lie between others and
  * sessions beside each other, so the file is held, at most LINES_HELD_MAX of it. */
 #include "traces/format.h"
-#include "traces/json.h"
+#include "sim/base/json.h"
 
 enum { DEPTH_MAX = 8 }; // of subagents that have subagents
 
