@@ -100,7 +100,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
   const Config *config = parts->config;
   const Hardware *hardware = parts->hardware;
   const EnginePreset *engine = parts->choice->engine;
-  const int64_t tp = parts->degrees.tensor, pp = parts->degrees.pipeline;
+  const int64_t tp = parts->degrees.tensor;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
   if (!engine)
     return perfmodel_load_for(perfmodel, parts->choice->name, config->model.name, hardware->gpu, tp,
@@ -110,7 +110,7 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
                : perfmodel;
   if (hardware_check_split(&config->model, hardware, parts->degrees, parts->at, diag)) return NULL;
   Roofline roofline;
-  roofline_init(&roofline, &config->model, hardware, tp, pp, engine, arena);
+  roofline_init(&roofline, &config->model, hardware, parts->degrees, engine, arena);
   roofline_scale_all_reduces(&roofline, parts->choice->all_reduce_scale);
   const Node *captured = parts->choice->captured;
   if (captured && captured_bind(&roofline.captured, captured, arena, diag)) return NULL;
