@@ -19,10 +19,12 @@
 
 /* Where iteration times come from. */
 typedef struct PerfModelChoice {
-  const char *name;           // the set, or a path; NULL: the key was not in order
-  const EnginePreset *engine; // of a roofline; NULL: it is none
-  double all_reduce_scale;    // of a roofline
-  const Node *captured;       // captured sizes of a roofline; NULL: none
+  const char *name;   // the set, or a path; NULL: the key was not in order
+  PerfSetup measured; // what else 'fitted' looks for: engine, version; NULL: the pool's
+  bool other_weights, other_kv_cache; // and formats, where they are not the model's
+  const EnginePreset *engine;         // of a roofline; NULL: it is none
+  double all_reduce_scale;            // of a roofline
+  const Node *captured;               // captured sizes of a roofline; NULL: none
 } PerfModelChoice;
 
 /* One entry of `pools:` as written. A key that the engine has under the same name is bound where it
@@ -106,6 +108,8 @@ int config_open_trace(Config *self, Arena *arena, Diag *diag);
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 /* The same of version and text alone, for a configuration that could not be bound. */
 uint64_t config_text_digest(const Config *self);
+/* Lines that say which times were taken for engines that were asked for. */
+void config_note_perfmodels(ConfigCache *cache, FILE *out);
 /* Whether the machines of some pool keep a prefix cache. */
 bool config_keeps_caches(const Config *self);
 /* Adds to the newest entry which batchers' machines can keep one. */
@@ -149,12 +153,14 @@ int config_bind_host(const Node *node, const PoolConfig *pool, const Hardware *h
 /* Error when the pool, which is complete, cannot have its tier. */
 int config_check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
-/* `node` is the value of a key `perfmodel`, NULL when absent: then it is 'fitted'. */
+/* `node` is the value of a key `perfmodel`, NULL when absent: then it is what was measured
+ * of an engine. */
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag);
-/* The run's model on `hardware`; NULL with the reason at `at`. */
+/* The times of the run's model on `hardware`, served by `engine` (as for serving_at); NULL with
+ * the reason at `at`. */
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       const Hardware *hardware, Parallelism degrees,
+                                       int engine, const Hardware *hardware, Parallelism degrees,
                                        int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
 /* A machine type by its name as written. */
 int config_load_hardware(Config *self, Hardware *ret_hardware, const char *written, Place at,

@@ -203,7 +203,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
     return -1;
   if (!choice.name) return -1;
   spec->perfmodel = config_load_perfmodel(
-      self, &choice, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
+      self, &choice, pool->engine, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(self, pool, &hardware, &capacity);
