@@ -1,10 +1,11 @@
 /* The shape of a language model: what its weights and its KV cache weigh. Field names are Hugging
  * Face's.
  *
- * Read from perfmodel/models/NAME.yaml or from a Hugging Face config.json (the same keys; JSON is
- * YAML). Formulas: calibration study §1.1, with parameters L·(h·(nq + 2·nkv)·d + nq·d·h + (3 if
- * gated else 2)·h·ffn [+ biases] + norms)
- *   + V·h·(1 if tied else 2) + learned positions. */
+ * Read from perfmodel/models/NAME.yaml or from a Hugging Face config.json (llm_hugging_face.h).
+ * Formulas: calibration study §1.1, with parameters L·(h·(nq + 2·nkv)·d + nq·d·h + (3 if gated else
+ * 2)·h·ffn [+ biases] + norms) + V·h·(1 if tied else 2) + learned positions; experts and latent
+ * attention as DeepSeek-V3 has them (2412.19437, §2.1). Layers that predict more than one token
+ * ahead, and towers for pictures and sound, are not counted. */
 #ifndef PERFMODEL_LLM_H
 #define PERFMODEL_LLM_H
 #include "perfmodel/dtype.h"
@@ -16,40 +17,105 @@ typedef enum LlmActivation { LLM_SILU, LLM_GELU, LLM_RELU } LlmActivation;
 typedef enum LlmNorm { LLM_RMS_NORM, LLM_LAYER_NORM } LlmNorm;
 typedef enum LlmPositions { LLM_ROPE, LLM_ALIBI, LLM_LEARNED } LlmPositions;
 
+/* Matrices of all layers, by what they do; each is kept in one number format, or nearly. */
+typedef enum LlmPart {
+  LLM_QKV, // of attention, with the factors of latent attention and the index of a sparse one
+  LLM_OUT, // of attention
+  LLM_MLP, // of dense layers
+  LLM_SHARED_EXPERTS,
+  LLM_EXPERTS, // all of them
+  LLM_PARTS,
+} LlmPart;
+
 /* hidden_act, norm and position_embedding_type are those of the family that a file looks like
  * where it does not say: Llama with a gated MLP, OPT with learned positions, else BLOOM. */
 typedef struct Llm {
   const char *name; // llama2-70b: key of measured profiles; the file's own name unless it says
   int64_t num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   int64_t intermediate_size, vocab_size, max_position_embeddings;
-  bool gated_mlp, bias, tie_word_embeddings, learned_positions;
+  bool gated_mlp, bias, attention_bias, tie_word_embeddings, learned_positions;
   int hidden_act, norm, position_embedding_type; // LlmActivation, LlmNorm, LlmPositions
   int64_t dtype_bytes;                           // of activations: 2 for bf16 and fp16
-  int64_t weight_bytes;       // all weights; from the shape unless the file states it
-  int64_t kv_bytes_per_token; // all layers, all heads: 2·L·nkv·d·dtype unless the file states it
-  int weight_dtype;           // Dtype of the layers' matrices; embedding and head are in 16 bits
-  int expert_dtype;           // Dtype of routed experts, where it differs
-  int kv_cache_dtype;         // Dtype
+  int64_t weight_bytes;          // all weights; from the shape unless the file states it
+  int64_t kv_bytes_per_token;    // of layers that see all tokens, all heads; likewise
+  int64_t kv_bytes_per_sequence; // at most, of layers with a sliding window
+  int weight_dtype;              // Dtype of dense MLPs and shared experts, and of what follows
+  int attention_dtype;           // Dtype of attention's matrices; embedding and head have 16 bits
+  int expert_dtype;              // Dtype of routed experts
+  int kv_cache_dtype;            // Dtype
+  double part_bytes[LLM_PARTS];  // of a parameter, in the mean of the layers; 0: as its Dtype
+  // layers that differ
+  int64_t num_attention_layers; // layers that have attention
+  int64_t num_dense_layers; // layers with an MLP of intermediate_size instead of experts, if any
   // mixture of experts; num_experts 0: none
   int64_t num_experts, num_experts_per_tok, moe_intermediate_size;
   int64_t shared_expert_intermediate_size; // of all shared experts together; 0: none
-  int64_t num_dense_layers;                // layers with an MLP of intermediate_size instead
-  // multi-head latent attention; kv_lora_rank 0: none
+  // multi-head latent attention; kv_lora_rank 0: none. v_head_dim may also be of plain attention
   int64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
-  // sliding windows; sliding_window 0: none
+  // sliding windows; sliding_window 0: none. What is 0 is as in the other layers
   int64_t sliding_window, num_sliding_layers;
+  int64_t sliding_num_attention_heads, sliding_num_key_value_heads, sliding_head_dim;
+  // sparse attention that picks index_topk tokens by an index; 0: none
+  int64_t index_topk, index_n_heads, index_head_dim;
+  int64_t num_index_layers; // layers with an index of their own
   bool qk_norm, attention_sinks;
 } Llm;
+
+/* Number formats that stand in place of those of a file; -1: as the file has them. */
+typedef struct LlmFormats {
+  int weight_dtype, attention_dtype, expert_dtype, kv_cache_dtype; // Dtype
+} LlmFormats;
 
 /* `name` is a model of `data_dir`/models/ or the path of a .yaml file or of a Hugging Face .json,
  * whose many other keys are ignored. Unknown name: located at `at`, with near names. */
 int llm_load(Llm *self, const char *name, const char *data_dir, Place at, Arena *arena, Diag *diag);
+/* The same in other formats. weight_dtype is then that of attention and experts, too, unless
+ * `formats` says more. */
+int llm_load_as(Llm *self, const char *name, const LlmFormats *formats, const char *data_dir,
+                Place at, Arena *arena, Diag *diag);
 /* The most tokens that it has positions for: a prompt and its output. 0: as many as there is memory
  * for. ALiBi adds a distance to each product instead, and was made to go beyond the length that was
  * trained (Press et al. 2022), which max_position_embeddings then says. */
 int64_t llm_context(const Llm *self);
-/* Parameters of one layer's matrices: what a token is multiplied by. */
+
+/* Attention of layers that are alike. */
+typedef struct LlmAttention {
+  int64_t layers, query_heads, kv_heads, qk_dim, v_dim; // qk_dim, v_dim: of one head
+  int64_t window;                                       // tokens seen; 0: all
+} LlmAttention;
+
+/* Of latent attention kv_heads are those of its products, before they are absorbed. */
+LlmAttention llm_full_attention(const Llm *self);
+LlmAttention llm_sliding_attention(const Llm *self); // layers 0: there is none
+static inline bool llm_latent(const Llm *self) {
+  return self->kv_lora_rank > 0;
+}
+/* Heads that the KV cache can be split into: one where it is latent. */
+static inline int64_t llm_cached_heads(const Llm *self) {
+  return llm_latent(self) ? 1 : self->num_key_value_heads;
+}
+static inline int64_t llm_moe_layers(const Llm *self) {
+  return self->num_experts > 0 ? self->num_hidden_layers - self->num_dense_layers : 0;
+}
+static inline int64_t llm_dense_layers(const Llm *self) {
+  return self->num_hidden_layers - llm_moe_layers(self);
+}
+
+/* Bytes of one token's KV in one layer of full (or sliding) attention, all heads. */
+double llm_layer_kv_bytes(const Llm *self, bool sliding);
+/* Parameters of a part in all layers. */
+int64_t llm_part_parameters(const Llm *self, LlmPart part);
+Dtype llm_part_dtype(const Llm *self, LlmPart part);
+/* Mean bytes of a part's parameters, with their scales. */
+double llm_part_bytes(const Llm *self, LlmPart part);
+/* The Dtype that most of its matrices are kept in: what it is said to be quantized to. */
+Dtype llm_quantization(const Llm *self);
+/* Parameters of one layer's matrices, in the mean: what a token is multiplied by, with the experts
+ * that it reaches. */
 int64_t llm_layer_matrices(const Llm *self);
 /* Parameters by the formula above. */
 int64_t llm_parameters(const Llm *self);
+/* Those that one token uses: without experts that it does not reach, and of an embedding that is
+ * not the head one row, which is left out. */
+int64_t llm_activated_parameters(const Llm *self);
 #endif

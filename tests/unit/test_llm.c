@@ -30,7 +30,9 @@ Test(llm, shipped_models_have_their_published_size) {
       {"opt-66b", 65.72, 2359296},      {"llama-13b", 13.02, 819200},
       {"codellama-34b", 33.74, 196608}, {"llama3-8b", 8.03, 131072},
       {"llama3-15b", 15.01, 262144},    {"llama3-70b", 70.55, 327680},
-      {"llama3.1-70b", 70.55, 327680},
+      {"llama3.1-70b", 70.55, 327680},  {"llama3.1-8b", 8.03, 131072},
+      {"llama3.3-70b", 70.55, 327680},  {"qwen3-8b", 8.19, 147456},
+      {"qwen3-32b", 32.76, 262144},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm;
@@ -41,6 +43,34 @@ Test(llm, shipped_models_have_their_published_size) {
     cr_assert_eq(llm.weight_bytes, 2 * llm_parameters(&llm));
     cr_assert_eq(llm.kv_bytes_per_token, cases[i].kv_bytes_per_token, "%s", llm.name);
     cr_assert_str_eq(llm.name, cases[i].name);
+  }
+}
+
+/* Total, activated and checkpoint: gpt-oss's model card (2508.10925, table 1: 60.8 and 12.8 GiB),
+ * DeepSeek-V3 (2412.19437), Kimi-K2 (2507.20534), Qwen3 (2505.09388), Mixtral (2401.04088),
+ * MiniMax-M2.5's model card. */
+Test(llm, experts_and_latent_attention_have_their_published_size) {
+  const struct {
+    const char *name;
+    double parameters, activated; // billions; without the embedding
+    double gib;                   // of the checkpoint; 0: not published
+    int64_t kv_bytes_per_token;
+  } cases[] = {
+      {"gpt-oss-120b", 116.83, 5.13, 60.8, 36864}, {"gpt-oss-20b", 20.91, 3.61, 12.8, 24576},
+      {"deepseek-v3", 671, 37, 0, 61 * 576 * 2},   {"deepseek-r1", 671, 37, 0, 61 * 576 * 2},
+      {"kimi-k2.5", 1026, 32, 0, 61 * 576 * 2},    {"qwen3-30b-a3b", 30.5, 3.0, 0, 98304},
+      {"qwen3-235b-a22b", 235, 21.6, 0, 192512},   {"mixtral-8x7b", 46.7, 12.8, 0, 131072},
+      {"minimax-m2.5", 229, 10.4, 0, 253952}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Llm llm;
+    cr_assert_eq(llm_load(&llm, cases[i].name, data_dir, place_of_file("test"), &arena, &diag), 0);
+    const double parameters = (double)llm_parameters(&llm) / 1e9;
+    const double activated = (double)llm_activated_parameters(&llm) / 1e9;
+    cr_expect(fabs(parameters / cases[i].parameters - 1) < 0.01, "%s: %.2f", llm.name, parameters);
+    cr_expect(fabs(activated / cases[i].activated - 1) < 0.015, "%s: %.2f", llm.name, activated);
+    if (cases[i].gib > 0)
+      cr_expect(fabs((double)llm.weight_bytes / 1073741824 / cases[i].gib - 1) < 0.005);
+    cr_expect_eq(llm.kv_bytes_per_token, cases[i].kv_bytes_per_token, "%s", llm.name);
   }
 }
 
@@ -163,12 +193,21 @@ Test(llm, bad_files_are_reported_where_they_are_wrong) {
        "missing key 'num_hidden_layers'"},
       {"config.json", "{\"model_type\": \"llama\", \"hidden_size\": 64}\n", 1,
        "missing key 'vocab_size'"},
-      {"config.json", "{\"model_type\": \"mixtral\",\n \"num_local_experts\": 8}\n", 2,
-       "'num_local_experts'"},
-      {"config.json", "{\"model_type\": \"deepseek_v3\",\n\"n_routed_experts\": 8}\n", 2,
-       "'n_routed_experts'"},
-      {"config.json", "{\"model_type\": \"llama\",\n\n\"kv_lora_rank\": 512}\n", 3,
-       "'kv_lora_rank'"},
+      {"config.json", "{\"model_type\": \"jamba\",\n\"attn_layer_period\": 8}\n", 2,
+       "'attn_layer_period': state-space layers are not modelled"},
+      {"config.json", "{\"model_type\": \"a\",\n\"layer_types\": [\"full_attention\",\n\"conv\"]}",
+       3, "layers of type 'conv'"},
+      {"config.json", "{\"quantization\": {}}\n", 1, "model_type"},
+      {"config.json",
+       "{\"model_type\": \"llama\", \"quantization_config\": {\n\"quant_method\": "
+       "\"fp9\"}," JSON_SHAPE,
+       2, "unknown quant_method 'fp9'"},
+      {"config.json", "{\"model_type\": \"mixtral\", \"num_local_experts\": 8," JSON_SHAPE, 1,
+       "missing key 'num_experts_per_tok' of a model with 'num_experts'"},
+      {"config.json", "{\"model_type\": \"deepseek_v3\", \"kv_lora_rank\": 512," JSON_SHAPE, 1,
+       "missing key 'qk_nope_head_dim'"},
+      {"m.yaml", SHAPE "num_experts: 4\nnum_experts_per_tok: 5\nmoe_intermediate_size: 8\n", 1,
+       "num_experts_per_tok 5 is more than num_experts 4"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm;

@@ -1,0 +1,433 @@
+/* Number formats of checkpoints: quantization_config of Hugging Face's library, of NVIDIA's
+ * Model Optimizer, of compressed-tensors and of Quark, by the names that these give to formats and
+ * to modules.
+ *
+ * Each part of each layer has a format: that of the whole, of a list of modules, or none (16 bits)
+ * where a list leaves modules out. A part is named by any of its modules. Dense layers are taken to
+ * come before those with experts. */
+#include "perfmodel/llm_hugging_face.h"
+#include "sim/base/text.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PLAIN = LLM_UNSAID, UNKNOWN = -2 };
+
+/* What quant_algo says, and kv_cache_quant_algo. W8A8 and the like name weights first. */
+static const char *const ALGORITHMS[] = {"FP8",
+                                         "FP8_PER_CHANNEL_PER_TOKEN",
+                                         "FP8_PB_WO",
+                                         "FP8_BLOCK",
+                                         "MXFP8",
+                                         "NVFP4",
+                                         "W4A16_NVFP4",
+                                         "NVFP4_AWQ",
+                                         "W4A8_NVFP4_FP8",
+                                         "MXFP4",
+                                         "W4A16_MXFP4",
+                                         "W4A8_MXFP4_FP8",
+                                         "W4A16",
+                                         "W4A16_AWQ",
+                                         "W4A8_AWQ",
+                                         "INT4_AWQ",
+                                         "W8A16",
+                                         "W8A8_SQ_PER_CHANNEL",
+                                         "INT8",
+                                         "MIXED_PRECISION",
+                                         NULL};
+static const int ALGORITHM_DTYPES[] = {DTYPE_FP8,   DTYPE_FP8,   DTYPE_FP8_BLOCK, DTYPE_FP8_BLOCK,
+                                       DTYPE_MXFP8, DTYPE_NVFP4, DTYPE_NVFP4,     DTYPE_NVFP4,
+                                       DTYPE_NVFP4, DTYPE_MXFP4, DTYPE_MXFP4,     DTYPE_MXFP4,
+                                       DTYPE_INT4,  DTYPE_INT4,  DTYPE_INT4,      DTYPE_INT4,
+                                       DTYPE_INT8,  DTYPE_INT8,  DTYPE_INT8,      PLAIN};
+
+/* What quant_method says. */
+typedef enum Method {
+  METHOD_FP8,
+  METHOD_FBGEMM_FP8,
+  METHOD_MXFP4,
+  METHOD_AWQ,
+  METHOD_GPTQ,
+  METHOD_AUTO_ROUND,
+  METHOD_COMPRESSED_TENSORS,
+  METHOD_MODELOPT,
+  METHOD_QUARK,
+} Method;
+static const char *const METHODS[] = {
+    "fp8",        "fbgemm_fp8",         "mxfp4",    "awq",   "gptq",
+    "auto-round", "compressed-tensors", "modelopt", "quark", NULL};
+
+/* Modules that name a part, as checkpoints have them below `layers.N.`. */
+typedef struct PartNames {
+  LlmPart part;
+  const char *const *names;
+} PartNames;
+
+static const char *const QKV_NAMES[] = {
+    "self_attn.q_proj",   "self_attn.k_proj",   "self_attn.qkv_proj",
+    "self_attn.q_a_proj", "self_attn.q_b_proj", "self_attn.kv_b_proj",
+    "attn.wq_b",          "attention.wqkv",     NULL};
+static const char *const OUT_NAMES[] = {"self_attn.o_proj", "attn.wo_b", "attention.wo", NULL};
+static const char *const MLP_NAMES[] = {"mlp.gate_proj",          "mlp.up_proj", "mlp.gate_up_proj",
+                                        "feed_forward.gate_proj", "ffn.w1",      NULL};
+static const char *const SHARED_NAMES[] = {"mlp.shared_experts.gate_proj",
+                                           "mlp.shared_expert.gate_proj",
+                                           "mlp.shared_mlp.gate_proj",
+                                           "feed_forward.shared_expert.gate_proj",
+                                           "block_sparse_moe.shared_experts.gate_proj",
+                                           "ffn.shared_experts.w1",
+                                           "share_expert.gate_proj",
+                                           NULL};
+static const char *const EXPERT_NAMES[] = {"mlp.experts.0.gate_proj",
+                                           "mlp.experts.gate_up_proj",
+                                           "block_sparse_moe.experts.0.w1",
+                                           "block_sparse_moe.experts.0.gate_proj",
+                                           "feed_forward.experts.gate_up_proj",
+                                           "feed_forward.experts.0.gate_proj",
+                                           "ffn.experts.0.w1",
+                                           "experts.0.gate_proj",
+                                           "moe.gate_proj",
+                                           NULL};
+static const char *const PARALLEL_EXPERT_NAMES[] = {"experts.0.gate_proj", "experts.gate_up_proj",
+                                                    "moe.experts.0.gate_proj", NULL};
+
+static const PartNames PARTS[] = {{LLM_QKV, QKV_NAMES},
+                                  {LLM_OUT, OUT_NAMES},
+                                  {LLM_MLP, MLP_NAMES},
+                                  {LLM_SHARED_EXPERTS, SHARED_NAMES},
+                                  {LLM_EXPERTS, EXPERT_NAMES}};
+/* Where the MLP of a layer stands beside its experts. */
+static const PartNames PARALLEL_PARTS[] = {{LLM_QKV, QKV_NAMES},
+                                           {LLM_OUT, OUT_NAMES},
+                                           {LLM_MLP, MLP_NAMES},
+                                           {LLM_SHARED_EXPERTS, MLP_NAMES},
+                                           {LLM_EXPERTS, PARALLEL_EXPERT_NAMES}};
+
+typedef struct Formats {
+  const Llm *llm;
+  const PartNames *parts; // [LLM_PARTS]
+  signed char *dtypes;    // [LLM_PARTS][num_hidden_layers]: Dtype, or PLAIN
+  Diag *diag;
+} Formats;
+
+/* ---- Names of modules ---- */
+
+/* Whether `pattern`, '*' for anything, is `name` or what it begins with, up to a '.'. */
+static bool glob(const char *pattern, const char *name) {
+  const char *star = NULL, *resumed = NULL;
+  for (;;) {
+    if (*pattern == '*') {
+      star = ++pattern;
+      resumed = name;
+    } else if (*pattern == '\0' && (*name == '\0' || *name == '.')) {
+      return true;
+    } else if (*pattern != '\0' && *pattern == *name) {
+      pattern++;
+      name++;
+    } else if (star && *resumed != '\0') {
+      pattern = star;
+      name = ++resumed;
+    } else {
+      return false;
+    }
+  }
+}
+
+/* Whether it does from some component of the name on. */
+static bool names(const char *pattern, const char *name) {
+  for (; name; name = strchr(name, '.') ? strchr(name, '.') + 1 : NULL)
+    if (glob(pattern, name)) return true;
+  return false;
+}
+
+/* A pattern of compressed-tensors, "re:.*self_attn.*", as '*' for anything. */
+static void plain_pattern(char *to, size_t size, const char *from) {
+  size_t n = 0;
+  const bool regular = strncmp(from, "re:", 3) == 0;
+  if (regular) from += 3;
+  for (; *from && n + 1 < size; from++) {
+    if (regular && (*from == '^' || *from == '$' || *from == '\\')) continue;
+    if (regular && *from == '.' && from[1] == '*') continue;
+    to[n++] = *from;
+  }
+  to[n] = '\0';
+}
+
+typedef struct Module {
+  int64_t layer; // UNKNOWN: any
+  const char *rest;
+} Module;
+
+/* Of "model.layers.12.mlp*" the layer and what follows; without layers all of it. */
+static Module module_of(const char *pattern) {
+  const char *at = strstr(pattern, "layers.");
+  if (!at || (at > pattern && at[-1] != '.' && at[-1] != '*')) return (Module){UNKNOWN, pattern};
+  at += strlen("layers.");
+  char *end;
+  const int64_t layer = strtoll(at, &end, 10);
+  const bool numbered = end > at;
+  const char *rest = numbered ? end : at + strcspn(at, ".");
+  if (*rest == '.') rest++;
+  return (Module){numbered ? layer : UNKNOWN, *rest ? rest : "*"};
+}
+
+static void part_set(const Formats *self, LlmPart part, int64_t layer, int dtype) {
+  const int64_t layers = self->llm->num_hidden_layers;
+  signed char *row = self->dtypes + part * layers;
+  if (layer == UNKNOWN)
+    memset(row, dtype, (size_t)layers);
+  else if (layer >= 0 && layer < layers)
+    row[layer] = (signed char)dtype;
+}
+
+static void module_set(const Formats *self, const char *text, int dtype) {
+  char pattern[256];
+  plain_pattern(pattern, sizeof pattern, text);
+  const Module module = module_of(pattern);
+  for (int i = 0; i < LLM_PARTS; i++)
+    for (const char *const *name = self->parts[i].names; *name; name++)
+      if (module.rest == pattern ? names(module.rest, *name) : glob(module.rest, *name)) {
+        part_set(self, self->parts[i].part, module.layer, dtype);
+        break;
+      }
+}
+
+static void modules_set(const Formats *self, const Node *list, int dtype) {
+  for (const Node *each = list && list->kind == NODE_LIST ? list->first : NULL; each;
+       each = each->next)
+    if (each->kind == NODE_SCALAR) module_set(self, each->text, dtype);
+}
+
+/* ---- Formats ---- */
+
+static int choice_of(const Formats *self, const Node *node, const char *key,
+                     const char *const *choices) {
+  const OptionSpec spec = {.key = key, .type = OPTION_CHOICE, .choices = choices};
+  int choice;
+  return option_bind_one(&spec, node, &choice, self->diag) ? UNKNOWN : choice;
+}
+
+static int algorithm_dtype(const Formats *self, const Node *node) {
+  const int choice = choice_of(self, node, "quant_algo", ALGORITHMS);
+  return choice == UNKNOWN ? UNKNOWN : ALGORITHM_DTYPES[choice];
+}
+
+static int64_t number(const Node *map, const char *key) {
+  const Node *node = llm_find_set(map, key);
+  return node && node->kind == NODE_SCALAR ? strtoll(node->text, NULL, 10) : 0;
+}
+
+static bool says(const Node *map, const char *key, const char *word) {
+  const Node *node = llm_find_set(map, key);
+  return node && node->kind == NODE_SCALAR && strcmp(node->text, word) == 0;
+}
+
+/* {num_bits, type, strategy, group_size} of compressed-tensors. */
+static int scheme_dtype(const Formats *self, const Node *scheme) {
+  const int64_t bits = number(scheme, "num_bits"), group = number(scheme, "group_size");
+  const bool real = says(scheme, "type", "float");
+  if (bits == 8 && !real) return DTYPE_INT8;
+  if (bits == 8)
+    return says(scheme, "strategy", "block") ? DTYPE_FP8_BLOCK
+           : group == 32                     ? DTYPE_MXFP8
+                                             : DTYPE_FP8;
+  if (bits == 4) return !real ? DTYPE_INT4 : group == 32 ? DTYPE_MXFP4 : DTYPE_NVFP4;
+  diag_error(self->diag, scheme->at, "a format of %lld bits is not known", (long long)bits);
+  diag_hint(self->diag, "weights and KV may have num_bits 4 or 8");
+  return UNKNOWN;
+}
+
+/* Of all modules unless `targets` names some. */
+static int groups_bind(const Formats *self, const Node *config, const Node *groups) {
+  if (!groups || groups->kind != NODE_MAP)
+    return diag_error(self->diag, config->at, "missing key 'config_groups' or 'quant_algo'");
+  for (const Node *group = groups->first; group; group = group->next) {
+    const Node *weights = llm_find_set(group, "weights");
+    const Node *targets = llm_find_set(group, "targets");
+    if (!weights) continue;
+    const int dtype = scheme_dtype(self, weights);
+    if (dtype == UNKNOWN) return -1;
+    const bool all =
+        !targets || targets->kind != NODE_LIST || !targets->first ||
+        (targets->first->kind == NODE_SCALAR && strcmp(targets->first->text, "Linear") == 0);
+    if (all)
+      for (int part = 0; part < LLM_PARTS; part++)
+        part_set(self, (LlmPart)part, UNKNOWN, dtype);
+    else
+      modules_set(self, targets, dtype);
+  }
+  return 0;
+}
+
+/* {module: {quant_algo}}. */
+static int layers_bind(const Formats *self, const Node *modules) {
+  for (const Node *each = modules->first; each; each = each->next) {
+    const Node *node = llm_find_set(each, "quant_algo");
+    const int dtype = node ? algorithm_dtype(self, node) : PLAIN;
+    if (dtype == UNKNOWN) return -1;
+    if (each->key) module_set(self, each->key, dtype);
+  }
+  return 0;
+}
+
+static int bits_dtype(const Formats *self, const Node *config) {
+  const Node *node = llm_find_set(config, "bits");
+  const int64_t bits = node ? number(config, "bits") : 4;
+  if (bits == 4) return DTYPE_INT4;
+  if (bits == 8) return DTYPE_INT8;
+  diag_error(self->diag, node->at, "weights of %lld bits are not known", (long long)bits);
+  diag_hint(self->diag, "'bits' may be 4 or 8");
+  return UNKNOWN;
+}
+
+/* {weight: {dtype: fp4, group_size: 32}} of AMD's Quark, or a list of such. */
+static int quark_dtype(const Formats *self, const Node *config) {
+  static const char *const names_[] = {"fp8_e4m3", "fp4", "mxfp4", "int8", "int4", "uint4", NULL};
+  static const int dtypes[] = {DTYPE_FP8,  DTYPE_MXFP4, DTYPE_MXFP4,
+                               DTYPE_INT8, DTYPE_INT4,  DTYPE_INT4};
+  const Node *weight = llm_find_set(llm_find_set(config, "global_quant_config"), "weight");
+  if (weight && weight->kind == NODE_LIST) weight = weight->first;
+  const Node *dtype = llm_find_set(weight, "dtype");
+  if (!dtype) {
+    diag_error(self->diag, config->at, "missing key 'dtype' of 'global_quant_config.weight'");
+    return UNKNOWN;
+  }
+  const int choice = choice_of(self, dtype, "dtype", names_);
+  return choice == UNKNOWN ? UNKNOWN : dtypes[choice];
+}
+
+static int method_dtype(const Formats *self, const Node *config, int method) {
+  switch ((Method)method) {
+  case METHOD_FP8:
+  case METHOD_FBGEMM_FP8:
+    return llm_find_set(config, "weight_block_size") ? DTYPE_FP8_BLOCK : DTYPE_FP8;
+  case METHOD_MXFP4:
+    return DTYPE_MXFP4;
+  case METHOD_QUARK:
+    return quark_dtype(self, config);
+  default:
+    return bits_dtype(self, config);
+  }
+}
+
+static void parts_set(const Formats *self, int dtype, bool experts_alone) {
+  for (int part = 0; part < LLM_PARTS; part++)
+    if (!experts_alone || part == LLM_EXPERTS) part_set(self, (LlmPart)part, UNKNOWN, dtype);
+}
+
+/* Formats of the whole and of modules that are named; Hugging Face's mxfp4 is of experts alone. */
+static int formats_bind(const Formats *self, const Node *config) {
+  const Node *method = llm_find_set(config, "quant_method");
+  const Node *algorithm = llm_find_set(config, "quant_algo");
+  const Node *modules = llm_find_set(config, "quantized_layers");
+  const Node *groups = llm_find_set(config, "config_groups");
+  int dtype = PLAIN;
+  if (algorithm) {
+    dtype = algorithm_dtype(self, algorithm);
+    if (dtype == UNKNOWN) return -1;
+    parts_set(self, dtype, false);
+    if (dtype == PLAIN && !modules) return groups_bind(self, config, groups);
+    return modules && modules->kind == NODE_MAP ? layers_bind(self, modules) : 0;
+  }
+  if (!method) return groups_bind(self, config, groups);
+  const int choice = choice_of(self, method, "quant_method", METHODS);
+  if (choice == UNKNOWN) return -1;
+  if (choice == METHOD_COMPRESSED_TENSORS || choice == METHOD_MODELOPT)
+    return groups_bind(self, config, groups);
+  dtype = method_dtype(self, config, choice);
+  if (dtype == UNKNOWN) return -1;
+  parts_set(self, dtype, choice == METHOD_MXFP4 && self->llm->num_experts > 0);
+  return 0;
+}
+
+static int kv_cache_bind(Llm *llm, const Formats *self, const Node *config) {
+  static const char *const keys[] = {"kv_cache_quant_algo", "kv_cache_scheme", "kv_cache_dtype",
+                                     NULL};
+  static const char *const words[] = {"FP8",  "fp8",  "fp8_e4m3", "NVFP4", "INT8",
+                                      "int8", "auto", "bfloat16", NULL};
+  static const int dtypes[] = {DTYPE_FP8,  DTYPE_FP8,  DTYPE_FP8,  DTYPE_NVFP4,
+                               DTYPE_INT8, DTYPE_INT8, LLM_UNSAID, DTYPE_BF16};
+  for (const char *const *key = keys; *key; key++) {
+    const Node *node = llm_find_set(config, *key);
+    if (!node) continue;
+    const int choice = node->kind == NODE_MAP ? 0 : choice_of(self, node, *key, words);
+    const int dtype = node->kind == NODE_MAP ? scheme_dtype(self, node)
+                      : choice == UNKNOWN    ? UNKNOWN
+                                             : dtypes[choice];
+    if (dtype == UNKNOWN) return -1;
+    llm->kv_cache_dtype = dtype;
+    return 0;
+  }
+  return 0;
+}
+
+/* ---- What comes of them ---- */
+
+/* Sums a part's parameters by format, and its mean bytes. */
+static void part_count(Llm *llm, const Formats *self, LlmPart part, double sums[DTYPE_COUNT]) {
+  const int64_t layers = llm->num_hidden_layers, dense = llm_dense_layers(llm);
+  const bool of_dense = part == LLM_MLP, of_experts = part >= LLM_SHARED_EXPERTS;
+  const int64_t first = of_experts ? dense : 0, last = of_dense ? dense : layers;
+  if (last <= first) return;
+  const int plain = llm->dtype_bytes == 4 ? DTYPE_FP32 : DTYPE_BF16;
+  const double each = (double)llm_part_parameters(llm, part) / (double)(last - first);
+  double bytes = 0;
+  for (int64_t i = first; i < last; i++) {
+    const int own = self->dtypes[part * layers + i], dtype = own == PLAIN ? plain : own;
+    sums[dtype] += each;
+    bytes += dtype_bytes((Dtype)dtype);
+  }
+  llm->part_bytes[part] = bytes / (double)(last - first);
+}
+
+static int most_of(const double sums[DTYPE_COUNT], int fallback) {
+  int most = 0;
+  for (int i = 1; i < DTYPE_COUNT; i++)
+    if (sums[i] > sums[most]) most = i;
+  return sums[most] > 0 ? most : fallback;
+}
+
+static void formats_take(Llm *llm, const Formats *self) {
+  double attention[DTYPE_COUNT] = {0}, dense[DTYPE_COUNT] = {0}, experts[DTYPE_COUNT] = {0};
+  part_count(llm, self, LLM_QKV, attention);
+  part_count(llm, self, LLM_OUT, attention);
+  part_count(llm, self, LLM_MLP, dense);
+  part_count(llm, self, LLM_SHARED_EXPERTS, dense);
+  part_count(llm, self, LLM_EXPERTS, experts);
+  llm->attention_dtype = most_of(attention, DTYPE_BF16);
+  llm->weight_dtype = most_of(dense, llm->attention_dtype);
+  llm->expert_dtype = most_of(experts, llm->weight_dtype);
+}
+
+int llm_quantization_bind(Llm *self, const Node *config, bool parallel_mlp, Arena *arena,
+                          Diag *diag) {
+  static const char *const left_out[] = {"modules_to_not_convert", "ignored_layers", "ignore",
+                                         "exclude_modules",        "exclude",        NULL};
+  if (config->kind != NODE_MAP) return diag_error(diag, config->at, "expected a JSON object");
+  const size_t size = (size_t)(LLM_PARTS * self->num_hidden_layers);
+  Formats formats = {.llm = self,
+                     .parts = parallel_mlp && self->num_experts > 0 ? PARALLEL_PARTS : PARTS,
+                     .dtypes = arena_alloc(arena, size),
+                     .diag = diag};
+  memset(formats.dtypes, PLAIN, size);
+  if (formats_bind(&formats, config) || kv_cache_bind(self, &formats, config)) return -1;
+  for (const char *const *key = left_out; *key; key++)
+    modules_set(&formats, llm_find_set(config, *key), PLAIN);
+  formats_take(self, &formats);
+  return 0;
+}
+
+int llm_quantization_beside(const char *path, const Node **ret_node, Arena *arena, Diag *diag) {
+  static const char end[] = "config.json";
+  if (!path || strlen(path) < strlen(end) || strcmp(path + strlen(path) - strlen(end), end) != 0)
+    return 0;
+  const char *beside =
+      arena_printf(arena, "%.*shf_quant_%s", (int)(strlen(path) - strlen(end)), path, end);
+  if (access(beside, R_OK) != 0) return 0;
+  const Node *root = yaml_load(beside, arena, diag);
+  if (!root) return -1;
+  const Node *node = llm_find_set(root, "quantization");
+  if (!node) return diag_error(diag, root->at, "missing key 'quantization'");
+  *ret_node = node;
+  return 0;
+}
