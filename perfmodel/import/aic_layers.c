@@ -35,6 +35,9 @@ const char *aic_dtype_name(int dtype) {
 static int read_products(AicLayers *self, int dtype, Diag *diag) {
   AicFound *found = &self->products[dtype];
   if (found->path) return 0;
+  if (!aic_dtype_name(dtype))
+    return diag_error(diag, place_of_file(self->folder), "no table has products of '%s'",
+                      dtype_names[dtype]);
   const AicQuery query = {.name = "gemm",
                           .filters = {{"gemm_dtype", {aic_dtype_name(dtype)}}},
                           .keys = {"n", "k", "m"}};
@@ -53,6 +56,9 @@ static int64_t kv_heads(const AicLayers *self) {
 
 static int read_attention(AicLayers *self, Diag *diag) {
   const char *kv = aic_dtype_name(self->setup.kv_cache_dtype);
+  if (!kv)
+    return diag_error(diag, place_of_file(self->folder), "no table has a KV cache of '%s'",
+                      dtype_names[self->setup.kv_cache_dtype]);
   AicQuery query = {.name = "context_attention",
                     .filters = {{"kv_cache_dtype", {kv}},
                                 {"attn_dtype", {kv, "bfloat16"}, .may_miss = true},
@@ -82,6 +88,7 @@ static int read_all_reduce(AicLayers *self, Diag *diag) {
 
 int aic_layers_load(AicLayers *self, Diag *diag) {
   int error = read_products(self, self->llm.weight_dtype, diag);
+  error |= read_products(self, self->llm.attention_dtype, diag);
   error |= read_products(self, DTYPE_BF16, diag);
   error |= read_attention(self, diag);
   error |= read_all_reduce(self, diag);
@@ -134,10 +141,10 @@ static double attention_us(const AicLayers *self, double tokens) {
   const double q = (double)heads(self) * d, kv = (double)kv_heads(self) * d;
   const double bytes = (double)llm->dtype_bytes * tokens;
   double us = norm_us(self, tokens);
-  us += layer_us(self, llm->weight_dtype, tokens, q + 2 * kv, h);
+  us += layer_us(self, llm->attention_dtype, tokens, q + 2 * kv, h);
   if (llm->qk_norm) us += kernel_us(self, 2 * (q + kv) * bytes);
   us += kernel_us(self, 2 * (q + 2 * kv) * bytes); // RoPE, and K and V into the cache
-  us += layer_us(self, llm->weight_dtype, tokens, h, q);
+  us += layer_us(self, llm->attention_dtype, tokens, h, q);
   return us + all_reduce_us(self, tokens * h);
 }
 

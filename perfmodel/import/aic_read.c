@@ -33,6 +33,8 @@ static const char *const OTHERS[] = {"framework",     "version",
 enum { N_OTHERS = sizeof OTHERS / sizeof *OTHERS };
 enum { MAX_COLUMNS = AIC_FILTERS + AIC_KEYS + 2 + N_OTHERS };
 
+static const double MAX_US = 1e9; // of one call
+
 typedef struct AicRow {
   const char *text[AIC_FILTERS];
   int64_t number[AIC_FILTERS], key[AIC_KEYS];
@@ -100,6 +102,11 @@ static bool has_column(const CsvColumn *columns, int n, const char *name) {
   return false;
 }
 
+/* Of the keys only what is in the cache already may be nothing. */
+static bool may_be_zero(const char *key) {
+  return strcmp(key, "step") == 0;
+}
+
 static void make_columns(Reading *self) {
   const AicQuery *query = self->query;
   int n = 0;
@@ -113,7 +120,8 @@ static void make_columns(Reading *self) {
   }
   for (int i = 0; query->keys[i]; i++)
     self->columns[n++] =
-        (CsvColumn){query->keys[i], CSV_INT, offsetof(AicRow, key[i]), .range = CSV_NOT_NEGATIVE};
+        (CsvColumn){query->keys[i], CSV_INT, offsetof(AicRow, key[i]),
+                    .range = may_be_zero(query->keys[i]) ? CSV_NOT_NEGATIVE : CSV_POSITIVE};
   self->columns[n++] = (CsvColumn){"latency_us", CSV_REAL, offsetof(AicRow, latency_us),
                                    .range = CSV_POSITIVE, .may_miss = true};
   self->columns[n++] = (CsvColumn){"latency", CSV_REAL, offsetof(AicRow, latency),
@@ -172,6 +180,9 @@ static int take_row(Reading *self, const AicRow *row, Diag *diag) {
       return csv_error(&self->csv, self->query->keys[i], "at most 1073741824", diag);
     point.key[i] = row->key[i];
   }
+  if (point.us > MAX_US)
+    return csv_error(&self->csv, isnan(row->latency) ? "latency_us" : "latency",
+                     "at most 1000 seconds", diag);
   if (!passes(self, row, &rank)) return 0;
   AicTable *table = &self->found->table;
   if (table->n_points > 0 && rank > self->rank) return 0;

@@ -1,8 +1,8 @@
 /* A table of times over whole numbers, as AIConfigurator's are: points (key, …, time), between
  * which times are linear in each key.
  *
- * Tables need not be full: each key is looked up among the points that have the keys before it. Below
- * the first point a time is that of the first; above the last it is in proportion to it. */
+ * Tables need not be full: each key is looked up among the points that have the keys before it.
+ * Below the first point a time is that of the first; above the last it is in proportion to it. */
 #ifndef PERFMODEL_IMPORT_AIC_TABLE_H
 #define PERFMODEL_IMPORT_AIC_TABLE_H
 #include "sim/base/arena.h"

@@ -18,7 +18,6 @@ typedef struct Composing {
   const ImportInput *input;
   Profile *profile;
   AicLayers layers;
-  int64_t groups; // attention data parallelism
   int64_t beyond_memory;
 } Composing;
 
@@ -49,57 +48,67 @@ static int find_engine(Composing *self, Diag *diag) {
   return -1;
 }
 
-/* A format that was asked for, or else the model's own. */
-static int find_format(const char *name, const char *option, int *dtype, Diag *diag) {
-  for (int i = 0; name && dtype_names[i]; i++) {
-    if (strcmp(dtype_names[i], name) != 0) continue;
-    *dtype = i;
-    name = NULL;
-  }
-  if (!name && aic_dtype_name(*dtype)) return 0;
-  diag_error(diag, place_of_file(option), "the tables have no format '%s'",
-             name ? name : dtype_names[*dtype]);
-  diag_hint_near(diag, name ? name : dtype_names[*dtype], dtype_names);
+/* A format that was asked for; −1: none was. */
+static int find_format(const char *name, const char *option, int *ret_dtype, Diag *diag) {
+  *ret_dtype = -1;
+  if (!name) return 0;
+  for (int i = 0; dtype_names[i]; i++)
+    if (strcmp(dtype_names[i], name) == 0) *ret_dtype = i;
+  if (*ret_dtype >= 0) return 0;
+  diag_error(diag, place_of_file(option), "unknown format '%s'", name);
+  diag_hint_near(diag, name, dtype_names);
   return -1;
+}
+
+static int find_model(Composing *self, Diag *diag) {
+  const ImportInput *input = self->input;
+  LlmFormats formats = {.attention_dtype = -1, .expert_dtype = -1};
+  if (find_format(input->quantization, "--quantization", &formats.weight_dtype, diag) |
+      find_format(input->kv_cache_dtype, "--kv-cache-dtype", &formats.kv_cache_dtype, diag))
+    return -1;
+  Llm *llm = &self->layers.llm;
+  if (llm_load_as(llm, input->model, &formats, input->data_dir, place_of_file("--model"),
+                  self->profile->arena, diag))
+    return -1;
+  self->layers.setup.model = llm->name;
+  self->layers.setup.weight_dtype = llm_quantization(llm);
+  self->layers.setup.kv_cache_dtype = llm->kv_cache_dtype;
+  return 0;
 }
 
 /* Formats that the GPU cannot compute in. */
 static int check_format(const Composing *self, Diag *diag) {
+  enum { FP8_SINCE = 89, FP4_SINCE = 100 }; // compute capability
   const Hardware *hardware = &self->layers.hardware;
   const int dtype = self->layers.setup.weight_dtype;
   const Dtype compute = dtype_compute((Dtype)dtype);
-  const bool lacks_fp8 = compute == DTYPE_FP8 && hardware->dense_fp8_flops == 0;
-  const bool lacks_fp4 = compute == DTYPE_NVFP4 && hardware->dense_fp4_flops == 0;
-  if (!lacks_fp8 && !lacks_fp4) return 0;
-  diag_error(diag, place_of_file("--quantization"), "'%s' has no tensor cores for '%s'",
-             hardware->gpu, dtype_names[dtype]);
-  diag_hint(diag, "formats of weights only are possible: int4, int8; else bf16%s",
-            hardware->dense_fp8_flops > 0 ? " or fp8" : "");
+  const int64_t since = compute == DTYPE_FP8 ? FP8_SINCE : compute == DTYPE_NVFP4 ? FP4_SINCE : 0;
+  if (hardware->sm >= since) return 0;
+  diag_error(diag, place_of_file(self->input->quantization ? "--quantization" : "--model"),
+             "'%s' has no tensor cores for '%s'", hardware->gpu, dtype_names[dtype]);
+  diag_hint(diag,
+            "possible are bf16%s, and int4 and int8 of the weights only, where tables have them",
+            hardware->sm >= FP8_SINCE ? ", fp8" : "");
   return -1;
+}
+
+static int64_t degree(int64_t said) {
+  return said > 0 ? said : 1;
 }
 
 static int find_setup(Composing *self, Diag *diag) {
   const ImportInput *input = self->input;
   AicLayers *layers = &self->layers;
-  Arena *arena = self->profile->arena;
   PerfSetup *setup = &layers->setup;
   int error = find_engine(self, diag);
   error |= hardware_load(&layers->hardware, input->machine, input->data_dir,
-                         place_of_file("--machine"), arena, diag);
-  error |=
-      llm_load(&layers->llm, input->model, input->data_dir, place_of_file("--model"), arena, diag);
-  setup->weight_dtype = layers->llm.weight_dtype;
-  setup->kv_cache_dtype = layers->llm.kv_cache_dtype;
-  error |= find_format(input->quantization, "--quantization", &setup->weight_dtype, diag);
-  error |= find_format(input->kv_cache_dtype, "--kv-cache-dtype", &setup->kv_cache_dtype, diag);
+                         place_of_file("--machine"), self->profile->arena, diag);
+  error |= find_model(self, diag);
   if (error) return -1;
-  layers->llm.weight_dtype = setup->weight_dtype;
-  setup->model = layers->llm.name;
   setup->gpu = input->gpu ? input->gpu : layers->hardware.gpu;
-  setup->tensor_parallel_size = input->tensor_parallel_size > 0 ? input->tensor_parallel_size : 1;
-  setup->attention_data_parallel_size = self->groups =
-      input->attention_data_parallel_size > 0 ? input->attention_data_parallel_size : 1;
-  setup->expert_parallel_size = input->expert_parallel_size > 0 ? input->expert_parallel_size : 1;
+  setup->tensor_parallel_size = degree(input->tensor_parallel_size);
+  setup->attention_data_parallel_size = degree(input->attention_data_parallel_size);
+  setup->expert_parallel_size = degree(input->expert_parallel_size);
   const Parallelism degrees = {.tensor = setup->tensor_parallel_size,
                                .pipeline = 1,
                                .data = 1,
@@ -121,7 +130,7 @@ static void add_row(Composing *self, ProfileOp op, BatchShape batch, double us) 
 
 /* The numbers of tokens that products were measured at, ascending. */
 static size_t list_tokens(const Composing *self, int64_t **ret_tokens) {
-  const AicTable *table = &self->layers.products[self->layers.setup.weight_dtype].table;
+  const AicTable *table = &self->layers.products[self->layers.llm.attention_dtype].table;
   int64_t *tokens = ARENA_ARRAY(self->profile->arena, int64_t, table->n_points);
   for (size_t i = 0; i < table->n_points; i++)
     tokens[i] = table->points[i].key[2];
@@ -130,11 +139,12 @@ static size_t list_tokens(const Composing *self, int64_t **ret_tokens) {
 }
 
 static void add_linear(Composing *self) {
+  const int64_t groups = self->layers.setup.attention_data_parallel_size;
   int64_t *tokens = NULL;
   const size_t n = list_tokens(self, &tokens);
   for (size_t i = 0; i < n; i++) {
-    if (tokens[i] == 0 || tokens[i] > MAX_TOKENS / self->groups) continue;
-    const int64_t all = tokens[i] * self->groups;
+    if (tokens[i] == 0 || tokens[i] > MAX_TOKENS / groups) continue;
+    const int64_t all = tokens[i] * groups;
     add_row(self, PROFILE_LINEAR, (BatchShape){.prefill_tokens = all},
             aic_linear_us(&self->layers, all));
     add_row(self, PROFILE_HEAD, (BatchShape){.logit_seqs = all},
@@ -154,14 +164,15 @@ static bool fits(Composing *self, double tokens) {
   return good;
 }
 
-/* One row for as many prompts in each group, and where it is one, for fewer groups than there are. */
+/* A row for as many prompts in each group, and where that is one, for fewer groups as well. */
 static void add_prefill(Composing *self) {
   const AicTable *table = &self->layers.prefill.table;
+  const int64_t most = self->layers.setup.attention_data_parallel_size;
   for (size_t i = 0; i < table->n_points; i++) {
     const int64_t *key = table->points[i].key, batch = key[0], isl = key[1], past = key[2];
     if (batch == 0 || isl == 0 || !fits(self, (double)batch * (double)(isl + past))) continue;
     const double us = aic_prefill_us(&self->layers, batch, isl, past);
-    for (int64_t groups = self->groups; groups >= 1; groups = batch == 1 ? groups / 2 : 0) {
+    for (int64_t groups = most; groups >= 1; groups = batch == 1 ? groups / 2 : 0) {
       const int64_t tokens = groups * batch * isl;
       if (tokens > MAX_TOKENS) continue;
       add_row(self, PROFILE_PREFILL_ATTENTION,
@@ -173,11 +184,12 @@ static void add_prefill(Composing *self) {
 
 static void add_decode(Composing *self) {
   const AicTable *table = &self->layers.decode.table;
+  const int64_t most = self->layers.setup.attention_data_parallel_size;
   for (size_t i = 0; i < table->n_points; i++) {
     const int64_t batch = table->points[i].key[0], context = table->points[i].key[1] + 1;
     if (batch == 0 || !fits(self, (double)batch * (double)context)) continue;
     const double us = aic_decode_us(&self->layers, batch, context - 1);
-    for (int64_t groups = self->groups; groups >= 1; groups = batch == 1 ? groups / 2 : 0)
+    for (int64_t groups = most; groups >= 1; groups = batch == 1 ? groups / 2 : 0)
       add_row(
           self, PROFILE_DECODE_ATTENTION,
           (BatchShape){.decode_seqs = groups * batch, .context_tokens = groups * batch * context},
@@ -225,7 +237,7 @@ static void set_assumptions(const Composing *self) {
                    arena_printf(arena, "computed in %s",
                                 layers->prefill.texts[1] ? layers->prefill.texts[1]
                                                          : "what the table does not say"));
-  if (self->groups > 1)
+  if (self->layers.setup.attention_data_parallel_size > 1)
     profile_set_fact(profile, "assumption_attention_data_parallel",
                      "sequences are spread evenly; fewer than groups take the time of one");
   import_count_fact(profile, "rows_beyond_memory_left_out", self->beyond_memory);
@@ -245,6 +257,16 @@ static void set_checks(const Composing *self) {
   }
 }
 
+/* "h100_sxm/vllm-0.24.0": the names of a system and of an engine there. */
+static void set_source(const Composing *self) {
+  const char *path = self->input->path, *begin = path + strlen(path);
+  for (int slashes = 0; begin > path; begin--) {
+    slashes += begin[-1] == '/' && begin[0] != '\0';
+    if (slashes == 2) break;
+  }
+  profile_set_fact(self->profile, "source", begin);
+}
+
 static int read_tables(const ImportInput *input, Profile *profile, Diag *diag) {
   Composing *self = ARENA_NEW(profile->arena, Composing);
   self->input = input;
@@ -252,6 +274,7 @@ static int read_tables(const ImportInput *input, Profile *profile, Diag *diag) {
   self->layers.folder = input->path;
   self->layers.arena = profile->arena;
   if (find_setup(self, diag) || aic_layers_load(&self->layers, diag)) return -1;
+  set_source(self);
   set_setup_facts(self);
   add_linear(self);
   add_prefill(self);
