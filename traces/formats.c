@@ -1,6 +1,6 @@
 /* The list of trace formats, built from traces/formats.def. */
+#include "sim/base/json.h"
 #include "traces/format.h"
-#include "traces/json.h"
 #include "traces/json_rows.h"
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* See json_rows.h. */
 #include "traces/json_rows.h"
 #include "sim/base/hash.h"
-#include "traces/json.h"
+#include "sim/base/json.h"
 
 enum { TIME, PROMPT, OUTPUT, NEEDED, HASH_IDS = NEEDED, KEYS };
 

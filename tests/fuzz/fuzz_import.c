@@ -59,7 +59,8 @@ static const Importer *chosen(uint8_t digit) {
 static void import_one(const Importer *importer, const char *path, Arena *arena) {
   const char *source = getenv("TANDEM_SOURCE_DIR");
   const ImportInput input = {.path = path,
-                             .model = importer->needs_model ? "llama2-70b" : NULL,
+                             .model = "llama2-70b",
+                             .gpu = "h100-80gb",
                              .data_dir =
                                  arena_printf(arena, "%s/perfmodel", source ? source : ".")};
   Diag diag;

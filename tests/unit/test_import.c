@@ -58,7 +58,7 @@ Test(import, every_importer_has_a_name_help_and_units) {
     cr_expect_eq(importer_find(importer_at(n)->name), importer_at(n));
     cr_expect(*importer_at(n)->help && *importer_at(n)->units);
   }
-  cr_expect_eq(n, 3);
+  cr_expect_eq(n, 4);
   cr_expect_null(importer_find("nothing"));
 }
 
@@ -331,5 +331,64 @@ Test(import, times_that_no_machine_takes_are_of_another_unit) {
         cases[i].prefill, cases[i].decode);
     const int status = import_bundle(META, dense, head, attention, &profile);
     cr_expect_eq(status == 0, cases[i].good, "case %zu: %s", i, first_message());
+  }
+}
+
+Test(import, steps_of_vllm_from_lines_of_json) {
+  Profile profile;
+  const char *text = "{\"model\": \"llama3-8b\", \"gpu\": \"h100-80gb\", "
+                     "\"tensor_parallel_size\": 2, \"engine_version\": \"0.24.0\"}\n"
+                     "{\"prefill\": [[512, 0], [100, 400]], \"decode\": [7, 1000], "
+                     "\"sampled\": 3, \"us\": 20500.5}\n"
+                     "{\"decode\": [8, 1001], \"us\": 9000}\n";
+  cr_assert_eq(import_text("vllm-log", text, &profile), 0, "%s", first_message());
+  expect_row(&profile, 0, PROFILE_ITERATION, 2,
+             (BatchShape){612, 512 * 512 + 100 * (2 * 400 + 100), 2, 1007, 3}, 20500.5);
+  expect_row(&profile, 1, PROFILE_ITERATION, 2, (BatchShape){0, 0, 2, 1009, 2}, 9000);
+  cr_expect_str_eq(profile_fact(&profile, "engine_version"), "0.24.0");
+  cr_expect_str_eq(profile.rows[0].gpu, "h100-80gb");
+}
+
+Test(import, steps_of_vllm_from_its_log) {
+  const char *text =
+      "INFO GPU KV cache size: 100,000 tokens\n"
+      "INFO Iteration(1): 2 context requests, 1000 context tokens, 0 generation requests, "
+      "0 generation tokens, iteration elapsed time: 40.50 ms, GPU KV cache usage: 1.0%\n"
+      "INFO Iteration(2): 1 context requests, 500 context tokens, 2 generation requests, "
+      "2 generation tokens, iteration elapsed time: 30.00 ms, GPU KV cache usage: 1.5%\n"
+      "INFO Iteration(3): 0 context requests, 0 context tokens, 2 generation requests, "
+      "2 generation tokens, iteration elapsed time: 9.00 ms\n"
+      "INFO Iteration(4): 0 context requests, 0 context tokens, 2 generation requests, "
+      "6 generation tokens, iteration elapsed time: 9.00 ms, GPU KV cache usage: 1.5%\n";
+  const char *path = temp_file(text, strlen(text), &arena);
+  const ImportInput input = {.path = path, .model = "m", .gpu = "g", .data_dir = data_dir};
+  Profile profile;
+  profile_init(&profile, path, &arena);
+  cr_assert_eq(import_profile(importer_find("vllm-log"), &input, &profile, &diag), 0);
+  cr_assert_eq(profile.n_rows, 2);
+  expect_row(&profile, 0, PROFILE_ITERATION, 1, (BatchShape){1000, 500000, 0, 0, 2}, 40500);
+  expect_row(&profile, 1, PROFILE_ITERATION, 1, (BatchShape){500, 250000, 2, 1000, 3}, 30000);
+  cr_expect_str_eq(profile_fact(&profile, "steps_left_out_no_context"), "1");
+  cr_expect_str_eq(profile_fact(&profile, "steps_left_out_speculative"), "1");
+  unlink(path);
+}
+
+Test(import, steps_of_vllm_that_are_not) {
+  static const struct {
+    const char *text, *message;
+  } cases[] = {
+      {"{\"decode\": [8], \"us\": 9000}\n",
+       "nothing before this step says the model: give it by '--model'"},
+      {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"decode\": [0], \"us\": 9000}\n",
+       "'decode' must be a list of contexts, each at least 1, not '0'"},
+      {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"prefill\": [[5]], \"us\": 9000}\n",
+       "'prefill' must be a list of [new tokens, past tokens], not '[5]'"},
+      {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"us\": 9000}\n", "a step of no tokens"},
+      {"Iteration(1): 2 context requests, 1000 cont\n", "not a whole line of an iteration"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile;
+    cr_expect_eq(import_text("vllm-log", cases[i].text, &profile), -1);
+    cr_expect_str_eq(first_message(), cases[i].message, "%s", first_message());
   }
 }

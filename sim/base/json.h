@@ -1,8 +1,8 @@
 /* JSON of one line, scanned in place: nothing is copied, and values that are not asked for are
  * stepped over by counting brackets, however deep they are. A value is the field of the line that
  * it stands in; strings keep their quotes and escapes. */
-#ifndef TRACES_JSON_H
-#define TRACES_JSON_H
+#ifndef SIM_BASE_JSON_H
+#define SIM_BASE_JSON_H
 #include "sim/base/lines.h"
 
 typedef struct JsonScanner {

@@ -1,5 +1,5 @@
 /* See json.h. */
-#include "traces/json.h"
+#include "sim/base/json.h"
 #include <string.h>
 
 JsonScanner json_scanner(const Line *line, Field field, Diag *diag) {
