@@ -61,7 +61,9 @@ typedef struct Llm {
   bool qk_norm, attention_sinks;
 } Llm;
 
-/* Number formats that stand in place of those of a file; -1: as the file has them. */
+enum { LLM_UNSAID = -1 }; // a choice that is left open
+
+/* Number formats that stand in place of those of a file; LLM_UNSAID: as the file has them. */
 typedef struct LlmFormats {
   int weight_dtype, attention_dtype, expert_dtype, kv_cache_dtype; // Dtype
 } LlmFormats;

@@ -35,7 +35,6 @@ int llm_quantization_beside(const char *path, const Node **ret_node, Arena *aren
 int llm_quantization_bind(Llm *self, const Node *config, bool parallel_mlp, Arena *arena,
                           Diag *diag);
 
-enum { LLM_UNSAID = -1 }; // a choice that the file leaves open
 /* The rows of our own form, which limit numbers here, too. */
 extern const OptionSpec llm_options[];
 #endif

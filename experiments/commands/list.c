@@ -141,6 +141,7 @@ static void print_options(Arena *arena, Diag *diag) {
     const OptionSpec *specs;
   } blocks[] = {
       {"CONFIG", config_options},
+      {"model", config_model_options},
       {"pools.NAME", config_pool_options},
       {"pools.NAME.host_link", config_host_link_options},
       {"perfmodel", config_perfmodel_options},

@@ -8,8 +8,7 @@
 #include <string.h>
 
 typedef struct TopKeys {
-  const char *model;
-  const Node *max_model_len;
+  const Node *model, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
       *window, *warm;
   int engine;
@@ -21,8 +20,8 @@ typedef struct TopKeys {
 #define SEED_RANGE .min = 0, .max = INFINITY
 
 const OptionSpec config_options[] = {
-    TOP(model, OPTION_STRING, .required = true,
-        .help = "name of a model, or the path of its .yaml or Hugging Face config.json"),
+    TOP(model, OPTION_NODE, .required = true,
+        .help = "its name, or the path of its .yaml or config.json, or a map, see below"),
     TOP(max_model_len, OPTION_NODE,
         .help = "tokens of a prompt and its output, or none; absent: positions of the model"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
@@ -98,23 +97,6 @@ const char *config_data_name(const Config *self, const char *name, Arena *arena)
   return output_is_same(path, self->path) ? name : path;
 }
 
-static const void *load_model(const void *context, Arena *arena, Diag *diag) {
-  const ConfigFact *fact = context;
-  Llm *model = ARENA_NEW(arena, Llm);
-  return llm_load(model, fact->name, fact->config->perfmodel_root, fact->at, arena, diag) ? NULL
-                                                                                          : model;
-}
-
-static int bind_model(Config *self, const char *written, Arena *arena, Diag *diag) {
-  const ConfigFact fact = {self, config_data_name(self, written, arena),
-                           config_place(self->root, "model")};
-  const char *key = arena_printf(arena, "model %s", fact.name);
-  const Llm *model = config_cache_get(self->cache, key, load_model, &fact, diag);
-  if (!model) return -1;
-  self->model = *model;
-  return 0;
-}
-
 /* After the model, whose own it is unless `node` says otherwise. */
 static int bind_context(Config *self, const Node *node, Diag *diag) {
   static const OptionSpec spec = {
@@ -163,7 +145,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   self->engine = keys.engine;
   self->sim.seed = (uint64_t)keys.seed;
   self->sim.tie_seed = (uint64_t)keys.tie_seed;
-  if (keys.model) status |= bind_model(self, keys.model, arena, diag);
+  if (keys.model) status |= config_bind_model(self, keys.model, arena, diag);
   status |= bind_context(self, keys.max_model_len, diag);
   if (keys.workload)
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,

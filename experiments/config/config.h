@@ -75,6 +75,7 @@ typedef struct ConfigChanges {
 } ConfigChanges;
 
 extern const OptionSpec config_options[];
+extern const OptionSpec config_model_options[];
 extern const OptionSpec config_pool_options[];
 extern const OptionSpec config_host_link_options[];
 extern const OptionSpec config_perfmodel_options[];
@@ -156,6 +157,8 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
                                        const Hardware *hardware, Parallelism degrees,
                                        int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
+/* The model by its name, or by a map of it and number formats. */
+int config_bind_model(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* A machine type by its name as written. */
 int config_load_hardware(Config *self, Hardware *ret_hardware, const char *written, Place at,
                          Arena *arena, Diag *diag);

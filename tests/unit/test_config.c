@@ -53,6 +53,16 @@ Test(config, what_is_absent_has_its_default) {
   cr_expect_eq(config.pools[0].tensor_parallel_size, 8);
 }
 
+Test(config, a_model_may_be_in_other_formats) {
+  const Config plain = load(base, "perfmodel=roofline", NULL, NULL);
+  const Config fp8 = load(base, "perfmodel=roofline",
+                          "model={name: llama2-70b, quantization: fp8, kv_cache_dtype: fp8}", NULL);
+  const int64_t rest = 2 * 32000 * 8192 + (2 * 80 + 1) * 8192; // embedding and head, norms
+  cr_expect_eq(fp8.model.weight_bytes, plain.model.weight_bytes / 2 + rest);
+  cr_expect_eq(fp8.sim.pools[0].kv_bytes_per_token, plain.sim.pools[0].kv_bytes_per_token / 2);
+  cr_expect_str_eq(fp8.model.name, plain.model.name);
+}
+
 Test(config, pools_keep_the_order_of_the_file) {
   Config config = load("model: bloom-176b\n"
                        "workload: {lengths: azure-conv-2023, requests: 1,"
