@@ -1,5 +1,6 @@
 /* Layers composed of AIConfigurator's tables. Pinned: the rows of a model of two layers, added up
- * by hand from a few lines of each table; which lines are taken; where what is lacking is reported. */
+ * by hand from a few lines of each table; which lines are taken; where what is lacking is
+ * reported. */
 #include "perfmodel/import/aic_table.h"
 #include "perfmodel/import/import.h"
 #include "tests/unit/testing.h"
