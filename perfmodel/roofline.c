@@ -177,9 +177,9 @@ static Pwl term_curve(const RooflineTerm *term, Arena *arena) {
 
 void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode_seqs,
                       Arena *arena) {
-  DecodeRow row = {1, term_curve(&self->decode_attention, arena)};
+  CurveRow row = {1, term_curve(&self->decode_attention, arena)};
   row.curve.high = ANY_CONTEXT;
-  const DecodeTable table = {&row, 1, 1, ANY_COUNT};
+  const CurveTable table = {&row, 1, 1, ANY_COUNT};
   *model = (PerfModel){
       .name = self->name,
       .form = PERF_COMPOSED,
