@@ -188,8 +188,10 @@ BEGIN {
   room("provision", "base config report results campaign sweep")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
+  room("measured", "base config report campaign")
   room("plot", "base config results")
-  room("commands", "base config report results campaign sweep provision claims validate plot")
+  room("commands",
+       "base config report results campaign sweep provision claims validate measured plot")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

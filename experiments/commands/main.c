@@ -19,7 +19,7 @@ static void print_help(void) {
   puts("Simulates clusters that serve large language models.\n\n"
        "usage: tandem COMMAND [arguments]\n");
   for (int i = 0; i < N_COMMANDS; i++)
-    printf("  %-9s %s\n", commands[i]->name, commands[i]->help);
+    printf("  %-15s  %s\n", commands[i]->name, commands[i]->help);
   puts("\n'tandem COMMAND --help' tells more; 'tandem --version' prints the version.\n\n"
        "example: tandem run experiments/examples/quickstart.yaml");
 }
@@ -29,6 +29,14 @@ static int unknown_command(const char *name) {
   for (int i = 0; i < N_COMMANDS; i++)
     names[i] = commands[i]->name;
   return cli_unknown("command", name, names);
+}
+
+/* How many arguments name this command: one for each word of its name, 0 when they name another. */
+static int words_of(const Command *command, int argc, char **argv) {
+  const size_t length = strcspn(command->name, " ");
+  if (strncmp(argv[1], command->name, length) != 0 || argv[1][length]) return 0;
+  if (!command->name[length]) return 1;
+  return argc > 2 && strcmp(argv[2], command->name + length + 1) == 0 ? 2 : 0;
 }
 
 int main(int argc, char **argv) {
@@ -49,7 +57,9 @@ int main(int argc, char **argv) {
     diag_done(&diag);
     return code;
   }
-  for (int i = 0; i < N_COMMANDS; i++)
-    if (strcmp(argv[1], commands[i]->name) == 0) return cli_run(commands[i], argc - 1, argv + 1);
+  for (int i = 0; i < N_COMMANDS; i++) {
+    const int words = words_of(commands[i], argc, argv);
+    if (words > 0) return cli_run(commands[i], argc - words, argv + words);
+  }
   return unknown_command(argv[1]);
 }

@@ -1,4 +1,5 @@
-/* `tandem report claims [PAPER]`: what papers claim, beside what Tandem gives for it. */
+/* `tandem report claims [PAPER]`: what papers claim, beside what Tandem gives for it. See
+ * report_measured.c for the other report. */
 #include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/workers.h"
@@ -200,7 +201,7 @@ static int report_claims(const Options *given, const char *paper, Arena *arena, 
 static int run_report(Cli *cli) {
   const Options *given = cli->given;
   if (strcmp(cli->operands[0], "claims") != 0)
-    return cli_usage(cli, "no report '%s'; there is 'claims'", cli->operands[0]);
+    return cli_usage(cli, "no report '%s'; there are 'claims' and 'measured'", cli->operands[0]);
   if (given->only && !cli->operands[1]) return cli_usage(cli, "'--only' needs a PAPER");
   interrupt_catch();
   const int status = report_claims(given, cli->operands[1], cli->arena, cli->diag);

@@ -2,10 +2,14 @@
 # Help fits a screen and goes to stdout; wrong usage is one line on stderr and exit code 2.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
-commands=$("$tandem" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
+commands=$("$tandem" --help | sed -n 's/^  \([a-z]* \{0,1\}[a-z]*\)   *[a-z].*/\1/p')
 [ "$(echo "$commands" | wc -l)" -eq "$(grep -c '^COMMAND(' \
   "$source_dir/experiments/commands/commands.def")" ] || fail 'not all commands are listed'
+newline='
+'
+IFS=$newline # names may have two words
 for command in '' $commands; do
+  unset IFS
   # shellcheck disable=SC2086 # '' is no argument
   expect 0 "$tandem" $command --help
   [ ! -s err ] || fail 'something on stderr'
@@ -26,7 +30,10 @@ expect 0 "$tandem" --version
 prints 'tandem 0.'
 
 # Every option that --help shows is understood: it says something else than 'unknown option'.
+IFS=$newline
 for command in $commands; do
+  unset IFS
+  # shellcheck disable=SC2086 # two words are two arguments
   "$tandem" $command --help | sed -n 's/^  \(--*[a-z-]*\)  *.*/\1/p' >options
   [ -s options ] || fail "no options in the help of $command"
   while read -r option; do

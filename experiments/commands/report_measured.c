@@ -1,0 +1,110 @@
+/* `tandem report measured [FOLDER]`: what others measured end to end, beside what Tandem gives. */
+#include "experiments/base/interrupt.h"
+#include "experiments/commands/cli.h"
+#include "experiments/measured/measured.h"
+#include "sim/base/output.h"
+#include <string.h>
+
+/* The first are those of OutputFormat. */
+enum { FORMAT_HTML = OUTPUT_JSON + 1 };
+static const char *const formats[] = {"table", "csv", "json", "html", NULL};
+static const char *const modes[] = {"any", "agg", "disagg", NULL};
+
+typedef struct Options {
+  MeasuredOptions asked; // but for the folder
+  const char *config, *output;
+  int64_t jobs, memory;
+  int format, mode;
+  bool detail;
+} Options;
+
+static const OptionSpec options[] = {
+    CLI_TEXT("--rows", asked.rows, "FILE",
+             "rows with the columns of inferencex, in place of FOLDER"),
+    CLI_TEXT("--set", asked.set, "NAME", "one set of measurements, such as inferencex"),
+    CLI_TEXT("--model", asked.model, "TEXT", "points whose model has this in its name"),
+    CLI_TEXT("--engine", asked.engine, "TEXT", "points whose engine has"),
+    CLI_TEXT("--gpu", asked.gpu, "TEXT", "points whose GPU has"),
+    {CLI_ROW("--mode", CHOICE, mode, "MODE", "points of one machine, or of split clusters"),
+     .choices = modes, .fallback = "any"},
+    CLI_TEXT("--perfmodel", asked.perfmodel, "P", "in place of the engine's, such as roofline"),
+    CLI_TEXT("--config", config, "ID", "prints the configuration of a point, and ends"),
+    CLI_FLAG("--detail", detail, "tells versions of engines and degrees apart"),
+    {CLI_ROW("--format", CHOICE, format, "F", "groups, or of csv and json points"),
+     .choices = formats, .fallback = "table"},
+    CLI_TEXT("--output", output, "FILE", "where it is written"),
+    CLI_JOBS("threads"),
+    CLI_MEMORY("that all runs may take"),
+    {0}};
+
+/* Prints the configuration of one point. */
+static int show_config(const Cli *cli, const Measured *measured, const char *id) {
+  for (size_t i = 0; i < measured->n_points; i++) {
+    const MeasuredPoint *point = &measured->points[i];
+    if (strcmp(point->id, id) != 0) continue;
+    if (!point->config)
+      return diag_error(cli->diag, place_of_file(NULL), "'%s' has no configuration: %s", id,
+                        point->why);
+    fputs(point->config, stdout);
+    return 0;
+  }
+  return diag_error(cli->diag, place_of_file(NULL), "no point has the id '%s'", id);
+}
+
+static void print(const Options *given, const Measured *measured, Arena *arena, FILE *out) {
+  if (given->format == FORMAT_HTML)
+    measured_print_html(measured, arena, out);
+  else if (given->format == OUTPUT_TABLE)
+    measured_print_table(measured, given->detail, arena, out);
+  else
+    measured_print_points(measured, (OutputFormat)given->format, out);
+}
+
+static int print_to(const Options *given, const Measured *measured, const Cli *cli) {
+  if (!given->output) {
+    print(given, measured, cli->arena, stdout);
+    return 0;
+  }
+  Output output = {0};
+  if (output_open(&output, given->output, cli->arena, cli->diag)) return -1;
+  print(given, measured, cli->arena, output.file);
+  return output_commit(&output, cli->diag);
+}
+
+static int run(const Options *given, const MeasuredOptions *asked, const Cli *cli) {
+  Measured measured;
+  if (measured_load(&measured, asked, cli->arena, cli->diag)) return -1;
+  if (given->config) return show_config(cli, &measured, given->config);
+  const int jobs = cli_jobs(given->jobs);
+  if (measured_simulate(&measured, jobs, cli_memory(given->memory, jobs), cli->diag)) return -1;
+  return print_to(given, &measured, cli);
+}
+
+static int run_report(Cli *cli) {
+  const Options *given = cli->given;
+  MeasuredOptions asked = given->asked;
+  asked.folder = cli->operands[0];
+  if (given->mode > 0) asked.mode = modes[given->mode];
+  if (!asked.folder == !asked.rows)
+    return cli_usage(cli, "it needs the FOLDER of measurements, or '--rows FILE'");
+  bool known = !asked.set;
+  for (int i = 0; !known && measured_set_names[i]; i++)
+    known = strcmp(asked.set, measured_set_names[i]) == 0;
+  if (!known) return cli_unknown("set", asked.set, measured_set_names);
+  interrupt_catch();
+  const int status = run(given, &asked, cli);
+  cli_interrupted(cli, "nothing is kept; the same command begins anew");
+  return status ? EXIT_INPUT : EXIT_DONE;
+}
+
+const Command command_report_measured = {
+    .name = "report measured",
+    .help = "engines that others measured beside what Tandem gives",
+    .summary = "Simulates what others measured end to end, and prints how far off that is.",
+    .operands = "[FOLDER]",
+    .options = options,
+    .size = sizeof(Options),
+    .example = "tandem report measured measurements --engine vllm --format csv",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 no such file, 130 interrupted",
+    .run = run_report,
+};

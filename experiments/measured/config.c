@@ -1,0 +1,82 @@
+/* A point as the YAML of a configuration. */
+#include "experiments/config/config.h"
+#include "experiments/measured/set.h"
+#include <string.h>
+
+static const char *lengths_text(const MeasuredPoint *point, int64_t tokens, Arena *arena) {
+  const long long most = tokens, least = point->drawn ? measured_shortest(tokens) : most;
+  return least < most ? arena_printf(arena, "{uniform: [%lld, %lld]}", least, most)
+                      : arena_printf(arena, "{constant: %lld}", most);
+}
+
+static const char *workload_text(const MeasuredPoint *point, Arena *arena) {
+  const char *load = point->clients > 0
+                         ? arena_printf(arena, "closed_loop: {clients: %lld, requests: %lld}",
+                                        (long long)point->clients, (long long)point->requests)
+                         : arena_printf(arena, "arrivals: {process: at_once}\n  requests: %lld",
+                                        (long long)point->requests);
+  return arena_printf(arena, "  lengths: {prompt: %s, output: %s}\n  %s\n",
+                      lengths_text(point, point->prompt_tokens, arena),
+                      lengths_text(point, point->output_tokens, arena), load);
+}
+
+static const char *degree_text(const char *key, int64_t degree, Arena *arena) {
+  return degree > 1 ? arena_printf(arena, ", %s: %lld", key, (long long)degree) : "";
+}
+
+static const char *pool_text(const MeasuredPool *pool, const char *name, const char *role,
+                             const char *machine, Arena *arena) {
+  return arena_printf(
+      arena, "  %s: {role: %s, machine: %s, count: %lld, tensor_parallel_size: %lld%s%s%s}\n", name,
+      role, machine, (long long)pool->workers, (long long)pool->tensor,
+      degree_text("pipeline_parallel_size", pool->pipeline, arena),
+      degree_text("attention_data_parallel_size", pool->attention, arena),
+      degree_text("expert_parallel_size", pool->expert, arena));
+}
+
+static const char *pools_text(const MeasuredPoint *point, const char *machine, Arena *arena) {
+  const MeasuredPool *pools = point->pools;
+  if (!point->split) return pool_text(&pools[MEASURED_SERVE], "serve", "mixed", machine, arena);
+  return arena_printf(arena, "%s%s",
+                      pool_text(&pools[MEASURED_PREFILL], "prefill", "prefill", machine, arena),
+                      pool_text(&pools[MEASURED_DECODE], "decode", "decode", machine, arena));
+}
+
+/* A text of a file as a scalar. */
+static const char *quoted(const char *text, Arena *arena) {
+  return node_text(&(Node){.kind = NODE_SCALAR, .quoted = true, .text = text}, arena);
+}
+
+static const char *perfmodel_text(const MeasuredPoint *point, const MeasuredOptions *options,
+                                  Arena *arena) {
+  if (options->perfmodel) return options->perfmodel;
+  const char *version =
+      *point->version ? arena_printf(arena, ", version: %s", quoted(point->version, arena)) : "";
+  return arena_printf(arena, "{engine: %s%s}", quoted(point->engine, arena), version);
+}
+
+void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options, Arena *arena) {
+  if (point->why) return;
+  const char *model = measured_model_name(point->model, config_data_root(), arena);
+  const char *machine = measured_machine_name(point->gpu);
+  const char *dtype = measured_weight_dtype(point->precision);
+  if (!model)
+    measured_refuse(point, arena_printf(arena, "the model '%s' is not known", point->model));
+  if (!machine)
+    measured_refuse(point, arena_printf(arena, "no machine is known as '%s'", point->gpu));
+  if (!dtype)
+    measured_refuse(point,
+                    arena_printf(arena, "the precision '%s' is not known", point->precision));
+  if (point->why) return;
+  point->config = arena_printf(
+      arena,
+      "model: %s\n"
+      "workload:\n%s"
+      "pools:\n%s"
+      "policies: {batcher: {name: sarathi, max_num_batched_tokens: 8192, max_num_seqs: %lld}}\n"
+      "perfmodel: %s\n"
+      "slo: none\n",
+      model, workload_text(point, arena), pools_text(point, machine, arena),
+      (long long)(point->clients > 0 ? point->clients : point->requests),
+      perfmodel_text(point, options, arena));
+}

@@ -1,0 +1,150 @@
+/* Points: how readers make them, which are asked for, and how far predictions are off. */
+#include "experiments/measured/measured.h"
+#include "experiments/measured/set.h"
+#include "sim/base/units.h"
+#include <math.h>
+#include <string.h>
+
+#define SET(name) extern const MeasuredSet measured_##name;
+#include "experiments/measured/sets.def"
+#undef SET
+
+static const MeasuredSet *const sets[] = {
+#define SET(name) &measured_##name,
+#include "experiments/measured/sets.def"
+#undef SET
+    NULL};
+
+const char *const measured_set_names[] = {
+#define SET(name) #name,
+#include "experiments/measured/sets.def"
+#undef SET
+    NULL};
+
+/* ---- What readers make ---- */
+
+MeasuredPoint *measured_add(Measured *self, const MeasuredSet *set) {
+  ARENA_RESERVE(self->arena, self->points, self->capacity, self->n_points + 1);
+  MeasuredPoint *point = &self->points[self->n_points++];
+  *point = (MeasuredPoint){.set = set->name,
+                           .id = "",
+                           .engine = "",
+                           .version = "",
+                           .model = "",
+                           .gpu = "",
+                           .precision = ""};
+  for (int i = 0; i < MEASURED_POOLS; i++)
+    point->pools[i] = (MeasuredPool){1, 1, 1, 1, 1};
+  for (int i = 0; i < MEASURED_FIGURES; i++)
+    point->measured[i] = point->predicted[i] = NAN;
+  point->extrapolated = NAN;
+  return point;
+}
+
+void measured_refuse(MeasuredPoint *point, const char *why) {
+  if (!point->why) point->why = why;
+}
+
+bool measured_number(Measured *self, MeasuredPoint *point, const char *column, const char *text,
+                     double low, double high, double absent, double *ret) {
+  *ret = absent;
+  if (!*text && !isnan(absent)) return true;
+  if (units_parse(text, DIM_NONE, ret) && *ret >= low && *ret <= high) return true;
+  *ret = absent;
+  measured_refuse(point,
+                  arena_printf(self->arena, "'%s' must be a number from %g to %g, not '%.40s'",
+                               column, low, high, text));
+  return false;
+}
+
+bool measured_count(Measured *self, MeasuredPoint *point, const char *column, const char *text,
+                    int64_t most, int64_t absent, int64_t *ret) {
+  double number;
+  const double low = absent > 0 ? 0 : 1;
+  *ret = absent;
+  if (!measured_number(self, point, column, text, low, (double)most,
+                       absent > 0 ? (double)absent : NAN, &number))
+    return false;
+  *ret = number == 0 ? absent : (int64_t)number;
+  if (number == floor(number)) return true;
+  measured_refuse(point,
+                  arena_printf(self->arena, "'%s' must be whole, not '%.40s'", column, text));
+  return false;
+}
+
+/* ---- Loading ---- */
+
+static bool suits(const char *asked, const char *has) {
+  return !asked || strstr(has, asked) != NULL;
+}
+
+static bool is_asked_for(const MeasuredOptions *options, const MeasuredPoint *point) {
+  return suits(options->model, point->model) && suits(options->engine, point->engine) &&
+         suits(options->gpu, point->gpu) &&
+         (!options->mode || strcmp(options->mode, measured_mode(point)) == 0);
+}
+
+static void keep_asked_for(Measured *self, const MeasuredOptions *options) {
+  size_t n = 0;
+  for (size_t i = 0; i < self->n_points; i++)
+    if (is_asked_for(options, &self->points[i])) self->points[n++] = self->points[i];
+  self->n_points = n;
+}
+
+int measured_load(Measured *self, const MeasuredOptions *options, Arena *arena, Diag *diag) {
+  *self = (Measured){.arena = arena};
+  int status = 0;
+  for (int i = 0; sets[i]; i++) {
+    if (options->rows ? sets[i] != &measured_inferencex
+                      : options->set && strcmp(options->set, sets[i]->name) != 0)
+      continue;
+    const char *path = options->rows ? options->rows
+                                     : arena_printf(arena, "%s/%s", options->folder, sets[i]->file);
+    status |= sets[i]->load(self, sets[i], path, diag);
+  }
+  if (status) return -1;
+  keep_asked_for(self, options);
+  for (size_t i = 0; i < self->n_points; i++)
+    measured_write_config(&self->points[i], options, arena);
+  return 0;
+}
+
+/* ---- Figures ---- */
+
+const char *measured_mode(const MeasuredPoint *point) {
+  return point->split ? "disagg" : "agg";
+}
+
+int64_t measured_gpus(const MeasuredPoint *point) {
+  int64_t gpus = 0;
+  for (int i = 0; i < (point->split ? MEASURED_POOLS : 1); i++) {
+    const MeasuredPool *pool = &point->pools[i];
+    gpus += pool->workers * pool->tensor * pool->attention * pool->pipeline;
+  }
+  return gpus;
+}
+
+/* InferenceX draws from int(0.8 · n) on. */
+int64_t measured_shortest(int64_t tokens) {
+  const int64_t least = 4 * tokens / 5;
+  return least > 0 ? least : tokens;
+}
+
+int measured_set_index(const char *name) {
+  int i = 0;
+  while (measured_set_names[i] && strcmp(measured_set_names[i], name) != 0)
+    i++;
+  return i;
+}
+
+/* Little's law: of a closed loop the clients' requests are always there. */
+double measured_loop_throughput(const MeasuredPoint *point, const double figures[]) {
+  const int64_t n = point->output_tokens;
+  const double mean = point->drawn ? (double)(measured_shortest(n) + n) / 2 : (double)n;
+  const double e2e = figures[MEASURED_TTFT] + (mean - 1) * figures[MEASURED_TPOT];
+  return (double)point->clients * mean / e2e / (double)measured_gpus(point);
+}
+
+double measured_error(const MeasuredPoint *point, MeasuredFigure figure) {
+  return point->why ? NAN : point->predicted[figure] / point->measured[figure] - 1;
+}

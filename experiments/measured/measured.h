@@ -1,0 +1,103 @@
+/* Engines that others measured end to end, and what Tandem gives for the same.
+ *
+ * A set is a file that somebody published, as it is; one file NAME.c and one line in sets.def read
+ * it. Each of its rows is a point: what ran (engine, GPUs, model, number formats, degrees of
+ * parallelism), under which load, and what was measured. A point is put down as the YAML of a
+ * configuration that anybody can run, that is loaded and simulated as any other, and the prediction
+ * stands beside the measurement. A point that cannot be simulated says why; none is left out
+ * silently. Nothing here is fitted to a point: where the program's own data were, `fitted` says so,
+ * and the point is in no figure of error.
+ *
+ * Errors are (predicted − measured) / measured. Points keep the order of their files. */
+#ifndef EXPERIMENTS_MEASURED_MEASURED_H
+#define EXPERIMENTS_MEASURED_MEASURED_H
+#include "experiments/base/cells.h"
+#include "sim/base/diag.h"
+
+typedef enum MeasuredFigure {
+  MEASURED_TTFT,       // s, mean over requests
+  MEASURED_TPOT,       // s, mean over requests
+  MEASURED_THROUGHPUT, // output tokens per second and GPU
+  MEASURED_FIGURES,
+} MeasuredFigure;
+
+/* Equal instances of the model. `tensor` × `attention` × `pipeline` GPUs are one (hardware.h). */
+typedef struct MeasuredPool {
+  int64_t workers, tensor, attention, expert, pipeline;
+} MeasuredPool;
+
+enum { MEASURED_SERVE = 0, MEASURED_PREFILL = 0, MEASURED_DECODE = 1, MEASURED_POOLS = 2 };
+
+typedef struct MeasuredPoint {
+  const char *set, *id;
+  const char *engine, *version, *model, *gpu, *precision; // as the set has them, "" if not
+  bool split; // pools[] prefill and decode apart; else pools[0] does both
+  MeasuredPool pools[MEASURED_POOLS];
+  int64_t prompt_tokens, output_tokens; // the longest, where they are drawn
+  int64_t clients;                      // of a closed loop; 0: all requests at once
+  int64_t requests;
+  bool drawn;                        // lengths are drawn, else all are the longest
+  double measured[MEASURED_FIGURES]; // NAN: it was not
+  const char *fitted;                // what was fitted to it; NULL: nothing, it is held out
+  const char *config;                // YAML; NULL: it has none
+  const char *why;                   // no prediction; NULL: there is one
+  double predicted[MEASURED_FIGURES];
+  double extrapolated; // share of the time of iterations beyond the range of the model
+} MeasuredPoint;
+
+typedef struct Measured {
+  MeasuredPoint *points; // [n_points]
+  size_t n_points, capacity;
+  Arena *arena;
+} Measured;
+
+/* What is asked for. Texts are NULL where anything will do. */
+typedef struct MeasuredOptions {
+  const char *folder, *rows;                     // of all sets; a file of inferencex's columns
+  const char *set, *model, *engine, *gpu, *mode; // part of the name, as the point has it
+  const char *perfmodel;                         // in place of the engine's, as YAML
+} MeasuredOptions;
+
+/* Names of the sets, NULL-terminated. */
+extern const char *const measured_set_names[];
+
+/* Reads the sets, and leaves the points that are asked for. `arena` must outlive `self`. A file
+ * that cannot be read as a whole is an error. */
+int measured_load(Measured *self, const MeasuredOptions *options, Arena *arena, Diag *diag);
+/* Simulates all points that have a configuration, on `jobs` threads, each of which may take
+ * `memory`; the same for any number of them. -1 when it is interrupted. */
+int measured_simulate(Measured *self, int jobs, size_t memory, Diag *diag);
+
+/* NAN where there is nothing to compare. */
+double measured_error(const MeasuredPoint *point, MeasuredFigure figure);
+/* "agg" or "disagg". */
+const char *measured_mode(const MeasuredPoint *point);
+/* "tp4 ep4", of a split one "tp1 dp4 | tp8". */
+const char *measured_degrees(const MeasuredPoint *point, Arena *arena);
+/* GPUs of all its pools. */
+int64_t measured_gpus(const MeasuredPoint *point);
+
+typedef struct MeasuredErrors {
+  int n;
+  double mape, bias;          // NAN: no point
+  const MeasuredPoint *worst; // NULL: no point
+} MeasuredErrors;
+
+/* Points that have the set, engine, GPU, model, precision and mode in common. */
+typedef struct MeasuredGroup {
+  const MeasuredPoint *first;              // what they have in common is its
+  int points, fitted, missing;             // missing: without a prediction
+  MeasuredErrors errors[MEASURED_FIGURES]; // of held-out points
+} MeasuredGroup;
+
+/* Groups in order, ended by one without `first`. With `detail` the version of the engine and the
+ * degrees are common, too. */
+MeasuredGroup *measured_groups(const Measured *self, bool detail, Arena *arena);
+
+/* The groups as a table, and why points are missing. */
+void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE *out);
+/* A row of each point. */
+void measured_print_points(const Measured *self, OutputFormat format, FILE *out);
+/* One page that needs nothing beside it. */
+void measured_print_html(const Measured *self, Arena *arena, FILE *out);
+#endif

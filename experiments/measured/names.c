@@ -1,0 +1,74 @@
+/* What others call models, machines and number formats. */
+#include "experiments/measured/set.h"
+#include "perfmodel/datafile.h"
+#include <ctype.h>
+#include <string.h>
+
+/* ---- Models ---- */
+
+/* Checkpoints of one shape, of which one has a file here. */
+static const char *const same_shapes[][2] = {
+    {"deepseekr1", "deepseekv3"}, {"deepseekv31", "deepseekv3"}, {"llama3370b", "llama3170b"}};
+
+/* "llama3170b" of "meta-llama/Llama-3.1-70B-Instruct": letters and digits without what says how it
+ * was trained on or packed. */
+static const char *plain_name(const char *model, Arena *arena) {
+  static const char *const packings[] = {"instruct", "nvfp4", "fp8", "fp4", "bf16"};
+  const char *slash = strrchr(model, '/');
+  const char *from = slash ? slash + 1 : model;
+  char *name = arena_copy(arena, from, strlen(from)), *end = name;
+  for (const char *at = from; *at; at++)
+    if (isalnum((unsigned char)*at)) *end++ = (char)tolower((unsigned char)*at);
+  *end = '\0';
+  for (bool cut = true; cut;) {
+    cut = false;
+    for (size_t i = 0; i < sizeof packings / sizeof *packings; i++) {
+      const size_t length = strlen(name), tail = strlen(packings[i]);
+      if (length <= tail || strcmp(name + length - tail, packings[i]) != 0) continue;
+      name[length - tail] = '\0';
+      cut = true;
+    }
+  }
+  return name;
+}
+
+static const char *find_model(const char *plain, const char *data_root, Arena *arena) {
+  const char *root = arena_printf(arena, "%s/perfmodel", data_root);
+  for (const char *const *name = datafile_names(root, "models", arena); *name; name++)
+    if (strcmp(plain_name(*name, arena), plain) == 0) return *name;
+  return NULL;
+}
+
+const char *measured_model_name(const char *model, const char *data_root, Arena *arena) {
+  const char *plain = plain_name(model, arena);
+  const char *found = find_model(plain, data_root, arena);
+  for (size_t i = 0; !found && i < sizeof same_shapes / sizeof *same_shapes; i++)
+    if (strcmp(plain, same_shapes[i][0]) == 0)
+      found = find_model(same_shapes[i][1], data_root, arena);
+  return found;
+}
+
+/* ---- Machines and formats ---- */
+
+typedef struct Name {
+  const char *theirs, *ours;
+} Name;
+
+static const char *find(const Name *names, const char *theirs) {
+  for (; names->theirs; names++)
+    if (strcmp(names->theirs, theirs) == 0) return names->ours;
+  return NULL;
+}
+
+const char *measured_machine_name(const char *gpu) {
+  static const Name machines[] = {{"a100_sxm", "dgx-a100"}, {"h100_sxm", "dgx-h100"},
+                                  {"h200_sxm", "dgx-h200"}, {"b200_sxm", "dgx-b200"},
+                                  {"gb200", "gb200-nvl72"}, {NULL, NULL}};
+  return find(machines, gpu);
+}
+
+const char *measured_weight_dtype(const char *precision) {
+  static const Name formats[] = {
+      {"bf16", "bf16"}, {"fp8", "fp8"}, {"fp4", "nvfp4"}, {"int4", "int4"}, {NULL, NULL}};
+  return find(formats, precision);
+}

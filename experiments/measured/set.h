@@ -1,0 +1,65 @@
+/* Private to experiments/measured: what a reader of a set has and makes. */
+#ifndef EXPERIMENTS_MEASURED_SET_H
+#define EXPERIMENTS_MEASURED_SET_H
+#include "experiments/measured/measured.h"
+
+typedef struct MeasuredSet {
+  const char *name;
+  const char *file; // below the folder of measurements
+  /* Adds the points of the file `path`, all of `set`. */
+  int (*load)(Measured *self, const struct MeasuredSet *set, const char *path, Diag *diag);
+} MeasuredSet;
+
+/* A new point of a set, with nothing measured. */
+MeasuredPoint *measured_add(Measured *self, const MeasuredSet *set);
+/* The first reason why it cannot be simulated stays. */
+void measured_refuse(MeasuredPoint *point, const char *why);
+
+/* A number of a cell in [low, high]. False, with the reason in the point, when it is none; an empty
+ * cell is `absent`, unless that is NAN. `*ret` is then `absent`. */
+bool measured_number(Measured *self, MeasuredPoint *point, const char *column, const char *text,
+                     double low, double high, double absent, double *ret);
+/* The same, whole. */
+bool measured_count(Measured *self, MeasuredPoint *point, const char *column, const char *text,
+                    int64_t most, int64_t absent, int64_t *ret);
+
+enum { MEASURED_CLIENTS_MAX = 65536, MEASURED_TOKENS_MAX = 1 << 20, MEASURED_DEGREE_MAX = 1024 };
+
+/* The least that a length of at most `tokens` is drawn. */
+int64_t measured_shortest(int64_t tokens);
+/* Output tokens per second and GPU of a closed loop, by the means of TTFT and TPOT. */
+double measured_loop_throughput(const MeasuredPoint *point, const double figures[]);
+/* Its place among the sets. */
+int measured_set_index(const char *name);
+
+/* A group grows by points and then has its means. */
+void measured_group_add(MeasuredGroup *group, const MeasuredPoint *point);
+void measured_group_end(MeasuredGroup *group);
+
+/* The one that people look at first. */
+MeasuredFigure measured_main_figure(const MeasuredGroup *group);
+
+/* A text and how many points have it. */
+typedef struct MeasuredCount {
+  const char *text;
+  int n;
+} MeasuredCount;
+
+/* What was fitted to points, or why they are missing, the most frequent first; ended by one without
+ * text. */
+MeasuredCount *measured_counts(const Measured *self, bool fitted, Arena *arena);
+
+/* ---- names.c ---- */
+
+/* Tandem's names for what others call so; NULL: it has none. */
+const char *measured_model_name(const char *model, const char *data_root, Arena *arena);
+const char *measured_machine_name(const char *gpu);
+/* The number format of most weights, by `precision` and what the model is kept in when that does
+ * not say. NULL: unknown. */
+const char *measured_weight_dtype(const char *precision);
+
+/* ---- config.c ---- */
+
+/* Puts the point down as YAML, unless it has a reason not to. */
+void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options, Arena *arena);
+#endif

@@ -1,0 +1,135 @@
+/* Configurations of points to predictions: equal ones once, on several threads. */
+#include "experiments/base/progress.h"
+#include "experiments/campaign/campaign.h"
+#include "experiments/measured/set.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Points with a configuration, equal ones side by side. */
+typedef struct Simulation {
+  MeasuredPoint **points; // [n_points]
+  size_t n_points, n_begun;
+  ConfigCache cache;
+  size_t memory;
+  Arena *arena;
+  Tally tally;
+} Simulation;
+
+/* What lies in a slot: the points that have this configuration. */
+typedef struct Run {
+  Simulation *simulation;
+  MeasuredPoint **points; // [n_points]
+  size_t n_points;
+  Trial trial;
+  bool simulated;
+} Run;
+
+/* By configuration, then by place in the file. */
+static int compare(const void *a, const void *b) {
+  const MeasuredPoint *left = *(MeasuredPoint *const *)a, *right = *(MeasuredPoint *const *)b;
+  const int order = strcmp(left->config, right->config);
+  return order != 0 ? order : (left > right) - (left < right);
+}
+
+static int next_run(void *context, void *slot) {
+  Simulation *self = context;
+  if (self->n_begun == self->n_points) return 0;
+  Run *run = slot;
+  *run = (Run){.simulation = self, .points = &self->points[self->n_begun]};
+  while (self->n_begun < self->n_points &&
+         strcmp(self->points[self->n_begun]->config, run->points[0]->config) == 0)
+    self->n_begun++, run->n_points++;
+  trial_init(&run->trial);
+  return 1;
+}
+
+/* On a thread: all it touches is the run's, but for the cache, which has a lock. */
+static void make_run(void *slot) {
+  Run *run = slot;
+  Trial *trial = &run->trial;
+  const char *text = run->points[0]->config;
+  Node *root = yaml_parse("config", text, strlen(text), &trial->arena, &trial->diag);
+  if (!root || config_bind(&trial->config, "config", root, NULL, &run->simulation->cache,
+                           &trial->arena, &trial->diag))
+    return;
+  trial->config.sim.memory_limit = run->simulation->memory;
+  run->simulated = trial_run(trial) == 0 && report_check_served(&trial->report, &trial->diag) == 0;
+}
+
+/* The first thing that is wrong, without its place in a text that nobody wrote. */
+static const char *reason(const Run *run, Arena *arena) {
+  const Diag *diag = &run->trial.diag;
+  if (diag->n_entries == 0) return "it cannot be simulated";
+  const DiagEntry *entry = &diag->entries[0];
+  return entry->hint ? arena_printf(arena, "%s (%s)", entry->message, entry->hint)
+                     : arena_printf(arena, "%s", entry->message);
+}
+
+static double latency(const Report *report, const char *name) {
+  for (int i = 0; i < report->n_latencies; i++)
+    if (strcmp(report->latencies[i].name, name) == 0) return report->latencies[i].values[0];
+  return NAN;
+}
+
+static void take_figures(MeasuredPoint *point, const Report *report) {
+  point->predicted[MEASURED_TTFT] = latency(report, "ttft_s");
+  point->predicted[MEASURED_TPOT] = latency(report, "tpot_s");
+  point->predicted[MEASURED_THROUGHPUT] =
+      point->clients > 0 ? measured_loop_throughput(point, point->predicted)
+                         : report->run.output_tokens_per_s / (double)measured_gpus(point);
+  point->extrapolated = report->extrapolated.time_share;
+}
+
+static void take_point(MeasuredPoint *point, const Run *run, Arena *arena) {
+  const Report *report = &run->trial.report;
+  if (!run->simulated)
+    measured_refuse(point, reason(run, arena));
+  else if (report->run.completed < report->run.requests)
+    measured_refuse(point, arena_printf(arena, "%.0f of its %.0f requests could not be served",
+                                        report->run.requests - report->run.completed,
+                                        report->run.requests));
+  else
+    take_figures(point, report);
+}
+
+static int take_run(void *context, void *slot) {
+  Simulation *self = context;
+  const Run *run = slot;
+  for (size_t i = 0; i < run->n_points; i++) {
+    take_point(run->points[i], run, self->arena);
+    if (run->points[i]->why)
+      self->tally.failed++;
+    else
+      self->tally.done++;
+  }
+  tally_show(&self->tally);
+  return 0;
+}
+
+static void release_run(void *slot) {
+  trial_done(&((Run *)slot)->trial);
+}
+
+int measured_simulate(Measured *self, int jobs, size_t memory, Diag *diag) {
+  Simulation simulation = {.points = ARENA_ARRAY(self->arena, MeasuredPoint *, self->n_points),
+                           .memory = memory,
+                           .arena = self->arena};
+  for (size_t i = 0; i < self->n_points; i++)
+    if (!self->points[i].why) simulation.points[simulation.n_points++] = &self->points[i];
+  qsort(simulation.points, simulation.n_points, sizeof *simulation.points, compare);
+  const Campaign campaign = {.jobs = jobs,
+                             .ahead = 4,
+                             .run_size = sizeof(Run),
+                             .next = next_run,
+                             .make = make_run,
+                             .take = take_run,
+                             .release = release_run,
+                             .context = &simulation};
+  config_cache_init(&simulation.cache);
+  tally_init(&simulation.tally, (int64_t)simulation.n_points);
+  const int status = campaign_run(&campaign, self->arena, diag);
+  tally_done(&simulation.tally);
+  config_cache_done(&simulation.cache);
+  return status;
+}

@@ -1,0 +1,61 @@
+#!/bin/sh
+# `tandem report measured` on a few rows: all formats, a configuration that runs as it is, reasons,
+# and what is wrong with a file of rows.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+# Columns, and the cells of a row without split pools.
+pool='tp_size pp_size attention_dp_size moe_tp_size moe_ep_size'
+header=$(echo id silicon_data_source concurrency backend backend_version model_path system \
+  precision mode isl osl $pool prefill_num_workers decode_num_workers \
+  $(for name in $pool; do echo "prefill_$name decode_$name"; done) silicon_ttft_ms \
+  silicon_tpot_ms | tr ' ' ,)
+none=,,,,,,,,,,,,
+{
+  echo "$header"
+  rest="h100_sxm,fp8,agg,1024,128,8,1,1,8,1$none,100,10"
+  echo "one,dump,8,vllm,0.11.0,meta-llama/Llama-3.1-70B,$rest"
+  echo "=two,dump,8,vllm,0.11.0,some/<b>model,$rest"
+} >rows.csv
+report() { expect 0 "$tandem" report measured --rows rows.csv --perfmodel roofline "$@"; }
+
+report
+prints 'inferencex: 2 points, 1 held out, 0 fitted, 1 missing'
+prints "1  the model 'some/<b>model' is not known"
+report --format csv
+[ "$(wc -l <out)" -eq 3 ] || fail 'not a line a row'
+prints "'=two,"
+sed -n 2p out | grep -q '^one,.*,0,$' || fail 'no figures, or a reason, in the first row'
+gzip -k rows.csv
+expect 0 "$tandem" report measured --rows rows.csv.gz --perfmodel roofline --format csv --jobs 3
+cp out all
+report --format csv
+cmp -s out all || fail 'another file, or other threads, give other rows'
+report --format json
+prints '"id": "one"'
+report --format html --output page.html
+[ ! -s out ] || fail 'the page is on stdout too'
+grep -q '&#60;b&#62;model' page.html || fail 'text is not escaped'
+! grep -q 'http' page.html || fail 'the page needs a network'
+report --model Llama --mode agg
+prints '1 points, 1 held out'
+
+report --config one
+cp out one.yaml
+expect 0 "$tandem" run one.yaml
+prints '80 completed'
+rejects 3 "$tandem" report measured --rows rows.csv --config =two
+says "'=two' has no configuration: the model"
+rejects 3 "$tandem" report measured --rows rows.csv --config three
+says "no point has the id 'three'"
+
+sed '1s/isl,//' rows.csv >bad.csv
+rejects 3 "$tandem" report measured --rows bad.csv
+says "'isl'"
+printf '\037\213 no gzip' >bad.csv
+rejects 3 "$tandem" report measured --rows bad.csv
+rejects 4 "$tandem" report measured --rows absent.csv
+rejects 2 "$tandem" report measured
+rejects 2 "$tandem" report measured folder --rows rows.csv
+rejects 2 "$tandem" report measured folder --set inference
+says "did you mean 'inferencex'?"
+finish

@@ -1,0 +1,157 @@
+/* Measurements of others. Pinned: what the columns of degrees mean in each of the ways in which
+ * they were filled in; the reason of each row that cannot be simulated; that a row's configuration
+ * is what was measured, that it runs, and that the threads do not matter. */
+#include "experiments/measured/measured.h"
+#include "tests/unit/testing.h"
+#include <math.h>
+
+TestSuite(measured, .init = setup_data, .fini = teardown);
+
+static const char header[] =
+    "id,silicon_data_source,concurrency,backend,backend_version,model_path,system,precision,mode,"
+    "isl,osl,silicon_ttft_ms,silicon_tpot_ms,tp_size,pp_size,attention_dp_size,moe_tp_size,"
+    "moe_ep_size,prefill_num_workers,prefill_tp_size,prefill_pp_size,prefill_attention_dp_size,"
+    "prefill_moe_tp_size,prefill_moe_ep_size,decode_num_workers,decode_tp_size,decode_pp_size,"
+    "decode_attention_dp_size,decode_moe_tp_size,decode_moe_ep_size\n";
+
+/* Reads rows; `perfmodel` as in a configuration. */
+static Measured load(const char *rows, const char *perfmodel) {
+  Measured measured;
+  const char *text = arena_printf(&arena, "%s%s", header, rows);
+  const MeasuredOptions options = {.rows = temp_file(text, strlen(text), &arena),
+                                   .perfmodel = perfmodel};
+  const int status = measured_load(&measured, &options, &arena, &diag);
+  unlink(options.rows);
+  cr_assert_eq(status, 0, "%s", diag.n_entries ? diag.entries[0].message : "");
+  return measured;
+}
+
+/* A point of a model of 70 B parameters on the GPUs that the text of a row's degrees gives. */
+static const MeasuredPoint *load_degrees(const char *gpu, const char *degrees) {
+  const Measured measured =
+      load(arena_printf(&arena,
+                        "a,,8.0,vllm,0.19.0,meta-llama/Llama-3.1-70B,%s,fp8,agg,1024,128,50,9,%s\n",
+                        gpu, degrees),
+           "roofline");
+  cr_assert_eq(measured.n_points, 1);
+  return &measured.points[0];
+}
+
+Test(measured, degrees_are_what_ran_however_they_were_filled_in) {
+  static const struct {
+    const char *written; // tp, pp, attention_dp, moe_tp, moe_ep
+    const char *ran;
+    int64_t gpus;
+  } cases[] = {
+      {"4.0,1.0,,1.0,1.0,,,,,,,,,,,,", "tp4", 4},  {"4,1,,0.0,0.0,,,,,,,,,,,,", "tp4", 4},
+      {"4,1,1,4,1,,,,,,,,,,,,", "tp4", 4},         {"8,1,1,1,8,,,,,,,,,,,,", "tp8 ep8", 8},
+      {"4,1,,2,2,,,,,,,,,,,,", "tp4 ep2", 4},      {"64,1,1,8,8,,,,,,,,,,,,", "tp8 ep8", 8},
+      {"16,1,1,4,4,,,,,,,,,,,,", "tp4 ep4", 4},    {"1,1,64,8,8,,,,,,,,,,,,", "tp1 dp8 ep8", 8},
+      {"1,1,4,2,2,,,,,,,,,,,,", "tp1 dp2 ep2", 2}, {"1,1,8,1,8,,,,,,,,,,,,", "tp1 dp8 ep8", 8},
+      {"1,1,4,4,1,,,,,,,,,,,,", "tp1 dp4", 4},     {"4,1,4,1,16,,,,,,,,,,,,", "tp1 dp4 ep4", 4},
+      {"2,1,2,1,4,,,,,,,,,,,,", "tp1 dp2 ep2", 2},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const MeasuredPoint *point = load_degrees("h100_sxm", cases[i].written);
+    cr_expect_str_eq(measured_degrees(point, &arena), cases[i].ran, "%s is %s", cases[i].written,
+                     measured_degrees(point, &arena));
+    cr_expect_eq(measured_gpus(point), cases[i].gpus);
+    cr_expect_null(point->why);
+  }
+  cr_expect_not_null(load_degrees("gb200", "72,1,1,72,1,,,,,,,,,,,,")->why);
+}
+
+Test(measured, split_clusters_have_their_pools) {
+  const char *row = "a,,64,trtllm,1.0,meta-llama/Llama-3.1-70B,h200_sxm,fp8,disagg,8192,1024,900,9,"
+                    ",,,,,%s,8,1,1,1,8,%s,1,1,8,1,8\n";
+  Measured measured = load(arena_printf(&arena, row, "2", "3"), "roofline");
+  const MeasuredPoint *point = &measured.points[0];
+  cr_expect_str_eq(measured_degrees(point, &arena), "tp8 ep8 | tp1 dp8 ep8");
+  cr_expect_eq(measured_gpus(point), 2 * 8 + 3 * 8);
+  cr_assert_not_null(point->config);
+  cr_expect_not_null(strstr(point->config, "role: prefill, machine: dgx-h200, count: 2"));
+  cr_expect_not_null(strstr(point->config, "role: decode, machine: dgx-h200, count: 3"));
+  measured = load(arena_printf(&arena, row, "", ""), "roofline");
+  cr_expect_not_null(measured.points[0].why);
+}
+
+Test(measured, a_row_that_cannot_be_simulated_says_why) {
+  static const struct {
+    const char *row, *why;
+  } cases[] = {
+      {"a,,,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,128,50,9,8", "'concurrency'"},
+      {"a,,x,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,128,50,9,8", "'concurrency'"},
+      {"a,,1e9,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,128,50,9,8", "'concurrency'"},
+      {"a,,2.5,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,128,50,9,8", "whole"},
+      {"a,,8,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,-4,128,50,9,8", "'isl'"},
+      {"a,,8,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,nan,50,9,8", "'osl'"},
+      {"a,,8,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,both,1024,128,50,9,8", "mode 'both'"},
+      {"a,,8,vllm,,someone/else,h100_sxm,fp8,agg,1024,128,50,9,8", "model 'someone/else'"},
+      {"a,,8,vllm,,meta-llama/Llama-3.1-70B,abacus,fp8,agg,1024,128,50,9,8", "'abacus'"},
+      {"a,,8,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp3,agg,1024,128,50,9,8", "'fp3'"},
+      {"a,,8,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,128,,9,8", "'silicon_ttft_ms'"},
+      {"a,,8,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,128,50,9,3", "3"},
+      {"a,,8,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,1024,128,50,9,800", "GPUs"},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    Measured measured =
+        load(arena_printf(&arena, "%s,1,,1,1,,,,,,,,,,,,\n", cases[i].row), "roofline");
+    cr_assert_eq(measured.n_points, 1);
+    const MeasuredPoint *point = &measured.points[0];
+    cr_assert_eq(measured_simulate(&measured, 1, 0, &diag), 0);
+    cr_assert_not_null(point->why, "%s", cases[i].row);
+    cr_expect_not_null(strstr(point->why, cases[i].why), "%s: %s", cases[i].row, point->why);
+    cr_expect(isnan(measured_error(point, MEASURED_TPOT)));
+  }
+}
+
+Test(measured, points_are_the_same_on_any_number_of_threads) {
+  const char *rows = "";
+  for (int i = 0; i < 12; i++)
+    rows = arena_printf(
+        &arena,
+        "%sr%d,,%d,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,512,64,50,9,8,1,,1,1"
+        ",,,,,,,,,,,,\n",
+        rows, i, 1 + i % 5);
+  Measured one = load(rows, "roofline"), many = load(rows, "roofline");
+  cr_assert_eq(measured_simulate(&one, 1, 0, &diag), 0);
+  cr_assert_eq(measured_simulate(&many, 4, 0, &diag), 0);
+  for (size_t i = 0; i < one.n_points; i++) {
+    const MeasuredPoint *a = &one.points[i], *b = &many.points[i];
+    cr_expect_str_eq(a->id, arena_printf(&arena, "r%zu", i));
+    cr_expect_null(a->why, "%s", a->why);
+    for (int f = 0; f < MEASURED_FIGURES; f++)
+      cr_expect(a->predicted[f] > 0 && a->predicted[f] == b->predicted[f]);
+  }
+  // throughput is what Little's law makes of both times, so an exact prediction has no error in it
+  MeasuredPoint *point = &one.points[3];
+  point->predicted[MEASURED_TPOT] = 1.1 * point->measured[MEASURED_TPOT];
+  cr_expect_float_eq(measured_error(point, MEASURED_TPOT), 0.1, 1e-9);
+}
+
+Test(measured, groups_leave_out_what_was_fitted_and_what_is_missing) {
+  Measured measured =
+      load("a,,8,vllm,1,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,8,1,,1,1"
+           ",,,,,,,,,,,,\n"
+           "b,,8,vllm,2,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,4,1,,1,1"
+           ",,,,,,,,,,,,\n"
+           "c,,8,vllm,2,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,4,1,,1,1"
+           ",,,,,,,,,,,,\n"
+           "d,,,vllm,2,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,4,1,,1,1"
+           ",,,,,,,,,,,,\n",
+           "roofline");
+  static const double tpot[] = {0.011, 0.007, 0.5};
+  for (int i = 0; i < 3; i++)
+    measured.points[i].predicted[MEASURED_TPOT] = tpot[i];
+  measured.points[2].fitted = "host time";
+  const MeasuredGroup *groups = measured_groups(&measured, false, &arena);
+  cr_assert(groups[0].first && !groups[1].first);
+  const MeasuredErrors *errors = &groups[0].errors[MEASURED_TPOT];
+  cr_expect(groups[0].points == 4 && groups[0].fitted == 1 && groups[0].missing == 1);
+  cr_expect_eq(errors->n, 2);
+  cr_expect_float_eq(errors->mape, 0.2, 1e-9);
+  cr_expect_float_eq(errors->bias, -0.1, 1e-9);
+  cr_expect_str_eq(errors->worst->id, "b");
+  groups = measured_groups(&measured, true, &arena);
+  cr_expect(groups[1].first && !groups[2].first, "versions and degrees are apart");
+}
