@@ -20,8 +20,7 @@ static const OptionSpec options[] = {
     CLI_TEXT("--engine", engine, "E", "only times by this engine: vllm, vllm-0.24"),
     CLI_TEXT("--model", model, "M", "only of models whose name has this in it"),
     CLI_TEXT("--gpu", gpu, "G", "only on GPUs whose name has this in it: h100"),
-    {CLI_ROW("--weights", CHOICE, weights, "F", "only weights in this format"),
-     .choices = dtype_names},
+    {CLI_ROW("--weights", CHOICE, weights, "F", "of weights"), .choices = dtype_names},
     {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .min = 1, .max = 1024},
     {0}};
 

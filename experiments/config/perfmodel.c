@@ -144,7 +144,7 @@ static PerfSetup wanted(const PerfModelParts *parts, int engine, Arena *arena) {
     setup.engine_version = pool.engine_version;
   setup.model = model->name;
   setup.gpu = parts->hardware->gpu;
-  if (!choice->other_weights) setup.weight_dtype = model->weight_dtype;
+  if (!choice->other_weights) setup.weight_dtype = (int)llm_quantization(model);
   if (!choice->other_kv_cache) setup.kv_cache_dtype = model->kv_cache_dtype;
   setup.tensor_parallel_size = parts->degrees.tensor;
   setup.attention_data_parallel_size = parts->degrees.attention;
