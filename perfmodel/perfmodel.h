@@ -6,9 +6,11 @@
  * per n, piecewise linear in C. prefill_attention may have rows over P instead, for which one long
  * prompt, many short ones and a chunk behind a long past differ. Where prefill and decodes share a
  * call of attention, these take mixed_attention(n, C) in the place of decode_attention: kernels for
- * long queries read KV once for each head and split no sequence. A compiled model answers by table look-up, the same on every
- * compiler, and gives pure decode iterations as arithmetic series: while C stays inside one piece,
- * the iteration over C context tokens lasts base + slope·(C − start).
+ * long queries read KV once for each head and split no sequence.
+ *
+ * A compiled model answers by table look-up, the same on every compiler, and gives pure decode
+ * iterations as arithmetic series: while C stays inside one piece, the iteration over C context
+ * tokens lasts base + slope·(C − start).
  *
  * Terms are added up in FineTicks and rounded once, to the nearest tick; perfmodel_iteration of a
  * batch without prefill is the nearest tick of its piece. Slopes of pieces are rounded down to a

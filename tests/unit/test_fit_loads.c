@@ -3,9 +3,9 @@
  * is one that perfmodel_load takes, and more context never makes a decode faster in it; that rows
  * are raised to keep the rules; that nothing is written that would not load. */
 #include "perfmodel/check_profile.h"
-#include "perfmodel/table_rows.h"
 #include "perfmodel/fit_file.h"
 #include "perfmodel/import/import.h"
+#include "perfmodel/table_rows.h"
 #include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
