@@ -10,10 +10,16 @@
  *   tp 1, attention_dp 64, moe_tp 8, ep 8    the same 8 with attention data parallel
  *   tp 4, attention_dp 4, ep 16    4 GPUs: its tp is the GPUs, each with attention of its own
  *   tp 72, moe_tp 72 of an aggregated GB200  all GPUs of a split cluster, its pools not given
+ * vLLM's script for MiniMax in fp8 does not hand attention data parallelism on: rows with it and
+ * without differ by less than 1%.
+ * A split cluster is told of twice where its numbers of workers were left out the first time: the
+ * row with the same times has them, and the degrees that they were measured with.
  * Elsewhere tp × attention_dp = moe_tp × ep are the GPUs of an instance; dense models leave moe_tp
  * and ep at 1, and an empty cell or 0 is 1. */
 #include "experiments/measured/set.h"
 #include "sim/base/csv.h"
+#include "sim/base/hash.h"
+#include "sim/base/key_map.h"
 #include <math.h>
 #include <string.h>
 
@@ -100,12 +106,16 @@ static void read_pool(Measured *self, MeasuredPoint *point, const DegreeCells *c
     untangle(&written, pool);
 }
 
+/* vLLM's script for MiniMax, see above. */
+static bool ignores_attention_parallel(const Row *row) {
+  return strcmp(row->backend, "vllm") == 0 && strcmp(row->precision, "fp8") == 0 &&
+         strstr(row->model_path, "MiniMax") != NULL;
+}
+
 static void read_workers(Measured *self, MeasuredPoint *point, const char *column, const char *text,
                          MeasuredPool *pool) {
-  if (!*text)
-    measured_refuse(point, "a split cluster: how many instances prefill and decode is not given");
-  else
-    measured_count(self, point, column, text, MEASURED_DEGREE_MAX, 0, &pool->workers);
+  pool->workers = 0; // unknown
+  if (*text) measured_count(self, point, column, text, MEASURED_DEGREE_MAX, 0, &pool->workers);
 }
 
 /* An aggregated row of a rack whose `tp` is beyond any that a model was served with. */
@@ -125,23 +135,36 @@ static void read_pools(Measured *self, MeasuredPoint *point, const Row *row) {
                  &point->pools[MEASURED_DECODE]);
     return;
   }
-  read_pool(self, point, &row->serve, &point->pools[MEASURED_SERVE]);
+  MeasuredPool *pool = &point->pools[MEASURED_SERVE];
+  read_pool(self, point, &row->serve, pool);
+  if (pool->attention > 1 && ignores_attention_parallel(row)) {
+    pool->tensor *= pool->attention;
+    pool->attention = 1;
+  }
   if (is_whole_cluster(point, row))
     measured_refuse(point, "its tp_size is all GPUs of a split cluster, whose pools are not given");
 }
 
 /* ---- Load and measurements ---- */
 
+/* InferenceX draws from int(0.8 · n) on. */
+static bool is_drawn(const Row *row) {
+  return *row->precision && !strstr(row->silicon_data_source, "gap-analysis");
+}
+
+static void read_tokens(Measured *self, MeasuredPoint *point, const char *column, const char *text,
+                        bool drawn, MeasuredRange *tokens) {
+  measured_count(self, point, column, text, MEASURED_TOKENS_MAX, 0, &tokens->most);
+  tokens->least = drawn && tokens->most > 1 ? 4 * tokens->most / 5 : tokens->most;
+}
+
 static void read_load(Measured *self, MeasuredPoint *point, const Row *row) {
-  const bool one_length =
-      !*row->precision || strstr(row->silicon_data_source, "gap-analysis") != NULL;
-  point->drawn = !one_length;
   if (!*row->concurrency) measured_refuse(point, "'concurrency' is empty");
   measured_count(self, point, "concurrency", row->concurrency, MEASURED_CLIENTS_MAX, 0,
                  &point->clients);
   point->requests = 10 * point->clients;
-  measured_count(self, point, "isl", row->isl, MEASURED_TOKENS_MAX, 0, &point->prompt_tokens);
-  measured_count(self, point, "osl", row->osl, MEASURED_TOKENS_MAX, 0, &point->output_tokens);
+  read_tokens(self, point, "isl", row->isl, is_drawn(row), &point->prompt_tokens);
+  read_tokens(self, point, "osl", row->osl, is_drawn(row), &point->output_tokens);
 }
 
 static void read_times(Measured *self, MeasuredPoint *point, const Row *row) {
@@ -151,8 +174,17 @@ static void read_times(Measured *self, MeasuredPoint *point, const Row *row) {
     point->measured[MEASURED_TTFT] = ttft / 1e3;
   if (measured_number(self, point, "silicon_tpot_ms", row->silicon_tpot_ms, 1e-9, most, NAN, &tpot))
     point->measured[MEASURED_TPOT] = tpot / 1e3;
-  if (!point->why)
-    point->measured[MEASURED_THROUGHPUT] = measured_loop_throughput(point, point->measured);
+}
+
+/* Where the engine takes fewer requests at a time than there are clients, the others wait for most
+ * of the time that a request takes. */
+static void check_waiting(MeasuredPoint *point, const Row *row) {
+  const double ttft = point->measured[MEASURED_TTFT], tpot = point->measured[MEASURED_TPOT];
+  if (!point->split && is_drawn(row) && ttft > 3 * tpot * 0.9 * (double)point->output_tokens.most &&
+      point->clients > 1)
+    measured_refuse(point, "its requests waited three times as long as they were decoded: the "
+                           "engine took fewer at a time than there are clients, how many is not "
+                           "given");
 }
 
 static void take_row(Measured *self, const MeasuredSet *set, const Row *row) {
@@ -170,18 +202,63 @@ static void take_row(Measured *self, const MeasuredSet *set, const Row *row) {
   read_load(self, point, row);
   read_pools(self, point, row);
   read_times(self, point, row);
+  check_waiting(point, row);
+}
+
+/* ---- Split clusters that were told of twice ---- */
+
+static bool knows_workers(const MeasuredPoint *point) {
+  return point->pools[MEASURED_PREFILL].workers > 0 && point->pools[MEASURED_DECODE].workers > 0;
+}
+
+static uint64_t times_key(const MeasuredPoint *point) {
+  const struct {
+    double ttft, tpot;
+    int64_t clients, prompt, output;
+  } key = {point->measured[MEASURED_TTFT], point->measured[MEASURED_TPOT], point->clients,
+           point->prompt_tokens.most, point->output_tokens.most};
+  const uint64_t hash = hash_bytes(&key, sizeof key);
+  return hash ? hash : 1;
+}
+
+static void take_pools(MeasuredPoint *point, const MeasuredPoint *other) {
+  if (strcmp(point->engine, other->engine) != 0 || strcmp(point->gpu, other->gpu) != 0) return;
+  memcpy(point->pools, other->pools, sizeof point->pools);
+}
+
+/* Points from `first` on are of one file. */
+static void find_workers(Measured *self, size_t first) {
+  KeyMap map = {0};
+  for (size_t i = first; i < self->n_points; i++)
+    if (self->points[i].split && !self->points[i].why && knows_workers(&self->points[i]))
+      *key_map_put(&map, times_key(&self->points[i]), self->arena) = (uint32_t)i + 1;
+  for (size_t i = first; i < self->n_points; i++) {
+    MeasuredPoint *point = &self->points[i];
+    if (!point->split || point->why || knows_workers(point)) continue;
+    const uint32_t *other = key_map_find(&map, times_key(point));
+    if (other) take_pools(point, &self->points[*other - 1]);
+    if (!knows_workers(point))
+      measured_refuse(point, "a split cluster: how many instances prefill and decode is not given");
+  }
 }
 
 static int load(Measured *self, const MeasuredSet *set, const char *path, Diag *diag) {
   Csv csv;
   Row row = {0};
   if (csv_open(&csv, path, self->arena, diag) || csv_header(&csv, columns, false, diag)) return -1;
+  const size_t first = self->n_points;
   int status, failed = 0;
   while ((status = csv_next(&csv, &row, diag)) != 0)
     if (status > 0)
       take_row(self, set, &row);
     else
       failed = -1;
+  find_workers(self, first);
+  for (size_t i = first; i < self->n_points; i++) {
+    MeasuredPoint *point = &self->points[i];
+    if (!point->why)
+      point->measured[MEASURED_THROUGHPUT] = measured_loop_throughput(point, point->measured);
+  }
   return failed;
 }
 

@@ -26,6 +26,11 @@ typedef struct MeasuredPool {
   int64_t workers, tensor, attention, expert, pipeline;
 } MeasuredPool;
 
+/* Whole numbers, both ends included. */
+typedef struct MeasuredRange {
+  int64_t least, most;
+} MeasuredRange;
+
 enum { MEASURED_SERVE = 0, MEASURED_PREFILL = 0, MEASURED_DECODE = 1, MEASURED_POOLS = 2 };
 
 typedef struct MeasuredPoint {
@@ -33,10 +38,9 @@ typedef struct MeasuredPoint {
   const char *engine, *version, *model, *gpu, *precision; // as the set has them, "" if not
   bool split; // pools[] prefill and decode apart; else pools[0] does both
   MeasuredPool pools[MEASURED_POOLS];
-  int64_t prompt_tokens, output_tokens; // the longest, where they are drawn
-  int64_t clients;                      // of a closed loop; 0: all requests at once
+  MeasuredRange prompt_tokens, output_tokens; // drawn evenly
+  int64_t clients;                            // of a closed loop; 0: all requests at once
   int64_t requests;
-  bool drawn;                        // lengths are drawn, else all are the longest
   double measured[MEASURED_FIGURES]; // NAN: it was not
   const char *fitted;                // what was fitted to it; NULL: nothing, it is held out
   const char *config;                // YAML; NULL: it has none

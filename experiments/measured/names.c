@@ -1,6 +1,7 @@
-/* What others call models, machines and number formats. */
+/* What others call models, machines and number formats, and what their scripts set. */
 #include "experiments/measured/set.h"
 #include "perfmodel/datafile.h"
+#include "perfmodel/llm.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -32,19 +33,17 @@ static const char *plain_name(const char *model, Arena *arena) {
   return name;
 }
 
-static const char *find_model(const char *plain, const char *data_root, Arena *arena) {
-  const char *root = arena_printf(arena, "%s/perfmodel", data_root);
+static const char *find_model(const char *plain, const char *root, Arena *arena) {
   for (const char *const *name = datafile_names(root, "models", arena); *name; name++)
     if (strcmp(plain_name(*name, arena), plain) == 0) return *name;
   return NULL;
 }
 
-const char *measured_model_name(const char *model, const char *data_root, Arena *arena) {
+const char *measured_model_name(const char *model, const char *root, Arena *arena) {
   const char *plain = plain_name(model, arena);
-  const char *found = find_model(plain, data_root, arena);
+  const char *found = find_model(plain, root, arena);
   for (size_t i = 0; !found && i < sizeof same_shapes / sizeof *same_shapes; i++)
-    if (strcmp(plain, same_shapes[i][0]) == 0)
-      found = find_model(same_shapes[i][1], data_root, arena);
+    if (strcmp(plain, same_shapes[i][0]) == 0) found = find_model(same_shapes[i][1], root, arena);
   return found;
 }
 
@@ -67,8 +66,50 @@ const char *measured_machine_name(const char *gpu) {
   return find(machines, gpu);
 }
 
-const char *measured_weight_dtype(const char *precision) {
-  static const Name formats[] = {
-      {"bf16", "bf16"}, {"fp8", "fp8"}, {"fp4", "nvfp4"}, {"int4", "int4"}, {NULL, NULL}};
-  return find(formats, precision);
+/* A checkpoint is converted to narrower numbers, never to wider ones: gpt-oss, whose experts are
+ * mxfp4, is the same whether a set calls it fp4 or fp8. */
+const char *measured_quantization(const char *model, const char *precision, const char *root,
+                                  Arena *arena, Diag *diag) {
+  static const struct {
+    const char *theirs;
+    Dtype ours;
+  } formats[] = {
+      {"bf16", DTYPE_BF16}, {"fp8", DTYPE_FP8}, {"fp4", DTYPE_NVFP4}, {"int4", DTYPE_INT4}};
+  Llm llm;
+  if (llm_load(&llm, model, root, place_of_file(NULL), arena, diag)) return NULL;
+  const double own = dtype_bytes(llm_quantization(&llm));
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (strcmp(precision, formats[i].theirs) == 0)
+      return dtype_bytes(formats[i].ours) < 0.9 * own ? dtype_names[formats[i].ours] : "";
+  return NULL;
+}
+
+/* ---- Scripts ---- */
+
+/* What InferenceX's scripts (benchmarks/ of its repository) set beside max_num_seqs, which is the
+ * number of clients, and gpu_memory_utilization; NULL and 0 fit all. The first that fits counts. */
+typedef struct Script {
+  const char *engine, *gpu, *model; // part of its name
+  MeasuredScript script;
+} Script;
+
+static const Script scripts[] = {
+    {"vllm", "b200_sxm", "MiniMax", {.kv_cache_dtype = "fp8", .budget_prompts = 2}},
+    {"vllm", "b200_sxm", NULL, {.kv_cache_dtype = "fp8", .max_num_batched_tokens = 8192}},
+    {"trtllm", "b200_sxm", NULL, {.kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384}},
+    {"trtllm", "gb200", NULL, {.kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384}},
+    {"trtllm", "h200_sxm", NULL, {.kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384}},
+    {NULL, NULL, NULL, {.max_num_batched_tokens = 8192}},
+};
+
+static bool fits(const char *part, const char *text) {
+  return !part || strstr(text, part) != NULL;
+}
+
+const MeasuredScript *measured_script(const MeasuredPoint *point) {
+  const Script *script = scripts;
+  while (!fits(script->engine, point->engine) || !fits(script->gpu, point->gpu) ||
+         !fits(script->model, point->model))
+    script++;
+  return &script->script;
 }
