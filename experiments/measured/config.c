@@ -58,16 +58,10 @@ static const char *perfmodel_text(const MeasuredPoint *point, const MeasuredOpti
 /* A checkpoint, and the formats that it was converted to. */
 static const char *model_text(const MeasuredPoint *point, const char *name, const char *format,
                               Arena *arena) {
-  const char *kv = measured_script(point)->kv_cache_dtype;
+  const char *kv = point->script.kv_cache_dtype;
   if (!*format && !kv) return name;
   return arena_printf(arena, "{name: %s%s%s%s%s}", name, *format ? ", quantization: " : "", format,
                       kv ? ", kv_cache_dtype: " : "", kv ? kv : "");
-}
-
-static int64_t budget_tokens(const MeasuredPoint *point) {
-  const MeasuredScript *script = measured_script(point);
-  return script->budget_prompts > 0 ? script->budget_prompts * point->prompt_tokens.most
-                                    : script->max_num_batched_tokens;
 }
 
 void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options, Arena *arena,
@@ -95,7 +89,6 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
       "perfmodel: %s\n"
       "slo: none\n",
       model_text(point, model, format, arena), workload_text(point, arena),
-      pools_text(point, machine, arena), (long long)budget_tokens(point),
-      (long long)(point->clients > 0 ? point->clients : point->requests),
-      perfmodel_text(point, options, arena));
+      pools_text(point, machine, arena), (long long)point->script.max_num_batched_tokens,
+      (long long)point->script.max_num_seqs, perfmodel_text(point, options, arena));
 }

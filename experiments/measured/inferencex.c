@@ -167,6 +167,41 @@ static void read_load(Measured *self, MeasuredPoint *point, const Row *row) {
   read_tokens(self, point, "osl", row->osl, is_drawn(row), &point->output_tokens);
 }
 
+/* ---- Scripts ---- */
+
+/* What InferenceX's scripts (benchmarks/ of its repository) start engines with, beside as many
+ * max_num_seqs as there are clients. Parts of names, NULL for any; the first that fits counts. */
+typedef struct Script {
+  const char *engine, *gpu, *model;
+  const char *kv_cache_dtype;
+  int64_t max_num_batched_tokens;
+  int64_t prompts; // or as many tokens as so many of the longest prompts have
+} Script;
+
+static const Script scripts[] = {
+    {"vllm", "b200_sxm", "MiniMax", .kv_cache_dtype = "fp8", .prompts = 2},
+    {"vllm", "b200_sxm", NULL, .kv_cache_dtype = "fp8", .max_num_batched_tokens = 8192},
+    {"trtllm", "b200", NULL, .kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384},
+    {"trtllm", "h200", NULL, .kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384},
+    {.max_num_batched_tokens = 8192},
+};
+
+static bool fits(const char *part, const char *text) {
+  return !part || strstr(text, part) != NULL;
+}
+
+static void read_script(MeasuredPoint *point) {
+  const Script *script = scripts;
+  while (!fits(script->engine, point->engine) || !fits(script->gpu, point->gpu) ||
+         !fits(script->model, point->model))
+    script++;
+  point->script = (MeasuredScript){
+      .kv_cache_dtype = script->kv_cache_dtype,
+      .max_num_batched_tokens = script->prompts > 0 ? script->prompts * point->prompt_tokens.most
+                                                    : script->max_num_batched_tokens,
+      .max_num_seqs = point->clients};
+}
+
 static void read_times(Measured *self, MeasuredPoint *point, const Row *row) {
   const double most = 1e9; // ms
   double ttft, tpot;
@@ -200,6 +235,7 @@ static void take_row(Measured *self, const MeasuredSet *set, const Row *row) {
     measured_refuse(
         point, arena_printf(self->arena, "the mode '%s' is neither agg nor disagg", row->mode));
   read_load(self, point, row);
+  read_script(point);
   read_pools(self, point, row);
   read_times(self, point, row);
   check_waiting(point, row);

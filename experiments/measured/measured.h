@@ -33,6 +33,12 @@ typedef struct MeasuredRange {
 
 enum { MEASURED_SERVE = 0, MEASURED_PREFILL = 0, MEASURED_DECODE = 1, MEASURED_POOLS = 2 };
 
+/* How the engine was started. */
+typedef struct MeasuredScript {
+  const char *kv_cache_dtype; // NULL: as the model has it
+  int64_t max_num_batched_tokens, max_num_seqs;
+} MeasuredScript;
+
 typedef struct MeasuredPoint {
   const char *set, *id;
   const char *engine, *version, *model, *gpu, *precision; // as the set has them, "" if not
@@ -41,6 +47,7 @@ typedef struct MeasuredPoint {
   MeasuredRange prompt_tokens, output_tokens; // drawn evenly
   int64_t clients;                            // of a closed loop; 0: all requests at once
   int64_t requests;
+  MeasuredScript script;
   double measured[MEASURED_FIGURES]; // NAN: it was not
   const char *fitted;                // what was fitted to it; NULL: nothing, it is held out
   const char *config;                // YAML; NULL: it has none
@@ -98,7 +105,7 @@ typedef struct MeasuredGroup {
  * degrees are common, too. */
 MeasuredGroup *measured_groups(const Measured *self, bool detail, Arena *arena);
 
-/* The groups as a table, and why points are missing. */
+/* The groups that have predictions as a table, and why points are missing. */
 void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE *out);
 /* A row of each point. */
 void measured_print_points(const Measured *self, OutputFormat format, FILE *out);

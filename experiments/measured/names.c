@@ -1,4 +1,4 @@
-/* What others call models, machines and number formats, and what their scripts set. */
+/* What others call models, machines and number formats. */
 #include "experiments/measured/set.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/llm.h"
@@ -62,7 +62,9 @@ static const char *find(const Name *names, const char *theirs) {
 const char *measured_machine_name(const char *gpu) {
   static const Name machines[] = {{"a100_sxm", "dgx-a100"}, {"h100_sxm", "dgx-h100"},
                                   {"h200_sxm", "dgx-h200"}, {"b200_sxm", "dgx-b200"},
-                                  {"gb200", "gb200-nvl72"}, {NULL, NULL}};
+                                  {"gb200", "gb200-nvl72"}, {"H100", "dgx-h100"},
+                                  {"H200", "dgx-h200"},     {"B200", "dgx-b200"},
+                                  {"GB200", "gb200-nvl72"}, {NULL, NULL}};
   return find(machines, gpu);
 }
 
@@ -82,34 +84,4 @@ const char *measured_quantization(const char *model, const char *precision, cons
     if (strcmp(precision, formats[i].theirs) == 0)
       return dtype_bytes(formats[i].ours) < 0.9 * own ? dtype_names[formats[i].ours] : "";
   return NULL;
-}
-
-/* ---- Scripts ---- */
-
-/* What InferenceX's scripts (benchmarks/ of its repository) set beside max_num_seqs, which is the
- * number of clients, and gpu_memory_utilization; NULL and 0 fit all. The first that fits counts. */
-typedef struct Script {
-  const char *engine, *gpu, *model; // part of its name
-  MeasuredScript script;
-} Script;
-
-static const Script scripts[] = {
-    {"vllm", "b200_sxm", "MiniMax", {.kv_cache_dtype = "fp8", .budget_prompts = 2}},
-    {"vllm", "b200_sxm", NULL, {.kv_cache_dtype = "fp8", .max_num_batched_tokens = 8192}},
-    {"trtllm", "b200_sxm", NULL, {.kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384}},
-    {"trtllm", "gb200", NULL, {.kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384}},
-    {"trtllm", "h200_sxm", NULL, {.kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384}},
-    {NULL, NULL, NULL, {.max_num_batched_tokens = 8192}},
-};
-
-static bool fits(const char *part, const char *text) {
-  return !part || strstr(text, part) != NULL;
-}
-
-const MeasuredScript *measured_script(const MeasuredPoint *point) {
-  const Script *script = scripts;
-  while (!fits(script->engine, point->engine) || !fits(script->gpu, point->gpu) ||
-         !fits(script->model, point->model))
-    script++;
-  return &script->script;
 }

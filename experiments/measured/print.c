@@ -103,7 +103,7 @@ static void print_totals(const Measured *self, Arena *arena, FILE *out) {
 void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE *out) {
   Rows rows = {.format = OUTPUT_TABLE, .out = out, .indent = ""};
   for (const MeasuredGroup *group = measured_groups(self, detail, arena); group->first; group++)
-    put_group(&rows, group, detail, arena);
+    if (group->missing < group->points) put_group(&rows, group, detail, arena);
   putc('\n', out);
   print_totals(self, arena, out);
   print_counts(self, true, "fitted to, and so held out of the errors:", arena, out);

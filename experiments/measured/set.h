@@ -56,15 +56,6 @@ const char *measured_machine_name(const char *gpu);
 const char *measured_quantization(const char *model, const char *precision, const char *root,
                                   Arena *arena, Diag *diag);
 
-/* How an engine was started. */
-typedef struct MeasuredScript {
-  const char *kv_cache_dtype; // NULL: as the model has it
-  int64_t max_num_batched_tokens;
-  int64_t budget_prompts; // or so many of the longest prompts; 0: those tokens
-} MeasuredScript;
-
-const MeasuredScript *measured_script(const MeasuredPoint *point);
-
 /* ---- config.c ---- */
 
 /* Puts the point down as YAML, unless it has a reason not to. */
