@@ -7,6 +7,7 @@
  *      mixed ones, of a fitted model and of a roofline; and compiling a model
  *   2  the table "Summed kernels against measured engines" of perfmodel/README.md: the roofline
  *      under each preset beside published times */
+#include "perfmodel/finder.h"
 #include "perfmodel/roofline.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -130,8 +131,8 @@ int main(int argc, char **argv) {
   if (llm_load(&llm, "llama2-70b", data, at, &arena, &diag) ||
       hardware_load(&hardware, "dgx-h100", data, at, &arena, &diag) ||
       preset_load(&preset, "graph-engine", data, at, &arena, &diag) ||
-      perfmodel_load_for(&fitted, "fitted", "llama2-70b", hardware.gpu, 8, MAX_SEQS, data, at,
-                         &arena, &diag))
+      perfmodel_load_for(&fitted, finder_set_2023, "llama2-70b", hardware.gpu, 8, MAX_SEQS, data,
+                         at, &arena, &diag))
     fail(&diag);
   Roofline roofline;
   roofline_init(&roofline, &llm, &hardware, 8, 1, &preset, &arena);
