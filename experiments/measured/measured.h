@@ -107,6 +107,8 @@ MeasuredGroup *measured_groups(const Measured *self, bool detail, Arena *arena);
 
 /* The groups that have predictions as a table, and why points are missing. */
 void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE *out);
+/* The same table for a README. */
+void measured_print_markdown(const Measured *self, Arena *arena, FILE *out);
 /* A row of each point. */
 void measured_print_points(const Measured *self, OutputFormat format, FILE *out);
 /* One page that needs nothing beside it. */
