@@ -2,16 +2,19 @@
  * concurrency, as AIConfigurator collects them.
  *
  * The client: as many closed loops as `concurrency`, ten requests for each, all at once in the
- * beginning. InferenceX draws lengths from 0.8 to 1.0 of isl and osl, whole and even; NVIDIA's gap
- * analysis has all of one length.
+ * beginning. InferenceX draws lengths from 0.8 to 1.0 of isl and osl, whole and even. In NVIDIA's
+ * gap analysis, whose client is not known, prompts are of one length; what is seen of outputs is
+ * that clients of SGLang stay in step, so that they are of one length too, and those of the others
+ * do not: 0.9 to 1.1 of osl. With TensorRT-LLM one client of them always waits: TTFT is that of the
+ * prompt and a request's time over the clients.
  *
  * Degrees were put into these columns in four ways, of which three are not what they say:
  *   tp 64, moe_tp 8, ep 8          8 GPUs: InferenceX's tp 8 and ep 8, multiplied
  *   tp 1, attention_dp 64, moe_tp 8, ep 8    the same 8 with attention data parallel
  *   tp 4, attention_dp 4, ep 16    4 GPUs: its tp is the GPUs, each with attention of its own
  *   tp 72, moe_tp 72 of an aggregated GB200  all GPUs of a split cluster, its pools not given
- * vLLM's script for MiniMax in fp8 does not hand attention data parallelism on: rows with it and
- * without differ by less than 1%.
+ * vLLM's script for MiniMax in fp8 does not hand attention data parallelism on (rows with it and
+ * without differ by less than 1%), and up to vLLM 0.17 always spread whole experts.
  * A split cluster is told of twice where its numbers of workers were left out the first time: the
  * row with the same times has them, and the degrees that they were measured with.
  * Elsewhere tp × attention_dp = moe_tp × ep are the GPUs of an instance; dense models leave moe_tp
@@ -106,8 +109,8 @@ static void read_pool(Measured *self, MeasuredPoint *point, const DegreeCells *c
     untangle(&written, pool);
 }
 
-/* vLLM's script for MiniMax, see above. */
-static bool ignores_attention_parallel(const Row *row) {
+/* Of vLLM's script for it, see above. */
+static bool is_minimax_fp8(const Row *row) {
   return strcmp(row->backend, "vllm") == 0 && strcmp(row->precision, "fp8") == 0 &&
          strstr(row->model_path, "MiniMax") != NULL;
 }
@@ -137,9 +140,10 @@ static void read_pools(Measured *self, MeasuredPoint *point, const Row *row) {
   }
   MeasuredPool *pool = &point->pools[MEASURED_SERVE];
   read_pool(self, point, &row->serve, pool);
-  if (pool->attention > 1 && ignores_attention_parallel(row)) {
+  if (is_minimax_fp8(row)) {
     pool->tensor *= pool->attention;
     pool->attention = 1;
+    if (strncmp(row->backend_version, "0.17", 4) == 0) pool->expert = pool->tensor;
   }
   if (is_whole_cluster(point, row))
     measured_refuse(point, "its tp_size is all GPUs of a split cluster, whose pools are not given");
@@ -147,15 +151,24 @@ static void read_pools(Measured *self, MeasuredPoint *point, const Row *row) {
 
 /* ---- Load and measurements ---- */
 
-/* InferenceX draws from int(0.8 · n) on. */
-static bool is_drawn(const Row *row) {
-  return *row->precision && !strstr(row->silicon_data_source, "gap-analysis");
+/* NVIDIA's own runs, another client. */
+static bool is_gap_analysis(const Row *row) {
+  return !*row->precision || strstr(row->silicon_data_source, "gap-analysis");
 }
 
-static void read_tokens(Measured *self, MeasuredPoint *point, const char *column, const char *text,
-                        bool drawn, MeasuredRange *tokens) {
-  measured_count(self, point, column, text, MEASURED_TOKENS_MAX, 0, &tokens->most);
-  tokens->least = drawn && tokens->most > 1 ? 4 * tokens->most / 5 : tokens->most;
+static bool is_engine(const MeasuredPoint *point, const char *name) {
+  return strcmp(point->engine, name) == 0;
+}
+
+static void draw_lengths(MeasuredPoint *point, const Row *row) {
+  const bool alike = is_engine(point, "sglang");
+  if (is_gap_analysis(row)) {
+    measured_draw(&point->prompt_tokens, 1, 1);
+    measured_draw(&point->output_tokens, alike ? 1 : 0.9, alike ? 1 : 1.1);
+  } else {
+    measured_draw(&point->prompt_tokens, 0.8, 1);
+    measured_draw(&point->output_tokens, 0.8, 1);
+  }
 }
 
 static void read_load(Measured *self, MeasuredPoint *point, const Row *row) {
@@ -163,8 +176,11 @@ static void read_load(Measured *self, MeasuredPoint *point, const Row *row) {
   measured_count(self, point, "concurrency", row->concurrency, MEASURED_CLIENTS_MAX, 0,
                  &point->clients);
   point->requests = 10 * point->clients;
-  read_tokens(self, point, "isl", row->isl, is_drawn(row), &point->prompt_tokens);
-  read_tokens(self, point, "osl", row->osl, is_drawn(row), &point->output_tokens);
+  measured_count(self, point, "isl", row->isl, MEASURED_TOKENS_MAX, 0,
+                 &point->prompt_tokens.written);
+  measured_count(self, point, "osl", row->osl, MEASURED_TOKENS_MAX, 0,
+                 &point->output_tokens.written);
+  draw_lengths(point, row);
 }
 
 /* ---- Scripts ---- */
@@ -175,14 +191,15 @@ typedef struct Script {
   const char *engine, *gpu, *model;
   const char *kv_cache_dtype;
   int64_t max_num_batched_tokens;
-  int64_t prompts; // or as many tokens as so many of the longest prompts have
+  int64_t prompts; // or what so many of the longest prompts have, where that is less
 } Script;
 
 static const Script scripts[] = {
-    {"vllm", "b200_sxm", "MiniMax", .kv_cache_dtype = "fp8", .prompts = 2},
-    {"vllm", "b200_sxm", NULL, .kv_cache_dtype = "fp8", .max_num_batched_tokens = 8192},
-    {"trtllm", "b200", NULL, .kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384},
-    {"trtllm", "h200", NULL, .kv_cache_dtype = "fp8", .max_num_batched_tokens = 16384},
+    {"vllm", "b200", "MiniMax", "fp8", .max_num_batched_tokens = 8192, .prompts = 2},
+    {"vllm", "b200", NULL, "fp8", .max_num_batched_tokens = 8192},
+    {"trtllm", "b200", "gpt-oss", "fp8", .max_num_batched_tokens = 20000},
+    {"trtllm", "b200", NULL, "fp8", .max_num_batched_tokens = 16384},
+    {"trtllm", "h200", NULL, "fp8", .max_num_batched_tokens = 16384},
     {.max_num_batched_tokens = 8192},
 };
 
@@ -190,16 +207,18 @@ static bool fits(const char *part, const char *text) {
   return !part || strstr(text, part) != NULL;
 }
 
-static void read_script(MeasuredPoint *point) {
+static void read_script(MeasuredPoint *point, const Row *row) {
   const Script *script = scripts;
   while (!fits(script->engine, point->engine) || !fits(script->gpu, point->gpu) ||
          !fits(script->model, point->model))
     script++;
-  point->script = (MeasuredScript){
-      .kv_cache_dtype = script->kv_cache_dtype,
-      .max_num_batched_tokens = script->prompts > 0 ? script->prompts * point->prompt_tokens.most
-                                                    : script->max_num_batched_tokens,
-      .max_num_seqs = point->clients};
+  const bool one_waits = is_gap_analysis(row) && is_engine(point, "trtllm") && point->clients > 1;
+  point->script = (MeasuredScript){.kv_cache_dtype = script->kv_cache_dtype,
+                                   .max_num_batched_tokens = script->max_num_batched_tokens,
+                                   .max_num_seqs = point->clients - one_waits};
+  const int64_t tokens = script->prompts * point->prompt_tokens.written;
+  if (tokens > 0 && tokens < point->script.max_num_batched_tokens)
+    point->script.max_num_batched_tokens = tokens;
 }
 
 static void read_times(Measured *self, MeasuredPoint *point, const Row *row) {
@@ -215,8 +234,8 @@ static void read_times(Measured *self, MeasuredPoint *point, const Row *row) {
  * of the time that a request takes. */
 static void check_waiting(MeasuredPoint *point, const Row *row) {
   const double ttft = point->measured[MEASURED_TTFT], tpot = point->measured[MEASURED_TPOT];
-  if (!point->split && is_drawn(row) && ttft > 3 * tpot * 0.9 * (double)point->output_tokens.most &&
-      point->clients > 1)
+  if (!point->split && !is_gap_analysis(row) &&
+      ttft > 3 * tpot * 0.9 * (double)point->output_tokens.written && point->clients > 1)
     measured_refuse(point, "its requests waited three times as long as they were decoded: the "
                            "engine took fewer at a time than there are clients, how many is not "
                            "given");
@@ -235,7 +254,7 @@ static void take_row(Measured *self, const MeasuredSet *set, const Row *row) {
     measured_refuse(
         point, arena_printf(self->arena, "the mode '%s' is neither agg nor disagg", row->mode));
   read_load(self, point, row);
-  read_script(point);
+  read_script(point, row);
   read_pools(self, point, row);
   read_times(self, point, row);
   check_waiting(point, row);
@@ -252,7 +271,7 @@ static uint64_t times_key(const MeasuredPoint *point) {
     double ttft, tpot;
     int64_t clients, prompt, output;
   } key = {point->measured[MEASURED_TTFT], point->measured[MEASURED_TPOT], point->clients,
-           point->prompt_tokens.most, point->output_tokens.most};
+           point->prompt_tokens.written, point->output_tokens.written};
   const uint64_t hash = hash_bytes(&key, sizeof key);
   return hash ? hash : 1;
 }

@@ -72,6 +72,12 @@ bool measured_count(Measured *self, MeasuredPoint *point, const char *column, co
   return false;
 }
 
+void measured_draw(MeasuredRange *tokens, double least, double most) {
+  const double written = (double)tokens->written;
+  tokens->least = (int64_t)fmax(fmin(written, 1), floor(least * written));
+  tokens->most = (int64_t)floor(most * written);
+}
+
 /* ---- What was fitted ---- */
 
 /* Ids of points, and what was fitted to them. */

@@ -26,9 +26,9 @@ typedef struct MeasuredPool {
   int64_t workers, tensor, attention, expert, pipeline;
 } MeasuredPool;
 
-/* Whole numbers, both ends included. */
+/* Tokens: as a set says it, and from where to where they were drawn, both ends included. */
 typedef struct MeasuredRange {
-  int64_t least, most;
+  int64_t written, least, most;
 } MeasuredRange;
 
 enum { MEASURED_SERVE = 0, MEASURED_PREFILL = 0, MEASURED_DECODE = 1, MEASURED_POOLS = 2 };
@@ -44,8 +44,8 @@ typedef struct MeasuredPoint {
   const char *engine, *version, *model, *gpu, *precision; // as the set has them, "" if not
   bool split; // pools[] prefill and decode apart; else pools[0] does both
   MeasuredPool pools[MEASURED_POOLS];
-  MeasuredRange prompt_tokens, output_tokens; // drawn evenly
-  int64_t clients;                            // of a closed loop; 0: all requests at once
+  MeasuredRange prompt_tokens, output_tokens;
+  int64_t clients; // of a closed loop; 0: all requests at once
   int64_t requests;
   MeasuredScript script;
   double measured[MEASURED_FIGURES]; // NAN: it was not

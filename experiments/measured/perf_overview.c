@@ -57,8 +57,8 @@ static void read_script(MeasuredPoint *point, Arena *arena) {
     const double left =
         gpus * (double)hardware.gpu_memory_bytes - bytes * (double)llm_parameters(&llm);
     const double kv = (double)(2 * llm.num_hidden_layers * llm.num_key_value_heads * llm.head_dim);
-    const double prompt = (double)point->prompt_tokens.most;
-    const double output = (double)point->output_tokens.most;
+    const double prompt = (double)point->prompt_tokens.written;
+    const double output = (double)point->output_tokens.written;
     point->script = tune(0.9 * left / kv / (prompt + output), prompt, output);
   }
   diag_done(&diag);
@@ -74,15 +74,15 @@ static bool read_row(Measured *self, MeasuredPoint *point, const Row *row) {
   const int64_t tokens = MEASURED_TOKENS_MAX, degree = MEASURED_DEGREE_MAX;
   if (!measured_count(self, point, "tp", row->tp, degree, 1, &pool->tensor) ||
       !measured_count(self, point, "pp", row->pp, degree, 1, &pool->pipeline) ||
-      !measured_count(self, point, "isl", row->isl, tokens, 0, &point->prompt_tokens.most) ||
-      !measured_count(self, point, "osl", row->osl, tokens, 0, &point->output_tokens.most) ||
+      !measured_count(self, point, "isl", row->isl, tokens, 0, &point->prompt_tokens.written) ||
+      !measured_count(self, point, "osl", row->osl, tokens, 0, &point->output_tokens.written) ||
       !measured_count(self, point, "num_requests", row->num_requests, MEASURED_CLIENTS_MAX, 0,
                       &point->requests) ||
       !measured_number(self, point, "output_tokens_per_s", row->output_tokens_per_s, 1e-9, 1e12,
                        NAN, &rate))
     return false;
-  point->prompt_tokens.least = point->prompt_tokens.most;
-  point->output_tokens.least = point->output_tokens.most;
+  measured_draw(&point->prompt_tokens, 1, 1);
+  measured_draw(&point->output_tokens, 1, 1);
   point->measured[MEASURED_THROUGHPUT] = rate / (double)measured_gpus(point);
   return true;
 }
@@ -96,6 +96,7 @@ static void take_row(Measured *self, const MeasuredSet *set, const Row *row) {
   point->model = row->model;
   point->gpu = row->gpu;
   point->precision = precision_of(row->weights);
+  point->script = tune(1, 1, 1); // where the model or the machine is not known, which is told later
   if (read_row(self, point, row)) read_script(point, self->arena);
 }
 

@@ -23,6 +23,9 @@ bool measured_number(Measured *self, MeasuredPoint *point, const char *column, c
 bool measured_count(Measured *self, MeasuredPoint *point, const char *column, const char *text,
                     int64_t most, int64_t absent, int64_t *ret);
 
+/* Lengths between these shares of what is written, at least a token. */
+void measured_draw(MeasuredRange *tokens, double least, double most);
+
 enum { MEASURED_CLIENTS_MAX = 65536, MEASURED_TOKENS_MAX = 1 << 20, MEASURED_DEGREE_MAX = 1024 };
 
 /* Output tokens per second and GPU of a closed loop, by the means of TTFT and TPOT. */
