@@ -337,6 +337,28 @@ static bool may_admit(const Machine *machine) {
          machine->running.count < machine->scheduler->limits.max_num_seqs;
 }
 
+/* Blocks that it will hold at most. */
+static int64_t most_blocks(const Machine *machine, const Request *request) {
+  return blocks_of(machine, (int64_t)request->prompt_tokens + tokens_here(machine, request) - 1);
+}
+
+/* Whether all that run may end beside it without that any gives way; what their caches share counts
+ * for each. */
+static bool may_end(const Engine *self, const Machine *machine, const Request *request) {
+  const Request *slots = self->requests.slots;
+  if (!machine->scheduler->limits.no_evict || machine->running.count == 0) return true;
+  int64_t blocks = most_blocks(machine, request);
+  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    blocks += most_blocks(machine, &slots[ix]);
+  return blocks <= machine->kv_blocks;
+}
+
+/* Whether what the step has room for of a prompt is too little. */
+static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) {
+  return scheduler->limits.whole_prompts && tokens < left &&
+         left <= scheduler->limits.max_num_batched_tokens;
+}
+
 /* Admits the first in line if there are blocks: nobody is overtaken. */
 static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
@@ -349,7 +371,10 @@ static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx 
     tokens =
         min(min(context - hits * machine->pool->block_size, decision->threshold), decision->budget);
     done = hits * machine->pool->block_size + tokens;
+    if (would_cut(machine->scheduler, context - hits * machine->pool->block_size, tokens))
+      return false;
   }
+  if (!may_end(self, machine, request)) return false;
   if (!machine->scheduler->limits.reserve_full_isl) context = done;
   const int64_t blocks = blocks_of(machine, context) - hits - request->kv_blocks;
   if ((blocks > 0 ? blocks : 0) + unheld > machine->free_blocks) return false;
