@@ -171,8 +171,7 @@ static int make_roofline(PerfModel *self, const PerfModelParts *parts, Arena *ar
   const Parallelism degrees = parts->degrees;
   if (hardware_check_split(model, parts->hardware, degrees, parts->at, diag)) return -1;
   Roofline roofline;
-  roofline_init(&roofline, model, parts->hardware, degrees.tensor, degrees.pipeline, choice->engine,
-                arena);
+  roofline_init(&roofline, model, parts->hardware, degrees, choice->engine, arena);
   roofline_scale_all_reduces(&roofline, choice->all_reduce_scale);
   if (choice->captured && captured_bind(&roofline.captured, choice->captured, arena, diag))
     return -1;

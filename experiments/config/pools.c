@@ -224,6 +224,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   const Parallelism degrees = config_degrees(pool);
   if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
+  const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
+  pool->kv.max_num_seqs = config_max_decode_seqs(&batcher);
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
       kv_capacity(&self->model, &hardware, degrees, &pool->kv,

@@ -93,7 +93,7 @@ static double predict_ms(const Llm *llm, const char *machine, const char *preset
   if (hardware_load(&hardware, machine, data, at, arena, diag) ||
       preset_load(&preset, preset_name, data, at, arena, diag))
     fail(diag);
-  roofline_init(&roofline, llm, &hardware, 8, 1, &preset, arena);
+  roofline_init(&roofline, llm, &hardware, (Parallelism){8, 1, 1, 1, 1}, &preset, arena);
   return 1e3 * roofline_stage_seconds(&roofline, batch, true);
 }
 
@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
                          at, &arena, &diag))
     fail(&diag);
   Roofline roofline;
-  roofline_init(&roofline, &llm, &hardware, 8, 1, &preset, &arena);
+  roofline_init(&roofline, &llm, &hardware, (Parallelism){8, 1, 1, 1, 1}, &preset, &arena);
   const double begin = now_ns();
   roofline_compile(&roofline, &made, MAX_SEQS, &arena);
   const double compile_us = (now_ns() - begin) / 1e3;
