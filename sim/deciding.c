@@ -441,7 +441,8 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
   const SchedulerLimits *limits = &machine->scheduler->limits;
   const int64_t n_here =
       machine->running.count + machine->decode_queue.count + machine->prefill_queue.count;
-  const bool cuts = limits->long_prefill_token_threshold > 0 && n_here > 1;
+  const bool cuts =
+      limits->long_prefill_token_threshold > 0 && n_here > 1 && !limits->whole_prompts;
   Decision decision = {.step = step,
                        .budget = limits->max_num_batched_tokens,
                        .threshold = cuts ? limits->long_prefill_token_threshold : INT64_MAX};

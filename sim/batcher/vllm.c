@@ -37,7 +37,7 @@ static const OptionSpec options[] = {
      "max_utilization", .choices = capacity_choices,
      .help = "guaranteed_no_evict: admit only where all outputs will have blocks, too"},
     {"enable_chunked_prefill", OPTION_BOOL, offsetof(Vllm, enable_chunked_prefill), "true",
-     .help = "prompts are cut; false: only those longer than max_num_batched_tokens"},
+     .help = "prompts are cut; false: none but those longer than max_num_batched_tokens"},
     {0},
 };
 
