@@ -59,7 +59,8 @@ int serving_bind(EngineChoice *choice, const Node *node, Diag *diag) {
     set_row(choice, row);
   }
   if (!node || node == name) return 0;
-  choice->says_times = node->n_children > (name != NULL);
+  choice->says_times = node_find(node, "iteration_time") || node_find(node, "sequence_time") ||
+                       node_find(node, "eager_layer_time");
   return option_bind(config_engine_options, node, NULL, node->at, choice, diag);
 }
 

@@ -83,12 +83,13 @@ Test(host_time, the_engine_adds_it_to_times_of_its_kernels) {
     Tick more_us, request_us; // of one decode
   } cases[] = {
       {vllm, "", "engine: vllm-0.33\n", 0, 0},
-      {vllm, "", "engine: vllm-0.12\n", 1661, 0},
-      {vllm, ", engine: vllm-0.12", "", 1661, 0},
-      {"", "", "engine: vllm-0.12\n", 0, 0}, // whole iterations, for all that is known
-      {"", "", "engine: {name: vllm-0.12, iteration_time: 1 ms}\n", 1061, 0},
+      {vllm, "", "engine: vllm-0.12\n", 830, 40000},
+      {vllm, ", engine: vllm-0.12", "", 830, 0},
+      {"", "", "engine: {name: vllm-0.12, request_time: 1 ms}\n", 0,
+       1000}, // whole iterations, for all that is known
+      {"", "", "engine: {name: vllm-0.12, iteration_time: 1 ms}\n", 1030, 40000},
       {"", "", "engine: {iteration_time: 2 ms, request_time: 20 ms}\n", 2000, 20000},
-      {vllm, ", engine: {sequence_time: 0 s}", "engine: vllm-0.12\n", 1600, 0},
+      {vllm, ", engine: {sequence_time: 0 s}", "engine: vllm-0.12\n", 800, 40000},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     Config config;
