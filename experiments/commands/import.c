@@ -6,13 +6,26 @@
 #include <string.h>
 
 typedef struct Options {
-  const char *output, *model, *gpu;
+  const char *output, *model, *gpu, *machine, *engine, *quantization, *kv_cache_dtype;
+  int64_t tensor_parallel_size, attention_data_parallel_size, expert_parallel_size;
 } Options;
+
+enum { MAX_DEGREE = 1024 };
+#define DEGREE(key, field, help)                                                                   \
+  { CLI_ROW(key, INT, field, "N", help), .min = 1, .max = MAX_DEGREE, .fallback = "1" }
 
 static const OptionSpec options[] = {
     {CLI_ROW("-o", STRING, output, "PROFILE", "the profile to write"), .required = true},
     CLI_TEXT("--model", model, "NAME", "the model, by its name in ours"),
     CLI_TEXT("--gpu", gpu, "NAME", "the GPU, by its name in ours"),
+    CLI_TEXT("--machine", machine, "NAME", "the machine that operators are composed for"),
+    DEGREE("--tensor-parallel", tensor_parallel_size, "GPUs that share attention"),
+    DEGREE("--attention-data-parallel", attention_data_parallel_size,
+           "groups of them with requests of their own"),
+    DEGREE("--expert-parallel", expert_parallel_size, "ways that whole experts are spread"),
+    CLI_TEXT("--quantization", quantization, "FORMAT", "of weights  [what the model says]"),
+    CLI_TEXT("--kv-cache-dtype", kv_cache_dtype, "FORMAT", "of keys and values  [likewise]"),
+    CLI_TEXT("--engine", engine, "NAME", "NAME or NAME-VERSION  [what the folder is called]"),
     {0}};
 
 /* The formats, as the list has them. */
@@ -20,8 +33,9 @@ static const char *describe_formats(Arena *arena) {
   const char *text = "FORMAT is one of";
   for (int i = 0; importer_at(i); i++) {
     const Importer *importer = importer_at(i);
-    text = arena_printf(arena, "%s\n  %-14s %s%s", text, importer->name, importer->help,
-                        importer->needs_model ? "; needs --model" : "");
+    text = arena_printf(arena, "%s\n  %-14s %s%s%s", text, importer->name, importer->help,
+                        importer->needs_model ? "; needs --model" : "",
+                        importer->needs_setup ? " and --machine" : "");
   }
   return text;
 }
@@ -36,13 +50,29 @@ static int unknown_format(const char *name, Arena *arena) {
   return cli_unknown("format", name, names);
 }
 
+/* What an importer looked for in its source, and what it found. */
+static void print_checks(const Profile *profile) {
+  for (size_t i = 0; i < profile->n_facts; i++)
+    if (strncmp(profile->facts[i].key, "check_", 6) == 0)
+      printf("%s: %s\n", profile->facts[i].key + 6, profile->facts[i].value);
+}
+
 static int import(const Importer *importer, const Options *options, const char *path, Arena *arena,
                   Diag *diag) {
   const char *inputs[] = {path, NULL};
-  const ImportInput input = {.path = path,
-                             .model = options->model,
-                             .gpu = options->gpu,
-                             .data_dir = arena_printf(arena, "%s/perfmodel", config_data_root())};
+  const ImportInput input = {
+      .path = path,
+      .model = options->model,
+      .gpu = options->gpu,
+      .data_dir = arena_printf(arena, "%s/perfmodel", config_data_root()),
+      .machine = options->machine,
+      .engine = options->engine,
+      .quantization = options->quantization,
+      .kv_cache_dtype = options->kv_cache_dtype,
+      .tensor_parallel_size = options->tensor_parallel_size,
+      .attention_data_parallel_size = options->attention_data_parallel_size,
+      .expert_parallel_size = options->expert_parallel_size,
+  };
   Profile profile;
   profile_init(&profile, path, arena);
   if (output_check(options->output, inputs, diag) ||
@@ -54,6 +84,7 @@ static int import(const Importer *importer, const Options *options, const char *
   for (size_t i = 0; i < n; i++)
     printf("%-20s %-18s tensor_parallel_size %d: %zu rows\n", groups[i].model, groups[i].gpu,
            (int)groups[i].tensor_parallel_size, groups[i].n_rows);
+  print_checks(&profile);
   return EXIT_DONE;
 }
 
@@ -63,6 +94,8 @@ static int run_import(Cli *cli) {
   const Options *given = cli->given;
   if (importer->needs_model && !given->model)
     return cli_usage(cli, "'%s' needs '--model'", importer->name);
+  if (importer->needs_setup && !given->machine)
+    return cli_usage(cli, "'%s' needs '--machine'", importer->name);
   return import(importer, given, cli->operands[1], cli->arena, cli->diag);
 }
 

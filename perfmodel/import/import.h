@@ -15,6 +15,9 @@ typedef struct ImportInput {
   const char *path;        // of a file or folder
   const char *model, *gpu; // keys of the profile; NULL: not said
   const char *data_dir;    // where models and machines are
+  // the setup that times are to be of, where the files have operators of many; NULL, 0: not said
+  const char *machine, *engine, *quantization, *kv_cache_dtype; // engine: NAME or NAME-VERSION
+  int64_t tensor_parallel_size, attention_data_parallel_size, expert_parallel_size;
 } ImportInput;
 
 typedef struct Importer {
@@ -22,6 +25,7 @@ typedef struct Importer {
   const char *help;  // one line: what the file or folder is
   const char *units; // of the source, for the facts
   bool needs_model;  // the files do not say a name of ours or the number of layers
+  bool needs_setup;  // they have operators of many: the machine and its degrees are asked for
   int (*read)(const ImportInput *input, Profile *profile, Diag *diag); // 0, or −1 with entries
 } Importer;
 

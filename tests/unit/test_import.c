@@ -58,7 +58,7 @@ Test(import, every_importer_has_a_name_help_and_units) {
     cr_expect_eq(importer_find(importer_at(n)->name), importer_at(n));
     cr_expect(*importer_at(n)->help && *importer_at(n)->units);
   }
-  cr_expect_eq(n, 3);
+  cr_expect_eq(n, 4);
   cr_expect_null(importer_find("nothing"));
 }
 
@@ -174,7 +174,7 @@ static int import_bundle(const char *meta, const char *dense, const char *per_se
   cr_assert_eq(mkdir(degree, 0700), 0);
   for (size_t i = 0; i < 4; i++)
     write_file(arena_printf(&arena, "%s/%s", folder, files[i].name), files[i].text);
-  const ImportInput input = {folder, "llama3-8b", NULL, data_dir};
+  const ImportInput input = {.path = folder, .model = "llama3-8b", .data_dir = data_dir};
   diag.n_entries = diag.n_dropped = 0;
   profile_init(profile, folder, &arena);
   int status = import_profile(importer_find("llmservingsim"), &input, profile, &diag);

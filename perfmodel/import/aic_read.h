@@ -1,0 +1,43 @@
+/* Reads what is asked for out of one of AIConfigurator's tables: FOLDER/NAME.csv, plain or gzipped,
+ * or NAME_perf.csv, as the names in its wheel are. Times are `latency_us`, or the wheel's own
+ * `latency`, milliseconds.
+ *
+ * Rows of other values than those asked for are passed over; when none is left, the column that
+ * lacks the value is named, with the nearest that it has. Columns that a table must have are those
+ * of its keys and filters; what else stands in such tables is known by name, and anything further
+ * is refused. */
+#ifndef PERFMODEL_IMPORT_AIC_READ_H
+#define PERFMODEL_IMPORT_AIC_READ_H
+#include "perfmodel/import/aic_table.h"
+#include "sim/base/diag.h"
+#include <stdbool.h>
+
+enum { AIC_FILTERS = 10, AIC_CHOICES = 4 };
+
+/* What a column must say: one of the texts, the first of them that has rows, or the number. */
+typedef struct AicFilter {
+  const char *column;
+  const char *texts[AIC_CHOICES]; // texts[0] NULL: the number
+  int64_t number;
+  bool may_miss; // the column may be absent: all of the table is so
+} AicFilter;
+
+typedef struct AicQuery {
+  const char *name;               // gemm
+  AicFilter filters[AIC_FILTERS]; // ended by one without a column
+  const char *keys[AIC_KEYS + 1]; // columns, NULL-terminated
+} AicQuery;
+
+typedef struct AicFound {
+  AicTable table;
+  const char *path;
+  const char *texts[AIC_FILTERS]; // which of the filters' texts it is
+  size_t n_rows;                  // of the file
+} AicFound;
+
+/* Whether the folder has the table. */
+bool aic_has(const char *folder, const char *name, Arena *arena);
+/* 0, or −1 with entries. */
+int aic_read(AicFound *ret_found, const AicQuery *query, const char *folder, Arena *arena,
+             Diag *diag);
+#endif

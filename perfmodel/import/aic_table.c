@@ -1,0 +1,74 @@
+/* Slices are runs of the sorted points, found by bisection. */
+#include "perfmodel/import/aic_table.h"
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+static int compare_keys(const AicPoint *a, const AicPoint *b) {
+  for (int i = 0; i < AIC_KEYS; i++)
+    if (a->key[i] != b->key[i]) return a->key[i] < b->key[i] ? -1 : 1;
+  return 0;
+}
+
+static int compare_points(const void *a, const void *b) {
+  const AicPoint *left = a, *right = b;
+  const int order = compare_keys(left, right);
+  return order ? order : (left->us > right->us) - (left->us < right->us);
+}
+
+void aic_table_add(AicTable *self, const AicPoint *point, Arena *arena) {
+  ARENA_RESERVE(arena, self->points, self->capacity, self->n_points + 1);
+  self->points[self->n_points++] = *point;
+}
+
+void aic_table_sort(AicTable *self) {
+  size_t n = 0;
+  if (self->n_points > 0) qsort(self->points, self->n_points, sizeof *self->points, compare_points);
+  for (size_t i = 0; i < self->n_points; i++)
+    if (n == 0 || compare_keys(&self->points[n - 1], &self->points[i]) != 0)
+      self->points[n++] = self->points[i];
+  self->n_points = n;
+}
+
+AicSlice aic_table_all(const AicTable *self) {
+  return (AicSlice){self->points, self->n_points, 0, self->n_keys};
+}
+
+/* How many points have a next key below `key`. */
+static size_t count_below(AicSlice self, double key) {
+  size_t low = 0, high = self.n;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if ((double)self.points[middle].key[self.depth] < key)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+AicSlice aic_slice_at(AicSlice self, int64_t key) {
+  assert(self.depth < self.n_keys);
+  const size_t begin = count_below(self, (double)key), end = count_below(self, (double)key + 1);
+  return (AicSlice){self.points + begin, end - begin, self.depth + 1, self.n_keys};
+}
+
+int64_t aic_slice_last(AicSlice self) {
+  return self.n > 0 ? self.points[self.n - 1].key[self.depth] : 0;
+}
+
+double aic_slice_eval(AicSlice self, const double *keys) {
+  assert(self.n > 0);
+  if (self.depth == self.n_keys) return self.points[0].us;
+  const int64_t last = aic_slice_last(self), first = self.points[0].key[self.depth];
+  const double key = fmax(*keys, (double)first);
+  if (key > (double)last)
+    return aic_slice_eval(aic_slice_at(self, last), keys + 1) * key / fmax(1, (double)last);
+  const size_t next = count_below(self, key);
+  const int64_t above = self.points[next].key[self.depth];
+  const double high = aic_slice_eval(aic_slice_at(self, above), keys + 1);
+  if ((double)above == key) return high;
+  const int64_t below = self.points[next - 1].key[self.depth];
+  const double low = aic_slice_eval(aic_slice_at(self, below), keys + 1);
+  return low + (high - low) * (key - (double)below) / (double)(above - below);
+}

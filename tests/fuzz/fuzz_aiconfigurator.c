@@ -1,0 +1,75 @@
+/* Tables of AIConfigurator of any bytes: the first says which table ('0' the first of FILES), the
+ * rest is the file, and the others are sound. What is refused has an entry, what is not has none;
+ * what is composed has positive times. */
+#include "perfmodel/import/import.h"
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define ATTENTION "kv_cache_dtype,head_dim,num_heads,num_key_value_heads,batch_size,isl,step,"
+
+static const struct {
+  const char *name, *sound;
+} FILES[] = {
+    {"gemm.csv", "gemm_dtype,m,n,k,latency_us\nbfloat16,1,64,64,1e3\nbfloat16,64,4096,4096,2e3\n"},
+    {"context_attention.csv", ATTENTION "latency_us\nbfloat16,128,32,4,1,16,0,10\n"},
+    {"generation_attention.csv", ATTENTION "latency_us\nbfloat16,128,32,4,1,1,7,10\n"},
+    {"custom_allreduce.csv", "variant,num_gpus,message_size,latency_us\nvllm_graph,2,128,5\n"},
+};
+enum { N_FILES = sizeof FILES / sizeof *FILES };
+
+static void write_file(const char *path, const void *bytes, size_t size) {
+  FILE *file = fopen(path, "wb");
+  assert(file && fwrite(bytes, 1, size, file) == size);
+  assert(fclose(file) == 0);
+}
+
+static void import_folder(const char *folder, Arena *arena) {
+  const char *source = getenv("TANDEM_SOURCE_DIR");
+  const ImportInput input = {
+      .path = folder,
+      .model = "llama3-70b",
+      .machine = "dgx-h100",
+      .engine = "vllm",
+      .tensor_parallel_size = 2,
+      .data_dir = arena_printf(arena, "%s/perfmodel", source ? source : "."),
+  };
+  Diag diag;
+  Profile profile;
+  diag_init(&diag);
+  profile_init(&profile, folder, arena);
+  const int status = import_profile(importer_find("aiconfigurator"), &input, &profile, &diag);
+  assert((status < 0) == (diag.n_entries > 0));
+  for (size_t i = 0; status == 0 && i < profile.n_rows; i++) {
+    const ProfileRow *row = &profile.rows[i];
+    assert(row->median_us > 0 && isfinite(row->median_us) && row->configuration >= 1);
+    assert(row->batch.prefill_area2 >= 0 && row->batch.context_tokens >= 0);
+  }
+  diag_done(&diag);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size == 0) return 0;
+  char folder[] = "/tmp/tandem-fuzz-XXXXXX";
+  Arena arena;
+  arena_init(&arena);
+  assert(mkdtemp(folder));
+  for (int i = 0; i < N_FILES; i++) {
+    const char *path = arena_printf(&arena, "%s/%s", folder, FILES[i].name);
+    if (i == data[0] % N_FILES)
+      write_file(path, data + 1, size - 1);
+    else
+      write_file(path, FILES[i].sound, strlen(FILES[i].sound));
+  }
+  import_folder(folder, &arena);
+  for (int i = 0; i < N_FILES; i++)
+    unlink(arena_printf(&arena, "%s/%s", folder, FILES[i].name));
+  rmdir(folder);
+  arena_done(&arena);
+  return 0;
+}
