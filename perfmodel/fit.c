@@ -11,7 +11,7 @@ static void score_train(const FitResult *self, FitErrors *errors) {
   for (int i = 0; i < self->n_points; i++) {
     const FitPoint *point = &self->points[i];
     fit_errors_add(errors, point->op, &point->batch, point->seconds,
-                   fit_eval(&self->model, point->op, &point->batch));
+                   fit_point_eval(&self->model, point));
   }
 }
 

@@ -130,9 +130,9 @@ static double attention_of(const PerfModel *model, const BatchShape *batch) {
 
 double fit_record_eval(const PerfModel *model, const FitPoint *point) {
   const BatchShape *batch = &point->batch;
-  const bool attention =
-      point->op == PROFILE_PREFILL_ATTENTION || point->op == PROFILE_DECODE_ATTENTION;
-  if (attention && batch->prefill_tokens > 0 && model->form == PERF_COMPOSED)
+  const bool both = point->op == PROFILE_DECODE_ATTENTION ||
+                    (point->op == PROFILE_PREFILL_ATTENTION && model->prefill_rows.n_rows > 0);
+  if (both && batch->prefill_tokens > 0 && model->form == PERF_COMPOSED)
     return attention_of(model, batch);
   int64_t x = fit_x(point->op, batch);
   switch (point->op) {

@@ -152,11 +152,15 @@ static double term_eval(const FitModel *self, ProfileOp op, const BatchShape *ba
 
 double fit_eval(const FitModel *self, ProfileOp op, const BatchShape *batch) {
   double seconds = op == PROFILE_ITERATION ? self->overhead : 0;
-  if (op == PROFILE_DECODE_ATTENTION && batch->prefill_tokens > 0)
-    seconds += term_eval(self, PROFILE_PREFILL_ATTENTION, batch);
   for (int t = 0; t < N_TERMS; t++)
     if (fit_has_term(op, TERMS[t], batch)) seconds += term_eval(self, TERMS[t], batch);
   return seconds;
+}
+
+double fit_point_eval(const FitModel *self, const FitPoint *point) {
+  const bool both = point->op == PROFILE_DECODE_ATTENTION && point->batch.prefill_tokens > 0;
+  return fit_eval(self, point->op, &point->batch) +
+         (both ? fit_eval(self, PROFILE_PREFILL_ATTENTION, &point->batch) : 0);
 }
 
 /* ---- Limits ---- */

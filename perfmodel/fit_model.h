@@ -73,9 +73,10 @@ int64_t fit_row_x(FitTerm term, const BatchShape *batch);
 int64_t fit_x(ProfileOp op, const BatchShape *batch);
 /* Whether the time of `measured` contains the term of `op` for this batch. */
 bool fit_has_term(ProfileOp measured, ProfileOp op, const BatchShape *batch);
-/* Seconds of a batch: one term, or with PROFILE_ITERATION all and the overhead. Attention of decodes
- * that has prefill in its batch is one call of both. */
+/* Seconds of a batch: one term, or with PROFILE_ITERATION all and the overhead. */
 double fit_eval(const FitModel *self, ProfileOp op, const BatchShape *batch);
+/* Seconds of what was measured: attention of decodes with prefill is one call of both. */
+double fit_point_eval(const FitModel *self, const FitPoint *point);
 double fit_curve_eval(const FitCurve *self, int64_t x);
 /* Finds all times at the knots, and the overhead if it has one, least in the weighted sum of
  * squared relative errors. Returns that sum. */

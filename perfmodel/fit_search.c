@@ -150,8 +150,8 @@ static void place_knots(FitCurve *self, const Samples *samples, int segments, bo
 
 /* ---- The rows of decode_attention ---- */
 
-/* Rows for the numbers of sequences with at least `least` contexts, thinned to FIT_SEARCH_ROWS; none
- * where there are fewer than two. */
+/* Rows for the numbers of sequences with at least `least` contexts, thinned to FIT_SEARCH_ROWS;
+ * none where there are fewer than two. */
 static void place_rows(FitModel *self, const FitPoint *points, int n_points, int least,
                        int segments, Arena *arena) {
   int64_t *counts = ARENA_ARRAY(arena, int64_t, n_points + 1);

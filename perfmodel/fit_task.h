@@ -26,8 +26,8 @@ typedef struct FitTask {
 /* The points of the rows, and what of them is known. Returns how many. */
 int fit_task_points(const FitTask *self, const ProfileRow *const *rows, int n, FitPoint *ret_points,
                     Arena *arena);
-/* Sets `table`, `plan` or `way`: the least error on held-out configurations, or fewer knots, or a simpler
- * way, where that is within one standard error. */
+/* Sets `table`, `plan` or `way`: the least error on held-out configurations, or fewer knots, or a
+ * simpler way, where that is within one standard error. */
 void fit_task_choose(FitTask *self, Arena *arena);
 /* Fits as chosen to `points`, not the task's own. `ret_levels` may be NULL. */
 void fit_task_build(const FitTask *self, const FitPoint *points, int n_points, FitModel *ret_model,

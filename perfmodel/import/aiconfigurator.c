@@ -213,6 +213,7 @@ static void set_setup_facts(const Composing *self) {
   profile_set_fact(profile, "attribution",
                    "NVIDIA AIConfigurator (ai-dynamo/aiconfigurator), measured by NVIDIA");
   profile_set_fact(profile, "engine_preset", "ideal");
+  profile_set_fact(profile, "grid", "each point once");
 }
 
 static void set_assumptions(const Composing *self) {
