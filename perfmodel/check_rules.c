@@ -110,7 +110,8 @@ void check_find_peaks(CheckReport *report, const ProfileGroup *group, const char
   ret_peaks->host_link = (double)hardware.pcie_bandwidth;
   ret_peaks->gpu_link = hardware_link_rate(&hardware);
   if (ret_peaks->has_roofline)
-    roofline_init(&ret_peaks->roofline, &llm, &hardware, degree, 1, &nothing, report->arena);
+    roofline_init(&ret_peaks->roofline, &llm, &hardware, (Parallelism){degree, 1, 1, 1, 1},
+                  &nothing, report->arena);
 }
 
 /* How much of the least time a row took: by the facts known here, or as the row says. */

@@ -3,6 +3,7 @@
 #include "perfmodel/datafile.h"
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #define FACT(field, kind, ...)                                                                     \
   { .key = #field, .type = kind, .offset = offsetof(Hardware, field), __VA_ARGS__ }
@@ -65,6 +66,25 @@ double hardware_compute_rate(const Hardware *self) {
   return self->dense_bf16_flops * self->flops_efficiency;
 }
 
+static double product_flops(const Hardware *self, Dtype weights) {
+  const double plain = self->dense_bf16_flops;
+  switch (dtype_compute(weights)) {
+  case DTYPE_FP8:
+    return self->dense_fp8_flops > 0 ? self->dense_fp8_flops : plain;
+  case DTYPE_INT8:
+    return self->sm >= 75 ? 2 * plain : plain;
+  case DTYPE_NVFP4:
+  case DTYPE_MXFP4:
+    return self->dense_fp4_flops > 0 ? self->dense_fp4_flops : plain;
+  default:
+    return plain;
+  }
+}
+
+double hardware_product_rate(const Hardware *self, Dtype weights) {
+  return product_flops(self, weights) * self->flops_efficiency;
+}
+
 double hardware_memory_rate(const Hardware *self) {
   return (double)self->hbm_bandwidth * self->hbm_efficiency;
 }
@@ -74,11 +94,17 @@ double hardware_link_rate(const Hardware *self) {
                                     : (double)self->pcie_bandwidth * self->pcie_efficiency;
 }
 
+static int64_t or_one(int64_t degree) {
+  return degree > 0 ? degree : 1;
+}
+
+static int64_t replica_gpus(Parallelism degrees) {
+  return degrees.tensor * degrees.pipeline * or_one(degrees.attention);
+}
+
 /* KV heads are split over the GPUs, and copied once there are fewer of them than GPUs. */
-static int64_t kv_copies(const Llm *llm, int64_t tensor_parallel_size) {
-  return tensor_parallel_size > llm->num_key_value_heads
-             ? tensor_parallel_size / llm->num_key_value_heads
-             : 1;
+static int64_t kv_copies(int64_t heads, int64_t tensor_parallel_size) {
+  return tensor_parallel_size > heads ? tensor_parallel_size / heads : 1;
 }
 
 static bool splits(int64_t a, int64_t b) {
@@ -87,7 +113,7 @@ static bool splits(int64_t a, int64_t b) {
 
 static bool heads_divide(const Llm *llm, int64_t tensor_parallel_size) {
   return llm->num_attention_heads % tensor_parallel_size == 0 &&
-         splits(llm->num_key_value_heads, tensor_parallel_size);
+         splits(llm_cached_heads(llm), tensor_parallel_size);
 }
 
 /* Of the GPUs' memory, by weights that are elsewhere. */
@@ -95,16 +121,46 @@ static int64_t freed_bytes(const Llm *llm, const KvOptions *options) {
   return (int64_t)(options->weights_on_cpu * (double)llm->weight_bytes);
 }
 
+/* Of all GPUs of a replica: each attention group has all but the experts. */
+static int64_t replica_weights(const Llm *llm, Parallelism degrees) {
+  const int64_t groups = or_one(degrees.attention);
+  const double experts =
+      (double)llm_part_parameters(llm, LLM_EXPERTS) * llm_part_bytes(llm, LLM_EXPERTS);
+  return groups == 1 ? llm->weight_bytes
+                     : groups * (llm->weight_bytes - (int64_t)experts) + (int64_t)experts;
+}
+
+/* Of layers with a window, over the GPUs that hold a sequence: of a token if they kept all of them,
+ * and of a sequence. */
+typedef struct WindowBytes {
+  int64_t token, sequence;
+} WindowBytes;
+
+static WindowBytes window_bytes(const Llm *llm, int64_t tensor_parallel_size) {
+  const LlmAttention sliding = llm_sliding_attention(llm);
+  if (llm->kv_bytes_per_sequence == 0) return (WindowBytes){0, 0};
+  const int64_t copies = kv_copies(sliding.kv_heads, tensor_parallel_size);
+  const double layers = (double)sliding.layers * llm_layer_kv_bytes(llm, true);
+  return (WindowBytes){(int64_t)layers * copies, llm->kv_bytes_per_sequence * copies};
+}
+
 static KvCapacity capacity_of(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                               const KvOptions *options) {
-  const int64_t gpus = degrees.tensor * degrees.pipeline;
+  const int64_t gpus = replica_gpus(degrees);
   double usable =
       options->gpu_memory_utilization * (double)hardware->gpu_memory_bytes * (double)gpus;
-  const int64_t weights = llm->weight_bytes - freed_bytes(llm, options);
+  const int64_t weights = replica_weights(llm, degrees) - freed_bytes(llm, options);
   int64_t left = (int64_t)usable - weights - options->activation_bytes * gpus;
-  int64_t block_bytes =
-      options->block_size * llm->kv_bytes_per_token * kv_copies(llm, degrees.tensor);
-  return (KvCapacity){block_bytes, left > 0 ? left / block_bytes : 0};
+  const WindowBytes windows = window_bytes(llm, degrees.tensor);
+  const int64_t token = llm->kv_bytes_per_token * kv_copies(llm_cached_heads(llm), degrees.tensor);
+  const int64_t all_bytes = options->block_size * (token + windows.token);
+  const KvCapacity all = {all_bytes, left > 0 ? left / all_bytes : 0};
+  if (options->max_num_seqs == 0 || windows.sequence == 0) return all;
+  const double kept = (double)options->max_num_seqs * (double)windows.sequence;
+  const int64_t block_bytes = options->block_size * token;
+  const KvCapacity apart = {block_bytes,
+                            kept < (double)left ? (left - (int64_t)kept) / block_bytes : 0};
+  return apart.blocks > all.blocks ? apart : all;
 }
 
 /* The smallest division of the machine's GPUs that leaves room for KV; 0: none. */
@@ -120,19 +176,22 @@ static int64_t smallest_fitting(const Llm *llm, const Hardware *hardware,
 
 static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                           const KvOptions *options, Place at, Diag *diag) {
-  const int64_t gpus = degrees.tensor * degrees.pipeline;
-  char pipeline[64] = "";
+  const int64_t gpus = replica_gpus(degrees);
+  char others[128] = "";
   if (degrees.pipeline > 1)
-    snprintf(pipeline, sizeof pipeline, " and pipeline_parallel_size %lld",
+    snprintf(others, sizeof others, " and pipeline_parallel_size %lld",
              (long long)degrees.pipeline);
+  if (or_one(degrees.attention) > 1)
+    snprintf(others + strlen(others), sizeof others - strlen(others),
+             " and attention_data_parallel_size %lld", (long long)degrees.attention);
   char weights[32], memory[32];
   units_format(weights, sizeof weights, DIM_BYTES,
-               (double)(llm->weight_bytes - freed_bytes(llm, options)));
+               (double)(replica_weights(llm, degrees) - freed_bytes(llm, options)));
   units_format(memory, sizeof memory, DIM_BYTES, (double)hardware->gpu_memory_bytes);
   diag_error(diag, at,
              "model '%s' does not fit with tensor_parallel_size %lld%s: its %s of weights leave no "
              "KV memory in %lld x %s of machine '%s' at gpu_memory_utilization %g",
-             llm->name, (long long)degrees.tensor, pipeline, weights, (long long)gpus, memory,
+             llm->name, (long long)degrees.tensor, others, weights, (long long)gpus, memory,
              hardware->name, options->gpu_memory_utilization);
   int64_t fitting = smallest_fitting(llm, hardware, options);
   if (fitting > 0)
@@ -144,14 +203,60 @@ static int report_too_big(const Llm *llm, const Hardware *hardware, Parallelism 
 }
 
 static int report_too_few(const Hardware *hardware, Parallelism degrees, Place at, Diag *diag) {
-  if (degrees.pipeline == 1 && degrees.data == 1)
+  if (parallelism_gpus(degrees) == degrees.tensor)
     return diag_error(diag, at, "tensor_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
                       (long long)degrees.tensor, (long long)hardware->num_gpus, hardware->name);
+  char groups[64] = "";
+  if (or_one(degrees.attention) > 1)
+    snprintf(groups, sizeof groups, " x attention_data_parallel_size %lld",
+             (long long)degrees.attention);
   return diag_error(diag, at,
-                    "tensor_parallel_size %lld x pipeline_parallel_size %lld x data_parallel_size "
-                    "%lld exceeds the %lld GPUs of machine '%s'",
-                    (long long)degrees.tensor, (long long)degrees.pipeline, (long long)degrees.data,
-                    (long long)hardware->num_gpus, hardware->name);
+                    "tensor_parallel_size %lld%s x pipeline_parallel_size %lld x "
+                    "data_parallel_size %lld exceeds the %lld GPUs of machine '%s'",
+                    (long long)degrees.tensor, groups, (long long)degrees.pipeline,
+                    (long long)degrees.data, (long long)hardware->num_gpus, hardware->name);
+}
+
+static int check_experts(const Llm *llm, Parallelism degrees, Place at, Diag *diag) {
+  const long long expert = or_one(degrees.expert);
+  const long long gpus = degrees.tensor * or_one(degrees.attention);
+  if (llm->num_experts == 0)
+    return expert == 1
+               ? 0
+               : diag_error(diag, at, "expert_parallel_size %lld: model '%s' has no experts",
+                            expert, llm->name);
+  if (gpus % expert != 0)
+    return diag_error(diag, at,
+                      "expert_parallel_size %lld does not divide the %lld GPUs that experts are "
+                      "spread over: tensor_parallel_size %lld x attention_data_parallel_size %lld",
+                      expert, gpus, (long long)degrees.tensor,
+                      (long long)or_one(degrees.attention));
+  if (llm->num_experts % expert != 0)
+    return diag_error(diag, at,
+                      "expert_parallel_size %lld does not divide the %lld experts of model '%s'",
+                      expert, (long long)llm->num_experts, llm->name);
+  if (llm->moe_intermediate_size % (gpus / expert) == 0) return 0;
+  diag_error(diag, at,
+             "%lld GPUs to an expert do not divide the moe_intermediate_size %lld of model '%s'",
+             gpus / expert, (long long)llm->moe_intermediate_size, llm->name);
+  diag_hint(diag, "an expert_parallel_size of %lld gives each GPU whole experts", gpus);
+  return -1;
+}
+
+/* Floats of 4 bits are read by kernels that compute in bf16, floats of 8 bits are not. */
+static int check_formats(const Llm *llm, const Hardware *hardware, Place at, Diag *diag) {
+  if (hardware->sm == 0 || hardware->dense_fp8_flops > 0) return 0;
+  for (int part = 0; part < LLM_PARTS; part++) {
+    const Dtype dtype = llm_part_dtype(llm, (LlmPart)part);
+    if (dtype_compute(dtype) != DTYPE_FP8 || llm_part_parameters(llm, (LlmPart)part) == 0) continue;
+    diag_error(diag, at, "model '%s' has products in %s, which the GPU '%s' of machine '%s' lacks",
+               llm->name, dtype_names[dtype], hardware->gpu, hardware->name);
+    diag_hint(diag,
+              "formats of weights alone are possible: quantization int4 (AWQ, GPTQ), nvfp4 or "
+              "mxfp4, or bf16");
+    return -1;
+  }
+  return 0;
 }
 
 int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism degrees, Place at,
@@ -168,7 +273,7 @@ int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism d
     return diag_error(diag, at,
                       "pipeline_parallel_size %lld does not divide the %lld layers of model '%s'",
                       (long long)degrees.pipeline, (long long)llm->num_hidden_layers, llm->name);
-  return 0;
+  return check_experts(llm, degrees, at, diag) || check_formats(llm, hardware, at, diag) ? -1 : 0;
 }
 
 /* From all that fits to what kv_cache_memory_bytes of each GPU hold. */
@@ -208,8 +313,7 @@ int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
   KvCapacity capacity = fitting;
   if (capacity.blocks == 0) return report_too_big(llm, hardware, degrees, &used, at, diag);
   if (options->kv_cache_memory_bytes > 0 &&
-      limit_memory(&capacity, llm, degrees.tensor * degrees.pipeline,
-                   options->kv_cache_memory_bytes, at, diag))
+      limit_memory(&capacity, llm, replica_gpus(degrees), options->kv_cache_memory_bytes, at, diag))
     return -1;
   if (options->num_gpu_blocks_override > 0) capacity.blocks = options->num_gpu_blocks_override;
   if (options->kv_cache_memory_bytes > 0 || options->num_gpu_blocks_override > 0)

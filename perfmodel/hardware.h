@@ -57,18 +57,23 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
 
 /* Rates that one GPU reaches, per second: peaks times efficiencies. The link is that to the other
  * GPUs, NVLink where there is any, per direction. */
-double hardware_compute_rate(const Hardware *self);
+double hardware_compute_rate(const Hardware *self); // of bf16
+/* Of products with weights in this format: integers of 8 bits at twice the rate of bf16 from
+ * compute capability 7.5 on (datasheets of T4 to H200); floats of 4 bits, where the GPU has none,
+ * as bf16 by kernels that only read them so. */
+double hardware_product_rate(const Hardware *self, Dtype weights);
 double hardware_memory_rate(const Hardware *self);
 double hardware_link_rate(const Hardware *self);
 
 /* Error at `at` when the degrees take more GPUs than there are, the tensor degree does not divide
- * the heads or the pipeline degree the layers. */
+ * the heads or the pipeline degree the layers, experts cannot be spread so, or the weights are in a
+ * format whose products the GPU does not have. */
 int hardware_check_split(const Llm *llm, const Hardware *hardware, Parallelism degrees, Place at,
                          Diag *diag);
 
 typedef struct KvCapacity {
-  int64_t block_bytes; // one block of `block_size` tokens, all layers, over all GPUs of a replica
-  int64_t blocks;      // what fits in a replica
+  int64_t block_bytes; // one block of `block_size` tokens, over all GPUs that hold it
+  int64_t blocks;      // what fits in a replica, in all its attention groups
 } KvCapacity;
 
 typedef struct KvOptions {
@@ -78,14 +83,18 @@ typedef struct KvOptions {
   int64_t num_gpu_blocks_override; // 0: computed
   int64_t kv_cache_memory_bytes;   // of one GPU, whatever the utilization; 0: computed
   double weights_on_cpu;           // share of the weights that is not on the GPUs
+  int64_t max_num_seqs;            // at a time, of which windows are kept; 0: unknown
 } KvOptions;
 
-/* floor((utilization·HBM·g − weights − activations·g) / block_bytes) of the g = tensor × pipeline
- * GPUs of one replica, DESIGN §5, with the weights that are on them. An option that says it
- * outright is of GPUs with all of the weights: what others leave is added. Error at `at` when
- * hardware_check_split has one, when the weights do not fit, saying which tensor_parallel_size of
- * the machine would, or when kv_cache_memory_bytes is less than a block or more than all of the
- * GPUs' memory has room for. */
+/* floor((utilization·HBM·g − weights − activations·g) / block_bytes) of the g = tensor × attention
+ * × pipeline GPUs of one replica, DESIGN §5, with the weights that are on them: experts once, the
+ * rest in each attention group. KV heads are split over the tensor degree and copied once there are
+ * fewer of them; latent KV is one head. Layers with a sliding window have kv_bytes_per_sequence of
+ * max_num_seqs sequences set aside, or are counted as if they saw all tokens, whichever leaves room
+ * for more tokens. An option that says it outright is of GPUs with all of the weights: what others
+ * leave is added. Error at `at` when hardware_check_split has one, when the weights do not fit,
+ * saying which tensor_parallel_size of the machine would, or when kv_cache_memory_bytes is less
+ * than a block or more than all of the GPUs' memory has room for. */
 int kv_capacity(const Llm *llm, const Hardware *hardware, Parallelism degrees,
                 const KvOptions *options, Place at, KvCapacity *ret_capacity, Diag *diag);
 #endif

@@ -103,19 +103,23 @@ static double element_bytes(const Llm *self, int dtype) {
   return dtype == DTYPE_BF16 ? (double)self->dtype_bytes : dtype_bytes((Dtype)dtype);
 }
 
-/* The keys of an index are kept in FP8 with one scale (vLLM's deepseek_v32). */
-static double index_kv_bytes(const Llm *self) {
-  return (double)(self->index_head_dim + 4) * (double)self->num_index_layers /
-         (double)self->num_hidden_layers;
+/* Kept in FP8 with one scale (vLLM's deepseek_v32). */
+double llm_index_kv_bytes(const Llm *self) {
+  return self->index_topk > 0 ? (double)(self->index_head_dim + 4) : 0;
+}
+
+double llm_kv_element_bytes(const Llm *self) {
+  return element_bytes(self, self->kv_cache_dtype);
 }
 
 double llm_layer_kv_bytes(const Llm *self, bool sliding) {
   const LlmAttention a = sliding ? llm_sliding_attention(self) : llm_full_attention(self);
-  const double element = element_bytes(self, self->kv_cache_dtype);
+  const double layers = (double)self->num_hidden_layers;
   const int64_t elements = llm_latent(self) ? self->kv_lora_rank + self->qk_rope_head_dim
                                             : a.kv_heads * (a.qk_dim + a.v_dim);
-  const double index = self->index_topk > 0 && !sliding ? index_kv_bytes(self) : 0;
-  return (double)elements * element + index;
+  const double index =
+      sliding ? 0 : llm_index_kv_bytes(self) * (double)self->num_index_layers / layers;
+  return (double)elements * llm_kv_element_bytes(self) + index;
 }
 
 static int64_t query_parameters(const Llm *self, const LlmAttention *a) {

@@ -103,7 +103,11 @@ static inline int64_t llm_dense_layers(const Llm *self) {
   return self->num_hidden_layers - llm_moe_layers(self);
 }
 
-/* Bytes of one token's KV in one layer of full (or sliding) attention, all heads. */
+/* Bytes of an element of the KV cache; of one token's keys in one index of sparse attention. */
+double llm_kv_element_bytes(const Llm *self);
+double llm_index_kv_bytes(const Llm *self);
+/* Bytes of one token's KV in one layer of full (or sliding) attention, all heads, with its
+ * share of the indices. */
 double llm_layer_kv_bytes(const Llm *self, bool sliding);
 /* Parameters of a part in all layers. */
 int64_t llm_part_parameters(const Llm *self, LlmPart part);

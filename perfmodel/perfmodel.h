@@ -24,6 +24,7 @@
 #define PERFMODEL_PERFMODEL_H
 #include "perfmodel/captured.h"
 #include "perfmodel/pwl.h"
+#include "perfmodel/setup.h"
 #include "sim/base/option.h"
 #include "sim/base/units.h"
 
@@ -56,7 +57,9 @@ typedef struct DecodePiece {
 typedef enum PerfForm { PERF_COMPOSED, PERF_SPLITWISE_SIM } PerfForm;
 
 typedef struct PerfModel {
-  const char *name; // MODEL_GPU_tpN
+  const char *name;  // of its file, after the folder where it was looked for: SET/MODEL_GPU_tpN
+  PerfSetup setup;   // what its file says it is of; zeroes of a roofline
+  const char *taken; // of one that was looked for by its engine: what was found; NULL of others
   PerfForm form;
   Tick overhead;
   Pwl linear;             // of P + n            | splitwise-sim: prefill(tokens)
@@ -142,10 +145,4 @@ int perfmodel_load(PerfModel *self, const char *path, int64_t max_decode_seqs, A
                    Diag *diag);
 /* Whether `text`, which messages call `name`, would load. */
 int perfmodel_check(const char *name, const char *text, size_t length, Arena *arena, Diag *diag);
-/* Finds the file of a set: "fitted" gives data_dir/fitted/MODEL_GPU_tpN.yaml, any other SET
- * data_dir/fitted/SET/MODEL_GPU_tpN.yaml; a set that ends in .yaml is the path itself. Missing: a
- * message at `at` that names the combinations there are, nearest first. */
-int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,
-                       int64_t tensor_parallel_size, int64_t max_decode_seqs, const char *data_dir,
-                       Place at, Arena *arena, Diag *diag);
 #endif

@@ -1,15 +1,12 @@
 /* Model files: YAML to curves, then perfmodel_compile. perfmodel/README.md describes the two forms.
  * All problems of a file are reported at once, each where it stands. */
-#include "perfmodel/datafile.h"
 #include "perfmodel/decode_rows.h"
 #include "perfmodel/perfmodel.h"
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct ModelFile {
   int form;
-  const char *model, *gpu;
-  int64_t tensor_parallel_size;
+  PerfSetup setup;
   double mixed_factor;
   Tick overhead;
   const Node *prefill, *decode; // splitwise-sim
@@ -23,18 +20,29 @@ static const char *const FORMS[] = {
 
 #define TERM(field, kind)                                                                          \
   .key = #field, .type = kind, .offset = offsetof(ModelFile, field), .required = true
+#define OF(field, kind, ...)                                                                       \
+  { .key = #field, .type = kind, .offset = offsetof(ModelFile, setup.field), __VA_ARGS__ }
+#define DEGREE .min = 1, .max = 1024
 #define FORM_ROW                                                                                   \
   { TERM(form, OPTION_CHOICE), .choices = FORMS, .help = "which rules the terms follow" }
 #define HEADER_ROWS                                                                                \
-  {TERM(model, OPTION_STRING), .help = "model that was measured"},                                 \
-      {TERM(gpu, OPTION_STRING), .help = "GPU that was measured"},                                 \
-      {TERM(tensor_parallel_size, OPTION_INT), .min = 1, .max = 1024, .help = "GPUs it ran on"},   \
+  OF(model, OPTION_STRING, .required = true, .help = "model that was measured"),                   \
+      OF(gpu, OPTION_STRING, .required = true, .help = "GPU that was measured"),                   \
+      OF(tensor_parallel_size, OPTION_INT, DEGREE, .required = true, .help = "GPUs it ran on"),    \
       FORM_ROW
 
 static const OptionSpec FORM_SPEC = FORM_ROW;
 
 static const OptionSpec COMPOSED_SPECS[] = {
     HEADER_ROWS,
+    OF(engine, OPTION_STRING, .help = "whose kernels they are: vllm, trtllm, sglang"),
+    OF(engine_version, OPTION_STRING, .help = "of it"),
+    OF(weight_dtype, OPTION_CHOICE, .choices = dtype_names, .help = "of the layers' matrices"),
+    OF(kv_cache_dtype, OPTION_CHOICE, .choices = dtype_names, .help = "of the KV cache"),
+    OF(attention_data_parallel_size, OPTION_INT, DEGREE, .fallback = "1",
+       .help = "groups of GPUs with requests of their own in attention"),
+    OF(expert_parallel_size, OPTION_INT, DEGREE, .fallback = "1",
+       .help = "groups of GPUs with experts of their own"),
     {TERM(overhead, OPTION_TICKS), .max = 10, .help = "engine time of every iteration"},
     {TERM(linear, OPTION_NODE), .help = "curve over new tokens, prefill and decode"},
     {TERM(prefill_attention, OPTION_NODE), .help = "curve over 2A, or none"},
@@ -239,21 +247,17 @@ static int terms_load(const Loader *self, const ModelFile *file, PerfModel *mode
   return status | term_load(self, file->head, &model->head);
 }
 
-static const char *file_name(const char *model, const char *gpu, int64_t tensor_parallel_size,
-                             Arena *arena) {
-  return arena_printf(arena, "%s_%s_tp%lld", model, gpu, (long long)tensor_parallel_size);
-}
-
 static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs, Arena *arena,
                       Diag *diag) {
-  ModelFile file = {0};
+  ModelFile file = {.setup = {.weight_dtype = DTYPE_BF16, .kv_cache_dtype = DTYPE_BF16}};
   const Node *form = node_find(root, "form");
   if (form && option_bind_one(&FORM_SPEC, form, &file, diag)) return -1;
   bool physical = file.form == PERF_COMPOSED;
   if (option_bind(physical ? COMPOSED_SPECS : SPLITWISE_SIM_SPECS, root, NULL, root->at, &file,
                   diag))
     return -1;
-  PerfModel model = {.name = file_name(file.model, file.gpu, file.tensor_parallel_size, arena),
+  PerfModel model = {.name = setup_name(&file.setup, arena),
+                     .setup = file.setup,
                      .form = (PerfForm)file.form,
                      .overhead = file.overhead,
                      .mixed_factor = file.mixed_factor};
@@ -278,61 +282,4 @@ int perfmodel_check(const char *name, const char *text, size_t length, Arena *ar
   PerfModel model;
   const Node *root = yaml_parse(name, text, length, arena, diag);
   return root ? model_bind(&model, root, 1, arena, diag) : -1;
-}
-
-/* How far the file MODEL_GPU_tpN is from what was asked for: another model is further than another
- * GPU, and that than another size. */
-static int64_t name_distance(const char *name, const char *model, const char *gpu,
-                             int64_t tensor_parallel_size, Arena *arena) {
-  const char *start = arena_printf(arena, "%s_", model);
-  const bool same_model = strncmp(name, start, strlen(start)) == 0;
-  const bool same_gpu = strstr(name, arena_printf(arena, "_%s_tp", gpu)) != NULL;
-  const char *size = strstr(name, "_tp");
-  const int64_t tp = size ? strtoll(size + 3, NULL, 10) : 0;
-  return (same_model ? 0 : 2 << 20) + (same_gpu ? 0 : 1 << 20) + llabs(tp - tensor_parallel_size);
-}
-
-/* The names, nearest first, and in order of the alphabet where they are as near. */
-static const char *const *names_by_distance(const char *const *names, const char *model,
-                                            const char *gpu, int64_t tensor_parallel_size,
-                                            Arena *arena) {
-  size_t n = 0;
-  while (names[n])
-    n++;
-  const char **sorted = ARENA_ARRAY(arena, const char *, n + 1);
-  int64_t *distances = ARENA_ARRAY(arena, int64_t, n);
-  for (size_t i = 0; i < n; i++) {
-    const int64_t distance = name_distance(names[i], model, gpu, tensor_parallel_size, arena);
-    size_t at = i;
-    for (; at > 0 && distances[at - 1] > distance; at--) {
-      distances[at] = distances[at - 1];
-      sorted[at] = sorted[at - 1];
-    }
-    distances[at] = distance;
-    sorted[at] = names[i];
-  }
-  return sorted;
-}
-
-int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,
-                       int64_t tensor_parallel_size, int64_t max_decode_seqs, const char *data_dir,
-                       Place at, Arena *arena, Diag *diag) {
-  if (datafile_is_path(set)) return perfmodel_load(self, set, max_decode_seqs, arena, diag);
-  const char *folder =
-      strcmp(set, "fitted") == 0 ? "fitted" : arena_printf(arena, "fitted/%s", set);
-  const char *name = file_name(model, gpu, tensor_parallel_size, arena);
-  const char *path = datafile_find(data_dir, folder, name, arena);
-  if (path) return perfmodel_load(self, path, max_decode_seqs, arena, diag);
-  const char *const *names = datafile_names(data_dir, folder, arena);
-  if (!names[0]) {
-    diag_error(diag, at, "unknown set of performance models '%s'", set);
-    diag_hint(diag, "'fitted', 'splitwise-sim', 'roofline' or the path of a .yaml file");
-    return -1;
-  }
-  diag_error(diag, at, "the set '%s' has no times of '%s' on '%s' with tensor_parallel_size %lld",
-             set, model, gpu, (long long)tensor_parallel_size);
-  names = names_by_distance(names, model, gpu, tensor_parallel_size, arena);
-  diag_hint(diag, "nearest first, it has %s; 'roofline' needs no measurements",
-            datafile_join(names, arena));
-  return -1;
 }

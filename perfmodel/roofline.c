@@ -1,72 +1,164 @@
-/* Rooflines: facts to terms, terms to seconds, terms to the curves of a PerfModel. */
+/* Rooflines: facts to terms. */
 #include "perfmodel/roofline.h"
+#include "sim/base/rng.h"
 #include <assert.h>
 #include <math.h>
 
-/* One GPU's share of one layer, and the rates it runs at. */
+/* One GPU's share of a mean layer, and the rates it runs at. `products` are as many parameters as
+ * would take as long in bf16: those in formats of twice its rate count half. */
 typedef struct Shard {
-  double gpus, layers;
-  double hidden, q, kv, mlp;     // elements per token: hidden state, queries, keys (or values), MLP
+  double gpus, groups, layers;   // of tensor parallelism, of attention; of a stage
+  double hidden, q, kv, o, mlp;  // elements per token: hidden state, queries, keys and values, what
+                                 // attention gives, MLP
   double mlp_in;                 // matrices that lead into the MLP: gate and up, or up alone
+  double dense, moe;             // share of the layers
+  double weight_bytes, products; // read; parameters, by their rates
   double bytes;                  // of an element
   double flops, memory, network; // per second
   double latency;                // of an all-reduce
 } Shard;
 
-static Shard shard_of(const Llm *llm, const Hardware *hardware, int64_t tp, int64_t pp) {
-  const int64_t kv_heads = llm->num_key_value_heads > tp ? llm->num_key_value_heads / tp : 1;
-  return (Shard){
+/* `parameters` of a part in a GPU's share of a mean layer, added up. */
+static void add_product(Shard *s, const Llm *llm, const Hardware *hardware, LlmPart part,
+                        double parameters) {
+  const double rate = hardware_product_rate(hardware, llm_part_dtype(llm, part));
+  s->weight_bytes += llm_part_bytes(llm, part) * parameters;
+  s->products += parameters * (s->flops / rate);
+}
+
+static double degree_of(int64_t degree) {
+  return degree > 0 ? (double)degree : 1;
+}
+
+/* Elements of keys and values of a token on one GPU. */
+static double kv_elements(const Llm *llm, const LlmAttention *a, int64_t tp) {
+  if (llm_latent(llm)) return (double)(llm->kv_lora_rank + llm->qk_rope_head_dim);
+  const int64_t heads = a->kv_heads > tp ? a->kv_heads / tp : 1;
+  return (double)(heads * (a->qk_dim + a->v_dim));
+}
+
+/* Parameters of q, k and v: the ranks of latent attention are on each GPU. */
+static double qkv_parameters(const Llm *llm, const LlmAttention *a, int64_t tp) {
+  const double h = (double)llm->hidden_size, rank = (double)llm->q_lora_rank;
+  const double q = (double)(a->query_heads * a->qk_dim) / (double)tp;
+  const double queries = rank > 0 ? h * rank + rank * q : h * q;
+  if (!llm_latent(llm)) return queries + h * kv_elements(llm, a, tp);
+  const double kv = (double)llm->kv_lora_rank;
+  return queries + h * (kv + (double)llm->qk_rope_head_dim) +
+         kv * (double)(a->query_heads * (llm->qk_nope_head_dim + a->v_dim)) / (double)tp;
+}
+
+/* Attention of the layers that are like `a`, a share of all of them. */
+static void add_attention(Shard *s, const Llm *llm, const Hardware *hardware, const LlmAttention *a,
+                          int64_t tp) {
+  const double share = (double)a->layers / (double)llm->num_hidden_layers;
+  const double o = (double)(a->query_heads * a->v_dim) / (double)tp;
+  if (a->layers == 0) return;
+  s->q += share * ((double)(a->query_heads * a->qk_dim) / (double)tp);
+  s->kv += share * kv_elements(llm, a, tp);
+  s->o += share * o;
+  add_product(s, llm, hardware, LLM_QKV, share * qkv_parameters(llm, a, tp));
+  add_product(s, llm, hardware, LLM_OUT, share * (o * s->hidden));
+}
+
+static double index_share(const Llm *llm) {
+  return llm->index_topk > 0 ? (double)llm->num_index_layers / (double)llm->num_hidden_layers : 0;
+}
+
+/* The index of sparse attention, which each GPU has whole. */
+static void add_index(Shard *s, const Llm *llm, const Hardware *hardware) {
+  const double keys = (double)(llm->index_n_heads * llm->index_head_dim);
+  const double from = llm->q_lora_rank > 0 ? (double)llm->q_lora_rank : s->hidden;
+  add_product(s, llm, hardware, LLM_QKV,
+              index_share(llm) *
+                  (from * keys + s->hidden * (double)(llm->index_head_dim + llm->index_n_heads)));
+}
+
+/* MLPs of dense layers and shared experts, and the rows that choose among the others. */
+static void add_mlp(Shard *s, const Llm *llm, const Hardware *hardware) {
+  const double dense = (double)llm->intermediate_size / s->gpus;
+  const double shared = (double)llm->shared_expert_intermediate_size / s->gpus;
+  const double matrices = s->mlp_in + 1;
+  s->mlp = s->dense * dense + s->moe * shared;
+  add_product(s, llm, hardware, LLM_MLP, s->dense * (matrices * dense * s->hidden));
+  if (s->moe == 0) return;
+  add_product(s, llm, hardware, LLM_SHARED_EXPERTS, s->moe * (matrices * shared * s->hidden));
+  const double rows = s->moe * (double)llm->num_experts * s->hidden;
+  s->weight_bytes += s->bytes * rows;
+  s->products += rows;
+}
+
+static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degrees) {
+  const int64_t tp = degrees.tensor, pp = degrees.pipeline;
+  const LlmAttention full = llm_full_attention(llm), sliding = llm_sliding_attention(llm);
+  const double all = (double)llm->num_hidden_layers, groups = degree_of(degrees.attention);
+  Shard s = {
       .gpus = (double)tp,
+      .groups = groups,
       .layers = (double)((llm->num_hidden_layers + pp - 1) / pp),
       .hidden = (double)llm->hidden_size,
-      .q = (double)(llm->num_attention_heads * llm->head_dim) / (double)tp,
-      .kv = (double)(kv_heads * llm->head_dim),
-      .mlp = (double)llm->intermediate_size / (double)tp,
       .mlp_in = llm->gated_mlp ? 2 : 1,
+      .dense = (double)llm_dense_layers(llm) / all,
+      .moe = (double)llm_moe_layers(llm) / all,
       .bytes = (double)llm->dtype_bytes,
       .flops = hardware_compute_rate(hardware),
       .memory = hardware_memory_rate(hardware),
       .network = hardware_link_rate(hardware),
-      .latency = tp > 1 ? tick_seconds(hardware->all_reduce_latency) : 0,
+      .latency = tp * groups > 1 ? tick_seconds(hardware->all_reduce_latency) : 0,
   };
+  add_attention(&s, llm, hardware, &full, tp);
+  add_attention(&s, llm, hardware, &sliding, tp);
+  if (llm->index_topk > 0) add_index(&s, llm, hardware);
+  add_mlp(&s, llm, hardware);
+  return s;
 }
 
-/* Elements that cross a GPU's link, each way, to gather one element on all GPUs by a ring; an
+/* Elements that cross a GPU's link, each way, to gather one element on all of `gpus` by a ring; an
  * all-reduce crosses it twice. */
-static double ring_share(const Shard *shard) {
-  return (shard->gpus - 1) / shard->gpus;
+static double ring_share(double gpus) {
+  return (gpus - 1) / gpus;
 }
 
-/* Two all-reduces a layer, of a token's hidden state. */
-static RooflineLink linear_link(const Shard *s) {
-  const double reduced = 2 * 2 * ring_share(s) * s->hidden;
-  return (RooflineLink){s->layers * 2 * s->latency, s->layers * s->bytes * reduced / s->network};
+/* Elements per token of all groups that go to other groups' experts and back. */
+static double exchanged(const Shard *s, const Llm *llm) {
+  const double reached = (double)llm->num_experts_per_tok / s->groups; // copies of a group's tokens
+  return 2 * s->hidden * ring_share(s->groups) * fmin(1, reached);
+}
+
+/* Two all-reduces a layer, of a token's hidden state; between groups an exchange stands for that
+ * of experts. */
+static RooflineLink linear_link(const Shard *s, const Llm *llm) {
+  const double reduces = s->groups > 1 ? 1 + s->dense : 2;
+  const double exchanges = s->groups > 1 ? 2 * s->moe : 0;
+  const double reduced = 2 * reduces * ring_share(s->gpus) * s->hidden / s->groups;
+  const double crossed = exchanges > 0 ? s->moe * exchanged(s, llm) : 0;
+  return (RooflineLink){s->layers * (reduces + exchanges) * s->latency,
+                        s->layers * s->bytes * (reduced + crossed) / s->network};
 }
 
 /* The engine's own time for each layer is inside it: norms, attention and products have it. */
 static RooflineTerm linear_term(const Shard *s, const RooflineLink *link, Tick engine_per_layer) {
-  const double weights =
-      s->hidden * (s->q + 2 * s->kv) + s->q * s->hidden + (s->mlp_in + 1) * s->mlp * s->hidden;
-  const double product_io = s->hidden + (s->q + 2 * s->kv)   // qkv
-                            + s->q + s->hidden               // o
+  const double product_io = s->hidden + (s->q + s->kv)       // qkv
+                            + s->o + s->hidden               // o
                             + s->hidden + s->mlp_in * s->mlp // up, and gate
                             + s->mlp + s->hidden;            // down
   const double other_io = 2 * 4 * s->hidden                  // residual add and norm, twice
-                          + 2 * (s->q + 2 * s->kv)           // rotation, append to the KV
+                          + 2 * (s->q + s->kv)               // rotation, append to the KV
                           + (s->mlp_in + 1) * s->mlp         // activation function
-                          + 2 * (s->q + s->kv);              // attention: q, k, v, o
+                          + (s->q + s->kv + s->o);           // attention: q, k, v, o
   return (RooflineTerm){
       .fixed = link->fixed + s->layers * tick_seconds(engine_per_layer),
-      .slope = s->layers * s->bytes * other_io / s->memory + link->slope,
-      .memory_fixed = s->layers * s->bytes * weights / s->memory,
-      .memory_slope = s->layers * s->bytes * product_io / s->memory,
-      .compute_slope = s->layers * 2 * weights / s->flops,
+      .slope = s->layers * s->bytes * (other_io / s->groups) / s->memory + link->slope,
+      .memory_fixed = s->layers * s->weight_bytes / s->memory,
+      .memory_slope = s->layers * s->bytes * (product_io / s->groups) / s->memory,
+      .compute_slope = s->layers * 2 * (s->products / s->groups) / s->flops,
   };
 }
 
 static RooflineLink head_link(const Shard *s, const Llm *llm) {
   const double vocabulary = (double)llm->vocab_size;
-  return (RooflineLink){s->latency, s->bytes * ring_share(s) * vocabulary / s->network};
+  return (RooflineLink){s->latency,
+                        s->bytes * ring_share(s->gpus) * (vocabulary / s->groups) / s->network};
 }
 
 static RooflineTerm head_term(const Shard *s, const Llm *llm, const RooflineLink *link) {
@@ -75,32 +167,117 @@ static RooflineTerm head_term(const Shard *s, const Llm *llm, const RooflineLink
       .fixed = link->fixed,
       .slope = link->slope,
       .memory_fixed = s->bytes * s->hidden * rows / s->memory,
-      .memory_slope = s->bytes * (s->hidden + rows) / s->memory,
-      .compute_slope = 2 * s->hidden * rows / s->flops,
+      .memory_slope = s->bytes * ((s->hidden + rows) / s->groups) / s->memory,
+      .compute_slope = 2 * s->hidden * (rows / s->groups) / s->flops,
   };
 }
 
-void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware,
-                   int64_t tensor_parallel_size, int64_t pipeline_parallel_size,
+/* ---- Attention ---- */
+
+/* Seconds per unit of 2A, and per context token of decodes: to read it, to compute. */
+typedef struct AttentionSlopes {
+  double prefill, memory, compute;
+} AttentionSlopes;
+
+static AttentionSlopes attention_slopes(const Shard *s, const Llm *llm, const LlmAttention *a,
+                                        int64_t tp) {
+  const double layers = s->layers * ((double)a->layers / (double)llm->num_hidden_layers);
+  const double heads = (double)a->query_heads / (double)tp;
+  const double width = (double)(a->qk_dim + a->v_dim);
+  const double absorbed = (double)(2 * llm->kv_lora_rank + llm->qk_rope_head_dim);
+  const double read = kv_elements(llm, a, tp) * llm_kv_element_bytes(llm);
+  return (AttentionSlopes){.prefill = layers * (heads * width) / s->groups / s->flops,
+                           .memory = layers * read / s->groups / s->memory,
+                           .compute = layers * 2 * (heads * (llm_latent(llm) ? absorbed : width)) /
+                                      s->groups / s->flops};
+}
+
+/* The index of sparse attention, in the format of its keys. */
+static AttentionSlopes index_slopes(const Shard *s, const Llm *llm, const Hardware *hardware) {
+  const double layers = s->layers * index_share(llm);
+  const double keys = (double)(llm->index_n_heads * llm->index_head_dim);
+  const double rate = hardware_product_rate(hardware, DTYPE_FP8);
+  return (AttentionSlopes){.prefill = layers * keys / s->groups / rate,
+                           .memory = layers * llm_index_kv_bytes(llm) / s->groups / s->memory,
+                           .compute = layers * 2 * keys / s->groups / rate};
+}
+
+static RooflineWindow window_of(const AttentionSlopes *slopes, int64_t window) {
+  return (RooflineWindow){window, fmax(slopes->memory, slopes->compute), slopes->prefill};
+}
+
+static void attention_init(Roofline *self, const Shard *s, const Llm *llm, const Hardware *hardware,
+                           int64_t tp) {
+  const LlmAttention full = llm_full_attention(llm), sliding = llm_sliding_attention(llm);
+  AttentionSlopes every = attention_slopes(s, llm, &full, tp);
+  if (sliding.layers > 0) {
+    const AttentionSlopes slopes = attention_slopes(s, llm, &sliding, tp);
+    self->windows[0] = window_of(&slopes, sliding.window);
+  }
+  if (llm->index_topk > 0) {
+    self->windows[1] = window_of(&every, llm->index_topk);
+    every = index_slopes(s, llm, hardware);
+  }
+  self->prefill_attention = (RooflineTerm){.compute_slope = every.prefill};
+  self->decode_attention =
+      (RooflineTerm){.memory_slope = every.memory, .compute_slope = every.compute};
+}
+
+/* ---- Experts ---- */
+
+#define IMBALANCE_PER_DOUBLING 0.18 // roofline.h
+
+static double imbalance(double ranks) {
+  return 1 + IMBALANCE_PER_DOUBLING * portable_log(ranks) / portable_log(2);
+}
+
+static RooflineExperts experts_of(const Shard *s, const Llm *llm, const Hardware *hardware,
+                                  double ranks) {
+  if (llm->num_experts == 0) return (RooflineExperts){0};
+  const double layers = s->layers * s->moe, sliced = s->gpus * s->groups / ranks;
+  const double width = (double)llm->moe_intermediate_size / sliced, matrices = s->mlp_in + 1;
+  const double all = (double)llm->num_experts, picked = (double)llm->num_experts_per_tok;
+  const double each = matrices * width * s->hidden; // parameters of an expert's slice
+  const double io = s->hidden + matrices * width + s->hidden;
+  const double rate = hardware_product_rate(hardware, llm_part_dtype(llm, LLM_EXPERTS));
+  return (RooflineExperts){
+      .held = all / ranks,
+      .missed = 1 - picked / all,
+      .memory_each = layers * llm_part_bytes(llm, LLM_EXPERTS) * each / s->memory,
+      .memory_slope = layers * s->bytes * io * (picked / ranks) / s->memory,
+      .compute_slope = layers * 2 * each * (picked / ranks) * imbalance(ranks) / rate,
+  };
+}
+
+/* ---- All of it ---- */
+
+static const char *degrees_name(Parallelism degrees, Arena *arena) {
+  const char *groups =
+      degrees.attention > 1 ? arena_printf(arena, "_dp%lld", (long long)degrees.attention) : "";
+  const char *experts =
+      degrees.expert > 1 ? arena_printf(arena, "_ep%lld", (long long)degrees.expert) : "";
+  return arena_printf(arena, "tp%lld%s%s", (long long)degrees.tensor, groups, experts);
+}
+
+void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Parallelism degrees,
                    const EnginePreset *preset, Arena *arena) {
-  const int64_t tp = tensor_parallel_size, pp = pipeline_parallel_size;
-  assert(tp >= 1 && pp >= 1 && pp <= llm->num_hidden_layers);
-  const Shard shard = shard_of(llm, hardware, tp, pp), *s = &shard;
-  const RooflineLink linear = linear_link(s), head = head_link(s, llm);
+  assert(degrees.tensor >= 1 && degrees.pipeline >= 1 &&
+         degrees.pipeline <= llm->num_hidden_layers);
+  const Shard shard = shard_of(llm, hardware, degrees), *s = &shard;
+  const RooflineLink linear = linear_link(s, llm), head = head_link(s, llm);
   *self = (Roofline){
-      .name = arena_printf(arena, "%s_%s_tp%lld_roofline-%s", llm->name, hardware->gpu,
-                           (long long)tp, preset->name),
+      .name = arena_printf(arena, "%s_%s_%s_roofline-%s", llm->name, hardware->gpu,
+                           degrees_name(degrees, arena), preset->name),
       .linear = linear_term(s, &linear, preset->per_layer),
-      .prefill_attention = {.compute_slope = s->layers * 2 * s->q / s->flops},
-      .decode_attention = {.memory_slope = s->layers * s->bytes * 2 * s->kv / s->memory,
-                           .compute_slope = s->layers * 4 * s->q / s->flops},
       .head = head_term(s, llm, &head),
+      .experts = experts_of(s, llm, hardware, degree_of(degrees.expert)),
       .linear_link = linear,
       .head_link = head,
       .overhead = tick_seconds(preset->per_iteration),
       .send_slope = s->bytes * s->hidden / s->network,
-      .stages = pp,
+      .stages = degrees.pipeline,
   };
+  attention_init(self, s, llm, hardware, degrees.tensor);
   self->head.slope += tick_seconds(preset->per_sequence);
 }
 
@@ -116,80 +293,4 @@ void roofline_scale_all_reduces(Roofline *self, double scale) {
   assert(scale > 0);
   scale_link(&self->linear, &self->linear_link, scale);
   scale_link(&self->head, &self->head_link, scale);
-}
-
-double roofline_term_seconds(const RooflineTerm *self, double x) {
-  return self->fixed + self->slope * x +
-         fmax(self->memory_fixed + self->memory_slope * x, self->compute_slope * x);
-}
-
-double roofline_stage_seconds(const Roofline *self, const BatchShape *batch, bool last) {
-  const bool padded = batch->prefill_tokens == 0 && batch->decode_seqs > 0;
-  const int64_t seqs =
-      padded ? captured_size(&self->captured, batch->decode_seqs) : batch->decode_seqs;
-  const double tokens = (double)(batch->prefill_tokens + seqs);
-  double seconds = self->overhead + roofline_term_seconds(&self->linear, tokens) +
-                   roofline_term_seconds(&self->prefill_attention, (double)batch->prefill_area2) +
-                   roofline_term_seconds(&self->decode_attention, (double)batch->context_tokens);
-  if (last && batch->logit_seqs > 0)
-    seconds += roofline_term_seconds(&self->head, (double)batch->logit_seqs);
-  return seconds;
-}
-
-double roofline_send_seconds(const Roofline *self, int64_t tokens) {
-  return self->send_slope * (double)tokens;
-}
-
-/* ---- To curves ---- */
-
-enum { LAST_KNOT = 1 << 20 }; // from there the last line goes on
-/* Ranges that no batch leaves. That of contexts is smaller because their pieces go on to twice the
- * range, where times must stay within a Tick. */
-#define ANY_COUNT   (INT64_C(1) << 60)
-#define ANY_CONTEXT (INT64_C(1) << 31)
-
-static PwlKnot knot_at(const RooflineTerm *term, int64_t x) {
-  const double limit = tick_seconds(PWL_TICKS_MAX);
-  return (PwlKnot){x, fmin(roofline_term_seconds(term, (double)x), limit)};
-}
-
-/* Nothing takes no time; from there both sides of a jump, both sides of the bend where compute
- * overtakes memory, and the end. */
-static Pwl term_curve(const RooflineTerm *term, Arena *arena) {
-  PwlKnot knots[5] = {{0, 0}};
-  int n = 1;
-  const bool jumps = term->fixed + term->memory_fixed > 0;
-  const int64_t first = jumps ? 1 : 0;
-  if (jumps) knots[n++] = knot_at(term, first);
-  const double gain = term->compute_slope - term->memory_slope;
-  const double bend = gain > 0 ? term->memory_fixed / gain : 0;
-  if (bend > (double)first && bend < LAST_KNOT - 1) {
-    const int64_t before = (int64_t)bend;
-    if (before > first) knots[n++] = knot_at(term, before);
-    knots[n++] = knot_at(term, before + 1);
-  }
-  knots[n++] = knot_at(term, LAST_KNOT);
-  Pwl curve;
-  pwl_init(&curve, knots, n, false, arena);
-  curve.high = ANY_COUNT;
-  return curve;
-}
-
-void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode_seqs,
-                      Arena *arena) {
-  DecodeRow row = {1, term_curve(&self->decode_attention, arena)};
-  row.curve.high = ANY_CONTEXT;
-  const DecodeTable table = {&row, 1, 1, ANY_COUNT};
-  *model = (PerfModel){
-      .name = self->name,
-      .form = PERF_COMPOSED,
-      .overhead = tick_from_seconds(self->overhead),
-      .stages = self->stages,
-      .send = fine_from_seconds(self->send_slope),
-      .captured = self->captured,
-      .linear = term_curve(&self->linear, arena),
-      .prefill_attention = term_curve(&self->prefill_attention, arena),
-      .head = term_curve(&self->head, arena),
-  };
-  perfmodel_compile(model, &table, max_decode_seqs, arena);
 }

@@ -6,17 +6,27 @@
  *   seconds(x) = fixed + slope·x + max(memory_fixed + memory_slope·x, compute_slope·x)
  *
  * so each is piecewise linear with at most one bend, and roofline_compile gives a PerfModel in the
- * composed form that equals it but for the rounding to ticks. Peaks are taken times the machine's
- * efficiencies. Per layer and GPU, with P = tensor_parallel_size and e = dtype_bytes:
+ * composed form that equals it but for the rounding to ticks. Peaks are those of the weights'
+ * format, times the machine's efficiencies. Per layer and GPU, with P = tensor_parallel_size and e
+ * = dtype_bytes:
  *
- *   linear      weights and activations of the four products, or their FLOPs; plus the memory
+ *   linear      weights and activations of the products, or their FLOPs; plus the memory
  *               traffic of norms, rotation, activation function and of attention's q, k, v and o;
  *               plus two ring all-reduces of e·h bytes per token, each 2(P−1)/P times over a link;
  *               plus the preset's time per layer, whatever the tokens
- *   attention   prefill 2·h_q·d FLOPs per unit of 2A (s² of a whole prompt), decode the greater of
- *               4·h_q·d FLOPs and 2e·h_kv·d bytes per context token. Seesaw's table 3 prints s²·d²
- *               and, for decode, s²: one d and one s too many
+ *   attention   prefill h_q·(d_qk + d_v) FLOPs per unit of 2A (s² of a whole prompt), decode the
+ *               greater of 2·h_q·(d_qk + d_v) FLOPs and the KV's bytes per context token. Seesaw's
+ *               table 3 prints s²·d² and, for decode, s²: one d and one s too many. Latent KV is
+ *               read once for all heads, which have 2·rank + d_rope elements each in decode, where
+ *               its matrices are absorbed (DeepSeek-V2, 2405.04434, §2.1.2), and plain heads in
+ *               prefill
  *   head        once: V/P rows of the embedding, and gathering the logits
+ *
+ * A mean layer stands for layers that differ. What is not linear has curves of its own, which are
+ * sampled at knots (RooflineExperts, RooflineWindow). With A attention groups the tokens of all are
+ * spread evenly: a group has 1/A of them and reads the weights whole; around experts they are
+ * exchanged between the groups, by all-gather and reduce-scatter or token by token, whichever is
+ * less.
  *
  * With PP stages a Roofline is the slowest one: ceil(L/PP) layers. */
 #ifndef PERFMODEL_ROOFLINE_H
@@ -36,12 +46,35 @@ typedef struct RooflineLink {
   double fixed, slope;
 } RooflineLink;
 
+/* Routed experts of all layers. x tokens reach E·(1 − (1 − k/E)^x) of E experts when each picks k
+ * at random; of a GPU's `held` the same share. Their weights are read, or their FLOPs
+ * done, by the GPU that has the most: with e GPUs to spread them over, `compute_slope` is 1 +
+ * 0.18·log2(e) times the mean. That is aiconfigurator's moe tables (h100, vllm 0.24.0, more than
+ * 1024 tokens): medians of power_law_1.2 over balanced are 1.26, 1.39, 1.53, 1.61 for 2, 4, 8, 16
+ * GPUs; with fewer tokens there is no difference. */
+typedef struct RooflineExperts {
+  double held;                                     // experts of a layer on a GPU; 0: none
+  double missed;                                   // 1 − k/E
+  double memory_each, memory_slope, compute_slope; // seconds per reached expert, per token
+} RooflineExperts;
+
+/* Attention that sees `window` tokens of a sequence at most: C is then min(C, n·window), of n
+ * sequences of like length; 2A of one whole prompt is 2·s·window − window² with s² = 2A. */
+typedef struct RooflineWindow {
+  int64_t window; // 0: none
+  double decode_slope, prefill_slope;
+} RooflineWindow;
+
+enum { ROOFLINE_WINDOWS = 2 }; // layers with a sliding window, and sparse attention
+
 typedef struct Roofline {
-  const char *name;               // MODEL_GPU_tpN_roofline-PRESET
-  RooflineTerm linear;            // of P + n
-  RooflineTerm prefill_attention; // of 2A
-  RooflineTerm decode_attention;  // of C
-  RooflineTerm head;              // of s, with the preset's time per sequence
+  const char *name;                         // MODEL_GPU_tpN[_dpA][_epE]_roofline-PRESET
+  RooflineTerm linear;                      // of P + n
+  RooflineTerm prefill_attention;           // of 2A
+  RooflineTerm decode_attention;            // of C
+  RooflineTerm head;                        // of s, with the preset's time per sequence
+  RooflineExperts experts;                  // of P + n, beside linear
+  RooflineWindow windows[ROOFLINE_WINDOWS]; // beside attention
   RooflineLink linear_link, head_link;
   double overhead;   // seconds of every iteration outside its layers: the preset's
   double send_slope; // seconds per token to the next stage
@@ -52,11 +85,13 @@ typedef struct Roofline {
 /* Seconds at x >= 0, in closed form. */
 double roofline_term_seconds(const RooflineTerm *self, double x);
 
-/* One pipeline stage of `llm` on tensor_parallel_size GPUs of `hardware`, as
- * hardware_check_split demands. */
-void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware,
-                   int64_t tensor_parallel_size, int64_t pipeline_parallel_size,
+/* One pipeline stage of `llm` on GPUs of `hardware`, as hardware_check_split demands. */
+void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Parallelism degrees,
                    const EnginePreset *preset, Arena *arena);
+/* Seconds of the experts of x tokens; of attention in windows. */
+double roofline_experts_seconds(const RooflineExperts *self, double tokens);
+double roofline_window_decode(const RooflineWindow *self, double seqs, double context);
+double roofline_window_prefill(const RooflineWindow *self, double area2);
 /* Collectives at `scale` > 0 times their rate, as Seesaw §6.5 (Fig. 14) projects other links. Sends
  * to the next stage stay as they are. */
 void roofline_scale_all_reduces(Roofline *self, double scale);

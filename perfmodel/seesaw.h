@@ -4,7 +4,9 @@
  * Symbols are the paper's: b requests in all, s their length, W parameters of a layer's matrices,
  * L layers. Its attention FLOPs have one d too many, and in decode one s: here they are
  * 2·b·h_q·s²·d and 4·b·h_q·s·d. Its all-reduce bandwidth B_ar(TP), the size over the time, is that
- * of a ring: link · TP / (2(TP − 1)). Peaks are taken times the machine's efficiencies. */
+ * of a ring: link · TP / (2(TP − 1)). Peaks are those of the weights' format, times the machine's
+ * efficiencies. W is of a mean layer; all of its experts are read, those that a token reaches
+ * computed. Windows and indices of attention are left out. */
 #ifndef PERFMODEL_SEESAW_H
 #define PERFMODEL_SEESAW_H
 #include "perfmodel/hardware.h"

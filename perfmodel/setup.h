@@ -5,10 +5,13 @@
  *   fitted/ENGINE-VERSION/MODEL_GPU_tpN[_dpD][_epE]_WEIGHTS[_kvKV].yaml
  *
  * with dpD and epE where they are not 1, and kvKV where it is not bf16. Profiles of an unknown
- * engine, and the sets of 2023, are fitted/[SET/]MODEL_GPU_tpN.yaml. */
+ * engine, and the sets of 2023, are fitted/[SET/]MODEL_GPU_tpN.yaml: WEIGHTS is left out where
+ * nothing but 16-bit numbers are known. */
 #ifndef PERFMODEL_SETUP_H
 #define PERFMODEL_SETUP_H
 #include "perfmodel/dtype.h"
+#include "sim/base/arena.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct PerfSetup {
@@ -16,6 +19,22 @@ typedef struct PerfSetup {
   const char *engine, *engine_version; // vllm, 0.24.0; NULL: unknown
   int weight_dtype, kv_cache_dtype;    // Dtype
   int64_t tensor_parallel_size;
-  int64_t attention_data_parallel_size, expert_parallel_size; // 1: none
+  int64_t attention_data_parallel_size, expert_parallel_size; // 0 and 1: none
 } PerfSetup;
+
+/* "llama3.1-70b_h100-80gb_tp4_fp8": the name of its file. */
+const char *setup_name(const PerfSetup *self, Arena *arena);
+/* "vllm-0.24.0", the folder of its file; NULL when the engine or its version is unknown. */
+const char *setup_engine_name(const PerfSetup *self, Arena *arena);
+/* The engine and version that a folder names; false when it is none of an engine. */
+bool setup_parse_folder(PerfSetup *self, const char *folder, Arena *arena);
+/* All but the engine, of the name of a file; false when it is none of a setup. */
+bool setup_parse_name(PerfSetup *self, const char *name, Arena *arena);
+/* Whether times of `there` may stand for those of `asked`: all is the same but the engine's version
+ * and the format of the KV cache. An engine of NULL asks for any. */
+bool setup_serves(const PerfSetup *there, const PerfSetup *asked);
+/* How far `there` is from what is asked for: another model is further than another GPU, that than
+ * other weights, another engine, other degrees, another KV cache, another version. Without a
+ * version newer ones are nearer. */
+int64_t setup_distance(const PerfSetup *there, const PerfSetup *asked);
 #endif

@@ -165,19 +165,13 @@ static double mixed(const Config *config, const double *arguments, int n_argumen
   return iteration_s(config, &batch);
 }
 
-static Parallelism degrees_of(const PoolConfig *pool) {
-  return (Parallelism){.tensor = pool->tensor_parallel_size,
-                       .pipeline = pool->pipeline_parallel_size,
-                       .data = pool->data_parallel_size};
-}
-
 /* seesaw_prefill(requests, tokens): equation 1 of Seesaw, seconds per request of one pass. */
 static double prefill_per_request(const Config *config, const double *arguments, int n_arguments) {
   (void)n_arguments;
   const PoolConfig *pool = &config->pools[0];
   const SeesawTimes times = seesaw_prefill(&config->model, &pool->hardware,
                                            pool->tensor_parallel_size, arguments[0], arguments[1]);
-  return seesaw_seconds_per_request(&times, config->model.num_hidden_layers, degrees_of(pool),
+  return seesaw_seconds_per_request(&times, config->model.num_hidden_layers, config_degrees(pool),
                                     arguments[0]);
 }
 
@@ -187,7 +181,7 @@ static double decode_per_request(const Config *config, const double *arguments, 
   const PoolConfig *pool = &config->pools[0];
   const SeesawTimes times = seesaw_decode(&config->model, &pool->hardware,
                                           pool->tensor_parallel_size, arguments[0], arguments[1]);
-  return seesaw_seconds_per_request(&times, config->model.num_hidden_layers, degrees_of(pool),
+  return seesaw_seconds_per_request(&times, config->model.num_hidden_layers, config_degrees(pool),
                                     arguments[0]);
 }
 
@@ -196,7 +190,7 @@ static double max_batch(const Config *config, const double *arguments, int n_arg
   (void)n_arguments;
   const PoolConfig *pool = &config->pools[0];
   const double memory = pool->kv.gpu_memory_utilization * (double)pool->hardware.gpu_memory_bytes;
-  return seesaw_max_batch(&config->model, memory, degrees_of(pool), arguments[0]);
+  return seesaw_max_batch(&config->model, memory, config_degrees(pool), arguments[0]);
 }
 
 static double quantile(const LengthDistribution *of, double q) {

@@ -327,7 +327,7 @@ const Command command_fit = {
     .notes = "Run 'tandem check' first. MODEL is read with --verify only. A preset adds its time\n"
              "to a profile of operators; in whole iterations the engine is there already, unless\n"
              "the profile says that its engine is 'ideal'.",
-    .example = "tandem fit profile.csv -o perfmodel/fitted --model llama2-70b",
+    .example = "tandem fit profile.csv -o perfmodel/fitted/mine --model llama2-70b",
     .exit_codes = "0 done, 2 wrong usage, 3 bad profile or model, 4 cannot read or write",
     .run = run_fit,
 };

@@ -4,9 +4,25 @@
 #include "experiments/provision/provision.h"
 #include "experiments/report/report.h"
 #include "perfmodel/datafile.h"
+#include "perfmodel/finder.h"
 #include "sim/base/folder.h"
 #include "traces/format.h"
 #include <string.h>
+
+/* What is asked for of the lists of models and of performance models. */
+typedef struct Options {
+  const char *engine, *model, *gpu;
+  int weights; // -1: any
+  int64_t tensor_parallel_size;
+} Options;
+
+static const OptionSpec options[] = {
+    CLI_TEXT("--engine", engine, "E", "only times by this engine: vllm, vllm-0.24"),
+    CLI_TEXT("--model", model, "M", "only of models whose name has this in it"),
+    CLI_TEXT("--gpu", gpu, "G", "only on GPUs whose name has this in it: h100"),
+    {CLI_ROW("--weights", CHOICE, weights, "F", "of weights"), .choices = dtype_names},
+    {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .min = 1, .max = 1024},
+    {0}};
 
 /* ---- What there is ---- */
 
@@ -55,14 +71,49 @@ static const char *perfmodel_root(Arena *arena) {
   return arena_printf(arena, "%s/perfmodel", config_data_root());
 }
 
-static void print_models(Arena *arena, Diag *diag) {
+static bool has(const char *text, const char *part) {
+  return !part || strstr(text, part);
+}
+
+static bool is_picky(const Options *wanted) {
+  return wanted->engine || wanted->model || wanted->gpu || wanted->weights >= 0 ||
+         wanted->tensor_parallel_size > 0;
+}
+
+static bool matches(const PerfFile *file, const Options *wanted) {
+  const PerfSetup *setup = &file->setup;
+  return has(file->folder, wanted->engine) && has(setup->model, wanted->model) &&
+         has(setup->gpu, wanted->gpu) &&
+         (wanted->weights < 0 || setup->weight_dtype == wanted->weights) &&
+         (wanted->tensor_parallel_size == 0 ||
+          setup->tensor_parallel_size == wanted->tensor_parallel_size);
+}
+
+/* What was measured of a model, as far as it is asked for. */
+static int print_measured(const Options *wanted, const PerfFile *files, size_t n, const char *model,
+                          bool shown) {
+  int n_found = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (strcmp(files[i].setup.model, model) != 0 || !matches(&files[i], wanted)) continue;
+    if (shown) printf("    %-18s %s\n", files[i].folder, files[i].name);
+    n_found++;
+  }
+  return n_found;
+}
+
+static void print_models(const Options *wanted, Arena *arena, Diag *diag) {
   const char *root = perfmodel_root(arena);
+  const bool picky = is_picky(wanted);
+  size_t n = 0;
+  const PerfFile *files = finder_files(NULL, root, &n, arena);
   for (const char *const *name = datafile_names(root, "models", arena); *name; name++) {
     Llm llm;
-    if (llm_load(&llm, *name, root, place_of_file(NULL), arena, diag) == 0)
-      printf("%-26s %5.1f B parameters, %5.1f GB of weights, %.3f MB of KV per token\n", *name,
-             (double)llm_parameters(&llm) / 1e9, (double)llm.weight_bytes / 1e9,
-             (double)llm.kv_bytes_per_token / 1e6);
+    if (llm_load(&llm, *name, root, place_of_file(NULL), arena, diag)) continue;
+    if (picky && print_measured(wanted, files, n, llm.name, false) == 0) continue;
+    printf("%-26s %5.1f B parameters, %5.1f GB of weights, %.3f MB of KV per token\n", *name,
+           (double)llm_parameters(&llm) / 1e9, (double)llm.weight_bytes / 1e9,
+           (double)llm.kv_bytes_per_token / 1e6);
+    if (picky) print_measured(wanted, files, n, llm.name, true);
   }
 }
 
@@ -79,20 +130,46 @@ static void print_machines(Arena *arena, Diag *diag) {
   }
 }
 
-static void print_set(const char *set, const char *folder, Arena *arena) {
-  const char *path = arena_printf(arena, "%s/%s", perfmodel_root(arena), folder);
-  for (const char *const *name = folder_names(path, ".yaml", arena); *name; name++)
-    printf("%-26s %s\n", set, *name);
+/* The mean errors on what a fit had not seen, in percent, as the file records them. */
+static void print_errors(const Node *scores) {
+  const char *separator = "; held out: ";
+  for (const Node *part = scores ? scores->first : NULL; part; part = part->next) {
+    const Node *held_out = node_find(part, "held_out");
+    if (!held_out || held_out->kind != NODE_LIST || !held_out->first) continue;
+    printf("%s%s %s%%", separator, part->key, held_out->first->text);
+    separator = ", ";
+  }
 }
 
-/* The set 'fitted', one for each folder in it, and the engines of rooflines. */
-static void print_perfmodels(Arena *arena, Diag *diag) {
-  (void)diag;
-  print_set("fitted", "fitted", arena);
-  const char *path = arena_printf(arena, "%s/fitted", perfmodel_root(arena));
-  for (const char *const *set = folder_names(path, "", arena); *set; set++)
-    print_set(*set, arena_printf(arena, "fitted/%s", *set), arena);
-  print_set("roofline, preset", "presets", arena);
+/* How far measurements reached. */
+static void print_range(const Node *root) {
+  const Node *tokens = node_find(node_find(root, "linear"), "measured");
+  const Node *rows = node_find(node_find(root, "decode_attention"), "rows");
+  const Node *row = rows ? rows->first : NULL;
+  while (row && row->next)
+    row = row->next;
+  const Node *context = node_find(row, "measured"), *seqs = node_find(row, "sequences");
+  if (tokens && tokens->n_children == 2) printf(", up to %s tokens", tokens->first->next->text);
+  if (context && context->n_children == 2 && seqs)
+    printf(", %s decodes of %s", seqs->text, context->first->next->text);
+}
+
+/* What was fitted, each folder a set or a version of an engine, and the presets of rooflines. */
+static void print_perfmodels(const Options *wanted, Arena *arena, Diag *diag) {
+  size_t n = 0;
+  const PerfFile *files = finder_files(NULL, perfmodel_root(arena), &n, arena);
+  for (size_t i = 0; i < n; i++) {
+    if (!matches(&files[i], wanted)) continue;
+    printf("%-18s %s", files[i].folder, files[i].name);
+    const Node *root = yaml_load(files[i].path, arena, diag);
+    if (root) print_range(root);
+    if (root) print_errors(node_find(node_find(root, "fit"), "scores"));
+    putchar('\n');
+  }
+  if (is_picky(wanted)) return;
+  const char *path = arena_printf(arena, "%s/presets", perfmodel_root(arena));
+  for (const char *const *name = folder_names(path, ".yaml", arena); *name; name++)
+    printf("%-18s preset %s\n", "roofline", *name);
 }
 
 static void print_lengths(Arena *arena, Diag *diag) {
@@ -187,21 +264,23 @@ static void print_options(Arena *arena, Diag *diag) {
 
 static const struct {
   const char *name;
-  /* What cannot be loaded is left out, its entries in `diag`. NULL: the policies of this kind. */
+  /* What cannot be loaded is left out, its entries in `diag`; of neither the
+   * policies of this kind. */
   void (*print)(Arena *arena, Diag *diag);
   PolicyKind kind;
+  void (*print_wanted)(const Options *wanted, Arena *arena, Diag *diag); // of those with options
 } listings[] = {
     {.name = "engines", .print = print_engines},
-    {"routers", NULL, POLICY_ROUTER},
-    {"predictors", NULL, POLICY_PREDICTOR},
-    {"dispatchers", NULL, POLICY_DISPATCHER},
-    {"pools", NULL, POLICY_POOL},
-    {"batchers", NULL, POLICY_BATCHER},
-    {"transfers", NULL, POLICY_TRANSFER},
-    {"kvtiers", NULL, POLICY_KVTIER},
-    {.name = "models", .print = print_models},
+    {.name = "routers", .kind = POLICY_ROUTER},
+    {.name = "predictors", .kind = POLICY_PREDICTOR},
+    {.name = "dispatchers", .kind = POLICY_DISPATCHER},
+    {.name = "pools", .kind = POLICY_POOL},
+    {.name = "batchers", .kind = POLICY_BATCHER},
+    {.name = "transfers", .kind = POLICY_TRANSFER},
+    {.name = "kvtiers", .kind = POLICY_KVTIER},
+    {.name = "models", .print_wanted = print_models},
     {.name = "machines", .print = print_machines},
-    {.name = "perfmodels", .print = print_perfmodels},
+    {.name = "perfmodels", .print_wanted = print_perfmodels},
     {.name = "lengths", .print = print_lengths},
     {.name = "traces", .print = print_traces},
     {.name = "figures", .print = print_figures},
@@ -218,14 +297,19 @@ static int unknown_listing(const char *what) {
 
 static int run_list(Cli *cli) {
   const char *what = cli->operands[0];
+  const Options *wanted = cli->given;
   bool found = false;
+  if (is_picky(wanted) && (!what || !strstr(what, "models")))
+    return cli_usage(cli, "its options are for 'models' and 'perfmodels'");
   Diag diag;
   diag_init(&diag);
   for (int i = 0; i < N_LISTINGS; i++) {
     if (what && strcmp(what, listings[i].name) != 0) continue;
     found = true;
     if (!what) printf("%s%s:\n", i > 0 ? "\n" : "", listings[i].name);
-    if (listings[i].print)
+    if (listings[i].print_wanted)
+      listings[i].print_wanted(wanted, cli->arena, &diag);
+    else if (listings[i].print)
       listings[i].print(cli->arena, &diag);
     else
       print_policies(listings[i].kind);
@@ -239,11 +323,14 @@ const Command command_list = {
     .help = "what there is: engines, policies, models, machines, options",
     .summary = "Lists what a configuration can say; without WHAT, everything.",
     .operands = "[WHAT]",
+    .options = options,
+    .size = sizeof(Options),
+    .initial = &(const Options){.weights = -1},
     .notes =
         "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers\n"
         "(policies with their options), models, machines, perfmodels, lengths, traces (formats),\n"
         "figures (of a run) or options (keys).",
-    .example = "tandem list routers",
+    .example = "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",
     .exit_codes = "0 done, 2 wrong usage",
     .run = run_list,
 };

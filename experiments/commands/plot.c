@@ -47,7 +47,8 @@ const Command command_plot = {
         "(slowdowns over the rate, by design), timeline (what a group of GPUs did, and its KV\n"
         "memory). The points of a fit come from MODEL; with PROFILE, it is an error if MODEL was\n"
         "fitted to another. Needs gnuplot.",
-    .example = "tandem plot fit perfmodel/fitted/llama2-70b_h100-80gb_tp8.yaml -o fit.svg",
+    .example =
+        "tandem plot fit perfmodel/fitted/splitwise-2023/llama2-70b_h100-80gb_tp8.yaml -o fit.svg",
     .exit_codes = "0 done, 2 wrong usage, 3 bad model, profile or database, 4 no gnuplot,\n"
                   "  cannot write",
     .run = run_plot,

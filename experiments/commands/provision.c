@@ -72,6 +72,7 @@ static int run_study(Study *self) {
   interrupt_catch();
   const int status = provision_run(&self->study, &how, &outcomes, self->arena, self->diag);
   if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+  config_note_perfmodels(&self->base.cache, stderr);
   if (status) return EXIT_INPUT;
   if (given->output && provision_store(&self->study, outcomes, &self->results, self->diag))
     return EXIT_INPUT;

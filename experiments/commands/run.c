@@ -180,6 +180,7 @@ static int run_config(Run *run, const char *path) {
   if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
     return EXIT_INPUT;
   print_engines(&run->config);
+  config_note_perfmodels(run->config.cache, stderr);
   if (given->check) {
     fprintf(stderr, "%s: in order\n", text_shown(path, run->arena));
     return EXIT_DONE;

@@ -118,6 +118,7 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
   if (results_lock(&lock, given->output, arena, diag)) return -1;
   const int status = fill_database(run, given, jobs, arena, diag);
   results_unlock(&lock);
+  config_note_perfmodels(&run->base.cache, stderr);
   if (status == 0) print_end(run, given->output, jobs, arena);
   return status;
 }

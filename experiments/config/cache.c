@@ -1,5 +1,6 @@
 /* A list under a lock: a study has a handful of models and machine types. */
 #include "experiments/config/cache.h"
+#include <stdlib.h>
 #include <string.h>
 
 struct CacheEntry {
@@ -63,4 +64,25 @@ const void *config_cache_get(ConfigCache *self, const char *key, CacheLoad load,
   if (!value) value = load_entry(self, key, load, context, diag);
   pthread_mutex_unlock(&self->lock);
   return value;
+}
+
+static int compare_entries(const void *a, const void *b) {
+  return strcmp((*(const CacheEntry *const *)a)->key, (*(const CacheEntry *const *)b)->key);
+}
+
+const void *const *config_cache_all(ConfigCache *self, const char *prefix, Arena *arena) {
+  const CacheEntry **entries = NULL;
+  size_t n = 0, capacity = 0;
+  pthread_mutex_lock(&self->lock);
+  for (const CacheEntry *entry = self->newest; entry; entry = entry->older)
+    if (strncmp(entry->key, prefix, strlen(prefix)) == 0) {
+      ARENA_RESERVE(arena, entries, capacity, n + 1);
+      entries[n++] = entry;
+    }
+  pthread_mutex_unlock(&self->lock);
+  if (n > 0) qsort(entries, n, sizeof *entries, compare_entries);
+  const void **values = ARENA_ARRAY(arena, const void *, n + 1);
+  for (size_t i = 0; i < n; i++)
+    values[i] = entries[i]->value;
+  return values;
 }

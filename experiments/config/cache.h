@@ -26,4 +26,6 @@ typedef const void *(*CacheLoad)(const void *context, Arena *arena, Diag *diag);
  * with entries in `diag`, and nothing is kept, when that fails. */
 const void *config_cache_get(ConfigCache *self, const char *key, CacheLoad load,
                              const void *context, Diag *diag);
+/* What is under the keys that begin with `prefix`, in their order, NULL-terminated. */
+const void *const *config_cache_all(ConfigCache *self, const char *prefix, Arena *arena);
 #endif

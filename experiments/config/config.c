@@ -34,7 +34,7 @@ const OptionSpec config_options[] = {
     TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below"),
     TOP(policies, OPTION_NODE, .help = "of each kind, see below"),
     TOP(perfmodel, OPTION_NODE,
-        .help = "a set of performance models, fitted by default, or a map, see below"),
+        .help = "where iteration times come from, fitted by default, or a map, see below"),
     TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
     TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below"),
     TOP(warm, OPTION_NODE, .help = "a file that prefix caches begin with, or a map, see below"),

@@ -1,12 +1,15 @@
 /* The configuration of a run: a YAML file plus assignments, bound and ready for sim_run.
  *
  * Keys are rows of the option tables below, which also print `tandem list options`. A pool's
- * machine is one instance of `tensor_parallel_size` GPUs; when that is less than the machine type
- * has, its power, cost and NIC are that share of the machine type's (pools.NAME.nic_bandwidth says
- * otherwise of the NIC); NVLink and PCIe count per GPU. Machines are numbered in the
- * order of the pools in the file. Data with names (models, machine types, performance models,
- * lengths) is found below the data root: $TANDEM_DATA, or the source tree. Everything lives in one
- * arena. */
+ * machine is one instance of `tensor_parallel_size` x `attention_data_parallel_size` GPUs; when
+ * that is less than the machine type has, its power, cost and NIC are that share of the machine
+ * type's (pools.NAME.nic_bandwidth says otherwise of the NIC); NVLink and PCIe count per GPU.
+ * Groups of GPUs that do attention for requests of their own are one machine with one scheduler:
+ * the batch is taken to be balanced over them, and limits of a group count as often as there are
+ * groups. Machines are numbered in the order of the pools in the file. Data with names (models,
+ * machine types, performance models, lengths) is found below the data root: $TANDEM_DATA, or the
+ * source tree. Everything lives in one arena.
+ */
 #ifndef EXPERIMENTS_CONFIG_CONFIG_H
 #define EXPERIMENTS_CONFIG_CONFIG_H
 #include "experiments/config/cache.h"
@@ -19,10 +22,12 @@
 
 /* Where iteration times come from. */
 typedef struct PerfModelChoice {
-  const char *name;           // the set, or a path; NULL: the key was not in order
-  const EnginePreset *engine; // of a roofline; NULL: it is none
-  double all_reduce_scale;    // of a roofline
-  const Node *captured;       // captured sizes of a roofline; NULL: none
+  const char *name;   // the set, or a path; NULL: the key was not in order
+  PerfSetup measured; // what else 'fitted' looks for: engine, version; NULL: the pool's
+  bool other_weights, other_kv_cache; // and formats, where they are not the model's
+  const EnginePreset *engine;         // of a roofline; NULL: it is none
+  double all_reduce_scale;            // of a roofline
+  const Node *captured;               // captured sizes of a roofline; NULL: none
 } PerfModelChoice;
 
 /* One entry of `pools:` as written. A key that the engine has under the same name is bound where it
@@ -31,6 +36,7 @@ typedef struct PoolConfig {
   PoolSpec spec;
   const char *machine;
   int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
+  int64_t attention_data_parallel_size, expert_parallel_size;
   Hardware hardware; // of the machine type, once it is loaded
   KvOptions kv;
   int64_t cpu_memory;                       // bytes of it for KV
@@ -107,6 +113,8 @@ int config_open_trace(Config *self, Arena *arena, Diag *diag);
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 /* The same of version and text alone, for a configuration that could not be bound. */
 uint64_t config_text_digest(const Config *self);
+/* Lines that say which times were taken for engines that were asked for. */
+void config_note_perfmodels(ConfigCache *cache, FILE *out);
 /* Whether the machines of some pool keep a prefix cache. */
 bool config_keeps_caches(const Config *self);
 /* Adds to the newest entry which batchers' machines can keep one. */
@@ -138,6 +146,8 @@ int config_check_pool_engine(const Config *self, const Node *node, const PoolCon
                              Diag *diag);
 /* Error at `at` when the pool's batcher and tier cannot work together. */
 int config_check_pool_policies(const Config *self, const PoolSpec *pool, Place at, Diag *diag);
+/* The same with `times` the sequences and tokens that an iteration may have. */
+PolicyChoice config_scale_batcher(PolicyChoice batcher, int64_t times, Arena *arena);
 /* Error when its batcher's options do not suit its machines. `own` is its own batcher's value, NULL
  * if it has that of the run. */
 int config_check_pool_batcher(const Config *self, const PoolSpec *pool, const Node *own,
@@ -149,13 +159,17 @@ int config_bind_host(const Node *node, const PoolConfig *pool, const Hardware *h
                      PoolSpec *spec, Arena *arena, Diag *diag);
 /* Error when the pool, which is complete, cannot have its tier. */
 int config_check_tier(const Config *self, const Node *node, const PoolSpec *pool, Diag *diag);
+/* How the GPUs of one machine of the pool share the model. */
+Parallelism config_degrees(const PoolConfig *pool);
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
-/* `node` is the value of a key `perfmodel`, NULL when absent: then it is 'fitted'. */
+/* `node` is the value of a key `perfmodel`, NULL when absent: then it is what was measured
+ * of an engine. */
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag);
-/* The run's model on `hardware`; NULL with the reason at `at`. */
+/* The times of the run's model on `hardware`, served by `engine` (as for serving_at); NULL with
+ * the reason at `at`. */
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       const Hardware *hardware, Parallelism degrees,
+                                       int engine, const Hardware *hardware, Parallelism degrees,
                                        int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
 /* The model by its name, or by a map of it and number formats. */
 int config_bind_model(Config *self, const Node *node, Arena *arena, Diag *diag);

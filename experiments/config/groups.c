@@ -47,7 +47,8 @@ static int find_pool(const Config *self, const Node *node, const char *key, cons
 }
 
 static int64_t gpus_of(const PoolConfig *pool) {
-  return pool->tensor_parallel_size * pool->pipeline_parallel_size;
+  return pool->tensor_parallel_size * pool->pipeline_parallel_size *
+         pool->attention_data_parallel_size;
 }
 
 /* Both pools must be made of the same GPUs. */

@@ -1,15 +1,21 @@
 /* The `perfmodel:` key, of the run, a pool or the reference machine: where iteration times come
- * from. A name or path, or {name: …, preset: …}. */
+ * from. A name or path, {engine: …} for what was measured of one, or {name: roofline, preset: …}.
+ */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
+#include "perfmodel/finder.h"
 #include "perfmodel/roofline.h"
+#include "sim/base/text.h"
 #include <inttypes.h>
 #include <string.h>
 
-static const char ROOFLINE[] = "roofline";
+static const char FITTED[] = "fitted", ROOFLINE[] = "roofline";
+static const char ENGINE_DEFAULT[] = "vllm"; // of a pool that names none
 
 typedef struct PerfModelKeys {
   const char *name, *preset;
+  const char *engine, *version;
+  int weights, kv_cache;
   double all_reduce_scale;
   const Node *captured_batch_sizes;
 } PerfModelKeys;
@@ -19,7 +25,16 @@ typedef struct PerfModelKeys {
 
 const OptionSpec config_perfmodel_options[] = {
     KEY(name, OPTION_STRING, .fallback = "fitted",
-        .help = "a set: fitted, splitwise-sim or roofline; or the path of a model file"),
+        .help = "fitted: measured of an engine; a set: splitwise-2023, splitwise-sim; roofline; or "
+                "the path of a model file"),
+    KEY(engine, OPTION_STRING,
+        .help = "of fitted: vllm, trtllm or sglang; absent: the pool's, else vllm"),
+    KEY(version, OPTION_STRING,
+        .help = "the nearest to it is taken; absent: that of the pool's engine, else the newest"),
+    KEY(weights, OPTION_CHOICE, .choices = dtype_names,
+        .help = "format of the layers' matrices; absent: the model's"),
+    KEY(kv_cache, OPTION_CHOICE, .choices = dtype_names,
+        .help = "format of the KV cache; absent: the model's"),
     KEY(preset, OPTION_STRING,
         .help = "engine of a roofline: ideal, graph-engine (if absent), eager-2023, a path"),
     KEY(all_reduce_scale, OPTION_REAL, .fallback = "1", .min = 1e-6, .max = 1e6,
@@ -44,6 +59,18 @@ static const EnginePreset *load_preset(const Config *self, const char *written, 
   return config_cache_get(self->cache, key, load_engine, &fact, diag);
 }
 
+/* Keys that are for what was measured of an engine alone. */
+static int check_unmeasured(const Node *node, const char *name, Diag *diag) {
+  static const char *const keys[] = {"engine", "version", "weights", "kv_cache"};
+  int status = 0;
+  for (int i = 0; i < 4; i++)
+    if (node_find(node, keys[i]))
+      status = diag_error(diag, node_find(node, keys[i])->key_at,
+                          "'%s' is for '%s', which looks for times by it, not for '%s'", keys[i],
+                          FITTED, name);
+  return status;
+}
+
 /* Keys that are for rooflines alone. */
 static int check_measured(const Node *node, const char *name, Diag *diag) {
   static const char *const keys[] = {"preset", "all_reduce_scale"};
@@ -65,11 +92,18 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag) {
   static const OptionSpec bare = {.key = "perfmodel", .type = OPTION_STRING};
-  PerfModelKeys keys = {.name = "fitted", .all_reduce_scale = 1};
+  PerfModelKeys keys = {.name = FITTED, .all_reduce_scale = 1};
   const bool map = node && node->kind == NODE_MAP;
   if (map && option_bind(config_perfmodel_options, node, NULL, node->at, &keys, diag)) return -1;
   if (node && !map && option_bind_one(&bare, node, &keys.name, diag)) return -1;
-  PerfModelChoice choice = {.name = config_data_name(self, keys.name, arena)};
+  PerfModelChoice choice = {.name = config_data_name(self, keys.name, arena),
+                            .measured = {.engine = keys.engine,
+                                         .engine_version = keys.version,
+                                         .weight_dtype = keys.weights,
+                                         .kv_cache_dtype = keys.kv_cache}};
+  if (map && strcmp(keys.name, FITTED) != 0 && check_unmeasured(node, keys.name, diag)) return -1;
+  choice.other_weights = map && node_find(node, "weights");
+  choice.other_kv_cache = map && node_find(node, "kv_cache");
   if (strcmp(keys.name, ROOFLINE) == 0) {
     const Place at = map ? config_place(node, "preset") : node->at;
     choice.engine = load_preset(self, keys.preset, at, arena, diag);
@@ -89,48 +123,105 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
 typedef struct PerfModelParts {
   const Config *config;
   const PerfModelChoice *choice;
+  PerfSetup setup;
   const Hardware *hardware;
   Parallelism degrees;
   int64_t max_decode_seqs;
   Place at;
 } PerfModelParts;
 
-static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
-  const PerfModelParts *parts = context;
-  const Config *config = parts->config;
-  const Hardware *hardware = parts->hardware;
-  const EnginePreset *engine = parts->choice->engine;
-  const int64_t tp = parts->degrees.tensor, pp = parts->degrees.pipeline;
-  PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
-  if (!engine)
-    return perfmodel_load_for(perfmodel, parts->choice->name, config->model.name, hardware->gpu, tp,
-                              parts->max_decode_seqs, config->perfmodel_root, parts->at, arena,
-                              diag)
-               ? NULL
-               : perfmodel;
-  if (hardware_check_split(&config->model, hardware, parts->degrees, parts->at, diag)) return NULL;
-  Roofline roofline;
-  roofline_init(&roofline, &config->model, hardware, tp, pp, engine, arena);
-  roofline_scale_all_reduces(&roofline, parts->choice->all_reduce_scale);
-  const Node *captured = parts->choice->captured;
-  if (captured && captured_bind(&roofline.captured, captured, arena, diag)) return NULL;
-  roofline_compile(&roofline, perfmodel, parts->max_decode_seqs, arena);
-  return perfmodel;
+/* What 'fitted' looks for. Of an engine that the pool names, too, it is the version that is nearest
+ * to the pool's. */
+static PerfSetup wanted(const PerfModelParts *parts, int engine, Arena *arena) {
+  const PerfModelChoice *choice = parts->choice;
+  const Llm *model = &parts->config->model;
+  const ServingEngine *serving = serving_at(engine);
+  PerfSetup pool = {.engine = ENGINE_DEFAULT};
+  if (serving) setup_parse_folder(&pool, serving->name, arena);
+  PerfSetup setup = choice->measured;
+  if (!setup.engine) setup.engine = pool.engine;
+  if (!setup.engine_version && strcmp(setup.engine, pool.engine) == 0)
+    setup.engine_version = pool.engine_version;
+  setup.model = model->name;
+  setup.gpu = parts->hardware->gpu;
+  if (!choice->other_weights) setup.weight_dtype = (int)llm_quantization(model);
+  if (!choice->other_kv_cache) setup.kv_cache_dtype = model->kv_cache_dtype;
+  setup.tensor_parallel_size = parts->degrees.tensor;
+  setup.attention_data_parallel_size = parts->degrees.attention;
+  setup.expert_parallel_size = parts->degrees.expert;
+  return setup;
 }
 
+static int load_measured(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
+  const PerfSetup *setup = &parts->setup;
+  const char *data_dir = parts->config->perfmodel_root;
+  if (strcmp(parts->choice->name, FITTED) == 0)
+    return perfmodel_load_nearest(self, setup, !parts->choice->measured.engine,
+                                  parts->max_decode_seqs, data_dir, parts->at, arena, diag);
+  return perfmodel_load_for(self, parts->choice->name, setup->model, setup->gpu,
+                            setup->tensor_parallel_size, parts->max_decode_seqs, data_dir,
+                            parts->at, arena, diag);
+}
+
+static int make_roofline(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
+  const PerfModelChoice *choice = parts->choice;
+  const Llm *model = &parts->config->model;
+  const Parallelism degrees = parts->degrees;
+  if (hardware_check_split(model, parts->hardware, degrees, parts->at, diag)) return -1;
+  Roofline roofline;
+  roofline_init(&roofline, model, parts->hardware, degrees, choice->engine, arena);
+  roofline_scale_all_reduces(&roofline, choice->all_reduce_scale);
+  if (choice->captured && captured_bind(&roofline.captured, choice->captured, arena, diag))
+    return -1;
+  roofline_compile(&roofline, self, parts->max_decode_seqs, arena);
+  return 0;
+}
+
+static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
+  const PerfModelParts *parts = context;
+  PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
+  const int status = parts->choice->engine ? make_roofline(perfmodel, parts, arena, diag)
+                                           : load_measured(perfmodel, parts, arena, diag);
+  return status ? NULL : perfmodel;
+}
+
+static const char PERFMODEL_KEY[] = "perfmodel ";
+
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       const Hardware *hardware, Parallelism degrees,
+                                       int engine, const Hardware *hardware, Parallelism degrees,
                                        int64_t max_decode_seqs, Place at, Arena *arena,
                                        Diag *diag) {
-  const PerfModelParts parts = {self, choice, hardware, degrees, max_decode_seqs, at};
+  PerfModelParts parts = {.config = self,
+                          .choice = choice,
+                          .hardware = hardware,
+                          .degrees = degrees,
+                          .max_decode_seqs = max_decode_seqs,
+                          .at = at};
+  parts.setup = wanted(&parts, engine, arena);
+  const PerfSetup *setup = &parts.setup;
   // A name that came out of a file stands for the file: each was loaded with its own.
   const char *key =
       arena_printf(arena,
-                   "perfmodel %s engine %p all_reduce %.17g model %p machine %p tp %" PRId64
-                   " pp %" PRId64 " seqs %" PRId64 " captured %s",
-                   choice->name, (const void *)choice->engine, choice->all_reduce_scale,
-                   (const void *)self->model.name, (const void *)hardware->name, degrees.tensor,
-                   degrees.pipeline, max_decode_seqs,
-                   choice->captured ? node_text(choice->captured, arena) : "none");
+                   "%s%s of %s %s %s engine %p all_reduce %.17g model %p machine %p pp %" PRId64
+                   " seqs %" PRId64 " captured %s",
+                   PERFMODEL_KEY, choice->name, setup_name(setup, arena), setup->engine,
+                   setup->engine_version ? setup->engine_version : "any",
+                   (const void *)choice->engine, choice->all_reduce_scale,
+                   (const void *)self->model.name, (const void *)hardware->name, degrees.pipeline,
+                   max_decode_seqs, choice->captured ? node_text(choice->captured, arena) : "none");
   return config_cache_get(self->cache, key, load_perfmodel, &parts, diag);
+}
+
+void config_note_perfmodels(ConfigCache *cache, FILE *out) {
+  Arena arena;
+  arena_init(&arena);
+  const void *const *models = config_cache_all(cache, PERFMODEL_KEY, &arena);
+  const char *last = "";
+  for (; *models; models++) {
+    const char *taken = ((const PerfModel *)*models)->taken;
+    if (!taken || strcmp(taken, last) == 0) continue; // of as many sequences
+    fprintf(out, "note: iteration times of %s\n", text_shown(taken, &arena));
+    last = taken;
+  }
+  arena_done(&arena);
 }

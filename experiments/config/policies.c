@@ -57,6 +57,20 @@ int64_t config_max_decode_seqs(const PolicyChoice *batcher) {
   return DECODE_SEQS_DEFAULT;
 }
 
+PolicyChoice config_scale_batcher(PolicyChoice batcher, int64_t times, Arena *arena) {
+  static const char *const limits[] = {"max_num_seqs", "max_num_batched_tokens"};
+  if (!batcher.state) return batcher; // its error is told
+  char *state = arena_alloc(arena, batcher.policy->state_size);
+  memcpy(state, batcher.state, batcher.policy->state_size);
+  for (const OptionSpec *spec = batcher.policy->options; spec && spec->key; spec++)
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+      if (strcmp(spec->key, limits[i]) != 0) continue;
+      int64_t *limit = (int64_t *)(state + spec->offset), most = (int64_t)spec->max;
+      *limit = *limit < most / times ? *limit * times : most;
+    }
+  return (PolicyChoice){batcher.policy, state};
+}
+
 /* A dispatcher decodes elsewhere than the router that keeps books of it thinks. */
 static int check_dispatcher(const PolicyChoice *policies, const Node *node, Diag *diag) {
   const Router *router = (const Router *)policies[POLICY_ROUTER].policy;

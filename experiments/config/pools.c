@@ -25,6 +25,10 @@ const OptionSpec config_pool_options[] = {
              "GPUs that share each layer; absent: all the machine type has, by the degrees below"),
     POOL(pipeline_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
          .help = "stages that the layers are spread over"),
+    POOL(attention_data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
+         .help = "groups of those GPUs that each do attention for requests of their own"),
+    POOL(expert_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
+         .help = "ways that whole experts are spread over the GPUs of all groups"),
     POOL(data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
          .help = "replicas of the model on one machine"),
     KV(block_size, OPTION_INT, .fallback = "16", .min = 1, .max = 65536,
@@ -67,8 +71,21 @@ int config_load_hardware(Config *self, Hardware *hardware, const char *written, 
   return 0;
 }
 
+Parallelism config_degrees(const PoolConfig *pool) {
+  return (Parallelism){.tensor = pool->tensor_parallel_size,
+                       .pipeline = pool->pipeline_parallel_size,
+                       .data = pool->data_parallel_size,
+                       .attention = pool->attention_data_parallel_size,
+                       .expert = pool->expert_parallel_size};
+}
+
+/* Of one stage of one replica. */
+static int64_t stage_gpus(const PoolConfig *pool) {
+  return pool->tensor_parallel_size * pool->attention_data_parallel_size;
+}
+
 static double share_of(const PoolConfig *pool, const Hardware *hardware) {
-  return (double)pool->tensor_parallel_size / (double)hardware->num_gpus;
+  return (double)stage_gpus(pool) / (double)hardware->num_gpus;
 }
 
 /* CPU memory for KV: as written, or the instance's share. */
@@ -113,7 +130,7 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   spec->num_hidden_layers = self->model.num_hidden_layers;
   if (spec->nic_bandwidth == 0)
     spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
-  spec->nvlink_bandwidth = pool->tensor_parallel_size * hardware->nvlink_bandwidth;
+  spec->nvlink_bandwidth = stage_gpus(pool) * hardware->nvlink_bandwidth;
   spec->kv_transfer_overhead = hardware->kv_transfer_overhead;
   spec->idle_power = share * hardware->idle_power;
   spec->prefill_power = share * hardware->prefill_power;
@@ -127,6 +144,10 @@ static int bind_pool_policies(const Config *self, const Node *node, PoolConfig *
                               Diag *diag) {
   PoolSpec *spec = &pool->spec;
   int status = config_bind_pool_engine(self, node, pool, arena, diag);
+  const int64_t groups = pool->attention_data_parallel_size;
+  if (groups > 1 && !status)
+    spec->batcher =
+        config_scale_batcher(sim_pool_policy(&self->sim, spec, POLICY_BATCHER), groups, arena);
   if (pool->kvtier)
     status |= config_bind_policy(&spec->kvtier, POLICY_KVTIER, pool->kvtier, arena, diag);
   if (status || config_check_pool_engine(self, node, pool, diag)) return -1;
@@ -183,14 +204,15 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
     status = diag_error(diag, machine_at, "machine '%s' has no NVLink for the network's 'path'",
                         hardware.name);
   if (status || !self->model.name) return -1;
-  const int64_t others = pool->pipeline_parallel_size * pool->data_parallel_size;
+  const int64_t others =
+      pool->pipeline_parallel_size * pool->data_parallel_size * pool->attention_data_parallel_size;
   if (pool->tensor_parallel_size == 0)
     pool->tensor_parallel_size = hardware.num_gpus > others ? hardware.num_gpus / others : 1;
-  const Parallelism degrees = {.tensor = pool->tensor_parallel_size,
-                               .pipeline = pool->pipeline_parallel_size,
-                               .data = pool->data_parallel_size};
+  const Parallelism degrees = config_degrees(pool);
   if (bind_pool_policies(self, node, pool, arena, diag)) return -1;
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
+  const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
+  pool->kv.max_num_seqs = config_max_decode_seqs(&batcher);
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
       kv_capacity(&self->model, &hardware, degrees, &pool->kv,
@@ -203,7 +225,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
     return -1;
   if (!choice.name) return -1;
   spec->perfmodel = config_load_perfmodel(
-      self, &choice, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
+      self, &choice, pool->engine, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(self, pool, &hardware, &capacity);

@@ -80,9 +80,9 @@ static int add_pools(Results *self, const Report *report, Diag *diag) {
             value_text(role_name(pool->role)), value_text(pool->machine),
             value_whole(pool_machines(pool)),
             value_whole(report->config->pools[i].tensor_parallel_size),
-            value_whole(pool->block_size), value_whole(pool->kv_blocks),
-            value_whole(pool->cpu_kv_blocks), value_real(figures->utilization),
-            value_real(figures->energy_kwh)))
+            value_text(pool->perfmodel->name), value_whole(pool->block_size),
+            value_whole(pool->kv_blocks), value_whole(pool->cpu_kv_blocks),
+            value_real(figures->utilization), value_real(figures->energy_kwh)))
       return -1;
   }
   return 0;

@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -49,6 +49,7 @@ CREATE TABLE pool (
   machine TEXT NOT NULL,
   count INTEGER NOT NULL,
   tensor_parallel_size INTEGER NOT NULL,
+  perfmodel TEXT NOT NULL, -- where its iteration times come from: SET/MODEL_GPU_tpN and so on
   block_size INTEGER NOT NULL,
   kv_blocks INTEGER NOT NULL, -- of one machine
   cpu_kv_blocks INTEGER NOT NULL, -- of its CPU memory, which only a tier that swaps uses

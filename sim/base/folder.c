@@ -17,8 +17,12 @@ const char *const *folder_names(const char *folder, const char *extension, Arena
   DIR *directory = opendir(folder);
   for (struct dirent *entry; directory && (entry = readdir(directory));) {
     const char *name = entry->d_name;
-    const size_t stem = *extension ? strlen(name) - strlen(extension) : strcspn(name, ".");
-    if (*extension ? !text_ends_with(name, extension) : name[stem] != '\0') continue;
+    const bool any = *extension == '*', ends = *extension && !any;
+    const size_t stem = ends  ? strlen(name) - strlen(extension)
+                        : any ? strlen(name)
+                              : strcspn(name, ".");
+    if (ends ? !text_ends_with(name, extension) : any ? name[0] == '.' : name[stem] != '\0')
+      continue;
     if (!text_is_plain(name)) continue; // no configuration could name it
     ARENA_RESERVE(arena, names, capacity, n + 1);
     names[n++] = arena_copy(arena, name, stem);

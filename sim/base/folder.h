@@ -3,8 +3,9 @@
 #define SIM_BASE_FOLDER_H
 #include "sim/base/diag.h"
 
-/* Names without `extension` (".sql"; "": those that have no dot) in order, NULL-terminated; none
- * when the folder cannot be read. Names that are no plain text are left out. */
+/* Names without `extension` (".sql"; "": those that have no dot; "*": all that do not begin with
+ * one) in order, NULL-terminated; none when the folder cannot be read. Names that are no plain text
+ * are left out. */
 const char *const *folder_names(const char *folder, const char *extension, Arena *arena);
 /* The text of a file that the program comes with, at most 64 KiB; NULL with an entry. */
 const char *folder_text(const char *path, Arena *arena, Diag *diag);

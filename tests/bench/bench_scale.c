@@ -36,7 +36,7 @@ enum { SPLIT, FULL, TOGETHER, RELEASED, TETRI, LANES, PIE, FLEXGEN, SEESAW, BASE
   "  prefill: {role: prefill, machine: dgx-h100, tensor_parallel_size: 8}\n"                       \
   "  decode: {role: decode, machine: dgx-h100, tensor_parallel_size: 8}\n"                         \
   "policies: {router: splitwise, pool: fixed, batcher: splitwise, transfer: splitwise}\n"          \
-  "perfmodel: fitted\n"                                                                            \
+  "perfmodel: splitwise-2023\n"                                                                    \
   "slo: none\n"
 
 static const Base bases[BASES] = {
@@ -47,7 +47,7 @@ static const Base bases[BASES] = {
                   "           requests: 1}\n"
                   "pools: {all: {machine: dgx-h100, tensor_parallel_size: 8}}\n"
                   "policies: {router: token_jsq, batcher: continuous}\n"
-                  "perfmodel: fitted\n"
+                  "perfmodel: splitwise-2023\n"
                   "slo: none\n",
                   {"pools.all.count"},
                   {1},

@@ -184,7 +184,7 @@ broken 's/count: 2/num_gpu_blocks_override: 9, kv_cache_memory_bytes: 3 GB/' \
   "bad.yaml:7:69: error: 'kv_cache_memory_bytes' and 'num_gpu_blocks_override' exclude each other"
 broken 's/count: 2/kv_cache_memory_bytes: 70 GB/' 'kv_cache_memory_bytes 70 GB exceeds the'
 broken 's/count: 2/kv_cache_memory_bytes: 1 kB/' 'kv_cache_memory_bytes 1 kB holds no block'
-broken 's/llama2-70b/opt-13b/' "the set 'fitted' has no times of 'opt-13b' on 'h100-80gb'"
+broken 's/llama2-70b/opt-13b/' "there are no times of opt-13b_h100-80gb_tp8"
 
 # All problems at once, of all blocks.
 broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: 0/; s/jsq/jsqq/; s/splitwise/x/' \

@@ -52,7 +52,7 @@ sweep:
   design: {small: {}, marker: {pools.prefill.count: 2}}
   workload.arrivals.rate: [2 /s, 4 /s]
 END_OF_FILE
-fitted=$(ls "$source_dir"/perfmodel/fitted/*.yaml | head -1)
+fitted=$(ls "$source_dir"/perfmodel/fitted/splitwise-2023/*.yaml | head -1)
 if command -v gnuplot >/dev/null; then
   expect 0 "$tandem" sweep rates.yaml --output rates.db
   mkdir home

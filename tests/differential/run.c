@@ -1,7 +1,7 @@
 /* See differential.h. How SplitwiseSim's overrides map to our configuration is the table in
  * `schedulers` and `pools_of`. */
+#include "perfmodel/finder.h"
 #include "perfmodel/hardware.h"
-#include "perfmodel/perfmodel.h"
 #include "sim/base/lines.h"
 #include "tests/differential/differential.h"
 #include "traces/workload.h"

@@ -18,7 +18,7 @@ static void check_times(const Llm *llm, const Hardware *hardware, const EnginePr
                         Arena *arena) {
   Roofline roofline;
   PerfModel model;
-  roofline_init(&roofline, llm, hardware, 1, 1, preset, arena);
+  roofline_init(&roofline, llm, hardware, (Parallelism){1, 1, 1, 1, 1}, preset, arena);
   roofline_compile(&roofline, &model, 4, arena);
   Tick prefill = 0, decode = 0;
   for (int64_t tokens = 1; tokens <= 1000000; tokens *= 10) {
@@ -38,13 +38,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   diag_init(&diag);
   Llm llm = {.name = "small",
              .num_hidden_layers = 2,
+             .num_attention_layers = 2,
              .hidden_size = 64,
              .num_attention_heads = 4,
              .num_key_value_heads = 2,
              .head_dim = 16,
              .intermediate_size = 128,
              .vocab_size = 100,
-             .dtype_bytes = 2};
+             .dtype_bytes = 2,
+             .weight_dtype = DTYPE_BF16,
+             .attention_dtype = DTYPE_BF16,
+             .expert_dtype = DTYPE_BF16,
+             .kv_cache_dtype = DTYPE_BF16};
   Hardware hardware = {.gpu = "slow",
                        .dense_bf16_flops = 1e9,
                        .flops_efficiency = 1,

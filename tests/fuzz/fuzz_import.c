@@ -61,6 +61,7 @@ static void import_one(const Importer *importer, const char *path, Arena *arena)
   const ImportInput input = {.path = path,
                              .model = "llama2-70b",
                              .gpu = "h100-80gb",
+                             .machine = "dgx-h100",
                              .data_dir =
                                  arena_printf(arena, "%s/perfmodel", source ? source : ".")};
   Diag diag;

@@ -4,6 +4,7 @@
  *
  *     golden MODEL_DIR */
 #include "tests/golden/golden.h"
+#include "perfmodel/finder.h"
 #include "perfmodel/llm.h"
 #include "tests/array_trace.h"
 #include <assert.h>

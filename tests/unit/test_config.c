@@ -2,6 +2,8 @@
  * line, and the digest. Messages about bad input are pinned by tests/cli/bad_config.sh. */
 #include "experiments/config/cache.h"
 #include "experiments/config/config.h"
+#include "sim/batcher/batcher.h"
+#include "sim/scheduler.h"
 #include "tests/unit/testing.h"
 
 static const char base[] = "model: llama2-70b\n"
@@ -152,6 +154,31 @@ Test(config, fewer_gpus_are_a_share_of_the_machine) {
                            b->cost_per_hour / a->cost_per_hour};
   for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
     cr_expect_float_eq(shares[i], 0.5, 1e-12, "figure %zu", i);
+}
+
+/* One machine of eight GPUs, whose scheduler has the limits of both groups. */
+Test(config, groups_of_attention_are_one_machine) {
+  const char *text = "model: llama2-70b\n"
+                     "perfmodel: roofline\n"
+                     "workload: {lengths: azure-conv-2023, requests: 1,"
+                     " arrivals: {process: at_once}}\n"
+                     "policies: {batcher: {name: vllm, max_num_seqs: 100}}\n"
+                     "pools: {all: {machine: dgx-h100, attention_data_parallel_size: 2}}\n";
+  const Config config = load(text, NULL, NULL, NULL);
+  const Config whole = load(text, "pools.all.attention_data_parallel_size=1", NULL, NULL);
+  const PoolSpec *pool = &config.sim.pools[0], *one = &whole.sim.pools[0];
+  cr_expect_eq(config.pools[0].tensor_parallel_size, 4);
+  cr_expect_eq(pool->count, 1);
+  const PolicyChoice batcher = sim_pool_policy(&config.sim, pool, POLICY_BATCHER);
+  const SchedulerLimits limits = ((const Batcher *)batcher.policy)->schedules(batcher.state);
+  cr_expect_eq(limits.max_num_seqs, 200);
+  cr_expect_eq(limits.max_num_batched_tokens, 16384);
+  cr_expect_eq(pool->perfmodel->max_decode_seqs, 200);
+  cr_expect_eq(pool->nic_bandwidth, one->nic_bandwidth);
+  cr_expect_eq(pool->nvlink_bandwidth, one->nvlink_bandwidth);
+  cr_expect_eq(pool->host_link.options.to_gpu, one->host_link.options.to_gpu);
+  cr_expect_float_eq(pool->cost_per_hour, one->cost_per_hour, 1e-9);
+  cr_expect_neq(digest_of(&config), digest_of(&whole));
 }
 
 /* TetriInfer's two networks between instances of two of the machine's four GPUs: its RoCE is that

@@ -25,17 +25,19 @@ Test(config_perfmodel, each_way_of_writing_it_gives_its_model) {
   const struct {
     const char *machine, *pool, *lines, *name, *reference;
   } cases[] = {
-      {"dgx-h100", "", "", "llama2-70b_h100-80gb_tp8", NULL},
-      {"dgx-h100", "", "perfmodel: {name: splitwise-sim}\n", "llama2-70b_h100-80gb_tp8", NULL},
+      {"dgx-h100", "", "", "splitwise-2023/llama2-70b_h100-80gb_tp8", NULL},
+      {"dgx-h100", "", "perfmodel: {name: splitwise-sim}\n",
+       "splitwise-sim/llama2-70b_h100-80gb_tp8", NULL},
       {"a10-x8", "", "perfmodel: roofline\n", "llama2-70b_a10_tp8_roofline-graph-engine", NULL},
       {"a10-x8", "", "perfmodel: {name: roofline, preset: eager-2023}\n",
        "llama2-70b_a10_tp8_roofline-eager-2023", NULL},
       {"l4-x8", ", perfmodel: {name: roofline, preset: ideal}", "slo: splitwise\n",
-       "llama2-70b_l4_tp8_roofline-ideal", "llama2-70b_a100-80gb_tp8"},
+       "llama2-70b_l4_tp8_roofline-ideal", "splitwise-2023/llama2-70b_a100-80gb_tp8"},
       {"dgx-h100", ", perfmodel: fitted", "perfmodel: roofline\nslo: splitwise\n",
-       "llama2-70b_h100-80gb_tp8", "llama2-70b_a100-80gb_tp8_roofline-graph-engine"},
+       "splitwise-2023/llama2-70b_h100-80gb_tp8", "llama2-70b_a100-80gb_tp8_roofline-graph-engine"},
       {"dgx-h100", "", "slo: {machine: dgx-h200, perfmodel: roofline}\n",
-       "llama2-70b_h100-80gb_tp8", "llama2-70b_h200-141gb_tp8_roofline-graph-engine"},
+       "splitwise-2023/llama2-70b_h100-80gb_tp8",
+       "llama2-70b_h200-141gb_tp8_roofline-graph-engine"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Config config;
@@ -79,7 +81,7 @@ Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) 
     const char *machine, *pool, *lines, *message;
     int line;
   } cases[] = {
-      {"l4-x8", "", "", "the set 'fitted' has no times of 'llama2-70b' on 'l4'", 5},
+      {"l4-x8", "", "", "there are no times of llama2-70b_l4_tp8_", 5},
       {"dgx-h100", "", "perfmodel: {name: fitted, preset: ideal}\n", "'preset' is for 'roofline'",
        6},
       {"dgx-h100", "", "perfmodel: {preset: ideal}\n", "'preset' is for 'roofline'", 6},
@@ -88,7 +90,8 @@ Test(config_perfmodel, what_makes_no_sense_is_refused_once_and_where_it_stands) 
       {"a10-x8", "", "perfmodel: {name: roofline, all_reduce_scale: 0}\n", "all_reduce_scale", 6},
       {"dgx-h100", "", "perfmodel:\n  name: roofline\n  preset: idle\n", "unknown preset 'idle'",
        8},
-      {"dgx-h100", ", perfmodel: {name: roofline, engine: ideal}", "", "unknown key 'engine'", 5},
+      {"dgx-h100", ", perfmodel: {name: roofline, engine: vllm}", "",
+       "'engine' is for 'fitted', which looks for times by it, not for 'roofline'", 5},
       {"dgx-h100", "", "perfmodel: [roofline]\n", "", 6},
       {"dgx-h100", "", "slo: {machine: v100-32gb-x4, perfmodel: roofline}\n",
        "tensor_parallel_size 8 exceeds the 4 GPUs of machine 'v100-32gb-x4'", 6},

@@ -366,7 +366,8 @@ static const char *const SHIPPED[] = {"bloom-176b_a100-80gb_tp8",
 
 Test(fit, shipped_files_err_on_their_points_by_exactly_what_they_state) {
   for (int m = 0; SHIPPED[m]; m++) {
-    const char *path = arena_printf(&arena, "%s/fitted/%s.yaml", data_dir, SHIPPED[m]);
+    const char *path =
+        arena_printf(&arena, "%s/fitted/splitwise-2023/%s.yaml", data_dir, SHIPPED[m]);
     PerfModel model;
     FitRecord record;
     cr_assert_eq(fit_record_load(&record, path, &arena, &diag), 0);

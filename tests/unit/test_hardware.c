@@ -83,16 +83,16 @@ Test(hardware, kv_capacity_follows_the_formula) {
     int64_t block_bytes, blocks;
   } cases[] = {
       // floor((0.9·8·80 GiB − 352,494,485,504) / (16·4,014,080))
-      {"bloom-176b", 8, {16, 0.9, 0, 0, 0, 0}, 64225280, 4141},
+      {"bloom-176b", 8, {16, 0.9, 0, 0, 0, 0, 0}, 64225280, 4141},
       // the released simulator's: everything that the weights leave, in single tokens
-      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0}, 4014080, 89234},
-      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0}, 2621440, 210645},
+      {"bloom-176b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0}, 4014080, 89234},
+      {"llama2-70b-splitwise-sim", 8, {1, 1.0, 0, 0, 0, 0, 0}, 2621440, 210645},
       // floor((0.9·2·80 GiB − 137,953,296,384 − 2·2 GiB) / (16·327,680))
-      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0}, 5242880, 2359},
-      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0, 0}, 5242880, 1000},
+      {"llama2-70b", 2, {16, 0.9, INT64_C(2) << 30, 0, 0, 0, 0}, 5242880, 2359},
+      {"llama2-70b", 2, {16, 0.9, 0, 1000, 0, 0, 0}, 5242880, 1000},
       // floor(2·3 GB / (16·327,680)), whatever the utilization
-      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000, 0}, 5242880, 1144},
-      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000, 0}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.5, 0, 0, 3000000000, 0, 0}, 5242880, 1144},
+      {"llama2-70b", 2, {16, 0.9, 0, 0, 3000000000, 0, 0}, 5242880, 1144},
   };
   Hardware hardware = machine("dgx-a100");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -111,7 +111,7 @@ Test(hardware, kv_heads_are_copied_when_there_are_fewer_than_gpus) {
   Llm llm = model("llama3-8b");
   llm.num_key_value_heads = 2;
   llm.kv_bytes_per_token = 32768;
-  const KvOptions options = {16, 0.9, 0, 0, 0, 0};
+  const KvOptions options = {16, 0.9, 0, 0, 0, 0, 0};
   KvCapacity two, eight;
   cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){.tensor = 2, .pipeline = 1, .data = 1},
                            &options, place_of_file("t"), &two, &diag),
@@ -170,7 +170,7 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
   Place at = {.path = "a.yaml", .line = 7, .column = 3, .width = 1};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Llm llm = model(cases[i].model);
-    KvOptions options = {16, cases[i].utilization, 0, 0, cases[i].kv_bytes, 0};
+    KvOptions options = {16, cases[i].utilization, 0, 0, cases[i].kv_bytes, 0, 0};
     KvCapacity capacity;
     diag_done(&diag);
     diag_init(&diag);
@@ -183,6 +183,81 @@ Test(hardware, a_model_that_does_not_fit_says_which_tensor_parallel_size_would) 
     cr_assert_eq(cases[i].hint == NULL, entry->hint == NULL, "case %zu", i);
     if (entry->hint) cr_assert_not_null(strstr(entry->hint, cases[i].hint), "%s", entry->hint);
   }
+}
+
+/* gpt-oss-120b on one H100: windows of 256 sequences, 4,718,592 bytes each, are set aside; of so
+ * many sequences that nothing is left the layers with a window are counted as the others. */
+Test(hardware, windows_are_set_aside_for_as_many_sequences_as_there_may_be) {
+  const Hardware hardware = machine("dgx-h100");
+  const Llm llm = model("gpt-oss-120b");
+  const Parallelism one = {1, 1, 1, 1, 1};
+  KvOptions options = {.block_size = 16, .gpu_memory_utilization = 0.9, .max_num_seqs = 256};
+  KvCapacity few, many;
+  cr_assert_eq(kv_capacity(&llm, &hardware, one, &options, place_of_file("t"), &few, &diag), 0);
+  options.max_num_seqs = 100000;
+  cr_assert_eq(kv_capacity(&llm, &hardware, one, &options, place_of_file("t"), &many, &diag), 0);
+  const int64_t left = (int64_t)(0.9 * (double)hardware.gpu_memory_bytes) - llm.weight_bytes;
+  cr_expect_eq(few.block_bytes, 16 * 36864);
+  cr_expect_eq(few.blocks, (left - 256 * INT64_C(4718592)) / few.block_bytes);
+  cr_expect_eq(many.block_bytes, 16 * 73728);
+  cr_expect_eq(many.blocks, left / many.block_bytes);
+}
+
+/* Latent KV is whole on each GPU of a group; groups have weights of their own but for the experts.
+ * */
+Test(hardware, attention_groups_have_their_own_weights_and_kv) {
+  const Hardware hardware = machine("dgx-h200");
+  const Llm llm = model("deepseek-v3");
+  const KvOptions options = {.block_size = 16, .gpu_memory_utilization = 0.9};
+  KvCapacity split, groups;
+  cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){8, 1, 1, 1, 8}, &options,
+                           place_of_file("t"), &split, &diag),
+               0);
+  cr_assert_eq(kv_capacity(&llm, &hardware, (Parallelism){1, 1, 1, 8, 8}, &options,
+                           place_of_file("t"), &groups, &diag),
+               0);
+  cr_expect_eq(groups.block_bytes, 16 * llm.kv_bytes_per_token);
+  cr_expect_eq(split.block_bytes, 8 * groups.block_bytes);
+  const double experts =
+      (double)llm_part_parameters(&llm, LLM_EXPERTS) * dtype_bytes(DTYPE_FP8_BLOCK);
+  const double lost = 7 * ((double)llm.weight_bytes - experts);
+  const double room = (double)(split.blocks * split.block_bytes) - lost;
+  cr_expect_float_eq((double)(groups.blocks * groups.block_bytes), room, 1e8);
+}
+
+Test(hardware, experts_and_formats_that_do_not_fit_the_gpus_are_located) {
+  const struct {
+    const char *model, *machine;
+    Parallelism degrees;
+    const char *message, *hint;
+  } cases[] = {
+      {"gpt-oss-20b", "dgx-h100", {8, 1, 1, 1, 3}, "does not divide the 8 GPUs", NULL},
+      {"llama3-8b", "dgx-h100", {2, 1, 1, 1, 2}, "has no experts", NULL},
+      {"deepseek-r1", "dgx-a100", {8, 1, 1, 1, 1}, "fp8_block, which the GPU 'a100-80gb'", "int4"},
+      {"mixtral-8x7b", "dgx-h100", {2, 1, 1, 8, 1}, "attention_data_parallel_size 8", NULL},
+  };
+  const Place at = {.path = "a.yaml", .line = 7, .column = 3, .width = 1};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const Llm llm = model(cases[i].model);
+    const Hardware hardware = machine(cases[i].machine);
+    diag_done(&diag);
+    diag_init(&diag);
+    cr_assert_eq(hardware_check_split(&llm, &hardware, cases[i].degrees, at, &diag), -1);
+    cr_expect_eq(diag.entries[0].at.line, 7);
+    cr_expect_not_null(strstr(diag.entries[0].message, cases[i].message), "%s",
+                       diag.entries[0].message);
+    if (cases[i].hint) cr_expect_not_null(strstr(diag.entries[0].hint, cases[i].hint));
+  }
+  Llm llm = model("mixtral-8x7b");
+  llm.num_experts = 12;
+  const Hardware hardware = machine("dgx-h100");
+  cr_expect_eq(hardware_check_split(&llm, &hardware, (Parallelism){8, 1, 1, 1, 8}, at, &diag), -1);
+  const Llm weights_alone = model("gpt-oss-120b");
+  const Hardware old = machine("dgx-a100");
+  diag_done(&diag);
+  diag_init(&diag);
+  cr_expect_eq(hardware_check_split(&weights_alone, &old, (Parallelism){2, 1, 1, 1, 1}, at, &diag),
+               0);
 }
 
 Test(hardware, bad_machine_files_are_reported_where_they_are_wrong) {

@@ -3,7 +3,7 @@
  * double formula, every shipped file, flags, located messages; with TANDEM_DATA_DIR also the source
  * tables themselves, and how far the fitted files are from every measured point. Not pinned: how
  * well the model predicts what was never measured (test_fit.c). */
-#include "perfmodel/perfmodel.h"
+#include "perfmodel/finder.h"
 #include "sim/series.h"
 #include "tests/unit/testing.h"
 #include <criterion/criterion.h>
@@ -160,7 +160,7 @@ static void check_pieces(const PerfModel *model) {
 Test(perfmodel, every_shipped_file_compiles_to_pieces_that_join) {
   for (int i = 0; i < N_COMBINATIONS; i++) {
     const Combination *c = &COMBINATIONS[i];
-    PerfModel fitted = load_for("fitted", c->model, c->gpu, c->tp, 300);
+    PerfModel fitted = load_for("splitwise-2023", c->model, c->gpu, c->tp, 300);
     PerfModel released = load_for("splitwise-sim", c->model, c->gpu, c->tp, 300);
     cr_assert_eq(fitted.form, PERF_COMPOSED);
     cr_assert_eq(released.form, PERF_SPLITWISE_SIM);
@@ -172,7 +172,7 @@ Test(perfmodel, every_shipped_file_compiles_to_pieces_that_join) {
 Test(perfmodel, fitted_times_never_fall_with_more_work) {
   for (int i = 0; i < N_COMBINATIONS; i++) {
     const Combination *c = &COMBINATIONS[i];
-    PerfModel model = load_for("fitted", c->model, c->gpu, c->tp, 256);
+    PerfModel model = load_for("splitwise-2023", c->model, c->gpu, c->tp, 256);
     for (int64_t n = 1; n < 256; n++) {
       for (int64_t context = n; context < 200000; context += 997) {
         Tick ticks = perfmodel_decode_step(&model, n, context);
@@ -186,7 +186,7 @@ Test(perfmodel, fitted_times_never_fall_with_more_work) {
 }
 
 Test(perfmodel, the_closed_form_over_a_piece_equals_step_by_step) {
-  PerfModel model = load_for("fitted", "bloom-176b", "h100-80gb", 8, 64);
+  PerfModel model = load_for("splitwise-2023", "bloom-176b", "h100-80gb", 8, 64);
   for (int64_t n = 1; n <= 64; n++) {
     int64_t context = 130 * n, iterations = 20;
     const DecodePiece *piece = perfmodel_decode(&model, n, context);
@@ -274,11 +274,11 @@ Test(perfmodel, known_values_come_out) {
       {"splitwise-sim", "bloom-176b", "h100-80gb", 2048, 0, 0, 251.964009, 1e-8},
       {"splitwise-sim", "llama2-70b", "h100-80gb", 1, 0, 0, 64.6613, 1e-5},
       {"splitwise-sim", "llama2-70b", "a100-80gb", 0, 32, 32, 42.6921, 1e-5},
-      {"fitted", "bloom-176b", "h100-80gb", 0, 1, 576, 36.1, 0.02},
-      {"fitted", "bloom-176b", "h100-80gb", 0, 64, 36864, 63.82, 0.02},
-      {"fitted", "bloom-176b", "a100-80gb", 0, 64, 36864, 96.58, 0.02},
-      {"fitted", "bloom-176b", "h100-80gb", 2048, 0, 0, 253.1, 0.02},
-      {"fitted", "llama2-70b", "h100-80gb", 0, 32, 18432, 38.62, 0.03},
+      {"splitwise-2023", "bloom-176b", "h100-80gb", 0, 1, 576, 36.1, 0.02},
+      {"splitwise-2023", "bloom-176b", "h100-80gb", 0, 64, 36864, 63.82, 0.02},
+      {"splitwise-2023", "bloom-176b", "a100-80gb", 0, 64, 36864, 96.58, 0.02},
+      {"splitwise-2023", "bloom-176b", "h100-80gb", 2048, 0, 0, 253.1, 0.02},
+      {"splitwise-2023", "llama2-70b", "h100-80gb", 0, 32, 18432, 38.62, 0.03},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     PerfModel model = load_for(cases[i].set, cases[i].model, cases[i].gpu, 8, 2048);
@@ -366,11 +366,14 @@ Test(perfmodel, a_missing_combination_names_those_there_are) {
     const char *set, *model, *message, *hint;
     int64_t tp;
   } cases[] = {
-      {"fitted", "llama3-8b", "no times of 'llama3-8b' on 'a100-80gb'",
-       "it has bloom-176b_a100-80gb_tp8, llama2-70b_a100-80gb_tp8, llama2-70b_a100-80gb_tp4, ", 8},
-      {"fitted", "llama2-70b", "no times of 'llama2-70b' on 'a100-80gb'",
-       "it has llama2-70b_a100-80gb_tp2, llama2-70b_a100-80gb_tp4, llama2-70b_a100-80gb_tp8, "
-       "llama2-70b_h100-80gb-pcap_tp2, ",
+      {"splitwise-2023", "llama3-8b", "no times of 'llama3-8b' on 'a100-80gb'",
+       "nearest first, there are splitwise-2023/bloom-176b_a100-80gb_tp8, "
+       "splitwise-2023/llama2-70b_a100-80gb_tp8, splitwise-2023/llama2-70b_a100-80gb_tp4, ",
+       8},
+      {"splitwise-2023", "llama2-70b", "no times of 'llama2-70b' on 'a100-80gb'",
+       "there are splitwise-2023/llama2-70b_a100-80gb_tp2, "
+       "splitwise-2023/llama2-70b_a100-80gb_tp4, splitwise-2023/llama2-70b_a100-80gb_tp8, "
+       "splitwise-2023/llama2-70b_h100-80gb-pcap_tp2, ",
        1},
       {"fited", "llama2-70b", "unknown set of performance models 'fited'", "'splitwise-sim'", 8},
   };
@@ -490,7 +493,7 @@ Test(perfmodel, fitted_files_predict_every_measured_point) {
   cr_assert_eq(n, 1260);
   for (int c = 0; c < N_COMBINATIONS; c++) {
     const Combination *of = &bounds[c].of;
-    PerfModel model = load_for("fitted", of->model, of->gpu, of->tp, 64);
+    PerfModel model = load_for("splitwise-2023", of->model, of->gpu, of->tp, 64);
     double prefill = 0, decode = 0;
     for (int i = 0; i < n; i++) {
       Measured at = rows[i];

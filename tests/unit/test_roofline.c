@@ -37,7 +37,7 @@ static Roofline roofline(const char *llm_name, const char *machine_name, int64_t
   const Hardware hardware = machine(machine_name);
   const EnginePreset engine = preset(preset_name);
   Roofline made;
-  roofline_init(&made, &llm, &hardware, tp, pp, &engine, &arena);
+  roofline_init(&made, &llm, &hardware, (Parallelism){tp, pp, 1, 1, 1}, &engine, &arena);
   return made;
 }
 
@@ -72,7 +72,7 @@ Test(roofline, terms_are_the_sums_of_their_operators) {
                              .all_reduce_latency = 10000000};
   const EnginePreset engine = {"mine", 3000000000, 2000000, 50000000};
   Roofline made;
-  roofline_init(&made, &llm, &hardware, 8, 1, &engine, &arena);
+  roofline_init(&made, &llm, &hardware, (Parallelism){8, 1, 1, 1, 1}, &engine, &arena);
   const double flops = 0.5e15, memory = 1e12, link = 200e9, latency = 10e-6;
   cr_assert_str_eq(made.name, "llama2-70b_round_tp8_roofline-mine");
   assert_close(made.overhead, 3e-3, 1e-12, "overhead");
@@ -105,7 +105,7 @@ Test(roofline, one_gpu_needs_no_link_and_kv_heads_are_copied_when_there_are_too_
   const Llm opt = model("opt-13b");
   const EnginePreset ideal = preset("ideal");
   Roofline same;
-  roofline_init(&same, &opt, &slow, 1, 1, &ideal, &arena);
+  roofline_init(&same, &opt, &slow, (Parallelism){1, 1, 1, 1, 1}, &ideal, &arena);
   const BatchShape batch = prompt_of(512);
   cr_assert_eq(roofline_stage_seconds(&one, &batch, true),
                roofline_stage_seconds(&same, &batch, true));
@@ -113,10 +113,104 @@ Test(roofline, one_gpu_needs_no_link_and_kv_heads_are_copied_when_there_are_too_
   const Hardware eight = machine("dgx-h100");
   Roofline four_heads, two_heads;
   llm.num_key_value_heads = 4;
-  roofline_init(&four_heads, &llm, &eight, 8, 1, &ideal, &arena);
+  roofline_init(&four_heads, &llm, &eight, (Parallelism){8, 1, 1, 1, 1}, &ideal, &arena);
   llm.num_key_value_heads = 2;
-  roofline_init(&two_heads, &llm, &eight, 8, 1, &ideal, &arena);
+  roofline_init(&two_heads, &llm, &eight, (Parallelism){8, 1, 1, 1, 1}, &ideal, &arena);
   cr_assert_eq(four_heads.decode_attention.memory_slope, two_heads.decode_attention.memory_slope);
+}
+
+/* Mixtral on two GPUs: each holds half of every expert, 3·4096·7168 parameters. One token reaches 2
+ * of 8 experts, two tokens 8·(1 − 0.75²) = 3.5. */
+Test(roofline, experts_are_read_as_far_as_tokens_reach_them) {
+  const Roofline two = roofline("mixtral-8x7b", "dgx-h100", 2, 1, "ideal");
+  const Hardware hardware = machine("dgx-h100");
+  const double memory = hardware_memory_rate(&hardware), flops = hardware_compute_rate(&hardware);
+  const double each = 32 * 3 * 4096.0 * 7168, io = 32 * 2 * 2.0 * (2 * 4096 + 3 * 7168);
+  for (int n = 1; n <= 2; n++)
+    assert_close(roofline_experts_seconds(&two.experts, n),
+                 ((n == 1 ? 2 : 3.5) * 2 * each + n * io) / memory, 1e-12, "few");
+  assert_close(roofline_experts_seconds(&two.experts, 1e5), 1e5 * 2 * 2 * each / flops, 1e-12,
+               "many");
+}
+
+/* With whole experts a GPU has as many bytes of them and as many FLOPs in the mean; the one that
+ * has the most has 1.36 times as many on four. */
+Test(roofline, the_most_loaded_gpu_of_spread_experts_is_waited_for) {
+  const Llm llm = model("qwen3-30b-a3b");
+  const Hardware hardware = machine("dgx-h100");
+  const EnginePreset ideal = preset("ideal");
+  Roofline sliced, spread;
+  roofline_init(&sliced, &llm, &hardware, (Parallelism){4, 1, 1, 1, 1}, &ideal, &arena);
+  roofline_init(&spread, &llm, &hardware, (Parallelism){4, 1, 1, 1, 4}, &ideal, &arena);
+  assert_close(spread.experts.compute_slope, 1.36 * sliced.experts.compute_slope, 1e-12, "FLOPs");
+  assert_close(spread.experts.held * spread.experts.memory_each,
+               sliced.experts.held * sliced.experts.memory_each, 1e-12, "bytes");
+  cr_assert_str_eq(spread.name, "qwen3-30b-a3b_h100-80gb_tp4_ep4_roofline-ideal");
+}
+
+/* FP8 halves what is read and has twice the rate; embedding, head and activations stay. */
+Test(roofline, products_run_at_the_peak_of_their_format) {
+  const LlmFormats fp8 = {DTYPE_FP8, LLM_UNSAID, LLM_UNSAID, DTYPE_FP8};
+  const Llm plain = model("llama3.1-70b");
+  Llm llm;
+  cr_assert_eq(llm_load_as(&llm, "llama3.1-70b", &fp8, data_dir, place_of_file("t"), &arena, &diag),
+               0);
+  Hardware hardware = machine("dgx-h100");
+  hardware.dense_fp8_flops = 2 * hardware.dense_bf16_flops;
+  const EnginePreset ideal = preset("ideal");
+  Roofline wide, narrow;
+  roofline_init(&wide, &plain, &hardware, (Parallelism){4, 1, 1, 1, 1}, &ideal, &arena);
+  roofline_init(&narrow, &llm, &hardware, (Parallelism){4, 1, 1, 1, 1}, &ideal, &arena);
+  cr_expect_eq(2 * narrow.linear.memory_fixed, wide.linear.memory_fixed);
+  cr_expect_eq(2 * narrow.linear.compute_slope, wide.linear.compute_slope);
+  cr_expect_eq(2 * narrow.decode_attention.memory_slope, wide.decode_attention.memory_slope);
+  cr_expect_eq(narrow.linear.memory_slope, wide.linear.memory_slope);
+  cr_expect_eq(narrow.head.memory_fixed, wide.head.memory_fixed);
+}
+
+/* Latent KV, 576 elements of 61 layers, is read whole by each GPU, and absorbed heads have 2·512 +
+ * 64 elements, plain ones 192 and 128. */
+Test(roofline, latent_kv_is_read_once_for_all_heads) {
+  const Roofline eight = roofline("deepseek-v3", "dgx-h200", 8, 1, "ideal");
+  const Hardware hardware = machine("dgx-h200");
+  const double memory = hardware_memory_rate(&hardware), flops = hardware_compute_rate(&hardware);
+  assert_close(eight.decode_attention.memory_slope, 61 * 576 * 2 / memory, 1e-12, "read");
+  assert_close(eight.decode_attention.compute_slope, 61 * 2 * 16 * 1088 / flops, 1e-12, "decode");
+  assert_close(eight.prefill_attention.compute_slope, 61 * 16 * 320 / flops, 1e-12, "prefill");
+}
+
+/* Half of gpt-oss's layers see 128 tokens: beyond, a token of context costs half as much. The
+ * compiled model has the bend where it is, and experts within a percent between the sizes it knows.
+ * */
+Test(roofline, windows_bend_attention_where_they_are_full) {
+  const Roofline made = roofline("gpt-oss-120b", "dgx-h100", 1, 1, "ideal");
+  const double before = roofline_window_decode(&made.windows[0], 8, 8 * 128);
+  cr_expect_eq(roofline_window_decode(&made.windows[0], 8, 8 * 5000), before);
+  assert_close(roofline_term_seconds(&made.decode_attention, 8 * 128), before, 1e-12, "half");
+  assert_close(roofline_window_prefill(&made.windows[0], 1000.0 * 1000),
+               made.windows[0].prefill_slope * (2 * 1000 * 128 - 128 * 128), 1e-12, "prefill");
+  PerfModel compiled;
+  roofline_compile(&made, &compiled, 64, &arena);
+  const BatchShape batches[] = {decode_of(8, 100), decode_of(8, 5000), decode_of(40, 5000),
+                                decode_of(23, 77), prompt_of(3000),    prompt_of(777)};
+  for (size_t i = 0; i < COUNT(batches); i++)
+    assert_close(tick_seconds(perfmodel_iteration(&compiled, &batches[i], NULL)),
+                 roofline_stage_seconds(&made, &batches[i], true), 0.01, "compiled");
+}
+
+/* Eight groups read attention's weights whole, with an eighth of the tokens each. */
+Test(roofline, attention_groups_share_the_tokens) {
+  const Llm llm = model("deepseek-v3");
+  const Hardware hardware = machine("dgx-h200");
+  const EnginePreset ideal = preset("ideal");
+  Roofline one, groups;
+  roofline_init(&one, &llm, &hardware, (Parallelism){1, 1, 1, 1, 1}, &ideal, &arena);
+  roofline_init(&groups, &llm, &hardware, (Parallelism){1, 1, 1, 8, 8}, &ideal, &arena);
+  cr_expect_eq(groups.linear.memory_fixed, one.linear.memory_fixed);
+  assert_close(8 * groups.linear.compute_slope, one.linear.compute_slope, 1e-12, "products");
+  assert_close(8 * groups.decode_attention.memory_slope, one.decode_attention.memory_slope, 1e-12,
+               "attention");
+  cr_expect_gt(groups.linear_link.slope, 0);
 }
 
 /* Each system's own machines, with the tensor parallel sizes that its paper uses or that fit. */
@@ -169,7 +263,7 @@ Test(roofline, the_compiled_model_is_the_closed_form) {
 }
 
 Test(roofline, every_systems_own_machine_holds_its_model_and_has_sound_times) {
-  static const KvOptions options = {16, 0.9, INT64_C(512) << 20, 0, 0, 0};
+  static const KvOptions options = {16, 0.9, INT64_C(512) << 20, 0, 0, 0, 0};
   for (size_t i = 0; i < N_OWN; i++) {
     const Llm llm = model(own[i].model);
     const Hardware hardware = machine(own[i].machine);
@@ -279,7 +373,8 @@ Test(roofline, every_machine_runs_a_model) {
     const Hardware hardware = machine(*name);
     if (hardware.sm == 0) continue; // any processor: its peaks are those of none
     Roofline made;
-    roofline_init(&made, &llm, &hardware, hardware.num_gpus, 1, &engine, &arena);
+    roofline_init(&made, &llm, &hardware, (Parallelism){hardware.num_gpus, 1, 1, 1, 1}, &engine,
+                  &arena);
     const BatchShape batch = prompt_of(1024);
     // between 5% and all of the peak, whatever the link
     const double seconds = roofline_stage_seconds(&made, &batch, true);

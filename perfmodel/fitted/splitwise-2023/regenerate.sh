@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the fitted models again, and the table of their errors in perfmodel/README.md:
 #
-#   perfmodel/fitted/regenerate.sh TANDEM perf_model.csv
+#   perfmodel/fitted/splitwise-2023/regenerate.sh TANDEM perf_model.csv
 #
 # TANDEM is the program, perf_model.csv SplitwiseSim's data/perf_model.csv. Its power-capped rows
 # are the uncapped ones times a constant, which a check of both together would rightly leave out;
@@ -76,5 +76,5 @@ awk '
   skip = 1
 }
 /^<!-- end -->/ { skip = 0 }
-!skip' "$home/../README.md" >README.md
-cp README.md "$home/../README.md"
+!skip' "$home/../../README.md" >README.md
+cp README.md "$home/../../README.md"

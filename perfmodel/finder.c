@@ -1,0 +1,162 @@
+/* See finder.h. */
+#include "perfmodel/finder.h"
+#include "perfmodel/datafile.h"
+#include "sim/base/folder.h"
+#include "sim/base/sort.h"
+#include <stdlib.h>
+#include <string.h>
+
+const char finder_set_2023[] = "splitwise-2023";
+
+/* ---- What there is ---- */
+
+typedef struct FileList {
+  PerfFile *items;
+  size_t count, capacity;
+  Arena *arena;
+} FileList;
+
+static void add_folder(FileList *list, const char *root, const char *folder) {
+  Arena *arena = list->arena;
+  const char *path = arena_printf(arena, "%s/%s", root, folder);
+  PerfFile file = {.folder = folder};
+  setup_parse_folder(&file.setup, folder, arena);
+  for (const char *const *name = folder_names(path, ".yaml", arena); *name; name++) {
+    if (!setup_parse_name(&file.setup, *name, arena)) continue;
+    file.path = arena_printf(arena, "%s/%s.yaml", path, *name);
+    file.name = *name;
+    ARENA_RESERVE(arena, list->items, list->capacity, list->count + 1);
+    list->items[list->count++] = file;
+  }
+}
+
+static int compare_files(const void *a, const void *b) {
+  const PerfFile *left = a, *right = b;
+  const int distance = compare_ints(&left->distance, &right->distance);
+  const int folder = strcmp(left->folder, right->folder);
+  return distance ? distance : folder ? folder : strcmp(left->name, right->name);
+}
+
+PerfFile *finder_files(const PerfSetup *asked, const char *data_dir, size_t *ret_n, Arena *arena) {
+  FileList list = {.arena = arena};
+  const char *root = arena_printf(arena, "%s/fitted", data_dir);
+  for (const char *const *folder = folder_names(root, "*", arena); *folder; folder++)
+    add_folder(&list, root, *folder);
+  for (size_t i = 0; i < list.count && asked; i++)
+    list.items[i].distance = setup_distance(&list.items[i].setup, asked);
+  if (list.count > 0) qsort(list.items, list.count, sizeof *list.items, compare_files);
+  *ret_n = list.count;
+  return list.items;
+}
+
+enum { NEAREST_SHOWN = 6 };
+
+static void hint_nearest(const PerfFile *files, size_t n, Diag *diag) {
+  const char *names = n > 0 ? "" : "none at all";
+  for (size_t i = 0; i < n && i < NEAREST_SHOWN; i++)
+    names = arena_printf(&diag->arena, "%s%s%s/%s", names, i > 0 ? ", " : "", files[i].folder,
+                         files[i].name);
+  diag_hint(diag, "nearest first, there are %s; 'roofline' needs no measurements", names);
+}
+
+/* ---- Sets ---- */
+
+static int report_set(const char *set, const PerfSetup *asked, const char *data_dir, Place at,
+                      Diag *diag) {
+  Arena *arena = &diag->arena;
+  size_t n = 0, n_set = 0;
+  PerfFile *files = finder_files(asked, data_dir, &n, arena);
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(files[i].folder, set) == 0) files[n_set++] = files[i];
+  if (n_set == 0) {
+    diag_error(diag, at, "unknown set of performance models '%s'", set);
+    diag_hint(diag,
+              "'%s', 'splitwise-sim', 'roofline', the path of a .yaml file, or "
+              "{engine: vllm}",
+              finder_set_2023);
+    return -1;
+  }
+  diag_error(diag, at, "the set '%s' has no times of '%s' on '%s' with tensor_parallel_size %lld",
+             set, asked->model, asked->gpu, (long long)asked->tensor_parallel_size);
+  hint_nearest(files, n_set, diag);
+  return -1;
+}
+
+int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,
+                       int64_t tensor_parallel_size, int64_t max_decode_seqs, const char *data_dir,
+                       Place at, Arena *arena, Diag *diag) {
+  if (datafile_is_path(set)) return perfmodel_load(self, set, max_decode_seqs, arena, diag);
+  const PerfSetup asked = {.model = model,
+                           .gpu = gpu,
+                           .tensor_parallel_size = tensor_parallel_size,
+                           .weight_dtype = DTYPE_BF16,
+                           .kv_cache_dtype = DTYPE_BF16};
+  const char *name = setup_name(&asked, arena);
+  const char *path = datafile_find(data_dir, arena_printf(arena, "fitted/%s", set), name, arena);
+  if (!path) return report_set(set, &asked, data_dir, at, diag);
+  if (perfmodel_load(self, path, max_decode_seqs, arena, diag)) return -1;
+  self->name = arena_printf(arena, "%s/%s", set, name);
+  return 0;
+}
+
+/* ---- Engines ---- */
+
+/* Whether `version` is what was asked for, 0.24.0 for 0.24. */
+static bool is_version(const char *version, const char *asked) {
+  const size_t length = strlen(asked);
+  return strncmp(version, asked, length) == 0 &&
+         (version[length] == '\0' || version[length] == '.');
+}
+
+/* ", version 0.24.0 for 0.33": what differs from what was asked for. */
+static const char *difference(const PerfSetup *there, const PerfSetup *asked, Arena *arena) {
+  const char *text = "";
+  if (asked->engine_version && !is_version(there->engine_version, asked->engine_version))
+    text = arena_printf(arena, ", version %s for %s", there->engine_version, asked->engine_version);
+  if (asked->kv_cache_dtype == there->kv_cache_dtype) return text;
+  return arena_printf(arena, "%s, KV cache in %s for %s", text, dtype_names[there->kv_cache_dtype],
+                      dtype_names[asked->kv_cache_dtype]);
+}
+
+static int load_file(PerfModel *self, const PerfFile *file, const PerfSetup *asked,
+                     int64_t max_decode_seqs, Arena *arena, Diag *diag) {
+  PerfModel model;
+  if (perfmodel_load(&model, file->path, max_decode_seqs, arena, diag)) return -1;
+  const char *name = setup_name(&model.setup, arena),
+             *folder = setup_engine_name(&model.setup, arena);
+  if (!folder || strcmp(folder, file->folder) != 0 || strcmp(name, file->name) != 0)
+    return diag_error(diag, place_of_file(file->path), "the file says that it is '%s/%s.yaml'",
+                      folder ? folder : "unknown", name);
+  *self = model;
+  self->name = arena_printf(arena, "%s/%s", folder, name);
+  self->taken = arena_printf(arena, "%s%s", self->name, difference(&model.setup, asked, arena));
+  return 0;
+}
+
+int perfmodel_load_nearest(PerfModel *self, const PerfSetup *asked, bool or_2023,
+                           int64_t max_decode_seqs, const char *data_dir, Place at, Arena *arena,
+                           Diag *diag) {
+  size_t n = 0;
+  const PerfFile *files = finder_files(asked, data_dir, &n, arena);
+  for (size_t i = 0; i < n; i++)
+    if (setup_serves(&files[i].setup, asked))
+      return load_file(self, &files[i], asked, max_decode_seqs, arena, diag);
+  PerfSetup of_2023 = *asked;
+  of_2023.engine = of_2023.engine_version = NULL;
+  if (dtype_bytes((Dtype)asked->weight_dtype) >= 2) of_2023.weight_dtype = DTYPE_BF16;
+  for (size_t i = 0; or_2023 && i < n; i++)
+    if (strcmp(files[i].folder, finder_set_2023) == 0 && setup_serves(&files[i].setup, &of_2023)) {
+      if (perfmodel_load_for(self, finder_set_2023, asked->model, asked->gpu,
+                             asked->tensor_parallel_size, max_decode_seqs, data_dir, at, arena,
+                             diag))
+        return -1;
+      if (asked->engine_version)
+        self->taken =
+            arena_printf(arena, "%s, for %s %s", self->name, asked->engine, asked->engine_version);
+      return 0;
+    }
+  diag_error(diag, at, "there are no times of %s by any version of %s", setup_name(asked, arena),
+             asked->engine);
+  hint_nearest(files, n, diag);
+  return -1;
+}
