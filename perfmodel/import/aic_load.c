@@ -140,7 +140,7 @@ static int read_all_reduce(AicLayers *self, Diag *diag) {
   const AicEngine *engine = self->engine;
   const PerfSetup *setup = &self->setup;
   const AicQuery query = {.name = "custom_allreduce",
-                          .filters = {{"variant", {engine->all_reduce}, .may_miss = true},
+                          .filters = {{"variant", {engine->all_reduce, "nccl"}, .may_miss = true},
                                       {"dtype", {"bfloat16", "half"}, .may_miss = true},
                                       {"num_gpus", .number = setup->tensor_parallel_size}},
                           .keys = {"message_size"}};

@@ -37,8 +37,8 @@ typedef struct AicFound {
 
 /* Whether the folder has the table. */
 bool aic_has(const char *folder, const char *name, Arena *arena);
-/* The folders beside this one that are of `engine` (all: NULL) and have the table, in order of their
- * names, NULL-terminated. */
+/* The folders beside this one that are of `engine` (all: NULL) and have the table, in order of
+ * their names, NULL-terminated. */
 const char *const *aic_beside(const char *folder, const char *engine, const char *name,
                               Arena *arena);
 /* ENGINE-VERSION, the last part of a folder's path. */

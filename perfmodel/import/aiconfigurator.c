@@ -75,6 +75,9 @@ static int find_model(Composing *self, Diag *diag) {
   if (llm_load_as(llm, input->model, &formats, input->data_dir, place_of_file("--model"),
                   self->profile->arena, diag))
     return -1;
+  // NVFP4 checkpoints of such models leave attention in 16 bits (hf_quant_config.json's excludes)
+  if (llm->weight_dtype == DTYPE_NVFP4 && llm_moe_layers(llm) > 0)
+    llm->attention_dtype = DTYPE_BF16;
   self->layers.setup.model = llm->name;
   self->layers.setup.weight_dtype = llm_quantization(llm);
   self->layers.setup.kv_cache_dtype = llm->kv_cache_dtype;
@@ -190,9 +193,8 @@ static void add_linear(Composing *self) {
 /* Whether one GPU can hold the KV of a row. */
 static bool fits(Composing *self, double tokens) {
   const Llm *llm = &self->layers.llm;
-  const int64_t shares = self->layers.setup.tensor_parallel_size < llm->num_key_value_heads
-                             ? self->layers.setup.tensor_parallel_size
-                             : llm->num_key_value_heads;
+  const int64_t heads = llm_cached_heads(llm), gpus = self->layers.setup.tensor_parallel_size;
+  const int64_t shares = gpus < heads ? gpus : heads;
   const double bytes = tokens * (double)llm->kv_bytes_per_token / (double)shares;
   const bool good = bytes <= (double)self->layers.hardware.gpu_memory_bytes && tokens <= MAX_TOKENS;
   self->beyond_memory += !good;
@@ -309,6 +311,9 @@ static void set_assumptions(const Composing *self) {
   Arena *arena = profile->arena;
   const AicLayers *layers = &self->layers;
   set_sources(self);
+  if (layers->llm.attention_dtype != layers->llm.weight_dtype)
+    profile_set_fact(profile, "assumption_attention_dtype",
+                     dtype_names[layers->llm.attention_dtype]);
   profile_set_fact(profile, "assumption_kernels",
                    arena_printf(arena, "not measured, 3 us and bytes over 0.8 of the bandwidth: %s",
                                 list_kernels(self)));
