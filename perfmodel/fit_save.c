@@ -1,5 +1,5 @@
 /* Writes model files. Times are rounded to ticks, and no curve falls; that no row of
- * decode_attention lies below another is settled where the file is read (decode_rows.h). */
+ * decode_attention lies below another is settled where the file is read (table_rows.h). */
 #include "perfmodel/fit_file.h"
 #include "sim/base/cleanup.h"
 #include "sim/base/output.h"

@@ -18,47 +18,9 @@ int batch_compare(const BatchShape *a, const BatchShape *b) {
   return compare_pairs(pairs, sizeof pairs / sizeof *pairs);
 }
 
-static Extrapolation range_flag(int64_t low, int64_t high, int64_t x) {
-  if (x >= low && x <= high) return EXTRAPOLATION_NONE;
-  return 2 * x >= low && x <= 2 * high ? EXTRAPOLATION_NEAR : EXTRAPOLATION_FAR;
-}
-
 static Extrapolation curve_flag(const Pwl *curve, int64_t x) {
   if (curve->n_segments == 0) return EXTRAPOLATION_NONE;
-  return range_flag(curve->low, curve->high, x);
-}
-
-static Extrapolation worse(Extrapolation a, Extrapolation b) {
-  return a > b ? a : b;
-}
-
-/* Row n as lower + (upper − lower)·numerator/denominator of two measured rows. */
-typedef struct RowMix {
-  const DecodeRow *lower, *upper;
-  int64_t numerator, denominator;
-} RowMix;
-
-static RowMix mix_of_row(const DecodeTable *table, int64_t n) {
-  const DecodeRow *rows = table->rows;
-  int32_t i = 0;
-  while (i + 2 < table->n_rows && n > rows[i + 1].seqs)
-    i++;
-  if (table->n_rows == 1 || n <= rows[0].seqs) return (RowMix){&rows[0], &rows[0], 0, 1};
-  return (RowMix){&rows[i], &rows[i + 1], n - rows[i].seqs, rows[i + 1].seqs - rows[i].seqs};
-}
-
-static FineTick mix_values(const RowMix *mix, FineTick lower, FineTick upper, FineTick most) {
-  const FineTick value = lower + (upper - lower) * mix->numerator / mix->denominator;
-  return value < 0 ? 0 : value > most ? most : value;
-}
-
-static FineTick mix_eval(const RowMix *mix, int64_t context) {
-  return mix_values(mix, pwl_fine(&mix->lower->curve, context),
-                    pwl_fine(&mix->upper->curve, context), fine_from_ticks(PWL_TICKS_MAX));
-}
-
-static int64_t mix_bounds(const RowMix *mix, int64_t lower, int64_t upper) {
-  return (int64_t)mix_values(mix, lower, upper, PWL_TICKS_MAX);
+  return extrapolation_of(curve->low, curve->high, x);
 }
 
 /* Contexts at which a row may change slope or flag, ascending from 0 without repeats. `points` has
@@ -68,7 +30,7 @@ static int mix_points(const RowMix *mix, int64_t low, int64_t high, int64_t *poi
   int n = 0;
   for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
     points[n++] = bounds[i];
-  const DecodeRow *rows[] = {mix->lower, mix->upper};
+  const CurveRow *rows[] = {mix->lower, mix->upper};
   for (int r = 0; r < 2; r++) {
     const Pwl *curve = &rows[r]->curve;
     for (int32_t i = 0; i < curve->n_segments; i++)
@@ -92,19 +54,19 @@ static void pieces_push(PieceList *list, DecodePiece piece) {
  * not fall. What the rounding of knots lets rows come closer is no fall. */
 static void compile_row(PieceList *list, const RowMix *mix, FineTick constant, Extrapolation flag,
                         int64_t *points) {
-  int64_t low = mix_bounds(mix, mix->lower->curve.low, mix->upper->curve.low);
-  int64_t high = mix_bounds(mix, mix->lower->curve.high, mix->upper->curve.high);
+  const int64_t low = row_mix_low(mix), high = row_mix_high(mix);
   int n_points = mix_points(mix, low, high, points);
   for (int i = 0; i < n_points; i++) {
     bool last = i + 1 == n_points;
     int64_t start = points[i];
     int64_t next = last ? start + LAST_PIECE_SPAN : points[i + 1];
-    const FineTick here = mix_eval(mix, start), rise = mix_eval(mix, next) - here;
+    const FineTick here = row_mix_fine(mix, start), rise = row_mix_fine(mix, next) - here;
     pieces_push(list, (DecodePiece){.start = start,
                                     .end = last ? INT64_MAX : next,
                                     .base = constant + here,
                                     .slope = rise > 0 ? rise / (next - start) : 0,
-                                    .extrapolation = worse(flag, range_flag(low, high, start))});
+                                    .extrapolation = extrapolation_worse(
+                                        flag, extrapolation_of(low, high, start))});
   }
 }
 
@@ -113,11 +75,11 @@ static FineTick constant_of_row(const PerfModel *self, int64_t n, FineTick head,
   *ret_flag = curve_flag(&self->head, n);
   if (self->form == PERF_SPLITWISE_SIM) return head;
   const int64_t padded = captured_size(&self->captured, n);
-  *ret_flag = worse(*ret_flag, curve_flag(&self->linear, padded));
+  *ret_flag = extrapolation_worse(*ret_flag, curve_flag(&self->linear, padded));
   return fine_from_ticks(self->overhead) + pwl_fine(&self->linear, padded) + head;
 }
 
-static int64_t *points_alloc(const DecodeTable *table, Arena *arena) {
+static int64_t *points_alloc(const CurveTable *table, Arena *arena) {
   int32_t most = 0;
   for (int32_t i = 0; i < table->n_rows; i++)
     if (table->rows[i].curve.n_segments > most) most = table->rows[i].curve.n_segments;
@@ -144,6 +106,15 @@ static void fold_curve(uint64_t *hash, const Pwl *curve) {
   fold_words(hash, (const int64_t[]){curve->low, curve->high}, 2);
 }
 
+static void fold_table(uint64_t *hash, const CurveTable *table) {
+  if (table->n_rows == 0) return;
+  fold_words(hash, (const int64_t[]){table->n_rows, table->low, table->high}, 3);
+  for (int32_t i = 0; i < table->n_rows; i++) {
+    fold_words(hash, &table->rows[i].key, 1);
+    fold_curve(hash, &table->rows[i].curve);
+  }
+}
+
 static uint64_t digest_of(const PerfModel *model) {
   uint64_t hash = 0;
   fold_words(&hash, (const int64_t[]){model->form, model->overhead}, 2);
@@ -152,6 +123,8 @@ static uint64_t digest_of(const PerfModel *model) {
   fold_curve(&hash, &model->linear);
   fold_curve(&hash, &model->prefill_attention);
   fold_curve(&hash, &model->head);
+  fold_table(&hash, &model->prefill_rows);
+  fold_table(&hash, &model->mixed_attention);
   hash = hash_fold(hash, hash_bytes(&model->mixed_factor, sizeof model->mixed_factor));
   const int32_t n_pieces = model->row_first[model->max_decode_seqs + 1];
   for (int32_t i = 0; i < n_pieces; i++) {
@@ -164,7 +137,7 @@ static uint64_t digest_of(const PerfModel *model) {
   return hash;
 }
 
-void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_decode_seqs,
+void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_decode_seqs,
                        Arena *arena) {
   assert(max_decode_seqs >= 1 && max_decode_seqs < INT32_MAX / 64);
   PieceList list = {.arena = arena};
@@ -179,8 +152,8 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
     if (table->n_rows == 0) {
       pieces_push(&list, (DecodePiece){constants[n], 0, 0, INT64_MAX, flag});
     } else {
-      RowMix mix = mix_of_row(table, n);
-      flag = worse(flag, range_flag(table->low, table->high, n));
+      RowMix mix = curve_table_mix(table, n);
+      flag = extrapolation_worse(flag, extrapolation_of(table->low, table->high, n));
       compile_row(&list, &mix, constants[n], flag, points);
     }
     first[n + 1] = (int32_t)list.count;
@@ -193,21 +166,39 @@ void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_de
   self->digest = digest_of(self);
 }
 
+static FineTick prefill_fine(const PerfModel *self, const BatchShape *batch,
+                             Extrapolation *ret_flag) {
+  if (self->prefill_rows.n_rows > 0 && batch->prefill_tokens > 0)
+    return curve_table_fine(&self->prefill_rows, batch->prefill_tokens,
+                            prefill_span(batch->prefill_area2, batch->prefill_tokens), ret_flag);
+  *ret_flag = curve_flag(&self->prefill_attention, batch->prefill_area2);
+  return pwl_fine(&self->prefill_attention, batch->prefill_area2);
+}
+
+/* What decodes take in one call of attention with prefill. */
+static FineTick mixed_fine(const PerfModel *self, const BatchShape *batch,
+                           Extrapolation *ret_flag) {
+  const int64_t n = batch->decode_seqs, context = batch->context_tokens;
+  *ret_flag = EXTRAPOLATION_NONE;
+  if (n == 0) return 0;
+  if (self->mixed_attention.n_rows > 0)
+    return curve_table_fine(&self->mixed_attention, n, context, ret_flag);
+  const DecodePiece *piece = perfmodel_decode(self, n, context);
+  const FineTick alone = decode_piece_fine(piece, context) - self->row_constant[n];
+  *ret_flag = piece->extrapolation;
+  return self->mixed_factor > 0 ? fine_from_real(self->mixed_factor * fine_ticks(alone)) : alone;
+}
+
 static FineTick iteration_composed(const PerfModel *self, const BatchShape *batch,
                                    Extrapolation *ret_flag) {
-  int64_t n = batch->decode_seqs, tokens = batch->prefill_tokens + n;
-  FineTick fine = fine_from_ticks(self->overhead) + pwl_fine(&self->linear, tokens) +
-                  pwl_fine(&self->prefill_attention, batch->prefill_area2) +
-                  pwl_fine(&self->head, batch->logit_seqs);
-  Extrapolation flag = worse(curve_flag(&self->linear, tokens),
-                             curve_flag(&self->prefill_attention, batch->prefill_area2));
-  if (batch->logit_seqs > 0) flag = worse(flag, curve_flag(&self->head, batch->logit_seqs));
-  if (n > 0) {
-    const DecodePiece *piece = perfmodel_decode(self, n, batch->context_tokens);
-    fine += decode_piece_fine(piece, batch->context_tokens) - self->row_constant[n];
-    flag = worse(flag, piece->extrapolation);
-  }
-  *ret_flag = flag;
+  const int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
+  Extrapolation prefill, mixed, flag = curve_flag(&self->linear, tokens);
+  const FineTick fine = fine_from_ticks(self->overhead) + pwl_fine(&self->linear, tokens) +
+                        prefill_fine(self, batch, &prefill) + mixed_fine(self, batch, &mixed) +
+                        pwl_fine(&self->head, batch->logit_seqs);
+  if (batch->logit_seqs > 0)
+    flag = extrapolation_worse(flag, curve_flag(&self->head, batch->logit_seqs));
+  *ret_flag = extrapolation_worse(flag, extrapolation_worse(prefill, mixed));
   return fine;
 }
 

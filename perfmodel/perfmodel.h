@@ -3,9 +3,14 @@
  *   t = overhead + linear(P + n) + prefill_attention(2A) + decode_attention(n, C) + head(s)
  *
  * `linear`, `prefill_attention` and `head` are piecewise-linear curves; decode_attention is a row
- * per n, piecewise linear in C. A compiled model answers by table look-up, the same on every
- * compiler, and gives pure decode iterations as arithmetic series: while C stays inside one piece,
- * the iteration over C context tokens lasts base + slope·(C − start).
+ * per n, piecewise linear in C. prefill_attention may have rows over P instead, for which one long
+ * prompt, many short ones and a chunk behind a long past differ. Where prefill and decodes share a
+ * call of attention, these take mixed_attention(n, C) in the place of decode_attention: kernels for
+ * long queries read KV once for each head and split no sequence.
+ *
+ * A compiled model answers by table look-up, the same on every compiler, and gives pure decode
+ * iterations as arithmetic series: while C stays inside one piece, the iteration over C context
+ * tokens lasts base + slope·(C − start).
  *
  * Terms are added up in FineTicks and rounded once, to the nearest tick; perfmodel_iteration of a
  * batch without prefill is the nearest tick of its piece. Slopes of pieces are rounded down to a
@@ -23,7 +28,7 @@
 #ifndef PERFMODEL_PERFMODEL_H
 #define PERFMODEL_PERFMODEL_H
 #include "perfmodel/captured.h"
-#include "perfmodel/pwl.h"
+#include "perfmodel/curve_table.h"
 #include "perfmodel/setup.h"
 #include "sim/base/option.h"
 #include "sim/base/units.h"
@@ -40,13 +45,6 @@ typedef struct BatchShape {
 /* Orders batches by their decodes, then by the rest. */
 int batch_compare(const BatchShape *a, const BatchShape *b);
 
-/* How far outside the measured range an iteration was; the lines go on in any case. */
-typedef enum Extrapolation {
-  EXTRAPOLATION_NONE,
-  EXTRAPOLATION_NEAR, // from half the lower end up to twice the upper end
-  EXTRAPOLATION_FAR,  // beyond that
-} Extrapolation;
-
 /* Decode iterations over context C, start <= C < end, last base + slope·(C − start). */
 typedef struct DecodePiece {
   FineTick base, slope;
@@ -62,13 +60,15 @@ typedef struct PerfModel {
   const char *taken; // of one that was looked for by its engine: what was found; NULL of others
   PerfForm form;
   Tick overhead;
-  Pwl linear;             // of P + n            | splitwise-sim: prefill(tokens)
-  Pwl prefill_attention;  // of 2A; empty: none
-  Pwl head;               // of s; empty: none   | splitwise-sim: decode(n)
-  double mixed_factor;    // splitwise-sim only
-  int64_t stages;         // of a pipeline, the last of which this is; 0 or 1: it is the whole
-  FineTick send;          // per token, to the next stage
-  CapturedSizes captured; // composed only: what decodes alone are padded to
+  Pwl linear;                 // of P + n            | splitwise-sim: prefill(tokens)
+  Pwl prefill_attention;      // of 2A; empty: none
+  CurveTable prefill_rows;    // of P and the mean span, in its place; without rows: none
+  CurveTable mixed_attention; // of n and C; without rows decode_attention times mixed_factor
+  Pwl head;                   // of s; empty: none   | splitwise-sim: decode(n)
+  double mixed_factor;        // composed: 0 is 1  | splitwise-sim: of mixed over prefill
+  int64_t stages;             // of a pipeline, the last of which this is; 0 or 1: it is the whole
+  FineTick send;              // per token, to the next stage
+  CapturedSizes captured;     // composed only: what decodes alone are padded to
   // what perfmodel_compile made
   int64_t max_decode_seqs;   // rows compiled
   const DecodePiece *pieces; // all rows, one after the other, each over C from 0 to INT64_MAX
@@ -79,22 +79,8 @@ typedef struct PerfModel {
   uint64_t digest;              // of all numbers above: equal when all times are
 } PerfModel;
 
-/* decode_attention as measured: curves over C for some n, ascending. Between two of them it is
- * linear in n, right of the last it goes on, left of the first it holds. No curve falls in C, none
- * lies below the one before, and the last two do not come closer, so that none beyond falls. */
-typedef struct DecodeRow {
-  int64_t seqs;
-  Pwl curve;
-} DecodeRow;
-
-typedef struct DecodeTable {
-  const DecodeRow *rows;
-  int32_t n_rows;    // 0: decode_attention is zero
-  int64_t low, high; // the measured range of n
-} DecodeTable;
-
 /* Fills the compiled part from the curves and `table` (used only during the call). */
-void perfmodel_compile(PerfModel *self, const DecodeTable *table, int64_t max_decode_seqs,
+void perfmodel_compile(PerfModel *self, const CurveTable *table, int64_t max_decode_seqs,
                        Arena *arena);
 
 /* One iteration, to the nearest tick; the batch is not empty, decode_seqs <= max_decode_seqs.

@@ -1,7 +1,7 @@
 /* Model files: YAML to curves, then perfmodel_compile. perfmodel/README.md describes the two forms.
  * All problems of a file are reported at once, each where it stands. */
-#include "perfmodel/decode_rows.h"
 #include "perfmodel/perfmodel.h"
+#include "perfmodel/table_rows.h"
 #include <string.h>
 
 typedef struct ModelFile {
@@ -10,7 +10,7 @@ typedef struct ModelFile {
   double mixed_factor;
   Tick overhead;
   const Node *prefill, *decode; // splitwise-sim
-  const Node *linear, *prefill_attention, *decode_attention, *head;
+  const Node *linear, *prefill_attention, *decode_attention, *mixed_attention, *head;
   const Node *captured_batch_sizes;
   const Node *fit; // what `tandem fit` records; fit_load.c reads it
 } ModelFile;
@@ -45,8 +45,12 @@ static const OptionSpec COMPOSED_SPECS[] = {
        .help = "groups of GPUs with experts of their own"),
     {TERM(overhead, OPTION_TICKS), .max = 10, .help = "engine time of every iteration"},
     {TERM(linear, OPTION_NODE), .help = "curve over new tokens, prefill and decode"},
-    {TERM(prefill_attention, OPTION_NODE), .help = "curve over 2A, or none"},
+    {TERM(prefill_attention, OPTION_NODE), .help = "curve over 2A, rows over new tokens, or none"},
     {TERM(decode_attention, OPTION_NODE), .help = "rows over sequences, or none"},
+    {.key = "mixed_attention",
+     .type = OPTION_NODE,
+     .offset = offsetof(ModelFile, mixed_attention),
+     .help = "of decodes beside prefill: rows, or a factor; absent: as alone"},
     {TERM(head, OPTION_NODE), .help = "curve over sequences that need logits, or none"},
     {.key = "captured_batch_sizes",
      .type = OPTION_NODE,
@@ -65,9 +69,10 @@ static const OptionSpec SPLITWISE_SIM_SPECS[] = {
     {TERM(decode, OPTION_NODE), .help = "curve looked up at the batch size"},
     {0}};
 
-/* A curve as it stands in a file: a term, a row of decode_attention, or that table itself. */
+/* A curve as it stands in a file: a term, a row of a table, or that table itself. */
 typedef struct CurveFile {
-  int64_t sequences;
+  int64_t key;
+  double factor;
   const Node *measured, *knots, *rows;
 } CurveFile;
 
@@ -76,17 +81,35 @@ typedef struct CurveFile {
   { PART(measured, OPTION_NODE), .help = "[low, high] of the measurements" }
 #define KNOTS_ROW                                                                                  \
   { PART(knots, OPTION_NODE), .required = true, .help = "list of [x, seconds], x ascending" }
+#define KEY_ROW(name, most)                                                                        \
+  {                                                                                                \
+    .key = name, .type = OPTION_INT, .offset = offsetof(CurveFile, key), .required = true,         \
+    .min = 1, .max = most, .help = "of this row"                                                   \
+  }
 
 static const OptionSpec CURVE_SPECS[] = {MEASURED_ROW, KNOTS_ROW, {0}};
-static const OptionSpec ROW_SPECS[] = {
-    {PART(sequences, OPTION_INT), .required = true, .min = 1, .max = 1e6, .help = "of this row"},
-    MEASURED_ROW,
-    KNOTS_ROW,
-    {0}};
+static const OptionSpec FACTOR_SPECS[] = {{PART(factor, OPTION_REAL), .required = true, .min = 0.1,
+                                           .max = 100, .help = "of decode_attention"},
+                                          {0}};
 static const OptionSpec TABLE_SPECS[] = {
     MEASURED_ROW,
-    {PART(rows, OPTION_NODE), .required = true, .help = "curves over context tokens"},
+    {PART(rows, OPTION_NODE), .required = true, .help = "curves of some tokens or sequences"},
     {0}};
+
+/* What the rows of a table are of; `spans`: their curves are over 2A in the file, and over the mean
+ * span once loaded. */
+typedef struct TableKind {
+  const char *keys, *x;
+  bool spans;
+  OptionSpec row_specs[4];
+} TableKind;
+
+static const TableKind DECODE_TABLE = {"sequences",
+                                       "context tokens",
+                                       false,
+                                       {KEY_ROW("sequences", 1e6), MEASURED_ROW, KNOTS_ROW, {0}}};
+static const TableKind PREFILL_TABLE = {
+    "tokens", "2A", true, {KEY_ROW("tokens", 1e9), MEASURED_ROW, KNOTS_ROW, {0}}};
 
 static const OptionSpec X_SPEC = {.key = "x", .type = OPTION_INT, .max = 1e15};
 static const OptionSpec SECONDS_SPEC = {.key = "seconds", .type = OPTION_REAL, .max = 1e5};
@@ -107,7 +130,8 @@ static int pair_expect(const Loader *self, const Node *node, const char *what) {
   return diag_error(self->diag, node->at, "expected %s", what);
 }
 
-static int knot_load(const Loader *self, const Node *node, const PwlKnot *before, PwlKnot *knot) {
+static int knot_load(const Loader *self, const Node *node, int64_t run_max, const PwlKnot *before,
+                     PwlKnot *knot) {
   if (pair_expect(self, node, "a knot '[x, seconds]'")) return -1;
   if (option_bind_one(&X_SPEC, node->first, &knot->x, self->diag) ||
       option_bind_one(&SECONDS_SPEC, node->first->next, &knot->seconds, self->diag))
@@ -115,22 +139,22 @@ static int knot_load(const Loader *self, const Node *node, const PwlKnot *before
   if (before && knot->x <= before->x)
     return diag_error(self->diag, node->first->at, "knots must ascend: %lld follows %lld",
                       (long long)knot->x, (long long)before->x);
-  if (knot->x - (before ? before->x : 0) > PWL_RUN_MAX)
+  if (knot->x - (before ? before->x : 0) > run_max)
     return diag_error(self->diag, node->first->at, "knots must be at most %lld apart",
-                      (long long)PWL_RUN_MAX);
+                      (long long)run_max);
   if (before && self->physical && knot->seconds < before->seconds)
     return diag_error(self->diag, node->first->next->at, "seconds must not fall: %g follows %g",
                       knot->seconds, before->seconds);
   return 0;
 }
 
-static int knots_load(const Loader *self, const Node *list, RowKnots *ret_knots) {
+static int knots_load(const Loader *self, const Node *list, int64_t run_max, RowKnots *ret_knots) {
   if (list->kind != NODE_LIST || list->n_children == 0)
     return diag_error(self->diag, list->at, "expected a list of knots '[x, seconds]'");
   PwlKnot *knots = ARENA_ARRAY(self->arena, PwlKnot, list->n_children);
   int n = 0, status = 0;
   for (const Node *node = list->first; node; node = node->next, n++)
-    if (knot_load(self, node, n > 0 ? &knots[n - 1] : NULL, &knots[n])) status = -1;
+    if (knot_load(self, node, run_max, n > 0 ? &knots[n - 1] : NULL, &knots[n])) status = -1;
   *ret_knots = (RowKnots){knots, n};
   return status;
 }
@@ -148,11 +172,11 @@ static int measured_load(const Loader *self, const Node *node, int64_t *low, int
 }
 
 /* The knots of a curve; the range of `ret_curve` is theirs, or what is said to be measured. */
-static int curve_load(const Loader *self, const OptionSpec *specs, const Node *node,
+static int curve_load(const Loader *self, const OptionSpec *specs, bool spans, const Node *node,
                       CurveFile *file, RowKnots *ret_knots, Pwl *ret_curve) {
-  if (option_bind(specs, node, NULL, node->at, file, self->diag) ||
-      knots_load(self, file->knots, ret_knots))
-    return -1;
+  if (option_bind(specs, node, NULL, node->at, file, self->diag)) return -1;
+  const int64_t run_max = spans ? PWL_RUN_MAX / SPAN_STEPS * file->key : PWL_RUN_MAX;
+  if (knots_load(self, file->knots, run_max, ret_knots)) return -1;
   *ret_curve = (Pwl){.low = ret_knots->knots[0].x, .high = ret_knots->knots[ret_knots->n - 1].x};
   return measured_load(self, file->measured, &ret_curve->low, &ret_curve->high);
 }
@@ -169,39 +193,41 @@ static int term_load(const Loader *self, const Node *node, Pwl *curve) {
   CurveFile file = {0};
   RowKnots knots;
   if (is_none(node)) return 0;
-  if (curve_load(self, CURVE_SPECS, node, &file, &knots, curve)) return -1;
+  if (curve_load(self, CURVE_SPECS, false, node, &file, &knots, curve)) return -1;
   curve_init(self, knots.knots, knots.n, curve);
   return 0;
 }
 
-static int row_check(const Loader *self, const DecodeRows *all, const DecodeRow *rows, int r,
-                     const Node *node) {
-  int64_t context = 0;
-  const DecodeFault fault = decode_rows_fault(all, r, &context);
-  if (fault == DECODE_FALLS_BELOW)
+static int row_check(const Loader *self, const TableKind *kind, const TableRows *all,
+                     const CurveRow *rows, int r, const Node *node) {
+  int64_t x = 0;
+  const TableFault fault = table_rows_fault(all, r, &x);
+  const long long key = rows[r].key, at = kind->spans ? prefill_span_area2(x, rows[r].key) : x;
+  if (fault == TABLE_FALLS_BELOW)
     return diag_error(self->diag, node->at,
-                      "more sequences cannot be faster: row %lld falls below row %lld from %lld "
-                      "context tokens on",
-                      (long long)rows[r].seqs, (long long)rows[r - 1].seqs, (long long)context);
-  if (fault == DECODE_APPROACHES)
+                      "more %s cannot be faster: row %lld falls below row %lld from %s%lld%s on",
+                      kind->keys, key, (long long)rows[r - 1].key, kind->spans ? "2A = " : "", at,
+                      kind->spans ? ", at as much per token," : " context tokens");
+  if (fault == TABLE_APPROACHES)
     return diag_error(self->diag, node->parent->at,
-                      "beyond %lld sequences more context would be faster: from %lld context "
-                      "tokens on the last row comes closer to the one before",
-                      (long long)rows[r].seqs, (long long)context);
+                      "beyond %lld %s more %s would be faster: from %lld%s on the last row comes "
+                      "closer to the one before",
+                      key, kind->keys, kind->spans ? "2A" : "context", at,
+                      kind->spans ? "" : " context tokens");
   return 0;
 }
 
 /* Puts the rows on common knots. */
-static int rows_compile(const Loader *self, const Node *list, const RowKnots *said, DecodeRow *rows,
-                        int n_rows) {
-  DecodeRows all;
+static int rows_compile(const Loader *self, const TableKind *kind, const Node *list,
+                        const RowKnots *said, CurveRow *rows, int n_rows) {
+  TableRows all;
   int status = 0, r = 0;
-  if (!decode_rows_init(&all, said, n_rows, self->arena))
+  if (!table_rows_init(&all, said, n_rows, self->arena))
     return diag_error(self->diag, list->at, "the rows have too many knots in all");
   for (const Node *node = list->first; node; node = node->next, r++)
-    status |= row_check(self, &all, rows, r, node);
+    status |= row_check(self, kind, &all, rows, r, node);
   if (status) return -1;
-  decode_rows_settle(&all);
+  table_rows_settle(&all);
   PwlKnot *knots = ARENA_ARRAY(self->arena, PwlKnot, all.n);
   for (r = 0; r < n_rows; r++) {
     for (int k = 0; k < all.n; k++)
@@ -211,39 +237,78 @@ static int rows_compile(const Loader *self, const Node *list, const RowKnots *sa
   return 0;
 }
 
-static int table_load(const Loader *self, const Node *node, DecodeTable *table) {
+/* The knots of a row of prefill, over the mean span. */
+static int spans_of_row(const Loader *self, const Node *list, RowKnots *knots, CurveRow *row) {
+  PwlKnot *spans = ARENA_ARRAY(self->arena, PwlKnot, knots->n);
+  const Node *node = list->first;
+  for (int k = 0; k < knots->n; k++, node = node->next) {
+    spans[k] = (PwlKnot){prefill_span(knots->knots[k].x, row->key), knots->knots[k].seconds};
+    if (k > 0 && spans[k].x == spans[k - 1].x)
+      return diag_error(self->diag, node->first->at, "knots of %lld tokens must be %lld apart",
+                        (long long)row->key, (long long)prefill_span_area2(1, row->key));
+  }
+  knots->knots = spans;
+  row->curve.low = prefill_span(row->curve.low, row->key);
+  row->curve.high = prefill_span(row->curve.high, row->key);
+  return 0;
+}
+
+static int row_load(const Loader *self, const TableKind *kind, const Node *node, RowKnots *knots,
+                    CurveRow *row) {
+  CurveFile file = {0};
+  if (curve_load(self, kind->row_specs, kind->spans, node, &file, knots, &row->curve)) return -1;
+  row->key = file.key;
+  return kind->spans ? spans_of_row(self, file.knots, knots, row) : 0;
+}
+
+static int table_load(const Loader *self, const TableKind *kind, const Node *node,
+                      CurveTable *table) {
   CurveFile file = {0};
   if (is_none(node)) return 0;
   if (option_bind(TABLE_SPECS, node, NULL, node->at, &file, self->diag)) return -1;
   const Node *list = file.rows;
   if (list->kind != NODE_LIST || list->n_children == 0)
     return diag_error(self->diag, list->at, "expected a list of rows");
-  DecodeRow *rows = ARENA_ARRAY(self->arena, DecodeRow, list->n_children);
+  CurveRow *rows = ARENA_ARRAY(self->arena, CurveRow, list->n_children);
   RowKnots *knots = ARENA_ARRAY(self->arena, RowKnots, list->n_children);
   int n = 0, status = 0;
   for (const Node *row = list->first; row; row = row->next, n++) {
-    CurveFile row_file = {0};
-    if (curve_load(self, ROW_SPECS, row, &row_file, &knots[n], &rows[n].curve)) status = -1;
-    rows[n].seqs = row_file.sequences;
-    if (n > 0 && !status && rows[n].seqs <= rows[n - 1].seqs)
-      status = diag_error(self->diag, row->at, "rows must ascend: %lld sequences follow %lld",
-                          (long long)rows[n].seqs, (long long)rows[n - 1].seqs);
+    if (row_load(self, kind, row, &knots[n], &rows[n])) status = -1;
+    if (n > 0 && !status && rows[n].key <= rows[n - 1].key)
+      status = diag_error(self->diag, row->at, "rows must ascend: %lld %s follow %lld",
+                          (long long)rows[n].key, kind->keys, (long long)rows[n - 1].key);
   }
-  if (status) return -1;
-  if (rows_compile(self, list, knots, rows, n)) return -1;
-  *table = (DecodeTable){rows, n, rows[0].seqs, rows[n - 1].seqs};
+  if (status || rows_compile(self, kind, list, knots, rows, n)) return -1;
+  *table = (CurveTable){rows, n, rows[0].key, rows[n - 1].key};
   return measured_load(self, file.measured, &table->low, &table->high);
 }
 
+static int prefill_load(const Loader *self, const Node *node, PerfModel *model) {
+  if (node->kind == NODE_MAP && node_find(node, "rows"))
+    return table_load(self, &PREFILL_TABLE, node, &model->prefill_rows);
+  return term_load(self, node, &model->prefill_attention);
+}
+
+static int mixed_load(const Loader *self, const Node *node, PerfModel *model) {
+  CurveFile file = {0};
+  if (!node) return 0;
+  if (node->kind == NODE_MAP && node_find(node, "rows"))
+    return table_load(self, &DECODE_TABLE, node, &model->mixed_attention);
+  if (option_bind(FACTOR_SPECS, node, NULL, node->at, &file, self->diag)) return -1;
+  model->mixed_factor = file.factor;
+  return 0;
+}
+
 static int terms_load(const Loader *self, const ModelFile *file, PerfModel *model,
-                      DecodeTable *table) {
+                      CurveTable *table) {
   if (!self->physical) {
     int prefill = term_load(self, file->prefill, &model->linear);
     return term_load(self, file->decode, &model->head) | prefill;
   }
   int status = term_load(self, file->linear, &model->linear);
-  status |= term_load(self, file->prefill_attention, &model->prefill_attention);
-  status |= table_load(self, file->decode_attention, table);
+  status |= prefill_load(self, file->prefill_attention, model);
+  status |= table_load(self, &DECODE_TABLE, file->decode_attention, table);
+  status |= mixed_load(self, file->mixed_attention, model);
   return status | term_load(self, file->head, &model->head);
 }
 
@@ -261,7 +326,7 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
                      .form = (PerfForm)file.form,
                      .overhead = file.overhead,
                      .mixed_factor = file.mixed_factor};
-  DecodeTable table = {0};
+  CurveTable table = {0};
   Loader loader = {physical, arena, diag};
   int status = terms_load(&loader, &file, &model, &table);
   if (file.captured_batch_sizes)

@@ -202,20 +202,20 @@ static Pwl decode_curve(const Roofline *self, int64_t seqs, Arena *arena) {
   return curve;
 }
 
-static DecodeTable decode_table(const Roofline *self, int64_t max_decode_seqs, Arena *arena) {
+static CurveTable decode_table(const Roofline *self, int64_t max_decode_seqs, Arena *arena) {
   int64_t sizes[SIZES_MAX];
   const int n = has_windows(self) ? sizes_of(sizes, max_decode_seqs) : 0;
-  DecodeRow *rows = ARENA_ARRAY(arena, DecodeRow, n > 0 ? n : 1);
-  rows[0] = (DecodeRow){1, term_curve(&self->decode_attention, arena)};
+  CurveRow *rows = ARENA_ARRAY(arena, CurveRow, n > 0 ? n : 1);
+  rows[0] = (CurveRow){1, term_curve(&self->decode_attention, arena)};
   rows[0].curve.high = ANY_CONTEXT;
   for (int i = 0; i < n; i++)
-    rows[i] = (DecodeRow){sizes[i], decode_curve(self, sizes[i], arena)};
-  return (DecodeTable){rows, n > 0 ? n : 1, 1, ANY_COUNT};
+    rows[i] = (CurveRow){sizes[i], decode_curve(self, sizes[i], arena)};
+  return (CurveTable){rows, n > 0 ? n : 1, 1, ANY_COUNT};
 }
 
 void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode_seqs,
                       Arena *arena) {
-  const DecodeTable table = decode_table(self, max_decode_seqs, arena);
+  const CurveTable table = decode_table(self, max_decode_seqs, arena);
   *model = (PerfModel){
       .name = self->name,
       .form = PERF_COMPOSED,

@@ -189,7 +189,7 @@ BEGIN {
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
   room("measured", "base config report campaign")
-  room("plot", "base config results")
+  room("plot", "base config results measured")
   room("commands",
        "base config report results campaign sweep provision claims validate measured plot")
   may_include["kernels"] = " base kernels "

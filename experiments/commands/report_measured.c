@@ -2,17 +2,18 @@
 #include "experiments/base/interrupt.h"
 #include "experiments/commands/cli.h"
 #include "experiments/measured/measured.h"
+#include "experiments/plot/plot.h"
 #include "sim/base/output.h"
 #include <string.h>
 
 /* The first are those of OutputFormat. */
-enum { FORMAT_HTML = OUTPUT_JSON + 1 };
-static const char *const formats[] = {"table", "csv", "json", "html", NULL};
+enum { FORMAT_MARKDOWN = OUTPUT_JSON + 1, FORMAT_HTML };
+static const char *const formats[] = {"table", "csv", "json", "markdown", "html", NULL};
 static const char *const modes[] = {"any", "agg", "disagg", NULL};
 
 typedef struct Options {
   MeasuredOptions asked; // but for the folder
-  const char *config, *output;
+  const char *config, *output, *figure;
   int64_t jobs, memory;
   int format, mode;
   bool detail;
@@ -32,7 +33,8 @@ static const OptionSpec options[] = {
     CLI_FLAG("--detail", detail, "tells versions of engines and degrees apart"),
     {CLI_ROW("--format", CHOICE, format, "F", "groups, or of csv and json points"),
      .choices = formats, .fallback = "table"},
-    CLI_TEXT("--output", output, "FILE", "where it is written"),
+    CLI_TEXT("-o", output, "FILE", "where it is written"),
+    CLI_TEXT("--figure", figure, "FILE", "draws predictions against measurements, .png or .svg"),
     CLI_JOBS("threads"),
     CLI_MEMORY("that all runs may take"),
     {0}};
@@ -54,6 +56,8 @@ static int show_config(const Cli *cli, const Measured *measured, const char *id)
 static void print(const Options *given, const Measured *measured, Arena *arena, FILE *out) {
   if (given->format == FORMAT_HTML)
     measured_print_html(measured, arena, out);
+  else if (given->format == FORMAT_MARKDOWN)
+    measured_print_markdown(measured, arena, out);
   else if (given->format == OUTPUT_TABLE)
     measured_print_table(measured, given->detail, arena, out);
   else
@@ -77,6 +81,7 @@ static int run(const Options *given, const MeasuredOptions *asked, const Cli *cl
   if (given->config) return show_config(cli, &measured, given->config);
   const int jobs = cli_jobs(given->jobs);
   if (measured_simulate(&measured, jobs, cli_memory(given->memory, jobs), cli->diag)) return -1;
+  if (given->figure && plot_measured(&measured, given->figure, cli->arena, cli->diag)) return -1;
   return print_to(given, &measured, cli);
 }
 
@@ -87,6 +92,8 @@ static int run_report(Cli *cli) {
   if (given->mode > 0) asked.mode = modes[given->mode];
   if (!asked.folder == !asked.rows)
     return cli_usage(cli, "it needs the FOLDER of measurements, or '--rows FILE'");
+  if (given->figure && !gnuplot_can_draw(given->figure))
+    return cli_usage(cli, "'--figure' wants a name that ends in .png or .svg");
   bool known = !asked.set;
   for (int i = 0; !known && measured_set_names[i]; i++)
     known = strcmp(asked.set, measured_set_names[i]) == 0;

@@ -3,8 +3,8 @@
 #include "experiments/measured/set.h"
 #include <string.h>
 
-static const char *lengths_text(const MeasuredPoint *point, int64_t tokens, Arena *arena) {
-  const long long most = tokens, least = point->drawn ? measured_shortest(tokens) : most;
+static const char *lengths_text(MeasuredRange tokens, Arena *arena) {
+  const long long least = tokens.least, most = tokens.most;
   return least < most ? arena_printf(arena, "{uniform: [%lld, %lld]}", least, most)
                       : arena_printf(arena, "{constant: %lld}", most);
 }
@@ -16,8 +16,8 @@ static const char *workload_text(const MeasuredPoint *point, Arena *arena) {
                          : arena_printf(arena, "arrivals: {process: at_once}\n  requests: %lld",
                                         (long long)point->requests);
   return arena_printf(arena, "  lengths: {prompt: %s, output: %s}\n  %s\n",
-                      lengths_text(point, point->prompt_tokens, arena),
-                      lengths_text(point, point->output_tokens, arena), load);
+                      lengths_text(point->prompt_tokens, arena),
+                      lengths_text(point->output_tokens, arena), load);
 }
 
 static const char *degree_text(const char *key, int64_t degree, Arena *arena) {
@@ -55,16 +55,28 @@ static const char *perfmodel_text(const MeasuredPoint *point, const MeasuredOpti
   return arena_printf(arena, "{engine: %s%s}", quoted(point->engine, arena), version);
 }
 
-void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options, Arena *arena) {
+/* A checkpoint, and the formats that it was converted to. */
+static const char *model_text(const MeasuredPoint *point, const char *name, const char *format,
+                              Arena *arena) {
+  const char *kv = point->script.kv_cache_dtype;
+  if (!*format && !kv) return name;
+  return arena_printf(arena, "{name: %s%s%s%s%s}", name, *format ? ", quantization: " : "", format,
+                      kv ? ", kv_cache_dtype: " : "", kv ? kv : "");
+}
+
+void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options, Arena *arena,
+                           Diag *diag) {
   if (point->why) return;
-  const char *model = measured_model_name(point->model, config_data_root(), arena);
+  const char *root = arena_printf(arena, "%s/perfmodel", config_data_root());
+  const char *model = measured_model_name(point->model, root, arena);
   const char *machine = measured_machine_name(point->gpu);
-  const char *dtype = measured_weight_dtype(point->precision);
+  const char *format =
+      model ? measured_quantization(model, point->precision, root, arena, diag) : "";
   if (!model)
     measured_refuse(point, arena_printf(arena, "the model '%s' is not known", point->model));
   if (!machine)
     measured_refuse(point, arena_printf(arena, "no machine is known as '%s'", point->gpu));
-  if (!dtype)
+  if (!format)
     measured_refuse(point,
                     arena_printf(arena, "the precision '%s' is not known", point->precision));
   if (point->why) return;
@@ -73,10 +85,10 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
       "model: %s\n"
       "workload:\n%s"
       "pools:\n%s"
-      "policies: {batcher: {name: sarathi, max_num_batched_tokens: 8192, max_num_seqs: %lld}}\n"
+      "policies: {batcher: {name: sarathi, max_num_batched_tokens: %lld, max_num_seqs: %lld}}\n"
       "perfmodel: %s\n"
       "slo: none\n",
-      model, workload_text(point, arena), pools_text(point, machine, arena),
-      (long long)(point->clients > 0 ? point->clients : point->requests),
-      perfmodel_text(point, options, arena));
+      model_text(point, model, format, arena), workload_text(point, arena),
+      pools_text(point, machine, arena), (long long)point->script.max_num_batched_tokens,
+      (long long)point->script.max_num_seqs, perfmodel_text(point, options, arena));
 }

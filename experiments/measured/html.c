@@ -69,7 +69,7 @@ static void put_groups(const Measured *self, Arena *arena, FILE *out) {
         "<th>worst<th class=t>point</tr>\n",
         out);
   for (const MeasuredGroup *group = measured_groups(self, true, arena); group->first; group++)
-    put_group(group, arena, out);
+    if (group->missing < group->points) put_group(group, arena, out);
   fputs("</table>\n", out);
 }
 

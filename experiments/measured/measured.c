@@ -72,6 +72,26 @@ bool measured_count(Measured *self, MeasuredPoint *point, const char *column, co
   return false;
 }
 
+void measured_draw(MeasuredRange *tokens, double least, double most) {
+  const double written = (double)tokens->written;
+  tokens->least = (int64_t)fmax(fmin(written, 1), floor(least * written));
+  tokens->most = (int64_t)floor(most * written);
+}
+
+/* ---- What was fitted ---- */
+
+/* Ids of points, and what was fitted to them. */
+static const char *const fitted[][2] = {
+#define FITTED(id, what) {id, what},
+#include "experiments/measured/fitted.def"
+#undef FITTED
+};
+
+static void mark_fitted(MeasuredPoint *point) {
+  for (size_t i = 0; i < sizeof fitted / sizeof *fitted; i++)
+    if (strcmp(fitted[i][0], point->id) == 0) point->fitted = fitted[i][1];
+}
+
 /* ---- Loading ---- */
 
 static bool suits(const char *asked, const char *has) {
@@ -104,9 +124,11 @@ int measured_load(Measured *self, const MeasuredOptions *options, Arena *arena, 
   }
   if (status) return -1;
   keep_asked_for(self, options);
-  for (size_t i = 0; i < self->n_points; i++)
-    measured_write_config(&self->points[i], options, arena);
-  return 0;
+  for (size_t i = 0; i < self->n_points; i++) {
+    mark_fitted(&self->points[i]);
+    measured_write_config(&self->points[i], options, arena, diag);
+  }
+  return diag->n_entries > 0 ? -1 : 0;
 }
 
 /* ---- Figures ---- */
@@ -124,12 +146,6 @@ int64_t measured_gpus(const MeasuredPoint *point) {
   return gpus;
 }
 
-/* InferenceX draws from int(0.8 · n) on. */
-int64_t measured_shortest(int64_t tokens) {
-  const int64_t least = 4 * tokens / 5;
-  return least > 0 ? least : tokens;
-}
-
 int measured_set_index(const char *name) {
   int i = 0;
   while (measured_set_names[i] && strcmp(measured_set_names[i], name) != 0)
@@ -139,8 +155,7 @@ int measured_set_index(const char *name) {
 
 /* Little's law: of a closed loop the clients' requests are always there. */
 double measured_loop_throughput(const MeasuredPoint *point, const double figures[]) {
-  const int64_t n = point->output_tokens;
-  const double mean = point->drawn ? (double)(measured_shortest(n) + n) / 2 : (double)n;
+  const double mean = (double)(point->output_tokens.least + point->output_tokens.most) / 2;
   const double e2e = figures[MEASURED_TTFT] + (mean - 1) * figures[MEASURED_TPOT];
   return (double)point->clients * mean / e2e / (double)measured_gpus(point);
 }

@@ -26,17 +26,28 @@ typedef struct MeasuredPool {
   int64_t workers, tensor, attention, expert, pipeline;
 } MeasuredPool;
 
+/* Tokens: as a set says it, and from where to where they were drawn, both ends included. */
+typedef struct MeasuredRange {
+  int64_t written, least, most;
+} MeasuredRange;
+
 enum { MEASURED_SERVE = 0, MEASURED_PREFILL = 0, MEASURED_DECODE = 1, MEASURED_POOLS = 2 };
+
+/* How the engine was started. */
+typedef struct MeasuredScript {
+  const char *kv_cache_dtype; // NULL: as the model has it
+  int64_t max_num_batched_tokens, max_num_seqs;
+} MeasuredScript;
 
 typedef struct MeasuredPoint {
   const char *set, *id;
   const char *engine, *version, *model, *gpu, *precision; // as the set has them, "" if not
   bool split; // pools[] prefill and decode apart; else pools[0] does both
   MeasuredPool pools[MEASURED_POOLS];
-  int64_t prompt_tokens, output_tokens; // the longest, where they are drawn
-  int64_t clients;                      // of a closed loop; 0: all requests at once
+  MeasuredRange prompt_tokens, output_tokens;
+  int64_t clients; // of a closed loop; 0: all requests at once
   int64_t requests;
-  bool drawn;                        // lengths are drawn, else all are the longest
+  MeasuredScript script;
   double measured[MEASURED_FIGURES]; // NAN: it was not
   const char *fitted;                // what was fitted to it; NULL: nothing, it is held out
   const char *config;                // YAML; NULL: it has none
@@ -94,8 +105,10 @@ typedef struct MeasuredGroup {
  * degrees are common, too. */
 MeasuredGroup *measured_groups(const Measured *self, bool detail, Arena *arena);
 
-/* The groups as a table, and why points are missing. */
+/* The groups that have predictions as a table, and why points are missing. */
 void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE *out);
+/* The same table for a README. */
+void measured_print_markdown(const Measured *self, Arena *arena, FILE *out);
 /* A row of each point. */
 void measured_print_points(const Measured *self, OutputFormat format, FILE *out);
 /* One page that needs nothing beside it. */

@@ -1,6 +1,7 @@
 /* What others call models, machines and number formats. */
 #include "experiments/measured/set.h"
 #include "perfmodel/datafile.h"
+#include "perfmodel/llm.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -32,19 +33,17 @@ static const char *plain_name(const char *model, Arena *arena) {
   return name;
 }
 
-static const char *find_model(const char *plain, const char *data_root, Arena *arena) {
-  const char *root = arena_printf(arena, "%s/perfmodel", data_root);
+static const char *find_model(const char *plain, const char *root, Arena *arena) {
   for (const char *const *name = datafile_names(root, "models", arena); *name; name++)
     if (strcmp(plain_name(*name, arena), plain) == 0) return *name;
   return NULL;
 }
 
-const char *measured_model_name(const char *model, const char *data_root, Arena *arena) {
+const char *measured_model_name(const char *model, const char *root, Arena *arena) {
   const char *plain = plain_name(model, arena);
-  const char *found = find_model(plain, data_root, arena);
+  const char *found = find_model(plain, root, arena);
   for (size_t i = 0; !found && i < sizeof same_shapes / sizeof *same_shapes; i++)
-    if (strcmp(plain, same_shapes[i][0]) == 0)
-      found = find_model(same_shapes[i][1], data_root, arena);
+    if (strcmp(plain, same_shapes[i][0]) == 0) found = find_model(same_shapes[i][1], root, arena);
   return found;
 }
 
@@ -63,12 +62,26 @@ static const char *find(const Name *names, const char *theirs) {
 const char *measured_machine_name(const char *gpu) {
   static const Name machines[] = {{"a100_sxm", "dgx-a100"}, {"h100_sxm", "dgx-h100"},
                                   {"h200_sxm", "dgx-h200"}, {"b200_sxm", "dgx-b200"},
-                                  {"gb200", "gb200-nvl72"}, {NULL, NULL}};
+                                  {"gb200", "gb200-nvl72"}, {"H100", "dgx-h100"},
+                                  {"H200", "dgx-h200"},     {"B200", "dgx-b200"},
+                                  {"GB200", "gb200-nvl72"}, {NULL, NULL}};
   return find(machines, gpu);
 }
 
-const char *measured_weight_dtype(const char *precision) {
-  static const Name formats[] = {
-      {"bf16", "bf16"}, {"fp8", "fp8"}, {"fp4", "nvfp4"}, {"int4", "int4"}, {NULL, NULL}};
-  return find(formats, precision);
+/* A checkpoint is converted to narrower numbers, never to wider ones: gpt-oss, whose experts are
+ * mxfp4, is the same whether a set calls it fp4 or fp8. */
+const char *measured_quantization(const char *model, const char *precision, const char *root,
+                                  Arena *arena, Diag *diag) {
+  static const struct {
+    const char *theirs;
+    Dtype ours;
+  } formats[] = {
+      {"bf16", DTYPE_BF16}, {"fp8", DTYPE_FP8}, {"fp4", DTYPE_NVFP4}, {"int4", DTYPE_INT4}};
+  Llm llm;
+  if (llm_load(&llm, model, root, place_of_file(NULL), arena, diag)) return NULL;
+  const double own = dtype_bytes(llm_quantization(&llm));
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (strcmp(precision, formats[i].theirs) == 0)
+      return dtype_bytes(formats[i].ours) < 0.9 * own ? dtype_names[formats[i].ours] : "";
+  return NULL;
 }

@@ -1,5 +1,7 @@
 /* Groups and points on paper. */
 #include "experiments/measured/set.h"
+#include "sim/base/text.h"
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -103,11 +105,46 @@ static void print_totals(const Measured *self, Arena *arena, FILE *out) {
 void measured_print_table(const Measured *self, bool detail, Arena *arena, FILE *out) {
   Rows rows = {.format = OUTPUT_TABLE, .out = out, .indent = ""};
   for (const MeasuredGroup *group = measured_groups(self, detail, arena); group->first; group++)
-    put_group(&rows, group, detail, arena);
+    if (group->missing < group->points) put_group(&rows, group, detail, arena);
   putc('\n', out);
   print_totals(self, arena, out);
   print_counts(self, true, "fitted to, and so held out of the errors:", arena, out);
   print_counts(self, false, "missing, because:", arena, out);
+}
+
+/* ---- Markdown ---- */
+
+/* "H100" of "h100_sxm". */
+static void put_gpu(const char *gpu, FILE *out) {
+  for (; *gpu && *gpu != '_'; gpu++)
+    putc(toupper((unsigned char)*gpu), out);
+}
+
+static void put_markdown(const MeasuredGroup *group, Arena *arena, FILE *out) {
+  const MeasuredPoint *first = group->first;
+  const MeasuredFigure figure = measured_main_figure(group);
+  const MeasuredPoint *worst = group->errors[figure].worst;
+  fprintf(out, "| %s | %s | ", first->set, text_shown(first->engine, arena));
+  put_gpu(text_shown(first->gpu, arena), out);
+  fprintf(out, " | %s, %s%s | %s", text_shown(first->model, arena),
+          text_shown(first->precision, arena), first->split ? ", split" : "",
+          counts_text(group, arena));
+  if (group->fitted > 0) fprintf(out, " (+%d)", group->fitted);
+  for (int f = MEASURED_FIGURES - 1; f >= 0; f--) {
+    static const int order[MEASURED_FIGURES] = {MEASURED_THROUGHPUT, MEASURED_TTFT, MEASURED_TPOT};
+    const MeasuredErrors *errors = &group->errors[order[f]];
+    fprintf(out, " | %s", percent(errors->mape, arena));
+    if (errors->n > 0) fprintf(out, " (%s)", signed_percent(errors->bias, arena));
+  }
+  fprintf(out, " | %s |\n", worst ? signed_percent(measured_error(worst, figure), arena) : "-");
+}
+
+void measured_print_markdown(const Measured *self, Arena *arena, FILE *out) {
+  fputs("| set | engine | GPU | model | points | TPOT | TTFT | tokens/s and GPU | worst |\n"
+        "|---|---|---|---|---|---|---|---|---|\n",
+        out);
+  for (const MeasuredGroup *group = measured_groups(self, false, arena); group->first; group++)
+    if (group->missing < group->points) put_markdown(group, arena, out);
 }
 
 /* ---- Points ---- */
@@ -129,8 +166,8 @@ static void put_point(Rows *rows, const MeasuredPoint *point, Arena *arena) {
                     {CELL_OF_TEXT("mode", measured_mode(point))},
                     {CELL_OF_TEXT("degrees", measured_degrees(point, arena))},
                     {CELL_OF_WHOLE("gpus", measured_gpus(point))},
-                    {CELL_OF_WHOLE("isl", point->prompt_tokens)},
-                    {CELL_OF_WHOLE("osl", point->output_tokens)},
+                    {CELL_OF_WHOLE("isl", point->prompt_tokens.written)},
+                    {CELL_OF_WHOLE("osl", point->output_tokens.written)},
                     {CELL_OF_WHOLE("concurrency", point->clients)},
                     {CELL_OF_TEXT("fitted", point->fitted ? point->fitted : "")},
                     {CELL_OF_NUMBER("ttft_ms", milliseconds(measured[MEASURED_TTFT]))},

@@ -23,10 +23,11 @@ bool measured_number(Measured *self, MeasuredPoint *point, const char *column, c
 bool measured_count(Measured *self, MeasuredPoint *point, const char *column, const char *text,
                     int64_t most, int64_t absent, int64_t *ret);
 
+/* Lengths between these shares of what is written, at least a token. */
+void measured_draw(MeasuredRange *tokens, double least, double most);
+
 enum { MEASURED_CLIENTS_MAX = 65536, MEASURED_TOKENS_MAX = 1 << 20, MEASURED_DEGREE_MAX = 1024 };
 
-/* The least that a length of at most `tokens` is drawn. */
-int64_t measured_shortest(int64_t tokens);
 /* Output tokens per second and GPU of a closed loop, by the means of TTFT and TPOT. */
 double measured_loop_throughput(const MeasuredPoint *point, const double figures[]);
 /* Its place among the sets. */
@@ -49,17 +50,18 @@ typedef struct MeasuredCount {
  * text. */
 MeasuredCount *measured_counts(const Measured *self, bool fitted, Arena *arena);
 
-/* ---- names.c ---- */
+/* ---- names.c: `root` has models/ and machines/ ---- */
 
 /* Tandem's names for what others call so; NULL: it has none. */
-const char *measured_model_name(const char *model, const char *data_root, Arena *arena);
+const char *measured_model_name(const char *model, const char *root, Arena *arena);
 const char *measured_machine_name(const char *gpu);
-/* The number format of most weights, by `precision` and what the model is kept in when that does
- * not say. NULL: unknown. */
-const char *measured_weight_dtype(const char *precision);
+/* What Tandem's `model` is converted to, by `precision`: "" nothing; NULL: unknown, or entries. */
+const char *measured_quantization(const char *model, const char *precision, const char *root,
+                                  Arena *arena, Diag *diag);
 
 /* ---- config.c ---- */
 
 /* Puts the point down as YAML, unless it has a reason not to. */
-void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options, Arena *arena);
+void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options, Arena *arena,
+                           Diag *diag);
 #endif

@@ -32,12 +32,20 @@ report --format csv
 cmp -s out all || fail 'another file, or other threads, give other rows'
 report --format json
 prints '"id": "one"'
-report --format html --output page.html
+report --format html -o page.html
 [ ! -s out ] || fail 'the page is on stdout too'
 grep -q '&#60;b&#62;model' page.html || fail 'text is not escaped'
 ! grep -q 'http' page.html || fail 'the page needs a network'
+report --format markdown
+prints '| inferencex | vllm | H100 | meta-llama/Llama-3.1-70B, fp8 |'
 report --model Llama --mode agg
 prints '1 points, 1 held out'
+
+if command -v gnuplot >/dev/null; then
+  report --figure figure.svg
+  grep -q '</svg>' figure.svg || fail 'no figure'
+fi
+rejects 2 "$tandem" report measured --rows rows.csv --figure figure.pdf
 
 report --config one
 cp out one.yaml

@@ -270,7 +270,7 @@ static void model_init(PerfModel *model, const RecordedRun *run, Arena *arena) {
   const PwlKnot knots[] = {{1, tick_seconds(run->per_token)},
                            {most, tick_seconds(run->per_token * most)}};
   pwl_init(&model->linear, knots, 2, false, arena);
-  perfmodel_compile(model, &(DecodeTable){0}, run->max_num_seqs, arena);
+  perfmodel_compile(model, &(CurveTable){0}, run->max_num_seqs, arena);
 }
 
 static int choose_batcher(const RecordedRun *run, SimConfig *config, Arena *arena, Diag *diag) {

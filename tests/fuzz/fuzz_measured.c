@@ -16,8 +16,8 @@ static void keep_small(Measured *measured) {
   size_t n = 0;
   for (size_t i = 0; i < measured->n_points; i++) {
     MeasuredPoint *point = &measured->points[i];
-    const bool small = point->clients <= CLIENTS && point->prompt_tokens <= TOKENS &&
-                       point->output_tokens <= TOKENS;
+    const bool small = point->clients <= CLIENTS && point->prompt_tokens.most <= TOKENS &&
+                       point->output_tokens.most <= TOKENS;
     if (!point->why && (!small || ++n > POINTS)) point->why = "it is large";
   }
 }

@@ -60,11 +60,11 @@ static char *run(SimConfig *config, const Named *policies, const TraceRow *rows,
 /* 10 ms, and 1 ms per new token, and 1 ms per context token of decodes. */
 static PerfModel round_model(Arena *arena) {
   const PwlKnot line[] = {{0, 0}, {1000, 1}};
-  DecodeRow row = {.seqs = 1};
+  CurveRow row = {.key = 1};
   pwl_init(&row.curve, line, 2, false, arena);
   PerfModel model = {.name = "round", .form = PERF_COMPOSED, .overhead = 10 * MS};
   pwl_init(&model.linear, line, 2, false, arena);
-  const DecodeTable table = {.rows = &row, .n_rows = 1, .low = 1, .high = 16};
+  const CurveTable table = {.rows = &row, .n_rows = 1, .low = 1, .high = 16};
   perfmodel_compile(&model, &table, 16, arena);
   return model;
 }

@@ -73,25 +73,39 @@ static Pwl draw_curve(Draw *self, int64_t max_x, Tick floor, bool extend_left) {
   return curve;
 }
 
-static void draw_decode_table(Draw *self, DecodeTable *table) {
-  DecodeRow *rows = ARENA_ARRAY(self->arena, DecodeRow, MAX_ROWS);
+/* Rows whose keys and x are drawn about so far apart. */
+static void draw_table(Draw *self, CurveTable *table, int64_t key_step, int64_t max_x) {
+  CurveRow *rows = ARENA_ARRAY(self->arena, CurveRow, MAX_ROWS);
   table->n_rows = (int32_t)between(self, 0, self->coarse ? 1 : MAX_ROWS);
-  int64_t seqs = between(self, 1, 8);
+  int64_t key = between(self, 1, key_step / 2);
   Tick floor = ticks_or_zero(self, 10);
-  table->low = seqs;
+  table->low = key;
   for (int32_t i = 0; i < table->n_rows; i++) {
-    rows[i] = (DecodeRow){seqs, draw_curve(self, one_in(self, 2) ? 100 : 20000, floor, false)};
-    table->high = seqs;
-    seqs += between(self, 1, 16);
+    rows[i] = (CurveRow){key, draw_curve(self, one_in(self, 2) ? 100 : max_x, floor, false)};
+    table->high = key;
+    key += between(self, 1, key_step);
     floor = pwl_eval(&rows[i].curve, 1000000) + 1; // the next row lies above all of this one
   }
   table->rows = rows;
 }
 
+static void draw_decode_table(Draw *self, CurveTable *table) {
+  draw_table(self, table, 16, 20000);
+}
+
+/* Attention of prefill in two variables, and decodes beside it. */
+static void draw_shared_attention(Draw *self, PerfModel *model) {
+  if (one_in(self, 3)) draw_table(self, &model->prefill_rows, 1000, 4000 * SPAN_STEPS);
+  if (one_in(self, 3))
+    draw_decode_table(self, &model->mixed_attention);
+  else if (!self->coarse && one_in(self, 2))
+    model->mixed_factor = 1 + rng_uniform(&self->rng);
+}
+
 /* Returns whether its times scale to the tick. */
 static bool draw_model(Draw *self, PerfModel *model) {
   *model = (PerfModel){.name = "drawn"};
-  DecodeTable table = {0};
+  CurveTable table = {0};
   self->ragged = !self->coarse && one_in(self, 2);
   if (one_in(self, 3)) {
     model->form = PERF_SPLITWISE_SIM;
@@ -105,9 +119,11 @@ static bool draw_model(Draw *self, PerfModel *model) {
     if (one_in(self, 2)) model->prefill_attention = draw_curve(self, 1000000, 0, false);
     if (one_in(self, 2)) model->head = draw_curve(self, 50, 0, false);
     draw_decode_table(self, &table);
+    draw_shared_attention(self, model);
   }
   perfmodel_compile(model, &table, MAX_REQUESTS, self->arena);
-  return model->form == PERF_COMPOSED && table.n_rows <= 1;
+  return model->form == PERF_COMPOSED && model->mixed_factor == 0 && table.n_rows <= 1 &&
+         model->prefill_rows.n_rows <= 1 && model->mixed_attention.n_rows <= 1;
 }
 
 /* --- policies */

@@ -9,9 +9,9 @@ const PerfModel *plain_model(Arena *arena) {
   PerfModel *model = ARENA_NEW(arena, PerfModel);
   *model = (PerfModel){.name = "plain", .form = PERF_COMPOSED, .overhead = 10 * MS};
   pwl_init(&model->linear, linear, COUNT(linear), false, arena);
-  DecodeRow only = {.seqs = 1};
+  CurveRow only = {.key = 1};
   pwl_init(&only.curve, attention, COUNT(attention), false, arena);
-  const DecodeTable table = {.rows = &only, .n_rows = 1, .low = 1, .high = 64};
+  const CurveTable table = {.rows = &only, .n_rows = 1, .low = 1, .high = 64};
   perfmodel_compile(model, &table, 256, arena);
   return model;
 }

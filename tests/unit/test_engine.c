@@ -311,7 +311,7 @@ Test(engine, machines_may_be_busy_for_longer_together_than_a_tick_holds) {
   PerfModel model = *scene.pools[0].perfmodel;
   model.linear = model.head = (Pwl){0};
   model.overhead = 2 * day;
-  perfmodel_compile(&model, &(DecodeTable){0}, 4, &arena);
+  perfmodel_compile(&model, &(CurveTable){0}, 4, &arena);
   PoolSpec *pool = &scene.pools[0];
   pool->perfmodel = &model;
   pool->count = N;

@@ -3,9 +3,9 @@
  * is one that perfmodel_load takes, and more context never makes a decode faster in it; that rows
  * are raised to keep the rules; that nothing is written that would not load. */
 #include "perfmodel/check_profile.h"
-#include "perfmodel/decode_rows.h"
 #include "perfmodel/fit_file.h"
 #include "perfmodel/import/import.h"
+#include "perfmodel/table_rows.h"
 #include "sim/base/rng.h"
 #include "tests/unit/testing.h"
 #include <math.h>
@@ -145,7 +145,7 @@ Test(fit_loads, rows_are_raised_until_they_keep_the_rules) {
   for (int trial = 0; trial < 500; trial++) {
     PwlKnot knots[ROWS][KNOTS];
     RowKnots rows[ROWS];
-    DecodeRows settled;
+    TableRows settled;
     int64_t context = 0;
     for (int i = 0; i < ROWS * KNOTS; i++) {
       const int r = i / KNOTS, k = i % KNOTS;
@@ -157,12 +157,12 @@ Test(fit_loads, rows_are_raised_until_they_keep_the_rules) {
     for (int r = 0; r < ROWS; r++)
       for (int k = 1; k < KNOTS; k++)
         knots[r][k].seconds = fmax(knots[r][k].seconds, knots[r][k - 1].seconds);
-    cr_assert(decode_rows_init(&settled, rows, ROWS, &arena));
+    cr_assert(table_rows_init(&settled, rows, ROWS, &arena));
     cr_assert_eq(settled.n == KNOTS, trial % 2 == 0);
-    decode_rows_settle(&settled);
+    table_rows_settle(&settled);
     cr_assert_eq(settled.seconds[0], knots[0][0].seconds);
     for (int r = 0; r < ROWS; r++) {
-      cr_assert_eq(decode_rows_fault(&settled, r, &context), DECODE_SOUND);
+      cr_assert_eq(table_rows_fault(&settled, r, &context), TABLE_SOUND);
       const Tick *row = &settled.ticks[r * settled.n], *before = row - settled.n;
       for (int k = 0; k < settled.n; k++) {
         cr_assert(k == 0 || row[k] >= row[k - 1]);
@@ -180,13 +180,13 @@ Test(fit_loads, tables_of_too_many_numbers_are_refused) {
   enum { ROWS = 2049 };
   static PwlKnot knots[ROWS];
   static RowKnots rows[ROWS];
-  DecodeRows table;
+  TableRows table;
   for (int r = 0; r < ROWS; r++) {
     knots[r] = (PwlKnot){r, 1};
     rows[r] = (RowKnots){&knots[r], 1};
   }
-  cr_expect_not(decode_rows_init(&table, rows, ROWS, &arena));
-  cr_expect(decode_rows_init(&table, rows, ROWS / 2, &arena));
+  cr_expect_not(table_rows_init(&table, rows, ROWS, &arena));
+  cr_expect(table_rows_init(&table, rows, ROWS / 2, &arena));
 }
 
 /* Times that no file may say: a token takes a day. */

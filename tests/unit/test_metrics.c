@@ -65,7 +65,7 @@ Test(metrics, the_released_notebooks_look_the_step_up_at_the_prompt) {
   PerfModel model = {.form = PERF_SPLITWISE_SIM, .mixed_factor = 1.1};
   pwl_init(&model.linear, prefill, COUNT(prefill), true, &arena);
   pwl_init(&model.head, decode, COUNT(decode), true, &arena);
-  perfmodel_compile(&model, &(DecodeTable){0}, 4, &arena);
+  perfmodel_compile(&model, &(CurveTable){0}, 4, &arena);
   metrics_init(&metrics, &model, &arena);
   const RequestRecord done = record(0, 0, 100 * MS, 550 * MS, 5);
   metrics_complete(&metrics, &done);

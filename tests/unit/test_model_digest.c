@@ -51,6 +51,13 @@ Test(model_digest, every_number_of_a_model_is_in_its_digest) {
       "form: composed\n" HEADER "overhead: 1 ms\n" LINEAR PAIRS "decode_attention:\n  rows:\n"
       "    - {sequences: 1, knots: [[0, 0], [1000, 0.001]]}\n"
       "    - {sequences: 3, knots: [[0, 0.002], [1000, 0.004], [2000, 0.009]]}\n" HEAD,
+      SMALL "mixed_attention: {factor: 1.5}\n",
+      SMALL "mixed_attention: {rows: [{sequences: 1, knots: [[0, 0], [1000, 0.001]]}]}\n",
+      SMALL "mixed_attention: {rows: [{sequences: 2, knots: [[0, 0], [1000, 0.001]]}]}\n",
+      "form: composed\n" HEADER "overhead: 1 ms\n" LINEAR
+      "prefill_attention: {rows: [{tokens: 9, knots: [[0, 0], [1000000, 0.001]]}]}\n" TABLE HEAD,
+      "form: composed\n" HEADER "overhead: 1 ms\n" LINEAR
+      "prefill_attention: {rows: [{tokens: 8, knots: [[0, 0], [1000000, 0.001]]}]}\n" TABLE HEAD,
       SIM "mixed_factor: 1.1\nprefill: {knots: [[1, 0.1], [9, 0.2]]}\n"
           "decode: {knots: [[1, 0.1], [9, 0.2]]}\n",
       SIM "mixed_factor: 1.2\nprefill: {knots: [[1, 0.1], [9, 0.2]]}\n"

@@ -88,6 +88,65 @@ Test(perfmodel, an_iteration_is_the_sum_of_its_terms) {
   cr_assert_eq(perfmodel_decode_step(&model, 2, 500), (1000 + 10100 + 1750 + 510) * US);
 }
 
+/* Rows of 100 and 200 tokens: at spans of 100 and 300 these take 1 and 2, then 2 and 4 ms. */
+#define PREFILL_ROWS                                                                               \
+  "prefill_attention:\n"                                                                           \
+  "  rows:\n"                                                                                      \
+  "    - {tokens: 100, measured: [0, 30000], knots: [[10000, 0.001], [30000, 0.002]]}\n"           \
+  "    - {tokens: 200, knots: [[20000, 0.002], [60000, 0.004]]}\n"
+
+Test(perfmodel, prefill_attention_in_two_variables_goes_by_tokens_and_mean_span) {
+  const struct {
+    int64_t tokens, area2, us;
+    Extrapolation flag;
+  } cases[] = {
+      {100, 10000, 1000, EXTRAPOLATION_NONE},
+      {100, 20000, 1500, EXTRAPOLATION_NONE},
+      {200, 40000, 3000, EXTRAPOLATION_NONE},
+      {150, 30000, 2250, EXTRAPOLATION_NONE}, // a span of 200 between the rows
+      {50, 10000, 1500, EXTRAPOLATION_NEAR},  // fewer tokens read as many keys
+      {300, 60000, 4500, EXTRAPOLATION_NEAR}, // more go on by the difference
+      {100, 50000, 3000, EXTRAPOLATION_NEAR}, // and so does the span
+      {200, 2000, 2000, EXTRAPOLATION_FAR},   // short prompts: the floor of the row
+      {100, 90000, 5000, EXTRAPOLATION_FAR},
+  };
+  PerfModel model;
+  cr_assert_eq(load_text(&model,
+                         "form: composed\n" HEADER "overhead: 0 ms\n"
+                         "linear: {knots: [[0, 0], [1000, 0]]}\n" PREFILL_ROWS
+                         "decode_attention: none\nhead: none\n",
+                         8),
+               0);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const BatchShape batch = {cases[i].tokens, cases[i].area2, 0, 0, 0};
+    Extrapolation flag;
+    cr_expect_eq(perfmodel_iteration(&model, &batch, &flag), cases[i].us * US, "case %zu", i);
+    cr_expect_eq(flag, cases[i].flag, "flag of case %zu: %d", i, (int)flag);
+  }
+}
+
+/* Beside a prefill of 100 tokens: what the decodes of SMALL take there. */
+Test(perfmodel, decodes_beside_prefill_have_a_time_of_their_own) {
+  static const struct {
+    const char *mixed;
+    int64_t us;
+  } cases[] = {{"", 1750},
+               {"mixed_attention: {factor: 1.5}\n", 2625},
+               {"mixed_attention:\n  rows:\n"
+                "    - {sequences: 1, knots: [[0, 0.003]]}\n"
+                "    - {sequences: 3, knots: [[0, 0.005], [1000, 0.006]]}\n",
+                4250}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    PerfModel model;
+    const char *text = arena_printf(&arena, "%s%s", SMALL, cases[i].mixed);
+    cr_assert_eq(load_text(&model, text, 8), 0);
+    const BatchShape mixed = {100, 10000, 2, 500, 3};
+    cr_expect_eq(perfmodel_iteration(&model, &mixed, NULL),
+                 (1000 + 20100 + 10 + cases[i].us + 520) * US, "case %zu", i);
+    cr_expect_eq(perfmodel_decode_step(&model, 2, 500), (1000 + 10100 + 1750 + 510) * US);
+  }
+}
+
 /* 10 ms and 1 ms per token: 90% of the most, 1000 / 1010 per ms and less than it goes on to, from
  * 128 / 138 on but not from 64 / 74. 1 ms per token alone: from the first. A floor of 100 ms up to
  * 100 tokens: from 128 on, past the floor. */
@@ -104,7 +163,7 @@ Test(perfmodel, the_fewest_tokens_within_a_tenth_of_the_best_throughput_saturate
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     PerfModel model = {.name = "made", .form = PERF_COMPOSED};
     pwl_init(&model.linear, cases[i].knots, cases[i].n, false, &arena);
-    perfmodel_compile(&model, &(DecodeTable){0}, 4, &arena);
+    perfmodel_compile(&model, &(CurveTable){0}, 4, &arena);
     cr_assert_eq(perfmodel_saturation_tokens(&model), cases[i].want, "case %zu", i);
   }
 }

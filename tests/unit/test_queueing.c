@@ -105,7 +105,7 @@ static PerfModel model_of(const Station *station, Arena *arena) {
     model.overhead = tick_from_seconds(SECONDS_A_TOKEN);
   else
     pwl_init(&model.linear, line, 2, false, arena);
-  const DecodeTable nothing = {0};
+  const CurveTable nothing = {0};
   perfmodel_compile(&model, &nothing, station->servers, arena);
   return model;
 }

@@ -380,7 +380,7 @@ static const PerfModel *empty_layers(Tick linear) {
   const PwlKnot knots[] = {{1, tick_seconds(linear)}, {1000, tick_seconds(linear)}};
   *model = (PerfModel){.name = "empty", .form = PERF_COMPOSED, .overhead = 20 * MS};
   pwl_init(&model->linear, knots, COUNT(knots), false, &arena);
-  perfmodel_compile(model, &(DecodeTable){0}, 256, &arena);
+  perfmodel_compile(model, &(CurveTable){0}, 256, &arena);
   return model;
 }
 

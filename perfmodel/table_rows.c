@@ -1,5 +1,5 @@
-/* See decode_rows.h. */
-#include "perfmodel/decode_rows.h"
+/* See table_rows.h. */
+#include "perfmodel/table_rows.h"
 #include "sim/base/sort.h"
 #include <math.h>
 
@@ -15,7 +15,7 @@ static double row_at(const RowKnots *row, int64_t x) {
   return fmin(knots[i].seconds + share * rise, tick_seconds(PWL_TICKS_MAX));
 }
 
-bool decode_rows_init(DecodeRows *self, const RowKnots *rows, int n_rows, Arena *arena) {
+bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, Arena *arena) {
   size_t n = 0;
   for (int r = 0; r < n_rows; r++)
     n += (size_t)rows[r].n;
@@ -25,9 +25,9 @@ bool decode_rows_init(DecodeRows *self, const RowKnots *rows, int n_rows, Arena 
     for (int k = 0; k < rows[r].n; k++)
       x[n++] = rows[r].knots[k].x;
   n = sort_distinct(x, n);
-  if (n * (size_t)n_rows > DECODE_ROWS_MAX) return false;
-  *self = (DecodeRows){n_rows, (int)n, x, ARENA_ARRAY(arena, Tick, n * (size_t)n_rows),
-                       ARENA_ARRAY(arena, double, n *(size_t)n_rows)};
+  if (n * (size_t)n_rows > TABLE_ROWS_MAX) return false;
+  *self = (TableRows){n_rows, (int)n, x, ARENA_ARRAY(arena, Tick, n * (size_t)n_rows),
+                      ARENA_ARRAY(arena, double, n *(size_t)n_rows)};
   for (int i = 0; i < n_rows * self->n; i++) {
     self->seconds[i] = row_at(&rows[i / self->n], x[i % self->n]);
     self->ticks[i] = tick_from_seconds(self->seconds[i]);
@@ -36,26 +36,26 @@ bool decode_rows_init(DecodeRows *self, const RowKnots *rows, int n_rows, Arena 
 }
 
 /* Whether the row must rise as the one before does, up to this knot. */
-static bool must_be_as_steep(const DecodeRows *self, int row, int knot) {
+static bool must_be_as_steep(const TableRows *self, int row, int knot) {
   return row > 0 && knot > 0 && (knot + 1 == self->n || row + 1 == self->n_rows);
 }
 
-DecodeFault decode_rows_fault(const DecodeRows *self, int row, int64_t *ret_context) {
+TableFault table_rows_fault(const TableRows *self, int row, int64_t *ret_x) {
   const Tick *ticks = &self->ticks[row * self->n], *before = ticks - self->n;
-  DecodeFault fault = DECODE_SOUND;
+  TableFault fault = TABLE_SOUND;
   for (int k = self->n - 1; k >= 0 && row > 0; k--) {
     const Tick slack = 2 + ticks[k] / 1000000; // four knots are half a tick off each
     const bool at_the_end = k + 1 == self->n, falls = ticks[k] < before[k] - slack;
     const bool nears = must_be_as_steep(self, row, k) &&
                        ticks[k] - ticks[k - 1] < before[k] - before[k - 1] - slack;
-    if (!falls && (!nears || (fault == DECODE_FALLS_BELOW && !at_the_end))) continue;
-    fault = falls || at_the_end ? DECODE_FALLS_BELOW : DECODE_APPROACHES;
-    *ret_context = self->x[fault == DECODE_APPROACHES ? k - 1 : k];
+    if (!falls && (!nears || (fault == TABLE_FALLS_BELOW && !at_the_end))) continue;
+    fault = falls || at_the_end ? TABLE_FALLS_BELOW : TABLE_APPROACHES;
+    *ret_x = self->x[fault == TABLE_APPROACHES ? k - 1 : k];
   }
   return fault;
 }
 
-void decode_rows_settle(DecodeRows *self) {
+void table_rows_settle(TableRows *self) {
   for (int i = 0; i < self->n_rows * self->n; i++) {
     const int row = i / self->n, k = i % self->n;
     const Tick *at = &self->ticks[i], *before = row > 0 ? at - self->n : NULL;
