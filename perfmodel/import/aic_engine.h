@@ -15,6 +15,7 @@ typedef struct AicEngine {
   const char *until, *all_reduce, *all_reduce_of;
   double custom_bytes[AIC_CUSTOM_SIZES];
   unsigned fastest; // bits of Dtype
+  const char *mxfp4_of;
   double shared_beside;
   bool shared_fused, gathers_8bit;
 } AicEngine;

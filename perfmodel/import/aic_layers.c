@@ -151,6 +151,16 @@ static double shared_us(const AicLayers *self, double tokens) {
          aic_kernel_us(self, 3 * tokens * width * (double)llm->dtype_bytes);
 }
 
+/* Where only whole experts were measured with this kernel, another's say what sharing them gains:
+ * what it is faster by with whole ones is shared, too. */
+static double routed_us(const AicLayers *self, double tokens) {
+  const double us = aic_curve_us(&self->experts, tokens);
+  if (!self->split.path) return us;
+  const double gain = aic_curve_us(&self->whole, tokens) - us;
+  return fmax(LAUNCH_US,
+              aic_curve_us(&self->split, tokens) - gain / (double)aic_expert_shares(self));
+}
+
 /* Whether shared experts are in the kernel of the routed ones. */
 static bool is_fused(const AicLayers *self) {
   return self->engine->shared_fused && self->setup.expert_parallel_size == 1 &&
@@ -169,7 +179,7 @@ static double experts_us(const AicLayers *self, double tokens) {
   double us = kernels_us(self, AIC_FFN, llm->expert_dtype, tokens) +
               kernels_us(self, AIC_EXPERTS, llm->expert_dtype, tokens) +
               aic_product_us(self, DTYPE_BF16, tokens, (double)llm->num_experts, h);
-  us += aic_curve_us(&self->experts, all) * (is_fused(self) ? fused_share(llm, all) : 1);
+  us += routed_us(self, all) * (is_fused(self) ? fused_share(llm, all) : 1);
   if (!is_fused(self)) us += shared_us(self, tokens);
   if (groups == 1) return us + all_reduce_us(self, tokens * h);
   return us + aic_curve_us(&self->gather, all * h * (narrow ? 0.5 : 1)) +

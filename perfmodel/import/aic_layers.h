@@ -32,6 +32,7 @@ typedef struct AicLayers {
   AicFound all_reduce, nccl;         // over message_size; not read where none is called
   AicFound gather, scatter;          // of tokens to experts and back: over message_size
   AicFound experts;                  // over num_tokens
+  AicFound split, whole;             // where it has whole experts only: another's, shared or not
   bool modules;                      // latent attention was timed with its products
   AicFound absorb, expand;           // where not, the products with its keys' factor: num_tokens
 } AicLayers;

@@ -99,6 +99,7 @@ static int read_nccl(AicLayers *self, AicFound *found, const char *op, int64_t g
   const AicQuery query = {.name = "nccl",
                           .filters = {{"op_name", {op}},
                                       {"dtype", {"half", "bfloat16"}, .may_miss = true},
+                                      {"nccl_dtype", {"half", "bfloat16"}, .may_miss = true},
                                       {"num_gpus", .number = gpus}},
                           .keys = {"message_size"}};
   const char *folder = self->folder; // or the newest version beside
@@ -139,11 +140,14 @@ static bool read_version(AicLayers *self, AicFound *ret_found, const AicQuery *q
 static int read_all_reduce(AicLayers *self, Diag *diag) {
   const AicEngine *engine = self->engine;
   const PerfSetup *setup = &self->setup;
-  const AicQuery query = {.name = "custom_allreduce",
-                          .filters = {{"variant", {engine->all_reduce, "nccl"}, .may_miss = true},
-                                      {"dtype", {"bfloat16", "half"}, .may_miss = true},
-                                      {"num_gpus", .number = setup->tensor_parallel_size}},
-                          .keys = {"message_size"}};
+  const AicQuery query = {
+      .name = "custom_allreduce",
+      .filters = {{"variant", {engine->all_reduce, "nccl"}, .may_miss = true},
+                  {"backend", {engine->all_reduce, "nccl"}, .may_miss = true}, // in the wheel
+                  {"dtype", {"bfloat16", "half"}, .may_miss = true},
+                  {"allreduce_dtype", {"bfloat16", "half"}, .may_miss = true},
+                  {"num_gpus", .number = setup->tensor_parallel_size}},
+      .keys = {"message_size"}};
   if (setup->tensor_parallel_size == 1) return 0;
   int error = 0;
   const bool is_own = !engine->all_reduce_of && setup->engine_version &&
@@ -170,22 +174,52 @@ static const char *const EXPERTS[DTYPE_COUNT][AIC_CHOICES] = {
     [DTYPE_INT4] = {"int4_wo"},
 };
 
-static int read_experts(AicLayers *self, Diag *diag) {
+static AicQuery query_experts(const AicLayers *self, int64_t shares) {
   const Llm *llm = &self->llm;
-  if (llm_moe_layers(llm) == 0) return 0;
   AicQuery query = {.name = "moe",
                     .filters = {{"moe_dtype"},
                                 {"hidden_size", .number = llm->hidden_size},
                                 {"inter_size", .number = llm->moe_intermediate_size},
                                 {"topk", .number = llm->num_experts_per_tok},
                                 {"num_experts", .number = llm->num_experts},
-                                {"moe_tp_size", .number = aic_expert_shares(self)},
+                                {"moe_tp_size", .number = shares},
                                 {"moe_ep_size", .number = self->setup.expert_parallel_size},
                                 {"distribution", {"power_law_1.01", "power_law_1.2", "balanced"}}},
                     .keys = {"num_tokens"}};
   memcpy(query.filters[0].texts, EXPERTS[llm->expert_dtype], sizeof query.filters[0].texts);
-  if (!query.filters[0].texts[0]) return no_format(self, "experts", llm->expert_dtype, diag);
-  int error = aic_read(&self->experts, &query, self->folder, self->arena, diag);
+  return query;
+}
+
+/* From the first of all folders, this one's own first, that has both of the queries. */
+static bool read_both(AicLayers *self, const AicQuery *split, const AicQuery *whole) {
+  const char *const *beside = aic_beside(self->folder, NULL, "moe", self->arena);
+  for (const char *folder = self->folder; folder; folder = *beside++)
+    if (read_beside(&self->split, split, folder, self->arena) &&
+        read_beside(&self->whole, whole, folder, self->arena))
+      return true;
+  return false;
+}
+
+static int read_routed(AicLayers *self, Diag *diag) {
+  const Llm *llm = &self->llm;
+  const int64_t shares = aic_expert_shares(self);
+  const char *folder = self->folder;
+  if (!EXPERTS[llm->expert_dtype][0]) return no_format(self, "experts", llm->expert_dtype, diag);
+  if (self->engine->mxfp4_of && llm->expert_dtype == DTYPE_MXFP4)
+    for (const char *const *beside = aic_beside(folder, self->engine->mxfp4_of, "moe", self->arena);
+         *beside; beside++)
+      folder = *beside;
+  const AicQuery split = query_experts(self, shares), whole = query_experts(self, 1);
+  if (read_beside(&self->experts, &split, folder, self->arena)) return 0;
+  if (shares > 1 && llm->expert_dtype == DTYPE_MXFP4 &&
+      read_beside(&self->experts, &whole, folder, self->arena) && read_both(self, &split, &whole))
+    return 0;
+  return aic_read(&self->experts, &split, folder, self->arena, diag);
+}
+
+static int read_experts(AicLayers *self, Diag *diag) {
+  if (llm_moe_layers(&self->llm) == 0) return 0;
+  int error = read_routed(self, diag);
   if (self->setup.attention_data_parallel_size == 1) return error;
   error |= read_nccl(self, &self->gather, "all_gather", aic_expert_gpus(self), diag);
   error |= read_nccl(self, &self->scatter, "reduce_scatter", aic_expert_gpus(self), diag);

@@ -16,20 +16,16 @@ enum {
 };
 
 /* What such tables also have. Filters and keys come first, so a name may be there too. */
-static const char *const OTHERS[] = {"framework",     "version",
-                                     "device",        "op_name",
-                                     "kernel_source", "power",
-                                     "variant",       "dtype",
-                                     "bytes",         "backend",
-                                     "attn_dtype",    "window_size",
-                                     "beam_width",    "step",
-                                     "isl",           "tp_size",
-                                     "bmm_dtype",     "mla_dtype",
-                                     "gemm_type",     "num_slots",
-                                     "sms",           "transmit_us",
-                                     "comm_backend",  "comm_dtype",
-                                     "dp_num_tokens", "rank0_num_tokens",
-                                     "model",         "architecture",
+static const char *const OTHERS[] = {"framework",        "version",       "device",
+                                     "op_name",          "kernel_source", "power",
+                                     "variant",          "dtype",         "bytes",
+                                     "backend",          "attn_dtype",    "window_size",
+                                     "beam_width",       "step",          "isl",
+                                     "tp_size",          "bmm_dtype",     "nccl_dtype",
+                                     "allreduce_dtype",  "mla_dtype",     "gemm_type",
+                                     "num_slots",        "sms",           "transmit_us",
+                                     "comm_backend",     "comm_dtype",    "dp_num_tokens",
+                                     "rank0_num_tokens", "model",         "architecture",
                                      "distribution"};
 enum { N_OTHERS = sizeof OTHERS / sizeof *OTHERS };
 enum { MAX_COLUMNS = AIC_FILTERS + AIC_KEYS + 2 + N_OTHERS };

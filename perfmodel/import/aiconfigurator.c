@@ -283,6 +283,11 @@ static const char *list_folders(const AicFound *found, int n, Arena *arena) {
   return text;
 }
 
+/* Of an all-reduce: the text of the first of its columns that is there. */
+static const char *variant_of(const AicFound *found) {
+  return found->texts[0] ? found->texts[0] : found->texts[1] ? found->texts[1] : "one kernel";
+}
+
 static void set_sources(const Composing *self) {
   Profile *profile = self->profile;
   Arena *arena = profile->arena;
@@ -297,13 +302,16 @@ static void set_sources(const Composing *self) {
                    layers->all_reduce.path
                        ? arena_printf(arena, "two a layer, in linear: custom_allreduce of %s, %s%s",
                                       list_folders(&layers->all_reduce, 1, arena),
-                                      layers->engine->all_reduce,
+                                      variant_of(&layers->all_reduce),
                                       layers->nccl.path ? ", large ones by NCCL" : "")
                        : "one GPU");
   if (layers->experts.path)
-    profile_set_fact(profile, "assumption_experts",
-                     arena_printf(arena, "%s, tokens over experts by %s", layers->experts.texts[0],
-                                  layers->experts.texts[7]));
+    profile_set_fact(
+        profile, "assumption_experts",
+        arena_printf(arena, "%s of %s, tokens over experts by %s%s%s", layers->experts.texts[0],
+                     list_folders(&layers->experts, 1, arena), layers->experts.texts[7],
+                     layers->split.path ? "; shared ones by the gain of " : "",
+                     layers->split.path ? layers->split.texts[0] : ""));
 }
 
 static void set_assumptions(const Composing *self) {

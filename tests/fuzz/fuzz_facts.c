@@ -1,10 +1,12 @@
-/* Machine, model and preset files of any bytes: the first says which ('m', 'l', 'p'), the rest is
- * the file. One that is refused has an entry and one that is not has none; whatever it says, a
- * roofline can be made of it, whose times do not fall with more work. */
+/* Machine, model and preset files of any bytes: the first says which ('m', 'l', 'p'; 'h' for
+ * Hugging Face's config.json, with the hf_quant_config.json beside it after a line of dashes), the
+ * rest is the file. One that is refused has an entry and one that is not has none; whatever it
+ * says, a roofline can be made of it, whose times do not fall with more work. */
 #include "perfmodel/roofline.h"
 #include "sim/base/cleanup.h"
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -12,6 +14,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void write_file(const char *path, const uint8_t *data, size_t size) {
   CLEANUP_FILE FILE *file = fopen(path, "wb");
   if (!file || fwrite(data, 1, size, file) != size) abort();
+}
+
+/* Writes config.json and, where there is a line of dashes, the file beside it. */
+static const char *write_configs(const char *folder, const uint8_t *data, size_t size,
+                                 Arena *arena) {
+  static const char line[] = "\n---\n";
+  const char *path = arena_printf(arena, "%s/config.json", folder);
+  const size_t n = sizeof line - 1;
+  size_t at = 0;
+  while (at + n <= size && memcmp(data + at, line, n) != 0)
+    at++;
+  if (at + n <= size)
+    write_file(arena_printf(arena, "%s/hf_quant_config.json", folder), data + at + n,
+               size - at - n);
+  write_file(path, data, at + n <= size ? at : size);
+  return path;
+}
+
+static void check_sizes(const Llm *llm) {
+  const int64_t all = llm_parameters(llm), used = llm_activated_parameters(llm);
+  assert(used > 0 && used <= all && llm->weight_bytes > 0);
+  assert(llm->kv_bytes_per_token > 0 && llm->kv_bytes_per_sequence >= 0);
+  assert(llm_layer_matrices(llm) > 0 && llm_quantization(llm) < DTYPE_COUNT);
 }
 
 static void check_times(const Llm *llm, const Hardware *hardware, const EnginePreset *preset,
@@ -61,14 +86,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char folder[] = "/tmp/tandem-fuzz-XXXXXX";
   if (!mkdtemp(folder)) abort();
   const char *path = arena_printf(&arena, "%s/facts.yaml", folder);
-  write_file(path, data + 1, size - 1);
+  if (data[0] == 'h')
+    path = write_configs(folder, data + 1, size - 1, &arena);
+  else
+    write_file(path, data + 1, size - 1);
   const Place at = place_of_file("fuzz");
-  const int status = data[0] == 'm'   ? hardware_load(&hardware, path, ".", at, &arena, &diag)
-                     : data[0] == 'l' ? llm_load(&llm, path, ".", at, &arena, &diag)
-                                      : preset_load(&preset, path, ".", at, &arena, &diag);
+  const int status = data[0] == 'm' ? hardware_load(&hardware, path, ".", at, &arena, &diag)
+                     : data[0] == 'l' || data[0] == 'h'
+                         ? llm_load(&llm, path, ".", at, &arena, &diag)
+                         : preset_load(&preset, path, ".", at, &arena, &diag);
   unlink(path);
+  unlink(arena_printf(&arena, "%s/hf_quant_config.json", folder));
   rmdir(folder);
   assert((status < 0) == (diag.n_entries > 0));
+  if (status == 0 && (data[0] == 'l' || data[0] == 'h')) check_sizes(&llm);
   if (status == 0) check_times(&llm, &hardware, &preset, &arena);
   diag_done(&diag);
   arena_done(&arena);
