@@ -16,7 +16,9 @@
  * published all-reduces of 32 MiB over 8 GPUs reach 0.55 to 0.69. pcie: assumed. */
 static const OptionSpec SPECS[] = {
     ROW(gpu, OPTION_STRING, .help = "key of measured profiles"),
-    ROW(sm, OPTION_INT, .max = 1000, .help = "compute capability of a GPU, 90 for 9.0; 0: a CPU"),
+    ROW(sm, OPTION_INT, .max = 1000,
+        .help =
+            "compute capability of a GPU, 90 for 9.0; AMD: the number of its gfx target; 0: a CPU"),
     ROW(num_gpus, OPTION_INT, .min = 1, .max = 1024, .help = "GPUs of the machine"),
     ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "HBM of one GPU"),
     ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED, .help = "peak of one GPU, per second"),

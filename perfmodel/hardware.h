@@ -12,7 +12,7 @@
 typedef struct Hardware {
   const char *name; // dgx-h100
   const char *gpu;  // h100-80gb: key of measured profiles
-  int64_t sm;       // compute capability of a GPU: 90 is 9.0; 0: a CPU
+  int64_t sm;       // compute capability: 90 is 9.0; of AMD its gfx number; 0: a CPU
   int64_t num_gpus;
   int64_t gpu_memory_bytes; // HBM of one GPU
   double dense_bf16_flops;  // of one GPU, per second; fp16 where there is no bf16

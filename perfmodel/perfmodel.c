@@ -225,6 +225,8 @@ static FineTick iteration_fine(const PerfModel *self, const BatchShape *batch,
     fine = iteration_splitwise_sim(self, batch, &flag);
   } else {
     fine = iteration_composed(self, batch, &flag);
+    const FineTick eager = fine_from_ticks(self->eager);
+    if (fine < eager && batch->prefill_tokens + n > self->graph_tokens) fine = eager;
   }
   if (ret_extrapolation) *ret_extrapolation = flag;
   return fine;

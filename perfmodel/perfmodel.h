@@ -69,6 +69,8 @@ typedef struct PerfModel {
   int64_t stages;             // of a pipeline, the last of which this is; 0 or 1: it is the whole
   FineTick send;              // per token, to the next stage
   CapturedSizes captured;     // composed only: what decodes alone are padded to
+  Tick eager;                 // composed only: see host_time.h; 0: none
+  int64_t graph_tokens;       // likewise
   // what perfmodel_compile made
   int64_t max_decode_seqs;   // rows compiled
   const DecodePiece *pieces; // all rows, one after the other, each over C from 0 to INT64_MAX

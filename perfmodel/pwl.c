@@ -72,3 +72,21 @@ void pwl_init(Pwl *self, const PwlKnot *knots, int n, bool interp1d, Arena *aren
   if (n == 1) segments[count++] = segment_flat(knots[0].x, &knots[0]);
   *self = (Pwl){segments, NULL, count, knots[0].x, knots[n - 1].x};
 }
+
+void pwl_add_line(Pwl *self, Tick ticks, Arena *arena) {
+  assert(!self->knots && ticks >= 0);
+  if (ticks == 0) return;
+  const int64_t first = self->n_segments > 0 ? self->segments[0].start : 1;
+  const int32_t before = first > 0;
+  PwlSegment *segments = ARENA_ARRAY(arena, PwlSegment, before + self->n_segments);
+  segments[0] = (PwlSegment){pwl_fine(self, 0), (double)ticks, 0, first};
+  for (int32_t i = 0; i < self->n_segments; i++) {
+    PwlSegment *segment = &segments[before + i];
+    *segment = self->segments[i];
+    segment->base += fine_from_ticks(ticks) * segment->start;
+    segment->slope += (double)ticks;
+  }
+  if (self->n_segments == 0) self->high = INT64_MAX / 4;
+  self->segments = segments;
+  self->n_segments += before;
+}

@@ -46,4 +46,7 @@ double pwl_seconds(const Pwl *self, int64_t x);
 /* From `n` >= 1 knots, x >= 0 and ascending by at most PWL_RUN_MAX; the measured range becomes
  * that of the knots. With `interp1d` the curve is scipy's. */
 void pwl_init(Pwl *self, const PwlKnot *knots, int n, bool interp1d, Arena *arena);
+/* Adds `ticks` >= 0 per x to a curve that is not of interp1d, left of its first knot too. The
+ * measured range stays; an empty curve, which has none, is then measured everywhere. */
+void pwl_add_line(Pwl *self, Tick ticks, Arena *arena);
 #endif

@@ -337,6 +337,28 @@ static bool may_admit(const Machine *machine) {
          machine->running.count < machine->scheduler->limits.max_num_seqs;
 }
 
+/* Blocks that it will hold at most. */
+static int64_t most_blocks(const Machine *machine, const Request *request) {
+  return blocks_of(machine, (int64_t)request->prompt_tokens + tokens_here(machine, request) - 1);
+}
+
+/* Whether all that run may end beside it without that any gives way; what their caches share counts
+ * for each. */
+static bool may_end(const Engine *self, const Machine *machine, const Request *request) {
+  const Request *slots = self->requests.slots;
+  if (!machine->scheduler->limits.no_evict || machine->running.count == 0) return true;
+  int64_t blocks = most_blocks(machine, request);
+  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    blocks += most_blocks(machine, &slots[ix]);
+  return blocks <= machine->kv_blocks;
+}
+
+/* Whether what the step has room for of a prompt is too little. */
+static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) {
+  return scheduler->limits.whole_prompts && tokens < left &&
+         left <= scheduler->limits.max_num_batched_tokens;
+}
+
 /* Admits the first in line if there are blocks: nobody is overtaken. */
 static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
@@ -349,7 +371,10 @@ static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx 
     tokens =
         min(min(context - hits * machine->pool->block_size, decision->threshold), decision->budget);
     done = hits * machine->pool->block_size + tokens;
+    if (would_cut(machine->scheduler, context - hits * machine->pool->block_size, tokens))
+      return false;
   }
+  if (!may_end(self, machine, request)) return false;
   if (!machine->scheduler->limits.reserve_full_isl) context = done;
   const int64_t blocks = blocks_of(machine, context) - hits - request->kv_blocks;
   if ((blocks > 0 ? blocks : 0) + unheld > machine->free_blocks) return false;
@@ -416,7 +441,8 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
   const SchedulerLimits *limits = &machine->scheduler->limits;
   const int64_t n_here =
       machine->running.count + machine->decode_queue.count + machine->prefill_queue.count;
-  const bool cuts = limits->long_prefill_token_threshold > 0 && n_here > 1;
+  const bool cuts =
+      limits->long_prefill_token_threshold > 0 && n_here > 1 && !limits->whole_prompts;
   Decision decision = {.step = step,
                        .budget = limits->max_num_batched_tokens,
                        .threshold = cuts ? limits->long_prefill_token_threshold : INT64_MAX};

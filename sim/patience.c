@@ -62,7 +62,8 @@ void engine_set_deadline(Engine *self, RequestIx ix) {
   if (request->patience == 0 && request->first_token_patience == 0) return;
   const Tick first = first_token_end(request), last = end_of(request, request->patience);
   engine_drop_deadline(self, ix);
-  if (first < TICK_MAX || last < TICK_MAX) push(self, ix, first < last ? first : last);
+  const Tick at = first < last ? first : last;
+  if (at < TICK_MAX) push(self, ix, at > self->now ? at : self->now);
 }
 
 /* --- leaving */

@@ -10,20 +10,24 @@
 #include "sim/warm_up.h"
 #include <assert.h>
 
+static Tick reaches_router(const Engine *self) {
+  return self->next_row.at + self->config->request_time;
+}
+
 /* False when none is known of. */
 static bool pull(Engine *self) {
   const int rc = trace_next(self->config->trace, &self->next_row, self->diag);
   self->source_told = false;
   if (rc < 0) self->failed = true;
   if (rc <= 0) return false;
-  assert(self->next_row.at >= self->now && self->next_row.prompt_tokens > 0 &&
+  assert(reaches_router(self) >= self->now && self->next_row.prompt_tokens > 0 &&
          self->next_row.output_tokens > 0);
-  agenda_set_arrival(&self->agenda, self->next_row.at, self->n_arrived);
+  agenda_set_arrival(&self->agenda, reaches_router(self), self->n_arrived);
   return true;
 }
 
 void engine_pull(Engine *self) {
-  self->gathers = pull(self) && self->next_row.at == self->now;
+  self->gathers = pull(self) && reaches_router(self) == self->now;
 }
 
 /* Who gathers still does: what comes instead of a row is later than now, and so was the row. */
@@ -130,7 +134,7 @@ static void keep_content(Engine *self, RequestIx ix) {
 static RequestIx admit_row(Engine *self) {
   const int32_t output_tokens = sim_output_tokens(self->config, &self->next_row);
   if (self->first_counted == UINT64_MAX &&
-      !warm_up_has(&self->config->warm_up, self->n_arrived, self->now))
+      !warm_up_has(&self->config->warm_up, self->n_arrived, self->next_row.at))
     engine_end_warm_up(self);
   const RequestIx ix = request_table_take(&self->requests);
   Request *request = &self->requests.slots[ix];
@@ -138,12 +142,12 @@ static RequestIx admit_row(Engine *self) {
   Metrics *metrics = engine_books(self, request);
   metrics->cut_outputs += output_tokens < self->next_row.output_tokens;
   demand_add(&metrics->asked, output_tokens);
-  request->arrived_at = self->now;
+  request->arrived_at = self->next_row.at;
   request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
   request->session = self->next_row.session;
   request->turn = self->next_row.turn;
-  if (metrics != &self->metrics) self->warmed_up_at = self->now;
+  if (metrics != &self->metrics) self->warmed_up_at = request->arrived_at;
   request->ends_session = self->next_row.ends_session;
   request->session_good = self->next_row.session_good;
   request->session_began_at = self->next_row.session_began_at;
@@ -161,7 +165,7 @@ static RequestIx admit_row(Engine *self) {
   metrics->predicted_right +=
       prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
   self->view.requests = self->requests.slots;
-  if (metrics->first_arrival_at < 0) metrics->first_arrival_at = self->now;
+  if (metrics->first_arrival_at < 0) metrics->first_arrival_at = request->arrived_at;
   engine_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
              request->output_tokens);
   return ix;

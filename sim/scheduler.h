@@ -19,6 +19,8 @@ typedef struct SchedulerLimits {
   int64_t long_prefill_token_threshold; // 0: none
   bool priority;                        // else first come, first served
   bool reserve_full_isl;
+  bool no_evict; // who is admitted can end: there are blocks for all that those who run may make
+  bool whole_prompts; // a prompt is not cut, unless no step has room for it
   int lag;
 } SchedulerLimits;
 

@@ -76,6 +76,9 @@ typedef struct SimConfig {
   Tick monitor_interval;     // between broadcasts of loads, where a policy wants them; > 0 then
   int64_t heavy_above;       // predicted output tokens beyond which a decode is heavy
   int64_t max_model_len;     // tokens of a prompt and its output together; 0: no limit
+  /* From the arrival of a request until the router sees it: what servers and tokenizers take. Its
+   * latencies and patience count from the arrival; who gives up before is seen to then. */
+  Tick request_time;
   TraceSource *trace;
   double expected_requests;       // of all of it, for messages; 0: not known
   size_t memory_limit;            // bytes that the run may hold in its arena; 0: none

@@ -47,6 +47,21 @@ static void print_limits(const ServingEngine *engine, const char *key, size_t of
   }
 }
 
+static void print_times(const EngineTimes *times) {
+  const struct {
+    const char *key;
+    Tick time;
+  } rows[] = {{"iteration_time", times->iteration_time},
+              {"sequence_time", times->sequence_time},
+              {"eager_layer_time", times->eager_layer_time},
+              {"request_time", times->request_time}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[32];
+    units_format(text, sizeof text, DIM_TIME, tick_seconds(rows[i].time));
+    if (rows[i].time > 0) printf("    %-24s%s\n", rows[i].key, text);
+  }
+}
+
 static void print_engines(Arena *arena, Diag *diag) {
   (void)arena, (void)diag;
   for (int i = 1; serving_choices[i]; i++) {
@@ -63,6 +78,7 @@ static void print_engines(Arena *arena, Diag *diag) {
     if (engine->captured_batch_sizes)
       printf("    %-24s%s, where a performance model says so\n", "captured_batch_sizes",
              engine->captured_batch_sizes);
+    print_times(&engine->times);
     printf("    %-24s%s\n", "source", engine->source);
   }
 }
@@ -221,6 +237,7 @@ static void print_options(Arena *arena, Diag *diag) {
       {"model", config_model_options},
       {"pools.NAME", config_pool_options},
       {"pools.NAME.host_link", config_host_link_options},
+      {"engine, pools.NAME.engine", config_engine_options},
       {"perfmodel", config_perfmodel_options},
       {"workload, of a trace", workload_replay_options},
       {"workload, synthetic", workload_synthetic_options},

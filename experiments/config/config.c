@@ -11,7 +11,7 @@ typedef struct TopKeys {
   const Node *model, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
       *window, *warm;
-  int engine;
+  const Node *engine;
   int64_t seed, tie_seed;
 } TopKeys;
 
@@ -26,8 +26,8 @@ const OptionSpec config_options[] = {
         .help = "tokens of a prompt and its output, or none; absent: positions of the model"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
-    TOP(engine, OPTION_CHOICE, .fallback = "none", .choices = serving_choices,
-        .help = "batcher, KV memory and defaults of a release, see 'tandem list engines'"),
+    TOP(engine, OPTION_NODE,
+        .help = "batcher, KV memory and times of a release, see 'tandem list engines', or a map"),
     TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below"),
     TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below"),
     TOP(network, OPTION_NODE, .help = "between machines, see below"),
@@ -142,7 +142,8 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |= option_bind(config_options, self->root, study_blocks, self->root->at, &keys, diag);
   if (self->root->kind != NODE_MAP) return status;
   status |= config_bind_perfmodel(self, keys.perfmodel, &self->perfmodel, arena, diag);
-  self->engine = keys.engine;
+  status |= serving_bind(&self->engine, keys.engine, diag);
+  self->sim.request_time = self->engine.times.request_time;
   self->sim.seed = (uint64_t)keys.seed;
   self->sim.tie_seed = (uint64_t)keys.tie_seed;
   if (keys.model) status |= config_bind_model(self, keys.model, arena, diag);

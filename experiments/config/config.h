@@ -42,7 +42,8 @@ typedef struct PoolConfig {
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
   const Node *host_link;                    // NULL: as the machine type has it
-  int engine;                 // as for serving_at; unless it says otherwise that of the run
+  const Node *engine_node;                  // NULL: that of the run
+  EngineChoice engine;                      // unless it says otherwise that of the run
   const ServingEngine *giver; // the engine that filled in what is not written; NULL: none did
   const char *given;          // "key value, …", all that it filled in; empty: nothing
 } PoolConfig;
@@ -57,7 +58,7 @@ typedef struct Config {
   ConfigCache *cache;
   Llm model;
   PerfModelChoice perfmodel;
-  int engine;        // as for serving_at
+  EngineChoice engine;
   PoolConfig *pools; // [sim.n_pools]
   WorkloadConfig workload;
   const SloSet *slo;
@@ -166,11 +167,12 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag);
  * of an engine. */
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag);
-/* The times of the run's model on `hardware`, served by `engine` (as for serving_at); NULL with
- * the reason at `at`. */
+/* The times of the run's model on `hardware`, served by `engine`, whose host is added to times of
+ * an engine's kernels alone, or as the configuration says; NULL with the reason at `at`. */
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       int engine, const Hardware *hardware, Parallelism degrees,
-                                       int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
+                                       const EngineChoice *engine, const Hardware *hardware,
+                                       Parallelism degrees, int64_t max_decode_seqs, Place at,
+                                       Arena *arena, Diag *diag);
 /* The model by its name, or by a map of it and number formats. */
 int config_bind_model(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* A machine type by its name as written. */

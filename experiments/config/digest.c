@@ -72,6 +72,7 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
   hash = hash_fold(hash, (uint64_t)self->sim.max_model_len);
+  if (self->sim.request_time > 0) hash = hash_fold(hash, (uint64_t)self->sim.request_time);
   if (self->sim.slo_reference) hash = hash_fold(hash, self->sim.slo_reference->digest);
   fold_reals(&hash, workload->prompt.quantiles, workload->prompt.n_quantiles);
   fold_reals(&hash, workload->output.quantiles, workload->output.n_quantiles);

@@ -4,6 +4,7 @@
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
+#include "perfmodel/host_time.h"
 #include "perfmodel/roofline.h"
 #include "sim/base/text.h"
 #include <inttypes.h>
@@ -123,6 +124,7 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
 typedef struct PerfModelParts {
   const Config *config;
   const PerfModelChoice *choice;
+  const EngineChoice *engine;
   PerfSetup setup;
   const Hardware *hardware;
   Parallelism degrees;
@@ -132,10 +134,10 @@ typedef struct PerfModelParts {
 
 /* What 'fitted' looks for. Of an engine that the pool names, too, it is the version that is nearest
  * to the pool's. */
-static PerfSetup wanted(const PerfModelParts *parts, int engine, Arena *arena) {
+static PerfSetup wanted(const PerfModelParts *parts, Arena *arena) {
   const PerfModelChoice *choice = parts->choice;
   const Llm *model = &parts->config->model;
-  const ServingEngine *serving = serving_at(engine);
+  const ServingEngine *serving = serving_at(parts->engine->row);
   PerfSetup pool = {.engine = ENGINE_DEFAULT};
   if (serving) setup_parse_folder(&pool, serving->name, arena);
   PerfSetup setup = choice->measured;
@@ -177,38 +179,57 @@ static int make_roofline(PerfModel *self, const PerfModelParts *parts, Arena *ar
   return 0;
 }
 
+/* Whole iterations, as the sets have them, and rooflines with a preset have their host in them. */
+static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
+  const EngineTimes *times = &parts->engine->times;
+  const HostTime host = {.per_iteration = times->iteration_time,
+                         .per_sequence = times->sequence_time,
+                         .eager = times->eager_layer_time * parts->config->model.num_hidden_layers,
+                         .graph_tokens = times->graph_tokens};
+  if (host.per_iteration + host.per_sequence + host.eager == 0) return 0;
+  if (!self->setup.engine && !parts->engine->says_times) return 0;
+  if (self->form != PERF_COMPOSED)
+    return diag_error(diag, parts->at, "times of the form 'splitwise-sim' have their host in them");
+  perfmodel_add_host(self, &host, arena);
+  return 0;
+}
+
 static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
   const PerfModelParts *parts = context;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
   const int status = parts->choice->engine ? make_roofline(perfmodel, parts, arena, diag)
                                            : load_measured(perfmodel, parts, arena, diag);
-  return status ? NULL : perfmodel;
+  if (status) return NULL;
+  return add_host(perfmodel, parts, arena, diag) ? NULL : perfmodel;
 }
 
 static const char PERFMODEL_KEY[] = "perfmodel ";
 
 const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       int engine, const Hardware *hardware, Parallelism degrees,
-                                       int64_t max_decode_seqs, Place at, Arena *arena,
-                                       Diag *diag) {
+                                       const EngineChoice *engine, const Hardware *hardware,
+                                       Parallelism degrees, int64_t max_decode_seqs, Place at,
+                                       Arena *arena, Diag *diag) {
   PerfModelParts parts = {.config = self,
                           .choice = choice,
+                          .engine = engine,
                           .hardware = hardware,
                           .degrees = degrees,
                           .max_decode_seqs = max_decode_seqs,
                           .at = at};
-  parts.setup = wanted(&parts, engine, arena);
+  parts.setup = wanted(&parts, arena);
   const PerfSetup *setup = &parts.setup;
   // A name that came out of a file stands for the file: each was loaded with its own.
-  const char *key =
-      arena_printf(arena,
-                   "%s%s of %s %s %s engine %p all_reduce %.17g model %p machine %p pp %" PRId64
-                   " seqs %" PRId64 " captured %s",
-                   PERFMODEL_KEY, choice->name, setup_name(setup, arena), setup->engine,
-                   setup->engine_version ? setup->engine_version : "any",
-                   (const void *)choice->engine, choice->all_reduce_scale,
-                   (const void *)self->model.name, (const void *)hardware->name, degrees.pipeline,
-                   max_decode_seqs, choice->captured ? node_text(choice->captured, arena) : "none");
+  const EngineTimes *times = &engine->times;
+  const char *key = arena_printf(
+      arena,
+      "%s%s of %s %s %s engine %p all_reduce %.17g model %p machine %p pp %" PRId64 " seqs %" PRId64
+      " captured %s host %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d",
+      PERFMODEL_KEY, choice->name, setup_name(setup, arena), setup->engine,
+      setup->engine_version ? setup->engine_version : "any", (const void *)choice->engine,
+      choice->all_reduce_scale, (const void *)self->model.name, (const void *)hardware->name,
+      degrees.pipeline, max_decode_seqs,
+      choice->captured ? node_text(choice->captured, arena) : "none", times->iteration_time,
+      times->sequence_time, times->eager_layer_time, times->graph_tokens, engine->says_times);
   return config_cache_get(self->cache, key, load_perfmodel, &parts, diag);
 }
 

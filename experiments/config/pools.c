@@ -47,8 +47,10 @@ const OptionSpec config_pool_options[] = {
          .help = "of one machine, for KV; absent: its share of the machine type's"),
     POOL(host_link, OPTION_NODE, .help = "between GPU and CPU memory"),
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool"),
-    POOL(engine, OPTION_CHOICE, .choices = serving_choices,
-         .help = "as at the top level, for this pool"),
+    {.key = "engine",
+     .type = OPTION_NODE,
+     .offset = offsetof(PoolConfig, engine_node),
+     .help = "as at the top level, for this pool"},
     POOL(batcher, OPTION_NODE, .help = "as among the policies, for this pool"),
     POOL(kvtier, OPTION_NODE, .help = "as among the policies, for this pool"),
     {0}};
@@ -189,12 +191,23 @@ static double weights_on_cpu(const Config *self, const PoolSpec *spec) {
   return tier->weights_on_cpu && choice.state ? tier->weights_on_cpu(choice.state) : 0;
 }
 
+/* Requests come to all pools through the same servers. */
+static int bind_engine(PoolConfig *pool, Diag *diag) {
+  const Node *time = node_find(pool->engine_node, "request_time");
+  if (time)
+    return diag_error(diag, time->key_at,
+                      "'request_time' is of the 'engine' of the run, not of one "
+                      "pool's");
+  return serving_bind(&pool->engine, pool->engine_node, diag);
+}
+
 /* The spec is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
   pool->engine = self->engine;
   int status = option_bind(config_pool_options, node, NULL, node->at, pool, diag);
   PoolSpec *spec = &pool->spec;
   spec->name = node->key;
+  status |= bind_engine(pool, diag);
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
   Place machine_at = config_place(node, "machine");
@@ -225,7 +238,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
     return -1;
   if (!choice.name) return -1;
   spec->perfmodel = config_load_perfmodel(
-      self, &choice, pool->engine, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
+      self, &choice, &pool->engine, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
       pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(self, pool, &hardware, &capacity);

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define MICROSECONDS(n) ((n) * (TICKS_PER_SECOND / 1000000))
+
 static const ServingEngine engines[] = {
 #define ENGINE(name_, ...) {.name = name_, __VA_ARGS__},
 #include "experiments/config/engines.def"
@@ -18,6 +20,49 @@ const char *const serving_choices[] = {"none",
                                        NULL};
 
 enum { N_ENGINES = sizeof engines / sizeof *engines };
+
+#define TIME(field, most, text)                                                                    \
+  {                                                                                                \
+    .key = #field, .type = OPTION_TICKS, .offset = offsetof(EngineChoice, times.field),            \
+    .max = most, .help = text                                                                      \
+  }
+
+const OptionSpec config_engine_options[] = {
+    {.key = "name",
+     .type = OPTION_CHOICE,
+     .offset = offsetof(EngineChoice, row),
+     .choices = serving_choices,
+     .help = "as without a map"},
+    TIME(iteration_time, 10, "of the host, added to each iteration"),
+    TIME(sequence_time, 1, "of the host, for each sequence of it that needs logits"),
+    TIME(eager_layer_time, 1, "of a layer at least, of iterations with prefill in no graph"),
+    {.key = "graph_tokens",
+     .type = OPTION_INT,
+     .offset = offsetof(EngineChoice, times.graph_tokens),
+     .max = 1e9,
+     .help = "most of an iteration with prefill that is in a graph"},
+    TIME(request_time, 3600, "from a request's arrival until it is routed"),
+    {0}};
+
+static void set_row(EngineChoice *choice, int row) {
+  const ServingEngine *engine = serving_at(row);
+  *choice = (EngineChoice){.row = row};
+  if (engine) choice->times = engine->times;
+}
+
+int serving_bind(EngineChoice *choice, const Node *node, Diag *diag) {
+  const OptionSpec bare = {.key = "engine", .type = OPTION_CHOICE, .choices = serving_choices};
+  const Node *name = node && node->kind == NODE_MAP ? node_find(node, "name") : node;
+  int row = 0;
+  if (name) {
+    if (option_bind_one(&bare, name, &row, diag)) return -1;
+    set_row(choice, row);
+  }
+  if (!node || node == name) return 0;
+  choice->says_times = node_find(node, "iteration_time") || node_find(node, "sequence_time") ||
+                       node_find(node, "eager_layer_time");
+  return option_bind(config_engine_options, node, NULL, node->at, choice, diag);
+}
 
 const ServingEngine *serving_at(int choice) {
   return choice > 0 && choice <= N_ENGINES ? &engines[choice - 1] : NULL;
@@ -140,7 +185,7 @@ static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, 
                         Diag *diag) {
   const Node *own = node_find(node, "engine");
   const Node *named = own ? own : node_find(self->root, "engine");
-  const ServingUse use = {.engine = serving_at(pool->engine),
+  const ServingUse use = {.engine = serving_at(pool->engine.row),
                           .hardware = &pool->hardware,
                           .max_model_len = self->sim.max_model_len,
                           .at = named ? named->at : node->at};
@@ -152,22 +197,43 @@ static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, 
   return config_bind_policy(&pool->spec.batcher, POLICY_BATCHER, filled, arena, diag);
 }
 
+static void say_given(PoolConfig *pool, const char *text, Arena *arena) {
+  pool->given = arena_printf(arena, "%s%s%s", pool->given, *pool->given ? ", " : "", text);
+}
+
+/* Those that the engine has, unless the configuration says them. */
+static void give_times(PoolConfig *pool, Arena *arena) {
+  const EngineTimes *own = &serving_at(pool->engine.row)->times, *times = &pool->engine.times;
+  const struct {
+    const char *key;
+    Tick own, used;
+  } rows[] = {{"iteration_time", own->iteration_time, times->iteration_time},
+              {"sequence_time", own->sequence_time, times->sequence_time},
+              {"eager_layer_time", own->eager_layer_time, times->eager_layer_time},
+              {"request_time", own->request_time, times->request_time}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char text[32];
+    if (rows[i].own == 0 || rows[i].own != rows[i].used) continue;
+    units_format(text, sizeof text, DIM_TIME, tick_seconds(rows[i].used));
+    say_given(pool, arena_printf(arena, "%s %s", rows[i].key, text), arena);
+  }
+}
+
 static void give_memory(const Node *node, PoolConfig *pool, Arena *arena) {
-  const ServingEngine *engine = serving_at(pool->engine);
+  const ServingEngine *engine = serving_at(pool->engine.row);
   if (!engine) return;
-  const char *separator = *pool->given ? ", " : "";
   pool->giver = engine;
   if (!node_find(node, "gpu_memory_utilization")) {
     pool->kv.gpu_memory_utilization = engine->gpu_memory_utilization;
-    pool->given = arena_printf(arena, "%s%sgpu_memory_utilization %g", pool->given, separator,
-                               engine->gpu_memory_utilization);
-    separator = ", ";
+    say_given(pool,
+              arena_printf(arena, "gpu_memory_utilization %g", engine->gpu_memory_utilization),
+              arena);
   }
   if (!node_find(node, "block_size")) {
     pool->kv.block_size = engine->block_size;
-    pool->given =
-        arena_printf(arena, "%s%sblock_size %" PRId64, pool->given, separator, engine->block_size);
+    say_given(pool, arena_printf(arena, "block_size %" PRId64, engine->block_size), arena);
   }
+  give_times(pool, arena);
 }
 
 int config_bind_pool_engine(const Config *self, const Node *node, PoolConfig *pool, Arena *arena,
@@ -188,7 +254,7 @@ static const char *swapping_engines(Arena *arena) {
 
 int config_check_pool_engine(const Config *self, const Node *node, const PoolConfig *pool,
                              Diag *diag) {
-  const ServingEngine *engine = serving_at(pool->engine);
+  const ServingEngine *engine = serving_at(pool->engine.row);
   const Policy *batcher = sim_pool_policy(&self->sim, &pool->spec, POLICY_BATCHER).policy;
   const KvTier *tier =
       (const KvTier *)sim_pool_policy(&self->sim, &pool->spec, POLICY_KVTIER).policy;

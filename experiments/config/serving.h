@@ -5,7 +5,7 @@
 #ifndef EXPERIMENTS_CONFIG_SERVING_H
 #define EXPERIMENTS_CONFIG_SERVING_H
 #include "perfmodel/hardware.h"
-#include "sim/base/yaml.h"
+#include "sim/base/option.h"
 
 /* What an iteration may hold on some GPUs. */
 typedef struct ServingLimits {
@@ -15,6 +15,14 @@ typedef struct ServingLimits {
 } ServingLimits;
 
 enum { SERVING_LIMITS_MAX = 3 };
+
+/* What the host of an engine takes; 0: nothing. */
+typedef struct EngineTimes {
+  Tick iteration_time, sequence_time; // of each iteration, and of each sequence with logits in it
+  Tick eager_layer_time; // at least, of a layer of an iteration with prefill that is in no graph
+  int64_t graph_tokens;  // of an iteration with prefill that is in one, at most
+  Tick request_time;     // until the scheduler has a request: server, tokenizer
+} EngineTimes;
 
 typedef struct ServingEngine {
   const char *name, *help;
@@ -29,7 +37,19 @@ typedef struct ServingEngine {
   bool is_the_batcher;              // the batcher without an engine has these limits too
   bool swaps;                       // its tier may move KV to CPU memory
   const char *captured_batch_sizes; // the word for them (perfmodel/captured.h); NULL: none
+  EngineTimes times;                // beside those of its kernels
 } ServingEngine;
+
+/* The value of a key `engine`: a name, or a map of it and times. */
+typedef struct EngineChoice {
+  int row; // as for serving_at
+  EngineTimes times;
+  bool says_times; // itself: then they are of whatever gives the times of iterations
+} EngineChoice;
+
+extern const OptionSpec config_engine_options[];
+/* `choice` is as it is without the node, which may be NULL. */
+int serving_bind(EngineChoice *choice, const Node *node, Diag *diag);
 
 /* For OPTION_CHOICE: "none", then the engines in order, NULL-terminated. */
 extern const char *const serving_choices[];

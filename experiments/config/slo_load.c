@@ -185,7 +185,7 @@ static int load_reference(Config *self, const SloKeys *slo, const Node *node, Ar
   if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
     return -1;
   self->sim.slo_reference = config_load_perfmodel(
-      self, &choice, self->engine, &hardware,
+      self, &choice, &self->engine, &hardware,
       (Parallelism){.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1}, 1, node->at,
       arena, diag);
   return self->sim.slo_reference ? 0 : -1;

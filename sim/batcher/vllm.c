@@ -1,14 +1,19 @@
 /* vLLM 0.33's scheduler: the core decides step by step as it does (sim/deciding.c); here are the
- * engine's own names and defaults of what it can be told. */
+ * engine's own names and defaults of what it can be told, and of what TensorRT-LLM does otherwise
+ * (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs: enable_chunked_prefill). */
 #include "sim/batcher/batcher.h"
 #include "sim/scheduling.h"
 
 typedef struct Vllm {
   int64_t max_num_batched_tokens, max_num_seqs;
   int64_t long_prefill_token_threshold;
-  bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl;
-  int policy; // POLICY_FCFS or POLICY_PRIORITY
+  bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
+  int policy;                    // POLICY_FCFS or POLICY_PRIORITY
+  int capacity_scheduler_policy; // MAX_UTILIZATION or GUARANTEED_NO_EVICT
 } Vllm;
+
+enum { MAX_UTILIZATION, GUARANTEED_NO_EVICT };
+static const char *const capacity_choices[] = {"max_utilization", "guaranteed_no_evict", NULL};
 
 enum { POLICY_FCFS, POLICY_PRIORITY };
 static const char *const policy_choices[] = {"fcfs", "priority", NULL};
@@ -28,6 +33,11 @@ static const OptionSpec options[] = {
      .help = "who is admitted first and preempted last: fcfs, or by priority, less first"},
     {"scheduler_reserve_full_isl", OPTION_BOOL, offsetof(Vllm, scheduler_reserve_full_isl), "true",
      .help = "admit a prompt only where there are blocks for all of it"},
+    {"capacity_scheduler_policy", OPTION_CHOICE, offsetof(Vllm, capacity_scheduler_policy),
+     "max_utilization", .choices = capacity_choices,
+     .help = "guaranteed_no_evict: admit only where all outputs will have blocks, too"},
+    {"enable_chunked_prefill", OPTION_BOOL, offsetof(Vllm, enable_chunked_prefill), "true",
+     .help = "prompts are cut; false: none but those longer than max_num_batched_tokens"},
     {0},
 };
 
@@ -38,6 +48,8 @@ static SchedulerLimits schedules(const void *options_) {
                            .long_prefill_token_threshold = self->long_prefill_token_threshold,
                            .priority = self->policy == POLICY_PRIORITY,
                            .reserve_full_isl = self->scheduler_reserve_full_isl,
+                           .no_evict = self->capacity_scheduler_policy == GUARANTEED_NO_EVICT,
+                           .whole_prompts = !self->enable_chunked_prefill,
                            .lag = self->async_scheduling};
 }
 

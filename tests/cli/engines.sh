@@ -16,8 +16,8 @@ says "note: pool 'all', GPUs h100-80gb of 80 GiB: vllm-0.5.4 gives batcher sarat
 says 'max_num_batched_tokens 512, max_num_seqs 256, gpu_memory_utilization 0.9'
 ! grep -q block_size err || fail 'what is written is said to be given'
 
-rejects 3 "$tandem" run good.yaml --set engine=vllm-0.54
-says "--set:1:8: error: unknown engine 'vllm-0.54'"
+rejects 3 "$tandem" run good.yaml --set engine=vlm-0.5.4
+says "--set:1:8: error: unknown engine 'vlm-0.5.4'"
 says "hint: did you mean 'vllm-0.5.4'?"
 sed 's/count: 2/engine: vlm-2023/' good.yaml >bad.yaml
 rejects 3 "$tandem" run bad.yaml

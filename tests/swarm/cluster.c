@@ -478,6 +478,13 @@ static void draw_patience(const Draw *self, TraceRow *rows, int n) {
   }
 }
 
+/* Of servers in front of the router, of a third of the clusters. From a stream of its own. */
+static Tick draw_request_time(const Draw *self) {
+  Draw own = *self;
+  rng_init(&own.rng, self->seed, "request time");
+  return one_in(&own, 3) ? ticks(&own, magnitude(&own, 1, 1000)) : 0;
+}
+
 /* For batchers that mind. From a stream of their own too. */
 static void draw_priorities(const Draw *self, TraceRow *rows, int n) {
   Rng rng;
@@ -523,6 +530,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   draw_pools(&draw, self, largest);
   draw_policies(&draw, &self->config);
   self->config.monitor_interval = draw_monitor_interval(&draw, self, largest);
+  self->config.request_time = draw_request_time(&draw);
   const Predictor *predictor = (const Predictor *)self->config.policies[POLICY_PREDICTOR].policy;
   self->exact &= !predictor->cost; // a share of an iteration is rounded
   draw_tier(&draw, self);

@@ -372,18 +372,18 @@ Test(roofline, every_machine_runs_a_model) {
   for (const char *const *name = datafile_names(data_dir, "machines", &arena); *name; name++, n++) {
     const Hardware hardware = machine(*name);
     if (hardware.sm == 0) continue; // any processor: its peaks are those of none
+    const int64_t gpus = hardware.num_gpus < 8 ? hardware.num_gpus : 8;
     Roofline made;
-    roofline_init(&made, &llm, &hardware, (Parallelism){hardware.num_gpus, 1, 1, 1, 1}, &engine,
-                  &arena);
+    roofline_init(&made, &llm, &hardware, (Parallelism){gpus, 1, 1, 1, 1}, &engine, &arena);
     const BatchShape batch = prompt_of(1024);
     // between 5% and all of the peak, whatever the link
     const double seconds = roofline_stage_seconds(&made, &batch, true);
     const double peak = 2 * 1024 * (double)llm.num_hidden_layers *
                         (double)llm_layer_matrices(&llm) /
-                        ((double)hardware.num_gpus * hardware.dense_bf16_flops);
+                        ((double)gpus * hardware.dense_bf16_flops);
     cr_assert(seconds > peak && seconds < 20 * peak, "%s: %g s, %g at the peak", *name, seconds,
               peak);
-    cr_assert(hardware.gpu_tdp >= 70 && hardware.gpu_tdp <= 1000);
+    cr_assert(hardware.gpu_tdp >= 70 && hardware.gpu_tdp <= 1400);
   }
   cr_assert_geq(n, 16);
 }
