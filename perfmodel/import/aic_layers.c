@@ -1,187 +1,208 @@
 /* One product is looked up by what a GPU holds of its matrix. */
 #include "perfmodel/import/aic_layers.h"
 #include <math.h>
-#include <string.h>
 
-static const AicEngine ENGINES[] = {
-#define AIC_ENGINE(name_, ...) {.name = (name_), __VA_ARGS__},
-#include "perfmodel/import/aic_engines.def"
-#undef AIC_ENGINE
-};
+static const double LAUNCH_US = 3;        // of a kernel beside the products
+static const double MEMORY_REACHED = 0.8; // of the bandwidth, by it
 
-const char *const aic_engine_names[] = {
-#define AIC_ENGINE(name_, ...) name_,
-#include "perfmodel/import/aic_engines.def"
-#undef AIC_ENGINE
-    NULL};
-
-const AicEngine *aic_engine_find(const char *name) {
-  for (int i = 0; aic_engine_names[i]; i++)
-    if (strcmp(ENGINES[i].name, name) == 0) return &ENGINES[i];
-  return NULL;
-}
-
-const char *aic_dtype_name(int dtype) {
-  static const char *const names[DTYPE_COUNT] = {
-      [DTYPE_BF16] = "bfloat16",     [DTYPE_FP8] = "fp8",      [DTYPE_FP8_BLOCK] = "fp8_block",
-      [DTYPE_NVFP4] = "nvfp4",       [DTYPE_INT8] = "int8_wo", [DTYPE_INT4] = "int4_wo",
-      [DTYPE_MXFP4] = "w4a16_mxfp4",
-  };
-  return names[dtype];
-}
-
-/* ---- Tables ---- */
-
-static int read_products(AicLayers *self, int dtype, Diag *diag) {
-  AicFound *found = &self->products[dtype];
-  if (found->path) return 0;
-  if (!aic_dtype_name(dtype))
-    return diag_error(diag, place_of_file(self->folder), "no table has products of '%s'",
-                      dtype_names[dtype]);
-  const AicQuery query = {.name = "gemm",
-                          .filters = {{"gemm_dtype", {aic_dtype_name(dtype)}}},
-                          .keys = {"n", "k", "m"}};
-  return aic_read(found, &query, self->folder, self->arena, diag);
-}
-
-static int64_t heads(const AicLayers *self) {
+int64_t aic_heads(const AicLayers *self) {
   return self->llm.num_attention_heads / self->setup.tensor_parallel_size;
 }
 
-/* Fewer than GPUs are there several times. */
-static int64_t kv_heads(const AicLayers *self) {
+int64_t aic_kv_heads(const AicLayers *self) {
   const int64_t share = self->llm.num_key_value_heads / self->setup.tensor_parallel_size;
   return share > 0 ? share : 1;
 }
 
-static int read_attention(AicLayers *self, Diag *diag) {
-  const char *kv = aic_dtype_name(self->setup.kv_cache_dtype);
-  if (!kv)
-    return diag_error(diag, place_of_file(self->folder), "no table has a KV cache of '%s'",
-                      dtype_names[self->setup.kv_cache_dtype]);
-  AicQuery query = {.name = "context_attention",
-                    .filters = {{"kv_cache_dtype", {kv}},
-                                {"attn_dtype", {kv, "bfloat16"}, .may_miss = true},
-                                {"head_dim", .number = self->llm.head_dim},
-                                {"num_heads", .number = heads(self)},
-                                {"num_key_value_heads", .number = kv_heads(self)},
-                                {"window_size", .number = 0, .may_miss = true},
-                                {"beam_width", .number = 1, .may_miss = true}},
-                    .keys = {"batch_size", "isl", "step"}};
-  int error = aic_read(&self->prefill, &query, self->folder, self->arena, diag);
-  query.name = "generation_attention";
-  query.keys[1] = "step";
-  query.keys[2] = NULL;
-  error |= aic_read(&self->decode, &query, self->folder, self->arena, diag);
-  return error;
+int64_t aic_expert_gpus(const AicLayers *self) {
+  return self->setup.tensor_parallel_size * self->setup.attention_data_parallel_size;
 }
 
-static int read_all_reduce(AicLayers *self, Diag *diag) {
-  const AicQuery query = {.name = "custom_allreduce",
-                          .filters = {{"variant", {self->engine->all_reduce}, .may_miss = true},
-                                      {"dtype", {"bfloat16", "half"}, .may_miss = true},
-                                      {"num_gpus", .number = self->setup.tensor_parallel_size}},
-                          .keys = {"message_size"}};
-  if (self->setup.tensor_parallel_size == 1) return 0;
-  return aic_read(&self->all_reduce, &query, self->folder, self->arena, diag);
-}
-
-int aic_layers_load(AicLayers *self, Diag *diag) {
-  int error = read_products(self, self->llm.weight_dtype, diag);
-  error |= read_products(self, self->llm.attention_dtype, diag);
-  error |= read_products(self, DTYPE_BF16, diag);
-  error |= read_attention(self, diag);
-  error |= read_all_reduce(self, diag);
-  return error;
+int64_t aic_expert_shares(const AicLayers *self) {
+  return aic_expert_gpus(self) / self->setup.expert_parallel_size;
 }
 
 /* ---- Kernels ---- */
 
-/* [m, k] x [k, n]. A matrix wider or deeper than the table's is taken as several of equal size. */
-static double product_us(const AicLayers *self, int dtype, double m, double n, double k) {
-  const AicSlice all = aic_table_all(&self->products[dtype].table);
+/* A matrix wider or deeper than a table's is taken as several of equal size. */
+static double table_product_us(const AicFound *found, double m, double n, double k) {
+  const AicSlice all = aic_table_all(&found->table);
   const double widest = (double)aic_slice_last(all);
   const double pieces = ceil(n / widest), parts = ceil(k / widest);
   return pieces * parts * aic_slice_eval(all, (double[]){n / pieces, k / parts, m});
 }
 
-/* One that is bound by memory. */
-static double kernel_us(const AicLayers *self, double bytes) {
-  static const double REACHED = 0.8; // of the bandwidth: AIConfigurator, systems/*.yaml
-  return self->engine->launch_us + 1e6 * bytes / (REACHED * (double)self->hardware.hbm_bandwidth);
+double aic_product_us(const AicLayers *self, int dtype, double m, double n, double k) {
+  const AicProducts *products = &self->products[dtype];
+  double least = INFINITY;
+  for (int i = 0; i < products->n; i++)
+    least = fmin(least, table_product_us(&products->found[i], m, n, k));
+  return least;
 }
 
-/* To the format of the weights: reads 16 bits, writes what their products take. */
-static double quantize_us(const AicLayers *self, int dtype, double numbers) {
-  const Dtype compute = dtype_compute((Dtype)dtype);
-  if (!self->engine->quantizes || compute == DTYPE_BF16) return 0;
-  return kernel_us(self, numbers * (2 + dtype_bytes(compute)));
+static double memory_us(const AicLayers *self, double bytes) {
+  return 1e6 * bytes / (MEMORY_REACHED * (double)self->hardware.hbm_bandwidth);
 }
 
-/* A product of a 16-bit input. */
-static double layer_us(const AicLayers *self, int dtype, double m, double n, double k) {
-  return quantize_us(self, dtype, m * k) + product_us(self, dtype, m, n, k);
+double aic_kernel_us(const AicLayers *self, double bytes) {
+  return LAUNCH_US + memory_us(self, bytes);
+}
+
+double aic_curve_us(const AicFound *found, double key) {
+  const AicSlice all = aic_table_all(&found->table);
+  return all.n > 0 ? aic_slice_eval(all, &key) : 0;
 }
 
 static double all_reduce_us(const AicLayers *self, double numbers) {
-  const AicSlice all = aic_table_all(&self->all_reduce.table);
-  return all.n > 0 ? aic_slice_eval(all, &numbers) : 0;
+  const int64_t gpus = self->setup.tensor_parallel_size;
+  const int size = gpus <= 2 ? 0 : gpus <= 4 ? 1 : 2;
+  const double limit = self->engine->custom_bytes[size];
+  if (limit > 0 && numbers * (double)self->llm.dtype_bytes > limit)
+    return aic_curve_us(&self->nccl, numbers);
+  return aic_curve_us(&self->all_reduce, numbers);
+}
+
+/* What runs beside the products of a part, by the rules of the engine. */
+static double kernels_us(const AicLayers *self, AicPart part, int dtype, double tokens) {
+  const Llm *llm = &self->llm;
+  const int64_t gpus = self->setup.tensor_parallel_size;
+  const AicRun run = {self->engine->name, part,           self->hardware.sm, gpus, dtype,
+                      llm->qk_norm,       llm_latent(llm)};
+  const double query = (double)(aic_heads(self) * llm->head_dim);
+  const double kv = (double)(aic_kv_heads(self) * llm->head_dim);
+  const double inter = (double)llm->intermediate_size / (double)gpus;
+  double us = 0;
+  for (int i = 0; aic_kernel_at(i); i++) {
+    const AicKernel *kernel = aic_kernel_at(i);
+    if (!aic_kernel_runs(kernel, &run)) continue;
+    const double bytes = kernel->hidden * (double)llm->hidden_size + kernel->query * query +
+                         kernel->kv * kv + kernel->inter * inter +
+                         kernel->experts * (double)llm->num_experts;
+    us += (kernel->fused ? 0 : LAUNCH_US) + memory_us(self, tokens * bytes);
+  }
+  return us;
 }
 
 /* ---- Layers ---- */
 
-/* Adds to the residual and normalises: both are read and written. */
-static double norm_us(const AicLayers *self, double tokens) {
-  return kernel_us(self, 4 * tokens * (double)(self->llm.hidden_size * self->llm.dtype_bytes));
+/* Into the factors of queries and of keys with values, queries out of theirs, and the output:
+ * DeepSeek-V2 (2405.04434, 2.1), the keys' own factor absorbed. */
+double aic_latent_products_us(const AicLayers *self, double tokens) {
+  const Llm *llm = &self->llm;
+  const int dtype = llm->attention_dtype;
+  const double h = (double)llm->hidden_size, heads = (double)aic_heads(self);
+  const double cached = (double)(llm->kv_lora_rank + llm->qk_rope_head_dim);
+  const double query = heads * (double)(llm->qk_nope_head_dim + llm->qk_rope_head_dim);
+  const double value = heads * (double)llm->v_head_dim, rank = (double)llm->q_lora_rank;
+  const double out = aic_product_us(self, dtype, tokens, h, value);
+  if (llm->q_lora_rank == 0) return out + aic_product_us(self, dtype, tokens, cached + query, h);
+  return out + aic_product_us(self, dtype, tokens, rank + cached, h) +
+         aic_product_us(self, dtype, tokens, query, rank);
+}
+
+static double plain_products_us(const AicLayers *self, double tokens) {
+  const Llm *llm = &self->llm;
+  const int dtype = llm->attention_dtype;
+  const double d = (double)llm->head_dim, h = (double)llm->hidden_size;
+  const double q = (double)aic_heads(self) * d, kv = (double)aic_kv_heads(self) * d;
+  return aic_product_us(self, dtype, tokens, q + 2 * kv, h) +
+         aic_product_us(self, dtype, tokens, h, q);
 }
 
 static double attention_us(const AicLayers *self, double tokens) {
   const Llm *llm = &self->llm;
-  const double d = (double)llm->head_dim, h = (double)llm->hidden_size;
-  const double q = (double)heads(self) * d, kv = (double)kv_heads(self) * d;
-  const double bytes = (double)llm->dtype_bytes * tokens;
-  double us = norm_us(self, tokens);
-  us += layer_us(self, llm->attention_dtype, tokens, q + 2 * kv, h);
-  if (llm->qk_norm) us += kernel_us(self, 2 * (q + kv) * bytes);
-  us += kernel_us(self, 2 * (q + 2 * kv) * bytes); // RoPE, and K and V into the cache
-  us += layer_us(self, llm->attention_dtype, tokens, h, q);
-  return us + all_reduce_us(self, tokens * h);
+  return kernels_us(self, AIC_ATTENTION, llm->attention_dtype, tokens) +
+         (llm_latent(llm) ? aic_latent_products_us(self, tokens)
+                          : plain_products_us(self, tokens)) +
+         all_reduce_us(self, tokens * (double)llm->hidden_size);
 }
 
-static double mlp_us(const AicLayers *self, double tokens) {
+/* The products of an MLP, `width` of it on this GPU. */
+static double mlp_products_us(const AicLayers *self, double tokens, double width) {
   const Llm *llm = &self->llm;
   const double h = (double)llm->hidden_size;
-  const double f = (double)llm->intermediate_size / (double)self->setup.tensor_parallel_size;
   const int inputs = llm->gated_mlp ? 2 : 1;
-  double us = norm_us(self, tokens);
-  us += layer_us(self, llm->weight_dtype, tokens, inputs * f, h);
-  us += kernel_us(self, (inputs + 1) * f * (double)llm->dtype_bytes * tokens); // activation
-  us += layer_us(self, llm->weight_dtype, tokens, h, f);
-  return us + all_reduce_us(self, tokens * h);
+  return aic_product_us(self, llm->weight_dtype, tokens, inputs * width, h) +
+         aic_product_us(self, llm->weight_dtype, tokens, h, width);
+}
+
+static double dense_us(const AicLayers *self, double tokens) {
+  const Llm *llm = &self->llm;
+  const double width = (double)llm->intermediate_size / (double)self->setup.tensor_parallel_size;
+  return kernels_us(self, AIC_FFN, llm->weight_dtype, tokens) +
+         kernels_us(self, AIC_MLP, llm->weight_dtype, tokens) +
+         mlp_products_us(self, tokens, width) +
+         all_reduce_us(self, tokens * (double)llm->hidden_size);
+}
+
+/* One more routed expert beside those of the table: of few tokens by the weights that are read, of
+ * many by the products. */
+static double fused_share(const Llm *llm, double tokens) {
+  const double experts = (double)llm->num_experts, topk = (double)llm->num_experts_per_tok;
+  return 1 + 1 / (tokens > experts ? topk : fmin(experts, tokens * topk));
+}
+
+static double shared_us(const AicLayers *self, double tokens) {
+  const Llm *llm = &self->llm;
+  if (llm->shared_expert_intermediate_size == 0 || tokens <= self->engine->shared_beside) return 0;
+  const double width =
+      (double)llm->shared_expert_intermediate_size / (double)self->setup.tensor_parallel_size;
+  return mlp_products_us(self, tokens, width) +
+         aic_kernel_us(self, 3 * tokens * width * (double)llm->dtype_bytes);
+}
+
+/* Where only whole experts were measured with this kernel, another's say what sharing them gains:
+ * what it is faster by with whole ones is shared, too. */
+static double routed_us(const AicLayers *self, double tokens) {
+  const double us = aic_curve_us(&self->experts, tokens);
+  if (!self->split.path) return us;
+  const double gain = aic_curve_us(&self->whole, tokens) - us;
+  return fmax(LAUNCH_US,
+              aic_curve_us(&self->split, tokens) - gain / (double)aic_expert_shares(self));
+}
+
+/* Whether shared experts are in the kernel of the routed ones. */
+static bool is_fused(const AicLayers *self) {
+  return self->engine->shared_fused && self->setup.expert_parallel_size == 1 &&
+         self->setup.attention_data_parallel_size == 1 &&
+         self->llm.shared_expert_intermediate_size > 0;
+}
+
+/* `tokens` of each of the groups. Where groups have tokens of their own, hidden states are gathered
+ * from all GPUs and the sums scattered back; else they are added up as in a dense layer. */
+static double experts_us(const AicLayers *self, double tokens) {
+  const Llm *llm = &self->llm;
+  const double groups = (double)self->setup.attention_data_parallel_size;
+  const double h = (double)llm->hidden_size, all = groups * tokens;
+  const bool narrow =
+      self->engine->gathers_8bit && dtype_compute((Dtype)llm->expert_dtype) != DTYPE_BF16;
+  double us = kernels_us(self, AIC_FFN, llm->expert_dtype, tokens) +
+              kernels_us(self, AIC_EXPERTS, llm->expert_dtype, tokens) +
+              aic_product_us(self, DTYPE_BF16, tokens, (double)llm->num_experts, h);
+  us += routed_us(self, all) * (is_fused(self) ? fused_share(llm, all) : 1);
+  if (!is_fused(self)) us += shared_us(self, tokens);
+  if (groups == 1) return us + all_reduce_us(self, tokens * h);
+  return us + aic_curve_us(&self->gather, all * h * (narrow ? 0.5 : 1)) +
+         aic_curve_us(&self->scatter, all * h);
 }
 
 double aic_linear_us(const AicLayers *self, int64_t tokens) {
-  const double n = (double)tokens, row = (double)(self->llm.hidden_size * self->llm.dtype_bytes);
-  return (double)self->llm.num_hidden_layers * (attention_us(self, n) + mlp_us(self, n)) +
-         kernel_us(self, 2 * n * row); // embedding
+  const Llm *llm = &self->llm;
+  const double n = ceil((double)tokens / (double)self->setup.attention_data_parallel_size);
+  const double row = (double)(llm->hidden_size * llm->dtype_bytes);
+  double us = (double)llm->num_hidden_layers * attention_us(self, n);
+  if (llm_dense_layers(llm) > 0) us += (double)llm_dense_layers(llm) * dense_us(self, n);
+  if (llm_moe_layers(llm) > 0) us += (double)llm_moe_layers(llm) * experts_us(self, n);
+  return us + aic_kernel_us(self, 2 * n * row); // embedding
 }
 
+/* A norm, the product, drawing, and the logits of all GPUs brought together: as an all-reduce. */
 double aic_head_us(const AicLayers *self, int64_t seqs) {
-  static const double LOGIT_BYTES = 4;
+  static const double LOGIT_BYTES = 6; // written, read and converted once
   const double n = (double)seqs, h = (double)self->llm.hidden_size;
-  const double words = (double)self->llm.vocab_size / (double)self->setup.tensor_parallel_size;
-  return norm_us(self, n) + product_us(self, DTYPE_BF16, n, words, h) +
-         kernel_us(self, LOGIT_BYTES * n * words);
-}
-
-double aic_prefill_us(const AicLayers *self, int64_t batch, int64_t isl, int64_t step) {
-  const double keys[] = {(double)batch, (double)isl, (double)step};
-  return (double)self->llm.num_hidden_layers *
-         aic_slice_eval(aic_table_all(&self->prefill.table), keys);
-}
-
-double aic_decode_us(const AicLayers *self, int64_t batch, int64_t step) {
-  const double keys[] = {(double)batch, (double)step};
-  return (double)self->llm.num_hidden_layers *
-         aic_slice_eval(aic_table_all(&self->decode.table), keys);
+  const double all = (double)self->llm.vocab_size;
+  const double words = all / (double)self->setup.tensor_parallel_size;
+  return aic_kernel_us(self, 4 * n * h * (double)self->llm.dtype_bytes) +
+         aic_product_us(self, DTYPE_BF16, n, words, h) +
+         aic_kernel_us(self, LOGIT_BYTES * n * words) + all_reduce_us(self, n * all);
 }

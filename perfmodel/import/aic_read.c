@@ -3,6 +3,7 @@
 #include "sim/base/csv.h"
 #include "sim/base/sort.h"
 #include <assert.h>
+#include <dirent.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -15,20 +16,16 @@ enum {
 };
 
 /* What such tables also have. Filters and keys come first, so a name may be there too. */
-static const char *const OTHERS[] = {"framework",     "version",
-                                     "device",        "op_name",
-                                     "kernel_source", "power",
-                                     "variant",       "dtype",
-                                     "bytes",         "backend",
-                                     "attn_dtype",    "window_size",
-                                     "beam_width",    "step",
-                                     "isl",           "tp_size",
-                                     "bmm_dtype",     "mla_dtype",
-                                     "gemm_type",     "num_slots",
-                                     "sms",           "transmit_us",
-                                     "comm_backend",  "comm_dtype",
-                                     "dp_num_tokens", "rank0_num_tokens",
-                                     "model",         "architecture",
+static const char *const OTHERS[] = {"framework",        "version",       "device",
+                                     "op_name",          "kernel_source", "power",
+                                     "variant",          "dtype",         "bytes",
+                                     "backend",          "attn_dtype",    "window_size",
+                                     "beam_width",       "step",          "isl",
+                                     "tp_size",          "bmm_dtype",     "nccl_dtype",
+                                     "allreduce_dtype",  "mla_dtype",     "gemm_type",
+                                     "num_slots",        "sms",           "transmit_us",
+                                     "comm_backend",     "comm_dtype",    "dp_num_tokens",
+                                     "rank0_num_tokens", "model",         "architecture",
                                      "distribution"};
 enum { N_OTHERS = sizeof OTHERS / sizeof *OTHERS };
 enum { MAX_COLUMNS = AIC_FILTERS + AIC_KEYS + 2 + N_OTHERS };
@@ -76,6 +73,56 @@ static const char *find_file(const char *folder, const char *name, Arena *arena)
 
 bool aic_has(const char *folder, const char *name, Arena *arena) {
   return find_file(folder, name, arena) != NULL;
+}
+
+/* Where the last part of a path begins and ends. */
+static void last_part(const char *path, size_t *ret_begin, size_t *ret_end) {
+  size_t end = strlen(path);
+  while (end > 1 && path[end - 1] == '/')
+    end--;
+  size_t begin = end;
+  while (begin > 0 && path[begin - 1] != '/')
+    begin--;
+  *ret_begin = begin;
+  *ret_end = end;
+}
+
+const char *aic_folder_name(const char *folder, Arena *arena) {
+  size_t begin = 0, end = 0;
+  last_part(folder, &begin, &end);
+  return arena_copy(arena, folder + begin, end - begin);
+}
+
+static int compare_texts(const void *a, const void *b) {
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_of_engine(const char *name, const char *engine) {
+  const size_t length = engine ? strlen(engine) : 0;
+  return strchr(name, '-') &&
+         (!engine || (strncmp(name, engine, length) == 0 && name[length] == '-'));
+}
+
+const char *const *aic_beside(const char *folder, const char *engine, const char *name,
+                              Arena *arena) {
+  size_t begin = 0, end = 0, n = 0, capacity = 0;
+  const char **found = NULL;
+  last_part(folder, &begin, &end);
+  const char *parent = begin > 0 ? arena_copy(arena, folder, begin) : "./";
+  DIR *listing = opendir(parent);
+  for (const struct dirent *entry; listing && (entry = readdir(listing));) {
+    const char *path = arena_printf(arena, "%s%s", parent, entry->d_name);
+    const bool is_self = strlen(entry->d_name) == end - begin &&
+                         strncmp(entry->d_name, folder + begin, end - begin) == 0;
+    if (is_self || !is_of_engine(entry->d_name, engine) || !aic_has(path, name, arena)) continue;
+    ARENA_RESERVE(arena, found, capacity, n + 2);
+    found[n++] = path;
+  }
+  if (listing) closedir(listing);
+  if (n == 0) return ARENA_NEW(arena, const char *);
+  qsort(found, n, sizeof *found, compare_texts);
+  found[n] = NULL;
+  return found;
 }
 
 static int missing_file(const char *folder, const char *name, Arena *arena, Diag *diag) {

@@ -37,6 +37,12 @@ typedef struct AicFound {
 
 /* Whether the folder has the table. */
 bool aic_has(const char *folder, const char *name, Arena *arena);
+/* The folders beside this one that are of `engine` (all: NULL) and have the table, in order of
+ * their names, NULL-terminated. */
+const char *const *aic_beside(const char *folder, const char *engine, const char *name,
+                              Arena *arena);
+/* ENGINE-VERSION, the last part of a folder's path. */
+const char *aic_folder_name(const char *folder, Arena *arena);
 /* 0, or −1 with entries. */
 int aic_read(AicFound *ret_found, const AicQuery *query, const char *folder, Arena *arena,
              Diag *diag);

@@ -17,7 +17,7 @@ static double peak_flops(const Hardware *hardware, int dtype) {
 
 AicRoofline aic_roofline_products(const AicLayers *layers, int dtype) {
   static const double TOLERANCE = 0.98; // peaks are rounded, clocks boost
-  const AicTable *table = &layers->products[dtype].table;
+  const AicTable *table = &layers->products[dtype].found[0].table;
   const double flops = peak_flops(&layers->hardware, dtype);
   const double bytes = (double)layers->hardware.hbm_bandwidth;
   AicRoofline found = {.rows = table->n_points};

@@ -2,6 +2,7 @@
 #include "perfmodel/import/aic_table.h"
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 static int compare_keys(const AicPoint *a, const AicPoint *b) {
@@ -28,6 +29,23 @@ void aic_table_sort(AicTable *self) {
     if (n == 0 || compare_keys(&self->points[n - 1], &self->points[i]) != 0)
       self->points[n++] = self->points[i];
   self->n_points = n;
+}
+
+static bool same_but_last(const AicTable *self, const AicPoint *a, const AicPoint *b) {
+  for (int i = 0; i + 1 < self->n_keys; i++)
+    if (a->key[i] != b->key[i]) return false;
+  return true;
+}
+
+void aic_table_level(AicTable *self) {
+  static const double DISTURBED = 1.3;
+  double least = INFINITY;
+  for (size_t i = self->n_points; i-- > 0;) {
+    AicPoint *point = &self->points[i];
+    if (i + 1 < self->n_points && !same_but_last(self, point, point + 1)) least = INFINITY;
+    if (point->us > DISTURBED * least) point->us = least;
+    least = fmin(least, point->us);
+  }
 }
 
 AicSlice aic_table_all(const AicTable *self) {

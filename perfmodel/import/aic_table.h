@@ -35,6 +35,9 @@ void aic_table_add(AicTable *self, const AicPoint *point, Arena *arena);
 /* After the last point was added. Of points with equal keys the least time stays: engines pick the
  * fastest of the kernels that they have. */
 void aic_table_sort(AicTable *self);
+/* Takes what is slower than 1.3 of the least time of any larger last key, all others equal, for a
+ * disturbed measurement: a batch can be padded. Its time becomes that least one. */
+void aic_table_level(AicTable *self);
 AicSlice aic_table_all(const AicTable *self);
 /* Those whose next key is `key`; n is 0 when there is none. */
 AicSlice aic_slice_at(AicSlice self, int64_t key);

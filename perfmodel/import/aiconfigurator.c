@@ -12,7 +12,10 @@
 #include <limits.h>
 #include <string.h>
 
-enum { MAX_TOKENS = 1 << 24 }; // of a row, so that its area fits
+enum {
+  MAX_TOKENS = 1 << 24, // of a row, so that its area fits
+  MIN_CONTEXT = 2,      // of a decode: the new token and one before
+};
 
 typedef struct Composing {
   const ImportInput *input;
@@ -23,27 +26,29 @@ typedef struct Composing {
 
 /* ---- The setup ---- */
 
-/* "vllm-0.24.0", the last part of the path or what the user said. */
-static int find_engine(Composing *self, Diag *diag) {
+/* "vllm-0.24.0", what the user said or the name of the folder; an engine alone has the version of
+ * its folder. */
+static void name_engine(Composing *self) {
   Arena *arena = self->profile->arena;
   PerfSetup *setup = &self->layers.setup;
-  const char *path = self->input->path, *said = self->input->engine;
-  size_t end = strlen(path);
-  while (end > 1 && path[end - 1] == '/')
-    end--;
-  size_t begin = end;
-  while (begin > 0 && path[begin - 1] != '/')
-    begin--;
-  const char *folder = arena_copy(arena, path + begin, end - begin);
-  const char *name = said ? said : folder, *dash = strchr(name, '-');
+  const char *folder = aic_folder_name(self->input->path, arena);
+  const char *name = self->input->engine ? self->input->engine : folder;
+  const char *dash = strchr(name, '-');
   setup->engine = dash ? arena_copy(arena, name, (size_t)(dash - name)) : name;
   const size_t length = strlen(setup->engine);
-  const char *version = dash ? dash : folder + length;
-  if (dash || (strncmp(folder, setup->engine, length) == 0 && *version == '-'))
-    setup->engine_version = version + 1;
-  self->layers.engine = aic_engine_find(setup->engine);
+  if (dash)
+    setup->engine_version = dash + 1;
+  else if (strncmp(folder, setup->engine, length) == 0 && folder[length] == '-')
+    setup->engine_version = folder + length + 1;
+}
+
+static int find_engine(Composing *self, Diag *diag) {
+  const PerfSetup *setup = &self->layers.setup;
+  self->layers.engine =
+      aic_engine_find(setup->engine, setup->engine_version, self->layers.hardware.sm);
   if (self->layers.engine) return 0;
-  diag_error(diag, place_of_file(said ? "--engine" : path), "unknown engine '%s'", setup->engine);
+  diag_error(diag, place_of_file(self->input->engine ? "--engine" : self->input->path),
+             "unknown engine '%s'", setup->engine);
   diag_hint_near(diag, setup->engine, aic_engine_names);
   return -1;
 }
@@ -70,6 +75,9 @@ static int find_model(Composing *self, Diag *diag) {
   if (llm_load_as(llm, input->model, &formats, input->data_dir, place_of_file("--model"),
                   self->profile->arena, diag))
     return -1;
+  // NVFP4 checkpoints of such models leave attention in 16 bits (hf_quant_config.json's excludes)
+  if (llm->weight_dtype == DTYPE_NVFP4 && llm_moe_layers(llm) > 0)
+    llm->attention_dtype = DTYPE_BF16;
   self->layers.setup.model = llm->name;
   self->layers.setup.weight_dtype = llm_quantization(llm);
   self->layers.setup.kv_cache_dtype = llm->kv_cache_dtype;
@@ -96,16 +104,31 @@ static int64_t degree(int64_t said) {
   return said > 0 ? said : 1;
 }
 
-static int find_setup(Composing *self, Diag *diag) {
+/* Whole experts are spread `expert_parallel_size` ways, and each split over the GPUs left. */
+static int check_experts(const Composing *self, Diag *diag) {
+  const Llm *llm = &self->layers.llm;
+  const int64_t ways = self->layers.setup.expert_parallel_size;
+  const int64_t gpus = aic_expert_gpus(&self->layers);
+  const Place at = place_of_file("--expert-parallel");
+  if (llm_moe_layers(llm) == 0)
+    return ways == 1 ? 0 : diag_error(diag, at, "model '%s' has no experts to spread", llm->name);
+  if (gpus % ways != 0)
+    return diag_error(diag, at,
+                      "%lld does not divide the %lld GPUs of tensor and attention data "
+                      "parallelism",
+                      (long long)ways, (long long)gpus);
+  if (llm->num_experts % ways != 0)
+    return diag_error(diag, at, "%lld does not divide the %lld experts of model '%s'",
+                      (long long)ways, (long long)llm->num_experts, llm->name);
+  if (llm->moe_intermediate_size % (gpus / ways) != 0)
+    return diag_error(diag, at, "the %lld GPUs of an expert do not divide its width %lld",
+                      (long long)(gpus / ways), (long long)llm->moe_intermediate_size);
+  return 0;
+}
+
+static int find_degrees(Composing *self, Diag *diag) {
   const ImportInput *input = self->input;
-  AicLayers *layers = &self->layers;
-  PerfSetup *setup = &layers->setup;
-  int error = find_engine(self, diag);
-  error |= hardware_load(&layers->hardware, input->machine, input->data_dir,
-                         place_of_file("--machine"), self->profile->arena, diag);
-  error |= find_model(self, diag);
-  if (error) return -1;
-  setup->gpu = input->gpu ? input->gpu : layers->hardware.gpu;
+  PerfSetup *setup = &self->layers.setup;
   setup->tensor_parallel_size = degree(input->tensor_parallel_size);
   setup->attention_data_parallel_size = degree(input->attention_data_parallel_size);
   setup->expert_parallel_size = degree(input->expert_parallel_size);
@@ -114,9 +137,22 @@ static int find_setup(Composing *self, Diag *diag) {
                                .data = 1,
                                .attention = setup->attention_data_parallel_size,
                                .expert = setup->expert_parallel_size};
-  return hardware_check_split(&layers->llm, &layers->hardware, degrees,
-                              place_of_file("--tensor-parallel"), diag) |
-         check_format(self, diag);
+  const int error = hardware_check_split(&self->layers.llm, &self->layers.hardware, degrees,
+                                         place_of_file("--tensor-parallel"), diag);
+  return error ? error : check_experts(self, diag);
+}
+
+static int find_setup(Composing *self, Diag *diag) {
+  const ImportInput *input = self->input;
+  AicLayers *layers = &self->layers;
+  name_engine(self);
+  int error = hardware_load(&layers->hardware, input->machine, input->data_dir,
+                            place_of_file("--machine"), self->profile->arena, diag);
+  if (!error) error = find_engine(self, diag);
+  error |= find_model(self, diag);
+  if (error) return -1;
+  layers->setup.gpu = input->gpu ? input->gpu : layers->hardware.gpu;
+  return find_degrees(self, diag) | check_format(self, diag);
 }
 
 /* ---- Rows ---- */
@@ -130,7 +166,7 @@ static void add_row(Composing *self, ProfileOp op, BatchShape batch, double us) 
 
 /* The numbers of tokens that products were measured at, ascending. */
 static size_t list_tokens(const Composing *self, int64_t **ret_tokens) {
-  const AicTable *table = &self->layers.products[self->layers.llm.attention_dtype].table;
+  const AicTable *table = &self->layers.products[self->layers.llm.attention_dtype].found[0].table;
   int64_t *tokens = ARENA_ARRAY(self->profile->arena, int64_t, table->n_points);
   for (size_t i = 0; i < table->n_points; i++)
     tokens[i] = table->points[i].key[2];
@@ -138,26 +174,27 @@ static size_t list_tokens(const Composing *self, int64_t **ret_tokens) {
   return sort_distinct(tokens, table->n_points);
 }
 
+/* One token of each group takes as long where fewer groups have one. */
 static void add_linear(Composing *self) {
-  const int64_t groups = self->layers.setup.attention_data_parallel_size;
+  const int64_t most = self->layers.setup.attention_data_parallel_size;
   int64_t *tokens = NULL;
   const size_t n = list_tokens(self, &tokens);
   for (size_t i = 0; i < n; i++) {
-    if (tokens[i] == 0 || tokens[i] > MAX_TOKENS / groups) continue;
-    const int64_t all = tokens[i] * groups;
-    add_row(self, PROFILE_LINEAR, (BatchShape){.prefill_tokens = all},
-            aic_linear_us(&self->layers, all));
-    add_row(self, PROFILE_HEAD, (BatchShape){.logit_seqs = all},
-            aic_head_us(&self->layers, tokens[i]));
+    if (tokens[i] > MAX_TOKENS / most) continue;
+    const double us = aic_linear_us(&self->layers, tokens[i] * most);
+    const double head_us = aic_head_us(&self->layers, tokens[i]);
+    for (int64_t groups = most; groups >= 1; groups = tokens[i] == 1 ? groups / 2 : 0) {
+      add_row(self, PROFILE_LINEAR, (BatchShape){.prefill_tokens = groups * tokens[i]}, us);
+      add_row(self, PROFILE_HEAD, (BatchShape){.logit_seqs = groups * tokens[i]}, head_us);
+    }
   }
 }
 
 /* Whether one GPU can hold the KV of a row. */
 static bool fits(Composing *self, double tokens) {
   const Llm *llm = &self->layers.llm;
-  const int64_t shares = self->layers.setup.tensor_parallel_size < llm->num_key_value_heads
-                             ? self->layers.setup.tensor_parallel_size
-                             : llm->num_key_value_heads;
+  const int64_t heads = llm_cached_heads(llm), gpus = self->layers.setup.tensor_parallel_size;
+  const int64_t shares = gpus < heads ? gpus : heads;
   const double bytes = tokens * (double)llm->kv_bytes_per_token / (double)shares;
   const bool good = bytes <= (double)self->layers.hardware.gpu_memory_bytes && tokens <= MAX_TOKENS;
   self->beyond_memory += !good;
@@ -170,7 +207,7 @@ static void add_prefill(Composing *self) {
   const int64_t most = self->layers.setup.attention_data_parallel_size;
   for (size_t i = 0; i < table->n_points; i++) {
     const int64_t *key = table->points[i].key, batch = key[0], isl = key[1], past = key[2];
-    if (batch == 0 || isl == 0 || !fits(self, (double)batch * (double)(isl + past))) continue;
+    if (!fits(self, (double)batch * (double)(isl + past))) continue;
     const double us = aic_prefill_us(&self->layers, batch, isl, past);
     for (int64_t groups = most; groups >= 1; groups = batch == 1 ? groups / 2 : 0) {
       const int64_t tokens = groups * batch * isl;
@@ -186,9 +223,10 @@ static void add_decode(Composing *self) {
   const AicTable *table = &self->layers.decode.table;
   const int64_t most = self->layers.setup.attention_data_parallel_size;
   for (size_t i = 0; i < table->n_points; i++) {
-    const int64_t batch = table->points[i].key[0], context = table->points[i].key[1] + 1;
-    if (batch == 0 || !fits(self, (double)batch * (double)context)) continue;
-    const double us = aic_decode_us(&self->layers, batch, context - 1);
+    const int64_t batch = table->points[i].key[0];
+    const int64_t context = aic_context_of(&self->layers, table->points[i].key[1]);
+    if (context < MIN_CONTEXT || !fits(self, (double)batch * (double)context)) continue;
+    const double us = aic_decode_us(&self->layers, batch, context);
     for (int64_t groups = most; groups >= 1; groups = batch == 1 ? groups / 2 : 0)
       add_row(
           self, PROFILE_DECODE_ATTENTION,
@@ -216,29 +254,88 @@ static void set_setup_facts(const Composing *self) {
   profile_set_fact(profile, "grid", "each point once");
 }
 
+/* "norm, RoPE, …": the kernels of a part, each once. */
+static const char *list_kernels(const Composing *self) {
+  Arena *arena = self->profile->arena;
+  const AicLayers *layers = &self->layers;
+  const Llm *llm = &layers->llm;
+  const int dtypes[] = {llm->attention_dtype, llm->weight_dtype, llm->weight_dtype,
+                        llm->expert_dtype};
+  const char *text = "embedding, drawing";
+  for (int i = 0; aic_kernel_at(i); i++) {
+    const AicKernel *kernel = aic_kernel_at(i);
+    const AicRun run = {
+        layers->engine->name, kernel->part, layers->hardware.sm, layers->setup.tensor_parallel_size,
+        dtypes[kernel->part], llm->qk_norm, llm_latent(llm)};
+    if (aic_kernel_runs(kernel, &run) && !strstr(text, kernel->name))
+      text = arena_printf(arena, "%s, %s", text, kernel->name);
+  }
+  return text;
+}
+
+/* Tables of other folders that times are of. */
+static const char *list_folders(const AicFound *found, int n, Arena *arena) {
+  const char *text = "";
+  for (int i = 0; i < n; i++) {
+    const char *slash = strrchr(found[i].path, '/');
+    const char *folder = arena_copy(arena, found[i].path, (size_t)(slash - found[i].path));
+    text = arena_printf(arena, "%s%s%s", text, i > 0 ? ", " : "", aic_folder_name(folder, arena));
+  }
+  return text;
+}
+
+/* Of an all-reduce: the text of the first of its columns that is there. */
+static const char *variant_of(const AicFound *found) {
+  return found->texts[0] ? found->texts[0] : found->texts[1] ? found->texts[1] : "one kernel";
+}
+
+static void set_sources(const Composing *self) {
+  Profile *profile = self->profile;
+  Arena *arena = profile->arena;
+  const AicLayers *layers = &self->layers;
+  for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+    if (layers->products[dtype].n > 1)
+      profile_set_fact(profile, arena_printf(arena, "assumption_products_%s", dtype_names[dtype]),
+                       arena_printf(arena, "the fastest of %s",
+                                    list_folders(layers->products[dtype].found,
+                                                 layers->products[dtype].n, arena)));
+  profile_set_fact(profile, "all_reduce",
+                   layers->all_reduce.path
+                       ? arena_printf(arena, "two a layer, in linear: custom_allreduce of %s, %s%s",
+                                      list_folders(&layers->all_reduce, 1, arena),
+                                      variant_of(&layers->all_reduce),
+                                      layers->nccl.path ? ", large ones by NCCL" : "")
+                       : "one GPU");
+  if (layers->experts.path)
+    profile_set_fact(
+        profile, "assumption_experts",
+        arena_printf(arena, "%s of %s, tokens over experts by %s%s%s", layers->experts.texts[0],
+                     list_folders(&layers->experts, 1, arena), layers->experts.texts[7],
+                     layers->split.path ? "; shared ones by the gain of " : "",
+                     layers->split.path ? layers->split.texts[0] : ""));
+}
+
 static void set_assumptions(const Composing *self) {
   Profile *profile = self->profile;
   Arena *arena = profile->arena;
   const AicLayers *layers = &self->layers;
-  profile_set_fact(profile, "all_reduce",
-                   layers->setup.tensor_parallel_size == 1
-                       ? "one GPU"
-                       : arena_printf(arena, "two a layer, in linear: custom_allreduce, %s",
-                                      layers->engine->all_reduce));
+  set_sources(self);
+  if (layers->llm.attention_dtype != layers->llm.weight_dtype)
+    profile_set_fact(profile, "assumption_attention_dtype",
+                     dtype_names[layers->llm.attention_dtype]);
   profile_set_fact(profile, "assumption_kernels",
-                   arena_printf(arena,
-                                "norms, RoPE, activations%s and drawing are not measured: bytes "
-                                "over 0.8 of the bandwidth and %g us each",
-                                layers->engine->quantizes ? ", conversions" : "",
-                                layers->engine->launch_us));
+                   arena_printf(arena, "not measured, 3 us and bytes over 0.8 of the bandwidth: %s",
+                                list_kernels(self)));
   profile_set_fact(profile, "assumption_products",
                    "linear between measured sizes; wider or deeper than the largest as several of "
-                   "equal size; the head in bf16");
-  profile_set_fact(profile, "assumption_prefill_attention",
-                   arena_printf(arena, "computed in %s",
-                                layers->prefill.texts[1] ? layers->prefill.texts[1]
-                                                         : "what the table does not say"));
-  if (self->layers.setup.attention_data_parallel_size > 1)
+                   "equal size; slower than 1.3 of a larger one as that one; the head in bf16");
+  if (layers->prefill.texts[1])
+    profile_set_fact(profile, "assumption_prefill_attention",
+                     arena_printf(arena, "computed in %s", layers->prefill.texts[1]));
+  if (llm_sliding_attention(&layers->llm).layers > 0)
+    profile_set_fact(profile, "assumption_windows",
+                     "prompts as those of the same area, decodes as those of so long a context");
+  if (layers->setup.attention_data_parallel_size > 1)
     profile_set_fact(profile, "assumption_attention_data_parallel",
                      "sequences are spread evenly; fewer than groups take the time of one");
   import_count_fact(profile, "rows_beyond_memory_left_out", self->beyond_memory);
@@ -246,7 +343,7 @@ static void set_assumptions(const Composing *self) {
 
 static void set_checks(const Composing *self) {
   for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-    if (!self->layers.products[dtype].path) continue;
+    if (self->layers.products[dtype].n == 0) continue;
     const AicRoofline found = aic_roofline_products(&self->layers, dtype);
     Arena *arena = self->profile->arena;
     profile_set_fact(

@@ -1,0 +1,73 @@
+/* Rows of the two lists. */
+#include "perfmodel/import/aic_engine.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const AicEngine ENGINES[] = {
+#define AIC_ENGINE(name_, ...) {.name = (name_), __VA_ARGS__},
+#include "perfmodel/import/aic_engines.def"
+#undef AIC_ENGINE
+};
+
+const char *const aic_engine_names[] = {
+#define AIC_ENGINE(name_, ...) name_,
+#include "perfmodel/import/aic_engines.def"
+#undef AIC_ENGINE
+    NULL};
+
+static const AicKernel KERNELS[] = {
+#define AIC_KERNEL(engine_, part_, name_, ...)                                                     \
+  {.engine = (engine_), .part = (part_), .name = (name_), __VA_ARGS__},
+#include "perfmodel/import/aic_kernels.def"
+#undef AIC_KERNEL
+};
+enum { N_KERNELS = sizeof KERNELS / sizeof *KERNELS };
+
+int aic_version_compare(const char *a, const char *b) {
+  while (*a || *b) {
+    char *after_a = NULL, *after_b = NULL;
+    const unsigned long x = strtoul(a, &after_a, 10), y = strtoul(b, &after_b, 10);
+    if (x != y) return x < y ? -1 : 1;
+    if (*after_a != '.' && *after_b != '.') return 0;
+    a = *after_a == '.' ? after_a + 1 : "";
+    b = *after_b == '.' ? after_b + 1 : "";
+  }
+  return 0;
+}
+
+const AicEngine *aic_engine_find(const char *name, const char *version, int64_t sm) {
+  for (int i = 0; aic_engine_names[i]; i++) {
+    const AicEngine *engine = &ENGINES[i];
+    const bool is_old =
+        version && engine->until && aic_version_compare(version, engine->until) <= 0;
+    if (strcmp(engine->name, name) == 0 && sm >= engine->since_sm && (!engine->until || is_old))
+      return engine;
+  }
+  return NULL;
+}
+
+static unsigned format_bit(int dtype) {
+  switch (dtype_compute((Dtype)dtype)) {
+  case DTYPE_FP8:
+  case DTYPE_INT8:
+    return AIC_8BIT;
+  case DTYPE_NVFP4:
+  case DTYPE_MXFP4:
+    return AIC_4BIT;
+  default:
+    return AIC_16BIT;
+  }
+}
+
+const AicKernel *aic_kernel_at(int i) {
+  return i < N_KERNELS ? &KERNELS[i] : NULL;
+}
+
+bool aic_kernel_runs(const AicKernel *self, const AicRun *run) {
+  const unsigned gpus = run->gpus > 1 ? AIC_SEVERAL : AIC_ONE;
+  return strcmp(self->engine, run->engine) == 0 && self->part == run->part &&
+         run->sm >= self->since_sm && (self->below_sm == 0 || run->sm < self->below_sm) &&
+         (self->formats == 0 || self->formats & format_bit(run->dtype)) &&
+         (self->gpus == 0 || self->gpus & gpus) && (!self->qk_norm || run->qk_norm) &&
+         !(run->latent && self->query + self->kv > 0);
+}
