@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the fitted models of vLLM 0.19.0 again:
 #
-#   perfmodel/fitted/vllm-0.19.0/regenerate.sh TANDEM PROFILES TABLES
+#   perfmodel/fitted/regenerate-llmservingsim.sh TANDEM PROFILES TABLES
 #
 # PROFILES is the folder of LLMServingSim's bundles (casys-kaist/LLMServingSim at 5daddb2, MIT),
 # with HARDWARE/ORG/MODEL/VARIANT. TABLES is AIConfigurator's folder of rtx_pro_6000_server
@@ -12,7 +12,7 @@ set -eu
 tandem=$(realpath "$1")
 profiles=$(realpath "$2")
 reduces=$(realpath "$3")/vllm-0.19.0/custom_allreduce.csv.gz
-home=$(dirname "$(realpath "$0")")
+home=$(dirname "$(realpath "$0")")/vllm-0.19.0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -41,5 +41,6 @@ fit() {
 fit RTX4090/meta-llama/Llama-3.1-8B llama3.1-8b rtx-4090-24gb
 fit RTXPRO6000/meta-llama/Llama-3.1-8B llama3.1-8b rtx-pro-6000-96gb
 fit RTXPRO6000/Qwen/Qwen3-32B qwen3-32b rtx-pro-6000-96gb
+mkdir -p "$home"
 rm -f "$home"/*.yaml
 cp models/vllm-0.19.0/*.yaml "$home"
