@@ -28,7 +28,8 @@ all_reduces() {
 
 # fit BUNDLE MODEL GPU : all degrees.
 fit() {
-  "$tandem" import llmservingsim "$profiles/$1/bf16" --model "$2" --gpu "$3" -o bundle.csv >/dev/null
+  "$tandem" import llmservingsim "$profiles/$1/bf16" --model "$2" --gpu "$3" \
+    -o bundle.csv >/dev/null
   {
     echo "# licence: MIT"
     echo "# attribution: LLMServingSim, casys-kaist, at 5daddb2"
