@@ -78,8 +78,8 @@ static SeriesKind kind_of(ProfileOp op, const BatchShape *batch) {
     return SERIES_LINEAR;
   case PROFILE_PREFILL_ATTENTION:
     return SERIES_PREFILL_ATTENTION;
-  case PROFILE_DECODE_ATTENTION:
-    return SERIES_DECODE_ATTENTION;
+  case PROFILE_DECODE_ATTENTION: // one call of both, where the batch has prefill
+    return batch->prefill_tokens > 0 ? SERIES_MIXED : SERIES_DECODE_ATTENTION;
   case PROFILE_HEAD:
     return SERIES_HEAD;
   default:

@@ -33,7 +33,8 @@ static double least_of_terms(const Roofline *roofline, const ProfileRow *row, bo
   double seconds = 0;
   if (whole || row->op == PROFILE_LINEAR)
     seconds += term_floor(&roofline->linear, tokens, false, is_hot);
-  if (whole || row->op == PROFILE_PREFILL_ATTENTION)
+  const bool both = row->op == PROFILE_DECODE_ATTENTION && batch->prefill_tokens > 0;
+  if (whole || both || row->op == PROFILE_PREFILL_ATTENTION)
     seconds += term_floor(&roofline->prefill_attention, area2, false, is_hot);
   if (whole || row->op == PROFILE_DECODE_ATTENTION)
     seconds += term_floor(&roofline->decode_attention, context, true, is_hot);

@@ -11,7 +11,7 @@ static void score_train(const FitResult *self, FitErrors *errors) {
   for (int i = 0; i < self->n_points; i++) {
     const FitPoint *point = &self->points[i];
     fit_errors_add(errors, point->op, &point->batch, point->seconds,
-                   fit_eval(&self->model, point->op, &point->batch));
+                   fit_point_eval(&self->model, point));
   }
 }
 
@@ -32,13 +32,17 @@ static void count_parts(FitResult *self) {
 
 /* ---- From a profile ---- */
 
-static FitTask task_of(FitResult *self, FitRows *rows, ProfileOp op, Arena *arena) {
-  FitTask task = {.op = op,
+static FitTask task_of(FitResult *self, FitRows *rows, FitTerm term, Arena *arena) {
+  const bool mixed = term == FIT_MIXED_ATTENTION;
+  FitTask task = {.op = mixed ? PROFILE_DECODE_ATTENTION : (ProfileOp)term,
+                  .term = term,
+                  .prefill = mixed ? &self->model : NULL,
+                  .grid = profile_fact(rows->profile, "grid") != NULL,
                   .rows = ARENA_ARRAY(arena, const ProfileRow *, self->group.n_rows),
                   .points = ARENA_ARRAY(arena, FitPoint, self->group.n_rows),
                   .seed = self->options.seed};
-  task.n_rows = fit_rows_of(rows, op, task.rows);
-  task.n_points = fit_points(task.rows, task.n_rows, task.points, arena);
+  task.n_rows = fit_rows_of(rows, term, task.rows);
+  task.n_points = fit_task_points(&task, task.rows, task.n_rows, task.points, arena);
   return task;
 }
 
@@ -54,13 +58,13 @@ static void score(const FitTask *task, Errors *errors, Arena *arena) {
 static void fit_terms(FitResult *self, FitTask *task, Errors *errors, Arena *arena) {
   FitModel fitted;
   fit_task_choose(task, arena);
+  self->tables |= task->table;
   fit_task_build(task, task->points, task->n_points, &fitted, NULL, arena);
   for (int op = 0; op < PROFILE_TERMS; op++)
     if (fitted.curves[op].n_knots > 0) self->model.curves[op] = fitted.curves[op];
-  if (fitted.n_rows > 0) {
-    memcpy(self->model.rows, fitted.rows, sizeof fitted.rows);
-    self->model.n_rows = fitted.n_rows;
-  }
+  if (fitted.decode.n_rows > 0) self->model.decode = fitted.decode;
+  if (fitted.prefill.n_rows > 0) self->model.prefill = fitted.prefill;
+  if (fitted.mixed.n_rows > 0) self->model.mixed = fitted.mixed;
   score(task, errors, arena);
 }
 
@@ -118,8 +122,10 @@ static int check_points(const FitResult *self, const Profile *profile, const Fit
 static int fit_operators(FitResult *self, FitRows *rows, Errors *errors, Arena *arena, Diag *diag) {
   self->whole = true;
   if (fit_rows_drop_incomplete(rows)) return 0;
-  for (int op = PROFILE_ITERATION + 1; op < PROFILE_TERMS; op++) {
-    FitTask task = task_of(self, rows, (ProfileOp)op, arena);
+  static const FitTerm terms[] = {FIT_LINEAR, FIT_PREFILL_ATTENTION, FIT_DECODE_ATTENTION, FIT_HEAD,
+                                  FIT_MIXED_ATTENTION}; // after those that are known to it
+  for (size_t i = 0; i < sizeof terms / sizeof *terms; i++) {
+    FitTask task = task_of(self, rows, terms[i], arena);
     if (task.n_rows == 0) continue;
     self->whole = false;
     if (check_points(self, rows->profile, &task, diag)) return -1;
@@ -148,7 +154,7 @@ int fit_group(FitResult *self, const Profile *profile, const ProfileGroup *group
   fit_rows_init(&rows, profile, group, options->mode ? options->mode : "graph",
                 &options->all_reduce, arena);
   if (fit_operators(self, &rows, &errors, arena, diag)) return -1;
-  FitTask iterations = task_of(self, &rows, PROFILE_ITERATION, arena);
+  FitTask iterations = task_of(self, &rows, (FitTerm)PROFILE_ITERATION, arena);
   if (!self->whole) {
     fit_iterations(self, &iterations, &errors, arena);
   } else {

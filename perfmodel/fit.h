@@ -20,8 +20,9 @@ typedef enum FitPart {
   FIT_DECODE,
   FIT_MIXED,
   FIT_ALL_ITERATIONS,
-  FIT_OPERATORS, // + ProfileOp
-  FIT_PARTS = FIT_OPERATORS + PROFILE_TERMS,
+  FIT_OPERATORS,                                       // + ProfileOp
+  FIT_MIXED_OPERATORS = FIT_OPERATORS + PROFILE_TERMS, // prefill and decodes in one call
+  FIT_PARTS,
 } FitPart;
 
 /* "prefill", "decode", …, "linear". */
@@ -58,6 +59,7 @@ typedef struct FitResult {
   ProfileGroup group;
   FitOptions options;
   bool whole;  // from whole iterations
+  bool tables; // some terms follow tables: they are written a row to a line
   bool joined; // from operators and iterations, in this way
   FitWay way;
   FitLevels levels;

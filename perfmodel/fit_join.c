@@ -35,6 +35,11 @@ static void curve_scale(FitCurve *self, double factor) {
     self->seconds[k] *= factor;
 }
 
+static void table_scale(FitTable *self, double factor) {
+  for (int r = 0; r < self->n_rows; r++)
+    curve_scale(&self->rows[r].curve, factor);
+}
+
 /* One column for each term, the first for the overhead; after the iterations a row for each term
  * that pulls its level to 1. */
 static void find_levels(FitModel *self, FitLevels *levels, const FitPoint *iterations, int n,
@@ -63,8 +68,9 @@ static void find_levels(FitModel *self, FitLevels *levels, const FitPoint *itera
     levels->of[op] = fmax(0, x[op]);
     curve_scale(&self->curves[op], levels->of[op]);
   }
-  for (int r = 0; r < self->n_rows; r++)
-    curve_scale(&self->rows[r].curve, levels->of[PROFILE_DECODE_ATTENTION]);
+  table_scale(&self->decode, levels->of[PROFILE_DECODE_ATTENTION]);
+  table_scale(&self->mixed, levels->of[PROFILE_DECODE_ATTENTION]);
+  table_scale(&self->prefill, levels->of[PROFILE_PREFILL_ATTENTION]);
 }
 
 /* Errors of operators count by what they are of the iteration that such a batch makes: only sums of
@@ -89,6 +95,10 @@ static void solve_together(FitModel *self, const FitLevels *levels, const FitOpe
   self->has_overhead = true;
   fit_model_solve(self, points, n_operators + n, arena);
   self->has_overhead = false;
+}
+
+FitWay fit_join_ways(const FitModel *operators) {
+  return operators->prefill.n_rows > 0 || operators->mixed.n_rows > 0 ? FIT_JOINT : FIT_WAYS;
 }
 
 void fit_join(FitModel *ret_model, FitLevels *ret_levels, const FitOperators *operators, FitWay way,

@@ -32,6 +32,8 @@ typedef struct FitLevels {
   double of[PROFILE_TERMS];
 } FitLevels;
 
+/* How many ways there are: tables are too many numbers to solve for, and say all of them well. */
+FitWay fit_join_ways(const FitModel *operators);
 /* `n_iterations` >= 1. */
 void fit_join(FitModel *ret_model, FitLevels *ret_levels, const FitOperators *operators, FitWay way,
               const FitPoint *iterations, int n_iterations, Arena *arena);

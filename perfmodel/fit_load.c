@@ -119,8 +119,21 @@ int fit_record_check(const FitRecord *self, const Profile *profile, Diag *diag) 
   return -1;
 }
 
+/* Attention of a batch that has prefill: what its iteration has beside other terms. */
+static double attention_of(const PerfModel *model, const BatchShape *batch) {
+  const BatchShape bare = {batch->prefill_tokens, batch->prefill_area2, batch->decode_seqs,
+                           batch->context_tokens, 0};
+  const int64_t tokens = batch->prefill_tokens + batch->decode_seqs;
+  return tick_seconds(perfmodel_iteration(model, &bare, NULL) - model->overhead -
+                      pwl_eval(&model->linear, tokens));
+}
+
 double fit_record_eval(const PerfModel *model, const FitPoint *point) {
   const BatchShape *batch = &point->batch;
+  const bool both = point->op == PROFILE_DECODE_ATTENTION ||
+                    (point->op == PROFILE_PREFILL_ATTENTION && model->prefill_rows.n_rows > 0);
+  if (both && batch->prefill_tokens > 0 && model->form == PERF_COMPOSED)
+    return attention_of(model, batch);
   int64_t x = fit_x(point->op, batch);
   switch (point->op) {
   case PROFILE_LINEAR:

@@ -22,6 +22,25 @@ int64_t fit_x(ProfileOp op, const BatchShape *batch) {
   }
 }
 
+int64_t fit_key(FitTerm term, const BatchShape *batch) {
+  switch (term) {
+  case FIT_PREFILL_ATTENTION:
+    return batch->prefill_tokens;
+  case FIT_DECODE_ATTENTION:
+  case FIT_MIXED_ATTENTION:
+    return batch->decode_seqs;
+  default:
+    return 1;
+  }
+}
+
+int64_t fit_row_x(FitTerm term, const BatchShape *batch) {
+  if (term == FIT_MIXED_ATTENTION) return batch->context_tokens;
+  if (term == FIT_PREFILL_ATTENTION && batch->prefill_tokens > 0)
+    return prefill_span(batch->prefill_area2, batch->prefill_tokens);
+  return fit_x((ProfileOp)term, batch);
+}
+
 bool fit_has_term(ProfileOp measured, ProfileOp op, const BatchShape *batch) {
   if (measured != PROFILE_ITERATION) return measured == op;
   if (op == PROFILE_PREFILL_ATTENTION) return batch->prefill_tokens > 0;
@@ -79,47 +98,56 @@ static Layout layout_of(const FitModel *self) {
     layout.curve_first[TERMS[t]] = layout.n_columns;
     layout.n_columns += curve_columns(&self->curves[TERMS[t]]);
   }
-  for (int r = 0; r < self->n_rows; r++) {
+  for (int r = 0; r < self->decode.n_rows; r++) {
     layout.row_first[r] = layout.n_columns;
-    layout.n_columns += curve_columns(&self->rows[r].curve);
+    layout.n_columns += curve_columns(&self->decode.rows[r].curve);
   }
   layout.n_columns += self->has_overhead;
   return layout;
 }
 
-/* The row at or below n, and how far n is on the way to the next: as perfmodel_compile mixes. */
-static Hat rows_find(const FitModel *self, int64_t n) {
+/* The row at or below a key, and how far that is on the way to the next: as a RowMix. */
+static Hat rows_find(const FitTable *self, int64_t key) {
   int i = 0;
-  if (self->n_rows == 1 || n <= self->rows[0].seqs) return (Hat){0, 0};
-  while (i + 2 < self->n_rows && n > self->rows[i + 1].seqs)
+  if (self->n_rows == 1 || key <= self->rows[0].key) return (Hat){0, 0};
+  while (i + 2 < self->n_rows && key > self->rows[i + 1].key)
     i++;
-  return (Hat){i, (double)(n - self->rows[i].seqs) /
-                      (double)(self->rows[i + 1].seqs - self->rows[i].seqs)};
+  return (Hat){i, (double)(key - self->rows[i].key) /
+                      (double)(self->rows[i + 1].key - self->rows[i].key)};
+}
+
+static double table_eval(const FitTable *self, int64_t key, int64_t x) {
+  Hat hat = rows_find(self, key);
+  double lower = fit_curve_eval(&self->rows[hat.knot].curve, x);
+  if (hat.share == 0) return lower;
+  return lower + hat.share * (fit_curve_eval(&self->rows[hat.knot + 1].curve, x) - lower);
 }
 
 static void term_fill(const FitModel *self, const Layout *layout, ProfileOp op,
                       const BatchShape *batch, double factor, double *columns) {
   int64_t x = fit_x(op, batch);
-  if (op != PROFILE_DECODE_ATTENTION || self->n_rows == 0) {
+  if (op != PROFILE_DECODE_ATTENTION || self->decode.n_rows == 0) {
     curve_fill(&self->curves[op], x, factor, columns + layout->curve_first[op]);
     return;
   }
-  Hat hat = rows_find(self, batch->decode_seqs);
+  Hat hat = rows_find(&self->decode, batch->decode_seqs);
   for (int side = 0; side < (hat.share == 0 ? 1 : 2); side++) {
     int row = hat.knot + side;
     double part = side ? hat.share : 1 - hat.share;
-    curve_fill(&self->rows[row].curve, x, factor * part, columns + layout->row_first[row]);
+    curve_fill(&self->decode.rows[row].curve, x, factor * part, columns + layout->row_first[row]);
   }
 }
 
 static double term_eval(const FitModel *self, ProfileOp op, const BatchShape *batch) {
-  int64_t x = fit_x(op, batch);
-  if (op != PROFILE_DECODE_ATTENTION || self->n_rows == 0)
-    return fit_curve_eval(&self->curves[op], x);
-  Hat hat = rows_find(self, batch->decode_seqs);
-  double lower = fit_curve_eval(&self->rows[hat.knot].curve, x);
-  if (hat.share == 0) return lower;
-  return lower + hat.share * (fit_curve_eval(&self->rows[hat.knot + 1].curve, x) - lower);
+  const bool mixed = batch->prefill_tokens > 0;
+  if (op == PROFILE_DECODE_ATTENTION && mixed && self->mixed.n_rows > 0)
+    return table_eval(&self->mixed, batch->decode_seqs, batch->context_tokens);
+  if (op == PROFILE_DECODE_ATTENTION && self->decode.n_rows > 0)
+    return table_eval(&self->decode, batch->decode_seqs, batch->context_tokens);
+  if (op == PROFILE_PREFILL_ATTENTION && mixed && self->prefill.n_rows > 0)
+    return table_eval(&self->prefill, batch->prefill_tokens,
+                      fit_row_x(FIT_PREFILL_ATTENTION, batch));
+  return fit_curve_eval(&self->curves[op], fit_x(op, batch));
 }
 
 double fit_eval(const FitModel *self, ProfileOp op, const BatchShape *batch) {
@@ -127,6 +155,12 @@ double fit_eval(const FitModel *self, ProfileOp op, const BatchShape *batch) {
   for (int t = 0; t < N_TERMS; t++)
     if (fit_has_term(op, TERMS[t], batch)) seconds += term_eval(self, TERMS[t], batch);
   return seconds;
+}
+
+double fit_point_eval(const FitModel *self, const FitPoint *point) {
+  const bool both = point->op == PROFILE_DECODE_ATTENTION && point->batch.prefill_tokens > 0;
+  return fit_eval(self, point->op, &point->batch) +
+         (both ? fit_eval(self, PROFILE_PREFILL_ATTENTION, &point->batch) : 0);
 }
 
 /* ---- Limits ---- */
@@ -187,18 +221,18 @@ static void pair_limits(Side above, Side below, bool is_last, Limits *limits) {
 
 static Limits limits_of(const FitModel *self, const Layout *layout, Arena *arena) {
   int most = layout->n_columns; // one for each column, and those of pairs
-  for (int r = 1; r < self->n_rows; r++)
-    most += 2 * (self->rows[r].curve.n_knots + self->rows[r - 1].curve.n_knots);
+  for (int r = 1; r < self->decode.n_rows; r++)
+    most += 2 * (self->decode.rows[r].curve.n_knots + self->decode.rows[r - 1].curve.n_knots);
   size_t room = (size_t)most * (size_t)layout->n_columns;
   Limits limits = {ARENA_ARRAY(arena, double, room), 0, layout->n_columns};
   for (int t = 0; t < N_TERMS; t++)
     curve_limits(&self->curves[TERMS[t]], layout->curve_first[TERMS[t]], &limits);
-  for (int r = 0; r < self->n_rows; r++) {
-    Side row = {&self->rows[r].curve, layout->row_first[r]};
+  for (int r = 0; r < self->decode.n_rows; r++) {
+    Side row = {&self->decode.rows[r].curve, layout->row_first[r]};
     curve_limits(row.curve, row.first, &limits);
     if (r == 0) continue;
-    Side before = {&self->rows[r - 1].curve, layout->row_first[r - 1]};
-    pair_limits(row, before, r + 1 == self->n_rows, &limits);
+    Side before = {&self->decode.rows[r - 1].curve, layout->row_first[r - 1]};
+    pair_limits(row, before, r + 1 == self->decode.n_rows, &limits);
   }
   if (self->has_overhead) limits_next(&limits)[layout->n_columns - 1] = 1;
   assert(limits.count <= most);
@@ -235,8 +269,8 @@ double fit_model_solve(FitModel *self, const FitPoint *points, int n_points, Are
   double squares = fit_solve(&system, x, NULL);
   for (int t = 0; t < N_TERMS; t++)
     curve_set(&self->curves[TERMS[t]], &x[layout.curve_first[TERMS[t]]]);
-  for (int r = 0; r < self->n_rows; r++)
-    curve_set(&self->rows[r].curve, &x[layout.row_first[r]]);
+  for (int r = 0; r < self->decode.n_rows; r++)
+    curve_set(&self->decode.rows[r].curve, &x[layout.row_first[r]]);
   if (self->has_overhead) self->overhead = fmax(0, x[p - 1]);
   return squares;
 }

@@ -6,15 +6,21 @@
 
 /* ---- Which rows ---- */
 
-static bool is_of(const FitRows *self, const ProfileRow *row, ProfileOp op) {
-  return row->op == op && profile_in_group(row, self->group);
+/* Attention of decodes is one call with prefill where the batch has that. */
+static FitTerm term_of(const ProfileRow *row) {
+  const bool mixed = row->op == PROFILE_DECODE_ATTENTION && row->batch.prefill_tokens > 0;
+  return mixed ? FIT_MIXED_ATTENTION : (FitTerm)row->op;
+}
+
+static bool is_of(const FitRows *self, const ProfileRow *row, FitTerm term) {
+  return term_of(row) == term && profile_in_group(row, self->group);
 }
 
 static bool is_cold_and_alone(const ProfileRow *row) {
   return !row->busy && strcmp(row->cache, "hot") != 0;
 }
 
-static bool has_mode(const FitRows *self, ProfileOp op) {
+static bool has_mode(const FitRows *self, FitTerm op) {
   for (size_t i = 0; i < self->profile->n_rows; i++) {
     const ProfileRow *row = &self->profile->rows[i];
     if (is_of(self, row, op) && is_cold_and_alone(row) && strcmp(row->mode, self->mode) == 0)
@@ -28,7 +34,7 @@ static bool is_early_stop(const ProfileRow *row) {
   return row->batch.decode_seqs > 0 && strcmp(row->stop, "early_stop") == 0;
 }
 
-static int select_rows(FitRows *self, ProfileOp op, const ProfileRow **ret_rows) {
+static int select_rows(FitRows *self, FitTerm op, const ProfileRow **ret_rows) {
   const bool one_mode = has_mode(self, op);
   int n = 0;
   for (size_t i = 0; i < self->profile->n_rows; i++) {
@@ -146,7 +152,7 @@ static void find_all_reduce(FitRows *self) {
   const FitAllReduce *all_reduce = &self->all_reduce;
   if (self->group->tensor_parallel_size == 1 || !fact || strcmp(fact, "none") != 0) return;
   const ProfileRow **rows = ARENA_ARRAY(self->arena, const ProfileRow *, self->group->n_rows + 1);
-  int n = select_rows(self, PROFILE_ALL_REDUCE, rows);
+  int n = select_rows(self, (FitTerm)PROFILE_ALL_REDUCE, rows);
   int modelled = n > 0 ? make_curve(self, rows, n) : 0;
   self->lacks_all_reduce = all_reduce->calls == 0 || (n == 0 && !all_reduce->ring);
   if (all_reduce->calls == 0)
@@ -190,10 +196,10 @@ void fit_rows_init(FitRows *self, const Profile *profile, const ProfileGroup *gr
   }
 }
 
-int fit_rows_of(FitRows *self, ProfileOp op, const ProfileRow **ret_rows) {
-  int n = select_rows(self, op, ret_rows);
+int fit_rows_of(FitRows *self, FitTerm term, const ProfileRow **ret_rows) {
+  int n = select_rows(self, term, ret_rows);
   bool adds = self->all_reduce_source && !self->lacks_all_reduce &&
-              (op == PROFILE_LINEAR || op == PROFILE_ITERATION);
+              (term == FIT_LINEAR || term == (FitTerm)PROFILE_ITERATION);
   for (int i = 0; adds && i < n; i++)
     ret_rows[i] = with_all_reduces(self, ret_rows[i]);
   return n;

@@ -7,7 +7,7 @@
  * bytes, lines between them), else as a ring. */
 #ifndef PERFMODEL_FIT_ROWS_H
 #define PERFMODEL_FIT_ROWS_H
-#include "perfmodel/profile.h"
+#include "perfmodel/fit_model.h"
 
 typedef struct FitLeftOut {
   int64_t early_stops; // decodes of unknown context
@@ -43,7 +43,7 @@ void fit_rows_init(FitRows *self, const Profile *profile, const ProfileGroup *gr
                    const char *mode, const FitAllReduce *all_reduce, Arena *arena);
 /* The rows of a term, those of `linear` and iterations with their all-reduces, into `ret_rows` of
  * room for the group's. Counts what it leaves out. Returns how many. */
-int fit_rows_of(FitRows *self, ProfileOp op, const ProfileRow **ret_rows);
+int fit_rows_of(FitRows *self, FitTerm term, const ProfileRow **ret_rows);
 /* Whether the group has iterations, but not all operators that their batches need, as a run that
  * was cut short leaves them. Its operators then count as left out: iterations alone are fitted. */
 bool fit_rows_drop_incomplete(FitRows *self);

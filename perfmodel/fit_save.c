@@ -7,7 +7,10 @@
 #include "sim/base/text.h"
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { POINTS_OF_TABLES = 24 }; // that a file repeats
 
 /* ---- Text ---- */
 
@@ -98,13 +101,13 @@ static void write_row(FILE *out, int64_t seqs, int64_t low, int64_t high, const 
   write_knots(out, "        ", curve->n_knots, curve->x, ticks);
 }
 
-/* The numbers of sequences that were measured, at most FIT_ROWS_MAX: middle ones go first. */
+/* The numbers of sequences that were measured, at most FIT_SEARCH_ROWS: middle ones go first. */
 static int measured_seqs(const FitResult *self, int64_t *seqs) {
   size_t n = 0;
   for (int i = 0; i < self->n_points; i++)
     if (self->points[i].batch.decode_seqs > 0) seqs[n++] = self->points[i].batch.decode_seqs;
   n = sort_distinct(seqs, n);
-  for (; n > FIT_ROWS_MAX; n--)
+  for (; n > FIT_SEARCH_ROWS; n--)
     memmove(&seqs[(n - 1) / 2], &seqs[(n - 1) / 2 + 1], (n - 1 - (n - 1) / 2) * sizeof *seqs);
   return (int)n;
 }
@@ -131,18 +134,74 @@ static void write_shared_rows(FILE *out, const FitResult *self, const FitCurve *
   }
 }
 
+/* ---- Tables ---- */
+
+/* Eight digits: rows are compared to a millionth. */
+static void write_flow(FILE *out, int n, const int64_t *x, const double *seconds) {
+  fputs("knots: [", out);
+  for (int k = 0; k < n; k++)
+    fprintf(out, "%s[%lld, %.8g]", k > 0 ? ", " : "", (long long)x[k], seconds[k]);
+  fputs("]", out);
+}
+
+/* A row to a line. Those of prefill are over spans here, and over 2A in the file. */
+static void write_table(FILE *out, const char *term, const char *unit, const char *key,
+                        const FitTable *table, bool spans) {
+  if (table->n_rows == 0) return;
+  fprintf(out, "%s:\n  rows: # knots: [%s, seconds]\n", term, unit);
+  for (int r = 0; r < table->n_rows; r++) {
+    const FitRow *row = &table->rows[r];
+    const FitCurve *curve = &row->curve;
+    int64_t x[FIT_KNOTS_MAX + 2];
+    for (int k = 0; k < curve->n_knots; k++)
+      x[k] = curve->x[k];
+    x[curve->n_knots] = curve->low;
+    x[curve->n_knots + 1] = curve->high;
+    for (int k = 0; spans && k < curve->n_knots + 2; k++)
+      x[k] = prefill_span_area2(x[k], row->key);
+    fprintf(out, "    - {%s: %lld, measured: [%lld, %lld], ", key, (long long)row->key,
+            (long long)x[curve->n_knots], (long long)x[curve->n_knots + 1]);
+    write_flow(out, curve->n_knots, x, curve->seconds);
+    fputs("}\n", out);
+  }
+}
+
+static void write_prefill(FILE *out, const FitResult *self) {
+  if (self->model.prefill.n_rows == 0)
+    write_curve(out, "prefill_attention", "sum of new * (2 * past + new)",
+                &self->model.curves[PROFILE_PREFILL_ATTENTION], 0);
+  else
+    write_table(out, "prefill_attention", "sum of new * (2 * past + new)", "tokens",
+                &self->model.prefill, true);
+}
+
+/* Its own, or what the profile says that it is of decode_attention. */
+static void write_mixed(FILE *out, const FitResult *self, const Profile *profile) {
+  const char *factor = profile_fact(profile, "mixed_attention_factor");
+  if (self->model.mixed.n_rows > 0)
+    write_table(out, "mixed_attention", "context tokens of all sequences", "sequences",
+                &self->model.mixed, false);
+  else if (factor)
+    fprintf(out, "mixed_attention: {factor: %.8g}\n", strtod(factor, NULL));
+}
+
 static void write_decode(FILE *out, const FitResult *self, Arena *arena) {
   const FitCurve *shared = &self->model.curves[PROFILE_DECODE_ATTENTION];
-  if (self->model.n_rows == 0 && shared->n_knots == 0) {
+  if (self->tables && self->model.decode.n_rows > 0) {
+    write_table(out, "decode_attention", "context tokens of all sequences", "sequences",
+                &self->model.decode, false);
+    return;
+  }
+  if (self->model.decode.n_rows == 0 && shared->n_knots == 0) {
     fputs("decode_attention: none\n", out);
     return;
   }
   fputs("decode_attention:\n  rows: # knots: [context tokens of all sequences, seconds]\n", out);
-  for (int r = 0; r < self->model.n_rows; r++) {
-    const FitRow *row = &self->model.rows[r];
-    write_row(out, row->seqs, row->curve.low, row->curve.high, &row->curve);
+  for (int r = 0; r < self->model.decode.n_rows; r++) {
+    const FitRow *row = &self->model.decode.rows[r];
+    write_row(out, row->key, row->curve.low, row->curve.high, &row->curve);
   }
-  if (self->model.n_rows == 0) write_shared_rows(out, self, shared, arena);
+  if (self->model.decode.n_rows == 0) write_shared_rows(out, self, shared, arena);
 }
 
 /* ---- The record of the fit ---- */
@@ -172,9 +231,12 @@ static void write_scores(FILE *out, const FitResult *self) {
 static void write_points(FILE *out, const FitResult *self) {
   fputs(
       "  # Medians: [op, prefill_tokens, prefill_area2, decode_seqs, context_tokens, logit_seqs,\n"
-      "  #   seconds]\n  points:\n",
+      "  #   seconds]\n",
       out);
-  for (int i = 0; i < self->n_points; i++) {
+  const int step = self->tables ? (self->n_points - 1) / POINTS_OF_TABLES + 1 : 1;
+  if (step > 1) fprintf(out, "  # Of %d every %d-th.\n", self->n_points, step);
+  fputs("  points:\n", out);
+  for (int i = 0; i < self->n_points; i += step) {
     const FitPoint *point = &self->points[i];
     const BatchShape *batch = &point->batch;
     fprintf(out, "    - [%s, %lld, %lld, %lld, %lld, %lld, ", profile_op_name(point->op),
@@ -218,6 +280,58 @@ static void write_record(FILE *out, const FitResult *self, const Profile *profil
   write_points(out, self);
 }
 
+static int dtype_of_fact(const Profile *profile, const char *key) {
+  const char *name = profile_fact(profile, key);
+  for (int i = 0; name && dtype_names[i]; i++)
+    if (strcmp(dtype_names[i], name) == 0) return i;
+  return DTYPE_BF16;
+}
+
+static int64_t degree_of_fact(const Profile *profile, const char *key) {
+  const char *text = profile_fact(profile, key);
+  const int64_t degree = text ? strtoll(text, NULL, 10) : 1;
+  return degree >= 1 && degree <= 1024 ? degree : 1;
+}
+
+PerfSetup fit_setup(const Profile *profile, const ProfileGroup *group) {
+  return (PerfSetup){.model = group->model,
+                     .gpu = group->gpu,
+                     .engine = profile_fact(profile, "engine"),
+                     .engine_version = profile_fact(profile, "engine_version"),
+                     .weight_dtype = dtype_of_fact(profile, "weight_dtype"),
+                     .kv_cache_dtype = dtype_of_fact(profile, "kv_cache_dtype"),
+                     .tensor_parallel_size = group->tensor_parallel_size,
+                     .attention_data_parallel_size =
+                         degree_of_fact(profile, "attention_data_parallel_size"),
+                     .expert_parallel_size = degree_of_fact(profile, "expert_parallel_size")};
+}
+
+/* Nothing of an engine that is not known. */
+static void write_setup(FILE *out, const Profile *profile, const ProfileGroup *group) {
+  const PerfSetup setup = fit_setup(profile, group);
+  const char *captured = profile_fact(profile, "captured_batch_sizes");
+  if (setup.engine) {
+    fputs("engine: ", out);
+    write_name(out, setup.engine);
+    if (setup.engine_version) {
+      fputs("\nengine_version: ", out);
+      write_text(out, setup.engine_version);
+    }
+    fprintf(out, "\nweight_dtype: %s\nkv_cache_dtype: %s\n", dtype_names[setup.weight_dtype],
+            dtype_names[setup.kv_cache_dtype]);
+    if (setup.attention_data_parallel_size > 1)
+      fprintf(out, "attention_data_parallel_size: %lld\n",
+              (long long)setup.attention_data_parallel_size);
+    if (setup.expert_parallel_size > 1)
+      fprintf(out, "expert_parallel_size: %lld\n", (long long)setup.expert_parallel_size);
+  }
+  if (captured) {
+    fputs("captured_batch_sizes: ", out);
+    write_name(out, captured);
+    putc('\n', out);
+  }
+}
+
 static void write_model(FILE *out, const FitResult *self, const Profile *profile) {
   const FitCurve *curves = self->model.curves;
   fputs("# Written by `tandem fit`; perfmodel/README.md describes it.\nform: composed\nmodel: ",
@@ -225,13 +339,15 @@ static void write_model(FILE *out, const FitResult *self, const Profile *profile
   write_name(out, self->group.model);
   fputs("\ngpu: ", out);
   write_name(out, self->group.gpu);
-  fprintf(out, "\ntensor_parallel_size: %d\noverhead: ", (int)self->group.tensor_parallel_size);
+  fprintf(out, "\ntensor_parallel_size: %d\n", (int)self->group.tensor_parallel_size);
+  write_setup(out, profile, &self->group);
+  fputs("overhead: ", out);
   write_seconds(out, tick_from_seconds(self->model.overhead));
   fputs(" s\n", out);
   write_curve(out, "linear", "tokens of the iteration", &curves[PROFILE_LINEAR], 1);
-  write_curve(out, "prefill_attention", "sum of new * (2 * past + new)",
-              &curves[PROFILE_PREFILL_ATTENTION], 0);
+  write_prefill(out, self);
   write_decode(out, self, profile->arena);
+  write_mixed(out, self, profile);
   write_curve(out, "head", "sequences that need logits", &curves[PROFILE_HEAD], 0);
   write_record(out, self, profile);
 }

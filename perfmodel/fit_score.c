@@ -12,10 +12,12 @@ const char *fit_part_name(FitPart part) {
                                       [FIT_DECODE] = "decode",
                                       [FIT_MIXED] = "mixed",
                                       [FIT_ALL_ITERATIONS] = "iterations"};
+  if (part == FIT_MIXED_OPERATORS) return "mixed_attention";
   return part < FIT_OPERATORS ? names[part] : profile_op_name((ProfileOp)(part - FIT_OPERATORS));
 }
 
 FitPart fit_part(ProfileOp op, const BatchShape *batch) {
+  if (op == PROFILE_DECODE_ATTENTION && batch->prefill_tokens > 0) return FIT_MIXED_OPERATORS;
   if (op != PROFILE_ITERATION) return (FitPart)(FIT_OPERATORS + (int)op);
   if (batch->decode_seqs == 0) return FIT_PREFILL;
   return batch->prefill_tokens == 0 ? FIT_DECODE : FIT_MIXED;
@@ -32,8 +34,10 @@ static FitPoint point_of(const ProfileRow *const *rows, int n, double *times) {
   for (int i = 0; i < n; i++)
     times[i] = 1e-6 * rows[i]->median_us;
   gsl_sort(times, 1, (size_t)n);
-  FitPoint point = {
-      rows[0]->op, rows[0]->batch, gsl_stats_median_from_sorted_data(times, 1, (size_t)n), 0, n, 0};
+  FitPoint point = {.op = rows[0]->op,
+                    .batch = rows[0]->batch,
+                    .seconds = gsl_stats_median_from_sorted_data(times, 1, (size_t)n),
+                    .rows = n};
   for (int i = 0; i < n; i++)
     point.spread += fabs(times[i] / point.seconds - 1) / n;
   if (n == 1 && rows[0]->mad_us > 0) point.spread = rows[0]->mad_us / rows[0]->median_us;

@@ -129,7 +129,7 @@ static void append_knots(FitCurve *self, int64_t start, const Samples *samples, 
 }
 
 static void append_samples(FitCurve *self, const Samples *samples) {
-  int n = samples->n < FIT_KNOTS_MAX ? samples->n : FIT_KNOTS_MAX;
+  int n = samples->n < FIT_SEARCH_KNOTS ? samples->n : FIT_SEARCH_KNOTS;
   for (int k = 0; k < n; k++)
     self->x[k] = (int64_t)samples->x[n == 1 ? 0 : k * (samples->n - 1) / (n - 1)];
   self->n_knots = n;
@@ -150,8 +150,8 @@ static void place_knots(FitCurve *self, const Samples *samples, int segments, bo
 
 /* ---- The rows of decode_attention ---- */
 
-/* Rows for the numbers of sequences with at least `least` contexts, thinned to FIT_ROWS_MAX; none
- * where there are fewer than two. */
+/* Rows for the numbers of sequences with at least `least` contexts, thinned to FIT_SEARCH_ROWS;
+ * none where there are fewer than two. */
 static void place_rows(FitModel *self, const FitPoint *points, int n_points, int least,
                        int segments, Arena *arena) {
   int64_t *counts = ARENA_ARRAY(arena, int64_t, n_points + 1);
@@ -165,12 +165,12 @@ static void place_rows(FitModel *self, const FitPoint *points, int n_points, int
     Samples at = samples_of(self, PROFILE_DECODE_ATTENTION, seqs, points, n_points, arena);
     if (at.n >= least) counts[kept++] = seqs;
   }
-  self->n_rows = kept < 2 ? 0 : kept > FIT_ROWS_MAX ? FIT_ROWS_MAX : kept;
-  for (int r = 0; r < self->n_rows; r++) {
-    FitRow *row = &self->rows[r];
-    row->seqs = counts[r * (kept - 1) / (self->n_rows - 1)];
+  self->decode.n_rows = kept < 2 ? 0 : kept > FIT_SEARCH_ROWS ? FIT_SEARCH_ROWS : kept;
+  for (int r = 0; r < self->decode.n_rows; r++) {
+    FitRow *row = &self->decode.rows[r];
+    row->key = counts[r * (kept - 1) / (self->decode.n_rows - 1)];
     row->curve = (FitCurve){.from_zero = self->curves[PROFILE_DECODE_ATTENTION].from_zero};
-    Samples at = samples_of(self, PROFILE_DECODE_ATTENTION, row->seqs, points, n_points, arena);
+    Samples at = samples_of(self, PROFILE_DECODE_ATTENTION, row->key, points, n_points, arena);
     place_knots(&row->curve, &at, segments, true, arena);
   }
 }
@@ -183,10 +183,10 @@ static void place_decode(FitModel *self, const FitPoint *points, int n_points, i
   place_rows(&before, points, n_points, least, segments, arena);
   Samples all = samples_of(self, PROFILE_DECODE_ATTENTION, 0, points, n_points, arena);
   if (shared->from_zero && segments > 1) segments = 1; // its bends would be those of `linear`
-  place_knots(shared, &all, before.n_rows > 0 ? 0 : segments, true, arena);
-  self->n_rows = before.n_rows;
-  for (int r = 0; r < self->n_rows; r++)
-    self->rows[r] = before.rows[r];
+  place_knots(shared, &all, before.decode.n_rows > 0 ? 0 : segments, true, arena);
+  self->decode.n_rows = before.decode.n_rows;
+  for (int r = 0; r < self->decode.n_rows; r++)
+    self->decode.rows[r] = before.decode.rows[r];
 }
 
 /* ---- All terms ---- */
@@ -328,9 +328,9 @@ void fit_build(FitModel *self, const FitPoint *points, int n_points, const FitPl
     if (plan->segments[op] > 0) place_term(&placed, (ProfileOp)op, points, n_points, plan, arena);
     self->curves[op] = placed.curves[op];
     if (op != PROFILE_DECODE_ATTENTION) continue;
-    self->n_rows = placed.n_rows;
-    for (int r = 0; r < placed.n_rows; r++)
-      self->rows[r] = placed.rows[r];
+    self->decode.n_rows = placed.decode.n_rows;
+    for (int r = 0; r < placed.decode.n_rows; r++)
+      self->decode.rows[r] = placed.decode.rows[r];
   }
   fit_model_solve(self, points, n_points, arena);
   int n_moved = n_points;

@@ -1,5 +1,6 @@
 /* Held-out errors choose the fit, then score it. */
 #include "perfmodel/fit_task.h"
+#include "perfmodel/fit_table.h"
 #include "sim/base/rng.h"
 #include <math.h>
 #include <string.h>
@@ -9,11 +10,24 @@ enum { RANDOM_SPLITS = 5, DECODE_SEGMENTS_MAX = 3 };
 void fit_task_build(const FitTask *self, const FitPoint *points, int n_points, FitModel *ret_model,
                     FitLevels *ret_levels, Arena *arena) {
   FitLevels levels;
+  if (self->table && fit_table_build(ret_model, self->term, points, n_points, arena)) return;
   if (self->operators)
     fit_join(ret_model, ret_levels ? ret_levels : &levels, self->operators, self->way, points,
              n_points, arena);
   else
     fit_build(ret_model, points, n_points, &self->plan, arena);
+}
+
+static double known_of(const FitTask *self, const BatchShape *batch) {
+  return self->prefill ? fit_eval(self->prefill, PROFILE_PREFILL_ATTENTION, batch) : 0;
+}
+
+int fit_task_points(const FitTask *self, const ProfileRow *const *rows, int n, FitPoint *ret_points,
+                    Arena *arena) {
+  const int n_points = fit_points(rows, n, ret_points, arena);
+  for (int i = 0; i < n_points; i++)
+    ret_points[i].known = known_of(self, &ret_points[i].batch);
+  return n_points;
 }
 
 /* The most segments that are tried; 0: the operator has no such term. */
@@ -49,7 +63,8 @@ static void predict_held_out(const FitTask *self, const int *folds, int n_folds,
     if (n > 0) fit_task_build(self, kept, n, model, NULL, &scratch);
     for (int i = 0; i < self->n_points; i++)
       if (folds[i] == fold)
-        ret_seconds[i] = n > 0 ? fit_eval(model, self->op, &self->points[i].batch) : NAN;
+        ret_seconds[i] =
+            n > 0 ? self->points[i].known + fit_eval(model, self->op, &self->points[i].batch) : NAN;
   }
   arena_done(&scratch);
 }
@@ -170,7 +185,7 @@ static void choose_way(FitTask *self, Arena *arena) {
   FitWay best = FIT_SUM;
   self->way = FIT_SUM;
   if (n_folds < 2) return;
-  for (FitWay way = FIT_SUM; way < FIT_WAYS; way++) {
+  for (FitWay way = FIT_SUM; way < fit_join_ways(self->operators->model); way++) {
     self->way = way;
     errors[way] = ARENA_ARRAY(arena, double, self->n_points);
     predict_held_out(self, folds, n_folds, errors[way]);
@@ -184,6 +199,11 @@ static void choose_way(FitTask *self, Arena *arena) {
 }
 
 void fit_task_choose(FitTask *self, Arena *arena) {
+  FitModel model;
+  self->table = self->grid && !self->operators && self->op != PROFILE_ITERATION &&
+                fit_is_table(self->points, self->n_points) &&
+                fit_table_build(&model, self->term, self->points, self->n_points, arena);
+  if (self->table) return;
   if (self->operators)
     choose_way(self, arena);
   else
@@ -222,11 +242,11 @@ static void score_random(const FitTask *self, FitErrors *errors, Arena *arena) {
   int n_test = self->n_rows / 5;
   for (int split = 0; split < RANDOM_SPLITS; split++) {
     shuffle(rows, self->n_rows, &rng);
-    int n_points = fit_points(rows + n_test, self->n_rows - n_test, points, arena);
+    int n_points = fit_task_points(self, rows + n_test, self->n_rows - n_test, points, arena);
     fit_task_build(self, points, n_points, model, NULL, arena);
     for (int i = 0; i < n_test; i++)
       fit_errors_add(errors, self->op, &rows[i]->batch, 1e-6 * rows[i]->median_us,
-                     fit_eval(model, self->op, &rows[i]->batch));
+                     known_of(self, &rows[i]->batch) + fit_eval(model, self->op, &rows[i]->batch));
   }
 }
 

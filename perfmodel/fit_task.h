@@ -10,6 +10,9 @@
  * `operators`, whose knots are known. */
 typedef struct FitTask {
   ProfileOp op;
+  FitTerm term;            // the same, or that part of attention of both which is the decodes'
+  const FitModel *prefill; // of that: has the other part
+  bool grid, table;        // measured on a grid; and followed, not searched (fit_table.h)
   const ProfileRow **rows;
   int n_rows;
   FitPoint *points;
@@ -20,8 +23,11 @@ typedef struct FitTask {
   FitWay way;                    // chosen where there are
 } FitTask;
 
-/* Sets `plan` or `way`: the least error on held-out configurations, or fewer knots, or a simpler
- * way, where that is within one standard error. */
+/* The points of the rows, and what of them is known. Returns how many. */
+int fit_task_points(const FitTask *self, const ProfileRow *const *rows, int n, FitPoint *ret_points,
+                    Arena *arena);
+/* Sets `table`, `plan` or `way`: the least error on held-out configurations, or fewer knots, or a
+ * simpler way, where that is within one standard error. */
 void fit_task_choose(FitTask *self, Arena *arena);
 /* Fits as chosen to `points`, not the task's own. `ret_levels` may be NULL. */
 void fit_task_build(const FitTask *self, const FitPoint *points, int n_points, FitModel *ret_model,

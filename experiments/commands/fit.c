@@ -99,6 +99,13 @@ static void print_curve(const char *name, const FitCurve *curve) {
   putchar('\n');
 }
 
+static void print_table(const char *name, const FitTable *table, Arena *arena) {
+  for (int r = 0; r < table->n_rows; r++) {
+    const FitRow *row = &table->rows[r];
+    print_curve(arena_printf(arena, "%s of %lld", name, (long long)row->key), &row->curve);
+  }
+}
+
 static void print_joining(const FitResult *result) {
   if (result->joined) {
     printf("  iterations and operators: %s", fit_way_name(result->way));
@@ -134,7 +141,8 @@ static void print_missing(const FitResult *result) {
   const char *before = "  missing, and taking no time: ";
   if (result->parts[FIT_ALL_ITERATIONS].rows > 0) return; // they are inside of iterations
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++) {
-    const bool has_rows = op == PROFILE_DECODE_ATTENTION && result->model.n_rows > 0;
+    const bool has_rows = (op == PROFILE_DECODE_ATTENTION && result->model.decode.n_rows > 0) ||
+                          (op == PROFILE_PREFILL_ATTENTION && result->model.prefill.n_rows > 0);
     if (has_rows || result->model.curves[op].n_knots > 0) continue;
     printf("%s%s", before, profile_op_name((ProfileOp)op));
     before = ", ";
@@ -149,10 +157,9 @@ static void print_head_table(const FitResult *result, Arena *arena) {
     printf("  %.6g ms of it in the layers, within linear\n", 1e3 * result->layers);
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++)
     print_curve(profile_op_name((ProfileOp)op), &result->model.curves[op]);
-  for (int r = 0; r < result->model.n_rows; r++) {
-    const FitRow *row = &result->model.rows[r];
-    print_curve(arena_printf(arena, "decode_attention of %lld", (long long)row->seqs), &row->curve);
-  }
+  print_table("decode_attention", &result->model.decode, arena);
+  print_table("prefill_attention", &result->model.prefill, arena);
+  print_table("mixed_attention", &result->model.mixed, arena);
   print_missing(result);
   print_joining(result);
   print_left_out(result);
@@ -257,9 +264,13 @@ static int save(const FitResult *result, const Profile *profile, const char *pat
                 Diag *diag) {
   if (!path) return 0;
   if (!datafile_is_path(path)) {
-    const char *name = group_name(&result->group, arena);
-    if (strchr(name, '/'))
+    const PerfSetup setup = fit_setup(profile, &result->group);
+    const char *engine = setup_engine_name(&setup, arena);
+    const char *name = engine ? setup_name(&setup, arena) : group_name(&result->group, arena);
+    if (strchr(name, '/') || (engine && strchr(engine, '/')))
       return diag_error(diag, place_of_file(profile->path), "'%s' cannot name a file", name);
+    if (engine) path = arena_printf(arena, "%s/%s", path, engine);
+    if (engine && make_folder(path, diag)) return -1;
     path = arena_printf(arena, "%s/%s.yaml", path, name);
   }
   const char *const inputs[] = {profile->path, NULL};

@@ -10,7 +10,7 @@
 typedef struct TopKeys {
   const Node *model, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm;
+      *window, *warm, *prices;
   const Node *engine;
   int64_t seed, tie_seed;
 } TopKeys;
@@ -35,6 +35,9 @@ const OptionSpec config_options[] = {
     TOP(policies, OPTION_NODE, .help = "of each kind, see below"),
     TOP(perfmodel, OPTION_NODE,
         .help = "where iteration times come from, fitted by default, or a map, see below"),
+    TOP(prices, OPTION_NODE,
+        .help =
+            "{dgx-h200: 40 $/h, …} in place of the machine types' own, or a file with such a map"),
     TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
     TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below"),
     TOP(warm, OPTION_NODE, .help = "a file that prefix caches begin with, or a map, see below"),
@@ -155,6 +158,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  if (keys.prices) status |= config_bind_prices(self, keys.prices, arena, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status) status |= config_check_router(self, diag) | config_check_priorities(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);

@@ -59,7 +59,8 @@ typedef struct Config {
   Llm model;
   PerfModelChoice perfmodel;
   EngineChoice engine;
-  PoolConfig *pools; // [sim.n_pools]
+  const Node *prices; // of machine types, in order; NULL: as their files have them
+  PoolConfig *pools;  // [sim.n_pools]
   WorkloadConfig workload;
   const SloSet *slo;
   SimConfig sim; // complete but for the trace, see config_open_trace, and the callbacks
@@ -175,6 +176,10 @@ const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice
                                        Arena *arena, Diag *diag);
 /* The model by its name, or by a map of it and number formats. */
 int config_bind_model(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* `node` is the value of `prices`. */
+int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* What the configuration says that it costs, if it does. */
+void config_price(const Config *self, Hardware *hardware, Diag *diag);
 /* A machine type by its name as written. */
 int config_load_hardware(Config *self, Hardware *ret_hardware, const char *written, Place at,
                          Arena *arena, Diag *diag);

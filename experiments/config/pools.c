@@ -70,6 +70,7 @@ int config_load_hardware(Config *self, Hardware *hardware, const char *written, 
   const Hardware *loaded = config_cache_get(self->cache, key, load_hardware, &fact, diag);
   if (!loaded) return -1;
   *hardware = *loaded;
+  config_price(self, hardware, diag);
   return 0;
 }
 

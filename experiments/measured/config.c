@@ -76,19 +76,25 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
     measured_refuse(point, arena_printf(arena, "the model '%s' is not known", point->model));
   if (!machine)
     measured_refuse(point, arena_printf(arena, "no machine is known as '%s'", point->gpu));
+  if (!point->script.engine)
+    measured_refuse(point, arena_printf(arena, "the engine '%s' is not known", point->engine));
   if (!format)
     measured_refuse(point,
                     arena_printf(arena, "the precision '%s' is not known", point->precision));
   if (point->why) return;
-  point->config = arena_printf(
-      arena,
-      "model: %s\n"
-      "workload:\n%s"
-      "pools:\n%s"
-      "policies: {batcher: {name: sarathi, max_num_batched_tokens: %lld, max_num_seqs: %lld}}\n"
-      "perfmodel: %s\n"
-      "slo: none\n",
-      model_text(point, model, format, arena), workload_text(point, arena),
-      pools_text(point, machine, arena), (long long)point->script.max_num_batched_tokens,
-      (long long)point->script.max_num_seqs, perfmodel_text(point, options, arena));
+  const MeasuredScript *script = &point->script;
+  point->config =
+      arena_printf(arena,
+                   "model: %s\n"
+                   "workload:\n%s"
+                   "engine: {name: %s, request_time: %g s}\n"
+                   "pools:\n%s"
+                   "policies: {batcher: {max_num_batched_tokens: %lld, max_num_seqs: %lld, "
+                   "enable_prefix_caching: false}}\n"
+                   "perfmodel: %s\n"
+                   "slo: none\n",
+                   model_text(point, model, format, arena), workload_text(point, arena),
+                   script->engine, script->request_s, pools_text(point, machine, arena),
+                   (long long)script->max_num_batched_tokens, (long long)script->max_num_seqs,
+                   perfmodel_text(point, options, arena));
 }

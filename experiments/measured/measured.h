@@ -35,6 +35,8 @@ enum { MEASURED_SERVE = 0, MEASURED_PREFILL = 0, MEASURED_DECODE = 1, MEASURED_P
 
 /* How the engine was started. */
 typedef struct MeasuredScript {
+  const char *engine;         // as configurations have it: a row of engines.def
+  double request_s;           // before its scheduler has a request
   const char *kv_cache_dtype; // NULL: as the model has it
   int64_t max_num_batched_tokens, max_num_seqs;
 } MeasuredScript;

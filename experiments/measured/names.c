@@ -7,9 +7,9 @@
 
 /* ---- Models ---- */
 
-/* Checkpoints of one shape, of which one has a file here. */
-static const char *const same_shapes[][2] = {
-    {"deepseekr1", "deepseekv3"}, {"deepseekv31", "deepseekv3"}, {"llama3370b", "llama3170b"}};
+/* Checkpoints of one shape: the name that times are under. */
+static const char *const same_shapes[][2] = {{"deepseekv31", "deepseekv3"},
+                                             {"llama3370b", "llama3170b"}};
 
 /* "llama3170b" of "meta-llama/Llama-3.1-70B-Instruct": letters and digits without what says how it
  * was trained on or packed. */
@@ -41,10 +41,9 @@ static const char *find_model(const char *plain, const char *root, Arena *arena)
 
 const char *measured_model_name(const char *model, const char *root, Arena *arena) {
   const char *plain = plain_name(model, arena);
-  const char *found = find_model(plain, root, arena);
-  for (size_t i = 0; !found && i < sizeof same_shapes / sizeof *same_shapes; i++)
-    if (strcmp(plain, same_shapes[i][0]) == 0) found = find_model(same_shapes[i][1], root, arena);
-  return found;
+  for (size_t i = 0; i < sizeof same_shapes / sizeof *same_shapes; i++)
+    if (strcmp(plain, same_shapes[i][0]) == 0) plain = same_shapes[i][1];
+  return find_model(plain, root, arena);
 }
 
 /* ---- Machines and formats ---- */

@@ -33,7 +33,8 @@ static MeasuredScript tune(double requests, double prompt, double output) {
   const double tokens = fmin(seqs * (1 + prompt / output), TOKENS_MOST);
   const double seqs_step = seqs < 256 ? 32 : seqs < 1024 ? 128 : 256;
   const double tokens_step = tokens < 4096 ? 256 : tokens < 8192 ? 512 : 1024;
-  return (MeasuredScript){.kv_cache_dtype = "fp8",
+  return (MeasuredScript){.engine = "trtllm-1.3",
+                          .kv_cache_dtype = "fp8",
                           .max_num_seqs = (int64_t)fmax(64, (double)round_up(seqs, seqs_step)),
                           .max_num_batched_tokens = (int64_t)fmax(
                               prompt, fmax(2048, (double)round_up(tokens, tokens_step)))};

@@ -252,6 +252,7 @@ static void set_setup_facts(const Composing *self) {
   profile_set_fact(profile, "attribution",
                    "NVIDIA AIConfigurator (ai-dynamo/aiconfigurator), measured by NVIDIA");
   profile_set_fact(profile, "engine_preset", "ideal");
+  profile_set_fact(profile, "grid", "each point once");
 }
 
 /* "norm, RoPE, …": the kernels of a part, each once. */

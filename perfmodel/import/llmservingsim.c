@@ -8,8 +8,9 @@
  *
  * Times are microseconds of one call, so layers are added up by how often an iteration calls them.
  * kv_prefill is the past of the one chunk; prefill_key, of newer files, is the mean over the new
- * tokens of past + chunk/2, so 2A = 2·chunk·key. Rows of prefill and decode together, or of
- * several query tokens per decode, are passed over: the composed model has no term for them.
+ * tokens of past + chunk/2, so 2A = 2·chunk·key. A row of prefill and decode is one call of both,
+ * decode_attention with prefill in its batch. Rows of several query tokens per decode are passed
+ * over: the composed model has no term for them.
  * meta.yaml's num_hidden_layers is that of the shrunk model that was timed, so the model file's
  * counts. */
 #include "perfmodel/import/import.h"
@@ -40,7 +41,7 @@ typedef struct Reading {
   const char *model, *gpu;
   Profile *profile;
   Llm llm;
-  int64_t mixed_rows, wide_rows; // passed over
+  int64_t wide_rows; // passed over
 } Reading;
 
 /* ---- dense.csv and per_sequence.csv ---- */
@@ -197,25 +198,21 @@ static int check_attention(const Csv *csv, const AttentionRow *row, Diag *diag) 
 }
 
 static void add_attention(Reading *self, int64_t degree, const AttentionRow *row, Place at) {
-  if (row->prefill_chunk > 0 && row->n_decode > 0) {
-    self->mixed_rows++;
-    return;
-  }
   if (row->decode_q_len > 1) {
     self->wide_rows++;
     return;
   }
   const double chunk = (double)row->prefill_chunk;
   const double key = isnan(row->kv_prefill) ? row->prefill_key : row->kv_prefill + chunk / 2;
-  const bool is_prefill = row->prefill_chunk > 0;
-  const BatchShape batch = is_prefill
-                               ? (BatchShape){.prefill_tokens = row->prefill_chunk,
-                                              .prefill_area2 = llround(2 * chunk * key)}
-                               : (BatchShape){.decode_seqs = row->n_decode,
-                                              .context_tokens = row->n_decode * row->kv_decode};
-  ProfileRow added = import_row(self->model, self->gpu, degree,
-                                is_prefill ? PROFILE_PREFILL_ATTENTION : PROFILE_DECODE_ATTENTION,
-                                batch, row->time_us * (double)self->llm.num_hidden_layers);
+  BatchShape batch = {.decode_seqs = row->n_decode,
+                      .context_tokens = row->n_decode * row->kv_decode};
+  if (row->prefill_chunk > 0) {
+    batch.prefill_tokens = row->prefill_chunk;
+    batch.prefill_area2 = llround(2 * chunk * key);
+  }
+  const ProfileOp op = row->n_decode > 0 ? PROFILE_DECODE_ATTENTION : PROFILE_PREFILL_ATTENTION;
+  ProfileRow added = import_row(self->model, self->gpu, degree, op, batch,
+                                row->time_us * (double)self->llm.num_hidden_layers);
   added.at = at;
   profile_add(self->profile, &added);
 }
@@ -308,13 +305,18 @@ static int list_degrees(const char *path, bool ret_degrees[MAX_DEGREE + 1], Diag
 static void set_facts(const Reading *self) {
   Profile *profile = self->profile;
   profile_set_fact(profile, "engine_preset", "ideal");
+  profile_set_fact(profile, "grid", "each point once");
+  profile_set_fact(profile, "engine", "vllm");
+  const char *version = profile_fact(profile, "vllm_version");
+  if (version) profile_set_fact(profile, "engine_version", version);
+  profile_set_fact(profile, "weight_dtype", "bf16");
+  profile_set_fact(profile, "kv_cache_dtype", "bf16");
   profile_set_fact(profile, "assumption_layers",
                    arena_printf(profile->arena,
                                 "%lld layers of the model file; two norms a layer, all else once",
                                 (long long)self->llm.num_hidden_layers));
   profile_set_fact(profile, "all_reduce", "none"); // of the GPUs that share a layer one was timed
   profile_set_fact(profile, "assumption_head", "lm_head and sampler");
-  import_count_fact(profile, "mixed_rows_left_out", self->mixed_rows);
   import_count_fact(profile, "rows_of_several_query_tokens_left_out", self->wide_rows);
 }
 

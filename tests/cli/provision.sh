@@ -211,7 +211,7 @@ rejects 2 "$tandem" provision
 rejects 2 "$tandem" provision a.yaml --jobs 0
 rejects 3 "$tandem" provision a.yaml --set model=opt-13b --set perfmodel=roofline \
   --set provision.objective=cost \
-  --set 'provision.designs.gh={pools.decode.machine: gh200-96gb, pools.decode.count: 1..2}'
-says "the cost of 'gh200-96gb' in design 'gh' is not known"
+  --set 'provision.designs.gh={pools.decode.machine: gh200-144gb, pools.decode.count: 1..2}'
+says "the cost of 'gh200-144gb' in design 'gh' is not known"
 says "give it in 'prices'"
 finish

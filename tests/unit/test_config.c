@@ -181,6 +181,20 @@ Test(config, groups_of_attention_are_one_machine) {
   cr_expect_neq(digest_of(&config), digest_of(&whole));
 }
 
+Test(config, prices_are_those_of_the_configuration) {
+  const char *file = in_folder("prices.yaml");
+  Config config = load(base, "prices.dgx-h100=80 $/h", "pools.all.tensor_parallel_size=4", NULL);
+  cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 40, 1e-12);
+  write_file(file, "dgx-a100: 10 $/h\ndgx-h100: 20 $/h\n");
+  config = load(base, "prices=prices.yaml", NULL, NULL);
+  cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 20, 1e-12);
+  const char *const wrong[] = {"prices={dgx-h10: 20 $/h, dgx-h100: 20}", NULL};
+  const ConfigChanges changes = {.assignments = wrong, .seed = -1, .tie_seed = -1};
+  cr_assert_eq(config_load(&config, path, &changes, &arena, &diag), -1);
+  expect_entry(&diag, 0, 1, 9, "unknown machine 'dgx-h10'", "a typo");
+  cr_expect_eq(diag.n_entries, 2);
+}
+
 /* TetriInfer's two networks between instances of two of the machine's four GPUs: its RoCE is that
  * of a pair of instances, its NVLink 2 x 150 GB/s. */
 Test(config, kv_takes_the_path_of_the_network) {

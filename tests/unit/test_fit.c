@@ -146,7 +146,7 @@ Test(fit, no_curve_falls_and_no_time_is_negative_whatever_was_measured) {
       }
     }
     const FitModel *model = &fit_only(&profile, &OPTIONS)->model;
-    cr_assert_gt(model->n_rows, 1);
+    cr_assert_gt(model->decode.n_rows, 1);
     for (int64_t n = 1; n <= 40; n++) {
       for (int64_t context = 0; context <= 300000; context += 1777) {
         BatchShape batch = {0, 0, n, context, n}, longer = {0, 0, n, context + 1777, n};

@@ -197,7 +197,7 @@ Test(import, llmservingsims_layers_are_counted_by_how_often_they_run) {
   Profile profile;
   const int status = import_bundle(META, DENSE, SEQUENCE, attention, &profile);
   cr_assert_eq(status, 0, "%s", first_message());
-  cr_assert_eq(profile.n_rows, 5);
+  cr_assert_eq(profile.n_rows, 6);
   expect_row(&profile, 0, PROFILE_LINEAR, 2, (BatchShape){.prefill_tokens = 1},
              2 + 32 * (2 * 2 + 50.0));
   expect_row(&profile, 1, PROFILE_LINEAR, 2, (BatchShape){.prefill_tokens = 16},
@@ -207,19 +207,27 @@ Test(import, llmservingsims_layers_are_counted_by_how_often_they_run) {
              (BatchShape){.prefill_tokens = 16, .prefill_area2 = 16 * (2 * 32 + 16)}, 32 * 8.0);
   expect_row(&profile, 4, PROFILE_DECODE_ATTENTION, 2,
              (BatchShape){.decode_seqs = 4, .context_tokens = 400}, 32 * 7.0);
+  expect_row(&profile, 5, PROFILE_DECODE_ATTENTION, 2,
+             (BatchShape){.prefill_tokens = 16,
+                          .prefill_area2 = 16 * (2 * 32 + 16),
+                          .decode_seqs = 4,
+                          .context_tokens = 400},
+             32 * 12.0);
   cr_expect_str_eq(profile.rows[0].gpu, "RTX4090");
   cr_expect_str_eq(profile_fact(&profile, "all_reduce"), "none");
-  cr_expect_str_eq(profile_fact(&profile, "mixed_rows_left_out"), "1");
   cr_expect_str_eq(profile_fact(&profile, "gpu_name"), "NVIDIA GeForce RTX 4090");
   expect_facts(&profile,
                "format=llmservingsim\n"
                "source_units=microseconds\n"
                "gpu_name=NVIDIA GeForce RTX 4090\n"
                "engine_preset=ideal\n"
+               "grid=each point once\n"
+               "engine=vllm\n"
+               "weight_dtype=bf16\n"
+               "kv_cache_dtype=bf16\n"
                "assumption_layers=32 layers of the model file; two norms a layer, all else once\n"
                "all_reduce=none\n"
                "assumption_head=lm_head and sampler\n"
-               "mixed_rows_left_out=1\n"
                "rows_of_several_query_tokens_left_out=0\n");
 }
 

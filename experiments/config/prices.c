@@ -1,0 +1,36 @@
+/* The `prices:` key: what machine types cost, in the place of what their files say. */
+#include "experiments/config/config.h"
+#include "perfmodel/datafile.h"
+#include "sim/base/output.h"
+
+static const OptionSpec price_spec = {
+    .key = "price", .type = OPTION_MONEY, .max = 1e6}; // as cost_per_hour of a machine type
+
+static int check_price(const Config *self, const Node *price, Arena *arena, Diag *diag) {
+  double cost = 0;
+  if (option_bind_one(&price_spec, price, &cost, diag)) return -1;
+  if (datafile_find(self->perfmodel_root, "machines", price->key, arena)) return 0;
+  diag_error(diag, price->key_at, "unknown machine '%s'", price->key);
+  diag_hint_near(diag, price->key, datafile_names(self->perfmodel_root, "machines", arena));
+  return -1;
+}
+
+int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  if (node->kind == NODE_SCALAR)
+    node = yaml_load(path_resolve(node->text, self->directory, arena), arena, diag);
+  if (!node) return -1;
+  if (node->kind != NODE_MAP)
+    return diag_error(diag, node->at,
+                      "'prices' wants a map of machine types to prices, or the "
+                      "path of a file with one");
+  int status = 0;
+  for (const Node *price = node->first; price; price = price->next)
+    status |= check_price(self, price, arena, diag);
+  self->prices = status ? NULL : node;
+  return status;
+}
+
+void config_price(const Config *self, Hardware *hardware, Diag *diag) {
+  const Node *price = node_find(self->prices, hardware->name);
+  if (price) option_bind_one(&price_spec, price, &hardware->cost_per_hour, diag);
+}

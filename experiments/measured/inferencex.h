@@ -1,0 +1,42 @@
+/* Private to the set inferencex: a row of it, and what its parts make of one. */
+#ifndef EXPERIMENTS_MEASURED_INFERENCEX_H
+#define EXPERIMENTS_MEASURED_INFERENCEX_H
+#include "experiments/measured/set.h"
+#include <string.h>
+
+/* Columns of degrees, of a pool or without a prefix. */
+typedef struct DegreeCells {
+  const char *num_workers, *tp_size, *pp_size, *attention_dp_size, *moe_tp_size, *moe_ep_size;
+} DegreeCells;
+
+typedef struct InferenceXRow {
+  const char *id, *silicon_data_source, *concurrency, *backend, *backend_version, *model_path,
+      *system, *precision, *mode, *isl, *osl, *silicon_ttft_ms, *silicon_tpot_ms, *measured_at,
+      *image;
+  DegreeCells serve, prefill, decode;
+} InferenceXRow;
+
+static inline bool row_is(const InferenceXRow *row, const char *engine, const char *model) {
+  return strcmp(row->backend, engine) == 0 && strstr(row->model_path, model) != NULL;
+}
+
+/* ---- inferencex_degrees.c ---- */
+
+/* The pools that ran, whatever the columns say; `clients` and lengths are known. */
+void inferencex_read_pools(Measured *self, MeasuredPoint *point, const InferenceXRow *row);
+
+/* ---- inferencex_scripts.c ---- */
+
+/* Clients, lengths, and how the engine was started. */
+void inferencex_read_load(Measured *self, MeasuredPoint *point, const InferenceXRow *row);
+void inferencex_read_script(MeasuredPoint *point, const InferenceXRow *row);
+/* Whether it is of NVIDIA's runs in 16 bits, by another client. */
+bool inferencex_is_gap_analysis(const InferenceXRow *row);
+
+/* ---- inferencex_twins.c: what points of a file, all from `first` on, say of one another ---- */
+
+void inferencex_find_workers(Measured *self, size_t first);
+/* Refuses those that ran with speculative decoding; the second by its day alone. */
+void inferencex_find_speculation(Measured *self, size_t first);
+void inferencex_check_day(MeasuredPoint *point, const InferenceXRow *row);
+#endif

@@ -1,0 +1,110 @@
+/* Which pools a row of InferenceX is of.
+ *
+ * Degrees were put into these columns in four ways, of which three are not what they say:
+ *   tp 64, moe_tp 8, ep 8          8 GPUs: InferenceX's tp 8 and ep 8, multiplied
+ *   tp 1, attention_dp 64, moe_tp 8, ep 8    the same 8 with attention data parallel
+ *   tp 4, attention_dp 4, ep 16    4 GPUs: its tp is the GPUs, each with attention of its own
+ *   tp 72, moe_tp 72 of an aggregated GB200  all GPUs of a split cluster, its pools not given
+ * vLLM's script for MiniMax in fp8 does not hand attention data parallelism on (rows with it and
+ * without differ by less than 1%), and up to vLLM 0.17 always spread whole experts.
+ * A split cluster is told of twice where its numbers of workers were left out the first time: the
+ * row with the same times has them, and the degrees that they were measured with.
+ * Elsewhere tp × attention_dp = moe_tp × ep are the GPUs of an instance; dense models leave moe_tp
+ * and ep at 1, and an empty cell or 0 is 1.
+ * Rows of DeepSeek without an image are of November 2025 and have its degrees as those of experts
+ * alone; which ran follows from the scripts of then (benchmarks/, *dsr1*), by the clients. */
+#include "experiments/measured/inferencex.h"
+#include <string.h>
+
+typedef struct Degrees {
+  int64_t tp, dp, moe_tp, ep;
+  bool dp_written;
+} Degrees;
+
+/* What the columns mean, in the GPUs of one instance. */
+static void untangle(const Degrees *written, MeasuredPool *pool) {
+  int64_t gpus = written->tp * written->dp;
+  bool attention_parallel = written->dp > 1;
+  pool->attention = written->dp;
+  pool->expert = written->ep;
+  if (gpus != written->moe_tp * written->ep) {
+    pool->expert = 1; // of a dense model
+  } else if (written->dp_written && written->moe_tp > 1 && written->moe_tp == written->ep) {
+    gpus = written->moe_tp; // the products of two
+    pool->attention = attention_parallel ? gpus : 1;
+  } else if (written->tp == written->dp && written->dp > 1 && written->moe_tp == 1) {
+    gpus = pool->attention = pool->expert = written->tp;
+  }
+  pool->tensor = gpus / pool->attention;
+}
+
+static void read_pool(Measured *self, MeasuredPoint *point, const DegreeCells *cells,
+                      MeasuredPool *pool) {
+  const int64_t most = MEASURED_DEGREE_MAX;
+  Degrees written = {.dp_written = *cells->attention_dp_size != '\0'};
+  pool->workers = 1;
+  if (measured_count(self, point, "tp_size", cells->tp_size, most, 1, &written.tp) &&
+      measured_count(self, point, "pp_size", cells->pp_size, most, 1, &pool->pipeline) &&
+      measured_count(self, point, "attention_dp_size", cells->attention_dp_size, most, 1,
+                     &written.dp) &&
+      measured_count(self, point, "moe_tp_size", cells->moe_tp_size, most, 1, &written.moe_tp) &&
+      measured_count(self, point, "moe_ep_size", cells->moe_ep_size, most, 1, &written.ep))
+    untangle(&written, pool);
+}
+
+/* What the columns leave out: the script's choice by lengths and clients (see above). */
+static void read_deepseek(MeasuredPoint *point, const InferenceXRow *row, MeasuredPool *pool) {
+  if (*row->image || strncmp(row->system, "gb", 2) == 0 || !strstr(row->model_path, "DeepSeek"))
+    return;
+  const int64_t gpus = pool->tensor * pool->attention, clients = point->clients;
+  const bool fp4 = strcmp(row->precision, "fp4") == 0, trtllm = row_is(row, "trtllm", "");
+  const bool long_prompts = point->prompt_tokens.written == 8192;
+  const bool long_outputs = point->output_tokens.written == 8192;
+  const int64_t few = gpus == 4 ? 32 : long_prompts ? 32 : long_outputs ? 16 : 8;
+  const bool attention = trtllm && (long_prompts ? clients > 32
+                                    : fp4        ? clients >= 256
+                                                 : clients > 64);
+  const bool expert = trtllm ? !fp4 || attention || clients > few : fp4;
+  if (!trtllm && !fp4) return;
+  pool->attention = attention ? gpus : 1;
+  pool->tensor = gpus / pool->attention;
+  pool->expert = expert ? gpus : 1;
+}
+
+static void read_minimax(const InferenceXRow *row, MeasuredPool *pool) {
+  if (!row_is(row, "vllm", "MiniMax") || strcmp(row->precision, "fp8") != 0) return;
+  pool->tensor *= pool->attention;
+  pool->attention = 1;
+  if (strncmp(row->backend_version, "0.17", 4) == 0) pool->expert = pool->tensor;
+}
+
+static void read_workers(Measured *self, MeasuredPoint *point, const char *column, const char *text,
+                         MeasuredPool *pool) {
+  pool->workers = 0; // unknown
+  if (*text) measured_count(self, point, column, text, MEASURED_DEGREE_MAX, 0, &pool->workers);
+}
+
+/* An aggregated row of a rack whose `tp` is beyond any that a model was served with. */
+static bool is_whole_cluster(const MeasuredPoint *point, const InferenceXRow *row) {
+  enum { TENSOR_MOST = 8 };
+  return strncmp(point->gpu, "gb", 2) == 0 && point->pools[0].tensor > TENSOR_MOST &&
+         strcmp(row->serve.tp_size, row->serve.moe_tp_size) == 0;
+}
+
+void inferencex_read_pools(Measured *self, MeasuredPoint *point, const InferenceXRow *row) {
+  if (point->split) {
+    read_pool(self, point, &row->prefill, &point->pools[MEASURED_PREFILL]);
+    read_pool(self, point, &row->decode, &point->pools[MEASURED_DECODE]);
+    read_workers(self, point, "prefill_num_workers", row->prefill.num_workers,
+                 &point->pools[MEASURED_PREFILL]);
+    read_workers(self, point, "decode_num_workers", row->decode.num_workers,
+                 &point->pools[MEASURED_DECODE]);
+    return;
+  }
+  MeasuredPool *pool = &point->pools[MEASURED_SERVE];
+  read_pool(self, point, &row->serve, pool);
+  read_minimax(row, pool);
+  read_deepseek(point, row, pool);
+  if (is_whole_cluster(point, row))
+    measured_refuse(point, "its tp_size is all GPUs of a split cluster, whose pools are not given");
+}

@@ -1,0 +1,102 @@
+/* The clients of InferenceX and NVIDIA, and how engines were started. */
+#include "experiments/measured/inferencex.h"
+#include <string.h>
+
+/* ---- Clients ---- */
+
+bool inferencex_is_gap_analysis(const InferenceXRow *row) {
+  return !*row->precision;
+}
+
+static void draw_lengths(MeasuredPoint *point, const InferenceXRow *row) {
+  const bool alike = strcmp(point->engine, "sglang") == 0;
+  if (inferencex_is_gap_analysis(row)) {
+    measured_draw(&point->prompt_tokens, 1, 1);
+    measured_draw(&point->output_tokens, alike ? 1 : 0.9, alike ? 1 : 1.1);
+  } else {
+    measured_draw(&point->prompt_tokens, 0.8, 1);
+    measured_draw(&point->output_tokens, 0.8, 1);
+  }
+}
+
+void inferencex_read_load(Measured *self, MeasuredPoint *point, const InferenceXRow *row) {
+  if (!*row->concurrency) measured_refuse(point, "'concurrency' is empty");
+  measured_count(self, point, "concurrency", row->concurrency, MEASURED_CLIENTS_MAX, 0,
+                 &point->clients);
+  point->requests = 10 * point->clients;
+  measured_count(self, point, "isl", row->isl, MEASURED_TOKENS_MAX, 0,
+                 &point->prompt_tokens.written);
+  measured_count(self, point, "osl", row->osl, MEASURED_TOKENS_MAX, 0,
+                 &point->output_tokens.written);
+  draw_lengths(point, row);
+}
+
+/* ---- Scripts ---- */
+
+/* What InferenceX's scripts (benchmarks/ of its repository) start engines with, beside as many
+ * max_num_seqs as there are clients. Parts of names, NULL for any; the first that fits counts. */
+typedef struct Script {
+  const char *engine, *gpu, *model;
+  const char *kv_cache_dtype;
+  const char *row; // of engines.def
+  double request_ms;
+  int64_t max_num_batched_tokens;
+  int64_t prompts; // or what so many of the longest prompts have, where that is less
+  bool one_prompt; // at least a prompt and a token of each client
+} Script;
+
+/* `.field = value` for all that follows the names. */
+#define SCRIPT(engine_, gpu_, model_, ...)                                                         \
+  { .engine = engine_, .gpu = gpu_, .model = model_, __VA_ARGS__ }
+#define VLLM(...)   .row = "vllm-0.24", .request_ms = 5, .max_num_batched_tokens = 8192, __VA_ARGS__
+#define TRTLLM(...) .row = "trtllm-1.3", .request_ms = 5, .kv_cache_dtype = __VA_ARGS__
+#define SGLANG(...) .row = "sglang-0.5", .request_ms = 5, .kv_cache_dtype = __VA_ARGS__
+
+static const Script scripts[] = {
+    SCRIPT("vllm", "b200", "MiniMax", VLLM(.kv_cache_dtype = "fp8", .prompts = 2)),
+    SCRIPT("vllm", "b200", NULL, VLLM(.kv_cache_dtype = "fp8")),
+    SCRIPT("vllm", NULL, "Qwen3-32B", .row = "vllm-0.12", .request_ms = 5,
+           .max_num_batched_tokens = 8192),
+    SCRIPT("vllm", NULL, NULL, VLLM(.kv_cache_dtype = NULL)),
+    SCRIPT("trtllm", "h100", NULL, TRTLLM(NULL, .max_num_batched_tokens = 8192)),
+    SCRIPT("trtllm", "b200", "gpt-oss", TRTLLM("fp8", .max_num_batched_tokens = 20000)),
+    SCRIPT("trtllm", NULL, "DeepSeek", TRTLLM("fp8", .one_prompt = true)),
+    SCRIPT("trtllm", NULL, NULL, TRTLLM("fp8", .max_num_batched_tokens = 16384)),
+    SCRIPT("sglang", "b200", "DeepSeek", SGLANG("fp8", .max_num_batched_tokens = 16384)),
+    SCRIPT("sglang", "h200", "DeepSeek", SGLANG(NULL, .max_num_batched_tokens = 32768)),
+    SCRIPT("sglang", NULL, NULL, SGLANG(NULL, .max_num_batched_tokens = 8192)),
+    SCRIPT(NULL, NULL, NULL, .row = NULL),
+};
+
+static bool fits(const char *part, const char *text) {
+  return !part || strstr(text, part) != NULL;
+}
+
+static int64_t budget_of(const Script *script, const MeasuredPoint *point) {
+  const int64_t prompt = point->prompt_tokens.written;
+  const int64_t whole = script->prompts * prompt;
+  if (script->one_prompt) return prompt + point->clients + 64;
+  return whole > 0 && whole < script->max_num_batched_tokens ? whole
+                                                             : script->max_num_batched_tokens;
+}
+
+/* Of rows that name none: what was released when they were measured. */
+static const char *version_of(const InferenceXRow *row) {
+  if (*row->backend_version || strcmp(row->backend, "vllm") != 0) return row->backend_version;
+  return *row->measured_at && strncmp(row->measured_at, "2025-12", 7) < 0 ? "0.11.0" : "";
+}
+
+void inferencex_read_script(MeasuredPoint *point, const InferenceXRow *row) {
+  const Script *script = scripts;
+  while (!fits(script->engine, point->engine) || !fits(script->gpu, point->gpu) ||
+         !fits(script->model, point->model))
+    script++;
+  const bool one_waits =
+      inferencex_is_gap_analysis(row) && strcmp(point->engine, "trtllm") == 0 && point->clients > 1;
+  point->version = version_of(row);
+  point->script = (MeasuredScript){.engine = script->row,
+                                   .request_s = script->request_ms / 1e3,
+                                   .kv_cache_dtype = script->kv_cache_dtype,
+                                   .max_num_batched_tokens = budget_of(script, point),
+                                   .max_num_seqs = point->clients - one_waits};
+}

@@ -1,0 +1,96 @@
+/* What rows of InferenceX say of one another: numbers of workers, and who ran with speculative
+ * decoding, of which there is no column. */
+#include "experiments/measured/inferencex.h"
+#include "sim/base/hash.h"
+#include "sim/base/key_map.h"
+#include <string.h>
+
+/* ---- Split clusters that were told of twice ---- */
+
+static bool knows_workers(const MeasuredPoint *point) {
+  return point->pools[MEASURED_PREFILL].workers > 0 && point->pools[MEASURED_DECODE].workers > 0;
+}
+
+static uint64_t times_key(const MeasuredPoint *point) {
+  const struct {
+    double ttft, tpot;
+    int64_t clients, prompt, output;
+  } key = {point->measured[MEASURED_TTFT], point->measured[MEASURED_TPOT], point->clients,
+           point->prompt_tokens.written, point->output_tokens.written};
+  const uint64_t hash = hash_bytes(&key, sizeof key);
+  return hash ? hash : 1;
+}
+
+static void take_pools(MeasuredPoint *point, const MeasuredPoint *other) {
+  if (strcmp(point->engine, other->engine) != 0 || strcmp(point->gpu, other->gpu) != 0) return;
+  memcpy(point->pools, other->pools, sizeof point->pools);
+}
+
+/* Points from `first` on are of one file. */
+void inferencex_find_workers(Measured *self, size_t first) {
+  KeyMap map = {0};
+  for (size_t i = first; i < self->n_points; i++)
+    if (self->points[i].split && !self->points[i].why && knows_workers(&self->points[i]))
+      *key_map_put(&map, times_key(&self->points[i]), self->arena) = (uint32_t)i + 1;
+  for (size_t i = first; i < self->n_points; i++) {
+    MeasuredPoint *point = &self->points[i];
+    if (!point->split || point->why || knows_workers(point)) continue;
+    const uint32_t *other = key_map_find(&map, times_key(point));
+    if (other) take_pools(point, &self->points[*other - 1]);
+    if (!knows_workers(point))
+      measured_refuse(point, "a split cluster: how many instances prefill and decode is not given");
+  }
+}
+
+/* ---- Speculative decoding ---- */
+
+static const char speculation[] =
+    "speculative decoding (MTP): how many of its tokens were taken is not given";
+
+/* A row with the same of all that columns tell, but faster by more than runs differ. */
+static uint64_t setup_key(const MeasuredPoint *point, Arena *arena) {
+  const MeasuredPool *pool = &point->pools[MEASURED_SERVE];
+  const char *text = arena_printf(
+      arena, "%s %s %s %s %lld %lld %lld %lld %lld %lld", point->engine, point->version, point->gpu,
+      point->precision, (long long)pool->tensor, (long long)pool->attention,
+      (long long)pool->expert, (long long)point->clients, (long long)point->prompt_tokens.written,
+      (long long)point->output_tokens.written);
+  const uint64_t hash = hash_bytes(text, strlen(text));
+  return hash ? hash : 1;
+}
+
+static bool may_speculate(const MeasuredPoint *point) {
+  return !point->why && !point->split && strstr(point->model, "DeepSeek");
+}
+
+void inferencex_find_speculation(Measured *self, size_t first) {
+  const double faster = 1.12;
+  KeyMap slowest = {0};
+  Arena arena;
+  arena_init(&arena);
+  for (size_t i = first; i < self->n_points; i++) {
+    const MeasuredPoint *point = &self->points[i];
+    if (!may_speculate(point)) continue;
+    uint32_t *at = key_map_put(&slowest, setup_key(point, &arena), &arena);
+    if (*at == 0 || point->measured[MEASURED_TPOT] > self->points[*at - 1].measured[MEASURED_TPOT])
+      *at = (uint32_t)i + 1;
+  }
+  for (size_t i = first; i < self->n_points; i++) {
+    MeasuredPoint *point = &self->points[i];
+    if (!may_speculate(point)) continue;
+    const uint32_t at = *key_map_find(&slowest, setup_key(point, &arena));
+    if (faster * point->measured[MEASURED_TPOT] < self->points[at - 1].measured[MEASURED_TPOT])
+      measured_refuse(point, speculation);
+  }
+  arena_done(&arena);
+}
+
+/* Days on which all that TensorRT-LLM ran of DeepSeek on one machine was 1.2 to 2 times as fast as
+ * the same on other days. */
+void inferencex_check_day(MeasuredPoint *point, const InferenceXRow *row) {
+  static const char *const days[] = {"2026-01-14", "2026-02-05", "2026-02-06"};
+  if (point->split || !row_is(row, "trtllm", "DeepSeek")) return;
+  for (size_t i = 0; i < sizeof days / sizeof *days; i++)
+    if (strncmp(row->measured_at, days[i], strlen(days[i])) == 0)
+      measured_refuse(point, speculation);
+}

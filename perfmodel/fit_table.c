@@ -1,0 +1,365 @@
+/* Grids of times: collected, made to rise, thinned, and written as knots. */
+#include "perfmodel/fit_table.h"
+#include "perfmodel/table_rows.h"
+#include "sim/base/sort.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  POINTS_LEAST = 64,
+  GRID_MAX = 24,    // knots of all rows of a table together
+  KEYS_MAX = 64,    // that are looked at
+  CANDIDATES = 192, // x that are
+  PASSES = 4,       // of pooling along rows and across them
+};
+static const double TABLE_APART = 1.04; // x of rows that are nearer become one
+/* What is left out may be missed by so much: curves of one variable are most of an iteration, and
+ * attention of both depends on more than its table. */
+static const double CURVE_TOLERANCE = 0.003, TABLE_TOLERANCE = 0.025, MIXED_TOLERANCE = 0.06;
+
+bool fit_is_table(const FitPoint *points, int n_points) {
+  for (int i = 0; i < n_points; i++)
+    if (points[i].rows > 1 || points[i].spread > 0) return false;
+  return n_points >= POINTS_LEAST;
+}
+
+/* ---- Samples ---- */
+
+typedef struct Sample {
+  int64_t key, x;
+  double y, weight;
+} Sample;
+
+static int compare_samples(const void *a, const void *b) {
+  const Sample *s = a, *t = b;
+  const int64_t pairs[][2] = {{s->key, t->key}, {s->x, t->x}};
+  const int order = compare_pairs(pairs, 2);
+  return order ? order : (s->y > t->y) - (s->y < t->y);
+}
+
+/* Sorted, with the weighted mean where several are at one place. Returns how many. */
+static int collect(FitTerm term, const FitPoint *points, int n_points, Sample *ret_samples) {
+  for (int i = 0; i < n_points; i++) {
+    const FitPoint *point = &points[i];
+    ret_samples[i] =
+        (Sample){fit_key(term, &point->batch), fit_row_x(term, &point->batch),
+                 fmax(0, point->seconds - point->known), 1 / (point->seconds * point->seconds)};
+  }
+  qsort(ret_samples, (size_t)n_points, sizeof *ret_samples, compare_samples);
+  int n = 0;
+  for (int i = 0; i < n_points; i++) {
+    Sample *last = n > 0 ? &ret_samples[n - 1] : NULL;
+    const Sample *next = &ret_samples[i];
+    if (!last || last->key != next->key || last->x != next->x) {
+      ret_samples[n++] = *next;
+      continue;
+    }
+    const double sum = last->weight + next->weight;
+    last->y += next->weight / sum * (next->y - last->y);
+    last->weight = sum;
+  }
+  return n;
+}
+
+/* Rows of samples; those with less than a quarter of the longest one's are left out, and of more
+ * than KEYS_MAX every some. */
+typedef struct Span {
+  const Sample *first;
+  int n;
+} Span;
+
+static int find_rows(const Sample *samples, int n, Span *ret_rows) {
+  int most = 0, rows = 0, kept = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    const int least = most / 4 > 2 ? most / 4 : 2;
+    rows = 0;
+    for (int first = 0, end = 0; first < n; first = end) {
+      while (end < n && samples[end].key == samples[first].key)
+        end++;
+      if (pass == 0 && end - first > most) most = end - first;
+      if (pass == 1 && end - first >= least)
+        ret_rows[rows++] = (Span){&samples[first], end - first};
+    }
+  }
+  if (rows <= KEYS_MAX) return rows;
+  for (; kept < KEYS_MAX; kept++)
+    ret_rows[kept] = ret_rows[(int64_t)kept * (rows - 1) / (KEYS_MAX - 1)];
+  return kept;
+}
+
+/* ---- The grid ---- */
+
+typedef struct Grid {
+  int n_rows, n; // n: x
+  int64_t *keys, *x;
+  double *y;           // [n_rows][n]
+  bool *measured;      // [n_rows][n]: within the range of the row
+  int64_t *low, *high; // of each row
+  double *weight;      // [n_rows][n]
+} Grid;
+
+/* All x, neighbours within a share of one another as the first of them. */
+static int64_t *candidates_of(const Span *rows, int n_rows, int n_samples, double apart, int *ret_n,
+                              Arena *arena) {
+  int64_t *x = ARENA_ARRAY(arena, int64_t, n_samples + 1);
+  size_t n = 0;
+  for (int r = 0; r < n_rows; r++)
+    for (int i = 0; i < rows[r].n; i++)
+      x[n++] = rows[r].first[i].x;
+  n = sort_distinct(x, n);
+  for (bool first = apart > 1; first || n > CANDIDATES; apart *= 1.02, first = false) {
+    size_t kept = 1;
+    for (size_t i = 1; i < n; i++)
+      if ((double)x[i] > apart * (double)x[kept - 1] || i + 1 == n) x[kept++] = x[i];
+    n = kept;
+  }
+  *ret_n = (int)n;
+  return x;
+}
+
+/* Between samples their line; behind them the line of the last quarter of the range, at least two
+ * samples. Before them attention of prefill goes on as the first line does: prompts that are short
+ * against the tokens of the row are many. Other rows hold. */
+static double row_value(const Span *row, int64_t x, bool extend_left) {
+  const Sample *s = row->first;
+  int a = 0, b = row->n - 1;
+  if (x <= s[0].x && !extend_left) return s[0].y;
+  if (x < s[0].x) {
+    for (b = 1; b + 1 < row->n && s[b].x < 2 * s[0].x; b++)
+      ;
+  } else if (x > s[b].x) {
+    for (a = b - 1; a > 0 && 4 * s[a].x > 3 * s[b].x; a--)
+      ;
+  } else {
+    for (; a + 2 < row->n && s[a + 1].x < x; a++)
+      ;
+    b = a + 1;
+  }
+  const double slope = (s[b].y - s[a].y) / (double)(s[b].x - s[a].x);
+  const Sample *from = x > s[row->n - 1].x ? &s[b] : &s[a];
+  return fmax(0, from->y + fmax(0, slope) * (double)(x - from->x));
+}
+
+static Grid grid_new(const Span *rows, int n_rows, int n_samples, FitTerm term, Arena *arena) {
+  Grid grid = {.n_rows = n_rows};
+  const bool extend_left = term == FIT_PREFILL_ATTENTION;
+  const double apart = term == FIT_LINEAR || term == FIT_HEAD ? 1 : TABLE_APART;
+  grid.x = candidates_of(rows, n_rows, n_samples, apart, &grid.n, arena);
+  const int cells = n_rows * grid.n;
+  grid.keys = ARENA_ARRAY(arena, int64_t, n_rows);
+  grid.low = ARENA_ARRAY(arena, int64_t, n_rows);
+  grid.high = ARENA_ARRAY(arena, int64_t, n_rows);
+  grid.y = ARENA_ARRAY(arena, double, cells);
+  grid.weight = ARENA_ARRAY(arena, double, cells);
+  grid.measured = ARENA_ARRAY(arena, bool, cells);
+  for (int i = 0; i < cells; i++) {
+    const Span *row = &rows[i / grid.n];
+    const int64_t x = grid.x[i % grid.n];
+    grid.keys[i / grid.n] = row->first->key;
+    grid.low[i / grid.n] = row->first->x;
+    grid.high[i / grid.n] = row->first[row->n - 1].x;
+    grid.y[i] = row_value(row, x, extend_left);
+    grid.measured[i] = x >= row->first->x && x <= row->first[row->n - 1].x;
+    grid.weight[i] = (grid.measured[i] ? 1 : 1e-3) / fmax(1e-18, grid.y[i] * grid.y[i]);
+  }
+  return grid;
+}
+
+/* The nearest values that do not fall; those `step` apart are of one series. */
+static void pool(double *y, const double *weight, int n, int step) {
+  double mean[CANDIDATES + KEYS_MAX], sum[CANDIDATES + KEYS_MAX];
+  int first[CANDIDATES + KEYS_MAX], blocks = 0;
+  for (int i = 0; i < n; i++) {
+    mean[blocks] = y[i * step];
+    sum[blocks] = weight[i * step];
+    first[blocks++] = i;
+    while (blocks > 1 && mean[blocks - 2] > mean[blocks - 1]) {
+      const int b = blocks - 2;
+      mean[b] += sum[b + 1] / (sum[b] + sum[b + 1]) * (mean[b + 1] - mean[b]);
+      sum[b] += sum[b + 1];
+      blocks--;
+    }
+  }
+  for (int b = 0; b < blocks; b++)
+    for (int i = first[b]; i < (b + 1 < blocks ? first[b + 1] : n); i++)
+      y[i * step] = mean[b];
+}
+
+/* The last row rises at least as the one before does. */
+static void pool_last(Grid *self, Arena *arena) {
+  if (self->n_rows < 2) return;
+  double *last = &self->y[(self->n_rows - 1) * self->n], *before = last - self->n;
+  double *more = ARENA_ARRAY(arena, double, self->n);
+  for (int k = 0; k < self->n; k++)
+    more[k] = fmax(0, last[k] - before[k]);
+  pool(more, &self->weight[(self->n_rows - 1) * self->n], self->n, 1);
+  for (int k = 0; k < self->n; k++)
+    last[k] = before[k] + more[k];
+}
+
+static void make_rise(Grid *self, Arena *arena) {
+  for (int pass = 0; pass < PASSES; pass++) {
+    for (int r = 0; r < self->n_rows; r++)
+      pool(&self->y[r * self->n], &self->weight[r * self->n], self->n, 1);
+    for (int k = 0; k < self->n; k++)
+      pool(&self->y[k], &self->weight[k], self->n_rows, self->n);
+  }
+  pool_last(self, arena);
+}
+
+/* ---- What can be left out ---- */
+
+static double off(double value, double lower, double upper, double share) {
+  return value > 0 ? fabs((lower + share * (upper - lower)) / value - 1) : 0;
+}
+
+/* How far neighbours miss a row, at the most. */
+static double row_cost(const Grid *self, const int *kept, int at) {
+  const int a = kept[at - 1], r = kept[at], b = kept[at + 1];
+  const double share =
+      (double)(self->keys[r] - self->keys[a]) / (double)(self->keys[b] - self->keys[a]);
+  double most = 0;
+  for (int k = 0; k < self->n; k++)
+    if (self->measured[r * self->n + k])
+      most = fmax(most, off(self->y[r * self->n + k], self->y[a * self->n + k],
+                            self->y[b * self->n + k], share));
+  return most;
+}
+
+/* How far the line between the neighbours of an x misses all rows there, at the most. */
+static double x_cost(const Grid *self, const int *kept, int at) {
+  const int a = kept[at - 1], b = kept[at + 1];
+  double most = 0;
+  for (int k = a + 1; k < b; k++) {
+    const double share = (double)(self->x[k] - self->x[a]) / (double)(self->x[b] - self->x[a]);
+    for (int r = 0; r < self->n_rows; r++)
+      if (self->measured[r * self->n + k])
+        most = fmax(most, off(self->y[r * self->n + k], self->y[r * self->n + a],
+                              self->y[r * self->n + b], share));
+  }
+  return most;
+}
+
+typedef double Cost(const Grid *self, const int *kept, int at);
+
+/* Leaves out the cheapest until it costs more than `tolerance` and at most `most` are left.
+ * `ret_kept`: the indices that stay; the ends do. */
+static int thin(const Grid *self, Cost *cost, int n, double tolerance, int most, int *ret_kept) {
+  double costs[CANDIDATES + KEYS_MAX];
+  for (int i = 0; i < n; i++)
+    ret_kept[i] = i;
+  for (int i = 0; i < n; i++)
+    costs[i] = i > 0 && i + 1 < n ? cost(self, ret_kept, i) : INFINITY;
+  while (n > 2) {
+    int cheapest = 0;
+    for (int i = 1; i + 1 < n; i++)
+      if (costs[i] < costs[cheapest]) cheapest = i;
+    if (cheapest == 0 || (n <= most && costs[cheapest] > tolerance)) return n;
+    n--;
+    memmove(&ret_kept[cheapest], &ret_kept[cheapest + 1], (size_t)(n - cheapest) * sizeof(int));
+    memmove(&costs[cheapest], &costs[cheapest + 1], (size_t)(n - cheapest) * sizeof(double));
+    for (int i = cheapest - 1; i <= cheapest; i++)
+      if (i > 0 && i + 1 < n) costs[i] = cost(self, ret_kept, i);
+  }
+  return n;
+}
+
+static void keep(Grid *self, const int *rows, int n_rows, const int *x, int n) {
+  for (int r = 0; r < n_rows; r++) {
+    self->keys[r] = self->keys[rows[r]];
+    self->low[r] = self->low[rows[r]];
+    self->high[r] = self->high[rows[r]];
+    for (int k = 0; k < n; k++) {
+      const int from = rows[r] * self->n + x[k], to = r * n + k;
+      self->y[to] = self->y[from];
+      self->weight[to] = self->weight[from];
+      self->measured[to] = self->measured[from];
+    }
+  }
+  for (int k = 0; k < n; k++)
+    self->x[k] = self->x[x[k]];
+  self->n_rows = n_rows;
+  self->n = n;
+}
+
+static void thin_grid(Grid *self, double tolerance, int x_most) {
+  int rows[CANDIDATES + KEYS_MAX], x[CANDIDATES + KEYS_MAX], all[CANDIDATES + KEYS_MAX];
+  for (int i = 0; i < self->n || i < self->n_rows; i++)
+    all[i] = i;
+  const int n_rows = thin(self, row_cost, self->n_rows, tolerance, FIT_ROWS_MAX, rows);
+  keep(self, rows, n_rows, all, self->n);
+  const int n = thin(self, x_cost, self->n, tolerance, x_most, x);
+  keep(self, all, self->n_rows, x, n);
+}
+
+/* ---- Curves ---- */
+
+/* The rules of tables to the tick, as they are loaded (table_rows.h). */
+static void settle(Grid *self, Arena *arena) {
+  TableRows all;
+  RowKnots *rows = ARENA_ARRAY(arena, RowKnots, self->n_rows);
+  for (int r = 0; r < self->n_rows; r++) {
+    PwlKnot *knots = ARENA_ARRAY(arena, PwlKnot, self->n);
+    for (int k = 0; k < self->n; k++)
+      knots[k] = (PwlKnot){self->x[k], self->y[r * self->n + k]};
+    rows[r] = (RowKnots){knots, self->n};
+  }
+  if (!table_rows_init(&all, rows, self->n_rows, arena)) return; // never: few of both
+  table_rows_settle(&all);
+  memcpy(self->y, all.seconds, (size_t)(self->n_rows * self->n) * sizeof *self->y);
+}
+
+/* Without the knots that the others say: where the row holds on the left, and on a line. */
+static void curve_of_row(const Grid *self, int row, FitCurve *ret_curve) {
+  const double *y = &self->y[row * self->n];
+  *ret_curve = (FitCurve){.low = self->low[row], .high = self->high[row]};
+  for (int k = 0; k < self->n; k++) {
+    int n = ret_curve->n_knots;
+    if (n == 1 && ret_curve->seconds[0] == y[k] && k + 1 < self->n) n = 0;
+    if (n > 1) {
+      const int64_t x0 = ret_curve->x[n - 2];
+      const double y0 = ret_curve->seconds[n - 2];
+      const double share = (double)(ret_curve->x[n - 1] - x0) / (double)(self->x[k] - x0);
+      if (off(ret_curve->seconds[n - 1], y0, y[k], share) < 1e-10) n--;
+    }
+    ret_curve->x[n] = self->x[k];
+    ret_curve->seconds[n] = y[k];
+    ret_curve->n_knots = n + 1;
+  }
+}
+
+static FitTable *table_of(FitModel *self, FitTerm term) {
+  return term == FIT_PREFILL_ATTENTION  ? &self->prefill
+         : term == FIT_DECODE_ATTENTION ? &self->decode
+         : term == FIT_MIXED_ATTENTION  ? &self->mixed
+                                        : NULL;
+}
+
+bool fit_table_build(FitModel *self, FitTerm term, const FitPoint *points, int n_points,
+                     Arena *arena) {
+  *self = (FitModel){0};
+  FitTable *table = table_of(self, term);
+  Sample *samples = ARENA_ARRAY(arena, Sample, n_points + 1);
+  Span *rows = ARENA_ARRAY(arena, Span, n_points + 1);
+  const int n = collect(term, points, n_points, samples), n_rows = find_rows(samples, n, rows);
+  if (n_rows < (table ? 2 : 1)) return false;
+  Grid grid = grid_new(rows, n_rows, n, term, arena);
+  make_rise(&grid, arena);
+  const double tolerance = !table                        ? CURVE_TOLERANCE
+                           : term == FIT_MIXED_ATTENTION ? MIXED_TOLERANCE
+                                                         : TABLE_TOLERANCE;
+  thin_grid(&grid, tolerance, table ? GRID_MAX : FIT_KNOTS_MAX);
+  make_rise(&grid, arena);
+  settle(&grid, arena);
+  if (!table) {
+    curve_of_row(&grid, 0, &self->curves[term]);
+    return true;
+  }
+  table->n_rows = grid.n_rows;
+  for (int r = 0; r < grid.n_rows; r++) {
+    table->rows[r].key = grid.keys[r];
+    curve_of_row(&grid, r, &table->rows[r].curve);
+  }
+  return true;
+}
