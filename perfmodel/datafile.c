@@ -27,13 +27,46 @@ const char *datafile_join(const char *const *names, Arena *arena) {
   return text;
 }
 
+/* Letters and digits, in lower case, of what follows the last slash. */
+static const char *bare_name(const char *name, Arena *arena) {
+  const char *slash = strrchr(name, '/');
+  char *bare = arena_printf(arena, "%s", slash ? slash + 1 : name);
+  size_t n = 0;
+  for (const char *c = bare; *c; c++) {
+    const bool upper = *c >= 'A' && *c <= 'Z';
+    if (upper || (*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9'))
+      bare[n++] = upper ? (char)(*c - 'A' + 'a') : *c;
+  }
+  bare[n] = '\0';
+  return bare;
+}
+
+/* The longest name that `name` begins with, written in another way: Qwen/Qwen3-32B-Instruct. */
+static const char *same_name(const char *name, const char *const *names, Arena *arena) {
+  const char *bare = bare_name(name, arena), *best = NULL;
+  size_t longest = 0;
+  for (; *names; names++) {
+    const char *known = bare_name(*names, arena);
+    const size_t n = strlen(known);
+    if (n <= longest || strncmp(bare, known, n) != 0) continue;
+    best = *names;
+    longest = n;
+  }
+  return best;
+}
+
 const char *datafile_resolve(const char *data_dir, const char *folder, const char *what,
                              const char *name, Place at, Arena *arena, Diag *diag) {
   if (datafile_is_path(name)) return name;
   const char *path = datafile_find(data_dir, folder, name, arena);
   if (path) return path;
   diag_error(diag, at, "unknown %s '%s'", what, name);
-  diag_hint_near(diag, name, datafile_names(data_dir, folder, arena));
+  const char *const *names = datafile_names(data_dir, folder, arena);
+  const char *same = same_name(name, names, arena);
+  if (same)
+    diag_hint(diag, "did you mean '%s'?", same);
+  else
+    diag_hint_near(diag, name, names);
   return NULL;
 }
 

@@ -67,6 +67,11 @@ const OptionSpec llm_options[] = {
     COUNT(index_n_heads, 1e4, .help = "heads of its index"),
     COUNT(index_head_dim, 1e4, .help = "width of its keys"),
     FROM_NONE(num_index_layers, 1e3, .help = "layers that have one"),
+    {FIELD(kv_share, OPTION_REAL), .max = 1,
+     .help = "attention over compressed tokens: how many a mean layer keeps of each seen"},
+    FLAG(values_are_keys, .help = "one vector is key and value"),
+    FROM_NONE(o_lora_rank, 1e5, .help = "rank of attention's output; 0: full"),
+    COUNT(o_groups, 1e4, .help = "groups of heads that have that rank each"),
     {FIELD(weight_bytes, OPTION_BYTES), .min = 1, .max = 1e16, .help = "instead of the shape's"},
     {FIELD(kv_bytes_per_token, OPTION_BYTES), .min = 1, .max = 1e12,
      .help = "instead of the shape's"},
@@ -81,7 +86,8 @@ static int64_t either(int64_t own, int64_t other) {
 }
 
 LlmAttention llm_full_attention(const Llm *self) {
-  return (LlmAttention){.layers = self->num_attention_layers - self->num_sliding_layers,
+  const int64_t others = self->kv_share > 0 ? 0 : self->num_sliding_layers;
+  return (LlmAttention){.layers = self->num_attention_layers - others,
                         .query_heads = self->num_attention_heads,
                         .kv_heads = self->num_key_value_heads,
                         .qk_dim = self->head_dim,
@@ -105,7 +111,18 @@ static double element_bytes(const Llm *self, int dtype) {
 
 /* Kept in FP8 with one scale (vLLM's deepseek_v32). */
 double llm_index_kv_bytes(const Llm *self) {
-  return self->index_topk > 0 ? (double)(self->index_head_dim + 4) : 0;
+  return self->index_topk > 0 ? llm_index_share(self) * (double)(self->index_head_dim + 4) : 0;
+}
+
+/* Layers without an index keep few of the compressed tokens. */
+double llm_index_share(const Llm *self) {
+  return self->kv_share > 0
+             ? self->kv_share * (double)self->num_hidden_layers / (double)self->num_index_layers
+             : 1;
+}
+
+static int64_t kv_dims(const Llm *self, const LlmAttention *a) {
+  return a->qk_dim + (self->values_are_keys ? 0 : a->v_dim);
 }
 
 double llm_kv_element_bytes(const Llm *self) {
@@ -116,10 +133,11 @@ double llm_layer_kv_bytes(const Llm *self, bool sliding) {
   const LlmAttention a = sliding ? llm_sliding_attention(self) : llm_full_attention(self);
   const double layers = (double)self->num_hidden_layers;
   const int64_t elements = llm_latent(self) ? self->kv_lora_rank + self->qk_rope_head_dim
-                                            : a.kv_heads * (a.qk_dim + a.v_dim);
+                                            : a.kv_heads * kv_dims(self, &a);
   const double index =
       sliding ? 0 : llm_index_kv_bytes(self) * (double)self->num_index_layers / layers;
-  return (double)elements * llm_kv_element_bytes(self) + index;
+  const double share = self->kv_share > 0 && !sliding ? self->kv_share : 1;
+  return share * (double)elements * llm_kv_element_bytes(self) + index;
 }
 
 static int64_t query_parameters(const Llm *self, const LlmAttention *a) {
@@ -129,10 +147,14 @@ static int64_t query_parameters(const Llm *self, const LlmAttention *a) {
 
 static int64_t qkv_parameters(const Llm *self, const LlmAttention *a) {
   const int64_t h = self->hidden_size, rank = self->kv_lora_rank;
-  if (!llm_latent(self))
-    return query_parameters(self, a) + h * a->kv_heads * (a->qk_dim + a->v_dim);
+  if (!llm_latent(self)) return query_parameters(self, a) + h * a->kv_heads * kv_dims(self, a);
   return query_parameters(self, a) + h * (rank + self->qk_rope_head_dim) +
          rank * a->query_heads * (self->qk_nope_head_dim + a->v_dim);
+}
+
+static int64_t out_parameters(const Llm *self, const LlmAttention *a) {
+  const int64_t h = self->hidden_size, o = a->query_heads * a->v_dim, rank = self->o_lora_rank;
+  return rank > 0 ? o * rank + self->o_groups * rank * h : o * h;
 }
 
 /* Queries of the index from those of attention, one key, a weight for each of its heads
@@ -154,10 +176,9 @@ int64_t llm_part_parameters(const Llm *self, LlmPart part) {
   switch (part) {
   case LLM_QKV:
   case LLM_OUT:
-    for (int i = 0; i < 2; i++)
-      sum += kinds[i].layers * (part == LLM_QKV
-                                    ? qkv_parameters(self, &kinds[i])
-                                    : kinds[i].query_heads * kinds[i].v_dim * self->hidden_size);
+    for (int i = 0; i < (self->kv_share > 0 ? 1 : 2); i++)
+      sum += kinds[i].layers *
+             (part == LLM_QKV ? qkv_parameters(self, &kinds[i]) : out_parameters(self, &kinds[i]));
     return sum;
   case LLM_MLP:
     return llm_dense_layers(self) * mlp_parameters(self, self->intermediate_size);
@@ -337,6 +358,7 @@ static int facts_complete(Llm *self, const Node *root, Diag *diag) {
                    "num_experts", diag) |
       fact_require(root, latent, "qk_nope_head_dim", self->qk_nope_head_dim, "kv_lora_rank", diag) |
       fact_require(root, latent, "v_head_dim", self->v_head_dim, "kv_lora_rank", diag) |
+      fact_require(root, self->o_lora_rank > 0, "o_groups", self->o_groups, "o_lora_rank", diag) |
       fact_require(root, self->index_topk > 0, "index_n_heads", self->index_n_heads, "index_topk",
                    diag) |
       fact_require(root, self->index_topk > 0, "index_head_dim", self->index_head_dim, "index_topk",

@@ -58,6 +58,10 @@ typedef struct Llm {
   // sparse attention that picks index_topk tokens by an index; 0: none
   int64_t index_topk, index_n_heads, index_head_dim;
   int64_t num_index_layers; // layers with an index of their own
+  // attention over compressed tokens, in layers that have a window beside; 0: all tokens are kept
+  double kv_share;               // tokens that a mean layer keeps of each one that it has seen
+  bool values_are_keys;          // one vector of qk_dim for both
+  int64_t o_lora_rank, o_groups; // attention's output in two factors, the first in groups; 0: one
   bool qk_norm, attention_sinks;
 } Llm;
 
@@ -86,9 +90,12 @@ typedef struct LlmAttention {
   int64_t window;                                       // tokens seen; 0: all
 } LlmAttention;
 
-/* Of latent attention kv_heads are those of its products, before they are absorbed. */
+/* Of attention over compressed tokens the window is that of the same layers. Of latent attention
+ * kv_heads are those of its products, before they are absorbed. */
 LlmAttention llm_full_attention(const Llm *self);
 LlmAttention llm_sliding_attention(const Llm *self); // layers 0: there is none
+/* Keys in an index of sparse attention for each token. */
+double llm_index_share(const Llm *self);
 static inline bool llm_latent(const Llm *self) {
   return self->kv_lora_rank > 0;
 }

@@ -116,6 +116,9 @@ const LlmFamily llm_families[] = {
     {.model_type = "kimi_k25", .facts = {GATED, SILU}},
     {.model_type = "glm_moe_dsa", .facts = {GATED, SILU}},
     {.model_type = "glm4_moe_lite", .facts = {GATED, SILU}},
+    // attention over compressed tokens
+    {.model_type = "deepseek_v4", .facts = {GATED, SILU, .values_are_keys = true}},
+    {.model_type = "deepseek_ref", .facts = {GATED, SILU, .values_are_keys = true}},
     {.model_type = "minicpm3", .facts = {GATED, SILU}},
     {0},
 };

@@ -44,6 +44,8 @@ static const struct {
     {"sliding_num_attention_heads", {"swa_num_attention_heads"}},
     {"sliding_num_key_value_heads", {"swa_num_key_value_heads"}},
     {"sliding_head_dim", {"swa_head_dim"}},
+    {"o_lora_rank", {"o_lora_rank"}},
+    {"o_groups", {"o_groups"}},
     {"index_topk", {"index_topk"}},
     {"index_n_heads", {"index_n_heads"}},
     {"index_head_dim", {"index_head_dim"}},
@@ -67,8 +69,6 @@ static const struct {
     {"conv_L_cache", "layers of convolutions are" STATE},
     {"lru_width", "recurrent layers are" STATE},
     {"rwkv", "recurrent layers are" STATE},
-    {"compress_ratios", "attention over compressed tokens is not modelled: it would need what each "
-                        "layer keeps of the KV"},
     {"zero_expert_num", "experts that do nothing are not modelled"},
     {"altup_num_inputs", "a residual stream of several is not modelled"},
     {"is_encoder_decoder", "encoders are not modelled"},
@@ -433,6 +433,28 @@ static void index_bind(const Reader *self) {
     llm->num_index_layers = count_words(each, "1", llm->num_hidden_layers);
 }
 
+/* How many tokens each layer makes one of; 0: it has its window alone. Those that make the fewest
+ * one have an index. */
+static void compression_bind(const Reader *self) {
+  const Node *each = find_list(self, "compress_ratios");
+  Llm *llm = self->llm;
+  int64_t least = 0;
+  double kept = 0;
+  if (!each || llm->num_hidden_layers < 1) return;
+  each = each->first;
+  for (int64_t i = 0; each && i < llm->num_hidden_layers; i++, each = each->next) {
+    const long long ratio = each->kind == NODE_SCALAR ? strtoll(each->text, NULL, 10) : 0;
+    if (ratio <= 0) continue;
+    if (least == 0 || ratio < least) {
+      least = ratio;
+      llm->num_index_layers = 0;
+    }
+    llm->num_index_layers += ratio == least;
+    kept += 1 / (double)ratio;
+  }
+  llm->kv_share = kept / (double)llm->num_hidden_layers;
+}
+
 /* ---- Layers that a search has pruned (nemotron-nas) ---- */
 
 /* Width of an MLP of `mult` · hidden_size · 2/3, up to the next 256. */
@@ -526,6 +548,7 @@ int llm_hugging_face_bind(Llm *self, const Node *root, Arena *arena, Diag *diag)
   experts_bind(&reader);
   windows_bind(&reader);
   index_bind(&reader);
+  compression_bind(&reader);
   return keys_require(&reader);
 }
 
@@ -534,5 +557,13 @@ int llm_hugging_face_formats(Llm *self, const Node *root, Arena *arena, Diag *di
   if (reader_init(&reader, self, root, arena, diag)) return -1;
   const Node *node = find_set(&reader, "quantization_config");
   if (!node && llm_quantization_beside(root->at.path, &node, arena, diag)) return -1;
-  return node ? llm_quantization_bind(self, node, reader.family->parallel_mlp, arena, diag) : 0;
+  if (node && llm_quantization_bind(self, node, reader.family->parallel_mlp, arena, diag))
+    return -1;
+  const Node *expert = find_set(&reader, "expert_dtype"); // beside a format of the rest
+  if (node && expert && is_word(expert, "fp4") &&
+      (self->expert_dtype == DTYPE_FP8 || self->expert_dtype == DTYPE_FP8_BLOCK)) {
+    self->expert_dtype = DTYPE_MXFP4;
+    self->part_bytes[LLM_EXPERTS] = 0;
+  }
+  return 0;
 }

@@ -325,7 +325,9 @@ static int formats_bind(const Formats *self, const Node *config) {
   if (algorithm) {
     dtype = algorithm_dtype(self, algorithm);
     if (dtype == UNKNOWN) return -1;
-    parts_set(self, dtype, false);
+    parts_set(self,
+              says(config, "quant_method", "fp8") ? method_dtype(self, config, METHOD_FP8) : dtype,
+              false);
     if (dtype == PLAIN && !modules) return groups_bind(self, config, groups);
     return modules && modules->kind == NODE_MAP ? layers_bind(self, modules) : 0;
   }
@@ -411,7 +413,9 @@ int llm_quantization_bind(Llm *self, const Node *config, bool parallel_mlp, Aren
                      .diag = diag};
   memset(formats.dtypes, PLAIN, size);
   if (formats_bind(&formats, config) || kv_cache_bind(self, &formats, config)) return -1;
-  for (const char *const *key = left_out; *key; key++)
+  // of a format within another one, only what stays out of both
+  const bool within = says(config, "quant_method", "fp8") && llm_find_set(config, "quant_algo");
+  for (const char *const *key = left_out; *key && !(within && key > left_out); key++)
     modules_set(&formats, llm_find_set(config, *key), PLAIN);
   formats_take(self, &formats);
   return 0;

@@ -34,7 +34,7 @@ static double degree_of(int64_t degree) {
 static double kv_elements(const Llm *llm, const LlmAttention *a, int64_t tp) {
   if (llm_latent(llm)) return (double)(llm->kv_lora_rank + llm->qk_rope_head_dim);
   const int64_t heads = a->kv_heads > tp ? a->kv_heads / tp : 1;
-  return (double)(heads * (a->qk_dim + a->v_dim));
+  return (double)(heads * (a->qk_dim + (llm->values_are_keys ? 0 : a->v_dim)));
 }
 
 /* Parameters of q, k and v: the ranks of latent attention are on each GPU. */
@@ -58,7 +58,10 @@ static void add_attention(Shard *s, const Llm *llm, const Hardware *hardware, co
   s->kv += share * kv_elements(llm, a, tp);
   s->o += share * o;
   add_product(s, llm, hardware, LLM_QKV, share * qkv_parameters(llm, a, tp));
-  add_product(s, llm, hardware, LLM_OUT, share * (o * s->hidden));
+  const double rank = (double)llm->o_lora_rank;
+  const double out =
+      rank > 0 ? o * rank + (double)llm->o_groups * rank / (double)tp * s->hidden : o * s->hidden;
+  add_product(s, llm, hardware, LLM_OUT, share * out);
 }
 
 static double index_share(const Llm *llm) {
@@ -107,7 +110,7 @@ static Shard shard_of(const Llm *llm, const Hardware *hardware, Parallelism degr
       .latency = tp * groups > 1 ? tick_seconds(hardware->all_reduce_latency) : 0,
   };
   add_attention(&s, llm, hardware, &full, tp);
-  add_attention(&s, llm, hardware, &sliding, tp);
+  if (llm->kv_share == 0) add_attention(&s, llm, hardware, &sliding, tp);
   if (llm->index_topk > 0) add_index(&s, llm, hardware);
   add_mlp(&s, llm, hardware);
   return s;
@@ -181,7 +184,8 @@ typedef struct AttentionSlopes {
 
 static AttentionSlopes attention_slopes(const Shard *s, const Llm *llm, const LlmAttention *a,
                                         int64_t tp) {
-  const double layers = s->layers * ((double)a->layers / (double)llm->num_hidden_layers);
+  const double kept = llm->kv_share > 0 && a->window == 0 ? llm->kv_share : 1;
+  const double layers = s->layers * (kept * (double)a->layers / (double)llm->num_hidden_layers);
   const double heads = (double)a->query_heads / (double)tp;
   const double width = (double)(a->qk_dim + a->v_dim);
   const double absorbed = (double)(2 * llm->kv_lora_rank + llm->qk_rope_head_dim);
@@ -195,7 +199,7 @@ static AttentionSlopes attention_slopes(const Shard *s, const Llm *llm, const Ll
 /* The index of sparse attention, in the format of its keys. */
 static AttentionSlopes index_slopes(const Shard *s, const Llm *llm, const Hardware *hardware) {
   const double layers = s->layers * index_share(llm);
-  const double keys = (double)(llm->index_n_heads * llm->index_head_dim);
+  const double keys = llm_index_share(llm) * (double)(llm->index_n_heads * llm->index_head_dim);
   const double rate = hardware_product_rate(hardware, DTYPE_FP8);
   return (AttentionSlopes){.prefill = layers * keys / s->groups / rate,
                            .memory = layers * llm_index_kv_bytes(llm) / s->groups / s->memory,
@@ -215,7 +219,7 @@ static void attention_init(Roofline *self, const Shard *s, const Llm *llm, const
     self->windows[0] = window_of(&slopes, sliding.window);
   }
   if (llm->index_topk > 0) {
-    self->windows[1] = window_of(&every, llm->index_topk);
+    self->windows[1] = window_of(&every, llround((double)llm->index_topk / llm_index_share(llm)));
     every = index_slopes(s, llm, hardware);
   }
   self->prefill_attention = (RooflineTerm){.compute_slope = every.prefill};

@@ -235,4 +235,7 @@ Test(llm, an_unknown_name_is_reported_at_its_place_with_a_near_one) {
   cr_assert_eq(llm_load(&llm, "bloom-167b", data_dir, at, &arena, &diag), -1);
   cr_assert(reported(3, "unknown model 'bloom-167b'"));
   cr_assert_not_null(strstr(diag.entries[0].hint, "bloom-176b"));
+  cr_assert_eq(llm_load(&llm, "meta-llama/Llama-3.1-70B-Instruct", data_dir, at, &arena, &diag),
+               -1);
+  cr_assert_str_eq(diag.entries[1].hint, "did you mean 'llama3.1-70b'?");
 }

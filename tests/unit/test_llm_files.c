@@ -154,6 +154,11 @@ Test(llm_files, layers_with_windows_and_dense_layers_are_counted) {
        "\"num_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8," SHAPE
        ", \"vision_config\": {\"hidden_size\": 7}}",
        0, 0, 0, 0, 1024, 0},
+      // keys that are values, 16 elements: of a fourth and an eighth of the tokens in a layer each
+      {"{\"model_type\": \"deepseek_v4\", \"num_key_value_heads\": 1, \"sliding_window\": 100,"
+       "\"n_routed_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8,"
+       "\"compress_ratios\": [0, 4, 8, 0, 0]," SHAPE,
+       100, 4, 0, 0, 12, 12800},
       // not among the families, and like Llama by what it says
       {"{\"model_type\": \"brandnew\", \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-6,"
        "\"num_key_value_heads\": 1," SHAPE,
@@ -200,7 +205,8 @@ static const struct {
     {"XiaomiMiMo--MiMo-V2-Flash", 309, NULL},
     {"deepseek-ai--DeepSeek-R1", 671, NULL},
     {"deepseek-ai--DeepSeek-V3", 671, NULL},
-    {"deepseek-ai--DeepSeek-V4", 0, "compressed tokens"},
+    {"deepseek-ai--DeepSeek-V4-Flash", 284, NULL},
+    {"deepseek-ai--DeepSeek-V4-Pro", 0, NULL},
     {"google--gemma-4-26B-A4B", 25.2, NULL},
     {"meta-llama--Llama-4-Scout", 108, NULL},
     {"meta-llama--Meta-Llama-3.1-405B", 405, NULL},
@@ -211,7 +217,7 @@ static const struct {
     {"moonshotai--Kimi-K2", 1026, NULL},
     {"moonshotai--Kimi-K3", 0, "linear attention"},
     {"nvidia--DeepSeek-V3", 671, NULL},
-    {"nvidia--DeepSeek-V4", 0, "compressed tokens"},
+    {"nvidia--DeepSeek-V4-Flash", 284, NULL},
     {"nvidia--GLM-5", 744, NULL},
     {"nvidia--Gemma-4-26B-A4B", 25.2, NULL},
     {"nvidia--Kimi-K2", 1026, NULL},
@@ -226,7 +232,7 @@ static const struct {
     {"nvidia--Qwen3.6", 0, "linear attention"},
     {"openai--gpt-oss-120b", 116.83, NULL},
     {"openai--gpt-oss-20b", 20.91, NULL},
-    {"sgl-project--DeepSeek-V4", 0, "compressed tokens"},
+    {"sgl-project--DeepSeek-V4-Flash", 284, NULL},
     {"stepfun-ai--Step-3.7-Flash", 196, NULL},
     {"zai-org--GLM-5", 744, NULL},
 };
