@@ -431,13 +431,33 @@ static void formats_apply(Llm *self, const LlmFormats *formats) {
   self->kv_bytes_per_token = 0;
 }
 
+/* What a checkpoint is called by its Hugging Face file: qwen3-32b of Qwen--Qwen3-32B_config.json,
+ * and of the config.json in a folder Qwen3-32B. */
+static const char *checkpoint_name(const char *path, Arena *arena) {
+  const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+  const char *end = strstr(name, "_config.json"), *org;
+  if (slash && strcmp(name, "config.json") == 0) {
+    end = name = slash;
+    while (name > path && name[-1] != '/')
+      name--;
+  }
+  if (!end || end == name) return datafile_stem(path, arena);
+  while ((org = strstr(name, "--")) && org + 2 < end)
+    name = org + 2;
+  char *copy = arena_copy(arena, name, (size_t)(end - name));
+  for (char *c = copy; *c; c++)
+    if (*c >= 'A' && *c <= 'Z') *c = (char)(*c - 'A' + 'a');
+  return text_shown(copy, arena);
+}
+
 int llm_load_as(Llm *self, const char *name, const LlmFormats *formats, const char *data_dir,
                 Place at, Arena *arena, Diag *diag) {
   const char *path = datafile_resolve(data_dir, "models", "model", name, at, arena, diag);
   if (!path) return -1;
   const Node *root = yaml_load(path, arena, diag);
   if (!root) return -1;
-  Llm llm = {.name = datafile_stem(path, arena),
+  const bool json = text_ends_with(path, ".json");
+  Llm llm = {.name = json ? checkpoint_name(path, arena) : datafile_stem(path, arena),
              .hidden_act = LLM_UNSAID,
              .norm = LLM_UNSAID,
              .position_embedding_type = LLM_UNSAID,
@@ -445,7 +465,6 @@ int llm_load_as(Llm *self, const char *name, const LlmFormats *formats, const ch
              .attention_dtype = LLM_UNSAID,
              .expert_dtype = LLM_UNSAID,
              .kv_cache_dtype = LLM_UNSAID};
-  const bool json = text_ends_with(path, ".json");
   if ((json ? llm_hugging_face_bind(&llm, root, arena, diag)
             : option_bind(llm_options, root, NULL, root->at, &llm, diag)) ||
       shape_complete(&llm, root, diag) ||

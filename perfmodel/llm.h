@@ -30,7 +30,8 @@ typedef enum LlmPart {
 /* hidden_act, norm and position_embedding_type are those of the family that a file looks like
  * where it does not say: Llama with a gated MLP, OPT with learned positions, else BLOOM. */
 typedef struct Llm {
-  const char *name; // llama2-70b: key of measured profiles; the file's own name unless it says
+  const char *name; // llama2-70b: key of measured profiles; the file's own name unless it says, or
+                    // that of the checkpoint: qwen3-32b of Qwen--Qwen3-32B_config.json
   int64_t num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   int64_t intermediate_size, vocab_size, max_position_embeddings;
   bool gated_mlp, bias, attention_bias, tie_word_embeddings, learned_positions;

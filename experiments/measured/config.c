@@ -70,8 +70,8 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
   const char *root = arena_printf(arena, "%s/perfmodel", config_data_root());
   const char *model = measured_model_name(point->model, root, arena);
   const char *machine = measured_machine_name(point->gpu);
-  const char *format =
-      model ? measured_quantization(model, point->precision, root, arena, diag) : "";
+  const char *weights = point->script.weights ? point->script.weights : point->precision;
+  const char *format = model ? measured_quantization(model, weights, root, arena, diag) : "";
   if (!model)
     measured_refuse(point, arena_printf(arena, "the model '%s' is not known", point->model));
   if (!machine)

@@ -63,12 +63,13 @@ static void add_error(MeasuredErrors *errors, const MeasuredPoint *point, Measur
 void measured_group_add(MeasuredGroup *group, const MeasuredPoint *point) {
   if (!group->first) group->first = point;
   group->points++;
-  if (point->why)
+  if (point->why) {
     group->missing++;
-  else if (point->fitted)
-    group->fitted++;
-  else
-    for (int f = 0; f < MEASURED_FIGURES; f++)
+    return;
+  }
+  group->fitted += point->fitted && !point->fitted_ttft;
+  for (int f = 0; f < MEASURED_FIGURES; f++)
+    if (measured_is_held_out(point, (MeasuredFigure)f))
       add_error(&group->errors[f], point, (MeasuredFigure)f);
 }
 

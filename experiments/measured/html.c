@@ -132,7 +132,8 @@ static void put_drawing(const Measured *self, const char *engine, MeasuredFigure
     if (!is_drawn(point, engine, figure)) continue;
     fprintf(out, "<circle cx='%.1f' cy='%.1f' r='2' fill='%s' fill-opacity='.5'><title>",
             MARGIN + along(&scale, log10(point->measured[figure])),
-            SIDE - along(&scale, log10(point->predicted[figure])), point->fitted ? "#c60" : "#06c");
+            SIDE - along(&scale, log10(point->predicted[figure])),
+            measured_is_held_out(point, figure) ? "#06c" : "#c60");
     put_text(point->id, out);
     fprintf(out, " %+.1f%%</title></circle>\n", 100 * measured_error(point, figure));
   }

@@ -11,8 +11,8 @@ typedef struct DegreeCells {
 
 typedef struct InferenceXRow {
   const char *id, *silicon_data_source, *concurrency, *backend, *backend_version, *model_path,
-      *system, *precision, *mode, *isl, *osl, *silicon_ttft_ms, *silicon_tpot_ms, *measured_at,
-      *image;
+      *system, *precision, *gemm_quant_mode, *mode, *isl, *osl, *silicon_ttft_ms, *silicon_tpot_ms,
+      *measured_at, *image;
   DegreeCells serve, prefill, decode;
 } InferenceXRow;
 

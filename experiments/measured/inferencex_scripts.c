@@ -45,26 +45,32 @@ typedef struct Script {
   bool one_prompt; // at least a prompt and a token of each client
 } Script;
 
-/* `.field = value` for all that follows the names. */
+/* `.field = value` for all that follows the names. What is before TTFT is fitted (fitted.def), or 5
+ * ms, which is assumed. */
 #define SCRIPT(engine_, gpu_, model_, ...)                                                         \
   { .engine = engine_, .gpu = gpu_, .model = model_, __VA_ARGS__ }
-#define VLLM(...)   .row = "vllm-0.24", .request_ms = 5, .max_num_batched_tokens = 8192, __VA_ARGS__
-#define TRTLLM(...) .row = "trtllm-1.3", .request_ms = 5, .kv_cache_dtype = __VA_ARGS__
-#define SGLANG(...) .row = "sglang-0.5", .request_ms = 5, .kv_cache_dtype = __VA_ARGS__
+#define VLLM(before, ...)                                                                          \
+  .row = "vllm-0.24", .max_num_batched_tokens = 8192, .request_ms = before,                        \
+  .kv_cache_dtype = __VA_ARGS__
+#define TRTLLM(before, ...) .row = "trtllm-1.3", .request_ms = before, .kv_cache_dtype = __VA_ARGS__
+#define SGLANG(before, ...) .row = "sglang-0.5", .request_ms = before, .kv_cache_dtype = __VA_ARGS__
 
 static const Script scripts[] = {
-    SCRIPT("vllm", "b200", "MiniMax", VLLM(.kv_cache_dtype = "fp8", .prompts = 2)),
-    SCRIPT("vllm", "b200", NULL, VLLM(.kv_cache_dtype = "fp8")),
-    SCRIPT("vllm", NULL, "Qwen3-32B", .row = "vllm-0.12", .request_ms = 5,
+    SCRIPT("vllm", "b200", "MiniMax", VLLM(37, "fp8", .prompts = 2)),
+    SCRIPT("vllm", "b200", "gpt-oss", VLLM(37, "fp8")),
+    SCRIPT("vllm", "b200", NULL, VLLM(60, "fp8")),
+    SCRIPT("vllm", NULL, "Qwen3-32B", .row = "vllm-0.12", .request_ms = 50,
            .max_num_batched_tokens = 8192),
-    SCRIPT("vllm", NULL, NULL, VLLM(.kv_cache_dtype = NULL)),
-    SCRIPT("trtllm", "h100", NULL, TRTLLM(NULL, .max_num_batched_tokens = 8192)),
-    SCRIPT("trtllm", "b200", "gpt-oss", TRTLLM("fp8", .max_num_batched_tokens = 20000)),
-    SCRIPT("trtllm", NULL, "DeepSeek", TRTLLM("fp8", .one_prompt = true)),
-    SCRIPT("trtllm", NULL, NULL, TRTLLM("fp8", .max_num_batched_tokens = 16384)),
-    SCRIPT("sglang", "b200", "DeepSeek", SGLANG("fp8", .max_num_batched_tokens = 16384)),
-    SCRIPT("sglang", "h200", "DeepSeek", SGLANG(NULL, .max_num_batched_tokens = 32768)),
-    SCRIPT("sglang", NULL, NULL, SGLANG(NULL, .max_num_batched_tokens = 8192)),
+    SCRIPT("vllm", "h100", "gpt-oss", VLLM(37, NULL)),
+    SCRIPT("vllm", "h100", "MiniMax", VLLM(37, NULL)),
+    SCRIPT("vllm", NULL, NULL, VLLM(5, NULL)),
+    SCRIPT("trtllm", "h100", NULL, TRTLLM(5, NULL, .max_num_batched_tokens = 8192)),
+    SCRIPT("trtllm", "b200", "gpt-oss", TRTLLM(5, "fp8", .max_num_batched_tokens = 20000)),
+    SCRIPT("trtllm", NULL, "DeepSeek", TRTLLM(165, "fp8", .one_prompt = true)),
+    SCRIPT("trtllm", NULL, NULL, TRTLLM(5, "fp8", .max_num_batched_tokens = 16384)),
+    SCRIPT("sglang", "b200", "DeepSeek", SGLANG(165, "fp8", .max_num_batched_tokens = 16384)),
+    SCRIPT("sglang", NULL, "DeepSeek", SGLANG(165, NULL, .max_num_batched_tokens = 32768)),
+    SCRIPT("sglang", NULL, NULL, SGLANG(5, NULL, .max_num_batched_tokens = 8192)),
     SCRIPT(NULL, NULL, NULL, .row = NULL),
 };
 
@@ -94,9 +100,11 @@ void inferencex_read_script(MeasuredPoint *point, const InferenceXRow *row) {
   const bool one_waits =
       inferencex_is_gap_analysis(row) && strcmp(point->engine, "trtllm") == 0 && point->clients > 1;
   point->version = version_of(row);
-  point->script = (MeasuredScript){.engine = script->row,
-                                   .request_s = script->request_ms / 1e3,
-                                   .kv_cache_dtype = script->kv_cache_dtype,
-                                   .max_num_batched_tokens = budget_of(script, point),
-                                   .max_num_seqs = point->clients - one_waits};
+  point->script = (MeasuredScript){
+      .engine = script->row,
+      .request_s = script->request_ms / 1e3,
+      .weights = strcmp(row->gemm_quant_mode, "fp8_block") == 0 ? row->gemm_quant_mode : NULL,
+      .kv_cache_dtype = script->kv_cache_dtype,
+      .max_num_batched_tokens = budget_of(script, point),
+      .max_num_seqs = point->clients - one_waits};
 }

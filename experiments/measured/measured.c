@@ -80,16 +80,25 @@ void measured_draw(MeasuredRange *tokens, double least, double most) {
 
 /* ---- What was fitted ---- */
 
-/* Ids of points, and what was fitted to them. */
-static const char *const fitted[][2] = {
-#define FITTED(id, what) {id, what},
+typedef struct Fitted {
+  const char *id, *what;
+  bool ttft; // alone
+} Fitted;
+
+static const Fitted fitted[] = {
+#define FITTED(id, what)      {id, what, false},
+#define FITTED_TTFT(id, what) {id, what, true},
 #include "experiments/measured/fitted.def"
 #undef FITTED
+#undef FITTED_TTFT
 };
 
 static void mark_fitted(MeasuredPoint *point) {
   for (size_t i = 0; i < sizeof fitted / sizeof *fitted; i++)
-    if (strcmp(fitted[i][0], point->id) == 0) point->fitted = fitted[i][1];
+    if (strcmp(fitted[i].id, point->id) == 0) {
+      point->fitted = fitted[i].what;
+      point->fitted_ttft = fitted[i].ttft;
+    }
 }
 
 /* ---- Loading ---- */
@@ -162,4 +171,8 @@ double measured_loop_throughput(const MeasuredPoint *point, const double figures
 
 double measured_error(const MeasuredPoint *point, MeasuredFigure figure) {
   return point->why ? NAN : point->predicted[figure] / point->measured[figure] - 1;
+}
+
+bool measured_is_held_out(const MeasuredPoint *point, MeasuredFigure figure) {
+  return !point->fitted || (point->fitted_ttft && figure != MEASURED_TTFT);
 }

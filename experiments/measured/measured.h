@@ -37,6 +37,7 @@ enum { MEASURED_SERVE = 0, MEASURED_PREFILL = 0, MEASURED_DECODE = 1, MEASURED_P
 typedef struct MeasuredScript {
   const char *engine;         // as configurations have it: a row of engines.def
   double request_s;           // before its scheduler has a request
+  const char *weights;        // their format; NULL: what the precision says
   const char *kv_cache_dtype; // NULL: as the model has it
   int64_t max_num_batched_tokens, max_num_seqs;
 } MeasuredScript;
@@ -52,6 +53,7 @@ typedef struct MeasuredPoint {
   MeasuredScript script;
   double measured[MEASURED_FIGURES]; // NAN: it was not
   const char *fitted;                // what was fitted to it; NULL: nothing, it is held out
+  bool fitted_ttft;                  // to its TTFT alone: the others are held out
   const char *config;                // YAML; NULL: it has none
   const char *why;                   // no prediction; NULL: there is one
   double predicted[MEASURED_FIGURES];
@@ -83,6 +85,8 @@ int measured_simulate(Measured *self, int jobs, size_t memory, Diag *diag);
 
 /* NAN where there is nothing to compare. */
 double measured_error(const MeasuredPoint *point, MeasuredFigure figure);
+/* Whether nothing was fitted to this figure of it. */
+bool measured_is_held_out(const MeasuredPoint *point, MeasuredFigure figure);
 /* "agg" or "disagg". */
 const char *measured_mode(const MeasuredPoint *point);
 /* "tp4 ep4", of a split one "tp1 dp4 | tp8". */

@@ -74,8 +74,11 @@ const char *measured_quantization(const char *model, const char *precision, cons
   static const struct {
     const char *theirs;
     Dtype ours;
-  } formats[] = {
-      {"bf16", DTYPE_BF16}, {"fp8", DTYPE_FP8}, {"fp4", DTYPE_NVFP4}, {"int4", DTYPE_INT4}};
+  } formats[] = {{"bf16", DTYPE_BF16},
+                 {"fp8", DTYPE_FP8},
+                 {"fp8_block", DTYPE_FP8_BLOCK},
+                 {"fp4", DTYPE_NVFP4},
+                 {"int4", DTYPE_INT4}};
   Llm llm;
   if (llm_load(&llm, model, root, place_of_file(NULL), arena, diag)) return NULL;
   const double own = dtype_bytes(llm_quantization(&llm));

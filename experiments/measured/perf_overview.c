@@ -22,22 +22,24 @@ static const CsvColumn columns[] = {TEXT(model), TEXT(gpu),          TEXT(tp),
                                     TEXT(osl),   TEXT(num_requests), TEXT(output_tokens_per_s),
                                     {0}};
 
-static int64_t round_up(double value, double step) {
-  return (int64_t)(step * ceil(value / step));
+static double round_up(double value, double step) {
+  return step * ceil(value / step);
 }
 
-/* trtllm-bench's limits for whole requests that KV memory has room for. */
+/* trtllm-bench's limits for whole requests that KV memory has room for. Prompts are whole, so that
+ * one must fit beside all that decode, or it would never begin. */
 static MeasuredScript tune(double requests, double prompt, double output) {
   enum { SEQS_MOST = 4096, TOKENS_MOST = 32768 };
-  const double seqs = fmin(requests, SEQS_MOST);
-  const double tokens = fmin(seqs * (1 + prompt / output), TOKENS_MOST);
-  const double seqs_step = seqs < 256 ? 32 : seqs < 1024 ? 128 : 256;
-  const double tokens_step = tokens < 4096 ? 256 : tokens < 8192 ? 512 : 1024;
+  const double whole = fmin(requests, SEQS_MOST);
+  const double filled = fmin(whole * (1 + prompt / output), TOKENS_MOST);
+  const double seqs_step = whole < 256 ? 32 : whole < 1024 ? 128 : 256;
+  const double tokens_step = filled < 4096 ? 256 : filled < 8192 ? 512 : 1024;
+  const double seqs = fmax(64, round_up(whole, seqs_step));
+  const double tokens = fmax(2048, round_up(filled, tokens_step));
   return (MeasuredScript){.engine = "trtllm-1.3",
                           .kv_cache_dtype = "fp8",
-                          .max_num_seqs = (int64_t)fmax(64, (double)round_up(seqs, seqs_step)),
-                          .max_num_batched_tokens = (int64_t)fmax(
-                              prompt, fmax(2048, (double)round_up(tokens, tokens_step)))};
+                          .max_num_seqs = (int64_t)seqs,
+                          .max_num_batched_tokens = (int64_t)fmax(prompt + seqs, tokens)};
 }
 
 /* The memory that is left when the parameters are in as many bytes as `weights` says, of which it

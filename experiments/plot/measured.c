@@ -22,7 +22,8 @@ static int engine_number(const Engines *engines, const char *name) {
 }
 
 static bool is_drawn(const MeasuredPoint *point, MeasuredFigure figure) {
-  return !point->fitted && !isnan(measured_error(point, figure)) && point->predicted[figure] > 0;
+  return measured_is_held_out(point, figure) && !isnan(measured_error(point, figure)) &&
+         point->predicted[figure] > 0;
 }
 
 static Engines find_engines(const Measured *measured, Arena *arena) {

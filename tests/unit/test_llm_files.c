@@ -6,6 +6,7 @@
 #include "sim/base/text.h"
 #include "tests/unit/testing.h"
 #include <math.h>
+#include <strings.h>
 
 TestSuite(llm_files, .init = setup_folder, .fini = teardown_folder);
 
@@ -94,6 +95,16 @@ Test(llm_files, formats_may_lie_beside_the_file) {
   cr_expect_str_eq(diag.entries[0].message, "unknown quant_algo 'NVFP5'");
   cr_expect_not_null(strstr(diag.entries[0].hint, "NVFP4"));
   unlink(in_folder("hf_quant_config.json"));
+}
+
+Test(llm_files, a_checkpoint_is_called_as_its_folder_or_by_the_prefix_of_its_file) {
+  Llm llm;
+  write_file(in_folder("Some--Model-1.5B_config.json"), "{\"model_type\": \"llama\"," SHAPE);
+  cr_assert_eq(load(&llm, in_folder("Some--Model-1.5B_config.json")), 0);
+  cr_expect_str_eq(llm.name, "model-1.5b");
+  unlink(in_folder("Some--Model-1.5B_config.json"));
+  cr_assert_eq(load_text(&llm, "{\"model_type\": \"llama\"," SHAPE), 0);
+  cr_expect_eq(strncasecmp(llm.name, strrchr(folder, '/') + 1, strlen(llm.name)), 0);
 }
 
 Test(llm_files, unknown_formats_say_what_is_known) {

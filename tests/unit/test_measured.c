@@ -12,7 +12,7 @@ static const char header[] =
     "isl,osl,silicon_ttft_ms,silicon_tpot_ms,tp_size,pp_size,attention_dp_size,moe_tp_size,"
     "moe_ep_size,prefill_num_workers,prefill_tp_size,prefill_pp_size,prefill_attention_dp_size,"
     "prefill_moe_tp_size,prefill_moe_ep_size,decode_num_workers,decode_tp_size,decode_pp_size,"
-    "decode_attention_dp_size,decode_moe_tp_size,decode_moe_ep_size\n";
+    "decode_attention_dp_size,decode_moe_tp_size,decode_moe_ep_size,measured_at,image\n";
 
 /* Reads rows; `perfmodel` as in a configuration. */
 static Measured load(const char *rows, const char *perfmodel) {
@@ -28,11 +28,11 @@ static Measured load(const char *rows, const char *perfmodel) {
 
 /* A point of a model of 70 B parameters on the GPUs that the text of a row's degrees gives. */
 static const MeasuredPoint *load_degrees(const char *gpu, const char *degrees) {
-  const Measured measured =
-      load(arena_printf(&arena,
-                        "a,,8.0,vllm,0.19.0,meta-llama/Llama-3.1-70B,%s,fp8,agg,1024,128,50,9,%s\n",
-                        gpu, degrees),
-           "roofline");
+  const Measured measured = load(
+      arena_printf(&arena,
+                   "a,,8.0,vllm,0.19.0,meta-llama/Llama-3.1-70B,%s,fp8,agg,1024,128,50,9,%s,,\n",
+                   gpu, degrees),
+      "roofline");
   cr_assert_eq(measured.n_points, 1);
   return &measured.points[0];
 }
@@ -63,7 +63,7 @@ Test(measured, degrees_are_what_ran_however_they_were_filled_in) {
 
 Test(measured, split_clusters_have_their_pools) {
   const char *row = "a,,64,trtllm,1.0,meta-llama/Llama-3.1-70B,h200_sxm,fp8,disagg,8192,1024,900,9,"
-                    ",,,,,%s,8,1,1,1,8,%s,1,1,8,1,8\n";
+                    ",,,,,%s,8,1,1,1,8,%s,1,1,8,1,8,,\n";
   Measured measured = load(arena_printf(&arena, row, "2", "3"), "roofline");
   const MeasuredPoint *point = &measured.points[0];
   cr_expect_str_eq(measured_degrees(point, &arena), "tp8 ep8 | tp1 dp8 ep8");
@@ -95,7 +95,7 @@ Test(measured, a_row_that_cannot_be_simulated_says_why) {
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     Measured measured =
-        load(arena_printf(&arena, "%s,1,,1,1,,,,,,,,,,,,\n", cases[i].row), "roofline");
+        load(arena_printf(&arena, "%s,1,,1,1,,,,,,,,,,,,,,\n", cases[i].row), "roofline");
     cr_assert_eq(measured.n_points, 1);
     const MeasuredPoint *point = &measured.points[0];
     cr_assert_eq(measured_simulate(&measured, 1, 0, &diag), 0);
@@ -111,7 +111,7 @@ Test(measured, points_are_the_same_on_any_number_of_threads) {
     rows = arena_printf(
         &arena,
         "%sr%d,,%d,vllm,,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,512,64,50,9,8,1,,1,1"
-        ",,,,,,,,,,,,\n",
+        ",,,,,,,,,,,,,,\n",
         rows, i, 1 + i % 5);
   Measured one = load(rows, "roofline"), many = load(rows, "roofline");
   cr_assert_eq(measured_simulate(&one, 1, 0, &diag), 0);
@@ -132,13 +132,13 @@ Test(measured, points_are_the_same_on_any_number_of_threads) {
 Test(measured, groups_leave_out_what_was_fitted_and_what_is_missing) {
   Measured measured =
       load("a,,8,vllm,1,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,8,1,,1,1"
-           ",,,,,,,,,,,,\n"
+           ",,,,,,,,,,,,,,\n"
            "b,,8,vllm,2,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,4,1,,1,1"
-           ",,,,,,,,,,,,\n"
+           ",,,,,,,,,,,,,,\n"
            "c,,8,vllm,2,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,4,1,,1,1"
-           ",,,,,,,,,,,,\n"
+           ",,,,,,,,,,,,,,\n"
            "d,,,vllm,2,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,4,1,,1,1"
-           ",,,,,,,,,,,,\n",
+           ",,,,,,,,,,,,,,\n",
            "roofline");
   static const double tpot[] = {0.011, 0.007, 0.5};
   for (int i = 0; i < 3; i++)
@@ -154,4 +154,66 @@ Test(measured, groups_leave_out_what_was_fitted_and_what_is_missing) {
   cr_expect_str_eq(errors->worst->id, "b");
   groups = measured_groups(&measured, true, &arena);
   cr_expect(groups[1].first && !groups[2].first, "versions and degrees are apart");
+}
+
+/* The degrees and the reason of one row of DeepSeek-R1 on 8 GPUs. */
+static const MeasuredPoint *load_deepseek(const char *load_and_precision, const char *clients,
+                                          const char *day_and_image) {
+  const char *row = arena_printf(&arena, "a,,%s,%s,50,9,8,1,1,8,1,,,,,,,,,,,,,%s\n", clients,
+                                 load_and_precision, day_and_image);
+  const Measured measured = load(row, "roofline");
+  cr_assert_eq(measured.n_points, 1);
+  return &measured.points[0];
+}
+
+Test(measured, rows_of_deepseek_have_the_degrees_of_their_scripts) {
+  static const struct {
+    const char *engine, *precision, *isl, *clients, *image, *ran;
+  } cases[] = {
+      {"trtllm", "fp8", "1024", "64", "", "tp8 ep8"},
+      {"trtllm", "fp8", "1024", "128", "", "tp1 dp8 ep8"},
+      {"trtllm", "fp8", "8192", "64", "", "tp1 dp8 ep8"},
+      {"trtllm", "fp4", "1024", "8", "", "tp8"},
+      {"trtllm", "fp4", "1024", "16", "", "tp8 ep8"},
+      {"trtllm", "fp4", "1024", "256", "", "tp1 dp8 ep8"},
+      {"sglang", "fp4", "1024", "8", "", "tp8 ep8"},
+      {"sglang", "fp8", "1024", "8", "", "tp8"},
+      {"trtllm", "fp8", "1024", "64", "an image", "tp8"},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const char *what = arena_printf(&arena, "%s,,deepseek-ai/DeepSeek-R1,b200_sxm,%s,agg,%s,1024",
+                                    cases[i].engine, cases[i].precision, cases[i].isl);
+    const MeasuredPoint *point = load_deepseek(
+        what, cases[i].clients, arena_printf(&arena, "2025-11-02,%s", cases[i].image));
+    cr_expect_str_eq(measured_degrees(point, &arena), cases[i].ran, "%s, %s clients: %s", what,
+                     cases[i].clients, measured_degrees(point, &arena));
+  }
+}
+
+Test(measured, speculative_decoding_is_recognized) {
+  const char *what = "trtllm,1.2,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024";
+  cr_expect_not_null(load_deepseek(what, "8", "2026-02-05T00:00:00Z,image")->why);
+  cr_expect_null(load_deepseek(what, "8", "2026-01-29T00:00:00Z,image")->why);
+  const char *row =
+      "%s,,8,sglang,0.5.9,deepseek-ai/DeepSeek-R1,b200_sxm,fp8,agg,1024,1024,50,%s,8,1,1,8,1"
+      ",,,,,,,,,,,,,2026-03-25,image\n";
+  const Measured measured =
+      load(arena_printf(&arena, "%s%s%s", arena_printf(&arena, row, "a", "9"),
+                        arena_printf(&arena, row, "b", "12"), arena_printf(&arena, row, "c", "11")),
+           "roofline");
+  cr_expect_not_null(measured.points[0].why);
+  cr_expect(!measured.points[1].why && !measured.points[2].why);
+}
+
+Test(measured, a_split_row_has_the_workers_of_its_twin) {
+  const char *row = "%s,,64,trtllm,1.0,deepseek-ai/DeepSeek-R1,h200_sxm,fp8,disagg,8192,1024,%s,9,"
+                    ",,,,,%s,,\n";
+  const Measured measured = load(
+      arena_printf(&arena, "%s%s%s", arena_printf(&arena, row, "a", "900", ",8,1,1,1,8,,8,1,1,1,8"),
+                   arena_printf(&arena, row, "b", "900", "2,1,1,8,1,8,3,8,1,1,1,8"),
+                   arena_printf(&arena, row, "c", "901", ",8,1,1,1,8,,8,1,1,1,8")),
+      "roofline");
+  cr_expect_str_eq(measured_degrees(&measured.points[0], &arena), "tp1 dp8 ep8 | tp8 ep8");
+  cr_expect_eq(measured_gpus(&measured.points[0]), 2 * 8 + 3 * 8);
+  cr_expect_not_null(measured.points[2].why, "nobody says how many there are");
 }
