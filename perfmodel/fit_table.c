@@ -153,13 +153,16 @@ static Grid grid_new(const Span *rows, int n_rows, int n_samples, FitTerm term, 
   grid.y = ARENA_ARRAY(arena, double, cells);
   grid.weight = ARENA_ARRAY(arena, double, cells);
   grid.measured = ARENA_ARRAY(arena, bool, cells);
+  double least = INFINITY; // no row takes less than the fastest of all
+  for (int r = 0; r < n_rows; r++)
+    least = fmin(least, rows[r].first->y);
   for (int i = 0; i < cells; i++) {
     const Span *row = &rows[i / grid.n];
     const int64_t x = grid.x[i % grid.n];
     grid.keys[i / grid.n] = row->first->key;
     grid.low[i / grid.n] = row->first->x;
     grid.high[i / grid.n] = row->first[row->n - 1].x;
-    grid.y[i] = row_value(row, x, extend_left);
+    grid.y[i] = fmax(least, row_value(row, x, extend_left));
     grid.measured[i] = x >= row->first->x && x <= row->first[row->n - 1].x;
     grid.weight[i] = (grid.measured[i] ? 1 : 1e-3) / fmax(1e-18, grid.y[i] * grid.y[i]);
   }

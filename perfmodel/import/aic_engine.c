@@ -65,9 +65,11 @@ const AicKernel *aic_kernel_at(int i) {
 
 bool aic_kernel_runs(const AicKernel *self, const AicRun *run) {
   const unsigned gpus = run->gpus > 1 ? AIC_SEVERAL : AIC_ONE;
+  const unsigned attention = run->latent ? AIC_LATENT : AIC_PLAIN;
   return strcmp(self->engine, run->engine) == 0 && self->part == run->part &&
          run->sm >= self->since_sm && (self->below_sm == 0 || run->sm < self->below_sm) &&
          (self->formats == 0 || self->formats & format_bit(run->dtype)) &&
          (self->gpus == 0 || self->gpus & gpus) && (!self->qk_norm || run->qk_norm) &&
+         (self->attention == 0 || self->attention & attention) &&
          !(run->latent && self->query + self->kv > 0);
 }

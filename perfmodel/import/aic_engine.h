@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { AIC_CUSTOM_SIZES = 3 }; // 2, 4, 8 GPUs
+enum {
+  AIC_CUSTOM_SIZES = 3, // 2, 4, 8 GPUs
+  AIC_KERNELS = 4,
+};
 
 /* A row of aic_engines.def. */
 typedef struct AicEngine {
@@ -15,14 +18,15 @@ typedef struct AicEngine {
   const char *until, *all_reduce, *all_reduce_of;
   double custom_bytes[AIC_CUSTOM_SIZES];
   unsigned fastest; // bits of Dtype
-  const char *mxfp4_of;
-  double shared_beside;
+  const char *experts_of, *experts_kernels[AIC_KERNELS];
+  unsigned experts_formats; // bits of Dtype
   bool shared_fused, gathers_8bit;
 } AicEngine;
 
 typedef enum AicPart { AIC_ATTENTION, AIC_FFN, AIC_MLP, AIC_EXPERTS } AicPart;
 enum { AIC_16BIT = 1, AIC_8BIT = 2, AIC_4BIT = 4 };
 enum { AIC_ONE = 1, AIC_SEVERAL = 2 };
+enum { AIC_PLAIN = 1, AIC_LATENT = 2 };
 
 /* A row of aic_kernels.def. */
 typedef struct AicKernel {
@@ -30,7 +34,7 @@ typedef struct AicKernel {
   AicPart part;
   const char *name;
   int64_t since_sm, below_sm;
-  unsigned formats, gpus; // bits; 0: any
+  unsigned formats, gpus, attention; // bits; 0: any
   bool qk_norm, fused;
   double hidden, query, kv, inter, experts; // bytes a token for each of their numbers
 } AicKernel;

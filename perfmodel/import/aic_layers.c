@@ -144,7 +144,7 @@ static double fused_share(const Llm *llm, double tokens) {
 
 static double shared_us(const AicLayers *self, double tokens) {
   const Llm *llm = &self->llm;
-  if (llm->shared_expert_intermediate_size == 0 || tokens <= self->engine->shared_beside) return 0;
+  if (llm->shared_expert_intermediate_size == 0) return 0;
   const double width =
       (double)llm->shared_expert_intermediate_size / (double)self->setup.tensor_parallel_size;
   return mlp_products_us(self, tokens, width) +

@@ -82,6 +82,7 @@ static int read_latent(AicLayers *self, Diag *diag) {
   query.name = self->modules ? "mla_generation_module" : "generation_mla";
   query.keys[1] = "step";
   error |= aic_read(&self->decode, &query, self->folder, self->arena, diag);
+  aic_table_level(&self->decode.table);
   if (self->modules) return error;
   AicQuery bmm = {.name = "mla_bmm",
                   .filters = {{"op_name", {"mla_gen_pre"}},
@@ -190,6 +191,18 @@ static AicQuery query_experts(const AicLayers *self, int64_t shares) {
   return query;
 }
 
+/* Of the kernels that the engine prefers, if it has any there, else of all. */
+static bool read_preferred(AicLayers *self, const AicQuery *query, const char *folder) {
+  AicQuery preferred = *query;
+  AicFilter *filter = preferred.filters;
+  while (filter->column)
+    filter++;
+  filter->column = "kernel_source";
+  memcpy(filter->texts, self->engine->experts_kernels, sizeof filter->texts);
+  return (filter->texts[0] && read_beside(&self->experts, &preferred, folder, self->arena)) ||
+         read_beside(&self->experts, query, folder, self->arena);
+}
+
 /* From the first of all folders, this one's own first, that has both of the queries. */
 static bool read_both(AicLayers *self, const AicQuery *split, const AicQuery *whole) {
   const char *const *beside = aic_beside(self->folder, NULL, "moe", self->arena);
@@ -205,14 +218,15 @@ static int read_routed(AicLayers *self, Diag *diag) {
   const int64_t shares = aic_expert_shares(self);
   const char *folder = self->folder;
   if (!EXPERTS[llm->expert_dtype][0]) return no_format(self, "experts", llm->expert_dtype, diag);
-  if (self->engine->mxfp4_of && llm->expert_dtype == DTYPE_MXFP4)
-    for (const char *const *beside = aic_beside(folder, self->engine->mxfp4_of, "moe", self->arena);
+  if (self->engine->experts_of && self->engine->experts_formats & 1u << llm->expert_dtype)
+    for (const char *const *beside =
+             aic_beside(folder, self->engine->experts_of, "moe", self->arena);
          *beside; beside++)
       folder = *beside;
   const AicQuery split = query_experts(self, shares), whole = query_experts(self, 1);
-  if (read_beside(&self->experts, &split, folder, self->arena)) return 0;
-  if (shares > 1 && llm->expert_dtype == DTYPE_MXFP4 &&
-      read_beside(&self->experts, &whole, folder, self->arena) && read_both(self, &split, &whole))
+  if (read_preferred(self, &split, folder)) return 0;
+  if (shares > 1 && llm->expert_dtype == DTYPE_MXFP4 && read_preferred(self, &whole, folder) &&
+      read_both(self, &split, &whole))
     return 0;
   return aic_read(&self->experts, &split, folder, self->arena, diag);
 }

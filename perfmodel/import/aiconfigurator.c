@@ -14,6 +14,7 @@
 
 enum {
   MAX_TOKENS = 1 << 24, // of a row, so that its area fits
+  MIN_PROMPT = 8,       // shorter ones ran in kernels of decodes, or one by one
   MIN_CONTEXT = 2,      // of a decode: the new token and one before
 };
 
@@ -207,7 +208,7 @@ static void add_prefill(Composing *self) {
   const int64_t most = self->layers.setup.attention_data_parallel_size;
   for (size_t i = 0; i < table->n_points; i++) {
     const int64_t *key = table->points[i].key, batch = key[0], isl = key[1], past = key[2];
-    if (!fits(self, (double)batch * (double)(isl + past))) continue;
+    if (isl < MIN_PROMPT || !fits(self, (double)batch * (double)(isl + past))) continue;
     const double us = aic_prefill_us(&self->layers, batch, isl, past);
     for (int64_t groups = most; groups >= 1; groups = batch == 1 ? groups / 2 : 0) {
       const int64_t tokens = groups * batch * isl;
