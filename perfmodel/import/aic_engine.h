@@ -8,7 +8,7 @@
 
 enum {
   AIC_CUSTOM_SIZES = 3, // 2, 4, 8 GPUs
-  AIC_KERNELS = 4,
+  AIC_KERNELS = 5,
 };
 
 /* A row of aic_engines.def. */
@@ -18,7 +18,7 @@ typedef struct AicEngine {
   const char *until, *all_reduce, *all_reduce_of;
   double custom_bytes[AIC_CUSTOM_SIZES];
   unsigned fastest; // bits of Dtype
-  const char *experts_of, *experts_kernels[AIC_KERNELS];
+  const char *experts_of, *experts_kernels[AIC_KERNELS], *attention_kernels[AIC_KERNELS];
   unsigned experts_formats; // bits of Dtype
   bool shared_fused, gathers_8bit;
 } AicEngine;
