@@ -127,6 +127,8 @@ Dtype llm_quantization(const Llm *self);
 /* Parameters of one layer's matrices, in the mean: what a token is multiplied by, with the experts
  * that it reaches. */
 int64_t llm_layer_matrices(const Llm *self);
+/* Bytes of all weights by the shape and its formats. */
+int64_t llm_weight_bytes(const Llm *self);
 /* Parameters by the formula above. */
 int64_t llm_parameters(const Llm *self);
 /* Those that one token uses: without experts that it does not reach, and of an embedding that is

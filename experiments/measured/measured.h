@@ -37,6 +37,7 @@ enum { MEASURED_SERVE = 0, MEASURED_PREFILL = 0, MEASURED_DECODE = 1, MEASURED_P
 typedef struct MeasuredScript {
   const char *engine;         // as configurations have it: a row of engines.def
   double request_s;           // before its scheduler has a request
+  bool launches_free;         // iterations with prefill have no least time of a layer
   const char *weights;        // their format; NULL: what the precision says
   const char *kv_cache_dtype; // NULL: as the model has it
   int64_t max_num_batched_tokens, max_num_seqs;

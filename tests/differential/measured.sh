@@ -1,0 +1,49 @@
+#!/bin/sh
+# Engines that others measured, against what the models that ship give for them: the mean error of
+# each of these sets stays below its bound, with as many points as there are. Skipped without the
+# measurements or without models of today's engines.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+folder=${TANDEM_DATA_DIR:-}/measured
+[ -r "$folder/e2e/inferencex.csv.gz" ] || exit 77
+ls "$source_dir"/perfmodel/fitted/trtllm-*/*.yaml >/dev/null 2>&1 || exit 77
+expect 0 "$tandem" report measured "$folder" --format csv
+
+# Columns of the points, by name.
+awk -F, '
+NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
+NR > 1 {
+  set = $column["set"] " " $column["engine"] " " $column["gpu"] " " $column["model"] " " \
+    $column["precision"] " " $column["mode"]
+  whole = $column["fitted"] != "" && $column["fitted"] !~ /before TTFT/ || \
+    $column["fitted"] ~ /^host/
+  if (whole) next
+  print set "," $column["tpot_error"] "," ($column["fitted"] == "" ? $column["ttft_error"] : "") \
+    "," $column["tokens_error"]
+}' out >errors
+
+# within SET COLUMN POINTS PERCENT : COLUMN 2: TPOT, 3: TTFT, 4: throughput.
+within() {
+  awk -F, -v set="$1" -v column="$2" -v points="$3" -v bound="$4" '
+  $1 == set && $column != "" { n++; sum += $column < 0 ? -$column : $column }
+  END {
+    if (n >= points && 100 * sum / n <= bound) exit
+    printf "%s: %d points, %.1f%%\n", set, n, n ? 100 * sum / n : 0
+    exit 1
+  }' errors || fail "$1 is beyond $4% or has fewer than $3 points"
+}
+vllm='inferencex vllm' trtllm='inferencex trtllm' sglang='inferencex sglang'
+within "$vllm h100_sxm meta-llama/Llama-3.1-70B fp8 agg" 2 45 4
+within "$vllm h100_sxm meta-llama/Llama-3.1-70B fp8 agg" 3 45 10
+within "$vllm h100_sxm Qwen/Qwen3-32B bf16 agg" 2 75 8
+within "$vllm b200_sxm meta-llama/Llama-3.1-70B fp8 agg" 2 60 8
+within "$vllm h100_sxm openai/gpt-oss-120b fp4 agg" 2 60 12
+within "$vllm h100_sxm MiniMaxAI/MiniMax-M2.5 fp8 agg" 2 30 12
+within "$trtllm b200_sxm meta-llama/Llama-3.1-70B fp8 agg" 2 72 8
+within "$trtllm b200_sxm meta-llama/Llama-3.1-70B fp4 agg" 2 72 8
+within "$trtllm h100_sxm meta-llama/Llama-3.1-8B-Instruct bf16 agg" 2 177 8
+within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 2 30 15
+within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 4 30 15
+within "perf_overview trtllm H100 Llama-3.3-70B fp8 agg" 4 10 6
+within "perf_overview trtllm H100 Llama-3.1-8B fp8 agg" 4 10 6
+finish
