@@ -30,11 +30,11 @@ static const OptionSpec options[] = {
 
 /* The formats, as the list has them. */
 static const char *describe_formats(Arena *arena) {
-  const char *text = "FORMAT is one of";
+  const char *text = "FORMAT";
   for (int i = 0; importer_at(i); i++) {
     const Importer *importer = importer_at(i);
-    text = arena_printf(arena, "%s\n  %-14s %s%s%s", text, importer->name, importer->help,
-                        importer->needs_model ? "; needs --model" : "",
+    text = arena_printf(arena, "%s%s %-14s %s%s%s", text, i > 0 ? "\n      " : "", importer->name,
+                        importer->help, importer->needs_model ? "; needs --model" : "",
                         importer->needs_setup ? " and --machine" : "");
   }
   return text;
@@ -102,8 +102,7 @@ static int run_import(Cli *cli) {
 const Command command_import = {
     .name = "import",
     .help = "a profile from another project's measurements",
-    .summary = "Writes a profile from the measurements of another project. The facts at its head\n"
-               "say the source, its units and what had to be assumed.",
+    .summary = "Writes a profile of another project's measurements, with what had to be assumed.",
     .operands = "FORMAT FILE",
     .options = options,
     .size = sizeof(Options),

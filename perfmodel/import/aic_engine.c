@@ -35,15 +35,21 @@ int aic_version_compare(const char *a, const char *b) {
   return 0;
 }
 
-const AicEngine *aic_engine_find(const char *name, const char *version, int64_t sm) {
+const AicEngine *aic_engine_find(const char *name, const char *version, int64_t sm,
+                                 bool has_experts) {
   for (int i = 0; aic_engine_names[i]; i++) {
     const AicEngine *engine = &ENGINES[i];
     const bool is_old =
         version && engine->until && aic_version_compare(version, engine->until) <= 0;
-    if (strcmp(engine->name, name) == 0 && sm >= engine->since_sm && (!engine->until || is_old))
+    if (strcmp(engine->name, name) == 0 && sm >= engine->since_sm && (!engine->until || is_old) &&
+        !(engine->dense && has_experts))
       return engine;
   }
   return NULL;
+}
+
+const char *aic_engine_kernels(const AicEngine *self) {
+  return self->kernels ? self->kernels : self->name;
 }
 
 static unsigned format_bit(int dtype) {
@@ -67,7 +73,7 @@ bool aic_kernel_runs(const AicKernel *self, const AicRun *run) {
   const unsigned gpus = run->gpus > 1 ? AIC_SEVERAL : AIC_ONE;
   const unsigned attention = run->latent ? AIC_LATENT : AIC_PLAIN;
   return strcmp(self->engine, run->engine) == 0 && self->part == run->part &&
-         run->sm >= self->since_sm && (self->below_sm == 0 || run->sm < self->below_sm) &&
+         (self->below_sm == 0 || run->sm < self->below_sm) &&
          (self->formats == 0 || self->formats & format_bit(run->dtype)) &&
          (self->gpus == 0 || self->gpus & gpus) && (!self->qk_norm || run->qk_norm) &&
          (self->attention == 0 || self->attention & attention) &&

@@ -8,17 +8,18 @@
 
 enum {
   AIC_CUSTOM_SIZES = 3, // 2, 4, 8 GPUs
-  AIC_KERNELS = 4,
+  AIC_KERNELS = 5,
 };
 
 /* A row of aic_engines.def. */
 typedef struct AicEngine {
   const char *name;
   int64_t since_sm;
-  const char *until, *all_reduce, *all_reduce_of;
+  bool dense;
+  const char *kernels, *until, *all_reduce, *all_reduce_of;
   double custom_bytes[AIC_CUSTOM_SIZES];
   unsigned fastest; // bits of Dtype
-  const char *experts_of, *experts_kernels[AIC_KERNELS];
+  const char *experts_of, *experts_kernels[AIC_KERNELS], *attention_kernels[AIC_KERNELS];
   unsigned experts_formats; // bits of Dtype
   bool shared_fused, gathers_8bit;
 } AicEngine;
@@ -33,7 +34,7 @@ typedef struct AicKernel {
   const char *engine;
   AicPart part;
   const char *name;
-  int64_t since_sm, below_sm;
+  int64_t below_sm;
   unsigned formats, gpus, attention; // bits; 0: any
   bool qk_norm, fused;
   double hidden, query, kv, inter, experts; // bytes a token for each of their numbers
@@ -49,8 +50,12 @@ typedef struct AicRun {
   bool latent; // attention whose tables have what moves queries and keys
 } AicRun;
 
-/* The row of an engine of a version (NULL: the newest) on a GPU, NULL if there is none. */
-const AicEngine *aic_engine_find(const char *name, const char *version, int64_t sm);
+/* The row of an engine of a version (NULL: the newest) on a GPU, for a model with experts or not;
+ * NULL if there is none. */
+const AicEngine *aic_engine_find(const char *name, const char *version, int64_t sm,
+                                 bool has_experts);
+/* Whose kernels it launches. */
+const char *aic_engine_kernels(const AicEngine *self);
 /* NULL-terminated, with repeats. */
 extern const char *const aic_engine_names[];
 

@@ -66,8 +66,13 @@ static double all_reduce_us(const AicLayers *self, double numbers) {
 static double kernels_us(const AicLayers *self, AicPart part, int dtype, double tokens) {
   const Llm *llm = &self->llm;
   const int64_t gpus = self->setup.tensor_parallel_size;
-  const AicRun run = {self->engine->name, part,           self->hardware.sm, gpus, dtype,
-                      llm->qk_norm,       llm_latent(llm)};
+  const AicRun run = {aic_engine_kernels(self->engine),
+                      part,
+                      self->hardware.sm,
+                      gpus,
+                      dtype,
+                      llm->qk_norm,
+                      llm_latent(llm)};
   const double query = (double)(aic_heads(self) * llm->head_dim);
   const double kv = (double)(aic_kv_heads(self) * llm->head_dim);
   const double inter = (double)llm->intermediate_size / (double)gpus;

@@ -58,6 +58,10 @@ static int read_attention(AicLayers *self, Diag *diag) {
                                 {"window_size", .number = 0, .may_miss = true},
                                 {"beam_width", .number = 1, .may_miss = true}},
                     .keys = {"batch_size", "isl", "step"}};
+  if (self->engine->attention_kernels[0]) {
+    query.filters[7] = (AicFilter){"kernel_source", .may_miss = true};
+    memcpy(query.filters[7].texts, self->engine->attention_kernels, sizeof query.filters[7].texts);
+  }
   int error = aic_read(&self->prefill, &query, self->folder, self->arena, diag);
   query.name = "generation_attention";
   query.keys[1] = "step";

@@ -12,7 +12,7 @@
 #include "sim/base/diag.h"
 #include <stdbool.h>
 
-enum { AIC_FILTERS = 10, AIC_CHOICES = 4 };
+enum { AIC_FILTERS = 10, AIC_CHOICES = 5 };
 
 /* What a column must say: one of the texts, the first of them that has rows, or the number. */
 typedef struct AicFilter {

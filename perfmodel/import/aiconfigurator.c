@@ -46,7 +46,8 @@ static void name_engine(Composing *self) {
 static int find_engine(Composing *self, Diag *diag) {
   const PerfSetup *setup = &self->layers.setup;
   self->layers.engine =
-      aic_engine_find(setup->engine, setup->engine_version, self->layers.hardware.sm);
+      aic_engine_find(setup->engine, setup->engine_version, self->layers.hardware.sm,
+                      llm_moe_layers(&self->layers.llm) > 0);
   if (self->layers.engine) return 0;
   diag_error(diag, place_of_file(self->input->engine ? "--engine" : self->input->path),
              "unknown engine '%s'", setup->engine);
@@ -149,9 +150,8 @@ static int find_setup(Composing *self, Diag *diag) {
   name_engine(self);
   int error = hardware_load(&layers->hardware, input->machine, input->data_dir,
                             place_of_file("--machine"), self->profile->arena, diag);
-  if (!error) error = find_engine(self, diag);
   error |= find_model(self, diag);
-  if (error) return -1;
+  if (error || find_engine(self, diag)) return -1;
   layers->setup.gpu = input->gpu ? input->gpu : layers->hardware.gpu;
   return find_degrees(self, diag) | check_format(self, diag);
 }
@@ -385,7 +385,7 @@ static int read_tables(const ImportInput *input, Profile *profile, Diag *diag) {
 
 const Importer import_aiconfigurator = {
     .name = "aiconfigurator",
-    .help = "tables of NVIDIA AIConfigurator: the folder ENGINE-VERSION",
+    .help = "AIConfigurator's tables: a folder ENGINE-VERSION",
     .units = "microseconds; milliseconds where the column is 'latency'",
     .needs_model = true,
     .needs_setup = true,

@@ -254,7 +254,7 @@ static int read_log(const ImportInput *input, Profile *profile, Diag *diag) {
 
 const Importer import_vllm_log = {
     .name = "vllm-log",
-    .help = "steps that vLLM measured: its log with --enable-logging-iteration-details, or JSON",
+    .help = "vLLM's steps: its log with --enable-logging-iteration-details, or JSON",
     .units = "microseconds, or milliseconds as the log says",
     .read = read_log,
 };
