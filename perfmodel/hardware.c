@@ -23,6 +23,8 @@ static const OptionSpec SPECS[] = {
     ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "HBM of one GPU"),
     ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED, .help = "peak of one GPU, per second"),
     FACT(dense_fp8_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP8; absent: no FP8"),
+    FACT(fp32_flops, OPTION_REAL, UNBOUNDED,
+         .help = "peak in 32 bits, without tensor cores; absent: 1/16 of dense_bf16_flops"),
     FACT(dense_fp4_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP4; absent: no FP4"),
     FACT(flops_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of matrix products"),
     ROW(hbm_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "peak of one GPU"),
@@ -60,6 +62,7 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   if (!root || option_bind(SPECS, root, NULL, root->at, &hardware, diag)) return -1;
   if (hardware.host_to_gpu_bandwidth == 0) hardware.host_to_gpu_bandwidth = hardware.pcie_bandwidth;
   if (hardware.gpu_to_host_bandwidth == 0) hardware.gpu_to_host_bandwidth = hardware.pcie_bandwidth;
+  if (hardware.fp32_flops == 0) hardware.fp32_flops = hardware.dense_bf16_flops / 16;
   *self = hardware;
   return 0;
 }

@@ -18,6 +18,7 @@ typedef struct Hardware {
   double dense_bf16_flops;  // of one GPU, per second; fp16 where there is no bf16
   double dense_fp8_flops;   // likewise; 0: its tensor cores have none
   double dense_fp4_flops;   // likewise
+  double fp32_flops;        // without tensor cores
   double flops_efficiency;  // share of it that large matrix products reach
   int64_t hbm_bandwidth;    // bytes/s of one GPU
   double hbm_efficiency;    // share of it that reading weights reaches

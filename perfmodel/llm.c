@@ -166,7 +166,7 @@ static int64_t layer_vectors(const Llm *self) {
     sum += q + 2 * kv + h + self->intermediate_size + h;
   else if (self->attention_bias)
     sum += q + 2 * kv;
-  if (self->qk_norm) sum += 2 * self->head_dim;
+  if (self->qk_norm) sum += self->wide_qk_norm ? q + kv : 2 * self->head_dim;
   if (self->attention_sinks) sum += self->num_attention_heads;
   if (llm_latent(self)) sum += self->q_lora_rank + self->kv_lora_rank;
   return sum;

@@ -7,10 +7,12 @@
 #define PLAIN .bias = true, .norm = LLM_LAYER_NORM
 #define TIED  .tie_word_embeddings = true
 #define QK    .qk_norm = true
-#define QKV   .attention_bias = true
-#define SILU  .hidden_act = LLM_SILU
-#define GELU  .hidden_act = LLM_GELU
-#define RELU  .hidden_act = LLM_RELU
+/* MiniMax: "qk_norm_type": "per_layer"; its router is computed in float32. */
+#define WIDE .wide_qk_norm = true, .fp32_router = true
+#define QKV  .attention_bias = true
+#define SILU .hidden_act = LLM_SILU
+#define GELU .hidden_act = LLM_GELU
+#define RELU .hidden_act = LLM_RELU
 
 /* Gemma 3's files leave out what its smallest has. */
 #define GEMMA3                                                                                     \
@@ -89,8 +91,8 @@ const LlmFamily llm_families[] = {
      .n_shared_experts = 1,
      .full_every = 4,
      .wide_experts = true},
-    {.model_type = "minimax_m2", .facts = {GATED, SILU, QK}, .wide_experts = true},
-    {.model_type = "minimax_m3", .facts = {GATED, SILU, QK}, .wide_experts = true},
+    {.model_type = "minimax_m2", .facts = {GATED, SILU, QK, WIDE}, .wide_experts = true},
+    {.model_type = "minimax_m3", .facts = {GATED, SILU, QK, WIDE}, .wide_experts = true},
     {.model_type = "olmoe", .facts = {GATED, SILU, QK}, .wide_experts = true},
     {.model_type = "phimoe", .facts = {GATED, SILU, QKV}, .wide_experts = true},
     {.model_type = "granitemoe", .facts = {GATED, SILU}, .wide_experts = true},

@@ -114,9 +114,16 @@ static double plain_products_us(const AicLayers *self, double tokens) {
          aic_product_us(self, dtype, tokens, h, q);
 }
 
+/* Sums of squares of queries and keys, in 32 bits, where a norm is over the heads of all GPUs. */
+static double wide_norm_us(const AicLayers *self, double tokens) {
+  static const double NUMBERS = 2 * 2; // 16-bit ones, which the table counts
+  return self->llm.wide_qk_norm ? all_reduce_us(self, NUMBERS * tokens) : 0;
+}
+
 static double attention_us(const AicLayers *self, double tokens) {
   const Llm *llm = &self->llm;
-  return kernels_us(self, AIC_ATTENTION, llm->attention_dtype, tokens) +
+  return wide_norm_us(self, tokens) +
+         kernels_us(self, AIC_ATTENTION, llm->attention_dtype, tokens) +
          (llm_latent(llm) ? aic_latent_products_us(self, tokens)
                           : plain_products_us(self, tokens)) +
          all_reduce_us(self, tokens * (double)llm->hidden_size);
@@ -173,6 +180,18 @@ static bool is_fused(const AicLayers *self) {
          self->llm.shared_expert_intermediate_size > 0;
 }
 
+/* The choice of experts. In 32 bits it runs without tensor cores, behind a conversion: no table has
+ * it, so it is taken to reach 0.65 of the peak, and 10 us at least. */
+static double router_us(const AicLayers *self, double tokens) {
+  static const double REACHED = 0.65, LEAST_US = 10, CONVERTED = 2 + 4; // bytes read and written
+  const Llm *llm = &self->llm;
+  const double h = (double)llm->hidden_size, experts = (double)llm->num_experts;
+  if (!llm->fp32_router) return aic_product_us(self, DTYPE_BF16, tokens, experts, h);
+  const double products = 1e6 * 2 * tokens * h * experts / (REACHED * self->hardware.fp32_flops);
+  return aic_kernel_us(self, CONVERTED * tokens * h) + LEAST_US +
+         fmax(products, memory_us(self, 4 * (h * experts + tokens * (h + experts))));
+}
+
 /* `tokens` of each of the groups. Where groups have tokens of their own, hidden states are gathered
  * from all GPUs and the sums scattered back; else they are added up as in a dense layer. */
 static double experts_us(const AicLayers *self, double tokens) {
@@ -182,8 +201,7 @@ static double experts_us(const AicLayers *self, double tokens) {
   const bool narrow =
       self->engine->gathers_8bit && dtype_compute((Dtype)llm->expert_dtype) != DTYPE_BF16;
   double us = kernels_us(self, AIC_FFN, llm->expert_dtype, tokens) +
-              kernels_us(self, AIC_EXPERTS, llm->expert_dtype, tokens) +
-              aic_product_us(self, DTYPE_BF16, tokens, (double)llm->num_experts, h);
+              kernels_us(self, AIC_EXPERTS, llm->expert_dtype, tokens) + router_us(self, tokens);
   us += routed_us(self, all) * (is_fused(self) ? fused_share(llm, all) : 1);
   if (!is_fused(self)) us += shared_us(self, tokens);
   if (groups == 1) return us + all_reduce_us(self, tokens * h);

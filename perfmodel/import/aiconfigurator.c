@@ -327,6 +327,9 @@ static void set_assumptions(const Composing *self) {
   profile_set_fact(profile, "assumption_kernels",
                    arena_printf(arena, "not measured, 3 us and bytes over 0.8 of the bandwidth: %s",
                                 list_kernels(self)));
+  if (layers->llm.fp32_router)
+    profile_set_fact(profile, "assumption_router",
+                     "in 32 bits at 0.65 of the peak without tensor cores, 10 us at least");
   profile_set_fact(profile, "assumption_products",
                    "linear between measured sizes; wider or deeper than the largest as several of "
                    "equal size; slower than 1.3 of a larger one as that one; the head in bf16");
