@@ -72,10 +72,17 @@ static const char *option_usage(const OptionSpec *option, Arena *arena) {
   return option->value ? arena_printf(arena, "%s %s", option->key, option->value) : option->key;
 }
 
+/* Choices go on in a line of their own where they would be too wide. */
 static void print_option(const OptionSpec *option, int width, Arena *arena) {
-  printf("  %-*s  %s", width, option_usage(option, arena), option->help);
-  for (int i = 0; option->choices && option->choices[i]; i++)
-    printf("%s%s", i ? ", " : ": ", option->choices[i]);
+  enum { WIDEST = 100 };
+  const int indent = 2 + width + 2;
+  int column = printf("  %-*s  %s", width, option_usage(option, arena), option->help);
+  for (int i = 0; option->choices && option->choices[i]; i++) {
+    const char *choice = option->choices[i];
+    column += printf("%s", i ? "," : ":");
+    if (column + 2 + (int)strlen(choice) > WIDEST - 1) column = printf("\n%*s", indent - 1, "") - 1;
+    column += printf(" %s", choice);
+  }
   if (option->fallback) printf("  [%s]", option->fallback);
   putchar('\n');
 }

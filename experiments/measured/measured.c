@@ -4,6 +4,7 @@
 #include "sim/base/units.h"
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #define SET(name) extern const MeasuredSet measured_##name;
 #include "experiments/measured/sets.def"
@@ -103,8 +104,12 @@ static void mark_fitted(MeasuredPoint *point) {
 
 /* ---- Loading ---- */
 
+/* Whether `asked`, where it is said, is in the text, in letters of either case. */
 static bool suits(const char *asked, const char *has) {
-  return !asked || strstr(has, asked) != NULL;
+  const size_t length = asked ? strlen(asked) : 0;
+  for (; strlen(has) >= length; has++)
+    if (length == 0 || strncasecmp(has, asked, length) == 0) return true;
+  return false;
 }
 
 static bool is_asked_for(const MeasuredOptions *options, const MeasuredPoint *point) {
