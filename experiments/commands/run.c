@@ -210,7 +210,7 @@ const Command command_run = {
     .operands = "CONFIG",
     .options = options,
     .size = sizeof(Options),
-    .example = "tandem run experiments/examples/quickstart.yaml --set pools.decode.count=3",
+    .example = "tandem run experiments/examples/quickstart.yaml --set pools.serve.count=2",
     .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
                   "  4 the environment lacks something, 130 interrupted",
     .initial = &(const Options){.seed = -1, .tie_seed = -1},

@@ -105,7 +105,7 @@ const Command command_validate = {
     .size = sizeof(Options),
     .notes = "One device stands for all machines, one after another, and runs one shard: it has\n"
              "no all-reduces. Errors of iterations are of the batches that were really run.",
-    .example = "tandem validate experiments/examples/quickstart.yaml --backend cuda \\\n"
+    .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda \\\n"
                "    --set perfmodel=h200.yaml --set 'workload.duration=10 s'",
     .exit_codes = "0 done, 2 wrong usage, 3 bad input, or too large for the device,\n"
                   "  4 the environment lacks something, 130 interrupted",

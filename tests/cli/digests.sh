@@ -26,21 +26,22 @@ run_named() {
   case $1 in
   swarm) run_swarm ;;
   seesaw | chat) run "$1" --set workload.requests=300 ;;
+  quickstart) run "$1" --set workload.requests=200 ;;
   continuous)
-    run quickstart --set policies.batcher=continuous --set policies.transfer=serialized
+    run splitwise-small --set policies.batcher=continuous --set policies.transfer=serialized
     ;;
-  sarathi) run quickstart --set policies.batcher=sarathi --set policies.transfer=chunked ;;
+  sarathi) run splitwise-small --set policies.batcher=sarathi --set policies.transfer=chunked ;;
   tetriinfer)
-    run quickstart --set policies.batcher=tetriinfer --set policies.predictor=buckets \
+    run splitwise-small --set policies.batcher=tetriinfer --set policies.predictor=buckets \
       --set policies.dispatcher=power_of_two --set policies.pool=tetriinfer_flip \
       --set workload.arrivals.rate='2 /s'
     ;;
   pipeline)
-    run quickstart --set pools.prefill.pipeline_parallel_size=2 \
+    run splitwise-small --set pools.prefill.pipeline_parallel_size=2 \
       --set pools.prefill.tensor_parallel_size=4
     ;;
   sessions)
-    run quickstart --set workload.closed_loop='{clients: 40}' \
+    run splitwise-small --set workload.closed_loop='{clients: 40}' \
       --set workload.sessions='{turns: {exponential: {mean: 4}}, think_time: {constant: 2 s}}'
     ;;
   recompute | swap | pie)

@@ -320,8 +320,9 @@ Test(config, the_digest_covers_the_files_that_are_named) {
 }
 
 Test(config, every_example_is_in_order) {
-  static const char *const names[] = {"quickstart", "splitwise-hh", "splitwise-sim", "azure-conv",
-                                      "seesaw",     "azure-code",   "chat",          "mooncake"};
+  static const char *const names[] = {
+      "quickstart", "splitwise-small", "splitwise-hh", "splitwise-sim", "azure-conv",
+      "seesaw",     "azure-code",      "chat",         "mooncake"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     Config config;
     const char *file = arena_printf(&arena, "%s/experiments/examples/%s.yaml",
