@@ -70,8 +70,8 @@ static void check_waiting(MeasuredPoint *point, const InferenceXRow *row) {
                            "given");
 }
 
-static void take_row(Measured *self, const MeasuredSet *set, const InferenceXRow *row) {
-  MeasuredPoint *point = measured_add(self, set);
+static void take_row(Measured *self, MeasuredPoint *point, const void *row_) {
+  const InferenceXRow *row = row_;
   point->id = row->id;
   point->engine = row->backend;
   point->model = row->model_path;
@@ -93,16 +93,9 @@ static void take_row(Measured *self, const MeasuredSet *set, const InferenceXRow
 }
 
 static int load(Measured *self, const MeasuredSet *set, const char *path, Diag *diag) {
-  Csv csv;
   InferenceXRow row = {0};
-  if (csv_open(&csv, path, self->arena, diag) || csv_header(&csv, columns, false, diag)) return -1;
   const size_t first = self->n_points;
-  int status, failed = 0;
-  while ((status = csv_next(&csv, &row, diag)) != 0)
-    if (status > 0)
-      take_row(self, set, &row);
-    else
-      failed = -1;
+  const int status = measured_add_rows(self, set, path, columns, &row, take_row, diag);
   inferencex_find_workers(self, first);
   inferencex_find_speculation(self, first);
   for (size_t i = first; i < self->n_points; i++) {
@@ -110,7 +103,7 @@ static int load(Measured *self, const MeasuredSet *set, const char *path, Diag *
     if (!point->why)
       point->measured[MEASURED_THROUGHPUT] = measured_loop_throughput(point, point->measured);
   }
-  return failed;
+  return status;
 }
 
 const MeasuredSet measured_inferencex = {

@@ -42,6 +42,19 @@ MeasuredPoint *measured_add(Measured *self, const MeasuredSet *set) {
   return point;
 }
 
+int measured_add_rows(Measured *self, const MeasuredSet *set, const char *path,
+                      const CsvColumn *columns, void *row, MeasuredTake *take, Diag *diag) {
+  Csv csv;
+  if (csv_open(&csv, path, self->arena, diag) || csv_header(&csv, columns, false, diag)) return -1;
+  int failed = 0;
+  for (int status; (status = csv_next(&csv, row, diag)) != 0;)
+    if (status > 0)
+      take(self, measured_add(self, set), row);
+    else
+      failed = -1;
+  return failed;
+}
+
 void measured_refuse(MeasuredPoint *point, const char *why) {
   if (!point->why) point->why = why;
 }

@@ -6,7 +6,6 @@
  * whole requests as there is KV memory for, rounded up. KV is fp8 in these checkpoints. */
 #include "experiments/config/config.h"
 #include "experiments/measured/set.h"
-#include "sim/base/csv.h"
 #include <math.h>
 #include <string.h>
 
@@ -90,8 +89,8 @@ static bool read_row(Measured *self, MeasuredPoint *point, const Row *row) {
   return true;
 }
 
-static void take_row(Measured *self, const MeasuredSet *set, const Row *row) {
-  MeasuredPoint *point = measured_add(self, set);
+static void take_row(Measured *self, MeasuredPoint *point, const void *row_) {
+  const Row *row = row_;
   point->id = arena_printf(self->arena, "%s_%s_tp%s_%s_%sx%s", row->model, row->gpu, row->tp,
                            row->weights, row->isl, row->osl);
   point->engine = "trtllm";
@@ -104,16 +103,8 @@ static void take_row(Measured *self, const MeasuredSet *set, const Row *row) {
 }
 
 static int load(Measured *self, const MeasuredSet *set, const char *path, Diag *diag) {
-  Csv csv;
   Row row = {0};
-  if (csv_open(&csv, path, self->arena, diag) || csv_header(&csv, columns, false, diag)) return -1;
-  int status, failed = 0;
-  while ((status = csv_next(&csv, &row, diag)) != 0)
-    if (status > 0)
-      take_row(self, set, &row);
-    else
-      failed = -1;
-  return failed;
+  return measured_add_rows(self, set, path, columns, &row, take_row, diag);
 }
 
 const MeasuredSet measured_perf_overview = {

@@ -2,6 +2,7 @@
 #ifndef EXPERIMENTS_MEASURED_SET_H
 #define EXPERIMENTS_MEASURED_SET_H
 #include "experiments/measured/measured.h"
+#include "sim/base/csv.h"
 
 typedef struct MeasuredSet {
   const char *name;
@@ -12,6 +13,12 @@ typedef struct MeasuredSet {
 
 /* A new point of a set, with nothing measured. */
 MeasuredPoint *measured_add(Measured *self, const MeasuredSet *set);
+/* Fills a new point of a set from a row of its table. */
+typedef void MeasuredTake(Measured *self, MeasuredPoint *point, const void *row);
+/* A point for each row of the table `path`, which `row`, zeroed, is filled from in turn. 0, or −1
+ * with entries; columns beside these are passed over. */
+int measured_add_rows(Measured *self, const MeasuredSet *set, const char *path,
+                      const CsvColumn *columns, void *row, MeasuredTake *take, Diag *diag);
 /* The first reason why it cannot be simulated stays. */
 void measured_refuse(MeasuredPoint *point, const char *why);
 
