@@ -165,7 +165,7 @@ Test(diag, hints_offer_the_nearest_name_or_list_a_few) {
       {"aaab", MANY, "did you mean 'aaaa'?"},
       {"zzzz", MANY, "choose from 'aaaa', 'bbbb', 'cccc', 'dddd', 'eeee' and 8 more"},
       {"h100", MACHINES,
-       "choose from 'dgx-h100', 'h100-x8', 'dgx-h100-capped', 'a100', 'a10-x4' "
+       "choose from 'h100-x8', 'dgx-h100', 'dgx-h100-capped', 'a100', 'a10-x4' "
        "and 4 more"},
       {"capped", MACHINES, "did you mean 'dgx-h100-capped'?"},
       {"zzzz", NONE, NULL},
