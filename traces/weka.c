@@ -94,9 +94,9 @@ static int weka_index(const Line *line, TraceIndex *index, Diag *diag) {
 const TraceFormat format_weka = {
     .name = "weka",
     .help = "sessions of agents, JSON lines with blocks of 64 tokens; seconds are kept",
-    .time = {.name = "t"},
-    .prompt = {.name = "in"},
-    .output = {.name = "out"},
+    .forms = TRACE_JSON,
+    .columns = {"t", "in", "out"},
+    .clock = CLOCK_S,
     .read_time = field_seconds,
     .time_is = FIELD_SECONDS_IS,
     .mark = "requests",

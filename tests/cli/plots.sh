@@ -122,6 +122,7 @@ is_png budgets.png
 
 rejects 3 "$tandem" plot rates map.db -o none.png
 says "'map.db' holds nothing for the figure 'rates'"
+says 'it draws: Slowdowns over the arrival rate, by design: the points of sweeps whose axes'
 [ ! -e none.png ] || fail 'a picture of nothing'
 rejects 2 "$tandem" plot heat map.db -o none.png
 says "unknown figure 'heat'"
