@@ -6,6 +6,7 @@
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/moving.h"
+#include "sim/parts.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/scheduling.h"
@@ -139,6 +140,7 @@ Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *sha
   run->part = 1;
   Tick ticks = engine_iteration_ticks(self, machine, shape, 0);
   ticks += prediction_ticks(self, machine, ticks);
+  if (self->keeps_parts) parts_prefills_begin(self, machine, shape, ticks);
   run->series = run->compute = (Series){.first = ticks};
   run->tokens = shape->logit_seqs - machine->padding.decode_seqs;
   if (machine->moves_kv) {
@@ -292,6 +294,7 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
   machine->activity = ACTIVITY_IDLE;
   engine_mark(self, machine, MARK_BEGIN);
+  if (self->keeps_parts) parts_iterations_end(self, machine, prefills);
   bool changes = true;
   if (machine->scheduler) {
     changes = scheduler_end(self, machine, prefills);

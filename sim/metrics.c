@@ -10,6 +10,17 @@ const HistogramSpec metrics_histograms[METRICS_HISTOGRAMS] = {
 #include "sim/metrics.def"
 };
 
+#define LATE_TTFT false
+#define LATE_TPOT true
+
+bool cause_is_late(Cause cause) {
+  static const bool late[CAUSES] = {
+#define REQUEST_PART(phase, name, meaning) LATE_##phase,
+#include "sim/metrics.def"
+  };
+  return late[cause];
+}
+
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
   for (int i = 0; i < METRICS_HISTOGRAMS; i++)

@@ -30,6 +30,19 @@ static void choose(SimConfig *config, PolicyKind kind, const Named *named, Arena
   diag_done(&diag);
 }
 
+/* All time of a request has gone somewhere; one that is cancelled or turned away has no E2E. */
+static int check_parts(void *context, const RequestRecord *record, const Metrics *so_far,
+                       Diag *diag) {
+  (void)context, (void)so_far, (void)diag;
+  if (record->last_token_at < 0) return 0;
+  Tick sums[2] = {0, 0};
+  for (Cause cause = 0; cause < CAUSES; cause++)
+    sums[cause_is_late(cause)] += record->parts->of[cause];
+  assert(sums[0] == record->first_token_at - record->arrived_at);
+  assert(sums[1] == record->last_token_at - record->first_token_at);
+  return 0;
+}
+
 /* Runs with the audit on and returns the event log without its header. */
 static char *run(SimConfig *config, const Named *policies, const TraceRow *rows, int n_rows,
                  Arena *arena) {
@@ -38,7 +51,8 @@ static char *run(SimConfig *config, const Named *policies, const TraceRow *rows,
   config->trace = &trace.source;
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     choose(config, (PolicyKind)kind, &policies[kind], arena);
-  config->audit = true;
+  config->audit = config->keeps_parts = true;
+  config->on_request = check_parts;
   config->event_log = tmpfile();
   assert(config->event_log);
   Diag diag;

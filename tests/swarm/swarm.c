@@ -95,15 +95,22 @@ static const char *const count_names[COUNTS] = {
     [COUNT_STEP_EVENTS] = "events with --step",
 };
 
+static const char *const cause_names[CAUSES] = {
+#define REQUEST_PART(phase, name, meaning) #name,
+#include "sim/metrics.def"
+};
+
 typedef struct Tally {
   uint64_t counts[COUNTS];
-  uint64_t outcomes; // of all clusters, whatever their order
+  uint64_t causes[CAUSES]; // requests that spent time for each
+  uint64_t outcomes;       // of all clusters, whatever their order
 } Tally;
 
 /* One run of a cluster. */
 typedef struct Trial {
   SimResult result;
-  RequestRecord *records; // [n_rows] by id
+  RequestRecord *records; // [n_rows] by id, without
+  TimeParts *parts;       // [n_rows] where their time went
   int n_reported;
 } Trial;
 
@@ -113,6 +120,8 @@ static int keep_record(void *context, const RequestRecord *record, const Metrics
   (void)diag;
   Trial *trial = context;
   trial->records[record->id] = *record;
+  trial->records[record->id].parts = NULL;
+  if (record->parts) trial->parts[record->id] = *record->parts;
   trial->n_reported++;
   return 0;
 }
@@ -122,10 +131,12 @@ static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, b
                        uint64_t tie_seed, Arena *arena) {
   Trial *trial = ARENA_NEW(arena, Trial);
   trial->records = ARENA_ARRAY(arena, RequestRecord, cluster->workload.n_rows);
+  trial->parts = ARENA_ARRAY(arena, TimeParts, cluster->workload.n_rows);
   SimConfig config = cluster->config;
   config.step = step;
   config.tie_seed = tie_seed;
   config.audit = true;
+  config.keeps_parts = tie_seed == 0;
   config.timeline_interval = timed && config.n_groups > 0 ? TIMELINE_INTERVAL : 0;
   config.slo_reference = &cluster->models[0];
   config.on_request = keep_record;
@@ -162,6 +173,21 @@ static const char *check_cancelled(const RequestRecord *record, const TraceRow *
   const Tick patience = first ? row->first_token_patience : row->patience;
   if (patience == 0 || waited < patience) return "a client gave up too early";
   if (first && record->first_token_at >= 0) return "a first token came that was not waited for";
+  return NULL;
+}
+
+/* What is booked of a request is all its time, that before its first token apart. */
+static const char *check_parts(const RequestRecord *record, const TimeParts *parts) {
+  Tick sums[2] = {0, 0};
+  for (Cause cause = 0; cause < CAUSES; cause++) {
+    if (parts->of[cause] < 0) return "a part of a request's time is negative";
+    sums[cause_is_late(cause)] += parts->of[cause];
+  }
+  const Tick end = record->cancelled ? record->cancelled_at : record->last_token_at;
+  if (!record->rejected && sums[0] + sums[1] != end - record->arrived_at)
+    return "the parts of a request do not add up to its time";
+  if (record->first_token_at >= 0 && sums[0] != record->first_token_at - record->arrived_at)
+    return "the parts of a request do not add up to its TTFT";
   return NULL;
 }
 
@@ -252,7 +278,8 @@ static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
   return NULL;
 }
 
-static const char *check_books(const Cluster *cluster, const Trial *trial) {
+/* `parted`: the parts of requests were kept. */
+static const char *check_books(const Cluster *cluster, const Trial *trial, bool parted) {
   const char *wrong = NULL;
   if (!trial) return "the run failed";
   const SimResult *result = &trial->result;
@@ -267,6 +294,7 @@ static const char *check_books(const Cluster *cluster, const Trial *trial) {
   if ((wrong = check_latencies(cluster, trial))) return wrong;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     wrong = check_request(&trial->records[i], &cluster->workload.rows[i]);
+    if (!wrong && parted) wrong = check_parts(&trial->records[i], &trial->parts[i]);
     if (wrong) return wrong;
   }
   return check_tokens(cluster, trial);
@@ -279,7 +307,10 @@ static const char *check_same(const Cluster *cluster, const Trial *a, const Tria
   const char *wrong = compare_results(&a->result, &b->result);
   if (!wrong && a->n_reported != b->n_reported) wrong = "the number of records differs";
   for (int i = 0; !wrong && i < cluster->workload.n_rows; i++)
-    if (!same_record(&a->records[i], &b->records[i])) wrong = "the record of a request differs";
+    if (!same_record(&a->records[i], &b->records[i]))
+      wrong = "the record of a request differs";
+    else if (memcmp(&a->parts[i], &b->parts[i], sizeof a->parts[i]) != 0)
+      wrong = "where the time of a request went differs";
   return wrong;
 }
 
@@ -348,6 +379,12 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
   for (int i = 0; i < COUNTS; i++)
     tally->counts[i] += counts[i];
   tally_groups(tally, result);
+}
+
+static void tally_causes(Tally *tally, const Trial *trial, int n_rows) {
+  for (int i = 0; i < n_rows; i++)
+    for (Cause cause = 0; cause < CAUSES; cause++)
+      tally->causes[cause] += trial->parts[i].of[cause] > 0;
 }
 
 /* Goes through the layers of every iteration, or no longer; false where there are none to go
@@ -423,19 +460,20 @@ static const char *check_warm_up(Cluster *cluster, uint64_t seed, const Trial *f
 
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
   const Trial *first = run(cluster, false, true, 0, arena);
-  const char *wrong = check_books(cluster, first);
+  const char *wrong = check_books(cluster, first, true);
   if (wrong) return wrong;
   if ((wrong = check_same(cluster, first, run(cluster, false, false, 0, arena))))
     return arena_printf(arena, "run again, %s", wrong);
   const Trial *stepped = run(cluster, true, true, 0, arena);
   if ((wrong = check_same(cluster, first, stepped)))
     return arena_printf(arena, "stepped, %s", wrong);
-  if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
+  if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena), false)))
     return arena_printf(arena, "with other ties, %s", wrong);
   if ((wrong = check_warm_up(cluster, seed, first, arena))) return wrong;
   if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;
   if ((wrong = check_clients(cluster, seed, tally, arena))) return wrong;
   tally_add(tally, &first->result, &stepped->result);
+  tally_causes(tally, first, cluster->workload.n_rows);
   tally->outcomes +=
       hash_fold(seed, outcome_of(&first->result, first->records, cluster->workload.n_rows));
   if (!cluster->exact || first->result.metrics.transfers > 0 ||
@@ -493,6 +531,8 @@ static int try_in_child(uint64_t seed, uint64_t n, Output output, Tally *tally) 
   if (waitpid(child, &status, 0) < 0) abort();
   for (int i = 0; told && i < COUNTS; i++)
     tally->counts[i] += met.counts[i];
+  for (int i = 0; told && i < CAUSES; i++)
+    tally->causes[i] += met.causes[i];
   if (told) tally->outcomes += met.outcomes;
   return status;
 }
@@ -544,6 +584,10 @@ static bool report(const Tally *tally, uint64_t clusters, uint64_t failures) {
   for (int i = 0; i < COUNTS; i++) {
     printf("  %12" PRIu64 " %s\n", tally->counts[i], count_names[i]);
     all_met &= tally->counts[i] > 0;
+  }
+  for (Cause cause = 0; cause < CAUSES; cause++) {
+    printf("  %12" PRIu64 " requests with time for %s\n", tally->causes[cause], cause_names[cause]);
+    all_met &= tally->causes[cause] > 0;
   }
   printf("  outcomes %016" PRIx64 "\n", tally->outcomes);
   return all_met;
