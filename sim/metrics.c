@@ -10,16 +10,13 @@ const HistogramSpec metrics_histograms[METRICS_HISTOGRAMS] = {
 #include "sim/metrics.def"
 };
 
-#define LATE_TTFT false
-#define LATE_TPOT true
+#define IS_LATE_TTFT false
+#define IS_LATE_TPOT true
 
-bool cause_is_late(Cause cause) {
-  static const bool late[CAUSES] = {
-#define REQUEST_PART(phase, name, meaning) LATE_##phase,
+const CauseRow metrics_causes[CAUSES] = {
+#define REQUEST_PART(phase, name, meaning) {#name, IS_LATE_##phase},
 #include "sim/metrics.def"
-  };
-  return late[cause];
-}
+};
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};

@@ -50,8 +50,12 @@ typedef struct TimeParts {
   int64_t chunks;  // iterations that computed tokens of its prompt
 } TimeParts;
 
-/* Whether a cause is of the time after the first token. */
-bool cause_is_late(Cause cause);
+typedef struct CauseRow {
+  const char *name;
+  bool is_late; // of the time after the first token
+} CauseRow;
+
+extern const CauseRow metrics_causes[CAUSES];
 
 /* One finished request, for tables of requests. Times are -1 when they never came. */
 typedef struct RequestRecord {

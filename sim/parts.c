@@ -238,7 +238,7 @@ static void audit_request(const Engine *self, RequestIx ix) {
   Tick sums[2] = {0, 0};
   for (Cause cause = 0; cause < CAUSES; cause++) {
     assert(parts->booked.of[cause] >= 0);
-    sums[cause_is_late(cause)] += parts->booked.of[cause];
+    sums[metrics_causes[cause].is_late] += parts->booked.of[cause];
   }
   assert(parts->since <= self->now && sums[0] + sums[1] == parts->since - request->arrived_at);
   assert(sums[1] == 0 || sums[0] == request->first_token_at - request->arrived_at);

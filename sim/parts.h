@@ -23,8 +23,8 @@ void parts_begin(Engine *self, RequestIx request);
 void parts_enter(Engine *self, RequestIx request, RequestState to);
 /* From now on it waits for another reason. */
 void parts_wait(Engine *self, RequestIx request, Cause cause);
-/* A chunk of `tokens` of it after `past` others ends with the iteration of its machine; `last` makes
- * a token. */
+/* A chunk of `tokens` of it, after `past` others, ends with the iteration of its machine; if it is
+ * the `last` it makes a token. */
 void parts_chunk_ended(Engine *self, const Machine *machine, RequestIx request, int64_t tokens,
                        int64_t past, bool last);
 /* What is computed of its prompt is lost. */

@@ -7,6 +7,7 @@
 #include "perfmodel/finder.h"
 #include "perfmodel/llm.h"
 #include "tests/array_trace.h"
+#include "tests/time_parts.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,16 +31,10 @@ static void choose(SimConfig *config, PolicyKind kind, const Named *named, Arena
   diag_done(&diag);
 }
 
-/* All time of a request has gone somewhere; one that is cancelled or turned away has no E2E. */
 static int check_parts(void *context, const RequestRecord *record, const Metrics *so_far,
                        Diag *diag) {
   (void)context, (void)so_far, (void)diag;
-  if (record->last_token_at < 0) return 0;
-  Tick sums[2] = {0, 0};
-  for (Cause cause = 0; cause < CAUSES; cause++)
-    sums[cause_is_late(cause)] += record->parts->of[cause];
-  assert(sums[0] == record->first_token_at - record->arrived_at);
-  assert(sums[1] == record->last_token_at - record->first_token_at);
+  assert(!time_parts_check(record, record->parts));
   return 0;
 }
 

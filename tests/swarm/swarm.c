@@ -17,6 +17,7 @@
 #include "tests/swarm/cluster.h"
 #include "tests/swarm/compare.h"
 #include "tests/swarm/outcome.h"
+#include "tests/time_parts.h"
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -95,11 +96,6 @@ static const char *const count_names[COUNTS] = {
     [COUNT_STEP_EVENTS] = "events with --step",
 };
 
-static const char *const cause_names[CAUSES] = {
-#define REQUEST_PART(phase, name, meaning) #name,
-#include "sim/metrics.def"
-};
-
 typedef struct Tally {
   uint64_t counts[COUNTS];
   uint64_t causes[CAUSES]; // requests that spent time for each
@@ -173,21 +169,6 @@ static const char *check_cancelled(const RequestRecord *record, const TraceRow *
   const Tick patience = first ? row->first_token_patience : row->patience;
   if (patience == 0 || waited < patience) return "a client gave up too early";
   if (first && record->first_token_at >= 0) return "a first token came that was not waited for";
-  return NULL;
-}
-
-/* What is booked of a request is all its time, that before its first token apart. */
-static const char *check_parts(const RequestRecord *record, const TimeParts *parts) {
-  Tick sums[2] = {0, 0};
-  for (Cause cause = 0; cause < CAUSES; cause++) {
-    if (parts->of[cause] < 0) return "a part of a request's time is negative";
-    sums[cause_is_late(cause)] += parts->of[cause];
-  }
-  const Tick end = record->cancelled ? record->cancelled_at : record->last_token_at;
-  if (!record->rejected && sums[0] + sums[1] != end - record->arrived_at)
-    return "the parts of a request do not add up to its time";
-  if (record->first_token_at >= 0 && sums[0] != record->first_token_at - record->arrived_at)
-    return "the parts of a request do not add up to its TTFT";
   return NULL;
 }
 
@@ -294,7 +275,7 @@ static const char *check_books(const Cluster *cluster, const Trial *trial, bool 
   if ((wrong = check_latencies(cluster, trial))) return wrong;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     wrong = check_request(&trial->records[i], &cluster->workload.rows[i]);
-    if (!wrong && parted) wrong = check_parts(&trial->records[i], &trial->parts[i]);
+    if (!wrong && parted) wrong = time_parts_check(&trial->records[i], &trial->parts[i]);
     if (wrong) return wrong;
   }
   return check_tokens(cluster, trial);
@@ -586,7 +567,8 @@ static bool report(const Tally *tally, uint64_t clusters, uint64_t failures) {
     all_met &= tally->counts[i] > 0;
   }
   for (Cause cause = 0; cause < CAUSES; cause++) {
-    printf("  %12" PRIu64 " requests with time for %s\n", tally->causes[cause], cause_names[cause]);
+    printf("  %12" PRIu64 " requests with time for %s\n", tally->causes[cause],
+           metrics_causes[cause].name);
     all_met &= tally->causes[cause] > 0;
   }
   printf("  outcomes %016" PRIx64 "\n", tally->outcomes);
