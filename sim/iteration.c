@@ -6,6 +6,7 @@
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/moving.h"
+#include "sim/observing.h"
 #include "sim/parts.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
@@ -138,6 +139,7 @@ Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *sha
   run->began_at = run->part_began_at = self->now;
   run->done = run->booked = 0;
   run->part = 1;
+  engine_observe_begin(self, machine, shape, false);
   Tick ticks = engine_iteration_ticks(self, machine, shape, 0);
   ticks += prediction_ticks(self, machine, ticks);
   if (self->keeps_parts) parts_prefills_begin(self, machine, shape, ticks);
@@ -292,6 +294,7 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   const bool resized = machine->moves_kv && engine_advance_tier(self, machine);
   const bool prefills = machine->activity == ACTIVITY_PREFILL;
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
+  engine_observe_end(self, machine, prefills ? 1 : machine->run.done);
   machine->activity = ACTIVITY_IDLE;
   engine_mark(self, machine, MARK_BEGIN);
   if (self->keeps_parts) parts_iterations_end(self, machine, prefills);
