@@ -374,24 +374,8 @@ static void tally_causes(Tally *tally, const Trial *trial, int n_rows) {
       tally->causes[cause] += trial->parts[i].of[cause] > 0;
 }
 
-/* Goes through the layers of every iteration, or no longer; false where there are none to go
- * through. */
-static bool flip_layers(Cluster *cluster, Arena *arena) {
-  PolicyChoice *choice = &cluster->config.policies[POLICY_KVTIER];
-  const OptionSpec *spec = choice->policy->options;
-  while (spec && spec->key && strcmp(spec->key, "layers") != 0)
-    spec++;
-  if (!spec || !spec->key) return false;
-  char *state = arena_alloc(arena, choice->policy->state_size);
-  memcpy(state, choice->state, choice->policy->state_size);
-  bool *layers = (bool *)(state + spec->offset);
-  *layers = !*layers;
-  choice->state = state;
-  return true;
-}
-
 static const char *check_layers(Cluster *cluster, const Trial *first, Tally *tally, Arena *arena) {
-  if (!flip_layers(cluster, arena)) return NULL;
+  if (!cluster_flip_layers(cluster, arena)) return NULL;
   tally->counts[COUNT_LAYERED]++;
   const char *wrong = check_same(cluster, first, run(cluster, false, true, 0, arena));
   return wrong ? arena_printf(arena, "layer by layer, %s", wrong) : NULL;
