@@ -10,16 +10,16 @@ static const struct {
   const char *name;
   int64_t per_second; // 0: a date
 } clocks[CLOCKS] = {
-    [CLOCK_AUTO] = {"a date such as '2024-05-10T12:00:00Z', or a number", 0},
-    [CLOCK_ISO] = {"a date and time such as '2024-05-10 12:00:00.25'", 0},
-    [CLOCK_S] = {"seconds", 1},
-    [CLOCK_MS] = {"milliseconds", 1000},
-    [CLOCK_US] = {"microseconds", 1000000},
-    [CLOCK_NS] = {"nanoseconds", 1000000000},
-    [CLOCK_EPOCH_S] = {"seconds since 1970", 1},
-    [CLOCK_EPOCH_MS] = {"milliseconds since 1970", 1000},
-    [CLOCK_EPOCH_US] = {"microseconds since 1970", 1000000},
-    [CLOCK_EPOCH_NS] = {"nanoseconds since 1970", 1000000000},
+    [CLOCK_AUTO] = {"a date such as '2024-05-10T12:00:00Z' or a number", 0},
+    [CLOCK_ISO] = {"a time such as '2023-11-16 18:15:46.6805900'", 0},
+    [CLOCK_S] = {"a number of seconds", 1},
+    [CLOCK_MS] = {"a number of milliseconds", 1000},
+    [CLOCK_US] = {"a number of microseconds", 1000000},
+    [CLOCK_NS] = {"a number of nanoseconds", 1000000000},
+    [CLOCK_EPOCH_S] = {"a number of seconds", 1},
+    [CLOCK_EPOCH_MS] = {"a number of milliseconds", 1000},
+    [CLOCK_EPOCH_US] = {"a number of microseconds", 1000000},
+    [CLOCK_EPOCH_NS] = {"a number of nanoseconds", 1000000000},
 };
 
 const char *const clock_choices[] = {"auto",    "iso8601",  "s",        "ms",       "us", "ns",

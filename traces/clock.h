@@ -25,7 +25,7 @@ extern const char *const clock_choices[]; // as TraceClock, NULL-terminated
 TraceClock clock_of(Field field);
 /* Whether the first row arrives at 0. */
 bool clock_is_wall(TraceClock clock);
-/* "seconds since 1970"; "'timestamp' must be …" in a message. */
+/* "a number of seconds": "'timestamp' must be …" in a message. */
 const char *clock_name(TraceClock clock);
 /* False when it is not written so; not of CLOCK_AUTO. */
 bool clock_read(TraceClock clock, Field field, TraceTime *ret_time);

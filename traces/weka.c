@@ -52,7 +52,7 @@ static int add_requests(const Session *self, Field list, Tick from, int depth) {
     if (json_object(&inner, keys, KEYS, values) || read_start(self, row, values[T], from, &at))
       return -1;
     if (!field_is(values[TYPE], "\"subagent\"")) {
-      trace_index_add(self->index, at, row);
+      trace_index_add(self->index, (TraceTime){at / TICKS_PER_SECOND, at % TICKS_PER_SECOND}, row);
       continue;
     }
     if (!values[REQUESTS].text)

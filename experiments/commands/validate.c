@@ -108,15 +108,13 @@ const Command command_validate = {
     .options = options,
     .size = sizeof(Options),
     .notes =
-        "One device stands for all machines, one after another, and runs one shard: it has\n"
-        "no all-reduces. Errors of iterations are of the batches that were really run. It is met\n"
-        "when each latency is within --within, and worthless when the device's own times\n"
-        "moved by more.",
+        "One device runs one shard, for all machines in turn, without all-reduces. It is met "
+        "when each\nlatency is within --within; worthless when the device's own times moved by "
+        "more meanwhile.",
     .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda \\\n"
                "    --set perfmodel=h200.yaml --set 'workload.duration=10 s'",
-    .exit_codes =
-        "0 met, 1 not met, or worthless, 2 wrong usage, 3 bad input, or too large for the device,\n"
-        "  4 the environment lacks something, 130 interrupted",
+    .exit_codes = "0 met, 1 not met or worthless, 2 usage, 3 bad input, 4 environment, 130 "
+                  "interrupted",
     .initial = &(const Options){.seed = -1},
     .run = run_validate,
 };
