@@ -1,7 +1,7 @@
 /* Logs of vLLM 0.19 that LLMServingSim's authors keep (casys-kaist/LLMServingSim): a folder
  * GPU_MODEL with what the engine noted of each request, and with how it was started.
  *
- *   requests.csv    request,arrival_s,input_tokens,output_tokens,queued_s,…,first_token_s,last_token_s
+ *   requests.csv    request,arrival_s,input_tokens,output_tokens,queued_s,…,last_token_s
  *   vllm_meta.json  engine_kwargs, and in newer ones the kv_cache that the engine found room for
  *
  * A request is a point; those of a log are one run, with the arrivals that there were. The client's
