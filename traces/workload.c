@@ -57,7 +57,7 @@ const OptionSpec workload_replay_options[] = {
      .help = "passes over the trace"},
     PATIENCE_ROW,
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many"},
+     .help = "stop after so many", .also = "num_prompts num_requests"},
     CLOSED_LOOP_ROW,
     PRIORITIES_ROW,
     {0}};
@@ -78,7 +78,7 @@ const OptionSpec workload_synthetic_options[] = {
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
      .help = "arrivals end here"},
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many"},
+     .help = "stop after so many", .also = "num_prompts num_requests"},
     PATIENCE_ROW,
     {"seed", OPTION_INT, AT(config.seed), .max = INFINITY,
      .help = "of arrivals and lengths; absent: the run's"},
@@ -91,7 +91,7 @@ const OptionSpec workload_arrival_options[] = {
     {"process", OPTION_CHOICE, offsetof(WorkloadConfig, arrivals), "poisson",
      .choices = process_choices, .help = "poisson, gamma, fixed or at_once"},
     {"rate", OPTION_RATE, offsetof(WorkloadConfig, rate), .min = RATE_MIN, .max = RATE_MAX,
-     .help = "mean rate; not with at_once"},
+     .help = "mean rate; not with at_once", .also = "rps qps request_rate"},
     {"cv", OPTION_REAL, offsetof(WorkloadConfig, cv), .min = 1e-3, .max = 100,
      .help = "coefficient of variation of gamma gaps"},
     {0}};

@@ -102,7 +102,7 @@ static int check_strict(const Run *run) {
 /* Says what of the trace is left out, and where prefix caches can find nothing. */
 static void note_trace(const Run *run, const TraceSource *trace) {
   if (trace->left_out > 0)
-    fprintf(stderr, "%s: %lld rows without a prompt or an output are left out\n",
+    fprintf(stderr, "%s: rows without a prompt or an output are left out: %lld\n",
             text_shown(run->config.workload.trace, run->arena), (long long)trace->left_out);
   if (!run->config.workload.trace || trace->names_tokens || !config_keeps_caches(&run->config))
     return;

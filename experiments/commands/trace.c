@@ -21,7 +21,7 @@ typedef struct Options {
 static const OptionSpec options[] = {
     {CLI_ROW("--trace-format", CHOICE, trace_format, "NAME", "of FILE"), .choices = format_choices,
      .fallback = "auto"},
-    CLI_TEXT("--columns", columns, "F=C,…",
+    CLI_TEXT("--columns", columns, "F=C,F=C",
              "arrival=C,prompt=C,output=C,session=C: names or numbers"),
     {CLI_ROW("--time", CHOICE, clock, "T", "how times are written"), .choices = clock_choices,
      .fallback = "auto"},
@@ -196,8 +196,10 @@ static int run_trace(Cli *cli) {
   Diag *diag = cli->diag;
   static void (*const printers[])(const TraceReport *) = {
       [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
+  const bool piped = strcmp(cli->operands[0], "-") == 0;
+  const char *path = piped ? "/dev/stdin" : cli->operands[0];
   TraceFile file;
-  if (trace_file_open(&file, cli->operands[0], &reading, arena, diag)) return EXIT_INPUT;
+  if (trace_file_open(&file, path, &reading, arena, diag)) return EXIT_INPUT;
   TraceSummary summary;
   Reuse reuse;
   summary_init(&summary, arena);
@@ -222,9 +224,9 @@ static int run_trace(Cli *cli) {
 const Command command_trace = {
     .name = "trace",
     .help = "what a trace file holds",
-    .summary = "Reads a trace of requests, which may be gzip, and prints how it is understood and "
-               "what it\nholds: span, rate, percentiles of lengths and gaps, what a prefix cache "
-               "could save.",
+    .summary =
+        "Reads a trace of requests, plain or gzip, - for standard input, and prints how it is\n"
+        "understood and what it holds: span, rate, lengths, gaps, what a prefix cache could save.",
     .operands = "FILE",
     .options = options,
     .size = sizeof(Options),

@@ -128,4 +128,13 @@ rejects 2 "$tandem" plot heat map.db -o none.png
 says "unknown figure 'heat'"
 rejects 2 "$tandem" plot rates map.db split.yaml -o none.png
 rejects 4 "$tandem" plot rates absent.db -o none.png
+
+# Where a picture cannot be, or not whole, is none, and nothing of it is on the terminal.
+rejects 4 "$tandem" plot rates rates.db -o no/where/none.svg
+says "there is no folder 'no'"
+if [ -w /dev/full ]; then
+  ln -s /dev/full full.svg
+  rejects 4 "$tandem" plot rates rates.db -o full.svg
+  says "cannot write 'full.svg'"
+fi
 finish

@@ -161,6 +161,7 @@ Test(workload, relative_paths_are_tried_beside_the_configuration) {
   name[-1] = '\0';
   cr_expect_str_eq(path_resolve(name, dir, &arena), path);
   cr_expect_str_eq(path_resolve(name, NULL, &arena), name);
+  cr_expect_str_eq(path_resolve(name, arena_printf(&arena, "%s/", dir), &arena), path);
   cr_expect_str_eq(path_resolve("nowhere.csv", dir, &arena), "nowhere.csv");
   cr_expect_str_eq(path_resolve(path, dir, &arena), path);
   unlink(path);
