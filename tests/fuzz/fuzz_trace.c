@@ -1,7 +1,8 @@
 /* Trace files of any bytes: the first says which format is stated ('0' none, '1' the first of
  * traces/formats.def, …), or, from 0x80 on, that columns 1 to 4 are named, whether rows are sorted,
- * and how times are written; the rest is the file. Whatever it holds, rows keep what trace.h promises,
- * an end with an error has an entry, one without has none, and a second reading finds the same. */
+ * and how times are written; the rest is the file. Whatever it holds, rows keep what trace.h
+ * promises, an end with an error has an entry, one without has none, and a second reading finds the
+ * same. */
 #include "traces/reuse.h"
 #include "traces/trace_file.h"
 #include <assert.h>

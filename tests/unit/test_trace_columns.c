@@ -211,7 +211,7 @@ Test(trace_columns, what_does_not_fit_is_located) {
     int line, column;
     const char *part;
   } cases[] = {
-      {"a,b,c\n1,2,3\n", 1, 1, "there is no column 'ts'"},
+      {"a,b,c\n1,2,3\n", 1, 1, "there is no column 'out'"},
       {"ts,in,out\n1,2\n", 2, 1, "expected 3 fields as in the header, found 2"},
       {"ts,in,out\nnow,2,3\n", 2, 1, "'ts' must be a date such as"},
       {"ts,in,out\n1,-2,3\n", 2, 3, "'in' must be a whole number"},
