@@ -41,6 +41,7 @@ typedef struct MeasuredScript {
   const char *weights;        // their format; NULL: what the precision says
   const char *kv_cache_dtype; // NULL: as the model has it
   int64_t max_num_batched_tokens, max_num_seqs;
+  const char *batcher; // what else its batcher is told, ", key: value"; NULL: nothing
 } MeasuredScript;
 
 typedef struct MeasuredPoint {
