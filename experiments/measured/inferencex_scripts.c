@@ -46,8 +46,8 @@ typedef struct Script {
   bool one_prompt; // at least a prompt and a token of each client
 } Script;
 
-/* `.field = value` for all that follows the names, `.precision` among them. What is before TTFT is fitted (fitted.def), or 5
- * ms, which is assumed. */
+/* `.field = value` for all that follows the names, `.precision` among them. What is before TTFT is
+ * fitted (fitted.def), or 5 ms, which is assumed. */
 #define SCRIPT(engine_, gpu_, model_, ...)                                                         \
   { .engine = engine_, .gpu = gpu_, .model = model_, __VA_ARGS__ }
 #define VLLM(before, ...)                                                                          \
@@ -69,7 +69,8 @@ static const Script scripts[] = {
     // these rows, so that they are no test of it.
     SCRIPT("trtllm", "h100", "Qwen3-235B",
            TRTLLM(5, NULL, .max_num_batched_tokens = 8192, .launches_free = true)),
-    SCRIPT("trtllm", "h100", NULL, TRTLLM(5, NULL, .max_num_batched_tokens = 8192)),
+    SCRIPT("trtllm", "h100", NULL, .row = "trtllm-1.0", .request_ms = 5,
+           .max_num_batched_tokens = 8192),
     SCRIPT("trtllm", "b200", "gpt-oss", TRTLLM(5, "fp8", .max_num_batched_tokens = 20000)),
     SCRIPT("trtllm", NULL, "DeepSeek", TRTLLM(165, "fp8", .one_prompt = true)),
     SCRIPT("trtllm", NULL, NULL, TRTLLM(5, "fp8", .max_num_batched_tokens = 16384)),
@@ -93,10 +94,19 @@ static int64_t budget_of(const Script *script, const MeasuredPoint *point) {
                                                              : script->max_num_batched_tokens;
 }
 
-/* What scripts choose by the load (dsr1_fp4_b200.sh, dsr1_fp8_b200.sh). */
+/* What scripts choose by the load (dsr1_fp4_b200.sh, dsr1_fp8_b200.sh, dsr1_fp8_b200_trt.sh,
+ * 70b_fp8_b200_trt_slurm.sh, 70b_fp4_b200_trt_slurm.sh). */
 static const char *batcher_of(const MeasuredPoint *point, const InferenceXRow *row) {
-  if (!point->split && row_is(row, "sglang", "DeepSeek") && strcmp(point->gpu, "b200_sxm") == 0)
-    return point->clients >= 16 ? ", scheduler_recv_interval: 30" : ", scheduler_recv_interval: 10";
+  const bool equal = point->prompt_tokens.written == 1024 && point->output_tokens.written == 1024;
+  const int64_t clients = point->clients;
+  if (point->split || strcmp(point->gpu, "b200_sxm") != 0) return NULL;
+  if (row_is(row, "sglang", "DeepSeek"))
+    return clients >= 16 ? ", scheduler_recv_interval: 30" : ", scheduler_recv_interval: 10";
+  if (row_is(row, "trtllm", "Llama-3.1-70B") && equal && strcmp(row->serve.tp_size, "8") != 0)
+    return ", batch_wait_timeout_iters: 20, batch_wait_max_tokens_ratio: 0.9";
+  if (row_is(row, "trtllm", "DeepSeek") && strcmp(point->precision, "fp8") == 0 && equal &&
+      clients >= 64 && point->pools[MEASURED_SERVE].attention == 1)
+    return ", batch_wait_timeout_iters: 40, batch_wait_max_tokens_ratio: 0.8";
   return NULL;
 }
 
