@@ -68,7 +68,7 @@ static const Script scripts[] = {
     // Its prompts of 128 tokens join faster than the launches of 94 layers took elsewhere: seen in
     // these rows, so that they are no test of it.
     SCRIPT("trtllm", "h100", "Qwen3-235B",
-           TRTLLM(5, NULL, .max_num_batched_tokens = 8192, .launches_free = true)),
+           TRTLLM(120, NULL, .max_num_batched_tokens = 8192, .launches_free = true)),
     SCRIPT("trtllm", "h100", NULL, .row = "trtllm-1.0", .request_ms = 5,
            .max_num_batched_tokens = 8192),
     SCRIPT("trtllm", "b200", "gpt-oss", TRTLLM(5, "fp8", .max_num_batched_tokens = 20000)),
