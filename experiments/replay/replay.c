@@ -54,12 +54,15 @@ static int find_run(Results *results, const char *run, int64_t *ret_run, Diag *d
 
 static const char *text_of(sqlite3_stmt *statement, int column, Arena *arena) {
   const char *text = (const char *)sqlite3_column_text(statement, column);
-  return text ? arena_copy(arena, text, strlen(text)) : NULL;
+  return text ? arena_copy(arena, text, strlen(text)) : "";
 }
 
 static int read_run(Results *results, int64_t run, Stored *ret_stored, Arena *arena, Diag *diag) {
-  static const char sql[] = "SELECT name, config, config_digest, digest, version, status, reason, "
-                            "epoch FROM run WHERE id = ?";
+  // A database from elsewhere may have NULL where the schema has none.
+  static const char sql[] =
+      "SELECT coalesce(name, ''), coalesce(config, ''), coalesce(config_digest, ''), "
+      "coalesce(digest, ''), coalesce(version, ''), coalesce(status, ''), coalesce(reason, ''), "
+      "coalesce(epoch, '') FROM run WHERE id = ?";
   CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
   if (!statement) return -1;
   sqlite3_bind_int64(statement, 1, run);
@@ -93,7 +96,7 @@ static int find(const char *path, const char *run, int64_t *ret_run, Stored *ret
 static int check_stored(const Replay *self, const Stored *stored, Arena *arena, Diag *diag) {
   const Place at = place_of_file(self->source);
   if (strcmp(stored->status, "failed") == 0)
-    return diag_error(diag, at, "it failed: %s", stored->reason ? stored->reason : "");
+    return diag_error(diag, at, "it failed: %s", stored->reason);
   if (strcmp(stored->status, "stopped") == 0) {
     diag_error(diag, at, "a study ended it early, so there is nothing whole to replay");
     diag_hint(diag, "'tandem run' simulates its configuration to the end");
