@@ -119,6 +119,7 @@ static const char count_columns[] =
 #include "sim/metrics.def"
     ")) + (SELECT count(*) FROM pragma_table_info('request') WHERE name IN (''"
 #define REQUEST_FIELD(type, field, column, kind, meaning) ",'" #column "'"
+#define REQUEST_FIGURE(name, unit, value, meaning)        ",'" #name "'"
 #include "sim/metrics.def"
     "))";
 
