@@ -32,13 +32,19 @@ static const char count_columns[] =
 #include "sim/metrics.def"
     ")";
 
+enum {
+  N_COLUMNS = 0
+#define REQUEST_FIGURE(name, unit, value, meaning) +1
+#include "sim/metrics.def"
+};
+
 /* Whether rows of the run have parts: 1, 0, or -1. */
 static int has_parts(Why *self) {
   static const char sql[] =
       "SELECT count(*) FROM (SELECT 1 FROM request WHERE run_id = ? AND front_s >= 0 LIMIT 1)";
   int64_t columns = 0, rows = 0;
   if (results_ask(&self->results, count_columns, NULL, 0, &columns, self->diag) < 0) return -1;
-  if (columns < CAUSES) return 0; // of a program that knew fewer
+  if (columns < N_COLUMNS) return 0; // of a program that knew fewer
   if (results_ask(&self->results, sql, VALUES(value_whole(self->run)), &rows, self->diag) < 0)
     return -1;
   return rows > 0;
