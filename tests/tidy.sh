@@ -183,6 +183,7 @@ BEGIN {
   room("config", "base")
   room("report", "base config")
   room("results", "base config report")
+  room("benchmark", "base config report results")
   room("campaign", "base config report results")
   room("replay", "base config report results campaign")
   room("sweep", "base config report results campaign")
@@ -192,7 +193,8 @@ BEGIN {
   room("measured", "base config report campaign")
   room("plot", "base config results measured")
   room("commands",
-       "base config report results campaign replay sweep provision claims validate measured plot")
+       "base config report results benchmark campaign replay sweep provision claims validate " \
+       "measured plot")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

@@ -19,7 +19,7 @@ static void print_help(void) {
   puts("Simulates clusters that serve large language models.\n\n"
        "usage: tandem COMMAND [arguments]\n");
   for (int i = 0; i < N_COMMANDS; i++)
-    printf("  %-15s  %s\n", commands[i]->name, commands[i]->help);
+    printf("  %-17s  %s\n", commands[i]->name, commands[i]->help);
   puts("\n'tandem COMMAND --help' tells more; 'tandem --version' prints the version.\n\n"
        "example: tandem run experiments/examples/quickstart.yaml");
 }

@@ -2,7 +2,7 @@
 # Help fits a screen and goes to stdout; wrong usage is one line on stderr and exit code 2.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
-commands=$("$tandem" --help | sed -n 's/^  \([a-z]* \{0,1\}[a-z]*\)   *[a-z].*/\1/p')
+commands=$("$tandem" --help | sed -n 's/^  \([a-z]* \{0,1\}[a-z-]*\)   *[a-z].*/\1/p')
 [ "$(echo "$commands" | wc -l)" -eq "$(grep -c '^COMMAND(' \
   "$source_dir/experiments/commands/commands.def")" ] || fail 'not all commands are listed'
 newline='
