@@ -6,6 +6,7 @@
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/moving.h"
+#include "sim/observing.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/scheduling.h"
@@ -137,6 +138,7 @@ Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *sha
   run->began_at = run->part_began_at = self->now;
   run->done = run->booked = 0;
   run->part = 1;
+  engine_observe_begin(self, machine, shape, false);
   Tick ticks = engine_iteration_ticks(self, machine, shape, 0);
   ticks += prediction_ticks(self, machine, ticks);
   run->series = run->compute = (Series){.first = ticks};
@@ -290,6 +292,7 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   const bool resized = machine->moves_kv && engine_advance_tier(self, machine);
   const bool prefills = machine->activity == ACTIVITY_PREFILL;
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
+  engine_observe_end(self, machine, prefills ? 1 : machine->run.done);
   machine->activity = ACTIVITY_IDLE;
   engine_mark(self, machine, MARK_BEGIN);
   bool changes = true;

@@ -5,6 +5,7 @@
 #include "sim/limits.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
+#include "sim/observing.h"
 #include <assert.h>
 
 static TransferIx take_slot(Engine *self) {
@@ -93,6 +94,7 @@ static void stop_bytes(Engine *self, TransferIx ix) {
 static void take_room(Engine *self, Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
   transfer->cached_tokens = life_room_taken(self, transfer->request);
+  transfer->began_at = self->now;
   engine_books(self, request)->transfers++;
   engine_books(self, request)->transferred_bytes += kv_bytes(self, transfer);
   engine_books(self, request)->spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
@@ -166,9 +168,11 @@ Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_
                  Tick from) {
   const bool beside_tier =
       machine->moves_kv && machine->activity != ACTIVITY_IDLE && machine->run.moves[direction];
+  const Tick ready = machine->copies->ends[direction]; // from when on the link is free
   const Tick end = host_link_queue(&machine->pool->host_link, machine->copies, direction, bytes,
                                    from, beside_tier);
   if (engine_passes_the_end(self, (double)(end - self->now))) return self->now;
+  engine_observe_copy(self, machine, direction, from > ready ? from : ready, end, bytes);
   if (machine->moves_kv) engine_replan_tier(self, machine);
   return end;
 }
@@ -267,6 +271,7 @@ static void end_transfer(Engine *self, TransferIx slot) {
   Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
   engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
   histogram_add(&engine_books(self, request)->kv_transfer, self->now - request->last_token_at, 1);
+  engine_observe_transfer(self, &transfer, kv_bytes(self, &transfer), true);
   if (request->gives_up) {
     discard(self, ix);
     return;
@@ -311,6 +316,7 @@ static void stop_overlap(Engine *self, RequestIx ix) {
     moved -= links_end(&self->links, slot, self->now);
     set_changed_timers(self);
   }
+  engine_observe_transfer(self, transfer, moved, false);
   give_room(self, transfer, moved);
 }
 

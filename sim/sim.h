@@ -8,6 +8,7 @@
 #include "sim/group.h"
 #include "sim/machine.h"
 #include "sim/metrics.h"
+#include "sim/observer.h"
 #include "sim/policy.h"
 #include "sim/timeline.h"
 #include "traces/trace.h"
@@ -105,6 +106,7 @@ typedef struct SimConfig {
    * during the call. */
   void (*on_step)(void *context, const StepRecord *record);
   void *on_step_context;
+  const SimObserver *observer; // NULL: nobody watches
   /* NULL, or not 0 when the user wants it to stop: the run then fails before the next event. */
   const volatile sig_atomic_t *interrupted;
   /* Called now and then with the requests finished so far and the simulated time. */

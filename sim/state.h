@@ -46,7 +46,7 @@ typedef struct Engine {
   uint32_t n_machines;
   Group *groups;
   uint32_t n_groups;
-  Timeline *timeline;    // NULL: none is asked for
+  Timeline *timeline;    // NULL: nobody looks between events
   int64_t smallest_room; // tokens of KV that fit on every machine
   MachineIx roomiest[2]; // by phase, see engine_roomiest
   bool knows_roomiest;   // until a home changes, or a machine begins or ends a flip
@@ -80,6 +80,7 @@ typedef struct Engine {
   Metrics metrics;
   Metrics warm_up_metrics; // of requests and times that are not counted
   EventLog log;
+  IterationSpan *watched; // [n_machines] those in progress; NULL: nobody watches
 } Engine;
 
 /* What a policy sees of a machine between iterations; in one, after engine_catch_up. */

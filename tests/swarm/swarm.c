@@ -3,8 +3,8 @@
  *
  *     swarm [--seed N] [--clusters N] [--verbose]
  *
- * Each cluster, drawn from a seed of its own, is run coalesced, the same again without the timeline
- * of its groups, with --step (equal digests, requests, histograms, totals and timelines), layer by
+ * Each cluster, drawn from a seed of its own, is run coalesced, the same again unwatched, with
+ * --step (equal digests, requests, histograms, totals, and all that its observer saw), layer by
  * layer where KV is swapped so, with another order of equal times (books only) and, where that is
  * exact, with all times doubled; some with clients that wait for answers, held against the open
  * trace of what they sent. By default there are so many clusters that each pair of batcher and
@@ -17,6 +17,7 @@
 #include "tests/swarm/cluster.h"
 #include "tests/swarm/compare.h"
 #include "tests/swarm/outcome.h"
+#include "tests/swarm/watch.h"
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -25,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const Tick TIMELINE_INTERVAL = TICKS_PER_SECOND / 10;
+static const Tick TIMELINE_INTERVAL = TICKS_PER_SECOND / 10, WATCH_INTERVAL = TICKS_PER_SECOND / 4;
 
 /* Under AddressSanitizer, which is several times as slow, each set of policies is met once. */
 #ifdef __SANITIZE_ADDRESS__
@@ -105,6 +106,8 @@ typedef struct Trial {
   SimResult result;
   RequestRecord *records; // [n_rows] by id
   int n_reported;
+  Watch watch;
+  bool watched;
 } Trial;
 
 static int keep_record(void *context, const RequestRecord *record, const Metrics *so_far,
@@ -117,8 +120,8 @@ static int keep_record(void *context, const RequestRecord *record, const Metrics
   return 0;
 }
 
-/* `timed`: with a timeline where there are groups. */
-static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, bool timed,
+/* `watched`: by an observer, and with a timeline where there are groups. */
+static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, bool watched,
                        uint64_t tie_seed, Arena *arena) {
   Trial *trial = ARENA_NEW(arena, Trial);
   trial->records = ARENA_ARRAY(arena, RequestRecord, cluster->workload.n_rows);
@@ -126,7 +129,10 @@ static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, b
   config.step = step;
   config.tie_seed = tie_seed;
   config.audit = true;
-  config.timeline_interval = timed && config.n_groups > 0 ? TIMELINE_INTERVAL : 0;
+  config.timeline_interval = watched && config.n_groups > 0 ? TIMELINE_INTERVAL : 0;
+  trial->watched = watched;
+  watch_init(&trial->watch, &config, WATCH_INTERVAL, arena);
+  if (watched) config.observer = &trial->watch.observer;
   config.slo_reference = &cluster->models[0];
   config.on_request = keep_record;
   config.on_request_context = trial;
@@ -139,9 +145,9 @@ static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, b
   return rc < 0 ? NULL : trial;
 }
 
-static Trial *run(Cluster *cluster, bool step, bool timed, uint64_t tie_seed, Arena *arena) {
+static Trial *run(Cluster *cluster, bool step, bool watched, uint64_t tie_seed, Arena *arena) {
   cluster_rewind(cluster);
-  return run_over(cluster, cluster->config.trace, step, timed, tie_seed, arena);
+  return run_over(cluster, cluster->config.trace, step, watched, tie_seed, arena);
 }
 
 /* --- the books of one run; each check returns what is wrong, NULL if nothing */
@@ -252,7 +258,7 @@ static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
   return NULL;
 }
 
-static const char *check_books(const Cluster *cluster, const Trial *trial) {
+static const char *check_books(const Cluster *cluster, Trial *trial) {
   const char *wrong = NULL;
   if (!trial) return "the run failed";
   const SimResult *result = &trial->result;
@@ -264,6 +270,7 @@ static const char *check_books(const Cluster *cluster, const Trial *trial) {
     return "a request was lost";
   const KvTier *kvtier = (const KvTier *)cluster->config.policies[POLICY_KVTIER].policy;
   if (result->unfinished > 0) return kvtier->pick ? "a request was left unfinished" : NULL;
+  if (trial->watched && (wrong = watch_check(&trial->watch, result))) return wrong;
   if ((wrong = check_latencies(cluster, trial))) return wrong;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     wrong = check_request(&trial->records[i], &cluster->workload.rows[i]);
@@ -422,14 +429,15 @@ static const char *check_warm_up(Cluster *cluster, uint64_t seed, const Trial *f
 }
 
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
-  const Trial *first = run(cluster, false, true, 0, arena);
+  Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
   if (wrong) return wrong;
   if ((wrong = check_same(cluster, first, run(cluster, false, false, 0, arena))))
     return arena_printf(arena, "run again, %s", wrong);
-  const Trial *stepped = run(cluster, true, true, 0, arena);
-  if ((wrong = check_same(cluster, first, stepped)))
+  Trial *stepped = run(cluster, true, true, 0, arena);
+  if ((wrong = check_same(cluster, first, stepped)) || (wrong = check_books(cluster, stepped)))
     return arena_printf(arena, "stepped, %s", wrong);
+  if (first->watch.seen != stepped->watch.seen) return "stepped, an observer sees something else";
   if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
   if ((wrong = check_warm_up(cluster, seed, first, arena))) return wrong;
