@@ -6,6 +6,7 @@
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/observing.h"
+#include "sim/parts.h"
 #include <assert.h>
 
 static TransferIx take_slot(Engine *self) {
@@ -177,6 +178,26 @@ Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_
   return end;
 }
 
+/* From now on it is the links that its KV waits for, beyond what the stages to come take while
+ * nobody else is on them. */
+static void book_moving(Engine *self, TransferIx ix) {
+  if (!self->keeps_parts) return;
+  const Transfer *transfer = &self->transfers.slots[ix];
+  const PoolSpec *from = self->machines[transfer->from].pool;
+  const PoolSpec *to = self->machines[transfer->to].pool;
+  const int64_t bytes = is_moving(self, ix) ? links_left_bytes(&self->links, ix, self->now)
+                                            : kv_bytes(self, transfer);
+  Tick ticks = transfer->tail_ticks;
+  if (transfer->choice.private_bandwidth > 0)
+    ticks = TICK_MAX;
+  else
+    ticks += links_alone_ticks(&self->links, transfer->from, transfer->to, bytes);
+  if (transfer->stage == TRANSFER_STORED)
+    ticks += host_link_ticks(&from->host_link, NULL, LINK_TO_CPU, bytes, self->now) +
+             host_link_ticks(&to->host_link, NULL, LINK_TO_GPU, bytes, self->now);
+  parts_moves(self, transfer->request, ticks);
+}
+
 /* Begins a transfer whose prefill has ended and which has room. */
 static void begin_moving(Engine *self, TransferIx ix) {
   Transfer *transfer = &self->transfers.slots[ix];
@@ -196,6 +217,7 @@ static void begin_moving(Engine *self, TransferIx ix) {
   } else {
     move_bytes(self, ix, bytes);
   }
+  book_moving(self, ix);
 }
 
 /* Prefill has ended: what has not been offered yet joins what is on its way. */
@@ -207,6 +229,7 @@ static void move_rest(Engine *self, TransferIx ix) {
   transfer->tail_ticks = self->config->network_latency;
   if (layerwise) transfer->tail_ticks += self->machines[transfer->from].pool->kv_transfer_overhead;
   if (rest > 0 || !is_moving(self, ix)) move_bytes(self, ix, rest > 0 ? rest : 1);
+  book_moving(self, ix);
 }
 
 static void wait_for_room(Engine *self, TransferIx ix) {
