@@ -15,9 +15,10 @@ expect 0 "$tandem" run a.yaml --format vllm-json --output runs.db
 mv out bench.json
 expect 0 "$tandem" import vllm-bench bench.json -o runs.db
 prints 'runs.db: run 2'
-expect 0 "$tandem" query runs.db --format csv --sql "SELECT
-  count(*), max(abs(a.value / b.value - 1)) < 1e-8 FROM metric a JOIN metric b USING (scope, name, statistic, unit)
-  WHERE a.run_id = 1 AND b.run_id = 2 AND a.value > 0"
+pairs='metric a JOIN metric b USING (scope, name, statistic, unit)
+  WHERE a.run_id = 1 AND b.run_id = 2 AND a.value > 0'
+expect 0 "$tandem" query runs.db --format csv \
+  --sql "SELECT count(*), max(abs(a.value / b.value - 1)) < 1e-8 FROM $pairs"
 [ "$(tail -1 out)" = 27,1 ] || fail "figures differ: $(tail -1 out)"
 expect 0 "$tandem" query runs.db --format csv --sql 'SELECT is_stale(epoch) FROM run'
 [ "$(tail -2 out | tr -d '\n')" = 00 ] || fail 'a measured run is stale'
