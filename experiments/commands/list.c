@@ -309,7 +309,7 @@ static int unknown_listing(const char *what) {
   const char *names[N_LISTINGS + 1] = {NULL};
   for (int i = 0; i < N_LISTINGS; i++)
     names[i] = listings[i].name;
-  return cli_unknown("list", what, names);
+  return cli_unknown("list", what, names, "tandem list --help");
 }
 
 static int run_list(Cli *cli) {

@@ -96,6 +96,10 @@ extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 
+/* Says so, −1, when $TANDEM_DATA is set and is not where data lies. */
+int config_check_data(Diag *diag);
+/* The tree of a configuration, "-" for standard input, or NULL with entries. */
+Node *config_tree(const char *path, Arena *arena, Diag *diag);
 /* $TANDEM_DATA, or the source tree. */
 const char *config_data_root(void);
 /* Reads `path`, applies `changes` (NULL: none) and binds all of it. -1 with all problems in `diag`.

@@ -6,6 +6,7 @@
 #include "perfmodel/finder.h"
 #include "perfmodel/host_time.h"
 #include "perfmodel/roofline.h"
+#include "sim/base/folder.h"
 #include "sim/base/text.h"
 #include <inttypes.h>
 #include <string.h>
@@ -90,6 +91,23 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
   return status;
 }
 
+/* Whether there is a set of times of this name; an entry at `at` otherwise. */
+static int check_set(const Config *self, const char *name, Place at, Diag *diag) {
+  Arena *arena = &diag->arena;
+  const char *const *sets =
+      folder_names(arena_printf(arena, "%s/fitted", self->perfmodel_root), "*", arena);
+  int n = 0;
+  for (; sets[n]; n++)
+    if (strcmp(sets[n], name) == 0) return 0;
+  const char **names = ARENA_ARRAY(arena, const char *, n + 3);
+  names[0] = FITTED;
+  names[1] = ROOFLINE;
+  memcpy(names + 2, sets, (size_t)n * sizeof *sets);
+  diag_error(diag, at, "unknown performance model '%s'", name);
+  diag_hint_choices(diag, name, names, "tandem list perfmodels");
+  return -1;
+}
+
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag) {
   static const OptionSpec bare = {.key = "perfmodel", .type = OPTION_STRING};
@@ -102,6 +120,10 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
                                          .engine_version = keys.version,
                                          .weight_dtype = keys.weights,
                                          .kv_cache_dtype = keys.kv_cache}};
+  const bool is_set = strcmp(keys.name, FITTED) != 0 && strcmp(keys.name, ROOFLINE) != 0 &&
+                      !datafile_is_path(keys.name);
+  if (is_set && check_set(self, keys.name, map ? config_place(node, "name") : node->at, diag))
+    return -1;
   if (map && strcmp(keys.name, FITTED) != 0 && check_unmeasured(node, keys.name, diag)) return -1;
   choice.other_weights = map && node_find(node, "weights");
   choice.other_kv_cache = map && node_find(node, "kv_cache");

@@ -78,7 +78,8 @@ broken 's/router: jsq/batcher: {name: tetriinfer, chunk_size: 0}/' \
 broken 's/router: jsq/batcher: {name: tetriinfer, chunk: saturated}/' \
   "bad.yaml:9:38: error: unknown chunk 'saturated'" "did you mean 'saturation'?"
 broken 's/router: jsq/roter: jsq/' "error: unknown key 'roter'" "did you mean 'router'?"
-broken '9s/$/\nperfmodel: fited/' "unknown set of performance models 'fited'"
+broken '9s/$/\nperfmodel: fited/' "bad.yaml:10:12: error: unknown performance model 'fited'" \
+  "did you mean 'fitted'?"
 broken 's/{prompt.*/azure-conv-2032/' "bad.yaml:3:12: error: unknown table of lengths"
 
 # Limits.
