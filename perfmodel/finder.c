@@ -51,6 +51,26 @@ PerfFile *finder_files(const PerfSetup *asked, const char *data_dir, size_t *ret
   return list.items;
 }
 
+static bool is_among(const char *const *names, const char *name) {
+  while (*names && strcmp(*names, name) != 0)
+    names++;
+  return *names;
+}
+
+const char *const *finder_engines(const char *data_dir, Arena *arena) {
+  const char *const *folders = folder_names(arena_printf(arena, "%s/fitted", data_dir), "*", arena);
+  size_t n = 0;
+  while (folders[n])
+    n++;
+  const char **engines = ARENA_ARRAY(arena, const char *, n + 1);
+  for (n = 0; *folders; folders++) {
+    PerfSetup setup;
+    if (setup_parse_folder(&setup, *folders, arena) && !is_among(engines, setup.engine))
+      engines[n++] = setup.engine;
+  }
+  return engines;
+}
+
 enum { NEAREST_SHOWN = 3 };
 
 static void hint_nearest(const PerfFile *files, size_t n, Diag *diag) {
@@ -68,6 +88,12 @@ static void hint_nearest(const PerfFile *files, size_t n, Diag *diag) {
 static int report_set(const char *set, const PerfSetup *asked, const char *data_dir, Place at,
                       Diag *diag) {
   Arena *arena = &diag->arena;
+  PerfSetup engine;
+  if (setup_parse_folder(&engine, set, arena)) {
+    diag_error(diag, at, "'%s' is no set but times of an engine", set);
+    diag_hint(diag, "perfmodel: {engine: %s, version: %s}", engine.engine, engine.engine_version);
+    return -1;
+  }
   size_t n = 0, n_set = 0;
   PerfFile *files = finder_files(asked, data_dir, &n, arena);
   for (size_t i = 0; i < n; i++)

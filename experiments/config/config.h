@@ -24,6 +24,7 @@
 typedef struct PerfModelChoice {
   const char *name;   // the set, or a path; NULL: the key was not in order
   PerfSetup measured; // what else 'fitted' looks for: engine, version; NULL: the pool's
+  Place engine_at;    // of an engine that is named
   bool other_weights, other_kv_cache; // and formats, where they are not the model's
   const EnginePreset *engine;         // of a roofline; NULL: it is none
   double all_reduce_scale;            // of a roofline

@@ -187,6 +187,22 @@ broken 's/count: 2/kv_cache_memory_bytes: 70 GB/' 'kv_cache_memory_bytes 70 GB e
 broken 's/count: 2/kv_cache_memory_bytes: 1 kB/' 'kv_cache_memory_bytes 1 kB holds no block'
 broken 's/llama2-70b/opt-13b/' "there are no times of opt-13b_h100-80gb_tp8"
 
+# Times that nobody measured: what there is nearest.
+broken '9s/$/\nperfmodel: {engine: vlm}/' \
+  "bad.yaml:10:21: error: there are no times by an engine 'vlm'" "did you mean 'vllm'?"
+broken '9s/$/\nperfmodel: {engine: nim}/' "'sglang', 'trtllm', 'vllm'"
+broken '9s/$/\nperfmodel: {engine: vllm-0.24, version: 0.19}/' \
+  "bad.yaml:10:21: error: 'vllm-0.24' has a version, and so has 'version'"
+broken '9s/$/\nperfmodel: {engine: vllm, version: new}/' "10:36: error: 'new' is no version"
+broken '9s/$/\nperfmodel: vllm-0.24.0/' "'vllm-0.24.0' is no set but times of an engine" \
+  'hint: perfmodel: {engine: vllm, version: 0.24.0}'
+today='s/llama2-70b/llama3.1-70b/; 9s/$/\nperfmodel: {engine: vllm-0.24}/'
+broken "$today; s/count: 2/count: 2, tensor_parallel_size: 2/" \
+  'no times of llama3.1-70b_h100-80gb_tp2_bf16 by any version of vllm' \
+  'nearest first, vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_bf16, '
+broken "$today; s/dgx-h100/mi300x-x8/" 'no times of llama3.1-70b_mi300x-192gb_tp8_bf16' \
+  'nearest first, vllm-0.24.0/llama3.1-70b_'
+
 # All problems at once, of all blocks.
 broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: 0/; s/jsq/jsqq/; s/splitwise/x/' \
   "unknown model 'llama'" "unknown key 'rte'" "'count' must be" "unknown router" "unknown slo"
