@@ -25,14 +25,14 @@ static void print_command(int i, int first) {
 }
 
 static void print_help(void) {
-  puts("Simulates clusters that serve large language models.\n\n"
+  puts("Simulates clusters that serve large language models.\n"
        "usage: tandem COMMAND [arguments]\n");
   for (int i = 0, first = 0; i < N_COMMANDS; i++) {
     if (strchr(commands[i]->name, ' ')) continue;
     print_command(i, first);
     first = i + 1;
   }
-  puts("\n'tandem help COMMAND' tells more; 'tandem --version' prints the version.\n\n"
+  puts("\n'tandem help COMMAND' tells more; 'tandem --version' prints the version.\n"
        "example: tandem run experiments/examples/quickstart.yaml");
 }
 
