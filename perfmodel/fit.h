@@ -35,7 +35,7 @@ typedef struct FitScore {
 } FitScore;
 
 typedef struct FitPartScores {
-  int64_t rows, configurations;
+  int64_t rows, configurations; // iterations without rows are composed (fit_compose.h)
   double noise;           // how far replicates are from their median
   FitScore train;         // of configurations, by the model that is kept
   FitScore random;        // of rows, five random 80:20 splits: replicates fall on both sides
