@@ -63,10 +63,19 @@ static double across_between(const FitSpan *rows, int n_rows, int row, int64_t x
 
 /* ---- Beyond samples ---- */
 
-/* As in prompts of this length of fewer tokens, of which there are more: in proportion. */
-static double more_prompts(const FitSpan *rows, int n_rows, int row, int64_t x) {
-  const FitSample *fewer = beside(rows, n_rows, row, x, -1, false);
-  return fewer ? fewer->y * (double)rows[row].first->key / (double)fewer->key : 0;
+/* The line of the last two rows in the column, which have fewer prompts of this length: a lower
+ * bound. */
+static double more_prompts(const FitSpan *rows, int row, int64_t x) {
+  const FitSample *last = NULL;
+  for (int r = row - 1; r >= 0; r--) {
+    const FitSample *found = sample_from(&rows[r], (double)x);
+    if (!found || found->x != x) continue;
+    if (last)
+      return line((double)found->key, found->y, (double)last->key, last->y,
+                  (double)rows[row].first->key);
+    last = found;
+  }
+  return last ? last->y : 0;
 }
 
 /* Behind the samples the line of the last quarter of the range, at least two samples. Before them
@@ -98,6 +107,6 @@ FitCell fit_cell(const FitSpan *rows, int n_rows, int row, int64_t x, bool prefi
   }
   if (!isinf(y)) return (FitCell){y, true};
   y = row_beyond(own, x, prefill);
-  if (prefill && x < own->first->x) y = fmax(y, more_prompts(rows, n_rows, row, x));
+  if (prefill && x < own->first->x) y = fmax(y, more_prompts(rows, row, x));
   return (FitCell){y, false};
 }

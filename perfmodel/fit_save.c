@@ -95,17 +95,18 @@ static void write_curve(FILE *out, const char *key, const char *unit, const FitC
     fprintf(out, "%s: none\n", key);
     return;
   }
-  fprintf(out, "%s: # knots: [%s, seconds]\n  measured: [%lld, %lld]\n  ", key, unit,
-          (long long)curve->low, (long long)curve->high);
+  fprintf(out, "%s:\n  measured: [%lld, %lld]\n", key, (long long)curve->low,
+          (long long)curve->high);
   if (tables && curve->x[curve->n_knots - 1] <= PWL_RUN_MAX) {
     double seconds[FIT_KNOTS_MAX];
     for (int k = 0; k < curve->n_knots; k++)
       seconds[k] = tick_seconds(ticks[k]);
+    fputs("  ", out);
     write_flow(out, curve->n_knots, curve->x, seconds);
-    putc('\n', out);
+    fprintf(out, " # [%s, seconds]\n", unit);
     return;
   }
-  fputs("knots:\n", out);
+  fprintf(out, "  knots: # [%s, seconds]\n", unit);
   write_knots(out, "    ", curve->n_knots, curve->x, ticks);
 }
 
