@@ -3,6 +3,7 @@
 #include "sim/base/folder.h"
 #include "sim/base/text.h"
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 bool datafile_is_path(const char *name) {
@@ -63,10 +64,17 @@ const char *datafile_resolve(const char *data_dir, const char *folder, const cha
   diag_error(diag, at, "unknown %s '%s'", what, name);
   const char *const *names = datafile_names(data_dir, folder, arena);
   const char *same = same_name(name, names, arena);
+  struct stat status;
   if (same)
     diag_hint(diag, "did you mean '%s'?", same);
+  else if (strchr(name, '/') && stat(name, &status) == 0 && S_ISDIR(status.st_mode))
+    diag_hint(diag, "it is a folder: name a file in it, such as its 'config.json'");
+  else if (strchr(name, '/'))
+    diag_hint(diag, "a file is named with its ending: .yaml, or .json of a model");
+  else if (!names[0])
+    diag_hint(diag, "there are none in '%s/%s'", data_dir, folder);
   else
-    diag_hint_near(diag, name, names);
+    diag_hint_choices(diag, name, names, arena_printf(arena, "tandem list %s", folder));
   return NULL;
 }
 

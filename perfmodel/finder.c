@@ -3,8 +3,10 @@
 #include "perfmodel/datafile.h"
 #include "sim/base/folder.h"
 #include "sim/base/sort.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char finder_set_2023[] = "splitwise-2023";
 
@@ -49,14 +51,36 @@ PerfFile *finder_files(const PerfSetup *asked, const char *data_dir, size_t *ret
   return list.items;
 }
 
-enum { NEAREST_SHOWN = 6 };
+static bool is_among(const char *const *names, const char *name) {
+  while (*names && strcmp(*names, name) != 0)
+    names++;
+  return *names;
+}
+
+const char *const *finder_engines(const char *data_dir, Arena *arena) {
+  const char *const *folders = folder_names(arena_printf(arena, "%s/fitted", data_dir), "*", arena);
+  size_t n = 0;
+  while (folders[n])
+    n++;
+  const char **engines = ARENA_ARRAY(arena, const char *, n + 1);
+  for (n = 0; *folders; folders++) {
+    PerfSetup setup;
+    if (setup_parse_folder(&setup, *folders, arena) && !is_among(engines, setup.engine))
+      engines[n++] = setup.engine;
+  }
+  return engines;
+}
+
+enum { NEAREST_SHOWN = 3 };
 
 static void hint_nearest(const PerfFile *files, size_t n, Diag *diag) {
   const char *names = n > 0 ? "" : "none at all";
   for (size_t i = 0; i < n && i < NEAREST_SHOWN; i++)
     names = arena_printf(&diag->arena, "%s%s%s/%s", names, i > 0 ? ", " : "", files[i].folder,
                          files[i].name);
-  diag_hint(diag, "nearest first, there are %s; 'roofline' needs no measurements", names);
+  diag_hint(diag,
+            "'perfmodel: roofline' needs no measurements; of those there are, nearest first, %s%s",
+            names, n > NEAREST_SHOWN ? " …: 'tandem list perfmodels'" : "");
 }
 
 /* ---- Sets ---- */
@@ -64,6 +88,12 @@ static void hint_nearest(const PerfFile *files, size_t n, Diag *diag) {
 static int report_set(const char *set, const PerfSetup *asked, const char *data_dir, Place at,
                       Diag *diag) {
   Arena *arena = &diag->arena;
+  PerfSetup engine;
+  if (setup_parse_folder(&engine, set, arena)) {
+    diag_error(diag, at, "'%s' is no set but times of an engine", set);
+    diag_hint(diag, "perfmodel: {engine: %s, version: %s}", engine.engine, engine.engine_version);
+    return -1;
+  }
   size_t n = 0, n_set = 0;
   PerfFile *files = finder_files(asked, data_dir, &n, arena);
   for (size_t i = 0; i < n; i++)
@@ -82,10 +112,20 @@ static int report_set(const char *set, const PerfSetup *asked, const char *data_
   return -1;
 }
 
+/* What a configuration names that nobody has made yet is said where it is named. */
+static int load_path(PerfModel *self, const char *path, int64_t max_decode_seqs, Place at,
+                     Arena *arena, Diag *diag) {
+  if (access(path, F_OK) == 0) return perfmodel_load(self, path, max_decode_seqs, arena, diag);
+  diag_environment(diag, at, "cannot open the performance model '%s': %s", path, strerror(errno));
+  diag_hint(diag, "'tandem calibrate' measures a profile, and 'tandem fit PROFILE -o %s' makes it",
+            path);
+  return -1;
+}
+
 int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,
                        int64_t tensor_parallel_size, int64_t max_decode_seqs, const char *data_dir,
                        Place at, Arena *arena, Diag *diag) {
-  if (datafile_is_path(set)) return perfmodel_load(self, set, max_decode_seqs, arena, diag);
+  if (datafile_is_path(set)) return load_path(self, set, max_decode_seqs, at, arena, diag);
   const PerfSetup asked = {.model = model,
                            .gpu = gpu,
                            .tensor_parallel_size = tensor_parallel_size,

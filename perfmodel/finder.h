@@ -17,6 +17,9 @@ typedef struct PerfFile {
  * order of their names where they are as near. */
 PerfFile *finder_files(const PerfSetup *asked, const char *data_dir, size_t *ret_n, Arena *arena);
 
+/* The engines that any of them is of; NULL-terminated. */
+const char *const *finder_engines(const char *data_dir, Arena *arena);
+
 /* Of a set: data_dir/fitted/SET/MODEL_GPU_tpN.yaml; a set that ends in .yaml is the path itself.
  * Missing: a message at `at` that names the combinations there are, nearest first. */
 int perfmodel_load_for(PerfModel *self, const char *set, const char *model, const char *gpu,

@@ -29,6 +29,7 @@ void perfmodel_add_host(PerfModel *self, const HostTime *host, Arena *arena) {
   self->overhead += host->per_iteration;
   pwl_add_line(&self->head, host->per_sequence, arena);
   add_to_rows(self, host->per_iteration, arena);
+  self->host_per_sequence = host->per_sequence;
   self->eager = host->eager;
   self->graph_tokens = host->graph_tokens;
   self->digest = hash_fold(self->digest, hash_bytes(host, sizeof *host));

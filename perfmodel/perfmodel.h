@@ -71,6 +71,7 @@ typedef struct PerfModel {
   CapturedSizes captured;     // composed only: what decodes alone are padded to
   Tick eager;                 // composed only: see host_time.h; 0: none
   int64_t graph_tokens;       // likewise
+  Tick host_per_sequence;     // likewise; `head` has it, as overhead what the host takes besides
   // what perfmodel_compile made
   int64_t max_decode_seqs;   // rows compiled
   const DecodePiece *pieces; // all rows, one after the other, each over C from 0 to INT64_MAX

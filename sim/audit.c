@@ -2,6 +2,7 @@
 #include "sim/audit.h"
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
+#include "sim/parts.h"
 #include "sim/patience.h"
 #include "sim/scheduler.h"
 #include <assert.h>
@@ -396,4 +397,5 @@ void audit_check(const Engine *engine, Tick previous) {
   check_network(engine);
   check_groups(engine);
   engine_audit_deadlines(engine);
+  parts_audit(engine);
 }

@@ -1,6 +1,7 @@
 /* Decisions: vLLM 0.33's scheduler, rule by rule (RULES.md, "Step by step"). */
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
+#include "sim/parts.h"
 #include "sim/scheduling.h"
 #include "sim/step_listing.h"
 #include "sim/warm_up.h"
@@ -91,6 +92,7 @@ static void leave_batch(Engine *self, Machine *machine, RequestIx ix, Scheduled 
   }
   if (request->joined_step + 1 < scheduler->number) request->last_token_at = machine->decoded_at;
   request->computing_ticks += machine->decoded_ticks;
+  if (self->keeps_parts) parts_left(self, machine, ix, made);
 }
 
 /* --- blocks */

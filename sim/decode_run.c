@@ -1,6 +1,7 @@
 /* See decode_run.h. */
 #include "sim/decode_run.h"
 #include "sim/limits.h"
+#include "sim/observing.h"
 #include "sim/swapping.h"
 #include "sim/tier.h"
 #include "sim/warm_up.h"
@@ -165,6 +166,9 @@ void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
   run->review = review_after(self, machine);
   run->limit = run_limit(machine);
   assert(run->limit > 0);
+  const BatchShape shape = {
+      .decode_seqs = run->seqs, .context_tokens = run->context, .logit_seqs = run->seqs};
+  engine_observe_begin(self, machine, &shape, false);
   begin_part(self, machine, SERIES_CARRY);
   wait_for_copies(self, machine, made_room);
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run));
@@ -185,6 +189,7 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
   run->ends_soon = self->step || review <= 1;
   run->limit = run->ends_soon ? 1 : run_limit(machine);
   assert(run->limit > 0);
+  engine_observe_begin(self, machine, shape, goes_on);
   begin_part(self, machine, carry);
   if (goes_on)
     agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);

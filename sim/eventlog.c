@@ -1,5 +1,6 @@
 /* See eventlog.h. */
 #include "sim/eventlog.h"
+#include "sim/observer.h"
 #include <inttypes.h>
 
 static const char *const names[OUTCOMES] = {
@@ -21,8 +22,8 @@ void eventlog_init(EventLog *self, FILE *out) {
   if (out) fputs("time_s,event,request,machine,a,b\n", out);
 }
 
-void eventlog_write(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
-                    uint32_t machine, int64_t a, int64_t b) {
+static void write_line(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
+                       uint32_t machine, int64_t a, int64_t b) {
   fprintf(self->out, "%" PRId64 ".%012" PRId64 ",%s,", at / TICKS_PER_SECOND, at % TICKS_PER_SECOND,
           names[outcome]);
   if (request != LOG_NOBODY) fprintf(self->out, "%" PRIu64, request);
@@ -30,4 +31,12 @@ void eventlog_write(const EventLog *self, Tick at, Outcome outcome, uint64_t req
     fprintf(self->out, ",,%" PRId64 ",%" PRId64 "\n", a, b);
   else
     fprintf(self->out, ",%" PRIu32 ",%" PRId64 ",%" PRId64 "\n", machine, a, b);
+}
+
+void eventlog_tell(const EventLog *self, Tick at, Outcome outcome, uint64_t request,
+                   uint32_t machine, int64_t a, int64_t b) {
+  const SimObserver *observer = self->observer;
+  if (self->out) write_line(self, at, outcome, request, machine, a, b);
+  if (observer && observer->on_outcome)
+    observer->on_outcome(observer->context, at, outcome, request, machine, a, b);
 }

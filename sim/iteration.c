@@ -6,6 +6,8 @@
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/moving.h"
+#include "sim/observing.h"
+#include "sim/parts.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/scheduling.h"
@@ -137,8 +139,10 @@ Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *sha
   run->began_at = run->part_began_at = self->now;
   run->done = run->booked = 0;
   run->part = 1;
+  engine_observe_begin(self, machine, shape, false);
   Tick ticks = engine_iteration_ticks(self, machine, shape, 0);
   ticks += prediction_ticks(self, machine, ticks);
+  if (self->keeps_parts) parts_prefills_begin(self, machine, shape, ticks);
   run->series = run->compute = (Series){.first = ticks};
   run->tokens = shape->logit_seqs - machine->padding.decode_seqs;
   if (machine->moves_kv) {
@@ -290,8 +294,10 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   const bool resized = machine->moves_kv && engine_advance_tier(self, machine);
   const bool prefills = machine->activity == ACTIVITY_PREFILL;
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
+  engine_observe_end(self, machine, prefills ? 1 : machine->run.done);
   machine->activity = ACTIVITY_IDLE;
   engine_mark(self, machine, MARK_BEGIN);
+  if (self->keeps_parts) parts_iterations_end(self, machine, prefills);
   bool changes = true;
   if (machine->scheduler) {
     changes = scheduler_end(self, machine, prefills);

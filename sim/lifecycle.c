@@ -2,6 +2,7 @@
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
+#include "sim/parts.h"
 #include "sim/patience.h"
 #include "sim/scheduling.h"
 #include "sim/swapping.h"
@@ -16,25 +17,33 @@
 #define STORE     (1 << KV_STORE)
 #define OF(queue) offsetof(Machine, queue)
 
+#define KEPT                                                                                       \
+  { CAUSES, CAUSES }
+#define CAUSE(always)                                                                              \
+  { CAUSE_##always, CAUSE_##always }
+
 const RequestStateRow request_states[REQUEST_STATES] = {
     [REQUEST_FREE] = {-1},
-    [REQUEST_NOWHERE] = {-1, .kv_places = STORE},
-    [REQUEST_WAITS_PREFILL] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1},
+    [REQUEST_NOWHERE] = {-1, .kv_places = STORE, .causes = KEPT},
+    [REQUEST_WAITS_PREFILL] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1,
+                               .causes = {CAUSE_prefill_queue, CAUSE_preempted}},
     [REQUEST_PREFILLS] = {OF(prefill_queue), GPU | STORE, .prefills = 1, .present = 1,
-                          .leaves = LEAVES_WITH_CHUNK},
+                          .leaves = LEAVES_WITH_CHUNK, .causes = KEPT},
     [REQUEST_ENDS_PREFILL] = {-1, GPU | STORE, .prefills = 1, .present = 1,
-                              .leaves = LEAVES_WITH_CHUNK},
-    [REQUEST_PREFILLED] = {-1, GPU | STORE, .present = 1},
-    [REQUEST_MOVES] = {-1, GPU | STORE, .outgoing = 1, .leaves = LEAVES_WITH_KV},
-    [REQUEST_WAITS_DECODE] = {OF(decode_queue), GPU, .present = 1},
-    [REQUEST_RUNS] = {-1, GPU, .present = 1, .leaves = LEAVES_WITH_BATCH},
-    [REQUEST_BLOCKED] = {OF(blocked), GPU, .present = 1},
-    [REQUEST_SWAPPED] = {OF(swapped), CPU, .present = 1},
-    [REQUEST_STORED] = {offsetof(Group, stored), STORE, .in_group = true},
-    [REQUEST_FETCHED] = {-1, GPU | STORE, .leaves = LEAVES_WITH_KV},
-    [REQUEST_COMPUTES] = {OF(running), GPU, .prefills = 1, .present = 1,
-                          .leaves = LEAVES_WITH_STEP},
-    [REQUEST_GENERATES] = {OF(running), GPU, .present = 1, .leaves = LEAVES_WITH_STEP},
+                              .leaves = LEAVES_WITH_CHUNK, .causes = KEPT},
+    [REQUEST_PREFILLED] = {-1, GPU | STORE, .present = 1, .causes = KEPT},
+    [REQUEST_MOVES] = {-1, GPU | STORE, .outgoing = 1, .leaves = LEAVES_WITH_KV,
+                       .causes = CAUSE(memory_wait)},
+    [REQUEST_WAITS_DECODE] = {OF(decode_queue), GPU, .present = 1, .causes = CAUSE(decode_queue)},
+    [REQUEST_RUNS] = {-1, GPU, .present = 1, .leaves = LEAVES_WITH_BATCH, .causes = KEPT},
+    [REQUEST_BLOCKED] = {OF(blocked), GPU, .present = 1, .causes = CAUSE(preempted)},
+    [REQUEST_SWAPPED] = {OF(swapped), CPU, .present = 1, .causes = CAUSE(swapped)},
+    [REQUEST_STORED] = {offsetof(Group, stored), STORE, .in_group = true, .causes = CAUSE(store)},
+    [REQUEST_FETCHED] = {-1, GPU | STORE, .leaves = LEAVES_WITH_KV, .causes = CAUSE(store)},
+    [REQUEST_COMPUTES] = {OF(running), GPU, .prefills = 1, .present = 1, .leaves = LEAVES_WITH_STEP,
+                          .causes = KEPT},
+    [REQUEST_GENERATES] = {OF(running), GPU, .present = 1, .leaves = LEAVES_WITH_STEP,
+                           .causes = KEPT},
 };
 
 RequestQueue *life_queue(Machine *machine, RequestState state) {
@@ -150,7 +159,11 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
 
 /* Its slot is free, and whoever wants to know of each request is told. */
 static void retire(Engine *self, RequestIx ix, Rejection rejected) {
-  const RequestRecord record = record_of(&self->requests.slots[ix], rejected);
+  RequestRecord record = record_of(&self->requests.slots[ix], rejected);
+  if (self->keeps_parts) {
+    parts_enter(self, ix, REQUEST_NOWHERE);
+    record.parts = &self->parts[ix].booked;
+  }
   const bool served = !rejected && !record.cancelled;
   const Request *request = &self->requests.slots[ix];
   Metrics *metrics = engine_books(self, request);
@@ -240,6 +253,7 @@ static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const int32_t generated = request->generated_tokens;
   const int32_t undelivered = scheduler_withdraw(self, machine, ix);
+  if (self->keeps_parts) parts_left(self, machine, ix, request->generated_tokens);
   if (request_states[request->state].prefills)
     column_add(self->view.pending_tokens, machine->ix, request->generated_tokens - generated);
   return undelivered;
@@ -316,6 +330,9 @@ void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t toke
 
 bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  if (self->keeps_parts)
+    parts_chunk_ended(self, machine, ix, request->chunk_tokens, request->prefilled_tokens,
+                      request->state == REQUEST_ENDS_PREFILL);
   request->prefilled_tokens += request->chunk_tokens;
   column_add(self->view.pending_tokens, machine->ix, -request->chunk_tokens);
   request->computing_ticks += self->now - machine->run.began_at;
@@ -362,6 +379,7 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
   column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
+  if (self->keeps_parts) parts_lost(self, ix);
 }
 
 /* --- from machine to machine, and to a group's store */
@@ -408,6 +426,7 @@ void life_room_given(Engine *self, RequestIx ix) {
 
 void life_left(Engine *self, Machine *from, RequestIx ix) {
   change(self, from, ix, REQUEST_MOVES);
+  if (self->keeps_parts && from->group) parts_wait(self, ix, CAUSE_store);
 }
 
 void life_released(Engine *self, Machine *from, RequestIx ix) {

@@ -39,6 +39,7 @@ typedef struct RequestStateRow {
   int8_t present;    // counts in n_present
   int8_t outgoing;   // counts in n_outgoing
   uint8_t leaves;    // Leaving
+  uint8_t causes[2]; // Cause of its time there, before its first token and after; CAUSES: as before
 } RequestStateRow;
 
 extern const RequestStateRow request_states[REQUEST_STATES];

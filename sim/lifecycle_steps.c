@@ -71,4 +71,5 @@ void life_preempted(Engine *self, Machine *machine, RequestIx ix, RequestIx next
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
+  if (self->keeps_parts) parts_lost(self, ix);
 }

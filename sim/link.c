@@ -175,6 +175,17 @@ int64_t links_end(Links *self, FlowIx ix, Tick now) {
   return flow->bytes_left;
 }
 
+Tick links_alone_ticks(const Links *self, MachineIx from, MachineIx to, int64_t bytes) {
+  const int64_t out = self->nics[NIC_OUT][from].capacity, in = self->nics[NIC_IN][to].capacity;
+  return tick_from_seconds((double)bytes / (double)(out < in ? out : in));
+}
+
+int64_t links_left_bytes(const Links *self, FlowIx ix, Tick now) {
+  Flow flow = self->flows[ix];
+  settle_progress(&flow, now);
+  return flow.bytes_left;
+}
+
 double links_left_ticks(const Links *self, FlowIx ix) {
   const Flow *flow = &self->flows[ix];
   assert(flow->active && flow->rate > 0);

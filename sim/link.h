@@ -65,6 +65,9 @@ void links_begin(Links *self, FlowIx flow, MachineIx from, MachineIx to, int64_t
 void links_add(Links *self, FlowIx flow, int64_t bytes, Tick now);
 /* Ends an active flow, whatever is left of it; returns the bytes that were left. */
 int64_t links_end(Links *self, FlowIx flow, Tick now);
+/* What `bytes` would take while nobody else uses either NIC; what an active flow has left. */
+Tick links_alone_ticks(const Links *self, MachineIx from, MachineIx to, int64_t bytes);
+int64_t links_left_bytes(const Links *self, FlowIx flow, Tick now);
 /* How long an active flow will take at its present rate; that may be beyond the end of time. */
 double links_left_ticks(const Links *self, FlowIx flow);
 /* When an active flow will have moved all of its bytes at its present rate. */

@@ -10,6 +10,14 @@ const HistogramSpec metrics_histograms[METRICS_HISTOGRAMS] = {
 #include "sim/metrics.def"
 };
 
+#define IS_LATE_TTFT false
+#define IS_LATE_TPOT true
+
+const CauseRow metrics_causes[CAUSES] = {
+#define REQUEST_PART(phase, name, meaning) {#name, IS_LATE_##phase},
+#include "sim/metrics.def"
+};
+
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
   for (int i = 0; i < METRICS_HISTOGRAMS; i++)

@@ -38,12 +38,32 @@ typedef enum Cancellation {
   CANCELLATIONS,
 } Cancellation;
 
+/* Where the time of a request goes (parts.h). */
+typedef enum Cause {
+#define REQUEST_PART(phase, name, meaning) CAUSE_##name,
+#include "sim/metrics.def"
+  CAUSES,
+} Cause;
+
+typedef struct TimeParts {
+  Tick of[CAUSES]; // they add up to E2E, or the time until it was turned away or cancelled
+  int64_t chunks;  // iterations that computed tokens of its prompt
+} TimeParts;
+
+typedef struct CauseRow {
+  const char *name;
+  bool is_late; // of the time after the first token
+} CauseRow;
+
+extern const CauseRow metrics_causes[CAUSES];
+
 /* One finished request, for tables of requests. Times are -1 when they never came. */
 typedef struct RequestRecord {
 #define REQUEST_FIELD(type, field, column, kind, meaning) type field;
 #include "sim/metrics.def"
   Rejection rejected;
   Cancellation cancelled;
+  const TimeParts *parts; // valid during the call; NULL: not kept (SimConfig.keeps_parts)
 } RequestRecord;
 
 /* What makes a request good: each of these at most so much; 0: no limit. */

@@ -5,6 +5,8 @@
 #include "sim/limits.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
+#include "sim/observing.h"
+#include "sim/parts.h"
 #include <assert.h>
 
 static TransferIx take_slot(Engine *self) {
@@ -93,6 +95,7 @@ static void stop_bytes(Engine *self, TransferIx ix) {
 static void take_room(Engine *self, Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
   transfer->cached_tokens = life_room_taken(self, transfer->request);
+  transfer->began_at = self->now;
   engine_books(self, request)->transfers++;
   engine_books(self, request)->transferred_bytes += kv_bytes(self, transfer);
   engine_books(self, request)->spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
@@ -166,11 +169,33 @@ Tick engine_copy(Engine *self, Machine *machine, LinkDirection direction, int64_
                  Tick from) {
   const bool beside_tier =
       machine->moves_kv && machine->activity != ACTIVITY_IDLE && machine->run.moves[direction];
+  const Tick ready = machine->copies->ends[direction]; // from when on the link is free
   const Tick end = host_link_queue(&machine->pool->host_link, machine->copies, direction, bytes,
                                    from, beside_tier);
   if (engine_passes_the_end(self, (double)(end - self->now))) return self->now;
+  engine_observe_copy(self, machine, direction, from > ready ? from : ready, end, bytes);
   if (machine->moves_kv) engine_replan_tier(self, machine);
   return end;
+}
+
+/* From now on it is the links that its KV waits for, beyond what the stages to come take while
+ * nobody else is on them. */
+static void book_moving(Engine *self, TransferIx ix) {
+  if (!self->keeps_parts) return;
+  const Transfer *transfer = &self->transfers.slots[ix];
+  const PoolSpec *from = self->machines[transfer->from].pool;
+  const PoolSpec *to = self->machines[transfer->to].pool;
+  const int64_t bytes = is_moving(self, ix) ? links_left_bytes(&self->links, ix, self->now)
+                                            : kv_bytes(self, transfer);
+  Tick ticks = transfer->tail_ticks;
+  if (transfer->choice.private_bandwidth > 0)
+    ticks = TICK_MAX;
+  else
+    ticks += links_alone_ticks(&self->links, transfer->from, transfer->to, bytes);
+  if (transfer->stage == TRANSFER_STORED)
+    ticks += host_link_ticks(&from->host_link, NULL, LINK_TO_CPU, bytes, self->now) +
+             host_link_ticks(&to->host_link, NULL, LINK_TO_GPU, bytes, self->now);
+  parts_moves(self, transfer->request, ticks);
 }
 
 /* Begins a transfer whose prefill has ended and which has room. */
@@ -192,6 +217,7 @@ static void begin_moving(Engine *self, TransferIx ix) {
   } else {
     move_bytes(self, ix, bytes);
   }
+  book_moving(self, ix);
 }
 
 /* Prefill has ended: what has not been offered yet joins what is on its way. */
@@ -203,6 +229,7 @@ static void move_rest(Engine *self, TransferIx ix) {
   transfer->tail_ticks = self->config->network_latency;
   if (layerwise) transfer->tail_ticks += self->machines[transfer->from].pool->kv_transfer_overhead;
   if (rest > 0 || !is_moving(self, ix)) move_bytes(self, ix, rest > 0 ? rest : 1);
+  book_moving(self, ix);
 }
 
 static void wait_for_room(Engine *self, TransferIx ix) {
@@ -267,6 +294,7 @@ static void end_transfer(Engine *self, TransferIx slot) {
   Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
   engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
   histogram_add(&engine_books(self, request)->kv_transfer, self->now - request->last_token_at, 1);
+  engine_observe_transfer(self, &transfer, kv_bytes(self, &transfer), true);
   if (request->gives_up) {
     discard(self, ix);
     return;
@@ -311,6 +339,7 @@ static void stop_overlap(Engine *self, RequestIx ix) {
     moved -= links_end(&self->links, slot, self->now);
     set_changed_timers(self);
   }
+  engine_observe_transfer(self, transfer, moved, false);
   give_room(self, transfer, moved);
 }
 

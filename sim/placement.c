@@ -4,6 +4,7 @@
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
+#include "sim/parts.h"
 #include "sim/patience.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
@@ -143,6 +144,7 @@ static RequestIx admit_row(Engine *self) {
   metrics->cut_outputs += output_tokens < self->next_row.output_tokens;
   demand_add(&metrics->asked, output_tokens);
   request->arrived_at = self->next_row.at;
+  if (self->keeps_parts) parts_begin(self, ix);
   request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
   request->session = self->next_row.session;

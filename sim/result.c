@@ -57,7 +57,7 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .n_machines = self->n_machines,
                         .groups = self->groups,
                         .n_groups = self->n_groups,
-                        .timeline = self->timeline,
+                        .timeline = self->config->timeline_interval > 0 ? self->timeline : NULL,
                         .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
                         .caches = ARENA_ARRAY(self->arena, const PrefixCache *, self->n_machines),

@@ -1,6 +1,7 @@
 /* Setting up a run. */
 #include "sim/engine.h"
 #include "sim/memory.h"
+#include "sim/observing.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/scheduling.h"
@@ -222,8 +223,12 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
     self->first_counted = UINT64_MAX;
   }
   eventlog_init(&self->log, config->event_log);
+  self->keeps_parts = config->keeps_parts;
+  if (self->keeps_parts)
+    self->machine_parts = ARENA_ARRAY(self->arena, MachineParts, self->n_machines);
+  engine_start_observing(self);
   init_policies(self);
   init_groups(self);
-  if (config->timeline_interval > 0) engine_init_timeline(self);
+  engine_init_timeline(self);
   engine_pull(self);
 }

@@ -24,8 +24,9 @@ void engine_handle_turn(Engine *self, Group *group);
  * shape, and goes on leaving the present one. */
 void engine_shape(Engine *self, Group *group);
 
+/* Where rows are kept, or somebody watches. */
 void engine_init_timeline(Engine *self);
-/* The clock goes on to `until` > now: looks at the groups as they are now, and at the multiples of
- * the interval before `until`. */
+/* The clock goes on to `until` > now: looks at groups and, for an observer, at machines as they are
+ * now, and at the multiples of their intervals before `until`. */
 void engine_look(const Engine *self, Tick until);
 #endif

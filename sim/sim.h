@@ -8,6 +8,7 @@
 #include "sim/group.h"
 #include "sim/machine.h"
 #include "sim/metrics.h"
+#include "sim/observer.h"
 #include "sim/policy.h"
 #include "sim/timeline.h"
 #include "traces/trace.h"
@@ -90,6 +91,7 @@ typedef struct SimConfig {
   Window window;                  // completions in it are counted apart
   const Executor *executor;       // NULL: the performance models. Implies step
   FILE *event_log;                // NULL: none
+  bool keeps_parts;               // where the time of requests goes, for on_request
   /* What is not counted: latencies and counts of these requests, and what machines did before it
    * ends, when the first other one arrives. An iteration in progress then is of it. */
   WarmUp warm_up;
@@ -105,6 +107,7 @@ typedef struct SimConfig {
    * during the call. */
   void (*on_step)(void *context, const StepRecord *record);
   void *on_step_context;
+  const SimObserver *observer; // NULL: nobody watches
   /* NULL, or not 0 when the user wants it to stop: the run then fails before the next event. */
   const volatile sig_atomic_t *interrupted;
   /* Called now and then with the requests finished so far and the simulated time. */

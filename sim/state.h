@@ -20,6 +20,32 @@ typedef struct Deadline {
   RequestIx request;
 } Deadline;
 
+/* What of a machine's iterations goes to the parts of requests in its batch (parts.h), and of the
+ * iteration with prefill in progress. */
+typedef struct BatchTimes {
+  Tick host;  // of the engine, in iterations of decodes
+  Tick other; // that prefills added to those, or had for themselves
+  Tick stall, idle;
+} BatchTimes;
+
+typedef struct MachineParts {
+  BatchTimes times; // so far, but for stall and idle
+  Tick work, host;  // of the iteration: without copies; of that, the engine's
+  Tick decodes;     // of it, what its decodes alone would have taken
+  Tick decode_host; // of those, the engine's
+} MachineParts;
+
+typedef struct RequestParts {
+  TimeParts booked;
+  Tick since;      // all before is
+  Tick wire;       // of KV on the move, as it would take over links of its own
+  Tick reshards;   // of its group until `since`
+  Cause cause;     // of the time since
+  bool decodes;    // unless it is in the batch since then,
+  int64_t tokens;  // as one with so many tokens made
+  BatchTimes then; // and the machine's times as it joined
+} RequestParts;
+
 typedef struct Engine {
   const SimConfig *config;
   Arena *arena;
@@ -27,6 +53,7 @@ typedef struct Engine {
   bool failed;  // a callback or the trace did; the loop stops
   bool stopped; // on_request wants no more
   bool step;    // every iteration on its own
+  bool keeps_parts;
 
   Tick now;
   Event event;      // being handled
@@ -40,13 +67,16 @@ typedef struct Engine {
   bool keeps_content;    // some machine has a prefix cache, or the router knows content
   RequestMemory *memory; // [requests.n_slots] then
   size_t memory_capacity;
-  Deadline *deadlines; // of requests in flight, a heap (patience.h)
+  RequestParts *parts; // [requests.n_slots] where they are kept
+  size_t parts_capacity;
+  MachineParts *machine_parts; // [n_machines] likewise
+  Deadline *deadlines;         // of requests in flight, a heap (patience.h)
   size_t n_deadlines, deadlines_capacity;
   Machine *machines;
   uint32_t n_machines;
   Group *groups;
   uint32_t n_groups;
-  Timeline *timeline;    // NULL: none is asked for
+  Timeline *timeline;    // NULL: nobody looks between events
   int64_t smallest_room; // tokens of KV that fit on every machine
   MachineIx roomiest[2]; // by phase, see engine_roomiest
   bool knows_roomiest;   // until a home changes, or a machine begins or ends a flip
@@ -80,6 +110,7 @@ typedef struct Engine {
   Metrics metrics;
   Metrics warm_up_metrics; // of requests and times that are not counted
   EventLog log;
+  IterationSpan *watched; // [n_machines] those in progress; NULL: nobody watches
 } Engine;
 
 /* What a policy sees of a machine between iterations; in one, after engine_catch_up. */

@@ -4,6 +4,7 @@
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
 #include "sim/moving.h"
+#include "sim/parts.h"
 #include "sim/placement.h"
 #include "sim/scheduling.h"
 #include "sim/step_listing.h"
@@ -71,6 +72,7 @@ static void tell_of_beginnings(Engine *self, Machine *machine, const Step *step)
     if (item->request == REQUEST_NONE) continue;
     Request *request = &self->requests.slots[item->request];
     if (item->kind == STEP_DECODE) life_decode_began(self, machine, request);
+    if (item->kind == STEP_DECODE && self->keeps_parts) parts_joined(self, machine, item->request);
     if (item->kind != STEP_CHUNK) continue;
     life_prefill_began(self, machine, request);
     if (item->last && request_moves_from(request, machine->ix))
@@ -188,9 +190,20 @@ static void end_leaving(Engine *self, Machine *machine, const ScheduledItem *ite
   request->generated_tokens = item->done;
   request->last_token_at = self->now;
   request->computing_ticks += machine->decoded_ticks;
+  if (self->keeps_parts) parts_left(self, machine, item->request, item->done);
   if (request->state == REQUEST_GENERATES)
     engine_register_blocks(self, machine, item->request, request_kv_tokens(request));
   if (item->done == request->output_tokens) life_finished(self, machine, item->request);
+}
+
+static void end_parts(Engine *self, const Machine *machine, const ScheduledItem *item, bool runs) {
+  const RequestIx ix = item->request;
+  if (item->kind == STEP_DECODE) {
+    parts_left(self, machine, ix, self->requests.slots[ix].generated_tokens + 1);
+    return;
+  }
+  parts_chunk_ended(self, machine, ix, item->tokens, item->done - item->tokens, item->last);
+  if (!runs && !item->last) parts_lost(self, ix);
 }
 
 /* A chunk of it, or a decode by itself, is over. It may have been preempted meanwhile. */
@@ -198,6 +211,7 @@ static void end_item(Engine *self, Machine *machine, const ScheduledItem *item) 
   Request *request = &self->requests.slots[item->request];
   const bool runs = request->state != REQUEST_WAITS_PREFILL;
   request->computing_ticks += self->now - machine->run.began_at;
+  if (self->keeps_parts) end_parts(self, machine, item, runs);
   if (item->kind == STEP_CHUNK) engine_dispatch(self, item->request);
   if (!item->last) return;
   if (runs && item->ends && item->kind == STEP_CHUNK) {
@@ -210,7 +224,10 @@ static void end_item(Engine *self, Machine *machine, const ScheduledItem *item) 
     return;
   }
   if (!runs) return;
-  if (request->scheduled != SCHEDULED_ALONE) request->computing_ticks -= machine->decoded_ticks;
+  if (request->scheduled != SCHEDULED_ALONE) {
+    request->computing_ticks -= machine->decoded_ticks;
+    if (self->keeps_parts) parts_joined(self, machine, item->request);
+  }
   life_decode_began(self, machine, request);
 }
 

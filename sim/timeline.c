@@ -1,5 +1,6 @@
-/* Looking at groups: see timeline.h. */
+/* Looking at groups, see timeline.h, and at machines for who watches them. */
 #include "sim/memory.h"
+#include "sim/observing.h"
 #include "sim/shaping.h"
 #include <assert.h>
 
@@ -49,15 +50,17 @@ static bool same_memory(const TimelineRow *a, const TimelineRow *b) {
 /* `sampled`: a row is due for what lies in memory too. */
 static void look(const Engine *self, const Group *group, bool sampled) {
   Timeline *timeline = self->timeline;
-  const size_t next = timeline->next[group->ix];
-  const TimelineRow *last = next > 0 ? &timeline->rows[next - 1] : NULL;
-  const bool same = last && same_activity(last, group);
+  const SimObserver *observer = self->config->observer;
+  TimelineRow *newest = &timeline->newest[group->ix];
+  const bool same = newest->at >= 0 && same_activity(newest, group);
   if (same && !sampled) return;
   const TimelineRow row = row_of(self, group);
-  if (same && same_memory(last, &row)) return;
+  if (same && same_memory(newest, &row)) return;
+  *newest = row;
+  if (observer && observer->on_group) observer->on_group(observer->context, &row);
+  if (timeline->interval == 0) return;
   ARENA_RESERVE(self->arena, timeline->rows, timeline->capacity, timeline->n_rows + 1);
   timeline->rows[timeline->n_rows++] = row;
-  timeline->next[group->ix] = timeline->n_rows;
 }
 
 /* Whether anything goes on between events: decode runs, and copies that nobody waits for. */
@@ -69,23 +72,51 @@ static bool goes_on(const Engine *self) {
   return false;
 }
 
+/* Between samples that an observer wants; 0: none. */
+static Tick watch_interval(const Engine *self) {
+  const SimObserver *observer = self->config->observer;
+  return observer && observer->on_sample ? observer->interval : 0;
+}
+
 void engine_init_timeline(Engine *self) {
+  const SimObserver *observer = self->config->observer;
+  const bool watched = watch_interval(self) > 0 || (observer && observer->on_group);
+  if (self->config->timeline_interval == 0 && !watched) return;
   self->timeline = ARENA_NEW(self->arena, Timeline);
   *self->timeline = (Timeline){.interval = self->config->timeline_interval,
-                               .next = ARENA_ARRAY(self->arena, size_t, self->n_groups)};
+                               .newest = ARENA_ARRAY(self->arena, TimelineRow, self->n_groups)};
+  for (uint32_t g = 0; g < self->n_groups; g++)
+    self->timeline->newest[g].at = -1;
+}
+
+static bool is_due(Tick now, Tick interval) {
+  return interval > 0 && now % interval == 0;
+}
+
+/* The first multiple after now. */
+static Tick next_due(Tick now, Tick interval) {
+  if (interval == 0 || interval > TICK_MAX - now) return TICK_MAX;
+  return now - now % interval + interval;
 }
 
 /* Samples between two events are of a copy of the engine whose clock stands there, all that ends by
  * then ended. */
 void engine_look(const Engine *self, Tick until) {
-  const Tick interval = self->timeline->interval;
+  const Tick kept = self->timeline->interval, watched = watch_interval(self);
+  const Tick first = is_due(self->now, watched) ? self->now : next_due(self->now, watched);
+  if (self->n_groups == 0 && first >= until) return;
+  bool seen[2] = {kept == 0, watched == 0}; // once, of what stands still
   Engine moment = *self;
   moment.reached = UINT64_MAX;
   while (moment.now < until) {
-    const Tick past = moment.now % interval;
+    const bool due[2] = {is_due(moment.now, kept), is_due(moment.now, watched)};
     for (uint32_t g = 0; g < self->n_groups; g++)
-      look(&moment, &self->groups[g], past == 0);
-    if (interval - past >= until - moment.now || (past == 0 && !goes_on(self))) return;
-    moment.now += interval - past;
+      look(&moment, &self->groups[g], due[kept == 0]);
+    if (due[1]) engine_observe_samples(&moment);
+    for (int i = 0; i < 2; i++)
+      seen[i] |= due[i];
+    if (seen[0] && seen[1] && !goes_on(self)) return;
+    const Tick next[2] = {next_due(moment.now, kept), next_due(moment.now, watched)};
+    moment.now = next[0] < next[1] ? next[0] : next[1];
   }
 }

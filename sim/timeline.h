@@ -20,9 +20,9 @@ typedef struct TimelineRow {
 } TimelineRow;
 
 typedef struct Timeline {
-  Tick interval;
+  Tick interval;     // 0: rows are kept for nobody, an observer alone is told
   TimelineRow *rows; // in order of time
   size_t n_rows, capacity;
-  size_t *next; // [groups] 1 + the newest row of each; 0: none
+  TimelineRow *newest; // [groups] of each; `at` is -1 when there is none
 } Timeline;
 #endif

@@ -39,6 +39,7 @@ typedef struct Transfer {
   TransferChoice choice;
   int64_t cached_tokens; // of the prompt, that the receiver's cache has: they do not move
   int64_t offered_bytes; // given to the link during prefill
+  Tick began_at;         // there was room for it
   Tick tail_ticks;       // after the last byte
   TransferIx next_free;
 } Transfer;

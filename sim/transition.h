@@ -4,6 +4,7 @@
 #define SIM_TRANSITION_H
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
+#include "sim/parts.h"
 
 static inline RequestQueue *queue_of(Machine *machine, const RequestStateRow *row) {
   if (row->queue < 0) return NULL;
@@ -19,6 +20,7 @@ static inline void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
   if (!machine->batcher->reserves_output)
     request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
   request->computing_ticks += machine->decoded_ticks;
+  if (self->keeps_parts) parts_left(self, machine, ix, made);
   if (made == request->generated_tokens) return; // it was about to join
   request->generated_tokens = (int32_t)made;
   request->last_token_at = machine->decoded_at;
@@ -30,6 +32,7 @@ static inline void join_batch(Engine *self, Machine *machine, RequestIx ix) {
   batch_push(&machine->batch, self->requests.slots, ix, request_tokens(request),
              request->output_tokens - request->generated_tokens, self->arena);
   request->computing_ticks -= machine->decoded_ticks;
+  if (self->keeps_parts) parts_joined(self, machine, ix);
 }
 
 /* To another state on the same machine, into its queue before `next`. Inlined, so that what the row
@@ -39,6 +42,7 @@ change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, Req
   Request *slots = self->requests.slots, *request = &slots[ix];
   const RequestStateRow *from = &request_states[request->state], *row = &request_states[to];
   if (request->state == REQUEST_RUNS) leave_batch(self, machine, ix);
+  if (self->keeps_parts) parts_enter(self, ix, to);
   if (from->queue != row->queue) {
     RequestQueue *left = queue_of(machine, from), *joined = queue_of(machine, row);
     if (left) request_queue_remove(left, slots, ix);

@@ -95,14 +95,17 @@ typedef struct Binder {
 const char *path_resolve(const char *path, const char *dir, Arena *arena) {
   struct stat status;
   if (path[0] == '/' || !dir || stat(path, &status) == 0) return path;
-  const char *beside = arena_printf(arena, "%s/%s", dir, path);
+  const size_t length = strlen(dir);
+  const char *slash = length > 0 && dir[length - 1] == '/' ? "" : "/";
+  const char *beside = arena_printf(arena, "%s%s%s", dir, slash, path);
   return stat(beside, &status) == 0 ? beside : path;
 }
 
 /* An entry that says which tables there are. */
 static int unknown_table(const Binder *self, const Node *node, const char *dir) {
   diag_error(self->diag, node->at, "unknown table of lengths '%s'", node_shown(node, self->arena));
-  diag_hint_near(self->diag, node->text, folder_names(dir, ".csv", self->arena));
+  diag_hint_choices(self->diag, node->text, folder_names(dir, ".csv", self->arena),
+                    "tandem list lengths");
   return -1;
 }
 
@@ -135,8 +138,8 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
   }
 static const OptionSpec lognormal_options[] = {
     MEAN_ROW,
-    {"sigma", OPTION_REAL, offsetof(LengthDistribution, sigma), NULL, true, 0, 10, NULL,
-     "standard deviation of the logarithm", NULL},
+    {"sigma", OPTION_REAL, offsetof(LengthDistribution, sigma), .required = true, .max = 10,
+     .help = "standard deviation of the logarithm"},
     CLAMP_ROWS};
 static const OptionSpec exponential_options[] = {MEAN_ROW, CLAMP_ROWS};
 static int bind_mean(const Binder *self, const Node *node, const OptionSpec *specs,
@@ -148,8 +151,8 @@ static int bind_mean(const Binder *self, const Node *node, const OptionSpec *spe
 
 /* A whole length; `key` is what messages call it. */
 static int bind_tokens(const Binder *self, const Node *node, const char *key, double *ret_tokens) {
-  const OptionSpec spec = {key, OPTION_INT,       0,    NULL,     true,
-                           1,   TRACE_TOKENS_MAX, NULL, "tokens", NULL};
+  const OptionSpec spec = {
+      .key = key, .type = OPTION_INT, .required = true, .min = 1, .max = TRACE_TOKENS_MAX};
   int64_t tokens = 0;
   if (option_bind_one(&spec, node, &tokens, self->diag)) return -1;
   *ret_tokens = (double)tokens;
@@ -210,9 +213,8 @@ int lengths_bind(const Node *node, const char *data_dir, const char *config_dir,
                  LengthDistribution *ret_prompt, LengthDistribution *ret_output, Arena *arena,
                  Diag *diag) {
   static const OptionSpec sides[] = {
-      {"prompt", OPTION_NODE, 0, NULL, true, 0, 0, NULL, "lengths of prompts", NULL},
-      {"output", OPTION_NODE, sizeof(const Node *), NULL, true, 0, 0, NULL, "lengths of outputs",
-       NULL},
+      {"prompt", OPTION_NODE, 0, .required = true, .help = "lengths of prompts"},
+      {"output", OPTION_NODE, sizeof(const Node *), .required = true, .help = "lengths of outputs"},
       {0}};
   const Binder binder = {data_dir, config_dir, arena, diag};
   if (node->kind != NODE_MAP) {

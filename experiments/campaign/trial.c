@@ -7,7 +7,7 @@ int trial_base_init(TrialBase *self, const char *path, const ConfigChanges *chan
                     Diag *diag) {
   *self = (TrialBase){.path = path};
   config_cache_init(&self->cache);
-  self->root = yaml_load(path, arena, diag);
+  self->root = config_tree(path, arena, diag);
   if (self->root && (!changes || config_change(self->root, changes, arena, diag) == 0)) return 0;
   trial_base_done(self);
   return -1;

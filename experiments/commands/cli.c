@@ -21,11 +21,11 @@ int cli_usage(const Cli *cli, const char *format, ...) {
   return EXIT_USAGE;
 }
 
-int cli_unknown(const char *what, const char *name, const char *const *names) {
+int cli_unknown(const char *what, const char *name, const char *const *names, const char *where) {
   Diag diag;
   diag_init(&diag);
   diag_error(&diag, place_of_file(NULL), "unknown %s '%s'", what, name);
-  diag_hint_near(&diag, name, names);
+  diag_hint_choices(&diag, name, names, where);
   diag_print(&diag, stderr);
   diag_done(&diag);
   return EXIT_USAGE;
@@ -124,7 +124,8 @@ static int unknown_option(const Cli *cli, const char *text) {
   names[n] = "--help";
   while (n-- > 0)
     names[n] = options[n].key;
-  return cli_unknown("option", arena_copy(cli->arena, text, strcspn(text, "=")), names);
+  return cli_unknown("option", arena_copy(cli->arena, text, strcspn(text, "=")), names,
+                     arena_printf(cli->arena, "tandem %s --help", cli->command->name));
 }
 
 /* Appends to the list of an option that may be given again. */
@@ -168,7 +169,7 @@ static int set_option(const Cli *cli, const OptionSpec *option, const char *text
 /* Takes argument *i, and the next one when it is the value. */
 static int take_option(const Cli *cli, int argc, char **argv, int *i, void *target) {
   const char *text = argv[*i];
-  if (strcmp(text, "--help") == 0) {
+  if (strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0) {
     print_help(cli);
     return EXIT_DONE;
   }
@@ -251,7 +252,7 @@ int cli_run(const Command *command, int argc, char **argv) {
              .arena = &arena,
              .diag = &diag};
   int code = parse(&cli, argc, argv, given);
-  if (code == GO_ON) code = command->run(&cli);
+  if (code == GO_ON) code = config_check_data(&diag) ? EXIT_ENVIRONMENT : command->run(&cli);
   code = cli_finish(&diag, code);
   diag_done(&diag);
   arena_done(&arena);

@@ -78,8 +78,9 @@ int cli_jobs(int64_t given);
 size_t cli_memory(int64_t given, int jobs);
 /* Wrong usage beyond what the rows say: one line on stderr, EXIT_USAGE. */
 int cli_usage(const Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* No `what` has this name; `names` is NULL-terminated. A hint too, EXIT_USAGE. */
-int cli_unknown(const char *what, const char *name, const char *const *names);
+/* No `what` has this name; `names` is NULL-terminated, and `where` all of them are listed. A hint
+ * too, EXIT_USAGE. */
+int cli_unknown(const char *what, const char *name, const char *const *names, const char *where);
 /* When the command was interrupted, which its diag then says: a line on stderr, of what is kept and
  * how to go on. */
 void cli_interrupted(const Cli *cli, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -47,7 +47,7 @@ static int unknown_format(const char *name, Arena *arena) {
   const char **names = ARENA_ARRAY(arena, const char *, n + 1);
   while (n-- > 0)
     names[n] = importer_at(n)->name;
-  return cli_unknown("format", name, names);
+  return cli_unknown("format", name, names, "tandem import --help");
 }
 
 /* What an importer looked for in its source, and what it found. */

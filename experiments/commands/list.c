@@ -170,18 +170,45 @@ static void print_range(const Node *root) {
     printf(", %s decodes of %s", seqs->text, context->first->next->text);
 }
 
+/* Nothing is there of what is asked for: what would be, with one thing less asked. */
+static void note_relaxed(const Options *wanted, const PerfFile *files, size_t n) {
+  const Options any = {.weights = -1};
+  Options fewer[] = {*wanted, *wanted, *wanted, *wanted, *wanted};
+  static const char *const keys[] = {"--engine", "--model", "--gpu", "--weights", "--tp"};
+  const bool given[] = {wanted->engine, wanted->model, wanted->gpu, wanted->weights >= 0,
+                        wanted->tensor_parallel_size > 0};
+  fewer[0].engine = any.engine;
+  fewer[1].model = any.model;
+  fewer[2].gpu = any.gpu;
+  fewer[3].weights = any.weights;
+  fewer[4].tensor_parallel_size = any.tensor_parallel_size;
+  fputs("nothing that was measured is all of that", stderr);
+  const char *separator = "; there are ";
+  for (int k = 0; k < 5; k++) {
+    int n_found = 0;
+    for (size_t i = 0; i < n; i++)
+      n_found += matches(&files[i], &fewer[k]);
+    if (!given[k] || n_found == 0) continue;
+    fprintf(stderr, "%s%d without %s", separator, n_found, keys[k]);
+    separator = ", ";
+  }
+  fputc('\n', stderr);
+}
+
 /* What was fitted, each folder a set or a version of an engine, and the presets of rooflines. */
 static void print_perfmodels(const Options *wanted, Arena *arena, Diag *diag) {
-  size_t n = 0;
+  size_t n = 0, n_found = 0;
   const PerfFile *files = finder_files(NULL, perfmodel_root(arena), &n, arena);
   for (size_t i = 0; i < n; i++) {
     if (!matches(&files[i], wanted)) continue;
+    n_found++;
     printf("%-18s %s", files[i].folder, files[i].name);
     const Node *root = yaml_load(files[i].path, arena, diag);
     if (root) print_range(root);
     if (root) print_errors(node_find(node_find(root, "fit"), "scores"));
     putchar('\n');
   }
+  if (n_found == 0) note_relaxed(wanted, files, n);
   if (is_picky(wanted)) return;
   const char *path = arena_printf(arena, "%s/presets", perfmodel_root(arena));
   for (const char *const *name = folder_names(path, ".yaml", arena); *name; name++)
@@ -309,7 +336,7 @@ static int unknown_listing(const char *what) {
   const char *names[N_LISTINGS + 1] = {NULL};
   for (int i = 0; i < N_LISTINGS; i++)
     names[i] = listings[i].name;
-  return cli_unknown("list", what, names);
+  return cli_unknown("list", what, names, "tandem list --help");
 }
 
 static int run_list(Cli *cli) {

@@ -20,7 +20,7 @@ static void print_help(void) {
        "usage: tandem COMMAND [arguments]\n");
   for (int i = 0; i < N_COMMANDS; i++)
     printf("  %-15s  %s\n", commands[i]->name, commands[i]->help);
-  puts("\n'tandem COMMAND --help' tells more; 'tandem --version' prints the version.\n\n"
+  puts("\n'tandem help COMMAND' tells more; 'tandem --version' prints the version.\n\n"
        "example: tandem run experiments/examples/quickstart.yaml");
 }
 
@@ -28,7 +28,7 @@ static int unknown_command(const char *name) {
   const char *names[N_COMMANDS + 1] = {NULL};
   for (int i = 0; i < N_COMMANDS; i++)
     names[i] = commands[i]->name;
-  return cli_unknown("command", name, names);
+  return cli_unknown("command", name, names, "tandem --help");
 }
 
 /* How many arguments name this command: one for each word of its name, 0 when they name another. */
@@ -39,14 +39,36 @@ static int words_of(const Command *command, int argc, char **argv) {
   return argc > 2 && strcmp(argv[2], command->name + length + 1) == 0 ? 2 : 0;
 }
 
+/* The command that the arguments name; NULL: none. */
+static const Command *find_command(int argc, char **argv, int *ret_words) {
+  for (int i = 0; i < N_COMMANDS; i++)
+    if ((*ret_words = words_of(commands[i], argc, argv)) > 0) return commands[i];
+  return NULL;
+}
+
+static bool is_any(const char *text, const char *const *words) {
+  while (*words && strcmp(text, *words) != 0)
+    words++;
+  return *words;
+}
+
 int main(int argc, char **argv) {
+  static const char *const help[] = {"--help", "-h", "help", NULL}, *const version[] = {"--version",
+                                                                                        "-V", NULL};
   signal(SIGXFSZ, SIG_IGN); // a file that may grow no more is an error of writing it
   if (argc < 2) {
     fputs("tandem: which command? See 'tandem --help'\n", stderr);
     return EXIT_USAGE;
   }
-  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "--version") == 0) {
-    if (argv[1][2] == 'h')
+  const bool helps = is_any(argv[1], help);
+  int words = 0;
+  if (helps && argc > 2) {
+    const Command *command = find_command(argc - 1, argv + 1, &words);
+    char *ask[] = {argv[2], (char *)help[0], NULL};
+    return command ? cli_run(command, 2, ask) : unknown_command(argv[2]);
+  }
+  if (helps || is_any(argv[1], version)) {
+    if (helps)
       print_help();
     else
       printf("tandem %s, commit %s, outcome epoch %016" PRIx64 "\n", tandem_version, tandem_commit,
@@ -57,9 +79,6 @@ int main(int argc, char **argv) {
     diag_done(&diag);
     return code;
   }
-  for (int i = 0; i < N_COMMANDS; i++) {
-    const int words = words_of(commands[i], argc, argv);
-    if (words > 0) return cli_run(commands[i], argc - words, argv + words);
-  }
-  return unknown_command(argv[1]);
+  const Command *command = find_command(argc, argv, &words);
+  return command ? cli_run(command, argc - words, argv + words) : unknown_command(argv[1]);
 }

@@ -13,11 +13,22 @@ static const OptionSpec options[] = {
      .required = true},
     {0}};
 
-static bool is_known(const char *name, Arena *arena) {
-  if (strcmp(name, "fit") == 0) return true;
-  for (const char *const *known = plot_query_names(arena); *known; known++)
-    if (strcmp(name, *known) == 0) return true;
-  return false;
+/* The figures there are, NULL-terminated. */
+static const char *const *figure_names(Arena *arena) {
+  const char *const *queries = plot_query_names(arena);
+  int n = 0;
+  while (queries[n])
+    n++;
+  const char **names = ARENA_ARRAY(arena, const char *, n + 2);
+  names[0] = "fit";
+  memcpy(names + 1, queries, (size_t)n * sizeof *queries);
+  return names;
+}
+
+static bool is_known(const char *name, const char *const *names) {
+  while (*names && strcmp(name, *names) != 0)
+    names++;
+  return *names;
 }
 
 static int run_plot(Cli *cli) {
@@ -25,7 +36,8 @@ static int run_plot(Cli *cli) {
   const char *name = cli->operands[0], *from = cli->operands[1], *profile = cli->operands[2];
   const char *path = given->output_path;
   const bool is_fit = strcmp(name, "fit") == 0;
-  if (!is_known(name, cli->arena)) return cli_usage(cli, "there is no figure '%s'", name);
+  const char *const *figures = figure_names(cli->arena);
+  if (!is_known(name, figures)) return cli_unknown("figure", name, figures, "tandem plot --help");
   if (profile && !is_fit) return cli_usage(cli, "only 'fit' takes a PROFILE");
   if (!gnuplot_can_draw(path)) return cli_usage(cli, "'%s' does not end in .png or .svg", path);
   const char *const inputs[] = {from, profile, NULL};

@@ -97,7 +97,7 @@ static int run_report(Cli *cli) {
   bool known = !asked.set;
   for (int i = 0; !known && measured_set_names[i]; i++)
     known = strcmp(asked.set, measured_set_names[i]) == 0;
-  if (!known) return cli_unknown("set", asked.set, measured_set_names);
+  if (!known) return cli_unknown("set", asked.set, measured_set_names, NULL);
   interrupt_catch();
   const int status = run(given, &asked, cli);
   cli_interrupted(cli, "nothing is kept; the same command begins anew");

@@ -3,9 +3,11 @@
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "sim/base/output.h"
+#include "sim/base/text.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct TopKeys {
   const Node *model, *max_model_len;
@@ -87,6 +89,22 @@ const OptionSpec config_window_options[] = {
 const char *config_data_root(void) {
   const char *root = getenv("TANDEM_DATA");
   return root && *root ? root : TANDEM_DATA_ROOT;
+}
+
+int config_check_data(Diag *diag) {
+  static const char part[] = "perfmodel/models";
+  const char *root = getenv("TANDEM_DATA");
+  struct stat status;
+  if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, part), &status) == 0)
+    return 0;
+  if (stat(root, &status))
+    diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which is not there",
+                     root);
+  else
+    diag_environment(diag, place_of_file(NULL),
+                     "TANDEM_DATA is set to '%s', where there is no '%s'", root, part);
+  diag_hint(diag, "set it to the folder that 'perfmodel' and 'traces' are in, or unset it");
+  return -1;
 }
 
 Place config_place(const Node *map, const char *key) {
@@ -233,9 +251,29 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
   return status ? -1 : bind_root(self, arena, diag);
 }
 
+static bool names_trace(const char *path) {
+  static const char *const ends[] = {".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz"};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    if (text_ends_with(path, ends[i])) return true;
+  return false;
+}
+
+Node *config_tree(const char *path, Arena *arena, Diag *diag) {
+  const bool trace = names_trace(path);
+  Node *root = trace ? NULL : yaml_load(path, arena, diag);
+  if (root && root->kind == NODE_MAP) return root;
+  if (!trace && !root) return NULL;
+  diag_error(diag, place_of_file(path), "'%s' is no configuration, which is a map of keys", path);
+  diag_hint(diag,
+            "a trace of requests is named by one, workload: {trace: %s}; 'tandem trace %s' shows "
+            "what is in it",
+            path, path);
+  return NULL;
+}
+
 int config_load(Config *self, const char *path, const ConfigChanges *changes, Arena *arena,
                 Diag *diag) {
-  Node *root = yaml_load(path, arena, diag);
+  Node *root = config_tree(path, arena, diag);
   return root ? config_bind(self, path, root, changes, NULL, arena, diag) : -1;
 }
 

@@ -24,6 +24,7 @@
 typedef struct PerfModelChoice {
   const char *name;   // the set, or a path; NULL: the key was not in order
   PerfSetup measured; // what else 'fitted' looks for: engine, version; NULL: the pool's
+  Place engine_at;    // of an engine that is named
   bool other_weights, other_kv_cache; // and formats, where they are not the model's
   const EnginePreset *engine;         // of a roofline; NULL: it is none
   double all_reduce_scale;            // of a roofline
@@ -96,6 +97,10 @@ extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 
+/* Says so, −1, when $TANDEM_DATA is set and is not where data lies. */
+int config_check_data(Diag *diag);
+/* The tree of a configuration, "-" for standard input, or NULL with entries. */
+Node *config_tree(const char *path, Arena *arena, Diag *diag);
 /* $TANDEM_DATA, or the source tree. */
 const char *config_data_root(void);
 /* Reads `path`, applies `changes` (NULL: none) and binds all of it. -1 with all problems in `diag`.

@@ -6,7 +6,9 @@
 #include "perfmodel/finder.h"
 #include "perfmodel/host_time.h"
 #include "perfmodel/roofline.h"
+#include "sim/base/folder.h"
 #include "sim/base/text.h"
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@ const OptionSpec config_perfmodel_options[] = {
         .help = "fitted: measured of an engine; a set: splitwise-2023, splitwise-sim; roofline; or "
                 "the path of a model file"),
     KEY(engine, OPTION_STRING,
-        .help = "of fitted: vllm, trtllm or sglang; absent: the pool's, else vllm"),
+        .help = "of fitted: vllm, trtllm, sglang, also vllm-0.24; absent: the pool's, else vllm"),
     KEY(version, OPTION_STRING,
         .help = "the nearest to it is taken; absent: that of the pool's engine, else the newest"),
     KEY(weights, OPTION_CHOICE, .choices = dtype_names,
@@ -90,6 +92,40 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
   return status;
 }
 
+/* "vllm-0.24" is an engine and its version. */
+static int bind_version(PerfModelKeys *keys, const Node *node, Arena *arena, Diag *diag) {
+  PerfSetup both;
+  if (keys->version && !isdigit((unsigned char)*keys->version)) {
+    diag_error(diag, config_place(node, "version"), "'%s' is no version", keys->version);
+    diag_hint(diag, "a number and what follows it, as 0.24 or 1.3.0rc20");
+    return -1;
+  }
+  if (!keys->engine || !setup_parse_folder(&both, keys->engine, arena)) return 0;
+  if (keys->version)
+    return diag_error(diag, config_place(node, "engine"),
+                      "'%s' has a version, and so has 'version'", keys->engine);
+  keys->engine = both.engine;
+  keys->version = both.engine_version;
+  return 0;
+}
+
+/* Whether there is a set of times of this name; an entry at `at` otherwise. */
+static int check_set(const Config *self, const char *name, Place at, Diag *diag) {
+  Arena *arena = &diag->arena;
+  const char *const *sets =
+      folder_names(arena_printf(arena, "%s/fitted", self->perfmodel_root), "*", arena);
+  int n = 0;
+  for (; sets[n]; n++)
+    if (strcmp(sets[n], name) == 0) return 0;
+  const char **names = ARENA_ARRAY(arena, const char *, n + 3);
+  names[0] = FITTED;
+  names[1] = ROOFLINE;
+  memcpy(names + 2, sets, (size_t)n * sizeof *sets);
+  diag_error(diag, at, "unknown performance model '%s'", name);
+  diag_hint_choices(diag, name, names, "tandem list perfmodels");
+  return -1;
+}
+
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag) {
   static const OptionSpec bare = {.key = "perfmodel", .type = OPTION_STRING};
@@ -97,11 +133,17 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
   const bool map = node && node->kind == NODE_MAP;
   if (map && option_bind(config_perfmodel_options, node, NULL, node->at, &keys, diag)) return -1;
   if (node && !map && option_bind_one(&bare, node, &keys.name, diag)) return -1;
+  if (map && bind_version(&keys, node, arena, diag)) return -1;
   PerfModelChoice choice = {.name = config_data_name(self, keys.name, arena),
                             .measured = {.engine = keys.engine,
                                          .engine_version = keys.version,
                                          .weight_dtype = keys.weights,
                                          .kv_cache_dtype = keys.kv_cache}};
+  if (keys.engine) choice.engine_at = config_place(node, "engine");
+  const bool is_set = strcmp(keys.name, FITTED) != 0 && strcmp(keys.name, ROOFLINE) != 0 &&
+                      !datafile_is_path(keys.name);
+  if (is_set && check_set(self, keys.name, map ? config_place(node, "name") : node->at, diag))
+    return -1;
   if (map && strcmp(keys.name, FITTED) != 0 && check_unmeasured(node, keys.name, diag)) return -1;
   choice.other_weights = map && node_find(node, "weights");
   choice.other_kv_cache = map && node_find(node, "kv_cache");
@@ -154,9 +196,22 @@ static PerfSetup wanted(const PerfModelParts *parts, Arena *arena) {
   return setup;
 }
 
+/* An engine that is named must have times of something. */
+static int check_engine(const PerfModelChoice *choice, const char *data_dir, Diag *diag) {
+  const char *engine = choice->measured.engine;
+  if (!engine) return 0;
+  const char *const *engines = finder_engines(data_dir, &diag->arena);
+  for (int i = 0; engines[i]; i++)
+    if (strcmp(engines[i], engine) == 0) return 0;
+  diag_error(diag, choice->engine_at, "there are no times by an engine '%s'", engine);
+  diag_hint_near(diag, engine, engines);
+  return -1;
+}
+
 static int load_measured(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
   const PerfSetup *setup = &parts->setup;
   const char *data_dir = parts->config->perfmodel_root;
+  if (check_engine(parts->choice, data_dir, diag)) return -1;
   if (strcmp(parts->choice->name, FITTED) == 0)
     return perfmodel_load_nearest(self, setup, !parts->choice->measured.engine,
                                   parts->max_decode_seqs, data_dir, parts->at, arena, diag);

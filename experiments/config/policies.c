@@ -28,7 +28,8 @@ static const Policy *find_policy(PolicyKind kind, const char *name, Place at, Di
   for (int i = 0; i < n; i++)
     names[i] = list[i]->name;
   diag_error(diag, at, "unknown %s '%s'", policy_kind_name(kind), name);
-  diag_hint_near(diag, name, names);
+  diag_hint_choices(diag, name, names,
+                    arena_printf(&diag->arena, "tandem list %ss", policy_kind_name(kind)));
   return NULL;
 }
 

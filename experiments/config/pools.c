@@ -1,5 +1,6 @@
 /* The `pools:` block: machines with a model on them. */
 #include "experiments/config/config.h"
+#include "perfmodel/datafile.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include <math.h>
@@ -18,19 +19,22 @@ const OptionSpec config_pool_options[] = {
     SPEC(role, OPTION_CHOICE, .fallback = "mixed", .choices = role_choices,
          .help = "what its machines do"),
     POOL(machine, OPTION_STRING, .required = true,
-         .help = "name of a machine type, or the path of its .yaml"),
-    POOL(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e6, .help = "machines"),
+         .help = "name of a machine type, or the path of its .yaml", .also = "gpu hardware"),
+    POOL(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e6, .help = "machines",
+         .also = "replicas machines instances num_machines"),
     POOL(tensor_parallel_size, OPTION_INT, .min = 1, .max = 1024,
          .help =
-             "GPUs that share each layer; absent: all the machine type has, by the degrees below"),
+             "GPUs that share each layer; absent: all the machine type has, by the degrees below",
+         .also = "tp tp_size tensor_parallel"),
     POOL(pipeline_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
-         .help = "stages that the layers are spread over"),
+         .help = "stages that the layers are spread over", .also = "pp pp_size pipeline_parallel"),
     POOL(attention_data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
          .help = "groups of those GPUs that each do attention for requests of their own"),
     POOL(expert_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
-         .help = "ways that whole experts are spread over the GPUs of all groups"),
+         .help = "ways that whole experts are spread over the GPUs of all groups",
+         .also = "ep ep_size expert_parallel"),
     POOL(data_parallel_size, OPTION_INT, .fallback = "1", .min = 1, .max = 1024,
-         .help = "replicas of the model on one machine"),
+         .help = "replicas of the model on one machine", .also = "dp dp_size"),
     KV(block_size, OPTION_INT, .fallback = "16", .min = 1, .max = 65536,
        .help = "tokens per block of KV memory"),
     KV(gpu_memory_utilization, OPTION_REAL, .fallback = "0.9", .min = 0.01, .max = 1,
@@ -202,6 +206,24 @@ static int bind_engine(PoolConfig *pool, Diag *diag) {
   return serving_bind(&pool->engine, pool->engine_node, diag);
 }
 
+static bool was_set(Place at) {
+  return at.path && strcmp(at.path, "--set") == 0;
+}
+
+/* What its times hang on that was set last, if it was on the command line; else its own
+ * `perfmodel`, or the machine. */
+static Place times_place(const Config *self, const Node *node, const PerfModelChoice *choice,
+                         Place machine_at) {
+  static const char *const keys[] = {"perfmodel", "tensor_parallel_size", "engine", "model"};
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    const Node *own = node_find(node, keys[i]), *of_run = node_find(self->root, keys[i]);
+    if (own && was_set(own->at)) return own->at;
+    if (of_run && was_set(of_run->at)) return of_run->at;
+  }
+  if (node_find(node, "perfmodel")) return config_place(node, "perfmodel");
+  return datafile_is_path(choice->name) ? config_place(self->root, "perfmodel") : machine_at;
+}
+
 /* The spec is filled when all of it is in order. */
 static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *arena, Diag *diag) {
   pool->engine = self->engine;
@@ -240,7 +262,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (!choice.name) return -1;
   spec->perfmodel = config_load_perfmodel(
       self, &choice, &pool->engine, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
-      pool->perfmodel ? config_place(node, "perfmodel") : machine_at, arena, diag);
+      times_place(self, node, &choice, machine_at), arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(self, pool, &hardware, &capacity);
   if (config_bind_host(node, pool, &hardware, spec, arena, diag) ||
@@ -297,6 +319,21 @@ static int check_excess(const Config *self, Diag *diag) {
                     (long long)n_split);
 }
 
+/* Whether a pool is one that an assignment made, by a name that is in no file, without saying what
+ * its machines are: an entry says what its name may have been meant to be. */
+static bool is_misnamed(const Node *pools, const Node *pool, Diag *diag) {
+  if (!was_set(pool->key_at) || pool->kind != NODE_MAP || node_find(pool, "machine")) return false;
+  const char **names = ARENA_ARRAY(&diag->arena, const char *, pools->n_children + 1);
+  int n = 0;
+  for (const Node *other = pools->first; other; other = other->next)
+    if (!was_set(other->key_at)) names[n++] = other->key;
+  if (n == 0) return false;
+  diag_error(diag, pool->key_at, "there is no pool '%s', and a new one needs a 'machine'",
+             pool->key);
+  diag_hint_near(diag, pool->key, names);
+  return true;
+}
+
 int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) {
   if (node->kind != NODE_MAP || node->n_children == 0)
     return diag_error(diag, node->at, "'pools' wants a map of names to pools, with at least one");
@@ -305,7 +342,8 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) 
   int status = 0;
   for (const Node *child = node->first; child; child = child->next) {
     const uint32_t i = self->sim.n_pools++;
-    status |= bind_pool(self, child, &self->pools[i], arena, diag);
+    status |=
+        is_misnamed(node, child, diag) ? -1 : bind_pool(self, child, &self->pools[i], arena, diag);
     specs[i] = self->pools[i].spec;
   }
   self->sim.pools = specs;

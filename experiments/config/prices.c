@@ -11,7 +11,8 @@ static int check_price(const Config *self, const Node *price, Arena *arena, Diag
   if (option_bind_one(&price_spec, price, &cost, diag)) return -1;
   if (datafile_find(self->perfmodel_root, "machines", price->key, arena)) return 0;
   diag_error(diag, price->key_at, "unknown machine '%s'", price->key);
-  diag_hint_near(diag, price->key, datafile_names(self->perfmodel_root, "machines", arena));
+  diag_hint_choices(diag, price->key, datafile_names(self->perfmodel_root, "machines", arena),
+                    "tandem list machines");
   return -1;
 }
 

@@ -41,6 +41,9 @@ extern const char *const slo_choices[]; // their names, NULL-terminated
 const HistogramSpec *slo_metric_find(const char *name, size_t length);
 /* The statistic that a text such as mean, p50, p99.9 or max means; false when it means none. */
 bool slo_parse_statistic(const char *text, SloStatistic *ret_statistic, double *ret_quantile);
+/* The key of a limit that `key`, which is none, is another word for: "tbt.p99" for itl.p99 and
+ * p99_itl_ms; NULL: none is known. */
+const char *slo_key_meant(const char *key, Arena *arena);
 const char *slo_unit(const SloSpec *spec);
 
 /* Fills ret_outcomes[set->n_specs]. */

@@ -131,8 +131,10 @@ static int add_limits(Rows *rows, const char *prefix, const Node *map) {
     const HistogramSpec *metric = metric_of(rows, prefix, node->key);
     if (metric) status |= add_key(rows, metric, node);
     if (metric || !*prefix) continue;
+    const char *meant = slo_key_meant(node->key, rows->arena);
     status = diag_error(rows->diag, node->key_at, "unknown key '%s'", node->key);
-    diag_hint(rows->diag, "slowdowns are of ttft, tbt and e2e, such as 'ttft.p99'");
+    diag_hint(rows->diag, "slowdowns are of ttft, tbt and e2e, such as '%s'",
+              meant ? meant : "ttft.p99");
   }
   return status;
 }
@@ -151,18 +153,38 @@ static int add_goodput(Rows *rows, const Node *node, GoodputLimits *ret_limits) 
   return 0;
 }
 
-/* The keys of the block that are limits themselves, for option_bind to leave alone. */
-static const char *const *limit_keys(const Rows *rows, const Node *map) {
+/* Whether a key that is none of the block's is a limit in other words, which an entry then says. */
+static bool refuse_words(const Rows *rows, const Node *node) {
+  for (const OptionSpec *option = config_slo_options; option->key; option++)
+    if (strcmp(option->key, node->key) == 0) return false;
+  const char *meant = slo_key_meant(node->key, rows->arena);
+  if (!meant) return false;
+  diag_error(rows->diag, node->key_at, "unknown limit '%s'", node->key);
+  diag_hint(rows->diag,
+            "did you mean '%s'? Limits are of ttft, tbt, tpot, e2e and others: 'tandem "
+            "list options'",
+            meant);
+  return true;
+}
+
+/* The keys of the block that are limits themselves, or meant to be, for option_bind to leave alone.
+ */
+static const char *const *limit_keys(const Rows *rows, const Node *map, int *ret_status) {
   const char **keys = ARENA_ARRAY(rows->arena, const char *, map->n_children + 1);
   int n = 0;
-  for (const Node *node = map->first; node; node = node->next)
-    if (metric_of(rows, "", node->key)) keys[n++] = node->key;
+  for (const Node *node = map->first; node; node = node->next) {
+    const bool limit = metric_of(rows, "", node->key);
+    const bool refused = !limit && refuse_words(rows, node);
+    if (refused) *ret_status = -1;
+    if (limit || refused) keys[n++] = node->key;
+  }
   return keys;
 }
 
 static int bind_map(const Node *map, SloKeys *keys, Rows *rows, GoodputLimits *ret_limits) {
-  const char *const *limits = limit_keys(rows, map);
-  int status = option_bind(config_slo_options, map, limits, map->at, keys, rows->diag);
+  int status = 0;
+  const char *const *limits = limit_keys(rows, map, &status);
+  status |= option_bind(config_slo_options, map, limits, map->at, keys, rows->diag);
   if (status) return status;
   const bool own = *limits || keys->slowdown || keys->goodput;
   if (!node_find(map, "name")) keys->name = own ? 0 : 1;

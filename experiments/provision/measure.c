@@ -81,9 +81,7 @@ static int next_choice(void *context, void *run) {
     const int64_t choice = self->choice;
     Measurement *to = (Measurement *)outcome_measurement(outcome, self->seed, choice);
     if (to->why_not) continue;
-    *slot = (Slot){.run = {.probe = {{choice, 0}, 0}, .measures = true},
-                   .outcome = outcome,
-                   .measurement = to};
+    *slot = (Slot){.run = {.probe = {{choice, 0}, 0}}, .outcome = outcome, .measurement = to};
     begun = begin(self, slot);
   }
   return begun;
@@ -108,8 +106,10 @@ static void begin_outcome(const Measuring *self, const Design *design, DesignOut
   const int64_t n = design->choices.n_points, n_all = n * self->provision->n_seeds;
   Measurement *measurements = ARENA_ARRAY(self->arena, Measurement, n_all);
   for (int64_t i = 0; i < n_all; i++)
-    measurements[i] = (Measurement){
-        .throughput_rps = NAN, .output_tokens_per_s = NAN, .why_not = design->fits[i % n].why_not};
+    measurements[i] = (Measurement){.throughput_rps = NAN,
+                                    .output_tokens_per_s = NAN,
+                                    .extrapolated = NAN,
+                                    .why_not = design->fits[i % n].why_not};
   *outcome = (DesignOutcome){
       .design = design, .monotone = true, .n_grid = (double)n_all, .measurements = measurements};
 }
@@ -142,6 +142,7 @@ static Answer answer_on(const DesignOutcome *outcome, int seed) {
                       .choice = i,
                       .rate = one->throughput_rps,
                       .tokens_per_s = one->output_tokens_per_s,
+                      .extrapolated = one->extrapolated,
                       .n_prefill = fleet->n_prefill,
                       .n_decode = fleet->n_decode,
                       .n_mixed = fleet->n_mixed,

@@ -77,6 +77,23 @@ static void table_limits(const DesignOutcome *outcome, FILE *out) {
   }
 }
 
+/* How much of an answer's time nobody measured, where it is most. */
+static void table_extrapolated(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
+  double most = 0;
+  const char *design = NULL;
+  for (int d = 0; d < study->n_designs; d++)
+    for (int s = 0; s < study->n_seeds; s++) {
+      const Answer *answer = &outcomes[d].answers[s];
+      if (!answer->found || !(answer->extrapolated > most)) continue;
+      most = answer->extrapolated;
+      design = study->designs[d].name;
+    }
+  if (design)
+    fprintf(out,
+            "extrapolated up to %.1f%% of an answer's time is outside the measured range (%s)\n",
+            100 * most, design);
+}
+
 static void table_foot(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
   int64_t simulations = 0, stopped = 0, reused = 0;
   double events = 0, saved = 0, grid = 0;
@@ -95,6 +112,7 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
   if (best >= 0 && !study->offline) table_limits(&outcomes[best], out);
   fprintf(out, "\nbest         %s%s\n", best < 0 ? "none" : study->designs[best].name,
           flips ? ", but not on every seed" : "");
+  table_extrapolated(study, outcomes, out);
   fprintf(out, "simulations  %" PRId64 " of ", simulations);
   if (study->offline)
     fprintf(out, "%.0f choices", grid);
@@ -158,6 +176,8 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
       {CELL_OF_TEXT("binds", answer->binds), COLUMN("binds", -18)},
       {CELL_OF_NUMBER("margin", answer->margin + none), COLUMN_PERCENT("margin", 6, "%.1f")},
       {CELL_OF_TEXT("next_fails", answer->next_fails), .only = CELL_IN_JSON},
+      {CELL_OF_NUMBER("extrapolated", answer->extrapolated + none),
+       .only = CELL_IN_JSON | CELL_IN_CSV},
       {CELL_OF_JSON("slo", json_slos, answer), .only = CELL_IN_JSON},
       {0}};
   if (rows->format == OUTPUT_JSON && !answer->found) cells[2].kind = CELL_END;

@@ -2,8 +2,13 @@
 #include "experiments/provision/probe.h"
 #include <string.h>
 
-const char *const probe_figures[PROBE_FIGURES] = {"requests", "completed", "throughput_rps",
-                                                  "output_tokens_per_s"};
+const ProbeFigure probe_figures[PROBE_FIGURES] = {
+    [FIGURE_REQUESTS] = {"run", "requests"},
+    [FIGURE_COMPLETED] = {"run", "completed"},
+    [FIGURE_THROUGHPUT] = {"run", "throughput_rps"},
+    [FIGURE_TOKENS] = {"run", "output_tokens_per_s"},
+    [FIGURE_EXTRAPOLATED] = {"extrapolated", "time_share"},
+};
 
 void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed) {
   Trial *trial = &self->trial;
@@ -71,6 +76,17 @@ static void copy_outcomes(ProbeRun *self, Arena *arena) {
     self->slos[i] = report->outcomes[i];
 }
 
+/* Fits ReportVisit. */
+static void keep_figure(void *context, const char *scope, const char *name, const char *statistic,
+                        double value, const char *unit) {
+  (void)statistic; // none of these has but one
+  (void)unit;
+  ProbeRun *self = context;
+  for (int i = 0; i < PROBE_FIGURES; i++)
+    if (strcmp(scope, probe_figures[i].scope) == 0 && strcmp(name, probe_figures[i].name) == 0)
+      self->figures[i] = value;
+}
+
 /* Objectives outlive the trial that they were read from. */
 static void keep_specs(ProbeRun *self, Arena *arena) {
   for (int i = 0; i < self->n_slos; i++) {
@@ -93,8 +109,7 @@ void probe_run_take(ProbeRun *self, Arena *arena) {
     if (self->stopped)
       self->saved_events = self->events * ((double)self->demand.requests / finished - 1);
     copy_outcomes(self, arena);
-    for (int i = 0; self->measures && i < PROBE_FIGURES; i++)
-      self->figures[i] = report_value(&self->trial.report, probe_figures[i]);
+    report_visit(&trial->report, keep_figure, self);
   }
   keep_specs(self, arena);
   bool met = !self->stopped;
@@ -130,6 +145,7 @@ static const char *explain(const ProbeRun *self, Arena *arena) {
 Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
   return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
                        .output_tokens_per_s = self->figures[FIGURE_TOKENS],
+                       .extrapolated = self->figures[FIGURE_EXTRAPOLATED],
                        .why_not = explain(self, arena),
                        .config_digest = self->trial.config_digest};
 }

@@ -6,9 +6,19 @@
 #define EXPERIMENTS_PROVISION_PROBE_H
 #include "experiments/provision/provision.h"
 
-/* What a run of an offline study measures, by the names in its report. */
-enum { FIGURE_REQUESTS, FIGURE_COMPLETED, FIGURE_THROUGHPUT, FIGURE_TOKENS, PROBE_FIGURES };
-extern const char *const probe_figures[PROBE_FIGURES];
+/* What is kept of a run's report. */
+enum {
+  FIGURE_REQUESTS,
+  FIGURE_COMPLETED,
+  FIGURE_THROUGHPUT,
+  FIGURE_TOKENS,
+  FIGURE_EXTRAPOLATED, // share of the time
+  PROBE_FIGURES
+};
+typedef struct ProbeFigure {
+  const char *scope, *name; // as in the database
+} ProbeFigure;
+extern const ProbeFigure probe_figures[PROBE_FIGURES];
 
 typedef struct ProbeRun {
   Probe probe;
@@ -20,7 +30,6 @@ typedef struct ProbeRun {
   double events, saved_events;
   SloOutcome *slos; // [n_slos], in the arena of the study
   int n_slos;
-  bool measures;                 // the run is of an offline study: then
   double figures[PROBE_FIGURES]; // by probe_figures
   Trial trial;
   bool has_trial; // loaded and not released
@@ -41,7 +50,7 @@ void probe_run_release(ProbeRun *self);
 /* The limit with the least margin; NULL when there are none. */
 const SloOutcome *probe_run_binding(const ProbeRun *self);
 
-/* Of a run that measures and was taken. One that leaves requests out or misses a limit has a
+/* Of a run of an offline study that was taken. One that leaves requests out or misses a limit has a
  * throughput, but is no answer. */
 Measurement probe_run_measurement(const ProbeRun *self, Arena *arena);
 

@@ -124,6 +124,7 @@ typedef struct Answer {
   int64_t choice;      // of an offline study; else 0
   double rate;         // held, requests/s; NAN: that of a trace, which nobody stated
   double tokens_per_s; // of output, measured by an offline study; else NAN
+  double extrapolated; // share of the time of iterations beyond what was measured
   int64_t n_prefill, n_decode, n_mixed; // machines by role
   Takes takes;
   const char *binds;      // the limit with the least margin
@@ -138,6 +139,7 @@ typedef struct Measurement {
   double throughput_rps, output_tokens_per_s; // NAN: it was not simulated
   const char *why_not;                        // one line; NULL: it may be the answer
   uint64_t config_digest;                     // of its run; 0: there is none
+  double extrapolated;                        // as in Answer; NAN: it was not simulated
 } Measurement;
 
 /* What is known of one design. */

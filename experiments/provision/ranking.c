@@ -168,6 +168,7 @@ static void put_choice(Rows *rows, const DesignOutcome *outcome, int64_t seed, i
                            .only = CELL_IN_CSV},
                           {CELL_OF_NUMBER("power_kw", takes->power_kw + none), .only = CELL_IN_CSV},
                           {CELL_OF_TEXT("why_not", one->why_not)},
+                          {CELL_OF_NUMBER("extrapolated", one->extrapolated)},
                           {0}});
 }
 

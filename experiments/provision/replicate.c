@@ -110,6 +110,7 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                            : self->base_rate > 0 ? self->base_rate
                                                  : NAN,
                    .tokens_per_s = NAN,
+                   .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
                    .n_prefill = design->fixed.n_prefill,
                    .n_decode = design->fixed.n_decode,
                    .n_mixed = design->fixed.n_mixed,

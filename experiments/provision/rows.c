@@ -38,15 +38,16 @@ static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *a
 
 /* The figures of a run that was found; 0 when it lacks one. */
 static int read_figures(ProbeRun *self, Results *results, int64_t run, Diag *diag) {
-  CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
-      results,
-      "SELECT value FROM metric WHERE run_id = ? AND scope = 'run' AND name = ? AND "
-      "statistic = 'value'",
-      diag);
+  CLEANUP_STATEMENT sqlite3_stmt *statement =
+      results_prepare(results,
+                      "SELECT value FROM metric WHERE run_id = ? AND scope = ? AND name = ? AND "
+                      "statistic = 'value'",
+                      diag);
   if (!statement) return -1;
   for (int i = 0; i < PROBE_FIGURES; i++) {
     sqlite3_bind_int64(statement, 1, run);
-    sqlite3_bind_text(statement, 2, probe_figures[i], -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, probe_figures[i].scope, -1, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 3, probe_figures[i].name, -1, SQLITE_STATIC);
     const int status = sqlite3_step(statement);
     if (status == SQLITE_DONE) return 0;
     if (status != SQLITE_ROW) return results_error(results, "read", diag);
@@ -71,7 +72,7 @@ int probe_run_find(ProbeRun *self, Results *results, int64_t last, Arena *arena,
   const int64_t id = sqlite3_column_int64(statement, 0);
   self->stopped = sqlite3_column_int(statement, 1) != 0;
   int found = read_outcomes(self, results, id, arena, diag);
-  if (found == 1 && self->measures) found = read_figures(self, results, id, diag);
+  if (found == 1) found = read_figures(self, results, id, diag);
   self->reused = found == 1;
   return found;
 }

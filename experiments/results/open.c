@@ -63,9 +63,20 @@ static void give_epoch(sqlite3_context *context, int n_arguments, sqlite3_value 
   sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
+/* SQLite says of all of these that it is unable to open the file. */
+static int cannot_open(Results *self, Diag *diag) {
+  const char *missing = folder_missing(self->path, &diag->arena);
+  results_error(self, "open", diag);
+  if (missing)
+    diag_hint(diag, "there is no folder '%s'", missing);
+  else if (access(self->path, F_OK) && errno == ENOENT)
+    diag_hint(diag, "there is no such file");
+  return -1;
+}
+
 /* `status` is what opening it gave. */
 static int prepare_database(Results *self, int status, Diag *diag) {
-  if (status != SQLITE_OK) return results_error(self, "open", diag);
+  if (status != SQLITE_OK) return cannot_open(self, diag);
   sqlite3_extended_result_codes(self->db, 0);
   if (sqlite3_create_function_v2(self->db, "outcome_epoch", 0,
                                  SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,

@@ -5,13 +5,15 @@
 #include "sim/base/text.h"
 #include <assert.h>
 #include <ctype.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 
 enum {
   WORD_MAX = 63,         // longer words get no near-miss hint
-  LIST_MAX = 12,         // names that a hint lists in full
+  LIST_MAX = 8,          // names that a hint lists in full
+  NEAREST_SHOWN = 5,     // of more
   SOURCE_SHOWN = 96,     // characters of a source line that are printed
   SOURCE_MAX = 16 << 20, // bytes of one that is kept; a longer one is not shown
   HEAD_MAX = 300,        // bytes of a text before what is left out of it
@@ -136,25 +138,86 @@ static int edit_distance(const char *a, const char *b) {
   return rows[a_length % 3][b_length];
 }
 
-void diag_hint_near(Diag *self, const char *word, const char *const *names) {
-  const char *nearest = NULL;
-  size_t length = strlen(word);
-  int least = (int)(length / 3) + 1, n_names = 0;
-  for (; names[n_names]; n_names++) {
-    if (length > WORD_MAX || strlen(names[n_names]) > WORD_MAX) continue;
-    int distance = edit_distance(word, names[n_names]);
+/* Whether `text` holds `part`, blind to the case of ASCII letters. */
+static bool holds(const char *text, const char *part) {
+  for (; *text; text++) {
+    size_t i = 0;
+    while (part[i] && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i]))
+      i++;
+    if (!part[i]) return true;
+  }
+  return false;
+}
+
+/* Those that hold the word come first, then by distance; words that are too long for it are last.
+ */
+static int rank_of(const char *word, const char *name) {
+  if (*word && holds(name, word)) return (int)(strlen(name) - strlen(word)) - WORD_MAX;
+  if (strlen(word) > WORD_MAX || strlen(name) > WORD_MAX) return WORD_MAX;
+  return edit_distance(word, name);
+}
+
+/* The names that `rank`, as many, puts first, each in quotes; of equal ones in their order. Spends
+ * the ranks. */
+static const char *first_names(const char *const *names, int *ranks, int n_names, int count,
+                               Arena *arena) {
+  const char *list = "";
+  for (int k = 0; k < count; k++) {
+    int first = 0;
+    for (int i = 1; i < n_names; i++)
+      if (ranks[i] < ranks[first]) first = i;
+    ranks[first] = INT_MAX;
+    list = arena_printf(arena, "%s%s'%s'", list, k ? ", " : "", names[first]);
+  }
+  return list;
+}
+
+/* The name that was meant, of those that hold the word if any does; NULL when that is not clear. */
+static const char *meant(const char *word, const char *const *names) {
+  enum { PART_MIN = 3 }; // shorter words are in many names
+  const char *nearest = NULL, *holder = NULL;
+  const size_t length = strlen(word);
+  int least = (int)(length / 3) + 1, n_holders = 0;
+  for (int i = 0; names[i] && length >= PART_MIN; i++)
+    if (holds(names[i], word)) {
+      holder = names[i];
+      n_holders++;
+    }
+  for (; *names && length <= WORD_MAX; names++) {
+    if (strlen(*names) > WORD_MAX || (n_holders > 0 && !holds(*names, word))) continue;
+    const int distance = edit_distance(word, *names);
     if (distance >= least) continue;
     least = distance;
-    nearest = names[n_names];
+    nearest = *names;
   }
-  if (nearest) {
-    diag_hint(self, "did you mean '%s'?", nearest);
-  } else if (n_names > 0 && n_names <= LIST_MAX) {
-    const char *list = "";
-    for (int i = 0; i < n_names; i++)
-      list = arena_printf(&self->arena, "%s%s'%s'", list, i ? ", " : "", names[i]);
-    diag_hint(self, n_names == 1 ? "the only choice is %s" : "choose from %s", list);
+  return nearest ? nearest : n_holders == 1 ? holder : NULL;
+}
+
+void diag_hint_choices(Diag *self, const char *word, const char *const *names, const char *where) {
+  Arena *arena = &self->arena;
+  const char *one = meant(word, names), *list = NULL;
+  int n_names = 0;
+  while (names[n_names])
+    n_names++;
+  if (n_names == 0) return;
+  int *ranks = ARENA_ARRAY(arena, int, n_names);
+  for (int i = 0; i < n_names && n_names > LIST_MAX; i++)
+    ranks[i] = rank_of(word, names[i]);
+  if (one)
+    diag_hint(self, "did you mean '%s'?", one);
+  else if (n_names == 1)
+    diag_hint(self, "the only choice is '%s'", names[0]);
+  else if (n_names <= LIST_MAX)
+    diag_hint(self, "choose from %s", first_names(names, ranks, n_names, n_names, arena));
+  else {
+    list = first_names(names, ranks, n_names, NEAREST_SHOWN, arena);
+    diag_hint(self, "choose from %s and %d more%s%s%s", list, n_names - NEAREST_SHOWN,
+              where ? ": '" : "", where ? where : "", where ? "'" : "");
   }
+}
+
+void diag_hint_near(Diag *self, const char *word, const char *const *names) {
+  diag_hint_choices(self, word, names, NULL);
 }
 
 int diag_exit_code(const Diag *self) {
@@ -211,9 +274,21 @@ static void print_entry(const DiagEntry *entry, FILE *out) {
   putc('\n', out);
 }
 
+/* Whether an entry before it says the same of the same place, as several pools may of one key. */
+static bool is_repeated(const Diag *self, int i) {
+  const DiagEntry *entry = &self->entries[i];
+  for (const DiagEntry *other = self->entries; other < entry; other++)
+    if (entry->at.path && other->at.path && strcmp(entry->at.path, other->at.path) == 0 &&
+        entry->at.line == other->at.line && entry->at.column == other->at.column &&
+        strcmp(entry->message, other->message) == 0)
+      return true;
+  return false;
+}
+
 void diag_print(const Diag *self, FILE *out) {
   for (int i = 0; i < self->n_entries; i++)
-    if (self->entries[i].kind != DIAG_INTERRUPTED) print_entry(&self->entries[i], out);
+    if (self->entries[i].kind != DIAG_INTERRUPTED && !is_repeated(self, i))
+      print_entry(&self->entries[i], out);
   if (self->n_dropped > 0) fprintf(out, "%d more not shown\n", self->n_dropped);
 }
 

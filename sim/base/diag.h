@@ -60,13 +60,18 @@ int diag_interrupted(Diag *self);
 /* Attaches a hint to the newest entry (the last one wins). No-op when that entry was dropped. */
 void diag_hint(Diag *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Attaches "did you mean 'X'?" when one of the NULL-terminated `names` is within a third of the
- * length of `word` (Damerau-Levenshtein); otherwise lists them all when they are at most 12. */
+ * length of `word` (Damerau-Levenshtein), or alone has it in it; otherwise lists them all when they
+ * are at most 8, else the five nearest, how many more there are, and `where` they are listed, such
+ * as "tandem list machines" (NULL: nowhere). */
+void diag_hint_choices(Diag *self, const char *word, const char *const *names, const char *where);
+/* The same for names that are listed nowhere. */
 void diag_hint_near(Diag *self, const char *word, const char *const *names);
 
 /* Appends copies of all entries of `other`. */
 void diag_append(Diag *self, const Diag *other);
 /* 0 with no entry, 130 if any is DIAG_INTERRUPTED, 3 if any is DIAG_INPUT, otherwise 4. */
 int diag_exit_code(const Diag *self);
+/* An entry that says the same of the same place as one before it is left out. */
 void diag_print(const Diag *self, FILE *out);
 
 /* A place with only a path (line 0), for messages about a whole file. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static int compare_names(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -32,6 +33,15 @@ const char *const *folder_names(const char *folder, const char *extension, Arena
   ARENA_RESERVE(arena, names, capacity, n + 1);
   names[n] = NULL;
   return names;
+}
+
+const char *folder_missing(const char *path, Arena *arena) {
+  struct stat status;
+  for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+    const char *folder = arena_copy(arena, path, (size_t)(slash - path));
+    if (*folder && stat(folder, &status) && errno == ENOENT) return folder;
+  }
+  return NULL;
 }
 
 const char *folder_text(const char *path, Arena *arena, Diag *diag) {

@@ -9,4 +9,6 @@
 const char *const *folder_names(const char *folder, const char *extension, Arena *arena);
 /* The text of a file that the program comes with, at most 64 KiB; NULL with an entry. */
 const char *folder_text(const char *path, Arena *arena, Diag *diag);
+/* The first folder on the way to `path` that is not there, NULL when none is missing. */
+const char *folder_missing(const char *path, Arena *arena);
 #endif

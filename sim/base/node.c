@@ -41,6 +41,14 @@ Node *node_take(Node *map, const char *key) {
   return taken;
 }
 
+bool node_is_null(const Node *node) {
+  static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+  if (node->kind != NODE_SCALAR || node->quoted) return false;
+  for (size_t i = 0; i < sizeof nulls / sizeof *nulls; i++)
+    if (!strcmp(node->text, nulls[i])) return true;
+  return false;
+}
+
 const char *node_shown(const Node *node, Arena *arena) {
   const Place *at = &node->at;
   if (!node->spans || !at->source) return node->text;

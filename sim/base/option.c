@@ -37,24 +37,27 @@ static const char *type_wants(const OptionSpec *spec) {
   return type->wants ? type->wants : units_describe(type->dimension);
 }
 
-static bool is_null(const Node *node) {
-  static const char *const NULLS[] = {"", "~", "null", "Null", "NULL"};
-  if (node->kind != NODE_SCALAR || node->quoted) return false;
-  for (size_t i = 0; i < sizeof NULLS / sizeof *NULLS; i++)
-    if (!strcmp(node->text, NULLS[i])) return true;
-  return false;
-}
-
 static int wrong_type(const char *key, const char *wants, const Node *value, Diag *diag) {
   if (value->kind == NODE_LIST)
     return diag_error(diag, value->at, "'%s' wants %s, not a list", key, wants);
   if (value->kind == NODE_MAP)
     return diag_error(diag, value->at, "'%s' wants %s, not a map", key, wants);
-  if (is_null(value))
+  if (node_is_null(value))
     return diag_error(diag, value->at, "'%s' wants %s but has no value", key, wants);
   diag_error(diag, value->at, "'%s' wants %s, not %s'%s'", key, wants,
              value->quoted ? "the quoted text " : "", node_shown(value, &diag->arena));
   if (value->quoted) diag_hint(diag, "remove the quotes");
+  return -1;
+}
+
+/* Of a quantity, which has units. */
+static int wrong_number(const OptionSpec *spec, const Node *value, Diag *diag) {
+  const TypeRow *type = &TYPES[spec->type];
+  char units[160];
+  wrong_type(spec->key, type_wants(spec), value, diag);
+  if (value->quoted || type->dimension == DIM_NONE) return -1;
+  units_list(units, sizeof units, type->dimension);
+  diag_hint(diag, "the units are %s", units);
   return -1;
 }
 
@@ -87,7 +90,7 @@ static int bind_number(const OptionSpec *spec, const Node *value, void *field, D
   double real = 0;
   if (value->quoted || !units_parse(value->text, type->dimension, &real) ||
       (spec->type == OPTION_INT && real != floor(real)))
-    return wrong_type(spec->key, type_wants(spec), value, diag);
+    return wrong_number(spec, value, diag);
   bool checked = spec->min != 0 || spec->max != 0;
   double low = checked ? fmax(spec->min, -type->limit) : -type->limit;
   double high = checked ? fmin(spec->max, type->limit) : type->limit;
@@ -136,7 +139,7 @@ int option_bind_one(const OptionSpec *spec, const Node *value, void *target, Dia
     *(const Node **)field = value;
     return 0;
   }
-  if (value->kind != NODE_SCALAR || is_null(value))
+  if (value->kind != NODE_SCALAR || node_is_null(value))
     return wrong_type(spec->key, type_wants(spec), value, diag);
   switch (spec->type) {
   case OPTION_BOOL:
@@ -167,6 +170,18 @@ static bool is_listed(const char *const *names, const char *name) {
   return false;
 }
 
+/* The key that others call `word`, by the rows' `also`; else the word. */
+static const char *also_called(const OptionSpec *specs, const char *word) {
+  const size_t length = strlen(word);
+  for (; specs->key; specs++)
+    for (const char *at = specs->also; at && *at; at += strspn(at, " ")) {
+      const size_t n = strcspn(at, " ");
+      if (n == length && strncmp(at, word, n) == 0) return specs->key;
+      at += n;
+    }
+  return word;
+}
+
 static int unknown_key(const OptionSpec *specs, const char *const *extra, const Node *node,
                        Diag *diag) {
   int n_specs = 0, n_extra = 0, n_names = 0;
@@ -180,14 +195,18 @@ static int unknown_key(const OptionSpec *specs, const char *const *extra, const 
   for (int i = 0; i < n_extra; i++)
     names[n_names++] = extra[i];
   diag_error(diag, node->key_at, "unknown key '%s'", node->key);
-  diag_hint_near(diag, node->key, names);
+  diag_hint_near(diag, also_called(specs, node->key), names);
   return -1;
 }
 
 static int missing_key(const OptionSpec *spec, const Node *map, Place owner, Diag *diag) {
   Place at = !map ? owner : map->key ? map->key_at : map->at;
-  if (spec->type == OPTION_NODE) return diag_error(diag, at, "missing key '%s'", spec->key);
-  return diag_error(diag, at, "missing key '%s', which wants %s", spec->key, type_wants(spec));
+  if (spec->type == OPTION_NODE)
+    diag_error(diag, at, "missing key '%s'", spec->key);
+  else
+    diag_error(diag, at, "missing key '%s', which wants %s", spec->key, type_wants(spec));
+  if (spec->help) diag_hint(diag, "%s: %s", spec->key, spec->help);
+  return -1;
 }
 
 int option_bind(const OptionSpec *specs, const Node *map, const char *const *extra, Place owner,

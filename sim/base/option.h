@@ -32,6 +32,7 @@ typedef struct OptionSpec {
   const char *const *choices; // OPTION_CHOICE: NULL-terminated names
   const char *help;           // one line
   const char *value;          // what the help of a command calls the value; NULL: not on its line
+  const char *also;           // what others call the key, between spaces: hints find it by that
 } OptionSpec;
 
 /* Fills the fields of `target` with the defaults. Defaults in tables are trusted (asserted). */

@@ -1,6 +1,7 @@
 /* Writing beside and renaming. */
 #define _XOPEN_SOURCE 700 // realpath
 #include "sim/base/output.h"
+#include "sim/base/folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,8 +12,11 @@
 #include <unistd.h>
 
 static int report(const Output *self, int error, Diag *diag) {
-  return diag_environment(diag, place_of_file(self->path), "cannot write '%s': %s", self->path,
-                          strerror(error));
+  const char *missing = error == ENOENT ? folder_missing(self->path, &diag->arena) : NULL;
+  diag_environment(diag, place_of_file(self->path), "cannot write '%s': %s", self->path,
+                   strerror(error));
+  if (missing) diag_hint(diag, "there is no folder '%s'", missing);
+  return -1;
 }
 
 bool output_is_same(const char *path, const char *other) {

@@ -119,6 +119,23 @@ const char *units_describe(Dimension dimension) {
   return NAMES[dimension];
 }
 
+void units_list(char *out, size_t size, Dimension dimension) {
+  size_t used = 0;
+  bool prefixed = false;
+  const char *comma = "";
+  for (int u = 0; u < N_UNITS && used < size; u++) {
+    if (UNITS[u].dimension != dimension) continue;
+    used += (size_t)snprintf(out + used, size - used, "%s%s", comma, UNITS[u].name);
+    prefixed |= UNITS[u].prefixed;
+    comma = ", ";
+  }
+  comma = ", alone or after ";
+  for (int p = 1; p < N_PREFIXES && prefixed && used < size; p++) {
+    used += (size_t)snprintf(out + used, size - used, "%s%s", comma, PREFIXES[p].name);
+    comma = ", ";
+  }
+}
+
 /* Shortest text wins, the base unit among equals: 80 GiB rather than 85.9 GB, 1.5 ms rather than
  * 0.0015 s, 120 s rather than 2 min. Bare numbers stay without suffix, so that limits are exact. */
 void units_format(char *out, size_t size, Dimension dimension, double value) {

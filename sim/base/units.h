@@ -97,6 +97,8 @@ typedef enum Dimension {
 bool units_parse(const char *text, Dimension dimension, double *ret_value);
 /* What a message calls the dimension, with an example: "a time such as '120 s'". */
 const char *units_describe(Dimension dimension);
+/* The units of a dimension, "ps, ns, us, …": at most `size`. */
+void units_list(char *out, size_t size, Dimension dimension);
 /* A short human form of `value` in the dimension: "1.5 ms", "80 GiB", "25 GB/s". Writes at most
  * `size`. */
 void units_format(char *out, size_t size, Dimension dimension, double value);

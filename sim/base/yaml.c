@@ -6,11 +6,14 @@
  * document). libyaml's marks count lines and characters from 0. */
 #include "sim/base/yaml.h"
 #include "sim/base/cleanup.h"
+#include "sim/base/file_kind.h"
 #include "sim/base/text.h"
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <yaml.h>
 
 enum {
@@ -321,6 +324,12 @@ static Node *parse(const char *name, Text text, Text source, Arena *arena, Diag 
 }
 
 static Node *parse_file(const char *name, Text text, Arena *arena, Diag *diag) {
+  const char *kind = file_kind(text.bytes, text.length);
+  if (kind) {
+    diag_error(diag, place_of_file(name), "'%s' is %s, where YAML or JSON in UTF-8 is wanted", name,
+               kind);
+    return NULL;
+  }
   bool marked = text.length >= 3 && memcmp(text.bytes, "\xef\xbb\xbf", 3) == 0;
   if (marked) text = (Text){text.bytes + 3, text.length - 3};
   Node *root = parse(name, text, text, arena, diag);
@@ -333,9 +342,16 @@ Node *yaml_parse(const char *name, const char *text, size_t length, Arena *arena
   return parse_file(name, (Text){arena_copy(arena, text, length), length}, arena, diag);
 }
 
+/* "-" is standard input. */
+static FILE *open_text(const char *path) {
+  if (strcmp(path, "-") != 0) return fopen(path, "rb");
+  const int file = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  return file >= 0 ? fdopen(file, "rb") : NULL;
+}
+
 Node *yaml_load(const char *path, Arena *arena, Diag *diag) {
   Place at = place_of_file(path);
-  CLEANUP_FILE FILE *file = fopen(path, "rb");
+  CLEANUP_FILE FILE *file = open_text(path);
   if (!file) {
     diag_environment(diag, at, "cannot open '%s': %s", path, strerror(errno));
     return NULL;
@@ -445,6 +461,37 @@ static int set_path(Node *root, const char *text, size_t length, const Place *fi
   return 0;
 }
 
+/* An error that says which keys there are. */
+static int nothing_there(const Node *map, const char *key, Place at, Diag *diag) {
+  const char **names = ARENA_ARRAY(&diag->arena, const char *, map->n_children + 1);
+  int n = 0;
+  for (const Node *child = map->first; child; child = child->next)
+    names[n++] = child->key;
+  diag_error(diag, at, "there is no '%s' to take out", key);
+  diag_hint_near(diag, key, names);
+  return -1;
+}
+
+/* Takes out what text[0..length) leads to. */
+static int take_path(Node *root, const char *text, size_t length, Arena *arena, Diag *diag) {
+  Node *from = root;
+  for (size_t start = 0, end = 0;; start = end + 1) {
+    end = length;
+    const char *key = arena_copy(arena, text + start, end - start);
+    if (!node_find(from, key)) {
+      end = start + strcspn(key, ".");
+      key = arena_copy(arena, text + start, end - start);
+    }
+    const Place at = place_in(text, start, end);
+    if (from->kind == NODE_MAP && !node_find(from, key)) return nothing_there(from, key, at, diag);
+    if (end == length && from->kind == NODE_LIST)
+      return diag_error(diag, at, "a list has no keys to take out");
+    if (end == length && from->kind == NODE_MAP) return node_take(from, key) ? 0 : -1;
+    from = step_into(from, key, at, arena, diag);
+    if (!from) return -1;
+  }
+}
+
 int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag) {
   const char *text = arena_copy(arena, assignment, strlen(assignment));
   size_t path_length = strcspn(text, "=");
@@ -459,9 +506,10 @@ int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag) {
   if (!value) return -1;
   if (is_blank(value)) {
     diag_error(diag, at, "'%.*s' is set to nothing", (int)path_length, text);
-    diag_hint(diag, "write '' for an empty text");
+    diag_hint(diag, "write '' for an empty text, null to take the key out");
     return -1;
   }
+  if (node_is_null(value)) return take_path(root, text, path_length, arena, diag);
   return set_path(root, text, path_length, NULL, value, arena, diag);
 }
 

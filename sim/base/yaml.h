@@ -24,14 +24,15 @@ typedef struct Node {
   int n_children;
 } Node;
 
-/* The tree of a file, or NULL with entries in `diag` (a file that cannot be read is
- * DIAG_ENVIRONMENT). */
+/* The tree of a file, "-" for standard input, or NULL with entries in `diag` (a file that cannot be
+ * read is DIAG_ENVIRONMENT). */
 Node *yaml_load(const char *path, Arena *arena, Diag *diag);
 /* The same from text; `name` stands for the path in messages. */
 Node *yaml_parse(const char *name, const char *text, size_t length, Arena *arena, Diag *diag);
-/* Applies "pools.prefill.count=30": the value is YAML (flow form allowed); missing maps on the way
- * are made, "designs.0.x" indexes a list, and a key that holds dots itself is found by its whole
- * name ("sweep.pools.prefill.count=1..9"). Messages place it at path "--set". */
+/* Applies "pools.prefill.count=30", or takes the key out with "slo=null": the value is YAML (flow
+ * form allowed); missing maps on the way are made, "designs.0.x" indexes a list, and a key that
+ * holds dots itself is found by its whole name ("sweep.pools.prefill.count=1..9"). Messages place
+ * it at path "--set". */
 int yaml_set(Node *root, const char *assignment, Arena *arena, Diag *diag);
 /* The same for the path "pools.prefill.count" alone, with a copy of `value`; keys that it makes
  * stand at `at`. */
@@ -44,6 +45,8 @@ Node *node_copy(const Node *node, Arena *arena);
 Node *node_take(Node *map, const char *key);
 /* The child of a map with this key, NULL if absent or `map` is NULL or not a map. */
 const Node *node_find(const Node *map, const char *key);
+/* Whether it is a value left out: nothing, ~ or null, without quotes. */
+bool node_is_null(const Node *node);
 /* What a message quotes of a scalar: its text, of one over several lines how it begins. */
 const char *node_shown(const Node *node, Arena *arena);
 /* Canonical text of a tree, for storing and hashing: one line of ASCII in flow form, keys in file

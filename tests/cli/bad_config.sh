@@ -78,7 +78,8 @@ broken 's/router: jsq/batcher: {name: tetriinfer, chunk_size: 0}/' \
 broken 's/router: jsq/batcher: {name: tetriinfer, chunk: saturated}/' \
   "bad.yaml:9:38: error: unknown chunk 'saturated'" "did you mean 'saturation'?"
 broken 's/router: jsq/roter: jsq/' "error: unknown key 'roter'" "did you mean 'router'?"
-broken '9s/$/\nperfmodel: fited/' "unknown set of performance models 'fited'"
+broken '9s/$/\nperfmodel: fited/' "bad.yaml:10:12: error: unknown performance model 'fited'" \
+  "did you mean 'fitted'?"
 broken 's/{prompt.*/azure-conv-2032/' "bad.yaml:3:12: error: unknown table of lengths"
 
 # Limits.
@@ -185,6 +186,22 @@ broken 's/count: 2/num_gpu_blocks_override: 9, kv_cache_memory_bytes: 3 GB/' \
 broken 's/count: 2/kv_cache_memory_bytes: 70 GB/' 'kv_cache_memory_bytes 70 GB exceeds the'
 broken 's/count: 2/kv_cache_memory_bytes: 1 kB/' 'kv_cache_memory_bytes 1 kB holds no block'
 broken 's/llama2-70b/opt-13b/' "there are no times of opt-13b_h100-80gb_tp8"
+
+# Times that nobody measured: what there is nearest.
+broken '9s/$/\nperfmodel: {engine: vlm}/' \
+  "bad.yaml:10:21: error: there are no times by an engine 'vlm'" "did you mean 'vllm'?"
+broken '9s/$/\nperfmodel: {engine: nim}/' "'sglang', 'trtllm', 'vllm'"
+broken '9s/$/\nperfmodel: {engine: vllm-0.24, version: 0.19}/' \
+  "bad.yaml:10:21: error: 'vllm-0.24' has a version, and so has 'version'"
+broken '9s/$/\nperfmodel: {engine: vllm, version: new}/' "10:36: error: 'new' is no version"
+broken '9s/$/\nperfmodel: vllm-0.24.0/' "'vllm-0.24.0' is no set but times of an engine" \
+  'hint: perfmodel: {engine: vllm, version: 0.24.0}'
+today='s/llama2-70b/llama3.1-70b/; 9s/$/\nperfmodel: {engine: vllm-0.24}/'
+broken "$today; s/count: 2/count: 2, tensor_parallel_size: 2/" \
+  'no times of llama3.1-70b_h100-80gb_tp2_bf16 by any version of vllm' \
+  'nearest first, vllm-0.24.0/llama3.1-70b_h100-80gb_tp4_bf16, '
+broken "$today; s/dgx-h100/mi300x-x8/" 'no times of llama3.1-70b_mi300x-192gb_tp8_bf16' \
+  'nearest first, vllm-0.24.0/llama3.1-70b_'
 
 # All problems at once, of all blocks.
 broken 's/llama2-70b/llama/; s/rate: 4/rte: 4/; s/count: 2/count: 0/; s/jsq/jsqq/; s/splitwise/x/' \

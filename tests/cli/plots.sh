@@ -124,7 +124,7 @@ rejects 3 "$tandem" plot rates map.db -o none.png
 says "'map.db' holds nothing for the figure 'rates'"
 [ ! -e none.png ] || fail 'a picture of nothing'
 rejects 2 "$tandem" plot heat map.db -o none.png
-says "there is no figure 'heat'"
+says "unknown figure 'heat'"
 rejects 2 "$tandem" plot rates map.db split.yaml -o none.png
 rejects 4 "$tandem" plot rates absent.db -o none.png
 finish

@@ -83,6 +83,8 @@ expect 0 "$tandem" list options
 prints 'gpu_memory_utilization'
 expect 0 "$tandem" list perfmodels
 prints 'splitwise-sim'
+expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
+says 'nothing that was measured is all of that; there are 3 without --model, 3 without --tp'
 
 # A full disk behind stdout is not success.
 if [ -w /dev/full ]; then

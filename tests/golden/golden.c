@@ -7,6 +7,7 @@
 #include "perfmodel/finder.h"
 #include "perfmodel/llm.h"
 #include "tests/array_trace.h"
+#include "tests/time_parts.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -30,6 +31,13 @@ static void choose(SimConfig *config, PolicyKind kind, const Named *named, Arena
   diag_done(&diag);
 }
 
+static int check_parts(void *context, const RequestRecord *record, const Metrics *so_far,
+                       Diag *diag) {
+  (void)context, (void)so_far, (void)diag;
+  assert(!time_parts_check(record, record->parts));
+  return 0;
+}
+
 /* Runs with the audit on and returns the event log without its header. */
 static char *run(SimConfig *config, const Named *policies, const TraceRow *rows, int n_rows,
                  Arena *arena) {
@@ -38,7 +46,8 @@ static char *run(SimConfig *config, const Named *policies, const TraceRow *rows,
   config->trace = &trace.source;
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     choose(config, (PolicyKind)kind, &policies[kind], arena);
-  config->audit = true;
+  config->audit = config->keeps_parts = true;
+  config->on_request = check_parts;
   config->event_log = tmpfile();
   assert(config->event_log);
   Diag diag;

@@ -548,3 +548,17 @@ const char *cluster_describe(const Cluster *self, Arena *arena) {
                         config->policies[kind].policy->name);
   return text;
 }
+
+bool cluster_flip_layers(Cluster *cluster, Arena *arena) {
+  PolicyChoice *choice = &cluster->config.policies[POLICY_KVTIER];
+  const OptionSpec *spec = choice->policy->options;
+  while (spec && spec->key && strcmp(spec->key, "layers") != 0)
+    spec++;
+  if (!spec || !spec->key) return false;
+  char *state = arena_alloc(arena, choice->policy->state_size);
+  memcpy(state, choice->state, choice->policy->state_size);
+  bool *layers = (bool *)(state + spec->offset);
+  *layers = !*layers;
+  choice->state = state;
+  return true;
+}

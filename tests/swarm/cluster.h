@@ -27,4 +27,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
 void cluster_rewind(Cluster *self);
 /* The policies and sizes, in one line. */
 const char *cluster_describe(const Cluster *self, Arena *arena);
+/* Goes through the layers of every iteration, or no longer; false where there are none to go
+ * through. */
+bool cluster_flip_layers(Cluster *cluster, Arena *arena);
 #endif

@@ -3,8 +3,8 @@
  *
  *     swarm [--seed N] [--clusters N] [--verbose]
  *
- * Each cluster, drawn from a seed of its own, is run coalesced, the same again without the timeline
- * of its groups, with --step (equal digests, requests, histograms, totals and timelines), layer by
+ * Each cluster, drawn from a seed of its own, is run coalesced, the same again unwatched, with
+ * --step (equal digests, requests, histograms, totals, and all that its observer saw), layer by
  * layer where KV is swapped so, with another order of equal times (books only) and, where that is
  * exact, with all times doubled; some with clients that wait for answers, held against the open
  * trace of what they sent. By default there are so many clusters that each pair of batcher and
@@ -17,6 +17,8 @@
 #include "tests/swarm/cluster.h"
 #include "tests/swarm/compare.h"
 #include "tests/swarm/outcome.h"
+#include "tests/swarm/watch.h"
+#include "tests/time_parts.h"
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -25,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const Tick TIMELINE_INTERVAL = TICKS_PER_SECOND / 10;
+static const Tick TIMELINE_INTERVAL = TICKS_PER_SECOND / 10, WATCH_INTERVAL = TICKS_PER_SECOND / 4;
 
 /* Under AddressSanitizer, which is several times as slow, each set of policies is met once. */
 #ifdef __SANITIZE_ADDRESS__
@@ -97,14 +99,18 @@ static const char *const count_names[COUNTS] = {
 
 typedef struct Tally {
   uint64_t counts[COUNTS];
-  uint64_t outcomes; // of all clusters, whatever their order
+  uint64_t causes[CAUSES]; // requests that spent time for each
+  uint64_t outcomes;       // of all clusters, whatever their order
 } Tally;
 
 /* One run of a cluster. */
 typedef struct Trial {
   SimResult result;
-  RequestRecord *records; // [n_rows] by id
+  RequestRecord *records; // [n_rows] by id, without
+  TimeParts *parts;       // [n_rows] where their time went
   int n_reported;
+  Watch watch;
+  bool watched, parted; // those were kept
 } Trial;
 
 static int keep_record(void *context, const RequestRecord *record, const Metrics *so_far,
@@ -113,20 +119,27 @@ static int keep_record(void *context, const RequestRecord *record, const Metrics
   (void)diag;
   Trial *trial = context;
   trial->records[record->id] = *record;
+  trial->records[record->id].parts = NULL;
+  if (record->parts) trial->parts[record->id] = *record->parts;
   trial->n_reported++;
   return 0;
 }
 
-/* `timed`: with a timeline where there are groups. */
-static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, bool timed,
+/* `watched`: by an observer, and with a timeline where there are groups. */
+static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, bool watched,
                        uint64_t tie_seed, Arena *arena) {
   Trial *trial = ARENA_NEW(arena, Trial);
   trial->records = ARENA_ARRAY(arena, RequestRecord, cluster->workload.n_rows);
+  trial->parts = ARENA_ARRAY(arena, TimeParts, cluster->workload.n_rows);
   SimConfig config = cluster->config;
   config.step = step;
   config.tie_seed = tie_seed;
   config.audit = true;
-  config.timeline_interval = timed && config.n_groups > 0 ? TIMELINE_INTERVAL : 0;
+  config.timeline_interval = watched && config.n_groups > 0 ? TIMELINE_INTERVAL : 0;
+  trial->watched = watched;
+  watch_init(&trial->watch, &config, WATCH_INTERVAL, arena);
+  if (watched) config.observer = &trial->watch.observer;
+  trial->parted = config.keeps_parts = tie_seed == 0;
   config.slo_reference = &cluster->models[0];
   config.on_request = keep_record;
   config.on_request_context = trial;
@@ -139,9 +152,9 @@ static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, b
   return rc < 0 ? NULL : trial;
 }
 
-static Trial *run(Cluster *cluster, bool step, bool timed, uint64_t tie_seed, Arena *arena) {
+static Trial *run(Cluster *cluster, bool step, bool watched, uint64_t tie_seed, Arena *arena) {
   cluster_rewind(cluster);
-  return run_over(cluster, cluster->config.trace, step, timed, tie_seed, arena);
+  return run_over(cluster, cluster->config.trace, step, watched, tie_seed, arena);
 }
 
 /* --- the books of one run; each check returns what is wrong, NULL if nothing */
@@ -252,7 +265,7 @@ static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
   return NULL;
 }
 
-static const char *check_books(const Cluster *cluster, const Trial *trial) {
+static const char *check_books(const Cluster *cluster, Trial *trial) {
   const char *wrong = NULL;
   if (!trial) return "the run failed";
   const SimResult *result = &trial->result;
@@ -264,9 +277,11 @@ static const char *check_books(const Cluster *cluster, const Trial *trial) {
     return "a request was lost";
   const KvTier *kvtier = (const KvTier *)cluster->config.policies[POLICY_KVTIER].policy;
   if (result->unfinished > 0) return kvtier->pick ? "a request was left unfinished" : NULL;
+  if (trial->watched && (wrong = watch_check(&trial->watch, result))) return wrong;
   if ((wrong = check_latencies(cluster, trial))) return wrong;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     wrong = check_request(&trial->records[i], &cluster->workload.rows[i]);
+    if (!wrong && trial->parted) wrong = time_parts_check(&trial->records[i], &trial->parts[i]);
     if (wrong) return wrong;
   }
   return check_tokens(cluster, trial);
@@ -279,7 +294,10 @@ static const char *check_same(const Cluster *cluster, const Trial *a, const Tria
   const char *wrong = compare_results(&a->result, &b->result);
   if (!wrong && a->n_reported != b->n_reported) wrong = "the number of records differs";
   for (int i = 0; !wrong && i < cluster->workload.n_rows; i++)
-    if (!same_record(&a->records[i], &b->records[i])) wrong = "the record of a request differs";
+    if (!same_record(&a->records[i], &b->records[i]))
+      wrong = "the record of a request differs";
+    else if (memcmp(&a->parts[i], &b->parts[i], sizeof a->parts[i]) != 0)
+      wrong = "where the time of a request went differs";
   return wrong;
 }
 
@@ -350,24 +368,14 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
   tally_groups(tally, result);
 }
 
-/* Goes through the layers of every iteration, or no longer; false where there are none to go
- * through. */
-static bool flip_layers(Cluster *cluster, Arena *arena) {
-  PolicyChoice *choice = &cluster->config.policies[POLICY_KVTIER];
-  const OptionSpec *spec = choice->policy->options;
-  while (spec && spec->key && strcmp(spec->key, "layers") != 0)
-    spec++;
-  if (!spec || !spec->key) return false;
-  char *state = arena_alloc(arena, choice->policy->state_size);
-  memcpy(state, choice->state, choice->policy->state_size);
-  bool *layers = (bool *)(state + spec->offset);
-  *layers = !*layers;
-  choice->state = state;
-  return true;
+static void tally_causes(Tally *tally, const Trial *trial, int n_rows) {
+  for (int i = 0; i < n_rows; i++)
+    for (Cause cause = 0; cause < CAUSES; cause++)
+      tally->causes[cause] += trial->parts[i].of[cause] > 0;
 }
 
 static const char *check_layers(Cluster *cluster, const Trial *first, Tally *tally, Arena *arena) {
-  if (!flip_layers(cluster, arena)) return NULL;
+  if (!cluster_flip_layers(cluster, arena)) return NULL;
   tally->counts[COUNT_LAYERED]++;
   const char *wrong = check_same(cluster, first, run(cluster, false, true, 0, arena));
   return wrong ? arena_printf(arena, "layer by layer, %s", wrong) : NULL;
@@ -422,20 +430,22 @@ static const char *check_warm_up(Cluster *cluster, uint64_t seed, const Trial *f
 }
 
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
-  const Trial *first = run(cluster, false, true, 0, arena);
+  Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
   if (wrong) return wrong;
   if ((wrong = check_same(cluster, first, run(cluster, false, false, 0, arena))))
     return arena_printf(arena, "run again, %s", wrong);
-  const Trial *stepped = run(cluster, true, true, 0, arena);
-  if ((wrong = check_same(cluster, first, stepped)))
+  Trial *stepped = run(cluster, true, true, 0, arena);
+  if ((wrong = check_same(cluster, first, stepped)) || (wrong = check_books(cluster, stepped)))
     return arena_printf(arena, "stepped, %s", wrong);
+  if (first->watch.seen != stepped->watch.seen) return "stepped, an observer sees something else";
   if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
   if ((wrong = check_warm_up(cluster, seed, first, arena))) return wrong;
   if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;
   if ((wrong = check_clients(cluster, seed, tally, arena))) return wrong;
   tally_add(tally, &first->result, &stepped->result);
+  tally_causes(tally, first, cluster->workload.n_rows);
   tally->outcomes +=
       hash_fold(seed, outcome_of(&first->result, first->records, cluster->workload.n_rows));
   if (!cluster->exact || first->result.metrics.transfers > 0 ||
@@ -493,6 +503,8 @@ static int try_in_child(uint64_t seed, uint64_t n, Output output, Tally *tally) 
   if (waitpid(child, &status, 0) < 0) abort();
   for (int i = 0; told && i < COUNTS; i++)
     tally->counts[i] += met.counts[i];
+  for (int i = 0; told && i < CAUSES; i++)
+    tally->causes[i] += met.causes[i];
   if (told) tally->outcomes += met.outcomes;
   return status;
 }
@@ -544,6 +556,11 @@ static bool report(const Tally *tally, uint64_t clusters, uint64_t failures) {
   for (int i = 0; i < COUNTS; i++) {
     printf("  %12" PRIu64 " %s\n", tally->counts[i], count_names[i]);
     all_met &= tally->counts[i] > 0;
+  }
+  for (Cause cause = 0; cause < CAUSES; cause++) {
+    printf("  %12" PRIu64 " requests with time for %s\n", tally->causes[cause],
+           metrics_causes[cause].name);
+    all_met &= tally->causes[cause] > 0;
   }
   printf("  outcomes %016" PRIx64 "\n", tally->outcomes);
   return all_met;

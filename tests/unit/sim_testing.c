@@ -1,5 +1,6 @@
 /* See sim_testing.h. */
 #include "tests/unit/sim_testing.h"
+#include "tests/time_parts.h"
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -143,6 +144,10 @@ static int keep_record(void *context, const RequestRecord *record, const Metrics
   Scene *self = context;
   cr_assert_lt(record->id, (uint64_t)SCENE_REQUESTS);
   self->records[record->id] = *record;
+  self->records[record->id].parts = NULL;
+  if (!record->parts) return 0;
+  self->parts[record->id] = *record->parts;
+  cr_expect_null(time_parts_check(record, record->parts));
   return 0;
 }
 
@@ -166,6 +171,7 @@ void scene_init(Scene *self, Arena *arena, Diag *diag) {
                              .n_pools = 1,
                              .trace = &self->trace.source,
                              .audit = true,
+                             .keeps_parts = true,
                              .on_request = keep_record,
                              .on_request_context = self};
   scene_choose(self, POLICY_ROUTER, "jsq", NULL);

@@ -67,7 +67,8 @@ typedef struct Scene {
   SimConfig config;
   PoolSpec pools[SCENE_POOLS];
   ArrayTrace trace;
-  RequestRecord records[SCENE_REQUESTS]; // by id
+  RequestRecord records[SCENE_REQUESTS]; // by id, without
+  TimeParts parts[SCENE_REQUESTS];       // where their time went: held against their times
   SimResult result;
 } Scene;
 

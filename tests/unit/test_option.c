@@ -20,18 +20,21 @@ static const char *const ROUTERS[] = {"random", "jsq", "least_kv", NULL};
 
 #define FIELD(name) offsetof(Target, name)
 static const OptionSpec SPECS[] = {
-    {"count", OPTION_INT, FIELD(count), "4", false, 1, 40, NULL, "machines", NULL},
-    {"share", OPTION_REAL, FIELD(share), "0.9", false, 0, 1, NULL, "share of memory", NULL},
-    {"rate", OPTION_RATE, FIELD(rate), "70 /s", false, 0, INFINITY, NULL, "requests", NULL},
-    {"power", OPTION_POWER, FIELD(power), NULL, false, 0, 0, NULL, "cap", NULL},
-    {"price", OPTION_MONEY, FIELD(price), NULL, false, 0, 0, NULL, "price", NULL},
-    {"strict", OPTION_BOOL, FIELD(strict), "true", false, 0, 0, NULL, "no extrapolation", NULL},
-    {"name", OPTION_STRING, FIELD(name), "x y", false, 0, 0, NULL, "label", NULL},
-    {"router", OPTION_CHOICE, FIELD(router), "jsq", false, 0, 0, ROUTERS, "placement", NULL},
-    {"latency", OPTION_TICKS, FIELD(latency), "5 us", false, 0, 0.01, NULL, "one way", NULL},
-    {"memory", OPTION_BYTES, FIELD(memory), "80 GiB", false, 1, INFINITY, NULL, "HBM", NULL},
-    {"bandwidth", OPTION_BANDWIDTH, FIELD(bandwidth), NULL, false, 0, 0, NULL, "NIC", NULL},
-    {"extra", OPTION_NODE, FIELD(extra), NULL, false, 0, 0, NULL, "subtree", NULL},
+    {"count", OPTION_INT, FIELD(count), .fallback = "4", .min = 1, .max = 40,
+     .also = "machines n_machines", .help = "machines"},
+    {"share", OPTION_REAL, FIELD(share), .fallback = "0.9", .max = 1, .help = "share of memory"},
+    {"rate", OPTION_RATE, FIELD(rate), .fallback = "70 /s", .max = INFINITY, .help = "requests"},
+    {"power", OPTION_POWER, FIELD(power), .help = "cap"},
+    {"price", OPTION_MONEY, FIELD(price), .help = "price"},
+    {"strict", OPTION_BOOL, FIELD(strict), .fallback = "true", .help = "no extrapolation"},
+    {"name", OPTION_STRING, FIELD(name), .fallback = "x y", .help = "label"},
+    {"router", OPTION_CHOICE, FIELD(router), .fallback = "jsq", .choices = ROUTERS,
+     .help = "placement"},
+    {"latency", OPTION_TICKS, FIELD(latency), .fallback = "5 us", .max = 0.01, .help = "one way"},
+    {"memory", OPTION_BYTES, FIELD(memory), .fallback = "80 GiB", .min = 1, .max = INFINITY,
+     .help = "HBM"},
+    {"bandwidth", OPTION_BANDWIDTH, FIELD(bandwidth), .help = "NIC"},
+    {"extra", OPTION_NODE, FIELD(extra), .help = "subtree"},
     {0},
 };
 
@@ -166,6 +169,9 @@ Test(option, near_misses_of_keys_and_choices_are_offered) {
       {"router: fastest", "choose from 'random', 'jsq', 'least_kv'"},
       {"sede: 3", "did you mean 'seed'?"},
       {"count: '3'", "remove the quotes"},
+      {"n_machines: 3", "did you mean 'count'?"},
+      {"latency: 10m", "the units are s, ps, ns, us, ms, min, h, d"},
+      {"bandwidth: 5 GB", "the units are B/s, bps, alone or after k, M, G, T, Ki, Mi, Gi, Ti"},
   };
   static const char *const EXTRA[] = {"seed", NULL};
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {

@@ -56,6 +56,7 @@ static Answer split[] = {
      0,
      70.5,
      NAN,
+     0.0125,
      3,
      12,
      0,
@@ -65,7 +66,7 @@ static Answer split[] = {
      "tbt.p90",
      2,
      slos},
-    {true, false, {30, 2}, 0, 100, NAN, 30, 2, 1, {33, 1200, 44.8}, NULL, NAN, NULL, 0, NULL},
+    {true, false, {30, 2}, 0, 100, NAN, 0.03, 30, 2, 1, {33, 1200, 44.8}, NULL, NAN, NULL, 0, NULL},
 };
 static const Answer none[2] = {{0}};
 
@@ -127,6 +128,7 @@ Test(provision_print, a_search_for_people) {
       "goodput              0.9877       0.9     9.7%\n"
       "\n"
       "best         split\n"
+      "extrapolated up to 3.0% of an answer's time is outside the measured range (split)\n"
       "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
       "saved), 4 from the database\n");
 }
@@ -160,6 +162,7 @@ Test(provision_print, the_least_that_holds_a_rate) {
       "goodput              0.9877       0.9     9.7%\n"
       "\n"
       "best         split\n"
+      "extrapolated up to 3.0% of an answer's time is outside the measured range (split)\n"
       "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
       "saved)\n");
   study.n_seeds = 1;
@@ -186,11 +189,11 @@ Test(provision_print, a_search_for_programs) {
   expect_printed(
       OUTPUT_CSV,
       "design,seed,prefill,decode,mixed,machines,cost_per_hour,power_kw,rate_rps,binds,margi"
-      "n\n"
-      "split,7,3,12,0,15,570.25,,70.5,goodput,0.0974\n"
-      "split,8,30,2,1,33,1200,44.8,100,,\n"
-      "\"a, whole\",7,,,,,,,,,\n"
-      "\"a, whole\",8,,,,,,,,,\n");
+      "n,extrapolated\n"
+      "split,7,3,12,0,15,570.25,,70.5,goodput,0.0974,0.0125\n"
+      "split,8,30,2,1,33,1200,44.8,100,,,0.03\n"
+      "\"a, whole\",7,,,,,,,,,,\n"
+      "\"a, whole\",8,,,,,,,,,,\n");
   expect_printed(
       OUTPUT_JSON,
       "\"study\": \"study.yaml\",\n"
@@ -208,13 +211,14 @@ Test(provision_print, a_search_for_programs) {
       "       {\"seed\": 7, \"found\": true, \"prefill\": 3, \"decode\": 12, \"mixed\": 0, "
       "\"machines\": 15, \"cost_per_hour\": 570.25, \"power_kw\": null, \"rate_rps\": 70.5, "
       "\"open_ended\": true, \"binds\": \"goodput\", \"margin\": 0.0974, \"next_fails\": "
-      "\"tbt.p90\", \"slo\": [{\"name\": \"ttft.p99\", \"unit\": \"s\", \"value\": 1.5, "
+      "\"tbt.p90\", \"extrapolated\": 0.0125, \"slo\": [{\"name\": \"ttft.p99\", \"unit\": \"s\", "
+      "\"value\": 1.5, "
       "\"limit\": 2, \"margin\": 0.25}, {\"name\": \"goodput\", \"unit\": \"\", \"value\": "
       "0.98765, \"limit\": 0.9, \"margin\": 0.0974}]},\n"
       "       {\"seed\": 8, \"found\": true, \"prefill\": 30, \"decode\": 2, \"mixed\": 1, "
       "\"machines\": 33, \"cost_per_hour\": 1200, \"power_kw\": 44.8, \"rate_rps\": 100, "
       "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
-      "\"slo\": []}]},\n"
+      "\"extrapolated\": 0.03, \"slo\": []}]},\n"
       "    {\"design\": \"a, whole\", \"low\": null, \"high\": null, \"mean\": null, "
       "\"half_width\": null, \"distinct\": 1, \"holds\": 0, \"monotone\": true, \"why_not\": "
       "\"no counts of it fit\", \"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": "
@@ -265,6 +269,7 @@ static Answer best[] = {{.found = true,
                          .choice = 2,
                          .rate = 4,
                          .tokens_per_s = 900,
+                         .extrapolated = 0.125,
                          .takes = {2, 20, NAN},
                          .n_mixed = 2,
                          .margin = NAN},
@@ -276,10 +281,10 @@ static Answer best[] = {{.found = true,
                          .n_mixed = 4,
                          .margin = NAN}};
 static const Measurement measured[] = {
-    {2, 450, NULL, 1},           {NAN, NAN, "the weights do not fit: 1 of 2 GB", 0},
-    {4, 900, NULL, 2},           {1, 300, "3 of 9 requests are rejected or never finish", 3},
-    {3, 460, NULL, 4},           {NAN, NAN, "the weights do not fit: 1 of 2 GB", 0},
-    {4.123456789, 901, NULL, 5}, {5.5, 1000, NULL, 6},
+    {2, 450, NULL, 1, 0},           {NAN, NAN, "the weights do not fit: 1 of 2 GB", 0, NAN},
+    {4, 900, NULL, 2, 0.125},       {1, 300, "3 of 9 requests are rejected or never finish", 3, 1},
+    {3, 460, NULL, 4, 0},           {NAN, NAN, "the weights do not fit: 1 of 2 GB", 0, NAN},
+    {4.123456789, 901, NULL, 5, 0}, {5.5, 1000, NULL, 6, 0},
 };
 static const Answer only[] = {{.found = true,
                                .rate = 0.5,
@@ -288,7 +293,7 @@ static const Answer only[] = {{.found = true,
                                .n_mixed = 1,
                                .margin = NAN},
                               {0}};
-static const Measurement measured_only[] = {{0.5, 50, NULL, 7}, {NAN, NAN, "it failed", 0}};
+static const Measurement measured_only[] = {{0.5, 50, NULL, 7, 0}, {NAN, NAN, "it failed", 0, NAN}};
 
 static void an_offline_study(void) {
   study.designs = chosen;
@@ -352,6 +357,7 @@ Test(provision_print, an_offline_study_for_people) {
       "   1        0.5        50   100.0%\n"
       "\n"
       "best         offline\n"
+      "extrapolated up to 12.5% of an answer's time is outside the measured range (offline)\n"
       "simulations  8 of 10 choices, 1 from the database\n");
   study.n_seeds = 1;
   outcomes[1].answers = none;
@@ -381,6 +387,7 @@ Test(provision_print, an_offline_study_for_people) {
       "   -          -         -        -  it failed\n"
       "\n"
       "best         offline\n"
+      "extrapolated up to 12.5% of an answer's time is outside the measured range (offline)\n"
       "simulations  8 of 10 choices\n");
 }
 
@@ -389,20 +396,20 @@ Test(provision_print, an_offline_study_as_csv) {
   expect_printed(
       OUTPUT_CSV,
       "design,seed,rank,choice,throughput_rps,output_tokens_per_s,machines,cost_per_hour,pow"
-      "er_kw,why_not\n"
-      "offline,7,2,max_num_seqs=512 parallelism=TP8,2,450,2,20,8,\n"
+      "er_kw,why_not,extrapolated\n"
+      "offline,7,2,max_num_seqs=512 parallelism=TP8,2,450,2,20,8,,0\n"
       "offline,7,,max_num_seqs=512 parallelism=TP4PP2,,,,,,the weights do not fit: 1 of 2 "
-      "GB\n"
-      "offline,7,1,max_num_seqs=2048 parallelism=TP8,4,900,2,20,,\n"
+      "GB,\n"
+      "offline,7,1,max_num_seqs=2048 parallelism=TP8,4,900,2,20,,,0.125\n"
       "offline,7,,max_num_seqs=2048 parallelism=TP4PP2,1,300,4,40,16,3 of 9 requests are "
-      "rejected or never finish\n"
-      "offline,8,3,max_num_seqs=512 parallelism=TP8,3,460,2,20,8,\n"
+      "rejected or never finish,1\n"
+      "offline,8,3,max_num_seqs=512 parallelism=TP8,3,460,2,20,8,,0\n"
       "offline,8,,max_num_seqs=512 parallelism=TP4PP2,,,,,,the weights do not fit: 1 of 2 "
-      "GB\n"
-      "offline,8,2,max_num_seqs=2048 parallelism=TP8,4.12345679,901,2,20,,\n"
-      "offline,8,1,max_num_seqs=2048 parallelism=TP4PP2,5.5,1000,4,40,16,\n"
-      "b,7,1,,0.5,50,1,2,3,\n"
-      "b,8,,,,,1,2,3,it failed\n");
+      "GB,\n"
+      "offline,8,2,max_num_seqs=2048 parallelism=TP8,4.12345679,901,2,20,,,0\n"
+      "offline,8,1,max_num_seqs=2048 parallelism=TP4PP2,5.5,1000,4,40,16,,0\n"
+      "b,7,1,,0.5,50,1,2,3,,0\n"
+      "b,8,,,,,1,2,3,it failed,\n");
 }
 
 Test(provision_print, an_offline_study_as_json) {
@@ -425,22 +432,24 @@ Test(provision_print, an_offline_study_as_json) {
       "\"machines\": 2, \"cost_per_hour\": 20, \"power_kw\": null, \"rate_rps\": 4, "
       "\"output_tokens_per_s\": 900, \"choice\": \"max_num_seqs=2048 parallelism=TP8\", "
       "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
-      "\"slo\": []}],\n"
+      "\"extrapolated\": 0.125, \"slo\": []}],\n"
       "     \"choices\": [\n"
       "       {\"seed\": 7, \"rank\": 2, \"choice\": \"max_num_seqs=512 parallelism=TP8\", "
       "\"values\": {\"policies.batcher.max_num_seqs\": \"512\", \"parallelism\": \"TP8\"}, "
-      "\"throughput_rps\": 2, \"output_tokens_per_s\": 450, \"why_not\": null},\n"
+      "\"throughput_rps\": 2, \"output_tokens_per_s\": 450, \"why_not\": null, \"extrapolated\": "
+      "0},\n"
       "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=512 "
       "parallelism=TP4PP2\", \"values\": {\"policies.batcher.max_num_seqs\": \"512\", "
       "\"parallelism\": \"TP4PP2\"}, \"throughput_rps\": null, \"output_tokens_per_s\": "
-      "null, \"why_not\": \"the weights do not fit: 1 of 2 GB\"},\n"
+      "null, \"why_not\": \"the weights do not fit: 1 of 2 GB\", \"extrapolated\": null},\n"
       "       {\"seed\": 7, \"rank\": 1, \"choice\": \"max_num_seqs=2048 parallelism=TP8\", "
       "\"values\": {\"policies.batcher.max_num_seqs\": \"2048\", \"parallelism\": \"TP8\"}, "
-      "\"throughput_rps\": 4, \"output_tokens_per_s\": 900, \"why_not\": null},\n"
+      "\"throughput_rps\": 4, \"output_tokens_per_s\": 900, \"why_not\": null, \"extrapolated\": "
+      "0.125},\n"
       "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=2048 "
       "parallelism=TP4PP2\", \"values\": {\"policies.batcher.max_num_seqs\": \"2048\", "
       "\"parallelism\": \"TP4PP2\"}, \"throughput_rps\": 1, \"output_tokens_per_s\": 300, "
-      "\"why_not\": \"3 of 9 requests are rejected or never finish\"}]},\n"
+      "\"why_not\": \"3 of 9 requests are rejected or never finish\", \"extrapolated\": 1}]},\n"
       "    {\"design\": \"b\", \"low\": 0.5, \"high\": 0.5, \"mean\": 0.5, \"half_width\": "
       "0.25, \"distinct\": 1, \"holds\": 1, \"monotone\": true, \"why_not\": null, "
       "\"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": 2, \"events\": 0, "
@@ -449,10 +458,11 @@ Test(provision_print, an_offline_study_as_json) {
       "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 1, "
       "\"machines\": 1, \"cost_per_hour\": 2, \"power_kw\": 3, \"rate_rps\": 0.5, "
       "\"output_tokens_per_s\": 50, \"choice\": \"\", \"open_ended\": false, \"binds\": "
-      "null, \"margin\": null, \"next_fails\": null, \"slo\": []}],\n"
+      "null, \"margin\": null, \"next_fails\": null, \"extrapolated\": 0, \"slo\": []}],\n"
       "     \"choices\": [\n"
       "       {\"seed\": 7, \"rank\": 1, \"choice\": \"\", \"values\": {}, "
-      "\"throughput_rps\": 0.5, \"output_tokens_per_s\": 50, \"why_not\": null}]}\n"
+      "\"throughput_rps\": 0.5, \"output_tokens_per_s\": 50, \"why_not\": null, \"extrapolated\": "
+      "0}]}\n"
       "  ]\n"
       "}\n");
 }

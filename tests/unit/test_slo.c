@@ -160,6 +160,29 @@ Test(slo, what_is_no_statistic_is_refused) {
 }
 
 /* Two of three requests of two gaps each; the third never comes. */
+Test(slo, keys_in_the_words_of_other_tools_are_known) {
+  static const struct {
+    const char *key, *meant;
+  } cases[] = {
+      {"itl.p99", "tbt.p99"},
+      {"ttft_p99", "ttft.p99"},
+      {"p99_itl_ms", "tbt.p99"},
+      {"median_e2el", "e2e.p50"},
+      {"mean-tpot", "tpot.mean"},
+      {"e2e_latency", "e2e.p99"},
+      {"tensor_parallel_sze", NULL},
+      {"p99", NULL},
+      {"", NULL},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *meant = slo_key_meant(cases[i].key, &arena);
+    if (cases[i].meant)
+      cr_expect_str_eq(meant ? meant : "NULL", cases[i].meant, "%s", cases[i].key);
+    else
+      cr_expect_null(meant, "%s", cases[i].key);
+  }
+}
+
 Test(slo, each_limit_counts_what_is_missing_in_its_own_measure) {
   for (int i = 0; i < 3; i++)
     demand_add(&metrics.asked, 3);

@@ -116,7 +116,8 @@ Test(yaml, what_is_not_allowed_is_refused_where_it_stands) {
       {"a: \x01\n", 1, 4, "not text in UTF-8"},
       {"\xff\xfe"
        "a\0:\0",
-       1, 1, "not text in UTF-8"},
+       0, 0, "'a.yaml' is text in UTF-16"},
+      {"PAR1\x15", 0, 0, "'a.yaml' is a Parquet file"},
   };
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     cr_assert_null(parse(CASES[i].text), "'%s' is accepted", CASES[i].text);
@@ -217,7 +218,10 @@ Test(yaml, assignments_change_the_tree) {
       {"p.q.r=0.5", "{a: 1, b: {c: [1, 2]}, p: {q: {r: 0.5}}}"},
       {"a=b=c", "{a: b=c, b: {c: [1, 2]}}"},
       {"a=''", "{a: \"\", b: {c: [1, 2]}}"},
-      {"a= ~", "{a: ~, b: {c: [1, 2]}}"},
+      {"a= ~", "{b: {c: [1, 2]}}"},
+      {"b.c=null", "{a: 1, b: {}}"},
+      {"b=null", "{a: 1}"},
+      {"a='null'", "{a: \"null\", b: {c: [1, 2]}}"},
   };
   for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
     Node *root = parse("a: 1\nb: {c: [1, 2]}\n");
@@ -232,6 +236,8 @@ Test(yaml, a_key_with_dots_of_its_own_is_found_by_its_whole_name) {
   cr_assert_str_eq(node_text(root, &arena), "{sweep: {pools.count: [2, 3]}}");
   cr_assert_eq(yaml_set(root, "sweep.pools.x=4", &arena, &diag), 0);
   cr_assert_str_eq(node_text(root, &arena), "{sweep: {pools.count: [2, 3], pools: {x: 4}}}");
+  cr_assert_eq(yaml_set(root, "sweep.pools.count=null", &arena, &diag), 0);
+  cr_assert_str_eq(node_text(root, &arena), "{sweep: {pools: {x: 4}}}");
 }
 
 Test(yaml, assigned_nodes_are_linked_and_placed_in_the_assignment) {
@@ -266,6 +272,10 @@ Test(yaml, assignments_that_make_no_sense_are_refused_where_they_fail) {
       {"b..c=1", 3, 1, "'b..c' lacks a key"},
       {"b.=1", 3, 1, "'b.' lacks a key"},
       {"\xc3\xa9.a..b=1", 5, 1, "'\xc3\xa9.a..b' lacks a key"},
+      {"x=null", 1, 1, "there is no 'x' to take out"},
+      {"b.cc.d=~", 3, 2, "there is no 'cc' to take out"},
+      {"b.c.0=null", 5, 1, "a list has no keys to take out"},
+      {"a.b=null", 3, 1, "'b' cannot be set inside the value '1'"},
       {"a=", 1, 1, "'a' is set to nothing"},
       {"a= # x", 1, 1, "'a' is set to nothing"},
       {"a=[1, *x]", 7, 2, "alias '*x' is not allowed"},
