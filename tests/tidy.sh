@@ -185,6 +185,7 @@ BEGIN {
   room("results", "base config report")
   room("campaign", "base config report results")
   room("replay", "base config report results campaign")
+  room("timeline", "base config report results replay")
   room("sweep", "base config report results campaign")
   room("provision", "base config report results campaign sweep")
   room("claims", "base config report results campaign sweep provision")
@@ -192,7 +193,8 @@ BEGIN {
   room("measured", "base config report campaign")
   room("plot", "base config results measured")
   room("commands",
-       "base config report results campaign replay sweep provision claims validate measured plot")
+       "base config report results campaign replay timeline sweep provision claims validate " \
+       "measured plot")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

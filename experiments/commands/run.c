@@ -46,25 +46,14 @@ typedef struct Run {
   Diag *diag;
 } Run;
 
-/* An error when what `option` writes would be written over a file that a value of the configuration
- * names; others of the data folder are not looked for. */
-static int check_values(const Run *run, const char *option, const char *path, const Node *node) {
-  int status = 0;
-  for (const Node *child = node->first; child; child = child->next)
-    status |= check_values(run, option, path, child);
-  if (node->kind != NODE_SCALAR) return status;
-  const char *named = path_resolve(node->text, run->config.directory, run->arena);
-  if (!output_is_same(path, named)) return status;
-  return diag_error(run->diag, node->at, "'%s' would be written over '%s'", option, named);
-}
-
 /* `other` is another file that is written. */
 static int open_output(Run *run, Output *output, const char *option, const char *path,
                        const char *other) {
   const char *const inputs[] = {run->config.path, other ? other : run->options->output,
                                 run->options->output, NULL};
   if (!path) return 0;
-  if (output_check(path, inputs, run->diag) || check_values(run, option, path, run->config.root))
+  if (output_check(path, inputs, run->diag) ||
+      config_check_output(&run->config, option, path, run->arena, run->diag))
     return -1;
   return output_open(output, path, run->arena, run->diag);
 }

@@ -277,6 +277,22 @@ int config_load(Config *self, const char *path, const ConfigChanges *changes, Ar
   return root ? config_bind(self, path, root, changes, NULL, arena, diag) : -1;
 }
 
+static int check_values(const Config *self, const Node *node, const char *option, const char *path,
+                        Arena *arena, Diag *diag) {
+  int status = 0;
+  for (const Node *child = node->first; child; child = child->next)
+    status |= check_values(self, child, option, path, arena, diag);
+  if (node->kind != NODE_SCALAR) return status;
+  const char *named = path_resolve(node->text, self->directory, arena);
+  if (!output_is_same(path, named)) return status;
+  return diag_error(diag, node->at, "'%s' would be written over '%s'", option, named);
+}
+
+int config_check_output(const Config *self, const char *option, const char *path, Arena *arena,
+                        Diag *diag) {
+  return check_values(self, self->root, option, path, arena, diag);
+}
+
 int config_open_trace(Config *self, Arena *arena, Diag *diag) {
   self->sim.expected_requests = workload_expected(&self->workload);
   self->sim.trace = workload_open(&self->workload, self->sim.seed, arena, diag);

@@ -113,6 +113,10 @@ int config_bind(Config *self, const char *path, Node *root, const ConfigChanges 
                 ConfigCache *cache, Arena *arena, Diag *diag);
 /* Makes the changes alone. */
 int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *diag);
+/* An error when what `option` writes would be written over a file that a value of the configuration
+ * names; others of the data folder are not looked for. */
+int config_check_output(const Config *self, const char *option, const char *path, Arena *arena,
+                        Diag *diag);
 /* Opens the workload as sim.trace; the caller closes it. */
 int config_open_trace(Config *self, Arena *arena, Diag *diag);
 /* A digest of all that decides the outcome: version, text (with the seeds), the numbers read from

@@ -9,7 +9,13 @@ static const char *lengths_text(MeasuredRange tokens, Arena *arena) {
                       : arena_printf(arena, "{constant: %lld}", most);
 }
 
+/* A text of a file as a scalar. */
+static const char *quoted(const char *text, Arena *arena) {
+  return node_text(&(Node){.kind = NODE_SCALAR, .quoted = true, .text = text}, arena);
+}
+
 static const char *workload_text(const MeasuredPoint *point, Arena *arena) {
+  if (point->log) return arena_printf(arena, "  trace: %s\n", quoted(point->log, arena));
   const char *load = point->clients > 0
                          ? arena_printf(arena, "closed_loop: {clients: %lld, requests: %lld}",
                                         (long long)point->clients, (long long)point->requests)
@@ -27,11 +33,12 @@ static const char *degree_text(const char *key, int64_t degree, Arena *arena) {
 static const char *pool_text(const MeasuredPool *pool, const char *name, const char *role,
                              const char *machine, Arena *arena) {
   return arena_printf(
-      arena, "  %s: {role: %s, machine: %s, count: %lld, tensor_parallel_size: %lld%s%s%s}\n", name,
-      role, machine, (long long)pool->workers, (long long)pool->tensor,
+      arena, "  %s: {role: %s, machine: %s, count: %lld, tensor_parallel_size: %lld%s%s%s%s}\n",
+      name, role, machine, (long long)pool->workers, (long long)pool->tensor,
       degree_text("pipeline_parallel_size", pool->pipeline, arena),
       degree_text("attention_data_parallel_size", pool->attention, arena),
-      degree_text("expert_parallel_size", pool->expert, arena));
+      degree_text("expert_parallel_size", pool->expert, arena),
+      degree_text("num_gpu_blocks_override", pool->blocks, arena));
 }
 
 static const char *pools_text(const MeasuredPoint *point, const char *machine, Arena *arena) {
@@ -40,11 +47,6 @@ static const char *pools_text(const MeasuredPoint *point, const char *machine, A
   return arena_printf(arena, "%s%s",
                       pool_text(&pools[MEASURED_PREFILL], "prefill", "prefill", machine, arena),
                       pool_text(&pools[MEASURED_DECODE], "decode", "decode", machine, arena));
-}
-
-/* A text of a file as a scalar. */
-static const char *quoted(const char *text, Arena *arena) {
-  return node_text(&(Node){.kind = NODE_SCALAR, .quoted = true, .text = text}, arena);
 }
 
 static const char *perfmodel_text(const MeasuredPoint *point, const MeasuredOptions *options,
@@ -90,11 +92,12 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
       "engine: {name: %s, request_time: %g s%s}\n"
       "pools:\n%s"
       "policies: {batcher: {max_num_batched_tokens: %lld, max_num_seqs: %lld, "
-      "enable_prefix_caching: false}}\n"
+      "enable_prefix_caching: %s}}\n"
       "perfmodel: %s\n"
       "slo: none\n",
       model_text(point, model, format, arena), workload_text(point, arena), script->engine,
       script->request_s, script->launches_free ? ", eager_layer_time: 0 us" : "",
       pools_text(point, machine, arena), (long long)script->max_num_batched_tokens,
-      (long long)script->max_num_seqs, perfmodel_text(point, options, arena));
+      (long long)script->max_num_seqs, script->prefix_caching ? "true" : "false",
+      perfmodel_text(point, options, arena));
 }

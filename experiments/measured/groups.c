@@ -50,17 +50,21 @@ static int compare_detailed(const void *a, const void *b) {
   return compare_points(*(const MeasuredPoint *const *)a, *(const MeasuredPoint *const *)b, true);
 }
 
-static void add_error(MeasuredErrors *errors, const MeasuredPoint *point, MeasuredFigure figure) {
+static void add_error(MeasuredErrors *errors, const MeasuredPoint *point, MeasuredFigure figure,
+                      Arena *arena) {
   const double error = measured_error(point, figure);
   if (isnan(error)) return;
-  errors->n++;
+  ARENA_RESERVE(arena, errors->sizes, errors->capacity, (size_t)errors->n + 1);
+  errors->sizes[errors->n++] = fabs(error);
+  errors->measured += point->measured[figure];
+  errors->predicted += point->predicted[figure];
   errors->mape += fabs(error); // sums, until all are in
   errors->bias += error;
   if (!errors->worst || fabs(error) > fabs(measured_error(errors->worst, figure)))
     errors->worst = point;
 }
 
-void measured_group_add(MeasuredGroup *group, const MeasuredPoint *point) {
+void measured_group_add(MeasuredGroup *group, const MeasuredPoint *point, Arena *arena) {
   if (!group->first) group->first = point;
   group->points++;
   if (point->why) {
@@ -70,12 +74,27 @@ void measured_group_add(MeasuredGroup *group, const MeasuredPoint *point) {
   group->fitted += point->fitted && !point->fitted_ttft;
   for (int f = 0; f < MEASURED_FIGURES; f++)
     if (measured_is_held_out(point, (MeasuredFigure)f))
-      add_error(&group->errors[f], point, (MeasuredFigure)f);
+      add_error(&group->errors[f], point, (MeasuredFigure)f, arena);
+}
+
+static int compare_reals(const void *a, const void *b) {
+  const double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+static void end_requests(MeasuredErrors *errors) {
+  qsort(errors->sizes, (size_t)errors->n, sizeof *errors->sizes, compare_reals);
+  errors->mape = (errors->sizes[(errors->n - 1) / 2] + errors->sizes[errors->n / 2]) / 2;
+  errors->bias = errors->predicted / errors->measured - 1;
 }
 
 void measured_group_end(MeasuredGroup *group) {
   for (int f = 0; f < MEASURED_FIGURES; f++) {
     MeasuredErrors *errors = &group->errors[f];
+    if (errors->n > 0 && group->first->log) {
+      end_requests(errors);
+      continue;
+    }
     errors->mape = errors->n > 0 ? errors->mape / errors->n : NAN;
     errors->bias = errors->n > 0 ? errors->bias / errors->n : NAN;
   }
@@ -90,7 +109,7 @@ MeasuredGroup *measured_groups(const Measured *self, bool detail, Arena *arena) 
   size_t n = 0;
   for (size_t i = 0; i < self->n_points; i++) {
     if (i > 0 && compare_keys(points[i - 1], points[i], detail) != 0) n++;
-    measured_group_add(&groups[n], points[i]);
+    measured_group_add(&groups[n], points[i], arena);
   }
   for (size_t i = 0; groups[i].first; i++)
     measured_group_end(&groups[i]);

@@ -65,7 +65,7 @@ static void put_group(const MeasuredGroup *group, Arena *arena, FILE *out) {
 static void put_groups(const Measured *self, Arena *arena, FILE *out) {
   fputs("<table><tr><th class=t>set<th class=t>engine<th class=t>version<th class=t>GPU"
         "<th class=t>model<th class=t>format<th class=t>mode<th class=t>degrees<th>points"
-        "<th>fitted<th>missing<th>TTFT<th>bias<th>TPOT<th>bias<th>tokens/s<th>bias"
+        "<th>fitted<th>missing<th>TTFT<th>bias<th>TPOT<th>bias<th>tokens/s<th>bias<th>E2E<th>bias"
         "<th>worst<th class=t>point</tr>\n",
         out);
   for (const MeasuredGroup *group = measured_groups(self, true, arena); group->first; group++)
@@ -122,7 +122,7 @@ static void put_axes(const Scale *scale, FILE *out) {
 static void put_drawing(const Measured *self, const char *engine, MeasuredFigure figure,
                         FILE *out) {
   static const char *const titles[MEASURED_FIGURES] = {"TTFT, s", "TPOT, s",
-                                                       "output tokens/s and GPU"};
+                                                       "output tokens/s and GPU", "E2E, s"};
   const Scale scale = scale_of(self, engine, figure);
   if (isinf(scale.low)) return;
   fprintf(out, "<svg width='%d' height='%d'>\n", SIDE + MARGIN + 24, SIDE + 48);
@@ -161,6 +161,7 @@ void measured_print_html(const Measured *self, Arena *arena, FILE *out) {
   fputs(style, out);
   fputs("</style>\n<h1>Predicted against measured</h1>\n"
         "<p>Errors are (predicted − measured) / measured; mean of their sizes, and their bias. "
+        "Of vllm_logs a point is a request: the median, and the error of the mean. "
         "Orange points were fitted to, and are in no error.</p>\n",
         out);
   put_drawings(self, out);

@@ -35,7 +35,7 @@ MeasuredPoint *measured_add(Measured *self, const MeasuredSet *set) {
                            .gpu = "",
                            .precision = ""};
   for (int i = 0; i < MEASURED_POOLS; i++)
-    point->pools[i] = (MeasuredPool){1, 1, 1, 1, 1};
+    point->pools[i] = (MeasuredPool){1, 1, 1, 1, 1, 0};
   for (int i = 0; i < MEASURED_FIGURES; i++)
     point->measured[i] = point->predicted[i] = NAN;
   point->extrapolated = NAN;

@@ -8,7 +8,9 @@
  * silently. Nothing here is fitted to a point: where the program's own data were, `fitted` says so,
  * and the point is in no figure of error.
  *
- * Errors are (predicted − measured) / measured. Points keep the order of their files. */
+ * Errors are (predicted − measured) / measured. Points keep the order of their files. Of a log a
+ * point is a request, and those of one log are one run: of a group of them the median error is told
+ * of in place of the mean, and the error of the mean in place of the bias. */
 #ifndef EXPERIMENTS_MEASURED_MEASURED_H
 #define EXPERIMENTS_MEASURED_MEASURED_H
 #include "experiments/base/cells.h"
@@ -18,12 +20,14 @@ typedef enum MeasuredFigure {
   MEASURED_TTFT,       // s, mean over requests
   MEASURED_TPOT,       // s, mean over requests
   MEASURED_THROUGHPUT, // output tokens per second and GPU
+  MEASURED_E2E,        // s, mean over requests
   MEASURED_FIGURES,
 } MeasuredFigure;
 
 /* Equal instances of the model. `tensor` × `attention` × `pipeline` GPUs are one (hardware.h). */
 typedef struct MeasuredPool {
   int64_t workers, tensor, attention, expert, pipeline;
+  int64_t blocks; // of KV memory of a worker; 0: as the engine finds room
 } MeasuredPool;
 
 /* Tokens: as a set says it, and from where to where they were drawn, both ends included. */
@@ -41,6 +45,7 @@ typedef struct MeasuredScript {
   const char *weights;        // their format; NULL: what the precision says
   const char *kv_cache_dtype; // NULL: as the model has it
   int64_t max_num_batched_tokens, max_num_seqs;
+  bool prefix_caching;
 } MeasuredScript;
 
 typedef struct MeasuredPoint {
@@ -51,6 +56,8 @@ typedef struct MeasuredPoint {
   MeasuredRange prompt_tokens, output_tokens;
   int64_t clients; // of a closed loop; 0: all requests at once
   int64_t requests;
+  const char *log; // the trace that it is a request of; NULL: none
+  int64_t request; // of the log
   MeasuredScript script;
   double measured[MEASURED_FIGURES]; // NAN: it was not
   const char *fitted;                // what was fitted to it; NULL: nothing, it is held out
@@ -97,8 +104,11 @@ int64_t measured_gpus(const MeasuredPoint *point);
 
 typedef struct MeasuredErrors {
   int n;
-  double mape, bias;          // NAN: no point
+  double mape, bias;          // NAN: no point. Of requests: the median; of the means
   const MeasuredPoint *worst; // NULL: no point
+  double *sizes;              // [n] of errors, as they came
+  size_t capacity;
+  double measured, predicted; // sums
 } MeasuredErrors;
 
 /* Points that have the set, engine, GPU, model, precision and mode in common. */

@@ -9,6 +9,7 @@
 
 /* Checkpoints of one shape: the name that times are under. */
 static const char *const same_shapes[][2] = {{"deepseekv31", "deepseekv3"},
+                                             {"qwen330ba3binstruct2507", "qwen330ba3b"},
                                              {"llama3370b", "llama3170b"}};
 
 /* "llama3170b" of "meta-llama/Llama-3.1-70B-Instruct": letters and digits without what says how it
@@ -59,11 +60,18 @@ static const char *find(const Name *names, const char *theirs) {
 }
 
 const char *measured_machine_name(const char *gpu) {
-  static const Name machines[] = {{"a100_sxm", "dgx-a100"}, {"h100_sxm", "dgx-h100"},
-                                  {"h200_sxm", "dgx-h200"}, {"b200_sxm", "dgx-b200"},
-                                  {"gb200", "gb200-nvl72"}, {"H100", "dgx-h100"},
-                                  {"H200", "dgx-h200"},     {"B200", "dgx-b200"},
-                                  {"GB200", "gb200-nvl72"}, {NULL, NULL}};
+  static const Name machines[] = {{"a100_sxm", "dgx-a100"},
+                                  {"h100_sxm", "dgx-h100"},
+                                  {"h200_sxm", "dgx-h200"},
+                                  {"b200_sxm", "dgx-b200"},
+                                  {"gb200", "gb200-nvl72"},
+                                  {"H100", "dgx-h100"},
+                                  {"H200", "dgx-h200"},
+                                  {"B200", "dgx-b200"},
+                                  {"GB200", "gb200-nvl72"},
+                                  {"RTX4090", "rtx-4090"},
+                                  {"RTXPRO6000", "rtx-pro-6000-x8"},
+                                  {NULL, NULL}};
   return find(machines, gpu);
 }
 

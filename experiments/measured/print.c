@@ -47,6 +47,7 @@ static const char *counts_text(const MeasuredGroup *group, Arena *arena) {
 static void put_group(Rows *rows, const MeasuredGroup *group, bool detail, Arena *arena) {
   const MeasuredPoint *first = group->first;
   const MeasuredErrors *ttft = &group->errors[MEASURED_TTFT], *tpot = &group->errors[MEASURED_TPOT],
+                       *e2e = &group->errors[MEASURED_E2E],
                        *throughput = &group->errors[MEASURED_THROUGHPUT];
   const int detailed = detail ? 0 : CELL_NOWHERE;
   rows_put(
@@ -54,7 +55,7 @@ static void put_group(Rows *rows, const MeasuredGroup *group, bool detail, Arena
       (Cell[]){{CELL_OF_TEXT("set", first->set), COLUMN("set", -13)},
                {CELL_OF_TEXT("engine", first->engine), COLUMN("engine", -7)},
                {CELL_OF_TEXT("version", first->version), COLUMN("version", -14), .only = detailed},
-               {CELL_OF_TEXT("gpu", first->gpu), COLUMN("GPU", -9)},
+               {CELL_OF_TEXT("gpu", first->gpu), COLUMN("GPU", -10)},
                {CELL_OF_TEXT("model", first->model), COLUMN("model", -32)},
                {CELL_OF_TEXT("precision", first->precision), COLUMN("format", -6)},
                {CELL_OF_TEXT("mode", measured_mode(first)), COLUMN("mode", -6)},
@@ -67,6 +68,8 @@ static void put_group(Rows *rows, const MeasuredGroup *group, bool detail, Arena
                {CELL_OF_TEXT("tpot_bias", signed_percent(tpot->bias, arena)), COLUMN("bias", 7)},
                {CELL_OF_TEXT("ttft", percent(ttft->mape, arena)), COLUMN("TTFT", 7)},
                {CELL_OF_TEXT("ttft_bias", signed_percent(ttft->bias, arena)), COLUMN("bias", 7)},
+               {CELL_OF_TEXT("e2e", percent(e2e->mape, arena)), COLUMN("E2E", 7)},
+               {CELL_OF_TEXT("e2e_bias", signed_percent(e2e->bias, arena)), COLUMN("bias", 7)},
                {CELL_OF_TEXT("throughput", percent(throughput->mape, arena)), COLUMN("tokens", 7)},
                {CELL_OF_TEXT("worst", worst_text(group, arena)), COLUMN("worst", 0)},
                {0}});
@@ -88,12 +91,12 @@ static void print_totals(const Measured *self, Arena *arena, FILE *out) {
     MeasuredGroup total = {0};
     for (size_t i = 0; i < self->n_points; i++)
       if (strcmp(self->points[i].set, measured_set_names[s]) == 0)
-        measured_group_add(&total, &self->points[i]);
+        measured_group_add(&total, &self->points[i], arena);
     if (!total.first) continue;
     measured_group_end(&total);
     fprintf(out, "%s: %d points, %d held out, %d fitted, %d missing", total.first->set,
             total.points, total.points - total.fitted - total.missing, total.fitted, total.missing);
-    static const char *const names[MEASURED_FIGURES] = {"TTFT", "TPOT", "tokens/s and GPU"};
+    static const char *const names[MEASURED_FIGURES] = {"TTFT", "TPOT", "tokens/s and GPU", "E2E"};
     for (int f = 0; f < MEASURED_FIGURES; f++)
       if (total.errors[f].n > 0)
         fprintf(out, "; %s off by %s (bias %s)", names[f], percent(total.errors[f].mape, arena),
@@ -131,7 +134,8 @@ static void put_markdown(const MeasuredGroup *group, Arena *arena, FILE *out) {
           counts_text(group, arena));
   if (group->fitted > 0) fprintf(out, " (+%d)", group->fitted);
   for (int f = MEASURED_FIGURES - 1; f >= 0; f--) {
-    static const int order[MEASURED_FIGURES] = {MEASURED_THROUGHPUT, MEASURED_TTFT, MEASURED_TPOT};
+    static const int order[MEASURED_FIGURES] = {MEASURED_THROUGHPUT, MEASURED_E2E, MEASURED_TTFT,
+                                                MEASURED_TPOT};
     const MeasuredErrors *errors = &group->errors[order[f]];
     fprintf(out, " | %s", percent(errors->mape, arena));
     if (errors->n > 0) fprintf(out, " (%s)", signed_percent(errors->bias, arena));
@@ -140,8 +144,8 @@ static void put_markdown(const MeasuredGroup *group, Arena *arena, FILE *out) {
 }
 
 void measured_print_markdown(const Measured *self, Arena *arena, FILE *out) {
-  fputs("| set | engine | GPU | model | points | TPOT | TTFT | tokens/s and GPU | worst |\n"
-        "|---|---|---|---|---|---|---|---|---|\n",
+  fputs("| set | engine | GPU | model | points | TPOT | TTFT | E2E | tokens/s and GPU | worst |\n"
+        "|---|---|---|---|---|---|---|---|---|---|\n",
         out);
   for (const MeasuredGroup *group = measured_groups(self, false, arena); group->first; group++)
     if (group->missing < group->points) put_markdown(group, arena, out);
@@ -172,12 +176,15 @@ static void put_point(Rows *rows, const MeasuredPoint *point, Arena *arena) {
                     {CELL_OF_TEXT("fitted", point->fitted ? point->fitted : "")},
                     {CELL_OF_NUMBER("ttft_ms", milliseconds(measured[MEASURED_TTFT]))},
                     {CELL_OF_NUMBER("tpot_ms", milliseconds(measured[MEASURED_TPOT]))},
+                    {CELL_OF_NUMBER("e2e_ms", milliseconds(measured[MEASURED_E2E]))},
                     {CELL_OF_NUMBER("tokens_per_s_gpu", measured[MEASURED_THROUGHPUT])},
                     {CELL_OF_NUMBER("predicted_ttft_ms", milliseconds(predicted[MEASURED_TTFT]))},
                     {CELL_OF_NUMBER("predicted_tpot_ms", milliseconds(predicted[MEASURED_TPOT]))},
+                    {CELL_OF_NUMBER("predicted_e2e_ms", milliseconds(predicted[MEASURED_E2E]))},
                     {CELL_OF_NUMBER("predicted_tokens_per_s_gpu", predicted[MEASURED_THROUGHPUT])},
                     {CELL_OF_NUMBER("ttft_error", measured_error(point, MEASURED_TTFT))},
                     {CELL_OF_NUMBER("tpot_error", measured_error(point, MEASURED_TPOT))},
+                    {CELL_OF_NUMBER("e2e_error", measured_error(point, MEASURED_E2E))},
                     {CELL_OF_NUMBER("tokens_error", measured_error(point, MEASURED_THROUGHPUT))},
                     {CELL_OF_NUMBER("extrapolated", point->extrapolated)},
                     {CELL_OF_TEXT("why", point->why ? point->why : "")},

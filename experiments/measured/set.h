@@ -41,7 +41,7 @@ double measured_loop_throughput(const MeasuredPoint *point, const double figures
 int measured_set_index(const char *name);
 
 /* A group grows by points and then has its means. */
-void measured_group_add(MeasuredGroup *group, const MeasuredPoint *point);
+void measured_group_add(MeasuredGroup *group, const MeasuredPoint *point, Arena *arena);
 void measured_group_end(MeasuredGroup *group);
 
 /* The one that people look at first. */

@@ -21,6 +21,7 @@ typedef struct Run {
   Simulation *simulation;
   MeasuredPoint **points; // [n_points]
   size_t n_points;
+  RequestRecord *requests; // [n_points] of a log, by number
   Trial trial;
   bool simulated;
 } Run;
@@ -44,6 +45,15 @@ static int next_run(void *context, void *slot) {
   return 1;
 }
 
+/* Fits SimConfig.on_request. */
+static int keep_request(void *context, const RequestRecord *record, const Metrics *so_far,
+                        Diag *diag) {
+  Run *run = context;
+  if (record->id < run->n_points) run->requests[record->id] = *record;
+  (void)so_far, (void)diag;
+  return 0;
+}
+
 /* On a thread: all it touches is the run's, but for the cache, which has a lock. */
 static void make_run(void *slot) {
   Run *run = slot;
@@ -54,6 +64,11 @@ static void make_run(void *slot) {
                            &trial->arena, &trial->diag))
     return;
   trial->config.sim.memory_limit = run->simulation->memory;
+  if (run->points[0]->log) {
+    run->requests = ARENA_ARRAY(&trial->arena, RequestRecord, run->n_points);
+    trial->config.sim.on_request = keep_request;
+    trial->config.sim.on_request_context = run;
+  }
   run->simulated = trial_run(trial) == 0 && report_check_served(&trial->report, &trial->diag) == 0;
 }
 
@@ -72,13 +87,21 @@ static double latency(const Report *report, const char *name) {
   return NAN;
 }
 
+static void take_request(MeasuredPoint *point, const RequestRecord *record) {
+  const double decoding_s = tick_seconds(record->last_token_at - record->first_token_at);
+  point->predicted[MEASURED_TTFT] = tick_seconds(record->first_token_at - record->arrived_at);
+  point->predicted[MEASURED_E2E] = tick_seconds(record->last_token_at - record->arrived_at);
+  if (record->output_tokens > 1)
+    point->predicted[MEASURED_TPOT] = decoding_s / (record->output_tokens - 1);
+}
+
 static void take_figures(MeasuredPoint *point, const Report *report) {
   point->predicted[MEASURED_TTFT] = latency(report, "ttft_s");
   point->predicted[MEASURED_TPOT] = latency(report, "tpot_s");
+  point->predicted[MEASURED_E2E] = latency(report, "e2e_s");
   point->predicted[MEASURED_THROUGHPUT] =
       point->clients > 0 ? measured_loop_throughput(point, point->predicted)
                          : report->run.output_tokens_per_s / (double)measured_gpus(point);
-  point->extrapolated = report->extrapolated.time_share;
 }
 
 static void take_point(MeasuredPoint *point, const Run *run, Arena *arena) {
@@ -89,8 +112,11 @@ static void take_point(MeasuredPoint *point, const Run *run, Arena *arena) {
     measured_refuse(point, arena_printf(arena, "%.0f of its %.0f requests could not be served",
                                         report->run.requests - report->run.completed,
                                         report->run.requests));
+  else if (point->log)
+    take_request(point, &run->requests[point->request]);
   else
     take_figures(point, report);
+  if (!point->why) point->extrapolated = report->extrapolated.time_share;
 }
 
 static int take_run(void *context, void *slot) {

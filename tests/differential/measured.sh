@@ -46,4 +46,25 @@ within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 2 30 15
 within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 4 30 15
 within "perf_overview trtllm H100 Llama-3.3-70B fp8 agg" 4 10 6
 within "perf_overview trtllm H100 Llama-3.1-8B fp8 agg" 4 10 6
+
+# log_within LOG COLUMN PERCENT : the mean of a log's requests, 1: TTFT, 2: TPOT, 3: E2E.
+log_within() {
+  awk -F, -v log_="$1" -v figure="$2" -v bound="$3" '
+  NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
+  index($1, log_ "/") == 1 {
+    split("ttft_ms tpot_ms e2e_ms", names, " ")
+    measured += $column[names[figure]]
+    predicted += $column["predicted_" names[figure]]
+  }
+  END {
+    error = measured > 0 ? 100 * (predicted / measured - 1) : 1e9
+    if (error <= bound && error >= -bound) exit
+    printf "%s: %.1f%%\n", log_, error
+    exit 1
+  }' out || fail "$1 is beyond $3%"
+}
+for figure in 1 2 3; do
+  log_within RTX4090_Llama-3.1-8B $figure 3
+  log_within RTXPRO6000_Qwen3-32B $figure 3
+done
 finish

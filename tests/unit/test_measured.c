@@ -4,6 +4,7 @@
 #include "experiments/measured/measured.h"
 #include "tests/unit/testing.h"
 #include <math.h>
+#include <sys/stat.h>
 
 TestSuite(measured, .init = setup_data, .fini = teardown);
 
@@ -216,4 +217,72 @@ Test(measured, a_split_row_has_the_workers_of_its_twin) {
   cr_expect_str_eq(measured_degrees(&measured.points[0], &arena), "tp1 dp8 ep8 | tp8 ep8");
   cr_expect_eq(measured_gpus(&measured.points[0]), 2 * 8 + 3 * 8);
   cr_expect_not_null(measured.points[2].why, "nobody says how many there are");
+}
+
+static void remove_log(const Measured *measured) {
+  const char *path = measured->points[0].log;
+  unlink(path);
+  unlink(arena_printf(&arena, "%.*s/vllm_meta.json", (int)(strrchr(path, '/') - path), path));
+  for (int i = 0; i < 4; i++) {
+    path = arena_copy(&arena, path, (size_t)(strrchr(path, '/') - path));
+    rmdir(path);
+  }
+}
+
+/* Loads a folder of measurements with one log, of `requests`. */
+static Measured load_log(const char *requests) {
+  const char *folder = temp_folder(&arena), *path = folder;
+  for (const char *const *part = (const char *const[]){"llmservingsim", "vllm", "H100_log", NULL};
+       *part; part++) {
+    path = arena_printf(&arena, "%s/%s", path, *part);
+    cr_assert_eq(mkdir(path, 0700), 0);
+  }
+  write_file(arena_printf(&arena, "%s/vllm_meta.json", path),
+             "{\"vllm_version\": \"0.19.0\", \"engine_kwargs\": {\"model\": \"llama3.1-8b\", "
+             "\"max_num_seqs\": 2}, \"kv_cache\": {\"num_gpu_blocks\": 4096}}\n");
+  write_file(arena_printf(&arena, "%s/requests.csv", path),
+             arena_printf(&arena,
+                          "request,arrival_s,input_tokens,output_tokens,queued_s,scheduled_s,"
+                          "first_token_s,last_token_s\n%s",
+                          requests));
+  Measured measured;
+  const MeasuredOptions options = {.folder = folder, .set = "vllm_logs", .perfmodel = "roofline"};
+  cr_assert_eq(measured_load(&measured, &options, &arena, &diag), 0);
+  return measured;
+}
+
+Test(measured, requests_of_a_log_are_one_run_with_its_arrivals) {
+  Measured measured = load_log("0,0.5,100,11,0,0,0.25,0.45\n1,1.0,200,21,0.6,0.6,0.75,1.15\n"
+                               "2,1.5,300,1,1.3,1.3,1.5,1.5\n");
+  cr_assert_eq(measured.n_points, 3);
+  const MeasuredPoint *points = measured.points;
+  cr_expect_str_eq(points[1].id, "H100_log/1");
+  cr_expect_not_null(strstr(points[1].config, "num_gpu_blocks_override: 4096"));
+  // the first was queued half a second before it came by the client's clock: it came at 0
+  cr_expect_float_eq(points[0].measured[MEASURED_TTFT], 0.25, 1e-9);
+  cr_expect_float_eq(points[1].measured[MEASURED_TTFT], 0.25, 1e-9);
+  cr_expect_float_eq(points[1].measured[MEASURED_TPOT], 0.02, 1e-9);
+  cr_expect_float_eq(points[1].measured[MEASURED_E2E], 0.65, 1e-9);
+  cr_expect(isnan(points[2].measured[MEASURED_TPOT]));
+  cr_assert_eq(measured_simulate(&measured, 1, 0, &diag), 0);
+  for (int i = 0; i < 3; i++)
+    cr_assert(!points[i].why && points[i].predicted[MEASURED_TTFT] > 0, "%s", points[i].why);
+  cr_expect(points[2].predicted[MEASURED_TTFT] > points[0].predicted[MEASURED_TTFT]);
+  // the median of three errors, and the error of their mean
+  static const double predicted[] = {0.25, 0.5, 0.25};
+  double sum = 0;
+  for (int i = 0; i < 3; i++) {
+    measured.points[i].predicted[MEASURED_TTFT] = predicted[i];
+    sum += points[i].measured[MEASURED_TTFT];
+  }
+  const MeasuredErrors *errors = &measured_groups(&measured, true, &arena)->errors[MEASURED_TTFT];
+  remove_log(&measured);
+  cr_expect_float_eq(errors->bias, 1 / sum - 1, 1e-9);
+  cr_expect_float_eq(errors->mape, fabs(0.25 / points[2].measured[MEASURED_TTFT] - 1), 1e-9);
+}
+
+Test(measured, a_log_without_one_of_its_requests_is_not_simulated) {
+  const Measured measured = load_log("0,0.5,100,11,0,0,0.25,0.45\n2,1.5,300,1,1.3,1.3,1.5,1.5\n");
+  remove_log(&measured);
+  cr_expect(measured.points[0].why && measured.points[1].why);
 }
