@@ -17,7 +17,8 @@ enum {
 static const double TABLE_APART = 1.04; // x of rows that are nearer become one
 /* What is left out may be missed by so much: curves of one variable are most of an iteration, and
  * attention of both depends on more than its table. */
-static const double LINEAR_TOLERANCE = 0.003, HEAD_TOLERANCE = 0.01, TABLE_TOLERANCE = 0.025, MIXED_TOLERANCE = 0.06;
+static const double LINEAR_TOLERANCE = 0.003, HEAD_TOLERANCE = 0.01, TABLE_TOLERANCE = 0.025,
+                    MIXED_TOLERANCE = 0.06;
 /* A row of a table has no knots of its own where lines are so near. */
 static const double ROW_TOLERANCE = 0.005;
 
@@ -42,7 +43,7 @@ static int collect(FitTerm term, const FitPoint *points, int n_points, FitSample
     const FitPoint *point = &points[i];
     ret_samples[i] =
         (FitSample){fit_key(term, &point->batch), fit_row_x(term, &point->batch),
-                 fmax(0, point->seconds - point->known), 1 / (point->seconds * point->seconds)};
+                    fmax(0, point->seconds - point->known), 1 / (point->seconds * point->seconds)};
   }
   qsort(ret_samples, (size_t)n_points, sizeof *ret_samples, compare_samples);
   int n = 0;
@@ -309,7 +310,8 @@ static void settle(Grid *self, Arena *arena) {
       knots[k] = (PwlKnot){self->x[k], self->y[r * self->n + k]};
     rows[r] = (RowKnots){knots, self->n};
   }
-  if (!table_rows_init(&all, rows, self->n_rows, self->may_fall, arena)) return; // never: few of both
+  if (!table_rows_init(&all, rows, self->n_rows, self->may_fall, arena))
+    return; // never: few of both
   table_rows_settle(&all);
   memcpy(self->y, all.seconds, (size_t)(self->n_rows * self->n) * sizeof *self->y);
 }

@@ -34,6 +34,6 @@ void fit_task_build(const FitTask *self, const FitPoint *points, int n_points, F
                     FitLevels *ret_levels, Arena *arena);
 /* Errors on configurations and on counts of work held out, and of random splits. Sets `held_out` of
  * the points. */
-void fit_task_score(FitTask *self, FitErrors *held_out, FitErrors *held_out_size,
-                    FitErrors *random, Arena *arena);
+void fit_task_score(FitTask *self, FitErrors *held_out, FitErrors *held_out_size, FitErrors *random,
+                    Arena *arena);
 #endif

@@ -126,7 +126,7 @@ Test(fit_table, short_prompts_take_longer_than_long_ones_of_as_many_tokens) {
 
 /* A cell between samples takes the least of the lines through it; one beyond all is not known. */
 Test(fit_table, cells_take_the_least_line) {
-  static const FitSample samples[] = {{16, 1, 9, 1}, {16, 4, 12, 1}, {32, 1, 9, 1},  {32, 2, 0, 1},
+  static const FitSample samples[] = {{16, 1, 9, 1},  {16, 4, 12, 1}, {32, 1, 9, 1}, {32, 2, 0, 1},
                                       {32, 8, 30, 1}, {64, 2, 30, 1}, {64, 4, 14, 1}};
   const FitSpan rows[] = {{samples, 2}, {samples + 2, 3}, {samples + 5, 2}};
   FitSample others[7];
