@@ -34,7 +34,7 @@ fit() {
     echo "# licence: MIT"
     echo "# attribution: LLMServingSim, casys-kaist, at 5daddb2"
     cat bundle.csv
-    case $3 in rtx-pro-6000-*) all_reduces "$2" "$3" 2 ;; esac
+    if grep -q "^$2,$3,2,linear," bundle.csv; then all_reduces "$2" "$3" 2; fi
   } >"llmservingsim-$2.csv"
   "$tandem" fit "llmservingsim-$2.csv" -o models >/dev/null
 }
@@ -42,6 +42,7 @@ fit() {
 fit RTX4090/meta-llama/Llama-3.1-8B llama3.1-8b rtx-4090-24gb
 fit RTXPRO6000/meta-llama/Llama-3.1-8B llama3.1-8b rtx-pro-6000-96gb
 fit RTXPRO6000/Qwen/Qwen3-32B qwen3-32b rtx-pro-6000-96gb
+fit RTXPRO6000/Qwen/Qwen3-30B-A3B-Instruct-2507 qwen3-30b-a3b rtx-pro-6000-96gb
 mkdir -p "$home"
 rm -f "$home"/*.yaml
 cp models/vllm-0.19.0/*.yaml "$home"

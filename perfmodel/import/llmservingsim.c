@@ -5,14 +5,18 @@
  *   per_sequence.csv  layer,sequences,time_us
  *   attention.csv     [layer,]prefill_chunk,kv_prefill or prefill_key,n_decode,kv_decode,
  *                     [decode_q_len,]time_us
+ *   moe.csv           tokens,activated_experts,time_us    of models with experts
  *
  * Times are microseconds of one call, so layers are added up by how often an iteration calls them.
  * kv_prefill is the past of the one chunk; prefill_key, of newer files, is the mean over the new
  * tokens of past + chunk/2, so 2A = 2·chunk·key. A row of prefill and decode is one call of both,
  * decode_attention with prefill in its batch. Rows of several query tokens per decode are passed
  * over: the composed model has no term for them.
+ * Of experts so many are read as tokens that pick at random reach; the product that picks them was
+ * not timed. Degrees whose experts were not timed are passed over.
  * meta.yaml's num_hidden_layers is that of the shrunk model that was timed, so the model file's
  * counts. */
+#include "perfmodel/import/expert_times.h"
 #include "perfmodel/import/import.h"
 #include "perfmodel/llm.h"
 #include "sim/base/yaml.h"
@@ -41,7 +45,8 @@ typedef struct Reading {
   const char *model, *gpu;
   Profile *profile;
   Llm llm;
-  int64_t wide_rows; // passed over
+  ExpertTimes experts;                        // of the degree that is read; none of a dense model
+  int64_t wide_rows, degrees_without_experts; // passed over
 } Reading;
 
 /* ---- dense.csv and per_sequence.csv ---- */
@@ -108,6 +113,15 @@ static int sum_layers(const Reading *self, const LayerRow *rows, size_t n, unsig
   return 0;
 }
 
+/* Of one iteration. */
+static double experts_us(const Reading *self, int64_t tokens) {
+  const Llm *llm = &self->llm;
+  if (self->experts.n == 0) return 0;
+  const double reached =
+      experts_reached((double)llm->num_experts, (double)llm->num_experts_per_tok, (double)tokens);
+  return (double)llm_moe_layers(llm) * expert_times_us(&self->experts, (double)tokens, reached);
+}
+
 static int add_layers(Reading *self, int64_t degree, ProfileOp op, const LayerRow *rows, size_t n,
                       Diag *diag) {
   unsigned expected = 0;
@@ -122,6 +136,7 @@ static int add_layers(Reading *self, int64_t degree, ProfileOp op, const LayerRo
       error = -1;
       continue;
     }
+    if (op == PROFILE_LINEAR) us += experts_us(self, rows[first].size);
     BatchShape batch = {0};
     *(op == PROFILE_HEAD ? &batch.logit_seqs : &batch.prefill_tokens) = rows[first].size;
     ProfileRow added = import_row(self->model, self->gpu, degree, op, batch, us);
@@ -270,9 +285,17 @@ static int refuse_file(const char *folder, const char *name, const char *what, A
 
 static int read_degree(Reading *self, const char *folder, int64_t degree, Diag *diag) {
   Arena *arena = self->profile->arena;
-  if (refuse_file(folder, "moe.csv", "a mixture of experts", arena, diag) ||
-      refuse_file(folder, "linear_attention.csv", "linear attention", arena, diag))
-    return -1;
+  if (refuse_file(folder, "linear_attention.csv", "linear attention", arena, diag)) return -1;
+  const char *experts = arena_printf(arena, "%s/moe.csv", folder);
+  const bool timed = access(experts, F_OK) == 0, has_experts = llm_moe_layers(&self->llm) > 0;
+  if (timed && !has_experts)
+    return diag_error(diag, place_of_file(experts), "the model '%s' has no experts", self->model);
+  if (has_experts && !timed) {
+    self->degrees_without_experts++;
+    return 0;
+  }
+  self->experts = (ExpertTimes){0};
+  if (timed && expert_times_read(&self->experts, experts, arena, diag)) return -1;
   int error =
       read_layers(self, arena_printf(arena, "%s/dense.csv", folder), degree, PROFILE_LINEAR, diag);
   error |= read_layers(self, arena_printf(arena, "%s/per_sequence.csv", folder), degree,
@@ -317,6 +340,11 @@ static void set_facts(const Reading *self) {
                                 (long long)self->llm.num_hidden_layers));
   profile_set_fact(profile, "all_reduce", "none"); // of the GPUs that share a layer one was timed
   profile_set_fact(profile, "assumption_head", "lm_head and sampler");
+  if (llm_moe_layers(&self->llm) > 0) {
+    profile_set_fact(profile, "assumption_experts",
+                     "tokens reach experts at random, evenly; the router's product is left out");
+    import_count_fact(profile, "degrees_without_experts_left_out", self->degrees_without_experts);
+  }
   import_count_fact(profile, "rows_of_several_query_tokens_left_out", self->wide_rows);
 }
 

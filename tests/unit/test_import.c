@@ -160,29 +160,38 @@ Test(import, splitwise_sims_own_file_has_twelve_groups_of_210_rows) {
 
 /* ---- LLMServingSim ---- */
 
-/* Imports a bundle of one degree, 2; the folder is gone afterwards. */
-static int import_bundle(const char *meta, const char *dense, const char *per_sequence,
-                         const char *attention, Profile *profile) {
+/* Imports a bundle of one degree, 2, with experts where `moe` is not NULL; the folder is gone
+ * afterwards. */
+static int import_bundle_of(const char *model, const char *meta, const char *dense,
+                            const char *per_sequence, const char *attention, const char *moe,
+                            Profile *profile) {
   const struct {
     const char *name, *text;
   } files[] = {{"meta.yaml", meta},
                {"tp2/dense.csv", dense},
                {"tp2/per_sequence.csv", per_sequence},
-               {"tp2/attention.csv", attention}};
+               {"tp2/attention.csv", attention},
+               {"tp2/moe.csv", moe}};
+  const size_t n_files = moe ? 5 : 4;
   const char *folder = temp_folder(&arena);
   const char *degree = arena_printf(&arena, "%s/tp2", folder);
   cr_assert_eq(mkdir(degree, 0700), 0);
-  for (size_t i = 0; i < 4; i++)
+  for (size_t i = 0; i < n_files; i++)
     write_file(arena_printf(&arena, "%s/%s", folder, files[i].name), files[i].text);
-  const ImportInput input = {.path = folder, .model = "llama3-8b", .data_dir = data_dir};
+  const ImportInput input = {.path = folder, .model = model, .data_dir = data_dir};
   diag.n_entries = diag.n_dropped = 0;
   profile_init(profile, folder, &arena);
   int status = import_profile(importer_find("llmservingsim"), &input, profile, &diag);
-  for (size_t i = 0; i < 4; i++)
+  for (size_t i = 0; i < n_files; i++)
     unlink(arena_printf(&arena, "%s/%s", folder, files[i].name));
   rmdir(degree);
   rmdir(folder);
   return status;
+}
+
+static int import_bundle(const char *meta, const char *dense, const char *per_sequence,
+                         const char *attention, Profile *profile) {
+  return import_bundle_of("llama3-8b", meta, dense, per_sequence, attention, NULL, profile);
 }
 
 static const char META[] = "hardware: RTX4090\ngpu: NVIDIA GeForce RTX 4090\n"
@@ -242,6 +251,35 @@ Test(import, llmservingsims_newer_attention_says_how_far_tokens_look_back) {
   expect_row(&profile, 3, PROFILE_PREFILL_ATTENTION, 2,
              (BatchShape){.prefill_tokens = 16, .prefill_area2 = 16 * (2 * 32 + 16)}, 32 * 8.0);
   cr_expect_str_eq(profile_fact(&profile, "rows_of_several_query_tokens_left_out"), "1");
+}
+
+/* 48 layers of 128 experts, of which a token reaches 8. */
+Test(import, llmservingsims_experts_are_those_that_tokens_reach) {
+  static const char attention[] = "prefill_chunk,kv_prefill,n_decode,kv_decode,time_us\n"
+                                  "16,32,0,0,8\n";
+  static const char dense[] = "layer,tokens,time_us\nlayernorm,1,2\nlayernorm,2,2\n"
+                              "layernorm,3,2\nlayernorm,1000,2\n";
+  static const char moe[] = "tokens,activated_experts,time_us\n"
+                            "1,8,50\n2,8,60\n2,16,140\n4,8,60\n4,32,240\n1000,128,900\n";
+  Profile profile;
+  const int status =
+      import_bundle_of("qwen3-30b-a3b", META, dense, SEQUENCE, attention, moe, &profile);
+  cr_assert_eq(status, 0, "%s", first_message());
+  // two tokens reach 128 (1 - (15/16)²) = 15.5 experts, three 22.53
+  const double two = 60 + 80 * 7.5 / 8;
+  const double of_three = 128 * (1 - 0.9375 * 0.9375 * 0.9375);
+  const double three = (140 + (60 + 180 * (of_three - 8) / 24)) / 2;
+  const double us[] = {50, two, three, 900};
+  static const int64_t tokens[] = {1, 2, 3, 1000};
+  for (int i = 0; i < 4; i++)
+    expect_row(&profile, i, PROFILE_LINEAR, 2, (BatchShape){.prefill_tokens = tokens[i]},
+               48 * (2 * 2 + us[i]));
+  cr_expect_eq(import_bundle(META, dense, SEQUENCE, attention, &profile), 0);
+  cr_expect_eq(import_bundle_of("llama3-8b", META, dense, SEQUENCE, attention, moe, &profile), -1);
+  cr_expect(strstr(first_message(), "has no experts"), "%s", first_message());
+  // without a degree whose experts were timed nothing is left
+  cr_expect_eq(import_bundle_of("qwen3-30b-a3b", META, dense, SEQUENCE, attention, NULL, &profile),
+               -1);
 }
 
 Test(import, llmservingsim_bundles_that_cannot_be_are_located) {
