@@ -10,7 +10,7 @@
  *   oom=UNITS     points of more work (tokens, sequences, KiB or pages) do not fit
  *   wrong=OP      this operator's results are wrong
  *   noise=SHARE   of samples (0.004)       outliers=SHARE  take half as long again (0.01)
- *   step=SHARE    after 400 samples everything is slower by this much
+ *   step=SHARE    everything is slower by this much after=N samples (400)
  *   pace=SECONDS  each sample really takes so long */
 #include "calib/backend.h"
 #include "calib/model.h"
@@ -47,6 +47,7 @@ typedef struct Fake {
   const Machine *machine;
   Rng rng;
   double noise, outliers, step, pace;
+  int64_t step_at;
   int64_t oom_units, fail_at;
   const char *wrong;
 
@@ -101,6 +102,7 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
                  .noise = find_number(words, "noise", 0.004, &arena),
                  .outliers = find_number(words, "outliers", 0.01, &arena),
                  .step = find_number(words, "step", 0, &arena),
+                 .step_at = (int64_t)find_number(words, "after", 400, &arena),
                  .pace = find_number(words, "pace", 0, &arena),
                  .oom_units = (int64_t)find_number(words, "oom", 0, &arena),
                  .fail_at = (int64_t)find_number(words, "fail", 0, &arena),
@@ -261,14 +263,13 @@ static void wait_seconds(double seconds) {
 }
 
 static CalibStatus fake_measure(void *state, int32_t repeats, double *ret_seconds, char *error) {
-  enum { STEP_AT = 400 };
   Fake *self = state;
   (void)error;
   const bool outlier = rng_uniform(&self->rng) < self->outliers;
   double seconds = self->seconds * wave(self->samples);
   seconds *= portable_exp(self->noise * rng_normal(&self->rng));
   if (outlier) seconds *= 1.5;
-  if (++self->samples > STEP_AT) seconds *= 1 + self->step;
+  if (++self->samples > self->step_at) seconds *= 1 + self->step;
   self->energy_j += 300 * seconds * repeats;
   wait_seconds(self->pace);
   *ret_seconds = seconds;

@@ -35,9 +35,18 @@ bool field_decimal(Field field, int places, int64_t *ret_units) {
   return true;
 }
 
+/* A whole number that was written as a double: 374.0. */
+static Field without_zeroes(Field field) {
+  int n = field.length;
+  while (n > 2 && field.text[n - 1] == '0')
+    n--;
+  if (n > 1 && n < field.length && field.text[n - 1] == '.') field.length = n - 1;
+  return field;
+}
+
 int field_tokens(const Line *line, Field field, const char *name, int32_t *ret_tokens, Diag *diag) {
   int64_t tokens = 0;
-  if (!field_decimal(field, 0, &tokens) || tokens < 1 || tokens > TRACE_TOKENS_MAX)
+  if (!field_decimal(without_zeroes(field), 0, &tokens) || tokens < 1 || tokens > TRACE_TOKENS_MAX)
     return field_error(line, field, name, "a whole number from 1 to 10000000", diag);
   *ret_tokens = (int32_t)tokens;
   return 0;

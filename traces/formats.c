@@ -1,9 +1,8 @@
 /* The list of trace formats, built from traces/formats.def. */
 #include "sim/base/json.h"
 #include "traces/format.h"
-#include "traces/json_rows.h"
+#include "traces/layout.h"
 #include <assert.h>
-#include <string.h>
 
 #define FORMAT(name) extern const TraceFormat format_##name;
 #include "traces/formats.def"
@@ -26,31 +25,23 @@ const TraceFormat *format_at(int i) {
   return formats[i];
 }
 
+bool format_line_is_json(const Line *first) {
+  const Field text = field_trim((Field){first->text, first->length});
+  return text.length > 0 && *text.text == '{';
+}
+
+static bool is_of(const TraceFormat *format, const Line *first, bool json) {
+  if (json) return format->forms & TRACE_JSON && json_line_has(first, format->mark);
+  if (!(format->forms & TRACE_TABLE)) return false;
+  const char separator = table_separator(first);
+  for (int i = 0; i < TRACE_NEEDED; i++)
+    if (table_column(first, separator, format->columns[i]) < 0) return false;
+  return !format->mark || table_column(first, separator, format->mark) >= 0;
+}
+
 const TraceFormat *format_of_line(const Line *first) {
-  for (int i = 0; formats[i]; i++) {
-    const TraceFormat *format = formats[i];
-    if (format->header ? line_is(first, format->header) : json_line_has(first, format->mark))
-      return format;
-  }
+  const bool json = format_line_is_json(first);
+  for (int i = 0; formats[i]; i++)
+    if (is_of(formats[i], first, json)) return formats[i];
   return NULL;
-}
-
-static int parse_tokens(const Line *line, const Field *fields, const TraceColumn *column,
-                        int32_t *ret_tokens, Diag *diag) {
-  return field_tokens(line, fields[column->at], column->name, ret_tokens, diag);
-}
-
-int format_parse(const TraceFormat *self, const Line *line, RawRow *ret_row, Diag *diag) {
-  Field fields[TRACE_COLUMNS_MAX];
-  if (!self->header) {
-    const JsonRow row = {.line = line, .block_tokens = self->block_tokens};
-    return json_row_parse(self, &row, ret_row, diag);
-  }
-  if (fields_split(line, fields, self->n_columns, diag)) return -1;
-  int status = 0;
-  ret_row->time_field = fields[self->time.at];
-  if (!self->read_time(ret_row->time_field, &ret_row->time))
-    status = field_error(line, ret_row->time_field, self->time.name, self->time_is, diag);
-  status |= parse_tokens(line, fields, &self->prompt, &ret_row->prompt_tokens, diag);
-  return status | parse_tokens(line, fields, &self->output, &ret_row->output_tokens, diag);
 }

@@ -3,7 +3,7 @@
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
 
-enum { TIME, PROMPT, OUTPUT, NEEDED, HASH_IDS = NEEDED, KEYS };
+enum { HASH_IDS = TRACE_FIELDS, KEYS };
 
 /* A whole number of 64 bits. */
 static bool read_hash(Field field, uint64_t *ret_hash) {
@@ -57,25 +57,54 @@ static int read_hashes(const TraceFormat *format, const JsonRow *row, Field list
   return 0;
 }
 
-int json_row_parse(const TraceFormat *format, const JsonRow *row, RawRow *ret_row, Diag *diag) {
-  const char *const keys[KEYS] = {format->time.name, format->prompt.name, format->output.name,
-                                  "hash_ids"};
-  JsonScanner scanner = json_scanner(row->line, row->text, diag);
+/* Of a string what is between its quotes. */
+static Field unquoted(Field value) {
+  const bool quoted = value.length >= 2 && *value.text == '"';
+  return quoted ? (Field){value.text + 1, value.length - 2} : value;
+}
+
+/* The values that the row has; an entry for each that it needs and lacks. */
+static int find_values(const TraceLayout *layout, const JsonRow *row, Field ret_values[KEYS],
+                       Diag *diag) {
+  const char *keys[KEYS];
   Field values[KEYS] = {{0}};
-  int status = 0;
-  if (json_object(&scanner, keys, KEYS, values)) return -1;
-  for (int i = 0; i < NEEDED; i++)
-    if (!values[i].text)
-      status = diag_error(diag, line_place(row->line, row->text), "key '%s' is missing", keys[i]);
-  if (status) return status;
-  ret_row->time_field = values[TIME];
-  if (!format->read_time(values[TIME], &ret_row->time))
-    status = field_error(row->line, values[TIME], keys[TIME], format->time_is, diag);
-  status |= field_tokens(row->line, values[PROMPT], keys[PROMPT], &ret_row->prompt_tokens, diag);
-  if (format->output_may_be_0 && field_is(values[OUTPUT], "0"))
-    ret_row->output_tokens = 1;
-  else
-    status |= field_tokens(row->line, values[OUTPUT], keys[OUTPUT], &ret_row->output_tokens, diag);
-  if (status || !values[HASH_IDS].text) return status;
-  return read_hashes(format, row, values[HASH_IDS], ret_row, diag);
+  int places[KEYS], n = 0, status = 0;
+  for (int i = 0; i < KEYS; i++) {
+    keys[n] = i == HASH_IDS ? "hash_ids" : layout->names[i];
+    places[n] = i;
+    n += keys[n] != NULL;
+  }
+  JsonScanner scanner = json_scanner(row->line, row->text, diag);
+  if (json_object(&scanner, keys, n, values)) return -1;
+  for (int i = 0; i < n; i++)
+    ret_values[places[i]] = values[i];
+  for (int i = 0; i < TRACE_NEEDED; i++)
+    if (!ret_values[i].text)
+      status = diag_error(diag, line_place(row->line, row->text), "key '%s' is missing",
+                          layout->names[i]);
+  return status;
+}
+
+int json_row_parse(TraceLayout *layout, const JsonRow *row, RawRow *ret_row, Diag *diag) {
+  const TraceFormat *format = layout->format;
+  const Line *line = row->line;
+  Field values[KEYS] = {{0}};
+  if (find_values(layout, row, values, diag)) return -1;
+  if (field_is(values[TRACE_SESSION], "null")) values[TRACE_SESSION] = (Field){0};
+  for (int i = 0; i < TRACE_FIELDS; i++)
+    values[i] = unquoted(values[i]);
+  if (format->output_may_be_0 && field_is(values[TRACE_OUTPUT], "0"))
+    values[TRACE_OUTPUT] = (Field){"1", 1};
+  const int timed = layout_time(layout, line, values[TRACE_ARRIVAL], ret_row, diag);
+  const int prompt = layout_tokens(layout, line, values[TRACE_PROMPT], TRACE_PROMPT,
+                                   &ret_row->prompt_tokens, diag);
+  const int output = layout_tokens(layout, line, values[TRACE_OUTPUT], TRACE_OUTPUT,
+                                   &ret_row->output_tokens, diag);
+  if (timed < 0 || prompt < 0 || output < 0) return -1;
+  if (prompt == 0 || output == 0) return 0;
+  if (row->block_tokens > 0 && values[HASH_IDS].text &&
+      read_hashes(format, row, values[HASH_IDS], ret_row, diag))
+    return -1;
+  layout_session(values[TRACE_SESSION], ret_row);
+  return 1;
 }

@@ -7,10 +7,10 @@
  * a later one calls them. */
 #ifndef TRACES_JSON_ROWS_H
 #define TRACES_JSON_ROWS_H
-#include "traces/format.h"
+#include "traces/layout.h"
 
-/* A row from the object that `text` is. `block_tokens` is the length of a block. Equal hashes of
- * one `scope` are equal tokens. */
+/* A row from the object that `text` is. `block_tokens` is the length of a block; 0: blocks are
+ * none of ours. Equal hashes of one `scope` are equal tokens. */
 typedef struct JsonRow {
   const Line *line;
   Field text;
@@ -18,5 +18,6 @@ typedef struct JsonRow {
   uint64_t scope;
 } JsonRow;
 
-int json_row_parse(const TraceFormat *format, const JsonRow *row, RawRow *ret_row, Diag *diag);
+/* As layout_parse. */
+int json_row_parse(TraceLayout *layout, const JsonRow *row, RawRow *ret_row, Diag *diag);
 #endif

@@ -11,13 +11,9 @@
 const TraceFormat format_llmservingsim = {
     .name = "llmservingsim",
     .help = "requests.csv of LLMServingSim's logs of vLLM; the first arrives at 0",
-    .header = "request,arrival_s,input_tokens,output_tokens,queued_s,scheduled_s,first_token_s,"
-              "last_token_s",
-    .is_wall_clock = true,
-    .time = {1, "arrival_s"},
-    .prompt = {2, "input_tokens"},
-    .output = {3, "output_tokens"},
-    .n_columns = 8,
+    .forms = TRACE_TABLE,
+    .columns = {"arrival_s", "input_tokens", "output_tokens"},
+    .clock = CLOCK_EPOCH_S,
     .read_time = field_seconds,
     .time_is = FIELD_SECONDS_IS,
 };

@@ -18,9 +18,9 @@ static bool read_milliseconds(Field field, TraceTime *ret_time) {
 const TraceFormat format_mooncake = {
     .name = "mooncake",
     .help = "Mooncake traces, JSON lines with blocks of 512 tokens; milliseconds are kept",
-    .time = {.name = "timestamp"},
-    .prompt = {.name = "input_length"},
-    .output = {.name = "output_length"},
+    .forms = TRACE_JSON,
+    .columns = {"timestamp", "input_length", "output_length"},
+    .clock = CLOCK_MS,
     .read_time = read_milliseconds,
     .time_is = "a number of milliseconds from 0 to 9e9",
     .block_tokens = 512,

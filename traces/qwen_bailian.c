@@ -12,9 +12,9 @@
 const TraceFormat format_qwen_bailian = {
     .name = "qwen_bailian",
     .help = "Qwen-Bailian traces, JSON lines with blocks of 16 tokens; seconds are kept",
-    .time = {.name = "timestamp"},
-    .prompt = {.name = "input_length"},
-    .output = {.name = "output_length"},
+    .forms = TRACE_JSON,
+    .columns = {"timestamp", "input_length", "output_length"},
+    .clock = CLOCK_S,
     .read_time = field_seconds,
     .time_is = FIELD_SECONDS_IS,
     .mark = "chat_id",

@@ -102,7 +102,7 @@ TraceSource *replay_open(const WorkloadConfig *config, Arena *arena, Diag *diag)
   self->source = (TraceSource){.next = replay_next, .close = replay_close, .status = 1};
   self->config = config;
   self->time_scale = 1 / config->rate_scale;
-  if (trace_file_open(&self->file, config->trace, config->format, arena, diag)) return NULL;
+  if (trace_file_open(&self->file, config->trace, &config->reading, arena, diag)) return NULL;
   if ((config->rate > 0 || config->loop > 1) && measure(self, diag)) {
     trace_close(&self->source);
     return NULL;

@@ -10,12 +10,9 @@
 const TraceFormat format_splitwise_sim = {
     .name = "splitwise_sim",
     .help = "traces of SplitwiseSim, CSV; arrivals in seconds are kept",
-    .header = "request_id,request_type,application_id,arrival_timestamp,batch_size,prompt_size,"
-              "token_size",
-    .time = {3, "arrival_timestamp"},
-    .prompt = {5, "prompt_size"},
-    .output = {6, "token_size"},
-    .n_columns = 7,
+    .forms = TRACE_TABLE,
+    .columns = {"arrival_timestamp", "prompt_size", "token_size"},
+    .clock = CLOCK_S,
     .read_time = field_seconds,
     .time_is = FIELD_SECONDS_IS,
 };

@@ -3,53 +3,54 @@
 #include "traces/json_rows.h"
 #include <stdio.h>
 
-/* Says that the first line is of no known format, and how those that exist begin. */
-static int unknown_format(const Line *first, Diag *diag) {
-  char known[512] = "";
-  size_t used = 0;
-  for (int i = 0; format_at(i) && used < sizeof known; i++) {
-    const TraceFormat *format = format_at(i);
-    used += (size_t)snprintf(known + used, sizeof known - used, "%s%s (%s)", i ? ", " : "",
-                             format->name,
-                             format->header ? format->header
-                             : format->mark ? format->mark
-                                            : "JSON");
+/* All rows; those of a format that has lines of many are found by it. */
+static int index_lines(TraceFile *self, Diag *diag) {
+  const TraceFormat *format = self->layout.format;
+  Line line;
+  int status = 1;
+  bool first = true;
+  while ((status = line_reader_next(&self->reader, &line, diag)) > 0) {
+    RawRow raw = {.segments = &self->segments};
+    const bool header = first && !self->layout.is_json && self->layout.has_header;
+    first = false;
+    if (header) continue;
+    if (format->index && format->index(&line, &self->index, diag)) return -1;
+    if (format->index) continue;
+    self->segments.n = 0;
+    const int kept = layout_parse(&self->layout, &line, &raw, diag);
+    if (kept < 0) return -1;
+    if (kept == 0) self->n_left_out++;
+    if (kept == 0) continue;
+    trace_index_add_line(&self->index, &line, format->block_tokens);
+    trace_index_add(&self->index, raw.time, (Field){line.text, line.length});
   }
-  diag_error(diag, line_place(first, (Field){0}), "no known trace format begins like this");
-  diag_hint(diag, "the formats are %s", known);
-  return -1;
+  return status;
 }
 
 /* Holds the file, and puts its rows in order of time. */
 static int index_rows(TraceFile *self, Diag *diag) {
-  Line line;
-  int status = line_reader_hold(&self->reader, diag);
-  if (status) return -1;
-  while ((status = line_reader_next(&self->reader, &line, diag)) > 0)
-    if (self->format->index(&line, &self->index, diag)) return -1;
+  self->held = true;
+  if (line_reader_hold(&self->reader, diag) || index_lines(self, diag)) return -1;
   trace_index_sort(&self->index);
-  return status;
+  return 0;
 }
 
-/* Reads up to the first row: finds the format if it is not set, and checks the header. */
+/* Reads up to the first row: finds out how the file is written, unless that is known without its
+ * first line, which may be longer than a line that is read on its own. */
 static int begin(TraceFile *self, Diag *diag) {
-  self->n_rows = 0;
-  Line line;
-  if (self->format && self->format->index) return index_rows(self, diag);
-  if (self->format && !self->format->header) return 0;
-  const TraceFormat *wanted = self->format;
-  int status = line_reader_next(&self->reader, &line, diag);
-  if (status < 0 && !wanted && self->reader.end > LINE_LENGTH_MAX)
-    diag_hint(diag, "a session of an agent may be as long if its format is stated: weka");
-  if (status < 0) return -1;
-  if (status == 0) return diag_error(diag, place_of_file(self->reader.path), "the file is empty");
-  if (!wanted) self->format = format_of_line(&line);
-  if (!self->format) return unknown_format(&line, diag);
-  if (self->format->index) return index_rows(self, diag);
-  if (!self->format->header) return line_reader_rewind(&self->reader, diag);
-  if (!wanted || line_is(&line, wanted->header)) return 0;
-  return diag_error(diag, line_place(&line, (Field){0}), "the header of format '%s' is '%s'",
-                    wanted->name, wanted->header);
+  const TraceFormat *stated = self->reading.format;
+  Line line = {.text = "{", .length = 1, .path = self->reader.path};
+  if (!stated || stated->forms != TRACE_JSON) {
+    const int status = line_reader_next(&self->reader, &line, diag);
+    if (status < 0 && !stated && self->reader.end > LINE_LENGTH_MAX)
+      diag_hint(diag, "a session of an agent may be as long if its format is stated: weka");
+    if (status < 0) return -1;
+    if (status == 0) return diag_error(diag, place_of_file(self->reader.path), "the file is empty");
+  }
+  if (layout_init(&self->layout, &self->reading, &line, self->reader.arena, diag)) return -1;
+  if (self->reading.sort || self->layout.format->index) return index_rows(self, diag);
+  const bool is_row = self->layout.is_json || !self->layout.has_header;
+  return is_row ? line_reader_rewind(&self->reader, diag) : 0;
 }
 
 static int begin_or_close(TraceFile *self, Diag *diag) {
@@ -58,60 +59,83 @@ static int begin_or_close(TraceFile *self, Diag *diag) {
   return -1;
 }
 
-static void init(TraceFile *self, const TraceFormat *format, Arena *arena) {
-  *self = (TraceFile){.format = format, .segments.arena = arena, .index.arena = arena};
+static void init(TraceFile *self, const TraceReading *reading, Arena *arena) {
+  *self = (TraceFile){.segments.arena = arena, .index.arena = arena};
+  if (reading) self->reading = *reading;
 }
 
-int trace_file_open(TraceFile *self, const char *path, const TraceFormat *format, Arena *arena,
+int trace_file_open(TraceFile *self, const char *path, const TraceReading *reading, Arena *arena,
                     Diag *diag) {
-  init(self, format, arena);
+  init(self, reading, arena);
   if (line_reader_open(&self->reader, path, arena, diag)) return -1;
   return begin_or_close(self, diag);
 }
 
 int trace_file_open_text(TraceFile *self, const char *name, const char *text, size_t length,
-                         const TraceFormat *format, Arena *arena, Diag *diag) {
-  init(self, format, arena);
+                         const TraceReading *reading, Arena *arena, Diag *diag) {
+  init(self, reading, arena);
   line_reader_open_text(&self->reader, name, text, length, arena);
   return begin_or_close(self, diag);
+}
+
+static int too_far(const Line *line, const RawRow *raw, TraceClock clock, Diag *diag) {
+  diag_error(diag, line_place(line, raw->time_field),
+             "the time is more than 106 days from the first row");
+  if (!clock_is_wall(clock))
+    diag_hint(diag, "times count from 0; with a 'time' of epoch_… they do from the first row");
+  return -1;
 }
 
 /* Ticks from the origin to the row's time, which must not be before the row in front of it. */
 static int row_ticks(TraceFile *self, const Line *line, const RawRow *raw, Tick *ret_at,
                      Diag *diag) {
-  if (self->n_rows == 0) self->origin = self->format->is_wall_clock ? raw->time : (TraceTime){0};
+  const TraceClock clock = self->layout.clock;
+  if (self->n_rows == 0) self->origin = clock_is_wall(clock) ? raw->time : (TraceTime){0};
   Tick at = 0;
   int64_t seconds = raw->time.seconds - self->origin.seconds;
   if (__builtin_mul_overflow(seconds, TICKS_PER_SECOND, &at) ||
       __builtin_add_overflow(at, raw->time.fraction - self->origin.fraction, &at))
-    return diag_error(diag, line_place(line, raw->time_field),
-                      "the time is more than 106 days from the first row");
-  if (self->n_rows > 0 && at < self->previous)
-    return diag_error(diag, line_place(line, raw->time_field),
-                      "time goes back: '%.*s' comes after '%s'", raw->time_field.length,
-                      raw->time_field.text, self->previous_text);
+    return too_far(line, raw, clock, diag);
   *ret_at = at;
-  return 0;
+  if (self->n_rows == 0 || at >= self->previous) return 0;
+  diag_error(diag, line_place(line, raw->time_field), "time goes back: '%.*s' comes after '%s'",
+             raw->time_field.length, raw->time_field.text, self->previous_text);
+  diag_hint(diag, "'sort: true' beside 'trace', or --sort, puts rows in order of time");
+  return -1;
+}
+
+/* The next row of the index. */
+static int next_indexed(TraceFile *self, Line *ret_line, RawRow *ret_raw, Diag *diag) {
+  const TraceFormat *format = self->layout.format;
+  if (self->n_indexed == self->index.n_rows) return 0;
+  const struct TraceIndexRow *row = &self->index.rows[self->n_indexed++];
+  const struct TraceIndexLine *line = &self->index.lines[row->line];
+  const JsonRow json = {&line->line, row->text, line->block_tokens, (uint64_t)row->line + 1};
+  *ret_line = line->line;
+  int status = 0;
+  if (!format->index)
+    status = layout_parse(&self->layout, &line->line, ret_raw, diag);
+  else
+    status = format->parse ? format->parse(&json, ret_raw, diag)
+                           : json_row_parse(&self->layout, &json, ret_raw, diag);
+  if (status < 0) return -1;
+  ret_raw->text = row->text;
+  ret_raw->time = row->time;
+  return 1;
 }
 
 /* The next row as it is written, and its line: 1, 0 at the end, -1. */
 static int next_raw(TraceFile *self, Line *ret_line, RawRow *ret_raw, Diag *diag) {
-  *ret_raw = (RawRow){.segments = &self->segments};
-  self->segments.n = 0;
-  if (!self->format->index) {
+  for (;;) {
+    *ret_raw = (RawRow){.segments = &self->segments};
+    self->segments.n = 0;
+    if (self->held) return next_indexed(self, ret_line, ret_raw, diag);
     const int status = line_reader_next(&self->reader, ret_line, diag);
     if (status <= 0) return status;
-    return format_parse(self->format, ret_line, ret_raw, diag) ? -1 : 1;
+    const int kept = layout_parse(&self->layout, ret_line, ret_raw, diag);
+    if (kept != 0) return kept;
+    self->n_left_out++;
   }
-  if ((size_t)self->n_rows == self->index.n_rows) return 0;
-  const struct TraceIndexRow *row = &self->index.rows[self->n_rows];
-  const struct TraceIndexLine *line = &self->index.lines[row->line];
-  const JsonRow json = {&line->line, row->text, line->block_tokens, (uint64_t)row->line + 1};
-  *ret_line = line->line;
-  if (json_row_parse(self->format, &json, ret_raw, diag)) return -1;
-  ret_raw->text = row->text;
-  ret_raw->time = (TraceTime){row->at / TICKS_PER_SECOND, row->at % TICKS_PER_SECOND};
-  return 1;
 }
 
 int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
@@ -132,15 +156,21 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
                         .prompt_tokens = raw.prompt_tokens,
                         .output_tokens = raw.output_tokens,
                         .place = line_place(&line, raw.text),
+                        .left_out = self->n_left_out,
                         .segments = self->segments.items,
                         .n_segments = self->segments.n};
   return 1;
 }
 
 int trace_file_rewind(TraceFile *self, Diag *diag) {
+  Line header;
   self->n_rows = 0;
-  if (self->format->index) return 0;
-  return line_reader_rewind(&self->reader, diag) || begin(self, diag) ? -1 : 0;
+  self->n_indexed = 0;
+  if (self->held) return 0;
+  self->n_left_out = 0;
+  if (line_reader_rewind(&self->reader, diag)) return -1;
+  if (self->layout.is_json || !self->layout.has_header) return 0;
+  return line_reader_next(&self->reader, &header, diag) > 0 ? 0 : -1;
 }
 
 void trace_file_close(TraceFile *self) {

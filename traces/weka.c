@@ -52,7 +52,7 @@ static int add_requests(const Session *self, Field list, Tick from, int depth) {
     if (json_object(&inner, keys, KEYS, values) || read_start(self, row, values[T], from, &at))
       return -1;
     if (!field_is(values[TYPE], "\"subagent\"")) {
-      trace_index_add(self->index, at, row);
+      trace_index_add(self->index, (TraceTime){at / TICKS_PER_SECOND, at % TICKS_PER_SECOND}, row);
       continue;
     }
     if (!values[REQUESTS].text)
@@ -94,9 +94,9 @@ static int weka_index(const Line *line, TraceIndex *index, Diag *diag) {
 const TraceFormat format_weka = {
     .name = "weka",
     .help = "sessions of agents, JSON lines with blocks of 64 tokens; seconds are kept",
-    .time = {.name = "t"},
-    .prompt = {.name = "in"},
-    .output = {.name = "out"},
+    .forms = TRACE_JSON,
+    .columns = {"t", "in", "out"},
+    .clock = CLOCK_S,
     .read_time = field_seconds,
     .time_is = FIELD_SECONDS_IS,
     .mark = "requests",

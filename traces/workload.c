@@ -11,6 +11,8 @@ typedef struct Bound {
   WorkloadConfig config;
   const Node *patience;
   int format; // index into format_choices
+  int clock;  // of clock_choices
+  const Node *columns;
   const Node *lengths, *arrivals, *system_prompts, *documents, *closed_loop, *sessions, *priorities;
 } Bound;
 
@@ -37,6 +39,12 @@ const OptionSpec workload_replay_options[] = {
     {"trace", OPTION_STRING, AT(config.trace), .required = true, .help = "trace file to replay"},
     {"format", OPTION_CHOICE, AT(format), "auto", .choices = format_choices,
      .help = "its format; auto: by the first line"},
+    {"columns", OPTION_NODE, AT(columns),
+     .help = "{arrival: …, prompt: …, output: …}, names or numbers of its columns, see below"},
+    {"time", OPTION_CHOICE, AT(clock), "auto", .choices = clock_choices,
+     .help = "how its times are written"},
+    {"sort", OPTION_BOOL, AT(config.reading.sort), "false",
+     .help = "put its rows in order of time; it is held in memory, at most 512 MiB"},
     {"start", OPTION_TICKS, AT(config.start), .max = TIME_MAX,
      .help = "leave out what is earlier; times count from here"},
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
@@ -49,7 +57,7 @@ const OptionSpec workload_replay_options[] = {
      .help = "passes over the trace"},
     PATIENCE_ROW,
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many"},
+     .help = "stop after so many", .also = "num_prompts num_requests"},
     CLOSED_LOOP_ROW,
     PRIORITIES_ROW,
     {0}};
@@ -70,7 +78,7 @@ const OptionSpec workload_synthetic_options[] = {
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
      .help = "arrivals end here"},
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many"},
+     .help = "stop after so many", .also = "num_prompts num_requests"},
     PATIENCE_ROW,
     {"seed", OPTION_INT, AT(config.seed), .max = INFINITY,
      .help = "of arrivals and lengths; absent: the run's"},
@@ -83,9 +91,20 @@ const OptionSpec workload_arrival_options[] = {
     {"process", OPTION_CHOICE, offsetof(WorkloadConfig, arrivals), "poisson",
      .choices = process_choices, .help = "poisson, gamma, fixed or at_once"},
     {"rate", OPTION_RATE, offsetof(WorkloadConfig, rate), .min = RATE_MIN, .max = RATE_MAX,
-     .help = "mean rate; not with at_once"},
+     .help = "mean rate; not with at_once", .also = "rps qps request_rate"},
     {"cv", OPTION_REAL, offsetof(WorkloadConfig, cv), .min = 1e-3, .max = 100,
      .help = "coefficient of variation of gamma gaps"},
+    {0}};
+
+#define COLUMN_ROW(name, which, text)                                                              \
+  { (name), OPTION_STRING, (which) * sizeof(const char *), .help = (text) }
+
+const OptionSpec workload_column_options[] = {
+    COLUMN_ROW("arrival", TRACE_ARRIVAL, "when the request came"),
+    COLUMN_ROW("prompt", TRACE_PROMPT, "its prompt tokens"),
+    COLUMN_ROW("output", TRACE_OUTPUT, "its output tokens"),
+    COLUMN_ROW("session", TRACE_SESSION,
+               "what it is part of: a prompt begins with what was said there before"),
     {0}};
 
 static bool has_key(const OptionSpec *specs, const char *key) {
@@ -130,6 +149,16 @@ static int bind_priorities(Bound *bound, Arena *arena, Diag *diag) {
   return priorities_bind(&bound->config.priorities, bound->priorities, arena, diag);
 }
 
+/* A format has the columns that are not named; without one all must be. */
+static int bind_columns(Bound *bound, Diag *diag) {
+  TraceReading *reading = &bound->config.reading;
+  if (bound->format > 0) reading->format = format_at(bound->format - 1);
+  reading->clock = (TraceClock)bound->clock;
+  if (!bound->columns) return 0;
+  return option_bind(workload_column_options, bound->columns, NULL, bound->columns->at,
+                     reading->columns, diag);
+}
+
 static int bind_replay(Bound *bound, const Node *node, const char *config_dir, Arena *arena,
                        Diag *diag) {
   if (bind_kind(workload_replay_options, workload_synthetic_options,
@@ -147,7 +176,7 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
   }
   if (bind_closed_loop(bound, node, false, diag) || bind_priorities(bound, arena, diag)) return -1;
   WorkloadConfig *config = &bound->config;
-  if (bound->format > 0) config->format = format_at(bound->format - 1);
+  if (bind_columns(bound, diag)) return -1;
   config->trace = path_resolve(config->trace, config_dir, arena);
   return 0;
 }

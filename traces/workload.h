@@ -1,6 +1,8 @@
 /* The `workload:` block of a configuration, and opening it as a source of requests.
  *
- * Two kinds. Replay: `trace: FILE` with `format` (auto by default), `start` and `duration` (crop,
+ * Two kinds. Replay: `trace: FILE` with `format` (auto by default), `columns` (names or numbers of
+ * those of a table or of JSON keys, where no format has them so), `time` (how times are written),
+ * `sort` (the file is held, and read in order of time), `start` and `duration` (crop,
  * in the trace's own time, before scaling; times then count from `start`), `rate` (rescale time so
  * that the mean rate of the crop is this) or `rate_scale` (multiply the rate), `loop` (how often
  * the crop is repeated, each pass following the last after one mean gap), `requests` (stop after so
@@ -19,7 +21,7 @@
 #define TRACES_WORKLOAD_H
 #include "sim/base/option.h"
 #include "traces/closed_loop.h"
-#include "traces/format.h"
+#include "traces/layout.h"
 #include "traces/lengths.h"
 #include "traces/patience.h"
 #include "traces/priorities.h"
@@ -36,14 +38,14 @@ typedef enum ArrivalProcess {
 } ArrivalProcess;
 
 typedef struct WorkloadConfig {
-  const char *trace;         // path, NULL when synthetic
-  const TraceFormat *format; // NULL: by the first line
-  Tick start;                // crop
-  Tick duration;             // 0: to the end
-  double rate;               // requests per second; 0: as the trace has it
-  double rate_scale;         // 1: as the trace has it
-  int64_t loop;              // passes, at least 1
-  int64_t requests;          // 0: no limit
+  const char *trace;    // path, NULL when synthetic
+  TraceReading reading; // of the trace
+  Tick start;           // crop
+  Tick duration;        // 0: to the end
+  double rate;          // requests per second; 0: as the trace has it
+  double rate_scale;    // 1: as the trace has it
+  int64_t loop;         // passes, at least 1
+  int64_t requests;     // 0: no limit
   ArrivalProcess arrivals;
   double cv;
   LengthDistribution prompt, output;
@@ -62,6 +64,7 @@ typedef struct WorkloadConfig {
 
 /* Rows of the option tables, for help and reference pages. */
 extern const OptionSpec workload_replay_options[];
+extern const OptionSpec workload_column_options[]; // of TraceReading.columns
 extern const OptionSpec workload_synthetic_options[];
 extern const OptionSpec workload_arrival_options[];
 

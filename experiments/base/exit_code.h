@@ -5,6 +5,7 @@
 enum ExitCode {
   EXIT_DONE = 0,
   EXIT_SLO_MISSED = 1,
+  EXIT_NOT_MET = 1, // the verdict of a validation
   EXIT_USAGE = 2,
   EXIT_INPUT = 3,
   EXIT_ENVIRONMENT = 4,

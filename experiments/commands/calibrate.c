@@ -21,15 +21,14 @@
 
 typedef struct Options {
   const Node *models;
-  const char *backend, *degrees, *dtype, *output, *only;
+  const char *backend, *degrees, *dtype, *output, *only, *machine;
   int64_t device, threads, layers, seed;
   Tick budget;
   bool resume, dry_run, no_verify;
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--backend", STRING, backend, "NAME", "what measures: cuda, cpu or fake"),
-     .fallback = "cuda"},
+    CLI_TEXT("--backend", backend, "NAME", "what measures: cuda, cpu or fake  [what is there]"),
     {CLI_ROW("--model", NODE, models, "NAME", "may be given again  [cpu: tiny-llama-50m]")},
     {CLI_ROW("--tp", STRING, degrees, "N,N", "tensor_parallel_sizes; one shard is measured"),
      .fallback = "1"},
@@ -40,16 +39,18 @@ static const OptionSpec options[] = {
     {CLI_ROW("--threads", INT, threads, "N", "of a CPU  [all]"), .max = INT32_MAX},
     {CLI_ROW("--budget", TICKS, budget, "TIME", "the most important points come first"),
      .min = 1e-9, .max = 1e12, .fallback = "600 s"},
-    CLI_TEXT("-o", output, "FILE", "profile to write  [GPU.csv]"),
-    CLI_TEXT("--output", output, "FILE", "the same"),
+    CLI_TEXT("-o", output, "FILE", "profile to write, also --output  [GPU.csv]"),
+    CLI_TEXT("--output", output, "FILE", NULL),
     CLI_FLAG("--resume", resume, "goes on with FILE where it stopped"),
     CLI_TEXT("--only", only, "OP,OP", "only these operators"),
     {CLI_ROW("--seed", INT, seed, "N", "of the data and the order"), .max = 1e19, .fallback = "1"},
     CLI_FLAG("--no-verify", no_verify, "no comparison with references"),
     CLI_FLAG("--dry-run", dry_run, "prints the plan and measures nothing"),
+    CLI_TEXT("--machine", machine, "NAME", "that --dry-run plans for, without its GPU  [dgx-h100]"),
     {0}};
 
-static const char CPU_MODEL[] = "tiny-llama-50m";
+static const char CPU_MODEL[] = "tiny-llama-50m", GPU_BACKEND[] = "cuda", CPU_BACKEND[] = "cpu",
+                  PLANNED_MACHINE[] = "dgx-h100";
 
 /* ---- Options ---- */
 
@@ -89,19 +90,68 @@ static CalibOptions backend_options(const Options *options) {
                         .verify = !options->no_verify};
 }
 
-static int open_device(Calibrate *self, const Options *options, Diag *diag) {
+static int open_backend(Calibrate *self, const Options *options, const char *name, Diag *diag) {
   const Place at = place_of_file("--backend");
   char error[CALIB_ERROR_SIZE] = "";
-  const Backend *backend = backend_find(options->backend, at, self->arena, diag);
+  const Backend *backend = backend_find(name, at, self->arena, diag);
   if (!backend) return -1;
   const CalibOptions open_options = backend_options(options);
   const CalibStatus status = backend->open(&open_options, &self->state, error);
   if (status) return backend_failed(status, error, place_of_file(NULL), diag);
   self->backend = backend;
   backend->describe(self->state, &self->device);
-  if (backend_check_device(&self->device, place_of_file("--device"), diag)) return -1;
+  return backend_check_device(&self->device, place_of_file("--device"), diag);
+}
+
+static void close_backend(Calibrate *self) {
+  if (self->backend) self->backend->close(self->state);
+  self->backend = NULL;
+}
+
+/* A machine in place of the device, for plans alone. */
+static int plan_for(Calibrate *self, const char *machine, Diag *diag) {
   const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
-  if (gpu_facts_find(&self->machine, self->device.gpu, data_dir, self->arena))
+  if (hardware_load(&self->machine, machine, data_dir, place_of_file("--machine"), self->arena,
+                    diag))
+    return -1;
+  self->hardware = &self->machine;
+  self->device = (CalibDevice){.sm = (int32_t)self->machine.sm,
+                               .memory_bytes = self->machine.gpu_memory_bytes};
+  snprintf(self->device.name, sizeof self->device.name, "%s", self->machine.name);
+  snprintf(self->device.gpu, sizeof self->device.gpu, "%s", self->machine.gpu);
+  return 0;
+}
+
+/* The GPU; without one, when nobody asks for it, the processor, and for a plan a machine. */
+static int open_gpu(Calibrate *self, const Options *options, Diag *diag) {
+  Diag none;
+  diag_init(&none);
+  int status = open_backend(self, options, GPU_BACKEND, &none);
+  if (status) close_backend(self);
+  if (status && !options->backend && !options->models) {
+    fprintf(stderr, "note: %s; the CPU is measured\n", none.entries[0].message);
+    status = open_backend(self, options, CPU_BACKEND, diag);
+  } else if (status && options->dry_run && options->models) {
+    fprintf(stderr, "note: %s; planned for '%s', see '--machine'\n", none.entries[0].message,
+            PLANNED_MACHINE);
+    status = plan_for(self, PLANNED_MACHINE, diag);
+  } else if (status) {
+    diag_append(diag, &none);
+    if (!none.entries[0].hint)
+      diag_hint(diag, "what is possible without a GPU: '--backend cpu' measures the CPU, "
+                      "'--dry-run --machine dgx-h100' plans, and 'perfmodel: roofline' needs no "
+                      "measurements");
+  }
+  diag_done(&none);
+  return status;
+}
+
+static int open_device(Calibrate *self, const Options *options, Diag *diag) {
+  const bool gpu = !options->backend || strcmp(options->backend, GPU_BACKEND) == 0;
+  if (gpu ? open_gpu(self, options, diag) : open_backend(self, options, options->backend, diag))
+    return -1;
+  const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
+  if (!self->hardware && gpu_facts_find(&self->machine, self->device.gpu, data_dir, self->arena))
     self->hardware = &self->machine;
   return 0;
 }
@@ -347,7 +397,7 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
 
 static int show_plan(Calibrate *self, Diag *diag) {
   const HarnessOptions harness = harness_options_default();
-  for (size_t i = 0; i < self->n_groups; i++)
+  for (size_t i = 0; i < self->n_groups && self->backend; i++)
     load_group(self, &self->groups[i], diag);
   calibrate_print_plan(self, &harness.limits);
   return EXIT_DONE;
@@ -359,13 +409,15 @@ static int run_calibrate(Cli *cli) {
   Calibrate self = {.arena = cli->arena};
   CalibDtype dtype;
   int code = EXIT_ENVIRONMENT; // of a device or model that fails the entries say more
-  if (read_ops(given->only, self.only, cli->arena, diag) || open_device(&self, given, diag))
+  if (given->machine && !given->dry_run) return cli_usage(cli, "'--machine' needs '--dry-run'");
+  if (read_ops(given->only, self.only, cli->arena, diag) ||
+      (given->machine ? plan_for(&self, given->machine, diag) : open_device(&self, given, diag)))
     code = EXIT_INPUT;
   else if (!given->models && self.device.sm > 0)
     code = cli_usage(cli, "it needs '--model NAME' on a GPU");
   else if (make_groups(&self, given, &dtype, diag) == 0)
     code = given->dry_run ? show_plan(&self, diag) : measure(&self, given, dtype, diag);
-  if (self.backend) self.backend->close(self.state);
+  close_backend(&self);
   return code;
 }
 

@@ -57,7 +57,7 @@ static void print_group_plan(const Plan *plan) {
 void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits) {
   const PlanRates rates = plan_rates(self->hardware, &self->device);
   double all = 0;
-  printf("%s, backend '%s'\n", self->device.name, self->backend->name);
+  printf("%s, backend '%s'\n", self->device.name, self->backend ? self->backend->name : "none");
   for (size_t i = 0; i < self->n_groups; i++) {
     const CalibrateGroup *group = &self->groups[i];
     if (group->rejected) continue;

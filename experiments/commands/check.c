@@ -133,14 +133,22 @@ static int run_check(Cli *cli) {
   CheckReport report;
   const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
   const char *const inputs[] = {path, NULL};
+  const char *shown = text_shown(given->drop ? given->drop : path, arena);
   if (given->drop && output_check(given->drop, inputs, diag)) return EXIT_INPUT;
   if (profile_load(&profile, path, arena, diag)) return EXIT_INPUT;
   check_profile(&report, &profile, data_dir, arena);
   print_report(&report, (OutputFormat)given->format);
   if (given->drop) {
-    drop(&report, data_dir, given->drop, arena, diag); // what fails is in `diag`
+    // What fails is in `diag`.
+    if (drop(&report, data_dir, given->drop, arena, diag) == 0)
+      fprintf(stderr, "'%s' is what is left: 'tandem fit %s'\n", shown, shown);
     return EXIT_DONE;
   }
+  if (report.n_findings > 0)
+    fprintf(stderr,
+            "'tandem check %s --drop CLEANED' leaves these rows out, for 'tandem fit CLEANED'; are "
+            "there many, measure again while nothing else runs\n",
+            shown);
   return report.n_findings > 0 ? EXIT_INPUT : EXIT_DONE;
 }
 

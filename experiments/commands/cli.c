@@ -75,6 +75,7 @@ static const char *option_usage(const OptionSpec *option, Arena *arena) {
 /* Choices go on in a line of their own where they would be too wide. */
 static void print_option(const OptionSpec *option, int width, Arena *arena) {
   enum { WIDEST = 100 };
+  if (!option->help) return; // another name of one that has it
   const int indent = 2 + width + 2;
   int column = printf("  %-*s  %s", width, option_usage(option, arena), option->help);
   for (int i = 0; option->choices && option->choices[i]; i++) {

@@ -267,6 +267,7 @@ static void print_options(Arena *arena, Diag *diag) {
       {"engine, pools.NAME.engine", config_engine_options},
       {"perfmodel", config_perfmodel_options},
       {"workload, of a trace", workload_replay_options},
+      {"workload.columns", workload_column_options},
       {"workload, synthetic", workload_synthetic_options},
       {"workload.arrivals", workload_arrival_options},
       {"workload.system_prompts, workload.documents", sharing_options},

@@ -99,8 +99,11 @@ static int check_strict(const Run *run) {
   return -1;
 }
 
-/* Says so where prefix caches can find nothing. */
-static void note_sharing(const Run *run, const TraceSource *trace) {
+/* Says what of the trace is left out, and where prefix caches can find nothing. */
+static void note_trace(const Run *run, const TraceSource *trace) {
+  if (trace->left_out > 0)
+    fprintf(stderr, "%s: rows without a prompt or an output are left out: %lld\n",
+            text_shown(run->config.workload.trace, run->arena), (long long)trace->left_out);
   if (!run->config.workload.trace || trace->names_tokens || !config_keeps_caches(&run->config))
     return;
   fprintf(stderr, "%s: nothing is shared: no row names its blocks\n",
@@ -139,7 +142,7 @@ static int simulate(Run *run) {
   progress_done(&progress);
   if (status == 0) status = end_outputs(run);
   if (status) return -1;
-  note_sharing(run, trace);
+  note_trace(run, trace);
   return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
 }
 

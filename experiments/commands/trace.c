@@ -5,11 +5,15 @@
 #include "traces/reuse.h"
 #include "traces/summary.h"
 #include "traces/trace_file.h"
+#include "traces/workload.h"
 #include <math.h>
 #include <string.h>
 
 typedef struct Options {
   int trace_format; // of format_choices
+  int clock;        // of clock_choices
+  const char *columns;
+  bool sort;
   int format;
   int64_t block_size;
 } Options;
@@ -17,6 +21,11 @@ typedef struct Options {
 static const OptionSpec options[] = {
     {CLI_ROW("--trace-format", CHOICE, trace_format, "NAME", "of FILE"), .choices = format_choices,
      .fallback = "auto"},
+    CLI_TEXT("--columns", columns, "F=C,F=C",
+             "arrival=C,prompt=C,output=C,session=C: names or numbers"),
+    {CLI_ROW("--time", CHOICE, clock, "T", "how times are written"), .choices = clock_choices,
+     .fallback = "auto"},
+    CLI_FLAG("--sort", sort, "puts rows in order of time"),
     {CLI_ROW("--block-size", INT, block_size, "N", "tokens of a block of the prefix cache"),
      .fallback = "16", .min = 1, .max = TRACE_TOKENS_MAX},
     CLI_FORMAT,
@@ -24,12 +33,15 @@ static const OptionSpec options[] = {
 
 /* ---- Printing ---- */
 
-enum { STATISTICS = 7, SERIES = 3, SCALARS = 6 };
+enum { STATISTICS = 7, SERIES = 3, SCALARS = 7, TEXTS = 3 };
 static const char *const statistic_names[STATISTICS] = {"mean", "p1",  "p10", "p50",
                                                         "p90",  "p99", "max"};
 
 typedef struct TraceReport {
-  const char *path, *format;
+  const char *path;
+  struct {
+    const char *name, *text;
+  } texts[TEXTS];
   struct {
     const char *name;
     double value;
@@ -53,12 +65,36 @@ static void fill_series(const Histogram *histogram, double unit, double ret[STAT
   ret[STATISTICS - 1] = (double)histogram->max / unit;
 }
 
+/* "ts (arrival), in (prompt), out (output), of JSON": where a row has what. */
+static const char *columns_text(const TraceLayout *layout, Arena *arena) {
+  const char *text = "";
+  for (int i = 0; i < TRACE_FIELDS; i++)
+    if (layout->names[i])
+      text = arena_printf(arena, "%s%s%s (%s)", text, *text ? ", " : "",
+                          text_shown(layout->names[i], arena), workload_column_options[i].key);
+  const char *between = layout->separator == '\t'  ? "tabs"
+                        : layout->separator == ';' ? "semicolons"
+                                                   : "commas";
+  return layout->is_json ? arena_printf(arena, "%s; keys of JSON", text)
+                         : arena_printf(arena, "%s; between %s", text, between);
+}
+
+static const char *times_text(const TraceFile *file, Arena *arena) {
+  const TraceClock clock = file->layout.clock;
+  return arena_printf(arena, "%s, %s; %s%s", clock_choices[clock], clock_name(clock),
+                      clock_is_wall(clock) ? "the first row is at 0" : "kept",
+                      file->reading.sort ? ", sorted" : "");
+}
+
 static TraceReport make_report(const TraceSummary *summary, const Reuse *reuse,
-                               const TraceFile *file) {
+                               const TraceFile *file, Arena *arena) {
   TraceReport report = {
       .path = file->reader.path,
-      .format = file->format->name,
+      .texts = {{"format", file->layout.format->name},
+                {"columns", columns_text(&file->layout, arena)},
+                {"times", times_text(file, arena)}},
       .scalars = {{"rows", (double)summary->rows},
+                  {"left_out", (double)file->n_left_out},
                   {"span_s", tick_seconds(summary->last - summary->first)},
                   {"rate_rps", summary_rate(summary)},
                   {"gap_cv", summary_gap_cv(summary)},
@@ -83,7 +119,9 @@ static void print_table(const TraceReport *report) {
   char text[32];
   printf("%-18s", "file");
   write_cell(report->path, 0, stdout);
-  printf("\n%-18s%s\n", "format", report->format);
+  putchar('\n');
+  for (int i = 0; i < TEXTS; i++)
+    printf("%-18s%s\n", report->texts[i].name, report->texts[i].text);
   for (int i = 0; i < SCALARS; i++)
     printf("%-18s%s\n", report->scalars[i].name, known(report->scalars[i].value, "%.9g", text));
   printf("\n%-14s", "");
@@ -116,7 +154,8 @@ static void print_csv(const TraceReport *report) {
 
 static void print_json(const TraceReport *report) {
   write_json_text("{\n  ", "file", report->path, stdout);
-  write_json_text(",\n  ", "format", report->format, stdout);
+  for (int i = 0; i < TEXTS; i++)
+    write_json_text(",\n  ", report->texts[i].name, report->texts[i].text, stdout);
   for (int i = 0; i < SCALARS; i++)
     write_json_value(",\n  ", report->scalars[i].name, report->scalars[i].value, stdout);
   for (int i = 0; i < SERIES; i++) {
@@ -130,15 +169,37 @@ static void print_json(const TraceReport *report) {
 
 /* ---- Running ---- */
 
+/* "arrival=ts,prompt=in": a column for each that is named; commas in their names are not possible.
+ */
+static int read_columns(const Cli *cli, const char *list, const char *ret_columns[TRACE_FIELDS]) {
+  for (const char *at = list; at && *at;) {
+    const size_t length = strcspn(at, ","), key = strcspn(at, "=");
+    int i = 0;
+    while (i < TRACE_FIELDS && (strlen(workload_column_options[i].key) != key ||
+                                strncmp(workload_column_options[i].key, at, key) != 0))
+      i++;
+    if (i == TRACE_FIELDS || key + 1 >= length)
+      return cli_usage(cli, "'--columns' wants arrival=C,prompt=C,output=C,session=C, not '%s'",
+                       list);
+    ret_columns[i] = arena_copy(cli->arena, at + key + 1, length - key - 1);
+    at += length + (at[length] == ',');
+  }
+  return 0;
+}
+
 static int run_trace(Cli *cli) {
   const Options *given = cli->given;
-  const TraceFormat *format = given->trace_format > 0 ? format_at(given->trace_format - 1) : NULL;
+  TraceReading reading = {.clock = (TraceClock)given->clock, .sort = given->sort};
+  if (given->trace_format > 0) reading.format = format_at(given->trace_format - 1);
+  if (read_columns(cli, given->columns, reading.columns)) return EXIT_USAGE;
   Arena *arena = cli->arena;
   Diag *diag = cli->diag;
   static void (*const printers[])(const TraceReport *) = {
       [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
+  const bool piped = strcmp(cli->operands[0], "-") == 0;
+  const char *path = piped ? "/dev/stdin" : cli->operands[0];
   TraceFile file;
-  if (trace_file_open(&file, cli->operands[0], format, arena, diag)) return EXIT_INPUT;
+  if (trace_file_open(&file, path, &reading, arena, diag)) return EXIT_INPUT;
   TraceSummary summary;
   Reuse reuse;
   summary_init(&summary, arena);
@@ -150,7 +211,7 @@ static int run_trace(Cli *cli) {
     reuse_add(&reuse, &row);
   }
   if (status == 0) {
-    TraceReport report = make_report(&summary, &reuse, &file);
+    TraceReport report = make_report(&summary, &reuse, &file, arena);
     printers[given->format](&report);
     if (reuse.n_named == 0)
       fprintf(stderr, "%s: nothing is shared: no row names its blocks\n",
@@ -163,17 +224,18 @@ static int run_trace(Cli *cli) {
 const Command command_trace = {
     .name = "trace",
     .help = "what a trace file holds",
-    .summary = "Reads a trace of requests, which may be gzip, and prints what it holds: rows,\n"
-               "span, rate, variation of the gaps, percentiles of lengths and gaps, and what a\n"
-               "prefix cache could save.",
+    .summary =
+        "Reads a trace of requests, plain or gzip, - for standard input, and prints how it is\n"
+        "understood and what it holds: span, rate, lengths, gaps, what a prefix cache could save.",
     .operands = "FILE",
     .options = options,
     .size = sizeof(Options),
-    .notes = "Every row is checked; the first bad one is reported and ends the reading.\n"
-             "Means and maxima are exact, percentiles within 0.4%; the rank correlation of\n"
-             "prompt and output is that of a sample when there are more than 65,536 rows.\n"
-             "prefix_hit_share: of prompt tokens, found by a prefix cache that forgets nothing;\n"
-             "- where no row names its blocks (hash_ids), so that nothing is shared.",
+    .notes =
+        "Every row is checked; the first bad one ends the reading. Rows of failed requests are "
+        "left_out\n"
+        "by formats that have them. Means and maxima are exact, percentiles within 0.4%.\n"
+        "prefix_hit_share: of prompt tokens, found by a prefix cache that forgets nothing;\n"
+        "- where no row names its blocks (hash_ids) or a session, so that nothing is shared.",
     .example = "tandem trace traces/sample/azure_sample.csv --format json",
     .exit_codes = "0 done, 2 wrong usage, 3 bad trace, 4 cannot read FILE or write",
     .run = run_trace,

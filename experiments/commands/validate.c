@@ -11,6 +11,7 @@ typedef struct Options {
   const char *backend, *dtype, *output;
   int format;
   int64_t seed, repeats, threads, device; // seed −1: as in the file
+  double within;
 } Options;
 
 static const OptionSpec options[] = {
@@ -21,6 +22,8 @@ static const OptionSpec options[] = {
     CLI_FORMAT,
     {CLI_ROW("--repeat", INT, repeats, "N", "measures N times: how well it repeats"), .min = 1,
      .max = 100, .fallback = "1"},
+    {CLI_ROW("--within", REAL, within, "SHARE", "how far a latency may be off"), .min = 1e-6,
+     .max = 100, .fallback = "10%"},
     CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
     CLI_TEXT("--dtype", dtype, "T", "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
     {CLI_ROW("--device", INT, device, "N", "which device of the backend"), .max = INT32_MAX,
@@ -66,7 +69,8 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
                                   .device = {.device = (int32_t)given->device,
                                              .threads = (int32_t)given->threads,
                                              .seed = (uint64_t)(given->seed < 0 ? 1 : given->seed)},
-                                  .repeats = given->repeats};
+                                  .repeats = given->repeats,
+                                  .within = given->within};
   Validation *validation = ARENA_NEW(arena, Validation);
   if (given->output && results_open(results, given->output, config->data_root, arena, diag))
     return EXIT_ENVIRONMENT;
@@ -78,7 +82,7 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
     fprintf(stderr, "note: one shard of %lld was run, without all-reduces\n",
             (long long)config->pools[0].tensor_parallel_size);
   validate_print(validation, config, given->format, stdout);
-  return EXIT_DONE;
+  return validation->verdict == VALIDATE_MET ? EXIT_DONE : EXIT_NOT_MET;
 }
 
 static int run_validate(Cli *cli) {
@@ -103,12 +107,14 @@ const Command command_validate = {
     .operands = "CONFIG",
     .options = options,
     .size = sizeof(Options),
-    .notes = "One device stands for all machines, one after another, and runs one shard: it has\n"
-             "no all-reduces. Errors of iterations are of the batches that were really run.",
+    .notes =
+        "One device runs one shard, for all machines in turn, without all-reduces. It is met "
+        "when each\nlatency is within --within; worthless when the device's own times moved by "
+        "more meanwhile.",
     .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda \\\n"
                "    --set perfmodel=h200.yaml --set 'workload.duration=10 s'",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, or too large for the device,\n"
-                  "  4 the environment lacks something, 130 interrupted",
+    .exit_codes = "0 met, 1 not met or worthless, 2 usage, 3 bad input, 4 environment, 130 "
+                  "interrupted",
     .initial = &(const Options){.seed = -1},
     .run = run_validate,
 };

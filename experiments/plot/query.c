@@ -49,12 +49,28 @@ static bool has_rows(sqlite3_stmt *rows) {
   return any;
 }
 
+/* The first sentence of the comment that a query begins with: what it draws. */
+static const char *first_sentence(const char *sql, Arena *arena) {
+  const char *text = "";
+  while (strncmp(sql, "-- ", 3) == 0) {
+    const size_t length = strcspn(sql += 3, "\n"), sentence = strcspn(sql, ".");
+    const size_t taken = sentence < length ? sentence : length;
+    text = arena_printf(arena, "%s%s%.*s", text, *text ? " " : "", (int)taken, sql);
+    if (sentence < length || !sql[length]) break;
+    sql += length + 1;
+  }
+  return text;
+}
+
 static int draw(Results *results, sqlite3_stmt *rows, const char *name, const char *path,
                 Arena *arena, Diag *diag) {
   Gnuplot gnuplot;
-  if (!has_rows(rows))
-    return diag_error(diag, place_of_file(results->path), "'%s' holds nothing for the figure '%s'",
-                      results->path, name);
+  if (!has_rows(rows)) {
+    diag_error(diag, place_of_file(results->path), "'%s' holds nothing for the figure '%s'",
+               results->path, name);
+    diag_hint(diag, "it draws: %s", first_sentence(sqlite3_sql(rows), arena));
+    return -1;
+  }
   if (gnuplot_open(&gnuplot, path, 1100, 760, config_data_root(), arena, diag)) return -1;
   fprintf(gnuplot.script, "n_series = %d\n", write_series(rows, &gnuplot, arena));
   return gnuplot_draw(&gnuplot, name, diag);

@@ -139,6 +139,31 @@ static ValidateLatency compare_latency(const Validation *self, const char *name,
                            median_of(distances, (size_t)self->n_measured - 1)};
 }
 
+/* ---- The verdict ---- */
+
+const char *const validate_verdict_names[] = {
+    [VALIDATE_MET] = "met", [VALIDATE_NOT_MET] = "not met", [VALIDATE_WORTHLESS] = "worthless"};
+
+/* What cannot be compared, because nothing was measured of it, is not off. */
+static double distance_of(const ValidateLatency *latency) {
+  return isnan(latency->error) ? 0 : fabs(latency->error);
+}
+
+static bool is_near(const ValidateLatency *latency, double within) {
+  return distance_of(latency) <= within || distance_of(latency) <= latency->repeat;
+}
+
+static void judge(Validation *self) {
+  self->worst = &self->latencies[0];
+  self->verdict = VALIDATE_MET;
+  for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++) {
+    const ValidateLatency *latency = &self->latencies[i];
+    if (distance_of(latency) > distance_of(self->worst)) self->worst = latency;
+    if (!is_near(latency, self->within)) self->verdict = VALIDATE_NOT_MET;
+  }
+  if (fabs(self->drift) > self->within) self->verdict = VALIDATE_WORTHLESS;
+}
+
 void validate_errors(Validation *self, Arena *arena) {
   double *distances = ARENA_ARRAY(arena, double, self->measured[0].n_iterations + 1);
   double *repeats = ARENA_ARRAY(arena, double, self->n_measured);
@@ -148,4 +173,5 @@ void validate_errors(Validation *self, Arena *arena) {
     self->latencies[i] = compare_latency(self, LATENCIES[i / VALIDATE_STATISTICS],
                                          STATISTICS[i % VALIDATE_STATISTICS], repeats);
   self->repeat = repeat_of_iterations(self, arena);
+  judge(self);
 }

@@ -69,6 +69,20 @@ static void put_all_errors(Rows *rows, const Validation *self) {
 
 /* ---- A table for people ---- */
 
+static void print_verdict(const Validation *self, FILE *out) {
+  const double within = 100 * self->within;
+  if (self->verdict == VALIDATE_WORTHLESS)
+    fprintf(out,
+            "verdict      worthless: the same batches took %+.1f%% after the runs, more than the "
+            "%g%% asked\n             for: end other work on the device, or fix its clock, and run "
+            "it again\n",
+            100 * self->drift, within);
+  else
+    fprintf(out, "verdict      %s: %.*s %s is off by %+.1f%%, the most of all, of %g%% asked for\n",
+            validate_verdict_names[self->verdict], (int)strcspn(self->worst->name, "_"),
+            self->worst->name, self->worst->statistic, 100 * self->worst->error, within);
+}
+
 static void print_table(const Validation *self, const Config *config, FILE *out) {
   Rows latencies = {.format = OUTPUT_TABLE, .out = out, .indent = ""}, errors = latencies;
   write_cell(config->path, 0, out);
@@ -87,6 +101,7 @@ static void print_table(const Validation *self, const Config *config, FILE *out)
     fprintf(out, "repeated     equal batches differ by %.2f%%, the median over %lld more run%s\n",
             100 * self->repeat, (long long)self->n_measured - 1, self->n_measured == 2 ? "" : "s");
   fputs("             errors are of the prediction, relative to what was measured\n", out);
+  print_verdict(self, out);
 }
 
 /* ---- JSON ---- */
@@ -103,6 +118,9 @@ static void print_json(const Validation *self, const Config *config, FILE *out) 
   fputs(",\n  \"errors\": ", out);
   put_all_errors(&errors, self);
   write_json_value("},\n  ", "repeat", self->repeat, out);
+  write_json_value(",\n  ", "drift", self->drift, out);
+  write_json_value(",\n  ", "within", self->within, out);
+  write_json_text(",\n  ", "verdict", validate_verdict_names[self->verdict], out);
   fputs("\n}\n", out);
 }
 
@@ -121,6 +139,9 @@ static void print_csv(const Validation *self, const Config *config, FILE *out) {
   }
   put_all_errors(&errors, self);
   write_csv_figure("repeat", "iterations", "median", self->repeat, "", out);
+  write_csv_figure("drift", "batches", "median", self->drift, "", out);
+  write_csv_figure("verdict", validate_verdict_names[self->verdict], "within", self->within, "",
+                   out);
 }
 
 void validate_print(const Validation *self, const Config *config, OutputFormat format, FILE *out) {

@@ -7,6 +7,7 @@
 #include "experiments/base/writer.h"
 #include "experiments/campaign/campaign.h"
 #include "experiments/validate/errors.h"
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
 /* What is open while runs are measured. */
@@ -156,25 +157,50 @@ static int count_request(void *context, const RequestRecord *record, const Metri
   return 0;
 }
 
-/* Clocks rise and memory is mapped on first use: a prompt and a few decodes until neither matters.
- */
-static int warm_up(Meter *self, Diag *diag) {
-  enum { ROUNDS_MIN = 3, ROUNDS_MAX = 200, PROMPT = 128, DECODES = 4 };
-  const double least_s = 0.3, began_s = clock_monotonic();
-  const int64_t longest = self->config->model.max_position_embeddings;
+enum { PROBE_DECODES = 4 };
+
+/* A prompt and a few decodes, which are run for their own sake. */
+typedef struct Probes {
+  CalibSequence whole, decodes[PROBE_DECODES];
+  CalibBatch batches[2];
+  BatchShape shapes[2];
+} Probes;
+
+static void make_probes(Probes *self, const Config *config) {
+  enum { PROMPT = 128 };
+  const int64_t longest = config->model.max_position_embeddings;
   const int32_t prompt = longest < 2 * PROMPT ? (int32_t)(longest + 1) / 2 : PROMPT;
-  CalibSequence decodes[DECODES];
-  for (int i = 0; i < DECODES; i++)
-    decodes[i] = (CalibSequence){1, prompt - 1};
-  const CalibSequence whole = {prompt, 0};
-  const CalibBatch batches[] = {{&whole, 1, 0, 1}, {decodes, 0, DECODES, DECODES}};
-  const BatchShape shapes[] = {{prompt, (int64_t)prompt * prompt, 0, 0, 1},
-                               {0, 0, DECODES, (int64_t)DECODES * prompt, DECODES}};
+  for (int i = 0; i < PROBE_DECODES; i++)
+    self->decodes[i] = (CalibSequence){1, prompt - 1};
+  self->whole = (CalibSequence){prompt, 0};
+  self->batches[0] = (CalibBatch){&self->whole, 1, 0, 1};
+  self->batches[1] = (CalibBatch){self->decodes, 0, PROBE_DECODES, PROBE_DECODES};
+  self->shapes[0] = (BatchShape){prompt, (int64_t)prompt * prompt, 0, 0, 1};
+  self->shapes[1] =
+      (BatchShape){0, 0, PROBE_DECODES, (int64_t)PROBE_DECODES * prompt, PROBE_DECODES};
+}
+
+/* Medians of the times that each takes. */
+static int time_probes(Meter *self, const Probes *probes, double ret_seconds[2], Diag *diag) {
+  enum { TIMES = 21 };
+  double seconds[TIMES];
+  for (int i = 0; i < 2; i++) {
+    for (int k = 0; k < TIMES; k++)
+      if (run_batch(self, &probes->batches[i], &probes->shapes[i], &seconds[k], diag)) return -1;
+    ret_seconds[i] = gsl_stats_median(seconds, 1, TIMES);
+  }
+  return 0;
+}
+
+/* Clocks rise and memory is mapped on first use: goes on until neither matters. */
+static int warm_up(Meter *self, const Probes *probes, Diag *diag) {
+  enum { ROUNDS_MIN = 3, ROUNDS_MAX = 200 };
+  const double least_s = 0.3, began_s = clock_monotonic();
   double seconds;
   for (int round = 0; round < ROUNDS_MAX; round++) {
     if (round >= ROUNDS_MIN && clock_monotonic() - began_s >= least_s) break;
     for (int i = 0; i < 2; i++)
-      if (run_batch(self, &batches[i], &shapes[i], &seconds, diag)) return -1;
+      if (run_batch(self, &probes->batches[i], &probes->shapes[i], &seconds, diag)) return -1;
   }
   return 0;
 }
@@ -206,17 +232,33 @@ static int measure(ValidateRun *run, Meter *meter, Config *config, Diag *diag) {
   return status;
 }
 
+static double further(double a, double b) {
+  return fabs(a) > fabs(b) ? a : b;
+}
+
+/* All measured runs, with the probes before and after them. */
+static int measure_all(Validation *self, Meter *meter, Config *config, Diag *diag) {
+  Probes probes;
+  double before[2], after[2];
+  make_probes(&probes, config);
+  if (warm_up(meter, &probes, diag) || time_probes(meter, &probes, before, diag)) return -1;
+  for (int64_t i = 0; i < self->n_measured; i++)
+    if (measure(&self->measured[i], meter, config, diag)) return -1;
+  if (time_probes(meter, &probes, after, diag)) return -1;
+  self->drift = further(after[0] / before[0] - 1, after[1] / before[1] - 1);
+  return 0;
+}
+
 int validate(Validation *self, Config *config, const ValidateOptions *options, Arena *arena,
              Diag *diag) {
   Meter meter = {.config = config, .arena = arena};
   *self = (Validation){.backend = options->backend,
                        .measured = ARENA_ARRAY(arena, ValidateRun, options->repeats),
-                       .n_measured = options->repeats};
+                       .n_measured = options->repeats,
+                       .within = options->within};
   if (meter_open(&meter, options, &self->device, diag)) return -1;
   int status = predict(&self->predicted, config, arena, diag);
-  if (status == 0) status = warm_up(&meter, diag);
-  for (int64_t i = 0; status == 0 && i < options->repeats; i++)
-    status = measure(&self->measured[i], &meter, config, diag);
+  if (status == 0) status = measure_all(self, &meter, config, diag);
   meter.backend->close(meter.state);
   if (status == 0) validate_errors(self, arena);
   return status;

@@ -16,6 +16,7 @@ typedef struct ValidateOptions {
   const char *dtype; // NULL: fp32 on processors and of such models, else bf16
   CalibOptions device;
   int64_t repeats; // of the measured run, >= 1
+  double within;   // how far a prediction may be off, as a fraction
 } ValidateOptions;
 
 typedef struct ValidateIteration {
@@ -63,6 +64,14 @@ typedef struct ValidateLatency {
   double repeat;              // median distance of the repeats from the first; NAN: none
 } ValidateLatency;
 
+typedef enum ValidateVerdict {
+  VALIDATE_MET,       // every latency is as near as asked for, or as near as the repeats are
+  VALIDATE_NOT_MET,   // one is not
+  VALIDATE_WORTHLESS, // the device's own times moved by more than that meanwhile
+} ValidateVerdict;
+
+extern const char *const validate_verdict_names[];
+
 typedef struct Validation {
   CalibDevice device;
   const char *backend;
@@ -71,6 +80,10 @@ typedef struct Validation {
   ValidateErrors errors[VALIDATE_PARTS];
   ValidateLatency latencies[VALIDATE_LATENCIES * VALIDATE_STATISTICS];
   double repeat; // median distance of equal batches in the repeats; NAN: none
+  double drift;  // how much longer the same batches took after all runs than before, relative
+  double within; // as asked for
+  const ValidateLatency *worst; // the latency that is off most
+  ValidateVerdict verdict;
 } Validation;
 
 /* Runs all of it; `config` is loaded, its trace is opened and closed here, for each run anew. Input

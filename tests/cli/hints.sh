@@ -81,4 +81,38 @@ grep -v '^sm:' "$source_dir/perfmodel/machines/dgx-h100.yaml" >own.yaml
 led 3 "missing key 'sm'" 'compute capability of a GPU, 90 for 9.0' \
   run good.yaml --set pools.all.machine=own.yaml --set slo=null
 
+# --- measuring without a GPU
+without_gpu() { env TANDEM_BACKEND_CUDA="$work/absent.so" "$tandem" "$@"; }
+expect 0 without_gpu calibrate --dry-run
+says 'the CPU is measured'
+prints "backend 'cpu'"
+expect 0 without_gpu calibrate --backend cuda --model llama3-8b --dry-run
+says "planned for 'dgx-h100'"
+prints "dgx-h100, backend 'none'"
+expect 0 "$tandem" calibrate --machine dgx-a100 --model llama3-8b --tp 2 --dry-run
+prints 'llama3-8b on a100-80gb, tensor_parallel_size 2'
+rejects 4 without_gpu calibrate --model llama3-8b -o none.csv
+says "'--backend cpu' measures the CPU"
+rejects 2 "$tandem" calibrate --machine dgx-a100 --model llama3-8b
+says "'--machine' needs '--dry-run'"
+
+# --- traces of one's own
+cat >log.csv <<'END'
+ts;in;out
+1715342401000;200;20
+1715342400000;100;10
+1715342402000;300;0
+END
+led 3 'no known trace format begins like this' "it has 'ts', 'in', 'out'" trace log.csv
+own='workload={trace: log.csv, columns: {arrival: ts, prompt: in, output: out}}'
+led 3 "log.csv:3:1: error: time goes back" 'sort: true' run good.yaml --set "$own" --set slo=null
+expect 0 "$tandem" run good.yaml --set "$own" --set workload.sort=true --set slo=null --format json
+prints '"requests": 2'
+says 'rows without a prompt or an output are left out: 1'
+expect 0 "$tandem" trace - --columns arrival=ts,prompt=in,output=out --sort <log.csv
+prints 'ts (arrival), in (prompt), out (output); between semicolons'
+prints 'epoch_ms, a number of milliseconds; the first row is at 0, sorted'
+rejects 2 "$tandem" trace log.csv --columns arrival=ts,promt=in
+says "'--columns' wants arrival=C,prompt=C,output=C,session=C"
+
 finish

@@ -122,9 +122,19 @@ is_png budgets.png
 
 rejects 3 "$tandem" plot rates map.db -o none.png
 says "'map.db' holds nothing for the figure 'rates'"
+says 'it draws: Slowdowns over the arrival rate, by design: the points of sweeps whose axes'
 [ ! -e none.png ] || fail 'a picture of nothing'
 rejects 2 "$tandem" plot heat map.db -o none.png
 says "unknown figure 'heat'"
 rejects 2 "$tandem" plot rates map.db split.yaml -o none.png
 rejects 4 "$tandem" plot rates absent.db -o none.png
+
+# Where a picture cannot be, or not whole, is none, and nothing of it is on the terminal.
+rejects 4 "$tandem" plot rates rates.db -o no/where/none.svg
+says "there is no folder 'no'"
+if [ -w /dev/full ]; then
+  ln -s /dev/full full.svg
+  rejects 4 "$tandem" plot rates rates.db -o full.svg
+  says "cannot write 'full.svg'"
+fi
 finish

@@ -53,6 +53,7 @@ has out 'out-of-memory: iteration of llama2-70b on h100-80gb, tensor_parallel_si
 has out 'constant-multiple: iteration of llama2-70b on h100-80gb-pcap, tensor_parallel_size 8'
 has out '  6 rows, lines 21-31 by 2'
 has err '24 rows, 6 findings'
+has err "'tandem check profile.csv --drop CLEANED' leaves these rows out, for 'tandem fit CLEANED'"
 run 3 check profile.csv --format csv
 [ "$(head -n 1 out)" = 'rule,model,gpu,tensor_parallel_size,op,rows,lines,reason' ] ||
   fail 'the header of the CSV has changed'
@@ -60,6 +61,7 @@ run 3 check profile.csv --format json
 has out '"rule": "constant-multiple"'
 
 run 0 check profile.csv --drop cleaned.csv
+has err "'tandem fit cleaned.csv'"
 has cleaned.csv '# cleaned: 13 of 24 rows of profile.csv left out'
 run 0 check cleaned.csv
 [ ! -s out ] || fail 'a cleaned profile has findings'

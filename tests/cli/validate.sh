@@ -63,9 +63,19 @@ for noise in 0.01 0.05; do
     "$(awk -v n=$noise 'BEGIN { print 1.2 * n }')" # the difference of two is wider by a half
 done
 
-# A device that is slower than its model by a half is seen to be.
+# A device that is slower than its model by a half is seen to be, and one that becomes so meanwhile.
+export TANDEM_FAKE='noise=0 outliers=0 step=0.5 after=800'
+expect 1 "$tandem" validate a.yaml --backend fake
+prints 'verdict      worthless: the same batches took +'
+export TANDEM_FAKE='noise=0 outliers=0'
+expect 0 "$tandem" validate a.yaml --backend fake
+prints 'verdict      met: '
 export TANDEM_FAKE='noise=0 outliers=0 step=0.5'
-expect 0 "$tandem" validate a.yaml --backend fake --format csv
+expect 1 "$tandem" validate a.yaml --backend fake
+prints 'verdict      not met: '
+expect 0 "$tandem" validate a.yaml --backend fake --within 50%
+expect 1 "$tandem" validate a.yaml --backend fake --format csv
+prints 'verdict,not met,within,0.1,'
 between -0.37 iterations all bias -0.28
 between -0.37 error tbt_s p50 -0.28
 
@@ -97,7 +107,7 @@ expect 0 "$tandem" query runs.db --format csv --sql \
    FROM run a, run b WHERE a.id = 1 AND b.id = 4"
 prints 'same 1'
 expect 0 "$tandem" validate a.yaml --backend fake --set perfmodel=roofline \
-  --set pools.all.tensor_parallel_size=2
+  --set pools.all.tensor_parallel_size=2 --within 10000%
 says 'one shard of 2 was run, without all-reduces'
 expect 0 "$tandem" validate --help
 prints 'usage: tandem validate CONFIG'

@@ -1,6 +1,8 @@
 /* Trace files of any bytes: the first says which format is stated ('0' none, '1' the first of
- * traces/formats.def, …), the rest is the file. Whatever it holds, rows keep what trace.h promises,
- * an end with an error has an entry, one without has none, and a second reading finds the same. */
+ * traces/formats.def, …), or, from 0x80 on, that columns 1 to 4 are named, whether rows are sorted,
+ * and how times are written; the rest is the file. Whatever it holds, rows keep what trace.h
+ * promises, an end with an error has an entry, one without has none, and a second reading finds the
+ * same. */
 #include "traces/reuse.h"
 #include "traces/trace_file.h"
 #include <assert.h>
@@ -23,7 +25,8 @@ static Reading read_all(TraceFile *file, Diag *diag) {
     assert(row.prompt_tokens >= 1 && row.output_tokens >= 1);
     assert(row.place.line >= 1 && row.place.source_length > 0);
     for (int32_t i = 0, end = 0; i < row.n_segments; end = row.segments[i++].end)
-      assert(end < row.segments[i].end && row.segments[i].end <= row.prompt_tokens);
+      assert(end < row.segments[i].end &&
+             (row.segments[i].end <= row.prompt_tokens || row.segments[i].end == INT32_MAX));
     reading.hit_tokens += reuse_add(&reuse, &row);
     reading.rows++;
     reading.last = row.at;
@@ -39,6 +42,15 @@ static const TraceFormat *stated_format(uint8_t digit) {
   return i >= 0 && i < n ? format_at(i) : NULL;
 }
 
+static TraceReading reading_of(uint8_t byte) {
+  if (byte < 0x80) return (TraceReading){.format = stated_format(byte)};
+  TraceReading reading = {.columns = {"1", "2", "3"},
+                          .clock = (TraceClock)((byte & 0x7f) / 4 % CLOCKS),
+                          .sort = byte & 2};
+  if (byte & 1) reading.columns[TRACE_SESSION] = "4";
+  return reading;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0) return 0;
   Arena arena;
@@ -46,8 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   TraceFile file;
   arena_init(&arena);
   diag_init(&diag);
-  int status = trace_file_open_text(&file, "fuzz", (const char *)data + 1, size - 1,
-                                    stated_format(data[0]), &arena, &diag);
+  const TraceReading reading = reading_of(data[0]);
+  int status = trace_file_open_text(&file, "fuzz", (const char *)data + 1, size - 1, &reading,
+                                    &arena, &diag);
   if (status == 0) {
     Reading first = read_all(&file, &diag);
     status = first.status;

@@ -122,7 +122,7 @@ Test(trace_file, bad_rows_are_located) {
       {AZURE "2023-13-16 18:15:46,1,1\n", 2, 1, "'TIMESTAMP' must be a time"},
       {AZURE "2023-02-29 18:15:46,1,1\n", 2, 1, "'TIMESTAMP' must be a time"},
       {AZURE "2023-11-16 24:00:00,1,1\n", 2, 1, "'TIMESTAMP' must be a time"},
-      {AZURE "2023-11-16T18:15:46,1,1\n", 2, 1, "'TIMESTAMP' must be a time"},
+      {AZURE "2023-11-16x18:15:46,1,1\n", 2, 1, "'TIMESTAMP' must be a time"},
       {AZURE "2023-11-16 18:15:46.,1,1\n", 2, 1, "'TIMESTAMP' must be a time"},
       {AZURE "2023-11-16 18:15:4,1,1\n", 2, 1, "'TIMESTAMP' must be a time"},
       {AZURE "2023-11-16 18:15:46+1:000,1,1\n", 2, 1, "'TIMESTAMP' must be a time"},
@@ -175,7 +175,7 @@ Test(trace_file, a_stated_format_must_match_the_header) {
     const char *format, *text, *part;
     int column;
   } cases[] = {
-      {"azure", SPLITWISE, "header of format 'azure' is 'TIMESTAMP,", 1},
+      {"azure", SPLITWISE, "header of format 'azure' has a column 'TIMESTAMP'", 1},
       {"splitwise_sim", AZURE, "header of format 'splitwise_sim'", 1},
       {"mooncake", AZURE, "expected '{'", 1},
   };
@@ -183,8 +183,9 @@ Test(trace_file, a_stated_format_must_match_the_header) {
     setup();
     TraceFile file;
     TraceRow row;
-    int status = trace_file_open_text(&file, "t", cases[i].text, strlen(cases[i].text),
-                                      format_named(cases[i].format), &arena, &diag);
+    const TraceReading reading = {.format = format_named(cases[i].format)};
+    int status = trace_file_open_text(&file, "t", cases[i].text, strlen(cases[i].text), &reading,
+                                      &arena, &diag);
     if (status == 0) status = trace_file_next(&file, &row, &diag);
     cr_expect_eq(status, -1);
     expect_entry(&diag, 0, 1, cases[i].column, cases[i].part, cases[i].format);

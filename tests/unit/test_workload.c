@@ -161,6 +161,7 @@ Test(workload, relative_paths_are_tried_beside_the_configuration) {
   name[-1] = '\0';
   cr_expect_str_eq(path_resolve(name, dir, &arena), path);
   cr_expect_str_eq(path_resolve(name, NULL, &arena), name);
+  cr_expect_str_eq(path_resolve(name, arena_printf(&arena, "%s/", dir), &arena), path);
   cr_expect_str_eq(path_resolve("nowhere.csv", dir, &arena), "nowhere.csv");
   cr_expect_str_eq(path_resolve(path, dir, &arena), path);
   unlink(path);
@@ -175,7 +176,7 @@ Test(workload, keys_are_bound) {
                     &config),
                0);
   cr_expect_str_eq(config.trace, "a.gz");
-  cr_expect_str_eq(config.format->name, "mooncake");
+  cr_expect_str_eq(config.reading.format->name, "mooncake");
   cr_expect(config.start == 2 * S && config.duration == 60 * S && config.rate == 1);
   cr_expect(config.rate_scale == 1 && config.loop == 3 && config.requests == 2000);
   cr_expect_eq(config.seed, -1);
