@@ -361,9 +361,10 @@ static bool would_cut(const Scheduler *scheduler, int64_t left, int64_t tokens) 
          left <= scheduler->limits.max_num_batched_tokens;
 }
 
-/* Admits the first in line if there are blocks: nobody is overtaken. */
-static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
-  Request *request = &self->requests.slots[ix];
+/* Whether the first in line may join: its next tokens, behind `*ret_hits` blocks of the cache. */
+static bool fits(const Engine *self, const Machine *machine, const Decision *decision, RequestIx ix,
+                 int64_t *ret_hits, int64_t *ret_tokens) {
+  const Request *request = &self->requests.slots[ix];
   int64_t unheld, tokens = 1;
   const MachineView view = engine_view(self, machine);
   const int64_t hits = view_hit_blocks(&view, ix, &unheld);
@@ -376,10 +377,19 @@ static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx 
     if (would_cut(machine->scheduler, context - hits * machine->pool->block_size, tokens))
       return false;
   }
+  *ret_hits = hits;
+  *ret_tokens = tokens;
   if (!may_end(self, machine, request)) return false;
   if (!machine->scheduler->limits.reserve_full_isl) context = done;
   const int64_t blocks = blocks_of(machine, context) - hits - request->kv_blocks;
-  if ((blocks > 0 ? blocks : 0) + unheld > machine->free_blocks) return false;
+  return (blocks > 0 ? blocks : 0) + unheld <= machine->free_blocks;
+}
+
+/* Admits the first in line if there are blocks: nobody is overtaken. */
+static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  int64_t hits, tokens;
+  if (!fits(self, machine, decision, ix, &hits, &tokens)) return false;
   const bool first = request->prefill_began_at < 0;
   life_scheduled(self, machine, ix, hits);
   request->admission = ++machine->n_admissions;
@@ -389,6 +399,32 @@ static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx 
   request->scheduled = SCHEDULED_ENDS; // until it is known how it goes on
   if (!item->last) scheduler_schedule_alone(self, machine, ix);
   return true;
+}
+
+/* Tokens of the prompts that tokens and sequences are left for. */
+static int64_t joining_tokens(const Engine *self, const Machine *machine,
+                              const Decision *decision) {
+  const Request *slots = self->requests.slots;
+  int64_t seqs = machine->scheduler->limits.max_num_seqs - machine->running.count, tokens = 0;
+  for (RequestIx ix = machine->prefill_queue.first; ix != REQUEST_NONE && seqs > 0;
+       ix = slots[ix].next, seqs--) {
+    const int64_t more = request_prefill_tokens(&slots[ix]);
+    if (tokens + more > decision->budget) return decision->budget;
+    tokens += more;
+  }
+  return tokens;
+}
+
+/* Whether prompts that may join wait for more to join with them; never where nothing else runs. */
+static bool batch_waits(const Engine *self, const Machine *machine, const Decision *decision) {
+  const Scheduler *scheduler = machine->scheduler;
+  const SchedulerLimits *limits = &scheduler->limits;
+  const int64_t scheduled = limits->max_num_batched_tokens - decision->budget;
+  int64_t hits, tokens;
+  return scheduler->n_waited < limits->batch_wait_iters && scheduled > 0 &&
+         machine->decode_queue.count == 0 && may_admit(machine) &&
+         scheduled + joining_tokens(self, machine, decision) < limits->batch_wait_tokens &&
+         fits(self, machine, decision, machine->prefill_queue.first, &hits, &tokens);
 }
 
 int64_t scheduler_watch(const Engine *self, const Machine *machine) {
@@ -458,9 +494,13 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
   else
     schedule_one_by_one(self, machine, &decision);
   advance_batch(self, machine, step);
-  while (decision.n_preempted == 0 && decision.budget > 0 && may_admit(machine) &&
+  const bool admits = decision.n_preempted == 0 && decision.budget > 0;
+  Scheduler *scheduler = machine->scheduler;
+  scheduler->waits = admits && batch_waits(self, machine, &decision);
+  if (scheduler->waits) scheduler->n_waited++;
+  while (admits && !scheduler->waits && decision.budget > 0 && may_admit(machine) &&
          admit(self, machine, &decision, first_waiting(machine)))
-    ;
+    scheduler->n_waited = 0;
   place_items(self, machine, step);
   engine_list_step(self, machine, step);
   step->preempted = decision.n_preempted > 0;

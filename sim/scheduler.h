@@ -21,6 +21,9 @@ typedef struct SchedulerLimits {
   bool reserve_full_isl;
   bool no_evict; // who is admitted can end: there are blocks for all that those who run may make
   bool whole_prompts; // a prompt is not cut, unless no step has room for it
+  /* So many decisions at most those who may join wait beside decodes, while the step would have
+   * fewer tokens. */
+  int64_t batch_wait_iters, batch_wait_tokens;
   int lag;
 } SchedulerLimits;
 
@@ -74,6 +77,8 @@ typedef struct Scheduler {
   uint64_t version;       // of the batch: who is in it; from 1
   uint64_t plain_version; // of the newest step that ended, if it was of the batch alone
   int64_t n_seconds[2];   // of the batch, that have one token, by whether they are counted
+  int64_t n_waited;       // decisions since somebody was admitted, in which those who might wait
+  bool waits;             // the newest decision was one
   int64_t n_leaving;      // of `running`, given up: they go as the present step ends
   RequestIx *alone;       // SCHEDULED_ALONE, by admission
   size_t n_alone, alone_capacity;

@@ -83,7 +83,8 @@ static void tell_of_beginnings(Engine *self, Machine *machine, const Step *step)
 /* Whether the steps after it are of the same batch alone, as far as is known. */
 static bool repeats(const Scheduler *scheduler, int lag) {
   const Step *step = scheduler->current, *next = scheduler->next;
-  const bool same = step->n_items == 0 && step->version == scheduler->version && !step->preempted;
+  const bool same = !scheduler->waits && step->n_items == 0 &&
+                    step->version == scheduler->version && !step->preempted;
   return same && (lag == 0 || (scheduler->has_next && next->n_items == 0 &&
                                next->version == scheduler->version));
 }

@@ -186,6 +186,7 @@ BEGIN {
   room("campaign", "base config report results")
   room("replay", "base config report results campaign")
   room("timeline", "base config report results replay")
+  room("why", "base config report results campaign replay")
   room("sweep", "base config report results campaign")
   room("provision", "base config report results campaign sweep")
   room("claims", "base config report results campaign sweep provision")
@@ -193,7 +194,7 @@ BEGIN {
   room("measured", "base config report campaign")
   room("plot", "base config results measured")
   room("commands",
-       "base config report results campaign replay timeline sweep provision claims validate " \
+       "base config report results campaign replay timeline why sweep provision claims validate " \
        "measured plot")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "

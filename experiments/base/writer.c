@@ -65,6 +65,17 @@ void write_cell(const char *text, int width, FILE *out) {
   if (width < 0) fprintf(out, "%*s", pad > 0 ? pad : 0, "");
 }
 
+const char *format_count(double value, char text[32]) {
+  char digits[24];
+  int n = snprintf(digits, sizeof digits, "%.0f", value), at = 0;
+  for (int i = 0; i < n; i++) {
+    if (i > 0 && (n - i) % 3 == 0) text[at++] = ',';
+    text[at++] = digits[i];
+  }
+  text[at] = '\0';
+  return text;
+}
+
 const char *format_duration(double seconds, char text[32]) {
   static const struct {
     double scale;

@@ -16,11 +16,11 @@ static const Command *const commands[] = {
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_help(void) {
-  puts("Simulates clusters that serve large language models.\n\n"
+  puts("Simulates clusters that serve large language models.\n"
        "usage: tandem COMMAND [arguments]\n");
   for (int i = 0; i < N_COMMANDS; i++)
     printf("  %-15s  %s\n", commands[i]->name, commands[i]->help);
-  puts("\n'tandem help COMMAND' tells more; 'tandem --version' prints the version.\n\n"
+  puts("\n'tandem help COMMAND' tells more; 'tandem --version' prints the version.\n"
        "example: tandem run experiments/examples/quickstart.yaml");
 }
 

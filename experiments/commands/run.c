@@ -132,6 +132,7 @@ static int simulate(Run *run) {
   sim->on_progress = progress_update;
   sim->on_progress_context = &progress;
   if (run->options->output && run->options->requests) {
+    sim->keeps_parts = true;
     sim->on_request = on_request;
     sim->on_request_context = &run->results;
   }

@@ -92,12 +92,12 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
       "engine: {name: %s, request_time: %g s%s}\n"
       "pools:\n%s"
       "policies: {batcher: {max_num_batched_tokens: %lld, max_num_seqs: %lld, "
-      "enable_prefix_caching: %s}}\n"
+      "enable_prefix_caching: %s%s}}\n"
       "perfmodel: %s\n"
       "slo: none\n",
       model_text(point, model, format, arena), workload_text(point, arena), script->engine,
       script->request_s, script->launches_free ? ", eager_layer_time: 0 us" : "",
       pools_text(point, machine, arena), (long long)script->max_num_batched_tokens,
       (long long)script->max_num_seqs, script->prefix_caching ? "true" : "false",
-      perfmodel_text(point, options, arena));
+      script->batcher ? script->batcher : "", perfmodel_text(point, options, arena));
 }

@@ -82,8 +82,8 @@ static void take_row(Measured *self, MeasuredPoint *point, const void *row_) {
     measured_refuse(
         point, arena_printf(self->arena, "the mode '%s' is neither agg nor disagg", row->mode));
   inferencex_read_load(self, point, row);
-  inferencex_read_script(point, row);
   inferencex_read_pools(self, point, row);
+  inferencex_read_script(point, row);
   read_times(self, point, row);
   check_waiting(point, row);
   inferencex_check_day(point, row);

@@ -27,7 +27,7 @@ void inferencex_read_pools(Measured *self, MeasuredPoint *point, const Inference
 
 /* ---- inferencex_scripts.c ---- */
 
-/* Clients, lengths, and how the engine was started. */
+/* Clients, lengths, and how the engine was started, which its pools decide, too. */
 void inferencex_read_load(Measured *self, MeasuredPoint *point, const InferenceXRow *row);
 void inferencex_read_script(MeasuredPoint *point, const InferenceXRow *row);
 /* Whether it is of NVIDIA's runs in 16 bits, by another client. */

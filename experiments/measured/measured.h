@@ -46,6 +46,7 @@ typedef struct MeasuredScript {
   const char *kv_cache_dtype; // NULL: as the model has it
   int64_t max_num_batched_tokens, max_num_seqs;
   bool prefix_caching;
+  const char *batcher; // what else its batcher is told, ", key: value"; NULL: nothing
 } MeasuredScript;
 
 typedef struct MeasuredPoint {

@@ -23,50 +23,36 @@ typedef struct Stored {
 
 /* ---- Finding the run ---- */
 
-static int parse_run(const char *run, int64_t *ret_run, Diag *diag) {
-  char *end = NULL;
-  const long long number = strtoll(run, &end, 10);
-  *ret_run = number;
-  if (run[0] >= '0' && run[0] <= '9' && *end == '\0' && number > 0) return 0;
-  return diag_error(diag, place_of_file(NULL), "a run is named by its number, not '%s'", run);
-}
-
-static void hint_runs(Results *results, Diag *diag) {
-  int64_t first = 0, last = 0;
-  if (results_ask(results, "SELECT min(id) FROM run", NULL, 0, &first, diag) <= 0 ||
-      results_ask(results, "SELECT max(id) FROM run", NULL, 0, &last, diag) <= 0)
-    return;
-  diag_hint(diag, "its runs have numbers from %lld to %lld, see 'tandem query %s'",
-            (long long)first, (long long)last, results->path);
-}
-
 static int find_run(Results *results, const char *run, int64_t *ret_run, Diag *diag) {
   int64_t n = 0;
-  if (run) return parse_run(run, ret_run, diag);
+  if (run) return results_find_run(results, run, ret_run, diag);
   if (results_ask(results, "SELECT count(*) FROM run", NULL, 0, &n, diag) < 0) return -1;
   if (n == 1)
     return results_ask(results, "SELECT id FROM run", NULL, 0, ret_run, diag) < 0 ? -1 : 0;
   diag_error(diag, place_of_file(NULL), "'%s' has %lld runs: which one?", results->path,
              (long long)n);
-  hint_runs(results, diag);
+  results_hint_runs(results, diag);
   return -1;
 }
 
 static const char *text_of(sqlite3_stmt *statement, int column, Arena *arena) {
   const char *text = (const char *)sqlite3_column_text(statement, column);
-  return text ? arena_copy(arena, text, strlen(text)) : NULL;
+  return text ? arena_copy(arena, text, strlen(text)) : "";
 }
 
 static int read_run(Results *results, int64_t run, Stored *ret_stored, Arena *arena, Diag *diag) {
-  static const char sql[] = "SELECT name, config, config_digest, digest, version, status, reason, "
-                            "epoch FROM run WHERE id = ?";
+  // A database from elsewhere may have NULL where the schema has none.
+  static const char sql[] =
+      "SELECT coalesce(name, ''), coalesce(config, ''), coalesce(config_digest, ''), "
+      "coalesce(digest, ''), coalesce(version, ''), coalesce(status, ''), coalesce(reason, ''), "
+      "coalesce(epoch, '') FROM run WHERE id = ?";
   CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(results, sql, diag);
   if (!statement) return -1;
   sqlite3_bind_int64(statement, 1, run);
   const int status = sqlite3_step(statement);
   if (status == SQLITE_DONE) {
     diag_error(diag, place_of_file(NULL), "'%s' has no run %lld", results->path, (long long)run);
-    hint_runs(results, diag);
+    results_hint_runs(results, diag);
     return -1;
   }
   if (status != SQLITE_ROW) return results_error(results, "read", diag);
@@ -93,7 +79,7 @@ static int find(const char *path, const char *run, int64_t *ret_run, Stored *ret
 static int check_stored(const Replay *self, const Stored *stored, Arena *arena, Diag *diag) {
   const Place at = place_of_file(self->source);
   if (strcmp(stored->status, "failed") == 0)
-    return diag_error(diag, at, "it failed: %s", stored->reason ? stored->reason : "");
+    return diag_error(diag, at, "it failed: %s", stored->reason);
   if (strcmp(stored->status, "stopped") == 0) {
     diag_error(diag, at, "a study ended it early, so there is nothing whole to replay");
     diag_hint(diag, "'tandem run' simulates its configuration to the end");

@@ -107,18 +107,6 @@ static void print_csv(const Report *self, FILE *out) {
 
 /* ---- A table for people ---- */
 
-/* 1234567 as "1,234,567". */
-static const char *grouped(double value, char text[32]) {
-  char digits[24];
-  int n = snprintf(digits, sizeof digits, "%.0f", value), at = 0;
-  for (int i = 0; i < n; i++) {
-    if (i > 0 && (n - i) % 3 == 0) text[at++] = ',';
-    text[at++] = digits[i];
-  }
-  text[at] = '\0';
-  return text;
-}
-
 /* A figure as `format` says, or `unknown` in its place. */
 static const char *known(double value, const char *format, const char *unknown, char text[32]) {
   if (isnan(value))
@@ -136,16 +124,16 @@ static void table_limits(const Report *self, FILE *out) {
   arena_init(&arena);
   for (Rejection why = REJECTED_NOT + 1; why < REJECTIONS; why++)
     if (metrics->rejected_for[why] > 0)
-      fprintf(out, "rejected     %s %s\n", grouped((double)metrics->rejected_for[why], count),
+      fprintf(out, "rejected     %s %s\n", format_count((double)metrics->rejected_for[why], count),
               report_rejection(self, why, &arena));
   if (metrics->cancelled > 0)
     fprintf(
         out, "cancelled    %s whose clients gave up, %s of them without a first token in time\n",
-        grouped((double)metrics->cancelled, count),
+        format_count((double)metrics->cancelled, count),
         arena_printf(&arena, "%llu", (unsigned long long)metrics->cancelled_for[CANCELLED_TTFT]));
   if (metrics->cut_outputs > 0)
     fprintf(out, "cut          %s outputs, where the context of %s tokens ends (max_model_len)\n",
-            grouped((double)metrics->cut_outputs, count),
+            format_count((double)metrics->cut_outputs, count),
             arena_printf(&arena, "%lld", (long long)self->config->sim.max_model_len));
   arena_done(&arena);
 }
@@ -154,37 +142,41 @@ static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
   fprintf(out, ": %s requests in %s of simulated time, %s of CPU\n\n",
-          grouped(self->run.requests, requests), format_duration(self->run.duration_s, span),
+          format_count(self->run.requests, requests), format_duration(self->run.duration_s, span),
           format_duration(self->run.cpu_s, cpu));
   fprintf(out, "requests     %s completed, %s rejected, %s unfinished\n",
-          grouped(self->run.completed, requests), grouped(self->run.rejected, rejected),
-          grouped(self->run.unfinished, unfinished));
+          format_count(self->run.completed, requests), format_count(self->run.rejected, rejected),
+          format_count(self->run.unfinished, unfinished));
   table_limits(self, out);
   fprintf(out, "throughput   %.2f requests/s, %s output tokens/s\n", self->run.throughput_rps,
-          grouped(self->run.output_tokens_per_s, requests));
+          format_count(self->run.output_tokens_per_s, requests));
   fprintf(
       out, "resources    %s, %s, %s\n",
       known(self->run.energy_kwh, "%.4g kWh", "energy unknown", requests),
       known(self->run.cost_usd, "$%.2f", "price unknown", rejected),
       known(self->run.provisioned_power_kw, "%.4g kW provisioned", "power unknown", unfinished));
   fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%s GB)\n",
-          grouped(self->run.preemptions, requests), grouped(self->run.evictions, rejected),
-          grouped(self->run.transfers, unfinished),
-          grouped(self->run.transferred_bytes / 1e9, span));
+          format_count(self->run.preemptions, requests),
+          format_count(self->run.evictions, rejected),
+          format_count(self->run.transfers, unfinished),
+          format_count(self->run.transferred_bytes / 1e9, span));
   if (self->machines.cached_tokens + self->machines.cache_evictions > 0)
     fprintf(out, "cache        %.1f%% of prompt tokens found, %s blocks given up for others\n",
-            100 * self->machines.cached_share, grouped(self->machines.cache_evictions, requests));
+            100 * self->machines.cached_share,
+            format_count(self->machines.cache_evictions, requests));
   if (self->result->metrics.asked.sessions > 0)
     fprintf(out, "sessions     %s began, %s completed, %s of them within all limits\n",
-            grouped(self->run.sessions, requests), grouped(self->run.sessions_completed, rejected),
-            grouped(self->run.sessions_good, unfinished));
+            format_count(self->run.sessions, requests),
+            format_count(self->run.sessions_completed, rejected),
+            format_count(self->run.sessions_good, unfinished));
   if (self->result->metrics.role_changes > 0)
     fprintf(out, "roles        %s changes, %s of them flips\n",
-            grouped(self->run.role_changes, requests), grouped(self->run.flips, rejected));
+            format_count(self->run.role_changes, requests),
+            format_count(self->run.flips, rejected));
   if (self->result->totals.swaps_out == 0) return;
   const double bytes = self->machines.swapped_in_bytes + self->machines.swapped_out_bytes;
   fprintf(out, "swapping     %s swaps to CPU memory (%s GB there and back), %s stalled\n",
-          grouped(self->machines.swaps, requests), grouped(bytes / 1e9, rejected),
+          format_count(self->machines.swaps, requests), format_count(bytes / 1e9, rejected),
           format_duration(self->machines.stall_s, span));
 }
 
@@ -225,7 +217,7 @@ static void table_pools(const Report *self, FILE *out) {
             role_name(report->pool->role), report->pool->machine, pool_machines(report->pool),
             100 * report->figures.utilization,
             known(report->figures.energy_kwh, "%.4g", "-", energy),
-            grouped(report->machines.iterations, iterations));
+            format_count(report->machines.iterations, iterations));
   }
 }
 
@@ -314,7 +306,8 @@ static void table_foot(const Report *self, FILE *out) {
             100 * self->extrapolated.iterations_share, 100 * self->extrapolated.time_share,
             100 * self->extrapolated.far_iterations_share);
   fprintf(out, "digest       %016" PRIx64 " of %s iterations in %s events\n", self->result->digest,
-          grouped(self->machines.iterations, iterations), grouped(self->run.events, events));
+          format_count(self->machines.iterations, iterations),
+          format_count(self->run.events, events));
 }
 
 static void print_table(const Report *self, FILE *out) {

@@ -21,6 +21,7 @@ const Figure report_figures[] = {
 #define GROUP_FIGURE(name, unit, value, meaning)        {LEVEL_GROUP, #name, unit, meaning},
 #define REQUEST_FIELD(type, field, column, kind, meaning)                                          \
   {LEVEL_REQUEST, #column, UNIT_##kind, meaning},
+#define REQUEST_FIGURE(name, unit, value, meaning) {LEVEL_REQUEST, #name, unit, meaning},
 #include "sim/metrics.def"
     {LEVELS, NULL, NULL, NULL}};
 

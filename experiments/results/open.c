@@ -130,6 +130,7 @@ static const char count_columns[] =
 #include "sim/metrics.def"
     ")) + (SELECT count(*) FROM pragma_table_info('request') WHERE name IN (''"
 #define REQUEST_FIELD(type, field, column, kind, meaning) ",'" #column "'"
+#define REQUEST_FIGURE(name, unit, value, meaning)        ",'" #name "'"
 #include "sim/metrics.def"
     "))";
 
@@ -213,6 +214,18 @@ int results_open_unnamed(Results *self, const UnnamedFile *unnamed, const char *
                              "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
                              "PRAGMA locking_mode = EXCLUSIVE; PRAGMA foreign_keys = ON",
                              "open", diag);
+  if (status == 0) status = create_schema(self, data_root, arena, diag);
+  if (status) results_close(self);
+  return status;
+}
+
+int results_open_temporary(Results *self, const char *data_root, Arena *arena, Diag *diag) {
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  *self = (Results){.path = "a temporary database"};
+  int status = prepare_database(self, sqlite3_open_v2("", &self->db, flags, NULL), diag);
+  if (status == 0)
+    status =
+        results_execute(self, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", "open", diag);
   if (status == 0) status = create_schema(self, data_root, arena, diag);
   if (status) results_close(self);
   return status;

@@ -121,6 +121,38 @@ int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *
   return 0;
 }
 
+void results_hint_runs(Results *self, Diag *diag) {
+  int64_t first = 0, last = 0;
+  if (results_ask(self, "SELECT min(id) FROM run", NULL, 0, &first, diag) > 0 &&
+      results_ask(self, "SELECT max(id) FROM run", NULL, 0, &last, diag) > 0)
+    diag_hint(diag, "its runs have numbers from %lld to %lld, see 'tandem query %s'",
+              (long long)first, (long long)last, self->path);
+}
+
+static int find_newest(Results *self, int64_t *ret_run, Diag *diag) {
+  static const char sql[] = "SELECT max(id) FROM run WHERE status IN ('done', 'stalled')";
+  const int found = results_ask(self, sql, NULL, 0, ret_run, diag);
+  if (found > 0) return 0;
+  return found < 0 ? -1
+                   : diag_error(diag, place_of_file(self->path), "no run in it ended by itself");
+}
+
+int results_find_run(Results *self, const char *text, int64_t *ret_run, Diag *diag) {
+  int64_t there = 0;
+  if (!text) return find_newest(self, ret_run, diag);
+  char *end = NULL;
+  *ret_run = strtoll(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end != '\0' || *ret_run == 0)
+    return diag_error(diag, place_of_file(NULL), "a run is named by its number, not '%s'", text);
+  if (results_ask(self, "SELECT count(*) FROM run WHERE id = ?", VALUES(value_whole(*ret_run)),
+                  &there, diag) < 0)
+    return -1;
+  if (there) return 0;
+  diag_error(diag, place_of_file(NULL), "'%s' has no run %lld", self->path, (long long)*ret_run);
+  results_hint_runs(self, diag);
+  return -1;
+}
+
 int results_count_runs(Results *self, int64_t *ret_n, int64_t *ret_stale, Diag *diag) {
   const char stale[] = "SELECT count(*) FROM run WHERE epoch <> outcome_epoch()";
   return results_ask(self, "SELECT count(*) FROM run", NULL, 0, ret_n, diag) < 0 ||

@@ -40,6 +40,8 @@ int results_open(Results *self, const char *path, const char *data_root, Arena *
  * it away: it cannot undo anything. */
 int results_open_unnamed(Results *self, const UnnamedFile *unnamed, const char *data_root,
                          Arena *arena, Diag *diag);
+/* Opens one that is nobody else's and goes when it is closed. */
+int results_open_temporary(Results *self, const char *data_root, Arena *arena, Diag *diag);
 /* Opens an existing one, which may lie where nothing can be written, for statements that only ask:
  * any other is refused with SQLITE_AUTH, or is not sqlite3_stmt_readonly. */
 int results_open_reader(Results *self, const char *path, Arena *arena, Diag *diag);
@@ -66,6 +68,11 @@ int results_add_failure(Results *self, const Config *config, uint64_t config_dig
                         const char *reason, Arena *arena, Diag *diag);
 /* The config_digest of every run that ended by itself. */
 int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag);
+/* The run that a text names by its number, with an entry when there is none; NULL: the newest that
+ * ended by itself. */
+int results_find_run(Results *self, const char *text, int64_t *ret_run, Diag *diag);
+/* What numbers there are. */
+void results_hint_runs(Results *self, Diag *diag);
 /* How many runs there are, and how many of them are stale. */
 int results_count_runs(Results *self, int64_t *ret_n, int64_t *ret_stale, Diag *diag);
 bool digest_set_has(const DigestSet *self, uint64_t digest);

@@ -17,6 +17,7 @@ static const char machine_columns[] = "machine (run_id, machine, pool"
 
 static const char request_columns[] = "request (run_id, rejected"
 #define REQUEST_FIELD(type, field, column, kind, meaning) ", " #column
+#define REQUEST_FIGURE(name, unit, value, meaning)        ", " #name
 #include "sim/metrics.def"
                                       ")";
 
@@ -25,10 +26,12 @@ static const char request_columns[] = "request (run_id, rejected"
 #define VALUE_TIME(at)         value_real((at) < 0 ? NAN : tick_seconds(at))
 
 int rows_add_request(Results *self, const RequestRecord *record, Diag *diag) {
+  const TimeParts *parts = record->parts;
   const Value values[] = {
       value_whole(self->run_id),
       value_whole(record->rejected != REJECTED_NOT),
 #define REQUEST_FIELD(type, field, column, kind, meaning) VALUE_##kind(record->field),
+#define REQUEST_FIGURE(name, unit, value, meaning)        value_real(parts ? value : NAN),
 #include "sim/metrics.def"
   };
   return results_insert(self, request_columns, values, sizeof values / sizeof *values, diag);

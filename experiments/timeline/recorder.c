@@ -3,12 +3,21 @@
 
 /* ---- Rows ---- */
 
+/* The tid of machine 0, above all pids: a row whose tid is its pid passes for a main thread. It is
+ * a power of ten, since viewers show the tid behind the machine's number. */
+static uint32_t first_tid(const Recorder *self) {
+  uint32_t tid = 10;
+  while (tid <= self->n_machines || tid <= self->config->sim.n_pools + OTHER_PROCESSES)
+    tid *= 10;
+  return tid;
+}
+
 static void init_machines(Recorder *self) {
   const SimConfig *sim = &self->config->sim;
   for (uint32_t p = 0; p < sim->n_pools; p++)
     self->n_machines += sim->pools[p].count;
   self->machines = ARENA_ARRAY(self->arena, MachineRow, self->n_machines);
-  self->next_tid = self->n_machines + 1;
+  self->next_tid = first_tid(self);
   MachineIx m = 0;
   for (uint32_t p = 0; p < sim->n_pools; p++) {
     const PoolSpec *pool = &sim->pools[p];
@@ -19,7 +28,7 @@ static void init_machines(Recorder *self) {
           .shown = self->options->machines[m],
           .keeps_cache = sim_keeps_cache(sim, pool),
           .is_second_shape = sim_is_second_shape(sim, p),
-          .track = {.id = {p + 1, m + 1}, .figures = &recorder_machine_figures},
+          .track = {.id = {p + 1, self->next_tid++}, .figures = &recorder_machine_figures},
           .arrow_at = -1,
           .flips_at = -1,
       };

@@ -1,14 +1,41 @@
 /* Continuous batching as vLLM had it in 2023 (Splitwise Fig. 2b): an iteration is prefill or
  * decode, prefill first; decodes stand still while prompts wait and fit. TetriInfer's baseline
  * prefills at most 16 prompts together and pads each to the longest (TetriInfer §5.2.1); as in
- * vLLM, padding counts among the batched tokens. */
+ * vLLM, padding counts among the batched tokens. SGLang schedules so, too, and there what has come
+ * from clients may be taken in at each n-th iteration of decodes only (managers/scheduler_recv_
+ * skipper.py; an iteration with prefill, or none, is always followed by a look). */
 #include "sim/batcher/fcfs.h"
 
 typedef struct State {
   FcfsLimits limits;
   int64_t max_num_prefill_seqs; // 0: no limit
+  int64_t scheduler_recv_interval;
   bool pad_prefills;
 } State;
+
+/* When a machine last took in what had come. */
+typedef struct Intake {
+  Tick looked_at;
+  int64_t looked_after; // iterations of decodes since the beginning
+  bool prefills;        // the newest iteration does
+} Intake;
+
+static int64_t decodes_since(const Intake *self, const Machine *machine) {
+  return machine->totals.decode_iterations - self->looked_after;
+}
+
+/* Before when prompts must have arrived that the next iteration may have; those of the very tick in
+ * which the machine looked came after that. */
+static Tick take_in(Intake *self, const State *state, const MachineView *view) {
+  const Machine *machine = view->machine;
+  if (state->scheduler_recv_interval <= 1 || machine->batch.n_seqs == 0 || self->prefills ||
+      decodes_since(self, machine) >= state->scheduler_recv_interval) {
+    self->looked_at = view->now;
+    self->looked_after = machine->totals.decode_iterations;
+    return 0;
+  }
+  return self->looked_at > 0 ? self->looked_at : 1;
+}
 
 static int32_t max_tokens(int32_t a, int32_t b) {
   return a > b ? a : b;
@@ -37,18 +64,19 @@ static void pad(const State *self, const MachineView *view, BatchPlan *plan) {
 }
 
 static void plan(void *state, void *machine_state, const MachineView *view, BatchPlan *plan) {
-  (void)machine_state;
   const State *self = state;
   const Machine *machine = view->machine;
+  Intake *intake = machine_state;
   const int64_t seqs = self->limits.max_num_seqs - (int64_t)machine->batch.n_seqs;
   // a prompt's sequence runs from its prefill on, though others' prefills may keep it waiting
   const int64_t unpromised = seqs - (int64_t)machine->decode_queue.count;
   const int64_t prompts = self->max_num_prefill_seqs;
   Budget budget = {.tokens = self->limits.max_num_batched_tokens,
                    .seqs = prompts > 0 && prompts < unpromised ? prompts : unpromised,
-                   .blocks = machine->free_blocks};
+                   .blocks = machine->free_blocks,
+                   .arrived_before = take_in(intake, self, view)};
   fcfs_prefills(view, plan, &budget);
-  plan->pause_decodes = plan->n_prefills > 0;
+  intake->prefills = plan->pause_decodes = plan->n_prefills > 0;
   if (self->pad_prefills) pad(self, view, plan);
   if (plan->pause_decodes) return;
   budget.tokens = self->limits.max_num_seqs;
@@ -57,12 +85,28 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   fcfs_admit_swapped(view, plan, &budget);
 }
 
+static bool wake(void *state, void *machine_state, const MachineView *view, Wake why,
+                 RequestIx request) {
+  const bool waits = ((const State *)state)->scheduler_recv_interval > 1;
+  if (waits && why == WAKE_PREFILL && view->machine->activity == ACTIVITY_DECODE) return false;
+  return fcfs_limits_wake(state, machine_state, view, why, request);
+}
+
+static int64_t review(void *state, void *machine_state, const MachineView *view) {
+  const State *self = state;
+  if (self->scheduler_recv_interval <= 1) return INT64_MAX;
+  const int64_t left = self->scheduler_recv_interval - decodes_since(machine_state, view->machine);
+  return left > 1 ? left : 1;
+}
+
 static const OptionSpec options[] = {
     FCFS_BATCHED_TOKENS("new tokens of one iteration; a longer prompt is taken alone"),
     FCFS_SEQS,
     FCFS_CACHING,
     {"max_num_prefill_seqs", OPTION_INT, offsetof(State, max_num_prefill_seqs), "0", .min = 0,
      .max = 65536, .help = "prompts prefilled together; 0: no limit of their own"},
+    {"scheduler_recv_interval", OPTION_INT, offsetof(State, scheduler_recv_interval), "1", .min = 1,
+     .max = 1e6, .help = "iterations of decodes after which prompts that have come are taken in"},
     {"pad_prefills", OPTION_BOOL, offsetof(State, pad_prefills), "false",
      .help = "prompts prefilled together are padded to the longest, at a cost"},
     {0},
@@ -73,8 +117,10 @@ const Batcher batcher_continuous = {
                .help = "prefill or decode iterations, prefill first (vLLM 2023)",
                .state_size = sizeof(State),
                .options = options},
+    .machine_state_size = sizeof(Intake),
     .returns_swapped = true,
     .caches = fcfs_caches,
-    .wake = fcfs_limits_wake,
+    .wake = wake,
     .plan = plan,
+    .review = review,
 };

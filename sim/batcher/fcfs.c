@@ -17,6 +17,7 @@ void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget) {
   if (view_prompts_wait(view)) return;
   for (RequestIx ix = view->machine->prefill_queue.first; ix != REQUEST_NONE;
        ix = requests[ix].next) {
+    if (budget->arrived_before > 0 && requests[ix].arrived_at >= budget->arrived_before) return;
     const int32_t tokens = view_left_tokens(view, ix);
     const int64_t blocks = view_prefill_blocks(view, ix, tokens);
     if (budget->seqs < 1 || blocks > budget->blocks) return;

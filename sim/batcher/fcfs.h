@@ -35,14 +35,15 @@ extern const OptionSpec fcfs_options[]; // of a state that is FcfsLimits
 
 /* What an iteration may still take. */
 typedef struct Budget {
-  int64_t tokens; // new tokens of the iteration
-  int64_t seqs;   // sequences in the batch
-  int64_t blocks; // KV blocks
+  int64_t tokens;      // new tokens of the iteration
+  int64_t seqs;        // sequences in the batch
+  int64_t blocks;      // KV blocks
+  Tick arrived_before; // of prompts that are known of; 0: all that are here
 } Budget;
 
 /* Plans whole prompts from the head of prefill_queue until one does not fit, and takes them off the
- * budget. The first prompt of an iteration may exceed the tokens, or a long one would never run.
- * None while view_prompts_wait. */
+ * budget, or is not known of. The first prompt of an iteration may exceed the tokens, or a long one
+ * would never run. None while view_prompts_wait. */
 void fcfs_prefills(const MachineView *view, BatchPlan *plan, Budget *budget);
 /* Plans decodes from the head of `queue` (blocked or decode_queue) until one does not fit, each for
  * one token, and takes them off the budget. */

@@ -1,12 +1,15 @@
 /* vLLM 0.33's scheduler: the core decides step by step as it does (sim/deciding.c); here are the
  * engine's own names and defaults of what it can be told, and of what TensorRT-LLM does otherwise
- * (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs: enable_chunked_prefill). */
+ * (SchedulerConfig: capacity_scheduler_policy, and TorchLlmArgs: enable_chunked_prefill,
+ * batch_wait_timeout_iters, batch_wait_max_tokens_ratio). */
 #include "sim/batcher/batcher.h"
 #include "sim/scheduling.h"
 
 typedef struct Vllm {
   int64_t max_num_batched_tokens, max_num_seqs;
   int64_t long_prefill_token_threshold;
+  int64_t batch_wait_timeout_iters;
+  double batch_wait_max_tokens_ratio;
   bool async_scheduling, enable_prefix_caching, scheduler_reserve_full_isl, enable_chunked_prefill;
   int policy;                    // POLICY_FCFS or POLICY_PRIORITY
   int capacity_scheduler_policy; // MAX_UTILIZATION or GUARANTEED_NO_EVICT
@@ -38,8 +41,17 @@ static const OptionSpec options[] = {
      .help = "guaranteed_no_evict: admit only where all outputs will have blocks, too"},
     {"enable_chunked_prefill", OPTION_BOOL, offsetof(Vllm, enable_chunked_prefill), "true",
      .help = "prompts are cut; false: none but those longer than max_num_batched_tokens"},
+    {"batch_wait_timeout_iters", OPTION_INT, offsetof(Vllm, batch_wait_timeout_iters), "0",
+     .max = 1e6, .help = "steps that prompts wait beside decodes for more of them; 0: none"},
+    {"batch_wait_max_tokens_ratio", OPTION_REAL, offsetof(Vllm, batch_wait_max_tokens_ratio), "0",
+     .max = 1, .help = "share of max_num_batched_tokens at which they wait no longer"},
     {0},
 };
+
+static int64_t least_whole(double tokens) {
+  const int64_t whole = (int64_t)tokens;
+  return whole + ((double)whole < tokens);
+}
 
 static SchedulerLimits schedules(const void *options_) {
   const Vllm *self = options_;
@@ -50,6 +62,9 @@ static SchedulerLimits schedules(const void *options_) {
                            .reserve_full_isl = self->scheduler_reserve_full_isl,
                            .no_evict = self->capacity_scheduler_policy == GUARANTEED_NO_EVICT,
                            .whole_prompts = !self->enable_chunked_prefill,
+                           .batch_wait_iters = self->batch_wait_timeout_iters,
+                           .batch_wait_tokens = least_whole(self->batch_wait_max_tokens_ratio *
+                                                            (double)self->max_num_batched_tokens),
                            .lag = self->async_scheduling};
 }
 

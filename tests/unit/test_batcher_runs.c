@@ -72,6 +72,16 @@ Test(batcher_runs, reserve_dynamic_admits_in_the_iteration_in_which_it_may) {
   cr_assert_eq(scene.result.metrics.evictions, 0u);
 }
 
+/* Decodes begin at 20 ms. The second, of 30 ms, is taken in after five of them (11.11 + … + 11.15
+ * ms), the third, which comes during its prefill of 20 ms, right after that. */
+Test(batcher_runs, prompts_are_taken_in_at_each_fifth_iteration_of_decodes) {
+  scene_choose(&scene, POLICY_BATCHER, "continuous", "{scheduler_recv_interval: 5}");
+  const TraceRow rows[] = {row(0, 10, 30), row(30 * MS, 10, 30), row(80 * MS, 10, 2)};
+  run_both_ways(rows, 3);
+  cr_assert_eq(scene.records[1].prefill_began_at, 75650 * US);
+  cr_assert_eq(scene.records[2].prefill_began_at, 95650 * US);
+}
+
 /* Prompts come while others decode, and memory is short: nobody is left behind. */
 Test(batcher_runs, a_tight_machine_serves_all) {
   static const struct {
@@ -83,6 +93,7 @@ Test(batcher_runs, a_tight_machine_serves_all) {
       {"tetriinfer", "{chunk_size: 16, decode_policy: reserve_dynamic}"},
       {"tetriinfer", "{chunk_size: 200}"},
       {"continuous", "{max_num_prefill_seqs: 2, pad_prefills: true}"},
+      {"continuous", "{scheduler_recv_interval: 4}"},
   };
   TraceRow rows[24];
   for (int i = 0; i < 24; i++)

@@ -256,11 +256,12 @@ static const MachineTotals *figures(void) {
   return ran.result.machines;
 }
 
-/* Rows of machines are tids from 1 on. */
+enum { FIRST_TID = 10 }; // of machines, in order
+
 static void check_figures(const Checked *checked) {
   const MachineTotals *machines = figures();
   for (uint32_t m = 0; m < ran.result.n_machines; m++) {
-    const Row *row = &checked->rows[m + 1];
+    const Row *row = &checked->rows[FIRST_TID + m];
     const double busy = total_seconds(machine_busy_ticks(&machines[m]));
     const int64_t iterations = machines[m].prefill_iterations + machines[m].decode_iterations;
     cr_expect_eq(row->iterations, iterations, "machine %u", m);
@@ -367,7 +368,8 @@ Test(timeline, a_window_and_machines_are_drawn_alone) {
   drawn.machines = timeline_machines(&ran.config, "front,4", &arena, &diag);
   const Checked *some = draw();
   for (int m = 0; m < 5; m++)
-    cr_expect_eq(some->rows[m + 1].n, m < 2 || m == 4 ? window->rows[m + 1].n : 0, "machine %d", m);
+    cr_expect_eq(some->rows[FIRST_TID + m].n, m < 2 || m == 4 ? window->rows[FIRST_TID + m].n : 0,
+                 "machine %d", m);
   cr_expect(0 < some->n_drawn && some->n_drawn < window->n_drawn);
 }
 

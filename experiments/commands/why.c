@@ -1,0 +1,88 @@
+/* `tandem why DB [RUN] [REQUEST]`: where the time of requests went. */
+#include "experiments/why/why.h"
+#include "experiments/base/interrupt.h"
+#include "experiments/commands/cli.h"
+#include "sim/base/text.h"
+#include <stdlib.h>
+
+typedef struct Options {
+  const char *percentile; // NULL: not given
+  int64_t slowest, memory;
+  int by, format;
+} Options;
+
+static const OptionSpec options[] = {
+    {CLI_ROW("--slowest", INT, slowest, "N", "the N requests that took longest"), .min = 1,
+     .max = 1e6},
+    CLI_TEXT("--percentile", percentile, "P", "bands up to this percentile, and above  [p99]"),
+    {CLI_ROW("--by", CHOICE, by, "M", "what requests are slow by"), .choices = why_measures,
+     .fallback = "e2e"},
+    CLI_FORMAT,
+    CLI_MEMORY("that simulating the run again may take"),
+    {0}};
+
+/* "p99.9" or "99.9". */
+static bool parse_percentile(const char *text, double *ret_percentile) {
+  char *end = NULL;
+  if (*text == 'p') text++;
+  *ret_percentile = strtod(text, &end);
+  return text[0] >= '0' && text[0] <= '9' && *end == '\0' && *ret_percentile >= 1 &&
+         *ret_percentile < 100;
+}
+
+static int answer(Why *why, const Cli *cli, const char *request, double percentile) {
+  const Options *given = cli->given;
+  const OutputFormat format = (OutputFormat)given->format;
+  const WhyMeasure by = (WhyMeasure)given->by;
+  if (request) return why_request(why, request, format, stdout);
+  if (given->slowest > 0) return why_slowest(why, given->slowest, by, format, stdout);
+  return why_bands(why, percentile, by, format, stdout);
+}
+
+static int run_why(Cli *cli) {
+  const Options *given = cli->given;
+  const bool many = given->slowest > 0 || given->percentile;
+  const char *const *operands = cli->operands;
+  double percentile = 99;
+  if (given->slowest > 0 && given->percentile)
+    return cli_usage(cli, "'--slowest' and '--percentile' exclude each other");
+  if (many && operands[1] && operands[2])
+    return cli_usage(cli, "'--slowest' and '--percentile' are of all requests, not of '%s'",
+                     text_shown(operands[2], cli->arena));
+  if (given->percentile && !parse_percentile(given->percentile, &percentile))
+    return cli_usage(cli, "'--percentile' wants one such as p99, from p1 to below p100");
+  const bool is_one = !many && operands[1];
+  if (is_one && given->by != WHY_E2E)
+    return cli_usage(cli, "'--by' is of many requests: with '--slowest' or '--percentile'");
+  const char *request = !is_one ? NULL : operands[2] ? operands[2] : operands[1];
+  const char *run = is_one && !operands[2] ? NULL : operands[1];
+  Why why;
+  interrupt_catch();
+  int status =
+      why_open(&why, operands[0], run, cli_memory(given->memory, 1), cli->arena, cli->diag);
+  if (status == 0 && why.again)
+    fprintf(stderr,
+            "note: %s has no parts of requests, so it was simulated again, with the same outcomes; "
+            "'tandem run' keeps them with --requests\n",
+            text_shown(why.source, cli->arena));
+  if (status == 0) status = answer(&why, cli, request, percentile);
+  why_close(&why);
+  cli_interrupted(cli, "nothing was changed; the same command begins anew");
+  return status ? EXIT_INPUT : EXIT_DONE;
+}
+
+const Command command_why = {
+    .name = "why",
+    .help = "where the time of requests went",
+    .summary = "Says where the time of a request went and who was in its way, or what the slow\n"
+               "requests of a run have in common. Parts add up to E2E.",
+    .operands = "DB [RUN] [REQUEST]",
+    .options = options,
+    .size = sizeof(Options),
+    .notes = "With one number it is REQUEST, of the newest run; without any, or with --slowest or\n"
+             "--percentile, RUN may stand there. A run that was stored without --requests is\n"
+             "simulated again. Parts are figures of requests: tandem list figures.",
+    .example = "tandem why runs.db --slowest 10",
+    .exit_codes = "0 done, 2 wrong usage, 3 no such run or request, 4 cannot read it",
+    .run = run_why,
+};

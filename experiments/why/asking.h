@@ -1,0 +1,36 @@
+/* What the parts of this room share: rows of requests, and what causes are called. */
+#ifndef EXPERIMENTS_WHY_ASKING_H
+#define EXPERIMENTS_WHY_ASKING_H
+#include "experiments/why/why.h"
+
+/* ", front_s, prefill_queue_s …", in the order of Cause. */
+extern const char why_part_columns[];
+extern const char *const why_part_names[CAUSES];    // "front_s"
+extern const char *const why_part_meanings[CAUSES]; // as 'tandem list figures' has them
+
+/* A request as its row has it; times are NAN and machines -1 where they never came. */
+typedef struct WhyRequest {
+  int64_t id, prompt_tokens, output_tokens, cached_tokens, generated_tokens, chunks, evictions;
+  int64_t prefill_machine, decode_machine;
+  bool rejected;
+  double arrived_s, prefill_began_s, first_token_s, decode_began_s, last_token_s, cancelled_s;
+  double parts[CAUSES]; // seconds
+} WhyRequest;
+
+/* Its E2E, or the time until its client gave up. */
+double why_total(const WhyRequest *request);
+/* The statement's columns from `column` on, as SELECT id … of why_request_columns. */
+extern const char why_request_columns[];
+void why_read(sqlite3_stmt *statement, int column, WhyRequest *ret_request);
+/* "prefill 3", or its pool's name where that has one machine. */
+const char *why_machine(Why *self, int64_t machine);
+/* "late because 55.0 s in line for …": the largest part that is not the request's own work, and who
+ * was ahead or beside. NULL with entries. */
+const char *why_sentence(Why *self, const WhyRequest *request);
+/* Whether time for a cause is what the request would take on an idle machine. */
+bool why_is_own(Cause cause);
+/* "81%", or "<1%". */
+const char *why_share(double part, double whole, char text[32]);
+/* Prepares a query whose first parameter is the run, which it binds. */
+sqlite3_stmt *why_prepare(Why *self, const char *sql);
+#endif
