@@ -2,6 +2,7 @@
  * All problems of a file are reported at once, each where it stands. */
 #include "perfmodel/perfmodel.h"
 #include "perfmodel/table_rows.h"
+#include <math.h>
 #include <string.h>
 
 typedef struct ModelFile {
@@ -12,7 +13,7 @@ typedef struct ModelFile {
   const Node *prefill, *decode; // splitwise-sim
   const Node *linear, *prefill_attention, *decode_attention, *mixed_attention, *head;
   const Node *captured_batch_sizes;
-  const Node *fit; // what `tandem fit` records; fit_load.c reads it
+  const Node *fit; // what `tandem fit` records; fit_load.c reads the rest of it
 } ModelFile;
 
 static const char *const FORMS[] = {
@@ -316,6 +317,23 @@ static int terms_load(const Loader *self, const ModelFile *file, PerfModel *mode
   return status | term_load(self, file->head, &model->head);
 }
 
+/* What the fit recorded of whole iterations, in percent: its mean. Other parts of the record are
+ * read by fit_load.c. */
+static int error_load(const ModelFile *file, double *ret_error, Diag *diag) {
+  static const OptionSpec percent = {.key = "held_out", .type = OPTION_REAL, .max = 1e6};
+  static const char *const keys[] = {"scores", "iterations", "held_out"};
+  const Node *node = file->fit;
+  *ret_error = NAN;
+  for (int i = 0; i < 3 && node; i++)
+    node = node->kind == NODE_MAP ? node_find(node, keys[i]) : NULL;
+  if (!node) return 0;
+  if (node->kind != NODE_LIST || node->n_children != 3)
+    return diag_error(diag, node->at, "expected errors in percent, '[mean, p95, worst]'");
+  if (option_bind_one(&percent, node->first, ret_error, diag)) return -1;
+  *ret_error /= 100;
+  return 0;
+}
+
 static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs, Arena *arena,
                       Diag *diag) {
   ModelFile file = {.setup = {.weight_dtype = DTYPE_BF16, .kv_cache_dtype = DTYPE_BF16}};
@@ -327,6 +345,7 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
     return -1;
   PerfModel model = {.name = setup_name(&file.setup, arena),
                      .setup = file.setup,
+                     .measured = true,
                      .form = (PerfForm)file.form,
                      .overhead = file.overhead,
                      .mixed_factor = file.mixed_factor};
@@ -335,6 +354,7 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
   int status = terms_load(&loader, &file, &model, &table);
   if (file.captured_batch_sizes)
     status |= captured_bind(&model.captured, file.captured_batch_sizes, arena, diag);
+  status |= error_load(&file, &model.held_out_error, diag);
   if (status) return -1;
   perfmodel_compile(&model, &table, max_decode_seqs, arena);
   *self = model;

@@ -218,6 +218,7 @@ void roofline_compile(const Roofline *self, PerfModel *model, int64_t max_decode
   const CurveTable table = decode_table(self, max_decode_seqs, arena);
   *model = (PerfModel){
       .name = self->name,
+      .held_out_error = NAN,
       .form = PERF_COMPOSED,
       .overhead = tick_from_seconds(self->overhead),
       .stages = self->stages,

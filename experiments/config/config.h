@@ -26,6 +26,8 @@ typedef struct PerfModelChoice {
   PerfSetup measured; // what else 'fitted' looks for: engine, version; NULL: the pool's
   Place engine_at;    // of an engine that is named
   bool other_weights, other_kv_cache; // and formats, where they are not the model's
+  double time_scale;                  // what all times are multiplied by
+  double error_shift;                 // and by 1 + error_shift times the error held out
   const EnginePreset *engine;         // of a roofline; NULL: it is none
   double all_reduce_scale;            // of a roofline
   const Node *captured;               // captured sizes of a roofline; NULL: none
@@ -59,6 +61,7 @@ typedef struct Config {
   ConfigCache *cache;
   Llm model;
   PerfModelChoice perfmodel;
+  double error_shift; // as in ConfigChanges
   EngineChoice engine;
   const Node *prices; // of machine types, in order; NULL: as their files have them
   PoolConfig *pools;  // [sim.n_pools]
@@ -81,6 +84,9 @@ typedef struct ConfigChanges {
   int64_t seed, tie_seed;         // -1: as in the file
   const Setting *settings;        // [n_settings]
   int n_settings;
+  /* Iteration times of the pools, moved by so many errors that their models have on what their fits
+   * did not see; those whose error is unknown stay. */
+  double error_shift;
 } ConfigChanges;
 
 extern const OptionSpec config_options[];

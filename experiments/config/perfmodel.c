@@ -6,10 +6,12 @@
 #include "perfmodel/finder.h"
 #include "perfmodel/host_time.h"
 #include "perfmodel/roofline.h"
+#include "perfmodel/time_scale.h"
 #include "sim/base/folder.h"
 #include "sim/base/text.h"
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static const char FITTED[] = "fitted", ROOFLINE[] = "roofline";
@@ -19,7 +21,7 @@ typedef struct PerfModelKeys {
   const char *name, *preset;
   const char *engine, *version;
   int weights, kv_cache;
-  double all_reduce_scale;
+  double all_reduce_scale, time_scale;
   const Node *captured_batch_sizes;
 } PerfModelKeys;
 
@@ -44,6 +46,8 @@ const OptionSpec config_perfmodel_options[] = {
         .help = "of a roofline: what the bandwidth of all-reduces is multiplied by"),
     KEY(captured_batch_sizes, OPTION_NODE,
         .help = "of a roofline: what decodes alone are padded to, a list or the word of an engine"),
+    KEY(time_scale, OPTION_REAL, .fallback = "1", .min = TIME_SCALE_MIN, .max = TIME_SCALE_MAX,
+        .help = "what all times of the model are multiplied by; the engine's host is not"),
     {0}};
 
 static const void *load_engine(const void *context, Arena *arena, Diag *diag) {
@@ -129,7 +133,7 @@ static int check_set(const Config *self, const char *name, Place at, Diag *diag)
 int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice *ret_choice,
                           Arena *arena, Diag *diag) {
   static const OptionSpec bare = {.key = "perfmodel", .type = OPTION_STRING};
-  PerfModelKeys keys = {.name = FITTED, .all_reduce_scale = 1};
+  PerfModelKeys keys = {.name = FITTED, .all_reduce_scale = 1, .time_scale = 1};
   const bool map = node && node->kind == NODE_MAP;
   if (map && option_bind(config_perfmodel_options, node, NULL, node->at, &keys, diag)) return -1;
   if (node && !map && option_bind_one(&bare, node, &keys.name, diag)) return -1;
@@ -138,7 +142,8 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
                             .measured = {.engine = keys.engine,
                                          .engine_version = keys.version,
                                          .weight_dtype = keys.weights,
-                                         .kv_cache_dtype = keys.kv_cache}};
+                                         .kv_cache_dtype = keys.kv_cache},
+                            .time_scale = keys.time_scale};
   if (keys.engine) choice.engine_at = config_place(node, "engine");
   const bool is_set = strcmp(keys.name, FITTED) != 0 && strcmp(keys.name, ROOFLINE) != 0 &&
                       !datafile_is_path(keys.name);
@@ -249,12 +254,20 @@ static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, 
   return 0;
 }
 
+/* Of all that the model says, before its host is added. */
+static void scale_times(PerfModel *self, const PerfModelChoice *choice, Arena *arena) {
+  const double error = isnan(self->held_out_error) ? 0 : self->held_out_error;
+  const double scale = choice->time_scale * (1 + choice->error_shift * error);
+  perfmodel_scale(self, fmin(fmax(scale, TIME_SCALE_MIN), TIME_SCALE_MAX), arena);
+}
+
 static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag) {
   const PerfModelParts *parts = context;
   PerfModel *perfmodel = ARENA_NEW(arena, PerfModel);
   const int status = parts->choice->engine ? make_roofline(perfmodel, parts, arena, diag)
                                            : load_measured(perfmodel, parts, arena, diag);
   if (status) return NULL;
+  scale_times(perfmodel, parts->choice, arena);
   return add_host(perfmodel, parts, arena, diag) ? NULL : perfmodel;
 }
 
@@ -275,16 +288,18 @@ const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice
   const PerfSetup *setup = &parts.setup;
   // A name that came out of a file stands for the file: each was loaded with its own.
   const EngineTimes *times = &engine->times;
-  const char *key = arena_printf(
-      arena,
-      "%s%s of %s %s %s engine %p all_reduce %.17g model %p machine %p pp %" PRId64 " seqs %" PRId64
-      " captured %s host %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d",
-      PERFMODEL_KEY, choice->name, setup_name(setup, arena), setup->engine,
-      setup->engine_version ? setup->engine_version : "any", (const void *)choice->engine,
-      choice->all_reduce_scale, (const void *)self->model.name, (const void *)hardware->name,
-      degrees.pipeline, max_decode_seqs,
-      choice->captured ? node_text(choice->captured, arena) : "none", times->iteration_time,
-      times->sequence_time, times->eager_layer_time, times->graph_tokens, engine->says_times);
+  const char *key =
+      arena_printf(arena,
+                   "%s%s of %s %s %s times %.17g %.17g engine %p all_reduce %.17g model %p machine "
+                   "%p pp %" PRId64 " seqs %" PRId64 " captured %s host %" PRId64 " %" PRId64
+                   " %" PRId64 " %" PRId64 " %d",
+                   PERFMODEL_KEY, choice->name, setup_name(setup, arena), setup->engine,
+                   setup->engine_version ? setup->engine_version : "any", choice->time_scale,
+                   choice->error_shift, (const void *)choice->engine, choice->all_reduce_scale,
+                   (const void *)self->model.name, (const void *)hardware->name, degrees.pipeline,
+                   max_decode_seqs, choice->captured ? node_text(choice->captured, arena) : "none",
+                   times->iteration_time, times->sequence_time, times->eager_layer_time,
+                   times->graph_tokens, engine->says_times);
   return config_cache_get(self->cache, key, load_perfmodel, &parts, diag);
 }
 

@@ -260,6 +260,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (pool->perfmodel && config_bind_perfmodel(self, pool->perfmodel, &choice, arena, diag))
     return -1;
   if (!choice.name) return -1;
+  choice.error_shift = self->error_shift;
   spec->perfmodel = config_load_perfmodel(
       self, &choice, &pool->engine, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
       times_place(self, node, &choice, machine_at), arena, diag);

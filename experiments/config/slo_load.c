@@ -204,6 +204,7 @@ static int load_reference(Config *self, const SloKeys *slo, const Node *node, Ar
   // One file is of one machine, hardly of this one.
   PerfModelChoice choice = self->perfmodel;
   if (datafile_is_path(choice.name)) choice = (PerfModelChoice){.name = "fitted"};
+  choice.time_scale = 1; // what is moved is the cluster, not what it is measured by
   if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
     return -1;
   self->sim.slo_reference = config_load_perfmodel(

@@ -34,6 +34,7 @@ static void json_pool(const PoolReport *report, FILE *out) {
   write_json_text("{", "name", pool->name, out);
   write_json_text(", ", "machine", pool->machine, out);
   write_json_text(", ", "role", role_name(pool->role), out);
+  write_json_text(", ", "perfmodel", pool->perfmodel->name, out);
   write_json_value(", ", "count", pool_machines(pool), out);
   json_level(LEVEL_POOL, &report->figures, ", ", ", ", out);
   json_level(LEVEL_MACHINE, &report->machines, ", ", ", ", out);
@@ -299,12 +300,7 @@ static void table_slo(const Report *self, FILE *out) {
 static void table_foot(const Report *self, FILE *out) {
   char events[32], iterations[32];
   putc('\n', out);
-  if (report_extrapolated(&self->result->totals) > 0)
-    fprintf(out,
-            "extrapolated %.1f%% of iterations and %.1f%% of time are outside the measured range "
-            "(%.1f%% far)\n",
-            100 * self->extrapolated.iterations_share, 100 * self->extrapolated.time_share,
-            100 * self->extrapolated.far_iterations_share);
+  report_print_times(self, out);
   fprintf(out, "digest       %016" PRIx64 " of %s iterations in %s events\n", self->result->digest,
           format_count(self->machines.iterations, iterations),
           format_count(self->run.events, events));

@@ -143,7 +143,18 @@ static RunFigures run_figures(const Report *self, double cpu_s, double wall_s) {
   };
 }
 
-static ExtrapolatedFigures extrapolated_figures(const MachineTotals *totals) {
+static double worst_error(const SimResult *result) {
+  double worst = 0;
+  for (uint32_t i = 0; i < result->n_pools; i++) {
+    const double error = result->pools[i].pool->perfmodel->held_out_error;
+    if (isnan(error)) return NAN;
+    worst = fmax(worst, error);
+  }
+  return worst;
+}
+
+static ExtrapolatedFigures extrapolated_figures(const SimResult *result) {
+  const MachineTotals *totals = &result->totals;
   const double iterations = (double)(totals->prefill_iterations + totals->decode_iterations);
   const Total *ticks = totals->extrapolated_ticks;
   const double outside_s = total_seconds(ticks[EXTRAPOLATION_NEAR] + ticks[EXTRAPOLATION_FAR]);
@@ -160,7 +171,7 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
       .config = config,
       .result = result,
       .machines = report_machine(&result->totals),
-      .extrapolated = extrapolated_figures(&result->totals),
+      .extrapolated = extrapolated_figures(result),
       .pools = ARENA_ARRAY(arena, PoolReport, result->n_pools),
       .groups = ARENA_ARRAY(arena, GroupReport, config->sim.n_groups),
       .outcomes = ARENA_ARRAY(arena, SloOutcome, config->slo->n_specs),

@@ -114,6 +114,8 @@ uint64_t report_extrapolated(const MachineTotals *totals);
 typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
                             const char *statistic, double value, const char *unit);
 void report_visit(const Report *self, ReportVisit visit, void *context);
+/* Lines on where iteration times come from: one for each performance model in use. */
+void report_print_times(const Report *self, FILE *out);
 void report_print(const Report *self, OutputFormat format, FILE *out);
 /* As `vllm bench serve` tells it: its block, and the JSON of --save-result on a line. */
 void report_print_vllm(const Report *self, FILE *out);

@@ -1,0 +1,41 @@
+/* Where the iteration times of a run come from, and what is known of their error. */
+#include "experiments/report/report.h"
+#include "sim/base/text.h"
+#include <math.h>
+#include <string.h>
+
+static bool told_before(const Report *self, uint32_t i) {
+  const char *name = self->pools[i].pool->perfmodel->name;
+  for (uint32_t k = 0; k < i; k++)
+    if (strcmp(self->pools[k].pool->perfmodel->name, name) == 0) return true;
+  return false;
+}
+
+static void print_source(const PerfModel *model, FILE *out) {
+  Arena arena;
+  arena_init(&arena);
+  const char *name = text_shown(model->name, &arena);
+  if (!model->measured)
+    fprintf(out, "%s: not measured, its error is unknown\n", name);
+  else if (isnan(model->held_out_error))
+    fprintf(out, "measured (%s), its error is unknown\n", name);
+  else
+    fprintf(out, "measured (%s), %.1f%% off in iterations held out\n", name,
+            100 * model->held_out_error);
+  arena_done(&arena);
+}
+
+void report_print_times(const Report *self, FILE *out) {
+  for (uint32_t i = 0; i < self->result->n_pools; i++) {
+    if (told_before(self, i)) continue;
+    fputs("times        ", out);
+    print_source(self->pools[i].pool->perfmodel, out);
+  }
+  if (report_extrapolated(&self->result->totals) == 0) return;
+  const ExtrapolatedFigures *figures = &self->extrapolated;
+  fprintf(out,
+          "extrapolated %.1f%% of iterations and %.1f%% of time are outside the measured range "
+          "(far: %.1f%%, %.1f%%)\n",
+          100 * figures->iterations_share, 100 * figures->time_share,
+          100 * figures->far_iterations_share, 100 * figures->far_time_share);
+}
