@@ -1,5 +1,5 @@
-/* All times of a model times a factor: what is not known of them, as a range of them. What its pieces
- * are over, and what was measured, stays. */
+/* All times of a model times a factor: what is not known of them, as a range of them. What its
+ * pieces are over, and what was measured, stays. */
 #ifndef PERFMODEL_TIME_SCALE_H
 #define PERFMODEL_TIME_SCALE_H
 #include "perfmodel/perfmodel.h"

@@ -130,6 +130,7 @@ prints '(splitwise: 9 of 9 met)'
 sed 's/constant: 500/constant: 60000/; 1s/^/max_model_len: none\n/' slow.yaml >long.yaml
 expect 0 "$tandem" run long.yaml
 prints 'outside the measured range'
+grep -Eq '^times +measured \(.*\), [0-9.]+% off in iterations held out$' out || fail 'no error'
 rejects 3 "$tandem" run long.yaml --strict --output long.db
 says 'long.yaml: error:'
 says 'outside the measured range'

@@ -1,5 +1,5 @@
-/* What is said of a model's error, and its times moved by it. Pinned: the error that a file has, and
- * that none is none; that all kinds of iterations take the factor, to the tick; that the
+/* What is said of a model's error, and its times moved by it. Pinned: the error that a file has,
+ * and that none is none; that all kinds of iterations take the factor, to the tick; that the
  * reference of limits, and the digest of what is not moved, stay. */
 #include "experiments/config/config.h"
 #include "perfmodel/time_scale.h"
@@ -13,7 +13,7 @@ static const char model_text[] =
     "form: composed\nmodel: m\ngpu: g\ntensor_parallel_size: 1\n"
     "overhead: 1 ms\nlinear: {knots: [[4, 0.010], [104, 0.110]]}\n"
     "prefill_attention: {rows: [{tokens: 8, knots: [[64, 0.001], [640, 0.002]]}, {tokens: 64, "
-    "knots: [[4096, 0.004], [40960, 0.008]]}]}\nhead: {knots: [[1, 0.002], [10, 0.004]]}\n"
+    "knots: [[4096, 0.02], [40960, 0.1]]}]}\nhead: {knots: [[1, 0.002], [10, 0.004]]}\n"
     "decode_attention: {rows: [{sequences: 1, knots: [[0, 0], [100, 0.001]]}, "
     "{sequences: 2, knots: [[0, 0.0001], [100, 0.0013]]}]}\n"
     "mixed_attention: {rows: [{sequences: 1, knots: [[0, 0], [100, 0.003]]}]}\n";
@@ -89,11 +89,10 @@ Test(time_scale, rows_do_not_fall) {
 
 /* A pool's model of a configuration, and that of its limits. */
 static const Config *configured(const char *perfmodel, double error_shift) {
-  static const char text[] =
-      "model: llama2-70b\nperfmodel: %s\nslo: {machine: dgx-a100, perfmodel: splitwise-2023, "
-      "slowdown.ttft.p99: 6}\nworkload: {arrivals: {process: poisson, rate: 1 /s}, duration: 10 s, "
-      "lengths: {prompt: {constant: 100}, output: {constant: 10}}}\n"
-      "pools: {all: {machine: dgx-h100, count: 1}}\n";
+  static const char text[] = "model: llama2-70b\nperfmodel: %s\nslo: {machine: dgx-a100}\n"
+                             "workload: {arrivals: {process: poisson, rate: 1 /s}, duration: 10 s, "
+                             "lengths: {prompt: {constant: 100}, output: {constant: 10}}}\n"
+                             "pools: {all: {machine: dgx-h100, count: 1}}\n";
   Config *config = ARENA_NEW(&arena, Config);
   const ConfigChanges changes = {.seed = -1, .tie_seed = -1, .error_shift = error_shift};
   write_file(path, arena_printf(&arena, text, perfmodel));
