@@ -142,8 +142,8 @@ typedef struct Metrics {
   Demand asked; // of all that arrived
 #define RUN_BOOK(type, field, dimension) type field dimension;
 #include "sim/metrics.def"
-  Tick first_arrival_at, last_finish_at; // -1: none
-  const PerfModel *reference;            // NULL: no slowdowns
+  Tick first_arrival_at, last_arrival_at, last_finish_at; // -1: none
+  const PerfModel *reference;                             // NULL: no slowdowns
   GoodputLimits good_limits;
   Window window;
 } Metrics;

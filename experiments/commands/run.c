@@ -134,6 +134,7 @@ static int simulate(Run *run) {
   sim->audit = run->options->audit;
   sim->event_log = run->event_log.file;
   sim->memory_limit = cli_memory(run->options->memory, 1);
+  sim->keeps_batches = true;
   sim->on_progress = progress_update;
   sim->on_progress_context = &progress;
   if (run->options->output && run->options->requests) {
