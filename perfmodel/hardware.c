@@ -44,7 +44,7 @@ static const OptionSpec SPECS[] = {
     ROW(nic_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "in each direction, all NICs"),
     FACT(kv_transfer_overhead, OPTION_TICKS, .fallback = "0 s", .max = 60,
          .help = "visible rest of a layer-wise KV transfer"),
-    ROW(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "limit of one GPU"),
+    FACT(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "limit of one GPU; absent: not known"),
     FACT(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work"),
     FACT(prefill_power, OPTION_POWER, .max = 1e6,
          .help = "machine in prefill and mixed iterations"),

@@ -1,6 +1,7 @@
 /* Tables with any separator, and what is common to them and to JSON. Fields are as RFC 4180 has
  * them, but within one line: in quotes, they may hold the separator, and quotes twice. */
 #include "traces/layout.h"
+#include "sim/base/file_kind.h"
 #include "sim/base/hash.h"
 #include "traces/json_rows.h"
 #include <stdlib.h>
@@ -80,6 +81,11 @@ static const char *header_names(const Line *header, char separator, Arena *arena
 
 static int unknown_format(const Line *first, Diag *diag) {
   Arena *arena = &diag->arena;
+  const char *kind = file_kind(first->text, (size_t)first->length);
+  if (kind)
+    return diag_error(diag, place_of_file(first->path),
+                      "'%s' is %s, where a trace is CSV or JSON lines in UTF-8, or gzip of them",
+                      first->path, kind);
   diag_error(diag, line_place(first, (Field){0}), "no known trace format begins like this");
   if (format_line_is_json(first))
     diag_hint(diag, "name its keys: columns: {arrival: …, prompt: …, output: …}");

@@ -97,7 +97,7 @@ static int take_row(void *context, const Csv *csv, Diag *diag) {
     self->gpu = self->row.hardware;
     const bool known =
         gpu_facts_find(&hardware, self->gpu, self->input->data_dir, self->profile->arena);
-    self->tdp_watts = known ? hardware.gpu_tdp : NAN;
+    self->tdp_watts = known && hardware.gpu_tdp > 0 ? hardware.gpu_tdp : NAN;
   }
   add_rows(self->profile, &self->row, csv_place(csv, NULL), self->tdp_watts);
   return 0;

@@ -62,6 +62,8 @@ led 3 "'own.csv' is no configuration" "'tandem trace own.csv'" \
   sweep own.csv --dry-run
 expect 0 "$tandem" sweep good.yaml --set 'sweep={pools.all.count: [1, 2]}' --output a.db
 led 3 "'a.db' is an SQLite database" 'error' plot fit a.db -o a.png
+rejects 3 "$tandem" trace a.db
+says "a.db: error: 'a.db' is an SQLite database, where a trace is CSV or JSON lines"
 led 4 "cannot open 'no/where/b.db'" "there is no folder 'no'" run good.yaml --output no/where/b.db
 led 4 "cannot open 'b.db'" 'there is no such file' query b.db
 led 4 "-:11:12: error: cannot open the performance model 'h200.yaml'" \
