@@ -142,10 +142,11 @@ typedef struct Metrics {
   Demand asked; // of all that arrived
 #define RUN_BOOK(type, field, dimension) type field dimension;
 #include "sim/metrics.def"
-  Tick first_arrival_at, last_arrival_at, last_finish_at; // -1: none
+  Tick first_arrival_at, last_finish_at; // -1: none
   const PerfModel *reference;                             // NULL: no slowdowns
   GoodputLimits good_limits;
   Window window;
+  Tick last_arrival_at; // -1: none
 } Metrics;
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);

@@ -4,8 +4,8 @@
  * Batches of many of them in order hardly do: a mean is a ratio of sums over batches, whose error
  * the batches' distances from it tell (Law, Simulation Modeling and Analysis, 9.5.3; the ratio
  * estimator of Cochran, Sampling Techniques, 6.3, since batches may differ in size). What lag one
- * correlation is left between batches, where it is more than chance, widens it, by (1 + r) / (1 - r), as in Tafazzoli and Wilson's
- * Skart (2011). */
+ * correlation is left between batches, where it is more than chance, widens it, by (1 + r) / (1 -
+ * r), as in Tafazzoli and Wilson's Skart (2011). */
 #ifndef SIM_BASE_BATCH_MEANS_H
 #define SIM_BASE_BATCH_MEANS_H
 #include <stddef.h>
