@@ -143,7 +143,7 @@ typedef struct Metrics {
 #define RUN_BOOK(type, field, dimension) type field dimension;
 #include "sim/metrics.def"
   Tick first_arrival_at, last_finish_at; // -1: none
-  const PerfModel *reference;                             // NULL: no slowdowns
+  const PerfModel *reference;            // NULL: no slowdowns
   GoodputLimits good_limits;
   Window window;
   Tick last_arrival_at; // -1: none
