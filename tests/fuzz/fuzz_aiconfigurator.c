@@ -1,7 +1,7 @@
 /* Tables of AIConfigurator of any bytes: the first says which table ('0' the first of FILES), the
  * rest is the file, and the others are sound. Those of experts and of latent attention are for a
- * model that has both, its experts spread over two GPUs. What is refused has an entry, what is not has none;
- * what is composed has positive times. */
+ * model that has both, its experts spread over two GPUs. What is refused has an entry, what is not
+ * has none; what is composed has positive times. */
 #include "perfmodel/import/import.h"
 #include <assert.h>
 #include <math.h>
