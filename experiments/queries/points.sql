@@ -1,4 +1,4 @@
--- The points of each sweep: where they are on its axes, and what came out; of :sweep alone.
+-- The points of each sweep: where they are on its axes, and what came out, of :sweep alone.
 SELECT
   point.sweep_id AS sweep, point.point, /* axes of point */
   max(value) FILTER (WHERE metric.name = 'throughput_rps') AS throughput_rps,

@@ -1,4 +1,4 @@
--- What each pool of each run did; of :run alone.
+-- What each pool of each run did, of :run alone.
 SELECT
   pool.run_id AS run, /* axes of run */ pool.name, role, pool.machine, pool.count,
   round(utilization, 4) AS utilization,

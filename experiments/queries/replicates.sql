@@ -1,4 +1,4 @@
--- Runs that are equal but for seeds: each figure's mean and 95% interval; :figure is one (ttft_s).
+-- Runs that are equal but for seeds: each figure's mean and 95% interval, :figure is one (ttft_s).
 WITH alike AS (
   SELECT id, seed, tie_seed, epoch,
     (SELECT group_concat(key || '=' || value, char(10))

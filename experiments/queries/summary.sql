@@ -1,4 +1,4 @@
--- One row per run; :run is one of them.
+-- One row per run, or :run alone.
 SELECT
   run.id AS run,
   run.name AS config,
