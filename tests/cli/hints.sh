@@ -111,6 +111,10 @@ led 3 "log.csv:3:1: error: time goes back" 'sort: true' run good.yaml --set "$ow
 expect 0 "$tandem" run good.yaml --set "$own" --set workload.sort=true --set slo=null --format json
 prints '"requests": 2'
 says 'rows without a prompt or an output are left out: 1'
+sed '2d' log.csv >in_order.csv # the one that is left out comes last
+expect 0 "$tandem" run good.yaml --set "$own" --set workload.trace=in_order.csv --set slo=null \
+  --set workload.closed_loop='{clients: 1}'
+says 'rows without a prompt or an output are left out: 1'
 expect 0 "$tandem" trace - --columns arrival=ts,prompt=in,output=out --sort <log.csv
 prints 'ts (arrival), in (prompt), out (output); between semicolons'
 prints 'epoch_ms, a number of milliseconds; the first row is at 0, sorted'
