@@ -31,6 +31,8 @@ led 3 "--set:1:6: error: unknown limit 'ttft_p99'" "did you mean 'ttft.p99'?" \
   run good.yaml --set 'slo={ttft_p99: 1 s}'
 led 3 "'duration' wants a time such as '120 s', not '10m'" 'the units are s, ps, ns, us, ms, min' \
   run good.yaml --set workload.duration=10m
+led 3 "--set:1:10: error: 'rate' goes with 'trace' only" "it is 'arrivals.rate'" \
+  run good.yaml --set 'workload.rate=3 /s'
 rejects 3 "$tandem" run good.yaml --set model=llama3-70b --set slo=null
 says "--set:1:7: error: there are no times of"
 says "'perfmodel: roofline' needs no measurements"
