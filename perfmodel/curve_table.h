@@ -1,13 +1,14 @@
 /* Terms of two counts: a curve for each of some values of the first, its key, ascending. Between
  * two rows time is linear in the key, beyond the last by its difference to the one before, left of
- * the first its time holds. No row falls, none lies below the one before, and the last two do not
- * come closer, so that none beyond falls (table_rows.h).
+ * the first its time holds. No row lies below the one before, none but those of prefill falls, and
+ * the last two of the others do not come closer, so that none beyond falls (table_rows.h).
  *
  * Attention of decodes has rows over their number and curves over the context of all of them.
  * Attention of prefill has rows over the new tokens P and curves over the mean span 2A / P, what a
  * token attends to and what its chunk does with it, in SPAN_STEPS per token: at one span time grows
  * with P once the GPU is full, and until then it is that of the keys which are read one after the
- * other, whatever P is. Files have 2A in its place. */
+ * other, whatever P is. Short spans may take longer than long ones: they are more prompts. Files
+ * have 2A in its place. */
 #ifndef PERFMODEL_CURVE_TABLE_H
 #define PERFMODEL_CURVE_TABLE_H
 #include "perfmodel/pwl.h"

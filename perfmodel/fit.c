@@ -1,8 +1,10 @@
 /* A fit from end to end: which rows serve which terms, how many knots, the scores. */
 #include "perfmodel/fit.h"
+#include "perfmodel/fit_compose.h"
 #include "perfmodel/fit_task.h"
 #include <gsl/gsl_errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Scores ---- */
@@ -50,7 +52,7 @@ typedef struct Errors {
   FitErrors train, random, held_out, held_out_size;
 } Errors;
 
-static void score(const FitTask *task, Errors *errors, Arena *arena) {
+static void score(FitTask *task, Errors *errors, Arena *arena) {
   fit_task_score(task, &errors->held_out, &errors->held_out_size, &errors->random, arena);
 }
 
@@ -138,6 +140,15 @@ static int fit_operators(FitResult *self, FitRows *rows, Errors *errors, Arena *
                     self->group.model, self->group.gpu, (int)self->group.tensor_parallel_size);
 }
 
+/* Iterations that were not measured as such, by what operators held out make of them. */
+static void score_composed(FitResult *self, const Profile *profile, FitErrors *held_out) {
+  const char *factor = profile_fact(profile, "mixed_attention_factor");
+  fit_compose_score(self->points, self->n_points, factor ? strtod(factor, NULL) : 1,
+                    self->options.seed, held_out);
+  for (FitPart part = FIT_PREFILL; part <= FIT_ALL_ITERATIONS; part++)
+    self->parts[part].configurations = (int64_t)held_out->parts[part].n;
+}
+
 static void keep_rows(FitResult *self, const FitRows *rows) {
   self->left_out = rows->left_out;
   self->all_reduce = rows->all_reduce_source;
@@ -164,6 +175,7 @@ int fit_group(FitResult *self, const Profile *profile, const ProfileGroup *group
   keep_points(self, &iterations);
   keep_rows(self, &rows);
   count_parts(self);
+  if (iterations.n_points == 0) score_composed(self, profile, &errors.held_out);
   score_train(self, &errors.train);
   add_preset(self, iterations.n_points > 0);
   for (int part = 0; part < FIT_PARTS; part++) {

@@ -35,12 +35,12 @@ typedef struct FitScore {
 } FitScore;
 
 typedef struct FitPartScores {
-  int64_t rows, configurations;
-  double noise;           // how far replicates are from their median
-  FitScore train;         // of configurations, by the model that is kept
-  FitScore random;        // of rows, five random 80:20 splits: replicates fall on both sides
-  FitScore held_out;      // of configurations, each by a fit that never saw it
-  FitScore held_out_size; // likewise, by a fit that saw none with as many tokens or sequences
+  int64_t rows, configurations; // iterations without rows are composed (fit_compose.h)
+  double noise;                 // how far replicates are from their median
+  FitScore train;               // of configurations, by the model that is kept
+  FitScore random;              // of rows, five random 80:20 splits: replicates fall on both sides
+  FitScore held_out;            // of configurations, each by a fit that never saw it
+  FitScore held_out_size;       // likewise, by a fit that saw none with as many tokens or sequences
 } FitPartScores;
 
 typedef struct FitOptions {

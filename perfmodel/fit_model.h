@@ -62,8 +62,9 @@ typedef struct FitPoint {
   double seconds; // their median
   double spread;  // mean distance from it, relative; of a row alone, that of its samples if known
   int64_t rows;
-  double weight; // of its squared relative error; 0 is 1
-  double known;  // of its seconds: what terms that are fitted already take
+  double weight;   // of its squared relative error; 0 is 1
+  double known;    // of its seconds: what terms that are fitted already take
+  double held_out; // seconds by a fit that never saw it; NAN: there was nothing left to fit to
 } FitPoint;
 
 /* The key of a row of the term, and what its curve has its knots in. */

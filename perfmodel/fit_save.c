@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POINTS_OF_TABLES = 24 }; // that a file repeats
+enum { POINTS_OF_TABLES = 12 }; // that a file repeats
 
 /* ---- Text ---- */
 
@@ -78,16 +78,35 @@ static void round_curve(const FitCurve *curve, Tick least, Tick *ret_ticks) {
   }
 }
 
+/* Six digits: rows are compared to a fifty-thousandth (table_rows.h). */
+static void write_flow(FILE *out, int n, const int64_t *x, const double *seconds) {
+  fputs("knots: [", out);
+  for (int k = 0; k < n; k++)
+    fprintf(out, "%s[%lld, %.6g]", k > 0 ? ", " : "", (long long)x[k], seconds[k]);
+  fputs("]", out);
+}
+
+/* In one line where terms follow tables. */
 static void write_curve(FILE *out, const char *key, const char *unit, const FitCurve *curve,
-                        Tick least) {
+                        Tick least, bool tables) {
   Tick ticks[FIT_KNOTS_MAX];
   round_curve(curve, least, ticks);
   if (curve->n_knots == 0 || ticks[curve->n_knots - 1] == 0) {
     fprintf(out, "%s: none\n", key);
     return;
   }
-  fprintf(out, "%s:\n  measured: [%lld, %lld]\n  knots: # [%s, seconds]\n", key,
-          (long long)curve->low, (long long)curve->high, unit);
+  fprintf(out, "%s:\n  measured: [%lld, %lld]\n", key, (long long)curve->low,
+          (long long)curve->high);
+  if (tables && curve->x[curve->n_knots - 1] <= PWL_RUN_MAX) {
+    double seconds[FIT_KNOTS_MAX];
+    for (int k = 0; k < curve->n_knots; k++)
+      seconds[k] = tick_seconds(ticks[k]);
+    fputs("  ", out);
+    write_flow(out, curve->n_knots, curve->x, seconds);
+    fprintf(out, " # [%s, seconds]\n", unit);
+    return;
+  }
+  fprintf(out, "  knots: # [%s, seconds]\n", unit);
   write_knots(out, "    ", curve->n_knots, curve->x, ticks);
 }
 
@@ -136,17 +155,6 @@ static void write_shared_rows(FILE *out, const FitResult *self, const FitCurve *
 
 /* ---- Tables ---- */
 
-/* Eight digits: rows are compared to a millionth. No time falls by what rounding leaves. */
-static void write_flow(FILE *out, int n, const int64_t *x, const double *seconds) {
-  double most = 0;
-  fputs("knots: [", out);
-  for (int k = 0; k < n; k++) {
-    most = fmax(most, seconds[k]);
-    fprintf(out, "%s[%lld, %.8g]", k > 0 ? ", " : "", (long long)x[k], most);
-  }
-  fputs("]", out);
-}
-
 /* A row to a line. Those of prefill are over spans here, and over 2A in the file. */
 static void write_table(FILE *out, const char *term, const char *unit, const char *key,
                         const FitTable *table, bool spans) {
@@ -172,7 +180,7 @@ static void write_table(FILE *out, const char *term, const char *unit, const cha
 static void write_prefill(FILE *out, const FitResult *self) {
   if (self->model.prefill.n_rows == 0)
     write_curve(out, "prefill_attention", "sum of new * (2 * past + new)",
-                &self->model.curves[PROFILE_PREFILL_ATTENTION], 0);
+                &self->model.curves[PROFILE_PREFILL_ATTENTION], 0, self->tables);
   else
     write_table(out, "prefill_attention", "sum of new * (2 * past + new)", "tokens",
                 &self->model.prefill, true);
@@ -219,7 +227,7 @@ static void write_scores(FILE *out, const FitResult *self) {
   fputs("  # Relative errors in percent: [mean, 95th percentile, worst].\n  scores:\n", out);
   for (int part = 0; part < FIT_PARTS; part++) {
     const FitPartScores *scores = &self->parts[part];
-    if (scores->rows == 0) continue;
+    if (scores->configurations == 0) continue;
     fprintf(out, "    %s: {rows: %lld, configurations: %lld, noise: %.2f",
             fit_part_name((FitPart)part), (long long)scores->rows,
             (long long)scores->configurations, 100 * scores->noise);
@@ -246,7 +254,10 @@ static void write_points(FILE *out, const FitResult *self) {
             (long long)batch->prefill_tokens, (long long)batch->prefill_area2,
             (long long)batch->decode_seqs, (long long)batch->context_tokens,
             (long long)batch->logit_seqs);
-    write_seconds(out, tick_from_seconds(point->seconds));
+    if (self->tables)
+      fprintf(out, "%.6g", point->seconds);
+    else
+      write_seconds(out, tick_from_seconds(point->seconds));
     fputs("]\n", out);
   }
 }
@@ -347,11 +358,11 @@ static void write_model(FILE *out, const FitResult *self, const Profile *profile
   fputs("overhead: ", out);
   write_seconds(out, tick_from_seconds(self->model.overhead));
   fputs(" s\n", out);
-  write_curve(out, "linear", "tokens of the iteration", &curves[PROFILE_LINEAR], 1);
+  write_curve(out, "linear", "tokens of the iteration", &curves[PROFILE_LINEAR], 1, self->tables);
   write_prefill(out, self);
   write_decode(out, self, profile->arena);
   write_mixed(out, self, profile);
-  write_curve(out, "head", "sequences that need logits", &curves[PROFILE_HEAD], 0);
+  write_curve(out, "head", "sequences that need logits", &curves[PROFILE_HEAD], 0, self->tables);
   write_record(out, self, profile);
 }
 

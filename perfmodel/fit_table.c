@@ -1,5 +1,6 @@
 /* Grids of times: collected, made to rise, thinned, and written as knots. */
 #include "perfmodel/fit_table.h"
+#include "perfmodel/fit_cells.h"
 #include "perfmodel/table_rows.h"
 #include "sim/base/sort.h"
 #include <math.h>
@@ -16,7 +17,10 @@ enum {
 static const double TABLE_APART = 1.04; // x of rows that are nearer become one
 /* What is left out may be missed by so much: curves of one variable are most of an iteration, and
  * attention of both depends on more than its table. */
-static const double CURVE_TOLERANCE = 0.003, TABLE_TOLERANCE = 0.025, MIXED_TOLERANCE = 0.06;
+static const double LINEAR_TOLERANCE = 0.003, HEAD_TOLERANCE = 0.01, TABLE_TOLERANCE = 0.025,
+                    MIXED_TOLERANCE = 0.06;
+/* A row of a table has no knots of its own where lines are so near. */
+static const double ROW_TOLERANCE = 0.005;
 
 bool fit_is_table(const FitPoint *points, int n_points) {
   for (int i = 0; i < n_points; i++)
@@ -26,31 +30,26 @@ bool fit_is_table(const FitPoint *points, int n_points) {
 
 /* ---- Samples ---- */
 
-typedef struct Sample {
-  int64_t key, x;
-  double y, weight;
-} Sample;
-
 static int compare_samples(const void *a, const void *b) {
-  const Sample *s = a, *t = b;
+  const FitSample *s = a, *t = b;
   const int64_t pairs[][2] = {{s->key, t->key}, {s->x, t->x}};
   const int order = compare_pairs(pairs, 2);
   return order ? order : (s->y > t->y) - (s->y < t->y);
 }
 
 /* Sorted, with the weighted mean where several are at one place. Returns how many. */
-static int collect(FitTerm term, const FitPoint *points, int n_points, Sample *ret_samples) {
+static int collect(FitTerm term, const FitPoint *points, int n_points, FitSample *ret_samples) {
   for (int i = 0; i < n_points; i++) {
     const FitPoint *point = &points[i];
     ret_samples[i] =
-        (Sample){fit_key(term, &point->batch), fit_row_x(term, &point->batch),
-                 fmax(0, point->seconds - point->known), 1 / (point->seconds * point->seconds)};
+        (FitSample){fit_key(term, &point->batch), fit_row_x(term, &point->batch),
+                    fmax(0, point->seconds - point->known), 1 / (point->seconds * point->seconds)};
   }
   qsort(ret_samples, (size_t)n_points, sizeof *ret_samples, compare_samples);
   int n = 0;
   for (int i = 0; i < n_points; i++) {
-    Sample *last = n > 0 ? &ret_samples[n - 1] : NULL;
-    const Sample *next = &ret_samples[i];
+    FitSample *last = n > 0 ? &ret_samples[n - 1] : NULL;
+    const FitSample *next = &ret_samples[i];
     if (!last || last->key != next->key || last->x != next->x) {
       ret_samples[n++] = *next;
       continue;
@@ -62,29 +61,28 @@ static int collect(FitTerm term, const FitPoint *points, int n_points, Sample *r
   return n;
 }
 
-/* Rows of samples; those with less than a quarter of the longest one's are left out, and of more
- * than KEYS_MAX every some. */
-typedef struct Span {
-  const Sample *first;
-  int n;
-} Span;
-
-static int find_rows(const Sample *samples, int n, Span *ret_rows) {
-  int most = 0, rows = 0, kept = 0;
-  for (int pass = 0; pass < 2; pass++) {
-    const int least = most / 4 > 2 ? most / 4 : 2;
-    rows = 0;
-    for (int first = 0, end = 0; first < n; first = end) {
-      while (end < n && samples[end].key == samples[first].key)
-        end++;
-      if (pass == 0 && end - first > most) most = end - first;
-      if (pass == 1 && end - first >= least)
-        ret_rows[rows++] = (Span){&samples[first], end - first};
-    }
+/* The samples of each key. Returns how many keys there are. */
+static int find_rows(const FitSample *samples, int n, FitSpan *ret_rows) {
+  int rows = 0;
+  for (int first = 0, end = 0; first < n; first = end) {
+    while (end < n && samples[end].key == samples[first].key)
+      end++;
+    ret_rows[rows++] = (FitSpan){&samples[first], end - first};
   }
-  if (rows <= KEYS_MAX) return rows;
+  return rows;
+}
+
+/* The rows of the grid: without those that have less than a quarter of the longest one's samples,
+ * and of more than KEYS_MAX every some. Returns how many; `ret_kept` has room for all. */
+static int keep_rows(const FitSpan *rows, int n_rows, int *ret_kept) {
+  int least = 0, n = 0, kept = 0;
+  for (int r = 0; r < n_rows; r++)
+    if (rows[r].n / 4 > least) least = rows[r].n / 4;
+  for (int r = 0; r < n_rows; r++)
+    if (rows[r].n >= least && rows[r].n >= 2) ret_kept[n++] = r;
+  if (n <= KEYS_MAX) return n;
   for (; kept < KEYS_MAX; kept++)
-    ret_rows[kept] = ret_rows[(int64_t)kept * (rows - 1) / (KEYS_MAX - 1)];
+    ret_kept[kept] = ret_kept[(int64_t)kept * (n - 1) / (KEYS_MAX - 1)];
   return kept;
 }
 
@@ -93,20 +91,21 @@ static int find_rows(const Sample *samples, int n, Span *ret_rows) {
 typedef struct Grid {
   int n_rows, n; // n: x
   int64_t *keys, *x;
+  bool may_fall;       // along rows
   double *y;           // [n_rows][n]
-  bool *measured;      // [n_rows][n]: within the range of the row
+  bool *known;         // [n_rows][n]: measured, or between cells that were
   int64_t *low, *high; // of each row
   double *weight;      // [n_rows][n]
 } Grid;
 
 /* All x, neighbours within a share of one another as the first of them. */
-static int64_t *candidates_of(const Span *rows, int n_rows, int n_samples, double apart, int *ret_n,
-                              Arena *arena) {
+static int64_t *candidates_of(const FitSpan *rows, const int *kept, int n_kept, int n_samples,
+                              double apart, int *ret_n, Arena *arena) {
   int64_t *x = ARENA_ARRAY(arena, int64_t, n_samples + 1);
   size_t n = 0;
-  for (int r = 0; r < n_rows; r++)
-    for (int i = 0; i < rows[r].n; i++)
-      x[n++] = rows[r].first[i].x;
+  for (int r = 0; r < n_kept; r++)
+    for (int i = 0; i < rows[kept[r]].n; i++)
+      x[n++] = rows[kept[r]].first[i].x;
   n = sort_distinct(x, n);
   for (bool first = apart > 1; first || n > CANDIDATES; apart *= 1.02, first = false) {
     size_t kept = 1;
@@ -118,53 +117,33 @@ static int64_t *candidates_of(const Span *rows, int n_rows, int n_samples, doubl
   return x;
 }
 
-/* Between samples their line; behind them the line of the last quarter of the range, at least two
- * samples. Before them attention of prefill goes on as the first line does: prompts that are short
- * against the tokens of the row are many. Other rows hold. */
-static double row_value(const Span *row, int64_t x, bool extend_left) {
-  const Sample *s = row->first;
-  int a = 0, b = row->n - 1;
-  if (x <= s[0].x && !extend_left) return s[0].y;
-  if (x < s[0].x) {
-    for (b = 1; b + 1 < row->n && s[b].x < 2 * s[0].x; b++)
-      ;
-  } else if (x > s[b].x) {
-    for (a = b - 1; a > 0 && 4 * s[a].x > 3 * s[b].x; a--)
-      ;
-  } else {
-    for (; a + 2 < row->n && s[a + 1].x < x; a++)
-      ;
-    b = a + 1;
-  }
-  const double slope = (s[b].y - s[a].y) / (double)(s[b].x - s[a].x);
-  const Sample *from = x > s[row->n - 1].x ? &s[b] : &s[a];
-  return fmax(0, from->y + fmax(0, slope) * (double)(x - from->x));
-}
-
-static Grid grid_new(const Span *rows, int n_rows, int n_samples, FitTerm term, Arena *arena) {
-  Grid grid = {.n_rows = n_rows};
-  const bool extend_left = term == FIT_PREFILL_ATTENTION;
+static Grid grid_new(const FitSpan *rows, int n_rows, int n_samples, FitTerm term, Arena *arena) {
+  const bool prefill = term == FIT_PREFILL_ATTENTION;
   const double apart = term == FIT_LINEAR || term == FIT_HEAD ? 1 : TABLE_APART;
-  grid.x = candidates_of(rows, n_rows, n_samples, apart, &grid.n, arena);
-  const int cells = n_rows * grid.n;
-  grid.keys = ARENA_ARRAY(arena, int64_t, n_rows);
-  grid.low = ARENA_ARRAY(arena, int64_t, n_rows);
-  grid.high = ARENA_ARRAY(arena, int64_t, n_rows);
+  int *kept = ARENA_ARRAY(arena, int, n_rows + 1);
+  Grid grid = {.n_rows = keep_rows(rows, n_rows, kept), .may_fall = prefill};
+  if (grid.n_rows == 0) return grid;
+  grid.x = candidates_of(rows, kept, grid.n_rows, n_samples, apart, &grid.n, arena);
+  const int cells = grid.n_rows * grid.n;
+  grid.keys = ARENA_ARRAY(arena, int64_t, grid.n_rows);
+  grid.low = ARENA_ARRAY(arena, int64_t, grid.n_rows);
+  grid.high = ARENA_ARRAY(arena, int64_t, grid.n_rows);
   grid.y = ARENA_ARRAY(arena, double, cells);
   grid.weight = ARENA_ARRAY(arena, double, cells);
-  grid.measured = ARENA_ARRAY(arena, bool, cells);
+  grid.known = ARENA_ARRAY(arena, bool, cells);
   double least = INFINITY; // no row takes less than the fastest of all
-  for (int r = 0; r < n_rows; r++)
-    least = fmin(least, rows[r].first->y);
+  for (int r = 0; r < grid.n_rows; r++)
+    least = fmin(least, rows[kept[r]].first->y);
   for (int i = 0; i < cells; i++) {
-    const Span *row = &rows[i / grid.n];
-    const int64_t x = grid.x[i % grid.n];
-    grid.keys[i / grid.n] = row->first->key;
-    grid.low[i / grid.n] = row->first->x;
-    grid.high[i / grid.n] = row->first[row->n - 1].x;
-    grid.y[i] = fmax(least, row_value(row, x, extend_left));
-    grid.measured[i] = x >= row->first->x && x <= row->first[row->n - 1].x;
-    grid.weight[i] = (grid.measured[i] ? 1 : 1e-3) / fmax(1e-18, grid.y[i] * grid.y[i]);
+    const int r = i / grid.n;
+    const FitSpan *row = &rows[kept[r]];
+    const FitCell cell = fit_cell(rows, n_rows, kept[r], grid.x[i % grid.n], prefill);
+    grid.keys[r] = row->first->key;
+    grid.low[r] = row->first->x;
+    grid.high[r] = row->first[row->n - 1].x;
+    grid.y[i] = fmax(least, cell.y);
+    grid.known[i] = cell.known;
+    grid.weight[i] = (cell.known ? 1 : 1e-3) / fmax(1e-18, grid.y[i] * grid.y[i]);
   }
   return grid;
 }
@@ -189,9 +168,9 @@ static void pool(double *y, const double *weight, int n, int step) {
       y[i * step] = mean[b];
 }
 
-/* The last row rises at least as the one before does. */
+/* The last row rises at least as the one before does, where rows must rise. */
 static void pool_last(Grid *self, Arena *arena) {
-  if (self->n_rows < 2) return;
+  if (self->n_rows < 2 || self->may_fall) return;
   double *last = &self->y[(self->n_rows - 1) * self->n], *before = last - self->n;
   double *more = ARENA_ARRAY(arena, double, self->n);
   for (int k = 0; k < self->n; k++)
@@ -203,7 +182,7 @@ static void pool_last(Grid *self, Arena *arena) {
 
 static void make_rise(Grid *self, Arena *arena) {
   for (int pass = 0; pass < PASSES; pass++) {
-    for (int r = 0; r < self->n_rows; r++)
+    for (int r = 0; r < self->n_rows && !self->may_fall; r++)
       pool(&self->y[r * self->n], &self->weight[r * self->n], self->n, 1);
     for (int k = 0; k < self->n; k++)
       pool(&self->y[k], &self->weight[k], self->n_rows, self->n);
@@ -224,7 +203,7 @@ static double row_cost(const Grid *self, const int *kept, int at) {
       (double)(self->keys[r] - self->keys[a]) / (double)(self->keys[b] - self->keys[a]);
   double most = 0;
   for (int k = 0; k < self->n; k++)
-    if (self->measured[r * self->n + k])
+    if (self->known[r * self->n + k])
       most = fmax(most, off(self->y[r * self->n + k], self->y[a * self->n + k],
                             self->y[b * self->n + k], share));
   return most;
@@ -237,7 +216,7 @@ static double x_cost(const Grid *self, const int *kept, int at) {
   for (int k = a + 1; k < b; k++) {
     const double share = (double)(self->x[k] - self->x[a]) / (double)(self->x[b] - self->x[a]);
     for (int r = 0; r < self->n_rows; r++)
-      if (self->measured[r * self->n + k])
+      if (self->known[r * self->n + k])
         most = fmax(most, off(self->y[r * self->n + k], self->y[r * self->n + a],
                               self->y[r * self->n + b], share));
   }
@@ -277,7 +256,7 @@ static void keep(Grid *self, const int *rows, int n_rows, const int *x, int n) {
       const int from = rows[r] * self->n + x[k], to = r * n + k;
       self->y[to] = self->y[from];
       self->weight[to] = self->weight[from];
-      self->measured[to] = self->measured[from];
+      self->known[to] = self->known[from];
     }
   }
   for (int k = 0; k < n; k++)
@@ -296,6 +275,29 @@ static void thin_grid(Grid *self, double tolerance, int x_most) {
   keep(self, all, self->n_rows, x, n);
 }
 
+/* Puts a row on the line from x[a] to x[b], unless that misses more than the tolerance. */
+static bool straighten_between(double *y, const int64_t *x, int a, int b) {
+  for (int pass = 0; pass < 2; pass++)
+    for (int k = a + 1; k < b; k++) {
+      const double share = (double)(x[k] - x[a]) / (double)(x[b] - x[a]);
+      if (pass == 1)
+        y[k] = y[a] + share * (y[b] - y[a]);
+      else if (off(y[k], y[a], y[b], share) > ROW_TOLERANCE)
+        return false;
+    }
+  return true;
+}
+
+/* Each row on as long lines as are near enough. The last one stays, for it goes on. */
+static void straighten(Grid *self) {
+  for (int r = 0; r < self->n_rows; r++)
+    for (int a = 0, b; a + 2 < self->n - 1; a = b) {
+      double *y = &self->y[r * self->n];
+      for (b = self->n - 2; b > a + 1 && !straighten_between(y, self->x, a, b); b--)
+        ;
+    }
+}
+
 /* ---- Curves ---- */
 
 /* The rules of tables to the tick, as they are loaded (table_rows.h). */
@@ -308,7 +310,8 @@ static void settle(Grid *self, Arena *arena) {
       knots[k] = (PwlKnot){self->x[k], self->y[r * self->n + k]};
     rows[r] = (RowKnots){knots, self->n};
   }
-  if (!table_rows_init(&all, rows, self->n_rows, arena)) return; // never: few of both
+  if (!table_rows_init(&all, rows, self->n_rows, self->may_fall, arena))
+    return; // never: few of both
   table_rows_settle(&all);
   memcpy(self->y, all.seconds, (size_t)(self->n_rows * self->n) * sizeof *self->y);
 }
@@ -343,17 +346,19 @@ bool fit_table_build(FitModel *self, FitTerm term, const FitPoint *points, int n
                      Arena *arena) {
   *self = (FitModel){0};
   FitTable *table = table_of(self, term);
-  Sample *samples = ARENA_ARRAY(arena, Sample, n_points + 1);
-  Span *rows = ARENA_ARRAY(arena, Span, n_points + 1);
+  FitSample *samples = ARENA_ARRAY(arena, FitSample, n_points + 1);
+  FitSpan *rows = ARENA_ARRAY(arena, FitSpan, n_points + 1);
   const int n = collect(term, points, n_points, samples), n_rows = find_rows(samples, n, rows);
-  if (n_rows < (table ? 2 : 1)) return false;
   Grid grid = grid_new(rows, n_rows, n, term, arena);
+  if (grid.n_rows < (table ? 2 : 1)) return false;
   make_rise(&grid, arena);
-  const double tolerance = !table                        ? CURVE_TOLERANCE
+  const double tolerance = term == FIT_LINEAR            ? LINEAR_TOLERANCE
+                           : term == FIT_HEAD            ? HEAD_TOLERANCE
                            : term == FIT_MIXED_ATTENTION ? MIXED_TOLERANCE
                                                          : TABLE_TOLERANCE;
   thin_grid(&grid, tolerance, table ? GRID_MAX : FIT_KNOTS_MAX);
   make_rise(&grid, arena);
+  if (table) straighten(&grid);
   settle(&grid, arena);
   if (!table) {
     curve_of_row(&grid, 0, &self->curves[term]);

@@ -1,10 +1,11 @@
 /* Terms of tables: measured on a grid, each point once, without noise.
  *
  * The fact `grid` of a profile says so. Such tables are followed, not searched: a row for each key
- * that has enough points, all rows on one grid of x, times made to rise as physics demands by
- * pooling what does not (pool adjacent violators, by weights of relative errors), and then the rows
- * and knots left out that the others say within a tolerance. What is held out is predicted by the
- * same done without it, so a table of thousands of points takes a fraction of a second. */
+ * that has enough points, all rows on one grid of x, its cells by lines between samples
+ * (fit_cells.h), times made to rise as physics demands by pooling what does not (pool adjacent
+ * violators, by weights of relative errors), and then the rows and knots left out that the others
+ * say within a tolerance. What is held out is predicted by the same done without it, so a table of
+ * thousands of points takes a fraction of a second. */
 #ifndef PERFMODEL_FIT_TABLE_H
 #define PERFMODEL_FIT_TABLE_H
 #include "perfmodel/fit_model.h"

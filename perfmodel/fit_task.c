@@ -212,9 +212,9 @@ void fit_task_choose(FitTask *self, Arena *arena) {
 
 /* ---- Scores ---- */
 
-static void score_held_out(const FitTask *self, bool by_work, FitErrors *errors, Arena *arena) {
+static void score_held_out(const FitTask *self, bool by_work, double *seconds, FitErrors *errors,
+                           Arena *arena) {
   int *folds = ARENA_ARRAY(arena, int, self->n_points);
-  double *seconds = ARENA_ARRAY(arena, double, self->n_points);
   int n_folds = make_folds(self, by_work, folds, arena);
   predict_held_out(self, folds, n_folds, seconds);
   for (int i = 0; i < self->n_points; i++)
@@ -250,9 +250,12 @@ static void score_random(const FitTask *self, FitErrors *errors, Arena *arena) {
   }
 }
 
-void fit_task_score(const FitTask *self, FitErrors *held_out, FitErrors *held_out_size,
-                    FitErrors *random, Arena *arena) {
-  score_held_out(self, false, held_out, arena);
-  score_held_out(self, true, held_out_size, arena);
+void fit_task_score(FitTask *self, FitErrors *held_out, FitErrors *held_out_size, FitErrors *random,
+                    Arena *arena) {
+  double *seconds = ARENA_ARRAY(arena, double, self->n_points + 1);
+  score_held_out(self, true, seconds, held_out_size, arena);
+  score_held_out(self, false, seconds, held_out, arena);
+  for (int i = 0; i < self->n_points; i++)
+    self->points[i].held_out = seconds[i];
   score_random(self, random, arena);
 }

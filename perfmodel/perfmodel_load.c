@@ -97,7 +97,7 @@ static const OptionSpec TABLE_SPECS[] = {
     {0}};
 
 /* What the rows of a table are of; `spans`: their curves are over 2A in the file, and over the mean
- * span once loaded. */
+ * span once loaded, and may fall (table_rows.h). */
 typedef struct TableKind {
   const char *keys, *x;
   bool spans;
@@ -130,8 +130,8 @@ static int pair_expect(const Loader *self, const Node *node, const char *what) {
   return diag_error(self->diag, node->at, "expected %s", what);
 }
 
-static int knot_load(const Loader *self, const Node *node, int64_t run_max, const PwlKnot *before,
-                     PwlKnot *knot) {
+static int knot_load(const Loader *self, const Node *node, int64_t run_max, bool may_fall,
+                     const PwlKnot *before, PwlKnot *knot) {
   if (pair_expect(self, node, "a knot '[x, seconds]'")) return -1;
   if (option_bind_one(&X_SPEC, node->first, &knot->x, self->diag) ||
       option_bind_one(&SECONDS_SPEC, node->first->next, &knot->seconds, self->diag))
@@ -142,19 +142,23 @@ static int knot_load(const Loader *self, const Node *node, int64_t run_max, cons
   if (knot->x - (before ? before->x : 0) > run_max)
     return diag_error(self->diag, node->first->at, "knots must be at most %lld apart",
                       (long long)run_max);
-  if (before && self->physical && knot->seconds < before->seconds)
+  if (before && !may_fall && knot->seconds < before->seconds)
     return diag_error(self->diag, node->first->next->at, "seconds must not fall: %g follows %g",
                       knot->seconds, before->seconds);
   return 0;
 }
 
-static int knots_load(const Loader *self, const Node *list, int64_t run_max, RowKnots *ret_knots) {
+/* The last knot of rows that may fall must not. */
+static int knots_load(const Loader *self, const Node *list, int64_t run_max, bool spans,
+                      RowKnots *ret_knots) {
   if (list->kind != NODE_LIST || list->n_children == 0)
     return diag_error(self->diag, list->at, "expected a list of knots '[x, seconds]'");
   PwlKnot *knots = ARENA_ARRAY(self->arena, PwlKnot, list->n_children);
   int n = 0, status = 0;
   for (const Node *node = list->first; node; node = node->next, n++)
-    if (knot_load(self, node, run_max, n > 0 ? &knots[n - 1] : NULL, &knots[n])) status = -1;
+    if (knot_load(self, node, run_max, !self->physical || (spans && node->next),
+                  n > 0 ? &knots[n - 1] : NULL, &knots[n]))
+      status = -1;
   *ret_knots = (RowKnots){knots, n};
   return status;
 }
@@ -176,7 +180,7 @@ static int curve_load(const Loader *self, const OptionSpec *specs, bool spans, c
                       CurveFile *file, RowKnots *ret_knots, Pwl *ret_curve) {
   if (option_bind(specs, node, NULL, node->at, file, self->diag)) return -1;
   const int64_t run_max = spans ? PWL_RUN_MAX / SPAN_STEPS * file->key : PWL_RUN_MAX;
-  if (knots_load(self, file->knots, run_max, ret_knots)) return -1;
+  if (knots_load(self, file->knots, run_max, spans, ret_knots)) return -1;
   *ret_curve = (Pwl){.low = ret_knots->knots[0].x, .high = ret_knots->knots[ret_knots->n - 1].x};
   return measured_load(self, file->measured, &ret_curve->low, &ret_curve->high);
 }
@@ -222,7 +226,7 @@ static int rows_compile(const Loader *self, const TableKind *kind, const Node *l
                         const RowKnots *said, CurveRow *rows, int n_rows) {
   TableRows all;
   int status = 0, r = 0;
-  if (!table_rows_init(&all, said, n_rows, self->arena))
+  if (!table_rows_init(&all, said, n_rows, kind->spans, self->arena))
     return diag_error(self->diag, list->at, "the rows have too many knots in all");
   for (const Node *node = list->first; node; node = node->next, r++)
     status |= row_check(self, kind, &all, rows, r, node);

@@ -15,7 +15,8 @@ static double row_at(const RowKnots *row, int64_t x) {
   return fmin(knots[i].seconds + share * rise, tick_seconds(PWL_TICKS_MAX));
 }
 
-bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, Arena *arena) {
+bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, bool may_fall,
+                     Arena *arena) {
   size_t n = 0;
   for (int r = 0; r < n_rows; r++)
     n += (size_t)rows[r].n;
@@ -26,7 +27,11 @@ bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, Arena *a
       x[n++] = rows[r].knots[k].x;
   n = sort_distinct(x, n);
   if (n * (size_t)n_rows > TABLE_ROWS_MAX) return false;
-  *self = (TableRows){n_rows, (int)n, x, ARENA_ARRAY(arena, Tick, n * (size_t)n_rows),
+  *self = (TableRows){n_rows,
+                      (int)n,
+                      may_fall,
+                      x,
+                      ARENA_ARRAY(arena, Tick, n * (size_t)n_rows),
                       ARENA_ARRAY(arena, double, n *(size_t)n_rows)};
   for (int i = 0; i < n_rows * self->n; i++) {
     self->seconds[i] = row_at(&rows[i / self->n], x[i % self->n]);
@@ -35,16 +40,23 @@ bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, Arena *a
   return true;
 }
 
+enum { SLACK_SHARE = 50000 }; // digits of files, and what solvers leave
+
 /* Whether the row must rise as the one before does, up to this knot. */
 static bool must_be_as_steep(const TableRows *self, int row, int knot) {
-  return row > 0 && knot > 0 && (knot + 1 == self->n || row + 1 == self->n_rows);
+  const bool is_last = row + 1 == self->n_rows && !self->may_fall;
+  return row > 0 && knot > 0 && (knot + 1 == self->n || is_last);
+}
+
+static bool must_rise(const TableRows *self, int knot) {
+  return knot > 0 && (knot + 1 == self->n || !self->may_fall);
 }
 
 TableFault table_rows_fault(const TableRows *self, int row, int64_t *ret_x) {
   const Tick *ticks = &self->ticks[row * self->n], *before = ticks - self->n;
   TableFault fault = TABLE_SOUND;
   for (int k = self->n - 1; k >= 0 && row > 0; k--) {
-    const Tick slack = 2 + ticks[k] / 1000000; // four knots are half a tick off each
+    const Tick slack = 2 + ticks[k] / SLACK_SHARE; // four knots are half a tick off each
     const bool at_the_end = k + 1 == self->n, falls = ticks[k] < before[k] - slack;
     const bool nears = must_be_as_steep(self, row, k) &&
                        ticks[k] - ticks[k - 1] < before[k] - before[k - 1] - slack;
@@ -60,7 +72,7 @@ void table_rows_settle(TableRows *self) {
     const int row = i / self->n, k = i % self->n;
     const Tick *at = &self->ticks[i], *before = row > 0 ? at - self->n : NULL;
     Tick least = before ? *before : 0;
-    if (k > 0 && at[-1] > least) least = at[-1];
+    if (must_rise(self, k) && at[-1] > least) least = at[-1];
     if (must_be_as_steep(self, row, k) && at[-1] + before[0] - before[-1] > least)
       least = at[-1] + before[0] - before[-1];
     if (*at >= least) continue;

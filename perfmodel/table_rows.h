@@ -6,8 +6,11 @@
  *   the last row is nowhere flatter than the one before: rows beyond go on by the difference of
  *   the two, and must not fall either.
  *
+ * Rows of prefill may fall, but not behind all knots: as many tokens in shorter prompts are more
+ * prompts, each of which takes whole tiles of its queries. The last rule is not asked of them.
+ *
  * A fit demands them as it solves (fit_model.c) and loads what it writes. To break one by more than
- * rounding and solvers do, a millionth of the time, is an error of the file. */
+ * rounding and solvers do, a fifty-thousandth of the time, is an error of the file. */
 #ifndef PERFMODEL_TABLE_ROWS_H
 #define PERFMODEL_TABLE_ROWS_H
 #include "perfmodel/curve_table.h"
@@ -20,6 +23,7 @@ typedef struct RowKnots {
 
 typedef struct TableRows {
   int n_rows, n;
+  bool may_fall;
   int64_t *x;      // [n], ascending
   Tick *ticks;     // [n_rows][n]
   double *seconds; // [n_rows][n], as said where no rule changed them
@@ -34,8 +38,9 @@ typedef enum TableFault {
 } TableFault;
 
 /* False if there are too many numbers. */
-bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, Arena *arena);
-/* The first rule that a row breaks by more than a millionth, and where. */
+bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, bool may_fall,
+                     Arena *arena);
+/* The first rule that a row breaks by more than that, and where. */
 TableFault table_rows_fault(const TableRows *self, int row, int64_t *ret_x);
 /* Raises times until all rules are kept. */
 void table_rows_settle(TableRows *self);

@@ -81,8 +81,9 @@ static void book_until(const Engine *self, RequestIx ix, Tick at) {
   const Tick reshards = reshards_of(self, request);
   Tick left = at - parts->since;
   assert(left >= 0 && !parts->decodes);
-  take(&parts->booked, request->first_token_at < 0 ? CAUSE_prefill_reshard : CAUSE_reshard,
-       reshards - parts->reshards, &left);
+  if (parts->cause != CAUSE_front) // before that it had no group
+    take(&parts->booked, request->first_token_at < 0 ? CAUSE_prefill_reshard : CAUSE_reshard,
+         reshards - parts->reshards, &left);
   if (parts->cause == CAUSE_link_wait) take(&parts->booked, CAUSE_transfer, parts->wire, &left);
   parts->booked.of[parts->cause] += left;
   parts->since = at;
@@ -104,7 +105,7 @@ void parts_enter(Engine *self, RequestIx ix, RequestState to) {
   RequestParts *parts = &self->parts[ix];
   const Cause cause = (Cause)request_states[to].causes[request->first_token_at >= 0];
   if (parts->decodes) return; // preempted in a step that is not over: it leaves with that
-  if (parts->since < self->now) book(self, ix);
+  book(self, ix);
   if (cause == CAUSES) return;
   const bool between = cause == CAUSE_prefill_queue && request->prefilled_tokens > 0;
   parts->cause = between ? CAUSE_prefill_wait : cause;

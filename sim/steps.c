@@ -232,6 +232,14 @@ static void end_item(Engine *self, Machine *machine, const ScheduledItem *item) 
   life_decode_began(self, machine, request);
 }
 
+/* The chunk of one that has given up is over, too. */
+static void end_lost_chunk(Engine *self, const Machine *machine, RequestIx ix) {
+  const Step *step = machine->scheduler->current;
+  for (size_t i = 0; i < step->n_items; i++)
+    if (step->items[i].request == ix && step->items[i].kind == STEP_CHUNK)
+      end_parts(self, machine, &step->items[i], true);
+}
+
 /* Their tokens of the step are for nobody. */
 static void end_given_up(Engine *self, Machine *machine) {
   Scheduler *scheduler = machine->scheduler;
@@ -239,6 +247,7 @@ static void end_given_up(Engine *self, Machine *machine) {
   for (; scheduler->n_leaving > 0; ix = next) {
     next = self->requests.slots[ix].next;
     if (!self->requests.slots[ix].gives_up) continue;
+    if (self->keeps_parts) end_lost_chunk(self, machine, ix);
     engine_abandon_transfer(self, ix);
     life_cancelled(self, ix, 0);
     scheduler->n_leaving--;

@@ -171,7 +171,7 @@ static void put_score(Rows *rows, const FitResult *result, FitPart part, const c
   const FitPartScores *scores = &result->parts[part];
   const ProfileGroup *group = &result->group;
   char at[96];
-  if (isnan(score->mape) || scores->rows == 0) return;
+  if (isnan(score->mape) || scores->configurations == 0) return;
   format_batch(&score->worst_batch, at, sizeof at);
 #define PERCENT(key, heading, share)                                                               \
   CELL_OF_NUMBER(key, 100 * (share)), .format = "%.4f", .show = "%.2f", COLUMN(heading, 7)

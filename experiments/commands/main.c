@@ -15,11 +15,23 @@ static const Command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
+/* A command and the second words that it may have: "import [vllm-bench]". Those stand before it. */
+static void print_command(int i, int first) {
+  enum { WIDTH = 19 };
+  int column = printf("  %s", commands[i]->name) - 2;
+  for (int k = first; k < i; k++)
+    column += printf(" [%s]", strchr(commands[k]->name, ' ') + 1);
+  printf("%*s  %s\n", WIDTH > column ? WIDTH - column : 0, "", commands[i]->help);
+}
+
 static void print_help(void) {
   puts("Simulates clusters that serve large language models.\n"
        "usage: tandem COMMAND [arguments]\n");
-  for (int i = 0; i < N_COMMANDS; i++)
-    printf("  %-15s  %s\n", commands[i]->name, commands[i]->help);
+  for (int i = 0, first = 0; i < N_COMMANDS; i++) {
+    if (strchr(commands[i]->name, ' ')) continue;
+    print_command(i, first);
+    first = i + 1;
+  }
   puts("\n'tandem help COMMAND' tells more; 'tandem --version' prints the version.\n"
        "example: tandem run experiments/examples/quickstart.yaml");
 }

@@ -167,7 +167,7 @@ const Command command_query = {
     .notes =
         "NAME is one of experiments/queries/: summary (one row per run, the default), pools,\n"
         "slo. The tables are described in experiments/results/schema.sql. Rows are stale when a\n"
-        "program with other outcomes made them (epoch <> outcome_epoch()); sweep and provision\n"
+        "program with other outcomes made them (is_stale(epoch)); sweep and provision\n"
         "do not take them for their own.",
     .example = "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
     .exit_codes = "0 done, 2 wrong usage, 3 bad query or database, 4 cannot read it",

@@ -17,11 +17,16 @@ typedef struct Options {
   bool requests, step, audit, check, require_slo, strict;
 } Options;
 
+/* Those that every command has, and those of other programs. */
+enum { FORMAT_VLLM = OUTPUT_JSON + 1, FORMAT_VLLM_JSON };
+static const char *const run_formats[] = {"table", "csv", "json", "vllm", "vllm-json", NULL};
+
 static const OptionSpec options[] = {
     CLI_SET("pools.prefill.count=30"),
     CLI_TEXT("--output", output, "DB", "adds the run to this database of results"),
     CLI_FLAG("--requests", requests, "stores every request too"),
-    CLI_FORMAT,
+    {CLI_ROW("--format", CHOICE, format, "F", "of what is printed"), .choices = run_formats,
+     .fallback = "table"},
     CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
     CLI_SEED("--tie-seed", tie_seed, "shuffles events of equal time"),
     CLI_TEXT("--event-log", event_log, "FILE", "writes what happened when, as CSV"),
@@ -164,6 +169,15 @@ static void print_engines(const Config *config) {
   }
 }
 
+static void print_report(const Report *report, int format) {
+  if (format == FORMAT_VLLM)
+    report_print_vllm(report, stdout);
+  else if (format == FORMAT_VLLM_JSON)
+    report_print_vllm_json(report, stdout);
+  else
+    report_print(report, (OutputFormat)format, stdout);
+}
+
 /* The exit code when `diag` stays empty. */
 static int run_config(Run *run, const char *path) {
   const Options *given = run->options;
@@ -179,7 +193,7 @@ static int run_config(Run *run, const char *path) {
     return EXIT_DONE;
   }
   if (simulate(run) || store(run)) return EXIT_INPUT;
-  report_print(&run->report, given->format, stdout);
+  print_report(&run->report, given->format);
   return given->require_slo && run->report.n_missed > 0 ? EXIT_SLO_MISSED : EXIT_DONE;
 }
 

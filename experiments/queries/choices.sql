@@ -1,6 +1,6 @@
 -- What the choices of offline studies gave, best first; below them those that are no answer.
 SELECT study_id AS study, design, seed, label AS choice, round(throughput_rps, 4) AS "requests/s",
   round(output_tokens_per_s, 1) AS "tokens/s", why_not,
-  epoch <> outcome_epoch() AS stale
+  is_stale(epoch) AS stale
 FROM choice JOIN study ON study.id = study_id
 ORDER BY study_id, design, seed, why_not IS NOT NULL, throughput_rps DESC, choice.choice;

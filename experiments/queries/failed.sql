@@ -5,5 +5,5 @@ SELECT
    FROM point JOIN point_value USING (sweep_id, point) JOIN axis USING (sweep_id, axis)
    WHERE point.run_id = run.id) AS place,
   run.reason,
-  run.epoch <> outcome_epoch() AS stale
+  is_stale(run.epoch) AS stale
 FROM run WHERE status = 'failed' ORDER BY run.id;

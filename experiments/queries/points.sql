@@ -13,7 +13,7 @@ SELECT
   max(value) FILTER (WHERE metric.name = 'energy_kwh') AS energy_kwh,
   max(value) FILTER (WHERE metric.name = 'cost_usd') AS cost_usd,
   (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,
-  run.status, run.epoch <> outcome_epoch() AS stale
+  run.status, is_stale(run.epoch) AS stale
 FROM point JOIN run ON run.id = point.run_id
   LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
 GROUP BY point.sweep_id, point.point ORDER BY point.sweep_id, point.point;

@@ -7,7 +7,7 @@ SELECT
   sum(decode_iterations) AS decode_iterations,
   sum(prefill_tokens) AS prefill_tokens,
   sum(decode_tokens) AS decode_tokens,
-  epoch <> outcome_epoch() AS stale
+  is_stale(epoch) AS stale
 FROM pool JOIN machine ON machine.run_id = pool.run_id AND machine.pool = pool.pool
   JOIN run ON run.id = pool.run_id
 GROUP BY pool.run_id, pool.pool;

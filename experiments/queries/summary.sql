@@ -17,6 +17,6 @@ SELECT
   run.status AS status,
   run.digest AS digest,
   run.epoch AS epoch,
-  run.epoch <> outcome_epoch() AS stale
+  is_stale(run.epoch) AS stale
 FROM run LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
 GROUP BY run.id ORDER BY run.id;

@@ -5,6 +5,6 @@ SELECT
   (SELECT group_concat(shard || '/' || shards, ' ') FROM shard
    WHERE shard.sweep_id = sweep.id) AS shards,
   sweep.created_at,
-  sweep.epoch <> outcome_epoch() AS stale
+  is_stale(sweep.epoch) AS stale
 FROM sweep LEFT JOIN point ON point.sweep_id = sweep.id LEFT JOIN run ON run.id = point.run_id
 GROUP BY sweep.id ORDER BY sweep.id;

@@ -31,8 +31,8 @@ static double ratio(double part, double whole) {
   return whole > 0 ? part / whole : 0;
 }
 
-static Distribution make_distribution(const char *name, const char *unit, double scale,
-                                      const char *meaning, const Histogram *histogram) {
+Distribution distribution_make(const char *name, const char *unit, double scale,
+                               const char *meaning, const Histogram *histogram) {
   static const double quantiles[] = {0.50, 0.90, 0.95, 0.99};
   Distribution made = {name, unit, meaning, histogram, {0}};
   const bool any = histogram->total > 0;
@@ -78,7 +78,7 @@ static PoolReport make_pool(const PoolResult *result, Arena *arena) {
           },
       .machines = report_machine(totals),
 #define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
-  .field = make_distribution(#field, unit, scale, meaning, result->field),
+  .field = distribution_make(#field, unit, scale, meaning, result->field),
 #include "sim/metrics.def"
   };
 }
@@ -170,7 +170,7 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
     const HistogramSpec *of = &metrics_histograms[i];
     if (of->column)
       self->latencies[self->n_latencies++] =
-          make_distribution(of->column, of->unit, of->scale, of->meaning, &metrics->histograms[i]);
+          distribution_make(of->column, of->unit, of->scale, of->meaning, &metrics->histograms[i]);
   }
   for (uint32_t i = 0; i < result->n_pools; i++)
     self->pools[i] = make_pool(&result->pools[i], arena);

@@ -62,6 +62,10 @@ typedef struct Distribution {
   double values[REPORT_STATISTICS]; // NAN when nothing was observed
 } Distribution;
 
+/* Of values in a histogram that stand for `scale` times themselves. */
+Distribution distribution_make(const char *name, const char *unit, double scale,
+                               const char *meaning, const Histogram *histogram);
+
 typedef struct PoolReport {
   const PoolSpec *pool;
   const char *scope; // pool.NAME
@@ -111,4 +115,7 @@ typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
                             const char *statistic, double value, const char *unit);
 void report_visit(const Report *self, ReportVisit visit, void *context);
 void report_print(const Report *self, OutputFormat format, FILE *out);
+/* As `vllm bench serve` tells it: its block, and the JSON of --save-result on a line. */
+void report_print_vllm(const Report *self, FILE *out);
+void report_print_vllm_json(const Report *self, FILE *out);
 #endif

@@ -63,6 +63,25 @@ static void give_epoch(sqlite3_context *context, int n_arguments, sqlite3_value 
   sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
 }
 
+/* is_stale(EPOCH) in SQL: rows that a program with other outcomes made, which nobody measured. */
+static void give_stale(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
+  (void)n_arguments;
+  char text[17];
+  const char *epoch = (const char *)sqlite3_value_text(arguments[0]);
+  snprintf(text, sizeof text, "%016" PRIx64, outcome_epoch());
+  const bool fresh = epoch && (strcmp(epoch, text) == 0 || strcmp(epoch, RESULTS_MEASURED) == 0);
+  sqlite3_result_int(context, !fresh);
+}
+
+static int give_functions(Results *self) {
+  const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
+  const int status = sqlite3_create_function_v2(self->db, "outcome_epoch", 0, flags, NULL,
+                                                give_epoch, NULL, NULL, NULL);
+  return status != SQLITE_OK ? status
+                             : sqlite3_create_function_v2(self->db, "is_stale", 1, flags, NULL,
+                                                          give_stale, NULL, NULL, NULL);
+}
+
 /* SQLite says of all of these that it is unable to open the file. */
 static int cannot_open(Results *self, Diag *diag) {
   const char *missing = folder_missing(self->path, &diag->arena);
@@ -78,10 +97,7 @@ static int cannot_open(Results *self, Diag *diag) {
 static int prepare_database(Results *self, int status, Diag *diag) {
   if (status != SQLITE_OK) return cannot_open(self, diag);
   sqlite3_extended_result_codes(self->db, 0);
-  if (sqlite3_create_function_v2(self->db, "outcome_epoch", 0,
-                                 SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY, NULL,
-                                 give_epoch, NULL, NULL, NULL) != SQLITE_OK)
-    return results_error(self, "open", diag);
+  if (give_functions(self) != SQLITE_OK) return results_error(self, "open", diag);
   sqlite3_busy_timeout(self->db, BUSY_MS);
   return 0;
 }

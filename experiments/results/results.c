@@ -95,6 +95,12 @@ int results_add_failure(Results *self, const Config *config, uint64_t config_dig
   return end_run(self, status, diag);
 }
 
+int results_add_measured(Results *self, const EngineRun *run, Arena *arena, Diag *diag) {
+  int status = results_begin_run(self, diag);
+  if (status == 0) status = rows_add_measured(self, run, arena, diag);
+  return end_run(self, status, diag);
+}
+
 static int compare_digests(const void *a, const void *b) {
   const uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
   return (one > other) - (one < other);
@@ -154,7 +160,7 @@ int results_find_run(Results *self, const char *text, int64_t *ret_run, Diag *di
 }
 
 int results_count_runs(Results *self, int64_t *ret_n, int64_t *ret_stale, Diag *diag) {
-  const char stale[] = "SELECT count(*) FROM run WHERE epoch <> outcome_epoch()";
+  const char stale[] = "SELECT count(*) FROM run WHERE is_stale(epoch)";
   return results_ask(self, "SELECT count(*) FROM run", NULL, 0, ret_n, diag) < 0 ||
                  results_ask(self, stale, NULL, 0, ret_stale, diag) < 0
              ? -1

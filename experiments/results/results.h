@@ -66,6 +66,28 @@ int results_add_run(Results *self, const Report *report, uint64_t config_digest,
 /* The same for a run that failed: its configuration, as far as it is known, and why. */
 int results_add_failure(Results *self, const Config *config, uint64_t config_digest,
                         const char *reason, Arena *arena, Diag *diag);
+/* A figure of a run that was measured; name and unit as in metrics.def. */
+typedef struct EngineFigure {
+  const char *name, *statistic, *unit;
+  double value;
+} EngineFigure;
+
+/* A run that a real engine gave, told by somebody else's file. */
+typedef struct EngineRun {
+  const char *name;            // of the file
+  const char *text;            // what is known of its configuration, YAML
+  uint64_t digest;             // of what the file says of it
+  double wall_s;               // it lasted
+  const EngineFigure *figures; // [n_figures]
+  int n_figures;
+  const Distribution *latencies; // [n_latencies], with all their statistics
+  int n_latencies;
+} EngineRun;
+
+/* The epoch of such runs, which are never stale. */
+#define RESULTS_MEASURED "measured"
+/* As results_add_run, after the requests that are known. */
+int results_add_measured(Results *self, const EngineRun *run, Arena *arena, Diag *diag);
 /* The config_digest of every run that ended by itself. */
 int results_finished(Results *self, DigestSet *ret_digests, Arena *arena, Diag *diag);
 /* The run that a text names by its number, with an entry when there is none; NULL: the newest that

@@ -4,6 +4,7 @@
 #include "experiments/base/version.h"
 #include "experiments/results/results.h"
 #include <math.h>
+#include <string.h>
 
 #define ADD(self, diag, table, ...)                                                                \
   results_insert((self), (table), VALUES(value_whole((self)->run_id), __VA_ARGS__), (diag))
@@ -147,9 +148,10 @@ static const char *pack_histogram(const Histogram *histogram, Arena *arena) {
   return text;
 }
 
-static int add_histograms(Results *self, const Report *report, Arena *arena, Diag *diag) {
-  for (int i = 0; i < report->n_latencies; i++) {
-    const Distribution *latency = &report->latencies[i];
+static int add_histograms(Results *self, const Distribution *latencies, int n, Arena *arena,
+                          Diag *diag) {
+  for (int i = 0; i < n; i++) {
+    const Distribution *latency = &latencies[i];
     if (latency->histogram->total > 0 && ADD(self, diag, "buckets", value_text(latency->name),
                                              value_text(pack_histogram(latency->histogram, arena))))
       return -1;
@@ -191,27 +193,35 @@ static int add_slo(Results *self, const Report *report, Diag *diag) {
   return 0;
 }
 
-/* How a run ended; all zero, with a reason, when it failed. */
-typedef struct Ending {
-  const char *digest, *status, *reason;
+/* What the row of a run says. */
+typedef struct RunRow {
+  const char *name, *config, *digest, *epoch, *status, *reason; // epoch NULL: the program's
+  uint64_t config_digest, seed, tie_seed, events;
   double wall_s, cpu_s;
-  uint64_t events;
   int64_t iterations;
-} Ending;
+} RunRow;
 
-static int add_run(Results *self, const Config *config, uint64_t config_digest,
-                   const Ending *ending, Arena *arena, Diag *diag) {
+static int add_run(Results *self, const RunRow *row, Arena *arena, Diag *diag) {
   return results_change(
       self,
-      "INSERT INTO run VALUES (?,?,?,?,?,?,?,outcome_epoch(),?,?,?,?,"
+      "INSERT INTO run VALUES (?,?,?,?,?,?,?,coalesce(?,outcome_epoch()),?,?,?,?,"
       "strftime('%Y-%m-%dT%H:%M:%SZ','now'),?,?,?,?)",
-      VALUES(value_whole(self->run_id), value_text(config->path), value_text(config->text),
-             value_text(results_hex(config_digest, arena)), value_text(ending->digest),
-             value_text(tandem_version), value_text(tandem_commit), value_count(config->sim.seed),
-             value_count(config->sim.tie_seed), value_text(ending->status),
-             value_text(ending->reason), value_real(ending->wall_s), value_real(ending->cpu_s),
-             value_count(ending->events), value_whole(ending->iterations)),
+      VALUES(value_whole(self->run_id), value_text(row->name), value_text(row->config),
+             value_text(results_hex(row->config_digest, arena)), value_text(row->digest),
+             value_text(tandem_version), value_text(tandem_commit), value_text(row->epoch),
+             value_count(row->seed), value_count(row->tie_seed), value_text(row->status),
+             value_text(row->reason), value_real(row->wall_s), value_real(row->cpu_s),
+             value_count(row->events), value_whole(row->iterations)),
       diag);
+}
+
+/* Of a configuration, however it ended. */
+static RunRow row_of(const Config *config, uint64_t config_digest) {
+  return (RunRow){.name = config->path,
+                  .config = config->text,
+                  .config_digest = config_digest,
+                  .seed = config->sim.seed,
+                  .tie_seed = config->sim.tie_seed};
 }
 
 static const char *status_of(const SimResult *result) {
@@ -222,21 +232,52 @@ int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Ar
                  Diag *diag) {
   if (add_params(self, "", report->config->root, arena, diag) || add_pools(self, report, diag) ||
       add_machines(self, report, diag) || add_metrics(self, report, diag) ||
-      add_histograms(self, report, arena, diag) || add_timeline(self, report->result, diag) ||
-      add_slo(self, report, diag))
+      add_histograms(self, report->latencies, report->n_latencies, arena, diag) ||
+      add_timeline(self, report->result, diag) || add_slo(self, report, diag))
     return -1;
-  const Ending ending = {.digest = results_hex(report->result->digest, arena),
-                         .status = status_of(report->result),
-                         .wall_s = report->run.wall_s,
-                         .cpu_s = report->run.cpu_s,
-                         .events = report->result->events,
-                         .iterations = (int64_t)report->machines.iterations};
-  return add_run(self, report->config, config_digest, &ending, arena, diag);
+  RunRow row = row_of(report->config, config_digest);
+  row.digest = results_hex(report->result->digest, arena);
+  row.status = status_of(report->result);
+  row.wall_s = report->run.wall_s;
+  row.cpu_s = report->run.cpu_s;
+  row.events = report->result->events;
+  row.iterations = (int64_t)report->machines.iterations;
+  return add_run(self, &row, arena, diag);
 }
 
 int rows_add_failure(Results *self, const Config *config, uint64_t config_digest,
                      const char *reason, Arena *arena, Diag *diag) {
-  const Ending ending = {.status = "failed", .reason = reason};
+  RunRow row = row_of(config, config_digest);
+  row.status = "failed";
+  row.reason = reason;
   if (add_params(self, "", config->root, arena, diag)) return -1;
-  return add_run(self, config, config_digest, &ending, arena, diag);
+  return add_run(self, &row, arena, diag);
+}
+
+static int add_measured_figures(Results *self, const EngineRun *run, Diag *diag) {
+  MetricRows rows = {self, diag, 0};
+  for (int i = 0; i < run->n_figures; i++) {
+    const EngineFigure *figure = &run->figures[i];
+    add_metric(&rows, "run", figure->name, figure->statistic, figure->value, figure->unit);
+  }
+  for (int i = 0; i < run->n_latencies; i++)
+    for (int k = 0; k < REPORT_STATISTICS; k++)
+      add_metric(&rows, "run", run->latencies[i].name, report_statistics[k],
+                 run->latencies[i].values[k], run->latencies[i].unit);
+  return rows.status;
+}
+
+int rows_add_measured(Results *self, const EngineRun *run, Arena *arena, Diag *diag) {
+  const Node *root = yaml_parse(run->name, run->text, strlen(run->text), arena, diag);
+  if (!root || add_params(self, "", root, arena, diag) || add_measured_figures(self, run, diag) ||
+      add_histograms(self, run->latencies, run->n_latencies, arena, diag))
+    return -1;
+  const RunRow row = {.name = run->name,
+                      .config = run->text,
+                      .config_digest = run->digest,
+                      .digest = results_hex(run->digest, arena),
+                      .epoch = RESULTS_MEASURED,
+                      .status = "done",
+                      .wall_s = run->wall_s};
+  return add_run(self, &row, arena, diag);
 }

@@ -9,4 +9,5 @@ int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Ar
                  Diag *diag);
 int rows_add_failure(Results *self, const Config *config, uint64_t config_digest,
                      const char *reason, Arena *arena, Diag *diag);
+int rows_add_measured(Results *self, const EngineRun *run, Arena *arena, Diag *diag);
 #endif

@@ -17,7 +17,8 @@ CREATE TABLE run (
   version TEXT NOT NULL,        -- of the program
   "commit" TEXT NOT NULL,       -- that it was built from; -dirty: files were changed; or unknown
   -- Equal when programs give equal outcomes. Rows of another epoch than the program that looks at
-  -- them are stale: it takes none of them for its own.
+  -- them are stale: it takes none of them for its own. Runs of a real engine (import) have
+  -- 'measured' and never are; they have no pools or machines, and what is known of them as config.
   epoch TEXT NOT NULL,
   seed INTEGER NOT NULL,
   tie_seed INTEGER NOT NULL,

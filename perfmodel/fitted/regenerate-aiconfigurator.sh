@@ -24,8 +24,9 @@ make_one() {
   to="$home/$engine/$(echo "$name" | sed "s/_GPU_/_${gpu}_/").yaml"
   [ ! -e "$to" ] || return 0
   mkdir -p "$home/$engine"
-  profile=$(mktemp --suffix .csv)
-  trap 'rm -f "$profile"' EXIT
+  folder=$(mktemp -d)
+  trap 'rm -rf "$folder"' EXIT
+  profile="$folder/$(basename "$to" .yaml).csv"
   # What a model is kept in as it is published is left to its own file.
   format="--quantization $quantization"
   case "$model:$quantization" in *:mxfp4 | *:int4) format= ;; esac

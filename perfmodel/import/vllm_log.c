@@ -34,16 +34,6 @@ typedef struct Reading {
   int64_t no_context, speculative;
 } Reading;
 
-/* A number of at most `most`, read to its end. */
-static bool field_number(Field field, double most, double *ret_value) {
-  char text[32], *end;
-  if (field.length <= 0 || field.length >= (int)sizeof text) return false;
-  memcpy(text, field.text, (size_t)field.length);
-  text[field.length] = '\0';
-  *ret_value = strtod(text, &end);
-  return *end == '\0' && *ret_value >= 0 && *ret_value <= most;
-}
-
 static bool field_count(Field field, int64_t most, int64_t *ret_count) {
   double value = 0;
   if (!field_number(field, (double)most, &value) || value != floor(value)) return false;

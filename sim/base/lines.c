@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -198,6 +199,18 @@ int line_split(const Line *line, Field *ret_fields, int room) {
 
 bool field_is(Field field, const char *text) {
   return (size_t)field.length == strlen(text) && memcmp(field.text, text, strlen(text)) == 0;
+}
+
+/* The program never leaves the C locale, so strtod takes a point. Digits, since it would take more
+ * than numbers. */
+bool field_number(Field field, double most, double *ret_value) {
+  char text[40], *end;
+  if (field.length <= 0 || field.length >= (int)sizeof text) return false;
+  memcpy(text, field.text, (size_t)field.length);
+  text[field.length] = '\0';
+  if (strspn(text, "0123456789.eE+-") != (size_t)field.length) return false;
+  *ret_value = strtod(text, &end);
+  return *end == '\0' && *ret_value >= 0 && *ret_value <= most;
 }
 
 bool line_is(const Line *line, const char *text) {

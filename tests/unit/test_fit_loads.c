@@ -157,7 +157,7 @@ Test(fit_loads, rows_are_raised_until_they_keep_the_rules) {
     for (int r = 0; r < ROWS; r++)
       for (int k = 1; k < KNOTS; k++)
         knots[r][k].seconds = fmax(knots[r][k].seconds, knots[r][k - 1].seconds);
-    cr_assert(table_rows_init(&settled, rows, ROWS, &arena));
+    cr_assert(table_rows_init(&settled, rows, ROWS, false, &arena));
     cr_assert_eq(settled.n == KNOTS, trial % 2 == 0);
     table_rows_settle(&settled);
     cr_assert_eq(settled.seconds[0], knots[0][0].seconds);
@@ -185,8 +185,8 @@ Test(fit_loads, tables_of_too_many_numbers_are_refused) {
     knots[r] = (PwlKnot){r, 1};
     rows[r] = (RowKnots){&knots[r], 1};
   }
-  cr_expect_not(table_rows_init(&table, rows, ROWS, &arena));
-  cr_expect(table_rows_init(&table, rows, ROWS / 2, &arena));
+  cr_expect_not(table_rows_init(&table, rows, ROWS, false, &arena));
+  cr_expect(table_rows_init(&table, rows, ROWS / 2, false, &arena));
 }
 
 /* Times that no file may say: a token takes a day. */

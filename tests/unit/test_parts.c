@@ -119,6 +119,66 @@ Test(parts, the_host_of_an_engine_is_told_apart) {
                {CAUSE_decode_batch, 1510});
 }
 
+/* Ten blocks of 16 ms to CPU memory and 8 back. After 20 steps of both (contexts 61 to 80) both
+ * need a sixth: the second goes, for which the first waits, and comes back when that has made its
+ * last 19 alone. */
+Test(parts, one_in_cpu_memory_and_those_that_wait_for_the_copies) {
+  scene_choose(&scene, POLICY_KVTIER, "swap", NULL);
+  scene.pools[0].kv_blocks = 10;
+  scene.pools[0].cpu_kv_blocks = 5;
+  scene.pools[0].kv_block_bytes = 16000000;
+  scene.pools[0].host_link.options =
+      (HostLinkOptions){.to_gpu = 2000000000, .to_cpu = 1000000000, .efficiency = 1};
+  const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40)};
+  const Tick both = 20000 + 10 * (61 + 80) * 10, alone = 19000 + 10 * (81 + 99) * 19 / 2;
+  run(rows, 2);
+  EXPECT_PARTS(0, {CAUSE_prefill_host, 10000}, {CAUSE_prefill, 60000}, {CAUSE_prefill_batch, 60000},
+               {CAUSE_decode_host, 390000}, {CAUSE_decode, both + alone},
+               {CAUSE_decode_batch, both}, {CAUSE_decode_stall, 80000});
+  EXPECT_PARTS(1, {CAUSE_prefill_host, 10000}, {CAUSE_prefill, 60000}, {CAUSE_prefill_batch, 60000},
+               {CAUSE_decode_host, 390000}, {CAUSE_decode, both + alone},
+               {CAUSE_decode_batch, both}, {CAUSE_decode_stall, 40000},
+               {CAUSE_swapped, 80000 + 190000 + alone});
+}
+
+/* KV at 1 ms per token either way, a turn of 50: prefilled until 110, in the store from 210, turned
+ * until 260, there at 360, and decoded in 24.03 more. The other comes at 230, and is prefilled once
+ * the GPUs have turned back. */
+Test(parts, gpus_that_change_their_shape) {
+  scene_split(&scene, 1, 1);
+  static const GroupSpec group = {.name = "gpus",
+                                  .pools = {0, 1},
+                                  .store_blocks = 250,
+                                  .turn_bytes = {50000000, 50000000},
+                                  .overlaps = true};
+  for (int i = 0; i < 2; i++) {
+    scene.pools[i].block_size = 1;
+    scene.pools[i].host_link.options = (HostLinkOptions){1000000000, 1000000000, .efficiency = 1};
+  }
+  scene.config.groups = &group;
+  scene.config.n_groups = 1;
+  scene_choose(&scene, POLICY_POOL, "seesaw", "{schedule: decode_prioritizing}");
+  const TraceRow rows[] = {row(0, 100, 3), row(230 * MS, 50, 1)};
+  run(rows, 2);
+  EXPECT_PARTS(0, {CAUSE_prefill_host, 10000}, {CAUSE_prefill, 100000}, {CAUSE_store, 200000},
+               {CAUSE_reshard, 50000}, {CAUSE_decode_host, 20000}, {CAUSE_decode, 4030});
+  EXPECT_PARTS(1, {CAUSE_prefill_queue, 360000 + 24030 - 260000},
+               {CAUSE_prefill_reshard, 30000 + 50000}, {CAUSE_prefill_host, 10000},
+               {CAUSE_prefill, 50000});
+}
+
+/* It leaves as its iteration ends, at 110; by steps or not. */
+Test(parts, one_whose_client_gives_up_has_spent_its_time_too) {
+  TraceRow rows[] = {row(0, 100, 2)};
+  rows[0].first_token_patience = 50 * MS;
+  for (int steps = 0; steps < 2; steps++) {
+    if (steps) scene_choose(&scene, POLICY_BATCHER, "vllm", NULL);
+    run(rows, 1);
+    cr_expect_eq(scene.records[0].cancelled_at, 110 * MS);
+    EXPECT_PARTS(0, {CAUSE_prefill_host, 10000}, {CAUSE_prefill, 100000});
+  }
+}
+
 Test(parts, they_change_no_outcome) {
   scene_choose(&scene, POLICY_BATCHER, "vllm", "{max_num_batched_tokens: 50}");
   const TraceRow rows[] = {row(0, 100, 5), row(10 * MS, 10, 3), row(11 * MS, 300, 2)};

@@ -392,6 +392,9 @@ Test(perfmodel, bad_files_are_reported_where_they_are_wrong) {
                   "    - {sequences: 1, knots: [[0, 0.1], [9, 0.3]]}\n"
                   "    - {sequences: 2, knots: [[0, 0.2], [9, 0.35], [12, 0.45]]}\n",
        11, "beyond 2 sequences more context would be faster: from 0 context tokens"},
+      {TOP LINEAR "decode_attention: none\nhead: none\nprefill_attention:\n  rows:\n"
+                  "    - {tokens: 9, knots: [[90, 0.2], [180, 0.1], [270, 0.05]]}\n",
+       11, "seconds must not fall: 0.05 follows 0.1"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     PerfModel model;

@@ -1,0 +1,65 @@
+/* `tandem import vllm-bench FILE... -o DB`: what a benchmark client measured, beside what was
+ * simulated. */
+#include "experiments/benchmark/benchmark.h"
+#include "experiments/commands/cli.h"
+#include "sim/base/text.h"
+
+typedef struct Options {
+  const char *output;
+} Options;
+
+static const OptionSpec options[] = {
+    {CLI_ROW("-o", STRING, output, "DB", "adds the runs to this database of results"),
+     .required = true},
+    {0}};
+
+static void tell(const Benchmark *run, const Results *results, int64_t number, Arena *arena) {
+  char duration[32];
+  printf("%s: run %lld: %s, %s", text_shown(results->path, arena), (long long)number,
+         text_shown(run->model, arena), format_duration(run->run.wall_s, duration));
+  if (run->n_requests > 0) printf(", %zu requests", run->n_requests);
+  if (run->n_requests > 0 && run->requests[0].sent < 0)
+    fputs(", without their times: the file has no 'start_times'", stdout);
+  putchar('\n');
+}
+
+static int add_file(Results *results, const char *path, Arena *arena, Diag *diag) {
+  Benchmark *runs = NULL;
+  size_t n = 0;
+  if (benchmark_load(path, &runs, &n, arena, diag)) return -1;
+  for (size_t i = 0; i < n; i++) {
+    int64_t number = 0;
+    if (benchmark_store(&runs[i], results, arena, diag) ||
+        results_ask(results, "SELECT max(id) FROM run", NULL, 0, &number, diag) < 0)
+      return -1;
+    tell(&runs[i], results, number, arena);
+  }
+  return 0;
+}
+
+static int run_import_vllm_bench(Cli *cli) {
+  const Options *given = cli->given;
+  Results results;
+  if (results_open(&results, given->output, config_data_root(), cli->arena, cli->diag))
+    return EXIT_INPUT;
+  int status = 0;
+  for (int i = 0; i < cli->n_operands && status == 0; i++)
+    status = add_file(&results, cli->operands[i], cli->arena, cli->diag);
+  results_close(&results);
+  return status ? EXIT_INPUT : EXIT_DONE;
+}
+
+const Command command_import_vllm_bench = {
+    .name = "import vllm-bench",
+    .help = "measured runs into a database of results",
+    .summary = "Adds what 'vllm bench serve --save-result' measured to a database of results, as\n"
+               "runs beside simulated ones; with --save-detailed also their requests.",
+    .operands = "FILE...",
+    .options = options,
+    .size = sizeof(Options),
+    .notes = "Figures have the names of simulated ones: ttft_s, tpot_s, tbt_s (ITL) and e2e_s\n"
+             "(E2EL), throughput_rps, output_tokens_per_s. Such runs are never stale.",
+    .example = "tandem import vllm-bench openai-infqps-8B.json -o runs.db",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad file, 4 cannot read or write",
+    .run = run_import_vllm_bench,
+};

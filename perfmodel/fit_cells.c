@@ -1,0 +1,112 @@
+/* See fit_cells.h. */
+#include "perfmodel/fit_cells.h"
+#include <math.h>
+#include <stdlib.h>
+
+/* Spans are rounded down: that of a ray is met up to this share. */
+static const double RAY_APART = 1e-3;
+
+static const FitSample *last_of(const FitSpan *row) {
+  return &row->first[row->n - 1];
+}
+
+/* The first sample at or behind x; NULL: none. */
+static const FitSample *sample_from(const FitSpan *row, double x) {
+  int low = 0, high = row->n;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if ((double)row->first[middle].x < x)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < row->n ? &row->first[low] : NULL;
+}
+
+/* ---- Between samples ---- */
+
+static double line(double x0, double y0, double x1, double y1, double x) {
+  return y0 + (x - x0) / (x1 - x0) * (y1 - y0);
+}
+
+static double row_between(const FitSpan *row, int64_t x) {
+  const FitSample *upper = sample_from(row, (double)x);
+  if (!upper || x < row->first->x) return INFINITY;
+  if (upper->x == x) return upper->y;
+  return line((double)upper[-1].x, upper[-1].y, (double)upper->x, upper->y, (double)x);
+}
+
+/* The nearest sample on one side of a row (`step` −1 or 1) in the column of x, or on its ray. */
+static const FitSample *beside(const FitSpan *rows, int n_rows, int row, int64_t x, int step,
+                               bool on_ray) {
+  const double key = (double)rows[row].first->key;
+  for (int r = row + step; r >= 0 && r < n_rows; r += step) {
+    const double share = on_ray ? (double)rows[r].first->key / key : 1;
+    const double at = share * (double)x, apart = on_ray ? RAY_APART * at : 0;
+    const FitSample *found = sample_from(&rows[r], at - apart);
+    if (found && (double)found->x <= at + apart) return found;
+  }
+  return NULL;
+}
+
+static double across_between(const FitSpan *rows, int n_rows, int row, int64_t x, bool on_ray,
+                             bool by_token) {
+  const FitSample *lower = beside(rows, n_rows, row, x, -1, on_ray);
+  const FitSample *upper = lower ? beside(rows, n_rows, row, x, 1, on_ray) : NULL;
+  if (!upper) return INFINITY;
+  const double key = (double)rows[row].first->key;
+  const double key0 = (double)lower->key, key1 = (double)upper->key;
+  const double time = line(key0, lower->y, key1, upper->y, key);
+  if (!by_token) return time;
+  return fmin(time, key * line(key0, lower->y / key0, key1, upper->y / key1, key));
+}
+
+/* ---- Beyond samples ---- */
+
+/* The line of the last two rows in the column, which have fewer prompts of this length: a lower
+ * bound. */
+static double more_prompts(const FitSpan *rows, int row, int64_t x) {
+  const FitSample *last = NULL;
+  for (int r = row - 1; r >= 0; r--) {
+    const FitSample *found = sample_from(&rows[r], (double)x);
+    if (!found || found->x != x) continue;
+    if (last)
+      return line((double)found->key, found->y, (double)last->key, last->y,
+                  (double)rows[row].first->key);
+    last = found;
+  }
+  return last ? last->y : 0;
+}
+
+/* Behind the samples the line of the last quarter of the range, at least two samples. Before them
+ * the time of the first, and of prefill no less than the line of the first two. */
+static double row_beyond(const FitSpan *row, int64_t x, bool prefill) {
+  const FitSample *s = row->first;
+  int a = 0, b = row->n - 1;
+  if (x <= s[0].x && !prefill) return s[0].y;
+  if (x < s[0].x)
+    for (b = 1; b + 1 < row->n && s[b].x < 2 * s[0].x; b++)
+      ;
+  else
+    for (a = b - 1; a > 0 && 4 * s[a].x > 3 * s[b].x; a--)
+      ;
+  const double slope = (s[b].y - s[a].y) / (double)(s[b].x - s[a].x);
+  const FitSample *from = x < s[0].x ? &s[0] : &s[b];
+  return fmax(0, from->y + fmax(0, slope) * (double)(x - from->x));
+}
+
+FitCell fit_cell(const FitSpan *rows, int n_rows, int row, int64_t x, bool prefill) {
+  const FitSpan *own = &rows[row];
+  const FitSample *at = sample_from(own, (double)x);
+  const bool within = x >= own->first->x && x <= last_of(own)->x;
+  if (at && at->x == x) return (FitCell){at->y, true};
+  double y = row_between(own, x);
+  if (prefill || !within) {
+    y = fmin(y, across_between(rows, n_rows, row, x, false, false));
+    y = fmin(y, across_between(rows, n_rows, row, x, true, prefill));
+  }
+  if (!isinf(y)) return (FitCell){y, true};
+  y = row_beyond(own, x, prefill);
+  if (prefill && x < own->first->x) y = fmax(y, more_prompts(rows, row, x));
+  return (FitCell){y, false};
+}
