@@ -79,9 +79,10 @@ const Command command_why = {
     .operands = "DB [RUN] [REQUEST]",
     .options = options,
     .size = sizeof(Options),
-    .notes = "With one number it is REQUEST, of the newest run; without any, or with --slowest or\n"
-             "--percentile, RUN may stand there. A run that was stored without --requests is\n"
-             "simulated again. Parts are figures of requests: tandem list figures.",
+    .notes =
+        "One number is REQUEST, of the newest run, or RUN with --slowest or --percentile; without\n"
+        "any it is --percentile p99 of the newest run. A run that was stored without --requests\n"
+        "is simulated again. Parts are figures of requests: tandem list figures.",
     .example = "tandem why runs.db --slowest 10",
     .exit_codes = "0 done, 2 wrong usage, 3 no such run or request, 4 cannot read it",
     .run = run_why,
