@@ -63,8 +63,8 @@ typedef struct TraceSource {
   void (*close)(struct TraceSource *self);                              // NULL: nothing to close
   void (*ended)(struct TraceSource *self, const TraceEnd *end);
   void (*put_back)(struct TraceSource *self, const TraceRow *row);
-  int status;        // 1 while rows may come; then the final answer of trace_next
-  bool names_tokens; // a row that came did
+  int status;              // 1 while rows may come; then the final answer of trace_next
+  bool names_tokens;       // a row that came did
   const int64_t *left_out; // rows of a file that were, so far: requests that failed; NULL: none
 } TraceSource;
 
