@@ -29,6 +29,10 @@ const char *setup_engine_name(const PerfSetup *self, Arena *arena) {
   return arena_printf(arena, "%s-%s", self->engine, self->engine_version);
 }
 
+bool setup_is_version(const char *text) {
+  return isdigit((unsigned char)*text);
+}
+
 /* A version has a number and a point, which "2023" of a set has not. */
 bool setup_parse_folder(PerfSetup *self, const char *folder, Arena *arena) {
   const char *dash = strchr(folder, '-');

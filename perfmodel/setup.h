@@ -26,6 +26,8 @@ typedef struct PerfSetup {
 const char *setup_name(const PerfSetup *self, Arena *arena);
 /* "vllm-0.24.0", the folder of its file; NULL when the engine or its version is unknown. */
 const char *setup_engine_name(const PerfSetup *self, Arena *arena);
+/* Whether it begins with a number, as versions of engines do: 0.24, 1.3.0rc20. */
+bool setup_is_version(const char *text);
 /* The engine and version that a folder names; false when it is none of an engine. */
 bool setup_parse_folder(PerfSetup *self, const char *folder, Arena *arena);
 /* All but the engine, of the name of a file; false when it is none of a setup. */

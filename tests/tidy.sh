@@ -184,6 +184,7 @@ BEGIN {
   room("report", "base config")
   room("results", "base config report")
   room("benchmark", "base config report results")
+  room("compare", "base config report results")
   room("campaign", "base config report results")
   room("replay", "base config report results campaign")
   room("timeline", "base config report results replay")
@@ -195,8 +196,8 @@ BEGIN {
   room("measured", "base config report campaign")
   room("plot", "base config results measured")
   room("commands",
-       "base config report results benchmark campaign replay timeline why sweep provision " \
-       "claims validate measured plot")
+       "base config report results benchmark compare campaign replay timeline why sweep " \
+       "provision claims validate measured plot")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

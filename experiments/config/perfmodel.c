@@ -8,7 +8,6 @@
 #include "perfmodel/roofline.h"
 #include "sim/base/folder.h"
 #include "sim/base/text.h"
-#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -95,7 +94,7 @@ static int check_measured(const Node *node, const char *name, Diag *diag) {
 /* "vllm-0.24" is an engine and its version. */
 static int bind_version(PerfModelKeys *keys, const Node *node, Arena *arena, Diag *diag) {
   PerfSetup both;
-  if (keys->version && !isdigit((unsigned char)*keys->version)) {
+  if (keys->version && !setup_is_version(keys->version)) {
     diag_error(diag, config_place(node, "version"), "'%s' is no version", keys->version);
     diag_hint(diag, "a number and what follows it, as 0.24 or 1.3.0rc20");
     return -1;

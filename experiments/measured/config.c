@@ -49,11 +49,13 @@ static const char *pools_text(const MeasuredPoint *point, const char *machine, A
                       pool_text(&pools[MEASURED_DECODE], "decode", "decode", machine, arena));
 }
 
+/* A build without a number, nightly-5b8c30d, is the newest there is. */
 static const char *perfmodel_text(const MeasuredPoint *point, const MeasuredOptions *options,
                                   Arena *arena) {
   if (options->perfmodel) return options->perfmodel;
-  const char *version =
-      *point->version ? arena_printf(arena, ", version: %s", quoted(point->version, arena)) : "";
+  const char *version = setup_is_version(point->version)
+                            ? arena_printf(arena, ", version: %s", quoted(point->version, arena))
+                            : "";
   return arena_printf(arena, "{engine: %s%s}", quoted(point->engine, arena), version);
 }
 

@@ -41,7 +41,12 @@ within "$vllm h100_sxm openai/gpt-oss-120b fp4 agg" 2 60 12
 within "$vllm h100_sxm MiniMaxAI/MiniMax-M2.5 fp8 agg" 2 30 12
 within "$trtllm b200_sxm meta-llama/Llama-3.1-70B fp8 agg" 2 72 8
 within "$trtllm b200_sxm meta-llama/Llama-3.1-70B fp4 agg" 2 72 8
-within "$trtllm h100_sxm meta-llama/Llama-3.1-8B-Instruct bf16 agg" 2 177 8
+within "$trtllm h100_sxm meta-llama/Llama-3.1-8B-Instruct bf16 agg" 2 147 7
+within "$trtllm h100_sxm Qwen/Qwen3-235B-A22B-FP8 fp8 agg" 2 105 12
+within "$vllm b200_sxm MiniMaxAI/MiniMax-M2.5 fp8 agg" 2 195 12
+within "$vllm b200_sxm MiniMaxAI/MiniMax-M2.5 fp4 agg" 2 104 12
+within "$trtllm h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 2 17 15
+within "$trtllm h200_sxm deepseek-ai/DeepSeek-R1 fp8 disagg" 2 34 15
 within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 2 30 15
 within "$sglang h200_sxm deepseek-ai/DeepSeek-R1 fp8 agg" 4 30 15
 within "perf_overview trtllm H100 Llama-3.3-70B fp8 agg" 4 10 6
