@@ -14,6 +14,11 @@
 #define GELU .hidden_act = LLM_GELU
 #define RELU .hidden_act = LLM_RELU
 
+/* Old files leave out the longest context. */
+#define FALCON                                                                                     \
+  GELU, TIED, .norm = LLM_LAYER_NORM, .position_embedding_type = LLM_ROPE,                         \
+              .max_position_embeddings = 2048
+
 /* Gemma 3's files leave out what its smallest has. */
 #define GEMMA3                                                                                     \
   GATED, GELU, TIED, QK, .num_attention_heads = 8, .num_key_value_heads = 4, .head_dim = 256,      \
@@ -71,6 +76,23 @@ const LlmFamily llm_families[] = {
      .facts = {PLAIN, GELU, TIED, .learned_positions = true,
                .position_embedding_type = LLM_LEARNED},
      .mlp_factor = 4},
+    {.model_type = "gpt_bigcode",
+     .facts = {PLAIN, GELU, TIED, .learned_positions = true,
+               .position_embedding_type = LLM_LEARNED},
+     .mlp_factor = 4},
+    {.model_type = "gptj",
+     .facts = {PLAIN, GELU, .position_embedding_type = LLM_ROPE},
+     .mlp_factor = 4},
+    {.model_type = "falcon", .facts = {FALCON}, .mlp_factor = 4},
+    {.model_type = "RefinedWeb", .facts = {FALCON}, .mlp_factor = 4},
+    {.model_type = "RefinedWebModel", .facts = {FALCON}, .mlp_factor = 4},
+    {.model_type = "mpt",
+     .facts = {GELU, TIED, .norm = LLM_LAYER_NORM, .position_embedding_type = LLM_ALIBI},
+     .mlp_factor = 4},
+    {.model_type = "qwen", .facts = {GATED, SILU, QKV}, .mlp_halved = true},
+    {.model_type = "chatglm", .facts = {GATED, SILU, QKV}},
+    {.model_type = "glm4v", .facts = {GATED, SILU, QKV}},
+    {.model_type = "phi4mm", .facts = {GATED, SILU, TIED}},
     {.model_type = "gemma", .facts = {GATED, GELU, TIED}},
     {.model_type = "gemma2", .facts = {GATED, GELU, TIED}, .full_every = 2},
     {.model_type = "gemma3", .facts = {GEMMA3}, .full_every = 6},
@@ -97,6 +119,14 @@ const LlmFamily llm_families[] = {
     {.model_type = "phimoe", .facts = {GATED, SILU, QKV}, .wide_experts = true},
     {.model_type = "granitemoe", .facts = {GATED, SILU}, .wide_experts = true},
     {.model_type = "granitemoeshared", .facts = {GATED, SILU}, .wide_experts = true},
+    {.model_type = "dbrx",
+     .facts =
+         {.gated_mlp = true, SILU, .norm = LLM_LAYER_NORM, .position_embedding_type = LLM_ROPE},
+     .wide_experts = true},
+    {.model_type = "grok-1", .facts = {GATED, GELU, TIED}, .wide_experts = true},
+    {.model_type = "git", .facts = {GATED, GELU}, .parallel_mlp = true}, // Grok-2
+    {.model_type = "exaone_moe", .facts = {GATED, SILU, QK}, .full_every = 4},
+    {.model_type = "deepseek", .facts = {GATED, SILU}},
     {.model_type = "glm4_moe", .facts = {GATED, SILU, QKV}},
     {.model_type = "glm4v_moe", .facts = {GATED, SILU, QKV}},
     {.model_type = "dots1", .facts = {GATED, SILU, QK}},
@@ -121,6 +151,6 @@ const LlmFamily llm_families[] = {
     // attention over compressed tokens
     {.model_type = "deepseek_v4", .facts = {GATED, SILU, .values_are_keys = true}},
     {.model_type = "deepseek_ref", .facts = {GATED, SILU, .values_are_keys = true}},
-    {.model_type = "minicpm3", .facts = {GATED, SILU}},
+    {.model_type = "minicpm3", .facts = {GATED, SILU, TIED}},
     {0},
 };

@@ -16,6 +16,7 @@ typedef struct LlmFamily {
   int64_t n_shared_experts; // unless a key says it
   int64_t full_every; // each so many-th layer sees all tokens, the others a window; 0: all have one
   bool wide_experts;  // intermediate_size is that of an expert
+  bool mlp_halved;    // intermediate_size is of gate and up together
   bool parallel_mlp;  // the MLP of a layer stands beside its experts: a shared expert
 } LlmFamily;
 

@@ -41,21 +41,55 @@ static const int ALGORITHM_DTYPES[] = {DTYPE_FP8,   DTYPE_FP8,   DTYPE_FP8_BLOCK
                                        DTYPE_INT4,  DTYPE_INT4,  DTYPE_INT4,      DTYPE_INT4,
                                        DTYPE_INT8,  DTYPE_INT8,  DTYPE_INT8,      PLAIN};
 
-/* What quant_method says. */
+/* What quant_method says, and how the rest of such a file is read. */
 typedef enum Method {
   METHOD_FP8,
-  METHOD_FBGEMM_FP8,
   METHOD_MXFP4,
-  METHOD_AWQ,
-  METHOD_GPTQ,
-  METHOD_AUTO_ROUND,
-  METHOD_COMPRESSED_TENSORS,
-  METHOD_MODELOPT,
+  METHOD_BITS,   // 'bits'
+  METHOD_FLAGS,  // 'load_in_4bit' of bitsandbytes
+  METHOD_GROUPS, // 'config_groups' of compressed-tensors and Model Optimizer
   METHOD_QUARK,
+  METHOD_TORCHAO,
+  METHOD_HQQ,
+  METHOD_INT8,
+  METHOD_EXPERTS_INT8,
+  METHOD_MXFP8,
+  METHOD_NVFP4,
 } Method;
-static const char *const METHODS[] = {
-    "fp8",        "fbgemm_fp8",         "mxfp4",    "awq",   "gptq",
-    "auto-round", "compressed-tensors", "modelopt", "quark", NULL};
+static const char *const METHODS[] = {"fp8",
+                                      "fbgemm_fp8",
+                                      "ptpc_fp8",
+                                      "w8a8_fp8",
+                                      "mxfp4",
+                                      "awq",
+                                      "awq_marlin",
+                                      "auto_awq",
+                                      "gptq",
+                                      "gptq_marlin",
+                                      "gptqmodel",
+                                      "auto-round",
+                                      "auto_round",
+                                      "intel/auto-round",
+                                      "bitsandbytes",
+                                      "compressed-tensors",
+                                      "compressed_tensors",
+                                      "modelopt",
+                                      "quark",
+                                      "torchao",
+                                      "hqq",
+                                      "w8a8_int8",
+                                      "eetq",
+                                      "experts_int8",
+                                      "mxfp8",
+                                      "modelopt_fp4",
+                                      "modelopt_fp8",
+                                      NULL};
+static const Method METHOD_KINDS[] = {
+    METHOD_FP8,   METHOD_FP8,     METHOD_FP8,   METHOD_FP8,    METHOD_MXFP4,  METHOD_BITS,
+    METHOD_BITS,  METHOD_BITS,    METHOD_BITS,  METHOD_BITS,   METHOD_BITS,   METHOD_BITS,
+    METHOD_BITS,  METHOD_BITS,    METHOD_FLAGS, METHOD_GROUPS, METHOD_GROUPS, METHOD_GROUPS,
+    METHOD_QUARK, METHOD_TORCHAO, METHOD_HQQ,   METHOD_INT8,   METHOD_INT8,   METHOD_EXPERTS_INT8,
+    METHOD_MXFP8, METHOD_NVFP4,   METHOD_FP8};
 
 /* Modules that name a part, as checkpoints have them below `layers.N.`. */
 typedef struct PartNames {
@@ -140,17 +174,29 @@ static bool names(const char *pattern, const char *name) {
   return false;
 }
 
-/* A pattern of compressed-tensors, "re:.*self_attn.*", as '*' for anything. */
-static void plain_pattern(char *to, size_t size, const char *from) {
+/* A pattern of compressed-tensors, "re:.*self_attn.*", as '*' for anything: without what anchors
+ * and escapes, and of digits ("[0-9]+") any text. False: it says more. */
+static bool plain_pattern(char *to, size_t size, const char *from) {
   size_t n = 0;
   const bool regular = strncmp(from, "re:", 3) == 0;
   if (regular) from += 3;
   for (; *from && n + 1 < size; from++) {
-    if (regular && (*from == '^' || *from == '$' || *from == '\\')) continue;
-    if (regular && *from == '.' && from[1] == '*') continue;
+    if (regular && (*from == '^' || *from == '$')) continue;
+    if (regular && *from == '\\' && from[1] != 'd') continue;
+    const bool digits = regular && (*from == '[' || *from == '\\');
+    if (digits || (regular && *from == '.' && (from[1] == '*' || from[1] == '+'))) {
+      const char *end = *from == '[' ? strchr(from, ']') : from + 1;
+      if (!end) return false;
+      from = end;
+      if (digits && (from[1] == '+' || from[1] == '*')) from++;
+      to[n++] = '*';
+      continue;
+    }
+    if (regular && strchr("()|?+{}", *from)) return false;
     to[n++] = *from;
   }
   to[n] = '\0';
+  return true;
 }
 
 typedef struct Module {
@@ -180,9 +226,7 @@ static void part_set(const Formats *self, LlmPart part, int64_t layer, int dtype
     row[layer] = (signed char)dtype;
 }
 
-static void module_set(const Formats *self, const char *text, int dtype) {
-  char pattern[256];
-  plain_pattern(pattern, sizeof pattern, text);
+static void plain_set(const Formats *self, const char *pattern, int dtype) {
   const Module module = module_of(pattern);
   for (int i = 0; i < LLM_PARTS; i++)
     for (const char *const *name = self->parts[i].names; *name; name++)
@@ -192,10 +236,49 @@ static void module_set(const Formats *self, const char *text, int dtype) {
       }
 }
 
-static void modules_set(const Formats *self, const Node *list, int dtype) {
+enum { MAX_PATTERN = 4096, MAX_ALTERNATIVES = 256 };
+
+/* The first "(a|b)" or "[ab]" of letters. */
+static const char *alternatives_of(const char *text) {
+  for (; *text; text++)
+    if (*text == '(' || (*text == '[' && text[1] >= 'A')) return text;
+  return NULL;
+}
+
+/* Each alternative in its place, `left` of them at most; -1: a pattern that says more. */
+static int module_set(const Formats *self, const char *text, int dtype, int *left) {
+  const char *open = strncmp(text, "re:", 3) == 0 ? alternatives_of(text) : NULL;
+  char pattern[MAX_PATTERN];
+  if (strlen(text) >= sizeof pattern || (*left)-- == 0) return -1;
+  if (!open) {
+    if (!plain_pattern(pattern, sizeof pattern, text)) return -1;
+    plain_set(self, pattern, dtype);
+    return 0;
+  }
+  const char *close = strchr(open, *open == '(' ? ')' : ']'), *each = open + 1;
+  if (strncmp(each, "?:", 2) == 0) each += 2;
+  if (!close || memchr(each, '(', (size_t)(close - each))) return -1;
+  while (each < close) {
+    const size_t before = (size_t)(open - text), n = *open == '[' ? 1 : strcspn(each, "|)");
+    memcpy(pattern, text, before);
+    memcpy(pattern + before, each, n);
+    strcpy(pattern + before + n, close + 1);
+    if (module_set(self, pattern, dtype, left)) return -1;
+    each += *open == '[' ? n : n + 1;
+  }
+  return 0;
+}
+
+static int modules_set(const Formats *self, const Node *list, int dtype) {
+  int status = 0;
   for (const Node *each = list && list->kind == NODE_LIST ? list->first : NULL; each;
-       each = each->next)
-    if (each->kind == NODE_SCALAR) module_set(self, each->text, dtype);
+       each = each->next) {
+    int left = MAX_ALTERNATIVES;
+    if (each->kind != NODE_SCALAR || module_set(self, each->text, dtype, &left) == 0) continue;
+    status = diag_error(self->diag, each->at, "a pattern of modules that is not understood");
+    diag_hint(self->diag, "it may have '.*', '[0-9]+' and '(a|b)' within 4,096 characters");
+  }
+  return status;
 }
 
 /* ---- Formats ---- */
@@ -237,25 +320,29 @@ static int scheme_dtype(const Formats *self, const Node *scheme) {
   return UNKNOWN;
 }
 
-/* Of all modules unless `targets` names some. */
+/* Whether targets are all matrices: none is named, or their class. */
+static bool targets_all(const Node *targets) {
+  if (!targets || targets->kind != NODE_LIST || !targets->first) return true;
+  for (const Node *each = targets->first; each; each = each->next)
+    if (each->kind == NODE_SCALAR && strcmp(each->text, "Linear") == 0) return true;
+  return false;
+}
+
+/* Of all modules unless `targets` names some; what names some goes before what does not. */
 static int groups_bind(const Formats *self, const Node *config, const Node *groups) {
   if (!groups || groups->kind != NODE_MAP)
     return diag_error(self->diag, config->at, "missing key 'config_groups' or 'quant_algo'");
-  for (const Node *group = groups->first; group; group = group->next) {
-    const Node *weights = llm_find_set(group, "weights");
-    const Node *targets = llm_find_set(group, "targets");
-    if (!weights) continue;
-    const int dtype = scheme_dtype(self, weights);
-    if (dtype == UNKNOWN) return -1;
-    const bool all =
-        !targets || targets->kind != NODE_LIST || !targets->first ||
-        (targets->first->kind == NODE_SCALAR && strcmp(targets->first->text, "Linear") == 0);
-    if (all)
-      for (int part = 0; part < LLM_PARTS; part++)
+  for (int named = 0; named < 2; named++)
+    for (const Node *group = groups->first; group; group = group->next) {
+      const Node *weights = llm_find_set(group, "weights");
+      const Node *targets = llm_find_set(group, "targets");
+      if (!weights || targets_all(targets) == (named == 1)) continue;
+      const int dtype = scheme_dtype(self, weights);
+      if (dtype == UNKNOWN) return -1;
+      for (int part = 0; part < LLM_PARTS && named == 0; part++)
         part_set(self, (LlmPart)part, UNKNOWN, dtype);
-    else
-      modules_set(self, targets, dtype);
-  }
+      if (named == 1 && modules_set(self, targets, dtype)) return -1;
+    }
   return 0;
 }
 
@@ -265,7 +352,9 @@ static int layers_bind(const Formats *self, const Node *modules) {
     const Node *node = llm_find_set(each, "quant_algo");
     const int dtype = node ? algorithm_dtype(self, node) : PLAIN;
     if (dtype == UNKNOWN) return -1;
-    if (each->key) module_set(self, each->key, dtype);
+    int left = MAX_ALTERNATIVES;
+    if (each->key && module_set(self, each->key, dtype, &left))
+      return diag_error(self->diag, each->key_at, "a pattern of modules that is not understood");
   }
   return 0;
 }
@@ -296,13 +385,58 @@ static int quark_dtype(const Formats *self, const Node *config) {
   return choice == UNKNOWN ? UNKNOWN : dtypes[choice];
 }
 
-static int method_dtype(const Formats *self, const Node *config, int method) {
-  switch ((Method)method) {
+static int flags_dtype(const Formats *self, const Node *config) {
+  if (says(config, "load_in_4bit", "true")) return DTYPE_INT4;
+  if (says(config, "load_in_8bit", "true")) return DTYPE_INT8;
+  diag_error(self->diag, config->at, "missing key 'load_in_4bit' or 'load_in_8bit'");
+  return UNKNOWN;
+}
+
+/* Of a name of torchao's, Int4WeightOnlyConfig or int4_weight_only, the number and its kind. */
+static int torchao_dtype(const Formats *self, const Node *config) {
+  const Node *type = llm_find_set(config, "quant_type");
+  const Node *whole = llm_find_set(type, "default");
+  const Node *word = whole ? llm_find_set(whole, "_type") : type;
+  static const struct {
+    const char *part;
+    int dtype;
+  } kinds[] = {{"loat8", DTYPE_FP8}, {"nt4", DTYPE_INT4}, {"nt8", DTYPE_INT8}};
+  for (size_t i = 0; word && word->kind == NODE_SCALAR && i < sizeof kinds / sizeof *kinds; i++)
+    if (strstr(word->text, kinds[i].part)) return kinds[i].dtype;
+  diag_error(self->diag, (word ? word : config)->at, "'quant_type' names no format that is known");
+  diag_hint(self->diag, "it may be of float8, int8 or int4 weights");
+  return UNKNOWN;
+}
+
+/* {quant_config: {weight_quant_params: {nbits}}} of HQQ. */
+static int hqq_dtype(const Formats *self, const Node *config) {
+  const Node *inner = llm_find_set(llm_find_set(config, "quant_config"), "weight_quant_params");
+  const int64_t bits = number(inner, "nbits");
+  if (bits == 4 || bits == 8) return bits == 4 ? DTYPE_INT4 : DTYPE_INT8;
+  diag_error(self->diag, config->at, "weights of %lld bits are not known", (long long)bits);
+  diag_hint(self->diag, "'nbits' of 'weight_quant_params' may be 4 or 8");
+  return UNKNOWN;
+}
+
+static int method_dtype(const Formats *self, const Node *config, Method method) {
+  switch (method) {
   case METHOD_FP8:
-  case METHOD_FBGEMM_FP8:
     return llm_find_set(config, "weight_block_size") ? DTYPE_FP8_BLOCK : DTYPE_FP8;
   case METHOD_MXFP4:
     return DTYPE_MXFP4;
+  case METHOD_MXFP8:
+    return DTYPE_MXFP8;
+  case METHOD_NVFP4:
+    return DTYPE_NVFP4;
+  case METHOD_INT8:
+  case METHOD_EXPERTS_INT8:
+    return DTYPE_INT8;
+  case METHOD_FLAGS:
+    return flags_dtype(self, config);
+  case METHOD_TORCHAO:
+    return torchao_dtype(self, config);
+  case METHOD_HQQ:
+    return hqq_dtype(self, config);
   case METHOD_QUARK:
     return quark_dtype(self, config);
   default:
@@ -334,21 +468,22 @@ static int formats_bind(const Formats *self, const Node *config) {
   if (!method) return groups_bind(self, config, groups);
   const int choice = choice_of(self, method, "quant_method", METHODS);
   if (choice == UNKNOWN) return -1;
-  if (choice == METHOD_COMPRESSED_TENSORS || choice == METHOD_MODELOPT)
-    return groups_bind(self, config, groups);
-  dtype = method_dtype(self, config, choice);
+  const Method kind = METHOD_KINDS[choice];
+  if (kind == METHOD_GROUPS) return groups_bind(self, config, groups);
+  dtype = method_dtype(self, config, kind);
   if (dtype == UNKNOWN) return -1;
-  parts_set(self, dtype, choice == METHOD_MXFP4 && self->llm->num_experts > 0);
+  parts_set(self, dtype,
+            (kind == METHOD_MXFP4 || kind == METHOD_EXPERTS_INT8) && self->llm->num_experts > 0);
   return 0;
 }
 
 static int kv_cache_bind(Llm *llm, const Formats *self, const Node *config) {
   static const char *const keys[] = {"kv_cache_quant_algo", "kv_cache_scheme", "kv_cache_dtype",
                                      NULL};
-  static const char *const words[] = {"FP8",  "fp8",  "fp8_e4m3", "NVFP4", "INT8",
-                                      "int8", "auto", "bfloat16", NULL};
-  static const int dtypes[] = {DTYPE_FP8,  DTYPE_FP8,  DTYPE_FP8,  DTYPE_NVFP4,
-                               DTYPE_INT8, DTYPE_INT8, LLM_UNSAID, DTYPE_BF16};
+  static const char *const words[] = {"FP8",  "fp8",  "fp8_e4m3", "fp8_e5m2", "NVFP4", "INT8",
+                                      "int8", "auto", "bfloat16", "float16",  NULL};
+  static const int dtypes[] = {DTYPE_FP8,  DTYPE_FP8,  DTYPE_FP8,  DTYPE_FP8,  DTYPE_NVFP4,
+                               DTYPE_INT8, DTYPE_INT8, LLM_UNSAID, DTYPE_BF16, DTYPE_BF16};
   for (const char *const *key = keys; *key; key++) {
     const Node *node = llm_find_set(config, *key);
     if (!node) continue;
@@ -403,8 +538,10 @@ static void formats_take(Llm *llm, const Formats *self) {
 
 int llm_quantization_bind(Llm *self, const Node *config, bool parallel_mlp, Arena *arena,
                           Diag *diag) {
-  static const char *const left_out[] = {"modules_to_not_convert", "ignored_layers", "ignore",
-                                         "exclude_modules",        "exclude",        NULL};
+  static const char *const left_out[] = {
+      "modules_to_not_convert",  "ignored_layers", "ignore",
+      "exclude_modules",         "exclude",        "llm_int8_skip_modules",
+      "modules_to_not_quantize", "skip_modules",   NULL};
   if (config->kind != NODE_MAP) return diag_error(diag, config->at, "expected a JSON object");
   const size_t size = (size_t)(LLM_PARTS * self->num_hidden_layers);
   Formats formats = {.llm = self,
@@ -416,7 +553,7 @@ int llm_quantization_bind(Llm *self, const Node *config, bool parallel_mlp, Aren
   // of a format within another one, only what stays out of both
   const bool within = says(config, "quant_method", "fp8") && llm_find_set(config, "quant_algo");
   for (const char *const *key = left_out; *key && !(within && key > left_out); key++)
-    modules_set(&formats, llm_find_set(config, *key), PLAIN);
+    if (modules_set(&formats, llm_find_set(config, *key), PLAIN)) return -1;
   formats_take(self, &formats);
   return 0;
 }

@@ -126,6 +126,8 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag);
 uint64_t config_text_digest(const Config *self);
 /* Lines that say which times were taken for engines that were asked for. */
 void config_note_perfmodels(ConfigCache *cache, FILE *out);
+/* Lines that say which models were read as another type's; part of the above. */
+void config_note_models(ConfigCache *cache, FILE *out);
 /* Whether the machines of some pool keep a prefix cache. */
 bool config_keeps_caches(const Config *self);
 /* Adds to the newest entry which batchers' machines can keep one. */

@@ -1,5 +1,6 @@
 /* The model of a run: its shape by name, and number formats in place of those of its file. */
 #include "experiments/config/config.h"
+#include "sim/base/text.h"
 
 typedef struct ModelKeys {
   const char *name;
@@ -32,6 +33,8 @@ typedef struct ModelFact {
   Place at;
 } ModelFact;
 
+static const char MODEL_KEY[] = "model ";
+
 static const void *load_model(const void *context, Arena *arena, Diag *diag) {
   const ModelFact *fact = context;
   Llm *model = ARENA_NEW(arena, Llm);
@@ -51,10 +54,23 @@ int config_bind_model(Config *self, const Node *node, Arena *arena, Diag *diag) 
   const ModelFact fact = {self, config_data_name(self, keys.name, arena), keys.formats,
                           map ? config_place(node, "name") : node->at};
   const LlmFormats *as = &fact.formats;
-  const char *key = arena_printf(arena, "model %s as %d %d %d %d", fact.name, as->weight_dtype,
-                                 as->attention_dtype, as->expert_dtype, as->kv_cache_dtype);
+  const char *key =
+      arena_printf(arena, "%s%s as %d %d %d %d", MODEL_KEY, fact.name, as->weight_dtype,
+                   as->attention_dtype, as->expert_dtype, as->kv_cache_dtype);
   const Llm *model = config_cache_get(self->cache, key, load_model, &fact, diag);
   if (!model) return -1;
   self->model = *model;
   return 0;
+}
+
+void config_note_models(ConfigCache *cache, FILE *out) {
+  Arena arena;
+  arena_init(&arena);
+  const void *const *models = config_cache_all(cache, MODEL_KEY, &arena);
+  for (; *models; models++) {
+    const Llm *llm = *models;
+    if (llm->taken_as)
+      fprintf(out, "note: model '%s': %s\n", text_shown(llm->name, &arena), llm->taken_as);
+  }
+  arena_done(&arena);
 }

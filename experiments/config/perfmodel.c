@@ -299,4 +299,5 @@ void config_note_perfmodels(ConfigCache *cache, FILE *out) {
     last = taken;
   }
   arena_done(&arena);
+  config_note_models(cache, out);
 }

@@ -51,6 +51,23 @@ Test(llm_files, formats_are_read_as_each_library_says_them) {
       {LLAMA "{\"quant_method\": \"quark\","
              "\"global_quant_config\": {\"weight\": {\"dtype\": \"fp4\"}}}," SHAPE,
        DTYPE_MXFP4, DTYPE_MXFP4, DTYPE_MXFP4, DTYPE_BF16},
+      {LLAMA "{\"quant_method\": \"bitsandbytes\", \"load_in_4bit\": true,"
+             "\"llm_int8_skip_modules\": [\"self_attn\"]}," SHAPE,
+       DTYPE_INT4, DTYPE_BF16, DTYPE_INT4, DTYPE_BF16},
+      {LLAMA "{\"quant_method\": \"torchao\", \"quant_type\": {\"default\":"
+             "{\"_type\": \"Float8DynamicActivationFloat8WeightConfig\"}}}," SHAPE,
+       DTYPE_FP8, DTYPE_FP8, DTYPE_FP8, DTYPE_BF16},
+      {LLAMA "{\"quant_method\": \"hqq\", \"quant_config\": {\"weight_quant_params\":"
+             "{\"nbits\": 8}}}," SHAPE,
+       DTYPE_INT8, DTYPE_INT8, DTYPE_INT8, DTYPE_BF16},
+      // the group of all matrices counts where none names a module, wherever it stands
+      {LLAMA "{\"quant_method\": \"compressed-tensors\", \"ignore\":"
+             "[\"re:.*self_attn\\\\.([qk]_proj|qkv_proj)$\"], \"config_groups\": {"
+             "\"a\": {\"targets\": [\"re:.*mlp.*\"], \"weights\": {\"num_bits\": 4,"
+             "\"type\": \"float\", \"group_size\": 16}},"
+             "\"b\": {\"targets\": [\"Linear\"], \"weights\": {\"num_bits\": 8,"
+             "\"type\": \"float\"}}}},\"num_key_value_heads\": 4, \"head_dim\": 32," SHAPE,
+       DTYPE_NVFP4, DTYPE_BF16, DTYPE_NVFP4, DTYPE_BF16},
       {MIXTRAL "\"quantization_config\": {\"quant_method\": \"mxfp4\"}," SHAPE, DTYPE_BF16,
        DTYPE_BF16, DTYPE_MXFP4, DTYPE_BF16},
       {MIXTRAL "\"quantization_config\": {\"quant_algo\": \"MIXED_PRECISION\","
@@ -68,6 +85,26 @@ Test(llm_files, formats_are_read_as_each_library_says_them) {
     cr_expect_eq(llm.attention_dtype, (int)cases[i].attention, "case %zu", i);
     cr_expect_eq(llm.expert_dtype, (int)cases[i].experts, "case %zu", i);
     cr_expect_eq(llm.kv_cache_dtype, (int)cases[i].kv_cache, "case %zu", i);
+  }
+}
+
+Test(llm_files, patterns_of_modules_may_have_alternatives) {
+  static const char *const patterns[] = {"re:model\\\\.layers\\\\.(1|3)\\\\..+",
+                                         "re:.*layers.[0-9]+.mlp.*", "re:.*(?:q|k|v)_proj"};
+  static const int64_t left_out[] = {2 * (4 * 64 * 64 + 3 * 64 * 256), 4 * 3 * 64 * 256,
+                                     4 * 3 * 64 * 64};
+  Llm plain, some;
+  cr_assert_eq(load_text(&plain, "{\"model_type\": \"llama\"," SHAPE), 0);
+  const int64_t matrices = 4 * (4 * 64 * 64 + 3 * 64 * 256);
+  for (size_t i = 0; i < COUNT(patterns); i++) {
+    const char *text =
+        arena_printf(&arena,
+                     LLAMA "{\"quant_method\": \"compressed-tensors\", \"ignore\": [\"%s\"],"
+                           "\"config_groups\": {\"a\": {\"weights\": {\"num_bits\": 8,"
+                           "\"type\": \"float\"}}}}," SHAPE,
+                     patterns[i]);
+    cr_assert_eq(load_text(&some, text), 0, "%s", diag.entries[0].message);
+    cr_expect_eq(plain.weight_bytes - some.weight_bytes, matrices - left_out[i], "%s", patterns[i]);
   }
 }
 
@@ -112,6 +149,8 @@ Test(llm_files, unknown_formats_say_what_is_known) {
     const char *text, *message, *hint;
   } cases[] = {
       {LLAMA "{\"quant_method\": \"fp88\"}," SHAPE, "unknown quant_method 'fp88'", "'fp8'"},
+      {LLAMA "{\"quant_method\": \"fp8\", \"ignore\": [\"re:.*(?!mlp).*\"]}," SHAPE,
+       "not understood", "'(a|b)'"},
       {LLAMA "{\"quant_method\": \"gptq\", \"bits\": 3}," SHAPE, "weights of 3 bits", "4 or 8"},
       {LLAMA "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"a\": {\"weights\":"
              "{\"num_bits\": 2}}}}," SHAPE,
@@ -170,6 +209,16 @@ Test(llm_files, layers_with_windows_and_dense_layers_are_counted) {
        "\"n_routed_experts\": 4, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8,"
        "\"compress_ratios\": [0, 4, 8, 0, 0]," SHAPE,
        100, 4, 0, 0, 12, 12800},
+      // KV heads by a flag, in a map of their own, in the gate's and up's width together
+      {"{\"model_type\": \"falcon\", \"multi_query\": true, \"num_kv_heads\": 4," SHAPE, 0, 0, 0, 0,
+       256, 0},
+      {"{\"model_type\": \"dbrx\", \"attn_config\": {\"kv_n_heads\": 2}," SHAPE, 0, 0, 0, 0, 512,
+       0},
+      {"{\"model_type\": \"afmoe\", \"sliding_window\": 100, \"global_attn_every_n_layers\": "
+       "2," SHAPE,
+       100, 2, 0, 0, 512, 51200},
+      {"{\"model_type\": \"deepseek_v2\", \"use_mla\": false, \"kv_lora_rank\": 8," SHAPE, 0, 0, 0,
+       0, 1024, 0},
       // not among the families, and like Llama by what it says
       {"{\"model_type\": \"brandnew\", \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-6,"
        "\"num_key_value_heads\": 1," SHAPE,
@@ -186,6 +235,37 @@ Test(llm_files, layers_with_windows_and_dense_layers_are_counted) {
                  (long long)llm.kv_bytes_per_token);
     cr_expect_eq(llm.kv_bytes_per_sequence, cases[i].kv_bytes_per_sequence, "case %zu", i);
   }
+}
+
+#define BRAND_NEW                                                                                  \
+  "{\"model_type\": \"brandnew\", \"hidden_act\": \"silu\", \"rms_norm_eps\": 1e-6,"               \
+  "\"num_key_value_heads\": 1,"
+
+/* A shape of which a part is not read would be silently wrong. */
+Test(llm_files, what_is_not_read_is_refused_by_its_key) {
+  static const struct {
+    const char *text, *message;
+  } cases[] = {
+      {BRAND_NEW "\"num_ssm_heads\": 4," SHAPE, "num_ssm_heads"},
+      {BRAND_NEW "\"moe_experts_of_mine\": 4," SHAPE, "moe_experts_of_mine"},
+      {"{\"model_type\": \"llama\", \"heads_each\": [1, 2, 1, 2]," SHAPE, "heads_each"},
+      {"{\"model_type\": \"llama\", \"cross_attention_layers\": [1]," SHAPE, "pictures"},
+      {"{\"model_type\": \"hunyuan_v1_moe\", \"use_cla\": true, \"cla_share_factor\": 2," SHAPE,
+       "share the KV"},
+      {"{\"model_type\": \"gemma4\", \"num_kv_shared_layers\": 2," SHAPE, "share the KV"},
+  };
+  Llm llm;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    cr_assert_eq(load_text(&llm, cases[i].text), -1, "case %zu", i);
+    cr_expect_not_null(strstr(diag.entries[0].message, cases[i].message), "%s",
+                       diag.entries[0].message);
+  }
+  cr_assert_eq(load_text(&llm, BRAND_NEW "\"attention_dropout\": 0.1, \"use_cla\": false,"
+                                         "\"rope_each\": [1, 2, 1, 2]," SHAPE),
+               0, "%s", diag.entries[0].message);
+  cr_expect_not_null(strstr(llm.taken_as, "read as Llama's"));
+  cr_assert_eq(load_text(&llm, "{\"model_type\": \"llama\"," SHAPE), 0);
+  cr_expect_null(llm.taken_as);
 }
 
 /* Parameters in billions as their makers print them, of language models without towers and without
