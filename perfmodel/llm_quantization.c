@@ -238,10 +238,12 @@ static void plain_set(const Formats *self, const char *pattern, int dtype) {
 
 enum { MAX_PATTERN = 4096, MAX_ALTERNATIVES = 256 };
 
-/* The first "(a|b)" or "[ab]" of letters. */
+/* The first "(a|b)" or "[ab]" of letters, which is no range. */
 static const char *alternatives_of(const char *text) {
   for (; *text; text++)
-    if (*text == '(' || (*text == '[' && text[1] >= 'A')) return text;
+    if (*text == '(' ||
+        (*text == '[' && text[1] >= 'A' && strcspn(text, "^-") > strcspn(text, "]")))
+      return text;
   return NULL;
 }
 

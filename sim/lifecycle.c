@@ -171,6 +171,8 @@ static void retire(Engine *self, RequestIx ix, Rejection rejected) {
   if (served && request->ends_session)
     metrics_complete_session(engine_session_books(self, request),
                              self->now - request->session_began_at, good && request->session_good);
+  if (self->batches && served) batches_serve(self->batches, &record);
+  if (self->batches && metrics == &self->metrics) batches_end(self->batches, metrics);
   engine_drop_deadline(self, ix);
   tell_source(self, request, served, good);
   request_table_release(&self->requests, ix);

@@ -19,7 +19,10 @@ const CauseRow metrics_causes[CAUSES] = {
 };
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
-  *self = (Metrics){.first_arrival_at = -1, .last_finish_at = -1, .reference = slo_reference};
+  *self = (Metrics){.first_arrival_at = -1,
+                    .last_arrival_at = -1,
+                    .last_finish_at = -1,
+                    .reference = slo_reference};
   for (int i = 0; i < METRICS_HISTOGRAMS; i++)
     histogram_init(&self->histograms[i], arena);
 }

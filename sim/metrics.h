@@ -146,6 +146,7 @@ typedef struct Metrics {
   const PerfModel *reference;            // NULL: no slowdowns
   GoodputLimits good_limits;
   Window window;
+  Tick last_arrival_at; // -1: none
 } Metrics;
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);

@@ -168,6 +168,7 @@ static RequestIx admit_row(Engine *self) {
       prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
   self->view.requests = self->requests.slots;
   if (metrics->first_arrival_at < 0) metrics->first_arrival_at = request->arrived_at;
+  metrics->last_arrival_at = request->arrived_at;
   engine_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
              request->output_tokens);
   return ix;

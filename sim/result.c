@@ -61,6 +61,7 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
                         .caches = ARENA_ARRAY(self->arena, const PrefixCache *, self->n_machines),
+                        .batches = self->batches,
                         .digest = self->log.digest,
                         .events = self->n_events,
                         .stopped = self->stopped,

@@ -223,6 +223,10 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
     self->first_counted = UINT64_MAX;
   }
   eventlog_init(&self->log, config->event_log);
+  if (config->keeps_batches) {
+    self->batches = ARENA_NEW(arena, Batches);
+    batches_init(self->batches, arena);
+  }
   self->keeps_parts = config->keeps_parts;
   if (self->keeps_parts)
     self->machine_parts = ARENA_ARRAY(self->arena, MachineParts, self->n_machines);

@@ -4,6 +4,7 @@
  * configuration, trace and performance models give the same digest on any compiler. */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
+#include "sim/batches.h"
 #include "sim/eventlog.h"
 #include "sim/group.h"
 #include "sim/machine.h"
@@ -91,6 +92,7 @@ typedef struct SimConfig {
   Window window;                  // completions in it are counted apart
   const Executor *executor;       // NULL: the performance models. Implies step
   FILE *event_log;                // NULL: none
+  bool keeps_batches;             // of the run, for the ranges of its figures
   bool keeps_parts;               // where the time of requests goes, for on_request
   /* What is not counted: latencies and counts of these requests, and what machines did before it
    * ends, when the first other one arrives. An iteration in progress then is of it. */
@@ -167,6 +169,7 @@ typedef struct SimResult {
   int64_t store_tokens; // the same of every group's store
   /* [n_machines] as they ended; NULL where there is none. */
   const PrefixCache **caches;
+  const Batches *batches; // NULL: none were kept
   MachineTotals totals;
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then

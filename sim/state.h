@@ -109,6 +109,7 @@ typedef struct Engine {
   Tick counted_from;      // it arrived; 0: all are counted
   Metrics metrics;
   Metrics warm_up_metrics; // of requests and times that are not counted
+  Batches *batches;        // NULL: none are kept
   EventLog log;
   IterationSpan *watched; // [n_machines] those in progress; NULL: nobody watches
 } Engine;

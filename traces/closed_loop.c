@@ -87,6 +87,7 @@ TraceSource *closed_loop_open(const ClosedLoopConfig *config, TraceSource *rows,
                                .close = closed_loop_close,
                                .ended = closed_loop_ended,
                                .put_back = closed_loop_put_back,
+                               .left_out = rows->left_out,
                                .status = 1};
   self->config = config;
   self->rows = rows;

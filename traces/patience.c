@@ -90,7 +90,8 @@ static void patience_close(TraceSource *source) {
 TraceSource *patience_open(const PatienceConfig *config, TraceSource *rows, uint64_t seed,
                            Arena *arena) {
   Patience *self = ARENA_NEW(arena, Patience);
-  self->source = (TraceSource){.next = patience_next, .close = patience_close, .status = 1};
+  self->source = (TraceSource){
+      .next = patience_next, .close = patience_close, .status = 1, .left_out = rows->left_out};
   if (rows->ended) {
     self->source.ended = patience_ended;
     self->source.put_back = patience_put_back;

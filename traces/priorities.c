@@ -63,7 +63,8 @@ static void priorities_close(TraceSource *source) {
 TraceSource *priorities_open(const PrioritiesConfig *config, TraceSource *rows, uint64_t seed,
                              Arena *arena) {
   Priorities *self = ARENA_NEW(arena, Priorities);
-  self->source = (TraceSource){.next = priorities_next, .close = priorities_close, .status = 1};
+  self->source = (TraceSource){
+      .next = priorities_next, .close = priorities_close, .status = 1, .left_out = rows->left_out};
   self->config = config;
   self->rows = rows;
   rng_init(&self->rng, seed, "priorities");

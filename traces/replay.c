@@ -99,7 +99,8 @@ static void replay_close(TraceSource *source) {
 
 TraceSource *replay_open(const WorkloadConfig *config, Arena *arena, Diag *diag) {
   Replay *self = ARENA_NEW(arena, Replay);
-  self->source = (TraceSource){.next = replay_next, .close = replay_close, .status = 1};
+  self->source = (TraceSource){
+      .next = replay_next, .close = replay_close, .status = 1, .left_out = &self->file.n_left_out};
   self->config = config;
   self->time_scale = 1 / config->rate_scale;
   if (trace_file_open(&self->file, config->trace, &config->reading, arena, diag)) return NULL;

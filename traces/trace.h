@@ -40,7 +40,6 @@ typedef struct TraceRow {
   bool ends_session;            // it is the last
   bool session_good;            // all turns before it were good (sim/metrics.h)
   Tick session_began_at;        // when its first turn arrived
-  int64_t left_out;             // rows before it that were left out: requests that failed
   uint32_t ticket;              // the source's own mark, given back when the request ends
 } TraceRow;
 
@@ -64,9 +63,9 @@ typedef struct TraceSource {
   void (*close)(struct TraceSource *self);                              // NULL: nothing to close
   void (*ended)(struct TraceSource *self, const TraceEnd *end);
   void (*put_back)(struct TraceSource *self, const TraceRow *row);
-  int status;        // 1 while rows may come; then the final answer of trace_next
-  bool names_tokens; // a row that came did
-  int64_t left_out;  // as the newest row has it
+  int status;              // 1 while rows may come; then the final answer of trace_next
+  bool names_tokens;       // a row that came did
+  const int64_t *left_out; // rows of a file that were, so far: requests that failed; NULL: none
 } TraceSource;
 
 /* Pulls the next row: 1 and `*ret_row`, 0 at the end, -1 with entries in `diag`. After 0 or -1 it
@@ -75,7 +74,6 @@ static inline int trace_next(TraceSource *self, TraceRow *ret_row, Diag *diag) {
   if (self->status <= 0) return self->status;
   const int status = self->next(self, ret_row, diag);
   if (status > 0 && ret_row->n_segments > 0) self->names_tokens = true;
-  if (status > 0) self->left_out = ret_row->left_out;
   if (status < 0 || !self->ended) self->status = status;
   return status;
 }

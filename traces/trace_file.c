@@ -156,7 +156,6 @@ int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
                         .prompt_tokens = raw.prompt_tokens,
                         .output_tokens = raw.output_tokens,
                         .place = line_place(&line, raw.text),
-                        .left_out = self->n_left_out,
                         .segments = self->segments.items,
                         .n_segments = self->segments.n};
   return 1;

@@ -123,6 +123,8 @@ static int bind_kind(const OptionSpec *specs, const OptionSpec *other, const cha
   for (int i = 0; i < n; i++) {
     const Node *child = node_find(node, foreign[i]);
     if (child) status = diag_error(diag, child->key_at, "'%s' %s", foreign[i], refusal);
+    if (child && has_key(workload_arrival_options, foreign[i]))
+      diag_hint(diag, "of requests that are drawn it is 'arrivals.%s'", foreign[i]);
   }
   return option_bind(specs, node, foreign, node->at, bound, diag) || status ? -1 : 0;
 }

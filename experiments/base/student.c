@@ -3,6 +3,22 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 
+/* Welford's, so that values far from 0 lose nothing. */
+void moments_add(Moments *self, double value) {
+  const double from_old = value - self->mean;
+  self->n++;
+  self->mean += from_old / (double)self->n;
+  self->squares += from_old * (value - self->mean);
+}
+
+double moments_error(const Moments *self) {
+  return self->n < 2 ? NAN : self->squares / (double)(self->n - 1) / (double)self->n;
+}
+
+double moments_half_width(const Moments *self) {
+  return self->n < 2 ? NAN : student_quantile((double)self->n - 1) * sqrt(moments_error(self));
+}
+
 double student_quantile(double degrees) {
   return degrees >= 1 ? gsl_cdf_tdist_Pinv(0.975, degrees) : NAN;
 }

@@ -1,32 +1,25 @@
 /* `tandem query DB [NAME]`: asks a database of results. A query by name is a file of queries/. */
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
+#include "experiments/commands/queries.h"
 #include "experiments/results/results.h"
-#include "sim/base/folder.h"
 #include "sim/base/text.h"
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct Options {
   const char *sql;
+  const Node *set;
+  bool list;
   int format;
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--sql", sql, "TEXT", "one SELECT, in place of NAME"), CLI_FORMAT, {0}};
-
-/* ---- Finding the query ---- */
-
-static const char *load_query(const char *name, Arena *arena, Diag *diag) {
-  const char *folder = arena_printf(arena, "%s/experiments/queries", config_data_root());
-  const char *const *names = folder_names(folder, ".sql", arena);
-  for (int i = 0; names[i]; i++)
-    if (strcmp(names[i], name) == 0)
-      return folder_text(arena_printf(arena, "%s/%s.sql", folder, name), arena, diag);
-  diag_error(diag, place_of_file(NULL), "unknown query '%s'", name);
-  diag_hint_near(diag, name, names);
-  return NULL;
-}
+    CLI_TEXT("--sql", sql, "TEXT", "one SELECT, in place of NAME"),
+    {CLI_ROW("--set", NODE, set, "N=V", "a parameter: ':run' in a query by --set run=3")},
+    CLI_FLAG("--list", list, "the queries that have names, and what each is about"),
+    CLI_FORMAT,
+    {0}};
 
 /* ---- Printing rows as they come ---- */
 
@@ -120,23 +113,31 @@ static int print_rows(sqlite3_stmt *statement, OutputFormat format) {
 
 /* ---- The command ---- */
 
-static int ask(Results *results, const char *sql, OutputFormat format, Diag *diag) {
-  sqlite3_stmt *statement = NULL;
+typedef struct Asking {
+  const char *sql;
+  const char *const *assignments; // of parameters
+  OutputFormat format;
+} Asking;
+
+static int answer(Results *results, sqlite3_stmt *statement, const Asking *asking, Arena *arena,
+                  Diag *diag) {
+  if (queries_bind(statement, asking->assignments, arena, diag)) return -1;
+  const int status = asking->format == OUTPUT_TABLE ? print_table(statement)
+                                                    : print_rows(statement, asking->format);
+  return status == SQLITE_DONE ? 0 : queries_explain(results, arena, diag);
+}
+
+static int ask(Results *results, const Asking *asking, Arena *arena, Diag *diag) {
+  CLEANUP_STATEMENT sqlite3_stmt *statement = NULL;
   const char *rest = "";
-  int status = sqlite3_prepare_v2(results->db, sql, -1, &statement, &rest);
+  const int status = sqlite3_prepare_v2(results->db, asking->sql, -1, &statement, &rest);
   const bool several =
       status == SQLITE_OK && (!statement || rest[strspn(rest, " \t\r\n;")] != '\0');
-  if (status == SQLITE_AUTH || several || !sqlite3_stmt_readonly(statement)) {
-    sqlite3_finalize(statement);
+  if (status == SQLITE_AUTH || several || !sqlite3_stmt_readonly(statement))
     return diag_error(diag, place_of_file(NULL), "a query is one statement%s",
                       several ? "" : " that only asks: a SELECT, or a PRAGMA that sets nothing");
-  }
-  if (status == SQLITE_OK)
-    status = format == OUTPUT_TABLE ? print_table(statement) : print_rows(statement, format);
-  if (status != SQLITE_DONE)
-    diag_error(diag, place_of_file(NULL), "the query failed: %s", sqlite3_errmsg(results->db));
-  sqlite3_finalize(statement);
-  return status == SQLITE_DONE ? 0 : -1;
+  return status == SQLITE_OK ? answer(results, statement, asking, arena, diag)
+                             : queries_explain(results, arena, diag);
 }
 
 static int run_query(Cli *cli) {
@@ -146,11 +147,13 @@ static int run_query(Cli *cli) {
   Diag *diag = cli->diag;
   Results results;
   if (given->sql && operands[1]) return cli_usage(cli, "a name and '--sql' exclude each other");
+  if (given->list) return queries_print((OutputFormat)given->format, arena, diag) ? EXIT_INPUT : 0;
   if (results_open_reader(&results, operands[0], arena, diag)) return EXIT_INPUT;
   const char *name = operands[1] ? operands[1] : "summary";
-  const char *sql = given->sql ? given->sql : load_query(name, arena, diag);
+  const Asking asking = {given->sql ? given->sql : queries_load(name, &results, arena, diag),
+                         cli_texts(given->set, arena), (OutputFormat)given->format};
   int64_t runs = 0, stale = 0;
-  int status = sql ? ask(&results, sql, (OutputFormat)given->format, diag) : -1;
+  int status = asking.sql ? ask(&results, &asking, arena, diag) : -1;
   if (status == 0) status = results_count_runs(&results, &runs, &stale, diag);
   cli_note_stale(runs, stale);
   results_close(&results);
@@ -165,10 +168,10 @@ const Command command_query = {
     .options = options,
     .size = sizeof(Options),
     .notes =
-        "NAME is one of experiments/queries/: summary (one row per run, the default), pools,\n"
-        "slo. The tables are described in experiments/results/schema.sql. Rows are stale when a\n"
-        "program with other outcomes made them (is_stale(epoch)); sweep and provision\n"
-        "do not take them for their own.",
+        "Without NAME it is summary, one row per run. The tables are described in\n"
+        "experiments/results/schema.sql. Rows are stale when a program with other outcomes made\n"
+        "them (is_stale(epoch)); sweep and provision do not take them for their own.",
+    .more_notes = queries_listed,
     .example = "tandem query runs.db --sql \"SELECT name, value FROM metric\" --format csv",
     .exit_codes = "0 done, 2 wrong usage, 3 bad query or database, 4 cannot read it",
     .run = run_query,

@@ -106,9 +106,9 @@ static int check_strict(const Run *run) {
 
 /* Says what of the trace is left out, and where prefix caches can find nothing. */
 static void note_trace(const Run *run, const TraceSource *trace) {
-  if (trace->left_out > 0)
+  if (trace->left_out && *trace->left_out > 0)
     fprintf(stderr, "%s: rows without a prompt or an output are left out: %lld\n",
-            text_shown(run->config.workload.trace, run->arena), (long long)trace->left_out);
+            text_shown(run->config.workload.trace, run->arena), (long long)*trace->left_out);
   if (!run->config.workload.trace || trace->names_tokens || !config_keeps_caches(&run->config))
     return;
   fprintf(stderr, "%s: nothing is shared: no row names its blocks\n",
@@ -134,6 +134,7 @@ static int simulate(Run *run) {
   sim->audit = run->options->audit;
   sim->event_log = run->event_log.file;
   sim->memory_limit = cli_memory(run->options->memory, 1);
+  sim->keeps_batches = true;
   sim->on_progress = progress_update;
   sim->on_progress_context = &progress;
   if (run->options->output && run->options->requests) {

@@ -3,24 +3,6 @@
 #include "experiments/base/student.h"
 #include <math.h>
 
-typedef struct Moments {
-  double mean, squares; // squares: of distances from the mean
-  size_t n;
-} Moments;
-
-/* Welford's, so that values far from 0 lose nothing. */
-static void add(Moments *self, double value) {
-  const double from_old = value - self->mean;
-  self->n++;
-  self->mean += from_old / (double)self->n;
-  self->squares += from_old * (value - self->mean);
-}
-
-/* Of the mean, squared. */
-static double error_of(const Moments *self) {
-  return self->squares / (double)(self->n - 1) / (double)self->n;
-}
-
 /* What rounding leaves of equal numbers. */
 static double without_rounding(double difference, double a, double b) {
   return fabs(difference) <= 1e-12 * fmax(fabs(a), fabs(b)) ? 0 : difference;
@@ -39,19 +21,19 @@ Difference difference_paired(const double *a, const double *b, size_t n) {
   Moments of_a = {0}, of_b = {0}, of_both = {0};
   for (size_t i = 0; i < n; i++) {
     if (isnan(a[i]) || isnan(b[i])) continue;
-    add(&of_a, a[i]);
-    add(&of_b, b[i]);
-    add(&of_both, without_rounding(b[i] - a[i], a[i], b[i]));
+    moments_add(&of_a, a[i]);
+    moments_add(&of_b, b[i]);
+    moments_add(&of_both, without_rounding(b[i] - a[i], a[i], b[i]));
   }
   if (of_both.n == 0) return (Difference){NAN, NAN, NAN, NAN, NAN, 0};
-  return conclude(of_a.mean, of_b.mean, of_both.mean, error_of(&of_both), (double)of_both.n - 1,
-                  of_both.n);
+  return conclude(of_a.mean, of_b.mean, of_both.mean, moments_error(&of_both),
+                  (double)of_both.n - 1, of_both.n);
 }
 
 static Moments moments_of(const double *values, size_t n) {
   Moments self = {0};
   for (size_t i = 0; i < n; i++)
-    if (!isnan(values[i])) add(&self, values[i]);
+    if (!isnan(values[i])) moments_add(&self, values[i]);
   if (self.n == 0) self.mean = NAN;
   return self;
 }
@@ -61,7 +43,8 @@ Difference difference_unpaired(const double *a, size_t n_a, const double *b, siz
   const double value = without_rounding(of_b.mean - of_a.mean, of_a.mean, of_b.mean);
   const size_t n = of_a.n < of_b.n ? of_a.n : of_b.n;
   if (n < 2) return conclude(of_a.mean, of_b.mean, value, NAN, NAN, n);
-  const double error_a = error_of(&of_a), error_b = error_of(&of_b), error = error_a + error_b;
+  const double error_a = moments_error(&of_a), error_b = moments_error(&of_b),
+               error = error_a + error_b;
   // Satterthwaite's.
   const double degrees =
       error * error /

@@ -153,12 +153,28 @@ static int add_goodput(Rows *rows, const Node *node, GoodputLimits *ret_limits) 
   return 0;
 }
 
+/* Whether a key has a statistic of no metric, which an entry then says. */
+static bool refuse_metric(const Rows *rows, const Node *node) {
+  const char *dot = strchr(node->key, '.');
+  const char *names[METRICS_HISTOGRAMS + 1] = {NULL};
+  SloStatistic statistic;
+  double quantile;
+  if (!dot || !slo_parse_statistic(dot + 1, &statistic, &quantile)) return false;
+  for (int i = 0, n = 0; i < METRICS_HISTOGRAMS; i++)
+    if (*metrics_histograms[i].unit) names[n++] = metrics_histograms[i].name;
+  const char *word = arena_copy(rows->arena, node->key, (size_t)(dot - node->key));
+  diag_error(rows->diag, node->key_at, "unknown limit '%s': there is no metric '%s'", node->key,
+             word);
+  diag_hint_choices(rows->diag, word, names, "tandem list options");
+  return true;
+}
+
 /* Whether a key that is none of the block's is a limit in other words, which an entry then says. */
 static bool refuse_words(const Rows *rows, const Node *node) {
   for (const OptionSpec *option = config_slo_options; option->key; option++)
     if (strcmp(option->key, node->key) == 0) return false;
   const char *meant = slo_key_meant(node->key, rows->arena);
-  if (!meant) return false;
+  if (!meant) return refuse_metric(rows, node);
   diag_error(rows->diag, node->key_at, "unknown limit '%s'", node->key);
   diag_hint(rows->diag,
             "did you mean '%s'? Limits are of ttft, tbt, tpot, e2e and others: 'tandem "

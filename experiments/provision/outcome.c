@@ -1,5 +1,6 @@
 /* What a study has found out: values of answers, their spread over the seeds, why there is none. */
 #include "experiments/provision/replicate.h"
+#include "sim/base/batch_means.h"
 #include <math.h>
 
 double provision_value(const Provision *self, const Answer *answer) {
@@ -13,16 +14,6 @@ double provision_value(const Provision *self, const Answer *answer) {
   default:
     return answer->rate;
   }
-}
-
-/* Two-sided 95% quantiles of Student's t by degrees of freedom. */
-static double t95(int degrees) {
-  static const double table[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-                                 2.306, 2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-                                 2.120, 2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069,
-                                 2.064, 2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
-  enum { LAST = sizeof table / sizeof *table - 1 };
-  return degrees <= LAST ? table[degrees] : 1.960 + 2.46 / degrees;
 }
 
 /* The same cluster. Rates differ from seed to seed, which their range tells. */
@@ -54,7 +45,7 @@ void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
   for (int s = 0; s < self->n_seeds; s++)
     if (outcome->answers[s].found)
       squares += pow(provision_value(self, &outcome->answers[s]) - outcome->mean, 2);
-  outcome->half_width = n > 1 ? t95(n - 1) * sqrt(squares / (n - 1) / n) : NAN;
+  outcome->half_width = n > 1 ? student_t95(n - 1) * sqrt(squares / (n - 1) / n) : NAN;
   if (n == 0) outcome->low = outcome->high = NAN;
 }
 

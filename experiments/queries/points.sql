@@ -1,9 +1,6 @@
--- The points of each sweep: where they are on its axes, and what came out.
+-- The points of each sweep: where they are on its axes, and what came out, of :sweep alone.
 SELECT
-  point.sweep_id AS sweep, point.point,
-  (SELECT group_concat(axis.name || '=' || value, ' ')
-   FROM point_value JOIN axis USING (sweep_id, axis)
-   WHERE point_value.sweep_id = point.sweep_id AND point_value.point = point.point) AS place,
+  point.sweep_id AS sweep, point.point, /* axes of point */
   max(value) FILTER (WHERE metric.name = 'throughput_rps') AS throughput_rps,
   max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p50') AS ttft_p50_s,
   max(value) FILTER (WHERE metric.name = 'ttft_s' AND statistic = 'p99') AS ttft_p99_s,
@@ -16,4 +13,5 @@ SELECT
   run.status, is_stale(run.epoch) AS stale
 FROM point JOIN run ON run.id = point.run_id
   LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
+WHERE :sweep IS NULL OR point.sweep_id = :sweep
 GROUP BY point.sweep_id, point.point ORDER BY point.sweep_id, point.point;

@@ -1,6 +1,6 @@
--- What each pool of each run did.
+-- What each pool of each run did, of :run alone.
 SELECT
-  pool.run_id AS run, pool.name, role, pool.machine, pool.count,
+  pool.run_id AS run, /* axes of run */ pool.name, role, pool.machine, pool.count,
   round(utilization, 4) AS utilization,
   round(energy_kwh, 3) AS energy_kwh,
   sum(prefill_iterations) AS prefill_iterations,
@@ -10,4 +10,5 @@ SELECT
   is_stale(epoch) AS stale
 FROM pool JOIN machine ON machine.run_id = pool.run_id AND machine.pool = pool.pool
   JOIN run ON run.id = pool.run_id
+WHERE :run IS NULL OR run.id = :run
 GROUP BY pool.run_id, pool.pool;

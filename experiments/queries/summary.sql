@@ -1,7 +1,8 @@
--- One row per run.
+-- One row per run, or :run alone.
 SELECT
   run.id AS run,
   run.name AS config,
+  /* axes of run */
   max(value) FILTER (WHERE metric.name = 'requests') AS requests,
   max(value) FILTER (WHERE metric.name = 'completed') AS completed,
   max(value) FILTER (WHERE metric.name = 'throughput_rps') AS throughput_rps,
@@ -19,4 +20,5 @@ SELECT
   run.epoch AS epoch,
   is_stale(run.epoch) AS stale
 FROM run LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
+WHERE :run IS NULL OR run.id = :run
 GROUP BY run.id ORDER BY run.id;

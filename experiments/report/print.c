@@ -26,6 +26,9 @@ static void json_distribution(const char *before, const char *name,
   fprintf(out, "%s\"%s\": ", before, name);
   for (int k = 0; k < REPORT_STATISTICS; k++)
     write_json_value(k ? ", " : "{", report_statistics[k], distribution->values[k], out);
+  for (int k = 0; k < REPORT_STATISTICS; k++)
+    if (!isnan(distribution->half_widths[k]))
+      write_json_value(", ", report_half_widths[k], distribution->half_widths[k], out);
   putc('}', out);
 }
 
@@ -149,8 +152,10 @@ static void table_head(const Report *self, FILE *out) {
           format_count(self->run.completed, requests), format_count(self->run.rejected, rejected),
           format_count(self->run.unfinished, unfinished));
   table_limits(self, out);
-  fprintf(out, "throughput   %.2f requests/s, %s output tokens/s\n", self->run.throughput_rps,
+  fprintf(out, "throughput   %.2f requests/s, %s output tokens/s", self->run.throughput_rps,
           format_count(self->run.output_tokens_per_s, requests));
+  if (self->run.offered_rps > 0) fprintf(out, "; %.2f requests/s offered", self->run.offered_rps);
+  putc('\n', out);
   fprintf(
       out, "resources    %s, %s, %s\n",
       known(self->run.energy_kwh, "%.4g kWh", "energy unknown", requests),
@@ -185,6 +190,43 @@ static int wider(int width, const char *name) {
   return (int)strlen(name) > width ? (int)strlen(name) : width;
 }
 
+/* Halves of the 95% ranges of a row, as shares of its figures. */
+static void table_ranges(const Distribution *latency, int width, FILE *out) {
+  bool any = false;
+  for (int k = 0; k < REPORT_STATISTICS; k++)
+    any |= !isnan(latency->half_widths[k]);
+  if (!any) return;
+  fprintf(out, "%-*s", width, "  +-");
+  for (int k = 0; report_half_widths[k]; k++) {
+    const double share =
+        latency->values[k] > 0 ? 100 * latency->half_widths[k] / latency->values[k] : NAN;
+    char text[32];
+    fprintf(out, " %9s", known(share, share < 9.95 ? "%.1f%%" : "%.0f%%", "?", text));
+  }
+  putc('\n', out);
+}
+
+/* What of a run was its start, and whether there is anything that lasts. */
+static void table_steadiness(const Report *self, FILE *out) {
+  char requests[32], until[32];
+  const WarmUp *left_out = &self->config->sim.warm_up;
+  if (!self->result->batches) return;
+  if (self->saturated)
+    fprintf(out,
+            "SATURATED    arrivals exceed what this serves: %.4g of %.4g requests/s; queues grow,\n"
+            "             and latencies are of this run's length\n",
+            self->run.throughput_rps, self->run.offered_rps);
+  else if (!self->start.ended)
+    fputs("steady       nowhere: the run is too short to tell its start from the rest\n", out);
+  else if (self->start.requests > 0)
+    fprintf(out, "steady       from request %s at %s on, by MSER-5%s\n",
+            format_count((double)self->start.requests, requests),
+            format_duration(tick_seconds(self->start.until), until),
+            left_out->requests > 0 || left_out->duration > 0
+                ? ""
+                : "; 'warm.requests' leaves what is before out");
+}
+
 static void table_latencies(const Report *self, FILE *out) {
   int width = (int)strlen("latency");
   for (int i = 0; i < self->n_latencies; i++) // "_s" is left out
@@ -202,6 +244,7 @@ static void table_latencies(const Report *self, FILE *out) {
       fprintf(out, " %9s", format_duration(latency->values[k], text));
     }
     fprintf(out, "  %s\n", latency->meaning);
+    table_ranges(latency, width, out);
   }
 }
 
@@ -282,6 +325,14 @@ static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
   return text;
 }
 
+/* "12%"; what is missed by far has no number that says more. */
+static const char *margin_text(const SloOutcome *outcome, char text[32]) {
+  enum { FAR = 100 };
+  if (outcome->margin < -FAR) return ">100x";
+  snprintf(text, 32, "%.0f%%", 100 * outcome->margin);
+  return text;
+}
+
 static void table_slo(const Report *self, FILE *out) {
   const SloSet *slo = self->config->slo;
   if (slo->n_specs == 0) return;
@@ -289,11 +340,11 @@ static void table_slo(const Report *self, FILE *out) {
           slo->name, slo->n_specs - self->n_missed, slo->n_specs);
   for (int i = 0; i < slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
-    char value[32], limit[32];
-    fprintf(out, "%-18s %9s %9s %6.0f%%  %s\n", outcome->spec->name,
+    char value[32], limit[32], margin[32];
+    fprintf(out, "%-18s %9s %9s %7s  %s%s\n", outcome->spec->name,
             slo_text(outcome->spec, outcome->value, value),
-            slo_text(outcome->spec, outcome->spec->limit, limit), 100 * outcome->margin,
-            outcome->met ? "met" : "MISSED");
+            slo_text(outcome->spec, outcome->spec->limit, limit), margin_text(outcome, margin),
+            outcome->met ? "met" : "MISSED", self->saturated ? ", saturated" : "");
   }
 }
 
@@ -308,6 +359,7 @@ static void table_foot(const Report *self, FILE *out) {
 
 static void print_table(const Report *self, FILE *out) {
   table_head(self, out);
+  table_steadiness(self, out);
   table_latencies(self, out);
   table_pools(self, out);
   table_groups(self, out);

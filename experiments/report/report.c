@@ -4,6 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+static const double quantiles[] = {0.50, 0.90, 0.95, 0.99};
+
+const char *const report_half_widths[REPORT_STATISTICS] = {"mean_half_width", "p50_half_width",
+                                                           "p90_half_width",  "p95_half_width",
+                                                           "p99_half_width",  NULL};
 const char *const report_statistics[REPORT_STATISTICS] = {"mean", "p50", "p90",
                                                           "p95",  "p99", "max"};
 
@@ -33,14 +38,37 @@ static double ratio(double part, double whole) {
 
 Distribution distribution_make(const char *name, const char *unit, double scale,
                                const char *meaning, const Histogram *histogram) {
-  static const double quantiles[] = {0.50, 0.90, 0.95, 0.99};
-  Distribution made = {name, unit, meaning, histogram, {0}};
+  Distribution made = {name, unit, meaning, histogram, {0}, {0}};
   const bool any = histogram->total > 0;
   made.values[0] = any ? histogram_mean(histogram) / scale : NAN;
   for (int i = 0; i < 4; i++)
     made.values[1 + i] = any ? histogram_quantile(histogram, quantiles[i]) / scale : NAN;
   made.values[REPORT_STATISTICS - 1] = any ? (double)histogram->max / scale : NAN;
+  for (int i = 0; i < REPORT_STATISTICS; i++)
+    made.half_widths[i] = NAN;
   return made;
+}
+
+/* Ranges of what is known from the batches of the run. */
+static void add_ranges(Report *self) {
+  const SimResult *result = self->result;
+  if (!result->batches) return;
+  for (int which = 0; which < RANGED; which++) {
+    const int of = ranged_histograms[which];
+    Distribution *latency = NULL;
+    for (int i = 0; i < self->n_latencies; i++)
+      if (self->latencies[i].histogram == &result->metrics.histograms[of])
+        latency = &self->latencies[i];
+    const double scale = metrics_histograms[of].scale;
+    latency->half_widths[0] =
+        batches_mean_range(result->batches, &result->metrics, (Ranged)which) / scale;
+    for (int i = 0; i < 4; i++)
+      latency->half_widths[1 + i] =
+          batches_quantile_range(result->batches, &result->metrics, (Ranged)which, quantiles[i]) /
+          scale;
+  }
+  self->start = batches_start(result->batches);
+  self->saturated = batches_saturated(result->batches);
 }
 
 uint64_t report_extrapolated(const MachineTotals *totals) {
@@ -136,6 +164,7 @@ static RunFigures run_figures(const Report *self, double cpu_s, double wall_s) {
   const double served_s = metrics->completed > 0
                               ? tick_seconds(metrics->last_finish_at - metrics->first_arrival_at)
                               : 0;
+  const double offered_s = tick_seconds(metrics->last_arrival_at - metrics->first_arrival_at);
   const Resources resources = resources_of(&self->config->sim, result);
   return (RunFigures){
 #define RUN_FIGURE(name, unit, value, meaning) .name = (double)(value),
@@ -183,6 +212,7 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
       self->latencies[self->n_latencies++] =
           distribution_make(of->column, of->unit, of->scale, of->meaning, &metrics->histograms[i]);
   }
+  add_ranges(self);
   for (uint32_t i = 0; i < result->n_pools; i++)
     self->pools[i] = make_pool(&result->pools[i], arena);
   for (uint32_t i = 0; i < config->sim.n_groups; i++)
@@ -253,6 +283,10 @@ static void visit_distribution(const Distribution *distribution, const char *sco
   for (int k = 0; k < REPORT_STATISTICS; k++)
     visit(context, scope, distribution->name, report_statistics[k], distribution->values[k],
           distribution->unit);
+  for (int k = 0; k < REPORT_STATISTICS; k++)
+    if (!isnan(distribution->half_widths[k]))
+      visit(context, scope, distribution->name, report_half_widths[k], distribution->half_widths[k],
+            distribution->unit);
 }
 
 /* `values` is the struct of the level. */

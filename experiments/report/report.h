@@ -7,6 +7,8 @@
 
 enum { REPORT_STATISTICS = 6 };
 extern const char *const report_statistics[REPORT_STATISTICS]; // mean, p50, …
+/* Of half of the 95% range of each; NULL where there is none. */
+extern const char *const report_half_widths[REPORT_STATISTICS];
 
 typedef enum Level {
   LEVEL_LATENCY, // of the run, each a Distribution; so are those of pools
@@ -59,7 +61,8 @@ typedef struct GroupFigures {
 typedef struct Distribution {
   const char *name, *unit, *meaning;
   const Histogram *histogram;
-  double values[REPORT_STATISTICS]; // NAN when nothing was observed
+  double values[REPORT_STATISTICS];      // NAN when nothing was observed
+  double half_widths[REPORT_STATISTICS]; // NAN when not known
 } Distribution;
 
 /* Of values in a histogram that stand for `scale` times themselves. */
@@ -95,6 +98,8 @@ typedef struct Report {
   GroupReport *groups;  // [config->sim.n_groups]
   SloOutcome *outcomes; // [config->slo->n_specs]
   int n_missed;         // of them
+  FoundStart start;     // with SimResult.batches; else none
+  bool saturated;
 } Report;
 
 /* The figures of a run; `config` and `result` must outlive them. */

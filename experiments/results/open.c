@@ -1,4 +1,5 @@
 /* Opening a database of results, for writing or for reading only. */
+#include "experiments/base/student.h"
 #include "experiments/base/version.h"
 #include "experiments/results/descriptor.h"
 #include "experiments/results/results.h"
@@ -73,13 +74,31 @@ static void give_stale(sqlite3_context *context, int n_arguments, sqlite3_value 
   sqlite3_result_int(context, !fresh);
 }
 
+/* half_width(VALUE) in SQL, an aggregate: of the 95% t-interval of the mean; NULL of one value. */
+static void take_value(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
+  (void)n_arguments;
+  Moments *moments = sqlite3_aggregate_context(context, sizeof *moments);
+  if (moments && sqlite3_value_type(arguments[0]) != SQLITE_NULL)
+    moments_add(moments, sqlite3_value_double(arguments[0]));
+}
+
+static void give_half_width(sqlite3_context *context) {
+  const Moments *moments = sqlite3_aggregate_context(context, 0);
+  if (moments && moments->n > 1) sqlite3_result_double(context, moments_half_width(moments));
+}
+
 static int give_functions(Results *self) {
   const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-  const int status = sqlite3_create_function_v2(self->db, "outcome_epoch", 0, flags, NULL,
-                                                give_epoch, NULL, NULL, NULL);
-  return status != SQLITE_OK ? status
-                             : sqlite3_create_function_v2(self->db, "is_stale", 1, flags, NULL,
-                                                          give_stale, NULL, NULL, NULL);
+  sqlite3 *db = self->db;
+  int status =
+      sqlite3_create_function_v2(db, "outcome_epoch", 0, flags, NULL, give_epoch, NULL, NULL, NULL);
+  if (status == SQLITE_OK)
+    status =
+        sqlite3_create_function_v2(db, "is_stale", 1, flags, NULL, give_stale, NULL, NULL, NULL);
+  if (status == SQLITE_OK)
+    status = sqlite3_create_function_v2(db, "half_width", 1, flags, NULL, NULL, take_value,
+                                        give_half_width, NULL);
+  return status;
 }
 
 /* SQLite says of all of these that it is unable to open the file. */

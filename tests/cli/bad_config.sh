@@ -86,7 +86,8 @@ broken 's/{prompt.*/azure-conv-2032/' "bad.yaml:3:12: error: unknown table of le
 broken 's/splitwise/{ttft.p99: 3}/' "bad.yaml:10:17: error: 'ttft.p99' wants a time"
 broken 's/splitwise/{ttft.q9: 3 s}/' "bad.yaml:10:7: error: unknown statistic 'q9'"
 broken 's/splitwise/{ttft: 3 s}/' "bad.yaml:10:7: error: 'ttft' wants a statistic"
-broken 's/splitwise/{tfft.p99: 3 s}/' "bad.yaml:10:7: error: unknown key 'tfft.p99'"
+broken 's/splitwise/{tfft.p99: 3 s}/' "bad.yaml:10:7: error: unknown limit 'tfft.p99'" \
+  "did you mean 'ttft'?"
 broken 's/splitwise/{slowdown: {queue.p99: 3}}/' "bad.yaml:10:18: error: unknown key 'queue.p99'"
 broken 's/splitwise/{slowdown: {ttft.p99: 3 s}}/' "'ttft.p99' wants a number"
 broken 's/splitwise/{name: splitwise, slowdown: {ttft.p99: 3}}/' \

@@ -31,6 +31,8 @@ led 3 "--set:1:6: error: unknown limit 'ttft_p99'" "did you mean 'ttft.p99'?" \
   run good.yaml --set 'slo={ttft_p99: 1 s}'
 led 3 "'duration' wants a time such as '120 s', not '10m'" 'the units are s, ps, ns, us, ms, min' \
   run good.yaml --set workload.duration=10m
+led 3 "--set:1:10: error: 'rate' goes with 'trace' only" "it is 'arrivals.rate'" \
+  run good.yaml --set 'workload.rate=3 /s'
 rejects 3 "$tandem" run good.yaml --set model=llama3-70b --set slo=null
 says "--set:1:7: error: there are no times of"
 says "'perfmodel: roofline' needs no measurements"
@@ -110,6 +112,10 @@ own='workload={trace: log.csv, columns: {arrival: ts, prompt: in, output: out}}'
 led 3 "log.csv:3:1: error: time goes back" 'sort: true' run good.yaml --set "$own" --set slo=null
 expect 0 "$tandem" run good.yaml --set "$own" --set workload.sort=true --set slo=null --format json
 prints '"requests": 2'
+says 'rows without a prompt or an output are left out: 1'
+sed '2d' log.csv >in_order.csv # the one that is left out comes last
+expect 0 "$tandem" run good.yaml --set "$own" --set workload.trace=in_order.csv --set slo=null \
+  --set workload.closed_loop='{clients: 1}'
 says 'rows without a prompt or an output are left out: 1'
 expect 0 "$tandem" trace - --columns arrival=ts,prompt=in,output=out --sort <log.csv
 prints 'ts (arrival), in (prompt), out (output); between semicolons'

@@ -66,7 +66,45 @@ prints '1.5,"x,y",'
 rejects 3 "$tandem" query runs.db sumary
 says "did you mean 'summary'?"
 rejects 3 "$tandem" query runs.db --sql 'SELECT missing'
-says 'no such column'
+says 'no such column: missing'
+rejects 3 "$tandem" query runs.db --sql 'SELECT * FROM requests'
+says "did you mean 'request'?"
+rejects 3 "$tandem" query runs.db --sql 'SELECT count(*) FROM metric WHERE statistc = 1'
+says "did you mean 'statistic'?"
+rejects 3 "$tandem" query runs.db request
+says "that is a table: --sql 'SELECT * FROM request'"
+expect 0 "$tandem" query runs.db --list
+for path in "$source_dir"/experiments/queries/*.sql; do
+  name=$(basename "$path" .sql)
+  grep -q "^$name  *[A-Z]" out || fail "'$name' is not listed"
+  "$tandem" query --help | grep -q "[ ,]$name\\b" || fail "'$name' is not in the help"
+done
+expect 0 "$tandem" query runs.db tables
+prints 'utilization'
+
+# Parameters.
+expect 0 "$tandem" query runs.db summary --set run=2 --format csv
+[ "$(wc -l <out)" -eq 2 ] || fail 'not one run'
+expect 0 "$tandem" query runs.db --format csv --set low=0.5 --set word=x \
+  --sql 'SELECT :low + 1, :word'
+[ "$(tail -1 out)" = 1.5,x ] || fail 'parameters are other values'
+rejects 3 "$tandem" query runs.db summary --set rn=2
+says "the query has no parameter 'rn'"
+says "'run'"
+
+# Axes are columns, and replicates one row of a figure: 1, 2, 6 make 3 +- t(2) sqrt(7 / 3).
+expect 0 "$tandem" sweep a.yaml --output axes.db \
+  --set 'sweep={policies.router: [jsq, random], seed: 1..3}'
+expect 0 "$tandem" query axes.db points --format csv
+head -1 out | grep -q '^sweep,point,policies.router,seed,' || fail 'axes are no columns'
+grep -q '^1,4,random,2,' out || fail 'a point is elsewhere'
+expect 0 "$tandem" query axes.db summary --format csv
+head -1 out | grep -q '^run,config,policies.router,seed,' || fail 'axes are no columns'
+expect 0 "$tandem" query axes.db replicates --set figure=ttft_s --format csv
+[ "$(grep -c ',3,ttft_s,p99,' out)" -eq 2 ] || fail 'not two groups of three'
+expect 0 "$tandem" query axes.db --format csv --sql \
+  "SELECT printf('%.3f', half_width(x)) FROM (SELECT 1 AS x UNION SELECT 2 UNION SELECT 6)"
+[ "$(tail -1 out)" = 6.572 ] || fail "the half-width is $(tail -1 out)"
 rejects 3 "$tandem" query runs.db --sql 'DELETE FROM run'
 rejects 3 "$tandem" query runs.db --sql 'SELECT 1; SELECT 2'
 holds 3 'SELECT count(*) FROM run'

@@ -1,6 +1,7 @@
 /* Tables of AIConfigurator of any bytes: the first says which table ('0' the first of FILES), the
- * rest is the file, and the others are sound. What is refused has an entry, what is not has none;
- * what is composed has positive times. */
+ * rest is the file, and the others are sound. Those of experts and of latent attention are for a
+ * model that has both, its experts spread over two GPUs. What is refused has an entry, what is not
+ * has none; what is composed has positive times. */
 #include "perfmodel/import/import.h"
 #include <assert.h>
 #include <math.h>
@@ -13,6 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define ATTENTION "kv_cache_dtype,head_dim,num_heads,num_key_value_heads,batch_size,isl,step,"
 
+#define LATENT "kv_cache_dtype,num_heads,"
+
 static const struct {
   const char *name, *sound;
 } FILES[] = {
@@ -20,8 +23,22 @@ static const struct {
     {"context_attention.csv", ATTENTION "latency_us\nbfloat16,128,32,4,1,16,0,10\n"},
     {"generation_attention.csv", ATTENTION "latency_us\nbfloat16,128,32,4,1,1,7,10\n"},
     {"custom_allreduce.csv", "variant,num_gpus,message_size,latency_us\nvllm_graph,2,128,5\n"},
+    {"moe.csv", "moe_dtype,hidden_size,inter_size,topk,num_experts,moe_tp_size,moe_ep_size,"
+                "distribution,num_tokens,latency_us\n"
+                "bfloat16,64,32,2,8,1,2,balanced,1,10\nbfloat16,64,32,2,8,1,2,balanced,64,20\n"},
+    {"context_mla.csv", LATENT "batch_size,isl,latency_us\nbfloat16,2,1,16,10\n"},
+    {"generation_mla.csv", LATENT "batch_size,isl,step,latency_us\nbfloat16,2,1,1,7,10\n"},
+    {"mla_bmm.csv", "op_name,bmm_dtype,num_heads,num_tokens,latency_us\n"
+                    "mla_gen_pre,bfloat16,2,1,1\nmla_gen_post,bfloat16,2,1,1\n"},
 };
-enum { N_FILES = sizeof FILES / sizeof *FILES };
+enum { N_FILES = sizeof FILES / sizeof *FILES, FIRST_LATENT = 4 };
+
+static const char MODEL[] =
+    "num_hidden_layers: 2\nhidden_size: 64\nnum_attention_heads: 4\nvocab_size: 100\n"
+    "intermediate_size: 128\nmax_position_embeddings: 4096\ngated_mlp: true\n"
+    "kv_lora_rank: 16\nqk_nope_head_dim: 8\nqk_rope_head_dim: 8\nv_head_dim: 8\n"
+    "num_experts: 8\nnum_experts_per_tok: 2\nmoe_intermediate_size: 32\nnum_dense_layers: 1\n"
+    "shared_expert_intermediate_size: 32\n";
 
 static void write_file(const char *path, const void *bytes, size_t size) {
   FILE *file = fopen(path, "wb");
@@ -29,14 +46,15 @@ static void write_file(const char *path, const void *bytes, size_t size) {
   assert(fclose(file) == 0);
 }
 
-static void import_folder(const char *folder, Arena *arena) {
+static void import_folder(const char *folder, bool latent, Arena *arena) {
   const char *source = getenv("TANDEM_SOURCE_DIR");
   const ImportInput input = {
       .path = folder,
-      .model = "llama3-70b",
+      .model = latent ? arena_printf(arena, "%s/model.yaml", folder) : "llama3-70b",
       .machine = "dgx-h100",
       .engine = "vllm",
       .tensor_parallel_size = 2,
+      .expert_parallel_size = latent ? 2 : 1,
       .data_dir = arena_printf(arena, "%s/perfmodel", source ? source : "."),
   };
   Diag diag;
@@ -66,7 +84,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     else
       write_file(path, FILES[i].sound, strlen(FILES[i].sound));
   }
-  import_folder(folder, &arena);
+  const char *model = arena_printf(&arena, "%s/model.yaml", folder);
+  write_file(model, MODEL, strlen(MODEL));
+  import_folder(folder, data[0] % N_FILES >= FIRST_LATENT, &arena);
+  unlink(model);
   for (int i = 0; i < N_FILES; i++)
     unlink(arena_printf(&arena, "%s/%s", folder, FILES[i].name));
   rmdir(folder);

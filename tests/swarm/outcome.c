@@ -15,7 +15,7 @@ static uint64_t fold_metrics(uint64_t hash, const Metrics *metrics) {
     hash = fold(hash, rest.histograms[i].counts, rest.histograms[i].n_counts * sizeof(uint64_t));
   memset(rest.histograms, 0, sizeof rest.histograms);
   rest.reference = NULL;
-  return fold(hash, &rest, sizeof rest);
+  return fold(hash, &rest, offsetof(Metrics, last_arrival_at)); // the digest has all arrivals
 }
 
 /* All of them but the last field: where their time went is no outcome. */

@@ -109,6 +109,7 @@ Test(compare, every_byte_of_a_result_counts_but_for_pointers_and_events) {
       FIELD(SimResult, machines),
       FIELD(SimResult, groups),
       FIELD(SimResult, caches),
+      FIELD(SimResult, batches),
       FIELD(SimResult, timeline),
       FIELD(SimResult, events),
       {offsetof(SimResult, n_groups) + sizeof(uint32_t), offsetof(SimResult, timeline)},

@@ -90,9 +90,10 @@ Test(llm_files, formats_are_read_as_each_library_says_them) {
 
 Test(llm_files, patterns_of_modules_may_have_alternatives) {
   static const char *const patterns[] = {"re:model\\\\.layers\\\\.(1|3)\\\\..+",
-                                         "re:.*layers.[0-9]+.mlp.*", "re:.*(?:q|k|v)_proj"};
+                                         "re:.*layers.[0-9]+.mlp.*", "re:.*(?:q|k|v)_proj",
+                                         "re:.*layers\\\\.[^.]+\\\\.[s]elf_attn"};
   static const int64_t left_out[] = {2 * (4 * 64 * 64 + 3 * 64 * 256), 4 * 3 * 64 * 256,
-                                     4 * 3 * 64 * 64};
+                                     4 * 3 * 64 * 64, 4 * 4 * 64 * 64};
   Llm plain, some;
   cr_assert_eq(load_text(&plain, "{\"model_type\": \"llama\"," SHAPE), 0);
   const int64_t matrices = 4 * (4 * 64 * 64 + 3 * 64 * 256);
