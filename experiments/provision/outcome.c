@@ -1,6 +1,6 @@
 /* What a study has found out: values of answers, their spread over the seeds, why there is none. */
+#include "experiments/base/student.h"
 #include "experiments/provision/replicate.h"
-#include "sim/base/batch_means.h"
 #include <math.h>
 
 double provision_value(const Provision *self, const Answer *answer) {
@@ -23,7 +23,7 @@ static bool same_answer(const Answer *a, const Answer *b) {
 }
 
 void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
-  double sum = 0, squares = 0;
+  Moments moments = {0};
   outcome->low = INFINITY;
   outcome->high = -INFINITY;
   for (int s = 0; s < self->n_seeds; s++) {
@@ -35,18 +35,14 @@ void outcome_fill_spread(const Provision *self, DesignOutcome *outcome) {
     if (!answer->found) continue;
     const double value = provision_value(self, answer);
     outcome->n_found++;
-    sum += value;
+    moments_add(&moments, value);
     outcome->low = fmin(outcome->low, value);
     outcome->high = fmax(outcome->high, value);
   }
-  const int n = outcome->n_found;
-  // The sum is rounded: the mean of equal values must be that value.
-  outcome->mean = n > 0 ? fmin(fmax(sum / n, outcome->low), outcome->high) : NAN;
-  for (int s = 0; s < self->n_seeds; s++)
-    if (outcome->answers[s].found)
-      squares += pow(provision_value(self, &outcome->answers[s]) - outcome->mean, 2);
-  outcome->half_width = n > 1 ? student_t95(n - 1) * sqrt(squares / (n - 1) / n) : NAN;
-  if (n == 0) outcome->low = outcome->high = NAN;
+  const bool any = outcome->n_found > 0;
+  outcome->mean = any ? moments.mean : NAN; // of equal values that value
+  outcome->half_width = moments_half_width(&moments);
+  if (!any) outcome->low = outcome->high = NAN;
 }
 
 /* Of a replicate without an answer: the most machines at the lowest rate, and what failed there. */

@@ -201,7 +201,8 @@ Test(provision, seeds_give_a_range_that_holds_every_answer) {
     }
     cr_expect_float_eq(outcome->mean, sum / 2, 1e-9);
     // Of two values: 12.706 · |a − b| / 2.
-    cr_expect_float_eq(outcome->half_width, 12.706 * (outcome->high - outcome->low) / 2, 1e-6);
+    const double t = 12.706204736174696; // of one degree of freedom: tan(0.475 pi)
+    cr_expect_float_eq(outcome->half_width, t * (outcome->high - outcome->low) / 2, 1e-6);
     cr_expect(outcome->n_holds >= 1 && outcome->n_distinct >= 1);
   }
   // A split of five machines is at least as good as one of its splits.

@@ -164,7 +164,8 @@ Test(provision_outcome, a_spread_is_of_the_seeds_that_have_an_answer) {
   cr_expect_eq(outcome.low, 10);
   cr_expect_eq(outcome.high, 14);
   cr_expect_eq(outcome.mean, 12);
-  cr_expect_float_eq(outcome.half_width, 4.303 * 2 / sqrt(3), 1e-12);
+  const double t = 0.95 * sqrt(2 / (1 - 0.95 * 0.95)); // of two degrees of freedom
+  cr_expect_float_eq(outcome.half_width, t * 2 / sqrt(3), 1e-12);
   study.objective = OBJECTIVE_MACHINES;
   outcome = (DesignOutcome){.answers = answers};
   outcome_fill_spread(&study, &outcome);

@@ -48,20 +48,32 @@ enum { PH, PID, TID, NAME, TS, DUR, ARGS, CAT, ID, BP, SCOPE, EVENT_KEYS };
 static const char *const event_keys[] = {"ph",   "pid", "tid", "name", "ts", "dur",
                                          "args", "cat", "id",  "bp",   "s"};
 
-/* Microseconds with three decimals. (sscanf would look for the end of all the text.) */
+/* Of digits at the head of `text`, so many of which there are `n`. (strtoll and sscanf may look for
+ * the end of all the text.) */
+static int64_t digits_of(const char *text, int length, int *ret_n) {
+  int64_t value = 0;
+  int n = 0;
+  for (; n < length && n < 18 && text[n] >= '0' && text[n] <= '9'; n++)
+    value = 10 * value + (text[n] - '0');
+  *ret_n = n;
+  return value;
+}
+
+/* Microseconds with three decimals. */
 static int64_t ns_of(Field field) {
-  char *point, *end;
-  const long long us = strtoll(field.text, &point, 10);
-  const long ns = *point == '.' ? strtol(point + 1, &end, 10) : -1;
-  RULE(us >= 0 && ns >= 0 && end == point + 4 && end == field.text + field.length, "'%.*s'",
-       field.length, field.text);
+  int n = 0, decimals = 0;
+  const int64_t us = digits_of(field.text, field.length, &n);
+  const char *point = field.text + n;
+  const int left = field.length - n - 1;
+  const int64_t ns = left > 0 && *point == '.' ? digits_of(point + 1, left, &decimals) : 0;
+  RULE(n > 0 && decimals == 3 && left == 3, "'%.*s'", field.length, field.text);
   return us * 1000 + ns;
 }
 
 static int64_t whole(Field field) {
-  char *end;
-  const int64_t value = strtoll(field.text, &end, 10);
-  RULE(field.text && end == field.text + field.length, "'%.*s'", field.length, field.text);
+  int n = 0;
+  const int64_t value = digits_of(field.text, field.length, &n);
+  RULE(n > 0 && n == field.length, "'%.*s'", field.length, field.text);
   return value;
 }
 
@@ -129,8 +141,9 @@ static void check_counter(Checked *self, const Line *line, Field args) {
   read_object(line, args, keys, (int)COUNT(keys), values);
   for (size_t i = 0; i < COUNT(keys); i++) {
     if (!values[i].text) continue;
+    double value = 0;
     n++;
-    RULE(strtod(values[i].text, NULL) >= 0, "a counter below 0");
+    RULE(field_number(values[i], 1e18, &value), "a counter below 0");
   }
   RULE(n > 0, "a counter without a value");
   self->n_counters++;

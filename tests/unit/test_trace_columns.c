@@ -35,6 +35,7 @@ static void expect_two(const char *what, const char *text, const TraceReading *r
   TraceRow rows[4];
   TraceFile file;
   int n = 0;
+  teardown();
   setup();
   cr_expect_eq(read_rows(text, reading, rows, 4, &n, &file), 0, "%s: %s", what,
                diag.n_entries ? diag.entries[0].message : "");
@@ -45,7 +46,6 @@ static void expect_two(const char *what, const char *text, const TraceReading *r
   cr_expect_eq(rows[0].at, first, "%s: begins at %lld ps", what, (long long)rows[0].at);
   cr_expect_eq(rows[1].at - rows[0].at, gap, "%s: %lld ps", what,
                (long long)(rows[1].at - rows[0].at));
-  teardown();
 }
 
 Test(trace_columns, separators_quotes_and_marks_are_understood) {
