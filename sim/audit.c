@@ -34,13 +34,13 @@ static void check_leaving(const Engine *engine, const Machine *machine) {
   if (machine->scheduler) {
     for (RequestIx ix = machine->running.first; ix != REQUEST_NONE;
          ix = engine->requests.slots[ix].next)
-      n += engine->requests.slots[ix].gives_up != CANCELLED_NOT;
+      n += request_leaves(&engine->requests.slots[ix]);
     assert(machine->scheduler->n_leaving == n && (n == 0 || machine->activity != ACTIVITY_IDLE));
     return;
   }
   check_links(engine, &machine->leaving);
   for (size_t i = 0; i < machine->batch.n_seqs; i++)
-    n += engine->requests.slots[machine->batch.entries[i].request].gives_up != CANCELLED_NOT;
+    n += request_leaves(&engine->requests.slots[machine->batch.entries[i].request]);
   assert(machine->leaving.count == n && (n == 0 || machine->activity != ACTIVITY_IDLE));
 }
 
@@ -48,7 +48,7 @@ static void check_leaving(const Engine *engine, const Machine *machine) {
 static bool check_request(const Request *request) {
   const RequestStateRow *row = &request_states[request->state];
   assert(request->state != REQUEST_NOWHERE && request->state != REQUEST_PREFILLED);
-  assert(!request->gives_up || row->leaves != LEAVES_AT_ONCE);
+  assert(!request_leaves(request) || row->leaves != LEAVES_AT_ONCE);
   assert((row->kv_places & 1 << KV_GPU) || request->kv_blocks == 0);
   assert((row->kv_places & 1 << KV_STORE) || request->store_blocks == 0);
   return row->queue >= 0;
@@ -247,8 +247,8 @@ static void check_roles(const Engine *engine) {
     uint32_t n_times = 0;
     for (uint32_t i = 0; i < list->count; i++)
       n_times += list->items[i] == m;
-    assert(n_times == machine_takes_requests(machine));
     n_taking += n_times;
+    assert(n_times == machine->listed);
     const bool away = machine->availability == MACHINE_AWAY && !machine->group;
     assert(away == (agenda_find(&engine->agenda, EVENT_FLIP, m) != NULL));
     assert(!away || (view->n_assigned->of[m] == 0 && view->n_present->of[m] == 0));

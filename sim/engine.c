@@ -2,6 +2,8 @@
 #include "sim/engine.h"
 #include "sim/audit.h"
 #include "sim/decode_run.h"
+#include "sim/failing.h"
+#include "sim/front.h"
 #include "sim/iteration.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
@@ -38,6 +40,18 @@ static void handle(Engine *self) {
     break; // it has ended before its event
   case EVENT_TURN:
     engine_handle_turn(self, &self->groups[self->event.target]);
+    break;
+  case EVENT_FAULT:
+    engine_handle_fault(self, self->event.target);
+    break;
+  case EVENT_DETECTION:
+    engine_handle_detection(self, &self->machines[self->event.target]);
+    break;
+  case EVENT_BOOT:
+    engine_handle_boot(self, &self->machines[self->event.target]);
+    break;
+  case EVENT_RETRY:
+    engine_handle_retry(self);
     break;
   case EVENT_PATIENCE:
     engine_handle_patience(self);
@@ -112,19 +126,20 @@ static bool end_copies(Engine *self) {
 /* Broadcasts, reports and flips neither make room nor bring work. A client that gives up may make
  * some, but nobody waits for that where a deadlock can be broken. */
 static bool is_control(EventKind kind) {
-  return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP;
+  return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP || kind == EVENT_FAULT;
 }
 
 static size_t n_controls(const Engine *self) {
   return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
          (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) + self->n_flips +
-         engine_has_deadlines(self);
+         engine_has_deadlines(self) + self->n_fault_events;
 }
 
 /* When all that is pending asks for room again and has been refused since anything else happened,
  * nobody will ever make any; and when nothing is pending the run is over. */
 static bool is_stuck(const Engine *self) {
-  if (self->agenda.n_events > self->n_retries + self->n_flips + 3) return false; // mostly
+  const size_t most = self->n_retries + self->n_flips + self->n_fault_events + 3;
+  if (self->agenda.n_events > most) return false; // mostly
   const size_t pending = self->agenda.n_events - n_controls(self);
   return pending == self->n_retries && self->n_refusals >= pending;
 }
@@ -149,7 +164,8 @@ bool engine_step(Engine *self) {
   if (is_stuck(self)) {
     const bool broken = engine_break_deadlock(self);
     if (broken) engine_settle(self);
-    if (broken || !engine_has_deadlines(self)) return broken;
+    const bool waits = engine_has_deadlines(self) || engine_waits_for_repair(self);
+    if (broken || !waits) return broken;
   }
   if (self->timeline && agenda_first_at(&self->agenda) > self->now)
     engine_look(self, agenda_first_at(&self->agenda));

@@ -19,6 +19,10 @@ typedef enum EventKind {
   EVENT_REPORT,    // target 0: machines report to the router
   EVENT_COPY,      // target: group, where somebody waits for the end of a copy
   EVENT_TURN,      // target: group, which has its new shape
+  EVENT_FAULT,     // target: source of faults, which goes down or is repaired
+  EVENT_DETECTION, // target: machine, which the router learns to be down
+  EVENT_BOOT,      // target: machine, whose engine has started
+  EVENT_RETRY,     // target 0: the earliest request to be tried again
   EVENT_PATIENCE,  // target 0: the earliest deadline of a request, after all else of its tick
   EVENT_KINDS,
 } EventKind;

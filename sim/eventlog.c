@@ -15,6 +15,11 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_EXPANSION] = "expansion",       [OUTCOME_COPY_OUT] = "copy_out",
     [OUTCOME_COPY_IN] = "copy_in",           [OUTCOME_SHAPE] = "shape",
     [OUTCOME_CANCELLED] = "cancelled",
+    [OUTCOME_FAILURE] = "failure",
+    [OUTCOME_DETECTION] = "detection",
+    [OUTCOME_REPAIR] = "repair",
+    [OUTCOME_UP] = "up",
+    [OUTCOME_LOST] = "lost",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -15,7 +15,10 @@
  *   expansion      KV blocks, KV blocks before
  *   copy_out       tokens, tick in which it ends      copy_in         the same (when queued)
  *   shape          shape and state of a group, from here on
- *   cancelled      Cancellation, output tokens that its client has */
+ *   cancelled      Cancellation, output tokens that its client has
+ *   failure        -                                  detection       -
+ *   repair         -                                  up              -
+ *   lost           times it was before, output tokens that its client has */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"
@@ -44,6 +47,11 @@ typedef enum Outcome {
   OUTCOME_COPY_IN,
   OUTCOME_SHAPE,
   OUTCOME_CANCELLED,
+  OUTCOME_FAILURE,
+  OUTCOME_DETECTION,
+  OUTCOME_REPAIR,
+  OUTCOME_UP,
+  OUTCOME_LOST,
   OUTCOMES,
 } Outcome;
 

@@ -197,7 +197,7 @@ static bool is_empty(const Machine *machine) {
 static void begin(Engine *self, Machine *machine) {
   BatchPlan *plan = &self->plan;
   if (machine->group) engine_mark_group(self, machine->group);
-  if (machine->availability == MACHINE_AWAY || is_empty(machine) ||
+  if (!machine_works(machine) || is_empty(machine) ||
       (machine->group && group_waits(machine->group))) {
     engine_book_idleness(self, machine, true);
     return;
@@ -245,9 +245,9 @@ void engine_begin(Engine *self, Machine *machine) {
 static void end_chunk(Engine *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const bool last = life_chunk_ended(self, machine, ix);
-  if (request->gives_up) {
-    engine_abandon_transfer(self, ix);
-    life_cancelled(self, ix, last);
+  if (request_leaves(request)) {
+    engine_abandon_transfer(self, ix, false);
+    life_left_early(self, ix, last);
     return;
   }
   engine_dispatch(self, ix);
@@ -276,7 +276,7 @@ static void end_decodes(Engine *self, Machine *machine, int64_t n) {
   while (machine->leaving.count > 0) {
     const RequestIx ix = machine->leaving.first;
     request_queue_remove(&machine->leaving, self->requests.slots, ix);
-    life_cancelled(self, ix, 1);
+    life_left_early(self, ix, 1);
   }
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0)
     life_finished(self, machine, batch->entries[0].request);

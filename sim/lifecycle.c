@@ -1,5 +1,6 @@
 /* See lifecycle.h. */
 #include "sim/lifecycle.h"
+#include "sim/front.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/parts.h"
@@ -44,6 +45,7 @@ const RequestStateRow request_states[REQUEST_STATES] = {
                           .causes = KEPT},
     [REQUEST_GENERATES] = {OF(running), GPU, .present = 1, .leaves = LEAVES_WITH_STEP,
                            .causes = KEPT},
+    [REQUEST_AWAITS] = {-1, .causes = CAUSE(outage)},
 };
 
 RequestQueue *life_queue(Machine *machine, RequestState state) {
@@ -240,14 +242,18 @@ static void mark_room(Engine *self, Machine *machine, MachineIx decode) {
   if (machine->group) engine_mark_group(self, machine->group);
 }
 
-static void book_cancelled(Engine *self, const Request *request, int32_t undelivered) {
-  Metrics *metrics = engine_books(self, request);
+/* Of its prompt. */
+static int32_t computed_tokens(const Request *request) {
   const int32_t prefilled =
       request->first_token_at < 0 ? request->prefilled_tokens : request->prompt_tokens;
-  const int32_t cached = request->cached_tokens < prefilled ? request->cached_tokens : prefilled;
+  return prefilled - (request->cached_tokens < prefilled ? request->cached_tokens : prefilled);
+}
+
+static void book_cancelled(Engine *self, const Request *request, int32_t undelivered) {
+  Metrics *metrics = engine_books(self, request);
   metrics->cancelled++;
   metrics->cancelled_for[request->gives_up]++;
-  metrics->cancelled_tokens += prefilled - cached + request->generated_tokens + undelivered;
+  metrics->cancelled_tokens += computed_tokens(request) + request->generated_tokens + undelivered;
 }
 
 /* Out of its machine's steps; the tokens that those make of it for nobody. */
@@ -261,27 +267,71 @@ static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
   return undelivered;
 }
 
-void life_cancelled(Engine *self, RequestIx ix, int32_t undelivered) {
+/* Away from where it is, and in no books of machines any more; where it was. */
+static MachineIx leave_machines(Engine *self, RequestIx ix, int32_t *undelivered) {
   Request *request = &self->requests.slots[ix];
   const RequestState state = (RequestState)request->state;
   const MachineIx at = life_machine(self, request);
   Machine *machine = &self->machines[at == MACHINE_NONE ? request->prefill_machine : at];
-  assert(request->gives_up && request->transfer == TRANSFER_NONE);
-  request->cancelled_at = self->now;
+  assert(request_leaves(request) && request->transfer == TRANSFER_NONE);
   machine->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
   if (state == REQUEST_SWAPPED) engine_drop_swapped(machine, request);
   end_promises(self, request);
-  if (machine->scheduler) undelivered = withdraw(self, machine, ix);
+  if (machine->scheduler) *undelivered = withdraw(self, machine, ix);
   change(self, machine, ix, REQUEST_NOWHERE);
   engine_release_blocks(self, machine, ix);
   leave_store(self, machine, request);
   unassign(self, request);
-  if (state == REQUEST_RUNS) request->generated_tokens -= undelivered;
+  if (state == REQUEST_RUNS) request->generated_tokens -= *undelivered;
   observe_cancelled(self, machine, ix, request_states[state].present, at == MACHINE_NONE);
   mark_room(self, machine, request->decode_machine);
+  return at;
+}
+
+static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+  Request *request = &self->requests.slots[ix];
+  request->cancelled_at = self->now;
   engine_log(self, OUTCOME_CANCELLED, request, at, request->gives_up, request->generated_tokens);
   book_cancelled(self, request, undelivered);
   retire(self, ix, REJECTED_NOT);
+}
+
+/* What was made of it is for nothing, and it begins anew. Gaps between the tokens that its client has
+ * were observed, beyond those that it asked for. */
+static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
+  Request *request = &self->requests.slots[ix];
+  Metrics *metrics = engine_books(self, request);
+  const int32_t generated = request->generated_tokens + undelivered;
+  metrics->losses++;
+  metrics->lost_tokens += computed_tokens(request) + generated;
+  if (request->generated_tokens > 1) metrics->asked.gaps += (uint64_t)request->generated_tokens - 1;
+  if (self->keeps_parts) parts_begin_anew(self, ix);
+  request->lost = false;
+  request->n_lost++;
+  request->generated_tokens = request->prefilled_tokens = request->cached_tokens = 0;
+  request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;
+  request->last_token_at = -1;
+  request->prefill_machine = request->decode_machine = MACHINE_NONE;
+}
+
+void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
+  Request *request = &self->requests.slots[ix];
+  MachineIx at = MACHINE_NONE;
+  if (request->state == REQUEST_AWAITS)
+    front_leave(self, ix);
+  else
+    at = leave_machines(self, ix, &undelivered);
+  if (request->gives_up) {
+    cancel(self, ix, at, undelivered);
+    return;
+  }
+  engine_log(self, OUTCOME_LOST, request, at, request->n_lost, request->generated_tokens);
+  begin_anew(self, ix, undelivered);
+  front_return(self, ix);
+}
+
+void life_awaits(Engine *self, RequestIx ix) {
+  change(self, NULL, ix, REQUEST_AWAITS);
 }
 
 void life_rejected(Engine *self, RequestIx ix, Rejection rejected) {

@@ -64,10 +64,13 @@ void life_placed(Engine *self, RequestIx request, MachineIx prefill, MachineIx d
 void life_dispatched(Engine *self, Request *request, MachineIx decode);
 /* Its last token was made on `machine`: whoever keeps books is told, and its slot is free. */
 void life_finished(Engine *self, Machine *machine, RequestIx request);
-/* Its client has given up, and no iteration, transfer or copy has it any more: what it holds is
- * free, whoever keeps books or waits for memory is told, and its slot is free. `undelivered` tokens
- * were made for it in the iteration that ends, and do not count. */
-void life_cancelled(Engine *self, RequestIx request, int32_t undelivered);
+/* It leaves (leaving.h), and no iteration, transfer or copy has it any more: what it holds is free,
+ * whoever keeps books or waits for memory is told. `undelivered` tokens were made for it in the
+ * iteration that ends, and do not count. One whose client has given up is cancelled and its slot
+ * free; one that was lost is in front again, as it arrived, or is rejected. */
+void life_left_early(Engine *self, RequestIx request, int32_t undelivered);
+/* It waits in front of the cluster, where it is or has come back to. */
+void life_awaits(Engine *self, RequestIx request);
 /* It will never be served; its slot is free. */
 void life_rejected(Engine *self, RequestIx request, Rejection rejected);
 

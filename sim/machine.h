@@ -58,6 +58,8 @@ typedef enum Availability {
   MACHINE_UP,
   MACHINE_DRAINS, // takes no new requests and finishes those it has, then it is away: it flips
   MACHINE_AWAY,   // begins none: it turns to its new role, or its group is not in its shape
+  MACHINE_DOWN,   // begins none: it has failed (faults.h)
+  MACHINE_BOOTS,  // begins none: it is repaired, its engine starts
 } Availability;
 
 typedef enum Activity {
@@ -100,6 +102,7 @@ typedef struct Machine {
   Activity activity;
   Availability availability;
   uint8_t marks;       // marks.h
+  bool listed;         // in the list of its role: routers may pick it
   bool moves_kv;       // the tier does
   bool decodes_paused; // the batch sits this iteration out
   Batch batch;
@@ -142,8 +145,10 @@ typedef struct Machine {
   Tick kv_blocks_since;    // kv_blocks are what they are
   Role home;               // where it belongs
   Tick role_since;
-  Role flips_to;   // while it drains or is away for a flip
-  Tick flip_ticks; // how long it is away
+  Role flips_to;     // while it drains or is away for a flip
+  Tick flip_ticks;   // how long it is away
+  uint32_t n_faults; // sources that hold it down
+  Tick down_since;   // -1: it is neither down nor starting
 } Machine;
 
 /* Machines as they are bought, which is what pools are sized by. */
@@ -151,9 +156,16 @@ static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
 }
 
-/* Whether requests may be placed on it. Where a group is not in its shape they wait for that. */
+/* Whether requests may be placed on it, now or once it is back. Where a group is not in its shape they
+ * wait for that. */
 static inline bool machine_takes_requests(const Machine *machine) {
-  return machine->availability == MACHINE_UP || machine->group;
+  return machine->availability == MACHINE_UP || machine->availability >= MACHINE_DOWN ||
+         machine->group;
+}
+
+/* Whether it begins iterations. */
+static inline bool machine_works(const Machine *machine) {
+  return machine->availability <= MACHINE_DRAINS;
 }
 
 /* Whether its batch takes part in the present iteration. */

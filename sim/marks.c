@@ -11,7 +11,7 @@ void engine_mark_idle(Engine *self, const Group *group) {
 
 void engine_wake(Engine *self, Machine *machine, Wake why, RequestIx request) {
   const Batcher *batcher = machine->batcher;
-  if (machine->availability == MACHINE_AWAY) return;
+  if (!machine_works(machine)) return;
   if (why == WAKE_CHAINED && !batcher->hears_chained) return;
   if (machine->activity == ACTIVITY_DECODE) engine_catch_up(self, machine);
   const MachineView view = engine_view(self, machine);

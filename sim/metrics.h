@@ -27,6 +27,7 @@ typedef enum Rejection {
   REJECTED_CONTEXT,   // its prompt leaves no room for a token in the model's context
   REJECTED_KV_MEMORY, // no machine can hold its prompt, or the prompt and output
   REJECTED_STORE,     // a group's store cannot hold its prompt
+  REJECTED_LOST,      // it was lost with machines as often as it may be tried again
   REJECTIONS,
 } Rejection;
 

@@ -283,7 +283,7 @@ static void discard(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_room_given(self, ix);
   release_slot(self, request);
-  life_cancelled(self, ix, 0);
+  life_left_early(self, ix, 0);
 }
 
 /* The KV has arrived: the sender's copy goes, then the receiver learns of it, then the sender. */
@@ -295,7 +295,7 @@ static void end_transfer(Engine *self, TransferIx slot) {
   engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
   histogram_add(&engine_books(self, request)->kv_transfer, self->now - request->last_token_at, 1);
   engine_observe_transfer(self, &transfer, kv_bytes(self, &transfer), true);
-  if (request->gives_up) {
+  if (request_leaves(request)) {
     discard(self, ix);
     return;
   }
@@ -328,14 +328,15 @@ static void stop_waiting(Engine *self, RequestIx ix) {
   }
 }
 
-/* What is on its way of a prefill that goes on no more is stopped, and the receiver's room is given
- * back. */
-static void stop_overlap(Engine *self, RequestIx ix) {
+/* What is on its way goes on no more, and the receiver's room is given back. */
+static void stop_moving(Engine *self, RequestIx ix) {
   const TransferIx slot = self->requests.slots[ix].transfer;
   Transfer *transfer = &self->transfers.slots[slot];
-  int64_t moved = transfer->offered_bytes;
+  int64_t moved = transfer->stage == TRANSFER_OVERLAPS ? transfer->offered_bytes
+                  : transfer->stage == TRANSFER_STORED ? 0
+                                                       : kv_bytes(self, transfer);
+  agenda_clear(&self->agenda, EVENT_TRANSFER, slot);
   if (is_moving(self, slot)) {
-    agenda_clear(&self->agenda, EVENT_TRANSFER, slot);
     moved -= links_end(&self->links, slot, self->now);
     set_changed_timers(self);
   }
@@ -343,12 +344,12 @@ static void stop_overlap(Engine *self, RequestIx ix) {
   give_room(self, transfer, moved);
 }
 
-bool engine_abandon_transfer(Engine *self, RequestIx ix) {
+bool engine_abandon_transfer(Engine *self, RequestIx ix, bool at_once) {
   Request *request = &self->requests.slots[ix];
   if (request->transfer == TRANSFER_NONE) return true;
   const TransferStage stage = self->transfers.slots[request->transfer].stage;
-  if (stage == TRANSFER_OVERLAPS)
-    stop_overlap(self, ix);
+  if (stage == TRANSFER_OVERLAPS || (at_once && stage != TRANSFER_WAITS))
+    stop_moving(self, ix);
   else if (stage != TRANSFER_WAITS)
     return false;
   else if (request->state == REQUEST_MOVES)

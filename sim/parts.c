@@ -163,6 +163,17 @@ void parts_lost(Engine *self, RequestIx ix) {
   }
 }
 
+void parts_begin_anew(Engine *self, RequestIx ix) {
+  RequestParts *parts = &self->parts[ix];
+  book(self, ix);
+  for (Cause cause = 0; cause < CAUSES; cause++) {
+    if (cause == CAUSE_front || cause == CAUSE_outage) continue;
+    parts->booked.of[CAUSE_outage] += parts->booked.of[cause];
+    parts->booked.of[cause] = 0;
+  }
+  parts->cause = CAUSE_outage;
+}
+
 /* --- iterations, and decodes in them */
 
 void parts_prefills_begin(Engine *self, const Machine *machine, const BatchShape *shape,

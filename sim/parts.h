@@ -29,6 +29,8 @@ void parts_chunk_ended(Engine *self, const Machine *machine, RequestIx request, 
                        int64_t past, bool last);
 /* What is computed of its prompt is lost. */
 void parts_lost(Engine *self, RequestIx request);
+/* It was lost with a machine: all time since it reached the router was for nothing. */
+void parts_begin_anew(Engine *self, RequestIx request);
 /* Its KV begins to move, or what is left of it, which takes `ticks` over links of its own. */
 void parts_moves(Engine *self, RequestIx request, Tick ticks);
 /* It joins the batch with the iteration that begins; it leaves with `tokens` made. */

@@ -1,11 +1,7 @@
 /* See patience.h. */
 #include "sim/patience.h"
 #include "sim/base/heap.h"
-#include "sim/lifecycle.h"
-#include "sim/marks.h"
-#include "sim/moving.h"
-#include "sim/scheduler.h"
-#include "sim/shaping.h"
+#include "sim/leaving.h"
 #include <assert.h>
 
 /* --- deadlines */
@@ -39,7 +35,7 @@ void engine_drop_deadline(Engine *self, RequestIx ix) {
   set_timer(self);
 }
 
-static void push(Engine *self, RequestIx ix, Tick at) {
+void engine_look_again(Engine *self, RequestIx ix, Tick at) {
   Request *slots = self->requests.slots;
   const Deadline deadline = {.at = at, .id = slots[ix].id, .request = ix};
   ARENA_RESERVE(self->arena, self->deadlines, self->deadlines_capacity, self->n_deadlines + 1);
@@ -63,68 +59,17 @@ void engine_set_deadline(Engine *self, RequestIx ix) {
   const Tick first = first_token_end(request), last = end_of(request, request->patience);
   engine_drop_deadline(self, ix);
   const Tick at = first < last ? first : last;
-  if (at < TICK_MAX) push(self, ix, at > self->now ? at : self->now);
+  if (at < TICK_MAX) engine_look_again(self, ix, at > self->now ? at : self->now);
 }
 
-/* --- leaving */
-
-/* Whether it is in the batch of an iteration in progress. */
-static bool is_computed(const Machine *machine) {
-  return machine->activity == ACTIVITY_DECODE ||
-         (machine->activity == ACTIVITY_PREFILL && machine_decodes(machine));
-}
-
-static void leave_batch(Engine *self, RequestIx ix) {
-  Machine *machine = &self->machines[self->requests.slots[ix].decode_machine];
-  if (!is_computed(machine)) {
-    life_cancelled(self, ix, 0);
-    return;
-  }
-  request_queue_push(&machine->leaving, self->requests.slots, ix);
-  engine_mark(self, machine, MARK_BEGIN);
-}
-
-static void leave_steps(Engine *self, RequestIx ix) {
-  Machine *machine = &self->machines[life_machine(self, &self->requests.slots[ix])];
-  if (machine->activity == ACTIVITY_IDLE) {
-    life_cancelled(self, ix, 0);
-    return;
-  }
-  machine->scheduler->n_leaving++;
-  engine_mark(self, machine, MARK_BEGIN);
-}
-
-/* Out of a group or into it: as the copy ends, which is looked at then (engine_end_copies). */
-static void leave_links(Engine *self, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
-  if (self->machines[request->prefill_machine].group)
-    push(self, ix, engine_copy_end(self, ix));
-  else if (engine_abandon_transfer(self, ix))
-    life_cancelled(self, ix, 0);
-}
+/* --- giving up */
 
 static void give_up(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   engine_drop_deadline(self, ix);
   assert(!request->gives_up);
   request->gives_up = first_token_end(request) <= self->now ? CANCELLED_TTFT : CANCELLED_E2E;
-  switch (request_states[request->state].leaves) {
-  case LEAVES_AT_ONCE:
-    engine_abandon_transfer(self, ix);
-    life_cancelled(self, ix, 0);
-    break;
-  case LEAVES_WITH_CHUNK:
-    break; // as that ends
-  case LEAVES_WITH_BATCH:
-    leave_batch(self, ix);
-    break;
-  case LEAVES_WITH_STEP:
-    leave_steps(self, ix);
-    break;
-  case LEAVES_WITH_KV:
-    leave_links(self, ix);
-    break;
-  }
+  engine_leave(self, ix);
 }
 
 void engine_handle_patience(Engine *self) {

@@ -4,9 +4,7 @@
  * the one event that is pending for all of them, the last of its tick. So a request whose token
  * comes in that very tick is served. One that ends takes its deadline along. Where nobody is
  * impatient there is no event.
- *
- * How a request leaves hangs on its state (RequestStateRow.leaves): at once where it waits, with
- * the iteration that it is in, or when its KV is across. */
+ */
 #ifndef SIM_PATIENCE_H
 #define SIM_PATIENCE_H
 #include "sim/state.h"
@@ -15,6 +13,8 @@
 void engine_set_deadline(Engine *self, RequestIx request);
 /* It has none any more. */
 void engine_drop_deadline(Engine *self, RequestIx request);
+/* There is an event at `at` for its sake, whatever it is for. */
+void engine_look_again(Engine *self, RequestIx request, Tick at);
 /* Whether anybody may still give up. */
 static inline bool engine_has_deadlines(const Engine *self) {
   return self->n_deadlines > 0;

@@ -1,6 +1,7 @@
 /* See placement.h. */
 #include "sim/placement.h"
 #include "sim/base/hash.h"
+#include "sim/front.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
@@ -212,27 +213,45 @@ static void claim(Engine *self, const Placement *placement) {
   }
 }
 
+/* On the machines of the router's choice. */
+static void put(Engine *self, RequestIx ix, bool check) {
+  const Placement placement = place(self, ix, check);
+  claim(self, &placement);
+  life_placed(self, ix, placement.prefill, placement.decode);
+  if (self->router->observe)
+    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_PLACED,
+                          placement.prefill);
+  const bool open = placement.decode == MACHINE_NONE;
+  engine_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], placement.prefill,
+             open ? -1 : (int64_t)placement.decode, 0);
+}
+
+static bool is_large(const Engine *self, const Request *request) {
+  return (int64_t)request->prompt_tokens + request->output_tokens > self->smallest_room;
+}
+
+void engine_place(Engine *self, RequestIx ix) {
+  put(self, ix, is_large(self, &self->requests.slots[ix]));
+  wake(self, ix);
+}
+
 void engine_handle_arrival(Engine *self) {
   if (!engine_has_memory(self, request_table_growth(&self->requests))) return;
   const RequestIx ix = admit_row(self);
-  Request *request = &self->requests.slots[ix];
-  const bool large = (int64_t)request->prompt_tokens + request->output_tokens > self->smallest_room;
+  const Request *request = &self->requests.slots[ix];
+  const bool large = is_large(self, request);
   const Rejection rejection = rejection_of(self, request, large);
   if (rejection) {
     life_rejected(self, ix, rejection);
     engine_pull(self);
   } else {
-    const Placement placement = place(self, ix, large);
-    claim(self, &placement);
-    life_placed(self, ix, placement.prefill, placement.decode);
-    if (self->router->observe)
-      self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_PLACED,
-                            placement.prefill);
+    const bool taken = front_is_open(self);
+    if (taken)
+      put(self, ix, large);
+    else
+      front_hold(self, ix);
     engine_set_deadline(self, ix);
-    const bool open = placement.decode == MACHINE_NONE;
-    engine_log(self, OUTCOME_PLACEMENT, request, placement.prefill,
-               open ? -1 : (int64_t)placement.decode, 0);
     engine_pull(self);
-    wake(self, ix);
+    if (taken) wake(self, ix);
   }
 }

@@ -9,6 +9,8 @@ void engine_pull(Engine *self);
  * source may have answered with an earlier one. */
 void engine_pull_again(Engine *self);
 void engine_handle_arrival(Engine *self);
+/* Places a request that waits in front, by the router. */
+void engine_place(Engine *self, RequestIx request);
 /* Chooses where a request that is being prefilled will be decoded, when that was left open. */
 void engine_dispatch(Engine *self, RequestIx request);
 /* The machine whose role is to serve the phase and that has the most room for it; MACHINE_NONE if

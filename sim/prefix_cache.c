@@ -165,6 +165,16 @@ static void push_free(PrefixCache *self, BlockIx ix) {
   self->newest = ix;
 }
 
+void prefix_cache_forget(PrefixCache *self) {
+  while (self->oldest != BLOCK_NONE) {
+    const BlockIx ix = self->oldest;
+    leave_queue(self, &self->blocks[ix]);
+    forget_key(self, ix);
+    self->blocks[ix].next = self->unkeyed;
+    self->unkeyed = ix;
+  }
+}
+
 /* --- what requests do */
 
 static void hold(PrefixCache *self, HeldBlocks *held, BlockIx ix) {

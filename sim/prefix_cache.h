@@ -88,6 +88,8 @@ void prefix_cache_register(PrefixCache *self, HeldBlocks *held, const Content *c
                            int64_t block_size, int64_t tokens);
 /* Gives all of its blocks back, from the last to the first. */
 void prefix_cache_release(PrefixCache *self, HeldBlocks *held);
+/* Free blocks are found no more. */
+void prefix_cache_forget(PrefixCache *self);
 /* The blocks that are found; those that are held count as most recently used. */
 void prefix_cache_save(const PrefixCache *self, SavedCache *ret_saved, Arena *arena);
 /* A new one begins with the most recent of those that were saved, as many as it has blocks. */

@@ -34,6 +34,7 @@ typedef enum RequestState {
   REQUEST_FETCHED,       // KV is on its way from there to the decode machine
   REQUEST_COMPUTES,      // in `running` (scheduler.h), its prefill not over
   REQUEST_GENERATES,     // in `running`, its prefill over
+  REQUEST_AWAITS,        // in front (front.h): to be tried again, or nobody is up to take it
   REQUEST_STATES,
 } RequestState;
 
@@ -55,6 +56,7 @@ typedef struct Request {
   uint32_t transfer;               // its KV on the move; TRANSFER_NONE otherwise
   uint8_t state;                   // RequestState
   uint8_t gives_up;                // Cancellation: its client has, though it has not left yet
+  bool lost;                       // a machine that it needs has failed, and it has not left yet
   bool ends_session, session_good; // as in TraceRow
   MachineIx prefill_machine, decode_machine;
   int32_t store_blocks; // held in or booked for a group's store
@@ -79,6 +81,8 @@ typedef struct Request {
   uint32_t admission;                   // number of it on its machine, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its machine (scheduler.h)
+  uint32_t n_lost;                      // times it was lost with a machine
+  uint32_t retry;                       // 1 + its place among Engine.retries; 0: none
 } Request;
 _Static_assert(sizeof(Request) <= 256, "four cache lines");
 
@@ -90,6 +94,11 @@ static inline int64_t request_tokens(const Request *request) {
 /* Those that its prefill computes: the output too, if its KV was dropped. */
 static inline int32_t request_prefill_tokens(const Request *request) {
   return (int32_t)request_tokens(request);
+}
+
+/* Whether it leaves where it is, though it has not yet. */
+static inline bool request_leaves(const Request *request) {
+  return request->gives_up || request->lost;
 }
 
 /* Whether it waits for prefill or is in one. */

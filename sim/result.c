@@ -1,5 +1,6 @@
 /* The summing up of a run that is over. */
 #include "sim/engine.h"
+#include "sim/failing.h"
 #include "sim/placement.h"
 #include "sim/shaping.h"
 #include "sim/tier.h"
@@ -11,6 +12,7 @@ static Tick span_of(const Engine *self) {
 }
 
 static void sum_machine(Engine *self, Machine *machine) {
+  machine->totals.down_ticks += engine_down_ticks(self, machine);
   engine_book_capacity(self, machine);
   machine_totals_subtract(&machine->totals, &machine->before);
 }
@@ -33,10 +35,11 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bo
   const double span = tick_seconds(span_of(self)) * pool->count;
   const double prefill = total_seconds(result->totals.prefill_ticks);
   const double decode = total_seconds(result->totals.decode_ticks);
+  const double down = total_seconds(result->totals.down_ticks);
   result->utilization = span > 0 ? (prefill + decode) / span : 0;
   result->imbalance = busiest > 0 ? total_seconds(busiest) * pool->count / (prefill + decode) : 1;
   result->energy_j = prefill * pool->prefill_power + decode * pool->decode_power +
-                     ((second_shape ? 0 : span) - prefill - decode) * pool->idle_power;
+                     ((second_shape ? 0 : span - down) - prefill - decode) * pool->idle_power;
 }
 
 /* What the largest request that can be served may need. */

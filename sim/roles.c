@@ -7,7 +7,7 @@
 static void change_role(Engine *self, Machine *machine, Role role) {
   if (machine->role == role) return;
   engine_log(self, OUTCOME_ROLE, NULL, machine->ix, machine->role, role);
-  cluster_move(&self->view, machine->ix, machine->role, role);
+  if (machine->listed) cluster_move(&self->view, machine->ix, machine->role, role);
   machine->role = role;
   machine->role_since = self->now;
   engine_present_books(self)->role_changes++;
@@ -138,6 +138,7 @@ static void watch(Engine *self, Machine *machine) {
   machine->flips_to = role;
   machine->flip_ticks = ticks;
   cluster_withdraw(&self->view, machine->ix, machine->role);
+  machine->listed = false;
   engine_log(self, OUTCOME_FLIP, NULL, machine->ix, machine->role, role);
   engine_mark(self, machine, MARK_DRAIN);
 }
@@ -172,6 +173,7 @@ void engine_handle_flip(Engine *self, Machine *machine) {
   self->knows_roomiest = false;
   self->n_flips--;
   cluster_join(&self->view, machine->ix, machine->role);
+  machine->listed = true;
   engine_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);
   engine_present_books(self)->role_changes++;
   engine_present_books(self)->flips++;

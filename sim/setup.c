@@ -1,5 +1,6 @@
 /* Setting up a run. */
 #include "sim/engine.h"
+#include "sim/failing.h"
 #include "sim/memory.h"
 #include "sim/observing.h"
 #include "sim/placement.h"
@@ -46,6 +47,8 @@ static void init_machines(Engine *self) {
                                      .ix = ix,
                                      .role = pool->role,
                                      .home = pool->role,
+                                     .listed = true,
+                                     .down_since = -1,
                                      .prefill_queue = REQUEST_QUEUE_EMPTY,
                                      .decode_queue = REQUEST_QUEUE_EMPTY,
                                      .blocked = REQUEST_QUEUE_EMPTY,
@@ -207,6 +210,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   self->step = config->step || config->executor || config->on_step;
   self->plan.arena = arena;
   self->transfers.first_free = TRANSFER_NONE;
+  self->front = REQUEST_QUEUE_EMPTY;
   agenda_init(&self->agenda, config->tie_seed, arena);
   request_table_init(&self->requests, arena);
   init_machines(self);
@@ -233,6 +237,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   engine_start_observing(self);
   init_policies(self);
   init_groups(self);
+  if (config->n_faults > 0) engine_start_faults(self);
   engine_init_timeline(self);
   engine_pull(self);
 }

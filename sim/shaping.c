@@ -127,8 +127,8 @@ bool engine_end_copies(Engine *self, Group *group) {
     KvCopies *copies = &group->copies[direction];
     while (copies->first < copies->last && copies->items[copies->first].end <= self->now) {
       const RequestIx ix = copies->items[copies->first++].request;
-      if (self->requests.slots[ix].gives_up)
-        life_cancelled(self, ix, 0);
+      if (request_leaves(&self->requests.slots[ix]))
+        life_left_early(self, ix, 0);
       else if (direction == COPY_OUT)
         end_copy_out(self, ix);
       else

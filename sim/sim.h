@@ -6,6 +6,7 @@
 #define SIM_SIM_H
 #include "sim/batches.h"
 #include "sim/eventlog.h"
+#include "sim/faults.h"
 #include "sim/group.h"
 #include "sim/machine.h"
 #include "sim/metrics.h"
@@ -72,6 +73,11 @@ typedef struct SimConfig {
   uint32_t n_groups;       // entries of it
   Tick timeline_interval;  // between samples of what they do; 0: no timeline is kept
   PolicyChoice policies[POLICY_KINDS];
+  const FaultSource *faults; // [n_faults]
+  uint32_t n_faults;
+  Tick detection;            // from a fault until the router knows
+  Tick start_up;             // of an engine, once its machine is repaired
+  RetryOptions retry;        // of requests that are lost with a machine
   int network_path;          // NetworkPath
   int64_t network_bandwidth; // bytes/s per machine and direction besides its links'; 0: no limit
   Tick network_latency;      // of each KV transfer

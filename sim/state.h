@@ -46,6 +46,13 @@ typedef struct RequestParts {
   BatchTimes then; // and the machine's times as it joined
 } RequestParts;
 
+/* A source of faults, as far as it has come. */
+typedef struct FaultClock {
+  Rng rng;
+  size_t n_faults; // so far
+  bool down;
+} FaultClock;
+
 typedef struct Engine {
   const SimConfig *config;
   Arena *arena;
@@ -72,6 +79,14 @@ typedef struct Engine {
   MachineParts *machine_parts; // [n_machines] likewise
   Deadline *deadlines;         // of requests in flight, a heap (patience.h)
   size_t n_deadlines, deadlines_capacity;
+  RequestQueue front; // in order of arrival there (front.h)
+  Deadline *retries;  // of those to be tried again, a heap
+  size_t n_retries_due, retries_capacity;
+  FaultClock *fault_clocks; // [config->n_faults]
+  uint32_t n_down;          // machines that are down or start
+  size_t n_fault_events;    // pending, which make no room for those who wait for each other
+  Deadline *losses;         // reused
+  size_t losses_capacity;
   Machine *machines;
   uint32_t n_machines;
   Group *groups;

@@ -135,7 +135,7 @@ void scheduler_begin(Engine *self, Machine *machine) {
   Scheduler *scheduler = machine->scheduler;
   const bool any = scheduler->has_next || machine->running.count > 0 ||
                    machine->prefill_queue.count + machine->decode_queue.count > 0;
-  const bool begins = machine->availability != MACHINE_AWAY && any && take_step(self, machine);
+  const bool begins = machine_works(machine) && any && take_step(self, machine);
   engine_book_idleness(self, machine, !begins);
   if (!begins) return;
   if (machine->lag > 0) decide_next(self, machine);
@@ -246,10 +246,10 @@ static void end_given_up(Engine *self, Machine *machine) {
   RequestIx ix = machine->running.first, next;
   for (; scheduler->n_leaving > 0; ix = next) {
     next = self->requests.slots[ix].next;
-    if (!self->requests.slots[ix].gives_up) continue;
+    if (!request_leaves(&self->requests.slots[ix])) continue;
     if (self->keeps_parts) end_lost_chunk(self, machine, ix);
-    engine_abandon_transfer(self, ix);
-    life_cancelled(self, ix, 0);
+    engine_abandon_transfer(self, ix, false);
+    life_left_early(self, ix, 0);
     scheduler->n_leaving--;
   }
 }

@@ -35,7 +35,7 @@ static inline void join_batch(Engine *self, Machine *machine, RequestIx ix) {
   if (self->keeps_parts) parts_joined(self, machine, ix);
 }
 
-/* To another state on the same machine, into its queue before `next`. Inlined, so that what the row
+/* To another state on the same machine, into its queue before `next`; `machine` NULL: in front. Inlined, so that what the row
  * of a state says is known where it is entered. */
 __attribute__((always_inline)) static inline void
 change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, RequestIx next) {
@@ -49,15 +49,15 @@ change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, Req
     if (joined) request_queue_insert(joined, slots, ix, next);
   }
   const int prefills = row->prefills - from->prefills, present = row->present - from->present;
-  machine->n_prefills += prefills;
-  machine->n_outgoing += row->outgoing - from->outgoing;
+  if (prefills) machine->n_prefills += prefills;
+  if (row->outgoing != from->outgoing) machine->n_outgoing += row->outgoing - from->outgoing;
   if (present) column_add(self->view.n_present, machine->ix, present);
   if (prefills)
     column_add(self->view.pending_tokens, machine->ix,
                prefills * (request_prefill_tokens(request) - request->prefilled_tokens));
   request->state = (uint8_t)to;
   if (to == REQUEST_RUNS) join_batch(self, machine, ix);
-  if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
+  if (machine && machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
 }
 
 __attribute__((always_inline)) static inline void change(Engine *self, Machine *machine,

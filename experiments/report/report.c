@@ -245,6 +245,8 @@ const char *report_rejection(const Report *self, Rejection why, Arena *arena) {
   case REJECTED_STORE:
     return arena_printf(arena, "whose prompt the CPU store of a group cannot hold (%lld tokens)",
                         (long long)result->store_tokens);
+  case REJECTED_LOST:
+    return "that were lost with machines as often as they may be tried again";
   case REJECTED_NOT:
   case REJECTIONS:
     break;

@@ -520,6 +520,38 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   return largest;
 }
 
+/* Replicas of half of the clusters without groups break now and then, some most of the time. From a
+ * stream of their own. */
+static void draw_faults(const Draw *self, Cluster *cluster) {
+  SimConfig *config = &cluster->config;
+  Draw own = *self;
+  rng_init(&own.rng, self->seed, "faults");
+  if (config->n_groups > 0 || one_in(&own, 2)) return;
+  const int64_t up = magnitude(&own, 10, 20000), down = magnitude(&own, 1, 5000);
+  uint32_t first = 0;
+  for (uint32_t p = 0; p < config->n_pools; p++) {
+    const PoolSpec *pool = &config->pools[p];
+    const uint32_t lanes = (uint32_t)pool->pipeline_stages;
+    for (uint32_t i = 0; i < pool->count; i += lanes, first += lanes) {
+      if (one_in(&own, 3)) continue;
+      const LifetimeKind kind = (LifetimeKind)between(&own, 0, LIFETIMES - 1);
+      const double shape = 0.5 + rng_uniform(&own.rng);
+      cluster->faults[config->n_faults++] =
+          (FaultSource){.first = first,
+                        .n_machines = lanes,
+                        .up = {kind, tick_seconds(ticks(&own, up)), shape},
+                        .down = {kind, tick_seconds(ticks(&own, down)), shape}};
+      cluster->exact = false; // times that are drawn are rounded
+    }
+  }
+  config->faults = cluster->faults;
+  config->detection = ticks_or_zero(&own, magnitude(&own, 1, 2000));
+  config->start_up = ticks_or_zero(&own, magnitude(&own, 1, 2000));
+  config->retry = (RetryOptions){.limit = between(&own, 0, 4),
+                                 .backoff = ticks_or_zero(&own, 500),
+                                 .most_backoff = ticks_or_zero(&own, 5000)};
+}
+
 void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena) {
   *self = (Cluster){.config = {.seed = seed}};
   Draw draw = {.arena = arena, .seed = seed, .scale = time_scale};
@@ -534,6 +566,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   const Predictor *predictor = (const Predictor *)self->config.policies[POLICY_PREDICTOR].policy;
   self->exact &= !predictor->cost; // a share of an iteration is rounded
   draw_tier(&draw, self);
+  draw_faults(&draw, self);
   cluster_rewind(self);
 }
 

@@ -8,13 +8,14 @@
 #include "sim/sim.h"
 #include "tests/array_trace.h"
 
-enum { CLUSTER_POOLS = 3 };
+enum { CLUSTER_POOLS = 3, CLUSTER_FAULTS = 8 };
 
 typedef struct Cluster {
   SimConfig config;
   PoolSpec pools[CLUSTER_POOLS];
   PerfModel models[CLUSTER_POOLS];
   GroupSpec group;
+  FaultSource faults[CLUSTER_FAULTS];
   ArrayTrace workload;
   bool exact; // all times scale to the tick (without network)
 } Cluster;

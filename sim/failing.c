@@ -1,0 +1,179 @@
+/* See failing.h. */
+#include "sim/failing.h"
+#include "sim/decode_run.h"
+#include "sim/front.h"
+#include "sim/leaving.h"
+#include "sim/lifecycle.h"
+#include "sim/marks.h"
+#include "sim/moving.h"
+#include <assert.h>
+#include <stdlib.h>
+
+/* --- when */
+
+static void clear(Engine *self, EventKind kind, uint32_t target) {
+  self->n_fault_events -= agenda_find(&self->agenda, kind, target) != NULL;
+  agenda_clear(&self->agenda, kind, target);
+}
+
+/* After `ticks`; there is none past the end of simulated time. */
+static void set_after(Engine *self, EventKind kind, uint32_t target, Tick ticks) {
+  clear(self, kind, target);
+  if (ticks >= TICK_MAX - self->now) return;
+  agenda_set(&self->agenda, kind, target, self->now + ticks);
+  self->n_fault_events++;
+}
+
+/* The router learns of it once all else of that tick has happened, the last iteration too. */
+static void set_detection(Engine *self, const Machine *machine, Tick at) {
+  clear(self, EVENT_DETECTION, machine->ix);
+  agenda_set_last(&self->agenda, EVENT_DETECTION, machine->ix, at);
+  self->n_fault_events++;
+}
+
+static void set_next(Engine *self, uint32_t source) {
+  const FaultSource *spec = &self->config->faults[source];
+  FaultClock *clock = &self->fault_clocks[source];
+  if (spec->n_spans == 0)
+    set_after(self, EVENT_FAULT, source,
+              lifetime_draw(clock->down ? &spec->down : &spec->up, &clock->rng));
+  else if (clock->down)
+    set_after(self, EVENT_FAULT, source, spec->spans[clock->n_faults - 1].until - self->now);
+  else if (clock->n_faults < spec->n_spans)
+    set_after(self, EVENT_FAULT, source, spec->spans[clock->n_faults].from - self->now);
+}
+
+void engine_start_faults(Engine *self) {
+  const SimConfig *config = self->config;
+  self->fault_clocks = ARENA_ARRAY(self->arena, FaultClock, config->n_faults);
+  agenda_reserve(&self->agenda, EVENT_FAULT, config->n_faults);
+  agenda_reserve(&self->agenda, EVENT_DETECTION, self->n_machines);
+  agenda_reserve(&self->agenda, EVENT_BOOT, self->n_machines);
+  agenda_reserve(&self->agenda, EVENT_RETRY, 1);
+  for (uint32_t i = 0; i < config->n_faults; i++) {
+    rng_init(&self->fault_clocks[i].rng, config->seed ^ (uint64_t)i << 32, "faults");
+    set_next(self, i);
+  }
+}
+
+/* --- what */
+
+/* It begins no iteration after the one in progress. */
+static void fail(Engine *self, Machine *machine) {
+  const bool was_away = machine->availability >= MACHINE_DOWN;
+  if (machine->availability == MACHINE_AWAY) { // it was on its way to another role
+    agenda_clear(&self->agenda, EVENT_FLIP, machine->ix);
+    self->n_flips--;
+  }
+  clear(self, EVENT_BOOT, machine->ix);
+  self->n_down += !was_away;
+  if (!was_away) machine->down_since = self->now;
+  machine->availability = MACHINE_DOWN;
+  self->knows_roomiest = false;
+  machine->totals.failures++;
+  engine_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
+  if (was_away) return; // whoever was there has been lost, or will be
+  if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
+  const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
+  const Tick known = self->now + self->config->detection;
+  set_detection(self, machine, end && end->at > known ? end->at : known);
+}
+
+static void repair(Engine *self, Machine *machine) {
+  const Event *detection = agenda_find(&self->agenda, EVENT_DETECTION, machine->ix);
+  const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
+  const Tick idle_at = end ? end->at : self->now;
+  const Tick start_up = self->config->start_up > 0 ? self->config->start_up : 1;
+  machine->availability = MACHINE_BOOTS;
+  if (detection) set_detection(self, machine, idle_at);
+  set_after(self, EVENT_BOOT, machine->ix, idle_at - self->now + start_up);
+  engine_log(self, OUTCOME_REPAIR, NULL, machine->ix, 0, 0);
+}
+
+void engine_handle_fault(Engine *self, uint32_t source) {
+  const FaultSource *spec = &self->config->faults[source];
+  FaultClock *clock = &self->fault_clocks[source];
+  self->n_fault_events--;
+  clock->down = !clock->down;
+  clock->n_faults += clock->down;
+  for (uint32_t i = 0; i < spec->n_machines; i++) {
+    Machine *machine = &self->machines[spec->first + i];
+    if (clock->down && machine->n_faults++ == 0)
+      fail(self, machine);
+    else if (!clock->down && --machine->n_faults == 0)
+      repair(self, machine);
+  }
+  set_next(self, source);
+}
+
+/* --- who is lost */
+
+/* Whether it is on a machine, on its way there, or yet to come. */
+static bool needs(const Request *request, MachineIx m) {
+  if (request->state == REQUEST_FREE || request->state == REQUEST_AWAITS) return false;
+  const bool has_left = request->first_token_at >= 0 && request->state != REQUEST_MOVES;
+  return request->decode_machine == m || (request->prefill_machine == m && !has_left);
+}
+
+static int by_id(const void *a, const void *b) {
+  const Deadline *one = a, *other = b;
+  return (one->id > other->id) - (one->id < other->id);
+}
+
+static void lose(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  if (request_leaves(request)) { // and is about to, but for what the machine held up
+    if (request_states[request->state].leaves != LEAVES_WITH_KV) return;
+    engine_abandon_transfer(self, ix, true);
+    life_left_early(self, ix, 0);
+    return;
+  }
+  request->lost = true;
+  engine_leave(self, ix);
+}
+
+/* In order of their numbers, whatever their slots. */
+static void lose_all(Engine *self, const Machine *machine) {
+  size_t n = 0;
+  for (size_t i = 0; i < self->requests.n_slots; i++) {
+    if (!needs(&self->requests.slots[i], machine->ix)) continue;
+    ARENA_RESERVE(self->arena, self->losses, self->losses_capacity, n + 1);
+    self->losses[n++] = (Deadline){.id = self->requests.slots[i].id, .request = (RequestIx)i};
+  }
+  if (n > 1) qsort(self->losses, n, sizeof *self->losses, by_id);
+  for (size_t i = 0; i < n; i++)
+    lose(self, self->losses[i].request);
+}
+
+void engine_handle_detection(Engine *self, Machine *machine) {
+  assert(machine->activity == ACTIVITY_IDLE);
+  self->n_fault_events--;
+  if (machine->listed) cluster_withdraw(&self->view, machine->ix, machine->role);
+  machine->listed = false;
+  engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
+  lose_all(self, machine);
+  if (machine->cache) prefix_cache_forget(machine->cache);
+}
+
+void engine_handle_boot(Engine *self, Machine *machine) {
+  assert(machine->n_faults == 0 && !machine->listed);
+  machine->availability = MACHINE_UP;
+  self->n_fault_events--;
+  self->n_down--;
+  machine->totals.down_ticks += self->now - machine->down_since;
+  machine->down_since = -1;
+  self->knows_roomiest = false;
+  machine->listed = true;
+  cluster_join(&self->view, machine->ix, machine->role);
+  engine_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
+  engine_mark(self, machine, MARK_ROOM);
+  front_open(self);
+}
+
+Tick engine_down_ticks(const Engine *self, const Machine *machine) {
+  return machine->down_since < 0 ? 0 : self->now - machine->down_since;
+}
+
+bool engine_waits_for_repair(const Engine *self) {
+  return self->n_down > 0 && self->requests.n_live > 0;
+}

@@ -1,0 +1,18 @@
+/* Machines go down, are repaired and start (faults.h), and what was on them is lost. */
+#ifndef SIM_FAILING_H
+#define SIM_FAILING_H
+#include "sim/state.h"
+
+/* Sets up the sources, each with its first fault pending. */
+void engine_start_faults(Engine *self);
+/* A source goes down or is repaired. */
+void engine_handle_fault(Engine *self, uint32_t source);
+/* The router learns that a machine is down. */
+void engine_handle_detection(Engine *self, Machine *machine);
+/* A machine's engine has started. */
+void engine_handle_boot(Engine *self, Machine *machine);
+/* How long a machine has been down or starting, if it still is. */
+Tick engine_down_ticks(const Engine *self, const Machine *machine);
+/* Whether a request is left that a machine may serve which is down. */
+bool engine_waits_for_repair(const Engine *self);
+#endif

@@ -1,0 +1,57 @@
+/* Machines that break, and come back.
+ *
+ * A source of faults is over machines of a pool that lie together and fail together: a replica, of
+ * which one GPU takes the whole, or a machine as it is bought. It alternates between a time in which
+ * all is well and one in which it is not, drawn from its own stream or as a schedule has them; a
+ * machine is down while any of its sources says so.
+ *
+ *   up ──► down ──────► boots ──► up       a fault, its repair, the start of the engine
+ *            └► detected                   the router learns of it, and what was there is lost
+ *
+ * Fail-stop: the iteration in which a fault strikes is the machine's last. Until the fault is
+ * detected the router goes on placing requests there, where they wait; then the machine leaves its
+ * lists, and all that was there or on its way there begins anew in front (front.h), with what it held
+ * in KV memory and CPU memory gone. One that is back before that is detected as it starts. Where no
+ * machine is up for a phase, requests wait in front.
+ *
+ * Nothing of it keeps a run alive in which no request is left. */
+#ifndef SIM_FAULTS_H
+#define SIM_FAULTS_H
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include <stdbool.h>
+
+typedef enum LifetimeKind {
+  LIFETIME_CONSTANT,
+  LIFETIME_EXPONENTIAL,
+  LIFETIME_WEIBULL,   // scale · (−ln U)^(1/shape)
+  LIFETIME_LOGNORMAL, // `shape` is sigma of the logarithm
+  LIFETIMES,
+} LifetimeKind;
+
+typedef struct Lifetime {
+  LifetimeKind kind;
+  double mean;  // seconds
+  double shape; // > 0, of weibull and lognormal
+} Lifetime;
+
+/* Draws one, at least a tick and at most TICK_MAX. */
+Tick lifetime_draw(const Lifetime *self, Rng *rng);
+
+typedef struct FaultSpan {
+  Tick from, until; // from < until, one after the other
+} FaultSpan;
+
+typedef struct FaultSource {
+  uint32_t first, n_machines; // of the cluster
+  Lifetime up, down;          // without a schedule
+  const FaultSpan *spans;     // a schedule
+  size_t n_spans;             // 0: times are drawn
+} FaultSource;
+
+typedef struct RetryOptions {
+  int64_t limit;     // times that a request is tried again
+  Tick backoff;      // before the first of them
+  Tick most_backoff; // 0: no limit
+} RetryOptions;
+#endif

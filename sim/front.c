@@ -1,0 +1,106 @@
+/* See front.h. */
+#include "sim/front.h"
+#include "sim/base/heap.h"
+#include "sim/lifecycle.h"
+#include "sim/placement.h"
+#include <assert.h>
+
+/* --- the heap of those to be tried again */
+
+static inline Wide heap_key(const Deadline *retry) {
+  return wide_of(retry->at, retry->id);
+}
+
+static inline void heap_moved(Request *slots, size_t index, const Deadline *retry) {
+  slots[retry->request].retry = (uint32_t)index + 1;
+}
+
+HEAP_STEPS(Request, Deadline)
+
+static void set_timer(Engine *self) {
+  const Event *event = agenda_find(&self->agenda, EVENT_RETRY, 0);
+  if (self->n_retries_due == 0)
+    agenda_clear(&self->agenda, EVENT_RETRY, 0);
+  else if (!event || event->at != self->retries[0].at)
+    agenda_set(&self->agenda, EVENT_RETRY, 0, self->retries[0].at);
+}
+
+static void push(Engine *self, RequestIx ix, Tick at) {
+  Request *slots = self->requests.slots;
+  const Deadline retry = {.at = at, .id = slots[ix].id, .request = ix};
+  ARENA_RESERVE(self->arena, self->retries, self->retries_capacity, self->n_retries_due + 1);
+  heap_rise(slots, self->retries, self->n_retries_due++, &retry);
+  set_timer(self);
+}
+
+static void drop(Engine *self, RequestIx ix) {
+  Request *slots = self->requests.slots;
+  const size_t index = slots[ix].retry - 1;
+  slots[ix].retry = 0;
+  const Deadline last = self->retries[--self->n_retries_due];
+  if (index < self->n_retries_due)
+    heap_replace(slots, self->retries, self->n_retries_due, index, &last);
+  set_timer(self);
+}
+
+/* --- who waits */
+
+bool front_is_open(const Engine *self) {
+  const RoleList *lists = self->view.by_role;
+  if (lists[ROLE_MIXED].count > 0) return true;
+  const uint32_t n_prefill = lists[ROLE_PREFILL].count, n_decode = lists[ROLE_DECODE].count;
+  return self->view.roles_move ? n_prefill + n_decode > 0 : n_prefill > 0 && n_decode > 0;
+}
+
+void front_hold(Engine *self, RequestIx ix) {
+  life_awaits(self, ix);
+  request_queue_push(&self->front, self->requests.slots, ix);
+}
+
+/* Doubled with every attempt; whole ticks, at least one. */
+static Tick back_off(const RetryOptions *options, uint32_t n_lost) {
+  Tick ticks = options->backoff > 0 ? options->backoff : 1;
+  for (uint32_t i = 1; i < n_lost && ticks < options->most_backoff; i++)
+    ticks *= 2;
+  return ticks < options->most_backoff || options->most_backoff == 0 ? ticks
+                                                                     : options->most_backoff;
+}
+
+void front_return(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  const RetryOptions *options = &self->config->retry;
+  if (request->n_lost > (uint32_t)options->limit) {
+    life_rejected(self, ix, REJECTED_LOST);
+    return;
+  }
+  life_awaits(self, ix);
+  push(self, ix, self->now + back_off(options, request->n_lost));
+}
+
+void front_leave(Engine *self, RequestIx ix) {
+  if (self->requests.slots[ix].retry > 0)
+    drop(self, ix);
+  else
+    request_queue_remove(&self->front, self->requests.slots, ix);
+}
+
+/* --- placing them */
+
+void engine_handle_retry(Engine *self) {
+  while (self->n_retries_due > 0 && self->retries[0].at == self->now) {
+    const RequestIx ix = self->retries[0].request;
+    drop(self, ix);
+    if (front_is_open(self))
+      engine_place(self, ix);
+    else
+      request_queue_push(&self->front, self->requests.slots, ix);
+  }
+}
+
+void front_open(Engine *self) {
+  while (self->front.count > 0 && front_is_open(self)) {
+    const RequestIx ix = self->front.first;
+    request_queue_remove(&self->front, self->requests.slots, ix);
+    engine_place(self, ix);
+  }
+}
