@@ -312,6 +312,7 @@ static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
   request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;
   request->last_token_at = -1;
   request->prefill_machine = request->decode_machine = MACHINE_NONE;
+  engine_set_deadline(self, ix);
 }
 
 void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {

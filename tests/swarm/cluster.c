@@ -520,14 +520,14 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   return largest;
 }
 
-/* Replicas of half of the clusters without groups break now and then, some most of the time. From a
+/* Replicas of half of the clusters without groups break now and then. From a
  * stream of their own. */
 static void draw_faults(const Draw *self, Cluster *cluster) {
   SimConfig *config = &cluster->config;
   Draw own = *self;
   rng_init(&own.rng, self->seed, "faults");
   if (config->n_groups > 0 || one_in(&own, 2)) return;
-  const int64_t up = magnitude(&own, 10, 20000), down = magnitude(&own, 1, 5000);
+  const int64_t up = magnitude(&own, 100, 20000), down = magnitude(&own, 1, up);
   uint32_t first = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
@@ -546,7 +546,7 @@ static void draw_faults(const Draw *self, Cluster *cluster) {
   }
   config->faults = cluster->faults;
   config->detection = ticks_or_zero(&own, magnitude(&own, 1, 2000));
-  config->start_up = ticks_or_zero(&own, magnitude(&own, 1, 2000));
+  config->start_up = ticks_or_zero(&own, magnitude(&own, 1, up / 4));
   config->retry = (RetryOptions){.limit = between(&own, 0, 4),
                                  .backoff = ticks_or_zero(&own, 500),
                                  .most_backoff = ticks_or_zero(&own, 5000)};
