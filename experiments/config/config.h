@@ -103,6 +103,9 @@ extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 
+/* Where the program was installed with its data, in ../share/tandem from its own folder, and
+ * $TANDEM_DATA is not set, it is set to that. Before any thread begins. */
+void config_find_data(Arena *arena);
 /* Says so, −1, when $TANDEM_DATA is set and is not where data lies. */
 int config_check_data(Diag *diag);
 /* The tree of a configuration, "-" for standard input, or NULL with entries. */
