@@ -12,7 +12,7 @@ typedef struct Options {
   const char *output;
   int format;
   int64_t seed, jobs, memory;
-  bool dry_run, require_slo, full_runs;
+  bool dry_run, require_slo, full_runs, range;
 } Options;
 
 static const OptionSpec options[] = {
@@ -23,6 +23,7 @@ static const OptionSpec options[] = {
     CLI_FORMAT,
     CLI_SEED("--seed", seed, "first seed, in place of those in STUDY"),
     CLI_FLAG("--full-runs", full_runs, "ends no run early, so that all figures are whole"),
+    CLI_FLAG("--range", range, "searches also with times moved by the models' held-out error"),
     CLI_FLAG("--dry-run", dry_run, "checks STUDY, says what would be searched, and ends"),
     CLI_FLAG("--require-slo", require_slo, "exit code 1, not 3, when no design meets the limits"),
     {0}};
@@ -66,6 +67,7 @@ static int run_study(Study *self) {
   const ProvisionOptions how = {.jobs = cli_jobs(given->jobs),
                                 .results = given->output ? &self->results : NULL,
                                 .no_early_stop = given->full_runs,
+                                .range = given->range,
                                 .on_progress = show_progress,
                                 .context = &shown_s};
   DesignOutcome *outcomes = NULL;

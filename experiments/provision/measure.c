@@ -49,7 +49,7 @@ static int take(Measuring *self, Slot *slot) {
 /* Begins the run of a choice, or takes it from the database. */
 static int begin(Measuring *self, Slot *slot) {
   Results *results = self->options->results;
-  probe_run_load(&slot->run, self->provision, slot->outcome->design, self->seed);
+  probe_run_load(&slot->run, self->provision, slot->outcome->design, self->seed, 0);
   const int found =
       results && !slot->run.failed
           ? probe_run_find(&slot->run, results, self->last_before, self->arena, self->diag)
@@ -109,6 +109,7 @@ static void begin_outcome(const Measuring *self, const Design *design, DesignOut
     measurements[i] = (Measurement){.throughput_rps = NAN,
                                     .output_tokens_per_s = NAN,
                                     .extrapolated = NAN,
+                                    .perfmodel_error = NAN,
                                     .why_not = design->fits[i % n].why_not};
   *outcome = (DesignOutcome){
       .design = design, .monotone = true, .n_grid = (double)n_all, .measurements = measurements};
@@ -143,6 +144,7 @@ static Answer answer_on(const DesignOutcome *outcome, int seed) {
                       .rate = one->throughput_rps,
                       .tokens_per_s = one->output_tokens_per_s,
                       .extrapolated = one->extrapolated,
+                      .perfmodel_error = one->perfmodel_error,
                       .n_prefill = fleet->n_prefill,
                       .n_decode = fleet->n_decode,
                       .n_mixed = fleet->n_mixed,

@@ -100,8 +100,27 @@ static void count_runs(DesignOutcome *outcome, const Replicate *replicate) {
   }
 }
 
+/* The range over seeds, widened by what moved times give. */
+static void fill_range(const Provision *study, const Replicate *moved, int n,
+                       DesignOutcome *outcome) {
+  outcome->low_model = outcome->high_model = NAN;
+  outcome->n_moved = n;
+  if (n == 0) return;
+  outcome->low_model = outcome->low;
+  outcome->high_model = outcome->high;
+  for (int i = 0; i < n; i++) {
+    count_runs(outcome, &moved[i]);
+    const Answer answer = replicate_answer(study, &moved[i]);
+    if (!answer.found) continue;
+    const double value = provision_value(study, &answer);
+    outcome->n_moved_found++;
+    outcome->low_model = fmin(outcome->low_model, value); // of a NAN and a number the number
+    outcome->high_model = fmax(outcome->high_model, value);
+  }
+}
+
 void outcome_fill(const Provision *study, const Design *design, const Replicate *replicates,
-                  DesignOutcome *outcome, Arena *arena) {
+                  int n_replicates, DesignOutcome *outcome, Arena *arena) {
   Answer *answers = ARENA_ARRAY(arena, Answer, study->n_seeds);
   *outcome = (DesignOutcome){.design = design, .answers = answers, .monotone = true};
   for (int s = 0; s < study->n_seeds; s++) {
@@ -114,6 +133,7 @@ void outcome_fill(const Provision *study, const Design *design, const Replicate 
     outcome->n_holds += same && same->verdict == PROBE_HOLDS;
   }
   outcome_fill_spread(study, outcome);
+  fill_range(study, replicates + study->n_seeds, n_replicates - study->n_seeds, outcome);
   if (!answers[0].found) outcome->why_not = explain(study, &replicates[0], arena);
 }
 
@@ -138,4 +158,16 @@ int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *r
   for (int s = 1; s < self->n_seeds; s++)
     *ret_flips |= best_on_seed(self, outcomes, s) != best;
   return best;
+}
+
+int provision_rival(const Provision *self, const DesignOutcome *outcomes, int best) {
+  if (best < 0) return -1;
+  const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
+  const DesignOutcome *ours = &outcomes[best];
+  const double least = sign > 0 ? ours->low_model : -ours->high_model;
+  for (int d = 0; d < self->n_designs; d++) {
+    const double most = sign > 0 ? outcomes[d].high_model : -outcomes[d].low_model;
+    if (d != best && most >= least) return d;
+  }
+  return -1;
 }

@@ -63,6 +63,20 @@ static void table_notes(const Provision *study, const DesignOutcome *outcome, FI
             name);
 }
 
+/* "19 to 23 machines; 21 most likely": under the seeds, and times moved by the models' errors. */
+static void table_range(const Provision *study, const DesignOutcome *outcome, FILE *out) {
+  if (outcome->n_moved == 0 || !outcome->answers[0].found) return;
+  char low[32], high[32], likely[32];
+  fprintf(out, "%s: %s to %s %s; %s most likely", outcome->design->name,
+          amount(outcome->low_model, low), amount(outcome->high_model, high),
+          objective_units[study->objective],
+          amount(provision_value(study, &outcome->answers[0]), likely));
+  if (outcome->n_moved_found < outcome->n_moved)
+    fprintf(out, "; none holds in %d of %d searches with times moved",
+            outcome->n_moved - outcome->n_moved_found, outcome->n_moved);
+  putc('\n', out);
+}
+
 /* How close each limit is at an answer. */
 static void table_limits(const DesignOutcome *outcome, FILE *out) {
   const Answer *answer = &outcome->answers[0];
@@ -94,6 +108,22 @@ static void table_extrapolated(const Provision *study, const DesignOutcome *outc
             100 * most, design);
 }
 
+/* How far off the times of the answers are. */
+static void table_error(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
+  double worst = 0;
+  for (int d = 0; d < study->n_designs; d++) {
+    const Answer *answer = &outcomes[d].answers[0];
+    if (!answer->found) continue;
+    if (isnan(answer->perfmodel_error)) {
+      fprintf(out, "times        their error is unknown (%s)\n", study->designs[d].name);
+      return;
+    }
+    worst = fmax(worst, answer->perfmodel_error);
+  }
+  if (worst > 0)
+    fprintf(out, "times        up to %.1f%% off in iterations held out\n", 100 * worst);
+}
+
 static void table_foot(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
   int64_t simulations = 0, stopped = 0, reused = 0;
   double events = 0, saved = 0, grid = 0;
@@ -112,6 +142,11 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
   if (best >= 0 && !study->offline) table_limits(&outcomes[best], out);
   fprintf(out, "\nbest         %s%s\n", best < 0 ? "none" : study->designs[best].name,
           flips ? ", but not on every seed" : "");
+  const int rival = provision_rival(study, outcomes, best);
+  if (rival >= 0)
+    fprintf(out, "undecided    by what times may be off, '%s' may be as good\n",
+            study->designs[rival].name);
+  table_error(study, outcomes, out);
   table_extrapolated(study, outcomes, out);
   fprintf(out, "simulations  %" PRId64 " of ", simulations);
   if (study->offline)
@@ -178,6 +213,8 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
       {CELL_OF_TEXT("next_fails", answer->next_fails), .only = CELL_IN_JSON},
       {CELL_OF_NUMBER("extrapolated", answer->extrapolated + none),
        .only = CELL_IN_JSON | CELL_IN_CSV},
+      {CELL_OF_NUMBER("perfmodel_error", answer->perfmodel_error + none),
+       .only = CELL_IN_JSON | CELL_IN_CSV},
       {CELL_OF_JSON("slo", json_slos, answer), .only = CELL_IN_JSON},
       {0}};
   if (rows->format == OUTPUT_JSON && !answer->found) cells[2].kind = CELL_END;
@@ -201,8 +238,10 @@ static void print_table(const Provision *study, const DesignOutcome *outcomes, F
       fprintf(out, "%-*s none: %s\n", provision_name_width(study), study->designs[d].name,
               outcomes[d].why_not);
   putc('\n', out);
-  for (int d = 0; d < study->n_designs; d++)
+  for (int d = 0; d < study->n_designs; d++) {
+    table_range(study, &outcomes[d], out);
     table_notes(study, &outcomes[d], out);
+  }
   table_foot(study, outcomes, out);
 }
 
@@ -214,6 +253,8 @@ static void json_outcome(const Provision *study, const DesignOutcome *outcome, F
   write_json_value(", ", "high", outcome->high, out);
   write_json_value(", ", "mean", outcome->mean, out);
   write_json_value(", ", "half_width", outcome->half_width, out);
+  write_json_value(", ", "low_model", outcome->low_model, out);
+  write_json_value(", ", "high_model", outcome->high_model, out);
   fprintf(out, ", \"distinct\": %d, \"holds\": %d, \"monotone\": %s", outcome->n_distinct,
           outcome->n_holds, outcome->monotone ? "true" : "false");
   write_json_text(", ", "why_not", outcome->why_not, out);

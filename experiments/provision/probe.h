@@ -13,6 +13,7 @@ enum {
   FIGURE_THROUGHPUT,
   FIGURE_TOKENS,
   FIGURE_EXTRAPOLATED, // share of the time
+  FIGURE_ERROR,        // of the performance models
   PROBE_FIGURES
 };
 typedef struct ProbeFigure {
@@ -39,8 +40,10 @@ typedef struct ProbeRun {
   uint64_t next_look;
 } ProbeRun;
 
-/* Binds it, on the caller's thread; sets `failed` when it cannot be. */
-void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed);
+/* Binds it, on the caller's thread, its times moved as in ConfigChanges; sets `failed` when it cannot
+ * be. */
+void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
+                    double error_shift);
 /* Simulates; a job of Workers, `self` a ProbeRun. */
 void probe_run_simulate(void *self);
 /* Takes the outcome, or sets `failed`. */

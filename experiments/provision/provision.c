@@ -15,8 +15,8 @@ enum { GUESSES_MAX = 4 }; // verdicts that are guessed one after the other
 typedef struct Study {
   const Provision *provision;
   const ProvisionOptions *options;
-  Replicate *replicates; // [n_designs * n_seeds], the seeds of a design together
-  int n_replicates;
+  Replicate *replicates; // [n_designs * n_places], those of a design together
+  int n_replicates, n_places;
   int n_in_flight;
   int64_t n_done;
   int64_t last_before; // run in the database: later ones are this study's
@@ -53,17 +53,22 @@ static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_re
 
 /* ---- Running ---- */
 
+/* Where its runs are kept; NULL: nowhere. Of moved times no configuration would say what they are. */
+static Results *results_of(const Study *self, const Replicate *replicate) {
+  return replicate->error_shift == 0 ? self->options->results : NULL;
+}
+
 /* Begins a probe of a replicate unless it has begun: 1 and the run when it is one for a thread.
  * What the database knows has ended at once, and what fails is of no concern until the search asks
  * for it. */
 static int begin_run(Study *self, Replicate *replicate, const Probe *probe, ProbeRun **ret_run) {
   if (replicate_find(replicate, probe)) return 0;
-  Results *results = self->options->results;
+  Results *results = results_of(self, replicate);
   ProbeRun *run = ARENA_NEW(self->arena, ProbeRun);
   *run = (ProbeRun){.probe = *probe, .early_stop = !self->options->no_early_stop};
   ARENA_RESERVE(self->arena, replicate->runs, replicate->capacity, replicate->n_runs + 1);
   replicate->runs[replicate->n_runs++] = run;
-  probe_run_load(run, self->provision, replicate->design, replicate->seed);
+  probe_run_load(run, self->provision, replicate->design, replicate->seed, replicate->error_shift);
   if (run->failed) return 0;
   const int found =
       results ? probe_run_find(run, results, self->last_before, self->arena, self->diag) : 0;
@@ -78,12 +83,10 @@ static int begin_run(Study *self, Replicate *replicate, const Probe *probe, Prob
 }
 
 /* The search wants this run, which has ended: it counts, and is kept. */
-static int keep_run(Study *self, ProbeRun *run) {
+static int keep_run(Study *self, ProbeRun *run, Results *results) {
   run->asked = true;
   self->n_done++;
-  const int status = self->options->results && !run->reused
-                         ? probe_run_store(run, self->options->results, self->diag)
-                         : 0;
+  const int status = results && !run->reused ? probe_run_store(run, results, self->diag) : 0;
   probe_run_release(run);
   return status;
 }
@@ -91,18 +94,18 @@ static int keep_run(Study *self, ProbeRun *run) {
 static int keep_asked(Study *self, const Replicate *replicate) {
   for (int i = 0; i < replicate->result.n_steps; i++) {
     ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
-    if (!run->asked && keep_run(self, run)) return -1;
+    if (!run->asked && keep_run(self, run, results_of(self, replicate))) return -1;
   }
   return 0;
 }
 
-/* Replicates of further seeds begin where the first one ended. */
+/* Replicates of further seeds, and with moved times, begin where the first one ended. */
 static void prepare(Study *self, Replicate *replicate) {
-  const Replicate *first = replicate - replicate->seed;
-  if (replicate->ready || (replicate->seed > 0 && !first->result.done)) return;
+  const Replicate *first = replicate - replicate->place;
+  if (replicate->ready || (replicate->place > 0 && !first->result.done)) return;
   replicate->ready = true;
   Answer likely;
-  const bool has_likely = replicate->seed > 0 && first->result.found;
+  const bool has_likely = replicate->place > 0 && first->result.found;
   if (has_likely) likely = replicate_answer(self->provision, first);
   replicate_begin(self->provision, replicate, has_likely ? &likely : NULL, self->arena);
 }
@@ -201,23 +204,36 @@ static int run_searches(Study *self) {
   return status;
 }
 
+/* For each design its seeds with times as they are, then, for a range, moved down and up. */
+static void plan_replicates(Study *self) {
+  static const double shifts[] = {0, -1, 1};
+  const Provision *provision = self->provision;
+  const int n_seeds = provision->n_seeds;
+  self->n_places = n_seeds * (self->options->range ? 3 : 1);
+  self->n_replicates = provision->n_designs * self->n_places;
+  self->replicates = ARENA_ARRAY(self->arena, Replicate, self->n_replicates);
+  for (int i = 0; i < self->n_replicates; i++) {
+    const int place = i % self->n_places;
+    self->replicates[i] = (Replicate){.design = &provision->designs[i / self->n_places],
+                                      .seed = place % n_seeds,
+                                      .place = place,
+                                      .error_shift = shifts[place / n_seeds]};
+  }
+}
+
 int provision_run(const Provision *self, const ProvisionOptions *options,
                   DesignOutcome **ret_outcomes, Arena *arena, Diag *diag) {
   if (self->offline) return provision_measure(self, options, ret_outcomes, arena, diag);
   Study study = {.provision = self, .options = options, .arena = arena, .diag = diag};
-  study.n_replicates = self->n_designs * self->n_seeds;
-  study.replicates = ARENA_ARRAY(arena, Replicate, study.n_replicates);
-  for (int i = 0; i < study.n_replicates; i++)
-    study.replicates[i] =
-        (Replicate){.design = &self->designs[i / self->n_seeds], .seed = i % self->n_seeds};
+  plan_replicates(&study);
   if (options->results && results_ask(options->results, "SELECT coalesce(max(id), 0) FROM run",
                                       NULL, 0, &study.last_before, diag) < 0)
     return -1;
   if (run_searches(&study)) return -1;
   DesignOutcome *outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
   for (int d = 0; d < self->n_designs; d++)
-    outcome_fill(self, &self->designs[d], &study.replicates[d * self->n_seeds], &outcomes[d],
-                 arena);
+    outcome_fill(self, &self->designs[d], &study.replicates[d * study.n_places], study.n_places,
+                 &outcomes[d], arena);
   *ret_outcomes = outcomes;
   return 0;
 }

@@ -121,10 +121,11 @@ typedef struct Answer {
   bool found;      // false: no counts meet the limits
   bool open_ended; // the highest rate that was allowed still meets them
   int64_t counts[COUNTS_MAX];
-  int64_t choice;      // of an offline study; else 0
-  double rate;         // held, requests/s; NAN: that of a trace, which nobody stated
-  double tokens_per_s; // of output, measured by an offline study; else NAN
-  double extrapolated; // share of the time of iterations beyond what was measured
+  int64_t choice;         // of an offline study; else 0
+  double rate;            // held, requests/s; NAN: that of a trace, which nobody stated
+  double tokens_per_s;    // of output, measured by an offline study; else NAN
+  double extrapolated;    // share of the time of iterations beyond what was measured
+  double perfmodel_error; // of its performance models, the largest; NAN: one is unknown
   int64_t n_prefill, n_decode, n_mixed; // machines by role
   Takes takes;
   const char *binds;      // the limit with the least margin
@@ -139,7 +140,7 @@ typedef struct Measurement {
   double throughput_rps, output_tokens_per_s; // NAN: it was not simulated
   const char *why_not;                        // one line; NULL: it may be the answer
   uint64_t config_digest;                     // of its run; 0: there is none
-  double extrapolated;                        // as in Answer; NAN: it was not simulated
+  double extrapolated, perfmodel_error;       // as in Answer; NAN: it was not simulated
 } Measurement;
 
 /* What is known of one design. */
@@ -148,10 +149,14 @@ typedef struct DesignOutcome {
   const Answer *answers; // [n_seeds]; the first one is the answer
   /* Of the objective's value over the seeds that have an answer: */
   double low, high, mean, half_width; // half_width of the 95% t-interval; NAN: under two seeds
-  int n_found;                        // seeds with an answer
-  int n_holds;                        // seeds whose requests the answer holds
-  int n_distinct;                     // different clusters among their answers
-  bool monotone;                      // nothing that was simulated says otherwise
+  /* The same of iteration times moved down and up by the models' held-out errors, and as they are;
+   * NAN: not asked for, or there is no answer. */
+  double low_model, high_model;
+  int n_moved, n_moved_found; // searches with moved times, and those with an answer
+  int n_found;                // seeds with an answer
+  int n_holds;                // seeds whose requests the answer holds
+  int n_distinct;             // different clusters among their answers
+  bool monotone;              // nothing that was simulated says otherwise
   const char *why_not;   // when the first seed has no answer: which limit fails, at which counts
   int64_t n_simulations; // that the search needed
   int64_t n_stopped;     // of those, ended early
@@ -165,6 +170,7 @@ typedef struct ProvisionOptions {
   int jobs;         // threads
   Results *results; // NULL: runs are not kept
   bool no_early_stop;
+  bool range; // searches also with times moved by the models' errors; not of offline studies
   void (*on_progress)(void *context, int64_t done, int64_t in_flight);
   void *context;
 } ProvisionOptions;
@@ -181,6 +187,9 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
 /* The design with the best answer, -1 when none has one. `ret_flips`: on another seed it would be
  * another one. */
 int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips);
+/* Another design whose range holds a value as good as one in the range of `best`; -1: none does, or
+ * ranges were not asked for. */
+int provision_rival(const Provision *self, const DesignOutcome *outcomes, int best);
 /* The objective's value of an answer. */
 double provision_value(const Provision *self, const Answer *answer);
 

@@ -111,6 +111,7 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                                                  : NAN,
                    .tokens_per_s = NAN,
                    .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
+                   .perfmodel_error = run->figures[FIGURE_ERROR],
                    .n_prefill = design->fixed.n_prefill,
                    .n_decode = design->fixed.n_decode,
                    .n_mixed = design->fixed.n_mixed,

@@ -114,7 +114,7 @@ Test(provision, threads_and_ending_early_change_no_answer) {
 static ProbeVerdict verdict_of(const Provision *study, int64_t prefill, int64_t decode,
                                bool early_stop, bool *ret_stopped) {
   ProbeRun probe = {.probe = {{prefill, decode}, 0}, .early_stop = early_stop};
-  probe_run_load(&probe, study, &study->designs[0], 0);
+  probe_run_load(&probe, study, &study->designs[0], 0, 0);
   cr_assert(!probe.failed);
   probe_run_simulate(&probe);
   probe_run_take(&probe, &arena);
