@@ -92,6 +92,7 @@ static double grid_of(const Replicate *replicate) {
 static void count_runs(DesignOutcome *outcome, const Replicate *replicate) {
   for (int i = 0; i < replicate->result.n_steps; i++) {
     const ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
+    if (!run) continue; // with times moved it was inferred
     outcome->n_simulations++;
     outcome->n_stopped += run->stopped;
     outcome->n_reused += run->reused;
@@ -100,29 +101,11 @@ static void count_runs(DesignOutcome *outcome, const Replicate *replicate) {
   }
 }
 
-/* The range over seeds, widened by what moved times give. */
-static void fill_range(const Provision *study, const Replicate *moved, int n,
-                       DesignOutcome *outcome) {
-  outcome->low_model = outcome->high_model = NAN;
-  outcome->n_moved = n;
-  if (n == 0) return;
-  outcome->low_model = outcome->low;
-  outcome->high_model = outcome->high;
-  for (int i = 0; i < n; i++) {
-    count_runs(outcome, &moved[i]);
-    const Answer answer = replicate_answer(study, &moved[i]);
-    if (!answer.found) continue;
-    const double value = provision_value(study, &answer);
-    outcome->n_moved_found++;
-    outcome->low_model = fmin(outcome->low_model, value); // of a NAN and a number the number
-    outcome->high_model = fmax(outcome->high_model, value);
-  }
-}
-
 void outcome_fill(const Provision *study, const Design *design, const Replicate *replicates,
-                  int n_replicates, DesignOutcome *outcome, Arena *arena) {
+                  DesignOutcome *outcome, Arena *arena) {
   Answer *answers = ARENA_ARRAY(arena, Answer, study->n_seeds);
-  *outcome = (DesignOutcome){.design = design, .answers = answers, .monotone = true};
+  *outcome = (DesignOutcome){
+      .design = design, .answers = answers, .monotone = true, .low_model = NAN, .high_model = NAN};
   for (int s = 0; s < study->n_seeds; s++) {
     answers[s] = replicate_answer(study, &replicates[s]);
     outcome->monotone &= replicates[s].result.monotone;
@@ -133,9 +116,45 @@ void outcome_fill(const Provision *study, const Design *design, const Replicate 
     outcome->n_holds += same && same->verdict == PROBE_HOLDS;
   }
   outcome_fill_spread(study, outcome);
-  fill_range(study, replicates + study->n_seeds, n_replicates - study->n_seeds, outcome);
   if (!answers[0].found) outcome->why_not = explain(study, &replicates[0], arena);
 }
+
+/* ---- With times moved ---- */
+
+const double provision_moves[MOVES] = {-1, 1};
+
+bool answer_moves(const Answer *self) {
+  return self->found && self->perfmodel_error > 0;
+}
+
+void outcome_fill_range(const Provision *self, DesignOutcome *outcome) {
+  outcome->ranged = answer_moves(&outcome->answers[0]);
+  outcome->low_model = outcome->ranged ? outcome->low : NAN;
+  outcome->high_model = outcome->ranged ? outcome->high : NAN;
+  const double none = self->objective == OBJECTIVE_THROUGHPUT ? 0 : INFINITY;
+  for (int i = 0; i < MOVES && outcome->ranged; i++) {
+    const Answer *answer = &outcome->moved[i];
+    const double value = answer->found ? provision_value(self, answer) : none;
+    outcome->low_model = fmin(outcome->low_model, value);
+    outcome->high_model = fmax(outcome->high_model, value);
+  }
+}
+
+void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOutcome *outcome) {
+  Answer *answer = (Answer *)&outcome->answers[0];
+  const Probe *cluster = &(moved - moved->place)->result.answer;
+  for (int i = 0; i < MOVES && answer_moves(answer); i++) {
+    DesignOutcome work = {0};
+    count_runs(&work, &moved[i]);
+    outcome->n_moved_simulations += work.n_simulations;
+    outcome->moved_events += work.events;
+    outcome->moved[i] = replicate_answer(study, &moved[i]);
+    answer->moved_slos[i] = replicate_find(&moved[i], cluster)->slos;
+  }
+  outcome_fill_range(study, outcome);
+}
+
+/* ---- Which design ---- */
 
 static int best_on_seed(const Provision *self, const DesignOutcome *outcomes, int seed) {
   int best = -1;
@@ -160,14 +179,9 @@ int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *r
   return best;
 }
 
-int provision_rival(const Provision *self, const DesignOutcome *outcomes, int best) {
-  if (best < 0) return -1;
-  const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
-  const DesignOutcome *ours = &outcomes[best];
-  const double least = sign > 0 ? ours->low_model : -ours->high_model;
-  for (int d = 0; d < self->n_designs; d++) {
-    const double most = sign > 0 ? outcomes[d].high_model : -outcomes[d].low_model;
-    if (d != best && most >= least) return d;
-  }
-  return -1;
+bool provision_rivals(const Provision *self, const DesignOutcome *outcomes, int best, int other) {
+  const DesignOutcome *ours = &outcomes[best], *theirs = &outcomes[other];
+  if (other == best || !ours->ranged || !theirs->ranged) return false;
+  return self->objective == OBJECTIVE_THROUGHPUT ? theirs->high_model >= ours->low_model
+                                                 : theirs->low_model <= ours->high_model;
 }

@@ -34,12 +34,27 @@ typedef struct Knowledge {
   int n_guesses;
 } Knowledge;
 
+/* Of the answer's cluster with times moved all limits are asked for. */
+static bool is_answer(const Replicate *replicate, const Probe *probe) {
+  const Replicate *first = replicate - replicate->place;
+  return replicate->error_shift != 0 && probe_equal(probe, &first->result.answer);
+}
+
+/* What times as they are say of moved ones: what holds still does when they are shorter, and what
+ * fails when they are longer. */
+static ProbeVerdict infer(const Replicate *self, const Probe *probe) {
+  const SearchResult *first = &(self - self->place)->result;
+  const ProbeVerdict verdict = self->error_shift < 0 ? PROBE_HOLDS : PROBE_FAILS;
+  if (self->error_shift == 0 || is_answer(self, probe)) return PROBE_UNKNOWN;
+  return search_implies(first, probe, verdict) ? verdict : PROBE_UNKNOWN;
+}
+
 static ProbeVerdict recall(void *context, const Probe *probe) {
   const Knowledge *self = context;
   for (int i = 0; i < self->n_guesses; i++)
     if (probe_equal(&self->guessed[i], probe)) return self->guesses[i];
   const ProbeRun *run = replicate_find(self->replicate, probe);
-  return run ? run->verdict : PROBE_UNKNOWN;
+  return run ? run->verdict : infer(self->replicate, probe);
 }
 
 static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_result,
@@ -53,19 +68,16 @@ static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_re
 
 /* ---- Running ---- */
 
-/* Where its runs are kept; NULL: nowhere. Of moved times no configuration would say what they are. */
-static Results *results_of(const Study *self, const Replicate *replicate) {
-  return replicate->error_shift == 0 ? self->options->results : NULL;
-}
-
 /* Begins a probe of a replicate unless it has begun: 1 and the run when it is one for a thread.
  * What the database knows has ended at once, and what fails is of no concern until the search asks
  * for it. */
 static int begin_run(Study *self, Replicate *replicate, const Probe *probe, ProbeRun **ret_run) {
   if (replicate_find(replicate, probe)) return 0;
-  Results *results = results_of(self, replicate);
+  Results *results = replicate->error_shift == 0 ? self->options->results : NULL;
   ProbeRun *run = ARENA_NEW(self->arena, ProbeRun);
-  *run = (ProbeRun){.probe = *probe, .early_stop = !self->options->no_early_stop};
+  *run = (ProbeRun){.probe = *probe,
+                    .early_stop = !self->options->no_early_stop && !is_answer(replicate, probe),
+                    .kept = results != NULL};
   ARENA_RESERVE(self->arena, replicate->runs, replicate->capacity, replicate->n_runs + 1);
   replicate->runs[replicate->n_runs++] = run;
   probe_run_load(run, self->provision, replicate->design, replicate->seed, replicate->error_shift);
@@ -83,10 +95,11 @@ static int begin_run(Study *self, Replicate *replicate, const Probe *probe, Prob
 }
 
 /* The search wants this run, which has ended: it counts, and is kept. */
-static int keep_run(Study *self, ProbeRun *run, Results *results) {
+static int keep_run(Study *self, ProbeRun *run) {
   run->asked = true;
   self->n_done++;
-  const int status = results && !run->reused ? probe_run_store(run, results, self->diag) : 0;
+  const int status =
+      run->kept && !run->reused ? probe_run_store(run, self->options->results, self->diag) : 0;
   probe_run_release(run);
   return status;
 }
@@ -94,7 +107,7 @@ static int keep_run(Study *self, ProbeRun *run, Results *results) {
 static int keep_asked(Study *self, const Replicate *replicate) {
   for (int i = 0; i < replicate->result.n_steps; i++) {
     ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
-    if (!run->asked && keep_run(self, run, results_of(self, replicate))) return -1;
+    if (run && !run->asked && keep_run(self, run)) return -1; // NULL: it was inferred
   }
   return 0;
 }
@@ -104,9 +117,13 @@ static void prepare(Study *self, Replicate *replicate) {
   const Replicate *first = replicate - replicate->place;
   if (replicate->ready || (replicate->place > 0 && !first->result.done)) return;
   replicate->ready = true;
-  Answer likely;
+  Answer likely = {0};
   const bool has_likely = replicate->place > 0 && first->result.found;
   if (has_likely) likely = replicate_answer(self->provision, first);
+  if (replicate->error_shift != 0 && !answer_moves(&likely)) {
+    replicate->result.done = true;
+    return;
+  }
   replicate_begin(self->provision, replicate, has_likely ? &likely : NULL, self->arena);
 }
 
@@ -184,7 +201,7 @@ static int take_run(void *context, void *slot) {
   ProbeRun *run = *(ProbeRun **)slot;
   self->n_in_flight--;
   probe_run_take(run, self->arena);
-  if (!self->options->results && !run->failed) probe_run_release(run);
+  if (!run->kept && !run->failed) probe_run_release(run);
   return 0;
 }
 
@@ -204,20 +221,21 @@ static int run_searches(Study *self) {
   return status;
 }
 
-/* For each design its seeds with times as they are, then, for a range, moved down and up. */
+/* For each design its seeds, then, for a range, the first one with times moved. */
 static void plan_replicates(Study *self) {
-  static const double shifts[] = {0, -1, 1};
   const Provision *provision = self->provision;
   const int n_seeds = provision->n_seeds;
-  self->n_places = n_seeds * (self->options->range ? 3 : 1);
+  self->n_places = n_seeds + (self->options->range ? MOVES : 0);
   self->n_replicates = provision->n_designs * self->n_places;
   self->replicates = ARENA_ARRAY(self->arena, Replicate, self->n_replicates);
   for (int i = 0; i < self->n_replicates; i++) {
     const int place = i % self->n_places;
-    self->replicates[i] = (Replicate){.design = &provision->designs[i / self->n_places],
-                                      .seed = place % n_seeds,
-                                      .place = place,
-                                      .error_shift = shifts[place / n_seeds]};
+    Replicate *replicate = &self->replicates[i];
+    *replicate = (Replicate){.design = &provision->designs[i / self->n_places], .place = place};
+    if (place < n_seeds)
+      replicate->seed = place;
+    else
+      replicate->error_shift = provision_moves[place - n_seeds];
   }
 }
 
@@ -231,9 +249,11 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
     return -1;
   if (run_searches(&study)) return -1;
   DesignOutcome *outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
-  for (int d = 0; d < self->n_designs; d++)
-    outcome_fill(self, &self->designs[d], &study.replicates[d * study.n_places], study.n_places,
-                 &outcomes[d], arena);
+  for (int d = 0; d < self->n_designs; d++) {
+    const Replicate *replicates = &study.replicates[d * study.n_places];
+    outcome_fill(self, &self->designs[d], replicates, &outcomes[d], arena);
+    if (options->range) outcome_fill_moved(self, replicates + self->n_seeds, &outcomes[d]);
+  }
   *ret_outcomes = outcomes;
   return 0;
 }
