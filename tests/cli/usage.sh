@@ -87,7 +87,7 @@ for name in token_jsq splitwise_mixed layerwise recompute bloom-176b dgx-h100 az
 expect 0 "$tandem" list batchers
 prints 'max_num_seqs'
 expect 0 "$tandem" list options
-prints "gpu_memory_utilization        0.9       share of the GPU's memory that is used (number, 0.01 to 1)"
+prints "0.9       share of the GPU's memory that is used (number, 0.01 to 1)"
 prints 'policies.batcher, vllm:'
 prints 'MACHINE.yaml:'
 expect 0 "$tandem" list options pools.NAME.tensor
