@@ -102,6 +102,8 @@ extern const OptionSpec config_window_options[];
 extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
+extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
+extern const OptionSpec config_policy_options[];                     // a row a kind
 
 /* Where the program was installed with its data, in ../share/tandem from its own folder, and
  * $TANDEM_DATA is not set, it is set to that. Before any thread begins. */
