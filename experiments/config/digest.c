@@ -1,7 +1,7 @@
 /* The digest of a configuration: equal when the outcome must be. What data files say is taken as
  * the numbers that were made of it, so that a comment in one of them does not matter. */
 #include "experiments/base/version.h"
-#include "experiments/config/config.h"
+#include "experiments/config/fleet.h"
 #include "sim/base/cleanup.h"
 #include "sim/base/hash.h"
 #include <errno.h>
@@ -69,6 +69,9 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
     fold_pool(&hash, &self->sim.pools[i]);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     if (self->pools[i].giver) fold_text(&hash, self->pools[i].given);
+  for (uint32_t i = 0; i < self->sim.n_pools; i++)
+    if (lot_of_pool(&self->pools[i]).fitting > 1 && self->pools[i].hardware.sold == SOLD_WHOLE)
+      hash = hash_fold(hash, (uint64_t)self->pools[i].hardware.num_gpus);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
   hash = hash_fold(hash, (uint64_t)self->sim.max_model_len);
