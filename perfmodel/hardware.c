@@ -68,7 +68,8 @@ static bool is_date(const char *text) {
   if (length != 4 && length != 7 && length != 10) return false;
   for (size_t i = 0; i < length; i++)
     if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i]) return false;
-  const int month = length > 4 ? atoi(&text[5]) : 1, day = length > 7 ? atoi(&text[8]) : 1;
+  const long month = length > 4 ? strtol(&text[5], NULL, 10) : 1;
+  const long day = length > 7 ? strtol(&text[8], NULL, 10) : 1;
   return 1 <= month && month <= 12 && 1 <= day && day <= 31;
 }
 

@@ -1,7 +1,7 @@
 /* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
-#include "experiments/config/fleet.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/provision/provision.h"
 #include "experiments/report/report.h"
 #include "perfmodel/datafile.h"

@@ -1,7 +1,7 @@
 /* The digest of a configuration: equal when the outcome must be. What data files say is taken as
  * the numbers that were made of it, so that a comment in one of them does not matter. */
 #include "experiments/base/version.h"
-#include "experiments/config/fleet.h"
+#include "experiments/config/config.h"
 #include "sim/base/cleanup.h"
 #include "sim/base/hash.h"
 #include <errno.h>
@@ -38,6 +38,13 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   *hash = hash_fold(*hash, pool->perfmodel->digest);
 }
 
+/* Instances that are all of a machine cost the same however it is sold. */
+static void fold_sold(uint64_t *hash, const PoolConfig *pool) {
+  const int64_t gpus = pool->hardware.num_gpus;
+  if (pool->hardware.sold == SOLD_WHOLE && parallelism_gpus(config_degrees(pool)) < gpus)
+    *hash = hash_fold(*hash, (uint64_t)gpus);
+}
+
 static void fold_group(uint64_t *hash, const GroupSpec *group) {
   const int64_t counts[] = {group->store_blocks, group->turn_bytes[SHAPE_PREFILL],
                             group->turn_bytes[SHAPE_DECODE]};
@@ -70,8 +77,7 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     if (self->pools[i].giver) fold_text(&hash, self->pools[i].given);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
-    if (lot_of_pool(&self->pools[i]).fitting > 1 && self->pools[i].hardware.sold == SOLD_WHOLE)
-      hash = hash_fold(hash, (uint64_t)self->pools[i].hardware.num_gpus);
+    fold_sold(&hash, &self->pools[i]);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
   hash = hash_fold(hash, (uint64_t)self->sim.max_model_len);

@@ -1,5 +1,5 @@
-/* The keys `prices` and `sold`: what machine types cost, and whether by the GPU, in the place of what
- * their files say. */
+/* The keys `prices` and `sold`: what machine types cost, and whether by the GPU, in the place of
+ * what their files say. */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "sim/base/output.h"

@@ -11,10 +11,10 @@
  *         baseline: {pools: {all: {machine: dgx-a100}}, pools.all.count: 1..80}
  *
  * A design is a map of settings on the configuration that holds the block; a count that is a range
- * is searched, at most two of them. Counts are of instances; cost, power and machines are of whole
- * machines where those are sold whole (fleet.h), but for what `prices` give. Under a budget the last
- * searched count is what that leaves, rounded down. Whether a cluster holds a rate is taken to be
- * monotone in rate and counts; what was simulated is checked against that, and so are the
+ * is searched, at most two of them. Counts are of instances; cost and power are of whole
+ * machines where those are sold whole (fleet.h), but for what `prices` give. Under a budget the
+ * last searched count is what that leaves, rounded down. Whether a cluster holds a rate is taken to
+ * be monotone in rate and counts; what was simulated is checked against that, and so are the
  * neighbours of an answer.
  *
  * Of arrivals at once the throughput is what a run measures, and nothing has to be assumed: then a
@@ -33,7 +33,7 @@
 #ifndef EXPERIMENTS_PROVISION_PROVISION_H
 #define EXPERIMENTS_PROVISION_PROVISION_H
 #include "experiments/campaign/campaign.h"
-#include "experiments/config/fleet.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/provision/search.h"
 #include "experiments/results/results.h"
 #include "experiments/sweep/sweep.h"
@@ -67,7 +67,7 @@ typedef struct CountRange {
   int64_t low, high;
 } CountRange;
 
-/* Instances of several pools together. Two pools that are shapes of the same GPUs take them once. */
+/* Instances of several pools. Two pools that are shapes of the same GPUs take them once. */
 typedef struct Fleet {
   Takes takes;
   int64_t n_prefill, n_decode, n_mixed; // by role

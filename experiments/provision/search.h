@@ -28,8 +28,8 @@ typedef struct SearchSpace {
   int n_counts; // 0, 1 or 2
   int64_t low[SEARCH_DIMENSIONS], high[SEARCH_DIMENSIONS];
   double each[SEARCH_DIMENSIONS]; // what one instance adds to the objective, > 0
-  /* What counts cost, by steps where machines are sold whole: never less for more. Of what costs the
-   * same, the sums of `each` decide. NULL: those alone. */
+  /* What counts cost, by steps where machines are sold whole: never less for more. Of what costs
+   * the same, the sums of `each` decide. NULL: those alone. */
   double (*cost)(const void *context, const int64_t *counts);
   const void *cost_context;
   /* The largest rate: every cluster of `clusters` is a candidate. */

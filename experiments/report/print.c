@@ -1,7 +1,7 @@
 /* The figures of a run on paper: a table for people, JSON and CSV for programs. */
 #include "experiments/base/cells.h"
 #include "experiments/base/version.h"
-#include "experiments/config/fleet.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/report/report.h"
 #include <inttypes.h>
 #include <math.h>

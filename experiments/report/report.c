@@ -1,6 +1,6 @@
 /* Figures of a run, from its result. */
 #include "experiments/report/report.h"
-#include "experiments/config/fleet.h"
+#include "experiments/fleet/fleet.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* What pools take: machines of a type are shared, whole ones are paid for where they are sold whole,
- * and what is not known is not counted as nothing. */
-#include "experiments/config/fleet.h"
+/* What pools take: machines of a type are shared, whole ones are paid for where they are sold
+ * whole, and what is not known is not counted as nothing. */
+#include "experiments/fleet/fleet.h"
 #include "experiments/report/report.h"
 #include "tests/unit/testing.h"
 #include <math.h>

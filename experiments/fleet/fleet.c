@@ -1,5 +1,5 @@
 /* See fleet.h. */
-#include "experiments/config/fleet.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/base/writer.h"
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * An instance lies on one machine, and instances of all pools share the machines of a type: k of
  * them fit on one, n fill n/k. Where the type is sold whole, cost and power are those of as many
  * whole machines; else of the GPUs alone. All of it grows with counts, in steps or evenly. */
-#ifndef EXPERIMENTS_CONFIG_FLEET_H
-#define EXPERIMENTS_CONFIG_FLEET_H
+#ifndef EXPERIMENTS_FLEET_FLEET_H
+#define EXPERIMENTS_FLEET_FLEET_H
 #include "experiments/config/config.h"
 
 typedef struct Takes {
