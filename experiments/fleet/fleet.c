@@ -95,19 +95,6 @@ double takes_cost_per_million(const Takes *self, double tokens_per_s) {
   return tokens_per_s > 0 ? self->cost_per_hour / (3600 * tokens_per_s) * 1e6 : NAN;
 }
 
-void lots_print_machines(const Lot *lots, int n, FILE *out) {
-  for (int i = 0; i < n; i++) {
-    if (!is_first(lots, i)) continue;
-    double shares = 0;
-    for (int k = i; k < n; k++)
-      if (same_type(&lots[k], &lots[i])) shares += lots[k].count / (double)lots[k].fitting;
-    const bool whole = lots[i].type->sold == SOLD_WHOLE;
-    fprintf(out, "%s%.4g ", i ? ", " : "", whole ? whole_machines(shares) : shares);
-    write_cell(lots[i].type->name, 0, out);
-    fputs(whole ? " sold whole" : "", out);
-  }
-}
-
 void hardware_print_price(const Hardware *type, FILE *out) {
   const char *const said[] = {type->price_source, type->price_date};
   const char *before = " (";
@@ -119,6 +106,22 @@ void hardware_print_price(const Hardware *type, FILE *out) {
     before = ", ";
   }
   fputs(said[0] || said[1] ? ")" : "", out);
+}
+
+void lots_print_machines(const Lot *lots, int n, FILE *out) {
+  for (int i = 0; i < n; i++) {
+    if (!is_first(lots, i)) continue;
+    double shares = 0;
+    for (int k = i; k < n; k++)
+      if (same_type(&lots[k], &lots[i])) shares += lots[k].count / (double)lots[k].fitting;
+    const bool whole = lots[i].type->sold == SOLD_WHOLE;
+    fprintf(out, "%s%.4g ", i ? ", " : "", whole ? whole_machines(shares) : shares);
+    write_cell(lots[i].type->name, 0, out);
+    fputs(whole ? " sold whole" : "", out);
+    if (lots[i].type->cost_per_hour == 0) continue;
+    fputs(", ", out);
+    hardware_print_price(lots[i].type, out);
+  }
 }
 
 void lots_print_prices(const Lot *lots, int n, FILE *out) {

@@ -31,7 +31,7 @@ Takes lots_take(const Lot *lots, int n, const int64_t *counts);
 /* $ of a million tokens at a rate; NAN where one of both is not known. */
 double takes_cost_per_million(const Takes *self, double tokens_per_s);
 
-/* "2 dgx-h100 sold whole, 1.5 l40s-x8". */
+/* "2 dgx-h100 sold whole, 4.75 $/h a GPU (…), 1.5 l40s-x8, …". */
 void lots_print_machines(const Lot *lots, int n, FILE *out);
 /* "4.75 $/h a GPU (Splitwise Table I, 2023-11)", of a type whose price is known. */
 void hardware_print_price(const Hardware *type, FILE *out);

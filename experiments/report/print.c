@@ -154,16 +154,12 @@ static void table_bill(const Report *self, FILE *out) {
           run->instances == 1 ? "" : "s", run->gpus, run->gpus == 1 ? "" : "s");
   lots_print_machines(lots, n_lots, out);
   putc('\n', out);
-  char output[32], all[32];
-  if (!isnan(run->cost_per_hour)) {
-    fprintf(out, "price        %.6g $/h, %s $ per million output tokens, %s of all tokens\n",
-            run->cost_per_hour, known(run->cost_per_million_output_tokens, "%.3g", "-", output),
-            known(run->cost_per_million_tokens, "%.3g", "-", all));
-    fputs("             at ", out);
-    lots_print_prices(lots, n_lots, out);
-    putc('\n', out);
-  }
   arena_done(&arena);
+  if (isnan(run->cost_per_hour)) return;
+  char output[32], all[32];
+  fprintf(out, "price        %.6g $/h; %s $ per million output tokens, %s counting prompts\n",
+          run->cost_per_hour, known(run->cost_per_million_output_tokens, "%.3g", "-", output),
+          known(run->cost_per_million_tokens, "%.3g", "-", all));
 }
 
 static void table_head(const Report *self, FILE *out) {

@@ -96,7 +96,7 @@ Test(fleet, what_is_bought_is_told_in_a_line) {
   putc('\n', out);
   lots_print_prices(lots, 3, out);
   fclose(out);
-  cr_expect_str_eq(text, "2 dgx sold whole, 1.5 cloud\n"
+  cr_expect_str_eq(text, "2 dgx sold whole, 5 $/h a GPU (a list, 2026-03), 1.5 cloud, 3 $/h a GPU\n"
                          "dgx 5 $/h a GPU (a list, 2026-03), cloud 3 $/h a GPU");
   free(text);
 }
