@@ -13,9 +13,11 @@ typedef struct PriceKeys {
   double power, cost; // 0: as the machine file says
 } PriceKeys;
 
-static const OptionSpec price_options[] = {
-    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one instance"),
-    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one instance"),
+const OptionSpec provision_price_options[] = {
+    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one instance",
+        .absent = "the machine type's"),
+    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one instance",
+        .absent = "the machine type's"),
     {0}};
 
 static const double FILL_MAX = 1e15; // far more than there are, well within int64_t
@@ -144,7 +146,8 @@ static const Node *find_price(DesignBinding *binding, const PoolSpec *pool) {
 static int lot_of(DesignBinding *binding, const PoolConfig *pool, Arena *arena, Lot *ret_lot) {
   PriceKeys keys = {0};
   const Node *node = find_price(binding, &pool->spec);
-  if (node && option_bind(price_options, node, NULL, node->at, &keys, binding->diag)) return -1;
+  if (node && option_bind(provision_price_options, node, NULL, node->at, &keys, binding->diag))
+    return -1;
   Hardware *type = ARENA_NEW(arena, Hardware); // that of the pool goes with its trial
   *type = pool->hardware;
   *ret_lot = lot_of_pool(pool);
