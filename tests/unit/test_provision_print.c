@@ -50,40 +50,6 @@ static Design searched[] = {
 };
 
 static Answer split[] = {
-<<<<<<< HEAD
-    {true,
-     true,
-     {3, 12},
-     0,
-     70.5,
-     NAN,
-     0.0125,
-     3,
-     12,
-     0,
-     {15, 120, 15, 570.25, NAN},
-     "goodput",
-     0.0974,
-     "tbt.p90",
-     2,
-     slos},
-    {true,
-     false,
-     {30, 2},
-     0,
-     100,
-     NAN,
-     0.03,
-     30,
-     2,
-     1,
-     {33, 264, 33, 1200, 44.8},
-     NULL,
-     NAN,
-     NULL,
-     0,
-     NULL},
-=======
     {.found = true,
      .open_ended = true,
      .counts = {3, 12},
@@ -95,7 +61,7 @@ static Answer split[] = {
      .perfmodel_error = 0.04,
      .n_prefill = 3,
      .n_decode = 12,
-     .takes = {15, 570.25, NAN},
+     .takes = {15, 120, 16, 570.25, NAN},
      .binds = "goodput",
      .margin = 0.0974,
      .next_fails = "tbt.p90",
@@ -112,9 +78,8 @@ static Answer split[] = {
      .n_prefill = 30,
      .n_decode = 2,
      .n_mixed = 1,
-     .takes = {33, 1200, 44.8},
+     .takes = {33, 264, 33, 1200, 44.8},
      .margin = NAN},
->>>>>>> range
 };
 static const Answer none[2] = {{0}};
 
@@ -382,25 +347,17 @@ static Answer best[] = {{.found = true,
                          .rate = 4,
                          .tokens_per_s = 900,
                          .extrapolated = 0.125,
-<<<<<<< HEAD
-                         .takes = {2, 16, 2, 20, NAN},
-=======
                          .measured = true,
                          .perfmodel_error = NAN,
-                         .takes = {2, 20, NAN},
->>>>>>> range
+                         .takes = {2, 16, 2, 20, NAN},
                          .n_mixed = 2,
                          .margin = NAN},
                         {.found = true,
                          .choice = 3,
                          .rate = 5.5,
                          .tokens_per_s = 1000,
-<<<<<<< HEAD
-                         .takes = {4, 32, 4, 40, 16},
-=======
                          .perfmodel_error = NAN,
-                         .takes = {4, 40, 16},
->>>>>>> range
+                         .takes = {4, 32, 4, 40, 16},
                          .n_mixed = 4,
                          .margin = NAN}};
 #define GAVE(rps, tokens, digest, share)                                                           \
@@ -427,12 +384,8 @@ static const Measurement measured[] = {
 static const Answer only[] = {{.found = true,
                                .rate = 0.5,
                                .tokens_per_s = 50,
-<<<<<<< HEAD
-                               .takes = {1, 8, 1, 2, 3},
-=======
                                .perfmodel_error = NAN,
-                               .takes = {1, 2, 3},
->>>>>>> range
+                               .takes = {1, 8, 1, 2, 3},
                                .n_mixed = 1,
                                .margin = NAN},
                               {0}};
