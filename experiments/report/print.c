@@ -273,8 +273,8 @@ static void table_pools(const Report *self, FILE *out) {
   int width = (int)strlen("pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++)
     width = wider(width, self->pools[i].pool->name);
-  fprintf(out, "\n%-*s  role     machine         instances  GPUs   used       kWh   iterations\n", width,
-          "pool");
+  fprintf(out, "\n%-*s  role     machine         instances  GPUs   used       kWh   iterations\n",
+          width, "pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
     const PoolReport *report = &self->pools[i];
     char energy[32], iterations[32];
