@@ -172,6 +172,9 @@ typedef struct ProvisionOptions {
 /* Reads a study, a configuration with a `provision:` block; `base` is filled, and must not move. */
 int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
                    Arena *arena, Diag *diag);
+/* The same of a tree, as trial_base_init_tree takes it. */
+int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
+                        const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* The same of a block for a base that is at hand. All of it lives in `arena`. */
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag);
 /* Searches. ret_outcomes[n_designs] and all they point to live in `arena`. -1 with entries in
@@ -183,6 +186,10 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
 int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips);
 /* The objective's value of an answer. */
 double provision_value(const Provision *self, const Answer *answer);
+
+/* What makes the study's base the configuration of an answer that was found, on the first seed. */
+ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
+                                       Arena *arena);
 
 /* How many machines that take `each` a budget leaves beside what is `taken`: rounded down, where a
  * quotient within a billionth of a whole number counts as that (Splitwise §VI-B: iso-power and
