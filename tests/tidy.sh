@@ -192,13 +192,14 @@ BEGIN {
   room("sweep", "base config report results campaign")
   room("provision", "base config report results campaign sweep")
   room("plan", "base config report results campaign sweep provision")
+  room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
   room("measured", "base config report campaign")
   room("plot", "base config results measured")
   room("commands",
        "base config report results benchmark compare campaign replay timeline why sweep " \
-       "provision plan claims validate measured plot")
+       "provision plan keys claims validate measured plot")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)
