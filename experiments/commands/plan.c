@@ -63,7 +63,7 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   const Options *given = cli->given;
   Config *config = ARENA_NEW(cli->arena, Config);
   Front front = {0};
-  if (study_search(study, given->output, false)) return EXIT_INPUT;
+  if (study_search(study, given->output, false, true)) return EXIT_INPUT;
   if (study->best >= 0 && given->export) return study_export(study, given->export);
   if (front_make(&front, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
     return EXIT_INPUT;

@@ -6,7 +6,7 @@ typedef struct Options {
   const char *output, *export;
   int format;
   int64_t seed, jobs, memory;
-  bool dry_run, require_slo, full_runs, run;
+  bool dry_run, require_slo, full_runs, no_range, run;
 } Options;
 
 static const OptionSpec options[] = {
@@ -17,6 +17,7 @@ static const OptionSpec options[] = {
     CLI_FORMAT,
     CLI_SEED("--seed", seed, "first seed, in place of those in STUDY"),
     CLI_FLAG("--full-runs", full_runs, "ends no run early, so that all figures are whole"),
+    CLI_FLAG("--no-range", no_range, "does not search with times moved by their models' error"),
     CLI_FLAG("--run", run, "simulates the best answer too; --export P starts it: 'plan --help'"),
     CLI_TEXT("--export", export, "P", NULL),
     CLI_FLAG("--dry-run", dry_run, "checks STUDY, says what would be searched, and ends"),
@@ -25,7 +26,7 @@ static const OptionSpec options[] = {
 
 /* The exit code when `diag` stays empty. */
 static int answer(Study *self, const Options *given) {
-  if (study_search(self, given->output, given->full_runs)) return EXIT_INPUT;
+  if (study_search(self, given->output, given->full_runs, !given->no_range)) return EXIT_INPUT;
   if (given->export && self->best >= 0) return study_export(self, given->export);
   provision_print(&self->provision, self->outcomes, given->format, stdout);
   if (self->best >= 0) {
@@ -80,9 +81,8 @@ const Command command_provision = {
     .notes =
         "STUDY is a configuration with a block 'provision': 'tandem list options' has its keys.",
     .example = "tandem provision experiments/examples/provision.yaml",
-    .exit_codes =
-        "0 done, 1 no design meets the limits (--require-slo), 2 wrong usage, 3 bad input\n"
-        "  or no design meets the limits, 4 the environment lacks something, 130 interrupted",
+    .exit_codes = "0 done, 1 none meets the limits (--require-slo), 2 usage, 3 bad input or none, "
+                  "4, 130",
     .initial = &(const Options){.seed = -1},
     .run = run_provision,
 };

@@ -196,7 +196,7 @@ static int load_answer(Run *run, const char *path, Node *root, const ConfigChang
   Study *study = ARENA_NEW(run->arena, Study);
   int status =
       study_open(study, path, root, changes, 0, run->options->memory, run->arena, run->diag) ||
-      study_search(study, NULL, false);
+      study_search(study, NULL, false, false);
   if (status == 0 && study->best < 0) {
     study_explain(study);
     status = -1;

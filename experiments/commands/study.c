@@ -35,13 +35,14 @@ int study_open(Study *self, const char *path, Node *root, const ConfigChanges *c
   return 0;
 }
 
-int study_search(Study *self, const char *output, bool full_runs) {
+int study_search(Study *self, const char *output, bool full_runs, bool range) {
   self->output = output;
   if (open_results(self)) return -1;
   double shown_s = clock_monotonic();
   const ProvisionOptions how = {.jobs = self->jobs,
                                 .results = output ? &self->results : NULL,
                                 .no_early_stop = full_runs,
+                                .range = range,
                                 .on_progress = show_progress,
                                 .context = &shown_s};
   interrupt_catch();

@@ -24,8 +24,9 @@ typedef struct Study {
  * cli_memory). `self` must not move afterwards, and is closed in any case. -1 with entries. */
 int study_open(Study *self, const char *path, Node *root, const ConfigChanges *changes,
                int64_t jobs, int64_t memory, Arena *arena, Diag *diag);
-/* Searches, with `output` (NULL: none) as its database. -1 with entries. */
-int study_search(Study *self, const char *output, bool full_runs);
+/* Searches, with `output` (NULL: none) as its database; with `range` also with times moved by what
+ * their models are off by. -1 with entries. */
+int study_search(Study *self, const char *output, bool full_runs, bool range);
 /* Entries that say of each design why it has no answer; to be used when none has one. */
 void study_explain(Study *self);
 /* The best answer as a configuration of its own. There must be one. */

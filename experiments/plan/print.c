@@ -78,12 +78,22 @@ static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
 
 /* ---- The answer ---- */
 
+/* Whether times that are off by what their model is would decide it the other way. */
+static bool is_undecided(const Answer *answer, int limit) {
+  bool undecided = false;
+  for (int i = 0; i < MOVES && answer->moved_slos[i]; i++)
+    undecided |= answer->moved_slos[i][limit].met != answer->slos[limit].met;
+  return undecided;
+}
+
 static void print_limits(const Answer *answer, FILE *out) {
   for (int i = 0; i < answer->n_slos; i++) {
     const SloOutcome *slo = &answer->slos[i];
     const char *unit = slo_unit(slo->spec);
-    fprintf(out, "            %s %.4g of %.4g%s%s, %.1f%% left\n", slo->spec->name, slo->value,
-            slo->spec->limit, *unit ? " " : "", unit, 100 * slo->margin);
+    char margin[32];
+    fprintf(out, "            %s %.4g of %.4g%s%s, %s left%s\n", slo->spec->name, slo->value,
+            slo->spec->limit, *unit ? " " : "", unit, format_margin(slo->margin, 1, margin),
+            is_undecided(answer, i) ? ": less than times may be off" : "");
   }
 }
 
@@ -105,18 +115,36 @@ static const char *price_of(const PlanAnswer *self, const DesignOutcome *outcome
                       amount(point->cost, arena));
 }
 
+/* The range of the answer, under seeds and what times may be off by. */
+static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FILE *out,
+                       Arena *arena) {
+  const Answer *answer = &outcome->answers[0];
+  const double low = outcome->ranged ? outcome->low_model : outcome->low;
+  const double high = outcome->ranged ? outcome->high_model : outcome->high;
+  const char *unit = objective_units[self->study->objective];
+  fprintf(out, "sure        %s", amount(low, arena));
+  if (isinf(high))
+    fprintf(out, " %s or more", unit);
+  else if (low == high)
+    fprintf(out, " %s throughout", unit);
+  else
+    fprintf(out, " to %s %s", amount(high, arena), unit);
+  if (outcome->ranged)
+    fprintf(out, ", times %.1f%% off either way", 100 * answer->perfmodel_error);
+  else
+    fputs(", what times are off by is not known", out);
+  if (self->study->n_seeds > 1)
+    fprintf(out, ", %d seeds (holds on %d)", self->study->n_seeds, outcome->n_holds);
+  fprintf(out, "\n            %.1f%% of its time was not measured\n", 100 * answer->extrapolated);
+}
+
 static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   const DesignOutcome *outcome = &self->outcomes[self->best];
   const Answer *answer = &outcome->answers[0];
   fprintf(out, "answer      %s: %s\n", named_instances(outcome, arena),
           price_of(self, outcome, arena));
   print_limits(answer, out);
-  fprintf(out, "sure        ");
-  if (self->study->n_seeds > 1)
-    fprintf(out, "%s..%s %s over %d seeds, %d of which it holds; ", amount(outcome->low, arena),
-            amount(outcome->high, arena), objective_units[self->study->objective],
-            self->study->n_seeds, outcome->n_holds);
-  fprintf(out, "%.1f%% of its time not measured\n", 100 * answer->extrapolated);
+  print_sure(self, outcome, out, arena);
 }
 
 int plan_runner_up(const Provision *study, const DesignOutcome *outcomes, int best) {
@@ -146,8 +174,11 @@ static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
   if (more == 0)
     fprintf(out, "takes as much; %.1f%% left of %s\n", 100 * answer->margin, answer->binds);
   else
-    fprintf(out, "%s %s more (%.0f%%); %s binds\n", amount(more, arena),
-            objective_units[self->study->objective], 100 * more / best, answer->binds);
+    fprintf(out, "%s %s more (%.0f%%), %s binds%s\n", amount(more, arena),
+            objective_units[self->study->objective], 100 * more / best, answer->binds,
+            provision_rivals(self->study, self->outcomes, self->best, self->runner_up)
+                ? "; by what times may be off it may be as good"
+                : "");
 }
 
 /* ---- Tables ---- */
@@ -177,7 +208,7 @@ static int *order_designs(const PlanAnswer *self, Arena *arena) {
   return order;
 }
 
-enum { DESIGNS_SHOWN = 7, FRONT_SHOWN = 6 };
+enum { DESIGNS_SHOWN = 6, FRONT_SHOWN = 5 };
 
 static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = name_width(self->study), n = self->study->n_designs;

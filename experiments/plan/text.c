@@ -71,7 +71,7 @@ static const char *limits_of(const char *asked, double *ret_quantile, Arena *are
 
 /* Requests beyond the highest percentile that is limited; what a run must last, in seconds and in
  * answers at a reader's pace; and where it is too long to search with. */
-enum { BEYOND = 40, LASTS_S = 60, LASTS_ANSWERS = 5, REQUESTS_MAX = 50000 };
+enum { BEYOND = 40, LASTS_S = 30, LASTS_ANSWERS = 5, REQUESTS_MAX = 50000 };
 #define PACE_S 0.05 // a token
 
 static int64_t count_requests(const Question *asked, double quantile) {
@@ -114,8 +114,8 @@ static void add_workload(Text *self, double quantile) {
 /* More instances of a design than any load of this size takes. */
 static int64_t most_instances(const Question *asked) {
   if (asked->users > 0) return asked->users;
-  const double wanted = asked->rate > 0 ? 10 * asked->rate : 256;
-  int64_t most = 8;
+  const double wanted = asked->rate > 0 ? 2 * asked->rate : 256;
+  int64_t most = 16;
   while ((double)most < wanted && most < 1000000 / 2)
     most *= 2;
   return most;

@@ -37,6 +37,9 @@
 #include "experiments/sweep/sweep.h"
 
 enum { COUNTS_MAX = SEARCH_DIMENSIONS };
+/* Iteration times moved down and up by the errors of their models (ConfigChanges.error_shift). */
+enum { MOVES = 2 };
+extern const double provision_moves[MOVES];
 
 typedef enum Objective {
   OBJECTIVE_THROUGHPUT,
@@ -121,10 +124,13 @@ typedef struct Answer {
   bool found;      // false: no counts meet the limits
   bool open_ended; // the highest rate that was allowed still meets them
   int64_t counts[COUNTS_MAX];
-  int64_t choice;      // of an offline study; else 0
-  double rate;         // held, requests/s; NAN: that of a trace, which nobody stated
-  double tokens_per_s; // of output, measured by an offline study; else NAN
-  double extrapolated; // share of the time of iterations beyond what was measured
+  int64_t choice;         // of an offline study; else 0
+  double rate;            // held, requests/s; NAN: that of a trace, which nobody stated
+  double tokens_per_s;    // of output, measured by an offline study; else NAN
+  double extrapolated;    // share of the time of iterations beyond what was measured
+  double far;             // of that, beyond twice
+  bool measured;          // all of its performance models are; false: one is a roofline
+  double perfmodel_error; // of them, the largest; NAN: one is unknown
   int64_t n_prefill, n_decode, n_mixed; // machines by role
   Takes takes;
   const char *binds;      // the limit with the least margin
@@ -132,6 +138,8 @@ typedef struct Answer {
   const char *next_fails; // the limit that fails one step further; NULL: not known
   int n_slos;
   const SloOutcome *slos; // [n_slos] at the answer; names and values
+  /* [n_slos] each, of its cluster with times moved down and up; NULL: not known. */
+  const SloOutcome *moved_slos[MOVES];
 } Answer;
 
 /* What one choice gave on one seed. */
@@ -139,7 +147,8 @@ typedef struct Measurement {
   double throughput_rps, output_tokens_per_s; // NAN: it was not simulated
   const char *why_not;                        // one line; NULL: it may be the answer
   uint64_t config_digest;                     // of its run; 0: there is none
-  double extrapolated;                        // as in Answer; NAN: it was not simulated
+  double extrapolated, far, perfmodel_error;  // as in Answer; NAN: it was not simulated
+  bool measured;                              // as in Answer
 } Measurement;
 
 /* What is known of one design. */
@@ -159,12 +168,21 @@ typedef struct DesignOutcome {
   int64_t n_reused;                // found in the database
   double n_grid;                   // simulations of all counts and rates, or choices, all seeds
   const Measurement *measurements; // [n_seeds][choices.n_points]; NULL: counts were searched
+  /* The first seed once more with times moved: its best answers then, or, of an offline study, what
+   * its best choice gives. */
+  bool ranged;         // it was asked for, there is an answer, and its models' error is known
+  Answer moved[MOVES]; // not found: nothing holds
+  double low_model, high_model; // of the objective over the seeds and these; else NAN. INFINITY, or
+                                // a rate of 0: nothing holds
+  int64_t n_moved_simulations;  // which the numbers above are without
+  double moved_events;
 } DesignOutcome;
 
 typedef struct ProvisionOptions {
   int jobs;         // threads
   Results *results; // NULL: runs are not kept
   bool no_early_stop;
+  bool range; // fills in what is of moved times
   void (*on_progress)(void *context, int64_t done, int64_t in_flight);
   void *context;
 } ProvisionOptions;
@@ -184,6 +202,8 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
 /* The design with the best answer, -1 when none has one. `ret_flips`: on another seed it would be
  * another one. */
 int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips);
+/* Whether design `other` has in its range a value as good as one in the range of `best`. */
+bool provision_rivals(const Provision *self, const DesignOutcome *outcomes, int best, int other);
 /* The objective's value of an answer. */
 double provision_value(const Provision *self, const Answer *answer);
 
@@ -223,7 +243,12 @@ ConfigChanges provision_changes(const Provision *self, const Design *design, con
 /* The rate of a probe, requests/s; 0: the configuration's. */
 double provision_probe_rate(const Provision *self, const Probe *probe);
 
-/* private: outcome.c. From the answers to low, high, mean, half_width, n_found and
- * n_distinct. */
+/* private: outcome.c */
+
+/* From the answers to low, high, mean, half_width, n_found and n_distinct. */
 void outcome_fill_spread(const Provision *self, DesignOutcome *outcome);
+/* Whether times of an answer can be moved: there is one, and its error is known. */
+bool answer_moves(const Answer *self);
+/* From those and outcome->moved to ranged, low_model and high_model. */
+void outcome_fill_range(const Provision *self, DesignOutcome *outcome);
 #endif

@@ -100,7 +100,9 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
   if (!replicate->result.found) return (Answer){0};
   const Design *design = replicate->design;
   const Probe *probe = &replicate->result.answer;
+  static const ProbeRun inferred; // as it may be with times moved
   const ProbeRun *run = replicate_find(replicate, probe), *failure = next_failure(replicate, probe);
+  if (!run) run = &inferred;
   const SloOutcome *binding = probe_run_binding(run);
   const double rate = provision_probe_rate(self, probe);
   Answer answer = {.found = true,
@@ -111,6 +113,9 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                                                  : NAN,
                    .tokens_per_s = NAN,
                    .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
+                   .far = run->figures[FIGURE_FAR],
+                   .measured = run->measured,
+                   .perfmodel_error = run->figures[FIGURE_ERROR],
                    .n_prefill = design->fixed.n_prefill,
                    .n_decode = design->fixed.n_decode,
                    .n_mixed = design->fixed.n_mixed,

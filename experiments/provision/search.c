@@ -41,13 +41,19 @@ static bool holds(Search *self, Probe probe) {
   return ask(self, probe) == PROBE_HOLDS;
 }
 
-/* Whether a probe that failed says that this one must. */
-static bool must_fail(const Search *self, const Probe *probe) {
-  for (int i = 0; i < self->result->n_steps; i++) {
-    const SearchStep *step = &self->result->steps[i];
-    if (step->verdict == PROBE_FAILS && is_harder(probe, &step->probe)) return true;
+bool search_implies(const SearchResult *found, const Probe *probe, ProbeVerdict verdict) {
+  for (int i = 0; i < found->n_steps; i++) {
+    const SearchStep *step = &found->steps[i];
+    if (step->verdict != verdict) continue;
+    if (verdict == PROBE_FAILS ? is_harder(probe, &step->probe) : is_harder(&step->probe, probe))
+      return true;
   }
   return false;
+}
+
+/* Whether a probe that failed says that this one must. */
+static bool must_fail(const Search *self, const Probe *probe) {
+  return search_implies(self->result, probe, PROBE_FAILS);
 }
 
 static bool is_monotone(const SearchResult *result) {

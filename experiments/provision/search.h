@@ -64,6 +64,9 @@ void search_least(const SearchSpace *space, ProbeOracle oracle, void *context,
 void search_largest_rate(const SearchSpace *space, ProbeOracle oracle, void *context,
                          SearchResult *ret_result, Arena *arena);
 
+/* Whether what a search found says that a probe holds, or fails, by monotony. */
+bool search_implies(const SearchResult *found, const Probe *probe, ProbeVerdict verdict);
+
 static inline bool probe_equal(const Probe *a, const Probe *b) {
   return a->counts[0] == b->counts[0] && a->counts[1] == b->counts[1] && a->rate == b->rate;
 }

@@ -325,14 +325,6 @@ static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
   return text;
 }
 
-/* "12%"; what is missed by far has no number that says more. */
-static const char *margin_text(const SloOutcome *outcome, char text[32]) {
-  enum { FAR = 100 };
-  if (outcome->margin < -FAR) return ">100x";
-  snprintf(text, 32, "%.0f%%", 100 * outcome->margin);
-  return text;
-}
-
 static void table_slo(const Report *self, FILE *out) {
   const SloSet *slo = self->config->slo;
   if (slo->n_specs == 0) return;
@@ -343,8 +335,9 @@ static void table_slo(const Report *self, FILE *out) {
     char value[32], limit[32], margin[32];
     fprintf(out, "%-18s %9s %9s %7s  %s%s\n", outcome->spec->name,
             slo_text(outcome->spec, outcome->value, value),
-            slo_text(outcome->spec, outcome->spec->limit, limit), margin_text(outcome, margin),
-            outcome->met ? "met" : "MISSED", self->saturated ? ", saturated" : "");
+            slo_text(outcome->spec, outcome->spec->limit, limit),
+            format_margin(outcome->margin, 0, margin), outcome->met ? "met" : "MISSED",
+            self->saturated ? ", saturated" : "");
   }
 }
 

@@ -51,7 +51,7 @@ Test(plan, writes_a_study) {
   cr_expect(has(&plan, "rate: 2.5 /s}\n  requests: 4000\n"), "40 beyond the 99th percentile");
   cr_expect(has(&plan, "    tp2-batch-2048:\n"));
   cr_expect(has(&plan, "    split-tp2-tp4:\n"));
-  cr_expect(has(&plan, "pools.prefill.count: 1..32\n"));
+  cr_expect(has(&plan, "pools.prefill.count: 1..16\n"));
   cr_expect(!has(&plan, "tp1"), "nobody measured it");
   // and it is one
   TrialBase base;

@@ -206,3 +206,42 @@ Test(provision_outcome, the_best_is_that_of_the_first_seed) {
   cr_expect_eq(provision_best(&study, outcomes, &flips), -1);
   cr_expect(flips);
 }
+
+/* A range is of the seeds and of times moved down and up; where nothing holds it has no end. */
+Test(provision_outcome, a_range_is_of_seeds_and_of_times_moved) {
+  Answer answers[2] = {answer_of(2, 3, 10), answer_of(2, 4, 14)};
+  DesignOutcome outcome = {.answers = answers, .low = 5, .high = 6};
+  study.n_seeds = 2;
+  study.objective = OBJECTIVE_MACHINES;
+  answers[0].perfmodel_error = NAN;
+  outcome_fill_range(&study, &outcome);
+  cr_expect(!outcome.ranged && isnan(outcome.low_model) && isnan(outcome.high_model));
+  answers[0].perfmodel_error = 0.05;
+  outcome.moved[0] = answer_of(2, 1, 10);
+  outcome_fill_range(&study, &outcome);
+  cr_expect(outcome.ranged && outcome.low_model == 3 && outcome.high_model == INFINITY);
+  outcome.moved[1] = answer_of(4, 4, 10);
+  outcome_fill_range(&study, &outcome);
+  cr_expect(outcome.low_model == 3 && outcome.high_model == 8);
+  study.objective = OBJECTIVE_THROUGHPUT;
+  outcome.moved[1].found = false;
+  outcome.low = 10;
+  outcome.high = 14;
+  outcome_fill_range(&study, &outcome);
+  cr_expect(outcome.low_model == 0 && outcome.high_model == 14);
+}
+
+/* What reaches the range of the best may be as good; what has no range says nothing. */
+Test(provision_outcome, a_rival_reaches_the_range_of_the_best) {
+  DesignOutcome outcomes[2] = {{.ranged = true, .low_model = 4, .high_model = 6},
+                               {.ranged = true, .low_model = 6, .high_model = 9}};
+  study.objective = OBJECTIVE_COST;
+  cr_expect(provision_rivals(&study, outcomes, 0, 1) && !provision_rivals(&study, outcomes, 0, 0));
+  outcomes[1].low_model = 6.1;
+  cr_expect(!provision_rivals(&study, outcomes, 0, 1));
+  study.objective = OBJECTIVE_THROUGHPUT;
+  cr_expect(provision_rivals(&study, outcomes, 0, 1)); // more is better
+  cr_expect(!provision_rivals(&study, outcomes, 1, 0));
+  outcomes[0].ranged = false;
+  cr_expect(!provision_rivals(&study, outcomes, 0, 1));
+}
