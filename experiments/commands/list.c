@@ -1,6 +1,7 @@
 /* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/keys/keys.h"
 #include "experiments/report/report.h"
 #include "perfmodel/datafile.h"
@@ -147,7 +148,11 @@ static void print_machines(Arena *arena, Diag *diag) {
     printf("%-26s %lld x %s, NIC %.4g GB/s", *name, (long long)hardware.num_gpus, hardware.gpu,
            (double)hardware.nic_bandwidth / 1e9);
     if (hardware.provisioned_power > 0) printf(", %.1f kW", hardware.provisioned_power / 1000);
-    if (hardware.cost_per_hour > 0) printf(", %.2f $/h", hardware.cost_per_hour);
+    if (hardware.sold == SOLD_WHOLE) printf(", sold whole");
+    if (hardware.cost_per_hour > 0) {
+      printf(", %.4g $/h, ", hardware.cost_per_hour);
+      hardware_print_price(&hardware, stdout);
+    }
     putchar('\n');
   }
 }

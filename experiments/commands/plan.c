@@ -68,12 +68,14 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   if (front_make(&front, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
     return EXIT_INPUT;
   if (study->best >= 0 && study_bind_answer(study, config)) return EXIT_INPUT;
+  const Provision *provision = &study->provision;
+  const int *order = plan_order(provision, study->outcomes, cli->arena);
+  const bool second = provision->n_designs > 1 && study->outcomes[order[1]].answers[0].found;
   const PlanAnswer answer = {.plan = plan,
-                             .study = &study->provision,
+                             .study = provision,
                              .outcomes = study->outcomes,
                              .best = study->best,
-                             .runner_up =
-                                 plan_runner_up(&study->provision, study->outcomes, study->best),
+                             .runner_up = second ? order[1] : -1,
                              .front = &front,
                              .config = config,
                              .path = given->study};

@@ -217,9 +217,6 @@ static void print_notes(const Export *self, const Exporter *exporter) {
 }
 
 void export_print(const char *name, const Config *config, FILE *out, Arena *arena) {
-  const Exporter *exporter = exporters[0];
-  for (int i = 0; i < EXPORTERS; i++)
-    if (strcmp(exporters[i]->name, name) == 0) exporter = exporters[i];
   const ServingEngine *engine = serving_at(config->pools[0].engine.row);
   Export self = {.config = config,
                  .model = config->model.checkpoint ? config->model.checkpoint : config->model.name,
@@ -237,6 +234,9 @@ void export_print(const char *name, const Config *config, FILE *out, Arena *aren
     self.pools[i] = pool_of(&config->sim, &config->pools[i]);
     self.split |= self.pools[i].role != ROLE_MIXED;
   }
+  const Exporter *exporter = exporters[self.family]; // the first of them are those of engines
+  for (int i = 0; name && i < EXPORTERS; i++)
+    if (strcmp(exporters[i]->name, name) == 0) exporter = exporters[i];
   print_notes(&self, exporter);
   exporter->print(&self);
 }

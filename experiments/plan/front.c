@@ -81,16 +81,6 @@ static double mean_of(const Report *report, const char *name) {
   return NAN;
 }
 
-double plan_gpus(const Config *config) {
-  double gpus = 0;
-  for (uint32_t i = 0; i < config->sim.n_pools; i++) {
-    if (sim_is_second_shape(&config->sim, i)) continue;
-    const PoolConfig *pool = &config->pools[i];
-    gpus += (double)pool->count * (double)parallelism_gpus(config_degrees(pool));
-  }
-  return gpus;
-}
-
 static int take_run(void *context, void *run) {
   Runs *self = context;
   FrontRun *ended = run;
@@ -102,9 +92,9 @@ static int take_run(void *context, void *run) {
   const Report *report = &ended->trial.report;
   point->rate = report_value(report, "throughput_rps");
   point->tokens_per_s = report_value(report, "output_tokens_per_s");
-  point->gpus = plan_gpus(&ended->trial.config);
+  point->gpus = report_value(report, "gpus");
   point->tokens_per_user = 1 / mean_of(report, "tpot_s");
-  point->cost = point->outcome->answers[0].takes.cost_per_hour / 3600 / point->tokens_per_s * 1e6;
+  point->cost = report_value(report, "cost_per_million_output_tokens");
   point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
   point->saturated = report->saturated;
   point->met = report->n_missed == 0;
@@ -142,27 +132,31 @@ static void mark_best(Front *self) {
   }
 }
 
-static int compare_outcomes(const void *a, const void *b) {
-  const DesignOutcome *left = *(const DesignOutcome *const *)a,
-                      *right = *(const DesignOutcome *const *)b;
-  const Takes *one = &left->answers[0].takes, *other = &right->answers[0].takes;
-  const double costs = isnan(one->cost_per_hour) ? one->machines - other->machines
-                                                 : one->cost_per_hour - other->cost_per_hour;
-  return costs != 0 ? (costs < 0 ? -1 : 1) : left < right ? -1 : left > right;
+int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena) {
+  int *order = ARENA_ARRAY(arena, int, study->n_designs);
+  for (int d = 0; d < study->n_designs; d++) {
+    const Answer *mine = &outcomes[d].answers[0];
+    int at = d;
+    for (; at > 0; at--) {
+      const Answer *other = &outcomes[order[at - 1]].answers[0];
+      if (!mine->found || (other->found && !provision_is_better(study, mine, other))) break;
+      order[at] = order[at - 1];
+    }
+    order[at] = d;
+  }
+  return order;
 }
 
 int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
                Arena *arena, Diag *diag) {
-  const DesignOutcome **found = ARENA_ARRAY(arena, const DesignOutcome *, study->n_designs + 1);
+  const int *order = plan_order(study, outcomes, arena);
   int n = 0;
-  for (int d = 0; d < study->n_designs; d++)
-    if (outcomes[d].answers[0].found) found[n++] = &outcomes[d];
-  qsort(found, (size_t)n, sizeof *found, compare_outcomes);
-  if (n > DESIGNS_MAX) n = DESIGNS_MAX;
+  while (n < study->n_designs && n < DESIGNS_MAX && outcomes[order[n]].answers[0].found)
+    n++;
   *self = (Front){ARENA_ARRAY(arena, FrontPoint, n * LOADS + 1), n * LOADS};
   for (int i = 0; i < self->n; i++)
     self->points[i] =
-        (FrontPoint){.number = i, .outcome = found[i / LOADS], .load = loads[i % LOADS]};
+        (FrontPoint){.number = i, .outcome = &outcomes[order[i / LOADS]], .load = loads[i % LOADS]};
   Runs runs = {self, study, 0, arena, diag};
   const Campaign campaign = {.jobs = jobs,
                              .ahead = 4,

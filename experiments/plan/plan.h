@@ -49,6 +49,9 @@ typedef struct Plan {
 /* -1 with entries at the options that are wrong. All of it lives in `arena`. */
 int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);
 
+/* The designs of a study from the best on, those without an answer last; [n_designs]. */
+int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena);
+
 /* ---- The front ---- */
 
 /* A run of an answer at some load. */
@@ -75,8 +78,6 @@ typedef struct Front {
 /* Simulates the answers of a study at a few loads each, on `jobs` threads. */
 int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
                Arena *arena, Diag *diag);
-/* GPUs of a cluster. */
-double plan_gpus(const Config *config);
 /* The point of a design at the load that was asked; NULL: it has no answer or is not in the front's
  * runs. */
 const FrontPoint *front_asked(const Front *self, const DesignOutcome *outcome);
@@ -95,15 +96,13 @@ typedef struct PlanAnswer {
   const char *path;
 } PlanAnswer;
 
-/* The design that is the best after `best`; -1: none. */
-int plan_runner_up(const Provision *study, const DesignOutcome *outcomes, int best);
 void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *arena);
 
 /* ---- To start it ---- */
 
-/* Their names, NULL-terminated, the default first. */
+/* Their names, NULL-terminated. */
 const char *const *export_names(Arena *arena);
 /* What starts the cluster of a configuration under the program `name`, one of them, as that reads
- * it. */
+ * it; NULL: the engine's own. */
 void export_print(const char *name, const Config *config, FILE *out, Arena *arena);
 #endif

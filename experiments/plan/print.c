@@ -1,5 +1,6 @@
 /* A plan on paper: the question, the answer and the next best, what tokens cost at which speed. */
 #include "experiments/base/cells.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/plan/question.h"
 #include "experiments/plan/quote.h"
 #include "sim/base/text.h"
@@ -101,8 +102,7 @@ static void print_limits(const Answer *answer, FILE *out) {
 static const char *price_of(const PlanAnswer *self, const DesignOutcome *outcome, Arena *arena) {
   const FrontPoint *point = front_asked(self->front, outcome);
   const Takes *takes = &outcome->answers[0].takes;
-  const char *text =
-      point ? arena_printf(arena, "%.0f GPU%s, ", point->gpus, point->gpus > 1 ? "s" : "") : "";
+  const char *text = arena_printf(arena, "%.0f GPU%s, ", takes->gpus, takes->gpus > 1 ? "s" : "");
   if (!isnan(takes->cost_per_hour))
     text = arena_printf(arena, "%s%s $/h", text, amount(takes->cost_per_hour, arena));
   else
@@ -143,22 +143,13 @@ static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
   const Answer *answer = &outcome->answers[0];
   fprintf(out, "answer      %s: %s\n", named_instances(outcome, arena),
           price_of(self, outcome, arena));
+  int n = 0;
+  const Lot *lots = lots_of_config(self->config, &n, arena);
+  fputs("            ", out);
+  lots_print_machines(lots, n, out);
+  fputs("\n", out);
   print_limits(answer, out);
   print_sure(self, outcome, out, arena);
-}
-
-int plan_runner_up(const Provision *study, const DesignOutcome *outcomes, int best) {
-  int next = -1;
-  for (int d = 0; d < study->n_designs; d++) {
-    const Answer *answer = &outcomes[d].answers[0];
-    if (d == best || !answer->found) continue;
-    const double value = provision_value(study, answer);
-    const Answer *so_far = next < 0 ? NULL : &outcomes[next].answers[0];
-    if (!so_far || value < provision_value(study, so_far) ||
-        (value == provision_value(study, so_far) && answer->margin > so_far->margin))
-      next = d;
-  }
-  return next;
 }
 
 static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
@@ -190,29 +181,11 @@ static int name_width(const Provision *study) {
   return width;
 }
 
-/* Designs by what they take, those without an answer last; ties as in the study. */
-static int *order_designs(const PlanAnswer *self, Arena *arena) {
-  int *order = ARENA_ARRAY(arena, int, self->study->n_designs);
-  for (int d = 0; d < self->study->n_designs; d++) {
-    int at = d;
-    for (; at > 0; at--) {
-      const Answer *mine = &self->outcomes[d].answers[0],
-                   *other = &self->outcomes[order[at - 1]].answers[0];
-      const bool before = mine->found && (!other->found || provision_value(self->study, mine) <
-                                                               provision_value(self->study, other));
-      if (!before) break;
-      order[at] = order[at - 1];
-    }
-    order[at] = d;
-  }
-  return order;
-}
-
-enum { DESIGNS_SHOWN = 6, FRONT_SHOWN = 5 };
+enum { DESIGNS_SHOWN = 5, FRONT_SHOWN = 5 };
 
 static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
   const int width = name_width(self->study), n = self->study->n_designs;
-  const int *order = order_designs(self, arena);
+  const int *order = plan_order(self->study, self->outcomes, arena);
   fprintf(out, "\n%-*s  %9s %5s %9s %10s  %-10s %7s\n", width, "design", "instances", "GPUs", "$/h",
           cost_unit(is_priced(self)), "binds", "margin");
   for (int i = 0; i < n && i < DESIGNS_SHOWN; i++) {
@@ -224,7 +197,7 @@ static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
       continue;
     }
     fprintf(out, "%-*s  %9s %5s %9s %10s  %-10s %6.1f%%\n", width, outcome->design->name,
-            instances(answer, arena), point ? amount(point->gpus, arena) : "-",
+            instances(answer, arena), amount(answer->takes.gpus, arena),
             amount(answer->takes.cost_per_hour, arena), amount(cost_of(point), arena),
             answer->binds, 100 * answer->margin);
   }
@@ -276,8 +249,11 @@ static void print_front(const PlanAnswer *self, FILE *out, Arena *arena) {
 
 static void print_start(const PlanAnswer *self, FILE *out, Arena *arena) {
   fputs("\n", out);
-  export_print("vllm", self->config, out, arena);
-  fputs("\nelsewhere   --export sglang, tensorrt-llm, llm-d, dynamo\n", out);
+  export_print(NULL, self->config, out, arena);
+  fputs("elsewhere   --export PROGRAM:", out);
+  for (const char *const *name = export_names(arena); *name; name++)
+    fprintf(out, " %s", *name);
+  fputs("\n", out);
   if (self->path)
     fprintf(out, "go on       tandem run %s\n", quote_shell(self->path, arena));
   else

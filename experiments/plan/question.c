@@ -255,9 +255,7 @@ static int check_context(const Plan *self, Diag *diag) {
 static const char *choose_objective(const Plan *self) {
   const Hardware *hardware = &self->hardware;
   if (self->question->objective >= 0) return plan_objective_names[self->question->objective];
-  return hardware->cost_per_hour > 0       ? "cost"
-         : hardware->provisioned_power > 0 ? "power"
-                                           : "machines";
+  return hardware->cost_per_hour > 0 ? "cost" : "gpus";
 }
 
 int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 const char *const plan_split_names[] = {"both", "yes", "no", NULL};
-const char *const plan_objective_names[] = {"cost", "power", "machines", NULL};
+const char *const plan_objective_names[] = {"cost", "gpus", "power", NULL};
 
 typedef struct Text {
   const Plan *plan;

@@ -65,6 +65,9 @@ prints 'kind: DynamoGraphDeployment'
 rejects 2 ask --rate 20 --slo "$limits" --export vlm
 says "did you mean 'vllm'?"
 
+expect 0 ask --rate 20 --slo "$limits" --tp 1 --split no --engine trtllm
+prints 'trtllm-serve meta-llama/'
+
 # Other loads: users who wait, a table of lengths, a trace.
 expect 0 ask --users 16 --slo "$limits" --tp 1 --split no
 prints '16 users at a time'
