@@ -1,8 +1,8 @@
 #!/bin/sh
-# Every line of README.md's and the guide's ```sh blocks that starts with build/tandem runs, from the
-# root of the sources, with the program under test, and prints each line of a ```text block behind it,
-# but for runs of spaces. What a page leaves behind it leaves in a folder of its own: the root is
-# mirrored by links. Lines about data beside the sources run where that data is.
+# Every line of README.md's and the guide's ```sh blocks that starts with build/tandem runs, from
+# the root of the sources, with the program under test, and prints each line of a ```text block
+# behind it, but for runs of spaces. What a page leaves behind it leaves in a folder of its own: the
+# root is mirrored by links. Lines about data beside the sources run where that data is.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 [ -f "$source_dir/README.md" ] || exit 77
 
