@@ -23,7 +23,8 @@ static const char *const list_formats[] = {"table", "markdown", NULL};
 
 static const OptionSpec options[] = {
     CLI_TEXT("--engine", engine, "E", "only times by this engine: vllm, vllm-0.24"),
-    CLI_TEXT("--model", model, "M", "only of models whose name has this in it"),
+    {CLI_ROW("--model", STRING, model, "M", "only of models whose name has this in it"),
+     .listed = "models"},
     CLI_TEXT("--gpu", gpu, "G", "only on GPUs whose name has this in it: h100"),
     {CLI_ROW("--weights", CHOICE, weights, "F", "of weights"), .choices = dtype_names},
     {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .min = 1, .max = 1024},
@@ -319,6 +320,13 @@ static int unknown_listing(const char *what) {
   return cli_unknown("list", what, names, "tandem list --help");
 }
 
+static const char *listing_words(Arena *arena) {
+  const char *words = listings[0].name;
+  for (int i = 1; i < N_LISTINGS; i++)
+    words = arena_printf(arena, "%s %s", words, listings[i].name);
+  return words;
+}
+
 /* 'list options', as a page or with a part of their names. */
 static int list_options(const Options *wanted, const char *part) {
   if (wanted->format == FORMAT_MARKDOWN) {
@@ -368,6 +376,7 @@ const Command command_list = {
         "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers\n"
         "(policies with their options), models, machines, perfmodels, lengths, traces (formats),\n"
         "figures (of a run), units or options (keys, with TEXT those that have it in their name).",
+    .words = listing_words,
     .example = "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",
     .exit_codes = "0 done, 2 wrong usage",
     .run = run_list,
