@@ -194,7 +194,7 @@ BEGIN {
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
   room("measured", "base config report campaign")
-  room("plot", "base config results measured")
+  room("plot", "base config report results compare replay measured")
   room("commands",
        "base config report results benchmark compare campaign replay timeline why sweep " \
        "provision claims validate measured plot")

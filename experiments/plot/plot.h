@@ -9,9 +9,11 @@
 #include "sim/base/diag.h"
 #include <stdbool.h>
 
-/* Where a figure goes: to a file of its own, or into a page. */
+/* Where a figure goes: to a file of its own, or into a page; of one of results also its rows, as
+ * CSV, which need no gnuplot. */
 typedef struct PlotPlace {
-  const char *path; // .png or .svg; NULL: a page
+  const char *path; // .png or .svg; NULL: a page, or `rows`
+  FILE *rows;
   FILE *page;
   const char *id; // a word that no other figure of the page has
 } PlotPlace;
