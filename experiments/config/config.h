@@ -64,6 +64,7 @@ typedef struct Config {
   double error_shift; // as in ConfigChanges
   EngineChoice engine;
   const Node *prices; // of machine types, in order; NULL: as their files have them
+  int sold;           // Sold, of all of them; -1: as their files have it
   PoolConfig *pools;  // [sim.n_pools]
   WorkloadConfig workload;
   const SloSet *slo;
@@ -102,6 +103,8 @@ extern const OptionSpec config_window_options[];
 extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
+extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
+extern const OptionSpec config_policy_options[];                     // a row a kind
 
 /* Says so, −1, when $TANDEM_DATA is set and is not where data lies. */
 int config_check_data(Diag *diag);
