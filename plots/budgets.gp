@@ -7,15 +7,17 @@ left = 64
 right = 24
 entries = n_series
 legend = 'lines'
+titled = 1
 note = 'bars: from the lowest to the highest seed'
 load 'plots/style.gp'
 panel = 1
 load 'plots/panel.gp'
 set xlabel 'cost, $/h' offset 0, 0.4
-set ylabel 'largest rate, requests/s'
+set title 'largest rate, requests/s' offset 0, -0.6
 set yrange [0:*]
 set errorbars 0.6
 set offsets graph 0.04, graph 0.04, graph 0.06, 0
 plot for [i = 1:n_series] sprintf('$series%d', i) using 1:2:3:4 with yerrorbars linetype i \
        pointtype 0 dashtype 1 linewidth 0.9 notitle, \
-     for [i = 1:n_series] sprintf('$series%d', i) using 1:2 with linespoints linetype i notitle
+     for [i = 1:n_series] sprintf('$series%d', i) using 1:2 with lines linetype i notitle, \
+     for [i = 1:n_series] sprintf('$series%d', i) using 1:2 with points linetype i notitle

@@ -23,6 +23,7 @@ left = 64
 right = 22
 entries = n_series == 1 && !strlen(name1) ? 0 : n_series
 legend = 'lines'
+titled = 1
 load 'plots/style.gp'
 set multiplot
 set yrange [0:100]
@@ -30,7 +31,7 @@ set ytics 25
 do for [panel = 1:panels] {
   p = int(word(words_shown, panel))
   load 'plots/panel.gp'
-  set ylabel panel % columns == 1 || columns == 1 ? '% took no longer' : ''
+  set title '% took no longer' offset 0, -0.6
   label = value(sprintf('metric%d', p))
   at = strstrt(label, ' p99')
   set xlabel (at > 0 ? substr(label, 1, at - 1) . substr(label, at + 4, strlen(label)) : label) \

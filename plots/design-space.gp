@@ -40,12 +40,12 @@ set palette defined (0 '#00224e', 0.33 '#575d6d', 0.67 '#a59c74', 0.99 '#d2c060'
 set cbrange [-0.5:all + 0.5]
 set cbtics 1
 set colorbox user origin screen (panel_x + panel_width - right + 14) / width, \
-  screen (panel_y + 2.7 * LINE) / height size screen 12.0 / width, \
-  screen (cell - 4.4 * LINE) / height
+  screen (panel_y + BELOW * LINE) / height size screen 12.0 / width, \
+  screen plot_height / height
 if (MET_max == all) {
   plot $series1 using 1:2:(0.5):(0.5):3 with boxxyerror fillstyle solid noborder palette notitle, \
        $series1 using ($3 == all && $5 < COST_min * 1.000001 ? $1 : NaN):2 with points \
-         pointtype 7 pointsize 1.4 linecolor rgb INK notitle
+         pointtype 7 pointsize 1.4 linecolor rgb '#111111' notitle
 } else {
   plot $series1 using 1:2:(0.5):(0.5):3 with boxxyerror fillstyle solid noborder palette notitle
 }

@@ -53,23 +53,23 @@ do for [panel = 1:panels] {
   set cbrange [LOW[panel]:HIGH[panel] > LOW[panel] ? HIGH[panel] : LOW[panel] + 1]
   middle = wide ? sqrt(LOW[panel] * HIGH[panel]) : 0.5 * (LOW[panel] + HIGH[panel])
   set colorbox user origin screen (panel_x + panel_width - right + 14) / width, \
-    screen (panel_y + 2.7 * LINE) / height size screen 12.0 / width, \
-    screen (cell - 4.4 * LINE) / height
+    screen (panel_y + BELOW * LINE) / height size screen 12.0 / width, \
+    screen plot_height / height
   set title value(sprintf('metric%d', panel)) offset 0, -0.6
   room = (panel_width - left - right) / x_words
-  room_y = (cell - 4.4 * LINE) / y_words
+  room_y = plot_height / y_words
   numbers = room > 40 && room_y > 18
   plot $series1 using ($1 == panel ? $2 : NaN):3:(0.5):(0.5):4 with boxxyerror \
          fillstyle solid noborder palette notitle, \
        $series1 using ($1 == panel && numbers && $4 < middle ? $2 : NaN):3:(sprintf('%.3g', $4)) \
          with labels textcolor rgb 'white' notitle, \
        $series1 using ($1 == panel && numbers && $4 >= middle ? $2 : NaN):3:(sprintf('%.3g', $4)) \
-         with labels textcolor rgb INK notitle, \
+         with labels textcolor rgb '#111111' notitle, \
        $series1 using ($1 == panel && $5 == 1 && $4 < middle ? $2 : NaN): \
          ($3 + (numbers ? 0.36 : 0)) with points pointtype 6 pointsize 0.5 linecolor rgb 'white' \
          linewidth 1.2 notitle, \
        $series1 using ($1 == panel && $5 == 1 && $4 >= middle ? $2 : NaN): \
-         ($3 + (numbers ? 0.36 : 0)) with points pointtype 6 pointsize 0.5 linecolor rgb INK \
+         ($3 + (numbers ? 0.36 : 0)) with points pointtype 6 pointsize 0.5 linecolor rgb '#111111' \
          linewidth 1.2 notitle
 }
 unset multiplot

@@ -61,6 +61,7 @@ left = 64
 right = direct ? 14 + widest * (inline ? 8.4 : 7.4) : 18
 entries = direct || n_series == 1 && !strlen(name1) ? 0 : n_series
 legend = 'lines'
+titled = 1
 load 'plots/style.gp'
 set multiplot
 margin = high_x > low_x ? 0.02 * (high_x - low_x) : 1
@@ -76,6 +77,7 @@ do for [panel = 1:panels] {
   if (limited) {
     top = HIGH[p] > 3 * LIMIT[p] ? 3 * LIMIT[p] : 1.06 * (HIGH[p] > LIMIT[p] ? HIGH[p] : LIMIT[p])
     set yrange [0:top]
+    set ytics step(top)
   } else {
     if (LOW[p] > 0 && HIGH[p] > 50 * LOW[p]) {
       eval set_log('y', LOW[p], HIGH[p])
@@ -87,8 +89,7 @@ do for [panel = 1:panels] {
   if (direct) {
     load 'plots/ends.gp'
   }
-  set ylabel panels > 1 ? '' : value(sprintf('metric%d', p))
-  set title panels > 1 ? value(sprintf('metric%d', p)) : '' offset 0, -0.6
+  set title value(sprintf('metric%d', p)) offset 0, -0.6
   if (limited) {
     set arrow 900 from graph 0, first LIMIT[p] to graph 1, first LIMIT[p] nohead dashtype 2 \
       linecolor rgb MUTED linewidth 1.4
@@ -98,6 +99,8 @@ do for [panel = 1:panels] {
   plot for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? $2 : NaN):3:($3 - $4): \
          ($3 + $4) with yerrorbars linetype i pointtype 0 dashtype 1 linewidth 0.8 notitle, \
        for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? $2 : NaN):3 \
-         with linespoints linetype i notitle
+         with lines linetype i notitle, \
+       for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? $2 : NaN):3 \
+         with points linetype i notitle
 }
 unset multiplot

@@ -5,6 +5,6 @@ panel_x = ((panel - 1) % columns) * panel_width
 panel_y = height - head - ((panel - 1) / columns + 1) * cell
 set lmargin at screen (panel_x + left) / width
 set rmargin at screen (panel_x + panel_width - right) / width
-set bmargin at screen (panel_y + 2.7 * LINE) / height
-set tmargin at screen (panel_y + cell - (titled ? 1.5 : 0.6) * LINE) / height
-plot_height = cell - (titled ? 4.2 : 3.3) * LINE
+set bmargin at screen (panel_y + BELOW * LINE) / height
+set tmargin at screen (panel_y + cell - (titled ? ABOVE : 0.6) * LINE) / height
+plot_height = cell - (BELOW + (titled ? ABOVE : 0.6)) * LINE

@@ -4,10 +4,11 @@
 panels = 1
 columns = 1
 cell = inline ? 340 : 480
-left = 78
+left = 64
 right = 24
 entries = n_series == 1 && !strlen(name1) ? 0 : n_series
 legend = 'points'
+titled = 1
 low_y = 1e300
 high_y = -1e300
 do for [i = 1:n_series] {
@@ -20,7 +21,7 @@ load 'plots/style.gp'
 panel = 1
 load 'plots/panel.gp'
 set xlabel 'output tokens/s that a user sees (1 / median TPOT)' offset 0, 0.4
-set ylabel '$ per million output tokens'
+set title '$ per million output tokens' offset 0, -0.6
 if (high_y > 20 * low_y) {
   eval set_log('y', low_y, high_y)
   set yrange [low_y / 1.3:high_y * 1.3]

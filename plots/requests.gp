@@ -6,6 +6,7 @@ left = 64
 right = 20
 entries = n_series == 1 && !strlen(name1) ? 0 : n_series
 legend = 'points'
+titled = 1
 load 'plots/style.gp'
 low_1 = low_2 = 1e300
 high_1 = high_2 = -1e300
@@ -27,7 +28,7 @@ if (low_1 > 0 && high_1 > 20 * low_1) {
 } else { set yrange [0:*] }
 set xrange [0:*]
 set xlabel 'prompt tokens' offset 0, 0.4
-set ylabel 'TTFT, s'
+set title 'TTFT, s' offset 0, -0.6
 plot for [i = 1:n_series] sprintf('$series%d', i) using 1:3 with points linetype i \
   pointsize 0.3 notitle
 panel = 2
@@ -39,7 +40,7 @@ if (low_2 > 0 && high_2 > 20 * low_2) {
   set yrange [low_2:high_2 * 1.2]
 } else { set yrange [0:*] }
 set xlabel 'arrival, s'
-set ylabel 'E2E, s'
+set title 'E2E, s'
 plot for [i = 1:n_series] sprintf('$series%d', i) using 2:4 with points linetype i \
   pointsize 0.3 notitle
 unset multiplot

@@ -29,6 +29,8 @@ LETTER = inline ? 8.4 : 7.4 # pixels of width, about
 LINE = inline ? 19 : 17
 SMALL = inline ? 11 : terminal eq 'svg' ? 11 : 8
 PAD = 10
+BELOW = inline ? 3.3 : 2.7 # lines, of an axis and its name
+ABOVE = inline ? 1.9 : 1.5 # of a title
 if (!exists('heading')) { heading = '' }
 if (!exists('n_corner')) { n_corner = 0 }
 if (!exists('note')) { note = '' }
@@ -91,6 +93,10 @@ log_ticks(low, high) = high > 2000 * low ? '' : \
   . '1e5, 2e5, 5e5, 1e6, 2e6, 5e6)'
 set_log(axis, low, high) = sprintf('set logscale %s; set %stics %s', axis, axis, \
   strlen(log_ticks(low, high)) ? log_ticks(low, high) : 'autofreq')
+# The step of at most four ticks or so up to `high`.
+decade(high) = 10 ** floor(log10(high))
+step(high) = high >= 4 * decade(high) ? 2 * decade(high) : high >= 2 * decade(high) \
+  ? decade(high) : high >= 1.2 * decade(high) ? 0.5 * decade(high) : 0.25 * decade(high)
 shown(text, n) = strlen(text) > n ? substr(text, 1, n - 1) . '…' : text
 do for [i = 1:n_lines] {
   set label CORNER[i] at screen (1.0 * PAD / width), \

@@ -35,13 +35,18 @@ static const char *const *figure_names(Arena *arena) {
   return names;
 }
 
-/* A line or two with all of results, for help. */
+/* Lines with all of results, for help. */
 static const char *figures_listed(Arena *arena) {
   const char *const *names = plot_query_names(arena);
   const char *text = "";
-  for (int i = 0; names[i]; i++)
-    text = arena_printf(arena, "%s%s%s", text, i > 0 ? ", " : "", names[i]);
-  return arena_printf(arena, "%s. Needs gnuplot.", text);
+  size_t column = 0;
+  for (int i = 0; names[i]; i++) {
+    const char *gap = i == 0 ? "" : column + strlen(names[i]) > 90 ? ",\n" : ", ";
+    column = *gap && gap[1] == '\n' ? 0 : column + strlen(gap);
+    column += strlen(names[i]);
+    text = arena_printf(arena, "%s%s%s", text, gap, names[i]);
+  }
+  return text;
 }
 
 static bool is_known(const char *name, const char *const *names) {
@@ -100,7 +105,8 @@ static int run_plot(Cli *cli) {
                              .x = given->x,
                              .y = given->y,
                              .runs = cli_texts(given->runs, cli->arena),
-                             .where = cli_texts(given->where, cli->arena)};
+                             .where = cli_texts(given->where, cli->arena),
+                             .memory = cli_memory(0, 1)};
   const int wrong = check_usage(cli, choice.where);
   const char *const inputs[] = {cli->operands[1], cli->operands[2], NULL};
   if (wrong) return wrong;
@@ -115,8 +121,8 @@ const Command command_plot = {
     .operands = "NAME MODEL|DB [PROFILE]",
     .options = options,
     .size = sizeof(Options),
-    .notes =
-        "NAME is fit, with PROFILE an error if MODEL was fitted to another, or of plots/README.md:",
+    .notes = "NAME is fit, with PROFILE an error if MODEL was fitted to another, or, as in "
+             "plots/README.md:",
     .more_notes = figures_listed,
     .example = "tandem plot load sweep.db --metric ttft.p99 --axis rate -o load.svg",
     .exit_codes = "0 done, 2 wrong usage, 3 bad model, profile or database, 4 no gnuplot,\n"

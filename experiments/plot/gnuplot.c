@@ -37,6 +37,15 @@ void gnuplot_set(Gnuplot *self, const char *name, const char *text) {
   fprintf(self->script, "\nEND\n%s = $text[1][2:*]\n", name);
 }
 
+void gnuplot_corner(Gnuplot *self, const char *corner, Arena *arena) {
+  int n = 0;
+  for (size_t length; *corner; corner += length + (corner[length] == '\n')) {
+    length = strcspn(corner, "\n");
+    gnuplot_set(self, arena_printf(arena, "corner%d", ++n), arena_copy(arena, corner, length));
+  }
+  fprintf(self->script, "n_corner = %d\n", n);
+}
+
 /* In the new process: gnuplot with the pipe as its input and the picture as its output. */
 static void run_gnuplot(int script, int picture, const char *data_root) {
   if (chdir(data_root) == 0 && dup2(script, STDIN_FILENO) >= 0 && dup2(picture, STDOUT_FILENO) >= 0)

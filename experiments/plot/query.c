@@ -35,7 +35,17 @@ const char plot_css[] =
     "--figure-d55e00:#f0803c;--figure-009e73:#2fc497}}\n";
 
 const char *const *plot_query_names(Arena *arena) {
-  return folder_names(arena_printf(arena, "%s/plots", config_data_root()), ".sql", arena);
+  const char *const *queries =
+      folder_names(arena_printf(arena, "%s/plots", config_data_root()), ".sql", arena);
+  int n = 0, n_run = 0;
+  while (queries[n])
+    n++;
+  while (plot_run_names[n_run])
+    n_run++;
+  const char **names = ARENA_ARRAY(arena, const char *, n + n_run + 1);
+  memcpy(names, queries, (size_t)n * sizeof *names);
+  memcpy(names + n, plot_run_names, (size_t)n_run * sizeof *names);
+  return names;
 }
 
 typedef struct Drawing {
@@ -96,12 +106,8 @@ static int write_labels(const Drawing *self, Results *results, Gnuplot *gnuplot,
                         Diag *diag) {
   const char *corner = shown_corner(&self->shown, results, arena, diag);
   if (!corner) return -1;
-  int n = 0;
-  for (size_t length; *corner; corner += length + (corner[length] == '\n')) {
-    length = strcspn(corner, "\n");
-    gnuplot_set(gnuplot, arena_printf(arena, "corner%d", ++n), arena_copy(arena, corner, length));
-  }
-  fprintf(gnuplot->script, "n_corner = %d\nn_metrics = %d\n", n, self->metrics.n);
+  gnuplot_corner(gnuplot, corner, arena);
+  fprintf(gnuplot->script, "n_metrics = %d\n", self->metrics.n);
   for (int i = 0; i < self->metrics.n; i++)
     gnuplot_set(gnuplot, arena_printf(arena, "metric%d", i + 1), self->metrics.labels[i]);
   write_axis("x", &self->shown.x, gnuplot, arena);
@@ -191,7 +197,7 @@ static void bind(const Drawing *self, const char *name, const char *text) {
   if (index > 0) sqlite3_bind_text(self->rows, index, text, -1, SQLITE_STATIC);
 }
 
-static int refuse(const char *option, const char *name, Diag *diag) {
+int plot_refuse(const char *option, const char *name, Diag *diag) {
   return diag_error(diag, place_of_file(option), "the figure '%s' takes none", name);
 }
 
@@ -199,12 +205,12 @@ static int refuse(const char *option, const char *name, Diag *diag) {
 static int check_choice(const Drawing *self, const PlotChoice *choice, int n_axes, Diag *diag) {
   int status = 0;
   if (choice->metrics && !has_parameter(self, ":metrics"))
-    status = refuse("--metric", self->name, diag);
-  if (choice->runs && !self->has_places) status = refuse("--run", self->name, diag);
-  if (choice->where && !self->has_places) status = refuse("--where", self->name, diag);
-  if (choice->axis && n_axes != 1) status = refuse("--axis", self->name, diag);
-  if (choice->x && n_axes < 1) status = refuse("--x", self->name, diag);
-  if (choice->y && n_axes != 2) status = refuse("--y", self->name, diag);
+    status = plot_refuse("--metric", self->name, diag);
+  if (choice->runs && !self->has_places) status = plot_refuse("--run", self->name, diag);
+  if (choice->where && !self->has_places) status = plot_refuse("--where", self->name, diag);
+  if (choice->axis && n_axes != 1) status = plot_refuse("--axis", self->name, diag);
+  if (choice->x && n_axes < 1) status = plot_refuse("--x", self->name, diag);
+  if (choice->y && n_axes != 2) status = plot_refuse("--y", self->name, diag);
   return status;
 }
 
@@ -284,6 +290,7 @@ int plot_query(const char *name, const char *database, const PlotChoice *choice,
                const PlotPlace *place, Arena *arena, Diag *diag) {
   Results results = {0};
   Drawing figure = {0};
+  if (plot_is_of_run(name)) return plot_run(name, database, choice, place, arena, diag);
   if (results_open_reader(&results, database, arena, diag)) return -1;
   const int status = open_figure(&figure, name, &results, choice, arena, diag) ||
                      draw(&figure, &results, place, arena, diag);
@@ -296,6 +303,7 @@ bool plot_fits(const char *name, const char *database, const PlotChoice *choice,
   Results results = {0};
   Drawing figure = {0};
   Diag unsaid;
+  if (plot_is_of_run(name)) return plot_run_fits(database, choice, arena);
   diag_init(&unsaid);
   const bool fits = results_open_reader(&results, database, arena, &unsaid) == 0 &&
                     open_figure(&figure, name, &results, choice, arena, &unsaid) == 0 &&

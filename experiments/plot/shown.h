@@ -50,4 +50,13 @@ typedef struct ShownMetrics {
  * there are, "limits" being all that have an objective. -1 with entries. */
 int shown_find_metrics(ShownMetrics *self, Results *results, const char *ids,
                        const char *const *asked, const char *defaults, Arena *arena, Diag *diag);
+
+/* run.c: figures of one run over time, by name, NULL-terminated. */
+extern const char *const plot_run_names[];
+bool plot_is_of_run(const char *name);
+int plot_run(const char *name, const char *database, const PlotChoice *choice,
+             const PlotPlace *place, Arena *arena, Diag *diag);
+bool plot_run_fits(const char *database, const PlotChoice *choice, Arena *arena);
+/* query.c: an entry for an option that a figure does not have. */
+int plot_refuse(const char *option, const char *name, Diag *diag);
 #endif

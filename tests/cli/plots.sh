@@ -196,6 +196,21 @@ for figure in load bars heat cdf pareto; do
   [ ! -s err ] || fail "gnuplot has something to say about $figure"
 done
 expect 0 "$tandem" plot requests single.db -o requests.png
+
+# One run over time, simulated again: what is drawn is what the database has of it.
+query cluster single.db
+[ "$(wc -l <out)" -eq 242 ] || fail 'not a row for each span'
+prints 'pool,time_s,waiting,running,kv_share,cached_share,power_kw,prefill_tokens,decode_tokens'
+awk -F, 'NR > 1 && ($5 < 0 || $5 > 1 || $4 < 0) { exit 1 }' out || fail 'shares beyond one'
+awk -F, 'NR > 1 && $4 > 0 { n++ } END { exit n < 5 }' out || fail 'nothing ever runs'
+for figure in cluster batches; do
+  expect 0 "$tandem" plot $figure single.db -o $figure.png
+  is_png $figure.png
+done
+expect 0 "$tandem" plot batches any.db --run 3 -o batches.png
+rejects 3 "$tandem" plot cluster any.db --run 3000 -o none.png
+rejects 3 "$tandem" plot cluster any.db --metric ttft -o none.png
+says "the figure 'cluster' takes none"
 expect 0 "$tandem" plot bars single.db -o bars.png
 expect 0 "$tandem" plot designs budgets.db -o designs.png
 rejects 2 "$tandem" plot load any.db --where count -o none.png
