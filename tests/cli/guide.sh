@@ -10,6 +10,10 @@ fi
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
 expect 0 "$tandem" list options --format markdown
+if [ -f "$source_dir/$keys" ]; then
+  cmp -s out "$source_dir/$keys" ||
+    fail "keys are not those of $keys: 'ninja -C build keys' writes it anew"
+fi
 # Each link of its contents leads to a heading.
 sed -n 's/.*](#\([^)]*\)).*/\1/p' out | sort -u >links
 sed -n 's/^##* //p' out | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9_\n-' | sort -u >headings
