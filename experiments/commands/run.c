@@ -14,6 +14,7 @@ typedef struct Options {
   int format;
   int64_t seed, tie_seed; // -1: as in the file
   int64_t memory;         // 0: what is free
+  double precision;       // 0: as in the file
   bool requests, step, audit, check, require_slo, strict;
 } Options;
 
@@ -28,6 +29,8 @@ static const OptionSpec options[] = {
     {CLI_ROW("--format", CHOICE, format, "F", "of what is printed"), .choices = run_formats,
      .fallback = "table"},
     CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
+    {CLI_ROW("--precision", REAL, precision, "5%", "goes on until all asked for is known so well"),
+     .min = CONFIG_PRECISION_MIN, .max = CONFIG_PRECISION_MAX},
     CLI_SEED("--tie-seed", tie_seed, "shuffles events of equal time"),
     CLI_TEXT("--event-log", event_log, "FILE", "writes what happened when, as CSV"),
     CLI_TEXT("--save-cache", save_cache, "FILE", "writes what prefix caches held at the end"),
@@ -127,7 +130,6 @@ static int end_outputs(Run *run) {
 
 static int simulate(Run *run) {
   SimConfig *sim = &run->config.sim;
-  const TraceSource *trace = sim->trace;
   Progress progress;
   progress_init(&progress, &run->config.workload);
   sim->step = run->options->step;
@@ -148,7 +150,7 @@ static int simulate(Run *run) {
   progress_done(&progress);
   if (status == 0) status = end_outputs(run);
   if (status) return -1;
-  note_trace(run, trace);
+  note_trace(run, run->config.source);
   return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
 }
 
@@ -184,7 +186,8 @@ static int run_config(Run *run, const char *path) {
   const Options *given = run->options;
   const ConfigChanges changes = {.assignments = cli_texts(given->set, run->arena),
                                  .seed = given->seed,
-                                 .tie_seed = given->tie_seed};
+                                 .tie_seed = given->tie_seed,
+                                 .precision = given->precision};
   if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
     return EXIT_INPUT;
   print_engines(&run->config);
@@ -219,8 +222,8 @@ const Command command_run = {
     .options = options,
     .size = sizeof(Options),
     .example = "tandem run experiments/examples/quickstart.yaml --set pools.serve.count=2",
-    .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
-                  "  4 the environment lacks something, 130 interrupted",
+    .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input, "
+                  "4 environment, 130 interrupted",
     .initial = &(const Options){.seed = -1, .tie_seed = -1},
     .run = run_run,
 };

@@ -206,27 +206,6 @@ static void table_ranges(const Distribution *latency, int width, FILE *out) {
   putc('\n', out);
 }
 
-/* What of a run was its start, and whether there is anything that lasts. */
-static void table_steadiness(const Report *self, FILE *out) {
-  char requests[32], until[32];
-  const WarmUp *left_out = &self->config->sim.warm_up;
-  if (!self->result->batches) return;
-  if (self->saturated)
-    fprintf(out,
-            "SATURATED    arrivals exceed what this serves: %.4g of %.4g requests/s; queues grow,\n"
-            "             and latencies are of this run's length\n",
-            self->run.throughput_rps, self->run.offered_rps);
-  else if (!self->start.ended)
-    fputs("steady       nowhere: the run is too short to tell its start from the rest\n", out);
-  else if (self->start.requests > 0)
-    fprintf(out, "steady       from request %s at %s on, by MSER-5%s\n",
-            format_count((double)self->start.requests, requests),
-            format_duration(tick_seconds(self->start.until), until),
-            left_out->requests > 0 || left_out->duration > 0
-                ? ""
-                : "; 'warm.requests' leaves what is before out");
-}
-
 static void table_latencies(const Report *self, FILE *out) {
   int width = (int)strlen("latency");
   for (int i = 0; i < self->n_latencies; i++) // "_s" is left out
@@ -359,7 +338,7 @@ static void table_foot(const Report *self, FILE *out) {
 
 static void print_table(const Report *self, FILE *out) {
   table_head(self, out);
-  table_steadiness(self, out);
+  report_print_steadiness(self, out);
   table_latencies(self, out);
   table_pools(self, out);
   table_groups(self, out);

@@ -86,6 +86,23 @@ typedef struct GroupReport {
   GroupFigures figures;
 } GroupReport;
 
+/* Of the figures asked for, limits or else mean, p50, p90 and p99 of TTFT, TPOT and E2E, the one
+ * whose 95% range is widest. */
+typedef struct LeastKnown {
+  const char *name; // ttft.p99; NULL: there are none
+  double share;     // half of it over the figure; NAN: not known
+} LeastKnown;
+
+/* Why a run has as many requests as it has. */
+typedef enum LengthEnd {
+  LENGTH_GIVEN, // its configuration says how many
+  LENGTH_REACHED,
+  LENGTH_WORKLOAD, // there are no more
+  LENGTH_MOST,
+  LENGTH_SATURATED,
+  LENGTH_LOST, // a limit is missed, beyond doubt
+} LengthEnd;
+
 typedef struct Report {
   const Config *config;
   const SimResult *result;
@@ -100,6 +117,9 @@ typedef struct Report {
   int n_missed;         // of them
   FoundStart start;     // with SimResult.batches; else none
   bool saturated;
+  bool lost; // a limit is missed beyond doubt, where the configuration asks only for that
+  LeastKnown least_known;
+  LengthEnd length_end; // set by config_simulate
 } Report;
 
 /* The figures of a run; `config` and `result` must outlive them. */
@@ -121,8 +141,15 @@ typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
 void report_visit(const Report *self, ReportVisit visit, void *context);
 /* Lines on where iteration times come from: one for each performance model in use. */
 void report_print_times(const Report *self, FILE *out);
+/* Lines on how long it was, what was left out of it, and whether there is anything that lasts. */
+void report_print_steadiness(const Report *self, FILE *out);
 void report_print(const Report *self, OutputFormat format, FILE *out);
 /* As `vllm bench serve` tells it: its block, and the JSON of --save-result on a line. */
 void report_print_vllm(const Report *self, FILE *out);
 void report_print_vllm_json(const Report *self, FILE *out);
+
+/* private: steadiness.c */
+
+/* All that is known from the batches of the run but for ranges of latencies. */
+void report_add_steadiness(Report *self);
 #endif

@@ -33,6 +33,7 @@ typedef struct OptionSpec {
   const char *help;           // one line
   const char *value;          // what the help of a command calls the value; NULL: not on its line
   const char *also;           // what others call the key, between spaces: hints find it by that
+  const char *word;           // of a number: what may stand in its place, and then is -1
 } OptionSpec;
 
 /* Fills the fields of `target` with the defaults. Defaults in tables are trusted (asserted). */

@@ -12,7 +12,8 @@ static DesignOutcome outcomes[2];
 
 static SloSpec ttft = {.name = "ttft.p99", .limit = 2};
 static const SloSpec good = {.name = "goodput", .limit = 0.9};
-static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true}, {&good, 0.98765, 0.0974, true}};
+static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true, NAN},
+                                  {&good, 0.98765, 0.0974, true, NAN}};
 
 static void begin(void) {
   setup();
