@@ -1,5 +1,8 @@
 # The largest rate over what the cluster costs, a curve for each design, bars for the range over the
 # seeds. $series<i>: $/h, mean rate, lowest, highest.
+width = inline ? 560 : 900
+height = inline ? 400 : 560
+load 'plots/style.gp'
 set grid
 set key left top
 set xlabel '$/h'

@@ -1,5 +1,8 @@
 # Splitwise Fig. 12: how many SLOs each cluster meets, over machines of the two pools, and the
 # cheapest that meets all. $series1: prefill machines, decode machines, SLOs met, SLOs, $/h.
+width = inline ? 560 : 900
+height = inline ? 400 : 640
+load 'plots/style.gp'
 stats $series1 using 4 nooutput name 'SLOS'
 stats $series1 using 3 nooutput name 'MET'
 all = int(SLOS_max)

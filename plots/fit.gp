@@ -1,5 +1,8 @@
 # A fitted model: one column per part, times above, errors below. `tandem plot fit` sets the data
 # ($panel1, …: x, measured and fitted ms, error in %), title1, label1, …, panels and heading.
+width = 100 + 420 * panels
+height = 640
+load 'plots/style.gp'
 set multiplot layout 2,panels columnsfirst title heading
 set format x '%.0b%B'
 set grid

@@ -1,6 +1,9 @@
 # Measurements of engines against predictions: a panel per figure, a colour per engine. `tandem
 # report measured --figure` sets the data ($panel1, …: measured, predicted, number of the engine),
 # title1, …, panels, engine1, … and engines.
+width = 1400
+height = 500
+load 'plots/style.gp'
 set multiplot layout 1,panels
 set grid
 set key top left

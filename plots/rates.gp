@@ -1,5 +1,8 @@
 # Splitwise Fig. 16: the nine slowdowns over the arrival rate, a curve for each design, with their
 # limits. $series<i>: rate, then TTFT, TBT and E2E at P50, P90 and P99.
+width = inline ? 560 : 1100
+height = inline ? 560 : 760
+load 'plots/style.gp'
 array LIMIT = [2, 3, 6, 1.25, 1.5, 5, 1.25, 1.5, 5]
 array TITLE = ['TTFT P50', 'TTFT P90', 'TTFT P99', 'TBT P50', 'TBT P90', 'TBT P99', \
   'E2E P50', 'E2E P90', 'E2E P99']

@@ -1,6 +1,9 @@
 # Seesaw Fig. 6: what a group of GPUs does, and how full its KV memory and its store in CPU memory
 # are. $series1: time, share of the GPUs' blocks and of the store's, prompts that wait, sequences
 # that decode; then a series of (from, until) for each activity.
+width = inline ? 560 : 1100
+height = inline ? 560 : 760
+load 'plots/style.gp'
 colour(activity) = activity eq 'prefill' ? 0x4c78a8 : activity eq 'decode' ? 0x54a24b : \
   activity eq 'reshard' ? 0xe45756 : activity eq 'drain' ? 0xf2a64a : 0xbbbbbb
 stats $series1 using 1 nooutput name 'TIME'

@@ -178,7 +178,7 @@ typedef struct SimResult {
   Tick counted_from;   // it ended; 0: there was none
   uint64_t unfinished; // requests still in the cluster when nothing more could happen
   Tick span;           // from 0, or the end of the warm-up, to the last event
-  double energy_j, cost_usd;
+  double energy_j;
 } SimResult;
 
 /* Runs until nothing is pending. Results live in `arena`. -1 with entries in `diag` when the trace

@@ -3,9 +3,10 @@
  *
  * A run is simulated from its beginning, again and longer: until half of the 95% range of each
  * figure asked for is within the precision wanted, what is counted lasts several times the longest
- * E2E, and nothing before the end of the start, by MSER-5, is counted; or until it is saturated
- * twice (with `precision: limits`, or misses one twice beyond doubt), the workload is over, or it has as many requests as it may. So it is the run of `requests:
- * N` and `warm: {requests: K}` that it says it is, and as pure a function of its configuration. */
+ * E2E, and nothing before the end of the start, by MSER-5, is counted; or until it was saturated
+ * twice, or with `precision: limits` missed one twice beyond doubt; or the workload is over, or it
+ * has as many requests as it may. So it is the run of `requests: N` and `warm: {requests: K}` that
+ * it says it is, and as pure a function of its configuration. */
 #ifndef EXPERIMENTS_CAMPAIGN_STEADY_H
 #define EXPERIMENTS_CAMPAIGN_STEADY_H
 #include "experiments/report/report.h"

@@ -2,15 +2,18 @@
 #include "experiments/plot/plot.h"
 #include "experiments/commands/cli.h"
 #include "sim/base/output.h"
+#include "sim/base/text.h"
 #include <string.h>
 
 typedef struct Options {
   const char *output_path;
+  bool is_inline;
 } Options;
 
 static const OptionSpec options[] = {
     {CLI_ROW("-o", STRING, output_path, "FILE", "picture to write: .png or .svg"),
      .required = true},
+    CLI_FLAG("--inline", is_inline, "SVG to stand in an HTML page, its colours variables of CSS"),
     {0}};
 
 /* The figures there are, NULL-terminated. */
@@ -39,11 +42,18 @@ static int run_plot(Cli *cli) {
   const char *const *figures = figure_names(cli->arena);
   if (!is_known(name, figures)) return cli_unknown("figure", name, figures, "tandem plot --help");
   if (profile && !is_fit) return cli_usage(cli, "only 'fit' takes a PROFILE");
-  if (!gnuplot_can_draw(path)) return cli_usage(cli, "'%s' does not end in .png or .svg", path);
+  if (!(given->is_inline ? text_ends_with(path, ".svg") : gnuplot_can_draw(path)))
+    return cli_usage(cli, "'%s' does not end in %s.svg", path, given->is_inline ? "" : ".png or ");
   const char *const inputs[] = {from, profile, NULL};
   if (output_check(path, inputs, cli->diag)) return EXIT_INPUT;
-  const int status = is_fit ? plot_fit(from, profile, path, cli->arena, cli->diag)
-                            : plot_query(name, from, path, cli->arena, cli->diag);
+  Output part = {0};
+  PlotPlace place = {.path = path};
+  if (given->is_inline && output_open(&part, path, cli->arena, cli->diag)) return EXIT_INPUT;
+  if (given->is_inline) place = (PlotPlace){.page = part.file, .id = name};
+  int status = is_fit ? plot_fit(from, profile, &place, cli->arena, cli->diag)
+                      : plot_query(name, from, NULL, &place, cli->arena, cli->diag);
+  if (status == 0 && given->is_inline) status = output_commit(&part, cli->diag);
+  output_drop(&part);
   return status ? EXIT_INPUT : EXIT_DONE;
 }
 

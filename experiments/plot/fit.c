@@ -53,21 +53,20 @@ static int64_t most_decodes(const FitRecord *record) {
   return most;
 }
 
-static int draw(const FitRecord *record, const PerfModel *model, const char *path, Arena *arena,
-                Diag *diag) {
+static int draw(const FitRecord *record, const PerfModel *model, const PlotPlace *place,
+                Arena *arena, Diag *diag) {
   Gnuplot gnuplot;
   int n_panels = 0;
   for (int part = 0; part < FIT_PARTS; part++)
     n_panels += has_points(record, (FitPart)part);
-  if (gnuplot_open(&gnuplot, path, 100 + 420 * n_panels, 640, config_data_root(), arena, diag))
-    return -1;
+  if (gnuplot_open(&gnuplot, place, config_data_root(), arena, diag)) return -1;
   write_panels(gnuplot.script, record, model);
   fprintf(gnuplot.script, "panels = %d\n", n_panels);
   gnuplot_set(&gnuplot, "heading", model->name);
-  return gnuplot_draw(&gnuplot, "fit", diag);
+  return gnuplot_draw(&gnuplot, "fit", arena_printf(arena, "fit of %s", model->name), diag);
 }
 
-int plot_fit(const char *model_path, const char *profile_path, const char *path, Arena *arena,
+int plot_fit(const char *model_path, const char *profile_path, const PlotPlace *place, Arena *arena,
              Diag *diag) {
   FitRecord record;
   PerfModel model;
@@ -78,5 +77,5 @@ int plot_fit(const char *model_path, const char *profile_path, const char *path,
   if (profile_path && (profile_load(&profile, profile_path, arena, diag) ||
                        fit_record_check(&record, &profile, diag)))
     return -1;
-  return draw(&record, &model, path, arena, diag);
+  return draw(&record, &model, place, arena, diag);
 }

@@ -14,6 +14,12 @@ const char *const *plot_query_names(Arena *arena) {
   return folder_names(arena_printf(arena, "%s/plots", config_data_root()), ".sql", arena);
 }
 
+const char plot_css[] =
+    "svg.figure{display:block;width:100%;height:auto}\n"
+    "@media(prefers-color-scheme:dark){svg.figure{--figure-1a1a1a:#e4e4e4;--figure-6b6b6b:#a3a3a3;"
+    "--figure-d9d9d9:#3a3a3a;--figure-ffffff:#181818;--figure-0072b2:#4aa3df;"
+    "--figure-d55e00:#f0803c;--figure-009e73:#2fc497}}\n";
+
 static void write_row(sqlite3_stmt *rows, FILE *out) {
   for (int i = 1; i < sqlite3_column_count(rows); i++)
     if (sqlite3_column_type(rows, i) == SQLITE_NULL)
@@ -62,30 +68,51 @@ static const char *first_sentence(const char *sql, Arena *arena) {
   return text;
 }
 
-static int draw(Results *results, sqlite3_stmt *rows, const char *name, const char *path,
-                Arena *arena, Diag *diag) {
+/* A statement of plots/NAME.sql over the runs of a choice; NULL with entries. */
+static sqlite3_stmt *prepare(Results *results, const char *name, Arena *arena, Diag *diag) {
+  const char *file = arena_printf(arena, "%s/plots/%s.sql", config_data_root(), name);
+  const char *sql = folder_text(file, arena, diag);
+  return sql ? results_prepare(results, sql, diag) : NULL;
+}
+
+static int draw(Results *results, const char *name, const PlotPlace *place, Arena *arena,
+                Diag *diag) {
   Gnuplot gnuplot;
+  CLEANUP_STATEMENT sqlite3_stmt *rows = prepare(results, name, arena, diag);
+  if (!rows) return -1;
+  const char *about = first_sentence(sqlite3_sql(rows), arena);
   if (!has_rows(rows)) {
     diag_error(diag, place_of_file(results->path), "'%s' holds nothing for the figure '%s'",
                results->path, name);
-    diag_hint(diag, "it draws: %s", first_sentence(sqlite3_sql(rows), arena));
+    diag_hint(diag, "it draws: %s", about);
     return -1;
   }
-  if (gnuplot_open(&gnuplot, path, 1100, 760, config_data_root(), arena, diag)) return -1;
+  if (gnuplot_open(&gnuplot, place, config_data_root(), arena, diag)) return -1;
   fprintf(gnuplot.script, "n_series = %d\n", write_series(rows, &gnuplot, arena));
-  return gnuplot_draw(&gnuplot, name, diag);
+  return gnuplot_draw(&gnuplot, name, about, diag);
 }
 
-int plot_query(const char *name, const char *database, const char *path, Arena *arena, Diag *diag) {
+int plot_query(const char *name, const char *database, const PlotChoice *choice,
+               const PlotPlace *place, Arena *arena, Diag *diag) {
   Results results = {0};
-  sqlite3_stmt *rows = NULL;
-  const char *file = arena_printf(arena, "%s/plots/%s.sql", config_data_root(), name);
-  const char *sql = folder_text(file, arena, diag);
-  int status = sql ? results_open_reader(&results, database, arena, diag) : -1;
-  if (status == 0 && sqlite3_prepare_v2(results.db, sql, -1, &rows, NULL) != SQLITE_OK)
-    status = results_error(&results, "read", diag);
-  if (status == 0) status = draw(&results, rows, name, path, arena, diag);
-  sqlite3_finalize(rows);
+  if (results_open_reader(&results, database, arena, diag)) return -1;
+  (void)choice;
+  const int status = draw(&results, name, place, arena, diag);
   results_close(&results);
   return status;
+}
+
+bool plot_fits(const char *name, const char *database, const PlotChoice *choice, Arena *arena) {
+  Results results = {0};
+  Diag unsaid;
+  diag_init(&unsaid);
+  (void)choice;
+  bool fits = false;
+  if (results_open_reader(&results, database, arena, &unsaid) == 0) {
+    CLEANUP_STATEMENT sqlite3_stmt *rows = prepare(&results, name, arena, &unsaid);
+    fits = rows && has_rows(rows);
+  }
+  results_close(&results);
+  diag_done(&unsaid);
+  return fits;
 }

@@ -66,6 +66,24 @@ expect 0 "$tandem" plot rates rates.db -o rates.png
 is_png rates.png
 expect 0 "$tandem" plot rates rates.db -o rates.svg
 grep -q '<svg' rates.svg || fail 'no SVG'
+grep -qi gnuplot rates.svg && grep -i gnuplot rates.svg | grep -qv ' id=' && fail 'what drew it'
+
+# The same bytes each time, and a part of a page: no prologue, no size, ids and colours of its own.
+for picture in rates.svg rates.png; do
+  cp "$picture" "before-$picture"
+  expect 0 "$tandem" plot rates rates.db -o "$picture"
+  cmp "$picture" "before-$picture" >&2 || fail "$picture is drawn otherwise each time"
+done
+expect 0 "$tandem" plot rates rates.db --inline -o part.svg
+case $(head -c 20 part.svg) in
+'<svg class="figure"'*) ;;
+*) fail 'not one element' ;;
+esac
+grep -q 'var(--figure-0072b2,#0072b2)' part.svg || fail 'no colour for CSS'
+grep -qE "rgb\(|id='gp|#gp|<[?!]| width=\"[0-9]+\" height=\"[0-9]+\"$" part.svg &&
+  fail 'not for a page'
+rejects 2 "$tandem" plot rates rates.db --inline -o part.png
+says "does not end in .svg"
 
 # The same points with what users see of them; nothing here changes its shape.
 query online rates.db

@@ -36,6 +36,8 @@ expect 0 "$tandem" sweep s.yaml --output s.db
 prints '6 points: 6 were there, 0 simulated'
 holds 1 s.db 'SELECT count(*) FROM sweep'
 [ ! -e s.db-sweep ] || fail 'the lock was left behind'
+expect 0 "$tandem" sweep s.yaml --output s.db --format json
+prints '[{"sweep": 1, "points": 6, "found": 6, "simulated": 0, "failed": 0}]'
 
 # A point is what `tandem run` makes of it, and one that is there is not simulated again.
 digest=$(ask s.db 'SELECT digest FROM run JOIN point ON run_id = run.id WHERE point = 4')
@@ -247,7 +249,7 @@ if command -v python3 >/dev/null 2>&1; then
   spoil "UPDATE run SET version = '0.0.1'"
   unmergeable "'spoilt.db' has runs of version '0.0.1', others of version"
   spoil 'PRAGMA user_version = 1'
-  unmergeable "'spoilt.db' has schema version 1, this program has version 7"
+  unmergeable "'spoilt.db' has schema version 1, this program has version 8"
   spoil 'DELETE FROM point_value; DELETE FROM point; DELETE FROM run'
   rejects 3 "$tandem" merge spoilt-out.db f1.db spoilt.db f3.db
   says "sweep 'f.yaml' lacks shard 2/3"
