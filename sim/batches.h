@@ -85,9 +85,9 @@ typedef struct FoundStart {
 FoundStart batches_start(const Batches *self);
 
 /* Whether more requests arrive than are served. Over the last three quarters of the arrivals those
- * in the cluster grew by more than a fiftieth of what came, and by more than a random walk does once
- * in 80 times; and the last quarter waited longer than the second, by a quarter and by more than a
- * fiftieth of the time between them: in a queue that grows, waits grow in proportion to time. What
- * only fills, batches and memory, makes nobody wait. */
+ * in the cluster grew by more than a fiftieth of what came, and by more than a random walk does
+ * once in 80 times; and the last quarter waited longer than the second, by a quarter and by more
+ * than a fiftieth of the time between: in a queue that grows, waits grow in proportion to time.
+ * What only fills, batches and memory, makes nobody wait. */
 bool batches_saturated(const Batches *self);
 #endif
