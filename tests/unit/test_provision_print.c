@@ -262,7 +262,7 @@ Test(provision_print, a_search_for_programs) {
 /* Times moved: a limit and a rival are undecided, and of the rival nothing holds any more. */
 Test(provision_print, a_search_and_how_sure_it_is) {
   static const SloOutcome shorter[] = {{&ttft, 1.4, 0.3, true, 0}, {&good, 0.99, 0.1, true, 0}};
-  static const SloOutcome longer[] = {{&ttft, 2.1, -0.05, false, 0}, {&good, 0.95, 0.06, true, 0}};
+  static const SloOutcome longer[] = {{&ttft, 2.1, -0.05, false, 0}, {&good, 0.95, 0.056, true, 0}};
   a_search();
   study.objective = OBJECTIVE_MACHINES;
   study.budget_of = OBJECTIVE_THROUGHPUT;
