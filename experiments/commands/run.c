@@ -209,6 +209,14 @@ static int load_answer(Run *run, const char *path, Node *root, const ConfigChang
   return status ? -1 : 0;
 }
 
+/* Whether it is a study once all is set: `provision=null` makes it a configuration again. */
+static int is_study(Run *run, const Node *root, const ConfigChanges *changes) {
+  if (!node_find(root, "provision")) return 0;
+  Node *changed = node_copy(root, run->arena);
+  if (config_change(changed, changes, run->arena, run->diag)) return -1;
+  return node_find(changed, "provision") != NULL;
+}
+
 static int load(Run *run, const char *path) {
   const Options *given = run->options;
   const ConfigChanges changes = {.assignments = cli_texts(given->set, run->arena),
@@ -216,7 +224,9 @@ static int load(Run *run, const char *path) {
                                  .tie_seed = given->tie_seed};
   Node *root = config_tree(path, run->arena, run->diag);
   if (!root) return -1;
-  if (node_find(root, "provision")) return load_answer(run, path, root, &changes);
+  const int study = is_study(run, root, &changes);
+  if (study < 0) return -1;
+  if (study) return load_answer(run, path, root, &changes);
   return config_bind(&run->config, path, root, &changes, NULL, run->arena, run->diag);
 }
 
