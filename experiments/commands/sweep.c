@@ -82,18 +82,25 @@ static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag
 
 /* ---- The sweep ---- */
 
-static void print_end(const SweepRun *run, const char *output, int jobs, Arena *arena) {
+static void print_end(const SweepRun *run, const SweepTimes *times, const char *output, int jobs,
+                      Arena *arena) {
   const Tally *tally = &run->tally;
   const double elapsed = clock_monotonic() - tally->began_s;
   printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
          " failed; %.1f s, %.0f/s, %d at a time\n",
          tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally), jobs);
+  const char *label = times->point < 0 ? "" : sweep_label(&run->sweep, times->point, arena);
+  const char *known = times_text(&times->times, arena);
+  const char *extrapolated = times_extrapolated_text(&times->times, label, arena);
+  if (*known) printf("times        %s\n", known);
+  if (extrapolated) printf("extrapolated %s\n", extrapolated);
   if (tally->failed > 0)
     fprintf(stderr, "%" PRId64 " points failed, see 'tandem query %s failed'; the first: %s\n",
             tally->failed, text_shown(output, arena), run->first_reason);
 }
 
-static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *arena, Diag *diag) {
+static int fill_database(SweepRun *run, const Options *given, int jobs, SweepTimes *ret_times,
+                         Arena *arena, Diag *diag) {
   Results results;
   if (results_open(&results, given->output, config_data_root(), arena, diag)) return -1;
   int64_t runs = 0, stale = 0;
@@ -103,6 +110,7 @@ static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *a
   if (status == 0) status = results_add_sweep(&results, &run->row, arena, diag);
   interrupt_catch();
   if (status == 0) status = sweep_run(run, &results, jobs, arena, diag);
+  if (status == 0) status = sweep_times(&results, run->row.id, ret_times, diag);
   results_close(&results);
   return status;
 }
@@ -116,10 +124,11 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
   if (given->dry_run) return show_plan(run, given->output, arena, diag);
   ResultsLock lock;
   if (results_lock(&lock, given->output, arena, diag)) return -1;
-  const int status = fill_database(run, given, jobs, arena, diag);
+  SweepTimes times;
+  const int status = fill_database(run, given, jobs, &times, arena, diag);
   results_unlock(&lock);
   config_note_perfmodels(&run->base.cache, stderr);
-  if (status == 0) print_end(run, given->output, jobs, arena);
+  if (status == 0) print_end(run, &times, given->output, jobs, arena);
   return status;
 }
 
