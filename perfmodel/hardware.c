@@ -14,7 +14,7 @@
 /* Default shares. flops: published products of 1024 tokens reach 0.82 to 0.86 (A100, H100, H200),
  * less where power is short. hbm: mem_bw_empirical_scaling of aiconfigurator's systems. nvlink:
  * published all-reduces of 32 MiB over 8 GPUs reach 0.55 to 0.69. pcie: assumed. */
-static const OptionSpec SPECS[] = {
+const OptionSpec hardware_options[] = {
     ROW(gpu, OPTION_STRING, .help = "key of measured profiles"),
     ROW(sm, OPTION_INT, .max = 1000,
         .help =
@@ -22,10 +22,10 @@ static const OptionSpec SPECS[] = {
     ROW(num_gpus, OPTION_INT, .min = 1, .max = 1024, .help = "GPUs of the machine"),
     ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "HBM of one GPU"),
     ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED, .help = "peak of one GPU, per second"),
-    FACT(dense_fp8_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP8; absent: no FP8"),
-    FACT(fp32_flops, OPTION_REAL, UNBOUNDED,
-         .help = "peak in 32 bits, without tensor cores; absent: 1/16 of dense_bf16_flops"),
-    FACT(dense_fp4_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP4; absent: no FP4"),
+    FACT(dense_fp8_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP8", .absent = "no FP8"),
+    FACT(fp32_flops, OPTION_REAL, UNBOUNDED, .help = "peak in 32 bits, without tensor cores",
+         .absent = "1/16 of dense_bf16_flops"),
+    FACT(dense_fp4_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP4", .absent = "no FP4"),
     FACT(flops_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of matrix products"),
     ROW(hbm_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "peak of one GPU"),
     FACT(hbm_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of reading weights"),
@@ -34,23 +34,27 @@ static const OptionSpec SPECS[] = {
     ROW(pcie_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e15,
         .help = "per direction of one GPU"),
     FACT(pcie_efficiency, OPTION_REAL, SHARE, .fallback = "0.6", .help = "of an all-reduce"),
-    FACT(host_to_gpu_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
-         .help = "from CPU memory to one GPU; absent: pcie_bandwidth"),
-    FACT(gpu_to_host_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
-         .help = "from one GPU to CPU memory; absent: pcie_bandwidth"),
+    FACT(host_to_gpu_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "from CPU memory to one GPU",
+         .absent = "pcie_bandwidth"),
+    FACT(gpu_to_host_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "from one GPU to CPU memory",
+         .absent = "pcie_bandwidth"),
     FACT(all_reduce_latency, OPTION_TICKS, .fallback = "0 s", .max = 1,
          .help = "the smallest all-reduce"),
     ROW(cpu_memory_bytes, OPTION_BYTES, .max = 1e18, .help = "memory of the host"),
     ROW(nic_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "in each direction, all NICs"),
     FACT(kv_transfer_overhead, OPTION_TICKS, .fallback = "0 s", .max = 60,
          .help = "visible rest of a layer-wise KV transfer"),
-    FACT(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "limit of one GPU; absent: not known"),
-    FACT(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work"),
-    FACT(prefill_power, OPTION_POWER, .max = 1e6,
-         .help = "machine in prefill and mixed iterations"),
-    FACT(decode_power, OPTION_POWER, .max = 1e6, .help = "machine in decode iterations"),
-    FACT(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts"),
-    FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine"),
+    FACT(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "limit of one GPU", .absent = "not known"),
+    FACT(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work",
+         .absent = "not known"),
+    FACT(prefill_power, OPTION_POWER, .max = 1e6, .help = "machine in prefill and mixed iterations",
+         .absent = "not known"),
+    FACT(decode_power, OPTION_POWER, .max = 1e6, .help = "machine in decode iterations",
+         .absent = "not known"),
+    FACT(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts",
+         .absent = "not known"),
+    FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine",
+         .absent = "not known"),
     {0}};
 
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
@@ -59,7 +63,7 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   if (!path) return -1;
   const Node *root = yaml_load(path, arena, diag);
   Hardware hardware = {.name = datafile_stem(path, arena)};
-  if (!root || option_bind(SPECS, root, NULL, root->at, &hardware, diag)) return -1;
+  if (!root || option_bind(hardware_options, root, NULL, root->at, &hardware, diag)) return -1;
   if (hardware.host_to_gpu_bandwidth == 0) hardware.host_to_gpu_bandwidth = hardware.pcie_bandwidth;
   if (hardware.gpu_to_host_bandwidth == 0) hardware.gpu_to_host_bandwidth = hardware.pcie_bandwidth;
   if (hardware.fp32_flops == 0) hardware.fp32_flops = hardware.dense_bf16_flops / 16;

@@ -52,6 +52,8 @@ static inline int64_t parallelism_gpus(Parallelism self) {
   return self.tensor * self.pipeline * self.data * (self.attention > 0 ? self.attention : 1);
 }
 
+extern const OptionSpec hardware_options[]; // keys of a machine file
+
 /* `name` is a machine of `data_dir`/machines/ or the path of a .yaml file. */
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag);

@@ -191,13 +191,14 @@ BEGIN {
   room("why", "base config report results campaign replay")
   room("sweep", "base config report results campaign")
   room("provision", "base config report results campaign sweep")
+  room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
   room("measured", "base config report campaign")
   room("plot", "base config results measured")
   room("commands",
        "base config report results benchmark compare campaign replay timeline why sweep " \
-       "provision claims validate measured plot")
+       "provision keys claims validate measured plot")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

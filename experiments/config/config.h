@@ -106,6 +106,8 @@ extern const OptionSpec config_window_options[];
 extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
+extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
+extern const OptionSpec config_policy_options[];                     // a row a kind
 
 /* Says so, −1, when $TANDEM_DATA is set and is not where data lies. */
 int config_check_data(Diag *diag);

@@ -9,7 +9,8 @@ typedef struct Warm {
 
 const OptionSpec config_warm_options[] = {
     {"cache", OPTION_STRING, offsetof(Warm, cache),
-     .help = "file of 'tandem run --save-cache' that prefix caches begin with; or warm: FILE"},
+     .help = "file of 'tandem run --save-cache' that prefix caches begin with; or warm: FILE",
+     .absent = "they begin empty"},
     {"requests", OPTION_INT, offsetof(Warm, up.requests), "0", .min = 0, .max = 1e15,
      .help = "the first so many are simulated and not counted"},
     {"duration", OPTION_TICKS, offsetof(Warm, up.duration), "0 s", .min = 0, .max = 8.64e6,

@@ -13,9 +13,11 @@ typedef struct PriceKeys {
   double power, cost; // 0: as the machine file says
 } PriceKeys;
 
-static const OptionSpec price_options[] = {
-    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one machine"),
-    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one machine"),
+const OptionSpec provision_price_options[] = {
+    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one machine",
+        .absent = "the machine type's"),
+    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one machine",
+        .absent = "the machine type's"),
     {0}};
 
 static const double FILL_MAX = 1e15; // far more than there are, well within int64_t
@@ -143,7 +145,8 @@ static const Node *find_price(DesignBinding *binding, const PoolSpec *pool) {
 static int takes_of(DesignBinding *binding, const PoolSpec *pool, Takes *ret_takes) {
   PriceKeys keys = {0};
   const Node *node = find_price(binding, pool);
-  if (node && option_bind(price_options, node, NULL, node->at, &keys, binding->diag)) return -1;
+  if (node && option_bind(provision_price_options, node, NULL, node->at, &keys, binding->diag))
+    return -1;
   const double power = keys.power > 0 ? keys.power : pool->provisioned_power;
   const double cost = keys.cost > 0 ? keys.cost : pool->cost_per_hour;
   // A pool's figures are of one lane.

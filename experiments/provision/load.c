@@ -28,29 +28,37 @@ typedef struct RateKeys {
 const OptionSpec provision_options[] = {
     KEY(BlockKeys, objective, OPTION_CHOICE, .choices = objective_names, .required = true,
         .help = "the largest rate, or the least of what holds one"),
-    KEY(BlockKeys, constraint, OPTION_NODE, .help = "a budget, or the rate to hold, see below"),
+    KEY(BlockKeys, constraint, OPTION_NODE, .help = "a budget, or the rate to hold, see below",
+        .absent = "none: the configuration's rate"),
     KEY(BlockKeys, designs, OPTION_NODE, .required = true,
         .help = "names over {key: value, …}; a count such as 1..40 is searched, see below"),
     KEY(BlockKeys, tolerance, OPTION_RATE, .min = 1e-6, .max = 1e9,
-        .help = "largest rates are multiples of it; absent: about 1/20 of the rate"),
-    KEY(BlockKeys, rates, OPTION_NODE, .help = "{from: …, to: …}: largest rates lie between"),
+        .help = "largest rates are multiples of it", .absent = "about 1/20 of the rate"),
+    KEY(BlockKeys, rates, OPTION_NODE, .help = "{from: …, to: …}: largest rates lie between",
+        .absent = "from tolerance to 64 times the rate"),
     KEY(BlockKeys, seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
         .help = "replicates, for the range of every answer"),
     KEY(BlockKeys, prices, OPTION_NODE,
-        .help = "by machine type or pool, {power: …, cost: …} of one of its machines"),
+        .help = "by machine type or pool, {power: …, cost: …} of one of its machines",
+        .absent = "the machine types' own"),
     {0}};
 
 const OptionSpec provision_constraint_options[] = {
-    KEY(ConstraintKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e15, .help = "of all machines"),
-    KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15, .help = "of all machines"),
-    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6, .help = "in all"),
+    KEY(ConstraintKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e15, .help = "of all machines",
+        .absent = "no budget"),
+    KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15, .help = "of all machines",
+        .absent = "no budget"),
+    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6, .help = "in all",
+        .absent = "no budget"),
     KEY(ConstraintKeys, rate, OPTION_RATE, .min = 1e-6, .max = 1e9,
-        .help = "to hold, unless throughput is the objective; absent: the configuration's"),
+        .help = "to hold, unless throughput is the objective", .absent = "the configuration's"),
     {0}};
 
-static const OptionSpec rate_options[] = {
-    KEY(RateKeys, from, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the lowest"),
-    KEY(RateKeys, to, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the highest"),
+const OptionSpec provision_rate_options[] = {
+    KEY(RateKeys, from, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the lowest",
+        .absent = "tolerance"),
+    KEY(RateKeys, to, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the highest",
+        .absent = "64 times the rate"),
     {0}};
 
 /* ---- The numbers of the block ---- */
@@ -107,7 +115,7 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
                       const WorkloadConfig *workload, Diag *diag) {
   const Node *node = given->rates;
   RateKeys keys = {0};
-  if (option_bind(rate_options, node, NULL, block->at, &keys, diag)) return -1;
+  if (option_bind(provision_rate_options, node, NULL, block->at, &keys, diag)) return -1;
   const bool largest = self->objective == OBJECTIVE_THROUGHPUT;
   const bool at_once = !workload->trace && workload->arrivals == ARRIVAL_AT_ONCE;
   if (self->offline) return check_no_rates(block, diag);

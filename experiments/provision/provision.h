@@ -208,6 +208,8 @@ int64_t provision_fill(double budget, double taken, double each);
 
 extern const OptionSpec provision_options[];
 extern const OptionSpec provision_constraint_options[];
+extern const OptionSpec provision_rate_options[];
+extern const OptionSpec provision_price_options[]; // of a machine type or pool
 extern const OptionSpec provision_parallelism_options[];
 
 /* Keeps the answers of a study that was loaded from a file. */

@@ -75,6 +75,9 @@ misused "'--requests' needs '--output'" run a --requests
 misused 'exclude each other' query a summary --sql 'SELECT 1'
 misused "unknown list 'router'" list router
 says "did you mean 'routers'?"
+misused "no key has 'itl' in its name" list options itl
+misused "'itl' is one argument too many" list routers itl
+misused "'--format' is for 'options'" list routers --format markdown
 misused 'FILE' trace
 
 # Lists name what configurations name.
@@ -84,7 +87,14 @@ for name in token_jsq splitwise_mixed layerwise recompute bloom-176b dgx-h100 az
 expect 0 "$tandem" list batchers
 prints 'max_num_seqs'
 expect 0 "$tandem" list options
-prints 'gpu_memory_utilization'
+prints "0.9       share of the GPU's memory that is used (number, 0.01 to 1)"
+prints 'policies.batcher, vllm:'
+prints 'MACHINE.yaml:'
+expect 0 "$tandem" list options pools.NAME.tensor
+prints 'absent: all the machine type has'
+[ "$(wc -l <out)" -eq 2 ] || fail 'a part of a name is in more than one key'
+expect 0 "$tandem" list units
+prints "s, ps, ns, us, ms, min, h, d"
 expect 0 "$tandem" list perfmodels
 prints 'splitwise-sim'
 expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
