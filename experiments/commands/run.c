@@ -154,7 +154,7 @@ static int simulate(Run *run) {
   return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
 }
 
-/* What is stored is the run with times as they are. */
+/* The run itself stays as it is, and what is stored of it. */
 static int move(Run *run) {
   if (!run->options->range) return 0;
   run->report.ranged = true;
@@ -204,7 +204,7 @@ static int run_config(Run *run, const char *path) {
     fprintf(stderr, "%s: in order\n", text_shown(path, run->arena));
     return EXIT_DONE;
   }
-  if (simulate(run) || store(run) || move(run)) return EXIT_INPUT;
+  if (simulate(run) || move(run) || store(run)) return EXIT_INPUT;
   print_report(&run->report, given->format);
   return given->require_slo && run->report.n_missed > 0 ? EXIT_SLO_MISSED : EXIT_DONE;
 }
