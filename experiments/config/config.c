@@ -2,6 +2,7 @@
  * slo_load.c, policies in policies.c; the digest of what decides a run is in digest.c. */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
+#include "sim/base/folder.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
 #include <math.h>
@@ -15,6 +16,7 @@ typedef struct TopKeys {
       *window, *warm, *prices;
   const Node *engine;
   int64_t seed, tie_seed;
+  int sold;
 } TopKeys;
 
 #define TOP(field, kind, ...)                                                                      \
@@ -43,6 +45,9 @@ const OptionSpec config_options[] = {
         .help =
             "{dgx-h200: 40 $/h, …} in place of the machine types' own, or a file with such a map",
         .absent = "the machine types' own"),
+    TOP(sold, OPTION_CHOICE, .choices = hardware_sold_names,
+        .help = "gpu: GPUs alone are paid for, whole: whole machines",
+        .absent = "as machine types say"),
     TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below", .absent = "splitwise"),
     TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below",
         .absent = "none"),
@@ -91,23 +96,33 @@ const OptionSpec config_window_options[] = {
     WINDOW(to, .required = true, .help = "of simulated time"),
     {0}};
 
+static const char data_part[] = "perfmodel/models"; // what is there where data lies
+
 const char *config_data_root(void) {
   const char *root = getenv("TANDEM_DATA");
   return root && *root ? root : TANDEM_DATA_ROOT;
 }
 
+void config_find_data(Arena *arena) {
+  const char *given = getenv("TANDEM_DATA");
+  if (given && *given) return;
+  const char *root = arena_printf(arena, "%s../share/tandem", folder_of_program(arena));
+  struct stat status;
+  if (stat(arena_printf(arena, "%s/%s", root, data_part), &status) == 0)
+    setenv("TANDEM_DATA", root, 1);
+}
+
 int config_check_data(Diag *diag) {
-  static const char part[] = "perfmodel/models";
   const char *root = getenv("TANDEM_DATA");
   struct stat status;
-  if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, part), &status) == 0)
+  if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, data_part), &status) == 0)
     return 0;
   if (stat(root, &status))
     diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which is not there",
                      root);
   else
     diag_environment(diag, place_of_file(NULL),
-                     "TANDEM_DATA is set to '%s', where there is no '%s'", root, part);
+                     "TANDEM_DATA is set to '%s', where there is no '%s'", root, data_part);
   diag_hint(diag, "set it to the folder that 'perfmodel' and 'traces' are in, or unset it");
   return -1;
 }
@@ -163,7 +178,7 @@ static int refuse_studies(const Node *root, Diag *diag) {
 
 /* All blocks, whatever is wrong with those before. */
 static int bind_root(Config *self, Arena *arena, Diag *diag) {
-  TopKeys keys = {0};
+  TopKeys keys = {.sold = -1};
   int status = refuse_studies(self->root, diag);
   status |= option_bind(config_options, self->root, study_blocks, self->root->at, &keys, diag);
   if (self->root->kind != NODE_MAP) return status;
@@ -181,6 +196,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  self->sold = keys.sold;
   if (keys.prices) status |= config_bind_prices(self, keys.prices, arena, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status) status |= config_check_router(self, diag) | config_check_priorities(self, diag);

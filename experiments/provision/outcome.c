@@ -4,16 +4,8 @@
 #include <math.h>
 
 double provision_value(const Provision *self, const Answer *answer) {
-  switch (self->objective) {
-  case OBJECTIVE_COST:
-    return answer->takes.cost_per_hour;
-  case OBJECTIVE_POWER:
-    return answer->takes.power_kw;
-  case OBJECTIVE_MACHINES:
-    return answer->takes.machines;
-  default:
-    return answer->rate;
-  }
+  return self->objective == OBJECTIVE_THROUGHPUT ? answer->rate
+                                                 : takes_value(&answer->takes, self->objective);
 }
 
 /* The same cluster. Rates differ from seed to seed, which their range tells. */

@@ -26,10 +26,12 @@ static const char *rate_to_hold(const Provision *study, char text[32]) {
 }
 
 static void table_head(const Provision *study, FILE *out) {
-  static const char *const wanted[OBJECTIVES] = {[OBJECTIVE_COST] = "the least cost that holds",
-                                                 [OBJECTIVE_POWER] = "the least power that holds",
-                                                 [OBJECTIVE_MACHINES] =
-                                                     "the fewest machines that hold"};
+  static const char *const wanted[OBJECTIVES] = {
+      [OBJECTIVE_COST] = "the least cost that holds",
+      [OBJECTIVE_POWER] = "the least power that holds",
+      [OBJECTIVE_MACHINES] = "the fewest machines that hold",
+      [OBJECTIVE_INSTANCES] = "the fewest instances that hold",
+      [OBJECTIVE_GPUS] = "the fewest GPUs that hold"};
   char text[32];
   write_cell(study->base->path, 0, out);
   fputs(": ", out);

@@ -1,19 +1,20 @@
 /* Provisioning: which machine counts of which design, under a constraint, are the best.
  *
  *     provision:
- *       objective: throughput               # or the least cost, power, machines that hold a rate
- *       constraint: {power: 1760 kW}        # or cost: 190 $/h, machines: 40, rate: 70 /s
+ *       objective: throughput               # or the least cost, power, machines, instances, gpus
+ *       constraint: {power: 1760 kW}        # or cost: 190 $/h, machines: 40, gpus: 64, rate: 70 /s
  *       tolerance: 10 /s                    # rates are multiples of it
  *       seeds: 5                            # replicates
- *       prices: {dgx-h100: {power: 44 kW, cost: 4.76 $/h}}   # instead of the machine files'
+ *       prices: {dgx-h100: {power: 44 kW, cost: 4.76 $/h}}   # of an instance, not the files'
  *       designs:
  *         hh: {pools.prefill.count: 1..39, pools.decode.count: 1..39}
  *         baseline: {pools: {all: {machine: dgx-a100}}, pools.all.count: 1..80}
  *
  * A design is a map of settings on the configuration that holds the block; a count that is a range
- * is searched, at most two of them. Under a budget of power, cost or machines the last searched
- * count is what the budget leaves, rounded down. Whether a cluster holds a rate is taken to be
- * monotone in rate and counts; what was simulated is checked against that, and so are the
+ * is searched, at most two of them. Counts are of instances; cost and power are of whole
+ * machines where those are sold whole (fleet.h), but for what `prices` give. Under a budget the
+ * last searched count is what that leaves, rounded down. Whether a cluster holds a rate is taken to
+ * be monotone in rate and counts; what was simulated is checked against that, and so are the
  * neighbours of an answer.
  *
  * Of arrivals at once the throughput is what a run measures, and nothing has to be assumed: then a
@@ -32,6 +33,7 @@
 #ifndef EXPERIMENTS_PROVISION_PROVISION_H
 #define EXPERIMENTS_PROVISION_PROVISION_H
 #include "experiments/campaign/campaign.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/provision/search.h"
 #include "experiments/results/results.h"
 #include "experiments/sweep/sweep.h"
@@ -43,26 +45,21 @@ typedef enum Objective {
   OBJECTIVE_COST,
   OBJECTIVE_POWER,
   OBJECTIVE_MACHINES,
+  OBJECTIVE_INSTANCES,
+  OBJECTIVE_GPUS,
   OBJECTIVES,
 } Objective;
 extern const char *const objective_names[OBJECTIVES + 1]; // NULL-terminated
 extern const char *const objective_units[OBJECTIVES];
 
-/* What one machine, or all of a cluster, takes. */
-typedef struct Takes {
-  double machines, cost_per_hour, power_kw; // NAN: not known
-} Takes;
-
 /* What an objective or budget is of; not of throughput. */
 static inline double takes_value(const Takes *self, Objective objective) {
-  return objective == OBJECTIVE_COST    ? self->cost_per_hour
-         : objective == OBJECTIVE_POWER ? self->power_kw
-                                        : self->machines;
-}
-static inline void takes_add(Takes *self, const Takes *each, double n) {
-  self->machines += n * each->machines;
-  self->cost_per_hour += n * each->cost_per_hour;
-  self->power_kw += n * each->power_kw;
+  const double values[OBJECTIVES] = {[OBJECTIVE_COST] = self->cost_per_hour,
+                                     [OBJECTIVE_POWER] = self->power_kw,
+                                     [OBJECTIVE_MACHINES] = self->machines,
+                                     [OBJECTIVE_INSTANCES] = self->instances,
+                                     [OBJECTIVE_GPUS] = self->gpus};
+  return values[objective];
 }
 
 typedef struct CountRange {
@@ -70,7 +67,7 @@ typedef struct CountRange {
   int64_t low, high;
 } CountRange;
 
-/* Machines of several pools together. Two pools that are shapes of the same GPUs take them once. */
+/* Instances of several pools. Two pools that are shapes of the same GPUs take them once. */
 typedef struct Fleet {
   Takes takes;
   int64_t n_prefill, n_decode, n_mixed; // by role
@@ -90,8 +87,10 @@ typedef struct Design {
   int n_settings;
   CountRange counts[COUNTS_MAX]; // [n_counts], as in the file
   int n_counts;
-  Takes each[COUNTS_MAX]; // of one machine of the searched pools
-  Fleet fixed;            // the other pools
+  Lot *lots; // [n_lots] of its pools; of an offline study none
+  int n_lots;
+  Takes each[COUNTS_MAX]; // of one instance of the searched pools, by its GPUs
+  Fleet fixed;            // the other pools alone
   int roles[COUNTS_MAX];  // Role of the searched pools
   Sweep choices;          // of an offline study; without axes: one choice
   ChoiceFit *fits;        // [choices.n_points]
@@ -200,6 +199,9 @@ int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *r
 bool provision_rivals(const Provision *self, const DesignOutcome *outcomes, int best, int other);
 /* The objective's value of an answer. */
 double provision_value(const Provision *self, const Answer *answer);
+
+/* What a design takes with so many instances of the searched pools. */
+Takes design_takes(const Design *self, const int64_t *counts);
 
 /* How many machines that take `each` a budget leaves beside what is `taken`: rounded down, where a
  * quotient within a billionth of a whole number counts as that (Splitwise §VI-B: iso-power and

@@ -192,7 +192,7 @@ bad "unknown key 'budget'" 'objective: cost' 'budget: 3' "$split"
 bad "did you mean 'count'?" 'objective: cost' 'designs: {a: {pools.prefill.cout: 3}}'
 bad "'pools.prefill.tensor_parallel_size' cannot be searched" 'objective: cost' \
   'designs: {a: {pools.prefill.tensor_parallel_size: 1..8}}'
-bad "wants a range of machines such as '1..40', not '9..2'" 'objective: cost' \
+bad "wants a range of instances such as '1..40', not '9..2'" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 9..2}}'
 bad "searches more than 2 counts" 'objective: cost' \
   'designs: {a: {pools.a.count: 1..2, pools.b.count: 1..2, pools.c.count: 1..2}}'

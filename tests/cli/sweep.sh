@@ -38,6 +38,8 @@ expect 0 "$tandem" sweep s.yaml --output s.db
 prints '6 points: 6 were there, 0 simulated'
 holds 1 s.db 'SELECT count(*) FROM sweep'
 [ ! -e s.db-sweep ] || fail 'the lock was left behind'
+expect 0 "$tandem" sweep s.yaml --output s.db --format json
+prints '[{"sweep": 1, "points": 6, "found": 6, "simulated": 0, "failed": 0, '
 
 # The worst of its points, of those too that were there: what was extrapolated, and rooflines.
 experiment '{workload.lengths.prompt.constant: [500, 30000],

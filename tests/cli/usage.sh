@@ -33,16 +33,16 @@ esac
 expect 0 "$tandem" --version
 prints 'tandem 0.'
 
-# Every option that --help shows is understood: it says something else than 'unknown option'.
+# Every option that --help shows is understood: it is not what is said to be unknown. Nothing runs.
 IFS=$newline
 for command in $commands; do
   unset IFS
   # shellcheck disable=SC2086 # two words are two arguments
-  "$tandem" $command --help | sed -n 's/^  \(--*[a-z-]*\)  *.*/\1/p' >options
+  "$tandem" $command --help | sed -n 's/^  \(--*[a-z-]*\)  *.*/\1/p' | grep -vx -e --help >options
   [ -s options ] || fail "no options in the help of $command"
   while read -r option; do
-    "$tandem" $command "$option" >out 2>err
-    if grep -q 'unknown option' err; then fail "$command does not know $option"; fi
+    "$tandem" $command "$option=" --no-such-option >out 2>err
+    if grep -q "unknown option '$option'" err; then fail "$command does not know $option"; fi
   done <options
 done
 
@@ -99,6 +99,16 @@ expect 0 "$tandem" list perfmodels
 prints 'splitwise-sim'
 expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
 says 'nothing that was measured is all of that; there are 3 without --model, 3 without --tp'
+
+# An installed program reads the data that was installed with it.
+mkdir -p bin share/tandem
+cp "$tandem" bin/
+cp -r "$source_dir/perfmodel" share/tandem/
+cp share/tandem/perfmodel/machines/dgx-h100.yaml share/tandem/perfmodel/machines/installed.yaml
+expect 0 bin/tandem list machines
+prints 'installed '
+expect 0 env TANDEM_DATA="$source_dir" bin/tandem list machines
+if grep -q 'installed ' out; then fail 'TANDEM_DATA was not heeded'; fi
 
 # A full disk behind stdout is not success.
 if [ -w /dev/full ]; then

@@ -14,8 +14,7 @@ static void begin(void) {
   design = (Design){.name = "made",
                     .n_counts = 2,
                     .counts = {{"pools.a.count", 1, 9}, {"pools.b.count", 1, 9}},
-                    .each = {{1, 2, 3}, {1, 20, 30}},
-                    .fixed = {.takes = {5, 100, 1000}, .n_mixed = 5},
+                    .fixed = {.n_mixed = 5},
                     .roles = {ROLE_PREFILL, ROLE_DECODE}};
   study = (Provision){.objective = OBJECTIVE_THROUGHPUT,
                       .tolerance = 0.5,
@@ -150,7 +149,7 @@ Test(provision_outcome, the_grid_is_all_that_could_be_asked) {
 
 static Answer answer_of(int64_t a, int64_t b, double rate) {
   return (Answer){
-      .found = true, .counts = {a, b}, .rate = rate, .takes = {(double)(a + b), rate, 2 * rate}};
+      .found = true, .counts = {a, b}, .rate = rate, .takes = {.machines = (double)(a + b)}};
 }
 
 /* Rates 10, 14 and 12 are 12 on average, 2 apart in standard deviation: 4.303·2/√3. */

@@ -61,7 +61,7 @@ static Answer split[] = {
      .perfmodel_error = 0.04,
      .n_prefill = 3,
      .n_decode = 12,
-     .takes = {15, 570.25, NAN},
+     .takes = {15, 120, 15, 570.25, NAN},
      .binds = "goodput",
      .margin = 0.0974,
      .next_fails = "tbt.p90",
@@ -78,7 +78,7 @@ static Answer split[] = {
      .n_prefill = 30,
      .n_decode = 2,
      .n_mixed = 1,
-     .takes = {33, 1200, 44.8},
+     .takes = {33, 264, 33, 1200, 44.8},
      .margin = NAN},
 };
 static const Answer none[2] = {{0}};
@@ -329,16 +329,18 @@ static Choice pools[] = {{.label = "TP8"}, {.label = "TP4PP2"}};
 static Axis axes[] = {{.name = "policies.batcher.max_num_seqs", .choices = batches, .n_choices = 2},
                       {.name = "parallelism", .choices = pools, .n_choices = 2}};
 static ChoiceFit fits[] = {
-    {"max_num_seqs=512 parallelism=TP8", NULL, {{2, 20, 8}, 0, 0, 2}},
+    {"max_num_seqs=512 parallelism=TP8", NULL, {{2, 16, 2, 20, 8}, 0, 0, 2}},
     {"max_num_seqs=512 parallelism=TP4PP2",
      "the weights do not fit: 1 of 2 GB",
-     {{0, 0, 0}, 0, 0, 0}},
-    {"max_num_seqs=2048 parallelism=TP8", NULL, {{2, 20, NAN}, 0, 0, 2}},
-    {"max_num_seqs=2048 parallelism=TP4PP2", NULL, {{4, 40, 16}, 0, 0, 4}},
+     {{0, 0, 0, 0, 0}, 0, 0, 0}},
+    {"max_num_seqs=2048 parallelism=TP8", NULL, {{2, 16, 2, 20, NAN}, 0, 0, 2}},
+    {"max_num_seqs=2048 parallelism=TP4PP2", NULL, {{4, 32, 4, 40, 16}, 0, 0, 4}},
 };
 static Design chosen[] = {
     {.name = "offline", .choices = {axes, 2, 4, 1}, .fits = fits},
-    {.name = "b", .choices = {NULL, 0, 1, 0}, .fits = &(ChoiceFit){"", NULL, {{1, 2, 3}, 0, 0, 1}}},
+    {.name = "b",
+     .choices = {NULL, 0, 1, 0},
+     .fits = &(ChoiceFit){"", NULL, {{1, 8, 1, 2, 3}, 0, 0, 1}}},
 };
 static Answer best[] = {{.found = true,
                          .choice = 2,
@@ -347,7 +349,7 @@ static Answer best[] = {{.found = true,
                          .extrapolated = 0.125,
                          .measured = true,
                          .perfmodel_error = NAN,
-                         .takes = {2, 20, NAN},
+                         .takes = {2, 16, 2, 20, NAN},
                          .n_mixed = 2,
                          .margin = NAN},
                         {.found = true,
@@ -355,7 +357,7 @@ static Answer best[] = {{.found = true,
                          .rate = 5.5,
                          .tokens_per_s = 1000,
                          .perfmodel_error = NAN,
-                         .takes = {4, 40, 16},
+                         .takes = {4, 32, 4, 40, 16},
                          .n_mixed = 4,
                          .margin = NAN}};
 #define GAVE(rps, tokens, digest, share)                                                           \
@@ -383,7 +385,7 @@ static const Answer only[] = {{.found = true,
                                .rate = 0.5,
                                .tokens_per_s = 50,
                                .perfmodel_error = NAN,
-                               .takes = {1, 2, 3},
+                               .takes = {1, 8, 1, 2, 3},
                                .n_mixed = 1,
                                .margin = NAN},
                               {0}};
