@@ -192,6 +192,7 @@ BEGIN {
   room("why", "base config report results campaign replay")
   room("sweep", "base config report results campaign")
   room("provision", "base config fleet report results campaign sweep")
+  room("plan", "base config fleet report results campaign sweep provision")
   room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
@@ -199,7 +200,7 @@ BEGIN {
   room("plot", "base config results measured")
   room("commands",
        "base config fleet report results benchmark compare campaign replay timeline why sweep " \
-       "provision keys claims validate measured plot")
+       "provision plan keys claims validate measured plot")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

@@ -87,7 +87,7 @@ typedef struct Design {
   int n_settings;
   CountRange counts[COUNTS_MAX]; // [n_counts], as in the file
   int n_counts;
-  Lot *lots; // [n_lots] of its pools; of an offline study none
+  Lot *lots; // [n_lots] of its pools; of an offline study those of a choice
   int n_lots;
   Takes each[COUNTS_MAX]; // of one instance of the searched pools, by its GPUs
   Fleet fixed;            // the other pools alone
@@ -120,9 +120,11 @@ typedef struct Answer {
   bool found;      // false: no counts meet the limits
   bool open_ended; // the highest rate that was allowed still meets them
   int64_t counts[COUNTS_MAX];
-  int64_t choice;         // of an offline study; else 0
-  double rate;            // held, requests/s; NAN: that of a trace, which nobody stated
-  double tokens_per_s;    // of output, measured by an offline study; else NAN
+  int64_t choice; // of an offline study; else 0
+  double rate;    // held, requests/s; NAN: that of a trace, which nobody stated
+  double output_tokens_per_s;
+  double tokens_per_s;    // of prompts and outputs
+  uint64_t config_digest; // of its run
   double extrapolated;    // share of the time of iterations beyond what was measured
   double far;             // of that, beyond twice
   bool measured;          // all of its performance models are; false: one is a roofline
@@ -140,11 +142,11 @@ typedef struct Answer {
 
 /* What one choice gave on one seed. */
 typedef struct Measurement {
-  double throughput_rps, output_tokens_per_s; // NAN: it was not simulated
-  const char *why_not;                        // one line; NULL: it may be the answer
-  uint64_t config_digest;                     // of its run; 0: there is none
-  double extrapolated, far, perfmodel_error;  // as in Answer; NAN: it was not simulated
-  bool measured;                              // as in Answer
+  double throughput_rps, output_tokens_per_s, tokens_per_s; // NAN: it was not simulated
+  const char *why_not;                                      // one line; NULL: it may be the answer
+  uint64_t config_digest;                                   // of its run; 0: there is none
+  double extrapolated, far, perfmodel_error; // as in Answer; NAN: it was not simulated
+  bool measured;                             // as in Answer
 } Measurement;
 
 /* What is known of one design. */
@@ -186,6 +188,9 @@ typedef struct ProvisionOptions {
 /* Reads a study, a configuration with a `provision:` block; `base` is filled, and must not move. */
 int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
                    Arena *arena, Diag *diag);
+/* The same of a tree, as trial_base_init_tree takes it. */
+int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
+                        const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* The same of a block for a base that is at hand. All of it lives in `arena`. */
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag);
 /* Searches. ret_outcomes[n_designs] and all they point to live in `arena`. -1 with entries in
@@ -197,9 +202,15 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
 int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips);
 /* Whether design `other` has in its range a value as good as one in the range of `best`. */
 bool provision_rivals(const Provision *self, const DesignOutcome *outcomes, int best, int other);
+/* Whether an answer is better than another: by the objective, of equals the one with more of its
+ * limits left. */
+bool provision_is_better(const Provision *self, const Answer *answer, const Answer *other);
 /* The objective's value of an answer. */
 double provision_value(const Provision *self, const Answer *answer);
 
+/* What makes the study's base the configuration of an answer that was found, on the first seed. */
+ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
+                                       Arena *arena);
 /* What a design takes with so many instances of the searched pools. */
 Takes design_takes(const Design *self, const int64_t *counts);
 
