@@ -180,6 +180,7 @@ BEGIN {
   may_include["experiments"] = " " # generated: the commit
   room("base", "")
   may_include["experiments/base"] = may_include["experiments/base"] "experiments "
+  room("page", "")
   room("config", "base")
   room("report", "base config")
   room("results", "base config report")
@@ -194,11 +195,12 @@ BEGIN {
   room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
-  room("measured", "base config report campaign")
+  room("measured", "base page config report campaign")
   room("plot", "base config results measured")
+  room("findings", "base page config report results plot")
   room("commands",
        "base config report results benchmark compare campaign replay timeline why sweep " \
-       "provision keys claims validate measured plot")
+       "provision keys claims validate measured plot findings")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)
