@@ -3,6 +3,7 @@
 #include "perfmodel/datafile.h"
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FACT(field, kind, ...)                                                                     \
@@ -14,6 +15,8 @@
 /* Default shares. flops: published products of 1024 tokens reach 0.82 to 0.86 (A100, H100, H200),
  * less where power is short. hbm: mem_bw_empirical_scaling of aiconfigurator's systems. nvlink:
  * published all-reduces of 32 MiB over 8 GPUs reach 0.55 to 0.69. pcie: assumed. */
+const char *const hardware_sold_names[] = {"gpu", "whole", NULL};
+
 const OptionSpec hardware_options[] = {
     ROW(gpu, OPTION_STRING, .help = "key of measured profiles"),
     ROW(sm, OPTION_INT, .max = 1000,
@@ -53,9 +56,52 @@ const OptionSpec hardware_options[] = {
          .absent = "not known"),
     FACT(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts",
          .absent = "not known"),
+    FACT(sold, OPTION_CHOICE, .fallback = "gpu", .choices = hardware_sold_names,
+         .help = "by the GPU, or the machine whole"),
     FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine",
          .absent = "not known"),
+    FACT(gpu_cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of one GPU, in its place",
+         .absent = "its share of the machine's"),
+    FACT(price_date, OPTION_STRING, .help = "of that price: 2026, 2026-03 or 2026-03-17",
+         .absent = "not said"),
+    FACT(price_source, OPTION_STRING, .help = "whose price that is", .absent = "not said"),
     {0}};
+
+/* YYYY, YYYY-MM or YYYY-MM-DD. */
+static bool is_date(const char *text) {
+  static const char form[] = "dddd-dd-dd";
+  const size_t length = strlen(text);
+  if (length != 4 && length != 7 && length != 10) return false;
+  for (size_t i = 0; i < length; i++)
+    if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i]) return false;
+  const long month = length > 4 ? strtol(&text[5], NULL, 10) : 1;
+  const long day = length > 7 ? strtol(&text[8], NULL, 10) : 1;
+  return 1 <= month && month <= 12 && 1 <= day && day <= 31;
+}
+
+/* One price, of the machine or of a GPU, and what is said of it. */
+static int bind_price(Hardware *self, const Node *root, Diag *diag) {
+  const Node *of_machine = node_find(root, "cost_per_hour");
+  const Node *of_gpu = node_find(root, "gpu_cost_per_hour"), *date = node_find(root, "price_date");
+  const Node *source = node_find(root, "price_source"), *said = date ? date : source;
+  int status = 0;
+  if (of_machine && of_gpu)
+    status = diag_error(diag, of_gpu->key_at,
+                        "'cost_per_hour' and 'gpu_cost_per_hour' exclude each other");
+  if (said && !of_machine && !of_gpu) {
+    status = diag_error(diag, said->key_at, "'%s' without a price", said->key);
+    diag_hint(diag, "give 'cost_per_hour' of the machine or 'gpu_cost_per_hour'");
+  }
+  if (date && self->price_date && !is_date(self->price_date))
+    status = diag_error(diag, date->at,
+                        "'price_date' wants a date such as 2026-03-17, 2026-03 or 2026, not '%s'",
+                        self->price_date);
+  if (of_gpu)
+    self->cost_per_hour = self->gpu_cost_per_hour * (double)self->num_gpus;
+  else
+    self->gpu_cost_per_hour = self->cost_per_hour / (double)self->num_gpus;
+  return status;
+}
 
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag) {
@@ -63,7 +109,9 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   if (!path) return -1;
   const Node *root = yaml_load(path, arena, diag);
   Hardware hardware = {.name = datafile_stem(path, arena)};
-  if (!root || option_bind(hardware_options, root, NULL, root->at, &hardware, diag)) return -1;
+  if (!root || (option_bind(hardware_options, root, NULL, root->at, &hardware, diag) |
+                bind_price(&hardware, root, diag)))
+    return -1;
   if (hardware.host_to_gpu_bandwidth == 0) hardware.host_to_gpu_bandwidth = hardware.pcie_bandwidth;
   if (hardware.gpu_to_host_bandwidth == 0) hardware.gpu_to_host_bandwidth = hardware.pcie_bandwidth;
   if (hardware.fp32_flops == 0) hardware.fp32_flops = hardware.dense_bf16_flops / 16;

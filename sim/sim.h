@@ -175,7 +175,7 @@ typedef struct SimResult {
   bool stopped;        // by on_request; digest and figures are of what happened until then
   uint64_t unfinished; // requests still in the cluster when nothing more could happen
   Tick span;           // from 0, or the end of the warm-up, to the last event
-  double energy_j, cost_usd;
+  double energy_j;
 } SimResult;
 
 /* Runs until nothing is pending. Results live in `arena`. -1 with entries in `diag` when the trace

@@ -182,7 +182,8 @@ BEGIN {
   may_include["experiments/base"] = may_include["experiments/base"] "experiments "
   room("page", "")
   room("config", "base")
-  room("report", "base config")
+  room("fleet", "base config")
+  room("report", "base config fleet")
   room("results", "base config report")
   room("benchmark", "base config report results")
   room("compare", "base config report results")
@@ -191,7 +192,7 @@ BEGIN {
   room("timeline", "base config report results replay")
   room("why", "base config report results campaign replay")
   room("sweep", "base config report results campaign")
-  room("provision", "base config report results campaign sweep")
+  room("provision", "base config fleet report results campaign sweep")
   room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
@@ -199,7 +200,7 @@ BEGIN {
   room("plot", "base config results measured")
   room("findings", "base page config report results plot")
   room("commands",
-       "base config report results benchmark compare campaign replay timeline why sweep " \
+       "base config fleet report results benchmark compare campaign replay timeline why sweep " \
        "provision keys claims validate measured plot findings")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "

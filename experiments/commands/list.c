@@ -1,6 +1,7 @@
 /* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/keys/keys.h"
 #include "experiments/report/report.h"
 #include "perfmodel/datafile.h"
@@ -22,7 +23,8 @@ static const char *const list_formats[] = {"table", "markdown", NULL};
 
 static const OptionSpec options[] = {
     CLI_TEXT("--engine", engine, "E", "only times by this engine: vllm, vllm-0.24"),
-    CLI_TEXT("--model", model, "M", "only of models whose name has this in it"),
+    {CLI_ROW("--model", STRING, model, "M", "only of models whose name has this in it"),
+     .listed = "models"},
     CLI_TEXT("--gpu", gpu, "G", "only on GPUs whose name has this in it: h100"),
     {CLI_ROW("--weights", CHOICE, weights, "F", "of weights"), .choices = dtype_names},
     {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .min = 1, .max = 1024},
@@ -147,7 +149,11 @@ static void print_machines(Arena *arena, Diag *diag) {
     printf("%-26s %lld x %s, NIC %.4g GB/s", *name, (long long)hardware.num_gpus, hardware.gpu,
            (double)hardware.nic_bandwidth / 1e9);
     if (hardware.provisioned_power > 0) printf(", %.1f kW", hardware.provisioned_power / 1000);
-    if (hardware.cost_per_hour > 0) printf(", %.2f $/h", hardware.cost_per_hour);
+    if (hardware.sold == SOLD_WHOLE) printf(", sold whole");
+    if (hardware.cost_per_hour > 0) {
+      printf(", %.4g $/h, ", hardware.cost_per_hour);
+      hardware_print_price(&hardware, stdout);
+    }
     putchar('\n');
   }
 }
@@ -314,6 +320,13 @@ static int unknown_listing(const char *what) {
   return cli_unknown("list", what, names, "tandem list --help");
 }
 
+static const char *listing_words(Arena *arena) {
+  const char *words = listings[0].name;
+  for (int i = 1; i < N_LISTINGS; i++)
+    words = arena_printf(arena, "%s %s", words, listings[i].name);
+  return words;
+}
+
 /* 'list options', as a page or with a part of their names. */
 static int list_options(const Options *wanted, const char *part) {
   if (wanted->format == FORMAT_MARKDOWN) {
@@ -363,6 +376,7 @@ const Command command_list = {
         "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers\n"
         "(policies with their options), models, machines, perfmodels, lengths, traces (formats),\n"
         "figures (of a run), units or options (keys, with TEXT those that have it in their name).",
+    .words = listing_words,
     .example = "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",
     .exit_codes = "0 done, 2 wrong usage",
     .run = run_list,

@@ -12,7 +12,7 @@ typedef struct Options {
   const char *output;
   int format;
   int64_t seed, jobs, memory;
-  bool dry_run, require_slo, full_runs;
+  bool dry_run, require_slo, full_runs, no_range;
 } Options;
 
 static const OptionSpec options[] = {
@@ -23,6 +23,7 @@ static const OptionSpec options[] = {
     CLI_FORMAT,
     CLI_SEED("--seed", seed, "first seed, in place of those in STUDY"),
     CLI_FLAG("--full-runs", full_runs, "ends no run early, so that all figures are whole"),
+    CLI_FLAG("--no-range", no_range, "does not search with times moved by their models' error"),
     CLI_FLAG("--dry-run", dry_run, "checks STUDY, says what would be searched, and ends"),
     CLI_FLAG("--require-slo", require_slo, "exit code 1, not 3, when no design meets the limits"),
     {0}};
@@ -66,6 +67,7 @@ static int run_study(Study *self) {
   const ProvisionOptions how = {.jobs = cli_jobs(given->jobs),
                                 .results = given->output ? &self->results : NULL,
                                 .no_early_stop = given->full_runs,
+                                .range = !given->no_range,
                                 .on_progress = show_progress,
                                 .context = &shown_s};
   DesignOutcome *outcomes = NULL;
@@ -128,9 +130,9 @@ const Command command_provision = {
     .notes =
         "STUDY is a configuration with a block 'provision': 'tandem list options' has its keys.",
     .example = "tandem provision experiments/examples/provision.yaml",
-    .exit_codes = "0 done, 1 no design meets the limits (--require-slo), 2 wrong usage,\n"
-                  "  3 bad input or no design meets the limits, 4 the environment lacks\n"
-                  "  something, 130 interrupted",
+    .exit_codes =
+        "0 done, 1 no design meets the limits (--require-slo), 2 wrong usage, 3 bad input\n"
+        "  or no design meets the limits, 4 the environment lacks something, 130 interrupted",
     .initial = &(const Options){.seed = -1},
     .run = run_provision,
 };

@@ -15,6 +15,7 @@ typedef struct TopKeys {
       *window, *warm, *prices;
   const Node *engine;
   int64_t seed, tie_seed;
+  int sold;
 } TopKeys;
 
 #define TOP(field, kind, ...)                                                                      \
@@ -43,6 +44,9 @@ const OptionSpec config_options[] = {
         .help =
             "{dgx-h200: 40 $/h, …} in place of the machine types' own, or a file with such a map",
         .absent = "the machine types' own"),
+    TOP(sold, OPTION_CHOICE, .choices = hardware_sold_names,
+        .help = "gpu: GPUs alone are paid for, whole: whole machines",
+        .absent = "as machine types say"),
     TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below", .absent = "splitwise"),
     TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below",
         .absent = "none"),
@@ -163,7 +167,7 @@ static int refuse_studies(const Node *root, Diag *diag) {
 
 /* All blocks, whatever is wrong with those before. */
 static int bind_root(Config *self, Arena *arena, Diag *diag) {
-  TopKeys keys = {0};
+  TopKeys keys = {.sold = -1};
   int status = refuse_studies(self->root, diag);
   status |= option_bind(config_options, self->root, study_blocks, self->root->at, &keys, diag);
   if (self->root->kind != NODE_MAP) return status;
@@ -181,6 +185,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  self->sold = keys.sold;
   if (keys.prices) status |= config_bind_prices(self, keys.prices, arena, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status) status |= config_check_router(self, diag) | config_check_priorities(self, diag);

@@ -64,6 +64,7 @@ typedef struct Config {
   double error_shift; // as in ConfigChanges
   EngineChoice engine;
   const Node *prices; // of machine types, in order; NULL: as their files have them
+  int sold;           // Sold, of all of them; -1: as their files have it
   PoolConfig *pools;  // [sim.n_pools]
   WorkloadConfig workload;
   const SloSet *slo;

@@ -1,4 +1,5 @@
-/* The `prices:` key: what machine types cost, in the place of what their files say. */
+/* The keys `prices` and `sold`: what machine types cost, and whether by the GPU, in the place of
+ * what their files say. */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "sim/base/output.h"
@@ -32,6 +33,11 @@ int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag)
 }
 
 void config_price(const Config *self, Hardware *hardware, Diag *diag) {
+  if (self->sold >= 0) hardware->sold = self->sold;
   const Node *price = node_find(self->prices, hardware->name);
-  if (price) option_bind_one(&price_spec, price, &hardware->cost_per_hour, diag);
+  if (!price) return;
+  option_bind_one(&price_spec, price, &hardware->cost_per_hour, diag);
+  hardware->gpu_cost_per_hour = hardware->cost_per_hour / (double)hardware->num_gpus;
+  hardware->price_date = NULL;
+  hardware->price_source = "'prices' of the configuration";
 }

@@ -44,7 +44,15 @@ static void put_question(const Cases *self) {
 
 /* ---- The answer ---- */
 
-/* "2 prefill, 60 /s": where a case is on its axes. */
+/* A key without the words that all such have: prefill.count, rate. */
+static const char *short_name(const char *key) {
+  static const char *const prefixes[] = {"pools.", "workload.arrivals.", "workload.", "policies."};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (strncmp(key, prefixes[i], strlen(prefixes[i])) == 0) return key + strlen(prefixes[i]);
+  return key;
+}
+
+/* "prefill.count 2, rate 60 /s": where a case is on its axes. */
 static const char *place_words(const Cases *self, const Case *one) {
   Arena *arena = self->of->of->arena;
   const char *words = "";
@@ -192,7 +200,7 @@ static void put_part(const Cases *self, size_t from, size_t to, const char *capt
   PageColumn *columns = ARENA_ARRAY(page->arena, PageColumn, self->n_axes + CASE_FIGURES + 4);
   int n = 0;
   for (size_t i = 0; i < self->n_axes; i++)
-    columns[n++] = (PageColumn){.head = self->axes[i].name, .is_text = !self->axes[i].is_number};
+    columns[n++] = (PageColumn){.head = short_name(self->axes[i].name), .title = self->axes[i].name, .is_text = !self->axes[i].is_number};
   if (self->n_seeds > 1) columns[n++] = (PageColumn){.head = "seeds"};
   for (int f = 0; f < CASE_FIGURES; f++)
     if (self->has[f]) columns[n++] = (PageColumn){.head = case_figures[f].head};

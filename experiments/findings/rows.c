@@ -55,7 +55,7 @@ const char *shown(double value, const char *unit, Arena *arena) {
 
 typedef struct Column {
   const char *head, *unit;
-  bool is_text, is_class, has_any;
+  bool is_text, is_class, is_hidden, has_any;
 } Column;
 
 typedef struct Grid {
@@ -65,14 +65,32 @@ typedef struct Grid {
   size_t n_cells, capacity, n_rows, n_more;
 } Grid;
 
+/* Columns of the schema that a query gives as they are. */
+static const char *const schema_units[][2] = {{"cost_per_hour", "$"},
+                                              {"cost_per_million_tokens", "$"},
+                                              {"cost_per_million_output_tokens", "$"},
+                                              {"power_kw", "kW"},
+                                              {"margin", "%"}};
+
 static Column column_of(const char *name, Arena *arena) {
   const char *unit = strrchr(name, '[');
-  Column self = {.head = name, .unit = "", .is_class = strcmp(name, "class") == 0};
+  char *words = arena_copy(arena, name, strlen(name));
+  Column self = {.head = words, .unit = "", .is_class = strcmp(name, "class") == 0};
+  self.is_hidden = self.is_class || text_ends_with(name, "_id");
+  for (size_t i = 0; i < sizeof schema_units / sizeof *schema_units; i++)
+    if (strcmp(name, schema_units[i][0]) == 0) self.unit = schema_units[i][1];
+  for (char *at = words; *at; at++)
+    if (*at == '_') *at = ' ';
   if (unit && unit > name && text_ends_with(name, "]")) {
-    self.head = arena_copy(arena, name, (size_t)(unit - name - 1));
+    words[unit - name - 1] = '\0';
     self.unit = arena_copy(arena, unit + 1, strlen(unit) - 2);
   }
   return self;
+}
+
+/* Whether a table has the column. */
+static bool is_shown(const Column *self) {
+  return self->has_any && !self->is_hidden;
 }
 
 static const char *cell_of(sqlite3_stmt *row, int i, Column *column, Arena *arena) {
@@ -114,7 +132,7 @@ static void put_rows(const Grid *self, Page *page, size_t from, size_t to, const
   PageColumn *columns = ARENA_ARRAY(page->arena, PageColumn, self->n_columns);
   int n = 0;
   for (int i = 0; i < self->n_columns; i++)
-    if (self->columns[i].has_any && !self->columns[i].is_class)
+    if (is_shown(&self->columns[i]))
       columns[n++] =
           (PageColumn){.head = self->columns[i].head, .is_text = self->columns[i].is_text};
   page_table(page, columns, n, caption);
@@ -124,7 +142,7 @@ static void put_rows(const Grid *self, Page *page, size_t from, size_t to, const
       if (self->columns[i].is_class) class = cells[i];
     page_row(page, class);
     for (int i = 0; i < self->n_columns; i++)
-      if (self->columns[i].has_any && !self->columns[i].is_class)
+      if (is_shown(&self->columns[i]))
         page_cell(page, self->columns[i].is_text, "%s", cells[i] ? cells[i] : "-");
     page_row_end(page);
   }

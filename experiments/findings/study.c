@@ -4,27 +4,31 @@
 #include <math.h>
 #include <string.h>
 
-/* What a study may want. */
+/* What a study may want, and the column of `answer` that has it. */
 typedef struct Objective {
-  const char *name, *question, *unit;
+  const char *name, *question, *unit, *column;
   bool more_is_better;
 } Objective;
 
-#define OBJECTIVE(of, asks, of_unit) .name = of, .question = asks, .unit = of_unit
+#define OBJECTIVE(of, asks, of_unit, of_column)                                                    \
+  .name = of, .question = asks, .unit = of_unit, .column = of_column
 static const Objective objectives[] = {
-    {OBJECTIVE("throughput", "Which of these designs serves the most?", "requests/s"),
+    {OBJECTIVE("throughput", "Which of these designs serves the most?", "requests/s", "rate_rps"),
      .more_is_better = true},
-    {OBJECTIVE("cost", "Which of these designs holds the load at the least cost?", "$/h")},
-    {OBJECTIVE("power", "Which of these designs holds the load with the least power?", "kW")},
+    {OBJECTIVE("cost", "Which of these designs holds the load at the least cost?", "$/h",
+               "cost_per_hour")},
+    {OBJECTIVE("power", "Which of these designs holds the load with the least power?", "kW",
+               "power_kw")},
     {OBJECTIVE("machines", "Which of these designs holds the load with the fewest machines?",
-               "machines")},
+               "machines", "machines")},
     {OBJECTIVE("instances", "Which of these designs holds the load with the fewest instances?",
-               "instances")},
-    {OBJECTIVE("gpus", "Which of these designs holds the load with the fewest GPUs?", "GPUs")},
+               "instances", "instances")},
+    {OBJECTIVE("gpus", "Which of these designs holds the load with the fewest GPUs?", "GPUs",
+               "gpus")},
 };
 
 static const Objective *objective_of(const Subject *self) {
-  static const Objective unknown = {OBJECTIVE("", "Which of these designs is best?", "")};
+  static const Objective unknown = {OBJECTIVE("", "Which of these designs is best?", "", "")};
   for (size_t i = 0; i < sizeof objectives / sizeof *objectives; i++)
     if (strcmp(objectives[i].name, self->objective) == 0) return &objectives[i];
   return &unknown;
@@ -32,7 +36,7 @@ static const Objective *objective_of(const Subject *self) {
 
 /* A design: its answer on the first seed, and what the objective is over all seeds. */
 typedef struct Design {
-  const char *name, *cluster, *binds, *why_not, *runs;
+  const char *name, *cluster, *binds, *why_not;
   double value, low, high, low_model, high_model, mean, half_width, margin, rate, cost;
   int64_t holds;
   bool monotone;
@@ -40,51 +44,79 @@ typedef struct Design {
 
 enum { DESIGNS_MOST = 64 };
 
-/* The value of the objective on the first seed stands first: its answer is the design's. */
+/* Columns are found by their names. */
 static const char designs_sql[] =
-    "SELECT design.name, "
-    "CASE (SELECT objective FROM study WHERE id = :id) WHEN 'cost' THEN cost_per_hour "
-    "  WHEN 'power' THEN power_kw WHEN 'throughput' THEN rate_rps ELSE machines END AS value, "
-    "low, high, mean, half_width, holds, monotone, why_not, binds, margin, rate_rps, "
-    "cost_per_hour, choice, prefill_machines, decode_machines, mixed_machines, machines "
-    "FROM design LEFT JOIN answer ON answer.study_id = design.study_id AND design = design.name "
-    "  AND seed = (SELECT min(seed) FROM answer WHERE study_id = :id) "
-    "WHERE design.study_id = :id "
-    "ORDER BY value IS NULL, "
-    "  iif((SELECT objective FROM study WHERE id = :id) = 'throughput', -value, value), "
-    "  design.name";
+    "SELECT design.name AS name, design.*, answer.* FROM design LEFT JOIN answer "
+    "ON answer.study_id = design.study_id AND answer.design = design.name "
+    "AND answer.seed = (SELECT min(seed) FROM answer WHERE study_id = :id) "
+    "WHERE design.study_id = :id ORDER BY design.name";
 
-/* "3 machines: 2 prefill, 1 decode" */
-static const char *cluster_words(sqlite3_stmt *row, int from, Arena *arena) {
+static int column_named(sqlite3_stmt *row, const char *name) {
+  for (int i = 0; i < sqlite3_column_count(row); i++)
+    if (strcmp(sqlite3_column_name(row, i), name) == 0) return i;
+  return -1;
+}
+
+static double number_named(sqlite3_stmt *row, const char *name) {
+  const int column = column_named(row, name);
+  return column < 0 ? NAN : row_real(row, column);
+}
+
+static const char *text_named(sqlite3_stmt *row, const char *name, Arena *arena) {
+  const int column = column_named(row, name);
+  return column < 0 ? "" : row_text(row, column, arena);
+}
+
+/* "2 prefill, 1 decode" */
+static const char *cluster_words(sqlite3_stmt *row, Arena *arena) {
   static const char *const roles[] = {"prefill", "decode", "mixed"};
-  const char *words = "", *choice = row_text(row, from - 1, arena);
+  const char *words = "", *choice = text_named(row, "choice", arena);
   for (int i = 0; i < 3; i++) {
-    const int64_t n = sqlite3_column_int64(row, from + i);
-    if (n > 0)
-      words = arena_printf(arena, "%s%s%" PRId64 " %s", words, *words ? ", " : "", n, roles[i]);
+    const double machines = number_named(row, arena_printf(arena, "%s_machines", roles[i]));
+    const double instances = number_named(row, arena_printf(arena, "%s_instances", roles[i]));
+    const double n = isnan(instances) ? machines : instances;
+    if (n > 0) words = arena_printf(arena, "%s%s%.0f %s", words, *words ? " + " : "", n, roles[i]);
   }
+  const double gpus = number_named(row, "gpus");
+  if (gpus > 0) words = arena_printf(arena, "%s, %.0f GPUs", words, gpus);
   return *choice ? arena_printf(arena, "%s (%s)", choice, words) : words;
 }
 
-static size_t load_designs(const Subject *self, Design *designs) {
-  Arena *arena = self->of->arena;
+static Design read_design(sqlite3_stmt *row, const Objective *objective, Arena *arena) {
+  return (Design){.name = text_named(row, "name", arena),
+                  .value = number_named(row, objective->column),
+                  .low = number_named(row, "low"),
+                  .high = number_named(row, "high"),
+                  .low_model = number_named(row, "low_model"),
+                  .high_model = number_named(row, "high_model"),
+                  .mean = number_named(row, "mean"),
+                  .half_width = number_named(row, "half_width"),
+                  .holds = (int64_t)number_named(row, "holds"),
+                  .monotone = number_named(row, "monotone") != 0,
+                  .why_not = text_named(row, "why_not", arena),
+                  .binds = text_named(row, "binds", arena),
+                  .margin = number_named(row, "margin"),
+                  .rate = number_named(row, "rate_rps"),
+                  .cost = number_named(row, "cost_per_hour"),
+                  .cluster = cluster_words(row, arena)};
+}
+
+static bool is_before(const Design *one, const Design *other, const Objective *objective) {
+  if (isnan(one->value) || isnan(other->value)) return !isnan(one->value) && isnan(other->value);
+  return objective->more_is_better ? one->value > other->value : one->value < other->value;
+}
+
+/* The best first; returns how many. */
+static size_t load_designs(const Subject *self, const Objective *objective, Design *designs) {
   size_t n = 0;
   CLEANUP_STATEMENT sqlite3_stmt *row = subject_ask(self, designs_sql);
-  while (row && n < DESIGNS_MOST && sqlite3_step(row) == SQLITE_ROW)
-    designs[n++] = (Design){.name = row_text(row, 0, arena),
-                            .value = row_real(row, 1),
-                            .low = row_real(row, 2),
-                            .high = row_real(row, 3),
-                            .mean = row_real(row, 4),
-                            .half_width = row_real(row, 5),
-                            .holds = sqlite3_column_int64(row, 6),
-                            .monotone = sqlite3_column_int(row, 7),
-                            .why_not = row_text(row, 8, arena),
-                            .binds = row_text(row, 9, arena),
-                            .margin = row_real(row, 10),
-                            .rate = row_real(row, 11),
-                            .cost = row_real(row, 12),
-                            .cluster = cluster_words(row, 14, arena)};
+  while (row && n < DESIGNS_MOST && sqlite3_step(row) == SQLITE_ROW) {
+    const Design design = read_design(row, objective, self->of->arena);
+    size_t at = n++;
+    for (; at > 0 && is_before(&design, &designs[at - 1], objective); at--)
+      designs[at] = designs[at - 1];
+    designs[at] = design;
+  }
   return n;
 }
 
@@ -146,29 +178,35 @@ static int put_sureness(const Subject *self, const Objective *objective, const D
   Arena *arena = self->of->arena;
   const Design *best = &designs[0];
   const bool known = n > 0 && !isnan(best->value);
-  const char *lines[7] = {NULL};
+  const char *lines[9] = {NULL};
+  int at = 0;
   if (known && self->n_seeds > 1) {
-    lines[0] = "Seeds";
-    lines[1] = arena_printf(
+    lines[at++] = "Seeds";
+    lines[at++] = arena_printf(
         arena, "%s on %" PRId64 " seeds; the answer of the first holds on %" PRId64 " of them",
         range_words(best->low, best->high, objective->unit, arena), self->n_seeds, best->holds);
   } else if (known) {
-    lines[0] = "Seeds";
-    lines[1] = "one seed: what another draw of the requests gives is not known (provision.seeds: 5 "
+    lines[at++] = "Seeds";
+    lines[at++] = "one seed: what another draw of the requests gives is not known (provision.seeds: 5 "
                "tells)";
   }
   if (known && n > 1 && !isnan(designs[1].value)) {
     const bool apart =
         objective->more_is_better ? best->low > designs[1].high : best->high < designs[1].low;
-    lines[2] = "Runner-up";
-    lines[3] = arena_printf(arena, "%s: %s; %s", designs[1].name,
+    lines[at++] = "Runner-up";
+    lines[at++] = arena_printf(arena, "%s: %s; %s", designs[1].name,
                             range_words(designs[1].low, designs[1].high, objective->unit, arena),
                             apart ? "worse on every seed" : "their ranges overlap");
   }
+  if (known && !isnan(best->low_model)) {
+    lines[at++] = "Seeds and iteration times";
+    lines[at++] = arena_printf(
+        arena, "%s, with times off by what their models are off, too",
+        range_words(best->low_model, best->high_model, objective->unit, arena));
+  }
   if (known && !best->monotone) {
-    const int at = lines[2] ? 4 : 2;
-    lines[at] = "Not monotone";
-    lines[at + 1] = "a smaller cluster or a higher rate held where more machines or a lower one "
+    lines[at++] = "Not monotone";
+    lines[at++] = "a smaller cluster or a higher rate held where more machines or a lower one "
                     "failed";
   }
   return put_certainty(self, &(Certainty){.runs = self->runs,
@@ -216,12 +254,8 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
   page_table_end(page);
   if (put_query(
           self,
-          "SELECT design, seed, prefill_machines AS prefill, decode_machines AS decode, "
-          "mixed_machines AS mixed, machines, cost_per_hour AS \"cost per hour [$]\", "
-          "power_kw AS \"power [kW]\", rate_rps AS \"requests/s\", "
-          "output_tokens_per_s AS \"output tokens/s\", binds, margin AS \"margin [%]\", choice "
-          "FROM answer WHERE study_id = :id ORDER BY design, seed",
-          "The answer on each seed", 0) ||
+          "SELECT * FROM answer WHERE study_id = :id ORDER BY design, seed",
+                "The answer on each seed", 0) ||
       put_query(self,
                 "SELECT design, seed, label AS choice, throughput_rps AS \"requests/s\", "
                 "output_tokens_per_s AS \"output tokens/s\", why_not AS \"why not\" "
@@ -236,7 +270,7 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
 int tell_study(const Subject *self) {
   Design *designs = ARENA_ARRAY(self->of->arena, Design, DESIGNS_MOST);
   const Objective *objective = objective_of(self);
-  const size_t n = load_designs(self, designs);
+  const size_t n = load_designs(self, objective, designs);
   put_question(self, objective, designs, n);
   put_answer(self, objective, designs, n);
   return put_sureness(self, objective, designs, n) || put_tables(self, objective, designs, n) ? -1

@@ -108,7 +108,7 @@ static int fit_choice(DesignBinding *binding, const Design *design, int64_t choi
   } else {
     Design one = {.name = design->name, .at = design->at};
     status = check_workload(binding, design, &trial.config) ||
-             design_bind_pools(binding, &one, &trial.config);
+             design_bind_pools(binding, &one, &trial.config, &trial.arena);
     fit->fleet = one.fixed;
     fit->why_not = check_budget(binding->study, &one.fixed.takes, binding->arena);
   }
@@ -147,7 +147,7 @@ int design_bind_choices(DesignBinding *binding, Design *design, const Node *node
   bool any = false;
   for (int64_t i = 0; i < n; i++) {
     if (fit_choice(binding, design, i, &design->fits[i])) return -1;
-    any |= design->fits[i].fleet.takes.machines > 0;
+    any |= design->fits[i].fleet.takes.instances > 0;
   }
   return any ? 0 : refuse_choices(binding, design);
 }

@@ -3,8 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-const char *const objective_names[] = {"throughput", "cost", "power", "machines", NULL};
-const char *const objective_units[] = {"requests/s", "$/h", "kW", "machines"};
+const char *const objective_names[] = {"throughput", "cost", "power", "machines",
+                                       "instances",  "gpus", NULL};
+const char *const objective_units[] = {"requests/s", "$/h", "kW", "machines", "instances", "GPUs"};
 
 typedef struct BlockKeys {
   int objective;
@@ -15,7 +16,7 @@ typedef struct BlockKeys {
 
 typedef struct ConstraintKeys {
   double power, cost, rate; // 0: not given
-  int64_t machines;
+  int64_t machines, instances, gpus;
 } ConstraintKeys;
 
 typedef struct RateKeys {
@@ -39,7 +40,8 @@ const OptionSpec provision_options[] = {
     KEY(BlockKeys, seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
         .help = "replicates, for the range of every answer"),
     KEY(BlockKeys, prices, OPTION_NODE,
-        .help = "by machine type or pool, {power: …, cost: …} of one of its machines",
+        .help =
+            "by machine type or pool, {power: …, cost: …} of one instance, paid by the instance",
         .absent = "the machine types' own"),
     {0}};
 
@@ -48,7 +50,11 @@ const OptionSpec provision_constraint_options[] = {
         .absent = "no budget"),
     KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15, .help = "of all machines",
         .absent = "no budget"),
-    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6, .help = "in all",
+    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6, .help = "whole ones, in all",
+        .absent = "no budget"),
+    KEY(ConstraintKeys, instances, OPTION_INT, .min = 1, .max = 1e6, .help = "in all",
+        .absent = "no budget"),
+    KEY(ConstraintKeys, gpus, OPTION_INT, .min = 1, .max = 1e9, .help = "of all instances",
         .absent = "no budget"),
     KEY(ConstraintKeys, rate, OPTION_RATE, .min = 1e-6, .max = 1e9,
         .help = "to hold, unless throughput is the objective", .absent = "the configuration's"),
@@ -68,7 +74,9 @@ static int bind_constraint(Provision *self, const Node *node, const Node *block,
   if (option_bind(provision_constraint_options, node, NULL, block->at, &keys, diag)) return -1;
   const double budgets[OBJECTIVES] = {[OBJECTIVE_COST] = keys.cost,
                                       [OBJECTIVE_POWER] = keys.power / 1000,
-                                      [OBJECTIVE_MACHINES] = (double)keys.machines};
+                                      [OBJECTIVE_MACHINES] = (double)keys.machines,
+                                      [OBJECTIVE_INSTANCES] = (double)keys.instances,
+                                      [OBJECTIVE_GPUS] = (double)keys.gpus};
   const bool largest = self->objective == OBJECTIVE_THROUGHPUT;
   int n_budgets = 0;
   for (int i = OBJECTIVE_COST; i < OBJECTIVES; i++) {

@@ -8,14 +8,21 @@ const ProbeFigure probe_figures[PROBE_FIGURES] = {
     [FIGURE_THROUGHPUT] = {"run", "throughput_rps"},
     [FIGURE_TOKENS] = {"run", "output_tokens_per_s"},
     [FIGURE_EXTRAPOLATED] = {"extrapolated", "time_share"},
+    [FIGURE_FAR] = {"extrapolated", "far_time_share"},
+    [FIGURE_ERROR] = {"extrapolated", "perfmodel_error"},
 };
 
-void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed) {
+void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
+                    double error_shift) {
   Trial *trial = &self->trial;
   trial_init(trial);
   self->has_trial = true;
-  const ConfigChanges changes = provision_changes(study, design, &self->probe, seed, &trial->arena);
+  ConfigChanges changes = provision_changes(study, design, &self->probe, seed, &trial->arena);
+  changes.error_shift = error_shift;
   self->failed = trial_load(trial, study->base, &changes) != 0;
+  self->measured = !self->failed;
+  for (uint32_t i = 0; self->measured && i < trial->config.sim.n_pools; i++)
+    self->measured = trial->config.sim.pools[i].perfmodel->measured;
 }
 
 /* ---- On a thread of its own ---- */
@@ -146,6 +153,9 @@ Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
   return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
                        .output_tokens_per_s = self->figures[FIGURE_TOKENS],
                        .extrapolated = self->figures[FIGURE_EXTRAPOLATED],
+                       .far = self->figures[FIGURE_FAR],
+                       .measured = self->measured,
+                       .perfmodel_error = self->figures[FIGURE_ERROR],
                        .why_not = explain(self, arena),
                        .config_digest = self->trial.config_digest};
 }

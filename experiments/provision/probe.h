@@ -13,6 +13,8 @@ enum {
   FIGURE_THROUGHPUT,
   FIGURE_TOKENS,
   FIGURE_EXTRAPOLATED, // share of the time
+  FIGURE_FAR,
+  FIGURE_ERROR, // of the performance models
   PROBE_FIGURES
 };
 typedef struct ProbeFigure {
@@ -27,10 +29,12 @@ typedef struct ProbeRun {
   bool failed;          // could not be bound or simulated; trial.diag has why
   bool stopped;
   bool reused; // found in the database
+  bool kept;   // there, once it is asked for; never with moved times, which no configuration says
   double events, saved_events;
   SloOutcome *slos; // [n_slos], in the arena of the study
   int n_slos;
   double figures[PROBE_FIGURES]; // by probe_figures
+  bool measured;                 // as in Answer
   Trial trial;
   bool has_trial; // loaded and not released
   /* While it runs: */
@@ -39,8 +43,10 @@ typedef struct ProbeRun {
   uint64_t next_look;
 } ProbeRun;
 
-/* Binds it, on the caller's thread; sets `failed` when it cannot be. */
-void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed);
+/* Binds it, on the caller's thread, with times moved as in ConfigChanges; sets `failed` when it
+ * cannot be. */
+void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
+                    double error_shift);
 /* Simulates; a job of Workers, `self` a ProbeRun. */
 void probe_run_simulate(void *self);
 /* Takes the outcome, or sets `failed`. */

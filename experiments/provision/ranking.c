@@ -1,6 +1,7 @@
 /* See ranking.h. */
 #include "experiments/provision/ranking.h"
 #include "experiments/provision/measure.h"
+#include "experiments/provision/sure.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -113,9 +114,14 @@ void ranking_print_table(const Provision *study, const DesignOutcome *outcomes, 
   fprintf(out, "%-*s requests/s  tokens/s machines     $/h      kW  choice\n", width, "design");
   for (int d = 0; d < study->n_designs; d++)
     print_best(&outcomes[d], width, out);
-  if (study->n_seeds > 1) putc('\n', out);
+  bool ranged = false;
   for (int d = 0; d < study->n_designs; d++)
+    ranged |= outcomes[d].ranged;
+  if (study->n_seeds > 1 || ranged) putc('\n', out);
+  for (int d = 0; d < study->n_designs; d++) {
     print_spread(study, &outcomes[d], out);
+    sure_print_range(study, &outcomes[d], out);
+  }
   for (int d = 0; d < study->n_designs; d++)
     print_ranking(&outcomes[d], out);
 }

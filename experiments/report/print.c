@@ -1,6 +1,7 @@
 /* The figures of a run on paper: a table for people, JSON and CSV for programs. */
 #include "experiments/base/cells.h"
 #include "experiments/base/version.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/report/report.h"
 #include <inttypes.h>
 #include <math.h>
@@ -142,6 +143,25 @@ static void table_limits(const Report *self, FILE *out) {
   arena_done(&arena);
 }
 
+/* What runs, on what, and what that costs. */
+static void table_bill(const Report *self, FILE *out) {
+  const RunFigures *run = &self->run;
+  Arena arena;
+  arena_init(&arena);
+  int n_lots = 0;
+  const Lot *lots = lots_of_config(self->config, &n_lots, &arena);
+  fprintf(out, "machines     %.0f instance%s on %.0f GPU%s: ", run->instances,
+          run->instances == 1 ? "" : "s", run->gpus, run->gpus == 1 ? "" : "s");
+  lots_print_machines(lots, n_lots, out);
+  putc('\n', out);
+  arena_done(&arena);
+  if (isnan(run->cost_per_hour)) return;
+  char output[32], all[32];
+  fprintf(out, "price        %.6g $/h; %s $ per million output tokens, %s counting prompts\n",
+          run->cost_per_hour, known(run->cost_per_million_output_tokens, "%.3g", "-", output),
+          known(run->cost_per_million_tokens, "%.3g", "-", all));
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
@@ -161,6 +181,7 @@ static void table_head(const Report *self, FILE *out) {
       known(self->run.energy_kwh, "%.4g kWh", "energy unknown", requests),
       known(self->run.cost_usd, "$%.2f", "price unknown", rejected),
       known(self->run.provisioned_power_kw, "%.4g kW provisioned", "power unknown", unfinished));
+  table_bill(self, out);
   fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%s GB)\n",
           format_count(self->run.preemptions, requests),
           format_count(self->run.evictions, rejected),
@@ -325,14 +346,6 @@ static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
   return text;
 }
 
-/* "12%"; what is missed by far has no number that says more. */
-static const char *margin_text(const SloOutcome *outcome, char text[32]) {
-  enum { FAR = 100 };
-  if (outcome->margin < -FAR) return ">100x";
-  snprintf(text, 32, "%.0f%%", 100 * outcome->margin);
-  return text;
-}
-
 static void table_slo(const Report *self, FILE *out) {
   const SloSet *slo = self->config->slo;
   if (slo->n_specs == 0) return;
@@ -343,8 +356,9 @@ static void table_slo(const Report *self, FILE *out) {
     char value[32], limit[32], margin[32];
     fprintf(out, "%-18s %9s %9s %7s  %s%s\n", outcome->spec->name,
             slo_text(outcome->spec, outcome->value, value),
-            slo_text(outcome->spec, outcome->spec->limit, limit), margin_text(outcome, margin),
-            outcome->met ? "met" : "MISSED", self->saturated ? ", saturated" : "");
+            slo_text(outcome->spec, outcome->spec->limit, limit),
+            format_margin(outcome->margin, 0, margin), outcome->met ? "met" : "MISSED",
+            self->saturated ? ", saturated" : "");
   }
 }
 

@@ -35,6 +35,29 @@ for text in 'the fewest machines that hold 8 requests/s; 2 seeds' 'split' 'whole
   'of the 62 of the whole grid'; do
   prints "$text"
 done
+
+# How sure it is: what times may be off by, in the table and for programs; a roofline says that it
+# does not know, and nobody has to wait for it.
+for text in '^split: .* (2 seeds, times [0-9.]*% off either way)' \
+  '^limit  *value  *limit  margin  times [0-9.]*% off  of ' \
+  '^times        measured, up to [0-9.]*% off in iterations held out$' \
+  '; [0-9]* more for the ranges$'; do
+  grep -q "$text" out || fail "no line '$text'"
+done
+expect 0 "$tandem" provision a.yaml --format csv
+mv out ranged.csv
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+  !($at["low_model"] <= $6 && $6 <= $at["high_model"] && $at["perfmodel_error"] > 0) { exit 1 }' \
+  ranged.csv || fail 'an answer is not in its range'
+expect 0 "$tandem" provision a.yaml --format csv --no-range
+cut -d, -f1-15 out >plain
+cut -d, -f1-15 ranged.csv | cmp -s - plain || fail 'a range changes an answer'
+grep -q ',,$' out || fail 'a range that was not asked for'
+expect 0 "$tandem" provision a.yaml --no-range
+grep -q 'for the ranges' out && fail 'ranges that were not asked for'
+expect 0 "$tandem" provision a.yaml --set perfmodel=roofline
+prints 'times        of a roofline, not measured; how far they are off is unknown: split, whole'
+grep -q 'either way' out && fail 'a range of a roofline'
 expect 0 "$tandem" provision a.yaml --dry-run
 prints 'split: pools.prefill.count=1..5 pools.decode.count=1..5'
 
@@ -169,7 +192,7 @@ bad "unknown key 'budget'" 'objective: cost' 'budget: 3' "$split"
 bad "did you mean 'count'?" 'objective: cost' 'designs: {a: {pools.prefill.cout: 3}}'
 bad "'pools.prefill.tensor_parallel_size' cannot be searched" 'objective: cost' \
   'designs: {a: {pools.prefill.tensor_parallel_size: 1..8}}'
-bad "wants a range of machines such as '1..40', not '9..2'" 'objective: cost' \
+bad "wants a range of instances such as '1..40', not '9..2'" 'objective: cost' \
   'designs: {a: {pools.prefill.count: 9..2}}'
 bad "searches more than 2 counts" 'objective: cost' \
   'designs: {a: {pools.a.count: 1..2, pools.b.count: 1..2, pools.c.count: 1..2}}'
