@@ -53,11 +53,12 @@ void put_figures(Telling *self) {
   diag_init(&unsaid);
   page_section(page, "figures", "Figures");
   int n = 0;
-  for (size_t i = 0; i < FIGURES && n < FIGURES_MOST && unsaid.n_entries == 0; i++)
+  for (size_t i = 0; i < FIGURES && n < FIGURES_MOST; i++)
     if (plot_fits(figures[i].name, self->results.path, NULL, self->arena))
       n += put_figure(self, figures[i].name, figures[i].caption, &unsaid) == 0;
   if (unsaid.n_entries > 0)
-    page_element(page, "p", "soft", "There is no figure here: %s.", unsaid.entries[0].message);
+    page_element(page, "p", "soft", "%s here: %s.",
+                 n > 0 ? "A figure is not" : "There is no figure", unsaid.entries[0].message);
   else if (n == 0)
     page_element(page, "p", "soft", "Nothing here makes a figure; tandem plot --help has all.");
   diag_done(&unsaid);

@@ -200,7 +200,9 @@ static void put_part(const Cases *self, size_t from, size_t to, const char *capt
   PageColumn *columns = ARENA_ARRAY(page->arena, PageColumn, self->n_axes + CASE_FIGURES + 4);
   int n = 0;
   for (size_t i = 0; i < self->n_axes; i++)
-    columns[n++] = (PageColumn){.head = short_name(self->axes[i].name), .title = self->axes[i].name, .is_text = !self->axes[i].is_number};
+    columns[n++] = (PageColumn){.head = short_name(self->axes[i].name),
+                                .title = self->axes[i].name,
+                                .is_text = !self->axes[i].is_number};
   if (self->n_seeds > 1) columns[n++] = (PageColumn){.head = "seeds"};
   for (int f = 0; f < CASE_FIGURES; f++)
     if (self->has[f]) columns[n++] = (PageColumn){.head = case_figures[f].head};

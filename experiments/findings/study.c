@@ -187,27 +187,28 @@ static int put_sureness(const Subject *self, const Objective *objective, const D
         range_words(best->low, best->high, objective->unit, arena), self->n_seeds, best->holds);
   } else if (known) {
     lines[at++] = "Seeds";
-    lines[at++] = "one seed: what another draw of the requests gives is not known (provision.seeds: 5 "
-               "tells)";
+    lines[at++] =
+        "one seed: what another draw of the requests gives is not known (provision.seeds: 5 "
+        "tells)";
   }
   if (known && n > 1 && !isnan(designs[1].value)) {
     const bool apart =
         objective->more_is_better ? best->low > designs[1].high : best->high < designs[1].low;
     lines[at++] = "Runner-up";
     lines[at++] = arena_printf(arena, "%s: %s; %s", designs[1].name,
-                            range_words(designs[1].low, designs[1].high, objective->unit, arena),
-                            apart ? "worse on every seed" : "their ranges overlap");
+                               range_words(designs[1].low, designs[1].high, objective->unit, arena),
+                               apart ? "worse on every seed" : "their ranges overlap");
   }
   if (known && !isnan(best->low_model)) {
     lines[at++] = "Seeds and iteration times";
-    lines[at++] = arena_printf(
-        arena, "%s, with times off by what their models are off, too",
-        range_words(best->low_model, best->high_model, objective->unit, arena));
+    lines[at++] =
+        arena_printf(arena, "%s, with times off by what their models are off, too",
+                     range_words(best->low_model, best->high_model, objective->unit, arena));
   }
   if (known && !best->monotone) {
     lines[at++] = "Not monotone";
     lines[at++] = "a smaller cluster or a higher rate held where more machines or a lower one "
-                    "failed";
+                  "failed";
   }
   return put_certainty(self, &(Certainty){.runs = self->runs,
                                           .margin = known ? best->margin : NAN,
@@ -252,9 +253,7 @@ static int put_tables(const Subject *self, const Objective *objective, const Des
     page_row_end(page);
   }
   page_table_end(page);
-  if (put_query(
-          self,
-          "SELECT * FROM answer WHERE study_id = :id ORDER BY design, seed",
+  if (put_query(self, "SELECT * FROM answer WHERE study_id = :id ORDER BY design, seed",
                 "The answer on each seed", 0) ||
       put_query(self,
                 "SELECT design, seed, label AS choice, throughput_rps AS \"requests/s\", "
