@@ -244,6 +244,7 @@ int cli_run(const Command *command, int argc, char **argv) {
   Diag diag;
   arena_init(&arena);
   diag_init(&diag);
+  config_find_data(&arena);
   void *given = arena_alloc(&arena, command->size + 1);
   if (command->initial) memcpy(given, command->initial, command->size);
   if (command->options) option_defaults(command->options, given);

@@ -39,8 +39,16 @@ static void print_lines(const char *lines, FILE *out) {
   fputs("\n.EE\n", out);
 }
 
-static void print_option(const OptionSpec *option, FILE *out) {
-  if (!option->help) return;
+/* Another name of an option before it. */
+static bool is_alias(const OptionSpec *options, const OptionSpec *option) {
+  const OptionSpec *first = options;
+  while (first->offset != option->offset)
+    first++;
+  return first != option;
+}
+
+/* One without help stands in that of another, where help must fit a screen. */
+static void print_option(const OptionSpec *option, Arena *arena, FILE *out) {
   fputs(".TP\n\\fB", out);
   print_text(option->key, out);
   fputs("\\fR", out);
@@ -50,8 +58,8 @@ static void print_option(const OptionSpec *option, FILE *out) {
     fputs("\\fR", out);
   }
   putc('\n', out);
-  print_text(option->help, out);
-  for (int i = 0; option->choices && option->choices[i]; i++) {
+  print_text(option->help ? option->help : option_values(option, arena), out);
+  for (int i = 0; option->help && option->choices && option->choices[i]; i++) {
     fputs(i ? ", " : ": ", out);
     print_text(option->choices[i], out);
   }
@@ -72,7 +80,7 @@ static void print_command(const Command *command, Arena *arena, FILE *out) {
   print_text(command->summary, out);
   putc('\n', out);
   for (const OptionSpec *option = command->options; option && option->key; option++)
-    print_option(option, out);
+    if (!is_alias(command->options, option)) print_option(option, arena, out);
   if (command->notes) print_lines(command->notes, out);
   if (command->more_notes) print_lines(command->more_notes(arena), out);
   fputs(".PP\nExample:\n", out);

@@ -1,5 +1,6 @@
 /* `tandem sweep EXPERIMENT.yaml`: every point of its axes that the database does not have yet. */
 #include "experiments/sweep/sweep.h"
+#include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/workers.h"
 #include "experiments/commands/cli.h"
@@ -13,7 +14,7 @@
 typedef struct Options {
   const Node *set;
   const char *output, *shard;
-  int64_t jobs, memory;
+  int64_t jobs, memory, format;
   bool dry_run;
 } Options;
 
@@ -23,6 +24,7 @@ static const OptionSpec options[] = {
     CLI_JOBS("simulations at a time"),
     CLI_MEMORY("that they may take together"),
     CLI_TEXT("--shard", shard, "K/N", "only the K-th of N equal parts; see tandem merge"),
+    CLI_FORMAT,
     CLI_FLAG("--dry-run", dry_run, "says what would be simulated, and ends"),
     {0}};
 
@@ -82,12 +84,29 @@ static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag
 
 /* ---- The sweep ---- */
 
-static void print_end(const SweepRun *run, const char *output, int jobs, Arena *arena) {
+/* For programs: which sweep of the database it is, and what became of its points. */
+static void print_tally(const SweepRun *run, OutputFormat format) {
   const Tally *tally = &run->tally;
+  const Cell cells[] = {
+      {CELL_OF_WHOLE("sweep", run->row.id)},    {CELL_OF_WHOLE("points", tally->points)},
+      {CELL_OF_WHOLE("found", tally->found)},   {CELL_OF_WHOLE("simulated", tally->done)},
+      {CELL_OF_WHOLE("failed", tally->failed)}, {0}};
+  Rows rows = {.format = format, .out = stdout, .indent = "", .gap = "", .end = "]\n"};
+  rows_put(&rows, cells);
+  rows_end(&rows);
+}
+
+static void print_end(const SweepRun *run, const Options *given, int jobs, Arena *arena) {
+  const Tally *tally = &run->tally;
+  const char *output = given->output;
   const double elapsed = clock_monotonic() - tally->began_s;
-  printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
-         " failed; %.1f s, %.0f/s, %d at a time\n",
-         tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally), jobs);
+  if (given->format != OUTPUT_TABLE)
+    print_tally(run, (OutputFormat)given->format);
+  else
+    printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
+           " failed; %.1f s, %.0f/s, %d at a time\n",
+           tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally),
+           jobs);
   if (tally->failed > 0)
     fprintf(stderr, "%" PRId64 " points failed, see 'tandem query %s failed'; the first: %s\n",
             tally->failed, text_shown(output, arena), run->first_reason);
@@ -119,7 +138,7 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
   const int status = fill_database(run, given, jobs, arena, diag);
   results_unlock(&lock);
   config_note_perfmodels(&run->base.cache, stderr);
-  if (status == 0) print_end(run, given->output, jobs, arena);
+  if (status == 0) print_end(run, given, jobs, arena);
   return status;
 }
 

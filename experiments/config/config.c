@@ -2,6 +2,7 @@
  * slo_load.c, policies in policies.c; the digest of what decides a run is in digest.c. */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
+#include "sim/base/folder.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
 #include <math.h>
@@ -95,23 +96,33 @@ const OptionSpec config_window_options[] = {
     WINDOW(to, .required = true, .help = "of simulated time"),
     {0}};
 
+static const char data_part[] = "perfmodel/models"; // what is there where data lies
+
 const char *config_data_root(void) {
   const char *root = getenv("TANDEM_DATA");
   return root && *root ? root : TANDEM_DATA_ROOT;
 }
 
+void config_find_data(Arena *arena) {
+  const char *given = getenv("TANDEM_DATA");
+  if (given && *given) return;
+  const char *root = arena_printf(arena, "%s../share/tandem", folder_of_program(arena));
+  struct stat status;
+  if (stat(arena_printf(arena, "%s/%s", root, data_part), &status) == 0)
+    setenv("TANDEM_DATA", root, 1);
+}
+
 int config_check_data(Diag *diag) {
-  static const char part[] = "perfmodel/models";
   const char *root = getenv("TANDEM_DATA");
   struct stat status;
-  if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, part), &status) == 0)
+  if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, data_part), &status) == 0)
     return 0;
   if (stat(root, &status))
     diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which is not there",
                      root);
   else
     diag_environment(diag, place_of_file(NULL),
-                     "TANDEM_DATA is set to '%s', where there is no '%s'", root, part);
+                     "TANDEM_DATA is set to '%s', where there is no '%s'", root, data_part);
   diag_hint(diag, "set it to the folder that 'perfmodel' and 'traces' are in, or unset it");
   return -1;
 }

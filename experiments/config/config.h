@@ -106,6 +106,9 @@ extern const OptionSpec config_goodput_options[];
 extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
 extern const OptionSpec config_policy_options[];                     // a row a kind
 
+/* Where the program was installed with its data, in ../share/tandem from its own folder, and
+ * $TANDEM_DATA is not set, it is set to that. Before any thread begins. */
+void config_find_data(Arena *arena);
 /* Says so, −1, when $TANDEM_DATA is set and is not where data lies. */
 int config_check_data(Diag *diag);
 /* The tree of a configuration, "-" for standard input, or NULL with entries. */

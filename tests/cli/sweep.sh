@@ -36,6 +36,8 @@ expect 0 "$tandem" sweep s.yaml --output s.db
 prints '6 points: 6 were there, 0 simulated'
 holds 1 s.db 'SELECT count(*) FROM sweep'
 [ ! -e s.db-sweep ] || fail 'the lock was left behind'
+expect 0 "$tandem" sweep s.yaml --output s.db --format json
+prints '[{"sweep": 1, "points": 6, "found": 6, "simulated": 0, "failed": 0}]'
 
 # A point is what `tandem run` makes of it, and one that is there is not simulated again.
 digest=$(ask s.db 'SELECT digest FROM run JOIN point ON run_id = run.id WHERE point = 4')

@@ -100,6 +100,16 @@ prints 'splitwise-sim'
 expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
 says 'nothing that was measured is all of that; there are 3 without --model, 3 without --tp'
 
+# An installed program reads the data that was installed with it.
+mkdir -p bin share/tandem
+cp "$tandem" bin/
+cp -r "$source_dir/perfmodel" share/tandem/
+cp share/tandem/perfmodel/machines/dgx-h100.yaml share/tandem/perfmodel/machines/installed.yaml
+expect 0 bin/tandem list machines
+prints 'installed '
+expect 0 env TANDEM_DATA="$source_dir" bin/tandem list machines
+if grep -q 'installed ' out; then fail 'TANDEM_DATA was not heeded'; fi
+
 # A full disk behind stdout is not success.
 if [ -w /dev/full ]; then
   "$tandem" list >/dev/full 2>err
