@@ -1,7 +1,6 @@
 /* `tandem report DB`: what a database of results says, as a page for people. */
 #include "experiments/commands/cli.h"
 #include "experiments/findings/findings.h"
-#include "experiments/replay/replay.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
 #include <unistd.h>
@@ -11,26 +10,34 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("-o", STRING, output, "FILE", "page to write, such as report.html"), .required = true},
+    {CLI_ROW("-o", STRING, output, "FILE",
+             "page to write, such as report.html  [standard output]")},
     {0}};
+
+static int write_page(const Cli *cli, const char *database, const char *path) {
+  const char *const inputs[] = {database, NULL};
+  Output page = {0};
+  if (!path) return findings_write(database, stdout, cli->arena, cli->diag);
+  if (output_check(path, inputs, cli->diag) || output_open(&page, path, cli->arena, cli->diag))
+    return -1;
+  int status = findings_write(database, page.file, cli->arena, cli->diag);
+  if (status == 0) status = output_commit(&page, cli->diag);
+  output_drop(&page);
+  return status;
+}
 
 static int run_report(Cli *cli) {
   const Options *given = cli->given;
   const char *database = cli->operands[0];
-  const char *const inputs[] = {database, NULL};
-  Output page = {0};
-  if (access(database, F_OK) != 0 && !text_ends_with(database, ".db"))
-    return cli_usage(cli,
-                     "there is no database '%s'; of papers it is 'tandem report claims [PAPER]', "
-                     "of measured engines 'tandem report measured'",
-                     text_shown(database, cli->arena));
-  if (output_check(given->output, inputs, cli->diag) ||
-      output_open(&page, given->output, cli->arena, cli->diag))
-    return EXIT_INPUT;
-  if (findings_write(database, page.file, cli->arena, cli->diag) == 0)
-    output_commit(&page, cli->diag);
-  output_drop(&page);
-  return EXIT_DONE;
+  if (!database || (access(database, F_OK) != 0 && !text_ends_with(database, ".db")))
+    return cli_usage(
+        cli,
+        "%s; of papers it is 'tandem report claims [PAPER]', of engines 'tandem report "
+        "measured FOLDER'",
+        database ? arena_printf(cli->arena, "there is no database '%s'",
+                                text_shown(database, cli->arena))
+                 : "it needs a database of results");
+  return write_page(cli, database, given->output) ? EXIT_INPUT : EXIT_DONE;
 }
 
 const Command command_report = {
@@ -40,7 +47,7 @@ const Command command_report = {
         "Writes what a database of results says as one page of HTML that needs no network:\n"
         "the question, the answer and how sure it is, tables, figures, what was assumed, and\n"
         "how to repeat it.",
-    .operands = "DB",
+    .operands = "[DB]",
     .options = options,
     .size = sizeof(Options),
     .notes =

@@ -57,8 +57,8 @@ static const char *place_words(const Cases *self, const Case *one) {
   Arena *arena = self->of->of->arena;
   const char *words = "";
   for (size_t i = 0; i < self->n_axes; i++)
-    words =
-        arena_printf(arena, "%s%s%s %s", words, i ? ", " : "", self->axes[i].name, one->values[i]);
+    words = arena_printf(arena, "%s%s%s %s", words, i ? ", " : "", short_name(self->axes[i].name),
+                         one->values[i]);
   return words;
 }
 

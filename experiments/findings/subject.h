@@ -53,8 +53,8 @@ double subject_number(const Subject *self, const char *sql);
 const char *shown(double value, const char *unit, Arena *arena);
 /* What a query gives as a table. A column's name is its heading, and may end with the unit of its
  * numbers in brackets, "TTFT p99 [s]", as for `shown`; one named "class" is the row's class and no
- * column, and ids and columns without any value are left out. Rows after the first `open` are folded away,
- * those after ROWS_MOST are only counted. Nothing at all without rows. */
+ * column, and ids and columns without any value are left out. Rows after the first `open` are
+ * folded away, those after ROWS_MOST are only counted. Nothing at all without rows. */
 enum { ROWS_MOST = 2000 };
 int put_query(const Subject *self, const char *sql, const char *caption, size_t open);
 
