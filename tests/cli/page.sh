@@ -56,7 +56,8 @@ expect 0 "$tandem" sweep wide.yaml --output wide.db
 expect 0 "$tandem" report wide.db -o wide.html
 whole wide.html
 shows wide.html 'wide.yaml: a sweep, 500 runs' 'ttft.p99 below 200 ms' \
-  'pools.prefill.count: 1, 2, 3, 4, 5' '1 /s … 20 /s, 20 values' 'of 100 configurations keep all limits on every seed' \
+  'pools.prefill.count: 1, 2, 3, 4, 5' '1 /s … 20 /s, 20 values' \
+  'of 100 configurations keep all limits on every seed' \
   'mean of 5 seeds, 95%' 'fitted to measurements' 'tandem sweep wide.yaml'
 # Each of 100 cases stands in one table, folded or not.
 [ "$(grep -c '<td>[0-9]*</td><td>[0-9]* /s</td>' wide.html)" -eq 100 ] ||
