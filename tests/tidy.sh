@@ -193,6 +193,7 @@ BEGIN {
   room("why", "base config report results campaign replay")
   room("sweep", "base config report results campaign")
   room("provision", "base config fleet report results campaign sweep")
+  room("plan", "base config fleet report results campaign sweep provision")
   room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
@@ -201,7 +202,7 @@ BEGIN {
   room("findings", "base page config report results plot")
   room("commands",
        "base config fleet report results benchmark compare campaign replay timeline why sweep " \
-       "provision keys claims validate measured plot findings")
+       "provision plan keys claims validate measured plot findings")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

@@ -2,8 +2,7 @@
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/campaign/campaign.h"
-#include "experiments/commands/cli.h"
-#include "experiments/results/results.h"
+#include "experiments/commands/study.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
 #include "sim/saved_caches.h"
@@ -179,14 +178,52 @@ static void print_report(const Report *report, int format) {
     report_print(report, (OutputFormat)format, stdout);
 }
 
-/* The exit code when `diag` stays empty. */
-static int run_config(Run *run, const char *path) {
+static void note_answer(const Study *study, Arena *arena) {
+  const Provision *provision = &study->provision;
+  const DesignOutcome *outcome = &study->outcomes[study->best];
+  fprintf(stderr, "note: the answer of the study is design '%s'",
+          text_shown(outcome->design->name, arena));
+  for (int i = 0; i < outcome->design->n_counts; i++)
+    fprintf(stderr, "%s %s=%lld", i ? "" : " with", outcome->design->counts[i].key,
+            (long long)outcome->answers[0].counts[i]);
+  if (provision->offline)
+    fprintf(stderr, ", %s", outcome->design->fits[outcome->answers[0].choice].label);
+  fputc('\n', stderr);
+}
+
+/* Of a study the configuration is that of its best answer, which is searched for. */
+static int load_answer(Run *run, const char *path, Node *root, const ConfigChanges *changes) {
+  Study *study = ARENA_NEW(run->arena, Study);
+  int status =
+      study_open(study, path, root, changes, 0, run->options->memory, run->arena, run->diag) ||
+      study_search(study, NULL, false, false);
+  if (status == 0 && study->best < 0) {
+    study_explain(study);
+    status = -1;
+  }
+  if (status == 0) {
+    note_answer(study, run->arena);
+    status = study_bind_answer(study, &run->config);
+  }
+  study_close(study);
+  return status ? -1 : 0;
+}
+
+static int load(Run *run, const char *path) {
   const Options *given = run->options;
   const ConfigChanges changes = {.assignments = cli_texts(given->set, run->arena),
                                  .seed = given->seed,
                                  .tie_seed = given->tie_seed};
-  if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
-    return EXIT_INPUT;
+  Node *root = config_tree(path, run->arena, run->diag);
+  if (!root) return -1;
+  if (node_find(root, "provision")) return load_answer(run, path, root, &changes);
+  return config_bind(&run->config, path, root, &changes, NULL, run->arena, run->diag);
+}
+
+/* The exit code when `diag` stays empty. */
+static int run_config(Run *run, const char *path) {
+  const Options *given = run->options;
+  if (load(run, path) || open_files(run)) return EXIT_INPUT;
   print_engines(&run->config);
   config_note_perfmodels(run->config.cache, stderr);
   if (given->check) {

@@ -191,6 +191,17 @@ ConfigChanges provision_changes(const Provision *self, const Design *design, con
                          .n_settings = n};
 }
 
+ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
+                                       Arena *arena) {
+  const Answer *answer = &outcome->answers[0];
+  Probe probe = {{answer->counts[0], answer->counts[1]}, 0};
+  if (self->offline)
+    probe.counts[0] = answer->choice;
+  else if (self->objective == OBJECTIVE_THROUGHPUT)
+    probe.rate = llround(answer->rate / self->tolerance);
+  return provision_changes(self, outcome->design, &probe, 0, arena);
+}
+
 /* ---- All of it ---- */
 
 /* Whether the configuration has arrivals at once; designs may not change that. */
@@ -219,7 +230,13 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
 
 int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
                    Arena *arena, Diag *diag) {
-  if (trial_base_init(base, path, changes, arena, diag)) return -1;
+  return provision_load_tree(self, base, path, config_tree(path, arena, diag), changes, arena,
+                             diag);
+}
+
+int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
+                        const ConfigChanges *changes, Arena *arena, Diag *diag) {
+  if (trial_base_init_tree(base, path, root, changes, arena, diag)) return -1;
   const char *text = node_text(base->root, arena);
   const Node *block = node_take(base->root, "provision");
   if (block) {

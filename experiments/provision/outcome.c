@@ -148,17 +148,18 @@ void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOu
 
 /* ---- Which design ---- */
 
+bool provision_is_better(const Provision *self, const Answer *answer, const Answer *other) {
+  const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
+  const double more = sign * (provision_value(self, answer) - provision_value(self, other));
+  return more != 0 ? more > 0 : answer->margin > other->margin;
+}
+
 static int best_on_seed(const Provision *self, const DesignOutcome *outcomes, int seed) {
   int best = -1;
-  double most = 0;
   for (int d = 0; d < self->n_designs; d++) {
     const Answer *answer = &outcomes[d].answers[seed];
     if (!answer->found) continue;
-    const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
-    const double value = sign * provision_value(self, answer);
-    if (best >= 0 && value <= most) continue;
-    best = d;
-    most = value;
+    if (best < 0 || provision_is_better(self, answer, &outcomes[best].answers[seed])) best = d;
   }
   return best;
 }

@@ -189,6 +189,9 @@ typedef struct ProvisionOptions {
 /* Reads a study, a configuration with a `provision:` block; `base` is filled, and must not move. */
 int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
                    Arena *arena, Diag *diag);
+/* The same of a tree, as trial_base_init_tree takes it. */
+int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
+                        const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* The same of a block for a base that is at hand. All of it lives in `arena`. */
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag);
 /* Searches. ret_outcomes[n_designs] and all they point to live in `arena`. -1 with entries in
@@ -200,9 +203,15 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
 int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips);
 /* Whether design `other` has in its range a value as good as one in the range of `best`. */
 bool provision_rivals(const Provision *self, const DesignOutcome *outcomes, int best, int other);
+/* Whether an answer is better than another: by the objective, of equals the one with more of its
+ * limits left. */
+bool provision_is_better(const Provision *self, const Answer *answer, const Answer *other);
 /* The objective's value of an answer. */
 double provision_value(const Provision *self, const Answer *answer);
 
+/* What makes the study's base the configuration of an answer that was found, on the first seed. */
+ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
+                                       Arena *arena);
 /* What a design takes with so many instances of the searched pools. */
 Takes design_takes(const Design *self, const int64_t *counts);
 

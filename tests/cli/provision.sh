@@ -224,8 +224,9 @@ rejects 3 "$tandem" provision a.yaml --set slo=none
 says 'the objective is unbounded'
 rejects 3 "$tandem" provision run.yaml
 says "it has no key 'provision'"
-rejects 3 "$tandem" run a.yaml
-says "'provision' is for 'tandem provision'"
+expect 0 "$tandem" run a.yaml
+says "note: the answer of the study is design 'whole' with pools.all.count="
+prints 'ttft'
 printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n%s\n%s\n' '2023-11-16 18:15:46.6805900,374,44' \
   '2023-11-16 18:15:50.9951690,x,109' >bad.csv
 rejects 3 "$tandem" provision a.yaml --set 'workload={trace: bad.csv}'
