@@ -8,15 +8,16 @@
   .name = of, .statistic = which, .head = heading, .unit = of_unit
 const CaseFigure case_figures[CASE_FIGURES] = {
     {FIGURE("ttft_s", "p50", "TTFT p50", "s")},
-    {FIGURE("ttft_s", "p99", "TTFT p99", "s"), .told = true},
-    {FIGURE("tpot_s", "p99", "TPOT p99", "s"), .told = true},
+    {FIGURE("ttft_s", "p99", "TTFT p99", "s"), .before = "TTFT p99 ", .after = ""},
+    {FIGURE("tpot_s", "p99", "TPOT p99", "s"), .before = "TPOT p99 ", .after = ""},
     {FIGURE("e2e_s", "p99", "E2E p99", "s")},
-    {FIGURE("throughput_rps", "value", "requests/s", ""), .more_is_better = true, .told = true},
+    {FIGURE("throughput_rps", "value", "requests/s", ""), .before = "",
+     .after = " requests/s served", .more_is_better = true},
     {FIGURE("output_tokens_per_s", "value", "output tokens/s", ""), .more_is_better = true},
-    {FIGURE("gpus", "value", "GPUs", "")},
-    {FIGURE("cost_per_hour", "value", "cost per hour", "$"), .told = true},
+    {FIGURE("gpus", "value", "GPUs", ""), .before = "", .after = " GPUs"},
+    {FIGURE("cost_per_hour", "value", "cost per hour", "$"), .before = "", .after = " an hour"},
     {FIGURE("cost_per_million_output_tokens", "value", "cost per million output tokens", "$"),
-     .told = true},
+     .before = "", .after = " per million output tokens"},
 };
 
 /* What the first of those that keep all limits is chosen by, where it is known. */
@@ -244,13 +245,13 @@ static int load_limits(Cases *self, const Members *members) {
 
 /* ---- Which is best ---- */
 
-static bool keeps_all(const Case *self) {
+bool case_keeps_all(const Case *self) {
   return self->n_slos > 0 && self->n_met == self->n_slos && self->n_done == (int)self->n_runs;
 }
 
 /* 0 best. */
 static int class_of(const Case *self) {
-  return self->n_done == 0 ? 2 : self->n_slos > 0 && !keeps_all(self) ? 1 : 0;
+  return self->n_done == 0 ? 2 : self->n_slos > 0 && !case_keeps_all(self) ? 1 : 0;
 }
 
 static bool is_better(const Case *one, const Case *other, int figure) {
@@ -282,16 +283,33 @@ const Case *cases_best(const Cases *self, int figure, bool only_met) {
   const Case *best = NULL;
   for (size_t i = 0; i < self->n_cases; i++) {
     const Case *one = &self->cases[i];
-    if (one->figures[figure].n == 0 || (only_met && !keeps_all(one))) continue;
+    if (one->figures[figure].n == 0 || (only_met && !case_keeps_all(one))) continue;
     if (!best || is_better(one, best, figure)) best = one;
   }
   return best;
 }
 
+const char *short_name(const char *key) {
+  static const char *const prefixes[] = {"pools.", "workload.arrivals.", "workload.", "policies."};
+  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+    if (strncmp(key, prefixes[i], strlen(prefixes[i])) == 0) return key + strlen(prefixes[i]);
+  return key;
+}
+
+const char *place_words(const Cases *self, const Case *one, int but) {
+  Arena *arena = self->of->of->arena;
+  const char *words = "";
+  for (int i = 0; i < (int)self->n_axes; i++)
+    if (i != but)
+      words = arena_printf(arena, "%s%s%s %s", words, *words ? ", " : "",
+                           short_name(self->axes[i].name), one->values[i]);
+  return words;
+}
+
 const char *case_verdict(const Case *self) {
   if (self->n_done == 0) return "failed";
   if (self->n_slos == 0) return "-";
-  return keeps_all(self) ? "kept" : self->n_met ? "some missed" : "all missed";
+  return case_keeps_all(self) ? "kept" : self->n_met ? "some missed" : "all missed";
 }
 
 const char *margin_words(double margin, Arena *arena) {
@@ -313,7 +331,7 @@ int cases_load(Cases *self, const Subject *of) {
     if (self->has[ranks[i]]) self->ranked_by = ranks[i];
   for (size_t i = 0; i < self->n_cases; i++) {
     const Case *one = &self->cases[i];
-    self->n_met += keeps_all(one);
+    self->n_met += case_keeps_all(one);
     self->n_limited += one->n_slos > 0;
     self->n_failed += one->n_done < (int)one->n_runs;
   }

@@ -7,8 +7,8 @@
 
 typedef struct CaseFigure {
   const char *name, *statistic, *head, *unit;
+  const char *before, *after; // its value, in the sentence that answers; NULL: it is not there
   bool more_is_better;
-  bool told; // in the sentence that answers
 } CaseFigure;
 
 enum { CASE_FIGURES = 9, AXES_MOST = 6 };
@@ -51,8 +51,18 @@ typedef struct Cases {
 int cases_load(Cases *self, const Subject *of);
 /* The best in a figure, of those that keep all limits or of all; NULL: none has it. */
 const Case *cases_best(const Cases *self, int figure, bool only_met);
-/* "keeps all", "misses 1 of 2", "failed" */
+/* Whether all its runs ended by themselves and kept all limits. */
+bool case_keeps_all(const Case *self);
+/* A key without the words that all such have: prefill.count, rate. */
+const char *short_name(const char *key);
+/* "prefill.count 2, rate 60 /s": where a case is on its axes but for `but`; -1: on all. */
+const char *place_words(const Cases *self, const Case *one, int but);
+/* "kept", "some missed", "failed" */
 const char *case_verdict(const Case *self);
-/* A margin, "more than 100 times" where it says no more. */
+/* A margin, ">100x" where it says no more. */
 const char *margin_words(double margin, Arena *arena);
+
+/* Of a sweep over a rate: the largest at which each configuration keeps all limits; nothing of
+ * others. In loads.c. */
+void put_loads(const Cases *self);
 #endif

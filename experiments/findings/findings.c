@@ -31,7 +31,8 @@ int put_run(const Subject *self, int64_t run) {
                    "Limits", 40) ||
                  put_query(
                      &one,
-                     "SELECT name AS latency, "
+                     "SELECT iif(length(name) < 7, upper(substr(name, 1, length(name) - 2)), "
+                     "replace(substr(name, 1, length(name) - 2), '_', ' ')) AS latency, "
                      "max(value) FILTER (WHERE statistic = 'mean') AS \"mean [s]\", "
                      "max(value) FILTER (WHERE statistic = 'p50') AS \"p50 [s]\", "
                      "max(value) FILTER (WHERE statistic = 'p90') AS \"p90 [s]\", "

@@ -25,51 +25,32 @@ static void put_question(const Cases *self) {
   const char *limits = subject_limits(of);
   subject_section(of, "question", "The question");
   if (self->n_cases == 1)
-    page_element(page, "p", NULL, "What do users of %s feel, and what does it take?",
-                 subject_setup(of));
+    page_element(page, "p", NULL, "What do users feel, and what does it take?");
   else
-    page_element(page, "p", NULL, "Which of %zu configurations of %s serves best?", self->n_cases,
-                 subject_setup(of));
-  if (limits)
-    page_element(page, "p", NULL, "Limits to keep: %s.", limits);
-  else
-    page_element(page, "p", NULL, "No limits were set (slo), so nothing is good or bad enough.");
-  if (self->n_cases > 1) page_raw(page, "<p>What varies:</p>\n<ul>\n");
+    page_element(page, "p", NULL, "Which of %zu configurations serves best?", self->n_cases);
+  page_raw(page, "<ul>\n");
+  page_element(page, "li", NULL, "Served: %s", subject_setup(of));
+  page_element(page, "li", NULL, "Limits to keep: %s",
+               limits ? limits : "none, so nothing is good or bad enough");
   for (size_t i = 0; self->n_cases > 1 && i < self->n_axes; i++)
-    page_element(page, "li", NULL, "%s: %s", self->axes[i].name,
+    page_element(page, "li", NULL, "Varied: %s: %s", self->axes[i].name,
                  values_words(&self->axes[i], of->of->arena));
-  if (self->n_cases > 1) page_raw(page, "</ul>\n");
+  page_raw(page, "</ul>\n");
   page_section_end(page);
 }
 
 /* ---- The answer ---- */
 
-/* A key without the words that all such have: prefill.count, rate. */
-static const char *short_name(const char *key) {
-  static const char *const prefixes[] = {"pools.", "workload.arrivals.", "workload.", "policies."};
-  for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-    if (strncmp(key, prefixes[i], strlen(prefixes[i])) == 0) return key + strlen(prefixes[i]);
-  return key;
-}
-
-/* "prefill.count 2, rate 60 /s": where a case is on its axes. */
-static const char *place_words(const Cases *self, const Case *one) {
-  Arena *arena = self->of->of->arena;
-  const char *words = "";
-  for (size_t i = 0; i < self->n_axes; i++)
-    words = arena_printf(arena, "%s%s%s %s", words, i ? ", " : "", short_name(self->axes[i].name),
-                         one->values[i]);
-  return words;
-}
-
 /* "24.1 requests/s, TTFT p99 312 ms, …" */
 static const char *figure_words(const Cases *self, const Case *one) {
   Arena *arena = self->of->of->arena;
   const char *words = "";
-  for (int f = 0; f < CASE_FIGURES; f++)
-    if (case_figures[f].told && one->figures[f].n > 0)
-      words = arena_printf(arena, "%s%s%s %s", words, *words ? ", " : "", case_figures[f].head,
-                           shown(one->figures[f].mean, case_figures[f].unit, arena));
+  for (int f = 0; f < CASE_FIGURES; f++) {
+    const CaseFigure *figure = &case_figures[f];
+    if (figure->before && one->figures[f].n > 0)
+      words = arena_printf(arena, "%s%s%s%s%s", words, *words ? ", " : "", figure->before,
+                           shown(one->figures[f].mean, figure->unit, arena), figure->after);
+  }
   return words;
 }
 
@@ -89,7 +70,7 @@ static void put_best(const Cases *self) {
     page_row(page, NULL);
     page_cell(page, true, "%s", case_figures[f].head);
     page_cell(page, false, "%s", shown(best->figures[f].mean, case_figures[f].unit, arena));
-    page_cell(page, true, "%s", place_words(self, best));
+    page_cell(page, true, "%s", place_words(self, best, -1));
     page_cell(page, false, "%s", best->n_slos ? shown(best->margin, "%", arena) : "-");
     page_row_end(page);
   }
@@ -100,10 +81,14 @@ static void put_best(const Cases *self) {
 static void put_verdict(const Cases *self) {
   Page *page = &self->of->of->page;
   const Case *best = &self->cases[0];
-  const char *place = self->n_cases > 1 ? place_words(self, best) : self->of->name;
+  const char *place = self->n_cases > 1 ? place_words(self, best, -1) : "It";
   const char *figures = figure_words(self, best);
   if (self->n_limited == 0)
-    page_element(page, "p", "answer", "%s: %s.", place, figures);
+    page_element(page, "p", "answer", "%s%s: %s.",
+                 self->n_cases > 1
+                     ? arena_printf(page->arena, "Best in %s: ", case_figures[self->ranked_by].head)
+                     : "",
+                 self->n_cases > 1 ? place : "It gives", figures);
   else if (self->n_met == 0)
     page_element(page, "p", "answer", "%s all limits. %s comes closest: %s is missed by %s. %s.",
                  self->n_cases > 1 ? "None keeps" : "It does not keep", place,
@@ -124,6 +109,7 @@ static void put_answer(const Cases *self) {
   if (self->n_failed > 0)
     page_element(page, "p", "warn", "%zu could not be simulated, or never finished.",
                  self->n_failed);
+  put_loads(self);
   if (self->n_cases > 1) put_best(self);
   page_section_end(page);
 }
@@ -138,7 +124,7 @@ static const char *seed_words(const Cases *self, const Case *best) {
            "tells)";
   for (int f = 0; f < CASE_FIGURES; f++) {
     const double half_width = moments_half_width(&best->figures[f]), mean = best->figures[f].mean;
-    if (case_figures[f].told && half_width >= 0 && mean > 0)
+    if (case_figures[f].before && half_width >= 0 && mean > 0)
       words = arena_printf(arena, "%s; %s ±%s", words, case_figures[f].head,
                            shown(half_width / mean, "%", arena));
   }
@@ -154,7 +140,7 @@ static const char *second_words(const Cases *self) {
   const double either =
       hypot(moments_half_width(&best->figures[f]), moments_half_width(&second->figures[f]));
   const char *words =
-      arena_printf(arena, "%s: %s %s", place_words(self, second), case_figures[f].head,
+      arena_printf(arena, "%s: %s %s", place_words(self, second, -1), case_figures[f].head,
                    shown(second->figures[f].mean, case_figures[f].unit, arena));
   if (isnan(either)) return words;
   return arena_printf(arena, "%s, %s", words,

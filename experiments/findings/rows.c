@@ -45,7 +45,8 @@ const char *shown(double value, const char *unit, Arena *arena) {
   if (strcmp(unit, "s") == 0) return arena_printf(arena, "%s", format_duration(value, text));
   if (strcmp(unit, "%") == 0)
     return arena_printf(arena, fabs(value) < 0.1 ? "%.1f%%" : "%.0f%%", 100 * value);
-  if (*unit == '$') return arena_printf(arena, "$%s%s", digits(value, arena), unit + 1);
+  if (*unit == '$')
+    return arena_printf(arena, fabs(value) < 100 ? "$%.2f%s" : "$%.0f%s", value, unit + 1);
   if (strcmp(unit, "B") == 0 && fabs(value) >= 1e9)
     return arena_printf(arena, "%s GB", digits(value / 1e9, arena));
   return *unit ? arena_printf(arena, "%s %s", digits(value, arena), unit) : digits(value, arena);

@@ -1,5 +1,6 @@
 /* See subject.h: what was set, in words and whole, and how to do it again. */
 #include "experiments/base/version.h"
+#include "experiments/config/config.h"
 #include "experiments/findings/subject.h"
 #include "sim/base/text.h"
 #include <inttypes.h>
@@ -130,6 +131,33 @@ static int put_pools(const Subject *self) {
       "Pools", 12);
 }
 
+/* What a machine type costs now, of those in `perfmodel/machines`: a name, never a path. */
+static void put_price(const Subject *self, const char *machine) {
+  Telling *of = self->of;
+  Hardware type;
+  Diag unsaid;
+  diag_init(&unsaid);
+  const char *root = arena_printf(of->arena, "%s/perfmodel", config_data_root());
+  if (!strchr(machine, '/') &&
+      hardware_load(&type, machine, root, place_of_file(NULL), of->arena, &unsaid) == 0 &&
+      type.gpu_cost_per_hour > 0)
+    page_element(&of->page, "li", NULL, "Price of %s: $%.2f per GPU and hour%s%s%s%s", machine,
+                 type.gpu_cost_per_hour, type.price_source ? ", " : "",
+                 type.price_source ? type.price_source : "", type.price_date ? ", " : "",
+                 type.price_date ? type.price_date : "");
+  diag_done(&unsaid);
+}
+
+/* Unless the configuration has prices of its own. */
+static void put_prices(const Subject *self) {
+  if (*words_below(self, "prices") || *words_below(self, "provision.prices")) return;
+  CLEANUP_STATEMENT sqlite3_stmt *rows =
+      subject_ask(self, "SELECT DISTINCT machine FROM pool "
+                        "WHERE run_id IN (SELECT value FROM json_each(:runs)) ORDER BY 1 LIMIT 12");
+  while (rows && sqlite3_step(rows) == SQLITE_ROW)
+    put_price(self, row_text(rows, 0, self->of->arena));
+}
+
 static void put_keys(const Subject *self) {
   static const PageColumn columns[] = {{.head = "key", .is_text = true},
                                        {.head = "value", .is_text = true}};
@@ -169,6 +197,7 @@ int put_assumed(const Subject *self) {
     const char *words = words_below(self, parts[i].key);
     if (*words) page_element(page, "li", NULL, "%s: %s", parts[i].head, words);
   }
+  put_prices(self);
   page_element(page, "li", NULL,
                "What is not said here is as the program has it by default: tandem list options.");
   page_raw(page, "</ul>\n");
