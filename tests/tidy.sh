@@ -198,7 +198,7 @@ BEGIN {
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
   room("measured", "base page config report campaign")
-  room("plot", "base config results measured")
+  room("plot", "base config report results compare replay measured")
   room("findings", "base page config report results plot")
   room("commands",
        "base config fleet report results benchmark compare campaign replay timeline why sweep " \

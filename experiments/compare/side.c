@@ -184,6 +184,17 @@ int side_find(Side *self, const char *name, const char *const *where, Arena *are
   return 0;
 }
 
+const char *compare_find_runs(Results *results, const char *const *names, const char *const *where,
+                              Arena *arena, Diag *diag) {
+  const char *all = NULL;
+  for (size_t i = 0; i == 0 || (names && names[i]); i++) {
+    Side side = {.results = results};
+    if (side_find(&side, names ? names[i] : NULL, where, arena, diag)) return NULL;
+    all = all ? arena_printf(arena, "%.*s,%s", (int)strlen(all) - 1, all, side.ids + 1) : side.ids;
+  }
+  return all;
+}
+
 /* ---- Their configurations ---- */
 
 int side_load_params(Side *self, Arena *arena, Diag *diag) {

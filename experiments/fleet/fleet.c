@@ -118,7 +118,7 @@ void lots_print_machines(const Lot *lots, int n, FILE *out) {
     fprintf(out, "%s%.4g ", i ? ", " : "", whole ? whole_machines(shares) : shares);
     write_cell(lots[i].type->name, 0, out);
     fputs(whole ? " sold whole" : "", out);
-    if (lots[i].type->cost_per_hour == 0) continue;
+    if (lots[i].type->gpu_cost_per_hour == 0) continue;
     fputs(", ", out);
     hardware_print_price(lots[i].type, out);
   }
@@ -128,7 +128,7 @@ void lots_print_prices(const Lot *lots, int n, FILE *out) {
   const char *before = "";
   for (int i = 0; i < n; i++) {
     const Hardware *type = lots[i].type;
-    if (!is_first(lots, i) || type->cost_per_hour == 0) continue;
+    if (!is_first(lots, i) || type->gpu_cost_per_hour == 0) continue;
     fputs(before, out);
     write_cell(type->name, 0, out);
     putc(' ', out);

@@ -37,6 +37,15 @@ void gnuplot_set(Gnuplot *self, const char *name, const char *text) {
   fprintf(self->script, "\nEND\n%s = $text[1][2:*]\n", name);
 }
 
+void gnuplot_corner(Gnuplot *self, const char *corner, Arena *arena) {
+  int n = 0;
+  for (size_t length; *corner; corner += length + (corner[length] == '\n')) {
+    length = strcspn(corner, "\n");
+    gnuplot_set(self, arena_printf(arena, "corner%d", ++n), arena_copy(arena, corner, length));
+  }
+  fprintf(self->script, "n_corner = %d\n", n);
+}
+
 /* In the new process: gnuplot with the pipe as its input and the picture as its output. */
 static void run_gnuplot(int script, int picture, const char *data_root) {
   if (chdir(data_root) == 0 && dup2(script, STDIN_FILENO) >= 0 && dup2(picture, STDOUT_FILENO) >= 0)
@@ -80,7 +89,7 @@ int gnuplot_open(Gnuplot *self, const PlotPlace *place, const char *data_root, A
   return 0;
 }
 
-/* False when it has no end: gnuplot does not look at what writing gives. */
+/* Not when it has no end: gnuplot does not look at what writing gives. */
 static bool is_whole(Gnuplot *self) {
   char end[END_MAX + 1] = "";
   const char *wanted = format_of(self->place.path)->end;
@@ -93,18 +102,24 @@ static bool is_whole(Gnuplot *self) {
   return whole;
 }
 
-static bool copy_picture(Gnuplot *self, const char *title) {
+static int copy_picture(Gnuplot *self, const char *title, Diag *diag) {
   const PlotPlace *place = &self->place;
+  const Place at = place_of_file(place->path);
+  FILE *out = place->path ? self->picture.file : place->page;
   char bytes[BUFSIZ];
-  if (!is_whole(self)) return false;
+  if (!is_whole(self))
+    return diag_environment(diag, at, "cannot write it whole: is the disk full?");
   rewind(self->drawn);
+  errno = 0;
   if (format_of(place->path) == &svg)
-    svg_copy(self->drawn, title, place->path ? NULL : place->id, self->arena,
-             place->path ? self->picture.file : place->page);
+    svg_copy(self->drawn, title, place->path ? NULL : place->id, self->arena, out);
   else
     for (size_t got; (got = fread(bytes, 1, sizeof bytes, self->drawn)) > 0;)
-      fwrite(bytes, 1, got, self->picture.file);
-  return !ferror(self->drawn);
+      fwrite(bytes, 1, got, out);
+  if (ferror(self->drawn) || ferror(out))
+    return diag_environment(diag, at, "cannot write '%s': %s", place->path ? place->path : "it",
+                            strerror(errno));
+  return place->path ? output_commit(&self->picture, diag) : 0;
 }
 
 int gnuplot_draw(Gnuplot *self, const char *name, const char *title, Diag *diag) {
@@ -118,10 +133,8 @@ int gnuplot_draw(Gnuplot *self, const char *name, const char *title, Diag *diag)
     error = diag_environment(diag, at, "'gnuplot' was not found: install it");
   else if (status != 0)
     error = diag_environment(diag, at, "gnuplot could not draw it");
-  else if (!copy_picture(self, title))
-    error = diag_environment(diag, at, "cannot write it whole: is the disk full?");
-  else if (self->place.path)
-    error = output_commit(&self->picture, diag);
+  else
+    error = copy_picture(self, title, diag);
   close_picture(self);
   return error;
 }

@@ -23,6 +23,8 @@ int gnuplot_open(Gnuplot *self, const PlotPlace *place, const char *data_root, A
                  Diag *diag);
 /* Sets a variable to a text, with spaces for control characters. */
 void gnuplot_set(Gnuplot *self, const char *name, const char *text);
+/* What was run, a part of it in each line, for the corner. */
+void gnuplot_corner(Gnuplot *self, const char *corner, Arena *arena);
 /* Runs plots/NAME.gp below the data root and ends; what gnuplot cannot do it says on stderr. */
 int gnuplot_draw(Gnuplot *self, const char *name, const char *title, Diag *diag);
 #endif

@@ -56,7 +56,7 @@ static void write_panels(FILE *out, const Measured *measured, const Engines *eng
     }
     if (any) fprintf(out, "END\ntitle%d = '%s'\n", n_panels, titles[f]);
   }
-  fprintf(out, "panels = %d\n", n_panels);
+  fprintf(out, "n_panels = %d\n", n_panels);
 }
 
 int plot_measured(const Measured *measured, const PlotPlace *place, Arena *arena, Diag *diag) {
@@ -67,7 +67,7 @@ int plot_measured(const Measured *measured, const PlotPlace *place, Arena *arena
   if (gnuplot_open(&gnuplot, place, config_data_root(), arena, diag)) return -1;
   write_panels(gnuplot.script, measured, &engines);
   for (int e = 0; e < engines.n; e++)
-    gnuplot_set(&gnuplot, arena_printf(arena, "engine%d", e + 1), engines.names[e]);
-  fprintf(gnuplot.script, "engines = %d\n", engines.n);
+    gnuplot_set(&gnuplot, arena_printf(arena, "name%d", e + 1), engines.names[e]);
+  fprintf(gnuplot.script, "n_series = %d\n", engines.n);
   return gnuplot_draw(&gnuplot, "measured", "measured against predicted", diag);
 }

@@ -9,9 +9,11 @@
 #include "sim/base/diag.h"
 #include <stdbool.h>
 
-/* Where a figure goes: to a file of its own, or into a page. */
+/* Where a figure goes: to a file of its own, or into a page; of one of results also its rows, as
+ * CSV, which need no gnuplot. */
 typedef struct PlotPlace {
-  const char *path; // .png or .svg; NULL: a page
+  const char *path; // .png or .svg; NULL: a page, or `rows`
+  FILE *rows;
   FILE *page;
   const char *id; // a word that no other figure of the page has
 } PlotPlace;
@@ -23,13 +25,15 @@ typedef struct PlotChoice {
   const char *x, *y;          // of maps
   const char *const *runs;    // numbers, names or KEY=VALUE as in `compare`; NULL: all
   const char *const *where;   // KEY=VALUE that all of them have, or NULL
+  size_t memory;              // that a run may take that is simulated again; 0: any
 } PlotChoice;
 
 /* A fitted model: what was measured, the fit, how far it is off. With `profile` (NULL: none), it is
  * an error if the model was fitted to another. */
 int plot_fit(const char *model, const char *profile, const PlotPlace *place, Arena *arena,
              Diag *diag);
-/* The figure NAME of a database of results; without a choice (NULL) what it shows by itself. */
+/* The figure NAME of a database of results, or of one run of it over time, `runs[0]` or the newest,
+ * which is simulated again; without a choice (NULL) what it shows by itself. */
 int plot_query(const char *name, const char *database, const PlotChoice *choice,
                const PlotPlace *place, Arena *arena, Diag *diag);
 /* Whether plot_query has anything to draw. */

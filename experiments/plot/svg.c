@@ -8,6 +8,8 @@ typedef struct Copy {
   const char *title, *id;
   FILE *out;
   bool begun; // the tag <svg> was there
+  char *held; // a tag <g> in which nothing stands yet; NULL: none
+  Arena *arena;
   bool titled;
 } Copy;
 
@@ -71,6 +73,17 @@ static void put_opening(const Copy *self, const char *tag) {
   fputs("\">", self->out);
 }
 
+static void put_plain(const Copy *self, const char *tag) {
+  if (self->id)
+    put_tag(tag, self->id, self->out);
+  else
+    fputs(tag, self->out);
+}
+
+static bool is_blank(const char *text, const char *end) {
+  return text + strspn(text, " \t\n") >= end;
+}
+
 /* Text, and the tag that it ends with. */
 static void put_piece(Copy *self, char *text) {
   char *tag = strrchr(text, '<');
@@ -85,21 +98,25 @@ static void put_piece(Copy *self, char *text) {
   if (!self->begun && self->id) return;
   // What made it, and which version of that, is no part of a figure.
   if (tag && (strcmp(tag, "<desc>") == 0 || strcmp(tag, "</desc>") == 0)) return;
+  // gnuplot begins and ends many groups without anything in them.
+  const bool is_empty = self->held && tag && strcmp(tag, "</g>") == 0 && is_blank(text, tag);
+  if (self->held && !is_empty) put_plain(self, self->held);
+  self->held = NULL;
+  if (is_empty) return;
   if (is_title) {
     self->titled = true;
     svg_put_text(self->title, self->out);
   } else {
     fwrite(text, 1, tag ? (size_t)(tag - text) : strlen(text), self->out);
   }
-  if (!tag) return;
-  if (self->id)
-    put_tag(tag, self->id, self->out);
-  else
-    fputs(tag, self->out);
+  if (tag && strncmp(tag, "<g ", 3) == 0)
+    self->held = arena_copy(self->arena, tag, strlen(tag));
+  else if (tag)
+    put_plain(self, tag);
 }
 
 void svg_copy(FILE *drawn, const char *title, const char *id, Arena *arena, FILE *out) {
-  Copy copy = {.title = title, .id = id, .out = out};
+  Copy copy = {.title = title, .id = id, .out = out, .arena = arena};
   char *piece = NULL;
   size_t length = 0, capacity = 0;
   for (int c; (c = getc(drawn)) != EOF;) {

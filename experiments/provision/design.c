@@ -153,7 +153,12 @@ static int lot_of(DesignBinding *binding, const PoolConfig *pool, Arena *arena, 
   *ret_lot = lot_of_pool(pool);
   ret_lot->type = type;
   if (keys.power > 0) ret_lot->each.power_kw = keys.power / 1000;
-  if (keys.cost > 0) ret_lot->each.cost_per_hour = keys.cost;
+  if (keys.cost > 0) {
+    ret_lot->each.cost_per_hour = keys.cost;
+    type->gpu_cost_per_hour = keys.cost / ret_lot->each.gpus;
+    type->price_source = "'prices' of the study";
+    type->price_date = NULL;
+  }
   ret_lot->whole_power &= keys.power == 0;
   ret_lot->whole_cost &= keys.cost == 0;
   return 0;

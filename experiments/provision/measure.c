@@ -114,6 +114,7 @@ static void begin_outcome(const Measuring *self, const Design *design, DesignOut
   for (int64_t i = 0; i < n_all; i++)
     measurements[i] = (Measurement){.throughput_rps = NAN,
                                     .output_tokens_per_s = NAN,
+                                    .tokens_per_s = NAN,
                                     .extrapolated = NAN,
                                     .far = NAN,
                                     .perfmodel_error = NAN,
@@ -145,7 +146,7 @@ static int measure_all(Measuring *self) {
 
 static Answer answer_on(const DesignOutcome *outcome, int seed) {
   const Design *design = outcome->design;
-  Answer answer = {.tokens_per_s = NAN, .margin = NAN};
+  Answer answer = {.margin = NAN};
   for (int64_t i = 0; i < design->choices.n_points; i++) {
     const Measurement *one = outcome_measurement(outcome, seed, i);
     if (one->why_not || (answer.found && one->throughput_rps <= answer.rate)) continue;
@@ -153,7 +154,9 @@ static Answer answer_on(const DesignOutcome *outcome, int seed) {
     answer = (Answer){.found = true,
                       .choice = i,
                       .rate = one->throughput_rps,
-                      .tokens_per_s = one->output_tokens_per_s,
+                      .output_tokens_per_s = one->output_tokens_per_s,
+                      .tokens_per_s = one->tokens_per_s,
+                      .config_digest = one->config_digest,
                       .extrapolated = one->extrapolated,
                       .far = one->far,
                       .measured = one->measured,
@@ -225,7 +228,8 @@ static int take_moved(void *context, void *run) {
   *moved = outcome->answers[0];
   moved->found = !one.why_not;
   moved->rate = one.throughput_rps;
-  moved->tokens_per_s = one.output_tokens_per_s;
+  moved->output_tokens_per_s = one.output_tokens_per_s;
+  moved->tokens_per_s = one.tokens_per_s;
   outcome->n_moved_simulations++;
   outcome->moved_events += slot->run.events;
   return 0;

@@ -66,6 +66,28 @@ static void table_notes(const Provision *study, const DesignOutcome *outcome, FI
             name);
 }
 
+/* What all designs' machines cost. */
+static void table_prices(const Provision *study, FILE *out) {
+  Arena arena;
+  arena_init(&arena);
+  int n = 0, n_all = 0;
+  bool any = false;
+  for (int d = 0; d < study->n_designs; d++)
+    n_all += study->designs[d].n_lots;
+  Lot *lots = ARENA_ARRAY(&arena, Lot, n_all);
+  for (int d = 0; d < study->n_designs; d++)
+    for (int i = 0; i < study->designs[d].n_lots; i++) {
+      lots[n++] = study->designs[d].lots[i];
+      any |= lots[n - 1].type->gpu_cost_per_hour > 0;
+    }
+  if (any) {
+    fputs("prices       ", out);
+    lots_print_prices(lots, n, out);
+    fputs("; $/M: per million output tokens\n", out);
+  }
+  arena_done(&arena);
+}
+
 static void table_foot(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
   int64_t simulations = 0, stopped = 0, reused = 0, moved = 0;
   double events = 0, saved = 0, grid = 0;
@@ -85,6 +107,7 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
   if (best >= 0 && !study->offline) sure_print_limits(&outcomes[best], out);
   fprintf(out, "\nbest         %s%s\n", best < 0 ? "none" : study->designs[best].name,
           flips ? ", but not on every seed" : "");
+  table_prices(study, out);
   sure_print_times(study, outcomes, best, out);
   fprintf(out, "simulations  %" PRId64 " of ", simulations);
   if (study->offline)
@@ -118,13 +141,26 @@ static void json_slos(const void *of, FILE *out) {
   rows_end(&rows);
 }
 
+/* "2 prefill, 1 decode". */
+static void roles_text(const Answer *answer, char text[80]) {
+  const int64_t counts[] = {answer->n_prefill, answer->n_decode, answer->n_mixed};
+  size_t length = 0;
+  text[0] = '\0';
+  for (int role = 0; role < ROLES; role++)
+    if (counts[role] > 0)
+      length += (size_t)snprintf(&text[length], 80 - length, "%s%" PRId64 " %s", length ? ", " : "",
+                                 counts[role], role_name((Role)role));
+}
+
 static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *outcome, int seed) {
   const Answer *answer = &outcome->answers[seed];
   const Design *design = outcome->design;
   const Takes *takes = &answer->takes;
   const int of_choice = study->offline ? CELL_IN_JSON : CELL_NOWHERE;
+  const int for_programs = CELL_IN_CSV | CELL_IN_JSON;
   const double none = answer->found ? 0 : NAN; // numbers of no answer are not known
-  char cost[32], power[32], rate[32], at_least[40], range[80];
+  char roles[80], cost[32], power[32], rate[32], at_least[40], range[80];
+  roles_text(answer, roles);
   snprintf(at_least, sizeof at_least, "%s%9s", answer->open_ended ? ">=" : "",
            amount(answer->rate, rate));
   Cell cells[] = {
@@ -133,18 +169,28 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
       {CELL_OF_TEXT("design", design->name), .only = CELL_IN_TABLE | CELL_IN_CSV,
        COLUMN("design", -provision_name_width(study))},
       {CELL_OF_WHOLE("seed", study->seed + seed), .only = CELL_IN_CSV},
-      {CELL_OF_NUMBER("prefill", (double)answer->n_prefill + none), COLUMN("prefill", 7)},
-      {CELL_OF_NUMBER("decode", (double)answer->n_decode + none), COLUMN("decode", 6)},
-      {CELL_OF_NUMBER("mixed", (double)answer->n_mixed + none), COLUMN("mixed", 5)},
+      {CELL_OF_TEXT(NULL, roles), COLUMN("instances", -22)},
+      {CELL_OF_NUMBER("prefill", (double)answer->n_prefill + none), .only = for_programs},
+      {CELL_OF_NUMBER("decode", (double)answer->n_decode + none), .only = for_programs},
+      {CELL_OF_NUMBER("mixed", (double)answer->n_mixed + none), .only = for_programs},
+      {CELL_OF_NUMBER("instances", takes->instances + none), .only = for_programs},
+      {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
       {CELL_OF_NUMBER("machines", takes->machines + none), COLUMN("machines", 8), .show = "%.0f"},
-      {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 9),
+      {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),
        .shown = amount(takes->cost_per_hour, cost)},
-      {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 8),
+      {CELL_OF_NUMBER("cost_per_million_output_tokens",
+                      takes_cost_per_million(takes, answer->output_tokens_per_s) + none),
+       COLUMN("$/M", 6), .show = "%.3g"},
+      {CELL_OF_NUMBER("cost_per_million_tokens",
+                      takes_cost_per_million(takes, answer->tokens_per_s) + none),
+       .only = for_programs},
+      {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 7),
        .shown = amount(takes->power_kw, power)},
       {CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("requests/s", 11),
        .shown = at_least},
       {CELL_OF_TEXT(NULL, sure_range_text(study, outcome, range)), COLUMN("range", -12)},
-      {CELL_OF_NUMBER("output_tokens_per_s", answer->tokens_per_s), .only = of_choice},
+      {CELL_OF_NUMBER("output_tokens_per_s", answer->output_tokens_per_s + none),
+       .only = for_programs},
       {CELL_OF_TEXT("choice", study->offline ? design->fits[answer->choice].label : NULL),
        .only = of_choice},
       {CELL_OF_FLAG("open_ended", answer->open_ended), .only = CELL_IN_JSON},
@@ -180,7 +226,7 @@ static void print_table(const Provision *study, const DesignOutcome *outcomes, F
     if (outcomes[d].answers[0].found)
       put_answer(&rows, study, &outcomes[d], 0);
     else
-      fprintf(out, "%-*s none: %s\n", provision_name_width(study), study->designs[d].name,
+      fprintf(out, "%-*s  none: %s\n", provision_name_width(study), study->designs[d].name,
               outcomes[d].why_not);
   putc('\n', out);
   for (int d = 0; d < study->n_designs; d++) {

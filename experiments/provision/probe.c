@@ -7,6 +7,8 @@ const ProbeFigure probe_figures[PROBE_FIGURES] = {
     [FIGURE_COMPLETED] = {"run", "completed"},
     [FIGURE_THROUGHPUT] = {"run", "throughput_rps"},
     [FIGURE_TOKENS] = {"run", "output_tokens_per_s"},
+    [FIGURE_PROMPT_TOKENS] = {"run", "prompt_tokens"},
+    [FIGURE_OUTPUT_TOKENS] = {"run", "output_tokens"},
     [FIGURE_EXTRAPOLATED] = {"extrapolated", "time_share"},
     [FIGURE_FAR] = {"extrapolated", "far_time_share"},
     [FIGURE_ERROR] = {"extrapolated", "perfmodel_error"},
@@ -130,6 +132,13 @@ void probe_run_release(ProbeRun *self) {
   self->has_trial = false;
 }
 
+double probe_run_tokens_per_s(const ProbeRun *self) {
+  const double outputs = self->figures[FIGURE_OUTPUT_TOKENS];
+  return outputs > 0
+             ? self->figures[FIGURE_TOKENS] * (1 + self->figures[FIGURE_PROMPT_TOKENS] / outputs)
+             : 0;
+}
+
 const SloOutcome *probe_run_binding(const ProbeRun *self) {
   const SloOutcome *least = NULL;
   for (int i = 0; i < self->n_slos; i++)
@@ -152,6 +161,7 @@ static const char *explain(const ProbeRun *self, Arena *arena) {
 Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
   return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
                        .output_tokens_per_s = self->figures[FIGURE_TOKENS],
+                       .tokens_per_s = probe_run_tokens_per_s(self),
                        .extrapolated = self->figures[FIGURE_EXTRAPOLATED],
                        .far = self->figures[FIGURE_FAR],
                        .measured = self->measured,

@@ -12,6 +12,8 @@ enum {
   FIGURE_COMPLETED,
   FIGURE_THROUGHPUT,
   FIGURE_TOKENS,
+  FIGURE_PROMPT_TOKENS,
+  FIGURE_OUTPUT_TOKENS,
   FIGURE_EXTRAPOLATED, // share of the time
   FIGURE_FAR,
   FIGURE_ERROR, // of the performance models
@@ -53,6 +55,8 @@ void probe_run_simulate(void *self);
 void probe_run_take(ProbeRun *self, Arena *arena);
 /* Lets go of the trial. */
 void probe_run_release(ProbeRun *self);
+/* Of prompts and outputs together. */
+double probe_run_tokens_per_s(const ProbeRun *self);
 /* The limit with the least margin; NULL when there are none. */
 const SloOutcome *probe_run_binding(const ProbeRun *self);
 

@@ -90,7 +90,7 @@ typedef struct Design {
   int n_settings;
   CountRange counts[COUNTS_MAX]; // [n_counts], as in the file
   int n_counts;
-  Lot *lots; // [n_lots] of its pools; of an offline study none
+  Lot *lots; // [n_lots] of its pools; of an offline study those of a choice
   int n_lots;
   Takes each[COUNTS_MAX]; // of one instance of the searched pools, by its GPUs
   Fleet fixed;            // the other pools alone
@@ -123,9 +123,11 @@ typedef struct Answer {
   bool found;      // false: no counts meet the limits
   bool open_ended; // the highest rate that was allowed still meets them
   int64_t counts[COUNTS_MAX];
-  int64_t choice;         // of an offline study; else 0
-  double rate;            // held, requests/s; NAN: that of a trace, which nobody stated
-  double tokens_per_s;    // of output, measured by an offline study; else NAN
+  int64_t choice; // of an offline study; else 0
+  double rate;    // held, requests/s; NAN: that of a trace, which nobody stated
+  double output_tokens_per_s;
+  double tokens_per_s;    // of prompts and outputs
+  uint64_t config_digest; // of its run
   double extrapolated;    // share of the time of iterations beyond what was measured
   double far;             // of that, beyond twice
   bool measured;          // all of its performance models are; false: one is a roofline
@@ -143,11 +145,11 @@ typedef struct Answer {
 
 /* What one choice gave on one seed. */
 typedef struct Measurement {
-  double throughput_rps, output_tokens_per_s; // NAN: it was not simulated
-  const char *why_not;                        // one line; NULL: it may be the answer
-  uint64_t config_digest;                     // of its run; 0: there is none
-  double extrapolated, far, perfmodel_error;  // as in Answer; NAN: it was not simulated
-  bool measured;                              // as in Answer
+  double throughput_rps, output_tokens_per_s, tokens_per_s; // NAN: it was not simulated
+  const char *why_not;                                      // one line; NULL: it may be the answer
+  uint64_t config_digest;                                   // of its run; 0: there is none
+  double extrapolated, far, perfmodel_error; // as in Answer; NAN: it was not simulated
+  bool measured;                             // as in Answer
 } Measurement;
 
 /* What is known of one design. */

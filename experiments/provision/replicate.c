@@ -136,7 +136,9 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                    .rate = rate > 0              ? rate
                            : self->base_rate > 0 ? self->base_rate
                                                  : NAN,
-                   .tokens_per_s = NAN,
+                   .output_tokens_per_s = run->figures[FIGURE_TOKENS],
+                   .tokens_per_s = probe_run_tokens_per_s(run),
+                   .config_digest = run->trial.config_digest,
                    .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
                    .far = run->figures[FIGURE_FAR],
                    .measured = run->measured,

@@ -273,14 +273,14 @@ static void table_pools(const Report *self, FILE *out) {
   int width = (int)strlen("pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++)
     width = wider(width, self->pools[i].pool->name);
-  fprintf(out, "\n%-*s  role     machine          count   used       kWh   iterations\n", width,
-          "pool");
+  fprintf(out, "\n%-*s  role     machine         instances  GPUs   used       kWh   iterations\n",
+          width, "pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
     const PoolReport *report = &self->pools[i];
     char energy[32], iterations[32];
-    fprintf(out, "%-*s  %-7s  %-15s %6" PRIu32 " %5.1f%% %9s %12s\n", width, report->pool->name,
-            role_name(report->pool->role), report->pool->machine, pool_machines(report->pool),
-            100 * report->figures.utilization,
+    fprintf(out, "%-*s  %-7s  %-15s %9.0f %5.0f %5.1f%% %9s %12s\n", width, report->pool->name,
+            role_name(report->pool->role), report->pool->machine, report->figures.instances,
+            report->figures.gpus, 100 * report->figures.utilization,
             known(report->figures.energy_kwh, "%.4g", "-", energy),
             format_count(report->machines.iterations, iterations));
   }

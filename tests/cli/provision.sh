@@ -72,7 +72,7 @@ mv out early.csv
 expect 0 "$tandem" provision a.yaml --format csv --full-runs
 cmp -s out early.csv || fail 'ending runs early changes an answer'
 [ "$(wc -l <out)" -eq 5 ] || fail 'not a line for each design and seed'
-grep -q '^design,seed,prefill,decode,mixed,machines,cost_per_hour,power_kw,rate_rps,' out ||
+grep -q '^design,seed,prefill,decode,mixed,instances,gpus,machines,cost_per_hour,' out ||
   fail 'another header'
 if python3 -c '' 2>/dev/null; then
   python3 -c '
@@ -89,7 +89,11 @@ for design in study["designs"]:
     assert design["low"] == min(values) and design["high"] == max(values)
     assert design["simulations"] < 0.6 * design["grid"] and design["stopped"] > 0
     for a in answers:
-        assert a["machines"] == a["prefill"] + a["decode"] + a["mixed"]
+        assert a["instances"] == a["machines"] == a["prefill"] + a["decode"] + a["mixed"]
+        assert a["gpus"] == 8 * a["machines"]
+        million = a["cost_per_hour"] / 3600 / a["output_tokens_per_s"] * 1e6
+        assert abs(a["cost_per_million_output_tokens"] / million - 1) < 1e-6
+        assert a["cost_per_million_tokens"] < million / 3
         assert a["cost_per_hour"] == 38 * a["machines"] and a["rate_rps"] == 8
         assert len(a["slo"]) == 9 and all(s["value"] < s["limit"] for s in a["slo"])
         assert abs(a["margin"] - min(s["margin"] for s in a["slo"])) < 1e-9
@@ -135,6 +139,27 @@ done
 grep -q '^split .* ttft.p90 ' tie-first || fail 'not the first limit binds'
 cmp -s tie-first tie-again || fail 'the database changes which limit binds'
 
+# Halves of machines that are sold whole: an answer has as many as fit on those that are paid for.
+study 'objective: cost' "$split" | sed 's/dgx-h100/dgx-h100, tensor_parallel_size: 4/' >half.yaml
+expect 0 "$tandem" provision half.yaml --format csv --output half.db
+IFS=, read -r _ _ prefill decode _ instances gpus machines cost _ <<END
+$(grep '^split,3,' out)
+END
+[ "$instances" -eq $((prefill + decode)) ] && [ "$gpus" -eq $((4 * instances)) ] &&
+  [ "$machines" -eq $(((instances + 1) / 2)) ] && [ "$cost" -eq $((38 * machines)) ] ||
+  fail "$instances instances on $gpus GPUs of $machines machines cost $cost"
+expect 0 "$tandem" provision half.yaml --format csv --set sold=gpu --set provision.objective=gpus
+grep -q "^split,3,.*,$((19 * instances))," out || fail "not paid for by the GPU"
+expect 0 "$tandem" provision half.yaml
+prints 'prices       dgx-h100 4.75 $/h a GPU (Splitwise Table I, 2023-11)'
+expect 0 "$tandem" query half.db answers --format csv
+grep -q ",$instances,$gpus,$machines,$cost\.0," out || fail 'the query has another answer'
+expect 0 "$tandem" query half.db --format csv \
+  --sql 'SELECT count(*) FROM answer JOIN run USING (config_digest)'
+grep -qx 1 out || fail 'the answer does not name its run'
+expect 0 "$tandem" query half.db
+prints "$prefill prefill dgx-h100 TP4 + $decode decode dgx-h100 TP4"
+
 # Killed at any moment, it goes on where it stopped.
 for after in 0.02 0.05 0.1; do
   "$tandem" provision a.yaml --output killed.db >/dev/null 2>&1 &
@@ -158,9 +183,9 @@ study 'objective: throughput' 'constraint: {power: 440 kW}' 'tolerance: 1 /s' \
   '  hh: {pools.prefill.count: 1..9, pools.decode.count: 1..9}' >b.yaml
 expect 0 "$tandem" provision b.yaml --format csv
 grep -q '^ha,3,6,7,0,13,' out || fail '6 + 7 machines are not what 440 kW leave'
-grep -Eq '^hh,3,([1-9]),([1-9]),0,10,380,440,' out || fail 'not ten machines'
+grep -Eq '^hh,3,([1-9]),([1-9]),0,10,80,10,380,[0-9.]+,[0-9.]+,440,' out || fail 'not ten machines'
 expect 0 "$tandem" provision b.yaml --format csv --set 'provision.rates={from: 1 /s, to: 2 /s}'
-grep -q ',2,slowdown' out || fail 'the highest rate is not 2'
+grep -Eq ',2,[0-9.]+,slowdown' out || fail 'the highest rate is not 2'
 
 # Limits of one's own.
 expect 0 "$tandem" provision a.yaml --format json --set provision.seeds=1 \

@@ -284,6 +284,48 @@ Test(provision, prices_decide_what_a_budget_leaves) {
   cr_expect_float_eq(answer->takes.power_kw, 2 * 44 + 2 * 10.2, 1e-9);
 }
 
+/* Halves of a DGX, which is sold whole: three of them fill two machines, four no more. */
+Test(provision, a_budget_buys_whole_machines_and_all_that_fit_on_them) {
+  static const char *const pools[] = {"pools.prefill.tensor_parallel_size=4",
+                                      "pools.decode.tensor_parallel_size=4", NULL};
+  static const struct {
+    const char *constraint, *sold;
+    double instances, gpus, machines, cost; // 0: nothing fits
+  } cases[] = {
+      {"{cost: 75 $/h}", NULL, 2, 8, 1, 38},        {"{cost: 76 $/h}", NULL, 4, 16, 2, 76},
+      {"{cost: 75 $/h}", "sold=gpu", 3, 12, 2, 57}, {"{machines: 2}", "sold=gpu", 4, 16, 2, 76},
+      {"{gpus: 12}", NULL, 3, 12, 2, 76},           {"{instances: 5}", NULL, 5, 20, 3, 114},
+      {"{power: 25 kW}", NULL, 4, 16, 2, 76},       {"{cost: 37 $/h}", NULL, 0, 0, 0, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    write_study("{ttft.p50: 100 s}",
+                arena_printf(&arena,
+                             "{objective: throughput, constraint: %s, tolerance: 1 /s,"
+                             " rates: {from: 1 /s, to: 2 /s},"
+                             " designs: {a: {pools.decode.count: 1..9}}}",
+                             cases[i].constraint));
+    const char *const assignments[] = {pools[0], pools[1], cases[i].sold, NULL};
+    const ConfigChanges changes = {.assignments = assignments, .seed = -1, .tie_seed = -1};
+    Provision study;
+    TrialBase base;
+    DesignOutcome *outcomes;
+    const ProvisionOptions options = {.jobs = 1};
+    cr_assert_eq(provision_load(&study, &base, path, &changes, &arena, &diag), 0);
+    cr_assert_eq(provision_run(&study, &options, &outcomes, &arena, &diag), 0);
+    const Answer *answer = &outcomes[0].answers[0];
+    trial_base_done(&base);
+    cr_assert_eq(answer->found, cases[i].cost > 0, "case %zu", i);
+    if (!answer->found) continue;
+    cr_expect_eq(answer->takes.instances, cases[i].instances, "case %zu", i);
+    cr_expect_eq(answer->takes.gpus, cases[i].gpus, "case %zu", i);
+    cr_expect_eq(answer->takes.machines, cases[i].machines, "case %zu", i);
+    cr_expect_float_eq(answer->takes.cost_per_hour, cases[i].cost, 1e-9, "case %zu", i);
+    cr_expect_neq(answer->config_digest, 0);
+    // Prompts of this workload are longer than its outputs.
+    cr_expect_gt(answer->tokens_per_s, 2 * answer->output_tokens_per_s);
+  }
+}
+
 /* ---- With times moved by what their model may be off ---- */
 
 /* The first limit of `all` machines at a rate that the file states. */

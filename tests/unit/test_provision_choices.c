@@ -214,7 +214,7 @@ Test(provision_choices, the_answer_is_the_best_run_of_all) {
   cr_expect_eq(outcome->n_grid, 20);
   cr_assert(outcome->answers[0].found);
   cr_expect_eq(outcome->answers[0].rate, best);
-  cr_expect_eq(outcome->answers[0].tokens_per_s, best_tokens);
+  cr_expect_eq(outcome->answers[0].output_tokens_per_s, best_tokens);
   int64_t n_ranked = 0;
   const int64_t *order = outcome_rank(outcome, 0, &n_ranked, &arena);
   cr_expect_eq(n_ranked, n_fit);

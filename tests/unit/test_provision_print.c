@@ -54,7 +54,8 @@ static Answer split[] = {
      .open_ended = true,
      .counts = {3, 12},
      .rate = 70.5,
-     .tokens_per_s = NAN,
+     .output_tokens_per_s = 1000,
+     .tokens_per_s = 4000,
      .extrapolated = 0.0125,
      .far = 0.001,
      .measured = true,
@@ -70,6 +71,7 @@ static Answer split[] = {
     {.found = true,
      .counts = {30, 2},
      .rate = 100,
+     .output_tokens_per_s = NAN,
      .tokens_per_s = NAN,
      .extrapolated = 0.03,
      .far = 0.002,
@@ -127,11 +129,11 @@ Test(provision_print, a_search_for_people) {
   expect_printed(OUTPUT_TABLE,
                  "study.yaml: the largest rate, to 0.25 requests/s, within 1200 $/h; 2 seeds\n"
                  "\n"
-                 "design   prefill decode mixed machines       $/h       kW  requests/s  range     "
-                 "    binds              margin\n"
-                 "split          3     12     0       15    570.25        - >=     70.5  70.5..100 "
-                 "    goodput              9.7%\n"
-                 "a, whole none: no counts of it fit\n"
+                 "design    instances               GPUs machines      $/h    $/M      kW  "
+                 "requests/s  range         binds              margin\n"
+                 "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
+                 "70.5  70.5..100     goodput              9.7%\n"
+                 "a, whole  none: no counts of it fit\n"
                  "\n"
                  "split: mean 85.25 +- 1.9e+02 requests/s (95%); its answer holds on 1 of 2 seeds; "
                  "it flips with the seed: 2 different clusters\n"
@@ -166,11 +168,11 @@ Test(provision_print, the_least_that_holds_a_rate) {
       OUTPUT_TABLE,
       "study.yaml: the fewest machines that hold 8 requests/s; 2 seeds\n"
       "\n"
-      "design   prefill decode mixed machines       $/h       kW  requests/s  range         binds  "
-      "            margin\n"
-      "split          3     12     0       15    570.25        -        70.5  70.5..100     "
-      "goodput              9.7%\n"
-      "a, whole none: no counts of it fit\n"
+      "design    instances               GPUs machines      $/h    $/M      kW  requests/s  range  "
+      "       binds              margin\n"
+      "split     3 prefill, 12 decode     120       15   570.25    158       -        70.5  "
+      "70.5..100     goodput              9.7%\n"
+      "a, whole  none: no counts of it fit\n"
       "\n"
       "split: mean 85.25 +- 1.9e+02 machines (95%); its answer holds on 1 of 2 seeds\n"
       "a trace is the same on every seed: only what draws at random else can differ\n"
@@ -192,27 +194,28 @@ Test(provision_print, the_least_that_holds_a_rate) {
       OUTPUT_TABLE,
       "study.yaml: the fewest machines that hold the trace's requests/s; 1 seed\n"
       "\n"
-      "design   prefill decode mixed machines       $/h       kW  requests/s  range         "
-      "binds              margin\n"
-      "split    none: nor here\n"
-      "a, whole none: no counts of it fit\n"
+      "design    instances               GPUs machines      $/h    $/M      kW  requests/s  range  "
+      "       binds              margin\n"
+      "split     none: nor here\n"
+      "a, whole  none: no counts of it fit\n"
       "\n"
       "\n"
       "best         none\n"
-      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
-      "saved)\n");
+      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events saved)\n");
 }
 
 Test(provision_print, a_search_for_programs) {
   a_search();
   expect_printed(
       OUTPUT_CSV,
-      "design,seed,prefill,decode,mixed,machines,cost_per_hour,power_kw,rate_rps,binds,margin,"
+      "design,seed,prefill,decode,mixed,instances,gpus,machines,cost_per_hour,cost_per_million_"
+      "output_tokens,cost_per_million_tokens,power_kw,rate_rps,output_tokens_per_s,binds,margin,"
       "extrapolated,extrapolated_far,measured,perfmodel_error,low_model,high_model\n"
-      "split,7,3,12,0,15,570.25,,70.5,goodput,0.0974,0.0125,0.001,1,0.04,,\n"
-      "split,8,30,2,1,33,1200,44.8,100,,,0.03,0.002,1,0.05,,\n"
-      "\"a, whole\",7,,,,,,,,,,,,,,,\n"
-      "\"a, whole\",8,,,,,,,,,,,,,,,\n");
+      "split,7,3,12,0,15,120,15,570.25,158.402778,39.6006944,,70.5,1000,goodput,0.0974,0.0125,0."
+      "001,1,0.04,,\n"
+      "split,8,30,2,1,33,264,33,1200,,,44.8,100,,,,0.03,0.002,1,0.05,,\n"
+      "\"a, whole\",7,,,,,,,,,,,,,,,,,,,,\n"
+      "\"a, whole\",8,,,,,,,,,,,,,,,,,,,,\n");
   expect_printed(
       OUTPUT_JSON,
       "\"study\": \"study.yaml\",\n"
@@ -229,18 +232,21 @@ Test(provision_print, a_search_for_programs) {
       "\"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 3, \"decode\": 12, \"mixed\": 0, "
-      "\"machines\": 15, \"cost_per_hour\": 570.25, \"power_kw\": null, \"rate_rps\": 70.5, "
-      "\"open_ended\": true, \"binds\": \"goodput\", \"margin\": 0.0974, \"next_fails\": "
-      "\"tbt.p90\", \"extrapolated\": 0.0125, \"extrapolated_far\": 0.001, \"measured\": true, "
+      "\"instances\": 15, \"gpus\": 120, \"machines\": 15, \"cost_per_hour\": 570.25, "
+      "\"cost_per_million_output_tokens\": 158.402778, \"cost_per_million_tokens\": 39.6006944, "
+      "\"power_kw\": null, \"rate_rps\": 70.5, \"output_tokens_per_s\": 1000, \"open_ended\": "
+      "true, \"binds\": \"goodput\", \"margin\": 0.0974, \"next_fails\": \"tbt.p90\", "
+      "\"extrapolated\": 0.0125, \"extrapolated_far\": 0.001, \"measured\": true, "
       "\"perfmodel_error\": 0.04, \"slo\": [{\"name\": \"ttft.p99\", \"unit\": \"s\", \"value\": "
       "1.5, \"limit\": 2, \"margin\": 0.25, \"low_margin\": null, \"high_margin\": null}, "
       "{\"name\": \"goodput\", \"unit\": \"\", \"value\": 0.98765, \"limit\": 0.9, \"margin\": "
       "0.0974, \"low_margin\": null, \"high_margin\": null}]},\n"
       "       {\"seed\": 8, \"found\": true, \"prefill\": 30, \"decode\": 2, \"mixed\": 1, "
-      "\"machines\": 33, \"cost_per_hour\": 1200, \"power_kw\": 44.8, \"rate_rps\": 100, "
-      "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
-      "\"extrapolated\": 0.03, \"extrapolated_far\": 0.002, \"measured\": true, "
-      "\"perfmodel_error\": 0.05, \"slo\": []}]},\n"
+      "\"instances\": 33, \"gpus\": 264, \"machines\": 33, \"cost_per_hour\": 1200, "
+      "\"cost_per_million_output_tokens\": null, \"cost_per_million_tokens\": null, \"power_kw\": "
+      "44.8, \"rate_rps\": 100, \"output_tokens_per_s\": null, \"open_ended\": false, \"binds\": "
+      "null, \"margin\": null, \"next_fails\": null, \"extrapolated\": 0.03, \"extrapolated_far\": "
+      "0.002, \"measured\": true, \"perfmodel_error\": 0.05, \"slo\": []}]},\n"
       "    {\"design\": \"a, whole\", \"low\": null, \"high\": null, \"mean\": null, "
       "\"half_width\": null, \"low_model\": null, \"high_model\": null, \"distinct\": 1, "
       "\"holds\": 0, \"monotone\": true, \"why_not\": \"no counts of it fit\", \"simulations\": 2, "
@@ -279,12 +285,12 @@ Test(provision_print, a_search_and_how_sure_it_is) {
   expect_printed(OUTPUT_TABLE,
                  "study.yaml: the fewest machines that hold 8 requests/s; 1 seed\n"
                  "\n"
-                 "design   prefill decode mixed machines       $/h       kW  requests/s  range     "
-                 "    binds              margin\n"
-                 "split          3     12     0       15    570.25        - >=     70.5  14..17    "
-                 "    goodput              9.7%\n"
-                 "a, whole      30      2     1       33      1200     44.8         100  >=16      "
-                 "    -                       -\n"
+                 "design    instances               GPUs machines      $/h    $/M      kW  "
+                 "requests/s  range         binds              margin\n"
+                 "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
+                 "70.5  14..17        goodput              9.7%\n"
+                 "a, whole  30 prefill, 2 decode, 1 mixed   264       33     1200      -    44.8   "
+                 "      100  >=16          -                       -\n"
                  "\n"
                  "split: 14 to 17 machines; 15 most likely (times 4.0% off either way)\n"
                  "split: one step further tbt.p90 is missed\n"
@@ -345,7 +351,8 @@ static Design chosen[] = {
 static Answer best[] = {{.found = true,
                          .choice = 2,
                          .rate = 4,
-                         .tokens_per_s = 900,
+                         .output_tokens_per_s = 900,
+                         .tokens_per_s = 3600,
                          .extrapolated = 0.125,
                          .measured = true,
                          .perfmodel_error = NAN,
@@ -355,7 +362,8 @@ static Answer best[] = {{.found = true,
                         {.found = true,
                          .choice = 3,
                          .rate = 5.5,
-                         .tokens_per_s = 1000,
+                         .output_tokens_per_s = 1000,
+                         .tokens_per_s = 2000,
                          .perfmodel_error = NAN,
                          .takes = {4, 32, 4, 40, 16},
                          .n_mixed = 4,
@@ -383,6 +391,7 @@ static const Measurement measured[] = {
 };
 static const Answer only[] = {{.found = true,
                                .rate = 0.5,
+                               .output_tokens_per_s = 50,
                                .tokens_per_s = 50,
                                .perfmodel_error = NAN,
                                .takes = {1, 8, 1, 2, 3},
@@ -434,9 +443,10 @@ Test(provision_print, an_offline_study_for_people) {
       OUTPUT_TABLE,
       "study.yaml: the largest throughput of requests that are all there at once; 2 seeds\n"
       "\n"
-      "design  requests/s  tokens/s machines     $/h      kW  choice\n"
-      "offline          4       900        2      20       -  max_num_seqs=2048 parallelism=TP8\n"
-      "b              0.5        50        1       2       3  -\n"
+      "design  requests/s  tokens/s  GPUs machines     $/h    $/M      kW  choice\n"
+      "offline          4       900    16        2      20  6.173       -  max_num_seqs=2048 "
+      "parallelism=TP8\n"
+      "b              0.5        50     8        1       2  11.11       3  -\n"
       "\n"
       "offline: 4..5.5 requests/s over the seeds, mean 4.75 +- 9.5 (95%); it flips with the seed: "
       "2 different choices\n"
@@ -469,8 +479,9 @@ Test(provision_print, an_offline_study_for_people) {
       OUTPUT_TABLE,
       "study.yaml: the largest throughput of requests that are all there at once; 1 seed\n"
       "\n"
-      "design  requests/s  tokens/s machines     $/h      kW  choice\n"
-      "offline          4       900        2      20       -  max_num_seqs=2048 parallelism=TP8\n"
+      "design  requests/s  tokens/s  GPUs machines     $/h    $/M      kW  choice\n"
+      "offline          4       900    16        2      20  6.173       -  max_num_seqs=2048 "
+      "parallelism=TP8\n"
       "b       none: nobody could\n"
       "\n"
       "offline: 2 of 4 choices\n"
@@ -496,21 +507,19 @@ Test(provision_print, an_offline_study_as_csv) {
   an_offline_study();
   expect_printed(
       OUTPUT_CSV,
-      "design,seed,rank,choice,throughput_rps,output_tokens_per_s,machines,cost_per_hour,pow"
-      "er_kw,why_not,extrapolated\n"
-      "offline,7,2,max_num_seqs=512 parallelism=TP8,2,450,2,20,8,,0\n"
-      "offline,7,,max_num_seqs=512 parallelism=TP4PP2,,,,,,the weights do not fit: 1 of 2 "
-      "GB,\n"
-      "offline,7,1,max_num_seqs=2048 parallelism=TP8,4,900,2,20,,,0.125\n"
-      "offline,7,,max_num_seqs=2048 parallelism=TP4PP2,1,300,4,40,16,3 of 9 requests are "
-      "rejected or never finish,1\n"
-      "offline,8,3,max_num_seqs=512 parallelism=TP8,3,460,2,20,8,,0\n"
-      "offline,8,,max_num_seqs=512 parallelism=TP4PP2,,,,,,the weights do not fit: 1 of 2 "
-      "GB,\n"
-      "offline,8,2,max_num_seqs=2048 parallelism=TP8,4.12345679,901,2,20,,,0\n"
-      "offline,8,1,max_num_seqs=2048 parallelism=TP4PP2,5.5,1000,4,40,16,,0\n"
-      "b,7,1,,0.5,50,1,2,3,,0\n"
-      "b,8,,,,,1,2,3,it failed,\n");
+      "design,seed,rank,choice,throughput_rps,output_tokens_per_s,instances,gpus,machines,cost_per_"
+      "hour,cost_per_million_output_tokens,power_kw,why_not,extrapolated\n"
+      "offline,7,2,max_num_seqs=512 parallelism=TP8,2,450,2,16,2,20,12.345679,8,,0\n"
+      "offline,7,,max_num_seqs=512 parallelism=TP4PP2,,,,,,,,,the weights do not fit: 1 of 2 GB,\n"
+      "offline,7,1,max_num_seqs=2048 parallelism=TP8,4,900,2,16,2,20,6.17283951,,,0.125\n"
+      "offline,7,,max_num_seqs=2048 parallelism=TP4PP2,1,300,4,32,4,40,37.037037,16,3 of 9 "
+      "requests are rejected or never finish,1\n"
+      "offline,8,3,max_num_seqs=512 parallelism=TP8,3,460,2,16,2,20,12.0772947,8,,0\n"
+      "offline,8,,max_num_seqs=512 parallelism=TP4PP2,,,,,,,,,the weights do not fit: 1 of 2 GB,\n"
+      "offline,8,2,max_num_seqs=2048 parallelism=TP8,4.12345679,901,2,16,2,20,6.16598841,,,0\n"
+      "offline,8,1,max_num_seqs=2048 parallelism=TP4PP2,5.5,1000,4,32,4,40,11.1111111,16,,0\n"
+      "b,7,1,,0.5,50,1,8,1,2,11.1111111,3,,0\n"
+      "b,8,,,,,1,8,1,2,,3,it failed,\n");
 }
 
 Test(provision_print, an_offline_study_as_json) {
@@ -531,41 +540,47 @@ Test(provision_print, an_offline_study_as_json) {
       "\"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 2, "
-      "\"machines\": 2, \"cost_per_hour\": 20, \"power_kw\": null, \"rate_rps\": 4, "
-      "\"output_tokens_per_s\": 900, \"choice\": \"max_num_seqs=2048 parallelism=TP8\", "
-      "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
-      "\"extrapolated\": 0.125, \"extrapolated_far\": 0, \"measured\": true, \"perfmodel_error\": "
-      "null, \"slo\": []}],\n"
+      "\"instances\": 2, \"gpus\": 16, \"machines\": 2, \"cost_per_hour\": 20, "
+      "\"cost_per_million_output_tokens\": 6.17283951, \"cost_per_million_tokens\": 1.54320988, "
+      "\"power_kw\": null, \"rate_rps\": 4, \"output_tokens_per_s\": 900, \"choice\": "
+      "\"max_num_seqs=2048 parallelism=TP8\", \"open_ended\": false, \"binds\": null, \"margin\": "
+      "null, \"next_fails\": null, \"extrapolated\": 0.125, \"extrapolated_far\": 0, \"measured\": "
+      "true, \"perfmodel_error\": null, \"slo\": []}],\n"
       "     \"choices\": [\n"
       "       {\"seed\": 7, \"rank\": 2, \"choice\": \"max_num_seqs=512 parallelism=TP8\", "
       "\"values\": {\"policies.batcher.max_num_seqs\": \"512\", \"parallelism\": \"TP8\"}, "
-      "\"throughput_rps\": 2, \"output_tokens_per_s\": 450, \"why_not\": null, \"extrapolated\": "
-      "0},\n"
+      "\"throughput_rps\": 2, \"output_tokens_per_s\": 450, \"cost_per_million_output_tokens\": "
+      "12.345679, \"why_not\": null, \"extrapolated\": 0},\n"
       "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=512 parallelism=TP4PP2\", "
       "\"values\": {\"policies.batcher.max_num_seqs\": \"512\", \"parallelism\": \"TP4PP2\"}, "
-      "\"throughput_rps\": null, \"output_tokens_per_s\": null, \"why_not\": \"the weights do not "
-      "fit: 1 of 2 GB\", \"extrapolated\": null},\n"
+      "\"throughput_rps\": null, \"output_tokens_per_s\": null, "
+      "\"cost_per_million_output_tokens\": null, \"why_not\": \"the weights do not fit: 1 of 2 "
+      "GB\", \"extrapolated\": null},\n"
       "       {\"seed\": 7, \"rank\": 1, \"choice\": \"max_num_seqs=2048 parallelism=TP8\", "
       "\"values\": {\"policies.batcher.max_num_seqs\": \"2048\", \"parallelism\": \"TP8\"}, "
-      "\"throughput_rps\": 4, \"output_tokens_per_s\": 900, \"why_not\": null, \"extrapolated\": "
-      "0.125},\n"
+      "\"throughput_rps\": 4, \"output_tokens_per_s\": 900, \"cost_per_million_output_tokens\": "
+      "6.17283951, \"why_not\": null, \"extrapolated\": 0.125},\n"
       "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=2048 parallelism=TP4PP2\", "
       "\"values\": {\"policies.batcher.max_num_seqs\": \"2048\", \"parallelism\": \"TP4PP2\"}, "
-      "\"throughput_rps\": 1, \"output_tokens_per_s\": 300, \"why_not\": \"3 of 9 requests are "
-      "rejected or never finish\", \"extrapolated\": 1}]},\n"
+      "\"throughput_rps\": 1, \"output_tokens_per_s\": 300, \"cost_per_million_output_tokens\": "
+      "37.037037, \"why_not\": \"3 of 9 requests are rejected or never finish\", \"extrapolated\": "
+      "1}]},\n"
       "    {\"design\": \"b\", \"low\": 0.5, \"high\": 0.5, \"mean\": 0.5, \"half_width\": 0.25, "
       "\"low_model\": null, \"high_model\": null, \"distinct\": 1, \"holds\": 1, \"monotone\": "
       "true, \"why_not\": null, \"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": 2, "
       "\"events\": 0, \"saved_events\": 0, \"range_simulations\": 0, \"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 1, "
-      "\"machines\": 1, \"cost_per_hour\": 2, \"power_kw\": 3, \"rate_rps\": 0.5, "
-      "\"output_tokens_per_s\": 50, \"choice\": \"\", \"open_ended\": false, \"binds\": null, "
-      "\"margin\": null, \"next_fails\": null, \"extrapolated\": 0, \"extrapolated_far\": 0, "
-      "\"measured\": false, \"perfmodel_error\": null, \"slo\": []}],\n"
+      "\"instances\": 1, \"gpus\": 8, \"machines\": 1, \"cost_per_hour\": 2, "
+      "\"cost_per_million_output_tokens\": 11.1111111, \"cost_per_million_tokens\": 11.1111111, "
+      "\"power_kw\": 3, \"rate_rps\": 0.5, \"output_tokens_per_s\": 50, \"choice\": \"\", "
+      "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
+      "\"extrapolated\": 0, \"extrapolated_far\": 0, \"measured\": false, \"perfmodel_error\": "
+      "null, \"slo\": []}],\n"
       "     \"choices\": [\n"
       "       {\"seed\": 7, \"rank\": 1, \"choice\": \"\", \"values\": {}, \"throughput_rps\": "
-      "0.5, \"output_tokens_per_s\": 50, \"why_not\": null, \"extrapolated\": 0}]}\n"
+      "0.5, \"output_tokens_per_s\": 50, \"cost_per_million_output_tokens\": 11.1111111, "
+      "\"why_not\": null, \"extrapolated\": 0}]}\n"
       "  ]\n"
       "}\n");
 }
