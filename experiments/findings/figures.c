@@ -7,14 +7,12 @@ static const struct {
   const char *name, *caption;
 } figures[] = {
     {"load", "Latency over load: how it grows with what arrives, beside the limits."},
-    {"rates", "Slowdowns over load, by design, beside the limits."},
-    {"online", "What users see over load, by design."},
-    {"pareto", "What each point costs and how fast it is: nothing is better in both than those "
-               "on the line."},
-    {"design-space", "Limits met, over the machines of both pools."},
+    {"pareto", "What each run costs and how fast it is for one user: no other is better in both "
+               "than those on the line."},
     {"designs", "What each design takes, with the range over seeds."},
     {"budgets", "The largest rate that a budget buys, by design."},
-    {"heat", "A figure over two axes."},
+    {"heat", "One figure over two of the axes, and where all limits are kept."},
+    {"design-space", "Limits kept, over the counts of both pools."},
     {"bars", "Runs side by side, with their 95% intervals."},
     {"cdf", "The share of requests served within a time."},
     {"requests", "Each request: its time over when it came."},

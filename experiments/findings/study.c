@@ -173,6 +173,18 @@ static const char *range_words(double low, double high, const char *unit, Arena 
              : arena_printf(arena, "%s to %s", shown(low, "", arena), shown(high, unit, arena));
 }
 
+/* The runs of a design's answers on all seeds; where they are not there, all of the study. */
+static const char *runs_of(const Subject *self, const Design *design) {
+  CLEANUP_STATEMENT sqlite3_stmt *row =
+      subject_ask(self, "SELECT json_group_array(run.id) FROM answer JOIN run "
+                        "ON run.config_digest = answer.config_digest AND run.status = 'done' "
+                        "WHERE study_id = :id AND design = :design HAVING count(*) > 0");
+  if (!row) return self->runs;
+  sqlite3_bind_text(row, sqlite3_bind_parameter_index(row, ":design"), design->name, -1,
+                    SQLITE_STATIC);
+  return sqlite3_step(row) == SQLITE_ROW ? row_text(row, 0, self->of->arena) : self->runs;
+}
+
 static int put_sureness(const Subject *self, const Objective *objective, const Design *designs,
                         size_t n) {
   Arena *arena = self->of->arena;
@@ -210,7 +222,7 @@ static int put_sureness(const Subject *self, const Objective *objective, const D
     lines[at++] = "a smaller cluster or a higher rate held where more machines or a lower one "
                   "failed";
   }
-  return put_certainty(self, &(Certainty){.runs = self->runs,
+  return put_certainty(self, &(Certainty){.runs = known ? runs_of(self, best) : self->runs,
                                           .margin = known ? best->margin : NAN,
                                           .binds = known && *best->binds ? best->binds : NULL,
                                           .lines = lines});

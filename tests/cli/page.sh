@@ -88,7 +88,7 @@ config >small.yaml
 expect 0 "$tandem" run small.yaml --output all.db
 expect 0 "$tandem" report all.db -o run.html
 whole run.html
-shows run.html 'small.yaml: 1 run' 'What do users of' 'Latencies' 'tandem run small.yaml'
+shows run.html 'small.yaml: 1 run' 'What do users feel' 'Latencies' 'tandem run small.yaml'
 cat >study.yaml <<'END_OF_FILE'
 model: llama2-70b
 workload:
