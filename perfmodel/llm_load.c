@@ -22,7 +22,8 @@ static const char *const POSITIONS[] = {"rope", "alibi", "learned", NULL};
 /* The limits keep the products below within 64 bits, and sizes_check their sums. */
 const OptionSpec llm_options[] = {
     {FIELD(name, OPTION_STRING), .help = "key of measured profiles", .absent = "the file's name"},
-    {FIELD(checkpoint, OPTION_STRING), .help = "of Hugging Face, to start it with: Qwen/Qwen3-32B"},
+    {FIELD(checkpoint, OPTION_STRING), .help = "of Hugging Face, to start it with: Qwen/Qwen3-32B",
+     .absent = "not known"},
     COUNT(num_hidden_layers, 1e3, .required = true, .help = "layers"),
     COUNT(hidden_size, 1e6, .required = true, .help = "width of the residual stream"),
     COUNT(num_attention_heads, 1e4, .required = true, .help = "query heads"),

@@ -24,7 +24,8 @@ do for [i = 1:n_series] {
   n = strlen(value(sprintf('name%d', i)))
   if (n > widest) { widest = n }
 }
-if (widest > 40) { widest = 40 }
+cap = inline ? 30 : 48
+if (widest > cap) { widest = cap }
 panels = words(words_shown)
 columns = panels > 1 ? 3 : 1
 BAR = 24
@@ -45,9 +46,9 @@ set border 1
 do for [panel = 1:panels] {
   p = int(word(words_shown, panel))
   load 'plots/panel.gp'
-  set ytics scale 0 (shown(name1, 40) -1)
+  set ytics scale 0 (shown_end(name1, cap) -1)
   if (n_series > 1) {
-    do for [i = 2:n_series] { set ytics add (shown(value(sprintf('name%d', i)), 40) -i) }
+    do for [i = 2:n_series] { set ytics add (shown_end(value(sprintf('name%d', i)), cap) -i) }
   }
   top = HIGH[p] > 0 ? HIGH[p] : 1
   limited = LIMIT[p] == LIMIT[p]
@@ -64,7 +65,7 @@ do for [panel = 1:panels] {
   plot for [i = 1:n_series] sprintf('$series%d', i) using (0):(-i):(0):($1 == p ? $2 : NaN): \
          (-i - 0.32):(-i + 0.32) with boxxyerror linecolor rgb COLOUR[1] fillstyle solid 0.65 \
          notitle, \
-       for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? $2 : NaN):(-i): \
+       for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p && valid(3) ? $2 : NaN):(-i): \
          ($2 - $3):($2 + $3) with xerrorbars linecolor rgb INK linewidth 1 dashtype 1 \
          pointtype 0 notitle, \
        for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? 1.06 * top : NaN):(-i): \

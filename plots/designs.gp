@@ -12,7 +12,8 @@ do for [i = 1:n_series] {
   stats sprintf('$series%d', i) using 3 nooutput name 'HIGHEST'
   if (HIGHEST_max > high) { high = HIGHEST_max }
 }
-if (widest > 40) { widest = 40 }
+cap = inline ? 30 : 48
+if (widest > cap) { widest = cap }
 left = 16 + widest * (inline ? 8.0 : 7.0)
 right = 20
 entries = 0
@@ -24,9 +25,9 @@ load 'plots/panel.gp'
 set border 1
 unset grid
 set grid xtics linecolor rgb GRID linetype 1 dashtype 1 linewidth 0.6
-set ytics scale 0 (shown(name1, 40) -1)
+set ytics scale 0 (shown_end(name1, cap) -1)
 if (n_series > 1) {
-  do for [i = 2:n_series] { set ytics add (shown(value(sprintf('name%d', i)), 40) -i) }
+  do for [i = 2:n_series] { set ytics add (shown_end(value(sprintf('name%d', i)), cap) -i) }
 }
 set xrange [0:1.25 * high] # with room for the numbers
 set yrange [-n_series - 0.5:-0.5]

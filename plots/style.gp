@@ -87,16 +87,18 @@ set title textcolor rgb INK
 unset key
 
 # For eval: a logarithmic axis, with enough ticks.
-log_ticks(low, high) = high > 2000 * low ? '' : \
+log_ticks(axis, low, high) = high > (axis eq 'x' ? 150 : 2000) * low ? '' : \
   '(1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, ' \
   . '0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, ' \
   . '1e5, 2e5, 5e5, 1e6, 2e6, 5e6)'
 set_log(axis, low, high) = sprintf('set logscale %s; set %stics %s', axis, axis, \
-  strlen(log_ticks(low, high)) ? log_ticks(low, high) : 'autofreq')
+  strlen(log_ticks(axis, low, high)) ? log_ticks(axis, low, high) : 'autofreq')
 # The step of at most four ticks or so up to `high`.
 decade(high) = 10 ** floor(log10(high))
 step(high) = high >= 4 * decade(high) ? 2 * decade(high) : high >= 2 * decade(high) \
   ? decade(high) : high >= 1.2 * decade(high) ? 0.5 * decade(high) : 0.25 * decade(high)
+shown_end(text, n) = strlen(text) > n \
+  ? '…' . substr(text, strlen(text) - n + 2, strlen(text)) : text
 shown(text, n) = strlen(text) > n ? substr(text, 1, n - 1) . '…' : text
 do for [i = 1:n_lines] {
   set label CORNER[i] at screen (1.0 * PAD / width), \

@@ -28,7 +28,7 @@ static void print_command(int i, int first) {
 
 static void print_help(void) {
   puts("Simulates clusters that serve large language models.\n"
-       "usage: tandem COMMAND [arguments]\n");
+       "usage: tandem COMMAND [arguments]");
   for (int i = 0, first = 0; i < N_COMMANDS; i++) {
     if (strchr(commands[i]->name, ' ')) continue;
     print_command(i, first);

@@ -6,7 +6,7 @@
 static const struct {
   const char *name, *caption;
 } figures[] = {
-    {"load", "Latency over load: how it grows with what arrives, beside the limits."},
+    {"load", "Latency over the load, or what else varies, beside the limits."},
     {"pareto", "What each run costs and how fast it is for one user: no other is better in both "
                "than those on the line."},
     {"designs", "What each design takes, with the range over seeds."},

@@ -40,8 +40,10 @@ int put_run(const Subject *self, int64_t run) {
                      "max(value) FILTER (WHERE statistic = 'p99_half_width') AS \"p99 ± [s]\", "
                      "max(value) FILTER (WHERE statistic = 'max') AS \"max [s]\" "
                      "FROM metric WHERE run_id " OF_RUN " AND scope = 'run' AND unit = 's' "
-                     "GROUP BY name HAVING count(*) FILTER (WHERE statistic = 'p50') > 0 "
-                     "ORDER BY name NOT IN ('ttft_s', 'tpot_s', 'tbt_s', 'e2e_s'), name",
+                     "GROUP BY name HAVING max(value) IS NOT NULL "
+                     "AND count(*) FILTER (WHERE statistic = 'p50') > 0 "
+                     "ORDER BY instr('ttft_s tpot_s tbt_s e2e_s', name) = 0, "
+                     "instr('ttft_s tpot_s tbt_s e2e_s', name), name",
                      "Latencies", 40) ||
                  put_query(
                      &one,

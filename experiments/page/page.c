@@ -48,7 +48,7 @@ static const char style[] =
     "font:.8125rem/1.45 ui-monospace,'DejaVu Sans Mono',Consolas,monospace;white-space:pre-wrap;"
     "overflow-wrap:anywhere;margin:.5rem 0}\n"
     "code{font:.9em ui-monospace,'DejaVu Sans Mono',Consolas,monospace}\n"
-    "figure{margin:1.25rem 0;max-width:60rem}\n"
+    "figure{margin:1.25rem 0;max-width:44rem}\n"
     "figcaption{color:var(--soft);font-size:.9rem;margin-top:.25rem}\n"
     "@media(max-width:40rem){body{font-size:15px;padding:1rem .9rem 3rem}h1{font-size:1.4rem}"
     "th,td{padding:.25rem .5rem}td.t{max-width:16rem}.answer{font-size:1.05rem}}\n"

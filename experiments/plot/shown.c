@@ -86,19 +86,33 @@ static Key *find_key(Runs *self, const char *name, size_t *capacity, Arena *aren
   "(SELECT run_id, max(sweep_id) AS sweep_id FROM point "                                          \
   "WHERE run_id IN (SELECT value FROM json_each(?1)) GROUP BY run_id)"
 
-/* Where all are points of sweeps their axes, else the keys of which they have several values. */
+/* Where all are points of sweeps their axes, else the keys of which they have several values. Runs
+ * whose pools have not the same names are told apart by what their pools are, not by each key. */
 static int load_keys(Runs *self, Results *results, const char *ids, Arena *arena, Diag *diag) {
   CLEANUP_STATEMENT sqlite3_stmt *statement =
       ask(results,
           "WITH newest AS " NEWEST_POINT ", chosen AS (SELECT value AS id FROM json_each(?1)), "
-          "swept AS (SELECT (SELECT count(*) FROM newest) = (SELECT count(*) FROM chosen) AS yes) "
+          "total AS (SELECT count(*) AS n FROM chosen), "
+          "swept AS (SELECT (SELECT count(*) FROM newest) = (SELECT n FROM total) AS yes), "
+          "varied AS (SELECT key, count(*) AS n FROM param WHERE run_id IN chosen GROUP BY key "
+          "HAVING count(DISTINCT value) > 1 OR count(*) < (SELECT n FROM total)), "
+          "mixed AS (SELECT count(*) > 0 AS yes FROM varied WHERE key LIKE 'pools.%' "
+          "AND n < (SELECT n FROM total)), "
+          "one AS (SELECT count(DISTINCT tensor_parallel_size) < 2 AS tp FROM pool "
+          "WHERE run_id IN chosen), "
+          "pools AS (SELECT run_id, machine || iif((SELECT tp FROM one), '', ' TP' || "
+          "tensor_parallel_size) || iif(role = 'mixed', '', ' ' || role) AS kind, count FROM pool "
+          "WHERE run_id IN chosen AND (SELECT yes FROM mixed) ORDER BY run_id, pool) "
           "SELECT run_id, axis.name, point_value.value, axis.axis AS place FROM newest "
           "JOIN point USING (run_id, sweep_id) JOIN point_value USING (sweep_id, point) "
           "JOIN axis USING (sweep_id, axis) WHERE (SELECT yes FROM swept) "
-          "UNION ALL SELECT run_id, key, value, 0 FROM param WHERE run_id IN chosen "
-          "AND NOT (SELECT yes FROM swept) AND key IN (SELECT key FROM param WHERE run_id IN "
-          "chosen GROUP BY key HAVING count(DISTINCT value) > 1 OR "
-          "count(*) < (SELECT count(*) FROM chosen)) ORDER BY place, 2, 1",
+          "UNION ALL SELECT run_id, key, value, 2 FROM param JOIN varied USING (key) "
+          "WHERE run_id IN chosen AND NOT (SELECT yes FROM swept) "
+          "AND NOT (key LIKE 'pools.%' AND (SELECT yes FROM mixed)) "
+          "UNION ALL SELECT run_id, 'design', group_concat(kind, ' + '), 0 FROM pools "
+          "WHERE NOT (SELECT yes FROM swept) GROUP BY run_id "
+          "UNION ALL SELECT run_id, 'machines', group_concat(count, ' + '), 1 FROM pools "
+          "WHERE NOT (SELECT yes FROM swept) GROUP BY run_id ORDER BY place, 2, 1",
           ids, false, diag);
   size_t capacity = 0;
   int status = SQLITE_DONE;
@@ -255,7 +269,8 @@ static int value_number(const Key *key, const char *value) {
 }
 
 static bool is_design(const Key *key) {
-  return strcmp(key->name, "design") == 0 || strstr(key->values[0], ", ");
+  return strcmp(key->name, "design") == 0 || strcmp(key->name, "machines") == 0 ||
+         strstr(key->values[0], ", ");
 }
 
 static bool is_named(const Key *key, const Key *x, const Key *y) {

@@ -213,6 +213,14 @@ rejects 3 "$tandem" plot cluster any.db --metric ttft -o none.png
 says "the figure 'cluster' takes none"
 expect 0 "$tandem" plot bars single.db -o bars.png
 expect 0 "$tandem" plot designs budgets.db -o designs.png
+
+# Designs whose pools have other names are told apart by what their pools are.
+expect 0 "$tandem" run split.yaml --output pools.db
+config >whole.yaml
+expect 0 "$tandem" run whole.yaml --output pools.db
+query bars pools.db --metric throughput_rps
+prints '"dgx-h100, '
+prints '"dgx-h100 prefill + dgx-h100 decode, '
 rejects 2 "$tandem" plot load any.db --where count -o none.png
 says "'--where' wants KEY=VALUE"
 rejects 3 "$tandem" plot load any.db --where count=3 -o none.png

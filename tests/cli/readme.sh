@@ -27,11 +27,10 @@ tested() {
 squeezed() { tr -s ' ' | sed 's/^ //; s/ $//'; }
 
 n=0
-for page in README.md experiments/guide/*.md; do
-  [ -f "$source_dir/$page" ] || continue
+for page in "$source_dir"/README.md "$source_dir"/experiments/guide/*.md; do
   n=$((n + 1))
   mirror "$n"
-  tested "$source_dir/$page" | squeezed >"$n.lines"
+  tested "$page" | squeezed >"$n.lines"
   cd "$n" || exit 2
   while read -r what line; do
     case $line in
@@ -41,7 +40,7 @@ for page in README.md experiments/guide/*.md; do
       expect 0 sh -c "$line"
       cat out err | squeezed >shown
     else
-      grep -qF -e "$line" shown || fail "$page: it does not print '$line'"
+      grep -qF -e "$line" shown || fail "${page#"$source_dir/"}: it does not print '$line'"
     fi
   done <"../$n.lines"
   cd .. || exit 2
