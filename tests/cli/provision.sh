@@ -127,6 +127,13 @@ cmp -s out early.csv || fail 'answers from the database differ'
 expect 0 "$tandem" query runs.db answers --format csv
 [ "$(grep -c '^1,machines,' out)" -eq 4 ] || fail 'not one study with four answers'
 
+# Designs are compared by their answers' runs, whatever counts those have.
+expect 0 "$tandem" compare runs.db split whole --figure ttft.p99
+prints '2 pairs, of equal seed'
+grep -q '^pools.all.count .*-  ' out || fail 'whole designs have no pool that split ones lack'
+rejects 3 "$tandem" compare runs.db splitt whole
+says "did you mean 'split'?"
+
 # Of limits with equal margins the same one binds, whatever order the database has them in.
 study 'objective: machines' "$split" |
   sed -e 's/lengths: .*/lengths: {prompt: {constant: 500}, output: {constant: 20}}/' \
