@@ -72,7 +72,40 @@ static void print_ranges(const Claim *claim, int figure, Arena *arena, FILE *out
               claim->sensitivities[k].why);
 }
 
+/* "measured, up to 2.9% off in iterations held out; up to 12.5% of the time of a run …". */
+static const char *times_line(const TimesKnown *times, Arena *arena) {
+  const char *extrapolated = times_extrapolated_text(times, "a run", arena);
+  return arena_printf(arena, "%s%s%s", times_text(times, arena), extrapolated ? "; " : "",
+                      extrapolated ? extrapolated : "");
+}
+
+/* What the times of a claim are, where that was not said of the one before; `told` has that. */
+static void print_times(const Claim *claim, const char *told[CLAIM_COLUMNS], Arena *arena,
+                        FILE *out) {
+  for (int c = 0; c < CLAIM_COLUMNS; c++) {
+    const TimesKnown times = claim_times(claim, (ClaimColumn)c);
+    const char *line = times_line(&times, arena);
+    if (!*line || (told[c] && strcmp(told[c], line) == 0)) continue;
+    fprintf(out, "  times (%s): %s\n", claim_columns[c], line);
+    told[c] = line;
+  }
+}
+
+/* The same of all claims together. */
+static void print_all_times(const Paper *paper, Arena *arena, FILE *out) {
+  for (int c = 0; c < CLAIM_COLUMNS; c++) {
+    TimesKnown all = {0};
+    for (int i = 0; i < paper->n_claims; i++) {
+      const TimesKnown times = claim_times(&paper->claims[i], (ClaimColumn)c);
+      times_merge(&all, &times);
+    }
+    const char *line = times_line(&all, arena);
+    if (*line) fprintf(out, "%s: times %s\n", claim_columns[c], line);
+  }
+}
+
 static void print_table(const Paper *paper, Arena *arena, FILE *out) {
+  const char *told[CLAIM_COLUMNS] = {0};
   int counts[VERDICTS] = {0};
   fprintf(out, "%s\n", paper->title);
   for (int i = 0; i < paper->n_claims; i++) {
@@ -93,8 +126,11 @@ static void print_table(const Paper *paper, Arena *arena, FILE *out) {
       counts[figure->verdict]++;
     }
     if (*claim->note) fprintf(out, "  note: %s\n", claim->note);
+    print_times(claim, told, arena, out);
   }
-  fprintf(out, "\n%d claims:", paper->n_claims);
+  putc('\n', out);
+  if (paper->n_claims > 1) print_all_times(paper, arena, out);
+  fprintf(out, "%d claims:", paper->n_claims);
   for (int v = 0; v < VERDICTS; v++)
     fprintf(out, "%s %d %s", v ? "," : "", counts[v], verdict_names[v]);
   fputs("\n", out);
@@ -137,6 +173,8 @@ static void json_ranges(const void *of, FILE *out) {
 static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
   const Claim *claim = of->claim;
   const ClaimFigure *figure = &claim->figures[of->figure];
+  const bool released = !isnan(figure->values[COLUMN_RELEASED]);
+  const TimesKnown times = claim_times(claim, released ? COLUMN_RELEASED : COLUMN_TANDEM);
   rows_put(rows,
            (Cell[]){{CELL_OF_TEXT("paper", paper->name), .only = CELL_IN_JSON},
                     {CELL_OF_TEXT("id", claim->id)},
@@ -154,6 +192,8 @@ static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
                     {CELL_OF_JSON("sensitivity", json_ranges, of),
                      .text = ranges_text(claim, of->figure, of->arena)},
                     {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_JSON},
+                    {CELL_OF_TEXT("times", times_text(&times, of->arena))},
+                    {CELL_OF_NUMBER("extrapolated", times.extrapolated)},
                     {0}});
 }
 

@@ -90,6 +90,10 @@ typedef struct ConfigChanges {
   double error_shift;
 } ConfigChanges;
 
+/* Times moved down and up by one error: values of error_shift. */
+enum { MOVES = 2 };
+extern const double config_moves[MOVES];
+
 extern const OptionSpec config_options[];
 extern const OptionSpec config_model_options[];
 extern const OptionSpec config_pool_options[];

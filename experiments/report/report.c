@@ -177,6 +177,13 @@ static double worst_error(const SimResult *result) {
   return worst;
 }
 
+static bool all_measured(const SimResult *result) {
+  bool all = true;
+  for (uint32_t i = 0; i < result->n_pools; i++)
+    all &= result->pools[i].pool->perfmodel->measured;
+  return all;
+}
+
 static ExtrapolatedFigures extrapolated_figures(const SimResult *result) {
   const MachineTotals *totals = &result->totals;
   const double iterations = (double)(totals->prefill_iterations + totals->decode_iterations);

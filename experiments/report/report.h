@@ -100,6 +100,10 @@ typedef struct Report {
   int n_missed;         // of them
   FoundStart start;     // with SimResult.batches; else none
   bool saturated;
+  /* Asked for: the reports of the same run with iteration times moved (config_moves); NULL where
+   * how far off they are is unknown. */
+  bool ranged;
+  const struct Report *moved[MOVES];
 } Report;
 
 /* The figures of a run; `config` and `result` must outlive them. */
@@ -121,6 +125,32 @@ typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
 void report_visit(const Report *self, ReportVisit visit, void *context);
 /* Lines on where iteration times come from: one for each performance model in use. */
 void report_print_times(const Report *self, FILE *out);
+
+/* What is known of the iteration times of many runs together. */
+typedef struct TimesKnown {
+  bool known;               // of some runs the error is, and then at most
+  double error;             // this, a share
+  bool unknown;             // of some that are measured it is not
+  bool computed;            // some are of a roofline
+  double extrapolated, far; // the largest shares of a run's time
+} TimesKnown;
+
+/* Adds what a run says of itself: the figures of its scope `extrapolated`. */
+void times_add(TimesKnown *self, const ExtrapolatedFigures *figures);
+void times_merge(TimesKnown *self, const TimesKnown *other);
+/* "measured, up to 5.6% off in iterations held out; some of a roofline, how far off is unknown";
+ * "" of no runs. */
+const char *times_text(const TimesKnown *self, Arena *arena);
+/* "up to 12.5% of the time of RUN (far: 1.0%) is outside the measured range, where the error is not
+ * known"; NULL where nothing is. */
+const char *times_extrapolated_text(const TimesKnown *self, const char *run, Arena *arena);
+
+extern const char *const report_moves[MOVES]; // "shorter", "longer"
+/* What of a table is of moved times, if anything: the line on the run, those below a latency, and
+ * what follows on a limit's line. */
+void report_print_moved(const Report *self, FILE *out);
+void report_print_moved_latency(const Report *self, int latency, int width, FILE *out);
+void report_print_moved_slo(const Report *self, int limit, FILE *out);
 void report_print(const Report *self, OutputFormat format, FILE *out);
 /* As `vllm bench serve` tells it: its block, and the JSON of --save-result on a line. */
 void report_print_vllm(const Report *self, FILE *out);
