@@ -17,6 +17,18 @@
  * published all-reduces of 32 MiB over 8 GPUs reach 0.55 to 0.69. pcie: assumed. */
 const char *const hardware_sold_names[] = {"gpu", "whole", NULL};
 
+/* What a price is; a machine file has the same keys. */
+#define PRICE                                                                                      \
+  FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine",                    \
+       .absent = "not known"),                                                                     \
+      FACT(gpu_cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of one GPU, in its place",  \
+           .absent = "its share of the machine's"),                                                \
+      FACT(price_date, OPTION_STRING, .help = "of that price: 2026, 2026-03 or 2026-03-17",        \
+           .absent = "not said"),                                                                  \
+      FACT(price_source, OPTION_STRING, .help = "whose price that is", .absent = "not said")
+
+const OptionSpec hardware_price_options[] = {PRICE, {0}};
+
 const OptionSpec hardware_options[] = {
     ROW(gpu, OPTION_STRING, .help = "key of measured profiles"),
     ROW(sm, OPTION_INT, .max = 1000,
@@ -58,13 +70,7 @@ const OptionSpec hardware_options[] = {
          .absent = "not known"),
     FACT(sold, OPTION_CHOICE, .fallback = "gpu", .choices = hardware_sold_names,
          .help = "by the GPU, or the machine whole"),
-    FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine",
-         .absent = "not known"),
-    FACT(gpu_cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of one GPU, in its place",
-         .absent = "its share of the machine's"),
-    FACT(price_date, OPTION_STRING, .help = "of that price: 2026, 2026-03 or 2026-03-17",
-         .absent = "not said"),
-    FACT(price_source, OPTION_STRING, .help = "whose price that is", .absent = "not said"),
+    PRICE,
     {0}};
 
 /* YYYY, YYYY-MM or YYYY-MM-DD. */
@@ -80,7 +86,7 @@ static bool is_date(const char *text) {
 }
 
 /* One price, of the machine or of a GPU, and what is said of it. */
-static int bind_price(Hardware *self, const Node *root, Diag *diag) {
+static int check_price(Hardware *self, const Node *root, Diag *diag) {
   const Node *of_machine = node_find(root, "cost_per_hour");
   const Node *of_gpu = node_find(root, "gpu_cost_per_hour"), *date = node_find(root, "price_date");
   const Node *source = node_find(root, "price_source"), *said = date ? date : source;
@@ -103,6 +109,18 @@ static int bind_price(Hardware *self, const Node *root, Diag *diag) {
   return status;
 }
 
+int hardware_bind_price(Hardware *self, const Node *map, Diag *diag) {
+  self->cost_per_hour = self->gpu_cost_per_hour = 0;
+  self->price_date = self->price_source = NULL;
+  if (option_bind(hardware_price_options, map, NULL, map->at, self, diag) |
+      check_price(self, map, diag))
+    return -1;
+  if (self->cost_per_hour > 0) return 0;
+  return diag_error(diag, map->at,
+                    "a price wants 'cost_per_hour' of the machine or "
+                    "'gpu_cost_per_hour'");
+}
+
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag) {
   const char *path = datafile_resolve(data_dir, "machines", "machine", name, at, arena, diag);
@@ -110,7 +128,7 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   const Node *root = yaml_load(path, arena, diag);
   Hardware hardware = {.name = datafile_stem(path, arena)};
   if (!root || (option_bind(hardware_options, root, NULL, root->at, &hardware, diag) |
-                bind_price(&hardware, root, diag)))
+                check_price(&hardware, root, diag)))
     return -1;
   if (hardware.host_to_gpu_bandwidth == 0) hardware.host_to_gpu_bandwidth = hardware.pcie_bandwidth;
   if (hardware.gpu_to_host_bandwidth == 0) hardware.gpu_to_host_bandwidth = hardware.pcie_bandwidth;

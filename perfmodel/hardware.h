@@ -58,11 +58,14 @@ static inline int64_t parallelism_gpus(Parallelism self) {
   return self.tensor * self.pipeline * self.data * (self.attention > 0 ? self.attention : 1);
 }
 
-extern const OptionSpec hardware_options[]; // keys of a machine file
+extern const OptionSpec hardware_options[], hardware_price_options[]; // keys of a machine file
 
 /* `name` is a machine of `data_dir`/machines/ or the path of a .yaml file. */
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag);
+
+/* Another price, from a map of cost_per_hour or gpu_cost_per_hour, price_date, price_source. */
+int hardware_bind_price(Hardware *self, const Node *map, Diag *diag);
 
 /* Rates that one GPU reaches, per second: peaks times efficiencies. The link is that to the other
  * GPUs, NVLink where there is any, per direction. */

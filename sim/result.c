@@ -65,6 +65,8 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .digest = self->log.digest,
                         .events = self->n_events,
                         .stopped = self->stopped,
+                        .left_out = self->warm_up_metrics.asked.requests,
+                        .counted_from = self->counted_from,
                         .unfinished = self->requests.n_live,
                         .span = span_of(self)};
   sum_room(self, result);

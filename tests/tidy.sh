@@ -180,6 +180,7 @@ BEGIN {
   may_include["experiments"] = " " # generated: the commit
   room("base", "")
   may_include["experiments/base"] = may_include["experiments/base"] "experiments "
+  room("page", "")
   room("config", "base")
   room("fleet", "base config")
   room("report", "base config fleet")
@@ -196,11 +197,12 @@ BEGIN {
   room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
-  room("measured", "base config report campaign")
+  room("measured", "base page config report campaign")
   room("plot", "base config report results compare replay measured")
+  room("findings", "base page config report results plot")
   room("commands",
        "base config fleet report results benchmark compare campaign replay timeline why sweep " \
-       "provision plan keys claims validate measured plot")
+       "provision plan keys claims validate measured plot findings")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

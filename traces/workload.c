@@ -49,7 +49,8 @@ const OptionSpec workload_replay_options[] = {
     {"start", OPTION_TICKS, AT(config.start), .max = TIME_MAX,
      .help = "leave out what is earlier; times count from here", .absent = "the first row"},
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
-     .help = "leave out what is this long after the start", .absent = "all"},
+     .word = "auto", .absent = "all",
+     .help = "leave out what is this long after the start; auto: see 'precision'"},
     {"rate", OPTION_RATE, AT(config.rate), .min = RATE_MIN, .max = RATE_MAX,
      .help = "scale time to this mean rate", .absent = "as in the trace"},
     {"rate_scale", OPTION_REAL, AT(config.rate_scale), "1", .min = 1e-6, .max = 1e6,
@@ -77,7 +78,8 @@ const OptionSpec workload_synthetic_options[] = {
     {"max_model_len", OPTION_INT, AT(config.max_model_len), .min = 2, .max = INFINITY,
      .help = "the model's context, where outputs end", .absent = "outputs are as drawn"},
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
-     .help = "arrivals end here", .absent = "by requests alone"},
+     .word = "auto", .absent = "by requests alone",
+     .help = "arrivals end here; auto: once figures are known, see 'precision'"},
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
      .help = "stop after so many", .absent = "by duration alone",
      .also = "num_prompts num_requests"},
@@ -131,6 +133,11 @@ static int bind_kind(const OptionSpec *specs, const OptionSpec *other, const cha
   return option_bind(specs, node, foreign, node->at, bound, diag) || status ? -1 : 0;
 }
 
+static void take_automatic(WorkloadConfig *config) {
+  config->automatic = config->duration < 0;
+  if (config->automatic) config->duration = 0;
+}
+
 /* Its clients; `paced`: the rows have a rate besides. */
 static int bind_closed_loop(Bound *bound, const Node *workload, bool paced, Diag *diag) {
   const Node *node = bound->closed_loop;
@@ -180,6 +187,7 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
   }
   if (bind_closed_loop(bound, node, false, diag) || bind_priorities(bound, arena, diag)) return -1;
   WorkloadConfig *config = &bound->config;
+  take_automatic(config);
   if (bind_columns(bound, diag)) return -1;
   config->trace = path_resolve(config->trace, config_dir, arena);
   return 0;
@@ -227,7 +235,10 @@ static int bind_arrivals(Bound *bound, const Node *node, Diag *diag) {
 /* Whether it ends. */
 static int check_end(const Bound *bound, const Node *node, Diag *diag) {
   const WorkloadConfig *config = &bound->config;
-  if (config->requests > 0 || config->sessions.count > 0) return 0;
+  if (config->automatic && config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
+    return diag_error(diag, node_find(node, "duration")->at,
+                      "arrivals at once have no steady state that 'auto' could wait for");
+  if (config->automatic || config->requests > 0 || config->sessions.count > 0) return 0;
   if (config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
     return diag_error(diag, node->at, "arrivals at once need 'requests': how many");
   if (config->duration > 0) return 0;
@@ -255,6 +266,7 @@ static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
                 "goes with 'trace' only, not with 'lengths'", node, bound, diag))
     return -1;
   WorkloadConfig *config = &bound->config;
+  take_automatic(config);
   int status = bind_arrivals(bound, node, diag);
   status |= lengths_bind(bound->lengths, data_dir, config_dir, &config->prompt, &config->output,
                          arena, diag);

@@ -90,6 +90,18 @@ void claim_study_done(ClaimStudy *self) {
   trial_base_done(&self->base);
 }
 
+void claim_study_times(const ClaimStudy *self, TimesKnown *times) {
+  for (int d = 0; d < self->provision.n_designs; d++)
+    for (int s = 0; s < self->provision.n_seeds; s++) {
+      const Answer *answer = &self->outcomes[d].answers[s];
+      if (answer->found)
+        times_add(times, &(ExtrapolatedFigures){.time_share = answer->extrapolated,
+                                                .far_time_share = answer->far,
+                                                .perfmodel_error = answer->perfmodel_error,
+                                                .perfmodel_measured = answer->measured});
+    }
+}
+
 /* What is known of a design under a name; false when there is no such figure. */
 static bool design_figure(const ClaimStudy *study, const DesignOutcome *outcome, const char *name,
                           double *ret_value) {

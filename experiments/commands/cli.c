@@ -103,7 +103,7 @@ static void print_help(const Cli *cli) {
   print_option(&help, width, cli->arena);
   if (command->notes) printf("\n%s\n", command->notes);
   if (command->more_notes) printf("\n%s\n", command->more_notes(cli->arena));
-  printf("\nexample: %s\n\nexit codes: %s\n", command->example, command->exit_codes);
+  printf("\nexample: %s\nexit codes: %s\n", command->example, command->exit_codes);
 }
 
 /* ---- Options ---- */

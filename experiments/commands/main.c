@@ -15,12 +15,14 @@ static const Command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-/* A command and the second words that it may have: "import [vllm-bench]". Those stand before it. */
+/* A command and the second words that it may have: "report [claims|measured]". Those stand before
+ * it. */
 static void print_command(int i, int first) {
-  enum { WIDTH = 19 };
+  enum { WIDTH = 24 };
   int column = printf("  %s", commands[i]->name) - 2;
   for (int k = first; k < i; k++)
-    column += printf(" [%s]", strchr(commands[k]->name, ' ') + 1);
+    column += printf(k == first ? " [%s" : "|%s", strchr(commands[k]->name, ' ') + 1);
+  column += first < i ? printf("]") : 0;
   printf("%*s  %s\n", WIDTH > column ? WIDTH - column : 0, "", commands[i]->help);
 }
 

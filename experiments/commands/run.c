@@ -13,7 +13,8 @@ typedef struct Options {
   int format;
   int64_t seed, tie_seed; // -1: as in the file
   int64_t memory;         // 0: what is free
-  bool requests, step, audit, check, require_slo, strict;
+  double precision;       // 0: as in the file
+  bool requests, step, audit, check, require_slo, strict, range;
 } Options;
 
 /* Those that every command has, and those of other programs. */
@@ -27,12 +28,15 @@ static const OptionSpec options[] = {
     {CLI_ROW("--format", CHOICE, format, "F", "of what is printed"), .choices = run_formats,
      .fallback = "table"},
     CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
+    {CLI_ROW("--precision", REAL, precision, "5%", "goes on until all asked for is known so well"),
+     .min = CONFIG_PRECISION_MIN, .max = CONFIG_PRECISION_MAX},
     CLI_SEED("--tie-seed", tie_seed, "shuffles events of equal time"),
     CLI_TEXT("--event-log", event_log, "FILE", "writes what happened when, as CSV"),
     CLI_TEXT("--save-cache", save_cache, "FILE", "writes what prefix caches held at the end"),
     CLI_FLAG("--step", step, "simulates every iteration on its own"),
     CLI_FLAG("--audit", audit, "checks all books after every event"),
     CLI_MEMORY("that it may take"),
+    CLI_FLAG("--range", range, "runs again with iteration times moved by their model's error"),
     CLI_FLAG("--check", check, "checks CONFIG and ends"),
     CLI_FLAG("--require-slo", require_slo, "exit code 1 when an SLO was missed"),
     CLI_FLAG("--strict", strict, "no iteration outside the measured range"),
@@ -46,6 +50,7 @@ typedef struct Run {
   Output event_log, save_cache;
   SimResult result;
   Report report;
+  MovedRuns moved;
   Arena *arena;
   Diag *diag;
 } Run;
@@ -126,7 +131,6 @@ static int end_outputs(Run *run) {
 
 static int simulate(Run *run) {
   SimConfig *sim = &run->config.sim;
-  const TraceSource *trace = sim->trace;
   Progress progress;
   progress_init(&progress, &run->config.workload);
   sim->step = run->options->step;
@@ -147,8 +151,17 @@ static int simulate(Run *run) {
   progress_done(&progress);
   if (status == 0) status = end_outputs(run);
   if (status) return -1;
-  note_trace(run, trace);
+  note_trace(run, run->config.source);
   return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
+}
+
+/* The run itself stays as it is, and what is stored of it. */
+static int move(Run *run) {
+  if (!run->options->range) return 0;
+  run->report.ranged = true;
+  if (!(run->report.extrapolated.perfmodel_error > 0)) return 0;
+  return moved_runs_make(&run->moved, &run->config, cli_memory(run->options->memory, MOVES),
+                         &run->report, run->arena, run->diag);
 }
 
 static int store(Run *run) {
@@ -209,14 +222,25 @@ static int load_answer(Run *run, const char *path, Node *root, const ConfigChang
   return status ? -1 : 0;
 }
 
+/* Whether it is a study once all is set: `provision=null` makes it a configuration again. */
+static int is_study(Run *run, const Node *root, const ConfigChanges *changes) {
+  if (!node_find(root, "provision")) return 0;
+  Node *changed = node_copy(root, run->arena);
+  if (config_change(changed, changes, run->arena, run->diag)) return -1;
+  return node_find(changed, "provision") != NULL;
+}
+
 static int load(Run *run, const char *path) {
   const Options *given = run->options;
   const ConfigChanges changes = {.assignments = cli_texts(given->set, run->arena),
                                  .seed = given->seed,
-                                 .tie_seed = given->tie_seed};
+                                 .tie_seed = given->tie_seed,
+                                 .precision = given->precision};
   Node *root = config_tree(path, run->arena, run->diag);
   if (!root) return -1;
-  if (node_find(root, "provision")) return load_answer(run, path, root, &changes);
+  const int study = is_study(run, root, &changes);
+  if (study < 0) return -1;
+  if (study) return load_answer(run, path, root, &changes);
   return config_bind(&run->config, path, root, &changes, NULL, run->arena, run->diag);
 }
 
@@ -230,7 +254,7 @@ static int run_config(Run *run, const char *path) {
     fprintf(stderr, "%s: in order\n", text_shown(path, run->arena));
     return EXIT_DONE;
   }
-  if (simulate(run) || store(run)) return EXIT_INPUT;
+  if (simulate(run) || move(run) || store(run)) return EXIT_INPUT;
   print_report(&run->report, given->format);
   return given->require_slo && run->report.n_missed > 0 ? EXIT_SLO_MISSED : EXIT_DONE;
 }
@@ -238,12 +262,15 @@ static int run_config(Run *run, const char *path) {
 static int run_run(Cli *cli) {
   const Options *given = cli->given;
   if (given->requests && !given->output) return cli_usage(cli, "'--requests' needs '--output'");
+  if (given->range && given->format > OUTPUT_JSON)
+    return cli_usage(cli, "'--range' goes with the formats table, csv and json");
   Run run = {.options = given, .arena = cli->arena, .diag = cli->diag};
   const int code = run_config(&run, cli->operands[0]);
   if (run.config.sim.trace) trace_close(run.config.sim.trace);
   output_drop(&run.event_log);
   output_drop(&run.save_cache);
   results_close(&run.results);
+  moved_runs_done(&run.moved);
   cli_interrupted(cli, "nothing of the run is kept; the same command begins anew");
   return code;
 }
@@ -256,8 +283,8 @@ const Command command_run = {
     .options = options,
     .size = sizeof(Options),
     .example = "tandem run experiments/examples/quickstart.yaml --set pools.serve.count=2",
-    .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
-                  "  4 the environment lacks something, 130 interrupted",
+    .exit_codes =
+        "0 done, 1 SLO missed, 2 wrong usage, 3 bad input, 4 environment, 130 interrupted",
     .initial = &(const Options){.seed = -1, .tie_seed = -1},
     .run = run_run,
 };

@@ -13,7 +13,7 @@
 typedef struct TopKeys {
   const Node *model, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices;
+      *window, *warm, *prices, *precision;
   const Node *engine;
   int64_t seed, tie_seed;
   int sold;
@@ -53,6 +53,9 @@ const OptionSpec config_options[] = {
         .absent = "none"),
     TOP(warm, OPTION_NODE, .help = "a file that prefix caches begin with, or a map, see below",
         .absent = "caches begin empty, all is counted"),
+    TOP(precision, OPTION_NODE,
+        .help = "of runs with 'duration: auto': half the 95% range of each figure; or limits",
+        .absent = "5%"),
     TOP(seed, OPTION_INT, .fallback = "1", SEED_RANGE,
         .help = "of all random draws; the workload may have its own"),
     TOP(tie_seed, OPTION_INT, .fallback = "0", SEED_RANGE,
@@ -206,11 +209,21 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);
   if (keys.window) status |= bind_window(&self->sim.window, keys.window, diag);
   if (keys.warm) status |= config_bind_warm(self, keys.warm, status == 0, arena, diag);
+  if (keys.workload && !status) status |= config_bind_length(self, keys.precision, diag);
   return status | config_bind_slo(self, keys.slo, arena, diag);
 }
 
 static int set_number(Node *root, const char *key, int64_t number, Arena *arena, Diag *diag) {
   return yaml_set(root, arena_printf(arena, "%s=%lld", key, (long long)number), arena, diag);
+}
+
+static int set_precision(Node *root, double precision, Arena *arena, Diag *diag) {
+  const Node *workload = node_find(root, "workload");
+  int status = yaml_set(root, arena_printf(arena, "precision=%.15g", precision), arena, diag);
+  if (!workload || node_find(workload, "trace")) return status;
+  if (node_find(workload, "requests"))
+    status |= yaml_set(root, "workload.requests=null", arena, diag);
+  return status | yaml_set(root, "workload.duration=auto", arena, diag);
 }
 
 /* The keys of a sweep and of a study's designs are paths of the configuration themselves: what an
@@ -251,6 +264,7 @@ int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *
   }
   if (changes->tie_seed >= 0)
     status |= set_number(root, "tie_seed", changes->tie_seed, arena, diag);
+  if (changes->precision > 0) status |= set_precision(root, changes->precision, arena, diag);
   for (int i = 0; i < changes->n_settings; i++) {
     const Setting *setting = &changes->settings[i];
     status |= node_set(root, setting->key, setting->at, setting->value, arena, diag);
@@ -320,5 +334,6 @@ int config_check_output(const Config *self, const char *option, const char *path
 int config_open_trace(Config *self, Arena *arena, Diag *diag) {
   self->sim.expected_requests = workload_expected(&self->workload);
   self->sim.trace = workload_open(&self->workload, self->sim.seed, arena, diag);
+  self->source = self->sim.trace;
   return self->sim.trace ? 0 : -1;
 }

@@ -255,6 +255,8 @@ static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, 
   return 0;
 }
 
+const double config_moves[MOVES] = {-1, 1};
+
 /* Of all that the model says, before its host is added. */
 static void scale_times(PerfModel *self, const PerfModelChoice *choice, Arena *arena) {
   const double error = isnan(self->held_out_error) ? 0 : self->held_out_error;

@@ -257,6 +257,7 @@ int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag) {
   SloSet *set = ARENA_NEW(arena, SloSet);
   *set = (SloSet){set_name(&slo_sets[keys.name], rows.n, arena), rows.items, (int)rows.n};
   self->slo = set;
+  self->sim.ranged = slo_ranged(set);
   bool relative = false;
   for (size_t i = 0; i < rows.n; i++)
     relative |= rows.items[i].metric && strncmp(rows.items[i].metric->name, "slowdown.", 9) == 0;

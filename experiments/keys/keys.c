@@ -69,6 +69,8 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "provision.designs.NAME.parallelism", NULL, "Of arrivals at once.",
      provision_parallelism_options},
     {NULL, "provision.rates", NULL, NULL, provision_rate_options},
+    {NULL, "prices.NAME", NULL, "NAME is a machine type. A price alone is that of the machine.",
+     hardware_price_options},
     {NULL, "provision.prices.NAME", NULL, "NAME is a machine type or a pool.",
      provision_price_options},
     {"Machine files", "MACHINE.yaml", NULL,

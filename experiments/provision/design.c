@@ -142,6 +142,10 @@ static const Node *find_price(DesignBinding *binding, const PoolSpec *pool) {
   return NULL;
 }
 
+static const char *copy_text(const char *text, Arena *arena) {
+  return text ? arena_copy(arena, text, strlen(text)) : NULL;
+}
+
 /* Prices of the study are of instances, so that nothing is rounded to whole machines. */
 static int lot_of(DesignBinding *binding, const PoolConfig *pool, Arena *arena, Lot *ret_lot) {
   PriceKeys keys = {0};
@@ -150,6 +154,8 @@ static int lot_of(DesignBinding *binding, const PoolConfig *pool, Arena *arena, 
     return -1;
   Hardware *type = ARENA_NEW(arena, Hardware); // that of the pool goes with its trial
   *type = pool->hardware;
+  type->price_source = copy_text(type->price_source, arena);
+  type->price_date = copy_text(type->price_date, arena);
   *ret_lot = lot_of_pool(pool);
   ret_lot->type = type;
   if (keys.power > 0) ret_lot->each.power_kw = keys.power / 1000;

@@ -228,6 +228,16 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   return bind_rates(self, &keys, block, &binding.workload, diag);
 }
 
+/* Of runs that find out how long to be, only what a search needs: whether limits hold. */
+static int ask_for_verdicts(Node *root, Arena *arena, Diag *diag) {
+  const Node *workload = node_find(root, "workload");
+  const Node *duration = workload ? node_find(workload, "duration") : NULL;
+  const bool automatic = duration && duration->kind == NODE_SCALAR && !duration->quoted &&
+                         strcmp(duration->text, "auto") == 0;
+  if (!automatic || node_find(root, "precision")) return 0;
+  return yaml_set(root, "precision=limits", arena, diag);
+}
+
 int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
                    Arena *arena, Diag *diag) {
   return provision_load_tree(self, base, path, config_tree(path, arena, diag), changes, arena,
@@ -242,7 +252,7 @@ int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node
   if (block) {
     const int status = provision_bind(self, base, block, arena, diag);
     self->text = text;
-    return status;
+    return status | ask_for_verdicts(base->root, arena, diag);
   }
   diag_error(diag, place_of_file(path), "'%s' is no study: it has no key 'provision'", path);
   diag_hint(diag, "see experiments/examples/provision.yaml");

@@ -205,7 +205,7 @@ static int next_moved(void *context, void *run) {
     if (self->move == MOVES || !answer_moves(answer)) continue;
     *slot = (Slot){
         .run = {.probe = {{answer->choice, 0}, 0}}, .outcome = outcome, .move = self->move++};
-    probe_run_load(&slot->run, self->provision, outcome->design, 0, provision_moves[slot->move]);
+    probe_run_load(&slot->run, self->provision, outcome->design, 0, config_moves[slot->move]);
     if (!slot->run.failed) {
       self->n_in_flight++;
       return 1;

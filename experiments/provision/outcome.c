@@ -113,8 +113,6 @@ void outcome_fill(const Provision *study, const Design *design, const Replicate 
 
 /* ---- With times moved ---- */
 
-const double provision_moves[MOVES] = {-1, 1};
-
 bool answer_moves(const Answer *self) {
   return self->found && self->perfmodel_error > 0;
 }

@@ -67,7 +67,8 @@ static int look_for_lost(void *context, const RequestRecord *record, const Metri
 
 void probe_run_simulate(void *context) {
   ProbeRun *self = context;
-  if (self->early_stop && !workload_waits(&self->trial.config.workload)) {
+  if (self->early_stop && !self->trial.config.length.automatic &&
+      !workload_waits(&self->trial.config.workload)) {
     if (count_demand(self)) return;
     self->trial.config.sim.on_request = look_for_lost;
     self->trial.config.sim.on_request_context = self;

@@ -235,7 +235,7 @@ static void plan_replicates(Study *self) {
     if (place < n_seeds)
       replicate->seed = place;
     else
-      replicate->error_shift = provision_moves[place - n_seeds];
+      replicate->error_shift = config_moves[place - n_seeds];
   }
 }
 

@@ -39,9 +39,6 @@
 #include "experiments/sweep/sweep.h"
 
 enum { COUNTS_MAX = SEARCH_DIMENSIONS };
-/* Iteration times moved down and up by the errors of their models (ConfigChanges.error_shift). */
-enum { MOVES = 2 };
-extern const double provision_moves[MOVES];
 
 typedef enum Objective {
   OBJECTIVE_THROUGHPUT,

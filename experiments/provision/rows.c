@@ -30,7 +30,8 @@ static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *a
       self->slos[self->n_slos++] = (SloOutcome){.spec = &slo->specs[i],
                                                 .value = column_real(statement, 0, INFINITY),
                                                 .margin = column_real(statement, 1, -INFINITY),
-                                                .met = sqlite3_column_int(statement, 2) != 0};
+                                                .met = sqlite3_column_int(statement, 2) != 0,
+                                                .half_width = NAN};
     sqlite3_reset(statement);
   }
   return self->n_slos == (self->stopped ? 1 : slo->n_specs);

@@ -11,10 +11,12 @@ SELECT
   max(value) FILTER (WHERE metric.name = 'cached_share') AS cached_share,
   max(value) FILTER (WHERE metric.name = 'energy_kwh') AS energy_kwh,
   max(value) FILTER (WHERE metric.name = 'cost_usd') AS cost_usd,
+  max(value) FILTER (WHERE metric.name = 'time_share') AS extrapolated,
+  max(value) FILTER (WHERE metric.name = 'perfmodel_error') AS perfmodel_error,
   max(value) FILTER (WHERE metric.name = 'cost_per_million_output_tokens') AS "$/M",
   (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,
   run.status, is_stale(run.epoch) AS stale
 FROM point JOIN run ON run.id = point.run_id
-  LEFT JOIN metric ON metric.run_id = run.id AND metric.scope = 'run'
+  LEFT JOIN metric ON metric.run_id = run.id AND metric.scope IN ('run', 'extrapolated')
 WHERE :sweep IS NULL OR point.sweep_id = :sweep
 GROUP BY point.sweep_id, point.point ORDER BY point.sweep_id, point.point;

@@ -85,7 +85,11 @@ static void print_json(const Report *self, FILE *out) {
     putc('}', out);
   }
   fputs(self->config->sim.n_groups ? "\n  ]" : "]", out);
-  fputs(",\n  \"slo\": ", out);
+  for (int i = 0; i < MOVES && self->moved[i]; i++) {
+    fprintf(out, "%s\"%s\": ", i ? ", " : ",\n  \"moved\": {", report_moves[i]);
+    print_json(self->moved[i], out);
+  }
+  fputs(self->moved[0] ? "},\n  \"slo\": " : ",\n  \"slo\": ", out);
   json_outcomes(self, out);
 }
 
@@ -96,17 +100,39 @@ static void csv_line(void *context, const char *scope, const char *name, const c
   write_csv_figure(scope, name, statistic, value, unit, context);
 }
 
-static void print_csv(const Report *self, FILE *out) {
-  fputs("scope,name,statistic,value,unit\n", out);
-  report_visit(self, csv_line, out);
+/* A figure with times moved: its scope has the move in front. */
+typedef struct Moved {
+  const char *move;
+  FILE *out;
+} Moved;
+
+static void moved_line(void *context, const char *scope, const char *name, const char *statistic,
+                       double value, const char *unit) {
+  const Moved *self = context;
+  Arena arena;
+  arena_init(&arena);
+  write_csv_figure(arena_printf(&arena, "%s.%s", self->move, scope), name, statistic, value, unit,
+                   self->out);
+  arena_done(&arena);
+}
+
+static void visit_all(const Report *self, ReportVisit visit, void *context) {
+  report_visit(self, visit, context);
   for (int i = 0; i < self->config->slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
     const char *unit = slo_unit(outcome->spec);
-    csv_line(out, "slo", outcome->spec->name, "value", outcome->value, unit);
-    csv_line(out, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
-    csv_line(out, "slo", outcome->spec->name, "margin", outcome->margin, "");
-    csv_line(out, "slo", outcome->spec->name, "met", outcome->met, "");
+    visit(context, "slo", outcome->spec->name, "value", outcome->value, unit);
+    visit(context, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
+    visit(context, "slo", outcome->spec->name, "margin", outcome->margin, "");
+    visit(context, "slo", outcome->spec->name, "met", outcome->met, "");
   }
+}
+
+static void print_csv(const Report *self, FILE *out) {
+  fputs("scope,name,statistic,value,unit\n", out);
+  visit_all(self, csv_line, out);
+  for (int i = 0; i < MOVES && self->moved[i]; i++)
+    visit_all(self->moved[i], moved_line, &(Moved){report_moves[i], out});
   fprintf(out, "run,digest,value,%016" PRIx64 ",\n", self->result->digest);
 }
 
@@ -227,27 +253,6 @@ static void table_ranges(const Distribution *latency, int width, FILE *out) {
   putc('\n', out);
 }
 
-/* What of a run was its start, and whether there is anything that lasts. */
-static void table_steadiness(const Report *self, FILE *out) {
-  char requests[32], until[32];
-  const WarmUp *left_out = &self->config->sim.warm_up;
-  if (!self->result->batches) return;
-  if (self->saturated)
-    fprintf(out,
-            "SATURATED    arrivals exceed what this serves: %.4g of %.4g requests/s; queues grow,\n"
-            "             and latencies are of this run's length\n",
-            self->run.throughput_rps, self->run.offered_rps);
-  else if (!self->start.ended)
-    fputs("steady       nowhere: the run is too short to tell its start from the rest\n", out);
-  else if (self->start.requests > 0)
-    fprintf(out, "steady       from request %s at %s on, by MSER-5%s\n",
-            format_count((double)self->start.requests, requests),
-            format_duration(tick_seconds(self->start.until), until),
-            left_out->requests > 0 || left_out->duration > 0
-                ? ""
-                : "; 'warm.requests' leaves what is before out");
-}
-
 static void table_latencies(const Report *self, FILE *out) {
   int width = (int)strlen("latency");
   for (int i = 0; i < self->n_latencies; i++) // "_s" is left out
@@ -266,6 +271,7 @@ static void table_latencies(const Report *self, FILE *out) {
     }
     fprintf(out, "  %s\n", latency->meaning);
     table_ranges(latency, width, out);
+    report_print_moved_latency(self, i, width, out);
   }
 }
 
@@ -354,11 +360,13 @@ static void table_slo(const Report *self, FILE *out) {
   for (int i = 0; i < slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
     char value[32], limit[32], margin[32];
-    fprintf(out, "%-18s %9s %9s %7s  %s%s\n", outcome->spec->name,
+    fprintf(out, "%-18s %9s %9s %7s  %s%s", outcome->spec->name,
             slo_text(outcome->spec, outcome->value, value),
             slo_text(outcome->spec, outcome->spec->limit, limit),
             format_margin(outcome->margin, 0, margin), outcome->met ? "met" : "MISSED",
             self->saturated ? ", saturated" : "");
+    report_print_moved_slo(self, i, out);
+    putc('\n', out);
   }
 }
 
@@ -373,7 +381,8 @@ static void table_foot(const Report *self, FILE *out) {
 
 static void print_table(const Report *self, FILE *out) {
   table_head(self, out);
-  table_steadiness(self, out);
+  report_print_steadiness(self, out);
+  report_print_moved(self, out);
   table_latencies(self, out);
   table_pools(self, out);
   table_groups(self, out);

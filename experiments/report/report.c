@@ -54,22 +54,15 @@ Distribution distribution_make(const char *name, const char *unit, double scale,
 static void add_ranges(Report *self) {
   const SimResult *result = self->result;
   if (!result->batches) return;
-  for (int which = 0; which < RANGED; which++) {
-    const int of = ranged_histograms[which];
-    Distribution *latency = NULL;
-    for (int i = 0; i < self->n_latencies; i++)
-      if (self->latencies[i].histogram == &result->metrics.histograms[of])
-        latency = &self->latencies[i];
+  for (int i = 0; i < self->n_latencies; i++) {
+    Distribution *latency = &self->latencies[i];
+    const int of = (int)(latency->histogram - result->metrics.histograms);
     const double scale = metrics_histograms[of].scale;
-    latency->half_widths[0] =
-        batches_mean_range(result->batches, &result->metrics, (Ranged)which) / scale;
-    for (int i = 0; i < 4; i++)
-      latency->half_widths[1 + i] =
-          batches_quantile_range(result->batches, &result->metrics, (Ranged)which, quantiles[i]) /
-          scale;
+    latency->half_widths[0] = batches_mean_range(result->batches, &result->metrics, of) / scale;
+    for (int k = 0; k < 4; k++)
+      latency->half_widths[1 + k] =
+          batches_quantile_range(result->batches, &result->metrics, of, quantiles[k]) / scale;
   }
-  self->start = batches_start(result->batches);
-  self->saturated = batches_saturated(result->batches);
 }
 
 uint64_t report_extrapolated(const MachineTotals *totals) {
@@ -177,6 +170,13 @@ static double worst_error(const SimResult *result) {
   return worst;
 }
 
+static bool all_measured(const SimResult *result) {
+  bool all = true;
+  for (uint32_t i = 0; i < result->n_pools; i++)
+    all &= result->pools[i].pool->perfmodel->measured;
+  return all;
+}
+
 static ExtrapolatedFigures extrapolated_figures(const SimResult *result) {
   const MachineTotals *totals = &result->totals;
   const double iterations = (double)(totals->prefill_iterations + totals->decode_iterations);
@@ -218,6 +218,7 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
   slo_eval(config->slo, metrics, self->outcomes);
   for (int i = 0; i < config->slo->n_specs; i++)
     self->n_missed += !self->outcomes[i].met;
+  report_add_steadiness(self);
 }
 
 static const char *room_of(const SimResult *result, Phase phase, Arena *arena) {

@@ -98,6 +98,12 @@ static int64_t whole_number(const char *text, double real) {
 static int bind_number(const OptionSpec *spec, const Node *value, void *field, Diag *diag) {
   const TypeRow *type = &TYPES[spec->type];
   double real = 0;
+  if (spec->word && !value->quoted && strcmp(value->text, spec->word) == 0) {
+    const int64_t none = -1;
+    const double other = -1;
+    memcpy(field, type->whole ? (const void *)&none : &other, sizeof none);
+    return 0;
+  }
   if (value->quoted || !units_parse(value->text, type->dimension, &real) ||
       (spec->type == OPTION_INT && real != floor(real)))
     return wrong_number(spec, value, diag);

@@ -36,6 +36,7 @@ typedef struct OptionSpec {
   const char *also;           // what others call the key, between spaces: hints find it by that
   const char *absent;         // what holds without the key, in words, where `fallback` is NULL
   const char *listed;         // what of `tandem list` has the values; NULL: none has
+  const char *word;           // of a number: what may stand in its place, and then is -1
 } OptionSpec;
 
 /* Fills the fields of `target` with the defaults. Defaults in tables are trusted (asserted). */

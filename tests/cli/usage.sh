@@ -7,7 +7,7 @@ commands=$(sed -n 's/^COMMAND(\(.*\))/\1/p' "$source_dir/experiments/commands/co
   sed 's/_/ /; s/_/-/g')
 expect 0 "$tandem" --help
 echo "$commands" | while read -r first second; do
-  grep -q "^  $first .*${second:+\\[$second\\]}" out || fail "'$first $second' is not listed"
+  grep -q "^  $first .*${second:+[[|]$second[]|]}" out || fail "'$first $second' is not listed"
 done || exit 1
 newline='
 '

@@ -12,7 +12,7 @@ static DesignOutcome outcomes[2];
 
 static SloSpec ttft = {.name = "ttft.p99", .limit = 2};
 static const SloSpec good = {.name = "goodput", .limit = 0.9};
-static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true}, {&good, 0.98765, 0.0974, true}};
+static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true, 0}, {&good, 0.98765, 0.0974, true, 0}};
 
 static void begin(void) {
   setup();
@@ -261,8 +261,8 @@ Test(provision_print, a_search_for_programs) {
 
 /* Times moved: a limit and a rival are undecided, and of the rival nothing holds any more. */
 Test(provision_print, a_search_and_how_sure_it_is) {
-  static const SloOutcome shorter[] = {{&ttft, 1.4, 0.3, true}, {&good, 0.99, 0.1, true}};
-  static const SloOutcome longer[] = {{&ttft, 2.1, -0.05, false}, {&good, 0.95, 0.0556, true}};
+  static const SloOutcome shorter[] = {{&ttft, 1.4, 0.3, true, 0}, {&good, 0.99, 0.1, true, 0}};
+  static const SloOutcome longer[] = {{&ttft, 2.1, -0.05, false, 0}, {&good, 0.95, 0.056, true, 0}};
   a_search();
   study.objective = OBJECTIVE_MACHINES;
   study.budget_of = OBJECTIVE_THROUGHPUT;
