@@ -8,6 +8,12 @@ do for [i = 1:y_words] {
   if (n > widest) { widest = n }
 }
 if (widest > 18) { widest = 18 }
+widest_x = 1
+do for [i = 1:x_words] {
+  n = strlen(value(sprintf('x_word%d', i)))
+  if (n > widest_x) { widest_x = n }
+}
+if (widest_x > 18) { widest_x = 18 }
 left = 44 + widest * (inline ? 8.0 : 7.0)
 right = 84
 entries = 0
@@ -32,12 +38,12 @@ set xlabel x_label offset 0, 0.4
 set ylabel y_label
 unset grid
 set border 0
-every_x = 1 + x_words / (inline ? 9 : 17)
+every_x = 1 + int(x_words * (8 + widest_x * (inline ? 8.0 : 7.0)) / (cell - left - right))
 every_y = 1 + y_words / 17
-set xtics scale 0 (x_word1 0)
+set xtics scale 0 (shown(x_word1, 18) 0)
 set ytics scale 0 (shown(y_word1, 18) 0)
 do for [i = 1 + every_x:x_words:every_x] {
-  set xtics add (shown(value(sprintf('x_word%d', i)), 10) i - 1)
+  set xtics add (shown(value(sprintf('x_word%d', i)), 18) i - 1)
 }
 do for [i = 1 + every_y:y_words:every_y] {
   set ytics add (shown(value(sprintf('y_word%d', i)), 18) i - 1)

@@ -101,8 +101,10 @@ static Design read_design(sqlite3_stmt *row, const Objective *objective, Arena *
                   .cluster = cluster_words(row, arena)};
 }
 
+/* As provision_is_better. */
 static bool is_before(const Design *one, const Design *other, const Objective *objective) {
   if (isnan(one->value) || isnan(other->value)) return !isnan(one->value) && isnan(other->value);
+  if (one->value == other->value) return one->margin > other->margin;
   return objective->more_is_better ? one->value > other->value : one->value < other->value;
 }
 

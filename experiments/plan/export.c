@@ -209,7 +209,14 @@ static const char *format_asked(const Config *config) {
 }
 
 static void print_notes(const Export *self, const Exporter *exporter) {
-  fprintf(self->out, "# Flags as in %s; times were those of %s.\n", exporter->of, self->engine);
+  const SimConfig *sim = &self->config->sim;
+  fprintf(self->out, "# Flags as in %s; times were those of", exporter->of);
+  for (uint32_t i = 0; i < sim->n_pools; i++) {
+    const char *name = sim->pools[i].perfmodel->name;
+    if (i > 0 && strcmp(name, sim->pools[i - 1].perfmodel->name) == 0) continue;
+    fprintf(self->out, "%s\n#   %s", i ? "," : "", text_shown(name, self->arena));
+  }
+  fputs(".\n", self->out);
   if (!self->config->model.checkpoint)
     fprintf(self->out, "# Which checkpoint to load is not known: put it in place of the name.\n");
   if (self->quantized && strcmp(self->quantized, "fp8") != 0)
@@ -221,7 +228,6 @@ void export_print(const char *name, const Config *config, FILE *out, Arena *aren
   Export self = {.config = config,
                  .model = config->model.checkpoint ? config->model.checkpoint : config->model.name,
                  .gpu = config->pools[0].hardware.gpu,
-                 .engine = engine ? engine->name : "no engine that was named",
                  .quantized = format_asked(config),
                  .fp8_kv_cache = config->model.kv_cache_dtype == DTYPE_FP8,
                  .pools = ARENA_ARRAY(arena, ExportPool, config->sim.n_pools),
@@ -229,7 +235,7 @@ void export_print(const char *name, const Config *config, FILE *out, Arena *aren
                  .out = out,
                  .arena = arena};
   if (*self.model == '-') self.model = arena_printf(arena, "./%s", self.model); // no option
-  self.family = family_of(self.engine);
+  self.family = family_of(engine ? engine->name : "");
   for (uint32_t i = 0; i < self.n_pools; i++) {
     self.pools[i] = pool_of(&config->sim, &config->pools[i]);
     self.split |= self.pools[i].role != ROLE_MIXED;

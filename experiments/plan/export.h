@@ -21,8 +21,7 @@ typedef struct Export {
   const Config *config;
   const char *model;     // to be loaded: of Hugging Face, or as the configuration calls it
   const char *gpu;       // of the pools
-  const char *engine;    // that the times were of; "none"
-  ExportFamily family;   // its
+  ExportFamily family;   // of the engine that the configuration names
   const char *quantized; // a format that the configuration asks for instead of the model's; NULL
   bool fp8_kv_cache;
   ExportPool *pools; // [n_pools]

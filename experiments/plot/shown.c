@@ -277,6 +277,18 @@ static bool is_named(const Key *key, const Key *x, const Key *y) {
   return key != x && key != y && key->n_sorted > 1 && !key->folded;
 }
 
+/* Of a key that a run leaves to its default. */
+static const char *words_of(const char *value) {
+  return *value ? value : "unset";
+}
+
+/* Whether some runs have a value that others leave to a default. */
+static bool is_unset_by_some(const Key *key) {
+  for (int i = 0; i < key->n_sorted; i++)
+    if (!*key->sorted[i]) return true;
+  return false;
+}
+
 /* Named by all keys but the axes: "jsq, count=4". */
 static RunPlace place_run(const Runs *runs, size_t run, const Key *x, const Key *y, Arena *arena) {
   RunPlace place = {run, "", ""};
@@ -286,10 +298,12 @@ static RunPlace place_run(const Runs *runs, size_t run, const Key *x, const Key 
   for (size_t i = 0; i < runs->n_keys; i++) {
     const Key *key = &runs->keys[i];
     if (!is_named(key, x, y)) continue;
-    const bool plain = is_design(key) || (n_named == 1 && !key->numeric);
+    const bool unset = is_unset_by_some(key);
+    const bool plain = is_design(key) || (n_named == 1 && !key->numeric && !unset);
     place.order = arena_printf(arena, "%s%08d", place.order, value_number(key, key->values[run]));
-    place.series = arena_printf(arena, "%s%s%s%s%s", place.series, *place.series ? ", " : "",
-                                plain ? "" : key->shown, plain ? "" : "=", key->values[run]);
+    place.series =
+        arena_printf(arena, "%s%s%s%s%s", place.series, *place.series ? ", " : "",
+                     plain ? "" : key->shown, plain ? "" : "=", words_of(key->values[run]));
   }
   return place;
 }
@@ -336,7 +350,7 @@ static const char *hold_key(Runs *runs, Key *key, const char *held, Arena *arena
   runs->n = kept;
   key->n_sorted = 1;
   key->sorted = &key->values[0];
-  return arena_printf(arena, "%s%s%s=%s", held, *held ? ", " : "", key->shown, value);
+  return arena_printf(arena, "%s%s%s=%s", held, *held ? ", " : "", key->shown, words_of(value));
 }
 
 /* ---- As SQL wants it ---- */
