@@ -67,7 +67,7 @@ static int answer(Cli *cli, const Plan *plan, Study *study) {
   if (study->best >= 0 && given->export) return study_export(study, given->export);
   if (front_make(&front, &study->provision, study->outcomes, study->jobs, cli->arena, cli->diag))
     return EXIT_INPUT;
-  if (study->best >= 0 && study_bind_answer(study, config)) return EXIT_INPUT;
+  if (study->best >= 0 && study_bind_answer(study, 0, config)) return EXIT_INPUT;
   const Provision *provision = &study->provision;
   const int *order = plan_order(provision, study->outcomes, cli->arena);
   const bool second = provision->n_designs > 1 && study->outcomes[order[1]].answers[0].found;

@@ -204,11 +204,14 @@ static void note_answer(const Study *study, Arena *arena) {
   fputc('\n', stderr);
 }
 
-/* Of a study the configuration is that of its best answer, which is searched for. */
+/* Of a study the configuration is that of its best answer, which is searched for; how well it is to
+ * be known is not what the search asks. */
 static int load_answer(Run *run, const char *path, Node *root, const ConfigChanges *changes) {
   Study *study = ARENA_NEW(run->arena, Study);
+  ConfigChanges searched = *changes;
+  searched.precision = 0;
   int status =
-      study_open(study, path, root, changes, 0, run->options->memory, run->arena, run->diag) ||
+      study_open(study, path, root, &searched, 0, run->options->memory, run->arena, run->diag) ||
       study_search(study, NULL, false, false);
   if (status == 0 && study->best < 0) {
     study_explain(study);
@@ -216,7 +219,7 @@ static int load_answer(Run *run, const char *path, Node *root, const ConfigChang
   }
   if (status == 0) {
     note_answer(study, run->arena);
-    status = study_bind_answer(study, &run->config);
+    status = study_bind_answer(study, changes->precision, &run->config);
   }
   study_close(study);
   return status ? -1 : 0;

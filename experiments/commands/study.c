@@ -65,9 +65,10 @@ void study_explain(Study *self) {
                study->designs[d].name, self->outcomes[d].why_not);
 }
 
-int study_bind_answer(Study *self, Config *ret_config) {
-  const ConfigChanges changes =
+int study_bind_answer(Study *self, double precision, Config *ret_config) {
+  ConfigChanges changes =
       provision_answer_changes(&self->provision, &self->outcomes[self->best], self->arena);
+  changes.precision = precision;
   return config_bind(ret_config, self->base.path, node_copy(self->base.root, self->arena), &changes,
                      NULL, self->arena, self->diag);
 }
@@ -77,7 +78,7 @@ int study_run_answer(Study *self, FILE *out) {
   SimResult *result = ARENA_NEW(self->arena, SimResult);
   Report *report = ARENA_NEW(self->arena, Report);
   uint64_t digest = 0;
-  if (study_bind_answer(self, config) || config_digest(config, &digest, self->diag)) return -1;
+  if (study_bind_answer(self, 0, config) || config_digest(config, &digest, self->diag)) return -1;
   config->sim.memory_limit = self->base.memory;
   config->sim.keeps_batches = true;
   if (config_simulate(config, &config->sim, result, report, self->arena, self->diag)) return -1;
@@ -89,7 +90,7 @@ int study_run_answer(Study *self, FILE *out) {
 
 int study_export(Study *self, const char *program) {
   Config *config = ARENA_NEW(self->arena, Config);
-  if (study_bind_answer(self, config)) return EXIT_INPUT;
+  if (study_bind_answer(self, 0, config)) return EXIT_INPUT;
   export_print(program, config, stdout, self->arena);
   return EXIT_DONE;
 }

@@ -29,8 +29,9 @@ int study_open(Study *self, const char *path, Node *root, const ConfigChanges *c
 int study_search(Study *self, const char *output, bool full_runs, bool range);
 /* Entries that say of each design why it has no answer; to be used when none has one. */
 void study_explain(Study *self);
-/* The best answer as a configuration of its own. There must be one. */
-int study_bind_answer(Study *self, Config *ret_config);
+/* The best answer as a configuration of its own, with `precision` as in ConfigChanges. There must
+ * be one. */
+int study_bind_answer(Study *self, double precision, Config *ret_config);
 /* Simulates it, keeps it in the database if there is one, and prints the report. */
 int study_run_answer(Study *self, FILE *out);
 /* Prints what starts it under a program, which study_check_export knows. The exit code. */

@@ -29,6 +29,9 @@ END
 # Its answer as a run, which can be asked about.
 expect 0 "$tandem" run study.yaml --output run.db --requests
 says "the answer of the study is design '$design'"
+expect 0 "$tandem" run study.yaml --precision 10%
+says "the answer of the study is design '$design'" # however well its run is to be known
+prints 'length '
 prints 'ttft.p90'
 expect 0 "$tandem" why run.db --slowest 1
 expect 0 "$tandem" provision study.yaml --run

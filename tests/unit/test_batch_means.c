@@ -1,5 +1,5 @@
-/* Where a run's start ends and how sure its mean is: by hand, by the definition, and against a process
- * whose mean has a known error. */
+/* Where a run's start ends and how sure its mean is: by hand, by the definition, and against a
+ * process whose mean has a known error. */
 #include "experiments/base/student.h"
 #include "sim/base/batch_means.h"
 #include "sim/base/rng.h"
@@ -19,8 +19,8 @@ Test(batch_means, quantiles_of_t_are_those_of_the_library) {
 Test(batch_means, of_eight_batches_by_hand) {
   const double ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
   const double rising[] = {1, 2, 3, 4, 5, 6, 7, 8}, swinging[] = {1, 3, 1, 3, 1, 3, 1, 3};
-  /* Distances ±0.5 … ±3.5: squares 42, products of neighbours 26.25, so the correlation is 0.625, more
-   * than chance: 42 · 8/7 / 64 · 1.625 / 0.375 = 3.25. */
+  /* Distances ±0.5 … ±3.5: squares 42, products of neighbours 26.25, so the correlation is 0.625,
+   * more than chance: 42 · 8/7 / 64 · 1.625 / 0.375 = 3.25. */
   NEAR(batch_means_half_width(rising, ones, 8), 2.365 * sqrt(3.25), 1e-12);
   /* Distances ±1, one neighbour's the other way: that narrows nothing. */
   NEAR(batch_means_half_width(swinging, ones, 8), 2.365 * sqrt(1.0 / 7), 1e-12);
