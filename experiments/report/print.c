@@ -57,6 +57,7 @@ static void json_outcomes(const Report *self, FILE *out) {
                              {CELL_OF_NUMBER("limit", outcome->spec->limit)},
                              {CELL_OF_TEXT("unit", slo_unit(outcome->spec))},
                              {CELL_OF_NUMBER("margin", outcome->margin)},
+                             {CELL_OF_NUMBER("half_width", outcome->half_width)},
                              {CELL_OF_FLAG("met", outcome->met)},
                              {0}});
   }
@@ -125,6 +126,8 @@ static void visit_all(const Report *self, ReportVisit visit, void *context) {
     visit(context, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
     visit(context, "slo", outcome->spec->name, "margin", outcome->margin, "");
     visit(context, "slo", outcome->spec->name, "met", outcome->met, "");
+    if (!isnan(outcome->half_width))
+      visit(context, "slo", outcome->spec->name, "half_width", outcome->half_width, unit);
   }
 }
 
@@ -352,6 +355,11 @@ static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
   return text;
 }
 
+/* Whether the 95% range that chance leaves of a value holds its limit; false: or is unknown. */
+static bool is_of_chance(const SloOutcome *outcome) {
+  return fabs(outcome->value - outcome->spec->limit) <= outcome->half_width;
+}
+
 static void table_slo(const Report *self, FILE *out) {
   const SloSet *slo = self->config->slo;
   if (slo->n_specs == 0) return;
@@ -360,11 +368,12 @@ static void table_slo(const Report *self, FILE *out) {
   for (int i = 0; i < slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
     char value[32], limit[32], margin[32];
-    fprintf(out, "%-18s %9s %9s %7s  %s%s", outcome->spec->name,
+    fprintf(out, "%-18s %9s %9s %7s  %s%s%s", outcome->spec->name,
             slo_text(outcome->spec, outcome->value, value),
             slo_text(outcome->spec, outcome->spec->limit, limit),
             format_margin(outcome->margin, 0, margin), outcome->met ? "met" : "MISSED",
-            self->saturated ? ", saturated" : "");
+            self->saturated ? ", saturated" : "",
+            is_of_chance(outcome) ? ", undecided by chance" : "");
     report_print_moved_slo(self, i, out);
     putc('\n', out);
   }

@@ -276,4 +276,15 @@ assert [s["name"] for s in run["moved"]["longer"]["slo"]] == [s["name"] for s in
 fi
 rejects 2 "$tandem" run a.yaml --range --format vllm
 
+# A limit within what chance leaves of a figure is not decided, one twice as far is.
+quickstart="$source_dir/experiments/examples/quickstart.yaml"
+expect 0 "$tandem" run "$quickstart" --set slo=null --format csv
+at=$(figure run,ttft_s,p99 out) half=$(figure run,ttft_s,p99_half_width out)
+limit() { awk "BEGIN { printf \"%.9f s\", $at - $1 * $half }"; }
+expect 0 "$tandem" run "$quickstart" --set "slo={ttft.p99: $(limit 0.9), ttft.p90: 9 s}"
+grep -q '^ttft.p99 .*MISSED, undecided by chance$' out || fail 'decided by chance'
+grep -q '^ttft.p90 .*met$' out || fail 'a far limit is undecided'
+expect 0 "$tandem" run "$quickstart" --set "slo={ttft.p99: $(limit 1.1)}"
+grep -q '^ttft.p99 .*MISSED$' out || fail 'undecided beyond chance'
+
 finish
