@@ -21,18 +21,20 @@ model: llama2-70b
 workload:
   lengths: {prompt: {constant: 500}, output: {constant: 20}}
   arrivals: {process: poisson, rate: 4 /s}
-  requests: 40
+  requests: 20
 pools:
   prefill: {role: prefill, machine: dgx-h100}
   decode: {role: decode, machine: dgx-h100}
 policies: {router: token_jsq, transfer: splitwise}
 slo: {ttft.p99: 200 ms, tpot.p99: 50 ms}
 sweep:
-  pools.prefill.count: 1..4
-  workload.arrivals.rate: [2 /s, 4 /s, 8 /s]
+  pools.prefill.count: 1..10
+  workload.arrivals.rate: [1 /s, 2 /s, 3 /s, 4 /s, 5 /s, 6 /s, 7 /s, 8 /s, 9 /s, 10 /s]
+  seed: [1, 2, 3, 4, 5]
 END_OF_FILE
 expect 0 "$tandem" sweep small.yaml --output sweep.db
 expect 0 "$tandem" report sweep.db -o page.html
+[ "$(wc -c <page.html)" -lt 3000000 ] || fail 'a page of 500 runs is large'
 
 # A frame of each width holds the page; its script may look into it, and says what it found. The
 # page itself has no script: its policy is taken out of the copy that is looked into.
