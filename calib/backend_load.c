@@ -1,5 +1,6 @@
 /* Built-in backends, and the module. */
 #include "calib/backend_load.h"
+#include "sim/base/folder.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,17 +26,6 @@ const char *const backend_names[] = {
 #include "calib/backends.def"
 #undef BACKEND
     MODULE, NULL};
-
-/* The folder of the executable with a '/', "" when it is not known. */
-static const char *program_folder(Arena *arena) {
-  enum { SIZE = 4096 };
-  char *path = arena_alloc(arena, SIZE);
-  ssize_t length = readlink("/proc/self/exe", path, SIZE - 1);
-  char *slash = length > 0 ? strrchr(path, '/') : NULL;
-  if (!slash) return "";
-  slash[1] = '\0';
-  return path;
-}
 
 /* Where the module is; NULL when it is in none of the places. */
 static const char *find_module(const char *folder, Arena *arena) {
@@ -78,7 +68,7 @@ static const char *load_error(const char *path) {
 }
 
 static const Backend *load_module(Arena *arena, Diag *diag) {
-  const char *folder = program_folder(arena);
+  const char *folder = folder_of_program(arena);
   const char *path = getenv(MODULE_PATH);
   if (!path || *path == '\0') path = find_module(folder, arena);
   if (!path) {

@@ -3,6 +3,7 @@
 #include "perfmodel/datafile.h"
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FACT(field, kind, ...)                                                                     \
@@ -14,7 +15,21 @@
 /* Default shares. flops: published products of 1024 tokens reach 0.82 to 0.86 (A100, H100, H200),
  * less where power is short. hbm: mem_bw_empirical_scaling of aiconfigurator's systems. nvlink:
  * published all-reduces of 32 MiB over 8 GPUs reach 0.55 to 0.69. pcie: assumed. */
-static const OptionSpec SPECS[] = {
+const char *const hardware_sold_names[] = {"gpu", "whole", NULL};
+
+/* What a price is; a machine file has the same keys. */
+#define PRICE                                                                                      \
+  FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine",                    \
+       .absent = "not known"),                                                                     \
+      FACT(gpu_cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of one GPU, in its place",  \
+           .absent = "its share of the machine's"),                                                \
+      FACT(price_date, OPTION_STRING, .help = "of that price: 2026, 2026-03 or 2026-03-17",        \
+           .absent = "not said"),                                                                  \
+      FACT(price_source, OPTION_STRING, .help = "whose price that is", .absent = "not said")
+
+const OptionSpec hardware_price_options[] = {PRICE, {0}};
+
+const OptionSpec hardware_options[] = {
     ROW(gpu, OPTION_STRING, .help = "key of measured profiles"),
     ROW(sm, OPTION_INT, .max = 1000,
         .help =
@@ -22,10 +37,10 @@ static const OptionSpec SPECS[] = {
     ROW(num_gpus, OPTION_INT, .min = 1, .max = 1024, .help = "GPUs of the machine"),
     ROW(gpu_memory_bytes, OPTION_BYTES, .min = 1, .max = 1e15, .help = "HBM of one GPU"),
     ROW(dense_bf16_flops, OPTION_REAL, UNBOUNDED, .help = "peak of one GPU, per second"),
-    FACT(dense_fp8_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP8; absent: no FP8"),
-    FACT(fp32_flops, OPTION_REAL, UNBOUNDED,
-         .help = "peak in 32 bits, without tensor cores; absent: 1/16 of dense_bf16_flops"),
-    FACT(dense_fp4_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP4; absent: no FP4"),
+    FACT(dense_fp8_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP8", .absent = "no FP8"),
+    FACT(fp32_flops, OPTION_REAL, UNBOUNDED, .help = "peak in 32 bits, without tensor cores",
+         .absent = "1/16 of dense_bf16_flops"),
+    FACT(dense_fp4_flops, OPTION_REAL, UNBOUNDED, .help = "peak with FP4", .absent = "no FP4"),
     FACT(flops_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of matrix products"),
     ROW(hbm_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "peak of one GPU"),
     FACT(hbm_efficiency, OPTION_REAL, SHARE, .fallback = "0.8", .help = "of reading weights"),
@@ -34,24 +49,77 @@ static const OptionSpec SPECS[] = {
     ROW(pcie_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e15,
         .help = "per direction of one GPU"),
     FACT(pcie_efficiency, OPTION_REAL, SHARE, .fallback = "0.6", .help = "of an all-reduce"),
-    FACT(host_to_gpu_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
-         .help = "from CPU memory to one GPU; absent: pcie_bandwidth"),
-    FACT(gpu_to_host_bandwidth, OPTION_BANDWIDTH, UNBOUNDED,
-         .help = "from one GPU to CPU memory; absent: pcie_bandwidth"),
+    FACT(host_to_gpu_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "from CPU memory to one GPU",
+         .absent = "pcie_bandwidth"),
+    FACT(gpu_to_host_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "from one GPU to CPU memory",
+         .absent = "pcie_bandwidth"),
     FACT(all_reduce_latency, OPTION_TICKS, .fallback = "0 s", .max = 1,
          .help = "the smallest all-reduce"),
     ROW(cpu_memory_bytes, OPTION_BYTES, .max = 1e18, .help = "memory of the host"),
     ROW(nic_bandwidth, OPTION_BANDWIDTH, UNBOUNDED, .help = "in each direction, all NICs"),
     FACT(kv_transfer_overhead, OPTION_TICKS, .fallback = "0 s", .max = 60,
          .help = "visible rest of a layer-wise KV transfer"),
-    FACT(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "limit of one GPU; absent: not known"),
-    FACT(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work"),
-    FACT(prefill_power, OPTION_POWER, .max = 1e6,
-         .help = "machine in prefill and mixed iterations"),
-    FACT(decode_power, OPTION_POWER, .max = 1e6, .help = "machine in decode iterations"),
-    FACT(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts"),
-    FACT(cost_per_hour, OPTION_MONEY, .max = 1e6, .help = "price of the machine"),
+    FACT(gpu_tdp, OPTION_POWER, .max = 1e6, .help = "limit of one GPU", .absent = "not known"),
+    FACT(idle_power, OPTION_POWER, .max = 1e6, .help = "machine without work",
+         .absent = "not known"),
+    FACT(prefill_power, OPTION_POWER, .max = 1e6, .help = "machine in prefill and mixed iterations",
+         .absent = "not known"),
+    FACT(decode_power, OPTION_POWER, .max = 1e6, .help = "machine in decode iterations",
+         .absent = "not known"),
+    FACT(provisioned_power, OPTION_POWER, .max = 1e6, .help = "what sizing a cluster counts",
+         .absent = "not known"),
+    FACT(sold, OPTION_CHOICE, .fallback = "gpu", .choices = hardware_sold_names,
+         .help = "by the GPU, or the machine whole"),
+    PRICE,
     {0}};
+
+/* YYYY, YYYY-MM or YYYY-MM-DD. */
+static bool is_date(const char *text) {
+  static const char form[] = "dddd-dd-dd";
+  const size_t length = strlen(text);
+  if (length != 4 && length != 7 && length != 10) return false;
+  for (size_t i = 0; i < length; i++)
+    if (form[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != form[i]) return false;
+  const long month = length > 4 ? strtol(&text[5], NULL, 10) : 1;
+  const long day = length > 7 ? strtol(&text[8], NULL, 10) : 1;
+  return 1 <= month && month <= 12 && 1 <= day && day <= 31;
+}
+
+/* One price, of the machine or of a GPU, and what is said of it. */
+static int check_price(Hardware *self, const Node *root, Diag *diag) {
+  const Node *of_machine = node_find(root, "cost_per_hour");
+  const Node *of_gpu = node_find(root, "gpu_cost_per_hour"), *date = node_find(root, "price_date");
+  const Node *source = node_find(root, "price_source"), *said = date ? date : source;
+  int status = 0;
+  if (of_machine && of_gpu)
+    status = diag_error(diag, of_gpu->key_at,
+                        "'cost_per_hour' and 'gpu_cost_per_hour' exclude each other");
+  if (said && !of_machine && !of_gpu) {
+    status = diag_error(diag, said->key_at, "'%s' without a price", said->key);
+    diag_hint(diag, "give 'cost_per_hour' of the machine or 'gpu_cost_per_hour'");
+  }
+  if (date && self->price_date && !is_date(self->price_date))
+    status = diag_error(diag, date->at,
+                        "'price_date' wants a date such as 2026-03-17, 2026-03 or 2026, not '%s'",
+                        self->price_date);
+  if (of_gpu)
+    self->cost_per_hour = self->gpu_cost_per_hour * (double)self->num_gpus;
+  else
+    self->gpu_cost_per_hour = self->cost_per_hour / (double)self->num_gpus;
+  return status;
+}
+
+int hardware_bind_price(Hardware *self, const Node *map, Diag *diag) {
+  self->cost_per_hour = self->gpu_cost_per_hour = 0;
+  self->price_date = self->price_source = NULL;
+  if (option_bind(hardware_price_options, map, NULL, map->at, self, diag) |
+      check_price(self, map, diag))
+    return -1;
+  if (self->cost_per_hour > 0) return 0;
+  return diag_error(diag, map->at,
+                    "a price wants 'cost_per_hour' of the machine or "
+                    "'gpu_cost_per_hour'");
+}
 
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag) {
@@ -59,7 +127,9 @@ int hardware_load(Hardware *self, const char *name, const char *data_dir, Place 
   if (!path) return -1;
   const Node *root = yaml_load(path, arena, diag);
   Hardware hardware = {.name = datafile_stem(path, arena)};
-  if (!root || option_bind(SPECS, root, NULL, root->at, &hardware, diag)) return -1;
+  if (!root || (option_bind(hardware_options, root, NULL, root->at, &hardware, diag) |
+                check_price(&hardware, root, diag)))
+    return -1;
   if (hardware.host_to_gpu_bandwidth == 0) hardware.host_to_gpu_bandwidth = hardware.pcie_bandwidth;
   if (hardware.gpu_to_host_bandwidth == 0) hardware.gpu_to_host_bandwidth = hardware.pcie_bandwidth;
   if (hardware.fp32_flops == 0) hardware.fp32_flops = hardware.dense_bf16_flops / 16;

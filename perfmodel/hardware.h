@@ -9,6 +9,10 @@
 #include "perfmodel/llm.h"
 #include "sim/base/units.h"
 
+/* What one can buy or rent of a machine: any number of its GPUs, or all of it. */
+typedef enum Sold { SOLD_BY_GPU, SOLD_WHOLE } Sold;
+extern const char *const hardware_sold_names[]; // NULL-terminated
+
 typedef struct Hardware {
   const char *name; // dgx-h100
   const char *gpu;  // h100-80gb: key of measured profiles
@@ -35,7 +39,9 @@ typedef struct Hardware {
   double gpu_tdp;            // W, one GPU
   double idle_power, prefill_power, decode_power; // W, whole machine, while it does that
   double provisioned_power;                       // W, for sizing
-  double cost_per_hour;                           // $
+  int sold;                                       // Sold
+  double cost_per_hour, gpu_cost_per_hour;        // $, of the machine and of one GPU
+  const char *price_date, *price_source;          // of the price; NULL: not said
 } Hardware;
 
 /* How the GPUs of a machine share a model: tensor × attention × pipeline of them hold it once, data
@@ -52,9 +58,14 @@ static inline int64_t parallelism_gpus(Parallelism self) {
   return self.tensor * self.pipeline * self.data * (self.attention > 0 ? self.attention : 1);
 }
 
+extern const OptionSpec hardware_options[], hardware_price_options[]; // keys of a machine file
+
 /* `name` is a machine of `data_dir`/machines/ or the path of a .yaml file. */
 int hardware_load(Hardware *self, const char *name, const char *data_dir, Place at, Arena *arena,
                   Diag *diag);
+
+/* Another price, from a map of cost_per_hour or gpu_cost_per_hour, price_date, price_source. */
+int hardware_bind_price(Hardware *self, const Node *map, Diag *diag);
 
 /* Rates that one GPU reaches, per second: peaks times efficiencies. The link is that to the other
  * GPUs, NVLink where there is any, per direction. */

@@ -32,7 +32,8 @@ typedef enum LlmPart {
 typedef struct Llm {
   const char *name; // llama2-70b: key of measured profiles; the file's own name unless it says, or
                     // that of the checkpoint: qwen3-32b of Qwen--Qwen3-32B_config.json
-  const char *taken_as; // of a type that is not known, what it was read as; else NULL
+  const char *checkpoint; // at Hugging Face, to start it with; NULL: not known
+  const char *taken_as;   // of a type that is not known, what it was read as; else NULL
   int64_t num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   int64_t intermediate_size, vocab_size, max_position_embeddings;
   bool gated_mlp, bias, attention_bias, tie_word_embeddings, learned_positions;

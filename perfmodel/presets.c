@@ -8,7 +8,7 @@
     .fallback = "0 s", .max = 10, __VA_ARGS__                                                      \
   }
 
-static const OptionSpec SPECS[] = {
+const OptionSpec preset_options[] = {
     TIME(per_iteration, .help = "whatever the model"),
     TIME(per_layer, .help = "for each layer of the iteration"),
     TIME(per_sequence, .help = "for each sequence that needs logits"),
@@ -20,7 +20,7 @@ int preset_load(EnginePreset *self, const char *name, const char *data_dir, Plac
   if (!path) return -1;
   const Node *root = yaml_load(path, arena, diag);
   EnginePreset preset = {.name = datafile_stem(path, arena)};
-  if (!root || option_bind(SPECS, root, NULL, root->at, &preset, diag)) return -1;
+  if (!root || option_bind(preset_options, root, NULL, root->at, &preset, diag)) return -1;
   *self = preset;
   return 0;
 }

@@ -12,6 +12,8 @@ typedef struct EnginePreset {
   Tick per_sequence;  // for each sequence that needs logits
 } EnginePreset;
 
+extern const OptionSpec preset_options[]; // keys of its file
+
 /* `name` is a preset of `data_dir`/presets/ or the path of a .yaml file. */
 int preset_load(EnginePreset *self, const char *name, const char *data_dir, Place at, Arena *arena,
                 Diag *diag);

@@ -1,5 +1,5 @@
 -- Machines of the prefill and decode pools, how many SLOs were met, and the cost per hour, of every
--- cluster with one pool of each: of several runs (seeds, machine types) the one that met fewest. A
+-- cluster with one pool of each: of several runs (rates, seeds) the one that met fewest. A
 -- run that was ended early, or that failed, met none. Of several outcome epochs the newest run's.
 SELECT 'clusters' AS series,
   prefill.count AS prefill_machines,
@@ -9,7 +9,8 @@ SELECT 'clusters' AS series,
   (SELECT count(*) FROM slo WHERE slo.run_id = run.id) AS slos,
   (SELECT value FROM metric WHERE run_id = run.id AND scope = 'run' AND name = 'cost_usd')
     / (SELECT value FROM metric WHERE run_id = run.id AND scope = 'run' AND name = 'duration_s')
-    * 3600 AS cost_per_hour
+    * 3600 AS cost_per_hour,
+  count(*) AS runs
 FROM run
   JOIN pool AS prefill ON prefill.run_id = run.id AND prefill.role = 'prefill'
   JOIN pool AS decode ON decode.run_id = run.id AND decode.role = 'decode'

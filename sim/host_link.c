@@ -8,12 +8,16 @@ static const char *const DIRECTIONS[] = {"both", "to_gpu", "to_cpu", NULL};
 #define TRAFFIC(field, kind, ...)                                                                  \
   { .key = #field, .type = kind, .offset = offsetof(BackgroundTraffic, field), __VA_ARGS__ }
 
-static const OptionSpec TRAFFIC_OPTIONS[] = {
-    TRAFFIC(from, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 9.2e6),
-    TRAFFIC(to, OPTION_TICKS, .min = 0, .max = 9.2e6),
-    TRAFFIC(direction, OPTION_CHOICE, .fallback = "both", .choices = DIRECTIONS),
-    TRAFFIC(share, OPTION_REAL, .fallback = "0", .min = 0, .max = 1),
-    TRAFFIC(bandwidth, OPTION_BANDWIDTH, .fallback = "0 B/s", .min = 0, .max = 1e15),
+const OptionSpec host_link_traffic_options[] = {
+    TRAFFIC(from, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 9.2e6,
+            .help = "when it begins"),
+    TRAFFIC(to, OPTION_TICKS, .min = 0, .max = 9.2e6, .help = "when it ends", .absent = "never"),
+    TRAFFIC(direction, OPTION_CHOICE, .fallback = "both", .choices = DIRECTIONS,
+            .help = "which way"),
+    TRAFFIC(share, OPTION_REAL, .fallback = "0", .min = 0, .max = 1,
+            .help = "of the direction's peak"),
+    TRAFFIC(bandwidth, OPTION_BANDWIDTH, .fallback = "0 B/s", .min = 0, .max = 1e15,
+            .help = "on top of the share"),
     {0},
 };
 
@@ -27,7 +31,7 @@ int host_link_init(HostLink *self, const HostLinkOptions *options, Arena *arena,
   for (const Node *item = list->first; item; item = item->next) {
     BackgroundTraffic *traffic = &self->background[self->n_background++];
     traffic->to = TICK_MAX;
-    if (option_bind(TRAFFIC_OPTIONS, item, NULL, item->at, traffic, diag) != 0)
+    if (option_bind(host_link_traffic_options, item, NULL, item->at, traffic, diag) != 0)
       status = -1;
     else if (traffic->to <= traffic->from)
       status = diag_error(diag, item->at, "'to' must be later than 'from'");

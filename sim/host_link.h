@@ -39,8 +39,12 @@ typedef struct HostLinkOptions {
                    "transfers of this size get half of the peak (Pie Fig. 1)"),                    \
       HOST_LINK_OPTION(State, member, "efficiency", efficiency, OPTION_REAL, "1", 0.01, 1,         \
                        "share of the peak that swapping reaches"),                                 \
-      HOST_LINK_OPTION(State, member, "background", background, OPTION_NODE, NULL, 0, 0,           \
-                       "other traffic: list of {from, to, direction, share, bandwidth}")
+  {                                                                                                \
+    .key = "background", .type = OPTION_NODE, .offset = offsetof(State, member.background),        \
+    .help = "other traffic: list of {from, to, direction, share, bandwidth}", .absent = "none"     \
+  }
+
+extern const OptionSpec host_link_traffic_options[]; // of an item of `background`
 
 typedef struct BackgroundTraffic {
   Tick from, to;     // half open; `to` TICK_MAX: for ever

@@ -68,6 +68,8 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .digest = self->log.digest,
                         .events = self->n_events,
                         .stopped = self->stopped,
+                        .left_out = self->warm_up_metrics.asked.requests,
+                        .counted_from = self->counted_from,
                         .unfinished = self->requests.n_live,
                         .span = span_of(self)};
   sum_room(self, result);
@@ -79,13 +81,9 @@ void engine_sum_up(Engine *self, SimResult *result) {
   for (uint32_t p = 0; p < result->n_pools; p++) {
     PoolResult *pool = &result->pools[p];
     pool->pool = &self->config->pools[p];
-    const bool second_shape = sim_is_second_shape(self->config, p);
-    sum_pool(self, pool, first, second_shape);
+    sum_pool(self, pool, first, sim_is_second_shape(self->config, p));
     machine_totals_add(&result->totals, &pool->totals);
     result->energy_j += pool->energy_j;
-    if (!second_shape)
-      result->cost_usd +=
-          pool->pool->cost_per_hour * pool->pool->count * tick_seconds(span_of(self)) / 3600;
     first += pool->pool->count;
   }
   for (uint32_t m = 0; m < self->n_machines; m++) {

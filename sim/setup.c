@@ -229,7 +229,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   eventlog_init(&self->log, config->event_log);
   if (config->keeps_batches) {
     self->batches = ARENA_NEW(arena, Batches);
-    batches_init(self->batches, arena);
+    batches_init(self->batches, config->ranged, arena);
   }
   self->keeps_parts = config->keeps_parts;
   if (self->keeps_parts)

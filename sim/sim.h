@@ -99,6 +99,7 @@ typedef struct SimConfig {
   const Executor *executor;       // NULL: the performance models. Implies step
   FILE *event_log;                // NULL: none
   bool keeps_batches;             // of the run, for the ranges of its figures
+  uint64_t ranged;                // histograms that have them besides those that always do
   bool keeps_parts;               // where the time of requests goes, for on_request
   /* What is not counted: latencies and counts of these requests, and what machines did before it
    * ends, when the first other one arrives. An iteration in progress then is of it. */
@@ -179,9 +180,11 @@ typedef struct SimResult {
   MachineTotals totals;
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then
+  uint64_t left_out;   // requests of the warm-up, which the figures do not count
+  Tick counted_from;   // it ended; 0: there was none
   uint64_t unfinished; // requests still in the cluster when nothing more could happen
   Tick span;           // from 0, or the end of the warm-up, to the last event
-  double energy_j, cost_usd;
+  double energy_j;
 } SimResult;
 
 /* Runs until nothing is pending. Results live in `arena`. -1 with entries in `diag` when the trace

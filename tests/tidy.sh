@@ -180,8 +180,10 @@ BEGIN {
   may_include["experiments"] = " " # generated: the commit
   room("base", "")
   may_include["experiments/base"] = may_include["experiments/base"] "experiments "
+  room("page", "")
   room("config", "base")
-  room("report", "base config")
+  room("fleet", "base config")
+  room("report", "base config fleet")
   room("results", "base config report")
   room("benchmark", "base config report results")
   room("compare", "base config report results")
@@ -190,14 +192,17 @@ BEGIN {
   room("timeline", "base config report results replay")
   room("why", "base config report results campaign replay")
   room("sweep", "base config report results campaign")
-  room("provision", "base config report results campaign sweep")
+  room("provision", "base config fleet report results campaign sweep")
+  room("plan", "base config fleet report results campaign sweep provision")
+  room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
-  room("measured", "base config report campaign")
-  room("plot", "base config results measured")
+  room("measured", "base page config report campaign")
+  room("plot", "base config report results compare replay measured")
+  room("findings", "base page config report results plot")
   room("commands",
-       "base config report results benchmark compare campaign replay timeline why sweep " \
-       "provision claims validate measured plot")
+       "base config fleet report results benchmark compare campaign replay timeline why sweep " \
+       "provision plan keys claims validate measured plot findings")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

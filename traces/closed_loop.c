@@ -21,9 +21,9 @@ const OptionSpec closed_loop_options[] = {
     {"clients", OPTION_INT, offsetof(ClosedLoopConfig, clients), .required = true, .min = 1,
      .max = CLIENTS_MAX, .help = "requests in flight at most, or sessions"},
     {"requests", OPTION_INT, offsetof(ClosedLoopConfig, requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many"},
+     .help = "stop after so many", .absent = "by arrivals alone"},
     {"ramp", OPTION_TICKS, offsetof(ClosedLoopConfig, ramp), .max = RAMP_MAX,
-     .help = "clients begin evenly spread over this time"},
+     .help = "clients begin evenly spread over this time", .absent = "all at once"},
     {0}};
 
 static inline Wide heap_key(const Tick *tick) {

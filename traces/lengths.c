@@ -1,7 +1,6 @@
 /* Quantile tables, the `lengths:` key, and drawing by inversion. */
 #include "traces/lengths.h"
 #include "sim/base/folder.h"
-#include "sim/base/option.h"
 #include "sim/base/rng.h"
 #include "sim/base/text.h"
 #include "traces/fields.h"
@@ -125,23 +124,40 @@ static int bind_table(const Binder *self, const Node *node, LengthDistribution r
   return lengths_load(path, &ret_both[0], &ret_both[1], self->arena, self->diag);
 }
 
-#define TOKENS_ROW(name, field, is_required, text)                                                 \
+#define MEAN_ROW                                                                                   \
   {                                                                                                \
-    .key = (name), .type = OPTION_REAL, .offset = offsetof(LengthDistribution, field),             \
-    .required = (is_required), .min = 1, .max = TRACE_TOKENS_MAX, .help = (text)                   \
+    .key = "mean", .type = OPTION_REAL, .offset = offsetof(LengthDistribution, mean),              \
+    .required = true, .min = 1, .max = TRACE_TOKENS_MAX, .help = "mean length in tokens"           \
   }
-#define MEAN_ROW TOKENS_ROW("mean", mean, true, "mean length in tokens")
+#define CLAMP_ROW(name, field, text)                                                               \
+  {                                                                                                \
+    .key = (name), .type = OPTION_REAL, .offset = offsetof(LengthDistribution, field), .min = 1,   \
+    .max = TRACE_TOKENS_MAX, .help = (text), .absent = "none"                                      \
+  }
 #define CLAMP_ROWS                                                                                 \
-  TOKENS_ROW("min", low, false, "shorter draws become this"),                                      \
-      TOKENS_ROW("max", high, false, "longer draws become this"), {                                \
+  CLAMP_ROW("min", low, "shorter draws become this"),                                              \
+      CLAMP_ROW("max", high, "longer draws become this"), {                                        \
     0                                                                                              \
   }
-static const OptionSpec lognormal_options[] = {
+const OptionSpec length_lognormal_options[] = {
     MEAN_ROW,
     {"sigma", OPTION_REAL, offsetof(LengthDistribution, sigma), .required = true, .max = 10,
      .help = "standard deviation of the logarithm"},
     CLAMP_ROWS};
-static const OptionSpec exponential_options[] = {MEAN_ROW, CLAMP_ROWS};
+const OptionSpec length_exponential_options[] = {MEAN_ROW, CLAMP_ROWS};
+
+#define KIND_ROW(name, type_, ...)                                                                 \
+  { .key = (name), .type = OPTION_##type_, .absent = "one of the others", __VA_ARGS__ }
+/* By LengthKind: the one key of a distribution's map. */
+const OptionSpec length_options[] = {
+    KIND_ROW("table", STRING, .help = "prompts or outputs of a table, by its name or path",
+             .listed = "lengths"),
+    KIND_ROW("constant", INT, .min = 1, .max = TRACE_TOKENS_MAX, .help = "all of so many tokens"),
+    KIND_ROW("uniform", NODE, .help = "[low, high], both included"),
+    KIND_ROW("lognormal", NODE, .help = "{mean: 120, sigma: 0.9}, see below"),
+    KIND_ROW("exponential", NODE, .help = "{mean: 120}, see below"),
+    {0}};
+
 static int bind_mean(const Binder *self, const Node *node, const OptionSpec *specs,
                      LengthDistribution *ret) {
   if (option_bind(specs, node, NULL, node->at, ret, self->diag)) return -1;
@@ -151,8 +167,8 @@ static int bind_mean(const Binder *self, const Node *node, const OptionSpec *spe
 
 /* A whole length; `key` is what messages call it. */
 static int bind_tokens(const Binder *self, const Node *node, const char *key, double *ret_tokens) {
-  const OptionSpec spec = {
-      .key = key, .type = OPTION_INT, .required = true, .min = 1, .max = TRACE_TOKENS_MAX};
+  OptionSpec spec = length_options[LENGTH_CONSTANT];
+  spec.key = key;
   int64_t tokens = 0;
   if (option_bind_one(&spec, node, &tokens, self->diag)) return -1;
   *ret_tokens = (double)tokens;
@@ -183,9 +199,9 @@ static int bind_kind(const Binder *self, const Node *value, LengthKind kind, boo
   case LENGTH_UNIFORM:
     return bind_uniform(self, value, ret);
   case LENGTH_LOGNORMAL:
-    return bind_mean(self, value, lognormal_options, ret);
+    return bind_mean(self, value, length_lognormal_options, ret);
   case LENGTH_EXPONENTIAL:
-    return bind_mean(self, value, exponential_options, ret);
+    return bind_mean(self, value, length_exponential_options, ret);
   }
   assert(false);
   return -1;
@@ -194,8 +210,9 @@ static int bind_kind(const Binder *self, const Node *value, LengthKind kind, boo
 /* One side of the map: {kind: parameters}. */
 static int bind_distribution(const Binder *self, const Node *node, bool is_output,
                              LengthDistribution *ret) {
-  static const char *const kinds[] = {"table",     "constant",    "uniform",
-                                      "lognormal", "exponential", NULL}; // as LengthKind
+  const char *kinds[LENGTH_EXPONENTIAL + 2] = {NULL};
+  for (int kind = LENGTH_TABLE; kind <= LENGTH_EXPONENTIAL; kind++)
+    kinds[kind] = length_options[kind].key;
   if (node->kind != NODE_MAP || node->n_children != 1) {
     diag_error(self->diag, node->at, "'%s' must be a map with one distribution", node->key);
     diag_hint(self->diag, "such as {constant: 512} or {lognormal: {mean: 120, sigma: 0.9}}");

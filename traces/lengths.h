@@ -2,7 +2,7 @@
  * drawn by inversion, so that any two can be coupled through their uniforms. */
 #ifndef TRACES_LENGTHS_H
 #define TRACES_LENGTHS_H
-#include "sim/base/yaml.h"
+#include "sim/base/option.h"
 #include <stdint.h>
 
 typedef enum LengthKind {
@@ -20,6 +20,9 @@ typedef struct LengthDistribution {
   const double *quantiles; // [n_quantiles] at q = i/(n_quantiles - 1)
   int n_quantiles;         // at least 2
 } LengthDistribution;
+
+extern const OptionSpec length_options[]; // the kinds, of which a map has one
+extern const OptionSpec length_lognormal_options[], length_exponential_options[];
 
 /* Reads a quantile table: lines that start with '#', the header "q,prompt,output", and rows whose q
  * goes from 0 to 100 in equal steps. */

@@ -20,8 +20,9 @@ typedef struct Keys {
 
 const OptionSpec patience_options[] = {
     {"ttft", OPTION_NODE, offsetof(Keys, ttft),
-     .help = "to the first token: a time, or {exponential: {mean: …}} …"},
-    {"e2e", OPTION_NODE, offsetof(Keys, e2e), .help = "to the last, the same"},
+     .help = "to the first token: a time, or {exponential: {mean: …}} …", .absent = "for ever"},
+    {"e2e", OPTION_NODE, offsetof(Keys, e2e), .help = "to the last, the same",
+     .absent = "for ever"},
     {"share", OPTION_REAL, offsetof(Keys, share), "1", .min = 0, .max = 1,
      .help = "of the clients that ever give up"},
     {0}};

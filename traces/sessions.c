@@ -60,11 +60,11 @@ const OptionSpec sessions_options[] = {
     {"turns", OPTION_NODE, offsetof(SessionNodes, turns), .required = true,
      .help = "of a session, {constant: 5}, {uniform: [1, 9]} or {exponential: {mean: 4}} …"},
     {"think_time", OPTION_NODE, offsetof(SessionNodes, think_time),
-     .help = "from an answer to the next turn, {constant: 5 s} …; absent: none"},
+     .help = "from an answer to the next turn, {constant: 5 s} …", .absent = "none"},
     {"lengths", OPTION_NODE, offsetof(SessionNodes, lengths),
-     .help = "new tokens of turns after the first; absent: as of the first"},
+     .help = "new tokens of turns after the first", .absent = "as of the first"},
     {"count", OPTION_INT, offsetof(SessionNodes, count), .min = 1, .max = INFINITY,
-     .help = "sessions that begin"},
+     .help = "sessions that begin", .absent = "by the workload alone"},
     {0}};
 
 int sessions_bind(SessionsConfig *self, const Node *node, const char *data_dir,

@@ -5,38 +5,47 @@
 #include <string.h>
 
 #define THINK_MAX 9e6 // seconds
-#define TIME_ROW(name, field, is_required, text)                                                   \
+#define TIME_ROW(name, field, ...)                                                                 \
   {                                                                                                \
-    .key = (name), .type = OPTION_TICKS, .offset = offsetof(ThinkTime, field),                     \
-    .required = (is_required), .max = THINK_MAX, .help = (text)                                    \
+    .key = (name), .type = OPTION_TICKS, .offset = offsetof(ThinkTime, field), .max = THINK_MAX,   \
+    __VA_ARGS__                                                                                    \
   }
+#define MEAN_ROW TIME_ROW("mean", mean, .required = true, .help = "mean time")
 #define CLAMP_ROWS                                                                                 \
-  TIME_ROW("min", min, false, "shorter draws become this"),                                        \
-      TIME_ROW("max", max, false, "longer draws become this"), {                                   \
+  TIME_ROW("min", min, .help = "shorter draws become this", .absent = "none"),                     \
+      TIME_ROW("max", max, .help = "longer draws become this", .absent = "none"), {                \
     0                                                                                              \
   }
 
-static const OptionSpec exponential_options[] = {TIME_ROW("mean", mean, true, "mean time"),
-                                                 CLAMP_ROWS};
-static const OptionSpec lognormal_options[] = {TIME_ROW("mean", mean, true, "mean time"),
-                                               {"sigma", OPTION_REAL, offsetof(ThinkTime, sigma),
-                                                .required = true, .max = 10,
-                                                .help = "standard deviation of the logarithm"},
-                                               CLAMP_ROWS};
-static const OptionSpec constant_option = TIME_ROW("constant", mean, true, "the time");
+const OptionSpec think_time_exponential_options[] = {MEAN_ROW, CLAMP_ROWS};
+const OptionSpec think_time_lognormal_options[] = {
+    MEAN_ROW,
+    {"sigma", OPTION_REAL, offsetof(ThinkTime, sigma), .required = true, .max = 10,
+     .help = "standard deviation of the logarithm"},
+    CLAMP_ROWS};
 
-static const char *const kinds[] = {"constant", "exponential", "lognormal", NULL}; // as ThinkKind
+#define OTHERS .absent = "one of the others"
+/* By ThinkKind: the one key of the map. */
+const OptionSpec think_time_options[] = {
+    TIME_ROW("constant", mean, .help = "the time", OTHERS),
+    {"exponential", OPTION_NODE, .help = "{mean: 5 s}, see below", OTHERS},
+    {"lognormal", OPTION_NODE, .help = "{mean: 5 s, sigma: 1}, see below", OTHERS},
+    {0}};
 
 static int bind_kind(ThinkTime *self, const Node *value, Diag *diag) {
-  if (self->kind == THINK_CONSTANT) return option_bind_one(&constant_option, value, self, diag);
-  const OptionSpec *specs =
-      self->kind == THINK_EXPONENTIAL ? exponential_options : lognormal_options;
+  if (self->kind == THINK_CONSTANT)
+    return option_bind_one(&think_time_options[THINK_CONSTANT], value, self, diag);
+  const OptionSpec *specs = self->kind == THINK_EXPONENTIAL ? think_time_exponential_options
+                                                            : think_time_lognormal_options;
   if (option_bind(specs, value, NULL, value->at, self, diag)) return -1;
   if (self->max == 0 || self->min <= self->max) return 0;
   return diag_error(diag, value->at, "'min' is above 'max'");
 }
 
 int think_time_bind(ThinkTime *self, const Node *node, Diag *diag) {
+  const char *kinds[THINK_LOGNORMAL + 2] = {NULL};
+  for (int kind = THINK_CONSTANT; kind <= THINK_LOGNORMAL; kind++)
+    kinds[kind] = think_time_options[kind].key;
   *self = (ThinkTime){.kind = THINK_CONSTANT};
   if (node->kind != NODE_MAP || node->n_children != 1) {
     diag_error(diag, node->at, "'%s' must be a map with one distribution", node->key);

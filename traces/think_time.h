@@ -18,6 +18,9 @@ typedef struct ThinkTime {
   Tick min, max; // clamps; max 0: none
 } ThinkTime;
 
+extern const OptionSpec think_time_options[]; // the kinds, of which a map has one
+extern const OptionSpec think_time_exponential_options[], think_time_lognormal_options[];
+
 /* Binds {constant: 5 s}, {exponential: {mean: 5 s}} or {lognormal: {mean: 5 s, sigma: 1}}, the last
  * two with `min` and `max`. */
 int think_time_bind(ThinkTime *self, const Node *node, Diag *diag);

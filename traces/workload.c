@@ -22,7 +22,7 @@ static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_o
 #define PATIENCE_ROW                                                                               \
   {                                                                                                \
     .key = "patience", .type = OPTION_NODE, .offset = AT(patience),                                \
-    .help = "clients that give up, {ttft: …, e2e: …, share: …}"                              \
+    .help = "clients that give up, {ttft: …, e2e: …, share: …}", .absent = "none"                  \
   }
 #define AT(field) offsetof(Bound, field)
 #define TIME_MIN  1e-9 // seconds
@@ -31,57 +31,61 @@ static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_o
 #define RATE_MAX  1e9
 
 #define CLIENT_ROW(name, text)                                                                     \
-  { .key = #name, .type = OPTION_NODE, .offset = AT(name), .help = (text) }
+  { .key = #name, .type = OPTION_NODE, .offset = AT(name), .help = (text), .absent = "none" }
 #define CLOSED_LOOP_ROW CLIENT_ROW(closed_loop, "clients that wait, {clients: …, requests: …}")
 #define PRIORITIES_ROW  CLIENT_ROW(priorities, "{values: [{priority: …, share: …}, …]}")
 
 const OptionSpec workload_replay_options[] = {
     {"trace", OPTION_STRING, AT(config.trace), .required = true, .help = "trace file to replay"},
-    {"format", OPTION_CHOICE, AT(format), "auto", .choices = format_choices,
+    {"format", OPTION_CHOICE, AT(format), "auto", .choices = format_choices, .listed = "traces",
      .help = "its format; auto: by the first line"},
     {"columns", OPTION_NODE, AT(columns),
-     .help = "{arrival: …, prompt: …, output: …}, names or numbers of its columns, see below"},
+     .help = "{arrival: …, prompt: …, output: …}, names or numbers of its columns, see below",
+     .absent = "as the format has them"},
     {"time", OPTION_CHOICE, AT(clock), "auto", .choices = clock_choices,
      .help = "how its times are written"},
     {"sort", OPTION_BOOL, AT(config.reading.sort), "false",
      .help = "put its rows in order of time; it is held in memory, at most 512 MiB"},
     {"start", OPTION_TICKS, AT(config.start), .max = TIME_MAX,
-     .help = "leave out what is earlier; times count from here"},
+     .help = "leave out what is earlier; times count from here", .absent = "the first row"},
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
-     .help = "leave out what is this long after the start"},
+     .word = "auto", .absent = "all",
+     .help = "leave out what is this long after the start; auto: see 'precision'"},
     {"rate", OPTION_RATE, AT(config.rate), .min = RATE_MIN, .max = RATE_MAX,
-     .help = "scale time to this mean rate"},
+     .help = "scale time to this mean rate", .absent = "as in the trace"},
     {"rate_scale", OPTION_REAL, AT(config.rate_scale), "1", .min = 1e-6, .max = 1e6,
      .help = "multiply the rate"},
     {"loop", OPTION_INT, AT(config.loop), "1", .min = 1, .max = INFINITY,
      .help = "passes over the trace"},
     PATIENCE_ROW,
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many", .also = "num_prompts num_requests"},
+     .help = "stop after so many", .absent = "all", .also = "num_prompts num_requests"},
     CLOSED_LOOP_ROW,
     PRIORITIES_ROW,
     {0}};
 
 const OptionSpec workload_synthetic_options[] = {
-    {"lengths", OPTION_NODE, AT(lengths), .required = true,
+    {"lengths", OPTION_NODE, AT(lengths), .required = true, .listed = "lengths",
      .help = "a table by name or path, or {prompt: …, output: …}"},
     {"arrivals", OPTION_NODE, AT(arrivals),
-     .help = "{process: …, rate: …}; needed without closed_loop"},
+     .help = "{process: …, rate: …}; needed without closed_loop", .absent = "none"},
     {"correlation", OPTION_REAL, AT(config.correlation), "0", .min = -0.999, .max = 0.999,
      .help = "rank correlation of prompt and output"},
     {"system_prompts", OPTION_NODE, AT(system_prompts),
-     .help = "{count: …, tokens: …, zipf: …}, one before each prompt"},
+     .help = "{count: …, tokens: …, zipf: …}, one before each prompt", .absent = "none"},
     {"documents", OPTION_NODE, AT(documents),
-     .help = "the same, asked about: behind the system prompt"},
+     .help = "the same, asked about: behind the system prompt", .absent = "none"},
     {"max_model_len", OPTION_INT, AT(config.max_model_len), .min = 2, .max = INFINITY,
-     .help = "the model's context, where outputs end"},
+     .help = "the model's context, where outputs end", .absent = "outputs are as drawn"},
     {"duration", OPTION_TICKS, AT(config.duration), .min = TIME_MIN, .max = TIME_MAX,
-     .help = "arrivals end here"},
+     .word = "auto", .absent = "by requests alone",
+     .help = "arrivals end here; auto: once figures are known, see 'precision'"},
     {"requests", OPTION_INT, AT(config.requests), .min = 1, .max = INFINITY,
-     .help = "stop after so many", .also = "num_prompts num_requests"},
+     .help = "stop after so many", .absent = "by duration alone",
+     .also = "num_prompts num_requests"},
     PATIENCE_ROW,
-    {"seed", OPTION_INT, AT(config.seed), .max = INFINITY,
-     .help = "of arrivals and lengths; absent: the run's"},
+    {"seed", OPTION_INT, AT(config.seed), .max = INFINITY, .help = "of arrivals and lengths",
+     .absent = "the run's"},
     CLOSED_LOOP_ROW,
     CLIENT_ROW(sessions, "conversations, {turns: …, think_time: …}"),
     PRIORITIES_ROW,
@@ -89,15 +93,15 @@ const OptionSpec workload_synthetic_options[] = {
 
 const OptionSpec workload_arrival_options[] = {
     {"process", OPTION_CHOICE, offsetof(WorkloadConfig, arrivals), "poisson",
-     .choices = process_choices, .help = "poisson, gamma, fixed or at_once"},
+     .choices = process_choices, .help = "how requests arrive"},
     {"rate", OPTION_RATE, offsetof(WorkloadConfig, rate), .min = RATE_MIN, .max = RATE_MAX,
-     .help = "mean rate; not with at_once", .also = "rps qps request_rate"},
+     .help = "mean rate; not with at_once", .also = "rps qps request_rate", .absent = "none"},
     {"cv", OPTION_REAL, offsetof(WorkloadConfig, cv), .min = 1e-3, .max = 100,
-     .help = "coefficient of variation of gamma gaps"},
+     .help = "coefficient of variation of gamma gaps", .absent = "none; gamma needs it"},
     {0}};
 
 #define COLUMN_ROW(name, which, text)                                                              \
-  { (name), OPTION_STRING, (which) * sizeof(const char *), .help = (text) }
+  { (name), OPTION_STRING, (which) * sizeof(const char *), .help = (text), .absent = "none" }
 
 const OptionSpec workload_column_options[] = {
     COLUMN_ROW("arrival", TRACE_ARRIVAL, "when the request came"),
@@ -127,6 +131,11 @@ static int bind_kind(const OptionSpec *specs, const OptionSpec *other, const cha
       diag_hint(diag, "of requests that are drawn it is 'arrivals.%s'", foreign[i]);
   }
   return option_bind(specs, node, foreign, node->at, bound, diag) || status ? -1 : 0;
+}
+
+static void take_automatic(WorkloadConfig *config) {
+  config->automatic = config->duration < 0;
+  if (config->automatic) config->duration = 0;
 }
 
 /* Its clients; `paced`: the rows have a rate besides. */
@@ -178,6 +187,7 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
   }
   if (bind_closed_loop(bound, node, false, diag) || bind_priorities(bound, arena, diag)) return -1;
   WorkloadConfig *config = &bound->config;
+  take_automatic(config);
   if (bind_columns(bound, diag)) return -1;
   config->trace = path_resolve(config->trace, config_dir, arena);
   return 0;
@@ -225,7 +235,10 @@ static int bind_arrivals(Bound *bound, const Node *node, Diag *diag) {
 /* Whether it ends. */
 static int check_end(const Bound *bound, const Node *node, Diag *diag) {
   const WorkloadConfig *config = &bound->config;
-  if (config->requests > 0 || config->sessions.count > 0) return 0;
+  if (config->automatic && config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
+    return diag_error(diag, node_find(node, "duration")->at,
+                      "arrivals at once have no steady state that 'auto' could wait for");
+  if (config->automatic || config->requests > 0 || config->sessions.count > 0) return 0;
   if (config->arrivals == ARRIVAL_AT_ONCE && bound->arrivals)
     return diag_error(diag, node->at, "arrivals at once need 'requests': how many");
   if (config->duration > 0) return 0;
@@ -253,6 +266,7 @@ static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
                 "goes with 'trace' only, not with 'lengths'", node, bound, diag))
     return -1;
   WorkloadConfig *config = &bound->config;
+  take_automatic(config);
   int status = bind_arrivals(bound, node, diag);
   status |= lengths_bind(bound->lengths, data_dir, config_dir, &config->prompt, &config->output,
                          arena, diag);

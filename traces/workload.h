@@ -8,7 +8,8 @@
  * the crop is repeated, each pass following the last after one mean gap), `requests` (stop after so
  * many). Synthetic: `lengths` (a table of traces/lengths/ by name, the path of such a CSV, or a map
  * of distributions), `arrivals`, `correlation`, `max_model_len`, `seed`, `duration` or `requests`.
- * `duration` of a synthetic source is when arrivals end, not when the run ends. Its requests share
+ * `duration` of a synthetic source is when arrivals end, not when the run ends; with `auto` nobody
+ * knows yet (WorkloadConfig.automatic). Its requests share
  * tokens where `system_prompts` or `documents` are given (traces/sharing.h); those of a replay
  * where the trace names blocks (traces/json_rows.h): the same in every pass, so that the second
  * finds what the first left.
@@ -46,6 +47,7 @@ typedef struct WorkloadConfig {
   double rate_scale;    // 1: as the trace has it
   int64_t loop;         // passes, at least 1
   int64_t requests;     // 0: no limit
+  bool automatic;       // whoever opens it sets `requests`, as many as are needed
   ArrivalProcess arrivals;
   double cv;
   LengthDistribution prompt, output;

@@ -65,6 +65,13 @@ void write_cell(const char *text, int width, FILE *out) {
   if (width < 0) fprintf(out, "%*s", pad > 0 ? pad : 0, "");
 }
 
+const char *format_margin(double margin, int decimals, char text[32]) {
+  enum { FAR = 100 };
+  if (margin < -FAR) return strcpy(text, ">100x");
+  snprintf(text, 32, "%.*f%%", decimals, 100 * margin);
+  return text;
+}
+
 const char *format_count(double value, char text[32]) {
   char digits[24];
   int n = snprintf(digits, sizeof digits, "%.0f", value), at = 0;

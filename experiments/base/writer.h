@@ -22,6 +22,9 @@ void write_csv_figure(const char *scope, const char *name, const char *statistic
 void write_cell(const char *text, int width, FILE *out);
 /* Three digits and a unit that fits: "81.2 ms", "3.04 s"; "-" for NAN. Returns `text`. */
 const char *format_duration(double seconds, char text[32]);
+/* A share of a limit that is left, in per cent: "12%"; what is missed by far as ">100x". Returns
+ * `text`. */
+const char *format_margin(double margin, int decimals, char text[32]);
 /* 1234567 as "1,234,567". Returns `text`. */
 const char *format_count(double value, char text[32]);
 /* Its numbers that are not 0, by the letters of DESIGN §4: "P=512 2A=262144 s=1". */

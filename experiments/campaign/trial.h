@@ -28,6 +28,10 @@ typedef struct TrialBase {
  * `arena` must outlive the base and all trials, `self` must not move. */
 int trial_base_init(TrialBase *self, const char *path, const ConfigChanges *changes, Arena *arena,
                     Diag *diag);
+/* The same of a tree that is at hand, which is changed; `path` stands for it in messages. NULL,
+ * with entries from whoever could not read it, is passed on. */
+int trial_base_init_tree(TrialBase *self, const char *path, Node *root,
+                         const ConfigChanges *changes, Arena *arena, Diag *diag);
 void trial_base_done(TrialBase *self);
 
 typedef struct Trial {

@@ -14,6 +14,7 @@
 #define EXPERIMENTS_CLAIMS_CLAIMS_H
 #include "experiments/campaign/campaign.h"
 #include "experiments/claims/expression.h"
+#include "experiments/report/report.h"
 #include "experiments/sweep/sweep.h"
 
 typedef enum ClaimColumn { COLUMN_RELEASED, COLUMN_TANDEM, CLAIM_COLUMNS } ClaimColumn;
@@ -117,6 +118,9 @@ int paper_eval(Paper *self, int jobs, bool sensitivity, void (*on_progress)(int 
 bool claim_sensitivity(const Claim *self, int figure, int which, SensitivityRange *ret_range,
                        Arena *arena);
 
+/* What is known of the iteration times of its sources in a column, once they are made. */
+TimesKnown claim_times(const Claim *self, ClaimColumn column);
+
 /* private: load.c, eval.c, figures.c, swap.c, study.c,
  * sensitivity.c */
 
@@ -150,6 +154,8 @@ int claim_model_figure(const Trial *trial, const char *name, const double *argum
 int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
                     Diag *diag);
 void claim_study_done(ClaimStudy *self);
+/* Adds the times of its answers. */
+void claim_study_times(const ClaimStudy *self, TimesKnown *times);
 /* "DESIGN.rate" and so on of a study that was run. */
 int claim_study_figure(const ClaimStudy *study, const char *name, int n_arguments, Place at,
                        double *ret_value, Diag *diag);

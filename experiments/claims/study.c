@@ -90,6 +90,18 @@ void claim_study_done(ClaimStudy *self) {
   trial_base_done(&self->base);
 }
 
+void claim_study_times(const ClaimStudy *self, TimesKnown *times) {
+  for (int d = 0; d < self->provision.n_designs; d++)
+    for (int s = 0; s < self->provision.n_seeds; s++) {
+      const Answer *answer = &self->outcomes[d].answers[s];
+      if (answer->found)
+        times_add(times, &(ExtrapolatedFigures){.time_share = answer->extrapolated,
+                                                .far_time_share = answer->far,
+                                                .perfmodel_error = answer->perfmodel_error,
+                                                .perfmodel_measured = answer->measured});
+    }
+}
+
 /* What is known of a design under a name; false when there is no such figure. */
 static bool design_figure(const ClaimStudy *study, const DesignOutcome *outcome, const char *name,
                           double *ret_value) {
@@ -102,10 +114,12 @@ static bool design_figure(const ClaimStudy *study, const DesignOutcome *outcome,
       {"value", provision_value(&study->provision, answer), NAN},
       {"rate", answer->rate, 0},
       {"throughput", study->provision.offline ? answer->rate : NAN, 0},
-      {"tokens", answer->tokens_per_s, 0},
+      {"tokens", study->provision.offline ? answer->output_tokens_per_s : NAN, 0},
       {"prefill", (double)answer->n_prefill, INFINITY},
       {"decode", (double)answer->n_decode, INFINITY},
       {"mixed", (double)answer->n_mixed, INFINITY},
+      {"instances", answer->takes.instances, INFINITY},
+      {"gpus", answer->takes.gpus, INFINITY},
       {"machines", answer->takes.machines, INFINITY},
       {"cost", answer->takes.cost_per_hour, INFINITY},
       {"power", answer->takes.power_kw, INFINITY},

@@ -29,7 +29,8 @@ typedef struct Options {
 
 static const OptionSpec options[] = {
     CLI_TEXT("--backend", backend, "NAME", "what measures: cuda, cpu or fake  [what is there]"),
-    {CLI_ROW("--model", NODE, models, "NAME", "may be given again  [cpu: tiny-llama-50m]")},
+    {CLI_ROW("--model", NODE, models, "NAME", "may be given again  [cpu: tiny-llama-50m]"),
+     .listed = "models"},
     {CLI_ROW("--tp", STRING, degrees, "N,N", "tensor_parallel_sizes; one shard is measured"),
      .fallback = "1"},
     CLI_TEXT("--dtype", dtype, "TYPE", "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
@@ -46,7 +47,9 @@ static const OptionSpec options[] = {
     {CLI_ROW("--seed", INT, seed, "N", "of the data and the order"), .max = 1e19, .fallback = "1"},
     CLI_FLAG("--no-verify", no_verify, "no comparison with references"),
     CLI_FLAG("--dry-run", dry_run, "prints the plan and measures nothing"),
-    CLI_TEXT("--machine", machine, "NAME", "that --dry-run plans for, without its GPU  [dgx-h100]"),
+    {CLI_ROW("--machine", STRING, machine, "NAME",
+             "that --dry-run plans for, without its GPU  [dgx-h100]"),
+     .listed = "machines"},
     {0}};
 
 static const char CPU_MODEL[] = "tiny-llama-50m", GPU_BACKEND[] = "cuda", CPU_BACKEND[] = "cpu",

@@ -103,7 +103,7 @@ static void print_help(const Cli *cli) {
   print_option(&help, width, cli->arena);
   if (command->notes) printf("\n%s\n", command->notes);
   if (command->more_notes) printf("\n%s\n", command->more_notes(cli->arena));
-  printf("\nexample: %s\n\nexit codes: %s\n", command->example, command->exit_codes);
+  printf("\nexample: %s\nexit codes: %s\n", command->example, command->exit_codes);
 }
 
 /* ---- Options ---- */
@@ -244,6 +244,7 @@ int cli_run(const Command *command, int argc, char **argv) {
   Diag diag;
   arena_init(&arena);
   diag_init(&diag);
+  config_find_data(&arena);
   void *given = arena_alloc(&arena, command->size + 1);
   if (command->initial) memcpy(given, command->initial, command->size);
   if (command->options) option_defaults(command->options, given);

@@ -23,6 +23,7 @@ typedef struct Command {
   const void *initial;       // NULL: all of it
   const char *notes;         // NULL, or lines below the options
   const char *(*more_notes)(Arena *arena); // NULL, or lines below those
+  const char *(*words)(Arena *arena);      // NULL, or what the first operand may be, between spaces
   const char *example;
   const char *exit_codes;
   int (*run)(Cli *cli); // returns the exit code when diag stays empty

@@ -23,13 +23,14 @@ typedef struct Options {
 
 static const OptionSpec options[] = {
     CLI_TEXT("-o", output_path, "PATH", "MODEL.yaml, or a folder for all"),
-    CLI_TEXT("--model", model, "NAME", "only this model"),
+    {CLI_ROW("--model", STRING, model, "NAME", "only this model"), .listed = "models"},
     CLI_TEXT("--gpu", gpu, "NAME", "only this GPU"),
     {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .max = INT32_MAX},
     CLI_TEXT("--preset", preset, "NAME", "engine  [what the profile says]"),
     CLI_TEXT("--mode", mode, "M", "graph or eager, of rows of both  [graph]"),
-    CLI_TEXT("--machine", machine, "NAME",
+    {CLI_ROW("--machine", STRING, machine, "NAME",
              "whose links rings of all-reduces take, where none were measured"),
+     .listed = "machines"},
     {CLI_ROW("--seed", INT, seed, "N", "of folds and splits"), .max = 1e19, .fallback = "1"},
     CLI_FLAG("--verify", verify, "was MODEL fitted to PROFILE?"),
     CLI_FORMAT,

@@ -16,9 +16,11 @@ enum { MAX_DEGREE = 1024 };
 
 static const OptionSpec options[] = {
     {CLI_ROW("-o", STRING, output, "PROFILE", "the profile to write"), .required = true},
-    CLI_TEXT("--model", model, "NAME", "the model, by its name in ours"),
+    {CLI_ROW("--model", STRING, model, "NAME", "the model, by its name in ours"),
+     .listed = "models"},
     CLI_TEXT("--gpu", gpu, "NAME", "the GPU, by its name in ours"),
-    CLI_TEXT("--machine", machine, "NAME", "the machine that operators are composed for"),
+    {CLI_ROW("--machine", STRING, machine, "NAME", "the machine that operators are composed for"),
+     .listed = "machines"},
     DEGREE("--tensor-parallel", tensor_parallel_size, "GPUs that share attention"),
     DEGREE("--attention-data-parallel", attention_data_parallel_size,
            "groups of them with requests of their own"),

@@ -1,7 +1,8 @@
 /* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
-#include "experiments/provision/provision.h"
+#include "experiments/fleet/fleet.h"
+#include "experiments/keys/keys.h"
 #include "experiments/report/report.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/finder.h"
@@ -14,14 +15,21 @@ typedef struct Options {
   const char *engine, *model, *gpu;
   int weights; // -1: any
   int64_t tensor_parallel_size;
+  int format;
 } Options;
+
+enum { FORMAT_MARKDOWN = 1 };
+static const char *const list_formats[] = {"table", "markdown", NULL};
 
 static const OptionSpec options[] = {
     CLI_TEXT("--engine", engine, "E", "only times by this engine: vllm, vllm-0.24"),
-    CLI_TEXT("--model", model, "M", "only of models whose name has this in it"),
+    {CLI_ROW("--model", STRING, model, "M", "only of models whose name has this in it"),
+     .listed = "models"},
     CLI_TEXT("--gpu", gpu, "G", "only on GPUs whose name has this in it: h100"),
     {CLI_ROW("--weights", CHOICE, weights, "F", "of weights"), .choices = dtype_names},
     {CLI_ROW("--tp", INT, tensor_parallel_size, "N", "only this many GPUs"), .min = 1, .max = 1024},
+    {CLI_ROW("--format", CHOICE, format, "F", "of 'options'"), .choices = list_formats,
+     .fallback = "table"},
     {0}};
 
 /* ---- What there is ---- */
@@ -141,7 +149,11 @@ static void print_machines(Arena *arena, Diag *diag) {
     printf("%-26s %lld x %s, NIC %.4g GB/s", *name, (long long)hardware.num_gpus, hardware.gpu,
            (double)hardware.nic_bandwidth / 1e9);
     if (hardware.provisioned_power > 0) printf(", %.1f kW", hardware.provisioned_power / 1000);
-    if (hardware.cost_per_hour > 0) printf(", %.2f $/h", hardware.cost_per_hour);
+    if (hardware.sold == SOLD_WHOLE) printf(", sold whole");
+    if (hardware.cost_per_hour > 0) {
+      printf(", %.4g $/h, ", hardware.cost_per_hour);
+      hardware_print_price(&hardware, stdout);
+    }
     putchar('\n');
   }
 }
@@ -215,15 +227,25 @@ static void print_perfmodels(const Options *wanted, Arena *arena, Diag *diag) {
     printf("%-18s preset %s\n", "roofline", *name);
 }
 
+/* "tokens of prompts p50 1020, p90 3825, p99 6683, max 14050" */
+static void print_quantiles(const char *what, const LengthDistribution *of) {
+  static const int percents[] = {50, 90, 99};
+  printf("%s", what);
+  for (size_t i = 0; i < sizeof percents / sizeof *percents; i++)
+    printf(" p%d %.0f,", percents[i], of->quantiles[(of->n_quantiles - 1) * percents[i] / 100]);
+  printf(" max %.0f", of->quantiles[of->n_quantiles - 1]);
+}
+
 static void print_lengths(Arena *arena, Diag *diag) {
   const char *path = arena_printf(arena, "%s/traces/lengths", config_data_root());
   for (const char *const *name = folder_names(path, ".csv", arena); *name; name++) {
     LengthDistribution prompt, output;
     const char *file = arena_printf(arena, "%s/%s.csv", path, *name);
-    if (lengths_load(file, &prompt, &output, arena, diag) == 0)
-      printf("%-26s median prompt %.0f, output %.0f tokens\n", *name,
-             prompt.quantiles[(prompt.n_quantiles - 1) / 2],
-             output.quantiles[(output.n_quantiles - 1) / 2]);
+    if (lengths_load(file, &prompt, &output, arena, diag)) continue;
+    printf("%-26s ", *name);
+    print_quantiles("tokens of prompts", &prompt);
+    print_quantiles("; of outputs", &output);
+    putchar('\n');
   }
 }
 
@@ -256,55 +278,12 @@ static void print_figures(Arena *arena, Diag *diag) {
 
 static void print_options(Arena *arena, Diag *diag) {
   (void)arena, (void)diag;
-  static const struct {
-    const char *title;
-    const OptionSpec *specs;
-  } blocks[] = {
-      {"CONFIG", config_options},
-      {"model", config_model_options},
-      {"pools.NAME", config_pool_options},
-      {"pools.NAME.host_link", config_host_link_options},
-      {"engine, pools.NAME.engine", config_engine_options},
-      {"perfmodel", config_perfmodel_options},
-      {"workload, of a trace", workload_replay_options},
-      {"workload.columns", workload_column_options},
-      {"workload, synthetic", workload_synthetic_options},
-      {"workload.arrivals", workload_arrival_options},
-      {"workload.system_prompts, workload.documents", sharing_options},
-      {"workload.closed_loop", closed_loop_options},
-      {"workload.sessions", sessions_options},
-      {"workload.priorities", priorities_options},
-      {"workload.priorities.values", priority_share_options},
-      {"workload.patience", patience_options},
-      {"groups.NAME", config_group_options},
-      {"timeline", config_timeline_options},
-      {"network", config_network_options},
-      {"monitor", config_monitor_options},
-      {"window", config_window_options},
-      {"warm", config_warm_options},
-      {"slo", config_slo_options},
-      {"slo.goodput", config_goodput_options},
-      {"provision, of a study", provision_options},
-      {"provision.constraint", provision_constraint_options},
-      {"provision.designs.NAME.parallelism, of arrivals at once", provision_parallelism_options},
-  };
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-    printf("%s%s:\n", i > 0 ? "\n" : "", blocks[i].title);
-    option_print(blocks[i].specs, 2, stdout);
-  }
-  puts(
-      "\nslo.METRIC.STATISTIC: what it must lie below; STATISTIC: mean, max, or a percentile such\n"
-      "  as p50 or p99.9; METRIC: a time, or of slo.slowdown a ratio");
-  for (int i = 0; i < METRICS_HISTOGRAMS; i++)
-    printf("  %-22s %s\n", metrics_histograms[i].name, metrics_histograms[i].meaning);
-  puts("\nsweep: its axes, for 'tandem sweep', each one of\n"
-       "  KEY: 1..40 step 3 | [70 /s, 100 /s]   values of any key, such as pools.prefill.count\n"
-       "  NAME: {KEY: VALUES, KEY: VALUES}      keys that move together\n"
-       "  NAME: {DESIGN: {KEY: VALUE, …}, …}    named sets of values");
-  puts("\nprovision.designs.NAME: KEY: VALUE; pools.NAME.count: 1..40 is searched; of arrivals at "
-       "once\n"
-       "  any KEY: VALUES as in a sweep, and parallelism as above, are all tried");
-  puts("\npolicies.KIND: a name, or {name: …, options}; see 'tandem list routers' and so on");
+  keys_print(NULL, stdout);
+}
+
+static void print_units(Arena *arena, Diag *diag) {
+  (void)arena, (void)diag;
+  keys_print_units(stdout);
 }
 
 static const struct {
@@ -329,6 +308,7 @@ static const struct {
     {.name = "lengths", .print = print_lengths},
     {.name = "traces", .print = print_traces},
     {.name = "figures", .print = print_figures},
+    {.name = "units", .print = print_units},
     {.name = "options", .print = print_options},
 };
 enum { N_LISTINGS = sizeof listings / sizeof *listings };
@@ -340,10 +320,31 @@ static int unknown_listing(const char *what) {
   return cli_unknown("list", what, names, "tandem list --help");
 }
 
+static const char *listing_words(Arena *arena) {
+  const char *words = listings[0].name;
+  for (int i = 1; i < N_LISTINGS; i++)
+    words = arena_printf(arena, "%s %s", words, listings[i].name);
+  return words;
+}
+
+/* 'list options', as a page or with a part of their names. */
+static int list_options(const Options *wanted, const char *part) {
+  if (wanted->format == FORMAT_MARKDOWN) {
+    keys_print_markdown(stdout);
+  } else if (!keys_print(part, stdout)) {
+    fprintf(stderr, "tandem list: no key has '%s' in its name; see 'tandem list options'\n", part);
+    return EXIT_USAGE;
+  }
+  return EXIT_DONE;
+}
+
 static int run_list(Cli *cli) {
-  const char *what = cli->operands[0];
+  const char *what = cli->operands[0], *part = what ? cli->operands[1] : NULL;
   const Options *wanted = cli->given;
   bool found = false;
+  if (what && strcmp(what, "options") == 0) return list_options(wanted, part);
+  if (part) return cli_usage(cli, "'%s' is one argument too many", part);
+  if (wanted->format == FORMAT_MARKDOWN) return cli_usage(cli, "'--format' is for 'options'");
   if (is_picky(wanted) && (!what || !strstr(what, "models")))
     return cli_usage(cli, "its options are for 'models' and 'perfmodels'");
   Diag diag;
@@ -367,14 +368,15 @@ const Command command_list = {
     .name = "list",
     .help = "what there is: engines, policies, models, machines, options",
     .summary = "Lists what a configuration can say; without WHAT, everything.",
-    .operands = "[WHAT]",
+    .operands = "[WHAT] [TEXT]",
     .options = options,
     .size = sizeof(Options),
     .initial = &(const Options){.weights = -1},
     .notes =
         "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers\n"
         "(policies with their options), models, machines, perfmodels, lengths, traces (formats),\n"
-        "figures (of a run) or options (keys).",
+        "figures (of a run), units or options (keys, with TEXT those that have it in their name).",
+    .words = listing_words,
     .example = "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",
     .exit_codes = "0 done, 2 wrong usage",
     .run = run_list,

@@ -1,6 +1,6 @@
 /* The program `tandem`: finds the command and runs it. */
 #include "experiments/base/version.h"
-#include "experiments/commands/cli.h"
+#include "experiments/commands/manual.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
@@ -15,18 +15,20 @@ static const Command *const commands[] = {
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-/* A command and the second words that it may have: "import [vllm-bench]". Those stand before it. */
+/* A command and the second words that it may have: "report [claims|measured]". Those stand before
+ * it. */
 static void print_command(int i, int first) {
-  enum { WIDTH = 19 };
+  enum { WIDTH = 24 };
   int column = printf("  %s", commands[i]->name) - 2;
   for (int k = first; k < i; k++)
-    column += printf(" [%s]", strchr(commands[k]->name, ' ') + 1);
+    column += printf(k == first ? " [%s" : "|%s", strchr(commands[k]->name, ' ') + 1);
+  column += first < i ? printf("]") : 0;
   printf("%*s  %s\n", WIDTH > column ? WIDTH - column : 0, "", commands[i]->help);
 }
 
 static void print_help(void) {
   puts("Simulates clusters that serve large language models.\n"
-       "usage: tandem COMMAND [arguments]\n");
+       "usage: tandem COMMAND [arguments]");
   for (int i = 0, first = 0; i < N_COMMANDS; i++) {
     if (strchr(commands[i]->name, ' ')) continue;
     print_command(i, first);
@@ -58,6 +60,26 @@ static const Command *find_command(int argc, char **argv, int *ret_words) {
   return NULL;
 }
 
+/* What installing takes from the tables: 'help --man' and 'help --completion bash'. */
+static int print_generated(int argc, char **argv) {
+  const bool completes = strcmp(argv[2], "--completion") == 0;
+  if (completes && (argc != 4 || strcmp(argv[3], "bash") != 0)) {
+    fputs("tandem help: completion is for 'bash'\n", stderr);
+    return EXIT_USAGE;
+  }
+  if (!completes && strcmp(argv[2], "--man") != 0) return unknown_command(argv[2]);
+  if (completes)
+    completion_print(commands, N_COMMANDS, stdout);
+  else
+    manual_print(commands, N_COMMANDS, stdout);
+  return EXIT_DONE;
+}
+
+static void print_version(void) {
+  printf("tandem %s, commit %s, outcome epoch %016" PRIx64 "\n", tandem_version, tandem_commit,
+         outcome_epoch());
+}
+
 static bool is_any(const char *text, const char *const *words) {
   while (*words && strcmp(text, *words) != 0)
     words++;
@@ -72,22 +94,23 @@ int main(int argc, char **argv) {
     fputs("tandem: which command? See 'tandem --help'\n", stderr);
     return EXIT_USAGE;
   }
-  const bool helps = is_any(argv[1], help);
-  int words = 0;
-  if (helps && argc > 2) {
+  const bool helps = is_any(argv[1], help), generates = helps && argc > 2 && argv[2][0] == '-';
+  int words = 0, code = EXIT_DONE;
+  if (helps && argc > 2 && !generates) {
     const Command *command = find_command(argc - 1, argv + 1, &words);
     char *ask[] = {argv[2], (char *)help[0], NULL};
     return command ? cli_run(command, 2, ask) : unknown_command(argv[2]);
   }
   if (helps || is_any(argv[1], version)) {
-    if (helps)
+    if (generates)
+      code = print_generated(argc, argv);
+    else if (helps)
       print_help();
     else
-      printf("tandem %s, commit %s, outcome epoch %016" PRIx64 "\n", tandem_version, tandem_commit,
-             outcome_epoch());
+      print_version();
     Diag diag;
     diag_init(&diag);
-    int code = cli_finish(&diag, EXIT_DONE);
+    code = cli_finish(&diag, code);
     diag_done(&diag);
     return code;
   }

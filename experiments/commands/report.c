@@ -1,229 +1,60 @@
-/* `tandem report claims [PAPER]`: what papers claim, beside what Tandem gives for it. See
- * report_measured.c for the other report. */
-#include "experiments/base/cells.h"
-#include "experiments/base/interrupt.h"
-#include "experiments/base/workers.h"
-#include "experiments/claims/claims.h"
+/* `tandem report DB`: what a database of results says, as a page for people. */
 #include "experiments/commands/cli.h"
-#include "sim/base/folder.h"
-#include "traces/lengths.h"
-#include <math.h>
-#include <string.h>
+#include "experiments/findings/findings.h"
+#include "sim/base/output.h"
+#include "sim/base/text.h"
 #include <unistd.h>
 
 typedef struct Options {
-  const char *only;
-  int format;
-  int64_t jobs;
-  bool no_sensitivity;
+  const char *output;
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--only", only, "ID", "one claim of PAPER, such as SW-F15"),
-    CLI_FLAG("--no-sensitivity", no_sensitivity, "no ranges of figures outside"),
-    CLI_JOBS("threads"),
-    CLI_FORMAT,
+    {CLI_ROW("-o", STRING, output, "FILE",
+             "page to write, such as report.html  [standard output]")},
     {0}};
 
-/* ---- Figures as text ---- */
-
-enum { FIGURE_TEXT = 32 };
-
-static const char *figure_text(double value, const char *unit, char text[FIGURE_TEXT]) {
-  if (isnan(value)) return strcpy(text, "-");
-  if (strcmp(unit, "yes") == 0) return strcpy(text, value != 0 ? "yes" : "no");
-  if (strcmp(unit, "%") == 0)
-    snprintf(text, FIGURE_TEXT, "%.3g%%", 100 * value);
-  else
-    snprintf(text, FIGURE_TEXT, "%.4g%s%s", value, *unit ? " " : "", unit);
-  return text;
-}
-
-static const char *allowed_text(const ClaimFigure *figure, char text[2 * FIGURE_TEXT + 4]) {
-  char low[FIGURE_TEXT], high[FIGURE_TEXT];
-  if (isnan(figure->low)) return strcpy(text, "-");
-  if (strcmp(figure->unit, "yes") == 0) return figure_text(figure->low, "yes", text);
-  figure_text(figure->low, strcmp(figure->unit, "%") == 0 ? "%" : "", low);
-  figure_text(figure->high, figure->unit, high);
-  snprintf(text, 2 * FIGURE_TEXT + 4, "%s .. %s", low, high);
-  return text;
-}
-
-/* "over max_num_seqs 16..64: -38%..-25%, inside at 24..34". */
-static const char *range_text(const SensitivityRange *range, const char *unit, Arena *arena) {
-  char low[FIGURE_TEXT], high[FIGURE_TEXT];
-  const char *values = "no value";
-  if (!isnan(range->low)) {
-    figure_text(range->low, strcmp(unit, "%") && strcmp(unit, "yes") ? "" : unit, low);
-    values = figure_text(range->high, unit, high);
-    if (range->low < range->high) values = arena_printf(arena, "%s..%s", low, high);
-  }
-  const char *inside =
-      *range->inside ? arena_printf(arena, "inside at %s", range->inside) : "nowhere inside";
-  return arena_printf(arena, "over %s: %s, %s", range->over, values, inside);
-}
-
-/* ---- The three formats ---- */
-
-static void print_ranges(const Claim *claim, int figure, Arena *arena, FILE *out) {
-  SensitivityRange range;
-  for (int k = 0; k < claim->n_sensitivities; k++)
-    if (claim_sensitivity(claim, figure, k, &range, arena))
-      fprintf(out, "    %s (%s)\n", range_text(&range, claim->figures[figure].unit, arena),
-              claim->sensitivities[k].why);
-}
-
-static void print_table(const Paper *paper, Arena *arena, FILE *out) {
-  int counts[VERDICTS] = {0};
-  fprintf(out, "%s\n", paper->title);
-  for (int i = 0; i < paper->n_claims; i++) {
-    const Claim *claim = &paper->claims[i];
-    fprintf(out, "\n%s  %s (%s)\n", claim->id, claim->claim, claim->where);
-    for (int f = 0; f < claim->n_figures; f++) {
-      const ClaimFigure *figure = &claim->figures[f];
-      char released[FIGURE_TEXT], tandem[FIGURE_TEXT], allowed[2 * FIGURE_TEXT + 4];
-      if (i + f == 0)
-        fprintf(out, "  %-38s %-14s %12s %12s  %-20s %s\n", "", "paper", "released", "tandem",
-                "within", "");
-      fprintf(out, "  %-38s %-14s %12s %12s  %-20s %s%s%s\n", figure->what, figure->paper,
-              figure_text(figure->values[COLUMN_RELEASED], figure->unit, released),
-              figure_text(figure->values[COLUMN_TANDEM], figure->unit, tandem),
-              allowed_text(figure, allowed), verdict_names[figure->verdict],
-              figure->gap ? ": " : "", figure->gap ? figure->gap : "");
-      print_ranges(claim, f, arena, out);
-      counts[figure->verdict]++;
-    }
-    if (*claim->note) fprintf(out, "  note: %s\n", claim->note);
-  }
-  fprintf(out, "\n%d claims:", paper->n_claims);
-  for (int v = 0; v < VERDICTS; v++)
-    fprintf(out, "%s %d %s", v ? "," : "", counts[v], verdict_names[v]);
-  fputs("\n", out);
-}
-
-/* All ranges of a figure in one cell. */
-static const char *ranges_text(const Claim *claim, int figure, Arena *arena) {
-  const char *text = "";
-  SensitivityRange range;
-  for (int k = 0; k < claim->n_sensitivities; k++)
-    if (claim_sensitivity(claim, figure, k, &range, arena))
-      text = arena_printf(arena, "%s%s%s", text, *text ? "; " : "",
-                          range_text(&range, claim->figures[figure].unit, arena));
-  return text;
-}
-
-/* A figure, and where its ranges are made. */
-typedef struct Judged {
-  const Claim *claim;
-  int figure;
-  Arena *arena;
-} Judged;
-
-static void json_ranges(const void *of, FILE *out) {
-  const Judged *judged = of;
-  const Claim *claim = judged->claim;
-  SensitivityRange range;
-  Rows rows = {OUTPUT_JSON, out, "", .gap = "", .end = "]"};
-  for (int k = 0; k < claim->n_sensitivities; k++)
-    if (claim_sensitivity(claim, judged->figure, k, &range, judged->arena))
-      rows_put(&rows, (Cell[]){{CELL_OF_TEXT("over", range.over)},
-                               {CELL_OF_TEXT("why", claim->sensitivities[k].why)},
-                               {CELL_OF_NUMBER("low", range.low)},
-                               {CELL_OF_NUMBER("high", range.high)},
-                               {CELL_OF_TEXT("inside", range.inside)},
-                               {0}});
-  rows_end(&rows);
-}
-
-static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
-  const Claim *claim = of->claim;
-  const ClaimFigure *figure = &claim->figures[of->figure];
-  rows_put(rows,
-           (Cell[]){{CELL_OF_TEXT("paper", paper->name), .only = CELL_IN_JSON},
-                    {CELL_OF_TEXT("id", claim->id)},
-                    {CELL_OF_TEXT("claim", claim->claim)},
-                    {CELL_OF_TEXT("figure", figure->what)},
-                    {CELL_OF_TEXT("paper", figure->paper), .only = CELL_IN_CSV},
-                    {CELL_OF_TEXT("stated", figure->paper), .only = CELL_IN_JSON},
-                    {CELL_OF_NUMBER("released", figure->values[COLUMN_RELEASED])},
-                    {CELL_OF_NUMBER("tandem", figure->values[COLUMN_TANDEM])},
-                    {CELL_OF_NUMBER("low", figure->low)},
-                    {CELL_OF_NUMBER("high", figure->high)},
-                    {CELL_OF_TEXT("unit", figure->unit)},
-                    {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_CSV},
-                    {CELL_OF_TEXT("note", claim->note)},
-                    {CELL_OF_JSON("sensitivity", json_ranges, of),
-                     .text = ranges_text(claim, of->figure, of->arena)},
-                    {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_JSON},
-                    {0}});
-}
-
-/* ---- The command ---- */
-
-static void show_progress(int done, int all) {
-  fprintf(stderr, "\r%d of %d runs%s", done, all, done == all ? "\r\033[K" : "");
-}
-
-static int report_paper(const Options *given, const char *folder, Rows *rows, Arena *arena,
-                        Diag *diag) {
-  Paper paper;
-  const int jobs = cli_jobs(given->jobs);
-  int status = paper_load(&paper, folder, given->only, arena, diag);
-  if (status == 0)
-    status = paper_eval(&paper, jobs, !given->no_sensitivity,
-                        isatty(STDERR_FILENO) ? show_progress : NULL, arena, diag);
-  if (status == 0 && given->format == OUTPUT_TABLE) {
-    if (rows->any) putchar('\n');
-    print_table(&paper, arena, stdout);
-    rows->any = true;
-  }
-  for (int i = 0; status == 0 && given->format != OUTPUT_TABLE && i < paper.n_claims; i++)
-    for (int f = 0; f < paper.claims[i].n_figures; f++)
-      put_figure(rows, &paper, &(Judged){&paper.claims[i], f, arena});
-  paper_done(&paper);
+static int write_page(const Cli *cli, const char *database, const char *path) {
+  const char *const inputs[] = {database, NULL};
+  Output page = {0};
+  if (!path) return findings_write(database, stdout, cli->arena, cli->diag);
+  if (output_check(path, inputs, cli->diag) || output_open(&page, path, cli->arena, cli->diag))
+    return -1;
+  int status = findings_write(database, page.file, cli->arena, cli->diag);
+  if (status == 0) status = output_commit(&page, cli->diag);
+  output_drop(&page);
   return status;
-}
-
-static int report_claims(const Options *given, const char *paper, Arena *arena, Diag *diag) {
-  const char *all = arena_printf(arena, "%s/experiments/papers", config_data_root());
-  const char *const one[] = {paper, NULL};
-  const char *const *names = paper ? one : folder_names(all, "", arena);
-  Rows rows = {(OutputFormat)given->format, stdout, "", .gap = "\n  ", .end = "\n]\n"};
-  for (int i = 0; names[i]; i++) {
-    const char *folder =
-        strchr(names[i], '/') ? names[i] : arena_printf(arena, "%s/%s", all, names[i]);
-    if (report_paper(given, folder, &rows, arena, diag)) return -1;
-  }
-  rows_end(&rows);
-  return 0;
 }
 
 static int run_report(Cli *cli) {
   const Options *given = cli->given;
-  if (strcmp(cli->operands[0], "claims") != 0)
-    return cli_usage(cli, "no report '%s'; there are 'claims' and 'measured'", cli->operands[0]);
-  if (given->only && !cli->operands[1]) return cli_usage(cli, "'--only' needs a PAPER");
-  interrupt_catch();
-  const int status = report_claims(given, cli->operands[1], cli->arena, cli->diag);
-  cli_interrupted(cli, "nothing is kept; the same command begins anew");
-  return status ? EXIT_INPUT : EXIT_DONE;
+  const char *database = cli->operands[0];
+  if (!database || (access(database, F_OK) != 0 && !text_ends_with(database, ".db")))
+    return cli_usage(
+        cli,
+        "%s; of papers it is 'tandem report claims [PAPER]', of engines 'tandem report "
+        "measured FOLDER'",
+        database ? arena_printf(cli->arena, "there is no database '%s'",
+                                text_shown(database, cli->arena))
+                 : "it needs a database of results");
+  return write_page(cli, database, given->output) ? EXIT_INPUT : EXIT_DONE;
 }
 
 const Command command_report = {
     .name = "report",
-    .help = "the claims of papers beside what Tandem gives",
-    .summary = "Runs the studies of a paper and prints each claim beside what they give.",
-    .operands = "claims [PAPER]",
+    .help = "a database of results as a page: question, answer, how sure",
+    .summary =
+        "Writes what a database of results says as one page of HTML that needs no network:\n"
+        "the question, the answer and how sure it is, tables, figures, what was assumed, and\n"
+        "how to repeat it.",
+    .operands = "[DB]",
     .options = options,
     .size = sizeof(Options),
     .notes =
-        "PAPER is a folder of experiments/papers, or the path of another; all without it.\n"
-        "Columns: 'released' by the rules and tables of the simulator that a paper's authors\n"
-        "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
-        "the first that has a figure. Below one that is outside: its range over an input that\n"
-        "the paper does not give, and where in it the figure is inside.",
-    .example = "tandem report claims splitwise --only SW-F15",
-    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
-                  "  130 interrupted",
+        "DB may hold runs, sweeps, studies of 'provision' and what engines measured; each sweep\n"
+        "and study has a chapter, and so have the runs of neither. Figures need gnuplot.\n"
+        "'tandem report claims' is of papers, 'tandem report measured' of engines.",
+    .example = "tandem report sweep.db -o report.html",
+    .exit_codes = "0 done, 2 wrong usage, 3 not a database of results, 4 cannot read or write",
     .run = run_report,
 };

@@ -81,7 +81,8 @@ static int run(const Options *given, const MeasuredOptions *asked, const Cli *cl
   if (given->config) return show_config(cli, &measured, given->config);
   const int jobs = cli_jobs(given->jobs);
   if (measured_simulate(&measured, jobs, cli_memory(given->memory, jobs), cli->diag)) return -1;
-  if (given->figure && plot_measured(&measured, given->figure, cli->arena, cli->diag)) return -1;
+  const PlotPlace place = {.path = given->figure};
+  if (given->figure && plot_measured(&measured, &place, cli->arena, cli->diag)) return -1;
   return print_to(given, &measured, cli);
 }
 

@@ -2,8 +2,7 @@
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/campaign/campaign.h"
-#include "experiments/commands/cli.h"
-#include "experiments/results/results.h"
+#include "experiments/commands/study.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
 #include "sim/saved_caches.h"
@@ -14,7 +13,8 @@ typedef struct Options {
   int format;
   int64_t seed, tie_seed; // -1: as in the file
   int64_t memory;         // 0: what is free
-  bool requests, step, audit, check, require_slo, strict;
+  double precision;       // 0: as in the file
+  bool requests, step, audit, check, require_slo, strict, range;
 } Options;
 
 /* Those that every command has, and those of other programs. */
@@ -28,12 +28,15 @@ static const OptionSpec options[] = {
     {CLI_ROW("--format", CHOICE, format, "F", "of what is printed"), .choices = run_formats,
      .fallback = "table"},
     CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
+    {CLI_ROW("--precision", REAL, precision, "5%", "goes on until all asked for is known so well"),
+     .min = CONFIG_PRECISION_MIN, .max = CONFIG_PRECISION_MAX},
     CLI_SEED("--tie-seed", tie_seed, "shuffles events of equal time"),
     CLI_TEXT("--event-log", event_log, "FILE", "writes what happened when, as CSV"),
     CLI_TEXT("--save-cache", save_cache, "FILE", "writes what prefix caches held at the end"),
     CLI_FLAG("--step", step, "simulates every iteration on its own"),
     CLI_FLAG("--audit", audit, "checks all books after every event"),
     CLI_MEMORY("that it may take"),
+    CLI_FLAG("--range", range, "runs again with iteration times moved by their model's error"),
     CLI_FLAG("--check", check, "checks CONFIG and ends"),
     CLI_FLAG("--require-slo", require_slo, "exit code 1 when an SLO was missed"),
     CLI_FLAG("--strict", strict, "no iteration outside the measured range"),
@@ -47,6 +50,7 @@ typedef struct Run {
   Output event_log, save_cache;
   SimResult result;
   Report report;
+  MovedRuns moved;
   Arena *arena;
   Diag *diag;
 } Run;
@@ -127,7 +131,6 @@ static int end_outputs(Run *run) {
 
 static int simulate(Run *run) {
   SimConfig *sim = &run->config.sim;
-  const TraceSource *trace = sim->trace;
   Progress progress;
   progress_init(&progress, &run->config.workload);
   sim->step = run->options->step;
@@ -148,8 +151,17 @@ static int simulate(Run *run) {
   progress_done(&progress);
   if (status == 0) status = end_outputs(run);
   if (status) return -1;
-  note_trace(run, trace);
+  note_trace(run, run->config.source);
   return report_check_served(&run->report, run->diag) ? -1 : check_strict(run);
+}
+
+/* The run itself stays as it is, and what is stored of it. */
+static int move(Run *run) {
+  if (!run->options->range) return 0;
+  run->report.ranged = true;
+  if (!(run->report.extrapolated.perfmodel_error > 0)) return 0;
+  return moved_runs_make(&run->moved, &run->config, cli_memory(run->options->memory, MOVES),
+                         &run->report, run->arena, run->diag);
 }
 
 static int store(Run *run) {
@@ -179,21 +191,73 @@ static void print_report(const Report *report, int format) {
     report_print(report, (OutputFormat)format, stdout);
 }
 
-/* The exit code when `diag` stays empty. */
-static int run_config(Run *run, const char *path) {
+static void note_answer(const Study *study, Arena *arena) {
+  const Provision *provision = &study->provision;
+  const DesignOutcome *outcome = &study->outcomes[study->best];
+  fprintf(stderr, "note: the answer of the study is design '%s'",
+          text_shown(outcome->design->name, arena));
+  for (int i = 0; i < outcome->design->n_counts; i++)
+    fprintf(stderr, "%s %s=%lld", i ? "" : " with", outcome->design->counts[i].key,
+            (long long)outcome->answers[0].counts[i]);
+  if (provision->offline)
+    fprintf(stderr, ", %s", outcome->design->fits[outcome->answers[0].choice].label);
+  fputc('\n', stderr);
+}
+
+/* Of a study the configuration is that of its best answer, which is searched for; how well it is to
+ * be known is not what the search asks. */
+static int load_answer(Run *run, const char *path, Node *root, const ConfigChanges *changes) {
+  Study *study = ARENA_NEW(run->arena, Study);
+  ConfigChanges searched = *changes;
+  searched.precision = 0;
+  int status =
+      study_open(study, path, root, &searched, 0, run->options->memory, run->arena, run->diag) ||
+      study_search(study, NULL, false, false);
+  if (status == 0 && study->best < 0) {
+    study_explain(study);
+    status = -1;
+  }
+  if (status == 0) {
+    note_answer(study, run->arena);
+    status = study_bind_answer(study, changes->precision, &run->config);
+  }
+  study_close(study);
+  return status ? -1 : 0;
+}
+
+/* Whether it is a study once all is set: `provision=null` makes it a configuration again. */
+static int is_study(Run *run, const Node *root, const ConfigChanges *changes) {
+  if (!node_find(root, "provision")) return 0;
+  Node *changed = node_copy(root, run->arena);
+  if (config_change(changed, changes, run->arena, run->diag)) return -1;
+  return node_find(changed, "provision") != NULL;
+}
+
+static int load(Run *run, const char *path) {
   const Options *given = run->options;
   const ConfigChanges changes = {.assignments = cli_texts(given->set, run->arena),
                                  .seed = given->seed,
-                                 .tie_seed = given->tie_seed};
-  if (config_load(&run->config, path, &changes, run->arena, run->diag) || open_files(run))
-    return EXIT_INPUT;
+                                 .tie_seed = given->tie_seed,
+                                 .precision = given->precision};
+  Node *root = config_tree(path, run->arena, run->diag);
+  if (!root) return -1;
+  const int study = is_study(run, root, &changes);
+  if (study < 0) return -1;
+  if (study) return load_answer(run, path, root, &changes);
+  return config_bind(&run->config, path, root, &changes, NULL, run->arena, run->diag);
+}
+
+/* The exit code when `diag` stays empty. */
+static int run_config(Run *run, const char *path) {
+  const Options *given = run->options;
+  if (load(run, path) || open_files(run)) return EXIT_INPUT;
   print_engines(&run->config);
   config_note_perfmodels(run->config.cache, stderr);
   if (given->check) {
     fprintf(stderr, "%s: in order\n", text_shown(path, run->arena));
     return EXIT_DONE;
   }
-  if (simulate(run) || store(run)) return EXIT_INPUT;
+  if (simulate(run) || move(run) || store(run)) return EXIT_INPUT;
   print_report(&run->report, given->format);
   return given->require_slo && run->report.n_missed > 0 ? EXIT_SLO_MISSED : EXIT_DONE;
 }
@@ -201,12 +265,15 @@ static int run_config(Run *run, const char *path) {
 static int run_run(Cli *cli) {
   const Options *given = cli->given;
   if (given->requests && !given->output) return cli_usage(cli, "'--requests' needs '--output'");
+  if (given->range && given->format > OUTPUT_JSON)
+    return cli_usage(cli, "'--range' goes with the formats table, csv and json");
   Run run = {.options = given, .arena = cli->arena, .diag = cli->diag};
   const int code = run_config(&run, cli->operands[0]);
   if (run.config.sim.trace) trace_close(run.config.sim.trace);
   output_drop(&run.event_log);
   output_drop(&run.save_cache);
   results_close(&run.results);
+  moved_runs_done(&run.moved);
   cli_interrupted(cli, "nothing of the run is kept; the same command begins anew");
   return code;
 }
@@ -219,8 +286,8 @@ const Command command_run = {
     .options = options,
     .size = sizeof(Options),
     .example = "tandem run experiments/examples/quickstart.yaml --set pools.serve.count=2",
-    .exit_codes = "0 done, 1 SLO missed (--require-slo), 2 wrong usage, 3 bad input,\n"
-                  "  4 the environment lacks something, 130 interrupted",
+    .exit_codes =
+        "0 done, 1 SLO missed, 2 wrong usage, 3 bad input, 4 environment, 130 interrupted",
     .initial = &(const Options){.seed = -1, .tie_seed = -1},
     .run = run_run,
 };

@@ -1,11 +1,13 @@
 /* `tandem sweep EXPERIMENT.yaml`: every point of its axes that the database does not have yet. */
 #include "experiments/sweep/sweep.h"
+#include "experiments/base/cells.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/workers.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
 #include "sim/base/text.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +15,7 @@
 typedef struct Options {
   const Node *set;
   const char *output, *shard;
-  int64_t jobs, memory;
+  int64_t jobs, memory, format;
   bool dry_run;
 } Options;
 
@@ -23,6 +25,7 @@ static const OptionSpec options[] = {
     CLI_JOBS("simulations at a time"),
     CLI_MEMORY("that they may take together"),
     CLI_TEXT("--shard", shard, "K/N", "only the K-th of N equal parts; see tandem merge"),
+    CLI_FORMAT,
     CLI_FLAG("--dry-run", dry_run, "says what would be simulated, and ends"),
     {0}};
 
@@ -82,18 +85,53 @@ static int show_plan(SweepRun *run, const char *output, Arena *arena, Diag *diag
 
 /* ---- The sweep ---- */
 
-static void print_end(const SweepRun *run, const char *output, int jobs, Arena *arena) {
+/* For programs: which sweep of the database it is, and what became of its points. */
+static void print_tally(const SweepRun *run, const SweepTimes *times, OutputFormat format) {
   const Tally *tally = &run->tally;
+  const TimesKnown *known = &times->times;
+  const bool sure = known->known && !known->unknown && !known->computed;
+  const Cell cells[] = {{CELL_OF_WHOLE("sweep", run->row.id)},
+                        {CELL_OF_WHOLE("points", tally->points)},
+                        {CELL_OF_WHOLE("found", tally->found)},
+                        {CELL_OF_WHOLE("simulated", tally->done)},
+                        {CELL_OF_WHOLE("failed", tally->failed)},
+                        {CELL_OF_NUMBER("perfmodel_error", sure ? known->error : NAN)},
+                        {CELL_OF_NUMBER("extrapolated", known->extrapolated)},
+                        {0}};
+  Rows rows = {.format = format, .out = stdout, .indent = "", .gap = "", .end = "]\n"};
+  rows_put(&rows, cells);
+  rows_end(&rows);
+}
+
+/* The worst of its points. */
+static void print_times(const SweepRun *run, const SweepTimes *times, Arena *arena) {
+  const char *label = times->point < 0 ? "" : sweep_label(&run->sweep, times->point, arena);
+  const char *known = times_text(&times->times, arena);
+  const char *extrapolated = times_extrapolated_text(&times->times, label, arena);
+  if (*known) printf("times        %s\n", known);
+  if (extrapolated) printf("extrapolated %s\n", extrapolated);
+}
+
+static void print_end(const SweepRun *run, const SweepTimes *times, const Options *given, int jobs,
+                      Arena *arena) {
+  const Tally *tally = &run->tally;
+  const char *output = given->output;
   const double elapsed = clock_monotonic() - tally->began_s;
-  printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
-         " failed; %.1f s, %.0f/s, %d at a time\n",
-         tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally), jobs);
+  if (given->format != OUTPUT_TABLE)
+    print_tally(run, times, (OutputFormat)given->format);
+  else
+    printf("%" PRId64 " points: %" PRId64 " were there, %" PRId64 " simulated, %" PRId64
+           " failed; %.1f s, %.0f/s, %d at a time\n",
+           tally->points, tally->found, tally->done, tally->failed, elapsed, tally_rate(tally),
+           jobs);
+  if (given->format == OUTPUT_TABLE) print_times(run, times, arena);
   if (tally->failed > 0)
     fprintf(stderr, "%" PRId64 " points failed, see 'tandem query %s failed'; the first: %s\n",
             tally->failed, text_shown(output, arena), run->first_reason);
 }
 
-static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *arena, Diag *diag) {
+static int fill_database(SweepRun *run, const Options *given, int jobs, SweepTimes *ret_times,
+                         Arena *arena, Diag *diag) {
   Results results;
   if (results_open(&results, given->output, config_data_root(), arena, diag)) return -1;
   int64_t runs = 0, stale = 0;
@@ -103,6 +141,7 @@ static int fill_database(SweepRun *run, const Options *given, int jobs, Arena *a
   if (status == 0) status = results_add_sweep(&results, &run->row, arena, diag);
   interrupt_catch();
   if (status == 0) status = sweep_run(run, &results, jobs, arena, diag);
+  if (status == 0) status = sweep_times(&results, run->row.id, ret_times, diag);
   results_close(&results);
   return status;
 }
@@ -116,10 +155,11 @@ static int sweep(const char *path, const Options *given, SweepRun *run, Arena *a
   if (given->dry_run) return show_plan(run, given->output, arena, diag);
   ResultsLock lock;
   if (results_lock(&lock, given->output, arena, diag)) return -1;
-  const int status = fill_database(run, given, jobs, arena, diag);
+  SweepTimes times;
+  const int status = fill_database(run, given, jobs, &times, arena, diag);
   results_unlock(&lock);
   config_note_perfmodels(&run->base.cache, stderr);
-  if (status == 0) print_end(run, given->output, jobs, arena);
+  if (status == 0) print_end(run, &times, given, jobs, arena);
   return status;
 }
 

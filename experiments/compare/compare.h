@@ -37,4 +37,8 @@ typedef struct Compare {
 int compare_open(Compare *self, const CompareQuestion *question, Arena *arena, Diag *diag);
 void compare_close(Compare *self);
 void compare_print(const Compare *self, OutputFormat format, FILE *out);
+/* The runs that ended by themselves and that a question's `names` (NULL-terminated; NULL: all) and
+ * `where` say, as a list of numbers in JSON; NULL with an entry. */
+const char *compare_find_runs(Results *results, const char *const *names, const char *const *where,
+                              Arena *arena, Diag *diag);
 #endif

@@ -143,20 +143,22 @@ static const char *const ways[] = {
     "substr(name, -length(?2) - 1) = '/' || ?2",
     "name = ?2 || '.yaml' OR substr(name, -length(?2) - 6) = '/' || ?2 || '.yaml'",
     OF_POINT "point_value.value = ?2)",
-    "config_digest IN (SELECT choice.config_digest FROM choice JOIN answer USING "
-    "(study_id, design, seed) WHERE design = ?2 AND label = answer.choice)",
+    "config_digest IN (SELECT config_digest FROM answer WHERE design = ?2)",
 };
+enum { WAY_OF_DESIGN = sizeof ways / sizeof *ways - 1 };
 
 static int64_t select_name(Side *self, const char *name, Arena *arena, Diag *diag) {
-  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+  for (int i = 0; i <= WAY_OF_DESIGN; i++) {
     const int64_t n = select_runs(self, ways[i], name, NULL, arena, diag);
+    self->answers = i == WAY_OF_DESIGN;
     if (n != 0) return n;
   }
   diag_error(diag, place_of_file(self->results->path),
              "no run, configuration or design in it is called '%s'", name);
   const char *const *names = ask_names(self->results,
                                        "SELECT DISTINCT name FROM run UNION SELECT DISTINCT value "
-                                       "FROM point_value UNION SELECT DISTINCT design FROM choice",
+                                       "FROM point_value UNION SELECT DISTINCT design FROM answer "
+                                       "WHERE config_digest IS NOT NULL",
                                        NULL, arena, diag);
   if (names && names[0]) diag_hint_near(diag, name, names);
   return -1;
@@ -182,6 +184,17 @@ int side_find(Side *self, const char *name, const char *const *where, Arena *are
   for (; where && *where; where++)
     if (select_setting(self, *where, arena, diag) < 0) return -1;
   return 0;
+}
+
+const char *compare_find_runs(Results *results, const char *const *names, const char *const *where,
+                              Arena *arena, Diag *diag) {
+  const char *all = NULL;
+  for (size_t i = 0; i == 0 || (names && names[i]); i++) {
+    Side side = {.results = results};
+    if (side_find(&side, names ? names[i] : NULL, where, arena, diag)) return NULL;
+    all = all ? arena_printf(arena, "%.*s,%s", (int)strlen(all) - 1, all, side.ids + 1) : side.ids;
+  }
+  return all;
 }
 
 /* ---- Their configurations ---- */
@@ -224,7 +237,7 @@ const Param *side_param(const Side *self, const char *key) {
 }
 
 const Param *side_varying(const Side *self) {
-  for (size_t i = 0; !self->measured && i < self->n_params; i++)
+  for (size_t i = 0; !self->measured && !self->answers && i < self->n_params; i++)
     if (self->params[i].varies && strcmp(self->params[i].key, "seed") != 0 &&
         strcmp(self->params[i].key, SIDE_PROGRAM) != 0)
       return &self->params[i];
@@ -234,7 +247,7 @@ const Param *side_varying(const Side *self) {
 /* ---- Pairs ---- */
 
 static bool varies(const Side *self, const char *key) {
-  const Param *param = side_param(self, key);
+  const Param *param = self->answers ? NULL : side_param(self, key);
   return param && param->varies;
 }
 

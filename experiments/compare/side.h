@@ -28,6 +28,7 @@ struct Side {
   Param *params;   // [n_params], by key
   size_t n_params;
   bool measured; // all of them
+  bool answers; // of a design: what varies with the seed is what the study found, no other question
   int64_t stale;
 };
 

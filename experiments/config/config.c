@@ -2,6 +2,7 @@
  * slo_load.c, policies in policies.c; the digest of what decides a run is in digest.c. */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
+#include "sim/base/folder.h"
 #include "sim/base/output.h"
 #include "sim/base/text.h"
 #include <math.h>
@@ -12,9 +13,10 @@
 typedef struct TopKeys {
   const Node *model, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices;
+      *window, *warm, *prices, *precision;
   const Node *engine;
   int64_t seed, tie_seed;
+  int sold;
 } TopKeys;
 
 #define TOP(field, kind, ...)                                                                      \
@@ -22,27 +24,38 @@ typedef struct TopKeys {
 #define SEED_RANGE .min = 0, .max = INFINITY
 
 const OptionSpec config_options[] = {
-    TOP(model, OPTION_NODE, .required = true,
+    TOP(model, OPTION_NODE, .listed = "models", .required = true,
         .help = "its name, or the path of its .yaml or config.json, or a map, see below"),
-    TOP(max_model_len, OPTION_NODE,
-        .help = "tokens of a prompt and its output, or none; absent: positions of the model"),
+    TOP(max_model_len, OPTION_NODE, .help = "tokens of a prompt and its output, or none",
+        .absent = "positions of the model"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
-    TOP(engine, OPTION_NODE,
-        .help = "batcher, KV memory and times of a release, see 'tandem list engines', or a map"),
-    TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below"),
-    TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below"),
-    TOP(network, OPTION_NODE, .help = "between machines, see below"),
-    TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below"),
-    TOP(policies, OPTION_NODE, .help = "of each kind, see below"),
-    TOP(perfmodel, OPTION_NODE,
-        .help = "where iteration times come from, fitted by default, or a map, see below"),
+    TOP(engine, OPTION_NODE, .listed = "engines",
+        .help = "batcher, KV memory and times of a release, or a map", .absent = "none"),
+    TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below", .absent = "none"),
+    TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below",
+        .absent = "nothing is kept"),
+    TOP(network, OPTION_NODE, .help = "between machines, see below", .absent = "as if empty"),
+    TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below",
+        .absent = "as if empty"),
+    TOP(policies, OPTION_NODE, .help = "of each kind, see below", .absent = "each kind its own"),
+    TOP(perfmodel, OPTION_NODE, .help = "where iteration times come from, or a map, see below",
+        .absent = "fitted"),
     TOP(prices, OPTION_NODE,
         .help =
-            "{dgx-h200: 40 $/h, …} in place of the machine types' own, or a file with such a map"),
-    TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below"),
-    TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below"),
-    TOP(warm, OPTION_NODE, .help = "a file that prefix caches begin with, or a map, see below"),
+            "{dgx-h200: 40 $/h, …} in place of the machine types' own, or a file with such a map",
+        .absent = "the machine types' own"),
+    TOP(sold, OPTION_CHOICE, .choices = hardware_sold_names,
+        .help = "gpu: GPUs alone are paid for, whole: whole machines",
+        .absent = "as machine types say"),
+    TOP(slo, OPTION_NODE, .help = "splitwise, none, or a map, see below", .absent = "splitwise"),
+    TOP(window, OPTION_NODE, .help = "{from, to}: completions that window_rps counts, see below",
+        .absent = "none"),
+    TOP(warm, OPTION_NODE, .help = "a file that prefix caches begin with, or a map, see below",
+        .absent = "caches begin empty, all is counted"),
+    TOP(precision, OPTION_NODE,
+        .help = "of runs with 'duration: auto': half the 95% range of each figure; or limits",
+        .absent = "5%"),
     TOP(seed, OPTION_INT, .fallback = "1", SEED_RANGE,
         .help = "of all random draws; the workload may have its own"),
     TOP(tie_seed, OPTION_INT, .fallback = "0", SEED_RANGE,
@@ -58,7 +71,7 @@ const OptionSpec config_network_options[] = {
     SIM("path", network_path, OPTION_CHOICE, .fallback = "nic", .choices = path_choices,
         .help = "of KV between GPUs; indirect: NICs and a copy in CPU memory on either side"),
     SIM("bandwidth", network_bandwidth, OPTION_BANDWIDTH, .min = 1, .max = 1e18,
-        .help = "per machine and direction, on top of its link; absent: the link alone"),
+        .help = "per machine and direction, on top of its link", .absent = "the link alone"),
     SIM("latency", network_latency, OPTION_TICKS, .fallback = "0 s", .min = 0, .max = 60,
         .help = "of each transfer"),
     {0}};
@@ -86,23 +99,33 @@ const OptionSpec config_window_options[] = {
     WINDOW(to, .required = true, .help = "of simulated time"),
     {0}};
 
+static const char data_part[] = "perfmodel/models"; // what is there where data lies
+
 const char *config_data_root(void) {
   const char *root = getenv("TANDEM_DATA");
   return root && *root ? root : TANDEM_DATA_ROOT;
 }
 
+void config_find_data(Arena *arena) {
+  const char *given = getenv("TANDEM_DATA");
+  if (given && *given) return;
+  const char *root = arena_printf(arena, "%s../share/tandem", folder_of_program(arena));
+  struct stat status;
+  if (stat(arena_printf(arena, "%s/%s", root, data_part), &status) == 0)
+    setenv("TANDEM_DATA", root, 1);
+}
+
 int config_check_data(Diag *diag) {
-  static const char part[] = "perfmodel/models";
   const char *root = getenv("TANDEM_DATA");
   struct stat status;
-  if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, part), &status) == 0)
+  if (!root || !*root || stat(arena_printf(&diag->arena, "%s/%s", root, data_part), &status) == 0)
     return 0;
   if (stat(root, &status))
     diag_environment(diag, place_of_file(NULL), "TANDEM_DATA is set to '%s', which is not there",
                      root);
   else
     diag_environment(diag, place_of_file(NULL),
-                     "TANDEM_DATA is set to '%s', where there is no '%s'", root, part);
+                     "TANDEM_DATA is set to '%s', where there is no '%s'", root, data_part);
   diag_hint(diag, "set it to the folder that 'perfmodel' and 'traces' are in, or unset it");
   return -1;
 }
@@ -158,7 +181,7 @@ static int refuse_studies(const Node *root, Diag *diag) {
 
 /* All blocks, whatever is wrong with those before. */
 static int bind_root(Config *self, Arena *arena, Diag *diag) {
-  TopKeys keys = {0};
+  TopKeys keys = {.sold = -1};
   int status = refuse_studies(self->root, diag);
   status |= option_bind(config_options, self->root, study_blocks, self->root->at, &keys, diag);
   if (self->root->kind != NODE_MAP) return status;
@@ -176,6 +199,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);
+  self->sold = keys.sold;
   if (keys.prices) status |= config_bind_prices(self, keys.prices, arena, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status) status |= config_check_router(self, diag) | config_check_priorities(self, diag);
@@ -185,11 +209,21 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);
   if (keys.window) status |= bind_window(&self->sim.window, keys.window, diag);
   if (keys.warm) status |= config_bind_warm(self, keys.warm, status == 0, arena, diag);
+  if (keys.workload && !status) status |= config_bind_length(self, keys.precision, diag);
   return status | config_bind_slo(self, keys.slo, arena, diag);
 }
 
 static int set_number(Node *root, const char *key, int64_t number, Arena *arena, Diag *diag) {
   return yaml_set(root, arena_printf(arena, "%s=%lld", key, (long long)number), arena, diag);
+}
+
+static int set_precision(Node *root, double precision, Arena *arena, Diag *diag) {
+  const Node *workload = node_find(root, "workload");
+  int status = yaml_set(root, arena_printf(arena, "precision=%.15g", precision), arena, diag);
+  if (!workload || node_find(workload, "trace")) return status;
+  if (node_find(workload, "requests"))
+    status |= yaml_set(root, "workload.requests=null", arena, diag);
+  return status | yaml_set(root, "workload.duration=auto", arena, diag);
 }
 
 /* The keys of a sweep and of a study's designs are paths of the configuration themselves: what an
@@ -230,6 +264,7 @@ int config_change(Node *root, const ConfigChanges *changes, Arena *arena, Diag *
   }
   if (changes->tie_seed >= 0)
     status |= set_number(root, "tie_seed", changes->tie_seed, arena, diag);
+  if (changes->precision > 0) status |= set_precision(root, changes->precision, arena, diag);
   for (int i = 0; i < changes->n_settings; i++) {
     const Setting *setting = &changes->settings[i];
     status |= node_set(root, setting->key, setting->at, setting->value, arena, diag);
@@ -299,5 +334,6 @@ int config_check_output(const Config *self, const char *option, const char *path
 int config_open_trace(Config *self, Arena *arena, Diag *diag) {
   self->sim.expected_requests = workload_expected(&self->workload);
   self->sim.trace = workload_open(&self->workload, self->sim.seed, arena, diag);
+  self->source = self->sim.trace;
   return self->sim.trace ? 0 : -1;
 }

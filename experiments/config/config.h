@@ -51,6 +51,18 @@ typedef struct PoolConfig {
   const char *given;          // "key value, …", all that it filled in; empty: nothing
 } PoolConfig;
 
+#define CONFIG_PRECISION_MIN 0.001
+#define CONFIG_PRECISION_MAX 0.5
+
+/* How long a run is, where that hangs on what it shows (campaign/steady.h). */
+typedef struct LengthConfig {
+  bool automatic;   // until what is asked for is known with `precision`, or `most` requests
+  bool finds_start; // and what MSER-5 takes for the start is left out
+  double precision; // half of a 95% range, as a share of the figure
+  bool decides;     // of a limit it is enough to know whether it is met
+  int64_t most;
+} LengthConfig;
+
 typedef struct Config {
   const char *path;      // as the user wrote it
   const char *directory; // of the file; relative paths are tried from here too
@@ -64,10 +76,13 @@ typedef struct Config {
   double error_shift; // as in ConfigChanges
   EngineChoice engine;
   const Node *prices; // of machine types, in order; NULL: as their files have them
+  int sold;           // Sold, of all of them; -1: as their files have it
   PoolConfig *pools;  // [sim.n_pools]
   WorkloadConfig workload;
+  LengthConfig length;
   const SloSet *slo;
-  SimConfig sim; // complete but for the trace, see config_open_trace, and the callbacks
+  const TraceSource *source; // the last that was opened as sim.trace; it may be closed
+  SimConfig sim;             // complete but for the trace, see config_open_trace, and the callbacks
 } Config;
 
 /* A value for a key, "pools.prefill.count", as a study has it. */
@@ -84,10 +99,17 @@ typedef struct ConfigChanges {
   int64_t seed, tie_seed;         // -1: as in the file
   const Setting *settings;        // [n_settings]
   int n_settings;
+  /* Half of the 95% range that figures asked for may have, as a share: the workload then goes on
+   * until they do, or a trace ends. 0: as in the file. */
+  double precision;
   /* Iteration times of the pools, moved by so many errors that their models have on what their fits
    * did not see; those whose error is unknown stay. */
   double error_shift;
 } ConfigChanges;
+
+/* Times moved down and up by one error: values of error_shift. */
+enum { MOVES = 2 };
+extern const double config_moves[MOVES];
 
 extern const OptionSpec config_options[];
 extern const OptionSpec config_model_options[];
@@ -102,7 +124,12 @@ extern const OptionSpec config_window_options[];
 extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
+extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
+extern const OptionSpec config_policy_options[];                     // a row a kind
 
+/* Where the program was installed with its data, in ../share/tandem from its own folder, and
+ * $TANDEM_DATA is not set, it is set to that. Before any thread begins. */
+void config_find_data(Arena *arena);
 /* Says so, −1, when $TANDEM_DATA is set and is not where data lies. */
 int config_check_data(Diag *diag);
 /* The tree of a configuration, "-" for standard input, or NULL with entries. */
@@ -204,6 +231,8 @@ int config_load_hardware(Config *self, Hardware *ret_hardware, const char *writt
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* The value of `warm`. Its file is read only where all else is in order (`whole`). */
 int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, Diag *diag);
+/* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */
+int config_bind_length(Config *self, const Node *precision, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);

@@ -38,6 +38,13 @@ static void fold_pool(uint64_t *hash, const PoolSpec *pool) {
   *hash = hash_fold(*hash, pool->perfmodel->digest);
 }
 
+/* Instances that are all of a machine cost the same however it is sold. */
+static void fold_sold(uint64_t *hash, const PoolConfig *pool) {
+  const int64_t gpus = pool->hardware.num_gpus;
+  if (pool->hardware.sold == SOLD_WHOLE && parallelism_gpus(config_degrees(pool)) < gpus)
+    *hash = hash_fold(*hash, (uint64_t)gpus);
+}
+
 static void fold_group(uint64_t *hash, const GroupSpec *group) {
   const int64_t counts[] = {group->store_blocks, group->turn_bytes[SHAPE_PREFILL],
                             group->turn_bytes[SHAPE_DECODE]};
@@ -69,6 +76,8 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
     fold_pool(&hash, &self->sim.pools[i]);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     if (self->pools[i].giver) fold_text(&hash, self->pools[i].given);
+  for (uint32_t i = 0; i < self->sim.n_pools; i++)
+    fold_sold(&hash, &self->pools[i]);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
   hash = hash_fold(hash, (uint64_t)self->sim.max_model_len);

@@ -11,9 +11,9 @@ typedef struct HostLinkKeys {
 
 const OptionSpec config_host_link_options[] = {
     {"to_gpu_bandwidth", OPTION_BANDWIDTH, offsetof(HostLinkKeys, link.to_gpu), PEAK,
-     .help = "of one GPU; absent: as the machine type has it"},
+     .help = "of one GPU", .absent = "as the machine type has it"},
     {"to_cpu_bandwidth", OPTION_BANDWIDTH, offsetof(HostLinkKeys, link.to_cpu), PEAK,
-     .help = "of one GPU; absent: as the machine type has it"},
+     .help = "of one GPU", .absent = "as the machine type has it"},
     HOST_LINK_USE(HostLinkKeys, link),
     {0}};
 

@@ -18,11 +18,16 @@ const OptionSpec config_model_options[] = {
      .type = OPTION_STRING,
      .offset = offsetof(ModelKeys, name),
      .required = true,
-     .help = "of a model, or the path of its .yaml or Hugging Face config.json"},
-    FORMAT("quantization", weight_dtype, .help = "format of all matrices of its layers"),
-    FORMAT("attention_dtype", attention_dtype, .help = "of those of attention; quantization"),
-    FORMAT("expert_dtype", expert_dtype, .help = "of those of routed experts; quantization"),
-    FORMAT("kv_cache_dtype", kv_cache_dtype, .help = "of KV; absent: as the model's file has it"),
+     .help = "of a model, or the path of its .yaml or Hugging Face config.json",
+     .listed = "models"},
+    FORMAT("quantization", weight_dtype, .help = "format of all matrices of its layers",
+           .absent = "as the model's file has it"),
+    FORMAT("attention_dtype", attention_dtype, .help = "of those of attention",
+           .absent = "quantization"),
+    FORMAT("expert_dtype", expert_dtype, .help = "of those of routed experts",
+           .absent = "quantization"),
+    FORMAT("kv_cache_dtype", kv_cache_dtype, .help = "of KV",
+           .absent = "as the model's file has it"),
     {0}};
 
 /* A model to load, and as what: the context of a CacheLoad. */

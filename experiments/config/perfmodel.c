@@ -31,20 +31,22 @@ const OptionSpec config_perfmodel_options[] = {
     KEY(name, OPTION_STRING, .fallback = "fitted",
         .help = "fitted: measured of an engine; a set: splitwise-2023, splitwise-sim; roofline; or "
                 "the path of a model file"),
-    KEY(engine, OPTION_STRING,
-        .help = "of fitted: vllm, trtllm, sglang, also vllm-0.24; absent: the pool's, else vllm"),
-    KEY(version, OPTION_STRING,
-        .help = "the nearest to it is taken; absent: that of the pool's engine, else the newest"),
-    KEY(weights, OPTION_CHOICE, .choices = dtype_names,
-        .help = "format of the layers' matrices; absent: the model's"),
-    KEY(kv_cache, OPTION_CHOICE, .choices = dtype_names,
-        .help = "format of the KV cache; absent: the model's"),
+    KEY(engine, OPTION_STRING, .help = "of fitted: vllm, trtllm, sglang, also vllm-0.24",
+        .absent = "the pool's, else vllm"),
+    KEY(version, OPTION_STRING, .help = "the nearest to it is taken",
+        .absent = "that of the pool's engine, else the newest"),
+    KEY(weights, OPTION_CHOICE, .choices = dtype_names, .help = "format of the layers' matrices",
+        .absent = "the model's"),
+    KEY(kv_cache, OPTION_CHOICE, .choices = dtype_names, .help = "format of the KV cache",
+        .absent = "the model's"),
     KEY(preset, OPTION_STRING,
-        .help = "engine of a roofline: ideal, graph-engine (if absent), eager-2023, a path"),
+        .help = "engine of a roofline: ideal, graph-engine, eager-2023, a path",
+        .absent = "graph-engine"),
     KEY(all_reduce_scale, OPTION_REAL, .fallback = "1", .min = 1e-6, .max = 1e6,
         .help = "of a roofline: what the bandwidth of all-reduces is multiplied by"),
     KEY(captured_batch_sizes, OPTION_NODE,
-        .help = "of a roofline: what decodes alone are padded to, a list or the word of an engine"),
+        .help = "of a roofline: what decodes alone are padded to, a list or the word of an engine",
+        .absent = "none"),
     KEY(time_scale, OPTION_REAL, .fallback = "1", .min = TIME_SCALE_MIN, .max = TIME_SCALE_MAX,
         .help = "what all times of the model are multiplied by; the engine's host is not"),
     {0}};
@@ -252,6 +254,8 @@ static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, 
   perfmodel_add_host(self, &host, arena);
   return 0;
 }
+
+const double config_moves[MOVES] = {-1, 1};
 
 /* Of all that the model says, before its host is added. */
 static void scale_times(PerfModel *self, const PerfModelChoice *choice, Arena *arena) {

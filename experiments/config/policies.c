@@ -11,10 +11,25 @@
 
 enum { DECODE_SEQS_DEFAULT = 1024 }; // for batchers without a limit of their own
 
-static const char *const DEFAULTS[POLICY_KINDS] = {
-    [POLICY_ROUTER] = "token_jsq", [POLICY_PREDICTOR] = "none", [POLICY_DISPATCHER] = "router",
-    [POLICY_POOL] = "fixed",       [POLICY_BATCHER] = "mixed",  [POLICY_TRANSFER] = "splitwise",
-    [POLICY_KVTIER] = "recompute",
+#define KIND(kind, name, usual, list, text)                                                        \
+  [kind] = {.key = (name),                                                                         \
+            .type = OPTION_NODE,                                                                   \
+            .offset = (size_t)(kind) * sizeof(const Node *),                                       \
+            .help = (text),                                                                        \
+            .absent = (usual),                                                                     \
+            .listed = (list)}
+
+/* What is absent has the policy of that name. */
+const OptionSpec config_policy_options[POLICY_KINDS + 1] = {
+    KIND(POLICY_ROUTER, "router", "token_jsq", "routers", "which machines a request goes to"),
+    KIND(POLICY_PREDICTOR, "predictor", "none", "predictors",
+         "output lengths, before they are known"),
+    KIND(POLICY_DISPATCHER, "dispatcher", "router", "dispatchers",
+         "where prefilled requests decode"),
+    KIND(POLICY_POOL, "pool", "fixed", "pools", "when machines change their role"),
+    KIND(POLICY_BATCHER, "batcher", "mixed", "batchers", "what a machine's next iteration holds"),
+    KIND(POLICY_TRANSFER, "transfer", "splitwise", "transfers", "how KV goes to another machine"),
+    KIND(POLICY_KVTIER, "kvtier", "recompute", "kvtiers", "what gives way when KV memory is full"),
 };
 
 static const Policy *find_policy(PolicyKind kind, const char *name, Place at, Diag *diag) {
@@ -37,7 +52,7 @@ int config_bind_policy(PolicyChoice *choice, PolicyKind kind, const Node *node, 
                        Diag *diag) {
   const OptionSpec name_spec = {.key = policy_kind_name(kind), .type = OPTION_STRING};
   const Node *name_node = node && node->kind == NODE_MAP ? node_find(node, "name") : node;
-  const char *name = DEFAULTS[kind];
+  const char *name = config_policy_options[kind].absent;
   if (name_node && option_bind_one(&name_spec, name_node, &name, diag)) return -1;
   Place at = name_node ? name_node->at : node ? node->at : place_of_file(NULL);
   const Policy *policy = find_policy(kind, name, at, diag);
@@ -85,12 +100,7 @@ static int check_dispatcher(const PolicyChoice *policies, const Node *node, Diag
 
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag) {
   const Node *nodes[POLICY_KINDS] = {NULL};
-  OptionSpec specs[POLICY_KINDS + 1] = {{0}};
-  for (int kind = 0; kind < POLICY_KINDS; kind++)
-    specs[kind] = (OptionSpec){.key = policy_kind_name((PolicyKind)kind),
-                               .type = OPTION_NODE,
-                               .offset = (size_t)kind * sizeof *nodes};
-  int status = option_bind(specs, node, NULL, self->root->at, nodes, diag);
+  int status = option_bind(config_policy_options, node, NULL, self->root->at, nodes, diag);
   // Machines are not known yet: pools complete the batcher of the run by theirs.
   const ServingUse use = {serving_at(self->engine.row), NULL, self->sim.max_model_len,
                           config_place(self->root, "engine")};

@@ -1,4 +1,5 @@
-/* The `prices:` key: what machine types cost, in the place of what their files say. */
+/* The keys `prices` and `sold`: what machine types cost, and whether by the GPU, in the place of
+ * what their files say. */
 #include "experiments/config/config.h"
 #include "perfmodel/datafile.h"
 #include "sim/base/output.h"
@@ -8,7 +9,10 @@ static const OptionSpec price_spec = {
 
 static int check_price(const Config *self, const Node *price, Arena *arena, Diag *diag) {
   double cost = 0;
-  if (option_bind_one(&price_spec, price, &cost, diag)) return -1;
+  Hardware any = {.num_gpus = 1};
+  if (price->kind == NODE_MAP ? hardware_bind_price(&any, price, diag)
+                              : option_bind_one(&price_spec, price, &cost, diag))
+    return -1;
   if (datafile_find(self->perfmodel_root, "machines", price->key, arena)) return 0;
   diag_error(diag, price->key_at, "unknown machine '%s'", price->key);
   diag_hint_choices(diag, price->key, datafile_names(self->perfmodel_root, "machines", arena),
@@ -32,6 +36,15 @@ int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag)
 }
 
 void config_price(const Config *self, Hardware *hardware, Diag *diag) {
+  if (self->sold >= 0) hardware->sold = self->sold;
   const Node *price = node_find(self->prices, hardware->name);
-  if (price) option_bind_one(&price_spec, price, &hardware->cost_per_hour, diag);
+  if (!price) return;
+  if (price->kind == NODE_MAP) {
+    hardware_bind_price(hardware, price, diag);
+    return;
+  }
+  option_bind_one(&price_spec, price, &hardware->cost_per_hour, diag);
+  hardware->gpu_cost_per_hour = hardware->cost_per_hour / (double)hardware->num_gpus;
+  hardware->price_date = NULL;
+  hardware->price_source = "'prices' of the configuration";
 }

@@ -24,7 +24,7 @@ enum { N_ENGINES = sizeof engines / sizeof *engines };
 #define TIME(field, most, text)                                                                    \
   {                                                                                                \
     .key = #field, .type = OPTION_TICKS, .offset = offsetof(EngineChoice, times.field),            \
-    .max = most, .help = text                                                                      \
+    .max = most, .help = text, .absent = "as in the release"                                       \
   }
 
 const OptionSpec config_engine_options[] = {
@@ -32,7 +32,9 @@ const OptionSpec config_engine_options[] = {
      .type = OPTION_CHOICE,
      .offset = offsetof(EngineChoice, row),
      .choices = serving_choices,
-     .help = "as without a map"},
+     .help = "as without a map",
+     .absent = "none",
+     .listed = "engines"},
     TIME(iteration_time, 10, "of the host, added to each iteration"),
     TIME(sequence_time, 1, "of the host, for each sequence of it that needs logits"),
     TIME(eager_layer_time, 1, "of a layer at least, of iterations with prefill in no graph"),
@@ -40,7 +42,8 @@ const OptionSpec config_engine_options[] = {
      .type = OPTION_INT,
      .offset = offsetof(EngineChoice, times.graph_tokens),
      .max = 1e9,
-     .help = "most of an iteration with prefill that is in a graph"},
+     .help = "most of an iteration with prefill that is in a graph",
+     .absent = "as in the release"},
     TIME(request_time, 3600, "from a request's arrival until it is routed"),
     {0}};
 

@@ -92,8 +92,27 @@ void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcome
         .value = value,
         .margin = share ? value / spec->limit - 1 : 1 - value / spec->limit,
         .met = share ? value >= spec->limit : value < spec->limit,
+        .half_width = NAN,
     };
   }
+}
+
+/* ---- Chance ---- */
+
+double slo_half_width(const SloSpec *spec, const Metrics *metrics, const Batches *batches) {
+  if (spec->statistic == SLO_GOOD_SHARE) return batches_good_range(batches, metrics);
+  const int of = (int)(spec->metric - metrics_histograms);
+  const double half = spec->statistic == SLO_MEAN
+                          ? batches_mean_range(batches, metrics, of)
+                          : batches_quantile_range(batches, metrics, of, spec->quantile);
+  return half / spec->metric->scale;
+}
+
+uint64_t slo_ranged(const SloSet *set) {
+  uint64_t ranged = 0;
+  for (int i = 0; i < set->n_specs; i++)
+    if (set->specs[i].metric) ranged |= RANGED(set->specs[i].metric - metrics_histograms);
+  return ranged;
 }
 
 /* ---- Before the end ---- */

@@ -8,7 +8,7 @@
  * metric that only some requests have, KV transfers, is of those that had it. */
 #ifndef EXPERIMENTS_CONFIG_SLO_H
 #define EXPERIMENTS_CONFIG_SLO_H
-#include "sim/metrics.h"
+#include "sim/batches.h"
 
 typedef enum SloStatistic { SLO_QUANTILE, SLO_MEAN, SLO_GOOD_SHARE } SloStatistic;
 
@@ -31,6 +31,7 @@ typedef struct SloOutcome {
   double value;  // INFINITY when the statistic falls on something that never came
   double margin; // of the limit, negative when it is missed: how far from binding
   bool met;
+  double half_width; // half of the 95% range that chance leaves of the value; NAN: not known
 } SloOutcome;
 
 enum { SLO_SETS = 2 };
@@ -48,6 +49,11 @@ const char *slo_unit(const SloSpec *spec);
 
 /* Fills ret_outcomes[set->n_specs]. */
 void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcomes);
+
+/* Half of the 95% range of a row's value, from within a run; NAN when it is not known. */
+double slo_half_width(const SloSpec *spec, const Metrics *metrics, const Batches *batches);
+/* The histograms that it needs, as bits of SimConfig.ranged. */
+uint64_t slo_ranged(const SloSet *set);
 
 /* The first row that will be missed whatever comes after `so_far`, in a run that serves `asked` in
  * all; NULL when each can still be met. `ret_patience` is the number of requests that must finish

@@ -21,15 +21,18 @@ typedef struct SloKeys {
   { .key = #field, .type = kind, .offset = offsetof(SloKeys, field), __VA_ARGS__ }
 
 const OptionSpec config_slo_options[] = {
-    SLO(name, OPTION_CHOICE, .choices = slo_choices,
-        .help = "which limits; absent: splitwise unless there are others"),
-    SLO(slowdown, OPTION_NODE, .help = "limits on slowdowns: {ttft.p99: 6, tbt.p50: 1.2, …}"),
-    SLO(goodput, OPTION_NODE, .help = "a share of requests and what each must keep, see below"),
-    SLO(machine, OPTION_STRING, .fallback = "dgx-a100",
+    SLO(name, OPTION_CHOICE, .choices = slo_choices, .help = "which limits",
+        .absent = "splitwise unless there are others"),
+    SLO(slowdown, OPTION_NODE, .help = "limits on slowdowns: {ttft.p99: 6, tbt.p50: 1.2, …}",
+        .absent = "none"),
+    SLO(goodput, OPTION_NODE, .help = "a share of requests and what each must keep, see below",
+        .absent = "none"),
+    SLO(machine, OPTION_STRING, .listed = "machines", .fallback = "dgx-a100",
         .help = "the idle machine that slowdowns are relative to"),
     SLO(tensor_parallel_size, OPTION_INT, .fallback = "8", .min = 1, .max = 1024,
         .help = "GPUs that it uses"),
-    SLO(perfmodel, OPTION_NODE, .help = "as at the top level, for this machine"),
+    SLO(perfmodel, OPTION_NODE, .help = "as at the top level, for this machine",
+        .absent = "that of the run"),
     {0}};
 
 typedef struct GoodputKeys {
@@ -40,7 +43,7 @@ typedef struct GoodputKeys {
 #define GOODPUT(field, help_text)                                                                  \
   {                                                                                                \
     .key = #field, .type = OPTION_TICKS, .offset = offsetof(GoodputKeys, field), .min = 1e-9,      \
-    .max = 1e6, .help = help_text                                                                  \
+    .max = 1e6, .help = help_text, .absent = "no limit"                                            \
   }
 
 const OptionSpec config_goodput_options[] = {
@@ -56,6 +59,10 @@ const OptionSpec config_goodput_options[] = {
     GOODPUT(tbt, "the same; one of the two"),
     GOODPUT(e2e, "at most"),
     {0}};
+
+#define NO_LIMIT .absent = "no limit"
+const OptionSpec config_limit_of_time = {.type = OPTION_TICKS, .min = 1e-9, .max = 1e6, NO_LIMIT};
+const OptionSpec config_limit_of_ratio = {.type = OPTION_REAL, .min = 1e-6, .max = 1e6, NO_LIMIT};
 
 /* The rows of one block as they are gathered. */
 typedef struct Rows {
@@ -86,8 +93,8 @@ static int add_limit(Rows *rows, const HistogramSpec *metric, const char *statis
     return -1;
   }
   Tick ticks = 0;
-  const OptionSpec time = {.key = value->key, .type = OPTION_TICKS, .min = 1e-9, .max = 1e6};
-  const OptionSpec ratio = {.key = value->key, .type = OPTION_REAL, .min = 1e-6, .max = 1e6};
+  OptionSpec time = config_limit_of_time, ratio = config_limit_of_ratio;
+  time.key = ratio.key = value->key;
   const bool seconds = *metric->unit != '\0';
   if (seconds ? option_bind_one(&time, value, &ticks, rows->diag)
               : option_bind_one(&ratio, value, &row.limit, rows->diag))
@@ -250,6 +257,7 @@ int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag) {
   SloSet *set = ARENA_NEW(arena, SloSet);
   *set = (SloSet){set_name(&slo_sets[keys.name], rows.n, arena), rows.items, (int)rows.n};
   self->slo = set;
+  self->sim.ranged = slo_ranged(set);
   bool relative = false;
   for (size_t i = 0; i < rows.n; i++)
     relative |= rows.items[i].metric && strncmp(rows.items[i].metric->name, "slowdown.", 9) == 0;

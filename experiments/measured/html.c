@@ -1,76 +1,72 @@
 /* The report as one page: tables, and predictions against measurements as drawings, all inside. */
 #include "experiments/measured/set.h"
-#include "sim/base/text.h"
+#include "experiments/page/page.h"
 #include <math.h>
 #include <string.h>
 
-static const char style[] =
-    "body{font:14px/1.4 sans-serif;margin:2em auto;max-width:80em;padding:0 1em;color:#222}\n"
-    "table{border-collapse:collapse;font-size:13px}\n"
-    "td,th{padding:2px 8px;border-bottom:1px solid #ddd;text-align:right;white-space:nowrap}\n"
-    "td.t,th.t{text-align:left}\n"
-    "svg{margin:0 1em 1em 0}\n"
-    "@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}"
-    "td,th{border-color:#444}svg text{fill:#ddd}}\n";
+static const char css[] = "svg{margin:0 1rem 1rem 0;max-width:100%;height:auto}\n"
+                          "svg text{fill:var(--ink)}\n";
 
-/* Text of a file, harmless. */
-static void put_text(const char *text, FILE *out) {
-  for (size_t length; *text; text += length) {
-    length = strcspn(text, "<>&\"'");
-    text_put(out, text, length, '?');
-    if (!text[length]) break;
-    fprintf(out, "&#%d;", text[length++]);
-  }
-}
-
-static void put_cell(const char *text, FILE *out) {
-  fputs("<td class=t>", out);
-  put_text(text, out);
-  fputs("</td>", out);
-}
-
-static void put_percent(double share, bool sign, FILE *out) {
+static void put_percent(double share, bool sign, Page *page) {
   if (isnan(share))
-    fputs("<td>-</td>", out);
+    page_cell(page, false, "-");
   else
-    fprintf(out, sign ? "<td>%+.1f%%</td>" : "<td>%.1f%%</td>", 100 * share);
+    page_cell(page, false, sign ? "%+.1f%%" : "%.1f%%", 100 * share);
 }
 
 /* ---- Groups ---- */
 
-static void put_worst(const MeasuredErrors *errors, MeasuredFigure figure, FILE *out) {
-  put_percent(errors->worst ? measured_error(errors->worst, figure) : NAN, true, out);
-  put_cell(errors->worst ? errors->worst->id : "", out);
+static void put_worst(const MeasuredErrors *errors, MeasuredFigure figure, Page *page) {
+  put_percent(errors->worst ? measured_error(errors->worst, figure) : NAN, true, page);
+  page_cell(page, true, "%s", errors->worst ? errors->worst->id : "");
 }
 
-static void put_group(const MeasuredGroup *group, Arena *arena, FILE *out) {
+static void put_group(const MeasuredGroup *group, Page *page) {
   const MeasuredPoint *first = group->first;
   const char *const texts[] = {
       first->set,   first->engine,    first->version,       first->gpu,
-      first->model, first->precision, measured_mode(first), measured_degrees(first, arena)};
-  fputs("<tr>", out);
+      first->model, first->precision, measured_mode(first), measured_degrees(first, page->arena)};
+  page_row(page, NULL);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    put_cell(texts[i], out);
-  fprintf(out, "<td>%d</td><td>%d</td><td>%d</td>", group->points - group->fitted - group->missing,
-          group->fitted, group->missing);
+    page_cell(page, true, "%s", texts[i]);
+  page_cell(page, false, "%d", group->points - group->fitted - group->missing);
+  page_cell(page, false, "%d", group->fitted);
+  page_cell(page, false, "%d", group->missing);
   for (int f = 0; f < MEASURED_FIGURES; f++) {
-    put_percent(group->errors[f].mape, false, out);
-    put_percent(group->errors[f].bias, true, out);
+    put_percent(group->errors[f].mape, false, page);
+    put_percent(group->errors[f].bias, true, page);
   }
   const MeasuredFigure figure = measured_main_figure(group);
-  put_worst(&group->errors[figure], figure, out);
-  fputs("</tr>\n", out);
+  put_worst(&group->errors[figure], figure, page);
+  page_row_end(page);
 }
 
-static void put_groups(const Measured *self, Arena *arena, FILE *out) {
-  fputs("<table><tr><th class=t>set<th class=t>engine<th class=t>version<th class=t>GPU"
-        "<th class=t>model<th class=t>format<th class=t>mode<th class=t>degrees<th>points"
-        "<th>fitted<th>missing<th>TTFT<th>bias<th>TPOT<th>bias<th>tokens/s<th>bias<th>E2E<th>bias"
-        "<th>worst<th class=t>point</tr>\n",
-        out);
-  for (const MeasuredGroup *group = measured_groups(self, true, arena); group->first; group++)
-    if (group->missing < group->points) put_group(group, arena, out);
-  fputs("</table>\n", out);
+static void put_groups(const Measured *self, Page *page) {
+  static const PageColumn columns[] = {{.head = "set", .is_text = true},
+                                       {.head = "engine", .is_text = true},
+                                       {.head = "version", .is_text = true},
+                                       {.head = "GPU", .is_text = true},
+                                       {.head = "model", .is_text = true},
+                                       {.head = "format", .is_text = true},
+                                       {.head = "mode", .is_text = true},
+                                       {.head = "degrees", .is_text = true},
+                                       {.head = "points"},
+                                       {.head = "fitted"},
+                                       {.head = "missing"},
+                                       {.head = "TTFT"},
+                                       {.head = "bias"},
+                                       {.head = "TPOT"},
+                                       {.head = "bias"},
+                                       {.head = "tokens/s"},
+                                       {.head = "bias"},
+                                       {.head = "E2E"},
+                                       {.head = "bias"},
+                                       {.head = "worst"},
+                                       {.head = "point", .is_text = true}};
+  page_table(page, columns, sizeof columns / sizeof *columns, NULL);
+  for (const MeasuredGroup *group = measured_groups(self, true, page->arena); group->first; group++)
+    if (group->missing < group->points) put_group(group, page);
+  page_table_end(page);
 }
 
 /* ---- Drawings ---- */
@@ -134,11 +130,11 @@ static void put_drawing(const Measured *self, const char *engine, MeasuredFigure
             MARGIN + along(&scale, log10(point->measured[figure])),
             SIDE - along(&scale, log10(point->predicted[figure])),
             measured_is_held_out(point, figure) ? "#06c" : "#c60");
-    put_text(point->id, out);
+    page_text(point->id, out);
     fprintf(out, " %+.1f%%</title></circle>\n", 100 * measured_error(point, figure));
   }
   fprintf(out, "<text x='%d' y='%d' font-size='12'>", MARGIN, SIDE + 34);
-  put_text(engine, out);
+  page_text(engine, out);
   fprintf(out, ": %s, measured; upwards, predicted</text>\n</svg>\n", titles[figure]);
 }
 
@@ -154,26 +150,26 @@ static void put_drawings(const Measured *self, FILE *out) {
   }
 }
 
+static void put_reasons(const Measured *self, bool fitted, Page *page) {
+  page_element(page, "h2", NULL, fitted ? "Fitted to" : "Missing, because");
+  page_raw(page, "<ul>\n");
+  for (const MeasuredCount *count = measured_counts(self, fitted, page->arena); count->text;
+       count++)
+    page_element(page, "li", NULL, "%d: %s", count->n, count->text);
+  page_raw(page, "</ul>\n");
+}
+
 void measured_print_html(const Measured *self, Arena *arena, FILE *out) {
-  fputs("<!doctype html>\n<html lang=en><meta charset=utf-8>\n<title>Predicted against measured"
-        "</title>\n<style>\n",
-        out);
-  fputs(style, out);
-  fputs("</style>\n<h1>Predicted against measured</h1>\n"
-        "<p>Errors are (predicted − measured) / measured; mean of their sizes, and their bias. "
-        "Of vllm_logs a point is a request: the median, and the error of the mean. "
-        "Orange points were fitted to, and are in no error.</p>\n",
-        out);
+  Page page = {out, arena};
+  page_begin(&page, "Predicted against measured", css);
+  page_element(&page, "h1", NULL, "Predicted against measured");
+  page_element(&page, "p", NULL,
+               "Errors are (predicted − measured) / measured; mean of their sizes, and their bias. "
+               "Of vllm_logs a point is a request: the median, and the error of the mean. Orange "
+               "points were fitted to, and are in no error.");
   put_drawings(self, out);
-  put_groups(self, arena, out);
-  for (int fitted = 1; fitted >= 0; fitted--) {
-    fputs(fitted ? "<h2>Fitted to</h2>\n<ul>" : "<h2>Missing, because</h2>\n<ul>", out);
-    for (const MeasuredCount *count = measured_counts(self, fitted, arena); count->text; count++) {
-      fprintf(out, "<li>%d: ", count->n);
-      put_text(count->text, out);
-      fputs("</li>\n", out);
-    }
-    fputs("</ul>\n", out);
-  }
-  fputs("</html>\n", out);
+  put_groups(self, &page);
+  put_reasons(self, true, &page);
+  put_reasons(self, false, &page);
+  page_end(&page);
 }

@@ -1,6 +1,6 @@
 /* The process of gnuplot and the pipe to it. */
 #include "experiments/plot/gnuplot.h"
-#include "experiments/plot/plot.h"
+#include "experiments/plot/svg.h"
 #include "sim/base/text.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +16,13 @@ typedef struct Format {
   const char *end; // what a whole picture has among its last bytes
 } Format;
 
+static const Format png = {".png", "pngcairo", "IEND"}, svg = {".svg", "svg", "</svg>"};
+
+/* NULL: none that can be drawn. */
 static const Format *format_of(const char *path) {
-  static const Format formats[] = {{".png", "pngcairo", "IEND"}, {".svg", "svg", "</svg>"}};
-  const size_t length = strlen(path);
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-    if (length > 4 && strcmp(path + length - 4, formats[i].extension) == 0) return &formats[i];
-  return NULL;
+  return !path || text_ends_with(path, svg.extension) ? &svg
+         : text_ends_with(path, png.extension)        ? &png
+                                                      : NULL;
 }
 
 bool gnuplot_can_draw(const char *path) {
@@ -34,6 +35,15 @@ void gnuplot_set(Gnuplot *self, const char *name, const char *text) {
   fprintf(self->script, "$text << END\n|");
   text_put(self->script, text, strlen(text), ' ');
   fprintf(self->script, "\nEND\n%s = $text[1][2:*]\n", name);
+}
+
+void gnuplot_corner(Gnuplot *self, const char *corner, Arena *arena) {
+  int n = 0;
+  for (size_t length; *corner; corner += length + (corner[length] == '\n')) {
+    length = strcspn(corner, "\n");
+    gnuplot_set(self, arena_printf(arena, "corner%d", ++n), arena_copy(arena, corner, length));
+  }
+  fprintf(self->script, "n_corner = %d\n", n);
 }
 
 /* In the new process: gnuplot with the pipe as its input and the picture as its output. */
@@ -63,41 +73,57 @@ static void close_picture(Gnuplot *self) {
   output_drop(&self->picture);
 }
 
-int gnuplot_open(Gnuplot *self, const char *path, int width, int height, const char *data_root,
-                 Arena *arena, Diag *diag) {
-  *self = (Gnuplot){.process = -1};
-  if (output_open(&self->picture, path, arena, diag)) return -1;
+int gnuplot_open(Gnuplot *self, const PlotPlace *place, const char *data_root, Arena *arena,
+                 Diag *diag) {
+  *self = (Gnuplot){.place = *place, .arena = arena, .process = -1};
+  if (place->path && output_open(&self->picture, place->path, arena, diag)) return -1;
   signal(SIGPIPE, SIG_IGN); // its exit status says more
   self->drawn = tmpfile();
   if (!self->drawn || start(self, data_root)) {
-    diag_environment(diag, place_of_file(path), "cannot run gnuplot: %s", strerror(errno));
+    diag_environment(diag, place_of_file(place->path), "cannot run gnuplot: %s", strerror(errno));
     close_picture(self);
     return -1;
   }
-  fprintf(self->script, "set terminal %s noenhanced size %d,%d\n", format_of(path)->terminal, width,
-          height);
+  fprintf(self->script, "terminal = '%s'\ninline = %d\n", format_of(place->path)->terminal,
+          !place->path);
   return 0;
 }
 
-/* Copies what was drawn into the picture's file; false when it has no end: gnuplot does not look at
- * what writing gives. */
-static bool copy_picture(Gnuplot *self) {
-  char bytes[BUFSIZ], end[END_MAX + 1] = "";
-  const char *wanted = format_of(self->picture.path)->end;
+/* Not when it has no end: gnuplot does not look at what writing gives. */
+static bool is_whole(Gnuplot *self) {
+  char end[END_MAX + 1] = "";
+  const char *wanted = format_of(self->place.path)->end;
   const long length = fseek(self->drawn, 0, SEEK_END) ? 0 : ftell(self->drawn);
   if (fseek(self->drawn, length > END_MAX ? length - END_MAX : 0, SEEK_SET)) return false;
   const size_t n_end = fread(end, 1, END_MAX, self->drawn);
   bool whole = false;
   for (size_t at = 0; at + strlen(wanted) <= n_end; at++)
     whole |= memcmp(end + at, wanted, strlen(wanted)) == 0;
-  rewind(self->drawn);
-  for (size_t got; (got = fread(bytes, 1, sizeof bytes, self->drawn)) > 0;)
-    fwrite(bytes, 1, got, self->picture.file);
-  return whole && !ferror(self->drawn);
+  return whole;
 }
 
-int gnuplot_draw(Gnuplot *self, const char *name, Diag *diag) {
-  const Place at = place_of_file(self->picture.path);
+static int copy_picture(Gnuplot *self, const char *title, Diag *diag) {
+  const PlotPlace *place = &self->place;
+  const Place at = place_of_file(place->path);
+  FILE *out = place->path ? self->picture.file : place->page;
+  char bytes[BUFSIZ];
+  if (!is_whole(self))
+    return diag_environment(diag, at, "cannot write it whole: is the disk full?");
+  rewind(self->drawn);
+  errno = 0;
+  if (format_of(place->path) == &svg)
+    svg_copy(self->drawn, title, place->path ? NULL : place->id, self->arena, out);
+  else
+    for (size_t got; (got = fread(bytes, 1, sizeof bytes, self->drawn)) > 0;)
+      fwrite(bytes, 1, got, out);
+  if (ferror(self->drawn) || ferror(out))
+    return diag_environment(diag, at, "cannot write '%s': %s", place->path ? place->path : "it",
+                            strerror(errno));
+  return place->path ? output_commit(&self->picture, diag) : 0;
+}
+
+int gnuplot_draw(Gnuplot *self, const char *name, const char *title, Diag *diag) {
+  const Place at = place_of_file(self->place.path);
   int status = 0, error = 0;
   fprintf(self->script, "load 'plots/%s.gp'\n", name);
   fclose(self->script);
@@ -107,10 +133,8 @@ int gnuplot_draw(Gnuplot *self, const char *name, Diag *diag) {
     error = diag_environment(diag, at, "'gnuplot' was not found: install it");
   else if (status != 0)
     error = diag_environment(diag, at, "gnuplot could not draw it");
-  else if (!copy_picture(self))
-    error = diag_environment(diag, at, "cannot write it whole: is the disk full?");
   else
-    error = output_commit(&self->picture, diag);
+    error = copy_picture(self, title, diag);
   close_picture(self);
   return error;
 }

@@ -2,6 +2,7 @@
  * text of a user is among its commands. */
 #ifndef EXPERIMENTS_PLOT_GNUPLOT_H
 #define EXPERIMENTS_PLOT_GNUPLOT_H
+#include "experiments/plot/plot.h"
 #include "sim/base/output.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,17 +10,21 @@
 typedef struct Gnuplot {
   FILE *script; // what is written here is run
   /* private: gnuplot.c */
+  PlotPlace place;
+  Arena *arena;
   Output picture;
   FILE *drawn; // what gnuplot has made of it
   long process;
 } Gnuplot;
 
-/* Starts gnuplot in the folder `data_root`, the picture's size in pixels. `path` and the arena must
- * live until gnuplot_draw. */
-int gnuplot_open(Gnuplot *self, const char *path, int width, int height, const char *data_root,
-                 Arena *arena, Diag *diag);
+/* Starts gnuplot in the folder `data_root`. The place and the arena must live until gnuplot_draw.
+ */
+int gnuplot_open(Gnuplot *self, const PlotPlace *place, const char *data_root, Arena *arena,
+                 Diag *diag);
 /* Sets a variable to a text, with spaces for control characters. */
 void gnuplot_set(Gnuplot *self, const char *name, const char *text);
+/* What was run, a part of it in each line, for the corner. */
+void gnuplot_corner(Gnuplot *self, const char *corner, Arena *arena);
 /* Runs plots/NAME.gp below the data root and ends; what gnuplot cannot do it says on stderr. */
-int gnuplot_draw(Gnuplot *self, const char *name, Diag *diag);
+int gnuplot_draw(Gnuplot *self, const char *name, const char *title, Diag *diag);
 #endif

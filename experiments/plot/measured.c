@@ -56,18 +56,18 @@ static void write_panels(FILE *out, const Measured *measured, const Engines *eng
     }
     if (any) fprintf(out, "END\ntitle%d = '%s'\n", n_panels, titles[f]);
   }
-  fprintf(out, "panels = %d\n", n_panels);
+  fprintf(out, "n_panels = %d\n", n_panels);
 }
 
-int plot_measured(const Measured *measured, const char *path, Arena *arena, Diag *diag) {
+int plot_measured(const Measured *measured, const PlotPlace *place, Arena *arena, Diag *diag) {
   Gnuplot gnuplot;
   const Engines engines = find_engines(measured, arena);
   if (engines.n == 0)
-    return diag_error(diag, place_of_file(path), "there is no prediction to draw");
-  if (gnuplot_open(&gnuplot, path, 1400, 500, config_data_root(), arena, diag)) return -1;
+    return diag_error(diag, place_of_file(place->path), "there is no prediction to draw");
+  if (gnuplot_open(&gnuplot, place, config_data_root(), arena, diag)) return -1;
   write_panels(gnuplot.script, measured, &engines);
   for (int e = 0; e < engines.n; e++)
-    gnuplot_set(&gnuplot, arena_printf(arena, "engine%d", e + 1), engines.names[e]);
-  fprintf(gnuplot.script, "engines = %d\n", engines.n);
-  return gnuplot_draw(&gnuplot, "measured", diag);
+    gnuplot_set(&gnuplot, arena_printf(arena, "name%d", e + 1), engines.names[e]);
+  fprintf(gnuplot.script, "n_series = %d\n", engines.n);
+  return gnuplot_draw(&gnuplot, "measured", "measured against predicted", diag);
 }

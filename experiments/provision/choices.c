@@ -96,8 +96,7 @@ static int check_workload(DesignBinding *binding, const Design *design, const Co
 }
 
 /* Whether it can be had, and what it takes; -1 when the study is wrong. */
-static int fit_choice(DesignBinding *binding, const Design *design, int64_t choice,
-                      ChoiceFit *fit) {
+static int fit_choice(DesignBinding *binding, Design *design, int64_t choice, ChoiceFit *fit) {
   Trial trial;
   trial_init(&trial);
   *fit = (ChoiceFit){.label = sweep_label(&design->choices, choice, binding->arena)};
@@ -108,8 +107,13 @@ static int fit_choice(DesignBinding *binding, const Design *design, int64_t choi
   } else {
     Design one = {.name = design->name, .at = design->at};
     status = check_workload(binding, design, &trial.config) ||
-             design_bind_pools(binding, &one, &trial.config);
+             design_bind_pools(binding, &one, &trial.config,
+                               design->lots ? &trial.arena : binding->arena);
     fit->fleet = one.fixed;
+    if (!design->lots) {
+      design->lots = one.lots;
+      design->n_lots = one.n_lots;
+    }
     fit->why_not = check_budget(binding->study, &one.fixed.takes, binding->arena);
   }
   trial_done(&trial);
@@ -147,7 +151,7 @@ int design_bind_choices(DesignBinding *binding, Design *design, const Node *node
   bool any = false;
   for (int64_t i = 0; i < n; i++) {
     if (fit_choice(binding, design, i, &design->fits[i])) return -1;
-    any |= design->fits[i].fleet.takes.machines > 0;
+    any |= design->fits[i].fleet.takes.instances > 0;
   }
   return any ? 0 : refuse_choices(binding, design);
 }

@@ -13,9 +13,11 @@ typedef struct PriceKeys {
   double power, cost; // 0: as the machine file says
 } PriceKeys;
 
-static const OptionSpec price_options[] = {
-    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one machine"),
-    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one machine"),
+const OptionSpec provision_price_options[] = {
+    KEY(PriceKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e12, .help = "of one instance",
+        .absent = "the machine type's"),
+    KEY(PriceKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e12, .help = "of one instance",
+        .absent = "the machine type's"),
     {0}};
 
 static const double FILL_MAX = 1e15; // far more than there are, well within int64_t
@@ -44,7 +46,7 @@ static int read_range(const Node *node, CountRange *ret_range, Diag *diag) {
   ret_range->high = strtoll(second, &end, 10);
   if (!first || end == second || *end || ret_range->low < 1 || ret_range->high > 1000000 ||
       ret_range->low > ret_range->high)
-    return diag_error(diag, node->at, "'%s' wants a range of machines such as '1..40', not '%s'",
+    return diag_error(diag, node->at, "'%s' wants a range of instances such as '1..40', not '%s'",
                       node->key, node->text);
   return 1;
 }
@@ -140,15 +142,31 @@ static const Node *find_price(DesignBinding *binding, const PoolSpec *pool) {
   return NULL;
 }
 
-static int takes_of(DesignBinding *binding, const PoolSpec *pool, Takes *ret_takes) {
+static const char *copy_text(const char *text, Arena *arena) {
+  return text ? arena_copy(arena, text, strlen(text)) : NULL;
+}
+
+/* Prices of the study are of instances, so that nothing is rounded to whole machines. */
+static int lot_of(DesignBinding *binding, const PoolConfig *pool, Arena *arena, Lot *ret_lot) {
   PriceKeys keys = {0};
-  const Node *node = find_price(binding, pool);
-  if (node && option_bind(price_options, node, NULL, node->at, &keys, binding->diag)) return -1;
-  const double power = keys.power > 0 ? keys.power : pool->provisioned_power;
-  const double cost = keys.cost > 0 ? keys.cost : pool->cost_per_hour;
-  // A pool's figures are of one lane.
-  const double lanes = (double)pool->count / pool_machines(pool);
-  *ret_takes = (Takes){1, cost > 0 ? cost * lanes : NAN, power > 0 ? power * lanes / 1000 : NAN};
+  const Node *node = find_price(binding, &pool->spec);
+  if (node && option_bind(provision_price_options, node, NULL, node->at, &keys, binding->diag))
+    return -1;
+  Hardware *type = ARENA_NEW(arena, Hardware); // that of the pool goes with its trial
+  *type = pool->hardware;
+  type->price_source = copy_text(type->price_source, arena);
+  type->price_date = copy_text(type->price_date, arena);
+  *ret_lot = lot_of_pool(pool);
+  ret_lot->type = type;
+  if (keys.power > 0) ret_lot->each.power_kw = keys.power / 1000;
+  if (keys.cost > 0) {
+    ret_lot->each.cost_per_hour = keys.cost;
+    type->gpu_cost_per_hour = keys.cost / ret_lot->each.gpus;
+    type->price_source = "'prices' of the study";
+    type->price_date = NULL;
+  }
+  ret_lot->whole_power &= keys.power == 0;
+  ret_lot->whole_cost &= keys.cost == 0;
   return 0;
 }
 
@@ -160,13 +178,11 @@ static int count_of_pool(const Design *design, const char *pool, Arena *arena) {
   return -1;
 }
 
-/* Adds the machines of a pool; those that were counted as another shape take nothing more. */
-static void add_pool(Fleet *fleet, const PoolSpec *pool, const Takes *each, bool counted) {
+static void add_role(Fleet *fleet, const PoolSpec *pool) {
   int64_t *const by_role[] = {[ROLE_PREFILL] = &fleet->n_prefill,
                               [ROLE_DECODE] = &fleet->n_decode,
                               [ROLE_MIXED] = &fleet->n_mixed};
   *by_role[pool->role] += pool_machines(pool);
-  if (!counted) takes_add(&fleet->takes, each, pool_machines(pool));
 }
 
 /* Whether what decides is known of a pool's machines. */
@@ -183,22 +199,31 @@ static int check_known(DesignBinding *binding, const Design *design, const PoolS
   return -1;
 }
 
-int design_bind_pools(DesignBinding *binding, Design *design, const Config *config) {
+Takes design_takes(const Design *self, const int64_t *counts) {
+  return lots_take(self->lots, self->n_lots, counts);
+}
+
+int design_bind_pools(DesignBinding *binding, Design *design, const Config *config, Arena *arena) {
+  static const int64_t none[COUNTS_MAX] = {0};
   int status = 0, n_searched = 0;
+  design->lots = ARENA_ARRAY(arena, Lot, config->sim.n_pools);
   for (uint32_t i = 0; i < config->sim.n_pools; i++) {
     const PoolSpec *pool = &config->sim.pools[i];
-    const int searched = count_of_pool(design, pool->name, binding->arena);
-    Takes takes;
-    if (takes_of(binding, pool, &takes)) return -1;
-    status |= check_known(binding, design, pool, &takes);
-    if (searched < 0) {
-      add_pool(&design->fixed, pool, &takes, sim_is_second_shape(&config->sim, i));
-      continue;
+    Lot *lot = &design->lots[design->n_lots];
+    if (lot_of(binding, &config->pools[i], arena, lot)) return -1;
+    lot->searched = count_of_pool(design, pool->name, arena);
+    status |= check_known(binding, design, pool, &lot->each);
+    if (lot->searched < 0)
+      add_role(&design->fixed, pool);
+    else {
+      design->each[lot->searched] = lot->each;
+      design->roles[lot->searched] = pool->role;
+      n_searched++;
     }
-    design->each[searched] = takes;
-    design->roles[searched] = pool->role;
-    n_searched++;
+    // Pools that were counted as another shape take nothing more.
+    design->n_lots += !sim_is_second_shape(&config->sim, i);
   }
+  design->fixed.takes = design_takes(design, none);
   if (n_searched < design->n_counts)
     status =
         diag_error(binding->diag, design->at,
@@ -220,7 +245,7 @@ static int try_design(DesignBinding *binding, Design *design, Trial *trial) {
                "the objective is unbounded: design '%s' has no limits in 'slo'", design->name);
     return -1;
   }
-  return design_bind_pools(binding, design, &trial->config);
+  return design_bind_pools(binding, design, &trial->config, binding->arena);
 }
 
 static int bind_design(DesignBinding *binding, Design *design, const Node *node, bool first) {
@@ -233,7 +258,7 @@ static int bind_design(DesignBinding *binding, Design *design, const Node *node,
                "the objective is unbounded: nothing limits the machines of design '%s'",
                design->name);
     diag_hint(binding->diag,
-              "give 'constraint' a power, cost or number of machines, or fix counts");
+              "give 'constraint' a power, cost or number of machines or GPUs, or fix counts");
     return -1;
   }
   Trial trial;

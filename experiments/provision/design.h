@@ -19,7 +19,7 @@ int designs_bind(DesignBinding *self);
 /* private: choices.c. The same of one design of an offline study, from its map: all its
  * choices are bound, and there must be one that can be. */
 int design_bind_choices(DesignBinding *self, Design *design, const Node *map);
-/* private: design.c. What the pools of a bound configuration take, into design->each and
- * design->fixed. */
-int design_bind_pools(DesignBinding *self, Design *design, const Config *config);
+/* private: design.c. What the pools of a bound configuration take, into the design's `lots`, in
+ * `arena`, `each` and `fixed`. */
+int design_bind_pools(DesignBinding *self, Design *design, const Config *config, Arena *arena);
 #endif

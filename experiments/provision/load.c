@@ -3,8 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-const char *const objective_names[] = {"throughput", "cost", "power", "machines", NULL};
-const char *const objective_units[] = {"requests/s", "$/h", "kW", "machines"};
+const char *const objective_names[] = {"throughput", "cost", "power", "machines",
+                                       "instances",  "gpus", NULL};
+const char *const objective_units[] = {"requests/s", "$/h", "kW", "machines", "instances", "GPUs"};
 
 typedef struct BlockKeys {
   int objective;
@@ -15,7 +16,7 @@ typedef struct BlockKeys {
 
 typedef struct ConstraintKeys {
   double power, cost, rate; // 0: not given
-  int64_t machines;
+  int64_t machines, instances, gpus;
 } ConstraintKeys;
 
 typedef struct RateKeys {
@@ -28,29 +29,42 @@ typedef struct RateKeys {
 const OptionSpec provision_options[] = {
     KEY(BlockKeys, objective, OPTION_CHOICE, .choices = objective_names, .required = true,
         .help = "the largest rate, or the least of what holds one"),
-    KEY(BlockKeys, constraint, OPTION_NODE, .help = "a budget, or the rate to hold, see below"),
+    KEY(BlockKeys, constraint, OPTION_NODE, .help = "a budget, or the rate to hold, see below",
+        .absent = "none: the configuration's rate"),
     KEY(BlockKeys, designs, OPTION_NODE, .required = true,
         .help = "names over {key: value, …}; a count such as 1..40 is searched, see below"),
     KEY(BlockKeys, tolerance, OPTION_RATE, .min = 1e-6, .max = 1e9,
-        .help = "largest rates are multiples of it; absent: about 1/20 of the rate"),
-    KEY(BlockKeys, rates, OPTION_NODE, .help = "{from: …, to: …}: largest rates lie between"),
+        .help = "largest rates are multiples of it", .absent = "about 1/20 of the rate"),
+    KEY(BlockKeys, rates, OPTION_NODE, .help = "{from: …, to: …}: largest rates lie between",
+        .absent = "from tolerance to 64 times the rate"),
     KEY(BlockKeys, seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
         .help = "replicates, for the range of every answer"),
     KEY(BlockKeys, prices, OPTION_NODE,
-        .help = "by machine type or pool, {power: …, cost: …} of one of its machines"),
+        .help =
+            "by machine type or pool, {power: …, cost: …} of one instance, paid by the instance",
+        .absent = "the machine types' own"),
     {0}};
 
 const OptionSpec provision_constraint_options[] = {
-    KEY(ConstraintKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e15, .help = "of all machines"),
-    KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15, .help = "of all machines"),
-    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6, .help = "in all"),
+    KEY(ConstraintKeys, power, OPTION_POWER, .min = 1e-3, .max = 1e15, .help = "of all machines",
+        .absent = "no budget"),
+    KEY(ConstraintKeys, cost, OPTION_MONEY, .min = 1e-9, .max = 1e15, .help = "of all machines",
+        .absent = "no budget"),
+    KEY(ConstraintKeys, machines, OPTION_INT, .min = 1, .max = 1e6, .help = "whole ones, in all",
+        .absent = "no budget"),
+    KEY(ConstraintKeys, instances, OPTION_INT, .min = 1, .max = 1e6, .help = "in all",
+        .absent = "no budget"),
+    KEY(ConstraintKeys, gpus, OPTION_INT, .min = 1, .max = 1e9, .help = "of all instances",
+        .absent = "no budget"),
     KEY(ConstraintKeys, rate, OPTION_RATE, .min = 1e-6, .max = 1e9,
-        .help = "to hold, unless throughput is the objective; absent: the configuration's"),
+        .help = "to hold, unless throughput is the objective", .absent = "the configuration's"),
     {0}};
 
-static const OptionSpec rate_options[] = {
-    KEY(RateKeys, from, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the lowest"),
-    KEY(RateKeys, to, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the highest"),
+const OptionSpec provision_rate_options[] = {
+    KEY(RateKeys, from, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the lowest",
+        .absent = "tolerance"),
+    KEY(RateKeys, to, OPTION_RATE, .min = 1e-6, .max = 1e9, .help = "the highest",
+        .absent = "64 times the rate"),
     {0}};
 
 /* ---- The numbers of the block ---- */
@@ -60,7 +74,9 @@ static int bind_constraint(Provision *self, const Node *node, const Node *block,
   if (option_bind(provision_constraint_options, node, NULL, block->at, &keys, diag)) return -1;
   const double budgets[OBJECTIVES] = {[OBJECTIVE_COST] = keys.cost,
                                       [OBJECTIVE_POWER] = keys.power / 1000,
-                                      [OBJECTIVE_MACHINES] = (double)keys.machines};
+                                      [OBJECTIVE_MACHINES] = (double)keys.machines,
+                                      [OBJECTIVE_INSTANCES] = (double)keys.instances,
+                                      [OBJECTIVE_GPUS] = (double)keys.gpus};
   const bool largest = self->objective == OBJECTIVE_THROUGHPUT;
   int n_budgets = 0;
   for (int i = OBJECTIVE_COST; i < OBJECTIVES; i++) {
@@ -107,7 +123,7 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
                       const WorkloadConfig *workload, Diag *diag) {
   const Node *node = given->rates;
   RateKeys keys = {0};
-  if (option_bind(rate_options, node, NULL, block->at, &keys, diag)) return -1;
+  if (option_bind(provision_rate_options, node, NULL, block->at, &keys, diag)) return -1;
   const bool largest = self->objective == OBJECTIVE_THROUGHPUT;
   const bool at_once = !workload->trace && workload->arrivals == ARRIVAL_AT_ONCE;
   if (self->offline) return check_no_rates(block, diag);
@@ -175,6 +191,17 @@ ConfigChanges provision_changes(const Provision *self, const Design *design, con
                          .n_settings = n};
 }
 
+ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
+                                       Arena *arena) {
+  const Answer *answer = &outcome->answers[0];
+  Probe probe = {{answer->counts[0], answer->counts[1]}, 0};
+  if (self->offline)
+    probe.counts[0] = answer->choice;
+  else if (self->objective == OBJECTIVE_THROUGHPUT)
+    probe.rate = llround(answer->rate / self->tolerance);
+  return provision_changes(self, outcome->design, &probe, 0, arena);
+}
+
 /* ---- All of it ---- */
 
 /* Whether the configuration has arrivals at once; designs may not change that. */
@@ -201,15 +228,31 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   return bind_rates(self, &keys, block, &binding.workload, diag);
 }
 
+/* Of runs that find out how long to be, only what a search needs: whether limits hold. */
+static int ask_for_verdicts(Node *root, Arena *arena, Diag *diag) {
+  const Node *workload = node_find(root, "workload");
+  const Node *duration = workload ? node_find(workload, "duration") : NULL;
+  const bool automatic = duration && duration->kind == NODE_SCALAR && !duration->quoted &&
+                         strcmp(duration->text, "auto") == 0;
+  if (!automatic || node_find(root, "precision")) return 0;
+  return yaml_set(root, "precision=limits", arena, diag);
+}
+
 int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
                    Arena *arena, Diag *diag) {
-  if (trial_base_init(base, path, changes, arena, diag)) return -1;
+  return provision_load_tree(self, base, path, config_tree(path, arena, diag), changes, arena,
+                             diag);
+}
+
+int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
+                        const ConfigChanges *changes, Arena *arena, Diag *diag) {
+  if (trial_base_init_tree(base, path, root, changes, arena, diag)) return -1;
   const char *text = node_text(base->root, arena);
   const Node *block = node_take(base->root, "provision");
   if (block) {
     const int status = provision_bind(self, base, block, arena, diag);
     self->text = text;
-    return status;
+    return status | ask_for_verdicts(base->root, arena, diag);
   }
   diag_error(diag, place_of_file(path), "'%s' is no study: it has no key 'provision'", path);
   diag_hint(diag, "see experiments/examples/provision.yaml");

@@ -12,6 +12,7 @@ typedef struct Slot {
   ProbeRun run;
   DesignOutcome *outcome;
   Measurement *measurement; // to fill
+  int move;                 // of one with times moved: which, in place of a measurement
 } Slot;
 
 typedef struct Measuring {
@@ -20,23 +21,28 @@ typedef struct Measuring {
   DesignOutcome *outcomes;
   int design, seed; // what comes next
   int64_t choice;
+  int move;
   int64_t n_done, n_in_flight;
   int64_t last_before; // run in the database: later ones are this study's
   Arena *arena;
   Diag *diag;
 } Measuring;
 
-static int take(Measuring *self, Slot *slot) {
+static int take_figures(Measuring *self, Slot *slot) {
   ProbeRun *run = &slot->run;
-  DesignOutcome *outcome = slot->outcome;
   self->n_done++;
   if (self->options->on_progress)
     self->options->on_progress(self->options->context, self->n_done, self->n_in_flight);
   if (!run->failed) probe_run_take(run, self->arena);
-  if (run->failed) {
-    diag_append(self->diag, &run->trial.diag);
-    return -1;
-  }
+  if (!run->failed) return 0;
+  diag_append(self->diag, &run->trial.diag);
+  return -1;
+}
+
+static int take(Measuring *self, Slot *slot) {
+  ProbeRun *run = &slot->run;
+  DesignOutcome *outcome = slot->outcome;
+  if (take_figures(self, slot)) return -1;
   *slot->measurement = probe_run_measurement(run, self->arena);
   outcome->n_simulations++;
   outcome->n_reused += run->reused;
@@ -49,7 +55,7 @@ static int take(Measuring *self, Slot *slot) {
 /* Begins the run of a choice, or takes it from the database. */
 static int begin(Measuring *self, Slot *slot) {
   Results *results = self->options->results;
-  probe_run_load(&slot->run, self->provision, slot->outcome->design, self->seed);
+  probe_run_load(&slot->run, self->provision, slot->outcome->design, self->seed, 0);
   const int found =
       results && !slot->run.failed
           ? probe_run_find(&slot->run, results, self->last_before, self->arena, self->diag)
@@ -108,10 +114,17 @@ static void begin_outcome(const Measuring *self, const Design *design, DesignOut
   for (int64_t i = 0; i < n_all; i++)
     measurements[i] = (Measurement){.throughput_rps = NAN,
                                     .output_tokens_per_s = NAN,
+                                    .tokens_per_s = NAN,
                                     .extrapolated = NAN,
+                                    .far = NAN,
+                                    .perfmodel_error = NAN,
                                     .why_not = design->fits[i % n].why_not};
-  *outcome = (DesignOutcome){
-      .design = design, .monotone = true, .n_grid = (double)n_all, .measurements = measurements};
+  *outcome = (DesignOutcome){.design = design,
+                             .monotone = true,
+                             .n_grid = (double)n_all,
+                             .measurements = measurements,
+                             .low_model = NAN,
+                             .high_model = NAN};
 }
 
 static int measure_all(Measuring *self) {
@@ -133,7 +146,7 @@ static int measure_all(Measuring *self) {
 
 static Answer answer_on(const DesignOutcome *outcome, int seed) {
   const Design *design = outcome->design;
-  Answer answer = {.tokens_per_s = NAN, .margin = NAN};
+  Answer answer = {.margin = NAN};
   for (int64_t i = 0; i < design->choices.n_points; i++) {
     const Measurement *one = outcome_measurement(outcome, seed, i);
     if (one->why_not || (answer.found && one->throughput_rps <= answer.rate)) continue;
@@ -141,8 +154,13 @@ static Answer answer_on(const DesignOutcome *outcome, int seed) {
     answer = (Answer){.found = true,
                       .choice = i,
                       .rate = one->throughput_rps,
-                      .tokens_per_s = one->output_tokens_per_s,
+                      .output_tokens_per_s = one->output_tokens_per_s,
+                      .tokens_per_s = one->tokens_per_s,
+                      .config_digest = one->config_digest,
                       .extrapolated = one->extrapolated,
+                      .far = one->far,
+                      .measured = one->measured,
+                      .perfmodel_error = one->perfmodel_error,
                       .n_prefill = fleet->n_prefill,
                       .n_decode = fleet->n_decode,
                       .n_mixed = fleet->n_mixed,
@@ -176,6 +194,65 @@ static void conclude(const Measuring *self, DesignOutcome *outcome) {
   if (!answers[0].found) outcome->why_not = explain(outcome, self->arena);
 }
 
+/* ---- The best with times moved ---- */
+
+static int next_moved(void *context, void *run) {
+  Measuring *self = context;
+  Slot *slot = run;
+  for (; self->design < self->provision->n_designs; self->design++, self->move = 0) {
+    DesignOutcome *outcome = &self->outcomes[self->design];
+    const Answer *answer = &outcome->answers[0];
+    if (self->move == MOVES || !answer_moves(answer)) continue;
+    *slot = (Slot){
+        .run = {.probe = {{answer->choice, 0}, 0}}, .outcome = outcome, .move = self->move++};
+    probe_run_load(&slot->run, self->provision, outcome->design, 0, config_moves[slot->move]);
+    if (!slot->run.failed) {
+      self->n_in_flight++;
+      return 1;
+    }
+    diag_append(self->diag, &slot->run.trial.diag);
+    probe_run_release(&slot->run);
+    return -1;
+  }
+  return 0;
+}
+
+static int take_moved(void *context, void *run) {
+  Measuring *self = context;
+  Slot *slot = run;
+  DesignOutcome *outcome = slot->outcome;
+  self->n_in_flight--;
+  if (take_figures(self, slot)) return -1;
+  const Measurement one = probe_run_measurement(&slot->run, self->arena);
+  Answer *moved = &outcome->moved[slot->move];
+  *moved = outcome->answers[0];
+  moved->found = !one.why_not;
+  moved->rate = one.throughput_rps;
+  moved->output_tokens_per_s = one.output_tokens_per_s;
+  moved->tokens_per_s = one.tokens_per_s;
+  outcome->n_moved_simulations++;
+  outcome->moved_events += slot->run.events;
+  return 0;
+}
+
+static int measure_moved(Measuring *self) {
+  const Campaign campaign = {.jobs = self->options->jobs,
+                             .ahead = 1,
+                             .run_size = sizeof(Slot),
+                             .next = next_moved,
+                             .make = make_choice,
+                             .take = take_moved,
+                             .release = release_choice,
+                             .context = self};
+  self->design = self->move = 0;
+  if (campaign_run(&campaign, self->arena, self->diag)) return -1;
+  for (int d = 0; d < self->provision->n_designs; d++)
+    outcome_fill_range(self->provision, &self->outcomes[d]);
+  return 0;
+}
+
+/* ---- All of it ---- */
+
 int provision_measure(const Provision *self, const ProvisionOptions *options,
                       DesignOutcome **ret_outcomes, Arena *arena, Diag *diag) {
   Measuring measuring = {.provision = self, .options = options, .arena = arena, .diag = diag};
@@ -186,6 +263,7 @@ int provision_measure(const Provision *self, const ProvisionOptions *options,
   if (measure_all(&measuring)) return -1;
   for (int d = 0; d < self->n_designs; d++)
     conclude(&measuring, &measuring.outcomes[d]);
+  if (options->range && measure_moved(&measuring)) return -1;
   *ret_outcomes = measuring.outcomes;
   return 0;
 }

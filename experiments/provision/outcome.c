@@ -4,16 +4,8 @@
 #include <math.h>
 
 double provision_value(const Provision *self, const Answer *answer) {
-  switch (self->objective) {
-  case OBJECTIVE_COST:
-    return answer->takes.cost_per_hour;
-  case OBJECTIVE_POWER:
-    return answer->takes.power_kw;
-  case OBJECTIVE_MACHINES:
-    return answer->takes.machines;
-  default:
-    return answer->rate;
-  }
+  return self->objective == OBJECTIVE_THROUGHPUT ? answer->rate
+                                                 : takes_value(&answer->takes, self->objective);
 }
 
 /* The same cluster. Rates differ from seed to seed, which their range tells. */
@@ -92,6 +84,7 @@ static double grid_of(const Replicate *replicate) {
 static void count_runs(DesignOutcome *outcome, const Replicate *replicate) {
   for (int i = 0; i < replicate->result.n_steps; i++) {
     const ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
+    if (!run) continue; // with times moved it was inferred
     outcome->n_simulations++;
     outcome->n_stopped += run->stopped;
     outcome->n_reused += run->reused;
@@ -103,7 +96,8 @@ static void count_runs(DesignOutcome *outcome, const Replicate *replicate) {
 void outcome_fill(const Provision *study, const Design *design, const Replicate *replicates,
                   DesignOutcome *outcome, Arena *arena) {
   Answer *answers = ARENA_ARRAY(arena, Answer, study->n_seeds);
-  *outcome = (DesignOutcome){.design = design, .answers = answers, .monotone = true};
+  *outcome = (DesignOutcome){
+      .design = design, .answers = answers, .monotone = true, .low_model = NAN, .high_model = NAN};
   for (int s = 0; s < study->n_seeds; s++) {
     answers[s] = replicate_answer(study, &replicates[s]);
     outcome->monotone &= replicates[s].result.monotone;
@@ -117,17 +111,53 @@ void outcome_fill(const Provision *study, const Design *design, const Replicate 
   if (!answers[0].found) outcome->why_not = explain(study, &replicates[0], arena);
 }
 
+/* ---- With times moved ---- */
+
+bool answer_moves(const Answer *self) {
+  return self->found && self->perfmodel_error > 0;
+}
+
+void outcome_fill_range(const Provision *self, DesignOutcome *outcome) {
+  outcome->ranged = answer_moves(&outcome->answers[0]);
+  outcome->low_model = outcome->ranged ? outcome->low : NAN;
+  outcome->high_model = outcome->ranged ? outcome->high : NAN;
+  const double none = self->objective == OBJECTIVE_THROUGHPUT ? 0 : INFINITY;
+  for (int i = 0; i < MOVES && outcome->ranged; i++) {
+    const Answer *answer = &outcome->moved[i];
+    const double value = answer->found ? provision_value(self, answer) : none;
+    outcome->low_model = fmin(outcome->low_model, value);
+    outcome->high_model = fmax(outcome->high_model, value);
+  }
+}
+
+void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOutcome *outcome) {
+  Answer *answer = (Answer *)&outcome->answers[0];
+  const Probe *cluster = &(moved - moved->place)->result.answer;
+  for (int i = 0; i < MOVES && answer_moves(answer); i++) {
+    DesignOutcome work = {0};
+    count_runs(&work, &moved[i]);
+    outcome->n_moved_simulations += work.n_simulations;
+    outcome->moved_events += work.events;
+    outcome->moved[i] = replicate_answer(study, &moved[i]);
+    answer->moved_slos[i] = replicate_find(&moved[i], cluster)->slos;
+  }
+  outcome_fill_range(study, outcome);
+}
+
+/* ---- Which design ---- */
+
+bool provision_is_better(const Provision *self, const Answer *answer, const Answer *other) {
+  const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
+  const double more = sign * (provision_value(self, answer) - provision_value(self, other));
+  return more != 0 ? more > 0 : answer->margin > other->margin;
+}
+
 static int best_on_seed(const Provision *self, const DesignOutcome *outcomes, int seed) {
   int best = -1;
-  double most = 0;
   for (int d = 0; d < self->n_designs; d++) {
     const Answer *answer = &outcomes[d].answers[seed];
     if (!answer->found) continue;
-    const double sign = self->objective == OBJECTIVE_THROUGHPUT ? 1 : -1;
-    const double value = sign * provision_value(self, answer);
-    if (best >= 0 && value <= most) continue;
-    best = d;
-    most = value;
+    if (best < 0 || provision_is_better(self, answer, &outcomes[best].answers[seed])) best = d;
   }
   return best;
 }
@@ -138,4 +168,11 @@ int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *r
   for (int s = 1; s < self->n_seeds; s++)
     *ret_flips |= best_on_seed(self, outcomes, s) != best;
   return best;
+}
+
+bool provision_rivals(const Provision *self, const DesignOutcome *outcomes, int best, int other) {
+  const DesignOutcome *ours = &outcomes[best], *theirs = &outcomes[other];
+  if (other == best || !ours->ranged || !theirs->ranged) return false;
+  return self->objective == OBJECTIVE_THROUGHPUT ? theirs->high_model >= ours->low_model
+                                                 : theirs->low_model <= ours->high_model;
 }

@@ -1,6 +1,7 @@
 /* See print.h. */
 #include "experiments/base/version.h"
 #include "experiments/provision/ranking.h"
+#include "experiments/provision/sure.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -25,10 +26,12 @@ static const char *rate_to_hold(const Provision *study, char text[32]) {
 }
 
 static void table_head(const Provision *study, FILE *out) {
-  static const char *const wanted[OBJECTIVES] = {[OBJECTIVE_COST] = "the least cost that holds",
-                                                 [OBJECTIVE_POWER] = "the least power that holds",
-                                                 [OBJECTIVE_MACHINES] =
-                                                     "the fewest machines that hold"};
+  static const char *const wanted[OBJECTIVES] = {
+      [OBJECTIVE_COST] = "the least cost that holds",
+      [OBJECTIVE_POWER] = "the least power that holds",
+      [OBJECTIVE_MACHINES] = "the fewest machines that hold",
+      [OBJECTIVE_INSTANCES] = "the fewest instances that hold",
+      [OBJECTIVE_GPUS] = "the fewest GPUs that hold"};
   char text[32];
   write_cell(study->base->path, 0, out);
   fputs(": ", out);
@@ -63,44 +66,36 @@ static void table_notes(const Provision *study, const DesignOutcome *outcome, FI
             name);
 }
 
-/* How close each limit is at an answer. */
-static void table_limits(const DesignOutcome *outcome, FILE *out) {
-  const Answer *answer = &outcome->answers[0];
-  fprintf(out, "\n%-18s %9s %9s  margin  of %s\n", "limit", "value", "limit",
-          outcome->design->name);
-  for (int i = 0; i < answer->n_slos; i++) {
-    const SloOutcome *slo = &answer->slos[i];
-    char value[32], limit[32];
-    snprintf(value, sizeof value, "%.4g %s", slo->value, slo_unit(slo->spec));
-    snprintf(limit, sizeof limit, "%.4g %s", slo->spec->limit, slo_unit(slo->spec));
-    fprintf(out, "%-18s %9s %9s %6.1f%%\n", slo->spec->name, value, limit, 100 * slo->margin);
-  }
-}
-
-/* How much of an answer's time nobody measured, where it is most. */
-static void table_extrapolated(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
-  double most = 0;
-  const char *design = NULL;
+/* What all designs' machines cost. */
+static void table_prices(const Provision *study, FILE *out) {
+  Arena arena;
+  arena_init(&arena);
+  int n = 0, n_all = 0;
+  bool any = false;
   for (int d = 0; d < study->n_designs; d++)
-    for (int s = 0; s < study->n_seeds; s++) {
-      const Answer *answer = &outcomes[d].answers[s];
-      if (!answer->found || !(answer->extrapolated > most)) continue;
-      most = answer->extrapolated;
-      design = study->designs[d].name;
+    n_all += study->designs[d].n_lots;
+  Lot *lots = ARENA_ARRAY(&arena, Lot, n_all);
+  for (int d = 0; d < study->n_designs; d++)
+    for (int i = 0; i < study->designs[d].n_lots; i++) {
+      lots[n++] = study->designs[d].lots[i];
+      any |= lots[n - 1].type->gpu_cost_per_hour > 0;
     }
-  if (design)
-    fprintf(out,
-            "extrapolated up to %.1f%% of an answer's time is outside the measured range (%s)\n",
-            100 * most, design);
+  if (any) {
+    fputs("prices       ", out);
+    lots_print_prices(lots, n, out);
+    fputs("; $/M: per million output tokens\n", out);
+  }
+  arena_done(&arena);
 }
 
 static void table_foot(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
-  int64_t simulations = 0, stopped = 0, reused = 0;
+  int64_t simulations = 0, stopped = 0, reused = 0, moved = 0;
   double events = 0, saved = 0, grid = 0;
   for (int d = 0; d < study->n_designs; d++) {
     simulations += outcomes[d].n_simulations;
     stopped += outcomes[d].n_stopped;
     reused += outcomes[d].n_reused;
+    moved += outcomes[d].n_moved_simulations;
     events += outcomes[d].events;
     saved += outcomes[d].saved_events;
     grid += outcomes[d].n_grid;
@@ -109,10 +104,11 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
     fputs("a trace is the same on every seed: only what draws at random else can differ\n", out);
   bool flips = false;
   const int best = provision_best(study, outcomes, &flips);
-  if (best >= 0 && !study->offline) table_limits(&outcomes[best], out);
+  if (best >= 0 && !study->offline) sure_print_limits(&outcomes[best], out);
   fprintf(out, "\nbest         %s%s\n", best < 0 ? "none" : study->designs[best].name,
           flips ? ", but not on every seed" : "");
-  table_extrapolated(study, outcomes, out);
+  table_prices(study, out);
+  sure_print_times(study, outcomes, best, out);
   fprintf(out, "simulations  %" PRId64 " of ", simulations);
   if (study->offline)
     fprintf(out, "%.0f choices", grid);
@@ -121,6 +117,7 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
             "the %.0f of the whole grid, %" PRId64 " ended early (about %.0f%% of events saved)",
             grid, stopped, events + saved > 0 ? 100 * saved / (events + saved) : 0);
   if (reused > 0) fprintf(out, ", %" PRId64 " from the database", reused);
+  if (moved > 0) fprintf(out, "; %" PRId64 " more for the ranges", moved);
   putc('\n', out);
 }
 
@@ -128,6 +125,7 @@ static void table_foot(const Provision *study, const DesignOutcome *outcomes, FI
 
 static void json_slos(const void *of, FILE *out) {
   const Answer *answer = of;
+  const SloOutcome *shorter = answer->moved_slos[0], *longer = answer->moved_slos[1];
   Rows rows = {OUTPUT_JSON, out, "", .gap = "", .end = "]"};
   for (int i = 0; i < answer->n_slos; i++) {
     const SloOutcome *slo = &answer->slos[i];
@@ -136,9 +134,22 @@ static void json_slos(const void *of, FILE *out) {
                              {CELL_OF_NUMBER("value", slo->value)},
                              {CELL_OF_NUMBER("limit", slo->spec->limit)},
                              {CELL_OF_NUMBER("margin", slo->margin)},
+                             {CELL_OF_NUMBER("low_margin", longer ? longer[i].margin : NAN)},
+                             {CELL_OF_NUMBER("high_margin", shorter ? shorter[i].margin : NAN)},
                              {0}});
   }
   rows_end(&rows);
+}
+
+/* "2 prefill, 1 decode". */
+static void roles_text(const Answer *answer, char text[80]) {
+  const int64_t counts[] = {answer->n_prefill, answer->n_decode, answer->n_mixed};
+  size_t length = 0;
+  text[0] = '\0';
+  for (int role = 0; role < ROLES; role++)
+    if (counts[role] > 0)
+      length += (size_t)snprintf(&text[length], 80 - length, "%s%" PRId64 " %s", length ? ", " : "",
+                                 counts[role], role_name((Role)role));
 }
 
 static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *outcome, int seed) {
@@ -146,10 +157,10 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
   const Design *design = outcome->design;
   const Takes *takes = &answer->takes;
   const int of_choice = study->offline ? CELL_IN_JSON : CELL_NOWHERE;
+  const int for_programs = CELL_IN_CSV | CELL_IN_JSON;
   const double none = answer->found ? 0 : NAN; // numbers of no answer are not known
-  char cost[32], power[32], rate[32], at_least[40], low[32], high[32], range[70] = "-";
-  if (study->n_seeds > 1)
-    snprintf(range, sizeof range, "%s..%s", amount(outcome->low, low), amount(outcome->high, high));
+  char roles[80], cost[32], power[32], rate[32], at_least[40], range[80];
+  roles_text(answer, roles);
   snprintf(at_least, sizeof at_least, "%s%9s", answer->open_ended ? ">=" : "",
            amount(answer->rate, rate));
   Cell cells[] = {
@@ -158,18 +169,28 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
       {CELL_OF_TEXT("design", design->name), .only = CELL_IN_TABLE | CELL_IN_CSV,
        COLUMN("design", -provision_name_width(study))},
       {CELL_OF_WHOLE("seed", study->seed + seed), .only = CELL_IN_CSV},
-      {CELL_OF_NUMBER("prefill", (double)answer->n_prefill + none), COLUMN("prefill", 7)},
-      {CELL_OF_NUMBER("decode", (double)answer->n_decode + none), COLUMN("decode", 6)},
-      {CELL_OF_NUMBER("mixed", (double)answer->n_mixed + none), COLUMN("mixed", 5)},
+      {CELL_OF_TEXT(NULL, roles), COLUMN("instances", -22)},
+      {CELL_OF_NUMBER("prefill", (double)answer->n_prefill + none), .only = for_programs},
+      {CELL_OF_NUMBER("decode", (double)answer->n_decode + none), .only = for_programs},
+      {CELL_OF_NUMBER("mixed", (double)answer->n_mixed + none), .only = for_programs},
+      {CELL_OF_NUMBER("instances", takes->instances + none), .only = for_programs},
+      {CELL_OF_NUMBER("gpus", takes->gpus + none), COLUMN("GPUs", 5), .show = "%.0f"},
       {CELL_OF_NUMBER("machines", takes->machines + none), COLUMN("machines", 8), .show = "%.0f"},
-      {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 9),
+      {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),
        .shown = amount(takes->cost_per_hour, cost)},
-      {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 8),
+      {CELL_OF_NUMBER("cost_per_million_output_tokens",
+                      takes_cost_per_million(takes, answer->output_tokens_per_s) + none),
+       COLUMN("$/M", 6), .show = "%.3g"},
+      {CELL_OF_NUMBER("cost_per_million_tokens",
+                      takes_cost_per_million(takes, answer->tokens_per_s) + none),
+       .only = for_programs},
+      {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 7),
        .shown = amount(takes->power_kw, power)},
       {CELL_OF_NUMBER("rate_rps", answer->rate + none), COLUMN("requests/s", 11),
        .shown = at_least},
-      {CELL_OF_TEXT(NULL, range), COLUMN("range", -12)},
-      {CELL_OF_NUMBER("output_tokens_per_s", answer->tokens_per_s), .only = of_choice},
+      {CELL_OF_TEXT(NULL, sure_range_text(study, outcome, range)), COLUMN("range", -12)},
+      {CELL_OF_NUMBER("output_tokens_per_s", answer->output_tokens_per_s + none),
+       .only = for_programs},
       {CELL_OF_TEXT("choice", study->offline ? design->fits[answer->choice].label : NULL),
        .only = of_choice},
       {CELL_OF_FLAG("open_ended", answer->open_ended), .only = CELL_IN_JSON},
@@ -178,6 +199,13 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
       {CELL_OF_TEXT("next_fails", answer->next_fails), .only = CELL_IN_JSON},
       {CELL_OF_NUMBER("extrapolated", answer->extrapolated + none),
        .only = CELL_IN_JSON | CELL_IN_CSV},
+      {CELL_OF_NUMBER("extrapolated_far", answer->far + none), .only = CELL_IN_JSON | CELL_IN_CSV},
+      {CELL_OF_FLAG("measured", answer->measured), .only = CELL_IN_JSON},
+      {CELL_OF_NUMBER("measured", answer->measured + none), .only = CELL_IN_CSV},
+      {CELL_OF_NUMBER("perfmodel_error", answer->perfmodel_error + none),
+       .only = CELL_IN_JSON | CELL_IN_CSV},
+      {CELL_OF_NUMBER("low_model", outcome->low_model), .only = CELL_IN_CSV},
+      {CELL_OF_NUMBER("high_model", outcome->high_model), .only = CELL_IN_CSV},
       {CELL_OF_JSON("slo", json_slos, answer), .only = CELL_IN_JSON},
       {0}};
   if (rows->format == OUTPUT_JSON && !answer->found) cells[2].kind = CELL_END;
@@ -198,11 +226,13 @@ static void print_table(const Provision *study, const DesignOutcome *outcomes, F
     if (outcomes[d].answers[0].found)
       put_answer(&rows, study, &outcomes[d], 0);
     else
-      fprintf(out, "%-*s none: %s\n", provision_name_width(study), study->designs[d].name,
+      fprintf(out, "%-*s  none: %s\n", provision_name_width(study), study->designs[d].name,
               outcomes[d].why_not);
   putc('\n', out);
-  for (int d = 0; d < study->n_designs; d++)
+  for (int d = 0; d < study->n_designs; d++) {
+    sure_print_range(study, &outcomes[d], out);
     table_notes(study, &outcomes[d], out);
+  }
   table_foot(study, outcomes, out);
 }
 
@@ -214,6 +244,8 @@ static void json_outcome(const Provision *study, const DesignOutcome *outcome, F
   write_json_value(", ", "high", outcome->high, out);
   write_json_value(", ", "mean", outcome->mean, out);
   write_json_value(", ", "half_width", outcome->half_width, out);
+  write_json_value(", ", "low_model", outcome->low_model, out);
+  write_json_value(", ", "high_model", outcome->high_model, out);
   fprintf(out, ", \"distinct\": %d, \"holds\": %d, \"monotone\": %s", outcome->n_distinct,
           outcome->n_holds, outcome->monotone ? "true" : "false");
   write_json_text(", ", "why_not", outcome->why_not, out);
@@ -222,6 +254,8 @@ static void json_outcome(const Provision *study, const DesignOutcome *outcome, F
   write_json_value(", ", "grid", outcome->n_grid, out);
   write_json_value(", ", "events", outcome->events, out);
   write_json_value(", ", "saved_events", outcome->saved_events, out);
+  fprintf(out, ", \"range_simulations\": %" PRId64, outcome->n_moved_simulations);
+  write_json_value(", ", "range_events", outcome->moved_events, out);
   fputs(",\n     \"answers\": ", out);
   Rows rows = {OUTPUT_JSON, out, "", .gap = "\n       ", .end = "]"};
   for (int s = 0; s < study->n_seeds; s++)

@@ -7,15 +7,24 @@ const ProbeFigure probe_figures[PROBE_FIGURES] = {
     [FIGURE_COMPLETED] = {"run", "completed"},
     [FIGURE_THROUGHPUT] = {"run", "throughput_rps"},
     [FIGURE_TOKENS] = {"run", "output_tokens_per_s"},
+    [FIGURE_PROMPT_TOKENS] = {"run", "prompt_tokens"},
+    [FIGURE_OUTPUT_TOKENS] = {"run", "output_tokens"},
     [FIGURE_EXTRAPOLATED] = {"extrapolated", "time_share"},
+    [FIGURE_FAR] = {"extrapolated", "far_time_share"},
+    [FIGURE_ERROR] = {"extrapolated", "perfmodel_error"},
 };
 
-void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed) {
+void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
+                    double error_shift) {
   Trial *trial = &self->trial;
   trial_init(trial);
   self->has_trial = true;
-  const ConfigChanges changes = provision_changes(study, design, &self->probe, seed, &trial->arena);
+  ConfigChanges changes = provision_changes(study, design, &self->probe, seed, &trial->arena);
+  changes.error_shift = error_shift;
   self->failed = trial_load(trial, study->base, &changes) != 0;
+  self->measured = !self->failed;
+  for (uint32_t i = 0; self->measured && i < trial->config.sim.n_pools; i++)
+    self->measured = trial->config.sim.pools[i].perfmodel->measured;
 }
 
 /* ---- On a thread of its own ---- */
@@ -58,7 +67,8 @@ static int look_for_lost(void *context, const RequestRecord *record, const Metri
 
 void probe_run_simulate(void *context) {
   ProbeRun *self = context;
-  if (self->early_stop && !workload_waits(&self->trial.config.workload)) {
+  if (self->early_stop && !self->trial.config.length.automatic &&
+      !workload_waits(&self->trial.config.workload)) {
     if (count_demand(self)) return;
     self->trial.config.sim.on_request = look_for_lost;
     self->trial.config.sim.on_request_context = self;
@@ -123,6 +133,13 @@ void probe_run_release(ProbeRun *self) {
   self->has_trial = false;
 }
 
+double probe_run_tokens_per_s(const ProbeRun *self) {
+  const double outputs = self->figures[FIGURE_OUTPUT_TOKENS];
+  return outputs > 0
+             ? self->figures[FIGURE_TOKENS] * (1 + self->figures[FIGURE_PROMPT_TOKENS] / outputs)
+             : 0;
+}
+
 const SloOutcome *probe_run_binding(const ProbeRun *self) {
   const SloOutcome *least = NULL;
   for (int i = 0; i < self->n_slos; i++)
@@ -145,7 +162,11 @@ static const char *explain(const ProbeRun *self, Arena *arena) {
 Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
   return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
                        .output_tokens_per_s = self->figures[FIGURE_TOKENS],
+                       .tokens_per_s = probe_run_tokens_per_s(self),
                        .extrapolated = self->figures[FIGURE_EXTRAPOLATED],
+                       .far = self->figures[FIGURE_FAR],
+                       .measured = self->measured,
+                       .perfmodel_error = self->figures[FIGURE_ERROR],
                        .why_not = explain(self, arena),
                        .config_digest = self->trial.config_digest};
 }

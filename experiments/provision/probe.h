@@ -12,7 +12,11 @@ enum {
   FIGURE_COMPLETED,
   FIGURE_THROUGHPUT,
   FIGURE_TOKENS,
+  FIGURE_PROMPT_TOKENS,
+  FIGURE_OUTPUT_TOKENS,
   FIGURE_EXTRAPOLATED, // share of the time
+  FIGURE_FAR,
+  FIGURE_ERROR, // of the performance models
   PROBE_FIGURES
 };
 typedef struct ProbeFigure {
@@ -27,10 +31,12 @@ typedef struct ProbeRun {
   bool failed;          // could not be bound or simulated; trial.diag has why
   bool stopped;
   bool reused; // found in the database
+  bool kept;   // there, once it is asked for; never with moved times, which no configuration says
   double events, saved_events;
   SloOutcome *slos; // [n_slos], in the arena of the study
   int n_slos;
   double figures[PROBE_FIGURES]; // by probe_figures
+  bool measured;                 // as in Answer
   Trial trial;
   bool has_trial; // loaded and not released
   /* While it runs: */
@@ -39,14 +45,18 @@ typedef struct ProbeRun {
   uint64_t next_look;
 } ProbeRun;
 
-/* Binds it, on the caller's thread; sets `failed` when it cannot be. */
-void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed);
+/* Binds it, on the caller's thread, with times moved as in ConfigChanges; sets `failed` when it
+ * cannot be. */
+void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
+                    double error_shift);
 /* Simulates; a job of Workers, `self` a ProbeRun. */
 void probe_run_simulate(void *self);
 /* Takes the outcome, or sets `failed`. */
 void probe_run_take(ProbeRun *self, Arena *arena);
 /* Lets go of the trial. */
 void probe_run_release(ProbeRun *self);
+/* Of prompts and outputs together. */
+double probe_run_tokens_per_s(const ProbeRun *self);
 /* The limit with the least margin; NULL when there are none. */
 const SloOutcome *probe_run_binding(const ProbeRun *self);
 

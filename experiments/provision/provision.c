@@ -15,8 +15,8 @@ enum { GUESSES_MAX = 4 }; // verdicts that are guessed one after the other
 typedef struct Study {
   const Provision *provision;
   const ProvisionOptions *options;
-  Replicate *replicates; // [n_designs * n_seeds], the seeds of a design together
-  int n_replicates;
+  Replicate *replicates; // [n_designs * n_places], those of a design together
+  int n_replicates, n_places;
   int n_in_flight;
   int64_t n_done;
   int64_t last_before; // run in the database: later ones are this study's
@@ -34,12 +34,27 @@ typedef struct Knowledge {
   int n_guesses;
 } Knowledge;
 
+/* Of the answer's cluster with times moved all limits are asked for. */
+static bool is_answer(const Replicate *replicate, const Probe *probe) {
+  const Replicate *first = replicate - replicate->place;
+  return replicate->error_shift != 0 && probe_equal(probe, &first->result.answer);
+}
+
+/* What times as they are say of moved ones: what holds still does when they are shorter, and what
+ * fails when they are longer. */
+static ProbeVerdict infer(const Replicate *self, const Probe *probe) {
+  const SearchResult *first = &(self - self->place)->result;
+  const ProbeVerdict verdict = self->error_shift < 0 ? PROBE_HOLDS : PROBE_FAILS;
+  if (self->error_shift == 0 || is_answer(self, probe)) return PROBE_UNKNOWN;
+  return search_implies(first, probe, verdict) ? verdict : PROBE_UNKNOWN;
+}
+
 static ProbeVerdict recall(void *context, const Probe *probe) {
   const Knowledge *self = context;
   for (int i = 0; i < self->n_guesses; i++)
     if (probe_equal(&self->guessed[i], probe)) return self->guesses[i];
   const ProbeRun *run = replicate_find(self->replicate, probe);
-  return run ? run->verdict : PROBE_UNKNOWN;
+  return run ? run->verdict : infer(self->replicate, probe);
 }
 
 static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_result,
@@ -58,12 +73,14 @@ static void search(const Study *self, Knowledge *knowledge, SearchResult *ret_re
  * for it. */
 static int begin_run(Study *self, Replicate *replicate, const Probe *probe, ProbeRun **ret_run) {
   if (replicate_find(replicate, probe)) return 0;
-  Results *results = self->options->results;
+  Results *results = replicate->error_shift == 0 ? self->options->results : NULL;
   ProbeRun *run = ARENA_NEW(self->arena, ProbeRun);
-  *run = (ProbeRun){.probe = *probe, .early_stop = !self->options->no_early_stop};
+  *run = (ProbeRun){.probe = *probe,
+                    .early_stop = !self->options->no_early_stop && !is_answer(replicate, probe),
+                    .kept = results != NULL};
   ARENA_RESERVE(self->arena, replicate->runs, replicate->capacity, replicate->n_runs + 1);
   replicate->runs[replicate->n_runs++] = run;
-  probe_run_load(run, self->provision, replicate->design, replicate->seed);
+  probe_run_load(run, self->provision, replicate->design, replicate->seed, replicate->error_shift);
   if (run->failed) return 0;
   const int found =
       results ? probe_run_find(run, results, self->last_before, self->arena, self->diag) : 0;
@@ -81,9 +98,8 @@ static int begin_run(Study *self, Replicate *replicate, const Probe *probe, Prob
 static int keep_run(Study *self, ProbeRun *run) {
   run->asked = true;
   self->n_done++;
-  const int status = self->options->results && !run->reused
-                         ? probe_run_store(run, self->options->results, self->diag)
-                         : 0;
+  const int status =
+      run->kept && !run->reused ? probe_run_store(run, self->options->results, self->diag) : 0;
   probe_run_release(run);
   return status;
 }
@@ -91,19 +107,23 @@ static int keep_run(Study *self, ProbeRun *run) {
 static int keep_asked(Study *self, const Replicate *replicate) {
   for (int i = 0; i < replicate->result.n_steps; i++) {
     ProbeRun *run = replicate_find(replicate, &replicate->result.steps[i].probe);
-    if (!run->asked && keep_run(self, run)) return -1;
+    if (run && !run->asked && keep_run(self, run)) return -1; // NULL: it was inferred
   }
   return 0;
 }
 
-/* Replicates of further seeds begin where the first one ended. */
+/* Replicates of further seeds, and with moved times, begin where the first one ended. */
 static void prepare(Study *self, Replicate *replicate) {
-  const Replicate *first = replicate - replicate->seed;
-  if (replicate->ready || (replicate->seed > 0 && !first->result.done)) return;
+  const Replicate *first = replicate - replicate->place;
+  if (replicate->ready || (replicate->place > 0 && !first->result.done)) return;
   replicate->ready = true;
-  Answer likely;
-  const bool has_likely = replicate->seed > 0 && first->result.found;
+  Answer likely = {0};
+  const bool has_likely = replicate->place > 0 && first->result.found;
   if (has_likely) likely = replicate_answer(self->provision, first);
+  if (replicate->error_shift != 0 && !answer_moves(&likely)) {
+    replicate->result.done = true;
+    return;
+  }
   replicate_begin(self->provision, replicate, has_likely ? &likely : NULL, self->arena);
 }
 
@@ -181,7 +201,7 @@ static int take_run(void *context, void *slot) {
   ProbeRun *run = *(ProbeRun **)slot;
   self->n_in_flight--;
   probe_run_take(run, self->arena);
-  if (!self->options->results && !run->failed) probe_run_release(run);
+  if (!run->kept && !run->failed) probe_run_release(run);
   return 0;
 }
 
@@ -201,23 +221,39 @@ static int run_searches(Study *self) {
   return status;
 }
 
+/* For each design its seeds, then, for a range, the first one with times moved. */
+static void plan_replicates(Study *self) {
+  const Provision *provision = self->provision;
+  const int n_seeds = provision->n_seeds;
+  self->n_places = n_seeds + (self->options->range ? MOVES : 0);
+  self->n_replicates = provision->n_designs * self->n_places;
+  self->replicates = ARENA_ARRAY(self->arena, Replicate, self->n_replicates);
+  for (int i = 0; i < self->n_replicates; i++) {
+    const int place = i % self->n_places;
+    Replicate *replicate = &self->replicates[i];
+    *replicate = (Replicate){.design = &provision->designs[i / self->n_places], .place = place};
+    if (place < n_seeds)
+      replicate->seed = place;
+    else
+      replicate->error_shift = config_moves[place - n_seeds];
+  }
+}
+
 int provision_run(const Provision *self, const ProvisionOptions *options,
                   DesignOutcome **ret_outcomes, Arena *arena, Diag *diag) {
   if (self->offline) return provision_measure(self, options, ret_outcomes, arena, diag);
   Study study = {.provision = self, .options = options, .arena = arena, .diag = diag};
-  study.n_replicates = self->n_designs * self->n_seeds;
-  study.replicates = ARENA_ARRAY(arena, Replicate, study.n_replicates);
-  for (int i = 0; i < study.n_replicates; i++)
-    study.replicates[i] =
-        (Replicate){.design = &self->designs[i / self->n_seeds], .seed = i % self->n_seeds};
+  plan_replicates(&study);
   if (options->results && results_ask(options->results, "SELECT coalesce(max(id), 0) FROM run",
                                       NULL, 0, &study.last_before, diag) < 0)
     return -1;
   if (run_searches(&study)) return -1;
   DesignOutcome *outcomes = ARENA_ARRAY(arena, DesignOutcome, self->n_designs);
-  for (int d = 0; d < self->n_designs; d++)
-    outcome_fill(self, &self->designs[d], &study.replicates[d * self->n_seeds], &outcomes[d],
-                 arena);
+  for (int d = 0; d < self->n_designs; d++) {
+    const Replicate *replicates = &study.replicates[d * study.n_places];
+    outcome_fill(self, &self->designs[d], replicates, &outcomes[d], arena);
+    if (options->range) outcome_fill_moved(self, replicates + self->n_seeds, &outcomes[d]);
+  }
   *ret_outcomes = outcomes;
   return 0;
 }

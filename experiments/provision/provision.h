@@ -1,19 +1,20 @@
 /* Provisioning: which machine counts of which design, under a constraint, are the best.
  *
  *     provision:
- *       objective: throughput               # or the least cost, power, machines that hold a rate
- *       constraint: {power: 1760 kW}        # or cost: 190 $/h, machines: 40, rate: 70 /s
+ *       objective: throughput               # or the least cost, power, machines, instances, gpus
+ *       constraint: {power: 1760 kW}        # or cost: 190 $/h, machines: 40, gpus: 64, rate: 70 /s
  *       tolerance: 10 /s                    # rates are multiples of it
  *       seeds: 5                            # replicates
- *       prices: {dgx-h100: {power: 44 kW, cost: 4.76 $/h}}   # instead of the machine files'
+ *       prices: {dgx-h100: {power: 44 kW, cost: 4.76 $/h}}   # of an instance, not the files'
  *       designs:
  *         hh: {pools.prefill.count: 1..39, pools.decode.count: 1..39}
  *         baseline: {pools: {all: {machine: dgx-a100}}, pools.all.count: 1..80}
  *
  * A design is a map of settings on the configuration that holds the block; a count that is a range
- * is searched, at most two of them. Under a budget of power, cost or machines the last searched
- * count is what the budget leaves, rounded down. Whether a cluster holds a rate is taken to be
- * monotone in rate and counts; what was simulated is checked against that, and so are the
+ * is searched, at most two of them. Counts are of instances; cost and power are of whole
+ * machines where those are sold whole (fleet.h), but for what `prices` give. Under a budget the
+ * last searched count is what that leaves, rounded down. Whether a cluster holds a rate is taken to
+ * be monotone in rate and counts; what was simulated is checked against that, and so are the
  * neighbours of an answer.
  *
  * Of arrivals at once the throughput is what a run measures, and nothing has to be assumed: then a
@@ -32,6 +33,7 @@
 #ifndef EXPERIMENTS_PROVISION_PROVISION_H
 #define EXPERIMENTS_PROVISION_PROVISION_H
 #include "experiments/campaign/campaign.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/provision/search.h"
 #include "experiments/results/results.h"
 #include "experiments/sweep/sweep.h"
@@ -43,26 +45,21 @@ typedef enum Objective {
   OBJECTIVE_COST,
   OBJECTIVE_POWER,
   OBJECTIVE_MACHINES,
+  OBJECTIVE_INSTANCES,
+  OBJECTIVE_GPUS,
   OBJECTIVES,
 } Objective;
 extern const char *const objective_names[OBJECTIVES + 1]; // NULL-terminated
 extern const char *const objective_units[OBJECTIVES];
 
-/* What one machine, or all of a cluster, takes. */
-typedef struct Takes {
-  double machines, cost_per_hour, power_kw; // NAN: not known
-} Takes;
-
 /* What an objective or budget is of; not of throughput. */
 static inline double takes_value(const Takes *self, Objective objective) {
-  return objective == OBJECTIVE_COST    ? self->cost_per_hour
-         : objective == OBJECTIVE_POWER ? self->power_kw
-                                        : self->machines;
-}
-static inline void takes_add(Takes *self, const Takes *each, double n) {
-  self->machines += n * each->machines;
-  self->cost_per_hour += n * each->cost_per_hour;
-  self->power_kw += n * each->power_kw;
+  const double values[OBJECTIVES] = {[OBJECTIVE_COST] = self->cost_per_hour,
+                                     [OBJECTIVE_POWER] = self->power_kw,
+                                     [OBJECTIVE_MACHINES] = self->machines,
+                                     [OBJECTIVE_INSTANCES] = self->instances,
+                                     [OBJECTIVE_GPUS] = self->gpus};
+  return values[objective];
 }
 
 typedef struct CountRange {
@@ -70,7 +67,7 @@ typedef struct CountRange {
   int64_t low, high;
 } CountRange;
 
-/* Machines of several pools together. Two pools that are shapes of the same GPUs take them once. */
+/* Instances of several pools. Two pools that are shapes of the same GPUs take them once. */
 typedef struct Fleet {
   Takes takes;
   int64_t n_prefill, n_decode, n_mixed; // by role
@@ -90,8 +87,10 @@ typedef struct Design {
   int n_settings;
   CountRange counts[COUNTS_MAX]; // [n_counts], as in the file
   int n_counts;
-  Takes each[COUNTS_MAX]; // of one machine of the searched pools
-  Fleet fixed;            // the other pools
+  Lot *lots; // [n_lots] of its pools; of an offline study those of a choice
+  int n_lots;
+  Takes each[COUNTS_MAX]; // of one instance of the searched pools, by its GPUs
+  Fleet fixed;            // the other pools alone
   int roles[COUNTS_MAX];  // Role of the searched pools
   Sweep choices;          // of an offline study; without axes: one choice
   ChoiceFit *fits;        // [choices.n_points]
@@ -121,10 +120,15 @@ typedef struct Answer {
   bool found;      // false: no counts meet the limits
   bool open_ended; // the highest rate that was allowed still meets them
   int64_t counts[COUNTS_MAX];
-  int64_t choice;      // of an offline study; else 0
-  double rate;         // held, requests/s; NAN: that of a trace, which nobody stated
-  double tokens_per_s; // of output, measured by an offline study; else NAN
-  double extrapolated; // share of the time of iterations beyond what was measured
+  int64_t choice; // of an offline study; else 0
+  double rate;    // held, requests/s; NAN: that of a trace, which nobody stated
+  double output_tokens_per_s;
+  double tokens_per_s;    // of prompts and outputs
+  uint64_t config_digest; // of its run
+  double extrapolated;    // share of the time of iterations beyond what was measured
+  double far;             // of that, beyond twice
+  bool measured;          // all of its performance models are; false: one is a roofline
+  double perfmodel_error; // of them, the largest; NAN: one is unknown
   int64_t n_prefill, n_decode, n_mixed; // machines by role
   Takes takes;
   const char *binds;      // the limit with the least margin
@@ -132,14 +136,17 @@ typedef struct Answer {
   const char *next_fails; // the limit that fails one step further; NULL: not known
   int n_slos;
   const SloOutcome *slos; // [n_slos] at the answer; names and values
+  /* [n_slos] each, of its cluster with times moved down and up; NULL: not known. */
+  const SloOutcome *moved_slos[MOVES];
 } Answer;
 
 /* What one choice gave on one seed. */
 typedef struct Measurement {
-  double throughput_rps, output_tokens_per_s; // NAN: it was not simulated
-  const char *why_not;                        // one line; NULL: it may be the answer
-  uint64_t config_digest;                     // of its run; 0: there is none
-  double extrapolated;                        // as in Answer; NAN: it was not simulated
+  double throughput_rps, output_tokens_per_s, tokens_per_s; // NAN: it was not simulated
+  const char *why_not;                                      // one line; NULL: it may be the answer
+  uint64_t config_digest;                                   // of its run; 0: there is none
+  double extrapolated, far, perfmodel_error; // as in Answer; NAN: it was not simulated
+  bool measured;                             // as in Answer
 } Measurement;
 
 /* What is known of one design. */
@@ -159,12 +166,21 @@ typedef struct DesignOutcome {
   int64_t n_reused;                // found in the database
   double n_grid;                   // simulations of all counts and rates, or choices, all seeds
   const Measurement *measurements; // [n_seeds][choices.n_points]; NULL: counts were searched
+  /* The first seed once more with times moved: its best answers then, or, of an offline study, what
+   * its best choice gives. */
+  bool ranged;         // it was asked for, there is an answer, and its models' error is known
+  Answer moved[MOVES]; // not found: nothing holds
+  double low_model, high_model; // of the objective over the seeds and these; else NAN. INFINITY, or
+                                // a rate of 0: nothing holds
+  int64_t n_moved_simulations;  // which the numbers above are without
+  double moved_events;
 } DesignOutcome;
 
 typedef struct ProvisionOptions {
   int jobs;         // threads
   Results *results; // NULL: runs are not kept
   bool no_early_stop;
+  bool range; // fills in what is of moved times
   void (*on_progress)(void *context, int64_t done, int64_t in_flight);
   void *context;
 } ProvisionOptions;
@@ -172,6 +188,9 @@ typedef struct ProvisionOptions {
 /* Reads a study, a configuration with a `provision:` block; `base` is filled, and must not move. */
 int provision_load(Provision *self, TrialBase *base, const char *path, const ConfigChanges *changes,
                    Arena *arena, Diag *diag);
+/* The same of a tree, as trial_base_init_tree takes it. */
+int provision_load_tree(Provision *self, TrialBase *base, const char *path, Node *root,
+                        const ConfigChanges *changes, Arena *arena, Diag *diag);
 /* The same of a block for a base that is at hand. All of it lives in `arena`. */
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag);
 /* Searches. ret_outcomes[n_designs] and all they point to live in `arena`. -1 with entries in
@@ -181,8 +200,19 @@ int provision_run(const Provision *self, const ProvisionOptions *options,
 /* The design with the best answer, -1 when none has one. `ret_flips`: on another seed it would be
  * another one. */
 int provision_best(const Provision *self, const DesignOutcome *outcomes, bool *ret_flips);
+/* Whether design `other` has in its range a value as good as one in the range of `best`. */
+bool provision_rivals(const Provision *self, const DesignOutcome *outcomes, int best, int other);
+/* Whether an answer is better than another: by the objective, of equals the one with more of its
+ * limits left. */
+bool provision_is_better(const Provision *self, const Answer *answer, const Answer *other);
 /* The objective's value of an answer. */
 double provision_value(const Provision *self, const Answer *answer);
+
+/* What makes the study's base the configuration of an answer that was found, on the first seed. */
+ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
+                                       Arena *arena);
+/* What a design takes with so many instances of the searched pools. */
+Takes design_takes(const Design *self, const int64_t *counts);
 
 /* How many machines that take `each` a budget leaves beside what is `taken`: rounded down, where a
  * quotient within a billionth of a whole number counts as that (Splitwise §VI-B: iso-power and
@@ -191,6 +221,8 @@ int64_t provision_fill(double budget, double taken, double each);
 
 extern const OptionSpec provision_options[];
 extern const OptionSpec provision_constraint_options[];
+extern const OptionSpec provision_rate_options[];
+extern const OptionSpec provision_price_options[]; // of a machine type or pool
 extern const OptionSpec provision_parallelism_options[];
 
 /* Keeps the answers of a study that was loaded from a file. */
@@ -214,7 +246,12 @@ ConfigChanges provision_changes(const Provision *self, const Design *design, con
 /* The rate of a probe, requests/s; 0: the configuration's. */
 double provision_probe_rate(const Provision *self, const Probe *probe);
 
-/* private: outcome.c. From the answers to low, high, mean, half_width, n_found and
- * n_distinct. */
+/* private: outcome.c */
+
+/* From the answers to low, high, mean, half_width, n_found and n_distinct. */
 void outcome_fill_spread(const Provision *self, DesignOutcome *outcome);
+/* Whether times of an answer can be moved: there is one, and its error is known. */
+bool answer_moves(const Answer *self);
+/* From those and outcome->moved to ranged, low_model and high_model. */
+void outcome_fill_range(const Provision *self, DesignOutcome *outcome);
 #endif

@@ -1,6 +1,7 @@
 /* See ranking.h. */
 #include "experiments/provision/ranking.h"
 #include "experiments/provision/measure.h"
+#include "experiments/provision/sure.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -60,17 +61,19 @@ int provision_name_width(const Provision *study) {
 
 static void print_best(const DesignOutcome *outcome, int width, FILE *out) {
   const Answer *answer = &outcome->answers[0];
-  char rate[32], tokens[32], machines[32], cost[32], power[32];
+  const Takes *takes = &answer->takes;
+  char rate[32], tokens[32], cost[32], million[32], power[32];
   fprintf(out, "%-*s ", width, outcome->design->name);
   if (!answer->found) {
     fprintf(out, "none: %s\n", outcome->why_not);
     return;
   }
   const char *label = outcome->design->fits[answer->choice].label;
-  fprintf(out, "%10s %9s %8s %7s %7s  %s\n", number(answer->rate, rate),
-          number(answer->tokens_per_s, tokens), number(answer->takes.machines, machines),
-          number(answer->takes.cost_per_hour, cost), number(answer->takes.power_kw, power),
-          *label ? label : "-");
+  fprintf(out, "%10s %9s %5.0f %8.0f %7s %6s %7s  %s\n", number(answer->rate, rate),
+          number(answer->output_tokens_per_s, tokens), takes->gpus, takes->machines,
+          number(takes->cost_per_hour, cost),
+          number(takes_cost_per_million(takes, answer->output_tokens_per_s), million),
+          number(takes->power_kw, power), *label ? label : "-");
 }
 
 static void print_spread(const Provision *study, const DesignOutcome *outcome, FILE *out) {
@@ -110,12 +113,18 @@ static void print_ranking(const DesignOutcome *outcome, FILE *out) {
 
 void ranking_print_table(const Provision *study, const DesignOutcome *outcomes, FILE *out) {
   const int width = provision_name_width(study);
-  fprintf(out, "%-*s requests/s  tokens/s machines     $/h      kW  choice\n", width, "design");
+  fprintf(out, "%-*s requests/s  tokens/s  GPUs machines     $/h    $/M      kW  choice\n", width,
+          "design");
   for (int d = 0; d < study->n_designs; d++)
     print_best(&outcomes[d], width, out);
-  if (study->n_seeds > 1) putc('\n', out);
+  bool ranged = false;
   for (int d = 0; d < study->n_designs; d++)
+    ranged |= outcomes[d].ranged;
+  if (study->n_seeds > 1 || ranged) putc('\n', out);
+  for (int d = 0; d < study->n_designs; d++) {
     print_spread(study, &outcomes[d], out);
+    sure_print_range(study, &outcomes[d], out);
+  }
   for (int d = 0; d < study->n_designs; d++)
     print_ranking(&outcomes[d], out);
 }
@@ -155,21 +164,26 @@ static void put_choice(Rows *rows, const DesignOutcome *outcome, int64_t seed, i
   const Design *design = outcome->design;
   const Chosen chosen = {&design->choices, choice};
   const Takes *takes = &design->fits[choice].fleet.takes;
-  const double none = takes->machines > 0 ? 0 : NAN; // of what takes nothing, nothing is known
-  rows_put(rows, (Cell[]){{CELL_OF_TEXT("design", design->name), .only = CELL_IN_CSV},
-                          {CELL_OF_WHOLE("seed", seed)},
-                          {CELL_OF_NUMBER("rank", rank > 0 ? (double)rank : NAN)},
-                          {CELL_OF_TEXT("choice", design->fits[choice].label)},
-                          {CELL_OF_JSON("values", json_values, &chosen), .only = CELL_IN_JSON},
-                          {CELL_OF_NUMBER("throughput_rps", one->throughput_rps)},
-                          {CELL_OF_NUMBER("output_tokens_per_s", one->output_tokens_per_s)},
-                          {CELL_OF_NUMBER("machines", takes->machines + none), .only = CELL_IN_CSV},
-                          {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none),
-                           .only = CELL_IN_CSV},
-                          {CELL_OF_NUMBER("power_kw", takes->power_kw + none), .only = CELL_IN_CSV},
-                          {CELL_OF_TEXT("why_not", one->why_not)},
-                          {CELL_OF_NUMBER("extrapolated", one->extrapolated)},
-                          {0}});
+  const double none = takes->instances > 0 ? 0 : NAN; // of what takes nothing, nothing is known
+  rows_put(
+      rows,
+      (Cell[]){{CELL_OF_TEXT("design", design->name), .only = CELL_IN_CSV},
+               {CELL_OF_WHOLE("seed", seed)},
+               {CELL_OF_NUMBER("rank", rank > 0 ? (double)rank : NAN)},
+               {CELL_OF_TEXT("choice", design->fits[choice].label)},
+               {CELL_OF_JSON("values", json_values, &chosen), .only = CELL_IN_JSON},
+               {CELL_OF_NUMBER("throughput_rps", one->throughput_rps)},
+               {CELL_OF_NUMBER("output_tokens_per_s", one->output_tokens_per_s)},
+               {CELL_OF_NUMBER("instances", takes->instances + none), .only = CELL_IN_CSV},
+               {CELL_OF_NUMBER("gpus", takes->gpus + none), .only = CELL_IN_CSV},
+               {CELL_OF_NUMBER("machines", takes->machines + none), .only = CELL_IN_CSV},
+               {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), .only = CELL_IN_CSV},
+               {CELL_OF_NUMBER("cost_per_million_output_tokens",
+                               takes_cost_per_million(takes, one->output_tokens_per_s) + none)},
+               {CELL_OF_NUMBER("power_kw", takes->power_kw + none), .only = CELL_IN_CSV},
+               {CELL_OF_TEXT("why_not", one->why_not)},
+               {CELL_OF_NUMBER("extrapolated", one->extrapolated)},
+               {0}});
 }
 
 void ranking_put(Rows *rows, const Provision *study, const DesignOutcome *outcome) {

@@ -10,21 +10,27 @@ ProbeRun *replicate_find(const Replicate *self, const Probe *probe) {
 
 /* ---- The space of a design ---- */
 
-/* What a budget leaves of the design's last count, with so many of the first one of two. */
+static bool within_budget(const Provision *self, const Design *design, const int64_t *counts) {
+  const Takes takes = design_takes(design, counts);
+  return takes_value(&takes, self->budget_of) <= self->budget * (1 + 1e-9);
+}
+
+/* What a budget leaves of the design's last count, with so many of the first one of two; less than
+ * its range has where that is nothing. */
 static int64_t last_count(const Provision *self, const Design *design, int64_t first) {
-  const int last = design->n_counts - 1;
-  double taken = takes_value(&design->fixed.takes, self->budget_of);
-  if (last > 0) taken += (double)first * takes_value(&design->each[0], self->budget_of);
-  const int64_t count =
-      provision_fill(self->budget, taken, takes_value(&design->each[last], self->budget_of));
-  return count > design->counts[last].high ? design->counts[last].high : count;
+  const CountRange *range = &design->counts[design->n_counts - 1];
+  int64_t counts[COUNTS_MAX] = {first, 0}, *last = &counts[design->n_counts - 1];
+  int64_t held = range->low - 1;
+  for (int64_t over = range->high + 1; over - held > 1;) {
+    *last = held + (over - held) / 2;
+    *(within_budget(self, design, counts) ? &held : &over) = *last;
+  }
+  return held;
 }
 
 static int fill_clusters(const Provision *self, const Design *design, Probe *clusters) {
   if (design->n_counts == 0) {
-    const bool fits =
-        self->budget_of == OBJECTIVE_THROUGHPUT ||
-        takes_value(&design->fixed.takes, self->budget_of) <= self->budget * (1 + 1e-9);
+    const bool fits = self->budget_of == OBJECTIVE_THROUGHPUT || within_budget(self, design, NULL);
     return fits;
   }
   const CountRange *last = &design->counts[design->n_counts - 1];
@@ -43,6 +49,19 @@ static int fill_clusters(const Provision *self, const Design *design, Probe *clu
   return n;
 }
 
+/* What an objective is of. */
+typedef struct Costs {
+  const Design *design;
+  Objective objective;
+} Costs;
+
+/* Fits SearchSpace.cost. */
+static double cost_of(const void *context, const int64_t *counts) {
+  const Costs *self = context;
+  const Takes takes = design_takes(self->design, counts);
+  return takes_value(&takes, self->objective);
+}
+
 void replicate_begin(const Provision *self, Replicate *replicate, const Answer *likely,
                      Arena *arena) {
   const Design *design = replicate->design;
@@ -56,7 +75,13 @@ void replicate_begin(const Provision *self, Replicate *replicate, const Answer *
     if (i == 0) candidates += space->high[i] - space->low[i];
     if (likely) space->start.counts[i] = likely->counts[i];
   }
-  if (self->objective != OBJECTIVE_THROUGHPUT) return;
+  if (self->objective != OBJECTIVE_THROUGHPUT) {
+    Costs *costs = ARENA_NEW(arena, Costs);
+    *costs = (Costs){design, self->objective};
+    space->cost = cost_of;
+    space->cost_context = costs;
+    return;
+  }
   Probe *clusters = ARENA_ARRAY(arena, Probe, candidates);
   space->clusters = clusters;
   space->n_clusters = fill_clusters(self, design, clusters);
@@ -100,7 +125,9 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
   if (!replicate->result.found) return (Answer){0};
   const Design *design = replicate->design;
   const Probe *probe = &replicate->result.answer;
+  static const ProbeRun inferred; // as it may be with times moved
   const ProbeRun *run = replicate_find(replicate, probe), *failure = next_failure(replicate, probe);
+  if (!run) run = &inferred;
   const SloOutcome *binding = probe_run_binding(run);
   const double rate = provision_probe_rate(self, probe);
   Answer answer = {.found = true,
@@ -109,12 +136,17 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                    .rate = rate > 0              ? rate
                            : self->base_rate > 0 ? self->base_rate
                                                  : NAN,
-                   .tokens_per_s = NAN,
+                   .output_tokens_per_s = run->figures[FIGURE_TOKENS],
+                   .tokens_per_s = probe_run_tokens_per_s(run),
+                   .config_digest = run->trial.config_digest,
                    .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
+                   .far = run->figures[FIGURE_FAR],
+                   .measured = run->measured,
+                   .perfmodel_error = run->figures[FIGURE_ERROR],
                    .n_prefill = design->fixed.n_prefill,
                    .n_decode = design->fixed.n_decode,
                    .n_mixed = design->fixed.n_mixed,
-                   .takes = design->fixed.takes,
+                   .takes = design_takes(design, probe->counts),
                    .binds = binding ? binding->spec->name : NULL,
                    .margin = binding ? binding->margin : NAN,
                    .next_fails = failure ? probe_run_binding(failure)->spec->name : NULL,
@@ -123,7 +155,6 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
   for (int i = 0; i < design->n_counts; i++) {
     answer.counts[i] = probe->counts[i];
     add_machines(&answer, (Role)design->roles[i], probe->counts[i]);
-    takes_add(&answer.takes, &design->each[i], (double)probe->counts[i]);
   }
   return answer;
 }

@@ -6,6 +6,8 @@
 typedef struct Replicate {
   const Design *design;
   int seed;
+  int place;          // among those of its design, the first of which is searched first
+  double error_shift; // as in ConfigChanges; 0: of one of the seeds
   SearchSpace space;
   bool ready; // the space is set
   SearchResult result;
@@ -19,7 +21,9 @@ ProbeRun *replicate_find(const Replicate *self, const Probe *probe);
 void replicate_begin(const Provision *study, Replicate *self, const Answer *likely, Arena *arena);
 /* What the finished search says. */
 Answer replicate_answer(const Provision *study, const Replicate *self);
-/* All that is known of a design from its replicates, [study->n_seeds]. */
+/* All that is known of a design from its replicates, one for each seed. */
 void outcome_fill(const Provision *study, const Design *design, const Replicate *replicates,
                   DesignOutcome *ret_outcome, Arena *arena);
+/* And from those of the first seed with times moved, [MOVES]. */
+void outcome_fill_moved(const Provision *study, const Replicate *moved, DesignOutcome *outcome);
 #endif

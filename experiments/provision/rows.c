@@ -30,7 +30,8 @@ static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *a
       self->slos[self->n_slos++] = (SloOutcome){.spec = &slo->specs[i],
                                                 .value = column_real(statement, 0, INFINITY),
                                                 .margin = column_real(statement, 1, -INFINITY),
-                                                .met = sqlite3_column_int(statement, 2) != 0};
+                                                .met = sqlite3_column_int(statement, 2) != 0,
+                                                .half_width = NAN};
     sqlite3_reset(statement);
   }
   return self->n_slos == (self->stopped ? 1 : slo->n_specs);
@@ -116,21 +117,26 @@ static int add_answer(Results *results, const Provision *self, const DesignOutco
                       int seed, int64_t study, Diag *diag) {
   const Answer *answer = &outcome->answers[seed];
   const double unknown = answer->found ? 0 : NAN;
-  return results_insert(results, "answer",
-                        VALUES(value_whole(study), value_text(outcome->design->name),
-                               value_whole(self->seed + seed), value_real(answer->rate + unknown),
-                               value_real((double)answer->n_prefill + unknown),
-                               value_real((double)answer->n_decode + unknown),
-                               value_real((double)answer->n_mixed + unknown),
-                               value_real(answer->takes.machines + unknown),
-                               value_real(answer->takes.cost_per_hour + unknown),
-                               value_real(answer->takes.power_kw + unknown),
-                               value_text(answer->binds), value_real(answer->margin + unknown),
-                               value_text(answer->found && outcome->measurements
-                                              ? outcome->design->fits[answer->choice].label
-                                              : NULL),
-                               value_real(answer->tokens_per_s + unknown)),
-                        diag);
+  const Takes *takes = &answer->takes;
+  char digest[17];
+  snprintf(digest, sizeof digest, "%016" PRIx64, answer->config_digest);
+  return results_insert(
+      results, "answer",
+      VALUES(value_whole(study), value_text(outcome->design->name), value_whole(self->seed + seed),
+             value_real(answer->rate + unknown), value_real((double)answer->n_prefill + unknown),
+             value_real((double)answer->n_decode + unknown),
+             value_real((double)answer->n_mixed + unknown), value_real(takes->instances + unknown),
+             value_real(takes->gpus + unknown), value_real(takes->machines + unknown),
+             value_real(takes->cost_per_hour + unknown), value_real(takes->power_kw + unknown),
+             value_text(answer->binds), value_real(answer->margin + unknown),
+             value_text(answer->found && outcome->measurements
+                            ? outcome->design->fits[answer->choice].label
+                            : NULL),
+             value_real(answer->output_tokens_per_s + unknown),
+             value_real(takes_cost_per_million(takes, answer->output_tokens_per_s) + unknown),
+             value_real(takes_cost_per_million(takes, answer->tokens_per_s) + unknown),
+             value_text(answer->found ? digest : NULL)),
+      diag);
 }
 
 static int add_design(Results *results, const DesignOutcome *outcome, int64_t study, Diag *diag) {
@@ -138,6 +144,7 @@ static int add_design(Results *results, const DesignOutcome *outcome, int64_t st
                         VALUES(value_whole(study), value_text(outcome->design->name),
                                value_real(outcome->low), value_real(outcome->high),
                                value_real(outcome->mean), value_real(outcome->half_width),
+                               value_real(outcome->low_model), value_real(outcome->high_model),
                                value_whole(outcome->n_holds), value_whole(outcome->monotone),
                                value_whole(outcome->n_simulations), value_real(outcome->n_grid),
                                value_text(outcome->why_not)),

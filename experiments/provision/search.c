@@ -41,13 +41,19 @@ static bool holds(Search *self, Probe probe) {
   return ask(self, probe) == PROBE_HOLDS;
 }
 
-/* Whether a probe that failed says that this one must. */
-static bool must_fail(const Search *self, const Probe *probe) {
-  for (int i = 0; i < self->result->n_steps; i++) {
-    const SearchStep *step = &self->result->steps[i];
-    if (step->verdict == PROBE_FAILS && is_harder(probe, &step->probe)) return true;
+bool search_implies(const SearchResult *found, const Probe *probe, ProbeVerdict verdict) {
+  for (int i = 0; i < found->n_steps; i++) {
+    const SearchStep *step = &found->steps[i];
+    if (step->verdict != verdict) continue;
+    if (verdict == PROBE_FAILS ? is_harder(probe, &step->probe) : is_harder(&step->probe, probe))
+      return true;
   }
   return false;
+}
+
+/* Whether a probe that failed says that this one must. */
+static bool must_fail(const Search *self, const Probe *probe) {
+  return search_implies(self->result, probe, PROBE_FAILS);
 }
 
 static bool is_monotone(const SearchResult *result) {
@@ -73,7 +79,7 @@ static void end(Search *self) {
 
 /* ---- The fewest machines ---- */
 
-static double cost_of(const SearchSpace *space, const Probe *probe) {
+static double sum_of(const SearchSpace *space, const Probe *probe) {
   double sum = 0;
   for (int d = 0; d < space->n_counts; d++)
     sum += space->each[d] * (double)probe->counts[d];
@@ -81,8 +87,17 @@ static double cost_of(const SearchSpace *space, const Probe *probe) {
 }
 
 /* Sums of the same prices in another order may differ in the last bits. */
+static bool is_less(double a, double b) {
+  return a < b * (1 - 1e-12);
+}
+
 static bool costs_less(const SearchSpace *space, const Probe *a, const Probe *b) {
-  return cost_of(space, a) < cost_of(space, b) * (1 - 1e-12);
+  if (space->cost) {
+    const double of_a = space->cost(space->cost_context, a->counts);
+    const double of_b = space->cost(space->cost_context, b->counts);
+    if (is_less(of_a, of_b) || is_less(of_b, of_a)) return of_a < of_b;
+  }
+  return is_less(sum_of(space, a), sum_of(space, b));
 }
 
 static void take(Search *self, Probe probe) {
@@ -98,11 +113,14 @@ static int inner_of(const SearchSpace *space) {
 
 /* The largest inner count of this column that would beat the best; below the range: none. */
 static int64_t largest_better(const Search *self, Probe probe, int inner) {
-  probe.counts[inner] = self->space->high[inner];
-  while (probe.counts[inner] >= self->space->low[inner] && self->result->found &&
-         !costs_less(self->space, &probe, &self->result->answer))
-    probe.counts[inner]--;
-  return probe.counts[inner];
+  if (!self->result->found) return self->space->high[inner];
+  int64_t better = self->space->low[inner] - 1;
+  for (int64_t worse = self->space->high[inner] + 1; worse - better > 1;) {
+    probe.counts[inner] = better + (worse - better) / 2;
+    const bool less = costs_less(self->space, &probe, &self->result->answer);
+    *(less ? &better : &worse) = probe.counts[inner];
+  }
+  return better;
 }
 
 /* The best of a column is at most `probe`, which holds. */

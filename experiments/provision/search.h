@@ -27,7 +27,11 @@ typedef struct Probe {
 typedef struct SearchSpace {
   int n_counts; // 0, 1 or 2
   int64_t low[SEARCH_DIMENSIONS], high[SEARCH_DIMENSIONS];
-  double each[SEARCH_DIMENSIONS]; // what one machine adds to the objective or budget, > 0
+  double each[SEARCH_DIMENSIONS]; // what one instance adds to the objective, > 0
+  /* What counts cost, by steps where machines are sold whole: never less for more. Of what costs
+   * the same, the sums of `each` decide. NULL: those alone. */
+  double (*cost)(const void *context, const int64_t *counts);
+  const void *cost_context;
   /* The largest rate: every cluster of `clusters` is a candidate. */
   const Probe *clusters; // [n_clusters], rate not set
   int n_clusters;
@@ -55,7 +59,7 @@ typedef struct SearchResult {
 /* PROBE_UNKNOWN when it is not known yet. */
 typedef ProbeVerdict (*ProbeOracle)(void *context, const Probe *probe);
 
-/* The fewest machines by Σ each·count; among equals those found first: fewest in the dimension with
+/* The least cost; among equals those found first: fewest in the dimension with
  * fewer values. The neighbours of the answer that cost less are probed too. */
 void search_least(const SearchSpace *space, ProbeOracle oracle, void *context,
                   SearchResult *ret_result, Arena *arena);
@@ -63,6 +67,9 @@ void search_least(const SearchSpace *space, ProbeOracle oracle, void *context,
  */
 void search_largest_rate(const SearchSpace *space, ProbeOracle oracle, void *context,
                          SearchResult *ret_result, Arena *arena);
+
+/* Whether what a search found says that a probe holds, or fails, by monotony. */
+bool search_implies(const SearchResult *found, const Probe *probe, ProbeVerdict verdict);
 
 static inline bool probe_equal(const Probe *a, const Probe *b) {
   return a->counts[0] == b->counts[0] && a->counts[1] == b->counts[1] && a->rate == b->rate;

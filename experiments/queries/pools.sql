@@ -1,6 +1,9 @@
 -- What each pool of each run did, of :run alone.
 SELECT
-  pool.run_id AS run, /* axes of run */ pool.name, role, pool.machine, pool.count,
+  pool.run_id AS run, /* axes of run */ pool.name, role, pool.machine,
+  pool.count AS instances,
+  (SELECT value FROM metric WHERE metric.run_id = pool.run_id AND scope = 'pool.' || pool.name
+     AND metric.name = 'gpus') AS gpus,
   round(utilization, 4) AS utilization,
   round(energy_kwh, 3) AS energy_kwh,
   sum(prefill_iterations) AS prefill_iterations,

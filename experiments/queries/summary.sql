@@ -3,6 +3,9 @@ SELECT
   run.id AS run,
   run.name AS config,
   /* axes of run */
+  (SELECT group_concat(count || ' ' || name || ' ' || machine || ' TP' || tensor_parallel_size,
+     ' + ') FROM pool WHERE pool.run_id = run.id) AS pools,
+  max(value) FILTER (WHERE metric.name = 'gpus') AS gpus,
   max(value) FILTER (WHERE metric.name = 'requests') AS requests,
   max(value) FILTER (WHERE metric.name = 'completed') AS completed,
   max(value) FILTER (WHERE metric.name = 'throughput_rps') AS throughput_rps,
@@ -14,6 +17,8 @@ SELECT
   max(value) FILTER (WHERE metric.name = 'e2e_s' AND statistic = 'p99') AS e2e_p99_s,
   max(value) FILTER (WHERE metric.name = 'energy_kwh') AS energy_kwh,
   max(value) FILTER (WHERE metric.name = 'cost_usd') AS cost_usd,
+  max(value) FILTER (WHERE metric.name = 'cost_per_hour') AS "$/h",
+  max(value) FILTER (WHERE metric.name = 'cost_per_million_output_tokens') AS "$/M",
   (SELECT sum(met) || '/' || count(*) FROM slo WHERE slo.run_id = run.id) AS slo_met,
   run.status AS status,
   run.digest AS digest,

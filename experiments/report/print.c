@@ -1,6 +1,7 @@
 /* The figures of a run on paper: a table for people, JSON and CSV for programs. */
 #include "experiments/base/cells.h"
 #include "experiments/base/version.h"
+#include "experiments/fleet/fleet.h"
 #include "experiments/report/report.h"
 #include <inttypes.h>
 #include <math.h>
@@ -56,6 +57,7 @@ static void json_outcomes(const Report *self, FILE *out) {
                              {CELL_OF_NUMBER("limit", outcome->spec->limit)},
                              {CELL_OF_TEXT("unit", slo_unit(outcome->spec))},
                              {CELL_OF_NUMBER("margin", outcome->margin)},
+                             {CELL_OF_NUMBER("half_width", outcome->half_width)},
                              {CELL_OF_FLAG("met", outcome->met)},
                              {0}});
   }
@@ -84,7 +86,11 @@ static void print_json(const Report *self, FILE *out) {
     putc('}', out);
   }
   fputs(self->config->sim.n_groups ? "\n  ]" : "]", out);
-  fputs(",\n  \"slo\": ", out);
+  for (int i = 0; i < MOVES && self->moved[i]; i++) {
+    fprintf(out, "%s\"%s\": ", i ? ", " : ",\n  \"moved\": {", report_moves[i]);
+    print_json(self->moved[i], out);
+  }
+  fputs(self->moved[0] ? "},\n  \"slo\": " : ",\n  \"slo\": ", out);
   json_outcomes(self, out);
 }
 
@@ -95,17 +101,41 @@ static void csv_line(void *context, const char *scope, const char *name, const c
   write_csv_figure(scope, name, statistic, value, unit, context);
 }
 
-static void print_csv(const Report *self, FILE *out) {
-  fputs("scope,name,statistic,value,unit\n", out);
-  report_visit(self, csv_line, out);
+/* A figure with times moved: its scope has the move in front. */
+typedef struct Moved {
+  const char *move;
+  FILE *out;
+} Moved;
+
+static void moved_line(void *context, const char *scope, const char *name, const char *statistic,
+                       double value, const char *unit) {
+  const Moved *self = context;
+  Arena arena;
+  arena_init(&arena);
+  write_csv_figure(arena_printf(&arena, "%s.%s", self->move, scope), name, statistic, value, unit,
+                   self->out);
+  arena_done(&arena);
+}
+
+static void visit_all(const Report *self, ReportVisit visit, void *context) {
+  report_visit(self, visit, context);
   for (int i = 0; i < self->config->slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
     const char *unit = slo_unit(outcome->spec);
-    csv_line(out, "slo", outcome->spec->name, "value", outcome->value, unit);
-    csv_line(out, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
-    csv_line(out, "slo", outcome->spec->name, "margin", outcome->margin, "");
-    csv_line(out, "slo", outcome->spec->name, "met", outcome->met, "");
+    visit(context, "slo", outcome->spec->name, "value", outcome->value, unit);
+    visit(context, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
+    visit(context, "slo", outcome->spec->name, "margin", outcome->margin, "");
+    visit(context, "slo", outcome->spec->name, "met", outcome->met, "");
+    if (!isnan(outcome->half_width))
+      visit(context, "slo", outcome->spec->name, "half_width", outcome->half_width, unit);
   }
+}
+
+static void print_csv(const Report *self, FILE *out) {
+  fputs("scope,name,statistic,value,unit\n", out);
+  visit_all(self, csv_line, out);
+  for (int i = 0; i < MOVES && self->moved[i]; i++)
+    visit_all(self->moved[i], moved_line, &(Moved){report_moves[i], out});
   fprintf(out, "run,digest,value,%016" PRIx64 ",\n", self->result->digest);
 }
 
@@ -142,6 +172,25 @@ static void table_limits(const Report *self, FILE *out) {
   arena_done(&arena);
 }
 
+/* What runs, on what, and what that costs. */
+static void table_bill(const Report *self, FILE *out) {
+  const RunFigures *run = &self->run;
+  Arena arena;
+  arena_init(&arena);
+  int n_lots = 0;
+  const Lot *lots = lots_of_config(self->config, &n_lots, &arena);
+  fprintf(out, "machines     %.0f instance%s on %.0f GPU%s: ", run->instances,
+          run->instances == 1 ? "" : "s", run->gpus, run->gpus == 1 ? "" : "s");
+  lots_print_machines(lots, n_lots, out);
+  putc('\n', out);
+  arena_done(&arena);
+  if (isnan(run->cost_per_hour)) return;
+  char output[32], all[32];
+  fprintf(out, "price        %.6g $/h; %s $ per million output tokens, %s counting prompts\n",
+          run->cost_per_hour, known(run->cost_per_million_output_tokens, "%.3g", "-", output),
+          known(run->cost_per_million_tokens, "%.3g", "-", all));
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
@@ -161,6 +210,7 @@ static void table_head(const Report *self, FILE *out) {
       known(self->run.energy_kwh, "%.4g kWh", "energy unknown", requests),
       known(self->run.cost_usd, "$%.2f", "price unknown", rejected),
       known(self->run.provisioned_power_kw, "%.4g kW provisioned", "power unknown", unfinished));
+  table_bill(self, out);
   fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%s GB)\n",
           format_count(self->run.preemptions, requests),
           format_count(self->run.evictions, rejected),
@@ -206,27 +256,6 @@ static void table_ranges(const Distribution *latency, int width, FILE *out) {
   putc('\n', out);
 }
 
-/* What of a run was its start, and whether there is anything that lasts. */
-static void table_steadiness(const Report *self, FILE *out) {
-  char requests[32], until[32];
-  const WarmUp *left_out = &self->config->sim.warm_up;
-  if (!self->result->batches) return;
-  if (self->saturated)
-    fprintf(out,
-            "SATURATED    arrivals exceed what this serves: %.4g of %.4g requests/s; queues grow,\n"
-            "             and latencies are of this run's length\n",
-            self->run.throughput_rps, self->run.offered_rps);
-  else if (!self->start.ended)
-    fputs("steady       nowhere: the run is too short to tell its start from the rest\n", out);
-  else if (self->start.requests > 0)
-    fprintf(out, "steady       from request %s at %s on, by MSER-5%s\n",
-            format_count((double)self->start.requests, requests),
-            format_duration(tick_seconds(self->start.until), until),
-            left_out->requests > 0 || left_out->duration > 0
-                ? ""
-                : "; 'warm.requests' leaves what is before out");
-}
-
 static void table_latencies(const Report *self, FILE *out) {
   int width = (int)strlen("latency");
   for (int i = 0; i < self->n_latencies; i++) // "_s" is left out
@@ -245,6 +274,7 @@ static void table_latencies(const Report *self, FILE *out) {
     }
     fprintf(out, "  %s\n", latency->meaning);
     table_ranges(latency, width, out);
+    report_print_moved_latency(self, i, width, out);
   }
 }
 
@@ -252,14 +282,14 @@ static void table_pools(const Report *self, FILE *out) {
   int width = (int)strlen("pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++)
     width = wider(width, self->pools[i].pool->name);
-  fprintf(out, "\n%-*s  role     machine          count   used       kWh   iterations\n", width,
-          "pool");
+  fprintf(out, "\n%-*s  role     machine         instances  GPUs   used       kWh   iterations\n",
+          width, "pool");
   for (uint32_t i = 0; i < self->result->n_pools; i++) {
     const PoolReport *report = &self->pools[i];
     char energy[32], iterations[32];
-    fprintf(out, "%-*s  %-7s  %-15s %6" PRIu32 " %5.1f%% %9s %12s\n", width, report->pool->name,
-            role_name(report->pool->role), report->pool->machine, pool_machines(report->pool),
-            100 * report->figures.utilization,
+    fprintf(out, "%-*s  %-7s  %-15s %9.0f %5.0f %5.1f%% %9s %12s\n", width, report->pool->name,
+            role_name(report->pool->role), report->pool->machine, report->figures.instances,
+            report->figures.gpus, 100 * report->figures.utilization,
             known(report->figures.energy_kwh, "%.4g", "-", energy),
             format_count(report->machines.iterations, iterations));
   }
@@ -325,12 +355,9 @@ static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
   return text;
 }
 
-/* "12%"; what is missed by far has no number that says more. */
-static const char *margin_text(const SloOutcome *outcome, char text[32]) {
-  enum { FAR = 100 };
-  if (outcome->margin < -FAR) return ">100x";
-  snprintf(text, 32, "%.0f%%", 100 * outcome->margin);
-  return text;
+/* Whether the 95% range that chance leaves of a value holds its limit; false: or is unknown. */
+static bool is_of_chance(const SloOutcome *outcome) {
+  return fabs(outcome->value - outcome->spec->limit) <= outcome->half_width;
 }
 
 static void table_slo(const Report *self, FILE *out) {
@@ -341,10 +368,14 @@ static void table_slo(const Report *self, FILE *out) {
   for (int i = 0; i < slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
     char value[32], limit[32], margin[32];
-    fprintf(out, "%-18s %9s %9s %7s  %s%s\n", outcome->spec->name,
+    fprintf(out, "%-18s %9s %9s %7s  %s%s%s", outcome->spec->name,
             slo_text(outcome->spec, outcome->value, value),
-            slo_text(outcome->spec, outcome->spec->limit, limit), margin_text(outcome, margin),
-            outcome->met ? "met" : "MISSED", self->saturated ? ", saturated" : "");
+            slo_text(outcome->spec, outcome->spec->limit, limit),
+            format_margin(outcome->margin, 0, margin), outcome->met ? "met" : "MISSED",
+            self->saturated ? ", saturated" : "",
+            is_of_chance(outcome) ? ", undecided by chance" : "");
+    report_print_moved_slo(self, i, out);
+    putc('\n', out);
   }
 }
 
@@ -359,7 +390,8 @@ static void table_foot(const Report *self, FILE *out) {
 
 static void print_table(const Report *self, FILE *out) {
   table_head(self, out);
-  table_steadiness(self, out);
+  report_print_steadiness(self, out);
+  report_print_moved(self, out);
   table_latencies(self, out);
   table_pools(self, out);
   table_groups(self, out);

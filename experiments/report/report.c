@@ -1,5 +1,6 @@
 /* Figures of a run, from its result. */
 #include "experiments/report/report.h"
+#include "experiments/fleet/fleet.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -53,22 +54,15 @@ Distribution distribution_make(const char *name, const char *unit, double scale,
 static void add_ranges(Report *self) {
   const SimResult *result = self->result;
   if (!result->batches) return;
-  for (int which = 0; which < RANGED; which++) {
-    const int of = ranged_histograms[which];
-    Distribution *latency = NULL;
-    for (int i = 0; i < self->n_latencies; i++)
-      if (self->latencies[i].histogram == &result->metrics.histograms[of])
-        latency = &self->latencies[i];
+  for (int i = 0; i < self->n_latencies; i++) {
+    Distribution *latency = &self->latencies[i];
+    const int of = (int)(latency->histogram - result->metrics.histograms);
     const double scale = metrics_histograms[of].scale;
-    latency->half_widths[0] =
-        batches_mean_range(result->batches, &result->metrics, (Ranged)which) / scale;
-    for (int i = 0; i < 4; i++)
-      latency->half_widths[1 + i] =
-          batches_quantile_range(result->batches, &result->metrics, (Ranged)which, quantiles[i]) /
-          scale;
+    latency->half_widths[0] = batches_mean_range(result->batches, &result->metrics, of) / scale;
+    for (int k = 0; k < 4; k++)
+      latency->half_widths[1 + k] =
+          batches_quantile_range(result->batches, &result->metrics, of, quantiles[k]) / scale;
   }
-  self->start = batches_start(result->batches);
-  self->saturated = batches_saturated(result->batches);
 }
 
 uint64_t report_extrapolated(const MachineTotals *totals) {
@@ -93,7 +87,7 @@ static double energy_kwh(const PoolResult *result) {
   return if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power);
 }
 
-static PoolReport make_pool(const PoolResult *result, Arena *arena) {
+static PoolReport make_pool(const PoolResult *result, const Takes *takes, Arena *arena) {
   const MachineTotals *totals = &result->totals;
   const double block_bytes = (double)result->pool->kv_block_bytes;
   return (PoolReport){
@@ -133,22 +127,11 @@ static GroupReport make_group(const SimResult *result, const GroupSpec *spec, Ar
                        }};
 }
 
-/* What all pools take together, in the units of the run. */
-typedef struct Resources {
-  double energy_kwh, cost_usd, provisioned_kw; // NAN: unknown
-} Resources;
-
-static Resources resources_of(const SimConfig *config, const SimResult *result) {
-  Resources sum = {.energy_kwh = result->energy_j / JOULES_PER_KWH, .cost_usd = result->cost_usd};
-  for (uint32_t i = 0; i < result->n_pools; i++) {
-    const PoolSpec *pool = result->pools[i].pool;
-    sum.energy_kwh = if_known(sum.energy_kwh, pool->prefill_power);
-    sum.cost_usd = if_known(sum.cost_usd, pool->cost_per_hour);
-    if (!sim_is_second_shape(config, i))
-      sum.provisioned_kw +=
-          if_known(pool->count * pool->provisioned_power / 1000, pool->provisioned_power);
-  }
-  return sum;
+static double energy_of(const SimResult *result) {
+  double kwh = result->energy_j / JOULES_PER_KWH;
+  for (uint32_t i = 0; i < result->n_pools; i++)
+    kwh = if_known(kwh, result->pools[i].pool->prefill_power);
+  return kwh;
 }
 
 /* NAN when there is no window. */
@@ -157,7 +140,7 @@ static double window_rps(const Metrics *metrics) {
   return if_known((double)metrics->in_window / tick_seconds(length), (double)metrics->window.to);
 }
 
-static RunFigures run_figures(const Report *self, double cpu_s, double wall_s) {
+static RunFigures run_figures(const Report *self, double cpu_s, double wall_s, Arena *arena) {
   const SimResult *result = self->result;
   const Metrics *metrics = &result->metrics;
   const double requests = (double)metrics->asked.requests;
@@ -165,7 +148,12 @@ static RunFigures run_figures(const Report *self, double cpu_s, double wall_s) {
                               ? tick_seconds(metrics->last_finish_at - metrics->first_arrival_at)
                               : 0;
   const double offered_s = tick_seconds(metrics->last_arrival_at - metrics->first_arrival_at);
-  const Resources resources = resources_of(&self->config->sim, result);
+  const double output_tokens_per_s = ratio((double)metrics->output_tokens, served_s);
+  const double tokens_per_s =
+      ratio((double)(metrics->prompt_tokens + metrics->output_tokens), served_s);
+  int n_lots = 0;
+  const Lot *lots = lots_of_config(self->config, &n_lots, arena);
+  const Takes takes = lots_take(lots, n_lots, NULL);
   return (RunFigures){
 #define RUN_FIGURE(name, unit, value, meaning) .name = (double)(value),
 #include "sim/metrics.def"
@@ -180,6 +168,13 @@ static double worst_error(const SimResult *result) {
     worst = fmax(worst, error);
   }
   return worst;
+}
+
+static bool all_measured(const SimResult *result) {
+  bool all = true;
+  for (uint32_t i = 0; i < result->n_pools; i++)
+    all &= result->pools[i].pool->perfmodel->measured;
+  return all;
 }
 
 static ExtrapolatedFigures extrapolated_figures(const SimResult *result) {
@@ -205,7 +200,7 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
       .groups = ARENA_ARRAY(arena, GroupReport, config->sim.n_groups),
       .outcomes = ARENA_ARRAY(arena, SloOutcome, config->slo->n_specs),
   };
-  self->run = run_figures(self, cpu_s, wall_s);
+  self->run = run_figures(self, cpu_s, wall_s, arena);
   for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
     const HistogramSpec *of = &metrics_histograms[i];
     if (of->column)
@@ -213,13 +208,17 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
           distribution_make(of->column, of->unit, of->scale, of->meaning, &metrics->histograms[i]);
   }
   add_ranges(self);
-  for (uint32_t i = 0; i < result->n_pools; i++)
-    self->pools[i] = make_pool(&result->pools[i], arena);
+  for (uint32_t i = 0; i < result->n_pools; i++) {
+    const Lot lot = lot_of_pool(&config->pools[i]);
+    const Takes takes = lots_take(&lot, 1, NULL);
+    self->pools[i] = make_pool(&result->pools[i], &takes, arena);
+  }
   for (uint32_t i = 0; i < config->sim.n_groups; i++)
     self->groups[i] = make_group(result, &config->sim.groups[i], arena);
   slo_eval(config->slo, metrics, self->outcomes);
   for (int i = 0; i < config->slo->n_specs; i++)
     self->n_missed += !self->outcomes[i].met;
+  report_add_steadiness(self);
 }
 
 static const char *room_of(const SimResult *result, Phase phase, Arena *arena) {

@@ -86,6 +86,23 @@ typedef struct GroupReport {
   GroupFigures figures;
 } GroupReport;
 
+/* Of the figures asked for, limits or else mean, p50, p90 and p99 of TTFT, TPOT and E2E, the one
+ * whose 95% range is widest. */
+typedef struct LeastKnown {
+  const char *name; // ttft.p99; NULL: there are none
+  double share;     // half of it over the figure; NAN: not known
+} LeastKnown;
+
+/* Why a run has as many requests as it has. */
+typedef enum LengthEnd {
+  LENGTH_GIVEN, // its configuration says how many
+  LENGTH_REACHED,
+  LENGTH_WORKLOAD, // there are no more
+  LENGTH_MOST,
+  LENGTH_SATURATED,
+  LENGTH_LOST, // a limit is missed, beyond doubt
+} LengthEnd;
+
 typedef struct Report {
   const Config *config;
   const SimResult *result;
@@ -100,6 +117,13 @@ typedef struct Report {
   int n_missed;         // of them
   FoundStart start;     // with SimResult.batches; else none
   bool saturated;
+  bool lost; // a limit is missed beyond doubt, where the configuration asks only for that
+  LeastKnown least_known;
+  LengthEnd length_end; // set by config_simulate
+  /* Asked for: the reports of the same run with iteration times moved (config_moves); NULL where
+   * how far off they are is unknown. */
+  bool ranged;
+  const struct Report *moved[MOVES];
 } Report;
 
 /* The figures of a run; `config` and `result` must outlive them. */
@@ -121,8 +145,41 @@ typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
 void report_visit(const Report *self, ReportVisit visit, void *context);
 /* Lines on where iteration times come from: one for each performance model in use. */
 void report_print_times(const Report *self, FILE *out);
+/* Lines on how long it was, what was left out of it, and whether there is anything that lasts. */
+void report_print_steadiness(const Report *self, FILE *out);
+
+/* What is known of the iteration times of many runs together. */
+typedef struct TimesKnown {
+  bool known;               // of some runs the error is, and then at most
+  double error;             // this, a share
+  bool unknown;             // of some that are measured it is not
+  bool computed;            // some are of a roofline
+  double extrapolated, far; // the largest shares of a run's time
+} TimesKnown;
+
+/* Adds what a run says of itself: the figures of its scope `extrapolated`. */
+void times_add(TimesKnown *self, const ExtrapolatedFigures *figures);
+void times_merge(TimesKnown *self, const TimesKnown *other);
+/* "measured, up to 5.6% off in iterations held out; some of a roofline, how far off is unknown";
+ * "" of no runs. */
+const char *times_text(const TimesKnown *self, Arena *arena);
+/* "up to 12.5% of the time of RUN (far: 1.0%) is outside the measured range, where the error is not
+ * known"; NULL where nothing is. */
+const char *times_extrapolated_text(const TimesKnown *self, const char *run, Arena *arena);
+
+extern const char *const report_moves[MOVES]; // "shorter", "longer"
+/* What of a table is of moved times, if anything: the line on the run, those below a latency, and
+ * what follows on a limit's line. */
+void report_print_moved(const Report *self, FILE *out);
+void report_print_moved_latency(const Report *self, int latency, int width, FILE *out);
+void report_print_moved_slo(const Report *self, int limit, FILE *out);
 void report_print(const Report *self, OutputFormat format, FILE *out);
 /* As `vllm bench serve` tells it: its block, and the JSON of --save-result on a line. */
 void report_print_vllm(const Report *self, FILE *out);
 void report_print_vllm_json(const Report *self, FILE *out);
+
+/* private: steadiness.c */
+
+/* All that is known from the batches of the run but for ranges of latencies. */
+void report_add_steadiness(Report *self);
 #endif

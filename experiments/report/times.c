@@ -1,4 +1,4 @@
-/* Where the iteration times of a run come from, and what is known of their error. */
+/* Where the iteration times of runs come from, and what is known of their error. */
 #include "experiments/report/report.h"
 #include "sim/base/text.h"
 #include <math.h>
@@ -38,4 +38,50 @@ void report_print_times(const Report *self, FILE *out) {
           "(far: %.1f%%, %.1f%%)\n",
           100 * figures->iterations_share, 100 * figures->time_share,
           100 * figures->far_iterations_share, 100 * figures->far_time_share);
+}
+
+/* ---- Of many runs ---- */
+
+void times_add(TimesKnown *self, const ExtrapolatedFigures *figures) {
+  const bool measured = figures->perfmodel_measured != 0, known = !isnan(figures->perfmodel_error);
+  const TimesKnown one = {.known = measured && known,
+                          .error = known ? figures->perfmodel_error : 0,
+                          .unknown = measured && !known,
+                          .computed = !measured,
+                          .extrapolated = figures->time_share,
+                          .far = figures->far_time_share};
+  times_merge(self, &one);
+}
+
+void times_merge(TimesKnown *self, const TimesKnown *other) {
+  self->known |= other->known;
+  self->unknown |= other->unknown;
+  self->computed |= other->computed;
+  self->error = fmax(self->error, other->error);
+  if (other->extrapolated > self->extrapolated) {
+    self->extrapolated = other->extrapolated;
+    self->far = other->far;
+  }
+}
+
+const char *times_text(const TimesKnown *self, Arena *arena) {
+  const char *text = "";
+  if (self->known)
+    text =
+        arena_printf(arena, "measured, up to %.1f%% off in iterations held out", 100 * self->error);
+  if (self->unknown)
+    text =
+        arena_printf(arena, "%s%smeasured, how far off is unknown", text, *text ? "; some " : "");
+  if (self->computed)
+    text = arena_printf(arena, "%s%sof a roofline, not measured, how far off is unknown", text,
+                        *text ? "; some " : "");
+  return text;
+}
+
+const char *times_extrapolated_text(const TimesKnown *self, const char *run, Arena *arena) {
+  if (!(self->extrapolated > 0)) return NULL;
+  return arena_printf(arena,
+                      "up to %.1f%% of the time of %s (far: %.1f%%) is outside the measured range, "
+                      "where the error is not known",
+                      100 * self->extrapolated, run, 100 * self->far);
 }

@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -199,7 +199,7 @@ CREATE TABLE study (
   config TEXT NOT NULL,    -- all of it after --set, canonical YAML
   version TEXT NOT NULL,
   epoch TEXT NOT NULL,     -- as in run
-  objective TEXT NOT NULL, -- throughput, cost, power or machines
+  objective TEXT NOT NULL, -- throughput, cost, power, machines, instances or gpus
   seeds INTEGER NOT NULL,
   created_at TEXT NOT NULL
 );
@@ -210,6 +210,8 @@ CREATE TABLE design (
   low REAL, high REAL, -- of the objective over the seeds; NULL: no seed has an answer
   mean REAL,
   half_width REAL,     -- of the 95% t-interval of the mean; NULL: fewer than two answers
+  low_model REAL,      -- the same range with iteration times off by their models' error, too;
+  high_model REAL,     -- NULL: not asked for, or that is not known
   holds INTEGER NOT NULL,    -- seeds whose requests the first seed's answer holds
   monotone INTEGER NOT NULL, -- 0: a larger cluster or lower rate failed where another held
   simulations INTEGER NOT NULL,
@@ -224,16 +226,21 @@ CREATE TABLE answer (
   design TEXT NOT NULL,
   seed INTEGER NOT NULL,
   rate_rps REAL,
-  prefill_machines INTEGER,
-  decode_machines INTEGER,
-  mixed_machines INTEGER,
-  machines INTEGER,
+  prefill_instances INTEGER,
+  decode_instances INTEGER,
+  mixed_instances INTEGER,
+  instances INTEGER, -- of all roles
+  gpus INTEGER,
+  machines INTEGER,   -- whole ones, that the instances fill
   cost_per_hour REAL, -- NULL too when it is not known
   power_kw REAL,
   binds TEXT,  -- the limit with the least margin
   margin REAL, -- its, as a share of the limit
   choice TEXT, -- of an offline study: its label; rate_rps is then its throughput
-  output_tokens_per_s REAL, -- and this too was measured
+  output_tokens_per_s REAL,
+  cost_per_million_output_tokens REAL, -- at that throughput
+  cost_per_million_tokens REAL,        -- the same, prompts counted too
+  config_digest TEXT, -- of its run
   PRIMARY KEY (study_id, design, seed)
 ) WITHOUT ROWID;
 

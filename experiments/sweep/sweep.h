@@ -24,6 +24,14 @@ void sweep_run_done(SweepRun *self);
  * fail are stored with their reason; -1 when the database does, or when the user interrupts it:
  * points that have ended are stored then too. */
 int sweep_run(SweepRun *self, Results *results, int jobs, Arena *arena, Diag *diag);
+/* What is known of the times of all points of the sweep that are there, of its other shards too.
+ * `point` is the one with the largest share extrapolated, -1: none has any. */
+typedef struct SweepTimes {
+  TimesKnown times;
+  int64_t point;
+} SweepTimes;
+int sweep_times(Results *results, int64_t sweep, SweepTimes *ret_times, Diag *diag);
+
 /* Only counts: tally.found are there, tally.failed cannot be bound, the rest would be simulated.
  * Calls `visit` with each of the rest. */
 void sweep_run_plan(SweepRun *self, void (*visit)(void *context, int64_t point), void *context);

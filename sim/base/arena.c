@@ -60,6 +60,23 @@ void arena_done(Arena *self) {
   *self = (Arena){0};
 }
 
+void arena_take(Arena *self, Arena *other) {
+  ArenaBlock **end = &self->blocks;
+  while (*end)
+    end = &(*end)->next;
+  *end = other->blocks;
+  ArenaBlock *last = other->resizable;
+  while (last && last->next)
+    last = last->next;
+  if (last) {
+    last->next = self->resizable;
+    if (self->resizable) self->resizable->previous = last;
+    self->resizable = other->resizable;
+  }
+  self->bytes += other->bytes;
+  *other = (Arena){0};
+}
+
 static void *carve(Arena *arena, size_t size, const char *function, const void *caller) {
   if (size > PTRDIFF_MAX - ALIGNMENT) out_of_memory(size, function, caller);
   size_t rounded = size ? (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;

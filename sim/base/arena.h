@@ -21,6 +21,8 @@ void arena_init(Arena *self);
 /* Releases everything the arena handed out. The arena may be initialised again. */
 void arena_done(Arena *self);
 
+/* Takes over all that `other` handed out, which is then as after arena_done. */
+void arena_take(Arena *self, Arena *other);
 /* `size` zeroed bytes, aligned to 16; size 0 gives a valid unique pointer. */
 void *arena_alloc(Arena *self, size_t size);
 /* Grows (or makes, when `old` is NULL) an allocation of its own; bytes past the old size are

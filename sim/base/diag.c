@@ -12,8 +12,7 @@
 
 enum {
   WORD_MAX = 63,         // longer words get no near-miss hint
-  LIST_MAX = 8,          // names that a hint lists in full
-  NEAREST_SHOWN = 5,     // of more
+  NAMES_SHOWN = 5,       // that a hint lists
   SOURCE_SHOWN = 96,     // characters of a source line that are printed
   SOURCE_MAX = 16 << 20, // bytes of one that is kept; a longer one is not shown
   HEAD_MAX = 300,        // bytes of a text before what is left out of it
@@ -201,17 +200,17 @@ void diag_hint_choices(Diag *self, const char *word, const char *const *names, c
     n_names++;
   if (n_names == 0) return;
   int *ranks = ARENA_ARRAY(arena, int, n_names);
-  for (int i = 0; i < n_names && n_names > LIST_MAX; i++)
+  for (int i = 0; i < n_names && n_names > NAMES_SHOWN; i++)
     ranks[i] = rank_of(word, names[i]);
   if (one)
     diag_hint(self, "did you mean '%s'?", one);
   else if (n_names == 1)
     diag_hint(self, "the only choice is '%s'", names[0]);
-  else if (n_names <= LIST_MAX)
+  else if (n_names <= NAMES_SHOWN)
     diag_hint(self, "choose from %s", first_names(names, ranks, n_names, n_names, arena));
   else {
-    list = first_names(names, ranks, n_names, NEAREST_SHOWN, arena);
-    diag_hint(self, "choose from %s and %d more%s%s%s", list, n_names - NEAREST_SHOWN,
+    list = first_names(names, ranks, n_names, NAMES_SHOWN, arena);
+    diag_hint(self, "choose from %s and %d more%s%s%s", list, n_names - NAMES_SHOWN,
               where ? ": '" : "", where ? where : "", where ? "'" : "");
   }
 }

@@ -60,9 +60,9 @@ int diag_interrupted(Diag *self);
 /* Attaches a hint to the newest entry (the last one wins). No-op when that entry was dropped. */
 void diag_hint(Diag *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Attaches "did you mean 'X'?" when one of the NULL-terminated `names` is within a third of the
- * length of `word` (Damerau-Levenshtein), or alone has it in it; otherwise lists them all when they
- * are at most 8, else the five nearest, how many more there are, and `where` they are listed, such
- * as "tandem list machines" (NULL: nowhere). */
+ * length of `word` (Damerau-Levenshtein), or alone has it in it; otherwise lists the five nearest,
+ * how many more there are, and `where` they are listed, such as "tandem list machines" (NULL:
+ * nowhere); five or fewer in their order. */
 void diag_hint_choices(Diag *self, const char *word, const char *const *names, const char *where);
 /* The same for names that are listed nowhere. */
 void diag_hint_near(Diag *self, const char *word, const char *const *names);

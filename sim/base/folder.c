@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static int compare_names(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -52,4 +53,14 @@ const char *folder_text(const char *path, Arena *arena, Diag *diag) {
   diag_environment(diag, place_of_file(path), "cannot read '%s': %s", path,
                    file ? "it is empty or too long" : strerror(errno));
   return NULL;
+}
+
+const char *folder_of_program(Arena *arena) {
+  enum { SIZE = 4096 };
+  char *path = arena_alloc(arena, SIZE);
+  ssize_t length = readlink("/proc/self/exe", path, SIZE - 1);
+  char *slash = length > 0 ? strrchr(path, '/') : NULL;
+  if (!slash) return "";
+  slash[1] = '\0';
+  return path;
 }

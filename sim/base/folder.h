@@ -11,4 +11,6 @@ const char *const *folder_names(const char *folder, const char *extension, Arena
 const char *folder_text(const char *path, Arena *arena, Diag *diag);
 /* The first folder on the way to `path` that is not there, NULL when none is missing. */
 const char *folder_missing(const char *path, Arena *arena);
+/* The folder of the program itself with a '/', "" when it is not known. */
+const char *folder_of_program(Arena *arena);
 #endif

@@ -12,24 +12,25 @@
 
 typedef struct TypeRow {
   const char *wants; // what a message calls it; NULL: what its dimension is called
+  const char *name;  // what lists call it
   bool numeric, whole;
   Dimension dimension;
   double limit; // largest magnitude that the field can hold, in base units
 } TypeRow;
 
 static const TypeRow TYPES[] = {
-    [OPTION_INT] = {"a whole number such as '8192'", true, true, DIM_NONE, 9.2e18},
-    [OPTION_REAL] = {"a number such as '0.9'", true, false, DIM_NONE, INFINITY},
-    [OPTION_BOOL] = {.wants = "true or false"},
-    [OPTION_STRING] = {.wants = "text"},
-    [OPTION_CHOICE] = {.wants = "a name"},
-    [OPTION_TICKS] = {NULL, true, true, DIM_TIME, 9.2e6},
-    [OPTION_BYTES] = {NULL, true, true, DIM_BYTES, 9.2e18},
-    [OPTION_BANDWIDTH] = {NULL, true, true, DIM_BANDWIDTH, 9.2e18},
-    [OPTION_RATE] = {NULL, true, false, DIM_RATE, INFINITY},
-    [OPTION_POWER] = {NULL, true, false, DIM_POWER, INFINITY},
-    [OPTION_MONEY] = {NULL, true, false, DIM_MONEY, INFINITY},
-    [OPTION_NODE] = {.wants = "anything"},
+    [OPTION_INT] = {"a whole number such as '8192'", "whole number", true, true, DIM_NONE, 9.2e18},
+    [OPTION_REAL] = {"a number such as '0.9'", "number", true, false, DIM_NONE, INFINITY},
+    [OPTION_BOOL] = {.wants = "true or false", .name = "true or false"},
+    [OPTION_STRING] = {.wants = "text", .name = "text"},
+    [OPTION_CHOICE] = {.wants = "a name", .name = "name"},
+    [OPTION_TICKS] = {NULL, "time", true, true, DIM_TIME, 9.2e6},
+    [OPTION_BYTES] = {NULL, "size", true, true, DIM_BYTES, 9.2e18},
+    [OPTION_BANDWIDTH] = {NULL, "bandwidth", true, true, DIM_BANDWIDTH, 9.2e18},
+    [OPTION_RATE] = {NULL, "rate", true, false, DIM_RATE, INFINITY},
+    [OPTION_POWER] = {NULL, "power", true, false, DIM_POWER, INFINITY},
+    [OPTION_MONEY] = {NULL, "price", true, false, DIM_MONEY, INFINITY},
+    [OPTION_NODE] = {.wants = "anything", .name = "text, map or list"},
 };
 
 static const char *type_wants(const OptionSpec *spec) {
@@ -61,20 +62,29 @@ static int wrong_number(const OptionSpec *spec, const Node *value, Diag *diag) {
   return -1;
 }
 
-static int out_of_range(const OptionSpec *spec, double low, double high, const Node *value,
-                        Diag *diag) {
+typedef struct Range {
+  double low, high;
+} Range;
+
+static Range range_of(const OptionSpec *spec) {
+  const double limit = TYPES[spec->type].limit;
+  if (spec->min == 0 && spec->max == 0) return (Range){-limit, limit};
+  return (Range){fmax(spec->min, -limit), fmin(spec->max, limit)};
+}
+
+/* "at least 1", "at most 2", or both with `between` in front. Without `between`, NULL where any
+ * value will do. */
+static const char *range_text(const OptionSpec *spec, const char *between, Arena *arena) {
   const TypeRow *type = &TYPES[spec->type];
-  char low_text[64], high_text[64];
-  units_format(low_text, sizeof low_text, type->dimension, low);
-  units_format(high_text, sizeof high_text, type->dimension, high);
-  if (high >= type->limit && low > -type->limit)
-    return diag_error(diag, value->at, "'%s' must be at least %s, not '%s'", spec->key, low_text,
-                      value->text);
-  if (low <= -type->limit && high < type->limit)
-    return diag_error(diag, value->at, "'%s' must be at most %s, not '%s'", spec->key, high_text,
-                      value->text);
-  return diag_error(diag, value->at, "'%s' must be from %s to %s, not '%s'", spec->key, low_text,
-                    high_text, value->text);
+  const Range range = range_of(spec);
+  char low[64], high[64];
+  units_format(low, sizeof low, type->dimension, range.low);
+  units_format(high, sizeof high, type->dimension, range.high);
+  const bool from = range.low > -type->limit, to = range.high < type->limit;
+  if (!from && !to && !*between) return NULL;
+  return from == to ? arena_printf(arena, "%s%s to %s", between, low, high)
+         : from     ? arena_printf(arena, "at least %s", low)
+                    : arena_printf(arena, "at most %s", high);
 }
 
 /* `text`, whose value as a double is `real`; exact beyond 2^53 too when it is written in digits. */
@@ -88,13 +98,19 @@ static int64_t whole_number(const char *text, double real) {
 static int bind_number(const OptionSpec *spec, const Node *value, void *field, Diag *diag) {
   const TypeRow *type = &TYPES[spec->type];
   double real = 0;
+  if (spec->word && !value->quoted && strcmp(value->text, spec->word) == 0) {
+    const int64_t none = -1;
+    const double other = -1;
+    memcpy(field, type->whole ? (const void *)&none : &other, sizeof none);
+    return 0;
+  }
   if (value->quoted || !units_parse(value->text, type->dimension, &real) ||
       (spec->type == OPTION_INT && real != floor(real)))
     return wrong_number(spec, value, diag);
-  bool checked = spec->min != 0 || spec->max != 0;
-  double low = checked ? fmax(spec->min, -type->limit) : -type->limit;
-  double high = checked ? fmin(spec->max, type->limit) : type->limit;
-  if (real < low || real > high) return out_of_range(spec, low, high, value, diag);
+  const Range range = range_of(spec);
+  if (real < range.low || real > range.high)
+    return diag_error(diag, value->at, "'%s' must be %s, not '%s'", spec->key,
+                      range_text(spec, "from ", &diag->arena), value->text);
   if (!type->whole) {
     memcpy(field, &real, sizeof real);
     return 0;
@@ -230,9 +246,26 @@ int option_bind(const OptionSpec *specs, const Node *map, const char *const *ext
   return status;
 }
 
-static const char *default_text(const OptionSpec *spec) {
-  if (spec->required) return "required";
-  return spec->fallback ? spec->fallback : "-";
+const char *option_values(const OptionSpec *spec, Arena *arena) {
+  const TypeRow *type = &TYPES[spec->type];
+  const char *range = type->numeric ? range_text(spec, "", arena) : NULL;
+  const char *text = type->name;
+  for (int i = 0; spec->type == OPTION_CHOICE && spec->choices[i]; i++)
+    text = i ? arena_printf(arena, "%s, %s", text, spec->choices[i]) : spec->choices[i];
+  return range ? arena_printf(arena, "%s, %s", text, range) : text;
+}
+
+const char *option_default(const OptionSpec *spec) {
+  return spec->required ? "required" : spec->fallback ? spec->fallback : spec->absent;
+}
+
+Dimension option_dimension(const OptionSpec *spec) {
+  return TYPES[spec->type].dimension;
+}
+
+/* In the column of defaults, which words would widen. */
+static const char *default_cell(const OptionSpec *spec) {
+  return spec->absent || !option_default(spec) ? "-" : option_default(spec);
 }
 
 static int max_int(int a, int b) {
@@ -241,15 +274,19 @@ static int max_int(int a, int b) {
 
 void option_print(const OptionSpec *specs, int indent, FILE *out) {
   int key_width = 0, default_width = 0;
+  Arena arena;
+  arena_init(&arena);
   for (const OptionSpec *spec = specs; spec->key; spec++) {
     key_width = max_int(key_width, (int)strlen(spec->key));
-    default_width = max_int(default_width, (int)strlen(default_text(spec)));
+    default_width = max_int(default_width, (int)strlen(default_cell(spec)));
   }
   for (const OptionSpec *spec = specs; spec->key; spec++) {
     fprintf(out, "%*s%-*s  %-*s  %s", indent, "", key_width, spec->key, default_width,
-            default_text(spec), spec->help);
-    for (int i = 0; spec->type == OPTION_CHOICE && spec->choices[i]; i++)
-      fprintf(out, "%s%s", i ? ", " : ": ", spec->choices[i]);
+            default_cell(spec), spec->help);
+    if (spec->absent) fprintf(out, "; absent: %s", spec->absent);
+    if (spec->type != OPTION_NODE) fprintf(out, " (%s)", option_values(spec, &arena));
+    if (spec->listed) fprintf(out, " [tandem list %s]", spec->listed);
     putc('\n', out);
   }
+  arena_done(&arena);
 }

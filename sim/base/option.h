@@ -4,6 +4,7 @@
  * the offset of the field it fills; the field's C type follows from `type`. */
 #ifndef SIM_BASE_OPTION_H
 #define SIM_BASE_OPTION_H
+#include "sim/base/units.h"
 #include "sim/base/yaml.h"
 #include <stddef.h>
 
@@ -33,6 +34,9 @@ typedef struct OptionSpec {
   const char *help;           // one line
   const char *value;          // what the help of a command calls the value; NULL: not on its line
   const char *also;           // what others call the key, between spaces: hints find it by that
+  const char *absent;         // what holds without the key, in words, where `fallback` is NULL
+  const char *listed;         // what of `tandem list` has the values; NULL: none has
+  const char *word;           // of a number: what may stand in its place, and then is -1
 } OptionSpec;
 
 /* Fills the fields of `target` with the defaults. Defaults in tables are trusted (asserted). */
@@ -45,6 +49,12 @@ int option_bind(const OptionSpec *specs, const Node *map, const char *const *ext
                 void *target, Diag *diag);
 /* One scalar by one row; for callers that read a key by hand. */
 int option_bind_one(const OptionSpec *spec, const Node *value, void *target, Diag *diag);
-/* Aligned "  key  default  help" lines, indented by `indent` spaces. */
+/* What the value is, and its range: "time, 1 us to 60 s"; of choices their names. */
+const char *option_values(const OptionSpec *spec, Arena *arena);
+/* What holds without the key: its default, or `absent`, or "required"; NULL: not said. */
+const char *option_default(const OptionSpec *spec);
+/* The dimension of the values, DIM_NONE where they are no quantities. */
+Dimension option_dimension(const OptionSpec *spec);
+/* Aligned "  key  default  help" lines, indented by `indent` spaces, the values behind the help. */
 void option_print(const OptionSpec *specs, int indent, FILE *out);
 #endif

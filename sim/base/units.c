@@ -125,7 +125,8 @@ void units_list(char *out, size_t size, Dimension dimension) {
   const char *comma = "";
   for (int u = 0; u < N_UNITS && used < size; u++) {
     if (UNITS[u].dimension != dimension) continue;
-    used += (size_t)snprintf(out + used, size - used, "%s%s", comma, UNITS[u].name);
+    used += (size_t)snprintf(out + used, size - used, "%s%s", comma,
+                             *UNITS[u].name ? UNITS[u].name : "none");
     prefixed |= UNITS[u].prefixed;
     comma = ", ";
   }

@@ -233,7 +233,7 @@ static int64_t advance(const void *state, void *machine_state, const TierWork *w
 
 static const OptionSpec options[] = {
     {"expansion", OPTION_REAL, offsetof(State, expansion), .min = 1, .max = 100,
-     .help = "KV memory over that of the GPUs; absent: adaptive"},
+     .help = "KV memory over that of the GPUs", .absent = "adaptive"},
     {"formula", OPTION_CHOICE, offsetof(State, formula), "refined", .choices = expansion_formulas,
      .help = "layers to expansion: n/(n-m), or (n+4)/(n-m+2)"},
     {"layers", OPTION_BOOL, offsetof(State, layers), "false",

@@ -48,7 +48,7 @@ END
 
 # range FIGURE TEXT : what the CSV says of a figure's sensitivity.
 range() {
-  found=$(grep "^P-1,[^,]*,$1," out | sed 's/^\([^,]*,\)\{11\}//; s/"//g')
+  found=$(grep "^P-1,[^,]*,$1," out | sed 's/^\([^,]*,\)\{11\}//; s/,"measured, up.*//; s/"//g')
   [ "$found" = "$2" ] || fail "figure $1: '$found', not '$2'"
 }
 
@@ -71,9 +71,9 @@ expect 0 "$tandem" report claims ./paper
 prints '    over requests 10..50: 10..50, inside at 20..30 (how many there were)'
 expect 0 "$tandem" report claims ./paper --format json
 prints '"sensitivity": [{"over": "requests 10..50", "why": "how many there were", '
-prints '"low": 10, "high": 50, "inside": "20..30"}], "verdict": "outside"}'
+prints '"low": 10, "high": 50, "inside": "20..30"}], "verdict": "outside"'
 prints '"inside": ""}]'
-prints '"sensitivity": [], "verdict": "within"}'
+prints '"sensitivity": [], "verdict": "within"'
 expect 0 "$tandem" report claims ./paper --no-sensitivity
 ! grep -q over out || fail 'a sensitivity that was not wanted'
 

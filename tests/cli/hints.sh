@@ -46,7 +46,7 @@ expect 0 "$tandem" run "$source_dir/experiments/examples/provision.yaml" --set p
 
 # --- commands
 led 2 "unknown list 'foo'" "more: 'tandem list --help'" list foo
-led 2 "unknown figure 'foo'" "'timeline'" plot foo a.db -o a.png
+led 2 "unknown figure 'foo'" "'load'" plot foo a.db -o a.png
 for word in --help -h; do expect 0 "$tandem" run "$word"; done
 expect 0 "$tandem" run --help
 mv out wanted

@@ -97,6 +97,6 @@ printf '%s\n' 'title: One' 'tandem: {config: long.yaml}' >paper/paper.yaml
 printf '%s\n' 'claim: It ends.' 'where: §1' 'runs: {a: {}}' \
   'figures: [{what: all, value: a.completed, paper: 1}]' >paper/A-1.yaml
 interrupted INT 130 "$tandem" report claims ./paper
-says 'tandem report: interrupted, nothing is kept; the same command begins anew'
+says 'tandem report claims: interrupted, nothing is kept; the same command begins anew'
 
 finish

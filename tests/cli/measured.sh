@@ -35,7 +35,7 @@ prints '"id": "one"'
 report --format html -o page.html
 [ ! -s out ] || fail 'the page is on stdout too'
 grep -q '&#60;b&#62;model' page.html || fail 'text is not escaped'
-! grep -q 'http' page.html || fail 'the page needs a network'
+! grep -q '://' page.html || fail 'the page needs a network'
 report --format markdown
 prints '| inferencex | vllm | H100 | meta-llama/Llama-3.1-70B, fp8 |'
 report --model Llama --mode agg

@@ -26,10 +26,10 @@ sweep:
   workload.arrivals.rate: [2 /s, 4 /s, 10 /s]
 END
 
-# query FILE DB : the rows of a figure.
+# query NAME DB [OPTION…] : the rows of a figure.
 query() {
-  sql=$(sed 's/;$//' "$source_dir/plots/$1.sql")
-  expect 0 "$tandem" query "$2" --format csv --sql "$sql"
+  expect 0 "$tandem" plot "$@" -o rows.csv
+  cp rows.csv out
 }
 
 # is_png FILE : it is one, and not an empty page.
@@ -59,24 +59,53 @@ is_png odd.png
 
 expect 0 "$tandem" sweep rates.yaml --output rates.db
 query rates rates.db
-prints 'series,rate,ttft_p50'
-rates=$(cut -d, -f2 out | tail -n +2 | tr '\n' ' ')
-[ "$rates" = '2.0 4.0 10.0 2.0 4.0 10.0 ' ] || fail 'rates out of order'
+prints 'series,panel,x,mean,half'
+rates=$(grep '^small,1,' out | cut -d, -f3 | tr '\n' ' ')
+[ "$rates" = '2 4 10 ' ] || fail 'rates out of order'
+[ "$(grep -c '^,' out)" -eq 9 ] || fail 'not the nine limits that it has'
+query load rates.db --metric ttft.p50 --where 'design=small'
+[ "$(cut -d, -f1,2,3 out | tr '\n' ' ')" = 'series,panel,x ,1,2 ,1,4 ,1,10 ' ] ||
+  fail 'not one curve'
+rejects 3 "$tandem" plot load rates.db --metric ttft.p5 -o none.svg
+says "the runs have no figure 'ttft.p5'"
+says 'did you mean'
+rejects 3 "$tandem" plot load rates.db --axis rat -o none.svg
+says "did you mean 'workload.arrivals.rate'"
+rejects 3 "$tandem" plot load rates.db --axis design -o none.svg
+says "the values of 'design' are no numbers of one unit"
+rejects 3 "$tandem" plot timeline rates.db --metric ttft -o none.svg
+says "the figure 'timeline' takes none"
 expect 0 "$tandem" plot rates rates.db -o rates.png
 is_png rates.png
 expect 0 "$tandem" plot rates rates.db -o rates.svg
 grep -q '<svg' rates.svg || fail 'no SVG'
+grep -qi gnuplot rates.svg && grep -i gnuplot rates.svg | grep -qv ' id=' && fail 'what drew it'
+
+# The same bytes each time, and a part of a page: no prologue, no size, ids and colours of its own.
+for picture in rates.svg rates.png; do
+  cp "$picture" "before-$picture"
+  expect 0 "$tandem" plot rates rates.db -o "$picture"
+  cmp "$picture" "before-$picture" >&2 || fail "$picture is drawn otherwise each time"
+done
+expect 0 "$tandem" plot rates rates.db --inline -o part.svg
+case $(head -c 20 part.svg) in
+'<svg class="figure"'*) ;;
+*) fail 'not one element' ;;
+esac
+grep -q 'var(--figure-0072b2,#0072b2)' part.svg || fail 'no colour for CSS'
+grep -qE "rgb\(|id='gp|#gp|<[?!]| width=\"[0-9]+\" height=\"[0-9]+\"$" part.svg &&
+  fail 'not for a page'
+rejects 2 "$tandem" plot rates rates.db --inline -o part.png
+says "does not end in .svg"
 
 # The same points with what users see of them; nothing here changes its shape.
 query online rates.db
-prints 'series,rate,ttft_p50,ttft_p99,e2e_p50,tbt_p50,tbt_p99,reshard'
-[ "$(cut -d, -f1,2,8 out | tail -n +2 | sort | uniq | wc -l)" -eq 6 ] || fail 'not six points'
-[ "$(grep -c ',$' out)" -eq 6 ] || fail 'a share of time in which no group changes its shape'
+[ "$(grep -c '^small,' out)" -eq 15 ] || fail 'not five figures at three rates'
 expect 0 "$tandem" sweep "$source_dir/experiments/papers/seesaw/online.yaml" --output online.db \
   --set sweep.workload.arrivals.rate='[2 /s]' --set 'workload.duration=20 s' \
   --set 'window={from: 1 s, to: 20 s}'
 query online online.db
-[ "$(awk -F, '$NF > 0.01 && $NF < 1' out | wc -l)" -eq 3 ] || fail 'not three that change shape'
+[ "$(grep -c ',6,2,[0-9]' out)" -eq 3 ] || fail 'not three that change shape'
 expect 0 "$tandem" plot online online.db -o online.png
 is_png online.png
 
@@ -115,19 +144,89 @@ for budget in 80 160; do
 done
 query budgets budgets.db
 prints 'series,cost_per_hour,rate,low,high'
-[ "$(cut -d, -f1,2 out | tail -n +2 | tr '\n' ' ')" = 'pair,76.0 pair,152.0 ' ] ||
+[ "$(cut -d, -f1,2 out | tail -n +2 | tr '\n' ' ')" = 'pair,76 pair,152 ' ] ||
   fail 'not a row for each budget'
 expect 0 "$tandem" plot budgets budgets.db -o budgets.png
 is_png budgets.png
 
-rejects 3 "$tandem" plot rates map.db -o none.png
-says "'map.db' holds nothing for the figure 'rates'"
-says 'it draws: Slowdowns over the arrival rate, by design: the points of sweeps whose axes'
+rejects 3 "$tandem" plot requests map.db -o none.png
+says "'map.db' holds nothing for the figure 'requests'"
+says 'it draws: Requests one by one, of runs with --requests'
+rejects 3 "$tandem" plot rates seesaw.db -o none.png
+says 'it needs a number that varies between the runs'
 [ ! -e none.png ] || fail 'a picture of nothing'
-rejects 2 "$tandem" plot heat map.db -o none.png
-says "unknown figure 'heat'"
+rejects 2 "$tandem" plot heap map.db -o none.png
+says "unknown figure 'heap'"
 rejects 2 "$tandem" plot rates map.db split.yaml -o none.png
 rejects 4 "$tandem" plot rates absent.db -o none.png
+
+# The general ones: of a sweep over a word, numbers and seeds, and of a run with its requests.
+config >any.yaml
+cat >>any.yaml <<'END'
+sweep:
+  policies.router: [jsq, round_robin]
+  pools.all.count: [1, 2, 10]
+  workload.arrivals.rate: [4 /s, 60 /s]
+  workload.seed: [1, 2, 3]
+END
+sed -i 's/process: fixed/process: poisson/' any.yaml
+expect 0 "$tandem" sweep any.yaml --output any.db
+query load any.db --metric ttft.p99 --axis count --where rate='60 /s'
+[ "$(grep '^jsq,1,' out | cut -d, -f3 | tr '\n' ' ')" = '1 2 10 ' ] || fail 'counts out of order'
+[ "$(grep -c '^jsq,1,.*,[0-9.]*[1-9]$' out)" -eq 3 ] || fail 'no interval over three seeds'
+query load any.db --metric ttft.p99 # a curve for each router and count
+[ "$(cut -d, -f1,2,3 out | grep -c 'count=')" -eq 12 ] || fail 'curves were joined'
+query bars any.db --metric throughput_rps --where rate='4 /s' --where count=2
+[ "$(cut -d, -f1 out | tr '\n' ' ')" = 'series jsq round_robin ' ] || fail 'not a bar for each'
+query heat any.db --x rate --y router --where count=10
+[ "$(tail -n +2 out | cut -d, -f3,4 | tr '\n' ' ')" = '0,0 0,1 1,0 1,1 ' ] ||
+  fail 'not four places'
+query cdf any.db --metric e2e --where rate='60 /s' --where count=1
+awk -F, 'NR > 1 && $1 != "" && ($1 == was && ($3 <= x || $4 < y)) { exit 1 }
+  { was = $1; x = $3; y = $4 }' out || fail 'a distribution that falls'
+[ "$(grep -cE '^[a-z_]+,1,.*,1$' out)" -eq 2 ] || fail 'distributions that do not end at all'
+query pareto any.db --where router=jsq --where count=10
+[ "$(awk -F, '$1 != "" && $5 == 1' out | wc -l)" -eq "$(grep -c '^,' out)" ] || fail 'another front'
+expect 0 "$tandem" run any.yaml --set sweep=null --output single.db --requests
+query requests single.db
+[ "$(wc -l <out)" -eq 41 ] || fail 'not forty requests'
+for figure in load bars heat cdf pareto; do
+  expect 0 "$tandem" plot $figure any.db -o $figure.png
+  is_png $figure.png
+  [ ! -s err ] || fail "gnuplot has something to say about $figure"
+done
+expect 0 "$tandem" plot requests single.db -o requests.png
+
+# One run over time, simulated again: what is drawn is what the database has of it.
+query cluster single.db
+[ "$(wc -l <out)" -eq 242 ] || fail 'not a row for each span'
+prints 'pool,time_s,waiting,running,kv_share,cached_share,power_kw,prefill_tokens,decode_tokens'
+awk -F, 'NR > 1 && ($5 < 0 || $5 > 1 || $4 < 0) { exit 1 }' out || fail 'shares beyond one'
+awk -F, 'NR > 1 && $4 > 0 { n++ } END { exit n < 5 }' out || fail 'nothing ever runs'
+for figure in cluster batches; do
+  expect 0 "$tandem" plot $figure single.db -o $figure.png
+  is_png $figure.png
+done
+expect 0 "$tandem" plot batches any.db --run 3 -o batches.png
+rejects 3 "$tandem" plot cluster any.db --run 3000 -o none.png
+rejects 3 "$tandem" plot cluster any.db --metric ttft -o none.png
+says "the figure 'cluster' takes none"
+expect 0 "$tandem" plot bars single.db -o bars.png
+expect 0 "$tandem" plot designs budgets.db -o designs.png
+
+# Designs whose pools have other names are told apart by what their pools are.
+expect 0 "$tandem" run split.yaml --output pools.db
+config >whole.yaml
+expect 0 "$tandem" run whole.yaml --output pools.db
+query bars pools.db --metric throughput_rps
+prints '"dgx-h100, '
+prints '"dgx-h100 prefill + dgx-h100 decode, '
+rejects 2 "$tandem" plot load any.db --where count -o none.png
+says "'--where' wants KEY=VALUE"
+rejects 3 "$tandem" plot load any.db --where count=3 -o none.png
+says "no run that ended by itself has pools.all.count = '3'"
+rejects 3 "$tandem" plot requests any.db --run 1 -o none.png
+says 'of runs with --requests'
 
 # Where a picture cannot be, or not whole, is none, and nothing of it is on the terminal.
 rejects 4 "$tandem" plot rates rates.db -o no/where/none.svg

@@ -87,7 +87,7 @@ for db in 'folder/50% of #1?.db' file/runs.db; do
   expect 0 $user "$tandem" query "$db" summary
   # shellcheck disable=SC2086 # words
   expect 3 $user "$tandem" plot rates "$db" -o result/rates.svg
-  says 'holds nothing for the figure' # it was read
+  says 'it needs a number that varies between the runs' # it was read
   # shellcheck disable=SC2086 # words
   expect 0 $user "$tandem" merge "result/$(dirname "$db").db" "$db"
   prints '1 runs of 1 databases'

@@ -1,25 +1,52 @@
 #!/bin/sh
-# Every line of README.md's ```sh blocks that starts with build/tandem runs, from the root of the
-# sources, with the program under test. What a line leaves behind it leaves in a folder of its own:
-# the root is mirrored by links. Lines about data beside the sources run where that data is.
+# Every line of README.md's and the guide's ```sh blocks that starts with build/tandem runs, from
+# the root of the sources, with the program under test, and prints each line of a ```text block
+# behind it, but for runs of spaces. What a page leaves behind it leaves in a folder of its own: the
+# root is mirrored by links. Lines about data beside the sources run where that data is.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 [ -f "$source_dir/README.md" ] || exit 77
 
-mkdir -p root/build
 [ -d "$source_dir/../shared" ] && ln -s "$(cd "$source_dir/../shared" && pwd)" shared
-for path in "$source_dir"/*; do
-  [ "${path##*/}" = build ] || ln -s "$path" root
+
+# mirror NAME : a root of the sources in the folder NAME.
+mirror() {
+  mkdir -p "$1/build"
+  for path in "$source_dir"/*; do
+    [ "${path##*/}" = build ] || ln -s "$path" "$1"
+  done
+  ln -s "$tandem" "$1/build/tandem"
+}
+
+# "run COMMAND" or "shows TEXT" for each line of a page that is tested.
+tested() {
+  awk '/^```/ { block = block == "" ? $0 : ""; next }
+    block == "```sh" && /^build\/tandem/ { print "run", $0 }
+    block == "```text" && NF && $1 != "..." { print "shows", $0 }' "$1"
+}
+
+squeezed() { tr -s ' ' | sed 's/^ //; s/ $//'; }
+
+n=0
+for page in "$source_dir"/README.md "$source_dir"/experiments/guide/*.md; do
+  n=$((n + 1))
+  mirror "$n"
+  tested "$page" | squeezed >"$n.lines"
+  cd "$n" || exit 2
+  while read -r what line; do
+    case $line in
+    *../shared/*) [ -d ../shared ] || continue ;;
+    esac
+    if [ "$what" = run ]; then
+      expect 0 sh -c "$line"
+      cat out err | squeezed >shown
+    else
+      grep -qF -e "$line" shown || fail "${page#"$source_dir/"}: it does not print '$line'"
+    fi
+  done <"../$n.lines"
+  cd .. || exit 2
 done
-ln -s "$tandem" root/build/tandem
-cd root || exit 2
-
-awk '/^```/ { inside = $0 == "```sh"; next } inside && /^build\/tandem/' README.md >../commands
-[ -s ../commands ] || fail 'README.md has no command'
-while read -r line; do
-  case $line in
-  *../shared/*) [ -d ../shared ] || continue ;;
-  esac
-  expect 0 sh -c "$line"
-done <../commands
-
+grep -q ^run 1.lines || fail 'README.md has no command'
+for folder in [0-9]*/; do
+  [ ! -e "$folder/failed" ] || : >failed
+done
 finish

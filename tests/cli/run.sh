@@ -227,4 +227,64 @@ prints 'the run needs more memory than the 20 MB it may take'
 expect 0 "$tandem" run pools.yaml --memory '40 MB'
 prints '40 completed'
 
+# With times moved by the error of their model: the same run again, each figure of it as the model's
+# times multiplied give it; what it is itself, and what is stored, stay.
+figure() { # LINE-BEGINNING FILE : the value of a figure in CSV
+  grep "^$1," "$2" | cut -d, -f4
+}
+expect 0 "$tandem" run a.yaml --format csv
+mv out plain.csv
+expect 0 "$tandem" run a.yaml --format csv --range --output range.db
+mv out range.csv
+grep -Ev '^run,(cpu_s|wall_s),' plain.csv >plain
+grep -Ev '^(shorter|longer)[.]|^run,(cpu_s|wall_s),' range.csv >of_range
+cmp -s plain of_range || fail 'a range changes the run'
+error=$(figure extrapolated,perfmodel_error,value plain.csv)
+for move in shorter:-1 longer:1; do
+  scale=$(awk "BEGIN { printf \"%.17g\", 1 + ${move#*:} * $error }")
+  expect 0 "$tandem" run a.yaml --format csv --set "perfmodel={time_scale: $scale}"
+  for of in run,ttft_s,p99 run,e2e_s,mean slo,slowdown.e2e.p50,margin; do
+    [ "$(figure "$of" out)" = "$(figure "${move%:*}.$of" range.csv)" ] || fail "not $of of $move"
+  done
+done
+expect 0 "$tandem" query range.db --format csv --sql "SELECT count(*), count(DISTINCT statistic),
+  (SELECT count(*) FROM run) FROM metric WHERE scope LIKE 'longer%'"
+prints '0,0,1'
+
+# For people: the range of each latency, and limits that it decides and does not.
+is=$(figure run,ttft_s,p99 range.csv)
+longer=$(figure longer.run,ttft_s,p99 range.csv)
+between=$(awk "BEGIN { printf \"%.9f\", ($is + $longer) / 2 }")
+expect 0 "$tandem" run a.yaml --range --set "slo={ttft.p99: $between s, ttft.p50: 9 s}"
+for text in '^range        with times up to [0-9.]*% shorter and longer: ' '^  shorter ' \
+  '^  longer ' '^ttft.p50 .*%  met; [0-9]*% to [0-9]*%$' \
+  '^ttft.p99 .*%  met; -[0-9]*% to [0-9]*%: undecided$'; do
+  grep -q "$text" out || fail "no line '$text'"
+done
+expect 0 "$tandem" run a.yaml --range --set perfmodel=roofline
+prints 'range        none: how far off iteration times are is unknown'
+grep -q '^  longer' out && fail 'a range of a roofline'
+expect 0 "$tandem" run a.yaml --range --format json
+if python3 -c '' 2>/dev/null; then
+  python3 -c '
+import json
+run = json.load(open("out"))
+low, high = (run["moved"][m]["ttft_s"]["p99"] for m in ("shorter", "longer"))
+assert low < run["ttft_s"]["p99"] < high
+assert [s["name"] for s in run["moved"]["longer"]["slo"]] == [s["name"] for s in run["slo"]]
+' 2>err || fail 'the JSON is not as it should be'
+fi
+rejects 2 "$tandem" run a.yaml --range --format vllm
+
+# A limit within what chance leaves of a figure is not decided, one twice as far is.
+quickstart="$source_dir/experiments/examples/quickstart.yaml"
+expect 0 "$tandem" run "$quickstart" --set slo=null --format csv
+at=$(figure run,ttft_s,p99 out) half=$(figure run,ttft_s,p99_half_width out)
+limit() { awk "BEGIN { printf \"%.9f s\", $at - $1 * $half }"; }
+expect 0 "$tandem" run "$quickstart" --set "slo={ttft.p99: $(limit 0.9), ttft.p90: 9 s}"
+grep -q '^ttft.p99 .*MISSED, undecided by chance$' out || fail 'decided by chance'
+grep -q '^ttft.p90 .*met$' out || fail 'a far limit is undecided'
+expect 0 "$tandem" run "$quickstart" --set "slo={ttft.p99: $(limit 1.1)}"
+grep -q '^ttft.p99 .*MISSED$' out || fail 'undecided beyond chance'
+
 finish

@@ -26,6 +26,8 @@ experiment() {
 experiment '{pools.all.count: 1..3, workload.arrivals.rate: [4 /s, 8 /s]}' >s.yaml
 expect 0 "$tandem" sweep s.yaml --output s.db
 prints '6 points: 0 were there, 6 simulated, 0 failed'
+grep -q '^times        measured, up to [0-9.]*% off in iterations held out$' out ||
+  fail 'nothing on where times come from'
 holds 6 s.db 'SELECT count(DISTINCT config_digest) FROM run'
 holds '3|8 /s' s.db "SELECT group_concat(value, '|') FROM point_value WHERE point = 5"
 holds 3 s.db "SELECT value FROM param JOIN point USING (run_id) WHERE point = 5
@@ -36,6 +38,21 @@ expect 0 "$tandem" sweep s.yaml --output s.db
 prints '6 points: 6 were there, 0 simulated'
 holds 1 s.db 'SELECT count(*) FROM sweep'
 [ ! -e s.db-sweep ] || fail 'the lock was left behind'
+expect 0 "$tandem" sweep s.yaml --output s.db --format json
+prints '[{"sweep": 1, "points": 6, "found": 6, "simulated": 0, "failed": 0, '
+
+# The worst of its points, of those too that were there: what was extrapolated, and rooflines.
+experiment '{workload.lengths.prompt.constant: [500, 30000],
+  perfmodel: [fitted, roofline]}' >t.yaml
+for time in first again; do
+  expect 0 "$tandem" sweep t.yaml --output t.db --set max_model_len=none
+  grep -q '^times  .* held out; some of a roofline, not measured, how far off is unknown$' out ||
+    fail "the $time time: nothing on the roofline"
+  grep -q '^extrapolated up to .* of the time of workload.lengths.prompt.constant=30000 ' out ||
+    fail "the $time time: nothing on what is extrapolated"
+done
+expect 0 "$tandem" query t.db points --format csv
+head -1 out | grep -q ',extrapolated,perfmodel_error,' || fail 'no columns on it'
 
 # A point is what `tandem run` makes of it, and one that is there is not simulated again.
 digest=$(ask s.db 'SELECT digest FROM run JOIN point ON run_id = run.id WHERE point = 4')
@@ -247,7 +264,7 @@ if command -v python3 >/dev/null 2>&1; then
   spoil "UPDATE run SET version = '0.0.1'"
   unmergeable "'spoilt.db' has runs of version '0.0.1', others of version"
   spoil 'PRAGMA user_version = 1'
-  unmergeable "'spoilt.db' has schema version 1, this program has version 7"
+  unmergeable "'spoilt.db' has schema version 1, this program has version 8"
   spoil 'DELETE FROM point_value; DELETE FROM point; DELETE FROM run'
   rejects 3 "$tandem" merge spoilt-out.db f1.db spoilt.db f3.db
   says "sweep 'f.yaml' lacks shard 2/3"

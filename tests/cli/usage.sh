@@ -7,7 +7,7 @@ commands=$(sed -n 's/^COMMAND(\(.*\))/\1/p' "$source_dir/experiments/commands/co
   sed 's/_/ /; s/_/-/g')
 expect 0 "$tandem" --help
 echo "$commands" | while read -r first second; do
-  grep -q "^  $first .*${second:+\\[$second\\]}" out || fail "'$first $second' is not listed"
+  grep -q "^  $first .*${second:+[[|]$second[]|]}" out || fail "'$first $second' is not listed"
 done || exit 1
 newline='
 '
@@ -33,16 +33,16 @@ esac
 expect 0 "$tandem" --version
 prints 'tandem 0.'
 
-# Every option that --help shows is understood: it says something else than 'unknown option'.
+# Every option that --help shows is understood: it is not what is said to be unknown. Nothing runs.
 IFS=$newline
 for command in $commands; do
   unset IFS
   # shellcheck disable=SC2086 # two words are two arguments
-  "$tandem" $command --help | sed -n 's/^  \(--*[a-z-]*\)  *.*/\1/p' >options
+  "$tandem" $command --help | sed -n 's/^  \(--*[a-z-]*\)  *.*/\1/p' | grep -vx -e --help >options
   [ -s options ] || fail "no options in the help of $command"
   while read -r option; do
-    "$tandem" $command "$option" >out 2>err
-    if grep -q 'unknown option' err; then fail "$command does not know $option"; fi
+    "$tandem" $command "$option=" --no-such-option >out 2>err
+    if grep -q "unknown option '$option'" err; then fail "$command does not know $option"; fi
   done <options
 done
 
@@ -75,6 +75,9 @@ misused "'--requests' needs '--output'" run a --requests
 misused 'exclude each other' query a summary --sql 'SELECT 1'
 misused "unknown list 'router'" list router
 says "did you mean 'routers'?"
+misused "no key has 'itl' in its name" list options itl
+misused "'itl' is one argument too many" list routers itl
+misused "'--format' is for 'options'" list routers --format markdown
 misused 'FILE' trace
 
 # Lists name what configurations name.
@@ -84,11 +87,28 @@ for name in token_jsq splitwise_mixed layerwise recompute bloom-176b dgx-h100 az
 expect 0 "$tandem" list batchers
 prints 'max_num_seqs'
 expect 0 "$tandem" list options
-prints 'gpu_memory_utilization'
+prints "0.9       share of the GPU's memory that is used (number, 0.01 to 1)"
+prints 'policies.batcher, vllm:'
+prints 'MACHINE.yaml:'
+expect 0 "$tandem" list options pools.NAME.tensor
+prints 'absent: all the machine type has'
+[ "$(wc -l <out)" -eq 2 ] || fail 'a part of a name is in more than one key'
+expect 0 "$tandem" list units
+prints "s, ps, ns, us, ms, min, h, d"
 expect 0 "$tandem" list perfmodels
 prints 'splitwise-sim'
 expect 0 "$tandem" list perfmodels --engine splitwise-2023 --model bloom --tp 4
 says 'nothing that was measured is all of that; there are 3 without --model, 3 without --tp'
+
+# An installed program reads the data that was installed with it.
+mkdir -p bin share/tandem
+cp "$tandem" bin/
+cp -r "$source_dir/perfmodel" share/tandem/
+cp share/tandem/perfmodel/machines/dgx-h100.yaml share/tandem/perfmodel/machines/installed.yaml
+expect 0 bin/tandem list machines
+prints 'installed '
+expect 0 env TANDEM_DATA="$source_dir" bin/tandem list machines
+if grep -q 'installed ' out; then fail 'TANDEM_DATA was not heeded'; fi
 
 # A full disk behind stdout is not success.
 if [ -w /dev/full ]; then

@@ -19,7 +19,7 @@ static const double quantiles[QUANTILES] = {0.5, 0.9, 0.95, 0.99};
 /* The probability that a station's time is above t > 0. */
 typedef struct Law {
   Station station;
-  Ranged which; // E2E, or TTFT: the wait
+  int which; // histogram: E2E, or TTFT, the wait
   double (*above)(double t);
   double (*mean)(void);
 } Law;
@@ -66,9 +66,9 @@ static double quantile_of(const Law *law, double q) {
 }
 
 static const Law laws[] = {
-    {{"M/M/1", 1, false, LENGTH_EXPONENTIAL}, RANGED_E2E, above_mm1, mean_mm1},
-    {{"M/D/1", 1, false, LENGTH_CONSTANT}, RANGED_E2E, above_md1, mean_md1},
-    {{"M/M/4", SERVERS, true, LENGTH_EXPONENTIAL}, RANGED_TTFT, above_mmk, mean_mmk},
+    {{"M/M/1", 1, false, LENGTH_EXPONENTIAL}, METRICS_e2e, above_mm1, mean_mm1},
+    {{"M/D/1", 1, false, LENGTH_CONSTANT}, METRICS_e2e, above_md1, mean_md1},
+    {{"M/M/4", SERVERS, true, LENGTH_EXPONENTIAL}, METRICS_ttft, above_mmk, mean_mmk},
 };
 
 enum { LAWS = sizeof laws / sizeof *laws };
@@ -99,7 +99,7 @@ static bool run_seed(const Law *law, uint64_t seed, Tally tallies[FIGURES]) {
   const SimConfig config = {.keeps_batches = true};
   bool good = station_run(&law->station, rate, REQUESTS, seed, config, &result, &arena, &diag) == 0;
   if (good) {
-    const Histogram *times = &result.metrics.histograms[ranged_histograms[law->which]];
+    const Histogram *times = &result.metrics.histograms[law->which];
     good = !batches_saturated(result.batches);
     count(&tallies[0], histogram_mean(times),
           batches_mean_range(result.batches, &result.metrics, law->which), law->mean());

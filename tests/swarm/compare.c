@@ -76,7 +76,7 @@ static bool same_run(const SimResult *a, const SimResult *b) {
          memcmp(a->roomiest, b->roomiest, sizeof a->roomiest) == 0 &&
          memcmp(a->room_tokens, b->room_tokens, sizeof a->room_tokens) == 0 &&
          a->store_tokens == b->store_tokens && a->stopped == b->stopped &&
-         a->unfinished == b->unfinished && a->energy_j == b->energy_j && a->cost_usd == b->cost_usd;
+         a->unfinished == b->unfinished && a->energy_j == b->energy_j;
 }
 
 const char *compare_results(const SimResult *a, const SimResult *b) {

@@ -97,3 +97,21 @@ Test(arena, text_is_copied_with_its_end) {
   cr_assert_eq(strlen(padded), 100000);
   arena_done(&arena);
 }
+
+Test(arena, takes_over_what_another_handed_out) {
+  Arena one, other;
+  arena_init(&one);
+  arena_init(&other);
+  char *mine = arena_resize(&one, NULL, 10), *its = arena_resize(&other, NULL, 10);
+  const char *text = arena_printf(&other, "%d", 17);
+  arena_alloc(&one, 1);
+  const size_t bytes = one.bytes + other.bytes;
+  arena_take(&one, &other);
+  cr_expect(one.bytes == bytes && other.bytes == 0 && !other.blocks && !other.resizable);
+  arena_done(&other); // leaves what was taken
+  cr_expect_str_eq(text, "17");
+  its = arena_resize(&one, its, 100000);
+  mine = arena_resize(&one, mine, 100000);
+  its[99999] = mine[99999] = 1;
+  arena_done(&one);
+}

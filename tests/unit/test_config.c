@@ -188,6 +188,17 @@ Test(config, prices_are_those_of_the_configuration) {
   write_file(file, "dgx-a100: 10 $/h\ndgx-h100: 20 $/h\n");
   config = load(base, "prices=prices.yaml", NULL, NULL);
   cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 20, 1e-12);
+  config =
+      load(base, "prices.dgx-h100={gpu_cost_per_hour: 3 $/h, price_date: 2026-05}", NULL, NULL);
+  cr_expect_float_eq(config.sim.pools[0].cost_per_hour, 24, 1e-12);
+  cr_expect_str_eq(config.pools[0].hardware.price_date, "2026-05");
+  cr_expect_null(config.pools[0].hardware.price_source, "not that of the file");
+  const char *const dated[] = {"prices.dgx-h100={price_date: May}", NULL};
+  const ConfigChanges no_price = {.assignments = dated, .seed = -1, .tie_seed = -1};
+  cr_assert_eq(config_load(&config, path, &no_price, &arena, &diag), -1);
+  cr_expect_eq(diag.n_entries, 2, "no price, and no date");
+  diag_done(&diag);
+  diag_init(&diag);
   const char *const wrong[] = {"prices={dgx-h10: 20 $/h, dgx-h100: 20}", NULL};
   const ConfigChanges changes = {.assignments = wrong, .seed = -1, .tie_seed = -1};
   cr_assert_eq(config_load(&config, path, &changes, &arena, &diag), -1);

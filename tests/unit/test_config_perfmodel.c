@@ -123,5 +123,4 @@ Test(config_perfmodel, the_example_of_a_roofline_runs) {
   trace_close(config.sim.trace);
   cr_assert_gt(result.totals.decode_iterations, 1000);
   cr_assert_eq(result.unfinished, 0);
-  cr_assert_gt(result.cost_usd, 0);
 }

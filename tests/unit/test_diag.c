@@ -147,6 +147,7 @@ Test(diag, hints_offer_the_nearest_name_or_list_a_few) {
   static const char *const MACHINES[] = {"a10-x4",    "a100",       "dgx-h100-capped", "dgx-h100",
                                          "dgx-v100",  "gb200-nvl4", "h100-x8",         "l4-x8",
                                          "mi300x-x8", NULL};
+  static const char *const SIX[] = {"bb", "cc", "dd", "ee", "ff", "gg", NULL};
   static const char LONG[] = "a_word_that_is_longer_than_any_name_that_the_tables_will_ever_have";
   static const struct {
     const char *word;
@@ -163,6 +164,7 @@ Test(diag, hints_offer_the_nearest_name_or_list_a_few) {
       {LONG, FEW, "choose from 'prefill', 'decode', 'mixed'"},
       {"zzz", ONE, "the only choice is 'count'"},
       {"aaab", MANY, "did you mean 'aaaa'?"},
+      {"zz", SIX, "choose from 'bb', 'cc', 'dd', 'ee', 'ff' and 1 more"},
       {"zzzz", MANY, "choose from 'aaaa', 'bbbb', 'cccc', 'dddd', 'eeee' and 8 more"},
       {"h100", MACHINES,
        "choose from 'h100-x8', 'dgx-h100', 'dgx-h100-capped', 'a100', 'a10-x4' "

@@ -275,6 +275,52 @@ Test(hardware, bad_machine_files_are_reported_where_they_are_wrong) {
   cr_assert(unknown && unit && missing);
 }
 
+/* A machine file with these lines on its price. */
+static const char *file_with(const char *lines) {
+  return arena_printf(&arena,
+                      "gpu: h100-80gb\nsm: 90\nnum_gpus: 4\ngpu_memory_bytes: 80 GiB\n"
+                      "dense_bf16_flops: 1e15\nhbm_bandwidth: 3 TB/s\nnvlink_bandwidth: 0 GB/s\n"
+                      "pcie_bandwidth: 64 GB/s\ncpu_memory_bytes: 1 TB\nnic_bandwidth: 50 GB/s\n%s",
+                      lines);
+}
+
+Test(hardware, a_price_is_of_the_machine_or_of_a_gpu) {
+  const Hardware h100 = machine("dgx-h100"), h200 = machine("dgx-h200"), l40s = machine("l40s-x8");
+  cr_expect_float_eq(h100.gpu_cost_per_hour, 38.0 / 8, 1e-12);
+  cr_expect_float_eq(h200.cost_per_hour, 8 * 4.54, 1e-12);
+  cr_expect_str_eq(h200.price_date, "2026-03-17");
+  cr_expect_str_eq(h100.price_source, "Splitwise Table I");
+  cr_expect(h100.sold == SOLD_WHOLE && l40s.sold == SOLD_BY_GPU);
+  static const struct {
+    const char *lines, *message; // NULL: it is in order
+    int line;
+  } cases[] = {
+      {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026-12\n", NULL, 0},
+      {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026\n", NULL, 0},
+      {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026-13\n", "wants a date such as", 12},
+      {"gpu_cost_per_hour: 2 $/h\nprice_date: March 2026\n", "wants a date such as", 12},
+      {"gpu_cost_per_hour: 2 $/h\nprice_date: 2026-1-1\n", "wants a date such as", 12},
+      {"cost_per_hour: 2 $/h\ngpu_cost_per_hour: 2 $/h\n", "exclude each other", 12},
+      {"price_source: a friend\n", "'price_source' without a price", 11},
+      {"sold: half\n", "half", 11},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    diag_done(&diag);
+    diag_init(&diag);
+    write_file(path, file_with(cases[i].lines));
+    Hardware hardware;
+    const int status = hardware_load(&hardware, path, data_dir, place_of_file("t"), &arena, &diag);
+    cr_assert_eq(status, cases[i].message ? -1 : 0, "case %zu", i);
+    if (!cases[i].message) {
+      cr_expect_eq(hardware.cost_per_hour, 8);
+      continue;
+    }
+    cr_assert_eq(diag.n_entries, 1, "case %zu: %d", i, diag.n_entries);
+    cr_expect_eq(diag.entries[0].at.line, cases[i].line, "case %zu", i);
+    cr_expect_not_null(strstr(diag.entries[0].message, cases[i].message), "case %zu", i);
+  }
+}
+
 Test(hardware, what_a_file_leaves_out_is_unknown_or_a_default_share) {
   const Hardware l4 = machine("l4-x8"), h200 = machine("dgx-h200");
   cr_assert_eq(l4.cost_per_hour, 0);

@@ -234,14 +234,23 @@ Test(option, the_table_prints_in_aligned_columns) {
        .fallback = "jsq",
        .choices = ROUTERS,
        .help = "placement"},
-      {.key = "cap", .type = OPTION_POWER, .help = "limit"},
+      {.key = "cap",
+       .type = OPTION_POWER,
+       .min = 1,
+       .max = INFINITY,
+       .help = "limit",
+       .absent = "none"},
+      {.key = "every", .type = OPTION_TICKS, .fallback = "1 s", .max = 60, .help = "how often"},
+      {.key = "model", .type = OPTION_STRING, .help = "its name", .listed = "models"},
       {0},
   };
-  char text[512];
+  char text[512] = "";
   FILE *out = fmemopen(text, sizeof text, "w");
   option_print(TABLE, 2, out);
   fclose(out);
-  cr_assert_str_eq(text, "  name    required  which one\n"
-                         "  router  jsq       placement: random, jsq, least_kv\n"
-                         "  cap     -         limit\n");
+  cr_assert_str_eq(text, "  name    required  which one (text)\n"
+                         "  router  jsq       placement (random, jsq, least_kv)\n"
+                         "  cap     -         limit; absent: none (power, at least 1 W)\n"
+                         "  every   1 s       how often (time, 0 s to 60 s)\n"
+                         "  model   -         its name (text) [tandem list models]\n");
 }

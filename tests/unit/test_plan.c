@@ -1,122 +1,152 @@
-/* Plans of measurements. Pinned: that a run cut short after the coarse points has every term from
- * end to end, that order and digest are functions of the seed and the plan, and what is waived. */
-#include "calib/operators.h"
-#include "calib/plan.h"
+/* Plans: names of strangers as one word, questions as studies, and the front of cost and speed. */
+#include "experiments/plan/plan.h"
+#include "experiments/plan/quote.h"
 #include "tests/unit/testing.h"
+#include <string.h>
 
 TestSuite(plan, .init = setup, .fini = teardown);
 
-static const CalibDevice gpu = {.sm = 90}, cpu = {.sm = 0, .n_units = 2};
-
-static CalibModel model_of(CalibPositions positions) {
-  return (CalibModel){.name = "m",
-                      .num_hidden_layers = 8,
-                      .hidden_size = 512,
-                      .num_attention_heads = 8,
-                      .num_key_value_heads = 4,
-                      .head_dim = 64,
-                      .intermediate_size = 1536,
-                      .vocab_size = 32000,
-                      .max_position_embeddings = 2048,
-                      .positions = positions,
-                      .tensor_parallel_size = 1,
-                      .block_size = 16};
+Test(plan, quotes_for_a_shell) {
+  cr_expect_str_eq(quote_shell("Qwen/Qwen3-32B", &arena), "Qwen/Qwen3-32B");
+  cr_expect_str_eq(quote_shell("", &arena), "''");
+  cr_expect_str_eq(quote_shell("$(a)'b", &arena), "'$(a)'\\''b'");
+  cr_expect_str_eq(quote_shell("a\nb", &arena), "'a?b'");
 }
 
-static Plan plan_of(const CalibModel *model, const CalibDevice *device, uint64_t seed,
-                    const bool *only) {
+Test(plan, quotes_for_yaml) {
+  static const char *const texts[] = {"plain-1.x", "no",     "1e3", "~",  "a: b # c", "\"",
+                                      "\\n\\",     "{x: y}", "- a", "*x", "é"};
+  for (size_t i = 0; i < COUNT(texts); i++) {
+    const char *text = arena_printf(&arena, "key: %s", quote_yaml(texts[i], &arena));
+    const Node *root = yaml_parse("test", text, strlen(text), &arena, &diag);
+    cr_assert_not_null(root, "%s", text);
+    cr_expect_str_eq(node_find(root, "key")->text, texts[i]);
+  }
+  cr_expect_str_eq(quote_yaml("qwen3-32b", &arena), "qwen3-32b");
+}
+
+static const Question asked = {.model = "llama3.1-70b",
+                               .gpu = "H100",
+                               .weights = DTYPE_FP8,
+                               .kv_cache = -1,
+                               .rate = 2.5,
+                               .isl = 1000,
+                               .osl = 200,
+                               .slo = " ttft.p99 < 2 s,tpot.p50<=50ms",
+                               .split = SPLIT_BOTH,
+                               .objective = -1,
+                               .seeds = 2};
+
+static bool has(const Plan *plan, const char *text) {
+  return strstr(plan->text, text) != NULL;
+}
+
+Test(plan, writes_a_study) {
   Plan plan;
-  const PlanOptions options = {.seed = seed, .only = only};
-  plan_init(&plan, model, device, &options, &arena);
-  return plan;
+  cr_assert_eq(plan_make(&plan, &asked, &arena, &diag), 0);
+  cr_expect_str_eq(plan.machine, "dgx-h100");
+  cr_expect(!plan.roofline);
+  cr_expect(has(&plan, "model: {name: llama3.1-70b, quantization: fp8}\n"));
+  cr_expect(has(&plan, "slo: {ttft.p99: 2 s, tpot.p50: 50ms}\n"));
+  cr_expect(has(&plan, "rate: 2.5 /s}\n  requests: 4000\n"), "40 beyond the 99th percentile");
+  cr_expect(has(&plan, "    tp2-batch-2048:\n"));
+  cr_expect(has(&plan, "    split-tp2-tp4:\n"));
+  cr_expect(has(&plan, "pools.prefill.count: 1..16\n"));
+  cr_expect(!has(&plan, "tp1"), "nobody measured it");
+  // and it is one
+  TrialBase base;
+  Provision study;
+  Node *root = yaml_parse("plan", plan.text, strlen(plan.text), &arena, &diag);
+  cr_assert_eq(provision_load_tree(&study, &base, "plan", root, NULL, &arena, &diag), 0);
+  cr_expect_eq(study.n_designs, 3 + 3 + 5);
+  cr_expect_eq(study.n_seeds, 2);
+  trial_base_done(&base);
 }
 
-Test(plan, classes_come_in_order_and_the_first_two_have_every_term) {
-  const CalibModel model = model_of(CALIB_ROPE);
-  const CalibDevice *devices[] = {&gpu, &cpu};
-  for (int d = 0; d < 2; d++) {
-    const Plan plan = plan_of(&model, devices[d], 1, NULL);
-    int terms[CALIB_N_OPS] = {0}, prefills = 0, decodes = 0, mixed = 0;
-    for (size_t i = 0; i < plan.n; i++) {
-      const PlanPoint *point = &plan.points[i];
-      if (i > 0) cr_assert_geq(point->class, plan.points[i - 1].class);
-      cr_expect(calib_is_term(point->point.op) == (point->class < PLAN_DETAIL));
-      if (point->class > PLAN_COARSE) continue;
-      terms[point->point.op]++;
-      if (point->point.op != CALIB_ITERATION) continue;
-      prefills += point->shape.decode_seqs == 0;
-      decodes += point->shape.prefill_tokens == 0;
-      mixed += point->shape.decode_seqs > 0 && point->shape.prefill_tokens > 0;
-    }
-    for (int op = 0; calib_is_term((CalibOp)op); op++)
-      cr_expect_geq(terms[op], 4, "%s has %d points", calib_op_name((CalibOp)op), terms[op]);
-    cr_expect(prefills >= 3 && decodes >= 3 && mixed >= 2);
-    cr_expect_eq(plan.points[0].class, PLAN_ANCHOR);
+Test(plan, narrows_a_study) {
+  Plan plan;
+  Question narrow = asked;
+  narrow.tensor_parallel = "4";
+  narrow.split = SPLIT_NO;
+  narrow.rate = 0;
+  narrow.users = 100;
+  narrow.slo = "e2e.p50<9s";
+  cr_assert_eq(plan_make(&plan, &narrow, &arena, &diag), 0);
+  cr_expect_eq(plan.n_shapes, 1);
+  cr_expect(has(&plan, "closed_loop: {clients: 100, requests: 2000}\n"));
+  cr_expect(has(&plan, "pools.serve.count: 1..100\n"));
+  cr_expect(!has(&plan, "split-"));
+}
+
+static void refuses(const Question *question, const char *message) {
+  Plan plan;
+  diag.n_entries = 0;
+  cr_assert_eq(plan_make(&plan, question, &arena, &diag), -1);
+  cr_assert_gt(diag.n_entries, 0);
+  cr_expect_not_null(strstr(diag.entries[0].message, message), "%s", diag.entries[0].message);
+}
+
+Test(plan, refuses_what_it_cannot_mean) {
+  Question wrong = asked;
+  wrong.gpu = "gh200";
+  refuses(&wrong, "several machine types");
+  wrong = asked;
+  wrong.engine = "vlm";
+  refuses(&wrong, "unknown engine 'vlm'");
+  wrong = asked;
+  wrong.tensor_parallel = "2,x";
+  refuses(&wrong, "no list of degrees");
+  wrong = asked;
+  wrong.slo = "ttft.p99<2s,";
+  refuses(&wrong, "is no limit");
+  wrong = asked;
+  wrong.trace = "a.csv";
+  refuses(&wrong, "a trace has its own");
+  wrong = asked;
+  wrong.users = 3;
+  refuses(&wrong, "either --rate");
+  wrong = asked;
+  wrong.gpu = "l4-x8";
+  wrong.weights = -1;
+  wrong.model = "llama3.1-405b";
+  refuses(&wrong, "");
+}
+
+/* Two designs of which one has twice the machines: each answer is run at five loads, and the front
+ * is what no other point is cheaper and faster than. */
+Test(plan, finds_the_front) {
+  Plan plan;
+  Question small = asked;
+  small.model = "llama3.1-8b";
+  small.weights = -1;
+  small.tensor_parallel = "1";
+  small.split = SPLIT_NO;
+  small.slo = "ttft.p50<9s";
+  small.seeds = 1;
+  cr_assert_eq(plan_make(&plan, &small, &arena, &diag), 0);
+  TrialBase base;
+  Provision study;
+  DesignOutcome *outcomes;
+  Front front;
+  Node *root = yaml_parse("plan", plan.text, strlen(plan.text), &arena, &diag);
+  cr_assert_eq(provision_load_tree(&study, &base, "plan", root, NULL, &arena, &diag), 0);
+  const ProvisionOptions how = {.jobs = 1};
+  cr_assert_eq(provision_run(&study, &how, &outcomes, &arena, &diag), 0);
+  cr_assert_eq(front_make(&front, &study, outcomes, 2, &arena, &diag), 0);
+  cr_assert_eq(front.n, 2 * 5);
+  const FrontPoint *point = front_asked(&front, &outcomes[0]);
+  cr_assert_not_null(point);
+  const Takes *takes = &outcomes[0].answers[0].takes;
+  cr_expect_float_eq(point->cost, takes->cost_per_hour / 3600 / point->tokens_per_s * 1e6, 1e-9);
+  cr_expect_float_eq(point->gpus, 1, 0);
+  int n_best = 0;
+  for (int i = 0; i < front.n; i++) {
+    n_best += front.points[i].best;
+    for (int k = 0; k < front.n; k++)
+      cr_expect(!front.points[i].best || front.points[k].saturated ||
+                front.points[k].cost >= front.points[i].cost ||
+                front.points[k].tokens_per_user <= front.points[i].tokens_per_user);
   }
-}
-
-Test(plan, no_point_is_there_twice_and_each_has_work) {
-  const CalibModel model = model_of(CALIB_ROPE);
-  const Plan plan = plan_of(&model, &gpu, 1, NULL);
-  bool *seen = ARENA_ARRAY(&arena, bool, plan.n + 1);
-  for (size_t i = 0; i < plan.n; i++) {
-    const PlanPoint *a = &plan.points[i];
-    cr_assert(a->configuration >= 1 && a->configuration <= (int64_t)plan.n);
-    cr_assert(!seen[a->configuration]);
-    seen[a->configuration] = true;
-    cr_assert_gt(calib_work(&model, &a->point).bytes, 0);
-    for (size_t k = 0; k < i; k++) {
-      const PlanPoint *b = &plan.points[k];
-      const bool same_batch = memcmp(&a->shape, &b->shape, sizeof a->shape) == 0;
-      cr_assert(a->point.op != b->point.op || a->point.mode != b->point.mode ||
-                    a->point.hot != b->point.hot || a->point.busy != b->point.busy ||
-                    a->point.size != b->point.size || !same_batch,
-                "points %zu and %zu are the same '%s'", k, i, calib_op_name(a->point.op));
-    }
-  }
-}
-
-Test(plan, the_seed_decides_the_order_and_not_the_digest) {
-  const CalibModel model = model_of(CALIB_ROPE);
-  const Plan a = plan_of(&model, &gpu, 1, NULL), b = plan_of(&model, &gpu, 1, NULL);
-  const Plan c = plan_of(&model, &gpu, 2, NULL);
-  size_t moved = 0;
-  for (size_t i = 0; i < a.n; i++) {
-    cr_assert_eq(a.points[i].configuration, b.points[i].configuration);
-    moved += a.points[i].configuration != c.points[i].configuration;
-  }
-  cr_expect_gt(moved, a.n / 2);
-  cr_expect(a.digest == b.digest && a.digest == c.digest);
-  CalibModel other = model;
-  other.tensor_parallel_size = 2;
-  bool only[CALIB_N_OPS] = {[CALIB_LINEAR] = true};
-  cr_expect_neq(plan_of(&other, &gpu, 1, NULL).digest, a.digest);
-  cr_expect_neq(plan_of(&model, &cpu, 1, NULL).digest, a.digest);
-  cr_expect_neq(plan_of(&model, &gpu, 1, only).digest, a.digest);
-}
-
-Test(plan, only_some_operators) {
-  const CalibModel model = model_of(CALIB_ROPE);
-  const bool only[CALIB_N_OPS] = {[CALIB_LINEAR] = true, [CALIB_NORM] = true};
-  const Plan plan = plan_of(&model, &gpu, 1, only);
-  cr_assert_gt(plan.n, 20);
-  for (size_t i = 0; i < plan.n; i++)
-    cr_assert(only[plan.points[i].point.op]);
-}
-
-Test(plan, learned_positions_end) {
-  const CalibModel learned = model_of(CALIB_LEARNED), rotary = model_of(CALIB_ROPE);
-  const Plan plan = plan_of(&learned, &gpu, 1, NULL), all = plan_of(&rotary, &gpu, 1, NULL);
-  size_t waived = 0;
-  for (size_t i = 0; i < plan.n; i++) {
-    const CalibBatch *batch = &plan.points[i].point.batch;
-    bool beyond = false;
-    for (int32_t k = 0; k < batch->n_prefills + batch->n_decodes; k++)
-      beyond |= batch->sequences[k].new_tokens + batch->sequences[k].past_tokens > 2048;
-    cr_assert_eq(plan.points[i].waived != NULL, beyond);
-    waived += beyond;
-  }
-  cr_expect_gt(waived, 0);
-  cr_expect_eq(plan_left(&plan), plan.n - waived);
-  cr_expect_eq(plan_left(&all), all.n);
+  cr_expect_gt(n_best, 0);
+  trial_base_done(&base);
 }

@@ -53,15 +53,18 @@ typedef struct Ran {
   DesignOutcome *outcomes;
 } Ran;
 
-static Ran *run(int jobs, bool early_stop) {
+static Ran *run_as(ProvisionOptions options) {
   Ran *ran = ARENA_NEW(&arena, Ran);
   const int status = provision_load(&ran->study, &ran->base, path, NULL, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
-  const ProvisionOptions options = {.jobs = jobs, .no_early_stop = !early_stop};
   cr_assert_eq(provision_run(&ran->study, &options, &ran->outcomes, &arena, &diag), 0);
   trial_base_done(&ran->base);
   return ran;
+}
+
+static Ran *run(int jobs, bool early_stop) {
+  return run_as((ProvisionOptions){.jobs = jobs, .no_early_stop = !early_stop});
 }
 
 static void expect_same(const Ran *a, const Ran *b) {
@@ -114,7 +117,7 @@ Test(provision, threads_and_ending_early_change_no_answer) {
 static ProbeVerdict verdict_of(const Provision *study, int64_t prefill, int64_t decode,
                                bool early_stop, bool *ret_stopped) {
   ProbeRun probe = {.probe = {{prefill, decode}, 0}, .early_stop = early_stop};
-  probe_run_load(&probe, study, &study->designs[0], 0);
+  probe_run_load(&probe, study, &study->designs[0], 0, 0);
   cr_assert(!probe.failed);
   probe_run_simulate(&probe);
   probe_run_take(&probe, &arena);
@@ -279,4 +282,137 @@ Test(provision, prices_decide_what_a_budget_leaves) {
   cr_expect_eq(answer->n_decode, 2);
   cr_expect_float_eq(answer->takes.cost_per_hour, 10, 1e-9);
   cr_expect_float_eq(answer->takes.power_kw, 2 * 44 + 2 * 10.2, 1e-9);
+}
+
+/* Halves of a DGX, which is sold whole: three of them fill two machines, four no more. */
+Test(provision, a_budget_buys_whole_machines_and_all_that_fit_on_them) {
+  static const char *const pools[] = {"pools.prefill.tensor_parallel_size=4",
+                                      "pools.decode.tensor_parallel_size=4", NULL};
+  static const struct {
+    const char *constraint, *sold;
+    double instances, gpus, machines, cost; // 0: nothing fits
+  } cases[] = {
+      {"{cost: 75 $/h}", NULL, 2, 8, 1, 38},        {"{cost: 76 $/h}", NULL, 4, 16, 2, 76},
+      {"{cost: 75 $/h}", "sold=gpu", 3, 12, 2, 57}, {"{machines: 2}", "sold=gpu", 4, 16, 2, 76},
+      {"{gpus: 12}", NULL, 3, 12, 2, 76},           {"{instances: 5}", NULL, 5, 20, 3, 114},
+      {"{power: 25 kW}", NULL, 4, 16, 2, 76},       {"{cost: 37 $/h}", NULL, 0, 0, 0, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    write_study("{ttft.p50: 100 s}",
+                arena_printf(&arena,
+                             "{objective: throughput, constraint: %s, tolerance: 1 /s,"
+                             " rates: {from: 1 /s, to: 2 /s},"
+                             " designs: {a: {pools.decode.count: 1..9}}}",
+                             cases[i].constraint));
+    const char *const assignments[] = {pools[0], pools[1], cases[i].sold, NULL};
+    const ConfigChanges changes = {.assignments = assignments, .seed = -1, .tie_seed = -1};
+    Provision study;
+    TrialBase base;
+    DesignOutcome *outcomes;
+    const ProvisionOptions options = {.jobs = 1};
+    cr_assert_eq(provision_load(&study, &base, path, &changes, &arena, &diag), 0);
+    cr_assert_eq(provision_run(&study, &options, &outcomes, &arena, &diag), 0);
+    const Answer *answer = &outcomes[0].answers[0];
+    trial_base_done(&base);
+    cr_assert_eq(answer->found, cases[i].cost > 0, "case %zu", i);
+    if (!answer->found) continue;
+    cr_expect_eq(answer->takes.instances, cases[i].instances, "case %zu", i);
+    cr_expect_eq(answer->takes.gpus, cases[i].gpus, "case %zu", i);
+    cr_expect_eq(answer->takes.machines, cases[i].machines, "case %zu", i);
+    cr_expect_float_eq(answer->takes.cost_per_hour, cases[i].cost, 1e-9, "case %zu", i);
+    cr_expect_neq(answer->config_digest, 0);
+    // Prompts of this workload are longer than its outputs.
+    cr_expect_gt(answer->tokens_per_s, 2 * answer->output_tokens_per_s);
+  }
+}
+
+/* ---- With times moved by what their model may be off ---- */
+
+/* The first limit of `all` machines at a rate that the file states. */
+static SloOutcome limit_of(int64_t machines, double error_shift) {
+  Provision study;
+  TrialBase base;
+  cr_assert_eq(provision_load(&study, &base, path, NULL, &arena, &diag), 0);
+  ProbeRun probe = {.probe = {{machines, 0}, 0}};
+  probe_run_load(&probe, &study, &study.designs[0], 0, error_shift);
+  cr_assert(!probe.failed);
+  probe_run_simulate(&probe);
+  probe_run_take(&probe, &arena);
+  probe_run_release(&probe);
+  trial_base_done(&base);
+  return probe.slos[0];
+}
+
+static int64_t least_that_holds(double error_shift) {
+  int64_t machines = 1;
+  while (machines < 9 && !limit_of(machines, error_shift).met)
+    machines++;
+  return machines;
+}
+
+/* A limit between what two machines give and what they give with longer times: two are the answer,
+ * and not enough by what times may be off. */
+Test(provision, an_answer_that_the_error_moves_is_a_range, .timeout = 120) {
+  static const char block[] = "{objective: machines, designs: {whole: {"
+                              "  pools: {all: {machine: dgx-h100}}, pools.all.count: 1..8}}}";
+  write_study("{ttft.p90: 10 s}", block);
+  const double is = limit_of(2, 0).value, longer = limit_of(2, 1).value;
+  cr_assert_gt(longer, is);
+  write_study(arena_printf(&arena, "{ttft.p90: %.9f s}", (is + longer) / 2), block);
+  const int64_t low = least_that_holds(-1), high = least_that_holds(1);
+  cr_assert_eq(least_that_holds(0), 2);
+  cr_assert_gt(high, 2);
+  for (int jobs = 1; jobs <= 3; jobs += 2) {
+    const Ran *ran = run_as((ProvisionOptions){.jobs = jobs, .range = true});
+    const DesignOutcome *outcome = &ran->outcomes[0];
+    const Answer *answer = &outcome->answers[0];
+    cr_expect_eq(answer->counts[0], 2);
+    cr_expect(outcome->ranged && answer->measured && answer->perfmodel_error > 0);
+    cr_expect_eq(outcome->low_model, (double)low);
+    cr_expect_eq(outcome->high_model, (double)high);
+    cr_expect_eq(outcome->moved[0].counts[0], low);
+    cr_expect_eq(outcome->moved[1].counts[0], high);
+    cr_expect(answer->moved_slos[0][0].met && !answer->moved_slos[1][0].met);
+    cr_expect_eq(answer->moved_slos[1][0].value, longer);
+    // What was searched anyway is counted apart, and is what it is without a range.
+    const Ran *plain = run_as((ProvisionOptions){.jobs = 1});
+    expect_same(plain, ran);
+    cr_expect(!plain->outcomes[0].ranged && isnan(plain->outcomes[0].high_model));
+    cr_expect_lt(outcome->n_moved_simulations, 8); // of 16
+  }
+}
+
+/* Of a roofline nothing is known that times could be moved by. */
+Test(provision, no_range_where_the_error_is_unknown) {
+  write_study("{ttft.p90: 10 s}\nperfmodel: roofline",
+              "{objective: machines, designs: {a: {pools.prefill.count: 1..2}}}");
+  const DesignOutcome *outcome = run_as((ProvisionOptions){.jobs = 1, .range = true})->outcomes;
+  cr_expect(outcome->answers[0].found && !outcome->ranged && !outcome->answers[0].measured);
+  cr_expect_eq(outcome->n_moved_simulations, 0);
+  cr_expect_null(outcome->answers[0].moved_slos[0]);
+}
+
+/* Work that is all there takes so much longer as its iterations do. */
+Test(provision, a_throughput_moves_with_the_times) {
+  FILE *file = fopen(path, "w");
+  cr_assert_not_null(file);
+  fputs("model: llama2-70b\n"
+        "max_model_len: none\n"
+        "workload:\n"
+        "  lengths: azure-conv-2023\n"
+        "  arrivals: {process: at_once}\n"
+        "  requests: 200\n"
+        "pools: {all: {role: mixed, machine: dgx-h100, count: 1}}\n"
+        "slo: none\n"
+        "provision: {objective: throughput, designs: {a: {pools.all.count: [1, 2]}}}\n",
+        file);
+  cr_assert_eq(fclose(file), 0);
+  const DesignOutcome *outcome = run_as((ProvisionOptions){.jobs = 2, .range = true})->outcomes;
+  const Answer *answer = &outcome->answers[0];
+  const double error = answer->perfmodel_error;
+  cr_assert(outcome->ranged && error > 0);
+  cr_expect_eq(outcome->n_simulations, 2);
+  cr_expect_eq(outcome->n_moved_simulations, 2);
+  cr_expect_float_eq(outcome->low_model * (1 + error), answer->rate, 1e-6 * answer->rate);
+  cr_expect_float_eq(outcome->high_model * (1 - error), answer->rate, 1e-6 * answer->rate);
 }

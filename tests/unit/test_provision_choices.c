@@ -214,7 +214,7 @@ Test(provision_choices, the_answer_is_the_best_run_of_all) {
   cr_expect_eq(outcome->n_grid, 20);
   cr_assert(outcome->answers[0].found);
   cr_expect_eq(outcome->answers[0].rate, best);
-  cr_expect_eq(outcome->answers[0].tokens_per_s, best_tokens);
+  cr_expect_eq(outcome->answers[0].output_tokens_per_s, best_tokens);
   int64_t n_ranked = 0;
   const int64_t *order = outcome_rank(outcome, 0, &n_ranked, &arena);
   cr_expect_eq(n_ranked, n_fit);
@@ -246,8 +246,8 @@ Test(provision_choices, threads_change_nothing_and_seeds_give_a_range) {
 }
 
 /* A machine costs 38 $/h and draws 10.2 kW, however its GPUs share the model; so do two shapes of
- * the same GPUs. */
-Test(provision_choices, degrees_take_their_share_of_a_machine) {
+ * the same GPUs. Of half of its GPUs it costs half where it is not sold whole. */
+static void expect_shares(bool whole_machines) {
   write_study("", arena_printf(&arena,
                                "%s, %s, half: {parallelism: {gpus: 4}},"
                                "twice: {pools.all.count: 2, parallelism: {gpus: 8}}",
@@ -266,21 +266,31 @@ Test(provision_choices, degrees_take_their_share_of_a_machine) {
       {2, "parallelism=TP2PP2", 0.5, 0, 0, 1},
       {3, "parallelism=TP2PP4", 2, 0, 0, 2},
   };
+  const char *const by_gpu[] = {whole_machines ? NULL : "sold=gpu", NULL};
+  const ConfigChanges changes = {.assignments = by_gpu, .seed = -1, .tie_seed = -1};
   Provision study;
   TrialBase base;
-  const int status = provision_load(&study, &base, path, NULL, &arena, &diag);
+  const int status = provision_load(&study, &base, path, &changes, &arena, &diag);
   diag_print(&diag, stderr);
   cr_assert_eq(status, 0);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const double paid = whole_machines ? ceil(rows[i].share) : rows[i].share;
     const Fleet *fleet = &fit_named(&study.designs[rows[i].design], rows[i].label)->fleet;
-    cr_expect_float_eq(fleet->takes.cost_per_hour, 38 * rows[i].share, 1e-9, "row %zu", i);
-    cr_expect_float_eq(fleet->takes.power_kw, 10.2 * rows[i].share, 1e-9, "row %zu", i);
-    cr_expect_eq(fleet->takes.machines, rows[i].design == 3 ? 2 : 1, "row %zu", i);
+    cr_expect_float_eq(fleet->takes.cost_per_hour, 38 * paid, 1e-9, "row %zu", i);
+    cr_expect_float_eq(fleet->takes.power_kw, 10.2 * paid, 1e-9, "row %zu", i);
+    cr_expect_eq(fleet->takes.instances, rows[i].design == 3 ? 2 : 1, "row %zu", i);
+    cr_expect_eq(fleet->takes.gpus, 8 * rows[i].share, "row %zu", i);
+    cr_expect_eq(fleet->takes.machines, ceil(rows[i].share), "row %zu", i);
     cr_expect_eq(fleet->n_prefill, rows[i].n_prefill, "row %zu", i);
     cr_expect_eq(fleet->n_decode, rows[i].n_decode, "row %zu", i);
     cr_expect_eq(fleet->n_mixed, rows[i].n_mixed, "row %zu", i);
   }
   trial_base_done(&base);
+}
+
+Test(provision_choices, degrees_take_whole_machines_or_their_share) {
+  expect_shares(true);
+  expect_shares(false);
 }
 
 /* What a run of a choice is charged is what the study says that it takes. */

@@ -169,7 +169,7 @@ Test(provision_load, ranges_of_counts) {
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     expect_refused(
         arena_printf(&arena, "objective: machines, designs: {a: {pools.p.count: %s}}", bad[i]),
-        "wants a range of machines such as '1..40'");
+        "wants a range of instances such as '1..40'");
 }
 
 Test(provision_load, a_budget_goes_with_throughput_and_a_rate_with_what_holds_it) {

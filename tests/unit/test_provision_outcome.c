@@ -14,8 +14,7 @@ static void begin(void) {
   design = (Design){.name = "made",
                     .n_counts = 2,
                     .counts = {{"pools.a.count", 1, 9}, {"pools.b.count", 1, 9}},
-                    .each = {{1, 2, 3}, {1, 20, 30}},
-                    .fixed = {.takes = {5, 100, 1000}, .n_mixed = 5},
+                    .fixed = {.n_mixed = 5},
                     .roles = {ROLE_PREFILL, ROLE_DECODE}};
   study = (Provision){.objective = OBJECTIVE_THROUGHPUT,
                       .tolerance = 0.5,
@@ -150,7 +149,7 @@ Test(provision_outcome, the_grid_is_all_that_could_be_asked) {
 
 static Answer answer_of(int64_t a, int64_t b, double rate) {
   return (Answer){
-      .found = true, .counts = {a, b}, .rate = rate, .takes = {(double)(a + b), rate, 2 * rate}};
+      .found = true, .counts = {a, b}, .rate = rate, .takes = {.machines = (double)(a + b)}};
 }
 
 /* Rates 10, 14 and 12 are 12 on average, 2 apart in standard deviation: 4.303·2/√3. */
@@ -205,4 +204,43 @@ Test(provision_outcome, the_best_is_that_of_the_first_seed) {
     answers[d][0].found = false;
   cr_expect_eq(provision_best(&study, outcomes, &flips), -1);
   cr_expect(flips);
+}
+
+/* A range is of the seeds and of times moved down and up; where nothing holds it has no end. */
+Test(provision_outcome, a_range_is_of_seeds_and_of_times_moved) {
+  Answer answers[2] = {answer_of(2, 3, 10), answer_of(2, 4, 14)};
+  DesignOutcome outcome = {.answers = answers, .low = 5, .high = 6};
+  study.n_seeds = 2;
+  study.objective = OBJECTIVE_MACHINES;
+  answers[0].perfmodel_error = NAN;
+  outcome_fill_range(&study, &outcome);
+  cr_expect(!outcome.ranged && isnan(outcome.low_model) && isnan(outcome.high_model));
+  answers[0].perfmodel_error = 0.05;
+  outcome.moved[0] = answer_of(2, 1, 10);
+  outcome_fill_range(&study, &outcome);
+  cr_expect(outcome.ranged && outcome.low_model == 3 && outcome.high_model == INFINITY);
+  outcome.moved[1] = answer_of(4, 4, 10);
+  outcome_fill_range(&study, &outcome);
+  cr_expect(outcome.low_model == 3 && outcome.high_model == 8);
+  study.objective = OBJECTIVE_THROUGHPUT;
+  outcome.moved[1].found = false;
+  outcome.low = 10;
+  outcome.high = 14;
+  outcome_fill_range(&study, &outcome);
+  cr_expect(outcome.low_model == 0 && outcome.high_model == 14);
+}
+
+/* What reaches the range of the best may be as good; what has no range says nothing. */
+Test(provision_outcome, a_rival_reaches_the_range_of_the_best) {
+  DesignOutcome outcomes[2] = {{.ranged = true, .low_model = 4, .high_model = 6},
+                               {.ranged = true, .low_model = 6, .high_model = 9}};
+  study.objective = OBJECTIVE_COST;
+  cr_expect(provision_rivals(&study, outcomes, 0, 1) && !provision_rivals(&study, outcomes, 0, 0));
+  outcomes[1].low_model = 6.1;
+  cr_expect(!provision_rivals(&study, outcomes, 0, 1));
+  study.objective = OBJECTIVE_THROUGHPUT;
+  cr_expect(provision_rivals(&study, outcomes, 0, 1)); // more is better
+  cr_expect(!provision_rivals(&study, outcomes, 1, 0));
+  outcomes[0].ranged = false;
+  cr_expect(!provision_rivals(&study, outcomes, 0, 1));
 }

@@ -12,7 +12,7 @@ static DesignOutcome outcomes[2];
 
 static SloSpec ttft = {.name = "ttft.p99", .limit = 2};
 static const SloSpec good = {.name = "goodput", .limit = 0.9};
-static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true}, {&good, 0.98765, 0.0974, true}};
+static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true, 0}, {&good, 0.98765, 0.0974, true, 0}};
 
 static void begin(void) {
   setup();
@@ -50,23 +50,38 @@ static Design searched[] = {
 };
 
 static Answer split[] = {
-    {true,
-     true,
-     {3, 12},
-     0,
-     70.5,
-     NAN,
-     0.0125,
-     3,
-     12,
-     0,
-     {15, 570.25, NAN},
-     "goodput",
-     0.0974,
-     "tbt.p90",
-     2,
-     slos},
-    {true, false, {30, 2}, 0, 100, NAN, 0.03, 30, 2, 1, {33, 1200, 44.8}, NULL, NAN, NULL, 0, NULL},
+    {.found = true,
+     .open_ended = true,
+     .counts = {3, 12},
+     .rate = 70.5,
+     .output_tokens_per_s = 1000,
+     .tokens_per_s = 4000,
+     .extrapolated = 0.0125,
+     .far = 0.001,
+     .measured = true,
+     .perfmodel_error = 0.04,
+     .n_prefill = 3,
+     .n_decode = 12,
+     .takes = {15, 120, 15, 570.25, NAN},
+     .binds = "goodput",
+     .margin = 0.0974,
+     .next_fails = "tbt.p90",
+     .n_slos = 2,
+     .slos = slos},
+    {.found = true,
+     .counts = {30, 2},
+     .rate = 100,
+     .output_tokens_per_s = NAN,
+     .tokens_per_s = NAN,
+     .extrapolated = 0.03,
+     .far = 0.002,
+     .measured = true,
+     .perfmodel_error = 0.05,
+     .n_prefill = 30,
+     .n_decode = 2,
+     .n_mixed = 1,
+     .takes = {33, 264, 33, 1200, 44.8},
+     .margin = NAN},
 };
 static const Answer none[2] = {{0}};
 
@@ -78,6 +93,8 @@ static void a_search(void) {
   study.budget = 1200;
   outcomes[0] = (DesignOutcome){.design = &searched[0],
                                 .answers = split,
+                                .low_model = NAN,
+                                .high_model = NAN,
                                 .low = 70.5,
                                 .high = 100,
                                 .mean = 85.25,
@@ -93,6 +110,8 @@ static void a_search(void) {
                                 .n_grid = 250};
   outcomes[1] = (DesignOutcome){.design = &searched[1],
                                 .answers = none,
+                                .low_model = NAN,
+                                .high_model = NAN,
                                 .low = NAN,
                                 .high = NAN,
                                 .mean = NAN,
@@ -107,30 +126,31 @@ static void a_search(void) {
 
 Test(provision_print, a_search_for_people) {
   a_search();
-  expect_printed(
-      OUTPUT_TABLE,
-      "study.yaml: the largest rate, to 0.25 requests/s, within 1200 $/h; 2 seeds\n"
-      "\n"
-      "design   prefill decode mixed machines       $/h       kW  requests/s  range         "
-      "binds              margin\n"
-      "split          3     12     0       15    570.25        - >=     70.5  70.5..100     "
-      "goodput              9.7%\n"
-      "a, whole none: no counts of it fit\n"
-      "\n"
-      "split: mean 85.25 +- 1.9e+02 requests/s (95%); its answer holds on 1 of 2 seeds; it "
-      "flips with the seed: 2 different clusters\n"
-      "split: one step further tbt.p90 is missed\n"
-      "split: not monotone: a smaller cluster or a higher rate held where more machines or a "
-      "lower one failed\n"
-      "\n"
-      "limit                  value     limit  margin  of split\n"
-      "ttft.p99               1.5 s       2 s   25.0%\n"
-      "goodput              0.9877       0.9     9.7%\n"
-      "\n"
-      "best         split\n"
-      "extrapolated up to 3.0% of an answer's time is outside the measured range (split)\n"
-      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
-      "saved), 4 from the database\n");
+  expect_printed(OUTPUT_TABLE,
+                 "study.yaml: the largest rate, to 0.25 requests/s, within 1200 $/h; 2 seeds\n"
+                 "\n"
+                 "design    instances               GPUs machines      $/h    $/M      kW  "
+                 "requests/s  range         binds              margin\n"
+                 "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
+                 "70.5  70.5..100     goodput              9.7%\n"
+                 "a, whole  none: no counts of it fit\n"
+                 "\n"
+                 "split: mean 85.25 +- 1.9e+02 requests/s (95%); its answer holds on 1 of 2 seeds; "
+                 "it flips with the seed: 2 different clusters\n"
+                 "split: one step further tbt.p90 is missed\n"
+                 "split: not monotone: a smaller cluster or a higher rate held where more machines "
+                 "or a lower one failed\n"
+                 "\n"
+                 "limit                  value     limit  margin  of split\n"
+                 "ttft.p99               1.5 s       2 s   25.0%\n"
+                 "goodput              0.9877       0.9     9.7%\n"
+                 "\n"
+                 "best         split\n"
+                 "times        measured, up to 4.0% off in iterations held out\n"
+                 "extrapolated up to 3.0% of an answer's time (far: 0.2%) is outside the measured "
+                 "range, where the error is not known (split)\n"
+                 "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
+                 "saved), 4 from the database\n");
 }
 
 Test(provision_print, the_least_that_holds_a_rate) {
@@ -148,11 +168,11 @@ Test(provision_print, the_least_that_holds_a_rate) {
       OUTPUT_TABLE,
       "study.yaml: the fewest machines that hold 8 requests/s; 2 seeds\n"
       "\n"
-      "design   prefill decode mixed machines       $/h       kW  requests/s  range         "
-      "binds              margin\n"
-      "split          3     12     0       15    570.25        -        70.5  70.5..100     "
-      "goodput              9.7%\n"
-      "a, whole none: no counts of it fit\n"
+      "design    instances               GPUs machines      $/h    $/M      kW  requests/s  range  "
+      "       binds              margin\n"
+      "split     3 prefill, 12 decode     120       15   570.25    158       -        70.5  "
+      "70.5..100     goodput              9.7%\n"
+      "a, whole  none: no counts of it fit\n"
       "\n"
       "split: mean 85.25 +- 1.9e+02 machines (95%); its answer holds on 1 of 2 seeds\n"
       "a trace is the same on every seed: only what draws at random else can differ\n"
@@ -162,9 +182,10 @@ Test(provision_print, the_least_that_holds_a_rate) {
       "goodput              0.9877       0.9     9.7%\n"
       "\n"
       "best         split\n"
-      "extrapolated up to 3.0% of an answer's time is outside the measured range (split)\n"
-      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
-      "saved)\n");
+      "times        measured, up to 4.0% off in iterations held out\n"
+      "extrapolated up to 3.0% of an answer's time (far: 0.2%) is outside the measured range, "
+      "where the error is not known (split)\n"
+      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events saved)\n");
   study.n_seeds = 1;
   study.rate = 0;
   outcomes[0].answers = none;
@@ -173,27 +194,28 @@ Test(provision_print, the_least_that_holds_a_rate) {
       OUTPUT_TABLE,
       "study.yaml: the fewest machines that hold the trace's requests/s; 1 seed\n"
       "\n"
-      "design   prefill decode mixed machines       $/h       kW  requests/s  range         "
-      "binds              margin\n"
-      "split    none: nor here\n"
-      "a, whole none: no counts of it fit\n"
+      "design    instances               GPUs machines      $/h    $/M      kW  requests/s  range  "
+      "       binds              margin\n"
+      "split     none: nor here\n"
+      "a, whole  none: no counts of it fit\n"
       "\n"
       "\n"
       "best         none\n"
-      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events "
-      "saved)\n");
+      "simulations  16 of the 258 of the whole grid, 5 ended early (about 20% of events saved)\n");
 }
 
 Test(provision_print, a_search_for_programs) {
   a_search();
   expect_printed(
       OUTPUT_CSV,
-      "design,seed,prefill,decode,mixed,machines,cost_per_hour,power_kw,rate_rps,binds,margi"
-      "n,extrapolated\n"
-      "split,7,3,12,0,15,570.25,,70.5,goodput,0.0974,0.0125\n"
-      "split,8,30,2,1,33,1200,44.8,100,,,0.03\n"
-      "\"a, whole\",7,,,,,,,,,,\n"
-      "\"a, whole\",8,,,,,,,,,,\n");
+      "design,seed,prefill,decode,mixed,instances,gpus,machines,cost_per_hour,cost_per_million_"
+      "output_tokens,cost_per_million_tokens,power_kw,rate_rps,output_tokens_per_s,binds,margin,"
+      "extrapolated,extrapolated_far,measured,perfmodel_error,low_model,high_model\n"
+      "split,7,3,12,0,15,120,15,570.25,158.402778,39.6006944,,70.5,1000,goodput,0.0974,0.0125,0."
+      "001,1,0.04,,\n"
+      "split,8,30,2,1,33,264,33,1200,,,44.8,100,,,,0.03,0.002,1,0.05,,\n"
+      "\"a, whole\",7,,,,,,,,,,,,,,,,,,,,\n"
+      "\"a, whole\",8,,,,,,,,,,,,,,,,,,,,\n");
   expect_printed(
       OUTPUT_JSON,
       "\"study\": \"study.yaml\",\n"
@@ -203,31 +225,90 @@ Test(provision_print, a_search_for_programs) {
       "  \"best\": \"split\",\n"
       "  \"flips\": false,\n"
       "  \"designs\": [\n"
-      "    {\"design\": \"split\", \"low\": 70.5, \"high\": 100, \"mean\": 85.25, "
-      "\"half_width\": 187.4, \"distinct\": 2, \"holds\": 1, \"monotone\": false, "
-      "\"why_not\": null, \"simulations\": 14, \"stopped\": 5, \"reused\": 4, \"grid\": 250, "
-      "\"events\": 3000000, \"saved_events\": 1000000,\n"
+      "    {\"design\": \"split\", \"low\": 70.5, \"high\": 100, \"mean\": 85.25, \"half_width\": "
+      "187.4, \"low_model\": null, \"high_model\": null, \"distinct\": 2, \"holds\": 1, "
+      "\"monotone\": false, \"why_not\": null, \"simulations\": 14, \"stopped\": 5, \"reused\": 4, "
+      "\"grid\": 250, \"events\": 3000000, \"saved_events\": 1000000, \"range_simulations\": 0, "
+      "\"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 3, \"decode\": 12, \"mixed\": 0, "
-      "\"machines\": 15, \"cost_per_hour\": 570.25, \"power_kw\": null, \"rate_rps\": 70.5, "
-      "\"open_ended\": true, \"binds\": \"goodput\", \"margin\": 0.0974, \"next_fails\": "
-      "\"tbt.p90\", \"extrapolated\": 0.0125, \"slo\": [{\"name\": \"ttft.p99\", \"unit\": \"s\", "
-      "\"value\": 1.5, "
-      "\"limit\": 2, \"margin\": 0.25}, {\"name\": \"goodput\", \"unit\": \"\", \"value\": "
-      "0.98765, \"limit\": 0.9, \"margin\": 0.0974}]},\n"
+      "\"instances\": 15, \"gpus\": 120, \"machines\": 15, \"cost_per_hour\": 570.25, "
+      "\"cost_per_million_output_tokens\": 158.402778, \"cost_per_million_tokens\": 39.6006944, "
+      "\"power_kw\": null, \"rate_rps\": 70.5, \"output_tokens_per_s\": 1000, \"open_ended\": "
+      "true, \"binds\": \"goodput\", \"margin\": 0.0974, \"next_fails\": \"tbt.p90\", "
+      "\"extrapolated\": 0.0125, \"extrapolated_far\": 0.001, \"measured\": true, "
+      "\"perfmodel_error\": 0.04, \"slo\": [{\"name\": \"ttft.p99\", \"unit\": \"s\", \"value\": "
+      "1.5, \"limit\": 2, \"margin\": 0.25, \"low_margin\": null, \"high_margin\": null}, "
+      "{\"name\": \"goodput\", \"unit\": \"\", \"value\": 0.98765, \"limit\": 0.9, \"margin\": "
+      "0.0974, \"low_margin\": null, \"high_margin\": null}]},\n"
       "       {\"seed\": 8, \"found\": true, \"prefill\": 30, \"decode\": 2, \"mixed\": 1, "
-      "\"machines\": 33, \"cost_per_hour\": 1200, \"power_kw\": 44.8, \"rate_rps\": 100, "
-      "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
-      "\"extrapolated\": 0.03, \"slo\": []}]},\n"
+      "\"instances\": 33, \"gpus\": 264, \"machines\": 33, \"cost_per_hour\": 1200, "
+      "\"cost_per_million_output_tokens\": null, \"cost_per_million_tokens\": null, \"power_kw\": "
+      "44.8, \"rate_rps\": 100, \"output_tokens_per_s\": null, \"open_ended\": false, \"binds\": "
+      "null, \"margin\": null, \"next_fails\": null, \"extrapolated\": 0.03, \"extrapolated_far\": "
+      "0.002, \"measured\": true, \"perfmodel_error\": 0.05, \"slo\": []}]},\n"
       "    {\"design\": \"a, whole\", \"low\": null, \"high\": null, \"mean\": null, "
-      "\"half_width\": null, \"distinct\": 1, \"holds\": 0, \"monotone\": true, \"why_not\": "
-      "\"no counts of it fit\", \"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": "
-      "8, \"events\": 1000000, \"saved_events\": 0,\n"
+      "\"half_width\": null, \"low_model\": null, \"high_model\": null, \"distinct\": 1, "
+      "\"holds\": 0, \"monotone\": true, \"why_not\": \"no counts of it fit\", \"simulations\": 2, "
+      "\"stopped\": 0, \"reused\": 0, \"grid\": 8, \"events\": 1000000, \"saved_events\": 0, "
+      "\"range_simulations\": 0, \"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": false},\n"
       "       {\"seed\": 8, \"found\": false}]}\n"
       "  ]\n"
       "}\n");
+}
+
+/* Times moved: a limit and a rival are undecided, and of the rival nothing holds any more. */
+Test(provision_print, a_search_and_how_sure_it_is) {
+  static const SloOutcome shorter[] = {{&ttft, 1.4, 0.3, true, 0}, {&good, 0.99, 0.1, true, 0}};
+  static const SloOutcome longer[] = {{&ttft, 2.1, -0.05, false, 0}, {&good, 0.95, 0.056, true, 0}};
+  a_search();
+  study.objective = OBJECTIVE_MACHINES;
+  study.budget_of = OBJECTIVE_THROUGHPUT;
+  study.rate = 8;
+  study.n_seeds = 1;
+  split[0].moved_slos[0] = shorter;
+  split[0].moved_slos[1] = longer;
+  outcomes[0].monotone = true;
+  outcomes[0].ranged = true;
+  outcomes[0].moved[1].found = true;
+  outcomes[0].low_model = 14;
+  outcomes[0].high_model = 17;
+  outcomes[0].n_moved_simulations = 6;
+  outcomes[1] = outcomes[0];
+  outcomes[1].design = &searched[1];
+  outcomes[1].answers = &split[1];
+  outcomes[1].low_model = 16;
+  outcomes[1].high_model = INFINITY;
+  outcomes[1].moved[1].found = false;
+  expect_printed(OUTPUT_TABLE,
+                 "study.yaml: the fewest machines that hold 8 requests/s; 1 seed\n"
+                 "\n"
+                 "design    instances               GPUs machines      $/h    $/M      kW  "
+                 "requests/s  range         binds              margin\n"
+                 "split     3 prefill, 12 decode     120       15   570.25    158       - >=     "
+                 "70.5  14..17        goodput              9.7%\n"
+                 "a, whole  30 prefill, 2 decode, 1 mixed   264       33     1200      -    44.8   "
+                 "      100  >=16          -                       -\n"
+                 "\n"
+                 "split: 14 to 17 machines; 15 most likely (times 4.0% off either way)\n"
+                 "split: one step further tbt.p90 is missed\n"
+                 "a, whole: 16 machines or more; 33 most likely (times 5.0% off either way); "
+                 "nothing holds with times longer by that\n"
+                 "\n"
+                 "limit                  value     limit  margin  times 4.0% off  of split\n"
+                 "ttft.p99               1.5 s       2 s   25.0%   -5.0% to  30.0%  undecided\n"
+                 "goodput              0.9877       0.9     9.7%    5.6% to  10.0%\n"
+                 "\n"
+                 "best         split\n"
+                 "undecided    by what times may be off, 'a, whole' (>=16) may be as good as "
+                 "'split' (14..17)\n"
+                 "times        measured, up to 5.0% off in iterations held out\n"
+                 "extrapolated up to 3.0% of an answer's time (far: 0.2%) is outside the measured "
+                 "range, where the error is not known (a, whole)\n"
+                 "simulations  28 of the 500 of the whole grid, 10 ended early (about 25% of "
+                 "events saved), 8 from the database; 12 more for the ranges\n");
 }
 
 Test(provision_print, the_plan_of_a_search) {
@@ -254,46 +335,70 @@ static Choice pools[] = {{.label = "TP8"}, {.label = "TP4PP2"}};
 static Axis axes[] = {{.name = "policies.batcher.max_num_seqs", .choices = batches, .n_choices = 2},
                       {.name = "parallelism", .choices = pools, .n_choices = 2}};
 static ChoiceFit fits[] = {
-    {"max_num_seqs=512 parallelism=TP8", NULL, {{2, 20, 8}, 0, 0, 2}},
+    {"max_num_seqs=512 parallelism=TP8", NULL, {{2, 16, 2, 20, 8}, 0, 0, 2}},
     {"max_num_seqs=512 parallelism=TP4PP2",
      "the weights do not fit: 1 of 2 GB",
-     {{0, 0, 0}, 0, 0, 0}},
-    {"max_num_seqs=2048 parallelism=TP8", NULL, {{2, 20, NAN}, 0, 0, 2}},
-    {"max_num_seqs=2048 parallelism=TP4PP2", NULL, {{4, 40, 16}, 0, 0, 4}},
+     {{0, 0, 0, 0, 0}, 0, 0, 0}},
+    {"max_num_seqs=2048 parallelism=TP8", NULL, {{2, 16, 2, 20, NAN}, 0, 0, 2}},
+    {"max_num_seqs=2048 parallelism=TP4PP2", NULL, {{4, 32, 4, 40, 16}, 0, 0, 4}},
 };
 static Design chosen[] = {
     {.name = "offline", .choices = {axes, 2, 4, 1}, .fits = fits},
-    {.name = "b", .choices = {NULL, 0, 1, 0}, .fits = &(ChoiceFit){"", NULL, {{1, 2, 3}, 0, 0, 1}}},
+    {.name = "b",
+     .choices = {NULL, 0, 1, 0},
+     .fits = &(ChoiceFit){"", NULL, {{1, 8, 1, 2, 3}, 0, 0, 1}}},
 };
 static Answer best[] = {{.found = true,
                          .choice = 2,
                          .rate = 4,
-                         .tokens_per_s = 900,
+                         .output_tokens_per_s = 900,
+                         .tokens_per_s = 3600,
                          .extrapolated = 0.125,
-                         .takes = {2, 20, NAN},
+                         .measured = true,
+                         .perfmodel_error = NAN,
+                         .takes = {2, 16, 2, 20, NAN},
                          .n_mixed = 2,
                          .margin = NAN},
                         {.found = true,
                          .choice = 3,
                          .rate = 5.5,
-                         .tokens_per_s = 1000,
-                         .takes = {4, 40, 16},
+                         .output_tokens_per_s = 1000,
+                         .tokens_per_s = 2000,
+                         .perfmodel_error = NAN,
+                         .takes = {4, 32, 4, 40, 16},
                          .n_mixed = 4,
                          .margin = NAN}};
+#define GAVE(rps, tokens, digest, share)                                                           \
+  {                                                                                                \
+    .throughput_rps = rps, .output_tokens_per_s = tokens, .config_digest = digest,                 \
+    .extrapolated = share                                                                          \
+  }
+#define GAVE_NOT(why)                                                                              \
+  { .throughput_rps = NAN, .output_tokens_per_s = NAN, .why_not = why, .extrapolated = NAN }
 static const Measurement measured[] = {
-    {2, 450, NULL, 1, 0},           {NAN, NAN, "the weights do not fit: 1 of 2 GB", 0, NAN},
-    {4, 900, NULL, 2, 0.125},       {1, 300, "3 of 9 requests are rejected or never finish", 3, 1},
-    {3, 460, NULL, 4, 0},           {NAN, NAN, "the weights do not fit: 1 of 2 GB", 0, NAN},
-    {4.123456789, 901, NULL, 5, 0}, {5.5, 1000, NULL, 6, 0},
+    GAVE(2, 450, 1, 0),
+    GAVE_NOT("the weights do not fit: 1 of 2 GB"),
+    GAVE(4, 900, 2, 0.125),
+    {.throughput_rps = 1,
+     .output_tokens_per_s = 300,
+     .why_not = "3 of 9 requests are rejected or never finish",
+     .config_digest = 3,
+     .extrapolated = 1},
+    GAVE(3, 460, 4, 0),
+    GAVE_NOT("the weights do not fit: 1 of 2 GB"),
+    GAVE(4.123456789, 901, 5, 0),
+    GAVE(5.5, 1000, 6, 0),
 };
 static const Answer only[] = {{.found = true,
                                .rate = 0.5,
+                               .output_tokens_per_s = 50,
                                .tokens_per_s = 50,
-                               .takes = {1, 2, 3},
+                               .perfmodel_error = NAN,
+                               .takes = {1, 8, 1, 2, 3},
                                .n_mixed = 1,
                                .margin = NAN},
                               {0}};
-static const Measurement measured_only[] = {{0.5, 50, NULL, 7, 0}, {NAN, NAN, "it failed", 0, NAN}};
+static const Measurement measured_only[] = {GAVE(0.5, 50, 7, 0), GAVE_NOT("it failed")};
 
 static void an_offline_study(void) {
   study.designs = chosen;
@@ -301,6 +406,8 @@ static void an_offline_study(void) {
   study.offline = true;
   outcomes[0] = (DesignOutcome){.design = &chosen[0],
                                 .answers = best,
+                                .low_model = NAN,
+                                .high_model = NAN,
                                 .low = 4,
                                 .high = 5.5,
                                 .mean = 4.75,
@@ -315,6 +422,8 @@ static void an_offline_study(void) {
                                 .measurements = measured};
   outcomes[1] = (DesignOutcome){.design = &chosen[1],
                                 .answers = only,
+                                .low_model = NAN,
+                                .high_model = NAN,
                                 .low = 0.5,
                                 .high = 0.5,
                                 .mean = 0.5,
@@ -334,30 +443,32 @@ Test(provision_print, an_offline_study_for_people) {
       OUTPUT_TABLE,
       "study.yaml: the largest throughput of requests that are all there at once; 2 seeds\n"
       "\n"
-      "design  requests/s  tokens/s machines     $/h      kW  choice\n"
-      "offline          4       900        2      20       -  max_num_seqs=2048 "
+      "design  requests/s  tokens/s  GPUs machines     $/h    $/M      kW  choice\n"
+      "offline          4       900    16        2      20  6.173       -  max_num_seqs=2048 "
       "parallelism=TP8\n"
-      "b              0.5        50        1       2       3  -\n"
+      "b              0.5        50     8        1       2  11.11       3  -\n"
       "\n"
-      "offline: 4..5.5 requests/s over the seeds, mean 4.75 +- 9.5 (95%); it flips with the "
-      "seed: 2 different choices\n"
+      "offline: 4..5.5 requests/s over the seeds, mean 4.75 +- 9.5 (95%); it flips with the seed: "
+      "2 different choices\n"
       "b: 0.5..0.5 requests/s over the seeds, mean 0.5 +- 0.25 (95%)\n"
       "\n"
       "offline: 2 of 4 choices\n"
       "rank requests/s  tokens/s  of best  max_num_seqs  parallelism\n"
       "   1          4       900   100.0%  2048          TP8\n"
       "   2          2       450    50.0%  512           TP8\n"
-      "   -          -         -        -  512           TP4PP2       the weights do not "
-      "fit\n"
-      "   -          1       300        -  2048          TP4PP2       3 of 9 requests are "
-      "rejected or never finish\n"
+      "   -          -         -        -  512           TP4PP2       the weights do not fit\n"
+      "   -          1       300        -  2048          TP4PP2       3 of 9 requests are rejected "
+      "or never finish\n"
       "\n"
       "b: 1 of 1 choices\n"
       "rank requests/s  tokens/s  of best\n"
       "   1        0.5        50   100.0%\n"
       "\n"
       "best         offline\n"
-      "extrapolated up to 12.5% of an answer's time is outside the measured range (offline)\n"
+      "times        measured, but how far they are off is unknown: offline\n"
+      "times        of a roofline, not measured; how far they are off is unknown: b\n"
+      "extrapolated up to 12.5% of an answer's time (far: 0.0%) is outside the measured range, "
+      "where the error is not known (offline)\n"
       "simulations  8 of 10 choices, 1 from the database\n");
   study.n_seeds = 1;
   outcomes[1].answers = none;
@@ -368,8 +479,8 @@ Test(provision_print, an_offline_study_for_people) {
       OUTPUT_TABLE,
       "study.yaml: the largest throughput of requests that are all there at once; 1 seed\n"
       "\n"
-      "design  requests/s  tokens/s machines     $/h      kW  choice\n"
-      "offline          4       900        2      20       -  max_num_seqs=2048 "
+      "design  requests/s  tokens/s  GPUs machines     $/h    $/M      kW  choice\n"
+      "offline          4       900    16        2      20  6.173       -  max_num_seqs=2048 "
       "parallelism=TP8\n"
       "b       none: nobody could\n"
       "\n"
@@ -377,17 +488,18 @@ Test(provision_print, an_offline_study_for_people) {
       "rank requests/s  tokens/s  of best  max_num_seqs  parallelism\n"
       "   1          4       900   100.0%  2048          TP8\n"
       "   2          2       450    50.0%  512           TP8\n"
-      "   -          -         -        -  512           TP4PP2       the weights do not "
-      "fit\n"
-      "   -          1       300        -  2048          TP4PP2       3 of 9 requests are "
-      "rejected or never finish\n"
+      "   -          -         -        -  512           TP4PP2       the weights do not fit\n"
+      "   -          1       300        -  2048          TP4PP2       3 of 9 requests are rejected "
+      "or never finish\n"
       "\n"
       "b: 0 of 1 choices\n"
       "rank requests/s  tokens/s  of best\n"
       "   -          -         -        -  it failed\n"
       "\n"
       "best         offline\n"
-      "extrapolated up to 12.5% of an answer's time is outside the measured range (offline)\n"
+      "times        measured, but how far they are off is unknown: offline\n"
+      "extrapolated up to 12.5% of an answer's time (far: 0.0%) is outside the measured range, "
+      "where the error is not known (offline)\n"
       "simulations  8 of 10 choices\n");
 }
 
@@ -395,21 +507,19 @@ Test(provision_print, an_offline_study_as_csv) {
   an_offline_study();
   expect_printed(
       OUTPUT_CSV,
-      "design,seed,rank,choice,throughput_rps,output_tokens_per_s,machines,cost_per_hour,pow"
-      "er_kw,why_not,extrapolated\n"
-      "offline,7,2,max_num_seqs=512 parallelism=TP8,2,450,2,20,8,,0\n"
-      "offline,7,,max_num_seqs=512 parallelism=TP4PP2,,,,,,the weights do not fit: 1 of 2 "
-      "GB,\n"
-      "offline,7,1,max_num_seqs=2048 parallelism=TP8,4,900,2,20,,,0.125\n"
-      "offline,7,,max_num_seqs=2048 parallelism=TP4PP2,1,300,4,40,16,3 of 9 requests are "
-      "rejected or never finish,1\n"
-      "offline,8,3,max_num_seqs=512 parallelism=TP8,3,460,2,20,8,,0\n"
-      "offline,8,,max_num_seqs=512 parallelism=TP4PP2,,,,,,the weights do not fit: 1 of 2 "
-      "GB,\n"
-      "offline,8,2,max_num_seqs=2048 parallelism=TP8,4.12345679,901,2,20,,,0\n"
-      "offline,8,1,max_num_seqs=2048 parallelism=TP4PP2,5.5,1000,4,40,16,,0\n"
-      "b,7,1,,0.5,50,1,2,3,,0\n"
-      "b,8,,,,,1,2,3,it failed,\n");
+      "design,seed,rank,choice,throughput_rps,output_tokens_per_s,instances,gpus,machines,cost_per_"
+      "hour,cost_per_million_output_tokens,power_kw,why_not,extrapolated\n"
+      "offline,7,2,max_num_seqs=512 parallelism=TP8,2,450,2,16,2,20,12.345679,8,,0\n"
+      "offline,7,,max_num_seqs=512 parallelism=TP4PP2,,,,,,,,,the weights do not fit: 1 of 2 GB,\n"
+      "offline,7,1,max_num_seqs=2048 parallelism=TP8,4,900,2,16,2,20,6.17283951,,,0.125\n"
+      "offline,7,,max_num_seqs=2048 parallelism=TP4PP2,1,300,4,32,4,40,37.037037,16,3 of 9 "
+      "requests are rejected or never finish,1\n"
+      "offline,8,3,max_num_seqs=512 parallelism=TP8,3,460,2,16,2,20,12.0772947,8,,0\n"
+      "offline,8,,max_num_seqs=512 parallelism=TP4PP2,,,,,,,,,the weights do not fit: 1 of 2 GB,\n"
+      "offline,8,2,max_num_seqs=2048 parallelism=TP8,4.12345679,901,2,16,2,20,6.16598841,,,0\n"
+      "offline,8,1,max_num_seqs=2048 parallelism=TP4PP2,5.5,1000,4,32,4,40,11.1111111,16,,0\n"
+      "b,7,1,,0.5,50,1,8,1,2,11.1111111,3,,0\n"
+      "b,8,,,,,1,8,1,2,,3,it failed,\n");
 }
 
 Test(provision_print, an_offline_study_as_json) {
@@ -423,46 +533,54 @@ Test(provision_print, an_offline_study_as_json) {
       "  \"best\": \"offline\",\n"
       "  \"flips\": false,\n"
       "  \"designs\": [\n"
-      "    {\"design\": \"offline\", \"low\": 4, \"high\": 5.5, \"mean\": 4.75, "
-      "\"half_width\": 9.53, \"distinct\": 2, \"holds\": 2, \"monotone\": true, \"why_not\": "
-      "null, \"simulations\": 6, \"stopped\": 0, \"reused\": 1, \"grid\": 8, \"events\": 0, "
-      "\"saved_events\": 0,\n"
+      "    {\"design\": \"offline\", \"low\": 4, \"high\": 5.5, \"mean\": 4.75, \"half_width\": "
+      "9.53, \"low_model\": null, \"high_model\": null, \"distinct\": 2, \"holds\": 2, "
+      "\"monotone\": true, \"why_not\": null, \"simulations\": 6, \"stopped\": 0, \"reused\": 1, "
+      "\"grid\": 8, \"events\": 0, \"saved_events\": 0, \"range_simulations\": 0, "
+      "\"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 2, "
-      "\"machines\": 2, \"cost_per_hour\": 20, \"power_kw\": null, \"rate_rps\": 4, "
-      "\"output_tokens_per_s\": 900, \"choice\": \"max_num_seqs=2048 parallelism=TP8\", "
-      "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
-      "\"extrapolated\": 0.125, \"slo\": []}],\n"
+      "\"instances\": 2, \"gpus\": 16, \"machines\": 2, \"cost_per_hour\": 20, "
+      "\"cost_per_million_output_tokens\": 6.17283951, \"cost_per_million_tokens\": 1.54320988, "
+      "\"power_kw\": null, \"rate_rps\": 4, \"output_tokens_per_s\": 900, \"choice\": "
+      "\"max_num_seqs=2048 parallelism=TP8\", \"open_ended\": false, \"binds\": null, \"margin\": "
+      "null, \"next_fails\": null, \"extrapolated\": 0.125, \"extrapolated_far\": 0, \"measured\": "
+      "true, \"perfmodel_error\": null, \"slo\": []}],\n"
       "     \"choices\": [\n"
       "       {\"seed\": 7, \"rank\": 2, \"choice\": \"max_num_seqs=512 parallelism=TP8\", "
       "\"values\": {\"policies.batcher.max_num_seqs\": \"512\", \"parallelism\": \"TP8\"}, "
-      "\"throughput_rps\": 2, \"output_tokens_per_s\": 450, \"why_not\": null, \"extrapolated\": "
-      "0},\n"
-      "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=512 "
-      "parallelism=TP4PP2\", \"values\": {\"policies.batcher.max_num_seqs\": \"512\", "
-      "\"parallelism\": \"TP4PP2\"}, \"throughput_rps\": null, \"output_tokens_per_s\": "
-      "null, \"why_not\": \"the weights do not fit: 1 of 2 GB\", \"extrapolated\": null},\n"
+      "\"throughput_rps\": 2, \"output_tokens_per_s\": 450, \"cost_per_million_output_tokens\": "
+      "12.345679, \"why_not\": null, \"extrapolated\": 0},\n"
+      "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=512 parallelism=TP4PP2\", "
+      "\"values\": {\"policies.batcher.max_num_seqs\": \"512\", \"parallelism\": \"TP4PP2\"}, "
+      "\"throughput_rps\": null, \"output_tokens_per_s\": null, "
+      "\"cost_per_million_output_tokens\": null, \"why_not\": \"the weights do not fit: 1 of 2 "
+      "GB\", \"extrapolated\": null},\n"
       "       {\"seed\": 7, \"rank\": 1, \"choice\": \"max_num_seqs=2048 parallelism=TP8\", "
       "\"values\": {\"policies.batcher.max_num_seqs\": \"2048\", \"parallelism\": \"TP8\"}, "
-      "\"throughput_rps\": 4, \"output_tokens_per_s\": 900, \"why_not\": null, \"extrapolated\": "
-      "0.125},\n"
-      "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=2048 "
-      "parallelism=TP4PP2\", \"values\": {\"policies.batcher.max_num_seqs\": \"2048\", "
-      "\"parallelism\": \"TP4PP2\"}, \"throughput_rps\": 1, \"output_tokens_per_s\": 300, "
-      "\"why_not\": \"3 of 9 requests are rejected or never finish\", \"extrapolated\": 1}]},\n"
-      "    {\"design\": \"b\", \"low\": 0.5, \"high\": 0.5, \"mean\": 0.5, \"half_width\": "
-      "0.25, \"distinct\": 1, \"holds\": 1, \"monotone\": true, \"why_not\": null, "
-      "\"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": 2, \"events\": 0, "
-      "\"saved_events\": 0,\n"
+      "\"throughput_rps\": 4, \"output_tokens_per_s\": 900, \"cost_per_million_output_tokens\": "
+      "6.17283951, \"why_not\": null, \"extrapolated\": 0.125},\n"
+      "       {\"seed\": 7, \"rank\": null, \"choice\": \"max_num_seqs=2048 parallelism=TP4PP2\", "
+      "\"values\": {\"policies.batcher.max_num_seqs\": \"2048\", \"parallelism\": \"TP4PP2\"}, "
+      "\"throughput_rps\": 1, \"output_tokens_per_s\": 300, \"cost_per_million_output_tokens\": "
+      "37.037037, \"why_not\": \"3 of 9 requests are rejected or never finish\", \"extrapolated\": "
+      "1}]},\n"
+      "    {\"design\": \"b\", \"low\": 0.5, \"high\": 0.5, \"mean\": 0.5, \"half_width\": 0.25, "
+      "\"low_model\": null, \"high_model\": null, \"distinct\": 1, \"holds\": 1, \"monotone\": "
+      "true, \"why_not\": null, \"simulations\": 2, \"stopped\": 0, \"reused\": 0, \"grid\": 2, "
+      "\"events\": 0, \"saved_events\": 0, \"range_simulations\": 0, \"range_events\": 0,\n"
       "     \"answers\": [\n"
       "       {\"seed\": 7, \"found\": true, \"prefill\": 0, \"decode\": 0, \"mixed\": 1, "
-      "\"machines\": 1, \"cost_per_hour\": 2, \"power_kw\": 3, \"rate_rps\": 0.5, "
-      "\"output_tokens_per_s\": 50, \"choice\": \"\", \"open_ended\": false, \"binds\": "
-      "null, \"margin\": null, \"next_fails\": null, \"extrapolated\": 0, \"slo\": []}],\n"
+      "\"instances\": 1, \"gpus\": 8, \"machines\": 1, \"cost_per_hour\": 2, "
+      "\"cost_per_million_output_tokens\": 11.1111111, \"cost_per_million_tokens\": 11.1111111, "
+      "\"power_kw\": 3, \"rate_rps\": 0.5, \"output_tokens_per_s\": 50, \"choice\": \"\", "
+      "\"open_ended\": false, \"binds\": null, \"margin\": null, \"next_fails\": null, "
+      "\"extrapolated\": 0, \"extrapolated_far\": 0, \"measured\": false, \"perfmodel_error\": "
+      "null, \"slo\": []}],\n"
       "     \"choices\": [\n"
-      "       {\"seed\": 7, \"rank\": 1, \"choice\": \"\", \"values\": {}, "
-      "\"throughput_rps\": 0.5, \"output_tokens_per_s\": 50, \"why_not\": null, \"extrapolated\": "
-      "0}]}\n"
+      "       {\"seed\": 7, \"rank\": 1, \"choice\": \"\", \"values\": {}, \"throughput_rps\": "
+      "0.5, \"output_tokens_per_s\": 50, \"cost_per_million_output_tokens\": 11.1111111, "
+      "\"why_not\": null, \"extrapolated\": 0}]}\n"
       "  ]\n"
       "}\n");
 }

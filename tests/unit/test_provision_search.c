@@ -94,6 +94,53 @@ Test(provision_search, the_least_is_that_of_brute_force_with_far_fewer_probes) {
   cr_expect_lt(n_probes * 8, n_cells, "%d of %d", n_probes, n_cells);
 }
 
+/* Machines of two types, of which instances take these shares; the other type costs 0.6. */
+static const double machine_shares[][2] = {{0.125, 0.25}, {0.5, 0.25}, {1, 0.125}, {0.5, 0.5}};
+static double whole_cost(const void *context, const int64_t *counts) {
+  const double *shares = context;
+  return ceil(shares[0] * (double)counts[0]) + 0.6 * ceil(shares[1] * (double)counts[1]);
+}
+
+/* Whether some cluster holds that costs less, or the same with less of the machines in use. */
+static bool is_beaten(const SearchSpace *space, const Probe *answer) {
+  const double cost = whole_cost(space->cost_context, answer->counts);
+  const double share =
+      space->each[0] * (double)answer->counts[0] + space->each[1] * (double)answer->counts[1];
+  for (int64_t a = space->low[0]; a <= space->high[0]; a++)
+    for (int64_t b = space->low[1]; b <= space->high[1]; b++) {
+      const double other = whole_cost(space->cost_context, (int64_t[]){a, b});
+      const double used = space->each[0] * (double)a + space->each[1] * (double)b;
+      if (capacity[a][b] >= space->start.rate &&
+          (other < cost - 1e-9 || (other < cost + 1e-9 && used < share - 1e-9)))
+        return true;
+    }
+  return false;
+}
+
+Test(provision_search, where_machines_are_whole_the_least_of_them_is_found) {
+  int n_found = 0, n_cells = 0, n_probes = 0;
+  for (int round = 0; round < 400; round++) {
+    draw_monotone(1 + (int64_t)rng_below(&rng, 6));
+    const double *shares = machine_shares[round % 4];
+    SearchSpace space =
+        space_of(1 + (int64_t)rng_below(&rng, SIDE), 1 + (int64_t)rng_below(&rng, SIDE), shares[0],
+                 0.6 * shares[1], 1 + (int64_t)rng_below(&rng, 60));
+    space.cost = whole_cost;
+    space.cost_context = shares;
+    SearchResult result;
+    forget();
+    search_least(&space, truth, NULL, &result, &arena);
+    cr_assert_eq(result.found, isfinite(least_cost(&space)));
+    if (!result.found) continue;
+    n_found++;
+    n_cells += (int)(space.high[0] * space.high[1]);
+    n_probes += n_asked;
+    cr_assert_not(is_beaten(&space, &result.answer), "round %d", round);
+  }
+  cr_expect_gt(n_found, 100);
+  cr_expect_lt(n_probes * 8, n_cells, "%d of %d", n_probes, n_cells);
+}
+
 Test(provision_search, a_likely_answer_changes_no_cost) {
   for (int round = 0; round < 200; round++) {
     draw_monotone(3);

@@ -1,0 +1,266 @@
+/* `tandem report claims [PAPER]`: what papers claim, beside what Tandem gives for it. */
+#include "experiments/base/cells.h"
+#include "experiments/base/interrupt.h"
+#include "experiments/base/workers.h"
+#include "experiments/claims/claims.h"
+#include "experiments/commands/cli.h"
+#include "sim/base/folder.h"
+#include "traces/lengths.h"
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct Options {
+  const char *only;
+  int format;
+  int64_t jobs;
+  bool no_sensitivity;
+} Options;
+
+static const OptionSpec options[] = {
+    CLI_TEXT("--only", only, "ID", "one claim of PAPER, such as SW-F15"),
+    CLI_FLAG("--no-sensitivity", no_sensitivity, "no ranges of figures outside"),
+    CLI_JOBS("threads"),
+    CLI_FORMAT,
+    {0}};
+
+/* ---- Figures as text ---- */
+
+enum { FIGURE_TEXT = 32 };
+
+static const char *figure_text(double value, const char *unit, char text[FIGURE_TEXT]) {
+  if (isnan(value)) return strcpy(text, "-");
+  if (strcmp(unit, "yes") == 0) return strcpy(text, value != 0 ? "yes" : "no");
+  if (strcmp(unit, "%") == 0)
+    snprintf(text, FIGURE_TEXT, "%.3g%%", 100 * value);
+  else
+    snprintf(text, FIGURE_TEXT, "%.4g%s%s", value, *unit ? " " : "", unit);
+  return text;
+}
+
+static const char *allowed_text(const ClaimFigure *figure, char text[2 * FIGURE_TEXT + 4]) {
+  char low[FIGURE_TEXT], high[FIGURE_TEXT];
+  if (isnan(figure->low)) return strcpy(text, "-");
+  if (strcmp(figure->unit, "yes") == 0) return figure_text(figure->low, "yes", text);
+  figure_text(figure->low, strcmp(figure->unit, "%") == 0 ? "%" : "", low);
+  figure_text(figure->high, figure->unit, high);
+  snprintf(text, 2 * FIGURE_TEXT + 4, "%s .. %s", low, high);
+  return text;
+}
+
+/* "over max_num_seqs 16..64: -38%..-25%, inside at 24..34". */
+static const char *range_text(const SensitivityRange *range, const char *unit, Arena *arena) {
+  char low[FIGURE_TEXT], high[FIGURE_TEXT];
+  const char *values = "no value";
+  if (!isnan(range->low)) {
+    figure_text(range->low, strcmp(unit, "%") && strcmp(unit, "yes") ? "" : unit, low);
+    values = figure_text(range->high, unit, high);
+    if (range->low < range->high) values = arena_printf(arena, "%s..%s", low, high);
+  }
+  const char *inside =
+      *range->inside ? arena_printf(arena, "inside at %s", range->inside) : "nowhere inside";
+  return arena_printf(arena, "over %s: %s, %s", range->over, values, inside);
+}
+
+/* ---- The three formats ---- */
+
+static void print_ranges(const Claim *claim, int figure, Arena *arena, FILE *out) {
+  SensitivityRange range;
+  for (int k = 0; k < claim->n_sensitivities; k++)
+    if (claim_sensitivity(claim, figure, k, &range, arena))
+      fprintf(out, "    %s (%s)\n", range_text(&range, claim->figures[figure].unit, arena),
+              claim->sensitivities[k].why);
+}
+
+/* "measured, up to 2.9% off in iterations held out; up to 12.5% of the time of a run …". */
+static const char *times_line(const TimesKnown *times, Arena *arena) {
+  const char *extrapolated = times_extrapolated_text(times, "a run", arena);
+  return arena_printf(arena, "%s%s%s", times_text(times, arena), extrapolated ? "; " : "",
+                      extrapolated ? extrapolated : "");
+}
+
+/* What the times of a claim are, where that was not said of the one before; `told` has that. */
+static void print_times(const Claim *claim, const char *told[CLAIM_COLUMNS], Arena *arena,
+                        FILE *out) {
+  for (int c = 0; c < CLAIM_COLUMNS; c++) {
+    const TimesKnown times = claim_times(claim, (ClaimColumn)c);
+    const char *line = times_line(&times, arena);
+    if (!*line || (told[c] && strcmp(told[c], line) == 0)) continue;
+    fprintf(out, "  times (%s): %s\n", claim_columns[c], line);
+    told[c] = line;
+  }
+}
+
+/* The same of all claims together. */
+static void print_all_times(const Paper *paper, Arena *arena, FILE *out) {
+  for (int c = 0; c < CLAIM_COLUMNS; c++) {
+    TimesKnown all = {0};
+    for (int i = 0; i < paper->n_claims; i++) {
+      const TimesKnown times = claim_times(&paper->claims[i], (ClaimColumn)c);
+      times_merge(&all, &times);
+    }
+    const char *line = times_line(&all, arena);
+    if (*line) fprintf(out, "%s: times %s\n", claim_columns[c], line);
+  }
+}
+
+static void print_table(const Paper *paper, Arena *arena, FILE *out) {
+  const char *told[CLAIM_COLUMNS] = {0};
+  int counts[VERDICTS] = {0};
+  fprintf(out, "%s\n", paper->title);
+  for (int i = 0; i < paper->n_claims; i++) {
+    const Claim *claim = &paper->claims[i];
+    fprintf(out, "\n%s  %s (%s)\n", claim->id, claim->claim, claim->where);
+    for (int f = 0; f < claim->n_figures; f++) {
+      const ClaimFigure *figure = &claim->figures[f];
+      char released[FIGURE_TEXT], tandem[FIGURE_TEXT], allowed[2 * FIGURE_TEXT + 4];
+      if (i + f == 0)
+        fprintf(out, "  %-38s %-14s %12s %12s  %-20s %s\n", "", "paper", "released", "tandem",
+                "within", "");
+      fprintf(out, "  %-38s %-14s %12s %12s  %-20s %s%s%s\n", figure->what, figure->paper,
+              figure_text(figure->values[COLUMN_RELEASED], figure->unit, released),
+              figure_text(figure->values[COLUMN_TANDEM], figure->unit, tandem),
+              allowed_text(figure, allowed), verdict_names[figure->verdict],
+              figure->gap ? ": " : "", figure->gap ? figure->gap : "");
+      print_ranges(claim, f, arena, out);
+      counts[figure->verdict]++;
+    }
+    if (*claim->note) fprintf(out, "  note: %s\n", claim->note);
+    print_times(claim, told, arena, out);
+  }
+  putc('\n', out);
+  if (paper->n_claims > 1) print_all_times(paper, arena, out);
+  fprintf(out, "%d claims:", paper->n_claims);
+  for (int v = 0; v < VERDICTS; v++)
+    fprintf(out, "%s %d %s", v ? "," : "", counts[v], verdict_names[v]);
+  fputs("\n", out);
+}
+
+/* All ranges of a figure in one cell. */
+static const char *ranges_text(const Claim *claim, int figure, Arena *arena) {
+  const char *text = "";
+  SensitivityRange range;
+  for (int k = 0; k < claim->n_sensitivities; k++)
+    if (claim_sensitivity(claim, figure, k, &range, arena))
+      text = arena_printf(arena, "%s%s%s", text, *text ? "; " : "",
+                          range_text(&range, claim->figures[figure].unit, arena));
+  return text;
+}
+
+/* A figure, and where its ranges are made. */
+typedef struct Judged {
+  const Claim *claim;
+  int figure;
+  Arena *arena;
+} Judged;
+
+static void json_ranges(const void *of, FILE *out) {
+  const Judged *judged = of;
+  const Claim *claim = judged->claim;
+  SensitivityRange range;
+  Rows rows = {OUTPUT_JSON, out, "", .gap = "", .end = "]"};
+  for (int k = 0; k < claim->n_sensitivities; k++)
+    if (claim_sensitivity(claim, judged->figure, k, &range, judged->arena))
+      rows_put(&rows, (Cell[]){{CELL_OF_TEXT("over", range.over)},
+                               {CELL_OF_TEXT("why", claim->sensitivities[k].why)},
+                               {CELL_OF_NUMBER("low", range.low)},
+                               {CELL_OF_NUMBER("high", range.high)},
+                               {CELL_OF_TEXT("inside", range.inside)},
+                               {0}});
+  rows_end(&rows);
+}
+
+static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
+  const Claim *claim = of->claim;
+  const ClaimFigure *figure = &claim->figures[of->figure];
+  const bool released = !isnan(figure->values[COLUMN_RELEASED]);
+  const TimesKnown times = claim_times(claim, released ? COLUMN_RELEASED : COLUMN_TANDEM);
+  rows_put(rows,
+           (Cell[]){{CELL_OF_TEXT("paper", paper->name), .only = CELL_IN_JSON},
+                    {CELL_OF_TEXT("id", claim->id)},
+                    {CELL_OF_TEXT("claim", claim->claim)},
+                    {CELL_OF_TEXT("figure", figure->what)},
+                    {CELL_OF_TEXT("paper", figure->paper), .only = CELL_IN_CSV},
+                    {CELL_OF_TEXT("stated", figure->paper), .only = CELL_IN_JSON},
+                    {CELL_OF_NUMBER("released", figure->values[COLUMN_RELEASED])},
+                    {CELL_OF_NUMBER("tandem", figure->values[COLUMN_TANDEM])},
+                    {CELL_OF_NUMBER("low", figure->low)},
+                    {CELL_OF_NUMBER("high", figure->high)},
+                    {CELL_OF_TEXT("unit", figure->unit)},
+                    {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_CSV},
+                    {CELL_OF_TEXT("note", claim->note)},
+                    {CELL_OF_JSON("sensitivity", json_ranges, of),
+                     .text = ranges_text(claim, of->figure, of->arena)},
+                    {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_JSON},
+                    {CELL_OF_TEXT("times", times_text(&times, of->arena))},
+                    {CELL_OF_NUMBER("extrapolated", times.extrapolated)},
+                    {0}});
+}
+
+/* ---- The command ---- */
+
+static void show_progress(int done, int all) {
+  fprintf(stderr, "\r%d of %d runs%s", done, all, done == all ? "\r\033[K" : "");
+}
+
+static int report_paper(const Options *given, const char *folder, Rows *rows, Arena *arena,
+                        Diag *diag) {
+  Paper paper;
+  const int jobs = cli_jobs(given->jobs);
+  int status = paper_load(&paper, folder, given->only, arena, diag);
+  if (status == 0)
+    status = paper_eval(&paper, jobs, !given->no_sensitivity,
+                        isatty(STDERR_FILENO) ? show_progress : NULL, arena, diag);
+  if (status == 0 && given->format == OUTPUT_TABLE) {
+    if (rows->any) putchar('\n');
+    print_table(&paper, arena, stdout);
+    rows->any = true;
+  }
+  for (int i = 0; status == 0 && given->format != OUTPUT_TABLE && i < paper.n_claims; i++)
+    for (int f = 0; f < paper.claims[i].n_figures; f++)
+      put_figure(rows, &paper, &(Judged){&paper.claims[i], f, arena});
+  paper_done(&paper);
+  return status;
+}
+
+static int report_claims(const Options *given, const char *paper, Arena *arena, Diag *diag) {
+  const char *all = arena_printf(arena, "%s/experiments/papers", config_data_root());
+  const char *const one[] = {paper, NULL};
+  const char *const *names = paper ? one : folder_names(all, "", arena);
+  Rows rows = {(OutputFormat)given->format, stdout, "", .gap = "\n  ", .end = "\n]\n"};
+  for (int i = 0; names[i]; i++) {
+    const char *folder =
+        strchr(names[i], '/') ? names[i] : arena_printf(arena, "%s/%s", all, names[i]);
+    if (report_paper(given, folder, &rows, arena, diag)) return -1;
+  }
+  rows_end(&rows);
+  return 0;
+}
+
+static int run_report(Cli *cli) {
+  const Options *given = cli->given;
+  if (given->only && !cli->operands[0]) return cli_usage(cli, "'--only' needs a PAPER");
+  interrupt_catch();
+  const int status = report_claims(given, cli->operands[0], cli->arena, cli->diag);
+  cli_interrupted(cli, "nothing is kept; the same command begins anew");
+  return status ? EXIT_INPUT : EXIT_DONE;
+}
+
+const Command command_report_claims = {
+    .name = "report claims",
+    .help = "the claims of papers beside what Tandem gives",
+    .summary = "Runs the studies of a paper and prints each claim beside what they give.",
+    .operands = "[PAPER]",
+    .options = options,
+    .size = sizeof(Options),
+    .notes =
+        "PAPER is a folder of experiments/papers, or the path of another; all without it.\n"
+        "Columns: 'released' by the rules and tables of the simulator that a paper's authors\n"
+        "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
+        "the first that has a figure. Below one that is outside: its range over an input that\n"
+        "the paper does not give, and where in it the figure is inside.",
+    .example = "tandem report claims splitwise --only SW-F15",
+    .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
+                  "  130 interrupted",
+    .run = run_report,
+};

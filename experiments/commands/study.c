@@ -1,0 +1,109 @@
+/* See study.h. */
+#include "experiments/commands/study.h"
+#include "experiments/base/interrupt.h"
+#include "experiments/base/progress.h"
+#include <string.h>
+#include <unistd.h>
+
+static void show_progress(void *context, int64_t done, int64_t in_flight) {
+  double *shown_s = context;
+  const double now = clock_monotonic();
+  if (!isatty(STDERR_FILENO) || now - *shown_s < 0.2) return;
+  *shown_s = now;
+  fprintf(stderr, "\r%lld simulations, %lld under way\033[K", (long long)done,
+          (long long)in_flight);
+}
+
+static int open_results(Study *self) {
+  if (!self->output) return 0;
+  if (results_lock(&self->lock, self->output, self->arena, self->diag)) return -1;
+  self->locked = true;
+  if (results_open(&self->results, self->output, config_data_root(), self->arena, self->diag))
+    return -1;
+  int64_t runs = 0, stale = 0;
+  const int status = results_count_runs(&self->results, &runs, &stale, self->diag);
+  cli_note_stale(runs, stale);
+  return status;
+}
+
+int study_open(Study *self, const char *path, Node *root, const ConfigChanges *changes,
+               int64_t jobs, int64_t memory, Arena *arena, Diag *diag) {
+  *self = (Study){.jobs = cli_jobs(jobs), .best = -1, .arena = arena, .diag = diag};
+  if (provision_load_tree(&self->provision, &self->base, path, root, changes, arena, diag))
+    return -1;
+  self->base.memory = cli_memory(memory, self->jobs);
+  return 0;
+}
+
+int study_search(Study *self, const char *output, bool full_runs, bool range) {
+  self->output = output;
+  if (open_results(self)) return -1;
+  double shown_s = clock_monotonic();
+  const ProvisionOptions how = {.jobs = self->jobs,
+                                .results = output ? &self->results : NULL,
+                                .no_early_stop = full_runs,
+                                .range = range,
+                                .on_progress = show_progress,
+                                .context = &shown_s};
+  interrupt_catch();
+  const int status =
+      provision_run(&self->provision, &how, &self->outcomes, self->arena, self->diag);
+  if (isatty(STDERR_FILENO)) fputs("\r\033[K", stderr);
+  config_note_perfmodels(&self->base.cache, stderr);
+  if (status) return -1;
+  if (output && provision_store(&self->provision, self->outcomes, &self->results, self->diag))
+    return -1;
+  bool flips = false;
+  self->best = provision_best(&self->provision, self->outcomes, &flips);
+  return 0;
+}
+
+void study_explain(Study *self) {
+  const Provision *study = &self->provision;
+  for (int d = 0; d < study->n_designs; d++)
+    diag_error(self->diag, study->designs[d].at, "design '%s' meets the limits nowhere: %s",
+               study->designs[d].name, self->outcomes[d].why_not);
+}
+
+int study_bind_answer(Study *self, double precision, Config *ret_config) {
+  ConfigChanges changes =
+      provision_answer_changes(&self->provision, &self->outcomes[self->best], self->arena);
+  changes.precision = precision;
+  return config_bind(ret_config, self->base.path, node_copy(self->base.root, self->arena), &changes,
+                     NULL, self->arena, self->diag);
+}
+
+int study_run_answer(Study *self, FILE *out) {
+  Config *config = ARENA_NEW(self->arena, Config);
+  SimResult *result = ARENA_NEW(self->arena, SimResult);
+  Report *report = ARENA_NEW(self->arena, Report);
+  uint64_t digest = 0;
+  if (study_bind_answer(self, 0, config) || config_digest(config, &digest, self->diag)) return -1;
+  config->sim.memory_limit = self->base.memory;
+  config->sim.keeps_batches = true;
+  if (config_simulate(config, &config->sim, result, report, self->arena, self->diag)) return -1;
+  if (self->output && results_add_run(&self->results, report, digest, self->arena, self->diag))
+    return -1;
+  report_print(report, OUTPUT_TABLE, out);
+  return 0;
+}
+
+int study_export(Study *self, const char *program) {
+  Config *config = ARENA_NEW(self->arena, Config);
+  if (study_bind_answer(self, 0, config)) return EXIT_INPUT;
+  export_print(program, config, stdout, self->arena);
+  return EXIT_DONE;
+}
+
+int study_check_export(const char *program, Arena *arena) {
+  const char *const *names = export_names(arena);
+  for (int i = 0; program && names[i]; i++)
+    if (strcmp(names[i], program) == 0) return EXIT_DONE;
+  return program ? cli_unknown("program", program, names, "tandem plan --help") : EXIT_DONE;
+}
+
+void study_close(Study *self) {
+  if (self->output) results_close(&self->results);
+  if (self->locked) results_unlock(&self->lock);
+  if (self->base.root) trial_base_done(&self->base);
+}

@@ -1,0 +1,248 @@
+/* See export.h. */
+#include "experiments/plan/export.h"
+#include "experiments/plan/quote.h"
+#include "sim/base/text.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define EXPORTER(name) extern const Exporter exporter_##name;
+#include "experiments/plan/exporters.def"
+#undef EXPORTER
+
+static const Exporter *const exporters[] = {
+#define EXPORTER(name) &exporter_##name,
+#include "experiments/plan/exporters.def"
+#undef EXPORTER
+};
+
+enum { EXPORTERS = sizeof exporters / sizeof *exporters };
+
+const char *const *export_names(Arena *arena) {
+  const char **names = ARENA_ARRAY(arena, const char *, EXPORTERS + 1);
+  for (int i = 0; i < EXPORTERS; i++)
+    names[i] = exporters[i]->name;
+  return names;
+}
+
+/* ---- Pools ---- */
+
+/* An option of a batcher that is a count; 0: it has no such option. */
+static int64_t batcher_count(const PolicyChoice *batcher, const char *key) {
+  const OptionSpec *spec = batcher->state ? batcher->policy->options : NULL;
+  for (; spec && spec->key; spec++)
+    if (strcmp(spec->key, key) == 0 && spec->type == OPTION_INT)
+      return *(const int64_t *)((const char *)batcher->state + spec->offset);
+  return 0;
+}
+
+static ExportPool pool_of(const SimConfig *sim, const PoolConfig *pool) {
+  const PolicyChoice batcher = sim_pool_policy(sim, &pool->spec, POLICY_BATCHER);
+  const int64_t groups = pool->attention_data_parallel_size;
+  return (ExportPool){
+      .name = pool->spec.name,
+      .role = pool->spec.role,
+      .instances = pool->count * pool->data_parallel_size,
+      .gpus = parallelism_gpus(config_degrees(pool)) / pool->data_parallel_size,
+      .tensor = pool->tensor_parallel_size,
+      .pipeline = pool->pipeline_parallel_size,
+      .attention = groups,
+      .expert = pool->expert_parallel_size,
+      .batched_tokens = batcher_count(&batcher, "max_num_batched_tokens") / groups,
+      .seqs = batcher_count(&batcher, "max_num_seqs") / groups,
+      .gpu_memory_utilization = pool->kv.gpu_memory_utilization,
+  };
+}
+
+static ExportFamily family_of(const char *engine) {
+  static const char *const names[FAMILIES] = {"vllm", "sglang", "trtllm"};
+  for (int i = 0; i < FAMILIES; i++)
+    if (strncmp(engine, names[i], strlen(names[i])) == 0) return (ExportFamily)i;
+  return FAMILY_VLLM;
+}
+
+/* ---- Arguments ---- */
+
+void words_add(Words *self, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  const char *word = arena_vprintf(self->arena, format, list);
+  va_end(list);
+  ARENA_RESERVE(self->arena, self->items, self->capacity, self->n + 1);
+  self->items[self->n++] = word;
+}
+
+static void add_flag(Words *words, const char *flag, int64_t value) {
+  if (value <= 0) return;
+  words_add(words, "%s", flag);
+  words_add(words, "%" PRId64, value);
+}
+
+/* vLLM 0.33: vllm serve --help=all; docs/features/nixl_connector_usage.md. */
+static void vllm_arguments(const Export *self, const ExportPool *pool, Words *words) {
+  add_flag(words, "--tensor-parallel-size", pool->tensor);
+  if (pool->pipeline > 1) add_flag(words, "--pipeline-parallel-size", pool->pipeline);
+  if (pool->attention > 1) add_flag(words, "--data-parallel-size", pool->attention);
+  if (pool->expert > 1) words_add(words, "--enable-expert-parallel");
+  add_flag(words, "--max-num-batched-tokens", pool->batched_tokens);
+  add_flag(words, "--max-num-seqs", pool->seqs);
+  if (self->family == FAMILY_VLLM) {
+    words_add(words, "--gpu-memory-utilization");
+    words_add(words, "%g", pool->gpu_memory_utilization);
+  }
+  if (self->quantized && strcmp(self->quantized, "fp8") == 0) {
+    words_add(words, "--quantization");
+    words_add(words, "fp8");
+  }
+  if (self->fp8_kv_cache) {
+    words_add(words, "--kv-cache-dtype");
+    words_add(words, "fp8");
+  }
+  if (!self->split) return;
+  words_add(words, "--kv-transfer-config");
+  words_add(words, "{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"%s\"}",
+            pool->role == ROLE_PREFILL ? "kv_producer" : "kv_consumer");
+}
+
+/* SGLang 0.5: docs/advanced_features/server_arguments.md, pd_disaggregation.md. Its degree of
+ * tensor parallelism counts all groups of attention. */
+static void sglang_arguments(const Export *self, const ExportPool *pool, Words *words) {
+  add_flag(words, "--tp-size", pool->tensor * pool->attention);
+  if (pool->pipeline > 1) add_flag(words, "--pp-size", pool->pipeline);
+  if (pool->attention > 1) {
+    add_flag(words, "--dp-size", pool->attention);
+    words_add(words, "--enable-dp-attention");
+  }
+  if (pool->expert > 1) add_flag(words, "--ep-size", pool->expert);
+  add_flag(words, "--chunked-prefill-size", pool->batched_tokens * pool->attention);
+  add_flag(words, "--max-running-requests", pool->seqs * pool->attention);
+  if (self->family == FAMILY_SGLANG) {
+    words_add(words, "--mem-fraction-static");
+    words_add(words, "%g", pool->gpu_memory_utilization);
+  }
+  if (self->quantized && strcmp(self->quantized, "fp8") == 0) {
+    words_add(words, "--quantization");
+    words_add(words, "fp8");
+  }
+  if (self->fp8_kv_cache) {
+    words_add(words, "--kv-cache-dtype");
+    words_add(words, "fp8_e4m3");
+  }
+  if (!self->split) return;
+  words_add(words, "--disaggregation-mode");
+  words_add(words, "%s", pool->role == ROLE_PREFILL ? "prefill" : "decode");
+  words_add(words, "--disaggregation-transfer-backend");
+  words_add(words, "nixl");
+}
+
+/* TensorRT-LLM 1.x: trtllm-serve. Data parallelism of attention is of all GPUs of an instance. */
+static void trtllm_arguments(const Export *self, const ExportPool *pool, Words *words) {
+  add_flag(words, "--tp_size", pool->tensor * pool->attention);
+  if (pool->pipeline > 1) add_flag(words, "--pp_size", pool->pipeline);
+  if (pool->expert > 1) add_flag(words, "--ep_size", pool->expert);
+  add_flag(words, "--max_num_tokens", pool->batched_tokens);
+  add_flag(words, "--max_batch_size", pool->seqs);
+  if (self->family != FAMILY_TRTLLM) return;
+  words_add(words, "--kv_cache_free_gpu_memory_fraction");
+  words_add(words, "%g", pool->gpu_memory_utilization);
+}
+
+void export_arguments(const Export *self, const ExportPool *pool, ExportFamily family,
+                      Words *words) {
+  static void (*const families[FAMILIES])(const Export *, const ExportPool *,
+                                          Words *) = {[FAMILY_VLLM] = vllm_arguments,
+                                                      [FAMILY_SGLANG] = sglang_arguments,
+                                                      [FAMILY_TRTLLM] = trtllm_arguments};
+  families[family](self, pool, words);
+}
+
+/* ---- On paper ---- */
+
+void export_head(const Export *self, const ExportPool *pool) {
+  fprintf(self->out, "# %s: %" PRId64 " instance%s on %" PRId64 " GPU%s (%s) each\n",
+          text_shown(pool->name, self->arena), pool->instances, pool->instances > 1 ? "s" : "",
+          pool->gpus, pool->gpus > 1 ? "s" : "", text_shown(self->gpu, self->arena));
+}
+
+void export_shell(const Export *self, const char *command, const Words *words) {
+  enum { WIDEST = 96 };
+  int column = fprintf(self->out, "%s", command);
+  for (size_t i = 0; i < words->n; i++) {
+    const char *word = quote_shell(words->items[i], self->arena);
+    const bool has_value = i + 1 < words->n && words->items[i + 1][0] != '-';
+    const char *value =
+        words->items[i][0] == '-' && has_value ? quote_shell(words->items[i + 1], self->arena) : "";
+    if (column + (int)(strlen(word) + strlen(value)) + 2 > WIDEST)
+      column = fprintf(self->out, " \\\n ") - 3;
+    column += fprintf(self->out, " %s", word);
+  }
+  fputc('\n', self->out);
+}
+
+void export_list(const Export *self, int indent, const Words *words) {
+  for (size_t i = 0; i < words->n; i++)
+    fprintf(self->out, "%*s- %s\n", indent, "", quote_yaml_text(words->items[i], self->arena));
+}
+
+const char *export_label(const Export *self) {
+  char *label = arena_copy(self->arena, self->config->model.name, strlen(self->config->model.name));
+  size_t n = 0;
+  for (const char *at = label; *at && n < 40; at++) {
+    const char letter = (char)tolower((unsigned char)*at);
+    const bool plain = (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
+    if (plain || (n > 0 && label[n - 1] != '-')) label[n++] = plain ? letter : '-';
+  }
+  while (n > 0 && label[n - 1] == '-')
+    n--;
+  label[n] = '\0';
+  return n > 0 && label[0] >= 'a' ? label
+                                  : arena_printf(self->arena, "model%s%s", n ? "-" : "", label);
+}
+
+/* ---- All of it ---- */
+
+static const char *format_asked(const Config *config) {
+  const Node *model = node_find(config->root, "model");
+  const Node *format = model && model->kind == NODE_MAP ? node_find(model, "quantization") : NULL;
+  return format ? dtype_names[llm_quantization(&config->model)] : NULL;
+}
+
+static void print_notes(const Export *self, const Exporter *exporter) {
+  const SimConfig *sim = &self->config->sim;
+  fprintf(self->out, "# Flags as in %s; times were those of", exporter->of);
+  for (uint32_t i = 0; i < sim->n_pools; i++) {
+    const char *name = sim->pools[i].perfmodel->name;
+    if (i > 0 && strcmp(name, sim->pools[i - 1].perfmodel->name) == 0) continue;
+    fprintf(self->out, "%s\n#   %s", i ? "," : "", text_shown(name, self->arena));
+  }
+  fputs(".\n", self->out);
+  if (!self->config->model.checkpoint)
+    fprintf(self->out, "# Which checkpoint to load is not known: put it in place of the name.\n");
+  if (self->quantized && strcmp(self->quantized, "fp8") != 0)
+    fprintf(self->out, "# Load a checkpoint in %s.\n", self->quantized);
+}
+
+void export_print(const char *name, const Config *config, FILE *out, Arena *arena) {
+  const ServingEngine *engine = serving_at(config->pools[0].engine.row);
+  Export self = {.config = config,
+                 .model = config->model.checkpoint ? config->model.checkpoint : config->model.name,
+                 .gpu = config->pools[0].hardware.gpu,
+                 .quantized = format_asked(config),
+                 .fp8_kv_cache = config->model.kv_cache_dtype == DTYPE_FP8,
+                 .pools = ARENA_ARRAY(arena, ExportPool, config->sim.n_pools),
+                 .n_pools = config->sim.n_pools,
+                 .out = out,
+                 .arena = arena};
+  if (*self.model == '-') self.model = arena_printf(arena, "./%s", self.model); // no option
+  self.family = family_of(engine ? engine->name : "");
+  for (uint32_t i = 0; i < self.n_pools; i++) {
+    self.pools[i] = pool_of(&config->sim, &config->pools[i]);
+    self.split |= self.pools[i].role != ROLE_MIXED;
+  }
+  const Exporter *exporter = exporters[self.family]; // the first of them are those of engines
+  for (int i = 0; name && i < EXPORTERS; i++)
+    if (strcmp(exporters[i]->name, name) == 0) exporter = exporters[i];
+  print_notes(&self, exporter);
+  exporter->print(&self);
+}

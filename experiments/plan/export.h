@@ -1,0 +1,58 @@
+/* Between a configuration and what starts it: its pools in the words that engines share.
+ *
+ * What a configuration says of a pool is said, and what an engine decides by itself is left to it.
+ * Names come from files of strangers: they go through quote.h, each as one word. */
+#ifndef EXPERIMENTS_PLAN_EXPORT_H
+#define EXPERIMENTS_PLAN_EXPORT_H
+#include "experiments/plan/plan.h"
+
+typedef enum ExportFamily { FAMILY_VLLM, FAMILY_SGLANG, FAMILY_TRTLLM, FAMILIES } ExportFamily;
+
+typedef struct ExportPool {
+  const char *name;
+  Role role;
+  int64_t instances, gpus;                           // of each instance
+  int64_t tensor, pipeline, data, attention, expert; // degrees
+  int64_t batched_tokens, seqs;                      // 0: not known
+  double gpu_memory_utilization;
+} ExportPool;
+
+typedef struct Export {
+  const Config *config;
+  const char *model;     // to be loaded: of Hugging Face, or as the configuration calls it
+  const char *gpu;       // of the pools
+  ExportFamily family;   // of the engine that the configuration names
+  const char *quantized; // a format that the configuration asks for instead of the model's; NULL
+  bool fp8_kv_cache;
+  ExportPool *pools; // [n_pools]
+  uint32_t n_pools;
+  bool split; // prefill and decode apart
+  FILE *out;
+  Arena *arena;
+} Export;
+
+typedef struct Exporter {
+  const char *name, *of; // as --export has it; what its words were taken from
+  void (*print)(const Export *self);
+} Exporter;
+
+/* Arguments as they come, each one word. */
+typedef struct Words {
+  const char **items; // [n]
+  size_t n, capacity;
+  Arena *arena;
+} Words;
+
+void words_add(Words *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The arguments of a server of this family for a pool, without its model. */
+void export_arguments(const Export *self, const ExportPool *pool, ExportFamily family,
+                      Words *words);
+/* "# prefill: 4 instances of 2 GPUs (h100-80gb) each" */
+void export_head(const Export *self, const ExportPool *pool);
+/* A command line for a shell, a flag and its value on a line. */
+void export_shell(const Export *self, const char *command, const Words *words);
+/* Items of a list of YAML, one a line. */
+void export_list(const Export *self, int indent, const Words *words);
+/* Letters, digits and dashes of it, for names in Kubernetes. */
+const char *export_label(const Export *self);
+#endif

@@ -1,0 +1,179 @@
+/* What a token costs against how fast users get them: the answers of a study at several loads. */
+#include "experiments/plan/plan.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the load that was asked. */
+static const double loads[] = {0.25, 0.5, 0.75, 1, 1.25};
+enum { LOADS = sizeof loads / sizeof *loads, DESIGNS_MAX = 8 };
+
+typedef struct FrontRun {
+  int point; // of the front
+  ConfigChanges changes;
+  TrialBase *base;
+  bool loaded;
+  Trial trial;
+} FrontRun;
+
+typedef struct Runs {
+  Front *front;
+  const Provision *study;
+  int n_begun;
+  Arena *arena;
+  Diag *diag;
+} Runs;
+
+static Setting set_number(const char *key, Place at, const char *text, Arena *arena) {
+  Node *value = ARENA_NEW(arena, Node);
+  *value = (Node){.kind = NODE_SCALAR, .text = text, .at = at};
+  return (Setting){key, at, value};
+}
+
+/* The answer's configuration, with so much of its load. */
+static ConfigChanges changes_at(const Provision *study, const DesignOutcome *outcome, double load,
+                                Arena *arena) {
+  ConfigChanges changes = provision_answer_changes(study, outcome, arena);
+  if (load == 1) return changes;
+  const Node *clients =
+      node_find(node_find(node_find(study->base->root, "workload"), "closed_loop"), "clients");
+  Setting *settings = ARENA_ARRAY(arena, Setting, changes.n_settings + 1);
+  memcpy(settings, changes.settings, (size_t)changes.n_settings * sizeof *settings);
+  const Place at = outcome->design->at;
+  Setting *last = &settings[changes.n_settings++];
+  if (clients)
+    *last = set_number("workload.closed_loop.clients", at,
+                       arena_printf(arena, "%.0f", fmax(1, load * atof(clients->text))), arena);
+  else if (study->base_rate > 0)
+    *last = set_number(study->rate_key, at,
+                       arena_printf(arena, "%.12g /s", load * study->base_rate), arena);
+  else
+    *last = set_number("workload.rate_scale", at, arena_printf(arena, "%.12g", load), arena);
+  changes.settings = settings;
+  return changes;
+}
+
+/* ---- As a campaign ---- */
+
+static int next_run(void *context, void *run) {
+  Runs *self = context;
+  FrontRun *next = run;
+  if (self->n_begun == self->front->n) return 0;
+  next->point = self->n_begun++;
+  next->base = self->study->base;
+  const FrontPoint *point = &self->front->points[next->point];
+  next->changes = changes_at(self->study, point->outcome, point->load, self->arena);
+  return 1;
+}
+
+static void make_run(void *run) {
+  FrontRun *self = run;
+  trial_init(&self->trial);
+  self->loaded = true;
+  if (trial_load(&self->trial, self->base, &self->changes)) return;
+  self->trial.config.sim.keeps_batches = true; // which say whether it is saturated
+  trial_run(&self->trial);
+}
+
+static double mean_of(const Report *report, const char *name) {
+  for (int i = 0; i < report->n_latencies; i++)
+    if (strcmp(report->latencies[i].name, name) == 0) return report->latencies[i].values[0];
+  return NAN;
+}
+
+static int take_run(void *context, void *run) {
+  Runs *self = context;
+  FrontRun *ended = run;
+  FrontPoint *point = &self->front->points[ended->point];
+  if (ended->trial.diag.n_entries > 0) {
+    diag_append(self->diag, &ended->trial.diag);
+    return -1;
+  }
+  const Report *report = &ended->trial.report;
+  point->rate = report_value(report, "throughput_rps");
+  point->tokens_per_s = report_value(report, "output_tokens_per_s");
+  point->gpus = report_value(report, "gpus");
+  point->tokens_per_user = 1 / mean_of(report, "tpot_s");
+  point->cost = report_value(report, "cost_per_million_output_tokens");
+  point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
+  point->saturated = report->saturated;
+  point->met = report->n_missed == 0;
+  return 0;
+}
+
+static void release_run(void *run) {
+  FrontRun *self = run;
+  if (self->loaded) trial_done(&self->trial);
+}
+
+/* ---- The front ---- */
+
+static double cost_of(const FrontPoint *point) {
+  return isnan(point->cost) ? point->gpu_seconds : point->cost;
+}
+
+static int compare_points(const void *a, const void *b) {
+  const FrontPoint *left = a, *right = b;
+  const double costs = cost_of(left) - cost_of(right);
+  if (costs != 0) return costs < 0 ? -1 : 1;
+  const double speeds = right->tokens_per_user - left->tokens_per_user;
+  return speeds != 0 ? (speeds < 0 ? -1 : 1) : left->number - right->number;
+}
+
+/* By cost, those that are no slower than a cheaper one are left out; so are saturated ones, whose
+ * speed is of their length. */
+static void mark_best(Front *self) {
+  double fastest = 0;
+  for (int i = 0; i < self->n; i++) {
+    FrontPoint *point = &self->points[i];
+    if (point->saturated || !(point->tokens_per_user > fastest)) continue;
+    fastest = point->tokens_per_user;
+    point->best = true;
+  }
+}
+
+int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena) {
+  int *order = ARENA_ARRAY(arena, int, study->n_designs);
+  for (int d = 0; d < study->n_designs; d++) {
+    const Answer *mine = &outcomes[d].answers[0];
+    int at = d;
+    for (; at > 0; at--) {
+      const Answer *other = &outcomes[order[at - 1]].answers[0];
+      if (!mine->found || (other->found && !provision_is_better(study, mine, other))) break;
+      order[at] = order[at - 1];
+    }
+    order[at] = d;
+  }
+  return order;
+}
+
+int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
+               Arena *arena, Diag *diag) {
+  const int *order = plan_order(study, outcomes, arena);
+  int n = 0;
+  while (n < study->n_designs && n < DESIGNS_MAX && outcomes[order[n]].answers[0].found)
+    n++;
+  *self = (Front){ARENA_ARRAY(arena, FrontPoint, n * LOADS + 1), n * LOADS};
+  for (int i = 0; i < self->n; i++)
+    self->points[i] =
+        (FrontPoint){.number = i, .outcome = &outcomes[order[i / LOADS]], .load = loads[i % LOADS]};
+  Runs runs = {self, study, 0, arena, diag};
+  const Campaign campaign = {.jobs = jobs,
+                             .ahead = 4,
+                             .run_size = sizeof(FrontRun),
+                             .next = next_run,
+                             .make = make_run,
+                             .take = take_run,
+                             .release = release_run,
+                             .context = &runs};
+  if (campaign_run(&campaign, arena, diag)) return -1;
+  qsort(self->points, (size_t)self->n, sizeof *self->points, compare_points);
+  mark_best(self);
+  return 0;
+}
+
+const FrontPoint *front_asked(const Front *self, const DesignOutcome *outcome) {
+  for (int i = 0; i < self->n; i++)
+    if (self->points[i].outcome == outcome && self->points[i].load == 1) return &self->points[i];
+  return NULL;
+}

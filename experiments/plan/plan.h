@@ -1,0 +1,108 @@
+/* Planning: one question about a model, GPUs, a load and limits, as a study in YAML.
+ *
+ * A question names what is wanted; the plan finds which designs could answer it: the degrees that
+ * iteration times were measured at and whose weights fit, one pool or prefill and decode apart, and
+ * a smaller batch beside the engine's own. What comes of it is the text of an ordinary study, which
+ * is read, searched and kept as any other: there is no second way to say it. Then the front: what
+ * a token costs against how fast users get them, from runs of the answers at several loads. */
+#ifndef EXPERIMENTS_PLAN_PLAN_H
+#define EXPERIMENTS_PLAN_PLAN_H
+#include "experiments/base/writer.h"
+#include "experiments/provision/provision.h"
+
+enum { SPLIT_BOTH, SPLIT_YES, SPLIT_NO };
+extern const char *const plan_split_names[];     // NULL-terminated
+extern const char *const plan_objective_names[]; // likewise: of what is least
+
+/* What is asked, as its options have it. */
+typedef struct Question {
+  const char *model, *gpu, *engine; // engine NULL: the newest vLLM; "sglang": the newest of those
+  int weights, kv_cache;            // Dtype; -1: the model's
+  double rate;                      // requests/s; 0: the trace's, or users that wait
+  int64_t users;                    // with a request each at all times; 0: none
+  int64_t isl, osl;                 // tokens of all prompts and outputs; 0: not given
+  const char *lengths, *trace;      // in place of those
+  const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
+  const char *tensor_parallel;      // "2,4"; NULL: all that can be had
+  int split;                        // SPLIT_…
+  int objective;                    // of plan_objective_names; -1: cost where a price is known
+  int64_t seeds;
+} Question;
+
+enum { PLAN_SHAPES_MAX = 32 };
+
+/* What it means. */
+typedef struct Plan {
+  const Question *question;
+  const char *machine, *engine; // their names
+  const char *objective;        // of objective_names
+  Hardware hardware;
+  Llm model;
+  bool roofline; // nothing was measured of it
+  Parallelism shapes[PLAN_SHAPES_MAX];
+  int n_shapes;
+  const char *left_out;   // "tp1: the weights do not fit"; empty: nothing
+  int64_t batched_tokens; // of the smaller batch; 0: the engine has no such key
+  const char *text;       // the study
+} Plan;
+
+/* -1 with entries at the options that are wrong. All of it lives in `arena`. */
+int plan_make(Plan *self, const Question *question, Arena *arena, Diag *diag);
+
+/* The designs of a study from the best on, those without an answer last; [n_designs]. */
+int *plan_order(const Provision *study, const DesignOutcome *outcomes, Arena *arena);
+
+/* ---- The front ---- */
+
+/* A run of an answer at some load. */
+typedef struct FrontPoint {
+  int number; // in the order in which they were run
+  const DesignOutcome *outcome;
+  double load;            // of what was asked
+  double rate;            // requests/s that were served
+  double gpus;            // of the cluster
+  double cost;            // $ per million output tokens; NAN: no price
+  double gpu_seconds;     // per million output tokens
+  double tokens_per_user; // per second: 1 / mean TPOT
+  double tokens_per_s;    // of output
+  bool saturated;         // more come than it serves
+  bool met;               // all limits
+  bool best;              // not dominated: no other is cheaper and faster
+} FrontPoint;
+
+typedef struct Front {
+  FrontPoint *points; // [n]; by cost, then speed
+  int n;
+} Front;
+
+/* Simulates the answers of a study at a few loads each, on `jobs` threads. */
+int front_make(Front *self, const Provision *study, const DesignOutcome *outcomes, int jobs,
+               Arena *arena, Diag *diag);
+/* The point of a design at the load that was asked; NULL: it has no answer or is not in the front's
+ * runs. */
+const FrontPoint *front_asked(const Front *self, const DesignOutcome *outcome);
+
+/* ---- On paper ---- */
+
+/* Everything but the search, which found `outcomes`. `path` is where the study is kept, NULL:
+ * nowhere. */
+typedef struct PlanAnswer {
+  const Plan *plan;
+  const Provision *study;
+  const DesignOutcome *outcomes;
+  int best, runner_up; // designs; -1: none
+  const Front *front;
+  const Config *config; // of the best answer; NULL: none
+  const char *path;
+} PlanAnswer;
+
+void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *arena);
+
+/* ---- To start it ---- */
+
+/* Their names, NULL-terminated. */
+const char *const *export_names(Arena *arena);
+/* What starts the cluster of a configuration under the program `name`, one of them, as that reads
+ * it; NULL: the engine's own. */
+void export_print(const char *name, const Config *config, FILE *out, Arena *arena);
+#endif

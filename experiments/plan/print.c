@@ -1,0 +1,314 @@
+/* A plan on paper: the question, the answer and the next best, what tokens cost at which speed. */
+#include "experiments/base/cells.h"
+#include "experiments/fleet/fleet.h"
+#include "experiments/plan/question.h"
+#include "experiments/plan/quote.h"
+#include "sim/base/text.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* ---- Words ---- */
+
+/* Up to two decimals, as many as it needs. */
+static const char *amount(double value, Arena *arena) {
+  if (isnan(value)) return "-";
+  const char *text = arena_printf(arena, "%.2f", value);
+  size_t length = strlen(text);
+  while (text[length - 1] == '0')
+    length--;
+  return arena_copy(arena, text, text[length - 1] == '.' ? length - 1 : length);
+}
+
+static int64_t count_instances(const Answer *answer) {
+  return answer->n_prefill + answer->n_decode + answer->n_mixed;
+}
+
+/* "6", or "4 + 2" of a split. */
+static const char *instances(const Answer *answer, Arena *arena) {
+  if (answer->n_decode > 0)
+    return arena_printf(arena, "%" PRId64 " + %" PRId64, answer->n_prefill, answer->n_decode);
+  return arena_printf(arena, "%" PRId64, answer->n_mixed);
+}
+
+static const char *named_instances(const DesignOutcome *outcome, Arena *arena) {
+  const Answer *answer = &outcome->answers[0];
+  return arena_printf(arena, "%s instance%s of %s", instances(answer, arena),
+                      count_instances(answer) == 1 ? "" : "s", outcome->design->name);
+}
+
+static const char *cost_unit(bool priced) {
+  return priced ? "$/M tokens" : "GPU s/M";
+}
+
+static double cost_of(const FrontPoint *point) {
+  if (!point) return NAN;
+  return isnan(point->cost) ? point->gpu_seconds : point->cost;
+}
+
+static bool is_priced(const PlanAnswer *self) {
+  return self->front->n > 0 && !isnan(self->front->points[0].cost);
+}
+
+/* "2,000 + 300 tokens", "lengths of azure-conv-2023", "the trace x.csv". */
+static const char *load_of(const Question *asked, Arena *arena) {
+  char isl[32], osl[32];
+  const char *what =
+      asked->trace ? arena_printf(arena, "the trace %s", text_shown(asked->trace, arena))
+      : asked->lengths
+          ? arena_printf(arena, "lengths of %s", text_shown(asked->lengths, arena))
+          : arena_printf(arena, "%s + %s tokens", format_count((double)asked->isl, isl),
+                         format_count((double)asked->osl, osl));
+  if (asked->users > 0)
+    return arena_printf(arena, "%" PRId64 " users at a time, %s", asked->users, what);
+  if (asked->rate > 0) return arena_printf(arena, "%.6g requests/s, %s", asked->rate, what);
+  return what;
+}
+
+static void print_question(const PlanAnswer *self, FILE *out, Arena *arena) {
+  const Plan *plan = self->plan;
+  fprintf(out, "question    %s (%s) on %s, %s: %s\n", text_shown(plan->question->model, arena),
+          dtype_names[llm_quantization(&plan->model)], text_shown(plan->machine, arena),
+          plan->engine, load_of(plan->question, arena));
+  fprintf(out, "            within %s, at the least %s\n", text_shown(plan->question->slo, arena),
+          plan->objective);
+  if (plan->roofline)
+    fprintf(out, "            nobody measured this model on these GPUs: times are a roofline's\n");
+  if (*plan->left_out) fprintf(out, "            the weights do not fit with %s\n", plan->left_out);
+}
+
+/* ---- The answer ---- */
+
+/* Whether times that are off by what their model is would decide it the other way. */
+static bool is_undecided(const Answer *answer, int limit) {
+  bool undecided = false;
+  for (int i = 0; i < MOVES && answer->moved_slos[i]; i++)
+    undecided |= answer->moved_slos[i][limit].met != answer->slos[limit].met;
+  return undecided;
+}
+
+static void print_limits(const Answer *answer, FILE *out) {
+  for (int i = 0; i < answer->n_slos; i++) {
+    const SloOutcome *slo = &answer->slos[i];
+    const char *unit = slo_unit(slo->spec);
+    char margin[32];
+    fprintf(out, "            %s %.4g of %.4g%s%s, %s left%s\n", slo->spec->name, slo->value,
+            slo->spec->limit, *unit ? " " : "", unit, format_margin(slo->margin, 1, margin),
+            is_undecided(answer, i) ? ": less than times may be off" : "");
+  }
+}
+
+/* "12 GPUs, 57 $/h, 1.80 $ per million output tokens" */
+static const char *price_of(const PlanAnswer *self, const DesignOutcome *outcome, Arena *arena) {
+  const FrontPoint *point = front_asked(self->front, outcome);
+  const Takes *takes = &outcome->answers[0].takes;
+  const char *text = arena_printf(arena, "%.0f GPU%s, ", takes->gpus, takes->gpus > 1 ? "s" : "");
+  if (!isnan(takes->cost_per_hour))
+    text = arena_printf(arena, "%s%s $/h", text, amount(takes->cost_per_hour, arena));
+  else
+    text = arena_printf(arena, "%sno price is known", text);
+  if (!point) return text;
+  if (isnan(point->cost))
+    return arena_printf(arena, "%s, %.0f GPU seconds per million output tokens", text,
+                        point->gpu_seconds);
+  return arena_printf(arena, "%s, %s $ per million output tokens", text,
+                      amount(point->cost, arena));
+}
+
+/* The range of the answer, under seeds and what times may be off by. */
+static void print_sure(const PlanAnswer *self, const DesignOutcome *outcome, FILE *out,
+                       Arena *arena) {
+  const Answer *answer = &outcome->answers[0];
+  const double low = outcome->ranged ? outcome->low_model : outcome->low;
+  const double high = outcome->ranged ? outcome->high_model : outcome->high;
+  const char *unit = objective_units[self->study->objective];
+  fprintf(out, "sure        %s", amount(low, arena));
+  if (isinf(high))
+    fprintf(out, " %s or more", unit);
+  else if (low == high)
+    fprintf(out, " %s throughout", unit);
+  else
+    fprintf(out, " to %s %s", amount(high, arena), unit);
+  if (outcome->ranged)
+    fprintf(out, ", times %.1f%% off either way", 100 * answer->perfmodel_error);
+  else
+    fputs(", what times are off by is not known", out);
+  if (self->study->n_seeds > 1)
+    fprintf(out, ", %d seeds (holds on %d)", self->study->n_seeds, outcome->n_holds);
+  fprintf(out, "\n            %.1f%% of its time was not measured\n", 100 * answer->extrapolated);
+}
+
+static void print_answer(const PlanAnswer *self, FILE *out, Arena *arena) {
+  const DesignOutcome *outcome = &self->outcomes[self->best];
+  const Answer *answer = &outcome->answers[0];
+  fprintf(out, "answer      %s: %s\n", named_instances(outcome, arena),
+          price_of(self, outcome, arena));
+  int n = 0;
+  const Lot *lots = lots_of_config(self->config, &n, arena);
+  fputs("            ", out);
+  lots_print_machines(lots, n, out);
+  fputs("\n", out);
+  print_limits(answer, out);
+  print_sure(self, outcome, out, arena);
+}
+
+static void print_runner_up(const PlanAnswer *self, FILE *out, Arena *arena) {
+  if (self->runner_up < 0) {
+    fprintf(out, "runner-up   none: no other design holds the limits\n");
+    return;
+  }
+  const DesignOutcome *outcome = &self->outcomes[self->runner_up];
+  const Answer *answer = &outcome->answers[0];
+  const double best = provision_value(self->study, &self->outcomes[self->best].answers[0]);
+  const double more = provision_value(self->study, answer) - best;
+  fprintf(out, "runner-up   %s: ", named_instances(outcome, arena));
+  if (more == 0)
+    fprintf(out, "takes as much; %.1f%% left of %s\n", 100 * answer->margin, answer->binds);
+  else
+    fprintf(out, "%s %s more (%.0f%%), %s binds%s\n", amount(more, arena),
+            objective_units[self->study->objective], 100 * more / best, answer->binds,
+            provision_rivals(self->study, self->outcomes, self->best, self->runner_up)
+                ? "; by what times may be off it may be as good"
+                : "");
+}
+
+/* ---- Tables ---- */
+
+static int name_width(const Provision *study) {
+  int width = 6;
+  for (int d = 0; d < study->n_designs; d++)
+    if ((int)strlen(study->designs[d].name) > width) width = (int)strlen(study->designs[d].name);
+  return width;
+}
+
+enum { DESIGNS_SHOWN = 5, FRONT_SHOWN = 5 };
+
+static void print_designs(const PlanAnswer *self, FILE *out, Arena *arena) {
+  const int width = name_width(self->study), n = self->study->n_designs;
+  const int *order = plan_order(self->study, self->outcomes, arena);
+  fprintf(out, "\n%-*s  %9s %5s %9s %10s  %-10s %7s\n", width, "design", "instances", "GPUs", "$/h",
+          cost_unit(is_priced(self)), "binds", "margin");
+  for (int i = 0; i < n && i < DESIGNS_SHOWN; i++) {
+    const DesignOutcome *outcome = &self->outcomes[order[i]];
+    const Answer *answer = &outcome->answers[0];
+    const FrontPoint *point = front_asked(self->front, outcome);
+    if (!answer->found) {
+      fprintf(out, "%-*s  none: %s\n", width, outcome->design->name, outcome->why_not);
+      continue;
+    }
+    fprintf(out, "%-*s  %9s %5s %9s %10s  %-10s %6.1f%%\n", width, outcome->design->name,
+            instances(answer, arena), amount(answer->takes.gpus, arena),
+            amount(answer->takes.cost_per_hour, arena), amount(cost_of(point), arena),
+            answer->binds, 100 * answer->margin);
+  }
+  if (n > DESIGNS_SHOWN)
+    fprintf(out, "%-*s  %d more take as much or more, or hold no limits\n", width, "...",
+            n - DESIGNS_SHOWN);
+}
+
+static void put_point(Rows *rows, const FrontPoint *point, int width, bool priced, Arena *arena) {
+  const Answer *answer = &point->outcome->answers[0];
+  rows_put(
+      rows,
+      (Cell[]){
+          {CELL_OF_TEXT("design", point->outcome->design->name), COLUMN("design", -width)},
+          {CELL_OF_TEXT("instances", instances(answer, arena)), COLUMN(" instances", 10)},
+          {CELL_OF_NUMBER("gpus", point->gpus), .only = CELL_IN_CSV | CELL_IN_JSON},
+          {CELL_OF_NUMBER("load", point->load), COLUMN_PERCENT("load", 5, "%.0f")},
+          {CELL_OF_NUMBER("requests_per_s", point->rate), COLUMN("requests/s", 10), .show = "%.4g"},
+          {CELL_OF_NUMBER("output_tokens_per_s", point->tokens_per_s),
+           .only = CELL_IN_CSV | CELL_IN_JSON},
+          {CELL_OF_NUMBER("cost_per_million_tokens", point->cost),
+           .only = CELL_IN_CSV | CELL_IN_JSON},
+          {CELL_OF_NUMBER("gpu_s_per_million_tokens", point->gpu_seconds),
+           .only = CELL_IN_CSV | CELL_IN_JSON},
+          {CELL_OF_NUMBER(NULL, cost_of(point)), COLUMN(cost_unit(priced), 10), .show = "%.4g"},
+          {CELL_OF_NUMBER("tokens_per_s_per_user", point->tokens_per_user),
+           COLUMN("tokens/s and user", 17), .show = "%.4g"},
+          {CELL_OF_FLAG("met", point->met), .only = CELL_IN_CSV | CELL_IN_JSON},
+          {CELL_OF_FLAG("saturated", point->saturated), .only = CELL_IN_CSV | CELL_IN_JSON},
+          {CELL_OF_FLAG("on_front", point->best), .only = CELL_IN_CSV | CELL_IN_JSON},
+          {CELL_OF_TEXT(NULL, point->met ? "met" : "missed"), COLUMN("limits", 6)},
+          {0}});
+}
+
+static void print_front(const PlanAnswer *self, FILE *out, Arena *arena) {
+  Rows rows = {.format = OUTPUT_TABLE, .out = out, .indent = ""};
+  const int width = name_width(self->study);
+  fputs("\ncheapest for its speed, of these clusters at shares of the load, within the limits\n",
+        out);
+  int shown = 0;
+  for (int i = 0; i < self->front->n && shown < FRONT_SHOWN; i++) {
+    if (!self->front->points[i].best || !self->front->points[i].met) continue;
+    put_point(&rows, &self->front->points[i], width, is_priced(self), arena);
+    shown++;
+  }
+}
+
+/* ---- How to go on ---- */
+
+static void print_start(const PlanAnswer *self, FILE *out, Arena *arena) {
+  fputs("\n", out);
+  export_print(NULL, self->config, out, arena);
+  fputs("elsewhere   --export PROGRAM:", out);
+  for (const char *const *name = export_names(arena); *name; name++)
+    fprintf(out, " %s", *name);
+  fputs("\n", out);
+  if (self->path)
+    fprintf(out, "go on       tandem run %s\n", quote_shell(self->path, arena));
+  else
+    fputs("go on       --study FILE keeps the question, for 'tandem run FILE' and to be edited\n",
+          out);
+}
+
+static void print_table(const PlanAnswer *self, FILE *out, Arena *arena) {
+  print_question(self, out, arena);
+  if (self->best >= 0) {
+    print_answer(self, out, arena);
+    print_runner_up(self, out, arena);
+  } else {
+    fputs("answer      none: no design holds the limits\n", out);
+  }
+  print_designs(self, out, arena);
+  if (self->best < 0) return;
+  print_front(self, out, arena);
+  print_start(self, out, arena);
+}
+
+/* ---- For programs ---- */
+
+static void put_points(const PlanAnswer *self, Rows *rows, Arena *arena) {
+  for (int i = 0; i < self->front->n; i++)
+    put_point(rows, &self->front->points[i], 0, is_priced(self), arena);
+}
+
+static void print_json(const PlanAnswer *self, FILE *out, Arena *arena) {
+  const Plan *plan = self->plan;
+  const Provision *study = self->study;
+  write_json_text("{", "model", plan->question->model, out);
+  write_json_text(", ", "machine", plan->machine, out);
+  write_json_text(", ", "engine", plan->engine, out);
+  fprintf(out, ", \"roofline\": %s", plan->roofline ? "true" : "false");
+  write_json_text(",\n ", "best", self->best < 0 ? NULL : study->designs[self->best].name, out);
+  write_json_text(", ", "runner_up",
+                  self->runner_up < 0 ? NULL : study->designs[self->runner_up].name, out);
+  write_json_text(",\n ", "study", plan->text, out);
+  fputs(",\n \"answers\": ", out);
+  provision_print(study, self->outcomes, OUTPUT_JSON, out);
+  fputs(", \"runs\": ", out);
+  Rows rows = {OUTPUT_JSON, out, "", .gap = "\n  ", .end = "]"};
+  put_points(self, &rows, arena);
+  rows_end(&rows);
+  fputs("}\n", out);
+}
+
+void plan_print(const PlanAnswer *self, OutputFormat format, FILE *out, Arena *arena) {
+  if (format == OUTPUT_TABLE) {
+    print_table(self, out, arena);
+  } else if (format == OUTPUT_JSON) {
+    print_json(self, out, arena);
+  } else {
+    Rows rows = {.format = OUTPUT_CSV, .out = out};
+    put_points(self, &rows, arena);
+  }
+}

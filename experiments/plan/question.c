@@ -1,0 +1,283 @@
+/* What a question means: which machine has the GPUs, which engine, which degrees can be had. */
+#include "experiments/plan/question.h"
+#include "perfmodel/datafile.h"
+#include "perfmodel/finder.h"
+#include "sim/base/text.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *data_dir(Arena *arena) {
+  return arena_printf(arena, "%s/perfmodel", config_data_root());
+}
+
+static const char *lower_case(const char *text, Arena *arena) {
+  char *copy = arena_copy(arena, text, strlen(text));
+  for (char *at = copy; *at; at++)
+    *at = (char)tolower((unsigned char)*at);
+  return copy;
+}
+
+/* ---- The machine ---- */
+
+/* Whether "h100-80gb" is an h100. */
+static bool is_gpu(const char *gpu, const char *word) {
+  const size_t length = strlen(word);
+  return strncmp(gpu, word, length) == 0 && (gpu[length] == '\0' || gpu[length] == '-');
+}
+
+/* Whether "dgx-h100" is called after an h100. */
+static bool is_called(const char *machine, const char *word) {
+  const size_t length = strlen(word), all = strlen(machine);
+  return all >= length && strcmp(machine + all - length, word) == 0 &&
+         (all == length || machine[all - length - 1] == '-');
+}
+
+static bool is_among(const char *const *names, int n, const char *name) {
+  for (int i = 0; i < n; i++)
+    if (strcmp(names[i], name) == 0) return true;
+  return false;
+}
+
+/* The machine types whose GPU is meant; those called after it alone, if there are any. */
+static int find_machines(const char *word, const char *root, const char **names, const char **gpus,
+                         int *ret_gpus, Arena *arena) {
+  const char *const *all = datafile_names(root, "machines", arena);
+  int n = 0, n_called = 0, n_gpus = 0;
+  for (int i = 0; all[i]; i++) {
+    Hardware hardware;
+    Diag none;
+    diag_init(&none);
+    const int status = hardware_load(&hardware, all[i], root, place_of_file(NULL), arena, &none);
+    diag_done(&none);
+    if (status) continue;
+    if (!is_among(gpus, n_gpus, hardware.gpu)) gpus[n_gpus++] = hardware.gpu;
+    if (!is_gpu(hardware.gpu, word)) continue;
+    const bool called = is_called(all[i], word);
+    if (called && n_called == 0) n = 0;
+    if (called || n_called == 0) names[n++] = all[i];
+    n_called += called;
+  }
+  *ret_gpus = n_gpus;
+  return n;
+}
+
+static const char *find_machine(const char *asked, Arena *arena, Diag *diag) {
+  const char *root = data_dir(arena), *word = lower_case(asked, arena);
+  const Place at = place_of_file("--gpu");
+  if (datafile_is_path(asked)) return asked;
+  if (datafile_find(root, "machines", word, arena)) return word;
+  const char *const *all = datafile_names(root, "machines", arena);
+  int n_all = 0;
+  while (all[n_all])
+    n_all++;
+  const char **names = ARENA_ARRAY(arena, const char *, n_all + 1);
+  const char **gpus = ARENA_ARRAY(arena, const char *, 2 * n_all + 1);
+  int n_gpus = 0;
+  const int n = find_machines(word, root, names, gpus, &n_gpus, arena);
+  if (n == 1) return names[0];
+  names[n] = NULL;
+  if (n > 1) {
+    diag_error(diag, at, "several machine types have the GPU '%s'", asked);
+    diag_hint(diag, "name one: %s", datafile_join(names, arena));
+    return NULL;
+  }
+  for (int i = 0; i < n_all; i++)
+    gpus[n_gpus++] = all[i];
+  diag_error(diag, at, "unknown GPU or machine type '%s'", asked);
+  diag_hint_choices(diag, word, gpus, "tandem list machines");
+  return NULL;
+}
+
+/* ---- The engine ---- */
+
+/* The first row of this name, or of this engine: rows begin with the newest. */
+static const ServingEngine *find_engine(const char *asked, Arena *arena, Diag *diag) {
+  const char *word = asked ? lower_case(asked, arena) : "vllm";
+  if (strcmp(word, "tensorrt-llm") == 0) word = "trtllm";
+  for (int i = 1; serving_choices[i]; i++)
+    if (strcmp(serving_choices[i], word) == 0) return serving_at(i);
+  for (int i = 1; serving_choices[i]; i++)
+    if (is_gpu(serving_choices[i], word)) return serving_at(i);
+  diag_error(diag, place_of_file("--engine"), "unknown engine '%s'", asked);
+  diag_hint_choices(diag, word, serving_choices + 1, "tandem list engines");
+  return NULL;
+}
+
+/* ---- The degrees ---- */
+
+const char *shape_name(Parallelism shape, Arena *arena) {
+  const char *name = arena_printf(arena, "tp%" PRId64, shape.tensor);
+  if (shape.attention > 1) name = arena_printf(arena, "%s-dp%" PRId64, name, shape.attention);
+  return shape.expert > 1 ? arena_printf(arena, "%s-ep%" PRId64, name, shape.expert) : name;
+}
+
+static int64_t at_least_1(int64_t degree) {
+  return degree > 1 ? degree : 1;
+}
+
+static bool goes_before(Parallelism a, Parallelism b) {
+  const int64_t left[] = {parallelism_gpus(a), a.tensor, a.attention, a.expert};
+  const int64_t right[] = {parallelism_gpus(b), b.tensor, b.attention, b.expert};
+  for (int i = 0; i < 4; i++)
+    if (left[i] != right[i]) return left[i] < right[i];
+  return false;
+}
+
+/* In order of GPUs, each once. */
+static void add_shape(Plan *self, Parallelism shape) {
+  int at = 0;
+  while (at < self->n_shapes && goes_before(self->shapes[at], shape))
+    at++;
+  const bool there = at < self->n_shapes && !goes_before(shape, self->shapes[at]);
+  if (there || self->n_shapes == PLAN_SHAPES_MAX) return;
+  memmove(&self->shapes[at + 1], &self->shapes[at],
+          (size_t)(self->n_shapes - at) * sizeof *self->shapes);
+  self->shapes[at] = shape;
+  self->n_shapes++;
+}
+
+/* Those that a performance model is found for, as the configuration will find it. */
+static void add_measured(Plan *self, const ServingEngine *engine, Arena *arena) {
+  PerfSetup asked = {.model = self->model.name,
+                     .gpu = self->hardware.gpu,
+                     .weight_dtype = (int)llm_quantization(&self->model),
+                     .kv_cache_dtype = self->model.kv_cache_dtype};
+  setup_parse_folder(&asked, engine->name, arena);
+  size_t n = 0;
+  const PerfFile *files = finder_files(&asked, data_dir(arena), &n, arena);
+  for (size_t i = 0; i < n; i++) {
+    const PerfSetup *there = &files[i].setup;
+    asked.tensor_parallel_size = there->tensor_parallel_size;
+    asked.attention_data_parallel_size = there->attention_data_parallel_size;
+    asked.expert_parallel_size = there->expert_parallel_size;
+    if (setup_serves(there, &asked))
+      add_shape(self, (Parallelism){.tensor = there->tensor_parallel_size,
+                                    .pipeline = 1,
+                                    .data = 1,
+                                    .attention = at_least_1(there->attention_data_parallel_size),
+                                    .expert = at_least_1(there->expert_parallel_size)});
+  }
+}
+
+static void add_rooflines(Plan *self) {
+  self->roofline = true;
+  for (int64_t tp = 1; tp <= self->hardware.num_gpus; tp *= 2)
+    add_shape(self, (Parallelism){tp, 1, 1, 1, 1});
+}
+
+/* Whether --tp asks for it; without it all are asked for. */
+static bool is_asked(const int64_t *asked, int n, int64_t tp) {
+  for (int i = 0; i < n; i++)
+    if (asked[i] == tp) return true;
+  return n == 0;
+}
+
+/* Drops what is not asked for, and what the weights do not fit into, saying which. */
+static int keep_fitting(Plan *self, const ServingEngine *engine, const int64_t *asked, int n_asked,
+                        Arena *arena, Diag *diag) {
+  const KvOptions options = {.block_size = engine->block_size,
+                             .gpu_memory_utilization = engine->gpu_memory_utilization,
+                             .activation_bytes = INT64_C(1) << 30};
+  int n = 0, n_wanted = 0;
+  const char *shapes = "";
+  Diag why;
+  diag_init(&why);
+  for (int i = 0; i < self->n_shapes; i++) {
+    const Parallelism shape = self->shapes[i];
+    KvCapacity capacity;
+    shapes = arena_printf(arena, "%s%s%s", shapes, i ? ", " : "", shape_name(shape, arena));
+    if (!is_asked(asked, n_asked, shape.tensor)) continue;
+    n_wanted++;
+    if (kv_capacity(&self->model, &self->hardware, shape, &options, place_of_file("--gpu"),
+                    &capacity, &why) == 0)
+      self->shapes[n++] = shape;
+    else
+      self->left_out = arena_printf(arena, "%s%s%s", self->left_out, *self->left_out ? ", " : "",
+                                    shape_name(shape, arena));
+  }
+  if (n == 0 && n_wanted > 0) diag_append(diag, &why);
+  diag_done(&why);
+  self->n_shapes = n;
+  if (n_wanted > 0) return n > 0 ? 0 : -1;
+  diag_error(diag, place_of_file("--tp"), "no iteration times of '%s' on '%s' are of such degrees",
+             self->model.name, self->hardware.gpu);
+  diag_hint(diag, "there are %s", shapes);
+  return -1;
+}
+
+/* "2,4" */
+static int read_degrees(const char *text, int64_t *ret_degrees, int max, Diag *diag) {
+  int n = 0;
+  for (const char *at = text; at; n++) {
+    char *end = NULL;
+    const long long degree = strtoll(at, &end, 10);
+    if (end == at || (*end && *end != ',') || degree < 1 || degree > 1024 || n == max) {
+      diag_error(diag, place_of_file("--tp"), "'%s' is no list of degrees", text);
+      diag_hint(diag, "such as 2 or 2,4");
+      return -1;
+    }
+    ret_degrees[n] = degree;
+    at = *end ? end + 1 : NULL;
+  }
+  return n;
+}
+
+/* ---- All of it ---- */
+
+static int check_load(const Question *asked, Diag *diag) {
+  const bool lengths = asked->isl > 0 || asked->osl > 0;
+  if (asked->trace && (lengths || asked->lengths || asked->users > 0))
+    return diag_error(diag, place_of_file("--trace"),
+                      "a trace has its own lengths and arrivals: leave out --isl, --osl, "
+                      "--lengths and --users");
+  if (asked->lengths && lengths)
+    return diag_error(diag, place_of_file("--lengths"), "it stands in place of --isl and --osl");
+  if (!asked->trace && !asked->lengths && (asked->isl == 0 || asked->osl == 0))
+    return diag_error(diag, place_of_file(asked->isl ? "--osl" : "--isl"),
+                      "lengths are missing: give --isl and --osl, --lengths TABLE or --trace FILE");
+  if (!asked->trace && (asked->rate > 0) == (asked->users > 0))
+    return diag_error(diag, place_of_file("--rate"), "give %s --rate, requests/s, or --users",
+                      asked->users > 0 ? "either" : "the load:");
+  return 0;
+}
+
+static int check_context(const Plan *self, Diag *diag) {
+  const int64_t context = llm_context(&self->model);
+  const Question *asked = self->question;
+  if (context == 0 || asked->isl + asked->osl <= context) return 0;
+  return diag_error(diag, place_of_file("--isl"),
+                    "%" PRId64 " + %" PRId64 " tokens are more than the context of '%s', %" PRId64,
+                    asked->isl, asked->osl, self->model.name, context);
+}
+
+static const char *choose_objective(const Plan *self) {
+  const Hardware *hardware = &self->hardware;
+  if (self->question->objective >= 0) return plan_objective_names[self->question->objective];
+  return hardware->cost_per_hour > 0 ? "cost" : "gpus";
+}
+
+int question_resolve(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
+  *self = (Plan){.question = asked, .left_out = ""};
+  int64_t degrees[PLAN_SHAPES_MAX];
+  const int n_degrees = read_degrees(asked->tensor_parallel, degrees, PLAN_SHAPES_MAX, diag);
+  self->machine = find_machine(asked->gpu, arena, diag);
+  const ServingEngine *engine = find_engine(asked->engine, arena, diag);
+  const LlmFormats formats = {asked->weights, LLM_UNSAID, LLM_UNSAID, asked->kv_cache};
+  const char *root = data_dir(arena);
+  int status = check_load(asked, diag);
+  if (self->machine)
+    status |=
+        hardware_load(&self->hardware, self->machine, root, place_of_file("--gpu"), arena, diag);
+  status |= llm_load_as(&self->model, asked->model, &formats, root, place_of_file("--model"), arena,
+                        diag);
+  if (status || n_degrees < 0 || !self->machine || !engine || check_context(self, diag)) return -1;
+  self->engine = engine->name;
+  self->objective = choose_objective(self);
+  const int64_t tokens = serving_limits(engine, &self->hardware)->max_num_batched_tokens;
+  self->batched_tokens = tokens >= 4 * 512 ? tokens / 4 : 0;
+  add_measured(self, engine, arena);
+  if (self->n_shapes == 0) add_rooflines(self);
+  return keep_fitting(self, engine, degrees, n_degrees, arena, diag);
+}

@@ -1,0 +1,221 @@
+/* The text of a study: what was asked, in the words of a configuration. */
+#include "experiments/plan/question.h"
+#include "experiments/plan/quote.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+const char *const plan_split_names[] = {"both", "yes", "no", NULL};
+const char *const plan_objective_names[] = {"cost", "gpus", "power", NULL};
+
+typedef struct Text {
+  const Plan *plan;
+  const char *text;
+  Arena *arena;
+} Text;
+
+static void add(Text *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(Text *self, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  const char *more = arena_vprintf(self->arena, format, list);
+  va_end(list);
+  self->text = arena_printf(self->arena, "%s%s", self->text, more);
+}
+
+/* ---- Limits ---- */
+
+/* Without the spaces around it. */
+static const char *trimmed(const char *text, size_t length, Arena *arena) {
+  while (length > 0 && *text == ' ')
+    text++, length--;
+  while (length > 0 && text[length - 1] == ' ')
+    length--;
+  return arena_copy(arena, text, length);
+}
+
+/* A quantity stands as it is; anything else in quotes, for the reader to refuse. */
+static const char *value_of(const char *text, Arena *arena) {
+  static const char plain[] = "0123456789.eE+% abcdefghijklmnopqrstuvwxyz";
+  return *text && text[strspn(text, plain)] == '\0' ? text : quote_yaml_text(text, arena);
+}
+
+/* "ttft.p99<2s,tpot.p99<50ms" as "ttft.p99: 2s, tpot.p99: 50ms"; NULL with an entry. Which limits
+ * there are is not its business. */
+static const char *limits_of(const char *asked, double *ret_quantile, Arena *arena, Diag *diag) {
+  const char *limits = "";
+  for (const char *at = asked; at;) {
+    const size_t length = strcspn(at, ","), name = strcspn(at, "<");
+    if (name == 0 || name >= length) {
+      diag_error(diag, place_of_file("--slo"), "'%s' is no limit",
+                 trimmed(at, length, &diag->arena));
+      diag_hint(diag, "METRIC.STATISTIC<VALUE, such as ttft.p99<2s,tpot.p99<50ms");
+      return NULL;
+    }
+    const size_t sign = name + 1 + (at[name + 1] == '=');
+    const char *key = trimmed(at, name, arena), *value = trimmed(at + sign, length - sign, arena);
+    const char *dot = strchr(key, '.');
+    SloStatistic statistic;
+    double quantile;
+    if (dot && slo_parse_statistic(dot + 1, &statistic, &quantile) && statistic == SLO_QUANTILE)
+      *ret_quantile = fmax(*ret_quantile, quantile);
+    limits = arena_printf(arena, "%s%s%s: %s", limits, *limits ? ", " : "", quote_yaml(key, arena),
+                          value_of(value, arena));
+    at = at[length] ? at + length + 1 : NULL;
+  }
+  return limits;
+}
+
+/* ---- The workload ---- */
+
+/* Requests beyond the highest percentile that is limited; what a run must last, in seconds and in
+ * answers at a reader's pace; and where it is too long to search with. */
+enum { BEYOND = 40, LASTS_S = 30, LASTS_ANSWERS = 5, REQUESTS_MAX = 50000 };
+#define PACE_S 0.05 // a token
+
+static int64_t count_requests(const Question *asked, double quantile) {
+  const double seconds = fmax(LASTS_S, LASTS_ANSWERS * PACE_S * (double)asked->osl);
+  const double tail = quantile < 1 ? BEYOND / (1 - quantile) : 0;
+  const double turns = asked->users > 0 ? 4.0 * LASTS_ANSWERS * (double)asked->users : 0;
+  const double requests = fmax(fmax(tail, turns), asked->rate * seconds);
+  return (int64_t)fmin(ceil(requests - 1e-6), REQUESTS_MAX);
+}
+
+static void add_workload(Text *self, double quantile) {
+  const Question *asked = self->plan->question;
+  Arena *arena = self->arena;
+  const int64_t requests = count_requests(asked, quantile);
+  add(self, "workload:\n");
+  if (asked->trace) {
+    add(self, "  trace: %s\n", quote_yaml(asked->trace, arena));
+    if (asked->rate > 0) add(self, "  rate: %.12g /s\n", asked->rate);
+    add(self, "  requests: %d # its first ones, at most\n", REQUESTS_MAX);
+    return;
+  }
+  if (asked->lengths)
+    add(self, "  lengths: %s\n", quote_yaml(asked->lengths, arena));
+  else
+    add(self,
+        "  # All of one length, as benchmark clients send them; real ones vary: a table has how.\n"
+        "  lengths: {prompt: {constant: %" PRId64 "}, output: {constant: %" PRId64 "}}\n",
+        asked->isl, asked->osl);
+  if (asked->users > 0)
+    add(self, "  closed_loop: {clients: %" PRId64 ", requests: %" PRId64 "}\n", asked->users,
+        requests);
+  else
+    add(self, "  arrivals: {process: poisson, rate: %.12g /s}\n  requests: %" PRId64 "\n",
+        asked->rate, requests);
+  add(self, "  seed: 1\n");
+}
+
+/* ---- Designs ---- */
+
+/* More instances of a design than any load of this size takes. */
+static int64_t most_instances(const Question *asked) {
+  if (asked->users > 0) return asked->users;
+  const double wanted = asked->rate > 0 ? 2 * asked->rate : 256;
+  int64_t most = 16;
+  while ((double)most < wanted && most < 1000000 / 2)
+    most *= 2;
+  return most;
+}
+
+static const char *pool_of(const Text *self, const char *role, Parallelism shape) {
+  Arena *arena = self->arena;
+  const char *pool = arena_printf(arena, "{role: %s, machine: %s, tensor_parallel_size: %" PRId64,
+                                  role, quote_yaml(self->plan->machine, arena), shape.tensor);
+  if (shape.attention > 1)
+    pool = arena_printf(arena, "%s, attention_data_parallel_size: %" PRId64, pool, shape.attention);
+  if (shape.expert > 1)
+    pool = arena_printf(arena, "%s, expert_parallel_size: %" PRId64, pool, shape.expert);
+  return arena_printf(arena, "%s}", pool);
+}
+
+static void add_whole(Text *self, Parallelism shape, int64_t batched_tokens) {
+  const char *name = shape_name(shape, self->arena);
+  add(self, "    %s", name);
+  if (batched_tokens > 0) add(self, "-batch-%" PRId64, batched_tokens);
+  add(self, ":\n");
+  if (batched_tokens > 0)
+    add(self, "      policies.batcher.max_num_batched_tokens: %" PRId64 "\n", batched_tokens);
+  add(self, "      pools: {serve: %s}\n      pools.serve.count: 1..%" PRId64 "\n",
+      pool_of(self, "mixed", shape), most_instances(self->plan->question));
+}
+
+static void add_split(Text *self, Parallelism prefill, Parallelism decode) {
+  Arena *arena = self->arena;
+  const char *first = shape_name(prefill, arena), *second = shape_name(decode, arena);
+  const int64_t most = most_instances(self->plan->question);
+  add(self, "    split-%s", first);
+  if (strcmp(first, second) != 0) add(self, "-%s", second);
+  add(self,
+      ":\n      pools:\n        prefill: %s\n        decode: %s\n"
+      "      pools.prefill.count: 1..%" PRId64 "\n      pools.decode.count: 1..%" PRId64 "\n",
+      pool_of(self, "prefill", prefill), pool_of(self, "decode", decode), most, most);
+}
+
+static void add_designs(Text *self) {
+  const Plan *plan = self->plan;
+  const int split = plan->question->split;
+  add(self, "  designs:\n");
+  for (int i = 0; i < plan->n_shapes && split != SPLIT_YES; i++)
+    add_whole(self, plan->shapes[i], 0);
+  for (int i = 0; i < plan->n_shapes && split != SPLIT_YES && plan->batched_tokens > 0; i++)
+    add_whole(self, plan->shapes[i], plan->batched_tokens);
+  for (int i = 0; i < plan->n_shapes && split != SPLIT_NO; i++) {
+    add_split(self, plan->shapes[i], plan->shapes[i]);
+    if (i + 1 < plan->n_shapes) add_split(self, plan->shapes[i], plan->shapes[i + 1]);
+  }
+}
+
+/* ---- All of it ---- */
+
+static void add_model(Text *self) {
+  const Question *asked = self->plan->question;
+  const char *name = quote_yaml(asked->model, self->arena);
+  if (asked->weights < 0 && asked->kv_cache < 0) {
+    add(self, "model: %s\n", name);
+    return;
+  }
+  add(self, "model: {name: %s", name);
+  if (asked->weights >= 0) add(self, ", quantization: %s", dtype_names[asked->weights]);
+  if (asked->kv_cache >= 0) add(self, ", kv_cache_dtype: %s", dtype_names[asked->kv_cache]);
+  add(self, "}\n");
+}
+
+static void add_policies(Text *self) {
+  const ServingEngine *engine = serving_at(1);
+  for (int i = 1; serving_choices[i]; i++)
+    if (strcmp(serving_choices[i], self->plan->engine) == 0) engine = serving_at(i);
+  add(self, "policies:\n  router: token_jsq     # to whom the fewest prompt tokens wait\n"
+            "  transfer: serialized  # of a split: KV goes when its prompt is done\n");
+  if (!self->plan->question->trace && engine->options &&
+      strstr(engine->options, "enable_prefix_caching: true"))
+    add(self, "  # Nothing is shared between these prompts: without the cache it is the same, and "
+              "sooner.\n  batcher: {enable_prefix_caching: false}\n");
+}
+
+int plan_make(Plan *self, const Question *asked, Arena *arena, Diag *diag) {
+  double quantile = 0;
+  const int status = question_resolve(self, asked, arena, diag);
+  const char *limits = limits_of(asked->slo, &quantile, arena, diag);
+  if (status || !limits) return -1;
+  Text text = {self, "", arena};
+  add(&text,
+      "# A question to 'tandem plan' as a study. 'tandem provision FILE' searches it, 'tandem "
+      "run FILE'\n# simulates its answer; any key may be changed, 'tandem list options' has "
+      "them.\n\n");
+  add_model(&text);
+  add(&text, "engine: %s\n", self->engine);
+  if (self->roofline)
+    add(&text, "# Nobody measured these iterations: times are by the facts of the machine.\n"
+               "perfmodel: roofline\n");
+  add_workload(&text, quantile);
+  add_policies(&text);
+  add(&text, "slo: {%s}\n\nprovision:\n  objective: %s\n  seeds: %" PRId64 "\n", limits,
+      self->objective, asked->seeds);
+  add_designs(&text);
+  self->text = text.text;
+  return 0;
+}

@@ -1,0 +1,184 @@
+"""What the program answered, as values of Python."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = dict[str, Any]
+NAN = float("nan")
+
+
+def frame(rows: list[Row], columns: Optional[list[str]] = None) -> pd.DataFrame:
+    """Rows as a table of pandas, which is asked for here alone."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("tables need pandas: pip install pandas") from error
+    table: pd.DataFrame = pandas.DataFrame(rows, columns=columns)
+    return table
+
+
+class Limit(NamedTuple):
+    """A latency limit or another objective, and what came of it."""
+
+    name: str
+    value: float
+    limit: float
+    unit: str
+    margin: float
+    met: bool
+
+
+def _number(value: Any) -> float:
+    return NAN if value is None else value
+
+
+def _figures(found: Mapping[str, Any], prefix: str, into: dict[str, float]) -> None:
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            _figures(value, f"{prefix}{name}.", into)
+        elif value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+            into[prefix + name] = _number(value)
+
+
+class Result(Mapping[str, float]):
+    """A run: its figures by their names, `ttft_s.p99`, `throughput_rps`, `pool.serve.busy_s`
+    (`tandem list figures` explains them). Times are seconds; the unit may be left out of the name:
+    `result["ttft.p99"]`. What there was none of is NaN."""
+
+    def __init__(self, data: Mapping[str, Any], notes: str) -> None:
+        self.data = data
+        """All that the program printed, as it is."""
+        self.notes = notes
+        """What it said beside that: which performance model, what an engine filled in."""
+        self._figures: dict[str, float] = {}
+        _figures(data, "", self._figures)
+        for kind in "pool", "group":
+            for part in data.get(kind + "s") or []:
+                _figures(part, f"{kind}.{part['name']}.", self._figures)
+
+    def _key(self, name: str) -> Optional[str]:
+        head, _, statistic = name.rpartition(".")
+        names = name, f"{name}_s", f"{head}_s.{statistic}"
+        return next((key for key in names if key in self._figures), None)
+
+    def __getitem__(self, name: str) -> float:
+        key = self._key(name)
+        if key is None:
+            near = difflib.get_close_matches(name, self._figures, n=5)
+            raise KeyError(f"no figure '{name}'; near: {', '.join(near) or 'none'}")
+        return self._figures[key]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._key(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._figures)
+
+    def __len__(self) -> int:
+        return len(self._figures)
+
+    def __repr__(self) -> str:
+        return f"<tandem.Result of {self.config}: {int(self['completed'])} requests, {self.digest}>"
+
+    @property
+    def config(self) -> str:
+        """The path as given, "-" for a map or a text."""
+        return str(self.data["config"])
+
+    @property
+    def digest(self) -> str:
+        """Of all outcomes: equal for runs in which the same happened at the same time."""
+        return str(self.data["digest"])
+
+    @property
+    def slo(self) -> dict[str, Limit]:
+        return {
+            row["name"]: Limit(
+                row["name"],
+                _number(row["value"]),
+                _number(row["limit"]),
+                row["unit"] or "",
+                _number(row["margin"]),
+                bool(row["met"]),
+            )
+            for row in self.data["slo"]
+        }
+
+    @property
+    def met(self) -> bool:
+        """Whether all objectives were met."""
+        return all(limit.met for limit in self.slo.values())
+
+
+class Sweep:
+    """A sweep, which is in the database at `output`."""
+
+    def __init__(self, output: str, data: Mapping[str, Any], notes: str, points: list[Row]) -> None:
+        self.output = output
+        self.notes = notes
+        self.id = int(data["sweep"])
+        """Its number in the database."""
+        self.n_points = int(data["points"])
+        """Of all shards; those of others are in their databases."""
+        self.found = int(data["found"])
+        """Points that were there and were not simulated again."""
+        self.simulated = int(data["simulated"])
+        self.failed = int(data["failed"])
+        """Points that cannot be simulated: `query(output, "failed")` has the reasons."""
+        self.points = points
+        """A row for each point, with its values on the axes and its figures."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        return frame(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        return f"<tandem.Sweep {self.id} of {self.output}: {len(self)} of {self.n_points} points>"
+
+
+class Study:
+    """The answer of a provisioning study: which design meets the limits, with how much of it."""
+
+    def __init__(self, data: Mapping[str, Any], notes: str) -> None:
+        self.data = data
+        """All that the program printed, as it is."""
+        self.notes = notes
+        self.objective = str(data["objective"])
+        self.unit = str(data["unit"])
+        self.best: Optional[str] = data["best"]
+        """The name of the best design, None: none meets the limits."""
+        self.designs: dict[str, Row] = {row["design"]: row for row in data["designs"]}
+
+    def _rows(self, kind: str) -> list[Row]:
+        return [
+            {"design": name, **row}
+            for name, design in self.designs.items()
+            for row in design.get(kind) or []
+        ]
+
+    @property
+    def answers(self) -> list[Row]:
+        """A row for each design and seed."""
+        return self._rows("answers")
+
+    @property
+    def choices(self) -> list[Row]:
+        """Of offline work: a row for each combination of values that was tried."""
+        return self._rows("choices")
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The answers; limits are in `answers`."""
+        return frame([{k: v for k, v in row.items() if k != "slo"} for row in self.answers])
+
+    def __repr__(self) -> str:
+        return f"<tandem.Study: {self.best or 'no design'} by {self.objective}>"

@@ -1,0 +1,81 @@
+# A figure over two keys. $series1: panel, places along x and y, mean, whether all limits were met.
+panels = n_metrics
+columns = panels > 1 ? 2 : 1
+cell = inline ? 380 : panels > 1 ? 420 : 480
+widest = 1
+do for [i = 1:y_words] {
+  n = strlen(value(sprintf('y_word%d', i)))
+  if (n > widest) { widest = n }
+}
+if (widest > 18) { widest = 18 }
+widest_x = 1
+do for [i = 1:x_words] {
+  n = strlen(value(sprintf('x_word%d', i)))
+  if (n > widest_x) { widest_x = n }
+}
+if (widest_x > 18) { widest_x = 18 }
+left = 44 + widest * (inline ? 8.0 : 7.0)
+right = 84
+entries = 0
+legend = 'boxes'
+stats $series1 using 5 nooutput name 'MET'
+note = MET_records > 0 ? 'ring: all limits met' : ''
+titled = 1
+array LOW[panels]
+array HIGH[panels]
+do for [p = 1:panels] { # before there are ranges, which stats would keep to
+  stats $series1 using ($1 == p ? $4 : NaN) nooutput name 'Z'
+  LOW[p] = Z_min
+  HIGH[p] = Z_max
+}
+load 'plots/style.gp'
+# Cividis, of one order for all eyes and in grey (Nunez, Anderton and Renslow 2018).
+set palette defined (0 '#00224e', 0.17 '#2f3d6e', 0.33 '#575d6d', 0.5 '#7d7c78', 0.67 '#a59c74', \
+  0.83 '#d2c060', 1 '#fee838')
+set colorbox user size 0.016, 0.5
+set multiplot
+set xlabel x_label offset 0, 0.4
+set ylabel y_label
+unset grid
+set border 0
+every_x = 1 + int(x_words * (8 + widest_x * (inline ? 8.0 : 7.0)) / (cell - left - right))
+every_y = 1 + y_words / 17
+set xtics scale 0 (shown(x_word1, 18) 0)
+set ytics scale 0 (shown(y_word1, 18) 0)
+do for [i = 1 + every_x:x_words:every_x] {
+  set xtics add (shown(value(sprintf('x_word%d', i)), 18) i - 1)
+}
+do for [i = 1 + every_y:y_words:every_y] {
+  set ytics add (shown(value(sprintf('y_word%d', i)), 18) i - 1)
+}
+set xrange [-0.5:x_words - 0.5]
+set yrange [-0.5:y_words - 0.5]
+do for [panel = 1:panels] {
+  load 'plots/panel.gp'
+  unset logscale cb
+  set cbtics autofreq
+  wide = LOW[panel] > 0 && HIGH[panel] > 30 * LOW[panel]
+  if (wide) { eval set_log('cb', LOW[panel], HIGH[panel]) }
+  set cbrange [LOW[panel]:HIGH[panel] > LOW[panel] ? HIGH[panel] : LOW[panel] + 1]
+  middle = wide ? sqrt(LOW[panel] * HIGH[panel]) : 0.5 * (LOW[panel] + HIGH[panel])
+  set colorbox user origin screen (panel_x + panel_width - right + 14) / width, \
+    screen (panel_y + BELOW * LINE) / height size screen 12.0 / width, \
+    screen plot_height / height
+  set title value(sprintf('metric%d', panel)) offset 0, -0.6
+  room = (panel_width - left - right) / x_words
+  room_y = plot_height / y_words
+  numbers = room > 40 && room_y > 18
+  plot $series1 using ($1 == panel ? $2 : NaN):3:(0.5):(0.5):4 with boxxyerror \
+         fillstyle solid noborder palette notitle, \
+       $series1 using ($1 == panel && numbers && $4 < middle ? $2 : NaN):3:(sprintf('%.3g', $4)) \
+         with labels textcolor rgb 'white' notitle, \
+       $series1 using ($1 == panel && numbers && $4 >= middle ? $2 : NaN):3:(sprintf('%.3g', $4)) \
+         with labels textcolor rgb '#111111' notitle, \
+       $series1 using ($1 == panel && $5 == 1 && $4 < middle ? $2 : NaN): \
+         ($3 + (numbers ? 0.36 : 0)) with points pointtype 6 pointsize 0.5 linecolor rgb 'white' \
+         linewidth 1.2 notitle, \
+       $series1 using ($1 == panel && $5 == 1 && $4 >= middle ? $2 : NaN): \
+         ($3 + (numbers ? 0.36 : 0)) with points pointtype 6 pointsize 0.5 linecolor rgb '#111111' \
+         linewidth 1.2 notitle
+}
+unset multiplot

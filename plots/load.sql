@@ -1,0 +1,17 @@
+-- Figures over the arrival rate, or another number that varies, a curve for each design: the mean
+-- of runs that differ in seeds alone, with its 95% interval, or that of chance within a single run.
+-- Rows without a series are the limits that the study has.
+-- axes: 1
+-- numbers: 1
+-- prefer: rate
+-- series: 7
+-- metrics: limits, ttft.p99, tpot.p99
+WITH /* values */
+SELECT series, panel, x,
+  iif(count(value) = count(*), avg(value), NULL) AS mean,
+  iif(count(*) > 1, half_width(value), max(half)) AS half
+FROM "values" GROUP BY series, panel, x
+UNION ALL
+SELECT NULL, panel, NULL, "limit", NULL FROM "values" WHERE "limit" IS NOT NULL
+GROUP BY panel, "limit"
+ORDER BY 1, 2, 3;

@@ -1,0 +1,127 @@
+#!/bin/sh
+# `tandem plan`: one question, answered without a file; the study that it writes gives the same
+# answer to provision and run; what starts it; and what is wrong with a question.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+# A small model, few degrees: a second's work.
+ask() { "$tandem" plan --model llama3.1-8b --gpu h100 --isl 500 --osl 100 "$@"; }
+limits='ttft.p90<2s,tpot.p90<50ms'
+
+expect 0 ask --rate 20 --slo "$limits" --study study.yaml --output plan.db
+[ "$(wc -l <out)" -le 40 ] || fail "$(wc -l <out) lines"
+[ "$(wc -L <out)" -le 100 ] || fail 'wider than 100 columns'
+for text in 'question    llama3.1-8b (bf16) on dgx-h100, vllm-' 'answer      ' 'runner-up   ' \
+  '$/M tokens' 'tokens/s and user' 'vllm serve meta-llama/' 'tandem run study.yaml'; do
+  prints "$text"
+done
+grep -E '^answer +[0-9]+ (\+ [0-9]+ )?instances? of [a-z]' out >answer ||
+  fail 'no answer with its instances'
+design=$(sed 's/.*instances* of \([^:]*\):.*/\1/' answer)
+
+# The study is an ordinary one: the same answer, from the database.
+expect 0 "$tandem" provision study.yaml --format json --output plan.db
+python3 - "$design" <<'END' || fail 'provision has another answer'
+import json, sys
+study = json.load(open('out'))
+assert study['best'] == sys.argv[1], study['best']
+assert all(design['reused'] == design['simulations'] for design in study['designs'])
+END
+# Its answer as a run, which can be asked about.
+expect 0 "$tandem" run study.yaml --output run.db --requests
+says "the answer of the study is design '$design'"
+expect 0 "$tandem" run study.yaml --precision 10%
+says "the answer of the study is design '$design'" # however well its run is to be known
+prints 'length '
+prints 'ttft.p90'
+expect 0 "$tandem" why run.db --slowest 1
+expect 0 "$tandem" provision study.yaml --run
+prints "best         $design"
+prints 'output tokens/s'
+rejects 2 "$tandem" provision study.yaml --run --format json
+
+# For programs.
+expect 0 ask --rate 20 --slo "$limits" --tp 1 --format json
+python3 - <<'END' || fail 'JSON says something else'
+import json
+plan = json.load(open('out'))
+assert plan['answers']['best'] == plan['best']
+assert 'tensor_parallel_size: 1' in plan['study'] and 'size: 2' not in plan['study']
+runs = plan['runs']
+assert any(run['on_front'] for run in runs) and len(runs) % 5 == 0
+for run in runs:  # nothing is cheaper and faster than one on the front
+    for other in runs:
+        assert not (run['on_front'] and not other['saturated'] and
+                    other['cost_per_million_tokens'] < run['cost_per_million_tokens'] and
+                    other['tokens_per_s_per_user'] > run['tokens_per_s_per_user'])
+END
+
+# What starts it, on stdout alone; a shell and a reader of YAML take it.
+for program in vllm sglang tensorrt-llm; do
+  expect 0 ask --rate 20 --slo "$limits" --tp 1,2 --split yes --export $program
+  sh -n out || fail "no shell text for $program"
+  grep -q '^# decode: [0-9]* instance' out || fail "no decodes for $program"
+done
+expect 0 "$tandem" provision study.yaml --export llm-d
+prints '"--tensor-parallel-size"'
+expect 0 ask --rate 20 --slo "$limits" --tp 1 --export dynamo
+prints 'kind: DynamoGraphDeployment'
+rejects 2 ask --rate 20 --slo "$limits" --export vlm
+says "did you mean 'vllm'?"
+
+expect 0 ask --rate 20 --slo "$limits" --tp 1 --split no --engine trtllm
+prints 'trtllm-serve meta-llama/'
+
+# Other loads: users who wait, a table of lengths, a trace.
+expect 0 ask --users 16 --slo "$limits" --tp 1 --split no
+prints '16 users at a time'
+expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --lengths azure-conv-2023 --rate 5 \
+  --slo 'ttft.p50<5s' --tp 1 --split no
+expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --tp 1 --split no --slo 'ttft.p50<5s' \
+  --trace "$source_dir/traces/sample/azure_sample.csv"
+# Nobody measured it: said so.
+expect 0 "$tandem" plan --model opt-13b --gpu gh200-96gb --isl 500 --osl 50 --rate 1 \
+  --slo 'ttft.p50<5s' --split no
+prints "a roofline's"
+
+# What is wrong, by the option.
+rejects 3 ask --rate 20 --slo 'itl.p99<20ms'
+says "unknown limit 'itl.p99'"
+says "did you mean 'tbt.p99'?"
+rejects 3 ask --rate 20 --slo 'ttft.p99=2s'
+says "--slo: error: 'ttft.p99=2s' is no limit"
+rejects 3 ask --rate 20 --slo 'ttft.p99<2 parsecs'
+says 'ttft.p99'
+rejects 2 ask --rate 0 --slo "$limits"
+rejects 3 ask --slo "$limits"
+says '--rate: error: give the load'
+rejects 3 ask --rate 20 --slo "$limits" --tp 3
+says '--tp: error: no iteration times'
+says 'there are tp1, tp2'
+rejects 3 "$tandem" plan --model llama3.1-9b --gpu h100 --isl 9 --osl 9 --rate 1 --slo "$limits"
+says "did you mean 'llama3.1-8b'"
+rejects 3 "$tandem" plan --model llama3.1-8b --gpu h1000 --isl 9 --osl 9 --rate 1 --slo "$limits"
+says "--gpu: error: unknown GPU or machine type 'h1000'"
+rejects 3 "$tandem" plan --model llama3.1-8b --gpu v100 --isl 9 --osl 9 --rate 1 --slo "$limits"
+says 'name one: v100-32gb-x4, v100-32gb-x8'
+rejects 3 "$tandem" plan --model llama3.1-405b --gpu l4 --isl 9 --osl 9 --rate 1 --slo "$limits"
+says '--gpu: error:'
+rejects 3 "$tandem" plan --model llama3-8b --gpu h100 --isl 8000 --osl 900 --rate 1 --slo "$limits"
+says 'more than the context'
+expect 3 ask --rate 20 --slo 'tpot.p90<1ms' --tp 1 --split no
+prints 'answer      none'
+says "'tpot.p90', limit 0.001 s, is missed"
+
+# Nothing of a name is obeyed.
+mkdir 'a b$(touch bad)'
+cp "$source_dir/perfmodel/models/llama3.1-8b.yaml" "a b\$(touch bad)/m'\"x.yaml"
+sed -i '/^checkpoint/d' "a b\$(touch bad)/m'\"x.yaml"
+expect 0 "$tandem" plan --model "a b\$(touch bad)/m'\"x.yaml" --gpu h100 --isl 500 --osl 50 \
+  --rate 1 --slo 'ttft.p50<5s' --split no --export vllm
+{
+  echo 'vllm() { for word in "$@"; do echo "<$word>"; done; }'
+  cat out
+} >script.sh
+sh script.sh >words || fail 'a shell does not take it'
+[ ! -e bad ] || fail 'a name was run'
+grep -qF "<m'\"x>" words || fail 'the name is another'
+finish
