@@ -527,7 +527,7 @@ static void draw_faults(const Draw *self, Cluster *cluster) {
   Draw own = *self;
   rng_init(&own.rng, self->seed, "faults");
   if (config->n_groups > 0 || one_in(&own, 2)) return;
-  const int64_t up = magnitude(&own, 100, 20000), down = magnitude(&own, 1, up);
+  const int64_t up = magnitude(&own, 100, 20000), down = magnitude(&own, 1, up / 8);
   uint32_t first = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
@@ -539,14 +539,15 @@ static void draw_faults(const Draw *self, Cluster *cluster) {
       cluster->faults[config->n_faults++] =
           (FaultSource){.first = first,
                         .n_machines = lanes,
-                        .up = {kind, tick_seconds(ticks(&own, up)), shape},
+                        .up = {kind, tick_seconds(between(&own, up / 2, up) * MILLISECOND *
+                                                  own.scale), shape},
                         .down = {kind, tick_seconds(ticks(&own, down)), shape}};
       cluster->exact = false; // times that are drawn are rounded
     }
   }
   config->faults = cluster->faults;
   config->detection = ticks_or_zero(&own, magnitude(&own, 1, 2000));
-  config->start_up = ticks_or_zero(&own, magnitude(&own, 1, up / 4));
+  config->start_up = ticks_or_zero(&own, magnitude(&own, 1, up / 8));
   config->retry = (RetryOptions){.limit = between(&own, 0, 4),
                                  .backoff = ticks_or_zero(&own, 500),
                                  .most_backoff = ticks_or_zero(&own, 5000)};
