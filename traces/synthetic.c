@@ -1,7 +1,7 @@
 /* Requests drawn from distributions: arrivals from a process, lengths from quantiles.
  *
  * Three streams, "arrivals", "prompt_lengths" and "output_lengths", each a function of the seed, so
- * a change of one leaves the others as they were; sharing.h has others. */
+ * a change of one leaves the others as they were; sharing.h and arrivals.h have others. */
 #include "sim/base/rng.h"
 #include "traces/workload.h"
 
@@ -12,6 +12,7 @@ typedef struct Synthetic {
   LengthPair lengths;
   Sharing sharing;
   double gap_scale, gap_shape; // of the gaps in seconds: mean 1/rate, gamma with shape 1/cv²
+  ArrivalDraw draw;            // where the rate changes
   Tick at;                     // of the newest arrival
   int64_t n_rows;              // handed out
 } Synthetic;
@@ -30,7 +31,7 @@ static bool next_arrival(Synthetic *self, Tick *ret_at) {
   case ARRIVAL_FIXED:
     seconds = (double)self->n_rows / self->config->rate;
     break;
-  case ARRIVAL_AT_ONCE:
+  default: // at once
     break;
   }
   if (seconds > SECONDS_MAX) return false;
@@ -43,7 +44,14 @@ static int advance(Synthetic *self, Diag *diag) {
   const WorkloadConfig *config = self->config;
   if (config->requests > 0 && self->n_rows == config->requests) return 0;
   Tick at = 0;
-  bool fits = next_arrival(self, &at);
+  bool fits = false;
+  if (config->pattern.given) {
+    const int status = arrival_draw_next(&self->draw, &at);
+    if (status == 0) return 0;
+    fits = status > 0;
+  } else {
+    fits = next_arrival(self, &at);
+  }
   if (config->duration > 0 && (!fits || at >= config->duration)) return 0;
   if (!fits) return diag_error(diag, config->at, "the arrivals pass 106 days");
   self->at = at;
@@ -82,6 +90,7 @@ TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *
   rng_init(&self->output_lengths, seed, "output_lengths");
   length_pair_init(&self->lengths, &config->prompt, &config->output, config->correlation);
   sharing_init(&self->sharing, &config->system_prompts, &config->documents, seed, arena);
+  if (config->pattern.given) arrival_draw_init(&self->draw, &config->pattern, seed);
   if (config->rate > 0) self->gap_scale = 1 / config->rate;
   if (config->arrivals == ARRIVAL_GAMMA) {
     self->gap_shape = 1 / (config->cv * config->cv);
