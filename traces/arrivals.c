@@ -139,6 +139,7 @@ static double unit_gap(ArrivalDraw *self) {
 
 /* Seconds from the newest arrival until `gap` is spent, of a piece that has as much. */
 static double time_of(const RatePiece *piece, double rate, double gap) {
+  if (gap <= 0) return 0;
   if (piece->slope == 0) return gap / rate;
   return 2 * gap / (rate + sqrt(fmax(0, rate * rate + 2 * piece->slope * gap)));
 }

@@ -24,7 +24,7 @@ int profile_read(RateProfile *self, Csv *csv, Place at, Arena *arena, Diag *diag
  * `config_dir`), or a list, whose step the caller sets. */
 int profile_bind(RateProfile *self, const Node *node, const char *data_dir, const char *config_dir,
                  Arena *arena, Diag *diag);
-/* A time of the week or the day, "Monday 08:00", "mon", "8:30", or one such as "32 h". False when it
- * is none. */
+/* A time of the week or the day, "Monday 08:00", "mon", "8:30", or one such as "32 h". False when
+ * it is none. */
 bool profile_time(const char *text, Tick *ret_at, bool *ret_names_day);
 #endif
