@@ -109,7 +109,7 @@ static int bind_list(RateProfile *self, const Node *node, Arena *arena, Diag *di
 
 static int unknown_profile(const Node *node, const char *dir, Arena *arena, Diag *diag) {
   diag_error(diag, node->at, "unknown profile '%s'", node_shown(node, arena));
-  diag_hint_choices(diag, node->text, folder_names(dir, ".csv", arena), NULL);
+  diag_hint_choices(diag, node->text, folder_names(dir, ".csv", arena), "tandem list profiles");
   return -1;
 }
 
