@@ -14,7 +14,8 @@ workload:
       arrivals: {process: diurnal, profile: azure-code-2024, rate: 1 /s, start: Friday 22:30}
     - name: chat
       lengths: azure-conv-2024
-      arrivals: {process: diurnal, profile: two.csv, period: 2 h, start: 50 min, peak_rate: 1 /s, cv: 2}
+      arrivals:
+        {process: diurnal, profile: two.csv, period: 2 h, start: 50 min, peak_rate: 1 /s, cv: 2}
     - name: bursts
       lengths: {prompt: {constant: 500}, output: {constant: 20}}
       arrivals:
@@ -41,7 +42,8 @@ drawn=$(awk -F, 'NR > 1 { n += $2 } END { print n }' out)
 [ "$drawn" = "$requests" ] || fail "$requests requests ran, and $drawn are shown"
 [ "$(grep -c bursts out)" -eq 2 ] || fail 'a row for each component and interval'
 # The second profile goes from 1 to 9 after ten minutes.
-awk -F, '/chat/ { n[++i] = $2 } END { exit !(n[2] > 4 * n[1]) }' out || fail 'the profile is not followed'
+awk -F, '/chat/ { n[++i] = $2 } END { exit !(n[2] > 4 * n[1]) }' out ||
+  fail 'the profile is not followed'
 
 expect 0 "$tandem" trace traffic.yaml --every '1 h' --format json
 prints '"component": "chat"'
@@ -49,7 +51,7 @@ rejects 2 "$tandem" trace traffic.yaml
 says "give '--every'"
 printf 'hour,rate\n0,1\n1,9\n2,3\n' >two.csv
 rejects 3 "$tandem" run traffic.yaml
-says 'traffic.yaml:9:'
+says 'traffic.yaml:10:'
 says 'the profile has 3 values of 1 h, 3 h, and does not cover 2 h'
 printf 'hour,rate\n0,1\n1,-9\n' >two.csv
 rejects 3 "$tandem" run traffic.yaml
