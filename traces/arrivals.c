@@ -3,6 +3,7 @@
 #include <math.h>
 
 enum { SECONDS_MAX = 9000000, DRIFT_STEPS = 16 };
+static const Tick AT_MAX = SECONDS_MAX * TICKS_PER_SECOND;
 
 /* ---- The parts of the rate ---- */
 
@@ -94,7 +95,8 @@ static void set_piece(ArrivalDraw *self, Tick at) {
   Tick end = self->curve_end;
   if (self->state_end < end) end = self->state_end;
   if (self->drift_end < end) end = self->drift_end;
-  self->piece = (RatePiece){at, end, rate * factor, slope * factor};
+  const double length = end == TICK_MAX ? INFINITY : tick_seconds(end - at);
+  self->piece = (RatePiece){at, end, length, rate * factor, slope * factor};
   self->offset = 0;
 }
 
@@ -149,20 +151,21 @@ int arrival_draw_next(ArrivalDraw *self, Tick *ret_at) {
   for (;;) {
     const RatePiece *piece = &self->piece;
     const double rate = piece->rate + piece->slope * self->offset;
-    const bool endless = piece->end == TICK_MAX;
-    if (endless && rate <= 0) return 0;
-    const double left = endless ? INFINITY : tick_seconds(piece->end - piece->begin) - self->offset;
-    const double mass = endless ? INFINITY : left * (rate + piece->slope * left / 2);
+    const double left = piece->length - self->offset;
+    if (piece->end == TICK_MAX && rate <= 0) return 0;
+    const double mean = piece->slope == 0 ? rate : rate + piece->slope * left / 2;
+    const double mass = left * mean;
     if (gap < mass) {
       self->offset += time_of(piece, rate, gap);
       break;
     }
-    if (tick_seconds(piece->end) > SECONDS_MAX) return -1;
+    if (piece->end > AT_MAX) return -1;
     gap = mass > 0 ? gap - mass : gap;
     next_piece(self);
   }
-  if (tick_seconds(self->piece.begin) + self->offset > SECONDS_MAX) return -1;
-  *ret_at = self->piece.begin + tick_from_seconds(self->offset);
+  if (self->offset > SECONDS_MAX ||
+      __builtin_add_overflow(self->piece.begin, tick_from_seconds(self->offset), ret_at))
+    return -1;
   if (*ret_at > self->piece.end) *ret_at = self->piece.end;
-  return 1;
+  return *ret_at <= AT_MAX ? 1 : -1;
 }

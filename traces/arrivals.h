@@ -68,6 +68,7 @@ int arrivals_bind(ArrivalConfig *self, const Node *node, const ArrivalSetting *s
 /* Part of the run over which the rate is a straight line. */
 typedef struct RatePiece {
   Tick begin, end;    // TICK_MAX: it has none
+  double length;      // seconds; INFINITY
   double rate, slope; // at `begin`, per second; per second²
 } RatePiece;
 

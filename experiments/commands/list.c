@@ -400,8 +400,8 @@ const Command command_list = {
         "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers\n"
         "(policies with their options), models, machines, perfmodels, lengths, profiles (of "
         "rates),\n"
-        "traces (formats), figures (of a run), units or options (keys, with TEXT those that have "
-        "it in their name).",
+        "traces (formats), figures (of a run), units or options (keys, with TEXT\n"
+        "those that have it in their name).",
     .words = listing_words,
     .example = "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",
     .exit_codes = "0 done, 2 wrong usage",
