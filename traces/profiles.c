@@ -53,7 +53,8 @@ static int check_time(RateProfile *self, const Csv *csv, int unit, double at, Di
     self->step = tick_from_seconds(seconds);
   }
   const double due = self->n * tick_seconds(self->step);
-  if (fabs(seconds - due) <= 1e-6 && due <= 8e6) return 0;
+  const double end = due + tick_seconds(self->step);
+  if (fabs(seconds - due) <= 1e-6 && end <= 8e6) return 0;
   return csv_error(csv, unit_names[unit], "in equal steps from 0, 92 days at most", diag);
 }
 

@@ -369,6 +369,7 @@ Test(arrivals, tables_of_profiles_are_located) {
       {"hour,minute,rate\n0,0,1\n", "one column of times", 0},
       {"second,rate\n0,1\n0.5,1\n", "from 1 s", 3},
       {"hour,rate\n0,1\n", "two values", 0},
+      {"second,rate\n0,1\n5e6,1\n", "92 days at most", 3},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     Csv csv;
