@@ -5,6 +5,29 @@
 enum { SECONDS_MAX = 9000000, DRIFT_STEPS = 16 };
 static const Tick AT_MAX = SECONDS_MAX * TICKS_PER_SECOND;
 
+/* ---- Gaps ---- */
+
+void gap_draw_init(GapDraw *self, ArrivalProcess kind, double mean, double cv, uint64_t seed) {
+  *self = (GapDraw){.kind = kind, .scale = mean};
+  rng_init(&self->rng, seed, "arrivals");
+  if (kind != ARRIVAL_GAMMA) return;
+  self->shape = 1 / (cv * cv);
+  self->scale *= cv * cv;
+}
+
+double gap_draw_next(GapDraw *self) {
+  const bool first = !self->begun;
+  self->begun = true;
+  switch (self->kind) {
+  case ARRIVAL_GAMMA:
+    return rng_gamma(&self->rng, self->shape) * self->scale;
+  case ARRIVAL_FIXED:
+    return first ? 0 : self->scale;
+  default:
+    return rng_exponential(&self->rng) * self->scale;
+  }
+}
+
 /* ---- The parts of the rate ---- */
 
 static Tick later(Tick at, double seconds) {
@@ -111,33 +134,16 @@ static void next_piece(ArrivalDraw *self) {
 void arrival_draw_init(ArrivalDraw *self, const ArrivalPattern *pattern, uint64_t seed) {
   *self =
       (ArrivalDraw){.pattern = pattern, .factor = 1, .state_end = TICK_MAX, .drift_end = TICK_MAX};
-  rng_init(&self->gaps, seed, "arrivals");
+  gap_draw_init(&self->gaps, pattern->gaps, 1, pattern->cv, seed);
   rng_init(&self->states, seed, "arrival_states");
   rng_init(&self->drift, seed, "arrival_drift");
-  if (pattern->gaps == ARRIVAL_GAMMA) {
-    self->scale = pattern->cv * pattern->cv;
-    self->shape = 1 / self->scale;
-  }
   enter_curve(self);
   if (pattern->n_states > 0) enter_states(self);
   if (pattern->drift_cv > 0) enter_drift(self);
   set_piece(self, 0);
 }
 
-/* ---- Gaps ---- */
-
-static double unit_gap(ArrivalDraw *self) {
-  const bool first = !self->begun;
-  self->begun = true;
-  switch (self->pattern->gaps) {
-  case ARRIVAL_GAMMA:
-    return rng_gamma(&self->gaps, self->shape) * self->scale;
-  case ARRIVAL_FIXED:
-    return first ? 0 : 1;
-  default:
-    return rng_exponential(&self->gaps);
-  }
-}
+/* ---- Arrivals ---- */
 
 /* Seconds from the newest arrival until `gap` is spent, of a piece that has as much. */
 static double time_of(const RatePiece *piece, double rate, double gap) {
@@ -147,7 +153,7 @@ static double time_of(const RatePiece *piece, double rate, double gap) {
 }
 
 int arrival_draw_next(ArrivalDraw *self, Tick *ret_at) {
-  double gap = unit_gap(self);
+  double gap = gap_draw_next(&self->gaps);
   for (;;) {
     const RatePiece *piece = &self->piece;
     const double rate = piece->rate + piece->slope * self->offset;

@@ -65,6 +65,19 @@ extern const OptionSpec arrival_point_options[], arrival_state_options[], arriva
 int arrivals_bind(ArrivalConfig *self, const Node *node, const ArrivalSetting *setting,
                   Arena *arena, Diag *diag);
 
+/* Gaps of a renewal process: poisson, gamma or fixed. */
+typedef struct GapDraw {
+  Rng rng; // stream "arrivals"
+  ArrivalProcess kind;
+  double shape, scale;
+  bool begun; // the first was drawn
+} GapDraw;
+
+/* `mean` is in the caller's unit; `cv` of gamma gaps. */
+void gap_draw_init(GapDraw *self, ArrivalProcess kind, double mean, double cv, uint64_t seed);
+/* The next gap. The first of fixed ones is 0. */
+double gap_draw_next(GapDraw *self);
+
 /* Part of the run over which the rate is a straight line. */
 typedef struct RatePiece {
   Tick begin, end;    // TICK_MAX: it has none
@@ -75,9 +88,8 @@ typedef struct RatePiece {
 /* Draws arrivals of a pattern. Streams "arrivals", "arrival_states" and "arrival_drift". */
 typedef struct ArrivalDraw {
   const ArrivalPattern *pattern;
-  Rng gaps, states, drift;
-  double shape, scale;         // of the gaps
-  bool begun;                  // the first gap was drawn
+  GapDraw gaps; // of mean 1
+  Rng states, drift;
   int point;                   // of the curve, where its present part begins
   Tick curve_begin, curve_end; // of that part, in time of the run
   int state;

@@ -58,10 +58,9 @@ static int check_time(RateProfile *self, const Csv *csv, int unit, double at, Di
   return csv_error(csv, unit_names[unit], "in equal steps from 0, 92 days at most", diag);
 }
 
-static int append(RateProfile *self, size_t *capacity, double value, Arena *arena) {
+static void append(RateProfile *self, size_t *capacity, double value, Arena *arena) {
   ARENA_RESERVE(arena, self->values, *capacity, self->n + 1);
   self->values[self->n++] = value;
-  return 0;
 }
 
 /* All that is wrong with the values together. */

@@ -90,7 +90,8 @@ bool workload_waits(const WorkloadConfig *self);
 /* How many requests it will have, as far as that is known before they come; 0: not known. */
 double workload_expected(const WorkloadConfig *self);
 
-/* Whether `rate` could be another: of steps, ramps, states and a mix it is what comes of them. */
+/* Whether `rate` could be another, as that of a trace can: of steps, ramps, states and a mix it is
+ * what comes of them. */
 bool workload_has_rate(const WorkloadConfig *self);
 /* The shortest prompt that it may have. */
 int32_t workload_least_prompt(const WorkloadConfig *self);
