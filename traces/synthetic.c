@@ -1,40 +1,33 @@
 /* Requests drawn from distributions: arrivals from a process, lengths from quantiles.
  *
  * Three streams, "arrivals", "prompt_lengths" and "output_lengths", each a function of the seed, so
- * a change of one leaves the others as they were; sharing.h has others. */
+ * a change of one leaves the others as they were; sharing.h and arrivals.h have others. */
 #include "sim/base/rng.h"
 #include "traces/workload.h"
 
 typedef struct Synthetic {
   TraceSource source; // first member
   const WorkloadConfig *config;
-  Rng arrivals, prompt_lengths, output_lengths;
+  Rng prompt_lengths, output_lengths;
   LengthPair lengths;
   Sharing sharing;
-  double gap_scale, gap_shape; // of the gaps in seconds: mean 1/rate, gamma with shape 1/cv²
-  Tick at;                     // of the newest arrival
-  int64_t n_rows;              // handed out
+  GapDraw gaps;     // in seconds, where the rate does not change
+  ArrivalDraw draw; // where it does
+  Tick at;          // of the newest arrival
+  int64_t n_rows;   // handed out
 } Synthetic;
 
 /* The time of the next arrival; false if it is past the range of time. */
 static bool next_arrival(Synthetic *self, Tick *ret_at) {
   enum { SECONDS_MAX = 9000000 };
+  const ArrivalProcess process = self->config->arrivals;
   double seconds = 0; // from the newest arrival, for ARRIVAL_FIXED from 0
-  switch (self->config->arrivals) {
-  case ARRIVAL_POISSON:
-    seconds = rng_exponential(&self->arrivals) * self->gap_scale;
-    break;
-  case ARRIVAL_GAMMA:
-    seconds = rng_gamma(&self->arrivals, self->gap_shape) * self->gap_scale;
-    break;
-  case ARRIVAL_FIXED:
+  if (process == ARRIVAL_FIXED)
     seconds = (double)self->n_rows / self->config->rate;
-    break;
-  case ARRIVAL_AT_ONCE:
-    break;
-  }
+  else if (process != ARRIVAL_AT_ONCE)
+    seconds = gap_draw_next(&self->gaps);
   if (seconds > SECONDS_MAX) return false;
-  Tick from = self->config->arrivals == ARRIVAL_FIXED ? 0 : self->at;
+  Tick from = process == ARRIVAL_FIXED ? 0 : self->at;
   return !__builtin_add_overflow(from, tick_from_seconds(seconds), ret_at);
 }
 
@@ -43,7 +36,14 @@ static int advance(Synthetic *self, Diag *diag) {
   const WorkloadConfig *config = self->config;
   if (config->requests > 0 && self->n_rows == config->requests) return 0;
   Tick at = 0;
-  bool fits = next_arrival(self, &at);
+  bool fits = false;
+  if (config->pattern.given) {
+    const int status = arrival_draw_next(&self->draw, &at);
+    if (status == 0) return 0;
+    fits = status > 0;
+  } else {
+    fits = next_arrival(self, &at);
+  }
   if (config->duration > 0 && (!fits || at >= config->duration)) return 0;
   if (!fits) return diag_error(diag, config->at, "the arrivals pass 106 days");
   self->at = at;
@@ -77,15 +77,13 @@ TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *
   Synthetic *self = ARENA_NEW(arena, Synthetic);
   self->source = (TraceSource){.next = synthetic_next, .status = 1};
   self->config = config;
-  rng_init(&self->arrivals, seed, "arrivals");
   rng_init(&self->prompt_lengths, seed, "prompt_lengths");
   rng_init(&self->output_lengths, seed, "output_lengths");
   length_pair_init(&self->lengths, &config->prompt, &config->output, config->correlation);
   sharing_init(&self->sharing, &config->system_prompts, &config->documents, seed, arena);
-  if (config->rate > 0) self->gap_scale = 1 / config->rate;
-  if (config->arrivals == ARRIVAL_GAMMA) {
-    self->gap_shape = 1 / (config->cv * config->cv);
-    self->gap_scale *= config->cv * config->cv;
-  }
+  if (config->pattern.given)
+    arrival_draw_init(&self->draw, &config->pattern, seed);
+  else if (config->rate > 0)
+    gap_draw_init(&self->gaps, config->arrivals, 1 / config->rate, config->cv, seed);
   return &self->source;
 }

@@ -39,6 +39,7 @@ typedef struct TraceRow {
   int32_t turn;                 // of it, from 0
   bool ends_session;            // it is the last
   bool session_good;            // all turns before it were good (sim/metrics.h)
+  uint16_t component;           // of a mix (traces/workload.h), from 0
   Tick session_began_at;        // when its first turn arrived
   uint32_t ticket;              // the source's own mark, given back when the request ends
 } TraceRow;

@@ -2,7 +2,7 @@
  *
  * A block is of one of two kinds, each with an option table. A key of the other kind is refused by
  * name, so that nobody believes in a rate that was not applied. */
-#include "traces/workload.h"
+#include "traces/mix.h"
 #include <math.h>
 #include <string.h>
 
@@ -15,9 +15,6 @@ typedef struct Bound {
   const Node *columns;
   const Node *lengths, *arrivals, *system_prompts, *documents, *closed_loop, *sessions, *priorities;
 } Bound;
-
-static const char *const process_choices[] = {"poisson", "gamma", "fixed", "at_once",
-                                              NULL}; // as ArrivalProcess
 
 #define PATIENCE_ROW                                                                               \
   {                                                                                                \
@@ -89,15 +86,6 @@ const OptionSpec workload_synthetic_options[] = {
     CLOSED_LOOP_ROW,
     CLIENT_ROW(sessions, "conversations, {turns: …, think_time: …}"),
     PRIORITIES_ROW,
-    {0}};
-
-const OptionSpec workload_arrival_options[] = {
-    {"process", OPTION_CHOICE, offsetof(WorkloadConfig, arrivals), "poisson",
-     .choices = process_choices, .help = "how requests arrive"},
-    {"rate", OPTION_RATE, offsetof(WorkloadConfig, rate), .min = RATE_MIN, .max = RATE_MAX,
-     .help = "mean rate; not with at_once", .also = "rps qps request_rate", .absent = "none"},
-    {"cv", OPTION_REAL, offsetof(WorkloadConfig, cv), .min = 1e-3, .max = 100,
-     .help = "coefficient of variation of gamma gaps", .absent = "none; gamma needs it"},
     {0}};
 
 #define COLUMN_ROW(name, which, text)                                                              \
@@ -193,29 +181,9 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
   return 0;
 }
 
-/* What a process needs, and what would have no effect on it. */
-static int check_arrivals(const WorkloadConfig *config, const Node *node, Diag *diag) {
-  const char *process = process_choices[config->arrivals];
-  bool wants_rate = config->arrivals != ARRIVAL_AT_ONCE;
-  bool wants_cv = config->arrivals == ARRIVAL_GAMMA;
-  const struct {
-    const char *key;
-    bool wanted;
-  } rules[] = {{"rate", wants_rate}, {"cv", wants_cv}};
-  int status = 0;
-  for (int i = 0; i < 2; i++) {
-    const Node *child = node_find(node, rules[i].key);
-    if (rules[i].wanted && !child)
-      status = diag_error(diag, node->at, "process '%s' needs '%s'", process, rules[i].key);
-    if (!rules[i].wanted && child)
-      status = diag_error(diag, child->key_at, "'%s' does not go with process '%s'", rules[i].key,
-                          process);
-  }
-  return status;
-}
-
 /* Clients that wait need none: they find all requests there. */
-static int bind_arrivals(Bound *bound, const Node *node, Diag *diag) {
+static int bind_arrivals(Bound *bound, const Node *node, const char *data_dir,
+                         const char *config_dir, Arena *arena, Diag *diag) {
   WorkloadConfig *config = &bound->config;
   if (!bound->arrivals && bound->closed_loop) {
     config->arrivals = ARRIVAL_AT_ONCE;
@@ -226,10 +194,14 @@ static int bind_arrivals(Bound *bound, const Node *node, Diag *diag) {
     diag_hint(diag, "such as {process: poisson, rate: 4 /s}; or 'closed_loop', clients that wait");
     return -1;
   }
-  if (option_bind(workload_arrival_options, bound->arrivals, NULL, bound->arrivals->at, config,
-                  diag))
-    return -1;
-  return check_arrivals(config, bound->arrivals, diag);
+  const ArrivalSetting setting = {data_dir, config_dir, config->duration};
+  ArrivalConfig arrivals;
+  if (arrivals_bind(&arrivals, bound->arrivals, &setting, arena, diag)) return -1;
+  config->arrivals = arrivals.process;
+  config->rate = arrivals.rate;
+  config->cv = arrivals.cv;
+  config->pattern = arrivals.pattern;
+  return 0;
 }
 
 /* Whether it ends. */
@@ -267,7 +239,7 @@ static int bind_synthetic(Bound *bound, const Node *node, const char *data_dir,
     return -1;
   WorkloadConfig *config = &bound->config;
   take_automatic(config);
-  int status = bind_arrivals(bound, node, diag);
+  int status = bind_arrivals(bound, node, data_dir, config_dir, arena, diag);
   status |= lengths_bind(bound->lengths, data_dir, config_dir, &config->prompt, &config->output,
                          arena, diag);
   if (bound->system_prompts)
@@ -298,6 +270,7 @@ int workload_bind(WorkloadConfig *self, const Node *node, const char *data_dir,
                   const char *config_dir, Arena *arena, Diag *diag) {
   if (node->kind != NODE_MAP)
     return diag_error(diag, node->at, "'workload' must be a map with 'trace' or 'lengths'");
+  if (node_find(node, "mix")) return mix_bind(self, node, data_dir, config_dir, arena, diag);
   const Node *trace = node_find(node, "trace"), *lengths = node_find(node, "lengths");
   if (trace && lengths)
     return diag_error(diag, lengths->key_at, "'trace' and 'lengths' exclude each other");
@@ -347,6 +320,7 @@ static TraceSource *open_source(const WorkloadConfig *self, uint64_t seed, Arena
 TraceSource *workload_open(const WorkloadConfig *self, uint64_t run_seed, Arena *arena,
                            Diag *diag) {
   const uint64_t seed = self->seed < 0 ? run_seed : (uint64_t)self->seed;
+  if (self->n_components > 0) return mix_open(self, seed, arena, diag);
   TraceSource *source = open_source(self, seed, arena, diag);
   if (!source || self->patience.share == 0) return source;
   return patience_open(&self->patience, source, seed, arena);
@@ -358,5 +332,32 @@ bool workload_waits(const WorkloadConfig *self) {
 
 double workload_expected(const WorkloadConfig *self) {
   if (self->requests > 0) return (double)self->requests;
-  return self->trace || workload_waits(self) ? 0 : self->rate * tick_seconds(self->duration);
+  double sum = 0;
+  for (int i = 0; i < self->n_components; i++) {
+    const double expected = workload_expected(&self->components[i].of);
+    if (expected == 0) return 0;
+    sum += expected;
+  }
+  if (self->n_components > 0) return sum;
+  if (self->trace || workload_waits(self)) return 0;
+  if (self->pattern.given && self->pattern.n_states == 0)
+    return rate_curve_expected(&self->pattern.curve, self->duration);
+  return self->rate * tick_seconds(self->duration);
+}
+
+bool workload_has_rate(const WorkloadConfig *self) {
+  return self->n_components == 0 && self->arrivals < ARRIVAL_STEPS;
+}
+
+int32_t workload_least_prompt(const WorkloadConfig *self) {
+  if (self->trace) return 1;
+  int32_t least = TRACE_TOKENS_MAX;
+  for (int i = 0; i < self->n_components; i++) {
+    const int32_t prompt = workload_least_prompt(&self->components[i].of);
+    if (prompt < least) least = prompt;
+  }
+  if (self->n_components > 0) return least;
+  LengthSampler prompts;
+  length_sampler_init(&prompts, &self->prompt);
+  return length_at(&prompts, 0);
 }

@@ -17,10 +17,14 @@
  * Both may have `priorities`, and go through `closed_loop`, where clients wait for answers: the
  * times of a trace are not used then, and a synthetic source may do without `arrivals`. With
  * `sessions` a synthetic source is of their first turns; `requests` are those of all turns, and
- * clients have a session each. */
+ * clients have a session each.
+ *
+ * Or a mix of such blocks, `mix: [{name: code, lengths: …, arrivals: …}, …]`, each a component:
+ * their rows in order of time, each with the index of its component. */
 #ifndef TRACES_WORKLOAD_H
 #define TRACES_WORKLOAD_H
 #include "sim/base/option.h"
+#include "traces/arrivals.h"
 #include "traces/closed_loop.h"
 #include "traces/layout.h"
 #include "traces/lengths.h"
@@ -30,13 +34,6 @@
 #include "traces/sharing.h"
 #include "traces/trace.h"
 #include <stdbool.h>
-
-typedef enum ArrivalProcess {
-  ARRIVAL_POISSON,
-  ARRIVAL_GAMMA,   // gaps gamma with coefficient of variation `cv`
-  ARRIVAL_FIXED,   // one every 1/rate, the first at 0
-  ARRIVAL_AT_ONCE, // all at time 0: offline work
-} ArrivalProcess;
 
 typedef struct WorkloadConfig {
   const char *trace;    // path, NULL when synthetic
@@ -50,6 +47,7 @@ typedef struct WorkloadConfig {
   bool automatic;       // whoever opens it sets `requests`, as many as are needed
   ArrivalProcess arrivals;
   double cv;
+  ArrivalPattern pattern; // of arrivals whose rate changes
   LengthDistribution prompt, output;
   double correlation;    // rank correlation of prompt and output in (-1, 1); 0: independent
   int64_t max_model_len; // prompt and output together are cut to this; 0: no limit
@@ -59,16 +57,24 @@ typedef struct WorkloadConfig {
   ClosedLoopConfig closed_loop;
   SessionsConfig sessions;
   PrioritiesConfig priorities;
-  Place priorities_at; // where they stand
+  Place priorities_at; // where they stand, of a mix the first of them; path NULL: there are none
   PatienceConfig patience;
-  Place at; // where the block stands
+  const struct WorkloadComponent *components; // of a mix, which has little else of its own
+  int n_components;                           // 0: no mix
+  Place at;                                   // where the block stands
 } WorkloadConfig;
+
+/* A workload of its own within a mix, with streams of its own, named after it. */
+typedef struct WorkloadComponent {
+  const char *name;
+  WorkloadConfig of;
+} WorkloadComponent;
 
 /* Rows of the option tables, for help and reference pages. */
 extern const OptionSpec workload_replay_options[];
 extern const OptionSpec workload_column_options[]; // of TraceReading.columns
 extern const OptionSpec workload_synthetic_options[];
-extern const OptionSpec workload_arrival_options[];
+extern const OptionSpec workload_mix_options[];
 
 /* Binds the block. `data_dir` holds traces/lengths/; `config_dir` is tried for relative paths that
  * do not exist from the working directory. Everything lives in `arena`. */
@@ -84,7 +90,14 @@ bool workload_waits(const WorkloadConfig *self);
 /* How many requests it will have, as far as that is known before they come; 0: not known. */
 double workload_expected(const WorkloadConfig *self);
 
-/* The two kinds behind workload_open: traces/replay.c and traces/synthetic.c. */
+/* Whether `rate` could be another, as that of a trace can: of steps, ramps, states and a mix it is
+ * what comes of them. */
+bool workload_has_rate(const WorkloadConfig *self);
+/* The shortest prompt that it may have. */
+int32_t workload_least_prompt(const WorkloadConfig *self);
+
+/* The kinds behind workload_open: traces/replay.c, traces/synthetic.c and traces/mix.c. */
 TraceSource *replay_open(const WorkloadConfig *config, Arena *arena, Diag *diag);
 TraceSource *synthetic_open(const WorkloadConfig *config, uint64_t seed, Arena *arena);
+TraceSource *mix_open(const WorkloadConfig *config, uint64_t seed, Arena *arena, Diag *diag);
 #endif

@@ -194,6 +194,7 @@ static double max_batch(const Config *config, const double *arguments, int n_arg
 }
 
 static double quantile(const LengthDistribution *of, double q) {
+  if (of->kind == LENGTH_TABLE && of->n_quantiles == 0) return NAN; // of a trace or a mix
   LengthSampler sampler;
   length_sampler_init(&sampler, of);
   return length_at(&sampler, q);

@@ -8,6 +8,8 @@
 #include "perfmodel/finder.h"
 #include "sim/base/folder.h"
 #include "traces/format.h"
+#include "traces/profiles.h"
+#include <math.h>
 #include <string.h>
 
 /* What is asked for of the lists of models and of performance models. */
@@ -249,6 +251,27 @@ static void print_lengths(Arena *arena, Diag *diag) {
   }
 }
 
+static void print_profiles(Arena *arena, Diag *diag) {
+  const char *path = arena_printf(arena, "%s/traces/profiles", config_data_root());
+  for (const char *const *name = folder_names(path, ".csv", arena); *name; name++) {
+    RateProfile profile;
+    Csv csv;
+    const char *file = arena_printf(arena, "%s/%s.csv", path, *name);
+    if (csv_open(&csv, file, arena, diag) ||
+        profile_read(&profile, &csv, place_of_file(file), arena, diag))
+      continue;
+    double sum = 0, most = 0;
+    for (int i = 0; i < profile.n; i++) {
+      sum += profile.values[i];
+      most = fmax(most, profile.values[i]);
+    }
+    char step[64];
+    units_format(step, sizeof step, DIM_TIME, tick_seconds(profile.step));
+    printf("%-26s %d relative rates, one every %s; the highest is %.2f times the mean\n", *name,
+           profile.n, step, most * profile.n / sum);
+  }
+}
+
 static void print_traces(Arena *arena, Diag *diag) {
   (void)arena, (void)diag;
   for (int i = 1; format_choices[i]; i++)
@@ -306,6 +329,7 @@ static const struct {
     {.name = "machines", .print = print_machines},
     {.name = "perfmodels", .print_wanted = print_perfmodels},
     {.name = "lengths", .print = print_lengths},
+    {.name = "profiles", .print = print_profiles},
     {.name = "traces", .print = print_traces},
     {.name = "figures", .print = print_figures},
     {.name = "units", .print = print_units},
@@ -374,8 +398,10 @@ const Command command_list = {
     .initial = &(const Options){.weights = -1},
     .notes =
         "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers\n"
-        "(policies with their options), models, machines, perfmodels, lengths, traces (formats),\n"
-        "figures (of a run), units or options (keys, with TEXT those that have it in their name).",
+        "(policies with their options), models, machines, perfmodels, lengths, profiles (of "
+        "rates),\n"
+        "traces (formats), figures (of a run), units or options (keys, with TEXT\n"
+        "those that have it in their name).",
     .words = listing_words,
     .example = "tandem list perfmodels --engine vllm --gpu h100 --weights fp8",
     .exit_codes = "0 done, 2 wrong usage",

@@ -1,6 +1,7 @@
 /* `tandem trace FILE`: what a trace file holds, in numbers. */
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
+#include "experiments/commands/trace_rates.h"
 #include "sim/base/text.h"
 #include "traces/reuse.h"
 #include "traces/summary.h"
@@ -16,6 +17,7 @@ typedef struct Options {
   bool sort;
   int format;
   int64_t block_size;
+  Tick every;
 } Options;
 
 static const OptionSpec options[] = {
@@ -28,6 +30,8 @@ static const OptionSpec options[] = {
     CLI_FLAG("--sort", sort, "puts rows in order of time"),
     {CLI_ROW("--block-size", INT, block_size, "N", "tokens of a block of the prefix cache"),
      .fallback = "16", .min = 1, .max = TRACE_TOKENS_MAX},
+    {CLI_ROW("--every", TICKS, every, "T", "prints the rate in each interval of T instead"),
+     .min = 1e-3, .max = 9e6},
     CLI_FORMAT,
     {0}};
 
@@ -198,6 +202,13 @@ static int run_trace(Cli *cli) {
       [OUTPUT_TABLE] = print_table, [OUTPUT_CSV] = print_csv, [OUTPUT_JSON] = print_json};
   const bool piped = strcmp(cli->operands[0], "-") == 0;
   const char *path = piped ? "/dev/stdin" : cli->operands[0];
+  if (given->every > 0)
+    return trace_print_rates(path, &reading, given->every, (OutputFormat)given->format, arena, diag)
+               ? diag_exit_code(diag)
+               : EXIT_DONE;
+  if (trace_is_config(path))
+    return cli_usage(cli,
+                     "of a configuration only the rates are shown: give '--every', such as 1h");
   TraceFile file;
   if (trace_file_open(&file, path, &reading, arena, diag)) return EXIT_INPUT;
   TraceSummary summary;
@@ -226,14 +237,14 @@ const Command command_trace = {
     .help = "what a trace file holds",
     .summary =
         "Reads a trace of requests, plain or gzip, - for standard input, and prints how it is\n"
-        "understood and what it holds: span, rate, lengths, gaps, what a prefix cache could save.",
+        "understood and what it holds: span, rate, lengths, gaps, what a prefix cache could save.\n"
+        "With --every also of the workload that a configuration, FILE.yaml, draws.",
     .operands = "FILE",
     .options = options,
     .size = sizeof(Options),
     .notes =
-        "Every row is checked; the first bad one ends the reading. Rows of failed requests are "
-        "left_out\n"
-        "by formats that have them. Means and maxima are exact, percentiles within 0.4%.\n"
+        "The first bad row ends the reading. Rows of failed requests are left_out by formats that\n"
+        "have them. Means and maxima are exact, percentiles within 0.4%.\n"
         "prefix_hit_share: of prompt tokens, found by a prefix cache that forgets nothing;\n"
         "- where no row names its blocks (hash_ids) or a session, so that nothing is shared.",
     .example = "tandem trace traces/sample/azure_sample.csv --format json",

@@ -61,6 +61,31 @@ static int fold_file(uint64_t *hash, const char *path, Diag *diag) {
   return diag_environment(diag, place_of_file(path), "cannot read '%s': %s", path, strerror(errno));
 }
 
+static void fold_pattern(uint64_t *hash, const RateCurve *curve) {
+  *hash = hash_fold(*hash, hash_bytes(curve->at, (size_t)curve->n_points * sizeof *curve->at));
+  fold_reals(hash, curve->rates, curve->n_points);
+}
+
+/* What tables say of drawn requests. */
+static void fold_drawn(uint64_t *hash, const WorkloadConfig *workload) {
+  fold_reals(hash, workload->prompt.quantiles, workload->prompt.n_quantiles);
+  fold_reals(hash, workload->output.quantiles, workload->output.n_quantiles);
+  const LengthDistribution *turns[] = {&workload->sessions.prompt, &workload->sessions.output,
+                                       &workload->sessions.turns};
+  for (int i = 0; i < 3 && workload->sessions.given; i++)
+    fold_reals(hash, turns[i]->quantiles, turns[i]->n_quantiles);
+  if (workload->pattern.given) fold_pattern(hash, &workload->pattern.curve);
+  for (int i = 0; i < workload->n_components; i++)
+    fold_drawn(hash, &workload->components[i].of);
+}
+
+static int fold_traces(uint64_t *hash, const WorkloadConfig *workload, Diag *diag) {
+  if (workload->trace && fold_file(hash, workload->trace, diag)) return -1;
+  for (int i = 0; i < workload->n_components; i++)
+    if (fold_traces(hash, &workload->components[i].of, diag)) return -1;
+  return 0;
+}
+
 uint64_t config_text_digest(const Config *self) {
   uint64_t hash = 0;
   fold_text(&hash, tandem_version);
@@ -70,7 +95,6 @@ uint64_t config_text_digest(const Config *self) {
 }
 
 int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
-  const WorkloadConfig *workload = &self->workload;
   uint64_t hash = config_text_digest(self);
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
     fold_pool(&hash, &self->sim.pools[i]);
@@ -83,14 +107,9 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
   hash = hash_fold(hash, (uint64_t)self->sim.max_model_len);
   if (self->sim.request_time > 0) hash = hash_fold(hash, (uint64_t)self->sim.request_time);
   if (self->sim.slo_reference) hash = hash_fold(hash, self->sim.slo_reference->digest);
-  fold_reals(&hash, workload->prompt.quantiles, workload->prompt.n_quantiles);
-  fold_reals(&hash, workload->output.quantiles, workload->output.n_quantiles);
-  const LengthDistribution *turns[] = {&workload->sessions.prompt, &workload->sessions.output,
-                                       &workload->sessions.turns};
-  for (int i = 0; i < 3 && workload->sessions.given; i++)
-    fold_reals(&hash, turns[i]->quantiles, turns[i]->n_quantiles);
+  fold_drawn(&hash, &self->workload);
   if (self->sim.saved_caches) hash = hash_fold(hash, self->sim.saved_caches->salt);
-  if (workload->trace && fold_file(&hash, workload->trace, diag)) return -1;
+  if (fold_traces(&hash, &self->workload, diag)) return -1;
   *ret_digest = hash;
   return 0;
 }

@@ -78,9 +78,7 @@ static int check_same(const Node *node, const PoolConfig *prefill, const PoolCon
 static int check_store(const Config *self, const Node *node, const GroupSpec *spec,
                        const PoolConfig *decode, double memory, Diag *diag) {
   const int64_t room = spec->store_blocks * decode->kv.block_size;
-  LengthSampler prompts;
-  length_sampler_init(&prompts, &self->workload.prompt);
-  const int64_t least = self->workload.trace ? 1 : length_at(&prompts, 0);
+  const int64_t least = workload_least_prompt(&self->workload);
   if (room >= least) return 0;
   diag_error(diag, config_place(node, "cpu_memory"),
              "its store of %.4g MB holds %" PRId64 " tokens of KV, and a request has at least "

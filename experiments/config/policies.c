@@ -167,7 +167,7 @@ static bool minds_priorities(const Config *self) {
 }
 
 int config_check_priorities(const Config *self, Diag *diag) {
-  if (self->workload.priorities.n_values == 0 || minds_priorities(self)) return 0;
+  if (!self->workload.priorities_at.path || minds_priorities(self)) return 0;
   diag_error(diag, self->workload.priorities_at, "no pool's batcher goes by 'priorities'");
   diag_hint(diag, "what is possible: batcher: {name: vllm, policy: priority}");
   return -1;

@@ -128,7 +128,7 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
   const bool at_once = !workload->trace && workload->arrivals == ARRIVAL_AT_ONCE;
   if (self->offline) return check_no_rates(block, diag);
   self->rate_key = workload->trace ? "workload.rate" : "workload.arrivals.rate";
-  self->base_rate = workload->rate;
+  self->base_rate = workload_has_rate(workload) ? workload->rate : 0;
   self->replays = workload->trace != NULL;
   if (workload->closed_loop.clients > 0 && !workload->closed_loop.timed &&
       (largest || self->rate > 0))
@@ -136,6 +136,11 @@ static int bind_rates(Provision *self, const BlockKeys *given, const Node *block
                       "a closed loop without 'arrivals' has no rate that could be changed");
   if (at_once && (largest || self->rate > 0))
     return diag_error(diag, workload->at, "arrivals at once have no rate that could be changed");
+  if (!workload_has_rate(workload) && (largest || self->rate > 0)) {
+    diag_error(diag, workload->at, "the workload has no one rate that could be changed");
+    diag_hint(diag, "poisson, gamma, fixed and diurnal arrivals have one, 'arrivals.rate'");
+    return -1;
+  }
   if (!largest) return 0;
   if (workload->trace && workload->rate_scale != 1)
     return diag_error(diag, workload->at,

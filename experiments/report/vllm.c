@@ -125,7 +125,9 @@ static void put_json_latency(const Report *self, int i, FILE *out) {
 
 /* Of gamma gaps it is their shape; Poisson arrivals have 1, others have none. */
 static double burstiness_of(const WorkloadConfig *workload) {
-  if (workload->trace || workload->rate == 0) return NAN;
+  if (workload->trace || workload->rate == 0 || workload->pattern.given ||
+      workload->n_components > 0)
+    return NAN;
   return workload->arrivals == ARRIVAL_POISSON ? 1
          : workload->arrivals == ARRIVAL_GAMMA ? 1 / (workload->cv * workload->cv)
                                                : NAN;

@@ -1,6 +1,8 @@
 /* See clients.h. */
 #include "tests/swarm/clients.h"
 #include "sim/base/rng.h"
+#include "traces/arrivals.h"
+#include <assert.h>
 #include <string.h>
 
 enum { CLUSTERS_PER_DRAW = 3 };
@@ -54,6 +56,37 @@ TraceSource *clients_open(const Clients *self, TraceSource *rows, Arena *arena) 
   SessionsSetting setting = self->setting;
   setting.starts = source;
   return sessions_open(&self->sessions, &setting, arena);
+}
+
+/* ---- Rates that change ---- */
+
+void arrivals_draw(TraceRow *rows, int n_rows, uint64_t seed, int64_t scale, Arena *arena) {
+  enum { POINTS = 4, STATES = 2 };
+  Rng rng;
+  rng_init(&rng, seed, "arrivals");
+  if (rng_below(&rng, CLUSTERS_PER_DRAW) > 0) return;
+  const Tick gap = rows[n_rows - 1].at / scale / n_rows + TICKS_PER_SECOND / 1000000;
+  const double rate = 1 / tick_seconds(gap);
+  const double values[POINTS] = {rate * rng_uniform(&rng), 0, 2 * rate, rate};
+  const Tick step = gap * (1 + (Tick)rng_below(&rng, 20));
+  const RateState states[STATES] = {{0.3, step}, {4, step / 3 + 1}};
+  const bool linear = rng_below(&rng, 2), has_states = rng_below(&rng, 2);
+  ArrivalPattern pattern = {.given = true,
+                            .gaps = (ArrivalProcess)rng_below(&rng, ARRIVAL_AT_ONCE),
+                            .cv = 0.2 + 2 * rng_uniform(&rng),
+                            .states = states,
+                            .n_states = has_states ? STATES : 0,
+                            .drift_cv = rng_below(&rng, 2) * rng_uniform(&rng),
+                            .drift_time = 8 * step};
+  rate_curve_steps(&pattern.curve, values, POINTS, step, linear, true, arena);
+  ArrivalDraw arrivals;
+  arrival_draw_init(&arrivals, &pattern, seed);
+  for (int i = 0; i < n_rows; i++) {
+    Tick at = 0;
+    const int status = arrival_draw_next(&arrivals, &at);
+    assert(status > 0);
+    rows[i].at = at * scale;
+  }
 }
 
 /* ---- What was sent ---- */

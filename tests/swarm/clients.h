@@ -17,6 +17,10 @@ bool clients_draw(Clients *self, uint64_t seed, const TraceRow *rows, int n_rows
 /* Sends no more requests than there are rows. `self` must outlive it. */
 TraceSource *clients_open(const Clients *self, TraceSource *rows, Arena *arena);
 
+/* Gives the rows of one cluster in three new times, at a rate that changes: steps or ramps that
+ * repeat, with states, a drift or both. They are so many times `scale` exactly. */
+void arrivals_draw(TraceRow *rows, int n_rows, uint64_t seed, int64_t scale, Arena *arena);
+
 /* Hands on what `of` gives and keeps the rows that were not put back. */
 typedef struct Recorder {
   TraceSource source; // first member

@@ -6,6 +6,7 @@
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"
+#include "tests/swarm/clients.h"
 #include <assert.h>
 #include <string.h>
 
@@ -512,6 +513,7 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
         (TraceRow){.at = at, .prompt_tokens = (int32_t)prompt, .output_tokens = (int32_t)output};
     if (prompt + output > largest) largest = prompt + output;
   }
+  arrivals_draw(rows, n, self->seed, self->scale, self->arena);
   draw_content(self, rows, n);
   draw_patience(self, rows, n);
   draw_priorities(self, rows, n);
