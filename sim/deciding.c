@@ -551,3 +551,11 @@ int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx ix) {
   request->generated_tokens = (int32_t)(made - in_flight);
   return (int32_t)in_flight;
 }
+
+void scheduler_forget(Machine *machine) {
+  Scheduler *scheduler = machine->scheduler;
+  scheduler->next->n_items = 0;
+  scheduler->has_next = scheduler->waits = false;
+  scheduler->n_waited = 0;
+  scheduler->plain_version = 0;
+}

@@ -132,13 +132,15 @@ static bool is_control(EventKind kind) {
 static size_t n_controls(const Engine *self) {
   return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
          (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) + self->n_flips +
-         engine_has_deadlines(self) + self->n_fault_events;
+         engine_has_deadlines(self) + self->n_fault_events +
+         (self->requests.n_live > 0 ? 0 : self->n_detections);
 }
 
 /* When all that is pending asks for room again and has been refused since anything else happened,
  * nobody will ever make any; and when nothing is pending the run is over. */
 static bool is_stuck(const Engine *self) {
-  const size_t most = self->n_retries + self->n_flips + self->n_fault_events + 3;
+  const size_t most =
+      self->n_retries + self->n_flips + self->n_fault_events + self->n_detections + 3;
   if (self->agenda.n_events > most) return false; // mostly
   const size_t pending = self->agenda.n_events - n_controls(self);
   return pending == self->n_retries && self->n_refusals >= pending;

@@ -6,6 +6,7 @@
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
 #include "sim/moving.h"
+#include "sim/scheduling.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -26,9 +27,9 @@ static void set_after(Engine *self, EventKind kind, uint32_t target, Tick ticks)
 
 /* The router learns of it once all else of that tick has happened, the last iteration too. */
 static void set_detection(Engine *self, const Machine *machine, Tick at) {
-  clear(self, EVENT_DETECTION, machine->ix);
+  self->n_detections += agenda_find(&self->agenda, EVENT_DETECTION, machine->ix) == NULL;
+  agenda_clear(&self->agenda, EVENT_DETECTION, machine->ix);
   agenda_set_last(&self->agenda, EVENT_DETECTION, machine->ix, at);
-  self->n_fault_events++;
 }
 
 static void set_next(Engine *self, uint32_t source) {
@@ -147,11 +148,12 @@ static void lose_all(Engine *self, const Machine *machine) {
 
 void engine_handle_detection(Engine *self, Machine *machine) {
   assert(machine->activity == ACTIVITY_IDLE);
-  self->n_fault_events--;
+  self->n_detections--;
   if (machine->listed) cluster_withdraw(&self->view, machine->ix, machine->role);
   machine->listed = false;
   engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
   lose_all(self, machine);
+  if (machine->scheduler) scheduler_forget(machine);
   if (machine->cache) prefix_cache_forget(machine->cache);
 }
 

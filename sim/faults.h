@@ -1,18 +1,18 @@
 /* Machines that break, and come back.
  *
  * A source of faults is over machines of a pool that lie together and fail together: a replica, of
- * which one GPU takes the whole, or a machine as it is bought. It alternates between a time in which
- * all is well and one in which it is not, drawn from its own stream or as a schedule has them; a
- * machine is down while any of its sources says so.
+ * which one GPU takes the whole, or a machine as it is bought. It alternates between a time in
+ * which all is well and one in which it is not, drawn from its own stream or as a schedule has
+ * them; a machine is down while any of its sources says so.
  *
  *   up ──► down ──────► boots ──► up       a fault, its repair, the start of the engine
  *            └► detected                   the router learns of it, and what was there is lost
  *
  * Fail-stop: the iteration in which a fault strikes is the machine's last. Until the fault is
  * detected the router goes on placing requests there, where they wait; then the machine leaves its
- * lists, and all that was there or on its way there begins anew in front (front.h), with what it held
- * in KV memory and CPU memory gone. One that is back before that is detected as it starts. Where no
- * machine is up for a phase, requests wait in front.
+ * lists, and all that was there or on its way there begins anew in front (front.h), with what it
+ * held in KV memory and CPU memory gone. One that is back before that is detected as it starts.
+ * Where no machine is up for a phase, requests wait in front.
  *
  * Nothing of it keeps a run alive in which no request is left. */
 #ifndef SIM_FAULTS_H

@@ -1,11 +1,9 @@
 /* See lifecycle.h. */
 #include "sim/lifecycle.h"
-#include "sim/front.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/parts.h"
 #include "sim/patience.h"
-#include "sim/scheduling.h"
 #include "sim/swapping.h"
 #include "sim/transition.h"
 #include "sim/warm_up.h"
@@ -85,8 +83,7 @@ void life_store_booked(Group *group, Request *request, int64_t tokens) {
   take_store(group, request, group_blocks(group, tokens));
 }
 
-/* A request has ended that holds a place in the store, or for which one was booked: it is free. */
-static void leave_store(Engine *self, const Machine *machine, Request *request) {
+void life_leave_store(Engine *self, const Machine *machine, Request *request) {
   if (!machine->group || request->store_blocks == 0) return;
   take_store(machine->group, request, -request->store_blocks);
   engine_mark_idle(self, machine->group);
@@ -94,8 +91,7 @@ static void leave_store(Engine *self, const Machine *machine, Request *request) 
 
 /* --- arriving and leaving the cluster */
 
-/* The decode of a request counts on a machine, or no more. */
-static void count_decode(Engine *self, const Request *request, Machine *machine, int n) {
+void life_count_decode(Engine *self, const Request *request, Machine *machine, int n) {
   machine->n_decodes += n;
   column_add(self->view.pending_tokens, machine->ix, n);
   if (view_heavy(&self->view, request)) column_add(self->view.n_heavy, machine->ix, n);
@@ -129,7 +125,7 @@ void life_placed(Engine *self, RequestIx ix, MachineIx prefill, MachineIx decode
 void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   Machine *machine = &self->machines[decode];
   request->decode_machine = decode;
-  count_decode(self, request, machine, 1);
+  life_count_decode(self, request, machine, 1);
   if (decode == request->prefill_machine) return;
   column_add(self->view.n_assigned, decode, 1);
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
@@ -159,8 +155,7 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
   self->source_told = true;
 }
 
-/* Its slot is free, and whoever wants to know of each request is told. */
-static void retire(Engine *self, RequestIx ix, Rejection rejected) {
+void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   RequestRecord record = record_of(&self->requests.slots[ix], rejected);
   if (self->keeps_parts) {
     parts_enter(self, ix, REQUEST_NOWHERE);
@@ -192,147 +187,14 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
   request->last_token_at = self->now;
   change(self, machine, ix, REQUEST_NOWHERE);
   engine_release_blocks(self, machine, ix);
-  leave_store(self, machine, request);
-  count_decode(self, request, decode, -1);
+  life_leave_store(self, machine, request);
+  life_count_decode(self, request, decode, -1);
   column_add(self->view.n_assigned, decode->ix, -1);
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   life_observe(self, machine, ix, OBSERVED_FINISHED);
   engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
-  retire(self, ix, REJECTED_NOT);
-}
-
-/* What is promised for a request that has not come to its phases ends. */
-static void end_promises(Engine *self, const Request *request) {
-  Machine *prefill = &self->machines[request->prefill_machine];
-  if (request->prefill_began_at < 0 && request->state != REQUEST_COMPUTES)
-    engine_promise_blocks(self, prefill, -machine_prompt_blocks(prefill, request));
-  const MachineIx to = request->decode_machine;
-  if (to == MACHINE_NONE || to == prefill->ix || prefill->group) return;
-  if (request->first_token_at >= 0 && request->state != REQUEST_MOVES) return; // it came there
-  engine_promise_blocks(self, &self->machines[to],
-                        -machine_prompt_blocks(&self->machines[to], request));
-}
-
-/* It counts on no machine as one to come. */
-static void unassign(Engine *self, const Request *request) {
-  const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
-  if (decode != MACHINE_NONE) {
-    count_decode(self, request, &self->machines[decode], -1);
-    column_add(self->view.n_assigned, decode, -1);
-  }
-  if (request->first_token_at < 0 && decode != prefill)
-    column_add(self->view.n_assigned, prefill, -1);
-}
-
-static void observe_cancelled(Engine *self, const Machine *machine, RequestIx ix, bool present,
-                              bool stored) {
-  if (self->router->observe)
-    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_CANCELLED,
-                          stored ? MACHINE_NONE : machine->ix);
-  if (!present || !machine->batcher->leave) return;
-  const MachineView view = engine_view(self, machine);
-  machine->batcher->leave(machine->batcher_options, machine->batcher_state, &view, ix);
-}
-
-/* Whoever waits for what a request held, or for its turn behind it, is looked at. */
-static void mark_room(Engine *self, Machine *machine, MachineIx decode) {
-  engine_mark(self, machine, MARK_ROOM);
-  if (decode != MACHINE_NONE) engine_mark(self, &self->machines[decode], MARK_ROOM);
-  if (machine->group) engine_mark_group(self, machine->group);
-}
-
-/* Of its prompt. */
-static int32_t computed_tokens(const Request *request) {
-  const int32_t prefilled =
-      request->first_token_at < 0 ? request->prefilled_tokens : request->prompt_tokens;
-  return prefilled - (request->cached_tokens < prefilled ? request->cached_tokens : prefilled);
-}
-
-static void book_cancelled(Engine *self, const Request *request, int32_t undelivered) {
-  Metrics *metrics = engine_books(self, request);
-  metrics->cancelled++;
-  metrics->cancelled_for[request->gives_up]++;
-  metrics->cancelled_tokens += computed_tokens(request) + request->generated_tokens + undelivered;
-}
-
-/* Out of its machine's steps; the tokens that those make of it for nobody. */
-static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
-  const Request *request = &self->requests.slots[ix];
-  const int32_t generated = request->generated_tokens;
-  const int32_t undelivered = scheduler_withdraw(self, machine, ix);
-  if (self->keeps_parts) parts_left(self, machine, ix, request->generated_tokens);
-  if (request_states[request->state].prefills)
-    column_add(self->view.pending_tokens, machine->ix, request->generated_tokens - generated);
-  return undelivered;
-}
-
-/* Away from where it is, and in no books of machines any more; where it was. */
-static MachineIx leave_machines(Engine *self, RequestIx ix, int32_t *undelivered) {
-  Request *request = &self->requests.slots[ix];
-  const RequestState state = (RequestState)request->state;
-  const MachineIx at = life_machine(self, request);
-  Machine *machine = &self->machines[at == MACHINE_NONE ? request->prefill_machine : at];
-  assert(request_leaves(request) && request->transfer == TRANSFER_NONE);
-  machine->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
-  if (state == REQUEST_SWAPPED) engine_drop_swapped(machine, request);
-  end_promises(self, request);
-  if (machine->scheduler) *undelivered = withdraw(self, machine, ix);
-  change(self, machine, ix, REQUEST_NOWHERE);
-  engine_release_blocks(self, machine, ix);
-  leave_store(self, machine, request);
-  unassign(self, request);
-  if (state == REQUEST_RUNS) request->generated_tokens -= *undelivered;
-  observe_cancelled(self, machine, ix, request_states[state].present, at == MACHINE_NONE);
-  mark_room(self, machine, request->decode_machine);
-  return at;
-}
-
-static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
-  Request *request = &self->requests.slots[ix];
-  request->cancelled_at = self->now;
-  engine_log(self, OUTCOME_CANCELLED, request, at, request->gives_up, request->generated_tokens);
-  book_cancelled(self, request, undelivered);
-  retire(self, ix, REJECTED_NOT);
-}
-
-/* What was made of it is for nothing, and it begins anew. Gaps between the tokens that its client has
- * were observed, beyond those that it asked for. */
-static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
-  Request *request = &self->requests.slots[ix];
-  Metrics *metrics = engine_books(self, request);
-  const int32_t generated = request->generated_tokens + undelivered;
-  metrics->losses++;
-  metrics->lost_tokens += computed_tokens(request) + generated;
-  if (request->generated_tokens > 1) metrics->asked.gaps += (uint64_t)request->generated_tokens - 1;
-  if (self->keeps_parts) parts_begin_anew(self, ix);
-  request->lost = false;
-  request->n_lost++;
-  request->generated_tokens = request->prefilled_tokens = request->cached_tokens = 0;
-  request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;
-  request->last_token_at = -1;
-  request->prefill_machine = request->decode_machine = MACHINE_NONE;
-  engine_set_deadline(self, ix);
-}
-
-void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
-  Request *request = &self->requests.slots[ix];
-  MachineIx at = MACHINE_NONE;
-  if (request->state == REQUEST_AWAITS)
-    front_leave(self, ix);
-  else
-    at = leave_machines(self, ix, &undelivered);
-  if (request->gives_up) {
-    cancel(self, ix, at, undelivered);
-    return;
-  }
-  engine_log(self, OUTCOME_LOST, request, at, request->n_lost, request->generated_tokens);
-  begin_anew(self, ix, undelivered);
-  front_return(self, ix);
-}
-
-void life_awaits(Engine *self, RequestIx ix) {
-  change(self, NULL, ix, REQUEST_AWAITS);
+  life_retire(self, ix, REJECTED_NOT);
 }
 
 void life_rejected(Engine *self, RequestIx ix, Rejection rejected) {
@@ -342,7 +204,7 @@ void life_rejected(Engine *self, RequestIx ix, Rejection rejected) {
   Metrics *metrics = engine_books(self, request);
   metrics->rejected++;
   metrics->rejected_for[rejected]++;
-  retire(self, ix, rejected);
+  life_retire(self, ix, rejected);
 }
 
 /* --- prefill */
@@ -532,7 +394,7 @@ void life_stored(Engine *self, Machine *from, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   life_released(self, from, ix);
   if (request->decode_machine != MACHINE_NONE) {
-    count_decode(self, request, from, -1);
+    life_count_decode(self, request, from, -1);
     column_add(self->view.n_assigned, from->ix, -1);
     request->decode_machine = MACHINE_NONE;
   }

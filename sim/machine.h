@@ -156,8 +156,8 @@ static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
 }
 
-/* Whether requests may be placed on it, now or once it is back. Where a group is not in its shape they
- * wait for that. */
+/* Whether requests may be placed on it, now or once it is back. Where a group is not in its shape
+ * they wait for that. */
 static inline bool machine_takes_requests(const Machine *machine) {
   return machine->availability == MACHINE_UP || machine->availability >= MACHINE_DOWN ||
          machine->group;

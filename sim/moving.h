@@ -18,9 +18,10 @@ void engine_begin_transfer(Engine *self, RequestIx request);
 void engine_handle_transfer(Engine *self, TransferIx transfer);
 /* Blocks were given back on a machine: begins transfers that waited for room there, in order. */
 void engine_admit_inbound(Engine *self, Machine *machine);
-/* A request leaves: true when nothing of its KV moves any more. What is on its way of a prefill that
- * goes on no more is stopped; a transfer after prefill that does not wait for room goes on unless it
- * is stopped `at_once`, discards the KV when it is across, and has the request leave then: false. */
+/* A request leaves: true when nothing of its KV moves any more. What is on its way of a prefill
+ * that goes on no more is stopped; a transfer after prefill that does not wait for room goes on
+ * unless it is stopped `at_once`, discards the KV when it is across, and has the request leave
+ * then: false. */
 bool engine_abandon_transfer(Engine *self, RequestIx request, bool at_once);
 /* Nothing is pending and requests are left: senders and receivers wait for each other's memory.
  * A prefill that is stuck gives back the room it has at its receiver; if there is none, the first

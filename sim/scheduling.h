@@ -14,6 +14,8 @@ bool scheduler_end(Engine *self, Machine *machine, bool prefills);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
  * which have not ended make of it, for nobody. */
 int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx request);
+/* Of a machine with no request left: what it had decided never runs. */
+void scheduler_forget(Machine *machine);
 /* Whether something that has come may change the next decision. */
 bool scheduler_wake(const MachineView *view, Wake why, RequestIx request);
 

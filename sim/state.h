@@ -85,6 +85,7 @@ typedef struct Engine {
   FaultClock *fault_clocks; // [config->n_faults]
   uint32_t n_down;          // machines that are down or start
   size_t n_fault_events;    // pending, which make no room for those who wait for each other
+  size_t n_detections;      // pending, which do: what is on a machine that failed is lost
   Deadline *losses;         // reused
   size_t losses_capacity;
   Machine *machines;

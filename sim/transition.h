@@ -35,8 +35,8 @@ static inline void join_batch(Engine *self, Machine *machine, RequestIx ix) {
   if (self->keeps_parts) parts_joined(self, machine, ix);
 }
 
-/* To another state on the same machine, into its queue before `next`; `machine` NULL: in front. Inlined, so that what the row
- * of a state says is known where it is entered. */
+/* To another state on the same machine, into its queue before `next`; `machine` NULL: in front.
+ * Inlined, so that what the row of a state says is known where it is entered. */
 __attribute__((always_inline)) static inline void
 change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, RequestIx next) {
   Request *slots = self->requests.slots, *request = &slots[ix];
@@ -65,6 +65,12 @@ __attribute__((always_inline)) static inline void change(Engine *self, Machine *
   change_before(self, machine, ix, to, REQUEST_NONE);
 }
 
+/* One more or less is assigned to a machine to decode. */
+void life_count_decode(Engine *self, const Request *request, Machine *machine, int n);
+/* The place that it holds in the store of its machine's group, or is booked there, is free. */
+void life_leave_store(Engine *self, const Machine *machine, Request *request);
+/* Its slot is free, and whoever wants to know of each request is told. */
+void life_retire(Engine *self, RequestIx request, Rejection rejected);
 /* Whoever keeps books on requests is told. */
 void life_observe(Engine *self, const Machine *machine, RequestIx request, Observation what);
 /* A token of a prefill, or of a decode that is not the batch's, is made now. */

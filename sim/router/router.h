@@ -38,7 +38,7 @@ typedef MachineIx (*RouterChoice)(void *state, const ClusterView *view, const Ro
 
 /* The common shape of a router: where there are prefill machines, one of them and then one of the
  * decode machines; otherwise one mixed machine for both. A missing side is taken from the mixed
- * machines. */
+ * machines and, where none of those is up and roles move, from the other side. */
 Placement router_place(const ClusterView *view, RouterChoice choose, void *state);
 /* The same by a figure: the first machine with the least of it. */
 Placement router_join_least(const ClusterView *view, Column *figure);

@@ -538,12 +538,11 @@ static void draw_faults(const Draw *self, Cluster *cluster) {
       if (one_in(&own, 3)) continue;
       const LifetimeKind kind = (LifetimeKind)between(&own, 0, LIFETIMES - 1);
       const double shape = 0.5 + rng_uniform(&own.rng);
-      cluster->faults[config->n_faults++] =
-          (FaultSource){.first = first,
-                        .n_machines = lanes,
-                        .up = {kind, tick_seconds(between(&own, up / 2, up) * MILLISECOND *
-                                                  own.scale), shape},
-                        .down = {kind, tick_seconds(ticks(&own, down)), shape}};
+      cluster->faults[config->n_faults++] = (FaultSource){
+          .first = first,
+          .n_machines = lanes,
+          .up = {kind, tick_seconds(between(&own, up / 2, up) * MILLISECOND * own.scale), shape},
+          .down = {kind, tick_seconds(ticks(&own, down)), shape}};
       cluster->exact = false; // times that are drawn are rounded
     }
   }

@@ -260,7 +260,8 @@ static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
     const Asked asked = metrics_histograms[i].asked;
     if (asked != ASKED_requests && asked != ASKED_paced) continue;
     const uint64_t total = metrics->histograms[i].total; // of those who gave up later, too
-    if (total < served[asked] || (metrics->cancelled + metrics->losses == 0 && total > served[asked]))
+    if (total < served[asked] ||
+        (metrics->cancelled + metrics->losses == 0 && total > served[asked]))
       return "a latency is missing";
   }
   return NULL;
