@@ -101,8 +101,7 @@ static int64_t part_length(const Machine *machine, const DecodePiece *piece) {
 }
 
 static const DecodePiece *present_piece(const Machine *machine) {
-  return perfmodel_decode(machine->perfmodel, machine->run.seqs,
-                          present_context(&machine->run));
+  return perfmodel_decode(machine->perfmodel, machine->run.seqs, present_context(&machine->run));
 }
 
 static bool series_passes_the_end(Engine *self, Series series, int64_t n) {

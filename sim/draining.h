@@ -1,5 +1,5 @@
-/* Machines that drain: they take no new requests, which routers learn at once, and finish those they
- * have or are to get; what they go for (Drain) is said as they begin to. */
+/* Machines that drain: they take no new requests, which routers learn at once, and finish those
+ * they have or are to get; what they go for (Drain) is said as they begin to. */
 #ifndef SIM_DRAINING_H
 #define SIM_DRAINING_H
 #include "sim/state.h"

@@ -1,5 +1,5 @@
-/* Numbers and times of a cluster, drawn from its seed. Every time goes through `ticks`, which scales
- * it; no other draw depends on the scale. */
+/* Numbers and times of a cluster, drawn from its seed. Every time goes through `ticks`, which
+ * scales it; no other draw depends on the scale. */
 #ifndef TESTS_SWARM_DRAW_H
 #define TESTS_SWARM_DRAW_H
 #include "sim/base/arena.h"
