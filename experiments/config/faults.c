@@ -5,7 +5,7 @@
  * their layers. A machine as it is bought is one over the instances that lie on it, `fitting` of
  * them after another. Numbers of instances count from 0 in their pool. */
 #include "experiments/config/config.h"
-#include <math.h>
+#include "perfmodel/time_scale.h"
 
 /* Llama 3 (arXiv:2407.21783), Table 5: 419 unexpected interruptions in 54 days on 16,384 H100. */
 #define GPU_MTBF (16384 * 54 * 86400.0 / 419)
@@ -43,9 +43,13 @@ const OptionSpec config_lifetime_options[] = {
          .absent = "none; both need it"),
     {0}};
 
+static const char *const kind_choices[] = {"fail", "drain", "slow", NULL}; // as FaultKind
+
 typedef struct OutageKeys {
   Tick at, length;
   int64_t machine;
+  int kind;
+  double factor;
 } OutageKeys;
 
 #define OUTAGE(name, field, type_, ...)                                                            \
@@ -53,11 +57,15 @@ typedef struct OutageKeys {
 
 const OptionSpec config_outage_options[] = {
     OUTAGE("at", at, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
-           .help = "when it fails"),
-    OUTAGE("for", length, TICKS, .min = 1e-6, .max = FOR_EVER, .help = "until it is repaired",
+           .help = "when it begins"),
+    OUTAGE("for", length, TICKS, .min = 1e-6, .max = FOR_EVER, .help = "until it is over",
            .absent = "for good"),
     OUTAGE("machine", machine, INT, .required = true, .min = 0, .max = 1e7,
            .help = "which instance of the pool, from 0"),
+    OUTAGE("kind", kind, CHOICE, .fallback = "fail", .choices = kind_choices,
+           .help = "drain: maintenance, it finishes what it has; slow: a straggler"),
+    OUTAGE("factor", factor, REAL, .min = 1, .max = SLOWDOWN_MAX,
+           .help = "of slow: times that its iterations take", .absent = "none; slow needs it"),
     {0}};
 
 typedef struct PoolFaults {
@@ -208,6 +216,9 @@ static int bind_outage(Binder *self, const Node *node) {
   if (option_bind(config_outage_options, node, NULL, node->at, &keys, self->diag)) return -1;
   const PoolSpec *spec = &self->pool->spec;
   const uint32_t n = spec->count / spec->lanes;
+  if ((keys.kind == FAULT_SLOW) != (keys.factor > 0))
+    return diag_error(self->diag, config_place(node, keys.factor > 0 ? "factor" : "kind"),
+                      "'kind: slow' and 'factor' go together");
   if (keys.machine >= n) {
     diag_error(self->diag, config_place(node, "machine"), "pool '%s' has no machine %lld",
                spec->name, (long long)keys.machine);
@@ -219,7 +230,9 @@ static int bind_outage(Binder *self, const Node *node) {
                       .until = keys.length > 0 && keys.length < TICK_MAX - keys.at
                                    ? keys.at + keys.length
                                    : TICK_MAX};
-  const FaultSource source = {.first = self->first + (uint32_t)keys.machine * spec->lanes,
+  const FaultSource source = {.kind = (FaultKind)keys.kind,
+                              .factor = keys.factor,
+                              .first = self->first + (uint32_t)keys.machine * spec->lanes,
                               .n_machines = spec->lanes,
                               .spans = span,
                               .n_spans = 1};

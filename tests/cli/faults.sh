@@ -35,8 +35,14 @@ grep -q '^600.000000000000,failure,,1,' events.csv || fail 'it fails at another 
 grep -q '^605.000000000000,detection,,1,' events.csv || fail 'it is detected at another time'
 grep -q '^780.000000000000,repair,,1,' events.csv || fail 'it is repaired at another time'
 
+# Maintained, and slow: nobody is lost.
+expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1, kind: drain},
+  {at: 5 min, for: 4 min, machine: 0, kind: slow, factor: 2}]}'
+prints '; 0 requests lost'
+
 # A fault without repair of all there is: requests wait for good.
-expect 0 with --set 'pools.all.count=1' --set 'pools.all.faults={schedule: [{at: 10 min, machine: 0}]}'
+expect 0 with --set 'pools.all.count=1' \
+  --set 'pools.all.faults={schedule: [{at: 10 min, machine: 0}]}'
 grep -q ' [1-9][0-9,]* unfinished' out || fail 'somebody is served by nobody'
 
 # wrong SETTING TEXT... : refused, with each text.
@@ -52,6 +58,8 @@ wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 3}]}' "pool 'all' has no 
   'its machines are 0 to 2'
 wrong 'pools.all.faults={schedule: [{machine: 0}]}' "missing key 'at'"
 wrong 'pools.all.faults={schedule: []}' "'schedule' wants a list"
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, kind: slow}]}' 'go together'
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' 'go together'
 wrong 'pools.all.faults={}' "nothing of pool 'all' fails" 'such as gpu: {}'
 wrong 'pools.all.faults.gpu.mttr=-1 s' "'mttr' must be from 1 ms"
 wrong 'pools.all.faults.gpu.shape=2' "'shape' is of weibull and lognormal, not of exponential"

@@ -2,8 +2,9 @@
  *
  * Pinned: mean waits of M/M/1 and M/D/1 (Pollaczek-Khinchine) and of M/M/k (Erlang C) at loads of
  * 0.5 and 0.8, within three standard errors that batch means of the run itself give; Little's law
- * and the utilisation law on the same runs; M/M/1 and M/D/1 whose server breaks down against a closed
- * form, M/M/4 against a simulation of its own. Not pinned: distributions of waits, other policies.
+ * and the utilisation law on the same runs; M/M/1 and M/D/1 whose server breaks down against a
+ * closed form, M/M/4 against a simulation of its own. Not pinned: distributions of waits, other
+ * policies.
  *
  * Stations are those of tests/station.h: prompts of 100,000 tokens in the mean make the rounding to
  * whole tokens a bias of 1e-5; starts in M/M/k wait for the end of an iteration, which adds at most
@@ -192,8 +193,8 @@ Test(queueing, a_server_is_busy_for_the_load) {
 
 /* --- a server that breaks down */
 
-/* Up and down for exponential times, busy or not. What it does is lost when it fails, and done again
- * from the start: with k slots all that are in service, and those who wait keep their places. */
+/* Up and down for exponential times, busy or not. What it does is lost when it fails, and done
+ * again from the start: with k slots all that are in service; those who wait keep their places. */
 typedef struct Breakdowns {
   double rate, repair; // of failures while up; mean time to repair
 } Breakdowns;
@@ -213,7 +214,7 @@ static void completion_moments(double s, double *ret_first, double *ret_second) 
   *ret_second = s * s + 2 * s * grown * m1 + grown * m2 + 2 * grown * grown * m1 * m1;
 }
 
-/* Means of both over the services: of exponential ones by Simpson's rule up to 40 of their means. */
+/* Means of both over the services: of exponential ones by Simpson's rule to 40 of their means. */
 static void mean_completion(const Station *station, double *ret_first, double *ret_second) {
   completion_moments(STATION_SERVICE, ret_first, ret_second);
   if (station->service == LENGTH_CONSTANT) return;
@@ -233,8 +234,8 @@ static void mean_completion(const Station *station, double *ret_first, double *r
 }
 
 /* Mean time in M/G/1 whose services are those completions and where whoever finds it empty finds it
- * under repair with probability p, as its server was up when the idle time began: M/G/1 with a set-up
- * time A (Levy & Kleinrock 1986), E[A] = p d, E[A²] = 2 p d². */
+ * under repair with probability p, as its server was up when the idle time began: M/G/1 with a
+ * set-up time A (Levy & Kleinrock 1986), E[A] = p d, E[A²] = 2 p d². */
 static double broken_sojourn(const Station *station, double rate) {
   double c1, c2;
   mean_completion(station, &c1, &c2);
