@@ -21,6 +21,8 @@ RequestIx request_table_take(RequestTable *self) {
                                    .last_token_at = -1,
                                    .decode_began_at = -1,
                                    .cancelled_at = -1,
+                                   .failed_at = -1,
+                                   .lost_with = MACHINE_NONE,
                                    .prefill_machine = MACHINE_NONE,
                                    .decode_machine = MACHINE_NONE,
                                    .transfer = TRANSFER_NONE,
