@@ -18,6 +18,7 @@
 #include "perfmodel/perfmodel.h"
 #include "sim/base/histogram.h"
 #include "sim/group.h"
+#include "sim/hours.h"
 
 enum { SLOWDOWN_SCALE = 1000000 };
 
@@ -70,6 +71,7 @@ typedef struct RequestRecord {
 /* What makes a request good: each of these at most so much; 0: no limit. */
 typedef struct GoodputLimits {
   Tick ttft, tpot, e2e;
+  double share; // of the requests of an hour that must keep them; 0: hours are not looked at
 } GoodputLimits;
 
 /* How many observations a workload makes when all of it is served. */
@@ -146,6 +148,7 @@ typedef struct Metrics {
   Tick first_arrival_at, last_finish_at; // -1: none
   const PerfModel *reference;            // NULL: no slowdowns
   GoodputLimits good_limits;
+  Hours hours; // where good_limits has a share
   Window window;
   Tick last_arrival_at; // -1: none
 } Metrics;
