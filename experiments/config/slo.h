@@ -2,9 +2,9 @@
  *
  * Splitwise Table VI limits nine slowdowns relative to the same request alone on an idle DGX-A100;
  * a limit in seconds is the same row over another histogram, and goodput is the share of requests
- * that kept all of their own limits, over the run or, with `hours`, in so many of the hours in which
- * requests arrived. A quantile or mean must lie below its limit (Splitwise's test
- * is strict), the share of good requests must reach it. What was asked for and never came (requests
+ * that kept all of their own limits, over the run or, with `hours`, in so many of the hours in
+ * which requests arrived. A quantile or mean must lie below its limit (Splitwise's test is strict),
+ * the share of good requests must reach it. What was asked for and never came (requests
  * that were rejected, cancelled or never finished, and their tokens) counts as infinitely slow; a
  * metric that only some requests have, KV transfers, is of those that had it. */
 #ifndef EXPERIMENTS_CONFIG_SLO_H

@@ -100,7 +100,7 @@ Test(metrics, a_good_request_keeps_every_limit_to_the_tick) {
   cr_expect_eq(metrics.good, 1, "one token has no gap that could be too long");
 }
 
-/* Of two in the first hour one is late, in the third both are in time; nobody came in the second. */
+/* Of two in the first hour one is late, in the third none is; nobody came in the second. */
 Test(metrics, an_hour_is_missed_in_which_too_few_that_arrived_were_good) {
   static const struct {
     Tick arrived_at, ttft;
