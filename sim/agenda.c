@@ -3,7 +3,6 @@
  * outnumber live events. */
 #include "sim/agenda.h"
 #include "sim/base/hash.h"
-#include "sim/base/heap.h"
 #include <assert.h>
 
 /* Arrivals take the numbers below this, all other events those above. */

@@ -1,4 +1,4 @@
-/* The pending events: a binary heap of values with the place of each timer at hand.
+/* The pending events: a heap of values with the place of each timer at hand.
  *
  * Invariant: heap[where[kind][target] - 1] is the event of that (kind, target), or where is 0.
  * A pop leaves a hole at the top, which the next event that is set fills: most handlers set one, so
@@ -8,6 +8,7 @@
 #ifndef SIM_AGENDA_H
 #define SIM_AGENDA_H
 #include "sim/base/arena.h"
+#include "sim/base/heap.h"
 #include "sim/event.h"
 
 typedef struct Agenda {
@@ -43,7 +44,10 @@ const Event *agenda_find(const Agenda *self, EventKind kind, uint32_t target);
 static inline Tick agenda_first_at(const Agenda *self) {
   const Event *heap = self->heap;
   if (!self->hole) return heap[0].at;
-  return self->n_events > 1 && heap[2].at < heap[1].at ? heap[2].at : heap[1].at;
+  Tick first = heap[1].at;
+  for (size_t i = 2; i <= self->n_events && i <= HEAP_CHILDREN; i++)
+    if (heap[i].at < first) first = heap[i].at;
+  return first;
 }
 /* That event, valid until the agenda changes. */
 const Event *agenda_first(Agenda *self);
