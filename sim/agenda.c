@@ -93,6 +93,12 @@ const Event *agenda_first(Agenda *self) {
   return &self->heap[0];
 }
 
+const Event *agenda_next(const Agenda *self) {
+  if (!self->hole || self->n_events == 0) return NULL;
+  const size_t n = self->n_events < HEAP_CHILDREN ? self->n_events : HEAP_CHILDREN;
+  return &self->heap[heap_least(self->heap, 1, n)];
+}
+
 bool agenda_pop(Agenda *self, Event *ret_event) {
   if (self->hole) close_hole(self);
   if (self->n_events == 0) return false;

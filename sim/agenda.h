@@ -49,6 +49,8 @@ static inline Tick agenda_first_at(const Agenda *self) {
     if (heap[i].at < first) first = heap[i].at;
   return first;
 }
+/* What is first of those left after a pop, before anything else is set; NULL: none is. */
+const Event *agenda_next(const Agenda *self);
 /* That event, valid until the agenda changes. */
 const Event *agenda_first(Agenda *self);
 /* Takes the first event out; false when none is pending. */
