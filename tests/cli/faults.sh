@@ -40,6 +40,15 @@ expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machi
   {at: 5 min, for: 4 min, machine: 0, kind: slow, factor: 2}]}'
 prints '; 0 requests lost'
 
+# Why one that was lost is late.
+expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1}]}' \
+  --set 'policies={router: round_robin}' --requests --output runs.db
+expect 0 "$tandem" query runs.db --format csv \
+  --sql 'SELECT request FROM request WHERE losses > 0 ORDER BY outage_s DESC LIMIT 1'
+request=$(sed -n 2p out)
+expect 0 "$tandem" why runs.db "$request"
+prints 'for attempts lost with machines, the last with all 1, which failed at 10.0 min'
+
 # A fault without repair of all there is: requests wait for good.
 expect 0 with --set 'pools.all.count=1' \
   --set 'pools.all.faults={schedule: [{at: 10 min, machine: 0}]}'
