@@ -148,9 +148,9 @@ typedef struct Metrics {
   Tick first_arrival_at, last_finish_at; // -1: none
   const PerfModel *reference;            // NULL: no slowdowns
   GoodputLimits good_limits;
-  Hours hours; // where good_limits has a share
   Window window;
   Tick last_arrival_at; // -1: none
+  Hours hours;          // where good_limits has a share
 } Metrics;
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);
