@@ -15,7 +15,13 @@ typedef struct Scale {
 static FineTick scaled(const Scale *scale, FineTick fine) {
   const Tick whole = (Tick)(fine >> FINE_BITS);
   const FineTick rest = (FineTick)(uint32_t)fine * scale->factor;
-  return (FineTick)whole * scale->factor + (rest >> FINE_BITS);
+  const FineTick product = (FineTick)whole * scale->factor + (rest >> FINE_BITS);
+  const FineTick most = fine_from_ticks(TICK_MAX); // of sums of terms at PWL_TICKS_MAX
+  return product < most ? product : most;
+}
+
+static Tick scaled_ticks(const Scale *scale, Tick ticks) {
+  return tick_nearest(scaled(scale, fine_from_ticks(ticks)));
 }
 
 static void scale_curve(const Scale *scale, Pwl *curve) {
@@ -67,12 +73,13 @@ static void scale_rows(const Scale *scale, PerfModel *self) {
 }
 
 void perfmodel_scale(PerfModel *self, double scale, Arena *arena) {
-  assert(scale >= TIME_SCALE_MIN && scale <= TIME_SCALE_MAX);
-  assert(self->eager == 0 && self->host_per_sequence == 0);
+  assert(scale >= TIME_SCALE_MIN && scale <= SLOWDOWN_MAX);
   if (scale == 1) return;
   const int64_t factor = llround(scale * 4294967296.0);
   const Scale by = {factor, (double)factor / 4294967296.0, arena};
-  self->overhead = tick_nearest(scaled(&by, fine_from_ticks(self->overhead)));
+  self->overhead = scaled_ticks(&by, self->overhead);
+  self->eager = scaled_ticks(&by, self->eager);
+  self->host_per_sequence = scaled_ticks(&by, self->host_per_sequence);
   self->send = scaled(&by, self->send);
   scale_curve(&by, &self->linear);
   scale_curve(&by, &self->prefill_attention);

@@ -12,7 +12,7 @@
 /* Through the stages that the machine shares with its fellow lanes. */
 static Tick pipelined_ticks(const Engine *self, const Machine *machine, const BatchShape *shape,
                             Extrapolation *ret_extrapolation) {
-  const PerfModel *model = machine->pool->perfmodel;
+  const PerfModel *model = machine->perfmodel;
   const int64_t n = machine->pipeline->n_stages;
   Tick last;
   const Tick stage = perfmodel_stage(model, shape, n, &last, ret_extrapolation);
@@ -34,7 +34,7 @@ static bool steps(const Engine *self, const Machine *machine) {
 /* `done` iterations beyond those that the batch knows of. */
 Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *shape, int64_t done) {
   Extrapolation extrapolation = EXTRAPOLATION_NONE;
-  const PerfModel *model = machine->pool->perfmodel;
+  const PerfModel *model = machine->perfmodel;
   const Tick ticks = self->config->executor ? engine_execute(self, machine, shape, done)
                      : machine->pipeline    ? pipelined_ticks(self, machine, shape, &extrapolation)
                                             : perfmodel_iteration(model, shape, &extrapolation);
@@ -101,8 +101,7 @@ static int64_t part_length(const Machine *machine, const DecodePiece *piece) {
 }
 
 static const DecodePiece *present_piece(const Machine *machine) {
-  return perfmodel_decode(machine->pool->perfmodel, machine->run.seqs,
-                          present_context(&machine->run));
+  return perfmodel_decode(machine->perfmodel, machine->run.seqs, present_context(&machine->run));
 }
 
 static bool series_passes_the_end(Engine *self, Series series, int64_t n) {

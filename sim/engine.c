@@ -2,6 +2,7 @@
 #include "sim/engine.h"
 #include "sim/audit.h"
 #include "sim/decode_run.h"
+#include "sim/draining.h"
 #include "sim/failing.h"
 #include "sim/front.h"
 #include "sim/iteration.h"
@@ -85,7 +86,7 @@ static void settle_machines(Engine *self) {
     machine->marks = waits ? MARK_BEGIN : 0;
     if (marks & MARK_REFIT) engine_refit_run(self, machine);
     if ((marks & MARK_BEGIN) && !waits) engine_begin(self, machine);
-    if (marks & MARK_DRAIN) engine_flip_drained(self, machine);
+    if (marks & MARK_DRAIN) engine_leave_drained(self, machine);
   }
   self->n_marked = n_waiting;
 }

@@ -30,6 +30,9 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_REPAIR] = "repair",
     [OUTCOME_UP] = "up",
     [OUTCOME_LOST] = "lost",
+    [OUTCOME_DRAIN] = "drain",
+    [OUTCOME_AWAY] = "away",
+    [OUTCOME_SLOW] = "slow",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -18,6 +18,8 @@
  *   cancelled      Cancellation, output tokens that its client has
  *   failure        -                                  detection       -
  *   repair         -                                  up              -
+ *   drain          -                                  away            - (it has drained)
+ *   slow           millionths of its time (begins; 1,000,000: ends)
  *   lost           times it was before, output tokens that its client has */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
@@ -52,6 +54,9 @@ typedef enum Outcome {
   OUTCOME_REPAIR,
   OUTCOME_UP,
   OUTCOME_LOST,
+  OUTCOME_DRAIN,
+  OUTCOME_AWAY,
+  OUTCOME_SLOW,
   OUTCOMES,
 } Outcome;
 

@@ -1,6 +1,8 @@
 /* See failing.h. */
 #include "sim/failing.h"
+#include "perfmodel/time_scale.h"
 #include "sim/decode_run.h"
+#include "sim/draining.h"
 #include "sim/front.h"
 #include "sim/leaving.h"
 #include "sim/lifecycle.h"
@@ -44,6 +46,26 @@ static void set_next(Engine *self, uint32_t source) {
     set_after(self, EVENT_FAULT, source, spec->spans[clock->n_faults].from - self->now);
 }
 
+/* What makes the machines of a source slow. They are of one pool. */
+static void prepare_slowdowns(Engine *self, uint32_t source) {
+  const FaultSource *specs = self->config->faults, *spec = &specs[source];
+  const PoolSpec *pool = self->machines[spec->first].pool;
+  const FaultSource *before = source > 0 ? &specs[source - 1] : NULL; // mostly of its kind
+  const bool same = before && before->kind == FAULT_SLOW && before->factor == spec->factor &&
+                    self->machines[before->first].pool == pool;
+  Slowdown *slowdowns = ARENA_ARRAY(self->arena, Slowdown, spec->n_machines);
+  const PerfModel *slow = same ? self->fault_clocks[source - 1].slowdowns[0].perfmodel : NULL;
+  if (!same) {
+    PerfModel *model = ARENA_NEW(self->arena, PerfModel);
+    *model = *pool->perfmodel;
+    perfmodel_scale(model, spec->factor, self->arena);
+    slow = model;
+  }
+  for (uint32_t i = 0; i < spec->n_machines; i++)
+    slowdowns[i] = (Slowdown){.perfmodel = slow, .factor = spec->factor};
+  self->fault_clocks[source].slowdowns = slowdowns;
+}
+
 void engine_start_faults(Engine *self) {
   const SimConfig *config = self->config;
   self->fault_clocks = ARENA_ARRAY(self->arena, FaultClock, config->n_faults);
@@ -53,34 +75,40 @@ void engine_start_faults(Engine *self) {
   agenda_reserve(&self->agenda, EVENT_RETRY, 1);
   for (uint32_t i = 0; i < config->n_faults; i++) {
     rng_init(&self->fault_clocks[i].rng, config->seed ^ (uint64_t)i << 32, "faults");
+    if (config->faults[i].kind == FAULT_SLOW) prepare_slowdowns(self, i);
     set_next(self, i);
   }
 }
 
 /* --- what */
 
-/* It begins no iteration after the one in progress. */
-static void fail(Engine *self, Machine *machine) {
-  const bool was_away = machine->availability >= MACHINE_DOWN;
+/* It is down: it begins no iteration after the one in progress. False where it was already. */
+static bool go_down(Engine *self, Machine *machine) {
+  const bool was_down = machine->availability >= MACHINE_DOWN;
   if (machine->availability == MACHINE_AWAY) { // it was on its way to another role
     agenda_clear(&self->agenda, EVENT_FLIP, machine->ix);
     self->n_flips--;
   }
   clear(self, EVENT_BOOT, machine->ix);
-  self->n_down += !was_away;
-  if (!was_away) machine->down_since = self->now;
+  self->n_down += !machine_is_out(machine);
+  if (!was_down) machine->down_since = self->now;
   machine->availability = MACHINE_DOWN;
   self->knows_roomiest = false;
+  return !was_down;
+}
+
+static void fail(Engine *self, Machine *machine) {
+  if (machine->n_faults++ > 0) return;
   machine->totals.failures++;
   engine_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
-  if (was_away) return; // whoever was there has been lost, or will be
+  if (!go_down(self, machine)) return; // whoever was there has been lost, or will be
   if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
   const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
   const Tick known = self->now + self->config->detection;
   set_detection(self, machine, end && end->at > known ? end->at : known);
 }
 
-static void repair(Engine *self, Machine *machine) {
+static void boot(Engine *self, Machine *machine) {
   const Event *detection = agenda_find(&self->agenda, EVENT_DETECTION, machine->ix);
   const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
   const Tick idle_at = end ? end->at : self->now;
@@ -91,6 +119,61 @@ static void repair(Engine *self, Machine *machine) {
   engine_log(self, OUTCOME_REPAIR, NULL, machine->ix, 0, 0);
 }
 
+static void repair(Engine *self, Machine *machine) {
+  if (--machine->n_faults == 0 && machine->n_drains == 0) boot(self, machine);
+}
+
+static void want_away(Engine *self, Machine *machine) {
+  if (machine->n_drains++ > 0) return;
+  engine_log(self, OUTCOME_DRAIN, NULL, machine->ix, 0, 0);
+  if (machine->availability == MACHINE_UP) {
+    engine_drain(self, machine, DRAIN_MAINTENANCE);
+  } else if (machine->availability >= MACHINE_DOWN) {
+    go_down(self, machine); // it may have been about to start
+    if (machine->listed) cluster_withdraw(&self->view, machine->ix, machine->role);
+    machine->listed = false;
+  } // else it turns to its new role first
+}
+
+static void want_back(Engine *self, Machine *machine) {
+  if (--machine->n_drains > 0) return;
+  if (machine->availability == MACHINE_DOWN && machine->n_faults == 0) {
+    boot(self, machine);
+  } else if (machine->availability == MACHINE_DRAINS && machine_is_out(machine)) {
+    engine_stop_draining(self, machine);
+    engine_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
+  }
+}
+
+static void forget_kv(Machine *machine) {
+  if (machine->scheduler) scheduler_forget(machine);
+  if (machine->cache) prefix_cache_forget(machine->cache);
+}
+
+void engine_begin_maintenance(Engine *self, Machine *machine) {
+  assert(machine->activity == ACTIVITY_IDLE && machine->n_drains > 0);
+  machine->totals.maintenances++;
+  engine_log(self, OUTCOME_AWAY, NULL, machine->ix, 0, 0);
+  go_down(self, machine);
+  forget_kv(machine);
+}
+
+/* Its iterations are as slow as the worst of its sources makes them. */
+static void change_speed(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
+  Slowdown **link = &machine->slowdowns;
+  while (!begins && *link != slowdown)
+    link = &(*link)->next;
+  if (begins) slowdown->next = machine->slowdowns;
+  *link = begins ? slowdown : slowdown->next;
+  const Slowdown *worst = machine->slowdowns;
+  for (const Slowdown *other = worst; other; other = other->next)
+    if (other->factor > worst->factor) worst = other;
+  machine->perfmodel = worst ? worst->perfmodel : machine->pool->perfmodel;
+  engine_log(self, OUTCOME_SLOW, NULL, machine->ix,
+             worst ? (int64_t)(worst->factor * 1e6) : 1000000, 0);
+  if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
+}
+
 void engine_handle_fault(Engine *self, uint32_t source) {
   const FaultSource *spec = &self->config->faults[source];
   FaultClock *clock = &self->fault_clocks[source];
@@ -99,10 +182,12 @@ void engine_handle_fault(Engine *self, uint32_t source) {
   clock->n_faults += clock->down;
   for (uint32_t i = 0; i < spec->n_machines; i++) {
     Machine *machine = &self->machines[spec->first + i];
-    if (clock->down && machine->n_faults++ == 0)
-      fail(self, machine);
-    else if (!clock->down && --machine->n_faults == 0)
-      repair(self, machine);
+    if (spec->kind == FAULT_SLOW)
+      change_speed(self, machine, &clock->slowdowns[i], clock->down);
+    else if (spec->kind == FAULT_DRAIN)
+      (clock->down ? want_away : want_back)(self, machine);
+    else
+      (clock->down ? fail : repair)(self, machine);
   }
   set_next(self, source);
 }
@@ -153,12 +238,11 @@ void engine_handle_detection(Engine *self, Machine *machine) {
   machine->listed = false;
   engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
   lose_all(self, machine);
-  if (machine->scheduler) scheduler_forget(machine);
-  if (machine->cache) prefix_cache_forget(machine->cache);
+  forget_kv(machine);
 }
 
 void engine_handle_boot(Engine *self, Machine *machine) {
-  assert(machine->n_faults == 0 && !machine->listed);
+  assert(machine->n_faults + machine->n_drains == 0 && !machine->listed);
   machine->availability = MACHINE_UP;
   self->n_fault_events--;
   self->n_down--;

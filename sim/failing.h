@@ -1,14 +1,17 @@
-/* Machines go down, are repaired and start (faults.h), and what was on them is lost. */
+/* Machines go down, are repaired and start (faults.h), and what was on them is lost; or they drain,
+ * or are slow. */
 #ifndef SIM_FAILING_H
 #define SIM_FAILING_H
 #include "sim/state.h"
 
 /* Sets up the sources, each with its first fault pending. */
 void engine_start_faults(Engine *self);
-/* A source goes down or is repaired. */
+/* The bad time of a source begins or ends. */
 void engine_handle_fault(Engine *self, uint32_t source);
 /* The router learns that a machine is down. */
 void engine_handle_detection(Engine *self, Machine *machine);
+/* A machine that has drained is away. */
+void engine_begin_maintenance(Engine *self, Machine *machine);
 /* A machine's engine has started. */
 void engine_handle_boot(Engine *self, Machine *machine);
 /* How long a machine has been down or starting, if it still is. */

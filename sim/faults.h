@@ -1,9 +1,9 @@
-/* Machines that break, and come back.
+/* Machines that break, are maintained or slow down, and come back.
  *
  * A source of faults is over machines of a pool that lie together and fail together: a replica, of
  * which one GPU takes the whole, or a machine as it is bought. It alternates between a time in
  * which all is well and one in which it is not, drawn from its own stream or as a schedule has
- * them; a machine is down while any of its sources says so.
+ * them; what its machines do then is its kind. A machine is down while any of its sources says so.
  *
  *   up ──► down ──────► boots ──► up       a fault, its repair, the start of the engine
  *            └► detected                   the router learns of it, and what was there is lost
@@ -13,6 +13,15 @@
  * lists, and all that was there or on its way there begins anew in front (front.h), with what it
  * held in KV memory and CPU memory gone. One that is back before that is detected as it starts.
  * Where no machine is up for a phase, requests wait in front.
+ *
+ * Drain (draining.h): the router, which is told at once, places nothing more there but what only
+ * that machine has room for; it finishes what it has and what is on its way there, and is then away
+ * until the time is over and its engine has started. One that has not finished by then goes on.
+ *
+ * Slow, a straggler: iterations that begin in that time take `factor` times as long, the engine's
+ * host included; of several sources the largest factor counts. Links and copies are as fast as
+ * ever, and nobody is told. In the parts of a request's time it is in prefill_batch and
+ * decode_batch. With another clock (SimConfig.executor) it has no effect.
  *
  * Nothing of it keeps a run alive in which no request is left. */
 #ifndef SIM_FAULTS_H
@@ -42,7 +51,16 @@ typedef struct FaultSpan {
   Tick from, until; // from < until, one after the other
 } FaultSpan;
 
+typedef enum FaultKind {
+  FAULT_FAIL,
+  FAULT_DRAIN, // maintenance
+  FAULT_SLOW,  // a straggler
+  FAULT_KINDS,
+} FaultKind;
+
 typedef struct FaultSource {
+  FaultKind kind;
+  double factor;              // of slow: 1 to SLOWDOWN_MAX (perfmodel/time_scale.h)
   uint32_t first, n_machines; // of the cluster
   Lifetime up, down;          // without a schedule
   const FaultSpan *spans;     // a schedule

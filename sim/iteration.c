@@ -297,6 +297,7 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   engine_observe_end(self, machine, prefills ? 1 : machine->run.done);
   machine->activity = ACTIVITY_IDLE;
   engine_mark(self, machine, MARK_BEGIN);
+  if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
   if (self->keeps_parts) parts_iterations_end(self, machine, prefills);
   bool changes = true;
   if (machine->scheduler) {

@@ -56,11 +56,24 @@ typedef struct PoolSpec {
 /* Whether a machine does iterations, whoever asked for it. */
 typedef enum Availability {
   MACHINE_UP,
-  MACHINE_DRAINS, // takes no new requests and finishes those it has, then it is away: it flips
+  MACHINE_DRAINS, // takes no new requests and finishes those it has, then it goes (draining.h)
   MACHINE_AWAY,   // begins none: it turns to its new role, or its group is not in its shape
-  MACHINE_DOWN,   // begins none: it has failed (faults.h)
+  MACHINE_DOWN,   // begins none: it has failed, or is in maintenance (faults.h)
   MACHINE_BOOTS,  // begins none: it is repaired, its engine starts
 } Availability;
+
+/* What a machine goes for once it has drained. */
+typedef enum Drain {
+  DRAIN_FLIP,        // to another role
+  DRAIN_MAINTENANCE, // and comes back
+} Drain;
+
+/* A source of faults that makes a machine slow at present (faults.h). */
+typedef struct Slowdown {
+  const PerfModel *perfmodel; // of the machine then
+  double factor;
+  struct Slowdown *next; // of the same machine
+} Slowdown;
 
 typedef enum Activity {
   ACTIVITY_IDLE,
@@ -93,6 +106,7 @@ typedef struct DecodeRun {
 /* In the order in which an event needs it: the first lines of the cache are all that most need. */
 typedef struct Machine {
   const PoolSpec *pool;
+  const PerfModel *perfmodel; // of iterations that begin: the pool's, or slower
   const Batcher *batcher;
   const KvTier *kvtier;
   Group *group;       // it is a shape of; NULL: none
@@ -145,10 +159,13 @@ typedef struct Machine {
   Tick kv_blocks_since;    // kv_blocks are what they are
   Role home;               // where it belongs
   Tick role_since;
-  Role flips_to;     // while it drains or is away for a flip
-  Tick flip_ticks;   // how long it is away
-  uint32_t n_faults; // sources that hold it down
-  Tick down_since;   // -1: it is neither down nor starting
+  Role flips_to;       // while it drains or is away for a flip
+  Tick flip_ticks;     // how long it is away
+  Drain drains_for;    // while it drains
+  uint32_t n_faults;   // sources that hold it down
+  uint32_t n_drains;   // sources that want it away
+  Slowdown *slowdowns; // sources that make it slow
+  Tick down_since;     // -1: it is neither down nor starting
 } Machine;
 
 /* Machines as they are bought, which is what pools are sized by. */
@@ -156,11 +173,16 @@ static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
 }
 
+/* Whether it is down, or is maintained as soon as it can be: it will be back. */
+static inline bool machine_is_out(const Machine *machine) {
+  return machine->availability >= MACHINE_DOWN ||
+         (machine->availability == MACHINE_DRAINS && machine->drains_for == DRAIN_MAINTENANCE);
+}
+
 /* Whether requests may be placed on it, now or once it is back. Where a group is not in its shape
  * they wait for that. */
 static inline bool machine_takes_requests(const Machine *machine) {
-  return machine->availability == MACHINE_UP || machine->availability >= MACHINE_DOWN ||
-         machine->group;
+  return machine->availability == MACHINE_UP || machine_is_out(machine) || machine->group;
 }
 
 /* Whether it begins iterations. */

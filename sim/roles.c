@@ -1,7 +1,7 @@
 /* Who plays which role: claims and returns of the mixed pool, and flips (TetriInfer §3.5), which a
  * pool policy decides whenever loads are broadcast. */
 #include "sim/roles.h"
-#include "sim/marks.h"
+#include "sim/draining.h"
 #include <assert.h>
 
 static void change_role(Engine *self, Machine *machine, Role role) {
@@ -133,14 +133,10 @@ static void watch(Engine *self, Machine *machine) {
       self->pool_policy->watch(self->states[POLICY_POOL], &self->view, machine, &ticks);
   if (role == machine->role || is_last(self, machine)) return;
   assert(0 <= ticks && !self->pool_policy->moves_roles);
-  machine->availability = MACHINE_DRAINS;
-  self->knows_roomiest = false;
   machine->flips_to = role;
   machine->flip_ticks = ticks;
-  cluster_withdraw(&self->view, machine->ix, machine->role);
-  machine->listed = false;
   engine_log(self, OUTCOME_FLIP, NULL, machine->ix, machine->role, role);
-  engine_mark(self, machine, MARK_DRAIN);
+  engine_drain(self, machine, DRAIN_FLIP);
 }
 
 void engine_handle_monitor(Engine *self) {
@@ -150,13 +146,7 @@ void engine_handle_monitor(Engine *self) {
   set_monitor(self);
 }
 
-static bool drained(const Engine *self, const Machine *machine) {
-  return column_at(self->view.n_assigned, machine->ix) == 0 &&
-         column_at(self->view.n_present, machine->ix) == 0 && machine->n_outgoing == 0;
-}
-
-void engine_flip_drained(Engine *self, Machine *machine) {
-  if (machine->availability != MACHINE_DRAINS || !drained(self, machine)) return;
+void engine_begin_flip(Engine *self, Machine *machine) {
   const Tick left = TICK_MAX - self->now; // of simulated time
   agenda_set(&self->agenda, EVENT_FLIP, machine->ix,
              self->now + (machine->flip_ticks < left ? machine->flip_ticks : left));
@@ -165,7 +155,7 @@ void engine_flip_drained(Engine *self, Machine *machine) {
 }
 
 void engine_handle_flip(Engine *self, Machine *machine) {
-  assert(drained(self, machine));
+  assert(machine_is_drained(&self->view, machine));
   const Role from = machine->role;
   machine->role = machine->home = machine->flips_to;
   machine->role_since = self->now;
@@ -178,4 +168,5 @@ void engine_handle_flip(Engine *self, Machine *machine) {
   engine_present_books(self)->role_changes++;
   engine_present_books(self)->flips++;
   engine_present_books(self)->flip_ticks += machine->flip_ticks;
+  if (machine->n_drains > 0) engine_drain(self, machine, DRAIN_MAINTENANCE);
 }

@@ -16,7 +16,7 @@ void engine_start_reports(Engine *self);
 void engine_handle_report(Engine *self);
 /* Before the router picks: what it knows is brought up to now. */
 void engine_see_reports(Engine *self);
-/* Lets a machine that drains go if it has nothing left: it is away until its flip is over. */
-void engine_flip_drained(Engine *self, Machine *machine);
+/* A machine that has drained for it is away until its flip is over. */
+void engine_begin_flip(Engine *self, Machine *machine);
 void engine_handle_flip(Engine *self, Machine *machine);
 #endif

@@ -44,6 +44,7 @@ static void init_machines(Engine *self) {
         pipeline_init(pipeline, stages, self->arena);
       }
       self->machines[ix] = (Machine){.pool = pool,
+                                     .perfmodel = pool->perfmodel,
                                      .ix = ix,
                                      .role = pool->role,
                                      .home = pool->role,

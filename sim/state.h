@@ -51,6 +51,7 @@ typedef struct FaultClock {
   Rng rng;
   size_t n_faults; // so far
   bool down;
+  Slowdown *slowdowns; // [n_machines] of it, where it makes them slow
 } FaultClock;
 
 typedef struct Engine {
@@ -83,7 +84,7 @@ typedef struct Engine {
   Deadline *retries;  // of those to be tried again, a heap
   size_t n_retries_due, retries_capacity;
   FaultClock *fault_clocks; // [config->n_faults]
-  uint32_t n_down;          // machines that are down or start
+  uint32_t n_down;          // machines that are out: down, start, or drain to be maintained
   size_t n_fault_events;    // pending, which make no room for those who wait for each other
   size_t n_detections;      // pending, which do: what is on a machine that failed is lost
   Deadline *losses;         // reused

@@ -33,7 +33,7 @@ void engine_plan_tier(Engine *self, Machine *machine, const BatchShape *shape) {
       .prefill_tokens = shape->prefill_tokens,
       .decode_seqs = shape->decode_seqs,
       .context_tokens = shape->context_tokens,
-      .overhead = self->config->executor ? 0 : machine->pool->perfmodel->overhead,
+      .overhead = self->config->executor ? 0 : machine->perfmodel->overhead,
       .copies = machine->copies,
   };
   const TierSpan span = machine->kvtier->plan(machine->kvtier_options, machine->kvtier_state, &load,

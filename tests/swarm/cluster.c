@@ -2,54 +2,17 @@
  * scale, so two scales of one seed differ in nothing else. */
 #include "tests/swarm/cluster.h"
 #include "sim/base/hash.h"
-#include "sim/base/rng.h"
 #include "sim/kvtier/kvtier.h"
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"
 #include "tests/swarm/clients.h"
+#include "tests/swarm/draw.h"
 #include <assert.h>
 #include <string.h>
 
 enum { MAX_REQUESTS = 80, MAX_KNOTS = 5, MAX_ROWS = 4 };
 
-#define MILLISECOND (TICKS_PER_SECOND / 1000)
-#define FASTEST     INT64_C(1000000000000) // bytes/s
-
-typedef struct Draw {
-  Rng rng;
-  Arena *arena;
-  uint64_t seed;
-  int64_t scale;
-  bool coarse; // times are whole milliseconds, so that many are equal
-  bool ragged; // those of a model have fractions of ticks
-} Draw;
-
-/* --- numbers */
-
-static int64_t between(Draw *self, int64_t low, int64_t high) {
-  return low + (int64_t)rng_below(&self->rng, (uint64_t)(high - low + 1));
-}
-
-static bool one_in(Draw *self, int64_t n) {
-  return between(self, 1, n) == 1;
-}
-
-/* Every order of magnitude from `low` >= 1 to `high` is equally likely. */
-static int64_t magnitude(Draw *self, int64_t low, int64_t high) {
-  const double log_low = portable_log((double)low), log_high = portable_log((double)high);
-  const double value = portable_exp(log_low + (log_high - log_low) * rng_uniform(&self->rng));
-  return value >= (double)high ? high : value <= (double)low ? low : (int64_t)value;
-}
-
-/* A time of at least a microsecond and about `milliseconds` at most. */
-static Tick ticks(Draw *self, int64_t milliseconds) {
-  if (self->coarse) return between(self, 1, milliseconds) * MILLISECOND * self->scale;
-  return magnitude(self, MILLISECOND / 1000, milliseconds * MILLISECOND) * self->scale;
-}
-
-static Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
-  return one_in(self, 2) ? 0 : ticks(self, milliseconds);
-}
+#define FASTEST INT64_C(1000000000000) // bytes/s
 
 /* --- performance models */
 
@@ -522,38 +485,6 @@ static int64_t draw_workload(Draw *self, ArrayTrace *workload) {
   return largest;
 }
 
-/* Replicas of half of the clusters without groups break now and then. From a
- * stream of their own. */
-static void draw_faults(const Draw *self, Cluster *cluster) {
-  SimConfig *config = &cluster->config;
-  Draw own = *self;
-  rng_init(&own.rng, self->seed, "faults");
-  if (config->n_groups > 0 || one_in(&own, 2)) return;
-  const int64_t up = magnitude(&own, 100, 20000), down = magnitude(&own, 1, up / 8);
-  uint32_t first = 0;
-  for (uint32_t p = 0; p < config->n_pools; p++) {
-    const PoolSpec *pool = &config->pools[p];
-    const uint32_t lanes = (uint32_t)pool->pipeline_stages;
-    for (uint32_t i = 0; i < pool->count; i += lanes, first += lanes) {
-      if (one_in(&own, 3)) continue;
-      const LifetimeKind kind = (LifetimeKind)between(&own, 0, LIFETIMES - 1);
-      const double shape = 0.5 + rng_uniform(&own.rng);
-      cluster->faults[config->n_faults++] = (FaultSource){
-          .first = first,
-          .n_machines = lanes,
-          .up = {kind, tick_seconds(between(&own, up / 2, up) * MILLISECOND * own.scale), shape},
-          .down = {kind, tick_seconds(ticks(&own, down)), shape}};
-      cluster->exact = false; // times that are drawn are rounded
-    }
-  }
-  config->faults = cluster->faults;
-  config->detection = ticks_or_zero(&own, magnitude(&own, 1, 2000));
-  config->start_up = ticks_or_zero(&own, magnitude(&own, 1, up / 8));
-  config->retry = (RetryOptions){.limit = between(&own, 0, 4),
-                                 .backoff = ticks_or_zero(&own, 500),
-                                 .most_backoff = ticks_or_zero(&own, 5000)};
-}
-
 void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena) {
   *self = (Cluster){.config = {.seed = seed}};
   Draw draw = {.arena = arena, .seed = seed, .scale = time_scale};
@@ -568,7 +499,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   const Predictor *predictor = (const Predictor *)self->config.policies[POLICY_PREDICTOR].policy;
   self->exact &= !predictor->cost; // a share of an iteration is rounded
   draw_tier(&draw, self);
-  draw_faults(&draw, self);
+  cluster_draw_faults(self, &draw);
   cluster_rewind(self);
 }
 

@@ -8,7 +8,7 @@
 #include "sim/sim.h"
 #include "tests/array_trace.h"
 
-enum { CLUSTER_POOLS = 3, CLUSTER_FAULTS = 8 };
+enum { CLUSTER_POOLS = 3, CLUSTER_FAULTS = 16 };
 
 typedef struct Cluster {
   SimConfig config;

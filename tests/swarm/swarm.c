@@ -12,15 +12,12 @@
  * assertion or an endless run is one failure with one line that reproduces it; a single cluster
  * (--clusters 1) runs in this process, for a debugger. */
 #include "sim/base/hash.h"
-#include "sim/kvtier/kvtier.h"
+#include "tests/swarm/books.h"
 #include "tests/swarm/clients.h"
 #include "tests/swarm/cluster.h"
 #include "tests/swarm/compare.h"
 #include "tests/swarm/outcome.h"
-#include "tests/swarm/watch.h"
-#include "tests/time_parts.h"
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +60,9 @@ typedef enum Count {
   COUNT_SCALED,
   COUNT_CLIENTS,
   COUNT_SESSIONS,
+  COUNT_FAILURES,
+  COUNT_MAINTENANCES,
+  COUNT_LOSSES,
   COUNT_EVENTS,
   COUNT_STEP_EVENTS,
   COUNTS,
@@ -93,6 +93,9 @@ static const char *const count_names[COUNTS] = {
     [COUNT_SCALED] = "clusters compared with themselves at twice the times",
     [COUNT_CLIENTS] = "clusters whose clients wait, compared with the open trace of that",
     [COUNT_SESSIONS] = "sessions",
+    [COUNT_FAILURES] = "failures of machines",
+    [COUNT_MAINTENANCES] = "times that machines were away for maintenance",
+    [COUNT_LOSSES] = "losses of requests with machines",
     [COUNT_EVENTS] = "events",
     [COUNT_STEP_EVENTS] = "events with --step",
 };
@@ -102,16 +105,6 @@ typedef struct Tally {
   uint64_t causes[CAUSES]; // requests that spent time for each
   uint64_t outcomes;       // of all clusters, whatever their order
 } Tally;
-
-/* One run of a cluster. */
-typedef struct Trial {
-  SimResult result;
-  RequestRecord *records; // [n_rows] by id, without
-  TimeParts *parts;       // [n_rows] where their time went
-  int n_reported;
-  Watch watch;
-  bool watched, parted; // those were kept
-} Trial;
 
 static int keep_record(void *context, const RequestRecord *record, const Metrics *so_far,
                        Diag *diag) {
@@ -155,138 +148,6 @@ static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, b
 static Trial *run(Cluster *cluster, bool step, bool watched, uint64_t tie_seed, Arena *arena) {
   cluster_rewind(cluster);
   return run_over(cluster, cluster->config.trace, step, watched, tie_seed, arena);
-}
-
-/* --- the books of one run; each check returns what is wrong, NULL if nothing */
-
-static bool is_served(const RequestRecord *record) {
-  return !record->rejected && !record->cancelled;
-}
-
-static bool within(Tick ticks, Tick patience) {
-  return patience == 0 || ticks <= patience;
-}
-
-static const char *check_cancelled(const RequestRecord *record, const TraceRow *row) {
-  const Tick waited = record->cancelled_at - record->arrived_at;
-  if (record->last_token_at >= 0 || record->generated_tokens >= record->output_tokens)
-    return "a request was cancelled that is served";
-  const bool first = record->cancelled == CANCELLED_TTFT;
-  const Tick patience = first ? row->first_token_patience : row->patience;
-  if (patience == 0 || waited < patience) return "a client gave up too early";
-  if (first && record->first_token_at >= 0) return "a first token came that was not waited for";
-  return NULL;
-}
-
-static const char *check_request(const RequestRecord *record, const TraceRow *row) {
-  if (record->prompt_tokens != row->prompt_tokens || record->output_tokens != row->output_tokens ||
-      record->arrived_at != row->at)
-    return "a request is not the one that arrived";
-  if (record->rejected) return NULL;
-  if (record->cancelled) return check_cancelled(record, row);
-  if (record->prefill_began_at < record->arrived_at) return "a prefill began before it arrived";
-  if (record->first_token_at <= record->prefill_began_at) return "a prefill took no time";
-  if (record->last_token_at < record->first_token_at) return "TTFT is above E2E";
-  if ((record->last_token_at > record->first_token_at) != (record->output_tokens > 1))
-    return "the last token is not after the first of several";
-  if (!within(record->first_token_at - record->arrived_at, row->first_token_patience) ||
-      !within(record->last_token_at - record->arrived_at, row->patience))
-    return "a client did not give up";
-  return NULL;
-}
-
-/* Where nothing was computed twice, machines computed for those who gave up what is booked, but for
- * the first output token of each, which comes with its prompt; the client may not have had that. */
-static const char *check_wasted(const Cluster *cluster, const Trial *trial, int64_t served) {
-  const Metrics *metrics = &trial->result.metrics;
-  const MachineTotals *totals = &trial->result.totals;
-  if (metrics->evictions > 0) return NULL;
-  const int64_t wasted = totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens +
-                         totals->decode_tokens - served;
-  int64_t n_begun = 0, cached = 0;
-  for (int i = 0; i < cluster->workload.n_rows; i++) {
-    const RequestRecord *record = &trial->records[i];
-    n_begun += record->cancelled && record->first_token_at >= 0;
-    if (record->cancelled) cached += record->cached_tokens; // that may have been dropped since
-  }
-  if (wasted > metrics->cancelled_tokens - n_begun + cached ||
-      wasted < metrics->cancelled_tokens - (int64_t)metrics->cancelled)
-    return "tokens for those who gave up are miscounted";
-  return NULL;
-}
-
-/* Every token of a finished request came out of a prefill or of a decode iteration. */
-static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
-  const Metrics *metrics = &trial->result.metrics;
-  int64_t prompts = 0, decoded = 0;
-  uint64_t evictions = 0, swaps = 0;
-  double decode_ticks = 0;
-  for (int i = 0; i < cluster->workload.n_rows; i++) {
-    const RequestRecord *record = &trial->records[i];
-    if (!is_served(record)) continue;
-    prompts += record->prompt_tokens;
-    decoded += record->output_tokens - 1 - record->evictions;
-    evictions += (uint64_t)record->evictions;
-    swaps += (uint64_t)record->swaps;
-    decode_ticks += (double)(record->last_token_at - record->first_token_at);
-  }
-  const MachineTotals *totals = &trial->result.totals;
-  if (metrics->losses > 0) return NULL; // what was lost with machines was made twice
-  if (metrics->cancelled > 0) return check_wasted(cluster, trial, prompts + decoded);
-  if (metrics->evictions != evictions) return "evictions are miscounted";
-  if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
-    return "not all that were swapped out came back";
-  if (totals->decode_tokens != decoded) return "decode tokens are miscounted";
-  const int64_t prefilled =
-      totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens;
-  if (evictions == 0 && prefilled != prompts) return "prefill tokens are miscounted";
-  if (metrics->tbt.total != (uint64_t)decoded + evictions) return "a gap between tokens is missing";
-  // the gaps are exact, the tokens at the nearest tick
-  const double rounding = (double)metrics->tbt.total;
-  if (fabs(metrics->tbt.sum - decode_ticks) > 1e-9 * decode_ticks + rounding)
-    return "gaps do not add up";
-  if (metrics->rejected == 0 && metrics->tbt.total != metrics->asked.gaps)
-    return "gaps are not those that were asked for";
-  return NULL;
-}
-
-/* Every latency has been observed of all that it is of; check_tokens has an eye on gaps. */
-static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
-  const Metrics *metrics = &trial->result.metrics;
-  uint64_t served[] = {[ASKED_requests] = metrics->completed, [ASKED_paced] = 0};
-  for (int i = 0; i < cluster->workload.n_rows; i++)
-    served[ASKED_paced] += is_served(&trial->records[i]) && trial->records[i].output_tokens > 1;
-  for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
-    const Asked asked = metrics_histograms[i].asked;
-    if (asked != ASKED_requests && asked != ASKED_paced) continue;
-    const uint64_t total = metrics->histograms[i].total; // of those who gave up later, too
-    if (total < served[asked] ||
-        (metrics->cancelled + metrics->losses == 0 && total > served[asked]))
-      return "a latency is missing";
-  }
-  return NULL;
-}
-
-static const char *check_books(const Cluster *cluster, Trial *trial) {
-  const char *wrong = NULL;
-  if (!trial) return "the run failed";
-  const SimResult *result = &trial->result;
-  const Metrics *metrics = &result->metrics;
-  const uint64_t ended = metrics_ended(metrics);
-  if (metrics->asked.requests != (uint64_t)cluster->workload.n_rows)
-    return "a request did not arrive";
-  if (metrics->asked.requests != ended + result->unfinished || ended != (uint64_t)trial->n_reported)
-    return "a request was lost";
-  const KvTier *kvtier = (const KvTier *)cluster->config.policies[POLICY_KVTIER].policy;
-  if (result->unfinished > 0) return kvtier->pick ? "a request was left unfinished" : NULL;
-  if (trial->watched && (wrong = watch_check(&trial->watch, result))) return wrong;
-  if ((wrong = check_latencies(cluster, trial))) return wrong;
-  for (int i = 0; i < cluster->workload.n_rows; i++) {
-    wrong = check_request(&trial->records[i], &cluster->workload.rows[i]);
-    if (!wrong && trial->parted) wrong = time_parts_check(&trial->records[i], &trial->parts[i]);
-    if (wrong) return wrong;
-  }
-  return check_tokens(cluster, trial);
 }
 
 /* --- two runs against each other */
@@ -362,6 +223,9 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_EXPANSIONS] = (uint64_t)result->totals.expansions,
       [COUNT_CONTRACTIONS] = (uint64_t)result->totals.contractions,
       [COUNT_STALLED] = result->totals.stall_ticks > 0,
+      [COUNT_FAILURES] = (uint64_t)result->totals.failures,
+      [COUNT_MAINTENANCES] = (uint64_t)result->totals.maintenances,
+      [COUNT_LOSSES] = metrics->losses,
       [COUNT_EVENTS] = result->events,
       [COUNT_STEP_EVENTS] = stepped->events,
   };

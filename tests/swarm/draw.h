@@ -1,0 +1,48 @@
+/* Numbers and times of a cluster, drawn from its seed. Every time goes through `ticks`, which
+ * scales it; no other draw depends on the scale. */
+#ifndef TESTS_SWARM_DRAW_H
+#define TESTS_SWARM_DRAW_H
+#include "sim/base/arena.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+#include "tests/swarm/cluster.h"
+
+#define MILLISECOND (TICKS_PER_SECOND / 1000)
+
+typedef struct Draw {
+  Rng rng;
+  Arena *arena;
+  uint64_t seed;
+  int64_t scale;
+  bool coarse; // times are whole milliseconds, so that many are equal
+  bool ragged; // those of a model have fractions of ticks
+} Draw;
+
+static inline int64_t between(Draw *self, int64_t low, int64_t high) {
+  return low + (int64_t)rng_below(&self->rng, (uint64_t)(high - low + 1));
+}
+
+static inline bool one_in(Draw *self, int64_t n) {
+  return between(self, 1, n) == 1;
+}
+
+/* Every order of magnitude from `low` >= 1 to `high` is equally likely. */
+static inline int64_t magnitude(Draw *self, int64_t low, int64_t high) {
+  const double log_low = portable_log((double)low), log_high = portable_log((double)high);
+  const double value = portable_exp(log_low + (log_high - log_low) * rng_uniform(&self->rng));
+  return value >= (double)high ? high : value <= (double)low ? low : (int64_t)value;
+}
+
+/* A time of at least a microsecond and about `milliseconds` at most. */
+static inline Tick ticks(Draw *self, int64_t milliseconds) {
+  if (self->coarse) return between(self, 1, milliseconds) * MILLISECOND * self->scale;
+  return magnitude(self, MILLISECOND / 1000, milliseconds * MILLISECOND) * self->scale;
+}
+
+static inline Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
+  return one_in(self, 2) ? 0 : ticks(self, milliseconds);
+}
+
+/* When what of a cluster breaks. From a stream of its own. In faults.c. */
+void cluster_draw_faults(Cluster *self, const Draw *draw);
+#endif

@@ -1,0 +1,105 @@
+/* Machines that are maintained, and machines that are slow, in whole runs: who is placed where and
+ * when, to the tick. Times are worked out by hand from the plain model (sim_testing.h); random
+ * clusters with all kinds of faults are the swarm's. */
+#include "tests/unit/scene_testing.h"
+
+TestSuite(faults, .init = setup_scene, .fini = teardown);
+
+enum { SOURCES = 2 };
+
+static FaultSource sources[SOURCES];
+static FaultSpan spans[SOURCES];
+
+/* The only bad time of source `i`, over the first machine, in ms. */
+static void fault(int i, FaultKind kind, double factor, int64_t from, int64_t until) {
+  spans[i] = (FaultSpan){from * MS, until * MS};
+  sources[i] = (FaultSource){
+      .kind = kind, .factor = factor, .n_machines = 1, .spans = &spans[i], .n_spans = 1};
+  scene.config.faults = sources;
+  scene.config.n_faults = (uint32_t)i + 1;
+}
+
+/* From 10 ms on 90 tokens in 100 ms, then steps of 11.91 ms, 11.92 ms …: only what begins in the
+ * span is slow. */
+Test(faults, slow_iterations_are_those_that_begin_in_the_span) {
+  static const struct {
+    const char *what;
+    int64_t from, until; // ms
+    Tick first, last;    // us
+  } cases[] = {
+      {"all", 0, 1000, 210000, 210000 + 2 * 23830},
+      {"none: it begins in an iteration and ends in it", 20, 100, 110000, 133830},
+      {"the second step", 115, 125, 110000, 121910 + 2 * 11920},
+      {"the prefill", 0, 60, 210000, 233830},
+      {"a step that begins as the span does", 110, 115, 110000, 110000 + 2 * 11910 + 11920},
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    fault(0, FAULT_SLOW, 2, cases[i].from, cases[i].until);
+    const TraceRow rows[] = {row(10 * MS, 90, 3)};
+    run(rows, 1);
+    expect_at(scene.records[0].first_token_at, cases[i].first, cases[i].what);
+    expect_at(scene.records[0].last_token_at, cases[i].last, cases[i].what);
+  }
+}
+
+Test(faults, the_slowest_of_several_sources_counts) {
+  fault(0, FAULT_SLOW, 4, 0, 150);
+  fault(1, FAULT_SLOW, 2, 0, 1000);
+  const TraceRow rows[] = {row(10 * MS, 40, 1), row(300 * MS, 40, 1)};
+  run(rows, 2);
+  expect_at(scene.records[0].first_token_at, 210000, "four times 50 ms");
+  expect_at(scene.records[1].first_token_at, 400000, "twice");
+}
+
+/* Of two machines the first is drained from 50 ms on. It has finished at 123.83 ms. */
+Test(faults, who_drains_finishes_and_gets_nothing_until_it_is_back) {
+  scene.pools[0].count = 2;
+  scene.config.start_up = 50 * MS;
+  fault(0, FAULT_DRAIN, 1, 50, 300);
+  const TraceRow rows[] = {row(0, 90, 3), row(60 * MS, 90, 30), row(130 * MS, 90, 1),
+                           row(349 * MS, 10, 1), row(351 * MS, 10, 1)};
+  static const MachineIx placed[] = {0, 1, 1, 1, 0};
+  run(rows, COUNT(rows));
+  for (size_t i = 0; i < COUNT(rows); i++)
+    cr_expect_eq(scene.records[i].prefill_machine, placed[i], "request %zu", i);
+  expect_at(scene.records[0].last_token_at, 123830, "it is finished there");
+  const MachineTotals *totals = &scene.result.machines[0];
+  cr_expect(totals->maintenances == 1 && totals->failures == 0);
+  expect_at((Tick)totals->down_ticks, 350000 - 123830, "away");
+  cr_expect_eq(scene.result.metrics.losses, 0u);
+}
+
+Test(faults, who_has_not_drained_in_time_goes_on) {
+  scene.pools[0].count = 2;
+  fault(0, FAULT_DRAIN, 1, 50, 110);
+  const TraceRow rows[] = {row(0, 90, 30), row(60 * MS, 90, 30), row(105 * MS, 90, 1),
+                           row(111 * MS, 10, 1)};
+  run(rows, COUNT(rows));
+  cr_expect_eq(scene.records[2].prefill_machine, 1u, "while it drains");
+  cr_expect_eq(scene.records[3].prefill_machine, 0u, "as soon as it does not");
+  cr_expect(scene.result.machines[0].maintenances == 0 && scene.result.machines[0].down_ticks == 0);
+}
+
+/* The only machine: those that come meanwhile wait in front until it is back at 260 ms. */
+Test(faults, a_cluster_that_drains_whole_holds_its_requests) {
+  scene.config.start_up = 10 * MS;
+  fault(0, FAULT_DRAIN, 1, 50, 250);
+  const TraceRow rows[] = {row(0, 90, 1), row(60 * MS, 90, 1)};
+  run(rows, 2);
+  expect_at(scene.records[0].first_token_at, 100000, "it was there");
+  expect_at(scene.records[1].first_token_at, 360000, "it waits");
+}
+
+/* What drains may fail: what it has is lost, and it stays away until both are over. */
+Test(faults, a_machine_that_drains_can_fail) {
+  scene.config.start_up = 10 * MS;
+  scene.config.detection = 5 * MS;
+  scene.config.retry = (RetryOptions){.limit = 1, .backoff = 1};
+  fault(0, FAULT_DRAIN, 1, 20, 500);
+  fault(1, FAULT_FAIL, 1, 50, 80);
+  const TraceRow rows[] = {row(0, 90, 2)};
+  run(rows, 1);
+  cr_expect_eq(scene.result.metrics.losses, 1u);
+  expect_at(scene.records[0].first_token_at, 610000, "after maintenance and start");
+  expect_at((Tick)scene.result.machines[0].down_ticks, 460000, "down, then in maintenance");
+}
