@@ -60,8 +60,7 @@ static double forecast(const State *self, int64_t h) {
 }
 
 static Tick lead(const State *self, const PoolSpec *spec) {
-  if (self->ahead > 0) return self->ahead;
-  return start_up_alone(&spec->start_up, pool_start_bytes(spec), spec->nic_bandwidth);
+  return self->ahead > 0 ? self->ahead : pool_start_ticks(spec);
 }
 
 static void plan(void *state, const ScalingView *view, double *wanted) {

@@ -11,11 +11,11 @@
 /* A pool at present. */
 typedef struct PoolLoad {
   const PoolSpec *spec;
-  uint32_t n_machines;  // on or starting, and not told to go; failed ones until that is detected
-  uint32_t n_starting;  // of those
-  int64_t n_assigned;   // requests with a phase on them that is not finished
-  int64_t n_waiting;    // of those here, in line for prefill, decode, or room for their KV
-  double kv_machines;   // held or promised KV memory, in whole machines' worth; where it is read
+  uint32_t n_machines;   // on or starting, and not told to go; failed ones until that is detected
+  uint32_t n_starting;   // of those
+  int64_t n_assigned;    // requests with a phase on them that is not finished
+  int64_t n_waiting;     // of those here, in line for prefill, decode, or room for their KV
+  double kv_machines;    // held or promised KV memory, in whole machines' worth; where it is read
   uint64_t first_tokens; // made there since the last time,
   Total ttft_ticks;      // and the sum of their TTFT
 } PoolLoad;
@@ -28,9 +28,9 @@ typedef struct ScalingView {
   uint64_t arrivals;
   int64_t prompt_tokens; // of those
   uint64_t completed, first_tokens;
-  int64_t output_tokens;             // of completed requests
-  Total ttft_ticks;                  // sum over first tokens
-  Total e2e_ticks, between_ticks;    // sums over completed requests; from first token to last
+  int64_t output_tokens;          // of completed requests
+  Total ttft_ticks;               // sum over first tokens
+  Total e2e_ticks, between_ticks; // sums over completed requests; from first token to last
 } ScalingView;
 
 typedef struct Scaler {

@@ -38,8 +38,7 @@ static void plan(void *state, const ScalingView *view, double *wanted) {
     };
     double most = -1;
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++)
-      if (loads[i] >= 0)
-        most = fmax(most, wanted_by(loads[i], pool->n_machines, self->tolerance));
+      if (loads[i] >= 0) most = fmax(most, wanted_by(loads[i], pool->n_machines, self->tolerance));
     if (most >= 0) wanted[p] = most;
   }
 }
@@ -62,7 +61,8 @@ static const OptionSpec options[] = {
     {"queue", OPTION_REAL, offsetof(State, queue), .min = 1e-3, .max = 1e6,
      .help = "of those, that should wait on a machine", .absent = "not looked at"},
     {"kv_use", OPTION_REAL, offsetof(State, kv_use), .min = 1e-3, .max = 1,
-     .help = "share of its KV memory that should be held or promised", .absent = "0.8 if there is no other"},
+     .help = "share of its KV memory that should be held or promised",
+     .absent = "0.8 if there is no other"},
     {"ttft", OPTION_TICKS, offsetof(State, ttft), .min = 1e-3, .max = 86400,
      .help = "that the mean over an interval should be, of pools that prefill",
      .absent = "not looked at"},

@@ -101,7 +101,7 @@ static uint64_t count(PolicyKind kind) {
 
 /* Predictors and dispatchers meet the others at random: with them the sets would be too many. */
 static bool is_counted(PolicyKind kind) {
-  return kind != POLICY_PREDICTOR && kind != POLICY_DISPATCHER;
+  return kind != POLICY_PREDICTOR && kind != POLICY_DISPATCHER && kind != POLICY_SCALER;
 }
 
 /* The choice with this number out of all, those that cannot work together included. */
@@ -500,6 +500,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   self->exact &= !predictor->cost; // a share of an iteration is rounded
   draw_tier(&draw, self);
   cluster_draw_faults(self, &draw);
+  cluster_draw_scaling(self, &draw);
   cluster_rewind(self);
 }
 
