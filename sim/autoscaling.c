@@ -374,7 +374,7 @@ void engine_start_scaling(Engine *self) {
     scaling->loads[p].spec = &config->pools[p];
     if (config->pools[p].scaling.max > 0) add_fleet(self, p, first);
   }
-  agenda_reserve(&self->agenda, EVENT_SCALING, 1);
+  agenda_reserve(&self->agenda, EVENT_DETECTION, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_BOOT, self->n_machines);
   if (scaler->start) scaler->start(self->states[POLICY_SCALER], &scaling->view, self->arena);
   set_next(self);

@@ -290,6 +290,7 @@ static void draw_tier(Draw *self, Cluster *cluster) {
 static void draw_policies(Draw *self, SimConfig *config) {
   config->heavy_above = magnitude(self, 1, 100);
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
+    if (kind == POLICY_SCALER) continue; // in scaling.c
     if (!is_counted((PolicyKind)kind))
       config->policies[kind].policy =
           policy_list((PolicyKind)kind)[between(self, 0, (int64_t)count((PolicyKind)kind) - 1)];

@@ -66,7 +66,7 @@ static bool suits(const PolicyChoice *choice, const Cluster *cluster) {
 }
 
 static void draw_start_up(Draw *own, PoolSpec *pool) {
-  const int64_t most = magnitude(own, 1, 2000);
+  const int64_t most = magnitude(own, 1, 300);
   if (pool->weight_bytes == 0) pool->weight_bytes = magnitude(own, 1, 1000000000);
   pool->start_up = (StartUp){.boot = ticks_or_zero(own, most),
                              .image = ticks_or_zero(own, most),
@@ -81,6 +81,7 @@ void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
   Draw own = *draw;
   rng_init(&own.rng, draw->seed, "scaling");
+  config->policies[POLICY_SCALER].policy = policy_list(POLICY_SCALER)[0];
   if (config->n_groups > 0 || one_in(&own, 2)) return;
   if (config->policies[POLICY_POOL].policy != policy_list(POLICY_POOL)[0]) return;
   for (uint32_t p = 0; p < config->n_pools; p++) {
@@ -91,12 +92,12 @@ void cluster_draw_scaling(Cluster *self, const Draw *draw) {
     pool->scaling = (PoolScaling){.min = (uint32_t)between(&own, 1, first),
                                   .max = (uint32_t)most,
                                   .start = (uint32_t)first,
-                                  .up_window = ticks_or_zero(&own, 3000),
-                                  .down_window = ticks_or_zero(&own, 3000),
-                                  .cool_down = ticks_or_zero(&own, 3000),
+                                  .up_window = ticks_or_zero(&own, 500),
+                                  .down_window = ticks_or_zero(&own, 500),
+                                  .cool_down = ticks_or_zero(&own, 500),
                                   .machine_rate = 0.1 + 50 * rng_uniform(&own.rng)};
   }
-  config->scaling_interval = between(&own, 50, 2000) * MILLISECOND * own.scale;
+  config->scaling_interval = magnitude(&own, 5, 500) * MILLISECOND * own.scale;
   config->policies[POLICY_SCALER] = draw_scaler(&own);
   if (!suits(&config->policies[POLICY_SCALER], self))
     config->policies[POLICY_SCALER] =
