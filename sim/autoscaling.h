@@ -1,5 +1,5 @@
-/* Pools that grow and shrink: a scaler (scaling/scaler.h) says at an interval how many machines each
- * should have, and the core starts machines and has them drain. RULES.md has the rules.
+/* Pools that grow and shrink: a scaler (scaling/scaler.h) says at an interval how many machines
+ * each should have, and the core starts machines and has them drain. RULES.md has the rules.
  *
  *   off ──► boots ──► up ──► drains ──► off       more are wanted, or fewer
  *

@@ -250,7 +250,7 @@ static int by_id(const void *a, const void *b) {
   return (one->id > other->id) - (one->id < other->id);
 }
 
-static void lose(Engine *self, RequestIx ix) {
+static void lose(Engine *self, RequestIx ix, const Machine *machine) {
   Request *request = &self->requests.slots[ix];
   if (request_leaves(request)) { // and is about to, but for what the machine held up
     if (request_states[request->state].leaves != LEAVES_WITH_KV) return;
@@ -259,6 +259,8 @@ static void lose(Engine *self, RequestIx ix) {
     return;
   }
   request->lost = true;
+  request->lost_with = machine->ix;
+  request->failed_at = machine->down_since;
   engine_leave(self, ix);
 }
 
@@ -272,7 +274,7 @@ static void lose_all(Engine *self, const Machine *machine) {
   }
   if (n > 1) qsort(self->losses, n, sizeof *self->losses, by_id);
   for (size_t i = 0; i < n; i++)
-    lose(self, self->losses[i].request);
+    lose(self, self->losses[i].request, machine);
 }
 
 void engine_handle_detection(Engine *self, Machine *machine) {
@@ -309,5 +311,5 @@ Tick engine_down_ticks(const Engine *self, const Machine *machine) {
 }
 
 bool engine_waits_for_repair(const Engine *self) {
-  return self->n_down > 0 && self->requests.n_live > 0;
+  return self->n_down > 0 && self->n_fault_events > 0 && self->requests.n_live > 0;
 }

@@ -399,8 +399,8 @@ const Command command_list = {
     .initial = &(const Options){.weights = -1},
     .notes =
         "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers,\n"
-        "scalers (policies with their options), models, machines, perfmodels, lengths, profiles (of "
-        "rates),\n"
+        "scalers (policies with their options), models, machines, perfmodels, lengths,\n"
+        "profiles (of rates), "
         "traces (formats), figures (of a run), units or options (keys, with TEXT\n"
         "those that have it in their name).",
     .words = listing_words,

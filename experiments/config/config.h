@@ -45,6 +45,7 @@ typedef struct PoolConfig {
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
   const Node *host_link;                    // NULL: as the machine type has it
+  const Node *faults;                       // NULL: none
   const Node *start_up, *scaling;           // NULL: at once; not scaled
   const Node *engine_node;                  // NULL: that of the run
   EngineChoice engine;                      // unless it says otherwise that of the run
@@ -123,6 +124,11 @@ extern const OptionSpec config_network_options[];
 extern const OptionSpec config_monitor_options[];
 extern const OptionSpec config_window_options[];
 extern const OptionSpec config_warm_options[];
+extern const OptionSpec config_recovery_options[]; // of `faults`
+extern const OptionSpec config_retry_options[];
+extern const OptionSpec config_pool_faults_options[];
+extern const OptionSpec config_lifetime_options[];
+extern const OptionSpec config_outage_options[];
 extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
@@ -235,6 +241,8 @@ int config_load_hardware(Config *self, Hardware *ret_hardware, const char *writt
                          Arena *arena, Diag *diag);
 /* After the pools and policies, all in order. `node` is NULL when absent. */
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* What fails, of pools that are bound; `node` is the value of `faults`, NULL when absent. */
+int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* How the pool's machines start, and how many it may have. */
 int config_bind_pool_scaling(PoolConfig *pool, Diag *diag);
 /* After the pools, policies and groups, all in order. `node` is the value of `scaling`, NULL when

@@ -50,6 +50,7 @@ const OptionSpec config_pool_options[] = {
     POOL(cpu_memory, OPTION_BYTES, .max = 1e18, .help = "of one machine, for KV",
          .absent = "its share of the machine type's"),
     POOL(host_link, OPTION_NODE, .help = "between GPU and CPU memory", .absent = "as if empty"),
+    POOL(faults, OPTION_NODE, .help = "what of it fails, and when, see below", .absent = "nothing"),
     POOL(start_up, OPTION_NODE, .help = "what the start of a machine takes, see below",
          .absent = "nothing"),
     POOL(scaling, OPTION_NODE, .help = "how many machines it may have, see below",
