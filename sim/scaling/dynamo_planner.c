@@ -5,7 +5,7 @@
  *
  *   prefill = ⌈requests · ISL / interval · min(1, TTFT / expected TTFT) / (ISL / prefill(ISL))⌉
  *   decode  = ⌈requests · OSL / interval / max (n / step(n))⌉
- *             over n with step(n) <= itl / (ITL / expected ITL), at contexts of ISL + OSL/2
+ *             over n with step(n) <= tpot / (ITL / expected ITL), at contexts of ISL + OSL/2
  *
  * What is expected: of TTFT the prefill of a prompt alone, of ITL a step with as many sequences as
  * there were in the last interval (Little's law). TTFT is no limit here: Dynamo chooses by it which
@@ -14,7 +14,7 @@
 #include <math.h>
 
 typedef struct State {
-  Tick itl;
+  Tick tpot;
   bool corrects;
 } State;
 
@@ -74,7 +74,7 @@ static double decode_machines(const State *self, const PoolLoad *pool, const Tra
   const int64_t context = traffic->isl + traffic->osl / 2;
   const bool corrects = self->corrects && traffic->itl > 0;
   const double correction = corrects ? itl_correction(pool, traffic, context) : 1;
-  const double limit = tick_seconds(self->itl) / correction;
+  const double limit = tick_seconds(self->tpot) / correction;
   double best = 1 / step_s(spec, 1, context); // where no step is within the limit
   const int64_t most = most_seqs(spec, context);
   for (int64_t n = 2; n <= most && step_s(spec, n, context) <= limit; n++)
@@ -107,8 +107,8 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
 }
 
 static const OptionSpec options[] = {
-    {"itl", OPTION_TICKS, offsetof(State, itl), "50 ms", .min = 1e-6, .max = 3600,
-     .help = "limit on the time between tokens"},
+    {"tpot", OPTION_TICKS, offsetof(State, tpot), "50 ms", .min = 1e-6, .max = 3600,
+     .help = "limit on the mean time between tokens, which Dynamo calls ITL"},
     {"correction", OPTION_BOOL, offsetof(State, corrects), "true",
      .help = "expected times are corrected by those of the last interval"},
     {0},

@@ -36,7 +36,7 @@ static const char *draw_options(Draw *own, const char *name) {
   if (strcmp(name, "forecast") == 0)
     return arena_printf(own->arena, "{period: %s, ahead: %s}", milliseconds(own, 1000, 20000),
                         milliseconds(own, 1, 5000));
-  return arena_printf(own->arena, "{itl: %s}", milliseconds(own, 1, 500));
+  return arena_printf(own->arena, "{tpot: %s}", milliseconds(own, 1, 500));
 }
 
 static PolicyChoice draw_scaler(Draw *own) {

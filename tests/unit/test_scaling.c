@@ -128,11 +128,11 @@ Test(scaling, dynamo_planner_sizes_both_phases) {
                             .e2e_ticks = 38 * S,
                             .between_ticks = 900 * 58 * MS};
   static const double uncorrected[] = {22, 6};
-  expect_wanted("dynamo_planner", "{itl: 50 ms, correction: false}", &view, 1, uncorrected);
+  expect_wanted("dynamo_planner", "{tpot: 50 ms, correction: false}", &view, 1, uncorrected);
   /* 200 /s for 0.38 s are 76 sequences, whose step should take 165.8 ms and took 58: so the 64 are
    * within 50 ms whose step should take 141.2, and make 453 tokens/s. */
   static const double corrected[] = {22, 5};
-  expect_wanted("dynamo_planner", "{itl: 50 ms}", &view, 1, corrected);
+  expect_wanted("dynamo_planner", "{tpot: 50 ms}", &view, 1, corrected);
   const ScalingView idle = {.interval = 15 * S, .pools = loads, .n_pools = 2};
   static const double as_before[] = {1, 1};
   expect_wanted("dynamo_planner", NULL, &idle, 1, as_before);
