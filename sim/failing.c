@@ -8,6 +8,7 @@
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
 #include "sim/moving.h"
+#include "sim/placement.h"
 #include "sim/scheduling.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -206,7 +207,23 @@ static int by_id(const void *a, const void *b) {
   return (one->id > other->id) - (one->id < other->id);
 }
 
-static void lose(Engine *self, RequestIx ix) {
+/* It is or will be prefilled elsewhere, or its KV is still there: another machine decodes it. */
+static bool redirect(Engine *self, const Machine *failed, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const Machine *prefill = &self->machines[request->prefill_machine];
+  const bool moves = request->state == REQUEST_MOVES;
+  if (prefill == failed || prefill->group || (request->first_token_at >= 0 && !moves)) return false;
+  const MachineIx decode = engine_other_decode(self, ix);
+  if (decode == MACHINE_NONE) return false;
+  engine_abandon_transfer(self, ix, true);
+  life_redirected(self, request, decode);
+  engine_books(self, request)->redirects++;
+  engine_log(self, OUTCOME_DISPATCH, request, prefill->ix, decode, 0);
+  if (moves) engine_begin_transfer(self, ix);
+  return true;
+}
+
+static void lose(Engine *self, const Machine *failed, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   if (request_leaves(request)) { // and is about to, but for what the machine held up
     if (request_states[request->state].leaves != LEAVES_WITH_KV) return;
@@ -214,6 +231,7 @@ static void lose(Engine *self, RequestIx ix) {
     life_left_early(self, ix, 0);
     return;
   }
+  if (redirect(self, failed, ix)) return;
   request->lost = true;
   engine_leave(self, ix);
 }
@@ -228,7 +246,7 @@ static void lose_all(Engine *self, const Machine *machine) {
   }
   if (n > 1) qsort(self->losses, n, sizeof *self->losses, by_id);
   for (size_t i = 0; i < n; i++)
-    lose(self, self->losses[i].request);
+    lose(self, machine, self->losses[i].request);
 }
 
 void engine_handle_detection(Engine *self, Machine *machine) {

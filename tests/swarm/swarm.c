@@ -63,6 +63,7 @@ typedef enum Count {
   COUNT_FAILURES,
   COUNT_MAINTENANCES,
   COUNT_LOSSES,
+  COUNT_REDIRECTS,
   COUNT_EVENTS,
   COUNT_STEP_EVENTS,
   COUNTS,
@@ -96,6 +97,7 @@ static const char *const count_names[COUNTS] = {
     [COUNT_FAILURES] = "failures of machines",
     [COUNT_MAINTENANCES] = "times that machines were away for maintenance",
     [COUNT_LOSSES] = "losses of requests with machines",
+    [COUNT_REDIRECTS] = "requests that another machine decoded than was to",
     [COUNT_EVENTS] = "events",
     [COUNT_STEP_EVENTS] = "events with --step",
 };
@@ -226,6 +228,7 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_FAILURES] = (uint64_t)result->totals.failures,
       [COUNT_MAINTENANCES] = (uint64_t)result->totals.maintenances,
       [COUNT_LOSSES] = metrics->losses,
+      [COUNT_REDIRECTS] = metrics->redirects,
       [COUNT_EVENTS] = result->events,
       [COUNT_STEP_EVENTS] = stepped->events,
   };
