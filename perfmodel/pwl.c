@@ -35,15 +35,21 @@ double pwl_seconds(const Pwl *self, int64_t x) {
   return fmax(0, fmin(seconds, 2 * tick_seconds(PWL_TICKS_MAX)));
 }
 
+/* The last of the segments that starts at or before x, else the first; halved without a branch. */
+static const PwlSegment *segment_at(const Pwl *self, int64_t x) {
+  const PwlSegment *first = self->segments;
+  for (int32_t n = self->n_segments, half; n > 1; n -= half) {
+    half = n / 2;
+    first += x >= first[half].start ? half : 0;
+  }
+  return first;
+}
+
 FineTick pwl_fine(const Pwl *self, int64_t x) {
   assert(x >= 0);
   if (self->n_segments == 0) return 0;
   if (self->knots) return clamp(fine_from_seconds(pwl_seconds(self, x)));
-  const PwlSegment *segment = self->segments;
-  const PwlSegment *last = segment + self->n_segments - 1;
-  while (segment < last && x >= segment[1].start)
-    segment++;
-  return clamp(segment_eval(segment, x));
+  return clamp(segment_eval(segment_at(self, x), x));
 }
 
 static void init_interp1d(Pwl *self, const PwlKnot *knots, int n, Arena *arena) {

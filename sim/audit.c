@@ -204,7 +204,7 @@ static void check_least(const Engine *engine) {
       for (uint32_t i = 0; i < list->count; i++)
         if (least == MACHINE_NONE || column->of[list->items[i]] < column->of[least])
           least = list->items[i];
-      assert(column->trees[role][1] == least);
+      assert(column_root(column, (Role)role) == least);
     }
   }
 }

@@ -10,43 +10,59 @@ Column *column_new(Columns *columns) {
   return columns->first = self;
 }
 
-static inline MachineIx better(const Column *self, MachineIx a, MachineIx b) {
-  if (a == MACHINE_NONE || b == MACHINE_NONE) return a == MACHINE_NONE ? b : a;
-  if (self->of[a] != self->of[b]) return self->of[a] < self->of[b] ? a : b;
-  return self->columns->joined[a] < self->columns->joined[b] ? a : b;
+/* Of a node: the number of its machine. */
+enum { MACHINE_BITS = 24 };
+static const uint64_t MACHINE_MASK = (UINT64_C(1) << MACHINE_BITS) - 1;
+
+static inline Wide nobody(void) {
+  return wide_of(INT64_MAX, UINT64_MAX);
+}
+
+static inline Wide node_of(const Column *self, MachineIx machine) {
+  return wide_of(self->of[machine], self->columns->joined[machine] << MACHINE_BITS | machine);
+}
+
+static inline MachineIx machine_of(Wide node) {
+  return node == nobody() ? MACHINE_NONE : (MachineIx)((uint64_t)node & MACHINE_MASK);
+}
+
+static inline Wide lesser(Wide a, Wide b) {
+  return b < a ? b : a;
 }
 
 static void build(Column *self, const RoleList *list) {
   const uint32_t n = self->columns->n_machines;
+  assert(n < MACHINE_MASK && self->columns->n_joined < UINT64_MAX >> MACHINE_BITS);
   if (!self->changed) {
     self->changed = ARENA_ARRAY(self->columns->arena, MachineIx, n);
     self->is_changed = ARENA_ARRAY(self->columns->arena, bool, n);
   }
-  MachineIx *tree = ARENA_ARRAY(self->columns->arena, MachineIx, 2 * n);
+  Wide *tree = ARENA_ARRAY(self->columns->arena, Wide, 2 * n);
   for (MachineIx m = 0; m < n; m++)
-    tree[n + m] = self->columns->listed[m] == list->role ? m : MACHINE_NONE;
+    tree[n + m] = self->columns->listed[m] == list->role ? node_of(self, m) : nobody();
   for (uint32_t i = n - 1; i > 0; i--)
-    tree[i] = better(self, tree[2 * i], tree[2 * i + 1]);
+    tree[i] = lesser(tree[2 * i], tree[2 * i + 1]);
   self->trees[list->role] = tree;
 }
 
-/* The nodes above its leaf, up to the first that names the same other machine as before. */
-static void climb(const Column *self, MachineIx *tree, MachineIx machine) {
-  for (uint32_t i = (self->columns->n_machines + machine) / 2; i > 0; i /= 2) {
-    const MachineIx best = better(self, tree[2 * i], tree[2 * i + 1]);
-    if (best == tree[i] && best != machine) return;
-    tree[i] = best;
+/* The nodes above its leaf, up to the first that is what it was. */
+static void climb(const Column *self, Wide *tree, MachineIx machine, Wide leaf) {
+  uint32_t i = self->columns->n_machines + machine;
+  Wide least = tree[i] = leaf;
+  for (; i > 1; i /= 2) {
+    least = lesser(least, tree[i ^ 1]);
+    if (tree[i / 2] == least) return;
+    tree[i / 2] = least;
   }
 }
 
-/* Only nodes that name a machine which has changed can name the wrong one, and each machine climbs
- * at least as far as it is named. */
 void column_settle(Column *self) {
   for (uint32_t i = 0; i < self->n_changed; i++) {
     const MachineIx machine = self->changed[i];
     const Role role = self->columns->listed[machine];
     self->is_changed[machine] = false;
-    if (role < ROLES && self->trees[role]) climb(self, self->trees[role], machine);
+    if (role < ROLES && self->trees[role])
+      climb(self, self->trees[role], machine, node_of(self, machine));
   }
   self->n_changed = 0;
 }
@@ -59,21 +75,23 @@ void columns_move(Columns *self, MachineIx machine, Role role) {
   self->joined[machine] = self->n_joined++;
   for (Column *column = self->first; column; column = column->next)
     for (int r = 0; r < ROLES; r++) {
-      MachineIx *tree = column->trees[r];
+      Wide *tree = column->trees[r];
       if (!tree || ((Role)r != from && (Role)r != role)) continue;
-      tree[self->n_machines + machine] = (Role)r == role ? machine : MACHINE_NONE;
-      climb(column, tree, machine);
+      climb(column, tree, machine, (Role)r == role ? node_of(column, machine) : nobody());
     }
+}
+
+MachineIx column_root(const Column *self, Role role) {
+  return machine_of(self->trees[role][1]);
 }
 
 MachineIx column_least(Column *self, const RoleList *list) {
   if (list->count == 0) return MACHINE_NONE;
   if (!self->trees[list->role]) build(self, list);
-  const MachineIx *tree = self->trees[list->role];
   /* What is not up to date is no larger than it will be: the least is found once it is. */
   for (;;) {
     column_settle(self);
-    const MachineIx least = tree[1];
+    const MachineIx least = column_root(self, list->role);
     const int64_t known = self->of[least];
     if (column_at(self, least) == known) return least;
   }
@@ -83,9 +101,9 @@ MachineIx column_least_but(Column *self, const RoleList *list, MachineIx machine
   const MachineIx least = column_least(self, list);
   if (least != machine || least == MACHINE_NONE) return least;
   assert(!self->refresh);
-  const MachineIx *tree = self->trees[list->role];
-  MachineIx best = MACHINE_NONE;
+  const Wide *tree = self->trees[list->role];
+  Wide best = nobody();
   for (uint32_t i = self->columns->n_machines + machine; i > 1; i /= 2)
-    best = better(self, best, tree[i ^ 1]);
-  return best;
+    best = lesser(best, tree[i ^ 1]);
+  return machine_of(best);
 }

@@ -1,10 +1,11 @@
 /* A figure of each machine, and which machine of a role has the least of it.
  *
  * Policies ask for the least at each request, so it is kept, not looked for: over the machines of a
- * role a tree, each of whose nodes names the better of the two below it. Before it is looked at,
- * each machine that has changed walks up as far as that makes a difference. Of equals the machine
- * that took the role first wins, as in a scan of the role's list. A tree is built when it is first
- * asked for; until then a change costs nothing but itself. */
+ * role a tree, each of whose nodes is the lesser of the two below it. Before it is looked at, each
+ * machine that has changed walks up as far as that makes a difference. Of equals the machine that
+ * took the role first wins, as in a scan of the role's list: a node is the figure, then when that
+ * was, then the machine's number, as one number, so that no branch compares two. A tree is built
+ * when it is first asked for; until then a change costs nothing but itself. */
 #ifndef SIM_COLUMN_H
 #define SIM_COLUMN_H
 #include "sim/base/arena.h"
@@ -31,11 +32,11 @@ typedef struct Columns {
 } Columns;
 
 struct Column {
-  int64_t *of;             // [n_machines]; changed by column_add and column_set alone
-  Columns *columns;        // its fellows
-  Column *next;            // of them
-  MachineIx *trees[ROLES]; // [2 · n_machines] as a heap, leaves last; NULL: not asked for
-  MachineIx *changed;      // machines whose figures changed since; NULL: there is no tree
+  int64_t *of;        // [n_machines]; changed by column_add and column_set alone
+  Columns *columns;   // its fellows
+  Column *next;       // of them
+  Wide *trees[ROLES]; // [2 · n_machines] as a heap, leaves last; NULL: not asked for
+  MachineIx *changed; // machines whose figures changed since; NULL: there is no tree
   uint32_t n_changed;
   bool *is_changed; // [n_machines]
   /* Brings a machine's figure up to this moment, which only makes it larger; NULL: it is. */
@@ -63,6 +64,8 @@ static inline int64_t column_at(const Column *self, MachineIx machine) {
 }
 /* Brings the trees up to the changes. */
 void column_settle(Column *self);
+/* What the tree of a role that has one says as it is. */
+MachineIx column_root(const Column *self, Role role);
 /* The first machine of a role's list with the least; MACHINE_NONE if it is empty. */
 MachineIx column_least(Column *self, const RoleList *list);
 /* The same of all but one, which may be of another list. */

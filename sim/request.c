@@ -3,6 +3,19 @@
 #include "sim/transfer.h"
 #include <assert.h>
 
+/* What a slot is as it is taken. */
+static const Request TAKEN = {.prefill_began_at = -1,
+                              .first_token_at = -1,
+                              .last_token_at = -1,
+                              .decode_began_at = -1,
+                              .cancelled_at = -1,
+                              .prefill_machine = MACHINE_NONE,
+                              .decode_machine = MACHINE_NONE,
+                              .transfer = TRANSFER_NONE,
+                              .previous = REQUEST_NONE,
+                              .next = REQUEST_NONE,
+                              .state = REQUEST_NOWHERE};
+
 void request_table_init(RequestTable *self, Arena *arena) {
   *self = (RequestTable){.arena = arena, .first_free = REQUEST_NONE};
 }
@@ -16,17 +29,7 @@ RequestIx request_table_take(RequestTable *self) {
     self->first_free = self->slots[request].next;
   }
   self->n_live++;
-  self->slots[request] = (Request){.prefill_began_at = -1,
-                                   .first_token_at = -1,
-                                   .last_token_at = -1,
-                                   .decode_began_at = -1,
-                                   .cancelled_at = -1,
-                                   .prefill_machine = MACHINE_NONE,
-                                   .decode_machine = MACHINE_NONE,
-                                   .transfer = TRANSFER_NONE,
-                                   .previous = REQUEST_NONE,
-                                   .next = REQUEST_NONE,
-                                   .state = REQUEST_NOWHERE};
+  self->slots[request] = TAKEN;
   return request;
 }
 
