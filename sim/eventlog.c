@@ -33,6 +33,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_DRAIN] = "drain",
     [OUTCOME_AWAY] = "away",
     [OUTCOME_SLOW] = "slow",
+    [OUTCOME_LINK] = "link",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -47,23 +47,27 @@ static void set_next(Engine *self, uint32_t source) {
     set_after(self, EVENT_FAULT, source, spec->spans[clock->n_faults].from - self->now);
 }
 
-/* What makes the machines of a source slow. They are of one pool. */
-static void prepare_slowdowns(Engine *self, uint32_t source) {
+/* The model of machines that a source makes slow, which are of one pool. */
+static const PerfModel *slow_model(Engine *self, uint32_t source) {
   const FaultSource *specs = self->config->faults, *spec = &specs[source];
   const PoolSpec *pool = self->machines[spec->first].pool;
   const FaultSource *before = source > 0 ? &specs[source - 1] : NULL; // mostly of its kind
-  const bool same = before && before->kind == FAULT_SLOW && before->factor == spec->factor &&
-                    self->machines[before->first].pool == pool;
+  if (before && before->kind == FAULT_SLOW && before->factor == spec->factor &&
+      self->machines[before->first].pool == pool)
+    return self->fault_clocks[source - 1].slowdowns[0].perfmodel;
+  PerfModel *model = ARENA_NEW(self->arena, PerfModel);
+  *model = *pool->perfmodel;
+  perfmodel_scale(model, spec->factor, self->arena);
+  return model;
+}
+
+static void prepare_slowdowns(Engine *self, uint32_t source) {
+  const FaultSource *spec = &self->config->faults[source];
+  if (spec->kind != FAULT_SLOW && spec->kind != FAULT_LINK) return;
   Slowdown *slowdowns = ARENA_ARRAY(self->arena, Slowdown, spec->n_machines);
-  const PerfModel *slow = same ? self->fault_clocks[source - 1].slowdowns[0].perfmodel : NULL;
-  if (!same) {
-    PerfModel *model = ARENA_NEW(self->arena, PerfModel);
-    *model = *pool->perfmodel;
-    perfmodel_scale(model, spec->factor, self->arena);
-    slow = model;
-  }
+  const PerfModel *model = spec->kind == FAULT_SLOW ? slow_model(self, source) : NULL;
   for (uint32_t i = 0; i < spec->n_machines; i++)
-    slowdowns[i] = (Slowdown){.perfmodel = slow, .factor = spec->factor};
+    slowdowns[i] = (Slowdown){.perfmodel = model, .factor = spec->factor};
   self->fault_clocks[source].slowdowns = slowdowns;
 }
 
@@ -76,7 +80,7 @@ void engine_start_faults(Engine *self) {
   agenda_reserve(&self->agenda, EVENT_RETRY, 1);
   for (uint32_t i = 0; i < config->n_faults; i++) {
     rng_init(&self->fault_clocks[i].rng, config->seed ^ (uint64_t)i << 32, "faults");
-    if (config->faults[i].kind == FAULT_SLOW) prepare_slowdowns(self, i);
+    prepare_slowdowns(self, i);
     set_next(self, i);
   }
 }
@@ -159,20 +163,38 @@ void engine_begin_maintenance(Engine *self, Machine *machine) {
   forget_kv(machine);
 }
 
-/* Its iterations are as slow as the worst of its sources makes them. */
-static void change_speed(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
-  Slowdown **link = &machine->slowdowns;
+/* One begins or ends; the worst of those that there are then, NULL: none. A NIC that is down is
+ * worse than any that is slow. */
+static const Slowdown *worst_of(Slowdown **first, Slowdown *slowdown, bool begins) {
+  Slowdown **link = first;
   while (!begins && *link != slowdown)
     link = &(*link)->next;
-  if (begins) slowdown->next = machine->slowdowns;
+  if (begins) slowdown->next = *first;
   *link = begins ? slowdown : slowdown->next;
-  const Slowdown *worst = machine->slowdowns;
+  const Slowdown *worst = *first;
   for (const Slowdown *other = worst; other; other = other->next)
-    if (other->factor > worst->factor) worst = other;
+    if (worst->factor > 0 && (other->factor > worst->factor || other->factor == 0)) worst = other;
+  return worst;
+}
+
+static void log_slow(Engine *self, Outcome outcome, const Machine *machine, double factor) {
+  engine_log(self, outcome, NULL, machine->ix, (int64_t)(factor * 1e6), 0);
+}
+
+static void change_speed(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
+  const Slowdown *worst = worst_of(&machine->slowdowns, slowdown, begins);
   machine->perfmodel = worst ? worst->perfmodel : machine->pool->perfmodel;
-  engine_log(self, OUTCOME_SLOW, NULL, machine->ix,
-             worst ? (int64_t)(worst->factor * 1e6) : 1000000, 0);
+  log_slow(self, OUTCOME_SLOW, machine, worst ? worst->factor : 1);
   if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
+}
+
+static void change_link(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
+  const bool was_down = self->links.nics[NIC_OUT][machine->ix].capacity == 0;
+  const Slowdown *worst = worst_of(&machine->link_slowdowns, slowdown, begins);
+  const double factor = worst ? worst->factor : 1;
+  engine_change_nic(self, machine->ix, factor);
+  self->n_nics_down += (uint32_t)(factor == 0) - was_down;
+  log_slow(self, OUTCOME_LINK, machine, factor);
 }
 
 void engine_handle_fault(Engine *self, uint32_t source) {
@@ -185,6 +207,8 @@ void engine_handle_fault(Engine *self, uint32_t source) {
     Machine *machine = &self->machines[spec->first + i];
     if (spec->kind == FAULT_SLOW)
       change_speed(self, machine, &clock->slowdowns[i], clock->down);
+    else if (spec->kind == FAULT_LINK)
+      change_link(self, machine, &clock->slowdowns[i], clock->down);
     else if (spec->kind == FAULT_DRAIN)
       (clock->down ? want_away : want_back)(self, machine);
     else

@@ -25,6 +25,11 @@
  * ever, and nobody is told. In the parts of a request's time it is in prefill_batch and
  * decode_batch. With another clock (SimConfig.executor) it has no effect.
  *
+ * Link: the NICs of the machines move KV at the `factor`th part of their rate, or none at all; of
+ * several sources the worst counts. KV on its way then waits, with its room at the receiver, and
+ * goes on where it was; nobody is told. Transfers with a link of their own (splitwise_sim) are as
+ * fast as ever, and so is what requests and tokens take to and from the router.
+ *
  * Nothing of it keeps a run alive in which no request is left. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
@@ -57,12 +62,14 @@ typedef enum FaultKind {
   FAULT_FAIL,
   FAULT_DRAIN, // maintenance
   FAULT_SLOW,  // a straggler
+  FAULT_LINK,  // of their NICs
   FAULT_KINDS,
 } FaultKind;
 
 typedef struct FaultSource {
   FaultKind kind;
-  double factor;              // of slow: 1 to SLOWDOWN_MAX (perfmodel/time_scale.h)
+  double factor;              // of slow: 1 to SLOWDOWN_MAX (perfmodel/time_scale.h); of link:
+                              // at least 1, or 0: down
   uint32_t first, n_machines; // of the cluster
   Lifetime up, down;          // without a schedule
   const FaultSpan *spans;     // a schedule

@@ -118,6 +118,27 @@ Test(faults, who_is_to_be_decoded_on_a_failed_machine_goes_to_another) {
   }
 }
 
+/* 90 tokens in 100 ms, then 90 ms to move, of which the first 50 go as ever. */
+Test(faults, kv_waits_for_links_and_goes_on_where_it_was) {
+  static const struct {
+    const char *what;
+    double factor;
+    int64_t until; // ms
+    Tick last;     // us
+  } cases[] = {
+      {"slow to the end", 2, 1000, 100000 + 50000 + 2 * 40000 + 23830},
+      {"slow for a while", 4, 170, 100000 + 50000 + 20000 + 35000 + 23830},
+      {"down for a while", 0, 350, 100000 + 50000 + 200000 + 40000 + 23830},
+  };
+  scene_split(&scene, 1, 1);
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    fault(0, FAULT_LINK, cases[i].factor, 150, cases[i].until);
+    const TraceRow rows[] = {row(0, 90, 3)};
+    run(rows, 1);
+    expect_at(scene.records[0].last_token_at, cases[i].last, cases[i].what);
+  }
+}
+
 /* What drains may fail: what it has is lost, and it stays away until both are over. */
 Test(faults, a_machine_that_drains_can_fail) {
   scene.config.start_up = 10 * MS;
