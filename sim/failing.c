@@ -303,5 +303,5 @@ Tick engine_down_ticks(const Engine *self, const Machine *machine) {
 }
 
 bool engine_waits_for_repair(const Engine *self) {
-  return self->n_down > 0 && self->requests.n_live > 0;
+  return self->n_down > 0 && self->n_fault_events > 0 && self->requests.n_live > 0;
 }

@@ -13,7 +13,7 @@
 typedef struct TopKeys {
   const Node *model, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices, *precision;
+      *window, *warm, *prices, *precision, *faults;
   const Node *engine;
   int64_t seed, tie_seed;
   int sold;
@@ -41,6 +41,9 @@ const OptionSpec config_options[] = {
     TOP(policies, OPTION_NODE, .help = "of each kind, see below", .absent = "each kind its own"),
     TOP(perfmodel, OPTION_NODE, .help = "where iteration times come from, or a map, see below",
         .absent = "fitted"),
+    TOP(faults, OPTION_NODE,
+        .help = "what becomes of requests when machines of pools fail, see below",
+        .absent = "as if empty"),
     TOP(prices, OPTION_NODE,
         .help =
             "{dgx-h200: 40 $/h, …} in place of the machine types' own, or a file with such a map",
@@ -204,6 +207,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
   if (!status) status |= config_check_router(self, diag) | config_check_priorities(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
+  if (!status) status |= config_bind_faults(self, keys.faults, arena, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
   if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);

@@ -45,6 +45,7 @@ typedef struct PoolConfig {
   int64_t cpu_memory;                       // bytes of it for KV
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
   const Node *host_link;                    // NULL: as the machine type has it
+  const Node *faults;                       // NULL: none
   const Node *engine_node;                  // NULL: that of the run
   EngineChoice engine;                      // unless it says otherwise that of the run
   const ServingEngine *giver; // the engine that filled in what is not written; NULL: none did
@@ -122,6 +123,11 @@ extern const OptionSpec config_network_options[];
 extern const OptionSpec config_monitor_options[];
 extern const OptionSpec config_window_options[];
 extern const OptionSpec config_warm_options[];
+extern const OptionSpec config_recovery_options[]; // of `faults`
+extern const OptionSpec config_retry_options[];
+extern const OptionSpec config_pool_faults_options[];
+extern const OptionSpec config_lifetime_options[];
+extern const OptionSpec config_outage_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
@@ -229,6 +235,8 @@ int config_load_hardware(Config *self, Hardware *ret_hardware, const char *writt
                          Arena *arena, Diag *diag);
 /* After the pools and policies, all in order. `node` is NULL when absent. */
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* What fails, of pools that are bound; `node` is the value of `faults`, NULL when absent. */
+int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* The value of `warm`. Its file is read only where all else is in order (`whole`). */
 int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, Diag *diag);
 /* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */

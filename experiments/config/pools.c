@@ -50,6 +50,7 @@ const OptionSpec config_pool_options[] = {
     POOL(cpu_memory, OPTION_BYTES, .max = 1e18, .help = "of one machine, for KV",
          .absent = "its share of the machine type's"),
     POOL(host_link, OPTION_NODE, .help = "between GPU and CPU memory", .absent = "as if empty"),
+    POOL(faults, OPTION_NODE, .help = "what of it fails, and when, see below", .absent = "nothing"),
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool",
          .absent = "that of the top level"),
     {.key = "engine",

@@ -191,6 +191,19 @@ static void table_bill(const Report *self, FILE *out) {
           known(run->cost_per_million_tokens, "%.3g", "-", all));
 }
 
+/* What broke, and what became of it. */
+static void table_failures(const Report *self, FILE *out) {
+  if (self->config->sim.n_faults == 0) return;
+  char failures[32], losses[32], rejected[32], tokens[32];
+  const double away = self->machines.down_s / (self->result->n_machines * self->run.duration_s);
+  fprintf(out,
+          "failures     %s, machines down %.3g%% of the time; %s requests lost with them, %s for "
+          "good, and %s tokens\n",
+          format_count(self->machines.failures, failures), 100 * away,
+          format_count(self->run.losses, losses), format_count(self->run.rejected_lost, rejected),
+          format_count(self->run.lost_tokens, tokens));
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
@@ -229,6 +242,7 @@ static void table_head(const Report *self, FILE *out) {
     fprintf(out, "roles        %s changes, %s of them flips\n",
             format_count(self->run.role_changes, requests),
             format_count(self->run.flips, rejected));
+  table_failures(self, out);
   if (self->result->totals.swaps_out == 0) return;
   const double bytes = self->machines.swapped_in_bytes + self->machines.swapped_out_bytes;
   fprintf(out, "swapping     %s swaps to CPU memory (%s GB there and back), %s stalled\n",

@@ -30,6 +30,7 @@ static const TypeRow TYPES[] = {
     [OPTION_RATE] = {NULL, "rate", true, false, DIM_RATE, INFINITY},
     [OPTION_POWER] = {NULL, "power", true, false, DIM_POWER, INFINITY},
     [OPTION_MONEY] = {NULL, "price", true, false, DIM_MONEY, INFINITY},
+    [OPTION_LIFETIME] = {NULL, "time", true, false, DIM_TIME, INFINITY},
     [OPTION_NODE] = {.wants = "anything", .name = "text, map or list"},
 };
 

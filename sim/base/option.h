@@ -20,6 +20,7 @@ typedef enum OptionType {
   OPTION_RATE,      // double per second
   OPTION_POWER,     // double watts
   OPTION_MONEY,     // double dollars per hour
+  OPTION_LIFETIME,  // double seconds, longer than ticks reach
   OPTION_NODE,      // const Node *: the subtree, bound by the caller
 } OptionType;
 

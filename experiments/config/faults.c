@@ -1,0 +1,299 @@
+/* The keys `faults` of the run and of its pools: what fails, for how long, and what becomes of the
+ * requests that are lost with it (sim/faults.h).
+ *
+ * Every GPU is a source of its own, which takes its replica: all stages and the GPUs that share
+ * their layers. A machine as it is bought is one over the instances that lie on it, `fitting` of
+ * them after another. Numbers of instances count from 0 in their pool. */
+#include "experiments/config/config.h"
+#include "perfmodel/time_scale.h"
+
+/* Llama 3 (arXiv:2407.21783), Table 5: 419 unexpected interruptions in 54 days on 16,384 H100. */
+#define GPU_MTBF (16384 * 54 * 86400.0 / 419)
+/* What Cui et al. (arXiv:2503.11901) take for the recovery of a node. */
+#define MTTR     (2.2 * 3600)
+#define FOR_EVER 9e6 // seconds
+enum { SOURCES_MAX = 4000000 };
+
+static const char *const lifetime_choices[] = {"constant", "exponential", "weibull", "lognormal",
+                                               NULL}; // as LifetimeKind
+
+typedef struct LifetimeKeys {
+  double mtbf, mttr;
+  int distribution, repair;
+  double shape, repair_shape;
+} LifetimeKeys;
+
+#define LIFE(field, type_, ...)                                                                    \
+  { .key = #field, .type = OPTION_##type_, .offset = offsetof(LifetimeKeys, field), __VA_ARGS__ }
+
+const OptionSpec config_lifetime_options[] = {
+    LIFE(mtbf, LIFETIME, .min = 1e-3, .max = 1e12,
+         .help = "mean time from a repair to the next failure, of one", .also = "mttf",
+         .absent = "of a GPU 50700 h (Llama 3, Table 5); of a machine required"),
+    LIFE(mttr, LIFETIME, .min = 1e-3, .max = FOR_EVER,
+         .help = "mean time to repair, without the start of the engine",
+         .absent = "2.2 h (Cui et al. 2025)"),
+    LIFE(distribution, CHOICE, .fallback = "exponential", .choices = lifetime_choices,
+         .help = "of the times between failures"),
+    LIFE(shape, REAL, .min = 0.05, .max = 100, .help = "of weibull; of lognormal sigma",
+         .absent = "none; both need it"),
+    LIFE(repair, CHOICE, .fallback = "exponential", .choices = lifetime_choices,
+         .help = "distribution of the times to repair"),
+    LIFE(repair_shape, REAL, .min = 0.05, .max = 100, .help = "the same of repair",
+         .absent = "none; both need it"),
+    {0}};
+
+static const char *const kind_choices[] = {"fail", "drain", "slow", NULL}; // as FaultKind
+
+typedef struct OutageKeys {
+  Tick at, length;
+  int64_t machine;
+  int kind;
+  double factor;
+} OutageKeys;
+
+#define OUTAGE(name, field, type_, ...)                                                            \
+  { .key = name, .type = OPTION_##type_, .offset = offsetof(OutageKeys, field), __VA_ARGS__ }
+
+const OptionSpec config_outage_options[] = {
+    OUTAGE("at", at, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
+           .help = "when it begins"),
+    OUTAGE("for", length, TICKS, .min = 1e-6, .max = FOR_EVER, .help = "until it is over",
+           .absent = "for good"),
+    OUTAGE("machine", machine, INT, .required = true, .min = 0, .max = 1e7,
+           .help = "which instance of the pool, from 0"),
+    OUTAGE("kind", kind, CHOICE, .fallback = "fail", .choices = kind_choices,
+           .help = "drain: maintenance, it finishes what it has; slow: a straggler"),
+    OUTAGE("factor", factor, REAL, .min = 1, .max = SLOWDOWN_MAX,
+           .help = "of slow: times that its iterations take", .absent = "none; slow needs it"),
+    {0}};
+
+typedef struct PoolFaults {
+  const Node *gpu, *machine, *schedule;
+} PoolFaults;
+
+#define POOL(field, ...)                                                                           \
+  { .key = #field, .type = OPTION_NODE, .offset = offsetof(PoolFaults, field), __VA_ARGS__ }
+
+const OptionSpec config_pool_faults_options[] = {
+    POOL(gpu, .help = "each GPU fails and takes its replica with it: a map, see below",
+         .absent = "none does"),
+    POOL(machine, .help = "the same of each machine as it is bought, and all that lies on it",
+         .absent = "none does"),
+    POOL(schedule, .help = "a list of outages, see below", .absent = "none"),
+    {0}};
+
+typedef struct RecoveryKeys {
+  Tick detection;
+  const Node *retry;
+} RecoveryKeys;
+
+const OptionSpec config_recovery_options[] = {
+    {"detection", OPTION_TICKS, offsetof(RecoveryKeys, detection), "30 s", .max = FOR_EVER,
+     .help = "from a failure until the router knows (Kubernetes: 3 probes, 10 s apart)"},
+    {"retry", OPTION_NODE, offsetof(RecoveryKeys, retry),
+     .help = "of requests that were lost, see below", .absent = "as if empty"},
+    {0}};
+
+#define RETRY(name, field, type_, ...)                                                             \
+  { .key = name, .type = OPTION_##type_, .offset = offsetof(RetryOptions, field), __VA_ARGS__ }
+
+const OptionSpec config_retry_options[] = {
+    RETRY("limit", limit, INT, .fallback = "3", .max = 1e6,
+          .help = "times that one is tried again"),
+    RETRY("backoff", backoff, TICKS, .fallback = "25 ms", .max = 86400,
+          .help = "before the first, then twice as long each time"),
+    RETRY("most_backoff", most_backoff, TICKS, .fallback = "250 ms", .max = 86400,
+          .help = "but never longer; 0 s: no limit"),
+    {0}};
+
+/* --- the sources of a pool */
+
+typedef struct Binder {
+  Config *config;
+  const PoolConfig *pool;
+  uint32_t first; // machine of the pool
+  size_t capacity;
+  FaultSource *sources;
+  Arena *arena;
+  Diag *diag;
+} Binder;
+
+static int add_source(Binder *self, const Node *node, const FaultSource *source) {
+  SimConfig *sim = &self->config->sim;
+  if (sim->n_faults == SOURCES_MAX)
+    return diag_error(self->diag, node->key_at, "more than %d GPUs and machines that may fail",
+                      SOURCES_MAX);
+  ARENA_RESERVE(self->arena, self->sources, self->capacity, sim->n_faults + 1);
+  self->sources[sim->n_faults++] = *source;
+  return 0;
+}
+
+static bool has_shape(int distribution) {
+  return distribution == LIFETIME_WEIBULL || distribution == LIFETIME_LOGNORMAL;
+}
+
+static int check_shape(const Node *node, int distribution, const char *shape, Diag *diag) {
+  const Node *written = node_find(node, shape);
+  if (has_shape(distribution) == (written != NULL)) return 0;
+  if (written)
+    return diag_error(diag, written->key_at, "'%s' is of weibull and lognormal, not of %s", shape,
+                      lifetime_choices[distribution]);
+  return diag_error(diag, node->key_at, "a %s distribution needs '%s'",
+                    lifetime_choices[distribution], shape);
+}
+
+/* `mtbf` 0: it must be written. */
+static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag *diag) {
+  *keys = (LifetimeKeys){0};
+  if (option_bind(config_lifetime_options, node, NULL, node->at, keys, diag)) return -1;
+  const Node *mttr = node_find(node, "mttr");
+  if (keys->mtbf == 0 && (mttr || mtbf == 0)) {
+    diag_error(diag, mttr ? mttr->key_at : node->key_at, "%s without 'mtbf'",
+               mttr ? "'mttr'" : "failures of a machine");
+    diag_hint(diag, "say how often one fails, such as mtbf: 50700 h");
+    return -1;
+  }
+  if (keys->mtbf == 0) keys->mtbf = mtbf;
+  if (keys->mttr == 0) keys->mttr = MTTR;
+  return check_shape(node, keys->distribution, "shape", diag) |
+         check_shape(node, keys->repair, "repair_shape", diag);
+}
+
+static FaultSource source_of(const LifetimeKeys *keys, uint32_t first, uint32_t n) {
+  return (FaultSource){.first = first,
+                       .n_machines = n,
+                       .up = {(LifetimeKind)keys->distribution, keys->mtbf, keys->shape},
+                       .down = {(LifetimeKind)keys->repair, keys->mttr, keys->repair_shape}};
+}
+
+/* The engine of one must start before it fails again, or it never serves. */
+static int check_up(const Binder *self, const Node *node, double mtbf) {
+  const double start_up = tick_seconds(self->config->sim.start_up);
+  if (mtbf > start_up) return 0;
+  char up[32], start[32];
+  units_format(up, sizeof up, DIM_TIME, mtbf);
+  units_format(start, sizeof start, DIM_TIME, start_up);
+  return diag_error(self->diag, node->key_at,
+                    "an instance of '%s' would fail every %s on average, before it has started, "
+                    "which takes %s",
+                    self->pool->spec.name, up, start);
+}
+
+static int bind_gpus(Binder *self, const Node *node) {
+  LifetimeKeys keys;
+  if (bind_lifetime(&keys, node, GPU_MTBF, self->diag)) return -1;
+  const PoolSpec *spec = &self->pool->spec;
+  const uint32_t lanes = (uint32_t)spec->pipeline_stages;
+  const int64_t gpus =
+      parallelism_gpus(config_degrees(self->pool)) / self->pool->data_parallel_size;
+  int status = check_up(self, node, keys.mtbf / (double)gpus);
+  for (uint32_t i = 0; i < spec->count && !status; i += lanes) {
+    const FaultSource source = source_of(&keys, self->first + i, lanes);
+    for (int64_t gpu = 0; gpu < gpus && !status; gpu++)
+      status = add_source(self, node, &source);
+  }
+  return status;
+}
+
+static int bind_machines(Binder *self, const Node *node) {
+  LifetimeKeys keys;
+  if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
+  const PoolSpec *spec = &self->pool->spec;
+  const int64_t gpus = parallelism_gpus(config_degrees(self->pool));
+  const uint32_t fitting = (uint32_t)(self->pool->hardware.num_gpus / gpus) * spec->lanes;
+  int status = check_up(self, node, keys.mtbf);
+  for (uint32_t i = 0; i < spec->count && !status; i += fitting) {
+    const uint32_t left = spec->count - i;
+    const FaultSource source = source_of(&keys, self->first + i, left < fitting ? left : fitting);
+    status = add_source(self, node, &source);
+  }
+  return status;
+}
+
+static int bind_outage(Binder *self, const Node *node) {
+  OutageKeys keys = {0};
+  if (option_bind(config_outage_options, node, NULL, node->at, &keys, self->diag)) return -1;
+  const PoolSpec *spec = &self->pool->spec;
+  const uint32_t n = spec->count / spec->lanes;
+  if ((keys.kind == FAULT_SLOW) != (keys.factor > 0))
+    return diag_error(self->diag, config_place(node, keys.factor > 0 ? "factor" : "kind"),
+                      "'kind: slow' and 'factor' go together");
+  if (keys.machine >= n) {
+    diag_error(self->diag, config_place(node, "machine"), "pool '%s' has no machine %lld",
+               spec->name, (long long)keys.machine);
+    diag_hint(self->diag, "its machines are 0 to %u", n - 1);
+    return -1;
+  }
+  FaultSpan *span = ARENA_NEW(self->arena, FaultSpan);
+  *span = (FaultSpan){.from = keys.at,
+                      .until = keys.length > 0 && keys.length < TICK_MAX - keys.at
+                                   ? keys.at + keys.length
+                                   : TICK_MAX};
+  const FaultSource source = {.kind = (FaultKind)keys.kind,
+                              .factor = keys.factor,
+                              .first = self->first + (uint32_t)keys.machine * spec->lanes,
+                              .n_machines = spec->lanes,
+                              .spans = span,
+                              .n_spans = 1};
+  return add_source(self, node, &source);
+}
+
+static int bind_schedule(Binder *self, const Node *node) {
+  if (node->kind != NODE_LIST || node->n_children == 0)
+    return diag_error(self->diag, node->at,
+                      "'schedule' wants a list of outages, such as "
+                      "[{at: 2 h, for: 30 min, machine: 0}]");
+  int status = 0;
+  for (const Node *child = node->first; child; child = child->next)
+    status |= bind_outage(self, child);
+  return status;
+}
+
+static bool is_grouped(const SimConfig *sim, uint32_t pool) {
+  for (uint32_t g = 0; g < sim->n_groups; g++)
+    if (sim->groups[g].pools[SHAPE_PREFILL] == pool || sim->groups[g].pools[SHAPE_DECODE] == pool)
+      return true;
+  return false;
+}
+
+static int bind_pool(Binder *self, uint32_t pool) {
+  PoolFaults keys = {0};
+  const Node *node = self->pool->faults;
+  if (option_bind(config_pool_faults_options, node, NULL, node->at, &keys, self->diag)) return -1;
+  if (is_grouped(&self->config->sim, pool))
+    return diag_error(self->diag, node->key_at, "pools of groups cannot have 'faults'");
+  if (!keys.gpu && !keys.machine && !keys.schedule) {
+    diag_error(self->diag, node->key_at, "nothing of pool '%s' fails", self->pool->spec.name);
+    diag_hint(self->diag, "give it 'gpu', 'machine' or 'schedule', such as gpu: {}");
+    return -1;
+  }
+  int status = keys.gpu ? bind_gpus(self, keys.gpu) : 0;
+  if (keys.machine) status |= bind_machines(self, keys.machine);
+  if (keys.schedule) status |= bind_schedule(self, keys.schedule);
+  return status;
+}
+
+int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  RecoveryKeys keys = {0};
+  int status = 0;
+  if (node) {
+    status = option_bind(config_recovery_options, node, NULL, node->at, &keys, diag);
+  } else {
+    option_defaults(config_recovery_options, &keys);
+  }
+  status |=
+      option_bind(config_retry_options, keys.retry, NULL, self->root->at, &self->sim.retry, diag);
+  self->sim.detection = keys.detection;
+  Binder binder = {.config = self, .arena = arena, .diag = diag};
+  for (uint32_t i = 0; i < self->sim.n_pools; i++) {
+    binder.pool = &self->pools[i];
+    if (binder.pool->faults) status |= bind_pool(&binder, i);
+    binder.first += binder.pool->spec.count;
+  }
+  self->sim.faults = binder.sources;
+  if (status || !node || self->sim.n_faults > 0) return status;
+  diag_error(diag, node->key_at, "'faults' is of what fails, and no pool has any");
+  diag_hint(diag, "give one its own, such as pools.%s.faults: {gpu: {}}", self->pools[0].spec.name);
+  return -1;
+}

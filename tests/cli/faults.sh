@@ -1,0 +1,73 @@
+#!/bin/sh
+# Machines that fail: a run says what broke, each iteration on its own gives the same digest, a
+# schedule does what it says, and what is wrong is said where it stands.
+. "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
+
+cat >fails.yaml <<'END'
+model: llama2-70b
+workload:
+  lengths: {prompt: {constant: 500}, output: {constant: 20}}
+  arrivals: {process: poisson, rate: 4 /s}
+  duration: 30 min
+pools:
+  all: {role: mixed, machine: dgx-h100, count: 3, faults: {gpu: {mtbf: 4 h, mttr: 2 min}}}
+faults: {detection: 5 s, retry: {limit: 5, backoff: 100 ms}}
+END
+with() { "$tandem" run fails.yaml "$@"; }
+
+# Drawn: the same twice and step by step, nobody is left, and it is told.
+expect 0 with --format json
+cp out first.json
+expect 0 with --format json --step
+for figure in digest completed losses lost_tokens; do
+  [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
+    fail "--step changes $figure"
+done
+expect 0 with
+prints ' 0 unfinished'
+grep -q '^failures     [1-9][0-9]*, machines down ' out || fail 'it does not say what broke'
+
+# Scheduled: one of the three is away from 10 min on for 3 of 30 min, start and all.
+expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1}]}' \
+  --event-log events.csv
+prints 'failures     1, machines down 3.3'
+grep -q '^600.000000000000,failure,,1,' events.csv || fail 'it fails at another time'
+grep -q '^605.000000000000,detection,,1,' events.csv || fail 'it is detected at another time'
+grep -q '^780.000000000000,repair,,1,' events.csv || fail 'it is repaired at another time'
+
+# Maintained, and slow: nobody is lost.
+expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1, kind: drain},
+  {at: 5 min, for: 4 min, machine: 0, kind: slow, factor: 2}]}'
+prints '; 0 requests lost'
+
+# A fault without repair of all there is: requests wait for good.
+expect 0 with --set 'pools.all.count=1' \
+  --set 'pools.all.faults={schedule: [{at: 10 min, machine: 0}]}'
+grep -q ' [1-9][0-9,]* unfinished' out || fail 'somebody is served by nobody'
+
+# wrong SETTING TEXT... : refused, with each text.
+wrong() {
+  rejects 3 with --set "$1"
+  shift
+  for text; do says "$text"; done
+}
+wrong 'pools.all.faults.gpu.mtbf=null' "fails.yaml:7:77: error: 'mttr' without 'mtbf'" \
+  'such as mtbf: 50700 h'
+wrong 'pools.all.faults={machine: {}}' "failures of a machine without 'mtbf'"
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 3}]}' "pool 'all' has no machine 3" \
+  'its machines are 0 to 2'
+wrong 'pools.all.faults={schedule: [{machine: 0}]}' "missing key 'at'"
+wrong 'pools.all.faults={schedule: []}' "'schedule' wants a list"
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, kind: slow}]}' 'go together'
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' 'go together'
+wrong 'pools.all.faults={}' "nothing of pool 'all' fails" 'such as gpu: {}'
+wrong 'pools.all.faults.gpu.mttr=-1 s' "'mttr' must be from 1 ms"
+wrong 'pools.all.faults.gpu.shape=2' "'shape' is of weibull and lognormal, not of exponential"
+wrong 'pools.all.faults.gpu.distribution=weibull' "a weibull distribution needs 'shape'"
+wrong 'pools.all.faults.gpu.distribution=normal' "unknown distribution 'normal'"
+wrong 'faults.detection=-1 s' "'detection' must be from 0 s"
+wrong 'faults.retry.limit=-1' "'limit' must be from 0"
+wrong 'pools.all.faults=null' "'faults' is of what fails, and no pool has any" \
+  'pools.all.faults: {gpu: {}}'
+
+finish
