@@ -236,11 +236,14 @@ static bool redirect(Engine *self, const Machine *failed, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const Machine *prefill = &self->machines[request->prefill_machine];
   const bool moves = request->state == REQUEST_MOVES;
+  if (request->redirects >= self->config->retry.limit || request->redirects == UINT8_MAX)
+    return false;
   if (prefill == failed || prefill->group || (request->first_token_at >= 0 && !moves)) return false;
   const MachineIx decode = engine_other_decode(self, ix);
   if (decode == MACHINE_NONE) return false;
   engine_abandon_transfer(self, ix, true);
   life_redirected(self, request, decode);
+  request->redirects++;
   engine_books(self, request)->redirects++;
   engine_log(self, OUTCOME_DISPATCH, request, prefill->ix, decode, 0);
   if (moves) engine_begin_transfer(self, ix);
@@ -303,5 +306,6 @@ Tick engine_down_ticks(const Engine *self, const Machine *machine) {
 }
 
 bool engine_waits_for_repair(const Engine *self) {
-  return self->n_down > 0 && self->n_fault_events > 0 && self->requests.n_live > 0;
+  return self->n_down + self->n_nics_down > 0 && self->n_fault_events > 0 &&
+         self->requests.n_live > 0;
 }
