@@ -250,7 +250,7 @@ static bool redirect(Engine *self, const Machine *failed, RequestIx ix) {
   return true;
 }
 
-static void lose(Engine *self, const Machine *failed, RequestIx ix) {
+static void lose(Engine *self, RequestIx ix, const Machine *machine) {
   Request *request = &self->requests.slots[ix];
   if (request_leaves(request)) { // and is about to, but for what the machine held up
     if (request_states[request->state].leaves != LEAVES_WITH_KV) return;
@@ -258,8 +258,10 @@ static void lose(Engine *self, const Machine *failed, RequestIx ix) {
     life_left_early(self, ix, 0);
     return;
   }
-  if (redirect(self, failed, ix)) return;
+  if (redirect(self, machine, ix)) return;
   request->lost = true;
+  request->lost_with = machine->ix;
+  request->failed_at = machine->down_since;
   engine_leave(self, ix);
 }
 
@@ -273,7 +275,7 @@ static void lose_all(Engine *self, const Machine *machine) {
   }
   if (n > 1) qsort(self->losses, n, sizeof *self->losses, by_id);
   for (size_t i = 0; i < n; i++)
-    lose(self, machine, self->losses[i].request);
+    lose(self, self->losses[i].request, machine);
 }
 
 void engine_handle_detection(Engine *self, Machine *machine) {

@@ -83,6 +83,8 @@ typedef struct Request {
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its machine (scheduler.h)
   uint32_t n_lost;                      // times it was lost with a machine
+  MachineIx lost_with;                  // the last of them; MACHINE_NONE: none
+  Tick failed_at;                       // that failed; -1: none did
   uint32_t retry;                       // 1 + its place among Engine.retries; 0: none
 } Request;
 _Static_assert(sizeof(Request) <= 256, "four cache lines");

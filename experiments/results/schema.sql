@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,

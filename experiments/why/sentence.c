@@ -20,11 +20,13 @@ typedef struct Reason {
   const char *text;
   bool own;     // work that it has alone, too
   bool decodes; // the machine is the one that decodes it
+  bool lost;    // it is the one that it was lost with, if it was
   Whose whose;
 } Reason;
 
 static const Reason reasons[CAUSES] = {
     [CAUSE_front] = {"before it reached the router", true},
+    [CAUSE_outage] = {"for attempts lost with machines, the last with %s", .lost = true},
     [CAUSE_prefill_queue] = {"in line for its prefill on %s", .whose = OF_LINE},
     [CAUSE_prefill_reshard] = {"while the GPUs of %s loaded weights"},
     [CAUSE_prefill_wait] = {"between its chunks on %s", .whose = OF_PREFILLS},
@@ -171,6 +173,17 @@ static const char *others(Why *self, const WhyRequest *request, Whose whose, int
                       (long long)sqlite3_column_int64(statement, 2));
 }
 
+/* What a cause is called, with the machine that it was on. */
+static const char *text_of(Why *self, const WhyRequest *request, const Reason *reason,
+                           int64_t machine) {
+  char at[32];
+  if (!reason->lost) return arena_printf(self->arena, reason->text, why_machine(self, machine));
+  if (machine < 0) return "until a machine was up that could take it";
+  const char *text = arena_printf(self->arena, reason->text, why_machine(self, machine));
+  return arena_printf(self->arena, "%s, which failed at %s", text,
+                      format_duration(request->failed_s, at));
+}
+
 static Cause largest(const WhyRequest *request, bool own) {
   Cause most = CAUSES;
   for (Cause cause = 0; cause < CAUSES; cause++)
@@ -190,9 +203,11 @@ const char *why_sentence(Why *self, const WhyRequest *request) {
   const bool is_late = request->parts[late] >= some * total;
   const Cause cause = is_late ? late : largest(request, true);
   const Reason *reason = &reasons[cause];
-  const int64_t machine = reason->decodes ? request->decode_machine : request->prefill_machine;
+  const int64_t machine = reason->lost      ? request->lost_with
+                          : reason->decodes ? request->decode_machine
+                                            : request->prefill_machine;
   char duration[32], share[32];
-  const char *text = arena_printf(self->arena, reason->text, why_machine(self, machine));
+  const char *text = text_of(self, request, reason, machine);
   format_duration(request->parts[cause], duration);
   if (!is_late)
     return arena_printf(self->arena, "not late: %s of its time is its own work, %s of it %s",

@@ -113,8 +113,9 @@ sqlite3_stmt *why_prepare(Why *self, const char *sql) {
 
 const char why_request_columns[] =
     "request, prompt_tokens, output_tokens, cached_tokens, generated_tokens, chunks, evictions, "
-    "prefill_machine, decode_machine, rejected, arrived_s, prefill_began_s, first_token_s, "
-    "decode_began_s, last_token_s, cancelled_s"
+    "prefill_machine, decode_machine, lost_with, rejected, arrived_s, prefill_began_s, "
+    "first_token_s, "
+    "decode_began_s, last_token_s, cancelled_s, failed_s"
 #define REQUEST_PART(phase, name, meaning) ", " #name "_s"
 #include "sim/metrics.def"
     ;
@@ -139,11 +140,13 @@ void why_read(sqlite3_stmt *statement, int column, WhyRequest *ret_request) {
                              &ret_request->evictions};
   double *const times[] = {&ret_request->arrived_s,     &ret_request->prefill_began_s,
                            &ret_request->first_token_s, &ret_request->decode_began_s,
-                           &ret_request->last_token_s,  &ret_request->cancelled_s};
+                           &ret_request->last_token_s,  &ret_request->cancelled_s,
+                           &ret_request->failed_s};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     *counts[i] = sqlite3_column_int64(statement, column++);
   ret_request->prefill_machine = machine_of(statement, column++);
   ret_request->decode_machine = machine_of(statement, column++);
+  ret_request->lost_with = machine_of(statement, column++);
   ret_request->rejected = sqlite3_column_int(statement, column++);
   for (size_t i = 0; i < sizeof times / sizeof *times; i++)
     *times[i] = real_of(statement, column++);

@@ -47,6 +47,15 @@ expect 0 "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/splitwise-small.
 grep -q '^10.000000000000,link,,0,0,0$' events.csv || fail 'no link is down'
 grep -q '^15.000000000000,link,,0,1000000,0$' events.csv || fail 'no link is back'
 
+# Why one that was lost is late.
+expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1}]}' \
+  --set 'policies={router: round_robin}' --requests --output runs.db
+expect 0 "$tandem" query runs.db --format csv \
+  --sql 'SELECT request FROM request WHERE losses > 0 ORDER BY outage_s DESC LIMIT 1'
+request=$(sed -n 2p out)
+expect 0 "$tandem" why runs.db "$request"
+prints 'for attempts lost with machines, the last with all 1, which failed at 10.0 min'
+
 # A fault without repair of all there is: requests wait for good.
 expect 0 with --set 'pools.all.count=1' \
   --set 'pools.all.faults={schedule: [{at: 10 min, machine: 0}]}'

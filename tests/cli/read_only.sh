@@ -9,7 +9,7 @@ expect 0 "$tandem" run a.yaml --output runs.db
 
 cp runs.db before.db
 for sql in 'PRAGMA journal_mode = DELETE' 'PRAGMA journal_mode' "VACUUM INTO 'new.db'" VACUUM \
-  "ATTACH 'new.db' AS new" 'PRAGMA query_only = OFF' 'PRAGMA user_version = 9' BEGIN ANALYZE \
+  "ATTACH 'new.db' AS new" 'PRAGMA query_only = OFF' 'PRAGMA user_version = 99' BEGIN ANALYZE \
   'PRAGMA wal_checkpoint' 'CREATE TABLE a (b)' 'CREATE TEMP TABLE a (b)' 'DELETE FROM run' \
   'DROP TABLE run' 'REINDEX' "EXPLAIN UPDATE run SET name = ''" 'PRAGMA writable_schema = ON' \
   "UPDATE run SET name = ''" "INSERT INTO param VALUES (1, 'a', 'b')"; do
