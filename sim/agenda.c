@@ -3,11 +3,12 @@
  * outnumber live events. */
 #include "sim/agenda.h"
 #include "sim/base/hash.h"
-#include "sim/base/heap.h"
 #include <assert.h>
 
-/* Arrivals take the numbers below this, all other events those above. */
-static const uint64_t FIRST_SEQ = UINT64_C(1) << 62, LAST_SEQ = UINT64_MAX;
+/* Arrivals take the numbers below FIRST_SEQ; those from LAST_SEQ on are of the last of a tick, one
+ * for each timer, so that no two events have the same. */
+static const uint64_t FIRST_SEQ = UINT64_C(1) << 62;
+static const uint64_t LAST_SEQ = UINT64_MAX - ((uint64_t)EVENT_KINDS << 32);
 
 void agenda_init(Agenda *self, uint64_t tie_seed, Arena *arena) {
   *self = (Agenda){.arena = arena, .next_seq = FIRST_SEQ, .tie_seed = tie_seed};
@@ -29,7 +30,7 @@ static inline void heap_moved(Agenda *self, size_t index, const Event *event) {
 HEAP_STEPS(Agenda, Event)
 
 static uint64_t order_of(const Agenda *self, uint64_t seq) {
-  return self->tie_seed && seq != LAST_SEQ ? hash_fold(self->tie_seed, seq) : seq;
+  return self->tie_seed && seq < LAST_SEQ ? hash_fold(self->tie_seed, seq) : seq;
 }
 
 static void set(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_t seq) {
@@ -65,7 +66,7 @@ void agenda_set_arrival(Agenda *self, Tick at, uint64_t ordinal) {
 }
 
 void agenda_set_last(Agenda *self, EventKind kind, uint32_t target, Tick at) {
-  set(self, kind, target, at, LAST_SEQ);
+  set(self, kind, target, at, LAST_SEQ + ((uint64_t)kind << 32 | target));
 }
 
 void agenda_clear(Agenda *self, EventKind kind, uint32_t target) {
@@ -92,6 +93,12 @@ static void close_hole(Agenda *self) {
 const Event *agenda_first(Agenda *self) {
   if (self->hole) close_hole(self);
   return &self->heap[0];
+}
+
+const Event *agenda_next(const Agenda *self) {
+  if (!self->hole || self->n_events == 0) return NULL;
+  const size_t n = self->n_events < HEAP_CHILDREN ? self->n_events : HEAP_CHILDREN;
+  return &self->heap[heap_least(self->heap, 1, n)];
 }
 
 bool agenda_pop(Agenda *self, Event *ret_event) {

@@ -1,4 +1,4 @@
-/* The pending events: a binary heap of values with the place of each timer at hand.
+/* The pending events: a heap of values with the place of each timer at hand.
  *
  * Invariant: heap[where[kind][target] - 1] is the event of that (kind, target), or where is 0.
  * A pop leaves a hole at the top, which the next event that is set fills: most handlers set one, so
@@ -8,6 +8,7 @@
 #ifndef SIM_AGENDA_H
 #define SIM_AGENDA_H
 #include "sim/base/arena.h"
+#include "sim/base/heap.h"
 #include "sim/event.h"
 
 typedef struct Agenda {
@@ -32,7 +33,8 @@ void agenda_set(Agenda *self, EventKind kind, uint32_t target, Tick at);
 void agenda_move(Agenda *self, EventKind kind, uint32_t target, Tick at, uint64_t seq);
 /* The arrival timer; arrivals are numbered by their place in the trace, below all other events. */
 void agenda_set_arrival(Agenda *self, Tick at, uint64_t ordinal);
-/* The same for a timer whose event comes after all others of its tick. */
+/* The same for a timer whose event comes after all others of its tick; among such, by kind and
+ * target. */
 void agenda_set_last(Agenda *self, EventKind kind, uint32_t target, Tick at);
 /* Takes the timer out; it need not be pending. */
 void agenda_clear(Agenda *self, EventKind kind, uint32_t target);
@@ -43,8 +45,13 @@ const Event *agenda_find(const Agenda *self, EventKind kind, uint32_t target);
 static inline Tick agenda_first_at(const Agenda *self) {
   const Event *heap = self->heap;
   if (!self->hole) return heap[0].at;
-  return self->n_events > 1 && heap[2].at < heap[1].at ? heap[2].at : heap[1].at;
+  Tick first = heap[1].at;
+  for (size_t i = 2; i <= self->n_events && i <= HEAP_CHILDREN; i++)
+    if (heap[i].at < first) first = heap[i].at;
+  return first;
 }
+/* What is first of those left after a pop, before anything else is set; NULL: none is. */
+const Event *agenda_next(const Agenda *self);
 /* That event, valid until the agenda changes. */
 const Event *agenda_first(Agenda *self);
 /* Takes the first event out; false when none is pending. */
