@@ -13,8 +13,8 @@
  * lists, and all that was there begins anew in front (front.h), with what it held in KV memory and
  * CPU memory gone. Who was to be decoded there, and whose KV is still where it is prefilled, gets
  * another machine for that (engine_other_decode), to which all of it moves, and begins anew only if
- * there is none, or as many have failed as it may be tried again. One that is back before that is detected as it starts.
- * Where no machine is up for a phase, requests wait in front.
+ * there is none, or as many have failed as it may be tried again. One that is back before that is
+ * detected as it starts. Where no machine is up for a phase, requests wait in front.
  *
  * Drain (draining.h): the router, which is told at once, places nothing more there but what only
  * that machine has room for; it finishes what it has and what is on its way there, and is then away

@@ -64,12 +64,13 @@ void links_reserve(Links *self, uint32_t n_flows);
 void links_begin(Links *self, FlowIx flow, MachineIx from, MachineIx to, int64_t bytes, Tick now);
 /* Gives an active flow more to move, > 0; afterwards `changed` is that flow. */
 void links_add(Links *self, FlowIx flow, int64_t bytes, Tick now);
-/* A machine's NIC moves so many bytes per second from now on, in each direction; 0: none. Afterwards
- * `changed` lists the flows whose end moved. */
+/* A machine's NIC moves so many bytes per second from now on, in each direction; 0: none.
+ * Afterwards `changed` lists the flows whose end moved. */
 void links_set_capacity(Links *self, MachineIx machine, int64_t capacity, Tick now);
 /* Ends an active flow, whatever is left of it; returns the bytes that were left. */
 int64_t links_end(Links *self, FlowIx flow, Tick now);
-/* What `bytes` would take while nobody else uses either NIC and both are as fast as ever; what an active flow has left. */
+/* What `bytes` would take while nobody else uses either NIC and both are as fast as ever; what an
+ * active flow has left. */
 Tick links_alone_ticks(const Links *self, MachineIx from, MachineIx to, int64_t bytes);
 int64_t links_left_bytes(const Links *self, FlowIx flow, Tick now);
 /* How long an active flow that moves will take at its present rate; that may be beyond the end of

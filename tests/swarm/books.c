@@ -43,8 +43,8 @@ static const char *check_request(const RequestRecord *record, const TraceRow *ro
 }
 
 /* Where no KV was dropped, machines computed for those who gave up, and for attempts lost with
- * machines, what is booked, but for the first output token of each, which comes with its prompt; the
- * client may not have had that. */
+ * machines, what is booked, but for the first output token of each, which comes with its prompt;
+ * the client may not have had that. */
 static const char *check_wasted(const Cluster *cluster, const Trial *trial, int64_t served) {
   const Metrics *metrics = &trial->result.metrics;
   const MachineTotals *totals = &trial->result.totals;
