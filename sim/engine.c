@@ -187,10 +187,10 @@ bool engine_step(Engine *self) {
   if (self->source_told) engine_pull_again(self);
   if (self->failed || self->stopped) return false;
   if (is_stuck(self)) {
-    const bool broken = engine_break_deadlock(self);
+    const bool repairs = engine_waits_for_repair(self); // what is stuck may go on then
+    const bool broken = !repairs && engine_break_deadlock(self);
     if (broken) engine_settle(self);
-    const bool waits = engine_has_deadlines(self) || engine_waits_for_repair(self);
-    if (broken || !waits) return broken;
+    if (broken || !(repairs || engine_has_deadlines(self))) return broken;
   }
   if (self->timeline && agenda_first_at(&self->agenda) > self->now)
     engine_look(self, agenda_first_at(&self->agenda));

@@ -36,6 +36,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_START] = "start",
     [OUTCOME_STOP] = "stop",
     [OUTCOME_OFF] = "off",
+    [OUTCOME_LINK] = "link",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -20,6 +20,7 @@
  *   repair         -                                  up              -
  *   drain          -                                  away            - (it has drained)
  *   slow           millionths of its time (begins; 1,000,000: ends)
+ *   link           the same of its NIC (0: it is down)
  *   lost           times it was before, output tokens that its client has */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
@@ -60,6 +61,7 @@ typedef enum Outcome {
   OUTCOME_START,
   OUTCOME_STOP,
   OUTCOME_OFF,
+  OUTCOME_LINK,
   OUTCOMES,
 } Outcome;
 

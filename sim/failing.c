@@ -9,6 +9,7 @@
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
 #include "sim/moving.h"
+#include "sim/placement.h"
 #include "sim/scheduling.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -47,23 +48,27 @@ static void set_next(Engine *self, uint32_t source) {
     set_after(self, EVENT_FAULT, source, spec->spans[clock->n_faults].from - self->now);
 }
 
-/* What makes the machines of a source slow. They are of one pool. */
-static void prepare_slowdowns(Engine *self, uint32_t source) {
+/* The model of machines that a source makes slow, which are of one pool. */
+static const PerfModel *slow_model(Engine *self, uint32_t source) {
   const FaultSource *specs = self->config->faults, *spec = &specs[source];
   const PoolSpec *pool = self->machines[spec->first].pool;
   const FaultSource *before = source > 0 ? &specs[source - 1] : NULL; // mostly of its kind
-  const bool same = before && before->kind == FAULT_SLOW && before->factor == spec->factor &&
-                    self->machines[before->first].pool == pool;
+  if (before && before->kind == FAULT_SLOW && before->factor == spec->factor &&
+      self->machines[before->first].pool == pool)
+    return self->fault_clocks[source - 1].slowdowns[0].perfmodel;
+  PerfModel *model = ARENA_NEW(self->arena, PerfModel);
+  *model = *pool->perfmodel;
+  perfmodel_scale(model, spec->factor, self->arena);
+  return model;
+}
+
+static void prepare_slowdowns(Engine *self, uint32_t source) {
+  const FaultSource *spec = &self->config->faults[source];
+  if (spec->kind != FAULT_SLOW && spec->kind != FAULT_LINK) return;
   Slowdown *slowdowns = ARENA_ARRAY(self->arena, Slowdown, spec->n_machines);
-  const PerfModel *slow = same ? self->fault_clocks[source - 1].slowdowns[0].perfmodel : NULL;
-  if (!same) {
-    PerfModel *model = ARENA_NEW(self->arena, PerfModel);
-    *model = *pool->perfmodel;
-    perfmodel_scale(model, spec->factor, self->arena);
-    slow = model;
-  }
+  const PerfModel *model = spec->kind == FAULT_SLOW ? slow_model(self, source) : NULL;
   for (uint32_t i = 0; i < spec->n_machines; i++)
-    slowdowns[i] = (Slowdown){.perfmodel = slow, .factor = spec->factor};
+    slowdowns[i] = (Slowdown){.perfmodel = model, .factor = spec->factor};
   self->fault_clocks[source].slowdowns = slowdowns;
 }
 
@@ -76,7 +81,7 @@ void engine_start_faults(Engine *self) {
   agenda_reserve(&self->agenda, EVENT_RETRY, 1);
   for (uint32_t i = 0; i < config->n_faults; i++) {
     rng_init(&self->fault_clocks[i].rng, config->seed ^ (uint64_t)i << 32, "faults");
-    if (config->faults[i].kind == FAULT_SLOW) prepare_slowdowns(self, i);
+    prepare_slowdowns(self, i);
     set_next(self, i);
   }
 }
@@ -201,20 +206,38 @@ void engine_begin_maintenance(Engine *self, Machine *machine) {
   machine_forget_kv(machine);
 }
 
-/* Its iterations are as slow as the worst of its sources makes them. */
-static void change_speed(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
-  Slowdown **link = &machine->slowdowns;
+/* One begins or ends; the worst of those that there are then, NULL: none. A NIC that is down is
+ * worse than any that is slow. */
+static const Slowdown *worst_of(Slowdown **first, Slowdown *slowdown, bool begins) {
+  Slowdown **link = first;
   while (!begins && *link != slowdown)
     link = &(*link)->next;
-  if (begins) slowdown->next = machine->slowdowns;
+  if (begins) slowdown->next = *first;
   *link = begins ? slowdown : slowdown->next;
-  const Slowdown *worst = machine->slowdowns;
+  const Slowdown *worst = *first;
   for (const Slowdown *other = worst; other; other = other->next)
-    if (other->factor > worst->factor) worst = other;
+    if (worst->factor > 0 && (other->factor > worst->factor || other->factor == 0)) worst = other;
+  return worst;
+}
+
+static void log_slow(Engine *self, Outcome outcome, const Machine *machine, double factor) {
+  engine_log(self, outcome, NULL, machine->ix, (int64_t)(factor * 1e6), 0);
+}
+
+static void change_speed(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
+  const Slowdown *worst = worst_of(&machine->slowdowns, slowdown, begins);
   machine->perfmodel = worst ? worst->perfmodel : machine->pool->perfmodel;
-  engine_log(self, OUTCOME_SLOW, NULL, machine->ix,
-             worst ? (int64_t)(worst->factor * 1e6) : 1000000, 0);
+  log_slow(self, OUTCOME_SLOW, machine, worst ? worst->factor : 1);
   if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
+}
+
+static void change_link(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
+  const bool was_down = self->links.nics[NIC_OUT][machine->ix].capacity == 0;
+  const Slowdown *worst = worst_of(&machine->link_slowdowns, slowdown, begins);
+  const double factor = worst ? worst->factor : 1;
+  engine_change_nic(self, machine->ix, factor);
+  self->n_nics_down += (uint32_t)(factor == 0) - was_down;
+  log_slow(self, OUTCOME_LINK, machine, factor);
 }
 
 void engine_handle_fault(Engine *self, uint32_t source) {
@@ -227,6 +250,8 @@ void engine_handle_fault(Engine *self, uint32_t source) {
     Machine *machine = &self->machines[spec->first + i];
     if (spec->kind == FAULT_SLOW)
       change_speed(self, machine, &clock->slowdowns[i], clock->down);
+    else if (spec->kind == FAULT_LINK)
+      change_link(self, machine, &clock->slowdowns[i], clock->down);
     else if (spec->kind == FAULT_DRAIN)
       (clock->down ? want_away : want_back)(self, machine);
     else
@@ -250,6 +275,25 @@ static int by_id(const void *a, const void *b) {
   return (one->id > other->id) - (one->id < other->id);
 }
 
+/* It is or will be prefilled elsewhere, or its KV is still there: another machine decodes it. */
+static bool redirect(Engine *self, const Machine *failed, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const Machine *prefill = &self->machines[request->prefill_machine];
+  const bool moves = request->state == REQUEST_MOVES;
+  if (request->redirects >= self->config->retry.limit || request->redirects == UINT8_MAX)
+    return false;
+  if (prefill == failed || prefill->group || (request->first_token_at >= 0 && !moves)) return false;
+  const MachineIx decode = engine_other_decode(self, ix);
+  if (decode == MACHINE_NONE) return false;
+  engine_abandon_transfer(self, ix, true);
+  life_redirected(self, request, decode);
+  request->redirects++;
+  engine_books(self, request)->redirects++;
+  engine_log(self, OUTCOME_DISPATCH, request, prefill->ix, decode, 0);
+  if (moves) engine_begin_transfer(self, ix);
+  return true;
+}
+
 static void lose(Engine *self, RequestIx ix, const Machine *machine) {
   Request *request = &self->requests.slots[ix];
   if (request_leaves(request)) { // and is about to, but for what the machine held up
@@ -258,6 +302,7 @@ static void lose(Engine *self, RequestIx ix, const Machine *machine) {
     life_left_early(self, ix, 0);
     return;
   }
+  if (redirect(self, machine, ix)) return;
   request->lost = true;
   request->lost_with = machine->ix;
   request->failed_at = machine->down_since;
@@ -311,5 +356,6 @@ Tick engine_down_ticks(const Engine *self, const Machine *machine) {
 }
 
 bool engine_waits_for_repair(const Engine *self) {
-  return self->n_down > 0 && self->n_fault_events > 0 && self->requests.n_live > 0;
+  return self->n_down + self->n_nics_down > 0 && self->n_fault_events > 0 &&
+         self->requests.n_live > 0;
 }

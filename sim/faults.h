@@ -10,9 +10,11 @@
  *
  * Fail-stop: the iteration in which a fault strikes is the machine's last. Until the fault is
  * detected the router goes on placing requests there, where they wait; then the machine leaves its
- * lists, and all that was there or on its way there begins anew in front (front.h), with what it
- * held in KV memory and CPU memory gone. One that is back before that is detected as it starts.
- * Where no machine is up for a phase, requests wait in front.
+ * lists, and all that was there begins anew in front (front.h), with what it held in KV memory and
+ * CPU memory gone. Who was to be decoded there, and whose KV is still where it is prefilled, gets
+ * another machine for that (engine_other_decode), to which all of it moves, and begins anew only if
+ * there is none, or as many have failed as it may be tried again. One that is back before that is
+ * detected as it starts. Where no machine is up for a phase, requests wait in front.
  *
  * Drain (draining.h): the router, which is told at once, places nothing more there but what only
  * that machine has room for; it finishes what it has and what is on its way there, and is then away
@@ -22,6 +24,11 @@
  * host included; of several sources the largest factor counts. Links and copies are as fast as
  * ever, and nobody is told. In the parts of a request's time it is in prefill_batch and
  * decode_batch. With another clock (SimConfig.executor) it has no effect.
+ *
+ * Link: the NICs of the machines move KV at the `factor`th part of their rate, or none at all; of
+ * several sources the worst counts. KV on its way then waits, with its room at the receiver, and
+ * goes on where it was; nobody is told. Transfers with a link of their own (splitwise_sim) are as
+ * fast as ever, and so is what requests and tokens take to and from the router.
  *
  * Nothing of it keeps a run alive in which no request is left. */
 #ifndef SIM_FAULTS_H
@@ -55,12 +62,14 @@ typedef enum FaultKind {
   FAULT_FAIL,
   FAULT_DRAIN, // maintenance
   FAULT_SLOW,  // a straggler
+  FAULT_LINK,  // of their NICs
   FAULT_KINDS,
 } FaultKind;
 
 typedef struct FaultSource {
   FaultKind kind;
-  double factor;              // of slow: 1 to SLOWDOWN_MAX (perfmodel/time_scale.h)
+  double factor;              // of slow: 1 to SLOWDOWN_MAX (perfmodel/time_scale.h); of link:
+                              // at least 1, or 0: down
   uint32_t first, n_machines; // of the cluster
   Lifetime up, down;          // without a schedule
   const FaultSpan *spans;     // a schedule

@@ -132,6 +132,15 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
+void life_redirected(Engine *self, Request *request, MachineIx decode) {
+  Machine *before = &self->machines[request->decode_machine];
+  assert(before->ix != request->prefill_machine && decode != request->prefill_machine);
+  life_count_decode(self, request, before, -1);
+  column_add(self->view.n_assigned, before->ix, -1);
+  engine_promise_blocks(self, before, -machine_prompt_blocks(before, request));
+  life_dispatched(self, request, decode);
+}
+
 /* Records are compared byte by byte, what lies between fields too. */
 static RequestRecord record_of(const Request *request, Rejection rejected) {
   RequestRecord record;

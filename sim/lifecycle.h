@@ -62,6 +62,8 @@ static inline int64_t life_store_blocks(const Group *group, const Request *reque
 void life_placed(Engine *self, RequestIx request, MachineIx prefill, MachineIx decode);
 /* It is known where a request will be decoded. */
 void life_dispatched(Engine *self, Request *request, MachineIx decode);
+/* It will be decoded elsewhere than was known; its KV is not there and does not move. */
+void life_redirected(Engine *self, Request *request, MachineIx decode);
 /* Its last token was made on `machine`: whoever keeps books is told, and its slot is free. */
 void life_finished(Engine *self, Machine *machine, RequestIx request);
 /* It leaves (leaving.h), and no iteration, transfer or copy has it any more: what it holds is free,

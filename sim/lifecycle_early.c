@@ -117,6 +117,7 @@ static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
   if (request->generated_tokens > 1) metrics->asked.gaps += (uint64_t)request->generated_tokens - 1;
   if (self->keeps_parts) parts_begin_anew(self, ix);
   request->lost = false;
+  request->redirects = 0;
   request->n_lost++;
   request->generated_tokens = request->prefilled_tokens = request->cached_tokens = 0;
   request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;

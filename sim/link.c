@@ -14,7 +14,10 @@ void links_init(Links *self, const int64_t *capacities, uint32_t n_machines, Are
   for (int side = 0; side < NIC_SIDES; side++) {
     self->nics[side] = ARENA_ARRAY(arena, Nic, n_machines);
     for (uint32_t m = 0; m < n_machines; m++)
-      self->nics[side][m] = (Nic){.capacity = capacities[m], .first = FLOW_NONE, .last = FLOW_NONE};
+      self->nics[side][m] = (Nic){.nominal = capacities[m],
+                                  .capacity = capacities[m],
+                                  .first = FLOW_NONE,
+                                  .last = FLOW_NONE};
   }
 }
 
@@ -74,11 +77,12 @@ static void touch(Links *self, Nic *nic, NicSide side) {
   self->touched[self->n_touched++] = (TouchedNic){nic, side};
 }
 
-/* All that a change of `flow` can reach: its NICs, those of their flows, and so on. */
-static void touch_all(Links *self, const Flow *flow) {
+/* All that a change of one going out and one coming in can reach: those, those of their flows, and
+ * so on. */
+static void touch_all(Links *self, Nic *out, Nic *in) {
   self->n_touched = 0;
-  touch(self, nic_of(self, flow, NIC_OUT), NIC_OUT);
-  touch(self, nic_of(self, flow, NIC_IN), NIC_IN);
+  touch(self, out, NIC_OUT);
+  touch(self, in, NIC_IN);
   for (size_t i = 0; i < self->n_touched; i++) {
     const NicSide side = self->touched[i].side, other = side == NIC_OUT ? NIC_IN : NIC_OUT;
     FlowIx ix = self->touched[i].nic->first;
@@ -123,15 +127,17 @@ static void settle(Links *self, FlowIx ix, int64_t share, Tick now) {
   set_rate(self, ix, share, now);
 }
 
-/* Progressive filling over what `changed` can reach; a share is at least one byte per second. */
-static void fill(Links *self, const Flow *changed, Tick now) {
-  touch_all(self, changed);
+/* Progressive filling over what a change of two NICs can reach; a share is at least one byte per
+ * second where the NIC is not down. */
+static void fill(Links *self, Nic *out, Nic *in, Tick now) {
+  touch_all(self, out, in);
   int64_t share = 0;
   const TouchedNic *touched;
   while ((touched = tightest(self, &share))) {
+    const int64_t least = touched->nic->capacity > 0;
     FlowIx ix = touched->nic->first;
     for (; ix != FLOW_NONE; ix = self->flows[ix].next[touched->side])
-      if (!self->flows[ix].settled) settle(self, ix, share > 1 ? share : 1, now);
+      if (!self->flows[ix].settled) settle(self, ix, share > least ? share : least, now);
   }
   for (size_t i = 0; i < self->n_touched; i++)
     self->touched[i].nic->touched = false;
@@ -147,12 +153,19 @@ void links_begin(Links *self, FlowIx ix, MachineIx from, MachineIx to, int64_t b
                  .bytes_left = bytes,
                  .updated_at = now};
   join_nics(self, ix);
-  const Nic *out = nic_of(self, flow, NIC_OUT), *in = nic_of(self, flow, NIC_IN);
+  Nic *out = nic_of(self, flow, NIC_OUT), *in = nic_of(self, flow, NIC_IN);
   self->n_changed = 0;
   if (out->n_flows == 1 && in->n_flows == 1)
     set_rate(self, ix, out->capacity < in->capacity ? out->capacity : in->capacity, now);
   else
-    fill(self, flow, now);
+    fill(self, out, in, now);
+}
+
+void links_set_capacity(Links *self, MachineIx machine, int64_t capacity, Tick now) {
+  Nic *out = &self->nics[NIC_OUT][machine], *in = &self->nics[NIC_IN][machine];
+  out->capacity = in->capacity = capacity;
+  self->n_changed = 0;
+  fill(self, out, in, now);
 }
 
 void links_add(Links *self, FlowIx ix, int64_t bytes, Tick now) {
@@ -171,12 +184,12 @@ int64_t links_end(Links *self, FlowIx ix, Tick now) {
   flow->active = false;
   leave_nics(self, flow);
   self->n_changed = 0;
-  fill(self, flow, now);
+  fill(self, nic_of(self, flow, NIC_OUT), nic_of(self, flow, NIC_IN), now);
   return flow->bytes_left;
 }
 
 Tick links_alone_ticks(const Links *self, MachineIx from, MachineIx to, int64_t bytes) {
-  const int64_t out = self->nics[NIC_OUT][from].capacity, in = self->nics[NIC_IN][to].capacity;
+  const int64_t out = self->nics[NIC_OUT][from].nominal, in = self->nics[NIC_IN][to].nominal;
   return tick_from_seconds((double)bytes / (double)(out < in ? out : in));
 }
 

@@ -5,7 +5,7 @@
  * flows alone that share a NIC with it, or with one that does, and so on: no other's rate hangs on
  * it. A flow that shares neither of its NICs runs at their minimum and disturbs nobody, which is
  * the usual case and costs O(1). Invariant between calls: per NIC, the rates of its flows sum to at
- * most its capacity. */
+ * most its capacity. Over a NIC that is down they are 0, and flows wait. */
 #ifndef SIM_LINK_H
 #define SIM_LINK_H
 #include "sim/request.h"
@@ -30,7 +30,8 @@ typedef struct Flow {
 
 /* One direction of one machine's NIC. */
 typedef struct Nic {
-  int64_t capacity; // bytes per second
+  int64_t nominal;  // bytes per second
+  int64_t capacity; // at present; 0: it is down
   int32_t n_flows;
   FlowIx first, last; // of its flows, the oldest first
   /* private: link.c */
@@ -63,12 +64,17 @@ void links_reserve(Links *self, uint32_t n_flows);
 void links_begin(Links *self, FlowIx flow, MachineIx from, MachineIx to, int64_t bytes, Tick now);
 /* Gives an active flow more to move, > 0; afterwards `changed` is that flow. */
 void links_add(Links *self, FlowIx flow, int64_t bytes, Tick now);
+/* A machine's NIC moves so many bytes per second from now on, in each direction; 0: none.
+ * Afterwards `changed` lists the flows whose end moved. */
+void links_set_capacity(Links *self, MachineIx machine, int64_t capacity, Tick now);
 /* Ends an active flow, whatever is left of it; returns the bytes that were left. */
 int64_t links_end(Links *self, FlowIx flow, Tick now);
-/* What `bytes` would take while nobody else uses either NIC; what an active flow has left. */
+/* What `bytes` would take while nobody else uses either NIC and both are as fast as ever; what an
+ * active flow has left. */
 Tick links_alone_ticks(const Links *self, MachineIx from, MachineIx to, int64_t bytes);
 int64_t links_left_bytes(const Links *self, FlowIx flow, Tick now);
-/* How long an active flow will take at its present rate; that may be beyond the end of time. */
+/* How long an active flow that moves will take at its present rate; that may be beyond the end of
+ * time. */
 double links_left_ticks(const Links *self, FlowIx flow);
 /* When an active flow will have moved all of its bytes at its present rate. */
 Tick links_finish(const Links *self, FlowIx flow);

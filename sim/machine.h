@@ -81,11 +81,11 @@ typedef enum Drain {
   DRAIN_STOP,        // it is not wanted any more
 } Drain;
 
-/* A source of faults that makes a machine slow at present (faults.h). */
+/* A source of faults that makes a machine, or its NIC, slow at present (faults.h). */
 typedef struct Slowdown {
   const PerfModel *perfmodel; // of the machine then
-  double factor;
-  struct Slowdown *next; // of the same machine
+  double factor;              // of a NIC 0: it is down
+  struct Slowdown *next;      // of the same machine
 } Slowdown;
 
 typedef enum Activity {
@@ -172,16 +172,16 @@ typedef struct Machine {
   Tick kv_blocks_since;    // kv_blocks are what they are
   Role home;               // where it belongs
   Tick role_since;
-  Role flips_to;       // while it drains or is away for a flip
-  Tick flip_ticks;     // how long it is away
-  Drain drains_for;    // while it drains
-  uint32_t n_faults;   // sources that hold it down
-  uint32_t n_drains;   // sources that want it away
-  Slowdown *slowdowns; // sources that make it slow
-  Tick down_since;     // -1: it is neither down nor starting after that
-  Tick off_since;      // -1: it is not off
-  Tick starts_since;   // -1: it does not start for a scaler
-  bool stops;          // it is off, or is to be as soon as it can
+  Role flips_to;                        // while it drains or is away for a flip
+  Tick flip_ticks;                      // how long it is away
+  Drain drains_for;                     // while it drains
+  uint32_t n_faults;                    // sources that hold it down
+  uint32_t n_drains;                    // sources that want it away
+  Slowdown *slowdowns, *link_slowdowns; // sources that make it slow, and its NIC
+  Tick down_since;                      // -1: it is neither down nor starting after that
+  Tick off_since;                       // -1: it is not off
+  Tick starts_since;                    // -1: it does not start for a scaler
+  bool stops;                           // it is off, or is to be as soon as it can
 } Machine;
 
 /* Machines as they are bought, which is what pools are sized by. */

@@ -68,9 +68,21 @@ static bool has_room(Engine *self, const Transfer *transfer) {
 static void set_changed_timers(Engine *self) {
   for (size_t i = 0; i < self->links.n_changed; i++) {
     const FlowIx flow = self->links.changed[i];
+    if (self->links.flows[flow].rate == 0) { // it waits for a NIC that is down
+      agenda_clear(&self->agenda, EVENT_TRANSFER, flow);
+      continue;
+    }
     if (engine_passes_the_end(self, links_left_ticks(&self->links, flow))) return;
     agenda_set(&self->agenda, EVENT_TRANSFER, flow, links_finish(&self->links, flow));
   }
+}
+
+void engine_change_nic(Engine *self, MachineIx machine, double factor) {
+  const int64_t nominal = self->links.nics[NIC_OUT][machine].nominal;
+  const int64_t slower = factor > 0 ? (int64_t)((double)nominal / factor) : 0;
+  const int64_t capacity = factor > 0 && slower == 0 ? 1 : slower;
+  links_set_capacity(&self->links, machine, capacity, self->now);
+  set_changed_timers(self);
 }
 
 static bool is_moving(const Engine *self, TransferIx ix) {
@@ -118,8 +130,8 @@ static TransferIx open_transfer(Engine *self, RequestIx ix) {
   if (request->transfer != TRANSFER_NONE) return request->transfer;
   const Machine *from = &self->machines[request->prefill_machine];
   const Machine *to = &self->machines[request->decode_machine];
-  const int64_t out = self->links.nics[NIC_OUT][from->ix].capacity,
-                in = self->links.nics[NIC_IN][to->ix].capacity;
+  const int64_t out = self->links.nics[NIC_OUT][from->ix].nominal,
+                in = self->links.nics[NIC_IN][to->ix].nominal;
   const TransferIx slot = request->transfer = take_slot(self);
   Transfer *transfer = &self->transfers.slots[slot];
   *transfer = (Transfer){.request = ix,

@@ -28,4 +28,6 @@ bool engine_abandon_transfer(Engine *self, RequestIx request, bool at_once);
  * in line gives up its KV and is prefilled again where it will be decoded. False when neither can
  * be done. */
 bool engine_break_deadlock(Engine *self);
+/* A machine's NIC is so many times as slow as it should be; 0: it is down. */
+void engine_change_nic(Engine *self, MachineIx machine, double factor);
 #endif

@@ -112,6 +112,18 @@ static MachineIx dispatch(Engine *self, RequestIx ix) {
   return decode;
 }
 
+MachineIx engine_other_decode(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  const RoleList *list = dispatch_list(&self->view);
+  if (list->count == 0 || self->router->observe) return MACHINE_NONE;
+  const MachineIx decode =
+      self->dispatcher->pick
+          ? self->dispatcher->pick(self->states[POLICY_DISPATCHER], &self->view, ix)
+          : column_least(self->view.pending_tokens, list);
+  const bool good = decode != request->prefill_machine && fits(self, request, decode, PHASE_DECODE);
+  return good ? decode : MACHINE_NONE;
+}
+
 /* A request of a single token is never decoded, so it stays where it is. */
 void engine_dispatch(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];

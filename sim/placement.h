@@ -16,4 +16,8 @@ void engine_dispatch(Engine *self, RequestIx request);
 /* The machine whose role is to serve the phase and that has the most room for it; MACHINE_NONE if
  * none is there at present. */
 MachineIx engine_roomiest(Engine *self, Phase phase);
+/* A machine that could decode a request in the place of the one that was to and is gone: the
+ * dispatcher's pick, or that with the fewest pending tokens; never the one that prefills it.
+ * MACHINE_NONE: there is none, or the router keeps books of its own on who decodes what. */
+MachineIx engine_other_decode(Engine *self, RequestIx request);
 #endif

@@ -57,6 +57,7 @@ typedef struct Request {
   uint8_t state;                   // RequestState
   uint8_t gives_up;                // Cancellation: its client has, though it has not left yet
   bool lost;                       // a machine that it needs has failed, and it has not left yet
+  uint8_t redirects;               // of this attempt: machines that were to decode it and failed
   bool ends_session, session_good; // as in TraceRow
   MachineIx prefill_machine, decode_machine;
   int32_t store_blocks; // held in or booked for a group's store

@@ -29,7 +29,7 @@ typedef struct LifetimeKeys {
 const OptionSpec config_lifetime_options[] = {
     LIFE(mtbf, LIFETIME, .min = 1e-3, .max = 1e12,
          .help = "mean time from a repair to the next failure, of one", .also = "mttf",
-         .absent = "of a GPU 50700 h (Llama 3, Table 5); of a machine required"),
+         .absent = "of a GPU 50700 h (Llama 3, Table 5); else required"),
     LIFE(mttr, LIFETIME, .min = 1e-3, .max = FOR_EVER,
          .help = "mean time to repair, without the start of the engine",
          .absent = "2.2 h (Cui et al. 2025)"),
@@ -43,7 +43,7 @@ const OptionSpec config_lifetime_options[] = {
          .absent = "none; both need it"),
     {0}};
 
-static const char *const kind_choices[] = {"fail", "drain", "slow", NULL}; // as FaultKind
+static const char *const kind_choices[] = {"fail", "drain", "slow", "link", NULL}; // as FaultKind
 
 typedef struct OutageKeys {
   Tick at, length;
@@ -63,13 +63,14 @@ const OptionSpec config_outage_options[] = {
     OUTAGE("machine", machine, INT, .required = true, .min = 0, .max = 1e7,
            .help = "which instance of the pool, from 0"),
     OUTAGE("kind", kind, CHOICE, .fallback = "fail", .choices = kind_choices,
-           .help = "drain: maintenance, it finishes what it has; slow: a straggler"),
+           .help = "drain: maintenance, it finishes what it has; slow: a straggler; link: its NIC"),
     OUTAGE("factor", factor, REAL, .min = 1, .max = SLOWDOWN_MAX,
-           .help = "of slow: times that its iterations take", .absent = "none; slow needs it"),
+           .help = "times that iterations of slow take, and what goes over a link",
+           .absent = "slow needs it; a link is down"),
     {0}};
 
 typedef struct PoolFaults {
-  const Node *gpu, *machine, *schedule;
+  const Node *gpu, *machine, *link, *schedule;
 } PoolFaults;
 
 #define POOL(field, ...)                                                                           \
@@ -80,6 +81,7 @@ const OptionSpec config_pool_faults_options[] = {
          .absent = "none does"),
     POOL(machine, .help = "the same of each machine as it is bought, and all that lies on it",
          .absent = "none does"),
+    POOL(link, .help = "the same of each instance's NIC: KV over it waits", .absent = "none does"),
     POOL(schedule, .help = "a list of outages, see below", .absent = "none"),
     {0}};
 
@@ -150,7 +152,7 @@ static int bind_lifetime(LifetimeKeys *keys, const Node *node, double mtbf, Diag
   const Node *mttr = node_find(node, "mttr");
   if (keys->mtbf == 0 && (mttr || mtbf == 0)) {
     diag_error(diag, mttr ? mttr->key_at : node->key_at, "%s without 'mtbf'",
-               mttr ? "'mttr'" : "failures of a machine");
+               mttr ? "'mttr'" : "failures");
     diag_hint(diag, "say how often one fails, such as mtbf: 50700 h");
     return -1;
   }
@@ -211,14 +213,29 @@ static int bind_machines(Binder *self, const Node *node) {
   return status;
 }
 
+static int bind_links(Binder *self, const Node *node) {
+  LifetimeKeys keys;
+  if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
+  const PoolSpec *spec = &self->pool->spec;
+  int status = 0;
+  for (uint32_t i = 0; i < spec->count && !status; i += spec->lanes) {
+    FaultSource source = source_of(&keys, self->first + i, spec->lanes);
+    source.kind = FAULT_LINK;
+    status = add_source(self, node, &source);
+  }
+  return status;
+}
+
 static int bind_outage(Binder *self, const Node *node) {
   OutageKeys keys = {0};
   if (option_bind(config_outage_options, node, NULL, node->at, &keys, self->diag)) return -1;
   const PoolSpec *spec = &self->pool->spec;
   const uint32_t n = spec->count / spec->lanes;
-  if ((keys.kind == FAULT_SLOW) != (keys.factor > 0))
-    return diag_error(self->diag, config_place(node, keys.factor > 0 ? "factor" : "kind"),
-                      "'kind: slow' and 'factor' go together");
+  if (keys.kind == FAULT_SLOW && keys.factor == 0)
+    return diag_error(self->diag, config_place(node, "kind"), "'kind: slow' needs 'factor'");
+  if (keys.kind < FAULT_SLOW && keys.factor > 0)
+    return diag_error(self->diag, config_place(node, "factor"),
+                      "'factor' is of 'kind: slow' and 'kind: link'");
   if (keys.machine >= n) {
     diag_error(self->diag, config_place(node, "machine"), "pool '%s' has no machine %lld",
                spec->name, (long long)keys.machine);
@@ -263,13 +280,14 @@ static int bind_pool(Binder *self, uint32_t pool) {
   if (option_bind(config_pool_faults_options, node, NULL, node->at, &keys, self->diag)) return -1;
   if (is_grouped(&self->config->sim, pool))
     return diag_error(self->diag, node->key_at, "pools of groups cannot have 'faults'");
-  if (!keys.gpu && !keys.machine && !keys.schedule) {
+  if (!keys.gpu && !keys.machine && !keys.link && !keys.schedule) {
     diag_error(self->diag, node->key_at, "nothing of pool '%s' fails", self->pool->spec.name);
-    diag_hint(self->diag, "give it 'gpu', 'machine' or 'schedule', such as gpu: {}");
+    diag_hint(self->diag, "give it 'gpu', 'machine', 'link' or 'schedule', such as gpu: {}");
     return -1;
   }
   int status = keys.gpu ? bind_gpus(self, keys.gpu) : 0;
   if (keys.machine) status |= bind_machines(self, keys.machine);
+  if (keys.link) status |= bind_links(self, keys.link);
   if (keys.schedule) status |= bind_schedule(self, keys.schedule);
   return status;
 }

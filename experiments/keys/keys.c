@@ -18,7 +18,7 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "pools.NAME.host_link", NULL, NULL, config_host_link_options},
     {NULL, "pools.NAME.host_link.background", NULL, "A list of these.", host_link_traffic_options},
     {NULL, "pools.NAME.faults", NULL, "What of a pool fails.", config_pool_faults_options},
-    {NULL, "pools.NAME.faults.gpu", NULL, "Also `pools.NAME.faults.machine`.",
+    {NULL, "pools.NAME.faults.gpu", NULL, "Also `pools.NAME.faults.machine` and `.link`.",
      config_lifetime_options},
     {NULL, "pools.NAME.faults.schedule", NULL, "A list of these.", config_outage_options},
     {NULL, "faults", NULL, "What becomes of requests when something fails.",

@@ -16,7 +16,8 @@ typedef struct Dispatcher {
   /* Before the first pick. Optional. */
   void (*start)(void *state, const ClusterView *view, uint64_t seed, Arena *arena);
   /* One of the machines of dispatch_list(view), which is not empty; asked once for each request of
-   * two tokens or more. NULL: the router has decided on arrival. */
+   * two tokens or more, and again when that machine fails. NULL: the router has decided on
+   * arrival. */
   MachineIx (*pick)(void *state, const ClusterView *view, RequestIx request);
 } Dispatcher;
 

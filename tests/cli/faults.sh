@@ -40,6 +40,13 @@ expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machi
   {at: 5 min, for: 4 min, machine: 0, kind: slow, factor: 2}]}'
 prints '; 0 requests lost'
 
+# Links: the KV of those that are prefilled in that minute waits.
+expect 0 "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/splitwise-small.yaml" \
+  --set 'pools.prefill.faults={schedule: [{at: 10 s, for: 5 s, machine: 0, kind: link}]}' \
+  --event-log events.csv
+grep -q '^10.000000000000,link,,0,0,0$' events.csv || fail 'no link is down'
+grep -q '^15.000000000000,link,,0,1000000,0$' events.csv || fail 'no link is back'
+
 # Why one that was lost is late.
 expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1}]}' \
   --set 'policies={router: round_robin}' --requests --output runs.db
@@ -71,13 +78,14 @@ wrong() {
 }
 wrong 'pools.all.faults.gpu.mtbf=null' "fails.yaml:7:77: error: 'mttr' without 'mtbf'" \
   'such as mtbf: 50700 h'
-wrong 'pools.all.faults={machine: {}}' "failures of a machine without 'mtbf'"
+wrong 'pools.all.faults={machine: {}}' "failures without 'mtbf'"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 3}]}' "pool 'all' has no machine 3" \
   'its machines are 0 to 2'
 wrong 'pools.all.faults={schedule: [{machine: 0}]}' "missing key 'at'"
 wrong 'pools.all.faults={schedule: []}' "'schedule' wants a list"
-wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, kind: slow}]}' 'go together'
-wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' 'go together'
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, kind: slow}]}' "needs 'factor'"
+wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' "of 'kind: slow'"
+wrong 'pools.all.faults={link: {mttr: 1 h}}' "'mttr' without 'mtbf'"
 wrong 'pools.all.faults={}' "nothing of pool 'all' fails" 'such as gpu: {}'
 wrong 'pools.all.faults.gpu.mttr=-1 s' "'mttr' must be from 1 ms"
 wrong 'pools.all.faults.gpu.shape=2' "'shape' is of weibull and lognormal, not of exponential"

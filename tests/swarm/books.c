@@ -42,23 +42,26 @@ static const char *check_request(const RequestRecord *record, const TraceRow *ro
   return NULL;
 }
 
-/* Where nothing was computed twice, machines computed for those who gave up what is booked, but for
- * the first output token of each, which comes with its prompt; the client may not have had that. */
+/* Where no KV was dropped, machines computed for those who gave up, and for attempts lost with
+ * machines, what is booked, but for the first output token of each, which comes with its prompt;
+ * the client may not have had that. */
 static const char *check_wasted(const Cluster *cluster, const Trial *trial, int64_t served) {
   const Metrics *metrics = &trial->result.metrics;
   const MachineTotals *totals = &trial->result.totals;
   if (metrics->evictions > 0) return NULL;
   const int64_t wasted = totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens +
                          totals->decode_tokens - served;
+  const int64_t booked = metrics->cancelled_tokens + metrics->lost_tokens;
   int64_t n_begun = 0, cached = 0;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     const RequestRecord *record = &trial->records[i];
     n_begun += record->cancelled && record->first_token_at >= 0;
     if (record->cancelled) cached += record->cached_tokens; // that may have been dropped since
   }
-  if (wasted > metrics->cancelled_tokens - n_begun + cached ||
-      wasted < metrics->cancelled_tokens - (int64_t)metrics->cancelled)
-    return "tokens for those who gave up are miscounted";
+  if (metrics->losses > 0) cached = totals->cached_tokens; // of attempts, nobody knows
+  if (wasted > booked - n_begun + cached ||
+      wasted < booked - (int64_t)(metrics->cancelled + metrics->losses))
+    return "tokens that nobody got are miscounted";
   return NULL;
 }
 
@@ -78,8 +81,11 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
     decode_ticks += (double)(record->last_token_at - record->first_token_at);
   }
   const MachineTotals *totals = &trial->result.totals;
-  if (metrics->losses > 0) return NULL; // what was lost with machines was made twice
-  if (metrics->cancelled > 0) return check_wasted(cluster, trial, prompts + decoded);
+  if (metrics->cancelled == 0 && metrics->rejected == 0 &&
+      metrics->tbt.total != metrics->asked.gaps)
+    return "gaps are not those that were asked for, and of attempts that were lost";
+  if (metrics->cancelled + metrics->losses > 0)
+    return check_wasted(cluster, trial, prompts + decoded);
   if (metrics->evictions != evictions) return "evictions are miscounted";
   if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
     return "not all that were swapped out came back";
@@ -92,8 +98,6 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   const double rounding = (double)metrics->tbt.total;
   if (fabs(metrics->tbt.sum - decode_ticks) > 1e-9 * decode_ticks + rounding)
     return "gaps do not add up";
-  if (metrics->rejected == 0 && metrics->tbt.total != metrics->asked.gaps)
-    return "gaps are not those that were asked for";
   return NULL;
 }
 

@@ -7,9 +7,10 @@ static FaultSource draw_fault(Draw *own, uint32_t first, uint32_t n_machines, in
   const LifetimeKind kind = (LifetimeKind)between(own, 0, LIFETIMES - 1);
   const double shape = 0.5 + rng_uniform(&own->rng);
   const FaultKind what = one_in(own, 2) ? FAULT_FAIL : (FaultKind)between(own, 0, FAULT_KINDS - 1);
+  const double factor = 1 + 9 * rng_uniform(&own->rng);
   const Tick mean = between(own, up / 2, up) * MILLISECOND * own->scale;
   return (FaultSource){.kind = what,
-                       .factor = 1 + 9 * rng_uniform(&own->rng),
+                       .factor = what == FAULT_LINK && one_in(own, 2) ? 0 : factor,
                        .first = first,
                        .n_machines = n_machines,
                        .up = {kind, tick_seconds(mean), shape},

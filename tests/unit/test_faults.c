@@ -90,6 +90,55 @@ Test(faults, a_cluster_that_drains_whole_holds_its_requests) {
   expect_at(scene.records[1].first_token_at, 360000, "it waits");
 }
 
+/* 90 tokens in 100 ms, 90 ms to move, then 11.91 and 11.92 ms. The machine that is to decode fails:
+ * what is prefilled goes to the other one, as long as its KV is where that was. */
+Test(faults, who_is_to_be_decoded_on_a_failed_machine_goes_to_another) {
+  static const struct {
+    const char *what;
+    int64_t fails; // ms
+    Tick last;     // us
+    uint64_t redirects;
+  } cases[] = {
+      {"in its prefill", 50, 213830, 1},
+      {"on its way there", 150, 150000 + 113830, 1},
+      {"there: it begins anew in a tick", 195, 201910 + 213830, 0},
+  };
+  scene_split(&scene, 1, 2);
+  scene.config.retry = (RetryOptions){.limit = 1};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    fault(0, FAULT_FAIL, 1, cases[i].fails, 10000);
+    sources[0].first = 1;
+    const TraceRow rows[] = {row(0, 90, 3)};
+    run(rows, 1);
+    const Metrics *metrics = &scene.result.metrics;
+    cr_expect(metrics->redirects == cases[i].redirects && metrics->losses == 1 - metrics->redirects,
+              "%s", cases[i].what);
+    expect_at(scene.records[0].last_token_at / US * US, cases[i].last, cases[i].what);
+    cr_expect_eq(scene.records[0].decode_machine, 2u);
+  }
+}
+
+/* 90 tokens in 100 ms, then 90 ms to move, of which the first 50 go as ever. */
+Test(faults, kv_waits_for_links_and_goes_on_where_it_was) {
+  static const struct {
+    const char *what;
+    double factor;
+    int64_t until; // ms
+    Tick last;     // us
+  } cases[] = {
+      {"slow to the end", 2, 1000, 100000 + 50000 + 2 * 40000 + 23830},
+      {"slow for a while", 4, 170, 100000 + 50000 + 20000 + 35000 + 23830},
+      {"down for a while", 0, 350, 100000 + 50000 + 200000 + 40000 + 23830},
+  };
+  scene_split(&scene, 1, 1);
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    fault(0, FAULT_LINK, cases[i].factor, 150, cases[i].until);
+    const TraceRow rows[] = {row(0, 90, 3)};
+    run(rows, 1);
+    expect_at(scene.records[0].last_token_at, cases[i].last, cases[i].what);
+  }
+}
+
 /* What drains may fail: what it has is lost, and it stays away until both are over. */
 Test(faults, a_machine_that_drains_can_fail) {
   scene.pools[0].start_up.boot = 10 * MS;
