@@ -253,6 +253,9 @@ static void check_roles(const Engine *engine) {
     assert(away == (agenda_find(&engine->agenda, EVENT_FLIP, m) != NULL));
     assert(!away || (view->n_assigned->of[m] == 0 && view->n_present->of[m] == 0));
     n_flips += away;
+    if (machine->availability != MACHINE_OFF) continue;
+    assert(machine->stops && !machine->listed && machine->activity == ACTIVITY_IDLE);
+    assert(view->n_assigned->of[m] == 0 && machine->off_since >= 0);
   }
   assert(n_listed == n_taking && n_flips == engine->n_flips);
 }

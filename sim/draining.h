@@ -10,6 +10,6 @@ bool machine_is_drained(const ClusterView *view, const Machine *machine);
 void engine_drain(Engine *self, Machine *machine, Drain purpose);
 /* One that drains goes, if it has nothing left. */
 void engine_leave_drained(Engine *self, Machine *machine);
-/* One that drained for maintenance takes requests as before. */
+/* One that drained for maintenance or to stop takes requests as before. */
 void engine_stop_draining(Engine *self, Machine *machine);
 #endif

@@ -1,6 +1,7 @@
 /* The loop with its one switch. */
 #include "sim/engine.h"
 #include "sim/audit.h"
+#include "sim/autoscaling.h"
 #include "sim/decode_run.h"
 #include "sim/draining.h"
 #include "sim/failing.h"
@@ -58,6 +59,9 @@ static void handle(Engine *self) {
     break;
   case EVENT_RETRY:
     engine_handle_retry(self);
+    break;
+  case EVENT_SCALING:
+    engine_handle_scaling(self);
     break;
   case EVENT_PATIENCE:
     engine_handle_patience(self);
@@ -132,12 +136,14 @@ static bool end_copies(Engine *self) {
 /* Broadcasts, reports and flips neither make room nor bring work. A client that gives up may make
  * some, but nobody waits for that where a deadlock can be broken. */
 static bool is_control(EventKind kind) {
-  return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP || kind == EVENT_FAULT;
+  return kind == EVENT_MONITOR || kind == EVENT_REPORT || kind == EVENT_FLIP ||
+         kind == EVENT_FAULT || kind == EVENT_SCALING;
 }
 
 static size_t n_controls(const Engine *self) {
   return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
-         (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) + self->n_flips +
+         (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) +
+         (agenda_find(&self->agenda, EVENT_SCALING, 0) != NULL) + self->n_flips +
          engine_has_deadlines(self) + self->n_fault_events +
          (self->requests.n_live > 0 ? 0 : self->n_detections);
 }
@@ -146,7 +152,7 @@ static size_t n_controls(const Engine *self) {
  * nobody will ever make any; and when nothing is pending the run is over. */
 static bool is_stuck(const Engine *self) {
   const size_t most =
-      self->n_retries + self->n_flips + self->n_fault_events + self->n_detections + 3;
+      self->n_retries + self->n_flips + self->n_fault_events + self->n_detections + 4;
   if (self->agenda.n_events > most) return false; // mostly
   const size_t pending = self->agenda.n_events - n_controls(self);
   return pending == self->n_retries && self->n_refusals >= pending;

@@ -33,6 +33,9 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_DRAIN] = "drain",
     [OUTCOME_AWAY] = "away",
     [OUTCOME_SLOW] = "slow",
+    [OUTCOME_START] = "start",
+    [OUTCOME_STOP] = "stop",
+    [OUTCOME_OFF] = "off",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -57,6 +57,9 @@ typedef enum Outcome {
   OUTCOME_DRAIN,
   OUTCOME_AWAY,
   OUTCOME_SLOW,
+  OUTCOME_START,
+  OUTCOME_STOP,
+  OUTCOME_OFF,
   OUTCOMES,
 } Outcome;
 

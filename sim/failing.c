@@ -1,6 +1,7 @@
 /* See failing.h. */
 #include "sim/failing.h"
 #include "perfmodel/time_scale.h"
+#include "sim/autoscaling.h"
 #include "sim/decode_run.h"
 #include "sim/draining.h"
 #include "sim/front.h"
@@ -91,14 +92,15 @@ static bool go_down(Engine *self, Machine *machine) {
   }
   clear(self, EVENT_BOOT, machine->ix);
   self->n_down += !machine_is_out(machine);
-  if (!was_down) machine->down_since = self->now;
+  if (machine->down_since < 0) machine->down_since = self->now;
+  machine->starts_since = -1;
   machine->availability = MACHINE_DOWN;
   self->knows_roomiest = false;
   return !was_down;
 }
 
 static void fail(Engine *self, Machine *machine) {
-  if (machine->n_faults++ > 0) return;
+  if (machine->n_faults++ > 0 || machine->availability == MACHINE_OFF) return;
   machine->totals.failures++;
   engine_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
   if (!go_down(self, machine)) return; // whoever was there has been lost, or will be
@@ -108,19 +110,62 @@ static void fail(Engine *self, Machine *machine) {
   set_detection(self, machine, end && end->at > known ? end->at : known);
 }
 
-static void boot(Engine *self, Machine *machine) {
-  const Event *detection = agenda_find(&self->agenda, EVENT_DETECTION, machine->ix);
+Tick engine_started_at(Engine *self, const PoolSpec *pool, uint32_t lanes, Tick from) {
+  const int64_t replicas = pool_replicas(pool, lanes);
+  return start_up_end(&pool->start_up, replicas * pool->weight_bytes,
+                      replicas * pool->nic_bandwidth, from,
+                      &self->stores_free_at[pool - self->config->pools]);
+}
+
+void engine_set_boot(Engine *self, Machine *machine, Tick at) {
+  set_after(self, EVENT_BOOT, machine->ix, at - self->now);
+}
+
+void engine_end_outage(Engine *self, Machine *machine) {
+  clear(self, EVENT_BOOT, machine->ix);
+  self->n_down--;
+  if (machine->down_since >= 0) machine->totals.down_ticks += self->now - machine->down_since;
+  machine->down_since = -1;
+}
+
+static bool is_repaired(const Machine *machine) {
+  return machine->availability == MACHINE_DOWN && machine->n_faults + machine->n_drains == 0;
+}
+
+static Tick idle_at(const Engine *self, const Machine *machine) {
   const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
-  const Tick idle_at = end ? end->at : self->now;
-  const Tick start_up = self->config->start_up > 0 ? self->config->start_up : 1;
+  return end ? end->at : self->now;
+}
+
+/* It is repaired, and starts, to be up at `end`. */
+static void boot(Engine *self, Machine *machine, Tick end) {
   machine->availability = MACHINE_BOOTS;
-  if (detection) set_detection(self, machine, idle_at);
-  set_after(self, EVENT_BOOT, machine->ix, idle_at - self->now + start_up);
+  if (agenda_find(&self->agenda, EVENT_DETECTION, machine->ix))
+    set_detection(self, machine, idle_at(self, machine));
+  engine_set_boot(self, machine, end);
   engine_log(self, OUTCOME_REPAIR, NULL, machine->ix, 0, 0);
 }
 
-static void repair(Engine *self, Machine *machine) {
-  if (--machine->n_faults == 0 && machine->n_drains == 0) boot(self, machine);
+/* What nothing holds down any more of the machines of a source starts together, once the last of
+ * them has ended its iteration; one that is not wanted any more, and has nothing, stays away. */
+static void start_repaired(Engine *self, const FaultSource *spec) {
+  Machine *machines = &self->machines[spec->first];
+  Tick from = self->now;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < spec->n_machines; i++) {
+    Machine *machine = &machines[i];
+    if (!is_repaired(machine)) continue;
+    if (machine->stops && column_at(self->view.n_assigned, machine->ix) == 0) {
+      engine_turn_off(self, machine);
+      continue;
+    }
+    if (idle_at(self, machine) > from) from = idle_at(self, machine);
+    n++;
+  }
+  if (n == 0) return;
+  const Tick end = engine_started_at(self, machines->pool, n, from);
+  for (uint32_t i = 0; i < spec->n_machines; i++)
+    if (is_repaired(&machines[i])) boot(self, &machines[i], end);
 }
 
 static void want_away(Engine *self, Machine *machine) {
@@ -137,15 +182,13 @@ static void want_away(Engine *self, Machine *machine) {
 
 static void want_back(Engine *self, Machine *machine) {
   if (--machine->n_drains > 0) return;
-  if (machine->availability == MACHINE_DOWN && machine->n_faults == 0) {
-    boot(self, machine);
-  } else if (machine->availability == MACHINE_DRAINS && machine_is_out(machine)) {
+  if (machine->availability == MACHINE_DRAINS && machine_is_out(machine)) {
     engine_stop_draining(self, machine);
     engine_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
   }
 }
 
-static void forget_kv(Machine *machine) {
+void machine_forget_kv(Machine *machine) {
   if (machine->scheduler) scheduler_forget(machine);
   if (machine->cache) prefix_cache_forget(machine->cache);
 }
@@ -155,7 +198,7 @@ void engine_begin_maintenance(Engine *self, Machine *machine) {
   machine->totals.maintenances++;
   engine_log(self, OUTCOME_AWAY, NULL, machine->ix, 0, 0);
   go_down(self, machine);
-  forget_kv(machine);
+  machine_forget_kv(machine);
 }
 
 /* Its iterations are as slow as the worst of its sources makes them. */
@@ -187,8 +230,9 @@ void engine_handle_fault(Engine *self, uint32_t source) {
     else if (spec->kind == FAULT_DRAIN)
       (clock->down ? want_away : want_back)(self, machine);
     else
-      (clock->down ? fail : repair)(self, machine);
+      clock->down ? fail(self, machine) : (void)machine->n_faults--;
   }
+  if (!clock->down && spec->kind != FAULT_SLOW) start_repaired(self, spec);
   set_next(self, source);
 }
 
@@ -240,21 +284,25 @@ void engine_handle_detection(Engine *self, Machine *machine) {
   machine->listed = false;
   engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
   lose_all(self, machine);
-  forget_kv(machine);
+  machine_forget_kv(machine);
 }
 
 void engine_handle_boot(Engine *self, Machine *machine) {
   assert(machine->n_faults + machine->n_drains == 0 && !machine->listed);
   machine->availability = MACHINE_UP;
   self->n_fault_events--;
-  self->n_down--;
-  machine->totals.down_ticks += self->now - machine->down_since;
-  machine->down_since = -1;
+  engine_end_outage(self, machine);
+  if (machine->starts_since >= 0) {
+    machine->totals.scale_ups++;
+    machine->totals.starting_ticks += self->now - machine->starts_since;
+    machine->starts_since = -1;
+  }
   self->knows_roomiest = false;
   machine->listed = true;
   cluster_join(&self->view, machine->ix, machine->role);
   engine_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
   engine_mark(self, machine, MARK_ROOM);
+  if (machine->stops) engine_drain(self, machine, DRAIN_STOP);
   front_open(self);
 }
 

@@ -14,6 +14,14 @@ void engine_handle_detection(Engine *self, Machine *machine);
 void engine_begin_maintenance(Engine *self, Machine *machine);
 /* A machine's engine has started. */
 void engine_handle_boot(Engine *self, Machine *machine);
+/* When lanes of a pool are up that begin to start together at `from`. */
+Tick engine_started_at(Engine *self, const PoolSpec *pool, uint32_t lanes, Tick from);
+/* A machine that starts is up at `at`. */
+void engine_set_boot(Engine *self, Machine *machine, Tick at);
+/* One that is down or starts is neither any more. */
+void engine_end_outage(Engine *self, Machine *machine);
+/* What its memory held is gone. */
+void machine_forget_kv(Machine *machine);
 /* How long a machine has been down or starting, if it still is. */
 Tick engine_down_ticks(const Engine *self, const Machine *machine);
 /* Whether a request is left that a machine may serve which is down. */

@@ -1,5 +1,6 @@
 /* See lifecycle.h. */
 #include "sim/lifecycle.h"
+#include "sim/autoscaling.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/parts.h"
@@ -194,6 +195,7 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   life_observe(self, machine, ix, OBSERVED_FINISHED);
   engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
+  if (self->scaling) scaling_book_completed(self->scaling, request);
   life_retire(self, ix, REJECTED_NOT);
 }
 
@@ -263,6 +265,9 @@ void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
     request->first_token_at = self->now;
     engine_set_deadline(self, ix);
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
+    if (self->scaling)
+      scaling_book_first_token(self->scaling, (uint32_t)(machine->pool - self->config->pools),
+                               request);
   } else {
     Metrics *metrics = engine_books(self, request);
     histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);

@@ -14,6 +14,7 @@
 #include "sim/policy.h"
 #include "sim/prefix_cache.h"
 #include "sim/series.h"
+#include "sim/starting.h"
 
 typedef enum Role { ROLE_PREFILL, ROLE_DECODE, ROLE_MIXED, ROLES } Role;
 typedef enum Phase { PHASE_PREFILL, PHASE_DECODE } Phase;
@@ -28,6 +29,14 @@ typedef struct Group Group;
 typedef struct Scheduler Scheduler;
 typedef struct Batcher Batcher;
 typedef struct KvTier KvTier;
+
+/* How many machines a pool may have, as they are bought (autoscaling.h). */
+typedef struct PoolScaling {
+  uint32_t min, max, start;    // 1 <= min <= start <= max; max 0: it is not scaled
+  Tick up_window, down_window; // stabilization windows
+  Tick cool_down;              // after a change
+  double machine_rate;         // requests/s that a machine serves, for a forecast; 0: not known
+} PoolScaling;
 
 /* Machines of one kind that start in one role. All figures are of one machine of the pool. */
 typedef struct PoolSpec {
@@ -51,6 +60,8 @@ typedef struct PoolSpec {
   double idle_power, prefill_power, decode_power, provisioned_power; // W
   double cost_per_hour;                                              // $
   PolicyChoice batcher, kvtier; // of this pool; without a policy: those of the run
+  StartUp start_up;
+  PoolScaling scaling;
 } PoolSpec;
 
 /* Whether a machine does iterations, whoever asked for it. */
@@ -58,14 +69,16 @@ typedef enum Availability {
   MACHINE_UP,
   MACHINE_DRAINS, // takes no new requests and finishes those it has, then it goes (draining.h)
   MACHINE_AWAY,   // begins none: it turns to its new role, or its group is not in its shape
+  MACHINE_OFF,    // begins none: it is not wanted at present (autoscaling.h)
   MACHINE_DOWN,   // begins none: it has failed, or is in maintenance (faults.h)
-  MACHINE_BOOTS,  // begins none: it is repaired, its engine starts
+  MACHINE_BOOTS,  // begins none: it is repaired or wanted, and starts (starting.h)
 } Availability;
 
 /* What a machine goes for once it has drained. */
 typedef enum Drain {
   DRAIN_FLIP,        // to another role
   DRAIN_MAINTENANCE, // and comes back
+  DRAIN_STOP,        // it is not wanted any more
 } Drain;
 
 /* A source of faults that makes a machine slow at present (faults.h). */
@@ -165,12 +178,28 @@ typedef struct Machine {
   uint32_t n_faults;   // sources that hold it down
   uint32_t n_drains;   // sources that want it away
   Slowdown *slowdowns; // sources that make it slow
-  Tick down_since;     // -1: it is neither down nor starting
+  Tick down_since;     // -1: it is neither down nor starting after that
+  Tick off_since;      // -1: it is not off
+  Tick starts_since;   // -1: it does not start for a scaler
+  bool stops;          // it is off, or is to be as soon as it can
 } Machine;
 
 /* Machines as they are bought, which is what pools are sized by. */
 static inline uint32_t pool_machines(const PoolSpec *pool) {
   return pool->lanes > 1 ? pool->count / pool->lanes : pool->count;
+}
+
+/* Replicas of the model that so many of its lanes are. */
+static inline int64_t pool_replicas(const PoolSpec *pool, uint32_t lanes) {
+  const int64_t stages = pool->pipeline_stages > 1 ? pool->pipeline_stages : 1;
+  return (lanes + stages - 1) / stages;
+}
+
+/* How long a machine of the pool takes to start while nobody else loads. */
+static inline Tick pool_start_ticks(const PoolSpec *pool) {
+  const int64_t replicas = pool_replicas(pool, pool->lanes > 1 ? pool->lanes : 1);
+  return start_up_alone(&pool->start_up, replicas * pool->weight_bytes,
+                        replicas * pool->nic_bandwidth);
 }
 
 /* Whether it is down, or is maintained as soon as it can be: it will be back. */
@@ -182,7 +211,8 @@ static inline bool machine_is_out(const Machine *machine) {
 /* Whether requests may be placed on it, now or once it is back. Where a group is not in its shape
  * they wait for that. */
 static inline bool machine_takes_requests(const Machine *machine) {
-  return machine->availability == MACHINE_UP || machine_is_out(machine) || machine->group;
+  return (machine->availability == MACHINE_UP || machine_is_out(machine) || machine->group) &&
+         !machine->stops;
 }
 
 /* Whether it begins iterations. */

@@ -1,5 +1,6 @@
 /* See placement.h. */
 #include "sim/placement.h"
+#include "sim/autoscaling.h"
 #include "sim/base/hash.h"
 #include "sim/front.h"
 #include "sim/lifecycle.h"
@@ -161,6 +162,7 @@ static RequestIx admit_row(Engine *self) {
   request->patience = self->next_row.patience;
   request->first_token_patience = self->next_row.first_token_patience;
   keep_content(self, ix);
+  if (self->scaling) scaling_book_arrival(self->scaling, request);
   const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
   const Prediction prediction =
       self->predictor->predict(self->states[POLICY_PREDICTOR], request, random);

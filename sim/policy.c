@@ -6,6 +6,7 @@
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"
 #include "sim/router/router.h"
+#include "sim/scaling/scaler.h"
 #include "sim/sim.h"
 #include "sim/transfer/transfer_policy.h"
 #include <stddef.h>
@@ -14,7 +15,7 @@
 _Static_assert(offsetof(Router, policy) == 0 && offsetof(Predictor, policy) == 0 &&
                    offsetof(Dispatcher, policy) == 0 && offsetof(PoolPolicy, policy) == 0 &&
                    offsetof(Batcher, policy) == 0 && offsetof(TransferPolicy, policy) == 0 &&
-                   offsetof(KvTier, policy) == 0,
+                   offsetof(KvTier, policy) == 0 && offsetof(Scaler, policy) == 0,
                "a Policy may be cast to its table");
 
 #define ROUTER(name) extern const Router router_##name;
@@ -38,6 +39,9 @@ _Static_assert(offsetof(Router, policy) == 0 && offsetof(Predictor, policy) == 0
 #define KVTIER(name) extern const KvTier kvtier_##name;
 #include "sim/kvtier/kvtiers.def"
 #undef KVTIER
+#define SCALER(name) extern const Scaler scaler_##name;
+#include "sim/scaling/scalers.def"
+#undef SCALER
 
 #define ROUTER(name)     &router_##name.policy,
 #define PREDICTOR(name)  &predictor_##name.policy,
@@ -46,6 +50,7 @@ _Static_assert(offsetof(Router, policy) == 0 && offsetof(Predictor, policy) == 0
 #define BATCHER(name)    &batcher_##name.policy,
 #define TRANSFER(name)   &transfer_##name.policy,
 #define KVTIER(name)     &kvtier_##name.policy,
+#define SCALER(name)     &scaler_##name.policy,
 
 static const Policy *const routers[] = {
 #include "sim/router/routers.def"
@@ -68,6 +73,9 @@ static const Policy *const transfers[] = {
 static const Policy *const kvtiers[] = {
 #include "sim/kvtier/kvtiers.def"
     NULL};
+static const Policy *const scalers[] = {
+#include "sim/scaling/scalers.def"
+    NULL};
 
 static const struct {
   const char *name;
@@ -80,6 +88,7 @@ static const struct {
     [POLICY_BATCHER] = {"batcher", batchers},
     [POLICY_TRANSFER] = {"transfer", transfers},
     [POLICY_KVTIER] = {"kvtier", kvtiers},
+    [POLICY_SCALER] = {"scaler", scalers},
 };
 
 const char *policy_kind_name(PolicyKind kind) {

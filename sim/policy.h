@@ -27,6 +27,7 @@ typedef enum PolicyKind {
   POLICY_BATCHER,
   POLICY_TRANSFER,
   POLICY_KVTIER,
+  POLICY_SCALER,
   POLICY_KINDS,
 } PolicyKind;
 

@@ -1,4 +1,5 @@
 /* The summing up of a run that is over. */
+#include "sim/autoscaling.h"
 #include "sim/engine.h"
 #include "sim/failing.h"
 #include "sim/placement.h"
@@ -14,6 +15,7 @@ static Tick span_of(const Engine *self) {
 static void sum_machine(Engine *self, Machine *machine) {
   machine->totals.down_ticks += engine_down_ticks(self, machine);
   engine_book_capacity(self, machine);
+  engine_book_off(self, machine);
   machine_totals_subtract(&machine->totals, &machine->before);
 }
 
@@ -32,7 +34,8 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bo
   result->mean_expansion =
       span_of(self) > 0 ? result->totals.kv_block_seconds / (blocks * tick_seconds(span_of(self)))
                         : 1;
-  const double span = tick_seconds(span_of(self)) * pool->count;
+  const double span =
+      tick_seconds(span_of(self)) * pool->count - total_seconds(result->totals.off_ticks);
   const double prefill = total_seconds(result->totals.prefill_ticks);
   const double decode = total_seconds(result->totals.decode_ticks);
   const double down = total_seconds(result->totals.down_ticks);

@@ -1,4 +1,5 @@
 /* Setting up a run. */
+#include "sim/autoscaling.h"
 #include "sim/engine.h"
 #include "sim/failing.h"
 #include "sim/memory.h"
@@ -50,6 +51,8 @@ static void init_machines(Engine *self) {
                                      .home = pool->role,
                                      .listed = true,
                                      .down_since = -1,
+                                     .off_since = -1,
+                                     .starts_since = -1,
                                      .prefill_queue = REQUEST_QUEUE_EMPTY,
                                      .decode_queue = REQUEST_QUEUE_EMPTY,
                                      .blocked = REQUEST_QUEUE_EMPTY,
@@ -69,6 +72,8 @@ static void init_machines(Engine *self) {
   cluster_init(&self->view, self->machines, self->n_machines, self->arena);
   self->view.kv_blocks->refresh = catch_up;
   self->view.kv_blocks->context = self;
+  self->stores_free_at = ARENA_ARRAY(self->arena, Tick, config->n_pools);
+  engine_begin_off(self);
 }
 
 static void *copy_state(const PolicyChoice *choice, Arena *arena) {
@@ -221,6 +226,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_MONITOR, 1);
   agenda_reserve(&self->agenda, EVENT_REPORT, 1);
   agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
+  agenda_reserve(&self->agenda, EVENT_SCALING, 1);
   self->warmed_up_at = -1;
   init_metrics(self, &self->metrics);
   if (warm_up_has(&config->warm_up, 0, 0)) {
@@ -239,6 +245,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   init_policies(self);
   init_groups(self);
   if (config->n_faults > 0) engine_start_faults(self);
+  engine_start_scaling(self);
   engine_init_timeline(self);
   engine_pull(self);
 }

@@ -54,6 +54,8 @@ typedef struct FaultClock {
   Slowdown *slowdowns; // [n_machines] of it, where it makes them slow
 } FaultClock;
 
+typedef struct Scaling Scaling; // autoscaling.c
+
 typedef struct Engine {
   const SimConfig *config;
   Arena *arena;
@@ -86,6 +88,8 @@ typedef struct Engine {
   FaultClock *fault_clocks; // [config->n_faults]
   uint32_t n_down;          // machines that are out: down, start, or drain to be maintained
   size_t n_fault_events;    // pending, which make no room for those who wait for each other
+  Tick *stores_free_at;     // [n_pools] when a store is done with what it was asked (starting.h)
+  Scaling *scaling;         // NULL: pools stay as they are
   size_t n_detections;      // pending, which do: what is on a machine that failed is lost
   Deadline *losses;         // reused
   size_t losses_capacity;

@@ -1,5 +1,6 @@
 /* See warm_up.h. */
 #include "sim/warm_up.h"
+#include "sim/autoscaling.h"
 #include "sim/decode_run.h"
 #include "sim/memory.h"
 #include "sim/shaping.h"
@@ -23,6 +24,7 @@ Metrics *engine_session_books(Engine *self, const Request *request) {
 static void leave_machine_out(Engine *self, Machine *machine) {
   if (machine->cache) engine_catch_up(self, machine); // what a run has taken of it
   engine_book_capacity(self, machine);
+  engine_book_off(self, machine);
   machine->totals.max_kv_blocks = machine->totals.max_cpu_blocks = 0;
   machine->before = machine->totals;
   engine_book_capacity(self, machine); // what it has at most from now on

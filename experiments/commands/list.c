@@ -325,6 +325,7 @@ static const struct {
     {.name = "batchers", .kind = POLICY_BATCHER},
     {.name = "transfers", .kind = POLICY_TRANSFER},
     {.name = "kvtiers", .kind = POLICY_KVTIER},
+    {.name = "scalers", .kind = POLICY_SCALER},
     {.name = "models", .print_wanted = print_models},
     {.name = "machines", .print = print_machines},
     {.name = "perfmodels", .print_wanted = print_perfmodels},
@@ -397,9 +398,9 @@ const Command command_list = {
     .size = sizeof(Options),
     .initial = &(const Options){.weights = -1},
     .notes =
-        "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers\n"
-        "(policies with their options), models, machines, perfmodels, lengths, profiles (of "
-        "rates),\n"
+        "WHAT is engines, routers, predictors, dispatchers, pools, batchers, transfers, kvtiers,\n"
+        "scalers (policies with their options), models, machines, perfmodels, lengths,\n"
+        "profiles (of rates), "
         "traces (formats), figures (of a run), units or options (keys, with TEXT\n"
         "those that have it in their name).",
     .words = listing_words,

@@ -13,7 +13,7 @@
 typedef struct TopKeys {
   const Node *model, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
-      *window, *warm, *prices, *precision, *faults;
+      *window, *warm, *prices, *precision, *faults, *scaling;
   const Node *engine;
   int64_t seed, tie_seed;
   int sold;
@@ -38,6 +38,7 @@ const OptionSpec config_options[] = {
     TOP(network, OPTION_NODE, .help = "between machines, see below", .absent = "as if empty"),
     TOP(monitor, OPTION_NODE, .help = "of loads, for policies that read them, see below",
         .absent = "as if empty"),
+    TOP(scaling, OPTION_NODE, .help = "of pools, by a scaler, see below", .absent = "as if empty"),
     TOP(policies, OPTION_NODE, .help = "of each kind, see below", .absent = "each kind its own"),
     TOP(perfmodel, OPTION_NODE, .help = "where iteration times come from, or a map, see below",
         .absent = "fitted"),
@@ -208,6 +209,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (!status) status |= config_check_router(self, diag) | config_check_priorities(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   if (!status) status |= config_bind_faults(self, keys.faults, arena, diag);
+  if (!status) status |= config_bind_scaling(self, keys.scaling, diag);
   status |=
       option_bind(config_monitor_options, keys.monitor, NULL, self->root->at, &self->sim, diag);
   if (keys.timeline) status |= bind_timeline(self, keys.timeline, diag);

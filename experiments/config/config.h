@@ -46,6 +46,7 @@ typedef struct PoolConfig {
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
   const Node *host_link;                    // NULL: as the machine type has it
   const Node *faults;                       // NULL: none
+  const Node *start_up, *scaling;           // NULL: at once; not scaled
   const Node *engine_node;                  // NULL: that of the run
   EngineChoice engine;                      // unless it says otherwise that of the run
   const ServingEngine *giver; // the engine that filled in what is not written; NULL: none did
@@ -128,6 +129,11 @@ extern const OptionSpec config_retry_options[];
 extern const OptionSpec config_pool_faults_options[];
 extern const OptionSpec config_lifetime_options[];
 extern const OptionSpec config_outage_options[];
+extern const OptionSpec config_start_up_options[];
+extern const OptionSpec config_weights_options[]; // of `start_up`
+extern const OptionSpec config_pool_scaling_options[];
+extern const OptionSpec config_scaling_options[];
+extern const OptionSpec schedule_step_options[]; // of scaler schedule
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
@@ -237,6 +243,11 @@ int config_load_hardware(Config *self, Hardware *ret_hardware, const char *writt
 int config_bind_groups(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* What fails, of pools that are bound; `node` is the value of `faults`, NULL when absent. */
 int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* How the pool's machines start, and how many it may have. */
+int config_bind_pool_scaling(PoolConfig *pool, Diag *diag);
+/* After the pools, policies and groups, all in order. `node` is the value of `scaling`, NULL when
+ * absent. */
+int config_bind_scaling(Config *self, const Node *node, Diag *diag);
 /* The value of `warm`. Its file is read only where all else is in order (`whole`). */
 int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, Diag *diag);
 /* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */

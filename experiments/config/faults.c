@@ -169,7 +169,7 @@ static FaultSource source_of(const LifetimeKeys *keys, uint32_t first, uint32_t 
 
 /* The engine of one must start before it fails again, or it never serves. */
 static int check_up(const Binder *self, const Node *node, double mtbf) {
-  const double start_up = tick_seconds(self->config->sim.start_up);
+  const double start_up = tick_seconds(pool_start_ticks(&self->pool->spec));
   if (mtbf > start_up) return 0;
   char up[32], start[32];
   units_format(up, sizeof up, DIM_TIME, mtbf);

@@ -30,6 +30,7 @@ const OptionSpec config_policy_options[POLICY_KINDS + 1] = {
     KIND(POLICY_BATCHER, "batcher", "mixed", "batchers", "what a machine's next iteration holds"),
     KIND(POLICY_TRANSFER, "transfer", "splitwise", "transfers", "how KV goes to another machine"),
     KIND(POLICY_KVTIER, "kvtier", "recompute", "kvtiers", "what gives way when KV memory is full"),
+    KIND(POLICY_SCALER, "scaler", "none", "scalers", "how many machines pools have"),
 };
 
 static const Policy *find_policy(PolicyKind kind, const char *name, Place at, Diag *diag) {

@@ -51,6 +51,10 @@ const OptionSpec config_pool_options[] = {
          .absent = "its share of the machine type's"),
     POOL(host_link, OPTION_NODE, .help = "between GPU and CPU memory", .absent = "as if empty"),
     POOL(faults, OPTION_NODE, .help = "what of it fails, and when, see below", .absent = "nothing"),
+    POOL(start_up, OPTION_NODE, .help = "what the start of a machine takes, see below",
+         .absent = "nothing"),
+    POOL(scaling, OPTION_NODE, .help = "how many machines it may have, see below",
+         .absent = "as many as 'count', always"),
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool",
          .absent = "that of the top level"),
     {.key = "engine",
@@ -131,7 +135,8 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   const double share = share_of(pool, hardware);
   const int64_t lanes = pool->pipeline_parallel_size * pool->data_parallel_size;
   spec->machine = hardware->name;
-  spec->count = (uint32_t)(pool->count * lanes);
+  const int64_t machines = spec->scaling.max > 0 ? spec->scaling.max : pool->count;
+  spec->count = (uint32_t)(machines * lanes);
   spec->lanes = (uint32_t)lanes;
   spec->pipeline_stages = pool->pipeline_parallel_size;
   spec->kv_blocks = capacity->blocks / pool->pipeline_parallel_size;
@@ -237,6 +242,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   PoolSpec *spec = &pool->spec;
   spec->name = node->key;
   status |= bind_engine(pool, diag);
+  status |= config_bind_pool_scaling(pool, diag);
   if (node->kind != NODE_MAP || !pool->machine) return -1;
   Hardware hardware;
   Place machine_at = config_place(node, "machine");

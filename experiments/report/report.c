@@ -87,7 +87,39 @@ static double energy_kwh(const PoolResult *result) {
   return if_known(result->energy_j / JOULES_PER_KWH, result->pool->prefill_power);
 }
 
-static PoolReport make_pool(const PoolResult *result, const Takes *takes, Arena *arena) {
+static uint32_t lanes_of(const PoolSpec *pool) {
+  return pool->lanes > 1 ? pool->lanes : 1;
+}
+
+static double off_hours(const PoolResult *result) {
+  return total_seconds(result->totals.off_ticks) / lanes_of(result->pool) / 3600;
+}
+
+static double instances_on(const PoolResult *result, Tick span) {
+  const double hours = tick_seconds(span) / 3600;
+  return pool_machines(result->pool) - (hours > 0 ? off_hours(result) / hours : 0);
+}
+
+static double instance_hours(const SimResult *result) {
+  double hours = 0;
+  for (uint32_t i = 0; i < result->n_pools; i++)
+    hours += instances_on(&result->pools[i], result->span) * tick_seconds(result->span) / 3600;
+  return hours;
+}
+
+/* An instance that is off costs nothing, whatever else is on its machine. */
+static double cost_of(const Report *self, const Takes *takes) {
+  const SimResult *result = self->result;
+  double cost = takes->cost_per_hour * tick_seconds(result->span) / 3600;
+  for (uint32_t i = 0; i < result->n_pools; i++) {
+    const Lot lot = lot_of_pool(&self->config->pools[i]);
+    const double hours = off_hours(&result->pools[i]);
+    if (hours > 0) cost -= hours * lots_take(&lot, 1, NULL).cost_per_hour / lot.count;
+  }
+  return cost;
+}
+
+static PoolReport make_pool(const PoolResult *result, const Takes *takes, Tick span, Arena *arena) {
   const MachineTotals *totals = &result->totals;
   const double block_bytes = (double)result->pool->kv_block_bytes;
   return (PoolReport){
@@ -211,7 +243,7 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
   for (uint32_t i = 0; i < result->n_pools; i++) {
     const Lot lot = lot_of_pool(&config->pools[i]);
     const Takes takes = lots_take(&lot, 1, NULL);
-    self->pools[i] = make_pool(&result->pools[i], &takes, arena);
+    self->pools[i] = make_pool(&result->pools[i], &takes, result->span, arena);
   }
   for (uint32_t i = 0; i < config->sim.n_groups; i++)
     self->groups[i] = make_group(result, &config->sim.groups[i], arena);

@@ -101,7 +101,7 @@ static uint64_t count(PolicyKind kind) {
 
 /* Predictors and dispatchers meet the others at random: with them the sets would be too many. */
 static bool is_counted(PolicyKind kind) {
-  return kind != POLICY_PREDICTOR && kind != POLICY_DISPATCHER;
+  return kind != POLICY_PREDICTOR && kind != POLICY_DISPATCHER && kind != POLICY_SCALER;
 }
 
 /* The choice with this number out of all, those that cannot work together included. */
@@ -290,6 +290,7 @@ static void draw_tier(Draw *self, Cluster *cluster) {
 static void draw_policies(Draw *self, SimConfig *config) {
   config->heavy_above = magnitude(self, 1, 100);
   for (int kind = 0; kind < POLICY_KINDS; kind++) {
+    if (kind == POLICY_SCALER) continue; // in scaling.c
     if (!is_counted((PolicyKind)kind))
       config->policies[kind].policy =
           policy_list((PolicyKind)kind)[between(self, 0, (int64_t)count((PolicyKind)kind) - 1)];
@@ -500,6 +501,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   self->exact &= !predictor->cost; // a share of an iteration is rounded
   draw_tier(&draw, self);
   cluster_draw_faults(self, &draw);
+  cluster_draw_scaling(self, &draw);
   cluster_rewind(self);
 }
 

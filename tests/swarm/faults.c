@@ -38,7 +38,9 @@ void cluster_draw_faults(Cluster *self, const Draw *draw) {
   self->exact &= config->n_faults == 0; // times that are drawn are rounded
   config->faults = self->faults;
   config->detection = ticks_or_zero(&own, magnitude(&own, 1, 2000));
-  config->start_up = ticks_or_zero(&own, magnitude(&own, 1, up / 8));
+  const Tick start_up = ticks_or_zero(&own, magnitude(&own, 1, up / 8));
+  for (uint32_t p = 0; p < config->n_pools; p++)
+    self->pools[p].start_up.boot = start_up;
   config->retry = (RetryOptions){.limit = between(&own, 0, 4),
                                  .backoff = ticks_or_zero(&own, 500),
                                  .most_backoff = ticks_or_zero(&own, 5000)};

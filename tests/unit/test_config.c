@@ -38,7 +38,7 @@ Test(config, what_is_absent_has_its_default) {
   static const char *const policies[POLICY_KINDS] = {
       [POLICY_ROUTER] = "token_jsq", [POLICY_PREDICTOR] = "none", [POLICY_DISPATCHER] = "router",
       [POLICY_POOL] = "fixed",       [POLICY_BATCHER] = "mixed",  [POLICY_TRANSFER] = "splitwise",
-      [POLICY_KVTIER] = "recompute",
+      [POLICY_KVTIER] = "recompute", [POLICY_SCALER] = "none",
   };
   Config config = load(base, NULL, NULL, NULL);
   for (int kind = 0; kind < POLICY_KINDS; kind++)

@@ -54,7 +54,7 @@ Test(faults, the_slowest_of_several_sources_counts) {
 /* Of two machines the first is drained from 50 ms on. It has finished at 123.83 ms. */
 Test(faults, who_drains_finishes_and_gets_nothing_until_it_is_back) {
   scene.pools[0].count = 2;
-  scene.config.start_up = 50 * MS;
+  scene.pools[0].start_up.boot = 50 * MS;
   fault(0, FAULT_DRAIN, 1, 50, 300);
   const TraceRow rows[] = {row(0, 90, 3), row(60 * MS, 90, 30), row(130 * MS, 90, 1),
                            row(349 * MS, 10, 1), row(351 * MS, 10, 1)};
@@ -82,7 +82,7 @@ Test(faults, who_has_not_drained_in_time_goes_on) {
 
 /* The only machine: those that come meanwhile wait in front until it is back at 260 ms. */
 Test(faults, a_cluster_that_drains_whole_holds_its_requests) {
-  scene.config.start_up = 10 * MS;
+  scene.pools[0].start_up.boot = 10 * MS;
   fault(0, FAULT_DRAIN, 1, 50, 250);
   const TraceRow rows[] = {row(0, 90, 1), row(60 * MS, 90, 1)};
   run(rows, 2);
@@ -92,7 +92,7 @@ Test(faults, a_cluster_that_drains_whole_holds_its_requests) {
 
 /* What drains may fail: what it has is lost, and it stays away until both are over. */
 Test(faults, a_machine_that_drains_can_fail) {
-  scene.config.start_up = 10 * MS;
+  scene.pools[0].start_up.boot = 10 * MS;
   scene.config.detection = 5 * MS;
   scene.config.retry = (RetryOptions){.limit = 1, .backoff = 1};
   fault(0, FAULT_DRAIN, 1, 20, 500);

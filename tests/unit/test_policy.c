@@ -32,6 +32,7 @@ Test(policy, those_of_the_papers_and_their_baselines_are_listed) {
        "transfer",
        {"serialized", "layerwise", "chunked", "splitwise", "splitwise_sim"}},
       {POLICY_KVTIER, "kvtier", {"recompute", "splitwise_sim"}},
+      {POLICY_SCALER, "scaler", {"none", "target", "forecast", "schedule", "dynamo_planner"}},
   };
   cr_assert_eq(COUNT(kinds), (size_t)POLICY_KINDS);
   for (size_t i = 0; i < COUNT(kinds); i++) {

@@ -1,0 +1,170 @@
+/* How machines start, and the pools that a scaler makes larger and smaller: `pools.NAME.start_up`,
+ * `pools.NAME.scaling` and `scaling` (sim/starting.h, sim/autoscaling.h). */
+#include "experiments/config/config.h"
+#include "sim/scaling/scaler.h"
+#include <string.h>
+
+#define DAYS(n) ((n)*86400.0)
+enum { WINDOW_INTERVALS_MAX = 10000 }; // as many recommendations are kept
+
+typedef struct StartKeys {
+  StartUp start_up;
+  const Node *weights;
+} StartKeys;
+
+#define START(field, ...)                                                                          \
+  {                                                                                                \
+    .key = #field, .type = OPTION_TICKS, .offset = offsetof(StartKeys, start_up.field),            \
+    .fallback = "0 s", .max = DAYS(1), __VA_ARGS__                                                 \
+  }
+
+const OptionSpec config_start_up_options[] = {
+    START(boot, .help = "of the machine, until its image can be fetched"),
+    START(image, .help = "fetching it and starting the engine's process"),
+    {.key = "weights",
+     .type = OPTION_NODE,
+     .offset = offsetof(StartKeys, weights),
+     .help = "loading the model's weights: {from, bandwidth}",
+     .absent = "they take no time"},
+    START(capture, .help = "of graphs, and what else the engine compiles"),
+    START(warm_up, .help = "until it takes requests"),
+    {0}};
+
+static const char *const weights_choices[] = {"disk", "peer", "store", NULL}; // as WeightsFrom
+
+const OptionSpec config_weights_options[] = {
+    {"from", OPTION_CHOICE, offsetof(StartUp, weights_from), .required = true,
+     .choices = weights_choices,
+     .help = "the machine's disk, another machine's NIC, or a store that the pool shares"},
+    {"bandwidth", OPTION_BANDWIDTH, offsetof(StartUp, bandwidth), .min = 1, .max = 1e18,
+     .help = "of it; what comes over the network is no faster than the NIC",
+     .absent = "of a peer the NIC's; else required"},
+    {0}};
+
+typedef struct ScalingKeys {
+  int64_t min, max;
+  PoolScaling scaling;
+} ScalingKeys;
+
+#define SCALING(field, kind, ...)                                                                  \
+  { .key = #field, .type = kind, .offset = offsetof(ScalingKeys, scaling.field), __VA_ARGS__ }
+
+const OptionSpec config_pool_scaling_options[] = {
+    {"min", OPTION_INT, offsetof(ScalingKeys, min), "1", .min = 1, .max = 1e6,
+     .help = "machines at least"},
+    {"max", OPTION_INT, offsetof(ScalingKeys, max), .required = true, .min = 1, .max = 1e6,
+     .help = "machines at most; 'count' is how many it begins with"},
+    SCALING(up_window, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
+            .help = "it grows to the least that was wanted within this time (Kubernetes)"),
+    SCALING(down_window, OPTION_TICKS, .fallback = "300 s", .max = DAYS(7),
+            .help = "it shrinks to the most that was wanted within this time (Kubernetes)"),
+    SCALING(cool_down, OPTION_TICKS, .fallback = "0 s", .max = DAYS(7),
+            .help = "after a change, until the next"),
+    SCALING(machine_rate, OPTION_RATE, .min = 1e-9, .max = 1e9,
+            .help = "requests that one machine serves, for scaler forecast", .absent = "not known"),
+    {0}};
+
+const OptionSpec config_scaling_options[] = {
+    {"interval", OPTION_TICKS, offsetof(SimConfig, scaling_interval), "15 s", .min = 1e-3,
+     .max = DAYS(7), .help = "at which the scaler is asked (Kubernetes)"},
+    {0}};
+
+static int bind_weights(PoolConfig *pool, const Node *node, Diag *diag) {
+  StartUp *start_up = &pool->spec.start_up;
+  if (option_bind(config_weights_options, node, NULL, node->at, start_up, diag)) return -1;
+  if (start_up->bandwidth > 0) return 0;
+  if (start_up->weights_from == WEIGHTS_PEER) {
+    start_up->bandwidth = INT64_MAX; // the NIC is the limit
+    return 0;
+  }
+  return diag_error(diag, node->at, "weights from a %s need its 'bandwidth'",
+                    weights_choices[start_up->weights_from]);
+}
+
+static int bind_start_up(PoolConfig *pool, Diag *diag) {
+  StartKeys keys = {0};
+  const Node *node = pool->start_up;
+  int status = option_bind(config_start_up_options, node, NULL, node->at, &keys, diag);
+  pool->spec.start_up = keys.start_up;
+  if (keys.weights) status |= bind_weights(pool, keys.weights, diag);
+  return status;
+}
+
+int config_bind_pool_scaling(PoolConfig *pool, Diag *diag) {
+  ScalingKeys keys = {0};
+  const int status = pool->start_up ? bind_start_up(pool, diag) : 0;
+  const Node *node = pool->scaling;
+  if (!node) return status;
+  if (option_bind(config_pool_scaling_options, node, NULL, node->at, &keys, diag)) return -1;
+  if (keys.min > keys.max)
+    return diag_error(diag, config_place(node, "min"),
+                      "a 'min' of %lld machines is above the 'max' of %lld", (long long)keys.min,
+                      (long long)keys.max);
+  if (pool->count < keys.min || pool->count > keys.max) {
+    diag_error(diag, node->key_at, "pool '%s' begins with %lld machines, and may have %lld to %lld",
+               pool->spec.name, (long long)pool->count, (long long)keys.min, (long long)keys.max);
+    diag_hint(diag, "'count' is what it begins with");
+    return -1;
+  }
+  pool->spec.scaling = keys.scaling;
+  pool->spec.scaling.min = (uint32_t)keys.min;
+  pool->spec.scaling.max = (uint32_t)keys.max;
+  pool->spec.scaling.start = (uint32_t)pool->count;
+  return status;
+}
+
+static int check_windows(const Config *self, const PoolConfig *pool, Diag *diag) {
+  static const char *const keys[] = {"up_window", "down_window"};
+  const Tick windows[] = {pool->spec.scaling.up_window, pool->spec.scaling.down_window};
+  for (int i = 0; i < 2; i++) {
+    if (windows[i] / self->sim.scaling_interval < WINDOW_INTERVALS_MAX) continue;
+    char interval[32];
+    units_format(interval, sizeof interval, DIM_TIME, tick_seconds(self->sim.scaling_interval));
+    return diag_error(diag, config_place(pool->scaling, keys[i]),
+                      "'%s' is more than %d intervals of %s", keys[i], WINDOW_INTERVALS_MAX,
+                      interval);
+  }
+  return 0;
+}
+
+static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *scaler,
+                      Diag *diag) {
+  const Place at = pool->scaling->key_at;
+  if (!scaler->plan) {
+    diag_error(diag, at, "pool '%s' is scaled, and there is no scaler", pool->spec.name);
+    diag_hint(diag,
+              "choose one, such as policies: {scaler: target}; 'tandem list scalers' has all");
+    return -1;
+  }
+  if (sim_policy(&self->sim, POLICY_POOL).policy != policy_list(POLICY_POOL)[0])
+    return diag_error(diag, at, "pools are scaled where machines keep their role: pool policy '%s'",
+                      policy_list(POLICY_POOL)[0]->name);
+  if (self->sim.n_groups > 0)
+    return diag_error(diag, at, "pools are scaled where there are no 'groups'");
+  return check_windows(self, pool, diag);
+}
+
+int config_bind_scaling(Config *self, const Node *node, Diag *diag) {
+  const PolicyChoice choice = self->sim.policies[POLICY_SCALER];
+  const Scaler *scaler = (const Scaler *)choice.policy;
+  if (option_bind(config_scaling_options, node, NULL, self->root->at, &self->sim, diag)) return -1;
+  if (!scaler || !choice.state) return -1;
+  const Node *written = node_find(node_find(self->root, "policies"), "scaler");
+  const Place at = written ? written->at : node ? node->key_at : self->root->at;
+  int status = 0;
+  bool any = false;
+  for (uint32_t p = 0; p < self->sim.n_pools; p++) {
+    if (!self->pools[p].scaling) continue;
+    any = true;
+    status |= check_pool(self, &self->pools[p], scaler, diag);
+  }
+  if (status) return status;
+  if (!any && (scaler->plan || node)) {
+    diag_error(diag, at, "no pool is scaled");
+    diag_hint(diag, "give one its bounds, such as pools.%s.scaling: {min: 1, max: 8}",
+              self->pools[0].spec.name);
+    return -1;
+  }
+  if (!scaler->check_pools) return 0;
+  return scaler->check_pools(choice.state, self->sim.pools, self->sim.n_pools, at, diag);
+}

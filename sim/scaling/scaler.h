@@ -1,0 +1,50 @@
+/* How many machines the pools should have.
+ *
+ * A scaler is asked at an interval and sees what pools have to do and what has come and been served
+ * since it was asked last. What it wants is held by the core (autoscaling.h) within each pool's
+ * bounds and windows; that starts machines and has them drain. Machines are counted as they are
+ * bought: all replicas and lanes of one come and go together. */
+#ifndef SIM_SCALING_SCALER_H
+#define SIM_SCALING_SCALER_H
+#include "sim/machine.h"
+
+/* A pool at present. */
+typedef struct PoolLoad {
+  const PoolSpec *spec;
+  uint32_t n_machines;   // on or starting, and not told to go; failed ones until that is detected
+  uint32_t n_starting;   // of those
+  int64_t n_assigned;    // requests with a phase on them that is not finished
+  int64_t n_waiting;     // of those here, in line for prefill, decode, or room for their KV
+  double kv_machines;    // held or promised KV memory, in whole machines' worth; where it is read
+  uint64_t first_tokens; // made there since the last time,
+  Total ttft_ticks;      // and the sum of their TTFT
+} PoolLoad;
+
+typedef struct ScalingView {
+  Tick now, interval;
+  const PoolLoad *pools;
+  uint32_t n_pools;
+  /* Since the last time: */
+  uint64_t arrivals;
+  int64_t prompt_tokens; // of those
+  uint64_t completed, first_tokens;
+  int64_t output_tokens;          // of completed requests
+  Total ttft_ticks;               // sum over first tokens
+  Total e2e_ticks, between_ticks; // sums over completed requests; from first token to last
+} ScalingView;
+
+typedef struct Scaler {
+  Policy policy;
+  /* Whether it can work with these pools, with entries in `diag` otherwise; `at` is where it is
+   * named. Optional. */
+  int (*check_pools)(const void *state, const PoolSpec *pools, uint32_t n_pools, Place at,
+                     Diag *diag);
+  /* Whether it reads PoolLoad.kv_machines. Optional: it does not. */
+  bool (*reads_kv)(const void *state);
+  /* Before the first time. Optional. */
+  void (*start)(void *state, const ScalingView *view, Arena *arena);
+  /* Writes how many machines each pool should have: `wanted`, by pool, preset to n_machines; what
+   * it says of pools that are not scaled is not read. NULL: pools stay as they are. */
+  void (*plan)(void *state, const ScalingView *view, double *wanted);
+} Scaler;
+#endif

@@ -1,0 +1,108 @@
+/* Scalers of a cluster, and how its machines start. See draw.h. */
+#include "sim/base/yaml.h"
+#include "sim/scaling/scaler.h"
+#include "tests/swarm/draw.h"
+#include <assert.h>
+#include <string.h>
+
+static const char *milliseconds(Draw *own, int64_t low, int64_t high) {
+  return arena_printf(own->arena, "%lld ms", (long long)(between(own, low, high) * own->scale));
+}
+
+static const char *draw_target(Draw *own) {
+  static const char *const keys[] = {"concurrency", "queue", "kv_use", "ttft"};
+  const int64_t key = between(own, 0, 3);
+  const double value = rng_uniform(&own->rng);
+  const char *text = key == 3   ? milliseconds(own, 1, 2000)
+                     : key == 2 ? arena_printf(own->arena, "%.3f", 0.05 + 0.9 * value)
+                                : arena_printf(own->arena, "%.3f", 0.5 + 10 * value);
+  return arena_printf(own->arena, "{%s: %s, tolerance: %.3f}", keys[key], text,
+                      0.3 * rng_uniform(&own->rng));
+}
+
+static const char *draw_schedule(Draw *own) {
+  const int64_t every = between(own, 1000, 20000);
+  const char *steps = "";
+  for (int64_t n = between(own, 1, 4), i = 0; i < n; i++)
+    steps = arena_printf(own->arena, "%s{at: %lld ms, machines: %lld},", steps,
+                         (long long)(every * own->scale * i / n), (long long)between(own, 1, 8));
+  return arena_printf(own->arena, "{every: %lld ms, steps: [%s]}", (long long)(every * own->scale),
+                      steps);
+}
+
+static const char *draw_options(Draw *own, const char *name) {
+  if (strcmp(name, "target") == 0) return draw_target(own);
+  if (strcmp(name, "schedule") == 0) return draw_schedule(own);
+  if (strcmp(name, "forecast") == 0)
+    return arena_printf(own->arena, "{period: %s, ahead: %s}", milliseconds(own, 1000, 20000),
+                        milliseconds(own, 1, 5000));
+  return arena_printf(own->arena, "{tpot: %s}", milliseconds(own, 1, 500));
+}
+
+static PolicyChoice draw_scaler(Draw *own) {
+  int64_t n = 0;
+  while (policy_list(POLICY_SCALER)[n])
+    n++;
+  const Policy *policy = policy_list(POLICY_SCALER)[between(own, 1, n - 1)];
+  const char *text = draw_options(own, policy->name);
+  Diag diag;
+  diag_init(&diag);
+  const Node *map = yaml_parse("drawn", text, strlen(text), own->arena, &diag);
+  void *state = policy_bind(policy, map, place_of_file("drawn"), own->arena, &diag);
+  assert(state);
+  diag_done(&diag);
+  return (PolicyChoice){policy, state};
+}
+
+static bool suits(const PolicyChoice *choice, const Cluster *cluster) {
+  const Scaler *scaler = (const Scaler *)choice->policy;
+  Diag diag;
+  diag_init(&diag);
+  const bool yes = !scaler->check_pools ||
+                   scaler->check_pools(choice->state, cluster->pools, cluster->config.n_pools,
+                                       place_of_file("drawn"), &diag) == 0;
+  diag_done(&diag);
+  return yes;
+}
+
+static void draw_start_up(Draw *own, PoolSpec *pool) {
+  const int64_t most = magnitude(own, 1, 300);
+  if (pool->weight_bytes == 0) pool->weight_bytes = magnitude(own, 1, 1000000000);
+  pool->start_up = (StartUp){.boot = ticks_or_zero(own, most),
+                             .image = ticks_or_zero(own, most),
+                             .capture = ticks_or_zero(own, most),
+                             .warm_up = ticks_or_zero(own, most),
+                             .weights_from = (int)between(own, WEIGHTS_DISK, WEIGHTS_STORE)};
+  if (one_in(own, 2)) pool->start_up.bandwidth = 1 + pool->weight_bytes * between(own, 1, 100);
+}
+
+/* Half of the clusters whose machines keep their roles have pools that grow and shrink. */
+void cluster_draw_scaling(Cluster *self, const Draw *draw) {
+  SimConfig *config = &self->config;
+  Draw own = *draw;
+  rng_init(&own.rng, draw->seed, "scaling");
+  config->policies[POLICY_SCALER].policy = policy_list(POLICY_SCALER)[0];
+  if (config->n_groups > 0 || one_in(&own, 2)) return;
+  if (config->policies[POLICY_POOL].policy != policy_list(POLICY_POOL)[0]) return;
+  for (uint32_t p = 0; p < config->n_pools; p++) {
+    PoolSpec *pool = &self->pools[p];
+    draw_start_up(&own, pool);
+    pool->lanes = pool->pipeline_stages > 1 ? (uint32_t)pool->pipeline_stages : 1;
+    const int64_t most = pool->count / pool->lanes, first = between(&own, 1, most);
+    pool->scaling = (PoolScaling){.min = (uint32_t)between(&own, 1, first),
+                                  .max = (uint32_t)most,
+                                  .start = (uint32_t)first,
+                                  .up_window = ticks_or_zero(&own, 500),
+                                  .down_window = ticks_or_zero(&own, 500),
+                                  .cool_down = ticks_or_zero(&own, 500),
+                                  .machine_rate = 0.1 + 50 * rng_uniform(&own.rng)};
+  }
+  config->scaling_interval = magnitude(&own, 5, 500) * MILLISECOND * own.scale;
+  config->policies[POLICY_SCALER] = draw_scaler(&own);
+  if (!suits(&config->policies[POLICY_SCALER], self))
+    config->policies[POLICY_SCALER] =
+        (PolicyChoice){policy_find(POLICY_SCALER, "target"),
+                       policy_bind(policy_find(POLICY_SCALER, "target"), NULL,
+                                   place_of_file("drawn"), own.arena, NULL)};
+  self->exact = false; // loads are rounded up
+}
