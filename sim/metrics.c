@@ -20,6 +20,7 @@ const CauseRow metrics_causes[CAUSES] = {
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1,
+                    .hours = {.arena = arena},
                     .last_arrival_at = -1,
                     .last_finish_at = -1,
                     .reference = slo_reference};
@@ -102,6 +103,7 @@ bool metrics_complete(Metrics *self, const RequestRecord *record) {
   const bool good =
       within(ttft, limits->ttft) && within(tpot, limits->tpot) && within(e2e, limits->e2e);
   self->good += good;
+  if (good && limits->share > 0) hours_good(&self->hours, record->arrived_at);
   if (self->reference) add_slowdowns(self, record, ttft, e2e);
   return good;
 }

@@ -18,6 +18,7 @@
 #include "perfmodel/perfmodel.h"
 #include "sim/base/histogram.h"
 #include "sim/group.h"
+#include "sim/hours.h"
 
 enum { SLOWDOWN_SCALE = 1000000 };
 
@@ -70,6 +71,7 @@ typedef struct RequestRecord {
 /* What makes a request good: each of these at most so much; 0: no limit. */
 typedef struct GoodputLimits {
   Tick ttft, tpot, e2e;
+  double share; // of the requests of an hour that must keep them; 0: hours are not looked at
 } GoodputLimits;
 
 /* How many observations a workload makes when all of it is served. */
@@ -148,6 +150,7 @@ typedef struct Metrics {
   GoodputLimits good_limits;
   Window window;
   Tick last_arrival_at; // -1: none
+  Hours hours;          // where good_limits has a share
 } Metrics;
 
 void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);

@@ -145,6 +145,7 @@ static RequestIx admit_row(Engine *self) {
   Metrics *metrics = engine_books(self, request);
   metrics->cut_outputs += output_tokens < self->next_row.output_tokens;
   demand_add(&metrics->asked, output_tokens);
+  if (metrics->good_limits.share > 0) hours_arrive(&metrics->hours, self->next_row.at);
   if (self->batches && metrics == &self->metrics) batches_arrive(self->batches, metrics);
   request->arrived_at = self->next_row.at;
   if (self->keeps_parts) parts_begin(self, ix);

@@ -73,6 +73,11 @@ static double rank_of(const SloSpec *spec, uint64_t asked) {
 static double value_of(const SloSpec *spec, const Metrics *metrics) {
   const uint64_t asked = asked_of(spec, metrics, &metrics->asked);
   if (spec->statistic == SLO_GOOD_SHARE) return asked ? (double)metrics->good / (double)asked : 0;
+  if (spec->statistic == SLO_GOOD_HOURS) {
+    const uint64_t hours = hours_asked(&metrics->hours);
+    const uint64_t missed = hours_missed(&metrics->hours, metrics->good_limits.share);
+    return hours ? 1 - (double)missed / (double)hours : 0;
+  }
   const Histogram *histogram = histogram_of(spec, metrics);
   if (histogram->total == 0) return asked > 0 || metrics->asked.requests == 0 ? INFINITY : 0;
   if (spec->statistic == SLO_MEAN)
@@ -86,7 +91,7 @@ void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcome
   for (int i = 0; i < set->n_specs; i++) {
     const SloSpec *spec = &set->specs[i];
     const double value = value_of(spec, metrics);
-    const bool share = spec->statistic == SLO_GOOD_SHARE;
+    const bool share = slo_is_share(spec);
     ret_outcomes[i] = (SloOutcome){
         .spec = spec,
         .value = value,
@@ -100,6 +105,7 @@ void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcome
 /* ---- Chance ---- */
 
 double slo_half_width(const SloSpec *spec, const Metrics *metrics, const Batches *batches) {
+  if (spec->statistic == SLO_GOOD_HOURS) return NAN;
   if (spec->statistic == SLO_GOOD_SHARE) return batches_good_range(batches, metrics);
   const int of = (int)(spec->metric - metrics_histograms);
   const double half = spec->statistic == SLO_MEAN
@@ -129,6 +135,7 @@ static double least_missed(const SloSpec *spec) {
 /* How many more observations at or above the limit the row can take; negative: it is lost. A mean
  * can be lost by a single one. */
 static int64_t slack_of(const SloSpec *spec, const Metrics *so_far, const Demand *asked) {
+  if (spec->statistic == SLO_GOOD_HOURS) return INT64_MAX; // how many there will be is not known
   const uint64_t n = asked_of(spec, so_far, asked);
   if (n == 0 || (spec->metric && spec->metric->asked == ASKED_observed)) return INT64_MAX;
   if (spec->statistic == SLO_GOOD_SHARE) {

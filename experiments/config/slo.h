@@ -2,20 +2,21 @@
  *
  * Splitwise Table VI limits nine slowdowns relative to the same request alone on an idle DGX-A100;
  * a limit in seconds is the same row over another histogram, and goodput is the share of requests
- * that kept all of their own limits. A quantile or mean must lie below its limit (Splitwise's test
- * is strict), the share of good requests must reach it. What was asked for and never came (requests
+ * that kept all of their own limits, over the run or, with `hours`, in so many of the hours in
+ * which requests arrived. A quantile or mean must lie below its limit (Splitwise's test is strict),
+ * the share of good requests must reach it. What was asked for and never came (requests
  * that were rejected, cancelled or never finished, and their tokens) counts as infinitely slow; a
  * metric that only some requests have, KV transfers, is of those that had it. */
 #ifndef EXPERIMENTS_CONFIG_SLO_H
 #define EXPERIMENTS_CONFIG_SLO_H
 #include "sim/batches.h"
 
-typedef enum SloStatistic { SLO_QUANTILE, SLO_MEAN, SLO_GOOD_SHARE } SloStatistic;
+typedef enum SloStatistic { SLO_QUANTILE, SLO_MEAN, SLO_GOOD_SHARE, SLO_GOOD_HOURS } SloStatistic;
 
 typedef struct SloSpec {
   const char *name; // ttft.p99, slowdown.ttft.p99, goodput: as the key of the configuration
   SloStatistic statistic;
-  const HistogramSpec *metric; // of metrics_histograms; NULL of SLO_GOOD_SHARE
+  const HistogramSpec *metric; // of metrics_histograms; NULL of shares
   double quantile;             // 1: the largest
   double limit;
 } SloSpec;
@@ -46,6 +47,10 @@ bool slo_parse_statistic(const char *text, SloStatistic *ret_statistic, double *
  * p99_itl_ms; NULL: none is known. */
 const char *slo_key_meant(const char *key, Arena *arena);
 const char *slo_unit(const SloSpec *spec);
+/* Whether the value is a share that must be reached. */
+static inline bool slo_is_share(const SloSpec *spec) {
+  return spec->statistic >= SLO_GOOD_SHARE;
+}
 
 /* Fills ret_outcomes[set->n_specs]. */
 void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcomes);

@@ -36,7 +36,7 @@ const OptionSpec config_slo_options[] = {
     {0}};
 
 typedef struct GoodputKeys {
-  double share;
+  double share, hours;
   Tick ttft, tpot, tbt, e2e;
 } GoodputKeys;
 
@@ -54,6 +54,13 @@ const OptionSpec config_goodput_options[] = {
      .min = 1e-6,
      .max = 1,
      .help = "of the requests that must keep all that follow"},
+    {.key = "hours",
+     .type = OPTION_REAL,
+     .offset = offsetof(GoodputKeys, hours),
+     .min = 1e-6,
+     .max = 1,
+     .help = "share of the hours, by arrival, in each of which that is so",
+     .absent = "over the run as a whole"},
     GOODPUT(ttft, "at most"),
     GOODPUT(tpot, "at most, the mean gap between a request's tokens"),
     GOODPUT(tbt, "the same; one of the two"),
@@ -153,10 +160,13 @@ static Tick least_limit(Tick a, Tick b) {
 static int add_goodput(Rows *rows, const Node *node, GoodputLimits *ret_limits) {
   GoodputKeys keys = {0};
   if (option_bind(config_goodput_options, node, NULL, node->at, &keys, rows->diag)) return -1;
-  *ret_limits = (GoodputLimits){keys.ttft, least_limit(keys.tpot, keys.tbt), keys.e2e};
+  *ret_limits = (GoodputLimits){keys.ttft, least_limit(keys.tpot, keys.tbt), keys.e2e, keys.share};
   if (ret_limits->ttft == 0 && ret_limits->tpot == 0 && ret_limits->e2e == 0)
     return diag_error(rows->diag, node->key_at, "'goodput' limits nothing: give ttft, tpot or e2e");
-  add_row(rows, (SloSpec){.name = "goodput", .statistic = SLO_GOOD_SHARE, .limit = keys.share});
+  add_row(rows,
+          keys.hours > 0
+              ? (SloSpec){.name = "goodput.hours", .statistic = SLO_GOOD_HOURS, .limit = keys.hours}
+              : (SloSpec){.name = "goodput", .statistic = SLO_GOOD_SHARE, .limit = keys.share});
   return 0;
 }
 

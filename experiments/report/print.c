@@ -364,7 +364,7 @@ static void table_tiers(const Report *self, FILE *out) {
 /* A value or limit in the unit that people read it in. */
 static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
   if (*slo_unit(spec) && isfinite(value)) return format_duration(value, text);
-  const bool share = spec->statistic == SLO_GOOD_SHARE;
+  const bool share = slo_is_share(spec);
   snprintf(text, 32, share ? "%.4g%%" : "%.3f", share ? 100 * value : value);
   return text;
 }

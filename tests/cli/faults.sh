@@ -49,6 +49,15 @@ request=$(sed -n 2p out)
 expect 0 "$tandem" why runs.db "$request"
 prints 'for attempts lost with machines, the last with all 1, which failed at 10.0 min'
 
+# By the hour: both are good unless all machines are away for most of one.
+expect 0 with --set 'pools.all.faults=null' --set 'faults=null' --set 'workload.duration=2 h' \
+  --set 'slo={goodput: {share: 99%, ttft: 1 s, hours: 99.9%}}'
+grep -Eq '^goodput.hours +100% +99.9% .* met' out || fail 'an hour is missed without a fault'
+expect 0 with --set 'pools.all.count=1' --set 'workload.duration=2 h' \
+  --set 'pools.all.faults={schedule: [{at: 70 min, for: 3 min, machine: 0}]}' \
+  --set 'slo={goodput: {share: 99%, ttft: 1 s, hours: 99.9%}}'
+grep -Eq '^goodput.hours +50% +99.9% .* MISSED' out || fail 'the hour of a fault is not missed'
+
 # A fault without repair of all there is: requests wait for good.
 expect 0 with --set 'pools.all.count=1' \
   --set 'pools.all.faults={schedule: [{at: 10 min, machine: 0}]}'

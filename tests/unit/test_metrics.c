@@ -80,12 +80,12 @@ Test(metrics, a_good_request_keeps_every_limit_to_the_tick) {
     GoodputLimits limits;
     uint64_t good;
   } rows[] = {
-      {{0, 0, 0}, 1},
-      {{100 * MS, 100 * MS, 400 * MS}, 1},
-      {{100 * MS - 1, 0, 0}, 0},
-      {{0, 100 * MS - 1, 0}, 0},
-      {{0, 0, 400 * MS - 1}, 0},
-      {{1000 * MS, 1000 * MS, 399 * MS}, 0},
+      {{0, 0, 0, 0}, 1},
+      {{100 * MS, 100 * MS, 400 * MS, 0}, 1},
+      {{100 * MS - 1, 0, 0, 0}, 0},
+      {{0, 100 * MS - 1, 0, 0}, 0},
+      {{0, 0, 400 * MS - 1, 0}, 0},
+      {{1000 * MS, 1000 * MS, 399 * MS, 0}, 0},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     metrics_init(&metrics, NULL, &arena);
@@ -98,6 +98,25 @@ Test(metrics, a_good_request_keeps_every_limit_to_the_tick) {
   metrics.good_limits.tpot = 1;
   metrics_complete(&metrics, &single);
   cr_expect_eq(metrics.good, 1, "one token has no gap that could be too long");
+}
+
+/* Of two in the first hour one is late, in the third none is; nobody came in the second. */
+Test(metrics, an_hour_is_missed_in_which_too_few_that_arrived_were_good) {
+  static const struct {
+    Tick arrived_at, ttft;
+  } requests[] = {{0, 10 * MS}, {HOUR - 1, 20 * MS}, {2 * HOUR, 10 * MS}, {3 * HOUR - 1, 10 * MS}};
+  metrics_init(&metrics, NULL, &arena);
+  metrics.good_limits = (GoodputLimits){.ttft = 10 * MS, .share = 0.75};
+  for (int i = 0; i < 4; i++)
+    hours_arrive(&metrics.hours, requests[i].arrived_at);
+  for (int i = 3; i >= 0; i--) { // whenever they end
+    const Tick at = requests[i].arrived_at, first = at + requests[i].ttft;
+    const RequestRecord done = record(at, at + MS, first, first + HOUR, 2);
+    metrics_complete(&metrics, &done);
+  }
+  cr_expect_eq(hours_asked(&metrics.hours), 2);
+  cr_expect_eq(hours_missed(&metrics.hours, 0.75), 1);
+  cr_expect_eq(hours_missed(&metrics.hours, 0.5), 0);
 }
 
 Test(metrics, demand_counts_requests_gaps_and_those_that_have_a_pace) {

@@ -1,0 +1,24 @@
+/* See hours.h. */
+#include "sim/hours.h"
+
+void hours_arrive(Hours *self, Tick at) {
+  while (at >= (Tick)self->n * HOUR) {
+    ARENA_RESERVE(self->arena, self->of, self->capacity, self->n + 1);
+    self->of[self->n++] = (HourCount){0};
+  }
+  self->of[self->n - 1].asked++;
+}
+
+uint64_t hours_asked(const Hours *self) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < self->n; i++)
+    n += self->of[i].asked > 0;
+  return n;
+}
+
+uint64_t hours_missed(const Hours *self, double share) {
+  uint64_t n = 0;
+  for (size_t i = 0; i < self->n; i++)
+    n += (double)self->of[i].good < share * (double)self->of[i].asked;
+  return n;
+}

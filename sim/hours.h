@@ -1,0 +1,29 @@
+/* Requests by the hour of simulated time in which they arrived, and how many of them were good ones
+ * (GoodputLimits): in which hours a service kept its word, however well it did in the mean. */
+#ifndef SIM_HOURS_H
+#define SIM_HOURS_H
+#include "sim/base/arena.h"
+#include "sim/base/units.h"
+
+#define HOUR (3600 * TICKS_PER_SECOND)
+
+typedef struct HourCount {
+  uint64_t asked, good;
+} HourCount;
+
+typedef struct Hours {
+  Arena *arena;
+  HourCount *of; // [n] from time 0
+  size_t n, capacity;
+} Hours;
+
+/* One arrives; they come in order of time. */
+void hours_arrive(Hours *self, Tick at);
+/* One that arrived then was good. */
+static inline void hours_good(Hours *self, Tick arrived_at) {
+  self->of[arrived_at / HOUR].good++;
+}
+/* Hours in which some arrived, and those of them in which less than `share` of these were good. */
+uint64_t hours_asked(const Hours *self);
+uint64_t hours_missed(const Hours *self, double share);
+#endif
