@@ -25,7 +25,9 @@ shares() {
 
 for config in "$source_dir"/experiments/examples/*.yaml; do
   name=$(basename "$config" .yaml)
+  set --
   case $name in
+  azure-week) set -- --set workload.requests=20000 ;; # of 44 million
   azure-*) [ -d ../shared/data/traces ] || continue ;;
   cpu) continue ;; # needs what 'tandem fit' made of this machine: tests/cli/validate.sh
   esac
@@ -40,7 +42,7 @@ for config in "$source_dir"/experiments/examples/*.yaml; do
       "SELECT value AS time_share FROM metric WHERE scope = 'extrapolated' AND name = 'time_share'"
     shares time_share
   else
-    expect 0 "$tandem" run "$config" --format json
+    expect 0 "$tandem" run "$config" "$@" --format json
     of_today
     case $name in splitwise-*) ;; *) shares time_share ;; esac
   fi
