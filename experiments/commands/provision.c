@@ -1,11 +1,12 @@
 /* `tandem provision STUDY`: the best machine counts, or choices, of each design. */
 #include "experiments/commands/study.h"
+#include <string.h>
 
 typedef struct Options {
   const Node *set;
   const char *output, *export;
   int format;
-  int64_t seed, jobs, memory;
+  int64_t seed, jobs, memory, spares;
   bool dry_run, require_slo, full_runs, no_range, run;
 } Options;
 
@@ -16,6 +17,8 @@ static const OptionSpec options[] = {
     CLI_TEXT("--output", output, "DB", "keeps runs and answers; what is there is not rerun"),
     CLI_FORMAT,
     CLI_SEED("--seed", seed, "first seed, in place of those in STUDY"),
+    {CLI_ROW("--spares", INT, spares, "N", "machines beside each count, off until one fails"),
+     .max = 1e6},
     CLI_FLAG("--full-runs", full_runs, "ends no run early, so that all figures are whole"),
     CLI_FLAG("--no-range", no_range, "does not search with times moved by their models' error"),
     CLI_FLAG("--run", run, "simulates the best answer too; --export P starts it: 'plan --help'"),
@@ -24,12 +27,55 @@ static const OptionSpec options[] = {
     CLI_FLAG("--require-slo", require_slo, "exit code 1, not 3, when no design meets the limits"),
     {0}};
 
+/* ---- What failures cost ---- */
+
+static bool is_of_failures(const char *key) {
+  static const char *const keys[] = {"faults", "spares", "n_plus"};
+  const char *dot = strstr(key, ".faults");
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+    if (strcmp(key, keys[i]) == 0) return true;
+  return dot && strchr(".", dot[strlen(".faults")]); // pools.NAME.faults, or a key of it
+}
+
+/* Takes out what fails, and what is held against that; whether there was anything. */
+static bool take_failures(Node *map) {
+  bool any = false;
+  for (Node *child = map->first, *next; child; child = next) {
+    next = child->next;
+    if (child->key && is_of_failures(child->key))
+      any |= node_take(map, child->key) != NULL;
+    else
+      any |= take_failures(child);
+  }
+  return any;
+}
+
+/* The answer where nothing fails, beside the one that was printed; `root` is all of the study. */
+static int compare_with_no_failures(const Study *study, const Options *given, Node *root) {
+  if (!take_failures(root)) return 0;
+  Study sound;
+  int status =
+      study_open(&sound, study->base.path, root, &(const ConfigChanges){.seed = -1, .tie_seed = -1},
+                 given->jobs, given->memory, study->arena, study->diag) ||
+      study_search(&sound, NULL, given->full_runs, false);
+  if (!status && sound.best >= 0) {
+    const DesignOutcome *best = &sound.outcomes[sound.best];
+    const Takes *takes = &best->answers[0].takes;
+    printf("no failures  '%s' would do with %.6g instances, %.4g $/h and %.4g kW\n",
+           best->design->name, takes->instances, takes->cost_per_hour, takes->power_kw);
+  }
+  study_close(&sound);
+  return status;
+}
+
 /* The exit code when `diag` stays empty. */
-static int answer(Study *self, const Options *given) {
+static int answer(Study *self, const Options *given, Node *whole) {
   if (study_search(self, given->output, given->full_runs, !given->no_range)) return EXIT_INPUT;
   if (given->export && self->best >= 0) return study_export(self, given->export);
   provision_print(&self->provision, self->outcomes, given->format, stdout);
   if (self->best >= 0) {
+    if (given->format == OUTPUT_TABLE && compare_with_no_failures(self, given, whole))
+      return EXIT_INPUT;
     if (given->run) putchar('\n');
     return given->run && study_run_answer(self, stdout) ? EXIT_INPUT : EXIT_DONE;
   }
@@ -38,14 +84,30 @@ static int answer(Study *self, const Options *given) {
   return EXIT_INPUT;
 }
 
+/* Those of --set, and --spares after them. */
+static const char *const *assignments_of(const Options *given, Arena *arena) {
+  const char *const *set = cli_texts(given->set, arena);
+  if (given->spares < 0) return set;
+  int n = 0;
+  while (set && set[n])
+    n++;
+  const char **all = ARENA_ARRAY(arena, const char *, n + 2);
+  for (int i = 0; i < n; i++)
+    all[i] = set[i];
+  all[n] = arena_printf(arena, "provision.spares=%lld", (long long)given->spares);
+  return all;
+}
+
 static int open_and_answer(Cli *cli, Study *self, Node *root) {
   const Options *given = cli->given;
   const ConfigChanges changes = {
-      .assignments = cli_texts(given->set, cli->arena), .seed = given->seed, .tie_seed = -1};
-  if (study_open(self, cli->operands[0], root, &changes, given->jobs, given->memory, cli->arena,
+      .assignments = assignments_of(given, cli->arena), .seed = given->seed, .tie_seed = -1};
+  Node *whole = node_copy(root, cli->arena);
+  if (config_change(whole, &changes, cli->arena, cli->diag) ||
+      study_open(self, cli->operands[0], root, &changes, given->jobs, given->memory, cli->arena,
                  cli->diag))
     return EXIT_INPUT;
-  if (!given->dry_run) return answer(self, given);
+  if (!given->dry_run) return answer(self, given, whole);
   provision_print_plan(&self->provision, stdout);
   return EXIT_DONE;
 }
@@ -83,6 +145,6 @@ const Command command_provision = {
     .example = "tandem provision experiments/examples/provision.yaml",
     .exit_codes = "0 done, 1 none meets the limits (--require-slo), 2 usage, 3 bad input or none, "
                   "4, 130",
-    .initial = &(const Options){.seed = -1},
+    .initial = &(const Options){.seed = -1, .spares = -1},
     .run = run_provision,
 };

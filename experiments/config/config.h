@@ -46,6 +46,7 @@ typedef struct PoolConfig {
   const Node *perfmodel, *batcher, *kvtier; // NULL: that of the run
   const Node *host_link;                    // NULL: as the machine type has it
   const Node *faults;                       // NULL: none
+  int64_t spares;                           // machines that are off until one fails
   const Node *start_up, *scaling;           // NULL: at once; not scaled
   const Node *engine_node;                  // NULL: that of the run
   EngineChoice engine;                      // unless it says otherwise that of the run
@@ -247,7 +248,7 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
 int config_bind_pool_scaling(PoolConfig *pool, Diag *diag);
 /* After the pools, policies and groups, all in order. `node` is the value of `scaling`, NULL when
  * absent. */
-int config_bind_scaling(Config *self, const Node *node, Diag *diag);
+int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* The value of `warm`. Its file is read only where all else is in order (`whole`). */
 int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, Diag *diag);
 /* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */

@@ -53,6 +53,8 @@ const OptionSpec config_pool_options[] = {
     POOL(faults, OPTION_NODE, .help = "what of it fails, and when, see below", .absent = "nothing"),
     POOL(start_up, OPTION_NODE, .help = "what the start of a machine takes, see below",
          .absent = "nothing"),
+    POOL(spares, OPTION_INT, .fallback = "0", .max = 1e6,
+         .help = "machines beside 'count' that are off until one of those fails"),
     POOL(scaling, OPTION_NODE, .help = "how many machines it may have, see below",
          .absent = "as many as 'count', always"),
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool",

@@ -90,11 +90,25 @@ static int bind_start_up(PoolConfig *pool, Diag *diag) {
   return status;
 }
 
+/* Those of `count` that fail are replaced. */
+static PoolScaling spare_scaling(const PoolConfig *pool) {
+  return (PoolScaling){.start = (uint32_t)pool->count,
+                       .min = (uint32_t)pool->count,
+                       .max = (uint32_t)(pool->count + pool->spares)};
+}
+
 int config_bind_pool_scaling(PoolConfig *pool, Diag *diag) {
   ScalingKeys keys = {0};
   const int status = pool->start_up ? bind_start_up(pool, diag) : 0;
   const Node *node = pool->scaling;
+  if (!node && pool->spares > 0) pool->spec.scaling = spare_scaling(pool);
   if (!node) return status;
+  if (pool->spares > 0) {
+    diag_error(diag, node->key_at, "'scaling' and 'spares' of pool '%s' exclude each other",
+               pool->spec.name);
+    diag_hint(diag, "a scaler starts another for one that fails: give it a larger 'max'");
+    return -1;
+  }
   if (option_bind(config_pool_scaling_options, node, NULL, node->at, &keys, diag)) return -1;
   if (keys.min > keys.max)
     return diag_error(diag, config_place(node, "min"),
@@ -129,7 +143,8 @@ static int check_windows(const Config *self, const PoolConfig *pool, Diag *diag)
 
 static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *scaler,
                       Diag *diag) {
-  const Place at = pool->scaling->key_at;
+  const Node *pools = node_find(self->root, "pools");
+  const Place at = node_find(pools, pool->spec.name)->key_at;
   if (!scaler->plan) {
     diag_error(diag, at, "pool '%s' is scaled, and there is no scaler", pool->spec.name);
     diag_hint(diag,
@@ -144,7 +159,27 @@ static int check_pool(const Config *self, const PoolConfig *pool, const Scaler *
   return check_windows(self, pool, diag);
 }
 
-int config_bind_scaling(Config *self, const Node *node, Diag *diag) {
+/* Pools with spares have the scaler of that name, which need not be chosen. */
+static int choose_spares(Config *self, Arena *arena, Diag *diag) {
+  PolicyChoice *choice = &self->sim.policies[POLICY_SCALER];
+  const Policy *spares = policy_find(POLICY_SCALER, "spares");
+  const PoolConfig *pool = NULL;
+  for (uint32_t p = 0; p < self->sim.n_pools && !pool; p++)
+    if (self->pools[p].spares > 0) pool = &self->pools[p];
+  if (!pool || choice->policy == spares) return 0;
+  if (!choice->policy || ((const Scaler *)choice->policy)->plan) {
+    const Place at = node_find(node_find(self->root, "pools"), pool->spec.name)->key_at;
+    diag_error(diag, at, "pool '%s' has 'spares', and another scaler is chosen", pool->spec.name);
+    diag_hint(diag, "give it 'scaling' with a larger 'max' in their place");
+    return -1;
+  }
+  choice->policy = spares;
+  choice->state = policy_bind(spares, NULL, place_of_file(self->path), arena, diag);
+  return choice->state ? 0 : -1;
+}
+
+int config_bind_scaling(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  if (choose_spares(self, arena, diag)) return -1;
   const PolicyChoice choice = self->sim.policies[POLICY_SCALER];
   const Scaler *scaler = (const Scaler *)choice.policy;
   if (option_bind(config_scaling_options, node, NULL, self->root->at, &self->sim, diag)) return -1;
@@ -154,7 +189,7 @@ int config_bind_scaling(Config *self, const Node *node, Diag *diag) {
   int status = 0;
   bool any = false;
   for (uint32_t p = 0; p < self->sim.n_pools; p++) {
-    if (!self->pools[p].scaling) continue;
+    if (self->pools[p].spec.scaling.max == 0) continue;
     any = true;
     status |= check_pool(self, &self->pools[p], scaler, diag);
   }

@@ -37,7 +37,7 @@ Lot *lots_of_config(const Config *config, int *ret_n, Arena *arena) {
 }
 
 static double count_of(const Lot *lot, const int64_t *counts) {
-  return lot->searched >= 0 ? (double)counts[lot->searched] : lot->count;
+  return lot->searched >= 0 ? (double)(counts[lot->searched] + lot->spares) : lot->count;
 }
 
 /* Machines that are full but for a rounding error count as full. */

@@ -18,6 +18,7 @@ typedef struct Lot {
   int64_t fitting;              // instances on one machine
   double count;                 // of them, unless it is searched
   int searched;                 // which of the counts that are searched it is; -1: none
+  int64_t spares;               // beside such a count
   Takes each;                   // of one instance, by its GPUs
   bool whole_cost, whole_power; // are of whole machines
 } Lot;

@@ -199,6 +199,17 @@ static int check_known(DesignBinding *binding, const Design *design, const PoolS
   return -1;
 }
 
+/* A pool's own spares and a search of its count say two things of one. */
+static int check_own_spares(const DesignBinding *binding, const Design *design,
+                            const PoolConfig *pool) {
+  if (pool->spares == binding->study->spares) return 0;
+  diag_error(binding->diag, design->at, "design '%s' searches pool '%s', which has 'spares'",
+             design->name, pool->spec.name);
+  diag_hint(binding->diag, "'spares' of the block 'provision', or --spares, adds them to a count "
+                           "that is searched");
+  return -1;
+}
+
 Takes design_takes(const Design *self, const int64_t *counts) {
   return lots_take(self->lots, self->n_lots, counts);
 }
@@ -216,6 +227,8 @@ int design_bind_pools(DesignBinding *binding, Design *design, const Config *conf
     if (lot->searched < 0)
       add_role(&design->fixed, pool);
     else {
+      lot->spares = binding->study->spares;
+      status |= check_own_spares(binding, design, &config->pools[i]);
       design->each[lot->searched] = lot->each;
       design->roles[lot->searched] = pool->role;
       n_searched++;
@@ -231,8 +244,29 @@ int design_bind_pools(DesignBinding *binding, Design *design, const Config *conf
   return status;
 }
 
+/* Whether the study's spares, and machines fewer, are of searched counts, and leave some. */
+static int check_spares(DesignBinding *binding, const Design *design) {
+  const Provision *study = binding->study;
+  const bool any = study->spares > 0 || study->n_plus > 0;
+  int status = 0;
+  if (any && design->n_counts == 0) {
+    status = diag_error(binding->diag, design->at, "'%s' is of counts that are searched",
+                        study->spares > 0 ? "spares" : "n_plus");
+    diag_hint(binding->diag, "give design '%s' one, such as pools.NAME.count: 2..40", design->name);
+  }
+  for (int i = 0; i < design->n_counts; i++) {
+    if (design->counts[i].low > study->n_plus) continue;
+    status = diag_error(binding->diag, design->at, "n_plus %lld leaves no machine of '%s: %lld'",
+                        (long long)study->n_plus, design->counts[i].key,
+                        (long long)design->counts[i].low);
+    diag_hint(binding->diag, "begin its range at %lld", (long long)study->n_plus + 1);
+  }
+  return status;
+}
+
 /* Binds the design with its smallest counts, to find what is wrong with it. `trial` is its. */
 static int try_design(DesignBinding *binding, Design *design, Trial *trial) {
+  if (check_spares(binding, design)) return -1;
   const ConfigChanges changes = provision_changes(
       binding->study, design, &(Probe){{design->counts[0].low, design->counts[1].low}, 0}, 0,
       &trial->arena);

@@ -11,7 +11,7 @@ typedef struct BlockKeys {
   int objective;
   const Node *constraint, *rates, *prices, *designs;
   double tolerance;
-  int64_t seeds;
+  int64_t seeds, spares, n_plus;
 } BlockKeys;
 
 typedef struct ConstraintKeys {
@@ -39,6 +39,10 @@ const OptionSpec provision_options[] = {
         .absent = "from tolerance to 64 times the rate"),
     KEY(BlockKeys, seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
         .help = "replicates, for the range of every answer"),
+    KEY(BlockKeys, spares, OPTION_INT, .fallback = "0", .max = 1e6,
+        .help = "machines beside each searched count, off until one fails"),
+    KEY(BlockKeys, n_plus, OPTION_INT, .fallback = "0", .max = 1e6,
+        .help = "N+1 and more: so many fewer of each searched count must hold, too"),
     KEY(BlockKeys, prices, OPTION_NODE,
         .help =
             "by machine type or pool, {power: …, cost: …} of one instance, paid by the instance",
@@ -173,18 +177,31 @@ double provision_probe_rate(const Provision *self, const Probe *probe) {
                                                  : self->rate;
 }
 
-ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
-                                int seed, Arena *arena) {
+static Setting set_whole(const char *key, Place at, int64_t value, Arena *arena) {
+  return set_text(key, at, arena_printf(arena, "%lld", (long long)value), arena);
+}
+
+/* The spares of the pool that a count is of. */
+static Setting set_spares(const Provision *self, const Design *design, int i, Arena *arena) {
+  const char *key = design->counts[i].key;
+  const int pool = (int)(strrchr(key, '.') - key);
+  return set_whole(arena_printf(arena, "%.*s.spares", pool, key), design->at, self->spares, arena);
+}
+
+/* The cluster of a probe, with so many machines fewer of each count. */
+static ConfigChanges changes_of(const Provision *self, const Design *design, const Probe *probe,
+                                int64_t fewer, int seed, Arena *arena) {
   const Sweep *choices = &design->choices;
   Setting *settings = ARENA_ARRAY(
-      arena, Setting, design->n_settings + design->n_counts + choices->n_settings_max + 1);
+      arena, Setting, design->n_settings + 2 * design->n_counts + choices->n_settings_max + 1);
   int n = 0;
   for (; n < design->n_settings; n++)
     settings[n] = design->settings[n];
   if (self->offline) n += sweep_settings(choices, probe->counts[0], &settings[n]);
-  for (int i = 0; i < design->n_counts; i++)
-    settings[n++] = set_text(design->counts[i].key, design->at,
-                             arena_printf(arena, "%lld", (long long)probe->counts[i]), arena);
+  for (int i = 0; i < design->n_counts; i++) {
+    settings[n++] = set_whole(design->counts[i].key, design->at, probe->counts[i] - fewer, arena);
+    if (self->spares > 0) settings[n++] = set_spares(self, design, i, arena);
+  }
   const double rate = provision_probe_rate(self, probe);
   if (rate > 0 && self->rate_key)
     settings[n++] =
@@ -196,6 +213,11 @@ ConfigChanges provision_changes(const Provision *self, const Design *design, con
                          .n_settings = n};
 }
 
+ConfigChanges provision_changes(const Provision *self, const Design *design, const Probe *probe,
+                                int seed, Arena *arena) {
+  return changes_of(self, design, probe, self->n_plus, seed, arena);
+}
+
 ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcome *outcome,
                                        Arena *arena) {
   const Answer *answer = &outcome->answers[0];
@@ -204,7 +226,7 @@ ConfigChanges provision_answer_changes(const Provision *self, const DesignOutcom
     probe.counts[0] = answer->choice;
   else if (self->objective == OBJECTIVE_THROUGHPUT)
     probe.rate = llround(answer->rate / self->tolerance);
-  return provision_changes(self, outcome->design, &probe, 0, arena);
+  return changes_of(self, outcome->design, &probe, 0, 0, arena);
 }
 
 /* ---- All of it ---- */
@@ -222,6 +244,8 @@ int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *a
   if (option_bind(provision_options, block, NULL, block->at, &keys, diag)) return -1;
   self->objective = (Objective)keys.objective;
   self->n_seeds = (int)keys.seeds;
+  self->spares = keys.spares;
+  self->n_plus = keys.n_plus;
   self->offline = self->objective == OBJECTIVE_THROUGHPUT && is_at_once(base->root);
   if (bind_constraint(self, keys.constraint, block, diag)) return -1;
   if (keys.prices && keys.prices->kind != NODE_MAP)

@@ -43,6 +43,12 @@ static void table_head(const Provision *study, FILE *out) {
     fprintf(out, "%s %s requests/s", wanted[study->objective], rate_to_hold(study, text));
   if (study->budget_of != OBJECTIVE_THROUGHPUT)
     fprintf(out, ", within %s %s", amount(study->budget, text), objective_units[study->budget_of]);
+  if (study->n_plus > 0)
+    fprintf(out, ", with %lld machine%s fewer of each pool that is searched",
+            (long long)study->n_plus, study->n_plus > 1 ? "s" : "");
+  if (study->spares > 0)
+    fprintf(out, ", beside %lld spare%s of each", (long long)study->spares,
+            study->spares > 1 ? "s" : "");
   fprintf(out, "; %d seed%s\n\n", study->n_seeds, study->n_seeds > 1 ? "s" : "");
 }
 

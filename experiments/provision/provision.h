@@ -27,6 +27,10 @@
  * since the weights do not fit or the heads cannot be divided, are listed with the reason; there
  * must be one that can.
  *
+ * `spares` are bought beside every count that is searched, off until a machine fails
+ * (pools.NAME.spares). With `n_plus` N a cluster has to hold the rate with N machines fewer in each
+ * pool that is searched, all at once.
+ *
  * All designs meet the same requests: equal seeds draw equal lengths and the same arrivals, scaled
  * to the rate. The answer of a design is that of the configuration's own seed; the other seeds say
  * how sure it is. Answers and the number of simulations do not depend on the number of threads. */
@@ -106,7 +110,8 @@ typedef struct Provision {
   double rate;         // to hold; 0: as the configuration has it
   double tolerance;    // of a largest rate, requests/s
   double rate_from, rate_to;
-  int64_t seed; // of the first replicate
+  int64_t spares, n_plus; // of each pool whose count is searched
+  int64_t seed;           // of the first replicate
   int n_seeds;
   bool replays;         // a trace, which is the same on every seed
   const char *rate_key; // of the configuration

@@ -70,6 +70,40 @@ expect 0 with --set 'pools.all.count=1' \
   --set 'pools.all.faults={schedule: [{at: 10 min, machine: 0}]}'
 grep -q ' [1-9][0-9,]* unfinished' out || fail 'somebody is served by nobody'
 
+# A spare takes the place of one that failed at the next look of the scaler, and its start later.
+spare='pools.all={machine: dgx-h100, count: 2, spares: 1, start_up: {boot: 2 min},
+  faults: {schedule: [{at: 10 min, for: 8 min, machine: 0}]}}'
+expect 0 with --set "$spare" --event-log spare.csv
+grep -q '^615.000000000000,start,,2,' spare.csv || fail 'the spare starts at another time'
+grep -q '^735.000000000000,up,,2,' spare.csv || fail 'the spare is up at another time'
+grep -q '^1080.000000000000,off,,0,' spare.csv || fail 'the one that is back does not go'
+cp out spare.txt
+expect 0 with --set "$spare" --step
+[ "$(grep -o 'digest  *[^ ]*' out)" = "$(grep -o 'digest  *[^ ]*' spare.txt)" ] ||
+  fail '--step changes the digest with a spare'
+
+# What is needed so that one may be away, or has a spare: what is needed anyway, and one more.
+study() {
+  "$tandem" provision fails.yaml --no-range --set 'slo={tpot.p90: 45 ms}' \
+    --set 'workload={lengths: {prompt: {constant: 500}, output: {constant: 20}},
+      arrivals: {process: poisson, rate: 40 /s}, duration: 60 s}' \
+    --set 'pools.all.faults={schedule: [{at: 2 h, machine: 0}]}' \
+    --set 'provision={objective: cost, designs: {all: {pools.all.count: 2..20}}}' "$@"
+}
+needs() { sed -n 's/^all *\([0-9]*\) mixed .*/\1/p' out; }
+expect 0 study
+least=$(needs)
+prints "no failures  'all' would do with $least instances"
+expect 0 study --set provision.n_plus=1
+[ "$(needs)" -eq $((least + 1)) ] || fail "N+1 of $least is $(needs)"
+prints "no failures  'all' would do with $least instances"
+expect 0 study --spares 2 --format json
+prints "\"instances\": $((least + 2))"
+rejects 3 study --set pools.all.spares=1
+says "design 'all' searches pool 'all', which has 'spares'" '--spares'
+rejects 3 study --set provision.n_plus=2
+says "n_plus 2 leaves no machine of 'pools.all.count: 2'" 'begin its range at 3'
+
 # wrong SETTING TEXT... : refused, with each text.
 wrong() {
   rejects 3 with --set "$1"
@@ -93,6 +127,12 @@ wrong 'pools.all.faults.gpu.distribution=weibull' "a weibull distribution needs 
 wrong 'pools.all.faults.gpu.distribution=normal' "unknown distribution 'normal'"
 wrong 'faults.detection=-1 s' "'detection' must be from 0 s"
 wrong 'faults.retry.limit=-1' "'limit' must be from 0"
+rejects 3 with --set "$spare" --set policies.scaler=target
+says "pool 'all' has 'spares', and another scaler is chosen"
+rejects 3 with --set "$spare" --set 'pools.all.scaling={max: 4}'
+says "'scaling' and 'spares' of pool 'all' exclude each other"
+rejects 3 with --set policies.scaler=target --set 'pools.all.scaling={min: 5, max: 4}'
+says "a 'min' of 5 machines is above the 'max' of 4"
 wrong 'pools.all.faults=null' "'faults' is of what fails, and no pool has any" \
   'pools.all.faults: {gpu: {}}'
 
