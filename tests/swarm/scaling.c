@@ -36,6 +36,7 @@ static const char *draw_options(Draw *own, const char *name) {
   if (strcmp(name, "forecast") == 0)
     return arena_printf(own->arena, "{period: %s, ahead: %s}", milliseconds(own, 1000, 20000),
                         milliseconds(own, 1, 5000));
+  if (strcmp(name, "spares") == 0) return "{}";
   return arena_printf(own->arena, "{tpot: %s}", milliseconds(own, 1, 500));
 }
 
