@@ -187,8 +187,9 @@ bool engine_step(Engine *self) {
   if (self->source_told) engine_pull_again(self);
   if (self->failed || self->stopped) return false;
   if (is_stuck(self)) {
-    const bool repairs = engine_waits_for_repair(self); // what is stuck may go on then
-    const bool broken = !repairs && engine_break_deadlock(self);
+    const bool repairs = engine_waits_for_repair(self);
+    const bool may_go_on = repairs && self->n_nics_down > 0; // what moves, once they are up
+    const bool broken = !may_go_on && engine_break_deadlock(self);
     if (broken) engine_settle(self);
     if (broken || !(repairs || engine_has_deadlines(self))) return broken;
   }

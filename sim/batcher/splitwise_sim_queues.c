@@ -87,6 +87,7 @@ void sim_queues_finish(SimQueues *self, const MachineView *view, Task task) {
 }
 
 void sim_queues_leave(SimQueues *self, RequestIx request) {
+  if (2 * (size_t)request + 2 > self->marks->capacity) return; // it came while the machine was down
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     const Task task = {request, phase};
     remove_task(&self->batch, task);
