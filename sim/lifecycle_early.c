@@ -65,8 +65,7 @@ static void book_cancelled(Engine *self, const Request *request, int32_t undeliv
   metrics->cancelled_tokens += computed_tokens(request) + request->generated_tokens + undelivered;
 }
 
-/* Out of its machine's steps; the tokens that those make of it for nobody, which are none that are
- * decided alone where the machine has failed. */
+/* Out of its machine's steps; the tokens that those make of it for nobody. */
 static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   const int32_t generated = request->generated_tokens;
@@ -74,7 +73,7 @@ static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
   if (self->keeps_parts) parts_left(self, machine, ix, request->generated_tokens);
   if (request_states[request->state].prefills)
     column_add(self->view.pending_tokens, machine->ix, request->generated_tokens - generated);
-  return machine_works(machine) ? undelivered : 0;
+  return undelivered;
 }
 
 /* Away from where it is, and in no books of machines any more; where it was. */

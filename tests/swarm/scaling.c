@@ -1,6 +1,7 @@
 /* Scalers of a cluster, and how its machines start. See draw.h. */
 #include "sim/base/yaml.h"
 #include "sim/scaling/scaler.h"
+#include "sim/starting.h"
 #include "tests/swarm/draw.h"
 #include <assert.h>
 #include <string.h>
@@ -77,6 +78,18 @@ static void draw_start_up(Draw *own, PoolSpec *pool) {
   if (one_in(own, 2)) pool->start_up.bandwidth = 1 + pool->weight_bytes * between(own, 1, 100);
 }
 
+/* A machine must be up before it is to fail again, or nobody ever is: starts that are too long for
+ * that, all of a pool's at once, take no time. */
+static void shorten_starts(Cluster *self) {
+  const SimConfig *config = &self->config;
+  for (uint32_t p = 0; p < config->n_pools; p++) {
+    PoolSpec *pool = &self->pools[p];
+    for (uint32_t i = 0; i < config->n_faults; i++)
+      if (tick_seconds(pool_start_ticks(pool)) * pool->count > config->faults[i].up.mean / 4)
+        pool->start_up = (StartUp){0};
+  }
+}
+
 /* Half of the clusters whose machines keep their roles have pools that grow and shrink. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
@@ -98,6 +111,7 @@ void cluster_draw_scaling(Cluster *self, const Draw *draw) {
                                   .cool_down = ticks_or_zero(&own, 500),
                                   .machine_rate = 0.1 + 50 * rng_uniform(&own.rng)};
   }
+  shorten_starts(self);
   config->scaling_interval = magnitude(&own, 5, 500) * MILLISECOND * own.scale;
   config->policies[POLICY_SCALER] = draw_scaler(&own);
   if (!suits(&config->policies[POLICY_SCALER], self))
