@@ -12,8 +12,8 @@ void scheduler_begin(Engine *self, Machine *machine);
  * anything but the tokens of the batch. */
 bool scheduler_end(Engine *self, Machine *machine, bool prefills);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
- * which have not ended make of it, for nobody. The one that is decided and has not begun is never run
- * on a machine that has failed. */
+ * which have not ended make of it, for nobody. The one that is decided and has not begun is never
+ * run on a machine that has failed. */
 int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx request);
 /* Of a machine with no request left: what it had decided never runs. */
 void scheduler_forget(Machine *machine);
