@@ -163,6 +163,7 @@ static RequestIx admit_row(Engine *self) {
   if (self->keeps_parts) parts_begin(self, ix);
   request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
+  request->component = self->next_row.component;
   request->session = self->next_row.session;
   request->turn = self->next_row.turn;
   if (metrics != &self->metrics) self->warmed_up_at = request->arrived_at;

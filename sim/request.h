@@ -59,6 +59,7 @@ typedef struct Request {
   bool lost;                       // a machine that it needs has failed, and it has not left yet
   uint8_t redirects;               // of this attempt: machines that were to decode it and failed
   bool ends_session, session_good; // as in TraceRow
+  uint16_t component;              // as in TraceRow
   MachineIx prefill_machine, decode_machine;
   int32_t store_blocks; // held in or booked for a group's store
   int32_t preemptions;  // iterations it was left out of, evictions and swaps

@@ -66,6 +66,11 @@ typedef struct SavedCaches {
   uint64_t salt;        // of the numbers of requests, where those name content
 } SavedCaches;
 
+/* What requests of a component of the trace have in common (TraceRow.component). */
+typedef struct ComponentSpec {
+  const char *name;
+} ComponentSpec;
+
 typedef struct SimConfig {
   const PoolSpec *pools;
   uint32_t n_pools;
@@ -88,6 +93,8 @@ typedef struct SimConfig {
    * latencies and patience count from the arrival; who gives up before is seen to then. */
   Tick request_time;
   TraceSource *trace;
+  const ComponentSpec *components; // [n_components] of its rows
+  uint32_t n_components;           // 0: they have nothing that tells them apart
   double expected_requests;       // of all of it, for messages; 0: not known
   size_t memory_limit;            // bytes that the run may hold in its arena; 0: none
   uint64_t seed, tie_seed;        // tie_seed 0: insertion order among equal times

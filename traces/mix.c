@@ -24,6 +24,11 @@ const OptionSpec workload_mix_options[] = {
      .help = "of arrivals and lengths, with the component's name", .absent = "the run's"},
     {0}};
 
+const OptionSpec workload_component_options[] = {
+    {"name", OPTION_NODE, offsetof(WorkloadComponent, name), .required = true,
+     .help = "of its random streams, and of its figures"},
+    {0}};
+
 /* ---- Binding ---- */
 
 typedef struct Binder {
@@ -74,11 +79,12 @@ static int check_name(const WorkloadComponent *components, int n, const Node *na
   return 0;
 }
 
-/* Its map as that of a workload: without its name, with an end. */
+/* Its map as that of a workload: without what is of components alone, with an end. */
 static Node *workload_of(const Binder *self, const Node *node) {
   static const char *const ends[] = {"duration", "requests"};
   Node *copy = node_copy(node, self->arena);
-  node_take(copy, "name");
+  for (const OptionSpec *spec = workload_component_options; spec->key; spec++)
+    node_take(copy, spec->key);
   for (int i = 0; i < 2; i++) {
     const Node *end = node_find(self->node, ends[i]);
     if (end && !node_find(copy, ends[i]) &&

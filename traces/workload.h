@@ -75,6 +75,7 @@ extern const OptionSpec workload_replay_options[];
 extern const OptionSpec workload_column_options[]; // of TraceReading.columns
 extern const OptionSpec workload_synthetic_options[];
 extern const OptionSpec workload_mix_options[];
+extern const OptionSpec workload_component_options[]; // of one, beside those of a workload
 
 /* Binds the block. `data_dir` holds traces/lengths/; `config_dir` is tried for relative paths that
  * do not exist from the working directory. Everything lives in `arena`. */

@@ -199,6 +199,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.workload)
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
                             diag);
+  status |= config_bind_components(self, arena, diag);
   self->workload.context = self->sim.max_model_len;
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=

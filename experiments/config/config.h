@@ -189,6 +189,8 @@ typedef struct ConfigFact {
 } ConfigFact;
 
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* What requests of the components of the workload have in common. */
+int config_bind_components(Config *self, Arena *arena, Diag *diag);
 /* Whether the router can work with these pools, all of which are bound. */
 int config_check_router(const Config *self, Diag *diag);
 /* Whether some pool minds the priorities of the workload, if it has any. */

@@ -50,6 +50,8 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "workload.arrivals.states", NULL, "A list of these.", arrival_state_options},
     {NULL, "workload.arrivals.modulation", NULL, NULL, arrival_drift_options},
     {NULL, "workload", "a mix", NULL, workload_mix_options},
+    {NULL, "workload.mix", NULL, "A list of these, with the keys of a workload beside them.",
+     workload_component_options},
     {NULL, "workload.lengths.SIDE", NULL,
      "A distribution, of SIDE prompt or output: a map with one of these.", length_options},
     {NULL, "workload.lengths.SIDE.lognormal", NULL, NULL, length_lognormal_options},
