@@ -152,7 +152,7 @@ static void check_memory(const Engine *engine) {
     const int64_t taken = machine->kv_blocks - machine->free_blocks - machine->withheld_blocks;
     assert(machine->cache ? taken <= held : taken == held); // blocks of a cache are shared
     assert(machine->kv_blocks >= machine->least_blocks && machine->withheld_blocks >= 0);
-    assert(engine->view.kv_blocks->of[m] == taken + machine->promised_blocks);
+    assert(engine->columns.kv_blocks->of[m] == taken + machine->promised_blocks);
     check_tier(machine);
     assert(engine_free_blocks(engine, machine) >= 0);
   }
@@ -161,8 +161,8 @@ static void check_memory(const Engine *engine) {
 /* What policies read of a machine, and what the core counts on it, against the requests and the
  * rows of their states. */
 static void check_machine(const Engine *engine, MachineIx m) {
-  const ClusterView *view = &engine->view;
   const Machine *machine = &engine->machines[m];
+  const ClusterView *view = &engine_deployment_of(engine, machine)->view;
   int64_t n_assigned = 0, n_present = 0, n_decodes = 0, n_heavy = 0, pending = 0;
   int64_t n_prefills = 0, n_outgoing = 0, n_started = 0;
   for (size_t i = 0; i < engine->requests.n_slots; i++) {
@@ -182,8 +182,9 @@ static void check_machine(const Engine *engine, MachineIx m) {
                  request->prefilled_tokens > 0;
     pending += row->prefills ? request_prefill_tokens(request) - request->prefilled_tokens : 0;
   }
-  assert(view->pending_tokens->of[m] == pending && view->n_heavy->of[m] == n_heavy);
-  assert(view->n_assigned->of[m] == n_assigned && view->n_present->of[m] == n_present);
+  assert(view->columns.pending_tokens->of[m] == pending && view->columns.n_heavy->of[m] == n_heavy);
+  assert(view->columns.n_assigned->of[m] == n_assigned &&
+         view->columns.n_present->of[m] == n_present);
   assert(machine->n_decodes == n_decodes && machine->n_prefills == n_prefills);
   assert(machine->n_outgoing == n_outgoing && machine->n_started == n_started);
 }
@@ -195,25 +196,26 @@ static void check_machines(const Engine *engine) {
 
 /* What the trees of columns name against scans; of figures as last brought up to date. */
 static void check_least(const Engine *engine) {
-  for (Column *column = engine->view.columns->first; column; column = column->next) {
+  for (Column *column = engine->columns.all->first; column; column = column->next) {
     column_settle(column);
-    for (int role = 0; role < ROLES; role++) {
-      if (!column->trees[role]) continue;
-      const RoleList *list = &engine->view.by_role[role];
+    for (ListIx l = 0; l < engine->columns.all->n_lists; l++) {
+      if (!column->trees[l]) continue;
+      const RoleList *list = &engine->deployments[l / ROLES].view.by_role[l % ROLES];
       MachineIx least = MACHINE_NONE;
       for (uint32_t i = 0; i < list->count; i++)
         if (least == MACHINE_NONE || column->of[list->items[i]] < column->of[least])
           least = list->items[i];
-      assert(column_root(column, (Role)role) == least);
+      assert(list->ix == l && column_root(column, l) == least);
     }
   }
 }
 
 /* What is remembered of who has the most room. */
-static void check_roomiest(const Engine *engine) {
-  for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE && engine->knows_roomiest; phase++) {
-    const MachineIx most = engine->roomiest[phase];
-    for (MachineIx m = 0; m < engine->n_machines; m++) {
+static void check_roomiest(const Engine *engine, const Deployment *deployment) {
+  for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE && deployment->knows_roomiest; phase++) {
+    const MachineIx most = deployment->roomiest[phase];
+    for (uint32_t i = 0; i < deployment->view.n_members; i++) {
+      const MachineIx m = deployment->view.members[i];
       const Machine *machine = &engine->machines[m];
       if (!machine_takes_requests(machine) || !role_covers(machine->home, (Phase)phase)) {
         assert(m != most);
@@ -230,20 +232,22 @@ static void check_loads(const Engine *engine) {
   for (MachineIx m = 0; engine->event.kind == EVENT_MONITOR && m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
     const int64_t unheld = engine_free_blocks(engine, machine) + machine->withheld_blocks;
-    assert(engine->view.loads[m].free_blocks == unheld - machine->promised_blocks);
+    const MachineLoad *load = &engine_deployment_of(engine, machine)->view.loads[m];
+    assert(load->free_blocks == unheld - machine->promised_blocks);
   }
 }
 
 /* A machine is in the list of its role, once, if it takes requests. One that is away for a flip has
  * nothing left. */
 static void check_roles(const Engine *engine) {
-  const ClusterView *view = &engine->view;
+  const ClusterColumns *columns = &engine->columns;
   uint32_t n_listed = 0, n_taking = 0, n_flips = 0;
-  for (int role = 0; role < ROLES; role++)
-    n_listed += view->by_role[role].count;
+  for (uint32_t d = 0; d < engine->n_deployments; d++)
+    for (int role = 0; role < ROLES; role++)
+      n_listed += engine->deployments[d].view.by_role[role].count;
   for (MachineIx m = 0; m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
-    const RoleList *list = &view->by_role[machine->role];
+    const RoleList *list = &engine_deployment_of(engine, machine)->view.by_role[machine->role];
     uint32_t n_times = 0;
     for (uint32_t i = 0; i < list->count; i++)
       n_times += list->items[i] == m;
@@ -251,11 +255,11 @@ static void check_roles(const Engine *engine) {
     assert(n_times == machine->listed);
     const bool away = machine->availability == MACHINE_AWAY && !machine->group;
     assert(away == (agenda_find(&engine->agenda, EVENT_FLIP, m) != NULL));
-    assert(!away || (view->n_assigned->of[m] == 0 && view->n_present->of[m] == 0));
+    assert(!away || (columns->n_assigned->of[m] == 0 && columns->n_present->of[m] == 0));
     n_flips += away;
     if (machine->availability != MACHINE_OFF) continue;
     assert(machine->stops && !machine->listed && machine->activity == ACTIVITY_IDLE);
-    assert(view->n_assigned->of[m] == 0 && machine->off_since >= 0);
+    assert(columns->n_assigned->of[m] == 0 && machine->off_since >= 0);
   }
   assert(n_listed == n_taking && n_flips == engine->n_flips);
 }
@@ -398,7 +402,8 @@ void audit_check(const Engine *engine, Tick previous) {
   check_cpu_memory(engine);
   check_machines(engine);
   check_least(engine);
-  check_roomiest(engine);
+  for (uint32_t d = 0; d < engine->n_deployments; d++)
+    check_roomiest(engine, &engine->deployments[d]);
   check_loads(engine);
   check_roles(engine);
   check_idleness(engine);

@@ -3,6 +3,7 @@
 #include "sim/draining.h"
 #include "sim/failing.h"
 #include "sim/marks.h"
+#include "sim/roles.h"
 #include "sim/scaling/scaler.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@ typedef struct Recommendation {
 /* A pool that is scaled. */
 typedef struct Fleet {
   const PoolSpec *spec;
-  uint32_t pool, lanes, n_machines; // lanes of a machine; machines at most
+  uint32_t pool;              // among those of its model
+  uint32_t lanes, n_machines; // lanes of a machine; machines at most
   MachineIx first;
   Tick changed_at;         // -1: never
   Recommendation *history; // a ring, as long as the windows
@@ -30,10 +32,11 @@ typedef struct Candidate {
 } Candidate;
 
 struct Scaling {
-  const Scaler *scaler;
+  void *state; // of the scaler
   ScalingView view;
-  PoolLoad *loads; // [n_pools]
-  double *wanted;  // [n_pools]
+  PoolLoad *loads;   // [view.n_pools] of the model
+  MachineIx *firsts; // [view.n_pools]
+  double *wanted;    // [view.n_pools]
   Fleet *fleets;
   uint32_t n_fleets;
   Candidate *candidates; // reused
@@ -51,7 +54,7 @@ static bool is_pending(const Engine *self, EventKind kind, MachineIx m) {
 }
 
 static bool is_empty(const Engine *self, const Machine *machine) {
-  return column_at(self->view.n_assigned, machine->ix) == 0;
+  return column_at(self->columns.n_assigned, machine->ix) == 0;
 }
 
 /* It is on or starts, and is not told to go; whether it has failed is known once that is detected.
@@ -101,7 +104,7 @@ void engine_turn_off(Engine *self, Machine *machine) {
   machine->availability = MACHINE_OFF;
   machine->starts_since = -1;
   machine->off_since = self->now;
-  self->knows_roomiest = false;
+  engine_deployment_of(self, machine)->knows_roomiest = false;
   if (!is_pending(self, EVENT_DETECTION, machine->ix)) machine_forget_kv(machine);
   engine_log(self, OUTCOME_OFF, NULL, machine->ix, 0, 0);
 }
@@ -121,7 +124,7 @@ static void start(Engine *self, Machine *lanes, uint32_t n) {
     lane->starts_since = self->now;
     lane->availability = MACHINE_BOOTS;
     self->n_down++;
-    self->knows_roomiest = false;
+    engine_deployment_of(self, lane)->knows_roomiest = false;
     engine_set_boot(self, lane, end);
     engine_log(self, OUTCOME_START, NULL, lane->ix, 0, 0);
   }
@@ -180,19 +183,18 @@ static int by_load(const void *a, const void *b) {
 }
 
 static Candidate candidate_of(const Engine *self, const Machine *lanes, uint32_t n) {
-  Candidate candidate = {.first = lanes->ix, .since = self->view.columns->joined[lanes->ix]};
+  Candidate candidate = {.first = lanes->ix, .since = self->columns.all->joined[lanes->ix]};
   if (starts(self, lanes, n)) {
     candidate.load = -1;
     candidate.since = (uint64_t)agenda_find(&self->agenda, EVENT_BOOT, lanes->ix)->at;
     return candidate;
   }
   for (uint32_t i = 0; i < n; i++)
-    candidate.load += column_at(self->view.n_assigned, lanes[i].ix);
+    candidate.load += column_at(self->columns.n_assigned, lanes[i].ix);
   return candidate;
 }
 
-static uint32_t shrink(Engine *self, const Fleet *fleet, uint32_t fewer) {
-  Scaling *scaling = self->scaling;
+static uint32_t shrink(Engine *self, Scaling *scaling, const Fleet *fleet, uint32_t fewer) {
   size_t n = 0;
   for (uint32_t i = 0; i < fleet->n_machines; i++) {
     const Machine *lanes = lanes_at(self, fleet, i);
@@ -226,16 +228,16 @@ static uint32_t bounded(const PoolScaling *options, double wanted) {
   return wanted < options->max ? (uint32_t)wanted : options->max;
 }
 
-static void scale(Engine *self, Fleet *fleet) {
+static void scale(Engine *self, Scaling *scaling, Fleet *fleet) {
   const PoolScaling *options = &fleet->spec->scaling;
-  const uint32_t present = self->scaling->loads[fleet->pool].n_machines;
-  const uint32_t wanted = bounded(options, self->scaling->wanted[fleet->pool]);
+  const uint32_t present = scaling->loads[fleet->pool].n_machines;
+  const uint32_t wanted = bounded(options, scaling->wanted[fleet->pool]);
   fleet->history[fleet->n_history++ % fleet->most_history] = (Recommendation){self->now, wanted};
   const uint32_t next = stabilized(fleet, self->now, present, wanted);
   if (fleet->changed_at >= 0 && self->now - fleet->changed_at < options->cool_down) return;
   uint32_t n = 0;
   if (next > present) n = grow(self, fleet, next - present);
-  if (next < present) n = shrink(self, fleet, present - next);
+  if (next < present) n = shrink(self, scaling, fleet, present - next);
   if (n > 0) fleet->changed_at = self->now;
 }
 
@@ -246,12 +248,15 @@ void scaling_book_arrival(Scaling *self, const Request *request) {
   self->view.prompt_tokens += request->prompt_tokens;
 }
 
-void scaling_book_first_token(Scaling *self, uint32_t pool, const Request *request) {
+void scaling_book_first_token(Scaling *self, const PoolSpec *pool, const Request *request) {
   const Tick ttft = request->first_token_at - request->arrived_at;
   self->view.first_tokens++;
   self->view.ttft_ticks += ttft;
-  self->loads[pool].first_tokens++;
-  self->loads[pool].ttft_ticks += ttft;
+  PoolLoad *load = self->loads;
+  while (load->spec != pool)
+    load++;
+  load->first_tokens++;
+  load->ttft_ticks += ttft;
 }
 
 void scaling_book_completed(Scaling *self, const Request *request) {
@@ -261,34 +266,32 @@ void scaling_book_completed(Scaling *self, const Request *request) {
   self->view.between_ticks += request->last_token_at - request->first_token_at;
 }
 
-static void look_at(Engine *self, PoolLoad *load, const Machine *lanes, uint32_t n, bool reads_kv) {
+static void look_at(const Engine *self, PoolLoad *load, const Machine *lanes, uint32_t n,
+                    bool reads_kv) {
   if (!counts(lanes, n)) return;
   load->n_machines++;
   load->n_starting += starts(self, lanes, n);
   for (uint32_t i = 0; i < n; i++) {
     const Machine *lane = &lanes[i];
-    load->n_assigned += column_at(self->view.n_assigned, lane->ix);
+    load->n_assigned += column_at(self->columns.n_assigned, lane->ix);
     load->n_waiting += lane->prefill_queue.count + lane->decode_queue.count + lane->inbound.count;
     if (!reads_kv) continue;
     load->kv_machines +=
-        (double)column_at(self->view.kv_blocks, lane->ix) / ((double)load->spec->kv_blocks * n);
+        (double)column_at(self->columns.kv_blocks, lane->ix) / ((double)load->spec->kv_blocks * n);
   }
 }
 
-static void look(Engine *self) {
-  Scaling *scaling = self->scaling;
-  const Scaler *scaler = scaling->scaler;
-  const void *state = self->states[POLICY_SCALER];
-  const bool reads_kv = scaler->reads_kv && scaler->reads_kv(state);
-  MachineIx m = 0;
+static void look(const Engine *self, Scaling *scaling) {
+  const Scaler *scaler = self->scaler;
+  const bool reads_kv = scaler->reads_kv && scaler->reads_kv(scaling->state);
   for (uint32_t p = 0; p < scaling->view.n_pools; p++) {
     PoolLoad *load = &scaling->loads[p];
     load->n_machines = load->n_starting = 0;
     load->n_assigned = load->n_waiting = 0;
     load->kv_machines = 0;
     const uint32_t lanes = lanes_of(load->spec);
-    for (uint32_t i = 0; i < load->spec->count; i += lanes, m += lanes)
-      look_at(self, load, &self->machines[m], lanes, reads_kv);
+    for (uint32_t i = 0; i < load->spec->count; i += lanes)
+      look_at(self, load, &self->machines[scaling->firsts[p] + i], lanes, reads_kv);
     scaling->wanted[p] = load->n_machines;
   }
   scaling->view.now = self->now;
@@ -315,12 +318,14 @@ static void set_next(Engine *self) {
 }
 
 void engine_handle_scaling(Engine *self) {
-  Scaling *scaling = self->scaling;
-  look(self);
-  scaling->scaler->plan(self->states[POLICY_SCALER], &scaling->view, scaling->wanted);
-  for (uint32_t i = 0; i < scaling->n_fleets; i++)
-    scale(self, &scaling->fleets[i]);
-  forget(scaling);
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Scaling *scaling = self->deployments[d].scaling;
+    look(self, scaling);
+    self->scaler->plan(scaling->state, &scaling->view, scaling->wanted);
+    for (uint32_t i = 0; i < scaling->n_fleets; i++)
+      scale(self, scaling, &scaling->fleets[i]);
+    forget(scaling);
+  }
   set_next(self);
 }
 
@@ -330,52 +335,66 @@ void engine_begin_off(Engine *self) {
     const PoolSpec *spec = machine->pool;
     if (m > 0 && spec != self->machines[m - 1].pool) i = 0;
     if (spec->scaling.max == 0 || i < spec->scaling.start * lanes_of(spec)) continue;
-    cluster_withdraw(&self->view, m, machine->role);
-    machine->listed = false;
+    engine_unlist(self, machine);
     machine->stops = true;
     machine->availability = MACHINE_OFF;
     machine->off_since = 0;
   }
 }
 
-static void add_fleet(Engine *self, uint32_t pool, MachineIx first) {
-  const PoolSpec *spec = &self->config->pools[pool];
+static void add_fleet(const Engine *self, Scaling *scaling, uint32_t pool) {
+  const PoolSpec *spec = scaling->loads[pool].spec;
   const PoolScaling *options = &spec->scaling;
   assert(0 < options->min && options->min <= options->start && options->start <= options->max &&
          pool_machines(spec) == options->max);
   const Tick window =
       options->up_window > options->down_window ? options->up_window : options->down_window;
   const uint32_t most = (uint32_t)(window / self->config->scaling_interval) + 1;
-  self->scaling->fleets[self->scaling->n_fleets++] =
+  scaling->fleets[scaling->n_fleets++] =
       (Fleet){.spec = spec,
               .pool = pool,
               .lanes = lanes_of(spec),
               .n_machines = options->max,
-              .first = first,
+              .first = scaling->firsts[pool],
               .changed_at = -1,
               .history = ARENA_ARRAY(self->arena, Recommendation, most),
               .most_history = most};
 }
 
-void engine_start_scaling(Engine *self) {
+static Scaling *scaling_new(const Engine *self, uint32_t model, void *state) {
   const SimConfig *config = self->config;
-  const Scaler *scaler = (const Scaler *)sim_policy(config, POLICY_SCALER).policy;
-  if (!scaler->plan) return;
-  assert(config->scaling_interval > 0 && self->n_groups == 0);
-  Scaling *scaling = self->scaling = ARENA_NEW(self->arena, Scaling);
-  *scaling = (Scaling){.scaler = scaler,
-                       .loads = ARENA_ARRAY(self->arena, PoolLoad, config->n_pools),
-                       .wanted = ARENA_ARRAY(self->arena, double, config->n_pools),
-                       .fleets = ARENA_ARRAY(self->arena, Fleet, config->n_pools)};
-  scaling->view = (ScalingView){
-      .interval = config->scaling_interval, .pools = scaling->loads, .n_pools = config->n_pools};
+  Arena *arena = self->arena;
+  Scaling *scaling = ARENA_NEW(arena, Scaling);
+  *scaling = (Scaling){.state = state,
+                       .loads = ARENA_ARRAY(arena, PoolLoad, config->n_pools),
+                       .firsts = ARENA_ARRAY(arena, MachineIx, config->n_pools),
+                       .wanted = ARENA_ARRAY(arena, double, config->n_pools),
+                       .fleets = ARENA_ARRAY(arena, Fleet, config->n_pools)};
+  scaling->view = (ScalingView){.interval = config->scaling_interval, .pools = scaling->loads};
   MachineIx first = 0;
   for (uint32_t p = 0; p < config->n_pools; first += config->pools[p].count, p++) {
-    scaling->loads[p].spec = &config->pools[p];
-    if (config->pools[p].scaling.max > 0) add_fleet(self, p, first);
+    const PoolSpec *spec = &config->pools[p];
+    if (spec->model != model) continue;
+    const uint32_t i = scaling->view.n_pools++;
+    scaling->loads[i].spec = spec;
+    scaling->firsts[i] = first;
+    if (spec->scaling.max > 0) add_fleet(self, scaling, i);
+  }
+  if (self->scaler->start) self->scaler->start(state, &scaling->view, arena);
+  return scaling;
+}
+
+void engine_start_scaling(Engine *self) {
+  const SimConfig *config = self->config;
+  const PolicyChoice choice = sim_policy(config, POLICY_SCALER);
+  self->scaler = (const Scaler *)choice.policy;
+  if (!self->scaler->plan) return;
+  assert(config->scaling_interval > 0 && self->n_groups == 0);
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    void *state = policy_state_copy(&choice, self->arena);
+    self->deployments[d].scaling = scaling_new(self, d, state);
   }
   agenda_reserve(&self->agenda, EVENT_DETECTION, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_BOOT, self->n_machines);
-  if (scaler->start) scaler->start(self->states[POLICY_SCALER], &scaling->view, self->arena);
   set_next(self);
 }

@@ -9,27 +9,36 @@ const char *role_name(Role role) {
   return names[role];
 }
 
-void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machines, Arena *arena) {
-  Columns *columns = ARENA_NEW(arena, Columns);
-  *columns = (Columns){.arena = arena,
-                       .n_machines = n_machines,
-                       .joined = ARENA_ARRAY(arena, uint64_t, n_machines),
-                       .listed = ARENA_ARRAY(arena, Role, n_machines)};
-  *self = (ClusterView){.machines = machines,
+void cluster_columns_init(ClusterColumns *self, uint32_t n_machines, uint32_t n_models,
+                          Arena *arena) {
+  Columns *all = columns_new(n_machines, n_models * ROLES, arena);
+  *self = (ClusterColumns){.all = all,
+                           .pending_tokens = column_new(all),
+                           .n_assigned = column_new(all),
+                           .n_present = column_new(all),
+                           .kv_blocks = column_new(all),
+                           .n_heavy = column_new(all)};
+}
+
+void cluster_init(ClusterView *self, const ClusterColumns *columns, uint32_t model,
+                  const Machine *machines, uint32_t n_machines, Arena *arena) {
+  uint32_t n_members = 0;
+  for (MachineIx m = 0; m < n_machines; m++)
+    n_members += machines[m].pool->model == model;
+  MachineIx *members = ARENA_ARRAY(arena, MachineIx, n_members);
+  *self = (ClusterView){.model = model,
+                        .machines = machines,
                         .n_machines = n_machines,
-                        .columns = columns,
-                        .pending_tokens = column_new(columns),
-                        .n_assigned = column_new(columns),
-                        .n_present = column_new(columns),
-                        .kv_blocks = column_new(columns),
-                        .n_heavy = column_new(columns),
+                        .members = members,
+                        .columns = *columns,
                         .loads = ARENA_ARRAY(arena, MachineLoad, n_machines)};
   for (int role = 0; role < ROLES; role++)
-    self->by_role[role] = (RoleList){.items = ARENA_ARRAY(arena, MachineIx, n_machines),
-                                     .by_number = ARENA_ARRAY(arena, MachineIx, n_machines),
-                                     .role = (Role)role};
+    self->by_role[role] = (RoleList){.items = ARENA_ARRAY(arena, MachineIx, n_members),
+                                     .by_number = ARENA_ARRAY(arena, MachineIx, n_members),
+                                     .ix = model * ROLES + (ListIx)role};
   for (MachineIx m = 0; m < n_machines; m++) {
-    columns->listed[m] = ROLES;
+    if (machines[m].pool->model != model) continue;
+    members[self->n_members++] = m;
     cluster_join(self, m, machines[m].home);
   }
 }
@@ -55,13 +64,13 @@ static void shift(MachineIx *items, uint32_t from, uint32_t to, uint32_t n) {
 
 void cluster_withdraw(ClusterView *self, MachineIx machine, Role role) {
   RoleList *list = &self->by_role[role];
-  assert(self->columns->listed[machine] == role);
+  assert(self->columns.all->listed[machine] == list->ix);
   const uint32_t last = --list->count;
-  const uint32_t i = rank(list->items, last, self->columns->joined, machine);
+  const uint32_t i = rank(list->items, last, self->columns.all->joined, machine);
   shift(list->items, i + 1, i, last - i);
   const uint32_t k = rank(list->by_number, last, NULL, machine);
   shift(list->by_number, k + 1, k, last - k);
-  columns_move(self->columns, machine, ROLES);
+  columns_move(self->columns.all, machine, LIST_NONE);
 }
 
 void cluster_join(ClusterView *self, MachineIx machine, Role role) {
@@ -70,5 +79,5 @@ void cluster_join(ClusterView *self, MachineIx machine, Role role) {
   shift(list->by_number, k, k + 1, list->count - k);
   list->by_number[k] = machine;
   list->items[list->count++] = machine;
-  columns_move(self->columns, machine, role);
+  columns_move(self->columns.all, machine, list->ix);
 }

@@ -1,4 +1,5 @@
-/* What routers and pool policies see: the machines by role, and columns of what they are busy with.
+/* What routers and pool policies see of the machines that serve a model: them by role, and columns
+ * of what they are busy with. Where there are several models each has a view of its own.
  *
  * Columns (column.h) are kept by the core. They change when a request is placed, when a phase or a
  * chunk of it ends and when a batch changes. A run takes blocks without a change of its batch:
@@ -18,25 +19,33 @@ typedef struct MachineLoad {
 
 typedef struct Reports Reports;
 
-typedef struct ClusterView {
-  Tick now;
-  uint32_t n_machines;
-  const Machine *machines;
-  const Request *requests; // by slot
-  const RequestMemory
-      *memory; // by slot, where content is kept: a machine has a cache, or the router knows_content
-  RoleList by_role[ROLES];
-  bool roles_move;        // the pool policy lets a machine take the opposite phase
-  Columns *columns;       // of which:
+/* Of all machines, whatever they serve. */
+typedef struct ClusterColumns {
+  Columns *all;           // of which:
   Column *pending_tokens; // assigned prompt tokens not yet prefilled, plus one per decode
   Column *n_assigned;     // requests with a phase assigned here that is not finished
   Column *n_present;      // requests that are here now
   Column *kv_blocks;      // held by or promised to requests, growth as above
   Column *n_heavy;        // decodes assigned whose predicted output is above heavy_above
-  int64_t heavy_above;    // tokens
-  Tick loads_at;          // when `loads` were broadcast
-  MachineLoad *loads;     // by machine
-  Reports *reports; // what a router that asks for reports knows (reports.h); NULL: it does not
+} ClusterColumns;
+
+typedef struct ClusterView {
+  Tick now;
+  uint32_t model;
+  uint32_t n_machines; // of all models: their numbers are below
+  const Machine *machines;
+  const MachineIx *members; // [n_members] those that serve this model, in order
+  uint32_t n_members;
+  const Request *requests; // by slot
+  const RequestMemory
+      *memory; // by slot, where content is kept: a machine has a cache, or the router knows_content
+  RoleList by_role[ROLES];
+  bool roles_move; // the pool policy lets a machine take the opposite phase
+  ClusterColumns columns;
+  int64_t heavy_above; // tokens
+  Tick loads_at;       // when `loads` were broadcast
+  MachineLoad *loads;  // [n_machines]
+  Reports *reports;    // what a router that asks for reports knows (reports.h); NULL: it does not
 } ClusterView;
 
 /* Where a request's phases run; the same machine twice means no transfer. With a dispatcher that
@@ -49,8 +58,12 @@ typedef struct Placement {
   MachineIx claimed; // MACHINE_NONE: nobody; read with roles_stay alone
 } Placement;
 
-/* Sets up the columns and lists for machines with their `home` roles set. */
-void cluster_init(ClusterView *self, const Machine *machines, uint32_t n_machines, Arena *arena);
+/* Sets up the columns of the machines of so many models. */
+void cluster_columns_init(ClusterColumns *self, uint32_t n_machines, uint32_t n_models,
+                          Arena *arena);
+/* Sets up the lists of those that serve `model`, with their `home` roles set. */
+void cluster_init(ClusterView *self, const ClusterColumns *columns, uint32_t model,
+                  const Machine *machines, uint32_t n_machines, Arena *arena);
 /* Takes a machine out of the list of `role`; appends it. */
 void cluster_withdraw(ClusterView *self, MachineIx machine, Role role);
 void cluster_join(ClusterView *self, MachineIx machine, Role role);

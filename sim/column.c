@@ -2,10 +2,23 @@
 #include "sim/column.h"
 #include <assert.h>
 
+Columns *columns_new(uint32_t n_machines, uint32_t n_lists, Arena *arena) {
+  Columns *self = ARENA_NEW(arena, Columns);
+  *self = (Columns){.arena = arena,
+                    .n_machines = n_machines,
+                    .n_lists = n_lists,
+                    .joined = ARENA_ARRAY(arena, uint64_t, n_machines),
+                    .listed = ARENA_ARRAY(arena, ListIx, n_machines)};
+  for (MachineIx m = 0; m < n_machines; m++)
+    self->listed[m] = LIST_NONE;
+  return self;
+}
+
 Column *column_new(Columns *columns) {
   Column *self = ARENA_NEW(columns->arena, Column);
   *self = (Column){.of = ARENA_ARRAY(columns->arena, int64_t, columns->n_machines),
                    .columns = columns,
+                   .trees = ARENA_ARRAY(columns->arena, Wide *, columns->n_lists),
                    .next = columns->first};
   return columns->first = self;
 }
@@ -39,10 +52,10 @@ static void build(Column *self, const RoleList *list) {
   }
   Wide *tree = ARENA_ARRAY(self->columns->arena, Wide, 2 * n);
   for (MachineIx m = 0; m < n; m++)
-    tree[n + m] = self->columns->listed[m] == list->role ? node_of(self, m) : nobody();
+    tree[n + m] = self->columns->listed[m] == list->ix ? node_of(self, m) : nobody();
   for (uint32_t i = n - 1; i > 0; i--)
     tree[i] = lesser(tree[2 * i], tree[2 * i + 1]);
-  self->trees[list->role] = tree;
+  self->trees[list->ix] = tree;
 }
 
 /* The nodes above its leaf, up to the first that is what it was. */
@@ -59,39 +72,39 @@ static void climb(const Column *self, Wide *tree, MachineIx machine, Wide leaf) 
 void column_settle(Column *self) {
   for (uint32_t i = 0; i < self->n_changed; i++) {
     const MachineIx machine = self->changed[i];
-    const Role role = self->columns->listed[machine];
+    const ListIx list = self->columns->listed[machine];
     self->is_changed[machine] = false;
-    if (role < ROLES && self->trees[role])
-      climb(self, self->trees[role], machine, node_of(self, machine));
+    if (list != LIST_NONE && self->trees[list])
+      climb(self, self->trees[list], machine, node_of(self, machine));
   }
   self->n_changed = 0;
 }
 
-void columns_move(Columns *self, MachineIx machine, Role role) {
-  const Role from = self->listed[machine];
+void columns_move(Columns *self, MachineIx machine, ListIx list) {
+  const ListIx from = self->listed[machine];
   for (Column *column = self->first; column; column = column->next)
     column_settle(column); // where the machine is listed still
-  self->listed[machine] = role;
+  self->listed[machine] = list;
   self->joined[machine] = self->n_joined++;
-  for (Column *column = self->first; column; column = column->next)
-    for (int r = 0; r < ROLES; r++) {
-      Wide *tree = column->trees[r];
-      if (!tree || ((Role)r != from && (Role)r != role)) continue;
-      climb(column, tree, machine, (Role)r == role ? node_of(column, machine) : nobody());
-    }
+  for (Column *column = self->first; column; column = column->next) {
+    if (from != LIST_NONE && column->trees[from])
+      climb(column, column->trees[from], machine, nobody());
+    if (list != LIST_NONE && column->trees[list])
+      climb(column, column->trees[list], machine, node_of(column, machine));
+  }
 }
 
-MachineIx column_root(const Column *self, Role role) {
-  return machine_of(self->trees[role][1]);
+MachineIx column_root(const Column *self, ListIx list) {
+  return machine_of(self->trees[list][1]);
 }
 
 MachineIx column_least(Column *self, const RoleList *list) {
   if (list->count == 0) return MACHINE_NONE;
-  if (!self->trees[list->role]) build(self, list);
+  if (!self->trees[list->ix]) build(self, list);
   /* What is not up to date is no larger than it will be: the least is found once it is. */
   for (;;) {
     column_settle(self);
-    const MachineIx least = column_root(self, list->role);
+    const MachineIx least = column_root(self, list->ix);
     const int64_t known = self->of[least];
     if (column_at(self, least) == known) return least;
   }
@@ -101,7 +114,7 @@ MachineIx column_least_but(Column *self, const RoleList *list, MachineIx machine
   const MachineIx least = column_least(self, list);
   if (least != machine || least == MACHINE_NONE) return least;
   assert(!self->refresh);
-  const Wide *tree = self->trees[list->role];
+  const Wide *tree = self->trees[list->ix];
   Wide best = nobody();
   for (uint32_t i = self->columns->n_machines + machine; i > 1; i /= 2)
     best = lesser(best, tree[i ^ 1]);

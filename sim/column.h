@@ -1,7 +1,7 @@
 /* A figure of each machine, and which machine of a role has the least of it.
  *
  * Policies ask for the least at each request, so it is kept, not looked for: over the machines of a
- * role a tree, each of whose nodes is the lesser of the two below it. Before it is looked at, each
+ * list a tree, each of whose nodes is the lesser of the two below it. Before it is looked at, each
  * machine that has changed walks up as far as that makes a difference. Of equals the machine that
  * took the role first wins, as in a scan of the role's list: a node is the figure, then when that
  * was, then the machine's number, as one number, so that no branch compares two. A tree is built
@@ -11,12 +11,15 @@
 #include "sim/base/arena.h"
 #include "sim/machine.h"
 
-/* Machines of one role in the order in which they took it. */
+/* Machines of one role, of those that serve the same model, in the order in which they took it. */
+typedef uint32_t ListIx;
+#define LIST_NONE UINT32_MAX
+
 typedef struct RoleList {
   MachineIx *items;
   MachineIx *by_number; // the same in the order of their numbers
   uint32_t count;
-  Role role;
+  ListIx ix; // among all lists over the same machines
 } RoleList;
 
 typedef struct Column Column;
@@ -24,10 +27,10 @@ typedef struct Column Column;
 /* The columns over the same machines, and where these are listed. */
 typedef struct Columns {
   Arena *arena;
-  uint32_t n_machines;
+  uint32_t n_machines, n_lists;
   uint64_t *joined; // [n_machines] when each took its role, as a count
   uint64_t n_joined;
-  Role *listed; // [n_machines] as; ROLES: in no list
+  ListIx *listed; // [n_machines] where; LIST_NONE: in no list
   Column *first;
 } Columns;
 
@@ -35,7 +38,7 @@ struct Column {
   int64_t *of;        // [n_machines]; changed by column_add and column_set alone
   Columns *columns;   // its fellows
   Column *next;       // of them
-  Wide *trees[ROLES]; // [2 · n_machines] as a heap, leaves last; NULL: not asked for
+  Wide **trees;       // by list [2 · n_machines] as a heap, leaves last; NULL: not asked for
   MachineIx *changed; // machines whose figures changed since; NULL: there is no tree
   uint32_t n_changed;
   bool *is_changed; // [n_machines]
@@ -44,8 +47,10 @@ struct Column {
   void *context;
 };
 
-/* A machine is at the end of the list of `role` now; ROLES: in none. */
-void columns_move(Columns *self, MachineIx machine, Role role);
+/* Of machines that are in no list, of which there are `n_lists`. */
+Columns *columns_new(uint32_t n_machines, uint32_t n_lists, Arena *arena);
+/* A machine is at the end of `list` now; LIST_NONE: in none. */
+void columns_move(Columns *self, MachineIx machine, ListIx list);
 /* A column of zeros; a policy may have its own beside those of the view. */
 Column *column_new(Columns *columns);
 
@@ -64,9 +69,9 @@ static inline int64_t column_at(const Column *self, MachineIx machine) {
 }
 /* Brings the trees up to the changes. */
 void column_settle(Column *self);
-/* What the tree of a role that has one says as it is. */
-MachineIx column_root(const Column *self, Role role);
-/* The first machine of a role's list with the least; MACHINE_NONE if it is empty. */
+/* What the tree of a list that has one says as it is. */
+MachineIx column_root(const Column *self, ListIx list);
+/* The first machine of a list with the least; MACHINE_NONE if it is empty. */
 MachineIx column_least(Column *self, const RoleList *list);
 /* The same of all but one, which may be of another list. */
 MachineIx column_least_but(Column *self, const RoleList *list, MachineIx machine);

@@ -528,7 +528,7 @@ static void take_back_chunk(Engine *self, const Machine *machine, RequestIx ix) 
   for (size_t i = 0; scheduler->has_next && i < next->n_items; i++) {
     if (next->items[i].request != ix || next->items[i].kind != STEP_CHUNK) continue;
     self->requests.slots[ix].prefilled_tokens -= next->items[i].tokens;
-    column_add(self->view.pending_tokens, machine->ix, next->items[i].tokens);
+    column_add(self->columns.pending_tokens, machine->ix, next->items[i].tokens);
   }
 }
 

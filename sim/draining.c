@@ -7,24 +7,22 @@
 #include "sim/roles.h"
 #include <assert.h>
 
-bool machine_is_drained(const ClusterView *view, const Machine *machine) {
-  return column_at(view->n_assigned, machine->ix) == 0 &&
-         column_at(view->n_present, machine->ix) == 0 && machine->n_outgoing == 0;
+bool engine_is_drained(const Engine *self, const Machine *machine) {
+  return column_at(self->columns.n_assigned, machine->ix) == 0 &&
+         column_at(self->columns.n_present, machine->ix) == 0 && machine->n_outgoing == 0;
 }
 
 void engine_drain(Engine *self, Machine *machine, Drain purpose) {
   assert(machine->availability == MACHINE_UP && machine->listed);
   machine->availability = MACHINE_DRAINS;
   machine->drains_for = purpose;
-  self->knows_roomiest = false;
   self->n_down += machine_is_out(machine);
-  cluster_withdraw(&self->view, machine->ix, machine->role);
-  machine->listed = false;
+  engine_unlist(self, machine);
   engine_mark(self, machine, MARK_DRAIN);
 }
 
 void engine_leave_drained(Engine *self, Machine *machine) {
-  if (machine->availability != MACHINE_DRAINS || !machine_is_drained(&self->view, machine)) return;
+  if (machine->availability != MACHINE_DRAINS || !engine_is_drained(self, machine)) return;
   if (machine->drains_for == DRAIN_FLIP)
     engine_begin_flip(self, machine);
   else if (machine->activity != ACTIVITY_IDLE)
@@ -39,8 +37,6 @@ void engine_stop_draining(Engine *self, Machine *machine) {
   assert(machine->availability == MACHINE_DRAINS && machine->drains_for != DRAIN_FLIP);
   self->n_down -= machine_is_out(machine);
   machine->availability = MACHINE_UP;
-  self->knows_roomiest = false;
-  machine->listed = true;
-  cluster_join(&self->view, machine->ix, machine->role);
-  front_open(self);
+  engine_list(self, machine);
+  front_open(self, engine_deployment_of(self, machine));
 }

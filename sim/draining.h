@@ -5,7 +5,7 @@
 #include "sim/state.h"
 
 /* Whether it has nothing and is to get nothing. */
-bool machine_is_drained(const ClusterView *view, const Machine *machine);
+bool engine_is_drained(const Engine *self, const Machine *machine);
 /* One that is up begins to drain. */
 void engine_drain(Engine *self, Machine *machine, Drain purpose);
 /* One that drains goes, if it has nothing left. */

@@ -121,7 +121,7 @@ static bool end_copies(Engine *self) {
                 : event->kind == EVENT_COPY || event->kind == EVENT_TURN
                     ? &self->groups[event->target]
                     : NULL;
-  self->now = self->view.now = event->at;
+  self->now = event->at;
   self->event = (Event){0}; // nothing of this tick has ended yet
   self->reached = 0;
   bool ended = only && engine_end_copies(self, only);
@@ -173,7 +173,7 @@ static void handle_next(Engine *self) {
   fetch_next(self);
   if (self->event.at > self->now || self->event.order > self->reached)
     self->reached = self->event.order;
-  self->now = self->view.now = self->event.at;
+  self->now = self->event.at;
   self->n_events++;
   const size_t refusals = self->n_refusals;
   handle(self);

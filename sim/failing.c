@@ -10,6 +10,7 @@
 #include "sim/marks.h"
 #include "sim/moving.h"
 #include "sim/placement.h"
+#include "sim/roles.h"
 #include "sim/scheduling.h"
 #include <assert.h>
 #include <stdlib.h>
@@ -100,7 +101,7 @@ static bool go_down(Engine *self, Machine *machine) {
   if (machine->down_since < 0) machine->down_since = self->now;
   machine->starts_since = -1;
   machine->availability = MACHINE_DOWN;
-  self->knows_roomiest = false;
+  engine_deployment_of(self, machine)->knows_roomiest = false;
   return !was_down;
 }
 
@@ -160,7 +161,7 @@ static void start_repaired(Engine *self, const FaultSource *spec) {
   for (uint32_t i = 0; i < spec->n_machines; i++) {
     Machine *machine = &machines[i];
     if (!is_repaired(machine)) continue;
-    if (machine->stops && column_at(self->view.n_assigned, machine->ix) == 0) {
+    if (machine->stops && column_at(self->columns.n_assigned, machine->ix) == 0) {
       engine_turn_off(self, machine);
       continue;
     }
@@ -180,8 +181,7 @@ static void want_away(Engine *self, Machine *machine) {
     engine_drain(self, machine, DRAIN_MAINTENANCE);
   } else if (machine->availability >= MACHINE_DOWN) {
     go_down(self, machine); // it may have been about to start
-    if (machine->listed) cluster_withdraw(&self->view, machine->ix, machine->role);
-    machine->listed = false;
+    engine_unlist(self, machine);
   } // else it turns to its new role first
 }
 
@@ -325,8 +325,7 @@ static void lose_all(Engine *self, const Machine *machine) {
 void engine_handle_detection(Engine *self, Machine *machine) {
   assert(machine->activity == ACTIVITY_IDLE);
   self->n_detections--;
-  if (machine->listed) cluster_withdraw(&self->view, machine->ix, machine->role);
-  machine->listed = false;
+  engine_unlist(self, machine);
   engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
   lose_all(self, machine);
   machine_forget_kv(machine);
@@ -342,13 +341,11 @@ void engine_handle_boot(Engine *self, Machine *machine) {
     machine->totals.starting_ticks += self->now - machine->starts_since;
     machine->starts_since = -1;
   }
-  self->knows_roomiest = false;
-  machine->listed = true;
-  cluster_join(&self->view, machine->ix, machine->role);
+  engine_list(self, machine);
   engine_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
   engine_mark(self, machine, MARK_ROOM);
   if (machine->stops) engine_drain(self, machine, DRAIN_STOP);
-  front_open(self);
+  front_open(self, engine_deployment_of(self, machine));
 }
 
 Tick engine_down_ticks(const Engine *self, const Machine *machine) {

@@ -45,16 +45,17 @@ static void drop(Engine *self, RequestIx ix) {
 
 /* --- who waits */
 
-bool front_is_open(const Engine *self) {
-  const RoleList *lists = self->view.by_role;
+bool front_is_open(const Deployment *deployment) {
+  const RoleList *lists = deployment->view.by_role;
   if (lists[ROLE_MIXED].count > 0) return true;
   const uint32_t n_prefill = lists[ROLE_PREFILL].count, n_decode = lists[ROLE_DECODE].count;
-  return self->view.roles_move ? n_prefill + n_decode > 0 : n_prefill > 0 && n_decode > 0;
+  return deployment->view.roles_move ? n_prefill + n_decode > 0 : n_prefill > 0 && n_decode > 0;
 }
 
 void front_hold(Engine *self, RequestIx ix) {
+  Request *slots = self->requests.slots;
   life_awaits(self, ix);
-  request_queue_push(&self->front, self->requests.slots, ix);
+  request_queue_push(&engine_deployment(self, &slots[ix])->front, slots, ix);
 }
 
 /* Doubled with every attempt; whole ticks, at least one. */
@@ -78,10 +79,11 @@ void front_return(Engine *self, RequestIx ix) {
 }
 
 void front_leave(Engine *self, RequestIx ix) {
-  if (self->requests.slots[ix].retry > 0)
+  Request *slots = self->requests.slots;
+  if (slots[ix].retry > 0)
     drop(self, ix);
   else
-    request_queue_remove(&self->front, self->requests.slots, ix);
+    request_queue_remove(&engine_deployment(self, &slots[ix])->front, slots, ix);
 }
 
 /* --- placing them */
@@ -89,18 +91,20 @@ void front_leave(Engine *self, RequestIx ix) {
 void engine_handle_retry(Engine *self) {
   while (self->n_retries_due > 0 && self->retries[0].at == self->now) {
     const RequestIx ix = self->retries[0].request;
+    Request *slots = self->requests.slots;
+    Deployment *deployment = engine_deployment(self, &slots[ix]);
     drop(self, ix);
-    if (front_is_open(self))
+    if (front_is_open(deployment))
       engine_place(self, ix);
     else
-      request_queue_push(&self->front, self->requests.slots, ix);
+      request_queue_push(&deployment->front, slots, ix);
   }
 }
 
-void front_open(Engine *self) {
-  while (self->front.count > 0 && front_is_open(self)) {
-    const RequestIx ix = self->front.first;
-    request_queue_remove(&self->front, self->requests.slots, ix);
+void front_open(Engine *self, Deployment *deployment) {
+  while (deployment->front.count > 0 && front_is_open(deployment)) {
+    const RequestIx ix = deployment->front.first;
+    request_queue_remove(&deployment->front, self->requests.slots, ix);
     engine_place(self, ix);
   }
 }

@@ -1,5 +1,6 @@
 /* Requests in front of the cluster (REQUEST_AWAITS): those that were lost with a machine and are to
- * be tried again at their time, a heap, and those that nobody is up to take, a queue.
+ * be tried again at their time, a heap, and those that nobody is up to take, a queue for each
+ * model.
  *
  * A request that is lost begins anew, as its first attempt did, after a back-off that doubles with
  * every attempt; one that has had all its attempts is rejected. Whoever is impatient may leave. */
@@ -8,7 +9,7 @@
 #include "sim/state.h"
 
 /* Whether the router has somebody for both phases of a request. */
-bool front_is_open(const Engine *self);
+bool front_is_open(const Deployment *deployment);
 /* A new arrival waits for that. */
 void front_hold(Engine *self, RequestIx request);
 /* One that was lost: tried again later, or rejected. */
@@ -17,6 +18,6 @@ void front_return(Engine *self, RequestIx request);
 void front_leave(Engine *self, RequestIx request);
 /* Those whose time has come are placed. */
 void engine_handle_retry(Engine *self);
-/* A machine takes requests again: all are placed that waited for one. */
-void front_open(Engine *self);
+/* A machine takes requests again: all are placed that waited for one of its model. */
+void front_open(Engine *self, Deployment *deployment);
 #endif

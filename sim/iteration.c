@@ -130,7 +130,8 @@ static BatchShape shape_of(const Engine *self, const Machine *machine) {
 static Tick prediction_ticks(Engine *self, const Machine *machine, Tick ticks) {
   if (!self->predictor->cost || machine->role != ROLE_PREFILL) return 0;
   const MachineView view = engine_view(self, machine);
-  const double more = self->predictor->cost(self->states[POLICY_PREDICTOR], &view, ticks);
+  const void *state = engine_deployment_of(self, machine)->predictor_state;
+  const double more = self->predictor->cost(state, &view, ticks);
   return engine_passes_the_end(self, (double)ticks + more) ? 0 : (Tick)more;
 }
 

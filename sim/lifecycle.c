@@ -52,19 +52,17 @@ RequestQueue *life_queue(Machine *machine, RequestState state) {
 }
 
 MachineIx life_machine(const Engine *self, const Request *request) {
+  if (request->first_token_at < 0) return request->prefill_machine;
+  if (request->state != REQUEST_MOVES) return request->decode_machine;
   const bool grouped = self->machines[request->prefill_machine].group;
-  if (request->first_token_at < 0 || (request->state == REQUEST_MOVES && !grouped))
-    return request->prefill_machine;
-  if (request->state == REQUEST_MOVES && request->decode_machine == MACHINE_NONE)
-    return request->prefill_machine;
-  return request->decode_machine;
+  return grouped && request->decode_machine != MACHINE_NONE ? request->decode_machine
+                                                            : request->prefill_machine;
 }
 
 /* --- what transitions have in common */
 
 void life_observe(Engine *self, const Machine *machine, RequestIx ix, Observation what) {
-  if (self->router->observe)
-    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, what, machine->ix);
+  engine_tell_router(self, ix, what, machine->ix);
   if (!machine->batcher->finish || what == OBSERVED_TRANSFERRED) return;
   const MachineView view = engine_view(self, machine);
   machine->batcher->finish(machine->batcher_options, machine->batcher_state, &view, ix,
@@ -94,8 +92,9 @@ void life_leave_store(Engine *self, const Machine *machine, Request *request) {
 
 void life_count_decode(Engine *self, const Request *request, Machine *machine, int n) {
   machine->n_decodes += n;
-  column_add(self->view.pending_tokens, machine->ix, n);
-  if (view_heavy(&self->view, request)) column_add(self->view.n_heavy, machine->ix, n);
+  column_add(self->columns.pending_tokens, machine->ix, n);
+  if (view_heavy(&engine_deployment(self, request)->view, request))
+    column_add(self->columns.n_heavy, machine->ix, n);
   if (machine->availability == MACHINE_DRAINS) engine_mark(self, machine, MARK_DRAIN);
 }
 
@@ -117,7 +116,7 @@ void life_placed(Engine *self, RequestIx ix, MachineIx prefill, MachineIx decode
   Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[prefill];
   request->prefill_machine = prefill;
-  column_add(self->view.n_assigned, prefill, 1);
+  column_add(self->columns.n_assigned, prefill, 1);
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, place_of(self, machine, request));
   if (decode != MACHINE_NONE) life_dispatched(self, request, decode);
@@ -128,7 +127,7 @@ void life_dispatched(Engine *self, Request *request, MachineIx decode) {
   request->decode_machine = decode;
   life_count_decode(self, request, machine, 1);
   if (decode == request->prefill_machine) return;
-  column_add(self->view.n_assigned, decode, 1);
+  column_add(self->columns.n_assigned, decode, 1);
   engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
 }
 
@@ -136,7 +135,7 @@ void life_redirected(Engine *self, Request *request, MachineIx decode) {
   Machine *before = &self->machines[request->decode_machine];
   assert(before->ix != request->prefill_machine && decode != request->prefill_machine);
   life_count_decode(self, request, before, -1);
-  column_add(self->view.n_assigned, before->ix, -1);
+  column_add(self->columns.n_assigned, before->ix, -1);
   engine_promise_blocks(self, before, -machine_prompt_blocks(before, request));
   life_dispatched(self, request, decode);
 }
@@ -174,7 +173,8 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   const bool served = !rejected && !record.cancelled;
   const Request *request = &self->requests.slots[ix];
   Metrics *metrics = engine_books(self, request);
-  const bool good = served && metrics_complete(metrics, &record);
+  const PerfModel *reference = sim_model(self->config, request->model)->slo_reference;
+  const bool good = served && metrics_complete(metrics, &record, reference);
   if (served && request->ends_session)
     metrics_complete_session(engine_session_books(self, request),
                              self->now - request->session_began_at, good && request->session_good);
@@ -199,12 +199,13 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
   engine_release_blocks(self, machine, ix);
   life_leave_store(self, machine, request);
   life_count_decode(self, request, decode, -1);
-  column_add(self->view.n_assigned, decode->ix, -1);
+  column_add(self->columns.n_assigned, decode->ix, -1);
   if (machine != decode) // it never had to move
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   life_observe(self, machine, ix, OBSERVED_FINISHED);
   engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
-  if (self->scaling) scaling_book_completed(self->scaling, request);
+  Scaling *scaling = engine_deployment(self, request)->scaling;
+  if (scaling) scaling_book_completed(scaling, request);
   life_retire(self, ix, REJECTED_NOT);
 }
 
@@ -260,7 +261,7 @@ bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
     parts_chunk_ended(self, machine, ix, request->chunk_tokens, request->prefilled_tokens,
                       request->state == REQUEST_ENDS_PREFILL);
   request->prefilled_tokens += request->chunk_tokens;
-  column_add(self->view.pending_tokens, machine->ix, -request->chunk_tokens);
+  column_add(self->columns.pending_tokens, machine->ix, -request->chunk_tokens);
   request->computing_ticks += self->now - machine->run.began_at;
   if (request->state == REQUEST_ENDS_PREFILL) return true;
   machine->n_started += request->prefilled_tokens == request->chunk_tokens;
@@ -274,9 +275,8 @@ void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
     request->first_token_at = self->now;
     engine_set_deadline(self, ix);
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
-    if (self->scaling)
-      scaling_book_first_token(self->scaling, (uint32_t)(machine->pool - self->config->pools),
-                               request);
+    Scaling *scaling = engine_deployment(self, request)->scaling;
+    if (scaling) scaling_book_first_token(scaling, machine->pool, request);
   } else {
     Metrics *metrics = engine_books(self, request);
     histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);
@@ -291,7 +291,7 @@ void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
   life_book_token(self, machine, ix);
   change(self, machine, ix, REQUEST_PREFILLED);
   request->generated_tokens++;
-  if (request->decode_machine != machine->ix) column_add(self->view.n_assigned, machine->ix, -1);
+  if (request->decode_machine != machine->ix) column_add(self->columns.n_assigned, machine->ix, -1);
   life_observe(self, machine, ix, OBSERVED_PREFILLED);
 }
 
@@ -305,7 +305,7 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
   machine->n_started--;
   engine_books(self, request)->preemptions++;
   engine_books(self, request)->dropped_tokens += request->prefilled_tokens;
-  column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
+  column_add(self->columns.pending_tokens, machine->ix, request->prefilled_tokens);
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
   request->prefilled_tokens = 0;
   if (self->keeps_parts) parts_lost(self, ix);
@@ -409,7 +409,7 @@ void life_stored(Engine *self, Machine *from, RequestIx ix) {
   life_released(self, from, ix);
   if (request->decode_machine != MACHINE_NONE) {
     life_count_decode(self, request, from, -1);
-    column_add(self->view.n_assigned, from->ix, -1);
+    column_add(self->columns.n_assigned, from->ix, -1);
     request->decode_machine = MACHINE_NONE;
   }
   change(self, from, ix, REQUEST_STORED);

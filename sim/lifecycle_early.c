@@ -28,17 +28,15 @@ static void unassign(Engine *self, const Request *request) {
   const MachineIx prefill = request->prefill_machine, decode = request->decode_machine;
   if (decode != MACHINE_NONE) {
     life_count_decode(self, request, &self->machines[decode], -1);
-    column_add(self->view.n_assigned, decode, -1);
+    column_add(self->columns.n_assigned, decode, -1);
   }
   if (request->first_token_at < 0 && decode != prefill)
-    column_add(self->view.n_assigned, prefill, -1);
+    column_add(self->columns.n_assigned, prefill, -1);
 }
 
 static void observe_cancelled(Engine *self, const Machine *machine, RequestIx ix, bool present,
                               bool stored) {
-  if (self->router->observe)
-    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_CANCELLED,
-                          stored ? MACHINE_NONE : machine->ix);
+  engine_tell_router(self, ix, OBSERVED_CANCELLED, stored ? MACHINE_NONE : machine->ix);
   if (!present || !machine->batcher->leave) return;
   const MachineView view = engine_view(self, machine);
   machine->batcher->leave(machine->batcher_options, machine->batcher_state, &view, ix);
@@ -72,7 +70,7 @@ static int32_t withdraw(Engine *self, Machine *machine, RequestIx ix) {
   const int32_t undelivered = scheduler_withdraw(self, machine, ix);
   if (self->keeps_parts) parts_left(self, machine, ix, request->generated_tokens);
   if (request_states[request->state].prefills)
-    column_add(self->view.pending_tokens, machine->ix, request->generated_tokens - generated);
+    column_add(self->columns.pending_tokens, machine->ix, request->generated_tokens - generated);
   return undelivered;
 }
 

@@ -26,7 +26,7 @@ void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) 
 
 void life_chunk_decided(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
   self->requests.slots[ix].prefilled_tokens += tokens;
-  column_add(self->view.pending_tokens, machine->ix, -tokens);
+  column_add(self->columns.pending_tokens, machine->ix, -tokens);
 }
 
 void life_prefill_began(Engine *self, const Machine *machine, Request *request) {
@@ -46,12 +46,12 @@ void life_generates(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool prefilled = request->state == REQUEST_COMPUTES;
   if (request->first_token_at < 0 && request->decode_machine != machine->ix)
-    column_add(self->view.n_assigned, machine->ix, -1);
+    column_add(self->columns.n_assigned, machine->ix, -1);
   life_book_token(self, machine, ix);
   if (prefilled) change(self, machine, ix, REQUEST_GENERATES);
   request->generated_tokens++;
   if (request->state == REQUEST_WAITS_PREFILL)
-    column_add(self->view.pending_tokens, machine->ix, 1);
+    column_add(self->columns.pending_tokens, machine->ix, 1);
   if (prefilled) life_observe(self, machine, ix, OBSERVED_PREFILLED);
 }
 
@@ -59,7 +59,7 @@ void life_preempted(Engine *self, Machine *machine, RequestIx ix, RequestIx next
   Request *request = &self->requests.slots[ix];
   const bool computes = request->state == REQUEST_COMPUTES;
   engine_release_blocks(self, machine, ix);
-  if (computes) column_add(self->view.pending_tokens, machine->ix, request->prefilled_tokens);
+  if (computes) column_add(self->columns.pending_tokens, machine->ix, request->prefilled_tokens);
   if (evicted) {
     life_drop_before(self, machine, ix, next);
     return;

@@ -43,6 +43,7 @@ typedef struct PoolSpec {
   const char *name;
   const char *machine; // hardware name, for reports
   Role role;
+  uint32_t model;          // that its machines serve (SimConfig.models)
   uint32_t count;          // of pipelines, their lanes: a multiple of pipeline_stages
   uint32_t lanes;          // of those, in one machine as it is bought; 0: 1
   int64_t pipeline_stages; // 0 or 1: none

@@ -26,7 +26,7 @@ int64_t engine_free_blocks(const Engine *self, const Machine *machine) {
 static void take(Engine *self, Machine *machine, int64_t n) {
   machine->free_blocks -= n;
   assert(0 <= machine->free_blocks && machine->free_blocks <= machine->kv_blocks);
-  column_add(self->view.kv_blocks, machine->ix, n);
+  column_add(self->columns.kv_blocks, machine->ix, n);
 }
 
 void engine_book_iterations(Engine *self, Machine *machine, int64_t n) {
@@ -156,5 +156,5 @@ void engine_grow_one(Engine *self, Machine *machine, RequestIx ix, int64_t conte
 void engine_promise_blocks(Engine *self, Machine *machine, int64_t n) {
   machine->promised_blocks += n;
   assert(machine->promised_blocks >= 0);
-  column_add(self->view.kv_blocks, machine->ix, n);
+  column_add(self->columns.kv_blocks, machine->ix, n);
 }

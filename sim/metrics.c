@@ -18,12 +18,11 @@ const CauseRow metrics_causes[CAUSES] = {
 #include "sim/metrics.def"
 };
 
-void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena) {
+void metrics_init(Metrics *self, Arena *arena) {
   *self = (Metrics){.first_arrival_at = -1,
                     .hours = {.arena = arena},
                     .last_arrival_at = -1,
-                    .last_finish_at = -1,
-                    .reference = slo_reference};
+                    .last_finish_at = -1};
   for (int i = 0; i < METRICS_HISTOGRAMS; i++)
     histogram_init(&self->histograms[i], arena);
 }
@@ -65,10 +64,11 @@ static Tick reference_step(const PerfModel *reference, int64_t prompt_tokens) {
   return perfmodel_decode_step(reference, 1, prompt_tokens);
 }
 
-static void add_slowdowns(Metrics *self, const RequestRecord *record, Tick ttft, Tick e2e) {
+static void add_slowdowns(Metrics *self, const RequestRecord *record, const PerfModel *reference,
+                          Tick ttft, Tick e2e) {
   const double scale = SLOWDOWN_SCALE;
-  const double prefill = (double)perfmodel_prefill(self->reference, record->prompt_tokens);
-  const double step = (double)reference_step(self->reference, record->prompt_tokens);
+  const double prefill = (double)perfmodel_prefill(reference, record->prompt_tokens);
+  const double step = (double)reference_step(reference, record->prompt_tokens);
   const double tbt = (double)(e2e - ttft) / record->output_tokens;
   const double alone = prefill + step * (record->output_tokens - 1);
   histogram_add(&self->slowdown_ttft, (int64_t)((double)ttft / prefill * scale + 0.5), 1);
@@ -80,7 +80,7 @@ static bool within(Tick value, Tick limit) {
   return limit == 0 || value <= limit;
 }
 
-bool metrics_complete(Metrics *self, const RequestRecord *record) {
+bool metrics_complete(Metrics *self, const RequestRecord *record, const PerfModel *reference) {
   const Tick ttft = record->first_token_at - record->arrived_at;
   const Tick e2e = record->last_token_at - record->arrived_at;
   assert(0 < ttft && ttft <= e2e && record->prefill_began_at >= record->arrived_at);
@@ -104,7 +104,7 @@ bool metrics_complete(Metrics *self, const RequestRecord *record) {
       within(ttft, limits->ttft) && within(tpot, limits->tpot) && within(e2e, limits->e2e);
   self->good += good;
   if (good && limits->share > 0) hours_good(&self->hours, record->arrived_at);
-  if (self->reference) add_slowdowns(self, record, ttft, e2e);
+  if (reference) add_slowdowns(self, record, reference, ttft, e2e);
   return good;
 }
 

@@ -146,16 +146,16 @@ typedef struct Metrics {
 #define RUN_BOOK(type, field, dimension) type field dimension;
 #include "sim/metrics.def"
   Tick first_arrival_at, last_finish_at; // -1: none
-  const PerfModel *reference;            // NULL: no slowdowns
   GoodputLimits good_limits;
   Window window;
   Tick last_arrival_at; // -1: none
   Hours hours;          // where good_limits has a share
 } Metrics;
 
-void metrics_init(Metrics *self, const PerfModel *slo_reference, Arena *arena);
-/* Books a request whose last token was made; whether it was a good one. */
-bool metrics_complete(Metrics *self, const RequestRecord *record);
+void metrics_init(Metrics *self, Arena *arena);
+/* Books a request whose last token was made, with slowdowns unless `reference` is NULL; whether it
+ * was a good one. */
+bool metrics_complete(Metrics *self, const RequestRecord *record, const PerfModel *reference);
 /* Books a session whose last turn was answered; `good`: all of them were. */
 void metrics_complete_session(Metrics *self, Tick ticks, bool good);
 

@@ -137,8 +137,8 @@ static TransferIx open_transfer(Engine *self, RequestIx ix) {
   *transfer = (Transfer){.request = ix,
                          .from = from->ix,
                          .to = to->ix,
-                         .choice = self->transfer->pick(self->states[POLICY_TRANSFER], request,
-                                                        from->pool, to->pool, out < in ? out : in)};
+                         .choice = self->transfer->pick(self->transfer_state, request, from->pool,
+                                                        to->pool, out < in ? out : in)};
   if (is_indirect(self)) transfer->choice.mode = TRANSFER_SERIALIZED;
   return slot;
 }

@@ -48,12 +48,13 @@ static int64_t phase_blocks(const Machine *machine, const Request *request, Phas
 }
 
 /* Of the machines with `covers`, the one with the most room; MACHINE_NONE if there is none. */
-static MachineIx roomiest_of(const Engine *self, Phase phase,
+static MachineIx roomiest_of(const ClusterView *view, Phase phase,
                              bool (*covers)(const Machine *machine, Phase phase)) {
   MachineIx best = MACHINE_NONE;
   int64_t most = -1;
-  for (MachineIx m = 0; m < self->n_machines; m++) {
-    const Machine *machine = &self->machines[m];
+  for (uint32_t i = 0; i < view->n_members; i++) {
+    const MachineIx m = view->members[i];
+    const Machine *machine = &view->machines[m];
     const int64_t room = machine_room(machine);
     if (!machine_takes_requests(machine) || room <= most || !covers(machine, phase)) continue;
     best = m;
@@ -71,11 +72,15 @@ static bool any(const Machine *machine, Phase phase) {
   return true;
 }
 
-MachineIx engine_roomiest(Engine *self, Phase phase) {
+MachineIx deployment_roomiest(Deployment *self, Phase phase) {
   for (int p = PHASE_PREFILL; p <= PHASE_DECODE && !self->knows_roomiest; p++)
-    self->roomiest[p] = roomiest_of(self, (Phase)p, belongs_to);
+    self->roomiest[p] = roomiest_of(&self->view, (Phase)p, belongs_to);
   self->knows_roomiest = true;
   return self->roomiest[phase];
+}
+
+static MachineIx roomiest(const Engine *self, const Request *request, Phase phase) {
+  return deployment_roomiest(engine_deployment(self, request), phase);
 }
 
 static bool fits(const Engine *self, const Request *request, MachineIx m, Phase phase) {
@@ -85,16 +90,16 @@ static bool fits(const Engine *self, const Request *request, MachineIx m, Phase 
 
 /* Whether the store of every group can hold the prompt: the router may pick any of them. */
 static bool storable(const Engine *self, const Request *request) {
-  return request->prompt_tokens <= engine_smallest_store(self);
+  return request->prompt_tokens <= engine_smallest_store(self, request->model);
 }
 
 /* Of a request that does not fit everywhere (`large`): why nobody can ever serve it. */
 static Rejection rejection_of(Engine *self, const Request *request, bool large) {
-  const int64_t context = self->config->max_model_len;
+  const int64_t context = sim_model(self->config, request->model)->max_model_len;
   if (context > 0 && request->prompt_tokens >= context) return REJECTED_CONTEXT;
   if (!large) return REJECTED_NOT;
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++)
-    if (!fits(self, request, engine_roomiest(self, phase), phase)) return REJECTED_KV_MEMORY;
+    if (!fits(self, request, roomiest(self, request, phase), phase)) return REJECTED_KV_MEMORY;
   return storable(self, request) ? REJECTED_NOT : REJECTED_STORE;
 }
 
@@ -102,11 +107,13 @@ static Rejection rejection_of(Engine *self, const Request *request, bool large) 
  * decoded when the request arrived may all have moved since: then any may be claimed. */
 static MachineIx dispatch(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
+  Deployment *deployment = engine_deployment(self, request);
+  const ClusterView *view = engine_cluster(self, deployment);
   MachineIx decode = MACHINE_NONE;
-  if (dispatch_list(&self->view)->count > 0)
-    decode = self->dispatcher->pick(self->states[POLICY_DISPATCHER], &self->view, ix);
-  if (!fits(self, request, decode, PHASE_DECODE)) decode = engine_roomiest(self, PHASE_DECODE);
-  if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(self, PHASE_DECODE, any);
+  if (dispatch_list(view)->count > 0)
+    decode = self->dispatcher->pick(deployment->dispatcher_state, view, ix);
+  if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest(self, request, PHASE_DECODE);
+  if (!fits(self, request, decode, PHASE_DECODE)) decode = roomiest_of(view, PHASE_DECODE, any);
   engine_claim(self, &self->machines[decode], PHASE_DECODE);
   engine_books(self, request)->dispatches++;
   return decode;
@@ -114,12 +121,13 @@ static MachineIx dispatch(Engine *self, RequestIx ix) {
 
 MachineIx engine_other_decode(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  const RoleList *list = dispatch_list(&self->view);
+  Deployment *deployment = engine_deployment(self, request);
+  const ClusterView *view = engine_cluster(self, deployment);
+  const RoleList *list = dispatch_list(view);
   if (list->count == 0 || self->router->observe) return MACHINE_NONE;
-  const MachineIx decode =
-      self->dispatcher->pick
-          ? self->dispatcher->pick(self->states[POLICY_DISPATCHER], &self->view, ix)
-          : column_least(self->view.pending_tokens, list);
+  const MachineIx decode = self->dispatcher->pick
+                               ? self->dispatcher->pick(deployment->dispatcher_state, view, ix)
+                               : column_least(self->columns.pending_tokens, list);
   const bool good = decode != request->prefill_machine && fits(self, request, decode, PHASE_DECODE);
   return good ? decode : MACHINE_NONE;
 }
@@ -139,7 +147,6 @@ void engine_dispatch(Engine *self, RequestIx ix) {
 static void keep_content(Engine *self, RequestIx ix) {
   if (!self->keeps_content) return;
   ARENA_RESERVE(self->arena, self->memory, self->memory_capacity, self->requests.n_slots);
-  self->view.memory = self->memory;
   const SavedCaches *saved = self->config->saved_caches;
   const uint64_t id = self->requests.slots[ix].id;
   content_set(&self->memory[ix].content, &self->next_row, saved ? hash_fold(saved->salt, id) : id,
@@ -164,6 +171,7 @@ static RequestIx admit_row(Engine *self) {
   request->prompt_tokens = self->next_row.prompt_tokens;
   request->output_tokens = output_tokens;
   request->component = self->next_row.component;
+  request->model = sim_model_of(self->config, request->component);
   request->session = self->next_row.session;
   request->turn = self->next_row.turn;
   if (metrics != &self->metrics) self->warmed_up_at = request->arrived_at;
@@ -176,15 +184,15 @@ static RequestIx admit_row(Engine *self) {
   request->patience = self->next_row.patience;
   request->first_token_patience = self->next_row.first_token_patience;
   keep_content(self, ix);
-  if (self->scaling) scaling_book_arrival(self->scaling, request);
+  Deployment *deployment = engine_deployment(self, request);
+  if (deployment->scaling) scaling_book_arrival(deployment->scaling, request);
   const uint64_t random = hash_mix(hash_mix(self->config->seed) + request->id);
   const Prediction prediction =
-      self->predictor->predict(self->states[POLICY_PREDICTOR], request, random);
+      self->predictor->predict(deployment->predictor_state, request, random);
   request->predicted_low = prediction.low;
   request->predicted_high = prediction.high;
   metrics->predicted_right +=
       prediction.low <= request->output_tokens && request->output_tokens < prediction.high;
-  self->view.requests = self->requests.slots;
   if (metrics->first_arrival_at < 0) metrics->first_arrival_at = request->arrived_at;
   metrics->last_arrival_at = request->arrived_at;
   engine_log(self, OUTCOME_ARRIVAL, request, MACHINE_NONE, request->prompt_tokens,
@@ -195,18 +203,20 @@ static RequestIx admit_row(Engine *self) {
 /* The router's placement, except that a phase too large for the machine it picked goes to the
  * roomiest. */
 static Placement place(Engine *self, RequestIx ix, bool check) {
-  engine_see_reports(self);
-  Placement placement = self->router->pick(self->states[POLICY_ROUTER], &self->view, ix);
   const Request *request = &self->requests.slots[ix];
+  Deployment *deployment = engine_deployment(self, request);
+  engine_see_reports(self, deployment);
+  Placement placement =
+      self->router->pick(deployment->router_state, engine_cluster(self, deployment), ix);
   if (check && !fits(self, request, placement.prefill, PHASE_PREFILL))
-    placement.prefill = engine_roomiest(self, PHASE_PREFILL);
+    placement.prefill = roomiest(self, request, PHASE_PREFILL);
   const Group *group = self->machines[placement.prefill].group;
   if (group && self->machines[placement.prefill].role == ROLE_DECODE)
     placement.prefill = group->first[SHAPE_PREFILL];
   if (group || (self->dispatcher->pick && placement.decode != placement.prefill))
     placement.decode = MACHINE_NONE;
   else if (check && !fits(self, request, placement.decode, PHASE_DECODE))
-    placement.decode = engine_roomiest(self, PHASE_DECODE);
+    placement.decode = roomiest(self, request, PHASE_DECODE);
   return placement;
 }
 
@@ -235,16 +245,15 @@ static void put(Engine *self, RequestIx ix, bool check) {
   const Placement placement = place(self, ix, check);
   claim(self, &placement);
   life_placed(self, ix, placement.prefill, placement.decode);
-  if (self->router->observe)
-    self->router->observe(self->states[POLICY_ROUTER], &self->view, ix, OBSERVED_PLACED,
-                          placement.prefill);
+  engine_tell_router(self, ix, OBSERVED_PLACED, placement.prefill);
   const bool open = placement.decode == MACHINE_NONE;
   engine_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], placement.prefill,
              open ? -1 : (int64_t)placement.decode, 0);
 }
 
 static bool is_large(const Engine *self, const Request *request) {
-  return (int64_t)request->prompt_tokens + request->output_tokens > self->smallest_room;
+  return (int64_t)request->prompt_tokens + request->output_tokens >
+         engine_deployment(self, request)->smallest_room;
 }
 
 void engine_place(Engine *self, RequestIx ix) {
@@ -262,7 +271,7 @@ void engine_handle_arrival(Engine *self) {
     life_rejected(self, ix, rejection);
     engine_pull(self);
   } else {
-    const bool taken = front_is_open(self);
+    const bool taken = front_is_open(engine_deployment(self, request));
     if (taken)
       put(self, ix, large);
     else

@@ -13,9 +13,9 @@ void engine_handle_arrival(Engine *self);
 void engine_place(Engine *self, RequestIx request);
 /* Chooses where a request that is being prefilled will be decoded, when that was left open. */
 void engine_dispatch(Engine *self, RequestIx request);
-/* The machine whose role is to serve the phase and that has the most room for it; MACHINE_NONE if
- * none is there at present. */
-MachineIx engine_roomiest(Engine *self, Phase phase);
+/* Of a deployment's machines the one whose role is to serve the phase and that has the most room;
+ * MACHINE_NONE if none is there at present. */
+MachineIx deployment_roomiest(Deployment *self, Phase phase);
 /* A machine that could decode a request in the place of the one that was to and is gone: the
  * dispatcher's pick, or that with the fewest pending tokens; never the one that prefills it.
  * MACHINE_NONE: there is none, or the router keeps books of its own on who decodes what. */

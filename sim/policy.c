@@ -153,3 +153,9 @@ const char *sim_conflict(const Policy *pool, const Policy *batcher, const Policy
     return "the batcher does not let requests return that the tier swapped out";
   return NULL;
 }
+
+void *policy_state_copy(const PolicyChoice *choice, Arena *arena) {
+  void *state = arena_alloc(arena, choice->policy->state_size);
+  if (choice->state) memcpy(state, choice->state, choice->policy->state_size);
+  return state;
+}

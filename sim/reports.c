@@ -31,7 +31,7 @@ static int64_t n_begun(const ClusterView *view, const Machine *machine) {
 
 static MachineReport report_of(const ClusterView *view, MachineIx m) {
   const Machine *machine = &view->machines[m];
-  column_at(view->kv_blocks, m); // what its run has taken and cached since is booked
+  column_at(view->columns.kv_blocks, m); // what its run has taken and cached since is booked
   return (MachineReport){.n_waiting = machine->prefill_queue.count - n_begun(view, machine) +
                                       machine->decode_queue.count + machine->blocked.count +
                                       machine->swapped.count + machine->inbound.count,
@@ -49,9 +49,10 @@ Reports *reports_new(const ReportOptions *options, bool of_caches, const Cluster
                     .known = ARENA_ARRAY(arena, MachineReport, view->n_machines),
                     .cached = ARENA_ARRAY(arena, KeyMap, view->n_machines),
                     .made_at = -1};
-  for (MachineIx m = 0; m < view->n_machines; m++)
+  for (uint32_t k = 0; k < view->n_members; k++) {
+    const MachineIx m = view->members[k];
     self->known[m] = report_of(view, m);
-  for (MachineIx m = 0; of_caches && options->interval > 0 && m < view->n_machines; m++) {
+    if (!of_caches || options->interval == 0) continue;
     PrefixCache *cache = view->machines[m].cache;
     if (!cache) continue;
     cache->tells_changes = true;
@@ -94,7 +95,8 @@ void reports_make(Reports *self) {
   Report *report = next_report(self);
   report->at = self->made_at = view->now;
   report->n_changes = 0;
-  for (MachineIx m = 0; m < view->n_machines; m++) {
+  for (uint32_t k = 0; k < view->n_members; k++) {
+    const MachineIx m = view->members[k];
     report->loads[m] = report_of(view, m);
     PrefixCache *cache = view->machines[m].cache;
     if (self->of_caches && cache) take_changes(self, report, cache);
@@ -106,7 +108,8 @@ void reports_make(Reports *self) {
 
 static void know(Reports *self, const Report *report) {
   size_t i = 0;
-  for (MachineIx m = 0; m < self->view->n_machines; m++) {
+  for (uint32_t k = 0; k < self->view->n_members; k++) {
+    const MachineIx m = self->view->members[k];
     self->known[m] = report->loads[m];
     for (; i < report->ends[m]; i++)
       if (report->changes[i].cached)
@@ -119,8 +122,8 @@ static void know(Reports *self, const Report *report) {
 void reports_see(Reports *self) {
   const ClusterView *view = self->view;
   if (self->options.interval == 0)
-    for (MachineIx m = 0; m < view->n_machines; m++)
-      self->known[m] = report_of(view, m);
+    for (uint32_t k = 0; k < view->n_members; k++)
+      self->known[view->members[k]] = report_of(view, view->members[k]);
   while (self->n > 0 && self->pending[self->first].at <= view->now - self->options.delay) {
     know(self, &self->pending[self->first]);
     self->first = (self->first + 1) % self->n_reserved;

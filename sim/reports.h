@@ -39,7 +39,7 @@ typedef struct MachineReport {
   int64_t used_blocks, kv_blocks; // of KV memory: held, there are
 } MachineReport;
 
-/* One that is not known yet: of all machines. */
+/* One that is not known yet: of all machines of the view. */
 typedef struct Report {
   Tick at;
   MachineReport *loads; // [n_machines]

@@ -80,6 +80,7 @@ typedef struct Request {
   uint32_t ticket;
   Tick session_began_at;
   uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
+  uint8_t model;                        // of SimConfig.models, that serves it
   uint32_t admission;                   // number of it on its machine, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its machine (scheduler.h)

@@ -46,14 +46,14 @@ static void sum_pool(const Engine *self, PoolResult *result, MachineIx first, bo
 }
 
 /* What the largest request that can be served may need. */
-static void sum_room(Engine *self, SimResult *result) {
+static void sum_room(const Engine *self, uint32_t model, ModelRoom *room) {
   for (Phase phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
-    const MachineIx most = engine_roomiest(self, phase);
+    const MachineIx most = deployment_roomiest(&self->deployments[model], phase);
     if (most == MACHINE_NONE) continue; // all of them flip
-    result->roomiest[phase] = self->machines[most].pool;
-    result->room_tokens[phase] = machine_room(&self->machines[most]);
+    room->roomiest[phase] = self->machines[most].pool;
+    room->tokens[phase] = machine_room(&self->machines[most]);
   }
-  result->store_tokens = engine_smallest_store(self);
+  room->store_tokens = engine_smallest_store(self, model);
 }
 
 void engine_sum_up(Engine *self, SimResult *result) {
@@ -64,6 +64,8 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .groups = self->groups,
                         .n_groups = self->n_groups,
                         .timeline = self->config->timeline_interval > 0 ? self->timeline : NULL,
+                        .n_models = self->n_deployments,
+                        .rooms = ARENA_ARRAY(self->arena, ModelRoom, self->n_deployments),
                         .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
                         .caches = ARENA_ARRAY(self->arena, const PrefixCache *, self->n_machines),
@@ -75,7 +77,8 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .counted_from = self->counted_from,
                         .unfinished = self->requests.n_live,
                         .span = span_of(self)};
-  sum_room(self, result);
+  for (uint32_t d = 0; d < self->n_deployments; d++)
+    sum_room(self, d, &result->rooms[d]);
   for (MachineIx m = 0; m < self->n_machines; m++)
     sum_machine(self, &self->machines[m]);
   for (uint32_t g = 0; g < self->n_groups; g++)

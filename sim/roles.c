@@ -4,10 +4,25 @@
 #include "sim/draining.h"
 #include <assert.h>
 
+void engine_list(Engine *self, Machine *machine) {
+  Deployment *deployment = engine_deployment_of(self, machine);
+  deployment->knows_roomiest = false;
+  machine->listed = true;
+  cluster_join(&deployment->view, machine->ix, machine->role);
+}
+
+void engine_unlist(Engine *self, Machine *machine) {
+  Deployment *deployment = engine_deployment_of(self, machine);
+  deployment->knows_roomiest = false;
+  if (machine->listed) cluster_withdraw(&deployment->view, machine->ix, machine->role);
+  machine->listed = false;
+}
+
 static void change_role(Engine *self, Machine *machine, Role role) {
   if (machine->role == role) return;
   engine_log(self, OUTCOME_ROLE, NULL, machine->ix, machine->role, role);
-  if (machine->listed) cluster_move(&self->view, machine->ix, machine->role, role);
+  if (machine->listed)
+    cluster_move(&engine_deployment_of(self, machine)->view, machine->ix, machine->role, role);
   machine->role = role;
   machine->role_since = self->now;
   engine_present_books(self)->role_changes++;
@@ -16,7 +31,9 @@ static void change_role(Engine *self, Machine *machine, Role role) {
 void engine_claim(Engine *self, Machine *machine, Phase phase) {
   if (role_covers(machine->role, phase)) return;
   assert(self->pool_policy->moves_roles); // a router may not place across roles that stay
-  Role role = self->pool_policy->claim(self->states[POLICY_POOL], &self->view, machine, phase);
+  Deployment *deployment = engine_deployment_of(self, machine);
+  Role role = self->pool_policy->claim(deployment->pool_state, engine_cluster(self, deployment),
+                                       machine, phase);
   assert(role_covers(role, phase));
   change_role(self, machine, role);
 }
@@ -24,26 +41,27 @@ void engine_claim(Engine *self, Machine *machine, Phase phase) {
 void engine_review_role(Engine *self, Machine *machine) {
   if (!self->pool_policy->review_role) return;
   Role home = machine->home;
-  const bool idle = column_at(self->view.n_present, machine->ix) == 0;
-  Role role =
-      self->pool_policy->review_role(self->states[POLICY_POOL], &self->view, machine, idle, &home);
-  if (home != machine->home) self->knows_roomiest = false;
+  const bool idle = column_at(self->columns.n_present, machine->ix) == 0;
+  Deployment *deployment = engine_deployment_of(self, machine);
+  Role role = self->pool_policy->review_role(
+      deployment->pool_state, engine_cluster(self, deployment), machine, idle, &home);
+  if (home != machine->home) deployment->knows_roomiest = false;
   machine->home = home;
   change_role(self, machine, role);
 }
 
 /* --- the monitor */
 
-static void broadcast(Engine *self) {
-  ClusterView *view = &self->view;
+static void broadcast(const Engine *self, ClusterView *view) {
   view->loads_at = self->now;
-  for (MachineIx m = 0; m < self->n_machines; m++) {
+  for (uint32_t i = 0; i < view->n_members; i++) {
+    const MachineIx m = view->members[i];
     const Machine *machine = &self->machines[m];
-    const int64_t n_heavy = column_at(view->n_heavy, m);
+    const int64_t n_heavy = column_at(view->columns.n_heavy, m);
     const Tick idle = machine->idle_since < 0 ? 0 : self->now - machine->idle_since;
     view->loads[m] =
-        (MachineLoad){.free_blocks = machine->kv_blocks - column_at(view->kv_blocks, m),
-                      .pending_tokens = column_at(view->pending_tokens, m),
+        (MachineLoad){.free_blocks = machine->kv_blocks - column_at(view->columns.kv_blocks, m),
+                      .pending_tokens = column_at(view->columns.pending_tokens, m),
                       .n_heavy = n_heavy,
                       .n_light = machine->n_decodes - n_heavy,
                       .idle_ticks = machine->idle_ticks + idle};
@@ -57,7 +75,8 @@ static void set_monitor(Engine *self) {
 }
 
 void engine_start_monitor(Engine *self) {
-  broadcast(self);
+  for (uint32_t d = 0; d < self->n_deployments; d++)
+    broadcast(self, &self->deployments[d].view);
   if (!self->dispatcher->reads_loads && !self->pool_policy->watch) return;
   assert(self->config->monitor_interval > 0);
   set_monitor(self);
@@ -71,12 +90,22 @@ static Tick last_known(const Reports *reports, Tick at) {
   return made_at < 0 ? 0 : made_at / interval * interval;
 }
 
+/* All machines report at the same times. */
+static void make_reports(Engine *self) {
+  for (uint32_t d = 0; d < self->n_deployments; d++)
+    reports_make(engine_cluster(self, &self->deployments[d])->reports);
+}
+
 void engine_start_reports(Engine *self) {
   if (!self->router->reports) return;
-  const ReportOptions *options = self->router->reports(self->states[POLICY_ROUTER]);
-  self->view.reports = reports_new(options, self->router->needs_caches, &self->view, self->arena);
+  const ReportOptions *options = self->router->reports(self->deployments[0].router_state);
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Deployment *deployment = &self->deployments[d];
+    const ClusterView *view = engine_cluster(self, deployment);
+    deployment->view.reports = reports_new(options, self->router->needs_caches, view, self->arena);
+  }
   if (options->interval == 0) return;
-  reports_make(self->view.reports);
+  make_reports(self);
   agenda_set(&self->agenda, EVENT_REPORT, 0, options->interval);
 }
 
@@ -84,22 +113,22 @@ void engine_start_reports(Engine *self) {
  * The event keeps its insertion number: those of others do not hang on how many reports are made.
  */
 void engine_handle_report(Engine *self) {
-  Reports *reports = self->view.reports;
+  const Reports *reports = self->deployments[0].view.reports;
   const Tick interval = reports->options.interval;
   const bool last = self->agenda.n_events == 0;
   const Tick wanted = last ? self->now : last_known(reports, agenda_first_at(&self->agenda));
-  if (wanted <= self->now && reports->made_at < self->now) reports_make(reports);
+  if (wanted <= self->now && reports->made_at < self->now) make_reports(self);
   if (interval > TICK_MAX - self->now) return; // there is none past the end of simulated time
   const Tick next = wanted > self->now ? wanted : self->now + interval;
   agenda_move(&self->agenda, EVENT_REPORT, 0, next, self->event.seq);
 }
 
-void engine_see_reports(Engine *self) {
-  Reports *reports = self->view.reports;
+void engine_see_reports(Engine *self, Deployment *deployment) {
+  Reports *reports = deployment->view.reports;
   if (!reports) return;
   const Tick interval = reports->options.interval;
-  if (interval > 0 && self->now % interval == 0 && reports->made_at < self->now)
-    reports_make(reports);
+  if (interval > 0 && self->now % interval == 0 && reports->made_at < self->now) make_reports(self);
+  engine_cluster(self, deployment);
   reports_see(reports);
 }
 
@@ -107,7 +136,7 @@ void engine_see_reports(Engine *self) {
 
 /* Whether another machine of the role, none of which drains, has as much room. */
 static bool has_equal(const Engine *self, const Machine *machine, Role role) {
-  const RoleList *list = &self->view.by_role[role];
+  const RoleList *list = &engine_deployment_of(self, machine)->view.by_role[role];
   for (uint32_t i = 0; i < list->count; i++) {
     const Machine *other = &self->machines[list->items[i]];
     if (other != machine && machine_room(other) >= machine_room(machine)) return true;
@@ -127,10 +156,10 @@ static bool is_last(const Engine *self, const Machine *machine) {
   return false;
 }
 
-static void watch(Engine *self, Machine *machine) {
+static void watch(Engine *self, Deployment *deployment, Machine *machine) {
   Tick ticks = 0;
-  const Role role =
-      self->pool_policy->watch(self->states[POLICY_POOL], &self->view, machine, &ticks);
+  const Role role = self->pool_policy->watch(deployment->pool_state,
+                                             engine_cluster(self, deployment), machine, &ticks);
   if (role == machine->role || is_last(self, machine)) return;
   assert(0 <= ticks && !self->pool_policy->moves_roles);
   machine->flips_to = role;
@@ -140,9 +169,15 @@ static void watch(Engine *self, Machine *machine) {
 }
 
 void engine_handle_monitor(Engine *self) {
-  broadcast(self);
-  for (MachineIx m = 0; self->pool_policy->watch && m < self->n_machines; m++)
-    if (self->machines[m].availability == MACHINE_UP) watch(self, &self->machines[m]);
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Deployment *deployment = &self->deployments[d];
+    const ClusterView *view = &deployment->view;
+    broadcast(self, &deployment->view);
+    for (uint32_t i = 0; self->pool_policy->watch && i < view->n_members; i++) {
+      Machine *machine = &self->machines[view->members[i]];
+      if (machine->availability == MACHINE_UP) watch(self, deployment, machine);
+    }
+  }
   set_monitor(self);
 }
 
@@ -155,15 +190,13 @@ void engine_begin_flip(Engine *self, Machine *machine) {
 }
 
 void engine_handle_flip(Engine *self, Machine *machine) {
-  assert(machine_is_drained(&self->view, machine));
+  assert(engine_is_drained(self, machine));
   const Role from = machine->role;
   machine->role = machine->home = machine->flips_to;
   machine->role_since = self->now;
   machine->availability = MACHINE_UP;
-  self->knows_roomiest = false;
   self->n_flips--;
-  cluster_join(&self->view, machine->ix, machine->role);
-  machine->listed = true;
+  engine_list(self, machine);
   engine_log(self, OUTCOME_ROLE, NULL, machine->ix, from, machine->role);
   engine_present_books(self)->role_changes++;
   engine_present_books(self)->flips++;

@@ -1,5 +1,6 @@
 /* Setting up a run. */
 #include "sim/autoscaling.h"
+#include "sim/base/hash.h"
 #include "sim/engine.h"
 #include "sim/failing.h"
 #include "sim/memory.h"
@@ -69,17 +70,25 @@ static void init_machines(Engine *self) {
     }
   }
   links_init(&self->links, capacities, self->n_machines, self->arena);
-  cluster_init(&self->view, self->machines, self->n_machines, self->arena);
-  self->view.kv_blocks->refresh = catch_up;
-  self->view.kv_blocks->context = self;
   self->stores_free_at = ARENA_ARRAY(self->arena, Tick, config->n_pools);
-  engine_begin_off(self);
 }
 
-static void *copy_state(const PolicyChoice *choice, Arena *arena) {
-  void *state = arena_alloc(arena, choice->policy->state_size);
-  if (choice->state) memcpy(state, choice->state, choice->policy->state_size);
-  return state;
+static void init_deployments(Engine *self) {
+  const SimConfig *config = self->config;
+  self->n_deployments = sim_n_models(config);
+  self->deployments = ARENA_ARRAY(self->arena, Deployment, self->n_deployments);
+  cluster_columns_init(&self->columns, self->n_machines, self->n_deployments, self->arena);
+  self->columns.kv_blocks->refresh = catch_up;
+  self->columns.kv_blocks->context = self;
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Deployment *deployment = &self->deployments[d];
+    *deployment = (Deployment){
+        .spec = sim_model(config, d), .front = REQUEST_QUEUE_EMPTY, .smallest_room = INT64_MAX};
+    cluster_init(&deployment->view, &self->columns, d, self->machines, self->n_machines,
+                 self->arena);
+    deployment->view.heavy_above = config->heavy_above;
+  }
+  engine_begin_off(self);
 }
 
 static void start_cache(Engine *self, Machine *machine) {
@@ -94,7 +103,6 @@ static void start_cache(Engine *self, Machine *machine) {
 /* The options are those of the pool; a batcher may keep there what its machines share. */
 static void init_machine_policies(Engine *self) {
   const SimConfig *config = self->config;
-  self->smallest_room = INT64_MAX;
   const PoolSpec *pool = NULL;
   PolicyChoice batcher = {0}, kvtier = {0};
   void *options[2] = {NULL, NULL};
@@ -104,8 +112,8 @@ static void init_machine_policies(Engine *self) {
       pool = machine->pool;
       batcher = sim_pool_policy(config, pool, POLICY_BATCHER);
       kvtier = sim_pool_policy(config, pool, POLICY_KVTIER);
-      options[0] = copy_state(&batcher, self->arena);
-      options[1] = copy_state(&kvtier, self->arena);
+      options[0] = policy_state_copy(&batcher, self->arena);
+      options[1] = policy_state_copy(&kvtier, self->arena);
     }
     machine->batcher = (const Batcher *)batcher.policy;
     machine->batcher_options = options[0];
@@ -118,38 +126,48 @@ static void init_machine_policies(Engine *self) {
     machine->kvtier_options = options[1];
     engine_start_tier(self, machine);
     if (sim_keeps_cache(config, pool)) start_cache(self, machine);
-    if (machine_room(machine) < self->smallest_room) self->smallest_room = machine_room(machine);
+    Deployment *deployment = engine_deployment_of(self, machine);
+    if (machine_room(machine) < deployment->smallest_room)
+      deployment->smallest_room = machine_room(machine);
     const MachineView view = engine_view(self, machine);
     if (machine->batcher->start)
       machine->batcher->start(machine->batcher_options, machine->batcher_state, &view, self->arena);
   }
 }
 
+/* Each draws from streams of its own. */
+static void start_policies(Engine *self, Deployment *deployment, uint64_t seed) {
+  const ClusterView *view = engine_cluster(self, deployment);
+  if (self->router->start) self->router->start(deployment->router_state, view, seed, self->arena);
+  if (self->dispatcher->start)
+    self->dispatcher->start(deployment->dispatcher_state, view, seed, self->arena);
+  if (self->pool_policy->start) self->pool_policy->start(deployment->pool_state, view, self->arena);
+}
+
 static void init_policies(Engine *self) {
   const SimConfig *config = self->config;
-  const Policy *policies[POLICY_KINDS];
-  for (int kind = 0; kind < POLICY_KINDS; kind++) {
-    const PolicyChoice choice = sim_policy(config, (PolicyKind)kind);
-    policies[kind] = choice.policy;
-    self->states[kind] = copy_state(&choice, self->arena);
+  PolicyChoice choices[POLICY_KINDS];
+  for (int kind = 0; kind < POLICY_KINDS; kind++)
+    choices[kind] = sim_policy(config, (PolicyKind)kind);
+  self->router = (const Router *)choices[POLICY_ROUTER].policy;
+  self->predictor = (const Predictor *)choices[POLICY_PREDICTOR].policy;
+  self->dispatcher = (const Dispatcher *)choices[POLICY_DISPATCHER].policy;
+  self->pool_policy = (const PoolPolicy *)choices[POLICY_POOL].policy;
+  self->transfer = (const TransferPolicy *)choices[POLICY_TRANSFER].policy;
+  self->transfer_state = policy_state_copy(&choices[POLICY_TRANSFER], self->arena);
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    Deployment *deployment = &self->deployments[d];
+    deployment->view.roles_move = self->pool_policy->moves_roles;
+    deployment->router_state = policy_state_copy(&choices[POLICY_ROUTER], self->arena);
+    deployment->predictor_state = policy_state_copy(&choices[POLICY_PREDICTOR], self->arena);
+    deployment->dispatcher_state = policy_state_copy(&choices[POLICY_DISPATCHER], self->arena);
+    deployment->pool_state = policy_state_copy(&choices[POLICY_POOL], self->arena);
   }
-  self->router = (const Router *)policies[POLICY_ROUTER];
-  self->predictor = (const Predictor *)policies[POLICY_PREDICTOR];
-  self->dispatcher = (const Dispatcher *)policies[POLICY_DISPATCHER];
-  self->pool_policy = (const PoolPolicy *)policies[POLICY_POOL];
-  self->transfer = (const TransferPolicy *)policies[POLICY_TRANSFER];
-  self->view.roles_move = self->pool_policy->moves_roles;
-  self->view.heavy_above = config->heavy_above;
   self->keeps_content = self->router->knows_content;
   init_machine_policies(self);
   engine_start_reports(self);
-  if (self->router->start)
-    self->router->start(self->states[POLICY_ROUTER], &self->view, config->seed, self->arena);
-  if (self->dispatcher->start)
-    self->dispatcher->start(self->states[POLICY_DISPATCHER], &self->view, config->seed,
-                            self->arena);
-  if (self->pool_policy->start)
-    self->pool_policy->start(self->states[POLICY_POOL], &self->view, self->arena);
+  for (uint32_t d = 0; d < self->n_deployments; d++)
+    start_policies(self, &self->deployments[d], d == 0 ? config->seed : hash_fold(config->seed, d));
   engine_start_monitor(self);
 }
 
@@ -199,14 +217,16 @@ static void init_groups(Engine *self) {
     for (uint32_t i = 0; i < pool->count / machines_per_group(pool); i++)
       init_group(self, group++, &config->groups[g], i);
   }
-  const int64_t room = engine_smallest_store(self);
-  if (room < self->smallest_room) self->smallest_room = room;
+  for (uint32_t d = 0; d < self->n_deployments; d++) {
+    const int64_t room = engine_smallest_store(self, d);
+    if (room < self->deployments[d].smallest_room) self->deployments[d].smallest_room = room;
+  }
   agenda_reserve(&self->agenda, EVENT_COPY, self->n_groups);
   agenda_reserve(&self->agenda, EVENT_TURN, self->n_groups);
 }
 
 static void init_metrics(Engine *self, Metrics *metrics) {
-  metrics_init(metrics, self->config->slo_reference, self->arena);
+  metrics_init(metrics, self->arena);
   metrics->good_limits = self->config->good_limits;
   metrics->window = self->config->window;
 }
@@ -216,10 +236,10 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   self->step = config->step || config->executor || config->on_step;
   self->plan.arena = arena;
   self->transfers.first_free = TRANSFER_NONE;
-  self->front = REQUEST_QUEUE_EMPTY;
   agenda_init(&self->agenda, config->tie_seed, arena);
   request_table_init(&self->requests, arena);
   init_machines(self);
+  init_deployments(self);
   agenda_reserve(&self->agenda, EVENT_ARRIVAL, 1);
   agenda_reserve(&self->agenda, EVENT_ITERATION, self->n_machines);
   agenda_reserve(&self->agenda, EVENT_FLIP, self->n_machines);

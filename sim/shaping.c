@@ -51,11 +51,12 @@ void engine_fit_store(Engine *self, const Machine *machine) {
   }
 }
 
-int64_t engine_smallest_store(const Engine *self) {
+int64_t engine_smallest_store(const Engine *self, uint32_t model) {
   int64_t smallest = INT64_MAX;
   for (uint32_t g = 0; g < self->config->n_groups; g++) {
     const GroupSpec *spec = &self->config->groups[g];
     const PoolSpec *pool = &self->config->pools[spec->pools[SHAPE_DECODE]];
+    if (pool->model != model) continue;
     const int64_t room = spec->store_blocks * pool->block_size;
     if (room < smallest) smallest = room;
   }
@@ -294,6 +295,11 @@ static bool awaits_requests(const Engine *self, const Group *group) {
   return false;
 }
 
+static GroupShape wanted_shape(const Engine *self, const Group *group, const GroupView *view) {
+  const Machine *machine = &self->machines[group->first[SHAPE_PREFILL]];
+  return self->pool_policy->shape(engine_deployment_of(self, machine)->pool_state, view);
+}
+
 /* Whether the policy might leave decode before the last of what comes in is there, the store as
  * empty as can be. */
 static bool may_leave_soon(const Engine *self, const Group *group) {
@@ -301,7 +307,7 @@ static bool may_leave_soon(const Engine *self, const Group *group) {
   view.takes_prompt = true;
   view.room_blocks = view.store_blocks;
   view.stored_blocks = 0;
-  return self->pool_policy->shape(self->states[POLICY_POOL], &view) != group->shape;
+  return wanted_shape(self, group, &view) != group->shape;
 }
 
 /* The end of a copy for which somebody waits, in one direction; TICK_MAX: nobody does. */
@@ -332,7 +338,7 @@ void engine_shape(Engine *self, Group *group) {
   if (group->state == GROUP_RUNS) {
     if (group->shape == SHAPE_DECODE) fetch(self, group);
     const GroupView view = view_of(self, group);
-    if (self->pool_policy->shape(self->states[POLICY_POOL], &view) != group->shape) {
+    if (wanted_shape(self, group, &view) != group->shape) {
       assert(view.takes_prompt || group->shape == SHAPE_PREFILL);
       leave(self, group);
     }

@@ -4,8 +4,8 @@
 #define SIM_SHAPING_H
 #include "sim/state.h"
 
-/* Tokens of KV that the store of each group has room for. */
-int64_t engine_smallest_store(const Engine *self);
+/* Tokens of KV that the store of each group that serves the model has room for. */
+int64_t engine_smallest_store(const Engine *self, uint32_t model);
 /* Enters the time since the last entry into the books of a group, before it changes. */
 void engine_book_group(Engine *self, Group *group);
 /* The run is over: closes the books of all groups. */

@@ -66,12 +66,23 @@ typedef struct SavedCaches {
   uint64_t salt;        // of the numbers of requests, where those name content
 } SavedCaches;
 
+/* A model that a fleet serves. */
+typedef struct ModelSpec {
+  const char *name;
+  int64_t max_model_len;          // tokens of a prompt and its output together; 0: no limit
+  const PerfModel *slo_reference; // an idle machine that slowdowns are relative to; NULL: none
+} ModelSpec;
+
 /* What requests of a component of the trace have in common (TraceRow.component). */
 typedef struct ComponentSpec {
   const char *name;
+  uint8_t model; // that serves them
 } ComponentSpec;
 
 typedef struct SimConfig {
+  ModelSpec model;         // that all serve, where there are no
+  const ModelSpec *models; // [n_models]: each pool serves one, each component asks for one
+  uint32_t n_models;       // 0: one
   const PoolSpec *pools;
   uint32_t n_pools;
   const GroupSpec *groups; // pools that share their GPUs, two each
@@ -88,26 +99,24 @@ typedef struct SimConfig {
   Tick monitor_interval;     // between broadcasts of loads, where a policy wants them; > 0 then
   Tick scaling_interval;     // at which the scaler is asked, if there is one; > 0 then
   int64_t heavy_above;       // predicted output tokens beyond which a decode is heavy
-  int64_t max_model_len;     // tokens of a prompt and its output together; 0: no limit
   /* From the arrival of a request until the router sees it: what servers and tokenizers take. Its
    * latencies and patience count from the arrival; who gives up before is seen to then. */
   Tick request_time;
   TraceSource *trace;
   const ComponentSpec *components; // [n_components] of its rows
   uint32_t n_components;           // 0: they have nothing that tells them apart
-  double expected_requests;       // of all of it, for messages; 0: not known
-  size_t memory_limit;            // bytes that the run may hold in its arena; 0: none
-  uint64_t seed, tie_seed;        // tie_seed 0: insertion order among equal times
-  bool step;                      // every decode iteration on its own
-  bool audit;                     // check all books after every event
-  const PerfModel *slo_reference; // an idle machine that slowdowns are relative to; NULL: none
-  GoodputLimits good_limits;      // what makes a request a good one
-  Window window;                  // completions in it are counted apart
-  const Executor *executor;       // NULL: the performance models. Implies step
-  FILE *event_log;                // NULL: none
-  bool keeps_batches;             // of the run, for the ranges of its figures
-  uint64_t ranged;                // histograms that have them besides those that always do
-  bool keeps_parts;               // where the time of requests goes, for on_request
+  double expected_requests;        // of all of it, for messages; 0: not known
+  size_t memory_limit;             // bytes that the run may hold in its arena; 0: none
+  uint64_t seed, tie_seed;         // tie_seed 0: insertion order among equal times
+  bool step;                       // every decode iteration on its own
+  bool audit;                      // check all books after every event
+  GoodputLimits good_limits;       // what makes a request a good one
+  Window window;                   // completions in it are counted apart
+  const Executor *executor;        // NULL: the performance models. Implies step
+  FILE *event_log;                 // NULL: none
+  bool keeps_batches;              // of the run, for the ranges of its figures
+  uint64_t ranged;                 // histograms that have them besides those that always do
+  bool keeps_parts;                // where the time of requests goes, for on_request
   /* What is not counted: latencies and counts of these requests, and what machines did before it
    * ends, when the first other one arrives. An iteration in progress then is of it. */
   WarmUp warm_up;
@@ -150,10 +159,22 @@ static inline bool sim_is_second_shape(const SimConfig *config, uint32_t pool) {
   return false;
 }
 
+static inline const ModelSpec *sim_model(const SimConfig *config, uint32_t model) {
+  return config->n_models > 0 ? &config->models[model] : &config->model;
+}
+/* Models served, and which of them requests of a component ask for. */
+static inline uint32_t sim_n_models(const SimConfig *config) {
+  return config->n_models > 0 ? config->n_models : 1;
+}
+static inline uint8_t sim_model_of(const SimConfig *config, uint16_t component) {
+  return config->n_components > 0 ? config->components[component].model : 0;
+}
+
 /* Output tokens of a row: an engine ends an output where the model's context ends, so that one
  * which went on is cut there. A prompt that leaves no room is rejected, its output as it is. */
 static inline int32_t sim_output_tokens(const SimConfig *config, const TraceRow *row) {
-  const int64_t room = config->max_model_len - row->prompt_tokens;
+  const ModelSpec *model = sim_model(config, sim_model_of(config, row->component));
+  const int64_t room = model->max_model_len - row->prompt_tokens;
   return 0 < room && room < row->output_tokens ? (int32_t)room : row->output_tokens;
 }
 
@@ -168,19 +189,23 @@ typedef struct PoolResult {
   double mean_expansion, max_expansion; // KV memory over that of the GPUs, over time
 } PoolResult;
 
+/* The pools of a model with the most KV memory for each phase of a request, and how many of its
+ * tokens that holds; what needs more is rejected. By Phase. */
+typedef struct ModelRoom {
+  const PoolSpec *roomiest[2];
+  int64_t tokens[2];
+  int64_t store_tokens; // the same of every group's store
+} ModelRoom;
+
 typedef struct SimResult {
   Metrics metrics;
   PoolResult *pools; // [n_pools]
   MachineTotals *machines;
-  uint32_t n_pools, n_machines;
+  uint32_t n_pools, n_machines, n_models;
   const Group *groups; // as they ended
   uint32_t n_groups;
   const Timeline *timeline; // of them; NULL: none was asked for
-  /* The pools with the most KV memory for each phase of a request, and how many of its tokens that
-   * holds; what needs more is rejected. By Phase. */
-  const PoolSpec *roomiest[2];
-  int64_t room_tokens[2];
-  int64_t store_tokens; // the same of every group's store
+  ModelRoom *rooms; // [n_models]
   /* [n_machines] as they ended; NULL where there is none. */
   const PrefixCache **caches;
   const Batches *batches; // NULL: none were kept

@@ -10,6 +10,7 @@
 #include "sim/pool/pool.h"
 #include "sim/predictor/predictor.h"
 #include "sim/router/router.h"
+#include "sim/scaling/scaler.h"
 #include "sim/sim.h"
 #include "sim/transfer.h"
 
@@ -56,6 +57,19 @@ typedef struct FaultClock {
 
 typedef struct Scaling Scaling; // autoscaling.c
 
+/* A model and all that serves it: machines as policies see them, what those who decide for it keep,
+ * and who waits in front. Machines are of one from the beginning, requests from their arrival. */
+typedef struct Deployment {
+  const ModelSpec *spec;
+  ClusterView view; // for policies by engine_cluster, which brings it up to now
+  void *router_state, *predictor_state, *dispatcher_state, *pool_state;
+  Scaling *scaling;      // NULL: pools stay as they are
+  RequestQueue front;    // in order of arrival there (front.h)
+  int64_t smallest_room; // tokens of KV that fit on every machine
+  MachineIx roomiest[2]; // by phase, see engine_roomiest
+  bool knows_roomiest;   // until a home changes, or who takes requests
+} Deployment;
+
 typedef struct Engine {
   const SimConfig *config;
   Arena *arena;
@@ -82,15 +96,13 @@ typedef struct Engine {
   MachineParts *machine_parts; // [n_machines] likewise
   Deadline *deadlines;         // of requests in flight, a heap (patience.h)
   size_t n_deadlines, deadlines_capacity;
-  RequestQueue front; // in order of arrival there (front.h)
-  Deadline *retries;  // of those to be tried again, a heap
+  Deadline *retries; // of those to be tried again, a heap
   size_t n_retries_due, retries_capacity;
   FaultClock *fault_clocks; // [config->n_faults]
   uint32_t n_down;          // machines that are out (machine_is_out)
   uint32_t n_nics_down;     // KV over them waits
   size_t n_fault_events;    // pending, which make no room for those who wait for each other
   Tick *stores_free_at;     // [n_pools] when a store is done with what it was asked (starting.h)
-  Scaling *scaling;         // NULL: pools stay as they are
   size_t n_detections;      // pending, which do: what is on a machine that failed is lost
   Deadline *losses;         // reused
   size_t losses_capacity;
@@ -98,13 +110,12 @@ typedef struct Engine {
   uint32_t n_machines;
   Group *groups;
   uint32_t n_groups;
-  Timeline *timeline;    // NULL: nobody looks between events
-  int64_t smallest_room; // tokens of KV that fit on every machine
-  MachineIx roomiest[2]; // by phase, see engine_roomiest
-  bool knows_roomiest;   // until a home changes, or a machine begins or ends a flip
+  Timeline *timeline; // NULL: nobody looks between events
   Links links;
   TransferTable transfers;
-  ClusterView view;
+  Deployment *deployments; // [n_deployments] by model
+  uint32_t n_deployments;
+  ClusterColumns columns;
   BatchPlan plan;           // reused
   BatchSequence *sequences; // of an iteration for an executor; reused
   size_t n_sequences, sequences_capacity;
@@ -114,7 +125,8 @@ typedef struct Engine {
   const Dispatcher *dispatcher;
   const PoolPolicy *pool_policy;
   const TransferPolicy *transfer;
-  void *states[POLICY_KINDS]; // batchers' and tiers' are with the machines
+  const Scaler *scaler;
+  void *transfer_state;
 
   TraceRow next_row; // the pending arrival
   bool gathers;      // which is at this very tick: idle machines wait for it
@@ -142,6 +154,30 @@ static inline MachineView engine_view(const Engine *self, const Machine *machine
                        .machine = machine,
                        .requests = self->requests.slots,
                        .memory = self->memory};
+}
+
+static inline Deployment *engine_deployment(const Engine *self, const Request *request) {
+  return &self->deployments[request->model];
+}
+static inline Deployment *engine_deployment_of(const Engine *self, const Machine *machine) {
+  return &self->deployments[machine->pool->model];
+}
+
+/* What its policies see, now. */
+static inline const ClusterView *engine_cluster(const Engine *self, Deployment *deployment) {
+  ClusterView *view = &deployment->view;
+  view->now = self->now;
+  view->requests = self->requests.slots;
+  view->memory = self->memory;
+  return view;
+}
+
+static inline void engine_tell_router(Engine *self, RequestIx request, Observation what,
+                                      MachineIx machine) {
+  if (!self->router->observe) return;
+  Deployment *deployment = engine_deployment(self, &self->requests.slots[request]);
+  self->router->observe(deployment->router_state, engine_cluster(self, deployment), request, what,
+                        machine);
 }
 
 /* Where what happens to a request is booked. */

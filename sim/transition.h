@@ -51,9 +51,9 @@ change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, Req
   const int prefills = row->prefills - from->prefills, present = row->present - from->present;
   if (prefills) machine->n_prefills += prefills;
   if (row->outgoing != from->outgoing) machine->n_outgoing += row->outgoing - from->outgoing;
-  if (present) column_add(self->view.n_present, machine->ix, present);
+  if (present) column_add(self->columns.n_present, machine->ix, present);
   if (prefills)
-    column_add(self->view.pending_tokens, machine->ix,
+    column_add(self->columns.pending_tokens, machine->ix,
                prefills * (request_prefill_tokens(request) - request->prefilled_tokens));
   request->state = (uint8_t)to;
   if (to == REQUEST_RUNS) join_batch(self, machine, ix);

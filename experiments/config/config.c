@@ -149,13 +149,13 @@ const char *config_data_name(const Config *self, const char *name, Arena *arena)
 static int bind_context(Config *self, const Node *node, Diag *diag) {
   static const OptionSpec spec = {
       .key = "max_model_len", .type = OPTION_INT, .min = 2, .max = 2.0 * TRACE_TOKENS_MAX};
-  self->sim.max_model_len = self->model.name ? llm_context(&self->model) : 0;
+  self->sim.model.max_model_len = self->model.name ? llm_context(&self->model) : 0;
   if (!node) return 0;
   if (node->kind == NODE_SCALAR && !node->quoted && strcmp(node->text, "none") == 0) {
-    self->sim.max_model_len = 0;
+    self->sim.model.max_model_len = 0;
     return 0;
   }
-  return option_bind_one(&spec, node, &self->sim.max_model_len, diag);
+  return option_bind_one(&spec, node, &self->sim.model.max_model_len, diag);
 }
 
 static int bind_window(Window *window, const Node *node, Diag *diag) {
@@ -200,7 +200,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
                             diag);
   status |= config_bind_components(self, arena, diag);
-  self->workload.context = self->sim.max_model_len;
+  self->workload.context = self->sim.model.max_model_len;
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=
       option_bind(config_network_options, keys.network, NULL, self->root->at, &self->sim, diag);

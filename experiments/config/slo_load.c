@@ -240,11 +240,11 @@ static int load_reference(Config *self, const SloKeys *slo, const Node *node, Ar
   choice.time_scale = 1; // what is moved is the cluster, not what it is measured by
   if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
     return -1;
-  self->sim.slo_reference = config_load_perfmodel(
+  self->sim.model.slo_reference = config_load_perfmodel(
       self, &choice, &self->engine, &hardware,
       (Parallelism){.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1}, 1, node->at,
       arena, diag);
-  return self->sim.slo_reference ? 0 : -1;
+  return self->sim.model.slo_reference ? 0 : -1;
 }
 
 static const char *set_name(const SloSet *named, size_t n_specs, Arena *arena) {

@@ -168,7 +168,7 @@ static void table_limits(const Report *self, FILE *out) {
   if (metrics->cut_outputs > 0)
     fprintf(out, "cut          %s outputs, where the context of %s tokens ends (max_model_len)\n",
             format_count((double)metrics->cut_outputs, count),
-            arena_printf(&arena, "%lld", (long long)self->config->sim.max_model_len));
+            arena_printf(&arena, "%lld", (long long)self->config->sim.model.max_model_len));
   arena_done(&arena);
 }
 

@@ -253,29 +253,32 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
   report_add_steadiness(self);
 }
 
-static const char *room_of(const SimResult *result, Phase phase, Arena *arena) {
-  return arena_printf(arena, "%lld tokens on a machine of '%s'",
-                      (long long)result->room_tokens[phase], result->roomiest[phase]->name);
+static const char *room_of(const ModelRoom *room, Phase phase, Arena *arena) {
+  return arena_printf(arena, "%lld tokens on a machine of '%s'", (long long)room->tokens[phase],
+                      room->roomiest[phase]->name);
 }
 
 const char *report_rejection(const Report *self, Rejection why, Arena *arena) {
-  const SimResult *result = self->result;
-  const PoolSpec *prefill = result->roomiest[PHASE_PREFILL];
-  const PoolSpec *decode = result->roomiest[PHASE_DECODE];
+  const bool several = self->result->n_models > 1; // then it says less
+  const ModelRoom *room = &self->result->rooms[0];
+  const PoolSpec *prefill = room->roomiest[PHASE_PREFILL];
+  const PoolSpec *decode = room->roomiest[PHASE_DECODE];
   switch (why) {
   case REJECTED_CONTEXT:
+    if (several) return "whose prompt leaves no room in the context of their model";
     return arena_printf(arena,
                         "whose prompt leaves no room in the context of %lld tokens "
                         "(max_model_len)",
-                        (long long)self->config->sim.max_model_len);
+                        (long long)self->config->sim.model.max_model_len);
   case REJECTED_KV_MEMORY:
+    if (several) return "that need more KV memory than any machine of their model has";
     if (!prefill || !decode) return "that need more KV memory than any machine has";
     return arena_printf(arena, "that need more KV memory than %s%s%s",
-                        room_of(result, PHASE_PREFILL, arena), prefill == decode ? "" : " and ",
-                        prefill == decode ? "" : room_of(result, PHASE_DECODE, arena));
+                        room_of(room, PHASE_PREFILL, arena), prefill == decode ? "" : " and ",
+                        prefill == decode ? "" : room_of(room, PHASE_DECODE, arena));
   case REJECTED_STORE:
     return arena_printf(arena, "whose prompt the CPU store of a group cannot hold (%lld tokens)",
-                        (long long)result->store_tokens);
+                        (long long)room->store_tokens);
   case REJECTED_LOST:
     return "that were lost with machines as often as they may be tried again";
   case REJECTED_NOT:

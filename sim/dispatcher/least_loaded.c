@@ -13,15 +13,15 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
   (void)seed, (void)arena;
   State *self = state;
   self->told_at = -1;
-  self->told = column_new(view->columns);
+  self->told = column_new(view->columns.all);
 }
 
 static MachineIx pick(void *state, const ClusterView *view, RequestIx request) {
   (void)request;
   State *self = state;
-  if (!self->stale) return column_least(view->pending_tokens, dispatch_list(view));
-  for (MachineIx m = 0; self->told_at < view->loads_at && m < view->n_machines; m++)
-    column_set(self->told, m, view->loads[m].pending_tokens);
+  if (!self->stale) return column_least(view->columns.pending_tokens, dispatch_list(view));
+  for (uint32_t i = 0; self->told_at < view->loads_at && i < view->n_members; i++)
+    column_set(self->told, view->members[i], view->loads[view->members[i]].pending_tokens);
   self->told_at = view->loads_at;
   return column_least(self->told, dispatch_list(view));
 }

@@ -46,9 +46,9 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
 }
 
 static void look(Rooms *self, const ClusterView *view, const RoleList *list) {
-  if (self->loads_at == view->loads_at && self->n_joined == view->columns->n_joined) return;
+  if (self->loads_at == view->loads_at && self->n_joined == view->columns.all->n_joined) return;
   self->loads_at = view->loads_at;
-  self->n_joined = view->columns->n_joined;
+  self->n_joined = view->columns.all->n_joined;
   self->least = INT64_MAX;
   self->sorted = false;
   for (uint32_t i = 0; i < list->count; i++) {

@@ -53,8 +53,8 @@ static const char *excess(const void *state, int64_t n_split) {
 }
 
 static bool has_work(const ClusterView *view, MachineIx m) {
-  return view->machines[m].idle_since < 0 || column_at(view->n_assigned, m) > 0 ||
-         column_at(view->n_present, m) > 0;
+  return view->machines[m].idle_since < 0 || column_at(view->columns.n_assigned, m) > 0 ||
+         column_at(view->columns.n_present, m) > 0;
 }
 
 static bool is_idle(const State *self, const ClusterView *view, const Machine *machine) {
@@ -103,7 +103,7 @@ static bool is_unused(const Machine *machine) {
 static bool all_have_work(State *self, const ClusterView *view, Role role) {
   const RoleList *list = &view->by_role[role];
   MachineIx *idler = &self->idlers[role];
-  if (view->columns->listed[*idler] == role && !has_work(view, *idler)) return false;
+  if (view->columns.all->listed[*idler] == list->ix && !has_work(view, *idler)) return false;
   for (uint32_t i = 0; i < list->count; i++) {
     *idler = list->items[i];
     if (!has_work(view, *idler)) return false;

@@ -3,7 +3,7 @@
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   (void)state, (void)request;
-  return router_join_least(view, view->n_assigned);
+  return router_join_least(view, view->columns.n_assigned);
 }
 
 const Router router_jsq = {

@@ -3,7 +3,7 @@
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   (void)state, (void)request;
-  return router_join_least(view, view->kv_blocks);
+  return router_join_least(view, view->columns.kv_blocks);
 }
 
 const Router router_least_kv = {

@@ -20,7 +20,9 @@ static MachineIx choose(void *state, const ClusterView *view, const RoleList *li
   uint64_t second = rng_below(rng, list->count - 1);
   if (second >= first) second++;
   const MachineIx a = list->items[first], b = list->items[second];
-  return column_at(view->pending_tokens, b) < column_at(view->pending_tokens, a) ? b : a;
+  return column_at(view->columns.pending_tokens, b) < column_at(view->columns.pending_tokens, a)
+             ? b
+             : a;
 }
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {

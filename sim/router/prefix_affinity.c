@@ -35,12 +35,14 @@ static int by_place(const void *a, const void *b) {
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
   (void)seed;
   State *self = state;
-  self->n_places = (size_t)view->n_machines * (size_t)self->replication;
+  self->n_places = (size_t)view->n_members * (size_t)self->replication;
   self->ring = ARENA_ARRAY(arena, RingPlace, self->n_places);
   size_t n = 0;
-  for (MachineIx m = 0; m < view->n_machines; m++)
-    for (int64_t i = 0; i < self->replication; i++)
+  for (uint32_t k = 0; k < view->n_members; k++)
+    for (int64_t i = 0; i < self->replication; i++) {
+      const MachineIx m = view->members[k];
       self->ring[n++] = (RingPlace){hash_fold(hash_mix(m + UINT64_C(1)), (uint64_t)i), m};
+    }
   qsort(self->ring, self->n_places, sizeof *self->ring, by_place);
 }
 
@@ -65,19 +67,20 @@ static size_t first_place(const State *self, uint64_t at) {
 static int64_t bound(const State *self, const ClusterView *view, const RoleList *list) {
   int64_t total = 1;
   for (uint32_t i = 0; i < list->count; i++)
-    total += column_at(view->n_assigned, list->items[i]);
+    total += column_at(view->columns.n_assigned, list->items[i]);
   return (int64_t)ceil(self->load_factor * (double)total / list->count);
 }
 
 static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
   const State *self = state;
   if (phase == PHASE_DECODE && !view->machines[list->items[0]].cache)
-    return column_least(view->n_assigned, list);
+    return column_least(view->columns.n_assigned, list);
   const int64_t most = bound(self, view, list);
   const size_t first = first_place(self, hash_mix(self->key));
   for (size_t i = 0; i < self->n_places; i++) {
     const MachineIx m = self->ring[(first + i) % self->n_places].machine;
-    if (view->columns->listed[m] == list->role && column_at(view->n_assigned, m) < most) return m;
+    if (view->columns.all->listed[m] == list->ix && column_at(view->columns.n_assigned, m) < most)
+      return m;
   }
   assert(false); // not all of them are above the mean
   return MACHINE_NONE;

@@ -12,8 +12,8 @@ typedef struct State {
 
 /* The least loaded machine of a role if it can take `tokens` more within `limit`. */
 static MachineIx within(const ClusterView *view, Role role, int64_t tokens, int64_t limit) {
-  const MachineIx m = column_least(view->pending_tokens, &view->by_role[role]);
-  const int64_t pending = m == MACHINE_NONE ? 0 : column_at(view->pending_tokens, m);
+  const MachineIx m = column_least(view->columns.pending_tokens, &view->by_role[role]);
+  const int64_t pending = m == MACHINE_NONE ? 0 : column_at(view->columns.pending_tokens, m);
   const bool over = pending > 0 && pending + tokens > limit;
   return over ? MACHINE_NONE : m;
 }
@@ -32,10 +32,10 @@ static MachineIx find(const ClusterView *view, Phase phase, int64_t tokens, int6
 static MachineIx least_of_all(const ClusterView *view) {
   MachineIx best = MACHINE_NONE;
   for (int role = 0; role < ROLES; role++) {
-    const MachineIx m = column_least(view->pending_tokens, &view->by_role[role]);
+    const MachineIx m = column_least(view->columns.pending_tokens, &view->by_role[role]);
     if (m == MACHINE_NONE) continue;
     if (best == MACHINE_NONE ||
-        column_at(view->pending_tokens, m) < column_at(view->pending_tokens, best))
+        column_at(view->columns.pending_tokens, m) < column_at(view->columns.pending_tokens, best))
       best = m;
   }
   return best;
@@ -43,7 +43,7 @@ static MachineIx least_of_all(const ClusterView *view) {
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   const State *self = state;
-  if (!view->roles_move) return router_join_least(view, view->pending_tokens);
+  if (!view->roles_move) return router_join_least(view, view->columns.pending_tokens);
   const MachineIx prefill =
       find(view, PHASE_PREFILL, view->requests[request].prompt_tokens, self->prefill_queue_limit);
   const MachineIx decode = find(view, PHASE_DECODE, 1, self->decode_queue_limit);

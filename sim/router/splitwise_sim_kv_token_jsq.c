@@ -9,7 +9,7 @@ typedef struct State {
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
   (void)seed, (void)arena;
-  ((State *)state)->pending_tokens = column_new(view->columns);
+  ((State *)state)->pending_tokens = column_new(view->columns.all);
 }
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {

@@ -21,8 +21,8 @@ typedef struct State {
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
   (void)seed, (void)arena;
   State *self = state;
-  self->pending_tokens = column_new(view->columns);
-  self->reserved_tokens = column_new(view->columns);
+  self->pending_tokens = column_new(view->columns.all);
+  self->reserved_tokens = column_new(view->columns.all);
 }
 
 /* Tasks wait on the machine outside its batch; the decode of a request in prefill here is one. */

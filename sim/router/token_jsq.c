@@ -3,7 +3,7 @@
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   (void)state, (void)request;
-  return router_join_least(view, view->pending_tokens);
+  return router_join_least(view, view->columns.pending_tokens);
 }
 
 const Router router_token_jsq = {

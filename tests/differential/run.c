@@ -201,7 +201,7 @@ static int pools_of(const Run *run, const char *model_dir, Setup *setup, Arena *
   }
   setup->config.n_pools = n;
   setup->config.pools = setup->pools;
-  setup->config.slo_reference = &setup->reference;
+  setup->config.model.slo_reference = &setup->reference;
   return perfmodel_load_for(&setup->reference, "splitwise-sim", model, "a100-80gb", 8, 1024,
                             model_dir, place_of_file(run->name), arena, diag);
 }

@@ -305,7 +305,7 @@ static int simulate(Replay *self, bool stepped, uint64_t *ret_digest, Diag *diag
   SimConfig config = {.pools = &pool,
                       .n_pools = 1,
                       .trace = &trace.source,
-                      .max_model_len = run->max_model_len,
+                      .model.max_model_len = run->max_model_len,
                       .on_request = keep_times,
                       .on_request_context = self,
                       .on_step = stepped ? check_step : NULL,

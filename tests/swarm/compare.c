@@ -72,11 +72,9 @@ static bool same_cache(const PrefixCache *a, const PrefixCache *b) {
 }
 
 static bool same_run(const SimResult *a, const SimResult *b) {
-  return same_totals(&a->totals, &b->totals) &&
-         memcmp(a->roomiest, b->roomiest, sizeof a->roomiest) == 0 &&
-         memcmp(a->room_tokens, b->room_tokens, sizeof a->room_tokens) == 0 &&
-         a->store_tokens == b->store_tokens && a->stopped == b->stopped &&
-         a->unfinished == b->unfinished && a->energy_j == b->energy_j;
+  return same_totals(&a->totals, &b->totals) && a->n_models == b->n_models &&
+         memcmp(a->rooms, b->rooms, a->n_models * sizeof *a->rooms) == 0 &&
+         a->stopped == b->stopped && a->unfinished == b->unfinished && a->energy_j == b->energy_j;
 }
 
 const char *compare_results(const SimResult *a, const SimResult *b) {

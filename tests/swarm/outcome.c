@@ -14,7 +14,6 @@ static uint64_t fold_metrics(uint64_t hash, const Metrics *metrics) {
   for (int i = 0; i < METRICS_HISTOGRAMS; i++)
     hash = fold(hash, rest.histograms[i].counts, rest.histograms[i].n_counts * sizeof(uint64_t));
   memset(rest.histograms, 0, sizeof rest.histograms);
-  rest.reference = NULL;
   return fold(hash, &rest, offsetof(Metrics, last_arrival_at)); // the digest has all arrivals
 }
 

@@ -139,7 +139,7 @@ static Trial *run_over(const Cluster *cluster, TraceSource *source, bool step, b
   watch_init(&trial->watch, &config, WATCH_INTERVAL, arena);
   if (watched) config.observer = &trial->watch.observer;
   trial->parted = config.keeps_parts = tie_seed == 0;
-  config.slo_reference = &cluster->models[0];
+  config.model.slo_reference = &cluster->models[0];
   config.on_request = keep_record;
   config.on_request_context = trial;
   config.trace = source;

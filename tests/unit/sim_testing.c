@@ -66,7 +66,9 @@ void stage_init(Stage *self, const char *roles, int64_t kv_blocks, int64_t block
     batch_init(&self->machines[m].batch, block_size, arena);
   }
   request_table_init(&self->requests, arena);
-  cluster_init(&self->view, self->machines, n_machines, arena);
+  ClusterColumns columns;
+  cluster_columns_init(&columns, n_machines, 1, arena);
+  cluster_init(&self->view, &columns, 0, self->machines, n_machines, arena);
 }
 
 RequestIx stage_request(Stage *self, int32_t prompt_tokens, int32_t output_tokens) {

@@ -43,15 +43,16 @@ Test(cluster, the_columns_begin_at_zero) {
   stage_init(&stage, "PDM", 10, 16, &arena);
   cr_assert_eq(stage.view.n_machines, 3u);
   for (MachineIx m = 0; m < 3; m++)
-    cr_expect(column_at(stage.view.pending_tokens, m) == 0 &&
-              column_at(stage.view.n_assigned, m) == 0 && column_at(stage.view.n_present, m) == 0 &&
-              column_at(stage.view.kv_blocks, m) == 0);
+    cr_expect(column_at(stage.view.columns.pending_tokens, m) == 0 &&
+              column_at(stage.view.columns.n_assigned, m) == 0 &&
+              column_at(stage.view.columns.n_present, m) == 0 &&
+              column_at(stage.view.columns.kv_blocks, m) == 0);
 }
 
 Test(cluster, the_first_of_equal_minima_wins) {
   static const int64_t figures[] = {5, -9, 5, 7, 6};
   stage_init(&stage, "DPDDD", 10, 16, &arena);
-  Column *column = column_new(stage.view.columns);
+  Column *column = column_new(stage.view.columns.all);
   const RoleList *list = &stage.view.by_role[ROLE_DECODE];
   for (MachineIx m = 0; m < 5; m++)
     column_set(column, m, figures[m]);
@@ -87,14 +88,15 @@ static void grow(void *column, MachineIx m) {
 
 static void expect_in_order(const ClusterView *view, const RoleList *list) {
   for (uint32_t i = 1; i < list->count; i++) {
-    cr_assert_lt(view->columns->joined[list->items[i - 1]], view->columns->joined[list->items[i]]);
+    cr_assert_lt(view->columns.all->joined[list->items[i - 1]],
+                 view->columns.all->joined[list->items[i]]);
     cr_assert_lt(list->by_number[i - 1], list->by_number[i]);
   }
 }
 
 /* One machine moves now and then, perhaps to no list or back from it. */
 static void move_at_random(ClusterView *view, MachineIx m, Rng *rng) {
-  const Role from = view->columns->listed[m];
+  const Role from = view->columns.all->listed[m];
   if (from < ROLES) cluster_withdraw(view, m, from);
   if (from == ROLES || rng_below(rng, 3)) cluster_join(view, m, (Role)rng_below(rng, ROLES));
 }
@@ -104,7 +106,8 @@ Test(cluster, the_least_is_what_a_scan_finds_whatever_changes) {
   for (uint64_t seed = 0; seed < 40; seed++) {
     stage_init(&stage, clusters[seed % 4], 10, 16, &arena);
     ClusterView *view = &stage.view;
-    Column *columns[] = {view->n_assigned, view->kv_blocks}, *lazy = view->n_present;
+    Column *columns[] = {view->columns.n_assigned, view->columns.kv_blocks},
+           *lazy = view->columns.n_present;
     lazy->refresh = grow;
     lazy->context = lazy;
     memset(grown, 0, sizeof grown);

@@ -67,8 +67,8 @@ Test(compare, every_byte_of_a_record_and_of_totals_counts) {
 
 Test(compare, every_byte_of_the_metrics_and_every_histogram_counts) {
   Metrics a, b;
-  metrics_init(&a, NULL, &arena);
-  metrics_init(&b, NULL, &arena);
+  metrics_init(&a, &arena);
+  metrics_init(&b, &arena);
   const Span free = FIELD(Metrics, histograms);
   expect_each_byte(metrics, &a, &b, sizeof a, &free, 1);
   for (int i = 0; i < METRICS_HISTOGRAMS; i++) {
@@ -91,14 +91,15 @@ Test(compare, every_byte_of_the_metrics_and_every_histogram_counts) {
 
 /* A result with one machine in one pool. */
 static SimResult make_result(void) {
-  SimResult result = {.n_pools = 1, .n_machines = 1, .n_groups = 1};
-  metrics_init(&result.metrics, NULL, &arena);
+  SimResult result = {.n_pools = 1, .n_machines = 1, .n_models = 1, .n_groups = 1};
+  metrics_init(&result.metrics, &arena);
   Histogram *batch_tokens = ARENA_NEW(&arena, Histogram);
   histogram_init(batch_tokens, &arena);
   result.pools = ARENA_NEW(&arena, PoolResult);
   result.pools->batch_tokens = batch_tokens;
   result.machines = ARENA_NEW(&arena, MachineTotals);
   result.groups = ARENA_NEW(&arena, Group);
+  result.rooms = ARENA_NEW(&arena, ModelRoom);
   return result;
 }
 
@@ -108,14 +109,17 @@ Test(compare, every_byte_of_a_result_counts_but_for_pointers_and_events) {
       FIELD(SimResult, pools),
       FIELD(SimResult, machines),
       FIELD(SimResult, groups),
+      FIELD(SimResult, rooms),
       FIELD(SimResult, caches),
       FIELD(SimResult, batches),
       FIELD(SimResult, timeline),
       FIELD(SimResult, events),
+      {offsetof(SimResult, n_models) + sizeof(uint32_t), offsetof(SimResult, groups)},
       {offsetof(SimResult, n_groups) + sizeof(uint32_t), offsetof(SimResult, timeline)},
       {offsetof(SimResult, stopped) + sizeof(bool), offsetof(SimResult, unfinished)},
       FIELD(SimResult, n_pools), // how many there are of what is below
       FIELD(SimResult, n_machines),
+      FIELD(SimResult, n_models),
       FIELD(SimResult, n_groups),
   };
   static const Span free_of_pool[] = {FIELD(PoolResult, batch_tokens)};
@@ -136,4 +140,7 @@ Test(compare, every_byte_of_a_result_counts_but_for_pointers_and_events) {
   a.machines->decode_tokens = 0;
   ((Group *)a.groups)->totals.turns = 1;
   cr_expect_not(results(&a, &b), "a group");
+  ((Group *)a.groups)->totals.turns = 0;
+  a.rooms->tokens[PHASE_DECODE] = 1;
+  cr_expect_not(results(&a, &b), "a model's room");
 }

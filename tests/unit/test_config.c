@@ -46,7 +46,7 @@ Test(config, what_is_absent_has_its_default) {
   cr_expect_eq(config.sim.seed, 1);
   cr_expect_eq(config.sim.tie_seed, 0);
   cr_expect_eq(config.sim.network_bandwidth, 0);
-  cr_expect_null(config.sim.slo_reference);
+  cr_expect_null(config.sim.model.slo_reference);
   cr_expect_eq(config.slo->n_specs, 0);
   const PoolSpec *pool = &config.sim.pools[0];
   cr_expect_eq(pool->role, ROLE_MIXED);
@@ -252,10 +252,10 @@ Test(config, network_and_objectives_are_bound) {
   cr_expect_eq(config.sim.network_bandwidth, 25000000000);
   cr_expect_eq(config.sim.network_latency, 5000000);
   cr_expect_str_eq(config.slo->name, "splitwise");
-  cr_assert_not_null(config.sim.slo_reference);
+  cr_assert_not_null(config.sim.model.slo_reference);
   Config plain = load(base, "slo=splitwise", NULL, NULL);
-  const Tick a100 = perfmodel_prefill(plain.sim.slo_reference, 1000);
-  cr_expect_gt(a100, perfmodel_prefill(config.sim.slo_reference, 1000));
+  const Tick a100 = perfmodel_prefill(plain.sim.model.slo_reference, 1000);
+  cr_expect_gt(a100, perfmodel_prefill(config.sim.model.slo_reference, 1000));
 }
 
 Test(config, a_seed_from_the_command_line_replaces_all_of_the_file) {

@@ -44,7 +44,7 @@ Test(config_perfmodel, each_way_of_writing_it_gives_its_model) {
     cr_assert_eq(load(&config, cases[i].machine, cases[i].pool, cases[i].lines), 0, "case %zu: %s",
                  i, diag.n_entries > 0 ? diag.entries[0].message : "");
     cr_assert_str_eq(config.sim.pools[0].perfmodel->name, cases[i].name);
-    const PerfModel *reference = config.sim.slo_reference;
+    const PerfModel *reference = config.sim.model.slo_reference;
     cr_assert_eq(reference == NULL, cases[i].reference == NULL, "case %zu", i);
     if (reference) cr_assert_str_eq(reference->name, cases[i].reference);
   }

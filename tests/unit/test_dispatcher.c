@@ -157,7 +157,7 @@ Test(dispatcher, least_loaded_reads_the_broadcast_or_the_present) {
   static const int64_t broadcast[] = {0, 5, 3, 3}, present[] = {0, 4, 4, 2};
   for (MachineIx m = 0; m < 4; m++) {
     stage.view.loads[m].pending_tokens = broadcast[m];
-    column_set(stage.view.pending_tokens, m, present[m]);
+    column_set(stage.view.columns.pending_tokens, m, present[m]);
   }
   const RequestIx request = predicted(16, 17);
   const Subject stale = start("least_loaded", NULL, 1);

@@ -390,7 +390,7 @@ Test(engine, a_request_that_no_machine_can_hold_is_rejected_and_counted) {
   }
   cr_expect_eq(scene.result.metrics.rejected, 2u);
   cr_expect_eq(scene.result.metrics.rejected_for[REJECTED_KV_MEMORY], 2u);
-  cr_expect_eq(scene.result.room_tokens[PHASE_DECODE], 16000);
+  cr_expect_eq(scene.result.rooms[0].tokens[PHASE_DECODE], 16000);
   cr_expect_eq(scene.result.metrics.completed, 2u);
   cr_expect_eq(scene.result.metrics.ttft.total, 2u);
 }

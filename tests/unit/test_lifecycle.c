@@ -52,11 +52,11 @@ ParameterizedTestParameters(lifecycle, audit_finds) {
       {"those that leave", MACHINE, offsetof(Machine, n_outgoing)},
       {"a queue's count", MACHINE, offsetof(Machine, prefill_queue.count)},
       {"who leaves the batch", MACHINE, offsetof(Machine, leaving.count)},
-      {"pending tokens", COLUMN, offsetof(ClusterView, pending_tokens)},
-      {"those assigned", COLUMN, offsetof(ClusterView, n_assigned)},
-      {"those present", COLUMN, offsetof(ClusterView, n_present)},
-      {"blocks", COLUMN, offsetof(ClusterView, kv_blocks)},
-      {"heavy decodes", COLUMN, offsetof(ClusterView, n_heavy)},
+      {"pending tokens", COLUMN, offsetof(ClusterColumns, pending_tokens)},
+      {"those assigned", COLUMN, offsetof(ClusterColumns, n_assigned)},
+      {"those present", COLUMN, offsetof(ClusterColumns, n_present)},
+      {"blocks", COLUMN, offsetof(ClusterColumns, kv_blocks)},
+      {"heavy decodes", COLUMN, offsetof(ClusterColumns, n_heavy)},
   };
   return cr_make_param_array(Plant, plants, sizeof plants / sizeof *plants);
 }
@@ -71,7 +71,7 @@ ParameterizedTest(Plant *plant, lifecycle, audit_finds, .init = setup_scene, .fi
   else if (plant->in == MACHINE)
     ++*(int32_t *)((char *)machine + plant->what);
   else
-    ++(*(Column **)((char *)&engine->view + plant->what))->of[machine->ix];
+    ++(*(Column **)((char *)&engine->columns + plant->what))->of[machine->ix];
   audit_check(engine, engine->now);
   cr_assert_fail("%s: nothing is found", plant->name);
 }

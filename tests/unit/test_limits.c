@@ -6,7 +6,7 @@ TestSuite(limits, .init = setup_scene, .fini = teardown);
 
 /* As in an engine: a prompt must leave room for a token, and an output ends with the context. */
 Test(limits, the_context_of_a_model_rejects_prompts_and_cuts_outputs) {
-  scene.config.max_model_len = 100;
+  scene.config.model.max_model_len = 100;
   const TraceRow rows[] = {row(0, 90, 10), row(MS, 90, 11), row(2 * MS, 99, 50),
                            row(3 * MS, 100, 1), row(4 * MS, 12000, 8000)};
   static const Rejection want[] = {REJECTED_NOT, REJECTED_NOT, REJECTED_NOT, REJECTED_CONTEXT,

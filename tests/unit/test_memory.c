@@ -137,8 +137,8 @@ static int64_t broadcast_blocks(const TraceRow *rows, size_t n_rows, Tick until,
   engine_init(&engine, &scene.config, &arena, &diag);
   while (engine.now < until && engine_step(&engine))
     ;
-  cr_expect_eq(engine.view.loads_at, until);
-  return engine.view.loads[1].free_blocks;
+  cr_expect_eq(engine.deployments[0].view.loads_at, until);
+  return engine.deployments[0].view.loads[1].free_blocks;
 }
 
 /* 100 blocks of 16 tokens, four of which come over by 110 ms. Iterations are

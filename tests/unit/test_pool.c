@@ -120,16 +120,16 @@ Test(pool, tetriinfer_flips_a_machine_that_is_idle_where_the_other_role_has_work
   expect_role(&watched, 2, D, "at rest nobody flips");
   stage.machines[2].idle_since = -1;
   expect_role(&watched, 0, P, "one of two decode machines is free");
-  column_set(stage.view.n_assigned, 3, 1);
+  column_set(stage.view.columns.n_assigned, 3, 1);
   expect_role(&watched, 0, D, "all decode machines have work");
   expect_role(&watched, 4, M, "mixed machines stay");
   expect_role(&watched, 3, D, "the prefill machines have none, and this one has");
-  column_set(stage.view.n_assigned, 0, 1);
+  column_set(stage.view.columns.n_assigned, 0, 1);
   expect_role(&watched, 0, P, "it has work itself");
-  column_set(stage.view.n_assigned, 0, 0);
-  column_set(stage.view.n_present, 0, 1);
+  column_set(stage.view.columns.n_assigned, 0, 0);
+  column_set(stage.view.columns.n_present, 0, 1);
   expect_role(&watched, 0, P, "a request is there");
-  column_set(stage.view.n_present, 0, 0);
+  column_set(stage.view.columns.n_present, 0, 0);
   cluster_withdraw(&stage.view, 1, P);
   expect_role(&watched, 0, P, "the last prefill machine");
 }
@@ -147,7 +147,7 @@ Test(pool, tetriinfer_flips_after_a_minute_in_this_role) {
       {"busy", -1, 0, P},
   };
   const Watched watched = watch_stage("PPD", NULL);
-  column_set(stage.view.n_assigned, 2, 1);
+  column_set(stage.view.columns.n_assigned, 2, 1);
   for (size_t i = 0; i < COUNT(cases); i++) {
     const Tick idle_since = cases[i].idle_since_s;
     stage.machines[0].idle_since = idle_since < 0 ? -1 : idle_since * TICKS_PER_SECOND;
@@ -158,16 +158,16 @@ Test(pool, tetriinfer_flips_after_a_minute_in_this_role) {
 
 Test(pool, tetriinfer_keeps_as_many_machines_as_it_is_told) {
   Watched watched = watch_stage("PPPD", "{min_prefill: 3}");
-  column_set(stage.view.n_assigned, 3, 1);
+  column_set(stage.view.columns.n_assigned, 3, 1);
   expect_role(&watched, 0, P, "three of three stay");
   watched = watch_stage("PPPD", "{min_prefill: 2}");
-  column_set(stage.view.n_assigned, 3, 1);
+  column_set(stage.view.columns.n_assigned, 3, 1);
   expect_role(&watched, 0, D, "two of three stay");
   watched = watch_stage("PDD", "{min_decode: 2}");
-  column_set(stage.view.n_assigned, 0, 1);
+  column_set(stage.view.columns.n_assigned, 0, 1);
   expect_role(&watched, 1, D, "two of two stay");
   watched = watch_stage("PDD", NULL);
-  column_set(stage.view.n_assigned, 0, 1);
+  column_set(stage.view.columns.n_assigned, 0, 1);
   expect_role(&watched, 1, P, "one of two");
 }
 
@@ -194,10 +194,10 @@ static int64_t first_flip(const Watched *watched, int64_t from, int64_t last, Ti
 Test(pool, tetriinfer_takes_load_over_a_window) {
   const char *options = "{when: load, load_below: 10%, window: 10 s}";
   Watched watched = watch_stage("PPD", options);
-  column_set(stage.view.n_assigned, 2, 1);
+  column_set(stage.view.columns.n_assigned, 2, 1);
   cr_expect_eq(first_flip(&watched, 1, 30, 99 * MS), 10, "a window has to pass");
   watched = watch_stage("PPD", options);
-  column_set(stage.view.n_assigned, 2, 1);
+  column_set(stage.view.columns.n_assigned, 2, 1);
   cr_expect_eq(first_flip(&watched, 1, 200, 100 * MS), 0, "a tenth is not below a tenth");
   // ten seconds of which nine are at 0 and the first at 1, 0.95 …: below once the last busy one is
   // out of the window but for less than a second
@@ -207,7 +207,7 @@ Test(pool, tetriinfer_takes_load_over_a_window) {
 
 Test(pool, tetriinfer_forgets_the_load_of_another_role) {
   const Watched watched = watch_stage("PPD", "{when: load, load_below: 10%, window: 10 s}");
-  column_set(stage.view.n_assigned, 2, 1);
+  column_set(stage.view.columns.n_assigned, 2, 1);
   cr_expect_eq(first_flip(&watched, 1, 9, 0), 0);
   stage.machines[0].role_since = 95 * TICKS_PER_SECOND / 10;
   cr_expect_eq(first_flip(&watched, 10, 30, 0), 20, "ten seconds after the first broadcast in it");
@@ -216,7 +216,7 @@ Test(pool, tetriinfer_forgets_the_load_of_another_role) {
 /* More broadcasts in a window than are kept. */
 Test(pool, tetriinfer_looks_at_a_window_in_64ths) {
   const Watched watched = watch_stage("PPD", "{when: load, load_below: 10%, window: 1000 s}");
-  column_set(stage.view.n_assigned, 2, 1);
+  column_set(stage.view.columns.n_assigned, 2, 1);
   cr_expect_eq(first_flip(&watched, 1, 2000, 100 * MS), 0);
   const int64_t flips = first_flip(&watched, 2001, 4000, 99 * MS);
   cr_expect(2001 <= flips && flips <= 3017, "at %lld s", (long long)flips);

@@ -39,21 +39,21 @@ static void expect(Placement got, MachineIx prefill, MachineIx decode, const cha
 static Column *column_of(const char *router) {
   switch (router[0]) {
   case 'j':
-    return stage.view.n_assigned;
+    return stage.view.columns.n_assigned;
   case 't':
-    return stage.view.pending_tokens;
+    return stage.view.columns.pending_tokens;
   case 'l':
-    return stage.view.kv_blocks;
+    return stage.view.columns.kv_blocks;
   default:
-    return stage.view.n_present; // splitwise_sim_kv_jsq: KV on its way is not counted
+    return stage.view.columns.n_present; // splitwise_sim_kv_jsq: KV on its way is not counted
   }
 }
 
 static const char *const by_column[] = {"jsq", "token_jsq", "least_kv", "splitwise_sim_kv_jsq"};
 
 static void set_columns(const int64_t *all, const int64_t *own, const char *router) {
-  Column *const columns[] = {stage.view.n_assigned, stage.view.pending_tokens, stage.view.kv_blocks,
-                             stage.view.n_present};
+  Column *const columns[] = {stage.view.columns.n_assigned, stage.view.columns.pending_tokens,
+                             stage.view.columns.kv_blocks, stage.view.columns.n_present};
   for (size_t c = 0; c < COUNT(columns); c++)
     for (MachineIx m = 0; m < stage.view.n_machines; m++)
       column_set(columns[c], m, columns[c] == column_of(router) ? own[m] : all[m]);
@@ -151,7 +151,7 @@ Test(router, power_of_two_takes_the_less_loaded_of_two_different_machines) {
   static const int64_t pending[] = {10, 30, 20};
   int picked[3] = {0};
   for (MachineIx m = 0; m < 3; m++)
-    column_set(stage.view.pending_tokens, m, pending[m]);
+    column_set(stage.view.columns.pending_tokens, m, pending[m]);
   for (int i = 0; i < N; i++)
     picked[route(&subject, request).prefill]++;
   cr_expect_eq(picked[1], 0, "the most loaded is never the lesser of two");
@@ -177,7 +177,7 @@ static void expect_splitwise(const SplitwiseCase *cases, size_t n, bool roles_mo
     stage_init(&stage, cases[i].roles, 100000, 1, &arena);
     stage.view.roles_move = roles_move;
     for (MachineIx m = 0; m < stage.view.n_machines; m++)
-      column_set(stage.view.pending_tokens, m, cases[i].pending[m]);
+      column_set(stage.view.columns.pending_tokens, m, cases[i].pending[m]);
     const Subject subject = start("splitwise", NULL, 1);
     const Placement placement = route_new(&subject, cases[i].prompt, 10);
     expect(placement, cases[i].prefill, cases[i].decode, cases[i].what);
@@ -223,8 +223,8 @@ Test(router, splitwise_without_role_moves_keeps_the_pools_apart) {
 Test(router, splitwise_takes_other_limits) {
   stage_init(&stage, "PDM", 100000, 1, &arena);
   stage.view.roles_move = true;
-  column_set(stage.view.pending_tokens, 0, 50);
-  column_set(stage.view.pending_tokens, 1, 2);
+  column_set(stage.view.columns.pending_tokens, 0, 50);
+  column_set(stage.view.columns.pending_tokens, 1, 2);
   const Subject wide = start("splitwise", "{prefill_queue_limit: 150, decode_queue_limit: 3}", 1);
   const Subject tight = start("splitwise", "{prefill_queue_limit: 149, decode_queue_limit: 2}", 1);
   expect(route_new(&wide, 100, 10), 0, 1, "within");
@@ -242,8 +242,8 @@ Test(router, kv_token_jsq_sends_everything_to_the_first_machines) {
   const Subject subject = start("splitwise_sim_kv_token_jsq", NULL, 1);
   for (int i = 0; i < 5; i++) {
     const RequestIx request = stage_request(&stage, 10, 10);
-    column_set(stage.view.pending_tokens, 0, 1000); // not its books
-    column_set(stage.view.pending_tokens, 2, 1000);
+    column_set(stage.view.columns.pending_tokens, 0, 1000); // not its books
+    column_set(stage.view.columns.pending_tokens, 2, 1000);
     expect(route(&subject, request), 0, 2, "books only shrink");
     if (i % 2) observe(&subject, request, OBSERVED_PREFILLED, 0);
     if (i % 2) observe(&subject, request, OBSERVED_FINISHED, 2);

@@ -89,13 +89,13 @@ Test(router_prefix, affinity_keeps_loads_within_the_bound) {
     const MachineIx m = route(&subject, prompt_of(family, 300, 400)).prefill;
     loads[m]++;
     total++;
-    column_add(stage.view.n_assigned, m, 1);
+    column_add(stage.view.columns.n_assigned, m, 1);
     cr_assert_leq(loads[m], (int64_t)ceil(1.25 * (double)total / MACHINES), "request %d", i);
     const MachineIx done = (MachineIx)draw(MACHINES);
     if (draw(3) || loads[done] == 0) continue;
     loads[done]--;
     total--;
-    column_add(stage.view.n_assigned, done, -1);
+    column_add(stage.view.columns.n_assigned, done, -1);
   }
 }
 

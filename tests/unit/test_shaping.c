@@ -222,7 +222,7 @@ Test(shaping, a_prompt_larger_than_the_store_is_rejected) {
   cr_expect_eq(scene.result.metrics.rejected, 1);
   cr_expect_eq(scene.records[1].rejected, REJECTED_STORE);
   cr_expect_eq(scene.result.metrics.rejected_for[REJECTED_STORE], 1);
-  cr_expect_eq(scene.result.store_tokens, 250);
+  cr_expect_eq(scene.result.rooms[0].store_tokens, 250);
 }
 
 /* Both directions at 1 B/s take years, and so does a turn. */

@@ -9,7 +9,7 @@ static Metrics metrics;
 
 static void begin(void) {
   setup();
-  metrics_init(&metrics, NULL, &arena);
+  metrics_init(&metrics, &arena);
 }
 
 TestSuite(slo, .init = begin, .fini = teardown);
@@ -71,7 +71,7 @@ Test(slo, a_limit_that_is_reached_is_missed) {
               {1.5, {true, false, false}},
               {2, {false, false, false}}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    metrics_init(&metrics, NULL, &arena);
+    metrics_init(&metrics, &arena);
     add(rows[i].slowdown, 10);
     SloOutcome outcomes[9];
     slo_eval(find_set("splitwise"), &metrics, outcomes);
@@ -223,7 +223,7 @@ Test(slo, a_lost_row_is_missed_in_the_end) {
   rng_init(&rng, 7, "slo");
   int n_lost = 0, n_missed = 0;
   for (int round = 0; round < 300; round++) {
-    metrics_init(&metrics, NULL, &arena);
+    metrics_init(&metrics, &arena);
     const uint64_t n = 1 + rng_below(&rng, 60);
     const SloSpec specs[] = {limit_on("ttft", "p50", 1 + rng_uniform(&rng)),
                              limit_on("ttft", "p90", 1 + rng_uniform(&rng)),
@@ -293,7 +293,7 @@ Test(slo, every_histogram_has_a_name_and_some_are_of_what_was_observed) {
   cr_expect_eq(outcome_of(&moved).value, 2);
   cr_expect(isinf(outcome_of(&waited).value));
   cr_expect_null(slo_find_lost(&set, &metrics, &metrics.asked, &patience));
-  metrics_init(&metrics, NULL, &arena);
+  metrics_init(&metrics, &arena);
   demand_add(&metrics.asked, 3);
   cr_expect_eq(outcome_of(&moved).value, 0, "no KV moved");
 }

@@ -112,8 +112,8 @@ Test(time_scale, pools_are_moved_and_their_reference_is_not) {
                      99);
   cr_expect_float_eq((double)perfmodel_prefill(off->sim.pools[0].perfmodel, 512),
                      (1 + error) * prompt, 99);
-  cr_expect_eq(slow->sim.slo_reference->digest, is->sim.slo_reference->digest);
-  cr_expect_eq(off->sim.slo_reference->digest, is->sim.slo_reference->digest);
+  cr_expect_eq(slow->sim.model.slo_reference->digest, is->sim.model.slo_reference->digest);
+  cr_expect_eq(off->sim.model.slo_reference->digest, is->sim.model.slo_reference->digest);
   const PerfModel *computed = roofline->sim.pools[0].perfmodel;
   cr_expect(!computed->measured && isnan(computed->held_out_error));
 }
