@@ -52,12 +52,11 @@ RequestQueue *life_queue(Machine *machine, RequestState state) {
 }
 
 MachineIx life_machine(const Engine *self, const Request *request) {
+  if (request->first_token_at < 0) return request->prefill_machine;
+  if (request->state != REQUEST_MOVES) return request->decode_machine;
   const bool grouped = self->machines[request->prefill_machine].group;
-  if (request->first_token_at < 0 || (request->state == REQUEST_MOVES && !grouped))
-    return request->prefill_machine;
-  if (request->state == REQUEST_MOVES && request->decode_machine == MACHINE_NONE)
-    return request->prefill_machine;
-  return request->decode_machine;
+  return grouped && request->decode_machine != MACHINE_NONE ? request->decode_machine
+                                                            : request->prefill_machine;
 }
 
 /* --- what transitions have in common */
