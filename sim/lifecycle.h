@@ -46,7 +46,7 @@ extern const RequestStateRow request_states[REQUEST_STATES];
 
 /* Its queue on the machine where it is; NULL when it is in none. */
 RequestQueue *life_queue(Machine *machine, RequestState state);
-/* The machine where a request is that has been placed; MACHINE_NONE while it is in a store. */
+/* The machine where a request is; MACHINE_NONE while it is in a store or in front. */
 MachineIx life_machine(const Engine *self, const Request *request);
 
 /* Blocks of the store that beginning to prefill a request takes: nobody knows yet whether it will
