@@ -205,7 +205,7 @@ typedef struct SimResult {
   const Group *groups; // as they ended
   uint32_t n_groups;
   const Timeline *timeline; // of them; NULL: none was asked for
-  ModelRoom *rooms; // [n_models]
+  ModelRoom *rooms;         // [n_models]
   /* [n_machines] as they ended; NULL where there is none. */
   const PrefixCache **caches;
   const Batches *batches; // NULL: none were kept
