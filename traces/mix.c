@@ -27,6 +27,8 @@ const OptionSpec workload_mix_options[] = {
 const OptionSpec workload_component_options[] = {
     {"name", OPTION_NODE, offsetof(WorkloadComponent, name), .required = true,
      .help = "of its random streams, and of its figures"},
+    {"model", OPTION_NODE, offsetof(WorkloadComponent, model),
+     .help = "of 'models', that its requests ask for", .absent = "the only one"},
     {0}};
 
 /* ---- Binding ---- */
@@ -110,6 +112,7 @@ static int bind_component(const Binder *self, const Node *node, WorkloadComponen
   const Node *workload = workload_of(self, node);
   if (!workload) return -1;
   ret->name = name->text;
+  ret->model = node_find(node, "model");
   if (workload_bind(&ret->of, workload, self->data_dir, self->config_dir, self->arena, self->diag))
     return -1;
   scale(&ret->of, self->keys->rate_scale, self->arena);

@@ -90,7 +90,8 @@ int study_run_answer(Study *self, FILE *out) {
 
 int study_export(Study *self, const char *program) {
   Config *config = ARENA_NEW(self->arena, Config);
-  if (study_bind_answer(self, 0, config)) return EXIT_INPUT;
+  if (study_bind_answer(self, 0, config) || config_need_one_model(config, "'--export'", self->diag))
+    return EXIT_INPUT;
   export_print(program, config, stdout, self->arena);
   return EXIT_DONE;
 }

@@ -1,13 +1,36 @@
-/* What requests of each component of a mix have in common. */
+/* What requests of each component of a mix have in common, and which model serves them. */
 #include "experiments/config/config.h"
 
-int config_bind_components(Config *self, Arena *arena, Diag *diag) {
-  (void)diag;
-  const WorkloadConfig *workload = &self->workload;
-  ComponentSpec *components = ARENA_ARRAY(arena, ComponentSpec, (size_t)workload->n_components);
-  for (int i = 0; i < workload->n_components; i++)
-    components[i] = (ComponentSpec){.name = workload->components[i].name};
-  self->sim.components = components;
-  self->sim.n_components = (uint32_t)workload->n_components;
+static int bind_component(const Config *self, const WorkloadComponent *component,
+                          ComponentSpec *ret, Diag *diag) {
+  const Node *model = component->model;
+  if (model && model->kind != NODE_SCALAR)
+    return diag_error(diag, model->at, "the 'model' of a component is a name of 'models'");
+  uint32_t ix;
+  if (config_find_model(self, model ? model->at : component->of.at, "a component",
+                        model ? model->text : NULL, &ix, diag))
+    return -1;
+  *ret = (ComponentSpec){.name = component->name, .model = (uint8_t)ix};
   return 0;
+}
+
+/* Machines that nobody asks anything of are no mistake; a workload that names no model is. */
+static int check_asked(const Config *self, Diag *diag) {
+  if (self->n_models == 1 || self->sim.n_components > 0) return 0;
+  diag_error(diag, self->workload.at, "the workload does not say which of %u models it asks for",
+             self->n_models);
+  diag_hint(diag, "give 'mix' components, each with its 'model'");
+  return -1;
+}
+
+int config_bind_components(Config *self, Arena *arena, Diag *diag) {
+  const WorkloadConfig *workload = &self->workload;
+  const uint32_t n = (uint32_t)workload->n_components;
+  ComponentSpec *components = ARENA_ARRAY(arena, ComponentSpec, n);
+  int status = 0;
+  for (uint32_t i = 0; i < n; i++)
+    status |= bind_component(self, &workload->components[i], &components[i], diag);
+  self->sim.components = components;
+  self->sim.n_components = n;
+  return status | check_asked(self, diag);
 }

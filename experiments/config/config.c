@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 typedef struct TopKeys {
-  const Node *model, *max_model_len;
+  const Node *model, *models, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
       *window, *warm, *prices, *precision, *faults, *scaling;
   const Node *engine;
@@ -24,8 +24,12 @@ typedef struct TopKeys {
 #define SEED_RANGE .min = 0, .max = INFINITY
 
 const OptionSpec config_options[] = {
-    TOP(model, OPTION_NODE, .listed = "models", .required = true,
-        .help = "its name, or the path of its .yaml or config.json, or a map, see below"),
+    TOP(model, OPTION_NODE, .listed = "models",
+        .help = "its name, or the path of its .yaml or config.json, or a map, see below",
+        .absent = "'models' says"),
+    TOP(models, OPTION_NODE,
+        .help = "{NAME: …, …}: several, each as 'model'; pools and components name theirs",
+        .absent = "one"),
     TOP(max_model_len, OPTION_NODE, .help = "tokens of a prompt and its output, or none",
         .absent = "positions of the model"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
@@ -145,17 +149,24 @@ const char *config_data_name(const Config *self, const char *name, Arena *arena)
   return output_is_same(path, self->path) ? name : path;
 }
 
-/* After the model, whose own it is unless `node` says otherwise. */
+/* After the models, each of which has its own unless `node` says otherwise. */
 static int bind_context(Config *self, const Node *node, Diag *diag) {
   static const OptionSpec spec = {
       .key = "max_model_len", .type = OPTION_INT, .min = 2, .max = 2.0 * TRACE_TOKENS_MAX};
-  self->sim.model.max_model_len = self->model.name ? llm_context(&self->model) : 0;
-  if (!node) return 0;
-  if (node->kind == NODE_SCALAR && !node->quoted && strcmp(node->text, "none") == 0) {
-    self->sim.model.max_model_len = 0;
-    return 0;
+  const bool none =
+      node && node->kind == NODE_SCALAR && !node->quoted && strcmp(node->text, "none") == 0;
+  int64_t all = 0;
+  const int status = node && !none ? option_bind_one(&spec, node, &all, diag) : 0;
+  for (uint32_t i = 0; i < self->n_models; i++) {
+    const Llm *model = &self->models[i];
+    self->specs[i].max_model_len = node ? all : model->name ? llm_context(model) : 0;
   }
-  return option_bind_one(&spec, node, &self->sim.model.max_model_len, diag);
+  self->sim.model = self->specs[0];
+  if (node_find(self->root, "models")) {
+    self->sim.models = self->specs;
+    self->sim.n_models = self->n_models;
+  }
+  return status;
 }
 
 static int bind_window(Window *window, const Node *node, Diag *diag) {
@@ -194,7 +205,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   self->sim.request_time = self->engine.times.request_time;
   self->sim.seed = (uint64_t)keys.seed;
   self->sim.tie_seed = (uint64_t)keys.tie_seed;
-  if (keys.model) status |= config_bind_model(self, keys.model, arena, diag);
+  status |= config_bind_models(self, keys.model, keys.models, arena, diag);
   status |= bind_context(self, keys.max_model_len, diag);
   if (keys.workload)
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,

@@ -37,6 +37,7 @@ typedef struct PerfModelChoice {
  * finds that, in `spec`; the rest of `spec` is filled from the others. */
 typedef struct PoolConfig {
   PoolSpec spec;
+  const char *model; // of several; NULL: the only one
   const char *machine;
   int64_t count, tensor_parallel_size, pipeline_parallel_size, data_parallel_size;
   int64_t attention_data_parallel_size, expert_parallel_size;
@@ -74,7 +75,10 @@ typedef struct Config {
   const Node *root;           // the file after --set
   const char *text;           // the same on one line
   ConfigCache *cache;
-  Llm model;
+  Llm model;        // the first of
+  Llm *models;      // [n_models]
+  ModelSpec *specs; // [n_models] as the run has them
+  uint32_t n_models;
   PerfModelChoice perfmodel;
   double error_shift; // as in ConfigChanges
   EngineChoice engine;
@@ -229,12 +233,21 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
                           Arena *arena, Diag *diag);
 /* The times of the run's model on `hardware`, served by `engine`, whose host is added to times of
  * an engine's kernels alone, or as the configuration says; NULL with the reason at `at`. */
-const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       const EngineChoice *engine, const Hardware *hardware,
-                                       Parallelism degrees, int64_t max_decode_seqs, Place at,
-                                       Arena *arena, Diag *diag);
+const PerfModel *config_load_perfmodel(const Config *self, const Llm *model,
+                                       const PerfModelChoice *choice, const EngineChoice *engine,
+                                       const Hardware *hardware, Parallelism degrees,
+                                       int64_t max_decode_seqs, Place at, Arena *arena, Diag *diag);
 /* The model by its name, or by a map of it and number formats. */
-int config_bind_model(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* The values of `model` and `models`, of which there must be one; NULL when absent. */
+int config_bind_models(Config *self, const Node *one, const Node *several, Arena *arena,
+                       Diag *diag);
+/* That of the only model, "a+b" of several. */
+const char *config_model_name(const Config *self, Arena *arena);
+/* Says so, -1, where there are several and `what` is for one. */
+int config_need_one_model(const Config *self, const char *what, Diag *diag);
+/* Which of them `name` is, the 'model' of `what`, at `at`; NULL: the only one. */
+int config_find_model(const Config *self, Place at, const char *what, const char *name,
+                      uint32_t *ret, Diag *diag);
 /* `node` is the value of `prices`. */
 int config_bind_prices(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* What the configuration says that it costs, if it does. */

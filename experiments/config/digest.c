@@ -104,9 +104,11 @@ int config_digest(const Config *self, uint64_t *ret_digest, Diag *diag) {
     fold_sold(&hash, &self->pools[i]);
   for (uint32_t i = 0; i < self->sim.n_groups; i++)
     fold_group(&hash, &self->sim.groups[i]);
-  hash = hash_fold(hash, (uint64_t)self->sim.model.max_model_len);
+  for (uint32_t i = 0; i < self->n_models; i++)
+    hash = hash_fold(hash, (uint64_t)self->specs[i].max_model_len);
   if (self->sim.request_time > 0) hash = hash_fold(hash, (uint64_t)self->sim.request_time);
-  if (self->sim.model.slo_reference) hash = hash_fold(hash, self->sim.model.slo_reference->digest);
+  for (uint32_t i = 0; i < self->n_models; i++)
+    if (self->specs[i].slo_reference) hash = hash_fold(hash, self->specs[i].slo_reference->digest);
   fold_drawn(&hash, &self->workload);
   if (self->sim.saved_caches) hash = hash_fold(hash, self->sim.saved_caches->salt);
   if (fold_traces(&hash, &self->workload, diag)) return -1;

@@ -85,7 +85,7 @@ static int check_store(const Config *self, const Node *node, const GroupSpec *sp
              "%" PRId64,
              memory / 1e6, room, least);
   diag_hint(diag, "a token is %" PRId64 " bytes, a block %" PRId64 " tokens",
-            self->model.kv_bytes_per_token, decode->kv.block_size);
+            decode->spec.kv_bytes_per_token, decode->kv.block_size);
   return -1;
 }
 
@@ -128,13 +128,13 @@ static int fill_spec(Config *self, const Node *node, const GroupKeys *keys, Grou
   const double share = (double)gpus_of(decode) / (double)hardware.num_gpus;
   const double memory =
       keys->cpu_memory > 0 ? (double)keys->cpu_memory : share * (double)hardware.cpu_memory_bytes;
-  const double block = (double)(decode->kv.block_size * self->model.kv_bytes_per_token);
+  const double block = (double)(decode->kv.block_size * pool->kv_bytes_per_token);
   const double eta = keys->layout == LAYOUT_NHD ? keys->layout_efficiency : 1;
   const double copies = (double)pool->kv_block_bytes / block; // of KV heads fewer than GPUs
   spec->store_blocks = (int64_t)(memory / block);
   spec->copy_share[COPY_OUT] = 1 / eta;
   spec->copy_share[COPY_IN] = copies / eta;
-  spec->turn_bytes[SHAPE_PREFILL] = spec->turn_bytes[SHAPE_DECODE] = self->model.weight_bytes;
+  spec->turn_bytes[SHAPE_PREFILL] = spec->turn_bytes[SHAPE_DECODE] = pool->weight_bytes;
   spec->overlaps = keys->overlap;
   if (check_turns(self, node, spec, diag)) return -1;
   if (check_memory(node, decode, &hardware, memory, diag)) return -1;

@@ -1,6 +1,7 @@
-/* The model of a run: its shape by name, and number formats in place of those of its file. */
+/* The models of a run: their shapes by name, and number formats in place of those of its file. */
 #include "experiments/config/config.h"
 #include "sim/base/text.h"
+#include <string.h>
 
 typedef struct ModelKeys {
   const char *name;
@@ -49,7 +50,7 @@ static const void *load_model(const void *context, Arena *arena, Diag *diag) {
              : model;
 }
 
-int config_bind_model(Config *self, const Node *node, Arena *arena, Diag *diag) {
+static int bind_model(const Config *self, const Node *node, Llm *ret, Arena *arena, Diag *diag) {
   static const OptionSpec bare = {.key = "model", .type = OPTION_STRING};
   ModelKeys keys = {.formats = {LLM_UNSAID, LLM_UNSAID, LLM_UNSAID, LLM_UNSAID}};
   const bool map = node->kind == NODE_MAP;
@@ -64,8 +65,81 @@ int config_bind_model(Config *self, const Node *node, Arena *arena, Diag *diag) 
                    as->attention_dtype, as->expert_dtype, as->kv_cache_dtype);
   const Llm *model = config_cache_get(self->cache, key, load_model, &fact, diag);
   if (!model) return -1;
-  self->model = *model;
+  *ret = *model;
   return 0;
+}
+
+/* Each by the name that pools and components call it. */
+static int bind_several(Config *self, const Node *node, Arena *arena, Diag *diag) {
+  enum { MODELS_MAX = 64 };
+  if (node->kind != NODE_MAP || node->n_children == 0 || node->n_children > MODELS_MAX) {
+    diag_error(diag, node->at, "'models' wants a map of 1 to %d names to models", MODELS_MAX);
+    diag_hint(diag, "such as {chat: llama3.1-70b, code: {name: codellama-34b, quantization: fp8}}");
+    return -1;
+  }
+  int status = 0;
+  uint32_t i = 0;
+  for (const Node *child = node->first; child; child = child->next, i++) {
+    self->specs[i].name = child->key;
+    status |= bind_model(self, child, &self->models[i], arena, diag);
+  }
+  self->n_models = i;
+  return status;
+}
+
+int config_bind_models(Config *self, const Node *one, const Node *several, Arena *arena,
+                       Diag *diag) {
+  const size_t n = several && several->n_children > 0 ? (size_t)several->n_children : 1;
+  self->models = ARENA_ARRAY(arena, Llm, n);
+  self->specs = ARENA_ARRAY(arena, ModelSpec, n);
+  self->n_models = 1;
+  if (one && several) {
+    diag_error(diag, several->key_at, "'model' and 'models' exclude each other");
+    return -1;
+  }
+  if (!one && !several) {
+    diag_error(diag, self->root->at, "missing key 'model'");
+    diag_hint(diag, "or 'models', a map of names to several");
+    return -1;
+  }
+  const int status = one ? bind_model(self, one, &self->models[0], arena, diag)
+                         : bind_several(self, several, arena, diag);
+  self->model = self->models[0];
+  return status;
+}
+
+const char *config_model_name(const Config *self, Arena *arena) {
+  const char *names = self->models[0].name;
+  for (uint32_t i = 1; i < self->n_models; i++)
+    names = arena_printf(arena, "%s+%s", names, self->models[i].name);
+  return names;
+}
+
+int config_need_one_model(const Config *self, const char *what, Diag *diag) {
+  if (self->n_models == 1) return 0;
+  return diag_error(diag, config_place(self->root, "models"), "%s is for one model, not for %u",
+                    what, self->n_models);
+}
+
+int config_find_model(const Config *self, Place at, const char *what, const char *name,
+                      uint32_t *ret, Diag *diag) {
+  const bool several = node_find(self->root, "models");
+  *ret = 0;
+  if (!name && self->n_models == 1) return 0;
+  const char **names = ARENA_ARRAY(&diag->arena, const char *, (size_t)self->n_models + 1);
+  for (uint32_t i = 0; several && i < self->n_models; i++) {
+    names[i] = self->specs[i].name;
+    if (name && strcmp(name, names[i]) == 0) return *ret = i, 0;
+  }
+  if (!name) {
+    diag_error(diag, at, "%s needs a 'model', of which there are %u", what, self->n_models);
+    return -1;
+  }
+  if (!several)
+    return diag_error(diag, at, "'model' names one of 'models', which this configuration lacks");
+  diag_error(diag, at, "there is no model '%s' among 'models'", name);
+  diag_hint_near(diag, name, names);
+  return -1;
 }
 
 void config_note_models(ConfigCache *cache, FILE *out) {

@@ -171,6 +171,7 @@ int config_bind_perfmodel(const Config *self, const Node *node, PerfModelChoice 
 /* A performance model to load: what it is made of. */
 typedef struct PerfModelParts {
   const Config *config;
+  const Llm *model;
   const PerfModelChoice *choice;
   const EngineChoice *engine;
   PerfSetup setup;
@@ -184,7 +185,7 @@ typedef struct PerfModelParts {
  * to the pool's. */
 static PerfSetup wanted(const PerfModelParts *parts, Arena *arena) {
   const PerfModelChoice *choice = parts->choice;
-  const Llm *model = &parts->config->model;
+  const Llm *model = parts->model;
   const ServingEngine *serving = serving_at(parts->engine->row);
   PerfSetup pool = {.engine = ENGINE_DEFAULT};
   if (serving) setup_parse_folder(&pool, serving->name, arena);
@@ -228,7 +229,7 @@ static int load_measured(PerfModel *self, const PerfModelParts *parts, Arena *ar
 
 static int make_roofline(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
   const PerfModelChoice *choice = parts->choice;
-  const Llm *model = &parts->config->model;
+  const Llm *model = parts->model;
   const Parallelism degrees = parts->degrees;
   if (hardware_check_split(model, parts->hardware, degrees, parts->at, diag)) return -1;
   Roofline roofline;
@@ -245,7 +246,7 @@ static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, 
   const EngineTimes *times = &parts->engine->times;
   const HostTime host = {.per_iteration = times->iteration_time,
                          .per_sequence = times->sequence_time,
-                         .eager = times->eager_layer_time * parts->config->model.num_hidden_layers,
+                         .eager = times->eager_layer_time * parts->model->num_hidden_layers,
                          .graph_tokens = times->graph_tokens};
   if (host.per_iteration + host.per_sequence + host.eager == 0) return 0;
   if (!self->setup.engine && !parts->engine->says_times) return 0;
@@ -276,11 +277,13 @@ static const void *load_perfmodel(const void *context, Arena *arena, Diag *diag)
 
 static const char PERFMODEL_KEY[] = "perfmodel ";
 
-const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice *choice,
-                                       const EngineChoice *engine, const Hardware *hardware,
-                                       Parallelism degrees, int64_t max_decode_seqs, Place at,
-                                       Arena *arena, Diag *diag) {
+const PerfModel *config_load_perfmodel(const Config *self, const Llm *model,
+                                       const PerfModelChoice *choice, const EngineChoice *engine,
+                                       const Hardware *hardware, Parallelism degrees,
+                                       int64_t max_decode_seqs, Place at, Arena *arena,
+                                       Diag *diag) {
   PerfModelParts parts = {.config = self,
+                          .model = model,
                           .choice = choice,
                           .engine = engine,
                           .hardware = hardware,
@@ -291,18 +294,17 @@ const PerfModel *config_load_perfmodel(const Config *self, const PerfModelChoice
   const PerfSetup *setup = &parts.setup;
   // A name that came out of a file stands for the file: each was loaded with its own.
   const EngineTimes *times = &engine->times;
-  const char *key =
-      arena_printf(arena,
-                   "%s%s of %s %s %s times %.17g %.17g engine %p all_reduce %.17g model %p machine "
-                   "%p pp %" PRId64 " seqs %" PRId64 " captured %s host %" PRId64 " %" PRId64
-                   " %" PRId64 " %" PRId64 " %d",
-                   PERFMODEL_KEY, choice->name, setup_name(setup, arena), setup->engine,
-                   setup->engine_version ? setup->engine_version : "any", choice->time_scale,
-                   choice->error_shift, (const void *)choice->engine, choice->all_reduce_scale,
-                   (const void *)self->model.name, (const void *)hardware->name, degrees.pipeline,
-                   max_decode_seqs, choice->captured ? node_text(choice->captured, arena) : "none",
-                   times->iteration_time, times->sequence_time, times->eager_layer_time,
-                   times->graph_tokens, engine->says_times);
+  const char *key = arena_printf(
+      arena,
+      "%s%s of %s %s %s times %.17g %.17g engine %p all_reduce %.17g model %p machine "
+      "%p pp %" PRId64 " seqs %" PRId64 " captured %s host %" PRId64 " %" PRId64 " %" PRId64
+      " %" PRId64 " %d",
+      PERFMODEL_KEY, choice->name, setup_name(setup, arena), setup->engine,
+      setup->engine_version ? setup->engine_version : "any", choice->time_scale,
+      choice->error_shift, (const void *)choice->engine, choice->all_reduce_scale,
+      (const void *)model->name, (const void *)hardware->name, degrees.pipeline, max_decode_seqs,
+      choice->captured ? node_text(choice->captured, arena) : "none", times->iteration_time,
+      times->sequence_time, times->eager_layer_time, times->graph_tokens, engine->says_times);
   return config_cache_get(self->cache, key, load_perfmodel, &parts, diag);
 }
 

@@ -18,6 +18,7 @@ static const char *const role_choices[] = {"prefill", "decode", "mixed", NULL}; 
 const OptionSpec config_pool_options[] = {
     SPEC(role, OPTION_CHOICE, .fallback = "mixed", .choices = role_choices,
          .help = "what its machines do"),
+    POOL(model, OPTION_STRING, .help = "of 'models', that it serves", .absent = "the only one"),
     POOL(machine, OPTION_STRING, .listed = "machines", .required = true,
          .help = "name of a machine type, or the path of its .yaml", .also = "gpu hardware"),
     POOL(count, OPTION_INT, .fallback = "1", .min = 1, .max = 1e6, .help = "machines",
@@ -145,9 +146,10 @@ static void fill_spec(const Config *self, PoolConfig *pool, const Hardware *hard
   spec->block_size = pool->kv.block_size;
   spec->cpu_kv_blocks = pool->cpu_memory / capacity->block_bytes;
   spec->kv_block_bytes = capacity->block_bytes;
-  spec->kv_bytes_per_token = self->model.kv_bytes_per_token;
-  spec->weight_bytes = self->model.weight_bytes;
-  spec->num_hidden_layers = self->model.num_hidden_layers;
+  const Llm *model = &self->models[spec->model];
+  spec->kv_bytes_per_token = model->kv_bytes_per_token;
+  spec->weight_bytes = model->weight_bytes;
+  spec->num_hidden_layers = model->num_hidden_layers;
   if (spec->nic_bandwidth == 0)
     spec->nic_bandwidth = llround(share * (double)hardware->nic_bandwidth);
   spec->nvlink_bandwidth = stage_gpus(pool) * hardware->nvlink_bandwidth;
@@ -253,7 +255,11 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   if (self->sim.network_path == NETWORK_NVLINK && hardware.nvlink_bandwidth == 0)
     status = diag_error(diag, machine_at, "machine '%s' has no NVLink for the network's 'path'",
                         hardware.name);
-  if (status || !self->model.name) return -1;
+  if (config_find_model(self, config_place(node, "model"), "a pool", pool->model, &spec->model,
+                        diag))
+    return -1;
+  const Llm *model = &self->models[spec->model];
+  if (status || !model->name) return -1;
   const int64_t others =
       pool->pipeline_parallel_size * pool->data_parallel_size * pool->attention_data_parallel_size;
   if (pool->tensor_parallel_size == 0)
@@ -265,8 +271,8 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   pool->kv.max_num_seqs = config_max_decode_seqs(&batcher);
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
-      kv_capacity(&self->model, &hardware, degrees, &pool->kv,
-                  config_place(node, "tensor_parallel_size"), &capacity, diag) ||
+      kv_capacity(model, &hardware, degrees, &pool->kv, config_place(node, "tensor_parallel_size"),
+                  &capacity, diag) ||
       check_lanes(pool, node, &capacity, diag) ||
       fit_cpu_memory(pool, node, &hardware, &capacity, diag))
     return -1;
@@ -275,9 +281,10 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
     return -1;
   if (!choice.name) return -1;
   choice.error_shift = self->error_shift;
-  spec->perfmodel = config_load_perfmodel(
-      self, &choice, &pool->engine, &hardware, degrees, max_decode_seqs(self, spec, &capacity),
-      times_place(self, node, &choice, machine_at), arena, diag);
+  spec->perfmodel =
+      config_load_perfmodel(self, model, &choice, &pool->engine, &hardware, degrees,
+                            max_decode_seqs(self, spec, &capacity),
+                            times_place(self, node, &choice, machine_at), arena, diag);
   if (!spec->perfmodel) return -1;
   fill_spec(self, pool, &hardware, &capacity);
   if (config_bind_host(node, pool, &hardware, spec, arena, diag) ||
@@ -287,15 +294,19 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   return config_check_tier(self, node, spec, diag);
 }
 
-static int check_phases(const Config *self, const Node *node, Diag *diag) {
+static int check_phases(const Config *self, uint32_t model, const Node *node, Diag *diag) {
   static const char *const phases[] = {"prefill", "decode"}; // as Phase
   int status = 0;
   for (int phase = PHASE_PREFILL; phase <= PHASE_DECODE; phase++) {
     bool covered = false;
     for (uint32_t i = 0; i < self->sim.n_pools; i++)
-      covered |= role_covers(self->pools[i].spec.role, (Phase)phase);
+      covered |=
+          self->pools[i].spec.model == model && role_covers(self->pools[i].spec.role, (Phase)phase);
     if (covered) continue;
-    status = diag_error(diag, node->key_at, "no pool does %s", phases[phase]);
+    const char *name = self->specs[model].name;
+    status =
+        name ? diag_error(diag, node->key_at, "no pool does %s of model '%s'", phases[phase], name)
+             : diag_error(diag, node->key_at, "no pool does %s", phases[phase]);
     diag_hint(diag, "give one the role '%s' or 'mixed'", phases[phase]);
   }
   return status;
@@ -318,10 +329,11 @@ static int check_machines(const Config *self, const Node *node, Diag *diag) {
 }
 
 /* Whether the pool policy is asked to keep more machines than there are. */
-static int check_excess(const Config *self, Diag *diag) {
+static int check_excess(const Config *self, uint32_t model, Diag *diag) {
   int64_t n_split = 0;
   for (uint32_t i = 0; i < self->sim.n_pools; i++)
-    if (self->pools[i].spec.role != ROLE_MIXED) n_split += self->pools[i].count;
+    if (self->pools[i].spec.model == model && self->pools[i].spec.role != ROLE_MIXED)
+      n_split += self->pools[i].count;
   const PolicyChoice *choice = &self->sim.policies[POLICY_POOL];
   const PoolPolicy *policy = (const PoolPolicy *)choice->policy;
   if (!policy || !policy->excess || n_split == 0) return 0;
@@ -363,6 +375,7 @@ int config_bind_pools(Config *self, const Node *node, Arena *arena, Diag *diag) 
   }
   self->sim.pools = specs;
   if (status) return -1;
-  return check_phases(self, node, diag) | check_excess(self, diag) |
-         check_machines(self, node, diag);
+  for (uint32_t m = 0; m < self->n_models; m++)
+    status |= check_phases(self, m, node, diag) | check_excess(self, m, diag);
+  return status | check_machines(self, node, diag);
 }

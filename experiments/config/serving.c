@@ -190,7 +190,7 @@ static int give_batcher(const Config *self, const Node *node, PoolConfig *pool, 
   const Node *named = own ? own : node_find(self->root, "engine");
   const ServingUse use = {.engine = serving_at(pool->engine.row),
                           .hardware = &pool->hardware,
-                          .max_model_len = self->sim.model.max_model_len,
+                          .max_model_len = self->specs[pool->spec.model].max_model_len,
                           .at = named ? named->at : node->at};
   const bool of_run = !pool->batcher && !(own && use.engine);
   const Node *written = of_run ? run_batcher(self) : pool->batcher;

@@ -233,18 +233,26 @@ static int load_reference(Config *self, const SloKeys *slo, const Node *node, Ar
   Place machine_at = node->kind == NODE_MAP ? config_place(node, "machine") : node->at;
   Hardware hardware;
   if (config_load_hardware(self, &hardware, slo->machine, machine_at, arena, diag)) return -1;
-  if (!self->model.name || !self->perfmodel.name) return -1;
+  if (!self->perfmodel.name) return -1;
   // One file is of one machine, hardly of this one.
   PerfModelChoice choice = self->perfmodel;
   if (datafile_is_path(choice.name)) choice = (PerfModelChoice){.name = "fitted"};
   choice.time_scale = 1; // what is moved is the cluster, not what it is measured by
   if (slo->perfmodel && config_bind_perfmodel(self, slo->perfmodel, &choice, arena, diag))
     return -1;
-  self->sim.model.slo_reference = config_load_perfmodel(
-      self, &choice, &self->engine, &hardware,
-      (Parallelism){.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1}, 1, node->at,
-      arena, diag);
-  return self->sim.model.slo_reference ? 0 : -1;
+  const Parallelism degrees = {.tensor = slo->tensor_parallel_size, .pipeline = 1, .data = 1};
+  int status = 0;
+  for (uint32_t i = 0; i < self->n_models && !status; i++) {
+    const Llm *model = &self->models[i];
+    ModelSpec *spec = &self->specs[i];
+    spec->slo_reference = model->name
+                              ? config_load_perfmodel(self, model, &choice, &self->engine,
+                                                      &hardware, degrees, 1, node->at, arena, diag)
+                              : NULL;
+    status = spec->slo_reference ? 0 : -1;
+  }
+  self->sim.model = self->specs[0];
+  return status;
 }
 
 static const char *set_name(const SloSet *named, size_t n_specs, Arena *arena) {

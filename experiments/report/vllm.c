@@ -135,12 +135,15 @@ static double burstiness_of(const WorkloadConfig *workload) {
 
 void report_print_vllm_json(const Report *self, FILE *out) {
   const Totals totals = totals_of(self);
-  const char *model = self->config->model.name;
+  Arena arena;
+  arena_init(&arena);
+  const char *model = config_model_name(self->config, &arena);
   write_json_text("{", "endpoint_type", "tandem", out);
   write_json_text(", ", "backend", "tandem", out);
   write_json_text(", ", "label", tandem_version, out);
   write_json_text(", ", "model_id", model, out);
   write_json_text(", ", "tokenizer_id", model, out);
+  arena_done(&arena);
   write_json_value(", ", "num_prompts", self->run.requests, out);
   if (totals.rate > 0)
     write_json_value(", ", "request_rate", totals.rate, out);

@@ -28,7 +28,7 @@ typedef struct Meter {
 /* A backend holds one shard with one size of page: all pools must have these. */
 static int check_pools(const Config *config, Diag *diag) {
   const Node *pools = node_find(config->root, "pools");
-  int status = 0;
+  int status = config_need_one_model(config, "'validate'", diag);
   for (uint32_t i = 1; i < config->sim.n_pools; i++) {
     const PoolSpec *first = &config->sim.pools[0], *pool = &config->sim.pools[i];
     const Place at = config_place(pools, pool->name);

@@ -25,9 +25,10 @@ static const char *check_cancelled(const RequestRecord *record, const TraceRow *
   return NULL;
 }
 
-static const char *check_request(const RequestRecord *record, const TraceRow *row) {
-  if (record->prompt_tokens != row->prompt_tokens || record->output_tokens != row->output_tokens ||
-      record->arrived_at != row->at)
+static const char *check_request(const SimConfig *config, const RequestRecord *record,
+                                 const TraceRow *row) {
+  if (record->prompt_tokens != row->prompt_tokens ||
+      record->output_tokens != sim_output_tokens(config, row) || record->arrived_at != row->at)
     return "a request is not the one that arrived";
   if (record->rejected) return NULL;
   if (record->cancelled) return check_cancelled(record, row);
@@ -133,7 +134,7 @@ const char *check_books(const Cluster *cluster, Trial *trial) {
   if (trial->watched && (wrong = watch_check(&trial->watch, result))) return wrong;
   if ((wrong = check_latencies(cluster, trial))) return wrong;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
-    wrong = check_request(&trial->records[i], &cluster->workload.rows[i]);
+    wrong = check_request(&cluster->config, &trial->records[i], &cluster->workload.rows[i]);
     if (!wrong && trial->parted) wrong = time_parts_check(&trial->records[i], &trial->parts[i]);
     if (wrong) return wrong;
   }

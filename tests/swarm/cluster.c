@@ -500,6 +500,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   const Predictor *predictor = (const Predictor *)self->config.policies[POLICY_PREDICTOR].policy;
   self->exact &= !predictor->cost; // a share of an iteration is rounded
   draw_tier(&draw, self);
+  cluster_draw_models(self, &draw);
   cluster_draw_faults(self, &draw);
   cluster_draw_scaling(self, &draw);
   cluster_rewind(self);
@@ -509,8 +510,9 @@ const char *cluster_describe(const Cluster *self, Arena *arena) {
   const SimConfig *config = &self->config;
   const char *text = arena_printf(arena, "%d requests on", self->workload.n_rows);
   for (uint32_t i = 0; i < config->n_pools; i++)
-    text = arena_printf(arena, "%s %u %s", text, config->pools[i].count,
-                        role_name(config->pools[i].role));
+    text = arena_printf(arena, "%s %u %s%s", text, config->pools[i].count,
+                        role_name(config->pools[i].role),
+                        config->pools[i].model > 0 ? " of another model" : "");
   for (int kind = 0; kind < POLICY_KINDS; kind++)
     text = arena_printf(arena, "%s, %s %s", text, policy_kind_name((PolicyKind)kind),
                         config->policies[kind].policy->name);

@@ -66,6 +66,7 @@ typedef enum Count {
   COUNT_SCALE_DOWNS,
   COUNT_LOSSES,
   COUNT_REDIRECTS,
+  COUNT_MODELS,
   COUNT_EVENTS,
   COUNT_STEP_EVENTS,
   COUNTS,
@@ -102,6 +103,7 @@ static const char *const count_names[COUNTS] = {
     [COUNT_SCALE_DOWNS] = "machines told to go",
     [COUNT_LOSSES] = "losses of requests with machines",
     [COUNT_REDIRECTS] = "requests that another machine decoded than was to",
+    [COUNT_MODELS] = "clusters that serve two models",
     [COUNT_EVENTS] = "events",
     [COUNT_STEP_EVENTS] = "events with --step",
 };
@@ -235,6 +237,7 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_SCALE_DOWNS] = (uint64_t)result->totals.scale_downs,
       [COUNT_LOSSES] = metrics->losses,
       [COUNT_REDIRECTS] = metrics->redirects,
+      [COUNT_MODELS] = result->n_models > 1,
       [COUNT_EVENTS] = result->events,
       [COUNT_STEP_EVENTS] = stepped->events,
   };
