@@ -130,7 +130,7 @@ void engine_set_boot(Engine *self, Machine *machine, Tick at) {
 void engine_end_outage(Engine *self, Machine *machine) {
   clear(self, EVENT_BOOT, machine->ix);
   self->n_down--;
-  if (machine->down_since >= 0) machine->totals.down_ticks += self->now - machine->down_since;
+  engine_book_down(self, machine);
   machine->down_since = -1;
 }
 
@@ -348,8 +348,10 @@ void engine_handle_boot(Engine *self, Machine *machine) {
   front_open(self, engine_deployment_of(self, machine));
 }
 
-Tick engine_down_ticks(const Engine *self, const Machine *machine) {
-  return machine->down_since < 0 ? 0 : self->now - machine->down_since;
+void engine_book_down(Engine *self, Machine *machine) {
+  if (machine->down_since < 0) return;
+  machine->totals.down_ticks += self->now - machine->down_since;
+  engine_book_away(self, machine, HOURS_DOWN, machine->down_since);
 }
 
 bool engine_waits_for_repair(const Engine *self) {

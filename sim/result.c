@@ -13,7 +13,7 @@ static Tick span_of(const Engine *self) {
 }
 
 static void sum_machine(Engine *self, Machine *machine) {
-  machine->totals.down_ticks += engine_down_ticks(self, machine);
+  engine_book_down(self, machine);
   engine_book_capacity(self, machine);
   engine_book_off(self, machine);
   machine_totals_subtract(&machine->totals, &machine->before);
@@ -74,6 +74,7 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .events = self->n_events,
                         .stopped = self->stopped,
                         .left_out = self->warm_up_metrics.asked.requests,
+                        .end = self->now,
                         .counted_from = self->counted_from,
                         .unfinished = self->requests.n_live,
                         .span = span_of(self)};

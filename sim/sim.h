@@ -215,7 +215,8 @@ typedef struct SimResult {
   uint64_t left_out;   // requests of the warm-up, which the figures do not count
   Tick counted_from;   // it ended; 0: there was none
   uint64_t unfinished; // requests still in the cluster when nothing more could happen
-  Tick span;           // from 0, or the end of the warm-up, to the last event
+  Tick end;            // of the last event
+  Tick span;           // until then from 0, or the end of the warm-up
   double energy_j;
 } SimResult;
 

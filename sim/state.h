@@ -190,6 +190,14 @@ static inline Metrics *engine_present_books(Engine *self) {
   return self->first_counted == UINT64_MAX ? &self->warm_up_metrics : &self->metrics;
 }
 
+/* A machine was away since then, for the hours of those who ask for them. */
+static inline void engine_book_away(Engine *self, const Machine *machine, HourAway why,
+                                    Tick since) {
+  if (self->metrics.good_limits.share > 0)
+    hours_spend(&self->metrics.hours, why, since, self->now,
+                machine->pool->lanes > 1 ? machine->pool->lanes : 1);
+}
+
 static inline void engine_log(Engine *self, Outcome outcome, const Request *request,
                               MachineIx machine, int64_t a, int64_t b) {
   eventlog_add(&self->log, self->now, outcome, request ? request->id : LOG_NOBODY, machine, a, b);

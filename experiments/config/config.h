@@ -138,7 +138,6 @@ extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
 extern const OptionSpec config_scaling_options[];
-extern const OptionSpec schedule_step_options[]; // of scaler schedule
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key

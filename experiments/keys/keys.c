@@ -5,6 +5,7 @@
 #include "perfmodel/llm_hugging_face.h"
 #include "perfmodel/presets.h"
 #include "sim/host_link.h"
+#include "sim/scaling/scaler.h"
 #include "traces/think_time.h"
 #include <string.h>
 
@@ -31,6 +32,7 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "scaling", NULL, NULL, config_scaling_options},
     {NULL, "policies.scaler.steps", NULL, "A list of these, of scaler `schedule`.",
      schedule_step_options},
+    {NULL, "policies.scaler.pools.NAME", NULL, "Of scaler `target`.", target_pool_options},
     {NULL, "engine", NULL, "A name, or this map; also `pools.NAME.engine`.", config_engine_options},
     {NULL, "perfmodel", NULL, "A name, or this map; also `pools.NAME.perfmodel`.",
      config_perfmodel_options},

@@ -204,6 +204,22 @@ static void table_failures(const Report *self, FILE *out) {
           format_count(self->run.lost_tokens, tokens));
 }
 
+/* How many instances there were, of those that there may be. */
+static void table_scaling(const Report *self, FILE *out) {
+  bool scaled = false;
+  for (uint32_t i = 0; i < self->config->sim.n_pools; i++)
+    scaled |= self->config->sim.pools[i].scaling.max > 0;
+  if (!scaled || self->run.duration_s == 0) return;
+  char hours[32], ups[32], downs[32], up[32];
+  fprintf(out, "scaling      %.4g instances on in the mean, %s hours of them; %s starts",
+          self->run.instance_hours / (self->run.duration_s / 3600),
+          format_count(self->run.instance_hours, hours),
+          format_count(self->machines.scale_ups, ups));
+  if (self->machines.scale_ups > 0)
+    fprintf(out, " of %s", format_duration(self->run.scale_up_s, up));
+  fprintf(out, ", %s stops\n", format_count(self->machines.scale_downs, downs));
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
@@ -242,6 +258,7 @@ static void table_head(const Report *self, FILE *out) {
     fprintf(out, "roles        %s changes, %s of them flips\n",
             format_count(self->run.role_changes, requests),
             format_count(self->run.flips, rejected));
+  table_scaling(self, out);
   table_failures(self, out);
   if (self->result->totals.swaps_out == 0) return;
   const double bytes = self->machines.swapped_in_bytes + self->machines.swapped_out_bytes;
