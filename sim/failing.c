@@ -265,7 +265,9 @@ void engine_handle_fault(Engine *self, uint32_t source) {
 
 /* Whether it is on a machine, on its way there, or yet to come. */
 static bool needs(const Request *request, MachineIx m) {
-  if (request->state == REQUEST_FREE || request->state == REQUEST_AWAITS) return false;
+  if (request->state == REQUEST_FREE || request->state == REQUEST_AWAITS ||
+      request->state == REQUEST_HELD)
+    return false;
   const bool has_left = request->first_token_at >= 0 && request->state != REQUEST_MOVES;
   return request->decode_machine == m || (request->prefill_machine == m && !has_left);
 }

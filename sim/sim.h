@@ -76,8 +76,33 @@ typedef struct ModelSpec {
 /* What requests of a component of the trace have in common (TraceRow.component). */
 typedef struct ComponentSpec {
   const char *name;
-  uint8_t model; // that serves them
+  uint8_t model;         // that serves them
+  uint8_t class, tenant; // where there are classes
 } ComponentSpec;
+
+/* What becomes of a request that a limit of its class or tenant stops (admission.h). */
+typedef enum AdmissionAction {
+  ADMISSION_QUEUE,   // it is held until it may come in
+  ADMISSION_REJECT,  // at once
+  ADMISSION_DEGRADE, // it comes in with its output cut
+} AdmissionAction;
+
+typedef struct ClassSpec {
+  const char *name;
+  int64_t priority;      // less goes first
+  int64_t max_in_flight; // requests; 0: any number
+  int action;            // AdmissionAction
+  int64_t max_queue;     // requests held; -1: any number
+  int32_t output_tokens; // that degraded requests get at most
+} ClassSpec;
+
+typedef struct TenantSpec {
+  const char *name;
+  double weight;         // of its share among those who are held
+  int64_t max_in_flight; // requests; 0: any number
+  Tick token_ticks;      // a token of prompt or output is paid for in; 0: any number
+  Tick burst;            // what it did not use of the time before that is kept
+} TenantSpec;
 
 typedef struct SimConfig {
   ModelSpec model;         // that all serve, where there are no
@@ -105,18 +130,22 @@ typedef struct SimConfig {
   TraceSource *trace;
   const ComponentSpec *components; // [n_components] of its rows
   uint32_t n_components;           // 0: they have nothing that tells them apart
-  double expected_requests;        // of all of it, for messages; 0: not known
-  size_t memory_limit;             // bytes that the run may hold in its arena; 0: none
-  uint64_t seed, tie_seed;         // tie_seed 0: insertion order among equal times
-  bool step;                       // every decode iteration on its own
-  bool audit;                      // check all books after every event
-  GoodputLimits good_limits;       // what makes a request a good one
-  Window window;                   // completions in it are counted apart
-  const Executor *executor;        // NULL: the performance models. Implies step
-  FILE *event_log;                 // NULL: none
-  bool keeps_batches;              // of the run, for the ranges of its figures
-  uint64_t ranged;                 // histograms that have them besides those that always do
-  bool keeps_parts;                // where the time of requests goes, for on_request
+  const ClassSpec *classes;        // [n_classes]
+  uint32_t n_classes;              // 0: all are admitted
+  const TenantSpec *tenants;       // [n_tenants] of components, where there are classes
+  uint32_t n_tenants;
+  double expected_requests;  // of all of it, for messages; 0: not known
+  size_t memory_limit;       // bytes that the run may hold in its arena; 0: none
+  uint64_t seed, tie_seed;   // tie_seed 0: insertion order among equal times
+  bool step;                 // every decode iteration on its own
+  bool audit;                // check all books after every event
+  GoodputLimits good_limits; // what makes a request a good one
+  Window window;             // completions in it are counted apart
+  const Executor *executor;  // NULL: the performance models. Implies step
+  FILE *event_log;           // NULL: none
+  bool keeps_batches;        // of the run, for the ranges of its figures
+  uint64_t ranged;           // histograms that have them besides those that always do
+  bool keeps_parts;          // where the time of requests goes, for on_request
   /* What is not counted: latencies and counts of these requests, and what machines did before it
    * ends, when the first other one arrives. An iteration in progress then is of it. */
   WarmUp warm_up;
@@ -197,12 +226,19 @@ typedef struct ModelRoom {
   int64_t store_tokens; // the same of every group's store
 } ModelRoom;
 
+typedef struct TenantResult {
+  const TenantSpec *spec;
+  Total service; // tokens of admitted prompts, and twice those of outputs
+} TenantResult;
+
 typedef struct SimResult {
   Metrics metrics;
   PoolResult *pools; // [n_pools]
   MachineTotals *machines;
-  uint32_t n_pools, n_machines, n_models;
-  const Group *groups; // as they ended
+  uint32_t n_pools, n_machines, n_models, n_tenants, n_components;
+  TenantResult *tenants;              // [n_tenants]
+  const ComponentMetrics *components; // [n_components]
+  const Group *groups;                // as they ended
   uint32_t n_groups;
   const Timeline *timeline; // of them; NULL: none was asked for
   ModelRoom *rooms;         // [n_models]

@@ -67,7 +67,7 @@ typedef struct WorkloadConfig {
 /* A workload of its own within a mix, with streams of its own, named after it. */
 typedef struct WorkloadComponent {
   const char *name;
-  const Node *model; // that its requests ask for; NULL: not said
+  const Node *model, *class, *tenant; // of its requests; NULL: not said
   WorkloadConfig of;
 } WorkloadComponent;
 

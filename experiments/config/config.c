@@ -14,7 +14,7 @@ typedef struct TopKeys {
   const Node *model, *models, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
       *window, *warm, *prices, *precision, *faults, *scaling;
-  const Node *engine;
+  const Node *engine, *classes, *tenants;
   int64_t seed, tie_seed;
   int sold;
 } TopKeys;
@@ -36,6 +36,9 @@ const OptionSpec config_options[] = {
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
     TOP(engine, OPTION_NODE, .listed = "engines",
         .help = "batcher, KV memory and times of a release, or a map", .absent = "none"),
+    TOP(classes, OPTION_NODE, .help = "of requests, and how many are admitted, see below",
+        .absent = "all are"),
+    TOP(tenants, OPTION_NODE, .help = "with limits and shares, see below", .absent = "none"),
     TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below", .absent = "none"),
     TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below",
         .absent = "nothing is kept"),
@@ -211,6 +214,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
                             diag);
   status |= config_bind_components(self, arena, diag);
+  status |= config_bind_classes(self, keys.classes, keys.tenants, arena, diag);
   self->workload.context = self->sim.model.max_model_len;
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=

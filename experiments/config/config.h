@@ -138,6 +138,7 @@ extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
 extern const OptionSpec config_scaling_options[];
+extern const OptionSpec config_class_options[], config_tenant_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
@@ -194,6 +195,9 @@ typedef struct ConfigFact {
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* What requests of the components of the workload have in common. */
 int config_bind_components(Config *self, Arena *arena, Diag *diag);
+/* The values of `classes` and `tenants`, NULL when absent, after the components. */
+int config_bind_classes(Config *self, const Node *classes, const Node *tenants, Arena *arena,
+                        Diag *diag);
 /* Whether the router can work with these pools, all of which are bound. */
 int config_check_router(const Config *self, Diag *diag);
 /* Whether some pool minds the priorities of the workload, if it has any. */

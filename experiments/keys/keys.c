@@ -54,6 +54,8 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "workload", "a mix", NULL, workload_mix_options},
     {NULL, "workload.mix", NULL, "A list of these, with the keys of a workload beside them.",
      workload_component_options},
+    {NULL, "classes.NAME", NULL, NULL, config_class_options},
+    {NULL, "tenants.NAME", NULL, NULL, config_tenant_options},
     {NULL, "workload.lengths.SIDE", NULL,
      "A distribution, of SIDE prompt or output: a map with one of these.", length_options},
     {NULL, "workload.lengths.SIDE.lognormal", NULL, NULL, length_lognormal_options},

@@ -97,7 +97,8 @@ CREATE TABLE hour (
   PRIMARY KEY (run_id, hour)
 ) WITHOUT ROWID;
 
--- Every figure of the report. scope is 'run', 'pool.NAME', 'group.NAME' or 'extrapolated' (shares
+-- Every figure of the report. scope is 'run', 'pool.NAME', 'component.NAME' (of a mix),
+-- 'group.NAME' or 'extrapolated' (shares
 -- outside the measured range); statistic is 'value' or one of mean, p50, p90, p95, p99, max.
 CREATE TABLE metric (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
