@@ -33,7 +33,8 @@ const OptionSpec config_class_options[] = {
           .help = "for those whom a limit stops, a tenant's too: degrade lets them in, output cut"),
     CLASS(max_queue, INT, .min = 0, .max = 1e9,
           .help = "that may be held, of queue; those beyond are rejected", .absent = "any number"),
-    CLASS(output_tokens, INT, .min = 1, .max = 1e9, .help = "that degraded requests get at most"),
+    CLASS(output_tokens, INT, .min = 1, .max = 1e9, .help = "that degraded requests get at most",
+          .absent = "needed, and of degrade alone"),
     {0}};
 
 const OptionSpec config_tenant_options[] = {
