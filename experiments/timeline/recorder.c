@@ -30,7 +30,6 @@ static void init_machines(Recorder *self) {
           .is_second_shape = sim_is_second_shape(sim, p),
           .track = {.id = {p + 1, self->next_tid++}, .figures = &recorder_machine_figures},
           .arrow_at = -1,
-          .flips_at = -1,
       };
       recorder_name_counters(self, &self->machines[m], m);
     }
@@ -132,6 +131,7 @@ void recorder_init(Recorder *self, const TimelineOptions *options, const Config 
 void recorder_end(Recorder *self) {
   for (MachineIx m = 0; m < self->n_machines; m++) {
     MachineRow *row = &self->machines[m];
+    recorder_end_away(self, row, self->counts.end);
     track_end(&row->track, &self->events);
     for (size_t i = 0; i < row->sent.n; i++)
       track_end(&row->sent.tracks[i], &self->events);

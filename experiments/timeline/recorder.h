@@ -23,7 +23,8 @@ typedef struct MachineRow {
   Lanes sent;
   Track copied[LINK_DIRECTIONS]; // of the first machine on a link; without a tid: none yet
   Tick arrow_at;                 // of the newest arrow from here, -1: none
-  Tick flips_at;                 // it drains since, -1: it does not
+  const char *away;              // what it does in place of iterations, if it does; NULL: nothing
+  Tick away_at;                  // since when
   const char *counters[COUNTERS];
   int64_t counted[COUNTERS][COUNTER_LINES]; // as last drawn
 } MachineRow;
@@ -99,6 +100,8 @@ void recorder_draw_group(void *recorder, const TimelineRow *row);
 void recorder_draw_outcome(void *recorder, Tick at, Outcome outcome, uint64_t request,
                            MachineIx machine, int64_t a, int64_t b);
 extern const SliceFigures recorder_group_figures, recorder_machine_figures;
+/* Draws what a machine did in place of iterations, up to `at`, if it did. */
+void recorder_end_away(Recorder *self, MachineRow *row, Tick at);
 /* Draws what a group does as far as it is known, up to `end`. */
 void recorder_end_group(Recorder *self, GroupRow *group, Tick end);
 /* arrows.c */

@@ -51,19 +51,45 @@ void recorder_draw_iterations(void *recorder, const IterationSpan *span) {
 }
 
 /* It was away since its last iteration, at most. */
-static void draw_flip(Recorder *self, MachineRow *row, Tick at) {
+void recorder_end_away(Recorder *self, MachineRow *row, Tick at) {
+  if (!row->away) return;
   const Tick ends = row->track.newest.n > 0 ? row->track.newest.end : row->track.ends;
   const Slice slice = {
-      .name = "flip", .begin = row->flips_at > ends ? row->flips_at : ends, .end = at, .n = 1};
-  row->flips_at = -1;
-  draw(self, &row->track, &slice, false);
+      .name = row->away, .begin = row->away_at > ends ? row->away_at : ends, .end = at, .n = 1};
+  row->away = NULL;
+  if (row->shown && slice.begin < slice.end) draw(self, &row->track, &slice, false);
+}
+
+static void begin_away(Recorder *self, MachineRow *row, const char *what, Tick at) {
+  recorder_end_away(self, row, at);
+  row->away = what;
+  row->away_at = at;
 }
 
 static void draw_role(Recorder *self, MachineRow *row, Tick at, int64_t from, int64_t to) {
   char name[40];
   snprintf(name, sizeof name, "%s to %s", role_name((Role)from), role_name((Role)to));
-  if (row->flips_at >= 0) draw_flip(self, row, at);
+  recorder_end_away(self, row, at);
   if (recorder_draws(self, at, at + 1)) events_instant(&self->events, row->track.id, name, at);
+}
+
+/* What a machine then does in place of iterations; NULL: it is of something else. */
+static const char *away_after(Outcome outcome) {
+  switch (outcome) {
+  case OUTCOME_FLIP:
+    return "flip";
+  case OUTCOME_FAILURE:
+    return "down";
+  case OUTCOME_AWAY:
+    return "maintenance";
+  case OUTCOME_REPAIR:
+  case OUTCOME_START:
+    return "start";
+  case OUTCOME_OFF:
+    return "off";
+  default:
+    return NULL;
+  }
 }
 
 void recorder_draw_outcome(void *recorder, Tick at, Outcome outcome, uint64_t request,
@@ -75,10 +101,12 @@ void recorder_draw_outcome(void *recorder, Tick at, Outcome outcome, uint64_t re
     recorder_end_arrow(self, request, machine, at);
   else if (outcome == OUTCOME_LAST_TOKEN || outcome == OUTCOME_CANCELLED)
     recorder_drop_arrow(self, request);
-  else if (outcome == OUTCOME_FLIP && self->machines[machine].shown)
-    self->machines[machine].flips_at = at;
   else if (outcome == OUTCOME_ROLE && self->machines[machine].shown)
     draw_role(self, &self->machines[machine], at, a, b);
+  else if (outcome == OUTCOME_UP)
+    recorder_end_away(self, &self->machines[machine], at);
+  else if (away_after(outcome))
+    begin_away(self, &self->machines[machine], away_after(outcome), at);
 }
 
 /* ---- Links ---- */

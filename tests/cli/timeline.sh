@@ -28,6 +28,11 @@ expect 0 "$tandem" timeline split.yaml --from 2s --to 4s --machines back --sampl
 expect 0 "$tandem" timeline split.yaml --set workload.requests=2000 --size 100kB -o small.json
 says 'note: of '
 
+# Machines that are down, start and are off.
+sed -e 's/^  all: {/&faults: {schedule: [{at: 2 s, for: 3 s, machine: 0}]}, start_up: {boot: 1 s}, /' c.yaml >away.yaml
+expect 0 "$tandem" timeline away.yaml -o away.json
+grep -q '"down"' away.json && grep -q '"start"' away.json || fail 'no word of the failure'
+
 # To standard output, and as JSON that another program reads.
 "$tandem" timeline r.db 1 -o - 2>err | cat >piped.json
 cmp -s stored.json piped.json || fail 'standard output has something else'
