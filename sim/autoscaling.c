@@ -261,9 +261,9 @@ void scaling_book_first_token(Scaling *self, const PoolSpec *pool, const Request
 
 void scaling_book_completed(Scaling *self, const Request *request) {
   self->view.completed++;
-  self->view.output_tokens += request->output_tokens;
+  self->view.output_tokens += request->resumed_tokens + request->output_tokens;
   self->view.e2e_ticks += request->last_token_at - request->arrived_at;
-  self->view.between_ticks += request->last_token_at - request->first_token_at;
+  self->view.between_ticks += request->last_token_at - request_client_first_at(request);
 }
 
 static void look_at(const Engine *self, PoolLoad *load, const Machine *lanes, uint32_t n,

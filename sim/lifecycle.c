@@ -146,6 +146,11 @@ static RequestRecord record_of(const Request *request, Rejection rejected) {
   memset(&record, 0, sizeof record);
 #define REQUEST_FIELD(type, field, column, kind, meaning) record.field = request->field;
 #include "sim/metrics.def"
+  record.prompt_tokens -= request->resumed_tokens;
+  record.output_tokens += request->resumed_tokens;
+  record.generated_tokens += request->resumed_tokens;
+  record.first_token_at = request_client_first_at(request);
+  if (request->resumed_tokens > 0) record.prefill_began_at = request->resumed_began_at;
   record.rejected = rejected;
   record.cancelled = (Cancellation)request->gives_up;
   if (rejected || record.cancelled) record.last_token_at = -1;
@@ -269,20 +274,24 @@ bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
   return false;
 }
 
+static void book_gap(Engine *self, const Request *request) {
+  Metrics *metrics = engine_books(self, request);
+  histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);
+  if (request_has_one_token(request))
+    histogram_add(&metrics->second_token, self->now - request->last_token_at, 1);
+}
+
 void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  if (request->first_token_at < 0) {
+  const bool first = request->first_token_at < 0, resumes = request_resumes(request);
+  if (first) {
     request->first_token_at = self->now;
     engine_set_deadline(self, ix);
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
     Scaling *scaling = engine_deployment(self, request)->scaling;
-    if (scaling) scaling_book_first_token(scaling, machine->pool, request);
-  } else {
-    Metrics *metrics = engine_books(self, request);
-    histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);
-    if (request->generated_tokens == 1)
-      histogram_add(&metrics->second_token, self->now - request->last_token_at, 1);
+    if (scaling && !resumes) scaling_book_first_token(scaling, machine->pool, request);
   }
+  if (!first || resumes) book_gap(self, request);
   request->last_token_at = self->now;
 }
 

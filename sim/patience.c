@@ -50,7 +50,8 @@ static Tick end_of(const Request *request, Tick patience) {
 }
 
 static Tick first_token_end(const Request *request) {
-  return request->first_token_at < 0 ? end_of(request, request->first_token_patience) : TICK_MAX;
+  return request_client_first_at(request) < 0 ? end_of(request, request->first_token_patience)
+                                              : TICK_MAX;
 }
 
 void engine_set_deadline(Engine *self, RequestIx ix) {
