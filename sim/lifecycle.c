@@ -141,7 +141,8 @@ void life_redirected(Engine *self, Request *request, MachineIx decode) {
 }
 
 /* Records are compared byte by byte, what lies between fields too. */
-static RequestRecord record_of(const Request *request, Rejection rejected) {
+static RequestRecord record_of(const Engine *self, RequestIx ix, Rejection rejected) {
+  const Request *request = &self->requests.slots[ix];
   RequestRecord record;
   memset(&record, 0, sizeof record);
 #define REQUEST_FIELD(type, field, column, kind, meaning) record.field = request->field;
@@ -149,8 +150,10 @@ static RequestRecord record_of(const Request *request, Rejection rejected) {
   record.prompt_tokens -= request->resumed_tokens;
   record.output_tokens += request->resumed_tokens;
   record.generated_tokens += request->resumed_tokens;
-  record.first_token_at = request_client_first_at(request);
-  if (request->resumed_tokens > 0) record.prefill_began_at = request->resumed_began_at;
+  if (request->resumed_tokens > 0) {
+    record.prefill_began_at = self->delivered[ix].prefill_began_at;
+    record.first_token_at = self->delivered[ix].first_token_at;
+  }
   record.rejected = rejected;
   record.cancelled = (Cancellation)request->gives_up;
   if (rejected || record.cancelled) record.last_token_at = -1;
@@ -170,7 +173,7 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
 }
 
 void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
-  RequestRecord record = record_of(&self->requests.slots[ix], rejected);
+  RequestRecord record = record_of(self, ix, rejected);
   if (self->keeps_parts) {
     parts_enter(self, ix, REQUEST_NOWHERE);
     record.parts = &self->parts[ix].booked;
@@ -180,6 +183,8 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   Metrics *metrics = engine_books(self, request);
   const PerfModel *reference = sim_model(self->config, request->model)->slo_reference;
   const bool good = served && metrics_complete(metrics, &record, reference);
+  Scaling *scaling = engine_deployment(self, request)->scaling;
+  if (served && scaling) scaling_book_completed(scaling, &record);
   if (served && request->ends_session)
     metrics_complete_session(engine_session_books(self, request),
                              self->now - request->session_began_at, good && request->session_good);
@@ -209,8 +214,6 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   life_observe(self, machine, ix, OBSERVED_FINISHED);
   engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
-  Scaling *scaling = engine_deployment(self, request)->scaling;
-  if (scaling) scaling_book_completed(scaling, request);
   life_retire(self, ix, REJECTED_NOT);
 }
 

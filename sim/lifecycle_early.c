@@ -104,15 +104,16 @@ static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered
 }
 
 /* What its client has becomes a part of the prompt, which the next attempt computes. */
-static void keep_delivered(Request *request) {
-  const int32_t delivered = request->generated_tokens;
-  if (request->resumed_tokens == 0) {
-    request->resumed_began_at = request->prefill_began_at;
-    request->resumed_first_at = request->first_token_at;
-  }
-  request->resumed_tokens += delivered;
-  request->prompt_tokens += delivered;
-  request->output_tokens -= delivered;
+static void keep_delivered(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const int32_t tokens = request->generated_tokens;
+  ARENA_RESERVE(self->arena, self->delivered, self->delivered_capacity, self->requests.n_slots);
+  if (request->resumed_tokens == 0)
+    self->delivered[ix] = (Delivered){.prefill_began_at = request->prefill_began_at,
+                                      .first_token_at = request->first_token_at};
+  request->resumed_tokens += tokens;
+  request->prompt_tokens += tokens;
+  request->output_tokens -= tokens;
 }
 
 /* What was made of it is for nothing, but for what is resumed. Gaps between tokens that its client
@@ -132,7 +133,7 @@ static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   const bool resumes = self->config->retry.resume && request->generated_tokens > 0;
   book_lost(self, request, undelivered, resumes);
-  if (resumes) keep_delivered(request);
+  if (resumes) keep_delivered(self, ix);
   if (request->resumed_tokens == 0) {
     request->last_token_at = -1;
     request->computing_ticks = 0;

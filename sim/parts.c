@@ -158,7 +158,8 @@ void parts_lost(Engine *self, RequestIx ix) {
   static const Cause lost[] = {CAUSE_prefill_wait, CAUSE_prefill, CAUSE_prefill_batch,
                                CAUSE_prefill_host, CAUSE_prefill_stall};
   RequestParts *parts = &self->parts[ix];
-  if (request_client_first_at(&self->requests.slots[ix]) >= 0) return; // of dropped KV, or resumed
+  const Request *request = &self->requests.slots[ix];
+  if (request->first_token_at >= 0 || request_resumes(request)) return; // of dropped KV
   parts_wait(self, ix, CAUSE_prefill_preempted);
   for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
     parts->booked.of[CAUSE_prefill_preempted] += parts->booked.of[lost[i]];
@@ -257,7 +258,9 @@ static void audit_request(const Engine *self, RequestIx ix) {
     sums[metrics_causes[cause].is_late] += parts->booked.of[cause];
   }
   assert(parts->since <= self->now && sums[0] + sums[1] == parts->since - request->arrived_at);
-  assert(sums[1] == 0 || sums[0] == request_client_first_at(request) - request->arrived_at);
+  const Tick first =
+      request->resumed_tokens > 0 ? self->delivered[ix].first_token_at : request->first_token_at;
+  assert(sums[1] == 0 || sums[0] == first - request->arrived_at);
 }
 
 void parts_audit(const Engine *self) {

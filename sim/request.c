@@ -6,8 +6,6 @@
 /* What a slot is as it is taken. */
 static const Request TAKEN = {.prefill_began_at = -1,
                               .first_token_at = -1,
-                              .resumed_began_at = -1,
-                              .resumed_first_at = -1,
                               .last_token_at = -1,
                               .decode_began_at = -1,
                               .cancelled_at = -1,

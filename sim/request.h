@@ -89,8 +89,6 @@ typedef struct Request {
   Tick failed_at;                       // that failed; -1: none did
   uint32_t retry;                       // 1 + its place among Engine.retries; 0: none
   int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
-  Tick resumed_began_at;                // the prefill that made the first of those; -1: none
-  Tick resumed_first_at;                // which came then
 } Request;
 _Static_assert(sizeof(Request) <= 256, "four cache lines");
 
@@ -104,6 +102,11 @@ static inline int32_t request_prefill_tokens(const Request *request) {
   return (int32_t)request_tokens(request);
 }
 
+/* What the client of one that resumes has from attempts that were lost. */
+typedef struct Delivered {
+  Tick prefill_began_at, first_token_at; // of the first token
+} Delivered;
+
 /* Whether its client waits for the token after those that a lost attempt delivered. */
 static inline bool request_resumes(const Request *request) {
   return request->resumed_tokens > 0 && request->first_token_at < 0;
@@ -112,11 +115,6 @@ static inline bool request_resumes(const Request *request) {
 /* Whether the next token that it delivers is the second of its output. */
 static inline bool request_has_one_token(const Request *request) {
   return request->resumed_tokens + request->generated_tokens == 1;
-}
-
-/* When its client had its first token; -1: not yet. */
-static inline Tick request_client_first_at(const Request *request) {
-  return request->resumed_tokens > 0 ? request->resumed_first_at : request->first_token_at;
 }
 
 /* Whether it leaves where it is, though it has not yet. */
