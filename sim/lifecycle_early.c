@@ -134,16 +134,14 @@ static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
   const bool resumes = self->config->retry.resume && request->generated_tokens > 0;
   book_lost(self, request, undelivered, resumes);
   if (resumes) keep_delivered(self, ix);
-  if (request->resumed_tokens == 0) {
-    request->last_token_at = -1;
-    request->computing_ticks = 0;
-  }
+  if (request->resumed_tokens == 0) request->last_token_at = -1;
   if (self->keeps_parts) parts_begin_anew(self, ix);
   request->lost = false;
   request->redirects = 0;
   request->n_lost++;
   request->generated_tokens = request->prefilled_tokens = request->cached_tokens = 0;
   request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;
+  request->computing_ticks = 0;
   request->prefill_machine = request->decode_machine = MACHINE_NONE;
   engine_set_deadline(self, ix);
 }
