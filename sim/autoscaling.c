@@ -260,11 +260,11 @@ void scaling_book_first_token(Scaling *self, const PoolSpec *pool, const Request
   load->ttft_ticks += ttft;
 }
 
-void scaling_book_completed(Scaling *self, const Request *request) {
+void scaling_book_completed(Scaling *self, const RequestRecord *record) {
   self->view.completed++;
-  self->view.output_tokens += request->output_tokens;
-  self->view.e2e_ticks += request->last_token_at - request->arrived_at;
-  self->view.between_ticks += request->last_token_at - request->first_token_at;
+  self->view.output_tokens += record->output_tokens;
+  self->view.e2e_ticks += record->last_token_at - record->arrived_at;
+  self->view.between_ticks += record->last_token_at - record->first_token_at;
 }
 
 static void look_at(const Engine *self, PoolLoad *load, const Machine *lanes, uint32_t n,

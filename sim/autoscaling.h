@@ -23,5 +23,5 @@ void engine_book_off(Engine *self, Machine *machine);
 /* private: what the scaler sees of requests */
 void scaling_book_arrival(Scaling *self, const Request *request);
 void scaling_book_first_token(Scaling *self, const PoolSpec *pool, const Request *request);
-void scaling_book_completed(Scaling *self, const Request *request);
+void scaling_book_completed(Scaling *self, const RequestRecord *record);
 #endif

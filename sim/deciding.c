@@ -55,7 +55,7 @@ static void join_batch(Engine *self, Machine *machine, RequestIx ix, int32_t mad
   request->joined_step = scheduler->number;
   batch_push(&machine->batch, self->requests.slots, ix, (int64_t)request->prompt_tokens + made,
              request->output_tokens - made, self->arena);
-  scheduler->n_seconds[engine_counts(self, request)] += made == 1;
+  scheduler->n_seconds[engine_counts(self, request)] += request->resumed_tokens + made == 1;
   scheduler->version++;
 }
 
@@ -81,7 +81,7 @@ static void leave_batch(Engine *self, Machine *machine, RequestIx ix, Scheduled 
   const bool has_item = in_flight && request->joined_step + 1 == scheduler->number;
   batch_remove(&machine->batch, self->requests.slots, ix, context);
   scheduler->version++;
-  scheduler->n_seconds[engine_counts(self, request)] -= made == 1;
+  scheduler->n_seconds[engine_counts(self, request)] -= request->resumed_tokens + made == 1;
   request->kv_blocks = (int32_t)machine_held_blocks(machine, context);
   request->generated_tokens = (int32_t)made - has_item;
   request->scheduled = (uint8_t)how;
@@ -553,7 +553,7 @@ int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx ix) {
     made = context - request->prompt_tokens;
     in_flight = min(since_joined, n_steps);
     decided = scheduler->has_next;
-    scheduler->n_seconds[engine_counts(self, request)] -= made == 1;
+    scheduler->n_seconds[engine_counts(self, request)] -= request->resumed_tokens + made == 1;
   } else if (in_next || in_current) {
     if (runs && request->scheduled == SCHEDULED_ENDS) made = request->output_tokens;
     if (in_next) in_flight = min(since_joined, n_steps);

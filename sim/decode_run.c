@@ -265,7 +265,7 @@ void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
     if (request->state != REQUEST_RUNS) continue;
     Metrics *metrics = engine_books(self, request);
     histogram_add(&metrics->tbt, end - request->last_token_at, 1);
-    if (request->generated_tokens == 1)
+    if (request_has_one_token(request))
       histogram_add(&metrics->second_token, end - request->last_token_at, 1);
     n_joined[engine_counts(self, request)]++;
   }

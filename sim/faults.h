@@ -80,5 +80,6 @@ typedef struct RetryOptions {
   int64_t limit;     // times that a request is tried again
   Tick backoff;      // before the first of them
   Tick most_backoff; // 0: no limit
+  bool resume;       // what its client has is not made again, but read as part of the prompt
 } RetryOptions;
 #endif

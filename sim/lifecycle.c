@@ -143,11 +143,19 @@ void life_redirected(Engine *self, Request *request, MachineIx decode) {
 }
 
 /* Records are compared byte by byte, what lies between fields too. */
-static RequestRecord record_of(const Request *request, Rejection rejected) {
+static RequestRecord record_of(const Engine *self, RequestIx ix, Rejection rejected) {
+  const Request *request = &self->requests.slots[ix];
   RequestRecord record;
   memset(&record, 0, sizeof record);
 #define REQUEST_FIELD(type, field, column, kind, meaning) record.field = request->field;
 #include "sim/metrics.def"
+  record.prompt_tokens -= request->resumed_tokens;
+  record.output_tokens += request->resumed_tokens;
+  record.generated_tokens += request->resumed_tokens;
+  if (request->resumed_tokens > 0) {
+    record.prefill_began_at = self->delivered[ix].prefill_began_at;
+    record.first_token_at = self->delivered[ix].first_token_at;
+  }
   record.rejected = rejected;
   record.cancelled = (Cancellation)request->gives_up;
   if (rejected || record.cancelled) record.last_token_at = -1;
@@ -167,7 +175,7 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
 }
 
 void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
-  RequestRecord record = record_of(&self->requests.slots[ix], rejected);
+  RequestRecord record = record_of(self, ix, rejected);
   if (self->keeps_parts) {
     parts_enter(self, ix, REQUEST_NOWHERE);
     record.parts = &self->parts[ix].booked;
@@ -179,6 +187,8 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   const bool good = served && metrics_complete(metrics, &record, reference);
   if (self->config->n_components > 0 && metrics == &self->metrics)
     component_metrics_end(&self->components[request->component], &record, good);
+  Scaling *scaling = engine_deployment(self, request)->scaling;
+  if (served && scaling) scaling_book_completed(scaling, &record);
   if (served && request->ends_session)
     metrics_complete_session(engine_session_books(self, request),
                              self->now - request->session_began_at, good && request->session_good);
@@ -209,8 +219,6 @@ void life_finished(Engine *self, Machine *machine, RequestIx ix) {
     engine_promise_blocks(self, decode, -machine_prompt_blocks(decode, request));
   life_observe(self, machine, ix, OBSERVED_FINISHED);
   engine_log(self, OUTCOME_LAST_TOKEN, request, decode->ix, 0, 0);
-  Scaling *scaling = engine_deployment(self, request)->scaling;
-  if (scaling) scaling_book_completed(scaling, request);
   life_retire(self, ix, REJECTED_NOT);
 }
 
@@ -274,20 +282,24 @@ bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
   return false;
 }
 
+static void book_gap(Engine *self, const Request *request) {
+  Metrics *metrics = engine_books(self, request);
+  histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);
+  if (request_has_one_token(request))
+    histogram_add(&metrics->second_token, self->now - request->last_token_at, 1);
+}
+
 void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
-  if (request->first_token_at < 0) {
+  const bool first = request->first_token_at < 0, resumes = request_resumes(request);
+  if (first) {
     request->first_token_at = self->now;
     engine_set_deadline(self, ix);
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
     Scaling *scaling = engine_deployment(self, request)->scaling;
-    if (scaling) scaling_book_first_token(scaling, machine->pool, request);
-  } else {
-    Metrics *metrics = engine_books(self, request);
-    histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);
-    if (request->generated_tokens == 1)
-      histogram_add(&metrics->second_token, self->now - request->last_token_at, 1);
+    if (scaling && !resumes) scaling_book_first_token(scaling, machine->pool, request);
   }
+  if (!first || resumes) book_gap(self, request);
   request->last_token_at = self->now;
 }
 

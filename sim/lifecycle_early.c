@@ -104,22 +104,44 @@ static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered
   life_retire(self, ix, REJECTED_NOT);
 }
 
-/* What was made of it is for nothing, and it begins anew. Gaps between the tokens that its client
- * has were observed, beyond those that it asked for. */
+/* What its client has becomes a part of the prompt, which the next attempt computes. */
+static void keep_delivered(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const int32_t tokens = request->generated_tokens;
+  ARENA_RESERVE(self->arena, self->delivered, self->delivered_capacity, self->requests.n_slots);
+  if (request->resumed_tokens == 0)
+    self->delivered[ix] = (Delivered){.prefill_began_at = request->prefill_began_at,
+                                      .first_token_at = request->first_token_at};
+  request->resumed_tokens += tokens;
+  request->prompt_tokens += tokens;
+  request->output_tokens -= tokens;
+}
+
+/* What was made of it is for nothing, but for what is resumed. Gaps between tokens that its client
+ * has were observed; where those are made again, beyond those that it asked for. */
+static void book_lost(Engine *self, const Request *request, int32_t undelivered, bool resumes) {
+  Metrics *metrics = engine_books(self, request);
+  const int32_t delivered = request->generated_tokens;
+  metrics->losses++;
+  metrics->lost_tokens += computed_tokens(request) + undelivered + (resumes ? 0 : delivered);
+  if (resumes)
+    metrics->resumed_tokens += delivered;
+  else if (delivered > 1)
+    metrics->asked.gaps += (uint64_t)delivered - 1;
+}
+
 static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
-  Metrics *metrics = engine_books(self, request);
-  const int32_t generated = request->generated_tokens + undelivered;
-  metrics->losses++;
-  metrics->lost_tokens += computed_tokens(request) + generated;
-  if (request->generated_tokens > 1) metrics->asked.gaps += (uint64_t)request->generated_tokens - 1;
+  const bool resumes = self->config->retry.resume && request->generated_tokens > 0;
+  book_lost(self, request, undelivered, resumes);
+  if (resumes) keep_delivered(self, ix);
+  if (request->resumed_tokens == 0) request->last_token_at = -1;
   if (self->keeps_parts) parts_begin_anew(self, ix);
   request->lost = false;
   request->redirects = 0;
   request->n_lost++;
   request->generated_tokens = request->prefilled_tokens = request->cached_tokens = 0;
   request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;
-  request->last_token_at = -1;
   request->computing_ticks = 0;
   request->prefill_machine = request->decode_machine = MACHINE_NONE;
   engine_set_deadline(self, ix);

@@ -81,6 +81,7 @@ static void book_until(const Engine *self, RequestIx ix, Tick at) {
   const Tick reshards = reshards_of(self, request);
   Tick left = at - parts->since;
   assert(left >= 0 && !parts->decodes);
+  if (request_resumes(request)) take(&parts->booked, CAUSE_resume, left, &left);
   if (parts->cause != CAUSE_front) // before that it had no group
     take(&parts->booked, request->first_token_at < 0 ? CAUSE_prefill_reshard : CAUSE_reshard,
          reshards - parts->reshards, &left);
@@ -141,21 +142,24 @@ void parts_chunk_ended(Engine *self, const Machine *machine, RequestIx ix, int64
       .prefill_tokens = tokens, .prefill_area2 = tokens * (2 * past + tokens), .logit_seqs = last};
   RequestParts *parts = &self->parts[ix];
   book_until(self, ix, machine->run.began_at);
-  if (self->requests.slots[ix].first_token_at < 0)
+  const Request *request = &self->requests.slots[ix];
+  if (request_resumes(request))
+    parts->booked.of[CAUSE_resume] += self->now - machine->run.began_at;
+  else if (request->first_token_at < 0)
     book_chunk(self, machine, &chunk, &parts->booked);
   else
     parts->booked.of[CAUSE_recompute] += self->now - machine->run.began_at;
   parts->booked.chunks++;
   parts->since = self->now;
-  parts->cause =
-      last || self->requests.slots[ix].first_token_at >= 0 ? CAUSE_preempted : CAUSE_prefill_wait;
+  parts->cause = last || request->first_token_at >= 0 ? CAUSE_preempted : CAUSE_prefill_wait;
 }
 
 void parts_lost(Engine *self, RequestIx ix) {
   static const Cause lost[] = {CAUSE_prefill_wait, CAUSE_prefill, CAUSE_prefill_batch,
                                CAUSE_prefill_host, CAUSE_prefill_stall};
   RequestParts *parts = &self->parts[ix];
-  if (self->requests.slots[ix].first_token_at >= 0) return; // of dropped KV
+  const Request *request = &self->requests.slots[ix];
+  if (request->first_token_at >= 0 || request_resumes(request)) return; // of dropped KV
   parts_wait(self, ix, CAUSE_prefill_preempted);
   for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
     parts->booked.of[CAUSE_prefill_preempted] += parts->booked.of[lost[i]];
@@ -166,12 +170,13 @@ void parts_lost(Engine *self, RequestIx ix) {
 void parts_begin_anew(Engine *self, RequestIx ix) {
   RequestParts *parts = &self->parts[ix];
   book(self, ix);
+  parts->cause = CAUSE_outage;
+  if (self->requests.slots[ix].resumed_tokens > 0) return;
   for (Cause cause = 0; cause < CAUSES; cause++) {
     if (cause == CAUSE_front || cause == CAUSE_admission || cause == CAUSE_outage) continue;
     parts->booked.of[CAUSE_outage] += parts->booked.of[cause];
     parts->booked.of[cause] = 0;
   }
-  parts->cause = CAUSE_outage;
 }
 
 /* --- iterations, and decodes in them */
@@ -253,7 +258,9 @@ static void audit_request(const Engine *self, RequestIx ix) {
     sums[metrics_causes[cause].is_late] += parts->booked.of[cause];
   }
   assert(parts->since <= self->now && sums[0] + sums[1] == parts->since - request->arrived_at);
-  assert(sums[1] == 0 || sums[0] == request->first_token_at - request->arrived_at);
+  const Tick first =
+      request->resumed_tokens > 0 ? self->delivered[ix].first_token_at : request->first_token_at;
+  assert(sums[1] == 0 || sums[0] == first - request->arrived_at);
 }
 
 void parts_audit(const Engine *self) {

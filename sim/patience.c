@@ -50,7 +50,8 @@ static Tick end_of(const Request *request, Tick patience) {
 }
 
 static Tick first_token_end(const Request *request) {
-  return request->first_token_at < 0 ? end_of(request, request->first_token_patience) : TICK_MAX;
+  const bool waits = request->first_token_at < 0 && !request_resumes(request);
+  return waits ? end_of(request, request->first_token_patience) : TICK_MAX;
 }
 
 void engine_set_deadline(Engine *self, RequestIx ix) {

@@ -90,6 +90,7 @@ typedef struct Request {
   MachineIx lost_with;                  // the last of them; MACHINE_NONE: none
   Tick failed_at;                       // that failed; -1: none did
   uint32_t retry;                       // 1 + its place among Engine.retries; 0: none
+  int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
 } Request;
 _Static_assert(sizeof(Request) <= 256, "four cache lines");
 
@@ -101,6 +102,21 @@ static inline int64_t request_tokens(const Request *request) {
 /* Those that its prefill computes: the output too, if its KV was dropped. */
 static inline int32_t request_prefill_tokens(const Request *request) {
   return (int32_t)request_tokens(request);
+}
+
+/* What the client of one that resumes has from attempts that were lost. */
+typedef struct Delivered {
+  Tick prefill_began_at, first_token_at; // of the first token
+} Delivered;
+
+/* Whether its client waits for the token after those that a lost attempt delivered. */
+static inline bool request_resumes(const Request *request) {
+  return request->resumed_tokens > 0 && request->first_token_at < 0;
+}
+
+/* Whether the next token that it delivers is the second of its output. */
+static inline bool request_has_one_token(const Request *request) {
+  return request->resumed_tokens + request->generated_tokens == 1;
 }
 
 /* Whether it leaves where it is, though it has not yet. */

@@ -94,6 +94,8 @@ typedef struct Engine {
   size_t memory_capacity;
   RequestParts *parts; // [requests.n_slots] where they are kept
   size_t parts_capacity;
+  Delivered *delivered; // [requests.n_slots], of those with resumed_tokens
+  size_t delivered_capacity;
   MachineParts *machine_parts; // [n_machines] likewise
   Deadline *deadlines;         // of requests in flight, a heap (patience.h)
   size_t n_deadlines, deadlines_capacity;

@@ -107,6 +107,8 @@ const OptionSpec config_retry_options[] = {
           .help = "before the first, then twice as long each time"),
     RETRY("most_backoff", most_backoff, TICKS, .fallback = "250 ms", .max = 86400,
           .help = "but never longer; 0 s: no limit"),
+    RETRY("resume", resume, BOOL, .fallback = "false",
+          .help = "what its client has is not made again: it is sent as part of the prompt"),
     {0}};
 
 /* --- the sources of a pool */

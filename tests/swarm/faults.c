@@ -45,4 +45,5 @@ void cluster_draw_faults(Cluster *self, const Draw *draw) {
   config->retry = (RetryOptions){.limit = between(&own, 0, 4),
                                  .backoff = ticks_or_zero(&own, 500),
                                  .most_backoff = ticks_or_zero(&own, 5000)};
+  config->retry.resume = one_in(&own, 2);
 }

@@ -118,6 +118,31 @@ Test(faults, who_is_to_be_decoded_on_a_failed_machine_goes_to_another) {
   }
 }
 
+/* Its first token at 100 ms and the second at 110.91 ms; the machine fails at 105 ms, in the
+ * iteration that makes the second, and is back at 200 ms. What is left is a prompt of 92 tokens, of
+ * which two are output that the client has, and a token. */
+Test(faults, a_request_resumes_after_the_tokens_that_its_client_has) {
+  Tick last[2];
+  for (int resume = 0; resume < 2; resume++) {
+    scene.config.retry = (RetryOptions){.limit = 1, .resume = resume};
+    scene.config.detection = 5 * MS;
+    fault(0, FAULT_FAIL, 1, 105, 200);
+    const TraceRow rows[] = {row(0, 90, 3)};
+    run(rows, 1);
+    const Metrics *metrics = &scene.result.metrics;
+    const RequestRecord *record = &scene.records[0];
+    cr_expect_eq(metrics->losses, 1u);
+    cr_expect_eq(metrics->resumed_tokens, resume ? 2 : 0);
+    cr_expect_eq(metrics->lost_tokens, resume ? 90 : 92);
+    cr_expect_eq(metrics->tbt.total, resume ? 2u : 3u);
+    cr_expect(record->prompt_tokens == 90 && record->output_tokens == 3);
+    expect_at(record->first_token_at / US * US, resume ? 100000 : 300000, "first");
+    last[resume] = record->last_token_at / US * US; // but for the tick of the back-off
+  }
+  expect_at(last[0], 323830, "made anew");
+  expect_at(last[1], 302000, "resumed");
+}
+
 /* 90 tokens in 100 ms, then 90 ms to move, of which the first 50 go as ever. */
 Test(faults, kv_waits_for_links_and_goes_on_where_it_was) {
   static const struct {
