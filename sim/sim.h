@@ -76,7 +76,8 @@ typedef struct ModelSpec {
 /* What requests of a component of the trace have in common (TraceRow.component). */
 typedef struct ComponentSpec {
   const char *name;
-  uint8_t model; // that serves them
+  uint8_t model;     // that serves them
+  uint32_t adapters; // 1 + a set of SimConfig.adapters, one of which each asks for; 0: none
 } ComponentSpec;
 
 typedef struct SimConfig {
@@ -105,6 +106,8 @@ typedef struct SimConfig {
   TraceSource *trace;
   const ComponentSpec *components; // [n_components] of its rows
   uint32_t n_components;           // 0: they have nothing that tells them apart
+  const AdapterSet *adapters;      // [n_adapters]
+  uint32_t n_adapters;
   double expected_requests;        // of all of it, for messages; 0: not known
   size_t memory_limit;             // bytes that the run may hold in its arena; 0: none
   uint64_t seed, tie_seed;         // tie_seed 0: insertion order among equal times

@@ -98,6 +98,7 @@ typedef struct Engine {
   size_t n_deadlines, deadlines_capacity;
   Deadline *retries; // of those to be tried again, a heap
   size_t n_retries_due, retries_capacity;
+  AdapterDraw *adapter_draws; // [config->n_adapters]
   FaultClock *fault_clocks; // [config->n_faults]
   uint32_t n_down;          // machines that are out (machine_is_out)
   uint32_t n_nics_down;     // KV over them waits

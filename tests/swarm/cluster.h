@@ -16,6 +16,7 @@ typedef struct Cluster {
   PerfModel models[CLUSTER_POOLS];
   ModelSpec specs[CLUSTER_MODELS];
   ComponentSpec components[CLUSTER_MODELS];
+  AdapterSet adapters[CLUSTER_MODELS];
   GroupSpec group;
   FaultSource faults[CLUSTER_FAULTS];
   ArrayTrace workload;

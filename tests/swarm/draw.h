@@ -47,6 +47,9 @@ static inline Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
 void cluster_draw_faults(Cluster *self, const Draw *draw);
 /* Which models it serves. From a stream of its own. In models.c. */
 void cluster_draw_models(Cluster *self, const Draw *draw);
+/* Which adapters its requests ask for, after their models. From a stream of its own. In adapters.c.
+ */
+void cluster_draw_adapters(Cluster *self, const Draw *draw);
 /* How many machines its pools have, and when. From a stream of its own. In scaling.c. */
 void cluster_draw_scaling(Cluster *self, const Draw *draw);
 #endif

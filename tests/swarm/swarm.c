@@ -67,6 +67,8 @@ typedef enum Count {
   COUNT_LOSSES,
   COUNT_REDIRECTS,
   COUNT_MODELS,
+  COUNT_ADAPTERS,
+  COUNT_FETCHES,
   COUNT_EVENTS,
   COUNT_STEP_EVENTS,
   COUNTS,
@@ -104,6 +106,8 @@ static const char *const count_names[COUNTS] = {
     [COUNT_LOSSES] = "losses of requests with machines",
     [COUNT_REDIRECTS] = "requests that another machine decoded than was to",
     [COUNT_MODELS] = "clusters that serve two models",
+    [COUNT_ADAPTERS] = "adapters that came to GPUs",
+    [COUNT_FETCHES] = "of those, that CPU memory did not have",
     [COUNT_EVENTS] = "events",
     [COUNT_STEP_EVENTS] = "events with --step",
 };
@@ -238,6 +242,8 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_LOSSES] = metrics->losses,
       [COUNT_REDIRECTS] = metrics->redirects,
       [COUNT_MODELS] = result->n_models > 1,
+      [COUNT_ADAPTERS] = (uint64_t)result->totals.adapter_loads,
+      [COUNT_FETCHES] = (uint64_t)result->totals.adapter_fetches,
       [COUNT_EVENTS] = result->events,
       [COUNT_STEP_EVENTS] = stepped->events,
   };
