@@ -100,7 +100,8 @@ void adapters_schedule(const Machine *machine, const Request *request) {
   cache->scheduled[cache->n_scheduled++] = request->adapter;
 }
 
-bool adapters_pass_over(const Engine *self, const Machine *machine, const Request *request) {
+bool adapters_pass_over(const Engine *self, const Machine *machine, const Step *step,
+                        const Request *request) {
   AdapterCache *cache = machine->adapters;
   if (request->adapter == 0) return false;
   if (cache->n_scheduled < 0) {
@@ -108,6 +109,8 @@ bool adapters_pass_over(const Engine *self, const Machine *machine, const Reques
     cache->n_scheduled = 0;
     for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
       if (goes_on(&slots[ix])) adapters_schedule(machine, &slots[ix]);
+    for (size_t i = 0; i < step->n_items; i++) // with their last token, too
+      adapters_schedule(machine, &slots[step->items[i].request]);
   }
   return cache->n_scheduled == machine->pool->adapters.max_loras &&
          !is_scheduled(cache, request->adapter);
@@ -155,8 +158,7 @@ static void load(Engine *self, Machine *machine, const Request *request) {
   AdapterCache *cache = machine->adapters;
   const AdapterRoom *room = &machine->pool->adapters;
   const SimConfig *config = self->config;
-  const int64_t bytes =
-      config->adapters[config->components[request->component].adapters - 1].bytes;
+  const int64_t bytes = config->adapters[config->components[request->component].adapters - 1].bytes;
   Tick from = machine->copied_at > self->now ? machine->copied_at : self->now;
   mark_needed(self, machine);
   LoadedAdapter *loaded = find(cache, request->adapter);

@@ -64,9 +64,10 @@ uint32_t adapters_draw(const Engine *self, const Request *request);
 static inline void adapters_decide(AdapterCache *self) {
   if (self) self->n_scheduled = -1;
 }
-/* Whether the decision passes over one that waits; if not, and it is admitted, adapters_schedule
- * follows. Both only on machines with adapters. */
-bool adapters_pass_over(const Engine *self, const Machine *machine, const Request *request);
+/* Whether the decision, which has `step` so far, passes over one that waits; if not, and it is
+ * admitted, adapters_schedule follows. Both only on machines with adapters. */
+bool adapters_pass_over(const Engine *self, const Machine *machine, const Step *step,
+                        const Request *request);
 void adapters_schedule(const Machine *machine, const Request *request);
 /* Before a step of those in `running` begins: its adapters come to the GPUs, one after the other.
  * The machine's iterations wait for copied_at. */

@@ -410,7 +410,7 @@ static void admit_waiting(Engine *self, Machine *machine, Decision *decision) {
     const bool decodes = request->state == REQUEST_WAITS_DECODE;
     next = request->next;
     if (next == REQUEST_NONE && decodes) next = machine->prefill_queue.first;
-    if (machine->adapters && adapters_pass_over(self, machine, request)) continue;
+    if (machine->adapters && adapters_pass_over(self, machine, decision->step, request)) continue;
     if (!admit(self, machine, decision, ix)) return;
     if (machine->adapters) adapters_schedule(machine, &self->requests.slots[ix]);
     machine->scheduler->n_waited = 0;

@@ -29,6 +29,8 @@ const OptionSpec workload_component_options[] = {
      .help = "of its random streams, and of its figures"},
     {"model", OPTION_NODE, offsetof(WorkloadComponent, model),
      .help = "of 'models', that its requests ask for", .absent = "the only one"},
+    {"adapters", OPTION_NODE, offsetof(WorkloadComponent, adapters),
+     .help = "of 'adapters', one of which each of its requests asks for", .absent = "none"},
     {0}};
 
 /* ---- Binding ---- */
@@ -113,6 +115,7 @@ static int bind_component(const Binder *self, const Node *node, WorkloadComponen
   if (!workload) return -1;
   ret->name = name->text;
   ret->model = node_find(node, "model");
+  ret->adapters = node_find(node, "adapters");
   if (workload_bind(&ret->of, workload, self->data_dir, self->config_dir, self->arena, self->diag))
     return -1;
   scale(&ret->of, self->keys->rate_scale, self->arena);
