@@ -108,18 +108,18 @@ typedef struct SimConfig {
   uint32_t n_components;           // 0: they have nothing that tells them apart
   const AdapterSet *adapters;      // [n_adapters]
   uint32_t n_adapters;
-  double expected_requests;        // of all of it, for messages; 0: not known
-  size_t memory_limit;             // bytes that the run may hold in its arena; 0: none
-  uint64_t seed, tie_seed;         // tie_seed 0: insertion order among equal times
-  bool step;                       // every decode iteration on its own
-  bool audit;                      // check all books after every event
-  GoodputLimits good_limits;       // what makes a request a good one
-  Window window;                   // completions in it are counted apart
-  const Executor *executor;        // NULL: the performance models. Implies step
-  FILE *event_log;                 // NULL: none
-  bool keeps_batches;              // of the run, for the ranges of its figures
-  uint64_t ranged;                 // histograms that have them besides those that always do
-  bool keeps_parts;                // where the time of requests goes, for on_request
+  double expected_requests;  // of all of it, for messages; 0: not known
+  size_t memory_limit;       // bytes that the run may hold in its arena; 0: none
+  uint64_t seed, tie_seed;   // tie_seed 0: insertion order among equal times
+  bool step;                 // every decode iteration on its own
+  bool audit;                // check all books after every event
+  GoodputLimits good_limits; // what makes a request a good one
+  Window window;             // completions in it are counted apart
+  const Executor *executor;  // NULL: the performance models. Implies step
+  FILE *event_log;           // NULL: none
+  bool keeps_batches;        // of the run, for the ranges of its figures
+  uint64_t ranged;           // histograms that have them besides those that always do
+  bool keeps_parts;          // where the time of requests goes, for on_request
   /* What is not counted: latencies and counts of these requests, and what machines did before it
    * ends, when the first other one arrives. An iteration in progress then is of it. */
   WarmUp warm_up;

@@ -38,8 +38,8 @@ const OptionSpec config_lora_options[] = {
 
 /* Parameters of a rank, of one of so many GPUs that share each layer: r·(in + out) of each matrix
  * (Hu et al. 2021, §4.1) of attention and the MLP. A GPU has the whole factor on the side that its
- * part of the matrix is not cut along, as vLLM has unless fully_sharded_loras. 0: the layers differ,
- * or their matrices are others. */
+ * part of the matrix is not cut along, as vLLM has it. 0: the layers differ, or their matrices are
+ * others. */
 static double rank_parameters(const Llm *model, double gpus) {
   if (model->num_experts > 0 || llm_latent(model) || model->num_sliding_layers > 0 ||
       model->o_lora_rank > 0)

@@ -1,8 +1,8 @@
 /* What requests of each component of a mix have in common, and which model serves them. */
 #include "experiments/config/config.h"
 
-static int bind_component(Config *self, const WorkloadComponent *component,
-                          ComponentSpec *ret, Diag *diag) {
+static int bind_component(Config *self, const WorkloadComponent *component, ComponentSpec *ret,
+                          Diag *diag) {
   const Node *model = component->model;
   if (model && model->kind != NODE_SCALAR)
     return diag_error(diag, model->at, "the 'model' of a component is a name of 'models'");
