@@ -1,5 +1,6 @@
 /* See audit.h. */
 #include "sim/audit.h"
+#include "sim/admission.h"
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
 #include "sim/parts.h"
@@ -423,6 +424,7 @@ void audit_check(const Engine *engine, Tick previous) {
   check_cpu_memory(engine);
   check_machines(engine);
   check_least(engine);
+  admission_audit(engine);
   for (uint32_t d = 0; d < engine->n_deployments; d++)
     check_roomiest(engine, &engine->deployments[d]);
   check_loads(engine);

@@ -92,9 +92,10 @@ static bool may_start(const Engine *self, const Machine *lanes, uint32_t n) {
   return true;
 }
 
-void engine_book_off(const Engine *self, Machine *machine) {
+void engine_book_off(Engine *self, Machine *machine) {
   if (machine->off_since < 0) return;
   machine->totals.off_ticks += self->now - machine->off_since;
+  engine_book_away(self, machine, HOURS_OFF, machine->off_since);
   machine->off_since = self->now;
 }
 

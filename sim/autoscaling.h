@@ -18,7 +18,7 @@ void engine_handle_scaling(Engine *self);
 /* A machine that has drained, is repaired or starts is off. */
 void engine_turn_off(Engine *self, Machine *machine);
 /* The time that a machine is off is booked up to now, if it is. */
-void engine_book_off(const Engine *self, Machine *machine);
+void engine_book_off(Engine *self, Machine *machine);
 
 /* private: what the scaler sees of requests */
 void scaling_book_arrival(Scaling *self, const Request *request);

@@ -1,5 +1,6 @@
 /* The loop with its one switch. */
 #include "sim/engine.h"
+#include "sim/admission.h"
 #include "sim/audit.h"
 #include "sim/autoscaling.h"
 #include "sim/decode_run.h"
@@ -59,6 +60,9 @@ static void handle(Engine *self) {
     break;
   case EVENT_RETRY:
     engine_handle_retry(self);
+    break;
+  case EVENT_ADMISSION:
+    engine_handle_admission(self);
     break;
   case EVENT_SCALING:
     engine_handle_scaling(self);

@@ -23,6 +23,7 @@ typedef enum EventKind {
   EVENT_DETECTION, // target: machine, which the router learns to be down
   EVENT_BOOT,      // target: machine, whose engine has started
   EVENT_RETRY,     // target 0: the earliest request to be tried again
+  EVENT_ADMISSION, // target 0: somebody who is held may come in, after all else of its tick
   EVENT_SCALING,   // target 0: the scaler is asked, after all else of its tick
   EVENT_PATIENCE,  // target 0: the earliest deadline of a request, after all else of its tick
   EVENT_KINDS,

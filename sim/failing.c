@@ -130,7 +130,7 @@ void engine_set_boot(Engine *self, Machine *machine, Tick at) {
 void engine_end_outage(Engine *self, Machine *machine) {
   clear(self, EVENT_BOOT, machine->ix);
   self->n_down--;
-  if (machine->down_since >= 0) machine->totals.down_ticks += self->now - machine->down_since;
+  engine_book_down(self, machine);
   machine->down_since = -1;
 }
 
@@ -266,7 +266,9 @@ void engine_handle_fault(Engine *self, uint32_t source) {
 
 /* Whether it is on a machine, on its way there, or yet to come. */
 static bool needs(const Request *request, MachineIx m) {
-  if (request->state == REQUEST_FREE || request->state == REQUEST_AWAITS) return false;
+  if (request->state == REQUEST_FREE || request->state == REQUEST_AWAITS ||
+      request->state == REQUEST_HELD)
+    return false;
   const bool has_left = request->first_token_at >= 0 && request->state != REQUEST_MOVES;
   return request->decode_machine == m || (request->prefill_machine == m && !has_left);
 }
@@ -349,8 +351,10 @@ void engine_handle_boot(Engine *self, Machine *machine) {
   front_open(self, engine_deployment_of(self, machine));
 }
 
-Tick engine_down_ticks(const Engine *self, const Machine *machine) {
-  return machine->down_since < 0 ? 0 : self->now - machine->down_since;
+void engine_book_down(Engine *self, Machine *machine) {
+  if (machine->down_since < 0) return;
+  machine->totals.down_ticks += self->now - machine->down_since;
+  engine_book_away(self, machine, HOURS_DOWN, machine->down_since);
 }
 
 bool engine_waits_for_repair(const Engine *self) {

@@ -22,8 +22,8 @@ void engine_set_boot(Engine *self, Machine *machine, Tick at);
 void engine_end_outage(Engine *self, Machine *machine);
 /* What its memory held is gone. */
 void machine_forget_kv(Machine *machine);
-/* How long a machine has been down or starting, if it still is. */
-Tick engine_down_ticks(const Engine *self, const Machine *machine);
+/* The time that a machine has been down or starting is booked up to now, if it still is. */
+void engine_book_down(Engine *self, Machine *machine);
 /* Whether a request is left that a machine may serve which is down. */
 bool engine_waits_for_repair(const Engine *self);
 #endif

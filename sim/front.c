@@ -88,16 +88,19 @@ void front_leave(Engine *self, RequestIx ix) {
 
 /* --- placing them */
 
+void front_take(Engine *self, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  if (front_is_open(engine_deployment(self, request)))
+    engine_place(self, ix);
+  else
+    front_hold(self, ix);
+}
+
 void engine_handle_retry(Engine *self) {
   while (self->n_retries_due > 0 && self->retries[0].at == self->now) {
     const RequestIx ix = self->retries[0].request;
-    Request *slots = self->requests.slots;
-    Deployment *deployment = engine_deployment(self, &slots[ix]);
     drop(self, ix);
-    if (front_is_open(deployment))
-      engine_place(self, ix);
-    else
-      request_queue_push(&deployment->front, slots, ix);
+    front_take(self, ix);
   }
 }
 

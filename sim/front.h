@@ -10,6 +10,8 @@
 
 /* Whether the router has somebody for both phases of a request. */
 bool front_is_open(const Deployment *deployment);
+/* A request that waits in front, or has been held, is placed; or it waits for that. */
+void front_take(Engine *self, RequestIx request);
 /* A new arrival waits for that. */
 void front_hold(Engine *self, RequestIx request);
 /* One that was lost: tried again later, or rejected. */

@@ -1,12 +1,24 @@
 /* See hours.h. */
 #include "sim/hours.h"
 
-void hours_arrive(Hours *self, Tick at) {
+static HourCount *hour_of(Hours *self, Tick at) {
   while (at >= (Tick)self->n * HOUR) {
     ARENA_RESERVE(self->arena, self->of, self->capacity, self->n + 1);
     self->of[self->n++] = (HourCount){0};
   }
-  self->of[self->n - 1].asked++;
+  return &self->of[at / HOUR];
+}
+
+void hours_arrive(Hours *self, Tick at) {
+  hour_of(self, at)->asked++;
+}
+
+void hours_spend(Hours *self, HourAway why, Tick from, Tick to, uint32_t lanes) {
+  while (from < to) {
+    const Tick next = (from / HOUR + 1) * HOUR, end = next < to ? next : to;
+    hour_of(self, from)->away[why] += (end - from) / lanes;
+    from = end;
+  }
 }
 
 uint64_t hours_asked(const Hours *self) {

@@ -1,5 +1,6 @@
 /* See lifecycle.h. */
 #include "sim/lifecycle.h"
+#include "sim/admission.h"
 #include "sim/autoscaling.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
@@ -45,6 +46,7 @@ const RequestStateRow request_states[REQUEST_STATES] = {
     [REQUEST_GENERATES] = {OF(running), GPU, .present = 1, .leaves = LEAVES_WITH_STEP,
                            .causes = KEPT},
     [REQUEST_AWAITS] = {-1, .causes = CAUSE(outage)},
+    [REQUEST_HELD] = {-1, .causes = CAUSE(admission)},
 };
 
 RequestQueue *life_queue(Machine *machine, RequestState state) {
@@ -175,12 +177,15 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   Metrics *metrics = engine_books(self, request);
   const PerfModel *reference = sim_model(self->config, request->model)->slo_reference;
   const bool good = served && metrics_complete(metrics, &record, reference);
+  if (self->config->n_components > 0 && metrics == &self->metrics)
+    component_metrics_end(&self->components[request->component], &record, good);
   if (served && request->ends_session)
     metrics_complete_session(engine_session_books(self, request),
                              self->now - request->session_began_at, good && request->session_good);
   if (self->batches && served) batches_serve(self->batches, &record);
   if (self->batches && metrics == &self->metrics) batches_end(self->batches, metrics);
   engine_drop_deadline(self, ix);
+  if (request->admitted) admission_end(self, request, record.generated_tokens);
   tell_source(self, request, served, good);
   request_table_release(&self->requests, ix);
   const SimConfig *config = self->config;

@@ -73,6 +73,8 @@ void life_finished(Engine *self, Machine *machine, RequestIx request);
 void life_left_early(Engine *self, RequestIx request, int32_t undelivered);
 /* It waits in front of the cluster, where it is or has come back to. */
 void life_awaits(Engine *self, RequestIx request);
+/* It waits to be admitted (admission.h). */
+void life_held(Engine *self, RequestIx request);
 /* It will never be served; its slot is free. */
 void life_rejected(Engine *self, RequestIx request, Rejection rejected);
 

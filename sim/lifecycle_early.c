@@ -1,5 +1,6 @@
 /* How a request leaves the machines before its last token (lifecycle.h): for good, since its client
  * has given up, or to begin anew, since a machine has failed. */
+#include "sim/admission.h"
 #include "sim/front.h"
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
@@ -127,7 +128,9 @@ static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
 void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
   MachineIx at = MACHINE_NONE;
-  if (request->state == REQUEST_AWAITS)
+  if (request->state == REQUEST_HELD)
+    admission_leave(self, ix);
+  else if (request->state == REQUEST_AWAITS)
     front_leave(self, ix);
   else
     at = leave_machines(self, ix, &undelivered);
@@ -142,4 +145,8 @@ void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
 
 void life_awaits(Engine *self, RequestIx ix) {
   change(self, NULL, ix, REQUEST_AWAITS);
+}
+
+void life_held(Engine *self, RequestIx ix) {
+  change(self, NULL, ix, REQUEST_HELD);
 }

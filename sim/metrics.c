@@ -113,3 +113,25 @@ void metrics_complete_session(Metrics *self, Tick ticks, bool good) {
   self->sessions_good += good;
   histogram_add(&self->session, ticks, 1);
 }
+
+void component_metrics_init(ComponentMetrics *self, Arena *arena) {
+  *self = (ComponentMetrics){0};
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning) histogram_init(&self->field, arena);
+#include "sim/metrics.def"
+}
+
+void component_metrics_end(ComponentMetrics *self, const RequestRecord *record, bool good) {
+  self->rejected += record->rejected != REJECTED_NOT;
+  self->cancelled += record->cancelled != CANCELLED_NOT;
+  if (record->rejected || record->cancelled) return;
+  const Tick ttft = record->first_token_at - record->arrived_at;
+  const Tick e2e = record->last_token_at - record->arrived_at;
+  self->completed++;
+  self->good += good;
+  self->prompt_tokens += (uint64_t)record->prompt_tokens;
+  self->output_tokens += (uint64_t)record->output_tokens;
+  histogram_add(&self->ttft, ttft, 1);
+  histogram_add(&self->e2e, e2e, 1);
+  if (record->output_tokens > 1)
+    histogram_add(&self->tpot, (e2e - ttft) / (record->output_tokens - 1), 1);
+}

@@ -28,6 +28,7 @@ typedef enum Rejection {
   REJECTED_CONTEXT,   // its prompt leaves no room for a token in the model's context
   REJECTED_KV_MEMORY, // no machine can hold its prompt, or the prompt and output
   REJECTED_STORE,     // a group's store cannot hold its prompt
+  REJECTED_ADMISSION, // its class or tenant may have no more
   REJECTED_LOST,      // it was lost with machines as often as it may be tried again
   REJECTIONS,
 } Rejection;
@@ -151,6 +152,18 @@ typedef struct Metrics {
   Tick last_arrival_at; // -1: none
   Hours hours;          // where good_limits has a share
 } Metrics;
+
+/* What became of the requests of one component of a mix. */
+typedef struct ComponentMetrics {
+#define COMPONENT_BOOK(type, field, dimension) type field dimension;
+#include "sim/metrics.def"
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning) Histogram field;
+#include "sim/metrics.def"
+} ComponentMetrics;
+
+void component_metrics_init(ComponentMetrics *self, Arena *arena);
+/* Books a request that has ended; `good`: it was a good one. */
+void component_metrics_end(ComponentMetrics *self, const RequestRecord *record, bool good);
 
 void metrics_init(Metrics *self, Arena *arena);
 /* Books a request whose last token was made, with slowdowns unless `reference` is NULL; whether it

@@ -167,7 +167,7 @@ void parts_begin_anew(Engine *self, RequestIx ix) {
   RequestParts *parts = &self->parts[ix];
   book(self, ix);
   for (Cause cause = 0; cause < CAUSES; cause++) {
-    if (cause == CAUSE_front || cause == CAUSE_outage) continue;
+    if (cause == CAUSE_front || cause == CAUSE_admission || cause == CAUSE_outage) continue;
     parts->booked.of[CAUSE_outage] += parts->booked.of[cause];
     parts->booked.of[cause] = 0;
   }

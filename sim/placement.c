@@ -1,5 +1,6 @@
 /* See placement.h. */
 #include "sim/placement.h"
+#include "sim/admission.h"
 #include "sim/autoscaling.h"
 #include "sim/base/hash.h"
 #include "sim/front.h"
@@ -154,8 +155,15 @@ static void keep_content(Engine *self, RequestIx ix) {
   content_adapt(&self->memory[ix].content, self->requests.slots[ix].adapter);
 }
 
+/* Its own, else that of its class. */
+static int32_t priority_of(const SimConfig *config, const TraceRow *row) {
+  if (row->priority != 0 || config->n_classes == 0) return row->priority;
+  return (int32_t)config->classes[config->components[row->component].class].priority;
+}
+
 static RequestIx admit_row(Engine *self) {
-  const int32_t output_tokens = sim_output_tokens(self->config, &self->next_row);
+  const int32_t wanted = sim_output_tokens(self->config, &self->next_row);
+  const int32_t output_tokens = engine_admitted_tokens(self, &self->next_row, wanted);
   if (self->first_counted == UINT64_MAX &&
       !warm_up_has(&self->config->warm_up, self->n_arrived, self->next_row.at))
     engine_end_warm_up(self);
@@ -163,7 +171,10 @@ static RequestIx admit_row(Engine *self) {
   Request *request = &self->requests.slots[ix];
   request->id = self->n_arrived++;
   Metrics *metrics = engine_books(self, request);
-  metrics->cut_outputs += output_tokens < self->next_row.output_tokens;
+  metrics->cut_outputs += wanted < self->next_row.output_tokens;
+  metrics->degraded += output_tokens < wanted;
+  if (self->config->n_components > 0 && metrics == &self->metrics)
+    self->components[self->next_row.component].requests++;
   demand_add(&metrics->asked, output_tokens);
   if (metrics->good_limits.share > 0) hours_arrive(&metrics->hours, self->next_row.at);
   if (self->batches && metrics == &self->metrics) batches_arrive(self->batches, metrics);
@@ -181,7 +192,7 @@ static RequestIx admit_row(Engine *self) {
   request->session_began_at = self->next_row.session_began_at;
   engine_session_books(self, request)->asked.sessions += request->session > 0 && request->turn == 0;
   request->ticket = self->next_row.ticket;
-  request->priority = self->next_row.priority;
+  request->priority = priority_of(self->config, &self->next_row);
   request->patience = self->next_row.patience;
   request->first_token_patience = self->next_row.first_token_patience;
   if (self->config->n_adapters > 0) request->adapter = adapters_draw(self, request);
@@ -269,8 +280,9 @@ void engine_handle_arrival(Engine *self) {
   const Request *request = &self->requests.slots[ix];
   const bool large = is_large(self, request);
   const Rejection rejection = rejection_of(self, request, large);
-  if (rejection) {
-    life_rejected(self, ix, rejection);
+  if (rejection) life_rejected(self, ix, rejection);
+  if (rejection || !engine_admit(self, ix)) {
+    if (request->state == REQUEST_HELD) engine_set_deadline(self, ix);
     engine_pull(self);
   } else {
     const bool taken = front_is_open(engine_deployment(self, request));

@@ -35,6 +35,7 @@ typedef enum RequestState {
   REQUEST_COMPUTES,      // in `running` (scheduler.h), its prefill not over
   REQUEST_GENERATES,     // in `running`, its prefill over
   REQUEST_AWAITS,        // in front (front.h): to be tried again, or nobody is up to take it
+  REQUEST_HELD,          // has not been admitted yet (admission.h)
   REQUEST_STATES,
 } RequestState;
 
@@ -81,6 +82,7 @@ typedef struct Request {
   Tick session_began_at;
   uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
   uint8_t model;                        // of SimConfig.models, that serves it
+  bool admitted;                        // and counts as in flight of its class (admission.h)
   uint32_t admission;                   // number of it on its machine, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its machine (scheduler.h)

@@ -1,4 +1,5 @@
 /* The summing up of a run that is over. */
+#include "sim/admission.h"
 #include "sim/autoscaling.h"
 #include "sim/engine.h"
 #include "sim/failing.h"
@@ -13,7 +14,7 @@ static Tick span_of(const Engine *self) {
 }
 
 static void sum_machine(Engine *self, Machine *machine) {
-  machine->totals.down_ticks += engine_down_ticks(self, machine);
+  engine_book_down(self, machine);
   engine_book_capacity(self, machine);
   engine_book_off(self, machine);
   machine_totals_subtract(&machine->totals, &machine->before);
@@ -66,6 +67,10 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .timeline = self->config->timeline_interval > 0 ? self->timeline : NULL,
                         .n_models = self->n_deployments,
                         .rooms = ARENA_ARRAY(self->arena, ModelRoom, self->n_deployments),
+                        .n_components = self->config->n_components,
+                        .components = self->components,
+                        .n_tenants = self->config->n_tenants,
+                        .tenants = ARENA_ARRAY(self->arena, TenantResult, self->config->n_tenants),
                         .pools = ARENA_ARRAY(self->arena, PoolResult, self->config->n_pools),
                         .machines = ARENA_ARRAY(self->arena, MachineTotals, self->n_machines),
                         .caches = ARENA_ARRAY(self->arena, const PrefixCache *, self->n_machines),
@@ -74,9 +79,11 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .events = self->n_events,
                         .stopped = self->stopped,
                         .left_out = self->warm_up_metrics.asked.requests,
+                        .end = self->now,
                         .counted_from = self->counted_from,
                         .unfinished = self->requests.n_live,
                         .span = span_of(self)};
+  admission_sum_up(self, result->tenants);
   for (uint32_t d = 0; d < self->n_deployments; d++)
     sum_room(self, d, &result->rooms[d]);
   for (MachineIx m = 0; m < self->n_machines; m++)

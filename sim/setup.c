@@ -1,4 +1,5 @@
 /* Setting up a run. */
+#include "sim/admission.h"
 #include "sim/autoscaling.h"
 #include "sim/base/hash.h"
 #include "sim/engine.h"
@@ -250,6 +251,9 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_SCALING, 1);
   self->warmed_up_at = -1;
   init_metrics(self, &self->metrics);
+  self->components = ARENA_ARRAY(arena, ComponentMetrics, config->n_components);
+  for (uint32_t i = 0; i < config->n_components; i++)
+    component_metrics_init(&self->components[i], arena);
   if (warm_up_has(&config->warm_up, 0, 0)) {
     init_metrics(self, &self->warm_up_metrics);
     self->first_counted = UINT64_MAX;
@@ -266,6 +270,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   init_policies(self);
   init_groups(self);
   if (config->n_adapters > 0) adapters_start(self);
+  engine_start_admission(self);
   if (config->n_faults > 0) engine_start_faults(self);
   engine_start_scaling(self);
   engine_init_timeline(self);

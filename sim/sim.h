@@ -76,9 +76,34 @@ typedef struct ModelSpec {
 /* What requests of a component of the trace have in common (TraceRow.component). */
 typedef struct ComponentSpec {
   const char *name;
-  uint8_t model;     // that serves them
-  uint32_t adapters; // 1 + a set of SimConfig.adapters, one of which each asks for; 0: none
+  uint8_t model;         // that serves them
+  uint32_t adapters;     // 1 + a set of SimConfig.adapters, one of which each asks for; 0: none
+  uint8_t class, tenant; // where there are classes
 } ComponentSpec;
+
+/* What becomes of a request that a limit of its class or tenant stops (admission.h). */
+typedef enum AdmissionAction {
+  ADMISSION_QUEUE,   // it is held until it may come in
+  ADMISSION_REJECT,  // at once
+  ADMISSION_DEGRADE, // it comes in with its output cut
+} AdmissionAction;
+
+typedef struct ClassSpec {
+  const char *name;
+  int64_t priority;      // less goes first
+  int64_t max_in_flight; // requests; 0: any number
+  int action;            // AdmissionAction
+  int64_t max_queue;     // requests held; -1: any number
+  int32_t output_tokens; // that degraded requests get at most
+} ClassSpec;
+
+typedef struct TenantSpec {
+  const char *name;
+  double weight;         // of its share among those who are held
+  int64_t max_in_flight; // requests; 0: any number
+  Tick token_ticks;      // a token of prompt or output is paid for in; 0: any number
+  Tick burst;            // what it did not use of the time before that is kept
+} TenantSpec;
 
 typedef struct SimConfig {
   ModelSpec model;         // that all serve, where there are no
@@ -108,6 +133,10 @@ typedef struct SimConfig {
   uint32_t n_components;           // 0: they have nothing that tells them apart
   const AdapterSet *adapters;      // [n_adapters]
   uint32_t n_adapters;
+  const ClassSpec *classes;  // [n_classes]
+  uint32_t n_classes;        // 0: all are admitted
+  const TenantSpec *tenants; // [n_tenants] of components, where there are classes
+  uint32_t n_tenants;
   double expected_requests;  // of all of it, for messages; 0: not known
   size_t memory_limit;       // bytes that the run may hold in its arena; 0: none
   uint64_t seed, tie_seed;   // tie_seed 0: insertion order among equal times
@@ -200,12 +229,19 @@ typedef struct ModelRoom {
   int64_t store_tokens; // the same of every group's store
 } ModelRoom;
 
+typedef struct TenantResult {
+  const TenantSpec *spec;
+  Total service; // tokens of admitted prompts, and twice those of outputs
+} TenantResult;
+
 typedef struct SimResult {
   Metrics metrics;
   PoolResult *pools; // [n_pools]
   MachineTotals *machines;
-  uint32_t n_pools, n_machines, n_models;
-  const Group *groups; // as they ended
+  uint32_t n_pools, n_machines, n_models, n_tenants, n_components;
+  TenantResult *tenants;              // [n_tenants]
+  const ComponentMetrics *components; // [n_components]
+  const Group *groups;                // as they ended
   uint32_t n_groups;
   const Timeline *timeline; // of them; NULL: none was asked for
   ModelRoom *rooms;         // [n_models]
@@ -218,7 +254,8 @@ typedef struct SimResult {
   uint64_t left_out;   // requests of the warm-up, which the figures do not count
   Tick counted_from;   // it ended; 0: there was none
   uint64_t unfinished; // requests still in the cluster when nothing more could happen
-  Tick span;           // from 0, or the end of the warm-up, to the last event
+  Tick end;            // of the last event
+  Tick span;           // until then from 0, or the end of the warm-up
   double energy_j;
 } SimResult;
 

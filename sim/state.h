@@ -55,7 +55,8 @@ typedef struct FaultClock {
   Slowdown *slowdowns; // [n_machines] of it, where it makes them slow
 } FaultClock;
 
-typedef struct Scaling Scaling; // autoscaling.c
+typedef struct Scaling Scaling;     // autoscaling.c
+typedef struct Admission Admission; // admission.c
 
 /* A model and all that serves it: machines as policies see them, what those who decide for it keep,
  * and who waits in front. Machines are of one from the beginning, requests from their arrival. */
@@ -96,7 +97,8 @@ typedef struct Engine {
   MachineParts *machine_parts; // [n_machines] likewise
   Deadline *deadlines;         // of requests in flight, a heap (patience.h)
   size_t n_deadlines, deadlines_capacity;
-  Deadline *retries; // of those to be tried again, a heap
+  Admission *admission; // NULL: all who arrive come in
+  Deadline *retries;    // of those to be tried again, a heap
   size_t n_retries_due, retries_capacity;
   AdapterDraw *adapter_draws; // [config->n_adapters]
   FaultClock *fault_clocks;   // [config->n_faults]
@@ -143,8 +145,9 @@ typedef struct Engine {
   Tick warmed_up_at;      // the last one before it arrived; -1: none
   Tick counted_from;      // it arrived; 0: all are counted
   Metrics metrics;
-  Metrics warm_up_metrics; // of requests and times that are not counted
-  Batches *batches;        // NULL: none are kept
+  ComponentMetrics *components; // [config->n_components] of those that are counted
+  Metrics warm_up_metrics;      // of requests and times that are not counted
+  Batches *batches;             // NULL: none are kept
   EventLog log;
   IterationSpan *watched; // [n_machines] those in progress; NULL: nobody watches
 } Engine;
@@ -189,6 +192,14 @@ static inline Metrics *engine_books(Engine *self, const Request *request) {
 /* Where what happens now, to no request, is booked. */
 static inline Metrics *engine_present_books(Engine *self) {
   return self->first_counted == UINT64_MAX ? &self->warm_up_metrics : &self->metrics;
+}
+
+/* A machine was away since then, for the hours of those who ask for them. */
+static inline void engine_book_away(Engine *self, const Machine *machine, HourAway why,
+                                    Tick since) {
+  if (self->metrics.good_limits.share > 0)
+    hours_spend(&self->metrics.hours, why, since, self->now,
+                machine->pool->lanes > 1 ? machine->pool->lanes : 1);
 }
 
 static inline void engine_log(Engine *self, Outcome outcome, const Request *request,

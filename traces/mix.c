@@ -31,6 +31,10 @@ const OptionSpec workload_component_options[] = {
      .help = "of 'models', that its requests ask for", .absent = "the only one"},
     {"adapters", OPTION_NODE, offsetof(WorkloadComponent, adapters),
      .help = "of 'adapters', one of which each of its requests asks for", .absent = "none"},
+    {"class", OPTION_NODE, offsetof(WorkloadComponent, class), .help = "of 'classes'",
+     .absent = "its tenant's"},
+    {"tenant", OPTION_NODE, offsetof(WorkloadComponent, tenant), .help = "of 'tenants'",
+     .absent = "one by itself"},
     {0}};
 
 /* ---- Binding ---- */
@@ -116,6 +120,8 @@ static int bind_component(const Binder *self, const Node *node, WorkloadComponen
   ret->name = name->text;
   ret->model = node_find(node, "model");
   ret->adapters = node_find(node, "adapters");
+  ret->class = node_find(node, "class");
+  ret->tenant = node_find(node, "tenant");
   if (workload_bind(&ret->of, workload, self->data_dir, self->config_dir, self->arena, self->diag))
     return -1;
   scale(&ret->of, self->keys->rate_scale, self->arena);

@@ -67,8 +67,7 @@ typedef struct WorkloadConfig {
 /* A workload of its own within a mix, with streams of its own, named after it. */
 typedef struct WorkloadComponent {
   const char *name;
-  const Node *model;    // that its requests ask for; NULL: not said
-  const Node *adapters; // likewise; NULL: none
+  const Node *model, *adapters, *class, *tenant; // of its requests; NULL: not said
   WorkloadConfig of;
 } WorkloadComponent;
 

@@ -288,6 +288,8 @@ static void print_figures(Arena *arena, Diag *diag) {
       [LEVEL_MACHINE] = "run and pool.NAME, sums over machines; columns of the table machine",
       [LEVEL_POOL] = "pool.NAME",
       [LEVEL_POOL_SPREAD] = "pool.NAME, each with mean and so on",
+      [LEVEL_COMPONENT] = "component.NAME, of a mix",
+      [LEVEL_COMPONENT_SPREAD] = "component.NAME, each with mean and so on",
       [LEVEL_GROUP] = "group.NAME, sums over its replicas",
       [LEVEL_REQUEST] = "columns of the table request (run --requests)",
   };

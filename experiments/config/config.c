@@ -14,7 +14,7 @@ typedef struct TopKeys {
   const Node *model, *models, *adapters, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
       *window, *warm, *prices, *precision, *faults, *scaling;
-  const Node *engine;
+  const Node *engine, *classes, *tenants;
   int64_t seed, tie_seed;
   int sold;
 } TopKeys;
@@ -39,6 +39,9 @@ const OptionSpec config_options[] = {
     TOP(pools, OPTION_NODE, .required = true, .help = "map of names to machines, see below"),
     TOP(engine, OPTION_NODE, .listed = "engines",
         .help = "batcher, KV memory and times of a release, or a map", .absent = "none"),
+    TOP(classes, OPTION_NODE, .help = "of requests, and how many are admitted, see below",
+        .absent = "all are"),
+    TOP(tenants, OPTION_NODE, .help = "with limits and shares, see below", .absent = "none"),
     TOP(groups, OPTION_NODE, .help = "pools that share their GPUs, see below", .absent = "none"),
     TOP(timeline, OPTION_NODE, .help = "of what groups do, kept when this is here, see below",
         .absent = "nothing is kept"),
@@ -215,6 +218,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
                             diag);
   if (keys.adapters) status |= config_bind_adapters(self, keys.adapters, arena, diag);
   status |= config_bind_components(self, arena, diag);
+  status |= config_bind_classes(self, keys.classes, keys.tenants, arena, diag);
   self->workload.context = self->sim.model.max_model_len;
   status |= config_bind_policies(self, keys.policies, arena, diag);
   status |=

@@ -160,7 +160,7 @@ extern const OptionSpec config_pool_scaling_options[];
 extern const OptionSpec config_scaling_options[];
 extern const OptionSpec config_adapter_options[]; // of an item of `adapters`
 extern const OptionSpec config_lora_options[];
-extern const OptionSpec schedule_step_options[]; // of scaler schedule
+extern const OptionSpec config_class_options[], config_tenant_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
 extern const OptionSpec config_limit_of_time, config_limit_of_ratio; // of a statistic; without key
@@ -226,6 +226,9 @@ int config_bind_component_adapters(Config *self, const Node *name, ComponentSpec
 int config_bind_lora(const Config *self, PoolConfig *pool, const Node *node, Diag *diag);
 /* Whether pools have room for what comes to them. */
 int config_check_adapters(const Config *self, Diag *diag);
+/* The values of `classes` and `tenants`, NULL when absent, after the components. */
+int config_bind_classes(Config *self, const Node *classes, const Node *tenants, Arena *arena,
+                        Diag *diag);
 /* Whether the router can work with these pools, all of which are bound. */
 int config_check_router(const Config *self, Diag *diag);
 /* Whether some pool minds the priorities of the workload, if it has any. */

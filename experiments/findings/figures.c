@@ -16,6 +16,8 @@ static const struct {
     {"bars", "Runs side by side, with their 95% intervals."},
     {"cdf", "The share of requests served within a time."},
     {"requests", "Each request: its time over when it came."},
+    {"hours",
+     "Hour by hour: what was asked for, the instances for it, and who was not served in time."},
     {"timeline", "What the cluster did over time."},
 };
 enum { FIGURES = sizeof figures / sizeof *figures, FIGURES_MOST = 8 };

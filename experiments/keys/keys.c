@@ -5,6 +5,7 @@
 #include "perfmodel/llm_hugging_face.h"
 #include "perfmodel/presets.h"
 #include "sim/host_link.h"
+#include "sim/scaling/scaler.h"
 #include "traces/think_time.h"
 #include <string.h>
 
@@ -33,6 +34,7 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "pools.NAME.lora", NULL, "Room for adapters.", config_lora_options},
     {NULL, "policies.scaler.steps", NULL, "A list of these, of scaler `schedule`.",
      schedule_step_options},
+    {NULL, "policies.scaler.pools.NAME", NULL, "Of scaler `target`.", target_pool_options},
     {NULL, "engine", NULL, "A name, or this map; also `pools.NAME.engine`.", config_engine_options},
     {NULL, "perfmodel", NULL, "A name, or this map; also `pools.NAME.perfmodel`.",
      config_perfmodel_options},
@@ -54,6 +56,8 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "workload", "a mix", NULL, workload_mix_options},
     {NULL, "workload.mix", NULL, "A list of these, with the keys of a workload beside them.",
      workload_component_options},
+    {NULL, "classes.NAME", NULL, NULL, config_class_options},
+    {NULL, "tenants.NAME", NULL, NULL, config_tenant_options},
     {NULL, "workload.lengths.SIDE", NULL,
      "A distribution, of SIDE prompt or output: a map with one of these.", length_options},
     {NULL, "workload.lengths.SIDE.lognormal", NULL, NULL, length_lognormal_options},

@@ -48,6 +48,15 @@ static void json_pool(const PoolReport *report, FILE *out) {
   putc('}', out);
 }
 
+static void json_component(const ComponentReport *report, FILE *out) {
+  write_json_text("{", "name", report->component->name, out);
+  json_level(LEVEL_COMPONENT, &report->figures, ", ", ", ", out);
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning)                                           \
+  json_distribution(", ", report->field.name, &report->field, out);
+#include "sim/metrics.def"
+  putc('}', out);
+}
+
 static void json_outcomes(const Report *self, FILE *out) {
   Rows rows = {OUTPUT_JSON, out, "", .gap = "\n    ", .end = "\n  ]\n}\n"};
   for (int i = 0; i < self->config->slo->n_specs; i++) {
@@ -79,7 +88,12 @@ static void print_json(const Report *self, FILE *out) {
     fputs(i ? ",\n    " : "\n    ", out);
     json_pool(&self->pools[i], out);
   }
-  fputs("\n  ],\n  \"groups\": [", out);
+  fputs("\n  ]", out);
+  for (uint32_t i = 0; i < self->result->n_components; i++) {
+    fputs(i ? ",\n    " : ",\n  \"components\": [\n    ", out);
+    json_component(&self->components[i], out);
+  }
+  fputs(self->result->n_components ? "\n  ],\n  \"groups\": [" : ",\n  \"groups\": [", out);
   for (uint32_t i = 0; i < self->config->sim.n_groups; i++) {
     write_json_text(i ? ",\n    {" : "\n    {", "name", self->groups[i].group->name, out);
     json_level(LEVEL_GROUP, &self->groups[i].figures, ", ", ", ", out);
@@ -204,6 +218,31 @@ static void table_failures(const Report *self, FILE *out) {
           format_count(self->run.lost_tokens, tokens));
 }
 
+/* How many instances there were, of those that there may be. */
+static void table_scaling(const Report *self, FILE *out) {
+  bool scaled = false;
+  for (uint32_t i = 0; i < self->config->sim.n_pools; i++)
+    scaled |= self->config->sim.pools[i].scaling.max > 0;
+  if (!scaled || self->run.duration_s == 0) return;
+  char hours[32], ups[32], downs[32], up[32];
+  fprintf(out, "scaling      %.4g instances on in the mean, %s hours of them; %s starts",
+          self->run.instance_hours / (self->run.duration_s / 3600),
+          format_count(self->run.instance_hours, hours),
+          format_count(self->machines.scale_ups, ups));
+  if (self->machines.scale_ups > 0)
+    fprintf(out, " of %s", format_duration(self->run.scale_up_s, up));
+  fprintf(out, ", %s stops\n", format_count(self->machines.scale_downs, downs));
+}
+
+/* Who had to wait in front, or was given less. */
+static void table_admission(const Report *self, FILE *out) {
+  if (self->config->sim.n_classes == 0) return;
+  char held[32], degraded[32];
+  fprintf(out, "admission    %s requests held, %s outputs cut; fairness among %u tenants %.3f\n",
+          format_count(self->run.held, held), format_count(self->run.degraded, degraded),
+          self->result->n_tenants, self->run.fairness);
+}
+
 static void table_head(const Report *self, FILE *out) {
   char requests[32], rejected[32], unfinished[32], span[32], cpu[32];
   write_cell(self->config->path, 0, out);
@@ -242,6 +281,8 @@ static void table_head(const Report *self, FILE *out) {
     fprintf(out, "roles        %s changes, %s of them flips\n",
             format_count(self->run.role_changes, requests),
             format_count(self->run.flips, rejected));
+  table_admission(self, out);
+  table_scaling(self, out);
   table_failures(self, out);
   if (self->result->totals.swaps_out == 0) return;
   const double bytes = self->machines.swapped_in_bytes + self->machines.swapped_out_bytes;
@@ -306,6 +347,33 @@ static void table_pools(const Report *self, FILE *out) {
             report->figures.gpus, 100 * report->figures.utilization,
             known(report->figures.energy_kwh, "%.4g", "-", energy),
             format_count(report->machines.iterations, iterations));
+  }
+}
+
+/* What became of each component of a mix. */
+static void table_components(const Report *self, FILE *out) {
+  const uint32_t n = self->result->n_components;
+  if (n == 0) return;
+  const GoodputLimits *limits = &self->config->sim.good_limits;
+  const bool limited = limits->ttft > 0 || limits->tpot > 0 || limits->e2e > 0;
+  int width = (int)strlen("component");
+  for (uint32_t i = 0; i < n; i++)
+    width = wider(width, self->components[i].component->name);
+  fprintf(out,
+          "\n%-*s     requests  rejected  ttft p50       p99  tpot p50       p99   e2e p99%s\n",
+          width, "component", limited ? "    good" : "");
+  for (uint32_t i = 0; i < n; i++) {
+    const ComponentReport *report = &self->components[i];
+    const double times[] = {report->ttft.values[1], report->ttft.values[4], report->tpot.values[1],
+                            report->tpot.values[4], report->e2e.values[4]};
+    char requests[32], rejected[32], time[32];
+    fprintf(out, "%-*s %12s %9s", width, report->component->name,
+            format_count(report->figures.requests, requests),
+            format_count(report->figures.rejected, rejected));
+    for (int k = 0; k < 5; k++)
+      fprintf(out, " %9s", isnan(times[k]) ? "-" : format_duration(times[k], time));
+    if (limited) fprintf(out, " %6.2f%%", 100 * report->figures.good_share);
+    putc('\n', out);
   }
 }
 
@@ -408,6 +476,7 @@ static void print_table(const Report *self, FILE *out) {
   report_print_moved(self, out);
   table_latencies(self, out);
   table_pools(self, out);
+  table_components(self, out);
   table_groups(self, out);
   table_tiers(self, out);
   table_slo(self, out);

@@ -24,7 +24,10 @@ const Figure report_figures[] = {
 #define EXTRAPOLATED_FIGURE(name, unit, value, meaning) {LEVEL_EXTRAPOLATED, #name, unit, meaning},
 #define MACHINE_FIGURE(name, unit, value, meaning)      {LEVEL_MACHINE, #name, unit, meaning},
 #define POOL_FIGURE(name, unit, value, meaning)         {LEVEL_POOL, #name, unit, meaning},
-#define GROUP_FIGURE(name, unit, value, meaning)        {LEVEL_GROUP, #name, unit, meaning},
+#define COMPONENT_FIGURE(name, unit, value, meaning)    {LEVEL_COMPONENT, #name, unit, meaning},
+#define COMPONENT_HISTOGRAM(name, unit, scale, meaning)                                            \
+  {LEVEL_COMPONENT_SPREAD, #name "_s", unit, meaning},
+#define GROUP_FIGURE(name, unit, value, meaning) {LEVEL_GROUP, #name, unit, meaning},
 #define REQUEST_FIELD(type, field, column, kind, meaning)                                          \
   {LEVEL_REQUEST, #column, UNIT_##kind, meaning},
 #define REQUEST_FIGURE(name, unit, value, meaning) {LEVEL_REQUEST, #name, unit, meaning},
@@ -137,6 +140,22 @@ static PoolReport make_pool(const PoolResult *result, const Takes *takes, Tick s
   };
 }
 
+static ComponentReport make_component(const ComponentSpec *spec, const ComponentMetrics *metrics,
+                                      Arena *arena) {
+  return (ComponentReport){
+      .component = spec,
+      .scope = arena_printf(arena, "component.%s", spec->name),
+      .figures =
+          {
+#define COMPONENT_FIGURE(name, unit, value, meaning) .name = (double)(value),
+#include "sim/metrics.def"
+          },
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning)                                           \
+  .field = distribution_make(#field "_s", unit, scale, meaning, &metrics->field),
+#include "sim/metrics.def"
+  };
+}
+
 static GroupReport make_group(const SimResult *result, const GroupSpec *spec, Arena *arena) {
   double replicas = 0, gpu_blocks[SHAPES] = {0}; // KV blocks of one replica in each shape
   GroupTotals sum = {0};
@@ -170,6 +189,20 @@ static double energy_of(const SimResult *result) {
 static double window_rps(const Metrics *metrics) {
   const Tick length = metrics->window.to - metrics->window.from;
   return if_known((double)metrics->in_window / tick_seconds(length), (double)metrics->window.to);
+}
+
+/* Jain, Chiu & Hawe 1984: (Σ x)² / (n Σ x²), of tenants that were served. NAN without tenants. */
+static double fairness_of(const SimResult *result) {
+  double n = 0, sum = 0, squares = 0;
+  for (uint32_t i = 0; i < result->n_tenants; i++) {
+    const TenantResult *tenant = &result->tenants[i];
+    const double share = (double)tenant->service / tenant->spec->weight;
+    if (share == 0) continue;
+    n++;
+    sum += share;
+    squares += share * share;
+  }
+  return n > 0 ? sum * sum / (n * squares) : NAN;
 }
 
 static RunFigures run_figures(const Report *self, double cpu_s, double wall_s, Arena *arena) {
@@ -229,6 +262,7 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
       .machines = report_machine(&result->totals),
       .extrapolated = extrapolated_figures(result),
       .pools = ARENA_ARRAY(arena, PoolReport, result->n_pools),
+      .components = ARENA_ARRAY(arena, ComponentReport, result->n_components),
       .groups = ARENA_ARRAY(arena, GroupReport, config->sim.n_groups),
       .outcomes = ARENA_ARRAY(arena, SloOutcome, config->slo->n_specs),
   };
@@ -245,6 +279,8 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
     const Takes takes = lots_take(&lot, 1, NULL);
     self->pools[i] = make_pool(&result->pools[i], &takes, result->span, arena);
   }
+  for (uint32_t i = 0; i < result->n_components; i++)
+    self->components[i] = make_component(&config->sim.components[i], &result->components[i], arena);
   for (uint32_t i = 0; i < config->sim.n_groups; i++)
     self->groups[i] = make_group(result, &config->sim.groups[i], arena);
   slo_eval(config->slo, metrics, self->outcomes);
@@ -279,6 +315,8 @@ const char *report_rejection(const Report *self, Rejection why, Arena *arena) {
   case REJECTED_STORE:
     return arena_printf(arena, "whose prompt the CPU store of a group cannot hold (%lld tokens)",
                         (long long)room->store_tokens);
+  case REJECTED_ADMISSION:
+    return "whose class or tenant could have no more";
   case REJECTED_LOST:
     return "that were lost with machines as often as they may be tried again";
   case REJECTED_NOT:
@@ -346,6 +384,13 @@ void report_visit(const Report *self, ReportVisit visit, void *context) {
     visit_level(LEVEL_MACHINE, &pool->machines, pool->scope, visit, context);
 #define POOL_HISTOGRAM(field, unit, scale, meaning)                                                \
   visit_distribution(&pool->field, pool->scope, visit, context);
+#include "sim/metrics.def"
+  }
+  for (uint32_t i = 0; i < self->result->n_components; i++) {
+    const ComponentReport *component = &self->components[i];
+    visit_level(LEVEL_COMPONENT, &component->figures, component->scope, visit, context);
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning)                                           \
+  visit_distribution(&component->field, component->scope, visit, context);
 #include "sim/metrics.def"
   }
   for (uint32_t i = 0; i < self->config->sim.n_groups; i++)

@@ -17,6 +17,8 @@ typedef enum Level {
   LEVEL_MACHINE, // and sums over machines: of a pool, of the run
   LEVEL_POOL,
   LEVEL_POOL_SPREAD,
+  LEVEL_COMPONENT,
+  LEVEL_COMPONENT_SPREAD,
   LEVEL_GROUP,
   LEVEL_REQUEST, // columns of the table `request`
   LEVELS,
@@ -52,6 +54,11 @@ typedef struct PoolFigures {
 #include "sim/metrics.def"
 } PoolFigures;
 
+typedef struct ComponentFigures {
+#define COMPONENT_FIGURE(name, unit, value, meaning) double name;
+#include "sim/metrics.def"
+} ComponentFigures;
+
 typedef struct GroupFigures {
 #define GROUP_FIGURE(name, unit, value, meaning) double name;
 #include "sim/metrics.def"
@@ -77,6 +84,14 @@ typedef struct PoolReport {
 #define POOL_HISTOGRAM(field, unit, scale, meaning) Distribution field;
 #include "sim/metrics.def"
 } PoolReport;
+
+typedef struct ComponentReport {
+  const ComponentSpec *component;
+  const char *scope; // component.NAME
+  ComponentFigures figures;
+#define COMPONENT_HISTOGRAM(field, unit, scale, meaning) Distribution field;
+#include "sim/metrics.def"
+} ComponentReport;
 
 /* Of all replicas of a group together; times are seconds of replicas. */
 typedef struct GroupReport {
@@ -111,11 +126,12 @@ typedef struct Report {
   ExtrapolatedFigures extrapolated;
   Distribution latencies[METRICS_HISTOGRAMS]; // [n_latencies], those that have a column
   int n_latencies;
-  PoolReport *pools;    // [result->n_pools]
-  GroupReport *groups;  // [config->sim.n_groups]
-  SloOutcome *outcomes; // [config->slo->n_specs]
-  int n_missed;         // of them
-  FoundStart start;     // with SimResult.batches; else none
+  PoolReport *pools;           // [result->n_pools]
+  ComponentReport *components; // [result->n_components]
+  GroupReport *groups;         // [config->sim.n_groups]
+  SloOutcome *outcomes;        // [config->slo->n_specs]
+  int n_missed;                // of them
+  FoundStart start;            // with SimResult.batches; else none
   bool saturated;
   bool lost; // a limit is missed beyond doubt, where the configuration asks only for that
   LeastKnown least_known;
@@ -138,7 +154,8 @@ const char *report_rejection(const Report *self, Rejection why, Arena *arena);
 int report_check_served(const Report *self, Diag *diag);
 /* Iterations outside the measured range of the performance model. */
 uint64_t report_extrapolated(const MachineTotals *totals);
-/* Calls `visit` with every figure; `scope` is run, extrapolated, pool.NAME or group.NAME,
+/* Calls `visit` with every figure; `scope` is run, extrapolated, pool.NAME, component.NAME or
+ * group.NAME,
  * `statistic` is value or one of report_statistics, and `value` may be NAN. */
 typedef void (*ReportVisit)(void *context, const char *scope, const char *name,
                             const char *statistic, double value, const char *unit);

@@ -182,6 +182,30 @@ static int add_timeline(Results *self, const SimResult *result, Diag *diag) {
   return 0;
 }
 
+/* Machines as pools count them; the GPUs of a group's second shape are those of its first. */
+static double count_instances(const Report *report) {
+  double n = 0;
+  for (uint32_t i = 0; i < report->result->n_pools; i++)
+    if (!sim_is_second_shape(&report->config->sim, i)) n += pool_machines(report->pools[i].pool);
+  return n;
+}
+
+static int add_hours(Results *self, const Report *report, Diag *diag) {
+  const SimResult *result = report->result;
+  const Hours *hours = &result->metrics.hours;
+  const double instances = count_instances(report);
+  for (size_t i = 0; i < hours->n; i++) {
+    const HourCount *hour = &hours->of[i];
+    const Tick left = result->end - (Tick)i * HOUR, length = left < HOUR ? left : HOUR;
+    const double off = (double)hour->away[HOURS_OFF], down = (double)hour->away[HOURS_DOWN];
+    if (length > 0 &&
+        ADD(self, diag, "hour", value_count(i), value_count(hour->asked), value_count(hour->good),
+            value_real(instances - off / (double)length), value_real(down / (double)length)))
+      return -1;
+  }
+  return 0;
+}
+
 static int add_slo(Results *self, const Report *report, Diag *diag) {
   for (int i = 0; i < report->config->slo->n_specs; i++) {
     const SloOutcome *outcome = &report->outcomes[i];
@@ -233,7 +257,8 @@ int rows_add_run(Results *self, const Report *report, uint64_t config_digest, Ar
   if (add_params(self, "", report->config->root, arena, diag) || add_pools(self, report, diag) ||
       add_machines(self, report, diag) || add_metrics(self, report, diag) ||
       add_histograms(self, report->latencies, report->n_latencies, arena, diag) ||
-      add_timeline(self, report->result, diag) || add_slo(self, report, diag))
+      add_timeline(self, report->result, diag) || add_hours(self, report, diag) ||
+      add_slo(self, report, diag))
     return -1;
   RunRow row = row_of(report->config, config_digest);
   row.digest = results_hex(report->result->digest, arena);

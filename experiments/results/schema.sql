@@ -86,7 +86,19 @@ CREATE TABLE timeline (
   PRIMARY KEY (run_id, row)
 ) WITHOUT ROWID;
 
--- Every figure of the report. scope is 'run', 'pool.NAME', 'group.NAME' or 'extrapolated' (shares
+-- Only of runs with slo.goodput.share: each hour of simulated time, from 0.
+CREATE TABLE hour (
+  run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
+  hour INTEGER NOT NULL,
+  requests INTEGER NOT NULL, -- that arrived in it
+  good INTEGER NOT NULL,     -- of those, completed within all limits of slo.goodput
+  instances_on REAL NOT NULL,   -- in the mean: on or starting, failed ones too
+  instances_down REAL NOT NULL, -- of those: failed, in maintenance or starting after that
+  PRIMARY KEY (run_id, hour)
+) WITHOUT ROWID;
+
+-- Every figure of the report. scope is 'run', 'pool.NAME', 'component.NAME' (of a mix),
+-- 'group.NAME' or 'extrapolated' (shares
 -- outside the measured range); statistic is 'value' or one of mean, p50, p90, p95, p99, max.
 CREATE TABLE metric (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,

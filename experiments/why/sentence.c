@@ -26,6 +26,7 @@ typedef struct Reason {
 
 static const Reason reasons[CAUSES] = {
     [CAUSE_front] = {"before it reached the router", true},
+    [CAUSE_admission] = {"before it was admitted"},
     [CAUSE_outage] = {"for attempts lost with machines, the last with %s", .lost = true},
     [CAUSE_prefill_queue] = {"in line for its prefill on %s", .whose = OF_LINE},
     [CAUSE_prefill_reshard] = {"while the GPUs of %s loaded weights"},

@@ -47,4 +47,12 @@ typedef struct Scaler {
    * it says of pools that are not scaled is not read. NULL: pools stay as they are. */
   void (*plan)(void *state, const ScalingView *view, double *wanted);
 } Scaler;
+
+/* Whether a pool of this name, named at `at`, is scaled; -1 with an entry. */
+int scaler_check_pool(const char *name, Place at, const PoolSpec *pools, uint32_t n_pools,
+                      Diag *diag);
+
+/* Rows of subtrees of scalers' options. */
+extern const OptionSpec schedule_step_options[];
+extern const OptionSpec target_pool_options[];
 #endif

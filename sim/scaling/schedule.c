@@ -68,18 +68,9 @@ static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pool
     diag_hint(diag, "such as steps: [{at: 0 h, machines: 4}, {at: 8 h, machines: 10}]");
     return -1;
   }
-  const char **names = ARENA_ARRAY(&diag->arena, const char *, n_pools + 1);
-  int n = 0;
-  for (uint32_t p = 0; p < n_pools; p++)
-    if (pools[p].scaling.max > 0) names[n++] = pools[p].name;
   for (int i = 0; i < self->n_steps; i++) {
     const Step *step = &self->steps[i];
-    bool found = !step->pool;
-    for (int k = 0; k < n && !found; k++)
-      found = strcmp(names[k], step->pool) == 0;
-    if (found) continue;
-    status = diag_error(diag, step->place, "no pool '%s' is scaled", step->pool);
-    diag_hint_choices(diag, step->pool, names, NULL);
+    if (step->pool) status |= scaler_check_pool(step->pool, step->place, pools, n_pools, diag);
   }
   return status;
 }

@@ -1,15 +1,31 @@
 /* By a figure's ratio to its target, as Kubernetes' HorizontalPodAutoscaler: of a figure whose mean
  * over the machines should be `target`, wanted = ⌈machines · figure/target⌉, unless the ratio is
  * within `tolerance` of 1; of several figures the one that wants most counts. Machines that start
- * count with nothing on them. */
+ * count with nothing on them. A pool that `pools` names has the targets there and no others. */
 #include "sim/scaling/scaler.h"
 #include <math.h>
+#include <string.h>
 
 #define KV_USE 0.8 // where there is no other target
 
-typedef struct State {
-  double concurrency, queue, kv_use, tolerance;
+/* First of what holds them, for the rows of their options. 0: not looked at. */
+typedef struct Targets {
+  double concurrency, queue, kv_use;
   Tick ttft;
+} Targets;
+
+typedef struct PoolTargets {
+  Targets targets;
+  const char *pool;
+  Place at;
+} PoolTargets;
+
+typedef struct State {
+  Targets targets; // of pools that are not among
+  const Node *pools_node;
+  PoolTargets *pools;
+  int n_pools;
+  double tolerance;
 } State;
 
 /* `load` is how many machines it would take at the target. */
@@ -25,16 +41,23 @@ static double ttft_load(const PoolLoad *pool, Tick target) {
   return pool->n_machines * mean / (double)target;
 }
 
+static const Targets *targets_of(const State *self, const char *pool) {
+  for (int i = 0; i < self->n_pools; i++)
+    if (strcmp(self->pools[i].pool, pool) == 0) return &self->pools[i].targets;
+  return &self->targets;
+}
+
 static void plan(void *state, const ScalingView *view, double *wanted) {
   const State *self = state;
   for (uint32_t p = 0; p < view->n_pools; p++) {
     const PoolLoad *pool = &view->pools[p];
+    const Targets *targets = targets_of(self, pool->spec->name);
     const bool prefills = role_covers(pool->spec->role, PHASE_PREFILL);
     const double loads[] = {
-        self->concurrency > 0 ? (double)pool->n_assigned / self->concurrency : -1,
-        self->queue > 0 ? (double)pool->n_waiting / self->queue : -1,
-        self->kv_use > 0 ? pool->kv_machines / self->kv_use : -1,
-        self->ttft > 0 && prefills ? ttft_load(pool, self->ttft) : -1,
+        targets->concurrency > 0 ? (double)pool->n_assigned / targets->concurrency : -1,
+        targets->queue > 0 ? (double)pool->n_waiting / targets->queue : -1,
+        targets->kv_use > 0 ? pool->kv_machines / targets->kv_use : -1,
+        targets->ttft > 0 && prefills ? ttft_load(pool, targets->ttft) : -1,
     };
     double most = -1;
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++)
@@ -44,30 +67,74 @@ static void plan(void *state, const ScalingView *view, double *wanted) {
 }
 
 static bool reads_kv(const void *state) {
-  return ((const State *)state)->kv_use > 0;
+  const State *self = state;
+  bool reads = self->targets.kv_use > 0;
+  for (int i = 0; i < self->n_pools; i++)
+    reads |= self->pools[i].targets.kv_use > 0;
+  return reads;
+}
+
+static bool has_none(const Targets *self) {
+  return self->concurrency == 0 && self->queue == 0 && self->kv_use == 0 && self->ttft == 0;
+}
+
+static int bind_pool(State *self, const Node *node, Diag *diag) {
+  PoolTargets *pool = &self->pools[self->n_pools++];
+  pool->pool = node->key;
+  pool->at = node->key_at;
+  if (option_bind(target_pool_options, node, NULL, node->at, pool, diag)) return -1;
+  if (!has_none(&pool->targets)) return 0;
+  return diag_error(diag, node->at, "pool '%s' has no target", node->key);
 }
 
 static int check(void *state, const Node *map, Place owner, Arena *arena, Diag *diag) {
-  (void)map, (void)owner, (void)arena, (void)diag;
+  (void)map, (void)owner;
   State *self = state;
-  if (self->concurrency == 0 && self->queue == 0 && self->kv_use == 0 && self->ttft == 0)
-    self->kv_use = KV_USE;
-  return 0;
+  if (has_none(&self->targets)) self->targets.kv_use = KV_USE;
+  const Node *pools = self->pools_node;
+  if (!pools) return 0;
+  if (pools->kind != NODE_MAP)
+    return diag_error(diag, pools->at, "'pools' wants a map of pools to their targets");
+  self->pools = ARENA_ARRAY(arena, PoolTargets, pools->n_children);
+  int status = 0;
+  for (const Node *node = pools->first; node; node = node->next)
+    status |= bind_pool(self, node, diag);
+  return status;
 }
 
+static int check_pools(const void *state, const PoolSpec *pools, uint32_t n_pools, Place at,
+                       Diag *diag) {
+  (void)at;
+  const State *self = state;
+  int status = 0;
+  for (int i = 0; i < self->n_pools; i++)
+    status |= scaler_check_pool(self->pools[i].pool, self->pools[i].at, pools, n_pools, diag);
+  return status;
+}
+
+#define ROW(key_, type_, max_, help_, absent_)                                                     \
+  {                                                                                                \
+    .key = #key_, .type = OPTION_##type_, .offset = offsetof(Targets, key_), .min = 1e-3,          \
+    .max = max_, .help = help_, .absent = absent_                                                  \
+  }
+#define UNSAID "not looked at"
+#define TARGETS(kv_use_unsaid)                                                                     \
+  ROW(concurrency, REAL, 1e6, "requests that a machine should have, waiting ones too", UNSAID),    \
+      ROW(queue, REAL, 1e6, "of those, that should wait on a machine", UNSAID),                    \
+      ROW(kv_use, REAL, 1, "share of its KV memory that should be held or promised",               \
+          kv_use_unsaid),                                                                          \
+      ROW(ttft, TICKS, 86400, "that the mean over an interval should be, of pools that prefill",   \
+          UNSAID)
+
+const OptionSpec target_pool_options[] = {TARGETS(UNSAID), {0}};
+
 static const OptionSpec options[] = {
-    {"concurrency", OPTION_REAL, offsetof(State, concurrency), .min = 1e-3, .max = 1e6,
-     .help = "requests that a machine should have, waiting ones too", .absent = "not looked at"},
-    {"queue", OPTION_REAL, offsetof(State, queue), .min = 1e-3, .max = 1e6,
-     .help = "of those, that should wait on a machine", .absent = "not looked at"},
-    {"kv_use", OPTION_REAL, offsetof(State, kv_use), .min = 1e-3, .max = 1,
-     .help = "share of its KV memory that should be held or promised",
-     .absent = "0.8 if there is no other"},
-    {"ttft", OPTION_TICKS, offsetof(State, ttft), .min = 1e-3, .max = 86400,
-     .help = "that the mean over an interval should be, of pools that prefill",
-     .absent = "not looked at"},
+    TARGETS("0.8 if there is no other"),
     {"tolerance", OPTION_REAL, offsetof(State, tolerance), "0.1", .max = 1,
      .help = "ratio to the target that is left as it is, from 1 (Kubernetes)"},
+    {"pools", OPTION_NODE, offsetof(State, pools_node),
+     .help = "{NAME: {concurrency: 2}, …}: targets of pools of their own, see below",
+     .absent = "all have the same"},
     {0},
 };
 
@@ -77,6 +144,7 @@ const Scaler scaler_target = {
                .state_size = sizeof(State),
                .options = options,
                .check = check},
+    .check_pools = check_pools,
     .reads_kv = reads_kv,
     .plan = plan,
 };

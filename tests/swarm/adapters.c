@@ -8,11 +8,11 @@ static void draw_components(Cluster *self, Draw *own) {
   if (config->n_components > 0) return;
   TraceRow *rows = (TraceRow *)self->workload.rows;
   for (int i = 0; i < self->workload.n_rows; i++)
-    rows[i].component = (uint16_t)between(own, 0, CLUSTER_MODELS - 1);
-  for (int i = 0; i < CLUSTER_MODELS; i++)
+    rows[i].component = (uint16_t)between(own, 0, CLUSTER_COMPONENTS - 1);
+  for (int i = 0; i < CLUSTER_COMPONENTS; i++)
     self->components[i] = (ComponentSpec){.name = "drawn"};
   config->components = self->components;
-  config->n_components = CLUSTER_MODELS;
+  config->n_components = CLUSTER_COMPONENTS;
 }
 
 void cluster_draw_adapters(Cluster *self, const Draw *draw) {
@@ -27,8 +27,9 @@ void cluster_draw_adapters(Cluster *self, const Draw *draw) {
                                      .count = (uint32_t)magnitude(&own, 1, 40),
                                      .zipf = one_in(&own, 2) ? 0 : rng_uniform(&own.rng) * 2,
                                      .bytes = magnitude(&own, 1, 100000)};
-    if (!one_in(&own, 4)) self->components[i].adapters = i + 1;
   }
+  for (uint32_t i = 0; i < CLUSTER_COMPONENTS; i++)
+    if (!one_in(&own, 4)) self->components[i].adapters = 1 + i % CLUSTER_MODELS;
   config->adapters = self->adapters;
   config->n_adapters = CLUSTER_MODELS;
   self->exact = false;

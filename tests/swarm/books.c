@@ -25,10 +25,19 @@ static const char *check_cancelled(const RequestRecord *record, const TraceRow *
   return NULL;
 }
 
+/* Whether so many tokens were asked for, or are what its class gives those it may not admit. */
+static bool is_output(const SimConfig *config, const TraceRow *row, int32_t output_tokens) {
+  const int32_t asked = sim_output_tokens(config, row);
+  if (output_tokens == asked || config->n_classes == 0) return output_tokens == asked;
+  const ClassSpec *class = &config->classes[config->components[row->component].class];
+  return class->action == ADMISSION_DEGRADE && output_tokens == class->output_tokens &&
+         output_tokens < asked;
+}
+
 static const char *check_request(const SimConfig *config, const RequestRecord *record,
                                  const TraceRow *row) {
   if (record->prompt_tokens != row->prompt_tokens ||
-      record->output_tokens != sim_output_tokens(config, row) || record->arrived_at != row->at)
+      !is_output(config, row, record->output_tokens) || record->arrived_at != row->at)
     return "a request is not the one that arrived";
   if (record->rejected) return NULL;
   if (record->cancelled) return check_cancelled(record, row);

@@ -8,15 +8,24 @@
 #include "sim/sim.h"
 #include "tests/array_trace.h"
 
-enum { CLUSTER_POOLS = 3, CLUSTER_MODELS = 2, CLUSTER_FAULTS = 16 };
+enum {
+  CLUSTER_POOLS = 3,
+  CLUSTER_MODELS = 2,
+  CLUSTER_CLASSES = 2,
+  CLUSTER_TENANTS = 3,
+  CLUSTER_COMPONENTS = 4,
+  CLUSTER_FAULTS = 16
+};
 
 typedef struct Cluster {
   SimConfig config;
   PoolSpec pools[CLUSTER_POOLS];
   PerfModel models[CLUSTER_POOLS];
   ModelSpec specs[CLUSTER_MODELS];
-  ComponentSpec components[CLUSTER_MODELS];
   AdapterSet adapters[CLUSTER_MODELS];
+  ComponentSpec components[CLUSTER_COMPONENTS];
+  ClassSpec classes[CLUSTER_CLASSES];
+  TenantSpec tenants[CLUSTER_TENANTS];
   GroupSpec group;
   FaultSource faults[CLUSTER_FAULTS];
   ArrayTrace workload;

@@ -92,6 +92,6 @@ const char *compare_results(const SimResult *a, const SimResult *b) {
     if (!same_group(&a->groups[i], &b->groups[i])) return "the books of a group differ";
   if (a->timeline && b->timeline && !same_timeline(a->timeline, b->timeline))
     return "the timelines differ";
-  if (a->span != b->span) return "the span differs";
+  if (a->span != b->span || a->end != b->end) return "the span differs";
   return same_run(a, b) ? NULL : "the figures of the run differ";
 }

@@ -69,6 +69,8 @@ typedef enum Count {
   COUNT_MODELS,
   COUNT_ADAPTERS,
   COUNT_FETCHES,
+  COUNT_HELD,
+  COUNT_DEGRADED,
   COUNT_EVENTS,
   COUNT_STEP_EVENTS,
   COUNTS,
@@ -108,6 +110,8 @@ static const char *const count_names[COUNTS] = {
     [COUNT_MODELS] = "clusters that serve two models",
     [COUNT_ADAPTERS] = "adapters that came to GPUs",
     [COUNT_FETCHES] = "of those, that CPU memory did not have",
+    [COUNT_HELD] = "requests that waited to be admitted",
+    [COUNT_DEGRADED] = "requests whose output was cut",
     [COUNT_EVENTS] = "events",
     [COUNT_STEP_EVENTS] = "events with --step",
 };
@@ -244,6 +248,8 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_MODELS] = result->n_models > 1,
       [COUNT_ADAPTERS] = (uint64_t)result->totals.adapter_loads,
       [COUNT_FETCHES] = (uint64_t)result->totals.adapter_fetches,
+      [COUNT_HELD] = metrics->held,
+      [COUNT_DEGRADED] = metrics->degraded,
       [COUNT_EVENTS] = result->events,
       [COUNT_STEP_EVENTS] = stepped->events,
   };

@@ -80,6 +80,18 @@ Test(scaling, target_wants_machines_in_proportion) {
   expect_target("{ttft: 500 ms}", &load, 4); // not known
 }
 
+Test(scaling, a_pool_may_have_targets_of_its_own) {
+  const PoolSpec specs[] = {{.name = "prefill", .role = ROLE_PREFILL},
+                            {.name = "decode", .role = ROLE_DECODE}};
+  const PoolLoad loads[] = {{.spec = &specs[0], .n_machines = 2, .n_assigned = 6, .n_waiting = 8},
+                            {.spec = &specs[1], .n_machines = 2, .n_assigned = 60}};
+  const ScalingView view = {.interval = 15 * S, .pools = loads, .n_pools = 2};
+  expect_wanted("target", "{concurrency: 10, pools: {prefill: {queue: 2}}}", &view, 1,
+                (double[]){4, 6});
+  expect_wanted("target", "{pools: {prefill: {concurrency: 1}, decode: {concurrency: 20}}}", &view,
+                1, (double[]){6, 3});
+}
+
 /* Rates of 10, 20, 30 and 20 /s: a level of 20 and seasons of -10, 0, 10 and 0. */
 Test(scaling, forecast_knows_what_comes_again) {
   const PoolSpec spec = {.scaling = {.min = 1, .max = 99, .start = 1, .machine_rate = 4}};

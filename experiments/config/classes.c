@@ -1,0 +1,222 @@
+/* Classes of requests and tenants (sim/admission.h): `classes`, `tenants`, and which of them the
+ * components of a mix are of. */
+#include "experiments/config/config.h"
+#include <string.h>
+
+enum { NAMES_MAX = 64 }; // of each, as of components
+
+typedef struct ClassKeys {
+  int64_t priority, max_in_flight, max_queue, output_tokens;
+  int action;
+} ClassKeys;
+
+typedef struct TenantKeys {
+  const char *class;
+  double weight, tokens_per_minute;
+  int64_t max_in_flight;
+  Tick burst;
+} TenantKeys;
+
+static const char *const action_choices[] = {"queue", "reject", "degrade", NULL};
+
+#define CLASS(field, type_, ...)                                                                   \
+  { .key = #field, .type = OPTION_##type_, .offset = offsetof(ClassKeys, field), __VA_ARGS__ }
+#define TENANT(field, type_, ...)                                                                  \
+  { .key = #field, .type = OPTION_##type_, .offset = offsetof(TenantKeys, field), __VA_ARGS__ }
+
+const OptionSpec config_class_options[] = {
+    CLASS(priority, INT, .fallback = "0", .min = -1e6, .max = 1e6,
+          .help = "less is admitted first; in engines, too, where requests have none of their own"),
+    CLASS(max_in_flight, INT, .min = 1, .max = 1e9, .help = "requests of it in the cluster at once",
+          .absent = "any number"),
+    CLASS(action, CHOICE, .fallback = "queue", .choices = action_choices,
+          .help = "for those whom a limit stops, a tenant's too: degrade lets them in, output cut"),
+    CLASS(max_queue, INT, .min = 0, .max = 1e9,
+          .help = "that may be held, of queue; those beyond are rejected", .absent = "any number"),
+    CLASS(output_tokens, INT, .min = 1, .max = 1e9, .help = "that degraded requests get at most",
+          .absent = "needed, and of degrade alone"),
+    {0}};
+
+const OptionSpec config_tenant_options[] = {
+    TENANT(class, STRING, .help = "of 'classes', of its components", .absent = "without limits"),
+    TENANT(weight, REAL, .fallback = "1", .min = 1e-3, .max = 1e3,
+           .help = "of its share, among those that are held"),
+    TENANT(max_in_flight, INT, .min = 1, .max = 1e9,
+           .help = "requests of it in the cluster at once", .absent = "any number"),
+    TENANT(tokens_per_minute, REAL, .min = 1e-3, .max = 1e12,
+           .help = "of prompts and outputs, that it may have", .absent = "any number"),
+    TENANT(burst, TICKS, .fallback = "60 s", .max = 86400,
+           .help = "time for which tokens are kept that it did not use"),
+    {0}};
+
+typedef struct Binder {
+  Config *config;
+  Arena *arena;
+  Diag *diag;
+  ClassSpec *classes;
+  TenantSpec *tenants;
+  const char *of_tenant[2 * NAMES_MAX]; // classes that are named
+  Place at_tenant[2 * NAMES_MAX];
+  int status;
+} Binder;
+
+static bool is_map(Binder *self, const Node *node, const char *example) {
+  if (!node) return false;
+  if (node->kind == NODE_MAP && node->n_children > 0 && node->n_children <= NAMES_MAX) return true;
+  self->status =
+      diag_error(self->diag, node->at, "'%s' wants a map of 1 to %d names", node->key, NAMES_MAX);
+  diag_hint(self->diag, "such as %s", example);
+  return false;
+}
+
+static void bind_class(Binder *self, const Node *node) {
+  SimConfig *sim = &self->config->sim;
+  ClassKeys keys = {.max_queue = -1};
+  if (option_bind(config_class_options, node, NULL, node->at, &keys, self->diag)) self->status = -1;
+  if (keys.action == ADMISSION_DEGRADE && keys.output_tokens == 0) {
+    self->status = diag_error(self->diag, config_place(node, "action"),
+                              "class '%s' degrades to no 'output_tokens'", node->key);
+    diag_hint(self->diag, "as many as its requests then get at most, such as 64");
+  }
+  if (keys.action != ADMISSION_DEGRADE && keys.output_tokens > 0)
+    self->status = diag_error(self->diag, config_place(node, "output_tokens"),
+                              "'output_tokens' is for 'action: degrade'");
+  if (keys.action != ADMISSION_QUEUE && keys.max_queue >= 0)
+    self->status = diag_error(self->diag, config_place(node, "max_queue"),
+                              "'max_queue' is for 'action: queue'");
+  self->classes[sim->n_classes++] = (ClassSpec){.name = node->key,
+                                                .priority = keys.priority,
+                                                .max_in_flight = keys.max_in_flight,
+                                                .action = keys.action,
+                                                .max_queue = keys.max_queue,
+                                                .output_tokens = (int32_t)keys.output_tokens};
+}
+
+static void bind_tenant(Binder *self, const Node *node) {
+  SimConfig *sim = &self->config->sim;
+  TenantKeys keys = {0};
+  if (option_bind(config_tenant_options, node, NULL, node->at, &keys, self->diag))
+    self->status = -1;
+  if (keys.tokens_per_minute == 0 && node_find(node, "burst"))
+    self->status =
+        diag_error(self->diag, config_place(node, "burst"),
+                   "'burst' is of 'tokens_per_minute', which '%s' does not have", node->key);
+  self->of_tenant[sim->n_tenants] = keys.class;
+  self->at_tenant[sim->n_tenants] = config_place(node, "class");
+  const double ticks =
+      keys.tokens_per_minute > 0 ? 60 * (double)TICKS_PER_SECOND / keys.tokens_per_minute : 0;
+  self->tenants[sim->n_tenants++] = (TenantSpec){.name = node->key,
+                                                 .weight = keys.weight,
+                                                 .max_in_flight = keys.max_in_flight,
+                                                 .token_ticks = (Tick)(ticks + 0.5),
+                                                 .burst = keys.burst};
+}
+
+/* ---- Components ---- */
+
+/* The index of a name; -1 with an entry. */
+static int find(Binder *self, const char *what, const char *name, Place at,
+                const char *const *names, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++)
+    if (strcmp(names[i], name) == 0) return (int)i;
+  self->status = diag_error(self->diag, at, "there is no %s '%s'", what, name);
+  diag_hint_near(self->diag, name, names);
+  return -1;
+}
+
+static int find_class(Binder *self, const char *name, Place at) {
+  const SimConfig *sim = &self->config->sim;
+  const char **names = ARENA_ARRAY(&self->diag->arena, const char *, NAMES_MAX + 2);
+  for (uint32_t i = 0; i < sim->n_classes; i++)
+    names[i] = self->classes[i].name;
+  return find(self, "class", name, at, names, sim->n_classes);
+}
+
+static int find_tenant(Binder *self, const char *name, Place at, uint32_t n) {
+  const char **names = ARENA_ARRAY(&self->diag->arena, const char *, 2 * NAMES_MAX + 1);
+  for (uint32_t i = 0; i < n; i++)
+    names[i] = self->tenants[i].name;
+  return find(self, "tenant", name, at, names, n);
+}
+
+/* The class of those who are of none. */
+static int no_class(Binder *self) {
+  SimConfig *sim = &self->config->sim;
+  for (uint32_t i = 0; i < sim->n_classes; i++)
+    if (!*self->classes[i].name) return (int)i;
+  self->classes[sim->n_classes] = (ClassSpec){.name = "", .max_queue = -1};
+  return (int)sim->n_classes++;
+}
+
+static const char *name_of(Binder *self, const Node *node) {
+  if (!node || node->kind == NODE_SCALAR) return node ? node->text : NULL;
+  self->status = diag_error(self->diag, node->at, "'%s' is a name", node->key);
+  return NULL;
+}
+
+/* A component that is of no tenant is one by itself. */
+static void bind_component(Binder *self, const WorkloadComponent *component, uint32_t n_named,
+                           ComponentSpec *spec) {
+  SimConfig *sim = &self->config->sim;
+  const char *tenant = name_of(self, component->tenant), *class = name_of(self, component->class);
+  int t = tenant ? find_tenant(self, tenant, component->tenant->at, n_named) : -1;
+  if (!tenant) {
+    t = (int)sim->n_tenants++;
+    self->tenants[t] = (TenantSpec){.name = component->name, .weight = 1};
+    self->of_tenant[t] = NULL;
+  }
+  if (t < 0) return;
+  const Place at = class ? component->class->at : self->at_tenant[t];
+  if (!class) class = self->of_tenant[t];
+  const int c = class ? find_class(self, class, at) : no_class(self);
+  if (c < 0) return;
+  spec->tenant = (uint8_t)t;
+  spec->class = (uint8_t)c;
+}
+
+static void check_named(Binder *self, const Node *classes, const Node *tenants) {
+  const WorkloadConfig *workload = &self->config->workload;
+  for (int i = 0; i < workload->n_components; i++) {
+    const WorkloadComponent *component = &workload->components[i];
+    if (component->class && !classes)
+      self->status = diag_error(self->diag, component->class->at,
+                                "there is no class '%s': the configuration has no 'classes'",
+                                component->class->text);
+    if (component->tenant && !tenants)
+      self->status = diag_error(self->diag, component->tenant->at,
+                                "there is no tenant '%s': the configuration has no 'tenants'",
+                                component->tenant->text);
+  }
+}
+
+int config_bind_classes(Config *self, const Node *classes, const Node *tenants, Arena *arena,
+                        Diag *diag) {
+  const WorkloadConfig *workload = &self->workload;
+  Binder binder = {.config = self,
+                   .arena = arena,
+                   .diag = diag,
+                   .classes = ARENA_ARRAY(arena, ClassSpec, NAMES_MAX + 1),
+                   .tenants = ARENA_ARRAY(arena, TenantSpec, 2 * NAMES_MAX)};
+  if (is_map(&binder, classes, "{interactive: {priority: 0}, batch: {priority: 1}}"))
+    for (const Node *node = classes->first; node; node = node->next)
+      bind_class(&binder, node);
+  if (is_map(&binder, tenants, "{acme: {weight: 2}, others: {tokens_per_minute: 100k}}"))
+    for (const Node *node = tenants->first; node; node = node->next)
+      bind_tenant(&binder, node);
+  check_named(&binder, classes, tenants);
+  if (binder.status || !(classes || tenants)) return binder.status;
+  if (workload->n_components == 0) {
+    diag_error(diag, classes ? classes->key_at : tenants->key_at,
+               "'%s' are of the components of a mix, and the workload is none",
+               classes ? "classes" : "tenants");
+    diag_hint(diag, "such as workload: {mix: [{name: chat, class: interactive, …}]}");
+    return -1;
+  }
+  const uint32_t n_named = self->sim.n_tenants;
+  ComponentSpec *components = (ComponentSpec *)self->sim.components;
+  for (int i = 0; i < workload->n_components; i++)
+    bind_component(&binder, &workload->components[i], n_named, &components[i]);
+  self->sim.classes = binder.classes;
+  self->sim.tenants = binder.tenants;
+  return binder.status;
+}
