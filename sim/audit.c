@@ -124,6 +124,26 @@ static void check_cache(const Engine *engine, const Machine *machine) {
   prefix_cache_audit(machine->cache, n_references);
 }
 
+/* What the step in progress needs is on the GPUs; places are counted. */
+static void check_adapters(const Engine *engine, const Machine *machine) {
+  const AdapterCache *cache = machine->adapters;
+  if (!cache) return;
+  uint32_t n_on_gpu = 0;
+  for (uint32_t i = 0; i < cache->n_loaded; i++) {
+    n_on_gpu += cache->loaded[i].on_gpu;
+    for (uint32_t j = 0; j < i; j++)
+      assert(cache->loaded[i].adapter != cache->loaded[j].adapter);
+  }
+  assert(n_on_gpu == cache->n_on_gpu && n_on_gpu <= machine->pool->adapters.max_loras);
+  assert(cache->n_loaded <= machine->pool->adapters.max_cpu_loras);
+  const Step *step = machine->scheduler->current;
+  for (size_t i = 0; step && machine_works(machine) && i < step->n_items; i++) {
+    if (step->items[i].request == REQUEST_NONE || step->items[i].kind == STEP_LEAVES) continue;
+    const Request *request = &engine->requests.slots[step->items[i].request];
+    assert(request->adapter == 0 || adapters_has(cache, request->adapter));
+  }
+}
+
 /* A shrink goes on for as long as it has to take every block that is free; and the tier's own
  * books. */
 static void check_tier(const Machine *machine) {
@@ -155,6 +175,7 @@ static void check_memory(const Engine *engine) {
     assert(machine->kv_blocks >= machine->least_blocks && machine->withheld_blocks >= 0);
     assert(engine->columns.kv_blocks->of[m] == taken + machine->promised_blocks);
     check_tier(machine);
+    check_adapters(engine, machine);
     assert(engine_free_blocks(engine, machine) >= 0);
   }
 }

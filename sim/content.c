@@ -17,6 +17,11 @@ void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena 
   }
 }
 
+void content_adapt(Content *self, uint32_t adapter) {
+  for (int32_t i = 0; adapter > 0 && i < self->n_segments; i++)
+    self->segments[i].id = hash_fold(hash_mix(self->segments[i].id), adapter);
+}
+
 /* The segment that token `last` (from 0) is in. Those of traces are of one length, so that the
  * first guess is right. */
 static int32_t segment_of(const Content *self, int64_t last) {

@@ -20,6 +20,8 @@ typedef struct Content {
 /* As the row has it, and then the request's own, named by its id or another number that no other
  * has. Memory is reused. */
 void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena *arena);
+/* KV of a request with an adapter is of no use with another, or none: 0. */
+void content_adapt(Content *self, uint32_t adapter);
 /* The key of the first `tokens` > 0 of it, not 0. */
 uint64_t content_key(const Content *self, int64_t tokens);
 #endif

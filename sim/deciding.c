@@ -401,6 +401,22 @@ static bool admit(Engine *self, Machine *machine, Decision *decision, RequestIx 
   return true;
 }
 
+/* Admits in line while it can; those whose adapter has no room are passed over. */
+static void admit_waiting(Engine *self, Machine *machine, Decision *decision) {
+  adapters_decide(machine->adapters);
+  RequestIx ix = first_waiting(machine), next;
+  for (; decision->budget > 0 && may_admit(machine) && ix != REQUEST_NONE; ix = next) {
+    const Request *request = &self->requests.slots[ix];
+    const bool decodes = request->state == REQUEST_WAITS_DECODE;
+    next = request->next;
+    if (next == REQUEST_NONE && decodes) next = machine->prefill_queue.first;
+    if (machine->adapters && adapters_pass_over(self, machine, decision->step, request)) continue;
+    if (!admit(self, machine, decision, ix)) return;
+    if (machine->adapters) adapters_schedule(machine, &self->requests.slots[ix]);
+    machine->scheduler->n_waited = 0;
+  }
+}
+
 /* Tokens of the prompts that tokens and sequences are left for. */
 static int64_t joining_tokens(const Engine *self, const Machine *machine,
                               const Decision *decision) {
@@ -429,6 +445,7 @@ static bool batch_waits(const Engine *self, const Machine *machine, const Decisi
 
 int64_t scheduler_watch(const Engine *self, const Machine *machine) {
   if (!machine->cache || !may_admit(machine)) return INT64_MAX;
+  if (machine->adapters) return 1; // the first in line may be passed over
   const RequestIx waiting = first_waiting(machine);
   const Request *slots = self->requests.slots;
   if (slots[waiting].state != REQUEST_WAITS_PREFILL) return INT64_MAX;
@@ -498,9 +515,7 @@ bool scheduler_decide(Engine *self, Machine *machine, Step *step) {
   Scheduler *scheduler = machine->scheduler;
   scheduler->waits = admits && batch_waits(self, machine, &decision);
   if (scheduler->waits) scheduler->n_waited++;
-  while (admits && !scheduler->waits && decision.budget > 0 && may_admit(machine) &&
-         admit(self, machine, &decision, first_waiting(machine)))
-    scheduler->n_waited = 0;
+  if (admits && !scheduler->waits) admit_waiting(self, machine, &decision);
   place_items(self, machine, step);
   engine_list_step(self, machine, step);
   step->preempted = decision.n_preempted > 0;

@@ -190,6 +190,7 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
   assert(run->limit > 0);
   engine_observe_begin(self, machine, shape, goes_on);
   begin_part(self, machine, carry);
+  if (machine->adapters) wait_for_copies(self, machine, false);
   if (goes_on)
     agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
   else

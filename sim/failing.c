@@ -196,6 +196,7 @@ static void want_back(Engine *self, Machine *machine) {
 void machine_forget_kv(Machine *machine) {
   if (machine->scheduler) scheduler_forget(machine);
   if (machine->cache) prefix_cache_forget(machine->cache);
+  if (machine->adapters) adapters_forget(machine->adapters);
 }
 
 void engine_begin_maintenance(Engine *self, Machine *machine) {

@@ -7,6 +7,7 @@
  * withheld_blocks == kv_blocks. */
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
+#include "sim/adapters.h"
 #include "sim/batch.h"
 #include "sim/host_link.h"
 #include "sim/metrics.h"
@@ -63,6 +64,7 @@ typedef struct PoolSpec {
   PolicyChoice batcher, kvtier; // of this pool; without a policy: those of the run
   StartUp start_up;
   PoolScaling scaling;
+  AdapterRoom adapters;
 } PoolSpec;
 
 /* Whether a machine does iterations, whoever asked for it. */
@@ -118,7 +120,7 @@ typedef struct DecodeRun {
 } DecodeRun;
 
 /* In the order in which an event needs it: the first lines of the cache are all that most need. */
-typedef struct Machine {
+struct Machine {
   const PoolSpec *pool;
   const PerfModel *perfmodel; // of iterations that begin: the pool's, or slower
   const Batcher *batcher;
@@ -143,6 +145,7 @@ typedef struct Machine {
   Tick decoded_ticks;      // that all iterations took in which it did
   PrefixCache *cache;      // keeps its blocks; NULL: they are counted
   Scheduler *scheduler;    // decides its steps; NULL: its batcher plans iterations
+  AdapterCache *adapters;  // that it has; NULL: none, ever
   int lag;                 // iterations that are booked before they begin
   CopyQueue *copies;       // shared by lanes of a replica, and by the shapes of a group
   Tick copied_at;          // when all that was swapped is across
@@ -183,7 +186,7 @@ typedef struct Machine {
   Tick off_since;                       // -1: it is not off
   Tick starts_since;                    // -1: it does not start for a scaler
   bool stops;                           // it is off, or is to be as soon as it can
-} Machine;
+};
 
 /* Machines as they are bought, which is what pools are sized by. */
 static inline uint32_t pool_machines(const PoolSpec *pool) {

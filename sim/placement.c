@@ -152,6 +152,7 @@ static void keep_content(Engine *self, RequestIx ix) {
   const uint64_t id = self->requests.slots[ix].id;
   content_set(&self->memory[ix].content, &self->next_row, saved ? hash_fold(saved->salt, id) : id,
               self->arena);
+  content_adapt(&self->memory[ix].content, self->requests.slots[ix].adapter);
 }
 
 /* Its own, else that of its class. */
@@ -194,6 +195,7 @@ static RequestIx admit_row(Engine *self) {
   request->priority = priority_of(self->config, &self->next_row);
   request->patience = self->next_row.patience;
   request->first_token_patience = self->next_row.first_token_patience;
+  if (self->config->n_adapters > 0) request->adapter = adapters_draw(self, request);
   keep_content(self, ix);
   Deployment *deployment = engine_deployment(self, request);
   if (deployment->scaling) scaling_book_arrival(deployment->scaling, request);

@@ -89,6 +89,7 @@ typedef struct Request {
   uint32_t n_lost;                      // times it was lost with a machine
   MachineIx lost_with;                  // the last of them; MACHINE_NONE: none
   Tick failed_at;                       // that failed; -1: none did
+  uint32_t adapter;                     // that it asks for (adapters.h); 0: none
   uint32_t retry;                       // 1 + its place among Engine.retries; 0: none
   int32_t resumed_tokens;               // of its prompt: output that attempts before delivered
 } Request;

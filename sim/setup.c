@@ -122,6 +122,7 @@ static void init_machine_policies(Engine *self) {
     if (machine->batcher->schedules) {
       const SchedulerLimits limits = machine->batcher->schedules(machine->batcher_options);
       scheduler_start(self, machine, &limits);
+      adapters_start_machine(self, machine);
     }
     machine->kvtier = (const KvTier *)kvtier.policy;
     machine->kvtier_options = options[1];
@@ -268,6 +269,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   engine_start_observing(self);
   init_policies(self);
   init_groups(self);
+  if (config->n_adapters > 0) adapters_start(self);
   engine_start_admission(self);
   if (config->n_faults > 0) engine_start_faults(self);
   engine_start_scaling(self);

@@ -77,6 +77,7 @@ typedef struct ModelSpec {
 typedef struct ComponentSpec {
   const char *name;
   uint8_t model;         // that serves them
+  uint32_t adapters;     // 1 + a set of SimConfig.adapters, one of which each asks for; 0: none
   uint8_t class, tenant; // where there are classes
 } ComponentSpec;
 
@@ -130,9 +131,11 @@ typedef struct SimConfig {
   TraceSource *trace;
   const ComponentSpec *components; // [n_components] of its rows
   uint32_t n_components;           // 0: they have nothing that tells them apart
-  const ClassSpec *classes;        // [n_classes]
-  uint32_t n_classes;              // 0: all are admitted
-  const TenantSpec *tenants;       // [n_tenants] of components, where there are classes
+  const AdapterSet *adapters;      // [n_adapters]
+  uint32_t n_adapters;
+  const ClassSpec *classes;  // [n_classes]
+  uint32_t n_classes;        // 0: all are admitted
+  const TenantSpec *tenants; // [n_tenants] of components, where there are classes
   uint32_t n_tenants;
   double expected_requests;  // of all of it, for messages; 0: not known
   size_t memory_limit;       // bytes that the run may hold in its arena; 0: none

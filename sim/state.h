@@ -102,13 +102,14 @@ typedef struct Engine {
   Admission *admission; // NULL: all who arrive come in
   Deadline *retries;    // of those to be tried again, a heap
   size_t n_retries_due, retries_capacity;
-  FaultClock *fault_clocks; // [config->n_faults]
-  uint32_t n_down;          // machines that are out (machine_is_out)
-  uint32_t n_nics_down;     // KV over them waits
-  size_t n_fault_events;    // pending, which make no room for those who wait for each other
-  Tick *stores_free_at;     // [n_pools] when a store is done with what it was asked (starting.h)
-  size_t n_detections;      // pending, which do: what is on a machine that failed is lost
-  Deadline *losses;         // reused
+  AdapterDraw *adapter_draws; // [config->n_adapters]
+  FaultClock *fault_clocks;   // [config->n_faults]
+  uint32_t n_down;            // machines that are out (machine_is_out)
+  uint32_t n_nics_down;       // KV over them waits
+  size_t n_fault_events;      // pending, which make no room for those who wait for each other
+  Tick *stores_free_at;       // [n_pools] when a store is done with what it was asked (starting.h)
+  size_t n_detections;        // pending, which do: what is on a machine that failed is lost
+  Deadline *losses;           // reused
   size_t losses_capacity;
   Machine *machines;
   uint32_t n_machines;

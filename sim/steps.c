@@ -23,6 +23,7 @@ bool scheduler_wake(const MachineView *view, Wake why, RequestIx request) {
   if (machine->activity == ACTIVITY_IDLE) return true;
   if (machine->running.count >= machine->scheduler->limits.max_num_seqs) return false;
   const bool decode_waits = machine->decode_queue.count > 0;
+  if (machine->adapters && why != WAKE_RELEASE) return true; // those before it may be passed over
   if (why == WAKE_DECODE) return machine->decode_queue.first == request;
   if (why == WAKE_PREFILL) return !decode_waits && machine->prefill_queue.first == request;
   return why == WAKE_RELEASE && (decode_waits || machine->prefill_queue.count > 0);
@@ -138,6 +139,7 @@ void scheduler_begin(Engine *self, Machine *machine) {
   const bool begins = machine_works(machine) && any && take_step(self, machine);
   engine_book_idleness(self, machine, !begins);
   if (!begins) return;
+  if (machine->adapters) adapters_load(self, machine, scheduler->current);
   if (machine->lag > 0) decide_next(self, machine);
   begin_step(self, machine);
   if (machine->lag > 0 && !scheduler->has_next)

@@ -46,6 +46,8 @@ change_before(Engine *self, Machine *machine, RequestIx ix, RequestState to, Req
   if (from->queue != row->queue) {
     RequestQueue *left = queue_of(machine, from), *joined = queue_of(machine, row);
     if (left) request_queue_remove(left, slots, ix);
+    if (from->queue == (int)offsetof(Machine, running) && machine->adapters)
+      adapters_left(machine->adapters, request, self->now);
     if (joined) request_queue_insert(joined, slots, ix, next);
   }
   const int prefills = row->prefills - from->prefills, present = row->present - from->present;

@@ -29,6 +29,8 @@ const OptionSpec workload_component_options[] = {
      .help = "of its random streams, and of its figures"},
     {"model", OPTION_NODE, offsetof(WorkloadComponent, model),
      .help = "of 'models', that its requests ask for", .absent = "the only one"},
+    {"adapters", OPTION_NODE, offsetof(WorkloadComponent, adapters),
+     .help = "of 'adapters', one of which each of its requests asks for", .absent = "none"},
     {"class", OPTION_NODE, offsetof(WorkloadComponent, class), .help = "of 'classes'",
      .absent = "its tenant's"},
     {"tenant", OPTION_NODE, offsetof(WorkloadComponent, tenant), .help = "of 'tenants'",
@@ -117,6 +119,7 @@ static int bind_component(const Binder *self, const Node *node, WorkloadComponen
   if (!workload) return -1;
   ret->name = name->text;
   ret->model = node_find(node, "model");
+  ret->adapters = node_find(node, "adapters");
   ret->class = node_find(node, "class");
   ret->tenant = node_find(node, "tenant");
   if (workload_bind(&ret->of, workload, self->data_dir, self->config_dir, self->arena, self->diag))

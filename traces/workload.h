@@ -67,7 +67,7 @@ typedef struct WorkloadConfig {
 /* A workload of its own within a mix, with streams of its own, named after it. */
 typedef struct WorkloadComponent {
   const char *name;
-  const Node *model, *class, *tenant; // of its requests; NULL: not said
+  const Node *model, *adapters, *class, *tenant; // of its requests; NULL: not said
   WorkloadConfig of;
 } WorkloadComponent;
 

@@ -1,8 +1,8 @@
 /* What requests of each component of a mix have in common, and which model serves them. */
 #include "experiments/config/config.h"
 
-static int bind_component(const Config *self, const WorkloadComponent *component,
-                          ComponentSpec *ret, Diag *diag) {
+static int bind_component(Config *self, const WorkloadComponent *component, ComponentSpec *ret,
+                          Diag *diag) {
   const Node *model = component->model;
   if (model && model->kind != NODE_SCALAR)
     return diag_error(diag, model->at, "the 'model' of a component is a name of 'models'");
@@ -11,7 +11,8 @@ static int bind_component(const Config *self, const WorkloadComponent *component
                         model ? model->text : NULL, &ix, diag))
     return -1;
   *ret = (ComponentSpec){.name = component->name, .model = (uint8_t)ix};
-  return 0;
+  if (!component->adapters) return 0;
+  return config_bind_component_adapters(self, component->adapters, ret, diag);
 }
 
 /* Machines that nobody asks anything of are no mistake; a workload that names no model is. */

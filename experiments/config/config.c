@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 typedef struct TopKeys {
-  const Node *model, *models, *max_model_len;
+  const Node *model, *models, *adapters, *max_model_len;
   const Node *workload, *pools, *groups, *timeline, *network, *monitor, *policies, *perfmodel, *slo,
       *window, *warm, *prices, *precision, *faults, *scaling;
   const Node *engine, *classes, *tenants;
@@ -30,6 +30,9 @@ const OptionSpec config_options[] = {
     TOP(models, OPTION_NODE,
         .help = "{NAME: …, …}: several, each as 'model'; pools and components name theirs",
         .absent = "one"),
+    TOP(adapters, OPTION_NODE,
+        .help = "{NAME: …, …}: LoRA adapters of models, which components name, see below",
+        .absent = "none"),
     TOP(max_model_len, OPTION_NODE, .help = "tokens of a prompt and its output, or none",
         .absent = "positions of the model"),
     TOP(workload, OPTION_NODE, .required = true, .help = "the requests, see below"),
@@ -213,6 +216,7 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   if (keys.workload)
     status |= workload_bind(&self->workload, keys.workload, self->data_root, self->directory, arena,
                             diag);
+  if (keys.adapters) status |= config_bind_adapters(self, keys.adapters, arena, diag);
   status |= config_bind_components(self, arena, diag);
   status |= config_bind_classes(self, keys.classes, keys.tenants, arena, diag);
   self->workload.context = self->sim.model.max_model_len;
@@ -222,7 +226,9 @@ static int bind_root(Config *self, Arena *arena, Diag *diag) {
   self->sold = keys.sold;
   if (keys.prices) status |= config_bind_prices(self, keys.prices, arena, diag);
   if (keys.pools) status |= config_bind_pools(self, keys.pools, arena, diag);
-  if (!status) status |= config_check_router(self, diag) | config_check_priorities(self, diag);
+  if (!status)
+    status |= config_check_router(self, diag) | config_check_priorities(self, diag) |
+              config_check_adapters(self, diag);
   if (!status) status |= config_bind_groups(self, keys.groups, arena, diag);
   if (!status) status |= config_bind_faults(self, keys.faults, arena, diag);
   if (!status) status |= config_bind_scaling(self, keys.scaling, arena, diag);

@@ -35,6 +35,22 @@ typedef struct PerfModelChoice {
 
 /* One entry of `pools:` as written. A key that the engine has under the same name is bound where it
  * finds that, in `spec`; the rest of `spec` is filled from the others. */
+/* Adapters that components name, as `adapters` has them. */
+typedef struct AdapterConfig {
+  int64_t count, rank, bytes; // bytes 0: by the rank and the model
+  double zipf;
+  Place at;
+  bool used;
+  uint32_t model; // then, of those that ask for them
+} AdapterConfig;
+
+/* Room for them, as vLLM's options have it. */
+typedef struct LoraConfig {
+  int64_t max_loras, max_cpu_loras, max_lora_rank;
+  int64_t slot_bytes; // of one of max_loras, on each GPU
+  int64_t load_bandwidth;
+} LoraConfig;
+
 typedef struct PoolConfig {
   PoolSpec spec;
   const char *model; // of several; NULL: the only one
@@ -49,8 +65,10 @@ typedef struct PoolConfig {
   const Node *faults;                       // NULL: none
   int64_t spares;                           // machines that are off until one fails
   const Node *start_up, *scaling;           // NULL: at once; not scaled
-  const Node *engine_node;                  // NULL: that of the run
-  EngineChoice engine;                      // unless it says otherwise that of the run
+  const Node *lora_node;                    // NULL: no adapters
+  LoraConfig lora;
+  const Node *engine_node;    // NULL: that of the run
+  EngineChoice engine;        // unless it says otherwise that of the run
   const ServingEngine *giver; // the engine that filled in what is not written; NULL: none did
   const char *given;          // "key value, …", all that it filled in; empty: nothing
 } PoolConfig;
@@ -79,6 +97,8 @@ typedef struct Config {
   Llm *models;      // [n_models]
   ModelSpec *specs; // [n_models] as the run has them
   uint32_t n_models;
+  AdapterConfig *adapters;  // [sim.n_adapters]
+  AdapterSet *adapter_sets; // the same as the run has them
   PerfModelChoice perfmodel;
   double error_shift; // as in ConfigChanges
   EngineChoice engine;
@@ -138,6 +158,8 @@ extern const OptionSpec config_start_up_options[];
 extern const OptionSpec config_weights_options[]; // of `start_up`
 extern const OptionSpec config_pool_scaling_options[];
 extern const OptionSpec config_scaling_options[];
+extern const OptionSpec config_adapter_options[]; // of an item of `adapters`
+extern const OptionSpec config_lora_options[];
 extern const OptionSpec config_class_options[], config_tenant_options[];
 extern const OptionSpec config_slo_options[];
 extern const OptionSpec config_goodput_options[];
@@ -195,6 +217,15 @@ typedef struct ConfigFact {
 int config_bind_policies(Config *self, const Node *node, Arena *arena, Diag *diag);
 /* What requests of the components of the workload have in common. */
 int config_bind_components(Config *self, Arena *arena, Diag *diag);
+/* `adapters`, before the components that name them. */
+int config_bind_adapters(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* Those that a component names, whose model is known. */
+int config_bind_component_adapters(Config *self, const Node *name, ComponentSpec *component,
+                                   Diag *diag);
+/* The room of a pool, whose policies and degrees are known, out of its GPUs' memory. */
+int config_bind_lora(const Config *self, PoolConfig *pool, const Node *node, Diag *diag);
+/* Whether pools have room for what comes to them. */
+int config_check_adapters(const Config *self, Diag *diag);
 /* The values of `classes` and `tenants`, NULL when absent, after the components. */
 int config_bind_classes(Config *self, const Node *classes, const Node *tenants, Arena *arena,
                         Diag *diag);

@@ -58,6 +58,11 @@ const OptionSpec config_pool_options[] = {
          .help = "machines beside 'count' that are off until one of those fails"),
     POOL(scaling, OPTION_NODE, .help = "how many machines it may have, see below",
          .absent = "as many as 'count', always"),
+    {.key = "lora",
+     .type = OPTION_NODE,
+     .offset = offsetof(PoolConfig, lora_node),
+     .help = "room for LoRA adapters, see below",
+     .absent = "there is none"},
     POOL(perfmodel, OPTION_NODE, .help = "as at the top level, for this pool",
          .absent = "that of the top level"),
     {.key = "engine",
@@ -269,6 +274,7 @@ static int bind_pool(Config *self, const Node *node, PoolConfig *pool, Arena *ar
   pool->kv.weights_on_cpu = weights_on_cpu(self, spec);
   const PolicyChoice batcher = sim_pool_policy(&self->sim, spec, POLICY_BATCHER);
   pool->kv.max_num_seqs = config_max_decode_seqs(&batcher);
+  if (pool->lora_node && config_bind_lora(self, pool, pool->lora_node, diag)) return -1;
   KvCapacity capacity;
   if (check_kv_keys(node, diag) ||
       kv_capacity(model, &hardware, degrees, &pool->kv, config_place(node, "tensor_parallel_size"),

@@ -30,6 +30,8 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "pools.NAME.scaling", NULL, "How many machines a pool may have.",
      config_pool_scaling_options},
     {NULL, "scaling", NULL, NULL, config_scaling_options},
+    {NULL, "adapters.NAME", NULL, "LoRA adapters of a model.", config_adapter_options},
+    {NULL, "pools.NAME.lora", NULL, "Room for adapters.", config_lora_options},
     {NULL, "policies.scaler.steps", NULL, "A list of these, of scaler `schedule`.",
      schedule_step_options},
     {NULL, "policies.scaler.pools.NAME", NULL, "Of scaler `target`.", target_pool_options},

@@ -501,6 +501,7 @@ void cluster_draw(Cluster *self, uint64_t seed, int64_t time_scale, Arena *arena
   self->exact &= !predictor->cost; // a share of an iteration is rounded
   draw_tier(&draw, self);
   cluster_draw_components(self, &draw);
+  cluster_draw_adapters(self, &draw);
   cluster_draw_faults(self, &draw);
   cluster_draw_scaling(self, &draw);
   cluster_rewind(self);

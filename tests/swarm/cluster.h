@@ -22,6 +22,7 @@ typedef struct Cluster {
   PoolSpec pools[CLUSTER_POOLS];
   PerfModel models[CLUSTER_POOLS];
   ModelSpec specs[CLUSTER_MODELS];
+  AdapterSet adapters[CLUSTER_MODELS];
   ComponentSpec components[CLUSTER_COMPONENTS];
   ClassSpec classes[CLUSTER_CLASSES];
   TenantSpec tenants[CLUSTER_TENANTS];

@@ -45,6 +45,9 @@ static inline Tick ticks_or_zero(Draw *self, int64_t milliseconds) {
 
 /* When what of a cluster breaks. From a stream of its own. In faults.c. */
 void cluster_draw_faults(Cluster *self, const Draw *draw);
+/* Which adapters its requests ask for, after those. From a stream of its own. In adapters.c.
+ */
+void cluster_draw_adapters(Cluster *self, const Draw *draw);
 /* Which models it serves, and whose requests. From a stream of its own. In components.c. */
 void cluster_draw_components(Cluster *self, const Draw *draw);
 /* How many machines its pools have, and when. From a stream of its own. In scaling.c. */
