@@ -149,7 +149,7 @@ static bool go_down(Engine *self, Machine *machine) {
 
 static void fail(Engine *self, Machine *machine) {
   if (machine->n_faults++ > 0 || machine->availability == MACHINE_OFF) return;
-  machine->totals.failures++;
+  machine->totals.failures += machine == lead_of(self, machine); // of a group once
   engine_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
   if (!go_down(self, machine)) return; // whoever was there has been lost, or will be
   if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
@@ -438,7 +438,7 @@ void engine_handle_detection(Engine *self, Machine *machine) {
   self->n_detections--;
   each_of(self, machine, engine_unlist);
   engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
-  if (machine->group) engine_drop_copies(self, machine->group);
+  if (machine->group) engine_drop_copies(machine->group);
   lose_all(self, machine);
   each_of(self, machine, forget);
 }

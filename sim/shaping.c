@@ -298,12 +298,9 @@ void engine_stop_group(Engine *self, Group *group) {
   engine_mark_group(self, group);
 }
 
-void engine_drop_copies(Engine *self, Group *group) {
-  CopyQueue *queue = machines_of(self, group, SHAPE_PREFILL)->copies;
+void engine_drop_copies(Group *group) {
   for (int direction = 0; direction < COPY_DIRECTIONS; direction++)
     group->copies[direction].first = group->copies[direction].last = 0;
-  for (int direction = 0; direction < LINK_DIRECTIONS; direction++)
-    if (queue->ends[direction] > self->now) queue->ends[direction] = self->now;
 }
 
 void engine_restart_group(Engine *self, Group *group) {

@@ -22,8 +22,8 @@ bool engine_end_copies(Engine *self, Group *group);
 void engine_handle_turn(Engine *self, Group *group);
 /* Its machines have failed: it is in no shape from now on. */
 void engine_stop_group(Engine *self, Group *group);
-/* What a failed group was copying comes to nothing; its link is free. */
-void engine_drop_copies(Engine *self, Group *group);
+/* What a failed group was copying comes to nothing; its link is taken until it would have ended. */
+void engine_drop_copies(Group *group);
 /* The machines of a failed group have started: it is in its first shape. */
 void engine_restart_group(Engine *self, Group *group);
 /* One that leaves decode has no store to leave to: it goes on. */

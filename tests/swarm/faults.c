@@ -24,6 +24,23 @@ static FaultSource draw_fault(Draw *own, bool grouped, uint32_t first, uint32_t 
                        .down = {kind, tick_seconds(ticks(own, down)), shape}};
 }
 
+/* In ms, at least a tenth of what a group takes to copy all KV of its GPUs and its weights: a copy
+ * that takes for ever would see faults without end. */
+static int64_t least_up(const SimConfig *config, const Draw *own) {
+  Tick longest = 0;
+  for (uint32_t p = 0; p < config->n_pools && config->n_groups > 0; p++) {
+    const PoolSpec *pool = &config->pools[p];
+    const int64_t bytes = pool->kv_blocks * pool->block_size * pool->kv_bytes_per_token +
+                          config->groups[0].turn_bytes[p % SHAPES];
+    for (int direction = 0; direction < LINK_DIRECTIONS; direction++) {
+      const Tick ticks =
+          host_link_ticks(&pool->host_link, NULL, (LinkDirection)direction, bytes, 0);
+      if (ticks > longest) longest = ticks;
+    }
+  }
+  return longest / 10 / (MILLISECOND * own->scale);
+}
+
 /* Replicas of half of the clusters break, are maintained or slow now and then, and
  * whole pools do. */
 void cluster_draw_faults(Cluster *self, const Draw *draw) {
@@ -32,7 +49,9 @@ void cluster_draw_faults(Cluster *self, const Draw *draw) {
   rng_init(&own.rng, draw->seed, "faults");
   if (one_in(&own, 2)) return;
   const bool grouped = config->n_groups > 0;
-  const int64_t up = magnitude(&own, 100, 20000), down = magnitude(&own, 1, up / 8);
+  int64_t up = magnitude(&own, 100, 20000);
+  const int64_t down = magnitude(&own, 1, up / 8), least = least_up(config, &own);
+  if (up < least) up = least;
   uint32_t first = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
