@@ -93,7 +93,7 @@ struct Group {
   KvCopies copies[COPY_DIRECTIONS];
   uint32_t n_busy;         // machines with an iteration in progress
   uint32_t n_store_faults; // sources that hold its store down
-  Leaver *leavers; // reused
+  Leaver *leavers;         // reused
   size_t leavers_capacity;
   bool marked; // its shape is looked at once the event is handled (marks.h)
   Tick since;  // the last entry into totals.ticks

@@ -3,8 +3,8 @@
  *
  * Every GPU is a source of its own, which takes its replica: all stages and the GPUs that share
  * their layers. A machine as it is bought is one over the instances that lie on it, `fitting` of
- * them after another. Numbers of instances count from 0 in their pool. The two pools of a group are the
- * same GPUs, so that one of them says what fails. */
+ * them after another. Numbers of instances count from 0 in their pool. The two pools of a group are
+ * the same GPUs, so that one of them says what fails. */
 #include "experiments/config/config.h"
 #include "perfmodel/time_scale.h"
 
