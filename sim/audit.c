@@ -383,15 +383,19 @@ static void check_groups(const Engine *engine) {
     }
     assert(group->free_blocks + stored == group->spec->store_blocks);
     assert(n_out == group_copying(group, COPY_OUT) && n_in == group_copying(group, COPY_IN));
+    assert(group->n_store_faults == 0 || group->stored.count == 0);
+    const bool failed = group->state == GROUP_FAILED;
     uint32_t n_busy = 0;
     for (int shape = 0; shape < SHAPES; shape++)
       for (uint32_t i = 0; i < group->n_machines[shape]; i++) {
         const Machine *machine = &engine->machines[group->first[shape] + i];
         const bool up = group->shape == (GroupShape)shape && group->state == GROUP_RUNS;
         const bool leaves = group->shape == (GroupShape)shape && group->state == GROUP_LEAVES;
-        assert(machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
-        assert(up || leaves || machine->activity == ACTIVITY_IDLE);
-        if (!up && !leaves) assert(machine->free_blocks == machine->pool->kv_blocks);
+        assert(failed ? machine->availability >= MACHINE_DOWN
+                      : machine->availability == (up ? MACHINE_UP : MACHINE_AWAY));
+        const bool works = up || leaves || (failed && machine->listed);
+        assert(works || machine->activity == ACTIVITY_IDLE);
+        if (!works) assert(machine->free_blocks == machine->pool->kv_blocks);
         n_busy += machine->activity != ACTIVITY_IDLE;
       }
     assert(n_busy == group->n_busy);

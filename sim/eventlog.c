@@ -37,6 +37,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_STOP] = "stop",
     [OUTCOME_OFF] = "off",
     [OUTCOME_LINK] = "link",
+    [OUTCOME_STORE] = "store",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

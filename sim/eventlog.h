@@ -21,6 +21,7 @@
  *   drain          -                                  away            - (it has drained)
  *   slow           millionths of its time (begins; 1,000,000: ends)
  *   link           the same of its NIC (0: it is down)
+ *   store          1: the store of a group fails, 0: it is back
  *   lost           times it was before, output tokens that its client has */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
@@ -62,6 +63,7 @@ typedef enum Outcome {
   OUTCOME_STOP,
   OUTCOME_OFF,
   OUTCOME_LINK,
+  OUTCOME_STORE,
   OUTCOMES,
 } Outcome;
 

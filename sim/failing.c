@@ -12,6 +12,7 @@
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/scheduling.h"
+#include "sim/shaping.h"
 #include <assert.h>
 #include <stdlib.h>
 
@@ -89,10 +90,51 @@ void engine_start_faults(Engine *self) {
 
 /* --- what */
 
+static GroupShape shape_of(const Machine *machine) {
+  return machine->role == ROLE_DECODE ? SHAPE_DECODE : SHAPE_PREFILL;
+}
+
+/* Machines that a failure of a source takes: its own and, of groups, those of their other shape. */
+static uint32_t n_struck(const Engine *self, const FaultSource *spec) {
+  const Machine *first = &self->machines[spec->first];
+  if (spec->kind != FAULT_FAIL || !first->group) return spec->n_machines;
+  const uint32_t *n = first->group->n_machines;
+  return spec->n_machines / n[shape_of(first)] * (n[SHAPE_PREFILL] + n[SHAPE_DECODE]);
+}
+
+/* The i-th of them. Groups that lie together do so in both shapes. */
+static Machine *struck(const Engine *self, const FaultSource *spec, uint32_t i) {
+  Machine *first = &self->machines[spec->first];
+  if (i < spec->n_machines) return first + i;
+  const GroupShape other = shape_of(first) == SHAPE_PREFILL ? SHAPE_DECODE : SHAPE_PREFILL;
+  return &self->machines[first->group->first[other] + i - spec->n_machines];
+}
+
+/* Whose events are those of all that fail and start as one. */
+static Machine *lead_of(const Engine *self, Machine *machine) {
+  return machine->group ? &self->machines[machine->group->first[SHAPE_PREFILL]] : machine;
+}
+
+/* When its iteration ends, or the last of its group. */
+static Tick idle_at(const Engine *self, const Machine *machine) {
+  const Group *group = machine->group;
+  Tick at = self->now;
+  for (int shape = 0; shape < (group ? SHAPES : 1); shape++) {
+    const MachineIx first = group ? group->first[shape] : machine->ix;
+    for (uint32_t i = 0; i < (group ? group->n_machines[shape] : 1); i++) {
+      const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, first + i);
+      if (end && end->at > at) at = end->at;
+    }
+  }
+  return at;
+}
+
 /* It is down: it begins no iteration after the one in progress. False where it was already. */
 static bool go_down(Engine *self, Machine *machine) {
   const bool was_down = machine->availability >= MACHINE_DOWN;
-  if (machine->availability == MACHINE_AWAY) { // it was on its way to another role
+  if (machine->group) {
+    engine_stop_group(self, machine->group);
+  } else if (machine->availability == MACHINE_AWAY) { // it was on its way to another role
     agenda_clear(&self->agenda, EVENT_FLIP, machine->ix);
     self->n_flips--;
   }
@@ -107,13 +149,12 @@ static bool go_down(Engine *self, Machine *machine) {
 
 static void fail(Engine *self, Machine *machine) {
   if (machine->n_faults++ > 0 || machine->availability == MACHINE_OFF) return;
-  machine->totals.failures++;
+  machine->totals.failures += machine == lead_of(self, machine); // of a group once
   engine_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
   if (!go_down(self, machine)) return; // whoever was there has been lost, or will be
   if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
-  const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
-  const Tick known = self->now + self->config->detection;
-  set_detection(self, machine, end && end->at > known ? end->at : known);
+  const Tick end = idle_at(self, machine), known = self->now + self->config->detection;
+  set_detection(self, lead_of(self, machine), end > known ? end : known);
 }
 
 Tick engine_started_at(Engine *self, const PoolSpec *pool, uint32_t lanes, Tick from) {
@@ -138,14 +179,10 @@ static bool is_repaired(const Machine *machine) {
   return machine->availability == MACHINE_DOWN && machine->n_faults + machine->n_drains == 0;
 }
 
-static Tick idle_at(const Engine *self, const Machine *machine) {
-  const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix);
-  return end ? end->at : self->now;
-}
-
 /* It is repaired, and starts, to be up at `end`. */
 static void boot(Engine *self, Machine *machine, Tick end) {
   machine->availability = MACHINE_BOOTS;
+  if (machine != lead_of(self, machine)) return;
   if (agenda_find(&self->agenda, EVENT_DETECTION, machine->ix))
     set_detection(self, machine, idle_at(self, machine));
   engine_set_boot(self, machine, end);
@@ -155,23 +192,24 @@ static void boot(Engine *self, Machine *machine, Tick end) {
 /* What nothing holds down any more of the machines of a source starts together, once the last of
  * them has ended its iteration; one that is not wanted any more, and has nothing, stays away. */
 static void start_repaired(Engine *self, const FaultSource *spec) {
-  Machine *machines = &self->machines[spec->first];
+  const PoolSpec *pool = lead_of(self, &self->machines[spec->first])->pool;
+  const uint32_t n_machines = n_struck(self, spec);
   Tick from = self->now;
   uint32_t n = 0;
-  for (uint32_t i = 0; i < spec->n_machines; i++) {
-    Machine *machine = &machines[i];
+  for (uint32_t i = 0; i < n_machines; i++) {
+    Machine *machine = struck(self, spec, i);
     if (!is_repaired(machine)) continue;
     if (machine->stops && column_at(self->columns.n_assigned, machine->ix) == 0) {
       engine_turn_off(self, machine);
       continue;
     }
     if (idle_at(self, machine) > from) from = idle_at(self, machine);
-    n++;
+    n += machine->pool == pool;
   }
   if (n == 0) return;
-  const Tick end = engine_started_at(self, machines->pool, n, from);
-  for (uint32_t i = 0; i < spec->n_machines; i++)
-    if (is_repaired(&machines[i])) boot(self, &machines[i], end);
+  const Tick end = engine_started_at(self, pool, n, from);
+  for (uint32_t i = 0; i < n_machines; i++)
+    if (is_repaired(struck(self, spec, i))) boot(self, struck(self, spec, i), end);
 }
 
 static void want_away(Engine *self, Machine *machine) {
@@ -241,37 +279,20 @@ static void change_link(Engine *self, Machine *machine, Slowdown *slowdown, bool
   log_slow(self, OUTCOME_LINK, machine, factor);
 }
 
-void engine_handle_fault(Engine *self, uint32_t source) {
-  const FaultSource *spec = &self->config->faults[source];
-  FaultClock *clock = &self->fault_clocks[source];
-  self->n_fault_events--;
-  clock->down = !clock->down;
-  clock->n_faults += clock->down;
-  for (uint32_t i = 0; i < spec->n_machines; i++) {
-    Machine *machine = &self->machines[spec->first + i];
-    if (spec->kind == FAULT_SLOW)
-      change_speed(self, machine, &clock->slowdowns[i], clock->down);
-    else if (spec->kind == FAULT_LINK)
-      change_link(self, machine, &clock->slowdowns[i], clock->down);
-    else if (spec->kind == FAULT_DRAIN)
-      (clock->down ? want_away : want_back)(self, machine);
-    else
-      clock->down ? fail(self, machine) : (void)machine->n_faults--;
-  }
-  if (!clock->down && spec->kind != FAULT_SLOW) start_repaired(self, spec);
-  set_next(self, source);
-}
-
 /* --- who is lost */
 
-/* Whether it is on a machine, on its way there, or yet to come. */
-static bool needs(const Request *request, MachineIx m) {
+/* Whether it is on a machine, on its way there, or yet to come; or anywhere in its group. */
+static bool needs(const Engine *self, const Request *request, const Machine *machine) {
+  const MachineIx m = machine->ix;
   if (request->state == REQUEST_FREE || request->state == REQUEST_AWAITS ||
       request->state == REQUEST_HELD)
     return false;
+  if (machine->group) return self->machines[request->prefill_machine].group == machine->group;
   const bool has_left = request->first_token_at >= 0 && request->state != REQUEST_MOVES;
   return request->decode_machine == m || (request->prefill_machine == m && !has_left);
 }
+
+typedef bool NeedFn(const Engine *self, const Request *request, const Machine *machine);
 
 static int by_id(const void *a, const void *b) {
   const Deadline *one = a, *other = b;
@@ -297,6 +318,12 @@ static bool redirect(Engine *self, const Machine *failed, RequestIx ix) {
   return true;
 }
 
+static void set_lost(Request *request, const Machine *machine, Tick failed_at) {
+  request->lost = true;
+  request->lost_with = machine->ix;
+  request->failed_at = failed_at;
+}
+
 static void lose(Engine *self, RequestIx ix, const Machine *machine) {
   Request *request = &self->requests.slots[ix];
   if (request_leaves(request)) { // and is about to, but for what the machine held up
@@ -306,45 +333,131 @@ static void lose(Engine *self, RequestIx ix, const Machine *machine) {
     return;
   }
   if (redirect(self, machine, ix)) return;
-  request->lost = true;
-  request->lost_with = machine->ix;
-  request->failed_at = machine->down_since;
-  engine_leave(self, ix);
+  set_lost(request, machine, machine->down_since);
+  if (machine->group && request_states[request->state].leaves == LEAVES_WITH_KV)
+    life_left_early(self, ix, 0); // its copy has been dropped
+  else
+    engine_leave(self, ix);
 }
 
-/* In order of their numbers, whatever their slots. */
-static void lose_all(Engine *self, const Machine *machine) {
+/* Those concerned, into self->losses, in order of their numbers, whatever their slots. */
+static size_t find_losses(Engine *self, const Machine *machine, NeedFn *concerns) {
   size_t n = 0;
   for (size_t i = 0; i < self->requests.n_slots; i++) {
-    if (!needs(&self->requests.slots[i], machine->ix)) continue;
+    if (!concerns(self, &self->requests.slots[i], machine)) continue;
     ARENA_RESERVE(self->arena, self->losses, self->losses_capacity, n + 1);
     self->losses[n++] = (Deadline){.id = self->requests.slots[i].id, .request = (RequestIx)i};
   }
   if (n > 1) qsort(self->losses, n, sizeof *self->losses, by_id);
+  return n;
+}
+
+static void lose_all(Engine *self, const Machine *machine) {
+  const size_t n = find_losses(self, machine, needs);
   for (size_t i = 0; i < n; i++)
     lose(self, self->losses[i].request, machine);
+}
+
+static bool needs_store(const Engine *self, const Request *request, const Machine *machine) {
+  return needs(self, request, machine) && request->store_blocks > 0;
+}
+
+/* All that have a place in the store of a group. */
+static void lose_stored(Engine *self, const Group *group) {
+  const Machine *machine = &self->machines[group->first[SHAPE_PREFILL]];
+  const size_t n = find_losses(self, machine, needs_store);
+  for (size_t i = 0; i < n; i++) {
+    Request *request = &self->requests.slots[self->losses[i].request];
+    if (request_leaves(request)) continue;
+    set_lost(request, machine, self->now);
+    engine_leave(self, self->losses[i].request);
+  }
+}
+
+/* --- begin and end */
+
+/* Machines of one group lie together: once for each. */
+static void change_store(Engine *self, Machine *machine, bool fails) {
+  Group *group = machine->group;
+  if (machine->ix != group->first[shape_of(machine)]) return;
+  const bool was_down = group->n_store_faults > 0;
+  group->n_store_faults += fails ? 1 : -1u;
+  const bool is_down = group->n_store_faults > 0;
+  if (was_down == is_down) return;
+  self->n_stores_down += is_down ? 1 : -1u;
+  engine_log(self, OUTCOME_STORE, NULL, group->first[SHAPE_PREFILL], is_down, 0);
+  if (is_down) {
+    engine_stay_in_decode(self, group);
+    lose_stored(self, group);
+  }
+  engine_mark_idle(self, group);
+  engine_mark_group(self, group);
+}
+
+void engine_handle_fault(Engine *self, uint32_t source) {
+  const FaultSource *spec = &self->config->faults[source];
+  FaultClock *clock = &self->fault_clocks[source];
+  self->n_fault_events--;
+  clock->down = !clock->down;
+  clock->n_faults += clock->down;
+  const uint32_t n_machines = n_struck(self, spec);
+  for (uint32_t i = 0; i < n_machines; i++) {
+    Machine *machine = struck(self, spec, i);
+    if (spec->kind == FAULT_SLOW)
+      change_speed(self, machine, &clock->slowdowns[i], clock->down);
+    else if (spec->kind == FAULT_LINK)
+      change_link(self, machine, &clock->slowdowns[i], clock->down);
+    else if (spec->kind == FAULT_STORE)
+      change_store(self, machine, clock->down);
+    else if (spec->kind == FAULT_DRAIN)
+      (clock->down ? want_away : want_back)(self, machine);
+    else
+      clock->down ? fail(self, machine) : (void)machine->n_faults--;
+  }
+  if (!clock->down && spec->kind != FAULT_SLOW) start_repaired(self, spec);
+  set_next(self, source);
+}
+
+/* To a machine, or to all of its group. */
+static void each_of(Engine *self, Machine *machine, void (*act)(Engine *, Machine *)) {
+  const Group *group = machine->group;
+  if (!group) {
+    act(self, machine);
+    return;
+  }
+  for (int shape = 0; shape < SHAPES; shape++)
+    for (uint32_t i = 0; i < group->n_machines[shape]; i++)
+      act(self, &self->machines[group->first[shape] + i]);
+}
+
+static void forget(Engine *self, Machine *machine) {
+  (void)self;
+  assert(machine->activity == ACTIVITY_IDLE);
+  machine_forget_kv(machine);
 }
 
 void engine_handle_detection(Engine *self, Machine *machine) {
   assert(machine->activity == ACTIVITY_IDLE);
   self->n_detections--;
-  engine_unlist(self, machine);
+  each_of(self, machine, engine_unlist);
   engine_log(self, OUTCOME_DETECTION, NULL, machine->ix, 0, 0);
+  if (machine->group) engine_drop_copies(machine->group);
   lose_all(self, machine);
-  machine_forget_kv(machine);
+  each_of(self, machine, forget);
 }
 
 void engine_handle_boot(Engine *self, Machine *machine) {
   assert(machine->n_faults + machine->n_drains == 0 && !machine->listed);
   machine->availability = MACHINE_UP;
   self->n_fault_events--;
-  engine_end_outage(self, machine);
+  each_of(self, machine, engine_end_outage);
+  if (machine->group) engine_restart_group(self, machine->group);
   if (machine->starts_since >= 0) {
     machine->totals.scale_ups++;
     machine->totals.starting_ticks += self->now - machine->starts_since;
     machine->starts_since = -1;
   }
-  engine_list(self, machine);
+  each_of(self, machine, engine_list);
   engine_log(self, OUTCOME_UP, NULL, machine->ix, 0, 0);
   engine_mark(self, machine, MARK_ROOM);
   if (machine->stops) engine_drain(self, machine, DRAIN_STOP);
@@ -358,6 +471,6 @@ void engine_book_down(Engine *self, Machine *machine) {
 }
 
 bool engine_waits_for_repair(const Engine *self) {
-  return self->n_down + self->n_nics_down > 0 && self->n_fault_events > 0 &&
+  return self->n_down + self->n_nics_down + self->n_stores_down > 0 && self->n_fault_events > 0 &&
          self->requests.n_live > 0;
 }

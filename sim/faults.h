@@ -30,6 +30,16 @@
  * goes on where it was; nobody is told. Transfers with a link of their own (splitwise_sim) are as
  * fast as ever, and so is what requests and tokens take to and from the router.
  *
+ * Groups (group.h) fail as one: one GPU takes the machines of both shapes, whichever pool the
+ * source is of, also while it turns. What was on the GPUs, in the store and on its way between
+ * them is lost as the failure is detected, once all iterations of the group have ended. It starts
+ * as its prefill pool does, in that shape. Sources of kind drain and link are not of groups.
+ *
+ * Store: that of each group of the machines loses what it holds and is out of use, while the GPUs
+ * go on. The group knows at once. Whoever has a place in it is lost: in the store at once, else
+ * with the chunk that it is in or as its copy would end. Until it is repaired no prompt begins, and
+ * what is on the GPUs is decoded there: a group that leaves decode goes on with that instead.
+ *
  * Nothing of it keeps a run alive in which no request is left. */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
@@ -63,6 +73,7 @@ typedef enum FaultKind {
   FAULT_DRAIN, // maintenance
   FAULT_SLOW,  // a straggler
   FAULT_LINK,  // of their NICs
+  FAULT_STORE, // of their groups' stores
   FAULT_KINDS,
 } FaultKind;
 

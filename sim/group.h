@@ -14,7 +14,7 @@
  * While it leaves a shape, what runs there comes to its iteration's end and the KV on the GPUs is
  * copied out. Blocks of the store are those of the decode pool's KV memory; they are taken when a
  * prefill begins and given back when the request has been copied in, so what was prefilled always
- * has a place. */
+ * has a place. While a store is down (faults.h) nothing begins that needs it. */
 #ifndef SIM_GROUP_H
 #define SIM_GROUP_H
 #include "sim/host_link.h"
@@ -34,9 +34,15 @@ typedef struct GroupSpec {
   bool overlaps; // copies with iterations; otherwise no iteration begins while one is under way
 } GroupSpec;
 
-typedef enum GroupState { GROUP_RUNS, GROUP_LEAVES, GROUP_TURNS } GroupState;
+typedef enum GroupState {
+  GROUP_RUNS,
+  GROUP_LEAVES,
+  GROUP_TURNS,
+  GROUP_FAILED, // its machines, of both shapes, are down or start (faults.h)
+} GroupState;
 /* What it is seen to do: iterations of either shape, also the last ones before it leaves; loading
- * the weights of the next; waiting for its KV to leave; nothing, for want of requests or of KV. */
+ * the weights of the next; waiting for its KV to leave; nothing, for want of requests or of KV, or
+ * since it has failed. */
 typedef enum GroupActivity {
   GROUP_PREFILLS,
   GROUP_DECODES,
@@ -85,8 +91,9 @@ struct Group {
   int64_t free_blocks, block_size; // of the store; tokens per block
   RequestQueue stored;             // in order of arrival in the store
   KvCopies copies[COPY_DIRECTIONS];
-  uint32_t n_busy; // machines with an iteration in progress
-  Leaver *leavers; // reused
+  uint32_t n_busy;         // machines with an iteration in progress
+  uint32_t n_store_faults; // sources that hold its store down
+  Leaver *leavers;         // reused
   size_t leavers_capacity;
   bool marked; // its shape is looked at once the event is handled (marks.h)
   Tick since;  // the last entry into totals.ticks
@@ -96,6 +103,11 @@ struct Group {
 
 static inline int64_t group_blocks(const Group *group, int64_t tokens) {
   return (tokens + group->block_size - 1) / group->block_size;
+}
+
+/* Of the store, for who begins: of one that is down none. */
+static inline int64_t group_free_blocks(const Group *group) {
+  return group->n_store_faults > 0 ? 0 : group->free_blocks;
 }
 
 static inline GroupActivity group_activity(const Group *group) {

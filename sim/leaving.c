@@ -36,9 +36,10 @@ static void leave_steps(Engine *self, RequestIx ix) {
 /* Out of a group or into it: as the copy ends, which is looked at then (engine_end_copies). */
 static void leave_links(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
-  if (self->machines[request->prefill_machine].group)
+  if (self->machines[request->prefill_machine].group) {
+    engine_drop_deadline(self, ix); // of one that is lost
     engine_look_again(self, ix, engine_copy_end(self, ix));
-  else if (engine_abandon_transfer(self, ix, request->lost))
+  } else if (engine_abandon_transfer(self, ix, request->lost))
     life_left_early(self, ix, 0);
 }
 

@@ -144,6 +144,7 @@ static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
   request->first_token_at = request->prefill_began_at = request->decode_began_at = -1;
   request->computing_ticks = 0;
   request->prefill_machine = request->decode_machine = MACHINE_NONE;
+  engine_drop_deadline(self, ix); // one of a group may have one of its copy's
   engine_set_deadline(self, ix);
 }
 

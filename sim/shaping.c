@@ -40,7 +40,7 @@ static void enter(Engine *self, Group *group, GroupShape shape, GroupState state
 }
 
 void engine_fit_store(Engine *self, const Machine *machine) {
-  int64_t left = machine->group->free_blocks;
+  int64_t left = group_free_blocks(machine->group);
   for (size_t i = 0; i < self->plan.n_prefills; i++) {
     const Request *request = &self->requests.slots[self->plan.prefills[i].request];
     left -= life_store_blocks(machine->group, request);
@@ -174,7 +174,7 @@ static void fetch(Engine *self, Group *group) {
 /* Blocks of the store that are free once all of the KV on machines that decode is in it, with what
  * the iterations under way add; what is being copied in counts twice. */
 static int64_t room_after_leaving(const Engine *self, const Group *group) {
-  int64_t room = group->free_blocks;
+  int64_t room = group_free_blocks(group);
   const Machine *machines = machines_of(self, group, SHAPE_DECODE);
   for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
     room -= machines[i].pool->kv_blocks - engine_free_blocks(self, &machines[i]);
@@ -279,12 +279,40 @@ static void go_on_leaving(Engine *self, Group *group) {
   agenda_set(&self->agenda, EVENT_TURN, group->ix, end > self->now ? end : self->now + 1);
 }
 
-void engine_handle_turn(Engine *self, Group *group) {
-  enter(self, group, group->shape, GROUP_RUNS);
-  Machine *machines = machines_of(self, group, group->shape);
-  for (uint32_t i = 0; i < group->n_machines[group->shape]; i++)
+static void run(Engine *self, Group *group, GroupShape shape) {
+  enter(self, group, shape, GROUP_RUNS);
+  Machine *machines = machines_of(self, group, shape);
+  for (uint32_t i = 0; i < group->n_machines[shape]; i++)
     machines[i].availability = MACHINE_UP;
   engine_mark_idle(self, group);
+}
+
+void engine_handle_turn(Engine *self, Group *group) {
+  run(self, group, group->shape);
+}
+
+void engine_stop_group(Engine *self, Group *group) {
+  if (group->state == GROUP_FAILED) return;
+  enter(self, group, group->shape, GROUP_FAILED);
+  agenda_clear(&self->agenda, EVENT_TURN, group->ix);
+  engine_mark_group(self, group);
+}
+
+void engine_drop_copies(Group *group) {
+  for (int direction = 0; direction < COPY_DIRECTIONS; direction++)
+    group->copies[direction].first = group->copies[direction].last = 0;
+}
+
+void engine_restart_group(Engine *self, Group *group) {
+  Machine *machines = machines_of(self, group, SHAPE_DECODE);
+  for (uint32_t i = 0; i < group->n_machines[SHAPE_DECODE]; i++)
+    machines[i].availability = MACHINE_AWAY;
+  run(self, group, SHAPE_PREFILL);
+  engine_mark_group(self, group);
+}
+
+void engine_stay_in_decode(Engine *self, Group *group) {
+  if (group->state == GROUP_LEAVES && group->shape == SHAPE_DECODE) run(self, group, SHAPE_DECODE);
 }
 
 /* Whether a machine that decodes would have what comes in now join at its next iteration. */
@@ -313,7 +341,7 @@ static bool may_leave_soon(const Engine *self, const Group *group) {
 /* The end of a copy for which somebody waits, in one direction; TICK_MAX: nobody does. */
 static Tick next_awaited(const Engine *self, const Group *group, CopyDirection direction) {
   const KvCopies *copies = &group->copies[direction];
-  if (copies->first == copies->last) return TICK_MAX;
+  if (copies->first == copies->last || group->state == GROUP_FAILED) return TICK_MAX;
   bool first = false, last = true; // of the last: the group leaves, or has nothing stored any more
   if (group->state == GROUP_RUNS) {
     first = group->n_busy < group->n_machines[group->shape];

@@ -20,6 +20,14 @@ Tick engine_copy_end(const Engine *self, RequestIx request);
 /* The copies of a group that have ended by now: who waited for them goes on. Whether any has. */
 bool engine_end_copies(Engine *self, Group *group);
 void engine_handle_turn(Engine *self, Group *group);
+/* Its machines have failed: it is in no shape from now on. */
+void engine_stop_group(Engine *self, Group *group);
+/* What a failed group was copying comes to nothing; its link is taken until it would have ended. */
+void engine_drop_copies(Group *group);
+/* The machines of a failed group have started: it is in its first shape. */
+void engine_restart_group(Engine *self, Group *group);
+/* One that leaves decode has no store to leave to: it goes on. */
+void engine_stay_in_decode(Engine *self, Group *group);
 /* Something changed on a machine of the group: copies in what there is room for, asks for its
  * shape, and goes on leaving the present one. */
 void engine_shape(Engine *self, Group *group);

@@ -106,6 +106,7 @@ typedef struct Engine {
   FaultClock *fault_clocks;   // [config->n_faults]
   uint32_t n_down;            // machines that are out (machine_is_out)
   uint32_t n_nics_down;       // KV over them waits
+  uint32_t n_stores_down;     // of groups
   size_t n_fault_events;      // pending, which make no room for those who wait for each other
   Tick *stores_free_at;       // [n_pools] when a store is done with what it was asked (starting.h)
   size_t n_detections;        // pending, which do: what is on a machine that failed is lost

@@ -3,7 +3,8 @@
  *
  * Every GPU is a source of its own, which takes its replica: all stages and the GPUs that share
  * their layers. A machine as it is bought is one over the instances that lie on it, `fitting` of
- * them after another. Numbers of instances count from 0 in their pool. */
+ * them after another. Numbers of instances count from 0 in their pool. The two pools of a group are
+ * the same GPUs, so that one of them says what fails. */
 #include "experiments/config/config.h"
 #include "perfmodel/time_scale.h"
 
@@ -43,7 +44,8 @@ const OptionSpec config_lifetime_options[] = {
          .absent = "none; both need it"),
     {0}};
 
-static const char *const kind_choices[] = {"fail", "drain", "slow", "link", NULL}; // as FaultKind
+static const char *const kind_choices[] = {"fail", "drain", "slow",
+                                           "link", "store", NULL}; // as FaultKind
 
 typedef struct OutageKeys {
   Tick at, length;
@@ -63,14 +65,16 @@ const OptionSpec config_outage_options[] = {
     OUTAGE("machine", machine, INT, .required = true, .min = 0, .max = 1e7,
            .help = "which instance of the pool, from 0"),
     OUTAGE("kind", kind, CHOICE, .fallback = "fail", .choices = kind_choices,
-           .help = "drain: maintenance, it finishes what it has; slow: a straggler; link: its NIC"),
+           .help =
+               "drain: it finishes what it has; slow: a straggler; link: its NIC; store: of its "
+               "group"),
     OUTAGE("factor", factor, REAL, .min = 1, .max = SLOWDOWN_MAX,
            .help = "times that iterations of slow take, and what goes over a link",
            .absent = "slow needs it; a link is down"),
     {0}};
 
 typedef struct PoolFaults {
-  const Node *gpu, *machine, *link, *schedule;
+  const Node *gpu, *machine, *link, *store, *schedule;
 } PoolFaults;
 
 #define POOL(field, ...)                                                                           \
@@ -82,6 +86,8 @@ const OptionSpec config_pool_faults_options[] = {
     POOL(machine, .help = "the same of each machine as it is bought, and all that lies on it",
          .absent = "none does"),
     POOL(link, .help = "the same of each instance's NIC: KV over it waits", .absent = "none does"),
+    POOL(store, .help = "the same of each group's store: KV there is lost, its GPUs go on",
+         .absent = "none does"),
     POOL(schedule, .help = "a list of outages, see below", .absent = "none"),
     {0}};
 
@@ -116,7 +122,8 @@ const OptionSpec config_retry_options[] = {
 typedef struct Binder {
   Config *config;
   const PoolConfig *pool;
-  uint32_t first; // machine of the pool
+  uint32_t ix;    // of the pool
+  uint32_t first; // its first machine
   size_t capacity;
   FaultSource *sources;
   Arena *arena;
@@ -215,17 +222,56 @@ static int bind_machines(Binder *self, const Node *node) {
   return status;
 }
 
-static int bind_links(Binder *self, const Node *node) {
+/* Sources of `kind`, one for each instance, which does not start anew after it. */
+static int bind_parts(Binder *self, const Node *node, FaultKind kind) {
   LifetimeKeys keys;
   if (bind_lifetime(&keys, node, 0, self->diag)) return -1;
   const PoolSpec *spec = &self->pool->spec;
   int status = 0;
   for (uint32_t i = 0; i < spec->count && !status; i += spec->lanes) {
     FaultSource source = source_of(&keys, self->first + i, spec->lanes);
-    source.kind = FAULT_LINK;
+    source.kind = kind;
     status = add_source(self, node, &source);
   }
   return status;
+}
+
+/* The group of a pool; NULL: it is in none. */
+static const GroupSpec *group_of(const SimConfig *sim, uint32_t pool) {
+  for (uint32_t g = 0; g < sim->n_groups; g++)
+    if (sim->groups[g].pools[SHAPE_PREFILL] == pool || sim->groups[g].pools[SHAPE_DECODE] == pool)
+      return &sim->groups[g];
+  return NULL;
+}
+
+/* Whether a pool, in a group or in none, can have faults of a kind. */
+static int check_kind(const Binder *self, Place at, FaultKind kind) {
+  const bool grouped = group_of(&self->config->sim, self->ix);
+  if (kind == FAULT_STORE && !grouped) {
+    diag_error(self->diag, at, "pool '%s' is in no group and has no store", self->pool->spec.name);
+    diag_hint(self->diag, "stores are of 'groups'; what fails elsewhere: gpu, machine, link");
+    return -1;
+  }
+  if (!grouped || (kind != FAULT_DRAIN && kind != FAULT_LINK)) return 0;
+  diag_error(self->diag, at, "%s of pool '%s', which is in a group",
+             kind == FAULT_DRAIN ? "maintenance" : "links", self->pool->spec.name);
+  diag_hint(self->diag, kind == FAULT_DRAIN ? "groups do not drain; they can: fail, slow, store"
+                                            : "its KV goes over no NIC; it can: fail, slow, store");
+  return -1;
+}
+
+/* The same of the other shape of its GPUs: they are slow in both. */
+static int add_other_shape(Binder *self, const Node *node, FaultSource source, uint32_t replica) {
+  const SimConfig *sim = &self->config->sim;
+  const GroupSpec *group = group_of(sim, self->ix);
+  if (!group || source.kind != FAULT_SLOW) return 0;
+  const uint32_t other = group->pools[group->pools[SHAPE_PREFILL] == self->ix];
+  source.first = 0;
+  for (uint32_t p = 0; p < other; p++)
+    source.first += sim->pools[p].count;
+  source.n_machines = sim->pools[other].lanes;
+  source.first += replica * source.n_machines;
+  return add_source(self, node, &source);
 }
 
 static int bind_outage(Binder *self, const Node *node) {
@@ -233,9 +279,10 @@ static int bind_outage(Binder *self, const Node *node) {
   if (option_bind(config_outage_options, node, NULL, node->at, &keys, self->diag)) return -1;
   const PoolSpec *spec = &self->pool->spec;
   const uint32_t n = spec->count / spec->lanes;
+  if (check_kind(self, config_place(node, "kind"), (FaultKind)keys.kind)) return -1;
   if (keys.kind == FAULT_SLOW && keys.factor == 0)
     return diag_error(self->diag, config_place(node, "kind"), "'kind: slow' needs 'factor'");
-  if (keys.kind < FAULT_SLOW && keys.factor > 0)
+  if (keys.kind != FAULT_SLOW && keys.kind != FAULT_LINK && keys.factor > 0)
     return diag_error(self->diag, config_place(node, "factor"),
                       "'factor' is of 'kind: slow' and 'kind: link'");
   if (keys.machine >= n) {
@@ -255,7 +302,8 @@ static int bind_outage(Binder *self, const Node *node) {
                               .n_machines = spec->lanes,
                               .spans = span,
                               .n_spans = 1};
-  return add_source(self, node, &source);
+  return add_source(self, node, &source) |
+         add_other_shape(self, node, source, (uint32_t)keys.machine);
 }
 
 static int bind_schedule(Binder *self, const Node *node) {
@@ -269,27 +317,37 @@ static int bind_schedule(Binder *self, const Node *node) {
   return status;
 }
 
-static bool is_grouped(const SimConfig *sim, uint32_t pool) {
-  for (uint32_t g = 0; g < sim->n_groups; g++)
-    if (sim->groups[g].pools[SHAPE_PREFILL] == pool || sim->groups[g].pools[SHAPE_DECODE] == pool)
-      return true;
-  return false;
+/* The GPUs of a group fail once, not once for each shape. */
+static int check_once(const Binder *self, const Node *node) {
+  const GroupSpec *group = group_of(&self->config->sim, self->ix);
+  if (!group || group->pools[SHAPE_DECODE] != self->ix ||
+      !self->config->pools[group->pools[SHAPE_PREFILL]].faults)
+    return 0;
+  const char *prefill = self->config->sim.pools[group->pools[SHAPE_PREFILL]].name;
+  diag_error(self->diag, node->key_at,
+             "pools '%s' and '%s' are the same GPUs and both have 'faults'", prefill,
+             self->pool->spec.name);
+  diag_hint(self->diag, "give those of the group to one of them, such as '%s'", prefill);
+  return -1;
 }
 
-static int bind_pool(Binder *self, uint32_t pool) {
+static int bind_pool(Binder *self) {
   PoolFaults keys = {0};
   const Node *node = self->pool->faults;
   if (option_bind(config_pool_faults_options, node, NULL, node->at, &keys, self->diag)) return -1;
-  if (is_grouped(&self->config->sim, pool))
-    return diag_error(self->diag, node->key_at, "pools of groups cannot have 'faults'");
-  if (!keys.gpu && !keys.machine && !keys.link && !keys.schedule) {
+  if (!keys.gpu && !keys.machine && !keys.link && !keys.store && !keys.schedule) {
     diag_error(self->diag, node->key_at, "nothing of pool '%s' fails", self->pool->spec.name);
     diag_hint(self->diag, "give it 'gpu', 'machine', 'link' or 'schedule', such as gpu: {}");
     return -1;
   }
-  int status = keys.gpu ? bind_gpus(self, keys.gpu) : 0;
+  int status = check_once(self, node);
+  if (keys.link) status |= check_kind(self, keys.link->key_at, FAULT_LINK);
+  if (keys.store) status |= check_kind(self, keys.store->key_at, FAULT_STORE);
+  if (status) return -1;
+  if (keys.gpu) status |= bind_gpus(self, keys.gpu);
   if (keys.machine) status |= bind_machines(self, keys.machine);
-  if (keys.link) status |= bind_links(self, keys.link);
+  if (keys.link) status |= bind_parts(self, keys.link, FAULT_LINK);
+  if (keys.store) status |= bind_parts(self, keys.store, FAULT_STORE);
   if (keys.schedule) status |= bind_schedule(self, keys.schedule);
   return status;
 }
@@ -307,8 +365,9 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
   self->sim.detection = keys.detection;
   Binder binder = {.config = self, .arena = arena, .diag = diag};
   for (uint32_t i = 0; i < self->sim.n_pools; i++) {
+    binder.ix = i;
     binder.pool = &self->pools[i];
-    if (binder.pool->faults) status |= bind_pool(&binder, i);
+    if (binder.pool->faults) status |= bind_pool(&binder);
     binder.first += binder.pool->spec.count;
   }
   self->sim.faults = binder.sources;

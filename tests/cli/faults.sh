@@ -47,6 +47,28 @@ expect 0 "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/splitwise-small.
 grep -q '^10.000000000000,link,,0,0,0$' events.csv || fail 'no link is down'
 grep -q '^15.000000000000,link,,0,1000000,0$' events.csv || fail 'no link is back'
 
+# A group fails as one, whichever of its pools says so; its store by itself.
+grouped() { "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/seesaw.yaml" \
+  --set workload.requests=200 --set timeline=null "$@"; }
+lose() { pool=$1 what=$2; shift 2; grouped --set "pools.$pool.faults={$what}" "$@"; }
+down='schedule: [{at: 60 s, for: 60 s, machine: 0'
+expect 0 lose prefill "$down}]"
+prints ' 0 unfinished'
+digest=$(grep -o 'digest  *[^ ]*' out)
+expect 0 lose decode "$down}]"
+[ "$(grep -o 'digest  *[^ ]*' out)" = "$digest" ] || fail 'the pool that says it makes a difference'
+expect 0 lose prefill "$down, kind: store}]" --event-log events.csv
+prints ' 0 unfinished'
+grep -q '^60.000000000000,store,,0,1,0$' events.csv || fail 'no store is down'
+expect 0 lose prefill "$down, kind: slow, factor: 2}]" --event-log events.csv
+[ "$(grep -c '^60.000000000000,slow,' events.csv)" -eq 5 ] || fail 'one of its shapes is not slow'
+rejects 3 lose prefill "$down, kind: drain}]"
+says "maintenance of pool 'prefill', which is in a group" 'they can: fail, slow, store'
+rejects 3 lose decode 'link: {mtbf: 1 h}'
+says "links of pool 'decode', which is in a group"
+rejects 3 grouped --set 'pools.prefill.faults={gpu: {}}' --set 'pools.decode.faults={gpu: {}}'
+says "pools 'prefill' and 'decode' are the same GPUs" "such as 'prefill'"
+
 # Why one that was lost is late.
 expect 0 with --set 'pools.all.faults={schedule: [{at: 10 min, for: 3 min, machine: 1}]}' \
   --set 'policies={router: round_robin}' --requests --output runs.db
@@ -119,6 +141,7 @@ wrong 'pools.all.faults={schedule: [{machine: 0}]}' "missing key 'at'"
 wrong 'pools.all.faults={schedule: []}' "'schedule' wants a list"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, kind: slow}]}' "needs 'factor'"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' "of 'kind: slow'"
+wrong 'pools.all.faults={store: {mtbf: 1 h}}' "pool 'all' is in no group and has no store"
 wrong 'pools.all.faults={link: {mttr: 1 h}}' "'mttr' without 'mtbf'"
 wrong 'pools.all.faults={}' "nothing of pool 'all' fails" 'such as gpu: {}'
 wrong 'pools.all.faults.gpu.mttr=-1 s' "'mttr' must be from 1 ms"

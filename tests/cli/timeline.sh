@@ -29,7 +29,8 @@ expect 0 "$tandem" timeline split.yaml --set workload.requests=2000 --size 100kB
 says 'note: of '
 
 # Machines that are down, start and are off.
-sed -e 's/^  all: {/&faults: {schedule: [{at: 2 s, for: 3 s, machine: 0}]}, start_up: {boot: 1 s}, /' c.yaml >away.yaml
+faults='faults: {schedule: [{at: 2 s, for: 3 s, machine: 0}]}'
+sed "s/^  all: {/&$faults, start_up: {boot: 1 s}, /" c.yaml >away.yaml
 expect 0 "$tandem" timeline away.yaml -o away.json
 grep -q '"down"' away.json && grep -q '"start"' away.json || fail 'no word of the failure'
 

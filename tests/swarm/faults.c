@@ -2,11 +2,18 @@
 #include "tests/swarm/draw.h"
 #include <assert.h>
 
-static FaultSource draw_fault(Draw *own, uint32_t first, uint32_t n_machines, int64_t up,
-                              int64_t down) {
+/* Groups do not drain, and have no KV on links; the others have no store. */
+static FaultKind draw_kind(Draw *own, bool grouped) {
+  static const FaultKind of_groups[] = {FAULT_FAIL, FAULT_SLOW, FAULT_STORE};
+  if (grouped) return of_groups[between(own, 0, 2)];
+  return (FaultKind)between(own, 0, FAULT_LINK);
+}
+
+static FaultSource draw_fault(Draw *own, bool grouped, uint32_t first, uint32_t n_machines,
+                              int64_t up, int64_t down) {
   const LifetimeKind kind = (LifetimeKind)between(own, 0, LIFETIMES - 1);
   const double shape = 0.5 + rng_uniform(&own->rng);
-  const FaultKind what = one_in(own, 2) ? FAULT_FAIL : (FaultKind)between(own, 0, FAULT_KINDS - 1);
+  const FaultKind what = one_in(own, 2) ? FAULT_FAIL : draw_kind(own, grouped);
   const double factor = 1 + 9 * rng_uniform(&own->rng);
   const Tick mean = between(own, up / 2, up) * MILLISECOND * own->scale;
   return (FaultSource){.kind = what,
@@ -17,23 +24,43 @@ static FaultSource draw_fault(Draw *own, uint32_t first, uint32_t n_machines, in
                        .down = {kind, tick_seconds(ticks(own, down)), shape}};
 }
 
-/* Replicas of half of the clusters without groups break, are maintained or slow now and then, and
+/* In ms, at least a tenth of what a group takes to copy all KV of its GPUs and its weights: a copy
+ * that takes for ever would see faults without end. */
+static int64_t least_up(const SimConfig *config, const Draw *own) {
+  Tick longest = 0;
+  for (uint32_t p = 0; p < config->n_pools && config->n_groups > 0; p++) {
+    const PoolSpec *pool = &config->pools[p];
+    const int64_t bytes = pool->kv_blocks * pool->block_size * pool->kv_bytes_per_token +
+                          config->groups[0].turn_bytes[p % SHAPES];
+    for (int direction = 0; direction < LINK_DIRECTIONS; direction++) {
+      const Tick ticks =
+          host_link_ticks(&pool->host_link, NULL, (LinkDirection)direction, bytes, 0);
+      if (ticks > longest) longest = ticks;
+    }
+  }
+  return longest / 10 / (MILLISECOND * own->scale);
+}
+
+/* Replicas of half of the clusters break, are maintained or slow now and then, and
  * whole pools do. */
 void cluster_draw_faults(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
   Draw own = *draw;
   rng_init(&own.rng, draw->seed, "faults");
-  if (config->n_groups > 0 || one_in(&own, 2)) return;
-  const int64_t up = magnitude(&own, 100, 20000), down = magnitude(&own, 1, up / 8);
+  if (one_in(&own, 2)) return;
+  const bool grouped = config->n_groups > 0;
+  int64_t up = magnitude(&own, 100, 20000);
+  const int64_t down = magnitude(&own, 1, up / 8), least = least_up(config, &own);
+  if (up < least) up = least;
   uint32_t first = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
     const uint32_t lanes = (uint32_t)pool->pipeline_stages;
     if (one_in(&own, 3))
-      self->faults[config->n_faults++] = draw_fault(&own, first, pool->count, up, down);
+      self->faults[config->n_faults++] = draw_fault(&own, grouped, first, pool->count, up, down);
     for (uint32_t i = 0; i < pool->count; i += lanes, first += lanes)
       if (!one_in(&own, 3))
-        self->faults[config->n_faults++] = draw_fault(&own, first, lanes, up, down);
+        self->faults[config->n_faults++] = draw_fault(&own, grouped, first, lanes, up, down);
   }
   assert(config->n_faults <= CLUSTER_FAULTS);
   self->exact &= config->n_faults == 0; // times that are drawn are rounded

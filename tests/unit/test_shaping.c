@@ -321,3 +321,54 @@ Test(shaping, mixed_iterations_are_told_apart) {
   cr_expect_eq(scene.result.totals.mixed_ticks, 31 * MS + 550 * US);
   cr_expect_eq(scene.result.totals.prefill_ticks, 60 * MS + 31 * MS + 550 * US);
 }
+
+/* --- faults. A request of 90 tokens and 3 of output that comes at 10 ms is prefilled until 110,
+ * copied out until 200, the GPUs turn until 250, it is copied in until 340 and has its tokens at
+ * 351.91 and 363.83. */
+
+static FaultSpan span;
+static FaultSource source;
+
+/* The only bad time, of pool `p`, ends at 400 ms; the engine takes 50 ms to start. */
+static void fault(FaultKind kind, uint32_t p, int64_t from_ms) {
+  span = (FaultSpan){from_ms * MS, 400 * MS};
+  source = (FaultSource){.kind = kind, .first = p, .n_machines = 1, .spans = &span, .n_spans = 1};
+  scene.config.faults = &source;
+  scene.config.n_faults = 1;
+  scene.config.retry = (RetryOptions){.limit = 3, .backoff = 25 * MS};
+  scene.pools[0].start_up.boot = 50 * MS;
+  const TraceRow rows[] = {row(10 * MS, 90, 3)};
+  run(rows, 1);
+}
+
+/* Whenever and in whichever pool it fails, all begins anew in the first shape at 450 ms. */
+Test(shaping, a_group_that_fails_loses_all_and_starts_in_its_first_shape) {
+  static const int64_t times[] = {50, 150, 220, 300, 350};
+  for (size_t i = 0; i < COUNT(times); i++)
+    for (uint32_t p = 0; p < 2; p++) {
+      fault(FAULT_FAIL, p, times[i]);
+      cr_expect_eq(scene.result.metrics.losses, 1, "at %lld ms", (long long)times[i]);
+      expect_at(scene.records[0].first_token_at, 550000, "prefilled anew");
+      expect_at(scene.records[0].last_token_at, 803830, "decoded anew");
+    }
+}
+
+/* What has a place in the store is lost, and what is decoded is not. No prompt begins until 400 ms;
+ * a group that has turned by then turns back first. */
+Test(shaping, a_store_that_fails_loses_what_it_holds_while_the_gpus_go_on) {
+  static const struct {
+    const char *what;
+    int64_t at, losses; // ms
+    Tick first, last;   // us
+  } cases[] = {{"in prefill, lost as that ends", 50, 1, 500000, 753830},
+               {"copied out, lost as that ends", 150, 1, 550000, 803830},
+               {"stored", 220, 1, 550000, 803830},
+               {"copied in, lost as that ends", 300, 1, 550000, 803830},
+               {"decoded", 350, 0, 110000, 363830}};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    fault(FAULT_STORE, 0, cases[i].at);
+    cr_expect_eq((int64_t)scene.result.metrics.losses, cases[i].losses, "%s", cases[i].what);
+    expect_at(scene.records[0].first_token_at, cases[i].first, cases[i].what);
+    expect_at(scene.records[0].last_token_at, cases[i].last, cases[i].what);
+  }
+}
