@@ -143,23 +143,22 @@ void life_redirected(Engine *self, Request *request, MachineIx decode) {
 }
 
 /* Records are compared byte by byte, what lies between fields too. */
-static RequestRecord record_of(const Engine *self, RequestIx ix, Rejection rejected) {
+static void make_record(const Engine *self, RequestIx ix, Rejection rejected,
+                        RequestRecord *record) {
   const Request *request = &self->requests.slots[ix];
-  RequestRecord record;
-  memset(&record, 0, sizeof record);
-#define REQUEST_FIELD(type, field, column, kind, meaning) record.field = request->field;
+  memset(record, 0, sizeof *record);
+#define REQUEST_FIELD(type, field, column, kind, meaning) record->field = request->field;
 #include "sim/metrics.def"
-  record.prompt_tokens -= request->resumed_tokens;
-  record.output_tokens += request->resumed_tokens;
-  record.generated_tokens += request->resumed_tokens;
   if (request->resumed_tokens > 0) {
-    record.prefill_began_at = self->delivered[ix].prefill_began_at;
-    record.first_token_at = self->delivered[ix].first_token_at;
+    record->prompt_tokens -= request->resumed_tokens;
+    record->output_tokens += request->resumed_tokens;
+    record->generated_tokens += request->resumed_tokens;
+    record->prefill_began_at = self->delivered[ix].prefill_began_at;
+    record->first_token_at = self->delivered[ix].first_token_at;
   }
-  record.rejected = rejected;
-  record.cancelled = (Cancellation)request->gives_up;
-  if (rejected || record.cancelled) record.last_token_at = -1;
-  return record;
+  record->rejected = rejected;
+  record->cancelled = (Cancellation)request->gives_up;
+  if (rejected || record->cancelled) record->last_token_at = -1;
 }
 
 static void tell_source(Engine *self, const Request *request, bool served, bool good) {
@@ -175,7 +174,8 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
 }
 
 void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
-  RequestRecord record = record_of(self, ix, rejected);
+  RequestRecord record;
+  make_record(self, ix, rejected, &record);
   if (self->keeps_parts) {
     parts_enter(self, ix, REQUEST_NOWHERE);
     record.parts = &self->parts[ix].booked;
