@@ -168,3 +168,16 @@ Test(metrics, replicas_add_up_but_for_what_one_holds_at_most) {
   cr_expect(sum.copied_bytes[COPY_OUT] == 77 && sum.copied_bytes[COPY_IN] == 88);
   cr_expect_eq(sum.most_stored_blocks, 9);
 }
+
+Test(metrics, time_away_falls_into_its_hours) {
+  Hours hours = {.arena = &arena};
+  hours_spend(&hours, HOURS_DOWN, HOUR / 2, 2 * HOUR + HOUR / 4, 2); // one lane of two
+  hours_spend(&hours, HOURS_OFF, HOUR, 2 * HOUR, 1);
+  hours_spend(&hours, HOURS_OFF, HOUR, HOUR, 1);
+  cr_assert_eq(hours.n, 3u);
+  const Tick down[] = {HOUR / 4, HOUR / 2, HOUR / 8}, off[] = {0, HOUR, 0};
+  for (int h = 0; h < 3; h++)
+    cr_expect(hours.of[h].away[HOURS_DOWN] == down[h] && hours.of[h].away[HOURS_OFF] == off[h],
+              "hour %d", h);
+  cr_expect_eq(hours_asked(&hours), 0u, "nobody came");
+}
