@@ -199,7 +199,8 @@ static void start_repaired(Engine *self, const FaultSource *spec) {
   for (uint32_t i = 0; i < n_machines; i++) {
     Machine *machine = struck(self, spec, i);
     if (!is_repaired(machine)) continue;
-    if (machine->stops && column_at(self->columns.n_assigned, machine->ix) == 0) {
+    const bool is_empty = column_at(self->columns.n_assigned, machine->ix) == 0;
+    if (machine->stops && is_empty && !machine->listed) { // nor may it get any
       engine_turn_off(self, machine);
       continue;
     }

@@ -7,6 +7,7 @@
 #include "sim/memory.h"
 #include "sim/parts.h"
 #include "sim/patience.h"
+#include "sim/placement.h"
 #include "sim/scheduling.h"
 #include "sim/swapping.h"
 #include "sim/transition.h"
@@ -132,7 +133,8 @@ static void book_lost(Engine *self, const Request *request, int32_t undelivered,
 
 static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
   Request *request = &self->requests.slots[ix];
-  const bool resumes = self->config->retry.resume && request->generated_tokens > 0;
+  const bool resumes = self->config->retry.resume && request->generated_tokens > 0 &&
+                       engine_can_resume(self, request);
   book_lost(self, request, undelivered, resumes);
   if (resumes) keep_delivered(self, ix);
   if (request->resumed_tokens == 0) request->last_token_at = -1;

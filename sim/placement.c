@@ -269,6 +269,14 @@ static bool is_large(const Engine *self, const Request *request) {
          engine_deployment(self, request)->smallest_room;
 }
 
+bool engine_can_resume(const Engine *self, const Request *request) {
+  Request longer = *request;
+  longer.prompt_tokens += request->generated_tokens;
+  return (!is_large(self, request) ||
+          fits(self, &longer, roomiest(self, &longer, PHASE_PREFILL), PHASE_PREFILL)) &&
+         storable(self, &longer);
+}
+
 void engine_place(Engine *self, RequestIx ix) {
   put(self, ix, is_large(self, &self->requests.slots[ix]));
   wake(self, ix);

@@ -11,6 +11,9 @@ void engine_pull_again(Engine *self);
 void engine_handle_arrival(Engine *self);
 /* Places a request that waits in front, by the router. */
 void engine_place(Engine *self, RequestIx request);
+/* Whether what a request has made could be a part of its prompt: a machine that prefills has room
+ * for that, and every store. */
+bool engine_can_resume(const Engine *self, const Request *request);
 /* Chooses where a request that is being prefilled will be decoded, when that was left open. */
 void engine_dispatch(Engine *self, RequestIx request);
 /* Of a deployment's machines the one whose role is to serve the phase and that has the most room;
