@@ -67,10 +67,11 @@ void engine_set_deadline(Engine *self, RequestIx ix) {
 
 static void give_up(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
+  const bool leaves = request->lost; // already, with an iteration in progress
   engine_drop_deadline(self, ix);
   assert(!request->gives_up);
   request->gives_up = first_token_end(request) <= self->now ? CANCELLED_TTFT : CANCELLED_E2E;
-  engine_leave(self, ix);
+  if (!leaves) engine_leave(self, ix);
 }
 
 void engine_handle_patience(Engine *self) {
