@@ -28,7 +28,7 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--backend", backend, "NAME", "what measures: cuda, cpu or fake  [what is there]"),
+    CLI_TEXT("--backend", backend, "NAME", "measures: cuda, cpu, llama or fake  [what is there]"),
     {CLI_ROW("--model", NODE, models, "NAME", "may be given again  [cpu: tiny-llama-50m]"),
      .listed = "models"},
     {CLI_ROW("--tp", STRING, degrees, "N,N", "tensor_parallel_sizes; one shard is measured"),
