@@ -257,6 +257,7 @@ typedef struct CalibOptions {
 typedef struct Backend {
   uint32_t api_version; // CALIB_API_VERSION
   const char *name, *help;
+  bool whole; // it runs iterations and nothing of them: an engine, planned for as such
 
   /* Takes the device. CALIB_ENVIRONMENT says in `error` what is missing. */
   CalibStatus (*open)(const CalibOptions *options, void **ret_state, char *error);

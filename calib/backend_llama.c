@@ -157,6 +157,7 @@ const Backend backend_llama = {
     .api_version = CALIB_API_VERSION,
     .name = "llama",
     .help = "llama.cpp with a GGUF model, whole iterations",
+    .whole = true,
     .open = backend_open,
     .describe = backend_describe,
     .load = backend_load,

@@ -178,7 +178,9 @@ static int check_group_is_new(const Calibrate *self, const CalibModel *model, Di
 static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *model_options,
                      const Options *options, size_t *capacity, Diag *diag) {
   CalibrateGroup group = {.rejected = false};
-  const PlanOptions plan_options = {.only = options->only ? self->only : NULL,
+  const bool whole = self->backend && self->backend->whole;
+  const PlanOptions plan_options = {.grid = whole ? grid_whole : NULL,
+                                    .only = options->only ? self->only : NULL,
                                     .seed = (uint64_t)options->seed};
   if (calib_model_init(&group.model, llm, model_options, place_of_file("--model"), self->arena,
                        diag) ||
