@@ -157,7 +157,7 @@ const GridRow grid_whole[] = {
     {GRAPH(FINE, ITERATION), .chunks = LIST(32, 256), .pasts = LIST(512, 1536)},
     {GRAPH(FINE, ITERATION), .prompts = LIST(2, 4), .chunks = LIST(64, 192), .pasts = LIST(0)},
     {GRAPH(FINE, ITERATION), .decodes = LIST(1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
-     .contexts = LIST(256, 768)},
+     .contexts = LIST(128, 256, 640, 1280)},
     {GRAPH(FINE, ITERATION), .decodes = LIST(1, 4, 16), .contexts = LIST(2047)},
     {GRAPH(FINE, ITERATION), .decodes = LIST(4, 16), .contexts = LIST(600), .light = 60},
     {GRAPH(FINE, ITERATION), .chunks = LIST(32, 128, 384), .pasts = LIST(0),
