@@ -1,6 +1,7 @@
 /* See audit.h. */
 #include "sim/audit.h"
 #include "sim/admission.h"
+#include "sim/checkpoint.h"
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
 #include "sim/parts.h"
@@ -438,5 +439,6 @@ void audit_check(const Engine *engine, Tick previous) {
   check_network(engine);
   check_groups(engine);
   engine_audit_deadlines(engine);
+  checkpoint_audit(engine);
   parts_audit(engine);
 }

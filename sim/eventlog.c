@@ -38,6 +38,7 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_OFF] = "off",
     [OUTCOME_LINK] = "link",
     [OUTCOME_STORE] = "store",
+    [OUTCOME_CHECKPOINT] = "checkpoint",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

@@ -2,6 +2,7 @@
 #include "sim/failing.h"
 #include "perfmodel/time_scale.h"
 #include "sim/autoscaling.h"
+#include "sim/checkpoint.h"
 #include "sim/decode_run.h"
 #include "sim/draining.h"
 #include "sim/front.h"
@@ -138,6 +139,7 @@ static bool go_down(Engine *self, Machine *machine) {
     agenda_clear(&self->agenda, EVENT_FLIP, machine->ix);
     self->n_flips--;
   }
+  if (engine_keeps_checkpoints(self)) checkpoint_lose(self, machine);
   clear(self, EVENT_BOOT, machine->ix);
   self->n_down += !machine_is_out(machine);
   if (machine->down_since < 0) machine->down_since = self->now;

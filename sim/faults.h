@@ -93,4 +93,10 @@ typedef struct RetryOptions {
   Tick most_backoff; // 0: no limit
   bool resume;       // what its client has is not made again, but read as part of the prompt
 } RetryOptions;
+
+/* A store for the KV of prompts (checkpoint.h). */
+typedef struct CheckpointOptions {
+  int64_t bandwidth; // bytes/s in and out; 0: there is none
+  int64_t capacity;  // bytes; 0: any number
+} CheckpointOptions;
 #endif

@@ -3,10 +3,12 @@
 #include "sim/admission.h"
 #include "sim/autoscaling.h"
 #include "sim/base/hash.h"
+#include "sim/checkpoint.h"
 #include "sim/front.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
+#include "sim/moving.h"
 #include "sim/parts.h"
 #include "sim/patience.h"
 #include "sim/roles.h"
@@ -236,6 +238,7 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
 static void wake(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[request->prefill_machine];
+  if (request->state == REQUEST_RESTORES) return; // its KV has still to come
   if (machine->group) engine_mark_group(self, machine->group);
   engine_wake(self, machine, WAKE_PREFILL, ix);
   if (request->decode_machine == machine->ix) engine_wake(self, machine, WAKE_CHAINED, ix);
@@ -253,9 +256,36 @@ static void claim(Engine *self, const Placement *placement) {
   }
 }
 
+/* Where one whose KV is in the checkpoint store goes on, without a prefill; MACHINE_NONE: nowhere.
+ * A router that keeps books of its own counts on the prefill that it has chosen a machine for. */
+static MachineIx restores_on(Engine *self, RequestIx ix, const Placement *placement) {
+  if (!checkpoint_is_ready(self, ix)) return MACHINE_NONE;
+  if (placement->decode == MACHINE_NONE) return engine_other_decode(self, ix);
+  const bool split = placement->prefill != placement->decode;
+  return split && self->router->observe ? MACHINE_NONE : placement->decode;
+}
+
+/* On the machine that decodes it, where its KV is read. */
+static void restore(Engine *self, RequestIx ix, const Placement *placement, MachineIx decode) {
+  if (placement->prefill == placement->decode)
+    claim(self, placement);
+  else
+    engine_claim(self, &self->machines[decode], PHASE_DECODE);
+  life_restores(self, ix, decode);
+  engine_tell_router(self, ix, OBSERVED_PLACED, decode);
+  engine_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], decode, decode, 1);
+  engine_restore(self, ix);
+}
+
 /* On the machines of the router's choice. */
 static void put(Engine *self, RequestIx ix, bool check) {
   const Placement placement = place(self, ix, check);
+  const MachineIx restored = restores_on(self, ix, &placement);
+  if (restored != MACHINE_NONE) {
+    restore(self, ix, &placement, restored);
+    return;
+  }
+  if (!checkpoint_is_ready(self, ix)) checkpoint_forget(self, ix); // not in time
   claim(self, &placement);
   life_placed(self, ix, placement.prefill, placement.decode);
   engine_tell_router(self, ix, OBSERVED_PLACED, placement.prefill);

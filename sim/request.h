@@ -34,6 +34,7 @@ typedef enum RequestState {
   REQUEST_FETCHED,       // KV is on its way from there to the decode machine
   REQUEST_COMPUTES,      // in `running` (scheduler.h), its prefill not over
   REQUEST_GENERATES,     // in `running`, its prefill over
+  REQUEST_RESTORES,      // KV on its way from the checkpoint store to the decode machine
   REQUEST_AWAITS,        // in front (front.h): to be tried again, or nobody is up to take it
   REQUEST_HELD,          // has not been admitted yet (admission.h)
   REQUEST_STATES,

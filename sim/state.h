@@ -55,8 +55,9 @@ typedef struct FaultClock {
   Slowdown *slowdowns; // [n_machines] of it, where it makes them slow
 } FaultClock;
 
-typedef struct Scaling Scaling;     // autoscaling.c
-typedef struct Admission Admission; // admission.c
+typedef struct Scaling Scaling;       // autoscaling.c
+typedef struct Admission Admission;   // admission.c
+typedef struct Checkpoint Checkpoint; // checkpoint.c
 
 /* A model and all that serves it: machines as policies see them, what those who decide for it keep,
  * and who waits in front. Machines are of one from the beginning, requests from their arrival. */
@@ -112,6 +113,9 @@ typedef struct Engine {
   size_t n_detections;        // pending, which do: what is on a machine that failed is lost
   Deadline *losses;           // reused
   size_t losses_capacity;
+  Checkpoint *checkpoints; // [n_checkpoints] by slot, as far as any was saved
+  size_t n_checkpoints, checkpoints_capacity;
+  int64_t checkpoint_bytes; // in the store or booked there
   Machine *machines;
   uint32_t n_machines;
   Group *groups;

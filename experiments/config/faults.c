@@ -93,7 +93,7 @@ const OptionSpec config_pool_faults_options[] = {
 
 typedef struct RecoveryKeys {
   Tick detection;
-  const Node *retry;
+  const Node *retry, *checkpoint;
 } RecoveryKeys;
 
 const OptionSpec config_recovery_options[] = {
@@ -101,6 +101,22 @@ const OptionSpec config_recovery_options[] = {
      .help = "from a failure until the router knows (Kubernetes: 3 probes, 10 s apart)"},
     {"retry", OPTION_NODE, offsetof(RecoveryKeys, retry),
      .help = "of requests that were lost, see below", .absent = "as if empty"},
+    {"checkpoint", OPTION_NODE, offsetof(RecoveryKeys, checkpoint),
+     .help = "a store for the KV of prompts, see below: who is lost begins with its decode",
+     .absent = "none: prompts are computed again"},
+    {0}};
+
+#define CHECKPOINT(field, type_, ...)                                                              \
+  {                                                                                                \
+    .key = #field, .type = OPTION_##type_, .offset = offsetof(CheckpointOptions, field),           \
+    __VA_ARGS__                                                                                    \
+  }
+
+const OptionSpec config_checkpoint_options[] = {
+    CHECKPOINT(bandwidth, BANDWIDTH, .required = true, .min = 1, .max = 1e18,
+               .help = "of the store's network, in each direction"),
+    CHECKPOINT(capacity, BYTES, .min = 1, .max = 1e18,
+               .help = "that it holds: beyond it no more is written", .absent = "no limit"),
     {0}};
 
 #define RETRY(name, field, type_, ...)                                                             \
@@ -352,6 +368,19 @@ static int bind_pool(Binder *self) {
   return status;
 }
 
+/* Of groups the prompts lie in stores of their own, and who resumes has a longer one. */
+static int bind_checkpoint(Config *self, const Node *node, Diag *diag) {
+  SimConfig *sim = &self->sim;
+  if (option_bind(config_checkpoint_options, node, NULL, node->at, &sim->checkpoint, diag))
+    return -1;
+  if (sim->n_groups > 0)
+    return diag_error(diag, node->key_at, "'checkpoint' is not of groups, whose KV has a store");
+  if (!sim->retry.resume) return 0;
+  diag_error(diag, node->key_at, "'checkpoint' and 'retry.resume' exclude each other");
+  diag_hint(diag, "a checkpoint is of the prompt alone: tokens after the first are made again");
+  return -1;
+}
+
 int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag) {
   RecoveryKeys keys = {0};
   int status = 0;
@@ -362,6 +391,7 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
   }
   status |=
       option_bind(config_retry_options, keys.retry, NULL, self->root->at, &self->sim.retry, diag);
+  if (keys.checkpoint) status |= bind_checkpoint(self, keys.checkpoint, diag);
   self->sim.detection = keys.detection;
   Binder binder = {.config = self, .arena = arena, .diag = diag};
   for (uint32_t i = 0; i < self->sim.n_pools; i++) {

@@ -47,6 +47,17 @@ expect 0 "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/splitwise-small.
 grep -q '^10.000000000000,link,,0,0,0$' events.csv || fail 'no link is down'
 grep -q '^15.000000000000,link,,0,1000000,0$' events.csv || fail 'no link is back'
 
+# Prompts in a checkpoint store are not computed again, and what they were is the same.
+checkpointed() { with --set 'faults.checkpoint={bandwidth: 100 GB/s}' "$@"; }
+expect 0 checkpointed --format json
+cp out first.json
+grep -q '"restored_tokens": [1-9]' out || fail 'no prompt came out of the store'
+expect 0 checkpointed --format json --step
+for figure in digest completed restored_tokens checkpoint_bytes; do
+  [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
+    fail "--step changes $figure"
+done
+
 # A group fails as one, whichever of its pools says so; its store by itself.
 grouped() { "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/seesaw.yaml" \
   --set workload.requests=200 --set timeline=null "$@"; }
@@ -138,6 +149,10 @@ wrong 'pools.all.faults={machine: {}}' "failures without 'mtbf'"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 3}]}' "pool 'all' has no machine 3" \
   'its machines are 0 to 2'
 wrong 'pools.all.faults={schedule: [{machine: 0}]}' "missing key 'at'"
+wrong 'faults.checkpoint={}' "missing key 'bandwidth'"
+wrong 'faults.checkpoint={bandwidth: 0 GB/s}' "'bandwidth' must be from 1 B/s"
+wrong 'faults={checkpoint: {bandwidth: 1 GB/s}, retry: {resume: true}}' 'exclude each other' \
+  'tokens after the first are made again'
 wrong 'pools.all.faults={schedule: []}' "'schedule' wants a list"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, kind: slow}]}' "needs 'factor'"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' "of 'kind: slow'"

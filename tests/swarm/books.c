@@ -62,7 +62,8 @@ static const char *check_wasted(const Cluster *cluster, const Trial *trial, int6
   const int64_t wasted = totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens +
                          totals->decode_tokens - served;
   const int64_t booked = metrics->cancelled_tokens + metrics->lost_tokens +
-                         metrics->resumed_tokens; // whose KV is computed again
+                         metrics->resumed_tokens - // whose KV is computed again
+                         metrics->restored_tokens;
   int64_t n_begun = 0, cached = 0;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     const RequestRecord *record = &trial->records[i];

@@ -73,4 +73,8 @@ void cluster_draw_faults(Cluster *self, const Draw *draw) {
                                  .backoff = ticks_or_zero(&own, 500),
                                  .most_backoff = ticks_or_zero(&own, 5000)};
   config->retry.resume = one_in(&own, 2);
+  if (grouped || config->retry.resume || one_in(&own, 2)) return;
+  const int64_t prompt = 500 * config->pools[0].kv_bytes_per_token;
+  config->checkpoint.bandwidth = prompt * magnitude(&own, 1, 2000);
+  if (one_in(&own, 3)) config->checkpoint.capacity = prompt * between(&own, 1, 50);
 }

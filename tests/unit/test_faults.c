@@ -143,6 +143,38 @@ Test(faults, a_request_resumes_after_the_tokens_that_its_client_has) {
   expect_at(last[1], 302000, "resumed");
 }
 
+/* 90 tokens in 100 ms, whose KV is written in 180 ms and read in as many; the first machine fails,
+ * in an iteration, and the request goes on on the second in a tick. 29 steps take 349.45 ms. */
+Test(faults, a_request_whose_prompt_is_in_the_checkpoint_store_begins_with_its_decode) {
+  static const struct {
+    const char *what;
+    int64_t capacity, fails; // bytes, ms
+    Tick first;              // us
+    uint64_t checkpoints;
+    int64_t restored;
+  } cases[] = {
+      {"it is there", 0, 300, 303830 + 180000, 1, 90},
+      {"it just fits", 90000000, 300, 303830 + 180000, 1, 90},
+      {"it does not fit", 89999999, 300, 303830 + 100000, 0, 0},
+      {"it was on its way", 0, 250, 255610 + 100000, 1, 0},
+  };
+  scene.pools[0].count = 2;
+  scene.config.retry = (RetryOptions){.limit = 1};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene.config.checkpoint = (CheckpointOptions){500000000, cases[i].capacity};
+    fault(0, FAULT_FAIL, 1, cases[i].fails, 10000);
+    const TraceRow rows[] = {row(0, 90, 30)};
+    run(rows, 1);
+    const Metrics *metrics = &scene.result.metrics;
+    const RequestRecord *record = &scene.records[0];
+    expect_at(record->first_token_at / US * US, cases[i].first, cases[i].what);
+    expect_at(record->last_token_at / US * US, cases[i].first + 349450, cases[i].what);
+    cr_expect(metrics->losses == 1 && record->decode_machine == 1, "%s", cases[i].what);
+    cr_expect_eq(metrics->checkpoints, cases[i].checkpoints, "%s", cases[i].what);
+    cr_expect_eq(metrics->restored_tokens, cases[i].restored, "%s", cases[i].what);
+  }
+}
+
 /* 90 tokens in 100 ms, then 90 ms to move, of which the first 50 go as ever. */
 Test(faults, kv_waits_for_links_and_goes_on_where_it_was) {
   static const struct {
