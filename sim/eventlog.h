@@ -23,7 +23,9 @@
  *   link           the same of its NIC (0: it is down)
  *   store          1: the store of a group fails, 0: it is back
  *   lost           times it was before, output tokens that its client has
- *   checkpoint     bytes (its KV is in the checkpoint store) */
+ *   checkpoint     bytes (its KV is in the checkpoint store)
+ *   hedge          - (it is sent there as well)
+ *   redundant      - (a copy leaves: the other was first, or is what is left) */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"
@@ -66,6 +68,8 @@ typedef enum Outcome {
   OUTCOME_LINK,
   OUTCOME_STORE,
   OUTCOME_CHECKPOINT,
+  OUTCOME_HEDGE,
+  OUTCOME_REDUNDANT,
   OUTCOMES,
 } Outcome;
 

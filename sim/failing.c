@@ -299,7 +299,9 @@ typedef bool NeedFn(const Engine *self, const Request *request, const Machine *m
 
 static int by_id(const void *a, const void *b) {
   const Deadline *one = a, *other = b;
-  return (one->id > other->id) - (one->id < other->id);
+  const uint64_t x = one->id != other->id ? one->id : one->request;
+  const uint64_t y = one->id != other->id ? other->id : other->request; // of two copies
+  return (x > y) - (x < y);
 }
 
 /* It is or will be prefilled elsewhere, or its KV is still there: another machine decodes it. */

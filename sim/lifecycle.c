@@ -3,6 +3,7 @@
 #include "sim/admission.h"
 #include "sim/autoscaling.h"
 #include "sim/checkpoint.h"
+#include "sim/hedging.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/parts.h"
@@ -175,6 +176,12 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
   self->source_told = true;
 }
 
+void life_release(Engine *self, RequestIx ix) {
+  if (engine_keeps_checkpoints(self)) checkpoint_forget(self, ix);
+  request_table_release(&self->requests, ix);
+  if (self->requests.n_live == 0 && self->n_due > 0) hedging_end(self);
+}
+
 void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   RequestRecord record;
   make_record(self, ix, rejected, &record);
@@ -197,10 +204,9 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   if (self->batches && served) batches_serve(self->batches, &record);
   if (self->batches && metrics == &self->metrics) batches_end(self->batches, metrics);
   engine_drop_deadline(self, ix);
-  if (engine_keeps_checkpoints(self)) checkpoint_forget(self, ix);
   if (request->admitted) admission_end(self, request, record.generated_tokens);
   tell_source(self, request, served, good);
-  request_table_release(&self->requests, ix);
+  life_release(self, ix);
   const SimConfig *config = self->config;
   if (self->failed || self->stopped || !config->on_request || metrics != &self->metrics) return;
   const int status =
@@ -302,6 +308,7 @@ void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
     Scaling *scaling = engine_deployment(self, request)->scaling;
     if (scaling && !resumes) scaling_book_first_token(scaling, machine->pool, request);
     if (engine_keeps_checkpoints(self)) checkpoint_save(self, machine, ix);
+    hedging_decide(self, ix);
   }
   if (!first || resumes) book_gap(self, request);
   request->last_token_at = self->now;

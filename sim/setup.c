@@ -250,6 +250,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_REPORT, 1);
   agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
   agenda_reserve(&self->agenda, EVENT_SCALING, 1);
+  agenda_reserve(&self->agenda, EVENT_HEDGE, 1);
   self->warmed_up_at = -1;
   init_metrics(self, &self->metrics);
   self->components = ARENA_ARRAY(arena, ComponentMetrics, config->n_components);

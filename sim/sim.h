@@ -117,6 +117,7 @@ typedef struct SimConfig {
   PolicyChoice policies[POLICY_KINDS];
   const FaultSource *faults; // [n_faults]
   uint32_t n_faults;
+  HedgeOptions hedge;           // not where routers keep books of their own, nor of groups
   Tick detection;               // from a fault until the router knows
   RetryOptions retry;           // of requests that are lost with a machine
   CheckpointOptions checkpoint; // not of requests that resume, nor of groups

@@ -7,6 +7,7 @@
  * the same GPUs, so that one of them says what fails. */
 #include "experiments/config/config.h"
 #include "perfmodel/time_scale.h"
+#include "sim/router/router.h"
 
 /* Llama 3 (arXiv:2407.21783), Table 5: 419 unexpected interruptions in 54 days on 16,384 H100. */
 #define GPU_MTBF (16384 * 54 * 86400.0 / 419)
@@ -93,7 +94,7 @@ const OptionSpec config_pool_faults_options[] = {
 
 typedef struct RecoveryKeys {
   Tick detection;
-  const Node *retry, *checkpoint;
+  const Node *retry, *checkpoint, *hedge;
 } RecoveryKeys;
 
 const OptionSpec config_recovery_options[] = {
@@ -104,6 +105,18 @@ const OptionSpec config_recovery_options[] = {
     {"checkpoint", OPTION_NODE, offsetof(RecoveryKeys, checkpoint),
      .help = "a store for the KV of prompts, see below: who is lost begins with its decode",
      .absent = "none: prompts are computed again"},
+    {"hedge", OPTION_NODE, offsetof(RecoveryKeys, hedge),
+     .help = "requests that wait are sent to another machine too, see below", .absent = "none are"},
+    {0}};
+
+#define HEDGE(field, type_, ...)                                                                   \
+  { .key = #field, .type = OPTION_##type_, .offset = offsetof(HedgeOptions, field), __VA_ARGS__ }
+
+const OptionSpec config_hedge_options[] = {
+    HEDGE(after, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
+          .help = "since it was placed, if its prefill is not over"),
+    HEDGE(share, REAL, .fallback = "0.05", .min = 0, .max = 1,
+          .help = "of the requests so far, at most (Dean and Barroso 2013: 5%)"),
     {0}};
 
 #define CHECKPOINT(field, type_, ...)                                                              \
@@ -381,6 +394,19 @@ static int bind_checkpoint(Config *self, const Node *node, Diag *diag) {
   return -1;
 }
 
+static int bind_hedge(Config *self, const Node *node, Diag *diag) {
+  SimConfig *sim = &self->sim;
+  if (option_bind(config_hedge_options, node, NULL, node->at, &sim->hedge, diag)) return -1;
+  const Router *router = (const Router *)sim_policy(sim, POLICY_ROUTER).policy;
+  if (sim->n_groups > 0) return diag_error(diag, node->key_at, "'hedge' is not of groups");
+  if (!router->observe) return 0;
+  diag_error(diag, node->key_at, "router '%s' keeps books of what it has sent where: no 'hedge'",
+             router->policy.name);
+  diag_hint(diag, "a copy goes to the machine with the fewest pending tokens, whatever a router "
+                  "says; routers that can: jsq, token_jsq, llm_d, prefix_affinity");
+  return -1;
+}
+
 int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag) {
   RecoveryKeys keys = {0};
   int status = 0;
@@ -391,6 +417,7 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
   }
   status |=
       option_bind(config_retry_options, keys.retry, NULL, self->root->at, &self->sim.retry, diag);
+  if (keys.hedge) status |= bind_hedge(self, keys.hedge, diag);
   if (keys.checkpoint) status |= bind_checkpoint(self, keys.checkpoint, diag);
   self->sim.detection = keys.detection;
   Binder binder = {.config = self, .arena = arena, .diag = diag};
@@ -401,7 +428,7 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
     binder.first += binder.pool->spec.count;
   }
   self->sim.faults = binder.sources;
-  if (status || !node || self->sim.n_faults > 0) return status;
+  if (status || !node || keys.hedge || self->sim.n_faults > 0) return status;
   diag_error(diag, node->key_at, "'faults' is of what fails, and no pool has any");
   diag_hint(diag, "give one its own, such as pools.%s.faults: {gpu: {}}", self->pools[0].spec.name);
   return -1;

@@ -58,6 +58,18 @@ for figure in digest completed restored_tokens checkpoint_bytes; do
     fail "--step changes $figure"
 done
 
+# Copies of those who wait, while one of three machines is five times as slow.
+slow='pools.all.faults={schedule: [{at: 1 s, for: 29 min, machine: 1, kind: slow, factor: 5}]}'
+hedged() { with --set "$slow" --set 'faults.hedge={after: 200 ms, share: 1}' "$@"; }
+expect 0 hedged --format json
+cp out first.json
+grep -q '"hedges_won": [1-9]' out || fail 'no copy was first'
+expect 0 hedged --format json --step
+for figure in digest completed hedges hedged_tokens; do
+  [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
+    fail "--step changes $figure"
+done
+
 # A group fails as one, whichever of its pools says so; its store by itself.
 grouped() { "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/seesaw.yaml" \
   --set workload.requests=200 --set timeline=null "$@"; }
@@ -149,6 +161,10 @@ wrong 'pools.all.faults={machine: {}}' "failures without 'mtbf'"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 3}]}' "pool 'all' has no machine 3" \
   'its machines are 0 to 2'
 wrong 'pools.all.faults={schedule: [{machine: 0}]}' "missing key 'at'"
+wrong 'faults.hedge={}' "missing key 'after'"
+wrong 'faults.hedge={after: 1 s, share: 2}' "'share' must be from 0"
+rejects 3 with --set 'faults.hedge={after: 1 s}' --set policies.router=splitwise_sim_mixed_pool
+says "router 'splitwise_sim_mixed_pool' keeps books of what it has sent where" 'routers that can'
 wrong 'faults.checkpoint={}' "missing key 'bandwidth'"
 wrong 'faults.checkpoint={bandwidth: 0 GB/s}' "'bandwidth' must be from 1 B/s"
 wrong 'faults={checkpoint: {bandwidth: 1 GB/s}, retry: {resume: true}}' 'exclude each other' \
