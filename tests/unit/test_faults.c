@@ -145,7 +145,8 @@ Test(faults, a_request_resumes_after_the_tokens_that_its_client_has) {
 
 /* The first of two machines is ten times as slow: a prompt of 90 tokens takes it 1 s. After 50 ms
  * the other one has it too, and its first token 100 ms later is the request's; both steps are
- * made there. Where the other has been given such a prompt at 10 ms, the copy is in line until 110 ms. */
+ * made there. Where the other has been given such a prompt at 10 ms, the copy is in line until
+ * 110 ms. */
 Test(faults, of_two_copies_the_first_is_the_request) {
   static const struct {
     const char *what;
