@@ -138,8 +138,8 @@ static void book_lost(Engine *self, const Request *request, int32_t undelivered,
   metrics->lost_tokens += computed_tokens(request) + undelivered + (resumes ? 0 : delivered);
   if (resumes)
     metrics->resumed_tokens += delivered;
-  else if (delivered > 1)
-    metrics->asked.gaps += (uint64_t)delivered - 1;
+  else if (delivered > 0) // the first ends a gap where an attempt before has been resumed
+    metrics->asked.gaps += (uint64_t)delivered - (request->resumed_tokens == 0);
 }
 
 static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {

@@ -77,6 +77,10 @@ static const char *check_wasted(const Cluster *cluster, const Trial *trial, int6
   return NULL;
 }
 
+bool books_have_gaps(const Metrics *metrics) {
+  return metrics->tbt.total - metrics->asked.gaps <= metrics->hedges;
+}
+
 /* Every token of a finished request came out of a prefill or of a decode iteration. */
 static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   const Metrics *metrics = &trial->result.metrics;
@@ -93,9 +97,7 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
     decode_ticks += (double)(record->last_token_at - record->first_token_at);
   }
   const MachineTotals *totals = &trial->result.totals;
-  // a copy that comes second may be in a step that is decided when its first token is made
-  const uint64_t more = metrics->tbt.total - metrics->asked.gaps;
-  if (metrics->cancelled == 0 && metrics->rejected == 0 && more > metrics->hedges)
+  if (metrics->cancelled == 0 && metrics->rejected == 0 && !books_have_gaps(metrics))
     return "gaps are not those that were asked for, and of attempts that were lost";
   if (metrics->cancelled + metrics->losses + metrics->hedges > 0)
     return check_wasted(cluster, trial, prompts + decoded);
