@@ -7,9 +7,9 @@
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 
-enum { NCCL_SUCCESS = 0 };                   // results; anything else failed
+enum { NCCL_SUCCESS = 0 };                    // results; anything else failed
 enum { NCCL_FLOAT16 = 6, NCCL_BFLOAT16 = 9 }; // types of elements, the latter since 2.10
-enum { NCCL_SUM = 0 };                       // operations
+enum { NCCL_SUM = 0 };                        // operations
 
 typedef struct ncclComm *NcclComm;
 

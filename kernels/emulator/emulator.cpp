@@ -340,7 +340,23 @@ uint64_t timer_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+int load_error = 0;
+
+int multiprocessors() {
+  const char *text = getenv("EMULATED_SMS");
+  char *end = nullptr;
+  long n = text != nullptr ? strtol(text, &end, 10) : 4;
+  if (n < 1 || n > 1024 || (end != nullptr && (end == text || *end != '\0'))) {
+    fail("EMULATED_SMS is '%s', not a number from 1 to 1024", text);
+  }
+  return static_cast<int>(n);
+}
+
 } // namespace emulator
+
+void emulator_fail_loads(int error) {
+  emulator::load_error = error;
+}
 
 void emulator_seed(uint64_t seed) {
   emulator::self.seed = seed;

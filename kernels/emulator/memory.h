@@ -10,6 +10,9 @@ extern "C" {
 /* The order in which fibers run from the next launch on (emulator.h). */
 void emulator_seed(uint64_t seed);
 
+/* What every load of a kernel returns from now on; 0: it succeeds. */
+void emulator_fail_loads(int error);
+
 /* Memory that ends at a page without access, filled with NaN. Free it with emulator_free. */
 void *emulator_alloc(size_t bytes);
 void emulator_free(void *memory);

@@ -22,7 +22,8 @@ compiles() {
   file=$1
   shift
   # shellcheck disable=SC2086 # CC may be several words
-  $cc -std=c11 -D_GNU_SOURCE -fsyntax-only "$@" -I"$root" -isystem "$cuda" "$file"
+  $cc -std=c11 -D_GNU_SOURCE -DKERNEL_IMAGE='""' -fsyntax-only "$@" -I"$root" \
+    -isystem "$cuda" "$file"
 }
 
 for source; do
