@@ -2,10 +2,10 @@
 # Do the emulated tests of attention notice a wrong kernel? Changes the kernels in a copy, one place
 # at a time, each a mistake that somebody could make, and runs test_attention on every one.
 #
-#   tests/kernels/mutants.sh [--jobs N] [--cuda FOLDER] [WORD]    only mutants with WORD in their name
+#   tests/kernels/mutants.sh [--jobs N] [--cuda FOLDER] [WORD]    WORD: only those so named
 #
-# Prints what noticed each; the status is 1 if one was not noticed. 77: no CUDA headers. It takes some
-# minutes, so it is no part of the tests.
+# Prints what noticed each; the status is 1 if one was not noticed. 77: no CUDA headers. It takes
+# some minutes, so it is no part of the tests.
 set -uo pipefail
 usage() {
   sed -n '5s/^# *//p' "$0" >&2
