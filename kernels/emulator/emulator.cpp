@@ -341,6 +341,11 @@ uint64_t timer_ns() {
 }
 
 int load_error = 0;
+static std::vector<size_t> loaded_bytes;
+
+void note_load(size_t shared_bytes) {
+  loaded_bytes.push_back(shared_bytes);
+}
 
 int multiprocessors() {
   const char *text = getenv("EMULATED_SMS");
@@ -353,6 +358,14 @@ int multiprocessors() {
 }
 
 } // namespace emulator
+
+int emulator_take_loaded_bytes(size_t *ret_bytes, int most) {
+  const std::vector<size_t> taken = std::exchange(emulator::loaded_bytes, {});
+  for (int i = 0; i < most && i < static_cast<int>(taken.size()); i++) {
+    ret_bytes[i] = taken[static_cast<size_t>(i)];
+  }
+  return static_cast<int>(taken.size());
+}
 
 void emulator_fail_loads(int error) {
   emulator::load_error = error;

@@ -95,6 +95,7 @@ void *shared_dynamic();
 uint64_t timer_ns();
 /* As many as $EMULATED_SMS says; 4 without it, so that small problems are many to them. */
 int multiprocessors();
+void note_load(size_t shared_bytes);
 extern int load_error; // of every kernel that is loaded; 0: none
 /* Shared memory as 32-bit addresses, which is what ptx.cuh takes. */
 uint32_t shared_address(const void *pointer);
