@@ -16,7 +16,7 @@ static Checkpoint *find(const Engine *self, RequestIx ix) {
   return checkpoint->bytes > 0 && checkpoint->id == self->requests.slots[ix].id ? checkpoint : NULL;
 }
 
-/* Room for all slots of requests; new ones are zero, as the arena has them. */
+/* Room for all slots of requests; of new ones there is nothing. */
 static void reserve(Engine *self) {
   ARENA_RESERVE(self->arena, self->checkpoints, self->checkpoints_capacity, self->requests.n_slots);
   for (; self->n_checkpoints < self->requests.n_slots; self->n_checkpoints++)

@@ -15,14 +15,21 @@ faults: {detection: 5 s, retry: {limit: 5, backoff: 100 ms}}
 END
 with() { "$tandem" run fails.yaml "$@"; }
 
+# same_stepped COMMAND FIGURE... : each iteration on its own gives the same of these.
+same_stepped() {
+  command=$1
+  shift
+  expect 0 "$command" --format json
+  cp out first.json
+  expect 0 "$command" --format json --step
+  for figure in digest completed "$@"; do
+    [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
+      fail "--step changes $figure of $command"
+  done
+}
+
 # Drawn: the same twice and step by step, nobody is left, and it is told.
-expect 0 with --format json
-cp out first.json
-expect 0 with --format json --step
-for figure in digest completed losses lost_tokens; do
-  [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
-    fail "--step changes $figure"
-done
+same_stepped with losses lost_tokens
 expect 0 with
 prints ' 0 unfinished'
 grep -q '^failures     [1-9][0-9]*, machines down ' out || fail 'it does not say what broke'
@@ -49,26 +56,14 @@ grep -q '^15.000000000000,link,,0,1000000,0$' events.csv || fail 'no link is bac
 
 # Prompts in a checkpoint store are not computed again, and what they were is the same.
 checkpointed() { with --set 'faults.checkpoint={bandwidth: 100 GB/s}' "$@"; }
-expect 0 checkpointed --format json
-cp out first.json
+same_stepped checkpointed restored_tokens checkpoint_bytes
 grep -q '"restored_tokens": [1-9]' out || fail 'no prompt came out of the store'
-expect 0 checkpointed --format json --step
-for figure in digest completed restored_tokens checkpoint_bytes; do
-  [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
-    fail "--step changes $figure"
-done
 
 # Copies of those who wait, while one of three machines is five times as slow.
 slow='pools.all.faults={schedule: [{at: 1 s, for: 29 min, machine: 1, kind: slow, factor: 5}]}'
 hedged() { with --set "$slow" --set 'faults.hedge={after: 200 ms, share: 1}' "$@"; }
-expect 0 hedged --format json
-cp out first.json
+same_stepped hedged hedges hedged_tokens
 grep -q '"hedges_won": [1-9]' out || fail 'no copy was first'
-expect 0 hedged --format json --step
-for figure in digest completed hedges hedged_tokens; do
-  [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
-    fail "--step changes $figure"
-done
 
 # A group fails as one, whichever of its pools says so; its store by itself.
 grouped() { "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/seesaw.yaml" \
