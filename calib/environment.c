@@ -139,6 +139,9 @@ static void set_verified(Profile *profile, const HarnessReport *report) {
       text = arena_printf(profile->arena, "%s%s%s %.2g", text, *text ? ", " : "",
                           calib_op_name((CalibOp)op), report->worst_error[op]);
   set(profile, "worst_error", "%s", text);
+  if (report->verified > 0)
+    set(profile, "verified_sizes", "%lld in %.1f s, %lld not for want of time",
+        (long long)report->verified, report->verify_seconds, (long long)report->unverified);
 }
 
 void environment_end(Profile *profile, const HarnessReport *report) {

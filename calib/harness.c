@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { MAX_REPEATS = 10000 };
+static const double VERIFY_SHARE = 0.1; // of the budget
 
 /* What became of a point. */
 typedef enum Outcome { MEASURED, WAIVED, STOPPED, FAILED } Outcome;
@@ -243,7 +244,7 @@ static void book(Harness *self, const PlanPoint *planned, const Measurement *mea
 
 /* Measures a point and records it. */
 static Outcome take_point(Harness *self, PlanPoint *planned, SampleStatistics *ret_statistics) {
-  Measurement measurement;
+  Measurement measurement = {.stop = SAMPLE_MORE};
   const Outcome outcome = measure_point(self, planned, &measurement);
   if (outcome != MEASURED) return outcome;
   const ProfileRow row = make_row(self, planned, &measurement);
@@ -392,6 +393,53 @@ static Outcome run_points(Harness *self) {
   return self->n_block > 0 && !is_interrupted(self) ? end_block(self) : MEASURED;
 }
 
+/* ---- Sizes against the reference ---- */
+
+/* First the largest that will be timed of each operator, then all others of attention, which
+ * changes its kernel and its plan with the size. */
+static bool is_to_be_verified(const Harness *self, size_t ix, bool is_first) {
+  const PlanPoint *points = self->job->plan->points;
+  const CalibPoint *point = &points[ix].point;
+  if (points[ix].waived || points[ix].measured || point->mode == CALIB_EAGER) return false;
+  const bool is_attention =
+      point->op == CALIB_PREFILL_ATTENTION || point->op == CALIB_DECODE_ATTENTION;
+  const CalibWork own = calib_work(self->job->model, point);
+  for (size_t i = 0; i < self->job->plan->n; i++) {
+    if (points[i].point.op != point->op || i == ix || points[i].waived) continue;
+    const CalibWork other = calib_work(self->job->model, &points[i].point);
+    if (points[i].point.mode == CALIB_EAGER) continue;
+    if (other.bytes > own.bytes || (other.bytes == own.bytes && i < ix))
+      return !is_first && is_attention;
+  }
+  return is_first;
+}
+
+/* Before anything is timed, because a device that waits for the reference slows down. */
+static Outcome verify_sizes(Harness *self) {
+  const HarnessJob *job = self->job;
+  const VerifyTarget target = {job->backend, job->state, job->model};
+  HarnessReport *report = self->report;
+  const double began = now(self), most = VERIFY_SHARE * self->options->seconds;
+  const size_t n = self->options->verify ? job->plan->n : 0;
+  for (size_t k = 0; k < 2 * n && !is_interrupted(self); k++) {
+    const size_t i = k % n;
+    PlanPoint *planned = &job->plan->points[i];
+    char error[CALIB_ERROR_SIZE] = "";
+    double off = NAN;
+    if (!is_to_be_verified(self, i, k < n)) continue;
+    if (now(self) - began > most) {
+      report->unverified++;
+      continue;
+    }
+    const CalibStatus status = verify_point(&target, &planned->point, &off, error);
+    report->verified += isfinite(off);
+    if (off > report->worst_error[planned->point.op]) report->worst_error[planned->point.op] = off;
+    if (status && fail_point(self, planned, status, error) == FAILED) return FAILED;
+  }
+  report->verify_seconds += now(self) - began;
+  return is_interrupted(self) ? STOPPED : MEASURED;
+}
+
 /* A point whose preparation and fewest samples alone take longer than there is. */
 static void waive_slow(Harness *self, const PlanRates *rates) {
   enum { RUNS_LEAST = 2 * SAMPLES_LEAST };
@@ -426,7 +474,8 @@ int harness_run(const HarnessJob *job, const HarnessOptions *options, HarnessRep
   self.references = ARENA_ARRAY(job->arena, SampleStatistics, self.n_anchors);
   self.block = ARENA_ARRAY(job->arena, size_t, plan->n);
   double drift;
-  Outcome outcome = plan_left(plan) > 0 ? read_anchors(&self, &drift) : MEASURED;
+  Outcome outcome = verify_sizes(&self);
+  if (outcome == MEASURED && plan_left(plan) > 0) outcome = read_anchors(&self, &drift);
   begin_block(&self);
   if (outcome == MEASURED) outcome = run_points(&self);
   const size_t left = plan_left(plan);

@@ -23,7 +23,7 @@ typedef struct HarnessOptions {
   double anchor_seconds; // 30
   int anchor_points;     // anchors come back after so many points in any case; 100
   double drift;          // 0.02
-  bool verify;           // each operator against its reference before it is timed; true
+  bool verify;           // operators, and sizes that will be timed, against their references; true
   double seconds;        // to spend on this plan; INFINITY: all it takes
   const volatile sig_atomic_t *interrupted; // NULL, or not 0 when the user wants it to stop
   double (*clock)(void *context);           // seconds, going forward
@@ -69,8 +69,10 @@ typedef struct HarnessReport {
   double least_power, most_power;            // W; 0: not known
   int64_t throttled;                         // points with a reason to throttle
   uint64_t throttle;                         // all reasons, NVML's bits
-  double worst_error[CALIB_N_OPS];           // against the reference; 0: not verified
-  const char *wrong[CALIB_N_OPS];            // NULL, or how a result was wrong
+  int64_t verified, unverified;    // sizes that were held to the reference; for want of time not
+  double verify_seconds;           // that this took
+  double worst_error[CALIB_N_OPS]; // against the reference; 0: not verified
+  const char *wrong[CALIB_N_OPS];  // NULL, or how a result was wrong
 } HarnessReport;
 
 /* Adds to `report`, which the caller has zeroed before the first job. −1 with entries when the

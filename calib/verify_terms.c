@@ -10,6 +10,7 @@
 
 enum { MOST_LAYERS = 3, MOST_ROWS = 192 };
 static const double MOST_PRODUCTS = 4e9;        // multiplications, about as many seconds
+static const double MOST_ATTENDED = 2e9;        // of attention
 static const int64_t MOST_KV_NUMBERS = 1 << 26; // of keys and of values
 
 /* Prompts with and without a past, decodes within a page, at its end and after it. */
@@ -90,6 +91,13 @@ static CalibBatch batch_of(Check *check) {
 
 static int64_t most_rows(const Terms *self) {
   const CalibModel *model = self->check->target->model;
+  if (!(self->parts & LINEAR) && has_attention(self)) {
+    int64_t longest = 1;
+    for (int32_t i = 0; i < self->n_sequences; i++)
+      longest = (int64_t)fmax((double)longest, (double)context_of(&self->batch.sequences[i]));
+    const double of_row = 2.0 * (double)check_columns(self->check, TENSOR_ATTENTION);
+    return (int64_t)fmin(MOST_ROWS, fmax(4, MOST_ATTENDED / (of_row * (double)longest)));
+  }
   const double columns = (double)check_columns(self->check, TENSOR_QKV) +
                          (double)check_columns(self->check, TENSOR_ATTENTION) +
                          3.0 * calib_ffn(model);

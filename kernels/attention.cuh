@@ -13,6 +13,10 @@
 #include "kernels/dtype.cuh"
 #include "kernels/split_kv.h"
 
+/* Makes both kernels of a shape's prefill attention ready, and says how many blocks of each run at
+ * once (attention_prefill.cu). A cudaError_t, as launchers return. */
+int kernel_attention_prefill_load(const KernelAttention *shape, int32_t ret_blocks[2]);
+
 constexpr float log2_of_e = 1.44269504f;
 
 /* Asserts what kernels.h asks of a shape. A page table entry for each granule needs that pages hold

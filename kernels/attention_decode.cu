@@ -37,7 +37,8 @@ __host__ __device__ __forceinline__ Partial partial_of(const Decode &args) {
 }
 
 /* Shared memory: a ring for each warp, later its rows of values (padded against bank conflicts) and
- * states. As many granules as let two blocks share a multiprocessor of 227 KB. */
+ * states. As many granules as let two blocks share a multiprocessor of 227 KB; one of 163 or of
+ * 99 KB has one. */
 template <int head_dim> struct Layout {
   static constexpr int stages = head_dim == 128 ? 3 : 5;
   static constexpr int part_bytes = KV_GRANULE_TOKENS * Tile<head_dim>::row_bytes;
@@ -344,12 +345,16 @@ __global__ void __launch_bounds__(threads) combine_splits(const Decode args) {
   }
 }
 
+template <class Type, int head_dim> auto *kernel_of(bool has_alibi) {
+  return has_alibi ? attention_decode<Type, head_dim, true>
+                   : attention_decode<Type, head_dim, false>;
+}
+
 template <class Type, int head_dim>
 int launch(KernelStream stream, const Decode &args, int32_t sequences) {
   int head_tiles = (args.group + tile_heads - 1) / tile_heads;
   dim3 grid(args.total_splits, args.shape.kv_heads, head_tiles);
-  auto *kernel = args.shape.alibi_slopes != nullptr ? attention_decode<Type, head_dim, true>
-                                                    : attention_decode<Type, head_dim, false>;
+  auto *kernel = kernel_of<Type, head_dim>(args.shape.alibi_slopes != nullptr);
   int error = kernel_launch(kernel, grid, dim3(threads), Layout<head_dim>::bytes, stream, args);
   if (error != 0 || args.total_splits == sequences) {
     return error;
@@ -363,7 +368,27 @@ template <class Type> int launch_head(KernelStream stream, const Decode &args, i
                                    : launch<Type, 128>(stream, args, sequences);
 }
 
+template <class Type> int load_head(const KernelAttention &shape, KernelLoaded *ret_loaded) {
+  bool has_alibi = shape.alibi_slopes != nullptr;
+  return shape.head_dim == 64
+             ? kernel_load(kernel_of<Type, 64>(has_alibi), threads, Layout<64>::bytes, ret_loaded)
+             : kernel_load(kernel_of<Type, 128>(has_alibi), threads, Layout<128>::bytes,
+                           ret_loaded);
+}
+
 } // namespace
+
+int kernel_attention_load(const KernelAttention *shape, KernelResidency *ret_residency) {
+  KernelLoaded loaded;
+  attention_require(*shape);
+  int error = shape->dtype == CALIB_BF16 ? load_head<Bf16>(*shape, &loaded)
+                                         : load_head<Fp16>(*shape, &loaded);
+  if (error != 0) {
+    return error;
+  }
+  ret_residency->decode = loaded.blocks;
+  return kernel_attention_prefill_load(shape, ret_residency->prefill);
+}
 
 size_t kernel_attention_decode_workspace(const KernelAttention *shape, int32_t total_splits) {
   size_t n = static_cast<size_t>(total_splits) * static_cast<size_t>(shape->query_heads);

@@ -313,66 +313,101 @@ template <class Type, int head_dim, int m_tiles, bool has_alibi> struct Worker {
   }
 };
 
+/* sm_100 has no registers for 32 rows of 128 elements: ptxas would keep ten of them in memory. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int most_elements = 16 * 128;
+#else
+constexpr int most_elements = 32 * 128;
+#endif
+constexpr int wide_lacking_from = 100; // the compute capability of images that lack it
+
 template <class Type, int head_dim, int m_tiles, bool has_alibi>
 __global__ void __launch_bounds__(threads, 2) attention_prefill(const Prefill args) {
+  if constexpr (16 * m_tiles * head_dim <= most_elements) {
+    typedef Layout<head_dim, m_tiles> Memory;
+    typedef Shared<Memory::rows, has_alibi> SharedRows;
+    KERNEL_SHARED_DYNAMIC(tiles);
+    auto &shared = *reinterpret_cast<SharedRows *>(tiles + Memory::shared);
+    Chunk chunk;
+    if (!find_chunk(args, Memory::rows, &chunk)) {
+      return;
+    }
+    if (threadIdx.x == 0) {
+      shared.chunk = chunk;
+    }
+    __syncthreads();
+    uint32_t q = shared_address(tiles);
+    int first = threadIdx.x / 32 * 16 * m_tiles;
+    Worker<Type, head_dim, m_tiles, has_alibi> worker = {args, shared, q, q + Memory::ring, 0, 0,
+                                                         {},   {},     {}};
+    worker.run(first);
+    store_rows<Type, head_dim>(args, shared.chunk, tiles, first, worker.acc, worker.state);
+  }
+}
+
+/* Everything that launches of one kernel need. */
+struct Variant {
+  void (*kernel)(const Prefill);
+  size_t shared_bytes;
+};
+
+template <class Type, int head_dim, int m_tiles> Variant variant_of(bool has_alibi) {
   typedef Layout<head_dim, m_tiles> Memory;
-  typedef Shared<Memory::rows, has_alibi> SharedRows;
-  KERNEL_SHARED_DYNAMIC(tiles);
-  auto &shared = *reinterpret_cast<SharedRows *>(tiles + Memory::shared);
-  Chunk chunk;
-  if (!find_chunk(args, Memory::rows, &chunk)) {
-    return;
+  if (has_alibi) {
+    return {attention_prefill<Type, head_dim, m_tiles, true>,
+            Memory::shared + sizeof(Shared<Memory::rows, true>)};
   }
-  if (threadIdx.x == 0) {
-    shared.chunk = chunk;
-  }
-  __syncthreads();
-  uint32_t q = shared_address(tiles);
-  int first = threadIdx.x / 32 * 16 * m_tiles;
-  Worker<Type, head_dim, m_tiles, has_alibi> worker = {args, shared, q, q + Memory::ring, 0, 0,
-                                                       {},   {},     {}};
-  worker.run(first);
-  store_rows<Type, head_dim>(args, shared.chunk, tiles, first, worker.acc, worker.state);
+  return {attention_prefill<Type, head_dim, m_tiles, false>,
+          Memory::shared + sizeof(Shared<Memory::rows, false>)};
 }
 
-template <class Type, int head_dim, int m_tiles>
-int launch(KernelStream stream, Prefill args, int32_t sequences, int32_t max_rows) {
-  typedef Layout<head_dim, m_tiles> Memory;
-  args.n_row_tiles = (max_rows + Memory::rows - 1) / Memory::rows;
-  dim3 grid(sequences * args.shape.kv_heads, args.n_row_tiles);
-  bool has_alibi = args.shape.alibi_slopes != nullptr;
-  auto *kernel = has_alibi ? attention_prefill<Type, head_dim, m_tiles, true>
-                           : attention_prefill<Type, head_dim, m_tiles, false>;
-  size_t bytes = Memory::shared + (has_alibi ? sizeof(Shared<Memory::rows, true>)
-                                             : sizeof(Shared<Memory::rows, false>));
-  return kernel_launch(kernel, grid, dim3(threads), bytes, stream, args);
-}
-
-/* Tiles of 128 rows, or of 64 where those would be fewer than run at once. */
-template <class Type, int head_dim>
-int launch_rows(KernelStream stream, const Prefill &args, int32_t sequences, int32_t max_rows) {
-  int multiprocessors = 0, error = kernel_multiprocessors(&multiprocessors);
-  if (error != 0) {
-    return error;
+template <class Type> Variant variant_of(const KernelAttention &shape, bool is_wide) {
+  bool has_alibi = shape.alibi_slopes != nullptr;
+  if (shape.head_dim == 64) {
+    return is_wide ? variant_of<Type, 64, 2>(has_alibi) : variant_of<Type, 64, 1>(has_alibi);
   }
-  int64_t n_tiles = (max_rows + 127) / 128 * static_cast<int64_t>(sequences) * args.shape.kv_heads;
-  return n_tiles < 2 * multiprocessors
-             ? launch<Type, head_dim, 1>(stream, args, sequences, max_rows)
-             : launch<Type, head_dim, 2>(stream, args, sequences, max_rows);
+  return is_wide ? variant_of<Type, 128, 2>(has_alibi) : variant_of<Type, 128, 1>(has_alibi);
 }
 
-template <class Type>
-int launch_head(KernelStream stream, const Prefill &args, int32_t sequences, int32_t max_rows) {
-  return args.shape.head_dim == 64 ? launch_rows<Type, 64>(stream, args, sequences, max_rows)
-                                   : launch_rows<Type, 128>(stream, args, sequences, max_rows);
+Variant find_variant(const KernelAttention &shape, bool is_wide) {
+  return shape.dtype == CALIB_BF16 ? variant_of<Bf16>(shape, is_wide)
+                                   : variant_of<Fp16>(shape, is_wide);
+}
+
+int64_t tiles_of(const KernelAttention &shape, int32_t tile_rows, int32_t sequences,
+                 int32_t max_new) {
+  int64_t rows = static_cast<int64_t>(max_new) * (shape.query_heads / shape.kv_heads);
+  return (rows + tile_rows - 1) / tile_rows * sequences * shape.kv_heads;
 }
 
 } // namespace
 
-int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, void *out,
-                             const void *q, int64_t q_stride, const int32_t *row_starts,
+int kernel_attention_prefill_load(const KernelAttention *shape, int32_t ret_blocks[2]) {
+  for (int i = 0; i < 2; i++) {
+    Variant variant = find_variant(*shape, i == 1);
+    KernelLoaded loaded;
+    int error = kernel_load(variant.kernel, threads, variant.shared_bytes, &loaded);
+    if (error != 0) {
+      return error;
+    }
+    bool lacks = i == 1 && shape->head_dim == 128 && loaded.image_sm >= wide_lacking_from;
+    ret_blocks[i] = lacks || (i == 1 && loaded.local_bytes > 0) ? 0 : loaded.blocks;
+  }
+  return 0;
+}
+
+int32_t kernel_attention_prefill_rows(const KernelAttention *shape,
+                                      const KernelResidency *residency, int32_t sequences,
+                                      int32_t max_new) {
+  int32_t wide = residency->prefill[1];
+  return wide > 0 && tiles_of(*shape, 128, sequences, max_new) >= wide ? 128 : 64;
+}
+
+int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, int32_t tile_rows,
+                             void *out, const void *q, int64_t q_stride, const int32_t *row_starts,
                              const int32_t *past, int32_t sequences, int32_t max_new) {
   attention_require(*shape);
+  assert(tile_rows == 64 || tile_rows == 128);
   if (sequences == 0 || max_new == 0) {
     return 0;
   }
@@ -386,6 +421,8 @@ int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, 
                   __builtin_ctz(shape->block_size),
                   0};
   int32_t max_rows = max_new * args.group;
-  return shape->dtype == CALIB_BF16 ? launch_head<Bf16>(stream, args, sequences, max_rows)
-                                    : launch_head<Fp16>(stream, args, sequences, max_rows);
+  args.n_row_tiles = (max_rows + tile_rows - 1) / tile_rows;
+  Variant variant = find_variant(*shape, tile_rows == 128);
+  dim3 grid(sequences * shape->kv_heads, args.n_row_tiles);
+  return kernel_launch(variant.kernel, grid, dim3(threads), variant.shared_bytes, stream, args);
 }

@@ -1,6 +1,5 @@
 /* A batch onto the device: its arrays, and room for all that an iteration over it writes. */
 #include "kernels/cuda_state.h"
-#include "kernels/split_kv.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +12,7 @@ static BatchPlace place_for(const CudaState *self, int32_t layers) {
                       .n_pages = self->memory.n_pages,
                       .max_positions =
                           model->positions == CALIB_LEARNED ? model->max_position_embeddings : 0,
-                      .decode_blocks = self->device.n_units * SPLIT_KV_BLOCKS_PER_SM,
+                      .decode_blocks = self->residency.decode,
                       .seed = self->options.seed};
 }
 

@@ -156,18 +156,32 @@ static CalibStatus describe(CudaState *self, int n_devices, char *error) {
   snprintf(device->library, sizeof device->library, "cuBLASLt %zu.%zu.%zu", blas / 10000,
            blas / 100 % 100, blas % 100);
   CUDA_TRY(cudaDeviceGetPCIBusId(self->pci_bus_id, sizeof self->pci_bus_id, self->options.device));
-  if (device->sm >= LEAST_SM) return CALIB_OK;
-  snprintf(error, CALIB_ERROR_SIZE, "%s has compute capability %d.%d; the kernels need %d.%d",
-           device->name, properties.major, properties.minor, LEAST_SM / 10, LEAST_SM % 10);
+  return CALIB_OK;
+}
+
+/* KERNEL_IMAGE says what the kernels were compiled for. */
+static CalibStatus refuse(const CalibDevice *device, const char *why, char *error) {
+  snprintf(error, CALIB_ERROR_SIZE,
+           "%s has compute capability %d.%d, and the kernels are built for %s: %s", device->name,
+           (int)device->sm / 10, (int)device->sm % 10, KERNEL_IMAGE, why);
   return CALIB_ENVIRONMENT;
+}
+
+/* A driver may not know the PTX, or not be allowed to compile it. */
+static CalibStatus check_image(const CalibDevice *device, char *error) {
+  const int code = kernel_image_load();
+  cudaGetLastError();
+  return code == 0 ? CALIB_OK : refuse(device, cudaGetErrorString((cudaError_t)code), error);
 }
 
 CalibStatus cuda_open(CudaState *self, char *error) {
   int n_devices = 0;
   TRY(find_device(self, &n_devices, error));
   TRY(describe(self, n_devices, error));
+  if (self->device.sm < LEAST_SM) return refuse(&self->device, "it is too old", error);
   CUDA_TRY(cudaSetDevice(self->options.device));
   CUDA_TRY(cudaFree(NULL)); // makes the context
+  TRY(check_image(&self->device, error));
   self->nvml = nvml_open(self->pci_bus_id);
   if (self->nvml) nvml_driver_version(self->nvml, self->device.driver, sizeof self->device.driver);
   TRY(lane_open(&self->main, error));

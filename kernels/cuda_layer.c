@@ -102,10 +102,12 @@ static CalibStatus begin_layer(CudaState *self, CudaLane *lane, int64_t ix, bool
 static CalibStatus attend_prefills(CudaState *self, CudaLane *lane, int64_t ix, char *error) {
   if (lane->layout.n_prefills == 0) return CALIB_OK;
   const KernelAttention attention = model_attention(self, lane, ix);
-  CUDA_TRY(kernel_attention_prefill(lane->stream, &attention, tensor(lane, TENSOR_ATTENTION),
+  const int32_t sequences = lane->layout.n_prefills, max_new = lane->layout.max_new;
+  const int32_t rows =
+      kernel_attention_prefill_rows(&attention, &self->residency, sequences, max_new);
+  CUDA_TRY(kernel_attention_prefill(lane->stream, &attention, rows, tensor(lane, TENSOR_ATTENTION),
                                     tensor(lane, TENSOR_QKV), self->shape.qkv,
-                                    lane->batch.row_starts, lane->batch.past,
-                                    lane->layout.n_prefills, lane->layout.max_new));
+                                    lane->batch.row_starts, lane->batch.past, sequences, max_new));
   return CALIB_OK;
 }
 

@@ -46,17 +46,23 @@ void *model_kv(const CudaState *self, const BatchLayout *layout, int64_t layer) 
          layer % layout->kv_layers * layout->part_pages * self->memory.page_bytes;
 }
 
-KernelAttention model_attention(const CudaState *self, const CudaLane *lane, int64_t layer) {
+/* Without its pages. */
+static KernelAttention attention_of(const CudaState *self) {
   return (KernelAttention){.dtype = self->model.dtype,
                            .query_heads = self->shape.query_heads,
                            .kv_heads = self->shape.kv_heads,
                            .head_dim = self->shape.head_dim,
                            .block_size = self->model.block_size,
                            .scale = (float)(1 / sqrt(self->shape.head_dim)),
-                           .alibi_slopes = self->slopes.data,
-                           .kv_pages = model_kv(self, &lane->layout, layer),
-                           .page_table = lane->batch.page_table,
-                           .max_pages = lane->layout.max_pages};
+                           .alibi_slopes = self->slopes.data};
+}
+
+KernelAttention model_attention(const CudaState *self, const CudaLane *lane, int64_t layer) {
+  KernelAttention attention = attention_of(self);
+  attention.kv_pages = model_kv(self, &lane->layout, layer);
+  attention.page_table = lane->batch.page_table;
+  attention.max_pages = lane->layout.max_pages;
+  return attention;
 }
 
 void model_unload(CudaState *self) {
@@ -119,6 +125,8 @@ static CalibStatus make_tensors(CudaState *self, char *error) {
   TRY(fill(self, &self->kv, memory->n_pages * memory->page_bytes, 1, 5, error));
   TRY(make_slopes(self, error));
   TRY(make_ids(self, error));
+  const KernelAttention attention = attention_of(self);
+  CUDA_TRY(kernel_attention_load(&attention, &self->residency));
   CUDA_TRY(cudaStreamSynchronize(self->main.stream));
   return CALIB_OK;
 }

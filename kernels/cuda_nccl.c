@@ -1,30 +1,20 @@
 /* Other GPUs: all-reduces by NCCL, one process with a communicator and a stream per device, and
- * memory on a peer. NCCL is opened with dlopen; its types are from its header. */
+ * memory on a peer. NCCL is opened with dlopen. */
 #include "kernels/cuda_state.h"
+#include "kernels/nccl.h"
 #include <dlfcn.h>
-#include <nccl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_RANKS = 16 };
 
-typedef struct Functions {
-  ncclResult_t (*init_all)(ncclComm_t *comms, int n, const int *devices);
-  ncclResult_t (*destroy)(ncclComm_t comm);
-  ncclResult_t (*group_start)(void);
-  ncclResult_t (*group_end)(void);
-  ncclResult_t (*all_reduce)(const void *in, void *out, size_t n, ncclDataType_t type,
-                             ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream);
-  const char *(*error_string)(ncclResult_t code);
-} Functions;
-
 /* Rank 0 is the device that is measured; its stream is the main lane's. */
 struct Nccl {
   void *library;
-  Functions call;
+  NcclFunctions call;
   int n_ranks, devices[MAX_RANKS];
-  ncclComm_t comms[MAX_RANKS];
+  NcclComm comms[MAX_RANKS];
   cudaStream_t streams[MAX_RANKS]; // 0: not of this
   CudaBuffer tensors[MAX_RANKS];
 };
@@ -34,7 +24,7 @@ static void find(void *library, const char *name, void *ret_function) {
   memcpy(ret_function, &symbol, sizeof symbol);
 }
 
-static bool find_functions(void *library, Functions *call) {
+static bool find_functions(void *library, NcclFunctions *call) {
   find(library, "ncclCommInitAll", &call->init_all);
   find(library, "ncclCommDestroy", &call->destroy);
   find(library, "ncclGroupStart", &call->group_start);
@@ -57,7 +47,7 @@ const char *nccl_missing(CudaState *self) {
   return NULL;
 }
 
-static CalibStatus nccl_failed(const Nccl *self, ncclResult_t code, const char *call, char *error) {
+static CalibStatus nccl_failed(const Nccl *self, int code, const char *call, char *error) {
   snprintf(error, CALIB_ERROR_SIZE, "%s: %s", call, self->call.error_string(code));
   return CALIB_ENVIRONMENT;
 }
@@ -65,8 +55,8 @@ static CalibStatus nccl_failed(const Nccl *self, ncclResult_t code, const char *
 static CalibStatus open_ranks(Nccl *self, const CudaState *state, char *error) {
   for (int i = 0; i < self->n_ranks; i++)
     self->devices[i] = (state->options.device + i) % state->device.n_devices;
-  const ncclResult_t code = self->call.init_all(self->comms, self->n_ranks, self->devices);
-  if (code != ncclSuccess) {
+  const int code = self->call.init_all(self->comms, self->n_ranks, self->devices);
+  if (code != NCCL_SUCCESS) {
     memset(self->comms, 0, sizeof self->comms);
     return nccl_failed(self, code, "ncclCommInitAll", error);
   }
@@ -140,16 +130,16 @@ CalibStatus nccl_reserve(CudaState *self, int64_t bytes, char *error) {
 
 CalibStatus nccl_all_reduce(CudaState *self, int64_t bytes, char *error) {
   const Nccl *nccl = self->nccl;
-  const ncclDataType_t type = self->model.dtype == CALIB_BF16 ? ncclBfloat16 : ncclFloat16;
-  ncclResult_t code = nccl->call.group_start();
-  for (int i = 0; i < nccl->n_ranks && code == ncclSuccess; i++) {
+  const int type = self->model.dtype == CALIB_BF16 ? NCCL_BFLOAT16 : NCCL_FLOAT16;
+  int code = nccl->call.group_start();
+  for (int i = 0; i < nccl->n_ranks && code == NCCL_SUCCESS; i++) {
     char *in = nccl->tensors[i].data;
-    code = nccl->call.all_reduce(in, in + out_offset(bytes), (size_t)bytes / 2, type, ncclSum,
+    code = nccl->call.all_reduce(in, in + out_offset(bytes), (size_t)bytes / 2, type, NCCL_SUM,
                                  nccl->comms[i], i == 0 ? self->main.stream : nccl->streams[i]);
   }
-  const ncclResult_t ended = nccl->call.group_end();
-  if (code == ncclSuccess) code = ended;
-  return code == ncclSuccess ? CALIB_OK : nccl_failed(nccl, code, "ncclAllReduce", error);
+  const int ended = nccl->call.group_end();
+  if (code == NCCL_SUCCESS) code = ended;
+  return code == NCCL_SUCCESS ? CALIB_OK : nccl_failed(nccl, code, "ncclAllReduce", error);
 }
 
 int peer_device(const CudaState *self) {

@@ -89,6 +89,7 @@ typedef struct CudaState {
   CalibModel model;
   LayerShape shape;
   MemoryPlan memory;
+  KernelResidency residency; // of the model's attention
   CudaBuffer matrices, vectors, embedding, positions, heads, kv, slopes, ids;
 
   CudaWork work;

@@ -62,6 +62,11 @@ __global__ void wait_flag_kernel(const volatile int32_t *flag, uint64_t timeout_
 
 } // namespace
 
+int kernel_image_load(void) {
+  KernelLoaded loaded;
+  return kernel_load(wait_flag_kernel, 1, 0, &loaded);
+}
+
 int kernel_fill_normal(KernelStream stream, CalibDtype dtype, void *out, int64_t n, float deviation,
                        uint64_t seed) {
   if (n == 0) return 0;

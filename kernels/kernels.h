@@ -44,12 +44,27 @@ int kernel_norm(KernelStream stream, CalibDtype dtype, CalibNorm norm, void *out
 int kernel_rope_append(KernelStream stream, const KernelAttention *shape, void *qkv, void *kv_pages,
                        const int32_t *slots, const int32_t *positions, float theta, int32_t tokens);
 
+/* Blocks of the attention of a shape that run at once on the current device; launches only launch.
+ * Also makes the kernels ready, so it comes before the first launch of a dtype, head_dim and
+ * ALiBi. `prefill` is of tiles of 64 and of 128 rows: 0 where the image has none of the latter, or
+ * what the driver has compiled of it keeps registers in memory. */
+typedef struct KernelResidency {
+  int32_t decode, prefill[2];
+} KernelResidency;
+int kernel_attention_load(const KernelAttention *shape, KernelResidency *ret_residency);
+
+/* Rows of a tile of prefill attention, 128, or 64 where there would be fewer tiles than run at
+ * once. */
+int32_t kernel_attention_prefill_rows(const KernelAttention *shape,
+                                      const KernelResidency *residency, int32_t sequences,
+                                      int32_t max_new);
+
 /* --- attention_prefill.cu. Causal attention of chunks over their pages, which hold past and new
  * tokens alike. Sequence i has query rows row_starts[i] … row_starts[i + 1] of q (row stride
  * `q_stride` elements, its heads first) and past[i] tokens before them. out [rows][query_heads ·
- * head_dim]. max_new is the longest chunk. */
-int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, void *out,
-                             const void *q, int64_t q_stride, const int32_t *row_starts,
+ * head_dim]. max_new is the longest chunk, tile_rows 64 or 128. */
+int kernel_attention_prefill(KernelStream stream, const KernelAttention *shape, int32_t tile_rows,
+                             void *out, const void *q, int64_t q_stride, const int32_t *row_starts,
                              const int32_t *past, int32_t sequences, int32_t max_new);
 
 /* --- attention_decode.cu. One query row per sequence over contexts[i] tokens (the new one
@@ -91,6 +106,8 @@ int kernel_kv_scatter(KernelStream stream, void *kv_pages, const void *buffer, c
                       int32_t n_pages, int64_t page_bytes);
 
 /* --- harness.cu. What measuring needs. */
+/* Fails where the image has no code for the current device, nor PTX that its driver compiles. */
+int kernel_image_load(void);
 /* Normal numbers of deviation `deviation` from a counter-based generator. */
 int kernel_fill_normal(KernelStream stream, CalibDtype dtype, void *out, int64_t n, float deviation,
                        uint64_t seed);

@@ -7,6 +7,16 @@
 
 #include "kernels/kernels.h"
 
+/* What a device makes of a kernel: how many of its blocks run at once, bytes that a thread keeps in
+ * memory for want of registers, and the compute capability that its image is of, 90 for 9.0. */
+typedef struct KernelLoaded {
+  int32_t blocks, local_bytes, image_sm;
+} KernelLoaded;
+
+/* kernel_load makes a kernel ready to be launched with blocks of `threads` and `shared_bytes` of
+ * dynamic shared memory, which has to be said before where it is more than 48 KB, and asks the
+ * current device what it makes of it. kernel_launch launches kernel(arguments…) on the stream. Both
+ * return a cudaError_t. */
 #ifdef KERNEL_EMULATOR
 
 /* An array of the block; `name` is a reference to type[n]. */
@@ -35,10 +45,14 @@ int kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
   return 0;
 }
 
-/* Few, so that small problems are many to it. */
-inline int kernel_multiprocessors(int *ret_multiprocessors) {
-  *ret_multiprocessors = 4;
-  return 0;
+template <class... Parameters>
+int kernel_load(void (*kernel)(Parameters...), int threads, size_t shared_bytes,
+                KernelLoaded *ret_loaded) {
+  (void)kernel;
+  (void)threads;
+  emulator::note_load(shared_bytes);
+  *ret_loaded = {2 * emulator::multiprocessors(), 0, 0};
+  return emulator::load_error;
 }
 
 #else
@@ -47,23 +61,9 @@ inline int kernel_multiprocessors(int *ret_multiprocessors) {
 #define KERNEL_SHARED(type, name, n) __shared__ type name[n]
 #define KERNEL_SHARED_DYNAMIC(name)  extern __shared__ __align__(256) unsigned char name[]
 
-/* Launches kernel(arguments…) on the stream; returns a cudaError_t. */
 template <class... Parameters, class... Arguments>
 int kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
                   KernelStream stream, Arguments... arguments) {
-  if (shared_bytes > 48 * 1024) {
-    cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
-                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             static_cast<int>(shared_bytes));
-    if (error == cudaSuccess) { // as many blocks as shared memory has room for
-      error = cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel),
-                                   cudaFuncAttributePreferredSharedMemoryCarveout,
-                                   cudaSharedmemCarveoutMaxShared);
-    }
-    if (error != cudaSuccess) {
-      return static_cast<int>(error);
-    }
-  }
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
@@ -73,13 +73,29 @@ int kernel_launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t s
       cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 
-/* Of the current device; returns a cudaError_t. */
-inline int kernel_multiprocessors(int *ret_multiprocessors) {
-  int device = 0;
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) {
-    error = cudaDeviceGetAttribute(ret_multiprocessors, cudaDevAttrMultiProcessorCount, device);
+template <class... Parameters>
+int kernel_load(void (*kernel)(Parameters...), int threads, size_t shared_bytes,
+                KernelLoaded *ret_loaded) {
+  const void *function = reinterpret_cast<const void *>(kernel);
+  int device = 0, per_sm = 0, multiprocessors = 0;
+  cudaFuncAttributes attributes = {};
+  cudaError_t error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           static_cast<int>(shared_bytes));
+  if (error == cudaSuccess) { // as many blocks as shared memory has room for
+    error = cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                 cudaSharedmemCarveoutMaxShared);
   }
+  if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, function);
+  if (error == cudaSuccess) {
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, function, threads, shared_bytes);
+  }
+  if (error == cudaSuccess) error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  }
+  if (error == cudaSuccess && per_sm == 0) error = cudaErrorLaunchOutOfResources;
+  *ret_loaded = {per_sm * multiprocessors, static_cast<int32_t>(attributes.localSizeBytes),
+                 attributes.ptxVersion};
   return static_cast<int>(error);
 }
 

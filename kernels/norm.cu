@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(MAX_THREADS, count <= 4 ? 2 : 1)
   load_row(row, a.residual + begin, a.vectors);
   load_row(added, a.x != nullptr ? a.x + begin : nullptr, a.vectors);
   prefetch_row<count>(a.weight, a.vectors);
-  prefetch_row<count>(a.bias, a.vectors);
+  if (norm == CALIB_LAYER_NORM) prefetch_row<count>(a.bias, a.vectors);
   if (a.x != nullptr) {
 #pragma unroll
     for (int i = 0; i < count; i++) {
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(MAX_THREADS, count <= 4 ? 2 : 1)
   const float factor = rsqrtf(variance + a.epsilon);
   uint4 weight[count], bias[count];
   load_row(weight, a.weight, a.vectors);
-  load_row(bias, a.bias, a.vectors);
+  load_row(bias, norm == CALIB_LAYER_NORM ? a.bias : nullptr, a.vectors);
 #pragma unroll
   for (int i = 0; i < count; i++) {
     const int column = static_cast<int>(threadIdx.x + i * blockDim.x);

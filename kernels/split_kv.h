@@ -19,8 +19,6 @@
 #define KV_GRANULE_TOKENS 16
 /* Tokens that a block takes at a time; splits are a multiple of it. */
 #define SPLIT_KV_TILE_TOKENS 64
-/* Blocks of decode attention that a multiprocessor holds. */
-#define SPLIT_KV_BLOCKS_PER_SM 2
 /* What a split costs besides its tokens, in tokens: a block's start, and its part of combining. */
 #define SPLIT_KV_OVERHEAD_TOKENS 128
 
@@ -70,8 +68,8 @@ SPLIT_KV_INLINE int64_t split_kv_cost(const int32_t *contexts, int32_t sequences
 }
 
 /* The length of splits that takes the least time by split_kv_cost, among those that divide the
- * longest context evenly; of equals the longest. Contexts are 1 or more; slots is the number of
- * multiprocessors times SPLIT_KV_BLOCKS_PER_SM. */
+ * longest context evenly; of equals the longest. Contexts are 1 or more; slots is how many
+ * blocks run at once (KernelResidency). */
 SPLIT_KV_INLINE int32_t split_kv_tokens(const int32_t *contexts, int32_t sequences,
                                         int32_t kv_heads, int32_t slots) {
   int32_t longest = 1, best = 0;

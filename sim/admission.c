@@ -238,8 +238,9 @@ void admission_audit(const Engine *self) {
   for (size_t i = 0; i < self->requests.n_slots; i++) {
     const Request *request = &self->requests.slots[i];
     if (request->state == REQUEST_FREE) continue;
-    assert(request->admitted == (request->state != REQUEST_HELD));
-    n_held += !request->admitted;
+    const bool beside = request->is_copy || request->redundant; // of one that is
+    assert(request->admitted == (request->state != REQUEST_HELD && !beside));
+    n_held += !request->admitted && !beside;
     n_in_flight += request->admitted;
   }
   for (uint32_t i = 0; i < self->config->n_classes; i++) {

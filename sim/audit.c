@@ -1,6 +1,8 @@
 /* See audit.h. */
 #include "sim/audit.h"
 #include "sim/admission.h"
+#include "sim/checkpoint.h"
+#include "sim/hedging.h"
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
 #include "sim/parts.h"
@@ -91,8 +93,8 @@ static void check_requests(const Engine *engine) {
   const Metrics *metrics = &engine->metrics;
   const Metrics *warm_up = &engine->warm_up_metrics;
   assert(metrics->asked.requests + warm_up->asked.requests == engine->n_arrived);
-  assert(engine->n_arrived ==
-         metrics_ended(metrics) + metrics_ended(warm_up) + engine->requests.n_live);
+  assert(engine->n_arrived == metrics_ended(metrics) + metrics_ended(warm_up) +
+                                  engine->requests.n_live - engine->n_copies);
 }
 
 /* Whether the batch of the machine where it is has it. */
@@ -438,5 +440,7 @@ void audit_check(const Engine *engine, Tick previous) {
   check_network(engine);
   check_groups(engine);
   engine_audit_deadlines(engine);
+  checkpoint_audit(engine);
+  hedging_audit(engine);
   parts_audit(engine);
 }

@@ -1,5 +1,6 @@
 /* See autoscaling.h. */
 #include "sim/autoscaling.h"
+#include "sim/checkpoint.h"
 #include "sim/draining.h"
 #include "sim/failing.h"
 #include "sim/marks.h"
@@ -103,6 +104,7 @@ void engine_turn_off(Engine *self, Machine *machine) {
   assert(machine->stops && is_empty(self, machine));
   if (machine->availability >= MACHINE_DOWN) engine_end_outage(self, machine);
   machine->availability = MACHINE_OFF;
+  if (engine_keeps_checkpoints(self)) checkpoint_lose(self, machine);
   machine->starts_since = -1;
   machine->off_since = self->now;
   engine_deployment_of(self, machine)->knows_roomiest = false;

@@ -22,6 +22,13 @@ void content_adapt(Content *self, uint32_t adapter) {
     self->segments[i].id = hash_fold(hash_mix(self->segments[i].id), adapter);
 }
 
+void content_copy(Content *self, const Content *other, Arena *arena) {
+  ARENA_RESERVE(arena, self->segments, self->capacity, (size_t)other->n_segments);
+  for (int32_t i = 0; i < other->n_segments; i++)
+    self->segments[i] = other->segments[i];
+  self->n_segments = other->n_segments;
+}
+
 /* The segment that token `last` (from 0) is in. Those of traces are of one length, so that the
  * first guess is right. */
 static int32_t segment_of(const Content *self, int64_t last) {

@@ -22,6 +22,8 @@ typedef struct Content {
 void content_set(Content *self, const TraceRow *row, uint64_t request_id, Arena *arena);
 /* KV of a request with an adapter is of no use with another, or none: 0. */
 void content_adapt(Content *self, uint32_t adapter);
+/* Those of another request. */
+void content_copy(Content *self, const Content *other, Arena *arena);
 /* The key of the first `tokens` > 0 of it, not 0. */
 uint64_t content_key(const Content *self, int64_t tokens);
 #endif

@@ -7,6 +7,7 @@
 #include "sim/draining.h"
 #include "sim/failing.h"
 #include "sim/front.h"
+#include "sim/hedging.h"
 #include "sim/iteration.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
@@ -63,6 +64,9 @@ static void handle(Engine *self) {
     break;
   case EVENT_ADMISSION:
     engine_handle_admission(self);
+    break;
+  case EVENT_HEDGE:
+    engine_handle_hedge(self);
     break;
   case EVENT_SCALING:
     engine_handle_scaling(self);
@@ -148,7 +152,7 @@ static size_t n_controls(const Engine *self) {
   return (agenda_find(&self->agenda, EVENT_MONITOR, 0) != NULL) +
          (agenda_find(&self->agenda, EVENT_REPORT, 0) != NULL) +
          (agenda_find(&self->agenda, EVENT_SCALING, 0) != NULL) + self->n_flips +
-         engine_has_deadlines(self) + self->n_fault_events +
+         engine_has_deadlines(self) + (self->n_due > 0) + self->n_fault_events +
          (self->requests.n_live > 0 ? 0 : self->n_detections);
 }
 
@@ -156,7 +160,7 @@ static size_t n_controls(const Engine *self) {
  * nobody will ever make any; and when nothing is pending the run is over. */
 static bool is_stuck(const Engine *self) {
   const size_t most =
-      self->n_retries + self->n_flips + self->n_fault_events + self->n_detections + 4;
+      self->n_retries + self->n_flips + self->n_fault_events + self->n_detections + 5;
   if (self->agenda.n_events > most) return false; // mostly
   const size_t pending = self->agenda.n_events - n_controls(self);
   return pending == self->n_retries && self->n_refusals >= pending;
@@ -209,8 +213,8 @@ static void loop(Engine *self) {
   const SimConfig *config = self->config;
   while (!engine_is_interrupted(self) && engine_step(self))
     if (config->on_progress && self->n_events % PROGRESS_EVENTS == 0)
-      config->on_progress(config->on_progress_context, self->n_arrived - self->requests.n_live,
-                          self->now);
+      config->on_progress(config->on_progress_context,
+                          self->n_arrived + self->n_copies - self->requests.n_live, self->now);
 }
 
 int sim_run(const SimConfig *config, SimResult *ret_result, Arena *arena, Diag *diag) {

@@ -38,6 +38,9 @@ static const char *const names[OUTCOMES] = {
     [OUTCOME_OFF] = "off",
     [OUTCOME_LINK] = "link",
     [OUTCOME_STORE] = "store",
+    [OUTCOME_CHECKPOINT] = "checkpoint",
+    [OUTCOME_HEDGE] = "hedge",
+    [OUTCOME_REDUNDANT] = "redundant",
 };
 
 void eventlog_init(EventLog *self, FILE *out) {

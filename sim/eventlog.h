@@ -5,7 +5,7 @@
  * outcome: time_s,event,request,machine,a,b with the meaning of a and b by event:
  *
  *   arrival        prompt tokens, output tokens       transfer_begin  to machine, tokens
- *   placement      decode machine                     transfer_end    to machine, tokens
+ *   placement      decode machine, 1: by checkpoint   transfer_end    to machine, tokens
  *   rejection      prompt tokens, output tokens       decode_begin    -
  *   prefill_begin  tokens                             preemption      tokens of prefill lost
  *   first_token    -                                  eviction        tokens made so far
@@ -22,7 +22,10 @@
  *   slow           millionths of its time (begins; 1,000,000: ends)
  *   link           the same of its NIC (0: it is down)
  *   store          1: the store of a group fails, 0: it is back
- *   lost           times it was before, output tokens that its client has */
+ *   lost           times it was before, output tokens that its client has
+ *   checkpoint     bytes (its KV is in the checkpoint store)
+ *   hedge          - (it is sent there as well)
+ *   redundant      - (a copy leaves: the other was first, or is what is left) */
 #ifndef SIM_EVENTLOG_H
 #define SIM_EVENTLOG_H
 #include "sim/base/hash.h"
@@ -64,6 +67,9 @@ typedef enum Outcome {
   OUTCOME_OFF,
   OUTCOME_LINK,
   OUTCOME_STORE,
+  OUTCOME_CHECKPOINT,
+  OUTCOME_HEDGE,
+  OUTCOME_REDUNDANT,
   OUTCOMES,
 } Outcome;
 

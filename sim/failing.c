@@ -2,6 +2,7 @@
 #include "sim/failing.h"
 #include "perfmodel/time_scale.h"
 #include "sim/autoscaling.h"
+#include "sim/checkpoint.h"
 #include "sim/decode_run.h"
 #include "sim/draining.h"
 #include "sim/front.h"
@@ -138,6 +139,7 @@ static bool go_down(Engine *self, Machine *machine) {
     agenda_clear(&self->agenda, EVENT_FLIP, machine->ix);
     self->n_flips--;
   }
+  if (engine_keeps_checkpoints(self)) checkpoint_lose(self, machine);
   clear(self, EVENT_BOOT, machine->ix);
   self->n_down += !machine_is_out(machine);
   if (machine->down_since < 0) machine->down_since = self->now;
@@ -297,7 +299,9 @@ typedef bool NeedFn(const Engine *self, const Request *request, const Machine *m
 
 static int by_id(const void *a, const void *b) {
   const Deadline *one = a, *other = b;
-  return (one->id > other->id) - (one->id < other->id);
+  const uint64_t x = one->id != other->id ? one->id : one->request;
+  const uint64_t y = one->id != other->id ? other->id : other->request; // of two copies
+  return (x > y) - (x < y);
 }
 
 /* It is or will be prefilled elsewhere, or its KV is still there: another machine decodes it. */

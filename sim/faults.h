@@ -93,4 +93,16 @@ typedef struct RetryOptions {
   Tick most_backoff; // 0: no limit
   bool resume;       // what its client has is not made again, but read as part of the prompt
 } RetryOptions;
+
+/* Requests that wait are sent to another machine as well (hedging.h). */
+typedef struct HedgeOptions {
+  Tick after;   // since they were placed; 0: none are
+  double share; // at most, of the requests that have arrived
+} HedgeOptions;
+
+/* A store for the KV of prompts (checkpoint.h). */
+typedef struct CheckpointOptions {
+  int64_t bandwidth; // bytes/s in and out; 0: there is none
+  int64_t capacity;  // bytes; 0: any number
+} CheckpointOptions;
 #endif

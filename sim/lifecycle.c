@@ -2,6 +2,8 @@
 #include "sim/lifecycle.h"
 #include "sim/admission.h"
 #include "sim/autoscaling.h"
+#include "sim/checkpoint.h"
+#include "sim/hedging.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
 #include "sim/parts.h"
@@ -45,6 +47,7 @@ const RequestStateRow request_states[REQUEST_STATES] = {
                           .causes = KEPT},
     [REQUEST_GENERATES] = {OF(running), GPU, .present = 1, .leaves = LEAVES_WITH_STEP,
                            .causes = KEPT},
+    [REQUEST_RESTORES] = {-1, .leaves = LEAVES_WITH_KV, .causes = CAUSE(restore)},
     [REQUEST_AWAITS] = {-1, .causes = CAUSE(outage)},
     [REQUEST_HELD] = {-1, .causes = CAUSE(admission)},
 };
@@ -173,6 +176,12 @@ static void tell_source(Engine *self, const Request *request, bool served, bool 
   self->source_told = true;
 }
 
+void life_release(Engine *self, RequestIx ix) {
+  if (engine_keeps_checkpoints(self)) checkpoint_forget(self, ix);
+  request_table_release(&self->requests, ix);
+  if (self->requests.n_live == 0 && self->n_due > 0) hedging_end(self);
+}
+
 void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   RequestRecord record;
   make_record(self, ix, rejected, &record);
@@ -197,7 +206,7 @@ void life_retire(Engine *self, RequestIx ix, Rejection rejected) {
   engine_drop_deadline(self, ix);
   if (request->admitted) admission_end(self, request, record.generated_tokens);
   tell_source(self, request, served, good);
-  request_table_release(&self->requests, ix);
+  life_release(self, ix);
   const SimConfig *config = self->config;
   if (self->failed || self->stopped || !config->on_request || metrics != &self->metrics) return;
   const int status =
@@ -298,6 +307,8 @@ void life_book_token(Engine *self, const Machine *machine, RequestIx ix) {
     engine_log(self, OUTCOME_FIRST_TOKEN, request, machine->ix, 0, 0);
     Scaling *scaling = engine_deployment(self, request)->scaling;
     if (scaling && !resumes) scaling_book_first_token(scaling, machine->pool, request);
+    if (engine_keeps_checkpoints(self)) checkpoint_save(self, machine, ix);
+    hedging_decide(self, ix);
   }
   if (!first || resumes) book_gap(self, request);
   request->last_token_at = self->now;
@@ -396,6 +407,27 @@ void life_arrived(Engine *self, RequestIx ix) {
     engine_register_blocks(self, to, ix, request->prompt_tokens);
   }
   change(self, to, ix, REQUEST_WAITS_DECODE);
+}
+
+void life_restores(Engine *self, RequestIx ix, MachineIx to) {
+  Request *request = &self->requests.slots[ix];
+  Machine *machine = &self->machines[to];
+  request->prefill_machine = to;
+  column_add(self->columns.n_assigned, to, 1);
+  engine_promise_blocks(self, machine, machine_prompt_blocks(machine, request));
+  change(self, machine, ix, REQUEST_RESTORES);
+  life_dispatched(self, request, to);
+}
+
+void life_restored(Engine *self, RequestIx ix, Tick began_at) {
+  Request *request = &self->requests.slots[ix];
+  Machine *machine = &self->machines[request->decode_machine];
+  request->prefill_began_at = began_at;
+  life_book_token(self, machine, ix);
+  request->generated_tokens = 1;
+  engine_books(self, request)->restored_tokens += request->prompt_tokens;
+  engine_tell_router(self, ix, OBSERVED_PREFILLED, machine->ix);
+  life_arrived(self, ix);
 }
 
 void life_drop_before(Engine *self, Machine *machine, RequestIx ix, RequestIx next) {

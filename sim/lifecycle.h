@@ -106,6 +106,10 @@ void life_left(Engine *self, Machine *from, RequestIx request);
 void life_released(Engine *self, Machine *from, RequestIx request);
 /* Its KV, for which room was taken, is on the machine that decodes it. */
 void life_arrived(Engine *self, RequestIx request);
+/* Its KV is in the checkpoint store, and will be read on `to`, which decodes it. */
+void life_restores(Engine *self, RequestIx request, MachineIx to);
+/* It is there, for which room was taken at `began_at`, and with it the first token. */
+void life_restored(Engine *self, RequestIx request, Tick began_at);
 /* It gives up moving: the promise at the machine that decodes it ends, and it is prefilled again
  * there. */
 void life_returned(Engine *self, RequestIx request);

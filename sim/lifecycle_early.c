@@ -2,6 +2,7 @@
  * has given up, or to begin anew, since a machine has failed. */
 #include "sim/admission.h"
 #include "sim/front.h"
+#include "sim/hedging.h"
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
 #include "sim/memory.h"
@@ -105,6 +106,16 @@ static void cancel(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered
   life_retire(self, ix, REJECTED_NOT);
 }
 
+/* Another copy is the request. */
+static void drop_copy(Engine *self, RequestIx ix, MachineIx at, int32_t undelivered) {
+  Request *request = &self->requests.slots[ix];
+  engine_log(self, OUTCOME_REDUNDANT, request, at, 0, 0);
+  engine_books(self, request)->hedged_tokens +=
+      computed_tokens(request) + request->generated_tokens + undelivered;
+  self->n_copies--;
+  life_release(self, ix);
+}
+
 /* What its client has becomes a part of the prompt, which the next attempt computes. */
 static void keep_delivered(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
@@ -127,8 +138,8 @@ static void book_lost(Engine *self, const Request *request, int32_t undelivered,
   metrics->lost_tokens += computed_tokens(request) + undelivered + (resumes ? 0 : delivered);
   if (resumes)
     metrics->resumed_tokens += delivered;
-  else if (delivered > 1)
-    metrics->asked.gaps += (uint64_t)delivered - 1;
+  else if (delivered > 0) // the first ends a gap where an attempt before has been resumed
+    metrics->asked.gaps += (uint64_t)delivered - (request->resumed_tokens == 0);
 }
 
 static void begin_anew(Engine *self, RequestIx ix, int32_t undelivered) {
@@ -159,6 +170,10 @@ void life_left_early(Engine *self, RequestIx ix, int32_t undelivered) {
     front_leave(self, ix);
   else
     at = leave_machines(self, ix, &undelivered);
+  if (request->redundant || (!request->gives_up && hedging_leaves_other(self, ix))) {
+    drop_copy(self, ix, at, undelivered);
+    return;
+  }
   if (request->gives_up) {
     cancel(self, ix, at, undelivered);
     return;

@@ -1,5 +1,6 @@
 /* KV caches move: see transfer.h for the stages. */
 #include "sim/moving.h"
+#include "sim/checkpoint.h"
 #include "sim/decode_run.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
@@ -7,24 +8,17 @@
 #include "sim/memory.h"
 #include "sim/observing.h"
 #include "sim/parts.h"
+#include "sim/transfers.h"
 #include <assert.h>
 
-static TransferIx take_slot(Engine *self) {
-  TransferTable *table = &self->transfers;
-  TransferIx ix = table->first_free;
-  if (ix != TRANSFER_NONE) {
-    table->first_free = table->slots[ix].next_free;
-    return ix;
-  }
-  ix = (TransferIx)table->n_slots++;
-  ARENA_RESERVE(self->arena, table->slots, table->capacity, table->n_slots);
-  agenda_reserve(&self->agenda, EVENT_TRANSFER, (uint32_t)table->n_slots);
-  links_reserve(&self->links, (uint32_t)table->n_slots);
-  return ix;
+/* Whether it reads a checkpoint. */
+static bool restores(const Engine *self, const Transfer *transfer) {
+  return transfer->from == engine_checkpoint_store(self);
 }
 
 static int64_t bytes_of(const Engine *self, const Transfer *transfer, int64_t tokens) {
-  return tokens * self->machines[transfer->from].pool->kv_bytes_per_token;
+  const MachineIx end = restores(self, transfer) ? transfer->to : transfer->from;
+  return tokens * self->machines[end].pool->kv_bytes_per_token;
 }
 
 /* What moves of a prompt: all but what the receiver's cache has; a byte says that it has all. */
@@ -65,49 +59,19 @@ static bool has_room(Engine *self, const Transfer *transfer) {
   return self->machines[transfer->to].inbound.count == 0 && fits(self, transfer);
 }
 
-static void set_changed_timers(Engine *self) {
-  for (size_t i = 0; i < self->links.n_changed; i++) {
-    const FlowIx flow = self->links.changed[i];
-    if (self->links.flows[flow].rate == 0) { // it waits for a NIC that is down
-      agenda_clear(&self->agenda, EVENT_TRANSFER, flow);
-      continue;
-    }
-    if (engine_passes_the_end(self, links_left_ticks(&self->links, flow))) return;
-    agenda_set(&self->agenda, EVENT_TRANSFER, flow, links_finish(&self->links, flow));
-  }
-}
-
 void engine_change_nic(Engine *self, MachineIx machine, double factor) {
   const int64_t nominal = self->links.nics[NIC_OUT][machine].nominal;
   const int64_t slower = factor > 0 ? (int64_t)((double)nominal / factor) : 0;
   const int64_t capacity = factor > 0 && slower == 0 ? 1 : slower;
   links_set_capacity(&self->links, machine, capacity, self->now);
-  set_changed_timers(self);
-}
-
-static bool is_moving(const Engine *self, TransferIx ix) {
-  return self->links.flows[ix].active;
-}
-
-/* Gives the transfer's flow `bytes` > 0 to move, or more of them. */
-static void move_bytes(Engine *self, TransferIx ix, int64_t bytes) {
-  const Transfer *transfer = &self->transfers.slots[ix];
-  if (is_moving(self, ix))
-    links_add(&self->links, ix, bytes, self->now);
-  else
-    links_begin(&self->links, ix, transfer->from, transfer->to, bytes, self->now);
-  set_changed_timers(self);
-}
-
-static void stop_bytes(Engine *self, TransferIx ix) {
-  links_end(&self->links, ix, self->now);
-  set_changed_timers(self);
+  transfers_follow(self);
 }
 
 static void take_room(Engine *self, Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
   transfer->cached_tokens = life_room_taken(self, transfer->request);
   transfer->began_at = self->now;
+  if (restores(self, transfer)) return;
   engine_books(self, request)->transfers++;
   engine_books(self, request)->transferred_bytes += kv_bytes(self, transfer);
   engine_books(self, request)->spared_bytes += bytes_of(self, transfer, transfer->cached_tokens);
@@ -118,6 +82,7 @@ static void take_room(Engine *self, Transfer *transfer) {
 /* Undoes that, of which `moved` bytes have gone. */
 static void give_room(Engine *self, Transfer *transfer, int64_t moved) {
   life_room_given(self, transfer->request);
+  if (restores(self, transfer)) return;
   Metrics *metrics = engine_books(self, &self->requests.slots[transfer->request]);
   metrics->transferred_bytes -= kv_bytes(self, transfer) - moved;
   metrics->spared_bytes -= bytes_of(self, transfer, transfer->cached_tokens);
@@ -132,7 +97,7 @@ static TransferIx open_transfer(Engine *self, RequestIx ix) {
   const Machine *to = &self->machines[request->decode_machine];
   const int64_t out = self->links.nics[NIC_OUT][from->ix].nominal,
                 in = self->links.nics[NIC_IN][to->ix].nominal;
-  const TransferIx slot = request->transfer = take_slot(self);
+  const TransferIx slot = request->transfer = transfers_take(self);
   Transfer *transfer = &self->transfers.slots[slot];
   *transfer = (Transfer){.request = ix,
                          .from = from->ix,
@@ -158,7 +123,7 @@ static void offer(Engine *self, TransferIx ix, int64_t bytes) {
   const int64_t more = bytes - transfer->offered_bytes;
   if (more <= 0) return;
   transfer->offered_bytes = bytes;
-  move_bytes(self, ix, more);
+  transfers_move(self, ix, more);
 }
 
 void engine_offer_chunk(Engine *self, RequestIx ix) {
@@ -197,8 +162,8 @@ static void book_moving(Engine *self, TransferIx ix) {
   const Transfer *transfer = &self->transfers.slots[ix];
   const PoolSpec *from = self->machines[transfer->from].pool;
   const PoolSpec *to = self->machines[transfer->to].pool;
-  const int64_t bytes = is_moving(self, ix) ? links_left_bytes(&self->links, ix, self->now)
-                                            : kv_bytes(self, transfer);
+  const int64_t bytes = transfers_moves(self, ix) ? links_left_bytes(&self->links, ix, self->now)
+                                                  : kv_bytes(self, transfer);
   Tick ticks = transfer->tail_ticks;
   if (transfer->choice.private_bandwidth > 0)
     ticks = TICK_MAX;
@@ -210,13 +175,15 @@ static void book_moving(Engine *self, TransferIx ix) {
   parts_moves(self, transfer->request, ticks);
 }
 
-/* Begins a transfer whose prefill has ended and which has room. */
+/* Begins a transfer whose prefill has ended, or whose KV is in the checkpoint store, and which has
+ * room. */
 static void begin_moving(Engine *self, TransferIx ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   take_room(self, transfer);
   const int64_t bytes = kv_bytes(self, transfer);
   const int64_t rate = transfer->choice.private_bandwidth;
-  transfer->stage = rate > 0 ? TRANSFER_TAIL : is_indirect(self) ? TRANSFER_STORED : TRANSFER_MOVES;
+  const bool copies = is_indirect(self) && !restores(self, transfer);
+  transfer->stage = rate > 0 ? TRANSFER_TAIL : copies ? TRANSFER_STORED : TRANSFER_MOVES;
   transfer->tail_ticks = self->config->network_latency;
   if (rate > 0) {
     const double seconds = (double)bytes / (double)rate;
@@ -227,9 +194,9 @@ static void begin_moving(Engine *self, TransferIx ix) {
     agenda_set(&self->agenda, EVENT_TRANSFER, ix,
                engine_copy(self, from, LINK_TO_CPU, bytes, self->now));
   } else {
-    move_bytes(self, ix, bytes);
+    transfers_move(self, ix, bytes);
   }
-  book_moving(self, ix);
+  if (!restores(self, transfer)) book_moving(self, ix);
 }
 
 /* Prefill has ended: what has not been offered yet joins what is on its way. */
@@ -240,7 +207,7 @@ static void move_rest(Engine *self, TransferIx ix) {
   transfer->stage = TRANSFER_MOVES;
   transfer->tail_ticks = self->config->network_latency;
   if (layerwise) transfer->tail_ticks += self->machines[transfer->from].pool->kv_transfer_overhead;
-  if (rest > 0 || !is_moving(self, ix)) move_bytes(self, ix, rest > 0 ? rest : 1);
+  if (rest > 0 || !transfers_moves(self, ix)) transfers_move(self, ix, rest > 0 ? rest : 1);
   book_moving(self, ix);
 }
 
@@ -267,6 +234,21 @@ void engine_begin_transfer(Engine *self, RequestIx ix) {
     wait_for_room(self, slot);
 }
 
+void engine_restore(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const TransferIx slot = request->transfer = transfers_take(self);
+  Transfer *transfer = &self->transfers.slots[slot];
+  *transfer = (Transfer){.request = ix,
+                         .from = engine_checkpoint_store(self),
+                         .to = request->decode_machine,
+                         .stage = TRANSFER_WAITS,
+                         .choice = {.mode = TRANSFER_SERIALIZED}};
+  if (has_room(self, transfer))
+    begin_moving(self, slot);
+  else
+    wait_for_room(self, slot);
+}
+
 void engine_admit_inbound(Engine *self, Machine *machine) {
   while (machine->inbound.count > 0) {
     const RequestIx ix = machine->inbound.first;
@@ -278,9 +260,7 @@ void engine_admit_inbound(Engine *self, Machine *machine) {
 }
 
 static void release_slot(Engine *self, Request *request) {
-  Transfer *transfer = &self->transfers.slots[request->transfer];
-  transfer->next_free = self->transfers.first_free;
-  self->transfers.first_free = request->transfer;
+  transfers_release(self, request->transfer);
   request->transfer = TRANSFER_NONE;
 }
 
@@ -298,11 +278,28 @@ static void discard(Engine *self, RequestIx ix) {
   life_left_early(self, ix, 0);
 }
 
+/* The KV has come out of the checkpoint store. */
+static void end_restoring(Engine *self, RequestIx ix) {
+  Request *request = &self->requests.slots[ix];
+  const Tick began_at = self->transfers.slots[request->transfer].began_at;
+  if (request_leaves(request)) {
+    discard(self, ix);
+    return;
+  }
+  release_slot(self, request);
+  life_restored(self, ix, began_at);
+  engine_wake(self, &self->machines[request->decode_machine], WAKE_DECODE, ix);
+}
+
 /* The KV has arrived: the sender's copy goes, then the receiver learns of it, then the sender. */
 static void end_transfer(Engine *self, TransferIx slot) {
   const Transfer transfer = self->transfers.slots[slot];
   const RequestIx ix = transfer.request;
   Request *request = &self->requests.slots[ix];
+  if (restores(self, &transfer)) {
+    end_restoring(self, ix);
+    return;
+  }
   Machine *from = &self->machines[transfer.from], *to = &self->machines[transfer.to];
   engine_log(self, OUTCOME_TRANSFER_END, request, from->ix, to->ix, request->prompt_tokens);
   histogram_add(&engine_books(self, request)->kv_transfer, self->now - request->last_token_at, 1);
@@ -348,11 +345,8 @@ static void stop_moving(Engine *self, RequestIx ix) {
                   : transfer->stage == TRANSFER_STORED ? 0
                                                        : kv_bytes(self, transfer);
   agenda_clear(&self->agenda, EVENT_TRANSFER, slot);
-  if (is_moving(self, slot)) {
-    moved -= links_end(&self->links, slot, self->now);
-    set_changed_timers(self);
-  }
-  engine_observe_transfer(self, transfer, moved, false);
+  if (transfers_moves(self, slot)) moved -= transfers_stop(self, slot);
+  if (!restores(self, transfer)) engine_observe_transfer(self, transfer, moved, false);
   give_room(self, transfer, moved);
 }
 
@@ -364,7 +358,7 @@ bool engine_abandon_transfer(Engine *self, RequestIx ix, bool at_once) {
     stop_moving(self, ix);
   else if (stage != TRANSFER_WAITS)
     return false;
-  else if (request->state == REQUEST_MOVES)
+  else if (request->state == REQUEST_MOVES || request->state == REQUEST_RESTORES)
     stop_waiting(self, ix);
   release_slot(self, request);
   return true;
@@ -386,7 +380,7 @@ static void give_room_back(Engine *self, RequestIx ix) {
   const TransferIx slot = self->requests.slots[ix].transfer;
   Transfer *transfer = &self->transfers.slots[slot];
   Machine *to = &self->machines[transfer->to];
-  assert(!is_moving(self, slot));
+  assert(!transfers_moves(self, slot));
   transfer->stage = TRANSFER_WAITS;
   transfer->choice.mode = TRANSFER_SERIALIZED;
   give_room(self, transfer, 0);
@@ -437,6 +431,9 @@ static void begin_tail(Engine *self, TransferIx ix) {
 void engine_handle_transfer(Engine *self, TransferIx ix) {
   Transfer *transfer = &self->transfers.slots[ix];
   switch (transfer->stage) {
+  case TRANSFER_SAVES:
+    checkpoint_saved(self, ix);
+    break;
   case TRANSFER_WAITS:
     self->n_retries--;
     if (has_room(self, transfer)) {
@@ -447,14 +444,14 @@ void engine_handle_transfer(Engine *self, TransferIx ix) {
     wait_for_room(self, ix);
     break;
   case TRANSFER_OVERLAPS: // all that was offered is across
-    stop_bytes(self, ix);
+    transfers_stop(self, ix);
     break;
   case TRANSFER_STORED:
     transfer->stage = TRANSFER_MOVES;
-    move_bytes(self, ix, kv_bytes(self, transfer));
+    transfers_move(self, ix, kv_bytes(self, transfer));
     break;
   case TRANSFER_MOVES:
-    stop_bytes(self, ix);
+    transfers_stop(self, ix);
     begin_tail(self, ix);
     break;
   case TRANSFER_TAIL:

@@ -15,6 +15,9 @@ void engine_offer_chunk(Engine *self, RequestIx request);
 void engine_offer_layers(Engine *self, RequestIx request);
 /* That prefill has ended. */
 void engine_begin_transfer(Engine *self, RequestIx request);
+/* The KV of a request that waits for it in its state begins to come out of the checkpoint store,
+ * when the machine that decodes it has room. */
+void engine_restore(Engine *self, RequestIx request);
 void engine_handle_transfer(Engine *self, TransferIx transfer);
 /* Blocks were given back on a machine: begins transfers that waited for room there, in order. */
 void engine_admit_inbound(Engine *self, Machine *machine);

@@ -101,6 +101,11 @@ void parts_begin(Engine *self, RequestIx ix) {
       (RequestParts){.since = self->requests.slots[ix].arrived_at, .cause = CAUSE_front};
 }
 
+void parts_begin_copy(Engine *self, RequestIx ix) {
+  parts_begin(self, ix);
+  self->parts[ix].cause = CAUSE_hedge;
+}
+
 void parts_enter(Engine *self, RequestIx ix, RequestState to) {
   const Request *request = &self->requests.slots[ix];
   RequestParts *parts = &self->parts[ix];

@@ -19,6 +19,8 @@
 
 /* It has arrived. */
 void parts_begin(Engine *self, RequestIx request);
+/* It is a copy of another, and goes to another machine now. */
+void parts_begin_copy(Engine *self, RequestIx request);
 /* It goes over to another state. */
 void parts_enter(Engine *self, RequestIx request, RequestState to);
 /* From now on it waits for another reason. */

@@ -1,6 +1,7 @@
 /* See patience.h. */
 #include "sim/patience.h"
 #include "sim/base/heap.h"
+#include "sim/hedging.h"
 #include "sim/leaving.h"
 #include <assert.h>
 
@@ -68,6 +69,7 @@ void engine_set_deadline(Engine *self, RequestIx ix) {
 static void give_up(Engine *self, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const bool leaves = request->lost; // already, with an iteration in progress
+  hedging_decide(self, ix);
   engine_drop_deadline(self, ix);
   assert(!request->gives_up);
   request->gives_up = first_token_end(request) <= self->now ? CANCELLED_TTFT : CANCELLED_E2E;

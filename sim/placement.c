@@ -3,10 +3,13 @@
 #include "sim/admission.h"
 #include "sim/autoscaling.h"
 #include "sim/base/hash.h"
+#include "sim/checkpoint.h"
 #include "sim/front.h"
+#include "sim/hedging.h"
 #include "sim/lifecycle.h"
 #include "sim/limits.h"
 #include "sim/marks.h"
+#include "sim/moving.h"
 #include "sim/parts.h"
 #include "sim/patience.h"
 #include "sim/roles.h"
@@ -236,6 +239,7 @@ static Placement place(Engine *self, RequestIx ix, bool check) {
 static void wake(Engine *self, RequestIx ix) {
   const Request *request = &self->requests.slots[ix];
   Machine *machine = &self->machines[request->prefill_machine];
+  if (request->state == REQUEST_RESTORES) return; // its KV has still to come
   if (machine->group) engine_mark_group(self, machine->group);
   engine_wake(self, machine, WAKE_PREFILL, ix);
   if (request->decode_machine == machine->ix) engine_wake(self, machine, WAKE_CHAINED, ix);
@@ -253,15 +257,76 @@ static void claim(Engine *self, const Placement *placement) {
   }
 }
 
+static void enter(Engine *self, RequestIx ix, const Placement *placement) {
+  life_placed(self, ix, placement->prefill, placement->decode);
+  engine_tell_router(self, ix, OBSERVED_PLACED, placement->prefill);
+  const bool open = placement->decode == MACHINE_NONE;
+  engine_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], placement->prefill,
+             open ? -1 : (int64_t)placement->decode, 0);
+}
+
+/* Where one whose KV is in the checkpoint store goes on, without a prefill; MACHINE_NONE: nowhere.
+ * A router that keeps books of its own counts on the prefill that it has chosen a machine for. */
+static MachineIx restores_on(Engine *self, RequestIx ix, const Placement *placement) {
+  if (!checkpoint_is_ready(self, ix)) return MACHINE_NONE;
+  if (placement->decode == MACHINE_NONE) return engine_other_decode(self, ix);
+  const bool split = placement->prefill != placement->decode;
+  return split && self->router->observe ? MACHINE_NONE : placement->decode;
+}
+
+/* On the machine that decodes it, where its KV is read. */
+static void restore(Engine *self, RequestIx ix, const Placement *placement, MachineIx decode) {
+  if (placement->prefill == placement->decode)
+    claim(self, placement);
+  else
+    engine_claim(self, &self->machines[decode], PHASE_DECODE);
+  life_restores(self, ix, decode);
+  engine_tell_router(self, ix, OBSERVED_PLACED, decode);
+  engine_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], decode, decode, 1);
+  engine_restore(self, ix);
+}
+
 /* On the machines of the router's choice. */
 static void put(Engine *self, RequestIx ix, bool check) {
   const Placement placement = place(self, ix, check);
+  const MachineIx restored = restores_on(self, ix, &placement);
+  if (restored != MACHINE_NONE) {
+    restore(self, ix, &placement, restored);
+    return;
+  }
+  if (!checkpoint_is_ready(self, ix)) checkpoint_forget(self, ix); // not in time
   claim(self, &placement);
-  life_placed(self, ix, placement.prefill, placement.decode);
-  engine_tell_router(self, ix, OBSERVED_PLACED, placement.prefill);
-  const bool open = placement.decode == MACHINE_NONE;
-  engine_log(self, OUTCOME_PLACEMENT, &self->requests.slots[ix], placement.prefill,
-             open ? -1 : (int64_t)placement.decode, 0);
+  enter(self, ix, &placement);
+  if (engine_hedges(self)) hedging_expect(self, ix);
+}
+
+/* Who decodes what `prefill` prefills in place of the request's own machine. */
+static MachineIx other_decode(const Engine *self, const Request *request, MachineIx prefill,
+                              const ClusterView *view) {
+  if (self->machines[prefill].role == ROLE_MIXED) return prefill;
+  if (self->dispatcher->pick) return MACHINE_NONE; // it is asked later
+  if (request->decode_machine != request->prefill_machine) return request->decode_machine;
+  return column_least(self->columns.pending_tokens, &view->by_role[ROLE_DECODE]);
+}
+
+Placement engine_other_placement(Engine *self, RequestIx ix) {
+  static const Role prefilling[] = {ROLE_PREFILL, ROLE_MIXED};
+  const Placement none = {.prefill = MACHINE_NONE};
+  const Request *request = &self->requests.slots[ix];
+  const ClusterView *view = engine_cluster(self, engine_deployment(self, request));
+  Column *pending = self->columns.pending_tokens;
+  MachineIx best = MACHINE_NONE;
+  for (int i = 0; i < 2; i++) {
+    const MachineIx m =
+        column_least_but(pending, &view->by_role[prefilling[i]], request->prefill_machine);
+    if (m == MACHINE_NONE) continue;
+    if (best == MACHINE_NONE || column_at(pending, m) < column_at(pending, best)) best = m;
+  }
+  if (best == MACHINE_NONE || !fits(self, request, best, PHASE_PREFILL)) return none;
+  const MachineIx decode = other_decode(self, request, best, view);
+  const bool open = decode == MACHINE_NONE && self->dispatcher->pick;
+  if (!open && !fits(self, request, decode, PHASE_DECODE)) return none;
+  return (Placement){.prefill = best, .decode = decode};
 }
 
 static bool is_large(const Engine *self, const Request *request) {
@@ -279,6 +344,11 @@ bool engine_can_resume(const Engine *self, const Request *request) {
 
 void engine_place(Engine *self, RequestIx ix) {
   put(self, ix, is_large(self, &self->requests.slots[ix]));
+  wake(self, ix);
+}
+
+void engine_place_on(Engine *self, RequestIx ix, const Placement *placement) {
+  enter(self, ix, placement);
   wake(self, ix);
 }
 

@@ -11,6 +11,11 @@ void engine_pull_again(Engine *self);
 void engine_handle_arrival(Engine *self);
 /* Places a request that waits in front, by the router. */
 void engine_place(Engine *self, RequestIx request);
+/* Another machine to prefill a request that waits for that, with the fewest pending tokens, and one
+ * to decode it; prefill MACHINE_NONE: there is none. */
+Placement engine_other_placement(Engine *self, RequestIx request);
+/* On machines that somebody else than the router has chosen. */
+void engine_place_on(Engine *self, RequestIx request, const Placement *placement);
 /* Whether what a request has made could be a part of its prompt: a machine that prefills has room
  * for that, and every store. */
 bool engine_can_resume(const Engine *self, const Request *request);

@@ -34,6 +34,7 @@ typedef enum RequestState {
   REQUEST_FETCHED,       // KV is on its way from there to the decode machine
   REQUEST_COMPUTES,      // in `running` (scheduler.h), its prefill not over
   REQUEST_GENERATES,     // in `running`, its prefill over
+  REQUEST_RESTORES,      // KV on its way from the checkpoint store to the decode machine
   REQUEST_AWAITS,        // in front (front.h): to be tried again, or nobody is up to take it
   REQUEST_HELD,          // has not been admitted yet (admission.h)
   REQUEST_STATES,
@@ -82,7 +83,9 @@ typedef struct Request {
   Tick session_began_at;
   uint8_t scheduled;                    // Scheduled (scheduler.h), while in `running`
   uint8_t model;                        // of SimConfig.models, that serves it
-  bool admitted;                        // and counts as in flight of its class (admission.h)
+  bool admitted : 1;                    // and counts as in flight of its class (admission.h)
+  bool is_copy : 1;                     // of one that is served elsewhere too (hedging.h)
+  bool redundant : 1;                   // the other copy was first, and it has not left yet
   uint32_t admission;                   // number of it on its machine, in order
   RequestIx next_taker, previous_taker; // of blocks in the same iterations (batch.h)
   uint32_t joined_step, decided_step;   // of its machine (scheduler.h)
@@ -122,7 +125,7 @@ static inline bool request_has_one_token(const Request *request) {
 
 /* Whether it leaves where it is, though it has not yet. */
 static inline bool request_leaves(const Request *request) {
-  return request->gives_up || request->lost;
+  return request->gives_up || request->lost || request->redundant;
 }
 
 /* Whether it waits for prefill or is in one. */

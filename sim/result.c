@@ -81,7 +81,7 @@ void engine_sum_up(Engine *self, SimResult *result) {
                         .left_out = self->warm_up_metrics.asked.requests,
                         .end = self->now,
                         .counted_from = self->counted_from,
-                        .unfinished = self->requests.n_live,
+                        .unfinished = self->requests.n_live - self->n_copies,
                         .span = span_of(self)};
   admission_sum_up(self, result->tenants);
   for (uint32_t d = 0; d < self->n_deployments; d++)

@@ -31,7 +31,7 @@ static void init_machines(Engine *self) {
   for (uint32_t p = 0; p < config->n_pools; p++)
     self->n_machines += config->pools[p].count;
   self->machines = ARENA_ARRAY(self->arena, Machine, self->n_machines);
-  int64_t *capacities = ARENA_ARRAY(self->arena, int64_t, self->n_machines);
+  int64_t *capacities = ARENA_ARRAY(self->arena, int64_t, self->n_machines + 1);
   MachineIx ix = 0;
   for (uint32_t p = 0; p < config->n_pools; p++) {
     const PoolSpec *pool = &config->pools[p];
@@ -70,7 +70,8 @@ static void init_machines(Engine *self) {
       capacities[ix] = link_capacity(config, pool);
     }
   }
-  links_init(&self->links, capacities, self->n_machines, self->arena);
+  capacities[self->n_machines] = config->checkpoint.bandwidth;
+  links_init(&self->links, capacities, self->n_machines + 1, self->arena);
   self->stores_free_at = ARENA_ARRAY(self->arena, Tick, config->n_pools);
 }
 
@@ -249,6 +250,7 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   agenda_reserve(&self->agenda, EVENT_REPORT, 1);
   agenda_reserve(&self->agenda, EVENT_PATIENCE, 1);
   agenda_reserve(&self->agenda, EVENT_SCALING, 1);
+  agenda_reserve(&self->agenda, EVENT_HEDGE, 1);
   self->warmed_up_at = -1;
   init_metrics(self, &self->metrics);
   self->components = ARENA_ARRAY(arena, ComponentMetrics, config->n_components);

@@ -117,14 +117,16 @@ typedef struct SimConfig {
   PolicyChoice policies[POLICY_KINDS];
   const FaultSource *faults; // [n_faults]
   uint32_t n_faults;
-  Tick detection;            // from a fault until the router knows
-  RetryOptions retry;        // of requests that are lost with a machine
-  int network_path;          // NetworkPath
-  int64_t network_bandwidth; // bytes/s per machine and direction besides its links'; 0: no limit
-  Tick network_latency;      // of each KV transfer
-  Tick monitor_interval;     // between broadcasts of loads, where a policy wants them; > 0 then
-  Tick scaling_interval;     // at which the scaler is asked, if there is one; > 0 then
-  int64_t heavy_above;       // predicted output tokens beyond which a decode is heavy
+  HedgeOptions hedge;           // not where routers keep books of their own, nor of groups
+  Tick detection;               // from a fault until the router knows
+  RetryOptions retry;           // of requests that are lost with a machine
+  CheckpointOptions checkpoint; // not of requests that resume, nor of groups
+  int network_path;             // NetworkPath
+  int64_t network_bandwidth;    // bytes/s per machine and direction besides its links'; 0: no limit
+  Tick network_latency;         // of each KV transfer
+  Tick monitor_interval;        // between broadcasts of loads, where a policy wants them; > 0 then
+  Tick scaling_interval;        // at which the scaler is asked, if there is one; > 0 then
+  int64_t heavy_above;          // predicted output tokens beyond which a decode is heavy
   /* From the arrival of a request until the router sees it: what servers and tokenizers take. Its
    * latencies and patience count from the arrival; who gives up before is seen to then. */
   Tick request_time;

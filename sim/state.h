@@ -55,8 +55,10 @@ typedef struct FaultClock {
   Slowdown *slowdowns; // [n_machines] of it, where it makes them slow
 } FaultClock;
 
-typedef struct Scaling Scaling;     // autoscaling.c
-typedef struct Admission Admission; // admission.c
+typedef struct Scaling Scaling;       // autoscaling.c
+typedef struct Admission Admission;   // admission.c
+typedef struct Checkpoint Checkpoint; // checkpoint.c
+typedef struct HedgeDue HedgeDue;     // hedging.c
 
 /* A model and all that serves it: machines as policies see them, what those who decide for it keep,
  * and who waits in front. Machines are of one from the beginning, requests from their arrival. */
@@ -112,6 +114,14 @@ typedef struct Engine {
   size_t n_detections;        // pending, which do: what is on a machine that failed is lost
   Deadline *losses;           // reused
   size_t losses_capacity;
+  Checkpoint *checkpoints; // [n_checkpoints] by slot, as far as any was saved
+  size_t n_checkpoints, checkpoints_capacity;
+  int64_t checkpoint_bytes; // in the store or booked there
+  HedgeDue *hedges_due;     // a ring: n_due from first_due on
+  size_t first_due, n_due, due_capacity;
+  RequestIx *twins; // [n_twins] by slot: the other copy of each, as far as any had one
+  size_t n_twins, twins_capacity;
+  uint64_t n_copies; // slots in use beside those of requests
   Machine *machines;
   uint32_t n_machines;
   Group *groups;

@@ -30,11 +30,12 @@ typedef enum TransferStage {
   TRANSFER_STORED,
   TRANSFER_MOVES,
   TRANSFER_TAIL,
+  TRANSFER_SAVES, // into the checkpoint store (checkpoint.h)
 } TransferStage;
 
 typedef struct Transfer {
   RequestIx request;
-  MachineIx from, to;
+  MachineIx from, to; // or the checkpoint store
   TransferStage stage;
   TransferChoice choice;
   int64_t cached_tokens; // of the prompt, that the receiver's cache has: they do not move

@@ -73,6 +73,8 @@ void life_count_decode(Engine *self, const Request *request, Machine *machine, i
 void life_leave_store(Engine *self, const Machine *machine, Request *request);
 /* Its slot is free, and whoever wants to know of each request is told. */
 void life_retire(Engine *self, RequestIx request, Rejection rejected);
+/* The slot of one that has left is free. */
+void life_release(Engine *self, RequestIx request);
 /* Whoever keeps books on requests is told. */
 void life_observe(Engine *self, const Machine *machine, RequestIx request, Observation what);
 /* A token of a prefill, or of a decode that is not the batch's, is made now. */

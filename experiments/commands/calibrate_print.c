@@ -96,6 +96,9 @@ static void print_verified(const HarnessReport *report) {
   if (worst > 0)
     printf("  verified against references; furthest off is %s, by %.2g\n",
            calib_op_name((CalibOp)at), worst);
+  if (report->verified > 0)
+    printf("  %lld sizes verified in %.1f s%s\n", (long long)report->verified,
+           report->verify_seconds, report->unverified > 0 ? ", others left for want of time" : "");
 }
 
 void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,

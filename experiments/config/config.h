@@ -151,6 +151,8 @@ extern const OptionSpec config_window_options[];
 extern const OptionSpec config_warm_options[];
 extern const OptionSpec config_recovery_options[]; // of `faults`
 extern const OptionSpec config_retry_options[];
+extern const OptionSpec config_checkpoint_options[];
+extern const OptionSpec config_hedge_options[];
 extern const OptionSpec config_pool_faults_options[];
 extern const OptionSpec config_lifetime_options[];
 extern const OptionSpec config_outage_options[];

@@ -7,6 +7,7 @@
  * the same GPUs, so that one of them says what fails. */
 #include "experiments/config/config.h"
 #include "perfmodel/time_scale.h"
+#include "sim/router/router.h"
 
 /* Llama 3 (arXiv:2407.21783), Table 5: 419 unexpected interruptions in 54 days on 16,384 H100. */
 #define GPU_MTBF (16384 * 54 * 86400.0 / 419)
@@ -93,7 +94,7 @@ const OptionSpec config_pool_faults_options[] = {
 
 typedef struct RecoveryKeys {
   Tick detection;
-  const Node *retry;
+  const Node *retry, *checkpoint, *hedge;
 } RecoveryKeys;
 
 const OptionSpec config_recovery_options[] = {
@@ -101,6 +102,34 @@ const OptionSpec config_recovery_options[] = {
      .help = "from a failure until the router knows (Kubernetes: 3 probes, 10 s apart)"},
     {"retry", OPTION_NODE, offsetof(RecoveryKeys, retry),
      .help = "of requests that were lost, see below", .absent = "as if empty"},
+    {"checkpoint", OPTION_NODE, offsetof(RecoveryKeys, checkpoint),
+     .help = "a store for the KV of prompts, see below: who is lost begins with its decode",
+     .absent = "none: prompts are computed again"},
+    {"hedge", OPTION_NODE, offsetof(RecoveryKeys, hedge),
+     .help = "requests that wait are sent to another machine too, see below", .absent = "none are"},
+    {0}};
+
+#define HEDGE(field, type_, ...)                                                                   \
+  { .key = #field, .type = OPTION_##type_, .offset = offsetof(HedgeOptions, field), __VA_ARGS__ }
+
+const OptionSpec config_hedge_options[] = {
+    HEDGE(after, TICKS, .required = true, .min = 1e-6, .max = FOR_EVER,
+          .help = "since it was placed, if its prefill is not over"),
+    HEDGE(share, REAL, .fallback = "0.05", .min = 0, .max = 1,
+          .help = "of the requests so far, at most (Dean and Barroso 2013: 5%)"),
+    {0}};
+
+#define CHECKPOINT(field, type_, ...)                                                              \
+  {                                                                                                \
+    .key = #field, .type = OPTION_##type_, .offset = offsetof(CheckpointOptions, field),           \
+    __VA_ARGS__                                                                                    \
+  }
+
+const OptionSpec config_checkpoint_options[] = {
+    CHECKPOINT(bandwidth, BANDWIDTH, .required = true, .min = 1, .max = 1e18,
+               .help = "of the store's network, in each direction"),
+    CHECKPOINT(capacity, BYTES, .min = 1, .max = 1e18,
+               .help = "that it holds: beyond it no more is written", .absent = "no limit"),
     {0}};
 
 #define RETRY(name, field, type_, ...)                                                             \
@@ -352,6 +381,32 @@ static int bind_pool(Binder *self) {
   return status;
 }
 
+/* Of groups the prompts lie in stores of their own, and who resumes has a longer one. */
+static int bind_checkpoint(Config *self, const Node *node, Diag *diag) {
+  SimConfig *sim = &self->sim;
+  if (option_bind(config_checkpoint_options, node, NULL, node->at, &sim->checkpoint, diag))
+    return -1;
+  if (sim->n_groups > 0)
+    return diag_error(diag, node->key_at, "'checkpoint' is not of groups, whose KV has a store");
+  if (!sim->retry.resume) return 0;
+  diag_error(diag, node->key_at, "'checkpoint' and 'retry.resume' exclude each other");
+  diag_hint(diag, "a checkpoint is of the prompt alone: tokens after the first are made again");
+  return -1;
+}
+
+static int bind_hedge(Config *self, const Node *node, Diag *diag) {
+  SimConfig *sim = &self->sim;
+  if (option_bind(config_hedge_options, node, NULL, node->at, &sim->hedge, diag)) return -1;
+  const Router *router = (const Router *)sim_policy(sim, POLICY_ROUTER).policy;
+  if (sim->n_groups > 0) return diag_error(diag, node->key_at, "'hedge' is not of groups");
+  if (!router->observe) return 0;
+  diag_error(diag, node->key_at, "router '%s' keeps books of what it has sent where: no 'hedge'",
+             router->policy.name);
+  diag_hint(diag, "a copy goes to the machine with the fewest pending tokens, whatever a router "
+                  "says; routers that can: jsq, token_jsq, llm_d, prefix_affinity");
+  return -1;
+}
+
 int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag) {
   RecoveryKeys keys = {0};
   int status = 0;
@@ -362,6 +417,8 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
   }
   status |=
       option_bind(config_retry_options, keys.retry, NULL, self->root->at, &self->sim.retry, diag);
+  if (keys.hedge) status |= bind_hedge(self, keys.hedge, diag);
+  if (keys.checkpoint) status |= bind_checkpoint(self, keys.checkpoint, diag);
   self->sim.detection = keys.detection;
   Binder binder = {.config = self, .arena = arena, .diag = diag};
   for (uint32_t i = 0; i < self->sim.n_pools; i++) {
@@ -371,7 +428,7 @@ int config_bind_faults(Config *self, const Node *node, Arena *arena, Diag *diag)
     binder.first += binder.pool->spec.count;
   }
   self->sim.faults = binder.sources;
-  if (status || !node || self->sim.n_faults > 0) return status;
+  if (status || !node || keys.hedge || self->sim.n_faults > 0) return status;
   diag_error(diag, node->key_at, "'faults' is of what fails, and no pool has any");
   diag_hint(diag, "give one its own, such as pools.%s.faults: {gpu: {}}", self->pools[0].spec.name);
   return -1;

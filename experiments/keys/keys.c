@@ -25,6 +25,8 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "faults", NULL, "What becomes of requests when something fails.",
      config_recovery_options},
     {NULL, "faults.retry", NULL, NULL, config_retry_options},
+    {NULL, "faults.hedge", NULL, NULL, config_hedge_options},
+    {NULL, "faults.checkpoint", NULL, NULL, config_checkpoint_options},
     {NULL, "pools.NAME.start_up", NULL, NULL, config_start_up_options},
     {NULL, "pools.NAME.start_up.weights", NULL, NULL, config_weights_options},
     {NULL, "pools.NAME.scaling", NULL, "How many machines a pool may have.",

@@ -340,7 +340,36 @@ uint64_t timer_ns() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+int load_error = 0;
+static std::vector<size_t> loaded_bytes;
+
+void note_load(size_t shared_bytes) {
+  loaded_bytes.push_back(shared_bytes);
+}
+
+int multiprocessors() {
+  const char *text = getenv("EMULATED_SMS");
+  char *end = nullptr;
+  long n = text != nullptr ? strtol(text, &end, 10) : 4;
+  if (n < 1 || n > 1024 || (end != nullptr && (end == text || *end != '\0'))) {
+    fail("EMULATED_SMS is '%s', not a number from 1 to 1024", text);
+  }
+  return static_cast<int>(n);
+}
+
 } // namespace emulator
+
+int emulator_take_loaded_bytes(size_t *ret_bytes, int most) {
+  const std::vector<size_t> taken = std::exchange(emulator::loaded_bytes, {});
+  for (int i = 0; i < most && i < static_cast<int>(taken.size()); i++) {
+    ret_bytes[i] = taken[static_cast<size_t>(i)];
+  }
+  return static_cast<int>(taken.size());
+}
+
+void emulator_fail_loads(int error) {
+  emulator::load_error = error;
+}
 
 void emulator_seed(uint64_t seed) {
   emulator::self.seed = seed;

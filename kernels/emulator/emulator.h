@@ -20,7 +20,8 @@
  * Races between warps, or between lanes without __syncwarp, show only if an order in which the
  * fibers run brings them out: emulator_seed picks it. 0 runs warp after warp as far as each goes,
  * an odd seed the same in a random order, an even one switches warps at random at every operation;
- * seeded lanes run in random order too. Run a test with several. */
+ * seeded lanes run in random order too. Run a test with several. $EMULATED_SMS is the number of
+ * multiprocessors that kernels are told of, each with room for two blocks. */
 #ifndef KERNELS_EMULATOR_EMULATOR_H
 #define KERNELS_EMULATOR_EMULATOR_H
 #include <algorithm>
@@ -92,6 +93,10 @@ void run(dim3 grid, dim3 block, size_t shared_bytes, void (*call)(void *), void 
 void *shared_array(const char *file, int line, size_t bytes);
 void *shared_dynamic();
 uint64_t timer_ns();
+/* As many as $EMULATED_SMS says; 4 without it, so that small problems are many to them. */
+int multiprocessors();
+void note_load(size_t shared_bytes);
+extern int load_error; // of every kernel that is loaded; 0: none
 /* Shared memory as 32-bit addresses, which is what ptx.cuh takes. */
 uint32_t shared_address(const void *pointer);
 void *shared_pointer(uint32_t address, size_t bytes);

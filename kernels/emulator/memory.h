@@ -10,6 +10,13 @@ extern "C" {
 /* The order in which fibers run from the next launch on (emulator.h). */
 void emulator_seed(uint64_t seed);
 
+/* What every load of a kernel returns from now on; 0: it succeeds. */
+void emulator_fail_loads(int error);
+
+/* Dynamic shared memory of the kernels loaded since the last call: the first `most` into ret_bytes,
+ * in order; returns how many there were. */
+int emulator_take_loaded_bytes(size_t *ret_bytes, int most);
+
 /* Memory that ends at a page without access, filled with NaN. Free it with emulator_free. */
 void *emulator_alloc(size_t bytes);
 void emulator_free(void *memory);

@@ -15,14 +15,21 @@ faults: {detection: 5 s, retry: {limit: 5, backoff: 100 ms}}
 END
 with() { "$tandem" run fails.yaml "$@"; }
 
+# same_stepped COMMAND FIGURE... : each iteration on its own gives the same of these.
+same_stepped() {
+  command=$1
+  shift
+  expect 0 "$command" --format json
+  cp out first.json
+  expect 0 "$command" --format json --step
+  for figure in digest completed "$@"; do
+    [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
+      fail "--step changes $figure of $command"
+  done
+}
+
 # Drawn: the same twice and step by step, nobody is left, and it is told.
-expect 0 with --format json
-cp out first.json
-expect 0 with --format json --step
-for figure in digest completed losses lost_tokens; do
-  [ "$(grep -m1 "\"$figure\"" out)" = "$(grep -m1 "\"$figure\"" first.json)" ] ||
-    fail "--step changes $figure"
-done
+same_stepped with losses lost_tokens
 expect 0 with
 prints ' 0 unfinished'
 grep -q '^failures     [1-9][0-9]*, machines down ' out || fail 'it does not say what broke'
@@ -46,6 +53,17 @@ expect 0 "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/splitwise-small.
   --event-log events.csv
 grep -q '^10.000000000000,link,,0,0,0$' events.csv || fail 'no link is down'
 grep -q '^15.000000000000,link,,0,1000000,0$' events.csv || fail 'no link is back'
+
+# Prompts in a checkpoint store are not computed again, and what they were is the same.
+checkpointed() { with --set 'faults.checkpoint={bandwidth: 100 GB/s}' "$@"; }
+same_stepped checkpointed restored_tokens checkpoint_bytes
+grep -q '"restored_tokens": [1-9]' out || fail 'no prompt came out of the store'
+
+# Copies of those who wait, while one of three machines is five times as slow.
+slow='pools.all.faults={schedule: [{at: 1 s, for: 29 min, machine: 1, kind: slow, factor: 5}]}'
+hedged() { with --set "$slow" --set 'faults.hedge={after: 200 ms, share: 1}' "$@"; }
+same_stepped hedged hedges hedged_tokens
+grep -q '"hedges_won": [1-9]' out || fail 'no copy was first'
 
 # A group fails as one, whichever of its pools says so; its store by itself.
 grouped() { "$tandem" run "$TANDEM_SOURCE_DIR/experiments/examples/seesaw.yaml" \
@@ -138,6 +156,14 @@ wrong 'pools.all.faults={machine: {}}' "failures without 'mtbf'"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 3}]}' "pool 'all' has no machine 3" \
   'its machines are 0 to 2'
 wrong 'pools.all.faults={schedule: [{machine: 0}]}' "missing key 'at'"
+wrong 'faults.hedge={}' "missing key 'after'"
+wrong 'faults.hedge={after: 1 s, share: 2}' "'share' must be from 0"
+rejects 3 with --set 'faults.hedge={after: 1 s}' --set policies.router=splitwise_sim_mixed_pool
+says "router 'splitwise_sim_mixed_pool' keeps books of what it has sent where" 'routers that can'
+wrong 'faults.checkpoint={}' "missing key 'bandwidth'"
+wrong 'faults.checkpoint={bandwidth: 0 GB/s}' "'bandwidth' must be from 1 B/s"
+wrong 'faults={checkpoint: {bandwidth: 1 GB/s}, retry: {resume: true}}' 'exclude each other' \
+  'tokens after the first are made again'
 wrong 'pools.all.faults={schedule: []}' "'schedule' wants a list"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, kind: slow}]}' "needs 'factor'"
 wrong 'pools.all.faults={schedule: [{at: 1 h, machine: 0, factor: 2}]}' "of 'kind: slow'"

@@ -25,6 +25,7 @@ static struct {
 
 void fake_gpu_set(FakeGpu gpu) {
   fake.gpu = gpu;
+  emulator_fail_loads(gpu.load_error);
   fake.launches = 0;
 }
 bool fake_is_capturing(void) {

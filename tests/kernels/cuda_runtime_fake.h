@@ -16,6 +16,7 @@ typedef struct FakeGpu {
   bool has_driver;
   int64_t memory_bytes;
   const char *name;
+  int load_error; // of every kernel; 0: none
 } FakeGpu;
 
 /* Also forgets counts. */

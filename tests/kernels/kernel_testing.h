@@ -27,6 +27,9 @@ void device_upload(void *device, const void *host, size_t bytes);
 void device_download(void *host, const void *device, size_t bytes);
 /* Another order of running for the emulator (emulator.h); nothing on a GPU. */
 void device_seed(uint64_t seed);
+/* So many multiprocessors, for what is loaded from now on; 0: as many as the emulator has unasked.
+ * Nothing on a GPU. */
+void device_multiprocessors(int n);
 /* What the kernels did since the last call, as the emulator counts it (emulator/memory.h); 0 on a
  * GPU. */
 typedef struct DeviceCounts {

@@ -62,6 +62,10 @@ void device_seed(uint64_t seed) {
   (void)seed;
 }
 
+void device_multiprocessors(int n) {
+  (void)n;
+}
+
 DeviceCounts device_take_counts(void) {
   return (DeviceCounts){0, 0};
 }

@@ -1,4 +1,6 @@
 /* The device of kernel_testing.h where the emulator runs the kernels. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/emulator/memory.h"
@@ -38,6 +40,15 @@ void device_download(void *host, const void *device, size_t bytes) {
 
 void device_seed(uint64_t seed) {
   emulator_seed(seed);
+}
+
+void device_multiprocessors(int n) {
+  char text[16];
+  snprintf(text, sizeof text, "%d", n);
+  if (n > 0)
+    setenv("EMULATED_SMS", text, 1);
+  else
+    unsetenv("EMULATED_SMS");
 }
 
 DeviceCounts device_take_counts(void) {

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What ptxas says of every kernel: none may use a stack frame or spill registers to memory, where
-# they would be slower than what the kernel is bound by. Arguments: its reports, one per source.
+# they would be slower than what the kernel is bound by. Arguments: its reports, one per source;
+# each has the same kernels for every architecture.
 # Skipped (77) without any, that is, without nvcc.
 set -u
 [ $# -gt 0 ] || exit 77
@@ -10,11 +11,22 @@ set -u
 awk '
 /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2] " for " quoted[4] }
 /bytes stack frame/ && ($1 != 0 || $5 != 0 || $9 != 0) { print kernel ":" $0; bad = 1 }
-/Used [0-9]+ registers/ { kernels[FILENAME]++; all++ }
+/Compiling entry function/ { arch = quoted[4]; archs[arch] }
+/Used [0-9]+ registers/ { kernels[FILENAME, arch]++; of_arch[arch]++ }
 END {
+  for (arch in archs)
+    for (i = 1; i < ARGC; i++)
+      if (kernels[ARGV[i], arch] != kernels[ARGV[i], first_arch()]) {
+        print ARGV[i] ": " kernels[ARGV[i], arch] + 0 " kernels for " arch ", " \
+              kernels[ARGV[i], first_arch()] + 0 " for " first_arch()
+        bad = 1
+      }
   for (i = 1; i < ARGC; i++)
-    if (!kernels[ARGV[i]]) { print ARGV[i] ": reports no kernel"; bad = 1 }
-  print all " kernels"
+    if (!kernels[ARGV[i], first_arch()]) { print ARGV[i] ": reports no kernel"; bad = 1 }
+  for (arch in archs) print of_arch[arch] " kernels for " arch
   exit bad
+}
+function first_arch() {
+  return "sm_80"
 }
 ' "$@"

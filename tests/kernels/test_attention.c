@@ -1,7 +1,9 @@
 /* Attention, prefill and decode, against the formula: chunk lengths and contexts around the tiles
  * and granules of the kernels, groups of query heads, both types, ALiBi, several sequences at once,
- * pages in random order. What the kernels must not read is NaN: rows of q and slots of pages past
- * the end, and entries of the page table past the last page name no page. */
+ * pages in random order; both heights of a tile of prefill at every shape, and the one that is
+ * chosen at the edge between them with the multiprocessors of an A100, an H100 and a B200. What the
+ * kernels must not read is NaN: rows of q and slots of pages past the end, and entries of the page
+ * table past the last page name no page. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,6 +24,7 @@ typedef struct Case {
 /* A case with its tensors on the host and on the device. */
 typedef struct Problem {
   KernelAttention shape, host; // pointers to the device, to the host
+  KernelResidency residency;
   int32_t row_starts[MAX_SEQUENCES + 1], contexts[MAX_SEQUENCES], max_new, rows;
   int64_t q_stride;
   uint16_t *q;
@@ -98,6 +101,8 @@ static Problem problem_open(const Case *test, uint64_t seed) {
   problem.q_stride = (test->query_heads + 2 * test->kv_heads) * test->head_dim;
   make_pages(&problem, test, seed);
   make_slopes(&problem, test);
+  int status = kernel_attention_load(&problem.shape, &problem.residency);
+  expect_true(status == 0, "attention is loaded with %d", status);
   int64_t n = problem.rows * problem.q_stride;
   problem.q = random_elements(test->dtype, n, 2.0, seed + 2);
   problem.device_q = device_copy(problem.q, (size_t)n * sizeof *problem.q);
@@ -152,18 +157,20 @@ static void check(const Problem *problem, const Case *test, const char *kernel, 
   free(out);
 }
 
-static void run_prefill(const Problem *problem, const Case *test, uint64_t seed) {
+static void run_prefill(const Problem *problem, const Case *test, int32_t tile_rows,
+                        uint64_t seed) {
   device_seed(seed);
   int status = kernel_attention_prefill(
-      NULL, &problem->shape, problem->device_out, problem->device_q, problem->q_stride,
+      NULL, &problem->shape, tile_rows, problem->device_out, problem->device_q, problem->q_stride,
       problem->device_starts, problem->device_past, test->sequences, problem->max_new);
-  check(problem, test, "prefill", status, seed);
+  check(problem, test, tile_rows == 64 ? "prefill, 64 rows" : "prefill, 128 rows", status, seed);
 }
 
 static void run_decode(const Problem *problem, const Case *test, uint64_t seed) {
   int32_t split_tokens = test->split_tokens;
   if (split_tokens == 0) {
-    split_tokens = split_kv_tokens(problem->contexts, test->sequences, test->kv_heads, 8);
+    split_tokens = split_kv_tokens(problem->contexts, test->sequences, test->kv_heads,
+                                   problem->residency.decode);
   }
   int32_t starts[MAX_SEQUENCES + 1];
   int32_t n_splits = split_kv_starts(problem->contexts, test->sequences, split_tokens, starts);
@@ -191,7 +198,10 @@ static void run_case(const Case *test, uint64_t n_seeds) {
     is_decode = is_decode && test->added[i] == 1;
   }
   for (uint64_t seed = 0; seed < n_seeds; seed++) {
-    run_prefill(&problem, test, seed);
+    run_prefill(&problem, test, 64, seed);
+    if (problem.residency.prefill[1] > 0) {
+      run_prefill(&problem, test, 128, seed);
+    }
     if (is_decode) {
       run_decode(&problem, test, seed);
     }
@@ -242,12 +252,44 @@ static void test_many_sequences(void) {
  * tokens at a time, 20 of 32 products are left, each of 2·8·4 mma with K and as many with V. */
 static void test_skipping(void) {
   Case test = {4, 4, 64, 16, CALIB_BF16, 0, 1, {256}, {0}, 0};
+  Problem problem = problem_open(&test, 1);
   device_take_counts();
-  run_case(&test, 1);
+  run_prefill(&problem, &test, 128, 0);
   if (device_is_emulated()) {
     int64_t n_mma = device_take_counts().mma;
     expect_true(n_mma == 4 * 20 * 128, "%lld mma operations", (long long)n_mma);
   }
+  problem_close(&problem);
+}
+
+/* One tile fewer than there are places for, and as many: four sequences with tiles of one row. */
+static void test_choice(int32_t head_dim, CalibDtype dtype) {
+  Case test = {4, 4, head_dim, 16, dtype, 0, 4, {1, 1, 1, 1}, {0, 20, 3, 64}, 0};
+  Problem problem = problem_open(&test, 2);
+  int32_t places = problem.residency.prefill[1];
+  problem_close(&problem);
+  expect_true(places >= 8 || !device_is_emulated(), "%d tiles of 128 rows at once", places);
+  for (int32_t less = 1; less >= 0 && places > 4; less--) {
+    test.query_heads = test.kv_heads = (places + 3) / 4 - less;
+    problem = problem_open(&test, 3);
+    int32_t rows = kernel_attention_prefill_rows(&problem.shape, &problem.residency, test.sequences,
+                                                 problem.max_new);
+    expect_true(rows == (less > 0 ? 64 : 128), "%d of %d tiles: %d rows", test.kv_heads * 4, places,
+                rows);
+    run_prefill(&problem, &test, rows, 0);
+    run_decode(&problem, &test, 0);
+    problem_close(&problem);
+  }
+}
+
+static void test_choices(void) {
+  static const int multiprocessors[] = {108, 132, 148};
+  for (size_t i = 0; i < 3; i++) {
+    device_multiprocessors(multiprocessors[i]);
+    test_choice(64, CALIB_BF16);
+    test_choice(128, CALIB_FP16);
+  }
+  device_multiprocessors(0);
 }
 
 int main(int argc, char **argv) {
@@ -256,6 +298,7 @@ int main(int argc, char **argv) {
   test_lengths();
   if (!is_small_run(argc, argv)) {
     test_many_sequences();
+    test_choices();
   }
   int64_t n_conflicts = device_take_counts().bank_conflicts;
   expect_true(n_conflicts == 0, "%lld bank conflicts", (long long)n_conflicts);

@@ -62,18 +62,23 @@ static const char *check_wasted(const Cluster *cluster, const Trial *trial, int6
   const int64_t wasted = totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens +
                          totals->decode_tokens - served;
   const int64_t booked = metrics->cancelled_tokens + metrics->lost_tokens +
-                         metrics->resumed_tokens; // whose KV is computed again
+                         metrics->resumed_tokens - // whose KV is computed again
+                         metrics->restored_tokens + metrics->hedged_tokens;
   int64_t n_begun = 0, cached = 0;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     const RequestRecord *record = &trial->records[i];
     n_begun += record->cancelled && record->first_token_at >= 0;
     if (record->cancelled) cached += record->cached_tokens; // that may have been dropped since
   }
-  if (metrics->losses > 0) cached = totals->cached_tokens; // of attempts, nobody knows
+  if (metrics->losses + metrics->hedges > 0) cached = totals->cached_tokens; // nobody knows of whom
   if (wasted > booked - n_begun + cached ||
-      wasted < booked - (int64_t)(metrics->cancelled + metrics->losses))
+      wasted < booked - (int64_t)(metrics->cancelled + metrics->losses + metrics->hedges))
     return "tokens that nobody got are miscounted";
   return NULL;
+}
+
+bool books_have_gaps(const Metrics *metrics) {
+  return metrics->tbt.total - metrics->asked.gaps <= metrics->hedges;
 }
 
 /* Every token of a finished request came out of a prefill or of a decode iteration. */
@@ -92,10 +97,9 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
     decode_ticks += (double)(record->last_token_at - record->first_token_at);
   }
   const MachineTotals *totals = &trial->result.totals;
-  if (metrics->cancelled == 0 && metrics->rejected == 0 &&
-      metrics->tbt.total != metrics->asked.gaps)
+  if (metrics->cancelled == 0 && metrics->rejected == 0 && !books_have_gaps(metrics))
     return "gaps are not those that were asked for, and of attempts that were lost";
-  if (metrics->cancelled + metrics->losses > 0)
+  if (metrics->cancelled + metrics->losses + metrics->hedges > 0)
     return check_wasted(cluster, trial, prompts + decoded);
   if (metrics->evictions != evictions) return "evictions are miscounted";
   if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
@@ -123,7 +127,7 @@ static const char *check_latencies(const Cluster *cluster, const Trial *trial) {
     if (asked != ASKED_requests && asked != ASKED_paced) continue;
     const uint64_t total = metrics->histograms[i].total; // of those who gave up later, too
     if (total < served[asked] ||
-        (metrics->cancelled + metrics->losses == 0 && total > served[asked]))
+        (metrics->cancelled + metrics->losses + metrics->hedges == 0 && total > served[asked]))
       return "a latency is missing";
   }
   return NULL;

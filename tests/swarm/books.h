@@ -15,4 +15,7 @@ typedef struct Trial {
 
 /* What is wrong with them, NULL if nothing; `trial` NULL: the run failed. */
 const char *check_books(const Cluster *cluster, Trial *trial);
+/* Whether its gaps are those that were asked for, of one whose requests were all served. A copy
+ * that comes second may be in a step that was decided as its first token was made. */
+bool books_have_gaps(const Metrics *metrics);
 #endif

@@ -1,4 +1,5 @@
 /* Faults of a cluster. See draw.h. */
+#include "sim/router/router.h"
 #include "tests/swarm/draw.h"
 #include <assert.h>
 
@@ -41,12 +42,21 @@ static int64_t least_up(const SimConfig *config, const Draw *own) {
   return longest / 10 / (MILLISECOND * own->scale);
 }
 
+/* A sixth of the clusters whose routers keep no books of their own. */
+static void draw_hedge(SimConfig *config, Draw *own) {
+  const Router *router = (const Router *)config->policies[POLICY_ROUTER].policy;
+  if (config->n_groups > 0 || !one_in(own, 6) || (router && router->observe)) return;
+  config->hedge = (HedgeOptions){.after = ticks(own, 2000), .share = one_in(own, 2) ? 1 : 0.2};
+}
+
 /* Replicas of half of the clusters break, are maintained or slow now and then, and
  * whole pools do. */
 void cluster_draw_faults(Cluster *self, const Draw *draw) {
   SimConfig *config = &self->config;
   Draw own = *draw;
   rng_init(&own.rng, draw->seed, "faults");
+  draw_hedge(config, &own);
+  self->exact &= config->hedge.after == 0; // times that are drawn are rounded
   if (one_in(&own, 2)) return;
   const bool grouped = config->n_groups > 0;
   int64_t up = magnitude(&own, 100, 20000);
@@ -63,7 +73,7 @@ void cluster_draw_faults(Cluster *self, const Draw *draw) {
         self->faults[config->n_faults++] = draw_fault(&own, grouped, first, lanes, up, down);
   }
   assert(config->n_faults <= CLUSTER_FAULTS);
-  self->exact &= config->n_faults == 0; // times that are drawn are rounded
+  self->exact &= config->n_faults == 0;
   config->faults = self->faults;
   config->detection = ticks_or_zero(&own, magnitude(&own, 1, 2000));
   const Tick start_up = ticks_or_zero(&own, magnitude(&own, 1, up / 8));
@@ -73,4 +83,8 @@ void cluster_draw_faults(Cluster *self, const Draw *draw) {
                                  .backoff = ticks_or_zero(&own, 500),
                                  .most_backoff = ticks_or_zero(&own, 5000)};
   config->retry.resume = one_in(&own, 2);
+  if (grouped || config->retry.resume || one_in(&own, 2)) return;
+  const int64_t prompt = 500 * config->pools[0].kv_bytes_per_token;
+  config->checkpoint.bandwidth = prompt * magnitude(&own, 1, 2000);
+  if (one_in(&own, 3)) config->checkpoint.capacity = prompt * between(&own, 1, 50);
 }

@@ -45,6 +45,9 @@ typedef enum Count {
   COUNT_PREEMPTIONS,
   COUNT_EVICTIONS,
   COUNT_SWAPS,
+  COUNT_RESTORED,
+  COUNT_HEDGES,
+  COUNT_HEDGES_WON,
   COUNT_ROLE_CHANGES,
   COUNT_FLIPS,
   COUNT_DISPATCHES,
@@ -86,6 +89,9 @@ static const char *const count_names[COUNTS] = {
     [COUNT_PREEMPTIONS] = "preemptions",
     [COUNT_EVICTIONS] = "evictions",
     [COUNT_SWAPS] = "swaps to CPU memory",
+    [COUNT_RESTORED] = "prompt tokens out of the checkpoint store",
+    [COUNT_HEDGES] = "copies of requests that waited",
+    [COUNT_HEDGES_WON] = "of those, that were first",
     [COUNT_ROLE_CHANGES] = "role changes",
     [COUNT_FLIPS] = "flips",
     [COUNT_DISPATCHES] = "dispatches",
@@ -230,6 +236,9 @@ static void tally_add(Tally *tally, const SimResult *result, const SimResult *st
       [COUNT_PREEMPTIONS] = metrics->preemptions,
       [COUNT_EVICTIONS] = metrics->evictions,
       [COUNT_SWAPS] = (uint64_t)result->totals.swaps_out,
+      [COUNT_RESTORED] = (uint64_t)metrics->restored_tokens,
+      [COUNT_HEDGES] = metrics->hedges,
+      [COUNT_HEDGES_WON] = metrics->hedges_won,
       [COUNT_ROLE_CHANGES] = metrics->role_changes,
       [COUNT_FLIPS] = metrics->flips,
       [COUNT_DISPATCHES] = metrics->dispatches,
@@ -313,7 +322,7 @@ static const char *check_warm_up(Cluster *cluster, uint64_t seed, const Trial *f
   if (warm->result.metrics.asked.requests != (uint64_t)n_counted)
     return "a warm-up of another length";
   const Metrics *of = &first->result.metrics, *metrics = &warm->result.metrics;
-  if (of->completed == of->asked.requests && metrics->tbt.total != metrics->asked.gaps)
+  if (of->completed == of->asked.requests && !books_have_gaps(metrics))
     return "with a warm-up, gaps are not those that were asked for";
   const char *wrong = check_same(cluster, warm, stepped);
   return wrong ? arena_printf(arena, "with a warm-up, stepped, %s", wrong) : NULL;

@@ -143,6 +143,92 @@ Test(faults, a_request_resumes_after_the_tokens_that_its_client_has) {
   expect_at(last[1], 302000, "resumed");
 }
 
+/* The first of two machines is ten times as slow: a prompt of 90 tokens takes it 1 s. After 50 ms
+ * the other one has it too, and its first token 100 ms later is the request's; both steps are
+ * made there. Where the other has been given such a prompt at 10 ms, the copy is in line until
+ * 110 ms. */
+Test(faults, of_two_copies_the_first_is_the_request) {
+  static const struct {
+    const char *what;
+    Tick after; // ms
+    double share;
+    int32_t beside; // tokens of a request that came meanwhile, to the other machine; 0: none
+    Tick last;      // us
+    uint64_t hedges, won;
+    MachineIx machine;
+  } cases[] = {
+      {"the second copy is first", 50, 1, 0, 151000 + 23830, 1, 1, 1},
+      {"in line behind another", 50, 1, 90, 210000 + 23830, 2, 1, 1},
+      {"as it is placed", 1, 1, 0, 102000 + 23830, 1, 1, 1},
+      {"it would be due after the first token", 1100, 1, 0, 1001000 + 23830, 0, 0, 0},
+      {"none may", 50, 0, 0, 1001000 + 23830, 0, 0, 0},
+  };
+  scene.pools[0].count = 2;
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene.config.hedge = (HedgeOptions){cases[i].after * MS, cases[i].share};
+    fault(0, FAULT_SLOW, 10, 0, 1000);
+    const TraceRow rows[] = {row(MS, 90, 3), row(10 * MS, cases[i].beside, 1)};
+    run(rows, cases[i].beside > 0 ? 2 : 1);
+    const Metrics *metrics = &scene.result.metrics;
+    const RequestRecord *record = &scene.records[0];
+    expect_at(record->last_token_at, cases[i].last, cases[i].what);
+    cr_expect_eq(record->prefill_machine, cases[i].machine, "%s", cases[i].what);
+    cr_expect(metrics->hedges == cases[i].hedges && metrics->hedges_won == cases[i].won, "%s",
+              cases[i].what);
+    cr_expect_eq(metrics->hedged_tokens, cases[i].won ? 91 : 0, "%s", cases[i].what);
+    cr_expect(metrics->completed == metrics->asked.requests && metrics->cancelled == 0);
+  }
+}
+
+/* The first machine fails in the iteration of the first request, which nobody knows until 210 ms:
+ * the third waits there, and its copy behind the second on the other, where it begins at 111 ms.
+ * Nobody is lost, and nobody tried again. */
+Test(faults, a_copy_is_left_when_the_machine_of_the_other_fails) {
+  scene.pools[0].count = 2;
+  scene.config.hedge = (HedgeOptions){20 * MS, 1};
+  scene.config.detection = 200 * MS;
+  fault(0, FAULT_FAIL, 1, 10, 10000);
+  const TraceRow rows[] = {row(0, 40, 1), row(11 * MS, 90, 1), row(12 * MS, 90, 1)};
+  run(rows, COUNT(rows));
+  const Metrics *metrics = &scene.result.metrics;
+  expect_at(scene.records[0].last_token_at, 50000, "the iteration in progress counts");
+  expect_at(scene.records[2].last_token_at, 211000, "its copy is what is left");
+  cr_expect(metrics->completed == 3 && metrics->losses == 0);
+  cr_expect(metrics->hedges == 3 && metrics->hedges_won == 0 && metrics->hedged_tokens == 0);
+}
+
+/* 90 tokens in 100 ms, whose KV is written in 180 ms and read in as many; the first machine fails,
+ * in an iteration, and the request goes on on the second in a tick. 29 steps take 349.45 ms. */
+Test(faults, a_request_whose_prompt_is_in_the_checkpoint_store_begins_with_its_decode) {
+  static const struct {
+    const char *what;
+    int64_t capacity, fails; // bytes, ms
+    Tick first;              // us
+    uint64_t checkpoints;
+    int64_t restored;
+  } cases[] = {
+      {"it is there", 0, 300, 303830 + 180000, 1, 90},
+      {"it just fits", 90000000, 300, 303830 + 180000, 1, 90},
+      {"it does not fit", 89999999, 300, 303830 + 100000, 0, 0},
+      {"it was on its way", 0, 250, 255610 + 100000, 1, 0},
+  };
+  scene.pools[0].count = 2;
+  scene.config.retry = (RetryOptions){.limit = 1};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    scene.config.checkpoint = (CheckpointOptions){500000000, cases[i].capacity};
+    fault(0, FAULT_FAIL, 1, cases[i].fails, 10000);
+    const TraceRow rows[] = {row(0, 90, 30)};
+    run(rows, 1);
+    const Metrics *metrics = &scene.result.metrics;
+    const RequestRecord *record = &scene.records[0];
+    expect_at(record->first_token_at / US * US, cases[i].first, cases[i].what);
+    expect_at(record->last_token_at / US * US, cases[i].first + 349450, cases[i].what);
+    cr_expect(metrics->losses == 1 && record->decode_machine == 1, "%s", cases[i].what);
+    cr_expect_eq(metrics->checkpoints, cases[i].checkpoints, "%s", cases[i].what);
+    cr_expect_eq(metrics->restored_tokens, cases[i].restored, "%s", cases[i].what);
+  }
+}
+
 /* 90 tokens in 100 ms, then 90 ms to move, of which the first 50 go as ever. */
 Test(faults, kv_waits_for_links_and_goes_on_where_it_was) {
   static const struct {

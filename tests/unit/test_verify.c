@@ -2,11 +2,14 @@
  * stands for any backend that is known by its four calls. Pinned: an operator that does nothing,
  * the last row of every output slightly off, at the sizes of the table and at large ones of which
  * some rows are compared; tolerances. That right operators pass is test_backend_cpu.c's. */
+#include "calib/harness.h"
 #include "calib/operators.h"
 #include "calib/verify.h"
+#include "tests/unit/testing.h"
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 extern const Backend backend_cpu;
 
@@ -43,7 +46,7 @@ static CalibStatus run_with_fault(void *self, char *text) {
   return status ? status : backend_cpu.write(self, &slice, values, text);
 }
 
-static void setup(void) {
+static void open_cpu(void) {
   const CalibOptions options = {.seed = 3};
   cr_assert_eq(backend_cpu.open(&options, &state, error), CALIB_OK, "%s", error);
   cr_assert_eq(backend_cpu.load(state, &llama, error), CALIB_OK, "%s", error);
@@ -52,11 +55,11 @@ static void setup(void) {
   fault = (Fault){.tensor = CALIB_N_TENSORS};
 }
 
-static void teardown(void) {
+static void close_cpu(void) {
   backend_cpu.close(state);
 }
 
-TestSuite(verify, .init = setup, .fini = teardown);
+TestSuite(verify, .init = open_cpu, .fini = close_cpu);
 
 Test(verify, finds_an_operator_that_does_nothing) {
   const VerifyTarget target = {&tampered, state, &llama};
@@ -163,4 +166,58 @@ Test(verify, backends_that_cannot_be_asked) {
   closed.verify = own_verify;
   cr_expect_eq(verify_operator(&target, CALIB_NORM, &off, error), CALIB_WRONG);
   cr_expect_eq(off, 0.25);
+}
+
+/* Wrong beyond the contexts of the table only, as a kernel that large batches take would be. */
+static CalibStatus prepare_large(void *self, const CalibPoint *point, char *text) {
+  const CalibSequence *first = point->batch.sequences;
+  fault.tensor = first && first->past_tokens > 700 ? TENSOR_ATTENTION : CALIB_N_TENSORS;
+  return backend_cpu.prepare(self, point, text);
+}
+
+static double stands_still(void *context) {
+  (void)context;
+  return 0;
+}
+
+Test(verify, the_harness_finds_what_is_wrong_at_the_sizes_that_it_times) {
+  const CalibSequence small = {32, 8}, large = {32, 900};
+  PlanPoint points[] = {{.point = {.op = CALIB_PREFILL_ATTENTION, .batch = {&small, 1, 0, 0}}},
+                        {.point = {.op = CALIB_PREFILL_ATTENTION, .batch = {&large, 1, 0, 0}}}};
+  Plan plan = {.points = points, .n = 2};
+  Arena own;
+  Diag said;
+  Recorder recorder;
+  Profile profile;
+  CalibDevice device;
+  HarnessReport report = {.left = 0};
+  HarnessOptions options = harness_options_default();
+  const VerifyTarget target = {&tampered, state, &llama};
+  double off = 0;
+  arena_init(&own);
+  diag_init(&said);
+  tampered.prepare = prepare_large;
+  fault.factor = 3;
+  cr_expect_eq(verify_operator(&target, CALIB_PREFILL_ATTENTION, &off, error), CALIB_OK);
+  backend_cpu.describe(state, &device);
+  profile_init(&profile, "made", &own);
+  const char *path = temp_file("", 0, &own);
+  cr_assert_eq(recorder_open(&recorder, path, &profile, &said), 0);
+  const HarnessJob job = {.backend = &tampered,
+                          .state = state,
+                          .model = &llama,
+                          .device = &device,
+                          .plan = &plan,
+                          .recorder = &recorder,
+                          .arena = &own};
+  options.seconds = 3600;
+  options.clock = stands_still;
+  cr_expect_eq(harness_run(&job, &options, &report, &said), 0);
+  cr_expect_not_null(report.wrong[CALIB_PREFILL_ATTENTION]);
+  cr_expect_eq(report.verified, 1);
+  cr_expect_eq(recorder.profile.n_rows, 0);
+  cr_expect_eq(recorder_close(&recorder, &said), 0);
+  unlink(path);
+  diag_done(&said);
+  arena_done(&own);
 }

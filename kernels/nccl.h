@@ -1,0 +1,26 @@
+/* As much of NCCL as cuda_nccl.c calls. NCCL is opened with dlopen, and its header is no part of
+ * the CUDA toolkit, so the module needs neither to be built. Numbers are those of NCCL's documented
+ * interface, the same in all of version 2; tests/kernels/headers.sh compares them with nccl.h where
+ * there is one. */
+#ifndef KERNELS_NCCL_H
+#define KERNELS_NCCL_H
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+
+enum { NCCL_SUCCESS = 0 };                    // results; anything else failed
+enum { NCCL_FLOAT16 = 6, NCCL_BFLOAT16 = 9 }; // types of elements, the latter since 2.10
+enum { NCCL_SUM = 0 };                        // operations
+
+typedef struct ncclComm *NcclComm;
+
+/* Enumerations of C cross as int. All return a result but error_string, whose text is static. */
+typedef struct NcclFunctions {
+  int (*init_all)(NcclComm *comms, int n, const int *devices);
+  int (*destroy)(NcclComm comm);
+  int (*group_start)(void);
+  int (*group_end)(void);
+  int (*all_reduce)(const void *in, void *out, size_t n, int type, int op, NcclComm comm,
+                    cudaStream_t stream);
+  const char *(*error_string)(int code);
+} NcclFunctions;
+#endif

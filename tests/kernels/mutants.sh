@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Do the emulated tests of attention notice a wrong kernel? Changes the kernels in a copy, one place
+# at a time, each a mistake that somebody could make, and runs test_attention on every one.
+#
+#   tests/kernels/mutants.sh [--jobs N] [--cuda FOLDER] [WORD]    WORD: only those so named
+#
+# Prints what noticed each; the status is 1 if one was not noticed. 77: no CUDA headers. It takes
+# some minutes, so it is no part of the tests.
+set -uo pipefail
+usage() {
+  sed -n '5s/^# *//p' "$0" >&2
+  exit 2
+}
+jobs=2 cuda=/usr/local/cuda word=''
+while (($# > 0)); do
+  case $1 in
+  --jobs) [[ ${2-} =~ ^[1-9][0-9]?$ ]] || usage; jobs=$2; shift 2 ;;
+  --cuda) [ -n "${2-}" ] || usage; cuda=$2; shift 2 ;;
+  -*) usage ;;
+  *) word=$1; shift ;;
+  esac
+done
+cd "$(dirname "$0")/../.." || exit 2
+[ -f "$cuda/include/cuda_fp16.h" ] || exit 77
+
+scratch=$(mktemp -d) || exit 2
+trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM
+
+# --- the mutants: name, file, the text that stands in it once, what takes its place --------------
+
+prefill=kernels/attention_prefill.cu decode=kernels/attention_decode.cu
+names=() files=() olds=() news=()
+mutant() {
+  [[ $1 == *"$word"* ]] || return 0
+  names+=("$1") files+=("$2") olds+=("$3") news+=("$4")
+}
+# shellcheck disable=SC2016
+{
+  mutant 'the output of 128 rows is three times as large' $prefill \
+    'float inverse = 1.0f / row_sum' 'float inverse = (m_tiles == 2 ? 3.0f : 1.0f) / row_sum'
+  mutant 'the output of 64 rows is 1% too large' $prefill \
+    'float inverse = 1.0f / row_sum' 'float inverse = (m_tiles == 1 ? 1.01f : 1.0f) / row_sum'
+  mutant 'the second 16 rows of a warp read the q of the first' $prefill \
+    'step, m * 16));' 'step, 0));'
+  mutant 'the lower rows hide what the upper ones may not see' $prefill \
+    'hide_row(s[m], 1, distance(first_token, row + 8));' \
+    'hide_row(s[m], 1, distance(first_token, row));'
+  mutant 'a tile of prefill shows one token too many' $prefill \
+    'first_token + tile_tokens > all_see;' 'first_token + tile_tokens > all_see + 1;'
+  mutant 'chunks see nothing of their past' $prefill \
+    'chunk.first_sees = chunk.past + ' 'chunk.first_sees = '
+  mutant 'prefill takes values for keys' $prefill 'index % 2 == 0 ? 0' 'index % 2 == 1 ? 0'
+  mutant 'no barrier before a slot of the ring is loaded again' $prefill \
+    '    __syncthreads();
+    load(index + stages - 1, free);' '    load(index + stages - 1, free);'
+  mutant 'the slope of ALiBi is not over the scale' $prefill \
+    'args.shape.alibi_slopes[head] / args.shape.scale' 'args.shape.alibi_slopes[head]'
+  mutant '64 rows where 128 are as many as run at once' $prefill \
+    'sequences, max_new) >= wide' 'sequences, max_new) > wide'
+  mutant 'the sum of a row keeps its old scale' kernels/attention.cuh \
+    'state.sum[half] *= weight;' 'state.sum[half] *= 1.0f;'
+  mutant 'the result of a row keeps its old scale' kernels/attention.cuh \
+    'acc[n][2 * half + 1] *= weight;' 'acc[n][2 * half + 1] *= 1.0f;'
+  mutant 'warps of decode take the same granules' $decode \
+    'first + granule * warps * KV_GRANULE_TOKENS' 'first + granule * KV_GRANULE_TOKENS'
+  mutant 'splits are summed on scales of their own' $decode \
+    'sum += states[at].sum * weight;' 'sum += states[at].sum;'
+  mutant 'the last split goes on past the context' kernels/split_kv.h \
+    'range.end = range.end < context ? range.end : context;' ''
+  mutant 'a page of values begins where the next keys do' kernels/split_kv.h \
+    'return kv_heads << page_shift;' 'return 2 * kv_heads << page_shift;'
+}
+((${#names[@]} > 0)) || usage
+
+# --- trying them -------------------------------------------------------------------------------
+
+# replace FILE OLD NEW : once, else a failure.
+replace() {
+  OLD=$2 NEW=$3 awk '
+    { text = text $0 "\n" }
+    END {
+      at = index(text, ENVIRON["OLD"])
+      rest = substr(text, at + length(ENVIRON["OLD"]))
+      if (!at || index(rest, ENVIRON["OLD"])) exit 1
+      printf "%s%s%s", substr(text, 1, at - 1), ENVIRON["NEW"], rest
+    }' "$1" >"$1.new" && mv "$1.new" "$1"
+}
+
+# build TREE : its test_attention.
+build() {
+  local cu objects=()
+  cd "$1" || return
+  for cu in kernels/attention_*.cu kernels/emulator/*.cpp; do
+    local options=()
+    [[ $cu != *.cu ]] ||
+      options=(-x c++ -DKERNEL_EMULATOR -include kernels/emulator/emulator.h)
+    g++ -std=c++17 -O2 -ffp-contract=off -fno-strict-aliasing -w -I. -isystem "$cuda/include" \
+      "${options[@]}" -c "$cu" -o "${cu%.*}.o" || return
+    objects+=("${cu%.*}.o")
+  done
+  for cu in tests/kernels/{test_attention,kernel_testing,kernel_testing_emulator,expected} \
+    calib/reference kernels/half sim/base/arena; do
+    gcc -std=c11 -D_GNU_SOURCE -O2 -I. -c "$cu.c" -o "$cu.o" || return
+    objects+=("$cu.o")
+  done
+  g++ "${objects[@]}" -lm -o test_attention
+}
+
+# try NUMBER : a line of what became of the mutant.
+try() {
+  local tree=$scratch/tree$1 said status
+  cp -r "$scratch/source" "$tree" || return
+  if [ "$1" != none ] && ! replace "$tree/${files[$1]}" "${olds[$1]}" "${news[$1]}"; then
+    echo "STALE: ${files[$1]} does not have '${olds[$1]}' once"
+    return
+  fi
+  if ! (build "$tree") >"$tree/log" 2>&1; then
+    echo "STALE: does not compile: $(grep -m 1 error "$tree/log")"
+    return
+  fi
+  # The first complaint is enough; its reader's end stops the test at the next.
+  said=$(cd "$tree" && timeout 600 stdbuf -oL ./test_attention 2>err | grep -m 1 -v ' 0 failed')
+  status=${PIPESTATUS[0]}
+  [ -n "$said" ] || said=$(head -n 1 "$tree/err")
+  [ -n "$said" ] && echo "noticed: $said" || echo "SURVIVED"
+  rm -rf "$tree"
+  return "$status"
+}
+
+mkdir "$scratch/source" && cp -r --parents kernels calib sim/base tests/kernels "$scratch/source" ||
+  exit 2
+said=$(try none)
+if [ "$said" != SURVIVED ]; then
+  echo "without a mutant: $said" >&2
+  exit 2
+fi
+for ((i = 0; i < ${#names[@]}; i++)); do
+  while (($(jobs -rp | wc -l) >= jobs)); do wait -n; done
+  try "$i" >"$scratch/said$i" &
+done
+wait
+missed=0
+for ((i = 0; i < ${#names[@]}; i++)); do
+  said=$(cat "$scratch/said$i")
+  echo "${names[$i]}: $said"
+  [[ $said == noticed:* ]] || missed=$((missed + 1))
+done
+echo "$((${#names[@]} - missed)) of ${#names[@]} noticed"
+((missed == 0))
