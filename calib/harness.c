@@ -2,12 +2,12 @@
 #include "calib/harness.h"
 #include "calib/backend_load.h"
 #include "calib/operators.h"
+#include "calib/sampling.h"
 #include "calib/verify.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-enum { MAX_REPEATS = 10000 };
 static const double VERIFY_SHARE = 0.1; // of the budget
 
 /* What became of a point. */
@@ -54,61 +54,14 @@ static size_t count_rows(const Harness *self) {
 
 /* ---- One point ---- */
 
-typedef struct Measurement {
-  SampleStatistics statistics;
-  SampleStop stop;
-  CalibTelemetry before, after;
-} Measurement;
-
-static CalibStatus take_sample(Harness *self, int32_t repeats, double *ret_seconds, char *error) {
-  const HarnessJob *job = self->job;
-  const CalibStatus status = job->backend->measure(job->state, repeats, ret_seconds, error);
-  if (status || (isfinite(*ret_seconds) && *ret_seconds > 0)) return status;
-  snprintf(error, CALIB_ERROR_SIZE, "backend '%s' says that a run took %g s", job->backend->name,
-           *ret_seconds);
-  return CALIB_ENVIRONMENT;
-}
-
-/* Repeats that make a sample long enough; one that was is the first of the samples. */
-static CalibStatus find_repeats(Harness *self, int32_t *ret_repeats, Samples *samples,
-                                double *ret_measured, char *error) {
-  enum { TRIES = 4 };
-  const double region = self->options->region_seconds;
-  int32_t repeats = 1;
-  for (int i = 0; i < TRIES; i++) {
-    double seconds = 0;
-    const CalibStatus status = take_sample(self, repeats, &seconds, error);
-    if (status) return status;
-    *ret_repeats = repeats;
-    if (seconds * repeats >= 0.9 * region || repeats == MAX_REPEATS) {
-      samples_add(samples, seconds);
-      *ret_measured += seconds * repeats;
-      break;
-    }
-    repeats = (int32_t)fmin(MAX_REPEATS, ceil(region / seconds));
-  }
-  return CALIB_OK;
-}
-
-static CalibStatus take_samples(Harness *self, Measurement *measurement, char *error) {
-  const HarnessJob *job = self->job;
-  Samples samples = {.n = 0};
-  int32_t repeats = 1;
-  double measured = 0;
-  job->backend->telemetry(job->state, &measurement->before);
-  CalibStatus status = find_repeats(self, &repeats, &samples, &measured, error);
-  while (!status && !is_interrupted(self)) {
-    measurement->stop = samples_stop(&samples, &self->options->limits, measured);
-    if (measurement->stop != SAMPLE_MORE) break;
-    double seconds = 0;
-    status = take_sample(self, repeats, &seconds, error);
-    if (status) break;
-    samples_add(&samples, seconds);
-    measured += seconds * repeats;
-  }
-  job->backend->telemetry(job->state, &measurement->after);
-  if (!status && samples.n > 0) measurement->statistics = samples_statistics(&samples);
-  return status;
+/* Samples of the point that is prepared. */
+static CalibStatus take_samples(Harness *self, Sampled *ret_sampled, char *error) {
+  const Sampler sampler = {.backend = self->job->backend,
+                           .state = self->job->state,
+                           .limits = self->options->limits,
+                           .region_seconds = self->options->region_seconds,
+                           .interrupted = self->options->interrupted};
+  return sampling_take(&sampler, ret_sampled, error);
 }
 
 static void waive(Harness *self, PlanPoint *planned, const char *why) {
@@ -166,10 +119,10 @@ static CalibStatus verify(Harness *self, CalibOp op, char *error) {
   return status;
 }
 
-static Outcome measure_point(Harness *self, PlanPoint *planned, Measurement *ret_measurement) {
+static Outcome measure_point(Harness *self, PlanPoint *planned, Sampled *ret_measurement) {
   const HarnessJob *job = self->job;
   char error[CALIB_ERROR_SIZE] = "";
-  Measurement measurement = {.stop = SAMPLE_MORE};
+  Sampled measurement = {.stop = SAMPLE_MORE};
   CalibStatus status = verify(self, planned->point.op, error);
   if (!status) status = job->backend->prepare(job->state, &planned->point, error);
   if (!status) status = take_samples(self, &measurement, error);
@@ -185,7 +138,7 @@ static Outcome measure_point(Harness *self, PlanPoint *planned, Measurement *ret
 
 /* A row that beats the peaks is recorded as what it is; 'tandem check' finds it. */
 static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
-                           const Measurement *measurement) {
+                           const Sampled *measurement) {
   const HarnessJob *job = self->job;
   const CalibPoint *point = &planned->point;
   const SampleStatistics *statistics = &measurement->statistics;
@@ -220,7 +173,7 @@ static void keep_most(double *most, double value) {
   if (value > *most) *most = value;
 }
 
-static void book(Harness *self, const PlanPoint *planned, const Measurement *measurement) {
+static void book(Harness *self, const PlanPoint *planned, const Sampled *measurement) {
   HarnessReport *report = self->report;
   const CalibOp op = planned->point.op;
   const double seconds = measurement->statistics.median;
@@ -244,7 +197,7 @@ static void book(Harness *self, const PlanPoint *planned, const Measurement *mea
 
 /* Measures a point and records it. */
 static Outcome take_point(Harness *self, PlanPoint *planned, SampleStatistics *ret_statistics) {
-  Measurement measurement = {.stop = SAMPLE_MORE};
+  Sampled measurement = {.stop = SAMPLE_MORE};
   const Outcome outcome = measure_point(self, planned, &measurement);
   if (outcome != MEASURED) return outcome;
   const ProfileRow row = make_row(self, planned, &measurement);

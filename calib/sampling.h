@@ -1,0 +1,29 @@
+/* Takes samples of the point that a backend has prepared, as many as the limits ask for, each of
+ * enough repeats to be long against the clock that times it. */
+#ifndef CALIB_SAMPLING_H
+#define CALIB_SAMPLING_H
+#include "calib/backend.h"
+#include "calib/statistics.h"
+#include <signal.h>
+
+typedef struct Sampler {
+  const Backend *backend;
+  void *state;
+  SampleLimits limits;
+  double region_seconds;                    // of one sample, at least
+  const volatile sig_atomic_t *interrupted; // NULL, or not 0 when it shall stop
+} Sampler;
+
+/* `stop` is SAMPLE_MORE when it was interrupted. */
+typedef struct Sampled {
+  SampleStatistics statistics; // s; n 0: none
+  SampleStop stop;
+  CalibTelemetry before, after;
+  double seconds; // measured in all
+} Sampled;
+
+/* One sample of `repeats` runs. A time that is none is CALIB_ENVIRONMENT. */
+CalibStatus sampling_take_one(const Sampler *self, int32_t repeats, double *ret_seconds,
+                              char *error);
+CalibStatus sampling_take(const Sampler *self, Sampled *ret_sampled, char *error);
+#endif
