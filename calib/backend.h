@@ -227,6 +227,8 @@ typedef struct CalibSlice {
   int64_t row, n_rows;
 } CalibSlice;
 
+typedef enum CalibSwitch { CALIB_UNKNOWN, CALIB_OFF, CALIB_ON } CalibSwitch;
+
 /* What was found on opening. Unknown numbers are 0, unknown strings "". */
 typedef struct CalibDevice {
   char name[128];                            // "NVIDIA H200", or the processor
@@ -237,6 +239,11 @@ typedef struct CalibDevice {
   int32_t n_units;   // multiprocessors, or threads that a CPU backend was pinned to
   int32_t n_devices; // that a collective could use
   int64_t memory_bytes, free_bytes, cache_bytes; // the last is of the last-level cache
+  int32_t n_processes;                           // that compute on it, this one among them
+  CalibSwitch ecc, mig;                          // error correction; partitions
+  int64_t ecc_errors;            // that could not be corrected since the driver was loaded
+  int32_t pcie_width, pcie_most; // lanes of its link: now, and what both ends could do
+  double sm_clock_most_mhz;      // that the clock may reach
 } CalibDevice;
 
 /* Readings of the moment; NAN when the machine does not say. */

@@ -11,7 +11,13 @@
  *   wrong=OP      this operator's results are wrong
  *   noise=SHARE   of samples (0.004)       outliers=SHARE  take half as long again (0.01)
  *   step=SHARE    everything is slower by this much after=N samples (400)
- *   pace=SECONDS  each sample really takes so long */
+ *   pace=SECONDS  each sample really takes so long
+ *   slow=OP       this operator takes by=SHARE (0.5) longer, less when it is negative, at its
+ *                 points from=N (1) until=N (all)
+ *   processes=N ecc=0|1 ecc-errors=N mig=0|1 pcie=LANES free=SHARE
+ *                 what the GPU says of itself (1, 1, 0, 0, 16 of 16, 1)
+ *   clock=MHZ throttle=BITS
+ *                 and at each reading (1500 of 1500, 0) */
 #include "calib/backend.h"
 #include "calib/model.h"
 #include "calib/operators.h"
@@ -50,6 +56,12 @@ typedef struct Fake {
   int64_t step_at;
   int64_t oom_units, fail_at;
   const char *wrong;
+  const char *slow;
+  double slow_by;
+  int64_t slow_from, slow_until, slow_points;
+  CalibDevice device;
+  double clock_mhz;
+  uint64_t throttle;
 
   CalibModel model;
   double seconds; // of one run of the prepared point
@@ -87,6 +99,47 @@ static double find_number(const char *words, const char *key, double fallback, A
   return text ? strtod(text, NULL) : fallback;
 }
 
+static CalibSwitch find_switch(const char *words, const char *key, int fallback, Arena *arena) {
+  return find_number(words, key, fallback, arena) > 0 ? CALIB_ON : CALIB_OFF;
+}
+
+/* A processor says less of itself. */
+static CalibDevice make_device(const Machine *machine, const char *words, Arena *arena) {
+  CalibDevice device = {.driver = "1.0",
+                        .runtime = "1.0",
+                        .library = "none",
+                        .uuid = "FAKE-0000",
+                        .sm = machine->sm,
+                        .n_units = machine->n_units,
+                        .n_devices = 1,
+                        .memory_bytes = machine->memory_bytes,
+                        .free_bytes = machine->memory_bytes,
+                        .cache_bytes = machine->cache_bytes};
+  snprintf(device.name, sizeof device.name, "%s", machine->name);
+  snprintf(device.gpu, sizeof device.gpu, "%s", machine->gpu);
+  if (machine->sm == 0) return device;
+  device.free_bytes =
+      (int64_t)(find_number(words, "free", 1, arena) * (double)machine->memory_bytes);
+  device.n_processes = (int32_t)find_number(words, "processes", 1, arena);
+  device.ecc = find_switch(words, "ecc", 1, arena);
+  device.mig = find_switch(words, "mig", 0, arena);
+  device.ecc_errors = (int64_t)find_number(words, "ecc-errors", 0, arena);
+  device.pcie_most = 16;
+  device.pcie_width = (int32_t)find_number(words, "pcie", 16, arena);
+  device.sm_clock_most_mhz = 1500;
+  return device;
+}
+
+static void read_faults(Fake *self, const char *words, Arena *arena) {
+  self->slow = find_word(words, "slow", arena);
+  self->slow_by = find_number(words, "by", 0.5, arena);
+  self->slow_from = (int64_t)find_number(words, "from", 1, arena);
+  self->slow_until = (int64_t)find_number(words, "until", 1e9, arena);
+  self->clock_mhz = find_number(words, "clock", 1500, arena);
+  self->throttle = (uint64_t)find_number(words, "throttle", 0, arena);
+  self->device = make_device(self->machine, words, arena);
+}
+
 static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char *error) {
   const char *words = getenv("TANDEM_FAKE");
   if (!words) words = "";
@@ -107,6 +160,7 @@ static CalibStatus fake_open(const CalibOptions *options, void **ret_state, char
                  .oom_units = (int64_t)find_number(words, "oom", 0, &arena),
                  .fail_at = (int64_t)find_number(words, "fail", 0, &arena),
                  .wrong = find_word(words, "wrong", &arena)};
+  read_faults(self, words, &arena);
   rng_init(&self->rng, options->seed, "fake");
   self->arena = arena; // last: it owns all of the above
   *ret_state = self;
@@ -119,19 +173,7 @@ static void fake_close(void *state) {
 }
 
 static void fake_describe(void *state, CalibDevice *ret_device) {
-  const Machine *machine = ((Fake *)state)->machine;
-  *ret_device = (CalibDevice){.driver = "1.0",
-                              .runtime = "1.0",
-                              .library = "none",
-                              .uuid = "FAKE-0000",
-                              .sm = machine->sm,
-                              .n_units = machine->n_units,
-                              .n_devices = 1,
-                              .memory_bytes = machine->memory_bytes,
-                              .free_bytes = machine->memory_bytes,
-                              .cache_bytes = machine->cache_bytes};
-  snprintf(ret_device->name, sizeof ret_device->name, "%s", machine->name);
-  snprintf(ret_device->gpu, sizeof ret_device->gpu, "%s", machine->gpu);
+  *ret_device = ((Fake *)state)->device;
 }
 
 /* ---- Models ---- */
@@ -246,6 +288,9 @@ static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *erro
   if (self->oom_units > 0 && units_of(point) > self->oom_units)
     return failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
   self->seconds = run_seconds(self, point);
+  if (self->slow && strcmp(self->slow, calib_op_name(point->op)) == 0 &&
+      ++self->slow_points >= self->slow_from && self->slow_points <= self->slow_until)
+    self->seconds *= 1 + self->slow_by;
   return CALIB_OK;
 }
 
@@ -286,12 +331,13 @@ static CalibStatus fake_run_batch(void *state, const CalibBatch *batch, double *
 static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   const Fake *self = state;
   const bool is_gpu = self->machine->sm > 0;
-  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = is_gpu ? 1500 : NAN,
+  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = is_gpu ? self->clock_mhz : NAN,
                                     .mem_clock_mhz = is_gpu ? 2000 : NAN,
                                     .temperature_c = is_gpu ? 40 : NAN,
                                     .power_w = is_gpu ? 300 : NAN,
                                     .power_limit_w = is_gpu ? 400 : NAN,
-                                    .energy_j = is_gpu ? self->energy_j : NAN};
+                                    .energy_j = is_gpu ? self->energy_j : NAN,
+                                    .throttle = self->throttle};
 }
 
 const Backend backend_fake = {

@@ -197,12 +197,13 @@ BEGIN {
   room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
   room("validate", "base config report campaign")
+  room("doctor", "base")
   room("measured", "base page config report campaign")
   room("plot", "base config report results compare replay measured")
   room("findings", "base page config report results plot")
   room("commands",
        "base config fleet report results benchmark compare campaign replay timeline why sweep " \
-       "provision plan keys claims validate measured plot findings")
+       "provision plan keys claims validate doctor measured plot findings")
   may_include["kernels"] = " base kernels "
   may_include["tests"] = " base perfmodel traces sim calib tests "
   for (name in may_include)

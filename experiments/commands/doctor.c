@@ -1,0 +1,211 @@
+/* `tandem doctor`: whether the device at hand is fit to measure on. */
+#include "experiments/doctor/doctor.h"
+#include "calib/backend_load.h"
+#include "calib/model.h"
+#include "experiments/base/interrupt.h"
+#include "experiments/base/progress.h"
+#include "experiments/commands/cli.h"
+#include "experiments/config/config.h"
+#include "perfmodel/gpu_facts.h"
+#include <limits.h>
+#include <string.h>
+
+typedef struct Options {
+  const char *backend, *model, *machine;
+  int64_t device, threads;
+  Tick budget;
+  int format;
+} Options;
+
+static const OptionSpec options[] = {
+    {CLI_ROW("--backend", STRING, backend, "NAME", "measures: cuda, cpu, llama or fake"),
+     .fallback = "cuda"},
+    {CLI_ROW("--device", INT, device, "N", "which GPU"), .max = INT32_MAX, .fallback = "0"},
+    {CLI_ROW("--machine", STRING, machine, "NAME", "whose peaks count  [by the GPU's name]"),
+     .listed = "machines"},
+    {CLI_ROW("--model", STRING, model, "NAME", "that is timed, or a GGUF  [by the device]"),
+     .listed = "models"},
+    {CLI_ROW("--threads", INT, threads, "N", "of a CPU  [all]"), .max = INT32_MAX},
+    {CLI_ROW("--budget", TICKS, budget, "TIME", "what is not measured by then is missed"),
+     .min = 1e-9, .max = 1e12, .fallback = "120 s"},
+    CLI_FORMAT,
+    {0}};
+
+/* A backend, open, and what is looked at. */
+typedef struct Patient {
+  Cli *cli;
+  const Options *given;
+  Doctor doctor;
+  const Backend *backend; // NULL: not open
+  void *state;
+  CalibDevice device;
+  Hardware machine;
+  const Hardware *hardware; // NULL: not known
+} Patient;
+
+/* ---- The device ---- */
+
+static int open_backend(Patient *self, Diag *diag) {
+  char error[CALIB_ERROR_SIZE] = "";
+  const CalibOptions open_options = {.device = (int32_t)self->given->device,
+                                     .threads = (int32_t)self->given->threads,
+                                     .seed = 1,
+                                     .verify = true};
+  const Backend *backend =
+      backend_find(self->given->backend, place_of_file("--backend"), self->cli->arena, diag);
+  if (!backend) return -1;
+  const CalibStatus status = backend->open(&open_options, &self->state, error);
+  if (status) return backend_failed(status, error, place_of_file(NULL), diag);
+  self->backend = backend;
+  backend->describe(self->state, &self->device);
+  return backend_check_device(&self->device, place_of_file("--device"), diag);
+}
+
+/* The GPU's backend does not open: what this host lacks is looked at, and said first. */
+static void examine_host(Patient *self, const Diag *why) {
+  Diag *diag = self->cli->diag;
+  const bool is_gpu = doctor_host(&self->doctor, "");
+  if (!is_gpu) {
+    diag_environment(diag, place_of_file(NULL), "there is no GPU here that CUDA runs on");
+    diag_hint(diag, "'tandem doctor --backend cpu' looks at the processor; 'perfmodel: roofline' "
+                    "needs no measurements");
+  }
+  diag_append(diag, why);
+}
+
+static int open_device(Patient *self) {
+  static const char GPU_BACKEND[] = "cuda";
+  Diag why;
+  diag_init(&why);
+  const int status = open_backend(self, &why);
+  if (status && why.entries[0].kind == DIAG_ENVIRONMENT &&
+      strcmp(self->given->backend, GPU_BACKEND) == 0)
+    examine_host(self, &why);
+  else
+    diag_append(self->cli->diag, &why);
+  diag_done(&why);
+  return status;
+}
+
+/* Peaks: those of --machine, which must be of this GPU, or of the first machine that has it. */
+static int find_machine(Patient *self) {
+  Arena *arena = self->cli->arena;
+  const Place at = place_of_file("--machine");
+  const char *name = self->given->machine;
+  const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
+  if (!name) {
+    if (gpu_facts_find(&self->machine, self->device.gpu, data_dir, arena))
+      self->hardware = &self->machine;
+    return 0;
+  }
+  if (hardware_load(&self->machine, name, data_dir, at, arena, self->cli->diag)) return -1;
+  self->hardware = &self->machine;
+  if (strcmp(self->machine.gpu, self->device.gpu) == 0) return 0;
+  return diag_error(self->cli->diag, at, "'%s' has the GPU '%s', and the device is '%s'",
+                    self->machine.name, self->machine.gpu, self->device.gpu);
+}
+
+/* ---- Models ---- */
+
+/* Shapes that between them have every kernel: head sizes, norms, positions, biases. The last is
+ * timed: its product of attention is one of 8192 × 8192. */
+typedef struct Shape {
+  const char *name;
+  int32_t layers; // 0: all
+  CalibDtype dtype;
+} Shape;
+
+static const Shape gpu_shapes[] = {{"tiny-llama-50m", 2, CALIB_BF16},
+                                   {"opt-13b", 1, CALIB_FP16},
+                                   {"bloom-176b", 1, CALIB_BF16},
+                                   {"llama2-70b", 2, CALIB_BF16}};
+static const Shape cpu_shapes[] = {{"tiny-bloom", 0, CALIB_FP32},
+                                   {"tiny-llama-50m", 0, CALIB_FP32}};
+enum {
+  N_GPU_SHAPES = sizeof gpu_shapes / sizeof *gpu_shapes,
+  N_CPU_SHAPES = sizeof cpu_shapes / sizeof *cpu_shapes,
+};
+
+static const CalibModel *load_shape(Patient *self, const Shape *shape) {
+  Arena *arena = self->cli->arena;
+  const Place at = place_of_file("--model");
+  const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
+  const CalibModelOptions model_options = {
+      .dtype = shape->dtype, .tensor_parallel_size = 1, .layers = shape->layers};
+  CalibModel *model = ARENA_NEW(arena, CalibModel);
+  Llm llm;
+  if (llm_load(&llm, shape->name, data_dir, at, arena, self->cli->diag) ||
+      calib_model_init(model, &llm, &model_options, at, arena, self->cli->diag))
+    return NULL;
+  return model;
+}
+
+/* [n + 1], ended by NULL: all shapes, or the one that the user wants. NULL on error. */
+static const CalibModel **load_models(Patient *self, int *ret_n) {
+  const bool is_cpu = self->device.sm == 0;
+  const Shape own = {self->given->model, 0, is_cpu ? CALIB_FP32 : CALIB_BF16};
+  const Shape *shapes = self->given->model ? &own : is_cpu ? cpu_shapes : gpu_shapes;
+  const int n = self->given->model ? 1 : is_cpu ? N_CPU_SHAPES : N_GPU_SHAPES;
+  const CalibModel **models = ARENA_ARRAY(self->cli->arena, const CalibModel *, n + 1);
+  for (int i = 0; i < n; i++)
+    if (!(models[i] = load_shape(self, &shapes[i]))) return NULL;
+  models[n] = NULL;
+  *ret_n = n;
+  return models;
+}
+
+/* ---- Running ---- */
+
+static double read_clock(void *context) {
+  (void)context;
+  return clock_monotonic();
+}
+
+static int examine(Patient *self) {
+  int n = 0;
+  Diag *diag = self->cli->diag;
+  const CalibModel **models = load_models(self, &n);
+  if (!models) return -1;
+  DoctorJob job = {.backend = self->backend,
+                   .state = self->state,
+                   .device = &self->device,
+                   .hardware = self->hardware,
+                   .model = models[n - 1],
+                   .seconds = tick_seconds(self->given->budget),
+                   .clock = read_clock,
+                   .interrupted = &interrupt_signal};
+  models[n - 1] = NULL;
+  job.others = models;
+  interrupt_catch();
+  doctor_device(&self->doctor, &self->device, self->hardware);
+  return doctor_correct(&self->doctor, &job, diag) || doctor_bands(&self->doctor, &job, diag);
+}
+
+static int run_doctor(Cli *cli) {
+  Patient self = {.cli = cli, .given = cli->given};
+  doctor_init(&self.doctor, cli->arena);
+  const bool is_examined = open_device(&self) == 0 && find_machine(&self) == 0;
+  const int status = is_examined ? examine(&self) : -1;
+  if (self.backend) self.backend->close(self.state);
+  if (self.doctor.n > 0) doctor_print(&self.doctor, (OutputFormat)self.given->format);
+  if (cli->diag->n_entries > 0 && cli->diag->entries[0].kind == DIAG_INTERRUPTED)
+    cli_interrupted(cli, "what was not looked at is not in the list");
+  if (status) return EXIT_ENVIRONMENT; // the entries say more
+  return doctor_verdict(&self.doctor) > DOCTOR_NOTED ? EXIT_NOT_MET : EXIT_DONE;
+}
+
+const Command command_doctor = {
+    .name = "doctor",
+    .help = "whether the device at hand is fit to measure on",
+    .summary =
+        "Looks at a device before 'tandem calibrate' does: what it says of itself, the result of\n"
+        "every operator, speeds against the peaks, and whether the same work takes the same time.",
+    .operands = "",
+    .options = options,
+    .size = sizeof(Options),
+    .notes =
+        "What is missed says what to do. Without a backend that opens, it says what is missing.",
+    .example = "tandem doctor --backend cuda",
+    .exit_codes = "0 all is well, 1 something is missed, 2 usage, 3 bad input, 4 no device",
+    .run = run_doctor,
+};

@@ -1,0 +1,95 @@
+/* Results before times: a backend that is wrong is fast for nothing. */
+#include "calib/backend_load.h"
+#include "calib/operators.h"
+#include "calib/verify.h"
+#include "experiments/doctor/doctor.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char RESULTS[] = "results";
+
+/* What the operators of one model came to. */
+typedef struct Tally {
+  int right, wrong;
+  double worst; // share of what is allowed
+  CalibOp worst_op;
+} Tally;
+
+static void add_wrong(Doctor *self, const char *name, const char *error) {
+  doctor_add(self, RESULTS, name, DOCTOR_MISSED, arena_copy(self->arena, error, strlen(error)),
+             "its times mean nothing: run 'meson test --suite gpu' of a build on this machine; if "
+             "that passes, suspect the GPU");
+}
+
+/* −1 when the backend failed. */
+static int verify_one(Doctor *self, const VerifyTarget *target, CalibOp op, Tally *tally,
+                      Diag *diag) {
+  char error[CALIB_ERROR_SIZE] = "";
+  double off = NAN;
+  const CalibStatus status = verify_operator(target, op, &off, error);
+  if (status == CALIB_ENVIRONMENT)
+    return diag_environment(diag, place_of_file(NULL), "backend '%s' failed at '%s': %s",
+                            target->backend->name, calib_op_name(op), error);
+  tally->wrong += status != CALIB_OK;
+  if (status) add_wrong(self, calib_op_name(op), error);
+  if (status || isnan(off)) return 0;
+  /* What a backend of its own verification allows is its own, too. */
+  const double share = target->backend->verify ? 0 : off / verify_tolerance(target->model, op);
+  tally->right++;
+  if (share < tally->worst) return 0;
+  tally->worst = share;
+  tally->worst_op = op;
+  return 0;
+}
+
+static void add_tally(Doctor *self, const CalibModel *model, const Tally *tally) {
+  if (tally->right + tally->wrong == 0) {
+    doctor_add(self, RESULTS, model->name, DOCTOR_NOTED, "not verified",
+               "this backend gives no results to compare: trust the engine's own tests");
+    return;
+  }
+  const char *found =
+      arena_printf(self->arena, "%d operators right, %d wrong", tally->right, tally->wrong);
+  if (tally->right > 0 && tally->wrong == 0 && tally->worst > 0)
+    found = arena_printf(self->arena,
+                         "%d operators right, the worst '%s' by %.0f%% of what it may "
+                         "be off",
+                         tally->right, calib_op_name(tally->worst_op), 100 * tally->worst);
+  doctor_add(self, RESULTS, model->name, tally->wrong > 0 ? DOCTOR_MISSED : DOCTOR_OK, found,
+             "see the operators above");
+}
+
+/* A model that does not fit is a check of its own, unless it is the one that is timed. */
+static int load(Doctor *self, const DoctorJob *job, const CalibModel *model, bool *ret_loaded,
+                Diag *diag) {
+  char error[CALIB_ERROR_SIZE] = "";
+  const CalibStatus status = job->backend->load(job->state, model, error);
+  *ret_loaded = status == CALIB_OK;
+  if (status == CALIB_OK) return 0;
+  if (status == CALIB_ENVIRONMENT || model == job->model)
+    return backend_failed(status, error, place_of_file(NULL), diag);
+  doctor_add(self, RESULTS, model->name, DOCTOR_MISSED,
+             arena_copy(self->arena, error, strlen(error)),
+             "it is small: free the memory of the device");
+  return 0;
+}
+
+static int verify_model(Doctor *self, const DoctorJob *job, const CalibModel *model, Diag *diag) {
+  const VerifyTarget target = {job->backend, job->state, model};
+  Tally tally = {.right = 0};
+  bool loaded = false;
+  if (load(self, job, model, &loaded, diag)) return -1;
+  for (int op = 0; loaded && op < CALIB_N_OPS; op++) {
+    if (job->interrupted && *job->interrupted) return diag_interrupted(diag);
+    if (verify_one(self, &target, (CalibOp)op, &tally, diag)) return -1;
+  }
+  if (loaded) add_tally(self, model, &tally);
+  return 0;
+}
+
+int doctor_correct(Doctor *self, const DoctorJob *job, Diag *diag) {
+  for (const CalibModel *const *other = job->others; other && *other; other++)
+    if (verify_model(self, job, *other, diag)) return -1;
+  return verify_model(self, job, job->model, diag);
+}

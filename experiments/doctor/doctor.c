@@ -1,0 +1,138 @@
+/* The list of checks, and what the device says. */
+#include "experiments/doctor/doctor.h"
+#include "calib/environment.h"
+#include <math.h>
+
+void doctor_init(Doctor *self, Arena *arena) {
+  *self = (Doctor){.arena = arena};
+}
+
+DoctorCheck *doctor_add(Doctor *self, const char *part, const char *name, DoctorVerdict verdict,
+                        const char *found, const char *advice) {
+  ARENA_RESERVE(self->arena, self->checks, self->capacity, self->n + 1);
+  DoctorCheck *check = &self->checks[self->n++];
+  *check = (DoctorCheck){.part = part,
+                         .name = name,
+                         .verdict = verdict,
+                         .found = found,
+                         .value = NAN,
+                         .low = NAN,
+                         .high = NAN,
+                         .advice = verdict == DOCTOR_OK ? NULL : advice};
+  return check;
+}
+
+DoctorVerdict doctor_verdict(const Doctor *self) {
+  DoctorVerdict worst = DOCTOR_OK;
+  for (size_t i = 0; i < self->n; i++)
+    if (self->checks[i].verdict > worst) worst = self->checks[i].verdict;
+  return worst;
+}
+
+/* ---- The device ---- */
+
+static const char DEVICE[] = "device";
+
+static const char *or_unknown(const char *text) {
+  return *text ? text : "unknown";
+}
+
+static void add_names(Doctor *self, const CalibDevice *device) {
+  const int sm = (int)device->sm;
+  Arena *arena = self->arena;
+  const char *name =
+      arena_printf(arena, "%s, %d %s, %.1f GiB", or_unknown(device->name), (int)device->n_units,
+                   sm > 0 ? "multiprocessors" : "threads", (double)device->memory_bytes / 0x1p30);
+  if (sm > 0) name = arena_printf(arena, "%s, compute capability %d.%d", name, sm / 10, sm % 10);
+  doctor_add(self, DEVICE, "name", DOCTOR_OK, name, NULL);
+  doctor_add(self, DEVICE, "software", DOCTOR_OK,
+             arena_printf(arena, "driver %s, runtime %s, library %s", or_unknown(device->driver),
+                          or_unknown(device->runtime), or_unknown(device->library)),
+             NULL);
+}
+
+static void add_peaks(Doctor *self, const CalibDevice *device, const Hardware *hardware) {
+  if (!hardware)
+    doctor_add(self, DEVICE, "peaks", DOCTOR_MISSED,
+               arena_printf(self->arena, "no machine is known that has '%s'", device->gpu),
+               "name one with '--machine': a file like those of perfmodel/machines/, its 'gpu' as "
+               "said here");
+  else
+    doctor_add(self, DEVICE, "peaks", DOCTOR_OK,
+               arena_printf(self->arena, "%s: %.0f TFLOP/s, %.0f GB/s", hardware->name,
+                            1e-12 * hardware->dense_bf16_flops,
+                            1e-9 * (double)hardware->hbm_bandwidth),
+               NULL);
+}
+
+/* What this program holds itself is not free either: a context, and less than a tenth. */
+static void add_memory(Doctor *self, const CalibDevice *device) {
+  const double share = (double)device->free_bytes / (double)device->memory_bytes;
+  if (device->free_bytes <= 0 || device->memory_bytes <= 0) return;
+  DoctorCheck *check = doctor_add(
+      self, DEVICE, "free memory", share >= 0.9 ? DOCTOR_OK : DOCTOR_MISSED,
+      arena_printf(self->arena, "%.1f GiB of %.1f GiB", (double)device->free_bytes / 0x1p30,
+                   (double)device->memory_bytes / 0x1p30),
+      "somebody else holds the rest: end what 'nvidia-smi' lists, or take another GPU "
+      "with '--device'");
+  check->value = share;
+  check->low = 0.9;
+}
+
+static void add_processes(Doctor *self, const CalibDevice *device) {
+  const int others = (int)device->n_processes - 1;
+  if (others < 0)
+    doctor_add(self, DEVICE, "other processes", DOCTOR_NOTED, "unknown: the driver lists none",
+               "see with 'nvidia-smi' on the host that this is the only one");
+  else
+    doctor_add(self, DEVICE, "other processes", others > 0 ? DOCTOR_MISSED : DOCTOR_OK,
+               arena_printf(self->arena, "%d", others),
+               "they take time and power from what is measured: end them, or take another GPU with "
+               "'--device'");
+}
+
+static const char *switch_name(CalibSwitch value) {
+  static const char *const names[] = {"unknown", "off", "on"};
+  return names[value];
+}
+
+static void add_switches(Doctor *self, const CalibDevice *device) {
+  doctor_add(self, DEVICE, "ECC", device->ecc == CALIB_ON ? DOCTOR_OK : DOCTOR_NOTED,
+             switch_name(device->ecc),
+             "servers have it on: measure as you serve ('nvidia-smi -e 1' and a restart)");
+  if (device->ecc_errors > 0)
+    doctor_add(self, DEVICE, "memory errors", DOCTOR_MISSED,
+               arena_printf(self->arena, "%lld that could not be corrected",
+                            (long long)device->ecc_errors),
+               "restart the machine; if they come again, the GPU is broken");
+  doctor_add(self, DEVICE, "MIG",
+             device->mig == CALIB_OFF  ? DOCTOR_OK
+             : device->mig == CALIB_ON ? DOCTOR_MISSED
+                                       : DOCTOR_NOTED,
+             switch_name(device->mig),
+             device->mig == CALIB_ON
+                 ? "this is a part of a GPU, and the peaks are those of a whole one: 'nvidia-smi "
+                   "-mig 0', or a machine file of the part"
+                 : NULL);
+}
+
+static void add_link(Doctor *self, const CalibDevice *device) {
+  const int lanes = (int)device->pcie_width, most = (int)device->pcie_most;
+  if (lanes <= 0 || most <= 0)
+    doctor_add(self, DEVICE, "PCIe", DOCTOR_NOTED, "unknown", NULL);
+  else
+    doctor_add(self, DEVICE, "PCIe", lanes < most ? DOCTOR_MISSED : DOCTOR_OK,
+               arena_printf(self->arena, "%d of %d lanes", lanes, most),
+               "copies to the host will be slower by that: seat the card anew, or look for a riser "
+               "or a slot that shares its lanes");
+}
+
+void doctor_device(Doctor *self, const CalibDevice *device, const Hardware *hardware) {
+  add_names(self, device);
+  if (device->sm == 0) return;
+  add_peaks(self, device, hardware);
+  add_memory(self, device);
+  add_processes(self, device);
+  add_switches(self, device);
+  add_link(self, device);
+}
