@@ -33,7 +33,7 @@ typedef struct Bands {
   const DoctorJob *job;
   Subject subjects[SUBJECTS];
   int n;
-  double spread; // that a quiet device stays below
+  double spread; // that half of a quiet device's samples stay within
   double repeat; // that two readings may differ by
   double began;  // of the clock
 } Bands;
@@ -281,12 +281,12 @@ static int verify_sizes(Bands *self, Diag *diag) {
 
 /* ---- Verdicts ---- */
 
+/* The median's, which single outliers do not move. */
 static double spread_of(const Subject *subject) {
   double spread = 0;
   for (int i = 0; i < READINGS; i++) {
     const SampleStatistics *statistics = &subject->readings[i].statistics;
-    if (statistics->n > 0)
-      spread = fmax(spread, (statistics->p90 - statistics->p10) / statistics->median);
+    if (statistics->n > 0) spread = fmax(spread, statistics->mad / statistics->median);
   }
   return spread;
 }
@@ -383,7 +383,7 @@ static void add_spread(Bands *self) {
   if (!of) return;
   DoctorCheck *check =
       doctor_add(self->doctor, CLOCK, "spread", worst > self->spread ? DOCTOR_NOISY : DOCTOR_OK,
-                 arena_printf(self->doctor->arena, "nine in ten samples of '%s' within %.1f%%", of,
+                 arena_printf(self->doctor->arena, "half of the samples of '%s' within %.1f%%", of,
                               100 * worst),
                  "other work disturbs the device: measure when it is alone");
   check->value = worst;
@@ -433,7 +433,7 @@ int doctor_bands(Doctor *self, const DoctorJob *job, Diag *diag) {
   const bool is_cpu = job->device->sm == 0;
   Bands bands = {.doctor = self,
                  .job = job,
-                 .spread = is_cpu ? 0.10 : 0.05,
+                 .spread = is_cpu ? 0.08 : 0.02,
                  .repeat = is_cpu ? 0.05 : 0.02,
                  .began = job->clock(job->clock_context)};
   set_subjects(&bands);
