@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CALIB_API_VERSION = 2, CALIB_ERROR_SIZE = 512 };
+enum { CALIB_API_VERSION = 3, CALIB_ERROR_SIZE = 512 };
 
 typedef enum CalibStatus {
   CALIB_OK = 0,
@@ -39,6 +39,7 @@ typedef enum CalibPositions { CALIB_ROPE, CALIB_ALIBI, CALIB_LEARNED } CalibPosi
 /* A model and the shard of it that one device holds. */
 typedef struct CalibModel {
   const char *name;
+  const char *file; // of its weights, GGUF; NULL: none, they are random
   int32_t num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   int32_t intermediate_size, vocab_size, max_position_embeddings;
   CalibNorm norm;
@@ -256,6 +257,7 @@ typedef struct CalibOptions {
 typedef struct Backend {
   uint32_t api_version; // CALIB_API_VERSION
   const char *name, *help;
+  bool whole; // it runs iterations and nothing of them: an engine, planned for as such
 
   /* Takes the device. CALIB_ENVIRONMENT says in `error` what is missing. */
   CalibStatus (*open)(const CalibOptions *options, void **ret_state, char *error);

@@ -1,4 +1,5 @@
-/* Which points a plan is made of: tables, one for GPUs and a small one for CPUs.
+/* Which points a plan is made of: tables, one for GPUs, a small one for CPUs
+ * and one for engines that run whole batches.
  *
  * A row is the cross product of its lists. The lists of rows with equal operator may overlap: a
  * point counts once, in the first row that has it. Sizes follow the calibration study §3.3. */
@@ -31,4 +32,6 @@ typedef struct GridRow {
 
 /* Rows, ended by one of class PLAN_CLASSES. */
 extern const GridRow grid_gpu[], grid_cpu[];
+/* Iterations alone, more of them: for engines that run nothing else (Backend.whole). */
+extern const GridRow grid_whole[];
 #endif

@@ -85,6 +85,7 @@ int calib_model_init(CalibModel *ret_model, const Llm *llm, const CalibModelOpti
   const bool whole = options->layers == 0 || options->layers == llm->num_hidden_layers;
   *ret_model = (CalibModel){
       .name = whole ? llm->name : arena_printf(arena, "%s-%dl", llm->name, (int)options->layers),
+      .file = whole ? llm->file : NULL,
       .num_hidden_layers = whole ? (int32_t)llm->num_hidden_layers : options->layers,
       .hidden_size = (int32_t)llm->hidden_size,
       .num_attention_heads = (int32_t)llm->num_attention_heads,

@@ -8,7 +8,7 @@
 
 bool datafile_is_path(const char *name) {
   return text_ends_with(name, ".yaml") || text_ends_with(name, ".yml") ||
-         text_ends_with(name, ".json");
+         text_ends_with(name, ".json") || text_ends_with(name, ".gguf");
 }
 
 const char *datafile_find(const char *data_dir, const char *folder, const char *name,

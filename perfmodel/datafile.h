@@ -4,7 +4,7 @@
 #include "sim/base/diag.h"
 #include <stdbool.h>
 
-/* Whether `name` says a file (it ends in .yaml, .yml or .json) rather than a name. */
+/* Whether `name` says a file (it ends in .yaml, .yml, .json or .gguf) rather than a name. */
 bool datafile_is_path(const char *name);
 /* The path of a name's file, NULL when there is none. */
 const char *datafile_find(const char *data_dir, const char *folder, const char *name, Arena *arena);

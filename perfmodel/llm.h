@@ -33,6 +33,7 @@ typedef struct Llm {
   const char *name; // llama2-70b: key of measured profiles; the file's own name unless it says, or
                     // that of the checkpoint: qwen3-32b of Qwen--Qwen3-32B_config.json
   const char *checkpoint; // at Hugging Face, to start it with; NULL: not known
+  const char *file;       // GGUF that the weights are in, as given; NULL: the shape alone is known
   const char *taken_as;   // of a type that is not known, what it was read as; else NULL
   int64_t num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim;
   int64_t intermediate_size, vocab_size, max_position_embeddings;

@@ -1,5 +1,6 @@
 /* Model shapes: our own files through an option table, and what files leave open. */
 #include "perfmodel/datafile.h"
+#include "perfmodel/llm_gguf.h"
 #include "perfmodel/llm_hugging_face.h"
 #include "sim/base/text.h"
 #include <math.h>
@@ -263,9 +264,10 @@ int llm_load_as(Llm *self, const char *name, const LlmFormats *formats, const ch
                 Place at, Arena *arena, Diag *diag) {
   const char *path = datafile_resolve(data_dir, "models", "model", name, at, arena, diag);
   if (!path) return -1;
-  const Node *root = yaml_load(path, arena, diag);
+  const bool json = text_ends_with(path, ".json"), gguf = text_ends_with(path, ".gguf");
+  const Node head = {.kind = NODE_MAP, .at = place_of_file(path)}; // of a file without lines
+  const Node *root = gguf ? &head : yaml_load(path, arena, diag);
   if (!root) return -1;
-  const bool json = text_ends_with(path, ".json");
   Llm llm = {.name = json ? checkpoint_name(path, arena) : datafile_stem(path, arena),
              .hidden_act = LLM_UNSAID,
              .norm = LLM_UNSAID,
@@ -274,8 +276,9 @@ int llm_load_as(Llm *self, const char *name, const LlmFormats *formats, const ch
              .attention_dtype = LLM_UNSAID,
              .expert_dtype = LLM_UNSAID,
              .kv_cache_dtype = LLM_UNSAID};
-  if ((json ? llm_hugging_face_bind(&llm, root, arena, diag)
-            : option_bind(llm_options, root, NULL, root->at, &llm, diag)) ||
+  if ((gguf   ? llm_gguf_read(&llm, path, arena, diag)
+       : json ? llm_hugging_face_bind(&llm, root, arena, diag)
+              : option_bind(llm_options, root, NULL, root->at, &llm, diag)) ||
       shape_complete(&llm, root, diag) ||
       (json && llm_hugging_face_formats(&llm, root, arena, diag)))
     return -1;

@@ -87,7 +87,7 @@ function begin_file() {
   is_pure = path ~ /^(sim|perfmodel|traces)\//
   is_product = path ~ /^(sim|perfmodel|traces|calib|experiments)\//
   may_use_heap = path == "sim/base/arena.c" || !is_product
-  may_use_float = path ~ /^((tests\/)?kernels\/|calib\/cpu_)/ # elements of tensors
+  may_use_float = path ~ /^((tests\/)?kernels\/|calib\/(cpu|llama)_)/ # elements; foreign structs
   in_comment = depth = directives = start = lines = 0
   guard = ""
   if (path ~ /\.(h|cuh)$/) {

@@ -28,7 +28,7 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--backend", backend, "NAME", "what measures: cuda, cpu or fake  [what is there]"),
+    CLI_TEXT("--backend", backend, "NAME", "measures: cuda, cpu, llama or fake  [what is there]"),
     {CLI_ROW("--model", NODE, models, "NAME", "may be given again  [cpu: tiny-llama-50m]"),
      .listed = "models"},
     {CLI_ROW("--tp", STRING, degrees, "N,N", "tensor_parallel_sizes; one shard is measured"),
@@ -178,7 +178,9 @@ static int check_group_is_new(const Calibrate *self, const CalibModel *model, Di
 static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *model_options,
                      const Options *options, size_t *capacity, Diag *diag) {
   CalibrateGroup group = {.rejected = false};
-  const PlanOptions plan_options = {.only = options->only ? self->only : NULL,
+  const bool whole = self->backend && self->backend->whole;
+  const PlanOptions plan_options = {.grid = whole ? grid_whole : NULL,
+                                    .only = options->only ? self->only : NULL,
                                     .seed = (uint64_t)options->seed};
   if (calib_model_init(&group.model, llm, model_options, place_of_file("--model"), self->arena,
                        diag) ||

@@ -15,7 +15,7 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--backend", STRING, backend, "NAME", "runs the batches: cpu, cuda or fake"),
+    {CLI_ROW("--backend", STRING, backend, "NAME", "runs the batches: cpu, cuda, llama or fake"),
      .required = true},
     CLI_SET("workload.requests=100"),
     CLI_TEXT("--output", output, "DB", "adds both runs to this database of results"),

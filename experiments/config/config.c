@@ -25,7 +25,7 @@ typedef struct TopKeys {
 
 const OptionSpec config_options[] = {
     TOP(model, OPTION_NODE, .listed = "models",
-        .help = "its name, or the path of its .yaml or config.json, or a map, see below",
+        .help = "its name, or the path of its .yaml, .gguf or config.json, or a map, see below",
         .absent = "'models' says"),
     TOP(models, OPTION_NODE,
         .help = "{NAME: …, …}: several, each as 'model'; pools and components name theirs",

@@ -15,12 +15,12 @@
 const Backend *tandem_backend(void);
 
 static const CalibModel models[] = {
-    {"tiny-llama", 3, 128, 4, 2, 64, 192, 250, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
+    {"tiny-llama", NULL, 3, 128, 4, 2, 64, 192, 250, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
      false, CALIB_BF16, 1, 16},
-    {"tiny-bloom", 2, 256, 2, 2, 128, 192, 250, 512, CALIB_LAYER_NORM, CALIB_GELU, CALIB_ALIBI,
-     true, CALIB_BF16, 1, 16},
-    {"tiny-opt", 2, 128, 2, 2, 64, 192, 256, 512, CALIB_LAYER_NORM, CALIB_RELU, CALIB_LEARNED, true,
-     CALIB_FP16, 1, 32},
+    {"tiny-bloom", NULL, 2, 256, 2, 2, 128, 192, 250, 512, CALIB_LAYER_NORM, CALIB_GELU,
+     CALIB_ALIBI, true, CALIB_BF16, 1, 16},
+    {"tiny-opt", NULL, 2, 128, 2, 2, 64, 192, 256, 512, CALIB_LAYER_NORM, CALIB_RELU, CALIB_LEARNED,
+     true, CALIB_FP16, 1, 32},
 };
 
 static void begin_device(void) {

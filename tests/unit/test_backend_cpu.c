@@ -37,16 +37,16 @@ TestSuite(backend_cpu, .init = begin, .fini = end);
 
 /* Families and odd numbers of heads; sizes are no multiples of anything where they need not be. */
 static const CalibModel models[] = {
-    {"llama", 3, 72, 7, 1, 32, 100, 331, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE, false,
+    {"llama", NULL, 3, 72, 7, 1, 32, 100, 331, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
+     false, CALIB_FP32, 1, 16},
+    {"llama-9", NULL, 2, 144, 9, 3, 16, 56, 97, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
+     true, CALIB_FP32, 1, 32},
+    {"bloom", NULL, 3, 96, 14, 14, 16, 130, 515, 2048, CALIB_LAYER_NORM, CALIB_GELU, CALIB_ALIBI,
+     true, CALIB_FP32, 1, 16},
+    {"opt", NULL, 2, 64, 4, 4, 64, 90, 200, 300, CALIB_LAYER_NORM, CALIB_RELU, CALIB_LEARNED, true,
      CALIB_FP32, 1, 16},
-    {"llama-9", 2, 144, 9, 3, 16, 56, 97, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE, true,
-     CALIB_FP32, 1, 32},
-    {"bloom", 3, 96, 14, 14, 16, 130, 515, 2048, CALIB_LAYER_NORM, CALIB_GELU, CALIB_ALIBI, true,
-     CALIB_FP32, 1, 16},
-    {"opt", 2, 64, 4, 4, 64, 90, 200, 300, CALIB_LAYER_NORM, CALIB_RELU, CALIB_LEARNED, true,
-     CALIB_FP32, 1, 16},
-    {"half of a llama", 2, 64, 14, 2, 32, 70, 201, 2048, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
-     false, CALIB_FP32, 2, 16},
+    {"half of a llama", NULL, 2, 64, 14, 2, 32, 70, 201, 2048, CALIB_RMS_NORM, CALIB_SWIGLU,
+     CALIB_ROPE, false, CALIB_FP32, 2, 16},
 };
 enum { N_MODELS = sizeof models / sizeof *models };
 
@@ -165,11 +165,12 @@ Test(backend_cpu, refuses_models_it_cannot_hold) {
     CalibModel model;
     const char *message;
   } cases[] = {
-      {{"b", 3, 72, 7, 1, 32, 100, 331, 9, 0, 0, 0, false, CALIB_BF16, 1, 16}, "fp32"},
-      {{"d", 3, 72, 7, 1, 24, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16}, "head_dim"},
-      {{"p", 3, 72, 7, 1, 32, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 8}, "block_size"},
-      {{"g", 3, 72, 7, 2, 32, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16}, "heads"},
-      {{"l", 3, 65536, 512, 8, 128, 1 << 22, 1 << 24, 9, 0, 0, 0, false, CALIB_FP32, 1, 16}, "GiB"},
+      {{"b", NULL, 3, 72, 7, 1, 32, 100, 331, 9, 0, 0, 0, false, CALIB_BF16, 1, 16}, "fp32"},
+      {{"d", NULL, 3, 72, 7, 1, 24, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16}, "head_dim"},
+      {{"p", NULL, 3, 72, 7, 1, 32, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 8}, "block_size"},
+      {{"g", NULL, 3, 72, 7, 2, 32, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16}, "heads"},
+      {{"l", NULL, 3, 65536, 512, 8, 128, 1 << 22, 1 << 24, 9, 0, 0, 0, false, CALIB_FP32, 1, 16},
+       "GiB"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     cr_expect_eq(backend_cpu.load(state, &cases[i].model, error), CALIB_REJECTED, "%zu", i);

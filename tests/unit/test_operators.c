@@ -2,6 +2,7 @@
  * calibration study worked out by hand. Pinned: FLOPs to the last one, bytes of weights and KV. */
 #include "calib/model.h"
 #include "calib/operators.h"
+#include "calib/plan.h"
 #include "tests/unit/testing.h"
 #include <math.h>
 
@@ -126,4 +127,28 @@ Test(operators, models_are_split_or_refused_with_the_numbers) {
     expect_entry(&diag, 0, 0, 0, cases[i].says, "a split");
   }
   cr_expect_str_eq(model.name, "m-2l", "a failure changed the model");
+}
+
+/* Of an engine's iterations alone: each term must be told apart from the others by some of them. */
+Test(operators, the_plan_of_an_engine_is_of_iterations_that_vary) {
+  const CalibDevice device = {.n_units = 1};
+  const PlanOptions options = {.grid = grid_whole, .seed = 1};
+  Plan plan;
+  bool contexts[33] = {false}, past = false, mixed = false;
+  int64_t first[33] = {0};
+  plan_init(&plan, &llama, &device, &options, &arena);
+  for (size_t i = 0; i < plan.n; i++) {
+    const PlanPoint *planned = &plan.points[i];
+    const BatchShape *shape = &planned->shape;
+    const int64_t n = shape->decode_seqs;
+    cr_assert(planned->point.op == CALIB_ITERATION && !planned->waived && n <= 32);
+    past |=
+        planned->point.batch.n_prefills > 0 && planned->point.batch.sequences[0].past_tokens > 0;
+    mixed |= n > 0 && shape->prefill_tokens > 0;
+    if (shape->prefill_tokens > 0) continue;
+    contexts[n] |= first[n] > 0 && first[n] != shape->context_tokens;
+    first[n] = shape->context_tokens;
+  }
+  cr_expect(past && mixed);
+  cr_expect(contexts[1] && contexts[4] && contexts[16] && contexts[32]);
 }

@@ -1,0 +1,107 @@
+/* Finding libllama, and whether it is one that is known. */
+#include "calib/llama_api.h"
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char LIBRARY[] = "libllama.so", LIBRARY_PATH[] = "TANDEM_LLAMA";
+
+typedef struct Symbol {
+  const char *name;
+  size_t offset; // of its pointer in LlamaApi
+} Symbol;
+
+static const Symbol SYMBOLS[] = {
+    {"llama_backend_init", offsetof(LlamaApi, backend_init)},
+    {"llama_print_system_info", offsetof(LlamaApi, system_info)},
+    {"llama_log_set", offsetof(LlamaApi, log_set)},
+    {"llama_model_default_params", offsetof(LlamaApi, model_defaults)},
+    {"llama_context_default_params", offsetof(LlamaApi, context_defaults)},
+    {"llama_model_load_from_file", offsetof(LlamaApi, model_load)},
+    {"llama_model_free", offsetof(LlamaApi, model_free)},
+    {"llama_model_n_layer", offsetof(LlamaApi, model_n_layer)},
+    {"llama_model_n_embd", offsetof(LlamaApi, model_n_embd)},
+    {"llama_model_size", offsetof(LlamaApi, model_size)},
+    {"llama_model_is_recurrent", offsetof(LlamaApi, model_is_recurrent)},
+    {"llama_model_has_encoder", offsetof(LlamaApi, model_has_encoder)},
+    {"llama_init_from_model", offsetof(LlamaApi, context_open)},
+    {"llama_free", offsetof(LlamaApi, context_free)},
+    {"llama_n_ctx", offsetof(LlamaApi, context_n_ctx)},
+    {"llama_get_memory", offsetof(LlamaApi, memory)},
+    {"llama_memory_seq_rm", offsetof(LlamaApi, seq_rm)},
+    {"llama_memory_seq_cp", offsetof(LlamaApi, seq_cp)},
+    {"llama_decode", offsetof(LlamaApi, decode)},
+    {"llama_synchronize", offsetof(LlamaApi, synchronize)},
+    {"llama_get_logits_ith", offsetof(LlamaApi, logits)},
+    {"llama_max_parallel_sequences", offsetof(LlamaApi, max_sequences)},
+};
+
+/* ISO C has no conversion from an object's pointer to a function's; POSIX promises their size. */
+static bool find_symbol(LlamaApi *self, const char *name, size_t offset) {
+  void *symbol = dlsym(self->library, name);
+  memcpy((char *)self + offset, &symbol, sizeof symbol);
+  return symbol != NULL;
+}
+
+/* The name of the first field that has not the default known for it; NULL: all have. */
+static const char *strange_field(const LlamaContextParams *p) {
+  if (p->n_ctx != 512) return "n_ctx";
+  if (p->n_batch != 2048) return "n_batch";
+  if (p->n_ubatch != 512) return "n_ubatch";
+  if (p->n_seq_max != 1) return "n_seq_max";
+  if (p->n_rs_seq != 0 || p->n_outputs_max != 0) return "n_outputs_max";
+  if (p->n_outputs_max_per_seq != 1) return "n_outputs_max_per_seq";
+  if (p->n_threads != 4 || p->n_threads_batch != 4) return "n_threads";
+  if (p->ctx_type != 0) return "ctx_type";
+  if (p->rope_scaling_type != -1 || p->pooling_type != -1 || p->attention_type != -1)
+    return "attention_type";
+  if (p->flash_attn_type != -1) return "flash_attn_type";
+  if (p->yarn_ext_factor != -1 || p->yarn_attn_factor != -1 || p->yarn_beta_fast != -1 ||
+      p->yarn_beta_slow != -1 || p->yarn_orig_ctx != 0)
+    return "yarn_orig_ctx";
+  if (p->defrag_thold != -1) return "defrag_thold";
+  if (p->cb_eval || p->cb_eval_user_data) return "cb_eval";
+  if (p->type_k != 1 || p->type_v != 1) return "type_k"; // fp16
+  if (p->abort_callback || p->abort_callback_data) return "abort_callback";
+  return NULL;
+}
+
+/* Bytes, because any but 0 and 1 are no bool at all. */
+static const char *strange_flags(const LlamaContextParams *p) {
+  static const unsigned char known[] = {0, 1, 1, 1, 1, 0};
+  const unsigned char *flags = (const unsigned char *)p + offsetof(LlamaContextParams, embeddings);
+  return memcmp(flags, known, sizeof known) == 0 ? NULL : "kv_unified";
+}
+
+static CalibStatus check(const LlamaApi *self, const char *path, char *error) {
+  const LlamaContextParams params = self->context_defaults();
+  const char *strange = strange_flags(&params);
+  if (!strange) strange = strange_field(&params);
+  if (!strange) return CALIB_OK;
+  snprintf(error, CALIB_ERROR_SIZE,
+           "'%.200s' has another interface than that of llama-cpp-python 0.3.36, which is known: "
+           "'%s' of a context's parameters is not its default",
+           path, strange);
+  return CALIB_ENVIRONMENT;
+}
+
+CalibStatus llama_api_open(LlamaApi *self, char *error) {
+  const char *path = getenv(LIBRARY_PATH);
+  if (!path || *path == '\0') path = LIBRARY;
+  *self = (LlamaApi){.library = dlopen(path, RTLD_NOW | RTLD_LOCAL)};
+  if (!self->library) {
+    snprintf(error, CALIB_ERROR_SIZE, "cannot open libllama: %.300s; %s is the path of it",
+             dlerror(), LIBRARY_PATH);
+    return CALIB_ENVIRONMENT;
+  }
+  for (size_t i = 0; i < sizeof SYMBOLS / sizeof *SYMBOLS; i++) {
+    if (find_symbol(self, SYMBOLS[i].name, SYMBOLS[i].offset)) continue;
+    snprintf(error, CALIB_ERROR_SIZE, "'%.200s' is no libllama that is known: it has no '%s'", path,
+             SYMBOLS[i].name);
+    dlclose(self->library);
+    return CALIB_ENVIRONMENT;
+  }
+  find_symbol(self, "ggml_version", offsetof(LlamaApi, version)); // of a library that it needs
+  return check(self, path, error);
+}
