@@ -372,6 +372,7 @@ void life_room_given(Engine *self, RequestIx ix) {
   Machine *to = &self->machines[request->decode_machine];
   const int64_t blocks = machine_prompt_blocks(to, request);
   int64_t less = blocks;
+  engine_catch_up_cache(self, to);
   if (to->cache) {
     const int64_t free_before = to->cache->n_free;
     prefix_cache_release(to->cache, &self->memory[ix].arriving);
@@ -387,6 +388,7 @@ void life_left(Engine *self, Machine *from, RequestIx ix) {
 }
 
 void life_released(Engine *self, Machine *from, RequestIx ix) {
+  engine_catch_up_cache(self, from);
   engine_release_blocks(self, from, ix);
   change(self, from, ix, REQUEST_NOWHERE);
   if (!from->group) life_observe(self, from, ix, OBSERVED_TRANSFERRED);
@@ -399,6 +401,7 @@ void life_arrived(Engine *self, RequestIx ix) {
     take_store(to->group, request, -request->store_blocks);
   else
     request->kv_blocks = (int32_t)machine_prompt_blocks(to, request);
+  engine_catch_up_cache(self, to);
   if (to->cache) {
     RequestMemory *memory = &self->memory[ix];
     const HeldBlocks none = memory->held;

@@ -87,6 +87,7 @@ static MachineIx leave_machines(Engine *self, RequestIx ix, int32_t *undelivered
   machine->n_started -= state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0;
   if (state == REQUEST_SWAPPED) engine_drop_swapped(machine, request);
   end_promises(self, request);
+  engine_catch_up_cache(self, machine);
   if (machine->scheduler) *undelivered = withdraw(self, machine, ix);
   change(self, machine, ix, REQUEST_NOWHERE);
   engine_release_blocks(self, machine, ix);

@@ -50,6 +50,10 @@ void engine_catch_up(Engine *self, Machine *machine) {
   if (more > 0) engine_book_iterations(self, machine, machine->run.booked + more);
 }
 
+void engine_catch_up_cache(Engine *self, Machine *machine) {
+  if (machine->cache) engine_catch_up(self, machine);
+}
+
 bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n) {
   /* Enough even at the end of the longest run, usually: then nobody need know how far it is. */
   const Batch *batch = &machine->batch;

@@ -10,6 +10,9 @@ int64_t engine_free_blocks(const Engine *self, const Machine *machine);
 void engine_book_iterations(Engine *self, Machine *machine, int64_t n);
 /* Books all that have begun, before a policy looks at a machine that may be in an iteration. */
 void engine_catch_up(Engine *self, Machine *machine);
+/* The same where blocks are cached, whose order is that in which they were taken, given back and
+ * registered: before KV that is no part of the iteration comes or goes. */
+void engine_catch_up_cache(Engine *self, Machine *machine);
 /* Whether `n` blocks are free right now. */
 bool engine_has_blocks(const Engine *self, const Machine *machine, int64_t n);
 /* Whether KV of `n` blocks may come in: beside the margin of those that run (batch.h). */

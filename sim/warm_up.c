@@ -22,7 +22,7 @@ Metrics *engine_session_books(Engine *self, const Request *request) {
 }
 
 static void leave_machine_out(Engine *self, Machine *machine) {
-  if (machine->cache) engine_catch_up(self, machine); // what a run has taken of it
+  engine_catch_up_cache(self, machine); // what a run has taken of it
   engine_book_capacity(self, machine);
   engine_book_off(self, machine);
   machine->totals.max_kv_blocks = machine->totals.max_cpu_blocks = 0;
