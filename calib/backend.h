@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CALIB_API_VERSION = 3, CALIB_ERROR_SIZE = 512 };
+enum { CALIB_API_VERSION = 4, CALIB_ERROR_SIZE = 512 };
 
 typedef enum CalibStatus {
   CALIB_OK = 0,
