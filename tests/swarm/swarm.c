@@ -32,8 +32,8 @@ enum { PER_PAIR = 1 };
 #else
 enum { PER_PAIR = 25 };
 #endif
-/* Of 100,000 clusters four take minutes: prompts token by token, and each block looked at after each
- * event. What does not end does not in half an hour either. */
+/* Of 100,000 clusters four take minutes: prompts token by token, and each block looked at after
+ * each event. What does not end does not in half an hour either. */
 enum { PER_PROCESS = 128, SECONDS_ALONE = 1800, SECONDS_TOGETHER = 300 };
 
 /* What the clusters met, to show that the draws reach these paths. */
