@@ -26,7 +26,8 @@ static void begin(int version) {
   n_pairs = n_tensors = 0;
   fputs("GGUF", file);
   put((uint64_t)version, 4);
-  put(0, 16);
+  put(0, 8);
+  put(0, 8);
 }
 
 static void add_number(const char *key, uint64_t value) {
