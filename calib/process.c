@@ -48,10 +48,9 @@ static bool wait_end(Process *self, double seconds, int *ret_status) {
   return self->pid == 0;
 }
 
-/* With all that it may have started. */
-static void kill_group(Process *self) {
+static void kill_at_once(Process *self) {
   int status;
-  if (self->pid > 0 && kill(-self->pid, SIGKILL)) kill(self->pid, SIGKILL);
+  if (self->pid > 0) kill(self->pid, SIGKILL);
   wait_end(self, GRACE_SECONDS, &status);
 }
 
@@ -65,7 +64,7 @@ static CalibStatus give_up(Process *self, char *error, const char *format, ...) 
   va_end(list);
   self->is_over = true;
   close_pipes(self);
-  kill_group(self);
+  kill_at_once(self);
   memcpy(error, self->why, sizeof self->why);
   return CALIB_ENVIRONMENT;
 }
@@ -90,7 +89,7 @@ CalibStatus process_refuse(Process *self, const char *call, const char *why, cha
 void process_end(Process *self) {
   int status;
   close_pipes(self);
-  if (!wait_end(self, GRACE_SECONDS, &status)) kill_group(self);
+  if (!wait_end(self, GRACE_SECONDS, &status)) kill_at_once(self);
   self->is_over = true;
   arena_done(&self->arena);
 }
@@ -108,21 +107,19 @@ static bool open_pipe(int ends[2]) {
 static int spawn(Process *self, int in, int out) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
-  sigset_t none, usual;
+  sigset_t blocked, usual;
   char *arguments[] = {(char *)self->path, NULL};
-  sigemptyset(&none);
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGINT);
   sigemptyset(&usual);
-  sigaddset(&usual, SIGINT);
   sigaddset(&usual, SIGTERM);
   sigaddset(&usual, SIGPIPE);
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
   posix_spawnattr_setsigdefault(&attributes, &usual);
   const int status = posix_spawn(&self->pid, self->path, &actions, &attributes, arguments, environ);
   posix_spawnattr_destroy(&attributes);

@@ -17,14 +17,22 @@ static bool are_short(const double *values, int64_t n) {
   return true;
 }
 
-static size_t encode(char *to, const unsigned char *bytes, size_t n) {
+/* Two digits at a time, because weights are many. */
+typedef char Pairs[1 << 12][2];
+
+static void make_pairs(Pairs ret) {
+  for (int i = 0; i < 1 << 12; i++) {
+    ret[i][0] = DIGITS[i >> 6];
+    ret[i][1] = DIGITS[i & 63];
+  }
+}
+
+static size_t encode(char *to, const unsigned char *bytes, size_t n, Pairs pairs) {
   const char *begin = to;
-  for (; n >= 3; n -= 3, bytes += 3) {
+  for (; n >= 3; n -= 3, bytes += 3, to += 4) {
     const uint32_t group = (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
-    *to++ = DIGITS[group >> 18];
-    *to++ = DIGITS[group >> 12 & 63];
-    *to++ = DIGITS[group >> 6 & 63];
-    *to++ = DIGITS[group & 63];
+    memcpy(to, pairs[group >> 12], 2);
+    memcpy(to + 2, pairs[group & 0xfff], 2);
   }
   if (n == 0) return (size_t)(to - begin);
   const uint32_t group = (uint32_t)bytes[0] << 16 | (n > 1 ? (uint32_t)bytes[1] << 8 : 0);
@@ -42,6 +50,8 @@ void protocol_put_values(ProtocolLine *self, const double *values, int64_t n) {
     unsigned char bytes[BLOCK];
   } block;
   char text[BLOCK / 3 * 4];
+  Pairs pairs;
+  make_pairs(pairs);
   const bool is_short = are_short(values, n);
   const int64_t width = is_short ? sizeof(float) : sizeof(double);
   protocol_put_text(self, "type", is_short ? "f32" : "f64");
@@ -55,32 +65,40 @@ void protocol_put_values(ProtocolLine *self, const double *values, int64_t n) {
       else
         block.longs[k] = values[i];
     }
-    protocol_append(self, text, encode(text, block.bytes, (size_t)(some * width)));
+    protocol_append(self, text, encode(text, block.bytes, (size_t)(some * width), pairs));
   }
   protocol_append(self, "\"", 1);
 }
 
-/* The value of each digit, 64 of what is none. */
-static void make_values(unsigned char ret[256]) {
-  memset(ret, 64, 256);
-  for (int i = 0; i < 64; i++)
-    ret[(unsigned char)DIGITS[i]] = (unsigned char)i;
+/* A digit's part of a group, by its place; a higher bit is set by what is no digit. */
+typedef struct Places {
+  uint32_t of[4][256];
+} Places;
+
+static const uint32_t NO_DIGIT = 1 << 24;
+
+static void make_places(Places *ret) {
+  for (int place = 0; place < 4; place++) {
+    for (int i = 0; i < 256; i++)
+      ret->of[place][i] = NO_DIGIT;
+    for (int i = 0; i < 64; i++)
+      ret->of[place][(unsigned char)DIGITS[i]] = (uint32_t)i << (18 - 6 * place);
+  }
 }
 
 /* `groups` of four digits, all whole; false when there is another character. */
-static bool decode(unsigned char *bytes, const char *text, int64_t groups,
-                   const unsigned char values[256]) {
-  unsigned char seen = 0;
+static bool decode(unsigned char *bytes, const char *text, int64_t groups, const Places *places) {
+  uint32_t seen = 0;
   for (; groups > 0; groups--, text += 4, bytes += 3) {
-    const unsigned char a = values[(unsigned char)text[0]], b = values[(unsigned char)text[1]],
-                        c = values[(unsigned char)text[2]], d = values[(unsigned char)text[3]];
-    const uint32_t group = (uint32_t)a << 18 | (uint32_t)b << 12 | (uint32_t)c << 6 | d;
-    seen |= a | b | c | d;
+    const unsigned char *digits = (const unsigned char *)text;
+    const uint32_t group = places->of[0][digits[0]] | places->of[1][digits[1]] |
+                           places->of[2][digits[2]] | places->of[3][digits[3]];
+    seen |= group;
     bytes[0] = (unsigned char)(group >> 16);
     bytes[1] = (unsigned char)(group >> 8);
     bytes[2] = (unsigned char)group;
   }
-  return seen < 64;
+  return seen < NO_DIGIT;
 }
 
 static void widen(double *to, const unsigned char *bytes, int64_t n, int64_t width) {
@@ -96,28 +114,28 @@ static void widen(double *to, const unsigned char *bytes, int64_t n, int64_t wid
 }
 
 /* The last group, which may end with '='. */
-static bool decode_last(unsigned char *bytes, const char *text, int64_t n,
-                        const unsigned char values[256]) {
+static bool decode_last(unsigned char *bytes, const char *text, int64_t n, const Places *places) {
   char group[4];
   memcpy(group, text, sizeof group);
   for (int64_t i = n + 1; i < 4; i++) {
     if (group[i] != '=') return false;
     group[i] = 'A';
   }
-  return decode(bytes, group, 1, values);
+  return decode(bytes, group, 1, places);
 }
 
 static bool decode_all(Field text, double *ret_values, int64_t n, int64_t width) {
-  unsigned char values[256], bytes[BLOCK];
+  Places places;
+  unsigned char bytes[BLOCK];
   const char *at = text.text;
   const int64_t size = n * width;
-  make_values(values);
+  make_places(&places);
   if (text.length != (size + 2) / 3 * 4) return false;
   for (int64_t done = 0; done < size;) {
     const int64_t some = size - done < BLOCK ? size - done : BLOCK;
-    if (!decode(bytes, at, some / 3, values)) return false;
+    if (!decode(bytes, at, some / 3, &places)) return false;
     at += some / 3 * 4;
-    if (some % 3 != 0 && !decode_last(bytes + some / 3 * 3, at, some % 3, values)) return false;
+    if (some % 3 != 0 && !decode_last(bytes + some / 3 * 3, at, some % 3, &places)) return false;
     widen(ret_values + done / width, bytes, some / width, width);
     done += some;
   }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MAX = 4096, LONG_TEXT_MAX = 1 << 16 }; // bytes of a string
+enum { TEXT_MAX = 4096, LONG_TEXT_MAX = 1 << 16 }; // bytes of a string: of a path, for people
 
 static int refuse(const char *key, const char *expected, Field value, char *error) {
   enum { SHOWN = 40 };
@@ -120,11 +120,16 @@ static int read_bool(const char *key, Field value, bool *ret_value, char *error)
   return *ret_value || field_is(value, "false") ? 0 : refuse(key, "true or false", value, error);
 }
 
-static int read_text(const char *key, Field value, char *ret_text, size_t room, char *error) {
-  char expected[64];
-  if (json_text(value, ret_text, room) && text_is_plain(ret_text)) return 0;
-  snprintf(expected, sizeof expected, "plain text of at most %zu bytes", room - 5);
-  return refuse(key, expected, value, error);
+/* What people read: as much as there is room for, on one line. */
+static int read_line(const char *key, Field value, char *ret_text, size_t room, char *error) {
+  char text[LONG_TEXT_MAX];
+  if (!json_text(value, text, sizeof text)) return refuse(key, "text", value, error);
+  for (char *at = text; *at; at++)
+    if ((unsigned char)*at < ' ') *at = ' ';
+  const size_t length = strlen(text), cut = text_cut(text, length < room ? length : room - 1);
+  memcpy(ret_text, text, cut);
+  ret_text[cut] = '\0';
+  return 0;
 }
 
 static int read_word(const char *key, Field value, const char *const *words, int *ret_index,
@@ -142,7 +147,8 @@ static int read_word(const char *key, Field value, const char *const *words, int
 static int read_string(const char *key, Field value, const char **ret_text, Arena *arena,
                        char *error) {
   char text[TEXT_MAX];
-  if (read_text(key, value, text, sizeof text, error)) return -1;
+  if (!json_text(value, text, sizeof text) || !text_is_plain(text))
+    return refuse(key, "plain text of less than 4096 bytes", value, error);
   *ret_text = arena_copy(arena, text, strlen(text));
   return 0;
 }
@@ -166,7 +172,7 @@ static int read_field(const ProtocolField *field, Field value, void *ret, Arena 
   case PROTOCOL_BOOL:
     return read_bool(key, value, ret, error);
   case PROTOCOL_TEXT:
-    return read_text(key, value, ret, field->room, error);
+    return read_line(key, value, ret, field->room, error);
   case PROTOCOL_STRING:
     return read_string(key, value, ret, arena, error);
   case PROTOCOL_WORD:
@@ -191,16 +197,8 @@ int protocol_get_struct(const ProtocolObject *self, const ProtocolField *fields,
 int protocol_get_text(const ProtocolObject *self, const char *key, char *ret_text, size_t room,
                       char *error) {
   const Field *value = protocol_find(self, key);
-  char text[LONG_TEXT_MAX];
   *ret_text = '\0';
-  if (!value) return 0;
-  if (!json_text(*value, text, sizeof text)) return refuse(key, "text", *value, error);
-  for (char *at = text; *at; at++)
-    if ((unsigned char)*at < ' ') *at = ' ';
-  const size_t length = strlen(text), cut = text_cut(text, length < room ? length : room - 1);
-  memcpy(ret_text, text, cut);
-  ret_text[cut] = '\0';
-  return 0;
+  return value ? read_line(key, *value, ret_text, room, error) : 0;
 }
 
 int protocol_get_number(const ProtocolObject *self, const char *key, double *ret_value,

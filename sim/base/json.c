@@ -181,21 +181,23 @@ static size_t put_code(char *to, int32_t code) {
 
 bool json_text(Field value, char *ret_text, size_t room) {
   static const char names[] = "\"\\/bfnrt", codes[] = "\"\\/\b\f\n\r\t";
-  enum { CHARACTER_MAX = 4 };
-  if (value.length < 2 || value.text[0] != '"') return false;
+  if (room == 0 || value.length < 2 || value.text[0] != '"') return false;
   const char *at = value.text + 1, *end = value.text + value.length - 1;
   size_t n = 0;
   while (at < end) {
-    if (n + CHARACTER_MAX >= room) return false;
     if (*at != '\\') {
+      if (n + 1 >= room) return false;
       ret_text[n++] = *at++;
       continue;
     }
     const char *name = ++at < end && *at ? strchr(names, *at) : NULL;
     const bool is_code = at < end && *at++ == 'u';
     const int32_t code = is_code ? read_code(&at, end) : name ? codes[name - names] : -1;
-    if (code <= 0) return false; // nor is NUL, which would end the text
-    n += put_code(ret_text + n, code);
+    char utf8[4];
+    const size_t size = code > 0 ? put_code(utf8, code) : room; // NUL would end the text
+    if (n + size >= room) return false;
+    memcpy(ret_text + n, utf8, size);
+    n += size;
   }
   ret_text[n] = '\0';
   return true;
