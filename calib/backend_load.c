@@ -33,9 +33,9 @@ static const char *find_program(const char *name, Place at, Arena *arena, Diag *
     diag_hint_near(diag, name, backend_names);
     return NULL;
   }
-  diag_environment(diag, place_of_file(NULL), "no backend '%s': there is no '%s%s' beside '%s'",
-                   name, PROGRAM, name, folder);
-  if (strcmp(name, "cuda") == 0) diag_hint(diag, "a build where nvcc is has it");
+  diag_environment(diag, place_of_file(NULL), "no backend '%s': there is no '%s%s' beside '%s'%s",
+                   name, PROGRAM, name, folder,
+                   strcmp(name, "cuda") == 0 ? "; where nvcc is, a build has it" : "");
   return NULL;
 }
 

@@ -1,8 +1,8 @@
 /* A program that answers line by line: started, asked, ended.
  *
  * It reads requests on its standard input and answers on its standard output; its standard error
- * is ours. It runs without a shell and with SIGINT blocked, so that Ctrl-C is our affair, and it ends
- * when its input does: also when this process is killed. Once it has ended, sent what
+ * is ours. It runs without a shell and with SIGINT blocked, so that Ctrl-C is our affair, and it
+ * ends when its input does: also when this process is killed. Once it has ended, sent what
  * is no answer or been silent for too long, it is over: every call says the same from then on. */
 #ifndef CALIB_PROCESS_H
 #define CALIB_PROCESS_H

@@ -106,7 +106,7 @@ static int plan_for(Calibrate *self, const char *machine, Diag *diag) {
     return -1;
   self->hardware = &self->machine;
   self->open.device = (CalibDevice){.sm = (int32_t)self->machine.sm,
-                               .memory_bytes = self->machine.gpu_memory_bytes};
+                                    .memory_bytes = self->machine.gpu_memory_bytes};
   snprintf(self->open.device.name, sizeof self->open.device.name, "%s", self->machine.name);
   snprintf(self->open.device.gpu, sizeof self->open.device.gpu, "%s", self->machine.gpu);
   return 0;
@@ -140,7 +140,8 @@ static int open_device(Calibrate *self, const Options *options, Diag *diag) {
   if (gpu ? open_gpu(self, options, diag) : open_backend(self, options, options->backend, diag))
     return -1;
   const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
-  if (!self->hardware && gpu_facts_find(&self->machine, self->open.device.gpu, data_dir, self->arena))
+  if (!self->hardware &&
+      gpu_facts_find(&self->machine, self->open.device.gpu, data_dir, self->arena))
     self->hardware = &self->machine;
   return 0;
 }

@@ -13,7 +13,7 @@ typedef struct CalibrateGroup {
 
 typedef struct Calibrate {
   Arena *arena;
-  OpenBackend open; // without a table: a device that is planned for
+  OpenBackend open;         // without a table: a device that is planned for
   Hardware machine;         // with that GPU
   const Hardware *hardware; // it, or NULL when none is known
   CalibrateGroup *groups;

@@ -57,7 +57,8 @@ static void print_group_plan(const Plan *plan) {
 void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits) {
   const PlanRates rates = plan_rates(self->hardware, &self->open.device);
   double all = 0;
-  printf("%s, backend '%s'\n", self->open.device.name, self->open.table ? self->open.table->name : "none");
+  printf("%s, backend '%s'\n", self->open.device.name,
+         self->open.table ? self->open.table->name : "none");
   for (size_t i = 0; i < self->n_groups; i++) {
     const CalibrateGroup *group = &self->groups[i];
     if (group->rejected) continue;

@@ -28,8 +28,7 @@ static int verify_one(Doctor *self, const DoctorJob *job, const VerifyTarget *ta
   char error[CALIB_ERROR_SIZE] = "";
   double off = NAN;
   const CalibStatus status = verify_operator(target, op, &off, error);
-  if (status == CALIB_ENVIRONMENT)
-    return doctor_failed(job, calib_op_name(op), error, diag);
+  if (status == CALIB_ENVIRONMENT) return doctor_failed(job, calib_op_name(op), error, diag);
   tally->wrong += status != CALIB_OK;
   if (status) add_wrong(self, calib_op_name(op), error);
   if (status || isnan(off)) return 0;
@@ -67,8 +66,7 @@ static int load(Doctor *self, const DoctorJob *job, const CalibModel *model, boo
   *ret_loaded = status == CALIB_OK;
   if (status == CALIB_OK) return 0;
   if (status == CALIB_ENVIRONMENT) return doctor_failed(job, model->name, error, diag);
-  if (model == job->model)
-    return backend_failed(status, error, place_of_file(NULL), diag);
+  if (model == job->model) return backend_failed(status, error, place_of_file(NULL), diag);
   doctor_add(self, RESULTS, model->name, DOCTOR_MISSED,
              arena_copy(self->arena, error, strlen(error)),
              "it is small: free the memory of the device");

@@ -104,7 +104,8 @@ static void keep(Meter *self, const ExecutorBatch *batch, double seconds) {
 static int run_batch(Meter *self, const CalibBatch *batch, const BatchShape *shape,
                      double *ret_seconds, Diag *diag) {
   char error[CALIB_ERROR_SIZE] = "", text[96];
-  const CalibStatus status = self->open.table->run_batch(self->open.state, batch, ret_seconds, error);
+  const CalibStatus status =
+      self->open.table->run_batch(self->open.state, batch, ret_seconds, error);
   if (!status && *ret_seconds > 0) return 0;
   if (status && interrupt_signal) return diag_interrupted(diag); // it was not waited for
   format_batch(shape, text, sizeof text);

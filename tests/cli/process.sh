@@ -119,7 +119,8 @@ for signal in 9 11; do
   expect 0 "$tandem" check killed.csv
   grep -qx '# finished: failed' killed.csv || fail 'the end is not recorded'
 done
-[ "$(points killed.csv | wc -l)" -lt "$(points whole.csv | wc -l)" ] || fail 'it was not killed in time'
+[ "$(points killed.csv | wc -l)" -lt "$(points whole.csv | wc -l)" ] ||
+  fail 'it was not killed in time'
 expect 0 engine --resume -o killed.csv
 points whole.csv >want
 points killed.csv >got
