@@ -19,8 +19,7 @@ static bool is_listed(const char *name) {
   return false;
 }
 
-/* NULL with an entry when it is in none of the places. */
-static const char *find_program(const char *name, Place at, Arena *arena, Diag *diag) {
+const char *backend_find(const char *name, Arena *arena) {
   static const char *const places[] = {"", "calib/", "kernels/"};
   const char *folder = folder_of_program(arena);
   if (strchr(name, '/')) return name;
@@ -28,13 +27,20 @@ static const char *find_program(const char *name, Place at, Arena *arena, Diag *
     const char *path = arena_printf(arena, "%s%s%s%s", folder, places[i], PROGRAM, name);
     if (access(path, F_OK) == 0) return path;
   }
+  return NULL;
+}
+
+/* NULL with an entry when it is in none of the places. */
+static const char *find_program(const char *name, Place at, Arena *arena, Diag *diag) {
+  const char *path = backend_find(name, arena);
+  if (path) return path;
   if (!is_listed(name)) {
     diag_error(diag, at, "unknown backend '%s'", name);
     diag_hint_near(diag, name, backend_names);
     return NULL;
   }
   diag_environment(diag, place_of_file(NULL), "no backend '%s': there is no '%s%s' beside '%s'%s",
-                   name, PROGRAM, name, folder,
+                   name, PROGRAM, name, folder_of_program(arena),
                    strcmp(name, "cuda") == 0 ? "; where nvcc is, a build has it" : "");
   return NULL;
 }

@@ -11,6 +11,9 @@
 /* Of backends.def, NULL-terminated, whether or not they can be opened here. */
 extern const char *const backend_names[];
 
+/* The path of its program, NULL when it is in none of these places. What has a slash is one. */
+const char *backend_find(const char *name, Arena *arena);
+
 /* One that is open. The table, its strings and the state last until backend_close. */
 typedef struct OpenBackend {
   const Backend *table;

@@ -1,4 +1,5 @@
 /* Pipes, deadlines and ends. */
+#define _GNU_SOURCE // F_SETPIPE_SZ
 #include "calib/process.h"
 #include <assert.h>
 #include <errno.h>
@@ -96,11 +97,15 @@ void process_end(Process *self) {
 
 /* ---- Beginning ---- */
 
-/* What is passed on is dup2'ed, so that nothing else of ours is open there. */
+/* What is passed on is dup2'ed, so that nothing else of ours is open there. Where the system lets
+ * it, the pipe holds a line of numbers: else both sides would wake each other for each part. */
 static bool open_pipe(int ends[2]) {
   if (pipe(ends)) return false;
   for (int i = 0; i < 2; i++)
     fcntl(ends[i], F_SETFD, FD_CLOEXEC);
+#ifdef F_SETPIPE_SZ
+  fcntl(ends[1], F_SETPIPE_SZ, 8 * PROTOCOL_NUMBERS_MAX);
+#endif
   return true;
 }
 

@@ -314,6 +314,11 @@ rejects 4 "$tandem" calibrate --backend /dev/null --model llama3-8b -o none.csv
 rejects 4 "$tandem" validate closed.yaml --backend ./absent
 rejects 4 "$tandem" doctor --backend ./absent
 
+alone=$(without_backends cpu)
+expect 0 "$alone" list backends
+grep -qE '^cpu +.*/alone/bin/tandem-calib-cpu$' out || fail 'cpu is not where it is'
+grep -qE '^cuda +not in this build$' out || fail 'cuda is in this build'
+
 # --- Tandem itself opens no library of a backend
 
 if command -v ldd >/dev/null; then
