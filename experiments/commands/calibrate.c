@@ -322,6 +322,7 @@ static void measure_groups(Calibrate *self, const Options *options, Recorder *re
     CalibrateGroup *group = &self->groups[i];
     const CalibStatus status = load_group(self, group, diag);
     goes_on = status != CALIB_ENVIRONMENT;
+    if (!goes_on) report->end = interrupt_signal ? HARNESS_INTERRUPTED : HARNESS_FAILED;
     if (status) continue;
     harness.seconds = (end - clock_monotonic()) / (double)(self->n_groups - i);
     progress.group = group;

@@ -176,6 +176,38 @@ grep -q Traceback err && fail 'the backend was interrupted'
 expect 0 "$tandem" check interrupted.csv
 grep -qx '# finished: interrupted' interrupted.csv || fail 'the end is not recorded'
 
+# A backend that hangs meanwhile is not waited for long.
+backend hangs <<'END'
+calls = 0
+def answer(call, request):
+    global calls
+    calls += call == 'run_batch'
+    if calls > 40:
+        open('hanging', 'w').write('yes')
+        time.sleep(1000)
+    return {'protocol': 1, 'seconds': 0.01}
+END
+start "$tandem" calibrate --backend ./hangs --model llama3-8b --layers 4 -o hung.csv
+until_there hanging
+[ -s hung.csv ] || fail 'nothing was measured before'
+kill -INT $!
+ended 130
+grep -q 'error:' err && fail 'an interruption is an error'
+grep -qx '# finished: interrupted' hung.csv || fail 'the end is not recorded'
+[ -z "$(child hangs)" ] || fail 'what hangs was left'
+
+# One that ends as it loads a second model: the first is in the file, which says that it failed.
+backend second <<'END'
+def answer(call, request):
+    if call == 'load' and request['tensor_parallel_size'] == 2:
+        os._exit(3)
+    return {'protocol': 1, 'seconds': 0.01}
+END
+expect 4 "$tandem" calibrate --backend ./second --model llama3-8b --layers 4 --tp 1,2 -o second.csv
+says "'./second' has ended with exit code 3 at 'load'"
+one_line
+grep -qx '# finished: failed' second.csv || fail 'the end is not recorded'
+
 # --- verification over the pipe: right, and wrong where one number of many is
 
 cpu=$(dirname "$tandem")/calib/tandem-calib-cpu
