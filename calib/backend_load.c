@@ -45,10 +45,12 @@ static const char *find_program(const char *name, Place at, Arena *arena, Diag *
   return NULL;
 }
 
-static int check_device(const CalibDevice *device, Diag *diag) {
+/* An engine knows by itself what it runs on. */
+static int check_device(const OpenBackend *self, Diag *diag) {
   enum { LEAST_SM = 80 }; // A100: what the kernels are built for
+  const CalibDevice *device = &self->device;
   const int sm = (int)device->sm;
-  if (sm == 0 || sm >= LEAST_SM) return 0;
+  if (sm == 0 || sm >= LEAST_SM || self->table->whole) return 0;
   return diag_environment(diag, place_of_file("--device"),
                           "'%s' has compute capability %d.%d, the kernels need %d.%d", device->name,
                           sm / 10, sm % 10, LEAST_SM / 10, LEAST_SM % 10);
@@ -62,7 +64,7 @@ int backend_open(OpenBackend *self, const char *name, const CalibOptions *option
   const char *path = find_program(name, at, &arena, diag);
   int status = path ? backend_process_open(self, path, options, diag) : -1;
   arena_done(&arena);
-  if (status == 0 && check_device(&self->device, diag)) {
+  if (status == 0 && check_device(self, diag)) {
     backend_close(self);
     status = -1;
   }

@@ -24,7 +24,7 @@ typedef struct OpenBackend {
 /* −1 with one entry, and nothing to close: DIAG_INPUT at `at` with near names when there is no such
  * backend, or for what the backend rejects; DIAG_ENVIRONMENT when its program is not there, does
  * not run, speaks another version of the protocol or finds no device, or when that is a GPU older
- * than the kernels are built for. */
+ * than kernels are built for and the backend is no whole engine. */
 int backend_open(OpenBackend *self, const char *name, const CalibOptions *options, Place at,
                  Diag *diag);
 void backend_close(OpenBackend *self);

@@ -318,6 +318,14 @@ answers "'status' must be a name that is known" '"error": "no", "status": "odd"'
 answers 'the device is gone' '"error": "the device is gone"'
 answers 'two lines' '"error": "two\\nlines"'
 
+backend old <<'END'
+def answer(call, request):
+    calls = ['measure'] if os.environ.get('OPERATORS') else []
+    return {'protocol': 1, 'sm': 70, 'calls': calls, 'seconds': 0.01}
+END
+expect 0 by old --dry-run
+OPERATORS=1 expect 4 by old --dry-run
+says 'has compute capability 7.0, the kernels need 8.0'
 backend comma <<'END'
 def answer(call, request):
     return {'protocol': 1, 'gpu': 'a,b'}
