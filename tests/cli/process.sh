@@ -139,16 +139,13 @@ expect 0 "$tandem" calibrate --backend fake --model llama3-8b --layers 2 --resum
 prints '599 of 641 points'
 expect 0 "$tandem" check fake.csv
 
-start "$tandem" validate closed.yaml --backend ./engine.py
-tries=0
-until [ -n "$(child engine.py)" ] || [ "$tries" -eq 100 ]; do
-  sleep 0.1
-  tries=$((tries + 1))
-done
-sleep 0.5
-kill -9 "$(child engine.py)"
+sed 's/^def run_batch(request):/&\n    open("running", "w").write("yes")/' engine.py |
+  program marked.py
+start "$tandem" validate closed.yaml --backend ./marked.py
+until_there running
+kill -9 "$(child marked.py)"
 ended 4
-says "'./engine.py' was ended by signal 9 (Killed) at 'run_batch' (running the batch"
+says "'./marked.py' was ended by signal 9 (Killed) at 'run_batch' (running the batch"
 one_line
 
 # Its program ends when Tandem is killed.
@@ -157,9 +154,14 @@ until_there orphan.csv
 orphan=$(child engine.py)
 kill -9 $!
 wait $! 2>wait.err
-sleep 1
 [ -n "$orphan" ] || fail 'it had no backend'
-[ -z "$(tr '\0' ' ' 2>/dev/null <"/proc/$orphan/cmdline")" ] || fail 'the backend outlives Tandem'
+is_gone() { [ -z "$(tr '\0' ' ' 2>/dev/null <"/proc/$orphan/cmdline")" ]; }
+tries=0
+until is_gone || [ "$tries" -eq 100 ]; do
+  sleep 0.1
+  tries=$((tries + 1))
+done
+is_gone || fail 'the backend outlives Tandem'
 
 # --- interrupted: both of a terminal's group get SIGINT, and what was measured stays
 
