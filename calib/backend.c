@@ -1,5 +1,6 @@
 /* What backend.h lists, by name. */
 #include "calib/backend.h"
+#include "calib/model.h"
 #include "calib/operators.h"
 #include <assert.h>
 
@@ -15,11 +16,14 @@ static const CalibSize SIZES[] = {
 #undef X
 };
 
-static const char *const TENSORS[] = {
+const char *const calib_tensor_names[] = {
 #define X(id, name) name,
     CALIB_TENSORS(X)
 #undef X
-};
+        NULL};
+
+const char *const calib_dtype_names[] = {
+    [CALIB_BF16] = "bf16", [CALIB_FP16] = "fp16", [CALIB_FP32] = "fp32", NULL};
 
 const char *calib_op_name(CalibOp op) {
   assert(op >= 0 && op < CALIB_N_OPS);
@@ -33,5 +37,5 @@ CalibSize calib_op_size(CalibOp op) {
 
 const char *calib_tensor_name(CalibTensor tensor) {
   assert(tensor >= 0 && tensor < CALIB_N_TENSORS);
-  return TENSORS[tensor];
+  return calib_tensor_names[tensor];
 }

@@ -1,9 +1,10 @@
 /* What runs a model's operators and says how long they took: a C table that a backend fills.
  *
- * `cpu` and `fake` are part of the program; `cuda` is a module opened with dlopen, which exports
- * one function, tandem_backend. Only plain C types cross this boundary, so that the same header
- * serves any compiler. Strings handed out live until `close`. A call that fails returns a
- * CalibStatus below zero and writes one line, without a full stop, to `error`.
+ * A backend is a program of its own, so that its libraries, its crashes and its licence stay on its
+ * side of a pipe (PROTOCOL.md). One in C fills this table, and `serve` (serve.h) makes the program
+ * of it; on Tandem's side the same table stands for any program (backend_process.h), so that
+ * neither knows which lies between. Strings handed out live until `close`. A call that fails
+ * returns a CalibStatus below zero and writes one line, without a full stop, to `error`.
  *
  * A backend holds one tensor-parallel shard of one model: all shapes are those of one GPU of
  * `tensor_parallel_size`. It keeps as many distinct layers in memory as it takes to stream past the
@@ -17,11 +18,12 @@
 #ifndef CALIB_BACKEND_H
 #define CALIB_BACKEND_H
 #include <math.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CALIB_API_VERSION = 4, CALIB_ERROR_SIZE = 512 };
+enum { CALIB_ERROR_SIZE = 512 };
 
 typedef enum CalibStatus {
   CALIB_OK = 0,
@@ -259,15 +261,17 @@ typedef struct CalibOptions {
   int32_t threads; // of a CPU backend; 0: all it may run on
   uint64_t seed;   // of weights, activations, page tables; of the fake backend's noise
   bool verify;     // the user wants it, and the harness does it (harness.h)
+  const volatile sig_atomic_t *interrupted; // NULL, or not 0 when the user wants it to stop: what
+                                            // is asked of a program is then not waited for long
 } CalibOptions;
 
 typedef struct Backend {
-  uint32_t api_version; // CALIB_API_VERSION
   const char *name, *help;
   bool whole; // it runs iterations and nothing of them: an engine, planned for as such
 
   /* Takes the device. CALIB_ENVIRONMENT says in `error` what is missing. */
   CalibStatus (*open)(const CalibOptions *options, void **ret_state, char *error);
+  /* `open` and `describe` are NULL where it is open already (backend_load.h). */
   void (*describe)(void *state, CalibDevice *ret_device);
   /* Makes the weights and the KV pool of a model, instead of any before. CALIB_REJECTED when it is
    * too large: `error` says which tensor_parallel_size, or how many layers, would fit. */
@@ -294,8 +298,4 @@ typedef struct Backend {
   void (*telemetry)(void *state, CalibTelemetry *ret_telemetry);
   void (*close)(void *state);
 } Backend;
-
-/* The one symbol of a module. */
-#define CALIB_ENTRY "tandem_backend"
-typedef const Backend *(*BackendEntry)(void);
 #endif

@@ -179,7 +179,6 @@ static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
 }
 
 const Backend backend_cpu = {
-    .api_version = CALIB_API_VERSION,
     .name = "cpu",
     .help = "a model in fp32 on this machine's processor",
     .open = backend_open,

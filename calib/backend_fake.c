@@ -341,7 +341,6 @@ static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
 }
 
 const Backend backend_fake = {
-    .api_version = CALIB_API_VERSION,
     .name = "fake",
     .help = "a stated machine with noise, to try things; measures nothing",
     .open = fake_open,

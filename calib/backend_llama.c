@@ -154,7 +154,6 @@ static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
 }
 
 const Backend backend_llama = {
-    .api_version = CALIB_API_VERSION,
     .name = "llama",
     .help = "llama.cpp with a GGUF model, whole iterations",
     .whole = true,

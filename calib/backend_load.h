@@ -1,23 +1,33 @@
-/* Finds a backend by name. Those of backends.def are part of the program; `cuda` is a module,
- * opened with dlopen and kept until the program ends.
+/* Finds a backend's program, starts it and opens the device.
  *
- * The module is looked for at the path $TANDEM_BACKEND_CUDA, or, when that is unset, as
- * backend_cuda.so beside the executable and in the folder kernels/ there, where a build has it. */
+ * `NAME` is the program tandem-calib-NAME, beside this one, where it is installed, or in the
+ * folders calib/ and kernels/ there, where a build has it. What has a slash is the path of a
+ * program. Those that come with Tandem are in backends.def; a build may lack some. */
 #ifndef CALIB_BACKEND_LOAD_H
 #define CALIB_BACKEND_LOAD_H
 #include "calib/backend.h"
 #include "sim/base/diag.h"
 
-/* All names, NULL-terminated, whether or not they can be opened here. */
+/* Of backends.def, NULL-terminated, whether or not they can be opened here. */
 extern const char *const backend_names[];
 
-/* NULL with one entry: DIAG_INPUT at `at` with near names when there is no such backend,
- * DIAG_ENVIRONMENT when its module, a library of it or its entry is missing, or when it was built
- * for another CALIB_API_VERSION. */
-const Backend *backend_find(const char *name, Place at, Arena *arena, Diag *diag);
+/* The path of its program, NULL when it is in none of these places. What has a slash is one. */
+const char *backend_find(const char *name, Arena *arena);
 
-/* An error at `at` when it is a GPU older than the kernels are built for. */
-int backend_check_device(const CalibDevice *device, Place at, Diag *diag);
+/* One that is open. The table, its strings and the state last until backend_close. */
+typedef struct OpenBackend {
+  const Backend *table;
+  void *state;
+  CalibDevice device;
+} OpenBackend;
+
+/* −1 with one entry, and nothing to close: DIAG_INPUT at `at` with near names when there is no such
+ * backend, or for what the backend rejects; DIAG_ENVIRONMENT when its program is not there, does
+ * not run, speaks another version of the protocol or finds no device, or when that is a GPU older
+ * than kernels are built for and the backend is no whole engine. */
+int backend_open(OpenBackend *self, const char *name, const CalibOptions *options, Place at,
+                 Diag *diag);
+void backend_close(OpenBackend *self);
 
 /* Adds `error`, as a backend wrote it, at `at`: DIAG_INPUT when it was rejected, else
  * DIAG_ENVIRONMENT. Returns −1. */

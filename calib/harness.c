@@ -97,6 +97,7 @@ static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, co
 
 static Outcome fail_point(Harness *self, PlanPoint *planned, CalibStatus status,
                           const char *error) {
+  if (status == CALIB_ENVIRONMENT && is_interrupted(self)) return STOPPED; // it was not waited for
   if (status != CALIB_ENVIRONMENT) {
     waive_likes(self, planned, status, error);
     return WAIVED;

@@ -3,9 +3,6 @@
 #include "perfmodel/hardware.h"
 #include <string.h>
 
-const char *const calib_dtype_names[] = {
-    [CALIB_BF16] = "bf16", [CALIB_FP16] = "fp16", [CALIB_FP32] = "fp32", NULL};
-
 int calib_dtype_find(CalibDtype *ret_dtype, const char *name, Place at, Diag *diag) {
   for (int i = 0; calib_dtype_names[i]; i++) {
     if (strcmp(calib_dtype_names[i], name) != 0) continue;

@@ -18,6 +18,8 @@ const char *calib_op_name(CalibOp op);
 extern const char *const calib_op_names[];
 CalibSize calib_op_size(CalibOp op);
 const char *calib_tensor_name(CalibTensor tensor);
+/* Of all tensors, NULL-terminated, in the order of CalibTensor. */
+extern const char *const calib_tensor_names[];
 /* Whether it is one of DESIGN §4, of all layers. */
 static inline bool calib_is_term(CalibOp op) {
   return op < CALIB_GEMM_QKV;

@@ -2,11 +2,11 @@
  * in verify.c gives it, or at any size that is timed.
  *
  * A backend gives four calls (backend.h): `prepare` a point, `run` it once, `read` and `write` rows
- * of what it reads and writes. Nothing else of it is known, so it may be the program's own, a
- * module, or another process. Outputs are overwritten with NaN before the run. Inputs and weights
- * are read from the backend, the reference computes what should have come out of them, and every
- * row that comes out is compared by ‖out − reference‖ / ‖reference‖: a row that is missing is not
- * thinned out by those that are right. Copies and indices must be exact.
+ * of what it reads and writes. Nothing else of it is known, and it may be anybody's. Outputs are
+ * overwritten with NaN before the run. Inputs and weights are read from the backend, the reference
+ * computes what should have come out of them, and every row that comes out is compared by ‖out −
+ * reference‖ / ‖reference‖: a row that is missing is not thinned out by those that are right.
+ * Copies and indices must be exact.
  *
  * Of large points, some rows and columns are compared: the first and the last of sequences, and
  * what lies evenly between. */

@@ -111,8 +111,7 @@ static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   nvml_read(((CudaState *)state)->nvml, ret_telemetry);
 }
 
-static const Backend cuda = {
-    .api_version = CALIB_API_VERSION,
+const Backend backend_cuda = {
     .name = "cuda",
     .help = "an NVIDIA GPU of compute capability 8.0 or more",
     .open = backend_open,
@@ -129,8 +128,3 @@ static const Backend cuda = {
     .telemetry = backend_telemetry,
     .close = backend_close,
 };
-
-__attribute__((visibility("default"))) const Backend *tandem_backend(void);
-const Backend *tandem_backend(void) {
-  return &cuda;
-}

@@ -1,7 +1,7 @@
 /* As much of NCCL as cuda_nccl.c calls. NCCL is opened with dlopen, and its header is no part of
- * the CUDA toolkit, so the module needs neither to be built. Numbers are those of NCCL's documented
- * interface, the same in all of version 2; tests/kernels/headers.sh compares them with nccl.h where
- * there is one. */
+ * the CUDA toolkit, so the backend needs neither to be built. Numbers are those of NCCL's
+ * documented interface, the same in all of version 2; tests/kernels/headers.sh compares them with
+ * nccl.h where there is one. */
 #ifndef KERNELS_NCCL_H
 #define KERNELS_NCCL_H
 #include <cuda_runtime_api.h>

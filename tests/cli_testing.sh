@@ -40,6 +40,16 @@ rejects() {
   [ ! -s out ] || fail 'something on stdout'
 }
 
+# without_backends [NAME...] : the path of a copy of the program that has only these backends.
+without_backends() {
+  mkdir -p "$work/alone/bin" && cp "$tandem" "$work/alone/bin/tandem" || exit 2
+  rm -f "$work/alone/bin/"tandem-calib-*
+  for backend in "$@"; do
+    ln -s "$(dirname "$tandem")/calib/tandem-calib-$backend" "$work/alone/bin/" || exit 2
+  done
+  echo "$work/alone/bin/tandem"
+}
+
 # says TEXT, prints TEXT : stderr or stdout of the last command has this text.
 says() { grep -qF -- "$1" err || fail "stderr lacks '$1'"; }
 prints() { grep -qF -- "$1" out || fail "stdout lacks '$1'"; }

@@ -1,6 +1,5 @@
 /* `tandem calibrate`: a profile, measured on the device at hand. */
 #include "experiments/commands/calibrate.h"
-#include "calib/backend_load.h"
 #include "calib/environment.h"
 #include "calib/model.h"
 #include "calib/operators.h"
@@ -28,7 +27,7 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    CLI_TEXT("--backend", backend, "NAME", "measures: cuda, cpu, llama or fake  [what is there]"),
+    CLI_TEXT("--backend", backend, "NAME", "cuda, cpu, llama, fake or ./program  [what is there]"),
     {CLI_ROW("--model", NODE, models, "NAME", "may be given again  [cpu: tiny-llama-50m]"),
      .listed = "models"},
     {CLI_ROW("--tp", STRING, degrees, "N,N", "tensor_parallel_sizes; one shard is measured"),
@@ -90,25 +89,13 @@ static CalibOptions backend_options(const Options *options) {
   return (CalibOptions){.device = (int32_t)options->device,
                         .threads = (int32_t)options->threads,
                         .seed = (uint64_t)options->seed,
-                        .verify = !options->no_verify};
+                        .verify = !options->no_verify,
+                        .interrupted = &interrupt_signal};
 }
 
 static int open_backend(Calibrate *self, const Options *options, const char *name, Diag *diag) {
-  const Place at = place_of_file("--backend");
-  char error[CALIB_ERROR_SIZE] = "";
-  const Backend *backend = backend_find(name, at, self->arena, diag);
-  if (!backend) return -1;
   const CalibOptions open_options = backend_options(options);
-  const CalibStatus status = backend->open(&open_options, &self->state, error);
-  if (status) return backend_failed(status, error, place_of_file(NULL), diag);
-  self->backend = backend;
-  backend->describe(self->state, &self->device);
-  return backend_check_device(&self->device, place_of_file("--device"), diag);
-}
-
-static void close_backend(Calibrate *self) {
-  if (self->backend) self->backend->close(self->state);
-  self->backend = NULL;
+  return backend_open(&self->open, name, &open_options, place_of_file("--backend"), diag);
 }
 
 /* A machine in place of the device, for plans alone. */
@@ -118,10 +105,10 @@ static int plan_for(Calibrate *self, const char *machine, Diag *diag) {
                     diag))
     return -1;
   self->hardware = &self->machine;
-  self->device = (CalibDevice){.sm = (int32_t)self->machine.sm,
-                               .memory_bytes = self->machine.gpu_memory_bytes};
-  snprintf(self->device.name, sizeof self->device.name, "%s", self->machine.name);
-  snprintf(self->device.gpu, sizeof self->device.gpu, "%s", self->machine.gpu);
+  self->open.device = (CalibDevice){.sm = (int32_t)self->machine.sm,
+                                    .memory_bytes = self->machine.gpu_memory_bytes};
+  snprintf(self->open.device.name, sizeof self->open.device.name, "%s", self->machine.name);
+  snprintf(self->open.device.gpu, sizeof self->open.device.gpu, "%s", self->machine.gpu);
   return 0;
 }
 
@@ -130,7 +117,6 @@ static int open_gpu(Calibrate *self, const Options *options, Diag *diag) {
   Diag none;
   diag_init(&none);
   int status = open_backend(self, options, GPU_BACKEND, &none);
-  if (status) close_backend(self);
   if (status && !options->backend && !options->models) {
     fprintf(stderr, "note: %s; the CPU is measured\n", none.entries[0].message);
     status = open_backend(self, options, CPU_BACKEND, diag);
@@ -154,7 +140,8 @@ static int open_device(Calibrate *self, const Options *options, Diag *diag) {
   if (gpu ? open_gpu(self, options, diag) : open_backend(self, options, options->backend, diag))
     return -1;
   const char *data_dir = arena_printf(self->arena, "%s/perfmodel", config_data_root());
-  if (!self->hardware && gpu_facts_find(&self->machine, self->device.gpu, data_dir, self->arena))
+  if (!self->hardware &&
+      gpu_facts_find(&self->machine, self->open.device.gpu, data_dir, self->arena))
     self->hardware = &self->machine;
   return 0;
 }
@@ -178,7 +165,7 @@ static int check_group_is_new(const Calibrate *self, const CalibModel *model, Di
 static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *model_options,
                      const Options *options, size_t *capacity, Diag *diag) {
   CalibrateGroup group = {.rejected = false};
-  const bool whole = self->backend && self->backend->whole;
+  const bool whole = self->open.table && self->open.table->whole;
   const PlanOptions plan_options = {.grid = whole ? grid_whole : NULL,
                                     .only = options->only ? self->only : NULL,
                                     .seed = (uint64_t)options->seed};
@@ -186,7 +173,7 @@ static int add_group(Calibrate *self, const Llm *llm, const CalibModelOptions *m
                        diag) ||
       check_group_is_new(self, &group.model, diag))
     return -1;
-  plan_init(&group.plan, &group.model, &self->device, &plan_options, self->arena);
+  plan_init(&group.plan, &group.model, &self->open.device, &plan_options, self->arena);
   ARENA_RESERVE(self->arena, self->groups, *capacity, self->n_groups + 1);
   self->groups[self->n_groups++] = group;
   return 0;
@@ -216,7 +203,7 @@ static int add_model(Calibrate *self, const char *name, CalibModelOptions *model
 }
 
 static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_dtype, Diag *diag) {
-  const bool is_cpu = self->device.sm == 0;
+  const bool is_cpu = self->open.device.sm == 0;
   CalibModelOptions model_options = {.dtype = is_cpu ? CALIB_FP32 : CALIB_BF16,
                                      .layers = (int32_t)options->layers};
   size_t capacity = 0;
@@ -245,11 +232,11 @@ static void begin_facts(const Calibrate *self, const Options *options, CalibDtyp
                         Profile *profile) {
   const char *names[] = {CPU_MODEL, NULL};
   CalibTelemetry idle;
-  self->backend->telemetry(self->state, &idle);
+  self->open.table->telemetry(self->open.state, &idle);
   const EnvironmentRun run = {
       .version = tandem_version,
       .commit = tandem_commit,
-      .backend = self->backend->name,
+      .backend = self->open.table->name,
       .models = datafile_join(options->models ? cli_texts(options->models, self->arena) : names,
                               self->arena),
       .degrees = options->degrees,
@@ -257,7 +244,7 @@ static void begin_facts(const Calibrate *self, const Options *options, CalibDtyp
       .options = backend_options(options),
       .plan = digest_plans(self),
       .budget_seconds = tick_seconds(options->budget)};
-  environment_begin(profile, &run, &self->device, &idle);
+  environment_begin(profile, &run, &self->open.device, &idle);
 }
 
 static void mark_measured(const Calibrate *self, const Profile *profile) {
@@ -266,7 +253,7 @@ static void mark_measured(const Calibrate *self, const Profile *profile) {
     for (size_t g = 0; g < self->n_groups; g++) {
       CalibrateGroup *group = &self->groups[g];
       const ProfileGroup key = {.model = group->model.name,
-                                .gpu = self->device.gpu,
+                                .gpu = self->open.device.gpu,
                                 .tensor_parallel_size = group->model.tensor_parallel_size};
       for (size_t i = 0; profile_in_group(row, &key) && i < group->plan.n; i++)
         if (group->plan.points[i].configuration == row->configuration)
@@ -299,9 +286,10 @@ static int begin_profile(const Calibrate *self, const Options *options, const ch
 /* Loads a group's model. One that is too large leaves an entry; the others go on. */
 static CalibStatus load_group(Calibrate *self, CalibrateGroup *group, Diag *diag) {
   char error[CALIB_ERROR_SIZE] = "";
-  const CalibStatus status = self->backend->load(self->state, &group->model, error);
+  const CalibStatus status = self->open.table->load(self->open.state, &group->model, error);
+  if (status && interrupt_signal) return status;
   if (!status) {
-    plan_waive(&group->plan, self->backend, self->state, self->arena);
+    plan_waive(&group->plan, self->open.table, self->open.state, self->arena);
     return status;
   }
   group->rejected = true;
@@ -323,7 +311,7 @@ static void measure_groups(Calibrate *self, const Options *options, Recorder *re
   const double end = clock_monotonic() + tick_seconds(options->budget);
   CalibrateProgress progress = {.shown = false};
   HarnessOptions harness = harness_options_default();
-  if (self->device.sm == 0) harness.drift = 0.05; // a processor has other work too
+  if (self->open.device.sm == 0) harness.drift = 0.05; // a processor has other work too
   harness.verify = !options->no_verify;
   harness.interrupted = &interrupt_signal;
   harness.clock = read_clock;
@@ -334,13 +322,14 @@ static void measure_groups(Calibrate *self, const Options *options, Recorder *re
     CalibrateGroup *group = &self->groups[i];
     const CalibStatus status = load_group(self, group, diag);
     goes_on = status != CALIB_ENVIRONMENT;
+    if (!goes_on) report->end = interrupt_signal ? HARNESS_INTERRUPTED : HARNESS_FAILED;
     if (status) continue;
     harness.seconds = (end - clock_monotonic()) / (double)(self->n_groups - i);
     progress.group = group;
-    const HarnessJob job = {.backend = self->backend,
-                            .state = self->state,
+    const HarnessJob job = {.backend = self->open.table,
+                            .state = self->open.state,
                             .model = &group->model,
-                            .device = &self->device,
+                            .device = &self->open.device,
                             .hardware = self->hardware,
                             .plan = &group->plan,
                             .recorder = recorder,
@@ -389,7 +378,7 @@ static int measure_into(Calibrate *self, const Options *options, CalibDtype dtyp
 /* Alone with the file; pipes and devices take rows from anybody. */
 static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Diag *diag) {
   const char *path = options->output;
-  if (!path) path = arena_printf(self->arena, "%s.csv", self->device.gpu);
+  if (!path) path = arena_printf(self->arena, "%s.csv", self->open.device.gpu);
   ResultsLock lock = {.file = -1};
   struct stat status;
   const bool is_file = stat(path, &status) != 0 || S_ISREG(status.st_mode);
@@ -402,7 +391,7 @@ static int measure(Calibrate *self, const Options *options, CalibDtype dtype, Di
 
 static int show_plan(Calibrate *self, Diag *diag) {
   const HarnessOptions harness = harness_options_default();
-  for (size_t i = 0; i < self->n_groups && self->backend; i++)
+  for (size_t i = 0; i < self->n_groups && self->open.table; i++)
     load_group(self, &self->groups[i], diag);
   calibrate_print_plan(self, &harness.limits);
   return EXIT_DONE;
@@ -418,11 +407,11 @@ static int run_calibrate(Cli *cli) {
   if (read_ops(given->only, self.only, cli->arena, diag) ||
       (given->machine ? plan_for(&self, given->machine, diag) : open_device(&self, given, diag)))
     code = EXIT_INPUT;
-  else if (!given->models && self.device.sm > 0)
+  else if (!given->models && self.open.device.sm > 0)
     code = cli_usage(cli, "it needs '--model NAME' on a GPU");
   else if (make_groups(&self, given, &dtype, diag) == 0)
     code = given->dry_run ? show_plan(&self, diag) : measure(&self, given, dtype, diag);
-  close_backend(&self);
+  backend_close(&self.open);
   return code;
 }
 

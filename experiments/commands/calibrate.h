@@ -1,6 +1,7 @@
 /* What `tandem calibrate` works on, and what it prints. */
 #ifndef EXPERIMENTS_COMMANDS_CALIBRATE_H
 #define EXPERIMENTS_COMMANDS_CALIBRATE_H
+#include "calib/backend_load.h"
 #include "calib/harness.h"
 
 /* One shard of one model: a group of the profile. */
@@ -12,9 +13,7 @@ typedef struct CalibrateGroup {
 
 typedef struct Calibrate {
   Arena *arena;
-  const Backend *backend;
-  void *state;
-  CalibDevice device;
+  OpenBackend open;         // without a table: a device that is planned for
   Hardware machine;         // with that GPU
   const Hardware *hardware; // it, or NULL when none is known
   CalibrateGroup *groups;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static void print_group(const Calibrate *self, const CalibrateGroup *group) {
-  printf("%s on %s, tensor_parallel_size %d\n", group->model.name, self->device.gpu,
+  printf("%s on %s, tensor_parallel_size %d\n", group->model.name, self->open.device.gpu,
          (int)group->model.tensor_parallel_size);
 }
 
@@ -55,9 +55,10 @@ static void print_group_plan(const Plan *plan) {
 }
 
 void calibrate_print_plan(const Calibrate *self, const SampleLimits *limits) {
-  const PlanRates rates = plan_rates(self->hardware, &self->device);
+  const PlanRates rates = plan_rates(self->hardware, &self->open.device);
   double all = 0;
-  printf("%s, backend '%s'\n", self->device.name, self->backend ? self->backend->name : "none");
+  printf("%s, backend '%s'\n", self->open.device.name,
+         self->open.table ? self->open.table->name : "none");
   for (size_t i = 0; i < self->n_groups; i++) {
     const CalibrateGroup *group = &self->groups[i];
     if (group->rejected) continue;
@@ -109,7 +110,7 @@ void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,
     any |= !self->groups[i].rejected;
   }
   if (!any) return;
-  printf("%s\n", self->device.name);
+  printf("%s\n", self->open.device.name);
   if (report->best_flops > 0) printf("  at best %.4g TFLOP/s", 1e-12 * report->best_flops);
   if (report->best_memory > 0) printf(", %.4g GB/s of memory", 1e-9 * report->best_memory);
   if (report->best_link > 0) printf(", %.4g GB/s of a link", 1e-9 * report->best_link);

@@ -18,7 +18,7 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--backend", STRING, backend, "NAME", "measures: cuda, cpu, llama or fake"),
+    {CLI_ROW("--backend", STRING, backend, "NAME", "cuda, cpu, llama, fake or ./program"),
      .fallback = "cuda"},
     {CLI_ROW("--device", INT, device, "N", "which GPU"), .max = INT32_MAX, .fallback = "0"},
     {CLI_ROW("--machine", STRING, machine, "NAME", "whose peaks count  [by the GPU's name]"),
@@ -36,9 +36,7 @@ typedef struct Patient {
   Cli *cli;
   const Options *given;
   Doctor doctor;
-  const Backend *backend; // NULL: not open
-  void *state;
-  CalibDevice device;
+  OpenBackend open;
   Hardware machine;
   const Hardware *hardware; // NULL: not known
 } Patient;
@@ -46,19 +44,13 @@ typedef struct Patient {
 /* ---- The device ---- */
 
 static int open_backend(Patient *self, Diag *diag) {
-  char error[CALIB_ERROR_SIZE] = "";
   const CalibOptions open_options = {.device = (int32_t)self->given->device,
                                      .threads = (int32_t)self->given->threads,
                                      .seed = 1,
-                                     .verify = true};
-  const Backend *backend =
-      backend_find(self->given->backend, place_of_file("--backend"), self->cli->arena, diag);
-  if (!backend) return -1;
-  const CalibStatus status = backend->open(&open_options, &self->state, error);
-  if (status) return backend_failed(status, error, place_of_file(NULL), diag);
-  self->backend = backend;
-  backend->describe(self->state, &self->device);
-  return backend_check_device(&self->device, place_of_file("--device"), diag);
+                                     .verify = true,
+                                     .interrupted = &interrupt_signal};
+  return backend_open(&self->open, self->given->backend, &open_options, place_of_file("--backend"),
+                      diag);
 }
 
 /* The GPU's backend does not open: what this host lacks is looked at, and said first. */
@@ -94,15 +86,15 @@ static int find_machine(Patient *self) {
   const char *name = self->given->machine;
   const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
   if (!name) {
-    if (gpu_facts_find(&self->machine, self->device.gpu, data_dir, arena))
+    if (gpu_facts_find(&self->machine, self->open.device.gpu, data_dir, arena))
       self->hardware = &self->machine;
     return 0;
   }
   if (hardware_load(&self->machine, name, data_dir, at, arena, self->cli->diag)) return -1;
   self->hardware = &self->machine;
-  if (strcmp(self->machine.gpu, self->device.gpu) == 0) return 0;
+  if (strcmp(self->machine.gpu, self->open.device.gpu) == 0) return 0;
   return diag_error(self->cli->diag, at, "'%s' has the GPU '%s', and the device is '%s'",
-                    self->machine.name, self->machine.gpu, self->device.gpu);
+                    self->machine.name, self->machine.gpu, self->open.device.gpu);
 }
 
 /* ---- Models ---- */
@@ -142,7 +134,7 @@ static const CalibModel *load_shape(Patient *self, const Shape *shape) {
 
 /* [n + 1], ended by NULL: all shapes, or the one that the user wants. NULL on error. */
 static const CalibModel **load_models(Patient *self, int *ret_n) {
-  const bool is_cpu = self->device.sm == 0;
+  const bool is_cpu = self->open.device.sm == 0;
   const Shape own = {self->given->model, 0, is_cpu ? CALIB_FP32 : CALIB_BF16};
   const Shape *shapes = self->given->model ? &own : is_cpu ? cpu_shapes : gpu_shapes;
   const int n = self->given->model ? 1 : is_cpu ? N_CPU_SHAPES : N_GPU_SHAPES;
@@ -166,9 +158,9 @@ static int examine(Patient *self) {
   Diag *diag = self->cli->diag;
   const CalibModel **models = load_models(self, &n);
   if (!models) return -1;
-  DoctorJob job = {.backend = self->backend,
-                   .state = self->state,
-                   .device = &self->device,
+  DoctorJob job = {.backend = self->open.table,
+                   .state = self->open.state,
+                   .device = &self->open.device,
                    .hardware = self->hardware,
                    .model = models[n - 1],
                    .seconds = tick_seconds(self->given->budget),
@@ -177,7 +169,7 @@ static int examine(Patient *self) {
   models[n - 1] = NULL;
   job.others = models;
   interrupt_catch();
-  doctor_device(&self->doctor, &self->device, self->hardware);
+  doctor_device(&self->doctor, &self->open.device, self->hardware);
   return doctor_correct(&self->doctor, &job, diag) || doctor_bands(&self->doctor, &job, diag);
 }
 
@@ -186,7 +178,7 @@ static int run_doctor(Cli *cli) {
   doctor_init(&self.doctor, cli->arena);
   const bool is_examined = open_device(&self) == 0 && find_machine(&self) == 0;
   const int status = is_examined ? examine(&self) : -1;
-  if (self.backend) self.backend->close(self.state);
+  backend_close(&self.open);
   if (self.doctor.n > 0) doctor_print(&self.doctor, (OutputFormat)self.given->format);
   if (cli->diag->n_entries > 0 && cli->diag->entries[0].kind == DIAG_INTERRUPTED)
     cli_interrupted(cli, "what was not looked at is not in the list");

@@ -1,4 +1,5 @@
 /* `tandem list [WHAT]`: what there is, from the tables and the data folders. */
+#include "calib/backend_load.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
 #include "experiments/fleet/fleet.h"
@@ -311,6 +312,14 @@ static void print_units(Arena *arena, Diag *diag) {
   keys_print_units(stdout);
 }
 
+static void print_backends(Arena *arena, Diag *diag) {
+  (void)diag;
+  for (int i = 0; backend_names[i]; i++) {
+    const char *path = backend_find(backend_names[i], arena);
+    printf("%-26s %s\n", backend_names[i], path ? path : "not in this build");
+  }
+}
+
 static const struct {
   const char *name;
   /* What cannot be loaded is left out, its entries in `diag`; of neither the
@@ -336,6 +345,7 @@ static const struct {
     {.name = "traces", .print = print_traces},
     {.name = "figures", .print = print_figures},
     {.name = "units", .print = print_units},
+    {.name = "backends", .print = print_backends},
     {.name = "options", .print = print_options},
 };
 enum { N_LISTINGS = sizeof listings / sizeof *listings };

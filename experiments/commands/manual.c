@@ -114,6 +114,8 @@ void manual_print(const Command *const *commands, size_t n, FILE *out) {
         ".SH ENVIRONMENT\n.TP\n.B TANDEM_DATA\n"
         "where models, machines, performance models and lengths are looked up, in place of the "
         "source tree\n"
+        ".TP\n.B TANDEM_BACKEND_TIMEOUT\n"
+        "seconds that the program of a backend may take for an answer, 600 by default\n"
         ".SH SEE ALSO\n.B tandem list options\nhas every key of a configuration.\n",
         out);
   arena_done(&arena);

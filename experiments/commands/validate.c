@@ -15,7 +15,7 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--backend", STRING, backend, "NAME", "runs the batches: cpu, cuda, llama or fake"),
+    {CLI_ROW("--backend", STRING, backend, "NAME", "cpu, cuda, llama, fake or ./program"),
      .required = true},
     CLI_SET("workload.requests=100"),
     CLI_TEXT("--output", output, "DB", "adds both runs to this database of results"),
@@ -68,7 +68,8 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
                                   .dtype = given->dtype,
                                   .device = {.device = (int32_t)given->device,
                                              .threads = (int32_t)given->threads,
-                                             .seed = (uint64_t)(given->seed < 0 ? 1 : given->seed)},
+                                             .seed = (uint64_t)(given->seed < 0 ? 1 : given->seed),
+                                             .interrupted = &interrupt_signal},
                                   .repeats = given->repeats,
                                   .within = given->within};
   Validation *validation = ARENA_NEW(arena, Validation);

@@ -196,9 +196,7 @@ static int take(Bands *self, const Subject *subject, Reading reading, Sampled *r
   }
   CalibStatus status = job->backend->prepare(job->state, point_of(subject, reading), error);
   if (!status) status = sampling_take(&sampler, ret_sampled, error);
-  if (status == CALIB_ENVIRONMENT)
-    return diag_environment(diag, place_of_file(NULL), "backend '%s' failed at '%s': %s",
-                            job->backend->name, subject->name, error);
+  if (status == CALIB_ENVIRONMENT) return doctor_failed(job, subject->name, error, diag);
   if (!status && ret_sampled->stop == SAMPLE_MORE) return diag_interrupted(diag);
   if (status)
     add_unmeasured(self, SPEED, subject->name, DOCTOR_MISSED, error,
@@ -248,9 +246,7 @@ static int verify_size(Bands *self, const Subject *subject, Reading reading, int
   char error[CALIB_ERROR_SIZE] = "";
   double off = NAN;
   const CalibStatus status = verify_point(&target, point_of(subject, reading), &off, error);
-  if (status == CALIB_ENVIRONMENT)
-    return diag_environment(diag, place_of_file(NULL), "backend '%s' failed at '%s': %s",
-                            job->backend->name, subject->name, error);
+  if (status == CALIB_ENVIRONMENT) return doctor_failed(job, subject->name, error, diag);
   if (status)
     add_unmeasured(self, RESULTS, subject->name, DOCTOR_MISSED, error,
                    status == CALIB_WRONG ? "its times mean nothing: suspect the kernel of this "

@@ -23,14 +23,12 @@ static void add_wrong(Doctor *self, const char *name, const char *error) {
 }
 
 /* −1 when the backend failed. */
-static int verify_one(Doctor *self, const VerifyTarget *target, CalibOp op, Tally *tally,
-                      Diag *diag) {
+static int verify_one(Doctor *self, const DoctorJob *job, const VerifyTarget *target, CalibOp op,
+                      Tally *tally, Diag *diag) {
   char error[CALIB_ERROR_SIZE] = "";
   double off = NAN;
   const CalibStatus status = verify_operator(target, op, &off, error);
-  if (status == CALIB_ENVIRONMENT)
-    return diag_environment(diag, place_of_file(NULL), "backend '%s' failed at '%s': %s",
-                            target->backend->name, calib_op_name(op), error);
+  if (status == CALIB_ENVIRONMENT) return doctor_failed(job, calib_op_name(op), error, diag);
   tally->wrong += status != CALIB_OK;
   if (status) add_wrong(self, calib_op_name(op), error);
   if (status || isnan(off)) return 0;
@@ -67,8 +65,8 @@ static int load(Doctor *self, const DoctorJob *job, const CalibModel *model, boo
   const CalibStatus status = job->backend->load(job->state, model, error);
   *ret_loaded = status == CALIB_OK;
   if (status == CALIB_OK) return 0;
-  if (status == CALIB_ENVIRONMENT || model == job->model)
-    return backend_failed(status, error, place_of_file(NULL), diag);
+  if (status == CALIB_ENVIRONMENT) return doctor_failed(job, model->name, error, diag);
+  if (model == job->model) return backend_failed(status, error, place_of_file(NULL), diag);
   doctor_add(self, RESULTS, model->name, DOCTOR_MISSED,
              arena_copy(self->arena, error, strlen(error)),
              "it is small: free the memory of the device");
@@ -82,7 +80,7 @@ static int verify_model(Doctor *self, const DoctorJob *job, const CalibModel *mo
   if (load(self, job, model, &loaded, diag)) return -1;
   for (int op = 0; loaded && op < CALIB_N_OPS; op++) {
     if (job->interrupted && *job->interrupted) return diag_interrupted(diag);
-    if (verify_one(self, &target, (CalibOp)op, &tally, diag)) return -1;
+    if (verify_one(self, job, &target, (CalibOp)op, &tally, diag)) return -1;
   }
   if (loaded) add_tally(self, model, &tally);
   return 0;

@@ -22,6 +22,12 @@ DoctorCheck *doctor_add(Doctor *self, const char *part, const char *name, Doctor
   return check;
 }
 
+int doctor_failed(const DoctorJob *job, const char *name, const char *error, Diag *diag) {
+  if (job->interrupted && *job->interrupted) return diag_interrupted(diag); // not waited for
+  return diag_environment(diag, place_of_file(NULL), "backend '%s' failed at '%s': %s",
+                          job->backend->name, name, error);
+}
+
 DoctorVerdict doctor_verdict(const Doctor *self) {
   DoctorVerdict worst = DOCTOR_OK;
   for (size_t i = 0; i < self->n; i++)

@@ -13,8 +13,7 @@
 /* What is open while runs are measured. */
 typedef struct Meter {
   const Config *config;
-  const Backend *backend;
-  void *state;
+  OpenBackend open;
   Progress progress;
   uint64_t finished; // requests
   ValidateRun *run;
@@ -62,30 +61,24 @@ static int make_model(CalibModel *ret_model, const Config *config, const Validat
                           arena, diag);
 }
 
-static int load_model(Meter *self, const ValidateOptions *options, CalibDevice *ret_device,
-                      Diag *diag) {
+static int load_model(Meter *self, const ValidateOptions *options, Diag *diag) {
   CalibModel model;
   char error[CALIB_ERROR_SIZE] = "";
-  self->backend->describe(self->state, ret_device);
-  if (backend_check_device(ret_device, place_of_file("--device"), diag)) return -1;
-  if (make_model(&model, self->config, options, ret_device, self->arena, diag)) return -1;
-  const CalibStatus status = self->backend->load(self->state, &model, error);
+  if (make_model(&model, self->config, options, &self->open.device, self->arena, diag)) return -1;
+  const CalibStatus status = self->open.table->load(self->open.state, &model, error);
   if (!status) return 0;
+  if (interrupt_signal) return diag_interrupted(diag);
   return backend_failed(status, error, config_place(self->config->root, "model"), diag);
 }
 
 /* Opens the device with the model on it; on failure nothing stays open. */
-static int meter_open(Meter *self, const ValidateOptions *options, CalibDevice *ret_device,
-                      Diag *diag) {
-  char error[CALIB_ERROR_SIZE] = "";
+static int meter_open(Meter *self, const ValidateOptions *options, Diag *diag) {
   const Place at = place_of_file("--backend");
-  if (check_pools(self->config, diag)) return -1;
-  self->backend = backend_find(options->backend, at, self->arena, diag);
-  if (!self->backend) return -1;
-  const CalibStatus status = self->backend->open(&options->device, &self->state, error);
-  if (status) return backend_failed(status, error, at, diag);
-  if (load_model(self, options, ret_device, diag) == 0) return 0;
-  self->backend->close(self->state);
+  if (check_pools(self->config, diag) ||
+      backend_open(&self->open, options->backend, &options->device, at, diag))
+    return -1;
+  if (load_model(self, options, diag) == 0) return 0;
+  backend_close(&self->open);
   return -1;
 }
 
@@ -111,8 +104,10 @@ static void keep(Meter *self, const ExecutorBatch *batch, double seconds) {
 static int run_batch(Meter *self, const CalibBatch *batch, const BatchShape *shape,
                      double *ret_seconds, Diag *diag) {
   char error[CALIB_ERROR_SIZE] = "", text[96];
-  const CalibStatus status = self->backend->run_batch(self->state, batch, ret_seconds, error);
+  const CalibStatus status =
+      self->open.table->run_batch(self->open.state, batch, ret_seconds, error);
   if (!status && *ret_seconds > 0) return 0;
+  if (status && interrupt_signal) return diag_interrupted(diag); // it was not waited for
   format_batch(shape, text, sizeof text);
   if (!status)
     return diag_environment(diag, place_of_file("--backend"), "the batch %s is said to take %g s",
@@ -256,10 +251,11 @@ int validate(Validation *self, Config *config, const ValidateOptions *options, A
                        .measured = ARENA_ARRAY(arena, ValidateRun, options->repeats),
                        .n_measured = options->repeats,
                        .within = options->within};
-  if (meter_open(&meter, options, &self->device, diag)) return -1;
+  if (meter_open(&meter, options, diag)) return -1;
+  self->device = meter.open.device;
   int status = predict(&self->predicted, config, arena, diag);
   if (status == 0) status = measure_all(self, &meter, config, diag);
-  meter.backend->close(meter.state);
+  backend_close(&meter.open);
   if (status == 0) validate_errors(self, arena);
   return status;
 }

@@ -1,5 +1,6 @@
 /* See json.h. */
 #include "sim/base/json.h"
+#include <stdint.h>
 #include <string.h>
 
 JsonScanner json_scanner(const Line *line, Field field, Diag *diag) {
@@ -29,12 +30,23 @@ static bool accept(JsonScanner *self, char c) {
   return true;
 }
 
+/* Whether an odd number of backslashes stands before `at`. */
+static bool is_escaped(const char *start, const char *at) {
+  const char *from = at;
+  while (from > start && from[-1] == '\\')
+    from--;
+  return (at - from) % 2 != 0;
+}
+
 /* The inside of a string. */
 static int scan_string(JsonScanner *self, Field *ret_field) {
   if (!accept(self, '"')) return expected(self, "a string");
   const char *start = self->next;
-  while (self->next < self->end && *self->next != '"')
-    self->next += *self->next == '\\' && self->next + 1 < self->end ? 2 : 1;
+  for (;; self->next++) {
+    const char *quote = memchr(self->next, '"', (size_t)(self->end - self->next));
+    self->next = quote ? quote : self->end;
+    if (!quote || !is_escaped(start, quote)) break;
+  }
   if (self->next == self->end) return expected(self, "'\"'");
   *ret_field = (Field){start, (int)(self->next - start)};
   self->next++;
@@ -87,8 +99,7 @@ static int step(JsonScanner *self, const char *open, char close, const char *com
   return !accept(self, close);
 }
 
-/* The next key of an object and its value, as json_element. */
-static int next_member(JsonScanner *self, Field *ret_key, Field *ret_value) {
+int json_member(JsonScanner *self, Field *ret_key, Field *ret_value) {
   int status = step(self, "'{'", '}', "',' or '}'");
   if (status <= 0) return status;
   if (scan_string(self, ret_key)) return -1;
@@ -105,7 +116,7 @@ int json_element(JsonScanner *self, Field *ret_value) {
 int json_object(JsonScanner *self, const char *const *keys, int n_keys, Field *ret_values) {
   Field key, value;
   int status = 1;
-  while ((status = next_member(self, &key, &value)) > 0) {
+  while ((status = json_member(self, &key, &value)) > 0) {
     for (int i = 0; i < n_keys; i++) {
       if (!field_is(key, keys[i])) continue;
       if (ret_values[i].text)
@@ -113,16 +124,81 @@ int json_object(JsonScanner *self, const char *const *keys, int n_keys, Field *r
       ret_values[i] = value;
     }
   }
-  if (status < 0) return -1;
+  return status < 0 ? -1 : json_end(self);
+}
+
+int json_end(JsonScanner *self) {
   skip_space(self);
-  return self->next == self->end ? 0 : expected(self, "nothing after '}'");
+  return self->next == self->end ? 0 : expected(self, "nothing after it");
 }
 
 bool json_line_has(const Line *line, const char *wanted) {
   JsonScanner scanner = json_scanner(line, (Field){0}, NULL);
   Field key, value;
   if (!wanted) return line->length > 0 && line->text[0] == '{';
-  while (next_member(&scanner, &key, &value) > 0)
+  while (json_member(&scanner, &key, &value) > 0)
     if (field_is(key, wanted)) return true;
   return false;
+}
+
+/* ---- Strings ---- */
+
+/* Four hexadecimal digits; -1 when they are none. */
+static int32_t read_hex(const char *text, const char *end) {
+  int32_t code = 0;
+  if (end - text < 4) return -1;
+  for (int i = 0; i < 4; i++) {
+    const char *digits = "0123456789abcdef";
+    const char c = (char)(text[i] >= 'A' && text[i] <= 'F' ? text[i] + ('a' - 'A') : text[i]);
+    const char *digit = c ? strchr(digits, c) : NULL;
+    if (!digit) return -1;
+    code = code * 16 + (int32_t)(digit - digits);
+  }
+  return code;
+}
+
+/* What stands behind "\u", in one half or two; -1 when it is no character. Moves on. */
+static int32_t read_code(const char **at, const char *end) {
+  int32_t code = read_hex(*at, end);
+  *at += code < 0 ? 0 : 4;
+  if (code < 0xd800 || code > 0xdfff) return code;
+  if (code > 0xdbff || end - *at < 6 || (*at)[0] != '\\' || (*at)[1] != 'u') return -1;
+  const int32_t low = read_hex(*at + 2, end);
+  if (low < 0xdc00 || low > 0xdfff) return -1;
+  *at += 6;
+  return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+}
+
+/* UTF-8 of a character; returns its bytes. */
+static size_t put_code(char *to, int32_t code) {
+  const size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  static const int32_t lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
+  for (size_t i = size; i-- > 1; code >>= 6)
+    to[i] = (char)(0x80 | (code & 0x3f));
+  to[0] = (char)(lead[size] | code);
+  return size;
+}
+
+bool json_text(Field value, char *ret_text, size_t room) {
+  static const char names[] = "\"\\/bfnrt", codes[] = "\"\\/\b\f\n\r\t";
+  if (room == 0 || value.length < 2 || value.text[0] != '"') return false;
+  const char *at = value.text + 1, *end = value.text + value.length - 1;
+  size_t n = 0;
+  while (at < end) {
+    if (*at != '\\') {
+      if (n + 1 >= room) return false;
+      ret_text[n++] = *at++;
+      continue;
+    }
+    const char *name = ++at < end && *at ? strchr(names, *at) : NULL;
+    const bool is_code = at < end && *at++ == 'u';
+    const int32_t code = is_code ? read_code(&at, end) : name ? codes[name - names] : -1;
+    char utf8[4];
+    const size_t size = code > 0 ? put_code(utf8, code) : room; // NUL would end the text
+    if (n + size >= room) return false;
+    memcpy(ret_text + n, utf8, size);
+    n += size;
+  }
+  ret_text[n] = '\0';
+  return true;
 }

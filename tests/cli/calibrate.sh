@@ -1,9 +1,9 @@
 #!/bin/sh
 # `tandem calibrate` on the fake backend: its profile passes `check` and `fit`, whenever it is
 # killed; `--resume` comes to the same points; and every way of failing ends with one line, a code
-# of its own, and all that was measured in the file. Needs TANDEM_STALE_BACKEND, a module.
+# of its own, and all that was measured in the file. Needs TANDEM_OTHER_LIBRARY, a library.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
-unset TANDEM_FAKE TANDEM_BACKEND_CUDA
+unset TANDEM_FAKE
 
 # fake ARGUMENT... : a small model of two layers on the fake GPU.
 fake() { "$tandem" calibrate --backend fake --model llama3-8b --layers 2 "$@"; }
@@ -215,19 +215,10 @@ rejects 4 "$tandem" calibrate --backend fake --device 2 --model llama3-8b
 says 'compute capability 7.0'
 expect 4 fake -o /dev/full
 says '/dev/full: error: cannot write'
-rejects 4 env TANDEM_BACKEND_CUDA=absent.so "$tandem" calibrate --backend cuda
-says 'cannot open'
-one_line
-echo text >text.so
-rejects 4 env TANDEM_BACKEND_CUDA=text.so "$tandem" calibrate --backend cuda
-one_line
-rejects 4 env TANDEM_BACKEND_CUDA="$TANDEM_STALE_BACKEND" "$tandem" calibrate --backend cuda
-says 'build both again'
-one_line
 rejects 4 env TANDEM_OPENBLAS=/absent.so "$tandem" calibrate --backend cpu -o cpu.csv
 says 'needs OpenBLAS'
 one_line
-rejects 4 env TANDEM_OPENBLAS="$TANDEM_STALE_BACKEND" "$tandem" calibrate --backend cpu -o cpu.csv
+rejects 4 env TANDEM_OPENBLAS="$TANDEM_OTHER_LIBRARY" "$tandem" calibrate --backend cpu -o cpu.csv
 says 'is not OpenBLAS'
 one_line
 rejects 4 fake -o nowhere/profile.csv

@@ -2,7 +2,7 @@
 # `tandem doctor`: a device in order passes; each fault that is planted in the fake one is caught by
 # the check that is there for it, and by its exit code; without a GPU it says what is missing.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
-unset TANDEM_FAKE TANDEM_BACKEND_CUDA
+unset TANDEM_FAKE
 
 # Peaks of which the fake GPU reaches 80% in products and 89% in memory.
 machine() { # GPU FLOPS BANDWIDTH
@@ -137,9 +137,12 @@ rejects 4 "$tandem" doctor --backend fake --device 2
 doctor 4 fail=3
 says "backend 'fake' failed at"
 if [ ! -e /dev/nvidiactl ] && [ ! -e /dev/dxg ]; then
-  expect 4 env TANDEM_BACKEND_CUDA=absent.so "$tandem" doctor --backend cuda
+  expect 4 "$tandem" doctor --backend cuda
   says 'there is no GPU here'
   says "'tandem doctor --backend cpu'"
   prints 'missed'
+  expect 4 "$(without_backends)" doctor
+  says 'there is no GPU here'
+  says "no backend 'cuda': there is no 'tandem-calib-cuda' beside"
 fi
 finish

@@ -86,7 +86,8 @@ led 3 "missing key 'sm'" 'compute capability of a GPU, 90 for 9.0' \
   run good.yaml --set pools.all.machine=own.yaml --set slo=null
 
 # --- measuring without a GPU
-without_gpu() { env TANDEM_BACKEND_CUDA="$work/absent.so" "$tandem" "$@"; }
+alone=$(without_backends cpu)
+without_gpu() { "$alone" "$@"; }
 expect 0 without_gpu calibrate --dry-run
 says 'the CPU is measured'
 prints "backend 'cpu'"

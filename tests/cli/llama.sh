@@ -10,7 +10,7 @@ unset TANDEM_LLAMA
 
 rejects 4 env TANDEM_LLAMA=/absent.so "$tandem" calibrate --backend llama --model llama3-8b
 says 'cannot open libllama'
-rejects 4 env TANDEM_LLAMA="$TANDEM_STALE_BACKEND" "$tandem" calibrate --backend llama \
+rejects 4 env TANDEM_LLAMA="$TANDEM_OTHER_LIBRARY" "$tandem" calibrate --backend llama \
   --model llama3-8b
 says "it has no 'llama_"
 

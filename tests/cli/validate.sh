@@ -143,6 +143,8 @@ says 'running the batch'
 TANDEM_FAKE='oom=300' rejects 4 "$tandem" validate a.yaml --backend fake
 says 'num_gpu_blocks_override'
 TANDEM_FAKE='no-driver' rejects 4 "$tandem" validate a.yaml --backend fake
-TANDEM_BACKEND_CUDA=$work/none.so rejects 4 "$tandem" validate a.yaml --backend cuda
-says 'none.so'
+rejects 4 "$(without_backends)" validate a.yaml --backend cuda
+says "there is no 'tandem-calib-cuda'"
+rejects 4 "$tandem" validate a.yaml --backend ./none
+says './none: error: cannot start the backend'
 finish

@@ -25,7 +25,8 @@ pack() {
   folder=$(mktemp -d) || exit 2
   trap 'rm -rf "$folder"' EXIT
   mkdir "$folder/bin" "$folder/lib"
-  cp "$build/tandem" "$build/kernels/backend_cuda.so" "$folder/bin/" || exit 1
+  cp "$build/tandem" "$build/calib/tandem-calib-fake" "$build/kernels/tandem-calib-cuda" \
+    "$folder/bin/" || exit 1
   for program in "$build"/tests/kernels/gpu_*; do
     [ -f "$program" ] && [ -x "$program" ] && cp "$program" "$folder/bin/"
   done
@@ -83,7 +84,7 @@ scaled() { awk -v a="$1" -v b="${SCALE:-1}" 'BEGIN { printf "%d", a * b + 0.5 }'
 probe() {
   nvidia-smi -q -d CLOCK,POWER,TEMPERATURE,ECC 2>&1 | head -n 120
   nvidia-smi --query-gpu=name,driver_version,clocks.sm,power.draw,power.limit --format=csv
-  ldd "$bin/tandem" "$bin/backend_cuda.so" | grep -i 'not found' && return 1
+  ldd "$bin/tandem" "$bin/tandem-calib-cuda" | grep -i 'not found' && return 1
   nproc && uname -r && ldd --version | head -n 1
   LD_LIBRARY_PATH=$own_path python3 -c 'import torch
 print(torch.__version__, torch.cuda.get_device_name())'
@@ -251,7 +252,7 @@ folders = os.walk(list(nvidia.__path__)[0])
 print(":".join(f for f, _, files in folders if any(n in files for n in names)))')
   fi
   export LD_LIBRARY_PATH="$work/lib:$cuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-  export TANDEM_DATA=$PWD TANDEM_BACKEND_CUDA=$bin/backend_cuda.so
+  export TANDEM_DATA=$PWD
   if [ "$backend" = cuda ]; then
     step 60 probe probe # PyTorch comes from a cold disk
     correctness

@@ -12,7 +12,7 @@
 #include "tests/kernels/cuda_runtime_fake.h"
 #endif
 
-const Backend *tandem_backend(void);
+extern const Backend backend_cuda;
 
 static const CalibModel models[] = {
     {"tiny-llama", NULL, 3, 128, 4, 2, 64, 192, 250, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
@@ -76,7 +76,7 @@ static void check_iteration(const Backend *backend, CudaState *state, const Cali
 int main(void) {
   char error[CALIB_ERROR_SIZE] = "";
   kernel_testing_begin("iteration");
-  const Backend *backend = tandem_backend();
+  const Backend *backend = &backend_cuda;
   for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
     const CalibOptions options = {.seed = 7, .verify = true};
     void *opened = NULL;

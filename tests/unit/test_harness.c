@@ -1,7 +1,6 @@
 /* The harness on the fake backend, under a clock that goes by what the backend says things took.
  * Pinned: what is in the file after a budget, a drift, a lack of memory, a wrong result, a failure,
  * an interruption, and after going on. Not pinned: any time. */
-#include "calib/backend_load.h"
 #include "calib/harness.h"
 #include "calib/operators.h"
 #include "tests/unit/testing.h"
@@ -21,7 +20,8 @@ typedef struct Rig {
   size_t interrupt_at; // points; 0: never
 } Rig;
 
-static const Backend *fake;
+extern const Backend backend_fake;
+static const Backend *const fake = &backend_fake;
 static double clock_seconds, creep; // `creep`: how much slower the machine is with each second
 
 static CalibStatus timed_measure(void *state, int32_t repeats, double *ret_seconds, char *error) {
@@ -65,8 +65,6 @@ static void *open_fake(Rig *rig, const char *words) {
   void *state = NULL;
   const CalibOptions options = {.device = 1, .seed = 1, .verify = true};
   setenv("TANDEM_FAKE", words, 1);
-  fake = backend_find("fake", place_of_file(NULL), &arena, &diag);
-  cr_assert_not_null(fake);
   cr_assert_eq(fake->open(&options, &state, error), CALIB_OK, "%s", error);
   fake->describe(state, &rig->device);
   make_plan(rig);
