@@ -212,7 +212,7 @@ Test(profile, bad_files_are_located) {
       {HEADER GOOD "m,g,8,warp,,1,512,262144,0,0,1,100,,,,,,,,,\n", "unknown operator 'warp'", 3,
        7},
       {HEADER GOOD "m,g,8,iteration,fast,1,512,262144,0,0,1,100,,,,,,,,,\n",
-       "'mode' must be graph, eager or empty, not 'fast'", 3, 17},
+       "'mode' must be graph, queued, eager or empty, not 'fast'", 3, 17},
       {HEADER GOOD "m,g,0,iteration,,1,512,262144,0,0,1,100,,,,,,,,,\n",
        "'tensor_parallel_size' must be a whole number above 0", 3, 5},
       {HEADER GOOD "m,g,8,iteration,,1,0,0,0,0,1,100,,,,,,,,,\n",
