@@ -132,6 +132,24 @@ typedef enum CalibOp {
       CALIB_N_OPS,
 } CalibOp;
 
+/* Whether a run of it can be part of a graph; else it is queued behind a gate. Copies by the
+ * device's engines and what other GPUs take part in are not captured. */
+static inline bool calib_is_captured(CalibOp op) {
+  switch (op) {
+  case CALIB_ALL_REDUCE:
+  case CALIB_COPY_H2D:
+  case CALIB_COPY_D2H:
+  case CALIB_COPY_BOTH:
+  case CALIB_COPY_D2D:
+  case CALIB_COPY_PEER:
+  case CALIB_COPY_PAGEABLE:
+  case CALIB_WEIGHT_RELOAD:
+    return false;
+  default:
+    return true;
+  }
+}
+
 typedef enum CalibSize {
   CALIB_SIZE_batch,
   CALIB_SIZE_tokens,
@@ -140,7 +158,7 @@ typedef enum CalibSize {
 } CalibSize;
 
 typedef enum CalibMode {
-  CALIB_GRAPH, // captured once and replayed: no launch gaps. A CPU has only this one
+  CALIB_GRAPH, // captured once and replayed, or queued: no launch gaps. A CPU has only this one
   CALIB_EAGER, // launched one by one, as an engine without graphs does
 } CalibMode;
 
@@ -224,7 +242,7 @@ enum { CALIB_OF_ROWS = -1 }; // a slice's sequence: tokens of the batch
 typedef struct CalibSlice {
   CalibTensor tensor;
   int32_t layer;    // of a run's, 0 the first: of its weights, keys and values; of a copy in both
-                    // directions 1 is the way back
+                    // directions 1 is the way back; of an all-reduce the GPU, 0 the measured one
   int32_t sequence; // of keys and values
   int64_t row, n_rows;
 } CalibSlice;
@@ -246,21 +264,26 @@ typedef struct CalibDevice {
   int64_t ecc_errors;            // that could not be corrected since the driver was loaded
   int32_t pcie_width, pcie_most; // lanes of its link: now, and what both ends could do
   double sm_clock_most_mhz;      // that the clock may reach
+  char near_cpus[128];           // of the host, nearest to it, that what uses it keeps to: "0-31"
+  char note[160];                // to the user, a line; "" nothing
 } CalibDevice;
 
-/* Readings of the moment; NAN when the machine does not say. */
+/* Readings of the moment; NAN when the machine does not say. And what a library chose for the
+ * product that the prepared point is: "algo 66 tile 20 …"; "" when it is none, or unknown. */
 typedef struct CalibTelemetry {
   double sm_clock_mhz, mem_clock_mhz, temperature_c;
   double power_w, power_limit_w;
   double energy_j;   // since the driver was loaded
   uint64_t throttle; // reasons, NVML's bits; 0: none or unknown
+  char algorithm[160];
 } CalibTelemetry;
 
 typedef struct CalibOptions {
-  int32_t device;  // index
-  int32_t threads; // of a CPU backend; 0: all it may run on
-  uint64_t seed;   // of weights, activations, page tables; of the fake backend's noise
-  bool verify;     // the user wants it, and the harness does it (harness.h)
+  int32_t device;      // index
+  int32_t threads;     // of a CPU backend; 0: all it may run on
+  uint64_t seed;       // of weights, activations, page tables; of the fake backend's noise
+  bool verify;         // the user wants it, and the harness does it (harness.h)
+  const char *choices; // folder for what libraries chose, from run to run; NULL: none
   const volatile sig_atomic_t *interrupted; // NULL, or not 0 when the user wants it to stop: what
                                             // is asked of a program is then not waited for long
 } CalibOptions;

@@ -64,7 +64,8 @@ typedef struct Fake {
   uint64_t throttle;
 
   CalibModel model;
-  double seconds; // of one run of the prepared point
+  CalibOp op;     // of the prepared point
+  double seconds; // of one of its runs
   int64_t points, samples;
   double energy_j;
 } Fake;
@@ -287,6 +288,7 @@ static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *erro
                   (long long)self->points);
   if (self->oom_units > 0 && units_of(point) > self->oom_units)
     return failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
+  self->op = point->op;
   self->seconds = run_seconds(self, point);
   if (self->slow && strcmp(self->slow, calib_op_name(point->op)) == 0 &&
       ++self->slow_points >= self->slow_from && self->slow_points <= self->slow_until)
@@ -338,6 +340,9 @@ static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
                                     .power_limit_w = is_gpu ? 400 : NAN,
                                     .energy_j = is_gpu ? self->energy_j : NAN,
                                     .throttle = self->throttle};
+  if (is_gpu && self->op >= CALIB_GEMM_QKV && self->op <= CALIB_GEMM_HEAD)
+    snprintf(ret_telemetry->algorithm, sizeof ret_telemetry->algorithm, "algo %d of the fake",
+             (int)self->op);
 }
 
 const Backend backend_fake = {

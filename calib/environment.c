@@ -59,6 +59,23 @@ static void set_host(Profile *profile) {
 
 /* ---- The device ---- */
 
+static const char *switch_name(CalibSwitch value) {
+  static const char *const names[] = {"", "off", "on"};
+  return names[value];
+}
+
+/* What else is on it, and how it is set up. */
+static void set_company(Profile *profile, const CalibDevice *device) {
+  if (device->n_processes > 0) set(profile, "other_processes", "%d", (int)device->n_processes - 1);
+  set(profile, "ecc", "%s", switch_name(device->ecc));
+  set_number(profile, "ecc_errors", (double)device->ecc_errors);
+  set(profile, "mig", "%s", switch_name(device->mig));
+  if (device->pcie_width > 0 && device->pcie_most > 0)
+    set(profile, "pcie_lanes", "%d of %d", (int)device->pcie_width, (int)device->pcie_most);
+  set(profile, "host_cpus", "%s", device->near_cpus);
+  set_number(profile, "sm_clock_most_mhz", device->sm_clock_most_mhz);
+}
+
 static void set_device(Profile *profile, const CalibDevice *device, const CalibTelemetry *idle) {
   set(profile, "machine", "%s", device->name);
   set(profile, "gpu", "%s", device->gpu);
@@ -72,6 +89,7 @@ static void set_device(Profile *profile, const CalibDevice *device, const CalibT
   set(profile, "library", "%s", device->library);
   set_number(profile, "memory_mib", (double)(device->memory_bytes >> 20));
   set_number(profile, "cache_kib", (double)(device->cache_bytes >> 10));
+  set_company(profile, device);
   set_number(profile, "power_limit_w", idle->power_limit_w);
   set_number(profile, "idle_power_w", idle->power_w);
   set_number(profile, "sm_clock_mhz_before", idle->sm_clock_mhz);

@@ -94,6 +94,10 @@ const GridRow grid_gpu[] = {
     {GRAPH(DETAIL, KV_OUT), .sizes = PAGES},
     {GRAPH(DETAIL, KV_OUT), .busy = true, .sizes = LIST(16, 256, 1024, 4096)},
     {GRAPH(DETAIL, WEIGHT_RELOAD), .sizes = LIST(64 * MIB, 256 * MIB, GIB, 2 * GIB, 4 * GIB)},
+
+    /* both are there as bursts, too: what takes most power, and what an engine does most */
+    {GRAPH(SUSTAINED, ITERATION), .chunks = LIST(4096), .pasts = LIST(0)},
+    {GRAPH(SUSTAINED, ITERATION), .decodes = LIST(64), .contexts = LIST(1024)},
     {.class = PLAN_CLASSES},
 };
 

@@ -11,9 +11,10 @@
  * whether the machine drifts. */
 typedef enum PlanClass {
   PLAN_ANCHOR,
-  PLAN_COARSE, // a valid profile: every term, from end to end
-  PLAN_FINE,   // more sizes of the same
-  PLAN_DETAIL, // single operators, copies
+  PLAN_COARSE,    // a valid profile: every term, from end to end
+  PLAN_FINE,      // more sizes of the same
+  PLAN_SUSTAINED, // a few of them for seconds on end, so that the limit of power acts
+  PLAN_DETAIL,    // single operators, copies
   PLAN_CLASSES,
 } PlanClass;
 

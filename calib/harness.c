@@ -1,9 +1,11 @@
 /* One loop over the plan, interrupted by anchors. */
 #include "calib/harness.h"
 #include "calib/backend_load.h"
+#include "calib/environment.h"
 #include "calib/operators.h"
 #include "calib/sampling.h"
 #include "calib/verify.h"
+#include "sim/base/text.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -54,13 +56,22 @@ static size_t count_rows(const Harness *self) {
 
 /* ---- One point ---- */
 
+static const double SUSTAINED_REGION_SECONDS = 0.1; // with as few pauses between samples
+
 /* Samples of the point that is prepared. */
-static CalibStatus take_samples(Harness *self, Sampled *ret_sampled, char *error) {
-  const Sampler sampler = {.backend = self->job->backend,
-                           .state = self->job->state,
-                           .limits = self->options->limits,
-                           .region_seconds = self->options->region_seconds,
-                           .interrupted = self->options->interrupted};
+static CalibStatus take_samples(Harness *self, const PlanPoint *planned, Sampled *ret_sampled,
+                                char *error) {
+  Sampler sampler = {.backend = self->job->backend,
+                     .state = self->job->state,
+                     .limits = self->options->limits,
+                     .region_seconds = self->options->region_seconds,
+                     .interrupted = self->options->interrupted};
+  if (planned->class == PLAN_SUSTAINED) {
+    sampler.limits = (SampleLimits){SAMPLES_LEAST, SAMPLES_MOST, PLAN_MEASURED_SECONDS,
+                                    PLAN_MEASURED_SECONDS, sampler.limits.half_width};
+    sampler.region_seconds = SUSTAINED_REGION_SECONDS;
+    sampler.lead_seconds = PLAN_LEAD_SECONDS;
+  }
   return sampling_take(&sampler, ret_sampled, error);
 }
 
@@ -126,7 +137,7 @@ static Outcome measure_point(Harness *self, PlanPoint *planned, Sampled *ret_mea
   Sampled measurement = {.stop = SAMPLE_MORE};
   CalibStatus status = verify(self, planned->point.op, error);
   if (!status) status = job->backend->prepare(job->state, &planned->point, error);
-  if (!status) status = take_samples(self, &measurement, error);
+  if (!status) status = take_samples(self, planned, &measurement, error);
   if (status) return fail_point(self, planned, status, error);
   if (measurement.stop == SAMPLE_MORE) return STOPPED;
   *ret_measurement = measurement;
@@ -147,7 +158,9 @@ static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
   ProfileRow row =
       profile_row(job->model->name, job->device->gpu, job->model->tensor_parallel_size);
   row.op = calib_profile_op(point->op);
-  row.mode = point->mode == CALIB_EAGER ? "eager" : "graph";
+  row.mode = point->mode == CALIB_EAGER     ? "eager"
+             : calib_is_captured(point->op) ? "graph"
+                                            : "queued";
   row.cache = point->hot ? "hot" : "cold";
   row.busy = point->busy;
   row.configuration = planned->configuration;
@@ -159,8 +172,13 @@ static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
   row.p90_us = US_PER_S * statistics->p90;
   row.samples = statistics->n;
   row.power_w = measurement->after.power_w;
-  row.sm_clock_mhz = measurement->after.sm_clock_mhz;
+  row.sm_clock_mhz = measurement->sm_clock_mhz;
   row.mem_clock_mhz = measurement->after.mem_clock_mhz;
+  row.least_sm_clock_mhz = measurement->least_sm_clock_mhz;
+  row.energy_j = measurement->energy_j;
+  if (job->device->sm > 0) row.throttle = environment_throttle(measurement->throttle, job->arena);
+  row.algorithm = text_shown(measurement->after.algorithm, job->arena);
+  row.rates = planned->class == PLAN_SUSTAINED ? "sustained" : "";
   row.flops = work.flops;
   row.bytes = work.bytes;
   row.stop = sample_stop_name(measurement->stop);
@@ -180,7 +198,6 @@ static void book(Harness *self, const PlanPoint *planned, const Sampled *measure
   const double seconds = measurement->statistics.median;
   const CalibWork work = calib_work(self->job->model, &planned->point);
   const double watts = measurement->after.power_w;
-  const uint64_t throttle = measurement->before.throttle | measurement->after.throttle;
   report->samples += measurement->statistics.n;
   report->outliers += measurement->statistics.outliers;
   keep_most(&report->best_flops, work.flops / seconds);
@@ -192,8 +209,8 @@ static void book(Harness *self, const PlanPoint *planned, const Sampled *measure
     keep_most(&report->most_power, watts);
     if (report->least_power <= 0 || watts < report->least_power) report->least_power = watts;
   }
-  report->throttled += throttle != 0;
-  report->throttle |= throttle;
+  report->throttled += measurement->throttle != 0;
+  report->throttle |= measurement->throttle;
 }
 
 /* Measures a point and records it. */
@@ -257,8 +274,12 @@ static void begin_block(Harness *self) {
   self->block_row = count_rows(self);
 }
 
+static double time_left(const Harness *self) {
+  return self->options->seconds - now(self);
+}
+
 static bool has_time(const Harness *self) {
-  return !is_interrupted(self) && now(self) < self->options->seconds;
+  return !is_interrupted(self) && time_left(self) > 0;
 }
 
 /* Measures the points of the block again; *ret_drift is then that of the anchors meanwhile, and
@@ -335,6 +356,7 @@ static Outcome run_points(Harness *self) {
     PlanPoint *planned = &plan->points[i];
     SampleStatistics statistics;
     if (planned->waived || planned->measured) continue;
+    if (planned->class == PLAN_SUSTAINED && time_left(self) < PLAN_SUSTAINED_SECONDS) continue;
     outcome = take_point(self, planned, &statistics);
     if (outcome == STOPPED || outcome == FAILED) return outcome;
     if (outcome == WAIVED) continue;

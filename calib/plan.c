@@ -46,8 +46,11 @@ static const char *beyond_positions(const CalibModel *model, const CalibBatch *b
 static void add_point(const Making *making, const CalibPoint *point, PlanClass class) {
   Plan *plan = making->plan;
   if (making->only && !making->only[point->op]) return;
-  for (size_t i = 0; i < plan->n; i++)
-    if (same_point(&plan->points[i].point, point)) return;
+  for (size_t i = 0; i < plan->n; i++) {
+    const bool is_sustained = plan->points[i].class == PLAN_SUSTAINED;
+    if (is_sustained == (class == PLAN_SUSTAINED) && same_point(&plan->points[i].point, point))
+      return;
+  }
   ARENA_RESERVE(making->arena, plan->points, plan->capacity, plan->n + 1);
   plan->points[plan->n] = (PlanPoint){
       .point = *point,
@@ -265,6 +268,10 @@ double plan_seconds(const Plan *self, const CalibModel *model, const PlanRates *
   double seconds = 0;
   for (size_t i = 0; i < self->n; i++) {
     if (self->points[i].waived || self->points[i].measured) continue;
+    if (self->points[i].class == PLAN_SUSTAINED) {
+      seconds += PLAN_SUSTAINED_SECONDS;
+      continue;
+    }
     const double run = plan_run_seconds(model, &self->points[i].point, rates);
     const double samples = fmax(limits->min_seconds, limits->min_samples * run);
     seconds += preparing + PREPARING_RUNS * run;

@@ -11,6 +11,10 @@
 #include "perfmodel/hardware.h"
 #include "perfmodel/perfmodel.h"
 
+/* Of a point of PLAN_SUSTAINED: until power and clocks have settled, and then measured. */
+enum { PLAN_LEAD_SECONDS = 2, PLAN_MEASURED_SECONDS = 5 };
+enum { PLAN_SUSTAINED_SECONDS = PLAN_LEAD_SECONDS + PLAN_MEASURED_SECONDS };
+
 typedef struct PlanPoint {
   CalibPoint point;
   BatchShape shape; // of it

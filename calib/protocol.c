@@ -26,11 +26,9 @@ const ProtocolField protocol_hello[] = {
 #undef OF
 
 #define OF CalibOptions
-const ProtocolField protocol_options[] = {{FIELD(INT32, device)},
-                                          {FIELD(INT32, threads)},
-                                          {FIELD(UINT64, seed)},
-                                          {FIELD(BOOL, verify)},
-                                          {0}};
+const ProtocolField protocol_options[] = {{FIELD(INT32, device)},   {FIELD(INT32, threads)},
+                                          {FIELD(UINT64, seed)},    {FIELD(BOOL, verify)},
+                                          {FIELD(STRING, choices)}, {0}};
 #undef OF
 
 #define OF CalibDevice
@@ -53,6 +51,8 @@ const ProtocolField protocol_device[] = {{TEXT_FIELD(name)},
                                          {FIELD(INT32, pcie_width)},
                                          {FIELD(INT32, pcie_most)},
                                          {FIELD(NUMBER, sm_clock_most_mhz)},
+                                         {TEXT_FIELD(near_cpus)},
+                                         {TEXT_FIELD(note)},
                                          {0}};
 #undef OF
 
@@ -99,8 +99,7 @@ const ProtocolField protocol_slice[] = {{FIELD(WORD, tensor), .words = calib_ten
 
 #define OF CalibTelemetry
 const ProtocolField protocol_telemetry[] = {
-    {FIELD(NUMBER, sm_clock_mhz)},  {FIELD(NUMBER, mem_clock_mhz)},
-    {FIELD(NUMBER, temperature_c)}, {FIELD(NUMBER, power_w)},
-    {FIELD(NUMBER, power_limit_w)}, {FIELD(NUMBER, energy_j)},
-    {FIELD(UINT64, throttle)},      {0}};
+    {FIELD(NUMBER, sm_clock_mhz)}, {FIELD(NUMBER, mem_clock_mhz)}, {FIELD(NUMBER, temperature_c)},
+    {FIELD(NUMBER, power_w)},      {FIELD(NUMBER, power_limit_w)}, {FIELD(NUMBER, energy_j)},
+    {FIELD(UINT64, throttle)},     {TEXT_FIELD(algorithm)},        {0}};
 #undef OF

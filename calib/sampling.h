@@ -11,15 +11,22 @@ typedef struct Sampler {
   void *state;
   SampleLimits limits;
   double region_seconds;                    // of one sample, at least
+  double lead_seconds;                      // run before any sample counts
   const volatile sig_atomic_t *interrupted; // NULL, or not 0 when it shall stop
 } Sampler;
 
-/* `stop` is SAMPLE_MORE when it was interrupted. */
+/* `stop` is SAMPLE_MORE when it was interrupted. The machine is read when it is warm and then every
+ * 25 ms of samples, so that its idle clocks are in no figure. Its energy is that between the first
+ * reading and the last, what it takes while samples are queued included; it is known where the
+ * counter has moved by ten of the least steps that were seen of it, and so is right to a tenth. */
 typedef struct Sampled {
   SampleStatistics statistics; // s; n 0: none
   SampleStop stop;
-  CalibTelemetry before, after;
-  double seconds; // measured in all
+  CalibTelemetry after;                    // the last reading
+  double sm_clock_mhz, least_sm_clock_mhz; // of all readings, the first the mean; NAN: unknown
+  double energy_j;                         // of one run; NAN: unknown
+  uint64_t throttle;                       // of any reading
+  double seconds;                          // measured in all
 } Sampled;
 
 /* One sample of `repeats` runs. A time that is none is CALIB_ENVIRONMENT. */

@@ -108,7 +108,12 @@ static CalibStatus backend_write(void *state, const CalibSlice *slice, const dou
 }
 
 static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
-  nvml_read(((CudaState *)state)->nvml, ret_telemetry);
+  const CudaState *self = state;
+  const CalibOp op = self->work.op;
+  nvml_read(self->nvml, ret_telemetry);
+  if (self->work.is_prepared && op >= CALIB_GEMM_QKV && op <= CALIB_GEMM_HEAD)
+    snprintf(ret_telemetry->algorithm, sizeof ret_telemetry->algorithm, "%s",
+             layer_algorithm(self, op));
 }
 
 const Backend backend_cuda = {

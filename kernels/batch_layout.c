@@ -42,6 +42,15 @@ static int32_t pages_of(const BatchPlace *place, const CalibSequence *sequence) 
   return (context_of(sequence) + place->block_size - 1) / place->block_size;
 }
 
+int64_t batch_pages(const CalibBatch *batch, int32_t block_size) {
+  int64_t pages = 0;
+  for (int32_t i = 0; i < batch->n_prefills + batch->n_decodes; i++) {
+    const CalibSequence *sequence = &batch->sequences[i];
+    pages += ((int64_t)sequence->past_tokens + sequence->new_tokens + block_size - 1) / block_size;
+  }
+  return pages;
+}
+
 static CalibStatus check(const BatchPlace *place, const CalibBatch *batch, char *error) {
   const int32_t sequences = batch->n_prefills + batch->n_decodes;
   const char *problem = NULL;

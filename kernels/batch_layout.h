@@ -10,7 +10,7 @@
 /* What the layout depends on besides the batch. */
 typedef struct BatchPlace {
   int32_t block_size, kv_heads;
-  int32_t layers;        // that a run goes over
+  int32_t layers;        // whose KV is to be distinct
   int64_t n_pages;       // in the pool
   int32_t max_positions; // of a table of positions; 0: there is none
   int32_t decode_blocks; // of decode attention that run at once
@@ -47,6 +47,8 @@ typedef struct BatchLayout {
 CalibStatus batch_layout_init(BatchLayout *self, const BatchPlace *place, const CalibBatch *batch,
                               char *error);
 void batch_layout_done(BatchLayout *self);
+/* Pages of KV that a batch has in each layer. */
+int64_t batch_pages(const CalibBatch *batch, int32_t block_size);
 /* The same arrays in a copy of `words`. */
 BatchArrays batch_layout_arrays(const BatchLayout *self, int32_t *words);
 /* `n` numbers below `limit`, none twice, in random order; n ≤ limit < 2³¹. */

@@ -64,15 +64,19 @@ CalibStatus pinned_reserve(CudaBuffer *self, int64_t bytes, char *error) {
 
 // --- lanes -------------------------------------------------------------------------------------
 
-CalibStatus lane_open(CudaLane *self, char *error) {
+CalibStatus lane_open(const CudaState *state, CudaLane *self, char *error) {
   char why[GEMM_ERROR_SIZE];
   if (self->stream) return CALIB_OK;
   CUDA_TRY(cudaStreamCreateWithFlags(&self->stream, cudaStreamNonBlocking));
   CUDA_TRY(cudaEventCreate(&self->begin));
   CUDA_TRY(cudaEventCreate(&self->end));
   TRY(buffer_reserve(&self->gemm_workspace, GEMM_WORKSPACE_BYTES, error));
-  if (gemm_open(&self->gemm, self->gemm_workspace.data, GEMM_WORKSPACE_BYTES, why) >= 0)
-    return CALIB_OK;
+  const GemmMemory memory = {.workspace = self->gemm_workspace.data,
+                             .workspace_bytes = GEMM_WORKSPACE_BYTES,
+                             .flush = state->flush.data,
+                             .flush_bytes = state->flush.bytes,
+                             .choices = state->choices};
+  if (gemm_open(&self->gemm, &memory, why) >= 0) return CALIB_OK;
   self->gemm = NULL;
   snprintf(error, CALIB_ERROR_SIZE, "%s", why);
   return CALIB_ENVIRONMENT;
@@ -174,17 +178,31 @@ static CalibStatus check_image(const CalibDevice *device, char *error) {
   return code == 0 ? CALIB_OK : refuse(device, cudaGetErrorString((cudaError_t)code), error);
 }
 
+static CalibStatus make_flush(CudaState *self, char *error) {
+  TRY(buffer_reserve(&self->flush, 5 * self->device.cache_bytes / 2, error));
+  CUDA_TRY(cudaMemset(self->flush.data, 0, self->flush.bytes));
+  return CALIB_OK;
+}
+
 CalibStatus cuda_open(CudaState *self, char *error) {
   int n_devices = 0;
   TRY(find_device(self, &n_devices, error));
   TRY(describe(self, n_devices, error));
   if (self->device.sm < LEAST_SM) return refuse(&self->device, "it is too old", error);
+  near_cpus_read("", self->pci_bus_id, self->device.near_cpus, sizeof self->device.near_cpus);
+  near_cpus_keep(&self->near, self->device.near_cpus);
   CUDA_TRY(cudaSetDevice(self->options.device));
   CUDA_TRY(cudaFree(NULL)); // makes the context
   TRY(check_image(&self->device, error));
   self->nvml = nvml_open(self->pci_bus_id);
-  if (self->nvml) nvml_driver_version(self->nvml, self->device.driver, sizeof self->device.driver);
-  TRY(lane_open(&self->main, error));
+  if (self->nvml) {
+    nvml_driver_version(self->nvml, self->device.driver, sizeof self->device.driver);
+    nvml_describe(self->nvml, &self->device);
+  }
+  self->choices = gemm_choices_open(self->options.choices, &self->device, self->device.note,
+                                    sizeof self->device.note);
+  TRY(make_flush(self, error));
+  TRY(lane_open(self, &self->main, error));
   void *gate = NULL;
   CUDA_TRY(cudaHostAlloc(&gate, sizeof *self->gate, cudaHostAllocMapped));
   self->gate = gate;
@@ -202,6 +220,7 @@ void cuda_close(CudaState *self) {
   if (self->back) cudaStreamDestroy(self->back);
   if (self->back_end) cudaEventDestroy(self->back_end);
   model_unload(self);
+  buffer_release(&self->flush);
   buffer_release(&self->rotation);
   buffer_release(&self->copy);
   buffer_release(&self->pages);
@@ -210,5 +229,7 @@ void cuda_close(CudaState *self) {
   free(self->pageable.data);
   nccl_close(self->nccl);
   peer_release(self);
+  gemm_choices_close(self->choices);
   nvml_close(self->nvml);
+  near_cpus_let(&self->near);
 }

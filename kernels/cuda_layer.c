@@ -19,17 +19,27 @@ static GemmEpilogue epilogue_of(const CudaState *self, CalibOp op) {
   return self->model.activation == CALIB_GELU ? GEMM_BIAS_GELU : GEMM_BIAS_RELU;
 }
 
+static GemmShape shape_of(const CudaState *self, const CudaLane *lane, CalibOp op) {
+  const CalibProduct p = calib_product(op);
+  return (GemmShape){.m = op == CALIB_GEMM_HEAD ? lane->layout.n_logits : lane->layout.tokens,
+                     .n = (int32_t)layer_columns(&self->shape, p.out),
+                     .k = (int32_t)layer_columns(&self->shape, p.in),
+                     .dtype = self->model.dtype,
+                     .epilogue = epilogue_of(self, op)};
+}
+
+const char *layer_algorithm(const CudaState *self, CalibOp op) {
+  const GemmShape shape = shape_of(self, &self->main, op);
+  return gemm_algorithm(self->main.gemm, &shape);
+}
+
 CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error) {
   const CalibProduct p = calib_product(op);
   const CudaLayer weights = model_layer(self, layer);
   const bool is_head = op == CALIB_GEMM_HEAD;
   const bool takes_up = p.in == TENSOR_ACTIVE && layer_fuses_activation(self);
   const int ix = op - CALIB_GEMM_QKV;
-  const GemmShape shape = {.m = is_head ? lane->layout.n_logits : lane->layout.tokens,
-                           .n = (int32_t)layer_columns(&self->shape, p.out),
-                           .k = (int32_t)layer_columns(&self->shape, p.in),
-                           .dtype = self->model.dtype,
-                           .epilogue = epilogue_of(self, op)};
+  const GemmShape shape = shape_of(self, lane, op);
   char why[GEMM_ERROR_SIZE];
   if (gemm_run(lane->gemm, lane->stream, &shape, tensor(lane, p.out),
                tensor(lane, takes_up ? TENSOR_UP : p.in),

@@ -11,10 +11,14 @@
 #include <time.h>
 
 enum { MAX_GRAPH_NODES = 2048, MAX_OPERATOR_RUNS = 1024 };
+// Of a graph that has to go over much KV before it comes to the first again.
+enum { MAX_COLD_NODES = 16384 };
 // Work of these sizes is in the queue before the gate opens: what a queue holds for certain.
 enum { QUEUED_NODES = 512 };
 static const int64_t GATE_TIMEOUT_NS = 200 * 1000 * 1000;
-static const double GRAPH_SECONDS = 1e-3, WARM_UP_SECONDS = 10e-3;
+static const double GRAPH_SECONDS = 1e-3;
+// Clocks are up when for so long nothing was faster by more than the share.
+static const double WARM_UP_SECONDS = 10e-3, WARM_UP_SHARE = 0.01, WARM_UP_MOST_SECONDS = 0.5;
 // The decodes beside a busy point.
 enum { BUSY_DECODES = 32, BUSY_CONTEXT = 1024 };
 
@@ -226,12 +230,31 @@ static unsigned parts_of(CalibOp op) {
   }
 }
 
+/* Attention alone: nothing else passes the cache from one layer's KV to that of the next. */
+static bool is_kv_alone(const CudaWork *work) {
+  return !work->hot && (work->parts == PART_PREFILL || work->parts == PART_DECODE);
+}
+
+/* Its runs go over layers enough to pass 2.5 times the cache, if those of the model are too few. */
+static CalibStatus set_cold_batch(CudaState *self, const CalibBatch *batch, char *error) {
+  CudaWork *work = &self->work;
+  const int64_t pages = batch_pages(batch, self->model.block_size);
+  const int64_t cold = memory_plan_cold_layers(&self->memory, pages, self->device.cache_bytes);
+  const int64_t most = (int64_t)MAX_COLD_NODES / nodes_of_run(work) * work->layers;
+  const int64_t wanted = cold < most ? cold : most;
+  TRY(lane_set_batch(self, &self->main, batch,
+                     wanted > work->layers ? (int32_t)wanted : work->layers, error));
+  work->copies = (self->main.layout.kv_layers + work->layers - 1) / work->layers;
+  return CALIB_OK;
+}
+
 static CalibStatus set_operands(CudaState *self, const CalibPoint *point, char *error) {
   CudaWork *work = &self->work;
   if (!work->parts) return operator_prepare(self, error);
   if (work->op == CALIB_HEAD && !work->hot) work->copies = self->memory.heads;
   if (work->op == CALIB_LINEAR || work->op == CALIB_HEAD)
     return lane_set_tokens(self, &self->main, work->op, work->size, work->layers, error);
+  if (is_kv_alone(work)) return set_cold_batch(self, &point->batch, error);
   return lane_set_batch(self, &self->main, &point->batch, work->layers, error);
 }
 
@@ -251,7 +274,7 @@ static CalibStatus prepare_side(CudaState *self, char *error) {
     context = self->model.max_position_embeddings;
   for (int i = 0; i < BUSY_DECODES; i++)
     sequences[i] = (CalibSequence){.new_tokens = 1, .past_tokens = context - 1};
-  TRY(lane_open(&self->side, error));
+  TRY(lane_open(self, &self->side, error));
   TRY(lane_set_batch(self, &self->side, &batch, self->model.num_hidden_layers, error));
   TRY(tune(self, &self->side, PART_ALL, error));
   return capture(self, &self->side, side_runs, 1, error);
@@ -275,13 +298,18 @@ static int32_t runs_of_graph(const CudaWork *work, double seconds) {
   return rounds < 1 ? work->copies : rounds * work->copies;
 }
 
-/* Until clocks and caches are as they stay. A busy sample lasts two runs of decodes in any case. */
+/* Until clocks and caches are as they stay: a device that was idle is faster with each sample. One
+ * that is busy lasts two runs of decodes in any case. */
 static CalibStatus warm_up(CudaState *self, char *error) {
   const double least_seconds = WARM_UP_SECONDS / (self->work.busy ? 2 : 100);
-  for (double total = 0; total < WARM_UP_SECONDS;) {
+  double least = INFINITY, steady = 0;
+  for (double total = 0; steady < WARM_UP_SECONDS && total < WARM_UP_MOST_SECONDS;) {
     double seconds = 0;
     TRY(sample(self, 1, &seconds, error));
-    total += fmax(seconds, least_seconds);
+    const double took = fmax(seconds, least_seconds);
+    total += took;
+    steady = seconds < (1 - WARM_UP_SHARE) * least ? 0 : steady + took; // not at the first
+    least = fmin(least, seconds);
   }
   return CALIB_OK;
 }

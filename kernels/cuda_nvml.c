@@ -1,6 +1,7 @@
-/* Clocks, power, energy, temperature: NVML by dlopen, because it comes with the driver and not with
- * the toolkit, whose headers therefore are not needed either. Only readings: nothing here sets
- * anything. Numbers of enumerations and layouts are those of NVML's documented interface. */
+/* Clocks, power, energy, temperature, and what else is on the GPU: NVML by dlopen, because it comes
+ * with the driver and not with the toolkit, whose headers therefore are not needed either. Only
+ * readings: nothing here sets anything. Numbers of enumerations and layouts are those of NVML's
+ * documented interface. */
 #include "kernels/cuda_state.h"
 #include "kernels/gpu_name.h"
 #include <dlfcn.h>
@@ -11,8 +12,17 @@
 
 enum { CLOCK_SM = 1, CLOCK_MEMORY = 2, SENSOR_GPU = 0, FIELD_POWER_INSTANT = 186 };
 enum { VALUE_IS_UNSIGNED = 1 };
+enum { ERRORS_UNCORRECTED = 1, ERRORS_SINCE_LOADED = 0 };
+enum { INSUFFICIENT_SIZE = 7, MOST_PROCESSES = 64 };
 
 typedef struct NvmlDevice *NvmlHandle;
+
+/* Of the calls that end with _v2 and _v3. */
+typedef struct ProcessInfo {
+  unsigned pid;
+  unsigned long long memory_bytes;
+  unsigned gpu_instance, compute_instance;
+} ProcessInfo;
 
 typedef struct FieldValue {
   unsigned field, scope;
@@ -38,6 +48,13 @@ typedef struct Functions {
   int (*temperature)(NvmlHandle device, int sensor, unsigned *celsius);
   int (*throttle)(NvmlHandle device, unsigned long long *reasons);
   int (*fields)(NvmlHandle device, int n, FieldValue *values);
+  int (*processes)(NvmlHandle device, unsigned *n, ProcessInfo *infos);
+  int (*ecc_mode)(NvmlHandle device, unsigned *now, unsigned *pending);
+  int (*ecc_errors)(NvmlHandle device, int type, int since, unsigned long long *n);
+  int (*mig_mode)(NvmlHandle device, unsigned *now, unsigned *pending);
+  int (*pcie_width)(NvmlHandle device, unsigned *lanes);
+  int (*pcie_most)(NvmlHandle device, unsigned *lanes);
+  int (*clock_most)(NvmlHandle device, int type, unsigned *mhz);
 } Functions;
 
 struct Nvml {
@@ -67,10 +84,22 @@ static void find_functions(void *library, Functions *call) {
   find(library, "nvmlDeviceGetFieldValues", &call->fields);
 }
 
+static void find_descriptions(void *library, Functions *call) {
+  find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &call->processes);
+  if (!call->processes) find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &call->processes);
+  find(library, "nvmlDeviceGetEccMode", &call->ecc_mode);
+  find(library, "nvmlDeviceGetTotalEccErrors", &call->ecc_errors);
+  find(library, "nvmlDeviceGetMigMode", &call->mig_mode);
+  find(library, "nvmlDeviceGetCurrPcieLinkWidth", &call->pcie_width);
+  find(library, "nvmlDeviceGetMaxPcieLinkWidth", &call->pcie_most);
+  find(library, "nvmlDeviceGetMaxClockInfo", &call->clock_most);
+}
+
 Nvml *nvml_open(const char *pci_bus_id) {
   Nvml self = {.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
   if (!self.library) return NULL;
   find_functions(self.library, &self.call);
+  find_descriptions(self.library, &self.call);
   const bool is_on =
       self.call.init && self.call.shutdown && self.call.handle && self.call.init() == 0;
   if (is_on && self.call.handle(pci_bus_id, &self.device) == 0) {
@@ -97,6 +126,42 @@ void nvml_driver_version(Nvml *self, char *ret_version, size_t size) {
     snprintf(ret_version, size, "%.60s", version);
 }
 
+/* 0: unknown. One that does not fit into the list is counted nevertheless. */
+static int count_processes(const Nvml *self) {
+  ProcessInfo infos[MOST_PROCESSES];
+  unsigned n = MOST_PROCESSES;
+  if (!self->call.processes) return 0;
+  const int status = self->call.processes(self->device, &n, infos);
+  return (status == 0 || status == INSUFFICIENT_SIZE) && n <= INT16_MAX ? (int)n : 0;
+}
+
+static CalibSwitch read_switch(const Nvml *self, int (*mode)(NvmlHandle, unsigned *, unsigned *)) {
+  unsigned now = 0, pending = 0;
+  if (!mode || mode(self->device, &now, &pending) != 0) return CALIB_UNKNOWN;
+  return now == 0 ? CALIB_OFF : CALIB_ON;
+}
+
+static int32_t read_lanes(const Nvml *self, int (*width)(NvmlHandle, unsigned *)) {
+  unsigned lanes = 0;
+  return width && width(self->device, &lanes) == 0 && lanes <= 64 ? (int32_t)lanes : 0;
+}
+
+void nvml_describe(const Nvml *self, CalibDevice *device) {
+  const Functions *call = &self->call;
+  unsigned mhz = 0;
+  unsigned long long errors = 0;
+  device->n_processes = count_processes(self);
+  device->ecc = read_switch(self, call->ecc_mode);
+  device->mig = read_switch(self, call->mig_mode);
+  if (call->ecc_errors &&
+      call->ecc_errors(self->device, ERRORS_UNCORRECTED, ERRORS_SINCE_LOADED, &errors) == 0)
+    device->ecc_errors = errors > INT32_MAX ? INT32_MAX : (int64_t)errors;
+  device->pcie_width = read_lanes(self, call->pcie_width);
+  device->pcie_most = read_lanes(self, call->pcie_most);
+  if (call->clock_most && call->clock_most(self->device, CLOCK_SM, &mhz) == 0)
+    device->sm_clock_most_mhz = mhz;
+}
+
 static double power_now(const Nvml *self) {
   FieldValue field = {.field = FIELD_POWER_INSTANT};
   unsigned mw = 0;
@@ -109,8 +174,12 @@ static double power_now(const Nvml *self) {
 
 void nvml_read(Nvml *self, CalibTelemetry *ret_telemetry) {
   const double nan_value = (double)NAN;
-  *ret_telemetry =
-      (CalibTelemetry){nan_value, nan_value, nan_value, nan_value, nan_value, nan_value, 0};
+  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = nan_value,
+                                    .mem_clock_mhz = nan_value,
+                                    .temperature_c = nan_value,
+                                    .power_w = nan_value,
+                                    .power_limit_w = nan_value,
+                                    .energy_j = nan_value};
   if (!self) return;
   const Functions *call = &self->call;
   unsigned value = 0;

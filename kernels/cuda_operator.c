@@ -23,19 +23,7 @@ int64_t operator_half_bytes(const CudaWork *work) {
 }
 
 bool operator_is_copy(CalibOp op) {
-  switch (op) {
-  case CALIB_ALL_REDUCE:
-  case CALIB_COPY_H2D:
-  case CALIB_COPY_D2H:
-  case CALIB_COPY_BOTH:
-  case CALIB_COPY_D2D:
-  case CALIB_COPY_PEER:
-  case CALIB_COPY_PAGEABLE:
-  case CALIB_WEIGHT_RELOAD:
-    return true;
-  default:
-    return false;
-  }
+  return !calib_is_captured(op);
 }
 
 // --- preparing ---------------------------------------------------------------------------------
@@ -102,8 +90,12 @@ static CalibStatus prepare_pages(CudaState *self, char *error) {
              (long long)n, (long long)self->memory.n_pages);
     return CALIB_OUT_OF_MEMORY;
   }
-  /* The parts of the pool are divided as for a batch of that many pages. */
-  TRY(lane_set_batch(self, &self->main, &batch, self->model.num_hidden_layers, error));
+  /* The parts of the pool are divided as for a batch of that many pages, and are so many that they
+   * pass the cache before one comes again. */
+  const int64_t cold =
+      least(MAX_COPIES, memory_plan_cold_layers(&self->memory, n, self->device.cache_bytes));
+  const int32_t layers = self->model.num_hidden_layers;
+  TRY(lane_set_batch(self, &self->main, &batch, cold > layers ? (int32_t)cold : layers, error));
   BatchLayout *layout = &self->main.layout;
   layout->kv_layers = (int32_t)least(layout->kv_layers, self->memory.n_pages / n);
   layout->part_pages = self->memory.n_pages / layout->kv_layers;

@@ -17,6 +17,7 @@
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "kernels/memory_plan.h"
+#include "kernels/near_cpus.h"
 #include <cuda_runtime_api.h>
 
 /* Device memory that grows and is never smaller than what was asked for last. */
@@ -78,11 +79,14 @@ typedef struct CudaState {
   CalibDevice device; // as found on opening
   CalibOptions options;
   char pci_bus_id[32];
+  NearCpus near; // where the thread is kept while the GPU is open
   CudaLane main, side;
   cudaStream_t back; // the way back of copies in both directions
   cudaEvent_t back_end;
   volatile int32_t *gate; // pinned; the stream waits while 0
   Nvml *nvml;             // NULL: no NVML
+  GemmChoices *choices;   // of all lanes
+  CudaBuffer flush;       // memory to read, of 2.5 times the cache
   Nccl *nccl;             // opened by the first all-reduce
 
   bool is_loaded;
@@ -126,7 +130,7 @@ void cuda_close(CudaState *self);
 CalibStatus buffer_reserve(CudaBuffer *self, int64_t bytes, char *error);
 void buffer_release(CudaBuffer *self);
 CalibStatus pinned_reserve(CudaBuffer *self, int64_t bytes, char *error);
-CalibStatus lane_open(CudaLane *self, char *error);
+CalibStatus lane_open(const CudaState *state, CudaLane *self, char *error);
 /* Host memory onto the device, for what is queued on the lane after it. Waits: a plain cudaMemcpy
  * of pageable memory may return before the device has it, and other streams do not wait for it. */
 CalibStatus lane_upload(CudaLane *self, void *device, const void *host, size_t bytes, char *error);
@@ -158,6 +162,8 @@ CalibStatus layer_norm(CudaState *self, CudaLane *lane, const CudaLayer *weights
                        bool is_first, char *error);
 /* One of CALIB_GEMM_…, of a layer or of a copy of the head. */
 CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error);
+/* What it runs by on the main lane; "" before it ran. */
+const char *layer_algorithm(const CudaState *self, CalibOp op);
 CalibStatus layer_rope_append(CudaState *self, CudaLane *lane, int64_t layer, char *error);
 CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error);
 /* Of the random ids from `first` on. */
@@ -201,6 +207,9 @@ void work_end(CudaState *self);
 Nvml *nvml_open(const char *pci_bus_id);
 void nvml_close(Nvml *self);
 void nvml_driver_version(Nvml *self, char *ret_version, size_t size);
+/* Processes, ECC, MIG, the link, the most that the clock may be; what it does not say stays as it
+ * is in `device`. */
+void nvml_describe(const Nvml *self, CalibDevice *device);
 void nvml_read(Nvml *self, CalibTelemetry *ret_telemetry);
 
 /* --- cuda_nccl.c: other GPUs */

@@ -26,8 +26,7 @@ typedef struct Plan {
 struct Gemm {
   cublasLtHandle_t blas;
   cudaEvent_t begin, end;
-  void *workspace;
-  size_t workspace_bytes;
+  GemmMemory memory;
   Plan **plans; // a hash table by shape with open addressing, at most half full
   size_t capacity, n_plans;
 };
@@ -63,15 +62,10 @@ static size_t hash(const GemmShape *shape) { // FNV-1a over words
   return (size_t)(sum >> 20);
 }
 
-static bool same(const GemmShape *a, const GemmShape *b) {
-  return a->m == b->m && a->n == b->n && a->k == b->k && a->dtype == b->dtype &&
-         a->epilogue == b->epilogue;
-}
-
 /* Where the plan of a shape is, or would be. */
 static Plan **find_place(Plan **plans, size_t capacity, const GemmShape *shape) {
   size_t i = hash(shape) % capacity;
-  while (plans[i] && !same(&plans[i]->shape, shape))
+  while (plans[i] && !gemm_shape_same(&plans[i]->shape, shape))
     i = (i + 1) % capacity;
   return &plans[i];
 }
@@ -126,9 +120,13 @@ static int describe_operation(Plan *plan, char *error) {
   return check_blas(status, "describing a product", error);
 }
 
+static cudaDataType_t type_of(const GemmShape *shape) {
+  return shape->dtype == CALIB_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
 static int describe_matrices(Plan *plan, char *error) {
   const GemmShape *const s = &plan->shape;
-  const cudaDataType_t type = s->dtype == CALIB_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+  const cudaDataType_t type = type_of(s);
   const uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
   cublasStatus_t status = cublasLtMatrixLayoutCreate(&plan->w, type, k, n, s->k);
   if (status == CUBLAS_STATUS_SUCCESS)
@@ -143,7 +141,7 @@ static cublasStatus_t limit_algorithms(const Gemm *self, cublasLtMatmulPreferenc
   static const cublasLtMatmulPreferenceAttributes_t ALIGNMENTS[] = {
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
-  const uint64_t bytes = self->workspace_bytes;
+  const uint64_t bytes = self->memory.workspace_bytes;
   const uint32_t alignment = ALIGNMENT_BYTES;
   const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
@@ -172,33 +170,80 @@ static int find_candidates(Gemm *self, const Plan *plan,
   return n > 0 ? n : fail(error, "finding an algorithm for a product", "there is none");
 }
 
-/* "algo 66 tile 20 …, best of 8, 12.3 us": what a record of a measurement should say. */
-static void describe_algorithm(Plan *plan, int n_candidates, double seconds) {
-  static const struct {
-    cublasLtMatmulAlgoConfigAttributes_t attribute;
-    size_t bytes;
-    const char *name;
-  } PARTS[] = {
-      {CUBLASLT_ALGO_CONFIG_ID, 4, "algo"},
-      {CUBLASLT_ALGO_CONFIG_TILE_ID, 4, "tile"},
-      {CUBLASLT_ALGO_CONFIG_STAGES_ID, 4, "stages"},
-      {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2, "cluster"},
-      {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4, "split-k"},
-      {CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4, "reduction"},
-      {CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4, "swizzle"},
-      {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4, "option"},
-  };
-  size_t used = 0;
-  for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
-    uint32_t value = 0;
+// --- choices -----------------------------------------------------------------------------------
+
+/* What an algorithm is made of, in the order of a choice's numbers. */
+static const struct {
+  cublasLtMatmulAlgoConfigAttributes_t attribute;
+  size_t bytes;
+  const char *name;
+} PARTS[GEMM_CHOICE_NUMBERS] = {
+    {CUBLASLT_ALGO_CONFIG_ID, 4, "algo"},
+    {CUBLASLT_ALGO_CONFIG_TILE_ID, 4, "tile"},
+    {CUBLASLT_ALGO_CONFIG_STAGES_ID, 4, "stages"},
+    {CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2, "cluster"},
+    {CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2, "inner"},
+    {CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4, "split-k"},
+    {CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4, "reduction"},
+    {CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4, "swizzle"},
+    {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4, "option"},
+};
+
+/* Numbers of an algorithm that cuBLASLt has proposed. */
+static void read_algorithm(const cublasLtMatmulAlgo_t *algorithm, GemmChoice *choice) {
+  for (int i = 0; i < GEMM_CHOICE_NUMBERS; i++) {
+    unsigned char bytes[4] = {0};
     size_t written = 0;
-    if (cublasLtMatmulAlgoConfigGetAttribute(&plan->algorithm, PARTS[i].attribute, &value,
-                                             PARTS[i].bytes, &written) == CUBLAS_STATUS_SUCCESS)
-      used += (size_t)snprintf(plan->text + used, sizeof plan->text - used, "%s %u ", PARTS[i].name,
-                               value);
+    uint16_t narrow;
+    if (cublasLtMatmulAlgoConfigGetAttribute(algorithm, PARTS[i].attribute, bytes, PARTS[i].bytes,
+                                             &written) != CUBLAS_STATUS_SUCCESS)
+      continue;
+    if (PARTS[i].bytes == sizeof narrow) {
+      memcpy(&narrow, bytes, sizeof narrow);
+      choice->numbers[i] = narrow;
+    } else {
+      memcpy(&choice->numbers[i], bytes, sizeof choice->numbers[i]);
+    }
   }
-  snprintf(plan->text + used, sizeof plan->text - used, "best of %d, %.1f us", n_candidates,
-           1e6 * seconds);
+}
+
+static cublasStatus_t set_number(cublasLtMatmulAlgo_t *algorithm, int part, uint32_t number) {
+  const uint16_t narrow = (uint16_t)number;
+  if (PARTS[part].bytes == sizeof narrow && narrow != number) return CUBLAS_STATUS_INVALID_VALUE;
+  return cublasLtMatmulAlgoConfigSetAttribute(
+      algorithm, PARTS[part].attribute,
+      PARTS[part].bytes == sizeof narrow ? (const void *)&narrow : (const void *)&number,
+      PARTS[part].bytes);
+}
+
+/* The algorithm of a choice, if cuBLASLt knows it and would run it here. */
+static bool rebuild(Gemm *self, Plan *plan, const GemmChoice *choice) {
+  const cudaDataType_t type = type_of(&plan->shape);
+  cublasLtMatmulHeuristicResult_t result = {.state = CUBLAS_STATUS_NOT_SUPPORTED};
+  cublasLtMatmulAlgo_t algorithm;
+  if (choice->numbers[0] > INT32_MAX) return false;
+  cublasStatus_t status =
+      cublasLtMatmulAlgoInit(self->blas, CUBLAS_COMPUTE_32F, CUDA_R_32F, type, type, type, type,
+                             (int)choice->numbers[0], &algorithm);
+  for (int i = 1; i < GEMM_CHOICE_NUMBERS && status == CUBLAS_STATUS_SUCCESS; i++)
+    status = set_number(&algorithm, i, choice->numbers[i]);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmulAlgoCheck(self->blas, plan->operation, plan->w, plan->a, plan->c,
+                                     plan->c, &algorithm, &result);
+  if (status != CUBLAS_STATUS_SUCCESS || result.state != CUBLAS_STATUS_SUCCESS ||
+      result.workspaceSize > self->memory.workspace_bytes)
+    return false;
+  plan->algorithm = algorithm;
+  return true;
+}
+
+/* "algo 66 tile 20 …, best of 8": what a record of a measurement should say. */
+static void describe_algorithm(Plan *plan, const GemmChoice *choice) {
+  size_t used = 0;
+  for (int i = 0; i < GEMM_CHOICE_NUMBERS; i++)
+    used += (size_t)snprintf(plan->text + used, sizeof plan->text - used, "%s %u ", PARTS[i].name,
+                             choice->numbers[i]);
+  snprintf(plan->text + used, sizeof plan->text - used, "best of %u", choice->candidates);
 }
 
 // --- running and measuring ---------------------------------------------------------------------
@@ -215,16 +260,16 @@ static cublasStatus_t multiply(const Gemm *self, const Plan *plan,
   const cublasStatus_t status = set_bias(plan, o);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   return cublasLtMatmul(self->blas, plan->operation, &one, o->w, plan->w, o->a, plan->a, &zero,
-                        o->c, plan->c, o->c, plan->c, algorithm, self->workspace,
-                        self->workspace_bytes, o->stream);
+                        o->c, plan->c, o->c, plan->c, algorithm, self->memory.workspace,
+                        self->memory.workspace_bytes, o->stream);
 }
 
-/* Seconds of one product after the workspace was written, which is larger than the cache and so
- * leaves nothing else in it. Below zero: this algorithm does not run here. */
+/* Seconds of one product out of a cache that holds nothing of it, and nothing to be written back.
+ * Below zero: this algorithm does not run here. */
 static double measure(Gemm *self, const Plan *plan, const cublasLtMatmulAlgo_t *algorithm,
                       const Operands *o) {
   float milliseconds;
-  if (cudaMemsetAsync(self->workspace, 0, self->workspace_bytes, o->stream) != cudaSuccess ||
+  if (kernel_read(o->stream, self->memory.flush, (int64_t)self->memory.flush_bytes) != 0 ||
       cudaEventRecord(self->begin, o->stream) != cudaSuccess ||
       multiply(self, plan, algorithm, o) != CUBLAS_STATUS_SUCCESS ||
       cudaEventRecord(self->end, o->stream) != cudaSuccess ||
@@ -247,9 +292,9 @@ static double measure_least(Gemm *self, const Plan *plan, const cublasLtMatmulAl
   return least;
 }
 
-static int choose_algorithm(Gemm *self, Plan *plan, const Operands *o, char *error) {
+static int measure_candidates(Gemm *self, Plan *plan, const Operands *o, GemmChoice *ret_choice,
+                              char *error) {
   cublasLtMatmulHeuristicResult_t found[MAX_CANDIDATES];
-  if (check_blas(set_bias(plan, o), "describing a product", error) < 0) return -1;
   const int n = find_candidates(self, plan, found, error);
   if (n < 0) return -1;
   double best = -1;
@@ -263,7 +308,23 @@ static int choose_algorithm(Gemm *self, Plan *plan, const Operands *o, char *err
     plan->algorithm = found[i].algo;
   }
   if (best < 0) return fail(error, "no algorithm for a product runs", cudaGetErrorString(failed));
-  describe_algorithm(plan, n, best);
+  *ret_choice = (GemmChoice){.shape = plan->shape, .candidates = (uint32_t)n};
+  read_algorithm(&plan->algorithm, ret_choice);
+  return 0;
+}
+
+/* The one that an earlier run has chosen, else the fastest. */
+static int choose_algorithm(Gemm *self, Plan *plan, const Operands *o, char *error) {
+  GemmChoice choice;
+  if (check_blas(set_bias(plan, o), "describing a product", error) < 0) return -1;
+  const bool is_kept = self->memory.choices &&
+                       gemm_choices_find(self->memory.choices, &plan->shape, &choice) &&
+                       rebuild(self, plan, &choice);
+  if (!is_kept) {
+    if (measure_candidates(self, plan, o, &choice, error) < 0) return -1;
+    if (self->memory.choices) gemm_choices_add(self->memory.choices, &choice);
+  }
+  describe_algorithm(plan, &choice);
   return 0;
 }
 
@@ -311,11 +372,10 @@ const char *gemm_algorithm(const Gemm *self, const GemmShape *shape) {
   return plan ? plan->text : "";
 }
 
-int gemm_open(Gemm **ret_gemm, void *workspace, size_t workspace_bytes, char *error) {
+int gemm_open(Gemm **ret_gemm, const GemmMemory *memory, char *error) {
   Gemm *const self = calloc(1, sizeof *self);
   if (!self) return fail(error, "cuBLASLt", "out of memory");
-  self->workspace = workspace;
-  self->workspace_bytes = workspace_bytes;
+  self->memory = *memory;
   if (check_blas(cublasLtCreate(&self->blas), "cuBLASLt", error) < 0 ||
       check_cuda(cudaEventCreate(&self->begin), "cuBLASLt", error) < 0 ||
       check_cuda(cudaEventCreate(&self->end), "cuBLASLt", error) < 0) {

@@ -2,38 +2,37 @@
  * row-major, m tokens, fp32 accumulation.
  *
  * cuBLASLt proposes algorithms by its heuristic; which of the first eight is fastest is measured
- * once per shape, with operands out of the cache, and kept. Addresses start at multiples of 16
+ * once per shape, with operands out of the cache, and kept; with GemmChoices from run to run, too,
+ * as far as cuBLASLt still accepts what was chosen. Addresses start at multiples of 16
  * bytes; k is a multiple of 8, and n too where there is an epilogue. An epilogue costs no pass over
  * C, so a bias, and the activation of an up-projection (OPT, BLOOM), belong into it; SwiGLU needs
  * two columns at once and stays kernel_activation. Not for several threads at once. */
 #ifndef KERNELS_GEMM_H
 #define KERNELS_GEMM_H
+#include "kernels/gemm_choices.h"
 #include "kernels/kernels.h"
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum GemmEpilogue {
-  GEMM_PLAIN,
-  GEMM_BIAS,      // + bias [n]
-  GEMM_BIAS_GELU, // gelu(… + bias), the tanh form
-  GEMM_BIAS_RELU,
-} GemmEpilogue;
-
-typedef struct GemmShape {
-  int32_t m, n, k;
-  CalibDtype dtype;
-  GemmEpilogue epilogue;
-} GemmShape;
 
 enum { GEMM_ERROR_SIZE = 256, GEMM_ALGORITHM_SIZE = 160 };
 enum { GEMM_WORKSPACE_BYTES = 64 << 20 }; // what to give: more than any algorithm asks for
 
 typedef struct Gemm Gemm;
 
-/* Takes the current device. `workspace` is device memory of the caller, which products use and the
- * measuring of algorithms overwrites. Below zero: `error` [GEMM_ERROR_SIZE] says what failed. */
-int gemm_open(Gemm **ret_gemm, void *workspace, size_t workspace_bytes, char *error);
+/* Memory of the caller's: `workspace` of the device is what products use and overwrite; `flush`, of
+ * more than twice the cache, is read before an algorithm is timed. Several Gemm may share both
+ * `flush` and `choices`, which may be NULL. */
+typedef struct GemmMemory {
+  void *workspace;
+  size_t workspace_bytes;
+  const void *flush;
+  size_t flush_bytes;
+  GemmChoices *choices;
+} GemmMemory;
+
+/* Takes the current device. Below zero: `error` [GEMM_ERROR_SIZE] says what failed. */
+int gemm_open(Gemm **ret_gemm, const GemmMemory *memory, char *error);
 void gemm_close(Gemm *self);
 
 /* Queues one product. The first of a shape measures its algorithms with these operands, which waits

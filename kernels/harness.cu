@@ -54,6 +54,14 @@ int launch(KernelStream stream, void *out, int64_t n, float deviation, uint64_t 
                        static_cast<typename T::Element *>(out), n, deviation, seed);
 }
 
+/* What is volatile is read though nobody looks at it. */
+__global__ void __launch_bounds__(FILL_THREADS)
+    read_kernel(const volatile uint32_t *data, int64_t n) {
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * FILL_THREADS + threadIdx.x;
+  for (int64_t i = thread; i < n; i += static_cast<int64_t>(gridDim.x) * FILL_THREADS)
+    static_cast<void>(data[i]);
+}
+
 __global__ void wait_flag_kernel(const volatile int32_t *flag, uint64_t timeout_ns) {
   const uint64_t begin = global_timer_ns();
   while (*flag == 0 && global_timer_ns() - begin < timeout_ns)
@@ -72,6 +80,14 @@ int kernel_fill_normal(KernelStream stream, CalibDtype dtype, void *out, int64_t
   if (n == 0) return 0;
   return dtype == CALIB_BF16 ? launch<Bf16>(stream, out, n, deviation, seed)
                              : launch<Fp16>(stream, out, n, deviation, seed);
+}
+
+int kernel_read(KernelStream stream, const void *data, int64_t bytes) {
+  const int64_t n = bytes / 4, blocks = (n + FILL_THREADS - 1) / FILL_THREADS;
+  if (n == 0) return 0;
+  const dim3 grid(static_cast<unsigned>(blocks < FILL_BLOCKS ? blocks : FILL_BLOCKS));
+  return kernel_launch(read_kernel, grid, dim3(FILL_THREADS), 0, stream,
+                       static_cast<const volatile uint32_t *>(data), n);
 }
 
 int kernel_wait_flag(KernelStream stream, const volatile int32_t *host_flag, int64_t timeout_ns) {

@@ -111,6 +111,9 @@ int kernel_image_load(void);
 /* Normal numbers of deviation `deviation` from a counter-based generator. */
 int kernel_fill_normal(KernelStream stream, CalibDtype dtype, void *out, int64_t n, float deviation,
                        uint64_t seed);
+/* Reads all of it and keeps nothing: a cache smaller than `bytes`, a multiple of 4, then holds
+ * nothing else, and nothing that has yet to be written. */
+int kernel_read(KernelStream stream, const void *data, int64_t bytes);
 /* Holds the stream until *host_flag (pinned) is not 0, or `timeout_ns` have passed. */
 int kernel_wait_flag(KernelStream stream, const volatile int32_t *host_flag, int64_t timeout_ns);
 

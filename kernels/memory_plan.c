@@ -59,6 +59,10 @@ static int64_t copies_past_cache(int64_t bytes, int64_t cache) {
   return divide_up(5 * cache, 2 * bytes);
 }
 
+int64_t memory_plan_cold_layers(const MemoryPlan *self, int64_t pages, int64_t cache_bytes) {
+  return pages > 0 ? copies_past_cache(pages * self->page_bytes, cache_bytes) : 1;
+}
+
 static void plan_weights(MemoryPlan *self, const CalibModel *model, int64_t cache_bytes) {
   const LayerShape shape = layer_shape(model);
   const int64_t hidden_bytes = (int64_t)ELEMENT_BYTES * shape.hidden;

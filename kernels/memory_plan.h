@@ -41,4 +41,6 @@ typedef struct MemoryPlan {
  * says which tensor_parallel_size would fit, if one would. */
 CalibStatus memory_plan_init(MemoryPlan *self, const CalibModel *model, int64_t free_bytes,
                              int64_t cache_bytes, char *error);
+/* How many layers with `pages` of KV each pass 2.5 times the cache. */
+int64_t memory_plan_cold_layers(const MemoryPlan *self, int64_t pages, int64_t cache_bytes);
 #endif

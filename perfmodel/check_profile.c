@@ -87,11 +87,12 @@ static SeriesKind kind_of(ProfileOp op, const BatchShape *batch) {
   }
 }
 
-/* Texts of a row are empty or one of two: told apart by their first letters. */
+/* Texts of a row are empty or one of few: told apart by their first letters. */
 static int way_of(const ProfileRow *row) {
-  int mode = row->mode[0] == 'g' ? 1 : row->mode[0] == 'e' ? 2 : 0;
-  int cache = row->cache[0] == 'c' ? 1 : row->cache[0] == 'h' ? 2 : 0;
-  return (mode * 3 + cache) * 2 + (int)row->busy;
+  const char mode_letter = row->mode[0], cache_letter = row->cache[0];
+  const int mode = mode_letter == 'g' ? 1 : mode_letter == 'e' ? 2 : mode_letter == 'q' ? 3 : 0;
+  const int cache = cache_letter == 'c' ? 1 : cache_letter == 'h' ? 2 : 0;
+  return ((mode * 3 + cache) * 2 + (int)row->busy) * 2 + profile_is_sustained(row);
 }
 
 /* Which series a row belongs to, and its work there. */

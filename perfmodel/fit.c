@@ -151,6 +151,7 @@ static void score_composed(FitResult *self, const Profile *profile, FitErrors *h
 
 static void keep_rows(FitResult *self, const FitRows *rows) {
   self->left_out = rows->left_out;
+  self->n_sustained = fit_rows_sustained(rows, self->sustained);
   self->all_reduce = rows->all_reduce_source;
   self->lacks_all_reduce = rows->lacks_all_reduce;
 }
@@ -160,6 +161,7 @@ int fit_group(FitResult *self, const Profile *profile, const ProfileGroup *group
   gsl_set_error_handler_off(); // a matrix without full rank gives what the solver checks
   *self = (FitResult){.group = *group, .options = *options};
   self->points = ARENA_ARRAY(arena, FitPoint, group->n_rows);
+  self->sustained = ARENA_ARRAY(arena, FitSustained, group->n_rows);
   Errors errors = {{.arena = arena}, {.arena = arena}, {.arena = arena}, {.arena = arena}};
   FitRows rows;
   fit_rows_init(&rows, profile, group, options->mode ? options->mode : "graph",

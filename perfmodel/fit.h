@@ -68,6 +68,8 @@ typedef struct FitResult {
   FitPoint *points; // operators first, each ascending by batch; with the all-reduces added to them
   int n_points;
   FitLeftOut left_out;
+  FitSustained *sustained;
+  int n_sustained;
   const char *all_reduce; // where all-reduces came from, a phrase; NULL: none were lacking
   bool lacks_all_reduce;  // they are in no term
   FitPartScores parts[FIT_PARTS];

@@ -20,11 +20,15 @@ static bool is_cold_and_alone(const ProfileRow *row) {
   return !row->busy && strcmp(row->cache, "hot") != 0;
 }
 
+/* Neither what is queued nor a graph has the host in it. */
+static bool has_mode_of(const ProfileRow *row, const char *mode) {
+  return strcmp(strcmp(row->mode, "queued") == 0 ? "graph" : row->mode, mode) == 0;
+}
+
 static bool has_mode(const FitRows *self, FitTerm op) {
   for (size_t i = 0; i < self->profile->n_rows; i++) {
     const ProfileRow *row = &self->profile->rows[i];
-    if (is_of(self, row, op) && is_cold_and_alone(row) && strcmp(row->mode, self->mode) == 0)
-      return true;
+    if (is_of(self, row, op) && is_cold_and_alone(row) && has_mode_of(row, self->mode)) return true;
   }
   return false;
 }
@@ -42,7 +46,9 @@ static int select_rows(FitRows *self, FitTerm op, const ProfileRow **ret_rows) {
     if (!is_of(self, row, op)) continue;
     if (!is_cold_and_alone(row))
       self->left_out.hot_or_busy++;
-    else if (one_mode && *row->mode && strcmp(row->mode, self->mode) != 0)
+    else if (profile_is_sustained(row))
+      self->left_out.sustained++;
+    else if (one_mode && *row->mode && !has_mode_of(row, self->mode))
       self->left_out.other_mode++;
     else if (is_early_stop(row))
       self->left_out.early_stops++;
@@ -180,6 +186,42 @@ static const ProfileRow *with_all_reduces(const FitRows *self, const ProfileRow 
   *copy = *row;
   copy->median_us += 1e6 * (double)self->all_reduce.calls * seconds;
   return copy;
+}
+
+/* ---- Sustained ---- */
+
+static bool is_burst_of(const ProfileRow *row, const ProfileRow *sustained) {
+  const BatchShape *a = &row->batch, *b = &sustained->batch;
+  return row->op == PROFILE_ITERATION && !profile_is_sustained(row) && is_cold_and_alone(row) &&
+         strcmp(row->mode, sustained->mode) == 0 && a->prefill_tokens == b->prefill_tokens &&
+         a->prefill_area2 == b->prefill_area2 && a->decode_seqs == b->decode_seqs &&
+         a->context_tokens == b->context_tokens && a->logit_seqs == b->logit_seqs;
+}
+
+/* The mean of the replicates; NAN: there are none. */
+static double burst_us(const FitRows *self, const ProfileRow *sustained) {
+  double sum = 0;
+  int n = 0;
+  for (size_t i = 0; i < self->profile->n_rows; i++) {
+    const ProfileRow *row = &self->profile->rows[i];
+    if (!profile_in_group(row, self->group) || !is_burst_of(row, sustained)) continue;
+    sum += row->median_us;
+    n++;
+  }
+  return n > 0 ? sum / n : NAN;
+}
+
+int fit_rows_sustained(const FitRows *self, FitSustained *ret_sustained) {
+  int n = 0;
+  for (size_t i = 0; i < self->profile->n_rows; i++) {
+    const ProfileRow *row = &self->profile->rows[i];
+    if (row->op != PROFILE_ITERATION || !profile_is_sustained(row) ||
+        !profile_in_group(row, self->group))
+      continue;
+    const double ratio = row->median_us / burst_us(self, row);
+    if (isfinite(ratio)) ret_sustained[n++] = (FitSustained){row->batch, ratio};
+  }
+  return n;
 }
 
 /* ---- Both ---- */

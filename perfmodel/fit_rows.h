@@ -1,7 +1,7 @@
 /* Which rows of a profile a fit is made from, and the all-reduces that some of them lack.
  *
- * Only terms are fitted to, measured cold and alone. Where an operator was measured both in graphs
- * and eagerly, one mode is taken. A shard of several GPUs that was measured on one has no
+ * Only terms are fitted to, measured cold, alone and in bursts. Where an operator was measured both
+ * in graphs and eagerly, one mode is taken. A shard of several GPUs that was measured on one has no
  * all-reduces in `linear` and in its iterations; the fact `all_reduce: none` says so, and they are
  * added here, before anything is fitted: from the profile's own rows of `all_reduce` (ascending by
  * bytes, lines between them), else as a ring. */
@@ -12,9 +12,17 @@
 typedef struct FitLeftOut {
   int64_t early_stops; // decodes of unknown context
   int64_t other_mode, hot_or_busy;
+  int64_t sustained;  // FitSustained
   int64_t details;    // operators finer than a term
   int64_t incomplete; // operators of a group that lacks others: its iterations say it all
 } FitLeftOut;
+
+/* An iteration after seconds of nothing else, at the limit of power or heat: its time over that of
+ * bursts of the same. */
+typedef struct FitSustained {
+  BatchShape batch;
+  double ratio;
+} FitSustained;
 
 /* What an iteration all-reduces: `calls` tensors of `bytes_per_token`. */
 typedef struct FitAllReduce {
@@ -47,6 +55,9 @@ int fit_rows_of(FitRows *self, FitTerm term, const ProfileRow **ret_rows);
 /* Whether the group has iterations, but not all operators that their batches need, as a run that
  * was cut short leaves them. Its operators then count as left out: iterations alone are fitted. */
 bool fit_rows_drop_incomplete(FitRows *self);
+/* The sustained iterations of the group that have bursts, into `ret_sustained` of room for the
+ * group's rows. Returns how many. */
+int fit_rows_sustained(const FitRows *self, FitSustained *ret_sustained);
 /* Seconds of one all-reduce; 0 where nothing is lacking or known. */
 double fit_rows_all_reduce(const FitRows *self, int64_t bytes);
 #endif

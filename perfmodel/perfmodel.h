@@ -58,7 +58,8 @@ typedef struct PerfModel {
   const char *name;  // of its file, after the folder where it was looked for: SET/MODEL_GPU_tpN
   PerfSetup setup;   // what its file says it is of; zeroes of a roofline
   const char *taken; // of one that was looked for by its engine: what was found; NULL of others
-  bool measured;     // false: computed from a machine's facts, a roofline
+  const char *measured_on; // the machine, as the fit recorded it; NULL: unknown
+  bool measured;           // false: computed from a machine's facts, a roofline
   /* Mean relative error of iterations that its fit did not see; NAN: unknown. Decides no time, so
    * it is not in the digest. */
   double held_out_error;

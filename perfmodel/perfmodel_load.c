@@ -336,6 +336,14 @@ static int error_load(const ModelFile *file, double *ret_error, Diag *diag) {
   return 0;
 }
 
+/* The machine's own name, "NVIDIA H200" or a processor's. */
+static const char *machine_of(const ModelFile *file) {
+  const Node *facts =
+      file->fit && file->fit->kind == NODE_MAP ? node_find(file->fit, "facts") : NULL;
+  const Node *machine = facts && facts->kind == NODE_MAP ? node_find(facts, "machine") : NULL;
+  return machine && machine->kind == NODE_SCALAR ? machine->text : NULL;
+}
+
 static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs, Arena *arena,
                       Diag *diag) {
   ModelFile file = {.setup = {.weight_dtype = DTYPE_BF16, .kv_cache_dtype = DTYPE_BF16}};
@@ -347,6 +355,7 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
     return -1;
   PerfModel model = {.name = setup_name(&file.setup, arena),
                      .setup = file.setup,
+                     .measured_on = machine_of(&file),
                      .measured = true,
                      .form = (PerfForm)file.form,
                      .overhead = file.overhead,

@@ -1,4 +1,4 @@
-/* Engine presets: three times each, from a file. */
+/* Engine presets: four times each, from a file. */
 #include "perfmodel/presets.h"
 #include "perfmodel/datafile.h"
 
@@ -11,6 +11,7 @@
 const OptionSpec preset_options[] = {
     TIME(per_iteration, .help = "whatever the model"),
     TIME(per_layer, .help = "for each layer of the iteration"),
+    TIME(kernels_per_layer, .help = "likewise, in kernels: measured ones have it in them"),
     TIME(per_sequence, .help = "for each sequence that needs logits"),
     {0}};
 

@@ -6,10 +6,11 @@
 #include "sim/base/units.h"
 
 typedef struct EnginePreset {
-  const char *name;   // ideal, graph-engine, eager-2023, or the stem of a user's file
-  Tick per_iteration; // whatever the model
-  Tick per_layer;     // for each layer of the iteration
-  Tick per_sequence;  // for each sequence that needs logits
+  const char *name;       // ideal, graph-engine, eager-2023, or the stem of a user's file
+  Tick per_iteration;     // whatever the model
+  Tick per_layer;         // for each layer of the iteration
+  Tick kernels_per_layer; // what its kernels take beyond their roofline: measured ones have it
+  Tick per_sequence;      // for each sequence that needs logits
 } EnginePreset;
 
 extern const OptionSpec preset_options[]; // keys of its file

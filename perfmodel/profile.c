@@ -69,6 +69,11 @@ static const CsvColumn COLUMNS[] = {
     MISSING(power_w, CSV_REAL),
     MISSING(sm_clock_mhz, CSV_REAL),
     MISSING(mem_clock_mhz, CSV_REAL),
+    OPTIONAL(least_sm_clock_mhz, CSV_REAL),
+    OPTIONAL(energy_j, CSV_REAL),
+    OPTIONAL(throttle, CSV_TEXT),
+    OPTIONAL(rates, CSV_TEXT),
+    OPTIONAL(algorithm, CSV_TEXT),
     OPTIONAL(flops, CSV_REAL),
     OPTIONAL(bytes, CSV_REAL),
     MISSING(roofline_fraction, CSV_REAL),
@@ -93,10 +98,19 @@ ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parall
                       .power_w = NAN,
                       .sm_clock_mhz = NAN,
                       .mem_clock_mhz = NAN,
+                      .least_sm_clock_mhz = NAN,
+                      .energy_j = NAN,
+                      .throttle = "",
+                      .rates = "",
+                      .algorithm = "",
                       .flops = NAN,
                       .bytes = NAN,
                       .roofline_fraction = NAN,
                       .stop = ""};
+}
+
+bool profile_is_sustained(const ProfileRow *row) {
+  return strcmp(row->rates, "sustained") == 0;
 }
 
 static const char *copy_text(Arena *arena, const char *text) {
@@ -118,6 +132,9 @@ void profile_add(Profile *self, const ProfileRow *row) {
   added->gpu = share_text(self->arena, before->gpu, row->gpu);
   added->mode = share_text(self->arena, before->mode, row->mode);
   added->cache = share_text(self->arena, before->cache, row->cache);
+  added->throttle = share_text(self->arena, before->throttle, row->throttle);
+  added->rates = share_text(self->arena, before->rates, row->rates);
+  added->algorithm = share_text(self->arena, before->algorithm, row->algorithm);
   added->stop = share_text(self->arena, before->stop, row->stop);
   self->n_rows++;
 }
@@ -211,10 +228,12 @@ static int finish_row(const Csv *csv, FileRow *read, Diag *diag) {
     error = diag_error(diag, row->at, "the %s no work for operator '%s'",
                        row->op < PROFILE_TERMS ? "batch has" : "size says", read->op);
   }
-  if (!is_one_of(row->mode, "graph", "eager"))
-    error = csv_error(csv, "mode", "graph, eager or empty", diag);
+  if (!is_one_of(row->mode, "graph", "eager") && strcmp(row->mode, "queued") != 0)
+    error = csv_error(csv, "mode", "graph, queued, eager or empty", diag);
   if (!is_one_of(row->cache, "cold", "hot"))
     error = csv_error(csv, "cache", "cold, hot or empty", diag);
+  if (!is_one_of(row->rates, "burst", "sustained"))
+    error = csv_error(csv, "rates", "burst, sustained or empty", diag);
   if (row->busy > 1) error = csv_error(csv, "busy", "0, 1 or empty", diag);
   if (read->tensor_parallel_size > INT32_MAX)
     error = csv_error(csv, "tensor_parallel_size", "at most 2147483647", diag);
@@ -313,7 +332,8 @@ static int check_texts(const Profile *self, const char *path, Diag *diag) {
   }
   for (size_t i = 0; i < self->n_rows; i++) {
     const ProfileRow *row = &self->rows[i];
-    const char *const texts[] = {row->model, row->gpu, row->mode, row->cache, row->stop};
+    const char *const texts[] = {row->model,    row->gpu,   row->mode,      row->cache,
+                                 row->throttle, row->rates, row->algorithm, row->stop};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
       if (strchr(texts[k], '"') || !text_is_plain(texts[k]))
         return diag_error(diag, at, "'%s' cannot be written: it has a quote or control character",

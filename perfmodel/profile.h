@@ -11,7 +11,8 @@
  *   model,gpu,tensor_parallel_size,op,mode,[cache],[busy],configuration,
  *   prefill_tokens,prefill_area2,decode_seqs,context_tokens,logit_seqs,[size],
  *   median_us,mad_us,p10_us,p90_us,samples,
- *   power_w,sm_clock_mhz,mem_clock_mhz,[flops],[bytes],roofline_fraction,stop */
+ *   power_w,sm_clock_mhz,mem_clock_mhz,[least_sm_clock_mhz],[energy_j],[throttle],[rates],
+ *   [algorithm],[flops],[bytes],roofline_fraction,stop */
 #ifndef PERFMODEL_PROFILE_H
 #define PERFMODEL_PROFILE_H
 #include "perfmodel/perfmodel.h"
@@ -67,7 +68,7 @@ typedef struct ProfileRow {
   const char *model, *gpu;
   int32_t tensor_parallel_size;
   ProfileOp op;
-  const char *mode;      // graph, eager; "" unknown
+  const char *mode;      // graph, queued, eager; "" unknown
   const char *cache;     // cold, hot: operands were in the cache; "" unknown
   int64_t busy;          // 1: decodes ran beside it on the same GPU
   int64_t configuration; // equal for replicates within a group
@@ -75,9 +76,13 @@ typedef struct ProfileRow {
   int64_t size;     // of an operator finer than a term; 0: missing
   double median_us; // > 0
   double mad_us, p10_us, p90_us, power_w, sm_clock_mhz, mem_clock_mhz, flops, bytes,
-      roofline_fraction; // NAN: missing; power is that of one GPU
-  int64_t samples;       // 0: missing
-  const char *stop;      // why sampling stopped; "" unknown
+      roofline_fraction;               // NAN: missing; power is that of one GPU
+  double least_sm_clock_mhz, energy_j; // likewise; the least reading meanwhile, J of one run
+  const char *throttle;                // reasons that the GPU gave, "none" of none; "" unknown
+  const char *rates;                   // sustained: after seconds of nothing else; "" burst
+  const char *algorithm;               // that a library chose; "" unknown
+  int64_t samples;                     // 0: missing
+  const char *stop;                    // why sampling stopped; "" unknown
   Place at;
 } ProfileRow;
 
@@ -107,6 +112,7 @@ int profile_parse(Profile *self, const char *name, const char *text, size_t leng
                   Diag *diag);
 /* A row of nothing: texts empty, times missing. */
 ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parallel_size);
+bool profile_is_sustained(const ProfileRow *row);
 /* Adds a row; its strings are copied. */
 void profile_add(Profile *self, const ProfileRow *row);
 /* Sets a fact, replacing one of the same key; with '?' for what is not plain (sim/base/text.h). */

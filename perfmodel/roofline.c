@@ -272,7 +272,7 @@ void roofline_init(Roofline *self, const Llm *llm, const Hardware *hardware, Par
   *self = (Roofline){
       .name = arena_printf(arena, "%s_%s_%s_roofline-%s", llm->name, hardware->gpu,
                            degrees_name(degrees, arena), preset->name),
-      .linear = linear_term(s, &linear, preset->per_layer),
+      .linear = linear_term(s, &linear, preset->per_layer + preset->kernels_per_layer),
       .head = head_term(s, llm, &head),
       .experts = experts_of(s, llm, hardware, degree_of(degrees.expert)),
       .linear_link = linear,

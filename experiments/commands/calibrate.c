@@ -3,15 +3,18 @@
 #include "calib/environment.h"
 #include "calib/model.h"
 #include "calib/operators.h"
+#include "experiments/base/cache_folder.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/base/progress.h"
 #include "experiments/base/version.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
+#include "experiments/doctor/doctor.h"
 #include "experiments/results/results.h"
 #include "perfmodel/datafile.h"
 #include "perfmodel/gpu_facts.h"
 #include "sim/base/hash.h"
+#include "sim/base/text.h"
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -85,16 +88,17 @@ static int read_ops(const char *list, bool ret_ops[CALIB_N_OPS], Arena *arena, D
 
 /* ---- The device ---- */
 
-static CalibOptions backend_options(const Options *options) {
+static CalibOptions backend_options(const Options *options, Arena *arena) {
   return (CalibOptions){.device = (int32_t)options->device,
                         .threads = (int32_t)options->threads,
                         .seed = (uint64_t)options->seed,
                         .verify = !options->no_verify,
+                        .choices = cache_folder(arena),
                         .interrupted = &interrupt_signal};
 }
 
 static int open_backend(Calibrate *self, const Options *options, const char *name, Diag *diag) {
-  const CalibOptions open_options = backend_options(options);
+  const CalibOptions open_options = backend_options(options, self->arena);
   return backend_open(&self->open, name, &open_options, place_of_file("--backend"), diag);
 }
 
@@ -144,6 +148,18 @@ static int open_device(Calibrate *self, const Options *options, Diag *diag) {
       gpu_facts_find(&self->machine, self->open.device.gpu, data_dir, self->arena))
     self->hardware = &self->machine;
   return 0;
+}
+
+/* What of it 'tandem doctor' would miss: times are then not those of a GPU in order. */
+static void warn_of_device(const Calibrate *self) {
+  Doctor doctor;
+  if (*self->device.note) fprintf(stderr, "note: %s\n", text_shown(self->device.note, self->arena));
+  doctor_init(&doctor, self->arena);
+  doctor_company(&doctor, &self->device);
+  for (size_t i = 0; i < doctor.n; i++)
+    if (doctor.checks[i].verdict == DOCTOR_MISSED)
+      fprintf(stderr, "warning: %s: %s; %s\n", doctor.checks[i].name, doctor.checks[i].found,
+              doctor.checks[i].advice);
 }
 
 /* ---- Groups ---- */
@@ -241,7 +257,7 @@ static void begin_facts(const Calibrate *self, const Options *options, CalibDtyp
                               self->arena),
       .degrees = options->degrees,
       .dtype = dtype,
-      .options = backend_options(options),
+      .options = backend_options(options, self->arena),
       .plan = digest_plans(self),
       .budget_seconds = tick_seconds(options->budget)};
   environment_begin(profile, &run, &self->open.device, &idle);
@@ -355,6 +371,7 @@ static int measure_into(Calibrate *self, const Options *options, CalibDtype dtyp
   begin_facts(self, options, dtype, &profile);
   if (begin_profile(self, options, path, &profile, diag)) return EXIT_INPUT;
   profile_set_fact(&profile, "finished", "no"); // until environment_end
+  warn_of_device(self);
   interrupt_catch();
   if (recorder_open(&recorder, path, &profile, diag)) return EXIT_ENVIRONMENT;
   measure_groups(self, options, &recorder, &report, diag);

@@ -118,6 +118,22 @@ static void print_joining(const FitResult *result) {
   if (result->all_reduce) printf("  all-reduce: %s\n", result->all_reduce);
 }
 
+/* Hours of load are somewhere between bursts and these. */
+static void print_sustained(const FitResult *result) {
+  double most = 0;
+  char at[96];
+  for (int i = 0; i < result->n_sustained; i++) {
+    const FitSustained *sustained = &result->sustained[i];
+    format_batch(&sustained->batch, at, sizeof at);
+    printf("%s%s takes %.3f of its burst's time", i == 0 ? "  sustained: " : ", ", at,
+           sustained->ratio);
+    if (sustained->ratio > most) most = sustained->ratio;
+  }
+  if (result->n_sustained > 0) putchar('\n');
+  if (most > 1.01)
+    printf("    for hours of such load: 'perfmodel: {name: FILE, time_scale: %.2f}'\n", most);
+}
+
 static void print_left_out(const FitResult *result) {
   const FitLeftOut *left_out = &result->left_out;
   const struct {
@@ -126,6 +142,7 @@ static void print_left_out(const FitResult *result) {
   } parts[] = {{left_out->early_stops, "decode rows of unknown context"},
                {left_out->other_mode, "rows of the other mode"},
                {left_out->hot_or_busy, "rows measured hot or busy"},
+               {left_out->sustained, "sustained rows"},
                {left_out->details, "rows of operators finer than a term"},
                {left_out->incomplete, "rows of operators, because others were not measured"}};
   const char *before = "  left out: ";
@@ -163,6 +180,7 @@ static void print_head_table(const FitResult *result, Arena *arena) {
   print_table("mixed_attention", &result->model.mixed, arena);
   print_missing(result);
   print_joining(result);
+  print_sustained(result);
   print_left_out(result);
 }
 
@@ -221,6 +239,12 @@ static int find_preset(const Profile *profile, const ProfileGroup *group, const 
   Llm llm = {0};
   if (preset_load(&preset, options->preset, data_dir, at, arena, diag)) return -1;
   if (preset.per_layer > 0 && llm_load(&llm, group->model, data_dir, at, arena, diag)) return -1;
+  if (preset.kernels_per_layer > 0)
+    fprintf(
+        stderr,
+        "note: '%s' counts %g us of kernels in each layer; measured ones have them, and they are "
+        "not added\n",
+        preset.name, 1e6 * tick_seconds(preset.kernels_per_layer));
   fit->overhead = tick_seconds(preset.per_iteration);
   fit->layers = tick_seconds(preset.per_layer * llm.num_hidden_layers);
   fit->per_sequence = tick_seconds(preset.per_sequence);

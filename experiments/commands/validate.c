@@ -1,5 +1,6 @@
 /* `tandem validate CONFIG --backend NAME`: predictions against what a device really takes. */
 #include "experiments/validate/validate.h"
+#include "experiments/base/cache_folder.h"
 #include "experiments/base/interrupt.h"
 #include "experiments/commands/cli.h"
 #include "experiments/results/results.h"
@@ -10,6 +11,7 @@ typedef struct Options {
   const Node *set;
   const char *backend, *dtype, *output;
   int format;
+  bool any_device;
   int64_t seed, repeats, threads, device; // seed −1: as in the file
   double within;
 } Options;
@@ -28,6 +30,7 @@ static const OptionSpec options[] = {
     CLI_TEXT("--dtype", dtype, "T", "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
     {CLI_ROW("--device", INT, device, "N", "which device of the backend"), .max = INT32_MAX,
      .fallback = "0"},
+    CLI_FLAG("--any-device", any_device, "also one that is not the machine's or the model's"),
     {CLI_ROW("--threads", INT, threads, "N", "of a CPU  [all]"), .max = INT32_MAX},
     {0}};
 
@@ -68,9 +71,11 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
                                   .dtype = given->dtype,
                                   .device = {.device = (int32_t)given->device,
                                              .threads = (int32_t)given->threads,
+                                             .choices = cache_folder(arena),
                                              .seed = (uint64_t)(given->seed < 0 ? 1 : given->seed),
                                              .interrupted = &interrupt_signal},
                                   .repeats = given->repeats,
+                                  .any_device = given->any_device,
                                   .within = given->within};
   Validation *validation = ARENA_NEW(arena, Validation);
   if (given->output && results_open(results, given->output, config->data_root, arena, diag))

@@ -137,6 +137,11 @@ void doctor_device(Doctor *self, const CalibDevice *device, const Hardware *hard
   add_names(self, device);
   if (device->sm == 0) return;
   add_peaks(self, device, hardware);
+  doctor_company(self, device);
+}
+
+void doctor_company(Doctor *self, const CalibDevice *device) {
+  if (device->sm == 0) return;
   add_memory(self, device);
   add_processes(self, device);
   add_switches(self, device);

@@ -65,6 +65,8 @@ DoctorVerdict doctor_verdict(const Doctor *self);
 bool doctor_host(Doctor *self, const char *root);
 /* What the device says of itself. `hardware` may be NULL. */
 void doctor_device(Doctor *self, const CalibDevice *device, const Hardware *hardware);
+/* The part of it that says who else is on it, and how it is set up. Nothing of a processor. */
+void doctor_company(Doctor *self, const CalibDevice *device);
 /* Every operator of all models against its reference. Loads `model` last. −1 with entries when the
  * backend fails, which a wrong result does not. */
 int doctor_correct(Doctor *self, const DoctorJob *job, Diag *diag);

@@ -164,6 +164,12 @@ static void judge(Validation *self) {
   if (fabs(self->drift) > self->within) self->verdict = VALIDATE_WORTHLESS;
 }
 
+static double replay_of(const ValidateRun *run, double *distances) {
+  for (size_t i = 0; i < run->n_iterations; i++)
+    distances[i] = run->iterations[i].spread;
+  return median_of(distances, run->n_iterations);
+}
+
 void validate_errors(Validation *self, Arena *arena) {
   double *distances = ARENA_ARRAY(arena, double, self->measured[0].n_iterations + 1);
   double *repeats = ARENA_ARRAY(arena, double, self->n_measured);
@@ -172,6 +178,7 @@ void validate_errors(Validation *self, Arena *arena) {
   for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++)
     self->latencies[i] = compare_latency(self, LATENCIES[i / VALIDATE_STATISTICS],
                                          STATISTICS[i % VALIDATE_STATISTICS], repeats);
+  self->replay = replay_of(&self->measured[0], distances);
   self->repeat = repeat_of_iterations(self, arena);
   judge(self);
 }

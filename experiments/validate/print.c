@@ -97,6 +97,8 @@ static void print_table(const Validation *self, const Config *config, FILE *out)
   if (extrapolated > 0)
     fprintf(out, "extrapolated %.2f%% of these iterations are outside the model's measured range\n",
             100 * extrapolated);
+  fprintf(out, "replayed     %d times each: the median counts, and they differ by %.2f%%\n",
+          VALIDATE_REPLAYS, 100 * self->replay);
   if (!isnan(self->repeat))
     fprintf(out, "repeated     equal batches differ by %.2f%%, the median over %lld more run%s\n",
             100 * self->repeat, (long long)self->n_measured - 1, self->n_measured == 2 ? "" : "s");
@@ -117,7 +119,8 @@ static void print_json(const Validation *self, const Config *config, FILE *out) 
   put_latencies(&latencies, self);
   fputs(",\n  \"errors\": ", out);
   put_all_errors(&errors, self);
-  write_json_value("},\n  ", "repeat", self->repeat, out);
+  write_json_value("},\n  ", "replay", self->replay, out);
+  write_json_value(",\n  ", "repeat", self->repeat, out);
   write_json_value(",\n  ", "drift", self->drift, out);
   write_json_value(",\n  ", "within", self->within, out);
   write_json_text(",\n  ", "verdict", validate_verdict_names[self->verdict], out);
@@ -138,6 +141,7 @@ static void print_csv(const Validation *self, const Config *config, FILE *out) {
     write_csv_figure("repeat", latency->name, latency->statistic, latency->repeat, "", out);
   }
   put_all_errors(&errors, self);
+  write_csv_figure("replay", "iterations", "median", self->replay, "", out);
   write_csv_figure("repeat", "iterations", "median", self->repeat, "", out);
   write_csv_figure("drift", "batches", "median", self->drift, "", out);
   write_csv_figure("verdict", validate_verdict_names[self->verdict], "within", self->within, "",

@@ -7,8 +7,10 @@
 #include "experiments/base/writer.h"
 #include "experiments/campaign/campaign.h"
 #include "experiments/validate/errors.h"
+#include <gsl/gsl_sort_double.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
+#include <string.h>
 
 /* What is open while runs are measured. */
 typedef struct Meter {
@@ -61,10 +63,45 @@ static int make_model(CalibModel *ret_model, const Config *config, const Validat
                           arena, diag);
 }
 
+static int refuse_device(const Meter *self, Place at, const CalibDevice *device, const char *what,
+                         const char *wanted, Diag *diag) {
+  diag_error(diag, at, "%s '%s', and the device of '%s' is '%s', a '%s'", what, wanted,
+             self->open.table->name, device->name, device->gpu);
+  diag_hint(diag, "with '--any-device' it runs nevertheless: errors are then those of two devices");
+  return -1;
+}
+
+/* What is predicted must be what is run. Processors are all of one kind, and told apart by name. */
+static int check_device(const Meter *self, const CalibDevice *device, Diag *diag) {
+  const Config *config = self->config;
+  const Node *pools = node_find(config->root, "pools");
+  for (uint32_t i = 0; i < config->sim.n_pools; i++) {
+    const Hardware *hardware = &config->pools[i].hardware;
+    const PerfModel *model = config->sim.pools[i].perfmodel;
+    const Place at = config_place(config->root, "perfmodel");
+    if (strcmp(hardware->gpu, device->gpu) != 0)
+      return refuse_device(self, config_place(pools, config->sim.pools[i].name), device,
+                           arena_printf(self->arena, "the GPU of '%s' is", hardware->name),
+                           hardware->gpu, diag);
+    if (model->setup.gpu && strcmp(model->setup.gpu, device->gpu) != 0)
+      return refuse_device(self, at, device,
+                           arena_printf(self->arena, "the GPU of the model '%s' is", model->name),
+                           model->setup.gpu, diag);
+    if (device->sm == 0 && model->measured_on && strcmp(model->measured_on, device->name) != 0)
+      return refuse_device(
+          self, at, device,
+          arena_printf(self->arena, "the model '%s' is of the processor", model->name),
+          model->measured_on, diag);
+  }
+  return 0;
+}
+
 static int load_model(Meter *self, const ValidateOptions *options, Diag *diag) {
   CalibModel model;
   char error[CALIB_ERROR_SIZE] = "";
-  if (make_model(&model, self->config, options, &self->open.device, self->arena, diag)) return -1;
+  const CalibDevice *device = &self->open.device;
+  if (!options->any_device && check_device(self, device, diag)) return -1;
+  if (make_model(&model, self->config, options, device, self->arena, diag)) return -1;
   const CalibStatus status = self->open.table->load(self->open.state, &model, error);
   if (!status) return 0;
   if (interrupt_signal) return diag_interrupted(diag);
@@ -91,14 +128,14 @@ static const PerfModel *perfmodel_of(const Config *config, MachineIx machine) {
   return config->sim.pools[pool].perfmodel;
 }
 
-static void keep(Meter *self, const ExecutorBatch *batch, double seconds) {
+static void keep(Meter *self, const ExecutorBatch *batch, double seconds, double spread) {
   ValidateRun *run = self->run;
   Extrapolation extrapolation;
   const PerfModel *model = perfmodel_of(self->config, batch->machine);
   const Tick predicted = perfmodel_iteration(model, &batch->shape, &extrapolation);
   ARENA_RESERVE(self->arena, run->iterations, run->capacity, run->n_iterations + 1);
   run->iterations[run->n_iterations++] = (ValidateIteration){
-      batch->shape, seconds, tick_seconds(predicted), extrapolation != EXTRAPOLATION_NONE};
+      batch->shape, seconds, tick_seconds(predicted), extrapolation != EXTRAPOLATION_NONE, spread};
 }
 
 static int run_batch(Meter *self, const CalibBatch *batch, const BatchShape *shape,
@@ -119,10 +156,22 @@ static int run_batch(Meter *self, const CalibBatch *batch, const BatchShape *sha
   return -1;
 }
 
+/* The median of some replays, which one interrupt does not move; `ret_spread` of them. */
+static int replay_batch(Meter *self, const CalibBatch *batch, const BatchShape *shape,
+                        double *ret_seconds, double *ret_spread, Diag *diag) {
+  double seconds[VALIDATE_REPLAYS];
+  for (int i = 0; i < VALIDATE_REPLAYS; i++)
+    if (run_batch(self, batch, shape, &seconds[i], diag)) return -1;
+  gsl_sort(seconds, 1, VALIDATE_REPLAYS);
+  *ret_seconds = seconds[VALIDATE_REPLAYS / 2];
+  *ret_spread = (seconds[VALIDATE_REPLAYS - 1] - seconds[0]) / *ret_seconds;
+  return 0;
+}
+
 static Tick measure_iteration(void *context, const ExecutorBatch *batch, Diag *diag) {
   Meter *self = context;
   const int32_t n = batch->n_prefills + batch->n_decodes;
-  double seconds = NAN;
+  double seconds = NAN, spread = NAN;
   ARENA_RESERVE(self->arena, self->sequences, self->capacity, (size_t)n);
   int64_t tokens = 0;
   for (int32_t i = 0; i < n; i++) {
@@ -137,8 +186,8 @@ static Tick measure_iteration(void *context, const ExecutorBatch *batch, Diag *d
                             .n_prefills = batch->n_prefills,
                             .n_decodes = batch->n_decodes,
                             .n_logits = (int32_t)batch->shape.logit_seqs};
-  if (run_batch(self, &calib, &batch->shape, &seconds, diag)) return -1;
-  keep(self, batch, seconds);
+  if (replay_batch(self, &calib, &batch->shape, &seconds, &spread, diag)) return -1;
+  keep(self, batch, seconds, spread);
   const Tick ticks = tick_from_seconds(seconds);
   return ticks > 0 ? ticks : 1;
 }

@@ -17,12 +17,14 @@ typedef struct ValidateOptions {
   CalibOptions device;
   int64_t repeats; // of the measured run, >= 1
   double within;   // how far a prediction may be off, as a fraction
+  bool any_device; // also one that is not that of the machine and of the model
 } ValidateOptions;
 
 typedef struct ValidateIteration {
   BatchShape shape;
-  double measured, predicted; // seconds
+  double measured, predicted; // seconds; measured is the median of the replays
   bool extrapolated;          // by the prediction
+  double spread;              // of the replays: what they differ by at most, over their median
 } ValidateIteration;
 
 /* One run, predicted (no iterations are kept) or measured. */
@@ -79,12 +81,15 @@ typedef struct Validation {
   int64_t n_measured;
   ValidateErrors errors[VALIDATE_PARTS];
   ValidateLatency latencies[VALIDATE_LATENCIES * VALIDATE_STATISTICS];
+  double replay; // median spread of a batch's replays
   double repeat; // median distance of equal batches in the repeats; NAN: none
   double drift;  // how much longer the same batches took after all runs than before, relative
   double within; // as asked for
   const ValidateLatency *worst; // the latency that is off most
   ValidateVerdict verdict;
 } Validation;
+
+enum { VALIDATE_REPLAYS = 3 }; // of each batch
 
 /* Runs all of it; `config` is loaded, its trace is opened and closed here, for each run anew. Input
  * that does not fit the device is DIAG_INPUT, a missing or failing one DIAG_ENVIRONMENT. */

@@ -342,9 +342,11 @@ uint64_t timer_ns() {
 
 int load_error = 0;
 static std::vector<size_t> loaded_bytes;
+static int64_t loads = 0;
 
 void note_load(size_t shared_bytes) {
   loaded_bytes.push_back(shared_bytes);
+  loads++;
 }
 
 int multiprocessors() {
@@ -358,6 +360,10 @@ int multiprocessors() {
 }
 
 } // namespace emulator
+
+int64_t emulator_loads(void) {
+  return emulator::loads;
+}
 
 int emulator_take_loaded_bytes(size_t *ret_bytes, int most) {
   const std::vector<size_t> taken = std::exchange(emulator::loaded_bytes, {});

@@ -13,6 +13,9 @@ void emulator_seed(uint64_t seed);
 /* What every load of a kernel returns from now on; 0: it succeeds. */
 void emulator_fail_loads(int error);
 
+/* Kernels loaded so far. */
+int64_t emulator_loads(void);
+
 /* Dynamic shared memory of the kernels loaded since the last call: the first `most` into ret_bytes,
  * in order; returns how many there were. */
 int emulator_take_loaded_bytes(size_t *ret_bytes, int most);

@@ -25,7 +25,7 @@ one_line() { [ "$(grep -c 'error:' err)" -eq 1 ] || fail 'not one error'; }
 # --- what a whole run leaves
 
 expect 0 fake -o whole.csv
-prints '599 of 641 points measured'
+prints '601 of 643 points measured'
 prints 'waived: one device'
 accepted whole.csv
 prints 'llama3-8b-2l_fake-gpu_tp1'
@@ -33,13 +33,50 @@ for fact in 'finished: all points' 'engine_preset: ideal' 'all_reduce: none' 'ba
   'seed: 1' 'dtype: bf16'; do
   grep -qx "# $fact" whole.csv || fail "no fact '$fact'"
 done
+# What a row says of the GPU meanwhile; a number where the counter moved enough.
+column() { # NAME FILE : its values, of each row
+  awk -F, -v name="$1" '/^#/ { next }
+    $1 == "model" { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } { print $at }' "$2"
+}
+[ "$(column throttle whole.csv | sort -u)" = none ] || fail 'reasons to throttle without one'
+[ "$(column rates whole.csv | grep -c sustained)" -eq 2 ] || fail 'not two sustained rows'
+[ "$(column energy_j whole.csv | grep -c .)" -ge 2 ] || fail 'no row knows its energy'
+[ "$(column algorithm whole.csv | grep -c 'of the fake')" -ge 100 ] || fail 'no algorithms'
+[ "$(column mode whole.csv | grep -c queued)" -ge 50 ] || fail 'copies are said to be graphs'
+expect 0 "$tandem" fit whole.csv
+prints ' sustained: '
+expect 0 fake_with 'throttle=4 clock=900' --only head -o capped.csv
+[ "$(column throttle capped.csv | sort -u)" = 'power cap' ] || fail 'no reason to throttle'
+[ "$(column least_sm_clock_mhz capped.csv | sort -u)" = 900 ] || fail 'not the clock'
+
+# A sustained row takes seconds, and is not begun without them.
+expect 0 fake --budget 6s -o short.csv
+[ "$(column rates short.csv | grep -c sustained)" -eq 0 ] || fail 'sustained beyond the budget'
+says '2 points left; go on with'
+expect 0 fake --resume -o short.csv
+[ "$(column rates short.csv | grep -c sustained)" -eq 2 ] || fail 'what was left is left'
+
+# What else is on the GPU is recorded, and warned of.
+expect 0 fake_with 'processes=3 pcie=8 ecc-errors=2 mig=1' --only head -o company.csv
+says 'warning: other processes: 2; they take time and power'
+says 'warning: PCIe: 8 of 16 lanes; '
+says 'warning: memory errors: 2 that could not be corrected; '
+says 'warning: MIG: on; '
+for fact in 'other_processes: 2' 'ecc: on' 'ecc_errors: 2' 'mig: on' 'pcie_lanes: 8 of 16' \
+  'sm_clock_most_mhz: 1500'; do
+  grep -qx "# $fact" company.csv || fail "no fact '$fact'"
+done
+expect 0 fake --only head -o alone.csv
+grep -q warning err && fail 'a warning without a cause'
+grep -qx '# other_processes: 0' alone.csv || fail 'it does not say that it was alone'
+
 grep -q 'FAKE-0000' whole.csv && fail 'the uuid is in the profile'
 
 expect 0 "$tandem" calibrate --backend fake --device 1 --model llama3-8b --layers 2 --tp 1,2 \
   -o cpu.csv
 accepted cpu.csv
 expect 0 fake --dry-run
-prints '599 points in about'
+prints '601 points in about'
 [ ! -e fake-gpu.csv ] || fail 'a dry run wrote a file'
 expect 0 fake
 accepted fake-gpu.csv

@@ -102,7 +102,28 @@ expect 0 'all-reduce: 160 an iteration, from 9 measured rows' "$tandem" fit redu
 expect 0 'was fitted to' "$tandem" fit --verify reduced.csv ar.yaml
 expect 0 'iterations and operators: ' "$tandem" fit reduced.csv
 expect 0 'overhead 0.99' "$tandem" fit bare.csv
-expect 0 '24 ms of it in the layers' "$tandem" fit bare.csv --preset eager-2023
+expect 0 '20.4 ms of it in the layers' "$tandem" fit bare.csv --preset eager-2023
+
+# What a preset counts of kernels is in those that were measured.
+"$tandem" fit bare.csv -o plain.yaml >plain 2>err
+expect 0 "'graph-engine' counts 45 us of kernels in each layer; measured ones have them" \
+  "$tandem" fit bare.csv --preset graph-engine -o floors.yaml
+sed '/engine_preset:/d' plain.yaml >plain
+sed '/engine_preset:/d' floors.yaml >floors
+expect 0 '' cmp plain floors
+
+# Sustained rows are fitted to by nobody, and said.
+commas=,,,,,,,,,
+{
+  sed 's/^model,.*/&,rates/; s/^llama2.*/&,/' bare.csv
+  echo "llama2-70b,h100-80gb,2,iteration,graph,99,4096,16777216,0,0,1,300000$commas,cold,,sustained"
+} >sustained.csv
+expect 0 '1 sustained rows' "$tandem" fit sustained.csv -o sustained.yaml
+expect 0 "takes 1.2" "$tandem" fit sustained.csv
+expect 0 'time_scale: 1.2' "$tandem" fit sustained.csv
+sed '/^ *digest:/d; /^ *profile:/d' plain.yaml >plain
+sed '/^ *digest:/d; /^ *profile:/d' sustained.yaml >fitted
+expect 0 '' cmp plain fitted
 expect 0 '' "$tandem" fit bare.csv --mode eager
 expect 2 "'--mode' is graph or eager, not 'fast'" "$tandem" fit bare.csv --mode fast
 expect 3 "dgx-h100" "$tandem" fit bare.csv --machine dgx-h10

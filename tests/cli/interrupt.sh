@@ -37,7 +37,8 @@ expect 0 "$tandem" query runs.db --format csv --sql \
   'SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM request) AS n'
 [ "$(tail -n 1 out)" = 0 ] || fail 'a part of the run is in the database'
 interrupted TERM 143 "$tandem" run long.yaml
-interrupted INT 130 "$tandem" validate long.yaml --backend fake --output runs.db
+interrupted INT 130 "$tandem" validate long.yaml --backend fake --any-device \
+  --output runs.db
 says 'tandem validate: interrupted, nothing of the runs is kept'
 
 # A study: what has ended is kept, and it goes on from there.

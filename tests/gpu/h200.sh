@@ -1,7 +1,8 @@
 #!/bin/bash
 # Everything that needs a GPU, in one go of under ten minutes, on a machine where nothing is
-# installed but a driver and CUDA: kernels against their references, ceilings, profiles, a
-# validation. Programs are built elsewhere and carried there.
+# installed but a driver and CUDA: `tandem doctor`, whose bands are those of any GPU, kernels
+# against their references, profiles, a validation. Programs are built elsewhere and carried there.
+# What is skipped has failed: there is a GPU.
 #
 #   tests/gpu/h200.sh pack BUILD ARCHIVE    packs what `run` needs out of a build folder
 #   tests/gpu/h200.sh run ARCHIVE OUT       runs it in the root of the sources; files go to OUT
@@ -70,7 +71,6 @@ step() {
     tail -n 1)
   case $code in
   0) verdict=ok ;;
-  77) verdict=skipped ;;
   124 | 137) verdict=TIME failed=$((failed + 1)) ;;
   *) verdict="FAILED $code" failed=$((failed + 1)) ;;
   esac
@@ -90,6 +90,11 @@ probe() {
 print(torch.__version__, torch.cuda.get_device_name())'
 }
 
+doctor() {
+  step 150 doctor "$bin/tandem" doctor --backend "$backend"
+  cp "$work/step" "$out/doctor.txt"
+}
+
 correctness() {
   for program in "$bin"/gpu_*; do
     [ -x "$program" ] && step 60 "${program##*/}" "$program"
@@ -100,7 +105,7 @@ correctness() {
 sanitizer() {
   tool=$1
   shift
-  command -v compute-sanitizer >/dev/null || { echo 'no compute-sanitizer'; return 77; }
+  command -v compute-sanitizer >/dev/null || { echo 'no compute-sanitizer' >>"$table"; return; }
   for program; do
     [ -x "$bin/gpu_$program" ] || continue
     step 40 "$tool $program" compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 \
@@ -120,6 +125,10 @@ calibrate() {
 validate() {
   [ -s "$out/llama3-8b.csv" ] || return
   step 30 'fit llama3-8b' "$bin/tandem" fit "$out/llama3-8b.csv" -o "$work/llama3-8b.yaml" || return
+  gpu=$(sed -n 's/^# gpu: //p' "$out/llama3-8b.csv")
+  machine=$(grep -lx "gpu: $gpu.*" "$TANDEM_DATA"/perfmodel/machines/*.yaml | head -n 1)
+  any_device=()
+  [ -n "$machine" ] || machine=dgx-h200 any_device=(--any-device) # of a dry run
   cat >"$work/validate.yaml" <<END
 model: llama3-8b
 workload:
@@ -129,12 +138,13 @@ workload:
   requests: 100
   seed: 1
 pools:
-  all: {machine: dgx-h200, count: 1, tensor_parallel_size: 1}
+  all: {machine: $machine, count: 1, tensor_parallel_size: 1}
 policies: {batcher: {name: mixed, max_num_batched_tokens: 2048, max_num_seqs: 64}}
 perfmodel: $work/llama3-8b.yaml
 slo: none
 END
-  step 75 'validate llama3-8b' "$bin/tandem" validate "$work/validate.yaml" --backend "$backend"
+  step 75 'validate llama3-8b' "$bin/tandem" validate "$work/validate.yaml" --backend "$backend" \
+    "${any_device[@]}"
   cp "$work/step" "$out/validate.txt"
 }
 
@@ -146,6 +156,7 @@ torch_figures() {
 import sys, time
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 assert torch.cuda.is_available(), "no GPU"
 rows = []
@@ -194,8 +205,9 @@ for heads, kv in ((64, 8), (8, 1), (32, 8)):
     for s in (512, 2048, 8192):
         q = torch.randn(1, heads, s, 128, **half)
         k, v = torch.randn(1, kv, s, 128, **half), torch.randn(1, kv, s, 128, **half)
-        us = median_us(lambda: F.scaled_dot_product_attention(
-            q, k, v, is_causal=True, enable_gqa=True))
+        with sdpa_kernel(SDPBackend.FLASH_ATTENTION): # or an error: no other may stand for it
+            us = median_us(lambda: F.scaled_dot_product_attention(
+                q, k, v, is_causal=True, enable_gqa=True))
         flops = 4 * 128 * heads * s * (s + 1) / 2
         note("prefill_attention", f"{heads}q/{kv}kv/{s}", us, flops / us / 1e6, "TFLOP/s")
 with open(sys.argv[1], "w") as out:
@@ -245,9 +257,10 @@ run() {
   unpack "$archive" "$work" || exit 2
   export PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
   cuda=${CUDA_HOME:-/usr/local/cuda}/lib64
-  if ! [ -e "$cuda/libcublasLt.so.13" ]; then # PyTorch brings its own
-    cuda=$(python3 -c 'import nvidia, os
-names = ("libcublasLt.so.13", "libcudart.so.13")
+  version=$(ldd "$bin/backend_cuda.so" | sed -n 's/.*libcublasLt\.so\.\([0-9]*\).*/\1/p')
+  if ! [ -e "$cuda/libcublasLt.so.$version" ]; then # PyTorch brings its own
+    cuda=$(VERSION=$version python3 -c 'import nvidia, os
+names = [name + os.environ["VERSION"] for name in ("libcublasLt.so.", "libcudart.so.")]
 folders = os.walk(list(nvidia.__path__)[0])
 print(":".join(f for f, _, files in folders if any(n in files for n in names)))')
   fi
@@ -255,6 +268,7 @@ print(":".join(f for f, _, files in folders if any(n in files for n in names)))'
   export TANDEM_DATA=$PWD
   if [ "$backend" = cuda ]; then
     step 60 probe probe # PyTorch comes from a cold disk
+    doctor
     correctness
     step 75 'PyTorch' torch_figures "$out/torch.csv"
   fi

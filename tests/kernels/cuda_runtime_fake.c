@@ -1,13 +1,18 @@
-/* See cuda_runtime_fake.h. Streams and graphs are numbers, an event is the time of its record. */
+/* See cuda_runtime_fake.h. Streams and graphs are numbers, an event is the moment of its record. */
 #include "tests/kernels/cuda_runtime_fake.h"
 #include "kernels/emulator/memory.h"
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ALLOCATIONS = 4096 };
+
+typedef struct Moment {
+  double ms;
+  int64_t asides, loads; // until then
+} Moment;
+
 static const double LAUNCH_MS = 20, EVENT_MS = 2;
 
 static struct {
@@ -15,13 +20,20 @@ static struct {
   double now_ms;
   cudaStream_t capturing;
   int64_t launches, used;
-  bool is_busy; // at every other question
+  bool is_busy;                 // at every other question
+  int64_t asides, timed_asides; // of all calls; within what was timed
   cudaError_t last_error;
   struct {
     void *memory;
     size_t bytes;
   } allocations[MAX_ALLOCATIONS];
 } fake;
+
+int64_t fake_take_asides(void) {
+  const int64_t asides = fake.timed_asides;
+  fake.timed_asides = 0;
+  return asides;
+}
 
 void fake_gpu_set(FakeGpu gpu) {
   fake.gpu = gpu;
@@ -43,18 +55,21 @@ int64_t fake_bytes_in_use(void) {
 
 /* What waits or allocates is not allowed in a capture. */
 static cudaError_t outside_capture(void) {
+  fake.asides++;
   return fake.capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
 // --- device ------------------------------------------------------------------------------------
 
 cudaError_t cudaGetDeviceCount(int *count) {
+  fake.asides++;
   if (!fake.gpu.has_driver) return cudaErrorInsufficientDriver;
   *count = fake.gpu.n_devices;
   return fake.gpu.n_devices == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
+  fake.asides++;
   (void)device;
   memset(properties, 0, sizeof *properties);
   snprintf(properties->name, sizeof properties->name, "%s", fake.gpu.name);
@@ -78,10 +93,12 @@ cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int *device) {
+  fake.asides++;
   *device = 0;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
+  fake.asides++;
   return device < fake.gpu.n_devices ? cudaSuccess : cudaErrorInvalidDevice;
 }
 cudaError_t cudaDeviceSynchronize(void) {
@@ -104,13 +121,11 @@ cudaError_t cudaGetLastError(void) {
 const char *cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the fake";
 }
-size_t cublasLtGetVersion(void) {
-  return 130000;
-}
 
 // --- memory ------------------------------------------------------------------------------------
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes) {
+  fake.asides++;
   *free_bytes = (size_t)(fake.gpu.memory_bytes - fake.used);
   *all_bytes = (size_t)fake.gpu.memory_bytes;
   return cudaSuccess;
@@ -130,6 +145,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes) {
 }
 
 cudaError_t cudaFree(void *memory) {
+  fake.asides++;
   if (!memory) return cudaSuccess;
   for (int i = 0; i < MAX_ALLOCATIONS; i++) {
     if (fake.allocations[i].memory != memory) continue;
@@ -142,6 +158,7 @@ cudaError_t cudaFree(void *memory) {
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  fake.asides++;
   (void)flags;
   *memory = emulator_alloc(bytes);
   return cudaSuccess;
@@ -168,6 +185,10 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
   (void)to_device;
   (void)from_device;
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+}
+cudaError_t cudaMemset(void *memory, int value, size_t bytes) {
+  memset(memory, value, bytes);
+  return outside_capture();
 }
 cudaError_t cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream) {
   (void)stream;
@@ -198,9 +219,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventCreate(cudaEvent_t *event) {
-  double *time_ms = calloc(1, sizeof *time_ms);
-  memcpy(event, &time_ms, sizeof time_ms);
-  return time_ms ? cudaSuccess : cudaErrorMemoryAllocation;
+  Moment *moment = calloc(1, sizeof *moment);
+  memcpy(event, &moment, sizeof moment);
+  return moment ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   free((void *)event);
@@ -208,7 +229,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   (void)stream;
-  memcpy((void *)event, &fake.now_ms, sizeof fake.now_ms);
+  const Moment moment = {fake.now_ms, fake.asides, emulator_loads()};
+  memcpy((void *)event, &moment, sizeof moment);
   fake_advance(EVENT_MS);
   return cudaSuccess;
 }
@@ -223,13 +245,19 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return outside_capture();
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t begin, cudaEvent_t end) {
-  double from = 0, to = 0;
+  Moment from, to;
   memcpy(&from, (const void *)begin, sizeof from);
   memcpy(&to, (const void *)end, sizeof to);
-  *ms = (float)(to - from);
+  fake.timed_asides += to.asides - from.asides + to.loads - from.loads;
+  *ms = (float)(to.ms - from.ms);
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
+  *status = fake.capturing == stream && stream ? cudaStreamCaptureStatusActive
+                                               : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
   (void)mode;
   if (fake.capturing) return cudaErrorIllegalState;

@@ -26,4 +26,7 @@ void fake_advance(double ms);
 /* Since fake_gpu_set. */
 int64_t fake_graph_launches(void);
 int64_t fake_bytes_in_use(void);
+/* Since the last call: loads of kernels, questions to the device, allocations and waits between the
+ * events of anything that was timed, the end of a capture apart. */
+int64_t fake_take_asides(void);
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/kernels/kernel_testing.h"
 
@@ -17,8 +18,10 @@ void device_begin(void) {
   int n_devices = 0;
   cudaError_t error = cudaGetDeviceCount(&n_devices);
   if (error != cudaSuccess || n_devices == 0) {
+    /* Where the driver has made its file there is a GPU, and not to see it is no reason to skip. */
+    bool has_gpu = access("/dev/nvidiactl", F_OK) == 0;
     printf("no device: %s\n", cudaGetErrorString(error));
-    exit(77);
+    exit(has_gpu ? 1 : 77);
   }
 }
 

@@ -103,9 +103,11 @@ static void check_iteration(const Backend *backend, const CalibModel *model) {
   double seconds = 0;
   expect_true(backend->read(state, &logits, alone, error) == CALIB_OK, "read: %s", error);
   const int launches = fake_graph_launches();
+  fake_take_asides();
   CalibStatus status = backend->run_batch(state, &point.batch, &seconds, error);
   expect_true(status == CALIB_OK, "%s: run_batch: %s", model->name, error);
   expect_true(seconds > 0.019 && seconds < 0.03, "%s: %g s", model->name, seconds);
+  expect_true(fake_take_asides() == 0, "%s: nothing but launches is timed", model->name);
   expect_true(fake_graph_launches() == launches + 1, "one graph is launched once");
   expect_true(backend->read(state, &logits, in_graph, error) == CALIB_OK, "read: %s", error);
   expect_true(memcmp(alone, in_graph, n * sizeof *alone) == 0, "%s: a batch as a graph",
@@ -147,6 +149,12 @@ static void check_point(const Backend *backend, CudaState *state, const CalibPoi
   status = backend->measure(state, 2, &seconds, error);
   expect_true(status == CALIB_OK, "%s: measure: %s", name, error);
   expect_true(seconds > 0 && seconds < 1, "%s: %g s", name, seconds);
+  fake_take_asides(); // the first may load, tune and capture
+  status = backend->measure(state, 2, &seconds, error);
+  expect_true(status == CALIB_OK, "%s: measure again: %s", name, error);
+  const int64_t asides = fake_take_asides();
+  expect_true(asides == 0, "%s: %d loads, questions or waits within what is timed", name,
+              (int)asides);
 }
 
 static void test_points(const Backend *backend) {
@@ -193,6 +201,26 @@ static void test_modes(const Backend *backend) {
   expect_true(state->main.unroll > 0 && state->main.unroll % state->work.copies == 0,
               "a graph holds each set of operands as often: %d runs, %d sets", state->main.unroll,
               state->work.copies);
+  /* Little KV, over all layers less than the cache: the runs of a graph pass it nevertheless. */
+  const CalibPoint few = {.op = CALIB_DECODE_ATTENTION, .batch = {decodes + 1, 0, 1, 0}};
+  check_point(backend, state, &few, "attention of little KV");
+  expect_true(state->main.layout.kv_layers * state->main.layout.pages * state->memory.page_bytes >=
+                  5 * (64 << 10) / 2,
+              "%d layers of %d pages pass the cache", (int)state->main.layout.kv_layers,
+              (int)state->main.layout.pages);
+  expect_true(state->main.unroll * llama.num_hidden_layers >= state->main.layout.kv_layers,
+              "a graph goes over all of them: %d runs", (int)state->main.unroll);
+  const CalibPoint page = {.op = CALIB_KV_GATHER, .size = 1};
+  check_point(backend, state, &page, "a page");
+  expect_true(state->work.copies * state->memory.page_bytes >= 5 * (64 << 10) / 2,
+              "%d pages pass the cache", (int)state->work.copies);
+  CalibTelemetry telemetry;
+  backend->telemetry(state, &telemetry);
+  expect_true(telemetry.algorithm[0] == '\0', "a copy has no algorithm");
+  check_point(backend, state, &hot, "hot");
+  backend->telemetry(state, &telemetry);
+  expect_true(strncmp(telemetry.algorithm, "algo 8 tile 21 ", 15) == 0, "'%s'",
+              telemetry.algorithm);
   const CalibPoint layers = {.op = CALIB_LINEAR, .layers = 1, .size = 3};
   check_point(backend, state, &layers, "one layer");
   fake_gpu_set(h200);

@@ -1,12 +1,17 @@
 /* The parts of the CUDA backend that need no CUDA: names, how memory is divided, where a batch's
  * tokens lie. */
+#define _GNU_SOURCE // affinity
 #include "kernels/batch_layout.h"
 #include "kernels/gpu_name.h"
 #include "kernels/memory_plan.h"
+#include "kernels/near_cpus.h"
 #include "kernels/split_kv.h"
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static int n_checks, n_failures;
 
@@ -50,6 +55,90 @@ static void test_throttle(void) {
   EXPECT(throttle_reasons(0x1 | 0x2 | 0x100) == 0); // idle, set by the owner, display
   EXPECT(throttle_reasons(0x4 | 0x1) == 0x4);       // power
   EXPECT(throttle_reasons(0x8 | 0x20 | 0x40 | 0x80) == (0x8 | 0x20 | 0x40 | 0x80)); // heat, brake
+}
+
+// --- the host's side ---------------------------------------------------------------------------
+
+/* A folder like the kernel's with a GPU whose local_cpulist is `text`. */
+static void write_cpulist(const char *root, const char *text) {
+  char path[256] = "";
+  static const char *const parts[] = {"/sys", "/bus", "/pci", "/devices", "/0000:3b:00.0"};
+  size_t n = (size_t)snprintf(path, sizeof path, "%s", root);
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    n += (size_t)snprintf(path + n, sizeof path - n, "%s", parts[i]);
+    mkdir(path, 0777);
+  }
+  snprintf(path + n, sizeof path - n, "/local_cpulist");
+  FILE *file = fopen(path, "w");
+  if (!file) abort();
+  fputs(text, file);
+  fclose(file);
+}
+
+static void remove_cpulist(const char *root) {
+  static const char *const parts[] = {"/sys/bus/pci/devices/0000:3b:00.0/local_cpulist",
+                                      "/sys/bus/pci/devices/0000:3b:00.0",
+                                      "/sys/bus/pci/devices",
+                                      "/sys/bus/pci",
+                                      "/sys/bus",
+                                      "/sys",
+                                      ""};
+  char path[256];
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    snprintf(path, sizeof path, "%s%s", root, parts[i]);
+    remove(path);
+  }
+}
+
+/* The list that is read of such a file. */
+static const char *read_back(const char *root, const char *text) {
+  static char list[32];
+  write_cpulist(root, text);
+  near_cpus_read(root, "0000:3B:00.0", list, sizeof list);
+  return list;
+}
+
+static void test_near_lists(void) {
+  char root[] = "/tmp/near-XXXXXX", list[32];
+  if (!mkdtemp(root)) abort();
+  EXPECT(strcmp(read_back(root, "0-31,64-95\n"), "0-31,64-95") == 0);
+  EXPECT(strcmp(read_back(root, "7"), "7") == 0);
+  static const char *const strange[] = {"",      "\n",
+                                        "3-1",   "0-99999999999999999999",
+                                        "1,,2",  "0-",
+                                        "-1",    "0;reboot",
+                                        "1 - 2", "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14"};
+  for (size_t i = 0; i < sizeof strange / sizeof *strange; i++)
+    EXPECT(strcmp(read_back(root, strange[i]), "") == 0);
+  near_cpus_read(root, "0000:3C:00.0", list, sizeof list); // no such device
+  EXPECT(*list == '\0');
+  near_cpus_read(root, "../../etc", list, sizeof list);
+  EXPECT(*list == '\0');
+  remove_cpulist(root);
+}
+
+/* A list with a CPU that the thread may run on keeps it there until it is let; one without does
+ * not, and is no fact then. */
+static void test_near_kept(void) {
+  cpu_set_t before, now;
+  NearCpus near;
+  char list[32];
+  int cpu = 0;
+  if (sched_getaffinity(0, sizeof before, &before)) abort();
+  while (!CPU_ISSET(cpu, &before))
+    cpu++;
+  snprintf(list, sizeof list, "%d", cpu);
+  near_cpus_keep(&near, list);
+  sched_getaffinity(0, sizeof now, &now);
+  EXPECT(CPU_COUNT(&now) == 1 && CPU_ISSET(cpu, &now));
+  near_cpus_let(&near);
+  sched_getaffinity(0, sizeof now, &now);
+  EXPECT(CPU_EQUAL(&now, &before));
+  snprintf(list, sizeof list, "1023");
+  near_cpus_keep(&near, list);
+  sched_getaffinity(0, sizeof now, &now);
+  EXPECT(CPU_ISSET(1023, &before) || (CPU_EQUAL(&now, &before) && *list == '\0'));
+  near_cpus_let(&near);
 }
 
 // --- memory ------------------------------------------------------------------------------------
@@ -218,6 +307,8 @@ static void test_drawing(void) {
 int main(void) {
   test_names();
   test_throttle();
+  test_near_lists();
+  test_near_kept();
   test_shapes();
   test_memory();
   test_refusals();

@@ -114,8 +114,12 @@ int main(int argc, char **argv) {
   char error[GEMM_ERROR_SIZE] = "";
   kernel_testing_begin("gemm");
   void *const workspace = device_alloc(GEMM_WORKSPACE_BYTES);
+  const GemmMemory memory = {.workspace = workspace,
+                             .workspace_bytes = GEMM_WORKSPACE_BYTES,
+                             .flush = workspace,
+                             .flush_bytes = GEMM_WORKSPACE_BYTES};
   Gemm *gemm = NULL;
-  if (gemm_open(&gemm, workspace, GEMM_WORKSPACE_BYTES, error) < 0) {
+  if (gemm_open(&gemm, &memory, error) < 0) {
     expect_true(false, "gemm_open: %s", error);
     return kernel_testing_end();
   }

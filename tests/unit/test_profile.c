@@ -44,6 +44,12 @@ Test(profile, what_is_saved_loads_again) {
     row.stop = op == 2 ? "spread, or time" : "";
     row.cache = op == 3 ? "hot" : op == 4 ? "cold" : "";
     row.busy = op == PROFILE_COPY_D2H;
+    row.mode = op == PROFILE_COPY_D2H ? "queued" : "";
+    row.rates = op == 5 ? "sustained" : op == 6 ? "burst" : "";
+    row.energy_j = op == 5 ? 0.25 : NAN;
+    row.least_sm_clock_mhz = op == 5 ? 1200 : NAN;
+    row.throttle = op == 5 ? "power cap, software thermal" : "";
+    row.algorithm = op == PROFILE_GEMM_O ? "algo 66 tile 20" : "";
     row.flops = op == PROFILE_GEMM_O ? 1e18 / 3 : NAN;
     row.bytes = op == PROFILE_COPY_D2H ? 0 : NAN; // known, and none
     profile_add(&profile, &row);
@@ -62,6 +68,12 @@ Test(profile, what_is_saved_loads_again) {
   cr_assert(loaded.rows[1].mad_us == 0 && isnan(loaded.rows[2].mad_us));
   cr_assert_str_eq(loaded.rows[3].cache, "hot");
   cr_assert_str_eq(loaded.rows[4].cache, "cold");
+  cr_assert_str_eq(loaded.rows[PROFILE_COPY_D2H].mode, "queued");
+  cr_assert(profile_is_sustained(&loaded.rows[5]) && !profile_is_sustained(&loaded.rows[6]));
+  cr_assert(loaded.rows[5].energy_j == 0.25 && loaded.rows[5].least_sm_clock_mhz == 1200);
+  cr_assert(isnan(loaded.rows[6].energy_j) && !*loaded.rows[6].throttle);
+  cr_assert_str_eq(loaded.rows[5].throttle, "power cap, software thermal");
+  cr_assert_str_eq(loaded.rows[PROFILE_GEMM_O].algorithm, "algo 66 tile 20");
   cr_assert(loaded.rows[PROFILE_COPY_D2H].busy == 1 && loaded.rows[PROFILE_COPY_D2D].busy == 0);
   cr_assert(loaded.rows[PROFILE_GEMM_O].flops == 1e18 / 3 && isnan(loaded.rows[0].flops));
   cr_assert(loaded.rows[PROFILE_COPY_D2H].bytes == 0 && isnan(loaded.rows[0].bytes));
@@ -95,6 +107,7 @@ Test(profile, every_number_enters_the_digest) {
       offsetof(ProfileRow, power_w),       offsetof(ProfileRow, sm_clock_mhz),
       offsetof(ProfileRow, mem_clock_mhz), offsetof(ProfileRow, flops),
       offsetof(ProfileRow, bytes),         offsetof(ProfileRow, roofline_fraction),
+      offsetof(ProfileRow, energy_j),      offsetof(ProfileRow, least_sm_clock_mhz),
   };
   static const double values[] = {1, 1.0000000000000002, 2, 0, NAN};
   enum { REALS = sizeof reals / sizeof *reals, VALUES = sizeof values / sizeof *values };
@@ -199,7 +212,7 @@ Test(profile, bad_files_are_located) {
       {HEADER GOOD "m,g,8,warp,,1,512,262144,0,0,1,100,,,,,,,,,\n", "unknown operator 'warp'", 3,
        7},
       {HEADER GOOD "m,g,8,iteration,fast,1,512,262144,0,0,1,100,,,,,,,,,\n",
-       "'mode' must be graph, eager or empty, not 'fast'", 3, 17},
+       "'mode' must be graph, queued, eager or empty, not 'fast'", 3, 17},
       {HEADER GOOD "m,g,0,iteration,,1,512,262144,0,0,1,100,,,,,,,,,\n",
        "'tensor_parallel_size' must be a whole number above 0", 3, 5},
       {HEADER GOOD "m,g,8,iteration,,1,0,0,0,0,1,100,,,,,,,,,\n",

@@ -70,7 +70,7 @@ Test(roofline, terms_are_the_sums_of_their_operators) {
                              .pcie_bandwidth = 1,
                              .pcie_efficiency = 1,
                              .all_reduce_latency = 10000000};
-  const EnginePreset engine = {"mine", 3000000000, 2000000, 50000000};
+  const EnginePreset engine = {"mine", 3000000000, 1500000, 500000, 50000000};
   Roofline made;
   roofline_init(&made, &llm, &hardware, (Parallelism){8, 1, 1, 1, 1}, &engine, &arena);
   const double flops = 0.5e15, memory = 1e12, link = 200e9, latency = 10e-6;

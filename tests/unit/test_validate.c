@@ -44,10 +44,10 @@ static Validation make_validation(int64_t n_measured) {
 }
 
 /* Errors of +10%, −20%, +50% and 0. */
-static const ValidateIteration four[] = {{PREFILL, 0.010, 0.011, false},
-                                         {DECODE, 0.005, 0.004, true},
-                                         {LONGER, 0.002, 0.003, false},
-                                         {MIXED, 0.020, 0.020, false}};
+static const ValidateIteration four[] = {{PREFILL, 0.010, 0.011, false, 0.01},
+                                         {DECODE, 0.005, 0.004, true, 0.02},
+                                         {LONGER, 0.002, 0.003, false, 0.03},
+                                         {MIXED, 0.020, 0.020, false, 0.04}};
 
 Test(validate, errors_are_of_the_prediction_relative_to_what_was_measured) {
   Validation validation = make_validation(1);
@@ -58,6 +58,7 @@ Test(validate, errors_are_of_the_prediction_relative_to_what_was_measured) {
   cr_expect_float_eq(all->seconds, 0.037, 1e-12);
   cr_expect_float_eq(all->mape, 0.2, 1e-12);
   cr_expect_float_eq(all->median, 0.15, 1e-12);
+  cr_expect_float_eq(validation.replay, 0.025, 1e-12);
   cr_expect_float_eq(all->p95, 0.2 + 0.85 * 0.3, 1e-12); // 0, 0.1, 0.2, 0.5: at 2.85
   cr_expect_float_eq(all->bias, 0.1, 1e-12);
   cr_expect_float_eq(all->total, 0.001 / 0.037, 1e-12);
@@ -103,10 +104,10 @@ Test(validate, percentiles_compare_whole_runs) {
 
 Test(validate, repeats_are_compared_batch_by_batch) {
   Validation validation = make_validation(2);
-  const ValidateIteration again[] = {{MIXED, 0.022, 0, false},   // +10%
-                                     {LONGER, 0.002, 0, false},  // 0
-                                     {PREFILL, 0.008, 0, false}, // −20%
-                                     {{0, 0, 9, 900, 9}, 1, 0, false}};
+  const ValidateIteration again[] = {{MIXED, 0.022, 0, false, 0},   // +10%
+                                     {LONGER, 0.002, 0, false, 0},  // 0
+                                     {PREFILL, 0.008, 0, false, 0}, // −20%
+                                     {{0, 0, 9, 900, 9}, 1, 0, false, 0}};
   set_iterations(&validation.measured[0], four, COUNT(four));
   set_iterations(&validation.measured[1], again, COUNT(again));
   validate_errors(&validation, &arena);
