@@ -397,6 +397,9 @@ Test(import, steps_of_vllm_from_lines_of_json) {
 
 Test(import, steps_of_vllm_from_its_log) {
   const char *text =
+      "INFO Initializing a V1 LLM engine (v0.24.0) with config: model='org/m', dtype=torch.bfloat16, "
+      "tensor_parallel_size=2, quantization=fp8, kv_cache_dtype=auto, seed=0\n"
+      "INFO Chunked prefill is enabled with max_num_batched_tokens=1500.\n"
       "INFO GPU KV cache size: 100,000 tokens\n"
       "INFO Iteration(1): 2 context requests, 1000 context tokens, 0 generation requests, "
       "0 generation tokens, iteration elapsed time: 40.50 ms, GPU KV cache usage: 1.0%\n"
@@ -405,15 +408,24 @@ Test(import, steps_of_vllm_from_its_log) {
       "INFO Iteration(3): 0 context requests, 0 context tokens, 2 generation requests, "
       "2 generation tokens, iteration elapsed time: 9.00 ms\n"
       "INFO Iteration(4): 0 context requests, 0 context tokens, 2 generation requests, "
-      "6 generation tokens, iteration elapsed time: 9.00 ms, GPU KV cache usage: 1.5%\n";
+      "6 generation tokens, iteration elapsed time: 9.00 ms, GPU KV cache usage: 1.5%\n"
+      "INFO Iteration(5): 1 context requests, 1498 context tokens, 2 generation requests, "
+      "2 generation tokens, iteration elapsed time: 60.00 ms, GPU KV cache usage: 2.5%\n"
+      "INFO Iteration(6): 1 context requests, 700 context tokens, 2 generation requests, "
+      "2 generation tokens, iteration elapsed time: 35.00 ms, GPU KV cache usage: 3.2%\n";
   const char *path = temp_file(text, strlen(text), &arena);
-  const ImportInput input = {.path = path, .model = "m", .gpu = "g", .data_dir = data_dir};
+  const ImportInput input = {.path = path, .gpu = "g", .data_dir = data_dir};
   Profile profile;
   profile_init(&profile, path, &arena);
   cr_assert_eq(import_profile(importer_find("vllm-log"), &input, &profile, &diag), 0);
-  cr_assert_eq(profile.n_rows, 2);
-  expect_row(&profile, 0, PROFILE_ITERATION, 1, (BatchShape){1000, 500000, 0, 0, 2}, 40500);
-  expect_row(&profile, 1, PROFILE_ITERATION, 1, (BatchShape){500, 250000, 2, 1000, 3}, 30000);
+  cr_assert_eq(profile.n_rows, 3);
+  expect_row(&profile, 0, PROFILE_ITERATION, 2, (BatchShape){1000, 500000, 0, 0, 2}, 40500);
+  expect_row(&profile, 1, PROFILE_ITERATION, 2, (BatchShape){500, 250000, 2, 1000, 3}, 30000);
+  expect_row(&profile, 2, PROFILE_ITERATION, 2, (BatchShape){1498, 1498 * 1498, 2, 1002, 3}, 60000);
+  cr_expect_str_eq(profile.rows[0].model, "m");
+  cr_expect_str_eq(profile_fact(&profile, "engine_version"), "0.24.0");
+  cr_expect_str_eq(profile_fact(&profile, "weight_dtype"), "fp8");
+  cr_expect_str_eq(profile_fact(&profile, "steps_left_out_unknown_past"), "1");
   cr_expect_str_eq(profile_fact(&profile, "steps_left_out_no_context"), "1");
   cr_expect_str_eq(profile_fact(&profile, "steps_left_out_speculative"), "1");
   unlink(path);
