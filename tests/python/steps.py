@@ -261,14 +261,14 @@ class Real(Case):
         computed, want, queue = dict.fromkeys("abc", 0), [], []
         prompts = {"a": 100, "b": 30, "c": 7}
         while scheduler.has_unfinished_requests() or queue:
-            step = scheduler.schedule()
-            if step.num_scheduled_tokens:
-                want.append([])
+            if len(queue) < 1 + is_async and scheduler.has_unfinished_requests():
+                step = scheduler.schedule()
+                if step.num_scheduled_tokens:
+                    want.append([])
                 for name, new in step.num_scheduled_tokens.items():
                     want[-1].append((name, new, computed[name]))
                     computed[name] += new
-            queue.append((step, dict(computed)))
-            if len(queue) < 1 + is_async and scheduler.has_unfinished_requests():
+                queue.append((step, dict(computed)))
                 continue
             done, after = queue.pop(0)
             names = list(done.num_scheduled_tokens)
