@@ -338,9 +338,8 @@ static int error_load(const ModelFile *file, double *ret_error, Diag *diag) {
 
 /* Whether an engine's own time is in the terms, as far as there is a record of the fit. */
 static bool has_host_inside(const ModelFile *file) {
-  const Node *node = file->fit && file->fit->kind == NODE_MAP
-                         ? node_find(file->fit, "engine_inside")
-                         : NULL;
+  const Node *node =
+      file->fit && file->fit->kind == NODE_MAP ? node_find(file->fit, "engine_inside") : NULL;
   return node && node->kind == NODE_SCALAR && strcmp(node->text, "linear") == 0;
 }
 

@@ -413,8 +413,8 @@ Test(import, steps_of_vllm_that_are_alike_are_a_row) {
       "{\"prefill\": [], \"decode_seqs\": 9, \"context_tokens\": 900, \"us\": 7000}\n"
       "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6021, \"drafted\": 6, "
       "\"us\": 9999}\n"
-      "{\"prompt_tokens\": 9, \"output_tokens\": 1, \"arrived_us\": 1, \"first_token_us\": 2, "
-      "\"last_token_us\": 2}\n";
+      "{\"prompt_tokens\": 9, \"output_tokens\": 1, \"arrived_us\": 1, "
+      "\"first_token_us\": 2, \"last_token_us\": 2}\n";
   cr_assert_eq(import_text("vllm-log", text, &profile), 0, "%s", first_message());
   cr_assert_eq(profile.n_rows, 2);
   expect_row(&profile, 0, PROFILE_ITERATION, 4, (BatchShape){0, 0, 3, 6011, 3}, 10150);
@@ -427,8 +427,9 @@ Test(import, steps_of_vllm_that_are_alike_are_a_row) {
 
 Test(import, steps_of_vllm_from_its_log) {
   const char *text =
-      "INFO Initializing a V1 LLM engine (v0.24.0) with config: model='org/m', dtype=torch.bfloat16, "
-      "tensor_parallel_size=2, quantization=fp8, kv_cache_dtype=auto, seed=0\n"
+      "INFO Initializing a V1 LLM engine (v0.24.0) with config: model='org/m', "
+      "dtype=torch.bfloat16, tensor_parallel_size=2, quantization=fp8, kv_cache_dtype=auto, "
+      "seed=0\n"
       "INFO Chunked prefill is enabled with max_num_batched_tokens=1500.\n"
       "INFO GPU KV cache size: 100,000 tokens\n"
       "INFO Iteration(1): 2 context requests, 1000 context tokens, 0 generation requests, "
