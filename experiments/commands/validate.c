@@ -140,20 +140,16 @@ const Command command_validate = {
     .name = "validate",
     .help = "predictions against batches that are run, or an engine's log",
     .summary =
-        "Runs a configuration twice, with predicted iteration times and with each batch\n"
-        "really run by a backend, and prints how far the prediction is off; or simulates the\n"
-        "requests of an engine's log and sets what became of them beside the log.",
+        "Runs a configuration with predicted iteration times, and again with each batch run by\n"
+        "a backend, or beside the log of an engine; prints how far the prediction is off.",
     .operands = "CONFIG",
     .options = options,
     .size = sizeof(Options),
     .notes =
-        "One device runs one shard, for all machines in turn, without all-reduces. It is met "
-        "when each\nlatency is within --within; worthless when the device's own times moved by "
-        "more meanwhile.\nLOG is what calib/backends/vllm_steps.py wrote, the JSON of 'vllm bench "
-        "serve --save-detailed',\nor requests.csv of LLMServingSim; it takes the place of the "
-        "workload.",
-    .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda \\\n"
-               "    --set perfmodel=h200.yaml --set 'workload.duration=10 s'",
+        "A device runs one shard, for all machines in turn, without all-reduces. LOG is what\n"
+        "calib/backends/vllm_steps.py wrote, the JSON of 'vllm bench serve --save-detailed', or\n"
+        "requests.csv of LLMServingSim; its requests take the place of the workload.",
+    .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda",
     .exit_codes = "0 met, 1 not met or worthless, 2 usage, 3 bad input, 4 environment, 130 "
                   "interrupted",
     .initial = &(const Options){.seed = -1},
