@@ -69,6 +69,18 @@ static void predict_held_out(const FitTask *self, const int *folds, int n_folds,
   arena_done(&scratch);
 }
 
+/* Whole iterations alone are all terms at once, so that each fit of them takes long; where they are
+ * many, as an engine logs them, few large folds judge as well as many. */
+enum { MANY_POINTS = 300, FOLDS_OF_MANY = 8 };
+
+static int merge_folds(const FitTask *self, int n_folds, int *folds) {
+  const bool whole = self->op == PROFILE_ITERATION && !self->operators;
+  if (!whole || self->n_points <= MANY_POINTS || n_folds <= FOLDS_OF_MANY) return n_folds;
+  for (int i = 0; i < self->n_points; i++)
+    folds[i] %= FOLDS_OF_MANY;
+  return FOLDS_OF_MANY;
+}
+
 /* The points themselves as keys of folds, or how much work they are. */
 static int make_folds(const FitTask *self, bool by_work, int *ret_folds, Arena *arena) {
   int64_t *keys = ARENA_ARRAY(arena, int64_t, self->n_points + 1);
@@ -77,7 +89,8 @@ static int make_folds(const FitTask *self, bool by_work, int *ret_folds, Arena *
     ProfileOp op = self->op == PROFILE_ITERATION ? PROFILE_LINEAR : self->op;
     keys[i] = by_work ? fit_x(op, batch) : i;
   }
-  return fit_folds(keys, self->n_points, self->seed, ret_folds, arena);
+  const int n_folds = fit_folds(keys, self->n_points, self->seed, ret_folds, arena);
+  return merge_folds(self, n_folds, ret_folds);
 }
 
 /* ---- How many knots ---- */

@@ -139,4 +139,7 @@ int64_t llm_parameters(const Llm *self);
 /* Those that one token uses: without experts that it does not reach, and of an embedding that is
  * not the head one row, which is left out. */
 int64_t llm_activated_parameters(const Llm *self);
+/* Tandem's name for a checkpoint, "llama3.1-70b" for "meta-llama/Llama-3.1-70B-Instruct"; NULL: it
+ * has none of that shape in root/models/. */
+const char *llm_name_of(const char *model, const char *root, Arena *arena);
 #endif

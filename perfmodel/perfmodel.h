@@ -63,6 +63,7 @@ typedef struct PerfModel {
   /* Mean relative error of iterations that its fit did not see; NAN: unknown. Decides no time, so
    * it is not in the digest. */
   double held_out_error;
+  bool host_inside; // its fit was of whole iterations of an engine, whose host is in them
   PerfForm form;
   Tick overhead;
   Pwl linear;                 // of P + n            | splitwise-sim: prefill(tokens)

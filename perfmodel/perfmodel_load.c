@@ -344,6 +344,13 @@ static const char *machine_of(const ModelFile *file) {
   return machine && machine->kind == NODE_SCALAR ? machine->text : NULL;
 }
 
+/* Whether an engine's own time is in the terms, as far as there is a record of the fit. */
+static bool has_host_inside(const ModelFile *file) {
+  const Node *node =
+      file->fit && file->fit->kind == NODE_MAP ? node_find(file->fit, "engine_inside") : NULL;
+  return node && node->kind == NODE_SCALAR && strcmp(node->text, "linear") == 0;
+}
+
 static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs, Arena *arena,
                       Diag *diag) {
   ModelFile file = {.setup = {.weight_dtype = DTYPE_BF16, .kv_cache_dtype = DTYPE_BF16}};
@@ -357,6 +364,7 @@ static int model_bind(PerfModel *self, const Node *root, int64_t max_decode_seqs
                      .setup = file.setup,
                      .measured_on = machine_of(&file),
                      .measured = true,
+                     .host_inside = has_host_inside(&file),
                      .form = (PerfForm)file.form,
                      .overhead = file.overhead,
                      .mixed_factor = file.mixed_factor};

@@ -196,7 +196,7 @@ BEGIN {
   room("plan", "base config fleet report results campaign sweep provision")
   room("keys", "config provision")
   room("claims", "base config report results campaign sweep provision")
-  room("validate", "base config report campaign")
+  room("validate", "base config report results benchmark campaign")
   room("doctor", "base")
   room("measured", "base page config report campaign")
   room("plot", "base config report results compare replay measured")

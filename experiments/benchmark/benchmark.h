@@ -9,6 +9,7 @@
 #ifndef EXPERIMENTS_BENCHMARK_BENCHMARK_H
 #define EXPERIMENTS_BENCHMARK_BENCHMARK_H
 #include "experiments/results/results.h"
+#include "perfmodel/import/vllm_steps.h"
 
 enum { BENCHMARK_LATENCIES = 4, BENCHMARK_FIGURES = 48 };
 
@@ -33,4 +34,26 @@ int benchmark_load(const char *path, Benchmark **ret_results, size_t *ret_n, Are
                    Diag *diag);
 /* Adds one to a database, with its requests where the file says when they were sent. */
 int benchmark_store(const Benchmark *self, Results *results, Arena *arena, Diag *diag);
+
+/* One step of an engine. */
+typedef struct LoggedStep {
+  BatchShape batch;
+  double seconds;
+} LoggedStep;
+
+/* What was logged of each request that was served, in order of arrival, the first at 0. */
+typedef struct EngineLog {
+  const char *path, *kind;
+  BenchmarkRequest *requests; // [n_requests]
+  size_t n_requests, n_failed;
+  double cached_tokens, prompt_tokens; // sums; of cached ones as far as it is said
+  LoggedStep *steps;                   // [n_steps], without those of speculation
+  size_t n_steps;
+} EngineLog;
+
+/* Reads one of: a result with details and start_times (above), the last of a file; the steps of an
+ * engine (perfmodel/import/vllm_steps.h) with its requests; requests.csv of LLMServingSim's logs of
+ * vLLM, whose client's clock is the engine's but for the least time from arrival to queue, since
+ * requests are queued between two steps. */
+int engine_log_load(EngineLog *self, const char *path, Arena *arena, Diag *diag);
 #endif

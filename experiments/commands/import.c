@@ -1,4 +1,4 @@
-/* `tandem import FORMAT FILE… -o PROFILE`: others' profiles as ours. */
+/* `tandem import FORMAT FILE... -o PROFILE`: others' profiles as ours. */
 #include "perfmodel/import/import.h"
 #include "experiments/commands/cli.h"
 #include "experiments/config/config.h"
@@ -59,11 +59,11 @@ static void print_checks(const Profile *profile) {
       printf("%s: %s\n", profile->facts[i].key + 6, profile->facts[i].value);
 }
 
-static int import(const Importer *importer, const Options *options, const char *path, Arena *arena,
-                  Diag *diag) {
-  const char *inputs[] = {path, NULL};
+static int import(const Importer *importer, const Options *options, const char *const *paths,
+                  Arena *arena, Diag *diag) {
   const ImportInput input = {
-      .path = path,
+      .path = paths[0],
+      .more = paths + 1,
       .model = options->model,
       .gpu = options->gpu,
       .data_dir = arena_printf(arena, "%s/perfmodel", config_data_root()),
@@ -76,8 +76,8 @@ static int import(const Importer *importer, const Options *options, const char *
       .expert_parallel_size = options->expert_parallel_size,
   };
   Profile profile;
-  profile_init(&profile, path, arena);
-  if (output_check(options->output, inputs, diag) ||
+  profile_init(&profile, paths[0], arena);
+  if (output_check(options->output, paths, diag) ||
       import_profile(importer, &input, &profile, diag) ||
       profile_save(&profile, options->output, diag))
     return EXIT_INPUT;
@@ -98,14 +98,16 @@ static int run_import(Cli *cli) {
     return cli_usage(cli, "'%s' needs '--model'", importer->name);
   if (importer->needs_setup && !given->machine)
     return cli_usage(cli, "'%s' needs '--machine'", importer->name);
-  return import(importer, given, cli->operands[1], cli->arena, cli->diag);
+  if (cli->n_operands > 2 && !importer->takes_more)
+    return cli_usage(cli, "'%s' takes one FILE", importer->name);
+  return import(importer, given, cli->operands + 1, cli->arena, cli->diag);
 }
 
 const Command command_import = {
     .name = "import",
     .help = "a profile from another project's measurements",
     .summary = "Writes a profile of another project's measurements, with what had to be assumed.",
-    .operands = "FORMAT FILE",
+    .operands = "FORMAT FILE...",
     .options = options,
     .size = sizeof(Options),
     .example = "tandem import splitwise-sim perf_model.csv -o profile.csv",

@@ -1,4 +1,5 @@
-/* `tandem validate CONFIG --backend NAME`: predictions against what a device really takes. */
+/* `tandem validate CONFIG`: predictions against what a device really takes, with --backend, or with
+ * --against what an engine logged. */
 #include "experiments/validate/validate.h"
 #include "experiments/base/cache_folder.h"
 #include "experiments/base/interrupt.h"
@@ -9,7 +10,7 @@
 
 typedef struct Options {
   const Node *set;
-  const char *backend, *dtype, *output;
+  const char *backend, *against, *dtype, *output;
   int format;
   bool any_device;
   int64_t seed, repeats, threads, device; // seed −1: as in the file
@@ -17,8 +18,8 @@ typedef struct Options {
 } Options;
 
 static const OptionSpec options[] = {
-    {CLI_ROW("--backend", STRING, backend, "NAME", "cpu, cuda, llama, fake or ./program"),
-     .required = true},
+    CLI_TEXT("--backend", backend, "NAME", "runs the batches: cpu, cuda, llama, fake, ./program"),
+    CLI_TEXT("--against", against, "LOG", "of an engine's requests, simulated as they came"),
     CLI_SET("workload.requests=100"),
     CLI_TEXT("--output", output, "DB", "adds both runs to this database of results"),
     CLI_FORMAT,
@@ -91,8 +92,44 @@ static int run(Config *config, const Options *given, Results *results, Arena *ar
   return validation->verdict == VALIDATE_MET ? EXIT_DONE : EXIT_NOT_MET;
 }
 
+/* ---- Against a log ---- */
+
+/* The assignments, and behind them the workload of the log, which takes the place of any. */
+static const char *const *with_workload(const Options *given, const EngineLog *log, Arena *arena) {
+  const char *const *said = cli_texts(given->set, arena);
+  int n = 0;
+  while (said && said[n])
+    n++;
+  const char **all = ARENA_ARRAY(arena, const char *, n + 2);
+  for (int i = 0; i < n; i++)
+    all[i] = said[i];
+  all[n] = validate_against_workload(log, arena);
+  return all;
+}
+
+static int run_against(Cli *cli, const Options *given) {
+  Config config;
+  EngineLog log;
+  Against *against = ARENA_NEW(cli->arena, Against);
+  if (engine_log_load(&log, given->against, cli->arena, cli->diag)) return EXIT_INPUT;
+  const ConfigChanges changes = {
+      .assignments = with_workload(given, &log, cli->arena), .seed = given->seed, .tie_seed = -1};
+  interrupt_catch();
+  if (config_load(&config, cli->operands[0], &changes, cli->arena, cli->diag) ||
+      validate_against(against, &config, &log, given->within, cli->arena, cli->diag))
+    return EXIT_INPUT;
+  validate_against_print(against, &config, given->format, stdout);
+  return against->verdict == VALIDATE_MET ? EXIT_DONE : EXIT_NOT_MET;
+}
+
 static int run_validate(Cli *cli) {
   const Options *given = cli->given;
+  if (!given->backend == !given->against)
+    return cli_usage(cli, given->backend
+                              ? "'--backend' and '--against' are two validations: give one of them"
+                              : "it needs '--backend NAME' or '--against LOG'");
+  if (given->against && given->output) return cli_usage(cli, "'--output' is for runs of a backend");
+  if (given->against) return run_against(cli, given);
   Config config;
   Results results = {0};
   const ConfigChanges changes = {
@@ -107,18 +144,18 @@ static int run_validate(Cli *cli) {
 
 const Command command_validate = {
     .name = "validate",
-    .help = "predictions against batches that are really run",
-    .summary = "Runs a configuration twice, with predicted iteration times and with each batch\n"
-               "really run by a backend, and prints how far the prediction is off.",
+    .help = "predictions against batches that are run, or an engine's log",
+    .summary =
+        "Runs a configuration with predicted iteration times, and again with each batch run by\n"
+        "a backend, or beside the log of an engine; prints how far the prediction is off.",
     .operands = "CONFIG",
     .options = options,
     .size = sizeof(Options),
     .notes =
-        "One device runs one shard, for all machines in turn, without all-reduces. It is met "
-        "when each\nlatency is within --within; worthless when the device's own times moved by "
-        "more meanwhile.",
-    .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda \\\n"
-               "    --set perfmodel=h200.yaml --set 'workload.duration=10 s'",
+        "A device runs one shard, for all machines in turn, without all-reduces. LOG is what\n"
+        "calib/backends/vllm_steps.py wrote, the JSON of 'vllm bench serve --save-detailed', or\n"
+        "requests.csv of LLMServingSim; its requests take the place of the workload.",
+    .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda",
     .exit_codes = "0 met, 1 not met or worthless, 2 usage, 3 bad input, 4 environment, 130 "
                   "interrupted",
     .initial = &(const Options){.seed = -1},

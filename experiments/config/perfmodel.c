@@ -241,7 +241,8 @@ static int make_roofline(PerfModel *self, const PerfModelParts *parts, Arena *ar
   return 0;
 }
 
-/* Whole iterations, as the sets have them, and rooflines with a preset have their host in them. */
+/* Whole iterations, as the sets have them and logs of an engine, and rooflines with a preset have
+ * their host in them. */
 static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, Diag *diag) {
   const EngineTimes *times = &parts->engine->times;
   const HostTime host = {.per_iteration = times->iteration_time,
@@ -249,7 +250,8 @@ static int add_host(PerfModel *self, const PerfModelParts *parts, Arena *arena, 
                          .eager = times->eager_layer_time * parts->model->num_hidden_layers,
                          .graph_tokens = times->graph_tokens};
   if (host.per_iteration + host.per_sequence + host.eager == 0) return 0;
-  if (!self->setup.engine && !parts->engine->says_times) return 0;
+  const bool kernels_alone = self->setup.engine && !self->host_inside;
+  if (!kernels_alone && !parts->engine->says_times) return 0;
   if (self->form != PERF_COMPOSED)
     return diag_error(diag, parts->at, "times of the form 'splitwise-sim' have their host in them");
   perfmodel_add_host(self, &host, arena);

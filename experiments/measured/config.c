@@ -72,7 +72,7 @@ void measured_write_config(MeasuredPoint *point, const MeasuredOptions *options,
                            Diag *diag) {
   if (point->why) return;
   const char *root = arena_printf(arena, "%s/perfmodel", config_data_root());
-  const char *model = measured_model_name(point->model, root, arena);
+  const char *model = llm_name_of(point->model, root, arena);
   const char *machine = measured_machine_name(point->gpu);
   const char *weights = point->script.weights ? point->script.weights : point->precision;
   const char *format = model ? measured_quantization(model, weights, root, arena, diag) : "";

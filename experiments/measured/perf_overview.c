@@ -45,7 +45,7 @@ static MeasuredScript tune(double requests, double prompt, double output) {
  * takes nine tenths. */
 static void read_script(MeasuredPoint *point, Arena *arena) {
   const char *root = arena_printf(arena, "%s/perfmodel", config_data_root());
-  const char *name = measured_model_name(point->model, root, arena);
+  const char *name = llm_name_of(point->model, root, arena);
   const char *machine = measured_machine_name(point->gpu);
   Diag diag; // what is not found is told of with the configuration
   diag_init(&diag);

@@ -59,8 +59,7 @@ MeasuredCount *measured_counts(const Measured *self, bool fitted, Arena *arena);
 
 /* ---- names.c: `root` has models/ and machines/ ---- */
 
-/* Tandem's names for what others call so; NULL: it has none. */
-const char *measured_model_name(const char *model, const char *root, Arena *arena);
+/* Tandem's name for what others call so; NULL: it has none. Of models, llm_name_of. */
 const char *measured_machine_name(const char *gpu);
 /* What Tandem's `model` is converted to, by `precision`: "" nothing; NULL: unknown, or entries. */
 const char *measured_quantization(const char *model, const char *precision, const char *root,

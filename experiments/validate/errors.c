@@ -38,12 +38,13 @@ static bool is_part(const BatchShape *shape, ValidatePart part) {
   }
 }
 
-static ValidateErrors errors_of(const ValidateRun *run, ValidatePart part, double *distances) {
+static ValidateErrors errors_of(const ValidateIteration *iterations, size_t n_iterations,
+                                ValidatePart part, double *distances) {
   ValidateErrors errors = {.worst = -1};
   double predicted = 0, sum = 0, signed_sum = 0;
   size_t extrapolated = 0;
-  for (size_t i = 0; i < run->n_iterations; i++) {
-    const ValidateIteration *iteration = &run->iterations[i];
+  for (size_t i = 0; i < n_iterations; i++) {
+    const ValidateIteration *iteration = &iterations[i];
     if (!is_part(&iteration->shape, part)) continue;
     double error = relative(iteration->predicted, iteration->measured);
     distances[errors.n++] = fabs(error);
@@ -66,6 +67,13 @@ static ValidateErrors errors_of(const ValidateRun *run, ValidatePart part, doubl
   errors.total = relative(predicted, errors.seconds);
   errors.extrapolated = (double)extrapolated / n;
   return errors;
+}
+
+void validate_iteration_errors(const ValidateIteration *iterations, size_t n,
+                               ValidateErrors ret_errors[VALIDATE_PARTS], Arena *arena) {
+  double *distances = ARENA_ARRAY(arena, double, n + 1);
+  for (int part = 0; part < VALIDATE_PARTS; part++)
+    ret_errors[part] = errors_of(iterations, n, (ValidatePart)part, distances);
 }
 
 /* ---- Repeats ---- */
@@ -171,10 +179,9 @@ static double replay_of(const ValidateRun *run, double *distances) {
 }
 
 void validate_errors(Validation *self, Arena *arena) {
-  double *distances = ARENA_ARRAY(arena, double, self->measured[0].n_iterations + 1);
+  const ValidateRun *first = &self->measured[0];
   double *repeats = ARENA_ARRAY(arena, double, self->n_measured);
-  for (int part = 0; part < VALIDATE_PARTS; part++)
-    self->errors[part] = errors_of(&self->measured[0], (ValidatePart)part, distances);
+  validate_iteration_errors(first->iterations, first->n_iterations, self->errors, arena);
   for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++)
     self->latencies[i] = compare_latency(self, LATENCIES[i / VALIDATE_STATISTICS],
                                          STATISTICS[i % VALIDATE_STATISTICS], repeats);

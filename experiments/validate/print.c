@@ -1,6 +1,5 @@
 /* The figures of a validation on paper: a table for people, JSON and CSV for programs. */
-#include "experiments/base/cells.h"
-#include "experiments/validate/validate.h"
+#include "experiments/validate/print.h"
 #include <math.h>
 #include <string.h>
 
@@ -62,9 +61,9 @@ static void put_latencies(Rows *rows, const Validation *self) {
   rows_end(rows);
 }
 
-static void put_all_errors(Rows *rows, const Validation *self) {
+void validate_put_errors(Rows *rows, const ValidateErrors errors[VALIDATE_PARTS]) {
   for (int part = 0; part < VALIDATE_PARTS; part++)
-    put_errors(rows, validate_part_names[part], &self->errors[part]);
+    put_errors(rows, validate_part_names[part], &errors[part]);
 }
 
 /* ---- A table for people ---- */
@@ -91,7 +90,7 @@ static void print_table(const Validation *self, const Config *config, FILE *out)
   fprintf(out, ", %.0f requests\n\n", self->measured[0].report.run.requests);
   put_latencies(&latencies, self);
   putc('\n', out);
-  put_all_errors(&errors, self);
+  validate_put_errors(&errors, self->errors);
   const double extrapolated = self->errors[VALIDATE_ALL].extrapolated;
   putc('\n', out);
   if (extrapolated > 0)
@@ -118,7 +117,7 @@ static void print_json(const Validation *self, const Config *config, FILE *out) 
   fputs(",\n  \"latencies\": ", out);
   put_latencies(&latencies, self);
   fputs(",\n  \"errors\": ", out);
-  put_all_errors(&errors, self);
+  validate_put_errors(&errors, self->errors);
   write_json_value("},\n  ", "replay", self->replay, out);
   write_json_value(",\n  ", "repeat", self->repeat, out);
   write_json_value(",\n  ", "drift", self->drift, out);
@@ -140,7 +139,7 @@ static void print_csv(const Validation *self, const Config *config, FILE *out) {
     write_csv_figure("error", latency->name, latency->statistic, latency->error, "", out);
     write_csv_figure("repeat", latency->name, latency->statistic, latency->repeat, "", out);
   }
-  put_all_errors(&errors, self);
+  validate_put_errors(&errors, self->errors);
   write_csv_figure("replay", "iterations", "median", self->replay, "", out);
   write_csv_figure("repeat", "iterations", "median", self->repeat, "", out);
   write_csv_figure("drift", "batches", "median", self->drift, "", out);

@@ -9,6 +9,7 @@
 #ifndef EXPERIMENTS_VALIDATE_VALIDATE_H
 #define EXPERIMENTS_VALIDATE_VALIDATE_H
 #include "calib/backend.h"
+#include "experiments/benchmark/benchmark.h"
 #include "experiments/report/report.h"
 
 typedef struct ValidateOptions {
@@ -97,4 +98,52 @@ int validate(Validation *self, Config *config, const ValidateOptions *options, A
              Diag *diag);
 /* The figures; `scope` of CSV is predicted, measured, error, repeat, or the part's iterations. */
 void validate_print(const Validation *self, const Config *config, OutputFormat format, FILE *out);
+
+/* ---- Against a log ----
+ *
+ * What an engine, or a client of one, noted of each request, beside a simulation of a configuration
+ * that has the same requests at the same times. The requests share no tokens, as a log does not say
+ * which do. Arrivals are those of the log also where its clients waited for answers. */
+
+typedef enum AgainstFigure {
+  AGAINST_TTFT,
+  AGAINST_TPOT,
+  AGAINST_E2E,
+  AGAINST_FIGURES
+} AgainstFigure;
+
+enum { AGAINST_STATISTICS = 4 };
+
+/* Of (simulated − logged) / logged, request by request; NAN: there is none. */
+typedef struct RequestErrors {
+  const char *name; // ttft_s, …
+  size_t n;
+  double median, mean, p95, worst; // of its size
+  double bias;                     // mean with its sign
+  size_t worst_request;            // in order of arrival, from 0
+} RequestErrors;
+
+typedef struct Against {
+  const char *log, *kind;        // path, and what it is
+  size_t n_requests, n_unserved; // that were simulated, and those of them that were turned away
+  size_t n_failed;               // in the log; they are not simulated
+  double cached;                 // share of prompt tokens that the engine's prefix cache had
+  ValidateLatency latencies[AGAINST_FIGURES * AGAINST_STATISTICS]; // predicted: simulated
+  RequestErrors requests[AGAINST_FIGURES];
+  size_t n_steps;                            // that the log has; 0: it has none
+  size_t n_larger;                           // those with more decodes than a batch may have
+  ValidateErrors iterations[VALIDATE_PARTS]; // of the steps, by the model of the first pool
+  double extrapolated;                       // share of simulated time beyond the model's range
+  double within;                             // as asked for
+  const ValidateLatency *worst;
+  ValidateVerdict verdict; // met or not met
+} Against;
+
+/* Simulates `config`, which has the workload of validate_against_workload. */
+int validate_against(Against *self, Config *config, const EngineLog *log, double within,
+                     Arena *arena, Diag *diag);
+/* "workload={…}": as many requests, which those of the log stand in for. */
+const char *validate_against_workload(const EngineLog *log, Arena *arena);
+void validate_against_print(const Against *self, const Config *config, OutputFormat format,
+                            FILE *out);
 #endif

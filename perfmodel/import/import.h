@@ -13,6 +13,7 @@
 /* What the user said. */
 typedef struct ImportInput {
   const char *path;        // of a file or folder
+  const char *const *more; // further files of the same, ended by NULL; NULL: none
   const char *model, *gpu; // keys of the profile; NULL: not said
   const char *data_dir;    // where models and machines are
   // the setup that times are to be of, where the files have operators of many; NULL, 0: not said
@@ -26,6 +27,7 @@ typedef struct Importer {
   const char *units; // of the source, for the facts
   bool needs_model;  // the files do not say a name of ours or the number of layers
   bool needs_setup;  // they have operators of many: the machine and its degrees are asked for
+  bool takes_more;   // several files are one measurement
   int (*read)(const ImportInput *input, Profile *profile, Diag *diag); // 0, or −1 with entries
 } Importer;
 

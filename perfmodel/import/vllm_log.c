@@ -1,147 +1,103 @@
 /* What vLLM itself measured of each of its steps, in one of two forms that a file is of throughout:
+ * lines of JSON, which calib/backends/vllm_steps.py writes (vllm_steps.h), or the engine's own log,
+ * served with --enable-logging-iteration-details:
  *
- * Lines of JSON, an object per step, which a stat logger in the engine writes:
- *
- *   {"prefill": [[new, past], …], "decode": [context, …], "sampled": s, "us": duration}
- *
- * `new` tokens of a prompt behind `past` computed ones; the context of each decode, its new token
- * counted; sequences that were sampled from. A line without "us" says what the steps are of:
- * {"model": …, "gpu": …, "tensor_parallel_size": N, "engine_version": …}, each of them optional.
- *
- * The engine's own log, served with --enable-logging-iteration-details:
- *
+ *   … Initializing a V1 LLM engine (v0.33.0) with config: model='…', …, tensor_parallel_size=2, …
+ *   … Chunked prefill is enabled with max_num_batched_tokens=8192.
  *   … GPU KV cache size: 1,234,567 tokens
  *   … Iteration(7): 1 context requests, 812 context tokens, 20 generation requests,
  *     20 generation tokens, iteration elapsed time: 10.99 ms, GPU KV cache usage: 12.5%
  *
- * It does not say contexts: those of the decodes are what the cache holds beside the new prompts.
- * Older versions do not print the usage, and their decodes are left out. Prompts of one step are
- * taken to be equal and without a past, and each to end with the step. Steps of more tokens than
- * sequences in generation (speculative decoding) are left out. */
+ * That log does not say pasts or contexts. Contexts of decodes are what the cache holds beside the
+ * prompts of the step; older versions do not print its usage, and their decodes are left out. A
+ * step that fills the budget of tokens cuts a prompt, whose rest comes in the next: what is behind
+ * it is not known, and the next is left out. Prompts of other steps have no past (unless a prefix
+ * cache found some) and are taken to be equal. Its time is how long the engine's core waited for
+ * the step, so that its own work between two steps is missing; the lines of JSON have it.
+ *
+ * Steps of more tokens than sequences in generation (speculative decoding), and of pipelines, whose
+ * steps overlap, are not those of a model here. */
+#include "perfmodel/gpu_facts.h"
 #include "perfmodel/import/import.h"
+#include "perfmodel/import/step_cells.h"
+#include "perfmodel/import/vllm_steps.h"
+#include "perfmodel/llm.h"
 #include "sim/base/json.h"
-#include <math.h>
-#include <stdlib.h>
+#include "sim/base/text.h"
 #include <string.h>
 
-enum { COUNT_MAX = 1 << 20, CONTEXT_MAX = 1 << 30 };
+enum { COUNT_MAX = 1 << 20, CONTEXT_MAX = 1 << 30, DEGREE_MAX = 1 << 10 };
 
 typedef struct Reading {
-  const char *model, *gpu;
-  int64_t tensor_parallel_size;
+  const ImportInput *input;
   Profile *profile;
-  int64_t cache_tokens; // of the KV cache, 0: not said yet
-  int64_t no_context, speculative;
+  StepHead head; // of all files
+  Step *steps;
+  size_t n, capacity;
+  bool json, torn;
+  // of the log alone
+  int64_t cache_tokens, budget; // of the KV cache and of a step, 0: not said yet
+  int64_t most_tokens, before;  // of the steps so far, and of the last
+  int64_t no_context, no_past, speculative;
 } Reading;
 
-static bool field_count(Field field, int64_t most, int64_t *ret_count) {
-  double value = 0;
-  if (!field_number(field, (double)most, &value) || value != floor(value)) return false;
-  *ret_count = (int64_t)value;
-  return true;
-}
-
 static int add_step(Reading *self, const BatchShape *batch, double us, Place at, Diag *diag) {
-  if (!self->model || !self->gpu)
-    return diag_error(diag, at, "nothing before this step says the %s: give it by '--%s'",
-                      self->model ? "GPU" : "model", self->model ? "gpu" : "model");
-  ProfileRow row =
-      import_row(self->model, self->gpu, self->tensor_parallel_size, PROFILE_ITERATION, *batch, us);
-  row.at = at;
-  profile_add(self->profile, &row);
+  const StepHead *head = &self->head;
+  if (!self->input->model && !head->model)
+    return diag_error(diag, at, "nothing before this step says the model: give it by '--model'");
+  if (!self->input->gpu && !head->gpu)
+    return diag_error(diag, at, "nothing before this step says the GPU: give it by '--gpu'");
+  if (self->n == STEPS_MAX)
+    return diag_error(diag, at, "more than %d steps: import a part of them", STEPS_MAX);
+  ARENA_RESERVE(self->profile->arena, self->steps, self->capacity, self->n + 1);
+  self->steps[self->n++] = (Step){.batch = *batch, .us = us};
   return 0;
 }
 
-/* ---- Lines of JSON ---- */
+/* ---- What the steps are of ---- */
 
-enum { MODEL, GPU, DEGREE, VERSION, PREFILL, DECODE, SAMPLED, US, KEYS };
-
-static const char *const keys[KEYS] = {
-    "model", "gpu", "tensor_parallel_size", "engine_version", "prefill", "decode", "sampled", "us"};
-
-static int expected(const Line *line, Field field, int key, const char *what, Diag *diag) {
-  return field_error(line, field, keys[key], what, diag);
+/* The files of one engine say the same, and what one leaves out another may say. */
+static int same_text(const char **mine, const char *other, const char *what, Place at, Diag *diag) {
+  if (!*mine) *mine = other;
+  if (!other || strcmp(*mine, other) == 0) return 0;
+  return diag_error(diag, at, "these steps are of %s '%s', and those before of '%s'", what, other,
+                    *mine);
 }
 
-/* [new, past] */
-static int read_chunk(const Line *line, Field chunk, BatchShape *batch, Diag *diag) {
-  static const char what[] = "a list of [new tokens, past tokens]";
-  JsonScanner scanner = json_scanner(line, chunk, diag);
-  int64_t sizes[2] = {0, 0};
-  Field value;
-  int n = 0, status;
-  while ((status = json_element(&scanner, &value)) > 0)
-    if (n == 2 || !field_count(value, COUNT_MAX, &sizes[n++]))
-      return expected(line, chunk, PREFILL, what, diag);
-  if (status < 0) return -1;
-  if (n != 2 || sizes[0] == 0) return expected(line, chunk, PREFILL, what, diag);
-  batch->prefill_tokens += sizes[0];
-  batch->prefill_area2 += sizes[0] * (2 * sizes[1] + sizes[0]);
-  return 0;
+static int same_degree(int64_t *mine, int64_t other, const char *what, Place at, Diag *diag) {
+  if (*mine == 0) *mine = other;
+  if (other == 0 || *mine == other) return 0;
+  return diag_error(diag, at, "these steps have %s %lld, and those before %lld", what,
+                    (long long)other, (long long)*mine);
 }
 
-static int read_prefill(const Line *line, Field list, BatchShape *batch, Diag *diag) {
-  JsonScanner scanner = json_scanner(line, list, diag);
-  Field chunk;
-  int status;
-  while ((status = json_element(&scanner, &chunk)) > 0)
-    if (read_chunk(line, chunk, batch, diag)) return -1;
-  return status;
-}
-
-static int read_decodes(const Line *line, Field list, BatchShape *batch, Diag *diag) {
-  JsonScanner scanner = json_scanner(line, list, diag);
-  Field value;
-  int64_t context = 0;
-  int status;
-  while ((status = json_element(&scanner, &value)) > 0) {
-    if (!field_count(value, COUNT_MAX, &context) || context == 0)
-      return expected(line, value, DECODE, "a list of contexts, each at least 1", diag);
-    batch->decode_seqs++;
-    batch->context_tokens += context;
-  }
-  return status;
-}
-
-static int read_step(Reading *self, const Line *line, const Field *values, Diag *diag) {
-  BatchShape batch = {0};
-  double us = 0;
-  if (!field_number(values[US], 1e9, &us) || us == 0)
-    return expected(line, values[US], US, "a time above 0, in microseconds", diag);
-  if (values[PREFILL].text && read_prefill(line, values[PREFILL], &batch, diag)) return -1;
-  if (values[DECODE].text && read_decodes(line, values[DECODE], &batch, diag)) return -1;
-  if (batch.prefill_tokens + batch.decode_seqs == 0)
-    return diag_error(diag, line_place(line, (Field){0}), "a step of no tokens");
-  batch.logit_seqs = batch.decode_seqs;
-  if (values[SAMPLED].text && !field_count(values[SAMPLED], COUNT_MAX, &batch.logit_seqs))
-    return expected(line, values[SAMPLED], SAMPLED, "a count of sequences", diag);
-  return add_step(self, &batch, us, line_place(line, (Field){0}), diag);
-}
-
-/* A string without its quotes; NULL where there is none, or it is not plain. */
-static const char *text_of(Field field, Arena *arena) {
-  if (field.length < 3 || field.text[0] != '"' || field.length > 200) return NULL;
-  return arena_printf(arena, "%.*s", field.length - 2, field.text + 1);
-}
-
-static int read_head(Reading *self, const Line *line, const Field *values, Diag *diag) {
-  Arena *arena = self->profile->arena;
-  const char *version = text_of(values[VERSION], arena);
-  if (!self->model) self->model = text_of(values[MODEL], arena);
-  if (!self->gpu) self->gpu = text_of(values[GPU], arena);
-  if (version) profile_set_fact(self->profile, "engine_version", version);
-  if (values[DEGREE].text && (!field_count(values[DEGREE], 1 << 10, &self->tensor_parallel_size) ||
-                              self->tensor_parallel_size == 0))
-    return expected(line, values[DEGREE], DEGREE, "a count of GPUs", diag);
-  return 0;
+static int take_head(Reading *self, const StepHead *said, Place at, Diag *diag) {
+  StepHead *head = &self->head;
+  if (said->pipeline_parallel_size > 1)
+    return diag_error(diag, at,
+                      "the steps of a pipeline overlap: their times are not those of a "
+                      "batch alone");
+  return same_text(&head->engine, said->engine, "engine", at, diag) |
+         same_text(&head->engine_version, said->engine_version, "version", at, diag) |
+         same_text(&head->model, said->model, "model", at, diag) |
+         same_text(&head->gpu, said->gpu, "GPU", at, diag) |
+         same_text(&head->dtype, said->dtype, "dtype", at, diag) |
+         same_text(&head->quantization, said->quantization, "quantization", at, diag) |
+         same_text(&head->cache_dtype, said->cache_dtype, "cache_dtype", at, diag) |
+         same_degree(&head->tensor_parallel_size, said->tensor_parallel_size,
+                     "tensor_parallel_size", at, diag) |
+         same_degree(&head->data_parallel_size, said->data_parallel_size, "data_parallel_size", at,
+                     diag);
 }
 
 static int read_json(Reading *self, const Line *line, Diag *diag) {
-  JsonScanner scanner = json_scanner(line, (Field){0}, diag);
-  Field values[KEYS] = {{0}};
-  if (json_object(&scanner, keys, KEYS, values)) return -1;
-  return values[US].text ? read_step(self, line, values, diag)
-                         : read_head(self, line, values, diag);
+  StepLine said;
+  const Place at = line_place(line, (Field){0});
+  if (step_line_read(&said, line, self->profile->arena, diag)) return -1;
+  if (said.kind == STEP_LINE_HEAD) return take_head(self, &said.head, at, diag);
+  if (said.kind == STEP_LINE_REQUEST) return 0;
+  if (said.speculative) return (int)(self->speculative++, 0);
+  return add_step(self, &said.batch, said.us, at, diag);
 }
 
 /* ---- The engine's log ---- */
@@ -172,13 +128,22 @@ static bool take_number(const Line *line, const char **at, double *ret_value) {
 
 enum { CONTEXTS, PROMPT_TOKENS, GENERATIONS, GENERATED, ELAPSED, USAGE, NUMBERS };
 
+/* Whether a step of so many tokens may have cut a prompt; 0: there was none. */
+static bool fills_budget(Reading *self, int64_t tokens) {
+  if (tokens > self->most_tokens) self->most_tokens = tokens;
+  return tokens > 0 && tokens >= (self->budget > 0 ? self->budget : self->most_tokens);
+}
+
 static int add_logged(Reading *self, const Line *line, const double *numbers, bool has_usage,
                       Diag *diag) {
   const int64_t prompts = (int64_t)numbers[CONTEXTS], tokens = (int64_t)numbers[PROMPT_TOKENS];
   const int64_t decodes = (int64_t)numbers[GENERATIONS];
+  const bool after_full = fills_budget(self, self->before);
+  self->before = tokens + (int64_t)numbers[GENERATED];
   if (numbers[GENERATED] != numbers[GENERATIONS]) return (int)(self->speculative++, 0);
   const double held = numbers[USAGE] / 100 * (double)self->cache_tokens - (double)tokens;
   if (decodes > 0 && (!has_usage || held < (double)decodes)) return (int)(self->no_context++, 0);
+  if (prompts > 0 && after_full) return (int)(self->no_past++, 0);
   if (prompts + decodes == 0 || numbers[ELAPSED] == 0) return 0;
   const BatchShape batch = {.prefill_tokens = tokens,
                             .prefill_area2 = prompts > 0 ? tokens * tokens / prompts : 0,
@@ -188,19 +153,16 @@ static int add_logged(Reading *self, const Line *line, const double *numbers, bo
   return add_step(self, &batch, numbers[ELAPSED] * 1000, line_place(line, (Field){0}), diag);
 }
 
-static int read_logged(Reading *self, const Line *line, Diag *diag) {
-  static const char *const ahead[NUMBERS] = {
-      "Iteration(",           "context requests,",       "context tokens,",
-      "generation requests,", "iteration elapsed time:", "GPU KV cache usage:"};
-  const char *at = after(line, line->text, "GPU KV cache size:");
-  double numbers[NUMBERS] = {0}, size = 0;
-  if (at && take_number(line, &at, &size) && size <= CONTEXT_MAX)
-    self->cache_tokens = (int64_t)size;
-  at = after(line, line->text, ahead[0]);
-  if (!at) return 0;
-  at = after(line, at, "):");
+static int read_iteration(Reading *self, const Line *line, const char *at, Diag *diag) {
+  static const char *const ahead[NUMBERS] = {"):",
+                                             "context requests,",
+                                             "context tokens,",
+                                             "generation requests,",
+                                             "iteration elapsed time:",
+                                             "GPU KV cache usage:"};
+  double numbers[NUMBERS] = {0};
   for (int i = 0; i < USAGE; i++) {
-    if (i > 0) at = after(line, at, ahead[i]);
+    at = after(line, at, ahead[i]);
     if (!at || !take_number(line, &at, &numbers[i]) || (i < ELAPSED && numbers[i] > COUNT_MAX))
       return diag_error(diag, line_place(line, (Field){0}), "not a whole line of an iteration");
   }
@@ -209,42 +171,167 @@ static int read_logged(Reading *self, const Line *line, Diag *diag) {
                     at && take_number(line, &at, &numbers[USAGE]) && numbers[USAGE] <= 100, diag);
 }
 
-/* ---- Files ---- */
-
-static void set_facts(const Reading *self, bool json) {
-  Profile *profile = self->profile;
-  profile_set_fact(profile, "engine", "vllm");
-  if (json) return;
-  profile_set_fact(profile, "assumption_prompts",
-                   "prompts of a step are equal, have no past and end with it");
-  profile_set_fact(profile, "assumption_context",
-                   "contexts of decodes are what the KV cache holds beside the step's prompts");
-  import_count_fact(profile, "steps_left_out_no_context", self->no_context);
-  import_count_fact(profile, "steps_left_out_speculative", self->speculative);
+/* The text behind `key` up to the next of `ends`; NULL where there is none. */
+static const char *value_after(const Line *line, const char *key, const char *ends, Arena *arena) {
+  const char *from = after(line, line->text, key), *end = line->text + line->length;
+  if (!from) return NULL;
+  if (from < end && (*from == '\'' || *from == '"')) from++;
+  const char *to = from;
+  while (to < end && !strchr(ends, *to))
+    to++;
+  const char *text = arena_copy(arena, from, (size_t)(to - from));
+  return to > from && to - from < 200 && text_is_plain(text) && strcmp(text, "None") != 0 ? text
+                                                                                          : NULL;
 }
 
-static int read_log(const ImportInput *input, Profile *profile, Diag *diag) {
-  Reading self = {
-      .model = input->model, .gpu = input->gpu, .tensor_parallel_size = 1, .profile = profile};
+static int64_t count_after(const Line *line, const char *key, double most) {
+  const char *at = after(line, line->text, key);
+  double value = 0;
+  return at && take_number(line, &at, &value) && value <= most ? (int64_t)value : 0;
+}
+
+/* How the engine was started, as it prints it. */
+static int read_engine(Reading *self, const Line *line, Diag *diag) {
+  static const char ends[] = ",'\" )";
+  Arena *arena = self->profile->arena;
+  const char *dtype = value_after(line, ", dtype=torch.", ends, arena);
+  const StepHead said = {
+      .engine_version = value_after(line, "LLM engine (v", ends, arena),
+      .model = value_after(line, "model=", ends, arena),
+      .dtype = dtype,
+      .quantization = value_after(line, ", quantization=", ends, arena),
+      .cache_dtype = value_after(line, ", kv_cache_dtype=", ends, arena),
+      .tensor_parallel_size = count_after(line, "tensor_parallel_size=", DEGREE_MAX),
+      .pipeline_parallel_size = count_after(line, "pipeline_parallel_size=", DEGREE_MAX),
+      .data_parallel_size = count_after(line, "data_parallel_size=", DEGREE_MAX)};
+  return take_head(self, &said, line_place(line, (Field){0}), diag);
+}
+
+static int read_logged(Reading *self, const Line *line, Diag *diag) {
+  const int64_t size = count_after(line, "GPU KV cache size:", CONTEXT_MAX);
+  const int64_t budget = count_after(line, "max_num_batched_tokens=", COUNT_MAX);
+  if (size > 0) self->cache_tokens = size;
+  if (budget > 0) self->budget = budget;
+  const char *iteration = after(line, line->text, "Iteration(");
+  if (iteration) return read_iteration(self, line, iteration, diag);
+  return after(line, line->text, "LLM engine (v") ? read_engine(self, line, diag) : 0;
+}
+
+/* ---- Facts ---- */
+
+/* A format of weights or keys by the words of vLLM; NULL: they do not say one. */
+static const char *format_of(const char *words) {
+  static const char *const formats[][2] = {
+      {"fp8", "fp8"},          {"fp8_e4m3", "fp8"},       {"fp8_e5m2", "fp8"},
+      {"modelopt", "fp8"},     {"modelopt_fp4", "nvfp4"}, {"mxfp4", "mxfp4"},
+      {"awq", "int4"},         {"awq_marlin", "int4"},    {"gptq", "int4"},
+      {"gptq_marlin", "int4"}, {"auto", "bf16"},          {"bfloat16", "bf16"},
+      {"float16", "bf16"},     {"float32", "fp32"}};
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (strcmp(words, formats[i][0]) == 0) return formats[i][1];
+  return NULL;
+}
+
+static int set_format(const Reading *self, const char *key, const char *given, const char *words,
+                      const char *option, Diag *diag) {
+  const char *format = given ? given : words ? format_of(words) : "bf16";
+  if (!format) {
+    diag_error(diag, place_of_file(self->input->path), "'%s' does not say which numbers the %s are",
+               words, key);
+    diag_hint(diag, "say it by '%s', such as fp8", option);
+    return -1;
+  }
+  profile_set_fact(self->profile, arena_printf(self->profile->arena, "%s_dtype", key), format);
+  return 0;
+}
+
+static void set_degree(Profile *profile, const char *key, int64_t degree) {
+  if (degree > 1) import_count_fact(profile, key, degree);
+}
+
+static void set_assumptions(const Reading *self) {
+  Profile *profile = self->profile;
+  import_count_fact(profile, "steps", (int64_t)self->n);
+  import_count_fact(profile, "steps_left_out_speculative", self->speculative);
+  if (self->torn) profile_set_fact(profile, "torn", "the last line was cut short, and is left out");
+  if (self->json) return;
+  profile_set_fact(profile, "assumption_prompts",
+                   "prompts of a step are equal and have no past, unless the step before cut one");
+  profile_set_fact(profile, "assumption_context",
+                   "contexts of decodes are what the KV cache holds beside the step's prompts");
+  profile_set_fact(profile, "assumption_time",
+                   "what the engine waited for a step is its time: its own work between is not in");
+  import_count_fact(profile, "steps_left_out_no_context", self->no_context);
+  import_count_fact(profile, "steps_left_out_unknown_past", self->no_past);
+}
+
+static int set_facts(const Reading *self, Diag *diag) {
+  const StepHead *head = &self->head;
+  const ImportInput *input = self->input;
+  Profile *profile = self->profile;
+  profile_set_fact(profile, "engine", head->engine ? head->engine : "vllm");
+  if (head->engine_version) profile_set_fact(profile, "engine_version", head->engine_version);
+  profile_set_fact(profile, "engine_preset", "inside");
+  if (head->quantization) profile_set_fact(profile, "quantization", head->quantization);
+  set_degree(profile, "data_parallel_size", head->data_parallel_size);
+  set_degree(profile, "attention_data_parallel_size", input->attention_data_parallel_size);
+  set_degree(profile, "expert_parallel_size", input->expert_parallel_size);
+  set_assumptions(self);
+  const char *weights = head->quantization ? head->quantization : head->dtype;
+  return set_format(self, "weight", input->quantization, weights, "--quantization", diag) |
+         set_format(self, "kv_cache", input->kv_cache_dtype, head->cache_dtype, "--kv-cache-dtype",
+                    diag);
+}
+
+/* ---- Files ---- */
+
+static int read_file(Reading *self, const char *path, Diag *diag) {
   LineReader reader;
   Line line;
-  if (line_reader_open(&reader, input->path, profile->arena, diag)) return -1;
-  bool json = false, first = true;
+  if (line_reader_open(&reader, path, self->profile->arena, diag)) return -1;
+  bool first = true;
   int status, error = 0;
+  self->before = 0;
   for (; (status = line_reader_next(&reader, &line, diag)) > 0; first = false) {
-    if (first) json = json_line_has(&line, NULL);
-    if (json ? read_json(&self, &line, diag) : read_logged(&self, &line, diag)) error = -1;
-    const bool nameless = !self.model || !self.gpu; // an error of the first step, and of all
-    if (profile->n_rows > PROFILE_MAX_ROWS || (error && nameless)) break;
+    if (first) self->json = json_line_has(&line, NULL);
+    if (self->json && step_line_torn(&line, &reader))
+      self->torn = true;
+    else if (self->json ? read_json(self, &line, diag) : read_logged(self, &line, diag))
+      error = -1;
+    if (error && self->n == 0) break; // one of the first, and likely of all
   }
   line_reader_close(&reader);
-  set_facts(&self, json);
   return status < 0 ? -1 : error;
+}
+
+static void add_rows(Reading *self) {
+  const StepHead *head = &self->head;
+  const ImportInput *input = self->input;
+  Arena *arena = self->profile->arena;
+  const char *model = input->model, *gpu = input->gpu;
+  if (!model) model = llm_name_of(head->model, input->data_dir, arena);
+  if (!model) model = strrchr(head->model, '/') ? strrchr(head->model, '/') + 1 : head->model;
+  if (!gpu) gpu = gpu_facts_name(head->gpu, arena);
+  int64_t gpus = head->tensor_parallel_size;
+  if (gpus == 0) gpus = input->tensor_parallel_size > 0 ? input->tensor_parallel_size : 1;
+  const ProfileRow row = import_row(model, gpu, gpus, PROFILE_ITERATION, (BatchShape){0}, 0);
+  step_cells_add(self->profile, &row, self->steps, self->n);
+}
+
+static int read_logs(const ImportInput *input, Profile *profile, Diag *diag) {
+  Reading self = {.input = input, .profile = profile};
+  int status = read_file(&self, input->path, diag);
+  for (const char *const *path = input->more; path && *path && status == 0; path++)
+    status = read_file(&self, *path, diag);
+  if (status) return -1;
+  if (self.n > 0) add_rows(&self);
+  return set_facts(&self, diag);
 }
 
 const Importer import_vllm_log = {
     .name = "vllm-log",
     .help = "vLLM's steps: its log with --enable-logging-iteration-details, or JSON",
     .units = "microseconds, or milliseconds as the log says",
-    .read = read_log,
+    .takes_more = true,
+    .read = read_logs,
 };

@@ -388,15 +388,49 @@ Test(import, steps_of_vllm_from_lines_of_json) {
                      "\"sampled\": 3, \"us\": 20500.5}\n"
                      "{\"decode\": [8, 1001], \"us\": 9000}\n";
   cr_assert_eq(import_text("vllm-log", text, &profile), 0, "%s", first_message());
-  expect_row(&profile, 0, PROFILE_ITERATION, 2,
+  expect_row(&profile, 0, PROFILE_ITERATION, 2, (BatchShape){0, 0, 2, 1009, 2}, 9000);
+  expect_row(&profile, 1, PROFILE_ITERATION, 2,
              (BatchShape){612, 512 * 512 + 100 * (2 * 400 + 100), 2, 1007, 3}, 20500.5);
-  expect_row(&profile, 1, PROFILE_ITERATION, 2, (BatchShape){0, 0, 2, 1009, 2}, 9000);
   cr_expect_str_eq(profile_fact(&profile, "engine_version"), "0.24.0");
   cr_expect_str_eq(profile.rows[0].gpu, "h100-80gb");
 }
 
+Test(import, steps_of_vllm_that_are_alike_are_a_row) {
+  Profile profile;
+  // Of eight steps the two fastest and the two slowest, which waited for something else, are not in
+  // the means; steps of speculation and requests are none.
+  const char *text =
+      "{\"engine\": \"vllm\", \"model\": \"meta-llama/Llama-3.1-70B-Instruct\", "
+      "\"gpu\": \"NVIDIA H100 80GB HBM3\", \"tensor_parallel_size\": 4}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6000, \"us\": 1000}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6003, \"us\": 9100}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6006, \"us\": 10000}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6009, \"us\": 10100}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6012, \"us\": 10200}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6015, \"us\": 10300}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6018, \"us\": 90000}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6021, \"us\": 99000}\n"
+      "{\"prefill\": [], \"decode_seqs\": 9, \"context_tokens\": 900, \"us\": 7000}\n"
+      "{\"prefill\": [], \"decode_seqs\": 3, \"context_tokens\": 6021, \"drafted\": 6, "
+      "\"us\": 9999}\n"
+      "{\"prompt_tokens\": 9, \"output_tokens\": 1, \"arrived_us\": 1, "
+      "\"first_token_us\": 2, \"last_token_us\": 2}\n";
+  cr_assert_eq(import_text("vllm-log", text, &profile), 0, "%s", first_message());
+  cr_assert_eq(profile.n_rows, 2);
+  expect_row(&profile, 0, PROFILE_ITERATION, 4, (BatchShape){0, 0, 3, 6011, 3}, 10150);
+  expect_row(&profile, 1, PROFILE_ITERATION, 4, (BatchShape){0, 0, 9, 900, 9}, 7000);
+  cr_expect_eq(profile.rows[0].samples, 8);
+  cr_expect_str_eq(profile.rows[0].model, "llama3.1-70b");
+  cr_expect_str_eq(profile.rows[0].gpu, "h100-80gb");
+  cr_expect_str_eq(profile_fact(&profile, "steps_left_out_speculative"), "1");
+}
+
 Test(import, steps_of_vllm_from_its_log) {
   const char *text =
+      "INFO Initializing a V1 LLM engine (v0.24.0) with config: model='org/m', "
+      "dtype=torch.bfloat16, tensor_parallel_size=2, quantization=fp8, kv_cache_dtype=auto, "
+      "seed=0\n"
+      "INFO Chunked prefill is enabled with max_num_batched_tokens=1500.\n"
       "INFO GPU KV cache size: 100,000 tokens\n"
       "INFO Iteration(1): 2 context requests, 1000 context tokens, 0 generation requests, "
       "0 generation tokens, iteration elapsed time: 40.50 ms, GPU KV cache usage: 1.0%\n"
@@ -405,15 +439,24 @@ Test(import, steps_of_vllm_from_its_log) {
       "INFO Iteration(3): 0 context requests, 0 context tokens, 2 generation requests, "
       "2 generation tokens, iteration elapsed time: 9.00 ms\n"
       "INFO Iteration(4): 0 context requests, 0 context tokens, 2 generation requests, "
-      "6 generation tokens, iteration elapsed time: 9.00 ms, GPU KV cache usage: 1.5%\n";
+      "6 generation tokens, iteration elapsed time: 9.00 ms, GPU KV cache usage: 1.5%\n"
+      "INFO Iteration(5): 1 context requests, 1498 context tokens, 2 generation requests, "
+      "2 generation tokens, iteration elapsed time: 60.00 ms, GPU KV cache usage: 2.5%\n"
+      "INFO Iteration(6): 1 context requests, 700 context tokens, 2 generation requests, "
+      "2 generation tokens, iteration elapsed time: 35.00 ms, GPU KV cache usage: 3.2%\n";
   const char *path = temp_file(text, strlen(text), &arena);
-  const ImportInput input = {.path = path, .model = "m", .gpu = "g", .data_dir = data_dir};
+  const ImportInput input = {.path = path, .gpu = "g", .data_dir = data_dir};
   Profile profile;
   profile_init(&profile, path, &arena);
   cr_assert_eq(import_profile(importer_find("vllm-log"), &input, &profile, &diag), 0);
-  cr_assert_eq(profile.n_rows, 2);
-  expect_row(&profile, 0, PROFILE_ITERATION, 1, (BatchShape){1000, 500000, 0, 0, 2}, 40500);
-  expect_row(&profile, 1, PROFILE_ITERATION, 1, (BatchShape){500, 250000, 2, 1000, 3}, 30000);
+  cr_assert_eq(profile.n_rows, 3);
+  expect_row(&profile, 0, PROFILE_ITERATION, 2, (BatchShape){1000, 500000, 0, 0, 2}, 40500);
+  expect_row(&profile, 1, PROFILE_ITERATION, 2, (BatchShape){500, 250000, 2, 1000, 3}, 30000);
+  expect_row(&profile, 2, PROFILE_ITERATION, 2, (BatchShape){1498, 1498 * 1498, 2, 1002, 3}, 60000);
+  cr_expect_str_eq(profile.rows[0].model, "m");
+  cr_expect_str_eq(profile_fact(&profile, "engine_version"), "0.24.0");
+  cr_expect_str_eq(profile_fact(&profile, "weight_dtype"), "fp8");
+  cr_expect_str_eq(profile_fact(&profile, "steps_left_out_unknown_past"), "1");
   cr_expect_str_eq(profile_fact(&profile, "steps_left_out_no_context"), "1");
   cr_expect_str_eq(profile_fact(&profile, "steps_left_out_speculative"), "1");
   unlink(path);
@@ -423,8 +466,14 @@ Test(import, steps_of_vllm_that_are_not) {
   static const struct {
     const char *text, *message;
   } cases[] = {
-      {"{\"decode\": [8], \"us\": 9000}\n",
-       "nothing before this step says the model: give it by '--model'"},
+      {"{\"model\": \"m\", \"gpu\": \"g\", \"pipeline_parallel_size\": 2}\n",
+       "the steps of a pipeline overlap: their times are not those of a batch alone"},
+      {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"decode_seqs\": 3, \"context_tokens\": 2, "
+       "\"us\": 9}\n",
+       "'decode_seqs' must be at most 'context_tokens', not '3'"},
+      {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"prompt_tokens\": 1, \"output_tokens\": 1, "
+       "\"arrived_us\": 9, \"first_token_us\": 8, \"last_token_us\": 9}\n",
+       "a request has tokens, and arrives before its first, which is not after its last"},
       {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"decode\": [0], \"us\": 9000}\n",
        "'decode' must be a list of contexts, each at least 1, not '0'"},
       {"{\"model\": \"m\", \"gpu\": \"g\"}\n{\"prefill\": [[5]], \"us\": 9000}\n",
