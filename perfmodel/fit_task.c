@@ -41,7 +41,7 @@ static int segments_most(ProfileOp system, ProfileOp term) {
   case PROFILE_DECODE_ATTENTION:
     return 4;
   case PROFILE_HEAD:
-    return system == PROFILE_HEAD ? FIT_SEGMENTS_MAX : 0; // else in `linear`
+    return system == PROFILE_HEAD ? FIT_SEGMENTS_MAX : 0; // else in `linear`, or one slope
   default:
     return system == term ? FIT_SEGMENTS_MAX : 1; // one slope tells long prompts apart
   }
@@ -152,18 +152,32 @@ static void choose_segments(FitTask *self, int *segments, int most, bool decodes
     ++*segments;
 }
 
+/* Takes a part of the plan where iterations held out are predicted better by more than chance.
+ * Whether it did. */
+static bool choose_part(FitTask *self, int *part, const int *folds, int n_folds, Arena *arena) {
+  double *errors[2];
+  int n = 0;
+  for (int with = 0; with < 2; with++) {
+    errors[with] = ARENA_ARRAY(arena, double, self->n_points);
+    *part = with;
+    n = errors_with(self, false, folds, n_folds, errors[with]);
+    n += errors_with(self, true, folds, n_folds, errors[with] + n);
+  }
+  *part = n > 0 && is_worse(errors[0], errors[1], n);
+  return *part;
+}
+
 /* Whether equal x are equal work, so that a curve can go through every point. Products jump at the
  * edges of their tiles: no knots that other points could do without follow that. */
 static bool has_one_variable(ProfileOp op) {
   return op == PROFILE_LINEAR || op == PROFILE_HEAD;
 }
 
-static void choose_plan(FitTask *self, Arena *arena) {
-  int *folds = ARENA_ARRAY(arena, int, self->n_points);
-  int n_folds = make_folds(self, false, folds, arena);
-  bool whole = self->op == PROFILE_ITERATION;
+static void choose_curves(FitTask *self, const int *folds, int n_folds, Arena *arena) {
+  const bool whole = self->op == PROFILE_ITERATION;
   for (int op = 0; op < PROFILE_TERMS; op++)
-    self->plan.segments[op] = segments_most(self->op, (ProfileOp)op) > 0;
+    if (!whole || op != PROFILE_HEAD)
+      self->plan.segments[op] = segments_most(self->op, (ProfileOp)op) > 0;
   self->plan.decode_segments = whole;
   for (int op = 0; op < PROFILE_TERMS; op++) {
     int most = segments_most(self->op, (ProfileOp)op);
@@ -176,6 +190,19 @@ static void choose_plan(FitTask *self, Arena *arena) {
   if (whole)
     choose_segments(self, &self->plan.decode_segments, DECODE_SEGMENTS_MAX, true, folds, n_folds,
                     arena);
+}
+
+/* Curves take on what they can of the work of rows that are not there: they are chosen again. */
+static void choose_plan(FitTask *self, Arena *arena) {
+  int *folds = ARENA_ARRAY(arena, int, self->n_points);
+  int n_folds = make_folds(self, false, folds, arena);
+  choose_curves(self, folds, n_folds, arena);
+  if (self->op != PROFILE_ITERATION) return;
+  int *const parts[] = {&self->plan.segments[PROFILE_HEAD], &self->plan.prefill_rows, &self->plan.mixed_rows};
+  bool more = false;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    more |= choose_part(self, parts[i], folds, n_folds, arena);
+  if (more) choose_curves(self, folds, n_folds, arena);
 }
 
 static void choose_way(FitTask *self, Arena *arena) {
