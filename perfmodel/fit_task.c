@@ -173,17 +173,14 @@ static bool has_one_variable(ProfileOp op) {
   return op == PROFILE_LINEAR || op == PROFILE_HEAD;
 }
 
-/* `judges` of all curves but attention of decodes and what `linear` has among these alone. */
-static void choose_curves(FitTask *self, Judges judges, const int *folds, int n_folds,
-                          Arena *arena) {
+static void choose_curves(FitTask *self, const int *folds, int n_folds, Arena *arena) {
   const bool whole = self->op == PROFILE_ITERATION;
   for (int op = 0; op < PROFILE_TERMS; op++)
-    if (!whole || op != PROFILE_HEAD)
-      self->plan.segments[op] = segments_most(self->op, (ProfileOp)op) > 0;
+    self->plan.segments[op] = segments_most(self->op, (ProfileOp)op) > 0;
   self->plan.decode_segments = whole;
   for (int op = 0; op < PROFILE_TERMS; op++) {
     int most = segments_most(self->op, (ProfileOp)op);
-    const Judges by = whole && op == PROFILE_DECODE_ATTENTION ? JUDGES_DECODES : judges;
+    const Judges by = whole && op == PROFILE_DECODE_ATTENTION ? JUDGES_DECODES : JUDGES_OTHERS;
     if (most > 1) choose_segments(self, &self->plan.segments[op], most, by, folds, n_folds, arena);
     if (self->op == (ProfileOp)op && has_one_variable(self->op) && is_coarse(self, by, arena))
       self->plan.segments[op] = FIT_DENSE;
@@ -193,17 +190,24 @@ static void choose_curves(FitTask *self, Judges judges, const int *folds, int n_
                     n_folds, arena);
 }
 
-/* Curves take on what they can of the work of rows that are not there: they are chosen again. */
+/* Of whole iterations what an engine has beside the simplest terms. Where it has any, `linear` is
+ * judged by decodes, too, for it no longer stands for what these take beside. */
 static void choose_plan(FitTask *self, Arena *arena) {
+  FitPlan *plan = &self->plan;
   int *folds = ARENA_ARRAY(arena, int, self->n_points);
   int n_folds = make_folds(self, false, folds, arena);
-  choose_curves(self, JUDGES_OTHERS, folds, n_folds, arena);
+  choose_curves(self, folds, n_folds, arena);
   if (self->op != PROFILE_ITERATION) return;
-  int *const parts[] = {&self->plan.segments[PROFILE_HEAD], &self->plan.prefill_rows, &self->plan.mixed_rows};
+  int *const parts[] = {&plan->segments[PROFILE_HEAD], &plan->prefill_rows, &plan->mixed_rows};
   bool more = false;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
     more |= choose_part(self, parts[i], folds, n_folds, arena);
-  if (more) choose_curves(self, JUDGES_ALL, folds, n_folds, arena);
+  if (!more) return;
+  choose_segments(self, &plan->segments[PROFILE_LINEAR], FIT_SEGMENTS_MAX, JUDGES_ALL, folds,
+                  n_folds, arena);
+  choose_segments(self, &plan->segments[PROFILE_DECODE_ATTENTION],
+                  segments_most(PROFILE_ITERATION, PROFILE_DECODE_ATTENTION), JUDGES_DECODES, folds,
+                  n_folds, arena);
 }
 
 static void choose_way(FitTask *self, Arena *arena) {
