@@ -239,8 +239,8 @@ static void pair_limits(Side above, Side below, bool is_last, Limits *limits) {
   }
 }
 
-/* Rows of decodes rise with their number. Of prefill any may be slower than the next, for kernels of
- * short queries are others, but for the last two: rows beyond go on by their difference. */
+/* Rows of decodes rise with their number. Of prefill any may be slower than the next, for kernels
+ * of short queries are others, but for the last two: rows beyond go on by their difference. */
 static void table_limits(const FitTable *self, const int *row_first, bool may_fall,
                          Limits *limits) {
   for (int r = 0; r < self->n_rows; r++) {

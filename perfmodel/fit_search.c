@@ -370,7 +370,8 @@ void fit_build(FitModel *self, const FitPoint *points, int n_points, const FitPl
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++) {
     FitModel placed = dense;
     const bool in_rows = op == PROFILE_PREFILL_ATTENTION && dense.prefill.n_rows > 0;
-    if (plan->segments[op] > 0 && !in_rows) place_term(&placed, (ProfileOp)op, points, n_points, plan, arena);
+    if (plan->segments[op] > 0 && !in_rows)
+      place_term(&placed, (ProfileOp)op, points, n_points, plan, arena);
     self->curves[op] = placed.curves[op];
     if (op != PROFILE_DECODE_ATTENTION) continue;
     self->decode.n_rows = placed.decode.n_rows;

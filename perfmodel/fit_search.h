@@ -21,10 +21,10 @@ enum {
  * and one line between.
  *
  * Of whole iterations segments[PROFILE_HEAD] is 1, a slope over the sequences that need logits, or
- * 0, in `linear`. `prefill_rows`: attention of prompts as rows over their tokens, each a line over the mean span,
- * in the place of one slope of the area. `mixed_rows`: decodes beside prefill as rows over their
- * number, each a line over their context with what the iteration takes longer for being both. Each
- * where at least two rows of iterations have two places of their line apart. */
+ * 0, in `linear`. `prefill_rows`: attention of prompts as rows over their tokens, each a line over
+ * the mean span, in the place of one slope of the area. `mixed_rows`: decodes beside prefill as
+ * rows over their number, each a line over their context with what the iteration takes longer for
+ * being both. Each where at least two rows of iterations have two places of their line apart. */
 typedef struct FitPlan {
   int segments[PROFILE_TERMS];
   int decode_segments;
