@@ -42,7 +42,7 @@ bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, bool may
 
 enum {
   SLACK_SHARE = 50000, // digits of files, and what solvers leave
-  EQUAL_SHARE = 1000,  // rows of prefill no further below the one before are meant to be equal to it
+  EQUAL_SHARE = 1000,  // rows of prefill no further below the one before are equal to it
 };
 
 static bool is_last(const TableRows *self, int row) {

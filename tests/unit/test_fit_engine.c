@@ -87,8 +87,7 @@ static const FitResult *fitted(bool split, double noise) {
 }
 
 static void expect_near(const FitResult *result, const PerfModel *model, bool split, int64_t n,
-                        int64_t chunk, int64_t past, int64_t seqs, int64_t context,
-                        double within) {
+                        int64_t chunk, int64_t past, int64_t seqs, int64_t context, double within) {
   const Engine engine = {split, 0};
   const BatchShape batch = batch_of(n, chunk, past, seqs, context);
   const double want = engine_seconds(&engine, &batch, (double)n, (double)past);
