@@ -146,26 +146,30 @@ const GridRow grid_cpu[] = {
 };
 
 /* Without operators beside them iterations must tell the terms apart: prompts with and without a
- * past, decodes whose context varies at each number of them, and both together. */
+ * past, decodes whose context varies at each number of them, and both together, at more than one
+ * number and context of the decodes. Kernels change at powers of two: there are pasts on both sides
+ * of one. */
 const GridRow grid_whole[] = {
     {GRAPH(ANCHOR, ITERATION), .decodes = LIST(4), .contexts = LIST(256)},
     {GRAPH(ANCHOR, ITERATION), .chunks = LIST(128), .pasts = LIST(0)},
 
     {GRAPH(COARSE, ITERATION), .chunks = LIST(16, 64, 256, 1024), .pasts = LIST(0)},
-    {GRAPH(COARSE, ITERATION), .chunks = LIST(128), .pasts = LIST(1024)},
+    {GRAPH(COARSE, ITERATION), .chunks = LIST(32, 128), .pasts = LIST(512, 1536)},
     {GRAPH(COARSE, ITERATION), .decodes = LIST(1, 8, 32), .contexts = LIST(64, 512, 1024)},
-    {GRAPH(COARSE, ITERATION), .chunks = LIST(64, 256), .pasts = LIST(0), .decodes = LIST(8),
-     .contexts = LIST(256)},
+    {GRAPH(COARSE, ITERATION), .chunks = LIST(64, 256), .pasts = LIST(0), .decodes = LIST(2, 8),
+     .contexts = LIST(64, 768)},
 
-    {GRAPH(FINE, ITERATION), .chunks = LIST(4, 8, 32, 128, 384, 512, 768, 2048), .pasts = LIST(0)},
-    {GRAPH(FINE, ITERATION), .chunks = LIST(32, 256), .pasts = LIST(512, 1536)},
+    {GRAPH(FINE, ITERATION),
+     .chunks = LIST(4, 8, 24, 32, 48, 63, 65, 96, 128, 160, 192, 320, 384, 512, 640, 768),
+     .pasts = LIST(0)},
+    {GRAPH(FINE, ITERATION), .chunks = LIST(8, 63, 64, 256), .pasts = LIST(512, 1536)},
+    {GRAPH(FINE, ITERATION), .chunks = LIST(512), .pasts = LIST(512)},
     {GRAPH(FINE, ITERATION), .prompts = LIST(2, 4), .chunks = LIST(64, 192), .pasts = LIST(0)},
     {GRAPH(FINE, ITERATION), .decodes = LIST(1, 2, 3, 4, 6, 8, 12, 16, 24, 32),
-     .contexts = LIST(128, 256, 640, 1280)},
-    {GRAPH(FINE, ITERATION), .decodes = LIST(1, 4, 16), .contexts = LIST(2047)},
+     .contexts = LIST(128, 320, 640, 1280)},
     {GRAPH(FINE, ITERATION), .decodes = LIST(4, 16), .contexts = LIST(600), .light = 60},
     {GRAPH(FINE, ITERATION), .chunks = LIST(32, 128, 384), .pasts = LIST(0),
-     .decodes = LIST(1, 4, 16), .contexts = LIST(320)},
+     .decodes = LIST(1, 4, 16), .contexts = LIST(128, 640)},
     {GRAPH(FINE, ITERATION), .chunks = LIST(128), .pasts = LIST(512), .decodes = LIST(2, 8),
      .contexts = LIST(768)},
     {.class = PLAN_CLASSES},

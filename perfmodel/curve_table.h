@@ -1,7 +1,7 @@
 /* Terms of two counts: a curve for each of some values of the first, its key, ascending. Between
  * two rows time is linear in the key, beyond the last by its difference to the one before, left of
- * the first its time holds. No row lies below the one before, none but those of prefill falls, and
- * the last two of the others do not come closer, so that none beyond falls (table_rows.h).
+ * the first its time holds. No row lies below the one before and none falls, but for those of
+ * prefill; the last two do not come closer, so that none beyond falls (table_rows.h).
  *
  * Attention of decodes has rows over their number and curves over the context of all of them.
  * Attention of prefill has rows over the new tokens P and curves over the mean span 2A / P, what a

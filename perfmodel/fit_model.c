@@ -87,8 +87,15 @@ static void curve_fill(const FitCurve *self, int64_t x, double factor, double *c
 
 /* ---- The system ---- */
 
+enum { N_TABLES = 3 };
+
+static const FitTable *table_at(const FitModel *self, int t) {
+  const FitTable *const tables[N_TABLES] = {&self->decode, &self->prefill, &self->mixed};
+  return tables[t];
+}
+
 typedef struct Layout {
-  int curve_first[PROFILE_TERMS], row_first[FIT_ROWS_MAX];
+  int curve_first[PROFILE_TERMS], row_first[N_TABLES][FIT_ROWS_MAX];
   int n_columns; // the overhead's is the last where there is one
 } Layout;
 
@@ -98,9 +105,12 @@ static Layout layout_of(const FitModel *self) {
     layout.curve_first[TERMS[t]] = layout.n_columns;
     layout.n_columns += curve_columns(&self->curves[TERMS[t]]);
   }
-  for (int r = 0; r < self->decode.n_rows; r++) {
-    layout.row_first[r] = layout.n_columns;
-    layout.n_columns += curve_columns(&self->decode.rows[r].curve);
+  for (int t = 0; t < N_TABLES; t++) {
+    const FitTable *table = table_at(self, t);
+    for (int r = 0; r < table->n_rows; r++) {
+      layout.row_first[t][r] = layout.n_columns;
+      layout.n_columns += curve_columns(&table->rows[r].curve);
+    }
   }
   layout.n_columns += self->has_overhead;
   return layout;
@@ -123,31 +133,41 @@ static double table_eval(const FitTable *self, int64_t key, int64_t x) {
   return lower + hat.share * (fit_curve_eval(&self->rows[hat.knot + 1].curve, x) - lower);
 }
 
+/* The table that a batch's term is looked up in, as table_at numbers them; −1: a curve. */
+static int find_table(const FitModel *self, ProfileOp op, const BatchShape *batch,
+                      FitTerm *ret_term) {
+  const bool prefill = batch->prefill_tokens > 0;
+  *ret_term = (FitTerm)op;
+  if (op == PROFILE_PREFILL_ATTENTION && prefill && self->prefill.n_rows > 0) return 1;
+  if (op != PROFILE_DECODE_ATTENTION) return -1;
+  if (!prefill || self->mixed.n_rows == 0) return self->decode.n_rows > 0 ? 0 : -1;
+  *ret_term = FIT_MIXED_ATTENTION;
+  return 2;
+}
+
 static void term_fill(const FitModel *self, const Layout *layout, ProfileOp op,
                       const BatchShape *batch, double factor, double *columns) {
-  int64_t x = fit_x(op, batch);
-  if (op != PROFILE_DECODE_ATTENTION || self->decode.n_rows == 0) {
-    curve_fill(&self->curves[op], x, factor, columns + layout->curve_first[op]);
+  FitTerm term;
+  const int t = find_table(self, op, batch, &term);
+  if (t < 0) {
+    curve_fill(&self->curves[op], fit_x(op, batch), factor, columns + layout->curve_first[op]);
     return;
   }
-  Hat hat = rows_find(&self->decode, batch->decode_seqs);
+  const FitTable *table = table_at(self, t);
+  const int64_t x = fit_row_x(term, batch);
+  Hat hat = rows_find(table, fit_key(term, batch));
   for (int side = 0; side < (hat.share == 0 ? 1 : 2); side++) {
     int row = hat.knot + side;
     double part = side ? hat.share : 1 - hat.share;
-    curve_fill(&self->decode.rows[row].curve, x, factor * part, columns + layout->row_first[row]);
+    curve_fill(&table->rows[row].curve, x, factor * part, columns + layout->row_first[t][row]);
   }
 }
 
 static double term_eval(const FitModel *self, ProfileOp op, const BatchShape *batch) {
-  const bool mixed = batch->prefill_tokens > 0;
-  if (op == PROFILE_DECODE_ATTENTION && mixed && self->mixed.n_rows > 0)
-    return table_eval(&self->mixed, batch->decode_seqs, batch->context_tokens);
-  if (op == PROFILE_DECODE_ATTENTION && self->decode.n_rows > 0)
-    return table_eval(&self->decode, batch->decode_seqs, batch->context_tokens);
-  if (op == PROFILE_PREFILL_ATTENTION && mixed && self->prefill.n_rows > 0)
-    return table_eval(&self->prefill, batch->prefill_tokens,
-                      fit_row_x(FIT_PREFILL_ATTENTION, batch));
-  return fit_curve_eval(&self->curves[op], fit_x(op, batch));
+  FitTerm term;
+  const int t = find_table(self, op, batch, &term);
+  if (t < 0) return fit_curve_eval(&self->curves[op], fit_x(op, batch));
+  return table_eval(table_at(self, t), fit_key(term, batch), fit_row_x(term, batch));
 }
 
 double fit_eval(const FitModel *self, ProfileOp op, const BatchShape *batch) {
@@ -219,20 +239,33 @@ static void pair_limits(Side above, Side below, bool is_last, Limits *limits) {
   }
 }
 
+/* Rows of decodes rise with their number. Of prefill any may be slower than the next, for kernels
+ * of short queries are others, but for the last two: rows beyond go on by their difference. */
+static void table_limits(const FitTable *self, const int *row_first, bool may_fall,
+                         Limits *limits) {
+  for (int r = 0; r < self->n_rows; r++) {
+    Side row = {&self->rows[r].curve, row_first[r]};
+    curve_limits(row.curve, row.first, limits);
+    if (r == 0 || (may_fall && r + 1 < self->n_rows)) continue;
+    Side before = {&self->rows[r - 1].curve, row_first[r - 1]};
+    pair_limits(row, before, r + 1 == self->n_rows, limits);
+  }
+}
+
 static Limits limits_of(const FitModel *self, const Layout *layout, Arena *arena) {
   int most = layout->n_columns; // one for each column, and those of pairs
-  for (int r = 1; r < self->decode.n_rows; r++)
-    most += 2 * (self->decode.rows[r].curve.n_knots + self->decode.rows[r - 1].curve.n_knots);
+  for (int t = 0; t < N_TABLES; t++) {
+    const FitTable *table = table_at(self, t);
+    for (int r = 1; r < table->n_rows; r++)
+      most += 2 * (table->rows[r].curve.n_knots + table->rows[r - 1].curve.n_knots);
+  }
   size_t room = (size_t)most * (size_t)layout->n_columns;
   Limits limits = {ARENA_ARRAY(arena, double, room), 0, layout->n_columns};
   for (int t = 0; t < N_TERMS; t++)
     curve_limits(&self->curves[TERMS[t]], layout->curve_first[TERMS[t]], &limits);
-  for (int r = 0; r < self->decode.n_rows; r++) {
-    Side row = {&self->decode.rows[r].curve, layout->row_first[r]};
-    curve_limits(row.curve, row.first, &limits);
-    if (r == 0) continue;
-    Side before = {&self->decode.rows[r - 1].curve, layout->row_first[r - 1]};
-    pair_limits(row, before, r + 1 == self->decode.n_rows, &limits);
+  for (int t = 0; t < N_TABLES; t++) {
+    const FitTable *table = table_at(self, t);
+    table_limits(table, layout->row_first[t], table == &self->prefill, &limits);
   }
   if (self->has_overhead) limits_next(&limits)[layout->n_columns - 1] = 1;
   assert(limits.count <= most);
@@ -269,8 +302,10 @@ double fit_model_solve(FitModel *self, const FitPoint *points, int n_points, Are
   double squares = fit_solve(&system, x, NULL);
   for (int t = 0; t < N_TERMS; t++)
     curve_set(&self->curves[TERMS[t]], &x[layout.curve_first[TERMS[t]]]);
-  for (int r = 0; r < self->decode.n_rows; r++)
-    curve_set(&self->decode.rows[r].curve, &x[layout.row_first[r]]);
+  FitTable *const tables[N_TABLES] = {&self->decode, &self->prefill, &self->mixed};
+  for (int t = 0; t < N_TABLES; t++)
+    for (int r = 0; r < tables[t]->n_rows; r++)
+      curve_set(&tables[t]->rows[r].curve, &x[layout.row_first[t][r]]);
   if (self->has_overhead) self->overhead = fmax(0, x[p - 1]);
   return squares;
 }

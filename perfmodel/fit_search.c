@@ -189,6 +189,45 @@ static void place_decode(FitModel *self, const FitPoint *points, int n_points, i
     self->decode.rows[r] = before.decode.rows[r];
 }
 
+/* ---- Rows of prefill, and of decodes beside it ---- */
+
+static bool in_rows(FitTerm term, const BatchShape *batch) {
+  return batch->prefill_tokens > 0 && (batch->decode_seqs > 0) == (term == FIT_MIXED_ATTENTION);
+}
+
+/* One line from 0, with a time there where decodes are beside prefill; no knots unless one place is
+ * twice another. */
+static FitCurve line_of_row(FitTerm term, int64_t key, const FitPoint *points, int n_points) {
+  FitCurve line = {.from_zero = term == FIT_PREFILL_ATTENTION, .low = INT64_MAX};
+  for (int i = 0; i < n_points; i++) {
+    const BatchShape *batch = &points[i].batch;
+    if (!in_rows(term, batch) || fit_key(term, batch) != key) continue;
+    const int64_t x = fit_row_x(term, batch);
+    if (x < line.low) line.low = x;
+    if (x > line.high) line.high = x;
+  }
+  if (line.high < 2 * line.low) return line;
+  line.n_knots = 2;
+  line.x[1] = line.high;
+  return line;
+}
+
+static void place_lines(FitTable *self, FitTerm term, const FitPoint *points, int n_points,
+                        Arena *arena) {
+  int64_t *keys = ARENA_ARRAY(arena, int64_t, n_points + 1);
+  int n = 0, kept = 0;
+  for (int i = 0; i < n_points; i++)
+    if (in_rows(term, &points[i].batch)) keys[n++] = fit_key(term, &points[i].batch);
+  n = (int)sort_distinct(keys, (size_t)n);
+  for (int i = 0; i < n; i++)
+    if (line_of_row(term, keys[i], points, n_points).n_knots > 0) keys[kept++] = keys[i];
+  self->n_rows = kept < 2 ? 0 : kept > FIT_SEARCH_ROWS ? FIT_SEARCH_ROWS : kept;
+  for (int r = 0; r < self->n_rows; r++) {
+    const int64_t key = keys[r * (kept - 1) / (self->n_rows - 1)];
+    self->rows[r] = (FitRow){key, line_of_row(term, key, points, n_points)};
+  }
+}
+
 /* ---- All terms ---- */
 
 /* The largest decode, where all that has prefill is larger and there are both; else 0. */
@@ -248,6 +287,10 @@ static void place_dense(FitModel *self, const FitPoint *points, int n_points, co
                    [PROFILE_HEAD] = plan->segments[PROFILE_HEAD] > 0}};
   for (int op = PROFILE_LINEAR + 1; op < PROFILE_TERMS; op++)
     place_term(self, (ProfileOp)op, points, n_points, &lines, arena);
+  if (plan->prefill_rows)
+    place_lines(&self->prefill, FIT_PREFILL_ATTENTION, points, n_points, arena);
+  if (self->prefill.n_rows > 0) self->curves[PROFILE_PREFILL_ATTENTION].n_knots = 0;
+  if (plan->mixed_rows) place_lines(&self->mixed, FIT_MIXED_ATTENTION, points, n_points, arena);
   Samples samples = samples_of(self, PROFILE_LINEAR, 0, points, n_points, arena);
   append_samples(&self->curves[PROFILE_LINEAR], &samples);
   fit_model_solve(self, points, n_points, arena);
@@ -321,11 +364,14 @@ void fit_build(FitModel *self, const FitPoint *points, int n_points, const FitPl
   *self = (FitModel){0};
   self->curves[PROFILE_PREFILL_ATTENTION].from_zero = whole;
   self->curves[PROFILE_DECODE_ATTENTION].from_zero = whole;
+  self->curves[PROFILE_HEAD].from_zero = whole;
   if (whole) place_dense(self, points, n_points, plan, arena);
   FitModel dense = *self;
   for (int op = PROFILE_LINEAR; op < PROFILE_TERMS; op++) {
     FitModel placed = dense;
-    if (plan->segments[op] > 0) place_term(&placed, (ProfileOp)op, points, n_points, plan, arena);
+    const bool in_rows = op == PROFILE_PREFILL_ATTENTION && dense.prefill.n_rows > 0;
+    if (plan->segments[op] > 0 && !in_rows)
+      place_term(&placed, (ProfileOp)op, points, n_points, plan, arena);
     self->curves[op] = placed.curves[op];
     if (op != PROFILE_DECODE_ATTENTION) continue;
     self->decode.n_rows = placed.decode.n_rows;

@@ -18,10 +18,17 @@ enum {
 /* Segments of each term's curve, of each row for decode_attention; 0: the term is none. Where every
  * prefill has more tokens than any decode has sequences, `linear` has knots of its own among the
  * decodes, whose kernels differ: `decode_segments` there, segments[PROFILE_LINEAR] among prefills,
- * and one line between. */
+ * and one line between.
+ *
+ * Of whole iterations segments[PROFILE_HEAD] is 1, a slope over the sequences that need logits, or
+ * 0, in `linear`. `prefill_rows`: attention of prompts as rows over their tokens, each a line over
+ * the mean span, in the place of one slope of the area. `mixed_rows`: decodes beside prefill as
+ * rows over their number, each a line over their context with what the iteration takes longer for
+ * being both. Each where at least two rows of iterations have two places of their line apart. */
 typedef struct FitPlan {
   int segments[PROFILE_TERMS];
   int decode_segments;
+  int prefill_rows, mixed_rows; // of whole iterations: 0 or 1
 } FitPlan;
 
 /* `points` are all whole iterations, or all of the one operator that the plan has. A curve with

@@ -41,7 +41,7 @@ static int segments_most(ProfileOp system, ProfileOp term) {
   case PROFILE_DECODE_ATTENTION:
     return 4;
   case PROFILE_HEAD:
-    return system == PROFILE_HEAD ? FIT_SEGMENTS_MAX : 0; // else in `linear`
+    return system == PROFILE_HEAD ? FIT_SEGMENTS_MAX : 0; // else in `linear`, or one slope
   default:
     return system == term ? FIT_SEGMENTS_MAX : 1; // one slope tells long prompts apart
   }
@@ -95,33 +95,34 @@ static int make_folds(const FitTask *self, bool by_work, int *ret_folds, Arena *
 
 /* ---- How many knots ---- */
 
-/* Whether a point is one of those that the number of knots is judged by: decodes only, or the
- * others. */
-static bool is_judge(const FitTask *self, int point, bool decodes) {
+/* The points that the number of knots is judged by. */
+typedef enum Judges { JUDGES_OTHERS, JUDGES_DECODES, JUDGES_ALL } Judges;
+
+static bool is_judge(const FitTask *self, int point, Judges judges) {
   bool is_decode = self->op == PROFILE_ITERATION && self->points[point].batch.prefill_tokens == 0;
-  return is_decode == decodes;
+  return judges == JUDGES_ALL || is_decode == (judges == JUDGES_DECODES);
 }
 
 /* Relative errors on held-out configurations. Returns how many; those for which nothing would be
  * left to fit to do not count. */
-static int errors_with(const FitTask *self, bool decodes, const int *folds, int n_folds,
+static int errors_with(const FitTask *self, Judges judges, const int *folds, int n_folds,
                        double *ret_errors) {
   int n = 0;
   predict_held_out(self, folds, n_folds, ret_errors);
   for (int i = 0; i < self->n_points; i++)
-    if (is_judge(self, i, decodes) && !isnan(ret_errors[i]))
+    if (is_judge(self, i, judges) && !isnan(ret_errors[i]))
       ret_errors[n++] = fabs(ret_errors[i] / self->points[i].seconds - 1);
   return n;
 }
 
 /* Whether a fit to all misses by more than twice the noise of the replicates, if that is known. */
-static bool is_coarse(const FitTask *self, bool decodes, Arena *arena) {
+static bool is_coarse(const FitTask *self, Judges judges, Arena *arena) {
   double missed = 0, noise = 0;
   FitModel model;
   fit_task_build(self, self->points, self->n_points, &model, NULL, arena);
   for (int i = 0; i < self->n_points; i++) {
     const FitPoint *point = &self->points[i];
-    if (!is_judge(self, i, decodes)) continue;
+    if (!is_judge(self, i, judges)) continue;
     missed += fabs(fit_eval(&model, self->op, &point->batch) / point->seconds - 1);
     noise += point->spread;
   }
@@ -148,21 +149,35 @@ static bool is_worse(const double *errors, const double *best, int n) {
 /* Sets `*segments`, a field of the plan: the least held-out error, or fewer if that is within one
  * standard error and not coarse. The rule is there so that no noise is fitted; what exceeds the
  * noise is worth its knots. */
-static void choose_segments(FitTask *self, int *segments, int most, bool decodes, const int *folds,
+static void choose_segments(FitTask *self, int *segments, int most, Judges judges, const int *folds,
                             int n_folds, Arena *arena) {
   double *errors[FIT_SEGMENTS_MAX + 1];
   int best = 1, n = 0;
   for (int k = 1; k <= most; k++) {
     errors[k] = ARENA_ARRAY(arena, double, self->n_points);
     *segments = k;
-    n = errors_with(self, decodes, folds, n_folds, errors[k]);
+    n = errors_with(self, judges, folds, n_folds, errors[k]);
     if (n == 0) break;
     if (mean_of(errors[k], n) < mean_of(errors[best], n)) best = k;
   }
   *segments = 1;
   while (*segments < best &&
-         (is_worse(errors[*segments], errors[best], n) || is_coarse(self, decodes, arena)))
+         (is_worse(errors[*segments], errors[best], n) || is_coarse(self, judges, arena)))
     ++*segments;
+}
+
+/* Takes a part of the plan where iterations held out are predicted better by more than chance.
+ * Whether it did. */
+static bool choose_part(FitTask *self, int *part, const int *folds, int n_folds, Arena *arena) {
+  double *errors[2];
+  int n = 0;
+  for (int with = 0; with < 2; with++) {
+    errors[with] = ARENA_ARRAY(arena, double, self->n_points);
+    *part = with;
+    n = errors_with(self, JUDGES_ALL, folds, n_folds, errors[with]);
+  }
+  *part = n > 0 && is_worse(errors[0], errors[1], n);
+  return *part;
 }
 
 /* Whether equal x are equal work, so that a curve can go through every point. Products jump at the
@@ -171,24 +186,41 @@ static bool has_one_variable(ProfileOp op) {
   return op == PROFILE_LINEAR || op == PROFILE_HEAD;
 }
 
-static void choose_plan(FitTask *self, Arena *arena) {
-  int *folds = ARENA_ARRAY(arena, int, self->n_points);
-  int n_folds = make_folds(self, false, folds, arena);
-  bool whole = self->op == PROFILE_ITERATION;
+static void choose_curves(FitTask *self, const int *folds, int n_folds, Arena *arena) {
+  const bool whole = self->op == PROFILE_ITERATION;
   for (int op = 0; op < PROFILE_TERMS; op++)
     self->plan.segments[op] = segments_most(self->op, (ProfileOp)op) > 0;
   self->plan.decode_segments = whole;
   for (int op = 0; op < PROFILE_TERMS; op++) {
     int most = segments_most(self->op, (ProfileOp)op);
-    bool decodes = whole && op == PROFILE_DECODE_ATTENTION;
-    if (most > 1)
-      choose_segments(self, &self->plan.segments[op], most, decodes, folds, n_folds, arena);
-    if (self->op == (ProfileOp)op && has_one_variable(self->op) && is_coarse(self, decodes, arena))
+    const Judges by = whole && op == PROFILE_DECODE_ATTENTION ? JUDGES_DECODES : JUDGES_OTHERS;
+    if (most > 1) choose_segments(self, &self->plan.segments[op], most, by, folds, n_folds, arena);
+    if (self->op == (ProfileOp)op && has_one_variable(self->op) && is_coarse(self, by, arena))
       self->plan.segments[op] = FIT_DENSE;
   }
   if (whole)
-    choose_segments(self, &self->plan.decode_segments, DECODE_SEGMENTS_MAX, true, folds, n_folds,
-                    arena);
+    choose_segments(self, &self->plan.decode_segments, DECODE_SEGMENTS_MAX, JUDGES_DECODES, folds,
+                    n_folds, arena);
+}
+
+/* Of whole iterations what an engine has beside the simplest terms. Where it has any, `linear` is
+ * judged by decodes, too, for it no longer stands for what these take beside. */
+static void choose_plan(FitTask *self, Arena *arena) {
+  FitPlan *plan = &self->plan;
+  int *folds = ARENA_ARRAY(arena, int, self->n_points);
+  int n_folds = make_folds(self, false, folds, arena);
+  choose_curves(self, folds, n_folds, arena);
+  if (self->op != PROFILE_ITERATION) return;
+  int *const parts[] = {&plan->segments[PROFILE_HEAD], &plan->prefill_rows, &plan->mixed_rows};
+  bool more = false;
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    more |= choose_part(self, parts[i], folds, n_folds, arena);
+  if (!more) return;
+  choose_segments(self, &plan->segments[PROFILE_LINEAR], FIT_SEGMENTS_MAX, JUDGES_ALL, folds,
+                  n_folds, arena);
+  choose_segments(self, &plan->segments[PROFILE_DECODE_ATTENTION],
+                  segments_most(PROFILE_ITERATION, PROFILE_DECODE_ATTENTION), JUDGES_DECODES, folds,
+                  n_folds, arena);
 }
 
 static void choose_way(FitTask *self, Arena *arena) {

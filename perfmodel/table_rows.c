@@ -40,12 +40,23 @@ bool table_rows_init(TableRows *self, const RowKnots *rows, int n_rows, bool may
   return true;
 }
 
-enum { SLACK_SHARE = 50000 }; // digits of files, and what solvers leave
+enum {
+  SLACK_SHARE = 50000, // digits of files, and what solvers leave
+  EQUAL_SHARE = 1000,  // rows of prefill no further below the one before are equal to it
+};
+
+static bool is_last(const TableRows *self, int row) {
+  return row + 1 == self->n_rows;
+}
+
+/* Whether the row has to stay above the one before. */
+static bool must_lie_above(const TableRows *self, int row) {
+  return row > 0 && (!self->may_fall || is_last(self, row));
+}
 
 /* Whether the row must rise as the one before does, up to this knot. */
 static bool must_be_as_steep(const TableRows *self, int row, int knot) {
-  const bool is_last = row + 1 == self->n_rows && !self->may_fall;
-  return row > 0 && knot > 0 && (knot + 1 == self->n || is_last);
+  return row > 0 && knot > 0 && (knot + 1 == self->n || (is_last(self, row) && !self->may_fall));
 }
 
 static bool must_rise(const TableRows *self, int knot) {
@@ -55,7 +66,7 @@ static bool must_rise(const TableRows *self, int knot) {
 TableFault table_rows_fault(const TableRows *self, int row, int64_t *ret_x) {
   const Tick *ticks = &self->ticks[row * self->n], *before = ticks - self->n;
   TableFault fault = TABLE_SOUND;
-  for (int k = self->n - 1; k >= 0 && row > 0; k--) {
+  for (int k = self->n - 1; k >= 0 && must_lie_above(self, row); k--) {
     const Tick slack = 2 + ticks[k] / SLACK_SHARE; // four knots are half a tick off each
     const bool at_the_end = k + 1 == self->n, falls = ticks[k] < before[k] - slack;
     const bool nears = must_be_as_steep(self, row, k) &&
@@ -67,14 +78,22 @@ TableFault table_rows_fault(const TableRows *self, int row, int64_t *ret_x) {
   return fault;
 }
 
+/* The least time at a knot, by the row before. */
+static Tick least_above(const TableRows *self, int row, int knot) {
+  const Tick *at = &self->ticks[row * self->n + knot], *before = at - self->n;
+  if (row == 0) return 0;
+  Tick least = *before;
+  if (must_be_as_steep(self, row, knot) && at[-1] + before[0] - before[-1] > least)
+    least = at[-1] + before[0] - before[-1];
+  return must_lie_above(self, row) || least - *at <= least / EQUAL_SHARE ? least : 0;
+}
+
 void table_rows_settle(TableRows *self) {
   for (int i = 0; i < self->n_rows * self->n; i++) {
     const int row = i / self->n, k = i % self->n;
-    const Tick *at = &self->ticks[i], *before = row > 0 ? at - self->n : NULL;
-    Tick least = before ? *before : 0;
+    const Tick *at = &self->ticks[i];
+    Tick least = least_above(self, row, k);
     if (must_rise(self, k) && at[-1] > least) least = at[-1];
-    if (must_be_as_steep(self, row, k) && at[-1] + before[0] - before[-1] > least)
-      least = at[-1] + before[0] - before[-1];
     if (*at >= least) continue;
     self->ticks[i] = least;
     self->seconds[i] = tick_seconds(least);

@@ -7,7 +7,9 @@
  *   the two, and must not fall either.
  *
  * Rows of prefill may fall, but not behind all knots: as many tokens in shorter prompts are more
- * prompts, each of which takes whole tiles of its queries. The last rule is not asked of them.
+ * prompts, each of which takes whole tiles of its queries. They may lie below the one before, the
+ * last one excepted: kernels of few queries are others than those of many, and may be slower. Those
+ * that are lower by less than a thousandth are raised. The last rule is not asked of them.
  *
  * A fit demands them as it solves (fit_model.c) and loads what it writes. To break one by more than
  * rounding and solvers do, a fifty-thousandth of the time, is an error of the file. */
