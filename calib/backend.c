@@ -35,3 +35,8 @@ const char *calib_tensor_name(CalibTensor tensor) {
   assert(tensor >= 0 && tensor < CALIB_N_TENSORS);
   return TENSORS[tensor];
 }
+
+bool calib_has_op(const CalibModel *model, CalibOp op) {
+  if (op == CALIB_GEMM_UP || op == CALIB_GEMM_DOWN) return model->num_experts == 0;
+  return op < CALIB_MOE_ROUTING || op > CALIB_MOE_COMBINE || model->num_experts > 0;
+}

@@ -22,8 +22,9 @@ typedef enum GemmEpilogue {
 
 typedef struct GemmShape {
   int32_t m, n, k;
-  CalibDtype dtype;
+  CalibDtype dtype; // of C, and of A and W where these are not of 8 bits
   GemmEpilogue epilogue;
+  CalibWeights weights; // of A and W: e4m3 with scales (fp8.h), or not
 } GemmShape;
 
 enum { GEMM_ERROR_SIZE = 256, GEMM_ALGORITHM_SIZE = 160 };
@@ -41,6 +42,15 @@ void gemm_close(Gemm *self);
  * `error` [GEMM_ERROR_SIZE] says why. */
 int gemm_run(Gemm *self, KernelStream stream, const GemmShape *shape, void *c, const void *a,
              const void *w, const void *bias, char *error);
+
+/* NULL, or why products of these weights cannot be had on the device of this compute capability:
+ * what it lacks, or cuBLASLt. */
+const char *gemm_missing(CalibWeights weights, int32_t sm);
+/* gemm_run with e4m3 operands and their scales, GEMM_PLAIN. n and k are multiples of 16; of blocks
+ * k is one of 128, and a and c have fp8_rows(m) rows. */
+int gemm_run_scaled(Gemm *self, KernelStream stream, const GemmShape *shape, void *c,
+                    const uint8_t *a, const float *a_scales, const uint8_t *w,
+                    const float *w_scales, char *error);
 
 /* The algorithm of a shape that was run, as "algo 66 tile 20 stages 35 …" by cuBLASLt's numbers,
  * with how many were measured and its time; "" for another shape. Lives until gemm_close. */
