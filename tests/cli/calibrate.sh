@@ -61,17 +61,19 @@ done
 grep -q ',gemm_up,\|,gemm_down,' experts.csv && fail 'an MLP beside the experts'
 grep -q ',moe_' whole.csv && fail 'experts of a model that has none'
 expect 3 "$tandem" calibrate --backend fake --model deepseek-v3 -o none.csv
-prints "model 'deepseek-v3' has shared experts"
+says "model 'deepseek-v3' has shared experts"
 
 # --- weights of 8 bits
 
 expect 0 fake --weights fp8_block -o eight.csv
 accepted eight.csv
-prints 'llama3-8b-2l_fake-gpu_tp1_fp8_block.yaml'
+[ -f models/llama3-8b-2l_fake-gpu_tp1_fp8_block.yaml ] || fail 'the format is not in the name'
+grep -qx 'weight_dtype: fp8_block' models/llama3-8b-2l_fake-gpu_tp1_fp8_block.yaml ||
+  fail 'the format is not in the model'
 grep -qx '# weight_dtype: fp8_block' eight.csv || fail 'the format is no fact'
 grep -q 'weight_dtype' whole.csv && fail 'a format of weights that have none'
 expect 3 fake --weights fp8_blok -o none.csv
-prints "did you mean 'fp8_block'?"
+says "did you mean 'fp8_block'?"
 
 # --- whatever ends it
 
