@@ -216,6 +216,7 @@ static const Case ROUTES[] = {
     {129, 128, 8, CALIB_SIGMOID, HARD}, {64, 256, 8, CALIB_SIGMOID, HALF_ARE_EMPTY},
     {3, 512, 16, CALIB_SOFTMAX, EVEN},  {300, 40, 8, CALIB_SOFTMAX, ONE_HAS_ALL},
     {7, 16, 16, CALIB_SIGMOID, HARD},   {1100, 9, 3, CALIB_SOFTMAX, EVEN},
+    {256, 64, 8, CALIB_SOFTMAX, EVEN},  {1021, 5, 1, CALIB_SIGMOID, EVEN}, // all threads
 };
 
 /* Rows of an expert beside a tile's edges, and none. */
