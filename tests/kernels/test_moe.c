@@ -221,10 +221,9 @@ static const Case ROUTES[] = {
 
 /* Rows of an expert beside a tile's edges, and none. */
 static const Case PRODUCTS[] = {
-    {1, 8, 2, CALIB_SOFTMAX, EVEN},
-    {70, 40, 3, CALIB_SOFTMAX, HALF_ARE_EMPTY},
-    {129, 5, 1, CALIB_SOFTMAX, ONE_HAS_ALL},
-    {100, 4, 2, CALIB_SIGMOID, EVEN},
+    {1, 8, 2, CALIB_SOFTMAX, EVEN},          {70, 40, 3, CALIB_SOFTMAX, HALF_ARE_EMPTY},
+    {129, 5, 1, CALIB_SOFTMAX, ONE_HAS_ALL}, {100, 4, 2, CALIB_SIGMOID, EVEN},
+    {1, 64, 8, CALIB_SOFTMAX, EVEN}, // no more tiles than experts that have a row
 };
 
 int main(int argc, char **argv) {
