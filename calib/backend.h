@@ -34,9 +34,13 @@ typedef enum CalibStatus {
 } CalibStatus;
 
 typedef enum CalibDtype { CALIB_BF16, CALIB_FP16, CALIB_FP32 } CalibDtype;
+/* Of a layer's products: as the model's type, or e4m3 with inputs that are quantized before each; a
+ * scale for a tensor, or for 128 × 128 of the weights and 128 of a token's numbers. */
+typedef enum CalibWeights { CALIB_WEIGHTS_PLAIN, CALIB_FP8, CALIB_FP8_BLOCK } CalibWeights;
 typedef enum CalibNorm { CALIB_RMS_NORM, CALIB_LAYER_NORM } CalibNorm;
 typedef enum CalibActivation { CALIB_SWIGLU, CALIB_GELU, CALIB_RELU } CalibActivation;
 typedef enum CalibPositions { CALIB_ROPE, CALIB_ALIBI, CALIB_LEARNED } CalibPositions;
+typedef enum CalibRouter { CALIB_SOFTMAX, CALIB_SIGMOID } CalibRouter; // shares of experts
 
 /* A model and the shard of it that one device holds. */
 typedef struct CalibModel {
@@ -51,7 +55,15 @@ typedef struct CalibModel {
   CalibDtype dtype;
   int32_t tensor_parallel_size;
   int32_t block_size; // tokens in a page of KV
+  /* Experts in place of the MLP of all layers, if num_experts is not 0; each device has a part of
+   * every one's columns. */
+  int32_t num_experts, num_experts_per_tok, moe_intermediate_size;
+  CalibRouter router;
+  CalibWeights weights; // the head's are of the model's type in any case
 } CalibModel;
+
+/* Of inputs of CALIB_FP8: a static one, as calibrated checkpoints have, for numbers up to 28. */
+#define CALIB_FP8_INPUT_SCALE 0.0625
 
 /* Heads and columns of one shard; key and value heads are replicated beyond one per device. */
 static inline int32_t calib_query_heads(const CalibModel *m) {
@@ -62,8 +74,10 @@ static inline int32_t calib_kv_heads(const CalibModel *m) {
              ? m->num_key_value_heads / m->tensor_parallel_size
              : 1;
 }
+/* Of the MLP, or of one expert. */
 static inline int32_t calib_ffn(const CalibModel *m) {
-  return m->intermediate_size / m->tensor_parallel_size;
+  return (m->num_experts > 0 ? m->moe_intermediate_size : m->intermediate_size) /
+         m->tensor_parallel_size;
 }
 static inline int32_t calib_vocab(const CalibModel *m) {
   return (m->vocab_size + m->tensor_parallel_size - 1) / m->tensor_parallel_size;
@@ -123,7 +137,11 @@ typedef struct CalibBatch {
   X(KV_GATHER, "kv_gather", pages)         /* pages of a layer to one buffer on the device */      \
   X(KV_SCATTER, "kv_scatter", pages)                                                               \
   X(KV_OUT, "kv_out", pages)               /* pages of a layer to pinned memory, as a transfer */  \
-  X(WEIGHT_RELOAD, "weight_reload", bytes) /* pinned memory to weights, layer by layer */
+  X(WEIGHT_RELOAD, "weight_reload", bytes) /* pinned memory to weights, layer by layer */          \
+  X(MOE_ROUTING, "moe_routing", tokens)    /* logits to experts, and rows by expert */             \
+  X(MOE_GEMM_UP, "moe_gemm_up", tokens)    /* and gate, of all experts' rows */                    \
+  X(MOE_GEMM_DOWN, "moe_gemm_down", tokens)                                                        \
+  X(MOE_COMBINE, "moe_combine", tokens) /* a token's sum over its experts */
 
 typedef enum CalibOp {
 #define X(id, name, size) CALIB_##id,
@@ -174,11 +192,16 @@ typedef struct CalibPoint {
 
 /* What operators read and write, for verification (verify.h): rows of `columns` numbers.
  *
- *   activations   of a batch's tokens, up to `active`; of its logits, up to `best`
+ *   activations   of a batch's tokens, up to `expert_out`; of its logits, up to `best`
  *   batch         of its tokens; of its logits the row that each is of
  *   weights       [columns out][columns in]; norms and biases are one row; of a layer or of all
  *   keys, values  tokens of a sequence, or those that the batch has put there
- *   from, to      of a copy: bytes; or pages, in the order of the operator's list */
+ *   from, to      of a copy: bytes; or pages, in the order of the operator's list
+ *
+ * With experts a token has num_experts_per_tok rows of `up`, `active` and `expert_out`, one for
+ * each pair (token, choice), in the order of their experts: expert_pairs says which pair, numbered
+ * token · num_experts_per_tok + choice, a row is, expert_rows which row a pair. Weights of up and
+ * down are those of all experts, one after the other. */
 #define CALIB_TENSORS(X)                                                                           \
   X(RESIDUAL, "residual")                                                                          \
   X(NORMED, "normed")                                                                              \
@@ -187,6 +210,8 @@ typedef struct CalibPoint {
   X(ATTENTION, "attention")                                                                        \
   X(UP, "up")                                                                                      \
   X(ACTIVE, "active")                                                                              \
+  X(ROUTER_LOGITS, "router_logits")                                                                \
+  X(EXPERT_OUT, "expert_out") /* of down's product, before a token's sum */                        \
   X(HEAD_NORMED, "head_normed")                                                                    \
   X(LOGITS, "logits")                                                                              \
   X(BEST, "best") /* index of the greatest, as are the next three */                               \
@@ -213,7 +238,12 @@ typedef struct CalibPoint {
   X(KEYS, "keys")                                                                                  \
   X(VALUES, "values")                                                                              \
   X(FROM, "from")                                                                                  \
-  X(TO, "to")
+  X(TO, "to")                                                                                      \
+  X(ROUTER_WEIGHTS, "router_weights")                                                              \
+  X(EXPERTS, "experts") /* indices, as are the pairs and rows */                                   \
+  X(EXPERT_SHARES, "expert_shares")                                                                \
+  X(EXPERT_PAIRS, "expert_pairs")                                                                  \
+  X(EXPERT_ROWS, "expert_rows")
 
 typedef enum CalibTensor {
 #define X(id, name) TENSOR_##id,
@@ -234,6 +264,13 @@ static inline CalibProduct calib_product(CalibOp op) {
       {TENSOR_ACTIVE, TENSOR_DOWN_WEIGHTS, TENSOR_DOWN_BIAS, TENSOR_ADDED},
       {TENSOR_HEAD_NORMED, TENSOR_HEAD_WEIGHTS, CALIB_N_TENSORS, TENSOR_LOGITS}};
   return products[op - CALIB_GEMM_QKV];
+}
+
+/* Rows of an activation for each token. */
+static inline int32_t calib_rows_of_token(const CalibModel *m, CalibTensor tensor) {
+  const bool of_expert =
+      tensor == TENSOR_UP || tensor == TENSOR_ACTIVE || tensor == TENSOR_EXPERT_OUT;
+  return of_expert && m->num_experts > 0 ? m->num_experts_per_tok : 1;
 }
 
 enum { CALIB_OF_ROWS = -1 }; // a slice's sequence: tokens of the batch

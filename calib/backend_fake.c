@@ -241,8 +241,10 @@ static int64_t units_of(const CalibPoint *point) {
 
 static int kernels_of(const CalibModel *model, const CalibPoint *point) {
   enum { LINEAR_KERNELS = 8 }; // of a layer: four products, two norms, rotation, activation
+  enum { MOE_KERNELS = 4 };    // more: the router's product, two of routing, the sum
   const int layers = model->num_hidden_layers;
-  const int linear = layers * LINEAR_KERNELS + 1, head = 3;
+  const int experts = model->num_experts > 0 ? MOE_KERNELS : 0;
+  const int linear = layers * (LINEAR_KERNELS + experts) + 1, head = 3;
   const CalibBatch *batch = &point->batch;
   switch (point->op) {
   case CALIB_ITERATION: // the sum of its terms

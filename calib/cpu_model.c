@@ -109,6 +109,9 @@ static CalibStatus check_shape(const CalibModel *shape, char *error) {
     return reject(error, "the cpu backend needs a block_size that is a multiple of 16");
   if (calib_query_heads(shape) % calib_kv_heads(shape) != 0)
     return reject(error, "num_key_value_heads does not divide num_attention_heads");
+  if (shape->weights != CALIB_WEIGHTS_PLAIN)
+    return reject(error, "the cpu backend has no weights of 8 bits");
+  if (shape->num_experts > 0) return reject(error, "the cpu backend has no experts");
   return CALIB_OK;
 }
 

@@ -18,6 +18,11 @@ const char *cpu_point_supports(const CalibPoint *point) {
   case CALIB_KV_OUT:
   case CALIB_WEIGHT_RELOAD:
     return "a cpu's memory is the host's";
+  case CALIB_MOE_ROUTING:
+  case CALIB_MOE_GEMM_UP:
+  case CALIB_MOE_GEMM_DOWN:
+  case CALIB_MOE_COMBINE:
+    return "the cpu backend has no experts";
   default:
     return NULL;
   }

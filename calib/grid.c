@@ -94,6 +94,10 @@ const GridRow grid_gpu[] = {
     {GRAPH(DETAIL, KV_OUT), .sizes = PAGES},
     {GRAPH(DETAIL, KV_OUT), .busy = true, .sizes = LIST(16, 256, 1024, 4096)},
     {GRAPH(DETAIL, WEIGHT_RELOAD), .sizes = LIST(64 * MIB, 256 * MIB, GIB, 2 * GIB, 4 * GIB)},
+    {GRAPH(DETAIL, MOE_ROUTING), .sizes = VECTORS},
+    {GRAPH(DETAIL, MOE_GEMM_UP), .sizes = TILE_EDGES},
+    {GRAPH(DETAIL, MOE_GEMM_DOWN), .sizes = TILE_EDGES},
+    {GRAPH(DETAIL, MOE_COMBINE), .sizes = VECTORS},
 
     /* both are there as bursts, too: what takes most power, and what an engine does most */
     {GRAPH(SUSTAINED, ITERATION), .chunks = LIST(4096), .pasts = LIST(0)},

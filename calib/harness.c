@@ -183,7 +183,7 @@ static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
   row.bytes = work.bytes;
   row.stop = sample_stop_name(measurement->stop);
   if (!job->hardware || point->hot) return row;
-  const PlanRates peaks = plan_peaks(job->hardware);
+  const PlanRates peaks = plan_peaks(job->hardware, job->model->weights);
   row.roofline_fraction = plan_run_seconds(job->model, point, &peaks) / statistics->median;
   return row;
 }

@@ -14,6 +14,17 @@ int calib_dtype_find(CalibDtype *ret_dtype, const char *name, Place at, Diag *di
   return -1;
 }
 
+int calib_weights_find(CalibWeights *ret_weights, const char *name, Place at, Diag *diag) {
+  for (int i = 0; calib_weights_names[i]; i++) {
+    if (strcmp(calib_weights_names[i], name) != 0) continue;
+    *ret_weights = (CalibWeights)i;
+    return 0;
+  }
+  diag_error(diag, at, "unknown format '%s' of weights", name);
+  diag_hint_near(diag, name, calib_weights_names);
+  return -1;
+}
+
 int64_t calib_dtype_bytes(CalibDtype dtype) {
   return dtype == CALIB_FP32 ? 4 : 2;
 }
@@ -51,11 +62,34 @@ static int check_sizes(const Llm *llm, Place at, Diag *diag) {
                {"head_dim", llm->head_dim},
                {"intermediate_size", llm->intermediate_size},
                {"vocab_size", llm->vocab_size},
-               {"max_position_embeddings", llm->max_position_embeddings}};
+               {"max_position_embeddings", llm->max_position_embeddings},
+               {"num_experts", llm->num_experts > 0 ? llm->num_experts : 1},
+               {"num_experts_per_tok", llm->num_experts > 0 ? llm->num_experts_per_tok : 1},
+               {"moe_intermediate_size", llm->num_experts > 0 ? llm->moe_intermediate_size : 1}};
   int error = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     error |= check_size(llm, sizes[i].name, sizes[i].size, at, diag);
   return error;
+}
+
+/* Layers are all alike in a CalibModel. */
+static int check_experts(const Llm *llm, int32_t tp, Place at, Diag *diag) {
+  if (llm->num_experts == 0) {
+    if (llm->intermediate_size % tp == 0) return 0;
+    return diag_error(diag, at,
+                      "tensor_parallel_size %d does not divide intermediate_size %lld of model "
+                      "'%s'",
+                      (int)tp, (long long)llm->intermediate_size, llm->name);
+  }
+  if (llm->shared_expert_intermediate_size > 0)
+    return diag_error(diag, at, "model '%s' has shared experts, which no backend measures",
+                      llm->name);
+  if (llm->num_dense_layers > 0)
+    return diag_error(diag, at,
+                      "model '%s' has %lld layers without experts among others, which no "
+                      "backend measures",
+                      llm->name, (long long)llm->num_dense_layers);
+  return 0; // hardware_check_split has divided their columns
 }
 
 static int check_options(const Llm *llm, const CalibModelOptions *options, Place at, Diag *diag) {
@@ -65,11 +99,7 @@ static int check_options(const Llm *llm, const CalibModelOptions *options, Place
   if (hardware_check_split(llm, &any, (Parallelism){.tensor = tp, .pipeline = 1, .data = 1}, at,
                            diag))
     return -1;
-  if (llm->intermediate_size % tp != 0)
-    return diag_error(diag, at,
-                      "tensor_parallel_size %d does not divide intermediate_size %lld of model "
-                      "'%s'",
-                      (int)tp, (long long)llm->intermediate_size, llm->name);
+  if (check_experts(llm, tp, at, diag)) return -1;
   if (options->layers > llm->num_hidden_layers)
     return diag_error(diag, at, "model '%s' has %lld layers, not %d", llm->name,
                       (long long)llm->num_hidden_layers, (int)options->layers);
@@ -96,8 +126,13 @@ int calib_model_init(CalibModel *ret_model, const Llm *llm, const CalibModelOpti
       .positions = positions_of(llm),
       .bias = llm->bias,
       .dtype = options->dtype,
+      .weights = options->weights,
       .tensor_parallel_size = options->tensor_parallel_size,
       .block_size = options->block_size > 0 ? options->block_size : CALIB_BLOCK_SIZE,
+      .num_experts = (int32_t)llm->num_experts,
+      .num_experts_per_tok = (int32_t)llm->num_experts_per_tok,
+      .moe_intermediate_size = (int32_t)llm->moe_intermediate_size,
+      .router = llm->sigmoid_router ? CALIB_SIGMOID : CALIB_SOFTMAX,
   };
   return 0;
 }

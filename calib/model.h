@@ -11,17 +11,22 @@ enum { CALIB_BLOCK_SIZE = 16 }; // tokens in a page of KV, unless said otherwise
 
 typedef struct CalibModelOptions {
   CalibDtype dtype;
+  CalibWeights weights;
   int32_t tensor_parallel_size;
   int32_t layers;     // 0: all
   int32_t block_size; // 0: CALIB_BLOCK_SIZE
 } CalibModelOptions;
 
 /* Fills `ret_model`, whose name lives in `arena` or is that of `llm`. An entry at `at` when
- * tensor_parallel_size does not divide the heads or the feed-forward columns, or a size is beyond
- * what a backend takes. */
+ * tensor_parallel_size does not divide the heads or the feed-forward columns, a size is beyond
+ * what a backend takes, or some layers have experts and others have none or shared ones beside. */
 int calib_model_init(CalibModel *ret_model, const Llm *llm, const CalibModelOptions *options,
                      Place at, Arena *arena, Diag *diag);
 
+/* "plain", "fp8", "fp8_block", NULL; the latter two are number formats of perfmodel/dtype.h. An
+ * entry at `at`, with near names, when there is none such. */
+extern const char *const calib_weights_names[];
+int calib_weights_find(CalibWeights *ret_weights, const char *name, Place at, Diag *diag);
 /* "bf16", "fp16", "fp32", NULL. */
 extern const char *const calib_dtype_names[];
 /* An entry at `at`, with near names, when there is no such type. */

@@ -2,11 +2,13 @@
 #include "calib/operators.h"
 #include "calib/model.h"
 #include <assert.h>
+#include <math.h>
 
 _Static_assert((int)CALIB_N_OPS == (int)PROFILE_OPS &&
                    (int)CALIB_GEMM_QKV == (int)PROFILE_GEMM_QKV &&
                    (int)CALIB_HEAD == (int)PROFILE_HEAD &&
-                   (int)CALIB_WEIGHT_RELOAD == (int)PROFILE_WEIGHT_RELOAD,
+                   (int)CALIB_WEIGHT_RELOAD == (int)PROFILE_WEIGHT_RELOAD &&
+                   (int)CALIB_MOE_COMBINE == (int)PROFILE_MOE_COMBINE,
                "calib_profile_op");
 
 /* ---- Batches ---- */
@@ -40,6 +42,9 @@ BatchShape calib_point_shape(const CalibPoint *point) {
 /* Sizes of a shard in doubles, for formulas. */
 typedef struct Shard {
   double layers, hidden, head, query, kv, ffn, vocab, element, page;
+  double experts, picked; // experts of a token; without any it has one MLP
+  double weight;          // bytes of an element of a layer's products, with its scales
+  double in;              // and of their inputs
   bool gated, rotates;
 } Shard;
 
@@ -56,6 +61,10 @@ static Shard shard_of(const CalibModel *m, const CalibPoint *point) {
                  .vocab = calib_vocab(m),
                  .element = element,
                  .page = 2 * kv * m->block_size * element,
+                 .experts = m->num_experts,
+                 .weight = m->weights == CALIB_WEIGHTS_PLAIN ? element : 1,
+                 .in = m->weights == CALIB_WEIGHTS_PLAIN ? element : element + 2,
+                 .picked = m->num_experts > 0 ? m->num_experts_per_tok : 1,
                  .gated = m->activation == CALIB_SWIGLU,
                  .rotates = m->positions == CALIB_ROPE};
 }
@@ -68,11 +77,18 @@ static double up_columns(const Shard *s) {
   return s->gated ? 2 * s->ffn : s->ffn;
 }
 
-/* The four products of all layers; weights are read once. */
+/* MLPs of a layer that its tokens reach, in the mean of routes that are random. */
+static double reached_mlps(const Shard *s, double tokens) {
+  return s->experts > 0 ? s->experts * (1 - pow(1 - s->picked / s->experts, tokens)) : 1;
+}
+
+/* The products of all layers; weights are read once. */
 static CalibWork linear_work(const Shard *s, double tokens) {
-  const double weights = s->hidden * (s->query + 2 * s->kv) + s->query * s->hidden +
-                         s->hidden * up_columns(s) + s->ffn * s->hidden;
-  return (CalibWork){2 * tokens * weights * s->layers, weights * s->element * s->layers};
+  const double mlp = s->hidden * up_columns(s) + s->ffn * s->hidden;
+  const double others =
+      s->hidden * (s->query + 2 * s->kv) + s->query * s->hidden + s->hidden * s->experts;
+  return (CalibWork){2 * tokens * (others + s->picked * mlp) * s->layers,
+                     (others + reached_mlps(s, tokens) * mlp) * s->weight * s->layers};
 }
 
 static CalibWork head_work(const Shard *s, double sequences) {
@@ -105,9 +121,19 @@ static CalibWork iteration_work(const Shard *s, const CalibBatch *batch) {
   return shape.logit_seqs > 0 ? add(work, head_work(s, (double)shape.logit_seqs)) : work;
 }
 
+/* An input of 8 bits is read as what it was, written, and read again. */
 static CalibWork product(const Shard *s, double rows, double depth, double columns) {
-  return (CalibWork){2 * rows * depth * columns,
-                     s->element * (depth * columns + rows * depth + rows * columns)};
+  return (CalibWork){2 * rows * depth * columns, s->weight * depth * columns +
+                                                     s->in * rows * depth +
+                                                     s->element * rows * columns};
+}
+
+/* Of all experts that `tokens` reach; `rows` are read. */
+static CalibWork expert_product(const Shard *s, double tokens, double rows, double depth,
+                                double columns) {
+  const double out = tokens * s->picked, weights = reached_mlps(s, tokens) * depth * columns;
+  return (CalibWork){2 * out * depth * columns,
+                     s->element * (weights + rows * depth + out * columns)};
 }
 
 /* Operators of one layer or call, of `x` rows. */
@@ -122,14 +148,24 @@ static CalibWork detail_work(const Shard *s, CalibOp op, double x) {
   case CALIB_GEMM_DOWN:
     return product(s, x, s->ffn, s->hidden);
   case CALIB_GEMM_HEAD:
-    return product(s, x, s->hidden, s->vocab);
+    return (CalibWork){2 * x * s->hidden * s->vocab,
+                       s->element * (s->hidden * s->vocab + x * (s->hidden + s->vocab))};
   case CALIB_NORM: // reads the vectors and the residual, writes both
     return (CalibWork){4 * x * s->hidden, 4 * x * s->hidden * s->element};
   case CALIB_ROPE_APPEND:
     return (CalibWork){s->rotates ? 3 * x * (s->query + s->kv) : 0,
                        2 * x * (s->query + 2 * s->kv) * s->element};
   case CALIB_ACTIVATION:
+    x *= s->picked;
     return (CalibWork){6 * x * s->ffn, x * (up_columns(s) + s->ffn) * s->element};
+  case CALIB_MOE_ROUTING: // experts, shares, pairs and rows have 4 bytes
+    return (CalibWork){x * s->experts, x * (s->experts * s->element + 16 * s->picked)};
+  case CALIB_MOE_GEMM_UP:
+    return expert_product(s, x, x, s->hidden, up_columns(s));
+  case CALIB_MOE_GEMM_DOWN:
+    return expert_product(s, x, x * s->picked, s->ffn, s->hidden);
+  case CALIB_MOE_COMBINE:
+    return (CalibWork){2 * x * s->picked * s->hidden, x * (s->picked + 1) * s->hidden * s->element};
   case CALIB_EMBEDDING:
     return (CalibWork){0, 2 * x * s->hidden * s->element};
   case CALIB_ARGMAX:

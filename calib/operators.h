@@ -24,6 +24,8 @@ extern const char *const calib_tensor_names[];
 static inline bool calib_is_term(CalibOp op) {
   return op < CALIB_GEMM_QKV;
 }
+/* Whether layers of this model have it: experts take the place of one MLP's products. */
+bool calib_has_op(const CalibModel *model, CalibOp op);
 /* The same in a profile: both lists have the same names in the same order. */
 static inline ProfileOp calib_profile_op(CalibOp op) {
   return (ProfileOp)op;

@@ -46,6 +46,7 @@ static const char *beyond_positions(const CalibModel *model, const CalibBatch *b
 static void add_point(const Making *making, const CalibPoint *point, PlanClass class) {
   Plan *plan = making->plan;
   if (making->only && !making->only[point->op]) return;
+  if (!calib_has_op(making->model, point->op)) return;
   for (size_t i = 0; i < plan->n; i++) {
     const bool is_sustained = plan->points[i].class == PLAN_SUSTAINED;
     if (is_sustained == (class == PLAN_SUSTAINED) && same_point(&plan->points[i].point, point))
@@ -159,8 +160,13 @@ static uint64_t digest_of(const Plan *plan, const CalibModel *m) {
                            m->tensor_parallel_size,
                            m->block_size};
   uint64_t hash = hash_bytes(m->name, strlen(m->name));
+  const int64_t moe[] = {m->num_experts, m->num_experts_per_tok, m->moe_intermediate_size,
+                         (int64_t)m->router};
   for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
     hash = hash_fold(hash, (uint64_t)shape[i]);
+  if (m->weights != CALIB_WEIGHTS_PLAIN) hash = hash_fold(hash, (uint64_t)m->weights);
+  for (size_t i = 0; m->num_experts > 0 && i < sizeof moe / sizeof *moe; i++)
+    hash = hash_fold(hash, (uint64_t)moe[i]);
   for (size_t i = 0; i < plan->n; i++)
     hash = fold_point(hash, &plan->points[i]);
   return hash;
@@ -220,8 +226,10 @@ size_t plan_left(const Plan *self) {
 
 /* ---- Time ---- */
 
-PlanRates plan_peaks(const Hardware *hardware) {
+PlanRates plan_peaks(const Hardware *hardware, CalibWeights weights) {
   Hardware peak = *hardware;
+  if (weights != CALIB_WEIGHTS_PLAIN && peak.dense_fp8_flops > 0)
+    peak.dense_bf16_flops = peak.dense_fp8_flops;
   peak.flops_efficiency = peak.hbm_efficiency = 1;
   peak.nvlink_efficiency = peak.pcie_efficiency = 1;
   return plan_rates(&peak, NULL);

@@ -50,8 +50,8 @@ typedef struct PlanRates {
   double flops, memory, host_link, gpu_link;
 } PlanRates;
 
-/* Peaks of a machine, which nothing can be faster than. */
-PlanRates plan_peaks(const Hardware *hardware);
+/* Peaks of a machine for a model of these weights, which nothing can be faster than. */
+PlanRates plan_peaks(const Hardware *hardware, CalibWeights weights);
 /* Rates to guess times with: those that a machine reaches, rough ones where `hardware` is NULL. */
 PlanRates plan_rates(const Hardware *hardware, const CalibDevice *device);
 /* Whether an operator's bytes go to the host or to another GPU. */

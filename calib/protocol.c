@@ -6,6 +6,7 @@
 static const char *const NORMS[] = {"rms_norm", "layer_norm", NULL};
 static const char *const ACTIVATIONS[] = {"swiglu", "gelu", "relu", NULL};
 static const char *const POSITIONS[] = {"rope", "alibi", "learned", NULL};
+static const char *const ROUTERS[] = {"softmax", "sigmoid", NULL};
 static const char *const MODES[] = {"graph", "eager", NULL};
 
 const char *const protocol_statuses[] = {"ok",    "rejected", "environment", "out_of_memory",
@@ -74,6 +75,11 @@ const ProtocolField protocol_model[] = {{FIELD(STRING, name)},
                                         {FIELD(WORD, dtype), .words = calib_dtype_names},
                                         {FIELD(INT32, tensor_parallel_size), .least = 1},
                                         {FIELD(INT32, block_size), .least = 1},
+                                        {FIELD(INT32, num_experts)},
+                                        {FIELD(INT32, num_experts_per_tok)},
+                                        {FIELD(INT32, moe_intermediate_size)},
+                                        {FIELD(WORD, router), .words = ROUTERS},
+                                        {FIELD(WORD, weights), .words = calib_weights_names},
                                         {0}};
 #undef OF
 

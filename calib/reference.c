@@ -36,6 +36,38 @@ void reference_product(double *out, const double *in, const double *weights, con
   }
 }
 
+double reference_e4m3(double x) {
+  const double most = 448, size = fabs(x);
+  if (isnan(x)) return x;
+  if (size >= most) return copysign(most, x);
+  const double step = size < 0x1p-6 ? 0x1p-9 : ldexp(1, ilogb(size) - 3);
+  return copysign(nearbyint(size / step) * step, x);
+}
+
+/* Rounded to the 24 bits of fp32, ranges apart. */
+static double in_fp32(double x) {
+  int exponent;
+  const double part = frexp(x, &exponent);
+  return ldexp(nearbyint(ldexp(part, 24)), exponent - 24);
+}
+
+/* In fp32, as a kernel does it: a number halfway goes the same way. */
+void reference_quantize(CalibWeights weights, double *in, int64_t rows, int64_t k) {
+  enum { GROUP = 128 };
+  for (int64_t row = 0; weights != CALIB_WEIGHTS_PLAIN && row < rows; row++, in += k) {
+    for (int64_t begin = 0; begin < k; begin += GROUP) {
+      const int64_t end = begin + GROUP < k ? begin + GROUP : k;
+      double most = in_fp32(1e-12), scale = CALIB_FP8_INPUT_SCALE;
+      for (int64_t i = begin; i < end; i++)
+        most = fmax(most, in_fp32(fabs(in[i])));
+      if (weights == CALIB_FP8_BLOCK) scale = in_fp32(most / 448);
+      const double inverse = in_fp32(1 / scale);
+      for (int64_t i = begin; i < end; i++)
+        in[i] = reference_e4m3(in_fp32(in_fp32(in[i]) * inverse)) * scale;
+    }
+  }
+}
+
 void reference_rotate(double *heads, int32_t n_heads, int32_t head_dim, double position,
                       double theta) {
   const int32_t half = head_dim / 2;
@@ -91,6 +123,37 @@ void reference_attend(double *out, const double *query, const double *keys, cons
     out[i] /= sum;
 }
 
+static double or_least(double logit) {
+  return isnan(logit) ? -INFINITY : logit;
+}
+
+void reference_choose(int64_t *chosen, const double *logits, int64_t experts, int64_t per_token) {
+  for (int64_t k = 0; k < per_token; k++) {
+    chosen[k] = -1;
+    for (int64_t e = 0; e < experts; e++) {
+      bool is_taken = false;
+      for (int64_t i = 0; i < k; i++)
+        is_taken |= chosen[i] == e;
+      if (is_taken) continue;
+      if (chosen[k] < 0 || or_least(logits[e]) > or_least(logits[chosen[k]])) chosen[k] = e;
+    }
+  }
+}
+
+void reference_shares(CalibRouter router, double *shares, const double *logits,
+                      const int64_t *chosen, int64_t per_token) {
+  double sum = 0, greatest = -INFINITY;
+  for (int64_t k = 0; k < per_token; k++)
+    greatest = fmax(greatest, logits[chosen[k]]);
+  for (int64_t k = 0; k < per_token; k++) {
+    const double logit = or_least(logits[chosen[k]]);
+    shares[k] = router == CALIB_SIGMOID ? 1 / (1 + exp(-logit)) : exp(logit - greatest);
+    sum += shares[k];
+  }
+  for (int64_t k = 0; k < per_token; k++)
+    shares[k] /= sum;
+}
+
 int64_t reference_argmax(const double *numbers, int64_t n) {
   int64_t best = 0;
   double greatest = -INFINITY;
@@ -118,6 +181,19 @@ static Widths widths_of(const CalibModel *model) {
   return w;
 }
 
+/* One of a layer's products, whose inputs are quantized first if its weights are. */
+static void layer_product(const CalibModel *model, double *out, const double *in,
+                          const double *weights, const double *bias, int64_t rows, int64_t n,
+                          int64_t k) {
+  Arena arena;
+  arena_init(&arena);
+  double *quantized = ARENA_ARRAY(&arena, double, rows *k);
+  memcpy(quantized, in, (size_t)(rows * k) * sizeof *in);
+  reference_quantize(model->weights, quantized, rows, k);
+  reference_product(out, quantized, weights, bias, rows, n, k);
+  arena_done(&arena);
+}
+
 static void add(double *to, const double *x, int64_t n) {
   for (int64_t i = 0; i < n; i++)
     to[i] += x[i];
@@ -133,7 +209,7 @@ void reference_layer_begin(const CalibModel *model, const ReferenceLayer *layer,
   add(rows->residual, rows->added, rows->n * w.hidden);
   reference_norm(model->norm, normed, rows->residual, layer->norm, layer->norm_bias, rows->n,
                  w.hidden);
-  reference_product(rows->qkv, normed, layer->qkv, layer->qkv_bias, rows->n, w.qkv, w.hidden);
+  layer_product(model, rows->qkv, normed, layer->qkv, layer->qkv_bias, rows->n, w.qkv, w.hidden);
   for (int64_t i = 0; i < rows->n; i++) {
     double *qkv = rows->qkv + i * w.qkv;
     if (model->positions == CALIB_ROPE)
@@ -158,21 +234,65 @@ void reference_layer_attend(const CalibModel *model, const ReferenceRows *rows, 
   }
 }
 
+/* Rows through the MLP, or through that of one expert. */
+static void mlp(const CalibModel *model, const ReferenceLayer *layer, double *out,
+                const double *normed, int64_t rows, int64_t expert) {
+  const Widths w = widths_of(model);
+  Arena arena;
+  arena_init(&arena);
+  double *up = ARENA_ARRAY(&arena, double, rows *w.up);
+  double *active = ARENA_ARRAY(&arena, double, rows *w.ffn);
+  layer_product(model, up, normed, layer->up + expert * w.up * w.hidden, layer->up_bias, rows, w.up,
+                w.hidden);
+  reference_activation(model->activation, active, up, rows, w.ffn);
+  layer_product(model, out, active, layer->down + expert * w.hidden * w.ffn, layer->down_bias, rows,
+                w.hidden, w.ffn);
+  arena_done(&arena);
+}
+
+/* A row after the other through each of its experts. */
+static void mix(const CalibModel *model, const ReferenceLayer *layer, const ReferenceRows *rows,
+                const double *normed) {
+  const int64_t n = model->num_experts, picked = model->num_experts_per_tok;
+  const int64_t hidden = model->hidden_size;
+  Arena arena;
+  arena_init(&arena);
+  double *logits = ARENA_ARRAY(&arena, double, n), *shares = ARENA_ARRAY(&arena, double, picked);
+  double *out = ARENA_ARRAY(&arena, double, hidden);
+  int64_t *chosen = ARENA_ARRAY(&arena, int64_t, picked);
+  for (int64_t i = 0; i < rows->n; i++, normed += hidden) {
+    reference_product(logits, normed, layer->router, NULL, 1, n, hidden);
+    if (rows->router_logits)
+      memcpy(rows->router_logits + i * n, logits, (size_t)n * sizeof *logits);
+    if (rows->experts)
+      memcpy(chosen, rows->experts + i * picked, (size_t)picked * sizeof *chosen);
+    else
+      reference_choose(chosen, logits, n, picked);
+    reference_shares(model->router, shares, logits, chosen, picked);
+    for (int64_t k = 0; k < picked; k++) {
+      mlp(model, layer, out, normed, 1, chosen[k]);
+      for (int64_t h = 0; h < hidden; h++)
+        rows->added[i * hidden + h] =
+            (k > 0 ? rows->added[i * hidden + h] : 0) + shares[k] * out[h];
+    }
+  }
+  arena_done(&arena);
+}
+
 void reference_layer_end(const CalibModel *model, const ReferenceLayer *layer,
                          const ReferenceRows *rows) {
   const Widths w = widths_of(model);
   Arena arena;
   arena_init(&arena);
   double *normed = ARENA_ARRAY(&arena, double, rows->n *w.hidden);
-  double *up = ARENA_ARRAY(&arena, double, rows->n *w.up);
-  double *active = ARENA_ARRAY(&arena, double, rows->n *w.ffn);
-  reference_product(rows->added, rows->attention, layer->o, layer->o_bias, rows->n, w.hidden,
-                    w.attention);
+  layer_product(model, rows->added, rows->attention, layer->o, layer->o_bias, rows->n, w.hidden,
+                w.attention);
   add(rows->residual, rows->added, rows->n * w.hidden);
   reference_norm(model->norm, normed, rows->residual, layer->ffn_norm, layer->ffn_norm_bias,
                  rows->n, w.hidden);
-  reference_product(up, normed, layer->up, layer->up_bias, rows->n, w.up, w.hidden);
-  reference_activation(model->activation, active, up, rows->n, w.ffn);
-  reference_product(rows->added, active, layer->down, layer->down_bias, rows->n, w.hidden, w.ffn);
+  if (model->num_experts > 0)
+    mix(model, layer, rows, normed);
+  else
+    mlp(model, layer, rows->added, normed, rows->n, 0);
   arena_done(&arena);
 }

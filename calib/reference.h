@@ -17,6 +17,11 @@ void reference_norm(CalibNorm norm, double *out, const double *in, const double 
 /* out [rows][n] = in [rows][k] · weights [n][k]ᵀ + bias [n]. */
 void reference_product(double *out, const double *in, const double *weights, const double *bias,
                        int64_t rows, int64_t n, int64_t k);
+/* The nearest number of e4m3 (2209.05433): 3 bits after the first, from 2^−9, up to ±448. */
+double reference_e4m3(double x);
+/* Inputs [rows][k] of a product as they are after they were quantized (fp8.h says the scales), in
+ * place. CALIB_WEIGHTS_PLAIN: as they were. */
+void reference_quantize(CalibWeights weights, double *in, int64_t rows, int64_t k);
 /* Heads of one token turned by its position (Su et al. 2021), in the pairs (i, i + head_dim/2) that
  * Llama has. */
 void reference_rotate(double *heads, int32_t n_heads, int32_t head_dim, double position,
@@ -32,6 +37,13 @@ void reference_activation(CalibActivation activation, double *out, const double 
 void reference_attend(double *out, const double *query, const double *keys, const double *values,
                       int64_t stride, int64_t context, int32_t head_dim, double scale,
                       double slope);
+/* What a token's experts are (Shazeer et al. 2017): chosen [per_token] of logits [experts], the
+ * best first; of equal ones the first is better, NaN is as good as −∞. */
+void reference_choose(int64_t *chosen, const double *logits, int64_t experts, int64_t per_token);
+/* shares [per_token] of the chosen: the softmax of their logits, or their sigmoids over the sum of
+ * these (DeepSeek-V3, 2412.19437, eq. 14). */
+void reference_shares(CalibRouter router, double *shares, const double *logits,
+                      const int64_t *chosen, int64_t per_token);
 /* The first greatest; NaN is never greatest. */
 int64_t reference_argmax(const double *numbers, int64_t n);
 
@@ -40,6 +52,7 @@ int64_t reference_argmax(const double *numbers, int64_t n);
 typedef struct ReferenceLayer {
   const double *norm, *norm_bias, *qkv, *qkv_bias, *o, *o_bias;
   const double *ffn_norm, *ffn_norm_bias, *up, *up_bias, *down, *down_bias;
+  const double *router; // [num_experts][hidden]; `up` and `down` are then those of all experts
 } ReferenceLayer;
 
 /* Tokens of one iteration, and what is known of each. */
@@ -52,6 +65,8 @@ typedef struct ReferenceRows {
   double *residual, *added; // [n][hidden]; `added` is what the next norm adds to the residual
   double *qkv;              // [n][(query_heads + 2·kv_heads)·head_dim]
   double *attention;        // [n][query_heads·head_dim]
+  const int64_t *experts;   // [n][num_experts_per_tok] to take; NULL: the best by the reference
+  double *router_logits;    // [n][num_experts], of the layer that ran last; NULL: not wanted
 } ReferenceRows;
 
 /* Up to attention: the residual takes up what was added, K and V go to the row's place. `keys` and

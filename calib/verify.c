@@ -65,12 +65,17 @@ void check_read_kv(Check *self, CalibTensor tensor, int32_t layer, int32_t seque
     self->status = target->backend->read(target->state, &slice, ret, self->error);
 }
 
+static bool is_index(CalibTensor tensor) {
+  return tensor == TENSOR_BEST || tensor == TENSOR_EXPERTS || tensor == TENSOR_EXPERT_PAIRS ||
+         tensor == TENSOR_EXPERT_ROWS;
+}
+
 void check_write(Check *self, CalibTensor tensor, int32_t layer, CheckRows rows,
                  const double *values) {
   const int64_t n = rows.n * check_columns(self, tensor);
   double *copy = ARENA_ARRAY(self->arena, double, n);
   for (int64_t i = 0; i < n; i++)
-    copy[i] = values ? values[i] : tensor == TENSOR_BEST ? -1 : NAN;
+    copy[i] = values ? values[i] : is_index(tensor) ? -1 : NAN;
   const CalibSlice slice = {.tensor = tensor, .layer = layer, .sequence = CALIB_OF_ROWS};
   move_rows(self, slice, rows, copy, true);
 }
@@ -123,6 +128,16 @@ void check_best(Check *self, CheckRows rows, const double *logits) {
 
 /* ---- Single operators ---- */
 
+/* As the product takes them; the head's are of the model's type. */
+static const double *quantized(Check *self, const double *in, CalibTensor weights, int64_t rows,
+                               int64_t k) {
+  double *copy = ARENA_ARRAY(self->arena, double, rows *k);
+  memcpy(copy, in, (size_t)(rows * k) * sizeof *in);
+  if (weights != TENSOR_HEAD_WEIGHTS)
+    reference_quantize(self->target->model->weights, copy, rows, k);
+  return copy;
+}
+
 void check_product_columns(Check *self, CheckRows rows, const double *in, CalibTensor weights,
                            CalibTensor bias, CalibTensor out, bool is_active) {
   const int64_t n = check_columns(self, out), k = check_columns(self, weights);
@@ -135,8 +150,9 @@ void check_product_columns(Check *self, CheckRows rows, const double *in, CalibT
     picked[i] = all[i / columns.n * n + columns.at[i % columns.n]];
   for (int64_t i = 0; biases && i < columns.n; i++)
     picked_biases[i] = biases[columns.at[i]];
-  reference_product(reference, in, check_read(self, weights, 0, columns),
-                    biases ? picked_biases : NULL, rows.n, columns.n, k);
+  reference_product(reference, quantized(self, in, weights, rows.n, k),
+                    check_read(self, weights, 0, columns), biases ? picked_biases : NULL, rows.n,
+                    columns.n, k);
   for (int64_t i = 0; is_active && i < rows.n * columns.n; i++)
     reference[i] = reference_activate(self->target->model->activation, reference[i]);
   check_compare(self, out, picked, reference, rows.n, columns.n);
@@ -200,7 +216,8 @@ static void check_rope_append(Check *self) {
 }
 
 static void check_activation(Check *self) {
-  const CheckRows rows = rows_of(self);
+  const int64_t of_token = calib_rows_of_token(self->target->model, TENSOR_ACTIVE);
+  const CheckRows rows = check_spread(self, self->point.size * of_token, MOST_ROWS);
   const int64_t ffn = check_columns(self, TENSOR_ACTIVE);
   const double *in = check_read(self, TENSOR_UP, 0, rows);
   double *reference = ARENA_ARRAY(self->arena, double, rows.n *ffn);
@@ -334,7 +351,20 @@ static const Operator OPERATORS[CALIB_N_OPS] = {
     [CALIB_KV_SCATTER] = {check_copy, PAGES, 0, false},
     [CALIB_KV_OUT] = {check_copy, PAGES, 0, false},
     [CALIB_WEIGHT_RELOAD] = {check_copy, BYTES, 0, false},
+    [CALIB_MOE_ROUTING] = {check_moe_routing, TOKENS, 0, false},
+    [CALIB_MOE_GEMM_UP] = {check_moe_product, TOKENS, 1, false},
+    [CALIB_MOE_GEMM_DOWN] = {check_moe_product, TOKENS, 1, false},
+    [CALIB_MOE_COMBINE] = {check_moe_combine, TOKENS, 1, false},
 };
+
+/* What 8 bits add: a tensor core may sum their products with 14 bits; and where an input is the
+ * result of others, some of its numbers are rounded to the next of 8 bits, an eighth away, and more
+ * of those that come out of them. */
+static double of_8_bits(const CalibModel *model, CalibOp op) {
+  const bool is_product = op >= CALIB_GEMM_QKV && op <= CALIB_GEMM_DOWN;
+  if (model->weights == CALIB_WEIGHTS_PLAIN) return 0;
+  return is_product ? 0x1p-9 : op == CALIB_LINEAR || op == CALIB_ITERATION ? 0x1p-3 : 0;
+}
 
 /* A processor's tanh may be right to 11 bits only; of GELU's small results that is 8. */
 double verify_tolerance(const CalibModel *model, CalibOp op) {
@@ -343,7 +373,8 @@ double verify_tolerance(const CalibModel *model, CalibOp op) {
                         : model->dtype == CALIB_FP16 ? 0x1p-11
                                                      : 0x1p-24;
   const bool is_tanh = row->is_active && model->activation == CALIB_GELU;
-  return row->roundings * of_one + SUM_ERROR + (is_tanh && model->dtype != CALIB_FP32 ? 0x1p-8 : 0);
+  return row->roundings * of_one + SUM_ERROR + of_8_bits(model, op) +
+         (is_tanh && model->dtype != CALIB_FP32 ? 0x1p-8 : 0);
 }
 
 /* The model's biases, and no others, take part. */
@@ -371,7 +402,8 @@ CalibStatus verify_point(const VerifyTarget *target, const CalibPoint *point, do
   Arena arena;
   Check check = {.target = target, .point = *point, .arena = &arena, .error = error};
   *ret_error = NAN;
-  if (!target->backend->run || !row->check) return CALIB_OK;
+  if (!target->backend->run || !row->check || !calib_has_op(target->model, point->op))
+    return CALIB_OK;
   if (target->backend->supports(target->state, point)) return CALIB_OK;
   arena_init(&arena);
   check.point.hot = check.point.busy = false;
@@ -387,6 +419,7 @@ CalibStatus verify_operator(const VerifyTarget *target, CalibOp op, double *ret_
                             char *error) {
   CalibStatus status = CALIB_OK;
   *ret_error = NAN;
+  if (!calib_has_op(target->model, op)) return CALIB_OK;
   if (target->backend->verify) return target->backend->verify(target->state, op, ret_error, error);
   for (const int64_t *size = OPERATORS[op].sizes; size && *size && !status; size++) {
     CalibSequence sequences[VERIFY_SEQUENCES];

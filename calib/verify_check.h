@@ -62,6 +62,18 @@ void check_best(Check *self, CheckRows rows, const double *logits);
 void check_product_columns(Check *self, CheckRows rows, const double *in, CalibTensor weights,
                            CalibTensor bias, CalibTensor out, bool is_active);
 
+/* --- verify_moe.c: of a mixture of experts. Routes are compared exactly, products by the rows of
+ * pairs. */
+void check_moe_routing(Check *self);
+void check_moe_product(Check *self);
+void check_moe_combine(Check *self);
+/* The experts of rows that an iteration took, [rows][num_experts_per_tok]: as they are, for the
+ * reference to take, too, since another rounding picks others where two are nearly as good. */
+int64_t *check_read_experts(Check *self, CheckRows rows);
+/* How much worse by the reference's logits they are than the best, in units of four deviations of a
+ * row's logits; infinite where one is taken twice. */
+void check_experts(Check *self, const int64_t *experts, const double *logits, int64_t rows);
+
 /* --- verify_terms.c: an iteration, or one of its terms. */
 void check_terms(Check *self);
 /* The batch of operators that take one; `room` for its sequences. */

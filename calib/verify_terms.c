@@ -58,6 +58,7 @@ typedef struct Terms {
   Check *check;
   unsigned parts;
   bool is_whole; // all rows are
+  bool is_mixed; // its MLP is one of experts
   int32_t layers, n_sequences;
   CalibBatch batch;
   CheckRows rows;
@@ -100,7 +101,7 @@ static int64_t most_rows(const Terms *self) {
   }
   const double columns = (double)check_columns(self->check, TENSOR_QKV) +
                          (double)check_columns(self->check, TENSOR_ATTENTION) +
-                         3.0 * calib_ffn(model);
+                         3.0 * calib_ffn(model) * calib_rows_of_token(model, TENSOR_UP);
   const double rows = MOST_PRODUCTS / MOST_LAYERS / (columns * model->hidden_size);
   if (!(self->parts & LINEAR) || rows > MOST_ROWS) return MOST_ROWS;
   return rows > 4 ? (int64_t)rows : 4;
@@ -217,6 +218,14 @@ static void read_inputs(Terms *self) {
   if (!(self->parts & LINEAR)) read_kv(self, true);
 }
 
+/* Of the run. */
+static void read_routes(Terms *self) {
+  Check *check = self->check;
+  const int64_t n = check->target->model->num_experts;
+  self->reference.experts = check_read_experts(check, self->rows);
+  self->reference.router_logits = ARENA_ARRAY(check->arena, double, self->rows.n *n);
+}
+
 static void poison_outputs(Terms *self) {
   Check *check = self->check;
   int64_t *attending = ARENA_ARRAY(check->arena, int64_t, self->rows.n), n = 0;
@@ -224,6 +233,7 @@ static void poison_outputs(Terms *self) {
     if (self->attends[i]) attending[n++] = self->rows.at[i];
   check_poison(check, TENSOR_ATTENTION, (CheckRows){attending, n});
   if (!(self->parts & LINEAR)) return;
+  if (self->is_mixed) check_poison(check, TENSOR_EXPERTS, self->rows);
   check_poison(check, TENSOR_RESIDUAL, self->rows);
   check_poison(check, TENSOR_ADDED, self->rows);
 }
@@ -235,7 +245,11 @@ static ReferenceLayer read_layer(Check *check, int32_t layer) {
   const CheckRows hidden = check_range(check, 0, model->hidden_size);
   const CheckRows qkv = check_range(check, 0, check_columns(check, TENSOR_QKV));
   const bool has_gate = model->activation == CALIB_SWIGLU;
-  const CheckRows up = check_range(check, 0, (has_gate ? 2 : 1) * (int64_t)calib_ffn(model));
+  const int64_t mlps = model->num_experts > 0 ? model->num_experts : 1;
+  const int64_t columns = (has_gate ? 2 : 1) * (int64_t)calib_ffn(model);
+  const CheckRows up = check_range(check, 0, mlps * columns);
+  const CheckRows down = check_range(check, 0, mlps * model->hidden_size);
+  const CheckRows experts = check_range(check, 0, model->num_experts);
   return (ReferenceLayer){.norm = check_vector(check, TENSOR_NORM, layer),
                           .norm_bias = check_vector(check, TENSOR_NORM_BIAS, layer),
                           .qkv = check_read(check, TENSOR_QKV_WEIGHTS, layer, qkv),
@@ -246,8 +260,9 @@ static ReferenceLayer read_layer(Check *check, int32_t layer) {
                           .ffn_norm_bias = check_vector(check, TENSOR_FFN_NORM_BIAS, layer),
                           .up = check_read(check, TENSOR_UP_WEIGHTS, layer, up),
                           .up_bias = check_vector(check, TENSOR_UP_BIAS, layer),
-                          .down = check_read(check, TENSOR_DOWN_WEIGHTS, layer, hidden),
-                          .down_bias = check_vector(check, TENSOR_DOWN_BIAS, layer)};
+                          .down = check_read(check, TENSOR_DOWN_WEIGHTS, layer, down),
+                          .down_bias = check_vector(check, TENSOR_DOWN_BIAS, layer),
+                          .router = check_read(check, TENSOR_ROUTER_WEIGHTS, layer, experts)};
 }
 
 /* Weights of one layer at a time are in memory. */
@@ -319,7 +334,9 @@ void check_terms(Check *check) {
   choose_rows(&self);
   /* Layers may share their pages where memory is short, and then only the last one's are left. */
   const int32_t layers = check->target->model->num_hidden_layers;
-  self.layers = !self.is_whole ? 1 : layers < MOST_LAYERS ? layers : MOST_LAYERS;
+  /* And only the last one's routes. */
+  self.is_mixed = self.parts & LINEAR && check->target->model->num_experts > 0;
+  self.layers = !self.is_whole || self.is_mixed ? 1 : layers < MOST_LAYERS ? layers : MOST_LAYERS;
   check->point.layers = self.layers;
   check_prepare(check);
   int64_t *at = ARENA_ARRAY(check->arena, int64_t, self.batch.n_logits);
@@ -332,8 +349,11 @@ void check_terms(Check *check) {
   }
   check_run(check);
   if (has_attention(&self) && self.parts & LINEAR && !self.is_whole) read_kv(&self, true);
+  if (self.is_mixed) read_routes(&self);
   for (int32_t layer = 0; layer < self.layers; layer++)
     compute_layer(&self, layer);
+  if (self.is_mixed && !check->status)
+    check_experts(check, self.reference.experts, self.reference.router_logits, self.rows.n);
   check_output(check, TENSOR_ATTENTION, self.rows, self.reference.attention);
   check_output(check, TENSOR_RESIDUAL, self.rows, self.reference.residual);
   check_output(check, TENSOR_ADDED, self.rows, self.reference.added);

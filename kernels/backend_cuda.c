@@ -48,6 +48,12 @@ static const char *too_long(const CudaState *self, const CalibBatch *batch) {
 static const char *backend_supports(void *state, const CalibPoint *point) {
   CudaState *self = state;
   if (point->busy && point->mode == CALIB_EAGER) return "busy points are not launched one by one";
+  if (self->is_loaded && self->model.num_experts == 0 && point->op >= CALIB_MOE_ROUTING &&
+      point->op <= CALIB_MOE_COMBINE)
+    return "the model has no experts";
+  if (self->is_loaded && self->model.num_experts > 0 &&
+      (point->op == CALIB_GEMM_UP || point->op == CALIB_GEMM_DOWN))
+    return "the model has experts instead";
   switch (point->op) {
   case CALIB_COPY_PEER:
     return self->device.n_devices < 2 ? "one GPU" : NULL;

@@ -28,6 +28,14 @@ static CalibStatus reserve_numbers(CudaState *self, CudaLane *lane, int tensor, 
   return CALIB_OK;
 }
 
+/* Of an activation. Products with scales of blocks write whole fours of rows. */
+static int64_t rows_of(const CudaState *self, const BatchLayout *layout, int tensor) {
+  if (tensor >= TENSOR_HEAD_NORMED) return layout->n_logits;
+  const int32_t tokens =
+      self->model.weights == CALIB_FP8_BLOCK ? fp8_rows(layout->tokens) : layout->tokens;
+  return tokens * (int64_t)calib_rows_of_token(&self->model, (CalibTensor)tensor);
+}
+
 static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error) {
   const LayerShape *s = &self->shape;
   const BatchLayout *layout = &lane->layout;
@@ -35,9 +43,11 @@ static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error)
   const KernelAttention attention = model_attention(self, lane, 0);
   size_t argmax = 0, partial = 0;
   for (int t = TENSOR_RESIDUAL; t < TENSOR_BEST; t++) {
-    const int64_t rows = t < TENSOR_HEAD_NORMED ? layout->tokens : n;
+    const int64_t rows = rows_of(self, layout, t);
     TRY(reserve_numbers(self, lane, t, rows * layer_columns(s, (CalibTensor)t), error));
   }
+  TRY(moe_reserve(self, lane, error));
+  TRY(fp8_reserve(self, lane, error));
   TRY(reserve_numbers(self, lane, CUDA_ROW_STATE, (int64_t)n * s->hidden, error));
   TRY(reserve_numbers(self, lane, CUDA_ROW_ADDED, (int64_t)n * s->hidden, error));
   if (n > 0) argmax = kernel_argmax_workspace(n, s->vocab);

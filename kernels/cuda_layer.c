@@ -34,6 +34,8 @@ const char *layer_algorithm(const CudaState *self, CalibOp op) {
 }
 
 CalibStatus layer_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error) {
+  if (self->model.weights != CALIB_WEIGHTS_PLAIN && op != CALIB_GEMM_HEAD)
+    return fp8_product(self, lane, op, layer, error);
   const CalibProduct p = calib_product(op);
   const CudaLayer weights = model_layer(self, layer);
   const bool is_head = op == CALIB_GEMM_HEAD;
@@ -86,7 +88,7 @@ CalibStatus layer_rope_append(CudaState *self, CudaLane *lane, int64_t layer, ch
 CalibStatus layer_activation(CudaState *self, CudaLane *lane, char *error) {
   CUDA_TRY(kernel_activation(lane->stream, self->model.dtype, self->model.activation,
                              tensor(lane, TENSOR_ACTIVE), tensor(lane, TENSOR_UP),
-                             lane->layout.tokens, self->shape.ffn));
+                             lane->layout.tokens * self->shape.picked, self->shape.ffn));
   return CALIB_OK;
 }
 
@@ -141,6 +143,7 @@ static CalibStatus end_layer(CudaState *self, CudaLane *lane, int64_t ix, char *
   const CudaLayer weights = model_layer(self, ix);
   TRY(layer_product(self, lane, CALIB_GEMM_O, ix, error));
   TRY(layer_norm(self, lane, &weights, 1, false, error));
+  if (weights.router) return layer_experts(self, lane, ix, error);
   TRY(layer_product(self, lane, CALIB_GEMM_UP, ix, error));
   if (!layer_fuses_activation(self)) TRY(layer_activation(self, lane, error));
   return layer_product(self, lane, CALIB_GEMM_DOWN, ix, error);

@@ -31,11 +31,11 @@ static CalibStatus run_once(CudaState *self, int64_t repetition, char *error) {
   return operator_run(self, repetition, error);
 }
 
-/* Launches of one run, those that a product may add apart. */
+/* Launches of one run at most, with experts; those that a product may add apart. */
 static int32_t nodes_of_run(const CudaWork *work) {
   const unsigned parts = work->parts;
   if (!parts) return 1;
-  const int32_t of_layer = (parts & PART_LINEAR ? 8 : 0) + (parts & PART_PREFILL ? 1 : 0) +
+  const int32_t of_layer = (parts & PART_LINEAR ? 12 : 0) + (parts & PART_PREFILL ? 1 : 0) +
                            (parts & PART_DECODE ? 2 : 0);
   return work->layers * of_layer + (parts & PART_LINEAR ? 1 : 0) + (parts & PART_HEAD ? 6 : 0);
 }

@@ -13,15 +13,17 @@ static const char *element(const char *base, int64_t i) {
   return base + 2 * i;
 }
 
-/* Matrices in the order of the products. Vectors: norms with their biases, then the biases of the
- * products. */
+/* Matrices in the order of the products, the router's last. Vectors: norms with their biases, then
+ * the biases of the products. */
 CudaLayer model_layer(const CudaState *self, int64_t layer) {
   const LayerShape *s = &self->shape;
   const int64_t ix = layer % self->memory.layers, h = s->hidden;
-  const int64_t matrices[] = {h * s->qkv, h * s->attention, h * s->up, h * s->ffn};
+  const int64_t mlps = s->experts > 0 ? s->experts : 1;
+  const int64_t matrices[] = {h * s->qkv, h * s->attention, mlps * h * s->up, mlps * h * s->ffn};
   const int64_t biases[] = {s->qkv, h, s->up, h};
   const char *matrix = (const char *)self->matrices.data + ix * self->memory.matrix_bytes;
   const char *vector = (const char *)self->vectors.data + ix * self->memory.vector_bytes;
+  const float *scales = (const float *)self->scales.data + ix * layer_scales(s);
   CudaLayer weights = {0};
   for (int i = 0; i < 2; i++) {
     weights.norms[i] = element(vector, i * h);
@@ -31,9 +33,12 @@ CudaLayer model_layer(const CudaState *self, int64_t layer) {
   for (int i = 0; i < 4; i++) {
     weights.products[i] = matrix;
     if (self->model.bias) weights.product_biases[i] = vector;
-    matrix = element(matrix, matrices[i]);
+    matrix += s->weight_bytes * matrices[i];
     vector = element(vector, biases[i]);
+    weights.scales[i] = scales;
+    scales += layer_product_scales(s, i);
   }
+  if (s->experts > 0) weights.router = matrix;
   return weights;
 }
 
@@ -66,8 +71,9 @@ KernelAttention model_attention(const CudaState *self, const CudaLane *lane, int
 }
 
 void model_unload(CudaState *self) {
-  CudaBuffer *buffers[] = {&self->matrices, &self->vectors, &self->embedding, &self->positions,
-                           &self->heads,    &self->kv,      &self->slopes,    &self->ids};
+  CudaBuffer *buffers[] = {&self->matrices, &self->vectors,    &self->embedding, &self->positions,
+                           &self->heads,    &self->kv,         &self->slopes,    &self->ids,
+                           &self->scales,   &self->input_scale};
   for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++)
     buffer_release(buffers[i]);
   self->is_loaded = false;
@@ -117,7 +123,10 @@ static CalibStatus make_ids(CudaState *self, char *error) {
 static CalibStatus make_tensors(CudaState *self, char *error) {
   const MemoryPlan *memory = &self->memory;
   const double w = WEIGHT_DEVIATION;
-  TRY(fill(self, &self->matrices, memory->layers * memory->matrix_bytes, w, 0, error));
+  if (self->model.weights != CALIB_WEIGHTS_PLAIN)
+    TRY(fp8_make_weights(self, error));
+  else
+    TRY(fill(self, &self->matrices, memory->layers * memory->matrix_bytes, w, 0, error));
   TRY(fill(self, &self->vectors, (memory->layers + 1) * memory->vector_bytes, 1, 1, error));
   TRY(fill(self, &self->embedding, memory->embedding_bytes, 1, 2, error));
   TRY(fill(self, &self->positions, memory->position_bytes, 1, 3, error));
@@ -127,12 +136,18 @@ static CalibStatus make_tensors(CudaState *self, char *error) {
   TRY(make_ids(self, error));
   const KernelAttention attention = attention_of(self);
   CUDA_TRY(kernel_attention_load(&attention, &self->residency));
+  if (self->shape.experts > 0) CUDA_TRY(kernel_moe_load(self->model.dtype));
   CUDA_TRY(cudaStreamSynchronize(self->main.stream));
   return CALIB_OK;
 }
 
 static CalibStatus load(CudaState *self, char *error) {
   size_t free_bytes = 0, all_bytes = 0;
+  const char *missing = gemm_missing(self->model.weights, self->device.sm);
+  if (missing) {
+    snprintf(error, CALIB_ERROR_SIZE, "%s", missing);
+    return CALIB_REJECTED;
+  }
   CUDA_TRY(cudaMemGetInfo(&free_bytes, &all_bytes));
   TRY(memory_plan_init(&self->memory, &self->model, (int64_t)free_bytes, self->device.cache_bytes,
                        error));

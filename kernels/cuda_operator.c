@@ -38,14 +38,18 @@ static const struct {
     [CALIB_ACTIVATION] = {2, {TENSOR_UP, TENSOR_ACTIVE}},
     [CALIB_EMBEDDING] = {1, {TENSOR_RESIDUAL}},
     [CALIB_ARGMAX] = {1, {TENSOR_LOGITS}},
+    [CALIB_MOE_ROUTING] = {1, {TENSOR_ROUTER_LOGITS}},
+    [CALIB_MOE_COMBINE] = {2, {TENSOR_EXPERT_OUT, TENSOR_ADDED}},
 };
 
 /* Bytes of the first `n` operands of a set. */
 static int64_t operand_bytes(const CudaState *self, int n) {
   int64_t bytes = 0;
-  for (int i = 0; i < n; i++)
-    bytes +=
-        round_up(2 * self->work.size * layer_columns(&self->shape, ROTATING[self->work.op].at[i]));
+  for (int i = 0; i < n; i++) {
+    const CalibTensor tensor = ROTATING[self->work.op].at[i];
+    const int64_t rows = self->work.size * calib_rows_of_token(&self->model, tensor);
+    bytes += round_up(2 * rows * layer_columns(&self->shape, tensor));
+  }
   return bytes;
 }
 
@@ -210,6 +214,9 @@ static CalibStatus run_vectors(CudaState *self, int64_t set, char *error) {
     return layer_activation(self, &lane, error);
   case CALIB_EMBEDDING:
     return layer_embed(self, &lane, first, error);
+  case CALIB_MOE_ROUTING:
+  case CALIB_MOE_COMBINE:
+    return moe_run(self, &lane, self->work.op, 0, error);
   default:
     return layer_argmax(self, &lane, error);
   }
@@ -301,6 +308,9 @@ CalibStatus operator_run(CudaState *self, int64_t repetition, char *error) {
   case CALIB_GEMM_DOWN:
   case CALIB_GEMM_HEAD:
     return layer_product(self, &self->main, self->work.op, set, error);
+  case CALIB_MOE_GEMM_UP:
+  case CALIB_MOE_GEMM_DOWN:
+    return moe_run(self, &self->main, self->work.op, set, error);
   case CALIB_KV_GATHER:
   case CALIB_KV_SCATTER:
   case CALIB_KV_OUT:

@@ -5,6 +5,7 @@
  *   cuda_model.c     weights and the KV pool    cuda_tensors.c  what verification reads
  *   cuda_batch.c     a batch onto the device    cuda_measure.c  graphs, events, the gate
  *   cuda_nvml.c      clocks and power           cuda_nccl.c     other GPUs
+ *   cuda_moe.c       layers of experts          cuda_fp8.c      weights of 8 bits
  *
  * A lane is a stream with everything that what runs on it writes, so that two lanes may run at
  * once; weights and the KV pool are common. `main` is what is measured, `side` the decodes beside a
@@ -14,9 +15,11 @@
 #define KERNELS_CUDA_STATE_H
 #include "calib/backend.h"
 #include "kernels/batch_layout.h"
+#include "kernels/fp8.h"
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
 #include "kernels/memory_plan.h"
+#include "kernels/moe.h"
 #include "kernels/near_cpus.h"
 #include <cuda_runtime_api.h>
 
@@ -32,6 +35,13 @@ enum {
   CUDA_ROW_ADDED,
   CUDA_ARGMAX, // workspace, as the next
   CUDA_SPLITS,
+  CUDA_QUANTIZED,    // inputs of products of 8 bits [tokens][the widest]
+  CUDA_INPUT_SCALES, // theirs
+  CUDA_EXPERTS,      // a layer's routes (moe.h), as the next
+  CUDA_SHARES,
+  CUDA_STARTS,
+  CUDA_PAIRS,
+  CUDA_ROWS,
   CUDA_N_TENSORS,
 };
 
@@ -53,6 +63,8 @@ typedef struct CudaLane {
 typedef struct CudaLayer {
   const void *products[4], *product_biases[4];
   const void *norms[2], *norm_biases[2];
+  const float *scales[4]; // of products of 8 bits
+  const void *router;     // NULL: no experts; else the MLP's products are of all of them
 } CudaLayer;
 
 /* Parts of an iteration. */
@@ -94,7 +106,8 @@ typedef struct CudaState {
   LayerShape shape;
   MemoryPlan memory;
   KernelResidency residency; // of the model's attention
-  CudaBuffer matrices, vectors, embedding, positions, heads, kv, slopes, ids;
+  CudaBuffer matrices, vectors, embedding, positions, heads, kv, slopes, ids, scales;
+  CudaBuffer input_scale; // one number, of CALIB_FP8
 
   CudaWork work;
   CudaBuffer rotation; // operands of single operators
@@ -185,6 +198,26 @@ int64_t operator_half_bytes(const CudaWork *work);
 CudaLane operator_lane(const CudaState *self, int64_t set);
 /* Launches that a graph may not hold: copies that wait for the host, other GPUs. */
 bool operator_is_copy(CalibOp op);
+
+/* --- cuda_moe.c: a layer's experts instead of its MLP */
+/* Room for the routes of the lane's tokens. */
+CalibStatus moe_reserve(CudaState *self, CudaLane *lane, char *error);
+KernelMoe lane_moe(const CudaState *self, const CudaLane *lane);
+/* One of CALIB_MOE_…, of a layer, with the routes of the run before. */
+CalibStatus moe_run(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error);
+/* All of it, the router first. */
+CalibStatus layer_experts(CudaState *self, CudaLane *lane, int64_t layer, char *error);
+
+/* --- cuda_fp8.c: products of 8 bits */
+/* Weights and their scales, random both. */
+CalibStatus fp8_make_weights(CudaState *self, char *error);
+/* Room for quantized inputs of the lane's tokens. */
+CalibStatus fp8_reserve(CudaState *self, CudaLane *lane, char *error);
+/* One of the four products, after its input is quantized. */
+CalibStatus fp8_product(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error);
+/* Rows of one of the four products' weights as numbers. Waits. */
+CalibStatus fp8_read_weights(CudaState *self, int product, int64_t layer, int64_t row,
+                             int64_t n_rows, double *ret_values, char *error);
 
 /* --- cuda_tensors.c: the prepared work's tensors, as backend.h has them. */
 int64_t tensor_columns(const CudaState *self, CalibTensor tensor);

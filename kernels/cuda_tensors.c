@@ -55,6 +55,7 @@ static Place copy_place(const CudaState *self, bool is_to, bool is_back) {
 static Place place_of(const CudaState *self, CalibTensor tensor, int64_t layer) {
   const LayerShape *s = &self->shape;
   const CudaLayer w = model_layer(self, layer), last = model_layer(self, 0);
+  const CudaLane lane = operator_lane(self, 0);
   const BatchArrays *batch = &self->main.batch;
   const int64_t hidden = s->hidden, kv = (int64_t)s->kv_heads * s->head_dim;
   const Place places[CALIB_N_TENSORS] = {
@@ -80,12 +81,16 @@ static Place place_of(const CudaState *self, CalibTensor tensor, int64_t layer) 
       [TENSOR_DOWN_BIAS] = {w.product_biases[3], hidden},
       [TENSOR_KEYS] = {self->kv.data, kv},
       [TENSOR_VALUES] = {self->kv.data, kv},
+      [TENSOR_ROUTER_WEIGHTS] = {w.router, hidden},
+      [TENSOR_EXPERTS] = {lane.tensors[CUDA_EXPERTS].data, s->picked},
+      [TENSOR_EXPERT_SHARES] = {lane.tensors[CUDA_SHARES].data, s->picked},
+      [TENSOR_EXPERT_PAIRS] = {lane.tensors[CUDA_PAIRS].data, 1},
+      [TENSOR_EXPERT_ROWS] = {lane.tensors[CUDA_ROWS].data, s->picked},
   };
   if (tensor == TENSOR_FROM || tensor == TENSOR_TO)
     return copy_place(self, tensor == TENSOR_TO, layer > 0);
   if (tensor > TENSOR_BEST) return places[tensor];
   /* A product that takes the activation with it leaves nothing before it. */
-  const CudaLane lane = operator_lane(self, 0);
   const bool is_fused = self->work.op != CALIB_ACTIVATION && layer_fuses_activation(self);
   if (is_fused && tensor == TENSOR_UP) return (Place){NULL, 0};
   return (Place){lane.tensors[is_fused && tensor == TENSOR_ACTIVE ? TENSOR_UP : tensor].data,
@@ -97,28 +102,48 @@ int64_t tensor_columns(const CudaState *self, CalibTensor tensor) {
   return place.at || tensor <= TENSOR_LOGIT_ROWS ? place.columns : 0; // those come with a batch
 }
 
-/* `n` numbers in one piece, of this size each, to or from the device. Waits. */
-static CalibStatus move_piece(CudaState *self, char *at, size_t size, double *values, int64_t n,
+/* What a number is on the device. */
+typedef enum Element { ELEMENT_BYTE, ELEMENT_HALF, ELEMENT_INDEX, ELEMENT_FLOAT } Element;
+
+static Element element_of(const CudaState *self, CalibTensor tensor) {
+  if (tensor == TENSOR_EXPERT_SHARES) return ELEMENT_FLOAT;
+  if (tensor == TENSOR_FROM || tensor == TENSOR_TO)
+    return is_pages(self) ? ELEMENT_HALF : ELEMENT_BYTE;
+  const bool is_index = (tensor >= TENSOR_BEST && tensor <= TENSOR_LOGIT_ROWS) ||
+                        tensor == TENSOR_EXPERTS || tensor == TENSOR_EXPERT_PAIRS ||
+                        tensor == TENSOR_EXPERT_ROWS;
+  return is_index ? ELEMENT_INDEX : ELEMENT_HALF;
+}
+
+static size_t element_bytes(Element element) {
+  return element == ELEMENT_BYTE ? 1 : element == ELEMENT_HALF ? 2 : 4;
+}
+
+/* `n` numbers in one piece to or from the device. Waits. */
+static CalibStatus move_piece(CudaState *self, char *at, Element element, double *values, int64_t n,
                               bool writes, char *error) {
   cudaStream_t stream = self->main.stream;
-  const size_t bytes = (size_t)n * size;
+  const size_t bytes = (size_t)n * element_bytes(element);
   const CalibDtype dtype = self->model.dtype;
   uint32_t *words = malloc(bytes + sizeof *words);
   if (!words) abort();
   uint16_t *halves = (uint16_t *)words;
+  float *floats = (float *)words;
   unsigned char *raw = (unsigned char *)words;
   for (int64_t i = 0; writes && i < n; i++) {
-    if (size == 4) words[i] = (uint32_t)(int32_t)values[i];
-    if (size == 2) half_store(dtype, halves, i, values[i]);
-    if (size == 1) raw[i] = (unsigned char)values[i];
+    if (element == ELEMENT_INDEX) words[i] = (uint32_t)(int32_t)values[i];
+    if (element == ELEMENT_FLOAT) floats[i] = (float)values[i];
+    if (element == ELEMENT_HALF) half_store(dtype, halves, i, values[i]);
+    if (element == ELEMENT_BYTE) raw[i] = (unsigned char)values[i];
   }
   cudaError_t code = cudaMemcpyAsync(writes ? (void *)at : words, writes ? (void *)words : at,
                                      bytes, cudaMemcpyDefault, stream);
   if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
   for (int64_t i = 0; !writes && i < n; i++) {
-    if (size == 4) values[i] = (int32_t)words[i];
-    if (size == 2) values[i] = half_load(dtype, halves, i);
-    if (size == 1) values[i] = raw[i];
+    if (element == ELEMENT_INDEX) values[i] = (int32_t)words[i];
+    if (element == ELEMENT_FLOAT) values[i] = floats[i];
+    if (element == ELEMENT_HALF) values[i] = half_load(dtype, halves, i);
+    if (element == ELEMENT_BYTE) values[i] = raw[i];
   }
   free(words);
   return code == cudaSuccess ? CALIB_OK : cuda_failed((int)code, "cudaMemcpyAsync", error);
@@ -139,7 +164,8 @@ static CalibStatus move_kv(CudaState *self, const CalibSlice *slice, int64_t row
     const int64_t part = (slot / block * 2 + kind) * s->kv_heads + head;
     char *at = (char *)model_kv(self, layout, slice->layer) +
                2 * (part * block + slot % block) * s->head_dim;
-    TRY(move_piece(self, at, 2, values + head * s->head_dim, s->head_dim, writes, error));
+    TRY(move_piece(self, at, ELEMENT_HALF, values + head * s->head_dim, s->head_dim, writes,
+                   error));
   }
   return CALIB_OK;
 }
@@ -151,7 +177,16 @@ static CalibStatus move_page(CudaState *self, int64_t row, double *values, bool 
   CUDA_TRY(cudaMemcpy(&page, (const int32_t *)self->pages.data + row, sizeof page,
                       cudaMemcpyDeviceToHost));
   char *at = (char *)model_kv(self, &self->main.layout, 0) + page * self->memory.page_bytes;
-  return move_piece(self, at, 2, values, self->memory.page_bytes / 2, writes, error);
+  return move_piece(self, at, ELEMENT_HALF, values, self->memory.page_bytes / 2, writes, error);
+}
+
+/* The product whose weights of 8 bits these are; -1: none. */
+static int product_of(const CudaState *self, CalibTensor tensor) {
+  static const CalibTensor WEIGHTS[] = {TENSOR_QKV_WEIGHTS, TENSOR_O_WEIGHTS, TENSOR_UP_WEIGHTS,
+                                        TENSOR_DOWN_WEIGHTS};
+  for (int i = 0; i < 4 && self->model.weights != CALIB_WEIGHTS_PLAIN; i++)
+    if (WEIGHTS[i] == tensor) return i;
+  return -1;
 }
 
 CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values, bool writes,
@@ -159,9 +194,7 @@ CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values
   const Place place = place_of(self, slice->tensor, slice->layer);
   const bool is_kv = slice->tensor == TENSOR_KEYS || slice->tensor == TENSOR_VALUES;
   const bool is_pool = is_pages(self) && place.at == self->kv.data;
-  const size_t size = slice->tensor >= TENSOR_BEST && slice->tensor <= TENSOR_LOGIT_ROWS ? 4
-                      : slice->tensor >= TENSOR_FROM && !is_pages(self)                  ? 1
-                                                                                         : 2;
+  const Element element = element_of(self, slice->tensor);
   for (int64_t i = 0; (is_kv || is_pool) && i < slice->n_rows; i++, values += place.columns) {
     if (is_kv)
       TRY(move_kv(self, slice, slice->row + i, values, writes, error));
@@ -169,6 +202,9 @@ CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values
       TRY(move_page(self, slice->row + i, values, writes, error));
   }
   if (is_kv || is_pool) return CALIB_OK;
-  char *at = (char *)place.at + slice->row * place.columns * (int64_t)size;
-  return move_piece(self, at, size, values, slice->n_rows * place.columns, writes, error);
+  const int product = product_of(self, slice->tensor);
+  if (product >= 0 && !writes)
+    return fp8_read_weights(self, product, slice->layer, slice->row, slice->n_rows, values, error);
+  char *at = (char *)place.at + slice->row * place.columns * (int64_t)element_bytes(element);
+  return move_piece(self, at, element, values, slice->n_rows * place.columns, writes, error);
 }

@@ -2,6 +2,7 @@
  * transposed, so its first operand is W, its rows are our columns, and a bias per row of its result
  * is ours per column. */
 #include "kernels/gemm.h"
+#include "kernels/fp8.h"
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
@@ -36,6 +37,7 @@ typedef struct Operands {
   cudaStream_t stream;
   void *c;
   const void *a, *w, *bias;
+  const float *a_scales, *w_scales; // NULL: none
 } Operands;
 
 static int fail(char *error, const char *what, const char *why) {
@@ -54,8 +56,9 @@ static int check_blas(cublasStatus_t status, const char *what, char *error) {
 // --- plans by shape ----------------------------------------------------------------------------
 
 static size_t hash(const GemmShape *shape) { // FNV-1a over words
-  const uint32_t words[] = {(uint32_t)shape->m, (uint32_t)shape->n, (uint32_t)shape->k,
-                            (uint32_t)shape->dtype, (uint32_t)shape->epilogue};
+  const uint32_t words[] = {(uint32_t)shape->m,        (uint32_t)shape->n,
+                            (uint32_t)shape->k,        (uint32_t)shape->dtype,
+                            (uint32_t)shape->epilogue, (uint32_t)shape->weights};
   uint64_t sum = 14695981039346656037u;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     sum = (sum ^ words[i]) * 1099511628211u;
@@ -120,17 +123,56 @@ static int describe_operation(Plan *plan, char *error) {
   return check_blas(status, "describing a product", error);
 }
 
+/* As cublasLt.h of CUDA 12.9 has them; one before it does not. To it W comes first. */
+enum { DESC_A_SCALE_MODE = 31, DESC_B_SCALE_MODE = 32 };
+static const int32_t SCALE_VEC128_32F = 4, SCALE_BLK128X128_32F = 5;
+enum { BLOCKS_SINCE = 120900 }; // cublasLtGetVersion
+
+/* Sums of a tensor's products as engines have them, of fewer bits within a tensor core. */
+static int describe_scales(Plan *plan, char *error) {
+  const int8_t is_fast = 1;
+  if (plan->shape.weights == CALIB_WEIGHTS_PLAIN) return 0;
+  if (plan->shape.weights == CALIB_FP8)
+    return check_blas(cublasLtMatmulDescSetAttribute(plan->operation,
+                                                     CUBLASLT_MATMUL_DESC_FAST_ACCUM, &is_fast,
+                                                     sizeof is_fast),
+                      "describing a product", error);
+  cublasStatus_t status = cublasLtMatmulDescSetAttribute(
+      plan->operation, (cublasLtMatmulDescAttributes_t)DESC_A_SCALE_MODE, &SCALE_BLK128X128_32F,
+      sizeof SCALE_BLK128X128_32F);
+  if (status == CUBLAS_STATUS_SUCCESS)
+    status = cublasLtMatmulDescSetAttribute(plan->operation,
+                                            (cublasLtMatmulDescAttributes_t)DESC_B_SCALE_MODE,
+                                            &SCALE_VEC128_32F, sizeof SCALE_VEC128_32F);
+  return check_blas(status, "describing the scales of a product", error);
+}
+
+const char *gemm_missing(CalibWeights weights, int32_t sm) {
+  if (weights == CALIB_WEIGHTS_PLAIN) return NULL;
+  if (sm < 89) return "products of 8 bits need compute capability 8.9 or more (L4, H100)";
+  if (weights == CALIB_FP8) return NULL;
+  if (sm / 10 != 9) return "cuBLASLt has products with scales of blocks for Hopper alone";
+  return cublasLtGetVersion() < BLOCKS_SINCE
+             ? "products with scales of blocks need the cuBLASLt of CUDA 12.9 or later"
+             : NULL;
+}
+
 static cudaDataType_t type_of(const GemmShape *shape) {
   return shape->dtype == CALIB_BF16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
+static cudaDataType_t type_of_inputs(const GemmShape *shape) {
+  return shape->weights == CALIB_WEIGHTS_PLAIN ? type_of(shape) : CUDA_R_8F_E4M3;
+}
+
 static int describe_matrices(Plan *plan, char *error) {
   const GemmShape *const s = &plan->shape;
-  const cudaDataType_t type = type_of(s);
-  const uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
-  cublasStatus_t status = cublasLtMatrixLayoutCreate(&plan->w, type, k, n, s->k);
+  const cudaDataType_t type = type_of(s), in = type_of_inputs(s);
+  const uint64_t m = (uint64_t)(s->weights == CALIB_FP8_BLOCK ? fp8_rows(s->m) : s->m);
+  const uint64_t n = (uint64_t)s->n, k = (uint64_t)s->k;
+  cublasStatus_t status = cublasLtMatrixLayoutCreate(&plan->w, in, k, n, s->k);
   if (status == CUBLAS_STATUS_SUCCESS)
-    status = cublasLtMatrixLayoutCreate(&plan->a, type, k, m, s->k);
+    status = cublasLtMatrixLayoutCreate(&plan->a, in, k, m, s->k);
   if (status == CUBLAS_STATUS_SUCCESS)
     status = cublasLtMatrixLayoutCreate(&plan->c, type, n, m, s->n);
   return check_blas(status, "describing the matrices of a product", error);
@@ -218,13 +260,12 @@ static cublasStatus_t set_number(cublasLtMatmulAlgo_t *algorithm, int part, uint
 
 /* The algorithm of a choice, if cuBLASLt knows it and would run it here. */
 static bool rebuild(Gemm *self, Plan *plan, const GemmChoice *choice) {
-  const cudaDataType_t type = type_of(&plan->shape);
+  const cudaDataType_t type = type_of(&plan->shape), in = type_of_inputs(&plan->shape);
   cublasLtMatmulHeuristicResult_t result = {.state = CUBLAS_STATUS_NOT_SUPPORTED};
   cublasLtMatmulAlgo_t algorithm;
   if (choice->numbers[0] > INT32_MAX) return false;
-  cublasStatus_t status =
-      cublasLtMatmulAlgoInit(self->blas, CUBLAS_COMPUTE_32F, CUDA_R_32F, type, type, type, type,
-                             (int)choice->numbers[0], &algorithm);
+  cublasStatus_t status = cublasLtMatmulAlgoInit(self->blas, CUBLAS_COMPUTE_32F, CUDA_R_32F, in, in,
+                                                 type, type, (int)choice->numbers[0], &algorithm);
   for (int i = 1; i < GEMM_CHOICE_NUMBERS && status == CUBLAS_STATUS_SUCCESS; i++)
     status = set_number(&algorithm, i, choice->numbers[i]);
   if (status == CUBLAS_STATUS_SUCCESS)
@@ -254,10 +295,20 @@ static cublasStatus_t set_bias(const Plan *plan, const Operands *o) {
                                         &o->bias, sizeof o->bias);
 }
 
+static cublasStatus_t set_scales(const Plan *plan, const Operands *o) {
+  if (plan->shape.weights == CALIB_WEIGHTS_PLAIN) return CUBLAS_STATUS_SUCCESS;
+  const cublasStatus_t status = cublasLtMatmulDescSetAttribute(
+      plan->operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &o->w_scales, sizeof o->w_scales);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  return cublasLtMatmulDescSetAttribute(plan->operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER,
+                                        &o->a_scales, sizeof o->a_scales);
+}
+
 static cublasStatus_t multiply(const Gemm *self, const Plan *plan,
                                const cublasLtMatmulAlgo_t *algorithm, const Operands *o) {
   const float one = 1, zero = 0; // the scale type of fp32 sums
-  const cublasStatus_t status = set_bias(plan, o);
+  cublasStatus_t status = set_bias(plan, o);
+  if (status == CUBLAS_STATUS_SUCCESS) status = set_scales(plan, o);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   return cublasLtMatmul(self->blas, plan->operation, &one, o->w, plan->w, o->a, plan->a, &zero,
                         o->c, plan->c, o->c, plan->c, algorithm, self->memory.workspace,
@@ -316,7 +367,9 @@ static int measure_candidates(Gemm *self, Plan *plan, const Operands *o, GemmCho
 /* The one that an earlier run has chosen, else the fastest. */
 static int choose_algorithm(Gemm *self, Plan *plan, const Operands *o, char *error) {
   GemmChoice choice;
-  if (check_blas(set_bias(plan, o), "describing a product", error) < 0) return -1;
+  if (check_blas(set_bias(plan, o), "describing a product", error) < 0 ||
+      check_blas(set_scales(plan, o), "describing a product", error) < 0)
+    return -1;
   const bool is_kept = self->memory.choices &&
                        gemm_choices_find(self->memory.choices, &plan->shape, &choice) &&
                        rebuild(self, plan, &choice);
@@ -350,21 +403,38 @@ static const Plan *make_plan(Gemm *self, const GemmShape *shape, const Operands 
     return NULL;
   }
   plan->shape = *shape;
-  if (describe_operation(plan, error) < 0 || describe_matrices(plan, error) < 0 ||
-      choose_algorithm(self, plan, o, error) < 0 || keep_plan(self, plan, error) < 0) {
+  if (describe_operation(plan, error) < 0 || describe_scales(plan, error) < 0 ||
+      describe_matrices(plan, error) < 0 || choose_algorithm(self, plan, o, error) < 0 ||
+      keep_plan(self, plan, error) < 0) {
     plan_free(plan);
     return NULL;
   }
   return plan;
 }
 
+static int run(Gemm *self, const GemmShape *shape, const Operands *operands, char *error) {
+  const Plan *plan = find_plan(self, shape);
+  if (!plan) plan = make_plan(self, shape, operands, error);
+  if (!plan) return -1;
+  return check_blas(multiply(self, plan, &plan->algorithm, operands), "a product", error);
+}
+
 int gemm_run(Gemm *self, KernelStream stream, const GemmShape *shape, void *c, const void *a,
              const void *w, const void *bias, char *error) {
-  const Operands operands = {stream, c, a, w, bias};
-  const Plan *plan = find_plan(self, shape);
-  if (!plan) plan = make_plan(self, shape, &operands, error);
-  if (!plan) return -1;
-  return check_blas(multiply(self, plan, &plan->algorithm, &operands), "a product", error);
+  const Operands operands = {.stream = stream, .c = c, .a = a, .w = w, .bias = bias};
+  return run(self, shape, &operands, error);
+}
+
+int gemm_run_scaled(Gemm *self, KernelStream stream, const GemmShape *shape, void *c,
+                    const uint8_t *a, const float *a_scales, const uint8_t *w,
+                    const float *w_scales, char *error) {
+  const Operands operands = {
+      .stream = stream, .c = c, .a = a, .w = w, .a_scales = a_scales, .w_scales = w_scales};
+  if (shape->epilogue != GEMM_PLAIN || shape->n % 16 || shape->k % 16 ||
+      (shape->weights == CALIB_FP8_BLOCK && shape->k % FP8_BLOCK))
+    return fail(error, "a product of 8 bits",
+                "its sides are no multiples of 16, or its depth is no multiple of a block");
+  return run(self, shape, &operands, error);
 }
 
 const char *gemm_algorithm(const Gemm *self, const GemmShape *shape) {

@@ -41,6 +41,15 @@ void gemm_close(Gemm *self);
 int gemm_run(Gemm *self, KernelStream stream, const GemmShape *shape, void *c, const void *a,
              const void *w, const void *bias, char *error);
 
+/* NULL, or why products of these weights cannot be had on the device of this compute capability:
+ * what it lacks, or cuBLASLt. */
+const char *gemm_missing(CalibWeights weights, int32_t sm);
+/* gemm_run with e4m3 operands and their scales, GEMM_PLAIN. n and k are multiples of 16; of blocks
+ * k is one of 128, and a and c have fp8_rows(m) rows. */
+int gemm_run_scaled(Gemm *self, KernelStream stream, const GemmShape *shape, void *c,
+                    const uint8_t *a, const float *a_scales, const uint8_t *w,
+                    const float *w_scales, char *error);
+
 /* The algorithm of a shape that was run, as "algo 66 tile 20 stages 35 …" by cuBLASLt's numbers,
  * with how many were measured and its time; "" for another shape. Lives until gemm_close. */
 const char *gemm_algorithm(const Gemm *self, const GemmShape *shape);

@@ -10,7 +10,13 @@
 #include <unistd.h>
 
 enum { MOST_BYTES = 1 << 22 };
-enum { PATH_SIZE = 1024, LINE_SIZE = 256, HEAD_SIZE = 512, N_FIELDS = 5 + GEMM_CHOICE_NUMBERS + 1 };
+enum {
+  PATH_SIZE = 1024,
+  LINE_SIZE = 256,
+  HEAD_SIZE = 512,
+  N_SHAPE = 6,
+  N_FIELDS = N_SHAPE + GEMM_CHOICE_NUMBERS + 1
+};
 static const char TITLE[] = "# tandem: algorithms of products, 1";
 
 struct GemmChoices {
@@ -22,7 +28,7 @@ struct GemmChoices {
 
 bool gemm_shape_same(const GemmShape *a, const GemmShape *b) {
   return a->m == b->m && a->n == b->n && a->k == b->k && a->dtype == b->dtype &&
-         a->epilogue == b->epilogue;
+         a->epilogue == b->epilogue && a->weights == b->weights;
 }
 
 /* ---- What is known ---- */
@@ -59,8 +65,8 @@ bool gemm_choices_find(const GemmChoices *self, const GemmShape *shape, GemmChoi
 
 static int write_choice(const GemmChoice *choice, char *line) {
   const GemmShape *s = &choice->shape;
-  int used = snprintf(line, LINE_SIZE, "%d %d %d %d %d", (int)s->m, (int)s->n, (int)s->k,
-                      (int)s->dtype, (int)s->epilogue);
+  int used = snprintf(line, LINE_SIZE, "%d %d %d %d %d %d", (int)s->m, (int)s->n, (int)s->k,
+                      (int)s->dtype, (int)s->epilogue, (int)s->weights);
   for (int i = 0; i < GEMM_CHOICE_NUMBERS; i++)
     used += snprintf(line + used, (size_t)(LINE_SIZE - used), " %u", (unsigned)choice->numbers[i]);
   return used +
@@ -81,11 +87,13 @@ static bool read_choice(const char *line, GemmChoice *ret_choice) {
   }
   for (int i = 0; i < 3; i++)
     if (fields[i] < 1 || fields[i] > INT32_MAX) return false;
-  if (fields[3] > CALIB_FP16 || fields[4] > GEMM_BIAS_RELU) return false;
+  if (fields[3] > CALIB_FP16 || fields[4] > GEMM_BIAS_RELU || fields[5] > CALIB_FP8_BLOCK)
+    return false;
   *ret_choice = (GemmChoice){.shape = {(int32_t)fields[0], (int32_t)fields[1], (int32_t)fields[2],
-                                       (CalibDtype)fields[3], (GemmEpilogue)fields[4]},
+                                       (CalibDtype)fields[3], (GemmEpilogue)fields[4],
+                                       (CalibWeights)fields[5]},
                              .candidates = fields[N_FIELDS - 1]};
-  memcpy(ret_choice->numbers, fields + 5, sizeof ret_choice->numbers);
+  memcpy(ret_choice->numbers, fields + N_SHAPE, sizeof ret_choice->numbers);
   return true;
 }
 

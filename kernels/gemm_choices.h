@@ -18,8 +18,9 @@ typedef enum GemmEpilogue {
 
 typedef struct GemmShape {
   int32_t m, n, k;
-  CalibDtype dtype;
+  CalibDtype dtype; // of C, and of A and W where these are not of 8 bits
   GemmEpilogue epilogue;
+  CalibWeights weights; // of A and W: e4m3 with scales (fp8.h), or not
 } GemmShape;
 
 bool gemm_shape_same(const GemmShape *a, const GemmShape *b);

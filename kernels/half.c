@@ -41,3 +41,10 @@ uint16_t half_encode(CalibDtype dtype, double value) {
   const unsigned units = (unsigned)nearbyint(ldexp(fabs(value), width - exponent));
   return (uint16_t)(sign | (((unsigned)(exponent + bias - 1) << width) + units));
 }
+
+double e4m3_decode(uint8_t bits) {
+  const int exponent = bits >> 3 & 15, fraction = bits & 7;
+  const double size = exponent == 0 ? ldexp(fraction, -9) : ldexp(8 + fraction, exponent - 10);
+  if ((bits & 127) == 127) return NAN;
+  return bits & 128 ? -size : size;
+}

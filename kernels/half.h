@@ -16,6 +16,9 @@ double half_decode(CalibDtype dtype, uint16_t bits);
 /* The bits nearest to a number, rounded once; for NAN a quiet one. */
 uint16_t half_encode(CalibDtype dtype, double value);
 
+/* The number that 8 bits stand for in e4m3 (fp8.h), which has no infinity; NAN for both NaNs. */
+double e4m3_decode(uint8_t bits);
+
 /* Element i of an array. */
 static inline double half_load(CalibDtype dtype, const void *array, int64_t i) {
   return half_decode(dtype, ((const uint16_t *)array)[i]);

@@ -1,5 +1,7 @@
 /* See memory_plan.h. */
 #include "kernels/memory_plan.h"
+#include "kernels/fp8.h"
+#include "kernels/moe.h"
 #include <stdio.h>
 
 enum { ELEMENT_BYTES = 2 };
@@ -25,7 +27,11 @@ LayerShape layer_shape(const CalibModel *model) {
                       .query_heads = calib_query_heads(model),
                       .kv_heads = calib_kv_heads(model),
                       .ffn = calib_ffn(model),
-                      .vocab = (calib_vocab(model) + 7) / 8 * 8};
+                      .vocab = (calib_vocab(model) + 7) / 8 * 8,
+                      .experts = model->num_experts,
+                      .picked = model->num_experts > 0 ? model->num_experts_per_tok : 1,
+                      .weights = model->weights,
+                      .weight_bytes = model->weights == CALIB_WEIGHTS_PLAIN ? ELEMENT_BYTES : 1};
   shape.attention = shape.query_heads * shape.head_dim;
   shape.qkv = (shape.query_heads + 2 * shape.kv_heads) * shape.head_dim;
   shape.up = (model->activation == CALIB_SWIGLU ? 2 : 1) * shape.ffn;
@@ -33,25 +39,59 @@ LayerShape layer_shape(const CalibModel *model) {
 }
 
 int64_t layer_columns(const LayerShape *shape, CalibTensor activation) {
-  const int64_t columns[] = {
-      [TENSOR_RESIDUAL] = shape->hidden,     [TENSOR_NORMED] = shape->hidden,
-      [TENSOR_ADDED] = shape->hidden,        [TENSOR_QKV] = shape->qkv,
-      [TENSOR_ATTENTION] = shape->attention, [TENSOR_UP] = shape->up,
-      [TENSOR_ACTIVE] = shape->ffn,          [TENSOR_HEAD_NORMED] = shape->hidden,
-      [TENSOR_LOGITS] = shape->vocab,        [TENSOR_BEST] = 1};
+  const int64_t columns[] = {[TENSOR_RESIDUAL] = shape->hidden,
+                             [TENSOR_NORMED] = shape->hidden,
+                             [TENSOR_ADDED] = shape->hidden,
+                             [TENSOR_QKV] = shape->qkv,
+                             [TENSOR_ATTENTION] = shape->attention,
+                             [TENSOR_UP] = shape->up,
+                             [TENSOR_ACTIVE] = shape->ffn,
+                             [TENSOR_ROUTER_LOGITS] = shape->experts,
+                             [TENSOR_EXPERT_OUT] = shape->experts > 0 ? shape->hidden : 0,
+                             [TENSOR_HEAD_NORMED] = shape->hidden,
+                             [TENSOR_LOGITS] = shape->vocab,
+                             [TENSOR_BEST] = 1};
   return columns[activation];
 }
 
 int64_t layer_matrix_elements(const LayerShape *s) {
-  return (int64_t)s->hidden * (s->qkv + s->attention + s->up + s->ffn);
+  const int64_t mlps = s->experts > 0 ? s->experts : 1;
+  return (int64_t)s->hidden * (s->qkv + s->attention + mlps * (s->up + s->ffn) + s->experts);
 }
 
 int64_t layer_vector_elements(const LayerShape *s) {
   return 6 * (int64_t)s->hidden + s->qkv + s->up; // two norms with biases, four biases
 }
 
+ProductShape layer_product_shape(const LayerShape *s, int product) {
+  const ProductShape shapes[] = {
+      {s->qkv, s->hidden}, {s->hidden, s->attention}, {s->up, s->hidden}, {s->hidden, s->ffn}};
+  return shapes[product];
+}
+
+int64_t layer_product_scales(const LayerShape *s, int product) {
+  const ProductShape shape = layer_product_shape(s, product);
+  return s->weights == CALIB_WEIGHTS_PLAIN ? 0 : fp8_weight_scales(s->weights, shape.n, shape.k);
+}
+
+int64_t layer_scales(const LayerShape *s) {
+  int64_t scales = 0;
+  for (int i = 0; i < 4; i++)
+    scales += layer_product_scales(s, i);
+  return scales;
+}
+
 int64_t token_activation_bytes(const LayerShape *s) {
-  return ELEMENT_BYTES * (3 * (int64_t)s->hidden + s->qkv + s->attention + s->up + s->ffn);
+  const int64_t of_expert = s->up + s->ffn + (s->experts > 0 ? s->hidden : 0);
+  return ELEMENT_BYTES *
+         (3 * (int64_t)s->hidden + s->qkv + s->attention + s->experts + s->picked * of_expert);
+}
+
+/* Columns of the smallest product: of experts those that one token takes. Routers, which are
+ * smaller, are not timed alone. */
+static int64_t narrowest_columns(const LayerShape *s) {
+  const int64_t up = (int64_t)s->picked * s->up, down = (int64_t)s->picked * s->ffn;
+  return least(least(s->qkv, s->attention), least(up, down));
 }
 
 /* So many that `cache` · 2.5 bytes pass by before one comes again. */
@@ -66,8 +106,10 @@ int64_t memory_plan_cold_layers(const MemoryPlan *self, int64_t pages, int64_t c
 static void plan_weights(MemoryPlan *self, const CalibModel *model, int64_t cache_bytes) {
   const LayerShape shape = layer_shape(model);
   const int64_t hidden_bytes = (int64_t)ELEMENT_BYTES * shape.hidden;
-  const int64_t narrowest = least(least(shape.qkv, shape.attention), least(shape.up, shape.ffn));
-  *self = (MemoryPlan){.matrix_bytes = ELEMENT_BYTES * layer_matrix_elements(&shape),
+  const int64_t narrowest = narrowest_columns(&shape);
+  const int64_t weight_bytes = shape.weight_bytes;
+  *self = (MemoryPlan){.matrix_bytes = weight_bytes * layer_matrix_elements(&shape),
+                       .scale_bytes = (int64_t)sizeof(float) * layer_scales(&shape),
                        .vector_bytes = ELEMENT_BYTES * layer_vector_elements(&shape),
                        .embedding_bytes = hidden_bytes * shape.vocab,
                        .head_bytes = hidden_bytes * shape.vocab,
@@ -75,12 +117,12 @@ static void plan_weights(MemoryPlan *self, const CalibModel *model, int64_t cach
                                      model->block_size};
   if (model->positions == CALIB_LEARNED)
     self->position_bytes = hidden_bytes * model->max_position_embeddings;
-  const int64_t copies = copies_past_cache(hidden_bytes * narrowest, cache_bytes);
+  const int64_t copies = copies_past_cache(weight_bytes * shape.hidden * narrowest, cache_bytes);
   self->layers = (int32_t)least(model->num_hidden_layers, greatest(copies, 2));
   self->heads = (int32_t)greatest(1, copies_past_cache(self->head_bytes, cache_bytes));
-  self->weight_bytes = self->layers * self->matrix_bytes + (self->layers + 1) * self->vector_bytes +
-                       self->embedding_bytes + self->position_bytes +
-                       self->heads * self->head_bytes;
+  self->weight_bytes = self->layers * (self->matrix_bytes + self->scale_bytes) +
+                       (self->layers + 1) * self->vector_bytes + self->embedding_bytes +
+                       self->position_bytes + self->heads * self->head_bytes;
 }
 
 /* Weights, and KV of one layer of LEAST_KV_TOKENS: below this nothing can be measured. */
@@ -106,7 +148,30 @@ static bool is_divisible(const CalibModel *m) {
   const bool kv_divides =
       m->num_key_value_heads % parts == 0 || parts % m->num_key_value_heads == 0;
   return parts > 0 && m->num_attention_heads % parts == 0 && kv_divides &&
-         m->intermediate_size % parts == 0;
+         (m->num_experts > 0 ? m->moe_intermediate_size : m->intermediate_size) % parts == 0;
+}
+
+static const char *unsupported_experts(const CalibModel *m) {
+  if (m->num_experts == 0) return NULL;
+  if (m->num_experts > KERNEL_MOE_EXPERTS || m->num_experts_per_tok > KERNEL_MOE_PER_TOKEN ||
+      m->num_experts_per_tok > m->num_experts || m->num_experts_per_tok < 1)
+    return "so many experts (up to 512 are, of which a token takes up to 16)";
+  return m->bias ? "experts with biases" : NULL;
+}
+
+static const char *unsupported_scales(const CalibModel *m) {
+  const int32_t depth = m->weights == CALIB_FP8_BLOCK ? FP8_BLOCK : 16;
+  const LayerShape shape = layer_shape(m);
+  if (m->weights == CALIB_WEIGHTS_PLAIN) return NULL;
+  if (m->num_experts > 0) return "experts of 8 bits";
+  if (m->bias) return "weights of 8 bits with biases";
+  for (int i = 0; i < 4; i++) {
+    const ProductShape product = layer_product_shape(&shape, i);
+    if (product.n % 16 != 0 || product.k % depth != 0)
+      return depth == 16 ? "weights of 8 bits with a side that is no multiple of 16"
+                         : "scales of blocks with a depth that is no multiple of 128";
+  }
+  return NULL;
 }
 
 /* NULL, or what the kernels do not have. */
@@ -116,10 +181,13 @@ static const char *unsupported(const CalibModel *m) {
   if (m->block_size < 16 || (m->block_size & (m->block_size - 1)) != 0)
     return "this block_size (powers of two from 16 are)";
   if (m->hidden_size % 8 != 0 || calib_ffn(m) % 8 != 0)
-    return "a hidden_size or a shard of intermediate_size that is no multiple of 8";
+    return m->num_experts > 0
+               ? "a hidden_size or a shard of moe_intermediate_size that is no multiple of 8"
+               : "a hidden_size or a shard of intermediate_size that is no multiple of 8";
   if (calib_query_heads(m) % calib_kv_heads(m) != 0)
     return "query heads that are no multiple of key and value heads";
-  return NULL;
+  const char *what = unsupported_experts(m);
+  return what ? what : unsupported_scales(m);
 }
 
 static void say_what_fits(const MemoryPlan *self, const CalibModel *model, int64_t free_bytes,

@@ -16,14 +16,27 @@ typedef struct LayerShape {
   int32_t qkv;       // (query_heads + 2·kv_heads) · head_dim
   int32_t ffn, up;   // up: 2·ffn with a gate
   int32_t vocab;     // rounded up to a multiple of 8
+  int32_t experts;   // each of `ffn` columns; 0: one MLP
+  int32_t picked;    // experts of a token; 1 without any
+  CalibWeights weights;
+  int32_t weight_bytes; // of an element of a layer's products
 } LayerShape;
 
 LayerShape layer_shape(const CalibModel *model);
 /* Of an activation. */
 int64_t layer_columns(const LayerShape *shape, CalibTensor activation);
-/* Elements of the four matrices of a layer, and of its norms and biases. */
+/* Elements of the matrices of a layer, the MLP's those of all experts, and of its norms and
+ * biases. */
 int64_t layer_matrix_elements(const LayerShape *shape);
 int64_t layer_vector_elements(const LayerShape *shape);
+/* Columns and depth of one of the four products, in their order; scales of one's weights, and of
+ * all. */
+typedef struct ProductShape {
+  int32_t n, k;
+} ProductShape;
+ProductShape layer_product_shape(const LayerShape *shape, int product);
+int64_t layer_product_scales(const LayerShape *shape, int product);
+int64_t layer_scales(const LayerShape *shape);
 /* Of all activations of one token of a batch, logits apart. */
 int64_t token_activation_bytes(const LayerShape *shape);
 
@@ -31,6 +44,7 @@ typedef struct MemoryPlan {
   int32_t layers, heads; // distinct ones
   int64_t matrix_bytes;  // of one layer
   int64_t vector_bytes;  // of one layer, and of the final norm
+  int64_t scale_bytes;   // of one layer's weights of 8 bits
   int64_t embedding_bytes, position_bytes, head_bytes;
   int64_t weight_bytes; // all of the above
   int64_t reserved_bytes;

@@ -48,7 +48,7 @@ __device__ __forceinline__ float power_sum(const uint4 (&row)[count], float shif
       sum += power == 2 ? distance * distance : distance;
     }
   }
-  return row_sum(sum);
+  return threads_sum(sum);
 }
 
 template <class T>

@@ -40,7 +40,7 @@ __device__ __forceinline__ float warp_sum(float value) {
 }
 
 /* The sum over the threads of one threadIdx.y, which must be a warp or the whole block. */
-__device__ __forceinline__ float row_sum(float value) {
+__device__ __forceinline__ float threads_sum(float value) {
   value = warp_sum(value);
   if (blockDim.x == WARP_LANES) return value;
   KERNEL_SHARED(float, partial, WARP_LANES);

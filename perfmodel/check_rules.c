@@ -1,5 +1,6 @@
 /* The rules of physics and of measuring, one after the other. */
 #include "perfmodel/check_rules.h"
+#include "perfmodel/fit_file.h"
 #include "perfmodel/gpu_facts.h"
 #include <math.h>
 #include <string.h>
@@ -86,16 +87,22 @@ static double least_us(const Peaks *peaks, const ProfileRow *row) {
 void check_find_peaks(CheckReport *report, const ProfileGroup *group, const char *data_dir,
                       Peaks *ret_peaks) {
   static const EnginePreset nothing = {.name = "peak"};
+  const bool has_format = profile_fact(report->profile, "weight_dtype") != NULL;
+  const Dtype format = (Dtype)fit_setup(report->profile, group).weight_dtype;
+  const LlmFormats formats = {.weight_dtype = has_format ? (int)format : LLM_UNSAID,
+                              .attention_dtype = LLM_UNSAID,
+                              .expert_dtype = LLM_UNSAID,
+                              .kv_cache_dtype = LLM_UNSAID};
   Llm llm;
   Hardware hardware;
   Diag diag;
   diag_init(&diag);
   const int64_t degree = group->tensor_parallel_size;
   *ret_peaks = (Peaks){.has_gpu = gpu_facts_find(&hardware, group->gpu, data_dir, report->arena)};
-  ret_peaks->has_roofline =
-      ret_peaks->has_gpu &&
-      llm_load(&llm, group->model, data_dir, place_of_file(NULL), report->arena, &diag) == 0 &&
-      llm.num_attention_heads % degree == 0;
+  ret_peaks->has_roofline = ret_peaks->has_gpu &&
+                            llm_load_as(&llm, group->model, &formats, data_dir, place_of_file(NULL),
+                                        report->arena, &diag) == 0 &&
+                            llm.num_attention_heads % degree == 0;
   diag_done(&diag);
   if (!ret_peaks->has_roofline)
     check_note(
@@ -106,7 +113,7 @@ void check_find_peaks(CheckReport *report, const ProfileGroup *group, const char
   hardware.flops_efficiency = hardware.hbm_efficiency = 1;
   hardware.nvlink_efficiency = hardware.pcie_efficiency = 1;
   hardware.all_reduce_latency = 0;
-  ret_peaks->flops = hardware_compute_rate(&hardware);
+  ret_peaks->flops = hardware_product_rate(&hardware, has_format ? format : DTYPE_BF16);
   ret_peaks->memory = hardware_memory_rate(&hardware);
   ret_peaks->host_link = (double)hardware.pcie_bandwidth;
   ret_peaks->gpu_link = hardware_link_rate(&hardware);

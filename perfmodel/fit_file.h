@@ -12,6 +12,9 @@ int fit_save(const FitResult *self, const Profile *profile, const char *path, Di
 /* What a group's times are of, by the facts of its profile. */
 PerfSetup fit_setup(const Profile *profile, const ProfileGroup *group);
 
+/* Whether it is one of number formats that a name must say. */
+bool fit_has_format(const PerfSetup *setup);
+
 typedef struct FitRecord {
   const char *profile; // file name
   uint64_t digest;

@@ -320,6 +320,10 @@ PerfSetup fit_setup(const Profile *profile, const ProfileGroup *group) {
                      .expert_parallel_size = degree_of_fact(profile, "expert_parallel_size")};
 }
 
+bool fit_has_format(const PerfSetup *setup) {
+  return setup->weight_dtype != DTYPE_BF16 || setup->kv_cache_dtype != DTYPE_BF16;
+}
+
 /* Nothing of an engine that is not known. */
 static void write_setup(FILE *out, const Profile *profile, const ProfileGroup *group) {
   const PerfSetup setup = fit_setup(profile, group);
@@ -331,8 +335,12 @@ static void write_setup(FILE *out, const Profile *profile, const ProfileGroup *g
       fputs("\nengine_version: ", out);
       write_text(out, setup.engine_version);
     }
-    fprintf(out, "\nweight_dtype: %s\nkv_cache_dtype: %s\n", dtype_names[setup.weight_dtype],
+    putc('\n', out);
+  }
+  if (setup.engine || fit_has_format(&setup))
+    fprintf(out, "weight_dtype: %s\nkv_cache_dtype: %s\n", dtype_names[setup.weight_dtype],
             dtype_names[setup.kv_cache_dtype]);
+  if (setup.engine) {
     if (setup.attention_data_parallel_size > 1)
       fprintf(out, "attention_data_parallel_size: %lld\n",
               (long long)setup.attention_data_parallel_size);

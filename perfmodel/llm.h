@@ -67,8 +67,9 @@ typedef struct Llm {
   bool values_are_keys;          // one vector of qk_dim for both
   int64_t o_lora_rank, o_groups; // attention's output in two factors, the first in groups; 0: one
   bool qk_norm, attention_sinks;
-  bool wide_qk_norm; // over all heads at once, so that GPUs that share them add up their squares
-  bool fp32_router;  // experts are chosen in 32 bits
+  bool wide_qk_norm;   // over all heads at once, so that GPUs that share them add up their squares
+  bool fp32_router;    // experts are chosen in 32 bits
+  bool sigmoid_router; // their shares are sigmoids, not a softmax
 } Llm;
 
 enum { LLM_UNSAID = -1 }; // a choice that is left open

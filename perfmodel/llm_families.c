@@ -7,8 +7,8 @@
 #define PLAIN .bias = true, .norm = LLM_LAYER_NORM
 #define TIED  .tie_word_embeddings = true
 #define QK    .qk_norm = true
-/* MiniMax: "qk_norm_type": "per_layer"; its router is computed in float32. */
-#define WIDE .wide_qk_norm = true, .fp32_router = true
+/* MiniMax: "qk_norm_type": "per_layer"; its router is computed in float32, with sigmoids. */
+#define WIDE .wide_qk_norm = true, .fp32_router = true, .sigmoid_router = true
 #define QKV  .attention_bias = true
 #define SILU .hidden_act = LLM_SILU
 #define GELU .hidden_act = LLM_GELU

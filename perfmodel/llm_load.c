@@ -41,6 +41,7 @@ const OptionSpec llm_options[] = {
     FLAG(qk_norm, .help = "queries and keys are normalized"),
     FLAG(wide_qk_norm, .help = "over all heads at once, not each"),
     FLAG(fp32_router, .help = "experts are chosen in 32 bits"),
+    FLAG(sigmoid_router, .help = "an expert's share is of sigmoids, not of a softmax"),
     FLAG(attention_sinks, .help = "attention has a learned sink per head"),
     CHOICE(hidden_act, ACTIVATIONS, .help = "activation of the MLP",
            .absent = "silu with gated_mlp, relu with learned positions, else gelu"),

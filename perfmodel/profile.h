@@ -43,7 +43,11 @@ enum { PROFILE_MAX_ROWS = 1000 * 1000 };
   X(KV_GATHER, "kv_gather")         /* pages of a layer to one buffer on the device */             \
   X(KV_SCATTER, "kv_scatter")       /* pages, back */                                              \
   X(KV_OUT, "kv_out")               /* pages of a layer to pinned memory */                        \
-  X(WEIGHT_RELOAD, "weight_reload") /* bytes, pinned memory to weights */
+  X(WEIGHT_RELOAD, "weight_reload") /* bytes, pinned memory to weights */                          \
+  X(MOE_ROUTING, "moe_routing")     /* tokens, as the next; logits to experts */                   \
+  X(MOE_GEMM_UP, "moe_gemm_up")     /* and gate */                                                 \
+  X(MOE_GEMM_DOWN, "moe_gemm_down")                                                                \
+  X(MOE_COMBINE, "moe_combine")
 
 /* What was timed. Terms come first: the time of one is that of all layers of one tensor-parallel
  * shard. */

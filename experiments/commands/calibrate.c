@@ -23,7 +23,7 @@
 
 typedef struct Options {
   const Node *models;
-  const char *backend, *degrees, *dtype, *output, *only, *machine;
+  const char *backend, *degrees, *dtype, *weights, *output, *only, *machine;
   int64_t device, threads, layers, seed;
   Tick budget;
   bool resume, dry_run, no_verify;
@@ -36,6 +36,8 @@ static const OptionSpec options[] = {
     {CLI_ROW("--tp", STRING, degrees, "N,N", "tensor_parallel_sizes; one shard is measured"),
      .fallback = "1"},
     CLI_TEXT("--dtype", dtype, "TYPE", "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
+    CLI_TEXT("--weights", weights, "FORMAT",
+             "of the layers' products: fp8, fp8_block or plain, as TYPE"),
     {CLI_ROW("--layers", INT, layers, "N", "a model of only its first N layers  [all]"),
      .max = INT32_MAX},
     {CLI_ROW("--device", INT, device, "N", "which GPU"), .max = INT32_MAX, .fallback = "0"},
@@ -227,6 +229,9 @@ static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_
   if (options->dtype &&
       calib_dtype_find(&model_options.dtype, options->dtype, place_of_file("--dtype"), diag))
     return -1;
+  if (options->weights && calib_weights_find(&model_options.weights, options->weights,
+                                             place_of_file("--weights"), diag))
+    return -1;
   *ret_dtype = model_options.dtype;
   if (!options->models && is_cpu)
     return add_model(self, CPU_MODEL, &model_options, options, &capacity, diag);
@@ -261,6 +266,8 @@ static void begin_facts(const Calibrate *self, const Options *options, CalibDtyp
       .plan = digest_plans(self),
       .budget_seconds = tick_seconds(options->budget)};
   environment_begin(profile, &run, &self->open.device, &idle);
+  if (self->groups[0].model.weights != CALIB_WEIGHTS_PLAIN)
+    profile_set_fact(profile, "weight_dtype", calib_weights_names[self->groups[0].model.weights]);
 }
 
 static void mark_measured(const Calibrate *self, const Profile *profile) {

@@ -99,20 +99,26 @@ static int find_machine(Patient *self) {
 
 /* ---- Models ---- */
 
-/* Shapes that between them have every kernel: head sizes, norms, positions, biases. The last is
- * timed: its product of attention is one of 8192 × 8192. */
+/* Shapes that between them have every kernel: head sizes, norms, positions, biases, experts,
+ * weights of 8 bits. The last is timed: its product of attention is one of 8192 × 8192. */
 typedef struct Shape {
   const char *name;
   int32_t layers; // 0: all
   CalibDtype dtype;
+  CalibWeights weights;
+  int32_t from, to; // compute capabilities that have products of these weights; 0: all
 } Shape;
 
-static const Shape gpu_shapes[] = {{"tiny-llama-50m", 2, CALIB_BF16},
-                                   {"opt-13b", 1, CALIB_FP16},
-                                   {"bloom-176b", 1, CALIB_BF16},
-                                   {"llama2-70b", 2, CALIB_BF16}};
-static const Shape cpu_shapes[] = {{"tiny-bloom", 0, CALIB_FP32},
-                                   {"tiny-llama-50m", 0, CALIB_FP32}};
+static const Shape gpu_shapes[] = {
+    {.name = "tiny-llama-50m", .layers = 2},
+    {.name = "tiny-llama-50m", .layers = 2, .weights = CALIB_FP8, .from = 89, .to = INT32_MAX},
+    {.name = "tiny-llama-50m", .layers = 2, .weights = CALIB_FP8_BLOCK, .from = 90, .to = 99},
+    {.name = "tiny-moe", .layers = 2},
+    {.name = "opt-13b", .layers = 1, .dtype = CALIB_FP16},
+    {.name = "bloom-176b", .layers = 1},
+    {.name = "llama2-70b", .layers = 2}};
+static const Shape cpu_shapes[] = {{.name = "tiny-bloom", .dtype = CALIB_FP32},
+                                   {.name = "tiny-llama-50m", .dtype = CALIB_FP32}};
 enum {
   N_GPU_SHAPES = sizeof gpu_shapes / sizeof *gpu_shapes,
   N_CPU_SHAPES = sizeof cpu_shapes / sizeof *cpu_shapes,
@@ -122,25 +128,36 @@ static const CalibModel *load_shape(Patient *self, const Shape *shape) {
   Arena *arena = self->cli->arena;
   const Place at = place_of_file("--model");
   const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
-  const CalibModelOptions model_options = {
-      .dtype = shape->dtype, .tensor_parallel_size = 1, .layers = shape->layers};
+  const CalibModelOptions model_options = {.dtype = shape->dtype,
+                                           .weights = shape->weights,
+                                           .tensor_parallel_size = 1,
+                                           .layers = shape->layers};
   CalibModel *model = ARENA_NEW(arena, CalibModel);
   Llm llm;
   if (llm_load(&llm, shape->name, data_dir, at, arena, self->cli->diag) ||
       calib_model_init(model, &llm, &model_options, at, arena, self->cli->diag))
     return NULL;
+  if (shape->weights != CALIB_WEIGHTS_PLAIN)
+    model->name = arena_printf(arena, "%s in %s", model->name, calib_weights_names[shape->weights]);
   return model;
+}
+
+static bool has_products(const Patient *self, const Shape *shape) {
+  return shape->to == 0 ||
+         (self->open.device.sm >= shape->from && self->open.device.sm <= shape->to);
 }
 
 /* [n + 1], ended by NULL: all shapes, or the one that the user wants. NULL on error. */
 static const CalibModel **load_models(Patient *self, int *ret_n) {
   const bool is_cpu = self->open.device.sm == 0;
-  const Shape own = {self->given->model, 0, is_cpu ? CALIB_FP32 : CALIB_BF16};
+  const Shape own = {.name = self->given->model, .dtype = is_cpu ? CALIB_FP32 : CALIB_BF16};
   const Shape *shapes = self->given->model ? &own : is_cpu ? cpu_shapes : gpu_shapes;
-  const int n = self->given->model ? 1 : is_cpu ? N_CPU_SHAPES : N_GPU_SHAPES;
-  const CalibModel **models = ARENA_ARRAY(self->cli->arena, const CalibModel *, n + 1);
-  for (int i = 0; i < n; i++)
-    if (!(models[i] = load_shape(self, &shapes[i]))) return NULL;
+  const int most = self->given->model ? 1 : is_cpu ? N_CPU_SHAPES : N_GPU_SHAPES;
+  const CalibModel **models = ARENA_ARRAY(self->cli->arena, const CalibModel *, most + 1);
+  int n = 0;
+  for (int i = 0; i < most; i++)
+    if (has_products(self, &shapes[i]) && !(models[n++] = load_shape(self, &shapes[i])))
+      return NULL;
   models[n] = NULL;
   *ret_n = n;
   return models;

@@ -291,7 +291,8 @@ static int save(const FitResult *result, const Profile *profile, const char *pat
   if (!datafile_is_path(path)) {
     const PerfSetup setup = fit_setup(profile, &result->group);
     const char *engine = setup_engine_name(&setup, arena);
-    const char *name = engine ? setup_name(&setup, arena) : group_name(&result->group, arena);
+    const char *name = engine || fit_has_format(&setup) ? setup_name(&setup, arena)
+                                                        : group_name(&result->group, arena);
     if (strchr(name, '/') || (engine && strchr(engine, '/')))
       return diag_error(diag, place_of_file(profile->path), "'%s' cannot name a file", name);
     if (engine) path = arena_printf(arena, "%s/%s", path, engine);

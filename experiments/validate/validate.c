@@ -49,11 +49,24 @@ static int check_pools(const Config *config, Diag *diag) {
   return status;
 }
 
+/* Those that the model was measured with. */
+static CalibWeights weights_of(const PerfModel *model) {
+  switch ((Dtype)model->setup.weight_dtype) {
+  case DTYPE_FP8:
+    return CALIB_FP8;
+  case DTYPE_FP8_BLOCK:
+    return CALIB_FP8_BLOCK;
+  default:
+    return CALIB_WEIGHTS_PLAIN;
+  }
+}
+
 /* Processors have no 16-bit arithmetic worth measuring. */
 static int make_model(CalibModel *ret_model, const Config *config, const ValidateOptions *options,
                       const CalibDevice *device, Arena *arena, Diag *diag) {
   const bool wide = device->sm == 0 || config->model.dtype_bytes == 4;
   CalibModelOptions shard = {.dtype = wide ? CALIB_FP32 : CALIB_BF16,
+                             .weights = weights_of(config->sim.pools[0].perfmodel),
                              .tensor_parallel_size = (int32_t)config->pools[0].tensor_parallel_size,
                              .block_size = (int32_t)config->sim.pools[0].block_size};
   if (options->dtype &&

@@ -87,6 +87,31 @@ expect 0 fake --only linear,gemm_qkv --output some.csv
 expect 0 "$tandem" fit some.csv -o some.yaml
 prints 'missing, and taking no time: prefill_attention, decode_attention, head'
 
+# --- experts
+
+expect 0 "$tandem" calibrate --backend fake --model qwen3-30b-a3b --layers 2 -o experts.csv
+accepted experts.csv
+prints 'qwen3-30b-a3b-2l_fake-gpu_tp1'
+for op in moe_routing moe_gemm_up moe_gemm_down moe_combine; do
+  grep -q ",$op," experts.csv || fail "no $op of a model with experts"
+done
+grep -q ',gemm_up,\|,gemm_down,' experts.csv && fail 'an MLP beside the experts'
+grep -q ',moe_' whole.csv && fail 'experts of a model that has none'
+expect 3 "$tandem" calibrate --backend fake --model deepseek-v3 -o none.csv
+says "model 'deepseek-v3' has shared experts"
+
+# --- weights of 8 bits
+
+expect 0 fake --weights fp8_block -o eight.csv
+accepted eight.csv
+[ -f models/llama3-8b-2l_fake-gpu_tp1_fp8_block.yaml ] || fail 'the format is not in the name'
+grep -qx 'weight_dtype: fp8_block' models/llama3-8b-2l_fake-gpu_tp1_fp8_block.yaml ||
+  fail 'the format is not in the model'
+grep -qx '# weight_dtype: fp8_block' eight.csv || fail 'the format is no fact'
+grep -q 'weight_dtype' whole.csv && fail 'a format of weights that have none'
+expect 3 fake --weights fp8_blok -o none.csv
+says "did you mean 'fp8_block'?"
+
 # --- whatever ends it
 
 # start FILE : a slow run in the background, as soon as it has a file.

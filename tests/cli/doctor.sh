@@ -75,10 +75,11 @@ verdict device ECC noted
 doctor 0 processes=0
 verdict device 'other processes' noted
 
-# --- results; a wrong one is found in each of the four models
+# --- results; a wrong one is found in each of the five models that has it
 
 caught 8 results gemm_up wrong=gemm_up
-caught 8 results prefill_attention wrong=prefill_attention
+caught 2 results moe_gemm_up wrong=moe_gemm_up
+caught 10 results prefill_attention wrong=prefill_attention
 
 # --- speed: the bands are 85%, 70%, 75% and 50%, of 89%, 73%, 85% and 75%
 

@@ -1,21 +1,30 @@
-/* See cublaslt_fake.h. The opaque structures of the library hold what is said here. */
+/* See cublaslt_fake.h. By cuBLASLt's documentation and in double, so that what it is told is tested
+ * where there is no GPU: whoever forgets an attribute, or gives one of another size or place, gets
+ * another product. Scales lie as "128-element 1D and 128x128 2D Block Scaling"
+ * says: those of A, which is transposed and of M columns, [⌈M/128⌉][⌈K/128⌉ up to a multiple of
+ * 4]; those of B [⌈K/128⌉][N]; M and N are multiples of 4. Ends the program at what cuBLASLt does
+ * not take. */
 #include "tests/kernels/cublaslt_fake.h"
 #include "kernels/half.h"
 #include "tests/kernels/cuda_runtime_fake.h"
-#include "tests/kernels/expected.h"
 #include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct Description {
+  int32_t transposes_a, epilogue, a_mode, b_mode;
+  int8_t is_fast;
+  const void *bias;
+  const float *a_scale, *b_scale;
+} Description;
+
 typedef struct Layout {
   cudaDataType type;
-  uint64_t rows, columns;
+  int64_t rows, columns, ld;
 } Layout;
-
-typedef struct Operation {
-  cublasLtEpilogue_t epilogue;
-  const void *bias;
-} Operation;
 
 /* By the numbers of cublasLtMatmulAlgoConfigAttributes_t. */
 typedef struct Algorithm {
@@ -36,47 +45,77 @@ int64_t fake_blas_take_proposals(void) {
   return proposals;
 }
 
-size_t cublasLtGetVersion(void) {
-  return 130000;
+static void require(int is_true, const char *what) {
+  if (is_true) return;
+  printf("cuBLASLt would not take %s\n", what);
+  exit(1);
+}
+
+static void *made(size_t bytes) {
+  void *memory = calloc(1, bytes);
+  require(memory != NULL, "so much");
+  return memory;
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+  *handle = made(1);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  free(handle);
+  return CUBLAS_STATUS_SUCCESS;
 }
 const char *cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_NOT_SUPPORTED ? "not supported" : "a status of the fake";
 }
-cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
-  *handle = (cublasLtHandle_t)malloc(1);
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  free((void *)handle);
-  return CUBLAS_STATUS_SUCCESS;
+size_t cublasLtGetVersion(void) {
+  return 130000;
 }
 
 // --- descriptions ------------------------------------------------------------------------------
 
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *description,
-                                        cublasComputeType_t compute, cudaDataType_t scale) {
-  (void)compute, (void)scale;
-  *description = (cublasLtMatmulDesc_t)calloc(1, sizeof(Operation));
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+  require(compute == CUBLAS_COMPUTE_32F && scale == CUDA_R_32F, "sums that are not of fp32");
+  Description *self = made(sizeof *self);
+  self->epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  *desc = (cublasLtMatmulDesc_t)self;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description) {
-  free(description);
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  free(desc);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description,
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, size_t bytes) {
-  Operation *operation = (Operation *)description;
-  if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) memcpy(&operation->epilogue, value, bytes);
-  if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) memcpy(&operation->bias, value, bytes);
-  return CUBLAS_STATUS_SUCCESS;
+  Description *self = (Description *)desc;
+  const struct {
+    int attribute;
+    size_t bytes;
+    void *to;
+  } known[] = {{CUBLASLT_MATMUL_DESC_TRANSA, 4, &self->transposes_a},
+               {CUBLASLT_MATMUL_DESC_EPILOGUE, 4, &self->epilogue},
+               {CUBLASLT_MATMUL_DESC_BIAS_POINTER, 8, &self->bias},
+               {CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, 8, &self->a_scale},
+               {CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, 8, &self->b_scale},
+               {CUBLASLT_MATMUL_DESC_FAST_ACCUM, 1, &self->is_fast},
+               {CUBLASLT_MATMUL_DESC_A_SCALE_MODE, 4, &self->a_mode},
+               {CUBLASLT_MATMUL_DESC_B_SCALE_MODE, 4, &self->b_mode}};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (known[i].attribute != (int)attribute) continue;
+    require(bytes == known[i].bytes, "an attribute of this size");
+    memcpy(known[i].to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
 }
+
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
-                                          uint64_t rows, uint64_t columns, int64_t leading) {
-  Layout *made = calloc(1, sizeof *made);
-  (void)leading;
-  *made = (Layout){type, rows, columns};
-  *layout = (cublasLtMatrixLayout_t)made;
+                                          uint64_t rows, uint64_t columns, int64_t ld) {
+  Layout *self = made(sizeof *self);
+  *self = (Layout){type, (int64_t)rows, (int64_t)columns, ld};
+  *layout = (cublasLtMatrixLayout_t)self;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
@@ -84,7 +123,7 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
-  *preference = (cublasLtMatmulPreference_t)malloc(1);
+  *preference = made(1);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
@@ -94,8 +133,39 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void *value, size_t bytes) {
-  (void)preference, (void)attribute, (void)value, (void)bytes;
+  (void)preference;
+  (void)attribute;
+  require(value != NULL && bytes >= 4, "a preference without a value");
   return CUBLAS_STATUS_SUCCESS;
+}
+
+// --- products ----------------------------------------------------------------------------------
+
+static bool is_of_8_bits(const Layout *layout) {
+  return layout->type == CUDA_R_8F_E4M3;
+}
+
+/* What this GPU's library says before it proposes anything. */
+static void require_supported(const Description *desc, const Layout *a, const Layout *b,
+                              const Layout *d) {
+  const bool has_blocks = desc->a_mode == CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  require(desc->transposes_a == CUBLAS_OP_T, "an A that is not transposed");
+  require(a->type == b->type && a->rows == b->rows, "operands that differ");
+  require(d->rows == a->columns && d->columns == b->columns, "a result of another shape");
+  if (!is_of_8_bits(a)) {
+    require(!desc->a_scale && !desc->b_scale && desc->a_mode == 0, "scales of 16 bits");
+    return;
+  }
+  require(a->rows % 16 == 0 && a->columns % 16 == 0, "sides of 8 bits that are not of 16 bytes");
+  require(desc->a_scale && desc->b_scale, "8 bits without scales");
+  if (!has_blocks) {
+    require(desc->a_mode == 0 && desc->b_mode == 0, "scales of another mode");
+    return;
+  }
+  require(desc->b_mode == CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F, "blocks of both");
+  require(a->columns % 4 == 0 && b->columns % 4 == 0, "blocks, and not fours of columns");
+  require((uintptr_t)desc->a_scale % 16 == 0 && (uintptr_t)desc->b_scale % 16 == 0,
+          "scales that do not start at 16 bytes");
 }
 
 // --- algorithms --------------------------------------------------------------------------------
@@ -164,6 +234,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[], int *n) {
   (void)preference;
+  require_supported((Description *)operation, (Layout *)a, (Layout *)b, (Layout *)d);
   fake.proposals++;
   for (*n = 0; *n < wanted && *n < FAKE_ALGORITHMS; ++*n) {
     cublasLtMatmulHeuristicResult_t *result = &results[*n];
@@ -179,46 +250,73 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// --- products ----------------------------------------------------------------------------------
+// --- sums --------------------------------------------------------------------------------------
 
-static GemmEpilogue epilogue_of(cublasLtEpilogue_t epilogue) {
-  switch (epilogue) {
-  case CUBLASLT_EPILOGUE_BIAS:
-    return GEMM_BIAS;
-  case CUBLASLT_EPILOGUE_GELU_BIAS:
-    return GEMM_BIAS_GELU;
-  case CUBLASLT_EPILOGUE_RELU_BIAS:
-    return GEMM_BIAS_RELU;
-  default:
-    return GEMM_PLAIN;
-  }
+static double number(const Layout *layout, const void *array, int64_t i) {
+  if (is_of_8_bits(layout)) return e4m3_decode(((const uint8_t *)array)[i]);
+  return half_load(layout->type == CUDA_R_16BF ? CALIB_BF16 : CALIB_FP16, array, i);
 }
 
-/* Its first operand is our second, transposed: see gemm.c. */
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t description,
-                              const void *alpha, const void *w, cublasLtMatrixLayout_t w_layout,
-                              const void *a, cublasLtMatrixLayout_t a_layout, const void *beta,
+/* Of element `at` of the depth in column `column` of A or of B. */
+static double scale_of_a(const Description *desc, int64_t depth, int64_t column, int64_t at) {
+  if (!desc->a_scale) return 1;
+  const int64_t blocks = ((depth + 127) / 128 + 3) / 4 * 4;
+  return desc->a_scale[desc->a_mode == 0 ? 0 : column / 128 * blocks + at / 128];
+}
+static double scale_of_b(const Description *desc, int64_t columns, int64_t column, int64_t at) {
+  if (!desc->b_scale) return 1;
+  return desc->b_scale[desc->b_mode == 0 ? 0 : at / 128 * columns + column];
+}
+
+/* Columns of an operand as numbers, by malloc. */
+static double *scaled(const Description *desc, const Layout *layout, const void *array, bool is_a) {
+  double *numbers = made((size_t)(layout->rows * layout->columns) * sizeof *numbers);
+  for (int64_t column = 0; column < layout->columns; column++)
+    for (int64_t i = 0; i < layout->rows; i++)
+      numbers[column * layout->rows + i] = number(layout, array, column * layout->ld + i) *
+                                           (is_a ? scale_of_a(desc, layout->rows, column, i)
+                                                 : scale_of_b(desc, layout->columns, column, i));
+  return numbers;
+}
+
+static double dot(const double *a, const double *b, int64_t n) {
+  double sums[4] = {0};
+  for (int64_t i = 0; i < n; i++)
+    sums[i % 4] += a[i] * b[i];
+  return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+static double after(const Description *desc, const Layout *d, double x, int64_t row) {
+  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT) x += number(d, desc->bias, row);
+  if (desc->epilogue == CUBLASLT_EPILOGUE_RELU_BIAS) return x > 0 ? x : 0;
+  if (desc->epilogue != CUBLASLT_EPILOGUE_GELU_BIAS) return x;
+  return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc_,
+                              const void *alpha, const void *a, cublasLtMatrixLayout_t a_layout,
+                              const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,
                               const void *c, cublasLtMatrixLayout_t c_layout, void *d,
                               cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t *algorithm, void *workspace,
                               size_t workspace_bytes, cudaStream_t stream) {
-  const Operation *operation = (const Operation *)description;
-  const Layout *of_w = (const Layout *)w_layout, *of_a = (const Layout *)a_layout;
-  const Algorithm *made = (const Algorithm *)algorithm;
-  const GemmShape shape = {.m = (int32_t)of_a->columns,
-                           .n = (int32_t)of_w->columns,
-                           .k = (int32_t)of_a->rows,
-                           .dtype = of_a->type == CUDA_R_16BF ? CALIB_BF16 : CALIB_FP16,
-                           .epilogue = epilogue_of(operation->epilogue)};
-  const int64_t n = (int64_t)shape.m * shape.n;
-  (void)handle, (void)alpha, (void)beta, (void)c, (void)c_layout, (void)d_layout;
-  (void)workspace, (void)workspace_bytes, (void)stream;
-  double *product = malloc((size_t)n * sizeof *product);
-  if (!product) return CUBLAS_STATUS_ALLOC_FAILED;
-  expected_gemm(&shape, product, a, w, operation->bias);
-  for (int64_t i = 0; i < n; i++)
-    half_store(shape.dtype, d, i, product[i]);
-  free(product);
-  fake_advance((int)made->numbers[CUBLASLT_ALGO_CONFIG_ID] == fake.fastest ? 2 : 3);
+  const Description *desc = (Description *)desc_;
+  const Layout *la = (Layout *)a_layout, *lb = (Layout *)b_layout, *ld = (Layout *)d_layout;
+  const Algorithm *chosen = (const Algorithm *)algorithm;
+  (void)handle, (void)c, (void)c_layout, (void)workspace, (void)stream;
+  require(*(const float *)alpha == 1 && *(const float *)beta == 0, "other factors");
+  require(workspace_bytes > 0, "no workspace");
+  require_supported(desc, la, lb, ld);
+  double *in = scaled(desc, la, a, true), *weights = scaled(desc, lb, b, false);
+  for (int64_t column = 0; column < ld->columns; column++) {
+    for (int64_t row = 0; row < ld->rows; row++) {
+      const double sum = dot(in + row * la->rows, weights + column * lb->rows, la->rows);
+      half_store(ld->type == CUDA_R_16BF ? CALIB_BF16 : CALIB_FP16, d, column * ld->ld + row,
+                 after(desc, ld, sum, row));
+    }
+  }
+  free(in);
+  free(weights);
+  fake_advance((int)chosen->numbers[CUBLASLT_ALGO_CONFIG_ID] == fake.fastest ? 2 : 3);
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -1,5 +1,5 @@
 /* cuBLASLt for the fake GPU (cuda_runtime_fake.h): as much of it as gemm.c calls. It proposes three
- * algorithms, 7, 8 and 9, of which one is the fastest; all give the products of the reference. */
+ * algorithms, 7, 8 and 9, of which one is the fastest; all give the product that it is told of. */
 #ifndef TESTS_KERNELS_CUBLASLT_FAKE_H
 #define TESTS_KERNELS_CUBLASLT_FAKE_H
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* See expected.h. */
 #include "tests/kernels/expected.h"
 #include "calib/reference.h"
+#include "kernels/fp8.h"
 #include "kernels/half.h"
 #include "kernels/philox.h"
 #include <math.h>
@@ -160,4 +161,22 @@ void expected_gemm(const GemmShape *shape, double *c, const void *a, const void 
   free(in);
   free(weights);
   free(biases);
+}
+
+void expected_gemm_scaled(const GemmShape *shape, double *c, const uint8_t *a,
+                          const float *a_scales, const uint8_t *w, const float *w_scales) {
+  const int64_t m = shape->m, n = shape->n, k = shape->k;
+  const bool in_blocks = shape->weights == CALIB_FP8_BLOCK;
+  double *in = room(m * k, sizeof *in), *weights = room(n * k, sizeof *weights);
+  for (int64_t i = 0; i < m * k; i++) {
+    const int64_t at = i % k / FP8_BLOCK * fp8_rows(shape->m) + i / k;
+    in[i] = e4m3_decode(a[i]) * a_scales[in_blocks ? at : 0];
+  }
+  for (int64_t i = 0; i < n * k; i++) {
+    const int64_t at = i / k / FP8_BLOCK * fp8_k_blocks(shape->k) + i % k / FP8_BLOCK;
+    weights[i] = e4m3_decode(w[i]) * w_scales[in_blocks ? at : 0];
+  }
+  reference_product(c, in, weights, NULL, m, n, k);
+  free(in);
+  free(weights);
 }

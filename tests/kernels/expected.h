@@ -35,6 +35,10 @@ void expected_fill_normal(double *out, int64_t n, double deviation, uint64_t see
 void expected_gemm(const GemmShape *shape, double *c, const void *a, const void *w,
                    const void *bias);
 
+/* The same of e4m3 and their scales (fp8.h). */
+void expected_gemm_scaled(const GemmShape *shape, double *c, const uint8_t *a,
+                          const float *a_scales, const uint8_t *w, const float *w_scales);
+
 /* `n` elements as numbers, by malloc. */
 double *decoded(CalibDtype dtype, const void *elements, int64_t n);
 #endif

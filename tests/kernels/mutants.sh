@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Do the emulated tests of attention notice a wrong kernel? Changes the kernels in a copy, one place
-# at a time, each a mistake that somebody could make, and runs test_attention on every one.
+# Do the emulated tests of attention and of experts notice a wrong kernel? Changes the kernels in a
+# copy, one place at a time, each a mistake that somebody could make, and runs test_attention or
+# test_moe on every one.
 #
 #   tests/kernels/mutants.sh [--jobs N] [--cuda FOLDER] [WORD]    WORD: only those so named
 #
@@ -30,6 +31,7 @@ trap 'exit 130' INT TERM
 # --- the mutants: name, file, the text that stands in it once, what takes its place --------------
 
 prefill=kernels/attention_prefill.cu decode=kernels/attention_decode.cu
+routing=kernels/moe_routing.cu product=kernels/moe_gemm.cu combine=kernels/moe_combine.cu
 names=() files=() olds=() news=()
 mutant() {
   [[ $1 == *"$word"* ]] || return 0
@@ -70,6 +72,35 @@ mutant() {
     'range.end = range.end < context ? range.end : context;' ''
   mutant 'a page of values begins where the next keys do' kernels/split_kv.h \
     'return kv_heads << page_shift;' 'return 2 * kv_heads << page_shift;'
+  mutant 'of equal experts the last is better' $routing 'b.expert < a.expert' 'b.expert > a.expert'
+  mutant 'an expert is chosen again and again' $routing \
+    'if (own[i].expert == best.expert) own[i] = {-INFINITY, TAKEN};' ''
+  mutant 'shares are not over their sum' $routing 'weight / sum' 'weight'
+  mutant 'sigmoids are of the distance to the best' $routing '__expf(-logit)' '__expf(best - logit)'
+  mutant 'the pairs of the last warps are not counted' $routing \
+    'counted.all += sums[i];' 'counted.all += i < 7 ? sums[i] : 0;'
+  mutant 'rows of an expert begin one too late' $routing \
+    'int32_t row = start +' 'int32_t row = start + 1 +'
+  mutant 'an expert without rows takes a tile' $product \
+    '(end - start + tile_rows - 1) / tile_rows : 0' '(end - start + tile_rows) / tile_rows : 0'
+  mutant 'the first tile of a warp of experts is missed' $product 'up_to > tile' 'up_to > tile + 1'
+  mutant 'the second group of 32 experts begins anew' $product \
+    'tile -= __shfl_sync(0xffffffffu, up_to, WARP_LANES - 1);' ''
+  mutant 'rows are read in the order of their tokens' $product \
+    'args.moe.pairs[at] / args.moe.per_token' 'at / args.moe.per_token'
+  mutant 'all experts have the weights of the first' $product \
+    'static_cast<int64_t>(tile.expert) * args.n' 'static_cast<int64_t>(0) * args.n'
+  mutant 'a tile writes the rows of the next expert, too' $product \
+    'if (row >= tile.end) continue;' 'if (row >= tile.end + 1) continue;'
+  mutant 'what lies past the depth is multiplied' $product \
+    'rows[i] != nullptr && at < k' 'rows[i] != nullptr'
+  mutant 'no barrier before a slot of experts is loaded again' $product '    __syncthreads();
+' ''
+  mutant 'the grid is of full tiles alone' $product \
+    'experts + (rows - experts) / tile_rows' '(rows + tile_rows - 1) / tile_rows'
+  mutant 'a choice counts as much as another' $combine 'share * x.at[i]' \
+    'x.at[i] / static_cast<float>(moe.per_token) + 0.0f * share'
+  mutant 'a sum is of pairs and not of rows' $combine 'moe.rows[first + choice]' 'first + choice'
 }
 ((${#names[@]} > 0)) || usage
 
@@ -87,11 +118,11 @@ replace() {
     }' "$1" >"$1.new" && mv "$1.new" "$1"
 }
 
-# build TREE : its test_attention.
+# build TREE KIND : its test_KIND.
 build() {
   local cu objects=()
   cd "$1" || return
-  for cu in kernels/attention_*.cu kernels/emulator/*.cpp; do
+  for cu in kernels/"$2"_*.cu kernels/emulator/*.cpp; do
     local options=()
     [[ $cu != *.cu ]] ||
       options=(-x c++ -DKERNEL_EMULATOR -include kernels/emulator/emulator.h)
@@ -99,28 +130,28 @@ build() {
       "${options[@]}" -c "$cu" -o "${cu%.*}.o" || return
     objects+=("${cu%.*}.o")
   done
-  for cu in tests/kernels/{test_attention,kernel_testing,kernel_testing_emulator,expected} \
+  for cu in tests/kernels/{test_"$2",kernel_testing,kernel_testing_emulator,expected} \
     calib/reference kernels/half sim/base/arena; do
     gcc -std=c11 -D_GNU_SOURCE -O2 -I. -c "$cu.c" -o "$cu.o" || return
     objects+=("$cu.o")
   done
-  g++ "${objects[@]}" -lm -o test_attention
+  g++ "${objects[@]}" -lm -o "test_$2"
 }
 
-# try NUMBER : a line of what became of the mutant.
+# try NUMBER KIND : a line of what became of the mutant.
 try() {
-  local tree=$scratch/tree$1 said status
+  local tree=$scratch/tree$1$2 said status
   cp -r "$scratch/source" "$tree" || return
   if [ "$1" != none ] && ! replace "$tree/${files[$1]}" "${olds[$1]}" "${news[$1]}"; then
     echo "STALE: ${files[$1]} does not have '${olds[$1]}' once"
     return
   fi
-  if ! (build "$tree") >"$tree/log" 2>&1; then
+  if ! (build "$tree" "$2") >"$tree/log" 2>&1; then
     echo "STALE: does not compile: $(grep -m 1 error "$tree/log")"
     return
   fi
   # The first complaint is enough; its reader's end stops the test at the next.
-  said=$(cd "$tree" && timeout 600 stdbuf -oL ./test_attention 2>err | grep -m 1 -v ' 0 failed')
+  said=$(cd "$tree" && timeout 600 stdbuf -oL "./test_$2" 2>err | grep -m 1 -v ' 0 failed')
   status=${PIPESTATUS[0]}
   [ -n "$said" ] || said=$(head -n 1 "$tree/err")
   [ -n "$said" ] && echo "noticed: $said" || echo "SURVIVED"
@@ -130,14 +161,16 @@ try() {
 
 mkdir "$scratch/source" && cp -r --parents kernels calib sim/base tests/kernels "$scratch/source" ||
   exit 2
-said=$(try none)
-if [ "$said" != SURVIVED ]; then
+kind_of() { [[ ${files[$1]} == kernels/moe_* ]] && echo moe || echo attention; }
+for kind in $(for i in "${!files[@]}"; do kind_of "$i"; done | sort -u); do
+  said=$(try none "$kind")
+  [ "$said" = SURVIVED ] && continue
   echo "without a mutant: $said" >&2
   exit 2
-fi
+done
 for ((i = 0; i < ${#names[@]}; i++)); do
   while (($(jobs -rp | wc -l) >= jobs)); do wait -n; done
-  try "$i" >"$scratch/said$i" &
+  try "$i" "$(kind_of "$i")" >"$scratch/said$i" &
 done
 wait
 missed=0

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calib/operators.h"
 #include "calib/verify.h"
 #include "kernels/cuda_state.h"
 #include "kernels/half.h"
@@ -53,6 +54,27 @@ static CalibModel with_biases(CalibActivation activation, CalibPositions positio
   return model;
 }
 
+/* Experts of which most have few rows, or none. */
+static CalibModel with_experts(CalibRouter router, CalibDtype dtype) {
+  CalibModel model = llama;
+  model.name = "tiny-moe";
+  model.dtype = dtype;
+  model.router = router;
+  model.num_experts = 12;
+  model.num_experts_per_tok = 3;
+  model.moe_intermediate_size = 72;
+  return model;
+}
+
+/* Depths of whole blocks, and more than one of them. */
+static CalibModel with_weights(CalibWeights weights) {
+  CalibModel model = llama;
+  model.name = "tiny-fp8";
+  model.weights = weights;
+  model.hidden_size = model.intermediate_size = 256;
+  return model;
+}
+
 // --- a state -----------------------------------------------------------------------------------
 
 /* The workspace of the second lane is no memory that a model is planned into. */
@@ -86,14 +108,19 @@ static double verified(const Backend *backend, CudaState *state, const CalibMode
   return off;
 }
 
-/* All three layers, and then the same as one graph. */
+/* All three layers, or of experts one (verify_check.h), and then all as one graph. */
 static void check_iteration(const Backend *backend, const CalibModel *model) {
   const CalibSequence sequences[] = {{19, 0}, {6, 37}, {1, 40}, {1, 16}, {1, 0}};
   CudaState *state = open_backend(backend);
   load(backend, state, model);
   const CalibPoint point = {.op = CALIB_ITERATION, .batch = {sequences, 2, 3, 4}};
   const double off = verified(backend, state, model, &point);
-  expect_error_below(off, model->dtype == CALIB_FP16 ? 2e-3 : 1e-2, "%s: iteration", model->name);
+  expect_error_below(off,
+                     model->weights != CALIB_WEIGHTS_PLAIN
+                         ? verify_tolerance(model, CALIB_ITERATION)
+                     : model->dtype == CALIB_FP16 ? 2e-3
+                                                  : 1e-2,
+                     "%s: iteration", model->name);
 
   const CalibSlice logits = {
       .tensor = TENSOR_LOGITS, .sequence = CALIB_OF_ROWS, .n_rows = point.batch.n_logits};
@@ -101,7 +128,10 @@ static void check_iteration(const Backend *backend, const CalibModel *model) {
   double *alone = malloc(n * sizeof *alone), *in_graph = malloc(n * sizeof *in_graph);
   char error[CALIB_ERROR_SIZE] = "";
   double seconds = 0;
-  expect_true(backend->read(state, &logits, alone, error) == CALIB_OK, "read: %s", error);
+  expect_true(backend->prepare(state, &point, error) == CALIB_OK &&
+                  backend->run(state, error) == CALIB_OK &&
+                  backend->read(state, &logits, alone, error) == CALIB_OK,
+              "%s: all layers: %s", model->name, error);
   const int launches = fake_graph_launches();
   fake_take_asides();
   CalibStatus status = backend->run_batch(state, &point.batch, &seconds, error);
@@ -129,7 +159,8 @@ static void check_operators(const Backend *backend, const CalibModel *model) {
     double off = 0;
     const CalibStatus status = verify_operator(&target, (CalibOp)op, &off, error);
     expect_true(status == CALIB_OK, "%s: %s", model->name, error);
-    const bool has_none = op == CALIB_ALL_REDUCE || op == CALIB_COPY_PEER;
+    const bool has_none =
+        op == CALIB_ALL_REDUCE || op == CALIB_COPY_PEER || !calib_has_op(model, (CalibOp)op);
     expect_true(isnan(off) == has_none, "%s: operator %d is compared", model->name, op);
   }
   backend->close(state);
@@ -157,7 +188,7 @@ static void check_point(const Backend *backend, CudaState *state, const CalibPoi
               (int)asides);
 }
 
-static void test_points(const Backend *backend) {
+static void test_points(const Backend *backend, const CalibModel *model) {
   static const CalibSequence sequences[] = {{9, 5}, {1, 33}, {1, 3}};
   static const struct {
     const char *name;
@@ -168,10 +199,16 @@ static void test_points(const Backend *backend) {
 #undef X
   };
   CudaState *state = open_backend(backend);
-  load(backend, state, &llama);
+  load(backend, state, model);
   fake_gpu_set(h200);
   for (int op = 0; op < CALIB_N_OPS; op++) {
     if (op == CALIB_ALL_REDUCE || op == CALIB_COPY_PEER) continue;
+    if (!calib_has_op(model, (CalibOp)op)) {
+      const CalibPoint none = {.op = (CalibOp)op, .size = 5};
+      expect_true(backend->supports(state, &none) != NULL, "%s has no %s", model->name,
+                  ops[op].name);
+      continue;
+    }
     CalibPoint point = {.op = (CalibOp)op, .batch = {sequences, 1, 2, 3}, .size = 5};
     if (op == CALIB_PREFILL_ATTENTION) point.batch = (CalibBatch){sequences, 1, 0, 0};
     if (op == CALIB_DECODE_ATTENTION) point.batch = (CalibBatch){sequences + 1, 0, 2, 0};
@@ -289,6 +326,12 @@ static void test_memory(const Backend *backend) {
   expect_true(backend->prepare(state, &copy, error) == CALIB_OUT_OF_MEMORY, "bytes");
   expect_true(backend->measure(state, 1, &seconds, error) == CALIB_REJECTED, "none is prepared");
   check_point(backend, state, &before, "after running out of memory");
+  CalibModel mixed = with_experts(CALIB_SOFTMAX, CALIB_BF16);
+  mixed.weights = CALIB_FP8;
+  expect_true(backend->load(state, &mixed, error) == CALIB_REJECTED, "experts of 8 bits");
+  CalibModel odd = with_weights(CALIB_FP8_BLOCK);
+  odd.intermediate_size = 192;
+  expect_true(backend->load(state, &odd, error) == CALIB_REJECTED, "half a block");
   CalibModel huge = llama;
   huge.vocab_size = 1 << 20;
   expect_true(backend->load(state, &huge, error) == CALIB_REJECTED, "a model too large");
@@ -309,7 +352,20 @@ int main(void) {
   check_operators(backend, &llama);
   check_operators(backend, &bloom);
   check_operators(backend, &opt);
-  test_points(backend);
+  const CalibModel mixtral = with_experts(CALIB_SOFTMAX, CALIB_BF16);
+  check_iteration(backend, &mixtral);
+  check_operators(backend, &mixtral);
+  const CalibModel minimax = with_experts(CALIB_SIGMOID, CALIB_FP16);
+  check_iteration(backend, &minimax);
+  check_operators(backend, &minimax);
+  const CalibModel fp8 = with_weights(CALIB_FP8), blocks = with_weights(CALIB_FP8_BLOCK);
+  check_iteration(backend, &fp8);
+  check_operators(backend, &fp8);
+  check_iteration(backend, &blocks);
+  check_operators(backend, &blocks);
+  test_points(backend, &llama);
+  test_points(backend, &blocks);
+  test_points(backend, &mixtral);
   test_modes(backend);
   test_refusals(backend);
   test_memory(backend);

@@ -190,18 +190,52 @@ static void test_memory(void) {
   EXPECT(strstr(error, "no tensor_parallel_size would fit"));
 }
 
+/* Experts are kept whole, and what one token takes of them must not come again within the cache;
+ * weights of 8 bits are half as large, with a scale for a product or for each block. */
+static void test_kinds_of_weights(void) {
+  char error[CALIB_ERROR_SIZE] = "";
+  MemoryPlan plan;
+  CalibModel moe = llama2_70b, fp8 = llama2_70b;
+  moe.num_experts = 128;
+  moe.num_experts_per_tok = 8;
+  moe.moe_intermediate_size = 1024;
+  moe.hidden_size = 2048;
+  const LayerShape experts = layer_shape(&moe);
+  EXPECT(experts.ffn == 128 && experts.up == 256 && experts.picked == 8);
+  EXPECT(layer_matrix_elements(&experts) ==
+         INT64_C(2048) * (1280 + 1024 + 128 * (256 + 128) + 128));
+  EXPECT(memory_plan_init(&plan, &moe, H200_FREE, H200_CACHE, error) == CALIB_OK);
+  EXPECT(plan.layers == 38); // 4 MiB of a token's experts' down, 150 MiB
+  fp8.weights = CALIB_FP8_BLOCK;
+  const LayerShape blocks = layer_shape(&fp8);
+  EXPECT(memory_plan_init(&plan, &fp8, H200_FREE, H200_CACHE, error) == CALIB_OK);
+  EXPECT(plan.matrix_bytes == layer_matrix_elements(&blocks));
+  EXPECT(plan.scale_bytes == 4 * (10 * 64 + 64 * 8 + 56 * 64 + 64 * 28));
+  EXPECT(plan.layers == 19);
+  fp8.weights = CALIB_FP8;
+  EXPECT(memory_plan_init(&plan, &fp8, H200_FREE, H200_CACHE, error) == CALIB_OK);
+  EXPECT(plan.scale_bytes == 4 * 4);
+}
+
 static void test_refusals(void) {
   char error[CALIB_ERROR_SIZE];
   MemoryPlan plan;
-  for (int i = 0; i < 5; i++) {
-    static const char *const says[] = {"fp32", "head_dim", "block_size", "divided",
-                                       "multiple of 8"};
+  for (int i = 0; i < 9; i++) {
+    static const char *const says[] = {"fp32",    "head_dim",      "block_size",
+                                       "divided", "multiple of 8", "experts of 8 bits",
+                                       "so many", "with biases",   "multiple of 128"};
     CalibModel model = llama2_70b;
     if (i == 0) model.dtype = CALIB_FP32;
     if (i == 1) model.head_dim = 96;
     if (i == 2) model.block_size = 8;
     if (i == 3) model.tensor_parallel_size = 3;
     if (i == 4) model.intermediate_size = 28664 / 8 * 8 + 8 * 4;
+    if (i == 5 || i == 6) model.num_experts = i == 5 ? 8 : 1024;
+    if (i == 5 || i == 6) model.num_experts_per_tok = 2;
+    if (i == 5 || i == 6) model.moe_intermediate_size = 1024;
+    if (i == 5 || i >= 7) model.weights = CALIB_FP8_BLOCK;
+    if (i == 7) model.bias = true;
+    if (i == 8) model.intermediate_size = 8 * 192;
     error[0] = '\0';
     EXPECT(memory_plan_init(&plan, &model, H200_FREE, H200_CACHE, error) == CALIB_REJECTED);
     EXPECT(strstr(error, says[i]));
@@ -311,6 +345,7 @@ int main(void) {
   test_near_kept();
   test_shapes();
   test_memory();
+  test_kinds_of_weights();
   test_refusals();
   test_batch_rows();
   test_pool();

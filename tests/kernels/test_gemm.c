@@ -1,13 +1,18 @@
-/* gemm_run against the reference, on a GPU: odd shapes, every epilogue, the choice of an algorithm
- * once per shape, and what is refused. */
+/* gemm_run against the reference, on a GPU or with cuBLASLt as it is documented (cublaslt_fake.c): odd
+ * shapes, every epilogue, scales of 8 bits, the choice of an algorithm once per shape, and what is
+ * refused. */
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/fp8.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/expected.h"
 #include "tests/kernels/kernel_testing.h"
+#ifdef FAKE_GPU
+#include "tests/kernels/cuda_runtime_fake.h"
+#endif
 
 /* Decodes and chunks of tokens; depths and widths of shards; a vocabulary of odd size. */
 static const int32_t SIZES[][3] = {
@@ -78,11 +83,76 @@ static void check(Gemm *gemm, GemmShape shape) {
   free_operands(&o);
 }
 
+/* Bytes of e4m3 that are numbers, and scales that differ by powers of two. */
+static uint8_t *random_bytes(int64_t n, uint64_t seed) {
+  uint8_t *bytes = calloc((size_t)n, 1);
+  for (int64_t i = 0; i < n; i++)
+    bytes[i] = (uint8_t)(random_below(&seed, 256) & 0xbf); // at most 1.875
+  return bytes;
+}
+static float *random_scales(int64_t n, uint64_t seed) {
+  float *scales = calloc((size_t)n, sizeof *scales);
+  for (int64_t i = 0; i < n; i++)
+    scales[i] = (float)ldexp(1, (int)random_below(&seed, 5) - 2);
+  return scales;
+}
+
+static void check_scaled(Gemm *gemm, CalibWeights weights, int32_t m, int32_t n, int32_t k) {
+  const GemmShape shape = {m, n, k, CALIB_BF16, GEMM_PLAIN, weights};
+  const int32_t rows = fp8_rows(m); // those past m are written, and mean nothing
+  const int64_t n_a = (int64_t)rows * k, n_w = (int64_t)n * k, n_c = (int64_t)rows * n;
+  const int64_t n_a_scales = fp8_input_scales(weights, m, k);
+  const int64_t n_w_scales = fp8_weight_scales(weights, n, k);
+  uint8_t *const a = random_bytes(n_a, 54), *const w = random_bytes(n_w, 55);
+  float *const a_scales = random_scales(n_a_scales, 56), *const w_scales =
+                                                             random_scales(n_w_scales, 57);
+  void *const there[] = {device_copy(a, (size_t)n_a), device_copy(w, (size_t)n_w),
+                         device_copy(a_scales, (size_t)n_a_scales * sizeof *a_scales),
+                         device_copy(w_scales, (size_t)n_w_scales * sizeof *w_scales),
+                         device_alloc((size_t)n_c * 2)};
+  char error[GEMM_ERROR_SIZE] = "";
+  double *const expected = calloc((size_t)n_c, sizeof *expected);
+  expect_true(gemm_run_scaled(gemm, NULL, &shape, there[4], there[0], there[2], there[1], there[3],
+                              error) == 0,
+              "product of 8 bits: %s", error);
+  expected_gemm_scaled(&shape, expected, a, a_scales, w, w_scales);
+  uint16_t *const got = device_fetch(there[4], (size_t)n_c * 2);
+  for (int32_t row = 0; row < m; row++)
+    expect_error_below(
+        relative_error(CALIB_BF16, got + (int64_t)row * n, expected + (int64_t)row * n, n),
+        half_error(CALIB_BF16), "row %d of %dx%dx%d, weights %d", row, m, n, k, weights);
+  for (int i = 0; i < 5; i++)
+    device_free(there[i]);
+  free(a);
+  free(w);
+  free(a_scales);
+  free(w_scales);
+  free(expected);
+  free(got);
+}
+
+/* Where the device has them. */
+static void check_all_scaled(Gemm *gemm) {
+  static const int32_t SHAPES[][3] = {{1, 128, 128}, {17, 272, 640}, {129, 384, 256}};
+  struct cudaDeviceProp device;
+  expect_true(cudaGetDeviceProperties(&device, 0) == cudaSuccess, "the device's properties");
+  for (CalibWeights weights = CALIB_FP8; weights <= CALIB_FP8_BLOCK; weights++) {
+    if (gemm_missing(weights, 10 * device.major + device.minor)) continue;
+    for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++)
+      check_scaled(gemm, weights, SHAPES[i][0], SHAPES[i][1], SHAPES[i][2]);
+  }
+  expect_true(gemm_missing(CALIB_FP8, 80) != NULL && gemm_missing(CALIB_FP8, 89) == NULL &&
+                  gemm_missing(CALIB_FP8_BLOCK, 89) != NULL &&
+                  gemm_missing(CALIB_FP8_BLOCK, 100) != NULL &&
+                  gemm_missing(CALIB_WEIGHTS_PLAIN, 80) == NULL,
+              "what a device lacks is said");
+}
+
 /* A first run must not be captured; a later one may. */
 static void check_capture(Gemm *gemm) {
   char error[GEMM_ERROR_SIZE] = "";
-  const GemmShape known = {1, 64, 64, CALIB_BF16, GEMM_PLAIN};
-  const GemmShape fresh = {2, 64, 64, CALIB_BF16, GEMM_PLAIN};
+  const GemmShape known = {1, 64, 64, CALIB_BF16, GEMM_PLAIN, CALIB_WEIGHTS_PLAIN};
+  const GemmShape fresh = {2, 64, 64, CALIB_BF16, GEMM_PLAIN, CALIB_WEIGHTS_PLAIN};
   Operands o = make_operands(&fresh);
   cudaStream_t stream;
   cudaGraph_t graph;
@@ -100,10 +170,14 @@ static void check_capture(Gemm *gemm) {
 
 static void check_refused(Gemm *gemm) {
   char error[GEMM_ERROR_SIZE] = "";
-  const GemmShape odd = {1, 64, 60, CALIB_BF16, GEMM_PLAIN};
-  const GemmShape odd_epilogue = {3, 60, 64, CALIB_BF16, GEMM_BIAS};
-  const GemmShape with_bias = {3, 64, 64, CALIB_BF16, GEMM_BIAS}; // not run before
+  const GemmShape odd = {1, 64, 60, CALIB_BF16, GEMM_PLAIN, CALIB_WEIGHTS_PLAIN};
+  const GemmShape odd_epilogue = {3, 60, 64, CALIB_BF16, GEMM_BIAS, CALIB_WEIGHTS_PLAIN};
+  const GemmShape with_bias = {3,          64,        64,
+                               CALIB_BF16, GEMM_BIAS, CALIB_WEIGHTS_PLAIN}; // not run before
+  const GemmShape odd_block = {4, 64, 192, CALIB_BF16, GEMM_PLAIN, CALIB_FP8_BLOCK};
   expect_true(gemm_run(gemm, NULL, &odd, NULL, NULL, NULL, NULL, error) < 0, "odd depth");
+  expect_true(gemm_run_scaled(gemm, NULL, &odd_block, NULL, NULL, NULL, NULL, NULL, error) < 0,
+              "half a block");
   expect_true(gemm_run(gemm, NULL, &with_bias, NULL, NULL, NULL, NULL, error) < 0, "no bias");
   expect_true(gemm_run(gemm, NULL, &odd_epilogue, NULL, NULL, NULL, &odd, error) < 0,
               "odd columns");
@@ -113,6 +187,9 @@ int main(int argc, char **argv) {
   const bool is_small = is_small_run(argc, argv);
   char error[GEMM_ERROR_SIZE] = "";
   kernel_testing_begin("gemm");
+#ifdef FAKE_GPU
+  fake_gpu_set((FakeGpu){.n_devices = 1, .major = 9, .has_driver = true, .memory_bytes = 1 << 30});
+#endif
   void *const workspace = device_alloc(GEMM_WORKSPACE_BYTES);
   const GemmMemory memory = {.workspace = workspace,
                              .workspace_bytes = GEMM_WORKSPACE_BYTES,
@@ -127,7 +204,9 @@ int main(int argc, char **argv) {
     for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++)
       for (GemmEpilogue epilogue = GEMM_PLAIN; epilogue <= GEMM_BIAS_RELU; epilogue++)
         if (epilogue == GEMM_PLAIN || SIZES[i][1] % 8 == 0)
-          check(gemm, (GemmShape){SIZES[i][0], SIZES[i][1], SIZES[i][2], dtype, epilogue});
+          check(gemm, (GemmShape){SIZES[i][0], SIZES[i][1], SIZES[i][2], dtype, epilogue,
+                                  CALIB_WEIGHTS_PLAIN});
+  check_all_scaled(gemm);
   check_capture(gemm);
   check_refused(gemm);
   gemm_close(gemm);

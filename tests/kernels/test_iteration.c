@@ -16,11 +16,31 @@ extern const Backend backend_cuda;
 
 static const CalibModel models[] = {
     {"tiny-llama", NULL, 3, 128, 4, 2, 64, 192, 250, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
-     false, CALIB_BF16, 1, 16},
+     false, CALIB_BF16, 1, 16, .num_experts = 0},
     {"tiny-bloom", NULL, 2, 256, 2, 2, 128, 192, 250, 512, CALIB_LAYER_NORM, CALIB_GELU,
-     CALIB_ALIBI, true, CALIB_BF16, 1, 16},
+     CALIB_ALIBI, true, CALIB_BF16, 1, 16, .num_experts = 0},
     {"tiny-opt", NULL, 2, 128, 2, 2, 64, 192, 256, 512, CALIB_LAYER_NORM, CALIB_RELU, CALIB_LEARNED,
-     true, CALIB_FP16, 1, 32},
+     true, CALIB_FP16, 1, 32, .num_experts = 0},
+    {"tiny-moe",
+     NULL,
+     2,
+     128,
+     4,
+     2,
+     64,
+     192,
+     250,
+     4096,
+     CALIB_RMS_NORM,
+     CALIB_SWIGLU,
+     CALIB_ROPE,
+     false,
+     CALIB_BF16,
+     1,
+     16,
+     .num_experts = 12,
+     .num_experts_per_tok = 3,
+     .moe_intermediate_size = 72},
 };
 
 static void begin_device(void) {
@@ -41,7 +61,11 @@ static void check_graph(const Backend *backend, CudaState *state, const CalibMod
       .tensor = TENSOR_LOGITS, .sequence = CALIB_OF_ROWS, .n_rows = batch->n_logits};
   const size_t n = (size_t)logits.n_rows * (size_t)backend->columns(state, TENSOR_LOGITS);
   double *alone = calloc(n, sizeof *alone), *in_graph = calloc(n, sizeof *in_graph), seconds = 0;
-  expect_true(backend->read(state, &logits, alone, error) == CALIB_OK, "read: %s", error);
+  const CalibPoint point = {.op = CALIB_ITERATION, .batch = *batch};
+  expect_true(backend->prepare(state, &point, error) == CALIB_OK &&
+                  backend->run(state, error) == CALIB_OK &&
+                  backend->read(state, &logits, alone, error) == CALIB_OK,
+              "%s: all layers: %s", model->name, error);
   const CalibStatus status = backend->run_batch(state, batch, &seconds, error);
   expect_true(status == CALIB_OK && seconds > 0, "%s: run_batch: %s", model->name, error);
   expect_true(backend->read(state, &logits, in_graph, error) == CALIB_OK, "read: %s", error);

@@ -96,7 +96,7 @@ static void test_product(GemmShape shape) {
 
 /* (1 2; 3 4)·(5 6; 7 8)ᵀ = (17 23; 39 53), the second column less 40, not below 0. */
 static void test_product_by_hand(void) {
-  const GemmShape shape = {2, 2, 2, CALIB_BF16, GEMM_BIAS_RELU};
+  const GemmShape shape = {2, 2, 2, CALIB_BF16, GEMM_BIAS_RELU, CALIB_WEIGHTS_PLAIN};
   uint16_t a[4], w[4], bias[2];
   for (int i = 0; i < 4; i++)
     half_store(CALIB_BF16, a, i, i + 1);
@@ -112,9 +112,9 @@ static void test_product_by_hand(void) {
 int main(void) {
   for (CalibDtype dtype = CALIB_BF16; dtype <= CALIB_FP16; dtype++) {
     test_every_pattern(dtype);
-    test_product((GemmShape){1, 1, 1, dtype, GEMM_BIAS_RELU});
-    test_product((GemmShape){65, 70, 259, dtype, GEMM_BIAS_GELU});
-    test_product((GemmShape){17, 129, 512, dtype, GEMM_BIAS_RELU});
+    test_product((GemmShape){1, 1, 1, dtype, GEMM_BIAS_RELU, CALIB_WEIGHTS_PLAIN});
+    test_product((GemmShape){65, 70, 259, dtype, GEMM_BIAS_GELU, CALIB_WEIGHTS_PLAIN});
+    test_product((GemmShape){17, 129, 512, dtype, GEMM_BIAS_RELU, CALIB_WEIGHTS_PLAIN});
   }
   test_rounding(CALIB_BF16, 0x7f80);
   test_rounding(CALIB_FP16, 0x7c00);

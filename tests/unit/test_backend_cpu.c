@@ -38,15 +38,15 @@ TestSuite(backend_cpu, .init = begin, .fini = end);
 /* Families and odd numbers of heads; sizes are no multiples of anything where they need not be. */
 static const CalibModel models[] = {
     {"llama", NULL, 3, 72, 7, 1, 32, 100, 331, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
-     false, CALIB_FP32, 1, 16},
+     false, CALIB_FP32, 1, 16, .num_experts = 0},
     {"llama-9", NULL, 2, 144, 9, 3, 16, 56, 97, 4096, CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE,
-     true, CALIB_FP32, 1, 32},
+     true, CALIB_FP32, 1, 32, .num_experts = 0},
     {"bloom", NULL, 3, 96, 14, 14, 16, 130, 515, 2048, CALIB_LAYER_NORM, CALIB_GELU, CALIB_ALIBI,
-     true, CALIB_FP32, 1, 16},
+     true, CALIB_FP32, 1, 16, .num_experts = 0},
     {"opt", NULL, 2, 64, 4, 4, 64, 90, 200, 300, CALIB_LAYER_NORM, CALIB_RELU, CALIB_LEARNED, true,
-     CALIB_FP32, 1, 16},
+     CALIB_FP32, 1, 16, .num_experts = 0},
     {"half of a llama", NULL, 2, 64, 14, 2, 32, 70, 201, 2048, CALIB_RMS_NORM, CALIB_SWIGLU,
-     CALIB_ROPE, false, CALIB_FP32, 2, 16},
+     CALIB_ROPE, false, CALIB_FP32, 2, 16, .num_experts = 0},
 };
 enum { N_MODELS = sizeof models / sizeof *models };
 
@@ -165,11 +165,26 @@ Test(backend_cpu, refuses_models_it_cannot_hold) {
     CalibModel model;
     const char *message;
   } cases[] = {
-      {{"b", NULL, 3, 72, 7, 1, 32, 100, 331, 9, 0, 0, 0, false, CALIB_BF16, 1, 16}, "fp32"},
-      {{"d", NULL, 3, 72, 7, 1, 24, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16}, "head_dim"},
-      {{"p", NULL, 3, 72, 7, 1, 32, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 8}, "block_size"},
-      {{"g", NULL, 3, 72, 7, 2, 32, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16}, "heads"},
-      {{"l", NULL, 3, 65536, 512, 8, 128, 1 << 22, 1 << 24, 9, 0, 0, 0, false, CALIB_FP32, 1, 16},
+      {{"b", NULL, 3, 72, 7, 1, 32, 100, 331, 9, 0, 0, 0, false, CALIB_BF16, 1, 16,
+        .num_experts = 0},
+       "fp32"},
+      {{"d", NULL, 3, 72, 7, 1, 24, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16,
+        .num_experts = 0},
+       "head_dim"},
+      {{"p", NULL, 3, 72, 7, 1, 32, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 8,
+        .num_experts = 0},
+       "block_size"},
+      {{"e", NULL, 3, 64, 4, 1, 32, 96, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16,
+        .num_experts = 4},
+       "no experts"},
+      {{"w", NULL, 3, 64, 4, 1, 32, 96, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16,
+        .weights = CALIB_FP8},
+       "8 bits"},
+      {{"g", NULL, 3, 72, 7, 2, 32, 100, 331, 9, 0, 0, 0, false, CALIB_FP32, 1, 16,
+        .num_experts = 0},
+       "heads"},
+      {{"l", NULL, 3, 65536, 512, 8, 128, 1 << 22, 1 << 24, 9, 0, 0, 0, false, CALIB_FP32, 1, 16,
+        .num_experts = 0},
        "GiB"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -180,9 +195,10 @@ Test(backend_cpu, refuses_models_it_cannot_hold) {
 }
 
 Test(backend_cpu, says_what_it_has_no_operator_for) {
-  static const CalibOp without[] = {CALIB_ALL_REDUCE, CALIB_COPY_H2D,     CALIB_COPY_D2H,
-                                    CALIB_COPY_BOTH,  CALIB_COPY_PEER,    CALIB_COPY_PAGEABLE,
-                                    CALIB_KV_OUT,     CALIB_WEIGHT_RELOAD};
+  static const CalibOp without[] = {CALIB_ALL_REDUCE,  CALIB_COPY_H2D,      CALIB_COPY_D2H,
+                                    CALIB_COPY_BOTH,   CALIB_COPY_PEER,     CALIB_COPY_PAGEABLE,
+                                    CALIB_KV_OUT,      CALIB_WEIGHT_RELOAD, CALIB_MOE_ROUTING,
+                                    CALIB_MOE_GEMM_UP, CALIB_MOE_GEMM_DOWN, CALIB_MOE_COMBINE};
   for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
     const CalibPoint point = {.op = without[i], .size = 4096};
     cr_expect_not_null(backend_cpu.supports(state, &point), "%s", calib_op_name(without[i]));

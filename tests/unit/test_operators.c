@@ -92,6 +92,75 @@ Test(operators, an_iteration_is_the_sum_of_its_terms) {
   cr_expect_eq(calib_work(&llama, &iteration).flops, flops);
 }
 
+/* Qwen3 30B-A3B on two GPUs, one layer: 128 experts of 384 columns, of which a token takes 8. */
+Test(operators, experts_take_the_place_of_the_mlp) {
+  const CalibModel moe = {.name = "moe",
+                          .num_hidden_layers = 1,
+                          .hidden_size = 2048,
+                          .num_attention_heads = 32,
+                          .num_key_value_heads = 4,
+                          .head_dim = 128,
+                          .intermediate_size = 6144,
+                          .vocab_size = 1000,
+                          .tensor_parallel_size = 2,
+                          .block_size = 16,
+                          .num_experts = 128,
+                          .num_experts_per_tok = 8,
+                          .moe_intermediate_size = 768};
+  const CalibPoint linear = {.op = CALIB_LINEAR, .size = 2};
+  const CalibPoint up = {.op = CALIB_MOE_GEMM_UP, .size = 2};
+  const CalibPoint down = {.op = CALIB_MOE_GEMM_DOWN, .size = 1};
+  const double attention = 2048.0 * (16 + 2 * 2) * 128 + 16 * 128 * 2048.0, router = 2048.0 * 128;
+  const double expert = 2048.0 * 384 * 3, reached = 8 + 8 * (1 - 8 / 128.0);
+  cr_expect_eq(calib_work(&moe, &linear).flops, 2 * 2 * (attention + router + 8 * expert));
+  cr_expect_float_eq(calib_work(&moe, &linear).bytes, 2 * (attention + router + reached * expert),
+                     1);
+  cr_expect_eq(calib_work(&moe, &up).flops, 2 * 2 * 8 * 2048.0 * 768);
+  cr_expect_float_eq(calib_work(&moe, &up).bytes,
+                     2 * (reached * 2048 * 768 + 2 * 2048 + 2 * 8 * 768.0), 1);
+  cr_expect_float_eq(calib_work(&moe, &down).bytes, 2 * (8 * 384 * 2048.0 + 8 * 384 + 8 * 2048.0),
+                     1);
+  cr_expect(!calib_has_op(&moe, CALIB_GEMM_UP) && calib_has_op(&moe, CALIB_GEMM_O));
+  cr_expect(!calib_has_op(&llama, CALIB_MOE_ROUTING) && calib_has_op(&llama, CALIB_GEMM_DOWN));
+  cr_expect_eq(calib_rows_of_token(&moe, TENSOR_ACTIVE), 8);
+  cr_expect_eq(calib_rows_of_token(&moe, TENSOR_ADDED), 1);
+  cr_expect_eq(calib_rows_of_token(&llama, TENSOR_ACTIVE), 1);
+}
+
+Test(operators, models_of_experts_are_split_or_refused) {
+  const Llm llm = {.name = "m",
+                   .num_hidden_layers = 4,
+                   .hidden_size = 512,
+                   .num_attention_heads = 8,
+                   .num_key_value_heads = 2,
+                   .head_dim = 64,
+                   .intermediate_size = 1021,
+                   .vocab_size = 1000,
+                   .max_position_embeddings = 2048,
+                   .gated_mlp = true,
+                   .num_experts = 8,
+                   .num_experts_per_tok = 2,
+                   .moe_intermediate_size = 252,
+                   .sigmoid_router = true};
+  const CalibModelOptions options = {.dtype = CALIB_BF16, .tensor_parallel_size = 4};
+  const Place at = place_of_file("--model");
+  CalibModel model;
+  cr_assert_eq(calib_model_init(&model, &llm, &options, at, &arena, &diag), 0);
+  cr_expect(model.num_experts == 8 && model.num_experts_per_tok == 2 && calib_ffn(&model) == 63 &&
+            model.router == CALIB_SIGMOID);
+  Llm others[] = {llm, llm, llm};
+  others[0].shared_expert_intermediate_size = 64;
+  others[1].num_dense_layers = 1;
+  others[2].moe_intermediate_size = 250;
+  static const char *const says[] = {"has shared experts", "has 1 layers without experts",
+                                     "do not divide the moe_intermediate_size 250"};
+  for (size_t i = 0; i < COUNT(others); i++) {
+    diag.n_entries = 0;
+    cr_expect_eq(calib_model_init(&model, &others[i], &options, at, &arena, &diag), -1);
+    expect_entry(&diag, 0, 0, 0, says[i], "experts");
+  }
+}
+
 Test(operators, models_are_split_or_refused_with_the_numbers) {
   const Llm llm = {.name = "m",
                    .num_hidden_layers = 4,

@@ -26,9 +26,24 @@ static Backend tampered;
 static void *state;
 static char error[CALIB_ERROR_SIZE];
 
-static const CalibModel llama = {
-    "llama",        NULL,         2,          72,   6,          2, 16, 100, 331, 4096,
-    CALIB_RMS_NORM, CALIB_SWIGLU, CALIB_ROPE, true, CALIB_FP32, 1, 16};
+static const CalibModel llama = {"llama",
+                                 NULL,
+                                 2,
+                                 72,
+                                 6,
+                                 2,
+                                 16,
+                                 100,
+                                 331,
+                                 4096,
+                                 CALIB_RMS_NORM,
+                                 CALIB_SWIGLU,
+                                 CALIB_ROPE,
+                                 true,
+                                 CALIB_FP32,
+                                 1,
+                                 16,
+                                 .num_experts = 0};
 
 static CalibStatus run_with_fault(void *self, char *text) {
   double values[512];
