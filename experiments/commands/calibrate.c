@@ -155,9 +155,10 @@ static int open_device(Calibrate *self, const Options *options, Diag *diag) {
 /* What of it 'tandem doctor' would miss: times are then not those of a GPU in order. */
 static void warn_of_device(const Calibrate *self) {
   Doctor doctor;
-  if (*self->device.note) fprintf(stderr, "note: %s\n", text_shown(self->device.note, self->arena));
+  if (*self->open.device.note)
+    fprintf(stderr, "note: %s\n", text_shown(self->open.device.note, self->arena));
   doctor_init(&doctor, self->arena);
-  doctor_company(&doctor, &self->device);
+  doctor_company(&doctor, &self->open.device);
   for (size_t i = 0; i < doctor.n; i++)
     if (doctor.checks[i].verdict == DOCTOR_MISSED)
       fprintf(stderr, "warning: %s: %s; %s\n", doctor.checks[i].name, doctor.checks[i].found,

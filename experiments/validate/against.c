@@ -175,8 +175,10 @@ static void compare_steps(Against *self, const Config *config, const EngineLog *
       continue;
     }
     const Tick predicted = perfmodel_iteration(model, &step->batch, &extrapolation);
-    iterations[n++] = (ValidateIteration){step->batch, step->seconds, tick_seconds(predicted),
-                                          extrapolation != EXTRAPOLATION_NONE};
+    iterations[n++] = (ValidateIteration){.shape = step->batch,
+                                          .measured = step->seconds,
+                                          .predicted = tick_seconds(predicted),
+                                          .extrapolated = extrapolation != EXTRAPOLATION_NONE};
   }
   validate_iteration_errors(iterations, n, self->iterations, arena);
 }

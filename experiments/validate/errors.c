@@ -172,7 +172,8 @@ static void judge(Validation *self) {
   if (fabs(self->drift) > self->within) self->verdict = VALIDATE_WORTHLESS;
 }
 
-static double replay_of(const ValidateRun *run, double *distances) {
+static double replay_of(const ValidateRun *run, Arena *arena) {
+  double *distances = ARENA_ARRAY(arena, double, run->n_iterations);
   for (size_t i = 0; i < run->n_iterations; i++)
     distances[i] = run->iterations[i].spread;
   return median_of(distances, run->n_iterations);
@@ -185,7 +186,7 @@ void validate_errors(Validation *self, Arena *arena) {
   for (int i = 0; i < VALIDATE_LATENCIES * VALIDATE_STATISTICS; i++)
     self->latencies[i] = compare_latency(self, LATENCIES[i / VALIDATE_STATISTICS],
                                          STATISTICS[i % VALIDATE_STATISTICS], repeats);
-  self->replay = replay_of(&self->measured[0], distances);
+  self->replay = replay_of(first, arena);
   self->repeat = repeat_of_iterations(self, arena);
   judge(self);
 }

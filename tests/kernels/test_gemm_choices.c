@@ -13,7 +13,7 @@
 #include "tests/kernels/cuda_runtime_fake.h"
 #include "tests/kernels/kernel_testing.h"
 
-static const GemmShape SHAPE = {3, 16, 24, CALIB_BF16, GEMM_BIAS};
+static const GemmShape SHAPE = {3, 16, 24, CALIB_BF16, GEMM_BIAS, CALIB_WEIGHTS_PLAIN};
 static const CalibDevice DEVICE = {.name = "NVIDIA H200",
                                    .driver = "580.1",
                                    .runtime = "CUDA 13.0",
