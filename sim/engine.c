@@ -156,13 +156,20 @@ static size_t n_controls(const Engine *self) {
          (self->requests.n_live > 0 ? 0 : self->n_detections);
 }
 
+static bool has_arrival(const Engine *self) {
+  return agenda_find(&self->agenda, EVENT_ARRIVAL, 0) != NULL;
+}
+
 /* When all that is pending asks for room again and has been refused since anything else happened,
- * nobody will ever make any; and when nothing is pending the run is over. */
+ * nobody will ever make any; and when nothing is pending the run is over. Who arrives next makes no
+ * room, and is not known of: with requests here that it is pending changes nothing. */
 static bool is_stuck(const Engine *self) {
   const size_t most =
-      self->n_retries + self->n_flips + self->n_fault_events + self->n_detections + 5;
+      self->n_retries + self->n_flips + self->n_fault_events + self->n_detections + 6;
   if (self->agenda.n_events > most) return false; // mostly
-  const size_t pending = self->agenda.n_events - n_controls(self);
+  const bool arrives = has_arrival(self);
+  if (arrives && self->requests.n_live == 0) return false;
+  const size_t pending = self->agenda.n_events - n_controls(self) - arrives;
   return pending == self->n_retries && self->n_refusals >= pending;
 }
 
@@ -199,7 +206,7 @@ bool engine_step(Engine *self) {
     const bool may_go_on = repairs && self->n_nics_down > 0; // what moves, once they are up
     const bool broken = !may_go_on && engine_break_deadlock(self);
     if (broken) engine_settle(self);
-    if (broken || !(repairs || engine_has_deadlines(self))) return broken;
+    if (broken || !(repairs || engine_has_deadlines(self) || has_arrival(self))) return broken;
   }
   if (self->timeline && agenda_first_at(&self->agenda) > self->now)
     engine_look(self, agenda_first_at(&self->agenda));

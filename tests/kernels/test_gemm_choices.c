@@ -104,7 +104,7 @@ static void test_refused(void) {
   snprintf(good, sizeof good, "%s", read_file());
   const int head = (int)(strstr(good, "\n3 16 24") + 1 - good);
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    snprintf(text, sizeof text, "%.*s3 16 24 0 1 %s 3\n", head, good, numbers[i]);
+    snprintf(text, sizeof text, "%.*s3 16 24 0 1 0 %s 3\n", head, good, numbers[i]);
     write_file(text);
     fake_blas_set_fastest(7);
     expect_run("algo 7 tile 20 ", 1, "", &DEVICE);
@@ -114,14 +114,15 @@ static void test_refused(void) {
 }
 
 static void test_strange_files(void) {
-  static const char *const lines[] = {"3 16 24 0 1 8 21 0 0 0 0 0 0 0",
-                                      "3 16 24 0 1 8 21 0 0 0 0 0 0 0 3 4",
-                                      "3 16 24 0 1 8 21 0 0 0 0 0 0 0  3",
-                                      "3 16 24 0 9 8 21 0 0 0 0 0 0 0 3",
-                                      "3 16 24 2 1 8 21 0 0 0 0 0 0 0 3",
-                                      "0 16 24 0 1 8 21 0 0 0 0 0 0 0 3",
-                                      "-3 16 24 0 1 8 21 0 0 0 0 0 0 0 3",
-                                      "3 99999999999 24 0 1 8 21 0 0 0 0 0 0 0 3",
+  static const char *const lines[] = {"3 16 24 0 1 0 8 21 0 0 0 0 0 0 0",
+                                      "3 16 24 0 1 0 8 21 0 0 0 0 0 0 0 3 4",
+                                      "3 16 24 0 1 0 8 21 0 0 0 0 0 0 0  3",
+                                      "3 16 24 0 9 0 8 21 0 0 0 0 0 0 0 3",
+                                      "3 16 24 2 1 0 8 21 0 0 0 0 0 0 0 3",
+                                      "3 16 24 0 1 3 8 21 0 0 0 0 0 0 0 3",
+                                      "0 16 24 0 1 0 8 21 0 0 0 0 0 0 0 3",
+                                      "-3 16 24 0 1 0 8 21 0 0 0 0 0 0 0 3",
+                                      "3 99999999999 24 0 1 0 8 21 0 0 0 0 0 0 0 3",
                                       "",
                                       "$(reboot)"};
   char text[2048], good[2048];
@@ -134,7 +135,7 @@ static void test_strange_files(void) {
     expect_run("algo 9 tile 22 ", 1, "is damaged", &DEVICE);
     expect_run("algo 9 tile 22 ", 0, "", &DEVICE);
   }
-  snprintf(text, sizeof text, "%.*s3 16 24 0 1 8 21", head, good); // cut short
+  snprintf(text, sizeof text, "%.*s3 16 24 0 1 0 8 21", head, good); // cut short
   write_file(text);
   expect_run("algo 9 tile 22 ", 1, "ends within a line", &DEVICE);
   write_file("");

@@ -71,12 +71,17 @@ void arrivals_draw(TraceRow *rows, int n_rows, uint64_t seed, int64_t scale, Are
   const Tick step = gap * (1 + (Tick)rng_below(&rng, 20));
   const RateState states[STATES] = {{0.3, step}, {4, step / 3 + 1}};
   const bool linear = rng_below(&rng, 2), has_states = rng_below(&rng, 2);
+  /* One by one: members of an initialiser may be taken in any order. */
+  const ArrivalProcess gaps = (ArrivalProcess)rng_below(&rng, ARRIVAL_AT_ONCE);
+  const double cv = 0.2 + 2 * rng_uniform(&rng);
+  const bool drifts = rng_below(&rng, 2);
+  const double drift_cv = drifts * rng_uniform(&rng);
   ArrivalPattern pattern = {.given = true,
-                            .gaps = (ArrivalProcess)rng_below(&rng, ARRIVAL_AT_ONCE),
-                            .cv = 0.2 + 2 * rng_uniform(&rng),
+                            .gaps = gaps,
+                            .cv = cv,
                             .states = states,
                             .n_states = has_states ? STATES : 0,
-                            .drift_cv = rng_below(&rng, 2) * rng_uniform(&rng),
+                            .drift_cv = drift_cv,
                             .drift_time = 8 * step};
   rate_curve_steps(&pattern.curve, values, POINTS, step, linear, true, arena);
   ArrivalDraw arrivals;

@@ -34,9 +34,11 @@ static const char *draw_schedule(Draw *own) {
 static const char *draw_options(Draw *own, const char *name) {
   if (strcmp(name, "target") == 0) return draw_target(own);
   if (strcmp(name, "schedule") == 0) return draw_schedule(own);
-  if (strcmp(name, "forecast") == 0)
+  if (strcmp(name, "forecast") == 0) { // one by one: arguments may be taken in any order
+    const char *ahead = milliseconds(own, 1, 5000);
     return arena_printf(own->arena, "{period: %s, ahead: %s}", milliseconds(own, 1000, 20000),
-                        milliseconds(own, 1, 5000));
+                        ahead);
+  }
   if (strcmp(name, "spares") == 0) return "{}";
   return arena_printf(own->arena, "{tpot: %s}", milliseconds(own, 1, 500));
 }

@@ -369,7 +369,10 @@ static bool passes(uint64_t seed, Output output, Tally *tally) {
     printf("seed %" PRIu64 ": %s\n", seed, what);
     fflush(stdout);
   }
+  const uint64_t before = tally->outcomes;
   const char *wrong = check_cluster(cluster, seed, tally, &arena);
+  if (output == ALL)
+    printf("seed %" PRIu64 ": outcomes %016" PRIx64 "\n", seed, tally->outcomes - before);
   if (wrong && output != QUIET)
     printf("swarm --seed %" PRIu64 " --clusters 1: %s (%s)\n", seed, wrong, what);
   arena_done(&arena);
