@@ -152,9 +152,8 @@ const Command command_validate = {
     .options = options,
     .size = sizeof(Options),
     .notes =
-        "A device runs one shard, for all machines in turn, without all-reduces. LOG is what\n"
-        "calib/backends/vllm_steps.py wrote, the JSON of 'vllm bench serve --save-detailed', or\n"
-        "requests.csv of LLMServingSim; its requests take the place of the workload.",
+        "A device runs one shard, for all machines in turn, without all-reduces. LOG: steps of\n"
+        "vllm_steps.py, JSON of 'vllm bench serve --save-detailed', LLMServingSim's requests.csv.",
     .example = "tandem validate experiments/examples/splitwise-small.yaml --backend cuda",
     .exit_codes = "0 met, 1 not met or worthless, 2 usage, 3 bad input, 4 environment, 130 "
                   "interrupted",

@@ -24,6 +24,7 @@
 #include "perfmodel/llm.h"
 #include "sim/base/json.h"
 #include "sim/base/text.h"
+#include <math.h>
 #include <string.h>
 
 enum { COUNT_MAX = 1 << 20, CONTEXT_MAX = 1 << 30, DEGREE_MAX = 1 << 10 };
@@ -153,6 +154,10 @@ static int add_logged(Reading *self, const Line *line, const double *numbers, bo
   return add_step(self, &batch, numbers[ELAPSED] * 1000, line_place(line, (Field){0}), diag);
 }
 
+static bool is_count(double number) {
+  return number == floor(number) && number <= COUNT_MAX;
+}
+
 static int read_iteration(Reading *self, const Line *line, const char *at, Diag *diag) {
   static const char *const ahead[NUMBERS] = {"):",
                                              "context requests,",
@@ -163,9 +168,14 @@ static int read_iteration(Reading *self, const Line *line, const char *at, Diag 
   double numbers[NUMBERS] = {0};
   for (int i = 0; i < USAGE; i++) {
     at = after(line, at, ahead[i]);
-    if (!at || !take_number(line, &at, &numbers[i]) || (i < ELAPSED && numbers[i] > COUNT_MAX))
+    if (!at || !take_number(line, &at, &numbers[i]) || (i < ELAPSED && !is_count(numbers[i])))
       return diag_error(diag, line_place(line, (Field){0}), "not a whole line of an iteration");
   }
+  if (numbers[PROMPT_TOKENS] < numbers[CONTEXTS] ||
+      (numbers[CONTEXTS] == 0 && numbers[PROMPT_TOKENS] > 0))
+    return diag_error(diag, line_place(line, (Field){0}),
+                      "%g prompts cannot have %g tokens in a step", numbers[CONTEXTS],
+                      numbers[PROMPT_TOKENS]);
   at = after(line, at, ahead[USAGE]);
   return add_logged(self, line, numbers,
                     at && take_number(line, &at, &numbers[USAGE]) && numbers[USAGE] <= 100, diag);
