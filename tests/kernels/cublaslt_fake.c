@@ -293,8 +293,8 @@ static double after(const Description *desc, const Layout *d, double x, int64_t 
   return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1.0)) * (x + 0.044715 * x * x * x)));
 }
 
-/* What decides a product. One that is asked for again, as when algorithms are timed, is not computed
- * again: the emulator is slow enough. */
+/* What decides a product. One that is asked for again, as when algorithms are timed, is not
+ * computed again: the emulator is slow enough. */
 typedef struct Product {
   Description desc;
   Layout a, b, d;
