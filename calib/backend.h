@@ -37,6 +37,8 @@ typedef enum CalibDtype { CALIB_BF16, CALIB_FP16, CALIB_FP32 } CalibDtype;
 /* Of a layer's products: as the model's type, or e4m3 with inputs that are quantized before each; a
  * scale for a tensor, or for 128 × 128 of the weights and 128 of a token's numbers. */
 typedef enum CalibWeights { CALIB_WEIGHTS_PLAIN, CALIB_FP8, CALIB_FP8_BLOCK } CalibWeights;
+/* Whose kernels attention is: the backend's own, or cuDNN's. */
+typedef enum CalibAttention { CALIB_ATTENTION_OWN, CALIB_ATTENTION_CUDNN } CalibAttention;
 typedef enum CalibNorm { CALIB_RMS_NORM, CALIB_LAYER_NORM } CalibNorm;
 typedef enum CalibActivation { CALIB_SWIGLU, CALIB_GELU, CALIB_RELU } CalibActivation;
 typedef enum CalibPositions { CALIB_ROPE, CALIB_ALIBI, CALIB_LEARNED } CalibPositions;
@@ -60,6 +62,7 @@ typedef struct CalibModel {
   int32_t num_experts, num_experts_per_tok, moe_intermediate_size;
   CalibRouter router;
   CalibWeights weights; // the head's are of the model's type in any case
+  CalibAttention attention;
 } CalibModel;
 
 /* Of inputs of CALIB_FP8: a static one, as calibrated checkpoints have, for numbers up to 28. */
@@ -306,13 +309,14 @@ typedef struct CalibDevice {
 } CalibDevice;
 
 /* Readings of the moment; NAN when the machine does not say. And what a library chose for the
- * product that the prepared point is: "algo 66 tile 20 …"; "" when it is none, or unknown. */
+ * product that the prepared point is: "algo 66 tile 20 …"; whose attention it has: "tandem", "cudnn
+ * 9.28.1 engine 3"; "" when it is or has none, or unknown. */
 typedef struct CalibTelemetry {
   double sm_clock_mhz, mem_clock_mhz, temperature_c;
   double power_w, power_limit_w;
   double energy_j;   // since the driver was loaded
   uint64_t throttle; // reasons, NVML's bits; 0: none or unknown
-  char algorithm[160];
+  char algorithm[160], attn_kernel[64];
 } CalibTelemetry;
 
 typedef struct CalibOptions {

@@ -345,6 +345,10 @@ static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   if (is_gpu && self->op >= CALIB_GEMM_QKV && self->op <= CALIB_GEMM_HEAD)
     snprintf(ret_telemetry->algorithm, sizeof ret_telemetry->algorithm, "algo %d of the fake",
              (int)self->op);
+  const bool attends = self->op == CALIB_ITERATION || self->op == CALIB_PREFILL_ATTENTION ||
+                       self->op == CALIB_DECODE_ATTENTION;
+  if (attends && self->model.attention == CALIB_ATTENTION_CUDNN)
+    snprintf(ret_telemetry->attn_kernel, sizeof ret_telemetry->attn_kernel, "cudnn of the fake");
 }
 
 const Backend backend_fake = {

@@ -80,6 +80,8 @@ static CalibStatus backend_load(void *state, const CalibModel *model, char *erro
     why = "llama.cpp runs models of GGUF files: '--model NAME.gguf'";
   else if (model->tensor_parallel_size != 1)
     why = "llama.cpp runs whole models: tensor_parallel_size 1";
+  else if (model->attention != CALIB_ATTENTION_OWN)
+    why = "llama.cpp has no attention by cuDNN";
   if (why) {
     snprintf(error, CALIB_ERROR_SIZE, "model '%.100s': %s", model->name, why);
     return CALIB_REJECTED;

@@ -111,6 +111,8 @@ static CalibStatus check_shape(const CalibModel *shape, char *error) {
     return reject(error, "num_key_value_heads does not divide num_attention_heads");
   if (shape->weights != CALIB_WEIGHTS_PLAIN)
     return reject(error, "the cpu backend has no weights of 8 bits");
+  if (shape->attention != CALIB_ATTENTION_OWN)
+    return reject(error, "the cpu backend has no attention by cuDNN");
   if (shape->num_experts > 0) return reject(error, "the cpu backend has no experts");
   return CALIB_OK;
 }

@@ -178,6 +178,7 @@ static ProfileRow make_row(const Harness *self, const PlanPoint *planned,
   row.energy_j = measurement->energy_j;
   if (job->device->sm > 0) row.throttle = environment_throttle(measurement->throttle, job->arena);
   row.algorithm = text_shown(measurement->after.algorithm, job->arena);
+  row.attn_kernel = text_shown(measurement->after.attn_kernel, job->arena);
   row.rates = planned->class == PLAN_SUSTAINED ? "sustained" : "";
   row.flops = work.flops;
   row.bytes = work.bytes;

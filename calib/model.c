@@ -25,6 +25,17 @@ int calib_weights_find(CalibWeights *ret_weights, const char *name, Place at, Di
   return -1;
 }
 
+int calib_attention_find(CalibAttention *ret_attention, const char *name, Place at, Diag *diag) {
+  for (int i = 0; calib_attention_names[i]; i++) {
+    if (strcmp(calib_attention_names[i], name) != 0) continue;
+    *ret_attention = (CalibAttention)i;
+    return 0;
+  }
+  diag_error(diag, at, "unknown attention '%s'", name);
+  diag_hint_near(diag, name, calib_attention_names);
+  return -1;
+}
+
 int64_t calib_dtype_bytes(CalibDtype dtype) {
   return dtype == CALIB_FP32 ? 4 : 2;
 }
@@ -127,6 +138,7 @@ int calib_model_init(CalibModel *ret_model, const Llm *llm, const CalibModelOpti
       .bias = llm->bias,
       .dtype = options->dtype,
       .weights = options->weights,
+      .attention = options->attention,
       .tensor_parallel_size = options->tensor_parallel_size,
       .block_size = options->block_size > 0 ? options->block_size : CALIB_BLOCK_SIZE,
       .num_experts = (int32_t)llm->num_experts,

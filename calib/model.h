@@ -12,6 +12,7 @@ enum { CALIB_BLOCK_SIZE = 16 }; // tokens in a page of KV, unless said otherwise
 typedef struct CalibModelOptions {
   CalibDtype dtype;
   CalibWeights weights;
+  CalibAttention attention;
   int32_t tensor_parallel_size;
   int32_t layers;     // 0: all
   int32_t block_size; // 0: CALIB_BLOCK_SIZE
@@ -27,6 +28,10 @@ int calib_model_init(CalibModel *ret_model, const Llm *llm, const CalibModelOpti
  * entry at `at`, with near names, when there is none such. */
 extern const char *const calib_weights_names[];
 int calib_weights_find(CalibWeights *ret_weights, const char *name, Place at, Diag *diag);
+/* "tandem", "cudnn", NULL: the kernels of the backend, or cuDNN's. An entry at `at`, with near
+ * names, when there is none such. */
+extern const char *const calib_attention_names[];
+int calib_attention_find(CalibAttention *ret_attention, const char *name, Place at, Diag *diag);
 /* "bf16", "fp16", "fp32", NULL. */
 extern const char *const calib_dtype_names[];
 /* An entry at `at`, with near names, when there is no such type. */

@@ -80,6 +80,7 @@ const ProtocolField protocol_model[] = {{FIELD(STRING, name)},
                                         {FIELD(INT32, moe_intermediate_size)},
                                         {FIELD(WORD, router), .words = ROUTERS},
                                         {FIELD(WORD, weights), .words = calib_weights_names},
+                                        {FIELD(WORD, attention), .words = calib_attention_names},
                                         {0}};
 #undef OF
 
@@ -105,7 +106,9 @@ const ProtocolField protocol_slice[] = {{FIELD(WORD, tensor), .words = calib_ten
 
 #define OF CalibTelemetry
 const ProtocolField protocol_telemetry[] = {
-    {FIELD(NUMBER, sm_clock_mhz)}, {FIELD(NUMBER, mem_clock_mhz)}, {FIELD(NUMBER, temperature_c)},
-    {FIELD(NUMBER, power_w)},      {FIELD(NUMBER, power_limit_w)}, {FIELD(NUMBER, energy_j)},
-    {FIELD(UINT64, throttle)},     {TEXT_FIELD(algorithm)},        {0}};
+    {FIELD(NUMBER, sm_clock_mhz)},  {FIELD(NUMBER, mem_clock_mhz)},
+    {FIELD(NUMBER, temperature_c)}, {FIELD(NUMBER, power_w)},
+    {FIELD(NUMBER, power_limit_w)}, {FIELD(NUMBER, energy_j)},
+    {FIELD(UINT64, throttle)},      {TEXT_FIELD(algorithm)},
+    {TEXT_FIELD(attn_kernel)},      {0}};
 #undef OF

@@ -117,6 +117,8 @@ static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   const CudaState *self = state;
   const CalibOp op = self->work.op;
   nvml_read(self->nvml, ret_telemetry);
+  if (self->work.is_prepared)
+    attention_name(self, ret_telemetry->attn_kernel, sizeof ret_telemetry->attn_kernel);
   if (self->work.is_prepared && op >= CALIB_GEMM_QKV && op <= CALIB_GEMM_HEAD)
     snprintf(ret_telemetry->algorithm, sizeof ret_telemetry->algorithm, "%s",
              layer_algorithm(self, op));

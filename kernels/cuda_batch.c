@@ -51,7 +51,8 @@ static CalibStatus reserve_tensors(CudaState *self, CudaLane *lane, char *error)
   TRY(reserve_numbers(self, lane, CUDA_ROW_STATE, (int64_t)n * s->hidden, error));
   TRY(reserve_numbers(self, lane, CUDA_ROW_ADDED, (int64_t)n * s->hidden, error));
   if (n > 0) argmax = kernel_argmax_workspace(n, s->vocab);
-  if (splits > 0) partial = kernel_attention_decode_workspace(&attention, splits);
+  if (splits > 0 && !attention_is_cudnn(self))
+    partial = kernel_attention_decode_workspace(&attention, splits);
   TRY(buffer_reserve(&lane->tensors[TENSOR_BEST], 4 * (int64_t)n, error));
   TRY(buffer_reserve(&lane->tensors[CUDA_ARGMAX], (int64_t)argmax, error));
   return buffer_reserve(&lane->tensors[CUDA_SPLITS], (int64_t)partial, error);
@@ -75,6 +76,7 @@ CalibStatus lane_set_batch(CudaState *self, CudaLane *lane, const CalibBatch *ba
       cudaMemcpyAsync(lane->words.data, layout.words, bytes, cudaMemcpyHostToDevice, lane->stream));
   lane->batch = batch_layout_arrays(&lane->layout, lane->words.data);
   TRY(reserve_tensors(self, lane, error));
+  TRY(sdpa_prepare_batch(self, lane, error));
   CUDA_TRY(cudaStreamSynchronize(lane->stream));
   return CALIB_OK;
 }

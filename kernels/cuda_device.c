@@ -2,6 +2,7 @@
  * Memory is plain device memory, never managed. Clocks and limits are read, never set. */
 #include "kernels/cuda_state.h"
 #include "kernels/gpu_name.h"
+#include "kernels/sdpa.h"
 #include <cublasLt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,8 @@ void lane_close(CudaLane *self) {
     buffer_release(&self->tensors[i]);
   buffer_release(&self->gemm_workspace);
   buffer_release(&self->words);
+  buffer_release(&self->sdpa_arrays);
+  buffer_release(&self->sdpa_workspace);
   batch_layout_done(&self->layout);
   *self = (CudaLane){0};
 }
@@ -227,6 +230,7 @@ void cuda_close(CudaState *self) {
   if (self->pinned.data) cudaFreeHost(self->pinned.data);
   if (self->gate) cudaFreeHost((void *)self->gate);
   free(self->pageable.data);
+  sdpa_close(self->sdpa);
   nccl_close(self->nccl);
   peer_release(self);
   gemm_choices_close(self->choices);

@@ -113,6 +113,7 @@ static CalibStatus begin_layer(CudaState *self, CudaLane *lane, int64_t ix, bool
 
 static CalibStatus attend_prefills(CudaState *self, CudaLane *lane, int64_t ix, char *error) {
   if (lane->layout.n_prefills == 0) return CALIB_OK;
+  if (attention_is_cudnn(self)) return sdpa_attend(self, lane, ix, false, error);
   const KernelAttention attention = model_attention(self, lane, ix);
   const int32_t sequences = lane->layout.n_prefills, max_new = lane->layout.max_new;
   const int32_t rows =
@@ -127,6 +128,7 @@ static CalibStatus attend_prefills(CudaState *self, CudaLane *lane, int64_t ix, 
 static CalibStatus attend_decodes(CudaState *self, CudaLane *lane, int64_t ix, char *error) {
   const BatchLayout *layout = &lane->layout;
   if (layout->n_decodes == 0) return CALIB_OK;
+  if (attention_is_cudnn(self)) return sdpa_attend(self, lane, ix, true, error);
   KernelAttention attention = model_attention(self, lane, ix);
   attention.page_table += (int64_t)layout->n_prefills * layout->max_pages;
   const int64_t row = layout->prefill_tokens;

@@ -135,7 +135,10 @@ static CalibStatus make_tensors(CudaState *self, char *error) {
   TRY(make_slopes(self, error));
   TRY(make_ids(self, error));
   const KernelAttention attention = attention_of(self);
-  CUDA_TRY(kernel_attention_load(&attention, &self->residency));
+  if (attention_is_cudnn(self))
+    TRY(sdpa_prepare_model(self, error));
+  else
+    CUDA_TRY(kernel_attention_load(&attention, &self->residency));
   if (self->shape.experts > 0) CUDA_TRY(kernel_moe_load(self->model.dtype));
   CUDA_TRY(cudaStreamSynchronize(self->main.stream));
   return CALIB_OK;

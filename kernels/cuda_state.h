@@ -6,6 +6,7 @@
  *   cuda_batch.c     a batch onto the device    cuda_measure.c  graphs, events, the gate
  *   cuda_nvml.c      clocks and power           cuda_nccl.c     other GPUs
  *   cuda_moe.c       layers of experts          cuda_fp8.c      weights of 8 bits
+ *   cuda_sdpa.c      attention by cuDNN
  *
  * A lane is a stream with everything that what runs on it writes, so that two lanes may run at
  * once; weights and the KV pool are common. `main` is what is measured, `side` the decodes beside a
@@ -52,8 +53,10 @@ typedef struct CudaLane {
   CudaBuffer gemm_workspace;
   CudaBuffer tensors[CUDA_N_TENSORS];
   BatchLayout layout;
-  CudaBuffer words;  // layout.words on the device
-  BatchArrays batch; // in `words`
+  CudaBuffer words;                       // layout.words on the device
+  BatchArrays batch;                      // in `words`
+  CudaBuffer sdpa_arrays, sdpa_workspace; // of attention by cuDNN
+  int64_t sdpa_engines[2];                // that ran prefills, decodes; -1: none
   cudaGraphExec_t graph;
   int32_t unroll; // runs in the graph
 } CudaLane;
@@ -86,6 +89,7 @@ typedef struct CudaWork {
 
 typedef struct Nvml Nvml;
 typedef struct Nccl Nccl;
+typedef struct Sdpa Sdpa;
 
 typedef struct CudaState {
   CalibDevice device; // as found on opening
@@ -100,6 +104,7 @@ typedef struct CudaState {
   GemmChoices *choices;   // of all lanes
   CudaBuffer flush;       // memory to read, of 2.5 times the cache
   Nccl *nccl;             // opened by the first all-reduce
+  Sdpa *sdpa;             // opened by the first model whose attention is cuDNN's
 
   bool is_loaded;
   CalibModel model;
@@ -207,6 +212,19 @@ KernelMoe lane_moe(const CudaState *self, const CudaLane *lane);
 CalibStatus moe_run(CudaState *self, CudaLane *lane, CalibOp op, int64_t layer, char *error);
 /* All of it, the router first. */
 CalibStatus layer_experts(CudaState *self, CudaLane *lane, int64_t layer, char *error);
+
+/* --- cuda_sdpa.c: attention by cuDNN */
+bool attention_is_cudnn(const CudaState *self);
+/* Opens cuDNN. */
+CalibStatus sdpa_prepare_model(CudaState *self, char *error);
+/* What cuDNN wants of the lane's batch; nothing where attention is not its. Waits. */
+CalibStatus sdpa_prepare_batch(CudaState *self, CudaLane *lane, char *error);
+/* A layer's prefills or decodes. The first of a shape makes its plan, which no capture can hold. */
+CalibStatus sdpa_attend(CudaState *self, CudaLane *lane, int64_t layer, bool is_decode,
+                        char *error);
+/* Whose attention the prepared work has: "tandem", "cudnn 9.28.1 engine 3"; left as it is where the
+ * work has none. */
+void attention_name(const CudaState *self, char *ret_name, size_t size);
 
 /* --- cuda_fp8.c: products of 8 bits */
 /* Weights and their scales, random both. */

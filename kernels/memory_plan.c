@@ -2,6 +2,7 @@
 #include "kernels/memory_plan.h"
 #include "kernels/fp8.h"
 #include "kernels/moe.h"
+#include "kernels/sdpa.h"
 #include <stdio.h>
 
 enum { ELEMENT_BYTES = 2 };
@@ -174,10 +175,21 @@ static const char *unsupported_scales(const CalibModel *m) {
   return NULL;
 }
 
+/* Of cuDNN's attention the limit is that of the rotation. */
+static const char *unsupported_attention(const CalibModel *m) {
+  const bool is_cudnn = m->attention == CALIB_ATTENTION_CUDNN;
+  if (!is_cudnn && m->head_dim != 64 && m->head_dim != 128)
+    return "this head_dim (64 and 128 are; with attention by cuDNN multiples of 16 up to 256)";
+  if (is_cudnn && (m->head_dim % 16 != 0 || m->head_dim > SDPA_HEAD_DIM))
+    return "this head_dim with attention by cuDNN (multiples of 16 up to 256 are)";
+  return is_cudnn && m->positions == CALIB_ALIBI ? "ALiBi with attention by cuDNN" : NULL;
+}
+
 /* NULL, or what the kernels do not have. */
 static const char *unsupported(const CalibModel *m) {
   if (m->dtype == CALIB_FP32) return "fp32 (bf16 and fp16 are)";
-  if (m->head_dim != 64 && m->head_dim != 128) return "this head_dim (64 and 128 are)";
+  const char *attention = unsupported_attention(m);
+  if (attention) return attention;
   if (m->block_size < 16 || (m->block_size & (m->block_size - 1)) != 0)
     return "this block_size (powers of two from 16 are)";
   if (m->hidden_size % 8 != 0 || calib_ffn(m) % 8 != 0)

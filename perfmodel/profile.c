@@ -74,6 +74,7 @@ static const CsvColumn COLUMNS[] = {
     OPTIONAL(throttle, CSV_TEXT),
     OPTIONAL(rates, CSV_TEXT),
     OPTIONAL(algorithm, CSV_TEXT),
+    OPTIONAL(attn_kernel, CSV_TEXT),
     OPTIONAL(flops, CSV_REAL),
     OPTIONAL(bytes, CSV_REAL),
     MISSING(roofline_fraction, CSV_REAL),
@@ -103,6 +104,7 @@ ProfileRow profile_row(const char *model, const char *gpu, int32_t tensor_parall
                       .throttle = "",
                       .rates = "",
                       .algorithm = "",
+                      .attn_kernel = "",
                       .flops = NAN,
                       .bytes = NAN,
                       .roofline_fraction = NAN,
@@ -135,6 +137,7 @@ void profile_add(Profile *self, const ProfileRow *row) {
   added->throttle = share_text(self->arena, before->throttle, row->throttle);
   added->rates = share_text(self->arena, before->rates, row->rates);
   added->algorithm = share_text(self->arena, before->algorithm, row->algorithm);
+  added->attn_kernel = share_text(self->arena, before->attn_kernel, row->attn_kernel);
   added->stop = share_text(self->arena, before->stop, row->stop);
   self->n_rows++;
 }
@@ -332,8 +335,9 @@ static int check_texts(const Profile *self, const char *path, Diag *diag) {
   }
   for (size_t i = 0; i < self->n_rows; i++) {
     const ProfileRow *row = &self->rows[i];
-    const char *const texts[] = {row->model,    row->gpu,   row->mode,      row->cache,
-                                 row->throttle, row->rates, row->algorithm, row->stop};
+    const char *const texts[] = {row->model,     row->gpu,         row->mode,
+                                 row->cache,     row->throttle,    row->rates,
+                                 row->algorithm, row->attn_kernel, row->stop};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
       if (strchr(texts[k], '"') || !text_is_plain(texts[k]))
         return diag_error(diag, at, "'%s' cannot be written: it has a quote or control character",

@@ -12,7 +12,7 @@
  *   prefill_tokens,prefill_area2,decode_seqs,context_tokens,logit_seqs,[size],
  *   median_us,mad_us,p10_us,p90_us,samples,
  *   power_w,sm_clock_mhz,mem_clock_mhz,[least_sm_clock_mhz],[energy_j],[throttle],[rates],
- *   [algorithm],[flops],[bytes],roofline_fraction,stop */
+ *   [algorithm],[attn_kernel],[flops],[bytes],roofline_fraction,stop */
 #ifndef PERFMODEL_PROFILE_H
 #define PERFMODEL_PROFILE_H
 #include "perfmodel/perfmodel.h"
@@ -85,8 +85,9 @@ typedef struct ProfileRow {
   const char *throttle;                // reasons that the GPU gave, "none" of none; "" unknown
   const char *rates;                   // sustained: after seconds of nothing else; "" burst
   const char *algorithm;               // that a library chose; "" unknown
-  int64_t samples;                     // 0: missing
-  const char *stop;                    // why sampling stopped; "" unknown
+  const char *attn_kernel; // whose attention: tandem, cudnn 9.28.1 engine 3; "" unknown or none
+  int64_t samples;         // 0: missing
+  const char *stop;        // why sampling stopped; "" unknown
   Place at;
 } ProfileRow;
 

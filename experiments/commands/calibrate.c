@@ -23,7 +23,7 @@
 
 typedef struct Options {
   const Node *models;
-  const char *backend, *degrees, *dtype, *weights, *output, *only, *machine;
+  const char *backend, *degrees, *dtype, *weights, *attention, *output, *only, *machine;
   int64_t device, threads, layers, seed;
   Tick budget;
   bool resume, dry_run, no_verify;
@@ -37,7 +37,8 @@ static const OptionSpec options[] = {
      .fallback = "1"},
     CLI_TEXT("--dtype", dtype, "TYPE", "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
     CLI_TEXT("--weights", weights, "FORMAT",
-             "of the layers' products: fp8, fp8_block or plain, as TYPE"),
+             "fp8, fp8_block  [as TYPE]; '--attention cudnn': cuDNN's, of cuda"),
+    CLI_TEXT("--attention", attention, "KERNELS", NULL),
     {CLI_ROW("--layers", INT, layers, "N", "a model of only its first N layers  [all]"),
      .max = INT32_MAX},
     {CLI_ROW("--device", INT, device, "N", "which GPU"), .max = INT32_MAX, .fallback = "0"},
@@ -233,6 +234,9 @@ static int make_groups(Calibrate *self, const Options *options, CalibDtype *ret_
   if (options->weights && calib_weights_find(&model_options.weights, options->weights,
                                              place_of_file("--weights"), diag))
     return -1;
+  if (options->attention && calib_attention_find(&model_options.attention, options->attention,
+                                                 place_of_file("--attention"), diag))
+    return -1;
   *ret_dtype = model_options.dtype;
   if (!options->models && is_cpu)
     return add_model(self, CPU_MODEL, &model_options, options, &capacity, diag);
@@ -269,6 +273,8 @@ static void begin_facts(const Calibrate *self, const Options *options, CalibDtyp
   environment_begin(profile, &run, &self->open.device, &idle);
   if (self->groups[0].model.weights != CALIB_WEIGHTS_PLAIN)
     profile_set_fact(profile, "weight_dtype", calib_weights_names[self->groups[0].model.weights]);
+  if (self->groups[0].model.attention != CALIB_ATTENTION_OWN)
+    profile_set_fact(profile, "attention", calib_attention_names[self->groups[0].model.attention]);
 }
 
 static void mark_measured(const Calibrate *self, const Profile *profile) {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct Options {
-  const char *backend, *model, *machine;
+  const char *backend, *model, *machine, *attention;
   int64_t device, threads;
   Tick budget;
   int format;
@@ -25,6 +25,8 @@ static const OptionSpec options[] = {
      .listed = "machines"},
     {CLI_ROW("--model", STRING, model, "NAME", "that is timed, or a GGUF  [by the device]"),
      .listed = "models"},
+    CLI_TEXT("--attention", attention, "KERNELS",
+             "tandem, or cudnn: cuDNN's, of the backend cuda  [tandem]"),
     {CLI_ROW("--threads", INT, threads, "N", "of a CPU  [all]"), .max = INT32_MAX},
     {CLI_ROW("--budget", TICKS, budget, "TIME", "what is not measured by then is missed"),
      .min = 1e-9, .max = 1e12, .fallback = "120 s"},
@@ -39,6 +41,7 @@ typedef struct Patient {
   OpenBackend open;
   Hardware machine;
   const Hardware *hardware; // NULL: not known
+  CalibAttention attention;
 } Patient;
 
 /* ---- The device ---- */
@@ -107,6 +110,7 @@ typedef struct Shape {
   CalibDtype dtype;
   CalibWeights weights;
   int32_t from, to; // compute capabilities that have products of these weights; 0: all
+  bool has_alibi;
 } Shape;
 
 static const Shape gpu_shapes[] = {
@@ -115,7 +119,7 @@ static const Shape gpu_shapes[] = {
     {.name = "tiny-llama-50m", .layers = 2, .weights = CALIB_FP8_BLOCK, .from = 90, .to = 99},
     {.name = "tiny-moe", .layers = 2},
     {.name = "opt-13b", .layers = 1, .dtype = CALIB_FP16},
-    {.name = "bloom-176b", .layers = 1},
+    {.name = "bloom-176b", .layers = 1, .has_alibi = true},
     {.name = "llama2-70b", .layers = 2}};
 static const Shape cpu_shapes[] = {{.name = "tiny-bloom", .dtype = CALIB_FP32},
                                    {.name = "tiny-llama-50m", .dtype = CALIB_FP32}};
@@ -130,6 +134,7 @@ static const CalibModel *load_shape(Patient *self, const Shape *shape) {
   const char *data_dir = arena_printf(arena, "%s/perfmodel", config_data_root());
   const CalibModelOptions model_options = {.dtype = shape->dtype,
                                            .weights = shape->weights,
+                                           .attention = self->attention,
                                            .tensor_parallel_size = 1,
                                            .layers = shape->layers};
   CalibModel *model = ARENA_NEW(arena, CalibModel);
@@ -142,7 +147,9 @@ static const CalibModel *load_shape(Patient *self, const Shape *shape) {
   return model;
 }
 
-static bool has_products(const Patient *self, const Shape *shape) {
+/* Whether the device has products of its weights, and the attention its positions. */
+static bool is_possible(const Patient *self, const Shape *shape) {
+  if (shape->has_alibi && self->attention == CALIB_ATTENTION_CUDNN) return false;
   return shape->to == 0 ||
          (self->open.device.sm >= shape->from && self->open.device.sm <= shape->to);
 }
@@ -156,8 +163,7 @@ static const CalibModel **load_models(Patient *self, int *ret_n) {
   const CalibModel **models = ARENA_ARRAY(self->cli->arena, const CalibModel *, most + 1);
   int n = 0;
   for (int i = 0; i < most; i++)
-    if (has_products(self, &shapes[i]) && !(models[n++] = load_shape(self, &shapes[i])))
-      return NULL;
+    if (is_possible(self, &shapes[i]) && !(models[n++] = load_shape(self, &shapes[i]))) return NULL;
   models[n] = NULL;
   *ret_n = n;
   return models;
@@ -173,6 +179,9 @@ static double read_clock(void *context) {
 static int examine(Patient *self) {
   int n = 0;
   Diag *diag = self->cli->diag;
+  if (self->given->attention && calib_attention_find(&self->attention, self->given->attention,
+                                                     place_of_file("--attention"), diag))
+    return -1;
   const CalibModel **models = load_models(self, &n);
   if (!models) return -1;
   DoctorJob job = {.backend = self->open.table,

@@ -295,12 +295,36 @@ static int save(const FitResult *result, const Profile *profile, const char *pat
                                                         : group_name(&result->group, arena);
     if (strchr(name, '/') || (engine && strchr(engine, '/')))
       return diag_error(diag, place_of_file(profile->path), "'%s' cannot name a file", name);
+    const char *attention = profile_fact(profile, "attention");
+    if (attention && strcmp(attention, "cudnn") == 0) name = arena_printf(arena, "%s_cudnn", name);
     if (engine) path = arena_printf(arena, "%s/%s", path, engine);
     if (engine && make_folder(path, diag)) return -1;
     path = arena_printf(arena, "%s/%s.yaml", path, name);
   }
   const char *const inputs[] = {profile->path, NULL};
   return output_check(path, inputs, diag) || fit_save(result, profile, path, diag) ? -1 : 0;
+}
+
+/* "cudnn" of "cudnn 9.28.1 engine 3". */
+static size_t provider_length(const ProfileRow *row) {
+  return strcspn(row->attn_kernel, " ");
+}
+
+/* Times of two kinds of attention are no one curve. */
+static int check_attention(const Profile *profile, const ProfileGroup *group, Diag *diag) {
+  const ProfileRow *first = NULL;
+  for (size_t i = 0; i < profile->n_rows; i++) {
+    const ProfileRow *row = &profile->rows[i];
+    if (!profile_in_group(row, group) || !*row->attn_kernel) continue;
+    if (!first) first = row;
+    const size_t length = provider_length(first);
+    if (provider_length(row) == length && !strncmp(row->attn_kernel, first->attn_kernel, length))
+      continue;
+    diag_error(diag, row->at, "attention of '%.*s' and of '%.*s' in one group", (int)length,
+               first->attn_kernel, (int)provider_length(row), row->attn_kernel);
+    return diag_hint(diag, "a profile of each, by 'tandem calibrate --attention'"), -1;
+  }
+  return 0;
 }
 
 static int fit(const char *path, const Options *options, Arena *arena, Diag *diag) {
@@ -318,7 +342,8 @@ static int fit(const char *path, const Options *options, Arena *arena, Diag *dia
   Rows rows = {(OutputFormat)options->format, stdout, "  ", .gap = "\n  ", .end = "\n]\n"};
   for (int i = 0; i < n; i++) {
     FitOptions fit_options_of = {.seed = (uint64_t)options->seed, .mode = options->mode};
-    if (find_preset(&profile, &groups[i], options, &fit_options_of, arena, diag) ||
+    if (check_attention(&profile, &groups[i], diag) ||
+        find_preset(&profile, &groups[i], options, &fit_options_of, arena, diag) ||
         find_all_reduce(&profile, &groups[i], options, &fit_options_of.all_reduce, arena, diag) ||
         fit_group(result, &profile, &groups[i], &fit_options_of, arena, diag))
       continue;

@@ -10,7 +10,7 @@
 
 typedef struct Options {
   const Node *set;
-  const char *backend, *against, *dtype, *output;
+  const char *backend, *against, *dtype, *attention, *output;
   int format;
   bool any_device;
   int64_t seed, repeats, threads, device; // seed −1: as in the file
@@ -28,7 +28,8 @@ static const OptionSpec options[] = {
     {CLI_ROW("--within", REAL, within, "SHARE", "how far a latency may be off"), .min = 1e-6,
      .max = 100, .fallback = "10%"},
     CLI_SEED("--seed", seed, "in place of the seeds in CONFIG"),
-    CLI_TEXT("--dtype", dtype, "T", "bf16, fp16 or fp32  [bf16; cpu: fp32]"),
+    CLI_TEXT("--dtype", dtype, "T", "fp16, fp32  [bf16; cpu: fp32]; '--attention cudnn': cuDNN's"),
+    CLI_TEXT("--attention", attention, "KERNELS", NULL),
     {CLI_ROW("--device", INT, device, "N", "which device of the backend"), .max = INT32_MAX,
      .fallback = "0"},
     CLI_FLAG("--any-device", any_device, "also one that is not the machine's or the model's"),
@@ -70,6 +71,7 @@ static int store(const Validation *validation, const Config *config, const Optio
 static int run(Config *config, const Options *given, Results *results, Arena *arena, Diag *diag) {
   const ValidateOptions wanted = {.backend = given->backend,
                                   .dtype = given->dtype,
+                                  .attention = given->attention,
                                   .device = {.device = (int32_t)given->device,
                                              .threads = (int32_t)given->threads,
                                              .choices = cache_folder(arena),

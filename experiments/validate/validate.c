@@ -72,6 +72,9 @@ static int make_model(CalibModel *ret_model, const Config *config, const Validat
   if (options->dtype &&
       calib_dtype_find(&shard.dtype, options->dtype, place_of_file("--dtype"), diag))
     return -1;
+  if (options->attention && calib_attention_find(&shard.attention, options->attention,
+                                                 place_of_file("--attention"), diag))
+    return -1;
   return calib_model_init(ret_model, &config->model, &shard, config_place(config->root, "model"),
                           arena, diag);
 }

@@ -14,7 +14,8 @@
 
 typedef struct ValidateOptions {
   const char *backend;
-  const char *dtype; // NULL: fp32 on processors and of such models, else bf16
+  const char *attention; // NULL: the backend's own kernels
+  const char *dtype;     // NULL: fp32 on processors and of such models, else bf16
   CalibOptions device;
   int64_t repeats; // of the measured run, >= 1
   double within;   // how far a prediction may be off, as a fraction

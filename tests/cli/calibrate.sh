@@ -112,6 +112,32 @@ grep -q 'weight_dtype' whole.csv && fail 'a format of weights that have none'
 expect 3 fake --weights fp8_blok -o none.csv
 says "did you mean 'fp8_block'?"
 
+# --- attention by cuDNN
+
+expect 0 fake --attention cudnn -o cudnn.csv
+accepted cudnn.csv
+grep -qx '# attention: cudnn' cudnn.csv || fail 'whose attention is no fact'
+attending=$(column op cudnn.csv | grep -c '^iteration$\|_attention$')
+[ "$(column attn_kernel cudnn.csv | grep -c '^cudnn of the fake$')" -eq "$attending" ] ||
+  fail 'rows of attention do not say whose it is, or others do'
+[ -z "$(column attn_kernel whole.csv | grep .)" ] || fail 'the fake has no attention of its own'
+[ -f models/llama3-8b-2l_fake-gpu_tp1_cudnn.yaml ] || fail 'whose attention is not in the name'
+grep -q '^    "attention": "cudnn"$' models/llama3-8b-2l_fake-gpu_tp1_cudnn.yaml ||
+  fail 'whose attention is not in the model'
+sed '0,/cudnn of the fake/s//tandem/' cudnn.csv >two.csv
+rejects 3 "$tandem" fit two.csv -o models
+says "attention of 'tandem' and of 'cudnn' in one group"
+grep -q '^# attention' whole.csv && fail 'a fact of attention that nobody asked for'
+rejects 3 fake --resume -o cudnn.csv
+says "its 'attention' is 'cudnn', now it is 'unknown'"
+rejects 3 fake --resume --attention cudnn -o whole.csv
+says "its 'attention' is 'unknown', now it is 'cudnn'"
+expect 0 fake --resume --attention cudnn -o cudnn.csv
+expect 3 fake --attention cudn -o none.csv
+says "did you mean 'cudnn'?"
+expect 3 "$tandem" calibrate --backend cpu --attention cudnn -o none.csv
+says 'the cpu backend has no attention by cuDNN'
+
 # --- whatever ends it
 
 # start FILE : a slow run in the background, as soon as it has a file.

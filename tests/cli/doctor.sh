@@ -116,6 +116,13 @@ prints 'power cap'
 doctor 1 noise=0.2
 verdict clock spread noisy
 
+# --- attention by cuDNN
+
+doctor 0 '' --attention cudnn
+misses 0
+rejects 3 "$tandem" doctor --backend fake --attention cudn
+says "did you mean 'cudnn'?"
+
 # --- what cannot be measured is no success
 
 doctor 1 oom=100000

@@ -149,6 +149,8 @@ rejects 2 "$tandem" validate a.yaml --backend fake --repeat 0
 rejects 3 "$tandem" validate a.yaml --backend fak
 says "did you mean 'fake'"
 rejects 4 "$tandem" validate absent.yaml --backend fake
+rejects 3 "$tandem" validate a.yaml --backend fake --attention cudn
+says "did you mean 'cudnn'?"
 rejects 3 "$tandem" validate a.yaml --backend fake --dtype int8
 rejects 3 "$tandem" validate a.yaml --backend fake \
   --set 'pools.b={machine: fake-gpus.yaml, tensor_parallel_size: 2}' --set perfmodel=roofline

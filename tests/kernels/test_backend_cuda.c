@@ -54,6 +54,21 @@ static CalibModel with_biases(CalibActivation activation, CalibPositions positio
   return model;
 }
 
+/* Attention by cuDNN, of heads that the own kernels may not have. */
+static CalibModel with_cudnn(CalibDtype dtype, int32_t head_dim, int32_t heads, int32_t kv_heads) {
+  CalibModel model = llama;
+  model.name = head_dim == 64    ? "tiny-cudnn-64"
+               : head_dim == 128 ? "tiny-cudnn-128"
+               : head_dim == 256 ? "tiny-cudnn-256"
+                                 : "tiny-cudnn";
+  model.attention = CALIB_ATTENTION_CUDNN;
+  model.dtype = dtype;
+  model.head_dim = head_dim;
+  model.num_attention_heads = heads;
+  model.num_key_value_heads = kv_heads;
+  return model;
+}
+
 /* Experts of which most have few rows, or none. */
 static CalibModel with_experts(CalibRouter router, CalibDtype dtype) {
   CalibModel model = llama;
@@ -270,6 +285,79 @@ static void test_modes(const Backend *backend) {
   backend->close(state);
 }
 
+// --- whose attention ---------------------------------------------------------------------------
+
+static void expect_kernel(const Backend *backend, CudaState *state, CalibOp op, CalibBatch batch,
+                          const char *says) {
+  const CalibPoint point = {.op = op, .batch = batch, .size = 3};
+  CalibTelemetry telemetry;
+  check_point(backend, state, &point, says);
+  backend->telemetry(state, &telemetry);
+  expect_true(strcmp(telemetry.attn_kernel, says) == 0, "operator %d: '%s', not '%s'", (int)op,
+              telemetry.attn_kernel, says);
+}
+
+static void test_attention_kernels(const Backend *backend) {
+  static const CalibSequence sequences[] = {{9, 5}, {1, 33}, {1, 3}};
+  const CalibBatch both = {sequences, 1, 2, 3}, prefills = {sequences, 1, 0, 0},
+                   decodes = {sequences + 1, 0, 2, 0};
+  const CalibModel models[] = {llama, with_cudnn(CALIB_BF16, 64, 4, 2)};
+  const char *const says[] = {"tandem", "cudnn 9.28.1 engine 1"};
+  for (int i = 0; i < 2; i++) {
+    CudaState *state = open_backend(backend);
+    load(backend, state, &models[i]);
+    fake_gpu_set(h200);
+    expect_kernel(backend, state, CALIB_ITERATION, both, says[i]);
+    expect_kernel(backend, state, CALIB_PREFILL_ATTENTION, prefills, says[i]);
+    expect_kernel(backend, state, CALIB_DECODE_ATTENTION, decodes, says[i]);
+    expect_kernel(backend, state, CALIB_LINEAR, decodes, "");
+    expect_kernel(backend, state, CALIB_GEMM_O, decodes, "");
+    const CalibPoint busy = {.op = CALIB_COPY_D2H, .busy = true, .size = 4096};
+    check_point(backend, state, &busy, "busy");
+    backend->close(state);
+    expect_true(fake_bytes_in_use() == 0, "%s: all memory is given back", models[i].name);
+  }
+}
+
+static void expect_rejected(const Backend *backend, CudaState *state, const CalibModel *model,
+                            CalibStatus status, const char *says) {
+  char error[CALIB_ERROR_SIZE] = "";
+  expect_true(backend->load(state, model, error) == status && strstr(error, says), "'%s' says '%s'",
+              error, says);
+}
+
+static void test_refused_attention(const Backend *backend) {
+  char path[1024], error[CALIB_ERROR_SIZE] = "";
+  CudaState *state = open_backend(backend);
+  CalibModel model = with_cudnn(CALIB_BF16, 64, 4, 4);
+  model.positions = CALIB_ALIBI;
+  expect_rejected(backend, state, &model, CALIB_REJECTED, "ALiBi with attention by cuDNN");
+  model = with_cudnn(CALIB_BF16, 72, 4, 4);
+  expect_rejected(backend, state, &model, CALIB_REJECTED, "multiples of 16 up to 256");
+  model = with_cudnn(CALIB_BF16, 272, 2, 2);
+  expect_rejected(backend, state, &model, CALIB_REJECTED, "multiples of 16 up to 256");
+  model.attention = CALIB_ATTENTION_OWN;
+  model.head_dim = 256;
+  expect_rejected(backend, state, &model, CALIB_REJECTED, "64 and 128 are");
+  snprintf(path, sizeof path, "%s", getenv("TANDEM_CUDNN"));
+  setenv("TANDEM_CUDNN", "/no/such/libcudnn.so.9", 1);
+  model = with_cudnn(CALIB_BF16, 64, 4, 2);
+  expect_rejected(backend, state, &model, CALIB_ENVIRONMENT, "pip install nvidia-cudnn-cu13");
+  setenv("TANDEM_CUDNN", path, 1);
+  setenv("FAKE_CUDNN", "none", 1);
+  load(backend, state, &model);
+  const CalibSequence sequence = {1, 33};
+  const CalibPoint point = {.op = CALIB_DECODE_ATTENTION, .batch = {&sequence, 0, 1, 0}};
+  double seconds = 0;
+  expect_true(backend->prepare(state, &point, error) == CALIB_OK &&
+                  backend->measure(state, 1, &seconds, error) == CALIB_REJECTED &&
+                  strstr(error, "no engine"),
+              "no engine: '%s'", error);
+  unsetenv("FAKE_CUDNN");
+  check_point(backend, state, &point, "with an engine");
+  backend->close(state);
+}
+
 // --- what goes wrong ---------------------------------------------------------------------------
 
 static void test_refusals(const Backend *backend) {
@@ -366,6 +454,16 @@ int main(void) {
   test_points(backend, &llama);
   test_points(backend, &blocks);
   test_points(backend, &mixtral);
+  const CalibModel by_cudnn[] = {
+      with_cudnn(CALIB_BF16, 64, 4, 2), with_cudnn(CALIB_FP16, 128, 4, 1),
+      with_cudnn(CALIB_FP16, 256, 2, 1), with_cudnn(CALIB_FP16, 80, 2, 2)};
+  for (size_t i = 0; i < sizeof by_cudnn / sizeof by_cudnn[0]; i++) {
+    check_iteration(backend, &by_cudnn[i]);
+    check_operators(backend, &by_cudnn[i]);
+  }
+  test_points(backend, &by_cudnn[0]);
+  test_attention_kernels(backend);
+  test_refused_attention(backend);
   test_modes(backend);
   test_refusals(backend);
   test_memory(backend);

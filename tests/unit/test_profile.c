@@ -50,6 +50,7 @@ Test(profile, what_is_saved_loads_again) {
     row.least_sm_clock_mhz = op == 5 ? 1200 : NAN;
     row.throttle = op == 5 ? "power cap, software thermal" : "";
     row.algorithm = op == PROFILE_GEMM_O ? "algo 66 tile 20" : "";
+    row.attn_kernel = op == PROFILE_DECODE_ATTENTION ? "cudnn 9.28.1 engine 3" : "";
     row.flops = op == PROFILE_GEMM_O ? 1e18 / 3 : NAN;
     row.bytes = op == PROFILE_COPY_D2H ? 0 : NAN; // known, and none
     profile_add(&profile, &row);
@@ -74,6 +75,7 @@ Test(profile, what_is_saved_loads_again) {
   cr_assert(isnan(loaded.rows[6].energy_j) && !*loaded.rows[6].throttle);
   cr_assert_str_eq(loaded.rows[5].throttle, "power cap, software thermal");
   cr_assert_str_eq(loaded.rows[PROFILE_GEMM_O].algorithm, "algo 66 tile 20");
+  cr_assert_str_eq(loaded.rows[PROFILE_DECODE_ATTENTION].attn_kernel, "cudnn 9.28.1 engine 3");
   cr_assert(loaded.rows[PROFILE_COPY_D2H].busy == 1 && loaded.rows[PROFILE_COPY_D2D].busy == 0);
   cr_assert(loaded.rows[PROFILE_GEMM_O].flops == 1e18 / 3 && isnan(loaded.rows[0].flops));
   cr_assert(loaded.rows[PROFILE_COPY_D2H].bytes == 0 && isnan(loaded.rows[0].bytes));
