@@ -8,27 +8,8 @@ namespace {
 
 constexpr int PART_ELEMENTS = 8192, PART_THREADS = 256;
 
-struct Best {
-  float value;
-  int32_t index;
-};
-
 __device__ __forceinline__ Best nothing() {
   return {-INFINITY, 0};
-}
-
-__device__ __forceinline__ Best better(Best a, Best b) {
-  return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
-}
-
-__device__ __forceinline__ Best warp_best(Best best) {
-#pragma unroll
-  for (int distance = WARP_LANES / 2; distance > 0; distance /= 2) {
-    const float value = __shfl_xor_sync(0xffffffffu, best.value, distance);
-    const int32_t index = __shfl_xor_sync(0xffffffffu, best.index, distance);
-    best = better(best, {value, index});
-  }
-  return best;
 }
 
 /* Of elements begin … end of a row: single ones up to a multiple of 16 bytes, vectors, single ones

@@ -13,25 +13,6 @@ constexpr int ROUTING_WARPS = 4, PLACING_THREADS = 256;
 constexpr int PLACING_WARPS = PLACING_THREADS / WARP_LANES;
 constexpr int32_t TAKEN = INT32_MAX;
 
-struct Candidate {
-  float logit;
-  int32_t expert;
-};
-
-__device__ __forceinline__ Candidate better(Candidate a, Candidate b) {
-  return b.logit > a.logit || (b.logit == a.logit && b.expert < a.expert) ? b : a;
-}
-
-__device__ __forceinline__ Candidate warp_best(Candidate best) {
-#pragma unroll
-  for (int distance = WARP_LANES / 2; distance > 0; distance /= 2) {
-    const float logit = __shfl_xor_sync(0xffffffffu, best.logit, distance);
-    const int32_t expert = __shfl_xor_sync(0xffffffffu, best.expert, distance);
-    best = better(best, {logit, expert});
-  }
-  return best;
-}
-
 /* A choice's share before all are divided by their sum; the first choice is the best. */
 __device__ __forceinline__ float weight_of(CalibRouter router, float logit, float best) {
   return router == CALIB_SIGMOID ? 1.0f / (1.0f + __expf(-logit)) : __expf(logit - best);
@@ -44,7 +25,7 @@ __global__ void __launch_bounds__(ROUTING_WARPS *WARP_LANES)
   const int lane = static_cast<int>(threadIdx.x) % WARP_LANES;
   const int64_t token = static_cast<int64_t>(blockIdx.x) * ROUTING_WARPS + threadIdx.x / WARP_LANES;
   if (token >= moe.tokens) return;
-  Candidate own[per_lane];
+  Best own[per_lane];
 #pragma unroll
   for (int i = 0; i < per_lane; i++) {
     const int32_t expert = i * WARP_LANES + lane;
@@ -55,20 +36,20 @@ __global__ void __launch_bounds__(ROUTING_WARPS *WARP_LANES)
   float sum = 0, first = 0, weight = 0;
   int32_t chosen = 0;
   for (int32_t choice = 0; choice < moe.per_token; choice++) {
-    Candidate best = own[0];
+    Best best = own[0];
 #pragma unroll
     for (int i = 1; i < per_lane; i++)
       best = better(best, own[i]);
     best = warp_best(best);
 #pragma unroll
     for (int i = 0; i < per_lane; i++)
-      if (own[i].expert == best.expert) own[i] = {-INFINITY, TAKEN};
-    if (choice == 0) first = best.logit;
-    const float of_choice = weight_of(moe.router, best.logit, first);
+      if (own[i].index == best.index) own[i] = {-INFINITY, TAKEN};
+    if (choice == 0) first = best.value;
+    const float of_choice = weight_of(moe.router, best.value, first);
     sum += of_choice;
     if (lane == choice) {
       weight = of_choice;
-      chosen = best.expert;
+      chosen = best.index;
     }
   }
   if (lane >= moe.per_token) return;

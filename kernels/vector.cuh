@@ -32,6 +32,26 @@ template <class T> __device__ __forceinline__ uint4 vector_add(uint4 a, uint4 b)
   return vector_pack<T>(sum);
 }
 
+/* The greatest number and where it stands; of equals the one that stands first. */
+struct Best {
+  float value;
+  int32_t index;
+};
+
+__device__ __forceinline__ Best better(Best a, Best b) {
+  return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
+}
+
+__device__ __forceinline__ Best warp_best(Best best) {
+#pragma unroll
+  for (int distance = WARP_LANES / 2; distance > 0; distance /= 2) {
+    const float value = __shfl_xor_sync(0xffffffffu, best.value, distance);
+    const int32_t index = __shfl_xor_sync(0xffffffffu, best.index, distance);
+    best = better(best, {value, index});
+  }
+  return best;
+}
+
 __device__ __forceinline__ float warp_sum(float value) {
 #pragma unroll
   for (int distance = WARP_LANES / 2; distance > 0; distance /= 2)

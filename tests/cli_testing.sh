@@ -54,6 +54,18 @@ without_backends() {
 says() { grep -qF -- "$1" err || fail "stderr lacks '$1'"; }
 prints() { grep -qF -- "$1" out || fail "stdout lacks '$1'"; }
 
+# figure SCOPE NAME STATISTIC : of the last command's CSV.
+figure() {
+  awk -F, -v a="$1" -v b="$2" -v c="$3" '$1 == a && $2 == b && $3 == c { print $4 }' out
+}
+
+# between LOW SCOPE NAME STATISTIC HIGH : that figure is.
+between() {
+  value=$(figure "$2" "$3" "$4")
+  awk -v v="$value" -v low="$1" -v high="$5" 'BEGIN { exit !(v != "" && v >= low && v <= high) }' ||
+    fail "$2 $3 $4 is '$value', not $1 to $5"
+}
+
 # A configuration that is in order, on stdout; its lines are numbered by the tests.
 config() {
   cat <<'END'

@@ -31,18 +31,6 @@ pools:
 perfmodel: ./known.yaml
 END
 
-# figure SCOPE NAME STATISTIC : of the last command's CSV.
-figure() {
-  awk -F, -v a="$1" -v b="$2" -v c="$3" '$1 == a && $2 == b && $3 == c { print $4 }' out
-}
-
-# between LOW SCOPE NAME STATISTIC HIGH
-between() {
-  value=$(figure "$2" "$3" "$4")
-  awk -v v="$value" -v low="$1" -v high="$5" 'BEGIN { exit !(v != "" && v >= low && v <= high) }' ||
-    fail "$2 $3 $4 is '$value', not $1 to $5"
-}
-
 made_steps() {
   "$TANDEM_MADE_STEPS" "$@" || fail 'no steps were made'
 }

@@ -40,18 +40,6 @@ policies: {batcher: mixed}
 perfmodel: fake.yaml
 END
 
-# figure SCOPE NAME STATISTIC : of the last command's CSV.
-figure() {
-  awk -F, -v a="$1" -v b="$2" -v c="$3" '$1 == a && $2 == b && $3 == c { print $4 }' out
-}
-
-# between LOW SCOPE NAME STATISTIC HIGH
-between() {
-  value=$(figure "$2" "$3" "$4")
-  awk -v v="$value" -v low="$1" -v high="$5" 'BEGIN { exit !(v != "" && v >= low && v <= high) }' ||
-    fail "$2 $3 $4 is '$value', not $1 to $5"
-}
-
 # The model, from a fake without noise.
 export TANDEM_FAKE='noise=0 outliers=0'
 expect 0 "$tandem" calibrate --backend fake --model tiny.yaml \

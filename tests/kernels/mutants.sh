@@ -72,9 +72,10 @@ mutant() {
     'range.end = range.end < context ? range.end : context;' ''
   mutant 'a page of values begins where the next keys do' kernels/split_kv.h \
     'return kv_heads << page_shift;' 'return 2 * kv_heads << page_shift;'
-  mutant 'of equal experts the last is better' $routing 'b.expert < a.expert' 'b.expert > a.expert'
+  mutant 'of equal experts the last is better' kernels/vector.cuh \
+    'b.index < a.index' 'b.index > a.index'
   mutant 'an expert is chosen again and again' $routing \
-    'if (own[i].expert == best.expert) own[i] = {-INFINITY, TAKEN};' ''
+    'if (own[i].index == best.index) own[i] = {-INFINITY, TAKEN};' ''
   mutant 'shares are not over their sum' $routing 'weight / sum' 'weight'
   mutant 'sigmoids are of the distance to the best' $routing '__expf(-logit)' '__expf(best - logit)'
   mutant 'the pairs of the last warps are not counted' $routing \
@@ -161,7 +162,7 @@ try() {
 
 mkdir "$scratch/source" && cp -r --parents kernels calib sim/base tests/kernels "$scratch/source" ||
   exit 2
-kind_of() { [[ ${files[$1]} == kernels/moe_* ]] && echo moe || echo attention; }
+kind_of() { [[ ${files[$1]} == kernels/@(moe_*|vector.cuh) ]] && echo moe || echo attention; }
 for kind in $(for i in "${!files[@]}"; do kind_of "$i"; done | sort -u); do
   said=$(try none "$kind")
   [ "$said" = SURVIVED ] && continue

@@ -470,6 +470,10 @@ static bool report(const Tally *tally, uint64_t clusters, uint64_t failures) {
   return all_met;
 }
 
+/* Clusters that once failed: a deadlock was broken only where no arrival was known of, so that
+ * clients that wait met another end of it than the open trace of what they sent. */
+static const uint64_t ONCE[] = {3071388, 3082468};
+
 int main(int argc, char **argv) {
   uint64_t seed = 1, clusters = 0;
   Output output = QUIET;
@@ -489,7 +493,9 @@ int main(int argc, char **argv) {
   if (clusters == 1) return !passes(seed, output == ALL ? ALL : FAILURES, &tally);
   const bool full = clusters == 0;
   if (full) clusters = enough();
-  const uint64_t failures = try_all(seed, clusters, output, &tally);
+  uint64_t failures = try_all(seed, clusters, output, &tally);
+  for (size_t i = 0; full && i < sizeof ONCE / sizeof *ONCE; i++)
+    failures += !passes_in_child(ONCE[i], &tally);
   const bool all_met = report(&tally, clusters, failures);
   return failures > 0 || (full && !all_met);
 }
