@@ -11,6 +11,7 @@
 #include <string.h>
 
 static const double VERIFY_SHARE = 0.1; // of the budget
+enum { READINGS_MOST = 5 };             // of a point while the device drifts
 
 /* What became of a point. */
 typedef enum Outcome { MEASURED, WAIVED, STOPPED, FAILED } Outcome;
@@ -98,7 +99,7 @@ static void waive_likes(Harness *self, PlanPoint *failed, CalibStatus status, co
     const bool alike = status == CALIB_WRONG           ? other->point.op == failed->point.op
                        : status == CALIB_OUT_OF_MEMORY ? does_more(other, failed)
                                                        : other == failed;
-    if (!alike || other->waived || other->measured) continue;
+    if (!alike || other->waived || other->readings > 0) continue;
     waive(self, other, error);
     self->report->no_memory += status == CALIB_OUT_OF_MEMORY;
   }
@@ -222,8 +223,7 @@ static Outcome take_point(Harness *self, PlanPoint *planned, SampleStatistics *r
   const ProfileRow row = make_row(self, planned, &measurement);
   if (recorder_add(self->job->recorder, &row, self->diag)) return FAILED;
   book(self, planned, &measurement);
-  if (!planned->measured) self->report->points++;
-  planned->measured = true;
+  self->report->points += planned->readings++ == 0;
   *ret_statistics = measurement.statistics;
   return MEASURED;
 }
@@ -242,7 +242,7 @@ static void flag_readings(Harness *self, int64_t configuration) {
   int left = 2;
   for (size_t row = count_rows(self); row-- > 0 && left > 0;) {
     if (recorder->profile.rows[row].configuration != configuration) continue;
-    recorder_flag(recorder, row, row + 1, "drift");
+    recorder_flag(recorder, row, row + 1, PLAN_DRIFT);
     left--;
   }
 }
@@ -283,40 +283,42 @@ static bool has_time(const Harness *self) {
   return !is_interrupted(self) && time_left(self) > 0;
 }
 
-/* Measures the points of the block again; *ret_drift is then that of the anchors meanwhile, and
- * stays infinite when there was no time for all. */
-static Outcome repeat_block(Harness *self, double *ret_drift) {
-  for (size_t i = 0; i < self->n_block; i++) {
-    if (!has_time(self)) return is_interrupted(self) ? STOPPED : MEASURED;
-    SampleStatistics statistics;
-    PlanPoint *planned = &self->job->plan->points[self->block[i]];
-    const Outcome outcome = take_point(self, planned, &statistics);
-    if (outcome != MEASURED) return outcome;
-    self->report->remeasured++;
-  }
-  return read_anchors(self, ret_drift);
+static bool is_row_of(const Harness *self, const ProfileRow *row, int64_t configuration) {
+  const CalibModel *model = self->job->model;
+  const ProfileGroup group = {.model = model->name,
+                              .gpu = self->job->device->gpu,
+                              .tensor_parallel_size = model->tensor_parallel_size};
+  return row->configuration == configuration && profile_in_group(row, &group);
 }
 
-/* The anchors have moved: the block goes once more, or is flagged where there is no time. */
-static Outcome mend_block(Harness *self, size_t block_end) {
+/* A reading of a steady device takes the place of those that are not. */
+static void drop_drifted(Harness *self, PlanPoint *planned) {
   Recorder *recorder = self->job->recorder;
-  const size_t again = count_rows(self);
-  size_t first = self->block_row, end = block_end;
-  double drift = INFINITY;
-  Outcome outcome = MEASURED;
-  self->report->drifts++;
-  if (has_time(self)) outcome = repeat_block(self, &drift);
-  if (outcome == FAILED) return outcome;
-  if (!isinf(drift)) { // all of it was, and the anchors after it
-    recorder_drop(recorder, first, end);
-    first = again - (block_end - self->block_row);
-    end = first + self->n_block;
+  for (size_t row = self->block_row; row-- > 0 && planned->drifted > 0;) {
+    if (!is_row_of(self, &recorder->profile.rows[row], planned->configuration)) continue;
+    recorder_drop(recorder, row);
+    self->block_row--;
+    planned->readings--;
+    planned->drifted--;
   }
-  if (drift > self->options->drift) {
-    recorder_flag(recorder, first, end, "drift");
-    self->report->flagged += (int64_t)(end - first);
+}
+
+/* The anchors have moved, or have not, since the block began. */
+static Outcome judge_block(Harness *self, size_t block_end, bool has_drifted) {
+  Recorder *recorder = self->job->recorder;
+  bool changed = has_drifted;
+  if (has_drifted) recorder_flag(recorder, self->block_row, block_end, PLAN_DRIFT);
+  self->report->drifts += has_drifted;
+  for (size_t i = 0; i < self->n_block; i++) {
+    PlanPoint *planned = &self->job->plan->points[self->block[i]];
+    if (has_drifted)
+      planned->drifted++;
+    else if (planned->drifted > 0) {
+      drop_drifted(self, planned);
+      changed = true;
+    }
   }
-  return recorder_save(recorder, self->diag) ? FAILED : outcome;
+  return changed && recorder_save(recorder, self->diag) ? FAILED : MEASURED;
 }
 
 /* Ends a block of points by reading the anchors. */
@@ -324,8 +326,8 @@ static Outcome end_block(Harness *self) {
   const size_t block_end = count_rows(self);
   double drift = 0;
   Outcome outcome = read_anchors(self, &drift);
-  if (outcome == MEASURED && drift > self->options->drift && self->n_block > 0)
-    outcome = mend_block(self, block_end);
+  if (outcome == MEASURED && self->n_block > 0)
+    outcome = judge_block(self, block_end, drift > self->options->drift);
   begin_block(self);
   return outcome;
 }
@@ -349,25 +351,48 @@ static bool block_is_full(const Harness *self) {
          (seconds >= self->options->anchor_seconds && seconds >= 9 * self->reading);
 }
 
-/* All points in order, until one ends it. */
-static Outcome run_points(Harness *self) {
+static bool has_only_drifted(const PlanPoint *planned) {
+  return planned->drifted > 0 && planned->drifted == planned->readings;
+}
+
+/* Points that have not been measured; or those `again` whose readings have all drifted. */
+static bool is_due(const Harness *self, const PlanPoint *planned, bool again) {
+  if (planned->waived || planned->class == PLAN_ANCHOR) return false;
+  if (planned->class == PLAN_SUSTAINED && time_left(self) < PLAN_SUSTAINED_SECONDS) return false;
+  if (!again) return planned->readings == 0;
+  return has_only_drifted(planned) && planned->readings < READINGS_MOST;
+}
+
+/* Once over the plan in its order, until a point ends it. */
+static Outcome run_points(Harness *self, bool again) {
   Plan *plan = self->job->plan;
   Outcome outcome = MEASURED;
   for (size_t i = self->n_anchors; i < plan->n && has_time(self); i++) {
     PlanPoint *planned = &plan->points[i];
     SampleStatistics statistics;
-    if (planned->waived || planned->measured) continue;
-    if (planned->class == PLAN_SUSTAINED && time_left(self) < PLAN_SUSTAINED_SECONDS) continue;
+    if (!is_due(self, planned, again)) continue;
     outcome = take_point(self, planned, &statistics);
     if (outcome == STOPPED || outcome == FAILED) return outcome;
     if (outcome == WAIVED) continue;
     self->block[self->n_block++] = i;
-    self->done++;
+    self->report->remeasured += again;
+    self->done += !again;
     show(self);
     if (block_is_full(self)) outcome = end_block(self);
     if (outcome == STOPPED || outcome == FAILED) return outcome;
   }
   return self->n_block > 0 && !is_interrupted(self) ? end_block(self) : MEASURED;
+}
+
+/* The whole plan first. What the device drifted at comes again later, when it may have settled; if
+ * it does not, readings that are minutes apart have a median. */
+static Outcome run_passes(Harness *self) {
+  Outcome outcome = run_points(self, false);
+  for (int pass = 1; pass < READINGS_MOST && outcome == MEASURED && has_time(self); pass++)
+    outcome = run_points(self, true);
+  for (size_t i = 0; i < self->job->plan->n; i++)
+    self->report->flagged += has_only_drifted(&self->job->plan->points[i]);
+  return outcome;
 }
 
 /* ---- Sizes against the reference ---- */
@@ -377,7 +402,7 @@ static Outcome run_points(Harness *self) {
 static bool is_to_be_verified(const Harness *self, size_t ix, bool is_first) {
   const PlanPoint *points = self->job->plan->points;
   const CalibPoint *point = &points[ix].point;
-  if (points[ix].waived || points[ix].measured || point->mode == CALIB_EAGER) return false;
+  if (points[ix].waived || points[ix].readings > 0 || point->mode == CALIB_EAGER) return false;
   const bool is_attention =
       point->op == CALIB_PREFILL_ATTENTION || point->op == CALIB_DECODE_ATTENTION;
   const CalibWork own = calib_work(self->job->model, point);
@@ -422,7 +447,7 @@ static void waive_slow(Harness *self, const PlanRates *rates) {
   enum { RUNS_LEAST = 2 * SAMPLES_LEAST };
   for (size_t i = 0; i < self->job->plan->n; i++) {
     PlanPoint *planned = &self->job->plan->points[i];
-    if (planned->waived || planned->measured) continue;
+    if (planned->waived || planned->readings > 0) continue;
     const double run = plan_run_seconds(self->job->model, &planned->point, rates);
     if (RUNS_LEAST * run > self->options->seconds) waive(self, planned, "slower than the budget");
   }
@@ -454,7 +479,7 @@ int harness_run(const HarnessJob *job, const HarnessOptions *options, HarnessRep
   Outcome outcome = verify_sizes(&self);
   if (outcome == MEASURED && plan_left(plan) > 0) outcome = read_anchors(&self, &drift);
   begin_block(&self);
-  if (outcome == MEASURED) outcome = run_points(&self);
+  if (outcome == MEASURED) outcome = run_passes(&self);
   const size_t left = plan_left(plan);
   report->left += (int64_t)left;
   const HarnessEnd end = outcome == FAILED       ? HARNESS_FAILED

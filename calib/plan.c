@@ -217,10 +217,21 @@ void plan_waive(Plan *self, const Backend *backend, void *state, Arena *arena) {
   }
 }
 
+void plan_go_on(Plan *self, const Profile *profile, const ProfileGroup *group) {
+  for (size_t r = 0; r < profile->n_rows; r++) {
+    const ProfileRow *row = &profile->rows[r];
+    for (size_t i = 0; profile_in_group(row, group) && i < self->n; i++) {
+      if (self->points[i].configuration != row->configuration) continue;
+      self->points[i].readings++;
+      self->points[i].drifted += strstr(row->stop, PLAN_DRIFT) != NULL;
+    }
+  }
+}
+
 size_t plan_left(const Plan *self) {
   size_t left = 0;
   for (size_t i = 0; i < self->n; i++)
-    left += !self->points[i].waived && !self->points[i].measured;
+    left += !self->points[i].waived && self->points[i].readings == 0;
   return left;
 }
 
@@ -275,7 +286,7 @@ double plan_seconds(const Plan *self, const CalibModel *model, const PlanRates *
   const double preparing = 0.02;
   double seconds = 0;
   for (size_t i = 0; i < self->n; i++) {
-    if (self->points[i].waived || self->points[i].measured) continue;
+    if (self->points[i].waived || self->points[i].readings > 0) continue;
     if (self->points[i].class == PLAN_SUSTAINED) {
       seconds += PLAN_SUSTAINED_SECONDS;
       continue;

@@ -10,6 +10,10 @@
 #include "calib/statistics.h"
 #include "perfmodel/hardware.h"
 #include "perfmodel/perfmodel.h"
+#include "perfmodel/profile.h"
+
+/* In the column `stop`: the device was not steady while the row was measured. */
+#define PLAN_DRIFT "drift"
 
 /* Of a point of PLAN_SUSTAINED: until power and clocks have settled, and then measured. */
 enum { PLAN_LEAD_SECONDS = 2, PLAN_MEASURED_SECONDS = 5 };
@@ -21,7 +25,8 @@ typedef struct PlanPoint {
   PlanClass class;
   int64_t configuration;
   const char *waived; // NULL, or why it is not measured
-  bool measured;      // in the file already
+  int readings;       // in the file already
+  int drifted;        // those of them around which the device was not steady
 } PlanPoint;
 
 typedef struct Plan {
@@ -42,6 +47,8 @@ void plan_init(Plan *self, const CalibModel *model, const CalibDevice *device,
                const PlanOptions *options, Arena *arena);
 /* Asks the backend, whose model is loaded, about each point; reasons are copied. */
 void plan_waive(Plan *self, const Backend *backend, void *state, Arena *arena);
+/* Counts the readings that a profile has of the points, whose group is `group`. */
+void plan_go_on(Plan *self, const Profile *profile, const ProfileGroup *group);
 /* Points that are neither waived nor measured. */
 size_t plan_left(const Plan *self);
 

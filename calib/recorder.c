@@ -124,17 +124,18 @@ int recorder_add(Recorder *self, const ProfileRow *row, Diag *diag) {
   return self->profile.n_rows < RECORDER_FIRST_ROWS ? 0 : replace(self, diag);
 }
 
-void recorder_drop(Recorder *self, size_t first, size_t end) {
+void recorder_drop(Recorder *self, size_t row) {
   Profile *profile = &self->profile;
-  assert(first <= end && end <= profile->n_rows);
-  memmove(&profile->rows[first], &profile->rows[end],
-          (profile->n_rows - end) * sizeof *profile->rows);
-  profile->n_rows -= end - first;
+  assert(row < profile->n_rows);
+  profile->n_rows--;
+  memmove(&profile->rows[row], &profile->rows[row + 1],
+          (profile->n_rows - row) * sizeof *profile->rows);
 }
 
 void recorder_flag(Recorder *self, size_t first, size_t end, const char *flag) {
   for (size_t i = first; i < end; i++) {
     ProfileRow *row = &self->profile.rows[i];
+    if (strstr(row->stop, flag)) continue;
     row->stop = arena_printf(self->arena, "%s%s%s", row->stop, *row->stop ? "; " : "", flag);
   }
 }

@@ -29,8 +29,8 @@ typedef struct Recorder {
 int recorder_open(Recorder *self, const char *path, const Profile *profile, Diag *diag);
 /* Adds a row. On failure, a full disk, the file is cut back to its last whole line. */
 int recorder_add(Recorder *self, const ProfileRow *row, Diag *diag);
-/* Removes rows first … end − 1; appends to the column `stop` of those. Seen after recorder_save. */
-void recorder_drop(Recorder *self, size_t first, size_t end);
+/* Removes a row; appends to the column `stop` of rows first … end − 1. Seen after recorder_save. */
+void recorder_drop(Recorder *self, size_t row);
 void recorder_flag(Recorder *self, size_t first, size_t end, const char *flag);
 /* Writes the file anew. When that fails, the old one stays. */
 int recorder_save(Recorder *self, Diag *diag);

@@ -277,18 +277,13 @@ static void begin_facts(const Calibrate *self, const Options *options, CalibDtyp
     profile_set_fact(profile, "attention", calib_attention_names[self->groups[0].model.attention]);
 }
 
-static void mark_measured(const Calibrate *self, const Profile *profile) {
-  for (size_t r = 0; r < profile->n_rows; r++) {
-    const ProfileRow *row = &profile->rows[r];
-    for (size_t g = 0; g < self->n_groups; g++) {
-      CalibrateGroup *group = &self->groups[g];
-      const ProfileGroup key = {.model = group->model.name,
-                                .gpu = self->open.device.gpu,
-                                .tensor_parallel_size = group->model.tensor_parallel_size};
-      for (size_t i = 0; profile_in_group(row, &key) && i < group->plan.n; i++)
-        if (group->plan.points[i].configuration == row->configuration)
-          group->plan.points[i].measured = true;
-    }
+static void go_on(const Calibrate *self, const Profile *profile) {
+  for (size_t g = 0; g < self->n_groups; g++) {
+    CalibrateGroup *group = &self->groups[g];
+    const ProfileGroup key = {.model = group->model.name,
+                              .gpu = self->open.device.gpu,
+                              .tensor_parallel_size = group->model.tensor_parallel_size};
+    plan_go_on(&group->plan, profile, &key);
   }
 }
 
@@ -305,7 +300,7 @@ static int begin_profile(const Calibrate *self, const Options *options, const ch
   Profile found;
   if (profile_load(&found, path, self->arena, diag) || environment_check(&found, profile, diag))
     return -1;
-  mark_measured(self, &found);
+  go_on(self, &found);
   profile_set_fact(&found, "resumed", profile_fact(profile, "date"));
   *profile = found;
   return 0;

@@ -76,7 +76,7 @@ static void print_group_summary(const Calibrate *self, const CalibrateGroup *gro
   const Plan *plan = &group->plan;
   size_t measured = 0;
   for (size_t i = 0; i < plan->n; i++)
-    measured += plan->points[i].measured;
+    measured += plan->points[i].readings > 0;
   print_group(self, group);
   if (group->rejected) {
     puts("  nothing measured: it does not fit");
