@@ -83,6 +83,24 @@ __device__ __forceinline__ float exp2_approximate(float x) {
 #endif
 }
 
+/* A word that other GPUs read and write: who loads what was stored so sees all that the storing
+ * thread, and those it met at a barrier, had written before. */
+__device__ __forceinline__ void store_release_system(uint32_t *to, uint32_t value) {
+  KERNEL_PTX(emulator::store_release_system(to, value),
+             asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value)
+                          : "memory"));
+}
+
+__device__ __forceinline__ uint32_t load_acquire_system(const uint32_t *from) {
+#ifdef KERNEL_EMULATOR
+  return emulator::load_acquire_system(from);
+#else
+  uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+#endif
+}
+
 /* Nanoseconds of the device's clock. */
 __device__ __forceinline__ uint64_t global_timer_ns() {
 #ifdef KERNEL_EMULATOR

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <sched.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -338,6 +339,15 @@ uint64_t timer_ns() {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void store_release_system(uint32_t *to, uint32_t value) {
+  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+
+uint32_t load_acquire_system(const uint32_t *from) {
+  sched_yield();
+  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
 }
 
 int load_error = 0;

@@ -93,6 +93,10 @@ void run(dim3 grid, dim3 block, size_t shared_bytes, void (*call)(void *), void 
 void *shared_array(const char *file, int line, size_t bytes);
 void *shared_dynamic();
 uint64_t timer_ns();
+
+/* Words that other processes read and write. Who loads one lets these go on. */
+void store_release_system(uint32_t *to, uint32_t value);
+uint32_t load_acquire_system(const uint32_t *from);
 /* As many as $EMULATED_SMS says; 4 without it, so that small problems are many to them. */
 int multiprocessors();
 void note_load(size_t shared_bytes);

@@ -2,6 +2,7 @@
  * of them, and who copied what to it. */
 #include <csignal>
 #include <cstdio>
+#include <fcntl.h>
 #include <map>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -161,11 +162,52 @@ void *shared_pointer(uint32_t address, size_t bytes) {
 
 } // namespace emulator
 
+namespace {
+
+/* In the first page of an allocation, which nobody else reads. */
+struct Head {
+  size_t total;
+  int file; // -1: not shared
+};
+bool is_shared;
+
+/* The start of an allocation lies in its second page, or is the end of it. */
+unsigned char *first_page(const void *memory) {
+  uintptr_t page = (reinterpret_cast<uintptr_t>(memory) - 1) / emulator::page_bytes;
+  return reinterpret_cast<unsigned char *>((page - 1) * emulator::page_bytes);
+}
+
+Head head_of(const void *memory) {
+  Head head;
+  memcpy(&head, first_page(memory), sizeof head);
+  return head;
+}
+
+unsigned char *map_file(int file, size_t bytes) {
+  void *at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  return at == MAP_FAILED ? nullptr : static_cast<unsigned char *>(at);
+}
+
+} // namespace
+
+void emulator_share(int shared) {
+  is_shared = shared != 0;
+}
+
 void *emulator_alloc(size_t bytes) {
   size_t pages = (bytes + 15 + emulator::page_bytes) / emulator::page_bytes * emulator::page_bytes;
-  size_t total = pages + 2 * emulator::page_bytes; // the first holds the size
-  unsigned char *at = emulator::map_pages(total, PROT_READ | PROT_WRITE);
-  memcpy(at, &total, sizeof total);
+  Head head = {pages + 2 * emulator::page_bytes, -1};
+  unsigned char *at = nullptr;
+  if (is_shared) {
+    head.file = memfd_create("emulated memory", MFD_CLOEXEC);
+    if (head.file < 0 || ftruncate(head.file, static_cast<off_t>(head.total)) != 0 ||
+        (at = map_file(head.file, head.total)) == nullptr) {
+      emulator::fail("no shared memory for %zu bytes", bytes);
+    }
+  } else {
+    at = emulator::map_pages(head.total, PROT_READ | PROT_WRITE);
+  }
+  memcpy(at, &head, sizeof head);
   unsigned char *end = at + emulator::page_bytes + pages;
   mprotect(end, emulator::page_bytes, PROT_NONE);
   memset(at + emulator::page_bytes, 0xff, pages);
@@ -176,10 +218,30 @@ void emulator_free(void *memory) {
   if (memory == nullptr) {
     return;
   }
-  // The start of an allocation lies in its second page, or is the end of it.
-  uintptr_t page = (reinterpret_cast<uintptr_t>(memory) - 1) / emulator::page_bytes;
-  unsigned char *first = reinterpret_cast<unsigned char *>((page - 1) * emulator::page_bytes);
-  size_t total;
-  memcpy(&total, first, sizeof total);
-  munmap(first, total);
+  Head head = head_of(memory);
+  munmap(first_page(memory), head.total);
+  if (head.file >= 0) {
+    close(head.file);
+  }
+}
+
+EmulatorFile emulator_file(const void *memory) {
+  Head head = head_of(memory);
+  return {getpid(), head.file, head.total,
+          static_cast<size_t>(static_cast<const unsigned char *>(memory) - first_page(memory))};
+}
+
+void *emulator_map(const EmulatorFile *file) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/fd/%d", file->process, file->file);
+  int opened = open(path, O_RDWR | O_CLOEXEC);
+  unsigned char *at = opened < 0 ? nullptr : map_file(opened, file->bytes);
+  if (opened >= 0) {
+    close(opened);
+  }
+  return at == nullptr ? nullptr : at + file->offset;
+}
+
+void emulator_unmap(void *memory, const EmulatorFile *file) {
+  munmap(static_cast<unsigned char *>(memory) - file->offset, file->bytes);
 }

@@ -24,6 +24,18 @@ int emulator_take_loaded_bytes(size_t *ret_bytes, int most);
 void *emulator_alloc(size_t bytes);
 void emulator_free(void *memory);
 
+/* Whether memory from now on is shared with processes that are forked, or that map it: a process is
+ * then one GPU. emulator_file says of an allocation the file, its bytes and where in it the
+ * allocation begins; emulator_map maps another process's, and emulator_unmap lets it go. */
+void emulator_share(int is_shared);
+typedef struct EmulatorFile {
+  int process, file;
+  size_t bytes, offset;
+} EmulatorFile;
+EmulatorFile emulator_file(const void *memory);
+void *emulator_map(const EmulatorFile *file); // NULL: it is not there
+void emulator_unmap(void *memory, const EmulatorFile *file);
+
 /* Since the last call: passes over the banks of shared memory that ldmatrix made beyond the first
  * of each 8×8 matrix; mma operations of a warp. */
 int64_t emulator_take_bank_conflicts(void);

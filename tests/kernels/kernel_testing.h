@@ -37,6 +37,13 @@ typedef struct DeviceCounts {
 } DeviceCounts;
 DeviceCounts device_take_counts(void);
 
+/* Runs call(context, rank, stream) for ranks 0 … n − 1, so that their kernels run at once: in
+ * processes, on streams of the one GPU. Memory that several ranks write is device_alloc_shared's.
+ * Waits for all of them. */
+void device_run_ranks(int n, void (*call)(void *context, int rank, KernelStream stream),
+                      void *context);
+void *device_alloc_shared(size_t bytes); // free it with device_free
+
 /* --- tensors and errors ---------------------------------------------------------------------- */
 
 /* A device copy of host memory. */

@@ -37,6 +37,22 @@ void *device_alloc(size_t bytes) {
   return memory;
 }
 
+void *device_alloc_shared(size_t bytes) {
+  return device_alloc(bytes);
+}
+
+void device_run_ranks(int n, void (*call)(void *context, int rank, KernelStream stream),
+                      void *context) {
+  cudaStream_t streams[16];
+  for (int rank = 0; rank < n; rank++)
+    require(cudaStreamCreateWithFlags(&streams[rank], cudaStreamNonBlocking), "a stream");
+  for (int rank = 0; rank < n; rank++)
+    call(context, rank, streams[rank]);
+  require(cudaDeviceSynchronize(), "the kernels of all ranks");
+  for (int rank = 0; rank < n; rank++)
+    require(cudaStreamDestroy(streams[rank]), "a stream");
+}
+
 void device_free(void *memory) {
   require(cudaFree(memory), "cudaFree");
 }

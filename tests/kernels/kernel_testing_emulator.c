@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "kernels/emulator/memory.h"
 #include "tests/kernels/kernel_testing.h"
@@ -49,6 +51,28 @@ void device_multiprocessors(int n) {
     setenv("EMULATED_SMS", text, 1);
   else
     unsetenv("EMULATED_SMS");
+}
+
+void *device_alloc_shared(size_t bytes) {
+  emulator_share(1);
+  void *const memory = emulator_alloc(bytes);
+  emulator_share(0);
+  return memory;
+}
+
+/* A kernel that fails ends its process, with a line. */
+void device_run_ranks(int n, void (*call)(void *context, int rank, KernelStream stream),
+                      void *context) {
+  fflush(NULL);
+  for (int rank = 0; rank < n; rank++) {
+    const pid_t child = fork();
+    if (child < 0) abort();
+    if (child > 0) continue;
+    call(context, rank, NULL);
+    _exit(0);
+  }
+  for (int status = 0; n > 0; n--)
+    expect_true(wait(&status) > 0 && status == 0, "a rank ends with %d", status);
 }
 
 DeviceCounts device_take_counts(void) {
