@@ -81,9 +81,11 @@ void adapters_forget(AdapterCache *self) {
 /* --- who is scheduled */
 
 /* Whether it takes part in the decision, as far as is known: one whose last token here is decided
- * does not. */
-static bool goes_on(const Request *request) {
-  return request->scheduled != SCHEDULED_ENDS || request->decode_machine == MACHINE_NONE;
+ * does not, but one whose prompt is being computed and that is decoded here does. */
+static bool goes_on(const Machine *machine, const Request *request) {
+  if (request->scheduled != SCHEDULED_ENDS || request->decode_machine == MACHINE_NONE) return true;
+  return request->decode_machine == machine->ix && request->state != REQUEST_GENERATES &&
+         request->generated_tokens + 1 < request->output_tokens;
 }
 
 static bool is_scheduled(const AdapterCache *self, uint32_t adapter) {
@@ -108,7 +110,7 @@ bool adapters_pass_over(const Engine *self, const Machine *machine, const Step *
     const Request *slots = self->requests.slots;
     cache->n_scheduled = 0;
     for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
-      if (goes_on(&slots[ix])) adapters_schedule(machine, &slots[ix]);
+      if (goes_on(machine, &slots[ix])) adapters_schedule(machine, &slots[ix]);
     for (size_t i = 0; i < step->n_items; i++) // with their last token, too
       adapters_schedule(machine, &slots[step->items[i].request]);
   }
@@ -118,15 +120,24 @@ bool adapters_pass_over(const Engine *self, const Machine *machine, const Step *
 
 /* --- how they come */
 
-/* Those of `running` stay. */
-static void mark_needed(Engine *self, const Machine *machine) {
+static bool is_in_step(const ScheduledItem *item) {
+  return item->request != REQUEST_NONE && item->kind != STEP_LEAVES;
+}
+
+static void mark(AdapterCache *cache, const Request *request) {
+  LoadedAdapter *loaded = request->adapter > 0 ? find(cache, request->adapter) : NULL;
+  if (loaded) loaded->needed = cache->number;
+}
+
+/* Those of the step stay, and of `running` those that go on. */
+static void mark_needed(Engine *self, const Machine *machine, const Step *step) {
   AdapterCache *cache = machine->adapters;
   const Request *slots = self->requests.slots;
   cache->number++;
-  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next) {
-    LoadedAdapter *loaded = slots[ix].adapter > 0 ? find(cache, slots[ix].adapter) : NULL;
-    if (loaded) loaded->needed = cache->number;
-  }
+  for (RequestIx ix = machine->running.first; ix != REQUEST_NONE; ix = slots[ix].next)
+    if (goes_on(machine, &slots[ix])) mark(cache, &slots[ix]);
+  for (size_t i = 0; i < step->n_items; i++)
+    if (is_in_step(&step->items[i])) mark(cache, &slots[step->items[i].request]);
 }
 
 /* Of those that may go, on the GPUs or anywhere, the one whose last request left first. */
@@ -154,13 +165,13 @@ static LoadedAdapter *take_place(AdapterCache *self, const AdapterRoom *room, ui
   return place;
 }
 
-static void load(Engine *self, Machine *machine, const Request *request) {
+static void load(Engine *self, Machine *machine, const Step *step, const Request *request) {
   AdapterCache *cache = machine->adapters;
   const AdapterRoom *room = &machine->pool->adapters;
   const SimConfig *config = self->config;
   const int64_t bytes = config->adapters[config->components[request->component].adapters - 1].bytes;
   Tick from = machine->copied_at > self->now ? machine->copied_at : self->now;
-  mark_needed(self, machine);
+  mark_needed(self, machine, step);
   LoadedAdapter *loaded = find(cache, request->adapter);
   if (!loaded) {
     loaded = take_place(cache, room, request->adapter);
@@ -184,10 +195,10 @@ void adapters_load(Engine *self, Machine *machine, const Step *step) {
   const int64_t before = machine->totals.adapter_loads;
   for (size_t i = 0; i < step->n_items; i++) {
     const ScheduledItem *item = &step->items[i];
-    if (item->request == REQUEST_NONE || item->kind == STEP_LEAVES) continue;
+    if (!is_in_step(item)) continue;
     const Request *request = &self->requests.slots[item->request];
     if (request->adapter > 0 && !adapters_has(machine->adapters, request->adapter))
-      load(self, machine, request);
+      load(self, machine, step, request);
   }
   if (machine->totals.adapter_loads > before)
     machine->totals.adapter_stall_ticks += machine->copied_at - self->now;
