@@ -130,14 +130,15 @@ typedef struct CalibBatch {
   X(ACTIVATION, "activation", tokens)                                                              \
   X(EMBEDDING, "embedding", tokens)                                                                \
   X(ARGMAX, "argmax", tokens)                                                                      \
-  X(ALL_REDUCE, "all_reduce", bytes)                                                               \
-  X(COPY_H2D, "copy_h2d", bytes)           /* pinned */                                            \
-  X(COPY_D2H, "copy_d2h", bytes)           /* pinned */                                            \
-  X(COPY_BOTH, "copy_both", bytes)         /* both at once, bytes in each direction */             \
-  X(COPY_D2D, "copy_d2d", bytes)           /* read once and written once */                        \
-  X(COPY_PEER, "copy_peer", bytes)         /* to another GPU */                                    \
-  X(COPY_PAGEABLE, "copy_pageable", bytes) /* host to device, not pinned */                        \
-  X(KV_GATHER, "kv_gather", pages)         /* pages of a layer to one buffer on the device */      \
+  X(ALL_REDUCE, "all_reduce", bytes)           /* by NCCL; of all GPUs of the group */             \
+  X(ALL_REDUCE_PEER, "all_reduce_peer", bytes) /* by kernels that read the others' memory */       \
+  X(COPY_H2D, "copy_h2d", bytes)               /* pinned */                                        \
+  X(COPY_D2H, "copy_d2h", bytes)               /* pinned */                                        \
+  X(COPY_BOTH, "copy_both", bytes)             /* both at once, bytes in each direction */         \
+  X(COPY_D2D, "copy_d2d", bytes)               /* read once and written once */                    \
+  X(COPY_PEER, "copy_peer", bytes)             /* to another GPU */                                \
+  X(COPY_PAGEABLE, "copy_pageable", bytes)     /* host to device, not pinned */                    \
+  X(KV_GATHER, "kv_gather", pages)             /* pages of a layer to one buffer on the device */  \
   X(KV_SCATTER, "kv_scatter", pages)                                                               \
   X(KV_OUT, "kv_out", pages)               /* pages of a layer to pinned memory, as a transfer */  \
   X(WEIGHT_RELOAD, "weight_reload", bytes) /* pinned memory to weights, layer by layer */          \
@@ -154,10 +155,9 @@ typedef enum CalibOp {
 } CalibOp;
 
 /* Whether a run of it can be part of a graph; else it is queued behind a gate. Copies by the
- * device's engines and what other GPUs take part in are not captured. */
+ * device's engines are not captured. */
 static inline bool calib_is_captured(CalibOp op) {
   switch (op) {
-  case CALIB_ALL_REDUCE:
   case CALIB_COPY_H2D:
   case CALIB_COPY_D2H:
   case CALIB_COPY_BOTH:
@@ -199,7 +199,8 @@ typedef struct CalibPoint {
  *   batch         of its tokens; of its logits the row that each is of
  *   weights       [columns out][columns in]; norms and biases are one row; of a layer or of all
  *   keys, values  tokens of a sequence, or those that the batch has put there
- *   from, to      of a copy: bytes; or pages, in the order of the operator's list
+ *   from, to      of a copy: bytes; or pages, in the order of the operator's list; of an all-reduce
+ *                 rows of eight elements of a GPU's tensor
  *
  * With experts a token has num_experts_per_tok rows of `up`, `active` and `expert_out`, one for
  * each pair (token, choice), in the order of their experts: expert_pairs says which pair, numbered

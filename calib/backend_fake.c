@@ -220,7 +220,9 @@ static CalibStatus fake_load(void *state, const CalibModel *model, char *error) 
 
 static const char *fake_supports(void *state, const CalibPoint *point) {
   const Fake *self = state;
-  if (point->op == CALIB_ALL_REDUCE || point->op == CALIB_COPY_PEER) return "one device";
+  if (point->op == CALIB_ALL_REDUCE || point->op == CALIB_ALL_REDUCE_PEER ||
+      point->op == CALIB_COPY_PEER)
+    return "one device";
   if (self->machine->sm > 0) return NULL;
   if (point->mode == CALIB_EAGER) return "a processor has no graphs";
   return point->busy ? "a processor has no second stream" : NULL;

@@ -9,6 +9,7 @@ const char *cpu_point_supports(const CalibPoint *point) {
   if (point->busy) return "a cpu runs one batch at a time";
   switch (point->op) {
   case CALIB_ALL_REDUCE:
+  case CALIB_ALL_REDUCE_PEER:
   case CALIB_COPY_PEER:
     return "a cpu is one device";
   case CALIB_COPY_H2D:

@@ -262,7 +262,7 @@ static bool goes_to_host(CalibOp op) {
 }
 
 static bool goes_to_gpu(CalibOp op) {
-  return op == CALIB_ALL_REDUCE || op == CALIB_COPY_PEER;
+  return op == CALIB_ALL_REDUCE || op == CALIB_ALL_REDUCE_PEER || op == CALIB_COPY_PEER;
 }
 
 bool plan_crosses_link(CalibOp op) {

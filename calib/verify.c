@@ -310,10 +310,33 @@ static void check_copy(Check *self) {
   }
 }
 
+/* What every rank has is summed, and every rank's sums are compared: NCCL may round each partial
+ * sum to the model's type. */
+static void check_all_reduce(Check *self) {
+  enum { SUM_ROWS = 1024 };
+  const int64_t columns = check_columns(self, TENSOR_TO);
+  const int32_t ranks = self->target->model->tensor_parallel_size;
+  if (columns == 0) return;
+  const int64_t element = self->target->model->dtype == CALIB_FP32 ? 4 : 2;
+  const int64_t n_rows = self->point.size / (columns * element);
+  const CheckRows rows = check_spread(self, n_rows, SUM_ROWS);
+  double *sums = ARENA_ARRAY(self->arena, double, rows.n *columns);
+  for (int32_t rank = 0; rank < ranks; rank++) {
+    const double *in = check_read(self, TENSOR_FROM, rank, rows);
+    for (int64_t i = 0; i < rows.n * columns; i++)
+      sums[i] += in[i];
+    check_write(self, TENSOR_TO, rank, rows, NULL);
+  }
+  check_run(self);
+  for (int32_t rank = 0; rank < ranks; rank++)
+    check_compare(self, TENSOR_TO, check_read(self, TENSOR_TO, rank, rows), sums, rows.n, columns);
+}
+
 /* ---- The table ---- */
 
 static const int64_t TOKENS[] = {1, 2, 17, 129, 0}, FEW_TOKENS[] = {1, 129, 0}, BATCH[] = {1, 0};
-static const int64_t BYTES[] = {1, 10001, 1 << 20, 0}, PAGES[] = {1, 5, 13, 0};
+static const int64_t BYTES[] = {1, 10001, 1 << 20, 0}, SUMS[] = {16, 16400, 3 << 20, 0},
+                     PAGES[] = {1, 5, 13, 0};
 
 /* An operator: what compares it, at which sizes (a batch is that of verify_terms.c), how many
  * roundings to the model's type add up in its result, and whether an activation is in it. Those of
@@ -341,6 +364,8 @@ static const Operator OPERATORS[CALIB_N_OPS] = {
     [CALIB_ACTIVATION] = {check_activation, TOKENS, 1, true},
     [CALIB_EMBEDDING] = {check_embedding, TOKENS, 1, false},
     [CALIB_ARGMAX] = {check_argmax, TOKENS, 0, false},
+    [CALIB_ALL_REDUCE] = {check_all_reduce, SUMS, 6, false},
+    [CALIB_ALL_REDUCE_PEER] = {check_all_reduce, SUMS, 1, false},
     [CALIB_COPY_H2D] = {check_copy, BYTES, 0, false},
     [CALIB_COPY_D2H] = {check_copy, BYTES, 0, false},
     [CALIB_COPY_BOTH] = {check_copy, BYTES, 0, false},

@@ -16,7 +16,6 @@
 namespace {
 
 constexpr int THREADS = 512, POLLS = 1024;
-constexpr uint64_t TIMEOUT_NS = 5000u * 1000 * 1000;
 
 /* Whether the peer has come to this run's meeting; runs are numbers that may wrap. */
 __device__ __forceinline__ bool has_come(const uint32_t *arrived, uint32_t run) {
@@ -24,12 +23,13 @@ __device__ __forceinline__ bool has_come(const uint32_t *arrived, uint32_t run) 
 }
 
 /* A peer whose process has ended never comes. */
-__device__ __forceinline__ void wait_for(const uint32_t *arrived, uint32_t run, uint32_t *late) {
+__device__ __forceinline__ void wait_for(const uint32_t *arrived, uint32_t run, uint64_t timeout_ns,
+                                         uint32_t *late) {
   const uint64_t begin = global_timer_ns();
   while (!has_come(arrived, run)) {
     for (int i = 0; i < POLLS && !has_come(arrived, run); i++)
       ;
-    if (global_timer_ns() - begin < TIMEOUT_NS) continue;
+    if (global_timer_ns() - begin < timeout_ns) continue;
     *late = 1;
     return;
   }
@@ -44,7 +44,8 @@ __device__ __forceinline__ void meet(const KernelGroup &g, int meeting, uint32_t
   if (peer < n_ranks)
     store_release_system(&g.signals[peer]->arrived[meeting][blockIdx.x][g.rank], run);
   __syncthreads(); // no thread waits before all have told
-  if (peer < n_ranks) wait_for(&own->arrived[meeting][blockIdx.x][peer], run, &own->late);
+  if (peer < n_ranks)
+    wait_for(&own->arrived[meeting][blockIdx.x][peer], run, g.timeout_ns, &own->late);
   __syncthreads();
 }
 

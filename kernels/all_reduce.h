@@ -13,12 +13,13 @@ typedef struct KernelSignals {
   /* By meeting, block and rank: the run that it has come to. */
   uint32_t arrived[2][KERNEL_REDUCE_BLOCKS][KERNEL_RANKS_MOST];
   uint32_t runs[KERNEL_REDUCE_BLOCKS]; // that the block has ended
-  uint32_t late;                       // not 0: a peer did not come within 5 s; sums are worthless
+  uint32_t late;                       // not 0: a peer did not come in time; sums are worthless
 } KernelSignals;
 
 /* Memory of all ranks, as this one reaches it. */
 typedef struct KernelGroup {
   int32_t rank, n_ranks; // 2, 4 or 8
+  uint64_t timeout_ns;   // for which a rank waits for another
   KernelSignals *signals[KERNEL_RANKS_MOST];
   const void *in[KERNEL_RANKS_MOST]; // [n]
   void *parts[KERNEL_RANKS_MOST];    // of two shots: ⌈n/8/n_ranks⌉ vectors of 16 bytes

@@ -58,7 +58,8 @@ static const char *backend_supports(void *state, const CalibPoint *point) {
   case CALIB_COPY_PEER:
     return self->device.n_devices < 2 ? "one GPU" : NULL;
   case CALIB_ALL_REDUCE:
-    return nccl_missing(self);
+  case CALIB_ALL_REDUCE_PEER:
+    return group_missing(self, point);
   case CALIB_ITERATION:
   case CALIB_PREFILL_ATTENTION:
   case CALIB_DECODE_ATTENTION:
@@ -69,8 +70,7 @@ static const char *backend_supports(void *state, const CalibPoint *point) {
 }
 
 static bool needs_model(const CalibPoint *point) {
-  return point->busy || point->op == CALIB_WEIGHT_RELOAD || point->op == CALIB_ALL_REDUCE ||
-         !operator_is_copy(point->op);
+  return point->busy || point->op == CALIB_WEIGHT_RELOAD || !operator_is_copy(point->op);
 }
 
 static CalibStatus no_model(char *error) {
@@ -122,6 +122,8 @@ static void backend_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   if (self->work.is_prepared && op >= CALIB_GEMM_QKV && op <= CALIB_GEMM_HEAD)
     snprintf(ret_telemetry->algorithm, sizeof ret_telemetry->algorithm, "%s",
              layer_algorithm(self, op));
+  if (self->work.is_prepared)
+    group_name(self, ret_telemetry->algorithm, sizeof ret_telemetry->algorithm);
 }
 
 const Backend backend_cuda = {

@@ -231,7 +231,7 @@ void cuda_close(CudaState *self) {
   if (self->gate) cudaFreeHost((void *)self->gate);
   free(self->pageable.data);
   sdpa_close(self->sdpa);
-  nccl_close(self->nccl);
+  group_close(self, false);
   peer_release(self);
   gemm_choices_close(self->choices);
   nvml_close(self->nvml);

@@ -95,6 +95,7 @@ static CalibStatus capture(CudaState *self, CudaLane *lane, Runs runs, int32_t n
   cudaGraph_t graph = NULL;
   drop_graph(lane);
   lane->unroll = n;
+  TRY(group_begin(self, GROUP_CAPTURE, n, error));
   CUDA_TRY(cudaStreamBeginCapture(lane->stream, cudaStreamCaptureModeThreadLocal));
   CalibStatus status = runs(self, n, error);
   const cudaError_t ended = cudaStreamEndCapture(lane->stream, &graph);
@@ -103,7 +104,7 @@ static CalibStatus capture(CudaState *self, CudaLane *lane, Runs runs, int32_t n
   if (status == CALIB_OK) status = instantiate(lane, graph, error);
   if (graph) cudaGraphDestroy(graph);
   if (ended != cudaSuccess) cudaGetLastError();
-  return status;
+  return group_end(self, status, error);
 }
 
 // --- a sample ----------------------------------------------------------------------------------
@@ -157,12 +158,21 @@ static CalibStatus go_on_busy(CudaState *self, char *error) {
   }
 }
 
+/* Opens the gate when the other GPUs of a group, which it does not hold, are as ready as this. */
+static CalibStatus let_go(CudaState *self, bool has_gate, char *error) {
+  if (!has_gate || *self->gate) return CALIB_OK;
+  TRY(group_queued(self, error));
+  open_gate(self);
+  return CALIB_OK;
+}
+
 /* Queues `launches` graphs, or runs where there is no graph; opens the gate on the way. */
 static CalibStatus queue_runs(CudaState *self, int32_t launches, bool has_gate, char *error) {
   CudaLane *lane = &self->main;
   const int32_t nodes =
       lane->graph ? lane->unroll * nodes_of_run(&self->work) : nodes_of_run(&self->work);
   if (has_gate) TRY(queue_gate(self, error));
+  TRY(group_begin(self, GROUP_SAMPLE, launches, error));
   CUDA_TRY(cudaEventRecord(lane->begin, lane->stream));
   TRY(fork_back(self, error));
   for (int32_t i = 0; i < launches; i++) {
@@ -170,11 +180,11 @@ static CalibStatus queue_runs(CudaState *self, int32_t launches, bool has_gate, 
       CUDA_TRY(cudaGraphLaunch(lane->graph, lane->stream));
     else
       TRY(run_once(self, i, error));
-    if (has_gate && ((int64_t)i + 1) * nodes >= QUEUED_NODES) open_gate(self);
+    if (((int64_t)i + 1) * nodes >= QUEUED_NODES) TRY(let_go(self, has_gate, error));
   }
   TRY(join_back(self, error));
   CUDA_TRY(cudaEventRecord(lane->end, lane->stream));
-  return CALIB_OK;
+  return let_go(self, has_gate, error);
 }
 
 /* Copies of memory that is not pinned wait for the host, and so would for ever at the gate. Nor is
@@ -196,7 +206,9 @@ static CalibStatus sample(CudaState *self, int32_t launches, double *ret_seconds
   open_gate(self); // also when that has failed
   if (host_clock_ns() - began_ns >= GATE_TIMEOUT_NS) self->work.stalls++;
   if (status == CALIB_OK) status = go_on_busy(self, error);
-  if (status == CALIB_OK) return read_events(self, ret_seconds, error);
+  if (status == CALIB_OK) status = read_events(self, ret_seconds, error);
+  if (group_has(self)) return group_end(self, status, error);
+  if (status == CALIB_OK) return CALIB_OK;
   char ignored[CALIB_ERROR_SIZE];
   (void)wait_for_all(self, ignored);
   return status;
@@ -280,12 +292,17 @@ static CalibStatus prepare_side(CudaState *self, char *error) {
   return capture(self, &self->side, side_runs, 1, error);
 }
 
-/* Seconds of one run, launched alone. */
-static CalibStatus time_eagerly(CudaState *self, double *ret_seconds, char *error) {
+static CalibStatus run_between_events(CudaState *self, double *ret_seconds, char *error) {
   CUDA_TRY(cudaEventRecord(self->main.begin, self->main.stream));
   TRY(run_once(self, 0, error));
   CUDA_TRY(cudaEventRecord(self->main.end, self->main.stream));
   return read_events(self, ret_seconds, error);
+}
+
+/* Seconds of one run, launched alone. */
+static CalibStatus time_eagerly(CudaState *self, double *ret_seconds, char *error) {
+  TRY(group_begin(self, GROUP_RUN, 1, error));
+  return group_end(self, run_between_events(self, ret_seconds, error), error);
 }
 
 /* Whole rounds of the sets of operands: the next replay begins with the first set, which must be
@@ -345,8 +362,10 @@ static CalibStatus not_prepared(char *error) {
 
 CalibStatus work_run(CudaState *self, char *error) {
   if (!self->work.is_prepared) return not_prepared(error);
-  TRY(run_once(self, 0, error));
-  return wait_for_all(self, error);
+  TRY(group_begin(self, GROUP_RUN, 1, error));
+  CalibStatus status = run_once(self, 0, error);
+  if (status == CALIB_OK) status = wait_for_all(self, error);
+  return group_end(self, status, error);
 }
 
 /* The graph, if the work has one, and the first runs. */

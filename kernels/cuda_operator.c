@@ -172,11 +172,9 @@ static CalibStatus prepare_copy(CudaState *self, char *error) {
   case CALIB_COPY_D2D:
     work->operand_bytes = 2 * round_up(bytes);
     return make_rotation(self, error);
-  case CALIB_COPY_PEER:
+  default: // CALIB_COPY_PEER
     TRY(buffer_reserve(&self->copy, bytes, error));
     return peer_reserve(self, bytes, error);
-  default: // CALIB_ALL_REDUCE
-    return nccl_reserve(self, bytes, error);
   }
 }
 
@@ -187,6 +185,9 @@ CalibStatus operator_prepare(CudaState *self, char *error) {
   case CALIB_KV_SCATTER:
   case CALIB_KV_OUT:
     return prepare_pages(self, error);
+  case CALIB_ALL_REDUCE:
+  case CALIB_ALL_REDUCE_PEER:
+    return group_prepare(self, error);
   default:
     break;
   }
@@ -290,12 +291,10 @@ static CalibStatus run_copy(CudaState *self, int64_t set, char *error) {
     return run_both(self, error);
   case CALIB_WEIGHT_RELOAD:
     return run_reload(self, error);
-  case CALIB_COPY_PEER:
+  default: // CALIB_COPY_PEER
     CUDA_TRY(cudaMemcpyPeerAsync(self->peer.data, peer_device(self), self->copy.data,
                                  self->options.device, bytes, stream));
     return CALIB_OK;
-  default: // CALIB_ALL_REDUCE
-    return nccl_all_reduce(self, (int64_t)bytes, error);
   }
 }
 
@@ -315,6 +314,9 @@ CalibStatus operator_run(CudaState *self, int64_t repetition, char *error) {
   case CALIB_KV_SCATTER:
   case CALIB_KV_OUT:
     return run_pages(self, set, error);
+  case CALIB_ALL_REDUCE:
+  case CALIB_ALL_REDUCE_PEER:
+    return group_run(self, error);
   default:
     return operator_is_copy(self->work.op) ? run_copy(self, set, error)
                                            : run_vectors(self, set, error);

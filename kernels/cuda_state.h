@@ -4,7 +4,7 @@
  *   cuda_device.c    the GPU, memory            cuda_operator.c single operators, copies
  *   cuda_model.c     weights and the KV pool    cuda_tensors.c  what verification reads
  *   cuda_batch.c     a batch onto the device    cuda_measure.c  graphs, events, the gate
- *   cuda_nvml.c      clocks and power           cuda_nccl.c     other GPUs
+ *   cuda_nvml.c      clocks and power           cuda_group.c    other GPUs
  *   cuda_moe.c       layers of experts          cuda_fp8.c      weights of 8 bits
  *   cuda_sdpa.c      attention by cuDNN
  *
@@ -88,7 +88,7 @@ typedef struct CudaWork {
 } CudaWork;
 
 typedef struct Nvml Nvml;
-typedef struct Nccl Nccl;
+typedef struct Group Group;
 typedef struct Sdpa Sdpa;
 
 typedef struct CudaState {
@@ -103,7 +103,7 @@ typedef struct CudaState {
   Nvml *nvml;             // NULL: no NVML
   GemmChoices *choices;   // of all lanes
   CudaBuffer flush;       // memory to read, of 2.5 times the cache
-  Nccl *nccl;             // opened by the first all-reduce
+  Group *group;           // opened by the first all-reduce
   Sdpa *sdpa;             // opened by the first model whose attention is cuDNN's
 
   bool is_loaded;
@@ -263,14 +263,33 @@ void nvml_driver_version(Nvml *self, char *ret_version, size_t size);
 void nvml_describe(const Nvml *self, CalibDevice *device);
 void nvml_read(Nvml *self, CalibTelemetry *ret_telemetry);
 
-/* --- cuda_nccl.c: other GPUs */
-/* NULL, or why an all-reduce over the model's tensor_parallel_size cannot be had here. */
-const char *nccl_missing(CudaState *self);
-/* Tensors of so many bytes on every device, filled, and the communicator. Waits. */
-CalibStatus nccl_reserve(CudaState *self, int64_t bytes, char *error);
-/* Sums the tensors of all devices; this device's part is queued on the main lane. */
-CalibStatus nccl_all_reduce(CudaState *self, int64_t bytes, char *error);
-void nccl_close(Nccl *self);
+/* --- cuda_group.c: other GPUs, whose processes take part in an all-reduce. Where the prepared work
+ * is none, group_begin, group_queued and group_end do nothing. */
+/* NULL, or why the point, an all-reduce over the model's tensor_parallel_size, cannot be had. */
+const char *group_missing(CudaState *self, const CalibPoint *point);
+/* Whether the prepared work is one. */
+bool group_has(const CudaState *self);
+/* Processes, memory and connections for the work. Waits. */
+CalibStatus group_prepare(CudaState *self, char *error);
+/* Queues this GPU's part on the main lane. */
+CalibStatus group_run(CudaState *self, char *error);
+/* What the other GPUs are to do beside this one: n runs, a graph of n runs, or n launches that are
+ * timed. Before these all meet in a run that is not, whose own part group_begin queues. */
+typedef enum GroupWork { GROUP_RUN, GROUP_CAPTURE, GROUP_SAMPLE } GroupWork;
+CalibStatus group_begin(CudaState *self, GroupWork work, int32_t n, char *error);
+/* Waits until the launches of the others are in their queues. */
+CalibStatus group_queued(CudaState *self, char *error);
+/* Waits until the others are done. `own`: how this GPU's part went; returns the first failure,
+ * after which the group is gone. */
+CalibStatus group_end(CudaState *self, CalibStatus own, char *error);
+/* What sums: "one shot", "two shots", "nccl 2.27.3"; left as it is where the work is no sum. */
+void group_name(const CudaState *self, char *ret_name, size_t size);
+/* The tensor before or after, on this device; NULL: none. */
+const void *group_tensor(const CudaState *self, bool is_sum);
+/* Bytes at what on this GPU would be `at`, of another rank. */
+CalibStatus group_move(CudaState *self, int32_t rank, const void *at, void *data, int64_t bytes,
+                       bool writes, char *error);
+void group_close(CudaState *self, bool has_failed);
 /* The device after this one, and memory there for copies. */
 int peer_device(const CudaState *self);
 CalibStatus peer_reserve(CudaState *self, int64_t bytes, char *error);

@@ -16,8 +16,8 @@ static bool is_pages(const CudaState *self) {
   return op == CALIB_KV_GATHER || op == CALIB_KV_SCATTER || op == CALIB_KV_OUT;
 }
 
-/* The near and the far end of a copy, or of its way back; of pages, the side that is not the
- * pool. */
+/* The near and the far end of a copy, or of its way back; of pages, the side that is not the pool;
+ * of an all-reduce what is summed and the sums. */
 static Place copy_place(const CudaState *self, bool is_to, bool is_back) {
   const CudaWork *work = &self->work;
   const void *pinned = self->pinned.data, *device = self->copy.data;
@@ -46,6 +46,9 @@ static Place copy_place(const CudaState *self, bool is_to, bool is_back) {
     return (Place){is_to ? self->kv.data : device, page};
   case CALIB_KV_OUT:
     return (Place){is_to ? pinned : self->kv.data, page};
+  case CALIB_ALL_REDUCE:
+  case CALIB_ALL_REDUCE_PEER:
+    return (Place){group_tensor(self, is_to), 8};
   default:
     break;
   }
@@ -108,7 +111,7 @@ typedef enum Element { ELEMENT_BYTE, ELEMENT_HALF, ELEMENT_INDEX, ELEMENT_FLOAT 
 static Element element_of(const CudaState *self, CalibTensor tensor) {
   if (tensor == TENSOR_EXPERT_SHARES) return ELEMENT_FLOAT;
   if (tensor == TENSOR_FROM || tensor == TENSOR_TO)
-    return is_pages(self) ? ELEMENT_HALF : ELEMENT_BYTE;
+    return is_pages(self) || group_has(self) ? ELEMENT_HALF : ELEMENT_BYTE;
   const bool is_index = (tensor >= TENSOR_BEST && tensor <= TENSOR_LOGIT_ROWS) ||
                         tensor == TENSOR_EXPERTS || tensor == TENSOR_EXPERT_PAIRS ||
                         tensor == TENSOR_EXPERT_ROWS;
@@ -119,10 +122,20 @@ static size_t element_bytes(Element element) {
   return element == ELEMENT_BYTE ? 1 : element == ELEMENT_HALF ? 2 : 4;
 }
 
-/* `n` numbers in one piece to or from the device. Waits. */
-static CalibStatus move_piece(CudaState *self, char *at, Element element, double *values, int64_t n,
+/* Bytes to or from the device, or the GPU of this rank. Waits. */
+static CalibStatus move_bytes(CudaState *self, int32_t rank, char *at, void *data, size_t bytes,
                               bool writes, char *error) {
   cudaStream_t stream = self->main.stream;
+  if (rank > 0) return group_move(self, rank, at, data, (int64_t)bytes, writes, error);
+  CUDA_TRY(cudaMemcpyAsync(writes ? (void *)at : data, writes ? data : (void *)at, bytes,
+                           cudaMemcpyDefault, stream));
+  CUDA_TRY(cudaStreamSynchronize(stream));
+  return CALIB_OK;
+}
+
+/* `n` numbers in one piece to or from the device. Waits. */
+static CalibStatus move_piece(CudaState *self, int32_t rank, char *at, Element element,
+                              double *values, int64_t n, bool writes, char *error) {
   const size_t bytes = (size_t)n * element_bytes(element);
   const CalibDtype dtype = self->model.dtype;
   uint32_t *words = malloc(bytes + sizeof *words);
@@ -136,9 +149,7 @@ static CalibStatus move_piece(CudaState *self, char *at, Element element, double
     if (element == ELEMENT_HALF) half_store(dtype, halves, i, values[i]);
     if (element == ELEMENT_BYTE) raw[i] = (unsigned char)values[i];
   }
-  cudaError_t code = cudaMemcpyAsync(writes ? (void *)at : words, writes ? (void *)words : at,
-                                     bytes, cudaMemcpyDefault, stream);
-  if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
+  const CalibStatus status = move_bytes(self, rank, at, words, bytes, writes, error);
   for (int64_t i = 0; !writes && i < n; i++) {
     if (element == ELEMENT_INDEX) values[i] = (int32_t)words[i];
     if (element == ELEMENT_FLOAT) values[i] = floats[i];
@@ -146,7 +157,7 @@ static CalibStatus move_piece(CudaState *self, char *at, Element element, double
     if (element == ELEMENT_BYTE) values[i] = raw[i];
   }
   free(words);
-  return code == cudaSuccess ? CALIB_OK : cuda_failed((int)code, "cudaMemcpyAsync", error);
+  return status;
 }
 
 /* A token of a sequence or of the batch, head by head. */
@@ -164,7 +175,7 @@ static CalibStatus move_kv(CudaState *self, const CalibSlice *slice, int64_t row
     const int64_t part = (slot / block * 2 + kind) * s->kv_heads + head;
     char *at = (char *)model_kv(self, layout, slice->layer) +
                2 * (part * block + slot % block) * s->head_dim;
-    TRY(move_piece(self, at, ELEMENT_HALF, values + head * s->head_dim, s->head_dim, writes,
+    TRY(move_piece(self, 0, at, ELEMENT_HALF, values + head * s->head_dim, s->head_dim, writes,
                    error));
   }
   return CALIB_OK;
@@ -177,7 +188,7 @@ static CalibStatus move_page(CudaState *self, int64_t row, double *values, bool 
   CUDA_TRY(cudaMemcpy(&page, (const int32_t *)self->pages.data + row, sizeof page,
                       cudaMemcpyDeviceToHost));
   char *at = (char *)model_kv(self, &self->main.layout, 0) + page * self->memory.page_bytes;
-  return move_piece(self, at, ELEMENT_HALF, values, self->memory.page_bytes / 2, writes, error);
+  return move_piece(self, 0, at, ELEMENT_HALF, values, self->memory.page_bytes / 2, writes, error);
 }
 
 /* The product whose weights of 8 bits these are; -1: none. */
@@ -206,5 +217,6 @@ CalibStatus tensor_move(CudaState *self, const CalibSlice *slice, double *values
   if (product >= 0 && !writes)
     return fp8_read_weights(self, product, slice->layer, slice->row, slice->n_rows, values, error);
   char *at = (char *)place.at + slice->row * place.columns * (int64_t)element_bytes(element);
-  return move_piece(self, at, element, values, slice->n_rows * place.columns, writes, error);
+  return move_piece(self, group_has(self) ? slice->layer : 0, at, element, values,
+                    slice->n_rows * place.columns, writes, error);
 }

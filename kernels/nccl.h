@@ -1,4 +1,4 @@
-/* As much of NCCL as cuda_nccl.c calls. NCCL is opened with dlopen, and its header is no part of
+/* As much of NCCL as cuda_rank.c calls. NCCL is opened with dlopen, and its header is no part of
  * the CUDA toolkit, so the backend needs neither to be built. Numbers are those of NCCL's
  * documented interface, the same in all of version 2; tests/kernels/headers.sh compares them with
  * nccl.h where there is one. */
@@ -13,12 +13,18 @@ enum { NCCL_SUM = 0 };                        // operations
 
 typedef struct ncclComm *NcclComm;
 
+/* By value, as NCCL has it. */
+typedef struct NcclId {
+  char bytes[128];
+} NcclId;
+
 /* Enumerations of C cross as int. All return a result but error_string, whose text is static. */
 typedef struct NcclFunctions {
-  int (*init_all)(NcclComm *comms, int n, const int *devices);
+  int (*get_version)(int *version); // 22703 is 2.27.3
+  int (*get_id)(NcclId *id);
+  int (*init_rank)(NcclComm *comm, int n, NcclId id, int rank);
   int (*destroy)(NcclComm comm);
-  int (*group_start)(void);
-  int (*group_end)(void);
+  int (*abort)(NcclComm comm);
   int (*all_reduce)(const void *in, void *out, size_t n, int type, int op, NcclComm comm,
                     cudaStream_t stream);
   const char *(*error_string)(int code);

@@ -56,6 +56,7 @@ static double path_of(const Peaks *peaks, ProfileOp op) {
   case PROFILE_WEIGHT_RELOAD:
     return peaks->host_link;
   case PROFILE_ALL_REDUCE:
+  case PROFILE_ALL_REDUCE_PEER:
   case PROFILE_COPY_PEER:
     return peaks->gpu_link;
   default:

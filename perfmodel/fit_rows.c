@@ -114,23 +114,31 @@ bool fit_rows_drop_incomplete(FitRows *self) {
 static int compare_sizes(const void *a, const void *b) {
   const ProfileRow *r = *(const ProfileRow *const *)a, *s = *(const ProfileRow *const *)b;
   if (r->size != s->size) return r->size < s->size ? -1 : 1;
+  if (r->op != s->op) return r->op < s->op ? -1 : 1;
   return (r->median_us > s->median_us) - (r->median_us < s->median_us);
 }
 
-/* The median of each size; a larger one takes no less time. Returns how many were modelled. */
+/* The median of each size by the faster of NCCL and kernels that read the others' memory, as
+ * engines take these where they are; a larger one takes no less time. Returns how many were
+ * modelled. */
 static int make_curve(FitRows *self, const ProfileRow **rows, int n) {
   int modelled = 0;
+  double fastest = INFINITY;
   qsort(rows, (size_t)n, sizeof *rows, compare_sizes);
   self->bytes = ARENA_ARRAY(self->arena, int64_t, n + 1);
   self->seconds = ARENA_ARRAY(self->arena, double, n + 1);
   for (int first = 0, i = 1; i <= n; i++) {
     modelled += strcmp(rows[i - 1]->stop, "modelled") == 0;
-    if (i < n && rows[i]->size == rows[first]->size) continue;
-    int at = self->n_sizes++;
+    const ProfileRow *of = rows[first];
+    if (i < n && rows[i]->size == of->size && rows[i]->op == of->op) continue;
     double median = (rows[(first + i - 1) / 2]->median_us + rows[(first + i) / 2]->median_us) / 2;
-    self->bytes[at] = rows[first]->size;
-    self->seconds[at] = fmax(1e-6 * median, at > 0 ? self->seconds[at - 1] : 0);
+    fastest = fmin(fastest, 1e-6 * median);
     first = i;
+    if (i < n && rows[i]->size == of->size) continue;
+    int at = self->n_sizes++;
+    self->bytes[at] = of->size;
+    self->seconds[at] = fmax(fastest, at > 0 ? self->seconds[at - 1] : 0);
+    fastest = INFINITY;
   }
   return modelled;
 }
@@ -159,6 +167,7 @@ static void find_all_reduce(FitRows *self) {
   if (self->group->tensor_parallel_size == 1 || !fact || strcmp(fact, "none") != 0) return;
   const ProfileRow **rows = ARENA_ARRAY(self->arena, const ProfileRow *, self->group->n_rows + 1);
   int n = select_rows(self, (FitTerm)PROFILE_ALL_REDUCE, rows);
+  n += select_rows(self, (FitTerm)PROFILE_ALL_REDUCE_PEER, rows + n);
   int modelled = n > 0 ? make_curve(self, rows, n) : 0;
   self->lacks_all_reduce = all_reduce->calls == 0 || (n == 0 && !all_reduce->ring);
   if (all_reduce->calls == 0)
@@ -233,7 +242,8 @@ void fit_rows_init(FitRows *self, const Profile *profile, const ProfileGroup *gr
   find_all_reduce(self);
   for (size_t i = 0; i < profile->n_rows; i++) {
     const ProfileRow *row = &profile->rows[i];
-    bool used = row->op < PROFILE_TERMS || (row->op == PROFILE_ALL_REDUCE && self->n_sizes > 0);
+    const bool sums = row->op == PROFILE_ALL_REDUCE || row->op == PROFILE_ALL_REDUCE_PEER;
+    const bool used = row->op < PROFILE_TERMS || (sums && self->n_sizes > 0);
     self->left_out.details += !used && profile_in_group(row, group);
   }
 }

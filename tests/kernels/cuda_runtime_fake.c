@@ -27,6 +27,10 @@ static struct {
     void *memory;
     size_t bytes;
   } allocations[MAX_ALLOCATIONS];
+  struct {
+    void *memory;
+    EmulatorFile file;
+  } mapped[MAX_ALLOCATIONS]; // of other processes
 } fake;
 
 int64_t fake_take_asides(void) {
@@ -38,6 +42,7 @@ int64_t fake_take_asides(void) {
 void fake_gpu_set(FakeGpu gpu) {
   fake.gpu = gpu;
   emulator_fail_loads(gpu.load_error);
+  emulator_share(gpu.n_devices > 1);
   fake.launches = 0;
 }
 bool fake_is_capturing(void) {
@@ -152,6 +157,39 @@ cudaError_t cudaFree(void *memory) {
     fake.used -= (int64_t)fake.allocations[i].bytes;
     fake.allocations[i].memory = NULL;
     emulator_free(memory);
+    return cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
+}
+
+/* The handle is a file of the allocating process. */
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *memory) {
+  const EmulatorFile file = emulator_file(memory);
+  fake.asides++;
+  memset(handle, 0, sizeof *handle);
+  memcpy(handle, &file, sizeof file);
+  return file.file < 0 ? cudaErrorInvalidValue : cudaSuccess;
+}
+cudaError_t cudaIpcOpenMemHandle(void **memory, cudaIpcMemHandle_t handle, unsigned flags) {
+  EmulatorFile file;
+  fake.asides++;
+  (void)flags;
+  memcpy(&file, &handle, sizeof file);
+  *memory = emulator_map(&file);
+  for (int i = 0; i < MAX_ALLOCATIONS && *memory; i++) {
+    if (fake.mapped[i].memory) continue;
+    fake.mapped[i].memory = *memory;
+    fake.mapped[i].file = file;
+    return cudaSuccess;
+  }
+  return cudaErrorInvalidValue;
+}
+cudaError_t cudaIpcCloseMemHandle(void *memory) {
+  fake.asides++;
+  for (int i = 0; i < MAX_ALLOCATIONS; i++) {
+    if (fake.mapped[i].memory != memory) continue;
+    emulator_unmap(memory, &fake.mapped[i].file);
+    fake.mapped[i].memory = NULL;
     return cudaSuccess;
   }
   return cudaErrorInvalidValue;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Do the emulated tests of attention and of experts notice a wrong kernel? Changes the kernels in a
-# copy, one place at a time, each a mistake that somebody could make, and runs test_attention or
-# test_moe on every one.
+# Do the emulated tests of attention, of experts and of all-reduces notice a wrong kernel? Changes the kernels in a
+# copy, one place at a time, each a mistake that somebody could make, and runs test_attention,
+# test_moe or test_all_reduce on every one.
 #
 #   tests/kernels/mutants.sh [--jobs N] [--cuda FOLDER] [WORD]    WORD: only those so named
 #
@@ -32,6 +32,7 @@ trap 'exit 130' INT TERM
 
 prefill=kernels/attention_prefill.cu decode=kernels/attention_decode.cu
 routing=kernels/moe_routing.cu product=kernels/moe_gemm.cu combine=kernels/moe_combine.cu
+reduce=kernels/all_reduce.cu
 names=() files=() olds=() news=()
 mutant() {
   [[ $1 == *"$word"* ]] || return 0
@@ -101,6 +102,32 @@ mutant() {
     'experts + (rows - experts) / tile_rows' '(rows + tile_rows - 1) / tile_rows'
   mutant 'a choice counts as much as another' $combine 'share * x.at[i]' \
     'x.at[i] / static_cast<float>(moe.per_token) + 0.0f * share'
+  mutant 'inputs are read before all ranks have come to one shot' $reduce \
+    '  meet<n_ranks>(g, 0, run);
+  for (int64_t i = first; i < vectors;' '  for (int64_t i = first; i < vectors;'
+  mutant 'inputs are read before all ranks have come to two shots' $reduce \
+    '  meet<n_ranks>(g, 0, run);
+  for (int64_t i = first; i < part' '  for (int64_t i = first; i < part'
+  mutant 'an input is written again while others read it' $reduce \
+    '  meet<n_ranks>(g, 1, run);
+  if (threadIdx.x == 0)' '  if (threadIdx.x == 0)'
+  mutant 'sums of parts are read before they are there' $reduce \
+    '  meet<n_ranks>(g, 1, run);
+  for (int k' '  for (int k'
+  mutant 'parts that no number of ranks divides are too short' $reduce \
+    'part = (vectors + n_ranks - 1) / n_ranks' 'part = vectors / n_ranks'
+  mutant 'the second meeting waits at the words of the first' $reduce \
+    'own->arrived[meeting]' 'own->arrived[0]'
+  mutant 'only the first peer is waited for' $reduce \
+    'if (peer < n_ranks)
+    wait_for' 'if (peer < 1)
+    wait_for'
+  mutant 'the number of a run does not wrap' $reduce \
+    'static_cast<int32_t>(load_acquire_system(arrived) - run) >= 0' \
+    'load_acquire_system(arrived) >= run'
+  mutant 'ranks sum in orders of their own' $reduce \
+    'static_cast<const uint4 *>(g.in[rank])[vector]' \
+    'static_cast<const uint4 *>(g.in[(rank + g.rank) % n_ranks])[vector]'
   mutant 'a sum is of pairs and not of rows' $combine 'moe.rows[first + choice]' 'first + choice'
 }
 ((${#names[@]} > 0)) || usage
@@ -123,7 +150,7 @@ replace() {
 build() {
   local cu objects=()
   cd "$1" || return
-  for cu in kernels/"$2"_*.cu kernels/emulator/*.cpp; do
+  for cu in kernels/"$2"*.cu kernels/harness.cu kernels/emulator/*.cpp; do
     local options=()
     [[ $cu != *.cu ]] ||
       options=(-x c++ -DKERNEL_EMULATOR -include kernels/emulator/emulator.h)
@@ -162,7 +189,13 @@ try() {
 
 mkdir "$scratch/source" && cp -r --parents kernels calib sim/base tests/kernels "$scratch/source" ||
   exit 2
-kind_of() { [[ ${files[$1]} == kernels/@(moe_*|vector.cuh) ]] && echo moe || echo attention; }
+kind_of() {
+  case ${files[$1]} in
+  kernels/all_reduce.cu) echo all_reduce ;;
+  kernels/moe_* | kernels/vector.cuh) echo moe ;;
+  *) echo attention ;;
+  esac
+}
 for kind in $(for i in "${!files[@]}"; do kind_of "$i"; done | sort -u); do
   said=$(try none "$kind")
   [ "$said" = SURVIVED ] && continue

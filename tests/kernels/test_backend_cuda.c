@@ -163,6 +163,11 @@ static void check_iteration(const Backend *backend, const CalibModel *model) {
   expect_true(fake_bytes_in_use() == 0, "%s: all memory is given back", model->name);
 }
 
+/* What test_group.c has. */
+static bool is_of_many(int op) {
+  return op == CALIB_ALL_REDUCE || op == CALIB_ALL_REDUCE_PEER || op == CALIB_COPY_PEER;
+}
+
 /* Every operator of every family, where the backend has it. */
 static void check_operators(const Backend *backend, const CalibModel *model) {
   CudaState *state = open_backend(backend);
@@ -174,8 +179,7 @@ static void check_operators(const Backend *backend, const CalibModel *model) {
     double off = 0;
     const CalibStatus status = verify_operator(&target, (CalibOp)op, &off, error);
     expect_true(status == CALIB_OK, "%s: %s", model->name, error);
-    const bool has_none =
-        op == CALIB_ALL_REDUCE || op == CALIB_COPY_PEER || !calib_has_op(model, (CalibOp)op);
+    const bool has_none = is_of_many(op) || !calib_has_op(model, (CalibOp)op);
     expect_true(isnan(off) == has_none, "%s: operator %d is compared", model->name, op);
   }
   backend->close(state);
@@ -217,7 +221,7 @@ static void test_points(const Backend *backend, const CalibModel *model) {
   load(backend, state, model);
   fake_gpu_set(h200);
   for (int op = 0; op < CALIB_N_OPS; op++) {
-    if (op == CALIB_ALL_REDUCE || op == CALIB_COPY_PEER) continue;
+    if (is_of_many(op)) continue;
     if (!calib_has_op(model, (CalibOp)op)) {
       const CalibPoint none = {.op = (CalibOp)op, .size = 5};
       expect_true(backend->supports(state, &none) != NULL, "%s has no %s", model->name,

@@ -195,10 +195,11 @@ Test(backend_cpu, refuses_models_it_cannot_hold) {
 }
 
 Test(backend_cpu, says_what_it_has_no_operator_for) {
-  static const CalibOp without[] = {CALIB_ALL_REDUCE,  CALIB_COPY_H2D,      CALIB_COPY_D2H,
-                                    CALIB_COPY_BOTH,   CALIB_COPY_PEER,     CALIB_COPY_PAGEABLE,
-                                    CALIB_KV_OUT,      CALIB_WEIGHT_RELOAD, CALIB_MOE_ROUTING,
-                                    CALIB_MOE_GEMM_UP, CALIB_MOE_GEMM_DOWN, CALIB_MOE_COMBINE};
+  static const CalibOp without[] = {CALIB_ALL_REDUCE,    CALIB_ALL_REDUCE_PEER, CALIB_COPY_H2D,
+                                    CALIB_COPY_D2H,      CALIB_COPY_BOTH,       CALIB_COPY_PEER,
+                                    CALIB_COPY_PAGEABLE, CALIB_KV_OUT,          CALIB_WEIGHT_RELOAD,
+                                    CALIB_MOE_ROUTING,   CALIB_MOE_GEMM_UP,     CALIB_MOE_GEMM_DOWN,
+                                    CALIB_MOE_COMBINE};
   for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
     const CalibPoint point = {.op = without[i], .size = 4096};
     cr_expect_not_null(backend_cpu.supports(state, &point), "%s", calib_op_name(without[i]));
