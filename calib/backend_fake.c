@@ -14,6 +14,7 @@
  *   pace=SECONDS  each sample really takes so long
  *   slow=OP       this operator takes by=SHARE (0.5) longer, less when it is negative, at its
  *                 points from=N (1) until=N (all)
+ *   dip=SHARE     and meanwhile its clock is this share of the other (1)
  *   processes=N ecc=0|1 ecc-errors=N mig=0|1 pcie=LANES free=SHARE
  *                 what the GPU says of itself (1, 1, 0, 0, 16 of 16, 1)
  *   clock=MHZ throttle=BITS
@@ -60,12 +61,13 @@ typedef struct Fake {
   double slow_by;
   int64_t slow_from, slow_until, slow_points;
   CalibDevice device;
-  double clock_mhz;
+  double clock_mhz, dip;
   uint64_t throttle;
 
   CalibModel model;
   CalibOp op;     // of the prepared point
   double seconds; // of one of its runs
+  bool is_slow;
   int64_t points, samples;
   double energy_j;
 } Fake;
@@ -137,6 +139,7 @@ static void read_faults(Fake *self, const char *words, Arena *arena) {
   self->slow_from = (int64_t)find_number(words, "from", 1, arena);
   self->slow_until = (int64_t)find_number(words, "until", 1e9, arena);
   self->clock_mhz = find_number(words, "clock", 1500, arena);
+  self->dip = find_number(words, "dip", 1, arena);
   self->throttle = (uint64_t)find_number(words, "throttle", 0, arena);
   self->device = make_device(self->machine, words, arena);
 }
@@ -294,9 +297,9 @@ static CalibStatus fake_prepare(void *state, const CalibPoint *point, char *erro
     return failed(CALIB_OUT_OF_MEMORY, error, "out of memory");
   self->op = point->op;
   self->seconds = run_seconds(self, point);
-  if (self->slow && strcmp(self->slow, calib_op_name(point->op)) == 0 &&
-      ++self->slow_points >= self->slow_from && self->slow_points <= self->slow_until)
-    self->seconds *= 1 + self->slow_by;
+  self->is_slow = self->slow && strcmp(self->slow, calib_op_name(point->op)) == 0 &&
+                  ++self->slow_points >= self->slow_from && self->slow_points <= self->slow_until;
+  if (self->is_slow) self->seconds *= 1 + self->slow_by;
   return CALIB_OK;
 }
 
@@ -337,7 +340,8 @@ static CalibStatus fake_run_batch(void *state, const CalibBatch *batch, double *
 static void fake_telemetry(void *state, CalibTelemetry *ret_telemetry) {
   const Fake *self = state;
   const bool is_gpu = self->machine->sm > 0;
-  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = is_gpu ? self->clock_mhz : NAN,
+  const double clock_mhz = self->is_slow ? self->dip * self->clock_mhz : self->clock_mhz;
+  *ret_telemetry = (CalibTelemetry){.sm_clock_mhz = is_gpu ? clock_mhz : NAN,
                                     .mem_clock_mhz = is_gpu ? 2000 : NAN,
                                     .temperature_c = is_gpu ? 40 : NAN,
                                     .power_w = is_gpu ? 300 : NAN,

@@ -2,6 +2,7 @@
 #include "calib/environment.h"
 #include "calib/model.h"
 #include "calib/operators.h"
+#include "perfmodel/profile_clock.h"
 #include "sim/base/cleanup.h"
 #include "sim/base/hash.h"
 #include <math.h>
@@ -136,7 +137,7 @@ const char *environment_throttle(uint64_t reasons, Arena *arena) {
     const char *name;
   } all[] = {{0x1, "idle"},
              {0x2, "clock setting"},
-             {0x4, "power cap"},
+             {0x4, PROFILE_POWER_CAP},
              {0x8, "hardware slowdown"},
              {0x10, "sync boost"},
              {0x20, "software thermal"},

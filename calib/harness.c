@@ -5,6 +5,7 @@
 #include "calib/operators.h"
 #include "calib/sampling.h"
 #include "calib/verify.h"
+#include "perfmodel/profile_clock.h"
 #include "sim/base/text.h"
 #include <assert.h>
 #include <math.h>
@@ -28,7 +29,7 @@ typedef struct Harness {
   SampleStatistics *references; // [n_anchors] their newest readings; n 0: none
   double anchored, reading;     // clock after the newest of all, and how long it took
   size_t *block;                // points measured since
-  size_t n_block, block_row;    // and the first of their rows
+  size_t n_block, block_row;    // and the first of their rows, which follow one another
 
   bool verified[CALIB_N_OPS];
 } Harness;
@@ -236,6 +237,20 @@ static double drift_between(const SampleStatistics *before, const SampleStatisti
   return fabs(after->median / before->median - 1);
 }
 
+static double usual_clock(const Harness *self) {
+  return profile_usual_clock(&self->job->recorder->profile, self->job->device->gpu,
+                             self->job->arena);
+}
+
+/* Whether the clock fell while the row was measured, which its `stop` then says. */
+static bool flag_clock(Harness *self, size_t row, double usual_mhz) {
+  Recorder *recorder = self->job->recorder;
+  if (!profile_clock_fell(&recorder->profile.rows[row], usual_mhz)) return false;
+  recorder_flag(recorder, row, row + 1, PLAN_CLOCK);
+  self->report->slowed++;
+  return true;
+}
+
 /* The newest reading of an anchor and the one before differ; which of them is off nobody knows. */
 static void flag_readings(Harness *self, int64_t configuration) {
   Recorder *recorder = self->job->recorder;
@@ -259,6 +274,9 @@ static Outcome read_anchors(Harness *self, double *ret_drift) {
     if (outcome == WAIVED) continue;
     if (outcome != MEASURED) return outcome;
     self->report->anchors++;
+    if (flag_clock(self, count_rows(self) - 1, usual_clock(self)) &&
+        recorder_save(self->job->recorder, self->diag))
+      return FAILED;
     const double drift = drift_between(&self->references[i], &statistics);
     keep_most(ret_drift, drift);
     if (drift > self->options->drift) flag_readings(self, anchor->configuration);
@@ -303,31 +321,32 @@ static void drop_drifted(Harness *self, PlanPoint *planned) {
   }
 }
 
-/* The anchors have moved, or have not, since the block began. */
-static Outcome judge_block(Harness *self, size_t block_end, bool has_drifted) {
+/* The anchors have moved, or have not, since the block began; and so has the clock of each row. */
+static Outcome judge_block(Harness *self, bool has_drifted) {
   Recorder *recorder = self->job->recorder;
-  bool changed = has_drifted;
-  if (has_drifted) recorder_flag(recorder, self->block_row, block_end, PLAN_DRIFT);
+  const double usual_mhz = usual_clock(self);
+  bool changed = false;
   self->report->drifts += has_drifted;
   for (size_t i = 0; i < self->n_block; i++) {
     PlanPoint *planned = &self->job->plan->points[self->block[i]];
-    if (has_drifted)
+    const size_t row = self->block_row + i;
+    const bool has_fallen = flag_clock(self, row, usual_mhz);
+    if (has_drifted) recorder_flag(recorder, row, row + 1, PLAN_DRIFT);
+    changed |= has_drifted || has_fallen || planned->drifted > 0;
+    if (has_drifted || has_fallen)
       planned->drifted++;
-    else if (planned->drifted > 0) {
+    else
       drop_drifted(self, planned);
-      changed = true;
-    }
   }
   return changed && recorder_save(recorder, self->diag) ? FAILED : MEASURED;
 }
 
 /* Ends a block of points by reading the anchors. */
 static Outcome end_block(Harness *self) {
-  const size_t block_end = count_rows(self);
   double drift = 0;
   Outcome outcome = read_anchors(self, &drift);
   if (outcome == MEASURED && self->n_block > 0)
-    outcome = judge_block(self, block_end, drift > self->options->drift);
+    outcome = judge_block(self, drift > self->options->drift);
   begin_block(self);
   return outcome;
 }

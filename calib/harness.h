@@ -2,12 +2,13 @@
  *
  * A point: the operator verified, when it is the first of its kind (verify.h); prepare; enough
  * repeats that one sample takes region_seconds; samples until the limits say stop; what the machine
- * says of its clocks and power before and after. Anchors are measured
- * first and again every anchor_seconds. When one has moved by more than `drift`, and the intervals
- * of its median do not meet, the points since are flagged, PLAN_DRIFT in the column `stop`, and so
- * are both readings of the anchor. When the plan is through, flagged points are measured again,
- * pass by pass, until there are five readings of each: one between anchors that stand still takes
- * the place of all before it; of others `fit` takes the median.
+ * says of its clocks and power meanwhile. Anchors are measured first and again every
+ * anchor_seconds. When one has moved by more than `drift`, and the intervals of its median do not
+ * meet, the points since are flagged, PLAN_DRIFT in the column `stop`, and so are both readings of
+ * the anchor. A row whose clock fell (perfmodel/profile_clock.h) is flagged PLAN_CLOCK. When the
+ * plan is through, flagged points are measured again, pass by pass, until there are five readings
+ * of each: one that is not flagged takes the place of all before it; of others `fit` takes the
+ * median.
  *
  * A point that does not fit in memory waives all that do more work of its kind. A wrong result
  * waives all points of its operator. Any other failure of the backend ends the run: what was
@@ -64,7 +65,8 @@ typedef struct HarnessReport {
   int64_t samples, outliers;
   int64_t anchors;    // readings
   int64_t drifts;     // blocks of points between two readings that differed too much
-  int64_t remeasured; // readings of points that had drifted
+  int64_t slowed;     // readings whose clock fell
+  int64_t remeasured; // readings of points that had drifted, or whose clock had fallen
   int64_t flagged;    // points that the device was steady for at no reading
   double worst_drift; // share
   double best_flops, best_memory, best_link; // per second, of any point

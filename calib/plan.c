@@ -223,7 +223,7 @@ void plan_go_on(Plan *self, const Profile *profile, const ProfileGroup *group) {
     for (size_t i = 0; profile_in_group(row, group) && i < self->n; i++) {
       if (self->points[i].configuration != row->configuration) continue;
       self->points[i].readings++;
-      self->points[i].drifted += strstr(row->stop, PLAN_DRIFT) != NULL;
+      self->points[i].drifted += strstr(row->stop, PLAN_DRIFT) || strstr(row->stop, PLAN_CLOCK);
     }
   }
 }

@@ -12,8 +12,10 @@
 #include "perfmodel/perfmodel.h"
 #include "perfmodel/profile.h"
 
-/* In the column `stop`: the device was not steady while the row was measured. */
+/* In the column `stop`: the device was not steady while the row was measured, by the anchors around
+ * it or by its own clock (perfmodel/profile_clock.h). */
 #define PLAN_DRIFT "drift"
+#define PLAN_CLOCK "clock"
 
 /* Of a point of PLAN_SUSTAINED: until power and clocks have settled, and then measured. */
 enum { PLAN_LEAD_SECONDS = 2, PLAN_MEASURED_SECONDS = 5 };
@@ -26,7 +28,7 @@ typedef struct PlanPoint {
   int64_t configuration;
   const char *waived; // NULL, or why it is not measured
   int readings;       // in the file already
-  int drifted;        // those of them around which the device was not steady
+  int drifted;        // those of them at which the device was not steady
 } PlanPoint;
 
 typedef struct Plan {

@@ -113,15 +113,24 @@ static CalibStatus missing(char *error, const char *what) {
   return CALIB_ENVIRONMENT;
 }
 
+/* A driver runs what was built with its version of CUDA or an earlier one. */
+static CalibStatus refuse_driver(char *error) {
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    return missing(error, "no NVIDIA driver is installed");
+  const int major = CUDART_VERSION / 1000, minor = CUDART_VERSION % 1000 / 10;
+  snprintf(error, CALIB_ERROR_SIZE,
+           "the NVIDIA driver is of CUDA %d.%d, and this program of %d.%d: install a newer driver, "
+           "or build with the nvcc of CUDA %d, or, where it is a data center's GPU, put NVIDIA's "
+           "package cuda-compat-%d-%d in front, by LD_LIBRARY_PATH",
+           driver / 1000, driver % 1000 / 10, major, minor, driver / 1000, major, minor);
+  return CALIB_ENVIRONMENT;
+}
+
 static CalibStatus find_device(const CudaState *self, int *ret_n_devices, char *error) {
   int n_devices = 0;
   const cudaError_t code = cudaGetDeviceCount(&n_devices);
-  if (code == cudaErrorInsufficientDriver) {
-    snprintf(error, CALIB_ERROR_SIZE,
-             "no NVIDIA driver is installed, or it is too old for CUDA %d.%d",
-             CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
-    return CALIB_ENVIRONMENT;
-  }
+  if (code == cudaErrorInsufficientDriver) return refuse_driver(error);
   if (code == cudaErrorNoDevice || (code == cudaSuccess && n_devices == 0))
     return missing(error, "the NVIDIA driver sees no GPU");
   if (code != cudaSuccess) return cuda_failed((int)code, "cudaGetDeviceCount", error);

@@ -1,5 +1,6 @@
 /* Checking: from rows to series, each rule over each, and what remains without the findings. */
 #include "perfmodel/check_rules.h"
+#include "perfmodel/profile_clock.h"
 #include "sim/base/sort.h"
 #include <assert.h>
 #include <gsl/gsl_statistics_double.h>
@@ -12,6 +13,7 @@ static const char *const RULE_NAMES[CHECK_RULES] = {
     [CHECK_OUT_OF_MEMORY] = "out-of-memory",
     [CHECK_NON_MONOTONE] = "non-monotone",
     [CHECK_REPLICATES] = "replicates",
+    [CHECK_CLOCK] = "clock",
     [CHECK_COPIES] = "copies",
     [CHECK_MULTIPLE] = "constant-multiple",
     [CHECK_ZERO] = "zero-for-missing",
@@ -252,12 +254,16 @@ void check_profile(CheckReport *self, const Profile *profile, const char *data_d
   profile_groups(profile, &groups, arena);
   size_t n = split_series(profile, groups, &series, arena);
   Peaks peaks;
+  double usual_mhz = NAN;
   for (size_t i = 0; i < n; i++) {
-    if (i == 0 || series[i].group != series[i - 1].group)
-      check_find_peaks(self, series[i].group, data_dir, &peaks);
+    const ProfileGroup *group = series[i].group, *before = i > 0 ? series[i - 1].group : NULL;
+    if (group != before) check_find_peaks(self, group, data_dir, &peaks);
+    if (!before || strcmp(group->gpu, before->gpu) != 0)
+      usual_mhz = profile_usual_clock(profile, group->gpu, arena);
     check_roofline(self, &series[i], &peaks);
     check_monotone(self, &series[i]);
     check_replicates(self, &series[i]);
+    check_clock(self, &series[i], usual_mhz);
     for (size_t k = 0; k < i; k++)
       if (may_be_multiple(&series[k], &series[i])) check_multiple(self, &series[k], &series[i]);
     check_zeros(self, &series[i]);

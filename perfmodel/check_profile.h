@@ -17,6 +17,7 @@ typedef enum CheckRule {
   CHECK_OUT_OF_MEMORY, // more work than another point in less than half of its time
   CHECK_NON_MONOTONE,  // more work than another point in less time, beyond the noise of both
   CHECK_REPLICATES,    // replicates that disagree
+  CHECK_CLOCK,         // the clock fell meanwhile (profile_clock.h)
   CHECK_COPIES,        // replicates equal to the last digit
   CHECK_MULTIPLE,      // times are a constant multiple of another group's
   CHECK_ZERO,          // a missing value stored as 0

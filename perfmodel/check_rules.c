@@ -2,6 +2,7 @@
 #include "perfmodel/check_rules.h"
 #include "perfmodel/fit_file.h"
 #include "perfmodel/gpu_facts.h"
+#include "perfmodel/profile_clock.h"
 #include <math.h>
 #include <string.h>
 
@@ -255,9 +256,10 @@ static void find_copies(CheckReport *report, const Series *series,
 }
 
 /* How far a replicate is from the median; 0 when the measuring itself says that the device had
- * drifted: that is known, and no fault of the row. */
+ * drifted, or that its clock had fallen: that is known, and no fault of the row. */
 static double disagreement_us(const ProfileRow *row, double median_us) {
-  return strstr(row->stop, "drift") ? 0 : fabs(row->median_us - median_us);
+  const bool is_known = strstr(row->stop, "drift") || strstr(row->stop, "clock");
+  return is_known ? 0 : fabs(row->median_us - median_us);
 }
 
 /* When half of them are far from the median there is none to trust; otherwise some rows are far. */
@@ -290,6 +292,26 @@ void check_replicates(CheckReport *report, const Series *series) {
     else
       find_disagreement(report, series, configuration);
   }
+}
+
+/* ---- Clocks ---- */
+
+void check_clock(CheckReport *report, const Series *series, double usual_mhz) {
+  const ProfileRow *worst = NULL;
+  for (size_t i = 0; i < series->n_points; i++) {
+    const ProfileRow *row = row_at(report, series, i);
+    if (!profile_clock_fell(row, usual_mhz)) continue;
+    if (!worst || row->least_sm_clock_mhz < worst->least_sm_clock_mhz) worst = row;
+  }
+  if (!worst) return;
+  check_find(report, CHECK_CLOCK, series,
+             "the clock fell meanwhile: line %d saw %.0f MHz, with a mean of %.0f MHz and %.0f MHz "
+             "in most rows; reasons to throttle: %s",
+             worst->at.line, worst->least_sm_clock_mhz, worst->sm_clock_mhz, usual_mhz,
+             worst->throttle);
+  for (size_t i = 0; i < series->n_points; i++)
+    if (profile_clock_fell(row_at(report, series, i), usual_mhz))
+      check_add_row(report, series->points[i].row);
 }
 
 /* ---- Constant multiples ---- */

@@ -68,6 +68,8 @@ void check_find_peaks(CheckReport *report, const ProfileGroup *group, const char
 void check_roofline(CheckReport *report, const Series *series, const Peaks *peaks);
 void check_monotone(CheckReport *report, const Series *series);
 void check_replicates(CheckReport *report, const Series *series);
+/* `usual_mhz`: of its GPU in the profile. */
+void check_clock(CheckReport *report, const Series *series, double usual_mhz);
 void check_zeros(CheckReport *report, const Series *series);
 /* Whether `series` is a constant multiple of `other`, which stands before it. */
 void check_multiple(CheckReport *report, const Series *other, const Series *series);

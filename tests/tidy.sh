@@ -123,7 +123,7 @@ function check_include(    header, to) {
   sub(/".*/, "", header)
   to = box(header)
   if (home == "kernels" && header ~ /^calib\/(backend|serve)\.h$/) return
-  if (path ~ /^tests\/kernels\// && to == "kernels") return
+  if (path ~ /^tests\/(fuzz|kernels)\// && to == "kernels") return
   if (!(to in may_include))
     report(FNR, "include of \"" header "\" is not written from the root")
   else if (index(may_include[home], " " to " ") == 0)

@@ -121,6 +121,8 @@ void calibrate_print_summary(const Calibrate *self, const HarnessReport *report,
          "%lld flagged\n",
          100 * report->worst_drift, (long long)report->anchors, (long long)report->remeasured,
          (long long)report->flagged);
+  if (report->slowed > 0)
+    printf("  clock below 75%% of the usual at %lld readings\n", (long long)report->slowed);
   if (report->most_power > 0)
     printf("  power %.0f to %.0f W, throttled by: %s\n", report->least_power, report->most_power,
            environment_throttle(report->throttle, self->arena));

@@ -157,7 +157,8 @@ const Command command_check = {
     .help = "what in a profile cannot be",
     .summary =
         "Looks for times in a profile that cannot be: faster than the GPU's peaks, more work\n"
-        "in less time, replicates that disagree, copies of other rows, zeros for nothing.",
+        "in less time, replicates that disagree, copies of other rows, zeros for nothing; and for\n"
+        "rows during which the GPU's clock fell.",
     .operands = "PROFILE",
     .options = options,
     .size = sizeof(Options),

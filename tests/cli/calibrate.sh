@@ -49,6 +49,20 @@ expect 0 fake_with 'throttle=4 clock=900' --only head -o capped.csv
 [ "$(column throttle capped.csv | sort -u)" = 'power cap' ] || fail 'no reason to throttle'
 [ "$(column least_sm_clock_mhz capped.csv | sort -u)" = 900 ] || fail 'not the clock'
 
+# A clock that fell: what it came back from is measured again, else each row says it.
+expect 0 fake_with 'slow=head by=1 dip=0.5 until=1' -o dip.csv
+prints 'clock below 75% of the usual at 1 readings'
+prints '1 points measured again, 0 flagged'
+[ -z "$(column stop dip.csv | grep clock)" ] || fail 'a row is kept that was measured again'
+accepted dip.csv
+expect 0 fake_with 'slow=head dip=0.5' -o low.csv
+column stop low.csv | grep clock | sort -u >got
+[ "$(cat got)" = 'interval; clock' ] || fail "not each row of a low clock says so: $(cat got)"
+expect 3 "$tandem" check low.csv
+prints 'clock: head of llama3-8b-2l on fake-gpu'
+expect 0 "$tandem" check low.csv --drop high.csv
+[ -z "$(column op high.csv | grep -x head)" ] || fail 'rows of a low clock are not dropped'
+
 # A sustained row takes seconds, and is not begun without them.
 expect 0 fake --budget 6s -o short.csv
 [ "$(column rates short.csv | grep -c sustained)" -eq 0 ] || fail 'sustained beyond the budget'

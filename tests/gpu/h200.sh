@@ -1,8 +1,9 @@
 #!/bin/bash
 # Everything that needs a GPU, in one go of under ten minutes, on a machine where nothing is
-# installed but a driver and CUDA: `tandem doctor`, whose bands are those of any GPU, kernels
-# against their references, profiles, a validation. Programs are built elsewhere and carried there.
-# What is skipped has failed: there is a GPU.
+# installed but a driver and CUDA: `tandem doctor`, whose bands are those of any GPU, also of
+# attention by cuDNN where that is found, kernels against their references, profiles, a validation.
+# Programs are built elsewhere and carried there. What is skipped has failed: there is a GPU. Only
+# of cuDNN and compute-sanitizer, which come apart, a line says that they are not there.
 #
 #   tests/gpu/h200.sh pack BUILD ARCHIVE    packs what `run` needs out of a build folder
 #   tests/gpu/h200.sh run ARCHIVE OUT       runs it in the root of the sources; files go to OUT
@@ -59,6 +60,7 @@ step() {
   if [ "$limit" -gt "$left" ]; then limit=$left; fi
   began=$SECONDS
   echo "== $name: $*" >>"$log"
+  : >"$work/step"
   if [ "$limit" -lt 5 ]; then
     printf '%-10s %4d s  %s\n' 'NO TIME' 0 "$name" | tee -a "$table"
     failed=$((failed + 1))
@@ -90,9 +92,36 @@ probe() {
 print(torch.__version__, torch.cuda.get_device_name())'
 }
 
+# Where cuDNN is: as the user says, beside CUDA, where the loader looks, or in PyTorch's packages.
+find_cudnn() {
+  IFS=: read -r -a folders <<<"$LD_LIBRARY_PATH:$own_path"
+  packages=$(python3 -c 'import nvidia
+for path in nvidia.__path__: print(path + "/cudnn/lib/libcudnn.so.9")' 2>/dev/null)
+  listed=$(PATH=$PATH:/sbin ldconfig -p 2>/dev/null |
+    awk '$1 == "libcudnn.so.9" { print $NF; exit }')
+  while read -r file; do
+    [ -f "$file" ] && echo "$file" && return
+  done < <(printf '%s\n' "${TANDEM_CUDNN-}" "${folders[@]/%//libcudnn.so.9}" "$listed" "$packages")
+  return 1
+}
+
+# doctor FILE ARGUMENT... : what it says, also if that is nothing good, goes to FILE.txt.
 doctor() {
-  step 150 doctor "$bin/tandem" doctor --backend "$backend"
-  cp "$work/step" "$out/doctor.txt"
+  file=$1
+  shift
+  step 150 "${file//-/ }" "$bin/tandem" doctor --backend "$backend" "$@"
+  cp "$work/step" "$out/$file.txt"
+}
+
+# Attention by cuDNN, which comes apart from CUDA.
+doctor_cudnn() {
+  if ! TANDEM_CUDNN=$(find_cudnn); then
+    echo 'NO CUDNN: attention by it is not looked at; TANDEM_CUDNN names its libcudnn.so.9' |
+      tee -a "$table"
+    return
+  fi
+  export TANDEM_CUDNN
+  doctor doctor-cudnn --attention cudnn
 }
 
 correctness() {
@@ -257,7 +286,7 @@ run() {
   unpack "$archive" "$work" || exit 2
   export PATH="$PATH:${CUDA_HOME:-/usr/local/cuda}/bin"
   cuda=${CUDA_HOME:-/usr/local/cuda}/lib64
-  version=$(ldd "$bin/backend_cuda.so" | sed -n 's/.*libcublasLt\.so\.\([0-9]*\).*/\1/p')
+  version=$(ldd "$bin/tandem-calib-cuda" | sed -n 's/.*libcublasLt\.so\.\([0-9]*\).*/\1/p')
   if ! [ -e "$cuda/libcublasLt.so.$version" ]; then # PyTorch brings its own
     cuda=$(VERSION=$version python3 -c 'import nvidia, os
 names = [name + os.environ["VERSION"] for name in ("libcublasLt.so.", "libcudart.so.")]
@@ -268,7 +297,8 @@ print(":".join(f for f, _, files in folders if any(n in files for n in names)))'
   export TANDEM_DATA=$PWD
   if [ "$backend" = cuda ]; then
     step 60 probe probe # PyTorch comes from a cold disk
-    doctor
+    doctor doctor
+    doctor_cudnn
     correctness
     step 75 'PyTorch' torch_figures "$out/torch.csv"
   fi
@@ -297,7 +327,7 @@ case "$#-${1-}" in
   run "$2" "$3"
   ;;
 *)
-  sed -n '6,8s/^# *//p' "$0" >&2
+  sed -n 's/^#  *\(tests.*h200.sh \)/\1/p' "$0" >&2
   exit 2
   ;;
 esac

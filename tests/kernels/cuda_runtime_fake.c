@@ -66,9 +66,15 @@ static cudaError_t outside_capture(void) {
 
 // --- device ------------------------------------------------------------------------------------
 
+/* 0: there is none. */
+static int driver_version(void) {
+  if (!fake.gpu.has_driver) return 0;
+  return fake.gpu.cuda > 0 ? fake.gpu.cuda : CUDART_VERSION;
+}
+
 cudaError_t cudaGetDeviceCount(int *count) {
   fake.asides++;
-  if (!fake.gpu.has_driver) return cudaErrorInsufficientDriver;
+  if (driver_version() / 1000 < CUDART_VERSION / 1000) return cudaErrorInsufficientDriver;
   *count = fake.gpu.n_devices;
   return fake.gpu.n_devices == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
@@ -86,7 +92,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-  *version = CUDART_VERSION;
+  *version = driver_version();
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int *version) {

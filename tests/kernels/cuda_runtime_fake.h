@@ -14,6 +14,7 @@
 typedef struct FakeGpu {
   int n_devices, major;
   bool has_driver;
+  int cuda; // of the driver, 12040; 0: the runtime's
   int64_t memory_bytes;
   const char *name;
   int load_error; // of every kernel; 0: none

@@ -370,7 +370,8 @@ static void test_refusals(const Backend *backend) {
     int device;
     const char *says;
   } cases[] = {
-      {{.n_devices = 1}, 0, "no NVIDIA driver"},
+      {{.n_devices = 1}, 0, "no NVIDIA driver is installed"},
+      {{.n_devices = 1, .has_driver = true, .cuda = 11080}, 0, "the nvcc of CUDA 11, or, where"},
       {{.n_devices = 0, .has_driver = true}, 0, "sees no GPU"},
       {{.n_devices = 1, .has_driver = true, .major = 7, .name = "Tesla V100"},
        0,

@@ -339,6 +339,57 @@ Test(check, replicates_that_disagree_are_found) {
   cr_expect_eq(report.n_findings, 0);
 }
 
+/* Of a GPU that runs at 1800 MHz, and says why it does not. */
+Test(check, rows_whose_clock_fell_are_found) {
+  static const struct {
+    const char *throttle;
+    double mean, least;
+    bool fell;
+  } cases[] = {
+      {"none", 1800, 1800, false},
+      {"none", 1700, 1360, false},            // 0.756 of what is usual
+      {"none", 1700, 1340, true},             // 0.744
+      {"hardware thermal", 1300, 1300, true}, // all the while
+      {"power cap", 1200, 1100, false},       // what the limit leaves
+      {"power cap", 1200, 890, true},         // but not that
+      {"power cap, hardware thermal", 1200, 1100, true},
+      {"none", 1980, 1480, true}, // above what is usual, and down from there
+      {"", 1300, 500, false},     // a processor
+      {"none", NAN, NAN, false},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Profile profile = sound_profile();
+    for (size_t k = 0; k < profile.n_rows; k++) {
+      profile.rows[k].throttle = "none";
+      profile.rows[k].sm_clock_mhz = profile.rows[k].least_sm_clock_mhz = 1800;
+    }
+    ProfileRow *row = &profile.rows[5];
+    row->throttle = cases[i].throttle;
+    row->sm_clock_mhz = cases[i].mean;
+    row->least_sm_clock_mhz = cases[i].least;
+    CheckReport report = check(&profile);
+    cr_expect_eq(report.n_findings, cases[i].fell, "case %zu", i);
+    if (!cases[i].fell) continue;
+    expect_finding(&report, CHECK_CLOCK, 5, 1);
+    expect_clean(&report, profile.n_rows - 1);
+  }
+}
+
+/* Copies over a link do without multiprocessors, and other GPUs have clocks of their own. */
+Test(check, the_usual_clock_is_that_of_a_gpu_at_work) {
+  Profile profile = sound_profile();
+  const size_t n = profile.n_rows;
+  add_sound(&profile, "l4", 3);
+  add_details(&profile, PROFILE_COPY_H2D, "", 1, 0, 5e3);
+  for (size_t i = 0; i < profile.n_rows; i++) {
+    ProfileRow *row = &profile.rows[i];
+    row->throttle = "none";
+    row->sm_clock_mhz = row->least_sm_clock_mhz = i < n ? 1800 : row->size > 0 ? 300 : 1000;
+    row->median_us *= 1 + 1e-4 * (double)i; // a multiple of nothing
+  }
+  cr_expect_eq(check(&profile).n_findings, 0);
+}
+
 Test(check, copied_replicates_are_found_but_for_the_first) {
   Profile profile = sound_profile();
   profile.rows[7].median_us = profile.rows[8].median_us = profile.rows[6].median_us;

@@ -1,6 +1,6 @@
 /* The harness on the fake backend, under a clock that goes by what the backend says things took.
- * Pinned: what is in the file after a budget, a drift, a lack of memory, a wrong result, a failure,
- * an interruption, and after going on. Not pinned: any time. */
+ * Pinned: what is in the file after a budget, a drift, a clock that fell, a lack of memory, a wrong
+ * result, a failure, an interruption, and after going on. Not pinned: any time. */
 #include "calib/harness.h"
 #include "calib/operators.h"
 #include "tests/unit/testing.h"
@@ -18,6 +18,7 @@ typedef struct Rig {
   HarnessReport report;
   volatile sig_atomic_t interrupted;
   size_t interrupt_at; // points; 0: never
+  bool is_gpu;
 } Rig;
 
 extern const Backend backend_fake;
@@ -59,11 +60,12 @@ static void make_plan(Rig *rig) {
   plan_init(&rig->plan, &rig->model, &rig->device, &options, &arena);
 }
 
-/* Opens the fake backend as TANDEM_FAKE=`words`, its processor, whose plan is short. */
+/* Opens the fake backend as TANDEM_FAKE=`words`: its processor, whose plan is short, or its GPU,
+ * which knows its clock. */
 static void *open_fake(Rig *rig, const char *words) {
   char error[CALIB_ERROR_SIZE] = "";
   void *state = NULL;
-  const CalibOptions options = {.device = 1, .seed = 1, .verify = true};
+  const CalibOptions options = {.device = rig->is_gpu ? 0 : 1, .seed = 1, .verify = true};
   setenv("TANDEM_FAKE", words, 1);
   cr_assert_eq(fake->open(&options, &state, error), CALIB_OK, "%s", error);
   fake->describe(state, &rig->device);
@@ -239,6 +241,68 @@ Test(harness, what_drifted_is_replaced_when_a_run_goes_on) {
   cr_expect_eq(second.report.remeasured, first.report.flagged);
   cr_expect_eq(second.report.flagged, 0);
   expect_complete(&second, &steady);
+}
+
+/* Rows of an operator whose `stop` has the flag; `ret_rows`: all of its rows. */
+static int64_t count_flagged(const Profile *profile, ProfileOp op, const char *flag,
+                             int64_t *ret_rows) {
+  int64_t flagged = 0;
+  *ret_rows = 0;
+  for (size_t i = 0; i < profile->n_rows; i++) {
+    const ProfileRow *row = &profile->rows[i];
+    const bool is_flagged = strstr(row->stop, flag) != NULL;
+    cr_expect(!is_flagged || row->op == op, "'%s' of another operator", flag);
+    *ret_rows += row->op == op;
+    flagged += is_flagged;
+  }
+  return flagged;
+}
+
+Test(harness, what_the_clock_fell_at_is_measured_again) {
+  Rig rig = {.is_gpu = true};
+  int64_t rows;
+  cr_assert_eq(run(&rig, "slow=gemm_o by=1 dip=0.5 from=2 until=4", INFINITY, NULL), 0);
+  const Profile profile = load(&rig);
+  cr_expect_eq(rig.report.slowed, 3);
+  cr_expect_eq(rig.report.remeasured, 3);
+  cr_expect_eq(rig.report.flagged, 0);
+  cr_expect_eq(count_flagged(&profile, PROFILE_GEMM_O, PLAN_CLOCK, &rows), 0);
+  expect_complete(&rig, &profile);
+}
+
+Test(harness, a_clock_that_stays_down_is_flagged_in_each_row) {
+  Rig first = {.is_gpu = true}, second = {.is_gpu = true};
+  int64_t rows;
+  cr_assert_eq(run(&first, "slow=gemm_o dip=0.7 throttle=32", INFINITY, NULL), 0);
+  const Profile fallen = load(&first);
+  const int64_t flagged = count_flagged(&fallen, PROFILE_GEMM_O, PLAN_CLOCK, &rows);
+  cr_expect_gt(first.report.flagged, 1);
+  cr_expect_eq(rows, 5 * first.report.flagged);
+  cr_expect_eq(flagged, rows);
+  cr_expect_eq(first.report.slowed, rows);
+  expect_complete(&first, &fallen);
+  cr_assert_eq(run(&second, "", INFINITY, &fallen), 0); // five readings are enough
+  cr_expect_eq(second.report.remeasured, 0);
+  cr_expect_eq(second.report.flagged, first.report.flagged);
+  load(&second);
+}
+
+/* Where the limit of power is the only reason, that is the clock of such work. */
+Test(harness, a_clock_at_the_limit_of_power_is_none_that_fell) {
+  static const struct {
+    const char *words;
+    bool fell;
+  } cases[] = {{"slow=gemm_o dip=0.7 throttle=4", false},
+               {"slow=gemm_o dip=0.7 throttle=68", true}, // and of heat
+               {"slow=gemm_o dip=0.8", false},
+               {"slow=copy_h2d dip=0.3", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Rig rig = {.is_gpu = true};
+    cr_assert_eq(run(&rig, cases[i].words, INFINITY, NULL), 0);
+    cr_expect_eq(rig.report.slowed > 0, cases[i].fell, "%s", cases[i].words);
+    cr_expect_eq(rig.report.flagged > 0, cases[i].fell, "%s", cases[i].words);
+    load(&rig);
+  }
 }
 
 Test(harness, no_memory_for_a_point_is_none_for_larger_ones) {
