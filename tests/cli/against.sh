@@ -53,7 +53,7 @@ between -0.09 error tpot_s p50 -0.043
 between -0.09 error e2e_s mean -0.043
 prints 'verdict,not met,within,0.02,'
 expect 0 "$tandem" validate a.yaml --against slow.jsonl --within 15%
-prints '500 requests of slow.jsonl, steps and requests of vLLM'
+prints '500 requests of slow.jsonl, steps and requests of vllm, as its scheduler'
 prints 'iterations        n'
 prints 'verdict      met: '
 
