@@ -40,7 +40,7 @@ class Pen:
         rank = max(ranks.dp_rank or 0, ranks.attn_dp_rank or 0)
         self._file = StepFile(head(scheduler, ranks), rank)
         self._drafts = scheduler.server_args.speculative_num_draft_tokens or 1
-        self._running = deque()  # results with what they are of, in the order of their launches
+        self._running = deque(maxlen=16)  # results with what they are of, as they were launched
         self._open = weakref.WeakKeyDictionary()  # requests: their first token, their hits
         self._began, self._asked = 0, True
 

@@ -44,6 +44,11 @@ between 0 requests ttft_s median 0.0005
 between 0 requests e2e_s worst 0.01
 between 0 iterations all mape 0.0001
 
+# Whose scheduler it was is said.
+sed 's/"engine": "vllm"/"engine": "sglang"/' same.jsonl >sglang.jsonl
+expect 0 "$tandem" validate a.yaml --against sglang.jsonl --within 0.1%
+prints '500 requests of sglang.jsonl, steps and requests of sglang, as its scheduler'
+
 # Each step 5% longer: so are the errors of steps, and tokens come at least so much later.
 made_steps a.yaml 2 1.05 0 >slow.jsonl
 expect 1 "$tandem" validate a.yaml --against slow.jsonl --within 2% --format csv

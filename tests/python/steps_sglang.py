@@ -362,6 +362,13 @@ class Launched(Case):
             self.assertIn(f"sglang_steps: {option}: no steps are written of such", done.stderr)
 
 
+def free_port():
+    for port in range(20000 + os.getpid() % 1000, 50000, 1000):  # 0.5.14 takes one 10,000 above, too
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
+
+
 @unittest.skipUnless(importlib.util.find_spec("sglang"), "SGLang is not installed")
 class Real(Case):
     """SGLang of whichever version is there, all of it but for the tokenizer."""
@@ -378,11 +385,10 @@ class Real(Case):
         shape |= {"model_type": "llama", "architectures": ["LlamaForCausalLM"]}
         shape |= {"torch_dtype": "bfloat16", "bos_token_id": 1, "eos_token_id": 2}
         (folder / "config.json").write_text(json.dumps(shape | {"max_position_embeddings": 4096}))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
         command = [sys.executable, "-m", "sglang_steps", "--model-path", str(folder)]
-        command += [*self.OPTIONS.split(), "--port", self.url.split(":")[-1], *options]
+        command += [*self.OPTIONS.split(), "--port", str(port), *options]
         paths = os.pathsep.join((str(BACKENDS), os.environ.get("PYTHONPATH", "")))
         log = open(folder / "log", "w")
         self.addCleanup(log.close)
@@ -424,7 +430,8 @@ class Real(Case):
         time.sleep(1)
         head, steps, requests = self.lines()
         self.assertEqual((head["engine"], head["chunked_prefill_size"]), ("sglang", 64))
-        steps = [step for step in steps if step["prefill"] != [[1, 0]]]
+        probes = [[[1, 0]], 0], [[], 2]  # and what was launched beside their end
+        steps = [s for s in steps if [s["prefill"], s["context_tokens"]] not in probes]
         first, second = steps[:7], steps[7:]
         chunks = [[[64, 0]], [[64, 64]], [[22, 128]], [], [], [], []]
         self.assertEqual([step["prefill"] for step in first], chunks)
@@ -434,7 +441,7 @@ class Real(Case):
         self.assertIn([[20, 150]], [step["prefill"] for step in second[:2]])
         for request, (at, answered) in zip(requests, asked):
             self.assertLessEqual(at, request["arrived_us"] + 1e3)
-            self.assertLessEqual(request["last_token_us"], answered)
+            self.assertLessEqual(request["last_token_us"], answered + 100e3)  # sent before that
         served = {r["prompt_tokens"]: (r["cached_tokens"], r["output_tokens"]) for r in requests}
         want = {30 + 40 * i: (0, 10 + 5 * i) for i in range(1, 5)} | {30: (0, 10)}
         self.assertEqual(served, want | {150: (0, 25), 170: (150, 3)})

@@ -430,7 +430,8 @@ Test(import, steps_of_sglang_are_its_own) {
   const char *text = "{\"engine\": \"sglang\", \"engine_version\": \"0.5.23\", \"model\": "
                      "\"org/llama3-8b\", \"gpu\": \"h100-80gb\", \"dtype\": \"bfloat16\", "
                      "\"quantization\": \"w8a8_fp8\", \"cache_dtype\": \"float8_e4m3fn\"}\n"
-                     "{\"decode\": [7, 1000], \"us\": 9000}\n";
+                     "{\"decode\": [7, 1000], \"us\": 9000}\n"
+                     "{\"decode\": [8, 3000], \"us\": 9900}\n";
   cr_assert_eq(import_text("vllm-log", text, &profile), 0, "%s", first_message());
   cr_expect_str_eq(profile_fact(&profile, "engine"), "sglang");
   cr_expect_str_eq(profile_fact(&profile, "engine_version"), "0.5.23");
