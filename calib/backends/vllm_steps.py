@@ -4,10 +4,10 @@ Its stat loggers see sums; what a step computes, only the scheduler: this is tha
 pen. A step lasts from the end of the one before, or from its decision if the engine was idle then,
 until its output is there: the time of the host is in it, as between the tokens that users get."""
 
-import json
-import os
 import time
 from contextlib import suppress
+
+from step_file import StepFile
 
 
 def head(config):
@@ -33,11 +33,9 @@ def recording(base):
     class Recording(base):
         def __init__(self, vllm_config, *args, **kwargs):
             super().__init__(vllm_config, *args, **kwargs)
-            name, ending = os.path.splitext(os.environ.get("TANDEM_STEPS", "steps.jsonl"))
             rank = vllm_config.parallel_config.data_parallel_rank
-            self._out = open(f"{name}.{rank}{ending}" if rank else name + ending, "w")
-            self._decided, self._open, self._lines = {}, {}, [head(vllm_config)]
-            self._ended = self._busy = self._written = 0
+            self._file, self._decided, self._open = StepFile(head(vllm_config), rank), {}, {}
+            self._ended = self._busy = 0
 
         def add_request(self, request, *args, **kwargs):
             waited = time.time() - getattr(request, "arrival_time", 0)  # since the server has it
@@ -68,24 +66,18 @@ def recording(base):
             outputs = super().update_from_output(step, *args, **kwargs)
             began = self._ended if self._busy else max(began, self._ended)
             if prompts or decodes:
-                line = {"prefill": [prompt[1:3] for prompt in prompts], "decode_seqs": decodes}
-                line |= {"context_tokens": context, "drafted": drafted, "us": (now - began) / 1000}
-                self._lines.append(line | {"sampled": decodes + sum(p[3] for p in prompts)})
+                chunks, sampled = [p[1:3] for p in prompts], decodes + sum(p[3] for p in prompts)
+                self._file.step(began, now, chunks, decodes, context, drafted, sampled)
             for name, _, past, is_last in prompts:
                 if (known := self._open.get(name)) and known[2] is None:
                     known[2:] = now if is_last else None, past if known[3] is None else known[3]
             for name in self.finished_req_ids & self._open.keys():
                 request, at, first, hits = self._open.pop(name)
                 if first and request.status.name in ("FINISHED_STOPPED", "FINISHED_LENGTH_CAPPED"):
-                    line = {"prompt_tokens": request.num_prompt_tokens, "cached_tokens": hits}
-                    line |= {"output_tokens": request.num_output_tokens, "arrived_us": at // 1000}
-                    line |= {"first_token_us": first // 1000, "last_token_us": now // 1000}
-                    self._lines.append(line)
+                    prompt, output = request.num_prompt_tokens, request.num_output_tokens
+                    self._file.request(at, first, now, prompt, hits, output)
             self._ended, self._busy = now, self.has_unfinished_requests()
-            if not self._busy or now - self._written > 1e9:
-                with suppress(OSError):  # a full disk stops no engine
-                    print(*map(json.dumps, self._lines), sep="\n", file=self._out, flush=True)
-                self._lines, self._written = [], now
+            self._file.write(now, not self._busy)
             return outputs
 
     return Recording

@@ -112,11 +112,19 @@ static int take_step(Loading *self, const StepLine *line, Place at) {
   return 0;
 }
 
+static const char *kind_of_steps(Loading *self, const char *engine) {
+  return arena_printf(self->arena, "steps and requests of %s, as its scheduler logged them",
+                      engine);
+}
+
 static int take_line(Loading *self, const Line *line) {
   StepLine said;
   const Place at = line_place(line, (Field){0});
   if (step_line_read(&said, line, self->arena, self->diag)) return -1;
-  if (said.kind == STEP_LINE_HEAD) return 0;
+  if (said.kind == STEP_LINE_HEAD) {
+    if (said.head.engine) self->log->kind = kind_of_steps(self, said.head.engine);
+    return 0;
+  }
   if (said.kind == STEP_LINE_STEP) return take_step(self, &said, at);
   const ServedRequest *served = &said.request;
   const int64_t longest_us = served->last_token_us - served->arrived_us;
@@ -134,7 +142,7 @@ static int take_line(Loading *self, const Line *line) {
 static int load_steps(Loading *self, const char *path) {
   LineReader reader;
   Line line;
-  self->log->kind = "steps and requests of vLLM, as its scheduler logged them";
+  self->log->kind = kind_of_steps(self, "an engine");
   if (line_reader_open(&reader, path, self->arena, self->diag)) return -1;
   int status = 0, error = 0;
   while (error == 0 && (status = line_reader_next(&reader, &line, self->diag)) > 0)

@@ -1,6 +1,6 @@
-/* What vLLM itself measured of each of its steps, in one of two forms that a file is of throughout:
- * lines of JSON, which calib/backends/vllm_steps.py writes (vllm_steps.h), or the engine's own log,
- * served with --enable-logging-iteration-details:
+/* What an engine measured of each of its steps, in one of two forms that a file is of throughout:
+ * lines of JSON, which calib/backends/vllm_steps.py writes, and sglang_steps.py there of SGLang
+ * (vllm_steps.h), or vLLM's own log, served with --enable-logging-iteration-details:
  *
  *   … Initializing a V1 LLM engine (v0.33.0) with config: model='…', …, tensor_parallel_size=2, …
  *   … Chunked prefill is enabled with max_num_batched_tokens=8192.
@@ -229,14 +229,16 @@ static int read_logged(Reading *self, const Line *line, Diag *diag) {
 
 /* ---- Facts ---- */
 
-/* A format of weights or keys by the words of vLLM; NULL: they do not say one. */
+/* A format of weights or keys by the words of vLLM, SGLang or torch; NULL: they do not say one. */
 static const char *format_of(const char *words) {
   static const char *const formats[][2] = {
       {"fp8", "fp8"},          {"fp8_e4m3", "fp8"},       {"fp8_e5m2", "fp8"},
       {"modelopt", "fp8"},     {"modelopt_fp4", "nvfp4"}, {"mxfp4", "mxfp4"},
       {"awq", "int4"},         {"awq_marlin", "int4"},    {"gptq", "int4"},
       {"gptq_marlin", "int4"}, {"auto", "bf16"},          {"bfloat16", "bf16"},
-      {"float16", "bf16"},     {"float32", "fp32"}};
+      {"float16", "bf16"},     {"float32", "fp32"},       {"float8_e4m3fn", "fp8"},
+      {"float8_e5m2", "fp8"},  {"modelopt_fp8", "fp8"},   {"w8a8_fp8", "fp8"},
+      {"w8a8_int8", "int8"}};
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
     if (strcmp(words, formats[i][0]) == 0) return formats[i][1];
   return NULL;
@@ -340,7 +342,7 @@ static int read_logs(const ImportInput *input, Profile *profile, Diag *diag) {
 
 const Importer import_vllm_log = {
     .name = "vllm-log",
-    .help = "vLLM's steps: its log with --enable-logging-iteration-details, or JSON",
+    .help = "vLLM's or SGLang's steps as JSON, or vLLM's --enable-logging-iteration-details",
     .units = "microseconds, or milliseconds as the log says",
     .takes_more = true,
     .read = read_logs,

@@ -1,5 +1,6 @@
-/* The lines of JSON that calib/backends/vllm_steps.py writes: what an engine did, step by step, and
- * what became of each request. Each is an object; keys beside these are passed over.
+/* The lines of JSON that calib/backends/vllm_steps.py and sglang_steps.py write: what an engine
+ * did, step by step, and what became of each request. Each is an object; keys beside these are
+ * passed over.
  *
  *   {"engine": "vllm", "engine_version": …, "model": …, "gpu": …, "dtype": …, "quantization": …,
  *    "cache_dtype": …, "tensor_parallel_size": N, "pipeline_parallel_size": N,

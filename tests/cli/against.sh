@@ -44,6 +44,11 @@ between 0 requests ttft_s median 0.0005
 between 0 requests e2e_s worst 0.01
 between 0 iterations all mape 0.0001
 
+# Whose scheduler it was is said.
+sed 's/"engine": "vllm"/"engine": "sglang"/' same.jsonl >sglang.jsonl
+expect 0 "$tandem" validate a.yaml --against sglang.jsonl --within 0.1%
+prints '500 requests of sglang.jsonl, steps and requests of sglang, as its scheduler'
+
 # Each step 5% longer: so are the errors of steps, and tokens come at least so much later.
 made_steps a.yaml 2 1.05 0 >slow.jsonl
 expect 1 "$tandem" validate a.yaml --against slow.jsonl --within 2% --format csv
@@ -53,7 +58,7 @@ between -0.09 error tpot_s p50 -0.043
 between -0.09 error e2e_s mean -0.043
 prints 'verdict,not met,within,0.02,'
 expect 0 "$tandem" validate a.yaml --against slow.jsonl --within 15%
-prints '500 requests of slow.jsonl, steps and requests of vLLM'
+prints '500 requests of slow.jsonl, steps and requests of vllm, as its scheduler'
 prints 'iterations        n'
 prints 'verdict      met: '
 

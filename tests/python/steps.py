@@ -2,21 +2,19 @@
 where the package can be imported, step by step against what the scheduler decided; and that the
 program reads it."""
 
+import contextlib
 import importlib.util
+import io
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 import types
 import unittest
-from pathlib import Path
 
-SOURCE = Path(os.environ["TANDEM_SOURCE_DIR"])
-sys.dont_write_bytecode = True
-sys.path.insert(0, str(SOURCE / "calib" / "backends"))
-import vllm_steps  # noqa: E402  (where it is has just been said)
+from steps_testing import Case
+
+import vllm_steps
 
 
 class Status:
@@ -87,22 +85,6 @@ def fake_config():
     )
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.path = Path(folder.name) / "steps.jsonl"
-        os.environ["TANDEM_STEPS"] = str(self.path)
-
-    def lines(self):
-        lines = [json.loads(line) for line in self.path.read_text().splitlines() if line]
-        return (
-            lines[0],
-            [line for line in lines if "us" in line],
-            [line for line in lines if "arrived_us" in line],
-        )
-
-
 class Fake(Case):
     def serve(self, pauses=()):
         scheduler = vllm_steps.recording(FakeScheduler)(fake_config())
@@ -167,8 +149,13 @@ class Fake(Case):
         self.assertEqual(scheduler._open, {})
 
     def test_a_full_disk_stops_no_engine(self):
-        os.environ["TANDEM_STEPS"] = "/dev/full"
-        self.serve()
+        for path in "/dev/full", "/no/such/folder/steps.jsonl":
+            os.environ["TANDEM_STEPS"] = path
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                scheduler = self.serve()
+                scheduler.add_request(FakeRequest("c", 2, 1))
+                scheduler.update_from_output(scheduler.schedule(), None)
+            self.assertEqual(said.getvalue().count(f"tandem: {path}: no more steps"), 1)
 
     def test_a_step_costs_little(self):
         FakeScheduler.budget, budget = 1024, FakeScheduler.budget
@@ -191,10 +178,7 @@ class Fake(Case):
 
     def test_the_program_reads_them(self):
         self.serve()
-        profile = self.path.with_suffix(".csv")
-        command = [os.environ["TANDEM_BINARY"], "import", "vllm-log", self.path, "-o", profile]
-        subprocess.run([*command, "--gpu", "h100-80gb"], check=True, stdout=subprocess.DEVNULL)
-        text = profile.read_text()
+        text = self.imported()
         self.assertIn("# engine: vllm", text)
         self.assertIn("llama3.1-8b,h100-80gb,2,iteration,", text)
 

@@ -425,6 +425,20 @@ Test(import, steps_of_vllm_that_are_alike_are_a_row) {
   cr_expect_str_eq(profile_fact(&profile, "steps_left_out_speculative"), "1");
 }
 
+Test(import, steps_of_sglang_are_its_own) {
+  Profile profile;
+  const char *text = "{\"engine\": \"sglang\", \"engine_version\": \"0.5.23\", \"model\": "
+                     "\"org/llama3-8b\", \"gpu\": \"h100-80gb\", \"dtype\": \"bfloat16\", "
+                     "\"quantization\": \"w8a8_fp8\", \"cache_dtype\": \"float8_e4m3fn\"}\n"
+                     "{\"decode\": [7, 1000], \"us\": 9000}\n"
+                     "{\"decode\": [8, 3000], \"us\": 9900}\n";
+  cr_assert_eq(import_text("vllm-log", text, &profile), 0, "%s", first_message());
+  cr_expect_str_eq(profile_fact(&profile, "engine"), "sglang");
+  cr_expect_str_eq(profile_fact(&profile, "engine_version"), "0.5.23");
+  cr_expect_str_eq(profile_fact(&profile, "weight_dtype"), "fp8");
+  cr_expect_str_eq(profile_fact(&profile, "kv_cache_dtype"), "fp8");
+}
+
 Test(import, steps_of_vllm_from_its_log) {
   const char *text =
       "INFO Initializing a V1 LLM engine (v0.24.0) with config: model='org/m', "
