@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Do the emulated tests of attention, of experts and of all-reduces notice a wrong kernel? Changes the kernels in a
-# copy, one place at a time, each a mistake that somebody could make, and runs test_attention,
-# test_moe or test_all_reduce on every one.
+# Do the emulated tests of attention, experts and all-reduces notice a wrong kernel? Changes the
+# kernels in a copy, one place at a time, each a mistake that somebody could make, and runs
+# test_attention, test_moe or test_all_reduce on every one.
 #
 #   tests/kernels/mutants.sh [--jobs N] [--cuda FOLDER] [WORD]    WORD: only those so named
 #
@@ -9,7 +9,7 @@
 # some minutes, so it is no part of the tests.
 set -uo pipefail
 usage() {
-  sed -n '5s/^# *//p' "$0" >&2
+  sed -n '6s/^# *//p' "$0" >&2
   exit 2
 }
 jobs=2 cuda=/usr/local/cuda word=''

@@ -48,7 +48,7 @@ static void release(Test *test) {
   }
 }
 
-/* In the second half of the runs ranks differ so much that the order of a sum is seen in its bits. */
+/* In the second half of the runs ranks differ so much that the order of a sum shows in its bits. */
 static void fill(const Test *test, KernelStream stream, int run, int rank) {
   const float deviation = run < RUNS / 2 ? 1 : ldexpf(1, -3 * rank);
   const uint64_t seed = 100 * (uint64_t)run + (uint64_t)rank;
