@@ -335,7 +335,7 @@ static void check_all_reduce(Check *self) {
 /* ---- The table ---- */
 
 static const int64_t TOKENS[] = {1, 2, 17, 129, 0}, FEW_TOKENS[] = {1, 129, 0}, BATCH[] = {1, 0};
-static const int64_t BYTES[] = {1, 10001, 1 << 20, 0}, SUMS[] = {16, 16400, 3 << 20, 0},
+static const int64_t BYTES[] = {1, 10001, 1 << 20, 0}, SUMS[] = {16, 16400, 1 << 19, 0},
                      PAGES[] = {1, 5, 13, 0};
 
 /* An operator: what compares it, at which sizes (a batch is that of verify_terms.c), how many

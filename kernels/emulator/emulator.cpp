@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <sched.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -346,7 +345,8 @@ void store_release_system(uint32_t *to, uint32_t value) {
 }
 
 uint32_t load_acquire_system(const uint32_t *from) {
-  sched_yield();
+  const struct timespec others_go_on = {0, 10 * 1000};
+  nanosleep(&others_go_on, nullptr);
   return __atomic_load_n(from, __ATOMIC_ACQUIRE);
 }
 
