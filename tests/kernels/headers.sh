@@ -49,7 +49,12 @@ _Static_assert(sizeof(ncclResult_t) == sizeof(int), "results are ints");
 _Static_assert(sizeof(ncclDataType_t) == sizeof(int), "types are ints");
 _Static_assert(sizeof(ncclRedOp_t) == sizeof(int), "operations are ints");
 _Static_assert(sizeof(ncclComm_t) == sizeof(NcclComm), "communicators");
-ncclResult_t (*init_all)(ncclComm_t *, int, const int *) = ncclCommInitAll;
+_Static_assert(sizeof(ncclUniqueId) == sizeof(NcclId), "an identity, by value");
+ncclResult_t (*get_version)(int *) = ncclGetVersion;
+ncclResult_t (*get_id)(ncclUniqueId *) = ncclGetUniqueId;
+ncclResult_t (*init_rank)(ncclComm_t *, int, ncclUniqueId, int) = ncclCommInitRank;
+ncclResult_t (*destroy)(ncclComm_t) = ncclCommDestroy;
+ncclResult_t (*abort_all)(ncclComm_t) = ncclCommAbort;
 ncclResult_t (*all_reduce)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
                            cudaStream_t) = ncclAllReduce;
 END
