@@ -409,7 +409,7 @@ static Outcome run_passes(Harness *self) {
   Outcome outcome = run_points(self, false);
   for (int pass = 1; pass < READINGS_MOST && outcome == MEASURED && has_time(self); pass++)
     outcome = run_points(self, true);
-  for (size_t i = 0; i < self->job->plan->n; i++)
+  for (size_t i = self->n_anchors; i < self->job->plan->n; i++)
     self->report->flagged += has_only_drifted(&self->job->plan->points[i]);
   return outcome;
 }
