@@ -3,11 +3,12 @@
 #
 #   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--files PATTERN] [--scratch DIR] [--list]
 #
-# Draws --count (100) mutants by --seed (1) from the sources of sim, perfmodel and traces and from
-# experiments/provision*, or those whose path matches the extended regular expression PATTERN.
-# --jobs (2) of them are tried side by side, each in a copy of the tree of its own; the tree itself
-# stays as it is. The unit tests of the changed file run first, then the other tests of modules,
-# then those of commands, the quickest first, until one fails. Prints what became of each mutant,
+# Draws --count (100) mutants by --seed (1) from the C sources of every room, or those whose path
+# matches the extended regular expression PATTERN. --jobs (2) of them are tried side by side, each in
+# a copy of the tree of its own; the tree itself stays as it is. The unit tests of the changed file
+# run first, then the other tests of modules, then those of commands, the quickest first, until one
+# fails; of a file of kernels/, which is in no program, the tests of kernels, which need nvcc: without
+# it none of those is drawn. Prints what became of each mutant,
 # then those that nothing noticed as patches, then 'N of M caught (P%)'. The same seed draws the
 # same mutants of the same sources, whatever the number of jobs. With --scratch the copies are kept
 # in DIR, and built on the next time. --list only prints what would be drawn, in that order.
@@ -238,8 +239,8 @@ END {
 '
 
 sources() {
-  find sim perfmodel traces experiments/provision* -name '*.[ch]' ! -path sim/audit.c |
-    grep -E -e "$pattern" | sort
+  find sim perfmodel traces calib experiments kernels -name '*.[ch]' ! -path sim/audit.c |
+    { command -v nvcc >/dev/null && cat || grep -v '^kernels/'; } | grep -E -e "$pattern" | sort
 }
 
 keep=${scratch:+true}
@@ -298,10 +299,15 @@ make_tree() {
   { ninja -C "$tree/build" build.ninja && build "$1"; } >>"$tree/log" 2>&1
 }
 
-# build TREE [TEST...] : the programs that these tests run, or all tests.
+# build TREE [TEST...] : the programs that these tests run, or all tests. Those of kernels need what
+# only the whole build knows.
 build() {
   local build=$scratch/tree$1/build programs test
   shift
+  if [ -n "${1-}" ] && grep -qw -e "$1" "$scratch/tests.kernels"; then
+    ninja -C "$build"
+    return
+  fi
   mapfile -t programs < <(ninja -C "$build" -t targets rule c_LINKER |
     grep -E '^(tandem|tests/[^/]*)$' | grep -v '^tests/bench_')
   if (($# > 0)); then
@@ -313,9 +319,11 @@ build() {
   fi | xargs ninja -C "$build"
 }
 
+# names_of_tests KIND : those of kernels or of the rest of the program.
 names_of_tests() {
   meson test -C "$scratch/tree1/build" --no-rebuild --list 2>/dev/null |
-    awk '/^tandem:/ && !/^tandem:(kernels|gpu|slurm|tidy) / { print $NF }'
+    awk -v kind="$1" '/^tandem:/ && !/^tandem:(gpu|slurm|tidy) / &&
+      (kind == "kernels") == ($1 == "tandem:kernels") { print $NF }'
 }
 
 # run_tests TREE LIMIT_S NAME... : the first that fails ends it; what they say is on stdout. Of the
@@ -344,12 +352,13 @@ rank_of() {
   esac
 }
 
-# What each test takes on the program as it is, in the order in which they run, and several quick
-# ones together, as starting them takes longer: milliseconds and names. Those with arguments are by
-# themselves.
+# time_tests KIND : what each test takes on the program as it is, in the order in which they run, and
+# several quick ones together, as starting them takes longer: milliseconds and names. Those with
+# arguments are by themselves.
 time_tests() {
   local name start
-  names_of_tests | while read -r name; do
+  [ "$1" != kernels ] || ninja -C "$scratch/tree1/build" >/dev/null || return
+  names_of_tests "$1" | while read -r name; do
     start=${EPOCHREALTIME/./}
     run_tests 1 3600 "$name" >/dev/null || {
       echo "the test $name fails without a mutant" >&2
@@ -361,8 +370,16 @@ time_tests() {
     $2 == "unit" || $2 == "swarm" { close_group(); print; next }
     ms + $1 > 5000 { close_group() }
     { ms += $1; names = names " " $2 }
-    END { close_group() }' >"$scratch/tests"
-  [ "${PIPESTATUS[1]}" -eq 0 ] && [ -s "$scratch/tests" ]
+    END { close_group() }' >"$scratch/tests.$1"
+  [ "${PIPESTATUS[1]}" -eq 0 ] && [ -s "$scratch/tests.$1" ]
+}
+
+# kind_of FILE : which tests know it.
+kind_of() {
+  case $1 in
+  kernels/*) echo kernels ;;
+  *) echo program ;;
+  esac
 }
 
 # --- trying ------------------------------------------------------------------------------------
@@ -409,7 +426,7 @@ objects() {
   if [ "$name" = "$2" ]; then
     echo tandem
   else
-    find . -path '*.a.p/*' -name "*${name##*/}.c.o" -printf '%P\n' | sort
+    find . -path '*.p/*' -name "*${name##*/}.c.o" -printf '%P\n' | sort
   fi
 }
 
@@ -430,7 +447,7 @@ try_near() {
   local base=${2##*/} folder=${2%/*} near
   base=${base%.*}
   near="@(${base%%_*}*|${folder##*/}*)/*"
-  ! grep -q ' unit$' "$scratch/tests" ||
+  ! grep -q ' unit$' "$scratch/tests.$(kind_of "$2")" ||
     { build "$1" unit >/dev/null 2>&1 && run_tests "$1" 120 unit >/dev/null; }
 }
 
@@ -455,7 +472,7 @@ try_tests() {
       echo "caught by $(awk '/ (FAIL|ERROR|TIMEOUT) / { print $4; exit }' "$scratch/said$1")"
     fi
     return
-  done <"$scratch/tests"
+  done <"$scratch/tests.$(kind_of "$2")"
   echo SURVIVED
 }
 
@@ -492,9 +509,12 @@ for ((job = 1; job <= jobs; job++)); do
     exit 2
   }
 done
-time_tests || exit 2
-awk '{ ms += $1; n += NF - 1 } END { printf "%d tests, %.0f s in all\n", n, ms / 1000 }' \
-  "$scratch/tests" >&2
+: >"$scratch/tests.kernels"
+for kind in $(for file in "${files[@]}"; do kind_of "$file"; done | sort -u); do
+  time_tests "$kind" || exit 2
+done
+cat "$scratch"/tests.* |
+  awk '{ ms += $1; n += NF - 1 } END { printf "%d tests, %.0f s in all\n", n, ms / 1000 }' >&2
 
 echo '1 0 0' >"$scratch/counts"
 : >"$scratch/survivors"

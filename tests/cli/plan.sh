@@ -14,6 +14,12 @@ for text in 'question    llama3.1-8b (bf16) on dgx-h100, vllm-' 'answer      ' '
   '$/M tokens' 'tokens/s and user' 'vllm serve meta-llama/' 'tandem run study.yaml'; do
   prints "$text"
 done
+# The table's first row is the answer.
+awk '
+  $1 == "answer" { gpus = $0; sub(/ GPUs,.*/, "", gpus); sub(/.* /, "", gpus) }
+  $1 == "ttft.p90" || $1 == "tpot.p90" { left[$1] = $(NF - 1) }
+  found { exit !($(NF - 4) == gpus && $NF == left[$(NF - 1)]); }
+  $1 == "design" && $2 == "instances" { found = 1 }' out || fail 'the first design is not the answer'
 grep -E '^answer +[0-9]+ (\+ [0-9]+ )?instances? of [a-z]' out >answer ||
   fail 'no answer with its instances'
 design=$(sed 's/.*instances* of \([^:]*\):.*/\1/' answer)
@@ -60,7 +66,27 @@ for program in vllm sglang tensorrt-llm; do
   expect 0 ask --rate 20 --slo "$limits" --tp 1,2 --split yes --export $program
   sh -n out || fail "no shell text for $program"
   grep -q '^# decode: [0-9]* instance' out || fail "no decodes for $program"
+  cp out "$program"
 done
+! grep -q -e '--pp-size' sglang || fail 'one stage is no pipeline'
+cat >stages.yaml <<'END'
+model: llama3.1-8b
+engine: sglang-0.5
+perfmodel: roofline
+workload:
+  lengths: {prompt: {constant: 500}, output: {constant: 100}}
+  arrivals: {process: poisson, rate: 20 /s}
+  requests: 400
+slo: {ttft.p90: 2 s}
+provision:
+  objective: cost
+  designs:
+    stages:
+      pools: {serve: {role: mixed, machine: dgx-h100, pipeline_parallel_size: 2}}
+      pools.serve.count: 1..8
+END
+expect 0 "$tandem" provision stages.yaml --export sglang
+tr -d '\\\n' <out | tr -s ' ' | grep -qF -e '--pp-size 2 ' || fail 'no pipeline of two stages'
 expect 0 "$tandem" provision study.yaml --export llm-d
 prints '"--tensor-parallel-size"'
 expect 0 ask --rate 20 --slo "$limits" --tp 1 --export dynamo

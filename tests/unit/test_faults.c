@@ -250,6 +250,31 @@ Test(faults, kv_waits_for_links_and_goes_on_where_it_was) {
   }
 }
 
+/* The numbers of the requests of `event` in a log, in its order. */
+static const char *numbers_of(const char *log, const char *event) {
+  const char *numbers = "", *mark = arena_printf(&arena, ",%s,", event);
+  while ((log = strstr(log, mark)) != NULL) {
+    log += strlen(mark);
+    numbers = arena_printf(&arena, "%s %.*s", numbers, (int)strcspn(log, ","), log);
+  }
+  return numbers;
+}
+
+/* Slots of requests that have ended are used again, so the numbers are no order of slots. */
+Test(faults, what_a_failed_machine_has_is_lost_in_the_order_of_its_numbers) {
+  char *log = NULL;
+  size_t size = 0;
+  fault(0, FAULT_FAIL, 1, 1000, 1100);
+  scene.config.event_log = open_memstream(&log, &size);
+  cr_assert_not_null(scene.config.event_log);
+  const TraceRow rows[] = {row(0, 10, 1),          row(0, 10, 99),         row(1, 10, 1),
+                           row(400 * MS, 10, 200), row(500 * MS, 10, 200), row(600 * MS, 10, 200)};
+  cr_assert_eq(scene_run(&scene, rows, COUNT(rows)), 0);
+  fclose(scene.config.event_log);
+  cr_expect_str_eq(numbers_of(log, "lost"), " 1 3 4 5", "%s", log);
+  free(log);
+}
+
 /* What drains may fail: what it has is lost, and it stays away until both are over. */
 Test(faults, a_machine_that_drains_can_fail) {
   scene.pools[0].start_up.boot = 10 * MS;

@@ -157,6 +157,66 @@ Test(measured, groups_leave_out_what_was_fitted_and_what_is_missing) {
   cr_expect(groups[1].first && !groups[2].first, "versions and degrees are apart");
 }
 
+Test(measured, the_table_leaves_out_groups_of_which_nothing_was_simulated) {
+  const Measured measured =
+      load("a,,8,vllm,1,meta-llama/Llama-3.1-70B,h100_sxm,fp8,agg,64,64,50,10,8,1,,1,1"
+           ",,,,,,,,,,,,,,\n"
+           "b,,8,vllm,1,someone/else,h200_sxm,fp8,agg,64,64,50,10,8,1,,1,1,,,,,,,,,,,,,,\n",
+           "roofline");
+  measured.points[0].predicted[MEASURED_TPOT] = 0.011;
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  cr_assert_not_null(out);
+  measured_print_table(&measured, false, &arena, out);
+  fclose(out);
+  cr_expect_not_null(strstr(text, " h100_sxm "));
+  cr_expect_null(strstr(text, " h200_sxm "));
+  cr_expect_not_null(strstr(text, "inferencex: 2 points, 1 held out, 0 fitted, 1 missing"));
+  free(text);
+}
+
+/* Loads a table of TensorRT-LLM's page: Llama-3.1-8B, FP8, on one H100. */
+static Measured load_overview(const char *isl, const char *osl) {
+  const char *folder = temp_folder(&arena), *e2e = arena_printf(&arena, "%s/e2e", folder);
+  const char *path = arena_printf(&arena, "%s/trtllm_perf_overview_v1.0.csv", e2e);
+  cr_assert_eq(mkdir(e2e, 0700), 0);
+  write_file(path, arena_printf(&arena,
+                                "model,gpu,tp,pp,weights,isl,osl,num_requests,output_tokens_per_s\n"
+                                "Llama-3.1-8B,H100,1,1,FP8,%s,%s,1000,10000\n",
+                                isl, osl));
+  Measured measured;
+  const MeasuredOptions options = {.folder = folder, .set = "perf_overview"};
+  const int status = measured_load(&measured, &options, &arena, &diag);
+  unlink(path);
+  rmdir(e2e);
+  rmdir(folder);
+  cr_assert_eq(status, 0, "%s", diag.n_entries ? diag.entries[0].message : "");
+  cr_assert_eq(measured.n_points, 1);
+  return measured;
+}
+
+/* Nine tenths of 80 GiB less 8.03 GB of weights, at 65,536 bytes of KV a token: 1,069,000 tokens. */
+Test(measured, limits_of_an_overview_hold_as_many_whole_requests_as_memory) {
+  static const struct {
+    const char *isl, *osl;
+    int64_t seqs, tokens;
+  } cases[] = {
+      {"128", "128", 4096, 8192},   // 4,177 fit, of at most 4,096
+      {"128", "2048", 512, 2048},   // 491 fit, in steps of 128
+      {"20000", "2000", 64, 20064}, // 48 fit: a prompt must fit beside all that decode
+      {"2048", "128", 512, 9216},   // 491 fit, and 8,348 tokens, in steps of 1,024
+  };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const Measured measured = load_overview(cases[i].isl, cases[i].osl);
+    const MeasuredScript *script = &measured.points[0].script;
+    cr_expect_eq(script->max_num_seqs, cases[i].seqs, "%s: %d", cases[i].isl,
+                 (int)script->max_num_seqs);
+    cr_expect_eq(script->max_num_batched_tokens, cases[i].tokens, "%s: %d", cases[i].isl,
+                 (int)script->max_num_batched_tokens);
+  }
+}
+
 /* The degrees and the reason of one row of DeepSeek-R1 on 8 GPUs. */
 static const MeasuredPoint *load_deepseek(const char *load_and_precision, const char *clients,
                                           const char *day_and_image) {

@@ -49,6 +49,7 @@ Test(plan, writes_a_study) {
   cr_expect(has(&plan, "model: {name: llama3.1-70b, quantization: fp8}\n"));
   cr_expect(has(&plan, "slo: {ttft.p99: 2 s, tpot.p50: 50ms}\n"));
   cr_expect(has(&plan, "rate: 2.5 /s}\n  requests: 4000\n"), "40 beyond the 99th percentile");
+  cr_expect(has(&plan, "    tp2:\n"), "with the engine's own number of tokens");
   cr_expect(has(&plan, "    tp2-batch-2048:\n"));
   cr_expect(has(&plan, "    split-tp2-tp4:\n"));
   cr_expect(has(&plan, "pools.prefill.count: 1..16\n"));

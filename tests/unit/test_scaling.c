@@ -145,9 +145,56 @@ Test(scaling, dynamo_planner_sizes_both_phases) {
    * within 50 ms whose step should take 141.2, and make 453 tokens/s. */
   static const double corrected[] = {22, 5};
   expect_wanted("dynamo_planner", "{tpot: 50 ms}", &view, 1, corrected);
+  /* 200 /s for 25 ms are five sequences, whose step should take 20.25 ms: so three are within 50 ms
+   * whose step should take 17.46, and make 186 tokens/s. */
+  ScalingView few = view;
+  few.e2e_ticks = 5 * S / 2;
+  static const double of_few[] = {22, 11};
+  expect_wanted("dynamo_planner", "{tpot: 50 ms}", &few, 1, of_few);
   const ScalingView idle = {.interval = 15 * S, .pools = loads, .n_pools = 2};
   static const double as_before[] = {1, 1};
   expect_wanted("dynamo_planner", NULL, &idle, 1, as_before);
+}
+
+/* Whether scaler `name` takes these pools. */
+static bool takes(const char *name, const char *options, const PoolSpec *pools, uint32_t n_pools) {
+  const Scaler *scaler = (const Scaler *)policy_find(POLICY_SCALER, name);
+  const void *state = policy_state(POLICY_SCALER, name, options, &arena);
+  diag_done(&diag);
+  diag_init(&diag);
+  return scaler->check_pools(state, pools, n_pools, place_of_file(NULL), &diag) == 0;
+}
+
+Test(scaling, forecast_needs_the_rate_of_each_scaled_pool) {
+  PoolSpec pools[] = {{.name = "first", .scaling = {.max = 2}},
+                      {.name = "fixed"},
+                      {.name = "last", .scaling = {.max = 2, .machine_rate = 4}}};
+  cr_expect(!takes("forecast", NULL, pools, COUNT(pools)));
+  cr_assert_eq(diag.n_entries, 1);
+  cr_expect_not_null(strstr(diag.entries[0].message, "'first'"));
+  pools[0].scaling.machine_rate = 4;
+  cr_expect(takes("forecast", NULL, pools, COUNT(pools)));
+  pools[2].scaling.machine_rate = 0;
+  cr_expect(!takes("forecast", NULL, pools, COUNT(pools)));
+  cr_assert_eq(diag.n_entries, 1);
+  cr_expect_not_null(strstr(diag.entries[0].message, "'last'"));
+}
+
+Test(scaling, a_schedule_names_pools_that_are_scaled) {
+  const PoolSpec pools[] = {{.name = "fixed"}, {.name = "elastic", .scaling = {.max = 2}}};
+  static const char steps[] = "{every: 20 s, steps: [{at: 0 s, machines: 2, pool: %s}]}";
+  static const struct {
+    const char *pool;
+    bool taken;
+  } cases[] = {{"elastic", true}, {"fixed", false}, {"elasti", false}};
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    const char *options = arena_printf(&arena, steps, cases[i].pool);
+    cr_expect_eq(takes("schedule", options, pools, COUNT(pools)), cases[i].taken);
+    if (cases[i].taken) continue;
+    cr_assert_eq(diag.n_entries, 1);
+    cr_expect_not_null(strstr(diag.entries[0].message, cases[i].pool));
+    if (diag.entries[0].hint) cr_expect_null(strstr(diag.entries[0].hint, "fixed"));
+  }
 }
 
 /* --- when machines come and go */
