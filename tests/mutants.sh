@@ -4,14 +4,14 @@
 #   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--files PATTERN] [--scratch DIR] [--list]
 #
 # Draws --count (100) mutants by --seed (1) from the C sources of every room, or those whose path
-# matches the extended regular expression PATTERN. --jobs (2) of them are tried side by side, each in
-# a copy of the tree of its own; the tree itself stays as it is. The unit tests of the changed file
-# run first, then the other tests of modules, then those of commands, the quickest first, until one
-# fails; of a file of kernels/, which is in no program, the tests of kernels, which need nvcc: without
-# it none of those is drawn. Prints what became of each mutant,
-# then those that nothing noticed as patches, then 'N of M caught (P%)'. The same seed draws the
-# same mutants of the same sources, whatever the number of jobs. With --scratch the copies are kept
-# in DIR, and built on the next time. --list only prints what would be drawn, in that order.
+# matches the extended regular expression PATTERN. --jobs (2) of them are tried side by side, each
+# in a copy of the tree of its own; the tree itself stays as it is. The unit tests of the changed
+# file run first, then the other tests of modules, then those of commands, the quickest first, until
+# one fails; of a file of kernels/, the tests of kernels: without nvcc none of those is drawn.
+# Prints what became of each mutant, then those that nothing noticed as patches, then 'N of M caught
+# (P%)'. The same seed draws the same mutants of the same sources, whatever the number of jobs. With
+# --scratch the copies are kept in DIR, and built on the next time. --list only prints what would be
+# drawn, in that order.
 #
 # A line is drawn first, each with the same chance, then one of its changes:
 #   < to <= and back, > to >= and back, == to != and back, && to || and back, !x to x
@@ -352,8 +352,8 @@ rank_of() {
   esac
 }
 
-# time_tests KIND : what each test takes on the program as it is, in the order in which they run, and
-# several quick ones together, as starting them takes longer: milliseconds and names. Those with
+# time_tests KIND : what each test takes on the program as it is, in the order in which they run,
+# and several quick ones together, as starting them takes longer: milliseconds and names. Those with
 # arguments are by themselves.
 time_tests() {
   local name start

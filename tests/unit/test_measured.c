@@ -196,7 +196,7 @@ static Measured load_overview(const char *isl, const char *osl) {
   return measured;
 }
 
-/* Nine tenths of 80 GiB less 8.03 GB of weights, at 65,536 bytes of KV a token: 1,069,000 tokens. */
+/* Nine tenths of 80 GiB less 8.03 GB of weights, at 65,536 bytes of KV a token: 1,069,000. */
 Test(measured, limits_of_an_overview_hold_as_many_whole_requests_as_memory) {
   static const struct {
     const char *isl, *osl;
