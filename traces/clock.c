@@ -1,6 +1,7 @@
 /* Dates of the Gregorian calendar and decimal numbers, read by hand: exact, and the same in every
  * locale. Digits beyond a tick are left out. */
 #include "traces/clock.h"
+#include "sim/base/text.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,6 +33,8 @@ bool clock_is_wall(TraceClock clock) {
 const char *clock_name(TraceClock clock) {
   return clocks[clock].name;
 }
+
+#define SINCE_1970_S 1e8 // more seconds are taken to be since then
 
 /* ---- Dates ---- */
 
@@ -156,11 +159,28 @@ static bool read_number(Field field, int64_t per_second, TraceTime *ret_time) {
   return true;
 }
 
-TraceClock clock_of(Field field) {
+TraceClock clock_of_name(const char *name) {
+  static const struct {
+    const char *end;
+    TraceClock clock;
+  } ends[] = {{"_s", CLOCK_S},   {"_sec", CLOCK_S}, {"_seconds", CLOCK_S},
+              {"_ms", CLOCK_MS}, {"_us", CLOCK_US}, {"_ns", CLOCK_NS}};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    if (text_ends_with(name, ends[i].end)) return ends[i].clock;
+  return CLOCK_AUTO;
+}
+
+/* A number of seconds, or of that unit, since 1970 or from a zero of the file's own. */
+static TraceClock clock_in(TraceClock unit, double number) {
+  const double seconds = number / (double)clocks[unit].per_second;
+  return seconds < SINCE_1970_S ? unit : (TraceClock)(unit + CLOCK_EPOCH_S - CLOCK_S);
+}
+
+TraceClock clock_of(Field field, TraceClock unit) {
   static const struct {
     double below;
     TraceClock clock;
-  } magnitudes[] = {{1e8, CLOCK_S},
+  } magnitudes[] = {{SINCE_1970_S, CLOCK_S},
                     {1e11, CLOCK_EPOCH_S},
                     {1e14, CLOCK_EPOCH_MS},
                     {1e17, CLOCK_EPOCH_US},
@@ -169,6 +189,7 @@ TraceClock clock_of(Field field) {
   double number = 0;
   if (read_date(field, &time)) return CLOCK_ISO;
   if (!read_scientific(field, &number) || number < 0) return CLOCK_AUTO;
+  if (unit != CLOCK_AUTO) return clock_in(unit, number);
   for (size_t i = 0; i < sizeof magnitudes / sizeof *magnitudes; i++)
     if (number < magnitudes[i].below) return magnitudes[i].clock;
   return CLOCK_AUTO;

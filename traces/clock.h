@@ -20,9 +20,13 @@ typedef enum TraceClock {
 
 extern const char *const clock_choices[]; // as TraceClock, NULL-terminated
 
-/* What a time is by its looks: a date, or a number, whose unit its magnitude tells: since 1970 when
- * it is 10^8 s (1973) or more of some unit, else seconds. CLOCK_AUTO: neither. */
-TraceClock clock_of(Field field);
+/* The unit that the name of a column ends in, as arrival_time_ns does: CLOCK_S to CLOCK_NS; else
+ * CLOCK_AUTO. */
+TraceClock clock_of_name(const char *name);
+/* What a time is by its looks: a date, or a number of the unit, or, when that is CLOCK_AUTO, of one
+ * that its magnitude tells: since 1970 when it is 10^8 s (1973) or more of some unit, else seconds.
+ * CLOCK_AUTO: neither. */
+TraceClock clock_of(Field field, TraceClock unit);
 /* Whether the first row arrives at 0. */
 bool clock_is_wall(TraceClock clock);
 /* "a number of seconds": "'timestamp' must be …" in a message. */

@@ -35,8 +35,7 @@ bool field_decimal(Field field, int places, int64_t *ret_units) {
   return true;
 }
 
-/* A whole number that was written as a double: 374.0. */
-static Field without_zeroes(Field field) {
+Field field_whole(Field field) {
   int n = field.length;
   while (n > 2 && field.text[n - 1] == '0')
     n--;
@@ -46,10 +45,23 @@ static Field without_zeroes(Field field) {
 
 int field_tokens(const Line *line, Field field, const char *name, int32_t *ret_tokens, Diag *diag) {
   int64_t tokens = 0;
-  if (!field_decimal(without_zeroes(field), 0, &tokens) || tokens < 1 || tokens > TRACE_TOKENS_MAX)
+  if (!field_decimal(field_whole(field), 0, &tokens) || tokens < 1 || tokens > TRACE_TOKENS_MAX)
     return field_error(line, field, name, "a whole number from 1 to 10000000", diag);
   *ret_tokens = (int32_t)tokens;
   return 0;
+}
+
+bool field_is_none(Field field) {
+  int64_t tokens = 1;
+  return field.length == 0 || (field_decimal(field_whole(field), 0, &tokens) && tokens == 0);
+}
+
+int field_row_tokens(const Line *line, Field field, const char *name, int32_t *ret_tokens,
+                     Diag *diag) {
+  if (field_tokens(line, field, name, ret_tokens, diag) == 0) return 0;
+  if (field_is_none(field))
+    diag_hint(diag, "a request that failed has none: take its row out of the file");
+  return -1;
 }
 
 /* The program never leaves the C locale, so strtod takes a point. */

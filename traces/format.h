@@ -41,6 +41,7 @@ typedef struct TraceIndex {
     int32_t line; // of `lines`
   } * rows;
   size_t n_rows, rows_capacity;
+  bool untimed; // nobody asks when
 } TraceIndex;
 
 /* Adds a line, and rows of the newest one. */
@@ -50,7 +51,8 @@ void trace_index_add(TraceIndex *self, TraceTime time, Field text);
 void trace_index_sort(TraceIndex *self);
 
 typedef enum TraceField { TRACE_ARRIVAL, TRACE_PROMPT, TRACE_OUTPUT, TRACE_SESSION } TraceField;
-enum { TRACE_NEEDED = TRACE_SESSION, TRACE_FIELDS = TRACE_SESSION + 1 };
+enum { TRACE_NEEDED = TRACE_SESSION, TRACE_FIELDS = TRACE_SESSION + 1, TRACE_MARKS = 2 };
+extern const char *const trace_field_names[TRACE_FIELDS + 1]; // "arrival", …, NULL
 
 typedef enum TraceForms {
   TRACE_TABLE = 1, // a header, then fields between commas, tabs or semicolons
@@ -67,8 +69,9 @@ typedef struct TraceFormat {
   TraceClock clock;
   bool (*read_time)(Field field, TraceTime *ret_time); // NULL: by `clock`
   const char *time_is;                                 // "'timestamp' must be …", with that
-  // a further column, or a key that the first line has, by which the format is known
-  const char *mark;
+  // further columns, or keys of the first line, by one of which the format is known; NULL: none
+  const char *marks[TRACE_MARKS];
+  bool (*is_usual)(TraceField which, Field name); // NULL: names are those of `columns`
   bool leaves_out_empty; // rows without a prompt or an output are left out, and counted
   // JSON
   int32_t block_tokens;     // of `hash_ids`, unless the index says
@@ -82,8 +85,16 @@ typedef struct TraceFormat {
 
 /* The i-th format of the list, NULL past its end. */
 const TraceFormat *format_at(int i);
-/* The format a file with this first line has, or NULL. */
-const TraceFormat *format_of_line(const Line *first);
+/* The format a file with this first line has, or NULL. `needed`: [TRACE_NEEDED], what a table's
+ * header must have. */
+const TraceFormat *format_of_line(const Line *first, const bool *needed);
+/* The one name there that a format with `is_usual` takes for this; its text is NULL when there is
+ * none, or several. */
+Field format_name(const TraceFormat *format, const Line *first, TraceField which);
+/* What a column or key is called where a row is of many requests, as in bills. */
+bool format_counts_requests(Field name);
+/* The first such name of a header or object; its text is NULL when there is none. */
+Field format_count_of_requests(const Line *first);
 /* Whether the line is one of JSON, as far as it begins. */
 bool format_line_is_json(const Line *first);
 /* "auto", then the names in order, NULL-terminated: index i + 1 is format_at(i). */

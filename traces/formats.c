@@ -1,8 +1,11 @@
 /* The list of trace formats, built from traces/formats.def. */
 #include "sim/base/json.h"
 #include "traces/format.h"
-#include "traces/layout.h"
+#include "traces/table.h"
 #include <assert.h>
+
+const char *const trace_field_names[TRACE_FIELDS + 1] = {"arrival", "prompt", "output", "session",
+                                                         NULL};
 
 #define FORMAT(name) extern const TraceFormat format_##name;
 #include "traces/formats.def"
@@ -30,18 +33,81 @@ bool format_line_is_json(const Line *first) {
   return text.length > 0 && *text.text == '{';
 }
 
-static bool is_of(const TraceFormat *format, const Line *first, bool json) {
-  if (json) return format->forms & TRACE_JSON && json_line_has(first, format->mark);
-  if (!(format->forms & TRACE_TABLE)) return false;
-  const char separator = table_separator(first);
-  for (int i = 0; i < TRACE_NEEDED; i++)
-    if (table_column(first, separator, format->columns[i]) < 0) return false;
-  return !format->mark || table_column(first, separator, format->mark) >= 0;
+/* The names of a header, or the keys of an object as far as it is well-formed. */
+typedef struct Names {
+  const Line *line;
+  bool json;
+  char separator;
+  const char *at;
+  JsonScanner scanner;
+} Names;
+
+static Names names_of(const Line *first) {
+  const bool json = format_line_is_json(first);
+  return (Names){.line = first,
+                 .json = json,
+                 .separator = json ? '\0' : table_separator(first),
+                 .at = first->text,
+                 .scanner = json_scanner(first, (Field){0}, NULL)};
 }
 
-const TraceFormat *format_of_line(const Line *first) {
+static bool next_name(Names *self, Field *ret_name) {
+  Field value;
+  if (self->json) return json_member(&self->scanner, ret_name, &value) > 0;
+  if (!self->at) return false;
+  *ret_name = table_take(self->line, &self->at, self->separator);
+  return true;
+}
+
+static bool has_name(const Line *first, const char *wanted) {
+  Names names = names_of(first);
+  Field name;
+  while (next_name(&names, &name))
+    if (field_is(name, wanted)) return true;
+  return false;
+}
+
+Field format_name(const TraceFormat *format, const Line *first, TraceField which) {
+  Names names = names_of(first);
+  Field name, found = {0};
+  while (next_name(&names, &name)) {
+    if (!format->is_usual(which, name)) continue;
+    if (found.text) return (Field){0};
+    found = name;
+  }
+  return found;
+}
+
+static bool is_marked(const TraceFormat *format, const Line *first) {
+  for (int i = 0; i < TRACE_MARKS && format->marks[i]; i++)
+    if (has_name(first, format->marks[i])) return true;
+  return !format->marks[0];
+}
+
+Field format_count_of_requests(const Line *first) {
+  Names names = names_of(first);
+  Field name;
+  while (next_name(&names, &name))
+    if (format_counts_requests(name)) return name;
+  return (Field){0};
+}
+
+static bool is_of(const TraceFormat *format, const Line *first, const bool *needed) {
   const bool json = format_line_is_json(first);
+  if (!(format->forms & (json ? TRACE_JSON : TRACE_TABLE)) || !is_marked(format, first))
+    return false;
+  for (int i = 0; i < TRACE_NEEDED; i++) {
+    if (!needed[i] || (json && !format->is_usual)) continue; // its keys may stand further down
+    const bool there = format->is_usual ? format_name(format, first, (TraceField)i).text != NULL
+                                        : has_name(first, format->columns[i]);
+    if (!there) return false;
+  }
+  return true;
+}
+
+const TraceFormat *format_of_line(const Line *first, const bool *needed) {
+  if (format_count_of_requests(first).text) return NULL;
   for (int i = 0; formats[i]; i++)
-    if (is_of(formats[i], first, json)) return formats[i];
+    if (is_of(formats[i], first, needed)) return formats[i];
   return NULL;
 }

@@ -2,6 +2,7 @@
 #include "traces/json_rows.h"
 #include "sim/base/hash.h"
 #include "sim/base/json.h"
+#include <string.h>
 
 enum { HASH_IDS = TRACE_FIELDS, KEYS };
 
@@ -57,10 +58,22 @@ static int read_hashes(const TraceFormat *format, const JsonRow *row, Field list
   return 0;
 }
 
-/* Of a string what is between its quotes. */
+/* Of a string what is between its quotes; nothing of null. */
 static Field unquoted(Field value) {
+  if (field_is(value, "null")) return (Field){value.text, 0};
   const bool quoted = value.length >= 2 && *value.text == '"';
   return quoted ? (Field){value.text + 1, value.length - 2} : value;
+}
+
+static int missing_key(const TraceLayout *layout, const JsonRow *row, TraceField which,
+                       Diag *diag) {
+  const char *name = layout->names[which];
+  diag_error(diag, line_place(row->line, row->text), "key '%s' is missing", name);
+  if (*name && name[strspn(name, "0123456789")] == '\0')
+    diag_hint(diag, "objects have keys, not numbered columns");
+  else if (which == TRACE_ARRIVAL && !layout->format->index)
+    layout_hint_arrivals(diag);
+  return -1;
 }
 
 /* The values that the row has; an entry for each that it needs and lacks. */
@@ -79,9 +92,8 @@ static int find_values(const TraceLayout *layout, const JsonRow *row, Field ret_
   for (int i = 0; i < n; i++)
     ret_values[places[i]] = values[i];
   for (int i = 0; i < TRACE_NEEDED; i++)
-    if (!ret_values[i].text)
-      status = diag_error(diag, line_place(row->line, row->text), "key '%s' is missing",
-                          layout->names[i]);
+    if (!ret_values[i].text && layout->names[i])
+      status = missing_key(layout, row, (TraceField)i, diag);
   return status;
 }
 
@@ -90,7 +102,6 @@ int json_row_parse(TraceLayout *layout, const JsonRow *row, RawRow *ret_row, Dia
   const Line *line = row->line;
   Field values[KEYS] = {{0}};
   if (find_values(layout, row, values, diag)) return -1;
-  if (field_is(values[TRACE_SESSION], "null")) values[TRACE_SESSION] = (Field){0};
   for (int i = 0; i < TRACE_FIELDS; i++)
     values[i] = unquoted(values[i]);
   if (format->output_may_be_0 && field_is(values[TRACE_OUTPUT], "0"))

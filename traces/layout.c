@@ -1,69 +1,14 @@
-/* Tables with any separator, and what is common to them and to JSON. Fields are as RFC 4180 has
- * them, but within one line: in quotes, they may hold the separator, and quotes twice. */
+/* What is common to tables and JSON: formats, columns of the user's own, times, token counts. */
 #include "traces/layout.h"
 #include "sim/base/file_kind.h"
 #include "sim/base/hash.h"
+#include "sim/base/json.h"
 #include "traces/json_rows.h"
-#include <stdlib.h>
+#include "traces/table.h"
+#include <ctype.h>
 #include <string.h>
 
-/* ---- Fields of a line ---- */
-
-/* The quote that closes the one at `start`; NULL when none does. */
-static const char *closing_quote(const char *start, const char *end) {
-  for (const char *at = start + 1; at < end; at++) {
-    at = memchr(at, '"', (size_t)(end - at));
-    if (!at) return NULL;
-    if (at + 1 == end || at[1] != '"') return at;
-    at++;
-  }
-  return NULL;
-}
-
-/* The field at `*at`, without quotes and spaces around it; `*at` moves behind its separator, or to
- * NULL when the line ends. A quote that nothing closes is text. */
-static Field take_field(const Line *line, const char **at, char separator) {
-  const char *end = line->text + line->length, *start = *at;
-  while (start < end && *start == ' ')
-    start++;
-  const char *close = start < end && *start == '"' ? closing_quote(start, end) : NULL;
-  const char *from = close ? close + 1 : start;
-  const char *stop = memchr(from, separator, (size_t)(end - from));
-  if (!stop) stop = end;
-  *at = stop < end ? stop + 1 : NULL;
-  const Field rest = field_trim((Field){from, (int)(stop - from)});
-  if (close && rest.length == 0) return (Field){start + 1, (int)(close - start - 1)};
-  return field_trim((Field){start, (int)(stop - start)});
-}
-
-static int count_fields(const Line *line, char separator) {
-  int n = 0;
-  for (const char *at = line->text; at; n++)
-    take_field(line, &at, separator);
-  return n;
-}
-
-char table_separator(const Line *header) {
-  static const char separators[] = "\t;,";
-  char best = ',';
-  int most = 1;
-  for (int i = 0; separators[i]; i++) {
-    const int n = count_fields(header, separators[i]);
-    if (n <= most) continue;
-    most = n;
-    best = separators[i];
-  }
-  return best;
-}
-
-int table_column(const Line *header, char separator, const char *name) {
-  int i = 0;
-  for (const char *at = header->text; at; i++)
-    if (field_is(take_field(header, &at, separator), name)) return i;
-  return -1;
-}
-
-/* ---- The first line ---- */
+/* ---- What is no trace ---- */
 
 /* The names in the header, in quotes, as many as there is room for. */
 static const char *header_names(const Line *header, char separator, Arena *arena) {
@@ -71,7 +16,7 @@ static const char *header_names(const Line *header, char separator, Arena *arena
   const char *names = "";
   int n = 0;
   for (const char *at = header->text; at; n++) {
-    const Field field = take_field(header, &at, separator);
+    const Field field = table_take(header, &at, separator);
     if (n < SHOWN)
       names = arena_printf(arena, "%s%s'%.*s'", names, n ? ", " : "",
                            field.length < 30 ? field.length : 30, field.text);
@@ -79,77 +24,220 @@ static const char *header_names(const Line *header, char separator, Arena *arena
   return n <= SHOWN ? names : arena_printf(arena, "%s and %d more", names, n - SHOWN);
 }
 
+static const char *key_names(const Line *first, Arena *arena) {
+  enum { SHOWN = 8 };
+  const char *names = "";
+  JsonScanner scanner = json_scanner(first, (Field){0}, NULL);
+  Field key, value;
+  int n = 0;
+  for (; json_member(&scanner, &key, &value) > 0; n++)
+    if (n < SHOWN)
+      names = arena_printf(arena, "%s%s'%.*s'", names, n ? ", " : "",
+                           key.length < 30 ? key.length : 30, key.text);
+  return n <= SHOWN ? names : arena_printf(arena, "%s and %d more", names, n - SHOWN);
+}
+
+static int check_json(const Line *first, Diag *diag) {
+  JsonScanner scanner = json_scanner(first, (Field){0}, diag);
+  return json_object(&scanner, NULL, 0, NULL);
+}
+
+void layout_hint_arrivals(Diag *diag) {
+  diag_hint(diag, "name it: columns: {arrival: …}, or --columns arrival=…; clients that wait for "
+                  "answers, closed_loop: {clients: …}, need none, but for 'start', 'duration' and "
+                  "'sort', and as many clients as rows send all at once");
+}
+
+/* Lengths are known, or named, but not when rows arrive. */
+static int no_arrivals(const Line *first, Diag *diag) {
+  diag_error(diag, line_place(first, (Field){0}), "no column is known to hold the arrivals");
+  layout_hint_arrivals(diag);
+  return -1;
+}
+
 static int unknown_format(const Line *first, Diag *diag) {
   Arena *arena = &diag->arena;
+  const bool json = format_line_is_json(first);
   const char *kind = file_kind(first->text, (size_t)first->length);
   if (kind)
     return diag_error(diag, place_of_file(first->path),
                       "'%s' is %s, where a trace is CSV or JSON lines in UTF-8, or gzip of them",
                       first->path, kind);
+  if (json && check_json(first, diag)) return -1;
+  if (*field_trim((Field){first->text, first->length}).text == '[') {
+    diag_error(diag, line_place(first, (Field){0}),
+               "a JSON trace has an object on each line, no list");
+    diag_hint(diag, "jq -c '.[]' FILE writes the objects of a list so");
+    return -1;
+  }
+  const Field count = format_count_of_requests(first);
+  if (count.text)
+    return diag_error(diag, line_place(first, count),
+                      "'%.*s': each row is of many requests, where a trace has one for each",
+                      count.length, count.text);
   diag_error(diag, line_place(first, (Field){0}), "no known trace format begins like this");
-  if (format_line_is_json(first))
-    diag_hint(diag, "name its keys: columns: {arrival: …, prompt: …, output: …}");
-  else
-    diag_hint(diag,
-              "name its columns, as a workload's columns: {arrival: …, prompt: …, output: …}, or "
-              "with --columns; it has %s; known formats: 'tandem list traces'",
-              header_names(first, table_separator(first), arena));
+  diag_hint(diag,
+            "name its %s, as a workload's columns: {arrival: …, prompt: …, output: …}, or "
+            "with --columns; it has %s; known formats: 'tandem list traces'",
+            json ? "keys" : "columns",
+            json ? key_names(first, arena) : header_names(first, table_separator(first), arena));
   return -1;
 }
 
-/* A column that the user gave by its number; −1: it is none. */
-static int numbered_column(const char *name, int n_columns) {
-  char *end = NULL;
-  const long number = strtol(name, &end, 10);
-  return *name && !*end && number >= 1 && number <= n_columns ? (int)number - 1 : -1;
+/* ---- Columns ---- */
+
+/* The number of a column, from 1; 0: it is beyond all; -1: the text is no number. */
+static int column_number(const char *text) {
+  int number = 0;
+  if (!*text) return -1;
+  for (; *text; text++) {
+    if (*text < '0' || *text > '9') return -1;
+    if (__builtin_mul_overflow(number, 10, &number) ||
+        __builtin_add_overflow(number, *text - '0', &number))
+      number = 0;
+  }
+  return number;
 }
 
-static int missing_column(const TraceLayout *self, const Line *first, const char *name, bool given,
+static int missing_column(const TraceLayout *self, const Line *first, TraceField which, bool given,
                           Diag *diag) {
+  const char *name = self->names[which];
   const Place at = line_place(first, (Field){0});
-  if (given)
+  if (given && column_number(name) >= 0)
+    diag_error(diag, at, "there is no column %s: the first line has %d", name, self->n_columns);
+  else if (given)
     diag_error(diag, at, "there is no column '%s'", name);
   else
     diag_error(diag, at, "the header of format '%s' has a column '%s'", self->format->name, name);
   diag_hint(diag, "this one has %s", header_names(first, self->separator, &diag->arena));
+  if (which == TRACE_ARRIVAL && !given) layout_hint_arrivals(diag);
   return -1;
 }
 
-/* A first line that has a time and tokens where columns are given by number is a row. */
-static bool is_row(const TraceLayout *self, const Line *first) {
-  Field fields[TRACE_FIELDS] = {{0}};
-  int64_t tokens;
-  int i = 0;
-  for (const char *at = first->text; at; i++) {
-    const Field field = take_field(first, &at, self->separator);
-    for (int k = 0; k < TRACE_FIELDS; k++)
-      if (self->at[k] == i) fields[k] = field;
+/* Another column of this name; -1: there is none. */
+static int next_column(const TraceLayout *self, const Line *first, const char *name, int after) {
+  for (int i = after + 1; i < self->n_columns; i++)
+    if (field_is(table_field(first, self->separator, i), name)) return i;
+  return -1;
+}
+
+/* A column that is taken already, or whose name another one has, too. */
+static int check_alone(const TraceLayout *self, const Line *first, TraceField which, Diag *diag) {
+  const int at = self->at[which];
+  const Place place = line_place(first, table_field(first, self->separator, at));
+  for (int i = 0; i < (int)which && which != TRACE_SESSION; i++) {
+    if (self->at[i] != at) continue;
+    diag_error(diag, place, "'%s' and '%s' are both column %d", trace_field_names[i],
+               trace_field_names[which], at + 1);
+    diag_hint(diag, "numbers of columns count from 1");
+    return -1;
   }
-  return clock_of(fields[TRACE_ARRIVAL]) != CLOCK_AUTO &&
-         field_decimal(fields[TRACE_PROMPT], 0, &tokens) &&
-         field_decimal(fields[TRACE_OUTPUT], 0, &tokens);
+  if (self->by_number[which] || next_column(self, first, self->names[which], at) < 0) return 0;
+  diag_error(diag, place, "several columns are called '%s'", self->names[which]);
+  diag_hint(diag, "give the one by its number, %s=%d for this one", trace_field_names[which],
+            at + 1);
+  return -1;
+}
+
+/* Where a column is: by its number, which goes before a name of digits, or its name. */
+static int find_column(TraceLayout *self, const Line *first, TraceField which, bool given,
+                       Diag *diag) {
+  const char *name = self->names[which];
+  const int number = given ? column_number(name) : -1;
+  self->by_number[which] = number >= 1 && number <= self->n_columns;
+  self->at[which] =
+      self->by_number[which] ? number - 1 : table_column(first, self->separator, name);
+  if (self->at[which] < 0) return missing_column(self, first, which, given, diag);
+  return check_alone(self, first, which, diag);
+}
+
+/* Whether a row could have this field there: 1, 0, or -1 when it is empty. */
+static int fits_row(const TraceLayout *self, TraceField which, Field field) {
+  TraceTime time;
+  int64_t tokens;
+  if (field.length == 0) return -1;
+  if (which != TRACE_ARRIVAL) return field_decimal(field_whole(field), 0, &tokens);
+  return self->clock == CLOCK_AUTO ? clock_of(field, CLOCK_AUTO) != CLOCK_AUTO
+                                   : clock_read(self->clock, field, &time);
+}
+
+/* Whether a word stands where the time is: no time begins with a letter. */
+static bool is_word(Field field) {
+  return field.length > 0 && (isalpha((unsigned char)*field.text) || *field.text == '_');
+}
+
+/* A first line of which some fields could be a row's, and others a header's. */
+static int neither(const TraceLayout *self, const Line *first, TraceField odd, TraceField fits,
+                   Diag *diag) {
+  const Field there = table_field(first, self->separator, self->at[odd]);
+  const Field number = table_field(first, self->separator, self->at[fits]);
+  diag_error(diag, line_place(first, there),
+             "the first line is no row, with '%.*s' as '%s', and no header, with '%.*s' as '%s'",
+             there.length, there.text, trace_field_names[odd], number.length, number.text,
+             trace_field_names[fits]);
+  diag_hint(diag, "if it is a header, give the columns by their names");
+  return -1;
+}
+
+static int row_with_names(const TraceLayout *self, const Line *first, TraceField named,
+                          Diag *diag) {
+  diag_error(diag, line_place(first, table_field(first, self->separator, self->at[named])),
+             "the first line is a row: there is no header with a column '%s'", self->names[named]);
+  diag_hint(diag, "columns of a table without a header are given by their numbers, from 1");
+  return -1;
+}
+
+/* Whether the first line is a header: it has a name that was given, a word for a time, or nothing
+ * that a row could have where a number was given. A name of digits says nothing. */
+static int find_header(TraceLayout *self, const Line *first, Diag *diag) {
+  int odd = -1, fits = -1, named = -1, digits = -1;
+  for (int i = 0; i < TRACE_FIELDS; i++) {
+    if (self->at[i] < 0) continue;
+    const bool by_name = !self->by_number[i], is_digits = column_number(self->names[i]) >= 0;
+    if (by_name && is_digits) digits = i;
+    if (by_name && !is_digits) named = i;
+    if (i >= TRACE_NEEDED || (by_name && is_digits)) continue;
+    const Field field = table_field(first, self->separator, self->at[i]);
+    const int status = fits_row(self, (TraceField)i, field);
+    if (status == 0) odd = i;
+    if (status == 1) fits = i;
+    if (i == TRACE_ARRIVAL && !by_name && is_word(field)) named = i;
+  }
+  self->has_header = named >= 0 || (fits < 0 && (odd >= 0 || digits >= 0));
+  if (named < 0 && odd >= 0 && fits >= 0)
+    return neither(self, first, (TraceField)odd, (TraceField)fits, diag);
+  const int name = named >= 0 ? named : digits;
+  if (name >= 0 && odd < 0 && fits >= 0) return row_with_names(self, first, (TraceField)name, diag);
+  return 0;
+}
+
+/* Columns that were given by number are called as the header has them, if it does. */
+static void name_columns(TraceLayout *self, const Line *first, Arena *arena) {
+  for (int i = 0; i < TRACE_FIELDS; i++) {
+    if (self->at[i] < 0 || !self->by_number[i]) continue;
+    const Field field = table_field(first, self->separator, self->at[i]);
+    self->names[i] = self->has_header && field.length > 0
+                         ? arena_copy(arena, field.text, (size_t)field.length)
+                         : arena_printf(arena, "column %d", self->at[i] + 1);
+  }
 }
 
 static int find_columns(TraceLayout *self, const TraceReading *reading, const Line *first,
-                        Diag *diag) {
+                        Arena *arena, Diag *diag) {
   int status = 0;
-  bool by_number = true;
   self->separator = table_separator(first);
-  self->n_columns = count_fields(first, self->separator);
+  self->n_columns = table_count(first, self->separator);
   for (int i = 0; i < TRACE_FIELDS; i++) {
-    const char *name = self->names[i];
-    self->at[i] = name ? table_column(first, self->separator, name) : -1;
-    if (!name || self->at[i] >= 0) {
-      by_number &= !name;
-      continue;
-    }
-    if (reading->columns[i]) self->at[i] = numbered_column(name, self->n_columns);
-    if (self->at[i] < 0)
-      status = missing_column(self, first, name, reading->columns[i] != NULL, diag);
+    self->at[i] = -1;
+    if (self->names[i])
+      status |= find_column(self, first, (TraceField)i, reading->columns[i] != NULL, diag);
   }
-  self->has_header = !by_number || !is_row(self, first);
-  return status;
+  if (status || find_header(self, first, diag)) return -1;
+  name_columns(self, first, arena);
+  return 0;
 }
+
+/* ---- The first line ---- */
 
 /* A table or JSON of the user's own. */
 static const TraceFormat own_format = {.name = "columns",
@@ -157,26 +245,75 @@ static const TraceFormat own_format = {.name = "columns",
                                        .clock = CLOCK_AUTO,
                                        .leaves_out_empty = true};
 
-static bool names_all(const TraceReading *reading) {
+/* The format of a file that states none; NULL with an entry. */
+static const TraceFormat *find_format(const TraceReading *reading, const Line *first, Diag *diag) {
+  bool needed[TRACE_NEEDED];
   for (int i = 0; i < TRACE_NEEDED; i++)
-    if (!reading->columns[i]) return false;
-  return true;
+    needed[i] = !reading->columns[i];
+  const bool lengths = !needed[TRACE_PROMPT] && !needed[TRACE_OUTPUT];
+  if (lengths && !needed[TRACE_ARRIVAL]) return &own_format;
+  const TraceFormat *format = format_of_line(first, needed);
+  if (format) return format;
+  needed[TRACE_ARRIVAL] = false;
+  format = lengths ? &own_format : format_of_line(first, needed);
+  if (format && reading->untimed) return format;
+  if (format && !reading->columns[TRACE_ARRIVAL])
+    no_arrivals(first, diag);
+  else
+    unknown_format(first, diag);
+  return NULL;
+}
+
+/* Whether times are not read; those of a format with an index put its rows in order. */
+static bool is_untimed(const TraceFormat *format, const TraceReading *reading) {
+  return reading->untimed && !format->index;
+}
+
+static void take_names(TraceLayout *self, const TraceReading *reading, const Line *first,
+                       Arena *arena) {
+  const TraceFormat *format = self->format;
+  for (int i = 0; i < TRACE_FIELDS; i++) {
+    const char *given = reading->columns[i];
+    Field found = {0};
+    if (given)
+      found = (Field){given, (int)strlen(given)};
+    else if (format->is_usual && i < TRACE_NEEDED)
+      found = format_name(format, first, (TraceField)i);
+    self->names[i] =
+        found.text ? arena_copy(arena, found.text, (size_t)found.length) : format->columns[i];
+  }
+  if (is_untimed(format, reading) && !reading->columns[TRACE_ARRIVAL])
+    self->names[TRACE_ARRIVAL] = NULL;
+}
+
+/* Lines of many rows are not read by keys that were named. */
+static int check_columns(const TraceFormat *format, const TraceReading *reading, const Line *first,
+                         Diag *diag) {
+  for (int i = 0; format->index && i < TRACE_FIELDS; i++) {
+    if (!reading->columns[i]) continue;
+    diag_error(diag, line_place(first, (Field){0}),
+               "format '%s' has keys of its own: '%s' cannot be given", format->name,
+               trace_field_names[i]);
+    diag_hint(diag, "with arrival, prompt and output all given, lines are read by these keys");
+    return -1;
+  }
+  return 0;
 }
 
 int layout_init(TraceLayout *self, const TraceReading *reading, const Line *first, Arena *arena,
                 Diag *diag) {
   const TraceFormat *format = reading->format;
-  if (!format) format = names_all(reading) ? &own_format : format_of_line(first);
-  if (!format) return unknown_format(first, diag);
+  if (!format) format = find_format(reading, first, diag);
+  if (!format) return -1;
   *self = (TraceLayout){.format = format, .is_json = format_line_is_json(first)};
+  if (self->is_json && check_columns(format, reading, first, diag)) return -1;
   if (self->is_json && !(format->forms & TRACE_JSON)) self->is_json = false;
   if (!self->is_json && !(format->forms & TRACE_TABLE)) self->is_json = true;
-  for (int i = 0; i < TRACE_FIELDS; i++) {
-    const char *given = reading->columns[i];
-    self->names[i] = given ? arena_copy(arena, given, strlen(given)) : format->columns[i];
-  }
+  take_names(self, reading, first, arena);
   self->clock = reading->clock != CLOCK_AUTO ? reading->clock : format->clock;
-  return self->is_json ? 0 : find_columns(self, reading, first, diag);
+  if (!self->is_json && find_columns(self, reading, first, arena, diag)) return -1;
+  if (is_untimed(format, reading)) self->names[TRACE_ARRIVAL] = NULL, self->at[TRACE_ARRIVAL] = -1;
+  return 0;
 }
 
 /* ---- Rows ---- */
@@ -186,21 +323,33 @@ int layout_time(TraceLayout *self, const Line *line, Field field, RawRow *ret_ro
   const char *name = self->names[TRACE_ARRIVAL];
   const bool own = format->read_time && self->clock == format->clock;
   ret_row->time_field = field;
+  if (!name) return 0; // nobody asks when
   if (own) {
     if (format->read_time(field, &ret_row->time)) return 0;
     return field_error(line, field, name, format->time_is, diag);
   }
-  if (self->clock == CLOCK_AUTO) self->clock = clock_of(field);
+  if (self->clock == CLOCK_AUTO) self->clock = clock_of(field, clock_of_name(name));
   if (self->clock != CLOCK_AUTO && clock_read(self->clock, field, &ret_row->time)) return 0;
   return field_error(line, field, name, clock_name(self->clock), diag);
 }
 
+/* Columns of the user's own say what may be left out. */
+static void hint_columns(const TraceLayout *self, Diag *diag) {
+  const char *arrival = self->names[TRACE_ARRIVAL];
+  diag_hint(diag,
+            "a request that failed has none: such rows are left out, and counted, once all columns "
+            "are named: columns: {arrival: %s, prompt: %s, output: %s}, or with --columns",
+            arrival ? arrival : "…", self->names[TRACE_PROMPT], self->names[TRACE_OUTPUT]);
+}
+
 int layout_tokens(const TraceLayout *self, const Line *line, Field field, TraceField which,
                   int32_t *ret_tokens, Diag *diag) {
-  int64_t tokens = 1;
-  const bool empty = field.length == 0 || (field_decimal(field, 0, &tokens) && tokens == 0);
-  if (empty && self->format->leaves_out_empty) return 0;
-  return field_tokens(line, field, self->names[which], ret_tokens, diag) ? -1 : 1;
+  const TraceFormat *format = self->format;
+  const bool none = field_is_none(field);
+  if (none && format->leaves_out_empty) return 0;
+  if (field_row_tokens(line, field, self->names[which], ret_tokens, diag) == 0) return 1;
+  if (none && !format->index && format->block_tokens == 0) hint_columns(self, diag);
+  return -1;
 }
 
 void layout_session(Field session, RawRow *ret_row) {
@@ -216,7 +365,7 @@ static int parse_table(TraceLayout *self, const Line *line, RawRow *ret_row, Dia
   Field fields[TRACE_FIELDS] = {{0}};
   int n = 0;
   for (const char *at = line->text; at; n++) {
-    const Field field = take_field(line, &at, self->separator);
+    const Field field = table_take(line, &at, self->separator);
     for (int i = 0; i < TRACE_FIELDS; i++)
       if (self->at[i] == n) fields[i] = field;
   }

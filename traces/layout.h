@@ -9,7 +9,8 @@ typedef struct TraceReading {
   const TraceFormat *format;         // NULL: by the first line
   const char *columns[TRACE_FIELDS]; // names, or numbers from 1; NULL: as the format has it
   TraceClock clock;
-  bool sort; // the file is held, and its rows are put in order of time
+  bool untimed; // nobody asks when rows arrive: times are not read, and need not be there
+  bool sort;    // the file is held, and its rows are put in order of time
 } TraceReading;
 
 typedef struct TraceLayout {
@@ -22,11 +23,14 @@ typedef struct TraceLayout {
   bool has_header;
   int n_columns;
   int at[TRACE_FIELDS]; // columns from 0; −1: none
+  bool by_number[TRACE_FIELDS];
 } TraceLayout;
 
 /* Finds out from the first line, or says what is wrong; what it keeps is in `arena`. */
 int layout_init(TraceLayout *self, const TraceReading *reading, const Line *first, Arena *arena,
                 Diag *diag);
+/* A file has no arrivals, as far as is known: what to do. */
+void layout_hint_arrivals(Diag *diag);
 /* A line as a row; `ret_row->segments` is empty. 1, 0 when the row is to be left out, or −1 with
  * entries. */
 int layout_parse(TraceLayout *self, const Line *line, RawRow *ret_row, Diag *diag);
@@ -37,9 +41,4 @@ int layout_tokens(const TraceLayout *self, const Line *line, Field field, TraceF
                   int32_t *ret_tokens, Diag *diag);
 /* The tokens of a row are the first ones of its session. */
 void layout_session(Field session, RawRow *ret_row);
-
-/* What stands between the fields of a header: a tab, a semicolon or a comma. */
-char table_separator(const Line *header);
-/* The column of this name, from 0; −1: there is none. */
-int table_column(const Line *header, char separator, const char *name);
 #endif

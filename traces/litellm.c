@@ -12,7 +12,7 @@ const TraceFormat format_litellm = {
     .help = "LiteLLM's table of spend logs, CSV or JSON lines; failed requests are left out",
     .forms = TRACE_TABLE | TRACE_JSON,
     .columns = {"startTime", "prompt_tokens", "completion_tokens"},
-    .mark = "startTime",
+    .marks = {"startTime"},
     .clock = CLOCK_AUTO,
     .leaves_out_empty = true,
 };

@@ -23,5 +23,6 @@ const TraceFormat format_mooncake = {
     .clock = CLOCK_MS,
     .read_time = read_milliseconds,
     .time_is = "a number of milliseconds from 0 to 9e9",
+    .marks = {"input_length", "hash_ids"},
     .block_tokens = 512,
 };

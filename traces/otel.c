@@ -129,10 +129,10 @@ static int otel_parse(const JsonRow *row, RawRow *ret_row, Diag *diag) {
   Span span;
   if (read_span(row->line, row->text, &span, diag)) return -1;
   ret_row->time_field = span.time;
-  const int prompt = field_tokens(row->line, span.input, "gen_ai.usage.input_tokens",
-                                  &ret_row->prompt_tokens, diag);
-  const int output = field_tokens(row->line, span.output, "gen_ai.usage.output_tokens",
-                                  &ret_row->output_tokens, diag);
+  const int prompt = field_row_tokens(row->line, span.input, "gen_ai.usage.input_tokens",
+                                      &ret_row->prompt_tokens, diag);
+  const int output = field_row_tokens(row->line, span.output, "gen_ai.usage.output_tokens",
+                                      &ret_row->output_tokens, diag);
   return prompt || output ? -1 : 1;
 }
 
@@ -141,7 +141,7 @@ const TraceFormat format_otel = {
     .help = "OpenTelemetry's spans of generative AI, OTLP as JSON lines; the first arrives at 0",
     .forms = TRACE_JSON,
     .columns = {"startTimeUnixNano", "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"},
-    .mark = "resourceSpans",
+    .marks = {"resourceSpans"},
     .clock = CLOCK_EPOCH_NS,
     .index = otel_index,
     .parse = otel_parse,

@@ -17,6 +17,6 @@ const TraceFormat format_qwen_bailian = {
     .clock = CLOCK_S,
     .read_time = field_seconds,
     .time_is = FIELD_SECONDS_IS,
-    .mark = "chat_id",
+    .marks = {"chat_id"},
     .block_tokens = 16,
 };

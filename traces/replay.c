@@ -83,10 +83,10 @@ static int measure(Replay *self, Diag *diag) {
   if (status < 0) return -1;
   if (rows == 0) return empty_crop(self, diag);
   Tick span = last - first;
-  if (rows == 1 || (span == 0 && config->rate > 0))
+  if (!config->reading.untimed && (rows == 1 || (span == 0 && config->rate > 0)))
     return diag_error(diag, config->at, "the crop of '%s' has no rate: %s", config->trace,
                       rows == 1 ? "it is one row" : "its rows are all at one time");
-  Tick gap = span / (rows - 1);
+  Tick gap = rows > 1 ? span / (rows - 1) : 0;
   if (__builtin_add_overflow(span, gap, &self->period))
     return diag_error(diag, config->at, "the trace '%s' passes 106 days", config->trace);
   if (config->rate > 0) self->time_scale = (double)(rows - 1) / (tick_seconds(span) * config->rate);

@@ -11,6 +11,6 @@ const TraceFormat format_servegen = {
     .help = "workloads of ServeGen, CSV; seconds are kept",
     .forms = TRACE_TABLE,
     .columns = {"timestamp", "input_tokens", "output_tokens"},
-    .mark = "request_id",
+    .marks = {"request_id"},
     .clock = CLOCK_AUTO,
 };

@@ -3,19 +3,26 @@
 #include "traces/json_rows.h"
 #include <stdio.h>
 
+/* Whether lines are of a format that has many rows in one. */
+static bool lines_are_indexed(const TraceFile *self) {
+  return self->layout.is_json && self->layout.format->index;
+}
+
 /* All rows; those of a format that has lines of many are found by it. */
 static int index_lines(TraceFile *self, Diag *diag) {
   const TraceFormat *format = self->layout.format;
   Line line;
   int status = 1;
   bool first = true;
+  self->index.untimed = self->reading.untimed;
   while ((status = line_reader_next(&self->reader, &line, diag)) > 0) {
     RawRow raw = {.segments = &self->segments};
     const bool header = first && !self->layout.is_json && self->layout.has_header;
     first = false;
     if (header) continue;
-    if (format->index && format->index(&line, &self->index, diag)) return -1;
-    if (format->index) continue;
+    const bool indexed = lines_are_indexed(self);
+    if (indexed && format->index(&line, &self->index, diag)) return -1;
+    if (indexed) continue;
     self->segments.n = 0;
     const int kept = layout_parse(&self->layout, &line, &raw, diag);
     if (kept < 0) return -1;
@@ -40,7 +47,7 @@ static int index_rows(TraceFile *self, Diag *diag) {
 static int begin(TraceFile *self, Diag *diag) {
   const TraceFormat *stated = self->reading.format;
   Line line = {.text = "{", .length = 1, .path = self->reader.path};
-  if (!stated || stated->forms != TRACE_JSON) {
+  if (!stated || stated->forms != TRACE_JSON || !stated->index) {
     const int status = line_reader_next(&self->reader, &line, diag);
     if (status < 0 && !stated && self->reader.end > LINE_LENGTH_MAX)
       diag_hint(diag, "a session of an agent may be as long if its format is stated: weka");
@@ -48,7 +55,7 @@ static int begin(TraceFile *self, Diag *diag) {
     if (status == 0) return diag_error(diag, place_of_file(self->reader.path), "the file is empty");
   }
   if (layout_init(&self->layout, &self->reading, &line, self->reader.arena, diag)) return -1;
-  if (self->reading.sort || self->layout.format->index) return index_rows(self, diag);
+  if (self->reading.sort || lines_are_indexed(self)) return index_rows(self, diag);
   const bool is_row = self->layout.is_json || !self->layout.has_header;
   return is_row ? line_reader_rewind(&self->reader, diag) : 0;
 }
@@ -113,7 +120,7 @@ static int next_indexed(TraceFile *self, Line *ret_line, RawRow *ret_raw, Diag *
   const JsonRow json = {&line->line, row->text, line->block_tokens, (uint64_t)row->line + 1};
   *ret_line = line->line;
   int status = 0;
-  if (!format->index)
+  if (!lines_are_indexed(self))
     status = layout_parse(&self->layout, &line->line, ret_raw, diag);
   else
     status = format->parse ? format->parse(&json, ret_raw, diag)
@@ -138,14 +145,22 @@ static int next_raw(TraceFile *self, Line *ret_line, RawRow *ret_raw, Diag *diag
   }
 }
 
+static int no_rows(const TraceFile *self, Diag *diag) {
+  diag_error(diag, place_of_file(self->reader.path), "the file has no rows");
+  if (self->n_left_out > 0)
+    diag_hint(diag,
+              "rows without a prompt or an output, as failed requests have, are left out: %lld",
+              (long long)self->n_left_out);
+  return -1;
+}
+
 int trace_file_next(TraceFile *self, TraceRow *ret_row, Diag *diag) {
   Line line;
   RawRow raw;
   Tick at = 0;
   const int status = next_raw(self, &line, &raw, diag);
   if (status < 0) return -1;
-  if (status == 0 && self->n_rows == 0)
-    return diag_error(diag, place_of_file(self->reader.path), "the file has no rows");
+  if (status == 0 && self->n_rows == 0) return no_rows(self, diag);
   if (status == 0) return 0;
   if (row_ticks(self, &line, &raw, &at, diag)) return -1;
   self->n_rows++;

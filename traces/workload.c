@@ -177,6 +177,9 @@ static int bind_replay(Bound *bound, const Node *node, const char *config_dir, A
   WorkloadConfig *config = &bound->config;
   take_automatic(config);
   if (bind_columns(bound, diag)) return -1;
+  // clients that wait do not ask when, unless a part is cut out by time
+  config->reading.untimed =
+      bound->closed_loop && config->start == 0 && config->duration == 0 && !config->reading.sort;
   config->trace = path_resolve(config->trace, config_dir, arena);
   return 0;
 }

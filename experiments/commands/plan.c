@@ -1,11 +1,13 @@
 /* `tandem plan`: one question, as a study that is written, searched and answered. */
 #include "experiments/plan/plan.h"
 #include "experiments/commands/study.h"
+#include "experiments/commands/trace_options.h"
 #include "sim/base/output.h"
 #include <string.h>
 
 typedef struct Options {
   Question question;
+  const char *columns; // of the trace
   const char *study, *output, *export;
   int format;
   int64_t jobs, memory;
@@ -32,7 +34,13 @@ static const OptionSpec options[] = {
     {ASKED("--osl", INT, osl, "N", "of each output; or of both --lengths azure-conv-2023, a table"),
      .min = 1, .max = 1e7},
     {ASKED("--lengths", STRING, lengths, "T", NULL)},
-    {ASKED("--trace", STRING, trace, "FILE", "lengths and arrivals, in place of all that")},
+    {ASKED("--trace", STRING, trace, "FILE",
+           "lengths and arrivals, in place of all that, or lengths for --users N")},
+    CLI_TEXT("--columns", columns, "F=C",
+             "of the trace: arrival=C,prompt=C,output=C,session=C, names or numbers"),
+    {ASKED("--time", CHOICE, reading.clock, "T", "how its times are written"),
+     .choices = clock_choices, .fallback = "auto"},
+    {ASKED("--sort", BOOL, reading.sort, NULL, "puts its rows in order of time")},
     {ASKED("--engine", STRING, engine, "E", "sglang, trtllm, vllm-0.24  [the newest vLLM]")},
     {ASKED("--tp", STRING, tensor_parallel, "LIST", "2,4: degrees to try  [all that are known]")},
     {ASKED("--split", CHOICE, split, "S", "prefill and decode apart"), .choices = plan_split_names,
@@ -97,10 +105,14 @@ static int load_and_answer(Cli *cli, const Plan *plan, Study *study) {
 
 static int run_plan(Cli *cli) {
   const Options *given = cli->given;
+  Question question = given->question;
   Plan plan;
   const int usage = study_check_export(given->export, cli->arena);
   if (usage != EXIT_DONE) return usage;
-  if (plan_make(&plan, &given->question, cli->arena, cli->diag)) return EXIT_INPUT;
+  if (trace_read_columns(cli, given->columns, question.reading.columns)) return EXIT_USAGE;
+  if (!question.trace && (given->columns || question.reading.clock || question.reading.sort))
+    return cli_usage(cli, "'--columns', '--time' and '--sort' are of a '--trace'");
+  if (plan_make(&plan, &question, cli->arena, cli->diag)) return EXIT_INPUT;
   if (given->study && save_study(given->study, plan.text, cli->arena, cli->diag)) return EXIT_INPUT;
   if (given->dry_run) {
     fputs(plan.text, stdout);

@@ -1,6 +1,7 @@
 /* `tandem trace FILE`: what a trace file holds, in numbers. */
 #include "experiments/base/cells.h"
 #include "experiments/commands/cli.h"
+#include "experiments/commands/trace_options.h"
 #include "experiments/commands/trace_rates.h"
 #include "sim/base/text.h"
 #include "traces/reuse.h"
@@ -75,7 +76,7 @@ static const char *columns_text(const TraceLayout *layout, Arena *arena) {
   for (int i = 0; i < TRACE_FIELDS; i++)
     if (layout->names[i])
       text = arena_printf(arena, "%s%s%s (%s)", text, *text ? ", " : "",
-                          text_shown(layout->names[i], arena), workload_column_options[i].key);
+                          text_shown(layout->names[i], arena), trace_field_names[i]);
   const char *between = layout->separator == '\t'  ? "tabs"
                         : layout->separator == ';' ? "semicolons"
                                                    : "commas";
@@ -173,29 +174,11 @@ static void print_json(const TraceReport *report) {
 
 /* ---- Running ---- */
 
-/* "arrival=ts,prompt=in": a column for each that is named; commas in their names are not possible.
- */
-static int read_columns(const Cli *cli, const char *list, const char *ret_columns[TRACE_FIELDS]) {
-  for (const char *at = list; at && *at;) {
-    const size_t length = strcspn(at, ","), key = strcspn(at, "=");
-    int i = 0;
-    while (i < TRACE_FIELDS && (strlen(workload_column_options[i].key) != key ||
-                                strncmp(workload_column_options[i].key, at, key) != 0))
-      i++;
-    if (i == TRACE_FIELDS || key + 1 >= length)
-      return cli_usage(cli, "'--columns' wants arrival=C,prompt=C,output=C,session=C, not '%s'",
-                       list);
-    ret_columns[i] = arena_copy(cli->arena, at + key + 1, length - key - 1);
-    at += length + (at[length] == ',');
-  }
-  return 0;
-}
-
 static int run_trace(Cli *cli) {
   const Options *given = cli->given;
   TraceReading reading = {.clock = (TraceClock)given->clock, .sort = given->sort};
   if (given->trace_format > 0) reading.format = format_at(given->trace_format - 1);
-  if (read_columns(cli, given->columns, reading.columns)) return EXIT_USAGE;
+  if (trace_read_columns(cli, given->columns, reading.columns)) return EXIT_USAGE;
   Arena *arena = cli->arena;
   Diag *diag = cli->diag;
   static void (*const printers[])(const TraceReport *) = {
@@ -243,10 +226,11 @@ const Command command_trace = {
     .options = options,
     .size = sizeof(Options),
     .notes =
-        "The first bad row ends the reading. Rows of failed requests are left_out by formats that\n"
-        "have them. Means and maxima are exact, percentiles within 0.4%.\n"
-        "prefix_hit_share: of prompt tokens, found by a prefix cache that forgets nothing;\n"
-        "- where no row names its blocks (hash_ids) or a session, so that nothing is shared.",
+        "The first bad row ends the reading. Rows of failed requests are left_out by formats that "
+        "have\n"
+        "them. Means and maxima are exact, percentiles within 0.4%. prefix_hit_share: of prompt "
+        "tokens,\n"
+        "found by a prefix cache that forgets nothing; -: no row names its blocks or a session.",
     .example = "tandem trace traces/sample/azure_sample.csv --format json",
     .exit_codes = "0 done, 2 wrong usage, 3 bad trace, 4 cannot read FILE or write",
     .run = run_trace,

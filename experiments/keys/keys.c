@@ -49,7 +49,7 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "warm", NULL, "The path of a file, or this map.", config_warm_options},
     {"The workload", "workload", "of a trace", NULL, workload_replay_options},
     {NULL, "workload.columns", NULL,
-     "Of a trace with columns of its own: names, or numbers from 1.", workload_column_options},
+     "Of a trace with columns of its own: names, or positions from 1.", workload_column_options},
     {NULL, "workload", "synthetic", NULL, workload_synthetic_options},
     {NULL, "workload.arrivals", NULL, NULL, workload_arrival_options},
     {NULL, "workload.arrivals.rates", NULL, "A list of these.", arrival_point_options},

@@ -22,6 +22,7 @@ typedef struct Question {
   int64_t users;                    // with a request each at all times; 0: none
   int64_t isl, osl;                 // tokens of all prompts and outputs; 0: not given
   const char *lengths, *trace;      // in place of those
+  TraceReading reading;             // of the trace, whose format is found out
   const char *slo;                  // "ttft.p99<2s,tpot.p99<50ms"
   const char *tensor_parallel;      // "2,4"; NULL: all that can be had
   int split;                        // SPLIT_…

@@ -228,16 +228,16 @@ static int read_degrees(const char *text, int64_t *ret_degrees, int max, Diag *d
 
 static int check_load(const Question *asked, Diag *diag) {
   const bool lengths = asked->isl > 0 || asked->osl > 0;
-  if (asked->trace && (lengths || asked->lengths || asked->users > 0))
+  if (asked->trace && (lengths || asked->lengths))
     return diag_error(diag, place_of_file("--trace"),
-                      "a trace has its own lengths and arrivals: leave out --isl, --osl, "
-                      "--lengths and --users");
+                      "a trace has its own lengths: leave out --isl, --osl and --lengths");
   if (asked->lengths && lengths)
     return diag_error(diag, place_of_file("--lengths"), "it stands in place of --isl and --osl");
   if (!asked->trace && !asked->lengths && (asked->isl == 0 || asked->osl == 0))
     return diag_error(diag, place_of_file(asked->isl ? "--osl" : "--isl"),
                       "lengths are missing: give --isl and --osl, --lengths TABLE or --trace FILE");
-  if (!asked->trace && (asked->rate > 0) == (asked->users > 0))
+  const bool both = asked->rate > 0 && asked->users > 0;
+  if (both || (!asked->trace && asked->rate == 0 && asked->users == 0))
     return diag_error(diag, place_of_file("--rate"), "give %s --rate, requests/s, or --users",
                       asked->users > 0 ? "either" : "the load:");
   return 0;

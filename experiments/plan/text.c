@@ -82,6 +82,18 @@ static int64_t count_requests(const Question *asked, double quantile) {
   return (int64_t)fmin(ceil(requests - 1e-6), REQUESTS_MAX);
 }
 
+/* How the trace is read, as far as that was said. */
+static void add_reading(Text *self, const TraceReading *reading) {
+  const char *columns = "";
+  for (int i = 0; i < TRACE_FIELDS; i++)
+    if (reading->columns[i])
+      columns = arena_printf(self->arena, "%s%s%s: %s", columns, *columns ? ", " : "",
+                             trace_field_names[i], quote_yaml(reading->columns[i], self->arena));
+  if (*columns) add(self, "  columns: {%s}\n", columns);
+  if (reading->clock) add(self, "  time: %s\n", clock_choices[reading->clock]);
+  if (reading->sort) add(self, "  sort: true\n");
+}
+
 static void add_workload(Text *self, double quantile) {
   const Question *asked = self->plan->question;
   Arena *arena = self->arena;
@@ -89,7 +101,10 @@ static void add_workload(Text *self, double quantile) {
   add(self, "workload:\n");
   if (asked->trace) {
     add(self, "  trace: %s\n", quote_yaml(asked->trace, arena));
+    add_reading(self, &asked->reading);
     if (asked->rate > 0) add(self, "  rate: %.12g /s\n", asked->rate);
+    if (asked->users > 0)
+      add(self, "  closed_loop: {clients: %" PRId64 "} # its times are not used\n", asked->users);
     add(self, "  requests: %d # its first ones, at most\n", REQUESTS_MAX);
     return;
   }

@@ -105,6 +105,34 @@ expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --lengths azure-conv-2023
   --slo 'ttft.p50<5s' --tp 1 --split no
 expect 0 "$tandem" plan --model llama3.1-8b --gpu h100 --tp 1 --split no --slo 'ttft.p50<5s' \
   --trace "$source_dir/traces/sample/azure_sample.csv"
+# A log of its own columns, out of order; the study reads it as it was asked.
+printf 'when;in;"the out"\n9000;400;40\n8000;300;30\n' >log.csv
+logged() {
+  "$tandem" plan --model llama3.1-8b --gpu h100 --tp 1 --split no --slo 'ttft.p50<5s' \
+    --trace log.csv "$@"
+}
+rejects 3 logged
+says 'or with --columns; it has'
+expect 0 logged --columns 'arrival=1,prompt=in,output=the out' --time ms --sort --study log.yaml
+prints 'the trace log.csv'
+expect 0 "$tandem" run log.yaml
+prints '2 completed'
+expect 0 logged --columns 'prompt=in,output=3' --users 2 --study users.yaml
+prints '2 users at a time'
+expect 0 "$tandem" run users.yaml
+prints '2 completed'
+rejects 3 logged --columns prompt=in,output=3
+says 'no column is known to hold the arrivals'
+rejects 2 logged --columns prompt=in,outptu=3
+says "'--columns' wants"
+rejects 2 ask --rate 20 --slo "$limits" --time ms
+says "of a '--trace'"
+printf 'timestamp,prompt_tokens,completion_tokens\n0,300,30\n1,400,40\n2,100,0\n' >log.csv
+expect 0 logged
+for option in --columns --time --sort; do
+  expect 0 "$tandem" plan --help
+  grep -q "^  $option " out || fail "no $option"
+done
 # Nobody measured it: said so.
 expect 0 "$tandem" plan --model opt-13b --gpu gh200-96gb --isl 500 --osl 50 --rate 1 \
   --slo 'ttft.p50<5s' --split no

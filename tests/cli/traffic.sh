@@ -57,4 +57,26 @@ printf 'hour,rate\n0,1\n1,-9\n' >two.csv
 rejects 3 "$tandem" run traffic.yaml
 says 'two.csv:3:3: error:'
 
+# Lengths alone: clients that wait ask for no times, but a part that is cut out by time does.
+printf 'num_prefill_tokens,num_decode_tokens\n30,5\n20,15\n10,7\n' >lengths.csv
+config | sed '/lengths/,/requests/d; s/^workload:/workload: {trace: lengths.csv}/' >alone.yaml
+rejects 3 "$tandem" run alone.yaml
+says 'lengths.csv:1:1: error: no column is known to hold the arrivals'
+says 'clients that wait'
+expect 0 "$tandem" run alone.yaml --set 'workload.closed_loop={clients: 2}'
+prints '3 completed'
+expect 0 "$tandem" run alone.yaml --set workload.loop=2 \
+  --set 'workload.closed_loop={clients: 9}' --set 'workload.columns={prompt: 2, output: 1}'
+prints '6 completed'
+for cut in start='1 s' duration='1 s' sort=true; do
+  rejects 3 "$tandem" run alone.yaml --set 'workload.closed_loop={clients: 2}' --set "workload.$cut"
+  says 'no column is known to hold the arrivals'
+done
+# Times that are there change nothing.
+printf 'arrived_at,num_prefill_tokens,num_decode_tokens\n7,30,5\n3,20,15\nx,10,7\n' >timed.csv
+bare=$(digest_of alone.yaml --set 'workload.closed_loop={clients: 2}')
+timed=$(digest_of alone.yaml --set 'workload.closed_loop={clients: 2}' \
+  --set workload.trace=timed.csv)
+[ -n "$bare" ] && [ "$bare" = "$timed" ] || fail "'$bare' without times, '$timed' with them"
+
 finish

@@ -1,8 +1,8 @@
 /* Trace files of any bytes: the first says which format is stated ('0' none, '1' the first of
- * traces/formats.def, …), or, from 0x80 on, that columns 1 to 4 are named, whether rows are sorted,
- * and how times are written; the rest is the file. Whatever it holds, rows keep what trace.h
- * promises, an end with an error has an entry, one without has none, and a second reading finds the
- * same. */
+ * traces/formats.def, …; '/' none, and that times are not read), or, from 0x80 on, that columns
+ * 1 to 4 are named, whether rows are sorted, and how times are written; the rest is the file.
+ * Whatever it holds, rows keep what trace.h promises, an end with an error has an entry, one
+ * without has none, and a second reading finds the same. */
 #include "traces/reuse.h"
 #include "traces/trace_file.h"
 #include <assert.h>
@@ -26,7 +26,8 @@ static Reading read_all(TraceFile *file, Diag *diag) {
     assert(row.place.line >= 1 && row.place.source_length > 0);
     for (int32_t i = 0, end = 0; i < row.n_segments; end = row.segments[i++].end)
       assert(end < row.segments[i].end &&
-             (row.segments[i].end <= row.prompt_tokens || row.segments[i].end == INT32_MAX));
+             (row.segments[i].end <= row.prompt_tokens + row.output_tokens ||
+              row.segments[i].end == INT32_MAX));
     reading.hit_tokens += reuse_add(&reuse, &row);
     reading.rows++;
     reading.last = row.at;
@@ -43,7 +44,7 @@ static const TraceFormat *stated_format(uint8_t digit) {
 }
 
 static TraceReading reading_of(uint8_t byte) {
-  if (byte < 0x80) return (TraceReading){.format = stated_format(byte)};
+  if (byte < 0x80) return (TraceReading){.format = stated_format(byte), .untimed = byte == '/'};
   TraceReading reading = {.columns = {"1", "2", "3"},
                           .clock = (TraceClock)((byte & 0x7f) / 4 % CLOCKS),
                           .sort = byte & 2};

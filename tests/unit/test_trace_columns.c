@@ -74,6 +74,87 @@ Test(trace_columns, columns_are_named_or_numbered) {
       &other, S / 2, S / 2);
 }
 
+/* Numbers are positions, whatever the first line says there. */
+Test(trace_columns, numbers_are_positions) {
+  static const char *const texts[] = {"2,5,6,3\n3,7,8,1\n",         "2;5;6\n3;7;8\n",
+                                      "2.0,5.0,6.0\n3.0,7.0,8.0\n", "\"2\",\"5\",\"6\"\n3,7,8\n",
+                                      "t,1,2\n2,5,6\n3,7,8\n",      "\"t, s\",3,1\n2,5,6\n3,7,8\n",
+                                      "a,b,c\n2,5,6\n3,7,8\n",      "1,,2\n2,5,6\n3,7,8\n"};
+  const TraceReading numbers = {.columns = {"1", "2", "3"}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    expect_two(texts[i], texts[i], &numbers, 2 * S, S);
+  const TraceReading mixed = {.columns = {"ts", "2", "3"}};
+  expect_two("a name and numbers", "ts,3,2\n0,5,6\n1,7,8\n", &mixed, 0, S);
+  const TraceReading digits = {.columns = {"ts", "2024", "2025"}};
+  expect_two("names of digits", "ts,2024,2025\n0,5,6\n1,7,8\n", &digits, 0, S);
+}
+
+Test(trace_columns, columns_that_cannot_be_are_located) {
+  static const struct {
+    const char *columns[TRACE_FIELDS], *text;
+    int line, column;
+    const char *part;
+  } cases[] = {
+      {{"1", "2", "4"}, "0,5,6\n", 1, 1, "there is no column 4: the first line has 3"},
+      {{"1", "2", "0"}, "7,5,6\n", 1, 1, "there is no column 0"},
+      {{"1", "2", "99999999999999999999"}, "0,5,6\n", 1, 1, "there is no column 9999"},
+      {{"ts", "2", "3"}, "0,5,6\n", 1, 1, "there is no column 'ts'"},
+      {{"1", "2", "20"}, "0,5,6,20\n", 1, 7, "the first line is a row"},
+      {{"1", "2", "3", "chat"}, "0,5,6,chat\n", 1, 7, "no header with a column 'chat'"},
+      {{"1", "2", "3"}, "0,abc,6\n", 1, 3, "no row, with 'abc' as 'prompt', and no header"},
+      {{"1", "2", "3"}, "01/02/24,5,6\n", 1, 1, "no row, with '01/02/24' as 'arrival'"},
+      {{"1", "2", "2"}, "0,5,6\n", 1, 3, "'prompt' and 'output' are both column 2"},
+      {{"a", "b", "3"}, "a,b,b\n0,5,6\n", 1, 3, "several columns are called 'b'"},
+      {{"1", "2", "3"}, "0,5,6\n1,5\n", 2, 1, "expected 3 fields as in the first row"},
+      {{NULL, "2", "3"}, "0,5,6\n", 1, 1, "no column is known to hold the arrivals"},
+      {{NULL, "2"}, "{\"input_toks\": 1}\n", 1, 1, "'prompt' cannot be given"},
+      {{NULL},
+       "start_time,input_tokens,output_tokens,num_model_requests\n",
+       1,
+       39,
+       "each row is of many requests"},
+      {{NULL}, "ts,time,prompt_tokens,completion_tokens\n", 1, 1, "no column is known to hold"},
+      {{NULL}, "{\"a\": 1}\n", 1, 1, "no known trace format"},
+      {{NULL}, "[{\"a\": 1}]\n", 1, 1, "an object on each line, no list"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    TraceReading reading = {0};
+    TraceRow rows[4];
+    TraceFile file;
+    int n = 0;
+    memcpy(reading.columns, cases[i].columns, sizeof reading.columns);
+    teardown();
+    setup();
+    cr_expect_eq(read_rows(cases[i].text, &reading, rows, 4, &n, &file), -1, "%s", cases[i].text);
+    expect_entry(&diag, 0, cases[i].line, cases[i].column, cases[i].part, cases[i].text);
+  }
+}
+
+/* As closed loops read them. */
+Test(trace_columns, times_that_nobody_asks_for_are_not_read) {
+  static const struct {
+    const char *prompt, *text;
+  } cases[] = {{"in", "in,out\n5,6\n7,8\n"},
+               {"1", "5,6\n7,8\n"},
+               {NULL, "prompt_tokens,completion_tokens\n5,6\n7,8\n"},
+               {NULL, "num_prefill_tokens,num_decode_tokens,x\n5,6,1\n7,8,1\n"},
+               {NULL, "arrived_at,num_prefill_tokens,num_decode_tokens\n9,5,6\nlate,7,8\n"},
+               {NULL, "{\"input_length\": 5, \"output_length\": 6}\n"
+                      "{\"input_length\": 7, \"output_length\": 8}\n"},
+               {NULL, "{\"input_toks\": 5, \"output_toks\": 6}\n"
+                      "{\"input_toks\": 7, \"output_toks\": 8}\n"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const char *prompt = cases[i].prompt, *output = !prompt ? NULL : *prompt == '1' ? "2" : "out";
+    TraceReading reading = {.columns = {NULL, prompt, output}, .untimed = true};
+    expect_two(cases[i].text, cases[i].text, &reading, 0, 0);
+    TraceRow rows[4];
+    TraceFile file;
+    int n = 0;
+    reading.untimed = false;
+    cr_expect_eq(read_rows(cases[i].text, &reading, rows, 4, &n, &file), -1, "%s", cases[i].text);
+  }
+}
+
 Test(trace_columns, times_are_exact_in_every_form) {
   static const struct {
     const char *a, *b;
@@ -105,11 +186,25 @@ Test(trace_columns, times_are_exact_in_every_form) {
   }
 }
 
+typedef struct KnownLog {
+  const char *name, *text;
+  Tick first, gap;
+} KnownLog;
+
+static void expect_known(const KnownLog *logs, size_t n_logs) {
+  for (size_t i = 0; i < n_logs; i++) {
+    TraceRow rows[4];
+    TraceFile file;
+    int n = 0;
+    cr_expect_eq(read_rows(logs[i].text, NULL, rows, 4, &n, &file), 0, "%s: %s", logs[i].name,
+                 diag.n_entries ? diag.entries[0].message : "");
+    cr_expect_str_eq(file.layout.format->name, logs[i].name);
+    expect_two(logs[i].name, logs[i].text, NULL, logs[i].first, logs[i].gap);
+  }
+}
+
 Test(trace_columns, logs_are_known_by_their_headers) {
-  static const struct {
-    const char *name, *text;
-    Tick first, gap;
-  } cases[] = {
+  static const KnownLog logs[] = {
       {"azure",
        "TIMESTAMP,NumImages,ContextTokens,GeneratedTokens\n2024-10-15 00:00:00.5,2,5,6\n"
        "2024-10-15 00:00:01.5,0,7,8\n",
@@ -152,15 +247,47 @@ Test(trace_columns, logs_are_known_by_their_headers) {
        "{\"key\":\"gen_ai.usage.completion_tokens\",\"value\":{\"intValue\":6}}]}]}]}]}\n",
        0, S},
   };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    TraceRow rows[4];
-    TraceFile file;
-    int n = 0;
-    cr_expect_eq(read_rows(cases[i].text, NULL, rows, 4, &n, &file), 0, "%s: %s", cases[i].name,
-                 diag.n_entries ? diag.entries[0].message : "");
-    cr_expect_str_eq(file.layout.format->name, cases[i].name);
-    expect_two(cases[i].name, cases[i].text, NULL, cases[i].first, cases[i].gap);
-  }
+  expect_known(logs, sizeof logs / sizeof *logs);
+}
+
+Test(trace_columns, workloads_and_usual_names_are_known) {
+  static const KnownLog logs[] = {
+      {"llmservingsim_workload",
+       "{\"input_toks\": 5, \"output_toks\": 6, \"arrival_time_ns\": 101537000}\n"
+       "{\"input_toks\": 7, \"output_toks\": 8, \"arrival_time_ns\": 1.44370e8}\n",
+       101537 * (MS / 1000), 42833 * (MS / 1000)},
+      {"llmservingsim_workload",
+       "{\"input_toks\": 7, \"output_toks\": 8, \"arrival_time_ns\": 9000000000}\n"
+       "{\"input_toks\": 5, \"output_toks\": 6, \"arrival_time_ns\": 1000000000.0}\n",
+       S, 8 * S},
+      {"llmservingsim_workload",
+       "input_toks\toutput_toks\tarrival_time_ns\n5\t6\t46926808\n7\t8\t347938952\n",
+       46926808 * INT64_C(1000), 301012144 * INT64_C(1000)},
+      {"usual", "timestamp,prompt_tokens,completion_tokens\n1.5,5,6\n2,7,8\n", 3 * S / 2, S / 2},
+      {"usual",
+       "Created-At;Model;Input Tokens;Output Tokens\n1715342400;x;5;6\n1715342401;x;9;0\n"
+       "1715342402;x;7;8\n",
+       0, 2 * S},
+      {"usual", "arrival_ms,prompt_len,output_len\n500,5,6\n1750,7,8\n", S / 2, 1250 * MS},
+      {"usual", "timestamp_ms,isl,osl\n1715342400123,5,6\n1715342400624,7,8\n", 0, 501 * MS},
+      {"usual",
+       "{\"ts\": \"2024-05-10T12:00:00Z\", \"prompt_tokens\": 5, \"completion_tokens\": 6}\n"
+       "{\"ts\": \"2024-05-10T12:00:01Z\", \"prompt_tokens\": 7, \"completion_tokens\": null}\n"
+       "{\"ts\": \"2024-05-10T12:00:02Z\", \"prompt_tokens\": 7, \"completion_tokens\": 8}\n",
+       0, 2 * S},
+  };
+  expect_known(logs, sizeof logs / sizeof *logs);
+}
+
+/* The name of a column of the user's own may say the unit. */
+Test(trace_columns, units_are_in_names) {
+  const TraceReading reading = {.columns = {"at_ns", "in", "out"}};
+  expect_two("from 0", "at_ns,in,out\n101537000,5,6\n144370000,7,8\n", &reading,
+             101537 * (MS / 1000), 42833 * (MS / 1000));
+  expect_two("since 1970", "at_ns,in,out\n1715342400123456789,5,6\n1715342400123456790,7,8\n",
+             &reading, 0, 1000);
+  const TraceReading stated = {.columns = {"at_ns", "in", "out"}, .clock = CLOCK_MS};
+  expect_two("another is stated", "at_ns,in,out\n500,5,6\n1500,7,8\n", &stated, S / 2, S);
 }
 
 Test(trace_columns, failed_requests_are_left_out_and_counted) {
@@ -171,6 +298,33 @@ Test(trace_columns, failed_requests_are_left_out_and_counted) {
                0);
   cr_expect_eq(n, 2);
   cr_expect_eq(file.n_left_out, 3);
+}
+
+Test(trace_columns, rows_without_tokens_have_a_hint) {
+  static const struct {
+    const char *text, *hint;
+  } cases[] = {
+      {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,5,0\n",
+       "{arrival: TIMESTAMP, prompt: ContextTokens, output: GeneratedTokens}"},
+      {"arrived_at,num_prefill_tokens,num_decode_tokens\n0,,6\n", "once all columns are named"},
+      {"{\"timestamp\": 1, \"input_length\": 0, \"output_length\": 4}\n", "take its row out"},
+      {"{\"chat_id\": 1, \"timestamp\": 1, \"input_length\": 3, \"output_length\": null}\n",
+       "take its row out"},
+      {"{\"requests\": [{\"t\": 0, \"in\": 0, \"out\": 1}]}\n", "take its row out"},
+      {"{\"input_toks\": 0, \"output_toks\": 4, \"arrival_time_ns\": 1}\n", "take its row out"},
+      {"Timestamp,Request tokens,Response tokens\n5,472,0\n", "are left out: 1"},
+      {"timestamp,prompt_tokens,completion_tokens\n5,0,0\n6,1,0.0\n", "are left out: 2"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    TraceRow rows[1];
+    TraceFile file;
+    int n = 0;
+    teardown();
+    setup();
+    cr_expect_eq(read_rows(cases[i].text, NULL, rows, 1, &n, &file), -1, "%s", cases[i].text);
+    cr_assert(diag.n_entries == 1 && diag.entries[0].hint, "%s", cases[i].text);
+    cr_expect(strstr(diag.entries[0].hint, cases[i].hint), "%s", diag.entries[0].hint);
+  }
 }
 
 Test(trace_columns, rows_of_a_session_share_their_beginning) {

@@ -68,6 +68,37 @@ Test(trace_content, hashes_name_beginnings) {
   cr_expect_neq(rows.segments[2][1].id, rows.segments[0][0].id, "7 behind 8 is not 7 in front");
 }
 
+/* LLMServingSim's requests of 20 and 36 tokens, of which those of the output are some. */
+Test(trace_content, tokens_name_beginnings) {
+  static const char *const outputs[] = {
+      ", \"output_tok_ids\": [20,21,22,23,24,25,26,27,28,29,30,31]", ""};
+  for (int k = 0; k < 2; k++) {
+    char text[900];
+    int n = snprintf(text, sizeof text,
+                     "{\"input_toks\": 20, \"output_toks\": 12, \"arrival_time_ns\": 0%s"
+                     ", \"input_tok_ids\": [0",
+                     outputs[k]);
+    for (int i = 1; i < 20; i++)
+      n += snprintf(text + n, sizeof text - (size_t)n, ", %d", i);
+    n += snprintf(text + n, sizeof text - (size_t)n,
+                  "]}\n{\"input_toks\": 36, \"output_toks\": 1, "
+                  "\"arrival_time_ns\": 5, \"input_tok_ids\": [0");
+    for (int i = 1; i < 36; i++)
+      n += snprintf(text + n, sizeof text - (size_t)n, ", %d", i);
+    snprintf(text + n, sizeof text - (size_t)n,
+             "]}\n{\"input_toks\": 3, \"output_toks\": 1, "
+             "\"arrival_time_ns\": 6, \"input_tok_ids\": null, \"output_tok_ids\": []}\n");
+    Rows rows;
+    cr_assert_eq(read_rows(text, &rows), 0, "%s", diag.n_entries ? diag.entries[0].message : "");
+    cr_assert_eq(rows.n, 3);
+    cr_expect_eq(rows.rows[0].n_segments, k == 0 ? 2 : 1);
+    cr_expect_eq(rows.rows[1].n_segments, 2);
+    cr_expect_eq(rows.segments[1][1].end, 32);
+    cr_expect_eq(rows.rows[2].n_segments, 0);
+    cr_expect_eq(shared(&rows, 0, 1), k == 0 ? 2 : 1);
+  }
+}
+
 Test(trace_content, the_kind_of_a_trace_is_known_by_its_keys) {
   static const char qwen[] =
       "{\"chat_id\": 1, \"parent_chat_id\": -1, \"timestamp\": 0.5, \"input_length\": 33, "
@@ -120,6 +151,9 @@ Test(trace_content, sessions_of_agents_are_put_in_order_of_time) {
 #define ROW(prompt, hashes)                                                                        \
   "{\"timestamp\": 1, \"input_length\": " prompt ", \"output_length\": 1, \"hash_ids\": " hashes "}"
 #define WEKA(keys, request) "{" keys "\"requests\": [" request "]}"
+#define TOKENS(length, tokens)                                                                     \
+  "{\"input_toks\": " length                                                                       \
+  ", \"output_toks\": 1, \"arrival_time_ns\": 0, \"input_tok_ids\": " tokens "}\n"
 
 Test(trace_content, wrong_hashes_are_located_and_counted) {
   static const struct {
@@ -151,6 +185,11 @@ Test(trace_content, wrong_hashes_are_located_and_counted) {
                 "{\"t\": 8e6, \"in\": 1, \"out\": 1}]}"),
        65, "passes 106 days"},
       {WEKA("", ""), 0, "no rows"},
+      {TOKENS("2", "[1]"), 76, "'input_tok_ids' lists 1 tokens, and 'input_toks' is 2"},
+      {TOKENS("1", "[1, 2]"), 76, "'input_tok_ids' lists 2 tokens, and 'input_toks' is 1"},
+      {TOKENS("1", "[x]"), 77, "'input_tok_ids' must be a list of whole numbers, not 'x'"},
+      {TOKENS("1", "[1], \"output_tok_ids\": [1, 2]"), 99, "'output_tok_ids' lists 2 tokens"},
+      {TOKENS("1", "[1], \"sub_requests\": []"), 97, "such sessions are not read"},
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     Rows rows;
