@@ -291,7 +291,7 @@ const Command command_run = {
     .size = sizeof(Options),
     .example = "tandem run experiments/examples/quickstart.yaml --set pools.serve.count=2",
     .exit_codes =
-        "0 done, 1 SLO missed, 2 usage, 3 bad input or none served, 4 environment, 130 interrupted",
+        "0 done, 1 SLO missed, 2 usage, 3 bad input, none served, 4 environment, 130 interrupted",
     .initial = &(const Options){.seed = -1, .tie_seed = -1},
     .run = run_run,
 };

@@ -54,6 +54,8 @@ Test(batcher_runs, a_prompt_between_chunks_gives_way) {
   cr_assert_eq(scene.records[1].last_token_at, 130 * MS);
   cr_assert_eq(scene.records[1].preemptions, 1);
   cr_assert_eq(scene.records[1].recomputes, 0);
+  cr_assert_eq(scene.result.metrics.preemptions, 1u);
+  cr_assert_eq(scene.result.metrics.restarted_prefills, 1u);
   cr_assert_eq(scene.result.metrics.dropped_tokens, 20);
   cr_assert_eq(scene.result.totals.prefill_tokens, 80);
 }

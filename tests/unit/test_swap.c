@@ -36,6 +36,7 @@ Test(swap, the_last_to_arrive_waits_in_cpu_memory_when_memory_runs_out) {
             "the gap of the second request");
   const MachineTotals *totals = &scene.result.totals;
   cr_expect(totals->swaps_out == 1 && totals->swaps_in == 1);
+  cr_expect_eq(scene.result.metrics.preemptions, 1u);
   cr_expect_eq(totals->swapped_in_bytes + totals->swapped_out_bytes, 2 * 5 * 16000000);
   expect_at(totals->stall_ticks, 120000, "both copies");
   expect_at(totals->prefill_ticks + totals->decode_ticks, second->last_token_at / US,
