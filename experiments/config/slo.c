@@ -70,16 +70,22 @@ static double rank_of(const SloSpec *spec, uint64_t asked) {
   return spec->quantile * (double)(asked - 1);
 }
 
+/* Whether it is of times between tokens alone, of which outputs of one token have none. */
+static bool is_of_gaps(const SloSpec *spec, const GoodputLimits *limits) {
+  if (!spec->metric) return limits->tpot > 0 && limits->ttft == 0 && limits->e2e == 0;
+  return spec->metric->asked == ASKED_gaps || spec->metric->asked == ASKED_paced ||
+         spec->metric == &metrics_histograms[METRICS_SLOWDOWN_tbt];
+}
+
 /* Why there is no value; NULL: there is one. */
 static const char *unmeasured_of(const SloSpec *spec, const Metrics *metrics) {
-  static const char *const none_asked[] = {[ASKED_requests] = "no request came",
-                                           [ASKED_gaps] = "no output has two tokens",
-                                           [ASKED_paced] = "no output has two tokens",
-                                           [ASKED_sessions] = "no session began",
-                                           [ASKED_observed] = "no request had it"};
-  if (metrics->asked.requests == 0) return none_asked[ASKED_requests];
+  if (metrics->asked.requests == 0) return "no request came";
+  if (is_of_gaps(spec, &metrics->good_limits) && metrics->asked.gaps == 0)
+    return "no output has two tokens";
   if (!spec->metric || histogram_of(spec, metrics)->total > 0) return NULL;
-  if (asked_of(spec, metrics, &metrics->asked) == 0) return none_asked[spec->metric->asked];
+  if (spec->metric->asked == ASKED_sessions && metrics->asked.sessions == 0)
+    return "no session began";
+  if (spec->metric->asked == ASKED_observed) return "no request had it";
   return metrics->completed > 0 ? "no request that was served had it" : "no request was served";
 }
 

@@ -59,7 +59,7 @@ static const char *explain(const Provision *self, const Replicate *replicate, Ar
                           (long long)easiest->counts[i]);
   const double rate = provision_probe_rate(self, easiest);
   const char *at = rate > 0 ? arena_printf(arena, " at %.6g requests/s", rate) : "";
-  return arena_printf(arena, "%s%s%s", probe_limit_lost(worst, arena), counts, at);
+  return probe_limit_lost(worst, arena_printf(arena, "%s%s", counts, at), arena);
 }
 
 /* Simulations without a search: all counts, or all clusters at all rates up to the first that none

@@ -157,10 +157,10 @@ const SloOutcome *probe_run_binding(const ProbeRun *self) {
   return least;
 }
 
-const char *probe_limit_lost(const SloOutcome *slo, Arena *arena) {
+const char *probe_limit_lost(const SloOutcome *slo, const char *where, Arena *arena) {
   const char *unit = slo_unit(slo->spec);
-  return arena_printf(arena, "'%s', limit %.4g%s%s, is %s%s%s", slo->spec->name, slo->spec->limit,
-                      *unit ? " " : "", unit, slo_status(slo), slo->unmeasured ? ": " : "",
+  return arena_printf(arena, "'%s', limit %.4g%s%s, is %s%s%s%s", slo->spec->name, slo->spec->limit,
+                      *unit ? " " : "", unit, slo_status(slo), where, slo->unmeasured ? ": " : "",
                       slo->unmeasured ? slo->unmeasured : "");
 }
 
@@ -171,7 +171,7 @@ static const char *explain(const ProbeRun *self, Arena *arena) {
     return arena_printf(arena, "%.0f of %.0f requests are rejected or never finish", left_out,
                         self->figures[FIGURE_REQUESTS]);
   if (self->verdict == PROBE_HOLDS) return NULL;
-  return probe_limit_lost(probe_run_binding(self), arena);
+  return probe_limit_lost(probe_run_binding(self), "", arena);
 }
 
 Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {

@@ -64,8 +64,8 @@ double probe_run_tokens_per_s(const ProbeRun *self);
 double probe_run_unpaid(const ProbeRun *self);
 /* The first that was not measured, else the one with the least margin; NULL when there are none. */
 const SloOutcome *probe_run_binding(const ProbeRun *self);
-/* "'ttft.p99', limit 2 s, is missed", or is not measured, and why. */
-const char *probe_limit_lost(const SloOutcome *slo, Arena *arena);
+/* "'ttft.p99', limit 2 s, is missed" and `where`, or is not measured there, and why. */
+const char *probe_limit_lost(const SloOutcome *slo, const char *where, Arena *arena);
 
 /* Of a run of an offline study that was taken. One that leaves requests out or misses a limit has a
  * throughput, but is no answer. */

@@ -87,6 +87,10 @@ assert limit['status'] == 'not measured' and not limit['met']
 assert limit['value'] is None and limit['margin'] is None" \
     "$@" --require-slo --set "slo={ttft.p99: 9 s, $limit: 9 s}"
 done
+shows 1 "assert limits['slowdown.ttft.p50']['met']
+for name in 'slowdown.tbt.p50', 'goodput':
+    assert limits[name]['status'] == 'not measured' and not limits[name]['met']" "$@" \
+  --require-slo --set 'slo={slowdown: {ttft.p50: 99, tbt.p50: 99}, goodput: {share: 0.1, tpot: 9 s}}'
 expect 0 "$tandem" run a.yaml "$@" --set 'slo={ttft.p99: 9 s, tpot.p99: 9 s}' --output one.db
 prints 'own: 1 of 2 met, 1 not measured'
 grep -Eq '^tpot.p99 +- +9.00 s +-  NOT MEASURED: no output has two tokens$' out ||
@@ -99,7 +103,7 @@ expect 0 "$tandem" run a.yaml "$@" --set 'slo={tpot.p99: 9 s}' --format csv
 prints 'slo,tpot.p99,value,,s'
 prints 'slo,tpot.p99,measured,0,'
 expect 1 "$tandem" provision b.yaml "$@" --set 'slo={tpot.p99: 9 s}' --require-slo
-prints "none: 'tpot.p99', limit 9 s, is not measured: no output has two tokens"
+prints "none: 'tpot.p99', limit 9 s, is not measured with pools.serve.count=2"
 
 # Nothing is shared: what is found is what preempted requests had.
 shows 0 "

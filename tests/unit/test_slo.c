@@ -21,6 +21,7 @@ static void add(double slowdown, uint64_t count) {
   histogram_add(&metrics.slowdown_tbt, value, count);
   histogram_add(&metrics.slowdown_e2e, value, count);
   metrics.asked.requests += count;
+  metrics.asked.gaps += count;
   metrics.completed += count;
 }
 
@@ -55,7 +56,7 @@ Test(slo, each_measure_reads_its_own_histogram) {
   histogram_add(&metrics.slowdown_ttft, 1 * SLOWDOWN_SCALE, 1);
   histogram_add(&metrics.slowdown_tbt, 2 * SLOWDOWN_SCALE, 1);
   histogram_add(&metrics.slowdown_e2e, 3 * SLOWDOWN_SCALE, 1);
-  metrics.asked.requests = metrics.completed = 1;
+  metrics.asked.requests = metrics.asked.gaps = metrics.completed = 1;
   SloOutcome outcomes[9];
   slo_eval(find_set("splitwise"), &metrics, outcomes);
   for (int i = 0; i < 9; i++)
@@ -106,7 +107,7 @@ Test(slo, quantiles_are_those_of_the_histogram_when_all_finished) {
 }
 
 Test(slo, nothing_is_met_when_nothing_finished) {
-  metrics.asked.requests = 3;
+  metrics.asked.requests = metrics.asked.gaps = 3;
   SloOutcome outcomes[9];
   slo_eval(find_set("splitwise"), &metrics, outcomes);
   for (int i = 0; i < 9; i++) {
@@ -311,7 +312,8 @@ Test(slo, what_nothing_was_measured_of_is_neither_met_nor_missed) {
                 gaps = limit_on("tbt", "max", 1e6), second = limit_on("second_token", "p50", 1e6),
                 session = limit_on("session", "p50", 1e6),
                 moved = limit_on("kv_transfer", "max", 1e6),
-                slowdown = limit_on("slowdown.ttft", "p50", 1e6);
+                slowdown = limit_on("slowdown.ttft", "p50", 1e6),
+                pace = limit_on("slowdown.tbt", "p50", 1e6);
   const SloSpec good = {.name = "goodput", .statistic = SLO_GOOD_SHARE, .limit = 1e-6};
   const SloSpec hours = {.name = "goodput.hours", .statistic = SLO_GOOD_HOURS, .limit = 1e-6};
   expect_unmeasured(&ttft, "no request came");
@@ -328,6 +330,11 @@ Test(slo, what_nothing_was_measured_of_is_neither_met_nor_missed) {
   expect_unmeasured(&tpot, "no output has two tokens");
   expect_unmeasured(&gaps, "no output has two tokens");
   expect_unmeasured(&second, "no output has two tokens");
+  expect_unmeasured(&pace, "no output has two tokens");
+  metrics.good_limits.tpot = TICKS_PER_SECOND;
+  expect_unmeasured(&good, "no output has two tokens");
+  metrics.good_limits.e2e = TICKS_PER_SECOND;
+  cr_expect_null(outcome_of(&good).unmeasured, "its E2E is known");
   expect_unmeasured(&session, "no session began");
   expect_unmeasured(&moved, "no request had it");
   expect_unmeasured(&slowdown, "no request that was served had it");
