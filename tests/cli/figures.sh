@@ -90,7 +90,8 @@ done
 shows 1 "assert limits['slowdown.ttft.p50']['met']
 for name in 'slowdown.tbt.p50', 'goodput':
     assert limits[name]['status'] == 'not measured' and not limits[name]['met']" "$@" \
-  --require-slo --set 'slo={slowdown: {ttft.p50: 99, tbt.p50: 99}, goodput: {share: 0.1, tpot: 9 s}}'
+  --require-slo \
+  --set 'slo={slowdown: {ttft.p50: 99, tbt.p50: 99}, goodput: {share: 0.1, tpot: 9 s}}'
 expect 0 "$tandem" run a.yaml "$@" --set 'slo={ttft.p99: 9 s, tpot.p99: 9 s}' --output one.db
 prints 'own: 1 of 2 met, 1 not measured'
 grep -Eq '^tpot.p99 +- +9.00 s +-  NOT MEASURED: no output has two tokens$' out ||
