@@ -130,8 +130,8 @@ static void put_json_latency(const Report *self, int i, FILE *out) {
   }
 }
 
-/* Of gamma gaps it is their shape; Poisson arrivals have 1, and so it has where all come at once;
- * others have none. */
+/* Of gamma gaps it is their shape; Poisson arrivals have 1, and where no rate is asked for 1 is its
+ * default; others have none. */
 static double burstiness_of(const WorkloadConfig *workload, double rate) {
   if (rate == 0) return 1;
   if (workload->trace || workload->pattern.given || workload->n_components > 0) return NAN;
