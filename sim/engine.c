@@ -16,6 +16,7 @@
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/shaping.h"
+#include "sim/warm_up.h"
 #include <assert.h>
 #include <stddef.h>
 
@@ -210,6 +211,8 @@ bool engine_step(Engine *self) {
   }
   if (self->timeline && agenda_first_at(&self->agenda) > self->now)
     engine_look(self, agenda_first_at(&self->agenda));
+  if (self->first_counted == UINT64_MAX && has_arrival(self))
+    engine_look_for_start(self, agenda_first_at(&self->agenda));
   const Tick previous = self->now;
   if (!end_copies(self)) handle_next(self);
   if (self->config->audit && !self->failed) audit_check(self, previous);

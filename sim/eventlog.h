@@ -8,7 +8,7 @@
  *   placement      decode machine, 1: by checkpoint   transfer_end    to machine, tokens
  *   rejection      prompt tokens, output tokens       decode_begin    -
  *   prefill_begin  tokens                             preemption      tokens of prefill lost
- *   first_token    -                                  eviction        tokens made so far
+ *   first_token    -                                  recompute       tokens made so far
  *   last_token     -                                  role            from role, to role
  *   dispatch       decode machine                     flip            from role, to (begins)
  *   swap_out       tokens made so far, blocks         swap_in         the same
@@ -42,7 +42,7 @@ typedef enum Outcome {
   OUTCOME_TRANSFER_END,
   OUTCOME_DECODE_BEGIN,
   OUTCOME_PREEMPTION,
-  OUTCOME_EVICTION,
+  OUTCOME_RECOMPUTE,
   OUTCOME_LAST_TOKEN,
   OUTCOME_ROLE,
   OUTCOME_DISPATCH,

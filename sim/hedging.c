@@ -113,7 +113,7 @@ static RequestIx copy_of(Engine *self, RequestIx ix) {
   request->deadline = request->retry = 0;
   request->kv_blocks = request->store_blocks = 0;
   request->chunk_tokens = request->prefilled_tokens = request->cached_tokens = 0;
-  request->preemptions = request->evictions = request->swaps = 0;
+  request->preemptions = request->recomputes = request->swaps = 0;
   request->redirects = 0;
   request->computing_ticks = 0;
   request->previous = fresh.previous;

@@ -257,9 +257,9 @@ void life_hits_held(Engine *self, Machine *machine, RequestIx ix) {
   const MachineView view = engine_view(self, machine);
   int64_t unheld;
   const int64_t hits = view_hit_blocks(&view, ix, &unheld);
-  if (hits == 0) return;
+  if (self->requests.slots[ix].prefilled_tokens > 0) return;
   life_take_hits(self, machine, ix, hits);
-  machine->n_started++;
+  machine->n_started += hits > 0;
 }
 
 void life_chunk_began(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
@@ -323,7 +323,7 @@ void life_prefilled(Engine *self, Machine *machine, RequestIx ix) {
   life_observe(self, machine, ix, OBSERVED_PREFILLED);
 }
 
-/* No eviction, each of which has a token made by a prefill of its own. */
+/* No recompute, each of which has a token made by a prefill of its own. */
 void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   assert(request->state == REQUEST_WAITS_PREFILL && request->prefilled_tokens > 0 &&
@@ -332,6 +332,7 @@ void life_chunks_dropped(Engine *self, Machine *machine, RequestIx ix) {
   request->preemptions++;
   machine->n_started--;
   engine_books(self, request)->preemptions++;
+  engine_books(self, request)->restarted_prefills++;
   engine_books(self, request)->dropped_tokens += request->prefilled_tokens;
   column_add(self->columns.pending_tokens, machine->ix, request->prefilled_tokens);
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);
@@ -438,10 +439,11 @@ void life_drop_before(Engine *self, Machine *machine, RequestIx ix, RequestIx ne
   assert(request->kv_blocks == 0);
   request->prefilled_tokens = 0;
   request->preemptions++;
-  request->evictions++;
+  request->recomputes++;
   change_before(self, machine, ix, REQUEST_WAITS_PREFILL, next);
-  engine_books(self, request)->evictions++;
-  engine_log(self, OUTCOME_EVICTION, request, machine->ix, request->generated_tokens, 0);
+  engine_books(self, request)->preemptions++;
+  engine_books(self, request)->recomputes++;
+  engine_log(self, OUTCOME_RECOMPUTE, request, machine->ix, request->generated_tokens, 0);
 }
 
 /* The same, ahead of the others. */
@@ -512,6 +514,7 @@ static void swap_out(Engine *self, Machine *machine, RequestIx ix) {
   Request *slots = self->requests.slots, *request = &slots[ix];
   request->preemptions++;
   request->swaps++;
+  engine_books(self, request)->preemptions++;
   change_before(self, machine, ix, REQUEST_SWAPPED,
                 next_to_arrive(&machine->swapped, slots, request));
   engine_swap(self, machine, request, LINK_TO_CPU);

@@ -7,9 +7,14 @@ void life_take_hits(Engine *self, Machine *machine, RequestIx ix, int64_t hits) 
   Request *request = &self->requests.slots[ix];
   const int32_t tokens = (int32_t)(hits * machine->pool->block_size);
   engine_hit_blocks(self, machine, ix, hits);
-  machine->totals.cached_tokens += tokens;
   life_chunk_decided(self, machine, ix, tokens);
-  if (request->prefill_began_at < 0) request->cached_tokens = tokens;
+  if (request->prefill_began_at >= 0) {
+    machine->totals.refound_tokens += tokens;
+    return;
+  }
+  machine->totals.queried_tokens += request_prefill_tokens(request);
+  machine->totals.cached_tokens += tokens;
+  request->cached_tokens = tokens;
 }
 
 void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) {
@@ -21,7 +26,7 @@ void life_scheduled(Engine *self, Machine *machine, RequestIx ix, int64_t hits) 
   if (request->prefill_began_at < 0)
     engine_promise_blocks(self, machine, -machine_prompt_blocks(machine, request));
   change(self, machine, ix, REQUEST_COMPUTES);
-  life_take_hits(self, machine, ix, hits);
+  if (machine->cache) life_take_hits(self, machine, ix, hits);
 }
 
 void life_chunk_decided(Engine *self, Machine *machine, RequestIx ix, int32_t tokens) {
@@ -66,6 +71,7 @@ void life_preempted(Engine *self, Machine *machine, RequestIx ix, RequestIx next
   }
   request->preemptions++;
   engine_books(self, request)->preemptions++;
+  engine_books(self, request)->restarted_prefills++;
   if (computes && request->prefilled_tokens < request_prefill_tokens(request))
     engine_books(self, request)->dropped_tokens += request->prefilled_tokens;
   engine_log(self, OUTCOME_PREEMPTION, request, machine->ix, request->prefilled_tokens, 0);

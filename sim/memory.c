@@ -81,7 +81,7 @@ void engine_take_blocks(Engine *self, Machine *machine, int64_t n) {
 void engine_take_cached(Machine *machine, HeldBlocks *held, int64_t n) {
   const int64_t before = machine->cache->n_evictions;
   prefix_cache_take(machine->cache, held, n);
-  machine->totals.cache_evictions += machine->cache->n_evictions - before;
+  machine->totals.evictions += machine->cache->n_evictions - before;
 }
 
 static void take_from_cache(Engine *self, Machine *machine, RequestIx ix, int64_t n) {

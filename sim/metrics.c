@@ -19,10 +19,7 @@ const CauseRow metrics_causes[CAUSES] = {
 };
 
 void metrics_init(Metrics *self, Arena *arena) {
-  *self = (Metrics){.first_arrival_at = -1,
-                    .hours = {.arena = arena},
-                    .last_arrival_at = -1,
-                    .last_finish_at = -1};
+  *self = (Metrics){.first_arrival_at = -1, .hours = {.arena = arena}, .last_arrival_at = -1};
   for (int i = 0; i < METRICS_HISTOGRAMS; i++)
     histogram_init(&self->histograms[i], arena);
 }
@@ -87,7 +84,6 @@ bool metrics_complete(Metrics *self, const RequestRecord *record, const PerfMode
   self->completed++;
   self->prompt_tokens += (uint64_t)record->prompt_tokens;
   self->output_tokens += (uint64_t)record->output_tokens;
-  self->last_finish_at = record->last_token_at;
   self->in_window +=
       self->window.from <= record->last_token_at && record->last_token_at < self->window.to;
   histogram_add(&self->queue, record->prefill_began_at - record->arrived_at, 1);

@@ -146,7 +146,7 @@ typedef struct Metrics {
   Demand asked; // of all that arrived
 #define RUN_BOOK(type, field, dimension) type field dimension;
 #include "sim/metrics.def"
-  Tick first_arrival_at, last_finish_at; // -1: none
+  Tick first_arrival_at; // -1: none
   GoodputLimits good_limits;
   Window window;
   Tick last_arrival_at; // -1: none

@@ -64,12 +64,12 @@ typedef struct Request {
   uint16_t component;              // as in TraceRow
   MachineIx prefill_machine, decode_machine;
   int32_t store_blocks; // held in or booked for a group's store
-  int32_t preemptions;  // iterations it was left out of, evictions and swaps
+  int32_t preemptions;  // iterations it was left out of, times its KV was dropped, swaps
   Tick arrived_at;
   Tick prefill_began_at;                 // first time; -1 before
   Tick first_token_at;                   // -1 before
   Tick decode_began_at;                  // first time in a decode batch; -1 before
-  int32_t evictions;                     // times its KV was dropped
+  int32_t recomputes;                    // times its KV was dropped after its prefill
   int32_t swaps;                         // times it went to CPU memory
   int32_t predicted_low, predicted_high; // output tokens, as Prediction
   uint64_t session;                      // as in TraceRow

@@ -256,10 +256,8 @@ void engine_init(Engine *self, const SimConfig *config, Arena *arena, Diag *diag
   self->components = ARENA_ARRAY(arena, ComponentMetrics, config->n_components);
   for (uint32_t i = 0; i < config->n_components; i++)
     component_metrics_init(&self->components[i], arena);
-  if (warm_up_has(&config->warm_up, 0, 0)) {
-    init_metrics(self, &self->warm_up_metrics);
-    self->first_counted = UINT64_MAX;
-  }
+  init_metrics(self, &self->warm_up_metrics);
+  self->first_counted = UINT64_MAX;
   eventlog_init(&self->log, config->event_log);
   if (config->keeps_batches) {
     self->batches = ARENA_NEW(arena, Batches);

@@ -254,10 +254,10 @@ typedef struct SimResult {
   uint64_t digest, events;
   bool stopped;        // by on_request; digest and figures are of what happened until then
   uint64_t left_out;   // requests of the warm-up, which the figures do not count
-  Tick counted_from;   // it ended; 0: there was none
+  Tick counted_from;   // the first request that is counted arrived: all figures are from here
   uint64_t unfinished; // requests still in the cluster when nothing more could happen
-  Tick end;            // of the last event
-  Tick span;           // until then from 0, or the end of the warm-up
+  Tick end;            // of the last event, until which they are
+  Tick span;           // from the one to the other
   double energy_j;
 } SimResult;
 

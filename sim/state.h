@@ -156,7 +156,7 @@ typedef struct Engine {
   uint64_t n_arrived;     // requests so far
   uint64_t first_counted; // requests from this one on are; UINT64_MAX before the first arrives
   Tick warmed_up_at;      // the last one before it arrived; -1: none
-  Tick counted_from;      // it arrived; 0: all are counted
+  Tick counted_from;      // it arrived; 0 before
   Metrics metrics;
   ComponentMetrics *components; // [config->n_components] of those that are counted
   Metrics warm_up_metrics;      // of requests and times that are not counted

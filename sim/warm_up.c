@@ -27,9 +27,19 @@ static void leave_machine_out(Engine *self, Machine *machine) {
   engine_book_off(self, machine);
   machine->totals.max_kv_blocks = machine->totals.max_cpu_blocks = 0;
   machine->before = machine->totals;
+  if (machine->down_since >= 0) machine->before.down_ticks += self->now - machine->down_since;
   engine_book_capacity(self, machine); // what it has at most from now on
   machine->counted_from = self->now;
   if (machine->activity == ACTIVITY_DECODE) engine_leave_part_out(self, machine);
+}
+
+void engine_look_for_start(Engine *self, Tick next) {
+  if (self->next_row.at >= next) return;
+  if (warm_up_has(&self->config->warm_up, self->n_arrived, self->next_row.at)) return;
+  const Tick now = self->now;
+  if (now < self->next_row.at) self->now = self->next_row.at;
+  engine_end_warm_up(self);
+  self->now = now;
 }
 
 void engine_end_warm_up(Engine *self) {

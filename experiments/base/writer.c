@@ -67,6 +67,7 @@ void write_cell(const char *text, int width, FILE *out) {
 
 const char *format_margin(double margin, int decimals, char text[32]) {
   enum { FAR = 100 };
+  if (isnan(margin)) return strcpy(text, "-");
   if (margin < -FAR) return strcpy(text, ">100x");
   snprintf(text, 32, "%.*f%%", decimals, 100 * margin);
   return text;

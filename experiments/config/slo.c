@@ -70,16 +70,34 @@ static double rank_of(const SloSpec *spec, uint64_t asked) {
   return spec->quantile * (double)(asked - 1);
 }
 
+/* Whether it is of times between tokens alone, of which outputs of one token have none. */
+static bool is_of_gaps(const SloSpec *spec, const GoodputLimits *limits) {
+  if (!spec->metric) return limits->tpot > 0 && limits->ttft == 0 && limits->e2e == 0;
+  return spec->metric->asked == ASKED_gaps || spec->metric->asked == ASKED_paced ||
+         spec->metric == &metrics_histograms[METRICS_SLOWDOWN_tbt];
+}
+
+/* Why there is no value; NULL: there is one. */
+static const char *unmeasured_of(const SloSpec *spec, const Metrics *metrics) {
+  if (metrics->asked.requests == 0) return "no request came";
+  if (is_of_gaps(spec, &metrics->good_limits) && metrics->asked.gaps == 0)
+    return "no output has two tokens";
+  if (!spec->metric || histogram_of(spec, metrics)->total > 0) return NULL;
+  if (spec->metric->asked == ASKED_sessions && metrics->asked.sessions == 0)
+    return "no session began";
+  if (spec->metric->asked == ASKED_observed) return "no request had it";
+  return metrics->completed > 0 ? "no request that was served had it" : "no request was served";
+}
+
 static double value_of(const SloSpec *spec, const Metrics *metrics) {
   const uint64_t asked = asked_of(spec, metrics, &metrics->asked);
-  if (spec->statistic == SLO_GOOD_SHARE) return asked ? (double)metrics->good / (double)asked : 0;
+  if (spec->statistic == SLO_GOOD_SHARE) return (double)metrics->good / (double)asked;
   if (spec->statistic == SLO_GOOD_HOURS) {
     const uint64_t hours = hours_asked(&metrics->hours);
     const uint64_t missed = hours_missed(&metrics->hours, metrics->good_limits.share);
-    return hours ? 1 - (double)missed / (double)hours : 0;
+    return 1 - (double)missed / (double)hours;
   }
   const Histogram *histogram = histogram_of(spec, metrics);
-  if (histogram->total == 0) return asked > 0 || metrics->asked.requests == 0 ? INFINITY : 0;
   if (spec->statistic == SLO_MEAN)
     return histogram->total < asked ? INFINITY : histogram_mean(histogram) / spec->metric->scale;
   const double rank = rank_of(spec, asked);
@@ -87,16 +105,22 @@ static double value_of(const SloSpec *spec, const Metrics *metrics) {
   return histogram_at_rank(histogram, rank) / spec->metric->scale;
 }
 
+const char *slo_status(const SloOutcome *outcome) {
+  return outcome->unmeasured ? "not measured" : outcome->met ? "met" : "missed";
+}
+
 void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcomes) {
   for (int i = 0; i < set->n_specs; i++) {
     const SloSpec *spec = &set->specs[i];
-    const double value = value_of(spec, metrics);
+    const char *unmeasured = unmeasured_of(spec, metrics);
+    const double value = unmeasured ? NAN : value_of(spec, metrics);
     const bool share = slo_is_share(spec);
     ret_outcomes[i] = (SloOutcome){
         .spec = spec,
         .value = value,
         .margin = share ? value / spec->limit - 1 : 1 - value / spec->limit,
         .met = share ? value >= spec->limit : value < spec->limit,
+        .unmeasured = unmeasured,
         .half_width = NAN,
     };
   }

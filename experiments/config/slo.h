@@ -6,7 +6,9 @@
  * which requests arrived. A quantile or mean must lie below its limit (Splitwise's test is strict),
  * the share of good requests must reach it. What was asked for and never came (requests
  * that were rejected, cancelled or never finished, and their tokens) counts as infinitely slow; a
- * metric that only some requests have, KV transfers, is of those that had it. */
+ * metric that only some requests have, KV transfers, is of those that had it. A limit of whose
+ * metric a run has no value at all is not measured: it is neither met nor missed, and who asks for
+ * all limits to be met does not have that. */
 #ifndef EXPERIMENTS_CONFIG_SLO_H
 #define EXPERIMENTS_CONFIG_SLO_H
 #include "sim/batches.h"
@@ -32,7 +34,8 @@ typedef struct SloOutcome {
   double value;  // INFINITY when the statistic falls on something that never came
   double margin; // of the limit, negative when it is missed: how far from binding
   bool met;
-  double half_width; // half of the 95% range that chance leaves of the value; NAN: not known
+  const char *unmeasured; // why nothing was measured, value and margin are NAN then; NULL: it was
+  double half_width;      // half of the 95% range that chance leaves of the value; NAN: not known
 } SloOutcome;
 
 enum { SLO_SETS = 2 };
@@ -52,6 +55,8 @@ static inline bool slo_is_share(const SloSpec *spec) {
   return spec->statistic >= SLO_GOOD_SHARE;
 }
 
+/* "met", "missed" or "not measured". */
+const char *slo_status(const SloOutcome *outcome);
 /* Fills ret_outcomes[set->n_specs]. */
 void slo_eval(const SloSet *set, const Metrics *metrics, SloOutcome *ret_outcomes);
 

@@ -227,7 +227,7 @@ static int load_status(Cases *self, const Members *members) {
 static int load_limits(Cases *self, const Members *members) {
   Arena *arena = self->of->of->arena;
   CLEANUP_STATEMENT sqlite3_stmt *rows =
-      subject_ask(self->of, "SELECT run_id, name, margin, met FROM slo "
+      subject_ask(self->of, "SELECT run_id, name, margin, met, unmeasured FROM slo "
                             "WHERE run_id IN (SELECT value FROM json_each(:runs))");
   if (!rows) return -1;
   while (sqlite3_step(rows) == SQLITE_ROW) {
@@ -236,7 +236,9 @@ static int load_limits(Cases *self, const Members *members) {
     const double known = row_real(rows, 2), margin = isnan(known) ? -INFINITY : known;
     one->n_slos++;
     one->n_met += sqlite3_column_int(rows, 3) != 0;
-    if (margin >= one->margin) continue;
+    const bool unmeasured = row_text(rows, 4, arena) != NULL;
+    if (one->unmeasured || (!unmeasured && margin >= one->margin)) continue;
+    one->unmeasured = unmeasured;
     one->margin = margin;
     one->binds = row_text(rows, 1, arena);
   }
@@ -310,6 +312,12 @@ const char *case_verdict(const Case *self) {
   if (self->n_done == 0) return "failed";
   if (self->n_slos == 0) return "-";
   return case_keeps_all(self) ? "kept" : self->n_met ? "some missed" : "all missed";
+}
+
+const char *case_margin(const Case *self, Arena *arena) {
+  return self->n_slos == 0  ? "-"
+         : self->unmeasured ? "not measured"
+                            : margin_words(self->margin, arena);
 }
 
 const char *margin_words(double margin, Arena *arena) {

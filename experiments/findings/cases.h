@@ -31,6 +31,7 @@ typedef struct Case {
   int n_done, n_slos, n_met; // runs that ended by themselves; limits in all of its runs
   double margin;             // the least, on any seed; -INFINITY: never served
   const char *binds;         // whose that is; NULL: none
+  bool unmeasured;           // of that nothing was measured, on some seed
 } Case;
 
 typedef struct Cases {
@@ -59,6 +60,8 @@ const char *short_name(const char *key);
 const char *place_words(const Cases *self, const Case *one, int but);
 /* "kept", "some missed", "failed" */
 const char *case_verdict(const Case *self);
+/* The least margin; "-" without limits. */
+const char *case_margin(const Case *self, Arena *arena);
 /* A margin, ">100x" where it says no more. */
 const char *margin_words(double margin, Arena *arena);
 

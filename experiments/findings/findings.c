@@ -20,15 +20,17 @@ int put_run(const Subject *self, int64_t run) {
   one.runs = arena_printf(self->of->arena, "[%" PRId64 "]", run);
   one.n_runs = 1;
 #define OF_RUN "IN (SELECT value FROM json_each(:runs))"
-  return put_query(&one,
-                   "SELECT name AS \"limit\", iif(unit = 's', value, NULL) AS \"value [s]\", "
-                   "iif(unit = 's', NULL, value) AS value, "
-                   "iif(unit = 's', \"limit\", NULL) AS \"at most [s]\", "
-                   "iif(unit = 's', NULL, \"limit\") AS \"limit is\", "
-                   "margin AS \"margin [%]\", iif(met, 'kept', 'missed') AS verdict, "
-                   "iif(met, 'good', 'bad') AS class FROM slo WHERE run_id " OF_RUN
-                   " ORDER BY margin IS NOT NULL, margin",
-                   "Limits", 40) ||
+  return put_query(
+             &one,
+             "SELECT name AS \"limit\", iif(unit = 's', value, NULL) AS \"value [s]\", "
+             "iif(unit = 's', NULL, value) AS value, "
+             "iif(unit = 's', \"limit\", NULL) AS \"at most [s]\", "
+             "iif(unit = 's', NULL, \"limit\") AS \"limit is\", "
+             "margin AS \"margin [%]\", CASE WHEN unmeasured IS NOT NULL THEN "
+             "'not measured: ' || unmeasured WHEN met THEN 'kept' ELSE 'missed' END AS verdict, "
+             "iif(met, 'good', 'bad') AS class FROM slo WHERE run_id " OF_RUN
+             " ORDER BY margin IS NOT NULL, margin",
+             "Limits", 40) ||
                  put_query(
                      &one,
                      "SELECT iif(length(name) < 7, upper(substr(name, 1, length(name) - 2)), "

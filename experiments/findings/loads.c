@@ -79,7 +79,7 @@ static void put_rows(const Cases *self, int axis, const Design *designs, size_t 
     for (int f = 1; f <= 2; f++)
       page_cell(page, false, "%s", most ? shown(most->figures[f].mean, "s", arena) : "-");
     page_cell(page, true, "%s", most && most->binds ? most->binds : "-");
-    page_cell(page, false, "%s", most ? margin_words(most->margin, arena) : "-");
+    page_cell(page, false, "%s", most ? case_margin(most, arena) : "-");
     page_row_end(page);
   }
   page_table_end(page);

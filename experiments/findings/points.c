@@ -90,10 +90,11 @@ static void put_verdict(const Cases *self) {
                      : "",
                  self->n_cases > 1 ? place : "It gives", figures);
   else if (self->n_met == 0)
-    page_element(page, "p", "answer", "%s all limits. %s comes closest: %s is missed by %s. %s.",
+    page_element(page, "p", "answer", "%s all limits. %s comes closest: %s is %s%s. %s.",
                  self->n_cases > 1 ? "None keeps" : "It does not keep", place,
-                 best->binds ? best->binds : "the run", margin_words(-best->margin, page->arena),
-                 figures);
+                 best->binds ? best->binds : "the run",
+                 best->unmeasured ? "not measured" : "missed by ",
+                 best->unmeasured ? "" : margin_words(-best->margin, page->arena), figures);
   else
     page_element(page, "p", "answer", "%s keeps all limits, %s with %s left: %s.", place,
                  best->binds, shown(best->margin, "%", page->arena), figures);
@@ -157,7 +158,7 @@ static int put_sureness(const Cases *self) {
     lines[3] = second_words(self);
   }
   return put_certainty(self->of, &(Certainty){.runs = arena_printf(arena, "[%s]", best->runs),
-                                              .margin = best->margin,
+                                              .margin = best->unmeasured ? NAN : best->margin,
                                               .binds = best->binds,
                                               .lines = lines});
 }
@@ -176,7 +177,7 @@ static void put_case(const Cases *self, const Case *one) {
       page_cell(page, false, "%s",
                 shown(one->figures[f].n ? one->figures[f].mean : NAN, case_figures[f].unit, arena));
   page_cell(page, true, "%s", one->binds ? one->binds : "-");
-  page_cell(page, false, "%s", one->n_slos ? margin_words(one->margin, arena) : "-");
+  page_cell(page, false, "%s", case_margin(one, arena));
   page_cell(page, true, "%s", case_verdict(one));
   page_row_end(page);
 }

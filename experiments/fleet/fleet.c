@@ -91,8 +91,9 @@ Takes lots_take(const Lot *lots, int n, const int64_t *counts) {
   return sum;
 }
 
-double takes_cost_per_million(const Takes *self, double tokens_per_s) {
-  return tokens_per_s > 0 ? self->cost_per_hour / (3600 * tokens_per_s) * 1e6 : NAN;
+double takes_cost_per_million(const Takes *self, double unpaid, double tokens_per_s) {
+  const double paid = self->cost_per_hour * (1 - unpaid);
+  return tokens_per_s > 0 ? paid / (3600 * tokens_per_s) * 1e6 : NAN;
 }
 
 void hardware_print_price(const Hardware *type, FILE *out) {

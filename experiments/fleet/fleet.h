@@ -29,8 +29,9 @@ Lot lot_of_pool(const PoolConfig *pool);
 Lot *lots_of_config(const Config *config, int *ret_n, Arena *arena);
 /* Of lots[n] together. `counts` are those that are searched; NULL: none are. */
 Takes lots_take(const Lot *lots, int n, const int64_t *counts);
-/* $ of a million tokens at a rate; NAN where one of both is not known. */
-double takes_cost_per_million(const Takes *self, double tokens_per_s);
+/* $ of a million tokens at a rate, a share of the cost not being paid; NAN where one of both is not
+ * known. */
+double takes_cost_per_million(const Takes *self, double unpaid, double tokens_per_s);
 
 /* "2 dgx-h100 sold whole, 4.75 $/h a GPU (…), 1.5 l40s-x8, …". */
 void lots_print_machines(const Lot *lots, int n, FILE *out);

@@ -73,7 +73,10 @@ static const KeyBlock BLOCKS[] = {
     {NULL, "workload.priorities", NULL, NULL, priorities_options},
     {NULL, "workload.priorities.values", NULL, "A list of these.", priority_share_options},
     {NULL, "workload.patience", NULL, NULL, patience_options},
-    {"Limits", "slo", NULL, "A name, or this map, with limits on statistics beside its keys.",
+    {"Limits", "slo", NULL,
+     "A name, or this map, with limits on statistics beside its keys. A limit of whose figure a "
+     "run "
+     "has no value is not measured, and so not met.",
      config_slo_options},
     {NULL, "slo", "statistics",
      "STATISTIC: mean, max, or a percentile such as p50 or p99.9. What must lie below the limit:",

@@ -97,7 +97,7 @@ static int take_run(void *context, void *run) {
   point->cost = report_value(report, "cost_per_million_output_tokens");
   point->gpu_seconds = point->gpus / point->tokens_per_s * 1e6;
   point->saturated = report->saturated;
-  point->met = report->n_missed == 0;
+  point->met = report_met(report);
   return 0;
 }
 

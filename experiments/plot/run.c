@@ -14,7 +14,7 @@ enum { SPANS = 240, POOLS_MAX = 7 };
 typedef struct Span {
   bool sampled;
   double waiting, running, used_blocks, power;
-  double computed_tokens, cached_tokens; // since the run began
+  double queried_tokens, cached_tokens; // since the run began
   double iterations, prefill_tokens, decode_tokens;
 } Span;
 
@@ -46,7 +46,7 @@ static void watch_sample(void *watched, const MachineSample *sample) {
   span->power += sample->prefills  ? pool->prefill_power
                  : sample->decodes ? pool->decode_power
                                    : pool->idle_power;
-  span->computed_tokens += (double)sample->totals->prefill_tokens;
+  span->queried_tokens += (double)sample->totals->queried_tokens;
   span->cached_tokens += (double)sample->totals->cached_tokens;
 }
 
@@ -118,14 +118,14 @@ static void write_pool(const Watched *self, uint32_t pool, const char *name, FIL
   for (int i = 0; i <= SPANS; i++) {
     Span span = self->pools[pool][i];
     carry(&span, &before);
-    const double computed = span.computed_tokens - before.computed_tokens;
+    const double queried = span.queried_tokens - before.queried_tokens;
     const double cached = span.cached_tokens - before.cached_tokens;
     const double values[] = {
         (double)i * tick_seconds(self->length),
         span.waiting,
         span.running,
         self->blocks[pool] > 0 ? span.used_blocks / self->blocks[pool] : NAN,
-        computed + cached > 0 ? cached / (computed + cached) : NAN,
+        queried > 0 ? cached / queried : NAN,
         has_power ? span.power / 1e3 : NAN,
         span.iterations > 0 ? span.prefill_tokens / span.iterations : 0,
         span.iterations > 0 ? span.decode_tokens / span.iterations : 0,

@@ -156,6 +156,7 @@ static Answer answer_on(const DesignOutcome *outcome, int seed) {
                       .rate = one->throughput_rps,
                       .output_tokens_per_s = one->output_tokens_per_s,
                       .tokens_per_s = one->tokens_per_s,
+                      .unpaid = one->unpaid,
                       .config_digest = one->config_digest,
                       .extrapolated = one->extrapolated,
                       .far = one->far,
@@ -230,6 +231,7 @@ static int take_moved(void *context, void *run) {
   moved->rate = one.throughput_rps;
   moved->output_tokens_per_s = one.output_tokens_per_s;
   moved->tokens_per_s = one.tokens_per_s;
+  moved->unpaid = one.unpaid;
   outcome->n_moved_simulations++;
   outcome->moved_events += slot->run.events;
   return 0;

@@ -59,9 +59,7 @@ static const char *explain(const Provision *self, const Replicate *replicate, Ar
                           (long long)easiest->counts[i]);
   const double rate = provision_probe_rate(self, easiest);
   const char *at = rate > 0 ? arena_printf(arena, " at %.6g requests/s", rate) : "";
-  return arena_printf(arena, "'%s', limit %.4g%s%s, is missed%s%s", worst->spec->name,
-                      worst->spec->limit, *slo_unit(worst->spec) ? " " : "", slo_unit(worst->spec),
-                      counts, at);
+  return probe_limit_lost(worst, arena_printf(arena, "%s%s", counts, at), arena);
 }
 
 /* Simulations without a search: all counts, or all clusters at all rates up to the first that none

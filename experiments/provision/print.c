@@ -185,10 +185,11 @@ static void put_answer(Rows *rows, const Provision *study, const DesignOutcome *
       {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), COLUMN("$/h", 8),
        .shown = amount(takes->cost_per_hour, cost)},
       {CELL_OF_NUMBER("cost_per_million_output_tokens",
-                      takes_cost_per_million(takes, answer->output_tokens_per_s) + none),
+                      takes_cost_per_million(takes, answer->unpaid, answer->output_tokens_per_s) +
+                          none),
        COLUMN("$/M", 6), .show = "%.3g"},
       {CELL_OF_NUMBER("cost_per_million_tokens",
-                      takes_cost_per_million(takes, answer->tokens_per_s) + none),
+                      takes_cost_per_million(takes, answer->unpaid, answer->tokens_per_s) + none),
        .only = for_programs},
       {CELL_OF_NUMBER("power_kw", takes->power_kw + none), COLUMN("kW", 7),
        .shown = amount(takes->power_kw, power)},

@@ -12,6 +12,9 @@ const ProbeFigure probe_figures[PROBE_FIGURES] = {
     [FIGURE_EXTRAPOLATED] = {"extrapolated", "time_share"},
     [FIGURE_FAR] = {"extrapolated", "far_time_share"},
     [FIGURE_ERROR] = {"extrapolated", "perfmodel_error"},
+    [FIGURE_COST] = {"run", "cost_usd"},
+    [FIGURE_COST_PER_HOUR] = {"run", "cost_per_hour"},
+    [FIGURE_DURATION] = {"run", "duration_s"},
 };
 
 void probe_run_load(ProbeRun *self, const Provision *study, const Design *design, int seed,
@@ -140,11 +143,25 @@ double probe_run_tokens_per_s(const ProbeRun *self) {
              : 0;
 }
 
+double probe_run_unpaid(const ProbeRun *self) {
+  const double most = self->figures[FIGURE_COST_PER_HOUR] * self->figures[FIGURE_DURATION] / 3600;
+  return most > 0 ? 1 - self->figures[FIGURE_COST] / most : 0;
+}
+
 const SloOutcome *probe_run_binding(const ProbeRun *self) {
   const SloOutcome *least = NULL;
   for (int i = 0; i < self->n_slos; i++)
-    if (!least || self->slos[i].margin < least->margin) least = &self->slos[i];
+    if (!least ||
+        (!least->unmeasured && (self->slos[i].unmeasured || self->slos[i].margin < least->margin)))
+      least = &self->slos[i];
   return least;
+}
+
+const char *probe_limit_lost(const SloOutcome *slo, const char *where, Arena *arena) {
+  const char *unit = slo_unit(slo->spec);
+  return arena_printf(arena, "'%s', limit %.4g%s%s, is %s%s%s%s", slo->spec->name, slo->spec->limit,
+                      *unit ? " " : "", unit, slo_status(slo), where, slo->unmeasured ? ": " : "",
+                      slo->unmeasured ? slo->unmeasured : "");
 }
 
 /* Why a run that ended is no answer; NULL: it is one. */
@@ -154,15 +171,14 @@ static const char *explain(const ProbeRun *self, Arena *arena) {
     return arena_printf(arena, "%.0f of %.0f requests are rejected or never finish", left_out,
                         self->figures[FIGURE_REQUESTS]);
   if (self->verdict == PROBE_HOLDS) return NULL;
-  const SloOutcome *worst = probe_run_binding(self);
-  return arena_printf(arena, "'%s', limit %.4g%s%s, is missed", worst->spec->name,
-                      worst->spec->limit, *slo_unit(worst->spec) ? " " : "", slo_unit(worst->spec));
+  return probe_limit_lost(probe_run_binding(self), "", arena);
 }
 
 Measurement probe_run_measurement(const ProbeRun *self, Arena *arena) {
   return (Measurement){.throughput_rps = self->figures[FIGURE_THROUGHPUT],
                        .output_tokens_per_s = self->figures[FIGURE_TOKENS],
                        .tokens_per_s = probe_run_tokens_per_s(self),
+                       .unpaid = probe_run_unpaid(self),
                        .extrapolated = self->figures[FIGURE_EXTRAPOLATED],
                        .far = self->figures[FIGURE_FAR],
                        .measured = self->measured,

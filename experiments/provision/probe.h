@@ -17,6 +17,9 @@ enum {
   FIGURE_EXTRAPOLATED, // share of the time
   FIGURE_FAR,
   FIGURE_ERROR, // of the performance models
+  FIGURE_COST,
+  FIGURE_COST_PER_HOUR,
+  FIGURE_DURATION,
   PROBE_FIGURES
 };
 typedef struct ProbeFigure {
@@ -57,8 +60,12 @@ void probe_run_take(ProbeRun *self, Arena *arena);
 void probe_run_release(ProbeRun *self);
 /* Of prompts and outputs together. */
 double probe_run_tokens_per_s(const ProbeRun *self);
-/* The limit with the least margin; NULL when there are none. */
+/* The share of what all of its instances cost that it did not pay, while some were off. */
+double probe_run_unpaid(const ProbeRun *self);
+/* The first that was not measured, else the one with the least margin; NULL when there are none. */
 const SloOutcome *probe_run_binding(const ProbeRun *self);
+/* "'ttft.p99', limit 2 s, is missed" and `where`, or is not measured there, and why. */
+const char *probe_limit_lost(const SloOutcome *slo, const char *where, Arena *arena);
 
 /* Of a run of an offline study that was taken. One that leaves requests out or misses a limit has a
  * throughput, but is no answer. */

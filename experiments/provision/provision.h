@@ -129,6 +129,7 @@ typedef struct Answer {
   double rate;    // held, requests/s; NAN: that of a trace, which nobody stated
   double output_tokens_per_s;
   double tokens_per_s;    // of prompts and outputs
+  double unpaid;          // share of cost_per_hour, of instances that its run had off
   uint64_t config_digest; // of its run
   double extrapolated;    // share of the time of iterations beyond what was measured
   double far;             // of that, beyond twice
@@ -148,6 +149,7 @@ typedef struct Answer {
 /* What one choice gave on one seed. */
 typedef struct Measurement {
   double throughput_rps, output_tokens_per_s, tokens_per_s; // NAN: it was not simulated
+  double unpaid;                                            // as in Answer
   const char *why_not;                                      // one line; NULL: it may be the answer
   uint64_t config_digest;                                   // of its run; 0: there is none
   double extrapolated, far, perfmodel_error; // as in Answer; NAN: it was not simulated

@@ -69,11 +69,12 @@ static void print_best(const DesignOutcome *outcome, int width, FILE *out) {
     return;
   }
   const char *label = outcome->design->fits[answer->choice].label;
-  fprintf(out, "%10s %9s %5.0f %8.0f %7s %6s %7s  %s\n", number(answer->rate, rate),
-          number(answer->output_tokens_per_s, tokens), takes->gpus, takes->machines,
-          number(takes->cost_per_hour, cost),
-          number(takes_cost_per_million(takes, answer->output_tokens_per_s), million),
-          number(takes->power_kw, power), *label ? label : "-");
+  fprintf(
+      out, "%10s %9s %5.0f %8.0f %7s %6s %7s  %s\n", number(answer->rate, rate),
+      number(answer->output_tokens_per_s, tokens), takes->gpus, takes->machines,
+      number(takes->cost_per_hour, cost),
+      number(takes_cost_per_million(takes, answer->unpaid, answer->output_tokens_per_s), million),
+      number(takes->power_kw, power), *label ? label : "-");
 }
 
 static void print_spread(const Provision *study, const DesignOutcome *outcome, FILE *out) {
@@ -178,8 +179,9 @@ static void put_choice(Rows *rows, const DesignOutcome *outcome, int64_t seed, i
                {CELL_OF_NUMBER("gpus", takes->gpus + none), .only = CELL_IN_CSV},
                {CELL_OF_NUMBER("machines", takes->machines + none), .only = CELL_IN_CSV},
                {CELL_OF_NUMBER("cost_per_hour", takes->cost_per_hour + none), .only = CELL_IN_CSV},
-               {CELL_OF_NUMBER("cost_per_million_output_tokens",
-                               takes_cost_per_million(takes, one->output_tokens_per_s) + none)},
+               {CELL_OF_NUMBER(
+                   "cost_per_million_output_tokens",
+                   takes_cost_per_million(takes, one->unpaid, one->output_tokens_per_s) + none)},
                {CELL_OF_NUMBER("power_kw", takes->power_kw + none), .only = CELL_IN_CSV},
                {CELL_OF_TEXT("why_not", one->why_not)},
                {CELL_OF_NUMBER("extrapolated", one->extrapolated)},

@@ -138,6 +138,7 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                                                  : NAN,
                    .output_tokens_per_s = run->figures[FIGURE_TOKENS],
                    .tokens_per_s = probe_run_tokens_per_s(run),
+                   .unpaid = probe_run_unpaid(run),
                    .config_digest = run->trial.config_digest,
                    .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
                    .far = run->figures[FIGURE_FAR],

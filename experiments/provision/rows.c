@@ -5,6 +5,7 @@
 #include "experiments/results/results.h"
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static double column_real(sqlite3_stmt *statement, int column, double if_null) {
   return sqlite3_column_type(statement, column) == SQLITE_NULL
@@ -12,11 +13,17 @@ static double column_real(sqlite3_stmt *statement, int column, double if_null) {
              : sqlite3_column_double(statement, column);
 }
 
+static const char *column_text(sqlite3_stmt *statement, int column, Arena *arena) {
+  const char *text = (const char *)sqlite3_column_text(statement, column);
+  return text ? arena_copy(arena, text, strlen(text)) : NULL;
+}
+
 /* The outcomes of a run that was found: of all limits, or of the one that was lost. In the order of
  * the limits, as a run that is simulated has them: of equal margins the first one binds. */
 static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *arena, Diag *diag) {
   CLEANUP_STATEMENT sqlite3_stmt *statement = results_prepare(
-      results, "SELECT value, margin, met FROM slo WHERE run_id = ? AND name = ?", diag);
+      results, "SELECT value, margin, met, unmeasured FROM slo WHERE run_id = ? AND name = ?",
+      diag);
   if (!statement) return -1;
   const SloSet *slo = self->trial.config.slo;
   self->slos = ARENA_ARRAY(arena, SloOutcome, slo->n_specs);
@@ -26,11 +33,14 @@ static int read_outcomes(ProbeRun *self, Results *results, int64_t run, Arena *a
     sqlite3_bind_text(statement, 2, slo->specs[i].name, -1, SQLITE_STATIC);
     const int status = sqlite3_step(statement);
     if (status != SQLITE_ROW && status != SQLITE_DONE) return results_error(results, "read", diag);
+    const char *unmeasured = column_text(statement, 3, arena);
+    const double none = unmeasured ? NAN : INFINITY;
     if (status == SQLITE_ROW)
       self->slos[self->n_slos++] = (SloOutcome){.spec = &slo->specs[i],
-                                                .value = column_real(statement, 0, INFINITY),
-                                                .margin = column_real(statement, 1, -INFINITY),
+                                                .value = column_real(statement, 0, none),
+                                                .margin = column_real(statement, 1, -none),
                                                 .met = sqlite3_column_int(statement, 2) != 0,
+                                                .unmeasured = unmeasured,
                                                 .half_width = NAN};
     sqlite3_reset(statement);
   }
@@ -122,20 +132,22 @@ static int add_answer(Results *results, const Provision *self, const DesignOutco
   snprintf(digest, sizeof digest, "%016" PRIx64, answer->config_digest);
   return results_insert(
       results, "answer",
-      VALUES(value_whole(study), value_text(outcome->design->name), value_whole(self->seed + seed),
-             value_real(answer->rate + unknown), value_real((double)answer->n_prefill + unknown),
-             value_real((double)answer->n_decode + unknown),
-             value_real((double)answer->n_mixed + unknown), value_real(takes->instances + unknown),
-             value_real(takes->gpus + unknown), value_real(takes->machines + unknown),
-             value_real(takes->cost_per_hour + unknown), value_real(takes->power_kw + unknown),
-             value_text(answer->binds), value_real(answer->margin + unknown),
-             value_text(answer->found && outcome->measurements
-                            ? outcome->design->fits[answer->choice].label
-                            : NULL),
-             value_real(answer->output_tokens_per_s + unknown),
-             value_real(takes_cost_per_million(takes, answer->output_tokens_per_s) + unknown),
-             value_real(takes_cost_per_million(takes, answer->tokens_per_s) + unknown),
-             value_text(answer->found ? digest : NULL)),
+      VALUES(
+          value_whole(study), value_text(outcome->design->name), value_whole(self->seed + seed),
+          value_real(answer->rate + unknown), value_real((double)answer->n_prefill + unknown),
+          value_real((double)answer->n_decode + unknown),
+          value_real((double)answer->n_mixed + unknown), value_real(takes->instances + unknown),
+          value_real(takes->gpus + unknown), value_real(takes->machines + unknown),
+          value_real(takes->cost_per_hour + unknown), value_real(takes->power_kw + unknown),
+          value_text(answer->binds), value_real(answer->margin + unknown),
+          value_text(answer->found && outcome->measurements
+                         ? outcome->design->fits[answer->choice].label
+                         : NULL),
+          value_real(answer->output_tokens_per_s + unknown),
+          value_real(takes_cost_per_million(takes, answer->unpaid, answer->output_tokens_per_s) +
+                     unknown),
+          value_real(takes_cost_per_million(takes, answer->unpaid, answer->tokens_per_s) + unknown),
+          value_text(answer->found ? digest : NULL)),
       diag);
 }
 

@@ -68,6 +68,7 @@ static void json_outcomes(const Report *self, FILE *out) {
                              {CELL_OF_NUMBER("margin", outcome->margin)},
                              {CELL_OF_NUMBER("half_width", outcome->half_width)},
                              {CELL_OF_FLAG("met", outcome->met)},
+                             {CELL_OF_TEXT("status", slo_status(outcome))},
                              {0}});
   }
   rows_end(&rows);
@@ -140,6 +141,7 @@ static void visit_all(const Report *self, ReportVisit visit, void *context) {
     visit(context, "slo", outcome->spec->name, "limit", outcome->spec->limit, unit);
     visit(context, "slo", outcome->spec->name, "margin", outcome->margin, "");
     visit(context, "slo", outcome->spec->name, "met", outcome->met, "");
+    visit(context, "slo", outcome->spec->name, "measured", !outcome->unmeasured, "");
     if (!isnan(outcome->half_width))
       visit(context, "slo", outcome->spec->name, "half_width", outcome->half_width, unit);
   }
@@ -203,6 +205,28 @@ static void table_bill(const Report *self, FILE *out) {
   fprintf(out, "price        %.6g $/h; %s $ per million output tokens, %s counting prompts\n",
           run->cost_per_hour, known(run->cost_per_million_output_tokens, "%.3g", "-", output),
           known(run->cost_per_million_tokens, "%.3g", "-", all));
+  if (!(run->cost_per_million_output_tokens < run->cost_per_million_output_tokens_at_max)) return;
+  fprintf(out,
+          "at max       %.3g $ per million output tokens, %.3g counting prompts, had all instances "
+          "been on throughout\n",
+          run->cost_per_million_output_tokens_at_max, run->cost_per_million_tokens_at_max);
+}
+
+/* A time so that the third digit of `span` shows. */
+static const char *moment(double seconds, double span, char text[32]) {
+  const double step = pow(10, floor(log10(span)) - 2);
+  snprintf(text, 32, "%.15g s",
+           span > 0 && step < 1 ? round(seconds / step) * step : round(seconds));
+  return text;
+}
+
+/* The time that all figures of the run are of. */
+static void table_window(const Report *self, FILE *out) {
+  const RunFigures *run = &self->run;
+  char from[32], until[32], span[32];
+  fprintf(
+      out, "window       from %s to %s, %s\n", moment(run->counted_from_s, run->duration_s, from),
+      moment(run->counted_until_s, run->duration_s, until), format_duration(run->duration_s, span));
 }
 
 /* What broke, and what became of it. */
@@ -253,6 +277,7 @@ static void table_head(const Report *self, FILE *out) {
           format_count(self->run.completed, requests), format_count(self->run.rejected, rejected),
           format_count(self->run.unfinished, unfinished));
   table_limits(self, out);
+  table_window(self, out);
   fprintf(out, "throughput   %.2f requests/s, %s output tokens/s", self->run.throughput_rps,
           format_count(self->run.output_tokens_per_s, requests));
   if (self->run.offered_rps > 0) fprintf(out, "; %.2f requests/s offered", self->run.offered_rps);
@@ -263,15 +288,15 @@ static void table_head(const Report *self, FILE *out) {
       known(self->run.cost_usd, "$%.2f", "price unknown", rejected),
       known(self->run.provisioned_power_kw, "%.4g kW provisioned", "power unknown", unfinished));
   table_bill(self, out);
-  fprintf(out, "memory       %s preemptions, %s evictions, %s transfers of KV (%s GB)\n",
-          format_count(self->run.preemptions, requests),
-          format_count(self->run.evictions, rejected),
-          format_count(self->run.transfers, unfinished),
+  fprintf(out, "memory       %s preemptions", format_count(self->run.preemptions, requests));
+  if (self->run.preemptions > 0)
+    fprintf(out, ", %s of them recomputed",
+            format_count(self->run.recomputes + self->run.restarted_prefills, rejected));
+  fprintf(out, ", %s transfers of KV (%s GB)\n", format_count(self->run.transfers, unfinished),
           format_count(self->run.transferred_bytes / 1e9, span));
-  if (self->machines.cached_tokens + self->machines.cache_evictions > 0)
-    fprintf(out, "cache        %.1f%% of prompt tokens found, %s blocks given up for others\n",
-            100 * self->machines.cached_share,
-            format_count(self->machines.cache_evictions, requests));
+  if (self->machines.cached_tokens + self->machines.refound_tokens + self->machines.evictions > 0)
+    fprintf(out, "cache        %.1f%% of prompt tokens found, %s blocks evicted\n",
+            100 * self->machines.cached_share, format_count(self->machines.evictions, requests));
   if (self->result->metrics.asked.sessions > 0)
     fprintf(out, "sessions     %s began, %s completed, %s of them within all limits\n",
             format_count(self->run.sessions, requests),
@@ -431,6 +456,7 @@ static void table_tiers(const Report *self, FILE *out) {
 
 /* A value or limit in the unit that people read it in. */
 static const char *slo_text(const SloSpec *spec, double value, char text[32]) {
+  if (isnan(value)) return "-";
   if (*slo_unit(spec) && isfinite(value)) return format_duration(value, text);
   const bool share = slo_is_share(spec);
   snprintf(text, 32, share ? "%.4g%%" : "%.3f", share ? 100 * value : value);
@@ -442,20 +468,28 @@ static bool is_of_chance(const SloOutcome *outcome) {
   return fabs(outcome->value - outcome->spec->limit) <= outcome->half_width;
 }
 
+/* What is not met stands out. */
+static const char *shown_status(const SloOutcome *outcome) {
+  return outcome->unmeasured ? "NOT MEASURED" : outcome->met ? "met" : "MISSED";
+}
+
 static void table_slo(const Report *self, FILE *out) {
   const SloSet *slo = self->config->slo;
   if (slo->n_specs == 0) return;
-  fprintf(out, "\n%-18s %9s %9s  margin          (%s: %d of %d met)\n", "slo", "value", "limit",
-          slo->name, slo->n_specs - self->n_missed, slo->n_specs);
+  fprintf(out, "\n%-18s %9s %9s  margin          (%s: %d of %d met", "slo", "value", "limit",
+          slo->name, slo->n_specs - self->n_missed - self->n_unmeasured, slo->n_specs);
+  if (self->n_unmeasured > 0) fprintf(out, ", %d not measured", self->n_unmeasured);
+  fputs(")\n", out);
   for (int i = 0; i < slo->n_specs; i++) {
     const SloOutcome *outcome = &self->outcomes[i];
     char value[32], limit[32], margin[32];
     fprintf(out, "%-18s %9s %9s %7s  %s%s%s", outcome->spec->name,
             slo_text(outcome->spec, outcome->value, value),
             slo_text(outcome->spec, outcome->spec->limit, limit),
-            format_margin(outcome->margin, 0, margin), outcome->met ? "met" : "MISSED",
+            format_margin(outcome->margin, 0, margin), shown_status(outcome),
             self->saturated ? ", saturated" : "",
             is_of_chance(outcome) ? ", undecided by chance" : "");
+    if (outcome->unmeasured) fprintf(out, ": %s", outcome->unmeasured);
     report_print_moved_slo(self, i, out);
     putc('\n', out);
   }

@@ -111,15 +111,20 @@ static double instance_hours(const SimResult *result) {
 }
 
 /* An instance that is off costs nothing, whatever else is on its machine. */
-static double cost_of(const Report *self, const Takes *takes) {
+static double paid_of(const Report *self, double max_cost_usd) {
   const SimResult *result = self->result;
-  double cost = takes->cost_per_hour * tick_seconds(result->span) / 3600;
+  double cost = max_cost_usd;
   for (uint32_t i = 0; i < result->n_pools; i++) {
     const Lot lot = lot_of_pool(&self->config->pools[i]);
     const double hours = off_hours(&result->pools[i]);
     if (hours > 0) cost -= hours * lots_take(&lot, 1, NULL).cost_per_hour / lot.count;
   }
   return cost;
+}
+
+/* NAN of no tokens. */
+static double per_million(double cost_usd, double tokens) {
+  return tokens > 0 ? cost_usd / tokens * 1e6 : NAN;
 }
 
 static PoolReport make_pool(const PoolResult *result, const Takes *takes, Tick span, Arena *arena) {
@@ -209,16 +214,16 @@ static RunFigures run_figures(const Report *self, double cpu_s, double wall_s, A
   const SimResult *result = self->result;
   const Metrics *metrics = &result->metrics;
   const double requests = (double)metrics->asked.requests;
-  const double served_s = metrics->completed > 0
-                              ? tick_seconds(metrics->last_finish_at - metrics->first_arrival_at)
-                              : 0;
+  const double span_s = tick_seconds(result->span);
   const double offered_s = tick_seconds(metrics->last_arrival_at - metrics->first_arrival_at);
-  const double output_tokens_per_s = ratio((double)metrics->output_tokens, served_s);
-  const double tokens_per_s =
-      ratio((double)(metrics->prompt_tokens + metrics->output_tokens), served_s);
+  const double output_tokens = (double)metrics->output_tokens;
+  const double tokens = (double)metrics->prompt_tokens + output_tokens;
+  const double output_tokens_per_s = ratio(output_tokens, span_s);
   int n_lots = 0;
   const Lot *lots = lots_of_config(self->config, &n_lots, arena);
   const Takes takes = lots_take(lots, n_lots, NULL);
+  const double max_cost_usd = takes.cost_per_hour * span_s / 3600;
+  const double cost_usd = paid_of(self, max_cost_usd);
   return (RunFigures){
 #define RUN_FIGURE(name, unit, value, meaning) .name = (double)(value),
 #include "sim/metrics.def"
@@ -284,8 +289,10 @@ void report_init(Report *self, const Config *config, const SimResult *result, do
   for (uint32_t i = 0; i < config->sim.n_groups; i++)
     self->groups[i] = make_group(result, &config->sim.groups[i], arena);
   slo_eval(config->slo, metrics, self->outcomes);
-  for (int i = 0; i < config->slo->n_specs; i++)
-    self->n_missed += !self->outcomes[i].met;
+  for (int i = 0; i < config->slo->n_specs; i++) {
+    self->n_unmeasured += self->outcomes[i].unmeasured != NULL;
+    self->n_missed += !self->outcomes[i].unmeasured && !self->outcomes[i].met;
+  }
   report_add_steadiness(self);
 }
 

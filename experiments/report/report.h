@@ -130,7 +130,7 @@ typedef struct Report {
   ComponentReport *components; // [result->n_components]
   GroupReport *groups;         // [config->sim.n_groups]
   SloOutcome *outcomes;        // [config->slo->n_specs]
-  int n_missed;                // of them
+  int n_missed, n_unmeasured;  // of them; the others are met
   FoundStart start;            // with SimResult.batches; else none
   bool saturated;
   bool lost; // a limit is missed beyond doubt, where the configuration asks only for that
@@ -150,7 +150,10 @@ MachineFigures report_machine(const MachineTotals *totals);
 double report_value(const Report *self, const char *name);
 /* Why requests were rejected for this reason, with the limit: what follows "12 requests". */
 const char *report_rejection(const Report *self, Rejection why, Arena *arena);
-/* Error when requests came and none was taken: then there is nothing to report. */
+static inline bool report_met(const Report *self) {
+  return self->n_missed + self->n_unmeasured == 0;
+}
+/* Error when requests came and none was taken: then the report says only that. */
 int report_check_served(const Report *self, Diag *diag);
 /* Iterations outside the measured range of the performance model. */
 uint64_t report_extrapolated(const MachineTotals *totals);

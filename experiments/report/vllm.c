@@ -25,13 +25,16 @@ enum { TOLD = sizeof told / sizeof *told };
 typedef struct Totals {
   double completed, failed, clients, rate, duration_s; // clients, rate: 0: as many as come
   double prompt_tokens, output_tokens, tokens_per_s;
+  double goodput; // requests/s within the limits of slo.goodput; NAN: it has none
 } Totals;
 
 static Totals totals_of(const Report *self) {
   const RunFigures *run = &self->run;
   const WorkloadConfig *workload = &self->config->workload;
   const ClosedLoopConfig *loop = &workload->closed_loop;
-  const double duration_s = run->throughput_rps > 0 ? run->completed / run->throughput_rps : 0;
+  const double duration_s = run->duration_s;
+  const GoodputLimits *limits = &self->config->sim.good_limits;
+  const bool asks_good = limits->ttft > 0 || limits->tpot > 0 || limits->e2e > 0;
   const double tokens = run->prompt_tokens + run->output_tokens;
   return (Totals){.completed = run->completed,
                   .failed = run->requests - run->completed,
@@ -40,7 +43,10 @@ static Totals totals_of(const Report *self) {
                   .duration_s = duration_s,
                   .prompt_tokens = run->prompt_tokens,
                   .output_tokens = run->output_tokens,
-                  .tokens_per_s = duration_s > 0 ? tokens / duration_s : 0};
+                  .tokens_per_s = duration_s > 0 ? tokens / duration_s : 0,
+                  .goodput = !asks_good       ? NAN
+                             : duration_s > 0 ? run->good / duration_s
+                                              : 0};
 }
 
 static const Distribution *latency_of(const Report *self, const char *column) {
@@ -97,6 +103,7 @@ void report_print_vllm(const Report *self, FILE *out) {
   put_line("Total input tokens:", 0, totals.prompt_tokens, out);
   put_line("Total generated tokens:", 0, totals.output_tokens, out);
   put_line("Request throughput (req/s):", 2, self->run.throughput_rps, out);
+  if (!isnan(totals.goodput)) put_line("Request goodput (req/s):", 2, totals.goodput, out);
   put_line("Output token throughput (tok/s):", 2, self->run.output_tokens_per_s, out);
   put_line("Total token throughput (tok/s):", 2, totals.tokens_per_s, out);
   for (int i = 0; i < TOLD; i++)
@@ -116,18 +123,18 @@ static void put_json_latency(const Report *self, int i, FILE *out) {
     char key[32];
     snprintf(key, sizeof key, "%s_%s_ms", values[k].word, told[i].key);
     write_json_value(", ", key, value_of(latency, values[k].statistic), out);
-    if (k > 0 || latency->histogram->total == 0) continue;
+    if (k > 0) continue;
+    const double spread = latency->histogram->total > 0 ? histogram_stddev(latency->histogram) : 0;
     snprintf(key, sizeof key, "std_%s_ms", told[i].key);
-    write_json_value(", ", key,
-                     1e3 * histogram_stddev(latency->histogram) / (double)TICKS_PER_SECOND, out);
+    write_json_value(", ", key, 1e3 * spread / (double)TICKS_PER_SECOND, out);
   }
 }
 
-/* Of gamma gaps it is their shape; Poisson arrivals have 1, others have none. */
-static double burstiness_of(const WorkloadConfig *workload) {
-  if (workload->trace || workload->rate == 0 || workload->pattern.given ||
-      workload->n_components > 0)
-    return NAN;
+/* Of gamma gaps it is their shape; Poisson arrivals have 1, and where no rate is asked for 1 is its
+ * default; others have none. */
+static double burstiness_of(const WorkloadConfig *workload, double rate) {
+  if (rate == 0) return 1;
+  if (workload->trace || workload->pattern.given || workload->n_components > 0) return NAN;
   return workload->arrivals == ARRIVAL_POISSON ? 1
          : workload->arrivals == ARRIVAL_GAMMA ? 1 / (workload->cv * workload->cv)
                                                : NAN;
@@ -149,7 +156,7 @@ void report_print_vllm_json(const Report *self, FILE *out) {
     write_json_value(", ", "request_rate", totals.rate, out);
   else
     write_json_text(", ", "request_rate", "inf", out);
-  write_json_value(", ", "burstiness", burstiness_of(&self->config->workload), out);
+  write_json_value(", ", "burstiness", burstiness_of(&self->config->workload, totals.rate), out);
   write_json_value(", ", "max_concurrency", totals.clients > 0 ? totals.clients : NAN, out);
   write_json_value(", ", "duration", totals.duration_s, out);
   write_json_value(", ", "completed", totals.completed, out);
@@ -157,7 +164,7 @@ void report_print_vllm_json(const Report *self, FILE *out) {
   write_json_value(", ", "total_input_tokens", totals.prompt_tokens, out);
   write_json_value(", ", "total_output_tokens", totals.output_tokens, out);
   write_json_value(", ", "request_throughput", self->run.throughput_rps, out);
-  write_json_value(", ", "request_goodput", NAN, out);
+  write_json_value(", ", "request_goodput", totals.goodput, out);
   write_json_value(", ", "output_throughput", self->run.output_tokens_per_s, out);
   write_json_value(", ", "total_token_throughput", totals.tokens_per_s, out);
   for (int i = 0; i < TOLD; i++)

@@ -11,7 +11,7 @@
 #include "experiments/results/lock.h"
 #include <sqlite3.h>
 
-enum { RESULTS_SCHEMA_VERSION = 9, RESULTS_STATEMENTS = 32 };
+enum { RESULTS_SCHEMA_VERSION = 10, RESULTS_STATEMENTS = 32 };
 
 typedef struct DigestSet {
   uint64_t *digests; // [n], ascending

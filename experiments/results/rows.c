@@ -211,7 +211,8 @@ static int add_slo(Results *self, const Report *report, Diag *diag) {
     const SloOutcome *outcome = &report->outcomes[i];
     if (ADD(self, diag, "slo", value_text(outcome->spec->name), value_real(outcome->value),
             value_real(outcome->spec->limit), value_text(slo_unit(outcome->spec)),
-            value_real(outcome->margin), value_whole(outcome->met)))
+            value_real(outcome->margin), value_whole(outcome->met),
+            value_text(outcome->unmeasured)))
       return -1;
   }
   return 0;

@@ -5,7 +5,7 @@
 -- user_version which form it has; a program reads and writes only its own.
 
 PRAGMA application_id = 1415671396; -- 'Tand'
-PRAGMA user_version = 9;
+PRAGMA user_version = 10;
 
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
@@ -140,11 +140,12 @@ FROM (
 CREATE TABLE slo (
   run_id INTEGER NOT NULL REFERENCES run (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED,
   name TEXT NOT NULL,
-  value REAL, -- NULL: infinite
+  value REAL, -- NULL: infinite, or not measured
   "limit" REAL NOT NULL,
   unit TEXT NOT NULL, -- of both: s, or nothing for slowdowns and shares
-  margin REAL, -- share of the limit that is left, negative when it is missed; NULL: infinite
+  margin REAL, -- share of the limit that is left, negative when it is missed; NULL: as of value
   met INTEGER NOT NULL,
+  unmeasured TEXT, -- why nothing of it was measured, so that it is not met; NULL: it was
   PRIMARY KEY (run_id, name)
 ) WITHOUT ROWID;
 

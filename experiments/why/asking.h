@@ -10,7 +10,7 @@ extern const char *const why_part_meanings[CAUSES]; // as 'tandem list figures' 
 
 /* A request as its row has it; times are NAN and machines -1 where they never came. */
 typedef struct WhyRequest {
-  int64_t id, prompt_tokens, output_tokens, cached_tokens, generated_tokens, chunks, evictions;
+  int64_t id, prompt_tokens, output_tokens, cached_tokens, generated_tokens, chunks, recomputes;
   int64_t prefill_machine, decode_machine, lost_with;
   bool rejected;
   double arrived_s, prefill_began_s, first_token_s, decode_began_s, last_token_s, cancelled_s,

@@ -112,7 +112,7 @@ sqlite3_stmt *why_prepare(Why *self, const char *sql) {
 }
 
 const char why_request_columns[] =
-    "request, prompt_tokens, output_tokens, cached_tokens, generated_tokens, chunks, evictions, "
+    "request, prompt_tokens, output_tokens, cached_tokens, generated_tokens, chunks, recomputes, "
     "prefill_machine, decode_machine, lost_with, rejected, arrived_s, prefill_began_s, "
     "first_token_s, "
     "decode_began_s, last_token_s, cancelled_s, failed_s"
@@ -137,7 +137,7 @@ void why_read(sqlite3_stmt *statement, int column, WhyRequest *ret_request) {
                              &ret_request->cached_tokens,
                              &ret_request->generated_tokens,
                              &ret_request->chunks,
-                             &ret_request->evictions};
+                             &ret_request->recomputes};
   double *const times[] = {&ret_request->arrived_s,     &ret_request->prefill_began_s,
                            &ret_request->first_token_s, &ret_request->decode_began_s,
                            &ret_request->last_token_s,  &ret_request->cancelled_s,

@@ -23,7 +23,7 @@ typedef struct Predictor {
 
 /* Whether the chunk that begins is a prompt's first, with which its prediction is made. */
 static inline bool prediction_begins(const Request *request) {
-  return request->prefilled_tokens == 0 && request->evictions == 0;
+  return request->prefilled_tokens == 0 && request->recomputes == 0;
 }
 
 /* The end of a predicted range that counts, and the output tokens there. */

@@ -64,10 +64,10 @@ differs "$digest" "$(digest_of a.yaml --set workload.arrivals.process=poisson)" 
 # in 341 us, 20 times out and in.
 sed 's/fixed, rate: 4 .s/at_once/; s/count: 2/num_gpu_blocks_override: 65/' a.yaml >full.yaml
 expect 0 "$tandem" run full.yaml
-prints ' 1 evictions, '
+prints ' 1 preemptions, 1 of them recomputed, '
 ! grep -q swapping out || fail 'swapping without a tier that swaps'
 expect 0 "$tandem" run full.yaml --set policies.kvtier=swap
-prints ' 0 evictions, '
+prints ' 20 preemptions, 0 of them recomputed, '
 prints 'swapping     20 swaps to CPU memory (7 GB there and back), 13.6 ms stalled'
 digest=$(digest_of full.yaml --set policies.kvtier=swap)
 same "$digest" "$(digest_of full.yaml --set policies.kvtier=swap --step --audit)" --step

@@ -172,7 +172,7 @@ const Scenario golden_batching_scenarios[] = {
         POLICIES(ORACLE, "tetriinfer", "{chunk_size: 5, decode_policy: greedy}"),
         SHORT_AND_LONG,
         .expected = PREFILLED("4", "9") "0.03,decode_begin,1,0,0,0\n"
-                                        "0.08,eviction,1,0,3,0\n"
+                                        "0.08,recompute,1,0,3,0\n"
                                         "0.099,last_token,0,0,0,0\n"
                                         "0.239,last_token,1,0,0,0\n",
     },
@@ -214,7 +214,7 @@ const Scenario golden_batching_scenarios[] = {
                  {.prompt_tokens = 5, .output_tokens = 9}},
         .n_rows = 2,
         .expected = PREFILLED("7", "9") "0.03,decode_begin,1,0,0,0\n"
-                                        "0.108,eviction,1,0,4,0\n"
+                                        "0.108,recompute,1,0,4,0\n"
                                         "0.171,last_token,0,0,0,0\n"
                                         "0.291,last_token,1,0,0,0\n",
     },

@@ -134,7 +134,7 @@ const Scenario golden_scenarios[] = {
                     "0.02,first_token,1,0,0,0\n"
                     "0.02,decode_begin,0,0,0,0\n"
                     "0.02,decode_begin,1,0,0,0\n"
-                    "0.128,eviction,1,0,5,0\n"
+                    "0.128,recompute,1,0,5,0\n"
                     "0.194,last_token,0,0,0,0\n"
                     "0.259,last_token,1,0,0,0\n",
     },

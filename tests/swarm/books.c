@@ -58,9 +58,9 @@ static const char *check_request(const SimConfig *config, const RequestRecord *r
 static const char *check_wasted(const Cluster *cluster, const Trial *trial, int64_t served) {
   const Metrics *metrics = &trial->result.metrics;
   const MachineTotals *totals = &trial->result.totals;
-  if (metrics->evictions > 0) return NULL;
-  const int64_t wasted = totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens +
-                         totals->decode_tokens - served;
+  if (metrics->recomputes > 0) return NULL;
+  const int64_t wasted = totals->prefill_tokens + totals->cached_tokens + totals->refound_tokens -
+                         metrics->dropped_tokens + totals->decode_tokens - served;
   const int64_t booked = metrics->cancelled_tokens + metrics->lost_tokens +
                          metrics->resumed_tokens - // whose KV is computed again
                          metrics->restored_tokens + metrics->hedged_tokens;
@@ -85,14 +85,14 @@ bool books_have_gaps(const Metrics *metrics) {
 static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
   const Metrics *metrics = &trial->result.metrics;
   int64_t prompts = 0, decoded = 0;
-  uint64_t evictions = 0, swaps = 0;
+  uint64_t recomputes = 0, swaps = 0;
   double decode_ticks = 0;
   for (int i = 0; i < cluster->workload.n_rows; i++) {
     const RequestRecord *record = &trial->records[i];
     if (!is_served(record)) continue;
     prompts += record->prompt_tokens;
-    decoded += record->output_tokens - 1 - record->evictions;
-    evictions += (uint64_t)record->evictions;
+    decoded += record->output_tokens - 1 - record->recomputes;
+    recomputes += (uint64_t)record->recomputes;
     swaps += (uint64_t)record->swaps;
     decode_ticks += (double)(record->last_token_at - record->first_token_at);
   }
@@ -101,14 +101,15 @@ static const char *check_tokens(const Cluster *cluster, const Trial *trial) {
     return "gaps are not those that were asked for, and of attempts that were lost";
   if (metrics->cancelled + metrics->losses + metrics->hedges > 0)
     return check_wasted(cluster, trial, prompts + decoded);
-  if (metrics->evictions != evictions) return "evictions are miscounted";
+  if (metrics->recomputes != recomputes) return "recomputes are miscounted";
   if ((uint64_t)totals->swaps_out != swaps || (uint64_t)totals->swaps_in != swaps)
     return "not all that were swapped out came back";
   if (totals->decode_tokens != decoded) return "decode tokens are miscounted";
-  const int64_t prefilled =
-      totals->prefill_tokens + totals->cached_tokens - metrics->dropped_tokens;
-  if (evictions == 0 && prefilled != prompts) return "prefill tokens are miscounted";
-  if (metrics->tbt.total != (uint64_t)decoded + evictions) return "a gap between tokens is missing";
+  const int64_t prefilled = totals->prefill_tokens + totals->cached_tokens +
+                            totals->refound_tokens - metrics->dropped_tokens;
+  if (recomputes == 0 && prefilled != prompts) return "prefill tokens are miscounted";
+  if (metrics->tbt.total != (uint64_t)decoded + recomputes)
+    return "a gap between tokens is missing";
   // the gaps are exact, the tokens at the nearest tick
   const double rounding = (double)metrics->tbt.total;
   if (fabs(metrics->tbt.sum - decode_ticks) > 1e-9 * decode_ticks + rounding)

@@ -53,7 +53,9 @@ Test(batcher_runs, a_prompt_between_chunks_gives_way) {
   cr_assert_eq(scene.records[0].last_token_at, 90 * MS);
   cr_assert_eq(scene.records[1].last_token_at, 130 * MS);
   cr_assert_eq(scene.records[1].preemptions, 1);
-  cr_assert_eq(scene.records[1].evictions, 0);
+  cr_assert_eq(scene.records[1].recomputes, 0);
+  cr_assert_eq(scene.result.metrics.preemptions, 1u);
+  cr_assert_eq(scene.result.metrics.restarted_prefills, 1u);
   cr_assert_eq(scene.result.metrics.dropped_tokens, 20);
   cr_assert_eq(scene.result.totals.prefill_tokens, 80);
 }
@@ -69,7 +71,7 @@ Test(batcher_runs, reserve_dynamic_admits_in_the_iteration_in_which_it_may) {
   run_both_ways(rows, 2);
   cr_assert_eq(scene.records[0].decode_began_at, 40 * MS);
   cr_assert_eq(scene.records[1].decode_began_at, 40 * MS + 44500 * US);
-  cr_assert_eq(scene.result.metrics.evictions, 0u);
+  cr_assert_eq(scene.result.metrics.recomputes, 0u);
 }
 
 /* Decodes begin at 20 ms. The second, of 30 ms, is taken in after five of them (11.11 + … + 11.15

@@ -106,8 +106,8 @@ Test(engine, the_last_to_arrive_is_prefilled_again_when_memory_runs_out) {
   const RequestRecord *first = &scene.records[0], *second = &scene.records[1];
   expect_at(first->first_token_at, 130000, "the first token");
   expect_at(second->first_token_at, 130000, "and that of the second, once");
-  cr_expect(first->evictions == 0 && second->evictions == 1);
-  cr_expect_eq(scene.result.metrics.evictions, 1u);
+  cr_expect(first->recomputes == 0 && second->recomputes == 1);
+  cr_expect_eq(scene.result.metrics.recomputes, 1u);
   cr_expect_eq(scene.result.totals.prefill_tokens, 60 + 60 + 81 + 90);
   // 20 steps of two over 122, 124 … tokens, 19 of one over 81, 82 … tokens
   const Tick evicted = 130000 + 20 * 12000 + 10 * (20 * 122 + 2 * 190);
@@ -208,7 +208,7 @@ Test(engine, kv_waits_at_its_sender_for_room_at_the_receiver) {
     const TraceRow rows[] = {row(0, 90, 30), row(cases[i].arrives, 90, 30)};
     run(rows, 2);
     if (cases[i].waits) {
-      cr_expect_eq(scene.result.metrics.evictions, 0u);
+      cr_expect_eq(scene.result.metrics.recomputes, 0u);
       expect_at(scene.records[0].last_token_at, gone, cases[i].what);
       expect_at(scene.records[1].decode_began_at, gone + 90000, cases[i].what);
     } else {

@@ -134,7 +134,7 @@ Test(executor, an_executor_sees_a_recomputed_request_with_its_output_as_prompt) 
   const TraceRow rows[] = {row(0, 70, 20), row(0, 70, 20)};
   Clock clock = {0};
   run_on_clock(&clock, rows, COUNT(rows));
-  cr_assert_eq(scene.result.metrics.evictions, 1u);
+  cr_assert_eq(scene.result.metrics.recomputes, 1u);
   int32_t made[2] = {0};
   bool again = false;
   for (size_t i = 0; i < clock.n; i++) {

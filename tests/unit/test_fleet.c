@@ -133,6 +133,8 @@ Test(fleet, a_run_pays_for_what_it_takes) {
     cr_expect_float_eq(run->cost_per_million_output_tokens, hours * run->cost_per_hour, 1e-9);
     cr_expect_float_eq(run->cost_per_million_tokens * (run->prompt_tokens + run->output_tokens),
                        run->cost_per_million_output_tokens * run->output_tokens, 1e-6);
+    cr_expect_float_eq(run->cost_per_million_output_tokens_at_max,
+                       run->cost_per_million_output_tokens, 1e-9);
     cr_expect_float_eq(run->output_tokens_per_s_per_gpu, run->output_tokens_per_s / 12, 1e-9);
   }
 }

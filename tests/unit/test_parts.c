@@ -86,7 +86,7 @@ Test(parts, an_evicted_request_waits_and_is_computed_again) {
   scene.pools[0].block_size = 1;
   const TraceRow rows[] = {row(0, 5, 8), row(0, 5, 8)};
   run(rows, 2);
-  cr_assert_eq(scene.records[1].evictions, 1);
+  cr_assert_eq(scene.records[1].recomputes, 1);
   EXPECT_PARTS(1, {CAUSE_prefill_host, 10000}, {CAUSE_prefill, 5000}, {CAUSE_prefill_batch, 5000},
                {CAUSE_decode_host, 60000}, {CAUSE_decode, 6000 + 10 * (6 + 7 + 8 + 9 + 11 + 12)},
                {CAUSE_decode_batch, 4000 + 10 * (6 + 7 + 8 + 9)}, {CAUSE_preempted, 33330},

@@ -158,7 +158,7 @@ Test(predictor, buckets_cost_what_their_mode_says) {
   for (size_t i = 0; i < COUNT(prompts); i++)
     chunks[i] = stage_prefill(&stage, 0, prompts[i]);
   stage.requests.slots[chunks[3]].prefilled_tokens = 512;
-  stage.requests.slots[chunks[4]].evictions = 1;
+  stage.requests.slots[chunks[4]].recomputes = 1;
   for (size_t i = 0; i < COUNT(cases); i++) {
     const void *state = policy_state(POLICY_PREDICTOR, "buckets", cases[i].options, &arena);
     stage.machines[0].chunks = chunks + cases[i].first;

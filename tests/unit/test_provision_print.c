@@ -1,10 +1,8 @@
 /* The answers of studies on paper, letter by letter, from outcomes made by hand: a search with two
  * designs of which one has no answer, and an offline study with choices that tie, miss and lack. */
 #include "experiments/provision/measure.h"
-#include "experiments/provision/provision.h"
 #include "tests/unit/testing.h"
 #include <math.h>
-#include <stdio.h>
 
 static TrialBase base = {.path = "study.yaml"};
 static Provision study;
@@ -12,7 +10,9 @@ static DesignOutcome outcomes[2];
 
 static SloSpec ttft = {.name = "ttft.p99", .limit = 2};
 static const SloSpec good = {.name = "goodput", .limit = 0.9};
-static const SloOutcome slos[] = {{&ttft, 1.5, 0.25, true, 0}, {&good, 0.98765, 0.0974, true, 0}};
+#define SLO(spec, value, margin, met)                                                              \
+  { &spec, value, margin, met, NULL, 0 }
+static const SloOutcome slos[] = {SLO(ttft, 1.5, 0.25, true), SLO(good, 0.98765, 0.0974, true)};
 
 static void begin(void) {
   setup();
@@ -261,8 +261,8 @@ Test(provision_print, a_search_for_programs) {
 
 /* Times moved: a limit and a rival are undecided, and of the rival nothing holds any more. */
 Test(provision_print, a_search_and_how_sure_it_is) {
-  static const SloOutcome shorter[] = {{&ttft, 1.4, 0.3, true, 0}, {&good, 0.99, 0.1, true, 0}};
-  static const SloOutcome longer[] = {{&ttft, 2.1, -0.05, false, 0}, {&good, 0.95, 0.056, true, 0}};
+  static const SloOutcome shorter[] = {SLO(ttft, 1.4, 0.3, true), SLO(good, 0.99, 0.1, true)};
+  static const SloOutcome longer[] = {SLO(ttft, 2.1, -0.05, false), SLO(good, 0.95, 0.056, true)};
   a_search();
   study.objective = OBJECTIVE_MACHINES;
   study.budget_of = OBJECTIVE_THROUGHPUT;

@@ -14,7 +14,7 @@ static void expect_fresh(const Request *request) {
             request->transfer == TRANSFER_NONE);
   cr_assert(request->previous == REQUEST_NONE && request->next == REQUEST_NONE);
   cr_assert(request->id == 0 && request->prompt_tokens == 0 && request->generated_tokens == 0 &&
-            request->kv_blocks == 0 && request->evictions == 0 && request->preemptions == 0);
+            request->kv_blocks == 0 && request->recomputes == 0 && request->preemptions == 0);
   cr_assert_neq(request->state, REQUEST_FREE);
 }
 

@@ -228,7 +228,8 @@ Test(scaling, a_machine_that_is_started_is_up_to_the_tick) {
   const MachineTotals *totals = &scene.result.machines[1];
   cr_expect(totals->scale_ups == 1 && totals->scale_downs == 1);
   expect_ticks(totals->starting_ticks, 150 * MS, "it starts");
-  expect_ticks(totals->off_ticks, 1 * S + 1100 * MS, "it is off before 1 s and from 3 s to 4.1 s");
+  expect_ticks(totals->off_ticks, 100 * MS + 1100 * MS,
+               "it is off from the first arrival to 1 s and from 3 s to 4.1 s");
   expect_ticks(scene.result.machines[0].off_ticks, 0, "the other one stays");
 }
 
@@ -236,7 +237,7 @@ Test(scaling, a_machine_that_is_started_is_up_to_the_tick) {
 Test(scaling, a_pool_shrinks_when_nothing_in_the_window_wanted_more) {
   scale_by("{every: 100 s, steps: [{at: 0 s, machines: 2}, {at: 1 s, machines: 1}]}", 2);
   scene.pools[0].scaling.down_window = 1 * S;
-  const TraceRow rows[] = {row(2 * S, 90, 1)};
+  const TraceRow rows[] = {row(0, 90, 1), row(2 * S, 90, 1)};
   scene_run_both(&scene, rows, COUNT(rows));
   expect_ticks(scene.result.machines[1].off_ticks, 600 * MS, "of 2.1 s, from 1.5 s on");
 }

@@ -65,7 +65,7 @@ Test(shaping, sequences_on_the_gpus_are_drained_or_finish) {
   cr_expect_gt(ran->totals.copied_bytes[COPY_OUT], INT64_C(600000000));
   cr_expect_gt(ran->totals.turns, 5);
   cr_expect_gt(ran->totals.ticks[GROUP_DRAINS], 0);
-  cr_expect_eq(scene.result.metrics.evictions, 0);
+  cr_expect_eq(scene.result.metrics.recomputes, 0);
 }
 
 /* Two sequences of 100 blocks and more leave 50 of 250 at most: the prompt of 60 that waits has to

@@ -21,6 +21,7 @@ static void add(double slowdown, uint64_t count) {
   histogram_add(&metrics.slowdown_tbt, value, count);
   histogram_add(&metrics.slowdown_e2e, value, count);
   metrics.asked.requests += count;
+  metrics.asked.gaps += count;
   metrics.completed += count;
 }
 
@@ -55,7 +56,7 @@ Test(slo, each_measure_reads_its_own_histogram) {
   histogram_add(&metrics.slowdown_ttft, 1 * SLOWDOWN_SCALE, 1);
   histogram_add(&metrics.slowdown_tbt, 2 * SLOWDOWN_SCALE, 1);
   histogram_add(&metrics.slowdown_e2e, 3 * SLOWDOWN_SCALE, 1);
-  metrics.asked.requests = metrics.completed = 1;
+  metrics.asked.requests = metrics.asked.gaps = metrics.completed = 1;
   SloOutcome outcomes[9];
   slo_eval(find_set("splitwise"), &metrics, outcomes);
   for (int i = 0; i < 9; i++)
@@ -106,11 +107,13 @@ Test(slo, quantiles_are_those_of_the_histogram_when_all_finished) {
 }
 
 Test(slo, nothing_is_met_when_nothing_finished) {
-  metrics.asked.requests = 3;
+  metrics.asked.requests = metrics.asked.gaps = 3;
   SloOutcome outcomes[9];
   slo_eval(find_set("splitwise"), &metrics, outcomes);
-  for (int i = 0; i < 9; i++)
-    cr_expect(!outcomes[i].met && isinf(outcomes[i].value));
+  for (int i = 0; i < 9; i++) {
+    cr_expect(!outcomes[i].met && isnan(outcomes[i].value) && isnan(outcomes[i].margin));
+    cr_expect_str_eq(outcomes[i].unmeasured, "no request was served");
+  }
   slo_eval(find_set("none"), &metrics, NULL);
 }
 
@@ -293,7 +296,46 @@ Test(slo, every_histogram_has_a_name_and_some_are_of_what_was_observed) {
   cr_expect_eq(outcome_of(&moved).value, 2);
   cr_expect(isinf(outcome_of(&waited).value));
   cr_expect_null(slo_find_lost(&set, &metrics, &metrics.asked, &patience));
-  metrics_init(&metrics, &arena);
-  demand_add(&metrics.asked, 3);
-  cr_expect_eq(outcome_of(&moved).value, 0, "no KV moved");
+}
+
+static void expect_unmeasured(const SloSpec *spec, const char *why) {
+  const SloOutcome outcome = outcome_of(spec);
+  cr_assert_not_null(outcome.unmeasured, "%s is %g", spec->name, outcome.value);
+  cr_expect_str_eq(outcome.unmeasured, why);
+  cr_expect_str_eq(slo_status(&outcome), "not measured");
+  cr_expect(!outcome.met && isnan(outcome.value) && isnan(outcome.margin), "%s", spec->name);
+}
+
+/* Whatever the limit: what has no value is not within it. */
+Test(slo, what_nothing_was_measured_of_is_neither_met_nor_missed) {
+  const SloSpec ttft = limit_on("ttft", "p99", 1e6), tpot = limit_on("tpot", "mean", 1e6),
+                gaps = limit_on("tbt", "max", 1e6), second = limit_on("second_token", "p50", 1e6),
+                session = limit_on("session", "p50", 1e6),
+                moved = limit_on("kv_transfer", "max", 1e6),
+                slowdown = limit_on("slowdown.ttft", "p50", 1e6),
+                pace = limit_on("slowdown.tbt", "p50", 1e6);
+  const SloSpec good = {.name = "goodput", .statistic = SLO_GOOD_SHARE, .limit = 1e-6};
+  const SloSpec hours = {.name = "goodput.hours", .statistic = SLO_GOOD_HOURS, .limit = 1e-6};
+  expect_unmeasured(&ttft, "no request came");
+  expect_unmeasured(&good, "no request came");
+  expect_unmeasured(&hours, "no request came");
+  demand_add(&metrics.asked, 1);
+  expect_unmeasured(&ttft, "no request was served");
+  const SloOutcome none_good = outcome_of(&good);
+  cr_expect(none_good.value == 0 && !none_good.unmeasured, "a share of one request is known");
+  cr_expect_str_eq(slo_status(&none_good), "missed");
+  histogram_add(&metrics.ttft, TICKS_PER_SECOND, 1);
+  metrics.completed = 1;
+  cr_expect(outcome_of(&ttft).met);
+  expect_unmeasured(&tpot, "no output has two tokens");
+  expect_unmeasured(&gaps, "no output has two tokens");
+  expect_unmeasured(&second, "no output has two tokens");
+  expect_unmeasured(&pace, "no output has two tokens");
+  metrics.good_limits.tpot = TICKS_PER_SECOND;
+  expect_unmeasured(&good, "no output has two tokens");
+  metrics.good_limits.e2e = TICKS_PER_SECOND;
+  cr_expect_null(outcome_of(&good).unmeasured, "its E2E is known");
+  expect_unmeasured(&session, "no session began");
+  expect_unmeasured(&moved, "no request had it");
+  expect_unmeasured(&slowdown, "no request that was served had it");
 }

@@ -28,7 +28,7 @@ Test(swap, the_last_to_arrive_waits_in_cpu_memory_when_memory_runs_out) {
   const TraceRow rows[] = {row(0, 60, 40), row(0, 60, 40)};
   run(rows, 2);
   const RequestRecord *first = &scene.records[0], *second = &scene.records[1];
-  cr_expect(first->swaps == 0 && second->swaps == 1 && second->evictions == 0);
+  cr_expect(first->swaps == 0 && second->swaps == 1 && second->recomputes == 0);
   expect_at(first->last_token_at, returns, "the first request's last token");
   // 40 ms back, then as many steps of one
   expect_at(second->last_token_at, returns + 40000 + alone, "that of the second");
@@ -36,6 +36,7 @@ Test(swap, the_last_to_arrive_waits_in_cpu_memory_when_memory_runs_out) {
             "the gap of the second request");
   const MachineTotals *totals = &scene.result.totals;
   cr_expect(totals->swaps_out == 1 && totals->swaps_in == 1);
+  cr_expect_eq(scene.result.metrics.preemptions, 1u);
   cr_expect_eq(totals->swapped_in_bytes + totals->swapped_out_bytes, 2 * 5 * 16000000);
   expect_at(totals->stall_ticks, 120000, "both copies");
   expect_at(totals->prefill_ticks + totals->decode_ticks, second->last_token_at / US,
@@ -76,7 +77,7 @@ Test(swap, without_cpu_memory_for_it_a_victim_is_prefilled_again) {
     choose_swap(&scene.pools[0], cases[i].cpu_kv_blocks);
     run(rows, 3);
     cr_expect_eq(scene.result.totals.swaps_out, cases[i].swaps);
-    cr_expect_eq(scene.result.metrics.evictions, !cases[i].swaps);
+    cr_expect_eq(scene.result.metrics.recomputes, !cases[i].swaps);
     cr_expect_eq(scene.result.digest == digest, !cases[i].swaps, "%lld blocks",
                  (long long)cases[i].cpu_kv_blocks);
   }

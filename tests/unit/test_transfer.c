@@ -196,7 +196,7 @@ Test(transfer, chunks_give_their_room_back_when_prefills_wait_for_each_other) {
   expect_ms(scene.records[0].decode_began_at, 517.25, "the first");
   cr_expect_eq(scene.result.metrics.transfers, 2u);
   cr_expect_eq(scene.result.metrics.transferred_bytes, 322000000);
-  cr_expect_eq(scene.result.metrics.evictions, 0u);
+  cr_expect_eq(scene.result.metrics.recomputes, 0u);
 }
 
 /* Prefill of 90 tokens to 100 ms. NICs take 90 ms, NVLink 20; a copy to CPU memory takes 30 ms and
@@ -258,7 +258,7 @@ Test(transfer, kv_comes_in_beside_sequences_that_will_not_grow_soon) {
   const TraceRow rows[] = {row(0, 90, 60), row(0, 90, 60)};
   run(rows, 2);
   cr_expect_lt(scene.records[1].decode_began_at, scene.records[0].last_token_at);
-  cr_expect_eq(scene.result.metrics.evictions, 0u);
+  cr_expect_eq(scene.result.metrics.recomputes, 0u);
   // here the first needs the other block for itself
   const TraceRow longer[] = {row(0, 250, 60), row(300 * MS, 250, 60)};
   run(longer, 2);
