@@ -30,15 +30,18 @@ typedef enum Verdict {
 extern const char *const verdict_names[VERDICTS];
 
 typedef struct ClaimStudy ClaimStudy; // study.c
+typedef struct RunRecord RunRecord;   // record.c
 
 typedef enum SourceKind { SOURCE_RUN, SOURCE_MODEL, SOURCE_STUDY, SOURCE_KINDS } SourceKind;
 
 /* A source in one column. */
 typedef struct SourceOutcome {
-  bool wanted;       // the claim has it in this column
-  Trial **trials;    // [n_trials] of runs and models; NULL until they are loaded
-  ClaimStudy *study; // of studies; NULL until it was run
-  const char *gap;   // why it has no figures: an input is not here; NULL: it has them
+  bool wanted;        // the claim has it in this column
+  Trial *bound;       // of models; of runs NULL until a figure of their configuration is asked for
+  int64_t seed;       // of runs, the first
+  RunRecord **runs;   // [n_runs] of runs, one for each seed
+  ClaimStudy *study;  // of studies; NULL until it was run
+  const char *gap;    // why it has no figures: an input is not here; NULL: it has them
 } SourceOutcome;
 
 typedef struct ClaimSource {
@@ -49,8 +52,8 @@ typedef struct ClaimSource {
   int n_moved;
   const char *designs;            // of a study at a point: those that are looked at, " aa hh "
   const char *text;               // of the node and of what is moved
-  int n_trials;                   // one, or of runs one for each of the claim's seeds
-  const struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
+  int n_runs;                     // of runs, one for each of the claim's seeds
+  struct ClaimSource *twin;       // an earlier one that is equal, which is made for both; or NULL
   SourceOutcome outcomes[CLAIM_COLUMNS];
 } ClaimSource;
 
@@ -121,8 +124,7 @@ bool claim_sensitivity(const Claim *self, int figure, int which, SensitivityRang
 /* What is known of the iteration times of its sources in a column, once they are made. */
 TimesKnown claim_times(const Claim *self, ClaimColumn column);
 
-/* private: load.c, eval.c, figures.c, swap.c, study.c,
- * sensitivity.c */
+/* private: load.c, eval.c, figures.c, record.c, swap.c, study.c, sensitivity.c */
 
 /* The list `sensitivity` of a claim whose sources and figures are bound. */
 int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag);
@@ -131,7 +133,7 @@ void paper_points(Paper *self, Arena *arena, Diag *diag);
 /* The source of that name in name[0..length), or NULL. */
 ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t length);
 /* The first source of these claims, before `source` itself, that has what it has. */
-const ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source);
+ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source);
 
 /* A figure of a configuration that is bound. */
 typedef struct ModelFigure {
@@ -145,9 +147,13 @@ extern const ModelFigure claim_swap_figures[]; // ended by a row without a name
  * what is moved. */
 int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn column,
                    Setting **ret_settings, int *ret_n, Arena *arena, Diag *diag);
-/* The figure `name` (after the source's) of a trial that was run, or of one that was only bound. */
-int claim_run_figure(const Trial *trial, const char *name, const double *arguments, int n_arguments,
-                     Place at, double *ret_value, Diag *diag);
+/* What expressions may ask of a trial that was run; the trial may go. */
+RunRecord *run_record_make(const Trial *trial, Arena *arena);
+/* False when it has no figure `name` (after the source's). */
+bool run_record_figure(const RunRecord *self, const char *name, const double *arguments,
+                       int n_arguments, double *ret_value);
+void run_record_times(const RunRecord *self, TimesKnown *times);
+/* The figure `name` (after the source's) of a trial that is bound. */
 int claim_model_figure(const Trial *trial, const char *name, const double *arguments,
                        int n_arguments, Place at, double *ret_value, Diag *diag);
 /* Provisions; `jobs` threads. */

@@ -218,7 +218,7 @@ static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, 
                               .name = node->key,
                               .node = node,
                               .text = node_text(node, arena),
-                              .n_trials = kind == SOURCE_RUN ? self->n_seeds : 1};
+                              .n_runs = kind == SOURCE_RUN ? self->n_seeds : 0};
       if (node->kind != NODE_MAP)
         status = diag_error(diag, node->at, "'%s' wants a map: {design, set, …}", node->key);
       else
@@ -292,16 +292,16 @@ ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t leng
 
 /* Whether all that `source` is wanted for is made for `other`. */
 static bool has_all(const ClaimSource *other, const ClaimSource *source) {
-  bool all = other->kind == source->kind && other->n_trials >= source->n_trials;
+  bool all = other->kind == source->kind && other->n_runs >= source->n_runs;
   for (int c = 0; c < CLAIM_COLUMNS; c++)
     all = all && (other->outcomes[c].wanted || !source->outcomes[c].wanted);
   return all && strcmp(other->text, source->text) == 0;
 }
 
-const ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source) {
+ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source) {
   for (int i = 0; i < n_claims; i++)
     for (int s = 0; s < claims[i].n_sources; s++) {
-      const ClaimSource *other = &claims[i].sources[s];
+      ClaimSource *other = &claims[i].sources[s];
       if (other == source) return NULL;
       if (!other->twin && has_all(other, source)) return other;
     }
@@ -331,9 +331,8 @@ int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, 
   return status;
 }
 
-static void done_outcome(const SourceOutcome *outcome, int n_trials) {
-  for (int i = 0; outcome->trials && i < n_trials; i++)
-    if (outcome->trials[i]) trial_done(outcome->trials[i]);
+static void done_outcome(const SourceOutcome *outcome) {
+  if (outcome->bound) trial_done(outcome->bound);
   if (outcome->study) claim_study_done(outcome->study);
 }
 
@@ -342,7 +341,7 @@ static void done_sources(Claim *claims, int n_claims) {
     for (int s = 0; s < claims[i].n_sources; s++)
       for (int c = 0; c < CLAIM_COLUMNS; c++) {
         const ClaimSource *source = &claims[i].sources[s];
-        if (!source->twin) done_outcome(&source->outcomes[c], source->n_trials);
+        if (!source->twin) done_outcome(&source->outcomes[c]);
       }
 }
 

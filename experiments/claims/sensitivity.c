@@ -197,7 +197,7 @@ static void make_point(const Claim *claim, const Sensitivity *sensitivity, int64
   memcpy(to->figures, claim->figures, (size_t)claim->n_figures * sizeof *to->figures);
   to->sources = ARENA_ARRAY(arena, ClaimSource, claim->n_sources);
   for (int s = 0; s < claim->n_sources; s++) {
-    const ClaimSource *from = &claim->sources[s];
+    ClaimSource *from = &claim->sources[s];
     to->sources[s] = *from;
     to->sources[s].twin = from->twin ? from->twin : from;
     if (!sensitivity->sources[s]) continue;
@@ -207,7 +207,7 @@ static void make_point(const Claim *claim, const Sensitivity *sensitivity, int64
                                    .moved = settings,
                                    .n_moved = n_settings,
                                    .designs = "",
-                                   .n_trials = from->n_trials};
+                                   .n_runs = from->n_runs};
   }
   want_sources(to, claim, sensitivity, arena, diag);
   for (int s = 0; s < claim->n_sources; s++)
