@@ -19,13 +19,10 @@ do for [p = 1:n_metrics] {
 if (n_marks > 0) {
   do for [k = 1:n_marks] { LIMIT[int(word($marks[k], 1))] = real(word($marks[k], 2)) }
 }
-widest = 1
-do for [i = 1:n_series] {
-  n = strlen(value(sprintf('name%d', i)))
-  if (n > widest) { widest = n }
-}
 cap = inline ? 30 : 48
-if (widest > cap) { widest = cap }
+names_of = 'name'
+n_names = n_series
+load 'plots/names.gp'
 panels = words(words_shown)
 columns = panels > 1 ? 3 : 1
 BAR = 24
@@ -46,14 +43,13 @@ set border 1
 do for [panel = 1:panels] {
   p = int(word(words_shown, panel))
   load 'plots/panel.gp'
-  set ytics scale 0 (shown_end(name1, cap) -1)
+  set ytics scale 0 (LABEL[1] -1)
   if (n_series > 1) {
-    do for [i = 2:n_series] { set ytics add (shown_end(value(sprintf('name%d', i)), cap) -i) }
+    do for [i = 2:n_series] { set ytics add (LABEL[i] -i) }
   }
   top = HIGH[p] > 0 ? HIGH[p] : 1
   limited = LIMIT[p] == LIMIT[p]
   if (limited && LIMIT[p] > top) { top = LIMIT[p] }
-  if (limited && top > 4 * LIMIT[p]) { top = 4 * LIMIT[p] }
   set xrange [0:1.3 * top] # with room for the numbers
   set xlabel value(sprintf('metric%d', p)) offset 0, 0.4
   if (limited) {

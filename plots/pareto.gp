@@ -1,6 +1,6 @@
 # What a user gets over what it costs. $series<i>: tokens/s of a user, $ per million output tokens,
-# whether all limits were met, whether nothing else is better; $marks: the best ones, by speed, with
-# their runs.
+# whether all limits were met, whether nothing else is better; $marks: the best ones, by speed, -,
+# whether they are to be named, and mark<i>, what they are called beside their series.
 panels = 1
 columns = 1
 cell = inline ? 340 : 480
@@ -16,13 +16,43 @@ do for [i = 1:n_series] {
   if (COST_min < low_y) { low_y = COST_min }
   if (COST_max > high_y) { high_y = COST_max }
 }
-note = 'pale: a limit was missed; line: nothing is both faster and cheaper, numbers are runs'
+if (high_y <= 0) { low_y = 0; high_y = 1 }
+low_x = 1e300
+high_x = -1e300
+do for [i = 1:n_series] {
+  stats sprintf('$series%d', i) using 1 nooutput name 'SPEED'
+  if (SPEED_min < low_x) { low_x = SPEED_min }
+  if (SPEED_max > high_x) { high_x = SPEED_max }
+}
+note = 'pale: a limit was missed; line: nothing is both faster and cheaper'
+# Those that are named are numbered, and the numbers' names stand below; one that lies on another
+# has that one's.
+is_log = low_y > 0 && high_y > 20 * low_y
+across(x) = x / (1.06 * high_x)
+up(y) = is_log ? log(y / low_y) / log(1.69 * high_y / low_y) : y / (1.06 * high_y)
+array NUMBER[n_marks + 1]
+named = 0
+last_x = last_y = -1
+do for [k = 1:n_marks] {
+  NUMBER[k] = ''
+  x = across(real(word($marks[k], 1)))
+  y = up(real(word($marks[k], 2)))
+  if (exists(sprintf('mark%d', k)) && real(word($marks[k], 4)) == 1 \
+      && abs(x - last_x) + abs(y - last_y) > 0.04) {
+    named = named + 1
+    NUMBER[k] = sprintf('%d', named)
+    n_corner = n_corner + 1
+    eval sprintf("corner%d = '%d: ' . mark%d", n_corner, named, k)
+    last_x = x
+    last_y = y
+  }
+}
 load 'plots/style.gp'
 panel = 1
 load 'plots/panel.gp'
 set xlabel 'output tokens/s that a user sees (1 / median TPOT)' offset 0, 0.4
 set title '$ per million output tokens' offset 0, -0.6
-if (high_y > 20 * low_y) {
+if (is_log) {
   eval set_log('y', low_y, high_y)
   set yrange [low_y / 1.3:high_y * 1.3]
 } else { set yrange [0:1.06 * high_y] }
@@ -33,5 +63,5 @@ plot for [i = 1:n_series] sprintf('$series%d', i) using ($3 == 1 ? NaN : $1):2 w
      for [i = 1:n_series] sprintf('$series%d', i) using ($3 == 1 ? $1 : NaN):2 with points \
        linetype i pointsize 0.7 notitle, \
      $marks using 1:2 with lines linecolor rgb INK linewidth 1 dashtype 1 notitle, \
-     $marks using ($4 == 1 ? $1 : NaN):2:(sprintf('%d', $3)) with labels center offset 1.6, -0.6 \
+     $marks using 1:2:(NUMBER[int($0) + 1]) with labels center offset 1.4, -0.6 \
        textcolor rgb INK font sprintf(',%d', SMALL) notitle

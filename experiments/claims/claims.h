@@ -29,6 +29,15 @@ typedef enum Verdict {
 } Verdict;
 extern const char *const verdict_names[VERDICTS];
 
+/* What a figure that is within says. All but predictions are counted apart. */
+typedef enum FigureKind {
+  KIND_PREDICTION,
+  KIND_INPUT,   // an input that comes back
+  KIND_FORMULA, // arithmetic that the paper writes down
+  KIND_FIT,     // something was calibrated on it
+} FigureKind;
+extern const char *const figure_kinds[];
+
 typedef struct ClaimStudy ClaimStudy; // study.c
 typedef struct RunRecord RunRecord;   // record.c
 
@@ -61,10 +70,12 @@ typedef struct ClaimFigure {
   const char *what, *unit;      // unit "%": a share, printed times 100; "yes": 1 or 0
   const char *paper;            // as it is printed
   const Expression *value;      // NULL: nobody asks, at a point
-  double low, high;             // what is near enough; NAN: nothing is judged
+  FigureKind kind;
+  double low, high;             // what is near enough, INFINITY: any; NAN: nothing is judged
   double values[CLAIM_COLUMNS]; // NAN: none
   const char *gap;              // why the value that would be judged is missing
   Verdict verdict;              // of the first column that has a value
+  Verdict by[CLAIM_COLUMNS];    // of that column, or of the other where that has none
 } ClaimFigure;
 
 /* An input that the paper leaves out, and the points over which it is moved. */
@@ -72,6 +83,7 @@ typedef struct Sensitivity {
   const char *why;
   Sweep sweep;
   bool *sources, *figures; // of the claim: which are moved, and for which that is done
+  bool *moved;             // figures that name a source which is moved
   struct Claim *points;    // [sweep.n_points], the claim at each; NULL: no such figure is outside
 } Sensitivity;
 
@@ -84,6 +96,7 @@ typedef struct SensitivityRange {
 
 typedef struct Claim {
   const char *path, *id, *claim, *where, *note; // note: "" or why it is as it is
+  const char *group;                            // of claims with the same inputs; else its id
   int n_seeds;                                  // the configuration's own and those that follow it
   ClaimSource *sources;
   int n_sources;
@@ -121,10 +134,34 @@ int paper_eval(Paper *self, int jobs, bool sensitivity, void (*on_progress)(int 
 bool claim_sensitivity(const Claim *self, int figure, int which, SensitivityRange *ret_range,
                        Arena *arena);
 
+/* What one setting of the inputs that a paper leaves out makes of the predictions of all claims in a
+ * group. A setting is a point of a sensitivity; a claim that does not have it stays as it is. */
+typedef struct JointSetting {
+  const char *group;
+  int n, n_within, n_best; // figures, those within as they are, and with the best setting
+  const char *setting;     // the best; "": as they are
+} JointSetting;
+/* Of each group, in the order of the claims, judged by their first column. */
+JointSetting *paper_joint(const Paper *self, int *ret_n, Arena *arena);
+
 /* What is known of the iteration times of its sources in a column, once they are made. */
 TimesKnown claim_times(const Claim *self, ClaimColumn column);
 
-/* private: load.c, eval.c, figures.c, record.c, swap.c, study.c, sensitivity.c */
+/* private: load.c, tolerance.c, eval.c, figures.c, record.c, swap.c, study.c, sensitivity.c,
+ * joint.c */
+
+/* The keys of a figure that say what is near enough; at most one is set. */
+typedef struct ToleranceKeys {
+  int rule; // of claim_rules; -1: none
+  const char *tolerance;
+  const Node *range;
+} ToleranceKeys;
+extern const char *const claim_rules[];
+/* Sets low and high. */
+int tolerance_bind(ClaimFigure *figure, const ToleranceKeys *keys, const Node *node, Arena *arena,
+                   Diag *diag);
+/* All that is set at a point of a sensitivity. */
+const char *sensitivity_setting(const Sensitivity *self, int64_t point, Arena *arena);
 
 /* The list `sensitivity` of a claim whose sources and figures are bound. */
 int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag);

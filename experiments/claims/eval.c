@@ -9,14 +9,16 @@
 /* ---- Sources ---- */
 
 /* A source whose input is not here has no figures; anything else that is wrong is an error. */
-static int take_failure(SourceOutcome *outcome, Trial *trial, Arena *arena, Diag *diag) {
-  const int code = diag_exit_code(&trial->diag);
+static int take_failure(SourceOutcome *outcome, const Diag *failure, Arena *arena, Diag *diag) {
+  const int code = diag_exit_code(failure);
   if (code == 0) return 0;
   if (code == 4) {
-    outcome->gap = arena_printf(arena, "%s", trial_reason(trial));
+    const DiagEntry *entry = &failure->entries[0];
+    outcome->gap = entry->at.path ? arena_printf(arena, "%s: %s", entry->at.path, entry->message)
+                                  : arena_printf(arena, "%s", entry->message);
     return 0;
   }
-  diag_append(diag, &trial->diag);
+  diag_append(diag, failure);
   return -1;
 }
 
@@ -35,7 +37,7 @@ static int load_trial(Trial *trial, Paper *paper, const ClaimSource *source, Cla
   if (claim_settings(paper, source, column, &settings, &changes.n_settings, arena, diag)) return -1;
   changes.settings = settings;
   if (trial_load(trial, &paper->columns[column].base, &changes))
-    return take_failure(outcome, trial, arena, diag);
+    return take_failure(outcome, &trial->diag, arena, diag);
   const int64_t seed = (int64_t)trial->config.sim.seed;
   if (ahead == 0) outcome->seed = seed;
   if (seed != outcome->seed + ahead)
@@ -147,7 +149,7 @@ static int take_run(void *context, void *slot) {
   Run *run = slot;
   SourceOutcome *outcome = &run->of->source->outcomes[run->of->column];
   if (run->trial.diag.n_entries > 0)
-    return take_failure(outcome, &run->trial, self->arena, self->diag);
+    return take_failure(outcome, &run->trial.diag, self->arena, self->diag);
   outcome->runs[run->seed] = run_record_make(&run->trial, self->arena);
   self->n_done++;
   if (self->on_progress) self->on_progress(self->n_done, self->n_runs);
@@ -173,7 +175,13 @@ static int run_all(Evaluation *self) {
 static int run_study(void *context, ClaimSource *source, ClaimColumn column) {
   Evaluation *self = context;
   if (source->kind != SOURCE_STUDY) return 0;
-  return claim_run_study(self->paper, source, column, self->jobs, self->arena, self->diag);
+  Diag failure;
+  diag_init(&failure);
+  claim_run_study(self->paper, source, column, self->jobs, self->arena, &failure);
+  const int status =
+      take_failure(&source->outcomes[column], &failure, self->arena, self->diag);
+  diag_done(&failure);
+  return status;
 }
 
 /* ---- Figures ---- */
@@ -236,8 +244,8 @@ static Verdict judge(const ClaimFigure *figure, double value) {
   if (isnan(value) && figure->gap) return VERDICT_INPUT_MISSING;
   if (isnan(figure->low)) return VERDICT_REPORTED;
   // 2.15 + 0.2 is not 2.35 in binary
-  const double slack = 1e-9 * fmax(fabs(figure->low), fabs(figure->high));
-  const bool within = value >= figure->low - slack && value <= figure->high + slack;
+  const bool within = value >= figure->low - 1e-9 * fabs(figure->low) &&
+                      value <= figure->high + 1e-9 * fabs(figure->high);
   return within ? VERDICT_WITHIN : VERDICT_OUTSIDE;
 }
 
@@ -260,14 +268,16 @@ static int eval_column(const Evaluation *self, const Claim *claim, ClaimFigure *
 }
 
 static int eval_figure(const Evaluation *self, const Claim *claim, ClaimFigure *figure) {
-  double judged = NAN;
+  double first = NAN;
   for (int c = 0; c < CLAIM_COLUMNS; c++) {
     figure->values[c] = NAN;
     if (!self->paper->columns[c].present) continue;
     if (eval_column(self, claim, figure, (ClaimColumn)c)) return -1; // once is enough
-    if (isnan(judged)) judged = figure->values[c];
+    if (isnan(first)) first = figure->values[c];
   }
-  figure->verdict = judge(figure, judged);
+  figure->verdict = judge(figure, first);
+  for (int c = 0; c < CLAIM_COLUMNS; c++)
+    figure->by[c] = isnan(figure->values[c]) ? figure->verdict : judge(figure, figure->values[c]);
   return 0;
 }
 
