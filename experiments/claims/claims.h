@@ -196,7 +196,6 @@ int claim_model_figure(const Trial *trial, const char *name, const double *argum
 /* Provisions; `jobs` threads. */
 int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
                     Diag *diag);
-void claim_study_done(ClaimStudy *self);
 /* Adds the times of its answers. */
 void claim_study_times(const ClaimStudy *self, TimesKnown *times);
 /* "DESIGN.rate" and so on of a study that was run. */

@@ -305,7 +305,6 @@ int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, 
 
 static void done_outcome(const SourceOutcome *outcome) {
   if (outcome->bound) trial_done(outcome->bound);
-  if (outcome->study) claim_study_done(outcome->study);
 }
 
 static void done_sources(Claim *claims, int n_claims) {
