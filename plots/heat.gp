@@ -64,7 +64,8 @@ do for [panel = 1:panels] {
   wide = LOW[panel] > 0 && HIGH[panel] > 30 * LOW[panel]
   if (wide) { eval set_log('cb', LOW[panel], HIGH[panel]) }
   set cbrange [LOW[panel]:HIGH[panel] > LOW[panel] ? HIGH[panel] : LOW[panel] + 1]
-  middle = wide ? sqrt(LOW[panel] * HIGH[panel]) : 0.5 * (LOW[panel] + HIGH[panel])
+  middle = HIGH[panel] == LOW[panel] ? LOW[panel] + 1 : wide \
+    ? sqrt(LOW[panel] * HIGH[panel]) : 0.5 * (LOW[panel] + HIGH[panel])
   set colorbox user origin screen (panel_x + panel_width - right + 14) / width, \
     screen (panel_y + BELOW * LINE) / height size screen 12.0 / width, \
     screen plot_height / height

@@ -1,10 +1,11 @@
-# LABEL[i]: what <names_of>1, <names_of>2, …, n_names of them, are called in at most `cap` letters, no
-# two alike where the names differ: cut behind, in front or in the middle, else numbered. `widest`:
-# letters of the longest.
+# LABEL[i]: what <names_of>1, <names_of>2, …, n_names of them, are called in at most `cap` letters,
+# no two alike where the names differ: cut behind, in front or in the middle, else numbered.
+# `widest`: letters of the longest.
 set encoding utf8
 letters(text, n) = strlen(text) <= n
 cut_end(text, n) = letters(text, n) ? text : substr(text, 1, n - 1) . '…'
-cut_front(text, n) = letters(text, n) ? text : '…' . substr(text, strlen(text) - n + 2, strlen(text))
+cut_front(text, n) = letters(text, n) ? text \
+  : '…' . substr(text, strlen(text) - n + 2, strlen(text))
 cut_middle(text, n) = letters(text, n) ? text : substr(text, 1, (n - 1) / 2) . '…' \
   . substr(text, strlen(text) - (n - 2) / 2 + 1, strlen(text))
 cut(way, text, n) = way == 1 ? cut_end(text, n) : way == 2 ? cut_front(text, n) \

@@ -45,12 +45,12 @@ typedef enum SourceKind { SOURCE_RUN, SOURCE_MODEL, SOURCE_STUDY, SOURCE_KINDS }
 
 /* A source in one column. */
 typedef struct SourceOutcome {
-  bool wanted;        // the claim has it in this column
-  Trial *bound;       // of models; of runs NULL until a figure of their configuration is asked for
-  int64_t seed;       // of runs, the first
-  RunRecord **runs;   // [n_runs] of runs, one for each seed
-  ClaimStudy *study;  // of studies; NULL until it was run
-  const char *gap;    // why it has no figures: an input is not here; NULL: it has them
+  bool wanted;       // the claim has it in this column
+  Trial *bound;      // of models; of runs NULL until a figure of their configuration is asked for
+  int64_t seed;      // of runs, the first
+  RunRecord **runs;  // [n_runs] of runs, one for each seed
+  ClaimStudy *study; // of studies; NULL until it was run
+  const char *gap;   // why it has no figures: an input is not here; NULL: it has them
 } SourceOutcome;
 
 typedef struct ClaimSource {
@@ -59,17 +59,17 @@ typedef struct ClaimSource {
   const Node *node;
   const Setting *moved; // [n_moved] of a point of a sensitivity, after all others
   int n_moved;
-  const char *designs;            // of a study at a point: those that are looked at, " aa hh "
-  const char *text;               // of the node and of what is moved
-  int n_runs;                     // of runs, one for each of the claim's seeds
-  struct ClaimSource *twin;       // an earlier one that is equal, which is made for both; or NULL
+  const char *designs;      // of a study at a point: those that are looked at, " aa hh "
+  const char *text;         // of the node and of what is moved
+  int n_runs;               // of runs, one for each of the claim's seeds
+  struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
   SourceOutcome outcomes[CLAIM_COLUMNS];
 } ClaimSource;
 
 typedef struct ClaimFigure {
-  const char *what, *unit;      // unit "%": a share, printed times 100; "yes": 1 or 0
-  const char *paper;            // as it is printed
-  const Expression *value;      // NULL: nobody asks, at a point
+  const char *what, *unit; // unit "%": a share, printed times 100; "yes": 1 or 0
+  const char *paper;       // as it is printed
+  const Expression *value; // NULL: nobody asks, at a point
   FigureKind kind;
   double low, high;             // what is near enough, INFINITY: any; NAN: nothing is judged
   double values[CLAIM_COLUMNS]; // NAN: none
@@ -134,8 +134,8 @@ int paper_eval(Paper *self, int jobs, bool sensitivity, void (*on_progress)(int 
 bool claim_sensitivity(const Claim *self, int figure, int which, SensitivityRange *ret_range,
                        Arena *arena);
 
-/* What one setting of the inputs that a paper leaves out makes of the predictions of all claims in a
- * group. A setting is a point of a sensitivity; a claim that does not have it stays as it is. */
+/* What one setting of the inputs that a paper leaves out makes of the predictions of all claims of
+ * a group. A setting is a point of a sensitivity; a claim that does not have it stays as it is. */
 typedef struct JointSetting {
   const char *group;
   int n, n_within, n_best; // figures, those within as they are, and with the best setting

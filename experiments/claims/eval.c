@@ -178,8 +178,7 @@ static int run_study(void *context, ClaimSource *source, ClaimColumn column) {
   Diag failure;
   diag_init(&failure);
   claim_run_study(self->paper, source, column, self->jobs, self->arena, &failure);
-  const int status =
-      take_failure(&source->outcomes[column], &failure, self->arena, self->diag);
+  const int status = take_failure(&source->outcomes[column], &failure, self->arena, self->diag);
   diag_done(&failure);
   return status;
 }
@@ -209,8 +208,8 @@ static int find_run_figure(FigureScope *scope, ClaimSource *source, const char *
                            const double *arguments, int n_arguments, Place at, double *ret_value,
                            Diag *diag) {
   const SourceOutcome *outcome = &source->outcomes[scope->column];
-  if (source->kind == SOURCE_RUN && run_record_figure(outcome->runs[scope->replicate], name,
-                                                      arguments, n_arguments, ret_value))
+  if (source->kind == SOURCE_RUN &&
+      run_record_figure(outcome->runs[scope->replicate], name, arguments, n_arguments, ret_value))
     return 0;
   if (bind_source(scope->paper, source, scope->column, scope->arena, diag)) return -1;
   return claim_model_figure(outcome->bound, name, arguments, n_arguments, at, ret_value, diag);

@@ -146,8 +146,8 @@ int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag) 
 static const char *settings_text(const Setting *settings, int n, Arena *arena) {
   const char *text = "";
   for (int i = 0; i < n; i++)
-    text = arena_printf(arena, "%s %s=%s", text, settings[i].key,
-                        node_text(settings[i].value, arena));
+    text =
+        arena_printf(arena, "%s %s=%s", text, settings[i].key, node_text(settings[i].value, arena));
   return text;
 }
 
@@ -174,7 +174,8 @@ static bool has_points_of(const Claim *claim, const Sensitivity *self, Arena *ar
     const Sensitivity *other = &claim->sensitivities[k];
     if (is_any_wanted(claim, other) && other->sweep.n_points == last + 1 &&
         strcmp(sensitivity_setting(self, 0, arena), sensitivity_setting(other, 0, arena)) == 0 &&
-        strcmp(sensitivity_setting(self, last, arena), sensitivity_setting(other, last, arena)) == 0)
+        strcmp(sensitivity_setting(self, last, arena), sensitivity_setting(other, last, arena)) ==
+            0)
       return true;
   }
   return false;

@@ -84,8 +84,8 @@ static void keep_designs(Provision *provision, const char *designs, Arena *arena
   if (designs) provision->n_designs = n;
 }
 
-static int run(StudyRun *self, Paper *paper, const ClaimSource *source, ClaimColumn column, int jobs,
-               Diag *diag) {
+static int run(StudyRun *self, Paper *paper, const ClaimSource *source, ClaimColumn column,
+               int jobs, Diag *diag) {
   const TrialBase *from = &paper->columns[column].base;
   Arena *arena = &self->arena;
   ConfigChanges changes = {.seed = -1, .tie_seed = -1};

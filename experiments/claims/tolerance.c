@@ -47,7 +47,6 @@ static int bind_tolerance(ClaimFigure *figure, const char *text, Place at, Arena
   return 0;
 }
 
-
 /* ---- What a statement says ---- */
 
 /* "60-70%", "up to 1.67", "<7%", "-86.4%", "9 / 7", "yes". */

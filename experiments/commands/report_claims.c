@@ -100,7 +100,8 @@ static void print_times(const Claim *claim, const char *told[CLAIM_COLUMNS], Are
 /* "within", by both columns where they differ, "within (input)". */
 static const char *verdict_text(const Paper *paper, const ClaimFigure *figure, Arena *arena) {
   const char *text = verdict_names[figure->verdict];
-  const bool both = paper->columns[COLUMN_RELEASED].present && paper->columns[COLUMN_TANDEM].present;
+  const bool both =
+      paper->columns[COLUMN_RELEASED].present && paper->columns[COLUMN_TANDEM].present;
   if (both && figure->by[COLUMN_RELEASED] != figure->by[COLUMN_TANDEM])
     text = arena_printf(arena, "%s, by %s %s", verdict_names[figure->by[COLUMN_RELEASED]],
                         claim_columns[COLUMN_TANDEM], verdict_names[figure->by[COLUMN_TANDEM]]);
@@ -136,8 +137,8 @@ static void print_joint(const Paper *paper, Arena *arena, FILE *out) {
     n_within += of->n_within;
     n_best += of->n_best;
     if (of->n_best > of->n_within)
-      fprintf(out, "  %s: %d of %d predictions within, with %s %d\n", of->group, of->n_within, of->n,
-              of->setting, of->n_best);
+      fprintf(out, "  %s: %d of %d predictions within, with %s %d\n", of->group, of->n_within,
+              of->n, of->setting, of->n_best);
   }
   fprintf(out, "one setting for each group: %d of %d predictions within, %d as they are\n", n_best,
           n, n_within);

@@ -281,7 +281,8 @@ static bool is_design(const Key *key) {
          strstr(key->values[0], ", ");
 }
 
-/* Whether it is a part of what series are called, or, with `folded`, one that was left out of it. */
+/* Whether series are called by it, too, or, with `folded`, it was left out of what they are
+ * called. */
 static bool is_named(const Key *key, const Key *x, const Key *y, bool folded) {
   return key != x && key != y && key->n_sorted > 1 && key->folded == folded;
 }

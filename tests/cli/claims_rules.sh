@@ -1,7 +1,7 @@
 #!/bin/sh
-# What `tandem report claims` holds a figure against: the rules, by which the paper's statement alone
-# says what is near enough, and that all figures of this repository have one; what is counted apart;
-# both columns; and one setting of what papers leave out for all claims of a group.
+# What `tandem report claims` holds a figure against: the rules, by which the paper's statement
+# alone says what is near enough, and that all figures of this repository have one; what is counted
+# apart; both columns; and one setting of what papers leave out for all claims of a group.
 . "$TANDEM_SOURCE_DIR/tests/cli_testing.sh"
 
 mkdir paper
