@@ -1,9 +1,11 @@
 # A figure of each design as bars, a panel for each figure, with 95% intervals and limits.
 # $series<i>: panel, mean, half of the interval; $marks: panel, limit.
+array LOW[n_metrics] # 0 but for negative ones
 array HIGH[n_metrics]
 array LIMIT[n_metrics]
 words_shown = ''
 do for [p = 1:n_metrics] {
+  LOW[p] = 0
   HIGH[p] = -1e300
   LIMIT[p] = NaN
   do for [i = 1:n_series] {
@@ -12,6 +14,9 @@ do for [p = 1:n_metrics] {
       stats sprintf('$series%d', i) using ($1 == p ? $2 + (valid(3) ? $3 : 0) : NaN) nooutput \
         name 'Y'
       if (Y_max > HIGH[p]) { HIGH[p] = Y_max }
+      stats sprintf('$series%d', i) using ($1 == p ? $2 - (valid(3) ? $3 : 0) : NaN) nooutput \
+        name 'Y'
+      if (Y_min < LOW[p] && Y_min < 0) { LOW[p] = Y_min }
     }
   }
   if (HIGH[p] > -1e300) { words_shown = words_shown . sprintf(' %d', p) }
@@ -19,13 +24,10 @@ do for [p = 1:n_metrics] {
 if (n_marks > 0) {
   do for [k = 1:n_marks] { LIMIT[int(word($marks[k], 1))] = real(word($marks[k], 2)) }
 }
-widest = 1
-do for [i = 1:n_series] {
-  n = strlen(value(sprintf('name%d', i)))
-  if (n > widest) { widest = n }
-}
 cap = inline ? 30 : 48
-if (widest > cap) { widest = cap }
+names_of = 'name'
+n_names = n_series
+load 'plots/names.gp'
 panels = words(words_shown)
 columns = panels > 1 ? 3 : 1
 BAR = 24
@@ -46,15 +48,15 @@ set border 1
 do for [panel = 1:panels] {
   p = int(word(words_shown, panel))
   load 'plots/panel.gp'
-  set ytics scale 0 (shown_end(name1, cap) -1)
+  set ytics scale 0 (LABEL[1] -1)
   if (n_series > 1) {
-    do for [i = 2:n_series] { set ytics add (shown_end(value(sprintf('name%d', i)), cap) -i) }
+    do for [i = 2:n_series] { set ytics add (LABEL[i] -i) }
   }
-  top = HIGH[p] > 0 ? HIGH[p] : 1
+  top = HIGH[p] > 0 ? HIGH[p] : LOW[p] < 0 ? 0 : 1
   limited = LIMIT[p] == LIMIT[p]
   if (limited && LIMIT[p] > top) { top = LIMIT[p] }
-  if (limited && top > 4 * LIMIT[p]) { top = 4 * LIMIT[p] }
-  set xrange [0:1.3 * top] # with room for the numbers
+  room = top - LOW[p]
+  set xrange [LOW[p] < 0 ? LOW[p] - 0.05 * room : 0:top + 0.3 * room] # numbers too
   set xlabel value(sprintf('metric%d', p)) offset 0, 0.4
   if (limited) {
     set arrow 900 from first LIMIT[p], graph 0 to first LIMIT[p], graph 1 nohead front dashtype 2 \
@@ -68,7 +70,8 @@ do for [panel = 1:panels] {
        for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p && valid(3) ? $2 : NaN):(-i): \
          ($2 - $3):($2 + $3) with xerrorbars linecolor rgb INK linewidth 1 dashtype 1 \
          pointtype 0 notitle, \
-       for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? 1.06 * top : NaN):(-i): \
+       for [i = 1:n_series] sprintf('$series%d', i) using ($1 == p ? top + 0.06 * room : NaN): \
+         (-i): \
          (sprintf('%.3g', $2)) with labels left textcolor rgb INK notitle
 }
 unset multiplot

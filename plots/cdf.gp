@@ -9,7 +9,7 @@ do for [p = 1:n_metrics] {
   do for [i = 1:n_series] {
     stats sprintf('$series%d', i) using ($1 == p ? 1 : 0) nooutput name 'ANY'
     if (ANY_max > 0) {
-      stats sprintf('$series%d', i) using ($1 == p && $3 > 0.005 ? $2 : NaN) nooutput name 'X'
+      stats sprintf('$series%d', i) using ($1 == p ? $2 : NaN) nooutput name 'X'
       if (X_max > HIGH[p]) { HIGH[p] = X_max }
       if (X_min < LOW[p]) { LOW[p] = X_min }
     }

@@ -4,16 +4,16 @@ array OBJECTIVE[4] = ['cost, $/h', 'power, kW', 'machines', 'largest rate, reque
 panels = 1
 columns = 1
 cell = 84 + 26 * n_series
-widest = 1
 high = 0
 do for [i = 1:n_series] {
-  n = strlen(value(sprintf('name%d', i)))
-  if (n > widest) { widest = n }
   stats sprintf('$series%d', i) using 3 nooutput name 'HIGHEST'
   if (HIGHEST_max > high) { high = HIGHEST_max }
 }
+if (high <= 0) { high = 1 }
 cap = inline ? 30 : 48
-if (widest > cap) { widest = cap }
+names_of = 'name'
+n_names = n_series
+load 'plots/names.gp'
 left = 16 + widest * (inline ? 8.0 : 7.0)
 right = 20
 entries = 0
@@ -25,9 +25,9 @@ load 'plots/panel.gp'
 set border 1
 unset grid
 set grid xtics linecolor rgb GRID linetype 1 dashtype 1 linewidth 0.6
-set ytics scale 0 (shown_end(name1, cap) -1)
+set ytics scale 0 (LABEL[1] -1)
 if (n_series > 1) {
-  do for [i = 2:n_series] { set ytics add (shown_end(value(sprintf('name%d', i)), cap) -i) }
+  do for [i = 2:n_series] { set ytics add (LABEL[i] -i) }
 }
 set xrange [0:1.25 * high] # with room for the numbers
 set yrange [-n_series - 0.5:-0.5]

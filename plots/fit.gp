@@ -18,8 +18,9 @@ do for [i = 1:n_panels] {
   stats sprintf('$panel%d', i) using 1 nooutput name 'ALONG'
   LOW_X[i] = ALONG_min
   HIGH_X[i] = ALONG_max
-  stats sprintf('$panel%d', i) using 2 nooutput name 'TIME'
+  stats sprintf('$panel%d', i) using ($3 < $2 ? $3 : $2) nooutput name 'TIME'
   LOW[i] = TIME_min
+  stats sprintf('$panel%d', i) using ($3 > $2 ? $3 : $2) nooutput name 'TIME'
   HIGH[i] = TIME_max
   stats sprintf('$panel%d', i) using 4 nooutput name 'ERROR'
   OFF[i] = 1.1 * (abs(ERROR_min) > abs(ERROR_max) ? abs(ERROR_min) : abs(ERROR_max))

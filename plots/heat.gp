@@ -2,20 +2,29 @@
 panels = n_metrics
 columns = panels > 1 ? 2 : 1
 cell = inline ? 380 : panels > 1 ? 420 : 480
-widest = 1
-do for [i = 1:y_words] {
-  n = strlen(value(sprintf('y_word%d', i)))
-  if (n > widest) { widest = n }
-}
-if (widest > 18) { widest = 18 }
-widest_x = 1
-do for [i = 1:x_words] {
-  n = strlen(value(sprintf('x_word%d', i)))
-  if (n > widest_x) { widest_x = n }
-}
-if (widest_x > 18) { widest_x = 18 }
-left = 44 + widest * (inline ? 8.0 : 7.0)
+# Words are all named, numbers as there is room.
+all_x = !x_numeric
+all_y = !y_numeric
+cap = 30
+names_of = 'x_word'
+n_names = x_words
+load 'plots/names.gp'
+array X_LABEL[x_words]
+do for [i = 1:x_words] { X_LABEL[i] = LABEL[i] }
+widest_x = widest
+names_of = 'y_word'
+n_names = y_words
+load 'plots/names.gp'
+array Y_LABEL[y_words]
+do for [i = 1:y_words] { Y_LABEL[i] = LABEL[i] }
+letter = inline ? 8.0 : 7.0
+left = 44 + widest * letter
 right = 84
+room = (inline || panels == 1 ? (inline ? 560 : 860) : 550) - left - right
+every_x = 1 + int(x_words * (8 + widest_x * letter) / room)
+turned = all_x && every_x > 1 ? widest_x * letter + 4 : 0 # pixels that names take which stand
+cell = cell + turned
+if (all_y && 18 * y_words + 90 + turned > cell) { cell = 18 * y_words + 90 + turned }
 entries = 0
 legend = 'boxes'
 stats $series1 using 5 nooutput name 'MET'
@@ -38,16 +47,14 @@ set xlabel x_label offset 0, 0.4
 set ylabel y_label
 unset grid
 set border 0
-every_x = 1 + int(x_words * (8 + widest_x * (inline ? 8.0 : 7.0)) / (cell - left - right))
-every_y = 1 + y_words / 17
-set xtics scale 0 (shown(x_word1, 18) 0)
-set ytics scale 0 (shown(y_word1, 18) 0)
-do for [i = 1 + every_x:x_words:every_x] {
-  set xtics add (shown(value(sprintf('x_word%d', i)), 18) i - 1)
-}
-do for [i = 1 + every_y:y_words:every_y] {
-  set ytics add (shown(value(sprintf('y_word%d', i)), 18) i - 1)
-}
+BELOW = BELOW + turned / LINE
+every_y = all_y ? 1 : 1 + y_words / 17
+if (all_x) { every_x = 1 }
+set xtics scale 0 norotate (X_LABEL[1] 0)
+if (turned) { set xtics rotate by 90 right }
+set ytics scale 0 (Y_LABEL[1] 0)
+do for [i = 1 + every_x:x_words:every_x] { set xtics add (X_LABEL[i] i - 1) }
+do for [i = 1 + every_y:y_words:every_y] { set ytics add (Y_LABEL[i] i - 1) }
 set xrange [-0.5:x_words - 0.5]
 set yrange [-0.5:y_words - 0.5]
 do for [panel = 1:panels] {
@@ -57,7 +64,8 @@ do for [panel = 1:panels] {
   wide = LOW[panel] > 0 && HIGH[panel] > 30 * LOW[panel]
   if (wide) { eval set_log('cb', LOW[panel], HIGH[panel]) }
   set cbrange [LOW[panel]:HIGH[panel] > LOW[panel] ? HIGH[panel] : LOW[panel] + 1]
-  middle = wide ? sqrt(LOW[panel] * HIGH[panel]) : 0.5 * (LOW[panel] + HIGH[panel])
+  middle = HIGH[panel] == LOW[panel] ? LOW[panel] + 1 : wide \
+    ? sqrt(LOW[panel] * HIGH[panel]) : 0.5 * (LOW[panel] + HIGH[panel])
   set colorbox user origin screen (panel_x + panel_width - right + 14) / width, \
     screen (panel_y + BELOW * LINE) / height size screen 12.0 / width, \
     screen plot_height / height

@@ -5,6 +5,7 @@ array COLUMN[4] = [2, 3, 5, 4]
 array FACTOR[4] = [1, 1, 100, 1]
 array HIGH[4]
 words_shown = ''
+limit = n_marks > 0 ? 100 * real(word($marks[1], 1)) : NaN
 end = 0
 do for [k = 1:4] {
   HIGH[k] = 0
@@ -15,10 +16,9 @@ do for [k = 1:4] {
     stats sprintf('$series%d', i) using 1 nooutput name 'TIME'
     if (TIME_max + 1 > end) { end = TIME_max + 1 }
   }
+  if (k == 3 && limit > HIGH[k]) { HIGH[k] = limit }
   if (HIGH[k] > 0) { words_shown = words_shown . sprintf(' %d', k) }
 }
-limit = n_marks > 0 ? 100 * real(word($marks[1], 1)) : NaN
-if (limit == limit && HIGH[3] > 4 * limit) { HIGH[3] = 4 * limit }
 panels = words(words_shown)
 columns = 1
 cell = inline ? 190 : 160
@@ -42,6 +42,9 @@ do for [panel = 1:panels] {
   plot for [i = 1:shown] sprintf('$series%d', i) \
          using (hour($1)):(FACTOR[k] * column(COLUMN[k])) \
          with steps linetype (k == 1 && n_series > 1 ? 8 : i) linewidth 1.3 dashtype 1 notitle, \
+       for [i = 1:shown] sprintf('$series%d', i) \
+         using (hour($1)):(FACTOR[k] * column(COLUMN[k])):(hour(1)):(0) with vectors nohead \
+         linetype (k == 1 && n_series > 1 ? 8 : i) linewidth 1.3 dashtype 1 notitle, \
        (k == 3 ? limit : NaN) with lines linecolor rgb MUTED linewidth 1 dashtype 2 notitle
 }
 unset multiplot

@@ -38,23 +38,23 @@ panels = words(words_shown)
 columns = panels > 4 ? 3 : panels > 1 ? 2 : 1
 cell = panels > 4 ? 240 : panels > 1 ? 300 : inline ? 330 : 440
 direct = panels == 1 && n_series <= 7 && n_series > 1 && widest <= 24
-if (direct) { # unless a curve leaves at the top
+# Axes hold all there is, limits too; from 1 to over 50 they are logarithmic.
+least(p) = LIMIT[p] == LIMIT[p] && LIMIT[p] < LOW[p] ? LIMIT[p] : LOW[p]
+most(p) = LIMIT[p] == LIMIT[p] && LIMIT[p] > HIGH[p] ? LIMIT[p] : HIGH[p]
+is_log(p) = least(p) > 0 && most(p) > 50 * least(p)
+if (direct) { # unless a curve ends before the others
   p = int(word(words_shown, 1))
-  top = LIMIT[p] == LIMIT[p] && HIGH[p] > 3 * LIMIT[p] ? 3 * LIMIT[p] : HIGH[p]
   do for [i = 1:n_series] {
-    stats sprintf('$series%d', i) using ($1 == p && valid(3) && $3 <= top ? $2 : -1e300) nooutput \
-      name 'X'
+    stats sprintf('$series%d', i) using ($1 == p && valid(3) ? $2 : -1e300) nooutput name 'X'
     if (X_max < high_x) { direct = 0 }
   }
 }
 if (direct) {
-  log_y = LIMIT[p] != LIMIT[p] && LOW[p] > 0 && HIGH[p] > 50 * LOW[p]
-  top = LIMIT[p] == LIMIT[p] && HIGH[p] > 3 * LIMIT[p] ? 3 * LIMIT[p] \
-    : 1.06 * (LIMIT[p] == LIMIT[p] && LIMIT[p] > HIGH[p] ? LIMIT[p] : HIGH[p])
+  top = 1.06 * most(p)
   array END[n_series]
   do for [i = 1:n_series] {
     stats sprintf('$series%d', i) using ($1 == p && $2 == high_x ? $3 : NaN) nooutput name 'Y'
-    END[i] = log_y ? log(Y_max / LOW[p] * 1.3) / log(HIGH[p] / LOW[p] * 1.69) : Y_max / top
+    END[i] = is_log(p) ? log(Y_max / least(p) * 1.3) / log(most(p) / least(p) * 1.69) : Y_max / top
   }
 }
 left = 64
@@ -74,17 +74,12 @@ do for [panel = 1:panels] {
   limited = LIMIT[p] == LIMIT[p]
   unset logscale y
   set ytics autofreq
-  if (limited) {
-    top = HIGH[p] > 3 * LIMIT[p] ? 3 * LIMIT[p] : 1.06 * (HIGH[p] > LIMIT[p] ? HIGH[p] : LIMIT[p])
-    set yrange [0:top]
-    set ytics step(top)
+  if (is_log(p)) {
+    eval set_log('y', least(p), most(p))
+    set yrange [least(p) / 1.3:most(p) * 1.3]
   } else {
-    if (LOW[p] > 0 && HIGH[p] > 50 * LOW[p]) {
-      eval set_log('y', LOW[p], HIGH[p])
-      set yrange [LOW[p] / 1.3:HIGH[p] * 1.3]
-    } else {
-      set yrange [LOW[p] < 0 ? 1.06 * LOW[p] : 0:HIGH[p] > 0 ? 1.06 * HIGH[p] : 1]
-    }
+    set yrange [LOW[p] < 0 ? 1.06 * LOW[p] : 0:most(p) > 0 ? 1.06 * most(p) : 1]
+    if (limited && most(p) > 0) { set ytics step(1.06 * most(p)) }
   }
   if (direct) {
     load 'plots/ends.gp'

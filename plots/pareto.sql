@@ -25,7 +25,7 @@ WITH place AS (
 ), front AS (
   SELECT *, row_number() OVER (ORDER BY speed) AS nth, count(*) OVER () AS n FROM placed WHERE best
 )
-SELECT series, speed, cost, met, best FROM placed
+SELECT series, speed, cost, met, best, NULL AS run_id FROM placed
 UNION ALL
-SELECT NULL, speed, cost, run_id, nth = 1 OR nth = n OR nth % (1 + n / 6) = 0 FROM front
+SELECT NULL, speed, cost, NULL, nth = 1 OR nth = n OR nth % (1 + n / 6) = 0, run_id FROM front
 ORDER BY 1, 2, 3;

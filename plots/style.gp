@@ -56,13 +56,11 @@ do for [i = 1:n_corner + (strlen(note) > 0)] {
 }
 if (strlen(text)) { n_lines = n_lines + 1; CORNER[n_lines] = text }
 
-longest = 1
-do for [i = 1:entries] {
-  n = strlen(value(sprintf('name%d', i)))
-  if (n > longest) { longest = n }
-}
-if (longest > 48) { longest = 48 }
-entry_width = 46 + longest * LETTER
+cap = 48
+names_of = 'name'
+n_names = entries
+if (entries > 0) { load 'plots/names.gp' }
+entry_width = 46 + (entries > 0 ? widest : 1) * LETTER
 legend_columns = int((width - 2 * PAD) / entry_width)
 if (legend_columns < 1) { legend_columns = 1 }
 if (legend_columns > entries) { legend_columns = entries > 0 ? entries : 1 }
@@ -97,9 +95,6 @@ set_log(axis, low, high) = sprintf('set logscale %s; set %stics %s', axis, axis,
 decade(high) = 10 ** floor(log10(high))
 step(high) = high >= 4 * decade(high) ? 2 * decade(high) : high >= 2 * decade(high) \
   ? decade(high) : high >= 1.2 * decade(high) ? 0.5 * decade(high) : 0.25 * decade(high)
-shown_end(text, n) = strlen(text) > n \
-  ? '…' . substr(text, strlen(text) - n + 2, strlen(text)) : text
-shown(text, n) = strlen(text) > n ? substr(text, 1, n - 1) . '…' : text
 do for [i = 1:n_lines] {
   set label CORNER[i] at screen (1.0 * PAD / width), \
     screen (((n_lines - i + 0.5) * (LINE - 3) + 1) / height) left font sprintf(',%d', SMALL) \
@@ -112,7 +107,7 @@ do for [i = 1:entries] {
     set arrow from screen x / width, screen y / height to screen (x + 26) / width, \
       screen y / height nohead linetype i
   }
-  set label shown(value(sprintf('name%d', i)), 48) at screen (x + 32) / width, \
+  set label LABEL[i] at screen (x + 32) / width, \
     screen y / height left textcolor rgb INK
   if (legend eq 'boxes') {
     set label ' ' at screen (x + 18) / width, screen y / height point linetype i pointtype 5 \

@@ -29,14 +29,26 @@ typedef enum Verdict {
 } Verdict;
 extern const char *const verdict_names[VERDICTS];
 
+/* What a figure that is within says. All but predictions are counted apart. */
+typedef enum FigureKind {
+  KIND_PREDICTION,
+  KIND_INPUT,   // an input that comes back
+  KIND_FORMULA, // arithmetic that the paper writes down
+  KIND_FIT,     // something was calibrated on it
+} FigureKind;
+extern const char *const figure_kinds[];
+
 typedef struct ClaimStudy ClaimStudy; // study.c
+typedef struct RunRecord RunRecord;   // record.c
 
 typedef enum SourceKind { SOURCE_RUN, SOURCE_MODEL, SOURCE_STUDY, SOURCE_KINDS } SourceKind;
 
 /* A source in one column. */
 typedef struct SourceOutcome {
   bool wanted;       // the claim has it in this column
-  Trial **trials;    // [n_trials] of runs and models; NULL until they are loaded
+  Trial *bound;      // of models; of runs NULL until a figure of their configuration is asked for
+  int64_t seed;      // of runs, the first
+  RunRecord **runs;  // [n_runs] of runs, one for each seed
   ClaimStudy *study; // of studies; NULL until it was run
   const char *gap;   // why it has no figures: an input is not here; NULL: it has them
 } SourceOutcome;
@@ -47,21 +59,23 @@ typedef struct ClaimSource {
   const Node *node;
   const Setting *moved; // [n_moved] of a point of a sensitivity, after all others
   int n_moved;
-  const char *designs;            // of a study at a point: those that are looked at, " aa hh "
-  const char *text;               // of the node and of what is moved
-  int n_trials;                   // one, or of runs one for each of the claim's seeds
-  const struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
+  const char *designs;      // of a study at a point: those that are looked at, " aa hh "
+  const char *text;         // of the node and of what is moved
+  int n_runs;               // of runs, one for each of the claim's seeds
+  struct ClaimSource *twin; // an earlier one that is equal, which is made for both; or NULL
   SourceOutcome outcomes[CLAIM_COLUMNS];
 } ClaimSource;
 
 typedef struct ClaimFigure {
-  const char *what, *unit;      // unit "%": a share, printed times 100; "yes": 1 or 0
-  const char *paper;            // as it is printed
-  const Expression *value;      // NULL: nobody asks, at a point
-  double low, high;             // what is near enough; NAN: nothing is judged
+  const char *what, *unit; // unit "%": a share, printed times 100; "yes": 1 or 0
+  const char *paper;       // as it is printed
+  const Expression *value; // NULL: nobody asks, at a point
+  FigureKind kind;
+  double low, high;             // what is near enough, INFINITY: any; NAN: nothing is judged
   double values[CLAIM_COLUMNS]; // NAN: none
   const char *gap;              // why the value that would be judged is missing
   Verdict verdict;              // of the first column that has a value
+  Verdict by[CLAIM_COLUMNS];    // of that column, or of the other where that has none
 } ClaimFigure;
 
 /* An input that the paper leaves out, and the points over which it is moved. */
@@ -69,6 +83,7 @@ typedef struct Sensitivity {
   const char *why;
   Sweep sweep;
   bool *sources, *figures; // of the claim: which are moved, and for which that is done
+  bool *moved;             // figures that name a source which is moved
   struct Claim *points;    // [sweep.n_points], the claim at each; NULL: no such figure is outside
 } Sensitivity;
 
@@ -81,6 +96,7 @@ typedef struct SensitivityRange {
 
 typedef struct Claim {
   const char *path, *id, *claim, *where, *note; // note: "" or why it is as it is
+  const char *group;                            // of claims with the same inputs; else its id
   int n_seeds;                                  // the configuration's own and those that follow it
   ClaimSource *sources;
   int n_sources;
@@ -118,11 +134,34 @@ int paper_eval(Paper *self, int jobs, bool sensitivity, void (*on_progress)(int 
 bool claim_sensitivity(const Claim *self, int figure, int which, SensitivityRange *ret_range,
                        Arena *arena);
 
+/* What one setting of the inputs that a paper leaves out makes of the predictions of all claims of
+ * a group. A setting is a point of a sensitivity; a claim that does not have it stays as it is. */
+typedef struct JointSetting {
+  const char *group;
+  int n, n_within, n_best; // figures, those within as they are, and with the best setting
+  const char *setting;     // the best; "": as they are
+} JointSetting;
+/* Of each group, in the order of the claims, judged by their first column. */
+JointSetting *paper_joint(const Paper *self, int *ret_n, Arena *arena);
+
 /* What is known of the iteration times of its sources in a column, once they are made. */
 TimesKnown claim_times(const Claim *self, ClaimColumn column);
 
-/* private: load.c, eval.c, figures.c, swap.c, study.c,
- * sensitivity.c */
+/* private: load.c, tolerance.c, eval.c, figures.c, record.c, swap.c, study.c, sensitivity.c,
+ * joint.c */
+
+/* The keys of a figure that say what is near enough; at most one is set. */
+typedef struct ToleranceKeys {
+  int rule; // of claim_rules; -1: none
+  const char *tolerance;
+  const Node *range;
+} ToleranceKeys;
+extern const char *const claim_rules[];
+/* Sets low and high. */
+int tolerance_bind(ClaimFigure *figure, const ToleranceKeys *keys, const Node *node, Arena *arena,
+                   Diag *diag);
+/* All that is set at a point of a sensitivity. */
+const char *sensitivity_setting(const Sensitivity *self, int64_t point, Arena *arena);
 
 /* The list `sensitivity` of a claim whose sources and figures are bound. */
 int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag);
@@ -131,7 +170,7 @@ void paper_points(Paper *self, Arena *arena, Diag *diag);
 /* The source of that name in name[0..length), or NULL. */
 ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t length);
 /* The first source of these claims, before `source` itself, that has what it has. */
-const ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source);
+ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source);
 
 /* A figure of a configuration that is bound. */
 typedef struct ModelFigure {
@@ -145,15 +184,18 @@ extern const ModelFigure claim_swap_figures[]; // ended by a row without a name
  * what is moved. */
 int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn column,
                    Setting **ret_settings, int *ret_n, Arena *arena, Diag *diag);
-/* The figure `name` (after the source's) of a trial that was run, or of one that was only bound. */
-int claim_run_figure(const Trial *trial, const char *name, const double *arguments, int n_arguments,
-                     Place at, double *ret_value, Diag *diag);
+/* What expressions may ask of a trial that was run; the trial may go. */
+RunRecord *run_record_make(const Trial *trial, Arena *arena);
+/* False when it has no figure `name` (after the source's). */
+bool run_record_figure(const RunRecord *self, const char *name, const double *arguments,
+                       int n_arguments, double *ret_value);
+void run_record_times(const RunRecord *self, TimesKnown *times);
+/* The figure `name` (after the source's) of a trial that is bound. */
 int claim_model_figure(const Trial *trial, const char *name, const double *arguments,
                        int n_arguments, Place at, double *ret_value, Diag *diag);
 /* Provisions; `jobs` threads. */
 int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
                     Diag *diag);
-void claim_study_done(ClaimStudy *self);
 /* Adds the times of its answers. */
 void claim_study_times(const ClaimStudy *self, TimesKnown *times);
 /* "DESIGN.rate" and so on of a study that was run. */

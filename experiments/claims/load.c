@@ -7,6 +7,7 @@
 
 const char *const claim_columns[CLAIM_COLUMNS] = {"released", "tandem"};
 const char *const verdict_names[VERDICTS] = {"within", "outside", "input-missing", "reported"};
+const char *const figure_kinds[] = {"prediction", "input", "formula", "fit", NULL};
 
 static const char *const section_names[SOURCE_KINDS] = {"runs", "models", "studies"};
 
@@ -65,8 +66,9 @@ static int load_paper(Paper *self, Arena *arena, Diag *diag) {
 /* ---- A claim ---- */
 
 typedef struct ClaimKeys {
-  const char *claim, *where, *note;
+  const char *claim, *where, *note, *group;
   int64_t seeds;
+  int kind;
   const Node *sections[SOURCE_KINDS], *figures, *sensitivity;
 } ClaimKeys;
 
@@ -79,6 +81,8 @@ static const OptionSpec claim_options[] = {
     CLAIM(note, OPTION_STRING, .help = "why the outcome is as it is"),
     CLAIM(seeds, OPTION_INT, .fallback = "1", .min = 1, .max = 1000,
           .help = "that every run is made on; figures are means over them"),
+    CLAIM(kind, OPTION_CHOICE, .choices = figure_kinds, .help = "of its figures"),
+    CLAIM(group, OPTION_STRING, .help = "of claims with the same inputs; absent: it alone"),
     SECTION("runs", SOURCE_RUN, .help = "sources that are simulated"),
     SECTION("models", SOURCE_MODEL, .help = "sources that are bound and asked"),
     SECTION("studies", SOURCE_STUDY, .help = "sources that are provisioned"),
@@ -87,81 +91,48 @@ static const OptionSpec claim_options[] = {
     {0}};
 
 typedef struct FigureKeys {
-  const char *what, *value, *paper, *tolerance, *unit;
-  const Node *range;
+  const char *what, *value, *paper, *unit;
+  int kind;
+  ToleranceKeys near_enough;
 } FigureKeys;
 
 #define FIGURE(field, kind, ...) KEY(#field, FigureKeys, field, kind, __VA_ARGS__)
+#define NEAR(field, kind, ...)   KEY(#field, FigureKeys, near_enough.field, kind, __VA_ARGS__)
 
 static const OptionSpec figure_options[] = {
     FIGURE(what, OPTION_STRING, .required = true, .help = "a few words"),
     FIGURE(value, OPTION_STRING, .required = true, .help = "an expression over the sources"),
     FIGURE(paper, OPTION_STRING, .help = "the paper's figure, or its words"),
-    FIGURE(tolerance, OPTION_STRING, .help = "0.2, or 20% of the paper's figure"),
-    FIGURE(range, OPTION_NODE, .help = "[low, high] in place of a tolerance"),
+    FIGURE(kind, OPTION_CHOICE, .choices = figure_kinds,
+           .help = "what it is of; that of the claim"),
+    NEAR(rule, OPTION_CHOICE, .choices = claim_rules, .help = "by which 'paper' says what is near"),
+    NEAR(tolerance, OPTION_STRING, .help = "0.2, or 20% of the paper's figure"),
+    NEAR(range, OPTION_NODE, .help = "[low, high] in place of a tolerance"),
     FIGURE(unit, OPTION_STRING, .help = "s, %, yes, …"),
     {0}};
 
-static int no_figure(void *context, const char *name, const double *arguments, int n_arguments,
-                     Place at, double *ret_value, Diag *diag) {
-  (void)context, (void)arguments, (void)n_arguments, (void)ret_value;
-  return diag_error(diag, at, "'%s' is not a number", name);
-}
-
-/* A number such as 2.15 or 64%; NAN and -1 without an entry when it is none. */
-static int constant(const char *text, double *ret_value, Arena *arena) {
-  Diag quiet;
-  diag_init(&quiet);
-  const ExpressionScope nothing = {no_figure, NULL};
-  const Expression *parsed = expression_parse(text, (Place){0}, arena, &quiet);
-  const int status = parsed ? expression_eval(parsed, &nothing, ret_value, &quiet) : -1;
-  diag_done(&quiet);
-  if (status) *ret_value = NAN;
-  return status;
-}
-
-static int bind_range(ClaimFigure *figure, const Node *range, Arena *arena, Diag *diag) {
-  const Node *low = range->kind == NODE_LIST ? range->first : NULL;
-  const Node *high = low ? low->next : NULL;
-  if (!high || high->next || low->kind != NODE_SCALAR || high->kind != NODE_SCALAR ||
-      constant(low->text, &figure->low, arena) || constant(high->text, &figure->high, arena) ||
-      figure->low > figure->high)
-    return diag_error(diag, range->at, "'range' wants [low, high]");
-  return 0;
-}
-
-static int bind_tolerance(ClaimFigure *figure, const char *text, Place at, Arena *arena,
-                          Diag *diag) {
-  double paper, tolerance;
-  if (constant(figure->paper, &paper, arena))
-    return diag_error(diag, at, "a tolerance needs a number in 'paper', not '%s'", figure->paper);
-  if (constant(text, &tolerance, arena) || !(tolerance >= 0))
-    return diag_error(diag, at, "'tolerance' wants a number such as 0.2 or 20%%, not '%s'", text);
-  if (strchr(text, '%') && strcmp(figure->unit, "%") != 0) tolerance *= fabs(paper);
-  figure->low = paper - tolerance;
-  figure->high = paper + tolerance;
-  return 0;
-}
-
-static int bind_figure(ClaimFigure *figure, const Node *node, Arena *arena, Diag *diag) {
-  FigureKeys keys = {.paper = "", .unit = ""};
+static int bind_figure(ClaimFigure *figure, FigureKind kind, const Node *node, Arena *arena,
+                       Diag *diag) {
+  FigureKeys keys = {.paper = "", .unit = "", .kind = (int)kind, .near_enough.rule = -1};
   if (option_bind(figure_options, node, NULL, node->at, &keys, diag)) return -1;
-  *figure = (ClaimFigure){
-      .what = keys.what, .unit = keys.unit, .paper = keys.paper, .low = NAN, .high = NAN};
+  *figure = (ClaimFigure){.what = keys.what,
+                          .unit = keys.unit,
+                          .paper = keys.paper,
+                          .kind = (FigureKind)keys.kind,
+                          .low = NAN,
+                          .high = NAN};
   figure->value = expression_parse(keys.value, node_find(node, "value")->at, arena, diag);
   if (!figure->value) return -1;
-  if (keys.range) return bind_range(figure, keys.range, arena, diag);
-  if (!keys.tolerance) return 0;
-  return bind_tolerance(figure, keys.tolerance, node_find(node, "tolerance")->at, arena, diag);
+  return tolerance_bind(figure, &keys.near_enough, node, arena, diag);
 }
 
-static int bind_figures(Claim *self, const Node *list, Arena *arena, Diag *diag) {
+static int bind_figures(Claim *self, FigureKind kind, const Node *list, Arena *arena, Diag *diag) {
   if (list->kind != NODE_LIST || list->n_children == 0)
     return diag_error(diag, list->at, "'figures' wants a list");
   self->figures = ARENA_ARRAY(arena, ClaimFigure, list->n_children);
   int status = 0;
   for (const Node *node = list->first; node; node = node->next)
-    status |= bind_figure(&self->figures[self->n_figures++], node, arena, diag);
+    status |= bind_figure(&self->figures[self->n_figures++], kind, node, arena, diag);
   return status;
 }
 
@@ -218,7 +189,7 @@ static int bind_sources(const Paper *paper, Claim *self, const ClaimKeys *keys, 
                               .name = node->key,
                               .node = node,
                               .text = node_text(node, arena),
-                              .n_trials = kind == SOURCE_RUN ? self->n_seeds : 1};
+                              .n_runs = kind == SOURCE_RUN ? self->n_seeds : 0};
       if (node->kind != NODE_MAP)
         status = diag_error(diag, node->at, "'%s' wants a map: {design, set, …}", node->key);
       else
@@ -262,7 +233,7 @@ int claim_settings(const Paper *paper, const ClaimSource *source, ClaimColumn co
 /* ---- The folder ---- */
 
 static int load_claim(const Paper *paper, Claim *self, const char *id, Arena *arena, Diag *diag) {
-  ClaimKeys keys = {.note = ""};
+  ClaimKeys keys = {.note = "", .group = id};
   const char *path = arena_printf(arena, "%s/%s.yaml", paper->folder, id);
   const Node *root = yaml_load(path, arena, diag);
   *self = (Claim){.path = path, .id = id};
@@ -270,8 +241,10 @@ static int load_claim(const Paper *paper, Claim *self, const char *id, Arena *ar
   self->claim = keys.claim;
   self->where = keys.where;
   self->note = keys.note;
+  self->group = keys.group;
   self->n_seeds = (int)keys.seeds;
-  if (bind_sources(paper, self, &keys, arena, diag) | bind_figures(self, keys.figures, arena, diag))
+  if (bind_sources(paper, self, &keys, arena, diag) |
+      bind_figures(self, (FigureKind)keys.kind, keys.figures, arena, diag))
     return -1;
   return keys.sensitivity ? sensitivities_bind(self, keys.sensitivity, arena, diag) : 0;
 }
@@ -292,16 +265,16 @@ ClaimSource *claim_find_source(const Claim *claim, const char *name, size_t leng
 
 /* Whether all that `source` is wanted for is made for `other`. */
 static bool has_all(const ClaimSource *other, const ClaimSource *source) {
-  bool all = other->kind == source->kind && other->n_trials >= source->n_trials;
+  bool all = other->kind == source->kind && other->n_runs >= source->n_runs;
   for (int c = 0; c < CLAIM_COLUMNS; c++)
     all = all && (other->outcomes[c].wanted || !source->outcomes[c].wanted);
   return all && strcmp(other->text, source->text) == 0;
 }
 
-const ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source) {
+ClaimSource *claims_find_twin(const Claim *claims, int n_claims, const ClaimSource *source) {
   for (int i = 0; i < n_claims; i++)
     for (int s = 0; s < claims[i].n_sources; s++) {
-      const ClaimSource *other = &claims[i].sources[s];
+      ClaimSource *other = &claims[i].sources[s];
       if (other == source) return NULL;
       if (!other->twin && has_all(other, source)) return other;
     }
@@ -331,10 +304,8 @@ int paper_load(Paper *self, const char *folder, const char *only, Arena *arena, 
   return status;
 }
 
-static void done_outcome(const SourceOutcome *outcome, int n_trials) {
-  for (int i = 0; outcome->trials && i < n_trials; i++)
-    if (outcome->trials[i]) trial_done(outcome->trials[i]);
-  if (outcome->study) claim_study_done(outcome->study);
+static void done_outcome(const SourceOutcome *outcome) {
+  if (outcome->bound) trial_done(outcome->bound);
 }
 
 static void done_sources(Claim *claims, int n_claims) {
@@ -342,7 +313,7 @@ static void done_sources(Claim *claims, int n_claims) {
     for (int s = 0; s < claims[i].n_sources; s++)
       for (int c = 0; c < CLAIM_COLUMNS; c++) {
         const ClaimSource *source = &claims[i].sources[s];
-        if (!source->twin) done_outcome(&source->outcomes[c], source->n_trials);
+        if (!source->twin) done_outcome(&source->outcomes[c]);
       }
 }
 

@@ -105,8 +105,9 @@ static int keep_figures(Sensitivity *self, const Claim *claim, const Node *list,
   Mentions mentions = {.claim = claim, .sensitivity = self};
   int status = 0;
   for (int f = 0; f < claim->n_figures; f++) {
+    self->moved[f] = mention_sources(&mentions, f, diag);
     if (!self->figures[f]) continue;
-    self->figures[f] = mention_sources(&mentions, f, diag);
+    self->figures[f] = self->moved[f];
     if (list && !self->figures[f])
       status = diag_error(diag, list->at, "figure '%s' is of no source that is moved",
                           claim->figures[f].what);
@@ -125,6 +126,7 @@ static int bind_sensitivity(Sensitivity *self, const Claim *claim, const Node *n
       bind_chosen(&self->figures, keys.figures, claim, claim->n_figures, figure_name, "figure",
                   arena, diag))
     return -1;
+  self->moved = ARENA_ARRAY(arena, bool, claim->n_figures);
   return keep_figures(self, claim, keys.figures, diag);
 }
 
@@ -141,6 +143,19 @@ int sensitivities_bind(Claim *self, const Node *list, Arena *arena, Diag *diag) 
 
 /* ---- The claim at a point ---- */
 
+static const char *settings_text(const Setting *settings, int n, Arena *arena) {
+  const char *text = "";
+  for (int i = 0; i < n; i++)
+    text =
+        arena_printf(arena, "%s %s=%s", text, settings[i].key, node_text(settings[i].value, arena));
+  return text;
+}
+
+const char *sensitivity_setting(const Sensitivity *self, int64_t point, Arena *arena) {
+  Setting *settings = ARENA_ARRAY(arena, Setting, self->sweep.n_settings_max);
+  return settings_text(settings, sweep_settings(&self->sweep, point, settings), arena);
+}
+
 static bool is_wanted(const Claim *claim, const Sensitivity *sensitivity, int figure) {
   return sensitivity->figures[figure] && claim->figures[figure].verdict == VERDICT_OUTSIDE;
 }
@@ -152,6 +167,39 @@ static bool is_any_wanted(const Claim *claim, const Sensitivity *sensitivity) {
   return any;
 }
 
+/* Whether a claim has a sensitivity with the same points. */
+static bool has_points_of(const Claim *claim, const Sensitivity *self, Arena *arena) {
+  const int64_t last = self->sweep.n_points - 1;
+  for (int k = 0; k < claim->n_sensitivities; k++) {
+    const Sensitivity *other = &claim->sensitivities[k];
+    if (is_any_wanted(claim, other) && other->sweep.n_points == last + 1 &&
+        strcmp(sensitivity_setting(self, 0, arena), sensitivity_setting(other, 0, arena)) == 0 &&
+        strcmp(sensitivity_setting(self, last, arena), sensitivity_setting(other, last, arena)) ==
+            0)
+      return true;
+  }
+  return false;
+}
+
+/* A sensitivity is looked at where a figure of its claim is outside, or one of the claim's group
+ * with the same points. */
+static bool is_looked_at(const Paper *paper, const Claim *claim, const Sensitivity *self,
+                         Arena *arena) {
+  bool looked = is_any_wanted(claim, self);
+  for (int i = 0; i < paper->n_claims && !looked; i++)
+    looked = strcmp(paper->claims[i].group, claim->group) == 0 &&
+             has_points_of(&paper->claims[i], self, arena);
+  return looked;
+}
+
+/* At a point all predictions are judged that it bears on: what brings one inside may take another
+ * outside. */
+static bool is_evaluated(const Claim *claim, const Sensitivity *sensitivity, int figure) {
+  const ClaimFigure *of = &claim->figures[figure];
+  return is_wanted(claim, sensitivity, figure) ||
+         (sensitivity->moved[figure] && of->kind == KIND_PREDICTION && !isnan(of->low));
+}
+
 /* The column that the figure was judged in: the first in which it has a value. */
 static ClaimColumn judged_column(const ClaimFigure *figure) {
   int column = 0;
@@ -160,14 +208,13 @@ static ClaimColumn judged_column(const ClaimFigure *figure) {
   return (ClaimColumn)column;
 }
 
-/* The sources that are moved are wanted where figures that are outside need them, and of studies
- * the designs. */
+/* The sources that are moved are wanted where figures need them, and of studies the designs. */
 static void want_sources(Claim *point, const Claim *claim, const Sensitivity *sensitivity,
                          Arena *arena, Diag *diag) {
   Mentions mentions = {
       .claim = claim, .sensitivity = sensitivity, .to = point->sources, .arena = arena};
   for (int f = 0; f < claim->n_figures; f++) {
-    if (is_wanted(claim, sensitivity, f)) {
+    if (is_evaluated(claim, sensitivity, f)) {
       mentions.column = judged_column(&claim->figures[f]);
       mention_sources(&mentions, f, diag);
     } else {
@@ -178,10 +225,8 @@ static void want_sources(Claim *point, const Claim *claim, const Sensitivity *se
 
 /* What tells sources apart: all that is set, and what is looked at. */
 static const char *moved_text(const ClaimSource *self, const char *text, Arena *arena) {
-  for (int i = 0; i < self->n_moved; i++)
-    text = arena_printf(arena, "%s %s=%s", text, self->moved[i].key,
-                        node_text(self->moved[i].value, arena));
-  return arena_printf(arena, "%s of%s", text, self->designs);
+  return arena_printf(arena, "%s%s of%s", text, settings_text(self->moved, self->n_moved, arena),
+                      self->designs);
 }
 
 /* What is not moved is the claim's own. */
@@ -197,7 +242,7 @@ static void make_point(const Claim *claim, const Sensitivity *sensitivity, int64
   memcpy(to->figures, claim->figures, (size_t)claim->n_figures * sizeof *to->figures);
   to->sources = ARENA_ARRAY(arena, ClaimSource, claim->n_sources);
   for (int s = 0; s < claim->n_sources; s++) {
-    const ClaimSource *from = &claim->sources[s];
+    ClaimSource *from = &claim->sources[s];
     to->sources[s] = *from;
     to->sources[s].twin = from->twin ? from->twin : from;
     if (!sensitivity->sources[s]) continue;
@@ -207,7 +252,7 @@ static void make_point(const Claim *claim, const Sensitivity *sensitivity, int64
                                    .moved = settings,
                                    .n_moved = n_settings,
                                    .designs = "",
-                                   .n_trials = from->n_trials};
+                                   .n_runs = from->n_runs};
   }
   want_sources(to, claim, sensitivity, arena, diag);
   for (int s = 0; s < claim->n_sources; s++)
@@ -219,13 +264,12 @@ void paper_points(Paper *self, Arena *arena, Diag *diag) {
   int64_t n = 0;
   for (int i = 0; i < self->n_claims; i++)
     for (int k = 0; k < self->claims[i].n_sensitivities; k++)
-      if (is_any_wanted(&self->claims[i], &self->claims[i].sensitivities[k]))
-        n += self->claims[i].sensitivities[k].sweep.n_points;
+      n += self->claims[i].sensitivities[k].sweep.n_points;
   self->points = ARENA_ARRAY(arena, Claim, n);
   for (int i = 0; i < self->n_claims; i++)
     for (int k = 0; k < self->claims[i].n_sensitivities; k++) {
       Sensitivity *sensitivity = &self->claims[i].sensitivities[k];
-      if (!is_any_wanted(&self->claims[i], sensitivity)) continue;
+      if (!is_looked_at(self, &self->claims[i], sensitivity, arena)) continue;
       sensitivity->points = &self->points[self->n_points];
       for (int64_t p = 0; p < sensitivity->sweep.n_points; p++, self->n_points++)
         make_point(&self->claims[i], sensitivity, p, arena, diag);

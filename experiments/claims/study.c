@@ -6,11 +6,32 @@
 #include <math.h>
 #include <string.h>
 
+/* What expressions may ask of a design. */
+typedef struct StudyFigure {
+  const char *name;
+  double value;
+} StudyFigure;
+
+typedef struct DesignFigures {
+  const char *design;
+  StudyFigure *figures; // [n]
+  size_t n, capacity;
+} DesignFigures;
+
+/* What is kept of a study that was run. */
 struct ClaimStudy {
+  DesignFigures *designs; // [n_designs]
+  int n_designs;
+  TimesKnown times;
+};
+
+/* A study while it runs, with an arena of its own. */
+typedef struct StudyRun {
   TrialBase base; // the column's, with the source's settings
   Provision provision;
   DesignOutcome *outcomes;
-};
+  Arena arena;
+} StudyRun;
 
 /* Puts the settings of the column's design, where one is named, in front of a study's design. */
 static int expand_design(Node *design, const Node *designs, Arena *arena, Diag *diag) {
@@ -63,58 +84,49 @@ static void keep_designs(Provision *provision, const char *designs, Arena *arena
   if (designs) provision->n_designs = n;
 }
 
-int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
-                    Diag *diag) {
+static int run(StudyRun *self, Paper *paper, const ClaimSource *source, ClaimColumn column,
+               int jobs, Diag *diag) {
   const TrialBase *from = &paper->columns[column].base;
+  Arena *arena = &self->arena;
   ConfigChanges changes = {.seed = -1, .tie_seed = -1};
   Setting *settings;
   if (claim_settings(paper, source, column, &settings, &changes.n_settings, arena, diag)) return -1;
   changes.settings = settings;
-  ClaimStudy *study = ARENA_NEW(arena, ClaimStudy);
-  study->base = (TrialBase){.path = from->path, .root = node_copy(from->root, arena)};
-  config_cache_init(&study->base.cache);
-  source->outcomes[column].study = study;
+  self->base.path = from->path;
+  self->base.root = node_copy(from->root, arena);
   const Node *block = load_block(paper, source, column, arena, diag);
   // The block is part of what settings change, as on the command line: provision.seeds
-  Node *root = study->base.root;
+  Node *root = self->base.root;
   if (!block || node_set(root, "provision", block->key_at, block, arena, diag) ||
       config_change(root, &changes, arena, diag) ||
-      provision_bind(&study->provision, &study->base, node_take(root, "provision"), arena, diag))
+      provision_bind(&self->provision, &self->base, node_take(root, "provision"), arena, diag))
     return -1;
-  keep_designs(&study->provision, source->designs, arena);
+  keep_designs(&self->provision, source->designs, arena);
   const ProvisionOptions options = {.jobs = jobs};
-  return provision_run(&study->provision, &options, &study->outcomes, arena, diag);
+  return provision_run(&self->provision, &options, &self->outcomes, arena, diag);
 }
 
-void claim_study_done(ClaimStudy *self) {
-  trial_base_done(&self->base);
+/* ---- What is kept ---- */
+
+static void keep(DesignFigures *self, const char *name, double value, Arena *arena) {
+  ARENA_RESERVE(arena, self->figures, self->capacity, self->n + 1);
+  self->figures[self->n++] = (StudyFigure){name, value};
 }
 
-void claim_study_times(const ClaimStudy *self, TimesKnown *times) {
-  for (int d = 0; d < self->provision.n_designs; d++)
-    for (int s = 0; s < self->provision.n_seeds; s++) {
-      const Answer *answer = &self->outcomes[d].answers[s];
-      if (answer->found)
-        times_add(times, &(ExtrapolatedFigures){.time_share = answer->extrapolated,
-                                                .far_time_share = answer->far,
-                                                .perfmodel_error = answer->perfmodel_error,
-                                                .perfmodel_measured = answer->measured});
-    }
-}
-
-/* What is known of a design under a name; false when there is no such figure. */
-static bool design_figure(const ClaimStudy *study, const DesignOutcome *outcome, const char *name,
-                          double *ret_value) {
+/* Without an answer no counts are enough, no rate is low enough. */
+static void keep_answer(DesignFigures *self, const Provision *provision,
+                        const DesignOutcome *outcome, Arena *arena) {
   const Answer *answer = outcome->answers;
+  const bool offline = provision->offline;
   const struct {
     const char *name;
-    double value, without; // with no answer: no counts are enough, no rate is low enough
+    double value, without;
   } figures[] = {
       {"found", 1, 0},
-      {"value", provision_value(&study->provision, answer), NAN},
+      {"value", provision_value(provision, answer), NAN},
       {"rate", answer->rate, 0},
-      {"throughput", study->provision.offline ? answer->rate : NAN, 0},
-      {"tokens", study->provision.offline ? answer->output_tokens_per_s : NAN, 0},
+      {"throughput", offline ? answer->rate : NAN, 0},
+      {"tokens", offline ? answer->output_tokens_per_s : NAN, 0},
       {"prefill", (double)answer->n_prefill, INFINITY},
       {"decode", (double)answer->n_decode, INFINITY},
       {"mixed", (double)answer->n_mixed, INFINITY},
@@ -128,26 +140,76 @@ static bool design_figure(const ClaimStudy *study, const DesignOutcome *outcome,
       {"simulations", (double)outcome->n_simulations, (double)outcome->n_simulations},
       {"grid", outcome->n_grid, outcome->n_grid},
   };
-  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-    if (strcmp(figures[i].name, name) != 0) continue;
-    *ret_value = answer->found ? figures[i].value : figures[i].without;
-    return true;
+  for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+    keep(self, figures[i].name, answer->found ? figures[i].value : figures[i].without, arena);
+}
+
+/* The numbers that the answer has for keys which the design goes through. */
+static void keep_numbers(DesignFigures *self, const DesignOutcome *outcome, Arena *arena) {
+  const Sweep *choices = &outcome->design->choices;
+  const Answer *answer = outcome->answers;
+  for (int i = 0; i < choices->n_axes; i++) {
+    const Choice *at = sweep_choice(choices, answer->choice, i);
+    for (int k = 0; k < at->n_settings; k++) {
+      const char *key = at->settings[k].key;
+      double number;
+      if (choice_number(outcome->design, answer->choice, key, &number))
+        keep(self, arena_copy(arena, key, strlen(key)), answer->found ? number : NAN, arena);
+    }
   }
-  // The number that the answer has for a key which the design goes through.
-  const bool numbered = choice_number(outcome->design, answer->choice, name, ret_value);
-  if (numbered && !answer->found) *ret_value = NAN;
-  return numbered;
+}
+
+static void keep_times(TimesKnown *times, const Answer *answer) {
+  if (answer->found)
+    times_add(times, &(ExtrapolatedFigures){.time_share = answer->extrapolated,
+                                            .far_time_share = answer->far,
+                                            .perfmodel_error = answer->perfmodel_error,
+                                            .perfmodel_measured = answer->measured});
+}
+
+static ClaimStudy *keep_study(const StudyRun *run, Arena *arena) {
+  const Provision *provision = &run->provision;
+  ClaimStudy *self = ARENA_NEW(arena, ClaimStudy);
+  self->n_designs = provision->n_designs;
+  self->designs = ARENA_ARRAY(arena, DesignFigures, self->n_designs);
+  for (int d = 0; d < self->n_designs; d++) {
+    const char *name = provision->designs[d].name;
+    self->designs[d].design = arena_copy(arena, name, strlen(name));
+    keep_answer(&self->designs[d], provision, &run->outcomes[d], arena);
+    keep_numbers(&self->designs[d], &run->outcomes[d], arena);
+    for (int s = 0; s < provision->n_seeds; s++)
+      keep_times(&self->times, &run->outcomes[d].answers[s]);
+  }
+  return self;
+}
+
+int claim_run_study(Paper *paper, ClaimSource *source, ClaimColumn column, int jobs, Arena *arena,
+                    Diag *diag) {
+  StudyRun study = {0};
+  arena_init(&study.arena);
+  config_cache_init(&study.base.cache);
+  const int status = run(&study, paper, source, column, jobs, diag);
+  if (status == 0) source->outcomes[column].study = keep_study(&study, arena);
+  trial_base_done(&study.base);
+  arena_done(&study.arena);
+  return status;
+}
+
+void claim_study_times(const ClaimStudy *self, TimesKnown *times) {
+  times_merge(times, &self->times);
 }
 
 int claim_study_figure(const ClaimStudy *study, const char *name, int n_arguments, Place at,
                        double *ret_value, Diag *diag) {
   const size_t length = strcspn(name, ".");
-  for (int d = 0; name[length] && n_arguments == 0 && d < study->provision.n_designs; d++) {
-    const DesignOutcome *outcome = &study->outcomes[d];
-    if (strlen(outcome->design->name) == length &&
-        strncmp(outcome->design->name, name, length) == 0 &&
-        design_figure(study, outcome, name + length + 1, ret_value))
+  for (int d = 0; name[length] && n_arguments == 0 && d < study->n_designs; d++) {
+    const DesignFigures *of = &study->designs[d];
+    if (strlen(of->design) != length || strncmp(of->design, name, length) != 0) continue;
+    for (size_t i = 0; i < of->n; i++) {
+      if (strcmp(of->figures[i].name, name + length + 1) != 0) continue;
+      *ret_value = of->figures[i].value;
       return 0;
+    }
   }
   return diag_error(diag, at, "no figure '%s' of this study; want DESIGN.rate or the like", name);
 }

@@ -19,11 +19,9 @@ TimesKnown claim_times(const Claim *self, ClaimColumn column) {
     const SourceOutcome *outcome = &(source->twin ? source->twin : source)->outcomes[column];
     if (outcome->gap) continue;
     if (source->kind == SOURCE_STUDY) claim_study_times(outcome->study, &times);
-    for (int i = 0; outcome->trials && i < source->n_trials; i++)
-      if (source->kind == SOURCE_RUN)
-        times_add(&times, &outcome->trials[i]->report.extrapolated);
-      else
-        add_model(&times, &outcome->trials[i]->config);
+    if (source->kind == SOURCE_MODEL) add_model(&times, &outcome->bound->config);
+    for (int i = 0; outcome->runs && i < source->n_runs; i++)
+      run_record_times(outcome->runs[i], &times);
   }
   return times;
 }

@@ -42,6 +42,12 @@ static const char *allowed_text(const ClaimFigure *figure, char text[2 * FIGURE_
   char low[FIGURE_TEXT], high[FIGURE_TEXT];
   if (isnan(figure->low)) return strcpy(text, "-");
   if (strcmp(figure->unit, "yes") == 0) return figure_text(figure->low, "yes", text);
+  if (isinf(figure->low) || isinf(figure->high)) {
+    const bool above = isinf(figure->high);
+    snprintf(text, 2 * FIGURE_TEXT + 4, "%s %s", above ? ">=" : "<=",
+             figure_text(above ? figure->low : figure->high, figure->unit, low));
+    return text;
+  }
   figure_text(figure->low, strcmp(figure->unit, "%") == 0 ? "%" : "", low);
   figure_text(figure->high, figure->unit, high);
   snprintf(text, 2 * FIGURE_TEXT + 4, "%s .. %s", low, high);
@@ -91,6 +97,53 @@ static void print_times(const Claim *claim, const char *told[CLAIM_COLUMNS], Are
   }
 }
 
+/* "within", by both columns where they differ, "within (input)". */
+static const char *verdict_text(const Paper *paper, const ClaimFigure *figure, Arena *arena) {
+  const char *text = verdict_names[figure->verdict];
+  const bool both =
+      paper->columns[COLUMN_RELEASED].present && paper->columns[COLUMN_TANDEM].present;
+  if (both && figure->by[COLUMN_RELEASED] != figure->by[COLUMN_TANDEM])
+    text = arena_printf(arena, "%s, by %s %s", verdict_names[figure->by[COLUMN_RELEASED]],
+                        claim_columns[COLUMN_TANDEM], verdict_names[figure->by[COLUMN_TANDEM]]);
+  if (figure->kind == KIND_PREDICTION || isnan(figure->low)) return text;
+  return arena_printf(arena, "%s (%s)", text, figure_kinds[figure->kind]);
+}
+
+/* Predictions, and apart from them what comes back, by the verdicts of a column. */
+static void print_counts(const Paper *paper, ClaimColumn column, FILE *out) {
+  int counts[2][VERDICTS] = {0};
+  for (int i = 0; i < paper->n_claims; i++)
+    for (int f = 0; f < paper->claims[i].n_figures; f++) {
+      const ClaimFigure *figure = &paper->claims[i].figures[f];
+      const bool apart = figure->kind != KIND_PREDICTION && !isnan(figure->low);
+      counts[apart][figure->by[column]]++;
+    }
+  fprintf(out, "%d claims by %s:", paper->n_claims, claim_columns[column]);
+  for (int v = 0; v < VERDICTS; v++)
+    fprintf(out, "%s %d %s", v ? "," : "", counts[0][v], verdict_names[v]);
+  if (counts[1][VERDICT_WITHIN] + counts[1][VERDICT_OUTSIDE] > 0)
+    fprintf(out, "; inputs, formulas and fits: %d within, %d outside", counts[1][VERDICT_WITHIN],
+            counts[1][VERDICT_OUTSIDE]);
+  putc('\n', out);
+}
+
+/* What inputs that the paper leaves out can do, one setting of them for each group. */
+static void print_joint(const Paper *paper, Arena *arena, FILE *out) {
+  int n_groups, n = 0, n_within = 0, n_best = 0;
+  const JointSetting *joint = paper_joint(paper, &n_groups, arena);
+  for (int i = 0; i < n_groups; i++) {
+    const JointSetting *of = &joint[i];
+    n += of->n;
+    n_within += of->n_within;
+    n_best += of->n_best;
+    if (of->n_best > of->n_within)
+      fprintf(out, "  %s: %d of %d predictions within, with %s %d\n", of->group, of->n_within,
+              of->n, of->setting, of->n_best);
+  }
+  fprintf(out, "one setting for each group: %d of %d predictions within, %d as they are\n", n_best,
+          n, n_within);
+}
+
 /* The same of all claims together. */
 static void print_all_times(const Paper *paper, Arena *arena, FILE *out) {
   for (int c = 0; c < CLAIM_COLUMNS; c++) {
@@ -104,9 +157,8 @@ static void print_all_times(const Paper *paper, Arena *arena, FILE *out) {
   }
 }
 
-static void print_table(const Paper *paper, Arena *arena, FILE *out) {
+static void print_table(const Paper *paper, bool sensitivity, Arena *arena, FILE *out) {
   const char *told[CLAIM_COLUMNS] = {0};
-  int counts[VERDICTS] = {0};
   fprintf(out, "%s\n", paper->title);
   for (int i = 0; i < paper->n_claims; i++) {
     const Claim *claim = &paper->claims[i];
@@ -120,20 +172,18 @@ static void print_table(const Paper *paper, Arena *arena, FILE *out) {
       fprintf(out, "  %-38s %-14s %12s %12s  %-20s %s%s%s\n", figure->what, figure->paper,
               figure_text(figure->values[COLUMN_RELEASED], figure->unit, released),
               figure_text(figure->values[COLUMN_TANDEM], figure->unit, tandem),
-              allowed_text(figure, allowed), verdict_names[figure->verdict],
+              allowed_text(figure, allowed), verdict_text(paper, figure, arena),
               figure->gap ? ": " : "", figure->gap ? figure->gap : "");
       print_ranges(claim, f, arena, out);
-      counts[figure->verdict]++;
     }
     if (*claim->note) fprintf(out, "  note: %s\n", claim->note);
     print_times(claim, told, arena, out);
   }
   putc('\n', out);
   if (paper->n_claims > 1) print_all_times(paper, arena, out);
-  fprintf(out, "%d claims:", paper->n_claims);
-  for (int v = 0; v < VERDICTS; v++)
-    fprintf(out, "%s %d %s", v ? "," : "", counts[v], verdict_names[v]);
-  fputs("\n", out);
+  for (int c = 0; c < CLAIM_COLUMNS; c++)
+    if (paper->columns[c].present) print_counts(paper, (ClaimColumn)c, out);
+  if (sensitivity) print_joint(paper, arena, out);
 }
 
 /* All ranges of a figure in one cell. */
@@ -170,6 +220,14 @@ static void json_ranges(const void *of, FILE *out) {
   rows_end(&rows);
 }
 
+static double finite_only(double value) {
+  return isinf(value) ? NAN : value;
+}
+
+static const char *by_text(const Paper *paper, const ClaimFigure *figure, ClaimColumn column) {
+  return paper->columns[column].present ? verdict_names[figure->by[column]] : "";
+}
+
 static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
   const Claim *claim = of->claim;
   const ClaimFigure *figure = &claim->figures[of->figure];
@@ -184,8 +242,8 @@ static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
                     {CELL_OF_TEXT("stated", figure->paper), .only = CELL_IN_JSON},
                     {CELL_OF_NUMBER("released", figure->values[COLUMN_RELEASED])},
                     {CELL_OF_NUMBER("tandem", figure->values[COLUMN_TANDEM])},
-                    {CELL_OF_NUMBER("low", figure->low)},
-                    {CELL_OF_NUMBER("high", figure->high)},
+                    {CELL_OF_NUMBER("low", finite_only(figure->low))},
+                    {CELL_OF_NUMBER("high", finite_only(figure->high))},
                     {CELL_OF_TEXT("unit", figure->unit)},
                     {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_CSV},
                     {CELL_OF_TEXT("note", claim->note)},
@@ -194,6 +252,9 @@ static void put_figure(Rows *rows, const Paper *paper, const Judged *of) {
                     {CELL_OF_TEXT("verdict", verdict_names[figure->verdict]), .only = CELL_IN_JSON},
                     {CELL_OF_TEXT("times", times_text(&times, of->arena))},
                     {CELL_OF_NUMBER("extrapolated", times.extrapolated)},
+                    {CELL_OF_TEXT("kind", isnan(figure->low) ? "" : figure_kinds[figure->kind])},
+                    {CELL_OF_TEXT("by_released", by_text(paper, figure, COLUMN_RELEASED))},
+                    {CELL_OF_TEXT("by_tandem", by_text(paper, figure, COLUMN_TANDEM))},
                     {0}});
 }
 
@@ -213,7 +274,7 @@ static int report_paper(const Options *given, const char *folder, Rows *rows, Ar
                         isatty(STDERR_FILENO) ? show_progress : NULL, arena, diag);
   if (status == 0 && given->format == OUTPUT_TABLE) {
     if (rows->any) putchar('\n');
-    print_table(&paper, arena, stdout);
+    print_table(&paper, !given->no_sensitivity, arena, stdout);
     rows->any = true;
   }
   for (int i = 0; status == 0 && given->format != OUTPUT_TABLE && i < paper.n_claims; i++)
@@ -257,8 +318,8 @@ const Command command_report_claims = {
         "PAPER is a folder of experiments/papers, or the path of another; all without it.\n"
         "Columns: 'released' by the rules and tables of the simulator that a paper's authors\n"
         "released, where there is one; 'tandem' with the batch-true model. The verdict is of\n"
-        "the first that has a figure. Below one that is outside: its range over an input that\n"
-        "the paper does not give, and where in it the figure is inside.",
+        "the first that has a figure, and is counted by each. Below one that is outside: its\n"
+        "range over an input that the paper does not give, and where in it the figure is inside.",
     .example = "tandem report claims splitwise --only SW-F15",
     .exit_codes = "0 done, 2 wrong usage, 3 bad input, 4 the environment lacks something,\n"
                   "  130 interrupted",

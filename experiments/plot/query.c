@@ -3,7 +3,8 @@
  * The first column is the series that a row belongs to, by name or by its number among those of
  * `:places`; rows of a series stand together. The script finds series i in $series<i> (columns 1,
  * 2, … are the others, missing values NaN), its name in name<i>, how many there are in n_series,
- * and rows without a series in $marks, n_marks of them.
+ * and rows without a series in $marks, n_marks of them; of row i that has a column run_id, mark<i>
+ * is what tells that run from others of its series, if anything does.
  *
  * A query that has the parameters is given `:places` and `:metrics`, lists in JSON (shown.h), and
  * says in lines at its head what it takes of them:
@@ -74,11 +75,25 @@ static const char *series_name(const Drawing *self, Arena *arena) {
   return arena_copy(arena, text, strlen(text));
 }
 
+/* What a run is called that a row has in a column `run_id`; NULL: it has none, or nothing tells it
+ * from the others of its series. */
+static const char *run_name(const Drawing *self) {
+  for (int i = 1; i < sqlite3_column_count(self->rows); i++) {
+    if (strcmp(sqlite3_column_name(self->rows, i), "run_id") != 0) continue;
+    for (size_t k = 0; self->has_places && k < self->shown.n_runs; k++)
+      if (self->shown.runs[k].id == sqlite3_column_int64(self->rows, i))
+        return *self->shown.runs[k].name ? self->shown.runs[k].name : NULL;
+  }
+  return NULL;
+}
+
 /* All rows, of which those without a series come first. */
 static void write_rows(const Drawing *self, Gnuplot *gnuplot, Arena *arena) {
   FILE *script = gnuplot->script;
   int n_series = 0, n_marks = 0;
   const char *series = NULL;
+  const char **names = NULL; // of marks, from 1
+  size_t capacity = 0;
   fputs("$marks << END\n", script);
   while (sqlite3_step(self->rows) == SQLITE_ROW) {
     const char *name = series_name(self, arena);
@@ -89,14 +104,21 @@ static void write_rows(const Drawing *self, Gnuplot *gnuplot, Arena *arena) {
       fprintf(script, "$series%d << END\n", n_series);
     }
     n_marks += name == NULL;
+    if (!name) {
+      ARENA_RESERVE(arena, names, capacity, (size_t)n_marks + 1);
+      names[n_marks] = run_name(self);
+    }
     write_row(self->rows, script);
   }
   fprintf(script, "END\nn_marks = %d\nn_series = %d\n", n_marks, n_series);
+  for (int i = 1; i <= n_marks; i++)
+    if (names[i]) gnuplot_set(gnuplot, arena_printf(arena, "mark%d", i), names[i]);
 }
 
 static void write_axis(const char *name, const ShownAxis *axis, Gnuplot *gnuplot, Arena *arena) {
   gnuplot_set(gnuplot, arena_printf(arena, "%s_label", name), axis->label ? axis->label : "");
   fprintf(gnuplot->script, "%s_words = %d\n", name, axis->words ? axis->n_words : 0);
+  fprintf(gnuplot->script, "%s_numeric = %d\n", name, axis->numeric);
   for (int i = 0; axis->words && i < axis->n_words; i++)
     gnuplot_set(gnuplot, arena_printf(arena, "%s_word%d", name, i + 1), axis->words[i]);
 }

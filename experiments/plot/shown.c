@@ -242,6 +242,13 @@ static int pick_axis(const Runs *runs, const ShownForm *form, const char *option
   return 0;
 }
 
+static const char *const *axis_words(const Key *key, Arena *arena) {
+  const char **words = ARENA_ARRAY(arena, const char *, key->n_sorted);
+  for (int i = 0; i < key->n_sorted; i++)
+    words[i] = *key->sorted[i] ? key->sorted[i] : "default";
+  return words;
+}
+
 static ShownAxis axis_of(const Key *key, bool words, Arena *arena) {
   static const char rate[] = "arrivals.rate";
   if (!key) return (ShownAxis){0};
@@ -251,8 +258,9 @@ static ShownAxis axis_of(const Key *key, bool words, Arena *arena) {
                                                   : key->shown;
   return (ShownAxis){.key = key->name,
                      .label = label,
-                     .words = words || !key->numeric ? key->sorted : NULL,
-                     .n_words = key->n_sorted};
+                     .words = words || !key->numeric ? axis_words(key, arena) : NULL,
+                     .n_words = key->n_sorted,
+                     .numeric = key->numeric};
 }
 
 /* ---- Series ---- */
@@ -273,38 +281,48 @@ static bool is_design(const Key *key) {
          strstr(key->values[0], ", ");
 }
 
-static bool is_named(const Key *key, const Key *x, const Key *y) {
-  return key != x && key != y && key->n_sorted > 1 && !key->folded;
+/* Whether series are called by it, too, or, with `folded`, it was left out of what they are
+ * called. */
+static bool is_named(const Key *key, const Key *x, const Key *y, bool folded) {
+  return key != x && key != y && key->n_sorted > 1 && key->folded == folded;
 }
 
-/* Of a key that a run leaves to its default. */
-static const char *words_of(const char *value) {
-  return *value ? value : "unset";
-}
-
-/* Whether some runs have a value that others leave to a default. */
-static bool is_unset_by_some(const Key *key) {
+static bool is_left_by_some(const Key *key) {
   for (int i = 0; i < key->n_sorted; i++)
     if (!*key->sorted[i]) return true;
   return false;
 }
 
-/* Named by all keys but the axes: "jsq, count=4". */
-static RunPlace place_run(const Runs *runs, size_t run, const Key *x, const Key *y, Arena *arena) {
-  RunPlace place = {run, "", ""};
+/* "count=4", "jsq" where that says enough, "default count" of a run that leaves it to its
+ * default. */
+static const char *key_text(const Key *key, const char *value, bool alone, Arena *arena) {
+  if (!*value) return arena_printf(arena, "default %s", key->shown);
+  if (is_design(key) || (alone && !key->numeric && !is_left_by_some(key))) return value;
+  return arena_printf(arena, "%s=%s", key->shown, value);
+}
+
+/* What all keys but the axes call a run: "jsq, count=4". */
+static const char *run_text(const Runs *runs, size_t run, const Key *x, const Key *y, bool folded,
+                            Arena *arena) {
+  const char *text = "";
   size_t n_named = 0;
   for (size_t i = 0; i < runs->n_keys; i++)
-    n_named += is_named(&runs->keys[i], x, y);
+    n_named += is_named(&runs->keys[i], x, y, folded);
   for (size_t i = 0; i < runs->n_keys; i++) {
     const Key *key = &runs->keys[i];
-    if (!is_named(key, x, y)) continue;
-    const bool unset = is_unset_by_some(key);
-    const bool plain = is_design(key) || (n_named == 1 && !key->numeric && !unset);
-    place.order = arena_printf(arena, "%s%08d", place.order, value_number(key, key->values[run]));
-    place.series =
-        arena_printf(arena, "%s%s%s%s%s", place.series, *place.series ? ", " : "",
-                     plain ? "" : key->shown, plain ? "" : "=", words_of(key->values[run]));
+    if (is_named(key, x, y, folded))
+      text = arena_printf(arena, "%s%s%s", text, *text ? ", " : "",
+                          key_text(key, key->values[run], n_named == 1, arena));
   }
+  return text;
+}
+
+static RunPlace place_run(const Runs *runs, size_t run, const Key *x, const Key *y, Arena *arena) {
+  RunPlace place = {run, "", run_text(runs, run, x, y, false, arena)};
+  for (size_t i = 0; i < runs->n_keys; i++)
+    if (is_named(&runs->keys[i], x, y, false))
+      place.order = arena_printf(arena, "%s%08d", place.order,
+                                 value_number(&runs->keys[i], runs->keys[i].values[run]));
   return place;
 }
 
@@ -331,7 +349,7 @@ static Key *most_varied(const Runs *runs, const Key *x, const Key *y) {
   Key *most = NULL;
   for (size_t i = 0; i < runs->n_keys; i++) {
     Key *key = &runs->keys[i];
-    if (is_named(key, x, y) && (!most || key->n_sorted > most->n_sorted)) most = key;
+    if (is_named(key, x, y, false) && (!most || key->n_sorted > most->n_sorted)) most = key;
   }
   return most;
 }
@@ -350,7 +368,8 @@ static const char *hold_key(Runs *runs, Key *key, const char *held, Arena *arena
   runs->n = kept;
   key->n_sorted = 1;
   key->sorted = &key->values[0];
-  return arena_printf(arena, "%s%s%s=%s", held, *held ? ", " : "", key->shown, words_of(value));
+  return arena_printf(arena, "%s%s%s=%s", held, *held ? ", " : "", key->shown,
+                      *value ? value : "default");
 }
 
 /* ---- As SQL wants it ---- */
@@ -376,11 +395,14 @@ static void list_places(Shown *self, const Runs *runs, const RunPlace *places, c
   };
   char *text = arena_alloc(arena, runs->n * LONGEST + sizeof "[]"), *end = stpcpy(text, "[");
   self->series = ARENA_ARRAY(arena, const char *, self->n_series);
+  self->runs = ARENA_ARRAY(arena, ShownRun, runs->n);
   int series = -1;
   for (size_t i = 0; i < runs->n; i++) {
     const RunPlace *place = &places[i];
     if (i == 0 || strcmp(places[i - 1].order, place->order) != 0)
       self->series[++series] = place->series;
+    self->runs[i] =
+        (ShownRun){runs->ids[place->run], run_text(runs, place->run, x, y, true, arena)};
     end += snprintf(end, LONGEST, "%s[%lld,%d,%.17g,%.17g]", i > 0 ? "," : "",
                     (long long)runs->ids[place->run], series, along(x, &self->x, place->run),
                     along(y, &self->y, place->run));

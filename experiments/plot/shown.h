@@ -10,6 +10,7 @@ typedef struct ShownAxis {
   const char *label;        // with its unit
   const char *const *words; // [n_words]: values, at 0, 1, …; NULL: they are numbers
   int n_words;
+  bool numeric;
 } ShownAxis;
 
 /* What a figure can have. */
@@ -22,10 +23,16 @@ typedef struct ShownForm {
   const char *prefer; // an axis to take for x when there is one
 } ShownForm;
 
+typedef struct ShownRun {
+  int64_t id;
+  const char *name; // by the keys that are left out of the names of series; "": there are none
+} ShownRun;
+
 typedef struct Shown {
   const char *ids; // of the runs, a list in JSON
   size_t n_runs;
   const char *places;  // JSON: [run, series, x, y] for each run
+  ShownRun *runs;      // [n_runs]
   const char **series; // [n_series] names
   int n_series;
   ShownAxis x, y;

@@ -53,7 +53,7 @@ Test(claims, equal_sources_are_made_once_at_points_too) {
   cr_expect_eq(paper.n_points, 0);
   paper_done(&paper);
   evaluate(&paper, true, claim);
-  cr_expect_eq(n_runs, 2 + 4, "with 10, 15, 20 and 30 requests they are %d", n_runs);
+  cr_expect_eq(n_runs, 2 + 2 * 4, "both with 10, 15, 20 and 30 requests: %d", n_runs);
   SensitivityRange range;
   cr_expect(claim_sensitivity(&paper.claims[0], 0, 1, &range, &arena));
   cr_expect_eq(range.low, 40);
