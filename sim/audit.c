@@ -2,6 +2,7 @@
 #include "sim/audit.h"
 #include "sim/admission.h"
 #include "sim/checkpoint.h"
+#include "sim/failing.h"
 #include "sim/hedging.h"
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
@@ -288,14 +289,26 @@ static void check_roles(const Engine *engine) {
   assert(n_listed == n_taking && n_flips == engine->n_flips);
 }
 
-/* Time is idle or booked, but for an iteration or run in progress. */
+/* That it was down, started or was off. */
+static Tick away_ticks(const Engine *engine, const Machine *machine) {
+  const Tick down = engine->now - engine_unbooked_down_since(engine, machine);
+  const Tick off = machine->off_since < 0 ? 0 : engine->now - machine->off_since;
+  return machine->totals.down_ticks + down + machine->totals.off_ticks + off;
+}
+
+/* Time is idle or booked, but for an iteration or run in progress; away is a part of what is idle.
+ */
 static void check_idleness(const Engine *engine) {
   for (MachineIx m = 0; m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
     assert((machine->activity == ACTIVITY_IDLE) == (machine->idle_since >= 0));
-    if (machine->activity != ACTIVITY_IDLE) continue;
+    if (machine->activity != ACTIVITY_IDLE) {
+      assert(machine->availability < MACHINE_OFF);
+      continue;
+    }
     const Tick busy = machine->totals.prefill_ticks + machine->totals.decode_ticks;
     assert(machine->idle_ticks + engine->now - machine->idle_since + busy == engine->now);
+    assert(busy + away_ticks(engine, machine) <= engine->now);
   }
 }
 
@@ -413,11 +426,14 @@ void audit_totals(const Engine *engine, const SimResult *result) {
     const int64_t iterations = totals->prefill_iterations + totals->decode_iterations;
     const Total microseconds = (Total)pool->batch_tokens->total;
     const Total more = microseconds - ticks / (TICKS_PER_SECOND / 1000000);
-    assert(0 <= ticks && ticks <= (Total)result->span * pool->pool->count);
+    const Total away = totals->down_ticks + totals->off_ticks;
+    assert(0 <= ticks && ticks + away <= (Total)result->span * pool->pool->count);
     assert(0 <= totals->mixed_ticks && totals->mixed_ticks <= totals->prefill_ticks);
     // a tier tells of an iteration when it ends, also of one that began before it was counted
     assert(0 <= totals->stall_ticks && (totals->stall_ticks <= ticks || engine->counted_from > 0));
-    assert(-iterations <= more && more <= iterations);
+    // those that failures broke off are no iterations
+    const int64_t most = iterations + result->totals.failures * pool->pool->count;
+    assert(-most <= more && more <= most);
     busy += ticks;
   }
   assert(machine_busy_ticks(&result->totals) == busy);
