@@ -85,6 +85,58 @@ Test(faults, kv_from_or_to_a_failed_machine_stands_still) {
   }
 }
 
+/* A prompt of 40 tokens takes 50 ms. It is lost at 10 ms and each time that it is tried again, as the
+ * machine is up for no longer than that. */
+Test(faults, the_back_off_doubles_up_to_the_most) {
+  static const struct {
+    const char *what;
+    Tick backoff, most; // ms
+    Tick waits[3];      // ms; 0: a tick
+  } cases[] = {
+      {"no limit", 5, 0, {5, 10, 20}},
+      {"a limit", 5, 8, {5, 8, 8}},
+      {"a limit below the first", 5, 3, {3, 3, 3}},
+      {"none, and no limit", 0, 0, {0, 0, 0}},
+      {"none, with a limit", 0, 8, {0, 0, 0}},
+  };
+  enum { FAILURES = 3 };
+  for (size_t i = 0; i < COUNT(cases); i++) {
+    FaultSpan fails[FAILURES]; // each back after a microsecond
+    Tick begins = 0;
+    for (int f = 0; f < FAILURES; f++) {
+      fails[f] = (FaultSpan){begins + 10 * MS, begins + 10 * MS + US};
+      begins = fails[f].from + (cases[i].waits[f] > 0 ? cases[i].waits[f] * MS : US);
+    }
+    sources[0] = (FaultSource){
+        .kind = FAULT_FAIL, .factor = 1, .n_machines = 1, .spans = fails, .n_spans = FAILURES};
+    scene.config.faults = sources;
+    scene.config.n_faults = 1;
+    scene.config.retry = (RetryOptions){
+        .limit = FAILURES, .backoff = cases[i].backoff * MS, .most_backoff = cases[i].most * MS};
+    const TraceRow rows[] = {row(0, 40, 1)};
+    run(rows, 1);
+    expect_at(scene.records[0].prefill_began_at / US * US, begins / US, cases[i].what);
+    cr_expect_eq(scene.records[0].n_lost, 3u, "%s", cases[i].what);
+  }
+}
+
+/* The machine fails at 10 ms with the first request and at 30 ms with both. Without a back-off each
+ * is tried again in a tick, so that the first goes on first at 40 ms. */
+Test(faults, without_a_back_off_the_lower_number_goes_first) {
+  static const FaultSpan fails[] = {{10 * MS, 11 * MS}, {30 * MS, 40 * MS}};
+  scene.config.retry = (RetryOptions){.limit = 2, .most_backoff = 8 * MS};
+  sources[0] =
+      (FaultSource){.kind = FAULT_FAIL, .factor = 1, .n_machines = 1, .spans = fails, .n_spans = 2};
+  scene.config.faults = sources;
+  scene.config.n_faults = 1;
+  const TraceRow rows[] = {row(0, 40, 1), row(12 * MS, 40, 1)};
+  scene_choose(&scene, POLICY_BATCHER, "continuous", "{max_num_seqs: 1}");
+  run(rows, 2);
+  cr_expect(scene.records[0].n_lost == 2 && scene.records[1].n_lost == 1);
+  expect_at(scene.records[0].first_token_at / US * US, 90000, "lost twice");
+  expect_at(scene.records[1].first_token_at / US * US, 140000, "lost once");
+}
+
 /* From 10 ms on 90 tokens in 100 ms, then steps of 11.91 ms, 11.92 ms …: only what begins in the
  * span is slow. */
 Test(faults, slow_iterations_are_those_that_begin_in_the_span) {
