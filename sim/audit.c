@@ -219,19 +219,31 @@ static void check_machines(const Engine *engine) {
     check_machine(engine, m);
 }
 
+/* Of a list, by a scan. */
+static MachineIx least_of(const Column *column, const uint64_t *since, const RoleList *list) {
+  MachineIx least = MACHINE_NONE;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const MachineIx m = list->items[i];
+    if (least == MACHINE_NONE || column->of[m] < column->of[least] ||
+        (column->of[m] == column->of[least] && since[m] < since[least]))
+      least = m;
+  }
+  return least;
+}
+
 /* What the trees of columns name against scans; of figures as last brought up to date. */
 static void check_least(const Engine *engine) {
-  for (Column *column = engine->columns.all->first; column; column = column->next) {
+  const Columns *all = engine->columns.all;
+  const uint64_t *const since[] = {[COLUMN_BY_LIST] = all->joined, [COLUMN_BY_TURN] = all->turns};
+  for (Column *column = all->first; column; column = column->next) {
     column_settle(column);
-    for (ListIx l = 0; l < engine->columns.all->n_lists; l++) {
-      if (!column->trees[l]) continue;
-      const RoleList *list = &engine->deployments[l / ROLES].view.by_role[l % ROLES];
-      MachineIx least = MACHINE_NONE;
-      for (uint32_t i = 0; i < list->count; i++)
-        if (least == MACHINE_NONE || column->of[list->items[i]] < column->of[least])
-          least = list->items[i];
-      assert(list->ix == l && column_root(column, l) == least);
-    }
+    for (ColumnOrder order = 0; order < COLUMN_ORDERS; order++)
+      for (ListIx l = 0; l < all->n_lists; l++) {
+        const RoleList *list = &engine->deployments[l / ROLES].view.by_role[l % ROLES];
+        assert(list->ix == l);
+        if (column->trees[order][l])
+          assert(column_root(column, order, l) == least_of(column, since[order], list));
+      }
   }
 }
 
