@@ -2,6 +2,7 @@
 #include "sim/audit.h"
 #include "sim/admission.h"
 #include "sim/checkpoint.h"
+#include "sim/failing.h"
 #include "sim/hedging.h"
 #include "sim/lifecycle.h"
 #include "sim/memory.h"
@@ -218,19 +219,31 @@ static void check_machines(const Engine *engine) {
     check_machine(engine, m);
 }
 
+/* Of a list, by a scan. */
+static MachineIx least_of(const Column *column, const uint64_t *since, const RoleList *list) {
+  MachineIx least = MACHINE_NONE;
+  for (uint32_t i = 0; i < list->count; i++) {
+    const MachineIx m = list->items[i];
+    if (least == MACHINE_NONE || column->of[m] < column->of[least] ||
+        (column->of[m] == column->of[least] && since[m] < since[least]))
+      least = m;
+  }
+  return least;
+}
+
 /* What the trees of columns name against scans; of figures as last brought up to date. */
 static void check_least(const Engine *engine) {
-  for (Column *column = engine->columns.all->first; column; column = column->next) {
+  const Columns *all = engine->columns.all;
+  const uint64_t *const since[] = {[COLUMN_BY_LIST] = all->joined, [COLUMN_BY_TURN] = all->turns};
+  for (Column *column = all->first; column; column = column->next) {
     column_settle(column);
-    for (ListIx l = 0; l < engine->columns.all->n_lists; l++) {
-      if (!column->trees[l]) continue;
-      const RoleList *list = &engine->deployments[l / ROLES].view.by_role[l % ROLES];
-      MachineIx least = MACHINE_NONE;
-      for (uint32_t i = 0; i < list->count; i++)
-        if (least == MACHINE_NONE || column->of[list->items[i]] < column->of[least])
-          least = list->items[i];
-      assert(list->ix == l && column_root(column, l) == least);
-    }
+    for (ColumnOrder order = 0; order < COLUMN_ORDERS; order++)
+      for (ListIx l = 0; l < all->n_lists; l++) {
+        const RoleList *list = &engine->deployments[l / ROLES].view.by_role[l % ROLES];
+        assert(list->ix == l);
+        if (column->trees[order][l])
+          assert(column_root(column, order, l) == least_of(column, since[order], list));
+      }
   }
 }
 
@@ -288,14 +301,26 @@ static void check_roles(const Engine *engine) {
   assert(n_listed == n_taking && n_flips == engine->n_flips);
 }
 
-/* Time is idle or booked, but for an iteration or run in progress. */
+/* That it was down, started or was off. */
+static Tick away_ticks(const Engine *engine, const Machine *machine) {
+  const Tick down = engine->now - engine_unbooked_down_since(engine, machine);
+  const Tick off = machine->off_since < 0 ? 0 : engine->now - machine->off_since;
+  return machine->totals.down_ticks + down + machine->totals.off_ticks + off;
+}
+
+/* Time is idle or booked, but for an iteration or run in progress; away is a part of what is idle.
+ */
 static void check_idleness(const Engine *engine) {
   for (MachineIx m = 0; m < engine->n_machines; m++) {
     const Machine *machine = &engine->machines[m];
     assert((machine->activity == ACTIVITY_IDLE) == (machine->idle_since >= 0));
-    if (machine->activity != ACTIVITY_IDLE) continue;
+    if (machine->activity != ACTIVITY_IDLE) {
+      assert(machine->availability < MACHINE_OFF);
+      continue;
+    }
     const Tick busy = machine->totals.prefill_ticks + machine->totals.decode_ticks;
     assert(machine->idle_ticks + engine->now - machine->idle_since + busy == engine->now);
+    assert(busy + away_ticks(engine, machine) <= engine->now);
   }
 }
 
@@ -413,11 +438,14 @@ void audit_totals(const Engine *engine, const SimResult *result) {
     const int64_t iterations = totals->prefill_iterations + totals->decode_iterations;
     const Total microseconds = (Total)pool->batch_tokens->total;
     const Total more = microseconds - ticks / (TICKS_PER_SECOND / 1000000);
-    assert(0 <= ticks && ticks <= (Total)result->span * pool->pool->count);
+    const Total away = totals->down_ticks + totals->off_ticks;
+    assert(0 <= ticks && ticks + away <= (Total)result->span * pool->pool->count);
     assert(0 <= totals->mixed_ticks && totals->mixed_ticks <= totals->prefill_ticks);
     // a tier tells of an iteration when it ends, also of one that began before it was counted
     assert(0 <= totals->stall_ticks && (totals->stall_ticks <= ticks || engine->counted_from > 0));
-    assert(-iterations <= more && more <= iterations);
+    // those that failures broke off are no iterations
+    const int64_t most = iterations + result->totals.failures * pool->pool->count;
+    assert(-most <= more && more <= most);
     busy += ticks;
   }
   assert(machine_busy_ticks(&result->totals) == busy);

@@ -8,6 +8,7 @@ Columns *columns_new(uint32_t n_machines, uint32_t n_lists, Arena *arena) {
                     .n_machines = n_machines,
                     .n_lists = n_lists,
                     .joined = ARENA_ARRAY(arena, uint64_t, n_machines),
+                    .turns = ARENA_ARRAY(arena, uint64_t, n_machines),
                     .listed = ARENA_ARRAY(arena, ListIx, n_machines)};
   for (MachineIx m = 0; m < n_machines; m++)
     self->listed[m] = LIST_NONE;
@@ -18,8 +19,9 @@ Column *column_new(Columns *columns) {
   Column *self = ARENA_NEW(columns->arena, Column);
   *self = (Column){.of = ARENA_ARRAY(columns->arena, int64_t, columns->n_machines),
                    .columns = columns,
-                   .trees = ARENA_ARRAY(columns->arena, Wide *, columns->n_lists),
                    .next = columns->first};
+  for (int order = 0; order < COLUMN_ORDERS; order++)
+    self->trees[order] = ARENA_ARRAY(columns->arena, Wide *, columns->n_lists);
   return columns->first = self;
 }
 
@@ -31,8 +33,10 @@ static inline Wide nobody(void) {
   return wide_of(INT64_MAX, UINT64_MAX);
 }
 
-static inline Wide node_of(const Column *self, MachineIx machine) {
-  return wide_of(self->of[machine], self->columns->joined[machine] << MACHINE_BITS | machine);
+static inline Wide node_of(const Column *self, ColumnOrder order, MachineIx machine) {
+  const Columns *all = self->columns;
+  const uint64_t since = (order == COLUMN_BY_TURN ? all->turns : all->joined)[machine];
+  return wide_of(self->of[machine], since << MACHINE_BITS | machine);
 }
 
 static inline MachineIx machine_of(Wide node) {
@@ -43,7 +47,7 @@ static inline Wide lesser(Wide a, Wide b) {
   return b < a ? b : a;
 }
 
-static void build(Column *self, const RoleList *list) {
+static void build(Column *self, ColumnOrder order, const RoleList *list) {
   const uint32_t n = self->columns->n_machines;
   assert(n < MACHINE_MASK && self->columns->n_joined < UINT64_MAX >> MACHINE_BITS);
   if (!self->changed) {
@@ -52,10 +56,10 @@ static void build(Column *self, const RoleList *list) {
   }
   Wide *tree = ARENA_ARRAY(self->columns->arena, Wide, 2 * n);
   for (MachineIx m = 0; m < n; m++)
-    tree[n + m] = self->columns->listed[m] == list->ix ? node_of(self, m) : nobody();
+    tree[n + m] = self->columns->listed[m] == list->ix ? node_of(self, order, m) : nobody();
   for (uint32_t i = n - 1; i > 0; i--)
     tree[i] = lesser(tree[2 * i], tree[2 * i + 1]);
-  self->trees[list->ix] = tree;
+  self->trees[order][list->ix] = tree;
 }
 
 /* The nodes above its leaf, up to the first that is what it was. */
@@ -69,13 +73,20 @@ static void climb(const Column *self, Wide *tree, MachineIx machine, Wide leaf) 
   }
 }
 
+/* In the trees of a list, in which it is or is not any more. */
+static void place(const Column *self, MachineIx machine, ListIx list, bool listed) {
+  for (ColumnOrder order = 0; order < COLUMN_ORDERS; order++) {
+    Wide *tree = self->trees[order][list];
+    if (tree) climb(self, tree, machine, listed ? node_of(self, order, machine) : nobody());
+  }
+}
+
 void column_settle(Column *self) {
   for (uint32_t i = 0; i < self->n_changed; i++) {
     const MachineIx machine = self->changed[i];
     const ListIx list = self->columns->listed[machine];
     self->is_changed[machine] = false;
-    if (list != LIST_NONE && self->trees[list])
-      climb(self, self->trees[list], machine, node_of(self, machine));
+    if (list != LIST_NONE) place(self, machine, list, true);
   }
   self->n_changed = 0;
 }
@@ -86,35 +97,50 @@ void columns_move(Columns *self, MachineIx machine, ListIx list) {
     column_settle(column); // where the machine is listed still
   self->listed[machine] = list;
   self->joined[machine] = self->n_joined++;
+  self->turns[machine] = self->n_turns++;
   for (Column *column = self->first; column; column = column->next) {
-    if (from != LIST_NONE && column->trees[from])
-      climb(column, column->trees[from], machine, nobody());
-    if (list != LIST_NONE && column->trees[list])
-      climb(column, column->trees[list], machine, node_of(column, machine));
+    if (from != LIST_NONE) place(column, machine, from, false);
+    if (list != LIST_NONE) place(column, machine, list, true);
   }
 }
 
-MachineIx column_root(const Column *self, ListIx list) {
-  return machine_of(self->trees[list][1]);
+void columns_take_turn(Columns *self, MachineIx machine) {
+  const ListIx list = self->listed[machine];
+  assert(self->n_turns < UINT64_MAX >> MACHINE_BITS);
+  self->turns[machine] = self->n_turns++;
+  for (Column *column = self->first; list != LIST_NONE && column; column = column->next)
+    if (column->trees[COLUMN_BY_TURN][list]) column_add(column, machine, 0);
 }
 
-MachineIx column_least(Column *self, const RoleList *list) {
+MachineIx column_root(const Column *self, ColumnOrder order, ListIx list) {
+  return machine_of(self->trees[order][list][1]);
+}
+
+static MachineIx least_of(Column *self, ColumnOrder order, const RoleList *list) {
   if (list->count == 0) return MACHINE_NONE;
-  if (!self->trees[list->ix]) build(self, list);
+  if (!self->trees[order][list->ix]) build(self, order, list);
   /* What is not up to date is no larger than it will be: the least is found once it is. */
   for (;;) {
     column_settle(self);
-    const MachineIx least = column_root(self, list->ix);
+    const MachineIx least = column_root(self, order, list->ix);
     const int64_t known = self->of[least];
     if (column_at(self, least) == known) return least;
   }
+}
+
+MachineIx column_least(Column *self, const RoleList *list) {
+  return least_of(self, COLUMN_BY_LIST, list);
+}
+
+MachineIx column_least_in_turn(Column *self, const RoleList *list) {
+  return least_of(self, COLUMN_BY_TURN, list);
 }
 
 MachineIx column_least_but(Column *self, const RoleList *list, MachineIx machine) {
   const MachineIx least = column_least(self, list);
   if (least != machine || least == MACHINE_NONE) return least;
   assert(!self->refresh);
-  const Wide *tree = self->trees[list->ix];
+  const Wide *tree = self->trees[COLUMN_BY_LIST][list->ix];
   Wide best = nobody();
   for (uint32_t i = self->columns->n_machines + machine; i > 1; i /= 2)
     best = lesser(best, tree[i ^ 1]);

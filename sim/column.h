@@ -3,9 +3,10 @@
  * Policies ask for the least at each request, so it is kept, not looked for: over the machines of a
  * list a tree, each of whose nodes is the lesser of the two below it. Before it is looked at, each
  * machine that has changed walks up as far as that makes a difference. Of equals the machine that
- * took the role first wins, as in a scan of the role's list: a node is the figure, then when that
- * was, then the machine's number, as one number, so that no branch compares two. A tree is built
- * when it is first asked for; until then a change costs nothing but itself. */
+ * took the role first wins, as in a scan of the role's list, or the one whose last turn was first:
+ * a node is the figure, then when that was, then the machine's number, as one number, so that no
+ * branch compares two. A tree is built when it is first asked for; until then a change costs
+ * nothing but itself. */
 #ifndef SIM_COLUMN_H
 #define SIM_COLUMN_H
 #include "sim/base/arena.h"
@@ -22,6 +23,13 @@ typedef struct RoleList {
   ListIx ix; // among all lists over the same machines
 } RoleList;
 
+/* Which of equals is the least. */
+typedef enum ColumnOrder {
+  COLUMN_BY_LIST, // the first
+  COLUMN_BY_TURN, // the one that took a turn, or its role, longest ago
+  COLUMN_ORDERS,
+} ColumnOrder;
+
 typedef struct Column Column;
 
 /* The columns over the same machines, and where these are listed. */
@@ -30,16 +38,19 @@ typedef struct Columns {
   uint32_t n_machines, n_lists;
   uint64_t *joined; // [n_machines] when each took its role, as a count
   uint64_t n_joined;
+  uint64_t *turns; // [n_machines] when each took its last turn, or its role, as a count
+  uint64_t n_turns;
   ListIx *listed; // [n_machines] where; LIST_NONE: in no list
   Column *first;
 } Columns;
 
 struct Column {
-  int64_t *of;        // [n_machines]; changed by column_add and column_set alone
-  Columns *columns;   // its fellows
-  Column *next;       // of them
-  Wide **trees;       // by list [2 · n_machines] as a heap, leaves last; NULL: not asked for
-  MachineIx *changed; // machines whose figures changed since; NULL: there is no tree
+  int64_t *of;                 // [n_machines]; changed by column_add and column_set alone
+  Columns *columns;            // its fellows
+  Column *next;                // of them
+  Wide **trees[COLUMN_ORDERS]; // by list [2 · n_machines] as a heap, leaves last; NULL: not asked
+                               // for
+  MachineIx *changed;          // machines whose figures changed since; NULL: there is no tree
   uint32_t n_changed;
   bool *is_changed; // [n_machines]
   /* Brings a machine's figure up to this moment, which only makes it larger; NULL: it is. */
@@ -70,9 +81,13 @@ static inline int64_t column_at(const Column *self, MachineIx machine) {
 /* Brings the trees up to the changes. */
 void column_settle(Column *self);
 /* What the tree of a list that has one says as it is. */
-MachineIx column_root(const Column *self, ListIx list);
+MachineIx column_root(const Column *self, ColumnOrder order, ListIx list);
 /* The first machine of a list with the least; MACHINE_NONE if it is empty. */
 MachineIx column_least(Column *self, const RoleList *list);
-/* The same of all but one, which may be of another list. */
+/* Of those with the least the one whose turn it is. */
+MachineIx column_least_in_turn(Column *self, const RoleList *list);
+/* A machine has had its turn: others with as little come before it. */
+void columns_take_turn(Columns *self, MachineIx machine);
+/* The first of all but one, which may be of another list. */
 MachineIx column_least_but(Column *self, const RoleList *list, MachineIx machine);
 #endif

@@ -2,6 +2,7 @@
 #include "sim/decode_run.h"
 #include "sim/limits.h"
 #include "sim/observing.h"
+#include "sim/scheduling.h"
 #include "sim/swapping.h"
 #include "sim/tier.h"
 #include "sim/warm_up.h"
@@ -41,6 +42,8 @@ Tick engine_iteration_ticks(Engine *self, Machine *machine, const BatchShape *sh
   if (ticks < 0) self->failed = true;
   if (ticks < 0 || engine_passes_the_end(self, (double)ticks)) return 1;
   assert(ticks > 0);
+  machine->run.modelled = ticks;
+  machine->run.extrapolation = extrapolation;
   machine->totals.extrapolated_iterations[extrapolation]++;
   machine->totals.extrapolated_ticks[extrapolation] += ticks;
   return ticks;
@@ -161,7 +164,7 @@ void engine_begin_run(Engine *self, Machine *machine, bool made_room) {
   run->context = machine->batch.context_tokens + machine->padding.context_tokens;
   run->done = run->booked = 0;
   run->stall = 0;
-  run->ends_soon = false;
+  run->ends_soon = run->goes_on = false;
   run->review = review_after(self, machine);
   run->limit = run_limit(machine);
   assert(run->limit > 0);
@@ -184,6 +187,7 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
   run->done = 0;
   run->booked = 1 + machine->lag;
   run->stall = 0;
+  run->goes_on = goes_on;
   run->review = review;
   run->ends_soon = self->step || review <= 1;
   run->limit = run->ends_soon ? 1 : run_limit(machine);
@@ -257,13 +261,19 @@ static bool run_over(const Engine *self, const Machine *machine) {
 
 /* --- gaps between tokens */
 
-/* The first token that each sequence makes after its batch changed: those that joined have waited
- * since their last token, the others since the batch last ran. */
-void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
+void engine_note_joined(Engine *self, Machine *machine) {
+  machine->n_joined = 0;
+  ARENA_RESERVE(self->arena, machine->joined, machine->joined_capacity, self->plan.n_admits);
+  for (size_t i = 0; i < self->plan.n_admits; i++)
+    if (self->requests.slots[self->plan.admits[i]].state == REQUEST_RUNS)
+      machine->joined[machine->n_joined++] = self->plan.admits[i];
+}
+
+/* Those that joined have waited since their last token, the others since the batch last ran. */
+static void book_gaps_of_batch(Engine *self, const Machine *machine, Tick end) {
   uint64_t n_joined[2] = {0, 0}; // by whether they are counted
-  for (size_t i = 0; i < self->plan.n_admits; i++) {
-    const Request *request = &self->requests.slots[self->plan.admits[i]];
-    if (request->state != REQUEST_RUNS) continue;
+  for (size_t i = 0; i < machine->n_joined; i++) {
+    const Request *request = &self->requests.slots[machine->joined[i]];
     Metrics *metrics = engine_books(self, request);
     histogram_add(&metrics->tbt, end - request->last_token_at, 1);
     if (request_has_one_token(request))
@@ -276,6 +286,20 @@ void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
   if (n_others[0])
     histogram_add(&self->warm_up_metrics.tbt, end - machine->decoded_at, n_others[0]);
   if (n_others[1]) histogram_add(&self->metrics.tbt, end - machine->decoded_at, n_others[1]);
+}
+
+void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end) {
+  if (machine->scheduler)
+    scheduler_book_gaps(self, machine, end - machine->run.began_at);
+  else if (machine_decodes(machine))
+    book_gaps_of_batch(self, machine, end);
+}
+
+/* --- what is done */
+
+void engine_book_batch_tokens(Machine *machine, int64_t tokens, Tick from, Tick to) {
+  if (from < machine->counted_from) from = machine->counted_from;
+  if (from < to) histogram_add(machine->batch_tokens, tokens, microseconds_between(from, to));
 }
 
 /* Iterations of the present part. */
@@ -303,12 +327,10 @@ static void add_gaps(const DecodeRun *run, int64_t skip, int64_t n_seqs, Metrics
 static void book_part(Engine *self, Machine *machine) {
   const DecodeRun *run = &machine->run;
   const int64_t skip = run->done == 0;
+  if (skip) engine_book_first_gaps(self, machine, run->began_at + series_sum(run->series, 1));
   add_gaps(run, skip, run->counted, &self->metrics);
   add_gaps(run, skip, run->tokens - run->counted, &self->warm_up_metrics);
-  const Tick from =
-      run->part_began_at < machine->counted_from ? machine->counted_from : run->part_began_at;
-  if (from < self->now)
-    histogram_add(machine->batch_tokens, run->seqs, microseconds_between(from, self->now));
+  engine_book_batch_tokens(machine, run->seqs, run->part_began_at, part_end(run));
   add_iterations(self, machine, run->part, &machine->totals);
 }
 
@@ -326,4 +348,52 @@ bool engine_end_part(Engine *self, Machine *machine, bool resized) {
   begin_part(self, machine, series_after(run->compute, run->part).carry);
   agenda_move(&self->agenda, EVENT_ITERATION, machine->ix, part_end(run), self->event.seq);
   return false;
+}
+
+/* --- what a failure breaks off */
+
+Tick engine_worked_ticks(Tick ticks, Tick stall, Tick work) {
+  const Tick worked = ticks > stall ? ticks - stall : 0;
+  return worked < work ? worked : work;
+}
+
+/* The time of iteration `n` of the present part until now, which is all there is of it. */
+static void add_broken_off(const Engine *self, const Machine *machine, int64_t n,
+                           MachineTotals *totals) {
+  const DecodeRun *run = &machine->run;
+  const bool is_asked = asks(self, machine); // so it is booked already
+  const Tick ticks = self->now - run->part_began_at - series_sum(run->series, n);
+  const Tick stall = run->done + n == 0 ? run->stall : 0, work = series_at(run->compute, n);
+  const Extrapolation extrapolation =
+      is_asked ? run->extrapolation : present_piece(machine)->extrapolation;
+  totals->decode_ticks += ticks;
+  totals->stall_ticks -= stall > ticks ? stall - ticks : 0;
+  totals->extrapolated_iterations[extrapolation] -= is_asked;
+  totals->extrapolated_ticks[extrapolation] +=
+      engine_worked_ticks(ticks, stall, work) - (is_asked ? work : 0);
+}
+
+/* An iteration that began before the machine was counted is not. */
+static void leave_broken_off_out(const Engine *self, Machine *machine, int64_t n) {
+  MachineTotals ahead = {0};
+  add_iterations(self, machine, n + 1, &ahead);
+  machine_totals_subtract(&machine->before, &ahead);
+  add_iterations(self, machine, n, &machine->before);
+  add_broken_off(self, machine, n, &machine->before);
+}
+
+bool engine_break_off_run(Engine *self, Machine *machine) {
+  DecodeRun *run = &machine->run;
+  const int64_t n = ended_in_part(self, machine);
+  const Tick began_at = run->part_began_at + series_sum(run->series, n);
+  if (machine->counted_from > self->now) leave_broken_off_out(self, machine, n);
+  add_broken_off(self, machine, n, &machine->totals);
+  run->part = n;
+  const bool resized =
+      n > 0 && machine->moves_kv && engine_advance_tier(machine, began_at - run->part_began_at);
+  if (n > 0) book_part(self, machine);
+  engine_book_batch_tokens(machine, run->seqs, began_at, self->now);
+  run->done += n;
+  run->part_began_at = began_at;
+  return resized;
 }

@@ -33,8 +33,19 @@ void engine_begin_steps(Engine *self, Machine *machine, const BatchShape *shape,
 /* The event of the present part has come: books it. True when the run ends with it; else the next
  * part has begun. */
 bool engine_end_part(Engine *self, Machine *machine, bool resized);
-/* Books the first token that each sequence makes after its batch changed. */
+/* Who joins the batch with the iteration or run that begins: those admitted who run. */
+void engine_note_joined(Engine *self, Machine *machine);
+/* The first iteration since the batch changed has ended at `end`: books the token that each
+ * sequence made in it. */
 void engine_book_first_gaps(Engine *self, const Machine *machine, Tick end);
+/* Books the tokens of an iteration from a time to another, as far as they are counted. */
+void engine_book_batch_tokens(Machine *machine, int64_t tokens, Tick from, Tick to);
+/* Ticks that the model's work in an iteration has taken which is broken off after `ticks`, the
+ * first `stall` of which it waited. */
+Tick engine_worked_ticks(Tick ticks, Tick stall, Tick work);
+/* The machine has failed: the run ends in its present iteration, of which nothing is made. True
+ * when the tier wants another capacity. */
+bool engine_break_off_run(Engine *self, Machine *machine);
 /* The warm-up ends: iterations of the present part up to the one in progress are of it. */
 void engine_leave_part_out(const Engine *self, Machine *machine);
 /* Microseconds that end between two times: as they are summed it does not matter how a run is cut.

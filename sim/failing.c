@@ -6,10 +6,12 @@
 #include "sim/decode_run.h"
 #include "sim/draining.h"
 #include "sim/front.h"
+#include "sim/iteration.h"
 #include "sim/leaving.h"
 #include "sim/lifecycle.h"
 #include "sim/marks.h"
 #include "sim/moving.h"
+#include "sim/pipeline.h"
 #include "sim/placement.h"
 #include "sim/roles.h"
 #include "sim/scheduling.h"
@@ -32,7 +34,7 @@ static void set_after(Engine *self, EventKind kind, uint32_t target, Tick ticks)
   self->n_fault_events++;
 }
 
-/* The router learns of it once all else of that tick has happened, the last iteration too. */
+/* The router learns of it once all else of that tick has happened. */
 static void set_detection(Engine *self, const Machine *machine, Tick at) {
   self->n_detections += agenda_find(&self->agenda, EVENT_DETECTION, machine->ix) == NULL;
   agenda_clear(&self->agenda, EVENT_DETECTION, machine->ix);
@@ -116,21 +118,7 @@ static Machine *lead_of(const Engine *self, Machine *machine) {
   return machine->group ? &self->machines[machine->group->first[SHAPE_PREFILL]] : machine;
 }
 
-/* When its iteration ends, or the last of its group. */
-static Tick idle_at(const Engine *self, const Machine *machine) {
-  const Group *group = machine->group;
-  Tick at = self->now;
-  for (int shape = 0; shape < (group ? SHAPES : 1); shape++) {
-    const MachineIx first = group ? group->first[shape] : machine->ix;
-    for (uint32_t i = 0; i < (group ? group->n_machines[shape] : 1); i++) {
-      const Event *end = agenda_find(&self->agenda, EVENT_ITERATION, first + i);
-      if (end && end->at > at) at = end->at;
-    }
-  }
-  return at;
-}
-
-/* It is down: it begins no iteration after the one in progress. False where it was already. */
+/* It is down: it begins no iteration. False where it was already. */
 static bool go_down(Engine *self, Machine *machine) {
   const bool was_down = machine->availability >= MACHINE_DOWN;
   if (machine->group) {
@@ -149,14 +137,23 @@ static bool go_down(Engine *self, Machine *machine) {
   return !was_down;
 }
 
+/* Until it is known that it has failed its NIC is down. */
+static void set_dead(Engine *self, Machine *machine, bool dead) {
+  machine->dead = dead;
+  engine_change_nic(self, machine->ix, dead ? 0 : machine->link_factor);
+}
+
 static void fail(Engine *self, Machine *machine) {
   if (machine->n_faults++ > 0 || machine->availability == MACHINE_OFF) return;
   machine->totals.failures += machine == lead_of(self, machine); // of a group once
   engine_log(self, OUTCOME_FAILURE, NULL, machine->ix, 0, 0);
   if (!go_down(self, machine)) return; // whoever was there has been lost, or will be
-  if (machine->activity == ACTIVITY_DECODE) engine_cut_run(self, machine);
-  const Tick end = idle_at(self, machine), known = self->now + self->config->detection;
-  set_detection(self, lead_of(self, machine), end > known ? end : known);
+  set_dead(self, machine, true);
+  engine_hold_up_transfers(self, machine->ix);
+  if (machine->pipeline) pipeline_stop(machine->pipeline, self->now);
+  engine_break_off(self, machine);
+  if (machine == lead_of(self, machine))
+    set_detection(self, machine, self->now + self->config->detection);
 }
 
 Tick engine_started_at(Engine *self, const PoolSpec *pool, uint32_t lanes, Tick from) {
@@ -186,17 +183,16 @@ static void boot(Engine *self, Machine *machine, Tick end) {
   machine->availability = MACHINE_BOOTS;
   if (machine != lead_of(self, machine)) return;
   if (agenda_find(&self->agenda, EVENT_DETECTION, machine->ix))
-    set_detection(self, machine, idle_at(self, machine));
+    set_detection(self, machine, self->now);
   engine_set_boot(self, machine, end);
   engine_log(self, OUTCOME_REPAIR, NULL, machine->ix, 0, 0);
 }
 
-/* What nothing holds down any more of the machines of a source starts together, once the last of
- * them has ended its iteration; one that is not wanted any more, and has nothing, stays away. */
+/* What nothing holds down any more of the machines of a source starts together; one that is not
+ * wanted any more, and has nothing, stays away. */
 static void start_repaired(Engine *self, const FaultSource *spec) {
   const PoolSpec *pool = lead_of(self, &self->machines[spec->first])->pool;
   const uint32_t n_machines = n_struck(self, spec);
-  Tick from = self->now;
   uint32_t n = 0;
   for (uint32_t i = 0; i < n_machines; i++) {
     Machine *machine = struck(self, spec, i);
@@ -206,11 +202,10 @@ static void start_repaired(Engine *self, const FaultSource *spec) {
       engine_turn_off(self, machine);
       continue;
     }
-    if (idle_at(self, machine) > from) from = idle_at(self, machine);
     n += machine->pool == pool;
   }
   if (n == 0) return;
-  const Tick end = engine_started_at(self, pool, n, from);
+  const Tick end = engine_started_at(self, pool, n, self->now);
   for (uint32_t i = 0; i < n_machines; i++)
     if (is_repaired(struck(self, spec, i))) boot(self, struck(self, spec, i), end);
 }
@@ -274,10 +269,10 @@ static void change_speed(Engine *self, Machine *machine, Slowdown *slowdown, boo
 }
 
 static void change_link(Engine *self, Machine *machine, Slowdown *slowdown, bool begins) {
-  const bool was_down = self->links.nics[NIC_OUT][machine->ix].capacity == 0;
+  const bool was_down = machine->link_factor == 0;
   const Slowdown *worst = worst_of(&machine->link_slowdowns, slowdown, begins);
-  const double factor = worst ? worst->factor : 1;
-  engine_change_nic(self, machine->ix, factor);
+  const double factor = machine->link_factor = worst ? worst->factor : 1;
+  if (!machine->dead) engine_change_nic(self, machine->ix, factor);
   self->n_nics_down += (uint32_t)(factor == 0) - was_down;
   log_slow(self, OUTCOME_LINK, machine, factor);
 }
@@ -436,8 +431,10 @@ static void each_of(Engine *self, Machine *machine, void (*act)(Engine *, Machin
 }
 
 static void forget(Engine *self, Machine *machine) {
-  (void)self;
-  assert(machine->activity == ACTIVITY_IDLE);
+  assert(machine->activity == ACTIVITY_IDLE && machine->batch.n_seqs == 0);
+  machine->unfinished = false;
+  machine->run.booked = 0;
+  set_dead(self, machine, false);
   machine_forget_kv(machine);
 }
 
@@ -469,10 +466,15 @@ void engine_handle_boot(Engine *self, Machine *machine) {
   front_open(self, engine_deployment_of(self, machine));
 }
 
+Tick engine_unbooked_down_since(const Engine *self, const Machine *machine) {
+  if (machine->down_since < 0) return self->now;
+  return machine->down_since > self->counted_from ? machine->down_since : self->counted_from;
+}
+
 void engine_book_down(Engine *self, Machine *machine) {
-  if (machine->down_since < 0) return;
-  machine->totals.down_ticks += self->now - machine->down_since;
-  engine_book_away(self, machine, HOURS_DOWN, machine->down_since);
+  const Tick since = engine_unbooked_down_since(self, machine);
+  machine->totals.down_ticks += self->now - since;
+  if (since < self->now) engine_book_away(self, machine, HOURS_DOWN, since);
 }
 
 bool engine_waits_for_repair(const Engine *self) {

@@ -24,6 +24,8 @@ void engine_end_outage(Engine *self, Machine *machine);
 void machine_forget_kv(Machine *machine);
 /* The time that a machine has been down or starting is booked up to now, if it still is. */
 void engine_book_down(Engine *self, Machine *machine);
+/* Since when it is not booked; now, where all is. */
+Tick engine_unbooked_down_since(const Engine *self, const Machine *machine);
 /* Whether a request is left that a machine may serve which is down. */
 bool engine_waits_for_repair(const Engine *self);
 #endif

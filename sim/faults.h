@@ -8,13 +8,14 @@
  *   up ──► down ──────► boots ──► up       a fault, its repair, the start of the engine
  *            └► detected                   the router learns of it, and what was there is lost
  *
- * Fail-stop: the iteration in which a fault strikes is the machine's last. Until the fault is
- * detected the router goes on placing requests there, where they wait; then the machine leaves its
- * lists, and all that was there begins anew in front (front.h), with what it held in KV memory and
- * CPU memory gone. Who was to be decoded there, and whose KV is still where it is prefilled, gets
- * another machine for that (engine_other_decode), to which all of it moves, and begins anew only if
- * there is none, or as many have failed as it may be tried again. One that is back before that is
- * detected as it starts. Where no machine is up for a phase, requests wait in front.
+ * Fail-stop: the iteration in which a fault strikes is broken off and makes nothing. Until the
+ * fault is detected the router goes on placing requests there, where they wait, and KV on its way
+ * from it or to it stands still; then the machine leaves its lists, and all that was there begins
+ * anew in front (front.h), with what it held in KV memory and CPU memory gone. Who was to be
+ * decoded there, and whose KV is still where it is prefilled, gets another machine for that
+ * (engine_other_decode), to which all of it moves, and begins anew only if there is none, or as
+ * many have failed as it may be tried again. One that is back before that is detected as it starts.
+ * Where no machine is up for a phase, requests wait in front.
  *
  * Drain (draining.h): the router, which is told at once, places nothing more there but what only
  * that machine has room for; it finishes what it has and what is on its way there, and is then away
@@ -31,9 +32,9 @@
  * fast as ever, and so is what requests and tokens take to and from the router.
  *
  * Groups (group.h) fail as one: one GPU takes the machines of both shapes, whichever pool the
- * source is of, also while it turns. What was on the GPUs, in the store and on its way between
- * them is lost as the failure is detected, once all iterations of the group have ended. It starts
- * as its prefill pool does, in that shape. Sources of kind drain and link are not of groups.
+ * source is of, also while it turns. What was on the GPUs, in the store and on its way between them
+ * is lost as the failure is detected. It starts as its prefill pool does, in that shape. Sources of
+ * kind drain and link are not of groups.
  *
  * Store: that of each group of the machines loses what it holds and is out of use, while the GPUs
  * go on. The group knows at once. Whoever has a place in it is lost: in the store at once, else

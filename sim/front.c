@@ -2,6 +2,7 @@
 #include "sim/front.h"
 #include "sim/base/heap.h"
 #include "sim/lifecycle.h"
+#include "sim/limits.h"
 #include "sim/placement.h"
 #include <assert.h>
 
@@ -58,13 +59,13 @@ void front_hold(Engine *self, RequestIx ix) {
   request_queue_push(&engine_deployment(self, &slots[ix])->front, slots, ix);
 }
 
-/* Doubled with every attempt; whole ticks, at least one. */
+/* Doubled with every attempt; at least a tick. */
 static Tick back_off(const RetryOptions *options, uint32_t n_lost) {
-  Tick ticks = options->backoff > 0 ? options->backoff : 1;
-  for (uint32_t i = 1; i < n_lost && ticks < options->most_backoff; i++)
-    ticks *= 2;
-  return ticks < options->most_backoff || options->most_backoff == 0 ? ticks
-                                                                     : options->most_backoff;
+  const Tick most = options->most_backoff > 0 ? options->most_backoff : TICK_MAX;
+  Tick ticks = options->backoff < most ? options->backoff : most;
+  for (uint32_t i = 1; i < n_lost && 0 < ticks && ticks < most; i++)
+    ticks = ticks < most / 2 ? 2 * ticks : most;
+  return ticks > 0 ? ticks : 1;
 }
 
 void front_return(Engine *self, RequestIx ix) {
@@ -75,7 +76,9 @@ void front_return(Engine *self, RequestIx ix) {
     return;
   }
   life_awaits(self, ix);
-  push(self, ix, self->now + back_off(options, request->n_lost));
+  const Tick ticks = back_off(options, request->n_lost);
+  if (engine_passes_the_end(self, (double)ticks)) return;
+  push(self, ix, self->now + ticks);
 }
 
 void front_leave(Engine *self, RequestIx ix) {

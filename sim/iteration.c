@@ -135,11 +135,23 @@ static Tick prediction_ticks(Engine *self, const Machine *machine, Tick ticks) {
   return engine_passes_the_end(self, (double)ticks + more) ? 0 : (Tick)more;
 }
 
+/* An iteration with prefill in it, of which `ticks` are booked. */
+static void add_prefills(const Machine *machine, const BatchShape *shape, Tick ticks,
+                         MachineTotals *totals) {
+  totals->prefill_iterations++;
+  totals->prefill_ticks += ticks;
+  if (shape->decode_seqs > 0) totals->mixed_ticks += ticks;
+  totals->prefill_tokens += shape->prefill_tokens - machine->padding.prefill_tokens;
+  totals->padding_tokens += machine->padding.prefill_tokens;
+  totals->decode_tokens += shape->decode_seqs - machine->padding.decode_seqs;
+}
+
 Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *shape) {
   DecodeRun *run = &machine->run;
   run->began_at = run->part_began_at = self->now;
   run->done = run->booked = 0;
   run->part = 1;
+  run->goes_on = false;
   engine_observe_begin(self, machine, shape, false);
   Tick ticks = engine_iteration_ticks(self, machine, shape, 0);
   ticks += prediction_ticks(self, machine, ticks);
@@ -150,16 +162,11 @@ Tick engine_begin_prefills(Engine *self, Machine *machine, const BatchShape *sha
     engine_plan_tier(self, machine, shape);
     ticks = engine_passes_the_end(self, (double)run->series.first) ? 1 : run->series.first;
   }
-  ticks += engine_stall(self, machine, ticks);
+  run->stall = engine_stall(self, machine, ticks);
+  ticks += run->stall;
   machine->activity = ACTIVITY_PREFILL;
-  histogram_add(machine->batch_tokens, shape->prefill_tokens + shape->decode_seqs,
-                microseconds_between(self->now, self->now + ticks));
-  machine->totals.prefill_iterations++;
-  machine->totals.prefill_ticks += ticks;
-  if (shape->decode_seqs > 0) machine->totals.mixed_ticks += ticks;
-  machine->totals.prefill_tokens += shape->prefill_tokens - machine->padding.prefill_tokens;
-  machine->totals.padding_tokens += machine->padding.prefill_tokens;
-  machine->totals.decode_tokens += shape->decode_seqs - machine->padding.decode_seqs;
+  add_prefills(machine, shape, ticks, &machine->totals);
+  run->shape = *shape;
   agenda_set(&self->agenda, EVENT_ITERATION, machine->ix, self->now + ticks);
   return ticks;
 }
@@ -221,15 +228,13 @@ static void begin(Engine *self, Machine *machine) {
   engine_book_idleness(self, machine, nothing);
   if (nothing) return;
   age_blocked(self, machine);
-  Tick first;
+  engine_note_joined(self, machine);
   if (machine->n_chunks > 0) {
     const BatchShape shape = shape_of(self, machine);
-    first = engine_begin_prefills(self, machine, &shape);
+    engine_begin_prefills(self, machine, &shape);
   } else {
     engine_begin_run(self, machine, made_room);
-    first = series_sum(machine->run.series, 1);
   }
-  if (machine_decodes(machine)) engine_book_first_gaps(self, machine, self->now + first);
 }
 
 void engine_begin(Engine *self, Machine *machine) {
@@ -267,6 +272,15 @@ static void end_chunk(Engine *self, Machine *machine, RequestIx ix) {
     engine_begin_transfer(self, ix);
 }
 
+/* Those of the batch who have given up, `undelivered` tokens of each made meanwhile. */
+static void end_leaving(Engine *self, Machine *machine, int32_t undelivered) {
+  while (machine->leaving.count > 0) {
+    const RequestIx ix = machine->leaving.first;
+    request_queue_remove(&machine->leaving, self->requests.slots, ix);
+    life_left_early(self, ix, undelivered);
+  }
+}
+
 /* The batch has made `n` iterations, the last of which ends now. */
 static void end_decodes(Engine *self, Machine *machine, int64_t n) {
   const Batch *batch = &machine->batch;
@@ -274,11 +288,7 @@ static void end_decodes(Engine *self, Machine *machine, int64_t n) {
   machine->run.booked = 0;
   machine->decoded_at = self->now;
   machine->decoded_ticks += self->now - machine->run.began_at;
-  while (machine->leaving.count > 0) {
-    const RequestIx ix = machine->leaving.first;
-    request_queue_remove(&machine->leaving, self->requests.slots, ix);
-    life_left_early(self, ix, 1);
-  }
+  end_leaving(self, machine, 1);
   while (batch->n_seqs > 0 && batch_until_finish(batch) == 0)
     life_finished(self, machine, batch->entries[0].request);
 }
@@ -291,9 +301,21 @@ static void end_chunks(Engine *self, Machine *machine) {
     end_chunk(self, machine, machine->chunks[i]);
 }
 
+/* Of an iteration with prefill that goes on no more: its time. */
+static void book_prefills(Machine *machine, Tick now) {
+  const DecodeRun *run = &machine->run;
+  engine_book_batch_tokens(machine, run->shape.prefill_tokens + run->shape.decode_seqs,
+                           run->began_at, now);
+}
+
 void engine_handle_iteration(Engine *self, Machine *machine) {
-  const bool resized = machine->moves_kv && engine_advance_tier(self, machine);
   const bool prefills = machine->activity == ACTIVITY_PREFILL;
+  const bool resized =
+      machine->moves_kv && engine_advance_tier(machine, self->now - machine->run.part_began_at);
+  if (prefills) {
+    engine_book_first_gaps(self, machine, self->now);
+    book_prefills(machine, self->now);
+  }
   if (!prefills && !engine_end_part(self, machine, resized)) return; // the run goes on
   engine_observe_end(self, machine, prefills ? 1 : machine->run.done);
   machine->activity = ACTIVITY_IDLE;
@@ -311,4 +333,67 @@ void engine_handle_iteration(Engine *self, Machine *machine) {
   if (!changes) return;
   engine_admit_inbound(self, machine);
   engine_review_role(self, machine);
+}
+
+/* --- what a failure breaks off */
+
+/* What of an iteration with prefill was booked ahead is not to come. */
+static void break_off_prefills(Engine *self, Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  const Tick end = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->at;
+  const Tick ticks = self->now - run->began_at, work = run->modelled;
+  MachineTotals ahead = {.stall_ticks = run->stall > ticks ? run->stall - ticks : 0};
+  add_prefills(machine, &run->shape, end - self->now, &ahead);
+  ahead.extrapolated_iterations[run->extrapolation] = 1;
+  ahead.extrapolated_ticks[run->extrapolation] =
+      work - engine_worked_ticks(ticks, run->stall, work);
+  machine_totals_subtract(&machine->totals, &ahead);
+  if (machine->counted_from > self->now) machine_totals_subtract(&machine->before, &ahead);
+  book_prefills(machine, self->now);
+}
+
+/* The batch is as of its last iteration that ended, but for the blocks that the present one took.
+ */
+static void break_off_batch(Engine *self, Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  engine_book_iterations(self, machine, run->done + 1);
+  machine->unfinished = true;
+  if (run->done > 0) machine->decoded_at = run->part_began_at;
+  machine->decoded_ticks += self->now - run->began_at;
+}
+
+/* Chunks are not done, and wait where they were in line. */
+static void break_off_chunks(Engine *self, Machine *machine) {
+  const size_t n_chunks = machine->n_chunks;
+  machine->n_chunks = 0;
+  for (size_t i = n_chunks; i-- > 0;)
+    life_chunk_broken_off(self, machine, machine->chunks[i]);
+  for (size_t i = 0; i < n_chunks; i++) {
+    const RequestIx ix = machine->chunks[i];
+    if (!request_leaves(&self->requests.slots[ix])) continue;
+    engine_abandon_transfer(self, ix, false);
+    life_left_early(self, ix, 0);
+  }
+}
+
+void engine_break_off(Engine *self, Machine *machine) {
+  if (machine->activity == ACTIVITY_IDLE) return;
+  const bool prefills = machine->activity == ACTIVITY_PREFILL, decodes = machine_decodes(machine);
+  const bool resized = !prefills && engine_break_off_run(self, machine);
+  if (prefills) break_off_prefills(self, machine);
+  agenda_clear(&self->agenda, EVENT_ITERATION, machine->ix);
+  machine->activity = ACTIVITY_IDLE;
+  engine_observe_end(self, machine, machine->run.done);
+  engine_book_idleness(self, machine, true);
+  if (self->keeps_parts) parts_broken_off(self, machine);
+  if (machine->copied_at > self->now) machine->copied_at = self->now;
+  if (machine->counted_from > self->now) machine->counted_from = self->now;
+  if (machine->scheduler) {
+    scheduler_break_off(self, machine);
+  } else {
+    if (decodes) break_off_batch(self, machine);
+    end_leaving(self, machine, 0);
+    break_off_chunks(self, machine);
+  }
+  if (resized) engine_fit_capacity(self, machine);
 }

@@ -4,6 +4,8 @@
 #include "sim/state.h"
 
 void engine_handle_iteration(Engine *self, Machine *machine);
+/* A machine that has failed does no more of what it is in, which is lost. */
+void engine_break_off(Engine *self, Machine *machine);
 /* Begins on an idle machine that may do so; cuts the decode run of one that should plan anew. */
 void engine_begin(Engine *self, Machine *machine);
 /* Begins an iteration with prefill in it, which lasts the ticks that it returns. */

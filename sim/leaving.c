@@ -26,6 +26,7 @@ static void leave_batch(Engine *self, RequestIx ix) {
 static void leave_steps(Engine *self, RequestIx ix) {
   Machine *machine = &self->machines[life_machine(self, &self->requests.slots[ix])];
   if (machine->activity == ACTIVITY_IDLE) {
+    engine_abandon_transfer(self, ix, false);
     life_left_early(self, ix, 0);
     return;
   }

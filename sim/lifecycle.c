@@ -291,6 +291,12 @@ bool life_chunk_ended(Engine *self, Machine *machine, RequestIx ix) {
   return false;
 }
 
+void life_chunk_broken_off(Engine *self, Machine *machine, RequestIx ix) {
+  const Request *request = &self->requests.slots[ix];
+  machine->n_started += request->state == REQUEST_ENDS_PREFILL && request->prefilled_tokens > 0;
+  change_before(self, machine, ix, REQUEST_WAITS_PREFILL, machine->prefill_queue.first);
+}
+
 static void book_gap(Engine *self, const Request *request) {
   Metrics *metrics = engine_books(self, request);
   histogram_add(&metrics->tbt, self->now - request->last_token_at, 1);

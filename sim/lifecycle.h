@@ -86,6 +86,8 @@ void life_hits_held(Engine *self, Machine *machine, RequestIx request);
 void life_chunk_began(Engine *self, Machine *machine, RequestIx request, int32_t tokens);
 /* That iteration has ended; true when it was the last chunk. */
 bool life_chunk_ended(Engine *self, Machine *machine, RequestIx request);
+/* That iteration was broken off: the chunk is not done, and it waits, ahead of the others. */
+void life_chunk_broken_off(Engine *self, Machine *machine, RequestIx request);
 /* The last chunk has ended, and made a token. Afterwards it is finished, waits for decode or
  * leaves. */
 void life_prefilled(Engine *self, Machine *machine, RequestIx request);

@@ -117,6 +117,13 @@ typedef struct DecodeRun {
   Tick stall;      // in the first iteration, before its work
   bool ends_soon;  // something must join: the run ends with its part
   bool moves[LINK_DIRECTIONS]; // the tier does that way, in the present part
+  bool goes_on;                // with what the run before it was of
+
+  // Of the iteration that was last asked for one by one (engine_iteration_ticks): what its model
+  // says of it, and where it has prefill in it what it is of.
+  Tick modelled;
+  Extrapolation extrapolation;
+  BatchShape shape;
 } DecodeRun;
 
 /* In the order in which an event needs it: the first lines of the cache are all that most need. */
@@ -135,6 +142,8 @@ struct Machine {
   bool listed;         // in the list of its role: routers may pick it
   bool moves_kv;       // the tier does
   bool decodes_paused; // the batch sits this iteration out
+  bool dead;           // it has failed, which nobody knows yet: links to and from it are down
+  bool unfinished;     // the last iteration that the batch has booked never ended: it is dead
   Batch batch;
   int64_t free_blocks;     // not held by anybody; a run's growth is taken off when it is booked
   int64_t kv_blocks;       // there are at present: pool->kv_blocks, or what the tier makes
@@ -152,6 +161,8 @@ struct Machine {
   DecodeRun run;
   RequestIx *chunks; // prefilled in the current iteration, in the order of the plan
   size_t n_chunks, chunks_capacity;
+  RequestIx *joined; // the batch with the iteration or run in progress
+  size_t n_joined, joined_capacity;
   RequestQueue prefill_queue;    // in order of arrival here, evicted requests first
   RequestQueue decode_queue;     // KV is here, not in the batch since it was prefilled (again)
   RequestQueue blocked;          // left out of the batch, oldest first
@@ -182,6 +193,7 @@ struct Machine {
   uint32_t n_faults;                    // sources that hold it down
   uint32_t n_drains;                    // sources that want it away
   Slowdown *slowdowns, *link_slowdowns; // sources that make it slow, and its NIC
+  double link_factor;                   // of the worst of the latter; 0: its NIC is down
   Tick down_since;                      // -1: it is neither down nor starting after that
   Tick off_since;                       // -1: it is not off
   Tick starts_since;                    // -1: it does not start for a scaler

@@ -67,6 +67,24 @@ void engine_change_nic(Engine *self, MachineIx machine, double factor) {
   transfers_follow(self);
 }
 
+/* Whether a machine at one of its ends has failed: then it stands still. */
+static bool is_held_up(const Engine *self, const Transfer *transfer) {
+  return self->machines[transfer->to].dead ||
+         (!restores(self, transfer) && self->machines[transfer->from].dead);
+}
+
+void engine_hold_up_transfers(Engine *self, MachineIx machine) {
+  for (size_t i = 0; i < self->requests.n_slots; i++) {
+    const Request *request = &self->requests.slots[i];
+    if (request->state == REQUEST_FREE || request->transfer == TRANSFER_NONE) continue;
+    const Transfer *transfer = &self->transfers.slots[request->transfer];
+    const bool is_timed =
+        transfer->stage == TRANSFER_STORED || transfer->stage == TRANSFER_TAIL; // else by the NIC
+    if (is_timed && (transfer->from == machine || transfer->to == machine))
+      agenda_clear(&self->agenda, EVENT_TRANSFER, request->transfer);
+  }
+}
+
 static void take_room(Engine *self, Transfer *transfer) {
   const Request *request = &self->requests.slots[transfer->request];
   transfer->cached_tokens = life_room_taken(self, transfer->request);
@@ -188,11 +206,13 @@ static void begin_moving(Engine *self, TransferIx ix) {
   if (rate > 0) {
     const double seconds = (double)bytes / (double)rate;
     if (engine_passes_the_end(self, seconds * (double)TICKS_PER_SECOND)) return;
-    agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + tick_from_seconds(seconds));
+    if (!is_held_up(self, transfer))
+      agenda_set(&self->agenda, EVENT_TRANSFER, ix, self->now + tick_from_seconds(seconds));
   } else if (transfer->stage == TRANSFER_STORED) {
     Machine *from = &self->machines[transfer->from];
-    agenda_set(&self->agenda, EVENT_TRANSFER, ix,
-               engine_copy(self, from, LINK_TO_CPU, bytes, self->now));
+    if (!is_held_up(self, transfer))
+      agenda_set(&self->agenda, EVENT_TRANSFER, ix,
+                 engine_copy(self, from, LINK_TO_CPU, bytes, self->now));
   } else {
     transfers_move(self, ix, bytes);
   }

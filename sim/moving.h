@@ -33,4 +33,6 @@ bool engine_abandon_transfer(Engine *self, RequestIx request, bool at_once);
 bool engine_break_deadlock(Engine *self);
 /* A machine's NIC is so many times as slow as it should be; 0: it is down. */
 void engine_change_nic(Engine *self, MachineIx machine, double factor);
+/* A machine has failed: what moves from it or to it goes on no more until it is abandoned. */
+void engine_hold_up_transfers(Engine *self, MachineIx machine);
 #endif

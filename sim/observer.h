@@ -11,7 +11,8 @@
 #include "sim/metrics.h"
 #include "sim/timeline.h"
 
-/* Iterations of one batch on a machine, one after another; of those with prefill, one. */
+/* Iterations of one batch on a machine, one after another; of those with prefill, one. The last may
+ * be broken off by a failure, and does not count. */
 typedef struct IterationSpan {
   MachineIx machine;
   Tick begin, end;

@@ -36,6 +36,7 @@ void engine_observe_begin(Engine *self, const Machine *machine, const BatchShape
 void engine_observe_end(Engine *self, const Machine *machine, int64_t n_iterations) {
   if (!self->watched) return;
   IterationSpan *span = &self->watched[machine->ix];
+  if (span->begin == self->now) return; // broken off as it began
   span->end = self->now;
   span->n_iterations = n_iterations;
   span->stall += (Tick)machine->totals.stall_ticks;

@@ -211,11 +211,19 @@ void parts_iterations_end(Engine *self, const Machine *machine, bool prefills) {
   }
 }
 
+/* It made nothing: it is in no other times. Those of its run before it are. */
+void parts_broken_off(Engine *self, const Machine *machine) {
+  MachineParts *parts = &self->machine_parts[machine->ix];
+  const DecodeRun *run = &machine->run;
+  parts->times.idle += self->now - run->part_began_at;
+  if (run->done > 0) parts->times.host += host_ticks(self, machine, run->seqs) * run->done;
+}
+
 /* Where a batch stands still the iteration in progress is another's as far as it has come. */
 static BatchTimes times_of(const Engine *self, const Machine *machine) {
   BatchTimes times = self->machine_parts[machine->ix].times;
   times.stall = (Tick)machine->totals.stall_ticks;
-  times.idle =
+  times.idle +=
       machine->idle_ticks + (machine->idle_since < 0 ? 0 : self->now - machine->idle_since);
   if (machine->activity == ACTIVITY_PREFILL && machine->decodes_paused)
     times.other += self->now - machine->run.began_at;
@@ -230,8 +238,8 @@ void parts_joined(Engine *self, const Machine *machine, RequestIx ix) {
   parts->then = times_of(self, machine);
 }
 
-/* Idle with a batch is a group's machine: others' copies, or the end of its shape. Afterwards it is
- * left out, unless it is on its way elsewhere. */
+/* Idle with a batch is a machine that has failed, or a group's: others' copies, or the end of its
+ * shape. Afterwards it is left out, unless it is on its way elsewhere. */
 void parts_left(Engine *self, const Machine *machine, RequestIx ix, int64_t tokens) {
   const int64_t prompt = self->requests.slots[ix].prompt_tokens;
   RequestParts *parts = &self->parts[ix];
@@ -240,7 +248,7 @@ void parts_left(Engine *self, const Machine *machine, RequestIx ix, int64_t toke
   const int64_t made = tokens - parts->tokens;
   const Tick alone = decodes_alone(machine, prompt + parts->tokens, prompt + tokens);
   Tick left = self->now - parts->since;
-  take(&parts->booked, CAUSE_store, now.idle - then->idle, &left);
+  take(&parts->booked, machine->dead ? CAUSE_resume : CAUSE_store, now.idle - then->idle, &left);
   take(&parts->booked, CAUSE_decode_stall, now.stall - then->stall, &left);
   take(&parts->booked, CAUSE_decode_prefill, now.other - then->other, &left);
   take(&parts->booked, CAUSE_decode_host, now.host - then->host, &left);

@@ -35,6 +35,8 @@ void parts_lost(Engine *self, RequestIx request);
 void parts_begin_anew(Engine *self, RequestIx request);
 /* Its KV begins to move, or what is left of it, which takes `ticks` over links of its own. */
 void parts_moves(Engine *self, RequestIx request, Tick ticks);
+/* An iteration of the machine was broken off by its failure. */
+void parts_broken_off(Engine *self, const Machine *machine);
 /* It joins the batch with the iteration that begins; it leaves with `tokens` made. */
 void parts_joined(Engine *self, const Machine *machine, RequestIx request);
 void parts_left(Engine *self, const Machine *machine, RequestIx request, int64_t tokens);

@@ -15,3 +15,8 @@ Tick pipeline_pass(Pipeline *self, Tick now, Tick stage, Tick last, Tick send) {
   }
   return at - now;
 }
+
+void pipeline_stop(Pipeline *self, Tick now) {
+  for (int64_t s = 0; s < self->n_stages; s++)
+    if (self->free_at[s] > now) self->free_at[s] = now;
+}

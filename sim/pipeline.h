@@ -19,4 +19,6 @@ void pipeline_init(Pipeline *self, int64_t n_stages, Arena *arena);
 /* Sends a batch in at `now`: every stage takes `stage` ticks, the last one `last`, and handing on
  * to the next `send`. Ticks from now until it leaves the last stage. */
 Tick pipeline_pass(Pipeline *self, Tick now, Tick stage, Tick last, Tick send);
+/* What is in its stages is gone. */
+void pipeline_stop(Pipeline *self, Tick now);
 #endif

@@ -33,8 +33,7 @@ static MachineReport report_of(const ClusterView *view, MachineIx m) {
   const Machine *machine = &view->machines[m];
   column_at(view->columns.kv_blocks, m); // what its run has taken and cached since is booked
   return (MachineReport){.n_waiting = machine->prefill_queue.count - n_begun(view, machine) +
-                                      machine->decode_queue.count + machine->blocked.count +
-                                      machine->swapped.count + machine->inbound.count,
+                                      machine->inbound.count,
                          .used_blocks = machine->kv_blocks - machine->free_blocks,
                          .kv_blocks = machine->kv_blocks};
 }

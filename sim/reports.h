@@ -35,7 +35,7 @@ typedef struct ReportOptions {
 int reports_check(const ReportOptions *options, const Node *map, Place owner, Diag *diag);
 
 typedef struct MachineReport {
-  int64_t n_waiting; // requests that are here, or wait to come, and have not begun to run
+  int64_t n_waiting; // requests that are in line here without KV, or whose KV waits to come
   int64_t used_blocks, kv_blocks; // of KV memory: held, there are
 } MachineReport;
 

@@ -11,11 +11,15 @@ void scheduler_begin(Engine *self, Machine *machine);
 /* The step or run in progress has ended: its tokens are there. Whether that changed
  * anything but the tokens of the batch. */
 bool scheduler_end(Engine *self, Machine *machine, bool prefills);
+/* Books the token that each of the batch has made in the present step, or in the first of a run,
+ * which took `ticks`. */
+void scheduler_book_gaps(Engine *self, const Machine *machine, Tick ticks);
+/* The machine has failed: nothing is made of the step in progress. */
+void scheduler_break_off(Engine *self, Machine *machine);
 /* A request that is given up leaves the scheduler, whatever steps have of it; the tokens that those
- * which have not ended make of it, for nobody. The one that is decided and has not begun is never
- * run on a machine that has failed. */
+ * which have not ended make of it, for nobody. On a machine that has failed they make none. */
 int32_t scheduler_withdraw(Engine *self, Machine *machine, RequestIx request);
-/* Of a machine with no request left: what it had decided never runs. */
+/* Of a machine with no request left: what it had decided never runs, and what ran has not ended. */
 void scheduler_forget(Machine *machine);
 /* Whether something that has come may change the next decision. */
 bool scheduler_wake(const MachineView *view, Wake why, RequestIx request);

@@ -53,6 +53,7 @@ static void init_machines(Engine *self) {
                                      .home = pool->role,
                                      .listed = true,
                                      .down_since = -1,
+                                     .link_factor = 1,
                                      .off_since = -1,
                                      .starts_since = -1,
                                      .prefill_queue = REQUEST_QUEUE_EMPTY,

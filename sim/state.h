@@ -26,7 +26,8 @@ typedef struct Deadline {
 typedef struct BatchTimes {
   Tick host;  // of the engine, in iterations of decodes
   Tick other; // that prefills added to those, or had for themselves
-  Tick stall, idle;
+  Tick stall;
+  Tick idle; // in iterations that a failure broke off, too
 } BatchTimes;
 
 typedef struct MachineParts {

@@ -97,9 +97,10 @@ static bool is_plain(const Step *step) {
 
 /* Those of the batch have waited since the step before; as parts of a run book it where it goes on
  * (decode_run.c). */
-static void book_gaps(Engine *self, const Machine *machine, const Step *step, Tick ticks,
-                      bool goes_on) {
+void scheduler_book_gaps(Engine *self, const Machine *machine, Tick ticks) {
+  const Step *step = machine->scheduler->current;
   const Series series = machine->run.series;
+  const bool goes_on = machine->run.goes_on;
   for (int counted = 0; counted < 2; counted++) {
     Metrics *metrics = counted ? &self->metrics : &self->warm_up_metrics;
     const int64_t n = counted ? step->n_counted : step->n_regular - step->n_counted;
@@ -117,18 +118,16 @@ static void begin_step(Engine *self, Machine *machine) {
   const Step *step = machine->scheduler->current;
   tell_of_beginnings(self, machine, step);
   Tick first;
-  bool goes_on = false;
   if (step->shape.prefill_tokens > 0) {
     first = engine_begin_prefills(self, machine, &step->shape);
   } else {
     const bool same = !self->step && repeats(machine->scheduler, machine->lag);
-    goes_on = is_plain(step) && step->version == machine->scheduler->plain_version;
+    const bool goes_on = is_plain(step) && step->version == machine->scheduler->plain_version;
     engine_begin_steps(self, machine, &step->shape, same ? scheduler_watch(self, machine) : 1,
                        goes_on);
     machine->run.counted = step->n_counted;
     first = series_sum(machine->run.series, 1);
   }
-  book_gaps(self, machine, step, first, goes_on);
   engine_tell_step(self, machine, step, self->now + first);
 }
 
@@ -148,14 +147,14 @@ void scheduler_begin(Engine *self, Machine *machine) {
 
 /* --- ending */
 
-/* A run of more than one step: the last of them is the present one, and the batch knows of all that
- * are decided. */
-static void end_run(Engine *self, Machine *machine) {
+/* A run of more than one step: the `n`-th of them is the present one, and the batch knows of all
+ * that are decided. */
+static void end_run(Engine *self, Machine *machine, int64_t n) {
   Scheduler *scheduler = machine->scheduler;
   const DecodeRun *run = &machine->run;
-  engine_book_iterations(self, machine, run->done + machine->lag);
+  engine_book_iterations(self, machine, n + machine->lag);
   Step *newest = machine->lag > 0 ? scheduler->next : scheduler->current;
-  newest->shape.context_tokens = run->context + run->seqs * (run->done - 1 + machine->lag);
+  newest->shape.context_tokens = run->context + run->seqs * (n - 1 + machine->lag);
   newest->n_seconds[0] = newest->n_seconds[1] = 0;
   scheduler_end_sequences(self, machine, newest);
 }
@@ -249,7 +248,7 @@ static void end_given_up(Engine *self, Machine *machine) {
   for (; scheduler->n_leaving > 0; ix = next) {
     next = self->requests.slots[ix].next;
     if (!request_leaves(&self->requests.slots[ix])) continue;
-    if (self->keeps_parts) end_lost_chunk(self, machine, ix);
+    if (self->keeps_parts && machine_works(machine)) end_lost_chunk(self, machine, ix);
     engine_abandon_transfer(self, ix, false);
     life_left_early(self, ix, 0);
     scheduler->n_leaving--;
@@ -258,7 +257,7 @@ static void end_given_up(Engine *self, Machine *machine) {
 
 bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
   Scheduler *scheduler = machine->scheduler;
-  if (!prefills && machine->run.done > 1) end_run(self, machine);
+  if (!prefills && machine->run.done > 1) end_run(self, machine, machine->run.done);
   Step *step = scheduler->current;
   scheduler->plain_version = is_plain(step) ? step->version : 0;
   if (step->n_regular > 0) {
@@ -278,4 +277,16 @@ bool scheduler_end(Engine *self, Machine *machine, bool prefills) {
   }
   step->n_items = 0;
   return changes;
+}
+
+/* The step stays the present one until its requests leave, of which it makes nothing
+ * (scheduler_withdraw). */
+void scheduler_break_off(Engine *self, Machine *machine) {
+  const DecodeRun *run = &machine->run;
+  if (run->done > 0) end_run(self, machine, run->done + 1);
+  if (machine->scheduler->current->n_regular > 0) {
+    if (run->done > 0) machine->decoded_at = run->part_began_at;
+    machine->decoded_ticks += self->now - run->began_at;
+  }
+  end_given_up(self, machine);
 }

@@ -46,11 +46,11 @@ void engine_plan_tier(Engine *self, Machine *machine, const BatchShape *shape) {
   run->part = run->most = span.count;
 }
 
-bool engine_advance_tier(Engine *self, Machine *machine) {
+bool engine_advance_tier(Machine *machine, Tick ticks) {
   const DecodeRun *run = &machine->run;
   const TierWork work = {.compute = run->compute,
                          .count = run->part,
-                         .ticks = self->now - run->part_began_at,
+                         .ticks = ticks,
                          .tokens = run->part * run->tokens,
                          .kv_blocks = machine->kv_blocks};
   TierTraffic traffic = {0};

@@ -15,7 +15,7 @@ static inline RequestQueue *queue_of(Machine *machine, const RequestStateRow *ro
 static inline void leave_batch(Engine *self, Machine *machine, RequestIx ix) {
   Request *request = &self->requests.slots[ix];
   const int64_t context = batch_context(&machine->batch, request);
-  const int64_t made = context - request->prompt_tokens;
+  const int64_t made = context - request->prompt_tokens - machine->unfinished;
   batch_remove(&machine->batch, self->requests.slots, ix, context);
   if (!machine->batcher->reserves_output)
     request->kv_blocks = (int32_t)machine_held_blocks(machine, context);

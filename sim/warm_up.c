@@ -2,6 +2,7 @@
 #include "sim/warm_up.h"
 #include "sim/autoscaling.h"
 #include "sim/decode_run.h"
+#include "sim/failing.h"
 #include "sim/memory.h"
 #include "sim/shaping.h"
 #include "sim/tier.h"
@@ -24,6 +25,7 @@ Metrics *engine_session_books(Engine *self, const Request *request) {
 static void leave_machine_out(Engine *self, Machine *machine) {
   engine_catch_up_cache(self, machine); // what a run has taken of it
   engine_book_capacity(self, machine);
+  engine_book_down(self, machine);
   engine_book_off(self, machine);
   machine->totals.max_kv_blocks = machine->totals.max_cpu_blocks = 0;
   machine->before = machine->totals;
@@ -31,6 +33,8 @@ static void leave_machine_out(Engine *self, Machine *machine) {
   engine_book_capacity(self, machine); // what it has at most from now on
   machine->counted_from = self->now;
   if (machine->activity == ACTIVITY_DECODE) engine_leave_part_out(self, machine);
+  if (machine->activity == ACTIVITY_PREFILL)
+    machine->counted_from = agenda_find(&self->agenda, EVENT_ITERATION, machine->ix)->at;
 }
 
 void engine_look_for_start(Engine *self, Tick next) {
@@ -44,12 +48,12 @@ void engine_look_for_start(Engine *self, Tick next) {
 
 void engine_end_warm_up(Engine *self) {
   self->first_counted = self->n_arrived;
-  self->counted_from = self->now;
   for (MachineIx m = 0; m < self->n_machines; m++) {
     leave_machine_out(self, &self->machines[m]);
     if (m == 0 || self->machines[m].batch_tokens != self->machines[m - 1].batch_tokens)
       histogram_init(self->machines[m].batch_tokens, self->arena);
   }
+  self->counted_from = self->now;
   for (uint32_t g = 0; g < self->n_groups; g++) {
     Group *group = &self->groups[g];
     engine_book_group(self, group);

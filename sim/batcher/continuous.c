@@ -81,6 +81,7 @@ static void plan(void *state, void *machine_state, const MachineView *view, Batc
   if (plan->pause_decodes) return;
   budget.tokens = self->limits.max_num_seqs;
   budget.seqs = seqs;
+  budget.blocks -= batch_growth(&machine->batch, 1);
   fcfs_admit_prefilled(view, plan, &budget);
   fcfs_admit_swapped(view, plan, &budget);
 }

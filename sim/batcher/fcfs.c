@@ -2,7 +2,7 @@
 #include "sim/batcher/fcfs.h"
 
 const OptionSpec fcfs_options[] = {
-    FCFS_BATCHED_TOKENS("new tokens of one iteration; a longer prompt is taken alone"),
+    FCFS_BATCHED_TOKENS("tokens of one iteration, one per decode; a longer prompt is the only one"),
     FCFS_SEQS,
     FCFS_CACHING,
     {0},

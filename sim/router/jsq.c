@@ -2,11 +2,15 @@
 #include "sim/router/router.h"
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
-  (void)state, (void)request;
-  return router_join_least(view, view->columns.n_assigned);
+  (void)request;
+  return router_join_least(view, view->columns.n_assigned, state);
 }
 
 const Router router_jsq = {
-    .policy = {.name = "jsq", .help = "joins the machine with the fewest requests"},
+    .policy = {.name = "jsq",
+               .help = "joins the machine with the fewest requests",
+               .state_size = sizeof(Ties),
+               .options = router_ties_options},
+    .start = router_start_ties,
     .pick = pick,
 };

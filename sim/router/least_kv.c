@@ -2,12 +2,15 @@
 #include "sim/router/router.h"
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
-  (void)state, (void)request;
-  return router_join_least(view, view->columns.kv_blocks);
+  (void)request;
+  return router_join_least(view, view->columns.kv_blocks, state);
 }
 
 const Router router_least_kv = {
     .policy = {.name = "least_kv",
-               .help = "joins the machine with the least KV memory held or promised"},
+               .help = "joins the machine with the least KV memory held or promised",
+               .state_size = sizeof(Ties),
+               .options = router_ties_options},
+    .start = router_start_ties,
     .pick = pick,
 };

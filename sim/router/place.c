@@ -18,11 +18,55 @@ Placement router_place(const ClusterView *view, RouterChoice choose, void *state
                      .decode = choose(state, view, decode, PHASE_DECODE)};
 }
 
-static MachineIx least(void *figure, const ClusterView *view, const RoleList *list, Phase phase) {
-  (void)view, (void)phase;
-  return column_least(figure, list);
+/* --- by a figure */
+
+const char *const router_tie_rules[] = {"round_robin", "first", "random", NULL};
+
+const OptionSpec router_ties_options[] = {ROUTER_TIES(offsetof(Ties, rule)), {0}};
+
+void router_start_ties(void *ties, const ClusterView *view, uint64_t seed, Arena *arena) {
+  (void)view, (void)arena;
+  rng_init(&((Ties *)ties)->rng, seed, "router");
 }
 
-Placement router_join_least(const ClusterView *view, Column *figure) {
-  return router_place(view, least, figure);
+/* One of those of a list with as little as `least`. */
+static MachineIx draw(Rng *rng, const Column *figure, const RoleList *list, MachineIx least) {
+  const int64_t little = column_at(figure, least);
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < list->count; i++)
+    n += column_at(figure, list->items[i]) == little;
+  uint64_t left = n > 1 ? rng_below(rng, n) : 0;
+  for (uint32_t i = 0; i < list->count; i++)
+    if (column_at(figure, list->items[i]) == little && left-- == 0) return list->items[i];
+  return least;
+}
+
+MachineIx router_least(Ties *ties, Column *figure, const RoleList *list) {
+  if (ties->rule == TIES_ROUND_ROBIN) return column_least_in_turn(figure, list);
+  const MachineIx first = column_least(figure, list);
+  return ties->rule == TIES_FIRST || first == MACHINE_NONE ? first
+                                                           : draw(&ties->rng, figure, list, first);
+}
+
+void router_chose(const Ties *ties, const ClusterView *view, MachineIx machine) {
+  if (ties->rule == TIES_ROUND_ROBIN) columns_take_turn(view->columns.all, machine);
+}
+
+typedef struct Least {
+  Column *figure;
+  Ties *ties;
+} Least;
+
+static MachineIx choose_least(void *state, const ClusterView *view, const RoleList *list,
+                              Phase phase) {
+  (void)phase;
+  const Least *self = state;
+  if (!self->ties) return column_least(self->figure, list);
+  const MachineIx m = router_least(self->ties, self->figure, list);
+  router_chose(self->ties, view, m);
+  return m;
+}
+
+Placement router_join_least(const ClusterView *view, Column *figure, Ties *ties) {
+  return router_place(view, choose_least, &(Least){figure, ties});
 }

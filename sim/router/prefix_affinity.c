@@ -21,6 +21,7 @@ typedef struct RingPlace {
 typedef struct State {
   int64_t prefix_tokens, replication;
   double load_factor;
+  Ties ties;       // of loads
   RingPlace *ring; // in order
   size_t n_places;
   uint64_t key; // of the request being placed
@@ -33,8 +34,8 @@ static int by_place(const void *a, const void *b) {
 }
 
 static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
-  (void)seed;
   State *self = state;
+  router_start_ties(&self->ties, view, seed, arena);
   self->n_places = (size_t)view->n_members * (size_t)self->replication;
   self->ring = ARENA_ARRAY(arena, RingPlace, self->n_places);
   size_t n = 0;
@@ -71,10 +72,16 @@ static int64_t bound(const State *self, const ClusterView *view, const RoleList 
   return (int64_t)ceil(self->load_factor * (double)total / list->count);
 }
 
+static MachineIx choose_by_load(Ties *ties, const ClusterView *view, const RoleList *list) {
+  const MachineIx m = router_least(ties, view->columns.n_assigned, list);
+  router_chose(ties, view, m);
+  return m;
+}
+
 static MachineIx choose(void *state, const ClusterView *view, const RoleList *list, Phase phase) {
-  const State *self = state;
+  State *self = state;
   if (phase == PHASE_DECODE && !view->machines[list->items[0]].cache)
-    return column_least(view->columns.n_assigned, list);
+    return choose_by_load(&self->ties, view, list);
   const int64_t most = bound(self, view, list);
   const size_t first = first_place(self, hash_mix(self->key));
   for (size_t i = 0; i < self->n_places; i++) {
@@ -101,6 +108,7 @@ static const OptionSpec options[] = {
      .help = "requests of a machine at most, over the mean"},
     {"replication", OPTION_INT, offsetof(State, replication), "256", .min = 1, .max = 4096,
      .help = "places of each machine on the ring"},
+    ROUTER_TIES(offsetof(State, ties.rule)),
     {0},
 };
 

@@ -4,6 +4,7 @@
  * view->roles_move; the pool policy then gives that machine its new role. */
 #ifndef SIM_ROUTER_ROUTER_H
 #define SIM_ROUTER_ROUTER_H
+#include "sim/base/rng.h"
 #include "sim/cluster.h"
 #include "sim/policy.h"
 #include "sim/reports.h"
@@ -40,6 +41,33 @@ typedef MachineIx (*RouterChoice)(void *state, const ClusterView *view, const Ro
  * decode machines; otherwise one mixed machine for both. A missing side is taken from the mixed
  * machines and, where none of those is up and roles move, from the other side. */
 Placement router_place(const ClusterView *view, RouterChoice choose, void *state);
-/* The same by a figure: the first machine with the least of it. */
-Placement router_join_least(const ClusterView *view, Column *figure);
+
+/* Which of several machines that have the least of a figure a router joins. Balancers that go by
+ * the fewest connections take them in turn: nginx (least_conn), HAProxy (leastconn). One that took
+ * the first would send all that an idle fleet gets to one machine. */
+typedef enum TieRule { TIES_ROUND_ROBIN, TIES_FIRST, TIES_RANDOM } TieRule;
+
+/* All the state of routers that have no other. */
+typedef struct Ties {
+  int rule; // TieRule
+  Rng rng;
+} Ties;
+
+extern const char *const router_tie_rules[];
+/* The row of an option table, of a rule at `at` in the state. */
+#define ROUTER_TIES(at)                                                                            \
+  {                                                                                                \
+    "ties", OPTION_CHOICE, at, "round_robin",                                                      \
+        .choices = router_tie_rules,                                                               \
+        .help = "of equally loaded machines: each in turn, the first listed, or one at random"     \
+  }
+extern const OptionSpec router_ties_options[]; // of a state that is Ties
+
+void router_start_ties(void *ties, const ClusterView *view, uint64_t seed, Arena *arena);
+/* A machine of a list with the least of a figure; MACHINE_NONE if it is empty. */
+MachineIx router_least(Ties *ties, Column *figure, const RoleList *list);
+/* It is the one that is chosen. */
+void router_chose(const Ties *ties, const ClusterView *view, MachineIx machine);
+/* Of each phase one with the least; `ties` NULL: the first of its list. */
+Placement router_join_least(const ClusterView *view, Column *figure, Ties *ties);
 #endif

@@ -8,31 +8,34 @@
 
 typedef struct State {
   int64_t prefill_queue_limit, decode_queue_limit;
+  Ties ties;
 } State;
 
 /* The least loaded machine of a role if it can take `tokens` more within `limit`. */
-static MachineIx within(const ClusterView *view, Role role, int64_t tokens, int64_t limit) {
-  const MachineIx m = column_least(view->columns.pending_tokens, &view->by_role[role]);
+static MachineIx within(Ties *ties, const ClusterView *view, Role role, int64_t tokens,
+                        int64_t limit) {
+  const MachineIx m = router_least(ties, view->columns.pending_tokens, &view->by_role[role]);
   const int64_t pending = m == MACHINE_NONE ? 0 : column_at(view->columns.pending_tokens, m);
   const bool over = pending > 0 && pending + tokens > limit;
   return over ? MACHINE_NONE : m;
 }
 
-static MachineIx find(const ClusterView *view, Phase phase, int64_t tokens, int64_t limit) {
+static MachineIx find(Ties *ties, const ClusterView *view, Phase phase, int64_t tokens,
+                      int64_t limit) {
   const bool prefill = phase == PHASE_PREFILL;
   const Role order[ROLES] = {prefill ? ROLE_PREFILL : ROLE_DECODE, ROLE_MIXED,
                              prefill ? ROLE_DECODE : ROLE_PREFILL};
   for (int i = 0; i < ROLES; i++) {
-    const MachineIx m = within(view, order[i], tokens, limit);
+    const MachineIx m = within(ties, view, order[i], tokens, limit);
     if (m != MACHINE_NONE) return m;
   }
   return MACHINE_NONE;
 }
 
-static MachineIx least_of_all(const ClusterView *view) {
+static MachineIx least_of_all(Ties *ties, const ClusterView *view) {
   MachineIx best = MACHINE_NONE;
   for (int role = 0; role < ROLES; role++) {
-    const MachineIx m = column_least(view->columns.pending_tokens, &view->by_role[role]);
+    const MachineIx m = router_least(ties, view->columns.pending_tokens, &view->by_role[role]);
     if (m == MACHINE_NONE) continue;
     if (best == MACHINE_NONE ||
         column_at(view->columns.pending_tokens, m) < column_at(view->columns.pending_tokens, best))
@@ -41,15 +44,24 @@ static MachineIx least_of_all(const ClusterView *view) {
   return best;
 }
 
+static void start(void *state, const ClusterView *view, uint64_t seed, Arena *arena) {
+  router_start_ties(&((State *)state)->ties, view, seed, arena);
+}
+
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
-  const State *self = state;
-  if (!view->roles_move) return router_join_least(view, view->columns.pending_tokens);
-  const MachineIx prefill =
-      find(view, PHASE_PREFILL, view->requests[request].prompt_tokens, self->prefill_queue_limit);
-  const MachineIx decode = find(view, PHASE_DECODE, 1, self->decode_queue_limit);
-  if (prefill != MACHINE_NONE && decode != MACHINE_NONE)
+  State *self = state;
+  Ties *ties = &self->ties;
+  if (!view->roles_move) return router_join_least(view, view->columns.pending_tokens, ties);
+  const MachineIx prefill = find(ties, view, PHASE_PREFILL, view->requests[request].prompt_tokens,
+                                 self->prefill_queue_limit);
+  const MachineIx decode = find(ties, view, PHASE_DECODE, 1, self->decode_queue_limit);
+  if (prefill != MACHINE_NONE && decode != MACHINE_NONE) {
+    router_chose(ties, view, prefill);
+    router_chose(ties, view, decode);
     return (Placement){.prefill = prefill, .decode = decode};
-  const MachineIx both = least_of_all(view);
+  }
+  const MachineIx both = least_of_all(ties, view);
+  router_chose(ties, view, both);
   return (Placement){both, both, .roles_stay = true, .claimed = MACHINE_NONE};
 }
 
@@ -58,6 +70,7 @@ static const OptionSpec options[] = {
      .max = 1e12, .help = "pending tokens above which a prefill goes to the mixed pool"},
     {"decode_queue_limit", OPTION_INT, offsetof(State, decode_queue_limit), "512", .min = 1,
      .max = 1e12, .help = "pending tokens (sequences) above which a decode goes to the mixed pool"},
+    ROUTER_TIES(offsetof(State, ties.rule)),
     {0},
 };
 
@@ -67,5 +80,6 @@ const Router router_splitwise = {
                    "both machines at once by pending tokens, mixed pool past limits (Splitwise)",
                .state_size = sizeof(State),
                .options = options},
+    .start = start,
     .pick = pick,
 };

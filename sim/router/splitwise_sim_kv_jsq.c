@@ -4,7 +4,7 @@
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   (void)state, (void)request;
-  return router_join_least(view, view->columns.n_present);
+  return router_join_least(view, view->columns.n_present, NULL);
 }
 
 const Router router_splitwise_sim_kv_jsq = {

@@ -14,7 +14,7 @@ static void start(void *state, const ClusterView *view, uint64_t seed, Arena *ar
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
   (void)request;
-  return router_join_least(view, ((State *)state)->pending_tokens);
+  return router_join_least(view, ((State *)state)->pending_tokens, NULL);
 }
 
 static void observe(void *state, const ClusterView *view, RequestIx request, Observation what,

@@ -2,11 +2,15 @@
 #include "sim/router/router.h"
 
 static Placement pick(void *state, const ClusterView *view, RequestIx request) {
-  (void)state, (void)request;
-  return router_join_least(view, view->columns.pending_tokens);
+  (void)request;
+  return router_join_least(view, view->columns.pending_tokens, state);
 }
 
 const Router router_token_jsq = {
-    .policy = {.name = "token_jsq", .help = "joins the machine with the fewest pending tokens"},
+    .policy = {.name = "token_jsq",
+               .help = "joins the machine with the fewest pending tokens",
+               .state_size = sizeof(Ties),
+               .options = router_ties_options},
+    .start = router_start_ties,
     .pick = pick,
 };

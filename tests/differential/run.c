@@ -130,21 +130,21 @@ int run_load(Run *self, const char *data_dir, const char *name, Arena *arena, Di
 
 /* --- replaying */
 
-/* SplitwiseSim's scheduler, our router, and the rate of each KV flow in GiB/s. */
+/* SplitwiseSim's scheduler, our router and its options, and the rate of each KV flow in GiB/s. */
 static const struct {
-  const char *scheduler, *router;
+  const char *scheduler, *router, *options;
   double gibps;
 } schedulers[] = {
-    {"round_robin", "round_robin", 0},
-    {"jsq", "jsq", 0},
-    {"token_jsq", "token_jsq", 0},
-    {"kv_round_robin", "round_robin", 200},
-    {"kv_round_robin_ethernet", "round_robin", 12.5},
-    {"kv_jsq", "splitwise_sim_kv_jsq", 200},
-    {"overlap_kv_jsq", "splitwise_sim_kv_jsq", 2000},
-    {"kv_token_jsq", "splitwise_sim_kv_token_jsq", 2000},
-    {"overlap_kv_token_jsq", "splitwise_sim_kv_token_jsq", 2000},
-    {"mixed_pool", "splitwise_sim_mixed_pool", 200},
+    {"round_robin", "round_robin", NULL, 0},
+    {"jsq", "jsq", "{ties: first}", 0},
+    {"token_jsq", "token_jsq", "{ties: first}", 0},
+    {"kv_round_robin", "round_robin", NULL, 200},
+    {"kv_round_robin_ethernet", "round_robin", NULL, 12.5},
+    {"kv_jsq", "splitwise_sim_kv_jsq", NULL, 200},
+    {"overlap_kv_jsq", "splitwise_sim_kv_jsq", NULL, 2000},
+    {"kv_token_jsq", "splitwise_sim_kv_token_jsq", NULL, 2000},
+    {"overlap_kv_token_jsq", "splitwise_sim_kv_token_jsq", NULL, 2000},
+    {"mixed_pool", "splitwise_sim_mixed_pool", NULL, 200},
 };
 
 typedef struct Setup {
@@ -221,7 +221,7 @@ static int choose_policies(const Run *run, SimConfig *config, Arena *arena, Diag
     i++;
   const bool orca = override_is(run, "start_state", "orca");
   const char *flow = arena_printf(arena, "{bandwidth: %g GiB/s}", schedulers[i].gibps);
-  return choose(config, POLICY_ROUTER, schedulers[i].router, NULL, arena, diag) ||
+  return choose(config, POLICY_ROUTER, schedulers[i].router, schedulers[i].options, arena, diag) ||
                  choose(config, POLICY_POOL, "splitwise_sim", NULL, arena, diag) ||
                  choose(config, POLICY_BATCHER, orca ? "splitwise_sim_orca" : "splitwise_sim", NULL,
                         arena, diag) ||

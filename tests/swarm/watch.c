@@ -28,7 +28,7 @@ static void see_span(Watch *self, const IterationSpan *span) {
                              span->shape.context_tokens,
                              span->n_prompts,
                              span->stall};
-  if (span->n_iterations > 0) see(self, numbers, sizeof numbers / sizeof *numbers);
+  if (span->end > 0) see(self, numbers, sizeof numbers / sizeof *numbers);
 }
 
 static void on_iterations(void *context, const IterationSpan *span) {
@@ -37,8 +37,8 @@ static void on_iterations(void *context, const IterationSpan *span) {
   IterationSpan *last = &machine->span;
   const bool prefills = span->shape.prefill_tokens > 0;
   expect(self, span->begin >= last->end && span->end > span->begin, "spans overlap");
-  expect(self, span->n_iterations > 0 && (!prefills || span->n_iterations == 1),
-         "a span has no iterations, or several of a prefill");
+  expect(self, span->n_iterations >= 0 && (!prefills || span->n_iterations <= 1),
+         "a span has several iterations of a prefill");
   expect(self, (span->n_prompts > 0) == prefills && span->shape.decode_seqs >= 0,
          "prefill without a prompt");
   expect(self, 0 <= span->stall && span->stall <= span->end - span->begin, "a stall is too long");

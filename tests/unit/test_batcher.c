@@ -116,14 +116,12 @@ Test(batcher, swapped_requests_return_in_order_with_room_to_spare) {
 }
 
 Test(batcher, running_decodes_keep_a_block_each_when_swapped_requests_return) {
-  /* Two run and take a block each; continuous counts these as the spare ones, the others take them
-   * off beforehand. */
-  static const int64_t enough[] = {11 + 2, 11 + 2 + 2, 11 + 2 + 2};
+  enum { ENOUGH = 11 + 2 + 2 }; // two run, and take a block each beside the spare ones
   for (size_t b = 0; b < COUNT(fcfs); b++)
     for (int short_of = 0; short_of < 2; short_of++) {
       const bool reserves = strcmp(fcfs[b], "splitwise") == 0;
       const Subject subject =
-          start(fcfs[b], reserves ? "{memory_reserve: 0}" : NULL, 40 + enough[b] - short_of);
+          start(fcfs[b], reserves ? "{memory_reserve: 0}" : NULL, 40 + ENOUGH - short_of);
       stage_decode(&stage, 0, REQUEST_SWAPPED, 10, 20);
       decodes(REQUEST_RUNS, 2, 20);
       expect_plan(&subject, short_of ? "" : "+0", fcfs[b]);

@@ -256,8 +256,10 @@ static void run_broken(Bench *bench, const Station *station, double rate, uint64
 
 Test(queueing, a_server_that_breaks_down_serves_as_in_theory) {
   static const Station broken[] = {{"M/M/1 with breakdowns", 1, true, LENGTH_EXPONENTIAL},
-                                   {"M/D/1 with breakdowns", 1, true, LENGTH_CONSTANT}};
-  for (int s = 0; s < 2; s++) {
+                                   {"M/D/1 with breakdowns", 1, true, LENGTH_CONSTANT},
+                                   {"M/M/1 in one iteration each", 1, false, LENGTH_EXPONENTIAL},
+                                   {"M/D/1 in one iteration each", 1, false, LENGTH_CONSTANT}};
+  for (int s = 0; s < 4; s++) {
     double completion, second;
     mean_completion(&broken[s], &completion, &second);
     const double rate = 0.6 / completion, want = broken_sojourn(&broken[s], rate);

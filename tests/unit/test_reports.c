@@ -96,6 +96,7 @@ Test(reports, a_cache_that_is_warm_is_told_of) {
   cr_expect_eq(match(reports, 1, content), 4);
 }
 
+/* One in line; the others are between chunks, in a first one, prefilled and in the batch. */
 Test(reports, what_waits_has_not_begun_to_run) {
   Reports *reports = begin(0, 0);
   Machine *machine = &stage.machines[0];
@@ -110,7 +111,7 @@ Test(reports, what_waits_has_not_begun_to_run) {
   machine->chunks = chunks;
   machine->n_chunks = 1;
   see_at(reports, 0);
-  cr_expect_eq(reports->known[0].n_waiting, 2);
+  cr_expect_eq(reports->known[0].n_waiting, 1);
 }
 
 /* Each needs 16 ms; the report is made each ms where somebody may see it. */

@@ -1,4 +1,4 @@
-/* Routers, each from a cluster made by hand. Pinned: which column each looks at, that the first of
+/* Routers, each from a cluster made by hand. Pinned: which column each looks at, which of
  * equals wins, two pools and mixed ones, Splitwise's limits and fallbacks, and the five steps and
  * quirks of the splitwise-sim set. Not pinned: which machine a random draw gives. */
 #include "sim/router/router.h"
@@ -90,6 +90,67 @@ Test(router, a_missing_pool_is_taken_from_the_mixed_machines) {
     subject = start(by_column[i], NULL, 1);
     set_columns(own, own, by_column[i]);
     expect(route_new(&subject, 10, 10), 1, 0, by_column[i]);
+  }
+}
+
+/* Requests that come one by one to an idle fleet. */
+Test(router, equals_are_taken_in_turn_or_first_or_at_random) {
+  enum { MACHINES = 8, REQUESTS = 800 };
+  static const char *const routers[] = {"jsq", "token_jsq", "least_kv", "splitwise"};
+  for (size_t i = 0; i < COUNT(routers); i++) {
+    stage_init(&stage, "MMMMMMMM", 100, 1, &arena);
+    const Subject in_turn = start(routers[i], NULL, 1);
+    const Subject first = start(routers[i], "{ties: first}", 1);
+    const Subject drawn = start(routers[i], "{ties: random}", 1);
+    int n_drawn[MACHINES] = {0};
+    for (MachineIx k = 0; k < REQUESTS; k++) {
+      expect(route_new(&in_turn, 10, 10), k % MACHINES, k % MACHINES, routers[i]);
+      expect(route_new(&first, 10, 10), 0, 0, routers[i]);
+      n_drawn[route_new(&drawn, 10, 10).prefill]++;
+    }
+    for (MachineIx m = 0; m < MACHINES; m++) // within five standard deviations
+      cr_expect_leq(abs(n_drawn[m] - REQUESTS / MACHINES), 47, "%s: %u has %d", routers[i], m,
+                    n_drawn[m]);
+  }
+}
+
+/* By a scan: of those with the least the one whose turn, or coming, was first. */
+static MachineIx whose_turn(const RoleList *list, const Column *figure, const int *since) {
+  MachineIx best = list->items[0];
+  for (uint32_t i = 1; i < list->count; i++) {
+    const MachineIx m = list->items[i];
+    const int64_t more = column_at(figure, m) - column_at(figure, best);
+    if (more < 0 || (more == 0 && since[m] < since[best])) best = m;
+  }
+  return best;
+}
+
+/* Loads change, of which many are equal, and machines go and come back. */
+Test(router, turns_are_kept_as_loads_and_machines_change) {
+  enum { MACHINES = 6, STEPS = 3000 };
+  for (size_t i = 0; i < 3; i++) {
+    stage_init(&stage, "PPPDDD", 100, 1, &arena);
+    Column *figure = column_of(by_column[i]);
+    const Subject subject = start(by_column[i], NULL, 1);
+    const RoleList *lists = stage.view.by_role;
+    int since[MACHINES] = {0, 1, 2, 3, 4, 5}, n = MACHINES;
+    Rng rng;
+    rng_init(&rng, i, "turns");
+    for (int step = 0; step < STEPS; step++) {
+      const MachineIx m = (MachineIx)rng_below(&rng, MACHINES);
+      column_set(figure, m, (int64_t)rng_below(&rng, 3));
+      if (rng_below(&rng, 20) == 0) {
+        const Role role = m < 3 ? ROLE_PREFILL : ROLE_DECODE;
+        cluster_withdraw(&stage.view, m, role);
+        cluster_join(&stage.view, m, role);
+        since[m] = n++;
+      }
+      const MachineIx prefill = whose_turn(&lists[ROLE_PREFILL], figure, since);
+      const MachineIx decode = whose_turn(&lists[ROLE_DECODE], figure, since);
+      expect(route_new(&subject, 10, 10), prefill, decode, by_column[i]);
+      since[prefill] = n++;
+      since[decode] = n++;
+    }
   }
 }
 

@@ -170,6 +170,68 @@ Test(router_prefix, llm_d_draws_among_equals_and_sees_its_last_report) {
     cr_expect_neq(route(&subject, prompt_of(1, 200, 300)).prefill, 0u);
 }
 
+/* Of a request in each place on a machine, whether it waits. */
+typedef enum Whereabouts { // in order of `waits`
+  IN_LINE,
+  BETWEEN_CHUNKS,
+  IN_FIRST_CHUNK,
+  IN_LAST_CHUNK,
+  KV_ELSEWHERE,
+  PREFILLED,
+  LEFT_OUT,
+  IN_CPU_MEMORY,
+  IN_BATCH,
+  PLACES,
+} Whereabouts;
+
+static const bool waits[PLACES] = {[IN_LINE] = true, [KV_ELSEWHERE] = true};
+
+static void begin_chunk(Machine *machine, RequestIx ix, bool last) {
+  stage.requests.slots[ix].state = last ? REQUEST_ENDS_PREFILL : REQUEST_PREFILLS;
+  if (last) request_queue_remove(&machine->prefill_queue, stage.requests.slots, ix);
+  ARENA_RESERVE(&arena, machine->chunks, machine->chunks_capacity, machine->n_chunks + 1);
+  machine->chunks[machine->n_chunks++] = ix;
+}
+
+static void put(MachineIx m, Whereabouts place) {
+  static const RequestState states[PLACES] = {[PREFILLED] = REQUEST_WAITS_DECODE,
+                                              [LEFT_OUT] = REQUEST_BLOCKED,
+                                              [IN_CPU_MEMORY] = REQUEST_SWAPPED,
+                                              [IN_BATCH] = REQUEST_RUNS};
+  Machine *machine = &stage.machines[m];
+  if (place >= PREFILLED) {
+    stage_decode(&stage, m, states[place], 20, 5);
+  } else if (place == KV_ELSEWHERE) {
+    request_queue_push(&machine->inbound, stage.requests.slots, stage_request(&stage, 20, 5));
+  } else {
+    const RequestIx ix = stage_prefill(&stage, m, 20);
+    if (place == BETWEEN_CHUNKS) {
+      stage.requests.slots[ix].prefilled_tokens = 10;
+      machine->n_started++;
+    }
+    if (place >= IN_FIRST_CHUNK) begin_chunk(machine, ix, place == IN_LAST_CHUNK);
+  }
+}
+
+Test(router_prefix, llm_d_counts_as_waiting_who_has_no_kv_yet) {
+  for (int round = 0; round < 300; round++) {
+    stage_init(&stage, "MMMMMM", 10000, 16, &arena);
+    const Subject subject = start("llm_d", "{interval: 0 s, kv_weight: 0, prefix_weight: 0}");
+    int64_t n_waiting[MACHINES] = {0}, least = INT64_MAX;
+    for (MachineIx m = 0; m < MACHINES; m++) {
+      for (int64_t n = draw(12); n > 0; n--) {
+        const Whereabouts place = (Whereabouts)draw(PLACES);
+        put(m, place);
+        n_waiting[m] += waits[place];
+      }
+      if (n_waiting[m] < least) least = n_waiting[m];
+    }
+    const MachineIx m = route(&subject, prompt_of(1, 200, 300)).prefill;
+    cr_assert_eq(n_waiting[m], least, "round %d: %u has %lld, another %lld", round, m,
+                 (long long)n_waiting[m], (long long)least);
+  }
+}
+
 /* --- dynamo_kv */
 
 /* A request as the calculation knows it; blocks of 16 tokens. */

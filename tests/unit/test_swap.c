@@ -113,6 +113,26 @@ Test(swap, those_swapped_out_return_in_order_of_arrival) {
   cr_expect_lt(records[1].last_token_at, records[2].last_token_at);
 }
 
+/* 4 blocks. All are prefilled at 63 ms; the second needs another block then, so that the third goes
+ * for 16 ms. Two steps of two over 48 and 50 tokens later the second is done. 2 blocks are free, of
+ * which the first takes one in its next step: the third would need one beside that and the margin,
+ * and waits for 10 steps over 33, 34 … tokens. */
+Test(swap, who_returns_fits_beside_what_the_running_take) {
+  static const Tick second = 79000 + 2 * 12000 + 10 * 98, first = second + 10 * 11000 + 10 * 375;
+  static const char *const batchers[] = {"continuous", "mixed", "sarathi"};
+  choose_swap(&scene.pools[0], 100);
+  scene.pools[0].kv_blocks = 4;
+  for (size_t b = 0; b < COUNT(batchers); b++) {
+    scene_choose(&scene, POLICY_BATCHER, batchers[b], NULL);
+    const TraceRow rows[] = {row(0, 30, 13), row(0, 16, 3), row(0, 7, 8)};
+    run(rows, 3);
+    expect_at(scene.records[1].last_token_at, second, batchers[b]);
+    expect_at(scene.records[0].last_token_at, first, batchers[b]);
+    expect_at(scene.records[2].last_token_at, first + 8000 + 7 * 11000 + 10 * 77, batchers[b]);
+    cr_expect(scene.records[2].swaps == 1 && scene.result.totals.swaps_out == 1);
+  }
+}
+
 /* Both are prefilled by 130 ms and at the decode machine by 250; the second joins the first at
  * 261.61, over 62 and 61 tokens. 19 steps later the first needs a sixth block, and the second goes
  * to CPU memory for as long as the first has 19 tokens to make. Meanwhile a third, prefilled by
