@@ -126,6 +126,16 @@ PolicyChoice sim_pool_policy(const SimConfig *config, const PoolSpec *pool, Poli
 }
 
 /* Memory that grows, or that is another shape's for a time, is counted. */
+bool sim_draws(const SimConfig *config) {
+  static const PolicyKind kinds[] = {POLICY_ROUTER, POLICY_DISPATCHER, POLICY_PREDICTOR};
+  bool draws = config->n_adapters > 0;
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    draws |= sim_policy(config, kinds[i]).policy->draws;
+  for (uint32_t i = 0; i < config->n_faults; i++)
+    draws |= config->faults[i].n_spans == 0;
+  return draws;
+}
+
 bool sim_keeps_cache(const SimConfig *config, const PoolSpec *pool) {
   const PolicyChoice choice = sim_pool_policy(config, pool, POLICY_BATCHER);
   const Batcher *batcher = (const Batcher *)choice.policy;

@@ -13,6 +13,7 @@ typedef struct Policy {
   const char *help;          // one line, shown by `tandem list`
   size_t state_size;         // zeroed, then the options are bound into it
   const OptionSpec *options; // NULL if none
+  bool draws;                // may decide by what it draws from the seed of the run
   /* What rows of a table cannot say, once all options are bound: fits them to each other, reads
    * subtrees, fills in what follows from the rest. `map` is what was written, NULL if nothing;
    * `owner` where the policy is named. -1 with entries in `diag`. Optional. */

@@ -305,6 +305,8 @@ int config_bind_warm(Config *self, const Node *node, bool whole, Arena *arena, D
 /* After the workload and `warm`; `precision` is the value of that key, NULL when absent. */
 int config_bind_length(Config *self, const Node *precision, Diag *diag);
 int config_bind_slo(Config *self, const Node *node, Arena *arena, Diag *diag);
+/* Error at a seed among the changes, made already, that changes nothing. All else is in order. */
+int config_check_seeds(const Config *self, const ConfigChanges *changes, Diag *diag);
 /* A name as it is, or a path as it is reached from here: never the configuration itself. */
 const char *config_data_name(const Config *self, const char *name, Arena *arena);
 /* Where a key's value stands, or the map when it has no such key. */

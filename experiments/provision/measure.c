@@ -157,6 +157,7 @@ static Answer answer_on(const DesignOutcome *outcome, int seed) {
                       .output_tokens_per_s = one->output_tokens_per_s,
                       .tokens_per_s = one->tokens_per_s,
                       .config_digest = one->config_digest,
+                      .outcomes = one->outcomes,
                       .extrapolated = one->extrapolated,
                       .far = one->far,
                       .measured = one->measured,

@@ -130,6 +130,7 @@ typedef struct Answer {
   double output_tokens_per_s;
   double tokens_per_s;    // of prompts and outputs
   uint64_t config_digest; // of its run
+  uint64_t outcomes;      // their digest; 0: not known
   double extrapolated;    // share of the time of iterations beyond what was measured
   double far;             // of that, beyond twice
   bool measured;          // all of its performance models are; false: one is a roofline
@@ -150,6 +151,7 @@ typedef struct Measurement {
   double throughput_rps, output_tokens_per_s, tokens_per_s; // NAN: it was not simulated
   const char *why_not;                                      // one line; NULL: it may be the answer
   uint64_t config_digest;                                   // of its run; 0: there is none
+  uint64_t outcomes;                                        // the digest of those
   double extrapolated, far, perfmodel_error; // as in Answer; NAN: it was not simulated
   bool measured;                             // as in Answer
 } Measurement;
@@ -161,6 +163,7 @@ typedef struct DesignOutcome {
   /* Of the objective's value over the seeds that have an answer: */
   double low, high, mean, half_width; // half_width of the 95% t-interval; NAN: under two seeds
   int n_found;                        // seeds with an answer
+  int n_different;                    // of those, whose runs have outcomes of their own
   int n_holds;                        // seeds whose requests the answer holds
   int n_distinct;                     // different clusters among their answers
   bool monotone;                      // nothing that was simulated says otherwise

@@ -139,6 +139,7 @@ Answer replicate_answer(const Provision *self, const Replicate *replicate) {
                    .output_tokens_per_s = run->figures[FIGURE_TOKENS],
                    .tokens_per_s = probe_run_tokens_per_s(run),
                    .config_digest = run->trial.config_digest,
+                   .outcomes = run->outcomes,
                    .extrapolated = run->figures[FIGURE_EXTRAPOLATED],
                    .far = run->figures[FIGURE_FAR],
                    .measured = run->measured,

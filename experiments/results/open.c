@@ -4,8 +4,11 @@
 #include "experiments/results/descriptor.h"
 #include "experiments/results/results.h"
 #include "sim/base/folder.h"
+#include "sim/base/hash.h"
+#include "sim/base/key_map.h"
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,17 +77,31 @@ static void give_stale(sqlite3_context *context, int n_arguments, sqlite3_value 
   sqlite3_result_int(context, !fresh);
 }
 
-/* half_width(VALUE) in SQL, an aggregate: of the 95% t-interval of the mean; NULL of one value. */
+/* half_width(VALUE, DIGEST) in SQL, an aggregate: of the 95% t-interval of the mean, where values
+ * whose runs have one digest of outcomes are one observation; NULL of one. Without DIGEST each
+ * value is one. */
+typedef struct Replicates {
+  Moments moments;
+  KeyMap seen;
+  Arena arena; // of `seen`
+} Replicates;
+
 static void take_value(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
-  (void)n_arguments;
-  Moments *moments = sqlite3_aggregate_context(context, sizeof *moments);
-  if (moments && sqlite3_value_type(arguments[0]) != SQLITE_NULL)
-    moments_add(moments, sqlite3_value_double(arguments[0]));
+  Replicates *self = sqlite3_aggregate_context(context, sizeof *self);
+  if (!self || sqlite3_value_type(arguments[0]) == SQLITE_NULL) return;
+  const char *digest = n_arguments > 1 ? (const char *)sqlite3_value_text(arguments[1]) : NULL;
+  uint32_t once = 0, *times = &once;
+  if (digest)
+    times = key_map_put(&self->seen, hash_bytes(digest, strlen(digest)) | 1, &self->arena);
+  moments_add(&self->moments, sqlite3_value_double(arguments[0]), (*times)++ > 0);
 }
 
 static void give_half_width(sqlite3_context *context) {
-  const Moments *moments = sqlite3_aggregate_context(context, 0);
-  if (moments && moments->n > 1) sqlite3_result_double(context, moments_half_width(moments));
+  Replicates *self = sqlite3_aggregate_context(context, 0);
+  if (!self) return;
+  const double half_width = moments_half_width(&self->moments);
+  if (!isnan(half_width)) sqlite3_result_double(context, half_width);
+  arena_done(&self->arena);
 }
 
 static int give_functions(Results *self) {
@@ -95,9 +112,9 @@ static int give_functions(Results *self) {
   if (status == SQLITE_OK)
     status =
         sqlite3_create_function_v2(db, "is_stale", 1, flags, NULL, give_stale, NULL, NULL, NULL);
-  if (status == SQLITE_OK)
-    status = sqlite3_create_function_v2(db, "half_width", 1, flags, NULL, NULL, take_value,
-                                        give_half_width, NULL);
+  for (int n_arguments = 1; status == SQLITE_OK && n_arguments <= 2; n_arguments++)
+    status = sqlite3_create_function_v2(db, "half_width", n_arguments, flags, NULL, NULL,
+                                        take_value, give_half_width, NULL);
   return status;
 }
 

@@ -74,6 +74,39 @@ static int check_any(SweepRun *self, Diag *diag) {
   return refuse(self, 0, diag);
 }
 
+static int n_moving(const Axis *axis, const char *key) {
+  int n = 0;
+  for (int i = 0; i < axis->n_keys; i++)
+    n += strcmp(axis->keys[i].key, key) == 0;
+  return n;
+}
+
+/* The axis of 'seed' alone that another one, of 'workload.seed', leaves nothing to decide; NULL. */
+static const Axis *axis_without_effect(const SweepRun *self, const Config *config) {
+  const Axis *of_seed = NULL, *of_workload = NULL;
+  for (int i = 0; i < self->sweep.n_axes; i++) {
+    const Axis *axis = &self->sweep.axes[i];
+    if (n_moving(axis, "workload.seed") > 0) of_workload = axis;
+    if (n_moving(axis, "seed") == axis->n_keys) of_seed = axis;
+  }
+  return of_workload && !sim_draws(&config->sim) ? of_seed : NULL;
+}
+
+static int check_seeds(SweepRun *self, Diag *diag) {
+  Trial trial;
+  trial_init(&trial);
+  const Axis *axis =
+      load_point(self, 0, &trial) == 0 ? axis_without_effect(self, &trial.config) : NULL;
+  trial_done(&trial);
+  if (!axis) return 0;
+  diag_error(diag, axis->keys[0].at,
+             "axis '%s' changes nothing beside one of 'workload.seed', which arrivals and lengths "
+             "are drawn from",
+             axis->name);
+  diag_hint(diag, "leave it out, or let both move together: {seed: [1, 2], workload.seed: [1, 2]}");
+  return -1;
+}
+
 int sweep_run_init(SweepRun *self, const char *path, const ConfigChanges *changes, Arena *arena,
                    Diag *diag) {
   *self = (SweepRun){.row = self->row};
@@ -88,7 +121,7 @@ int sweep_run_init(SweepRun *self, const char *path, const ConfigChanges *change
     return -1;
   }
   if (sweep_bind(&self->sweep, block, arena, diag)) return -1;
-  return check_keys(self, diag) || check_any(self, diag) ? -1 : 0;
+  return check_keys(self, diag) || check_any(self, diag) || check_seeds(self, diag) ? -1 : 0;
 }
 
 void sweep_run_done(SweepRun *self) {

@@ -63,6 +63,7 @@ typedef enum Count {
   COUNT_STALLED,
   COUNT_LAYERED,
   COUNT_SCALED,
+  COUNT_UNDRAWN,
   COUNT_CLIENTS,
   COUNT_SESSIONS,
   COUNT_FAILURES,
@@ -107,6 +108,7 @@ static const char *const count_names[COUNTS] = {
     [COUNT_STALLED] = "clusters where compute waited for copies",
     [COUNT_LAYERED] = "clusters compared with themselves layer by layer",
     [COUNT_SCALED] = "clusters compared with themselves at twice the times",
+    [COUNT_UNDRAWN] = "clusters that another seed does not change",
     [COUNT_CLIENTS] = "clusters whose clients wait, compared with the open trace of that",
     [COUNT_SESSIONS] = "sessions",
     [COUNT_FAILURES] = "failures of machines",
@@ -330,6 +332,16 @@ static const char *check_warm_up(Cluster *cluster, uint64_t seed, const Trial *f
   return wrong ? arena_printf(arena, "with a warm-up, stepped, %s", wrong) : NULL;
 }
 
+/* Where nothing is drawn the seed changes nothing. */
+static const char *check_seed(Cluster *cluster, const Trial *first, Tally *tally, Arena *arena) {
+  if (sim_draws(&cluster->config)) return NULL;
+  tally->counts[COUNT_UNDRAWN]++;
+  cluster->config.seed++;
+  const char *wrong = check_same(cluster, first, run(cluster, false, false, 0, arena));
+  cluster->config.seed--;
+  return wrong ? arena_printf(arena, "with another seed, %s", wrong) : NULL;
+}
+
 static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, Arena *arena) {
   Trial *first = run(cluster, false, true, 0, arena);
   const char *wrong = check_books(cluster, first);
@@ -342,6 +354,7 @@ static const char *check_cluster(Cluster *cluster, uint64_t seed, Tally *tally, 
   if (first->watch.seen != stepped->watch.seen) return "stepped, an observer sees something else";
   if ((wrong = check_books(cluster, run(cluster, false, false, seed + 1, arena))))
     return arena_printf(arena, "with other ties, %s", wrong);
+  if ((wrong = check_seed(cluster, first, tally, arena))) return wrong;
   if ((wrong = check_warm_up(cluster, seed, first, arena))) return wrong;
   if ((wrong = check_layers(cluster, first, tally, arena))) return wrong;
   if ((wrong = check_clients(cluster, seed, tally, arena))) return wrong;
