@@ -1,4 +1,5 @@
 /* The `provision:` block, all but its designs, and what it makes of a configuration. */
+#include "experiments/base/epoch.h"
 #include "experiments/provision/design.h"
 #include <math.h>
 #include <string.h>
@@ -262,7 +263,7 @@ static bool is_at_once(const Node *root) {
 }
 
 int provision_bind(Provision *self, TrialBase *base, const Node *block, Arena *arena, Diag *diag) {
-  *self = (Provision){.base = base};
+  *self = (Provision){.base = base, .epoch = epoch_of(NULL, 0, arena)};
   BlockKeys keys = {0};
   if (option_bind(provision_options, block, NULL, block->at, &keys, diag)) return -1;
   self->objective = (Objective)keys.objective;

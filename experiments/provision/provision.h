@@ -102,8 +102,9 @@ typedef struct Design {
 
 typedef struct Provision {
   TrialBase *base;
-  const char *text; // all of the file, canonical; NULL: bound from a block
-  bool offline;     // arrivals at once: the throughput of each choice is measured
+  const char *text;  // all of the file, canonical; NULL: bound from a block
+  const char *epoch; // of the rules that its designs use
+  bool offline;      // arrivals at once: the throughput of each choice is measured
   Objective objective;
   Objective budget_of; // OBJECTIVE_THROUGHPUT: no budget
   double budget;       // in the unit of Takes

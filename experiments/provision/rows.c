@@ -161,11 +161,11 @@ static int add_study(const Provision *self, const DesignOutcome *outcomes, Resul
       results_ask(results, "SELECT coalesce(max(id), 0) + 1 FROM study", NULL, 0, ret_study, diag) <
           0 ||
       results_change(results,
-                     "INSERT INTO study VALUES (?,?,?,?,outcome_epoch(),?,?,"
+                     "INSERT INTO study VALUES (?,?,?,?,?,?,?,"
                      "strftime('%Y-%m-%dT%H:%M:%SZ','now'))",
                      VALUES(value_whole(*ret_study), value_text(self->base->path),
                             value_text(self->text), value_text(tandem_version),
-                            value_text(objective_names[self->objective]),
+                            value_text(self->epoch), value_text(objective_names[self->objective]),
                             value_whole(self->n_seeds)),
                      diag))
     return -1;
